@@ -1,0 +1,228 @@
+//! `CanonicalUrl`, the only spelling of a URL that is stored, and the `Host` it belongs to. What is in scope is decided elsewhere.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+use url::Url;
+
+/// An `http` or `https` URL as WHATWG's URL standard spells it, without fragment, user and password.
+///
+/// The order of the query is kept: two orders are two pages, as some shops do answer them differently.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct CanonicalUrl(Url);
+
+/// Why a text is no URL that can be crawled.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum UrlError {
+    /// It doesn't parse as a URL.
+    #[error("`{text}` is not a URL ({why}); write it whole, as in https://shop.example/")]
+    Invalid {
+        /// What was given.
+        text: String,
+        /// The parser's reason.
+        why: String,
+    },
+    /// It is a URL of a scheme that isn't crawled.
+    #[error("`{0}` is neither http nor https")]
+    Scheme(String),
+}
+
+impl CanonicalUrl {
+    /// Reads an absolute URL.
+    pub fn parse(text: &str) -> Result<Self, UrlError> {
+        let url = Url::parse(text.trim())
+            .map_err(|e| UrlError::Invalid { text: text.to_owned(), why: e.to_string() })?;
+        Self::from_url(url)
+    }
+
+    /// Takes a parsed URL, dropping fragment, user and password.
+    pub fn from_url(mut url: Url) -> Result<Self, UrlError> {
+        if !matches!(url.scheme(), "http" | "https") || url.host().is_none() {
+            return Err(UrlError::Scheme(url.to_string()));
+        }
+        url.set_fragment(None);
+        // Both calls fail only for URLs without a host, excluded above.
+        let _ = url.set_username("");
+        let _ = url.set_password(None);
+        Ok(Self(url))
+    }
+
+    /// The same page with the query parameters that `strip` names taken out.
+    #[must_use]
+    pub fn stripped(self, strip: &StripQuery) -> Self {
+        let Some(query) = self.0.query() else { return self };
+        let kept: Vec<&str> = query.split('&').filter(|pair| !strip.names(pair)).collect();
+        if kept.len() == query.split('&').count() {
+            return self;
+        }
+        let mut url = self.0.clone();
+        if kept.is_empty() {
+            url.set_query(None)
+        } else {
+            url.set_query(Some(&kept.join("&")))
+        }
+        Self(url)
+    }
+
+    /// The URL as text.
+    pub fn as_str(&self) -> &str {
+        self.0.as_str()
+    }
+
+    /// The parsed URL.
+    pub fn url(&self) -> &Url {
+        &self.0
+    }
+
+    /// The host it is on, with the port where that isn't the scheme's own.
+    pub fn host(&self) -> Host {
+        let name = self.0.host_str().unwrap_or_default();
+        Host(match self.0.port() {
+            Some(port) => format!("{name}:{port}"),
+            None => name.to_owned(),
+        })
+    }
+
+    /// Scheme and host: what one `robots.txt` covers (RFC 9309 section 2.3).
+    pub fn origin(&self) -> String {
+        format!("{}://{}", self.0.scheme(), self.host())
+    }
+
+    /// The `robots.txt` that covers it.
+    #[must_use]
+    pub fn robots_txt(&self) -> Self {
+        let mut url = self.0.clone();
+        url.set_path("/robots.txt");
+        url.set_query(None);
+        Self(url)
+    }
+
+    /// 63 bits that tell pages of one site apart: the same on every machine and in every version.
+    pub fn fingerprint(&self) -> i64 {
+        fingerprint(self.as_str())
+    }
+}
+
+/// 63 bits of BLAKE3 over `text`.
+pub fn fingerprint(text: &str) -> i64 {
+    let hash = blake3::hash(text.as_bytes());
+    let mut first = [0_u8; 8];
+    first.copy_from_slice(&hash.as_bytes()[..8]);
+    i64::from_be_bytes(first) & i64::MAX
+}
+
+impl fmt::Display for CanonicalUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl FromStr for CanonicalUrl {
+    type Err = UrlError;
+
+    fn from_str(text: &str) -> Result<Self, UrlError> {
+        Self::parse(text)
+    }
+}
+
+impl TryFrom<String> for CanonicalUrl {
+    type Error = UrlError;
+
+    fn try_from(text: String) -> Result<Self, UrlError> {
+        Self::parse(&text)
+    }
+}
+
+impl From<CanonicalUrl> for String {
+    fn from(url: CanonicalUrl) -> Self {
+        url.0.into()
+    }
+}
+
+/// A host name, with `:port` where the port isn't the scheme's own. It belongs to one site.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Host(String);
+
+impl Host {
+    /// Takes a host as it stands in a site file: `shop.example` or `127.0.0.1:8080`.
+    pub fn parse(text: &str) -> Result<Self, UrlError> {
+        let whole = text.contains('/') || text.contains('@') || text.trim().is_empty();
+        let url = if whole { None } else { CanonicalUrl::parse(&format!("http://{text}/")).ok() };
+        url.map(|u| u.host())
+            .ok_or_else(|| UrlError::Invalid { text: text.to_owned(), why: "not a host".to_owned() })
+    }
+
+    /// The host as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for Host {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Names of query parameters that don't make a page another one; `*` stands for any run of characters.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StripQuery(Vec<String>);
+
+impl StripQuery {
+    /// The patterns of a site file, such as `utm_*`.
+    pub fn new(patterns: Vec<String>) -> Self {
+        Self(patterns)
+    }
+
+    fn names(&self, pair: &str) -> bool {
+        let name = pair.split('=').next().unwrap_or(pair);
+        self.0.iter().any(|pattern| glob(pattern.as_bytes(), name.as_bytes()))
+    }
+}
+
+fn glob(pattern: &[u8], text: &[u8]) -> bool {
+    match pattern.split_first() {
+        None => text.is_empty(),
+        Some((b'*', rest)) => (0..=text.len()).any(|skip| glob(rest, &text[skip..])),
+        Some((first, rest)) => text.split_first().is_some_and(|(t, tail)| t == first && glob(rest, tail)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn canonical(text: &str) -> String {
+        let strip = StripQuery::new(vec!["utm_*".into(), "gclid".into()]);
+        CanonicalUrl::parse(text).expect("a URL").stripped(&strip).to_string()
+    }
+
+    #[test]
+    fn one_page_has_one_spelling() {
+        for (given, stored) in [
+            ("HTTP://Shop.Example:80/a/../b#top", "http://shop.example/b"),
+            ("https://user:pw@shop.example/", "https://shop.example/"),
+            ("https://shop.example/p?utm_source=x&id=1&gclid=9", "https://shop.example/p?id=1"),
+            ("https://shop.example/p?utm_source=x", "https://shop.example/p"),
+            ("https://shop.example/p?b=2&a=1", "https://shop.example/p?b=2&a=1"),
+        ] {
+            assert_eq!(canonical(given), stored);
+            assert_eq!(canonical(stored), stored);
+        }
+    }
+
+    #[test]
+    fn a_host_carries_its_port_only_where_it_is_unusual() {
+        let host = |text: &str| CanonicalUrl::parse(text).expect("a URL").host().to_string();
+        assert_eq!(host("https://shop.example:443/"), "shop.example");
+        assert_eq!(host("http://127.0.0.1:8080/x"), "127.0.0.1:8080");
+    }
+
+    #[test]
+    fn other_schemes_are_refused() {
+        assert!(matches!(CanonicalUrl::parse("mailto:a@b.example"), Err(UrlError::Scheme(_))));
+        assert!(matches!(CanonicalUrl::parse("/relative"), Err(UrlError::Invalid { .. })));
+    }
+}

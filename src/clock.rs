@@ -1,0 +1,165 @@
+//! Time as the crawler counts it: whole milliseconds since 1970, read from one place. Sleeping is not here.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
+
+/// A moment, in milliseconds since 1970-01-01T00:00:00Z.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Timestamp(i64);
+
+impl Timestamp {
+    /// The moment `millis` milliseconds after 1970-01-01T00:00:00Z.
+    pub const fn from_millis(millis: i64) -> Self {
+        Self(millis)
+    }
+
+    /// Milliseconds since 1970-01-01T00:00:00Z.
+    pub const fn as_millis(self) -> i64 {
+        self.0
+    }
+
+    /// The moment `wait` later, to the millisecond.
+    #[must_use]
+    pub fn plus(self, wait: Duration) -> Self {
+        Self(self.0.saturating_add(millis(wait)))
+    }
+
+    /// How long after `earlier` this is; zero if it is not.
+    pub fn since(self, earlier: Self) -> Duration {
+        Duration::from_millis(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
+    }
+}
+
+/// A duration in whole milliseconds, as the frontier stores it.
+pub fn millis(wait: Duration) -> i64 {
+    i64::try_from(wait.as_millis()).unwrap_or(i64::MAX)
+}
+
+/// RFC 3339 in UTC with milliseconds: `2026-11-20T09:00:00.123Z`.
+impl fmt::Display for Timestamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let nanos = i128::from(self.0) * 1_000_000;
+        let Ok(t) = OffsetDateTime::from_unix_timestamp_nanos(nanos) else {
+            return write!(f, "{}ms", self.0);
+        };
+        let (date, clock) = (t.date(), t.time());
+        write!(
+            f,
+            "{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:03}Z",
+            date.year(),
+            u8::from(date.month()),
+            date.day(),
+            clock.hour(),
+            clock.minute(),
+            clock.second(),
+            clock.millisecond()
+        )
+    }
+}
+
+/// Reads RFC 3339, any offset.
+impl FromStr for Timestamp {
+    type Err = time::error::Parse;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let nanos = OffsetDateTime::parse(text, &Rfc3339)?.unix_timestamp_nanos();
+        Ok(Self(i64::try_from(nanos.div_euclid(1_000_000)).unwrap_or(i64::MAX)))
+    }
+}
+
+impl Serialize for Timestamp {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Timestamp {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        text.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+/// Where a component reads the time. Cheap to clone; clones of a fake clock move together.
+#[derive(Clone, Debug)]
+pub struct Clock(Kind);
+
+#[derive(Clone, Debug)]
+enum Kind {
+    Wall,
+    SinceBoot { base: i64 },
+    Fake(Arc<AtomicI64>),
+}
+
+impl Clock {
+    /// The machine's wall clock. It may jump: nothing that spaces requests uses it.
+    pub const fn wall() -> Self {
+        Self(Kind::Wall)
+    }
+
+    /// `base` plus the time since boot: one clock for every process of a machine, unmoved by changes of the wall clock.
+    pub const fn since_boot(base: Timestamp) -> Self {
+        Self(Kind::SinceBoot { base: base.0 })
+    }
+
+    /// A clock that stands still until it is advanced.
+    pub fn fake(start: Timestamp) -> Self {
+        Self(Kind::Fake(Arc::new(AtomicI64::new(start.0))))
+    }
+
+    /// The time now.
+    pub fn now(&self) -> Timestamp {
+        Timestamp(match &self.0 {
+            Kind::Wall => wall_millis(),
+            Kind::SinceBoot { base } => base + millis(since_boot()),
+            Kind::Fake(now) => now.load(Ordering::SeqCst),
+        })
+    }
+
+    /// Moves a fake clock forward; any other clock moves by itself and is left alone.
+    pub fn advance(&self, by: Duration) {
+        if let Kind::Fake(now) = &self.0 {
+            now.fetch_add(millis(by), Ordering::SeqCst);
+        }
+    }
+}
+
+/// Time since the machine booted, suspended time included (`CLOCK_BOOTTIME`).
+pub fn since_boot() -> Duration {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+    let seconds = u64::try_from(now.tv_sec).unwrap_or(0);
+    let nanos = u32::try_from(now.tv_nsec).unwrap_or(0);
+    Duration::new(seconds, nanos)
+}
+
+fn wall_millis() -> i64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, millis)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_timestamp_reads_back_what_it_prints() {
+        let t = Timestamp::from_millis(1_795_165_200_123);
+        assert_eq!(t.to_string(), "2026-11-20T09:00:00.123Z");
+        assert_eq!(t.to_string().parse::<Timestamp>().ok(), Some(t));
+        assert_eq!("2026-11-20T18:00:00.123+09:00".parse::<Timestamp>().ok(), Some(t));
+    }
+
+    #[test]
+    fn a_fake_clock_moves_only_when_told_and_its_clones_with_it() {
+        let clock = Clock::fake(Timestamp::from_millis(5));
+        let twin = clock.clone();
+        clock.advance(Duration::from_millis(7));
+        assert_eq!(twin.now(), Timestamp::from_millis(12));
+    }
+}

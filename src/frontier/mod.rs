@@ -1,0 +1,2 @@
+//! frontier
+pub mod permit;

@@ -1,0 +1,33 @@
+//! `paced` crawls shops politely: request *starts* on a site keep one steady interval, whatever the site's response
+//! time and however many workers and processes there are; nothing that was accepted is lost.
+//!
+//! The modules stand in the order of the data's way, and each may use those above it:
+//!
+//! * [`clock`], [`canonical_url`], [`page`], [`item`], [`task`]: the words
+//! * [`site`]: one file of `sites/` as a checked value
+//! * [`frontier`]: what is known, what is next, and when; [`mutex`]: its timed mutex for everybody
+//! * [`manners`], [`robots`], [`fetch`], [`archive`]: asking a site, and keeping what it answers
+//! * [`extract`], [`sink`]: what is on a page, and where it goes
+//! * [`work`], [`crawl`]: the two straight lines, and the parts that walk them
+//! * [`monitor`], [`demo`], [`cli`]: being watched, being tried, being run
+
+pub mod archive;
+pub mod canonical_url;
+pub mod cli;
+pub mod clock;
+pub mod content_coding;
+pub mod crawl;
+pub mod demo;
+pub mod extract;
+pub mod fetch;
+pub mod frontier;
+pub mod item;
+pub mod manners;
+pub mod monitor;
+pub mod mutex;
+pub mod page;
+pub mod robots;
+pub mod sink;
+pub mod site;
+pub mod task;
+pub mod work;

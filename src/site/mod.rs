@@ -1,0 +1,46 @@
+//! One file of `sites/` as a checked value. Nothing here fetches.
+
+mod pace;
+mod page_rule;
+mod scope;
+
+pub use pace::{FetchRules, MetaRobots, Pace, RobotsPolicy};
+pub use page_rule::{FieldKind, FieldRule, Follow, ItemKey, PageRule};
+pub use scope::{PatternError, Scope, UrlPattern};
+
+use url::Url;
+
+use crate::canonical_url::{CanonicalUrl, UrlError};
+
+/// A shop to crawl: its seeds, its pace, its bounds and what is wanted of its pages.
+#[derive(Clone, Debug)]
+pub struct Site {
+    /// The name: letters, digits, `-`, `_` and `.`; it names files and queues.
+    pub name: String,
+    /// Where a run starts.
+    pub seeds: Vec<CanonicalUrl>,
+    /// Sites of one group share one pace.
+    pub group: Option<String>,
+    /// How fast, and with what manners.
+    pub pace: Pace,
+    /// Which URLs belong to the crawl.
+    pub scope: Scope,
+    /// How one request is made.
+    pub fetch: FetchRules,
+    /// What to do with a page: the first rule that matches takes it.
+    pub pages: Vec<PageRule>,
+    /// The file's own text, which goes with the site to every process of a fleet.
+    pub text: String,
+}
+
+impl Site {
+    /// The rule that takes this URL, if any does.
+    pub fn rule_for(&self, url: &CanonicalUrl) -> Option<&PageRule> {
+        self.pages.iter().find(|rule| rule.takes(url))
+    }
+
+    /// The spelling under which this site stores a URL.
+    pub fn canonical(&self, url: Url) -> Result<CanonicalUrl, UrlError> {
+        Ok(CanonicalUrl::from_url(url)?.stripped(&self.scope.strip_query))
+    }
+}

@@ -1,0 +1,420 @@
+//! One URL of a site at one stage: what is asked for, what is granted, how it ended. How it is stored is elsewhere.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::canonical_url::CanonicalUrl;
+use crate::clock::Timestamp;
+use crate::page::Validators;
+
+/// The two halves of a page's way. Pace, mutex, `parallel`, block and pause gate `Download` alone (V12).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Stage {
+    /// From the site to the archive.
+    Download,
+    /// From the archive to items and links.
+    Parse,
+}
+
+impl Stage {
+    /// Both, in the order of a page's way.
+    pub const ALL: [Self; 2] = [Self::Download, Self::Parse];
+}
+
+impl fmt::Display for Stage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Download => "download",
+            Self::Parse => "parse",
+        })
+    }
+}
+
+/// How urgent a task is: the smaller number goes first (C1-C3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Priority(u16);
+
+impl Priority {
+    /// Before everything else: a host's `robots.txt`.
+    pub const ROBOTS: Self = Self(0);
+    /// An operator's request at the usual level.
+    pub const OPERATOR: Self = Self(220);
+    /// A discovered link.
+    pub const LINK: Self = Self(240);
+    /// A seed.
+    pub const SEED: Self = Self(240);
+
+    /// The number that is compared.
+    pub const fn value(self) -> u16 {
+        self.0
+    }
+
+    /// A stored number read back.
+    pub const fn from_value(value: u16) -> Self {
+        Self(value)
+    }
+}
+
+/// Why a text names no priority.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "`{0}` is no priority; write operator, user or system, then :high, :middle or :low if wanted, then -2 to +2"
+)]
+pub struct PriorityError(String);
+
+/// Reads `operator|user|system[:high|middle|low][±2]`.
+impl FromStr for Priority {
+    type Err = PriorityError;
+
+    fn from_str(text: &str) -> Result<Self, PriorityError> {
+        let bad = || PriorityError(text.to_owned());
+        let (name, fine) = match text.find(['+', '-']) {
+            Some(at) => (&text[..at], text[at..].parse::<i16>().map_err(|_| bad())?),
+            None => (text, 0),
+        };
+        let (actor, level) = name.split_once(':').unwrap_or((name, "middle"));
+        let actor = ["operator", "user", "system"].iter().position(|a| *a == actor).ok_or_else(bad)?;
+        let level = ["high", "middle", "low"].iter().position(|l| *l == level).ok_or_else(bad)?;
+        if !(-2..=2).contains(&fine) {
+            return Err(bad());
+        }
+        let cell = 120
+            + 20 * u16::try_from(actor).map_err(|_| bad())?
+            + 100 * u16::try_from(level).map_err(|_| bad())?;
+        Ok(Self(cell.saturating_add_signed(fine)))
+    }
+}
+
+/// Who asks for a page. The difference decides what happens while it runs or is known (section "state is a place").
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Origin {
+    /// A seed, a `put`, a re-crawl: it wants a fetch that starts after now.
+    Request,
+    /// A link found on a page: it wants the page fetched once in this run.
+    Link,
+}
+
+/// What is asked of the frontier for one URL.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Put {
+    /// The page.
+    pub url: CanonicalUrl,
+    /// Who asks.
+    pub origin: Origin,
+    /// How urgent.
+    pub priority: Priority,
+    /// Links between a seed and this page.
+    pub depth: u32,
+    /// Redirects followed on the way here.
+    pub hops: u32,
+    /// Not before this time.
+    pub at: Option<Timestamp>,
+    /// Not after this time: it is then excluded without a request.
+    pub expires: Option<Timestamp>,
+    /// Pull a page that waits for its `at` to now.
+    pub again: bool,
+    /// The page rule that takes it, whose budget a link must fit.
+    pub rule: Option<String>,
+}
+
+impl Put {
+    /// A seed of a run.
+    pub fn seed(url: CanonicalUrl) -> Self {
+        Self::request(url, Priority::SEED)
+    }
+
+    /// A request for the page, now.
+    pub fn request(url: CanonicalUrl, priority: Priority) -> Self {
+        Self {
+            url,
+            origin: Origin::Request,
+            priority,
+            depth: 0,
+            hops: 0,
+            at: None,
+            expires: None,
+            again: false,
+            rule: None,
+        }
+    }
+
+    /// A link found on a page `depth - 1` links away from a seed.
+    pub fn link(url: CanonicalUrl, depth: u32) -> Self {
+        Self { origin: Origin::Link, depth, ..Self::request(url, Priority::LINK) }
+    }
+}
+
+/// What became of a `Put`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum PutReply {
+    /// A new task waits, or is delayed until its time (M1).
+    Created,
+    /// A task that waits or is delayed already stands for it (M2).
+    Coalesced,
+    /// The page is being fetched; one further run follows (M3).
+    Deferred,
+    /// A dead letter waits again, as if new.
+    Revived,
+    /// The page has been seen in this run; a link asks no more than that.
+    Known,
+    /// A link over its rule's or its site's `max_pages`; nothing changed.
+    OverBudget,
+}
+
+/// A task granted to one worker, for as long as it is renewed.
+///
+/// Taken by value by whatever settles it: what is settled can't be used again.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Lease {
+    /// Proves that this worker holds the task; a stale one changes nothing (I5).
+    pub token: u64,
+    /// The site's name.
+    pub site: String,
+    /// Download or parse.
+    pub stage: Stage,
+    /// What to fetch or parse.
+    pub url: CanonicalUrl,
+    /// Increases with every grant of a site (I6).
+    pub fence: i64,
+    /// When it was granted.
+    pub granted_at: Timestamp,
+    /// When it is lost unless renewed.
+    pub ends_at: Timestamp,
+    /// Attempts that failed before this one.
+    pub attempts: u32,
+    /// Who asked.
+    pub origin: Origin,
+    /// How urgent.
+    pub priority: Priority,
+    /// Links between a seed and this page.
+    pub depth: u32,
+    /// Redirects followed on the way here.
+    pub hops: u32,
+    /// The pace that its start was granted under; zero for the parse stage and for sites without pace.
+    pub interval: Duration,
+    /// It is a host's `robots.txt`; its answer goes into `Settlement::robots`.
+    pub robots: Option<RobotsErrand>,
+    /// Until when the host's robots record holds; none where robots are ignored.
+    pub robots_until: Option<Timestamp>,
+    /// Download: what is known of the page from before. Parse: where the page is kept.
+    pub stored: Option<StoredPage>,
+    /// The rule version of the site when it was granted.
+    pub version: i64,
+}
+
+/// What is special about a `robots.txt` task.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RobotsErrand {
+    /// What to ask for: the host's `robots.txt`, or where it was redirected to.
+    pub fetch: CanonicalUrl,
+    /// Unreachable records of this host in a row, before this one.
+    pub failures: u32,
+}
+
+/// Where a page is kept, and what its site gave to recognise it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StoredPage {
+    /// The page store's own name for it.
+    pub place: String,
+    /// When the stored body was fetched, or last confirmed.
+    pub fetched_at: Timestamp,
+    /// ETag and Last-Modified.
+    #[serde(default)]
+    pub validators: Validators,
+}
+
+/// How a worker leaves a task.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Outcome {
+    /// It is done; a download leaves the stored page, which goes on to the parse stage.
+    Done {
+        /// The page kept, for a download that brought one.
+        stored: Option<StoredPage>,
+        /// When it should be fetched again, counted from now.
+        recrawl: Option<Duration>,
+    },
+    /// It is done without being wanted.
+    Excluded {
+        /// Why.
+        why: Exclusion,
+        /// No request was sent: the start is given back.
+        unused: bool,
+    },
+    /// It is done here; its target was put before this.
+    Redirected {
+        /// Where it went.
+        to: CanonicalUrl,
+    },
+    /// It failed and may succeed later; at the last attempt it is dead.
+    Retry {
+        /// How long to wait.
+        after: Duration,
+        /// What happened.
+        why: Failure,
+    },
+    /// It failed for good.
+    Dead {
+        /// What happened.
+        why: Failure,
+    },
+    /// A host's `robots.txt` brought a record, or none after all.
+    Robots(RobotsRecord),
+    /// A host's `robots.txt` is elsewhere on the same site.
+    RobotsMoved {
+        /// Where.
+        to: CanonicalUrl,
+    },
+}
+
+/// Why a task was not wanted after all: a kind of done, counted apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Exclusion {
+    /// `robots.txt` forbids it.
+    Robots,
+    /// It is out of scope.
+    Scope,
+    /// Its media type isn't among `accept_types`.
+    Type,
+    /// Its time was over.
+    Expired,
+    /// No page rule takes it any more.
+    NoRule,
+}
+
+impl fmt::Display for Exclusion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Robots => "robots",
+            Self::Scope => "scope",
+            Self::Type => "type",
+            Self::Expired => "expired",
+            Self::NoRule => "no rule",
+        })
+    }
+}
+
+/// What went wrong, in words, with the HTTP status where there was one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failure {
+    /// One line for people.
+    pub reason: String,
+    /// The last status.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<u16>,
+}
+
+impl Failure {
+    /// A failure without an HTTP status.
+    pub fn new(reason: impl Into<String>) -> Self {
+        Self { reason: reason.into(), status: None }
+    }
+
+    /// A failure that an HTTP status told.
+    pub fn status(status: u16, reason: impl Into<String>) -> Self {
+        Self { reason: reason.into(), status: Some(status) }
+    }
+}
+
+/// What is known of one origin's `robots.txt`, shared by every process.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RobotsRecord {
+    /// How the fetch ended.
+    pub access: RobotsAccess,
+    /// How long it holds, counted from when it is settled.
+    pub holds_for: Duration,
+    /// The pace that it asks for, which is a floor.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub crawl_delay: Option<Duration>,
+    /// Set where it asks for more than the site's file allows: the unit is blocked with this reason.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refuses: Option<String>,
+}
+
+/// How the fetch of a `robots.txt` ended (RFC 9309 section 2.3.1).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RobotsAccess {
+    /// Its rules, as text.
+    Rules(String),
+    /// There is none (4xx): everything is allowed.
+    Absent,
+    /// It could not be had (5xx, network): everything is forbidden for now.
+    Unreachable(String),
+}
+
+/// An outcome with the lease that it ends, and what the answer said about the site's pace.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Settlement {
+    /// The task's lease.
+    pub lease: Lease,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// The site asked to be left alone for so long, and why.
+    pub block: Option<(Duration, String)>,
+    /// How long the answer took.
+    pub response: Option<Duration>,
+}
+
+/// What became of a settlement.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Settled {
+    /// As asked.
+    Kept,
+    /// A retry that was the last attempt: the task is dead.
+    Died,
+    /// The lease was lost; nothing changed.
+    Stale,
+}
+
+/// A task that failed for good, kept with its reason until it is revived or dropped (I13).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeadLetter {
+    /// The site's name.
+    pub site: String,
+    /// Where it died.
+    pub stage: Stage,
+    /// The page.
+    pub url: CanonicalUrl,
+    /// The last failure.
+    pub why: Failure,
+    /// How often it was tried.
+    pub attempts: u32,
+    /// Failures, oldest first.
+    pub history: Vec<Failure>,
+    /// When it died.
+    pub died_at: Timestamp,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn c1_c2_c3_the_nine_cells_stand_in_table_order() {
+        let value = |text: &str| text.parse::<Priority>().map(Priority::value);
+        let cells = ["high", "middle", "low"].iter().flat_map(|level| {
+            ["operator", "user", "system"].iter().map(move |actor| format!("{actor}:{level}"))
+        });
+        let values: Vec<_> = cells.map(|cell| value(&cell)).collect();
+        let table = [120, 140, 160, 220, 240, 260, 320, 340, 360];
+        assert_eq!(values, table.map(Ok).to_vec());
+        assert_eq!(value("operator"), Ok(220));
+        assert_eq!(value("system:low+2"), Ok(362));
+        assert_eq!(value("user:high-1"), Ok(139));
+    }
+
+    #[test]
+    fn a_priority_outside_the_table_is_refused() {
+        for text in ["", "boss", "user:soon", "user+3", "user:high+x"] {
+            assert!(text.parse::<Priority>().is_err(), "{text}");
+        }
+    }
+}

@@ -1,2 +1,328 @@
-//! frontier
+//! The frontier: what is known, what is next, and when. Each method is one atomic step on the backend's own clock.
+//! Nothing here knows HTTP or HTML.
+
+mod error;
+mod model;
 pub mod permit;
+mod shelf;
+mod sqlite;
+pub mod state;
+mod step;
+mod steps;
+
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+pub use error::{FrontierError, FrontierErrorKind};
+pub use state::SiteSettings;
+pub use step::{
+    Claim, Grant, Inspection, KnownRobots, Lock, Owner, Rearm, Registered, Registration, Run, Tuning, View,
+};
+
+use crate::canonical_url::{CanonicalUrl, Host};
+use crate::clock::Clock;
+use crate::task::{DeadLetter, Put, PutReply, Settled, Settlement, StoredPage};
+use model::Model;
+use sqlite::{Embedded, OwnerFile};
+use step::{Reply, Step};
+
+/// The most sites that one claim can be limited to.
+pub const MOST_NAMED_SITES: usize = 100;
+
+/// A frontier. Cheap to clone; clones are the same frontier.
+#[derive(Clone, Debug)]
+pub struct Frontier(Arc<Backend>);
+
+#[derive(Debug)]
+enum Backend {
+    Model(Mutex<Model>, Clock),
+    Sqlite(Embedded),
+}
+
+/// A process's place among those that claim. Dropping it is the end of its leases.
+#[derive(Debug)]
+pub struct Member {
+    /// The name that its claims carry.
+    pub name: String,
+    crawls: Vec<String>,
+    _file: Option<OwnerFile>,
+}
+
+impl Frontier {
+    /// Opens the frontier that a URL names: `sqlite:PATH`.
+    pub fn open(url: &str) -> Result<Self, FrontierError> {
+        let bad = |why: &str| FrontierError::new(FrontierErrorKind::BadUrl(why.to_owned()), url);
+        match url.split_once(':') {
+            Some(("sqlite", "")) => Err(bad("no path after `sqlite:`")),
+            Some(("sqlite", path)) => Self::sqlite(Path::new(path), None),
+            Some(("redis" | "rediss" | "redis+cluster", _)) => {
+                Err(bad("a frontier on Redis is not supported yet; use sqlite:PATH"))
+            }
+            _ => Err(bad("name a frontier as sqlite:PATH")),
+        }
+    }
+
+    /// The embedded frontier in a file; a clock of one's own is for tests.
+    pub fn sqlite(path: &Path, clock: Option<Clock>) -> Result<Self, FrontierError> {
+        Ok(Self(Arc::new(Backend::Sqlite(Embedded::open(path, clock)?))))
+    }
+
+    /// The pure model in memory: the specification that backends are compared with. It forgets with the process.
+    pub fn model(clock: Clock) -> Self {
+        Self(Arc::new(Backend::Model(Mutex::new(Model::default()), clock)))
+    }
+
+    /// The clock that this frontier goes by.
+    pub fn clock(&self) -> Clock {
+        match &*self.0 {
+            Backend::Model(_, clock) => clock.clone(),
+            Backend::Sqlite(embedded) => embedded.clock().clone(),
+        }
+    }
+
+    async fn step(&self, step: Step) -> Result<Reply, FrontierError> {
+        match &*self.0 {
+            Backend::Model(model, clock) => {
+                // Poisoned by a panic in a step: the maps are still those of a test.
+                let mut model = model.lock().unwrap_or_else(PoisonError::into_inner);
+                Ok(model.apply(step, clock.now()))
+            }
+            Backend::Sqlite(embedded) => embedded.step(step).await,
+        }
+    }
+}
+
+/// Asks for a step and takes the answer out of the one reply that belongs to it.
+macro_rules! ask {
+    ($self:ident, $step:expr, $reply:pat => $answer:expr) => {
+        match $self.step($step).await? {
+            $reply => Ok($answer),
+            other => unreachable!("a step is answered by its own reply, not by {other:?}"),
+        }
+    };
+}
+
+/// What workers live by.
+impl Frontier {
+    /// Puts pages into a site's queue, in order. Each answer says what became of that page.
+    pub async fn put(&self, site: &str, puts: Vec<Put>) -> Result<Vec<PutReply>, FrontierError> {
+        let replies = ask!(self, Step::Put { site: site.to_owned(), puts }, Reply::Puts(replies) => replies)?;
+        replies.ok_or_else(|| self.no_site(site))
+    }
+
+    /// Grants up to as many tasks as asked for, each due, each under a lease of 30 s.
+    pub async fn claim(&self, claim: Claim) -> Result<Grant, FrontierError> {
+        ask!(self, Step::Claim(claim), Reply::Grant(grant) => grant)
+    }
+
+    /// Takes a new start for a permit that grew late.
+    pub async fn rearm(&self, token: u64) -> Result<Rearm, FrontierError> {
+        ask!(self, Step::Rearm { token }, Reply::Rearm(answer) => answer)
+    }
+
+    /// Says that the body ended: the request no longer counts against `parallel`. False: the lease is lost.
+    pub async fn landed(&self, token: u64) -> Result<bool, FrontierError> {
+        ask!(self, Step::Landed { token }, Reply::Done(held) => held)
+    }
+
+    /// Gives a task back whose start came too late, to its old place after 1 s; no attempt is counted.
+    pub async fn back(&self, token: u64) -> Result<bool, FrontierError> {
+        ask!(self, Step::Back { token }, Reply::Done(held) => held)
+    }
+
+    /// Renews leases for 30 s; false for those that are lost.
+    pub async fn extend(&self, tokens: Vec<u64>) -> Result<Vec<bool>, FrontierError> {
+        ask!(self, Step::Extend { tokens }, Reply::Alive(alive) => alive)
+    }
+
+    /// Says how tasks ended. Sent again with the same token it changes nothing and answers the same.
+    pub async fn settle(
+        &self,
+        owner: &str,
+        token: u64,
+        settlements: Vec<Settlement>,
+    ) -> Result<Vec<Settled>, FrontierError> {
+        let step = Step::Settle { owner: owner.to_owned(), token, settlements };
+        ask!(self, step, Reply::Settled(settled) => settled)
+    }
+
+    /// What is known of an origin's `robots.txt`.
+    pub async fn robots(&self, origin: &str) -> Result<Option<KnownRobots>, FrontierError> {
+        ask!(self, Step::Robots { origin: origin.to_owned() }, Reply::Robots(known) => known)
+    }
+
+    /// The site that a host belongs to.
+    pub async fn site_of(&self, host: &Host) -> Result<Option<String>, FrontierError> {
+        ask!(self, Step::SiteOf { host: host.as_str().to_owned() }, Reply::Text(site) => site)
+    }
+
+    /// Where the newest stored body of a page is kept.
+    pub async fn stored(&self, site: &str, url: &CanonicalUrl) -> Result<Option<StoredPage>, FrontierError> {
+        let step = Step::Stored { site: site.to_owned(), url: url.clone() };
+        ask!(self, step, Reply::Stored(stored) => stored)
+    }
+
+    /// Joins those that claim, first freeing the leases of processes that are gone.
+    pub async fn join(&self, crawls: Vec<String>) -> Result<Member, FrontierError> {
+        let name = format!("{:016x}", fastrand::u64(..));
+        let file = match &*self.0 {
+            Backend::Model(..) => None,
+            Backend::Sqlite(embedded) => {
+                let file = OwnerFile::lock(embedded.path(), &name).map_err(|e| {
+                    let kind = FrontierErrorKind::Folder(embedded.path().to_owned());
+                    FrontierError::new(kind, embedded.path().display().to_string()).because(e)
+                })?;
+                Some(file)
+            }
+        };
+        let member = Member { name, crawls, _file: file };
+        self.beat(&member).await?;
+        Ok(member)
+    }
+
+    /// Says that a member is alive, and frees the leases of those that are not. Wanted every few seconds.
+    pub async fn beat(&self, member: &Member) -> Result<(), FrontierError> {
+        let (owner, crawls) = (member.name.clone(), member.crawls.clone());
+        let step = Step::Enlist { owner, pid: std::process::id(), crawls };
+        ask!(self, step, Reply::Nothing => ())?;
+        self.bury_the_dead(&member.name).await
+    }
+
+    /// Leaves those that claim; leases still held return.
+    pub async fn leave(&self, member: Member) -> Result<(), FrontierError> {
+        self.bury(&member.name).await
+    }
+
+    async fn bury_the_dead(&self, own: &str) -> Result<(), FrontierError> {
+        let Backend::Sqlite(embedded) = &*self.0 else { return Ok(()) };
+        for owner in self.owners().await? {
+            if owner.name != own && !owner.dead && OwnerFile::is_free(embedded.path(), &owner.name) {
+                self.bury(&owner.name).await?;
+                OwnerFile::clear(embedded.path(), &owner.name);
+            }
+        }
+        Ok(())
+    }
+
+    /// Declares a process dead: its tokens are stale from now on and its leases return.
+    pub async fn bury(&self, owner: &str) -> Result<(), FrontierError> {
+        ask!(self, Step::Bury { owner: owner.to_owned() }, Reply::Done(_) => ())
+    }
+
+    fn no_site(&self, site: &str) -> FrontierError {
+        let at = match &*self.0 {
+            Backend::Model(..) => "model".to_owned(),
+            Backend::Sqlite(embedded) => embedded.path().display().to_string(),
+        };
+        FrontierError::new(FrontierErrorKind::NoSite(site.to_owned()), at)
+    }
+}
+
+/// What a person's verbs use.
+impl Frontier {
+    /// Puts a site's rules in force.
+    pub async fn register(&self, registration: Registration) -> Result<Registered, FrontierError> {
+        ask!(self, Step::Register(registration), Reply::Registered(answer) => answer)
+    }
+
+    /// Goes on with an unfinished run; when the last one is finished, begins a new one with these seeds.
+    pub async fn begin_run(&self, site: &str, seeds: Vec<Put>) -> Result<Run, FrontierError> {
+        self.run(site, seeds, false).await
+    }
+
+    /// Gives up an unfinished run, in small steps, and begins a new one.
+    pub async fn begin_fresh_run(&self, site: &str, seeds: Vec<Put>) -> Result<Run, FrontierError> {
+        while ask!(self, Step::GiveUp { site: site.to_owned() }, Reply::More(more) => more)? {}
+        self.run(site, seeds, true).await
+    }
+
+    async fn run(&self, site: &str, seeds: Vec<Put>, fresh: bool) -> Result<Run, FrontierError> {
+        let run = ask!(self, Step::BeginRun { site: site.to_owned(), seeds, fresh }, Reply::Run(run) => run)?;
+        while ask!(self, Step::Sweep { site: site.to_owned() }, Reply::More(more) => more)? {}
+        Ok(run)
+    }
+
+    /// Sets a value of a running site, in force for the very next claim. False: there is no such site.
+    pub async fn tune(&self, site: &str, tuning: Tuning) -> Result<bool, FrontierError> {
+        ask!(self, Step::Tune { site: site.to_owned(), tuning }, Reply::Done(known) => known)
+    }
+
+    /// Sets a group's own interval, in ms.
+    pub async fn set_group_interval(&self, unit: &str, interval: i64) -> Result<(), FrontierError> {
+        ask!(self, Step::SetGroupInterval { unit: unit.to_owned(), interval }, Reply::Nothing => ())
+    }
+
+    /// The names of all sites.
+    pub async fn sites(&self) -> Result<Vec<String>, FrontierError> {
+        ask!(self, Step::Sites, Reply::Names(names) => names)
+    }
+
+    /// How a site stands; none if there is no such site.
+    pub async fn view(&self, site: &str) -> Result<Option<View>, FrontierError> {
+        ask!(self, Step::View { site: site.to_owned() }, Reply::View(view) => view.map(|view| *view))
+    }
+
+    /// The text of a site's file as registered.
+    pub async fn text(&self, site: &str) -> Result<Option<String>, FrontierError> {
+        ask!(self, Step::Text { site: site.to_owned() }, Reply::Text(text) => text)
+    }
+
+    /// A site's dead letters, oldest first.
+    pub async fn dead_letters(&self, site: &str, most: u64) -> Result<Vec<DeadLetter>, FrontierError> {
+        ask!(self, Step::DeadLetters { site: site.to_owned(), most }, Reply::Letters(letters) => letters)
+    }
+
+    /// The processes that claim, or did.
+    pub async fn owners(&self) -> Result<Vec<Owner>, FrontierError> {
+        ask!(self, Step::Owners, Reply::Owners(owners) => owners)
+    }
+
+    /// Everything in it: for tests of small frontiers.
+    pub async fn inspect(&self) -> Result<Inspection, FrontierError> {
+        ask!(self, Step::Inspect, Reply::Inspection(inspection) => *inspection)
+    }
+}
+
+/// The timed mutex's steps; `mutex::TimedMutex` is the type to use.
+impl Frontier {
+    pub(crate) async fn try_lock(
+        &self,
+        mutex: &str,
+        token: &str,
+        expire: i64,
+    ) -> Result<Lock, FrontierError> {
+        let step = Step::TryLock { mutex: mutex.to_owned(), token: token.to_owned(), expire };
+        ask!(self, step, Reply::Lock(lock) => lock)
+    }
+
+    /// Releases without waiting for the answer: for a guard that is dropped.
+    pub(crate) fn post_unlock(&self, mutex: &str, token: &str) {
+        let step = Step::Unlock { mutex: mutex.to_owned(), token: token.to_owned() };
+        match &*self.0 {
+            Backend::Model(model, clock) => {
+                let mut model = model.lock().unwrap_or_else(PoisonError::into_inner);
+                model.apply(step, clock.now());
+            }
+            Backend::Sqlite(embedded) => embedded.post(step),
+        }
+    }
+
+    pub(crate) async fn unlock(&self, mutex: &str, token: &str) -> Result<bool, FrontierError> {
+        let step = Step::Unlock { mutex: mutex.to_owned(), token: token.to_owned() };
+        ask!(self, step, Reply::Done(owned) => owned)
+    }
+
+    pub(crate) async fn extend_lock(
+        &self,
+        mutex: &str,
+        token: &str,
+        expire: i64,
+    ) -> Result<bool, FrontierError> {
+        let step = Step::ExtendLock { mutex: mutex.to_owned(), token: token.to_owned(), expire };
+        ask!(self, step, Reply::Done(owned) => owned)
+    }
+
+    pub(crate) async fn lock_left(&self, mutex: &str) -> Result<Option<i64>, FrontierError> {
+        ask!(self, Step::LockLeft { mutex: mutex.to_owned() }, Reply::Left(left) => left)
+    }
+}

@@ -1,30 +1,125 @@
-//! Leave to start one request, looked at again when the connection is up.
+//! Leave to start one request, looked at again when the connection is up (section "from permit to wire").
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
 use std::time::Duration;
 
-use crate::clock::{self, Timestamp};
+use super::Frontier;
+use super::step::Rearm;
+use crate::clock::{Clock, Timestamp, millis, since_boot};
+use crate::task::Lease;
+
+/// New starts that may grow late again before the task goes back.
+const REARMS: u32 = 3;
 
 /// Leave to start one request. Without one, nothing is sent.
+///
+/// Clones share one permit: however often it is looked at, it is one start.
 #[derive(Clone, Debug)]
-pub struct Permit {
-    noted: Duration,
+pub struct Permit(Arc<Kind>);
+
+#[derive(Debug)]
+enum Kind {
+    Unpaced(Clock),
+    Paced(Paced),
 }
 
-/// Why a permit no longer holds: the task goes back, no attempt is counted.
-#[derive(Clone, Debug, thiserror::Error)]
-#[error("the start was lost: {0}")]
-pub struct NotNow(pub String);
+#[derive(Debug)]
+struct Paced {
+    frontier: Frontier,
+    token: u64,
+    grace: Duration,
+    /// When the start was granted, in ms since boot: noted before the claim, so that its age is never underrated.
+    granted: AtomicI64,
+    rearms: AtomicU32,
+}
+
+/// Why a permit no longer holds.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NotNow {
+    /// It grew late each time: the task goes back, no attempt is counted.
+    #[error("its start was late {REARMS} times")]
+    TooLate,
+    /// The site was paused or blocked meanwhile: the task went back already.
+    #[error("the site was paused or blocked meanwhile")]
+    WentBack,
+    /// The lease was lost: somebody else has the task.
+    #[error("its lease was lost")]
+    Stale,
+    /// The frontier could not be asked.
+    #[error("the frontier could not be asked: {0}")]
+    Frontier(String),
+}
 
 impl Permit {
-    /// A permit that never grows late, for requests to servers of one's own.
-    pub fn unpaced() -> Self {
-        Self { noted: clock::since_boot() }
+    /// The permit that a download lease carries. `noted` is the time since boot right before its claim.
+    pub fn of(lease: &Lease, frontier: &Frontier, noted: Duration) -> Self {
+        if lease.interval.is_zero() {
+            return Self(Arc::new(Kind::Unpaced(frontier.clock())));
+        }
+        Self(Arc::new(Kind::Paced(Paced {
+            frontier: frontier.clone(),
+            token: lease.token,
+            grace: grace(lease.interval),
+            granted: AtomicI64::new(millis(noted)),
+            rearms: AtomicU32::new(0),
+        })))
     }
 
-    /// Called when the connection is up, right before sending: returns at once within the grace, else takes a new
-    /// start and sleeps until then. The stamp is the moment of the send.
-    pub async fn start(&self) -> Result<Timestamp, NotNow> {
-        let _ = self.noted;
-        Ok(clock::Clock::wall().now())
+    /// A permit that never grows late, for servers of one's own.
+    pub fn unpaced() -> Self {
+        Self(Arc::new(Kind::Unpaced(Clock::wall())))
     }
+
+    /// Called when the connection is up, right before sending: returns at once within the grace, else takes a new start
+    /// and sleeps until then. The stamp is the moment of the send.
+    pub async fn start(&self) -> Result<Timestamp, NotNow> {
+        match &*self.0 {
+            Kind::Unpaced(clock) => Ok(clock.now()),
+            Kind::Paced(paced) => paced.start().await,
+        }
+    }
+}
+
+impl Paced {
+    async fn start(&self) -> Result<Timestamp, NotNow> {
+        while self.is_late() {
+            if self.rearms.fetch_add(1, Ordering::SeqCst) >= REARMS {
+                return Err(NotNow::TooLate);
+            }
+            self.rearm().await?;
+        }
+        Ok(self.frontier.clock().now())
+    }
+
+    fn is_late(&self) -> bool {
+        millis(since_boot()) - self.granted.load(Ordering::SeqCst) > millis(self.grace)
+    }
+
+    async fn rearm(&self) -> Result<(), NotNow> {
+        loop {
+            let asked = millis(since_boot());
+            let answer =
+                self.frontier.rearm(self.token).await.map_err(|e| NotNow::Frontier(e.to_string()))?;
+            match answer {
+                Rearm::StartIn(wait) => {
+                    sleep(wait).await;
+                    self.granted.store(asked + wait, Ordering::SeqCst);
+                    return Ok(());
+                }
+                Rearm::Held(wait) => sleep(wait).await,
+                Rearm::WentBack => return Err(NotNow::WentBack),
+                Rearm::Stale => return Err(NotNow::Stale),
+            }
+        }
+    }
+}
+
+async fn sleep(wait: i64) {
+    tokio::time::sleep(Duration::from_millis(u64::try_from(wait).unwrap_or(0))).await;
+}
+
+/// How late a start may be on the wire: a tenth of the interval, between 10 and 250 ms.
+pub fn grace(interval: Duration) -> Duration {
+    (interval / 10).clamp(Duration::from_millis(10), Duration::from_millis(250))
 }

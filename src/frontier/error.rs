@@ -1,0 +1,90 @@
+//! What can go wrong with a frontier as a whole. What a step refuses is part of its answer, not of this.
+
+use std::fmt;
+use std::path::PathBuf;
+
+/// A frontier that could not do a step.
+#[derive(Clone, Debug)]
+pub struct FrontierError {
+    /// What kind of trouble it is.
+    pub kind: FrontierErrorKind,
+    /// Which frontier.
+    pub at: String,
+    /// What the store itself said.
+    pub cause: Option<String>,
+}
+
+/// What kind of trouble it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FrontierErrorKind {
+    /// The URL names no frontier that can be opened.
+    BadUrl(String),
+    /// The folder can't be made or written.
+    Folder(PathBuf),
+    /// The file belongs to another program.
+    Foreign,
+    /// The file was written by a newer version, whose schema this is.
+    Newer(i64),
+    /// Other processes held it for too long.
+    Busy,
+    /// There is no space left to write.
+    Full,
+    /// It can't be read or written.
+    Broken,
+    /// The process's own frontier thread is gone.
+    Closed,
+    /// There is no such site in it.
+    NoSite(String),
+}
+
+impl FrontierError {
+    pub(crate) fn new(kind: FrontierErrorKind, at: impl Into<String>) -> Self {
+        Self { kind, at: at.into(), cause: None }
+    }
+
+    pub(crate) fn because(mut self, cause: impl fmt::Display) -> Self {
+        self.cause = Some(cause.to_string());
+        self
+    }
+
+    /// Whether the same step may work a little later.
+    pub fn is_transient(&self) -> bool {
+        matches!(self.kind, FrontierErrorKind::Busy | FrontierErrorKind::Full)
+    }
+}
+
+impl fmt::Display for FrontierError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let at = &self.at;
+        match &self.kind {
+            FrontierErrorKind::BadUrl(why) => write!(f, "{at}: {why}"),
+            FrontierErrorKind::Folder(folder) => write!(
+                f,
+                "{}: the data folder can't be used; choose another with --data, or mend its permissions",
+                folder.display()
+            ),
+            FrontierErrorKind::Foreign => {
+                write!(f, "{at}: this is not a frontier of paced; name another with --frontier or --data")
+            }
+            FrontierErrorKind::Newer(version) => write!(
+                f,
+                "{at}: written by a newer paced (schema {version}); use that version, or another data folder"
+            ),
+            FrontierErrorKind::Busy => write!(f, "{at}: other processes keep it locked; it is tried again"),
+            FrontierErrorKind::Full => {
+                write!(f, "{at}: no space left to write; free some, it is tried again")
+            }
+            FrontierErrorKind::Broken => write!(f, "{at}: it can't be read or written"),
+            FrontierErrorKind::Closed => write!(f, "{at}: it was closed"),
+            FrontierErrorKind::NoSite(site) => {
+                write!(f, "{at}: there is no site `{site}` in it; register it with `paced crawl FILE.toml`")
+            }
+        }?;
+        match &self.cause {
+            Some(cause) => write!(f, " ({cause})"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl std::error::Error for FrontierError {}

@@ -1,0 +1,359 @@
+//! The model: the steps over plain maps, every index a scan. It is what other backends are compared with.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::convert::Infallible;
+
+use super::shelf::Shelf;
+use super::state::{
+    DeadState, MutexState, OwnerState, PageState, Place, RobotsState, SiteState, Task, UnitState,
+};
+use super::step::{Inspection, Reply, Step};
+use super::steps;
+use crate::canonical_url::CanonicalUrl;
+use crate::clock::Timestamp;
+use crate::task::{DeadLetter, Stage};
+
+type Key = (String, Stage, CanonicalUrl);
+
+/// A frontier in memory.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Model {
+    position: i64,
+    sites: BTreeMap<String, SiteState>,
+    texts: BTreeMap<String, String>,
+    units: BTreeMap<String, (UnitState, i64)>,
+    tasks: BTreeMap<Key, Task>,
+    known: BTreeSet<(String, i64, CanonicalUrl)>,
+    dead: BTreeMap<Key, DeadState>,
+    pages: BTreeMap<(String, CanonicalUrl), PageState>,
+    robots: BTreeMap<String, RobotsState>,
+    hosts: BTreeMap<String, String>,
+    mutexes: BTreeMap<String, MutexState>,
+    owners: BTreeMap<String, OwnerState>,
+}
+
+impl Model {
+    /// Does one step at `now`.
+    pub(crate) fn apply(&mut self, step: Step, now: Timestamp) -> Reply {
+        match steps::apply(self, step, now.as_millis()) {
+            Ok(reply) => reply,
+            Err(never) => match never {},
+        }
+    }
+
+    /// Units with a ready site, and their scores: worked out from the tasks themselves.
+    fn ready_units(&self, stage: Stage, only: &[String]) -> BTreeMap<String, i64> {
+        let ready = self
+            .sites
+            .values()
+            .filter(|site| self.is_ready(site, stage) && (only.is_empty() || only.contains(&site.name)));
+        ready
+            .filter_map(|site| self.units.get(&site.unit))
+            .map(|(unit, due)| {
+                let score = if stage == Stage::Download { *due } else { unit.parsed_at };
+                (unit.name.clone(), score)
+            })
+            .collect()
+    }
+
+    fn is_ready(&self, site: &SiteState, stage: Stage) -> bool {
+        let waits = self
+            .tasks
+            .values()
+            .any(|task| task.site == site.name && task.stage == stage && task.place == Place::Waiting);
+        let in_flight = self.running().filter(|(task, running)| task.site == site.name && running.in_flight);
+        let gated = site.tuned.paused.is_some()
+            || site.errand.is_some()
+            || in_flight.count() >= site.parallel() as usize;
+        waits && (stage == Stage::Parse || !gated)
+    }
+
+    fn running(&self) -> impl Iterator<Item = (&Task, &super::state::Running)> {
+        self.tasks.values().filter_map(|task| task.running().map(|running| (task, running)))
+    }
+
+    fn by_position<'a>(tasks: impl Iterator<Item = &'a Task>) -> Vec<Task> {
+        let mut tasks: Vec<Task> = tasks.cloned().collect();
+        tasks.sort_by_key(|task| task.position);
+        tasks
+    }
+
+    fn is_over(&self, running: &super::state::Running, now: i64) -> bool {
+        running.ends_at <= now || self.owners.get(&running.owner).is_some_and(|owner| owner.dead)
+    }
+}
+
+fn key(site: &str, stage: Stage, url: &CanonicalUrl) -> Key {
+    (site.to_owned(), stage, url.clone())
+}
+
+type Answer<T> = Result<T, Infallible>;
+
+impl Shelf for Model {
+    type Error = Infallible;
+
+    fn next_position(&mut self) -> Answer<i64> {
+        self.position += 1;
+        Ok(self.position)
+    }
+
+    fn site(&mut self, name: &str) -> Answer<Option<SiteState>> {
+        Ok(self.sites.get(name).cloned())
+    }
+
+    fn save_site(&mut self, site: &SiteState) -> Answer<()> {
+        self.sites.insert(site.name.clone(), site.clone());
+        Ok(())
+    }
+
+    fn site_names(&mut self) -> Answer<Vec<String>> {
+        Ok(self.sites.keys().cloned().collect())
+    }
+
+    fn site_text(&mut self, name: &str) -> Answer<Option<String>> {
+        Ok(self.texts.get(name).cloned())
+    }
+
+    fn save_site_text(&mut self, name: &str, text: &str) -> Answer<()> {
+        self.texts.insert(name.to_owned(), text.to_owned());
+        Ok(())
+    }
+
+    fn unit(&mut self, name: &str) -> Answer<Option<UnitState>> {
+        Ok(self.units.get(name).map(|(unit, _)| unit.clone()))
+    }
+
+    fn save_unit(&mut self, unit: &UnitState, due: i64) -> Answer<()> {
+        self.units.insert(unit.name.clone(), (unit.clone(), due));
+        Ok(())
+    }
+
+    fn due_units(&mut self, stage: Stage, now: i64, only: &[String], most: u32) -> Answer<Vec<String>> {
+        let ready = self.ready_units(stage, only).into_iter();
+        let mut due: Vec<(i64, String)> =
+            ready.filter(|(_, score)| *score <= now).map(|(name, score)| (score, name)).collect();
+        due.sort();
+        due.truncate(most as usize);
+        Ok(due.into_iter().map(|(_, name)| name).collect())
+    }
+
+    fn next_due(&mut self, stage: Stage, only: &[String]) -> Answer<Option<i64>> {
+        Ok(self.ready_units(stage, only).into_values().min())
+    }
+
+    fn ready_sites(&mut self, stage: Stage, unit: &str) -> Answer<Vec<String>> {
+        let ready = self.sites.values().filter(|site| site.unit == unit && self.is_ready(site, stage));
+        Ok(ready.map(|site| site.name.clone()).collect())
+    }
+
+    fn task(&mut self, site: &str, stage: Stage, url: &CanonicalUrl) -> Answer<Option<Task>> {
+        Ok(self.tasks.get(&key(site, stage, url)).cloned())
+    }
+
+    fn leased(&mut self, token: u64) -> Answer<Option<Task>> {
+        Ok(self.running().find(|(_, running)| running.token == token).map(|(task, _)| task.clone()))
+    }
+
+    fn save_task(&mut self, task: &Task) -> Answer<()> {
+        self.tasks.insert(key(&task.site, task.stage, &task.url), task.clone());
+        Ok(())
+    }
+
+    fn remove_task(&mut self, task: &Task) -> Answer<()> {
+        self.tasks.remove(&key(&task.site, task.stage, &task.url));
+        Ok(())
+    }
+
+    fn first_waiting(&mut self, site: &str, stage: Stage) -> Answer<Option<Task>> {
+        let waiting = self
+            .tasks
+            .values()
+            .filter(|task| task.site == site && task.stage == stage && task.place == Place::Waiting);
+        Ok(waiting.min_by_key(|task| (task.priority, task.position)).cloned())
+    }
+
+    fn oldest_waiting(&mut self, site: &str, stage: Stage) -> Answer<Option<i64>> {
+        let waiting = self
+            .tasks
+            .values()
+            .filter(|task| task.site == site && task.stage == stage && task.place == Place::Waiting);
+        Ok(waiting.map(|task| task.put_at).min())
+    }
+
+    fn overdue(&mut self, now: i64, most: u32) -> Answer<Vec<Task>> {
+        let mut overdue: Vec<(i64, i64, Task)> = self
+            .tasks
+            .values()
+            .filter_map(|task| match task.place {
+                Place::Delayed { until, .. } if until <= now => Some((until, task.position, task.clone())),
+                _ => None,
+            })
+            .collect();
+        overdue.sort_by_key(|(until, position, _)| (*until, *position));
+        Ok(overdue.into_iter().take(most as usize).map(|(_, _, task)| task).collect())
+    }
+
+    fn next_delayed(&mut self) -> Answer<Option<i64>> {
+        let delayed = self.tasks.values().filter_map(|task| match task.place {
+            Place::Delayed { until, .. } => Some(until),
+            _ => None,
+        });
+        Ok(delayed.min())
+    }
+
+    fn lost_leases(&mut self, now: i64, most: u32) -> Answer<Vec<Task>> {
+        let mut lost: Vec<(i64, Task)> = self
+            .running()
+            .filter(|(_, running)| self.is_over(running, now))
+            .map(|(task, running)| (running.ends_at, task.clone()))
+            .collect();
+        lost.sort_by_key(|(ends_at, task)| (*ends_at, task.position));
+        Ok(lost.into_iter().take(most as usize).map(|(_, task)| task).collect())
+    }
+
+    fn next_lease_end(&mut self) -> Answer<Option<i64>> {
+        let ends = self.running().map(|(_, r)| if self.is_over(r, i64::MIN) { i64::MIN } else { r.ends_at });
+        Ok(ends.min())
+    }
+
+    fn idle_tasks(&mut self, site: &str, most: u32) -> Answer<Vec<Task>> {
+        let idle = self.tasks.values().filter(|task| task.site == site && task.running().is_none());
+        let mut tasks = Self::by_position(idle);
+        tasks.truncate(most as usize);
+        Ok(tasks)
+    }
+
+    fn running_tasks(&mut self, site: &str) -> Answer<Vec<Task>> {
+        Ok(Self::by_position(self.tasks.values().filter(|t| t.site == site && t.running().is_some())))
+    }
+
+    fn is_known(&mut self, site: &str, run: i64, url: &CanonicalUrl) -> Answer<bool> {
+        Ok(self.known.contains(&(site.to_owned(), run, url.clone())))
+    }
+
+    fn add_known(&mut self, site: &str, run: i64, url: &CanonicalUrl) -> Answer<()> {
+        self.known.insert((site.to_owned(), run, url.clone()));
+        Ok(())
+    }
+
+    fn sweep_known(&mut self, site: &str, run: i64, most: u32) -> Answer<bool> {
+        let old = self.known.iter().filter(|(s, r, _)| s == site && *r < run);
+        let old: Vec<_> = old.take(most as usize).cloned().collect();
+        for entry in &old {
+            self.known.remove(entry);
+        }
+        Ok(old.len() == most as usize)
+    }
+
+    fn dead(&mut self, site: &str, stage: Stage, url: &CanonicalUrl) -> Answer<Option<DeadState>> {
+        Ok(self.dead.get(&key(site, stage, url)).cloned())
+    }
+
+    fn save_dead(&mut self, site: &str, stage: Stage, url: &CanonicalUrl, dead: &DeadState) -> Answer<()> {
+        self.dead.insert(key(site, stage, url), dead.clone());
+        Ok(())
+    }
+
+    fn remove_dead(&mut self, site: &str, stage: Stage, url: &CanonicalUrl) -> Answer<()> {
+        self.dead.remove(&key(site, stage, url));
+        Ok(())
+    }
+
+    fn dead_letters(&mut self, site: &str, most: u64) -> Answer<Vec<DeadLetter>> {
+        let mut letters: Vec<DeadLetter> = self
+            .dead
+            .iter()
+            .filter(|((s, _, _), _)| s == site)
+            .map(|((site, stage, url), dead)| dead.letter(site, *stage, url))
+            .collect();
+        letters.sort_by(|a, b| (a.died_at, a.stage, &a.url).cmp(&(b.died_at, b.stage, &b.url)));
+        letters.truncate(usize::try_from(most).unwrap_or(usize::MAX));
+        Ok(letters)
+    }
+
+    fn page(&mut self, site: &str, url: &CanonicalUrl) -> Answer<Option<PageState>> {
+        Ok(self.pages.get(&(site.to_owned(), url.clone())).cloned())
+    }
+
+    fn save_page(&mut self, site: &str, url: &CanonicalUrl, page: &PageState) -> Answer<()> {
+        self.pages.insert((site.to_owned(), url.clone()), page.clone());
+        Ok(())
+    }
+
+    fn robots(&mut self, origin: &str) -> Answer<Option<RobotsState>> {
+        Ok(self.robots.get(origin).cloned())
+    }
+
+    fn save_robots(&mut self, origin: &str, robots: &RobotsState) -> Answer<()> {
+        self.robots.insert(origin.to_owned(), robots.clone());
+        Ok(())
+    }
+
+    fn site_of(&mut self, host: &str) -> Answer<Option<String>> {
+        Ok(self.hosts.get(host).cloned())
+    }
+
+    fn save_host(&mut self, host: &str, site: &str) -> Answer<()> {
+        self.hosts.insert(host.to_owned(), site.to_owned());
+        Ok(())
+    }
+
+    fn remove_host(&mut self, host: &str) -> Answer<()> {
+        self.hosts.remove(host);
+        Ok(())
+    }
+
+    fn hosts_of(&mut self, site: &str) -> Answer<Vec<String>> {
+        Ok(self.hosts.iter().filter(|(_, owner)| *owner == site).map(|(host, _)| host.clone()).collect())
+    }
+
+    fn mutex(&mut self, name: &str) -> Answer<Option<MutexState>> {
+        Ok(self.mutexes.get(name).cloned())
+    }
+
+    fn save_mutex(&mut self, name: &str, mutex: &MutexState) -> Answer<()> {
+        self.mutexes.insert(name.to_owned(), mutex.clone());
+        Ok(())
+    }
+
+    fn remove_mutex(&mut self, name: &str) -> Answer<()> {
+        self.mutexes.remove(name);
+        Ok(())
+    }
+
+    fn owner(&mut self, name: &str) -> Answer<Option<OwnerState>> {
+        Ok(self.owners.get(name).cloned())
+    }
+
+    fn save_owner(&mut self, name: &str, owner: &OwnerState) -> Answer<()> {
+        self.owners.insert(name.to_owned(), owner.clone());
+        Ok(())
+    }
+
+    fn owners(&mut self) -> Answer<Vec<(String, OwnerState)>> {
+        Ok(self.owners.iter().map(|(name, owner)| (name.clone(), owner.clone())).collect())
+    }
+
+    fn sweep_owners(&mut self) -> Answer<()> {
+        let holders: BTreeSet<String> = self.running().map(|(_, r)| r.owner.clone()).collect();
+        self.owners.retain(|name, owner| !owner.dead || holders.contains(name));
+        Ok(())
+    }
+
+    fn inspect(&mut self) -> Answer<Inspection> {
+        let mut due = Vec::new();
+        for stage in Stage::ALL {
+            due.extend(self.ready_units(stage, &[]).into_iter().map(|(unit, score)| (stage, unit, score)));
+        }
+        Ok(Inspection {
+            tasks: self
+                .tasks
+                .values()
+                .map(|t| (t.site.clone(), t.stage, t.url.to_string(), t.place.name().to_owned()))
+                .collect(),
+            due,
+            dead: self.dead.keys().map(|(s, stage, url)| (s.clone(), *stage, url.to_string())).collect(),
+            known: self.known.len() as u64,
+        })
+    }
+}

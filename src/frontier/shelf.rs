@@ -1,0 +1,105 @@
+//! What a store must offer for the steps to run on it: places to put records, and indexes in a stated order.
+//! The steps are written once over this seam; the plain maps of the model and the tables of SQLite stand behind it.
+
+use super::state::{DeadState, MutexState, OwnerState, PageState, RobotsState, SiteState, Task, UnitState};
+use super::step::Inspection;
+use crate::canonical_url::CanonicalUrl;
+use crate::task::{DeadLetter, Stage};
+
+/// A store inside one atomic step. Every answer is ordered, so that all stores make the same choices.
+pub(crate) trait Shelf {
+    type Error;
+
+    /// A position after all that were given before.
+    fn next_position(&mut self) -> Result<i64, Self::Error>;
+
+    fn site(&mut self, name: &str) -> Result<Option<SiteState>, Self::Error>;
+    /// Saves a site and keeps its entries among the ready ones true.
+    fn save_site(&mut self, site: &SiteState) -> Result<(), Self::Error>;
+    fn site_names(&mut self) -> Result<Vec<String>, Self::Error>;
+    fn site_text(&mut self, name: &str) -> Result<Option<String>, Self::Error>;
+    fn save_site_text(&mut self, name: &str, text: &str) -> Result<(), Self::Error>;
+
+    fn unit(&mut self, name: &str) -> Result<Option<UnitState>, Self::Error>;
+    /// Saves a unit with its due time in ms.
+    fn save_unit(&mut self, unit: &UnitState, due: i64) -> Result<(), Self::Error>;
+    /// Units with something ready, due at `now`, the longest due first, then by name. `only`: with one of these sites ready.
+    fn due_units(
+        &mut self,
+        stage: Stage,
+        now: i64,
+        only: &[String],
+        most: u32,
+    ) -> Result<Vec<String>, Self::Error>;
+    /// The least due time of a unit with something ready.
+    fn next_due(&mut self, stage: Stage, only: &[String]) -> Result<Option<i64>, Self::Error>;
+    /// The unit's ready sites by name.
+    fn ready_sites(&mut self, stage: Stage, unit: &str) -> Result<Vec<String>, Self::Error>;
+
+    fn task(&mut self, site: &str, stage: Stage, url: &CanonicalUrl) -> Result<Option<Task>, Self::Error>;
+    /// The running task with that lease.
+    fn leased(&mut self, token: u64) -> Result<Option<Task>, Self::Error>;
+    fn save_task(&mut self, task: &Task) -> Result<(), Self::Error>;
+    fn remove_task(&mut self, task: &Task) -> Result<(), Self::Error>;
+    /// The waiting task that goes first: by priority, then position.
+    fn first_waiting(&mut self, site: &str, stage: Stage) -> Result<Option<Task>, Self::Error>;
+    /// When the longest waiting task was put.
+    fn oldest_waiting(&mut self, site: &str, stage: Stage) -> Result<Option<i64>, Self::Error>;
+    /// Delayed tasks whose time has come, by time, then position.
+    fn overdue(&mut self, now: i64, most: u32) -> Result<Vec<Task>, Self::Error>;
+    /// When the next delayed task's time comes.
+    fn next_delayed(&mut self) -> Result<Option<i64>, Self::Error>;
+    /// Running tasks whose lease has ended by `now` or whose owner is dead, by end, then position.
+    fn lost_leases(&mut self, now: i64, most: u32) -> Result<Vec<Task>, Self::Error>;
+    /// When the next lease ends; `i64::MIN` if a dead owner has one.
+    fn next_lease_end(&mut self) -> Result<Option<i64>, Self::Error>;
+    /// Waiting and delayed tasks of a site, by position.
+    fn idle_tasks(&mut self, site: &str, most: u32) -> Result<Vec<Task>, Self::Error>;
+    /// Running tasks of a site, by position.
+    fn running_tasks(&mut self, site: &str) -> Result<Vec<Task>, Self::Error>;
+
+    fn is_known(&mut self, site: &str, run: i64, url: &CanonicalUrl) -> Result<bool, Self::Error>;
+    fn add_known(&mut self, site: &str, run: i64, url: &CanonicalUrl) -> Result<(), Self::Error>;
+    /// Forgets pages known in runs before `run`; whether some are left.
+    fn sweep_known(&mut self, site: &str, run: i64, most: u32) -> Result<bool, Self::Error>;
+
+    fn dead(
+        &mut self,
+        site: &str,
+        stage: Stage,
+        url: &CanonicalUrl,
+    ) -> Result<Option<DeadState>, Self::Error>;
+    fn save_dead(
+        &mut self,
+        site: &str,
+        stage: Stage,
+        url: &CanonicalUrl,
+        dead: &DeadState,
+    ) -> Result<(), Self::Error>;
+    fn remove_dead(&mut self, site: &str, stage: Stage, url: &CanonicalUrl) -> Result<(), Self::Error>;
+    /// A site's letters, by time of death, then stage and URL.
+    fn dead_letters(&mut self, site: &str, most: u64) -> Result<Vec<DeadLetter>, Self::Error>;
+
+    fn page(&mut self, site: &str, url: &CanonicalUrl) -> Result<Option<PageState>, Self::Error>;
+    fn save_page(&mut self, site: &str, url: &CanonicalUrl, page: &PageState) -> Result<(), Self::Error>;
+
+    fn robots(&mut self, origin: &str) -> Result<Option<RobotsState>, Self::Error>;
+    fn save_robots(&mut self, origin: &str, robots: &RobotsState) -> Result<(), Self::Error>;
+
+    fn site_of(&mut self, host: &str) -> Result<Option<String>, Self::Error>;
+    fn save_host(&mut self, host: &str, site: &str) -> Result<(), Self::Error>;
+    fn remove_host(&mut self, host: &str) -> Result<(), Self::Error>;
+    fn hosts_of(&mut self, site: &str) -> Result<Vec<String>, Self::Error>;
+
+    fn mutex(&mut self, name: &str) -> Result<Option<MutexState>, Self::Error>;
+    fn save_mutex(&mut self, name: &str, mutex: &MutexState) -> Result<(), Self::Error>;
+    fn remove_mutex(&mut self, name: &str) -> Result<(), Self::Error>;
+
+    fn owner(&mut self, name: &str) -> Result<Option<OwnerState>, Self::Error>;
+    fn save_owner(&mut self, name: &str, owner: &OwnerState) -> Result<(), Self::Error>;
+    fn owners(&mut self) -> Result<Vec<(String, OwnerState)>, Self::Error>;
+    /// Removes dead owners that hold no lease any more.
+    fn sweep_owners(&mut self) -> Result<(), Self::Error>;
+
+    fn inspect(&mut self) -> Result<Inspection, Self::Error>;
+}

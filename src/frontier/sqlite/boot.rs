@@ -1,0 +1,43 @@
+//! One clock for all processes of a machine: a base kept in the file plus the time since boot, so that changes of the wall
+//! clock move nothing.
+
+use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
+
+use crate::clock::{Clock, Timestamp, millis, since_boot};
+
+const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
+
+/// The file's clock; at the first open after a boot it is set anew, to no earlier than it was last seen.
+pub(super) fn clock(connection: &mut Connection) -> rusqlite::Result<Clock> {
+    let boot = std::fs::read_to_string(BOOT_ID).unwrap_or_default();
+    let boot = boot.trim();
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let base: i64 = if text(&transaction, "boot")?.as_deref() == Some(boot) {
+        number(&transaction, "base")?.unwrap_or(0)
+    } else {
+        let seen = number(&transaction, "seen")?.unwrap_or(0);
+        let base = Clock::wall().now().as_millis().max(seen) - millis(since_boot());
+        set(&transaction, "boot", boot)?;
+        set(&transaction, "base", base)?;
+        base
+    };
+    transaction.commit()?;
+    Ok(Clock::since_boot(Timestamp::from_millis(base)))
+}
+
+/// Remembers that it was at least that late.
+pub(super) fn saw(connection: &Connection, now: Timestamp) -> rusqlite::Result<()> {
+    set(connection, "seen", now.as_millis())
+}
+
+fn set(connection: &Connection, key: &str, value: impl rusqlite::ToSql) -> rusqlite::Result<()> {
+    connection.execute("INSERT OR REPLACE INTO meta VALUES (?1, ?2)", params![key, value]).map(drop)
+}
+
+fn text(connection: &Connection, key: &str) -> rusqlite::Result<Option<String>> {
+    connection.query_row("SELECT value FROM meta WHERE key = ?1", [key], |row| row.get(0)).optional()
+}
+
+fn number(connection: &Connection, key: &str) -> rusqlite::Result<Option<i64>> {
+    connection.query_row("SELECT value FROM meta WHERE key = ?1", [key], |row| row.get(0)).optional()
+}

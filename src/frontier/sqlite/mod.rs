@@ -1,0 +1,235 @@
+//! The embedded frontier: one SQLite file, one writer thread a process, several processes on one folder.
+//! What a step does is not decided here.
+
+mod boot;
+mod owners;
+mod schema;
+mod tables;
+
+use std::path::{Path, PathBuf};
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rusqlite::{Connection, ErrorCode, TransactionBehavior};
+use tokio::sync::oneshot;
+
+pub(crate) use owners::OwnerFile;
+
+use super::error::{FrontierError, FrontierErrorKind};
+use super::step::{Reply, Step};
+use super::steps;
+use crate::clock::Clock;
+use tables::Tables;
+
+/// How long another process may hold the file before SQLite gives up on a step.
+const BUSY: Duration = Duration::from_secs(5);
+/// How long a step is tried in all.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// The most steps in one transaction.
+const BATCH: usize = 64;
+
+/// An open frontier file.
+#[derive(Debug)]
+pub(crate) struct Embedded {
+    path: PathBuf,
+    clock: Clock,
+    jobs: mpsc::Sender<Job>,
+}
+
+struct Job {
+    step: Step,
+    reply: oneshot::Sender<Result<Reply, FrontierError>>,
+}
+
+impl Embedded {
+    /// Opens or creates the file. The clock is the machine's since boot, unless a test brings its own.
+    pub(crate) fn open(path: &Path, clock: Option<Clock>) -> Result<Self, FrontierError> {
+        if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+            std::fs::create_dir_all(folder).map_err(|e| {
+                FrontierError::new(FrontierErrorKind::Folder(folder.to_owned()), "").because(e)
+            })?;
+        }
+        let mut connection = connect(path)?;
+        let clock = match clock {
+            Some(clock) => clock,
+            None => boot::clock(&mut connection).map_err(|e| explain(path, &e))?,
+        };
+        let (jobs, inbox) = mpsc::channel();
+        let writer = Writer { path: path.to_owned(), connection, clock: clock.clone() };
+        thread::Builder::new()
+            .name("frontier".to_owned())
+            .spawn(move || writer.work(&inbox))
+            .map_err(|e| FrontierError::new(FrontierErrorKind::Closed, name(path)).because(e))?;
+        Ok(Self { path: path.to_owned(), clock, jobs })
+    }
+
+    pub(crate) fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Leaves a step to the writer thread; nobody waits for its answer.
+    pub(crate) fn post(&self, step: Step) {
+        let _ = self.jobs.send(Job { step, reply: oneshot::channel().0 });
+    }
+
+    /// Does one step on the writer thread. Dropping the future doesn't undo it.
+    pub(crate) async fn step(&self, step: Step) -> Result<Reply, FrontierError> {
+        let (reply, answer) = oneshot::channel();
+        let closed = || FrontierError::new(FrontierErrorKind::Closed, name(&self.path));
+        self.jobs.send(Job { step, reply }).map_err(|_| closed())?;
+        answer.await.map_err(|_| closed())?
+    }
+}
+
+struct Writer {
+    path: PathBuf,
+    connection: Connection,
+    clock: Clock,
+}
+
+impl Writer {
+    /// Steps that arrive together share a transaction; each still reads its own time.
+    fn work(mut self, inbox: &mpsc::Receiver<Job>) {
+        while let Ok(first) = inbox.recv() {
+            let mut batch = vec![first];
+            while let Some(job) = inbox.try_recv().ok().filter(|_| batch.len() < BATCH) {
+                batch.push(job);
+            }
+            let steps: Vec<Step> = batch.iter().map(|job| job.step.clone()).collect();
+            match self.commit(&steps) {
+                Ok(replies) => {
+                    for (job, reply) in batch.into_iter().zip(replies) {
+                        // A worker that went away needs no answer: the step stands.
+                        let _ = job.reply.send(Ok(reply));
+                    }
+                }
+                Err(error) => {
+                    let error = explain(&self.path, &error);
+                    for job in batch {
+                        let _ = job.reply.send(Err(error.clone()));
+                    }
+                }
+            }
+        }
+    }
+
+    /// All the steps or none of them; a busy file is tried again with patience.
+    fn commit(&mut self, steps: &[Step]) -> rusqlite::Result<Vec<Reply>> {
+        let started = Instant::now();
+        loop {
+            match self.try_commit(steps) {
+                Err(error) if is_busy(&error) && started.elapsed() < PATIENCE => {}
+                done => return done,
+            }
+        }
+    }
+
+    fn try_commit(&mut self, steps: &[Step]) -> rusqlite::Result<Vec<Reply>> {
+        let reads = steps.iter().all(Step::only_reads);
+        let behaviour = if reads { TransactionBehavior::Deferred } else { TransactionBehavior::Immediate };
+        let transaction = self.connection.transaction_with_behavior(behaviour)?;
+        let mut replies = Vec::with_capacity(steps.len());
+        for step in steps {
+            let now = self.clock.now();
+            replies.push(steps::apply(&mut Tables(&transaction), step.clone(), now.as_millis())?);
+            if matches!(step, Step::Enlist { .. }) {
+                boot::saw(&transaction, now)?;
+            }
+        }
+        transaction.commit()?;
+        Ok(replies)
+    }
+}
+
+fn connect(path: &Path) -> Result<Connection, FrontierError> {
+    let open = || -> rusqlite::Result<Connection> {
+        let connection = Connection::open(path)?;
+        connection.busy_timeout(BUSY)?;
+        connection.set_prepared_statement_cache_capacity(128);
+        Ok(connection)
+    };
+    let mut connection = open().map_err(|e| explain(path, &e))?;
+    let version = prepare(&mut connection).map_err(|e| explain(path, &e))?;
+    match version {
+        Found::Ours => Ok(connection),
+        Found::Foreign => Err(FrontierError::new(FrontierErrorKind::Foreign, name(path))),
+        Found::Newer(version) => Err(FrontierError::new(FrontierErrorKind::Newer(version), name(path))),
+    }
+}
+
+enum Found {
+    Ours,
+    Foreign,
+    Newer(i64),
+}
+
+/// Checks whose file it is before anything is written, creates the tables in an empty one.
+fn prepare(connection: &mut Connection) -> rusqlite::Result<Found> {
+    let look = |connection: &Connection| -> rusqlite::Result<(i64, i64, i64)> {
+        Ok((
+            connection.pragma_query_value(None, "application_id", |row| row.get(0))?,
+            connection.pragma_query_value(None, "user_version", |row| row.get(0))?,
+            connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?,
+        ))
+    };
+    let (application, version, tables) = look(connection)?;
+    if application != schema::APPLICATION && (application != 0 || version != 0 || tables != 0) {
+        return Ok(Found::Foreign);
+    }
+    if version > schema::VERSION {
+        return Ok(Found::Newer(version));
+    }
+    retry_busy(|| {
+        connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get::<_, String>(0))
+    })?;
+    connection.execute_batch(
+        "PRAGMA synchronous = NORMAL; PRAGMA cache_size = -16000; PRAGMA mmap_size = 0; PRAGMA temp_store = MEMORY;",
+    )?;
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    if look(&transaction)?.0 == 0 {
+        transaction.execute_batch(schema::CREATE)?;
+        transaction.pragma_update(None, "application_id", schema::APPLICATION)?;
+        transaction.pragma_update(None, "user_version", schema::VERSION)?;
+    }
+    transaction.commit()?;
+    Ok(Found::Ours)
+}
+
+/// Changing the journal's mode doesn't wait for other processes by itself.
+fn retry_busy<T>(mut step: impl FnMut() -> rusqlite::Result<T>) -> rusqlite::Result<T> {
+    let started = Instant::now();
+    loop {
+        match step() {
+            Err(error) if is_busy(&error) && started.elapsed() < BUSY => {
+                thread::sleep(Duration::from_millis(10));
+            }
+            done => return done,
+        }
+    }
+}
+
+fn is_busy(error: &rusqlite::Error) -> bool {
+    matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
+}
+
+fn explain(path: &Path, error: &rusqlite::Error) -> FrontierError {
+    let kind = match error.sqlite_error_code() {
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => FrontierErrorKind::Busy,
+        Some(ErrorCode::DiskFull) => FrontierErrorKind::Full,
+        Some(ErrorCode::NotADatabase) => FrontierErrorKind::Foreign,
+        Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => {
+            FrontierErrorKind::Folder(path.to_owned())
+        }
+        _ => FrontierErrorKind::Broken,
+    };
+    FrontierError::new(kind, name(path)).because(error)
+}
+
+fn name(path: &Path) -> String {
+    path.display().to_string()
+}

@@ -1,0 +1,52 @@
+//! Who is alive on this machine: a process is, while it holds the lock on its owner file.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FlockOperation, flock};
+
+/// The locked file of a process; the lock ends with the process, however it ends.
+#[derive(Debug)]
+pub(crate) struct OwnerFile {
+    path: PathBuf,
+    _locked: File,
+}
+
+impl OwnerFile {
+    /// Makes and locks the file of `owner`, beside the frontier at `frontier`.
+    pub(crate) fn lock(frontier: &Path, owner: &str) -> io::Result<Self> {
+        let path = file_of(frontier, owner);
+        if let Some(folder) = path.parent() {
+            fs::create_dir_all(folder)?;
+        }
+        let file = File::create(&path)?;
+        flock(&file, FlockOperation::NonBlockingLockExclusive)?;
+        Ok(Self { path, _locked: file })
+    }
+
+    /// Whether nobody holds the lock of `owner`: its process is gone.
+    pub(crate) fn is_free(frontier: &Path, owner: &str) -> bool {
+        match File::open(file_of(frontier, owner)) {
+            Ok(file) => flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok(),
+            Err(error) => error.kind() == io::ErrorKind::NotFound,
+        }
+    }
+
+    /// Removes the file of a process that is gone.
+    pub(crate) fn clear(frontier: &Path, owner: &str) {
+        let _ = fs::remove_file(file_of(frontier, owner));
+    }
+}
+
+impl Drop for OwnerFile {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+fn file_of(frontier: &Path, owner: &str) -> PathBuf {
+    let mut folder = frontier.as_os_str().to_owned();
+    folder.push(".owners");
+    PathBuf::from(folder).join(owner)
+}

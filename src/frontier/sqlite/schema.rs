@@ -1,0 +1,45 @@
+//! The tables of the embedded frontier. A change of them raises `VERSION`.
+
+/// The schema's version, kept in `PRAGMA user_version`.
+pub(super) const VERSION: i64 = 1;
+/// Marks the file as ours, kept in `PRAGMA application_id` ("pace").
+pub(super) const APPLICATION: i64 = 0x7061_6365;
+
+/// Creates an empty frontier. Sites, units and rare values of a task are small JSON records; what is searched by is a column.
+pub(super) const CREATE: &str = "
+CREATE TABLE meta (key TEXT PRIMARY KEY, value) WITHOUT ROWID;
+CREATE TABLE unit (
+  id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, due INTEGER NOT NULL, parsed_at INTEGER NOT NULL,
+  ready_download INTEGER NOT NULL DEFAULT 0, ready_parse INTEGER NOT NULL DEFAULT 0, state TEXT NOT NULL);
+CREATE INDEX unit_download ON unit (due, name) WHERE ready_download > 0;
+CREATE INDEX unit_parse ON unit (parsed_at, name) WHERE ready_parse > 0;
+CREATE TABLE site (
+  id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, unit INTEGER NOT NULL REFERENCES unit (id),
+  ready_download INTEGER NOT NULL, ready_parse INTEGER NOT NULL, state TEXT NOT NULL, text TEXT);
+CREATE INDEX site_download ON site (unit, name) WHERE ready_download;
+CREATE INDEX site_parse ON site (unit, name) WHERE ready_parse;
+CREATE TABLE host (host TEXT PRIMARY KEY, site TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE robots (origin TEXT PRIMARY KEY, state TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE task (
+  id INTEGER PRIMARY KEY, site INTEGER NOT NULL, stage INTEGER NOT NULL, fp INTEGER NOT NULL, url TEXT NOT NULL,
+  place INTEGER NOT NULL, priority INTEGER NOT NULL, position INTEGER NOT NULL, depth INTEGER NOT NULL,
+  origin INTEGER NOT NULL, put_at INTEGER NOT NULL, until INTEGER, token INTEGER, owner TEXT, lease TEXT, rare TEXT);
+CREATE INDEX task_key ON task (site, stage, fp);
+CREATE INDEX task_waiting ON task (site, stage, priority, position) WHERE place = 0;
+CREATE INDEX task_delayed ON task (until, position) WHERE place IN (1, 2);
+CREATE INDEX task_leased ON task (until, position) WHERE place = 3;
+CREATE INDEX task_token ON task (token) WHERE place = 3;
+CREATE INDEX task_owner ON task (owner) WHERE place = 3;
+CREATE TABLE dead (
+  id INTEGER PRIMARY KEY, site INTEGER NOT NULL, stage INTEGER NOT NULL, fp INTEGER NOT NULL, url TEXT NOT NULL,
+  died_at INTEGER NOT NULL, state TEXT NOT NULL);
+CREATE INDEX dead_key ON dead (site, stage, fp);
+CREATE INDEX dead_time ON dead (site, died_at, stage, url);
+CREATE TABLE known (site INTEGER, run INTEGER, fp INTEGER, PRIMARY KEY (site, run, fp)) WITHOUT ROWID;
+CREATE TABLE page (
+  id INTEGER PRIMARY KEY, site INTEGER NOT NULL, fp INTEGER NOT NULL, url TEXT NOT NULL, state TEXT NOT NULL);
+CREATE INDEX page_key ON page (site, fp);
+CREATE TABLE mutex (name TEXT PRIMARY KEY, token TEXT NOT NULL, until INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE owner (name TEXT PRIMARY KEY, dead INTEGER NOT NULL, state TEXT NOT NULL) WITHOUT ROWID;
+INSERT INTO meta VALUES ('position', 0);
+";

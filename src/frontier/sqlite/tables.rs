@@ -1,0 +1,542 @@
+//! The tables behind the steps: each record found and saved by one prepared statement.
+
+use rusqlite::{Connection, OptionalExtension, Params, Row, named_params, params};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::canonical_url::CanonicalUrl;
+use crate::frontier::shelf::Shelf;
+use crate::frontier::state::{
+    DeadState, MutexState, OwnerState, PageState, Place, Rare, RobotsState, Running, SiteState, Task,
+    UnitState,
+};
+use crate::frontier::step::Inspection;
+use crate::task::{DeadLetter, Origin, Priority, Stage};
+
+/// A connection inside a transaction.
+pub(super) struct Tables<'c>(pub(super) &'c Connection);
+
+type Answer<T> = rusqlite::Result<T>;
+
+const WAITING: i64 = 0;
+const DELAYED: i64 = 1;
+const SCHEDULED: i64 = 2;
+const RUNNING: i64 = 3;
+
+const TASK: &str =
+    "SELECT site.name, task.stage, task.url, task.place, task.priority, task.position, task.depth,
+    task.origin, task.put_at, task.until, task.lease, task.rare FROM task JOIN site ON site.id = task.site";
+
+impl Tables<'_> {
+    fn one<T>(
+        &self,
+        sql: &str,
+        params: impl Params,
+        read: impl FnOnce(&Row<'_>) -> Answer<T>,
+    ) -> Answer<Option<T>> {
+        self.0.prepare_cached(sql)?.query_row(params, read).optional()
+    }
+
+    fn all<T>(
+        &self,
+        sql: &str,
+        params: impl Params,
+        read: impl FnMut(&Row<'_>) -> Answer<T>,
+    ) -> Answer<Vec<T>> {
+        self.0.prepare_cached(sql)?.query_map(params, read)?.collect()
+    }
+
+    fn run(&self, sql: &str, params: impl Params) -> Answer<()> {
+        self.0.prepare_cached(sql)?.execute(params).map(drop)
+    }
+
+    fn record<T: DeserializeOwned>(&self, sql: &str, params: impl Params) -> Answer<Option<T>> {
+        self.one(sql, params, |row| json(row, 0))
+    }
+
+    fn tasks(&self, rest: &str, params: impl Params) -> Answer<Vec<Task>> {
+        self.all(&format!("{TASK} {rest}"), params, read_task)
+    }
+
+    fn first_task(&self, rest: &str, params: impl Params) -> Answer<Option<Task>> {
+        self.one(&format!("{TASK} {rest}"), params, read_task)
+    }
+}
+
+impl Shelf for Tables<'_> {
+    type Error = rusqlite::Error;
+
+    fn next_position(&mut self) -> Answer<i64> {
+        let sql = "UPDATE meta SET value = value + 1 WHERE key = 'position' RETURNING value";
+        self.0.prepare_cached(sql)?.query_row([], |row| row.get(0))
+    }
+
+    fn site(&mut self, name: &str) -> Answer<Option<SiteState>> {
+        self.record("SELECT state FROM site WHERE name = ?1", [name])
+    }
+
+    fn save_site(&mut self, site: &SiteState) -> Answer<()> {
+        self.run(
+            "INSERT OR IGNORE INTO unit (name, due, parsed_at, state) VALUES (?1, 0, 0, ?2)",
+            params![site.unit, to_json(&UnitState::new(&site.unit))?],
+        )?;
+        let before = "SELECT unit, ready_download, ready_parse FROM site WHERE name = ?1";
+        let before: Option<(i64, i64, i64)> =
+            self.one(before, [&site.name], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+        let unit: i64 = self
+            .0
+            .prepare_cached("SELECT id FROM unit WHERE name = ?1")?
+            .query_row([&site.unit], |row| row.get(0))?;
+        let ready = Stage::ALL.map(|stage| i64::from(site.is_ready(stage)));
+        self.run(
+            "INSERT INTO site (name, unit, ready_download, ready_parse, state) VALUES (?1, ?2, ?3, ?4, ?5)
+             ON CONFLICT (name) DO UPDATE SET unit = ?2, ready_download = ?3, ready_parse = ?4, state = ?5",
+            params![site.name, unit, ready[0], ready[1], to_json(site)?],
+        )?;
+        let after = (unit, ready[0], ready[1]);
+        if before == Some(after) {
+            return Ok(());
+        }
+        let count = "UPDATE unit SET ready_download = ready_download + ?2, ready_parse = ready_parse + ?3
+                     WHERE id = ?1";
+        if let Some((unit, download, parse)) = before {
+            self.run(count, [unit, -download, -parse])?;
+        }
+        self.run(count, [after.0, after.1, after.2])
+    }
+
+    fn site_names(&mut self) -> Answer<Vec<String>> {
+        self.all("SELECT name FROM site ORDER BY name", [], |row| row.get(0))
+    }
+
+    fn site_text(&mut self, name: &str) -> Answer<Option<String>> {
+        Ok(self.one("SELECT text FROM site WHERE name = ?1", [name], |row| row.get(0))?.flatten())
+    }
+
+    fn save_site_text(&mut self, name: &str, text: &str) -> Answer<()> {
+        self.run("UPDATE site SET text = ?2 WHERE name = ?1", [name, text])
+    }
+
+    fn unit(&mut self, name: &str) -> Answer<Option<UnitState>> {
+        self.record("SELECT state FROM unit WHERE name = ?1", [name])
+    }
+
+    fn save_unit(&mut self, unit: &UnitState, due: i64) -> Answer<()> {
+        self.run(
+            "INSERT INTO unit (name, due, parsed_at, state) VALUES (?1, ?2, ?3, ?4)
+             ON CONFLICT (name) DO UPDATE SET due = ?2, parsed_at = ?3, state = ?4",
+            params![unit.name, due, unit.parsed_at, to_json(unit)?],
+        )
+    }
+
+    fn due_units(&mut self, stage: Stage, now: i64, only: &[String], most: u32) -> Answer<Vec<String>> {
+        if only.is_empty() {
+            let sql = match stage {
+                Stage::Download => {
+                    "SELECT name FROM unit WHERE ready_download > 0 AND due <= ?1 ORDER BY due, name LIMIT ?2"
+                }
+                Stage::Parse => {
+                    "SELECT name FROM unit WHERE ready_parse > 0 AND parsed_at <= ?1
+                     ORDER BY parsed_at, name LIMIT ?2"
+                }
+            };
+            return self.all(sql, params![now, most], |row| row.get(0));
+        }
+        let sql = match stage {
+            Stage::Download => {
+                "SELECT DISTINCT unit.name, unit.due AS score FROM site JOIN unit ON unit.id = site.unit
+                 WHERE site.name IN (SELECT value FROM json_each(?3)) AND site.ready_download AND unit.due <= ?1
+                 ORDER BY score, unit.name LIMIT ?2"
+            }
+            Stage::Parse => {
+                "SELECT DISTINCT unit.name, unit.parsed_at AS score FROM site JOIN unit ON unit.id = site.unit
+                 WHERE site.name IN (SELECT value FROM json_each(?3)) AND site.ready_parse AND unit.parsed_at <= ?1
+                 ORDER BY score, unit.name LIMIT ?2"
+            }
+        };
+        self.all(sql, params![now, most, to_json(&only)?], |row| row.get(0))
+    }
+
+    fn next_due(&mut self, stage: Stage, only: &[String]) -> Answer<Option<i64>> {
+        let (every, named) = match stage {
+            Stage::Download => (
+                "SELECT min(due) FROM unit WHERE ready_download > 0",
+                "SELECT min(unit.due) FROM site JOIN unit ON unit.id = site.unit
+                 WHERE site.name IN (SELECT value FROM json_each(?1)) AND site.ready_download",
+            ),
+            Stage::Parse => (
+                "SELECT min(parsed_at) FROM unit WHERE ready_parse > 0",
+                "SELECT min(unit.parsed_at) FROM site JOIN unit ON unit.id = site.unit
+                 WHERE site.name IN (SELECT value FROM json_each(?1)) AND site.ready_parse",
+            ),
+        };
+        let least = if only.is_empty() {
+            self.one(every, [], |row| row.get(0))?
+        } else {
+            self.one(named, [to_json(&only)?], |row| row.get(0))?
+        };
+        Ok(least.flatten())
+    }
+
+    fn ready_sites(&mut self, stage: Stage, unit: &str) -> Answer<Vec<String>> {
+        let sql = match stage {
+            Stage::Download => {
+                "SELECT name FROM site WHERE unit = (SELECT id FROM unit WHERE name = ?1) AND ready_download
+                 ORDER BY name"
+            }
+            Stage::Parse => {
+                "SELECT name FROM site WHERE unit = (SELECT id FROM unit WHERE name = ?1) AND ready_parse
+                 ORDER BY name"
+            }
+        };
+        self.all(sql, [unit], |row| row.get(0))
+    }
+
+    fn task(&mut self, site: &str, stage: Stage, url: &CanonicalUrl) -> Answer<Option<Task>> {
+        self.first_task(
+            "WHERE task.site = (SELECT id FROM site WHERE name = ?1) AND task.stage = ?2 AND task.fp = ?3
+             AND task.url = ?4",
+            params![site, stage_column(stage), url.fingerprint(), url.as_str()],
+        )
+    }
+
+    fn leased(&mut self, token: u64) -> Answer<Option<Task>> {
+        self.first_task("WHERE task.place = 3 AND task.token = ?1", [token_column(token)])
+    }
+
+    fn save_task(&mut self, task: &Task) -> Answer<()> {
+        let (place, until) = place_columns(&task.place);
+        let running = task.running();
+        let lease = running.map(to_json).transpose()?;
+        let rare = (task.rare != Rare::default()).then(|| to_json(&task.rare)).transpose()?;
+        let values = named_params! {
+            ":site": task.site, ":stage": stage_column(task.stage), ":fp": task.url.fingerprint(),
+            ":url": task.url.as_str(), ":place": place, ":priority": task.priority.value(),
+            ":position": task.position, ":depth": task.depth, ":origin": i64::from(task.origin == Origin::Link),
+            ":put_at": task.put_at, ":until": until, ":token": running.map(|r| token_column(r.token)),
+            ":owner": running.map(|r| &r.owner), ":lease": lease, ":rare": rare,
+        };
+        let update = "UPDATE task SET place = :place, priority = :priority, position = :position, depth = :depth,
+            origin = :origin, put_at = :put_at, until = :until, token = :token, owner = :owner, lease = :lease,
+            rare = :rare
+            WHERE site = (SELECT id FROM site WHERE name = :site) AND stage = :stage AND fp = :fp AND url = :url";
+        if self.0.prepare_cached(update)?.execute(values)? > 0 {
+            return Ok(());
+        }
+        let insert = "INSERT INTO task (site, stage, fp, url, place, priority, position, depth, origin, put_at, until,
+            token, owner, lease, rare)
+            VALUES ((SELECT id FROM site WHERE name = :site), :stage, :fp, :url, :place, :priority, :position, :depth,
+            :origin, :put_at, :until, :token, :owner, :lease, :rare)";
+        self.run(insert, values)
+    }
+
+    fn remove_task(&mut self, task: &Task) -> Answer<()> {
+        self.run(
+            "DELETE FROM task WHERE site = (SELECT id FROM site WHERE name = ?1) AND stage = ?2 AND fp = ?3
+             AND url = ?4",
+            params![task.site, stage_column(task.stage), task.url.fingerprint(), task.url.as_str()],
+        )
+    }
+
+    fn first_waiting(&mut self, site: &str, stage: Stage) -> Answer<Option<Task>> {
+        self.first_task(
+            "WHERE task.site = (SELECT id FROM site WHERE name = ?1) AND task.stage = ?2 AND task.place = 0
+             ORDER BY task.priority, task.position LIMIT 1",
+            params![site, stage_column(stage)],
+        )
+    }
+
+    fn oldest_waiting(&mut self, site: &str, stage: Stage) -> Answer<Option<i64>> {
+        // Within one priority the positions are in order of putting but for re-runs: the first of each is looked at.
+        let sql = "SELECT priority, put_at FROM task
+             WHERE site = (SELECT id FROM site WHERE name = ?1) AND stage = ?2 AND place = 0 AND priority > ?3
+             ORDER BY priority, position LIMIT 1";
+        let mut oldest: Option<i64> = None;
+        let mut above = -1_i64;
+        while let Some((priority, put_at)) =
+            self.one(sql, params![site, stage_column(stage), above], |row| {
+                Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?))
+            })?
+        {
+            oldest = Some(oldest.map_or(put_at, |least| least.min(put_at)));
+            above = priority;
+        }
+        Ok(oldest)
+    }
+
+    fn overdue(&mut self, now: i64, most: u32) -> Answer<Vec<Task>> {
+        self.tasks(
+            "WHERE task.place IN (1, 2) AND task.until <= ?1 ORDER BY task.until, task.position LIMIT ?2",
+            params![now, most],
+        )
+    }
+
+    fn next_delayed(&mut self) -> Answer<Option<i64>> {
+        let sql = "SELECT min(until) FROM task WHERE place IN (1, 2)";
+        Ok(self.one(sql, [], |row| row.get(0))?.flatten())
+    }
+
+    fn lost_leases(&mut self, now: i64, most: u32) -> Answer<Vec<Task>> {
+        let order = "ORDER BY task.until, task.position LIMIT ?2";
+        let buried = "SELECT EXISTS (SELECT 1 FROM owner WHERE dead)";
+        if self.one(buried, [], |row| row.get(0))?.unwrap_or(false) {
+            let over = "task.until <= ?1 OR task.owner IN (SELECT name FROM owner WHERE dead)";
+            return self.tasks(&format!("WHERE task.place = 3 AND ({over}) {order}"), params![now, most]);
+        }
+        self.tasks(&format!("WHERE task.place = 3 AND task.until <= ?1 {order}"), params![now, most])
+    }
+
+    fn next_lease_end(&mut self) -> Answer<Option<i64>> {
+        let buried =
+            "SELECT EXISTS (SELECT 1 FROM owner JOIN task ON task.owner = owner.name AND task.place = 3
+             WHERE owner.dead)";
+        if self.one(buried, [], |row| row.get(0))?.unwrap_or(false) {
+            return Ok(Some(i64::MIN));
+        }
+        Ok(self.one("SELECT min(until) FROM task WHERE place = 3", [], |row| row.get(0))?.flatten())
+    }
+
+    fn idle_tasks(&mut self, site: &str, most: u32) -> Answer<Vec<Task>> {
+        self.tasks(
+            "WHERE task.site = (SELECT id FROM site WHERE name = ?1) AND task.place <> 3
+             ORDER BY task.position LIMIT ?2",
+            params![site, most],
+        )
+    }
+
+    fn running_tasks(&mut self, site: &str) -> Answer<Vec<Task>> {
+        self.tasks(
+            "WHERE task.place = 3 AND task.site = (SELECT id FROM site WHERE name = ?1) ORDER BY task.position",
+            [site],
+        )
+    }
+
+    fn is_known(&mut self, site: &str, run: i64, url: &CanonicalUrl) -> Answer<bool> {
+        let sql =
+            "SELECT 1 FROM known WHERE site = (SELECT id FROM site WHERE name = ?1) AND run = ?2 AND fp = ?3";
+        Ok(self.one(sql, params![site, run, url.fingerprint()], |_| Ok(()))?.is_some())
+    }
+
+    fn add_known(&mut self, site: &str, run: i64, url: &CanonicalUrl) -> Answer<()> {
+        self.run(
+            "INSERT OR IGNORE INTO known VALUES ((SELECT id FROM site WHERE name = ?1), ?2, ?3)",
+            params![site, run, url.fingerprint()],
+        )
+    }
+
+    fn sweep_known(&mut self, site: &str, run: i64, most: u32) -> Answer<bool> {
+        let sql = "DELETE FROM known WHERE (site, run, fp) IN (SELECT site, run, fp FROM known
+             WHERE site = (SELECT id FROM site WHERE name = ?1) AND run < ?2 LIMIT ?3)";
+        let removed = self.0.prepare_cached(sql)?.execute(params![site, run, most])?;
+        Ok(removed == most as usize)
+    }
+
+    fn dead(&mut self, site: &str, stage: Stage, url: &CanonicalUrl) -> Answer<Option<DeadState>> {
+        self.record(
+            "SELECT state FROM dead WHERE site = (SELECT id FROM site WHERE name = ?1) AND stage = ?2 AND fp = ?3
+             AND url = ?4",
+            params![site, stage_column(stage), url.fingerprint(), url.as_str()],
+        )
+    }
+
+    fn save_dead(&mut self, site: &str, stage: Stage, url: &CanonicalUrl, dead: &DeadState) -> Answer<()> {
+        self.remove_dead(site, stage, url)?;
+        self.run(
+            "INSERT INTO dead (site, stage, fp, url, died_at, state)
+             VALUES ((SELECT id FROM site WHERE name = ?1), ?2, ?3, ?4, ?5, ?6)",
+            params![site, stage_column(stage), url.fingerprint(), url.as_str(), dead.died_at, to_json(dead)?],
+        )
+    }
+
+    fn remove_dead(&mut self, site: &str, stage: Stage, url: &CanonicalUrl) -> Answer<()> {
+        self.run(
+            "DELETE FROM dead WHERE site = (SELECT id FROM site WHERE name = ?1) AND stage = ?2 AND fp = ?3
+             AND url = ?4",
+            params![site, stage_column(stage), url.fingerprint(), url.as_str()],
+        )
+    }
+
+    fn dead_letters(&mut self, site: &str, most: u64) -> Answer<Vec<DeadLetter>> {
+        let sql = "SELECT state, stage, url FROM dead WHERE site = (SELECT id FROM site WHERE name = ?1)
+             ORDER BY died_at, stage, url LIMIT ?2";
+        let most = i64::try_from(most).unwrap_or(i64::MAX);
+        self.all(sql, params![site, most], |row| {
+            let dead: DeadState = json(row, 0)?;
+            Ok(dead.letter(site, stage_of(row.get(1)?), &url(row, 2)?))
+        })
+    }
+
+    fn page(&mut self, site: &str, url: &CanonicalUrl) -> Answer<Option<PageState>> {
+        self.record(
+            "SELECT state FROM page WHERE site = (SELECT id FROM site WHERE name = ?1) AND fp = ?2 AND url = ?3",
+            params![site, url.fingerprint(), url.as_str()],
+        )
+    }
+
+    fn save_page(&mut self, site: &str, url: &CanonicalUrl, page: &PageState) -> Answer<()> {
+        let values = params![site, url.fingerprint(), url.as_str(), to_json(page)?];
+        let update = "UPDATE page SET state = ?4
+             WHERE site = (SELECT id FROM site WHERE name = ?1) AND fp = ?2 AND url = ?3";
+        if self.0.prepare_cached(update)?.execute(values)? > 0 {
+            return Ok(());
+        }
+        let insert = "INSERT INTO page (site, fp, url, state)
+             VALUES ((SELECT id FROM site WHERE name = ?1), ?2, ?3, ?4)";
+        self.run(insert, values)
+    }
+
+    fn robots(&mut self, origin: &str) -> Answer<Option<RobotsState>> {
+        self.record("SELECT state FROM robots WHERE origin = ?1", [origin])
+    }
+
+    fn save_robots(&mut self, origin: &str, robots: &RobotsState) -> Answer<()> {
+        self.run("INSERT OR REPLACE INTO robots VALUES (?1, ?2)", params![origin, to_json(robots)?])
+    }
+
+    fn site_of(&mut self, host: &str) -> Answer<Option<String>> {
+        self.one("SELECT site FROM host WHERE host = ?1", [host], |row| row.get(0))
+    }
+
+    fn save_host(&mut self, host: &str, site: &str) -> Answer<()> {
+        self.run("INSERT OR REPLACE INTO host VALUES (?1, ?2)", [host, site])
+    }
+
+    fn remove_host(&mut self, host: &str) -> Answer<()> {
+        self.run("DELETE FROM host WHERE host = ?1", [host])
+    }
+
+    fn hosts_of(&mut self, site: &str) -> Answer<Vec<String>> {
+        self.all("SELECT host FROM host WHERE site = ?1 ORDER BY host", [site], |row| row.get(0))
+    }
+
+    fn mutex(&mut self, name: &str) -> Answer<Option<MutexState>> {
+        self.one("SELECT token, until FROM mutex WHERE name = ?1", [name], |row| {
+            Ok(MutexState { token: row.get(0)?, until: row.get(1)? })
+        })
+    }
+
+    fn save_mutex(&mut self, name: &str, mutex: &MutexState) -> Answer<()> {
+        self.run("INSERT OR REPLACE INTO mutex VALUES (?1, ?2, ?3)", params![name, mutex.token, mutex.until])
+    }
+
+    fn remove_mutex(&mut self, name: &str) -> Answer<()> {
+        self.run("DELETE FROM mutex WHERE name = ?1", [name])
+    }
+
+    fn owner(&mut self, name: &str) -> Answer<Option<OwnerState>> {
+        self.record("SELECT state FROM owner WHERE name = ?1", [name])
+    }
+
+    fn save_owner(&mut self, name: &str, owner: &OwnerState) -> Answer<()> {
+        self.run(
+            "INSERT OR REPLACE INTO owner VALUES (?1, ?2, ?3)",
+            params![name, owner.dead, to_json(owner)?],
+        )
+    }
+
+    fn owners(&mut self) -> Answer<Vec<(String, OwnerState)>> {
+        self.all("SELECT name, state FROM owner ORDER BY name", [], |row| Ok((row.get(0)?, json(row, 1)?)))
+    }
+
+    fn sweep_owners(&mut self) -> Answer<()> {
+        self.run(
+            "DELETE FROM owner WHERE dead AND NOT EXISTS
+             (SELECT 1 FROM task WHERE task.place = 3 AND task.owner = owner.name)",
+            [],
+        )
+    }
+
+    fn inspect(&mut self) -> Answer<Inspection> {
+        let tasks =
+            "SELECT site.name, task.stage, task.url, task.place FROM task JOIN site ON site.id = task.site
+             ORDER BY site.name, task.stage, task.url";
+        let tasks = self.all(tasks, [], |row| {
+            let place = ["waiting", "delayed", "scheduled", "running"];
+            let place = place.get(usize::from(row.get::<_, u8>(3)?)).copied().unwrap_or("nowhere");
+            Ok((row.get(0)?, stage_of(row.get(1)?), row.get(2)?, place.to_owned()))
+        })?;
+        let download = "SELECT name, due FROM unit WHERE ready_download > 0 ORDER BY name";
+        let parse = "SELECT name, parsed_at FROM unit WHERE ready_parse > 0 ORDER BY name";
+        let mut due = self.all(download, [], |row| Ok((Stage::Download, row.get(0)?, row.get(1)?)))?;
+        due.extend(self.all(parse, [], |row| Ok((Stage::Parse, row.get(0)?, row.get(1)?)))?);
+        let dead = "SELECT site.name, dead.stage, dead.url FROM dead JOIN site ON site.id = dead.site
+             ORDER BY site.name, dead.stage, dead.url";
+        let dead = self.all(dead, [], |row| Ok((row.get(0)?, stage_of(row.get(1)?), row.get(2)?)))?;
+        let known = self.one("SELECT count(*) FROM known", [], |row| row.get::<_, i64>(0))?.unwrap_or(0);
+        Ok(Inspection { tasks, due, dead, known: u64::try_from(known).unwrap_or(0) })
+    }
+}
+
+fn read_task(row: &Row<'_>) -> Answer<Task> {
+    let until: Option<i64> = row.get(9)?;
+    let place = match row.get::<_, i64>(3)? {
+        WAITING => Place::Waiting,
+        RUNNING => {
+            let mut running: Running = json(row, 10)?;
+            running.ends_at = until.unwrap_or(running.ends_at);
+            Place::Running(running)
+        }
+        delayed => Place::Delayed { until: until.unwrap_or(0), scheduled: delayed == SCHEDULED },
+    };
+    let rare = match row.get_ref(11)?.as_str_or_null()? {
+        Some(text) => from_json(text, 11)?,
+        None => Rare::default(),
+    };
+    Ok(Task {
+        site: row.get(0)?,
+        stage: stage_of(row.get(1)?),
+        url: url(row, 2)?,
+        place,
+        priority: Priority::from_value(row.get(4)?),
+        position: row.get(5)?,
+        depth: row.get(6)?,
+        origin: if row.get::<_, i64>(7)? == 1 { Origin::Link } else { Origin::Request },
+        put_at: row.get(8)?,
+        rare,
+    })
+}
+
+fn place_columns(place: &Place) -> (i64, Option<i64>) {
+    match place {
+        Place::Waiting => (WAITING, None),
+        Place::Delayed { until, scheduled: false } => (DELAYED, Some(*until)),
+        Place::Delayed { until, scheduled: true } => (SCHEDULED, Some(*until)),
+        Place::Running(running) => (RUNNING, Some(running.ends_at)),
+    }
+}
+
+fn stage_column(stage: Stage) -> i64 {
+    match stage {
+        Stage::Download => 0,
+        Stage::Parse => 1,
+    }
+}
+
+fn stage_of(column: i64) -> Stage {
+    if column == 0 { Stage::Download } else { Stage::Parse }
+}
+
+fn token_column(token: u64) -> i64 {
+    token.cast_signed()
+}
+
+fn url(row: &Row<'_>, column: usize) -> Answer<CanonicalUrl> {
+    let text: String = row.get(column)?;
+    CanonicalUrl::parse(&text).map_err(|e| unreadable(column, e))
+}
+
+fn json<T: DeserializeOwned>(row: &Row<'_>, column: usize) -> Answer<T> {
+    from_json(row.get_ref(column)?.as_str()?, column)
+}
+
+fn from_json<T: DeserializeOwned>(text: &str, column: usize) -> Answer<T> {
+    serde_json::from_str(text).map_err(|e| unreadable(column, e))
+}
+
+fn unreadable(column: usize, error: impl std::error::Error + Send + Sync + 'static) -> rusqlite::Error {
+    rusqlite::Error::FromSqlConversionFailure(column, rusqlite::types::Type::Text, Box::new(error))
+}
+
+fn to_json<T: Serialize + ?Sized>(value: &T) -> Answer<String> {
+    serde_json::to_string(value).map_err(|e| rusqlite::Error::ToSqlConversionFailure(Box::new(e)))
+}

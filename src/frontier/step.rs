@@ -1,0 +1,256 @@
+//! The frontier's steps as values: what is asked and what is answered. One step is one atomic move of a backend.
+
+use serde::{Deserialize, Serialize};
+
+use super::state::{SiteSettings, StageCounts};
+use crate::clock::Timestamp;
+use crate::task::{DeadLetter, Lease, Put, PutReply, RobotsRecord, Settled, Settlement, Stage, StoredPage};
+
+/// One step.
+#[derive(Clone, Debug)]
+pub(crate) enum Step {
+    Register(Registration),
+    BeginRun { site: String, seeds: Vec<Put>, fresh: bool },
+    GiveUp { site: String },
+    Sweep { site: String },
+    Put { site: String, puts: Vec<Put> },
+    Claim(Claim),
+    Rearm { token: u64 },
+    Landed { token: u64 },
+    Back { token: u64 },
+    Extend { tokens: Vec<u64> },
+    Settle { owner: String, token: u64, settlements: Vec<Settlement> },
+    Tune { site: String, tuning: Tuning },
+    SetGroupInterval { unit: String, interval: i64 },
+    Enlist { owner: String, pid: u32, crawls: Vec<String> },
+    Bury { owner: String },
+    Owners,
+    TryLock { mutex: String, token: String, expire: i64 },
+    Unlock { mutex: String, token: String },
+    ExtendLock { mutex: String, token: String, expire: i64 },
+    LockLeft { mutex: String },
+    Sites,
+    View { site: String },
+    Text { site: String },
+    SiteOf { host: String },
+    Robots { origin: String },
+    Stored { site: String, url: crate::canonical_url::CanonicalUrl },
+    DeadLetters { site: String, most: u64 },
+    Inspect,
+}
+
+/// What a step answers.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Reply {
+    Nothing,
+    More(bool),
+    Registered(Registered),
+    Run(Run),
+    Puts(Option<Vec<PutReply>>),
+    Grant(Grant),
+    Rearm(Rearm),
+    Alive(Vec<bool>),
+    Settled(Vec<Settled>),
+    Lock(Lock),
+    Left(Option<i64>),
+    Done(bool),
+    Names(Vec<String>),
+    Owners(Vec<Owner>),
+    View(Option<Box<View>>),
+    Text(Option<String>),
+    Robots(Option<KnownRobots>),
+    Stored(Option<StoredPage>),
+    Letters(Vec<DeadLetter>),
+    Inspection(Box<Inspection>),
+}
+
+/// A site as it is registered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Registration {
+    /// The site's name.
+    pub name: String,
+    /// The file's text, for processes that haven't the file.
+    pub text: String,
+    /// Its group, and the group's own interval in ms.
+    pub group: Option<(String, i64)>,
+    /// Its hosts: each belongs to one site.
+    pub hosts: Vec<String>,
+    /// The values that the frontier works by.
+    pub settings: SiteSettings,
+}
+
+/// What became of a registration.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Registered {
+    /// The rules are in force, under this version.
+    Version(i64),
+    /// They are not; the reason names what to do.
+    Refused(String),
+}
+
+/// A pass over a site.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Run {
+    /// Its number, from 1.
+    pub number: i64,
+    /// It began now; else it goes on where it was.
+    pub begun: bool,
+}
+
+/// What a claim asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Claim {
+    /// The process that asks.
+    pub owner: String,
+    /// The first lease's token; the i-th gets `token + i`. Asked again with the same one, the grant is the same.
+    pub token: u64,
+    /// Downloads wanted.
+    pub download: u32,
+    /// Parses wanted.
+    pub parse: u32,
+    /// Only these sites, at most 100; empty: all.
+    pub only: Vec<String>,
+    /// Random numbers for the choice among due units.
+    pub dice: Vec<u32>,
+}
+
+/// What a claim gives.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Grant {
+    /// The tasks, each under a lease.
+    pub leases: Vec<Lease>,
+    /// The time until something more can be claimed if nothing else happens, in ms; none: only another event helps (L1).
+    pub next_in: Option<i64>,
+}
+
+/// What became of asking for a new start for a permit that grew late.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Rearm {
+    /// Send then: so many ms from now.
+    StartIn(i64),
+    /// Somebody else holds the mutex for so many ms: ask again then.
+    Held(i64),
+    /// The site is paused or blocked: the task went back.
+    WentBack,
+    /// The lease is lost.
+    Stale,
+}
+
+/// A value set while a site runs; `None` gives it back to the file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Tuning {
+    /// The interval, in ms.
+    Interval(Option<i64>),
+    /// The most requests in flight.
+    Parallel(Option<u32>),
+    /// Paused, and why.
+    Paused(Option<String>),
+}
+
+/// What became of asking for a mutex.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lock {
+    /// It is the asker's.
+    Taken,
+    /// It is somebody else's for so many ms more.
+    Held(i64),
+}
+
+/// A process that claims, or did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Owner {
+    /// Its name.
+    pub name: String,
+    /// Its process id.
+    pub pid: u32,
+    /// The sites it crawls.
+    pub crawls: Vec<String>,
+    /// Its leases are over.
+    pub dead: bool,
+}
+
+/// What is known of an origin's `robots.txt`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KnownRobots {
+    /// What was found.
+    pub record: RobotsRecord,
+    /// Until when it holds.
+    pub until: Timestamp,
+    /// Unreachable records in a row.
+    pub failures: u32,
+}
+
+/// How a site stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct View {
+    /// Its name.
+    pub site: String,
+    /// Its pace unit.
+    pub unit: String,
+    /// When this was read.
+    pub at: Timestamp,
+    /// The run, from 1; 0 before the first.
+    pub run: i64,
+    /// When the run began.
+    pub run_began: Timestamp,
+    /// Whether the run is over.
+    pub finished: bool,
+    /// The interval in force, in ms.
+    pub interval: i64,
+    /// The most requests in flight, as in force.
+    pub parallel: u32,
+    /// Requests in flight.
+    pub in_flight: u32,
+    /// The download stage's books.
+    pub download: StageCounts,
+    /// The parse stage's books.
+    pub parse: StageCounts,
+    /// When the oldest waiting download was put.
+    pub oldest: Option<Timestamp>,
+    /// Response time, a moving average in ms.
+    pub response: Option<i64>,
+    /// The last start that stands.
+    pub last_start: Option<Timestamp>,
+    /// The earliest next start.
+    pub due: Timestamp,
+    /// Blocked until then.
+    pub blocked_until: Option<Timestamp>,
+    /// Why it is blocked.
+    pub blocked_why: Option<String>,
+    /// Why it is paused.
+    pub paused: Option<String>,
+    /// Version of its rules.
+    pub version: i64,
+}
+
+/// Everything in a frontier, for tests of small ones.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Inspection {
+    /// Site, stage, URL and place of every task.
+    pub tasks: Vec<(String, Stage, String, String)>,
+    /// Stage, unit and score of every entry of the due index.
+    pub due: Vec<(Stage, String, i64)>,
+    /// Site, stage and URL of every dead letter.
+    pub dead: Vec<(String, Stage, String)>,
+    /// Fingerprints of known pages.
+    pub known: u64,
+}
+
+impl Step {
+    /// Whether the step changes nothing.
+    pub(crate) fn only_reads(&self) -> bool {
+        matches!(
+            self,
+            Self::Owners
+                | Self::LockLeft { .. }
+                | Self::Sites
+                | Self::View { .. }
+                | Self::Text { .. }
+                | Self::SiteOf { .. }
+                | Self::Robots { .. }
+                | Self::Stored { .. }
+                | Self::DeadLetters { .. }
+                | Self::Inspect
+        )
+    }
+}

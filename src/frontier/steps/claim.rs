@@ -1,0 +1,278 @@
+//! The claim: a due unit, its timed mutex, a ready site, its first task, a lease. One step, bounded (I16).
+
+use super::lease::{free_lost_leases, lease_of};
+use super::places::{die, enter, finish, interval_after, save, save_unit, shift};
+use crate::canonical_url::CanonicalUrl;
+use crate::frontier::shelf::Shelf;
+use crate::frontier::state::{
+    LEASE_MS, MutexState, Place, Rare, Running, SiteState, Start, Task, UnitState, mutex_token,
+};
+use crate::frontier::step::{Claim, Grant};
+use crate::task::{Exclusion, Failure, Lease, Origin, Priority, RobotsAccess, Stage};
+
+/// Units looked at in one step.
+const LOOKS: u32 = 64;
+/// Tasks promoted, and tasks tidied away, in one step.
+const TIDIED: u32 = 100;
+
+/// Grants up to as many tasks as asked for.
+pub(super) fn claim<S: Shelf>(shelf: &mut S, claim: &Claim, now: i64) -> Result<Grant, S::Error> {
+    let mut owner = shelf.owner(&claim.owner)?.unwrap_or_default();
+    if owner.dead {
+        return Ok(Grant::default());
+    }
+    if let Some((token, granted)) = owner.claimed
+        && token == claim.token
+    {
+        return repeat(shelf, claim, granted, now);
+    }
+    let mut round = Round { shelf, claim, now, tidied: 0, leases: Vec::new() };
+    let reaped_all = free_lost_leases(round.shelf, now)?;
+    let promoted_all = round.promote()?;
+    round.download()?;
+    round.parse()?;
+    let unfinished = !reaped_all || !promoted_all || round.tidied >= TIDIED;
+    let leases = round.leases;
+    owner.claimed = Some((claim.token, leases.len() as u64));
+    shelf.save_owner(&claim.owner, &owner)?;
+    let next_in = if unfinished { Some(0) } else { next_in(shelf, claim, now)? };
+    Ok(Grant { leases, next_in })
+}
+
+/// The same claim again, its answer having been lost: the same tasks, as far as they still run.
+fn repeat<S: Shelf>(shelf: &mut S, claim: &Claim, granted: u64, now: i64) -> Result<Grant, S::Error> {
+    let mut leases = Vec::new();
+    for token in (0..granted).map(|i| claim.token + i) {
+        if let Some(task) = shelf.leased(token)? {
+            leases.extend(lease_of(shelf, &task)?);
+        }
+    }
+    Ok(Grant { leases, next_in: next_in(shelf, claim, now)? })
+}
+
+/// When something more can be claimed, if nothing else happens: never later than the first such moment (L1).
+fn next_in<S: Shelf>(shelf: &mut S, claim: &Claim, now: i64) -> Result<Option<i64>, S::Error> {
+    let mut times = vec![shelf.next_delayed()?, shelf.next_lease_end()?];
+    if claim.download > 0 {
+        times.push(shelf.next_due(Stage::Download, &claim.only)?);
+    }
+    if claim.parse > 0 {
+        times.push(shelf.next_due(Stage::Parse, &claim.only)?);
+    }
+    Ok(times.into_iter().flatten().min().map(|at| at.saturating_sub(now).max(0)))
+}
+
+/// One claim under way.
+struct Round<'a, S> {
+    shelf: &'a mut S,
+    claim: &'a Claim,
+    now: i64,
+    tidied: u32,
+    leases: Vec<Lease>,
+}
+
+impl<S: Shelf> Round<'_, S> {
+    /// Delayed tasks whose time has come wait again, in their old position; whether all were met.
+    fn promote(&mut self) -> Result<bool, S::Error> {
+        let overdue = self.shelf.overdue(self.now, TIDIED)?;
+        let all = overdue.len() < TIDIED as usize;
+        for mut task in overdue {
+            if let Some(mut site) = self.shelf.site(&task.site)? {
+                shift(self.shelf, &mut site, &mut task, Place::Waiting)?;
+                save(self.shelf, &site)?;
+            }
+        }
+        Ok(all)
+    }
+
+    fn download(&mut self) -> Result<(), S::Error> {
+        self.serve(Stage::Download, self.claim.download)
+    }
+
+    fn parse(&mut self) -> Result<(), S::Error> {
+        self.serve(Stage::Parse, self.claim.parse)
+    }
+
+    /// Random among the longest due, until enough is granted or nothing is due.
+    fn serve(&mut self, stage: Stage, wanted: u32) -> Result<(), S::Error> {
+        let enough = self.leases.len() + wanted as usize;
+        for look in 0..LOOKS {
+            if self.leases.len() >= enough || self.tidied >= TIDIED {
+                return Ok(());
+            }
+            let due = self.shelf.due_units(stage, self.now, &self.claim.only, LOOKS)?;
+            let dice = pick(&self.claim.dice, look);
+            let Some(name) = choose(&due, dice) else { return Ok(()) };
+            let Some(unit) = self.shelf.unit(name)? else { return Ok(()) };
+            self.look_at(stage, unit, dice / LOOKS)?;
+        }
+        Ok(())
+    }
+
+    fn look_at(&mut self, stage: Stage, mut unit: UnitState, dice: u32) -> Result<(), S::Error> {
+        if stage == Stage::Download && self.is_held_by_somebody_else(&mut unit)? {
+            return Ok(());
+        }
+        let mut ready = self.shelf.ready_sites(stage, &unit.name)?;
+        ready.retain(|site| self.claim.only.is_empty() || self.claim.only.contains(site));
+        let Some(name) = choose(&ready, dice) else { return Ok(()) };
+        let Some(mut site) = self.shelf.site(name)? else { return Ok(()) };
+        if let Some(task) = self.first_wanted(&mut site, stage)? {
+            self.grant(&mut site, &mut unit, task)?;
+        }
+        if stage == Stage::Parse {
+            unit.parsed_at = self.now;
+        }
+        self.shelf.save_site(&site)?;
+        save_unit(self.shelf, &unit)
+    }
+
+    /// An outsider's lock moves the due time to its end.
+    fn is_held_by_somebody_else(&mut self, unit: &mut UnitState) -> Result<bool, S::Error> {
+        let Some(held) = self.shelf.mutex(&unit.mutex())? else { return Ok(false) };
+        if held.until <= self.now || unit.owns(&held.token) {
+            return Ok(false);
+        }
+        unit.held_until = held.until;
+        save_unit(self.shelf, unit)?;
+        Ok(true)
+    }
+
+    /// The first task that is still wanted and may go now; those before it are tidied away.
+    fn first_wanted(&mut self, site: &mut SiteState, stage: Stage) -> Result<Option<Task>, S::Error> {
+        while self.tidied < TIDIED {
+            let Some(mut task) = self.shelf.first_waiting(&site.name, stage)? else { return Ok(None) };
+            if task.rare.expires.is_some_and(|expires| expires <= self.now) {
+                *site.counts(stage).excluded.entry(Exclusion::Expired).or_default() += 1;
+                finish(self.shelf, site, task)?;
+            } else if stage == Stage::Parse || !site.settings.robots {
+                task.rare.errand = None;
+                return Ok(Some(task));
+            } else if let Some(task) = self.past_robots(site, task)? {
+                return Ok(Some(task));
+            }
+            self.tidied += 1;
+        }
+        Ok(None)
+    }
+
+    /// With a fresh record the task itself, or nothing where its host can't be reached; else the host's `robots.txt`.
+    fn past_robots(&mut self, site: &mut SiteState, mut task: Task) -> Result<Option<Task>, S::Error> {
+        if task.rare.errand.is_some() {
+            return Ok(Some(task));
+        }
+        let record = self.shelf.robots(&task.url.origin())?;
+        let Some(robots) = record.filter(|robots| robots.until > self.now) else {
+            return self.errand(site, task);
+        };
+        let RobotsAccess::Unreachable(why) = &robots.record.access else { return Ok(Some(task)) };
+        if robots.failures >= site.settings.attempts {
+            let why = Failure::new(format!("robots unreachable: {why}"));
+            die(self.shelf, site, task, why, self.now)?;
+        } else {
+            let place = Place::Delayed { until: robots.until, scheduled: false };
+            shift(self.shelf, site, &mut task, place)?;
+        }
+        Ok(None)
+    }
+
+    /// The `robots.txt` of a task's host, made or raised to go before everything else.
+    fn errand(&mut self, site: &mut SiteState, for_task: Task) -> Result<Option<Task>, S::Error> {
+        let url = for_task.url.robots_txt();
+        let Some(mut task) = self.shelf.task(&site.name, Stage::Download, &url)? else {
+            return self.new_errand(site, url).map(Some);
+        };
+        if task.running().is_some() {
+            // Asked for as an ordinary page before the record ended: its host waits until that is over.
+            let place = Place::Delayed { until: self.now + 1_000, scheduled: false };
+            let mut waiting = for_task;
+            shift(self.shelf, site, &mut waiting, place)?;
+            return Ok(None);
+        }
+        task.priority = Priority::ROBOTS;
+        task.rare.errand = Some(url);
+        shift(self.shelf, site, &mut task, Place::Waiting)?;
+        Ok(Some(task))
+    }
+
+    fn new_errand(&mut self, site: &mut SiteState, url: CanonicalUrl) -> Result<Task, S::Error> {
+        let revived = self.shelf.dead(&site.name, Stage::Download, &url)?.is_some();
+        if revived {
+            self.shelf.remove_dead(&site.name, Stage::Download, &url)?;
+            site.download.letters = site.download.letters.saturating_sub(1);
+            site.download.revived += 1;
+        } else {
+            site.download.created += 1;
+        }
+        let task = Task {
+            site: site.name.clone(),
+            stage: Stage::Download,
+            url: url.clone(),
+            place: Place::Waiting,
+            priority: Priority::ROBOTS,
+            position: self.shelf.next_position()?,
+            depth: 0,
+            origin: Origin::Link,
+            put_at: self.now,
+            rare: Rare { errand: Some(url), ..Rare::default() },
+        };
+        enter(self.shelf, site, &task)?;
+        Ok(task)
+    }
+
+    fn grant(&mut self, site: &mut SiteState, unit: &mut UnitState, mut task: Task) -> Result<(), S::Error> {
+        let token = self.claim.token + self.leases.len() as u64;
+        let download = task.stage == Stage::Download;
+        if download {
+            self.start(site, unit, token)?;
+            site.running += 1;
+        }
+        if task.rare.errand.is_some() {
+            site.errand = Some(token);
+        }
+        let interval = unit.interval.max(site.interval());
+        let running = Running {
+            token,
+            owner: self.claim.owner.clone(),
+            granted_at: self.now,
+            ends_at: self.now + LEASE_MS,
+            fence: site.next_fence(self.now),
+            in_flight: download,
+            interval: if download { interval } else { 0 },
+        };
+        shift(self.shelf, site, &mut task, Place::Running(running))?;
+        self.shelf.save_site(site)?;
+        let lease = lease_of(self.shelf, &task)?;
+        self.leases.extend(lease);
+        Ok(())
+    }
+
+    /// The unit's start: its timed mutex is taken for the interval in force and never released.
+    fn start(&mut self, site: &SiteState, unit: &mut UnitState, token: u64) -> Result<(), S::Error> {
+        let start = Start { at: self.now, site: site.name.clone(), token };
+        unit.before = unit.last.replace(start);
+        unit.held_until = 0;
+        let interval = unit.interval.max(site.interval());
+        if interval > 0 {
+            let mutex = MutexState { token: mutex_token(token), until: self.now + interval };
+            self.shelf.save_mutex(&unit.mutex(), &mutex)?;
+        }
+        Ok(())
+    }
+}
+
+fn pick(dice: &[u32], look: u32) -> u32 {
+    if dice.is_empty() { 0 } else { dice[look as usize % dice.len()] }
+}
+
+fn choose(names: &[String], dice: u32) -> Option<&String> {
+    let count = u32::try_from(names.len()).ok().filter(|n| *n > 0)?;
+    names.get((dice % count) as usize)
+}
+
+/// Moves a unit's due time to where it belongs after the interval in force has changed.
+pub(super) fn refresh_unit<S: Shelf>(shelf: &mut S, name: &str) -> Result<(), S::Error> {
+    let Some(unit) = shelf.unit(name)? else { return Ok(()) };
+    let interval = interval_after(shelf, &unit, unit.last.as_ref())?;
+    shelf.save_unit(&unit, unit.due(interval))
+}

@@ -1,0 +1,225 @@
+//! What a worker does with a lease before it settles: renew it, take a new start, say that the body ended, give it back.
+//! And what happens to leases that nobody renews.
+
+use std::time::Duration;
+
+use super::places::{die, finish, give_back_start, save, save_unit, shift};
+use super::settle::keep_robots;
+use crate::clock::Timestamp;
+use crate::frontier::shelf::Shelf;
+use crate::frontier::state::{
+    BACK_MS, LEASE_MS, MAX_LOSSES, MutexState, Place, SiteState, Start, Task, delay_after_loss, mutex_token,
+};
+use crate::frontier::step::Rearm;
+use crate::task::{Failure, Lease, RobotsAccess, RobotsErrand, RobotsRecord, Stage};
+
+/// Leases freed in one step.
+const REAPED: u32 = 100;
+/// How long a `robots.txt` counts as unreachable whose workers died each time.
+const DEADLY_ROBOTS: Duration = Duration::from_secs(3600);
+
+/// The lease of a running task, as its worker sees it.
+pub(super) fn lease_of<S: Shelf>(shelf: &mut S, task: &Task) -> Result<Option<Lease>, S::Error> {
+    let (Some(running), Some(site)) = (task.running(), shelf.site(&task.site)?) else { return Ok(None) };
+    let robots = shelf.robots(&task.url.origin())?.filter(|_| site.settings.robots);
+    let errand = task
+        .rare
+        .errand
+        .clone()
+        .map(|fetch| RobotsErrand { fetch, failures: robots.as_ref().map_or(0, |robots| robots.failures) });
+    let stored = match task.stage {
+        Stage::Download => shelf.page(&task.site, &task.url)?.map(|page| page.stored),
+        Stage::Parse => task.rare.stored.clone(),
+    };
+    Ok(Some(Lease {
+        token: running.token,
+        site: task.site.clone(),
+        stage: task.stage,
+        url: task.url.clone(),
+        fence: running.fence,
+        granted_at: Timestamp::from_millis(running.granted_at),
+        ends_at: Timestamp::from_millis(running.ends_at),
+        attempts: task.rare.attempts,
+        origin: task.origin,
+        priority: task.priority,
+        depth: task.depth,
+        hops: task.rare.hops,
+        interval: Duration::from_millis(u64::try_from(running.interval).unwrap_or(0)),
+        robots: errand,
+        robots_until: robots.map(|robots| Timestamp::from_millis(robots.until)),
+        stored,
+        version: site.version,
+    }))
+}
+
+/// The running task that a token holds, unless its lease is over: a stale token changes nothing (I5).
+pub(super) fn held<S: Shelf>(shelf: &mut S, token: u64, now: i64) -> Result<Option<Task>, S::Error> {
+    let Some(task) = shelf.leased(token)? else { return Ok(None) };
+    let Some(running) = task.running() else { return Ok(None) };
+    let over = running.ends_at <= now || shelf.owner(&running.owner)?.is_some_and(|owner| owner.dead);
+    Ok((!over).then_some(task))
+}
+
+/// Renews leases; for each whether it still holds.
+pub(super) fn extend<S: Shelf>(shelf: &mut S, tokens: &[u64], now: i64) -> Result<Vec<bool>, S::Error> {
+    let mut alive = Vec::with_capacity(tokens.len());
+    for token in tokens {
+        let task = held(shelf, *token, now)?;
+        alive.push(task.is_some());
+        if let Some(mut task) = task
+            && let Place::Running(running) = &mut task.place
+        {
+            running.ends_at = running.ends_at.max(now + LEASE_MS);
+            shelf.save_task(&task)?;
+        }
+    }
+    Ok(alive)
+}
+
+/// The body ended: the request no longer counts against `parallel`.
+pub(super) fn landed<S: Shelf>(shelf: &mut S, token: u64, now: i64) -> Result<bool, S::Error> {
+    let Some(mut task) = held(shelf, token, now)? else { return Ok(false) };
+    let Place::Running(running) = &mut task.place else { return Ok(false) };
+    if !std::mem::take(&mut running.in_flight) {
+        return Ok(true);
+    }
+    if let Some(mut site) = shelf.site(&task.site)? {
+        site.running = site.running.saturating_sub(1);
+        shelf.save_task(&task)?;
+        save(shelf, &site)?;
+    }
+    Ok(true)
+}
+
+/// A new start for a permit that grew late: the unit's last start becomes this one, so spacing holds.
+pub(super) fn rearm<S: Shelf>(shelf: &mut S, token: u64, now: i64) -> Result<Rearm, S::Error> {
+    let Some(mut task) = held(shelf, token, now)? else { return Ok(Rearm::Stale) };
+    let Some(site) = shelf.site(&task.site)? else { return Ok(Rearm::Stale) };
+    let Some(mut unit) = shelf.unit(&site.unit)? else { return Ok(Rearm::Stale) };
+    if site.tuned.paused.is_some() || unit.blocked_until > now {
+        give_up_start(shelf, task, now, Place::Waiting)?;
+        return Ok(Rearm::WentBack);
+    }
+    if let Some(mutex) = shelf.mutex(&unit.mutex())?
+        && mutex.until > now
+        && !unit.owns(&mutex.token)
+    {
+        return Ok(Rearm::Held(mutex.until - now));
+    }
+    let interval = unit.interval.max(site.interval());
+    let at = match &unit.last {
+        Some(last) if last.token == token => now.max(last.at),
+        Some(last) => {
+            let wait = super::places::interval_after(shelf, &unit, Some(last))?;
+            now.max(last.at + wait)
+        }
+        None => now,
+    };
+    let start = Start { at, site: site.name.clone(), token };
+    match &mut unit.last {
+        Some(last) if last.token == token => *last = start,
+        _ => unit.before = unit.last.replace(start),
+    }
+    if interval > 0 {
+        let mutex = MutexState { token: mutex_token(token), until: at + interval };
+        shelf.save_mutex(&unit.mutex(), &mutex)?;
+    }
+    save_unit(shelf, &unit)?;
+    if let Place::Running(running) = &mut task.place {
+        running.ends_at = at + LEASE_MS;
+        running.interval = interval;
+    }
+    shelf.save_task(&task)?;
+    Ok(Rearm::StartIn(at - now))
+}
+
+/// The permit was late each time: the task goes back to its place, no attempt counted, its start unused.
+pub(super) fn back<S: Shelf>(shelf: &mut S, token: u64, now: i64) -> Result<bool, S::Error> {
+    let Some(task) = held(shelf, token, now)? else { return Ok(false) };
+    give_up_start(shelf, task, now, Place::Delayed { until: now + BACK_MS, scheduled: false })?;
+    Ok(true)
+}
+
+fn give_up_start<S: Shelf>(shelf: &mut S, mut task: Task, now: i64, to: Place) -> Result<(), S::Error> {
+    let (Some(mut site), Some(token)) = (shelf.site(&task.site)?, task.running().map(|r| r.token)) else {
+        return Ok(());
+    };
+    absorb(&mut site, &mut task);
+    if matches!(to, Place::Waiting) && task.rare.expires.is_some_and(|expires| expires <= now) {
+        finish(shelf, &mut site, task)?;
+    } else {
+        shift(shelf, &mut site, &mut task, to)?;
+    }
+    save(shelf, &site)?;
+    give_back_start(shelf, &site.unit, token)
+}
+
+/// A task that runs again anyway stands for the request that met it.
+pub(super) fn absorb(site: &mut SiteState, task: &mut Task) {
+    if let Some(deferral) = task.rare.deferral.take() {
+        site.counts(task.stage).absorbed += 1;
+        let errand = task.rare.errand.clone();
+        task.take_up(deferral);
+        task.rare.errand = errand;
+    }
+}
+
+/// Frees leases that ended or whose owner is dead, a bounded number; whether all were met.
+pub(super) fn free_lost_leases<S: Shelf>(shelf: &mut S, now: i64) -> Result<bool, S::Error> {
+    let lost = shelf.lost_leases(now, REAPED)?;
+    let all = lost.len() < REAPED as usize;
+    for task in lost {
+        if let Some(mut site) = shelf.site(&task.site)? {
+            lose(shelf, &mut site, task, now)?;
+            save(shelf, &site)?;
+        }
+    }
+    Ok(all)
+}
+
+/// A lost lease is no attempt: back at once, later with a delay, after the sixth it is dead.
+fn lose<S: Shelf>(shelf: &mut S, site: &mut SiteState, mut task: Task, now: i64) -> Result<(), S::Error> {
+    site.counts(task.stage).lost += 1;
+    task.rare.losses += 1;
+    if task.rare.losses >= MAX_LOSSES {
+        let why = Failure::new("its worker died each time");
+        if task.rare.errand.is_some() {
+            let record = RobotsRecord {
+                access: RobotsAccess::Unreachable(why.reason),
+                holds_for: DEADLY_ROBOTS,
+                crawl_delay: None,
+                refuses: None,
+            };
+            return keep_robots(shelf, site, task, record, now);
+        }
+        return die(shelf, site, task, why, now);
+    }
+    let losses = task.rare.losses;
+    absorb(site, &mut task);
+    let wait = if task.rare.errand.is_some() { 0 } else { delay_after_loss(losses) };
+    let to = if wait == 0 { Place::Waiting } else { Place::Delayed { until: now + wait, scheduled: false } };
+    shift(shelf, site, &mut task, to)
+}
+
+/// A process says that it is there, and which sites it crawls.
+pub(super) fn enlist<S: Shelf>(
+    shelf: &mut S,
+    name: &str,
+    pid: u32,
+    crawls: Vec<String>,
+) -> Result<(), S::Error> {
+    let mut owner = shelf.owner(name)?.unwrap_or_default();
+    owner.pid = pid;
+    owner.crawls = crawls;
+    shelf.save_owner(name, &owner)
+}
+
+/// A process is dead: from now on its tokens are stale and its leases return.
+pub(super) fn bury<S: Shelf>(shelf: &mut S, name: &str) -> Result<bool, S::Error> {
+    let Some(mut owner) = shelf.owner(name)? else { return Ok(false) };
+    owner.dead = true;
+    owner.settled = None;
+    shelf.save_owner(name, &owner)?;
+    shelf.sweep_owners()?;
+    Ok(true)
+}

@@ -1,0 +1,62 @@
+//! The specification: every step of the frontier as a pure function of a store and the time.
+//! A step reads the time once; nothing here knows how a store keeps its records.
+
+mod claim;
+mod lease;
+mod lock;
+mod places;
+mod put;
+mod settle;
+mod site;
+mod view;
+
+use super::shelf::Shelf;
+use super::step::{Reply, Step};
+
+/// Does one step at `now`, in ms.
+pub(crate) fn apply<S: Shelf>(shelf: &mut S, step: Step, now: i64) -> Result<Reply, S::Error> {
+    Ok(match step {
+        Step::Register(registration) => Reply::Registered(site::register(shelf, registration, now)?),
+        Step::BeginRun { site, seeds, fresh } => {
+            Reply::Run(site::begin_run(shelf, &site, seeds, fresh, now)?)
+        }
+        Step::GiveUp { site } => Reply::More(site::give_up(shelf, &site)?),
+        Step::Sweep { site } => Reply::More(site::sweep(shelf, &site)?),
+        Step::Put { site, puts } => Reply::Puts(put::put(shelf, &site, puts, now)?),
+        Step::Claim(claim) => Reply::Grant(claim::claim(shelf, &claim, now)?),
+        Step::Rearm { token } => Reply::Rearm(lease::rearm(shelf, token, now)?),
+        Step::Landed { token } => Reply::Done(lease::landed(shelf, token, now)?),
+        Step::Back { token } => Reply::Done(lease::back(shelf, token, now)?),
+        Step::Extend { tokens } => Reply::Alive(lease::extend(shelf, &tokens, now)?),
+        Step::Settle { owner, token, settlements } => {
+            Reply::Settled(settle::settle(shelf, &owner, token, settlements, now)?)
+        }
+        Step::Tune { site, tuning } => Reply::Done(site::tune(shelf, &site, tuning)?),
+        Step::SetGroupInterval { unit, interval } => {
+            site::set_group_interval(shelf, &unit, interval)?;
+            Reply::Nothing
+        }
+        Step::Enlist { owner, pid, crawls } => {
+            lease::enlist(shelf, &owner, pid, crawls)?;
+            Reply::Nothing
+        }
+        Step::Bury { owner } => Reply::Done(lease::bury(shelf, &owner)?),
+        Step::Owners => Reply::Owners(view::owners(shelf)?),
+        Step::TryLock { mutex, token, expire } => {
+            Reply::Lock(lock::try_lock(shelf, &mutex, token, expire, now)?)
+        }
+        Step::Unlock { mutex, token } => Reply::Done(lock::unlock(shelf, &mutex, &token, now)?),
+        Step::ExtendLock { mutex, token, expire } => {
+            Reply::Done(lock::extend(shelf, &mutex, &token, expire, now)?)
+        }
+        Step::LockLeft { mutex } => Reply::Left(lock::left(shelf, &mutex, now)?),
+        Step::Sites => Reply::Names(shelf.site_names()?),
+        Step::View { site } => Reply::View(view::view(shelf, &site, now)?.map(Box::new)),
+        Step::Text { site } => Reply::Text(shelf.site_text(&site)?),
+        Step::SiteOf { host } => Reply::Text(shelf.site_of(&host)?),
+        Step::Robots { origin } => Reply::Robots(view::robots(shelf, &origin)?),
+        Step::Stored { site, url } => Reply::Stored(shelf.page(&site, &url)?.map(|page| page.stored)),
+        Step::DeadLetters { site, most } => Reply::Letters(shelf.dead_letters(&site, most)?),
+        Step::Inspect => Reply::Inspection(Box::new(shelf.inspect()?)),
+    })
+}

@@ -1,0 +1,118 @@
+//! The moves between places. Each keeps the task, its site's books and the unit's due time true together.
+
+use crate::frontier::shelf::Shelf;
+use crate::frontier::state::{DeadState, Place, SiteState, Start, Task, UnitState};
+use crate::task::{Failure, Stage};
+
+/// Puts a task that stood nowhere into a place.
+pub(super) fn enter<S: Shelf>(shelf: &mut S, site: &mut SiteState, task: &Task) -> Result<(), S::Error> {
+    site.enters(task.stage, &task.place);
+    shelf.save_task(task)
+}
+
+/// Moves a task from the place where it stands to another.
+pub(super) fn shift<S: Shelf>(
+    shelf: &mut S,
+    site: &mut SiteState,
+    task: &mut Task,
+    to: Place,
+) -> Result<(), S::Error> {
+    leave(site, task);
+    site.enters(task.stage, &to);
+    task.place = to;
+    shelf.save_task(task)
+}
+
+/// Takes a task out for good.
+pub(super) fn remove<S: Shelf>(shelf: &mut S, site: &mut SiteState, task: &Task) -> Result<(), S::Error> {
+    leave(site, task);
+    shelf.remove_task(task)
+}
+
+fn leave(site: &mut SiteState, task: &Task) {
+    site.leaves(task.stage, &task.place);
+    if let Some(running) = task.running()
+        && site.errand == Some(running.token)
+    {
+        site.errand = None;
+    }
+}
+
+/// Done: gone and known, or, where a request met it, waiting once more at a new position.
+pub(super) fn finish<S: Shelf>(shelf: &mut S, site: &mut SiteState, task: Task) -> Result<(), S::Error> {
+    site.counts(task.stage).done += 1;
+    if task.stage == Stage::Download {
+        shelf.add_known(&site.name, site.run, &task.url)?;
+    }
+    if task.rare.deferral.is_some() { rerun(shelf, site, task) } else { remove(shelf, site, &task) }
+}
+
+/// Dead: a letter is kept, or, where a request met it, it waits once more.
+pub(super) fn die<S: Shelf>(
+    shelf: &mut S,
+    site: &mut SiteState,
+    task: Task,
+    why: Failure,
+    now: i64,
+) -> Result<(), S::Error> {
+    site.counts(task.stage).dead += 1;
+    if task.rare.deferral.is_some() {
+        return rerun(shelf, site, task);
+    }
+    let mut history = task.rare.history.clone();
+    history.push(why.clone());
+    let dead = DeadState { why, attempts: task.rare.attempts, history, died_at: now, run: site.run };
+    site.counts(task.stage).letters += 1;
+    shelf.save_dead(&site.name, task.stage, &task.url, &dead)?;
+    remove(shelf, site, &task)
+}
+
+fn rerun<S: Shelf>(shelf: &mut S, site: &mut SiteState, mut task: Task) -> Result<(), S::Error> {
+    let Some(deferral) = task.rare.deferral.take() else { return Ok(()) };
+    site.counts(task.stage).reruns += 1;
+    task.take_up(deferral);
+    task.position = shelf.next_position()?;
+    shift(shelf, site, &mut task, Place::Waiting)
+}
+
+/// Saves a site and, as it may be the one whose interval holds, the due time of its unit.
+pub(super) fn save<S: Shelf>(shelf: &mut S, site: &SiteState) -> Result<(), S::Error> {
+    shelf.save_site(site)?;
+    if let Some(unit) = shelf.unit(&site.unit)? {
+        save_unit(shelf, &unit)?;
+    }
+    Ok(())
+}
+
+/// Saves a unit with the due time that follows from it.
+pub(super) fn save_unit<S: Shelf>(shelf: &mut S, unit: &UnitState) -> Result<(), S::Error> {
+    let interval = interval_after(shelf, unit, unit.last.as_ref())?;
+    shelf.save_unit(unit, unit.due(interval))
+}
+
+/// What the unit waits after a start: the larger of its own interval and that of the start's site, as in force now.
+pub(super) fn interval_after<S: Shelf>(
+    shelf: &mut S,
+    unit: &UnitState,
+    start: Option<&Start>,
+) -> Result<i64, S::Error> {
+    let site = match start {
+        Some(start) => shelf.site(&start.site)?,
+        None => None,
+    };
+    Ok(unit.interval.max(site.map_or(0, |site| site.interval())))
+}
+
+/// Gives a start back that wasn't used, unless a later one was granted meanwhile.
+pub(super) fn give_back_start<S: Shelf>(shelf: &mut S, unit: &str, token: u64) -> Result<(), S::Error> {
+    let Some(mut unit) = shelf.unit(unit)? else { return Ok(()) };
+    if unit.last.as_ref().is_none_or(|start| start.token != token) {
+        return Ok(());
+    }
+    let mutex = unit.mutex();
+    if shelf.mutex(&mutex)?.is_some_and(|held| unit.owns(&held.token)) {
+        shelf.remove_mutex(&mutex)?;
+    }
+    unit.last = unit.before.take();
+    save_unit(shelf, &unit)
+}

@@ -1,0 +1,169 @@
+//! A put, row by row of the table "state is a place".
+
+use super::places::{enter, save, shift};
+use crate::frontier::shelf::Shelf;
+use crate::frontier::state::{Deferral, Place, Rare, SiteState, Task, later_expiry};
+use crate::task::{Origin, Put, PutReply, Stage, StoredPage};
+
+/// Puts pages into a site's download queue, in order; `None` if there is no such site.
+pub(super) fn put<S: Shelf>(
+    shelf: &mut S,
+    site: &str,
+    puts: Vec<Put>,
+    now: i64,
+) -> Result<Option<Vec<PutReply>>, S::Error> {
+    let Some(mut site) = shelf.site(site)? else { return Ok(None) };
+    let replies = put_all(shelf, &mut site, puts, now)?;
+    save(shelf, &site)?;
+    Ok(Some(replies))
+}
+
+/// Puts pages into the download queue of a site that the caller saves.
+pub(super) fn put_all<S: Shelf>(
+    shelf: &mut S,
+    site: &mut SiteState,
+    puts: Vec<Put>,
+    now: i64,
+) -> Result<Vec<PutReply>, S::Error> {
+    let mut replies = Vec::with_capacity(puts.len());
+    for put in puts {
+        replies.push(put_one(shelf, site, Stage::Download, put, None, now)?);
+    }
+    Ok(replies)
+}
+
+/// Puts one page into a stage's queue; `stored` is where a page to parse is kept.
+pub(super) fn put_one<S: Shelf>(
+    shelf: &mut S,
+    site: &mut SiteState,
+    stage: Stage,
+    put: Put,
+    stored: Option<StoredPage>,
+    now: i64,
+) -> Result<PutReply, S::Error> {
+    if let Some(task) = shelf.task(&site.name, stage, &put.url)? {
+        return match task.place {
+            Place::Running(_) => put_on_running(shelf, site, task, put, stored),
+            Place::Waiting | Place::Delayed { .. } => coalesce(shelf, site, task, put, stored, now),
+        };
+    }
+    let letter = shelf.dead(&site.name, stage, &put.url)?;
+    let seen = match &letter {
+        Some(letter) => letter.run == site.run,
+        None => stage == Stage::Download && shelf.is_known(&site.name, site.run, &put.url)?,
+    };
+    if put.origin == Origin::Link && seen {
+        site.counts(stage).known += 1;
+        return Ok(PutReply::Known);
+    }
+    if put.origin == Origin::Link && !site.has_budget(put.rule.as_deref()) {
+        site.counts(stage).over_budget += 1;
+        return Ok(PutReply::OverBudget);
+    }
+    if letter.is_some() {
+        shelf.remove_dead(&site.name, stage, &put.url)?;
+        let counts = site.counts(stage);
+        counts.letters = counts.letters.saturating_sub(1);
+    }
+    if stage == Stage::Download {
+        site.spend(put.rule.as_deref());
+    }
+    create(shelf, site, stage, put, stored, now)?;
+    if letter.is_some() {
+        site.counts(stage).revived += 1;
+        return Ok(PutReply::Revived);
+    }
+    site.counts(stage).created += 1;
+    Ok(PutReply::Created)
+}
+
+fn create<S: Shelf>(
+    shelf: &mut S,
+    site: &mut SiteState,
+    stage: Stage,
+    put: Put,
+    stored: Option<StoredPage>,
+    now: i64,
+) -> Result<(), S::Error> {
+    let until = put.at.map(crate::clock::Timestamp::as_millis).filter(|at| *at > now);
+    let task = Task {
+        site: site.name.clone(),
+        stage,
+        url: put.url,
+        place: until.map_or(Place::Waiting, |until| Place::Delayed { until, scheduled: true }),
+        priority: put.priority,
+        position: shelf.next_position()?,
+        depth: put.depth,
+        origin: put.origin,
+        put_at: now,
+        rare: Rare {
+            hops: put.hops,
+            expires: put.expires.map(crate::clock::Timestamp::as_millis),
+            stored,
+            ..Rare::default()
+        },
+    };
+    enter(shelf, site, &task)
+}
+
+/// A waiting or delayed task stands for the put: most urgent priority, original position.
+fn coalesce<S: Shelf>(
+    shelf: &mut S,
+    site: &mut SiteState,
+    mut task: Task,
+    put: Put,
+    stored: Option<StoredPage>,
+    now: i64,
+) -> Result<PutReply, S::Error> {
+    site.counts(task.stage).coalesced += 1;
+    task.priority = task.priority.min(put.priority);
+    task.depth = task.depth.min(put.depth);
+    if put.origin == Origin::Request {
+        task.origin = Origin::Request;
+        let expires = put.expires.map(crate::clock::Timestamp::as_millis);
+        task.rare.expires = later_expiry(task.rare.expires, expires);
+        if stored.is_some() {
+            task.rare.stored = stored;
+        }
+    }
+    let scheduled = matches!(task.place, Place::Delayed { scheduled: true, until } if until > now);
+    if put.again && scheduled {
+        shift(shelf, site, &mut task, Place::Waiting)?;
+    } else {
+        shelf.save_task(&task)?;
+    }
+    Ok(PutReply::Coalesced)
+}
+
+/// A link asks nothing of a running task; a request asks for one further run, however many requests there are.
+fn put_on_running<S: Shelf>(
+    shelf: &mut S,
+    site: &mut SiteState,
+    mut task: Task,
+    put: Put,
+    stored: Option<StoredPage>,
+) -> Result<PutReply, S::Error> {
+    let counts = site.counts(task.stage);
+    if put.origin == Origin::Link {
+        counts.known += 1;
+        return Ok(PutReply::Known);
+    }
+    let expires = put.expires.map(crate::clock::Timestamp::as_millis);
+    let reply = match &mut task.rare.deferral {
+        Some(deferral) => {
+            counts.coalesced += 1;
+            deferral.priority = deferral.priority.min(put.priority);
+            deferral.depth = deferral.depth.min(put.depth);
+            deferral.expires = later_expiry(deferral.expires, expires);
+            deferral.stored = stored.or(deferral.stored.take());
+            PutReply::Coalesced
+        }
+        none => {
+            counts.deferred += 1;
+            *none = Some(Deferral { priority: put.priority, depth: put.depth, expires, stored });
+            PutReply::Deferred
+        }
+    };
+    shelf.save_task(&task)?;
+    Ok(reply)
+}

@@ -1,0 +1,203 @@
+//! How a task ends, row by row of the table "state is a place".
+
+use std::time::Duration;
+
+use super::claim::refresh_unit;
+use super::lease::{absorb, held};
+use super::places::{die, finish, give_back_start, save, save_unit, shift};
+use super::put::put_one;
+use crate::clock::millis;
+use crate::frontier::shelf::Shelf;
+use crate::frontier::state::{PageState, Place, RobotsState, SiteState, Task};
+use crate::task::{
+    Failure, Origin, Outcome, Priority, Put, RobotsAccess, RobotsRecord, Settled, Settlement, Stage,
+    StoredPage,
+};
+
+/// How long a `robots.txt` is left alone that ended in a way it should not.
+const ODD_ROBOTS: Duration = Duration::from_secs(3600);
+
+/// Settles tasks, in order. The same call again gets the same answers and changes nothing.
+pub(super) fn settle<S: Shelf>(
+    shelf: &mut S,
+    owner_name: &str,
+    token: u64,
+    settlements: Vec<Settlement>,
+    now: i64,
+) -> Result<Vec<Settled>, S::Error> {
+    let mut owner = shelf.owner(owner_name)?.unwrap_or_default();
+    if let Some((last, replies)) = &owner.settled
+        && *last == token
+    {
+        return Ok(replies.clone());
+    }
+    let mut replies = Vec::with_capacity(settlements.len());
+    for settlement in settlements {
+        replies.push(settle_one(shelf, settlement, now)?);
+    }
+    if !owner.dead {
+        owner.settled = Some((token, replies.clone()));
+        shelf.save_owner(owner_name, &owner)?;
+    }
+    Ok(replies)
+}
+
+fn settle_one<S: Shelf>(shelf: &mut S, settlement: Settlement, now: i64) -> Result<Settled, S::Error> {
+    let token = settlement.lease.token;
+    let Some(task) = held(shelf, token, now)? else { return Ok(Settled::Stale) };
+    let Some(mut site) = shelf.site(&task.site)? else { return Ok(Settled::Stale) };
+    if let Some(response) = settlement.response {
+        site.observe(millis(response));
+    }
+    let unused = matches!(settlement.outcome, Outcome::Excluded { unused: true, .. });
+    let stage = task.stage;
+    let dead_before = site.counts(stage).dead;
+    conclude(shelf, &mut site, task, settlement.outcome, now)?;
+    let died = site.counts(stage).dead > dead_before;
+    save(shelf, &site)?;
+    if unused && stage == Stage::Download {
+        give_back_start(shelf, &site.unit, token)?;
+    }
+    if let Some((wait, why)) = settlement.block {
+        block(shelf, &site.unit, now + millis(wait), why)?;
+    }
+    Ok(if died { Settled::Died } else { Settled::Kept })
+}
+
+fn conclude<S: Shelf>(
+    shelf: &mut S,
+    site: &mut SiteState,
+    task: Task,
+    outcome: Outcome,
+    now: i64,
+) -> Result<(), S::Error> {
+    let outcome = if task.rare.errand.is_some() { as_errand(outcome) } else { outcome };
+    match outcome {
+        Outcome::Done { stored, recrawl } => done(shelf, site, task, stored, recrawl, now),
+        Outcome::Excluded { why, .. } => {
+            *site.counts(task.stage).excluded.entry(why).or_default() += 1;
+            finish(shelf, site, task)
+        }
+        Outcome::Redirected { .. } => {
+            site.counts(task.stage).redirected += 1;
+            finish(shelf, site, task)
+        }
+        Outcome::Retry { after, why } => retry(shelf, site, task, after, why, now),
+        Outcome::Dead { why } => {
+            let mut task = task;
+            task.rare.attempts += 1;
+            die(shelf, site, task, why, now)
+        }
+        Outcome::Robots(record) => keep_robots(shelf, site, task, record, now),
+        Outcome::RobotsMoved { to } => {
+            let mut task = task;
+            task.rare.errand = Some(to);
+            task.rare.hops += 1;
+            task.priority = Priority::ROBOTS;
+            shift(shelf, site, &mut task, Place::Waiting)
+        }
+    }
+}
+
+/// A `robots.txt` is never delayed, dead or excluded: every way in which it ends leaves a record.
+fn as_errand(outcome: Outcome) -> Outcome {
+    let unreachable = |why: String, holds_for| {
+        let access = RobotsAccess::Unreachable(why);
+        Outcome::Robots(RobotsRecord { access, holds_for, crawl_delay: None, refuses: None })
+    };
+    match outcome {
+        Outcome::Robots(_) | Outcome::RobotsMoved { .. } => outcome,
+        Outcome::Retry { after, why } => unreachable(why.reason, after),
+        Outcome::Dead { why } => unreachable(why.reason, ODD_ROBOTS),
+        Outcome::Done { .. } | Outcome::Excluded { .. } | Outcome::Redirected { .. } => {
+            unreachable("no record was left".to_owned(), ODD_ROBOTS)
+        }
+    }
+}
+
+fn done<S: Shelf>(
+    shelf: &mut S,
+    site: &mut SiteState,
+    task: Task,
+    stored: Option<StoredPage>,
+    recrawl: Option<Duration>,
+    now: i64,
+) -> Result<(), S::Error> {
+    if let (Some(stored), Some(running), Stage::Download) = (stored, task.running(), task.stage) {
+        let fence = running.fence;
+        let newest = shelf.page(&task.site, &task.url)?.is_none_or(|page| page.fence <= fence);
+        if newest {
+            let recrawl_at = recrawl.map(|age| now + millis(age));
+            let page = PageState { stored: stored.clone(), fence, recrawl_at };
+            shelf.save_page(&task.site, &task.url, &page)?;
+        }
+        let put = Put {
+            origin: Origin::Request,
+            depth: task.depth,
+            hops: task.rare.hops,
+            ..Put::request(task.url.clone(), task.priority)
+        };
+        put_one(shelf, site, Stage::Parse, put, Some(stored), now)?;
+    }
+    finish(shelf, site, task)
+}
+
+/// Tried again in its old position; where a request met it, the retry is that request's run.
+fn retry<S: Shelf>(
+    shelf: &mut S,
+    site: &mut SiteState,
+    mut task: Task,
+    after: Duration,
+    why: Failure,
+    now: i64,
+) -> Result<(), S::Error> {
+    task.rare.attempts += 1;
+    if task.rare.attempts >= site.settings.attempts {
+        return die(shelf, site, task, why, now);
+    }
+    site.counts(task.stage).retried += 1;
+    task.rare.history.push(why);
+    absorb(site, &mut task);
+    let until = now + millis(after);
+    shift(shelf, site, &mut task, Place::Delayed { until, scheduled: false })
+}
+
+/// Keeps what a `robots.txt` said: a floor for the pace, or a block.
+pub(super) fn keep_robots<S: Shelf>(
+    shelf: &mut S,
+    site: &mut SiteState,
+    mut task: Task,
+    record: RobotsRecord,
+    now: i64,
+) -> Result<(), S::Error> {
+    let origin = task.url.origin();
+    let before = shelf.robots(&origin)?.map_or(0, |robots| robots.failures);
+    let unreachable = matches!(record.access, RobotsAccess::Unreachable(_));
+    let until = now + millis(record.holds_for);
+    match record.crawl_delay {
+        Some(delay) => drop(site.floors.insert(origin.clone(), millis(delay))),
+        None if unreachable => {}
+        None => drop(site.floors.remove(&origin)),
+    }
+    let refuses = record.refuses.clone();
+    let failures = if unreachable { before + 1 } else { 0 };
+    shelf.save_robots(&origin, &RobotsState { record, until, failures })?;
+    task.rare.errand = None;
+    finish(shelf, site, task)?;
+    save(shelf, site)?;
+    if let Some(why) = refuses {
+        block(shelf, &site.unit, until, why)?;
+    }
+    refresh_unit(shelf, &site.unit)
+}
+
+/// No start of the unit before `until`.
+fn block<S: Shelf>(shelf: &mut S, unit: &str, until: i64, why: String) -> Result<(), S::Error> {
+    let Some(mut unit) = shelf.unit(unit)? else { return Ok(()) };
+    if until > unit.blocked_until {
+        unit.blocked_until = until;
+        unit.blocked_why = Some(why);
+        save_unit(shelf, &unit)?;
+    }
+    Ok(())
+}

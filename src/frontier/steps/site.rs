@@ -1,0 +1,190 @@
+//! What a person's verbs do to a site: register it, begin a run, give one up, tune it.
+
+use super::claim::refresh_unit;
+use super::places::{remove, save, save_unit};
+use super::put::put_all;
+use crate::frontier::shelf::Shelf;
+use crate::frontier::state::{SiteState, UnitState};
+use crate::frontier::step::{Registered, Registration, Run, Tuning};
+use crate::task::Put;
+
+/// Tasks or fingerprints removed in one step.
+const REMOVED: u32 = 1_000;
+
+/// Puts a site's rules in force, or says what stands against it and leaves the old ones.
+pub(super) fn register<S: Shelf>(shelf: &mut S, new: Registration, now: i64) -> Result<Registered, S::Error> {
+    if let Some(refusal) = foreign_host(shelf, &new)? {
+        return Ok(Registered::Refused(refusal));
+    }
+    let (unit, group_interval) = new.group.clone().unwrap_or((new.name.clone(), 0));
+    let known = shelf.site(&new.name)?;
+    let mut site = match known {
+        None => SiteState::new(&new.name, &unit, new.settings.clone()),
+        Some(mut site) => {
+            if site.unit != unit {
+                if site.download.leased > 0 || site.running > 0 {
+                    return Ok(Registered::Refused(format!(
+                        "site `{}` has requests in flight, its group can't change now; stop its crawl first",
+                        new.name
+                    )));
+                }
+                move_unit(shelf, &mut site, &unit)?;
+            }
+            if site.settings != new.settings
+                || shelf.site_text(&new.name)?.as_deref() != Some(new.text.as_str())
+            {
+                site.version += 1;
+            }
+            site.settings = new.settings.clone();
+            site
+        }
+    };
+    if site.fence == 0 {
+        site.fence = now;
+    }
+    save_hosts(shelf, &new)?;
+    let mut state = shelf.unit(&unit)?.unwrap_or_else(|| UnitState::new(&unit));
+    state.interval = group_interval;
+    shelf.save_site(&site)?;
+    save_unit(shelf, &state)?;
+    shelf.save_site(&site)?;
+    shelf.save_site_text(&site.name, &new.text)?;
+    Ok(Registered::Version(site.version))
+}
+
+/// A host belongs to one site, unless both are of one group: else two files would double a shop's load.
+fn foreign_host<S: Shelf>(shelf: &mut S, new: &Registration) -> Result<Option<String>, S::Error> {
+    for host in &new.hosts {
+        let Some(owner) = shelf.site_of(host)?.filter(|owner| *owner != new.name) else { continue };
+        let unit = shelf.site(&owner)?.map(|site| site.unit);
+        if unit.is_none() || unit != new.group.as_ref().map(|(name, _)| name.clone()) {
+            return Ok(Some(format!(
+                "host {host} belongs to site `{owner}` already; take it out of one of the two, or give both one group"
+            )));
+        }
+    }
+    Ok(None)
+}
+
+fn save_hosts<S: Shelf>(shelf: &mut S, new: &Registration) -> Result<(), S::Error> {
+    for host in shelf.hosts_of(&new.name)? {
+        if !new.hosts.contains(&host) {
+            shelf.remove_host(&host)?;
+        }
+    }
+    for host in &new.hosts {
+        if shelf.site_of(host)?.is_none() {
+            shelf.save_host(host, &new.name)?;
+        }
+    }
+    Ok(())
+}
+
+/// The new unit inherits the later last start and block.
+fn move_unit<S: Shelf>(shelf: &mut S, site: &mut SiteState, to: &str) -> Result<(), S::Error> {
+    let from = shelf.unit(&site.unit)?.unwrap_or_else(|| UnitState::new(&site.unit));
+    let mut unit = shelf.unit(to)?.unwrap_or_else(|| UnitState::new(to));
+    let at = |unit: &UnitState| unit.last.as_ref().map(|start| start.at);
+    if at(&from) > at(&unit) {
+        unit.last.clone_from(&from.last);
+        unit.before = None;
+    }
+    if from.blocked_until > unit.blocked_until {
+        unit.blocked_until = from.blocked_until;
+        unit.blocked_why.clone_from(&from.blocked_why);
+    }
+    to.clone_into(&mut site.unit);
+    shelf.save_site(site)?;
+    save_unit(shelf, &unit)
+}
+
+/// Goes on with an unfinished run; when the last one is finished, or where a fresh one is wanted, begins a new one and
+/// puts its seeds, in one step. Tasks that run are adopted by the new one.
+pub(super) fn begin_run<S: Shelf>(
+    shelf: &mut S,
+    name: &str,
+    seeds: Vec<Put>,
+    fresh: bool,
+    now: i64,
+) -> Result<Run, S::Error> {
+    let Some(mut site) = shelf.site(name)? else { return Ok(Run { number: 0, begun: false }) };
+    if site.run > 0 && !site.is_finished() && !fresh {
+        return Ok(Run { number: site.run, begun: false });
+    }
+    site.run += 1;
+    site.run_began = now;
+    site.spent.clear();
+    put_all(shelf, &mut site, seeds, now)?;
+    save(shelf, &site)?;
+    Ok(Run { number: site.run, begun: true })
+}
+
+/// Gives up an unfinished run, a bounded number of tasks a step; whether some are left.
+///
+/// Running tasks are adopted by the next run, what met them is dropped.
+pub(super) fn give_up<S: Shelf>(shelf: &mut S, name: &str) -> Result<bool, S::Error> {
+    let Some(mut site) = shelf.site(name)? else { return Ok(false) };
+    let tasks = shelf.idle_tasks(name, REMOVED)?;
+    let more = tasks.len() == REMOVED as usize;
+    for task in tasks {
+        site.counts(task.stage).dropped += 1;
+        remove(shelf, &mut site, &task)?;
+    }
+    if !more {
+        for letter in shelf.dead_letters(name, u64::from(REMOVED))? {
+            shelf.remove_dead(name, letter.stage, &letter.url)?;
+        }
+        site.download.letters = 0;
+        site.parse.letters = 0;
+        for mut task in shelf.running_tasks(name)? {
+            if task.rare.deferral.take().is_some() {
+                shelf.save_task(&task)?;
+            }
+        }
+    }
+    let letters_left = !shelf.dead_letters(name, 1)?.is_empty();
+    save(shelf, &site)?;
+    Ok(more || letters_left)
+}
+
+/// Forgets pages known in earlier runs, a bounded number a step; whether some are left.
+pub(super) fn sweep<S: Shelf>(shelf: &mut S, name: &str) -> Result<bool, S::Error> {
+    match shelf.site(name)? {
+        Some(site) => shelf.sweep_known(name, site.run, REMOVED),
+        None => Ok(false),
+    }
+}
+
+/// Sets a value that is in force for the very next claim (L6).
+pub(super) fn tune<S: Shelf>(shelf: &mut S, name: &str, tuning: Tuning) -> Result<bool, S::Error> {
+    let Some(mut site) = shelf.site(name)? else { return Ok(false) };
+    match tuning {
+        Tuning::Interval(interval) => site.tuned.interval = interval,
+        Tuning::Parallel(parallel) => site.tuned.parallel = parallel,
+        Tuning::Paused(why) => site.tuned.paused = why,
+    }
+    save(shelf, &site)?;
+    retake_mutex(shelf, &site)?;
+    Ok(true)
+}
+
+/// Sets a group's own interval.
+pub(super) fn set_group_interval<S: Shelf>(shelf: &mut S, unit: &str, interval: i64) -> Result<(), S::Error> {
+    let Some(mut state) = shelf.unit(unit)? else { return Ok(()) };
+    state.interval = interval;
+    save_unit(shelf, &state)
+}
+
+/// A unit's own mutex ends when its next start may be, by the interval now in force.
+fn retake_mutex<S: Shelf>(shelf: &mut S, site: &SiteState) -> Result<(), S::Error> {
+    let Some(unit) = shelf.unit(&site.unit)? else { return Ok(()) };
+    let interval = super::places::interval_after(shelf, &unit, unit.last.as_ref())?;
+    let name = unit.mutex();
+    if let (Some(start), Some(mut mutex)) = (&unit.last, shelf.mutex(&name)?)
+        && unit.owns(&mutex.token)
+    {
+        mutex.until = start.at + interval;
+        shelf.save_mutex(&name, &mutex)?;
+    }
+    refresh_unit(shelf, &site.unit)
+}

@@ -1,0 +1,54 @@
+//! What people and other modules look at; nothing here changes anything.
+
+use super::places::interval_after;
+use crate::clock::Timestamp;
+use crate::frontier::shelf::Shelf;
+use crate::frontier::state::UnitState;
+use crate::frontier::step::{KnownRobots, Owner, View};
+use crate::task::Stage;
+
+/// How a site stands.
+pub(super) fn view<S: Shelf>(shelf: &mut S, name: &str, now: i64) -> Result<Option<View>, S::Error> {
+    let Some(site) = shelf.site(name)? else { return Ok(None) };
+    let unit = shelf.unit(&site.unit)?.unwrap_or_else(|| UnitState::new(&site.unit));
+    let due = unit.due(interval_after(shelf, &unit, unit.last.as_ref())?);
+    let blocked = (unit.blocked_until > now).then_some(Timestamp::from_millis(unit.blocked_until));
+    Ok(Some(View {
+        interval: unit.interval.max(site.interval()),
+        parallel: site.parallel(),
+        finished: site.run > 0 && site.is_finished(),
+        oldest: shelf.oldest_waiting(name, Stage::Download)?.map(Timestamp::from_millis),
+        site: site.name,
+        unit: unit.name,
+        at: Timestamp::from_millis(now),
+        run: site.run,
+        run_began: Timestamp::from_millis(site.run_began),
+        in_flight: site.running,
+        download: site.download,
+        parse: site.parse,
+        response: site.response,
+        last_start: unit.last.map(|start| Timestamp::from_millis(start.at)),
+        due: Timestamp::from_millis(due),
+        blocked_why: unit.blocked_why.filter(|_| blocked.is_some()),
+        blocked_until: blocked,
+        paused: site.tuned.paused,
+        version: site.version,
+    }))
+}
+
+/// What is known of an origin's `robots.txt`.
+pub(super) fn robots<S: Shelf>(shelf: &mut S, origin: &str) -> Result<Option<KnownRobots>, S::Error> {
+    Ok(shelf.robots(origin)?.map(|robots| KnownRobots {
+        record: robots.record,
+        until: Timestamp::from_millis(robots.until),
+        failures: robots.failures,
+    }))
+}
+
+/// The processes that claim, or did.
+pub(super) fn owners<S: Shelf>(shelf: &mut S) -> Result<Vec<Owner>, S::Error> {
+    let owners = shelf.owners()?.into_iter();
+    Ok(owners
+        .map(|(name, owner)| Owner { name, pid: owner.pid, crawls: owner.crawls, dead: owner.dead })
+        .collect())
+}

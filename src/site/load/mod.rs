@@ -73,11 +73,12 @@ pub fn load(path: &Path) -> Result<Site, SiteErrors> {
 pub fn parse(text: &str, file: &str) -> Result<Site, SiteErrors> {
     let report = Report::new(file, text);
     let document = report.document();
-    let site = document.as_ref().and_then(|table| read(&report, table, text, file));
+    let site = document.as_ref().map(|table| read(&report, table, text, file));
     report.finish(site)
 }
 
-fn read<'a>(report: &'a Report<'a>, table: &'a DeTable<'a>, text: &str, file: &str) -> Option<Site> {
+/// The site as far as it can be read: what is wrong is reported, and something harmless taken in its place.
+fn read<'a>(report: &'a Report<'a>, table: &'a DeTable<'a>, text: &str, file: &str) -> Site {
     let top = Section::top(report, LAYOUT, table);
     not_yet(&top);
     let name = names::site_name(&top, file);
@@ -85,11 +86,11 @@ fn read<'a>(report: &'a Report<'a>, table: &'a DeTable<'a>, text: &str, file: &s
     let fetch = fetch::read(&top.section(LAYOUT, "fetch"));
     let pace = pace::read(&top.section(LAYOUT, "pace"), fetch.allow_private);
     let seeds = seeds::read(&top);
-    let scope = scope::read(&top.section(LAYOUT, "scope"), &seeds);
-    let pages = pages::read(&top);
-    let seeds = seeds::checked(seeds, &scope, pages.as_deref(), &fetch);
-    let text = text.to_owned();
-    Some(Site { name: name?, seeds, group, pace, scope: scope?, fetch, pages: pages?, text })
+    let bounds = scope::read(&top.section(LAYOUT, "scope"), &seeds);
+    let rules = pages::read(&top);
+    let seeds = seeds::checked(seeds, &bounds, &rules, &fetch);
+    let (scope, pages) = (bounds.scope, rules.rules);
+    Site { name, seeds, group, pace, scope, fetch, pages, text: text.to_owned() }
 }
 
 fn not_yet(top: &Section<'_>) {

@@ -8,18 +8,19 @@ const WHAT_TO_DO: &str =
     "use up to 100 of a-z, A-Z, 0-9, `-`, `_` and `.`, beginning with a letter or a digit";
 
 /// The site's name, by default the stem of its file's.
-pub(super) fn site_name(top: &Section<'_>, file: &str) -> Option<String> {
+pub(super) fn site_name(top: &Section<'_>, file: &str) -> String {
     if let Some(entry) = top.get("name") {
-        return plain(&entry);
+        return plain(&entry).unwrap_or_default();
     }
     let stem = Path::new(file).file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
     if is_plain(stem) {
-        return Some(stem.to_owned());
+        return stem.to_owned();
     }
-    top.missing(
+    top.missing::<()>(
         format!("the site has no `name`, and the file's, `{stem}`, can't be one"),
         format!("write name = \"…\" at the top of the file; {WHAT_TO_DO}"),
-    )
+    );
+    String::new()
 }
 
 /// A name of plain characters.

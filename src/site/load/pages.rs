@@ -13,15 +13,24 @@ use super::{LAYOUT, fields};
 const PRODUCT_FIELDS: [&str; 8] =
     ["name", "price", "currency", "availability", "sku", "gtin", "brand", "image"];
 
-/// Reads every `[[page]]`; `None` if one of them is wrong, which is reported.
-pub(super) fn read(top: &Section<'_>) -> Option<Vec<PageRule>> {
-    let before = top.report.count();
+/// The page rules as far as they can be read.
+pub(super) struct Rules {
+    pub rules: Vec<PageRule>,
+    /// Whether every pattern could be read, so that a page which none fits is taken by no rule.
+    pub matches_known: bool,
+}
+
+/// Reads every `[[page]]`; what is wrong is reported.
+pub(super) fn read(top: &Section<'_>) -> Rules {
     let sections = sections(top);
-    let rules: Vec<PageRule> = sections.iter().filter_map(rule).collect();
+    let before = top.report.count();
+    let matches: Vec<Vec<UrlPattern>> = sections.iter().map(matches).collect();
+    let matches_known = !sections.is_empty() && top.report.count() == before;
     for (index, section) in sections.iter().enumerate() {
         check_name_is_new(section, &sections[..index]);
     }
-    (top.report.count() == before).then_some(rules)
+    let rules = sections.iter().zip(matches).map(|(section, matches)| rule(section, matches)).collect();
+    Rules { rules, matches_known }
 }
 
 fn sections<'a>(top: &Section<'a>) -> Vec<Section<'a>> {
@@ -45,32 +54,39 @@ fn section<'a>(entry: &Entry<'a>) -> Option<Section<'a>> {
     }
 }
 
-fn rule(section: &Section<'_>) -> Option<PageRule> {
-    let name = match section.get("name") {
-        Some(entry) => entry.text().map(str::to_owned),
-        None => section.missing("a [[page]] has no `name`", "write name = \"…\", as in \"product\""),
-    };
+fn rule(section: &Section<'_>, matches: Vec<UrlPattern>) -> PageRule {
     let item = section.get("item").and_then(|e| e.flag()).unwrap_or(false);
     let product = section.get("product").and_then(|e| e.flag()).unwrap_or(false);
     let fields = section.get("fields").map(|e| fields::read(&e)).unwrap_or_default();
-    if section.get("item").is_none_or(|entry| entry.value.is_bool()) && !item {
+    if !item {
         check_no_item(section);
     }
-    Some(PageRule {
-        matches: matches(section),
+    PageRule {
+        name: name(section),
+        matches,
         follow: section.get("follow").map_or(Follow::Nothing, |e| follow(&e)),
         max_pages: section.get("max_pages").and_then(|e| e.count(1)),
         item,
-        key: section.get("key").map_or(ItemKey::Canonical, |e| key(&e, &fields, product)),
+        key: section.get("key").filter(|_| item).map_or(ItemKey::Canonical, |e| key(&e, &fields, product)),
         recrawl: section.get("recrawl").and_then(|e| e.some_duration()),
         product,
         fields: fields.into_iter().filter_map(|(_, rule)| rule).collect(),
-        name: name?,
-    })
+    }
+}
+
+fn name(section: &Section<'_>) -> String {
+    let name = match section.get("name") {
+        Some(entry) => entry.text(),
+        None => section.missing("a [[page]] has no `name`", "write name = \"…\", as in \"product\""),
+    };
+    name.unwrap_or_default().to_owned()
 }
 
 /// Reports what is of no use without `item = true`.
 fn check_no_item(section: &Section<'_>) {
+    if section.get("item").is_some_and(|entry| !entry.value.is_bool()) {
+        return;
+    }
     for key in ["fields", "key", "product"] {
         let Some(entry) = section.get(key).filter(|entry| entry.value.as_bool() != Some(false)) else {
             continue;
@@ -108,8 +124,9 @@ fn key(entry: &Entry<'_>, fields: &[(&str, Option<FieldRule>)], product: bool) -
         None | Some("canonical") => ItemKey::Canonical,
         Some("url") => ItemKey::Url,
         Some(name) => {
-            let known = fields.iter().any(|(field, _)| *field == name);
-            if !known && !(product && PRODUCT_FIELDS.contains(&name)) {
+            let known =
+                fields.iter().any(|(field, _)| *field == name) || product && PRODUCT_FIELDS.contains(&name);
+            if !known {
                 entry.refuse::<()>(
                     format!("`key` names the field `{name}`, which this page rule doesn't have"),
                     "write \"url\", \"canonical\" or a name of [page.fields]",

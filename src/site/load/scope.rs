@@ -7,17 +7,28 @@ use crate::site::{Scope, UrlPattern};
 use super::patterns::pattern;
 use super::seeds::Seed;
 
-/// Reads `[scope]`; `None` if it can't be said what the scope is, which is reported.
-pub(super) fn read(section: &Section<'_>, seeds: &[Seed<'_>]) -> Option<Scope> {
+/// The scope as far as it can be read.
+pub(super) struct Bounds {
+    pub scope: Scope,
+    /// Whether every host could be read, so that one which isn't there is out of scope.
+    pub hosts_known: bool,
+}
+
+/// Reads `[scope]`; what is wrong is reported.
+pub(super) fn read(section: &Section<'_>, seeds: &[Seed<'_>]) -> Bounds {
     let before = section.report.count();
     let hosts = section.get("hosts").map_or_else(|| default_hosts(seeds), |entry| hosts(&entry));
+    let hosts_known = section.report.count() == before;
     let deny = section.get("deny").map(|entry| entry.list()).unwrap_or_default();
-    let deny = deny.iter().filter_map(|entry| pattern(entry, UrlPattern::and_below)).collect();
-    let max_depth = section.get("max_depth").and_then(|e| e.count(0)).unwrap_or(Scope::MAX_DEPTH);
-    let max_pages = section.get("max_pages").and_then(|e| e.count(1));
     let strip_query = section.get("strip_query").map_or_else(default_strip_query, |e| strip_query(&e));
-    let clean = section.report.count() == before;
-    clean.then_some(Scope { hosts, deny, max_depth, max_pages, strip_query: StripQuery::new(strip_query) })
+    let scope = Scope {
+        hosts,
+        deny: deny.iter().filter_map(|entry| pattern(entry, UrlPattern::and_below)).collect(),
+        max_depth: section.get("max_depth").and_then(|e| e.count(0)).unwrap_or(Scope::MAX_DEPTH),
+        max_pages: section.get("max_pages").and_then(|e| e.count(1)),
+        strip_query: StripQuery::new(strip_query),
+    };
+    Bounds { scope, hosts_known }
 }
 
 /// The seeds' hosts, each with and without `www.`.

@@ -3,8 +3,11 @@
 use url::Host;
 
 use crate::canonical_url::CanonicalUrl;
+use crate::site::FetchRules;
 use crate::site::read::{Entry, Section};
-use crate::site::{FetchRules, PageRule, Scope};
+
+use super::pages::Rules;
+use super::scope::Bounds;
 
 /// A seed and where it stands.
 pub(super) struct Seed<'a> {
@@ -39,15 +42,16 @@ fn seed(entry: Entry<'_>) -> Option<Seed<'_>> {
 /// The seeds as the site stores them, each once; those that a run couldn't fetch are reported.
 pub(super) fn checked(
     seeds: Vec<Seed<'_>>,
-    scope: &Option<Scope>,
-    pages: Option<&[PageRule]>,
+    bounds: &Bounds,
+    rules: &Rules,
     fetch: &FetchRules,
 ) -> Vec<CanonicalUrl> {
     let mut urls = Vec::with_capacity(seeds.len());
     for Seed { entry, url } in seeds {
-        let Some(scope) = scope else { continue };
-        let url = url.stripped(&scope.strip_query);
-        check(&entry, &url, scope, pages, fetch);
+        let url = url.stripped(&bounds.scope.strip_query);
+        check_scope(&entry, &url, bounds);
+        check_rules(&entry, &url, rules);
+        check_address(&entry, &url, fetch);
         if !urls.contains(&url) {
             urls.push(url);
         }
@@ -55,32 +59,32 @@ pub(super) fn checked(
     urls
 }
 
-fn check(
-    entry: &Entry<'_>,
-    url: &CanonicalUrl,
-    scope: &Scope,
-    pages: Option<&[PageRule]>,
-    fetch: &FetchRules,
-) {
-    if !scope.owns(url) {
+fn check_scope(entry: &Entry<'_>, url: &CanonicalUrl, bounds: &Bounds) {
+    if bounds.hosts_known && !bounds.scope.owns(url) {
         entry.refuse::<()>(
             format!("the seed `{url}` is out of scope: its host is not among `hosts`"),
             format!("add \"{}\" to `hosts` in [scope]", url.host()),
         );
     }
-    if let Some(deny) = scope.deny.iter().find(|pattern| pattern.matches(url)) {
+    if let Some(deny) = bounds.scope.deny.iter().find(|pattern| pattern.matches(url)) {
         entry.refuse::<()>(
             format!("the seed `{url}` is denied by `{}`", deny.as_str()),
             "change the seed, or `deny` in [scope]",
         );
     }
-    if pages.is_some_and(|rules| !rules.iter().any(|rule| rule.takes(url))) {
+}
+
+fn check_rules(entry: &Entry<'_>, url: &CanonicalUrl, rules: &Rules) {
+    if rules.matches_known && !rules.rules.iter().any(|rule| rule.takes(url)) {
         let path = &url.url()[url::Position::BeforePath..url::Position::AfterQuery];
         entry.refuse::<()>(
             format!("no page rule takes the seed `{url}`"),
             format!("add \"{path}\" to the `match` of a [[page]]"),
         );
     }
+}
+
+fn check_address(entry: &Entry<'_>, url: &CanonicalUrl, fetch: &FetchRules) {
     if !fetch.allow_private && fetch.proxy.is_none() && is_private(url) {
         entry.refuse::<()>(
             format!("the seed `{url}` is on a private address"),

@@ -42,7 +42,10 @@ impl<'a> Entry<'a> {
 
     /// Reports a value of another type than the `wanted` one.
     pub fn wrong_type<T>(&self, wanted: &str, what_to_do: &str) -> Option<T> {
-        let kind = self.value.type_str();
+        let kind = match self.value.type_str() {
+            "string" => "text",
+            other => other,
+        };
         let article = if kind.starts_with(['a', 'i']) { "an" } else { "a" };
         self.refuse(format!("`{}` is {article} {kind}, not {wanted}", self.key), what_to_do)
     }
@@ -71,14 +74,13 @@ impl<'a> Entry<'a> {
         let Some(integer) = self.value.as_integer() else {
             return self.wrong_type("a whole number", "write digits alone, without quotes");
         };
-        let number = i64::from_str_radix(integer.as_str(), integer.radix()).ok().filter(|n| *n >= least);
-        match number.and_then(|n| N::try_from(n).ok()) {
-            None => self.refuse(
-                format!("`{}` can't be {integer}", self.key),
-                format!("write a whole number from {least} on"),
-            ),
-            number => number,
+        let number = i64::from_str_radix(integer.as_str(), integer.radix()).ok();
+        if let Some(fitting) = number.filter(|n| *n >= least).and_then(|n| N::try_from(n).ok()) {
+            return Some(fitting);
         }
+        let too_small = integer.as_str().starts_with('-') || number.is_some_and(|n| n < least);
+        let bound = if too_small { format!("from {least} on") } else { "that is smaller".to_owned() };
+        self.refuse(format!("`{}` can't be {integer}", self.key), format!("write a whole number {bound}"))
     }
 
     /// A duration, zero included.

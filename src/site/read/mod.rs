@@ -4,6 +4,7 @@ mod entry;
 mod nearest;
 mod quantity;
 mod section;
+mod syntax;
 
 pub(crate) use entry::Entry;
 pub(crate) use quantity::rate;
@@ -29,18 +30,9 @@ impl<'t> Report<'t> {
         Self { file, text, errors: RefCell::default() }
     }
 
-    /// The file's tables; `None` if it isn't TOML, which is reported.
+    /// The file's tables; `None` if what isn't TOML in it, which is reported, leaves the rest open.
     pub fn document(&self) -> Option<DeTable<'t>> {
-        let (table, errors) = DeTable::parse_recoverable(self.text);
-        for error in &errors {
-            let what = error.message().to_owned();
-            let to_do = match what.as_str() {
-                "duplicate key" => "keep one of the two",
-                _ => "mend the line; values are written as in name = \"text\" (https://toml.io)",
-            };
-            self.error(&error.span().unwrap_or(0..0), format!("not TOML: {what}"), to_do);
-        }
-        errors.is_empty().then(|| table.into_inner())
+        syntax::document(self, self.text)
     }
 
     /// Notes one error at a place of the file.

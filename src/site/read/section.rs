@@ -86,14 +86,16 @@ fn keys_of(layout: Layout, kind: &str) -> &'static [&'static str] {
 
 /// What to do about a key that this kind of section doesn't have.
 fn meant(layout: Layout, kind: &str, key: &str) -> String {
-    let elsewhere = layout.iter().find(|(_, keys)| keys.contains(&key)).map(|(name, _)| *name);
-    match (elsewhere, nearest(key, keys_of(layout, kind).iter().copied())) {
-        (_, Some(word)) => format!("did you mean `{word}`?"),
-        (Some(""), None) => "move it to the top of the file, above the first [section]".to_owned(),
-        (Some(name), None) => format!("move it to {}", title(name)),
-        (None, None) => {
-            format!("remove it; {} takes {}", title(kind), keys_of(layout, kind).join(", "))
+    if let Some(word) = nearest(key, keys_of(layout, kind).iter().copied()) {
+        return format!("did you mean `{word}`?");
+    }
+    match layout.iter().find_map(|(name, keys)| Some((*name, nearest(key, keys.iter().copied())?))) {
+        Some(("", word)) if word == key => {
+            "move it to the top of the file, above the first [section]".to_owned()
         }
+        Some((name, word)) if word == key => format!("move it to {}", title(name)),
+        Some((name, word)) => format!("did you mean `{word}` in {}?", title(name)),
+        None => format!("remove it; {} takes {}", title(kind), keys_of(layout, kind).join(", ")),
     }
 }
 

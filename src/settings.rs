@@ -106,3 +106,62 @@ fn group(entry: &Entry<'_>, what_to_do: &str) -> Option<Duration> {
         ),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(text: &str) -> Vec<String> {
+        let errors = Settings::parse(text, "paced.toml").map_or_else(|errors| errors.errors, |_| Vec::new());
+        errors.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn groups_and_the_ceiling_of_the_process_are_read() {
+        let text =
+            "max_rate = \"50/s\"\n[group.shopify]\ninterval = \"2s\"\n[group.own]\ninterval = \"100ms\"\n";
+        let settings = Settings::parse(text, "paced.toml").expect("good settings");
+        let groups = [("own", Duration::from_millis(100)), ("shopify", Duration::from_secs(2))];
+        assert_eq!(settings.groups, groups.map(|(name, interval)| (name.to_owned(), interval)).into());
+        assert_eq!(settings.max_rate, Some(50));
+        assert_eq!(Settings::parse("", "paced.toml"), Ok(Settings::default()));
+    }
+
+    #[test]
+    fn everything_that_is_wrong_is_said_at_once() {
+        let text = "max_rate = \"0/s\"\norder = \"deadline\"\nmax_rat = 1\n[group.a]\n[group.b]\ninterval = \"0s\"\n\
+                    [group.c]\nintervall = \"1s\"\ninterval = 1\n[lanes]\nfast = 3\n[group]\nd = 1\n";
+        assert_eq!(
+            told(text),
+            [
+                "paced.toml:1:12: `max_rate` can't be `0/s`; \
+                 write request starts a second, as a whole number from 1 on, as in \"50/s\"",
+                "paced.toml:2:9: `order` is not supported yet; remove it",
+                "paced.toml:3:1: unknown key `max_rat`; did you mean `max_rate`?",
+                "paced.toml:4:1: the group `a` has no `interval`; write interval = \"2s\", or remove the group",
+                "paced.toml:6:12: `interval` can't be zero; write a duration of at least \"1ms\"",
+                "paced.toml:8:1: unknown key `intervall`; did you mean `interval`?",
+                "paced.toml:9:12: `interval` is an integer, not a duration; \
+                 write a number and a unit, as in \"200ms\", \"2s\" or \"6h\"",
+                "paced.toml:10:1: `lanes` is not supported yet; remove it",
+                "paced.toml:13:5: `d` is an integer, not a section; \
+                 write [group.NAME], and interval = \"2s\" below it",
+            ]
+        );
+    }
+
+    #[test]
+    fn each_key_that_comes_later_is_refused() {
+        for key in NOT_YET {
+            let told = told(&format!("{key} = 1\n"));
+            let at = key.len() + 4;
+            assert_eq!(told, [format!("paced.toml:1:{at}: `{key}` is not supported yet; remove it")]);
+        }
+    }
+
+    #[test]
+    fn settings_that_cannot_be_read_say_why() {
+        let told = Settings::load(Path::new("/nowhere/paced.toml")).expect_err("there is none").to_string();
+        assert!(told.contains("there is no such file"), "{told}");
+    }
+}

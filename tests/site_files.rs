@@ -6,6 +6,7 @@ use paced::site::{
     FetchRules, FieldKind, FieldRule, Follow, ItemKey, MetaRobots, Pace, RobotsPolicy, Scope, Site,
     SiteError, load, parse, two_sites_one_host, warnings,
 };
+use proptest::prelude::*;
 use serde_json::json;
 
 const FIXTURES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/site_files");
@@ -394,4 +395,21 @@ fn a_host_belongs_to_one_site_unless_a_group_shares_its_pace() {
     let scoped =
         ("d.toml".to_owned(), site(&format!("{MINIMAL}[scope]\nhosts = [\"www.shop.example\"]\n"), "d.toml"));
     assert_eq!(told(&[file("a.toml", ""), scoped])[0].split(": ").next(), Some("d.toml:8:9"));
+}
+
+proptest! {
+    /// Whatever a slip of the hand makes of a file, it is a site or errors that stand within it.
+    #[test]
+    fn no_slip_of_the_hand_panics(at in 0..4000_usize, cut in 0..12_usize, typed in "[\\[\\]{}=\"'.,#a-z0-9本 \n\\\\-]{0,6}") {
+        let mut text = fixture("every_key.toml");
+        let start = text.floor_char_boundary(at.min(text.len()));
+        let end = text.floor_char_boundary((start + cut).min(text.len()));
+        text.replace_range(start..end, &typed);
+        if let Err(errors) = parse(&text, "shop.toml") {
+            prop_assert!(!errors.errors.is_empty());
+            for error in errors.errors {
+                prop_assert!((1..=text.lines().count() + 1).contains(&error.line), "{error}");
+            }
+        }
+    }
 }

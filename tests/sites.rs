@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use paced::canonical_url::CanonicalUrl;
-use paced::site::{FieldRule, Follow, Site, load, two_sites_one_host};
+use paced::site::{FieldRule, Follow, Site, load, parse, two_sites_one_host};
 use scraper::{ElementRef, Html};
 use serde_json::Value;
 
@@ -20,6 +20,18 @@ fn every_site_file_loads_and_no_two_share_a_host() {
     for (file, site) in &sites {
         assert_eq!(Path::new(file).file_stem().and_then(|stem| stem.to_str()), Some(site.name.as_str()));
     }
+}
+
+#[test]
+fn the_first_file_of_the_readme_loads_and_its_mistakes_are_told_as_it_says() {
+    let readme = include_str!("../sites/README.md");
+    let block =
+        |start: &str| readme.split(start).nth(1).and_then(|rest| rest.split("```").next()).expect("a block");
+    let first = block("```toml\n");
+    assert_eq!(parse(first, "sites/shop.toml").map(|site| site.name), Ok("shop".to_owned()));
+    let mistaken = first.replace("interval =", "intervall =").replace(".product a", ".product > ");
+    let errors = parse(&mistaken, "sites/shop.toml").expect_err("two mistakes").to_string();
+    assert_eq!(errors, block("$ paced check sites/shop.toml\n").trim_end());
 }
 
 #[test]

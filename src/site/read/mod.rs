@@ -72,7 +72,7 @@ pub(crate) fn place_of(text: &str, keys: &[&str]) -> (usize, usize) {
 
 /// Line and column of a byte, both counted from 1, the column in characters.
 fn place(text: &str, byte: usize) -> (usize, usize) {
-    let before = text.get(..byte).unwrap_or(text);
+    let before = &text[..text.floor_char_boundary(byte)];
     let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
     let line = before.matches('\n').count() + 1;
     (line, before[line_start..].trim_start_matches('\u{feff}').chars().count() + 1)

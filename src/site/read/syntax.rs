@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use toml::de::{DeTable, Error};
 
-use super::Report;
+use super::{Report, place};
 
 /// What the parser says, what that means, and what to do; after each of these the rest of the file reads as meant.
 const SLIPS: [(&str, &str, &str); 6] = [
@@ -32,7 +32,7 @@ pub(super) fn document<'t>(report: &Report<'t>, text: &'t str) -> Option<DeTable
     let mut last_line = None;
     for error in &errors {
         // What follows on the same line comes of the same slip.
-        let line = text[..at(error).start.min(text.len())].matches('\n').count();
+        let line = place(text, at(error).start).0;
         if last_line.replace(line) != Some(line) {
             say(report, error);
         }

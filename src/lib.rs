@@ -4,7 +4,7 @@
 //! The modules stand in the order of the data's way, and each may use those above it:
 //!
 //! * [`clock`], [`canonical_url`], [`page`], [`item`], [`task`]: the words
-//! * [`site`]: one file of `sites/` as a checked value
+//! * [`site`]: one file of `sites/` as a checked value; [`settings`]: `paced.toml`
 //! * [`frontier`]: what is known, what is next, and when; [`mutex`]: its timed mutex for everybody
 //! * [`manners`], [`robots`], [`fetch`], [`archive`]: asking a site, and keeping what it answers
 //! * [`extract`], [`sink`]: what is on a page, and where it goes
@@ -27,6 +27,7 @@ pub mod monitor;
 pub mod mutex;
 pub mod page;
 pub mod robots;
+pub mod settings;
 pub mod sink;
 pub mod site;
 pub mod task;

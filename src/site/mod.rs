@@ -1,9 +1,14 @@
 //! One file of `sites/` as a checked value. Nothing here fetches.
 
+mod error;
+mod load;
 mod pace;
 mod page_rule;
+pub(crate) mod read;
 mod scope;
 
+pub use error::{SiteError, SiteErrors};
+pub use load::{load, parse, two_sites_one_host, warnings};
 pub use pace::{FetchRules, MetaRobots, Pace, RobotsPolicy};
 pub use page_rule::{FieldKind, FieldRule, Follow, ItemKey, PageRule};
 pub use scope::{PatternError, Scope, UrlPattern};

@@ -31,7 +31,7 @@ impl Pace {
     /// `max_crawl_delay` where the file names none.
     pub const MAX_CRAWL_DELAY: Duration = Duration::from_secs(30);
     /// `max_retry_after` where the file names none.
-    pub const MAX_RETRY_AFTER: Duration = Duration::from_secs(24 * 3600);
+    pub const MAX_RETRY_AFTER: Duration = Duration::from_hours(24);
 
     /// The `User-Agent` that this site sees.
     pub fn user_agent(&self) -> String {

@@ -74,7 +74,7 @@ impl UrlPattern {
             None if text.starts_with(['/', '*']) => format!(r"(?s)\A{}{end}", glob_to_regex(text)),
             None => return Err(bad("start it with `/`, or with `re:` for a regular expression".to_owned())),
         };
-        let regex = Regex::new(&pattern).map_err(|e| bad(last_line(&e.to_string())))?;
+        let regex = Regex::new(&pattern).map_err(|e| bad(reason(&e)))?;
         Ok(Self { text: text.to_owned(), regex })
     }
 
@@ -105,15 +105,31 @@ fn glob_to_regex(glob: &str) -> String {
             rest = tail;
         } else {
             let end = rest.find('*').unwrap_or(rest.len());
-            regex.push_str(&regex::escape(&rest[..end]));
+            regex.push_str(&regex::escape(&as_stored(&rest[..end])));
             rest = &rest[end..];
         }
     }
     regex
 }
 
-fn last_line(text: &str) -> String {
-    text.lines().last().unwrap_or(text).trim_start_matches("error: ").to_owned()
+/// The text as URLs spell it: what isn't ASCII, and spaces, percent-encoded (WHATWG URL, path percent-encode set).
+fn as_stored(text: &str) -> String {
+    let mut stored = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        if byte.is_ascii() && byte != b' ' {
+            stored.push(char::from(byte));
+        } else {
+            stored.push('%');
+            stored.push_str(&data_encoding::HEXUPPER.encode(&[byte]));
+        }
+    }
+    stored
+}
+
+/// Why a regular expression doesn't compile, in one line.
+pub(super) fn reason(error: &regex::Error) -> String {
+    let text = error.to_string();
+    text.lines().last().unwrap_or(&text).trim_start_matches("error: ").to_owned()
 }
 
 #[cfg(test)]
@@ -136,6 +152,9 @@ mod tests {
             ("/list?page=*", "/list?page=3", true),
             ("/list?page=*", "/listXpage=3", false),
             ("/c/page-*.html", "/c/page-12.html", true),
+            ("/本/*", "/本/1", true),
+            ("/本/*", "/%E6%9C%AC/1", true),
+            ("/a b/*", "/a b/1", true),
             (r"re:^/item/\d+$", "/item/12", true),
             (r"re:^/item/\d+$", "/item/x", false),
         ] {

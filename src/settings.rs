@@ -1,0 +1,167 @@
+//! `paced.toml` as a checked value: what holds for all sites of a process. What holds for one site is in its own file.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+
+use toml::de::{DeTable, DeValue};
+
+use crate::site::SiteErrors;
+use crate::site::read::{Entry, Layout, Report, Section, rate};
+
+/// Every key of `paced.toml`; those of `NOT_YET` are known and refused.
+const LAYOUT: Layout = &[
+    (
+        "",
+        &[
+            "group",
+            "max_rate",
+            "lanes",
+            "weights",
+            "fairness",
+            "order",
+            "pick",
+            "max_rate_per_address",
+            "high_water",
+            "alarms",
+        ],
+    ),
+    ("group", &["interval"]),
+];
+
+const NOT_YET: [&str; 8] =
+    ["lanes", "weights", "fairness", "order", "pick", "max_rate_per_address", "high_water", "alarms"];
+
+/// What `paced.toml` says; the default is what holds without one.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Settings {
+    /// By group, the least time between the starts of two requests to any of its sites; never zero.
+    pub groups: BTreeMap<String, Duration>,
+    /// The most request starts a second of the whole process; at least 1.
+    pub max_rate: Option<u32>,
+}
+
+impl Settings {
+    /// Reads and checks a `paced.toml`.
+    ///
+    /// Errors are all that is wrong with it, each with its place and what to do.
+    pub fn load(path: &Path) -> Result<Self, SiteErrors> {
+        let file = path.display().to_string();
+        let text = std::fs::read_to_string(path).map_err(|e| SiteErrors::unreadable(&file, &e))?;
+        Self::parse(&text, &file)
+    }
+
+    /// Checks the text of a `paced.toml`; `file` names it in errors.
+    pub fn parse(text: &str, file: &str) -> Result<Self, SiteErrors> {
+        let report = Report::new(file, text);
+        let document = report.document();
+        let settings = document.as_ref().map(|table| read(&report, table));
+        report.finish(settings)
+    }
+}
+
+/// Reads `"50/s"`: whole request starts a second, at least 1.
+pub fn parse_rate(text: &str) -> Option<u32> {
+    rate(text)
+}
+
+fn read<'a>(report: &'a Report<'a>, table: &'a DeTable<'a>) -> Settings {
+    let top = Section::top(report, LAYOUT, table);
+    for entry in NOT_YET.iter().filter_map(|key| top.get(key)) {
+        entry.refuse::<()>(format!("`{}` is not supported yet", entry.key), "remove it");
+    }
+    Settings {
+        groups: top.get("group").map(|entry| groups(&entry)).unwrap_or_default(),
+        max_rate: top.get("max_rate").and_then(|entry| max_rate(&entry)),
+    }
+}
+
+fn max_rate(entry: &Entry<'_>) -> Option<u32> {
+    let text = entry.text()?;
+    match parse_rate(text) {
+        None => entry.refuse(
+            format!("`max_rate` can't be `{text}`"),
+            "write request starts a second, as a whole number from 1 on, as in \"50/s\"",
+        ),
+        rate => rate,
+    }
+}
+
+fn groups(entry: &Entry<'_>) -> BTreeMap<String, Duration> {
+    let what_to_do = "write [group.NAME], and interval = \"2s\" below it";
+    let Some(groups) = entry.entries() else {
+        return entry.wrong_type("a section", what_to_do).unwrap_or_default();
+    };
+    groups.iter().filter_map(|entry| Some((entry.key.to_owned(), group(entry, what_to_do)?))).collect()
+}
+
+fn group(entry: &Entry<'_>, what_to_do: &str) -> Option<Duration> {
+    let DeValue::Table(table) = entry.value else { return entry.wrong_type("a section", what_to_do) };
+    let section = Section::of(entry.report, LAYOUT, "group", table, entry.span.clone());
+    match section.get("interval") {
+        Some(interval) => interval.some_duration(),
+        None => section.missing(
+            format!("the group `{}` has no `interval`", entry.key),
+            "write interval = \"2s\", or remove the group",
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(text: &str) -> Vec<String> {
+        let errors = Settings::parse(text, "paced.toml").map_or_else(|errors| errors.errors, |_| Vec::new());
+        errors.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn groups_and_the_ceiling_of_the_process_are_read() {
+        let text =
+            "max_rate = \"50/s\"\n[group.shopify]\ninterval = \"2s\"\n[group.own]\ninterval = \"100ms\"\n";
+        let settings = Settings::parse(text, "paced.toml").expect("good settings");
+        let groups = [("own", Duration::from_millis(100)), ("shopify", Duration::from_secs(2))];
+        assert_eq!(settings.groups, groups.map(|(name, interval)| (name.to_owned(), interval)).into());
+        assert_eq!(settings.max_rate, Some(50));
+        assert_eq!(Settings::parse("", "paced.toml"), Ok(Settings::default()));
+    }
+
+    #[test]
+    fn everything_that_is_wrong_is_said_at_once() {
+        let text = "max_rate = \"0/s\"\norder = \"deadline\"\nmax_rat = 1\n[group.a]\n[group.b]\ninterval = \"0s\"\n\
+                    [group.c]\nintervall = \"1s\"\ninterval = 1\n[lanes]\nfast = 3\n[group]\nd = 1\n";
+        assert_eq!(
+            told(text),
+            [
+                "paced.toml:1:12: `max_rate` can't be `0/s`; \
+                 write request starts a second, as a whole number from 1 on, as in \"50/s\"",
+                "paced.toml:2:9: `order` is not supported yet; remove it",
+                "paced.toml:3:1: unknown key `max_rat`; did you mean `max_rate`?",
+                "paced.toml:4:1: the group `a` has no `interval`; write interval = \"2s\", or remove the group",
+                "paced.toml:6:12: `interval` can't be zero; write a duration of at least \"1ms\"",
+                "paced.toml:8:1: unknown key `intervall`; did you mean `interval`?",
+                "paced.toml:9:12: `interval` is an integer, not a duration; \
+                 write a number and a unit, as in \"200ms\", \"2s\" or \"6h\"",
+                "paced.toml:10:1: `lanes` is not supported yet; remove it",
+                "paced.toml:13:5: `d` is an integer, not a section; \
+                 write [group.NAME], and interval = \"2s\" below it",
+            ]
+        );
+    }
+
+    #[test]
+    fn each_key_that_comes_later_is_refused() {
+        for key in NOT_YET {
+            let told = told(&format!("{key} = 1\n"));
+            let at = key.len() + 4;
+            assert_eq!(told, [format!("paced.toml:1:{at}: `{key}` is not supported yet; remove it")]);
+        }
+    }
+
+    #[test]
+    fn settings_that_cannot_be_read_say_why() {
+        let told = Settings::load(Path::new("/nowhere/paced.toml")).expect_err("there is none").to_string();
+        assert!(told.contains("there is no such file"), "{told}");
+    }
+}

@@ -1,0 +1,60 @@
+//! What is wrong with a file that a person wrote, and where. Finding it is done elsewhere.
+
+use std::fmt;
+
+/// One thing that is wrong, at its place: `file:line:column: what; what to do`.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{file}:{line}:{column}: {what}; {what_to_do}")]
+pub struct SiteError {
+    /// The file, as it was named.
+    pub file: String,
+    /// The line, counted from 1.
+    pub line: usize,
+    /// The character within the line, counted from 1.
+    pub column: usize,
+    /// What is wrong.
+    pub what: String,
+    /// How to mend it.
+    pub what_to_do: String,
+}
+
+/// Everything that is wrong with one file, in the order of the file; never empty.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SiteErrors {
+    /// The errors, first line first.
+    pub errors: Vec<SiteError>,
+}
+
+impl SiteErrors {
+    /// The one error of a file that can't be read at all.
+    pub(crate) fn unreadable(file: &str, why: &std::io::Error) -> Self {
+        let reason = match why.kind() {
+            std::io::ErrorKind::NotFound => "there is no such file".to_owned(),
+            std::io::ErrorKind::PermissionDenied => "you may not read it".to_owned(),
+            std::io::ErrorKind::IsADirectory => "it is a folder".to_owned(),
+            std::io::ErrorKind::InvalidData => "it is not UTF-8 text".to_owned(),
+            _ => why.to_string(),
+        };
+        let error = SiteError {
+            file: file.to_owned(),
+            line: 1,
+            column: 1,
+            what: format!("can't read the file: {reason}"),
+            what_to_do: "name a TOML file that can be read".to_owned(),
+        };
+        Self { errors: vec![error] }
+    }
+}
+
+/// One error a line.
+impl fmt::Display for SiteErrors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, error) in self.errors.iter().enumerate() {
+            let end_of_last = if index == 0 { "" } else { "\n" };
+            write!(f, "{end_of_last}{error}")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for SiteErrors {}

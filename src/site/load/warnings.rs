@@ -1,0 +1,37 @@
+//! What a site file may say but had better not.
+
+use crate::site::error::SiteError;
+use crate::site::read::place_of;
+use crate::site::{MetaRobots, RobotsPolicy, Site};
+
+/// What is allowed in a site file and yet worth a second thought; `file` names it.
+pub fn warnings(site: &Site, file: &str) -> Vec<SiteError> {
+    let mut warnings = Vec::new();
+    let mut warn = |keys: &[&str], what: String, what_to_do: &str| {
+        let (line, column) = place_of(&site.text, keys);
+        warnings.push(SiteError {
+            file: file.to_owned(),
+            line,
+            column,
+            what,
+            what_to_do: what_to_do.to_owned(),
+        });
+    };
+    if site.pace.contact.is_none() {
+        let what = "no `contact`: the site's owner can't ask you to slow down".to_owned();
+        warn(&["pace", "contact"], what, "write contact = \"you@example.com\" in [pace]");
+    }
+    if site.pace.robots == RobotsPolicy::Ignore {
+        let what = "robots.txt is ignored, so pages the owner closed to crawlers are asked for".to_owned();
+        warn(&["pace", "robots"], what, "write robots = \"obey\" unless the owner agreed");
+    }
+    if site.pace.meta_robots == MetaRobots::Ignore {
+        let what = "what pages say to robots (nofollow, noindex, noarchive) is ignored".to_owned();
+        warn(&["pace", "meta_robots"], what, "write meta_robots = \"obey\" unless the owner agreed");
+    }
+    for rule in site.pages.iter().filter(|rule| rule.item && !rule.product && rule.fields.is_empty()) {
+        let what = format!("the items of the page rule `{}` have no fields", rule.name);
+        warn(&["page"], what, "write [page.fields], or product = true for structured data");
+    }
+    warnings
+}

@@ -20,6 +20,13 @@ pub struct Arrival {
     pub connection: u64,
 }
 
+impl Arrival {
+    /// How long the answer took, where it is over.
+    pub fn took(&self) -> Option<Duration> {
+        Some(self.done?.saturating_sub(self.at))
+    }
+}
+
 /// A time in which the host did not run: what arrived in it is stamped too late.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stall {

@@ -98,7 +98,7 @@ impl Product {
 fn grouped(digits: &str, mark: char) -> String {
     let mut text = String::new();
     for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at) % 3 == 0 {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
             text.push(mark);
         }
         text.push(digit);

@@ -1,1 +1,70 @@
-//! demo
+//! Small shops served on loopback, for `paced demo`, for tests and for benches: slow, flaky or moved as planned, with their
+//! true values known and each arrival stamped. No product code is here.
+
+pub mod arrivals;
+pub mod gaps;
+mod pages;
+pub mod plan;
+pub mod reply;
+pub mod server;
+pub mod shop;
+pub mod site;
+pub mod table;
+pub mod truth;
+
+use std::time::Duration;
+
+use plan::{FaultKind, Latency, Moved, ShopPlan};
+use truth::Currency;
+
+/// A demo shop and the pace at which it is crawled.
+#[derive(Clone, Debug)]
+pub struct DemoShop {
+    /// The shop.
+    pub plan: ShopPlan,
+    /// The interval that its site file asks for.
+    pub interval: Duration,
+}
+
+/// The shops of `paced demo`. Together they are crawled in about 25 s: the pace decides, however slow a shop is.
+pub fn plans() -> Vec<DemoShop> {
+    vec![
+        shop(100, ShopPlan::new("fast", 200).page_size(20_000).latency(fixed(20))),
+        shop(200, ShopPlan::new("slow", 100).currency(Currency::Eur).page_size(12_000).latency(fixed(1_500))),
+        shop(250, flaky()),
+        shop(
+            250,
+            ShopPlan::new("moved", 45).currency(Currency::Jpy).moved(Moved::Products).latency(fixed(60)),
+        ),
+    ]
+}
+
+fn flaky() -> ShopPlan {
+    let latency = Latency::between(Duration::from_millis(50), Duration::from_millis(400));
+    let busy = FaultKind::Unavailable { retry_after: Some(Duration::from_secs(1)) };
+    ShopPlan::new("flaky", 50).per_page(10).latency(latency).fault(12, busy).fault(17, FaultKind::Reset)
+}
+
+fn shop(interval_ms: u64, plan: ShopPlan) -> DemoShop {
+    DemoShop { plan, interval: Duration::from_millis(interval_ms) }
+}
+
+const fn fixed(millis: u64) -> Latency {
+    Latency::fixed(Duration::from_millis(millis))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_shop_keeps_a_demo_busy_for_15_to_35_seconds() {
+        for DemoShop { plan, interval } in plans() {
+            let faults: u32 = plan.faults.iter().map(|fault| plan.requests() / fault.every).sum();
+            // A fault costs its repeat, and a second or so in which the shop is left alone.
+            let time =
+                interval * plan.requests() + (interval + Duration::from_secs(1)) * faults + plan.latency.most;
+            assert!((15..=35).contains(&time.as_secs()), "{}: {time:?}", plan.name);
+        }
+    }
+}

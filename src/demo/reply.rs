@@ -1,0 +1,245 @@
+//! A request as a host's routes see it, and what they reply: a page, or one of the ways in which servers go wrong.
+
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderMap, Method, Response, StatusCode};
+use hyper::body::{Body, Frame, SizeHint};
+use tokio::time::{Sleep, sleep};
+
+use super::arrivals::Visit;
+
+/// One request, its head read.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// When the head had been read, as `clock::since_boot()`.
+    pub at: Duration,
+    /// `GET`, mostly.
+    pub method: Method,
+    /// Path and query.
+    pub path: String,
+    /// The header fields.
+    pub headers: HeaderMap,
+    /// The connection it came over: 1, 2, … in the order of the host's connections.
+    pub connection: u64,
+}
+
+impl Request {
+    /// The first header field of that name, where it is text.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name)?.to_str().ok()
+    }
+}
+
+/// What to answer, when, and how.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reply {
+    /// The HTTP status.
+    pub status: u16,
+    /// Header fields; length, date and connection are added in sending.
+    pub headers: Vec<(String, String)>,
+    /// The body.
+    pub body: Bytes,
+    /// How long the visitor waits for the head.
+    pub wait: Duration,
+    /// How the answer goes over the wire.
+    pub delivery: Delivery,
+}
+
+/// How an answer goes over the wire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Delivery {
+    /// At once, with its length.
+    Whole,
+    /// At once, in chunked coding: the length is not told.
+    Chunked,
+    /// So many bytes at a time, with a pause before each but the first.
+    Slow {
+        /// Bytes at a time.
+        bytes: usize,
+        /// The pause between them.
+        pause: Duration,
+    },
+    /// The whole length is promised, the connection ends after so many bytes.
+    Cut {
+        /// Bytes that are sent.
+        after: usize,
+    },
+    /// The connection is reset without an answer.
+    Reset,
+    /// No answer ever, the connection stays open.
+    Silence,
+}
+
+impl Reply {
+    /// A page.
+    pub fn html(body: impl Into<Bytes>) -> Self {
+        Self::status(200).header("content-type", "text/html; charset=utf-8").with_body(body)
+    }
+
+    /// Plain text, as a `robots.txt` is.
+    pub fn text(body: impl Into<Bytes>) -> Self {
+        Self::status(200).header("content-type", "text/plain; charset=utf-8").with_body(body)
+    }
+
+    /// JSON text.
+    pub fn json(body: impl Into<Bytes>) -> Self {
+        Self::status(200).header("content-type", "application/json").with_body(body)
+    }
+
+    /// A status and nothing else.
+    pub fn status(status: u16) -> Self {
+        Self {
+            status,
+            headers: Vec::new(),
+            body: Bytes::new(),
+            wait: Duration::ZERO,
+            delivery: Delivery::Whole,
+        }
+    }
+
+    /// A redirect.
+    pub fn redirect(status: u16, to: impl Into<String>) -> Self {
+        Self::status(status).header("location", to)
+    }
+
+    /// The connection reset without an answer.
+    pub fn reset() -> Self {
+        Self::status(0).delivered(Delivery::Reset)
+    }
+
+    /// No answer for as long as the visitor holds the connection.
+    pub fn silence() -> Self {
+        Self::status(0).delivered(Delivery::Silence)
+    }
+
+    /// Adds a header field.
+    #[must_use]
+    pub fn header(mut self, name: &str, value: impl Into<String>) -> Self {
+        self.headers.push((name.to_owned(), value.into()));
+        self
+    }
+
+    /// With this status.
+    #[must_use]
+    pub fn with_status(mut self, status: u16) -> Self {
+        self.status = status;
+        self
+    }
+
+    /// With this body.
+    #[must_use]
+    pub fn with_body(mut self, body: impl Into<Bytes>) -> Self {
+        self.body = body.into();
+        self
+    }
+
+    /// So much later.
+    #[must_use]
+    pub fn after(mut self, wait: Duration) -> Self {
+        self.wait += wait;
+        self
+    }
+
+    /// Over the wire in this way.
+    #[must_use]
+    pub fn delivered(mut self, delivery: Delivery) -> Self {
+        self.delivery = delivery;
+        self
+    }
+
+    /// The answer as the server sends it; a status or field that HTTP forbids becomes a 500 that says so.
+    pub(super) fn into_response(self, visit: Visit) -> Response<Answer> {
+        let mut response = Response::builder().status(self.status);
+        for (name, value) in &self.headers {
+            response = response.header(name, value);
+        }
+        if matches!(self.delivery, Delivery::Cut { .. }) {
+            response = response.header("content-length", self.body.len());
+        }
+        match response.body(()) {
+            Ok(head) => head.map(|()| Answer::new(self.body, self.delivery, visit)),
+            Err(why) => {
+                let said = Answer::new(Bytes::from(why.to_string()), Delivery::Whole, visit);
+                let mut response = Response::new(said);
+                *response.status_mut() = StatusCode::INTERNAL_SERVER_ERROR;
+                response
+            }
+        }
+    }
+}
+
+/// A body on its way. Its end is the visit's end.
+#[derive(Debug)]
+pub(super) struct Answer {
+    rest: Bytes,
+    delivery: Delivery,
+    pause: Option<Pin<Box<Sleep>>>,
+    _visit: Visit,
+}
+
+/// The server ends the connection on purpose.
+#[derive(Debug, thiserror::Error)]
+#[error("the connection ends here, as planned")]
+pub(super) struct Planned;
+
+impl Answer {
+    /// Time for what is written to leave before the connection is cut.
+    const FLUSH: Duration = Duration::from_millis(20);
+
+    fn new(body: Bytes, delivery: Delivery, visit: Visit) -> Self {
+        let rest = match delivery {
+            Delivery::Cut { after } => body.slice(..after.min(body.len())),
+            _ => body,
+        };
+        Self { rest, delivery, pause: None, _visit: visit }
+    }
+
+    fn next_piece(&mut self) -> Bytes {
+        match self.delivery {
+            Delivery::Slow { bytes, pause } => {
+                let piece = self.rest.split_to(bytes.clamp(1, self.rest.len()));
+                self.pause = (!self.rest.is_empty()).then(|| Box::pin(sleep(pause)));
+                piece
+            }
+            Delivery::Cut { .. } => {
+                self.pause = Some(Box::pin(sleep(Self::FLUSH)));
+                std::mem::take(&mut self.rest)
+            }
+            _ => std::mem::take(&mut self.rest),
+        }
+    }
+}
+
+impl Body for Answer {
+    type Data = Bytes;
+    type Error = Planned;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Planned>>> {
+        if let Some(pause) = &mut self.pause {
+            ready!(pause.as_mut().poll(cx));
+            self.pause = None;
+        }
+        Poll::Ready(match (self.rest.is_empty(), self.delivery) {
+            (false, _) => Some(Ok(Frame::data(self.next_piece()))),
+            (true, Delivery::Cut { .. }) => Some(Err(Planned)),
+            (true, _) => None,
+        })
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.rest.is_empty() && !matches!(self.delivery, Delivery::Cut { .. })
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self.delivery {
+            Delivery::Chunked | Delivery::Cut { .. } => SizeHint::default(),
+            _ => SizeHint::with_exact(self.rest.len() as u64),
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! The table that ends a demo: what each shop was promised, and what it saw.
+
+use std::time::Duration;
+
+use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
+
+use super::gaps::GapReport;
+
+/// One shop's line.
+#[derive(Clone, Debug)]
+pub struct Row {
+    /// The shop's name.
+    pub shop: String,
+    /// Items that were extracted.
+    pub items: usize,
+    /// Items that there are to be had.
+    pub products: usize,
+    /// Requests that arrived, `robots.txt`, redirects and failures included.
+    pub requests: usize,
+    /// Between the first and the last arrival.
+    pub span: Duration,
+    /// The gaps between arrivals, measured by the shop; their interval is the pace that was allowed.
+    pub gaps: GapReport,
+}
+
+/// The table, with a heading and without a line end.
+pub fn table(rows: &[Row]) -> String {
+    let mut table = Table::new();
+    table.load_style(presets::UTF8_BORDERS_ONLY).set_content_arrangement(ContentArrangement::Disabled);
+    table.set_header(["shop", "items", "requests", "allowed", "reached", "gap min", "p50", "p99", "early"]);
+    for row in rows {
+        table.add_row(cells(row));
+    }
+    for column in table.column_iter_mut().skip(1) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    table.trim_fmt()
+}
+
+fn cells(row: &Row) -> [String; 9] {
+    let gaps = &row.gaps;
+    [
+        row.shop.clone(),
+        format!("{}/{}", row.items, row.products),
+        row.requests.to_string(),
+        rate(1, gaps.interval),
+        rate(gaps.count, row.span),
+        millis(gaps.min),
+        millis(gaps.p50),
+        millis(gaps.p99),
+        gaps.early.len().to_string(),
+    ]
+}
+
+fn rate(starts: usize, span: Duration) -> String {
+    if span.is_zero() {
+        return "-".to_owned();
+    }
+    #[expect(clippy::cast_precision_loss, reason = "no demo makes 2^52 requests")]
+    let starts = starts as f64;
+    format!("{:.2}/s", starts / span.as_secs_f64())
+}
+
+fn millis(time: Duration) -> String {
+    format!("{} ms", time.as_millis())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shop_is_a_line_with_what_was_allowed_and_what_was_reached() {
+        let arrivals: Vec<Duration> = (0..=50).map(|n| Duration::from_millis(n * 204)).collect();
+        let row = Row {
+            shop: "slow".to_owned(),
+            items: 40,
+            products: 41,
+            requests: 51,
+            span: Duration::from_millis(50 * 204),
+            gaps: GapReport::new(&arrivals, &[], Duration::from_millis(200)),
+        };
+        let text = table(&[row]);
+        let line = text.lines().find(|line| line.contains("slow")).expect("the shop's line");
+        let words: Vec<&str> = line.split_whitespace().filter(|word| *word != "│").collect();
+        assert_eq!(words.join(" "), "slow 40/41 51 5.00/s 4.90/s 204 ms 204 ms 204 ms 0", "{text}");
+        assert!(text.contains("allowed") && text.contains("p99"), "{text}");
+    }
+
+    #[test]
+    fn a_shop_that_nobody_visited_has_no_rate() {
+        let gaps = GapReport::new(&[], &[], Duration::from_millis(200));
+        let row =
+            Row { shop: "x".to_owned(), items: 0, products: 1, requests: 0, span: Duration::ZERO, gaps };
+        assert!(table(&[row]).contains(" - "));
+    }
+}

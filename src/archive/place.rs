@@ -13,7 +13,9 @@ pub struct Place {
 
 /// Why a text is no place.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no place in the page store; one looks like 20261120T090000Z-host-1-00001.warc.gz:1024:8192")]
+#[error(
+    "`{0}` is no place in the page store; one looks like 20261120T090000Z-host-1-00001.warc.gz:1024:8192"
+)]
 pub struct PlaceError(String);
 
 impl Place {
@@ -80,7 +82,16 @@ mod tests {
 
     #[test]
     fn a_place_never_leads_out_of_the_folder() {
-        for text in ["", "a.warc.gz", "a.warc.gz:1", "a.warc.gz:x:1", "../a.warc.gz:1:2", "/etc/passwd:0:9", ":1:2", "..:1:2"] {
+        for text in [
+            "",
+            "a.warc.gz",
+            "a.warc.gz:1",
+            "a.warc.gz:x:1",
+            "../a.warc.gz:1:2",
+            "/etc/passwd:0:9",
+            ":1:2",
+            "..:1:2",
+        ] {
             assert_eq!(text.parse::<Place>(), Err(PlaceError(text.to_owned())), "{text}");
         }
     }

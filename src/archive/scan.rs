@@ -224,10 +224,8 @@ fn read_record(plain: &mut impl BufRead) -> io::Result<Seen> {
     let fields = Fields::read(plain)?.ok_or(io::Error::new(io::ErrorKind::InvalidData, "no WARC record"))?;
     let text = |name| fields.get(name).unwrap_or_default();
     Ok(match text("WARC-Type") {
-        "request" => request(&fields).map_or(Seen::Other, |record| Seen::Request {
-            id: text("WARC-Record-ID").to_owned(),
-            record,
-        }),
+        "request" => request(&fields)
+            .map_or(Seen::Other, |record| Seen::Request { id: text("WARC-Record-ID").to_owned(), record }),
         kind @ ("response" | "revisit" | "metadata") => {
             let answer = answer(kind, &fields, &first_line(plain)?);
             Seen::Answer { to: text("WARC-Concurrent-To").to_owned(), answer }

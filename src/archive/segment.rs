@@ -77,18 +77,19 @@ impl Segment {
         let path = dir.join(&name);
         let file = OpenOptions::new().write(true).create_new(true).open(&path)?;
         // Locked before the marker is there: whoever finds a marker without a lock knows that the writer is dead.
-        let begun = flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(io::Error::from).and_then(|()| {
-            let marker = File::create(marker_of(&path))?;
-            let info = warcinfo(&name, now);
-            let mut segment =
-                Self { name, path: path.clone(), file, marker, durable: 0, empty: true, sound: true };
-            segment.tell_durable()?;
-            segment.append(&[&info])?;
-            segment.marker.sync_data()?;
-            File::open(dir)?.sync_all()?;
-            segment.empty = true;
-            Ok(segment)
-        });
+        let begun =
+            flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(io::Error::from).and_then(|()| {
+                let marker = File::create(marker_of(&path))?;
+                let info = warcinfo(&name, now);
+                let mut segment =
+                    Self { name, path: path.clone(), file, marker, durable: 0, empty: true, sound: true };
+                segment.tell_durable()?;
+                segment.append(&[&info])?;
+                segment.marker.sync_data()?;
+                File::open(dir)?.sync_all()?;
+                segment.empty = true;
+                Ok(segment)
+            });
         if begun.is_err() {
             let _ = fs::remove_file(marker_of(&path));
             let _ = fs::remove_file(&path);
@@ -206,7 +207,9 @@ mod tests {
 
     #[test]
     fn a_writers_name_is_safe_in_a_file_name() {
-        for (given, safe_name) in [("host-1", "host-1"), ("a/b:c d", "a-b-c-d"), ("", "paced"), ("日本", "--")] {
+        for (given, safe_name) in
+            [("host-1", "host-1"), ("a/b:c d", "a-b-c-d"), ("", "paced"), ("日本", "--")]
+        {
             assert_eq!(safe(given), safe_name);
         }
         assert_eq!(safe(&"x".repeat(99)).len(), MAX_WRITER);

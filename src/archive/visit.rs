@@ -129,7 +129,13 @@ fn request(out: &mut Vec<u8>, visit: &Visit, id: &str, answer_id: &str) {
     let named = headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("host"));
     let host = (!named).then(|| ("host", host.as_str().as_bytes()));
     let rest = headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes()));
-    warc::append(out, fields, &warc::http_head(&first, host.into_iter().chain(rest)), b"", Compression::fast());
+    warc::append(
+        out,
+        fields,
+        &warc::http_head(&first, host.into_iter().chain(rest)),
+        b"",
+        Compression::fast(),
+    );
 }
 
 fn response(out: &mut Vec<u8>, fields: Fields, method: &str, page: &Page) {
@@ -177,7 +183,13 @@ fn revisit(out: &mut Vec<u8>, fields: Fields, page: &Page, origin: &stored::Orig
 
 fn failure(out: &mut Vec<u8>, fields: Fields, error: &str) {
     let block = format!("error: {}\r\n", warc::one_line(error));
-    warc::append(out, fields.with("Content-Type", warc::WARC_FIELDS), block.as_bytes(), b"", Compression::fast());
+    warc::append(
+        out,
+        fields.with("Content-Type", warc::WARC_FIELDS),
+        block.as_bytes(),
+        b"",
+        Compression::fast(),
+    );
 }
 
 fn status_line(status: u16) -> String {

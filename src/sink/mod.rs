@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::item::Item;
 use lines::LineFile;
 
-/// So many files of items are open at once at most.
+/// Once so many files of items are open, those that are on the disk are closed.
 const MAX_OPEN: usize = 256;
 
 /// Where items go. Cheap to clone; clones write to the same place.
@@ -76,7 +76,7 @@ impl ItemSink {
     /// of that site's items was written; to write them again is harmless, as the last line of a key wins.
     pub fn write(&self, items: &[Item]) -> Result<(), SinkError> {
         let mut sites: BTreeMap<&str, Vec<u8>> = BTreeMap::new();
-        let mut target = lock(&self.0.target);
+        let mut target = self.target_with_room()?;
         for item in items {
             // Only a folder tells sites apart; elsewhere lines keep their order.
             let file = if matches!(*target, Target::Folder { .. }) { item.site.as_str() } else { "" };
@@ -89,11 +89,19 @@ impl ItemSink {
 
     /// Waits until everything written so far is on the disk (`fdatasync` of each file written since the last time).
     ///
-    /// After a failure every further call fails as well: whatever was not settled is to be written again by the next
+    /// After a failure every further flush fails as well: whatever was not settled is to be written again by the next
     /// start.
     pub async fn flush(&self) -> Result<(), SinkError> {
         let sink = self.clone();
         tokio::task::spawn_blocking(move || sink.flush_here()).await.unwrap_or(Err(SinkError::Broken))
+    }
+
+    fn target_with_room(&self) -> Result<MutexGuard<'_, Target>, SinkError> {
+        if lock(&self.0.target).is_crowded() {
+            self.flush_here()?;
+            lock(&self.0.target).close_clean();
+        }
+        Ok(lock(&self.0.target))
     }
 
     fn flush_here(&self) -> Result<(), SinkError> {
@@ -122,6 +130,16 @@ impl Target {
         }
     }
 
+    fn is_crowded(&self) -> bool {
+        matches!(self, Self::Folder { open, .. } if open.len() >= MAX_OPEN)
+    }
+
+    fn close_clean(&mut self) {
+        if let Self::Folder { open, .. } = self {
+            open.retain(|_, file| file.is_dirty());
+        }
+    }
+
     /// Handles to the files that have lines the disk doesn't have, so that waiting for the disk holds up no writer.
     fn take_dirty(&mut self) -> Vec<LineFile> {
         match self {
@@ -141,22 +159,9 @@ fn file_of<'a>(
         if site.is_empty() || site.starts_with('.') || site.contains(['/', '\0']) {
             return Err(SinkError::Name(site.to_owned()));
         }
-        if open.len() >= MAX_OPEN {
-            close_some(open)?;
-        }
         open.insert(site.to_owned(), LineFile::open(&dir.join(format!("{site}.jsonl")))?);
     }
     Ok(open.get_mut(site).expect("it was put in above"))
-}
-
-/// Closes the files that have nothing to flush, and only where there are none all of them, flushed.
-fn close_some(open: &mut HashMap<String, LineFile>) -> Result<(), SinkError> {
-    open.retain(|_, file| file.is_dirty());
-    if open.len() >= MAX_OPEN {
-        open.values().try_for_each(LineFile::sync)?;
-        open.clear();
-    }
-    Ok(())
 }
 
 fn print(lines: &[u8]) -> io::Result<()> {

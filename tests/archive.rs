@@ -204,7 +204,18 @@ async fn two_writers_of_one_folder_have_a_segment_each_and_read_each_other() {
     assert_ne!(first.segment(), second.segment());
     assert_eq!(two.read(&first).expect("read").body, "one");
     assert_eq!(one.read(&second).expect("read").body, "two");
+    // As if its writer were in the middle of a record.
+    let growing = dir.path().join(first.segment());
+    let length = fs::metadata(&growing).expect("there").len();
+    fs::OpenOptions::new()
+        .append(true)
+        .open(&growing)
+        .expect("there")
+        .write_all(b"\x1f\x8b")
+        .expect("written");
     let third = open(dir.path());
+    assert_eq!(fs::metadata(&growing).expect("there").len(), length + 2, "a segment in use was cut");
+    assert!(names(dir.path()).contains(&format!("{}.open", first.segment())), "{:?}", names(dir.path()));
     let more = one.keep(visit(page("http://shop.example/3", b"three"))).await.expect("kept");
     assert_eq!(third.read(&more).expect("read").body, "three");
     assert_eq!(more.segment(), first.segment(), "a segment in use was taken away");
@@ -326,7 +337,8 @@ async fn a_walk_takes_only_what_is_asked_for() {
         let sent = Page { sent_at: Timestamp::from_millis(START + at), ..page("http://shop.example/", b"x") };
         archive.keep(Visit { site: site.to_owned(), ..visit(sent) }).await.expect("kept");
     }
-    let count = |filter| scan(dir.path(), filter).expect("a walk").map(|r| r.expect("a record")).count();
+    let count =
+        |filter| scan(dir.path(), filter).expect("a walk").inspect(|r| assert!(r.is_ok(), "{r:?}")).count();
     let at = |ms| Some(Timestamp::from_millis(START + ms));
     let sites = vec!["a".to_owned()];
     assert_eq!(count(Filter { sites: sites.clone(), ..Filter::default() }), 3);

@@ -1,1 +1,171 @@
-//! sink
+//! Items out, as JSON lines: into a folder with a file a site, one file, or stdout. Where items come from, and what
+//! they replace in other stores, is elsewhere.
+
+mod error;
+mod latest;
+mod lines;
+
+pub use error::SinkError;
+pub use latest::{Latest, key, latest, read};
+
+use std::collections::{BTreeMap, HashMap};
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::item::Item;
+use lines::LineFile;
+
+/// Once so many files of items are open, those that are on the disk are closed.
+const MAX_OPEN: usize = 256;
+
+/// Where items go. Cheap to clone; clones write to the same place.
+///
+/// [`ItemSink::write`] hands whole lines to the system, where they outlive this process; [`ItemSink::flush`] waits until
+/// they outlive the machine too. A caller that settles many tasks at once writes each and flushes once.
+#[derive(Clone, Debug)]
+pub struct ItemSink(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    target: Mutex<Target>,
+    /// Held while the disk is waited for: who comes second has its lines flushed by the first, and must know it.
+    flushing: Mutex<()>,
+    /// A flush failed: what the disk holds is no longer known, and a second try would not tell.
+    broken: AtomicBool,
+}
+
+#[derive(Debug)]
+enum Target {
+    Folder { dir: PathBuf, open: HashMap<String, LineFile> },
+    File(LineFile),
+    Stdout,
+}
+
+impl ItemSink {
+    /// A file a site in `dir`, which is made where it is missing. Torn last lines of all its files are cut.
+    pub fn folder(dir: &Path) -> Result<Self, SinkError> {
+        fs::create_dir_all(dir).map_err(|e| SinkError::io("make the folder", dir, e))?;
+        for entry in fs::read_dir(dir).map_err(|e| SinkError::io("list", dir, e))? {
+            let path = entry.map_err(|e| SinkError::io("list", dir, e))?.path();
+            if path.extension().is_some_and(|ending| ending == "jsonl") {
+                LineFile::open(&path)?;
+            }
+        }
+        Ok(Self::of(Target::Folder { dir: dir.to_owned(), open: HashMap::new() }))
+    }
+
+    /// One file for all sites, made where it is missing; a torn last line is cut. It may be a pipe.
+    pub fn file(path: &Path) -> Result<Self, SinkError> {
+        Ok(Self::of(Target::File(LineFile::open(path)?)))
+    }
+
+    /// Standard output.
+    pub fn stdout() -> Self {
+        Self::of(Target::Stdout)
+    }
+
+    fn of(target: Target) -> Self {
+        let (target, flushing) = (Mutex::new(target), Mutex::new(()));
+        Self(Arc::new(Inner { target, flushing, broken: AtomicBool::new(false) }))
+    }
+
+    /// Appends a line an item. Several processes may write to one file at once: lines never mix. On an error no line
+    /// of that site's items was written; to write them again is harmless, as the last line of a key wins.
+    pub fn write(&self, items: &[Item]) -> Result<(), SinkError> {
+        let mut sites: BTreeMap<&str, Vec<u8>> = BTreeMap::new();
+        let mut target = self.target_with_room()?;
+        for item in items {
+            // Only a folder tells sites apart; elsewhere lines keep their order.
+            let file = if matches!(*target, Target::Folder { .. }) { item.site.as_str() } else { "" };
+            let lines = sites.entry(file).or_default();
+            serde_json::to_writer(&mut *lines, item).map_err(|e| SinkError::not_json(item, &e))?;
+            lines.push(b'\n');
+        }
+        sites.into_iter().try_for_each(|(site, lines)| target.append(site, &lines))
+    }
+
+    /// Waits until everything written so far is on the disk (`fdatasync` of each file written since the last time).
+    ///
+    /// After a failure every further flush fails as well: whatever was not settled is to be written again by the next
+    /// start.
+    pub async fn flush(&self) -> Result<(), SinkError> {
+        let sink = self.clone();
+        tokio::task::spawn_blocking(move || sink.flush_here()).await.unwrap_or(Err(SinkError::Broken))
+    }
+
+    fn target_with_room(&self) -> Result<MutexGuard<'_, Target>, SinkError> {
+        if lock(&self.0.target).is_crowded() {
+            self.flush_here()?;
+            lock(&self.0.target).close_clean();
+        }
+        Ok(lock(&self.0.target))
+    }
+
+    fn flush_here(&self) -> Result<(), SinkError> {
+        let _turn = lock(&self.0.flushing);
+        if self.0.broken.load(Ordering::SeqCst) {
+            return Err(SinkError::Broken);
+        }
+        let dirty = lock(&self.0.target).take_dirty();
+        let flushed = dirty.iter().try_for_each(LineFile::sync);
+        self.0.broken.store(flushed.is_err(), Ordering::SeqCst);
+        flushed
+    }
+}
+
+/// A panic elsewhere leaves whole files, as each append is one step.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Target {
+    fn append(&mut self, site: &str, lines: &[u8]) -> Result<(), SinkError> {
+        match self {
+            Self::Folder { dir, open } => file_of(dir, open, site)?.append(lines),
+            Self::File(file) => file.append(lines),
+            Self::Stdout => print(lines).map_err(|e| SinkError::io("write to", Path::new("stdout"), e)),
+        }
+    }
+
+    fn is_crowded(&self) -> bool {
+        matches!(self, Self::Folder { open, .. } if open.len() >= MAX_OPEN)
+    }
+
+    fn close_clean(&mut self) {
+        if let Self::Folder { open, .. } = self {
+            open.retain(|_, file| file.is_dirty());
+        }
+    }
+
+    /// Handles to the files that have lines the disk doesn't have, so that waiting for the disk holds up no writer.
+    fn take_dirty(&mut self) -> Vec<LineFile> {
+        match self {
+            Self::Folder { open, .. } => open.values_mut().filter_map(LineFile::take_dirty).collect(),
+            Self::File(file) => file.take_dirty().into_iter().collect(),
+            Self::Stdout => Vec::new(),
+        }
+    }
+}
+
+fn file_of<'a>(
+    dir: &Path,
+    open: &'a mut HashMap<String, LineFile>,
+    site: &str,
+) -> Result<&'a mut LineFile, SinkError> {
+    if !open.contains_key(site) {
+        if site.is_empty() || site.starts_with('.') || site.contains(['/', '\0']) {
+            return Err(SinkError::Name(site.to_owned()));
+        }
+        open.insert(site.to_owned(), LineFile::open(&dir.join(format!("{site}.jsonl")))?);
+    }
+    Ok(open.get_mut(site).expect("it was put in above"))
+}
+
+fn print(lines: &[u8]) -> io::Result<()> {
+    let mut stdout = io::stdout().lock();
+    stdout.write_all(lines)?;
+    stdout.flush()
+}

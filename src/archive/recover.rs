@@ -1,0 +1,115 @@
+//! Cutting the torn tails that killed processes left. Segments that were closed, or are locked, are not looked into.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufReader, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+
+use flate2::bufread::GzDecoder;
+use rustix::fs::{FlockOperation, flock};
+
+use super::ArchiveError;
+use super::member::Counted;
+use super::segment::{ENDING, MARKER, marker_of};
+
+/// Cuts every segment of the folder that was left open by a process that is gone.
+pub(super) fn torn_tails(dir: &Path) -> Result<(), ArchiveError> {
+    for segment in left_open(dir).map_err(|e| ArchiveError::io("list", dir, e))? {
+        mend(&segment).map_err(|e| ArchiveError::io("check the end of", &segment, e))?;
+    }
+    Ok(())
+}
+
+fn left_open(dir: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut segments = Vec::new();
+    for entry in fs::read_dir(dir)? {
+        let name = entry?.file_name();
+        let segment = name.to_str().and_then(|name| name.strip_suffix(MARKER));
+        segments.extend(segment.filter(|name| name.ends_with(ENDING)).map(|name| dir.join(name)));
+    }
+    Ok(segments)
+}
+
+fn mend(segment: &Path) -> io::Result<()> {
+    let marker = marker_of(segment);
+    let Some(file) = found(OpenOptions::new().read(true).write(true).open(segment))? else {
+        return found(fs::remove_file(marker)).map(drop);
+    };
+    if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
+        return Ok(());
+    }
+    // Its writer may have closed it between the two looks.
+    let Some(told) = found(fs::read_to_string(&marker))? else { return Ok(()) };
+    let length = file.metadata()?.len();
+    let whole = whole_length(&file, durable(&told, length))?;
+    if whole < length {
+        tracing::warn!(
+            segment = %segment.display(),
+            bytes = length - whole,
+            "cut {} bytes off the end of {}: its writer was stopped in the middle of a record",
+            length - whole,
+            segment.display()
+        );
+        file.set_len(whole)?;
+        file.sync_data()?;
+    }
+    if whole == 0 {
+        fs::remove_file(segment)?;
+    }
+    fs::remove_file(marker)
+}
+
+/// What the marker tells: the file is whole up to there. A marker that can't be read tells nothing.
+fn durable(told: &str, length: u64) -> u64 {
+    let whole_line = told.len() == 21 && told.ends_with('\n');
+    let told = if whole_line { told.trim_end().parse().unwrap_or(0) } else { 0 };
+    if told <= length { told } else { 0 }
+}
+
+/// How far the file is whole, `from` being the beginning of a record or the end.
+fn whole_length(file: &File, from: u64) -> io::Result<u64> {
+    let mut reader = BufReader::with_capacity(64 * 1024, file);
+    reader.seek(SeekFrom::Start(from))?;
+    let mut records = Counted { inner: reader, at: from };
+    let mut whole = from;
+    while !records.is_at_end()? {
+        match io::copy(&mut GzDecoder::new(&mut records), &mut io::sink()) {
+            Ok(_) => whole = records.at,
+            Err(e) if is_torn(&e) => break,
+            Err(e) => return Err(e),
+        }
+    }
+    Ok(whole)
+}
+
+/// The bytes don't make a member, as opposed to: they could not be read.
+pub(super) fn is_torn(error: &io::Error) -> bool {
+    use io::ErrorKind::{InvalidData, InvalidInput, UnexpectedEof};
+    matches!(error.kind(), UnexpectedEof | InvalidInput | InvalidData)
+}
+
+fn found<T>(result: io::Result<T>) -> io::Result<Option<T>> {
+    match result {
+        Ok(value) => Ok(Some(value)),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(e) => Err(e),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_marker_is_believed_only_where_it_is_whole() {
+        for (told, length, from) in [
+            ("00000000000000000100\n", 100, 100),
+            ("00000000000000000100\n", 250, 100),
+            ("00000000000000000100\n", 99, 0),
+            ("0000000000000000010", 250, 0),
+            ("", 250, 0),
+            ("\0\0\0", 250, 0),
+        ] {
+            assert_eq!(durable(told, length), from, "{told:?} of {length}");
+        }
+    }
+}

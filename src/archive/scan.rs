@@ -1,0 +1,268 @@
+//! Walking over everything that was kept, a record at a time: what was asked of the sites, and what came back. Bodies
+//! are stepped over.
+
+use std::fs::{self, File};
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use flate2::bufread::GzDecoder;
+
+use super::member::{Counted, told_length};
+use super::recover::is_torn;
+use super::segment::{ENDING, marker_of};
+use super::warc::{self, Fields};
+use super::{ArchiveError, Place};
+use crate::clock::Timestamp;
+
+/// The first line of an answer's block is not longer than this.
+const MAX_LINE: u64 = 4096;
+
+/// One request that was sent, and what came of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// The site's name.
+    pub site: String,
+    /// The pace unit: the site's group, or the site.
+    pub unit: String,
+    /// The interval in force when it was sent.
+    pub interval: Duration,
+    /// The lease's fence.
+    pub fence: i64,
+    /// What was asked for.
+    pub url: String,
+    /// When it was sent.
+    pub sent_at: Timestamp,
+    /// The HTTP status, where an answer came.
+    pub status: Option<u16>,
+    /// The answer's length, head and body as kept.
+    pub bytes: u64,
+    /// Why no answer came, where that is known.
+    pub error: Option<String>,
+    /// Where the answer is.
+    pub place: Option<Place>,
+}
+
+/// Which requests are wanted; by default all.
+#[derive(Clone, Debug, Default)]
+pub struct Filter {
+    /// Only those of these sites; empty: of all.
+    pub sites: Vec<String>,
+    /// Only those sent then or later.
+    pub since: Option<Timestamp>,
+    /// Only those sent before.
+    pub until: Option<Timestamp>,
+}
+
+impl Filter {
+    fn takes(&self, record: &Record) -> bool {
+        (self.sites.is_empty() || self.sites.contains(&record.site))
+            && self.since.is_none_or(|since| record.sent_at >= since)
+            && self.until.is_none_or(|until| record.sent_at < until)
+    }
+}
+
+/// Every request kept in the folder that `filter` takes, segment by segment, each in the order of writing.
+///
+/// A segment that still grows is read as far as it is whole. A damaged one gives one error, and the walk goes on with
+/// the next. A folder that is missing holds nothing.
+pub fn scan(dir: &Path, filter: Filter) -> Result<Scan, ArchiveError> {
+    let listed = match fs::read_dir(dir) {
+        Ok(entries) => entries.map(|e| e.map(|e| e.path())).collect::<io::Result<Vec<_>>>(),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(e) => Err(e),
+    };
+    let mut segments = listed.map_err(|e| ArchiveError::io("list", dir, e))?;
+    segments.retain(|path| path.file_name().and_then(|n| n.to_str()).is_some_and(|n| n.ends_with(ENDING)));
+    segments.sort();
+    Ok(Scan { filter, segments: segments.into_iter(), walk: None })
+}
+
+/// The walk that [`scan`] begins.
+#[derive(Debug)]
+pub struct Scan {
+    filter: Filter,
+    segments: std::vec::IntoIter<PathBuf>,
+    walk: Option<Walk>,
+}
+
+impl Iterator for Scan {
+    type Item = Result<Record, ArchiveError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            if let Some(walk) = &mut self.walk {
+                match walk.next(&self.filter) {
+                    Some(found) => return Some(found),
+                    None => self.walk = None,
+                }
+            }
+            let path = self.segments.next()?;
+            match File::open(&path) {
+                Ok(file) => self.walk = Some(Walk::over(path, file)),
+                Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+                Err(e) => return Some(Err(ArchiveError::io("open", &path, e))),
+            }
+        }
+    }
+}
+
+/// One segment being walked over.
+#[derive(Debug)]
+struct Walk {
+    path: PathBuf,
+    records: Counted<BufReader<File>>,
+    /// A request whose answer is the next record, if it has one.
+    asked: Option<(String, Record)>,
+    ended: bool,
+}
+
+/// What one member turned out to be.
+enum Seen {
+    Request { id: String, record: Record },
+    Answer { to: String, answer: Answer },
+    Other,
+}
+
+struct Answer {
+    status: Option<u16>,
+    bytes: u64,
+    error: Option<String>,
+}
+
+impl Walk {
+    fn over(path: PathBuf, file: File) -> Self {
+        let inner = BufReader::with_capacity(64 * 1024, file);
+        Self { path, records: Counted { inner, at: 0 }, asked: None, ended: false }
+    }
+
+    fn next(&mut self, filter: &Filter) -> Option<Result<Record, ArchiveError>> {
+        while !self.ended {
+            let start = self.records.at;
+            match self.member() {
+                Ok(Some(seen)) => {
+                    if let Some(record) = self.take(seen, start, filter) {
+                        return Some(Ok(record));
+                    }
+                }
+                Ok(None) => self.ended = true,
+                Err(e) => {
+                    self.ended = true;
+                    if !self.is_tail(&e) {
+                        return Some(Err(self.error(start, e)));
+                    }
+                }
+            }
+        }
+        self.asked.take().map(|(_, record)| Ok(record))
+    }
+
+    /// The end of a segment that grows, or whose writer died, is no damage.
+    fn is_tail(&self, error: &io::Error) -> bool {
+        let cut = error.kind() == io::ErrorKind::UnexpectedEof;
+        cut || (is_torn(error) && marker_of(&self.path).exists())
+    }
+
+    fn error(&self, start: u64, error: io::Error) -> ArchiveError {
+        if is_torn(&error) {
+            ArchiveError::damaged(&self.name(), start, error.to_string())
+        } else {
+            ArchiveError::io("read", &self.path, error)
+        }
+    }
+
+    fn name(&self) -> String {
+        self.path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
+    }
+
+    /// Brings requests and answers together; returns a request of which everything is known.
+    fn take(&mut self, seen: Seen, start: u64, filter: &Filter) -> Option<Record> {
+        match seen {
+            Seen::Request { id, record } => {
+                let wanted = filter.takes(&record).then_some((id, record));
+                std::mem::replace(&mut self.asked, wanted).map(|(_, unanswered)| unanswered)
+            }
+            Seen::Answer { to, answer } => {
+                let (_, record) = self.asked.take_if(|(id, _)| *id == to)?;
+                let Answer { status, bytes, error } = answer;
+                let place = Some(Place::new(&self.name(), start, self.records.at - start));
+                Some(Record { status, bytes, error, place, ..record })
+            }
+            Seen::Other => None,
+        }
+    }
+
+    /// Reads one member and stands behind it; `None` at the end.
+    fn member(&mut self) -> io::Result<Option<Seen>> {
+        if self.records.is_at_end()? {
+            return Ok(None);
+        }
+        let start = self.records.at;
+        let gzip = GzDecoder::new(&mut self.records);
+        let told = told_length(&gzip);
+        let mut plain = BufReader::with_capacity(1024, gzip);
+        let seen = read_record(&mut plain)?;
+        match told {
+            Some(length) => self.skip_to(start + length)?,
+            None => drop(io::copy(&mut plain, &mut io::sink())?),
+        }
+        Ok(Some(seen))
+    }
+
+    fn skip_to(&mut self, at: u64) -> io::Result<()> {
+        if self.records.inner.get_ref().metadata()?.len() < at {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        let step = at.cast_signed().wrapping_sub(self.records.at.cast_signed());
+        self.records.inner.seek_relative(step)?;
+        self.records.at = at;
+        Ok(())
+    }
+}
+
+fn read_record(plain: &mut impl BufRead) -> io::Result<Seen> {
+    let fields = Fields::read(plain)?.ok_or(io::Error::new(io::ErrorKind::InvalidData, "no WARC record"))?;
+    let text = |name| fields.get(name).unwrap_or_default();
+    Ok(match text("WARC-Type") {
+        "request" => request(&fields)
+            .map_or(Seen::Other, |record| Seen::Request { id: text("WARC-Record-ID").to_owned(), record }),
+        kind @ ("response" | "revisit" | "metadata") => {
+            let answer = answer(kind, &fields, &first_line(plain)?);
+            Seen::Answer { to: text("WARC-Concurrent-To").to_owned(), answer }
+        }
+        _ => Seen::Other,
+    })
+}
+
+/// A request that this crawler sent: others lack the fields that audits go by.
+fn request(fields: &Fields) -> Option<Record> {
+    let text = |name| fields.get(name).map(str::to_owned);
+    Some(Record {
+        site: text("Paced-Site")?,
+        unit: text("Paced-Unit")?,
+        interval: Duration::from_millis(fields.get("Paced-Interval-Ms")?.parse().ok()?),
+        fence: fields.get("Paced-Fence")?.parse().ok()?,
+        url: text("WARC-Target-URI")?,
+        sent_at: fields.get("WARC-Date")?.parse().ok()?,
+        status: None,
+        bytes: 0,
+        error: None,
+        place: None,
+    })
+}
+
+fn answer(kind: &str, fields: &Fields, line: &[u8]) -> Answer {
+    if kind == "metadata" {
+        let line = String::from_utf8_lossy(line);
+        let error = line.strip_prefix("error:").map(|text| text.trim().to_owned());
+        return Answer { status: None, bytes: 0, error };
+    }
+    let bytes = fields.get("Content-Length").and_then(|text| text.parse().ok()).unwrap_or(0);
+    Answer { status: warc::status(line), bytes, error: None }
+}
+
+fn first_line(plain: &mut impl BufRead) -> io::Result<Vec<u8>> {
+    let mut line = Vec::new();
+    plain.take(MAX_LINE).read_until(b'\n', &mut line)?;
+    Ok(line)
+}

@@ -1,0 +1,138 @@
+//! The spelling of WARC 1.1 records: header fields, digests, and the HTTP heads inside. Which records a visit makes is
+//! decided elsewhere.
+
+use std::fmt::Write as _;
+use std::io::{self, BufRead, Read};
+
+use data_encoding::BASE32;
+use flate2::Compression;
+use sha1::{Digest, Sha1};
+use uuid::Uuid;
+
+use super::member;
+
+/// The content type of a request's block.
+pub(super) const HTTP_REQUEST: &str = "application/http;msgtype=request";
+/// The content type of a response's block.
+pub(super) const HTTP_RESPONSE: &str = "application/http;msgtype=response";
+/// The content type of blocks that are named fields (WARC 1.1 section 6.2).
+pub(super) const WARC_FIELDS: &str = "application/warc-fields";
+/// A 304 confirmed a stored body (WARC 1.1 section 6.7.3).
+pub(super) const NOT_MODIFIED: &str = "http://netpreserve.org/warc/1.1/revisit/server-not-modified";
+
+const VERSION: &str = "WARC/1.1";
+/// No record that is worth reading has a longer header.
+const MAX_HEADER: u64 = 256 * 1024;
+
+/// The named fields of a record's header, in their order.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Fields(Vec<(String, String)>);
+
+impl Fields {
+    /// The fields that every record begins with.
+    pub(super) fn of(kind: &str, id: &str, date: &str) -> Self {
+        Self::default().with("WARC-Type", kind).with("WARC-Record-ID", id).with("WARC-Date", date)
+    }
+
+    /// Adds a field; a line break in the value becomes a space.
+    #[must_use]
+    pub(super) fn with(mut self, name: &str, value: impl Into<String>) -> Self {
+        self.0.push((name.to_owned(), one_line(&value.into())));
+        self
+    }
+
+    /// Adds a field where there is a value.
+    #[must_use]
+    pub(super) fn with_some(self, name: &str, value: Option<String>) -> Self {
+        match value {
+            Some(value) => self.with(name, value),
+            None => self,
+        }
+    }
+
+    /// The first field of that name.
+    pub(super) fn get(&self, name: &str) -> Option<&str> {
+        self.0.iter().find(|(n, _)| n.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
+    }
+
+    /// Reads a record's header, up to the empty line that ends it. `None`: this is no WARC record.
+    pub(super) fn read(from: &mut impl BufRead) -> io::Result<Option<Self>> {
+        let mut from = from.take(MAX_HEADER);
+        let mut line = Vec::new();
+        from.read_until(b'\n', &mut line)?;
+        if !line.starts_with(b"WARC/") {
+            return Ok(None);
+        }
+        let mut fields = Self::default();
+        loop {
+            line.clear();
+            from.read_until(b'\n', &mut line)?;
+            let text = String::from_utf8_lossy(&line);
+            match (text.trim_end(), text.split_once(':')) {
+                _ if !line.ends_with(b"\n") => return Ok(None),
+                ("", _) => return Ok(Some(fields)),
+                (_, Some((name, value))) => fields.0.push((name.trim().to_owned(), value.trim().to_owned())),
+                (_, None) => return Ok(None),
+            }
+        }
+    }
+
+    fn text(&self, block_length: usize) -> String {
+        let mut text = format!("{VERSION}\r\n");
+        for (name, value) in &self.0 {
+            let _ = write!(text, "{name}: {value}\r\n");
+        }
+        let _ = write!(text, "Content-Length: {block_length}\r\n\r\n");
+        text
+    }
+}
+
+/// Appends one record as one gzip member: `head` and `body` together are its block.
+pub(super) fn append(out: &mut Vec<u8>, fields: Fields, head: &[u8], body: &[u8], level: Compression) {
+    let fields = fields.with("WARC-Block-Digest", digest(&[head, body]));
+    let header = fields.text(head.len() + body.len());
+    member::append(out, &[header.as_bytes(), head, body, b"\r\n\r\n"], level);
+}
+
+/// `sha1:` and the digest in base 32, as WARC tools compare it.
+pub(super) fn digest(parts: &[&[u8]]) -> String {
+    let mut sha1 = Sha1::new();
+    for part in parts {
+        sha1.update(part);
+    }
+    format!("sha1:{}", BASE32.encode(&sha1.finalize()))
+}
+
+/// A name for a record that no other has.
+pub(super) fn record_id() -> String {
+    format!("<urn:uuid:{}>", Uuid::new_v4())
+}
+
+/// An HTTP head: its first line and its fields, with the empty line that ends it.
+pub(super) fn http_head<'a>(first: &str, fields: impl IntoIterator<Item = (&'a str, &'a [u8])>) -> Vec<u8> {
+    let mut head = one_line(first).into_bytes();
+    head.extend_from_slice(b"\r\n");
+    for (name, value) in fields {
+        head.extend_from_slice(name.as_bytes());
+        head.extend_from_slice(b": ");
+        head.extend(value.iter().map(|byte| if is_break(*byte) { b' ' } else { *byte }));
+        head.extend_from_slice(b"\r\n");
+    }
+    head.extend_from_slice(b"\r\n");
+    head
+}
+
+/// The status in an HTTP status line.
+pub(super) fn status(line: &[u8]) -> Option<u16> {
+    let line = std::str::from_utf8(line.get(..12)?).ok()?;
+    line.strip_prefix("HTTP/")?.split_once(' ')?.1.parse().ok()
+}
+
+/// One line of `text`: what people read must not end the record.
+pub(super) fn one_line(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
+
+fn is_break(byte: u8) -> bool {
+    matches!(byte, b'\r' | b'\n' | 0)
+}

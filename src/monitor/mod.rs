@@ -1,1 +1,12 @@
-//! monitor
+//! Being watched: counters of this process, the pulse lines, the log's form, the progress bars. No work is done here.
+
+mod counts;
+pub mod log;
+mod progress;
+mod pulse;
+mod words;
+
+pub use counts::{Load, Monitor, Tally};
+pub use progress::Progress;
+pub use pulse::Pulse;
+pub use words::{duration, rate};

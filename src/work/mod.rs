@@ -1,1 +1,14 @@
-//! work
+//! The work: `download` and `parse` are the two straight lines that every URL walks; the pool grants them tasks.
+
+mod crew;
+mod download;
+mod handover;
+mod heartbeat;
+mod parse;
+mod pool;
+mod retry;
+mod scaling;
+mod verdicts;
+
+pub use crew::{Crew, CrewOptions, Roster};
+pub use pool::{Pool, Workers, WorkersError};

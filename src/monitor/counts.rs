@@ -1,0 +1,185 @@
+//! What this process did, counted as it happens.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use tracing::debug;
+
+use crate::clock::Timestamp;
+use crate::fetch::Exchange;
+use crate::frontier::View;
+use crate::frontier::permit::grace;
+use crate::site::Site;
+use crate::task::{Lease, Outcome, Settled, Stage};
+
+/// The counters of a process. Cheap to clone; clones count together.
+#[derive(Clone, Debug, Default)]
+pub struct Monitor(Arc<Mutex<State>>);
+
+#[derive(Debug, Default)]
+struct State {
+    sites: BTreeMap<String, SiteState>,
+    last_sent: HashMap<String, Timestamp>,
+    workers: usize,
+    most_pages: Option<u64>,
+}
+
+#[derive(Debug, Default)]
+struct SiteState {
+    tally: Tally,
+    view: Option<View>,
+    in_flight: HashMap<u64, Instant>,
+}
+
+/// What this process did for a site.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Requests sent.
+    pub starts: u64,
+    /// Starts sooner after the one before than the interval, less the grace, in this process.
+    pub early: u64,
+    /// Pages kept for parsing.
+    pub pages: u64,
+    /// Items written.
+    pub items: u64,
+    /// Tasks that died.
+    pub dead: u64,
+    /// Bytes of bodies, as sent.
+    pub bytes: u64,
+}
+
+/// What the formula for workers needs of a site that moves.
+#[derive(Clone, Copy, Debug)]
+pub struct Load {
+    /// The interval in force.
+    pub interval: Duration,
+    /// The most requests in flight.
+    pub parallel: u32,
+    /// The response time measured, if any.
+    pub response: Option<Duration>,
+    /// The age of its oldest request in flight: the response time is at least that.
+    pub oldest: Duration,
+}
+
+impl Monitor {
+    /// Counters that end a process's claims after so many pages.
+    pub fn limited(most_pages: Option<u64>) -> Self {
+        Self(Arc::new(Mutex::new(State { most_pages, ..State::default() })))
+    }
+
+    /// A task was granted.
+    pub fn started(&self, lease: &Lease) {
+        if lease.stage == Stage::Download {
+            self.lock().site(&lease.site).in_flight.insert(lease.token, Instant::now());
+        }
+    }
+
+    /// A task's line came to its end.
+    pub fn ended(&self, site: &str, stage: Stage, token: u64) {
+        if stage == Stage::Download {
+            self.lock().site(site).in_flight.remove(&token);
+        }
+    }
+
+    /// A request was sent, and its answer has ended.
+    pub fn sent(&self, site: &Site, lease: &Lease, exchange: &Exchange) {
+        let at = exchange.sent.at;
+        let unit = site.group.as_ref().unwrap_or(&site.name).clone();
+        let status = exchange.answer.as_ref().map_or(0, |fetched| fetched.page.status);
+        debug!(site = site.name, url = lease.url.as_str(), status, "sent at {at}");
+        let mut state = self.lock();
+        let gap = state.last_sent.get(&unit).map(|last| at.since(*last));
+        let late = state.last_sent.get(&unit).is_none_or(|last| at > *last);
+        if late {
+            state.last_sent.insert(unit, at);
+        }
+        let tally = &mut state.site(&site.name).tally;
+        tally.starts += 1;
+        tally.early += u64::from(late && gap.is_some_and(|gap| gap + grace(lease.interval) < lease.interval));
+        tally.bytes += exchange.answer.as_ref().map_or(0, |fetched| fetched.page.body.len() as u64);
+    }
+
+    /// A task was settled.
+    pub fn settled(&self, site: &str, stage: Stage, outcome: &Outcome, settled: &Settled) {
+        let mut state = self.lock();
+        let tally = &mut state.site(site).tally;
+        let kept = *settled == Settled::Kept && stage == Stage::Download;
+        tally.pages += u64::from(kept && matches!(outcome, Outcome::Done { .. }));
+        tally.dead += u64::from(*settled == Settled::Died);
+    }
+
+    /// An item was written.
+    pub fn item(&self, site: &str) {
+        self.lock().site(site).tally.items += 1;
+    }
+
+    /// So many workers download at once.
+    pub fn workers(&self, workers: usize) {
+        self.lock().workers = workers;
+    }
+
+    /// How a site stands in the frontier.
+    pub fn saw(&self, view: View) {
+        let mut state = self.lock();
+        let name = view.site.clone();
+        state.site(&name).view = Some(view);
+    }
+
+    /// How many more pages may be claimed.
+    pub fn pages_left(&self) -> usize {
+        let state = self.lock();
+        let Some(most) = state.most_pages else { return usize::MAX };
+        let under_way = state.sites.values().map(|site| site.tally.pages + site.in_flight.len() as u64);
+        usize::try_from(most.saturating_sub(under_way.sum())).unwrap_or(usize::MAX)
+    }
+
+    /// Whether the most pages are kept.
+    pub fn is_full(&self) -> bool {
+        let state = self.lock();
+        let pages: u64 = state.sites.values().map(|site| site.tally.pages).sum();
+        state.most_pages.is_some_and(|most| pages >= most)
+    }
+
+    /// The load of every site that moves.
+    pub fn loads(&self) -> Vec<Load> {
+        let state = self.lock();
+        let moving = state.sites.values().filter_map(|site| {
+            let view = site.view.as_ref()?;
+            let oldest = site.in_flight.values().min().map_or(Duration::ZERO, Instant::elapsed);
+            let moves = !site.in_flight.is_empty() || view.download.waiting > 0;
+            moves.then(|| Load {
+                interval: Duration::from_millis(view.interval.unsigned_abs()),
+                parallel: view.parallel,
+                response: view.response.map(|ms| Duration::from_millis(ms.unsigned_abs())),
+                oldest,
+            })
+        });
+        moving.collect()
+    }
+
+    /// Every site that was seen: how it stands, what was done, how many requests of this process are in flight.
+    pub(super) fn sites(&self) -> Vec<(View, Tally)> {
+        let state = self.lock();
+        state.sites.values().filter_map(|site| Some((site.view.clone()?, site.tally))).collect()
+    }
+
+    /// What was done for a site.
+    pub fn tally(&self, site: &str) -> Tally {
+        self.lock().site(site).tally
+    }
+
+    pub(super) fn worker_count(&self) -> usize {
+        self.lock().workers
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn site(&mut self, name: &str) -> &mut SiteState {
+        self.sites.entry(name.to_owned()).or_default()
+    }
+}

@@ -1,0 +1,212 @@
+//! The download line: from a granted task to a page that is kept. One step a line, in `visit`.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tracing::{debug, warn};
+
+use super::crew::Crew;
+use super::handover::Fresh;
+use super::retry::{Judged, errand_outcome, failed, follow, judge, unsent_errand};
+use crate::archive::{self, ArchiveError, Place, SentRequest, Visit, VisitOutcome};
+use crate::fetch::{Exchange, FetchError, Request, Unsent};
+use crate::frontier::FrontierError;
+use crate::frontier::permit::{NotNow, Permit};
+use crate::page::Validators;
+use crate::site::Site;
+use crate::task::{Exclusion, Lease, Outcome, StoredPage};
+
+/// Why a visit was left: its lease returns by itself, nothing is lost.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Left {
+    /// The frontier could not be asked.
+    #[error(transparent)]
+    Frontier(#[from] FrontierError),
+    /// The page could not be kept.
+    #[error(transparent)]
+    Archive(#[from] ArchiveError),
+    /// Items could not be written.
+    #[error(transparent)]
+    Sink(#[from] crate::sink::SinkError),
+    /// The page could not be looked at.
+    #[error("the parse of a page broke: {0}")]
+    Parse(String),
+}
+
+/// Downloads one task's page. `noted` is the time since boot right before its claim.
+pub(super) async fn visit(crew: &Crew, lease: Lease, noted: Duration) -> Result<(), Left> {
+    let site = crew.site(&lease).await?;
+    if let Some(why) = unwanted(crew, &site, &lease).await? {
+        return Ok(crew.settle(lease, Outcome::Excluded { why, unused: true }).await?);
+    }
+    let permit = Permit::of(&lease, &crew.frontier, noted);
+    let exchange = match crew.fetcher.get(request(crew, &site, &lease), permit).await {
+        Ok(exchange) => exchange,
+        Err(unsent) => return not_sent(crew, lease, unsent).await,
+    };
+    crew.monitor.sent(&site, &lease, &exchange);
+    crew.frontier.landed(lease.token).await?;
+    let (judged, block) = judge(&site, &lease, &exchange, crew.frontier.clock().now());
+    let place = keep(crew, &site, &lease, &exchange, &judged).await?;
+    let outcome = conclude(crew, &site, &lease, &exchange, judged, place).await?;
+    let response = exchange.answer.as_ref().ok().map(|fetched| fetched.page.response);
+    Ok(crew.settle_with(lease, outcome, block, response).await?)
+}
+
+/// Why the page isn't to be asked for after all, by the rules in force now.
+async fn unwanted(crew: &Crew, site: &Site, lease: &Lease) -> Result<Option<Exclusion>, FrontierError> {
+    if lease.robots.is_some() {
+        return Ok(None);
+    }
+    if !site.scope.covers(&lease.url) {
+        return Ok(Some(Exclusion::Scope));
+    }
+    if site.rule_for(&lease.url).is_none() {
+        return Ok(Some(Exclusion::NoRule));
+    }
+    let allowed = crew.verdicts.allows(site, &lease.url, lease.robots_until).await?;
+    Ok((!allowed).then_some(Exclusion::Robots))
+}
+
+fn request<'a>(crew: &Crew, site: &'a Site, lease: &'a Lease) -> Request<'a> {
+    let stored = lease.stored.as_ref().filter(|stored| is_here(crew, stored));
+    Request {
+        site,
+        url: lease.robots.as_ref().map_or(&lease.url, |errand| &errand.fetch),
+        validators: stored.map(|stored| &stored.validators).filter(|validators| !validators.is_empty()),
+        robots: lease.robots.is_some(),
+    }
+}
+
+/// A 304 is only asked for while the body that it would confirm is there.
+fn is_here(crew: &Crew, stored: &StoredPage) -> bool {
+    stored.place.parse::<Place>().is_ok_and(|place| crew.archive.has(&place))
+}
+
+/// No request went out: a late start goes back, everything else ends the attempt.
+async fn not_sent(crew: &Crew, lease: Lease, unsent: Unsent) -> Result<(), Left> {
+    let error = match unsent {
+        Unsent::NotNow(NotNow::TooLate) => {
+            warn!(site = lease.site, url = lease.url.as_str(), "{}; it goes back", NotNow::TooLate);
+            crew.frontier.back(lease.token).await?;
+            return Ok(());
+        }
+        Unsent::NotNow(why) => {
+            debug!(site = lease.site, url = lease.url.as_str(), "not sent: {why}");
+            return Ok(());
+        }
+        Unsent::Failed(error) => error,
+    };
+    let outcome = match &lease.robots {
+        Some(errand) => Outcome::Robots(unsent_errand(errand, &error)),
+        None => failed(&lease, &error),
+    };
+    report(&lease, &error);
+    Ok(crew.settle(lease, outcome).await?)
+}
+
+/// Keeps the request and what came of it, durable before the task is settled; where the body is.
+async fn keep(
+    crew: &Crew,
+    site: &Arc<Site>,
+    lease: &Lease,
+    exchange: &Exchange,
+    judged: &Judged,
+) -> Result<Place, Left> {
+    let outcome = match (&exchange.answer, judged, &lease.stored) {
+        (Err(error), _, _) => {
+            report(lease, error);
+            VisitOutcome::Failed { error: error.reason() }
+        }
+        (Ok(fetched), Judged::NotModified, Some(stored)) => VisitOutcome::NotModified {
+            page: fetched.page.clone(),
+            of: stored.place.parse().map_err(archive_place)?,
+            fetched_at: stored.fetched_at,
+        },
+        (Ok(fetched), _, _) => VisitOutcome::Response(fetched.page.clone()),
+    };
+    let request = SentRequest {
+        url: lease.robots.as_ref().map_or(&lease.url, |errand| &errand.fetch).clone(),
+        method: exchange.sent.method,
+        headers: exchange.sent.headers.clone(),
+        sent_at: exchange.sent.at,
+        http_version: http::Version::HTTP_11,
+    };
+    let visit = Visit {
+        site: lease.site.clone(),
+        unit: site.group.clone().unwrap_or_else(|| lease.site.clone()),
+        interval: lease.interval,
+        fence: lease.fence,
+        request,
+        outcome,
+    };
+    Ok(crew.archive.keep(visit).await?)
+}
+
+fn archive_place(error: archive::PlaceError) -> Left {
+    Left::Parse(error.to_string())
+}
+
+/// How the task ends; a redirect's target is put first, so that a crash in between repeats the put and loses nothing.
+async fn conclude(
+    crew: &Crew,
+    site: &Arc<Site>,
+    lease: &Lease,
+    exchange: &Exchange,
+    judged: Judged,
+    place: Place,
+) -> Result<Outcome, Left> {
+    if let Some(errand) = &lease.robots {
+        return Ok(errand_outcome(site, lease, errand, exchange));
+    }
+    match judged {
+        Judged::Ended(outcome) => Ok(outcome),
+        Judged::Moved(to) => redirect(crew, site, lease, to).await,
+        Judged::Fine | Judged::NotModified => Ok(done(crew, site, lease, exchange, &judged, &place)),
+    }
+}
+
+async fn redirect(crew: &Crew, site: &Arc<Site>, lease: &Lease, to: url::Url) -> Result<Outcome, Left> {
+    let owner = crew.owner_of(site, &to);
+    let put = match follow(site, lease, to, owner.as_deref()) {
+        Ok(put) => put,
+        Err(outcome) => return Ok(outcome),
+    };
+    let target = put.url.clone();
+    let owner = owner.as_deref().map_or(&site.name, |owner| &owner.name);
+    crew.frontier.put(owner, vec![put]).await?;
+    Ok(Outcome::Redirected { to: target })
+}
+
+fn done(
+    crew: &Crew,
+    site: &Site,
+    lease: &Lease,
+    exchange: &Exchange,
+    judged: &Judged,
+    place: &Place,
+) -> Outcome {
+    let recrawl = site.rule_for(&lease.url).and_then(|rule| rule.recrawl);
+    let Ok(fetched) = &exchange.answer else { return Outcome::Done { stored: None, recrawl } };
+    let given = Validators::of(&fetched.page.headers);
+    let place = place.to_string();
+    let stored = match (judged, &lease.stored) {
+        (Judged::NotModified, Some(stored)) => StoredPage {
+            place: stored.place.clone(),
+            fetched_at: exchange.sent.at,
+            validators: if given.is_empty() { stored.validators.clone() } else { given },
+        },
+        _ => {
+            let fresh = Fresh { headers: fetched.page.headers.clone(), body: fetched.decoded.clone() };
+            crew.handover.lay(place.clone(), fresh);
+            StoredPage { place, fetched_at: exchange.sent.at, validators: given }
+        }
+    };
+    Outcome::Done { stored: Some(stored), recrawl }
+}
+
+fn report(lease: &Lease, error: &FetchError) {
+    let (site, url) = (&lease.site, lease.url.as_str());
+    debug!(site, url, attempt = lease.attempts + 1, "{}", error.reason());
+}
+

@@ -1,0 +1,127 @@
+//! The parse line: from a stored page to items and links. It never holds a download up (V12). One step a line, in `visit`.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use url::Url;
+
+use super::crew::Crew;
+use super::download::Left;
+use super::handover::Fresh;
+use crate::archive::Place;
+use crate::content_coding;
+use crate::extract::{self, Extract, Fetched};
+use crate::frontier::FrontierError;
+use crate::site::{PageRule, Site};
+use crate::task::{Exclusion, Failure, Lease, Outcome, Put, StoredPage};
+
+/// Links put in one step.
+const PUTS: usize = 500;
+
+/// Parses one task's page.
+pub(super) async fn visit(crew: &Crew, lease: Lease) -> Result<(), Left> {
+    let site = crew.site(&lease).await?;
+    let Some(rule) = site.pages.iter().position(|rule| rule.takes(&lease.url)) else {
+        let why = Exclusion::NoRule;
+        return Ok(crew.settle(lease, Outcome::Excluded { why, unused: true }).await?);
+    };
+    let page = match read(crew, &site, lease.stored.as_ref()).await? {
+        Ok(page) => page,
+        Err(why) => return Ok(crew.settle(lease, Outcome::Dead { why }).await?),
+    };
+    let extract = take_apart(&site, rule, &lease, page).await?;
+    if let Some(item) = &extract.item {
+        crew.sink.write(std::slice::from_ref(item))?;
+        crew.sink.flush().await?;
+        crew.monitor.item(&lease.site);
+    }
+    put_links(crew, &site, &lease, &extract.links).await?;
+    let outcome = ending(&site.pages[rule], &extract);
+    Ok(crew.settle(lease, outcome).await?)
+}
+
+/// The page as handed over fresh, or read back from the archive.
+async fn read(
+    crew: &Crew,
+    site: &Arc<Site>,
+    stored: Option<&StoredPage>,
+) -> Result<Result<Fresh, Failure>, Left> {
+    let Some(stored) = stored else { return Ok(Err(Failure::new("no page is kept for it"))) };
+    if let Some(fresh) = crew.handover.take(&stored.place) {
+        return Ok(Ok(fresh));
+    }
+    let Ok(place) = stored.place.parse::<Place>() else {
+        return Ok(Err(Failure::new(format!("`{}` is no place in the archive", stored.place))));
+    };
+    if !crew.archive.has(&place) {
+        return Ok(Err(Failure::new(format!("its page is gone from the archive ({place}); put it again"))));
+    }
+    let (archive, most) = (crew.archive.clone(), site.fetch.max_body);
+    in_background(move || {
+        let stored = archive.read(&place)?;
+        let body = content_coding::decode(&stored.headers, &stored.body, most);
+        let fresh = body.map(|body| Fresh { headers: stored.headers, body });
+        Ok(fresh.map_err(|error| Failure::new(error.to_string())))
+    })
+    .await?
+}
+
+/// Extracts items and links by the site's rule, off the threads that keep the pace.
+async fn take_apart(site: &Arc<Site>, rule: usize, lease: &Lease, page: Fresh) -> Result<Extract, Left> {
+    let (site, url) = (Arc::clone(site), lease.url.clone());
+    let fetched_at = lease.stored.as_ref().map_or(lease.granted_at, |stored| stored.fetched_at);
+    in_background(move || {
+        let fetched = Fetched { url: &url, fetched_at, headers: &page.headers, body: &page.body };
+        extract::extract(&fetched, &site.pages[rule], &site)
+    })
+    .await
+}
+
+async fn in_background<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Left> {
+    tokio::task::spawn_blocking(work).await.map_err(|panic| Left::Parse(panic.to_string()))
+}
+
+/// Puts the links in scope into the queues of the sites that own them.
+async fn put_links(crew: &Crew, site: &Arc<Site>, lease: &Lease, links: &[Url]) -> Result<(), FrontierError> {
+    let mut queues: BTreeMap<String, Vec<Put>> = BTreeMap::new();
+    for link in links {
+        if let Some((owner, put)) = wanted(crew, site, lease, link).await? {
+            queues.entry(owner).or_default().push(put);
+        }
+    }
+    for (owner, puts) in queues {
+        for portion in puts.chunks(PUTS) {
+            crew.frontier.put(&owner, portion.to_vec()).await?;
+        }
+    }
+    Ok(())
+}
+
+/// The link as a put: on a host of a crawled site, in scope, within depth, taken by a rule, allowed by `robots.txt`.
+async fn wanted(
+    crew: &Crew,
+    site: &Arc<Site>,
+    lease: &Lease,
+    link: &Url,
+) -> Result<Option<(String, Put)>, FrontierError> {
+    let Some(owner) = crew.owner_of(site, link) else { return Ok(None) };
+    let Ok(url) = owner.canonical(link.clone()) else { return Ok(None) };
+    let depth = lease.depth + 1;
+    if depth > owner.scope.max_depth || !owner.scope.covers(&url) {
+        return Ok(None);
+    }
+    let Some(rule) = owner.rule_for(&url) else { return Ok(None) };
+    let rule = Some(rule.name.clone());
+    let allowed = crew.verdicts.allows(&owner, &url, None).await?;
+    Ok(allowed.then(|| (owner.name.clone(), Put { rule, ..Put::link(url, depth) })))
+}
+
+/// An item without a required field is none: the page is a dead letter, revived after the rule is mended.
+fn ending(rule: &PageRule, extract: &Extract) -> Outcome {
+    if extract.missing.is_empty() {
+        return Outcome::Done { stored: None, recrawl: None };
+    }
+    let fields = extract.missing.join(", ");
+    let reason = format!("rule `{}`: required field not found: {fields}", rule.name);
+    Outcome::Dead { why: Failure::new(reason) }
+}

@@ -1,0 +1,279 @@
+//! The pool: one claimer a process asks for as many tasks as slots are free, and each granted task walks its line.
+
+use std::str::FromStr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tracing::{Instrument, debug, info, info_span, warn};
+
+use super::crew::Crew;
+use super::download::{self, Left};
+use super::heartbeat::{Leases, beat};
+use super::parse;
+use super::scaling::workers;
+use crate::clock::since_boot;
+use crate::frontier::{Claim, FrontierError, Grant, MOST_NAMED_SITES};
+use crate::task::{Lease, Stage};
+
+/// The longest the claimer sleeps: another process may have put something meanwhile.
+const LONGEST_SLEEP: Duration = Duration::from_secs(1);
+/// The first and the longest pause after the frontier could not be asked.
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+/// The time between two looks at how many workers are enough.
+const RESCALE: Duration = Duration::from_millis(250);
+/// The most tasks granted in one claim.
+const MOST_GRANTED: usize = 64;
+/// Tokens of one claim follow each other; this keeps them within the store's 63 bits.
+const TOKENS: u64 = i64::MAX as u64 - MOST_GRANTED as u64;
+
+/// `--workers auto | N | MIN..MAX`: how many downloads at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Workers {
+    /// As many as response times ask for, within these bounds.
+    Auto {
+        /// At least.
+        least: usize,
+        /// At most.
+        most: usize,
+    },
+    /// Always so many.
+    Fixed(usize),
+}
+
+impl Default for Workers {
+    fn default() -> Self {
+        Self::Auto { least: 1, most: 1_000 }
+    }
+}
+
+/// Why a text names no number of workers.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("`{0}` is no number of workers; write auto, a number from 1 to 10000, or MIN..MAX")]
+pub struct WorkersError(String);
+
+impl FromStr for Workers {
+    type Err = WorkersError;
+
+    fn from_str(text: &str) -> Result<Self, WorkersError> {
+        let number = |text: &str| text.parse().ok().filter(|n| (1..=10_000).contains(n));
+        let bounds = text.split_once("..").and_then(|(least, most)| number(least).zip(number(most)));
+        match (text, number(text), bounds) {
+            ("auto", _, _) => Ok(Self::default()),
+            (_, Some(fixed), _) => Ok(Self::Fixed(fixed)),
+            (_, _, Some((least, most))) if least <= most => Ok(Self::Auto { least, most }),
+            _ => Err(WorkersError(text.to_owned())),
+        }
+    }
+}
+
+/// Slots for downloads and parses, and the claimer that fills them.
+#[derive(Debug)]
+pub struct Pool {
+    crew: Arc<Crew>,
+    workers: Workers,
+    slots: Arc<Slots>,
+    leases: Arc<Leases>,
+    tasks: TaskTracker,
+    stop: CancellationToken,
+}
+
+/// How many tasks may run, how many do, and who waits for one to end.
+#[derive(Debug)]
+struct Slots {
+    download: AtomicUsize,
+    parse: usize,
+    downloading: AtomicUsize,
+    parsing: AtomicUsize,
+    freed: Notify,
+}
+
+impl Pool {
+    /// A pool that stops claiming when `stop` is cancelled.
+    pub fn new(crew: Arc<Crew>, workers: Workers, stop: CancellationToken) -> Self {
+        let cores = std::thread::available_parallelism().map_or(2, usize::from);
+        let slots = Slots {
+            download: AtomicUsize::new(0),
+            parse: cores,
+            downloading: AtomicUsize::new(0),
+            parsing: AtomicUsize::new(0),
+            freed: Notify::new(),
+        };
+        let (leases, tasks) = (Arc::new(Leases::default()), TaskTracker::new());
+        Self { crew, workers, slots: Arc::new(slots), leases, tasks, stop }
+    }
+
+    /// Claims and works until it is told to stop, then waits for what runs.
+    pub async fn work(self) -> Result<(), FrontierError> {
+        let still = CancellationToken::new();
+        let beating = tokio::spawn(beat(Arc::clone(&self.crew), Arc::clone(&self.leases), still.clone()));
+        let worked = self.claim_until_stopped().await;
+        self.tasks.close();
+        self.tasks.wait().await;
+        still.cancel();
+        // It ends by itself; a panic in it was logged by the runtime.
+        let _ = beating.await;
+        worked
+    }
+
+    async fn claim_until_stopped(&self) -> Result<(), FrontierError> {
+        let mut pause = FIRST_PAUSE;
+        while !self.stop.is_cancelled() {
+            self.rescale();
+            let sleep = match self.claim_from_all().await {
+                Ok(sleep) => {
+                    pause = FIRST_PAUSE;
+                    sleep
+                }
+                Err(error) if error.is_transient() => {
+                    warn!(%error, "nothing can be claimed yet");
+                    pause = (pause * 2).min(LONGEST_PAUSE);
+                    pause.mul_f64(0.5 + fastrand::f64() / 2.0)
+                }
+                Err(error) => return Err(error),
+            };
+            tokio::select! {
+                () = self.stop.cancelled() => {}
+                () = tokio::time::sleep(sleep) => {}
+                () = self.slots.freed.notified() => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Claims from all sites, a portion at a time; how long to sleep then.
+    async fn claim_from_all(&self) -> Result<Duration, FrontierError> {
+        let mut names = self.crew.roster.names();
+        // Portions start at another site each time, so that slots don't go to the first names alone.
+        let turn = fastrand::usize(..names.len().max(1));
+        names.rotate_left(turn);
+        let mut sleep = LONGEST_SLEEP;
+        for portion in names.chunks(MOST_NAMED_SITES) {
+            sleep = sleep.min(self.claim(portion).await?);
+        }
+        Ok(sleep)
+    }
+
+    /// Claims for the free slots and starts what is granted; how long until more can be claimed.
+    async fn claim(&self, only: &[String]) -> Result<Duration, FrontierError> {
+        let (mut download, parse) = self.slots.free();
+        download = download.min(self.crew.monitor.pages_left());
+        if self.crew.ceiling.is_set() && download > 0 {
+            self.crew.ceiling.until_ready().await;
+            download = 1;
+        }
+        if download + parse == 0 {
+            return Ok(RESCALE);
+        }
+        let noted = since_boot();
+        let grant = self.crew.frontier.claim(self.wish(download, parse, only)).await?;
+        let sleep = sleep_after(&grant);
+        for lease in grant.leases {
+            self.start(lease, noted);
+        }
+        Ok(sleep)
+    }
+
+    fn wish(&self, download: usize, parse: usize, only: &[String]) -> Claim {
+        let number = |n: usize| u32::try_from(n.min(MOST_GRANTED)).unwrap_or(0);
+        Claim {
+            owner: self.crew.member.name.clone(),
+            token: fastrand::u64(1..TOKENS),
+            download: number(download),
+            parse: number(parse),
+            only: only.to_vec(),
+            dice: (0..MOST_GRANTED).map(|_| fastrand::u32(..)).collect(),
+        }
+    }
+
+    /// Walks a task along its line, in a slot of its stage, under its lease.
+    fn start(&self, lease: Lease, noted: Duration) {
+        let (crew, slots, leases) =
+            (Arc::clone(&self.crew), Arc::clone(&self.slots), Arc::clone(&self.leases));
+        let (token, stage) = (lease.token, lease.stage);
+        leases.add(token);
+        slots.running(stage).fetch_add(1, Ordering::SeqCst);
+        self.crew.monitor.started(&lease);
+        let span = info_span!("visit", site = lease.site, url = lease.url.as_str(), attempt = lease.attempts + 1);
+        let walk = async move {
+            let (site, url) = (lease.site.clone(), lease.url.clone());
+            debug!(fence = lease.fence, stage = %stage, "start");
+            if let Err(left) = walk(&crew, lease, noted).await {
+                warn!(site, url = url.as_str(), stage = %stage, "{left}; its lease returns");
+            }
+            crew.monitor.ended(&site, stage, token);
+            leases.remove(token);
+            slots.running(stage).fetch_sub(1, Ordering::SeqCst);
+            slots.freed.notify_one();
+        };
+        self.tasks.spawn(walk.instrument(span));
+    }
+
+    /// As many download slots as the response times ask for.
+    fn rescale(&self) {
+        let wanted = match self.workers {
+            Workers::Fixed(workers) => workers,
+            Workers::Auto { least, most } => workers(&self.crew.monitor.loads()).clamp(least, most),
+        };
+        let before = self.slots.download.swap(wanted, Ordering::SeqCst);
+        if before != wanted {
+            self.crew.monitor.workers(wanted);
+            if before.abs_diff(wanted) * 5 > before {
+                info!(before, workers = wanted, "workers scaled");
+            }
+        }
+    }
+
+}
+
+async fn walk(crew: &Crew, lease: Lease, noted: Duration) -> Result<(), Left> {
+    match lease.stage {
+        Stage::Download => download::visit(crew, lease, noted).await,
+        Stage::Parse => parse::visit(crew, lease).await,
+    }
+}
+
+/// Until something more can be claimed; a grant that took all that was free sleeps until a slot is.
+fn sleep_after(grant: &Grant) -> Duration {
+    let next = grant.next_in.map_or(LONGEST_SLEEP, |ms| Duration::from_millis(ms.unsigned_abs()));
+    next.min(LONGEST_SLEEP)
+}
+
+impl Slots {
+    fn running(&self, stage: Stage) -> &AtomicUsize {
+        match stage {
+            Stage::Download => &self.downloading,
+            Stage::Parse => &self.parsing,
+        }
+    }
+
+    fn free(&self) -> (usize, usize) {
+        let download = self.download.load(Ordering::SeqCst);
+        let downloads = download.saturating_sub(self.downloading.load(Ordering::SeqCst));
+        let parses = self.parse.saturating_sub(self.parsing.load(Ordering::SeqCst));
+        (downloads, parses)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn workers_are_auto_a_number_or_bounds() {
+        for (text, workers) in [
+            ("auto", Some(Workers::Auto { least: 1, most: 1_000 })),
+            ("12", Some(Workers::Fixed(12))),
+            ("5..60", Some(Workers::Auto { least: 5, most: 60 })),
+            ("60..5", None),
+            ("0", None),
+            ("many", None),
+        ] {
+            assert_eq!(text.parse::<Workers>().ok(), workers, "{text}");
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! What follows from how a visit went. Pure: the site's answer and the lease in, the outcome out.
+
+use std::time::Duration;
+
+use url::Url;
+
+use crate::canonical_url::CanonicalUrl;
+use crate::fetch::{Exchange, FetchError, FetchErrorKind};
+use crate::manners::{Signal, backoff, location};
+use crate::robots::{Row, record_of, unreachable};
+use crate::site::Site;
+use crate::task::{Exclusion, Failure, Lease, Origin, Outcome, Put, RobotsErrand, RobotsRecord};
+
+/// Redirects followed one after the other.
+pub(super) const MOST_HOPS: u32 = 10;
+/// Redirects that a `robots.txt` may take (RFC 9309 section 2.3.1.2).
+const MOST_ROBOTS_HOPS: u32 = 5;
+
+/// What an answer means to a page.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Judged {
+    /// It brought the page.
+    Fine,
+    /// The stored page is still right.
+    NotModified,
+    /// It is elsewhere.
+    Moved(Url),
+    /// It ends so.
+    Ended(Outcome),
+}
+
+/// How a page's visit went, and for how long the site wants to be left alone.
+pub(super) fn judge(
+    site: &Site,
+    lease: &Lease,
+    exchange: &Exchange,
+    now: crate::clock::Timestamp,
+) -> (Judged, Option<(Duration, String)>) {
+    let fetched = match &exchange.answer {
+        Ok(fetched) => fetched,
+        Err(error) => return (Judged::Ended(failed(lease, error)), None),
+    };
+    match Signal::of(&fetched.page, &site.pace, now) {
+        Signal::Fine => (Judged::Fine, None),
+        Signal::NotModified if lease.stored.is_some() => (Judged::NotModified, None),
+        Signal::NotModified => {
+            let why = Failure::status(304, "HTTP 304 Not Modified, though nothing was asked to compare");
+            (Judged::Ended(Outcome::Dead { why }), None)
+        }
+        Signal::Redirect(to) => (Judged::Moved(to), None),
+        Signal::Retry { why, block } => (Judged::Ended(again(lease, why)), block),
+        Signal::Dead(why) => (Judged::Ended(Outcome::Dead { why }), None),
+    }
+}
+
+/// How a task ends whose request failed or could not be sent.
+pub(super) fn failed(lease: &Lease, error: &FetchError) -> Outcome {
+    match error.kind {
+        FetchErrorKind::Type(_) => Outcome::Excluded { why: Exclusion::Type, unused: false },
+        _ if error.is_transient() => again(lease, Failure::new(error.reason())),
+        _ => Outcome::Dead { why: Failure::new(error.reason()) },
+    }
+}
+
+fn again(lease: &Lease, why: Failure) -> Outcome {
+    Outcome::Retry { after: backoff(lease.attempts + 1, fastrand::f64()), why }
+}
+
+/// Where a redirect leads as a put into `owner`'s queue, or how it ends where it can't be followed.
+pub(super) fn follow(
+    site: &Site,
+    lease: &Lease,
+    to: Url,
+    owner: Option<&Site>,
+) -> Result<Put, Outcome> {
+    let dead = |reason: String| Err(Outcome::Dead { why: Failure::new(reason) });
+    let Some(owner) = owner else {
+        let host = to.host_str().unwrap_or_default().to_owned();
+        return dead(format!("redirected out of scope to {host}: add it to scope.hosts"));
+    };
+    let target = match owner.canonical(to) {
+        Ok(target) => target,
+        Err(error) => return dead(format!("redirected to what is no page: {error}")),
+    };
+    if target == lease.url && !site.fetch.cookies {
+        return dead("redirected to itself; if it wants cookies, set cookies = true in [fetch]".to_owned());
+    }
+    if lease.hops >= MOST_HOPS {
+        return dead(format!("redirected more than {MOST_HOPS} times, last to {target}"));
+    }
+    if !owner.scope.covers(&target) {
+        return Err(Outcome::Excluded { why: Exclusion::Scope, unused: false });
+    }
+    let Some(rule) = owner.rule_for(&target) else {
+        return Err(Outcome::Excluded { why: Exclusion::NoRule, unused: false });
+    };
+    let put = match lease.origin {
+        Origin::Request => Put::request(target, lease.priority),
+        Origin::Link => Put::link(target, lease.depth),
+    };
+    let (depth, hops, priority) = (lease.depth, lease.hops + 1, lease.priority);
+    Ok(Put { depth, hops, priority, rule: Some(rule.name.clone()), ..put })
+}
+
+/// What a host's `robots.txt` comes to: always a record, or where to ask next.
+pub(super) fn errand_outcome(
+    site: &Site,
+    lease: &Lease,
+    errand: &RobotsErrand,
+    exchange: &Exchange,
+) -> Outcome {
+    let row = Row { failures: errand.failures, random: fastrand::f64() };
+    let fetched = match &exchange.answer {
+        Ok(fetched) => fetched,
+        Err(error) => return Outcome::Robots(unreachable(&error.reason(), row)),
+    };
+    let page = &fetched.page;
+    if matches!(page.status, 301 | 302 | 303 | 307 | 308) {
+        return match moved_robots(site, lease, &errand.fetch, exchange) {
+            Ok(to) => Outcome::RobotsMoved { to },
+            Err(why) => Outcome::Robots(unreachable(&why, row)),
+        };
+    }
+    Outcome::Robots(record_of(page.status, &page.headers, &fetched.decoded, &site.pace, row))
+}
+
+fn moved_robots(
+    site: &Site,
+    lease: &Lease,
+    asked: &CanonicalUrl,
+    exchange: &Exchange,
+) -> Result<CanonicalUrl, String> {
+    let headers = exchange.answer.as_ref().map(|fetched| &fetched.page.headers).ok();
+    let target = headers.and_then(|headers| location(asked, headers));
+    let Some(Ok(target)) = target else { return Err("robots.txt is redirected nowhere".to_owned()) };
+    let to = CanonicalUrl::from_url(target).map_err(|e| format!("robots.txt is redirected: {e}"))?;
+    if !site.scope.owns(&to) {
+        return Err(format!("robots.txt is redirected to {}, which is no host of this site", to.host()));
+    }
+    if lease.hops >= MOST_ROBOTS_HOPS {
+        return Err(format!("robots.txt is redirected more than {MOST_ROBOTS_HOPS} times"));
+    }
+    Ok(to)
+}
+
+/// The record of a `robots.txt` for which no request could be sent.
+pub(super) fn unsent_errand(errand: &RobotsErrand, error: &FetchError) -> RobotsRecord {
+    unreachable(&error.reason(), Row { failures: errand.failures, random: fastrand::f64() })
+}

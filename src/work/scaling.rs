@@ -1,0 +1,57 @@
+//! How many workers are enough: the mission's formula, `workers ≥ response time / interval + α`. Pure.
+
+use std::time::Duration;
+
+use crate::monitor::Load;
+
+/// The response time that is assumed until one is measured.
+const ASSUMED: Duration = Duration::from_secs(1);
+/// The share by which there are more workers than the formula's.
+const ALPHA: f64 = 0.15;
+
+/// Σ min(parallel, response / interval) over the sites, and 15 % more, at least one (V15).
+pub(super) fn workers(loads: &[Load]) -> usize {
+    let needed: f64 = loads.iter().map(|load| needed_by(*load)).sum();
+    let alpha = (needed * ALPHA).max(1.0);
+    ceil(needed + alpha)
+}
+
+fn needed_by(load: Load) -> f64 {
+    let parallel = f64::from(load.parallel);
+    let response = load.response.unwrap_or(ASSUMED).max(load.oldest);
+    if load.interval.is_zero() {
+        return parallel;
+    }
+    (response.as_secs_f64() / load.interval.as_secs_f64()).max(1.0).min(parallel)
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a positive number of workers")]
+fn ceil(workers: f64) -> usize {
+    workers.ceil() as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn load(response: u64, interval: u64, parallel: u32) -> Load {
+        let (response, interval) = (Duration::from_millis(response), Duration::from_millis(interval));
+        Load { interval, parallel, response: Some(response), oldest: Duration::ZERO }
+    }
+
+    #[test]
+    fn v15_workers_follow_response_time_over_interval() {
+        assert_eq!(workers(&[load(3_000, 1_000, 8)]), 4);
+        assert_eq!(workers(&[load(200, 1_000, 8)]), 2);
+        assert_eq!(workers(&[load(20_000, 1_000, 8)]), 10);
+        let sites = vec![load(1_000, 200, 16); 20];
+        assert_eq!(workers(&sites), 115);
+        assert_eq!(workers(&[load(50, 0, 8)]), 10);
+    }
+
+    #[test]
+    fn v15_an_unanswered_request_counts_with_its_age() {
+        let waiting = Load { oldest: Duration::from_secs(4), ..load(100, 1_000, 8) };
+        assert_eq!(workers(&[waiting]), 5);
+    }
+}

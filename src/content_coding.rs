@@ -128,7 +128,8 @@ fn read_capped(from: impl Read, into: &mut Vec<u8>, max: u64) -> Result<(), Faul
 
 /// `deflate` means the zlib format (RFC 9110 section 8.4.1.2), but some servers send the bare stream.
 fn inflate_either(body: &[u8], max: u64) -> Result<Vec<u8>, Fault> {
-    let zlib = body.len() >= 2 && body[0] & 0x0f == 8 && (u16::from(body[0]) << 8 | u16::from(body[1])) % 31 == 0;
+    let zlib =
+        body.len() >= 2 && body[0] & 0x0f == 8 && (u16::from(body[0]) << 8 | u16::from(body[1])) % 31 == 0;
     if !zlib {
         return inflate(body, false, max);
     }

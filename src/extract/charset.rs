@@ -69,9 +69,8 @@ pub(super) fn readable_so_far(encoding: &'static Encoding) -> &'static Encoding 
 fn detected(body: &[u8], tld: Option<&str>) -> &'static Encoding {
     let mut detector = EncodingDetector::new(Iso2022JpDetection::Allow);
     detector.feed(body, true);
-    let plain = |tld: &&str| {
-        tld.bytes().all(|b| b.is_ascii_lowercase() || b == b'-') || tld.starts_with("xn--")
-    };
+    let plain =
+        |tld: &&str| tld.bytes().all(|b| b.is_ascii_lowercase() || b == b'-') || tld.starts_with("xn--");
     detector.guess(tld.filter(plain).map(str::as_bytes), Utf8Detection::Allow)
 }
 

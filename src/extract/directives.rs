@@ -78,7 +78,8 @@ mod tests {
     fn flags(html: &str, tags: &[&str]) -> String {
         let fields = tags.iter().map(|tag| ("x-robots-tag".to_owned(), tag.as_bytes().to_vec()));
         let found = PageDirectives::of(&Tree::parse(html).html, &Headers(fields.collect()));
-        let names = [(found.nofollow, "nofollow"), (found.noindex, "noindex"), (found.noarchive, "noarchive")];
+        let names =
+            [(found.nofollow, "nofollow"), (found.noindex, "noindex"), (found.noarchive, "noarchive")];
         names.iter().filter(|(set, _)| *set).map(|(_, name)| *name).collect::<Vec<_>>().join(" ")
     }
 
@@ -91,7 +92,11 @@ mod tests {
             ("<meta name=robots content=none>", &[], "nofollow noindex"),
             ("<meta name=paced content=noarchive>", &[], "noarchive"),
             ("<meta name=googlebot content=noindex>", &[], ""),
-            ("<meta name=robots content=noindex><meta name=robots content=noarchive>", &[], "noindex noarchive"),
+            (
+                "<meta name=robots content=noindex><meta name=robots content=noarchive>",
+                &[],
+                "noindex noarchive",
+            ),
             ("", &["noindex, nofollow"], "nofollow noindex"),
             ("", &["otherbot: noindex, nofollow"], ""),
             ("", &["paced: noindex, nofollow", "noarchive"], "nofollow noindex noarchive"),

@@ -127,7 +127,10 @@ mod tests {
 
     #[test]
     fn long_text_and_large_inline_images_are_no_attack() {
-        let image = format!("<img src='data:image/png;base64,{}'><i></i>", "iVBORw0KGgoAAAANSUhEUgAA+/".repeat(25_000));
+        let image = format!(
+            "<img src='data:image/png;base64,{}'><i></i>",
+            "iVBORw0KGgoAAAANSUhEUgAA+/".repeat(25_000)
+        );
         let tree = Tree::parse(&format!("<p>{}</p>{image}", "some words of text ".repeat(100_000)));
         assert_eq!((tree.cut, count(&tree, "i")), (false, 1));
     }

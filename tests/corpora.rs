@@ -5,6 +5,8 @@
 
 #[path = "corpora/extraction.rs"]
 mod extraction;
+#[path = "corpora/rules.rs"]
+mod rules;
 #[path = "corpora/shops.rs"]
 mod shops;
 #[path = "corpora/table.rs"]

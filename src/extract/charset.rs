@@ -94,7 +94,7 @@ mod tests {
             (xml.to_owned(), Some("text/html"), "EUC-JP"),
             (meta.to_owned(), None, "Shift_JIS"),
             ("plain".to_owned(), None, "UTF-8"),
-            (r#"<?xml encoding='utf-16'?>"#.to_owned(), None, "UTF-8"),
+            (r"<?xml encoding='utf-16'?>".to_owned(), None, "UTF-8"),
             (r#"<?xml encoding="iso-2022-kr"?>"#.to_owned(), None, "UTF-8"),
             (String::new(), None, "UTF-8"),
         ] {

@@ -39,7 +39,7 @@ fn written(element: ElementRef<'_>, rule: &FieldRule) -> Option<String> {
 }
 
 /// Where an element has its value in an attribute by its nature, as a link its address.
-fn own_attribute<'a>(element: ElementRef<'a>, kind: FieldKind) -> Option<&'a str> {
+fn own_attribute(element: ElementRef<'_>, kind: FieldKind) -> Option<&str> {
     match (element.value().name(), kind) {
         ("meta", _) => element.attr("content"),
         ("time", FieldKind::Date) => element.attr("datetime"),

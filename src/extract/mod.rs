@@ -87,3 +87,6 @@ pub fn extract(page: &Fetched<'_>, rule: &PageRule, site: &Site) -> Extract {
 fn tld(url: &CanonicalUrl) -> Option<&str> {
     url.url().domain()?.rsplit('.').next()
 }
+
+#[cfg(test)]
+mod tests;

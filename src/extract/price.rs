@@ -40,7 +40,7 @@ impl Price {
             return Some(Self { currency: named.or(read.currency), ..read });
         }
         // A currency without decimals can't have three of them.
-        let whole = named.and_then(|c| c.exponent()) == Some(0);
+        let whole = named.and_then(Currency::exponent) == Some(0);
         let one_mark = if whole { OneMark::Groups } else { OneMark::PointIsDecimal };
         let amount = number::decimal(plain, one_mark)?;
         Some(Self::new(amount, named))
@@ -61,7 +61,7 @@ impl Price {
 
 /// Three decimals are likely only where a thousandth is a coin.
 fn one_mark(currency: Option<Currency>) -> OneMark {
-    if currency.and_then(|c| c.exponent()) == Some(3) { OneMark::Decimal } else { OneMark::Groups }
+    if currency.and_then(Currency::exponent) == Some(3) { OneMark::Decimal } else { OneMark::Groups }
 }
 
 /// `35€ 99`: the sign stands where the decimal mark would.

@@ -68,7 +68,7 @@ impl Share {
     pub fn reaches(&self, floor: usize, rows: usize) {
         let share = format!("{}: {} of {} agree", self.what, self.good, self.all);
         println!("{share}");
-        let shown = self.bad.iter().take(40).map(|row| format!("\n  {row}")).collect::<String>();
+        let shown = self.bad.iter().take(40).map(|row| format!("\n  {row}")).collect::<Vec<_>>().concat();
         if std::env::var_os("PACED_CORPORA_SHOW").is_some() {
             println!("{shown}");
         }

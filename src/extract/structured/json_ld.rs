@@ -86,7 +86,7 @@ fn string<'a>(text: &'a str, out: &mut String) -> &'a str {
             }
             '\\' => match chars.next() {
                 Some((_, escape @ ('"' | '\\' | '/' | 'b' | 'f' | 'n' | 'r' | 't' | 'u'))) => {
-                    out.extend(['\\', escape])
+                    out.extend(['\\', escape]);
                 }
                 Some((_, other)) if !other.is_control() => out.push(other),
                 _ => out.push(' '),
@@ -107,8 +107,11 @@ mod tests {
     use crate::extract::tree::Tree;
 
     fn found(scripts: &[&str]) -> Value {
-        let page: String =
-            scripts.iter().map(|s| format!("<script type='application/ld+json'>{s}</script>")).collect();
+        let page = scripts
+            .iter()
+            .map(|s| format!("<script type='application/ld+json'>{s}</script>"))
+            .collect::<Vec<_>>()
+            .concat();
         let html = Tree::parse(&page).html;
         let url = Url::parse("https://shop.example/p/1?x=2").expect("a URL");
         json!(product(&html, &Base::of(&html, &url, UTF_8), &url))
@@ -165,7 +168,7 @@ mod tests {
             assert_eq!(found(&[script]), json!({"name": "A"}), "{script}");
         }
         for script in ["", "null", "{", "[[[", "\"", "{\"@type\": \"Product", &"[".repeat(100_000)] {
-            assert_eq!(found(&[script]), json!({}), "{:.20}", script);
+            assert_eq!(found(&[script]), json!({}), "{script:.20}");
         }
     }
 

@@ -1,4 +1,4 @@
-//! What a page says of its product to machines: JSON-LD, microdata, OpenGraph, in this order of trust.
+//! What a page says of its product to machines: JSON-LD, microdata, `OpenGraph`, in this order of trust.
 
 mod json_ld;
 mod microdata;

@@ -1,4 +1,4 @@
-//! OpenGraph and the product tags that shops put beside it, in `<meta property>`.
+//! `OpenGraph` and the product tags that shops put beside it, in `<meta property>`.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;

@@ -26,7 +26,9 @@ impl<'a> Graph<'a> {
     /// Walks through everything that may hold a product; what is related to a product is not looked at.
     pub fn of(roots: &'a [Value]) -> Self {
         let mut graph = Self { products: Vec::new(), by_id: HashMap::new() };
-        roots.iter().for_each(|root| graph.add(root, 0));
+        for root in roots {
+            graph.add(root, 0);
+        }
         graph
     }
 

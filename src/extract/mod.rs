@@ -1,1 +1,92 @@
-//! extract
+//! What is on a page: its item, its links, what it asks of robots. Pure; saving and scope are elsewhere.
+//!
+//! ```text
+//! bytes ─ charset ─▶ text ─ tree ─▶ elements ─┬─ fields, structured ─▶ item
+//!                                             ├─ links ─▶ URLs
+//!                                             └─ directives ─▶ nofollow, noindex, noarchive
+//! ```
+
+mod base;
+pub mod charset;
+mod currency;
+pub mod date;
+pub mod directives;
+mod fields;
+mod item;
+mod links;
+mod number;
+mod prescan;
+pub mod price;
+pub mod structured;
+mod text;
+pub mod tree;
+
+pub use base::Base;
+pub use directives::PageDirectives;
+
+use url::Url;
+
+use crate::canonical_url::CanonicalUrl;
+use crate::clock::Timestamp;
+use crate::item::Item;
+use crate::page::Headers;
+use crate::site::{MetaRobots, PageRule, Site};
+use tree::Tree;
+
+/// A page to read: its body with content codings undone (`content_coding::decode`), not yet text.
+#[derive(Clone, Copy, Debug)]
+pub struct Fetched<'a> {
+    /// The page's URL.
+    pub url: &'a CanonicalUrl,
+    /// When it was fetched, or last confirmed.
+    pub fetched_at: Timestamp,
+    /// The header fields it came with.
+    pub headers: &'a Headers,
+    /// The decoded body.
+    pub body: &'a [u8],
+}
+
+/// What was on a page.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Extract {
+    /// The item, if the rule makes one and nothing required is missing.
+    pub item: Option<Item>,
+    /// Required fields that were not found; the page is then no item.
+    pub missing: Vec<String>,
+    /// Links that the rule follows, each once, in the order of the page; none where the page asks for that.
+    pub links: Vec<Url>,
+    /// What the page asks of robots; nothing where the site's file says to ignore it.
+    pub directives: PageDirectives,
+    /// The page went past a limit of the parser: what came after is missing.
+    pub cut: bool,
+    /// WHATWG's name of the encoding that the page was read in.
+    pub encoding: &'static str,
+}
+
+/// Reads a page by the rule of its site that takes it.
+///
+/// It may take a good part of a second for the largest pages, so it belongs in a blocking task, and runs in one go.
+pub fn extract(page: &Fetched<'_>, rule: &PageRule, site: &Site) -> Extract {
+    let (text, encoding) = charset::text(page.body, page.headers.get("content-type"), tld(page.url));
+    let Tree { html, cut } = Tree::parse(&text);
+    let base = Base::of(&html, page.url.url(), encoding);
+    let obey = site.pace.meta_robots;
+    let directives = match obey {
+        MetaRobots::Obey => PageDirectives::of(&html, page.headers),
+        MetaRobots::Ignore => PageDirectives::default(),
+    };
+    let links = if directives.nofollow { Vec::new() } else { links::links(&html, &rule.follow, &base, obey) };
+    let (item, missing) = match rule.item.then(|| item::item(&html, &base, page, rule, site)) {
+        Some(Ok(item)) => (Some(Item { noindex: directives.noindex, ..item }), Vec::new()),
+        Some(Err(missing)) => (None, missing),
+        None => (None, Vec::new()),
+    };
+    Extract { item, missing, links, directives, cut, encoding: encoding.name() }
+}
+
+fn tld(url: &CanonicalUrl) -> Option<&str> {
+    url.url().domain()?.rsplit('.').next()
+}
+
+#[cfg(test)]
+mod tests;

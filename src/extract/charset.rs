@@ -1,0 +1,133 @@
+//! Bytes to text: which encoding a page is in, and the page decoded. Content codings such as gzip are undone before.
+
+use std::borrow::Cow;
+
+use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
+use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE};
+
+use super::prescan;
+
+/// How far into a page its own declarations are looked for, in bytes (WHATWG HTML, "prescan a byte stream").
+const DECLARED_WITHIN: usize = 1024;
+
+/// The page as text, and the encoding it was read in.
+///
+/// The first that names an encoding is believed: the byte order mark, the `Content-Type`, the XML declaration,
+/// `<meta>`, and last what the bytes look like on a host of the top-level domain `tld`.
+pub fn text<'a>(
+    body: &'a [u8],
+    content_type: Option<&str>,
+    tld: Option<&str>,
+) -> (Cow<'a, str>, &'static Encoding) {
+    if let Some((encoding, mark)) = Encoding::for_bom(body) {
+        return (encoding.decode_without_bom_handling(&body[mark..]).0, encoding);
+    }
+    let start = &body[..body.len().min(DECLARED_WITHIN)];
+    let encoding = content_type
+        .and_then(named_in_header)
+        .or_else(|| named_in_xml(start))
+        .or_else(|| prescan::meta(start))
+        .unwrap_or_else(|| detected(body, tld));
+    (encoding.decode_without_bom_handling(body).0, encoding)
+}
+
+/// The encoding that a `Content-Type` names, if it is one of WHATWG's.
+pub fn named_in_header(content_type: &str) -> Option<&'static Encoding> {
+    content_type.split(';').skip(1).find_map(|parameter| {
+        let (name, value) = parameter.split_once('=')?;
+        let value = value.trim().trim_matches(['"', '\'']);
+        name.trim().eq_ignore_ascii_case("charset").then(|| known(value.as_bytes())).flatten()
+    })
+}
+
+fn named_in_xml(start: &[u8]) -> Option<&'static Encoding> {
+    if start.starts_with(b"<\0?\0x\0") {
+        return Some(UTF_16LE);
+    }
+    if start.starts_with(b"\0<\0?\0x") {
+        return Some(UTF_16BE);
+    }
+    let start = start.trim_ascii_start().strip_prefix(b"<?xml")?;
+    let declaration = &start[..start.iter().position(|b| *b == b'>')?];
+    let at = declaration.windows(8).position(|w| w.eq_ignore_ascii_case(b"encoding"))?;
+    let value = declaration[at + 8..].trim_ascii_start().strip_prefix(b"=")?.trim_ascii_start();
+    let (quote, value) = value.split_first().filter(|(quote, _)| matches!(quote, b'"' | b'\''))?;
+    let end = value.iter().position(|b| b == quote)?;
+    known(&value[..end]).map(readable_so_far)
+}
+
+/// The encoding of that label; those that WHATWG replaces, as they can't be read safely, count as unknown.
+pub(super) fn known(label: &[u8]) -> Option<&'static Encoding> {
+    Encoding::for_label_no_replacement(label)
+}
+
+/// A page that names UTF-16 in ASCII letters is not in UTF-16.
+pub(super) fn readable_so_far(encoding: &'static Encoding) -> &'static Encoding {
+    if encoding == UTF_16LE || encoding == UTF_16BE { UTF_8 } else { encoding }
+}
+
+fn detected(body: &[u8], tld: Option<&str>) -> &'static Encoding {
+    let mut detector = EncodingDetector::new(Iso2022JpDetection::Allow);
+    detector.feed(body, true);
+    let plain =
+        |tld: &&str| tld.bytes().all(|b| b.is_ascii_lowercase() || b == b'-') || tld.starts_with("xn--");
+    detector.guess(tld.filter(plain).map(str::as_bytes), Utf8Detection::Allow)
+}
+
+#[cfg(test)]
+mod tests {
+    use encoding_rs::{EUC_JP, ISO_2022_JP, SHIFT_JIS, WINDOWS_1252};
+
+    use super::*;
+
+    const JAPANESE: &str = "商品の価格は税込みです。送料は無料になります。カートに入れる";
+
+    #[test]
+    fn the_first_declaration_in_order_is_believed() {
+        let xml = r#"<?xml version="1.0" encoding="EUC-JP"?><meta charset="shift_jis">"#;
+        let meta = r#"<meta charset="shift_jis">"#;
+        for (body, header, encoding) in [
+            (format!("\u{feff}{xml}"), Some("text/html; charset=iso-8859-1"), "UTF-8"),
+            (xml.to_owned(), Some("text/html; charset=iso-8859-1"), "windows-1252"),
+            (xml.to_owned(), Some("text/html;Charset = \"UTF-8\""), "UTF-8"),
+            (xml.to_owned(), Some("text/html; charset=no-such"), "EUC-JP"),
+            (xml.to_owned(), Some("text/html"), "EUC-JP"),
+            (meta.to_owned(), None, "Shift_JIS"),
+            ("plain".to_owned(), None, "UTF-8"),
+            (r"<?xml encoding='utf-16'?>".to_owned(), None, "UTF-8"),
+            (r#"<?xml encoding="iso-2022-kr"?>"#.to_owned(), None, "UTF-8"),
+            (String::new(), None, "UTF-8"),
+        ] {
+            assert_eq!(text(body.as_bytes(), header, None).1.name(), encoding, "{body} {header:?}");
+        }
+    }
+
+    #[test]
+    fn a_page_that_declares_nothing_is_recognised() {
+        for encoding in [UTF_8, SHIFT_JIS, EUC_JP, ISO_2022_JP] {
+            let (body, ..) = encoding.encode(JAPANESE);
+            let (got, used) = text(&body, Some("text/html"), Some("jp"));
+            assert_eq!((got.as_ref(), used.name()), (JAPANESE, encoding.name()));
+        }
+        let (got, used) = text(b"caf\xe9 \x80 5", None, Some("fr"));
+        assert_eq!((got.as_ref(), used), ("café € 5", WINDOWS_1252));
+    }
+
+    #[test]
+    fn utf_16_is_known_by_its_mark_or_by_its_xml_declaration() {
+        let wide = |mark: &str| -> Vec<u8> {
+            format!("{mark}<?xml version='1.0'?><p>é").encode_utf16().flat_map(u16::to_le_bytes).collect()
+        };
+        for body in [wide("\u{feff}"), wide("")] {
+            let (got, used) = text(&body, None, None);
+            assert_eq!((got.as_ref(), used), ("<?xml version='1.0'?><p>é", UTF_16LE));
+        }
+    }
+
+    #[test]
+    fn no_top_level_domain_is_too_odd() {
+        for tld in ["", "JP", "1", "xn--p1ai", "ü", "a.b"] {
+            assert_eq!(text(b"caf\xe9", None, Some(tld)).0, "café", "{tld}");
+        }
+    }
+}

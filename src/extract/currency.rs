@@ -1,0 +1,274 @@
+//! Which currency a price is in, by the code or sign beside its number.
+
+use iso_currency::Currency::{self, *};
+
+/// What stands beside a number and makes it a price.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sign {
+    /// None where several countries share it, as `kr`.
+    pub currency: Option<Currency>,
+    strength: Strength,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Strength {
+    Dollar,
+    Symbol,
+    Code,
+}
+
+/// The code or sign just before or just after a number; a code says more than a sign, and any sign more than `$`.
+pub fn beside(before: &str, after: &str) -> Option<Sign> {
+    let after = after.trim_start_matches([' ', ',', '.', '-', '–', '*', '/']);
+    let (left, right) = (sign_before(before.trim_end()), sign_after(after));
+    match (left, right) {
+        (Some(left), Some(right)) if right.strength > left.strength => Some(right),
+        (left, right) => left.or(right),
+    }
+}
+
+/// The one currency whose sign stands anywhere in the text.
+pub fn anywhere(text: &str) -> Option<Currency> {
+    let mut found =
+        GLYPHS.iter().filter(|(glyph, _)| text.contains(glyph)).filter_map(|(_, currency)| *currency);
+    found.next().filter(|first| found.all(|other| other == *first))
+}
+
+/// The currency of an ISO 4217 code in any case, or of a sign alone.
+pub fn named(text: &str) -> Option<Currency> {
+    let text = text.trim();
+    code(text).or_else(|| sign_after(text).and_then(|sign| sign.currency))
+}
+
+fn sign_before(text: &str) -> Option<Sign> {
+    let word = |text: &str| text.len() - text.trim_end_matches(char::is_alphabetic).len();
+    if let Some(front) = text.strip_suffix('$') {
+        let front = front.trim_end();
+        return Some(dollar(&front[front.len() - word(front)..]));
+    }
+    let last = &text[text.len() - word(text)..];
+    if let Some(currency) = code(last).filter(|c| c.code() == last) {
+        return Some(Sign { currency: Some(currency), strength: Strength::Code });
+    }
+    let parted = |sign: &str| !text[..text.len() - sign.len()].ends_with(char::is_alphabetic);
+    let glyph = GLYPHS.iter().find(|(sign, _)| text.ends_with(sign));
+    let found = glyph.or_else(|| {
+        WORDS
+            .iter()
+            .find(|(sign, _)| ends_with_word(text, sign) && (parted(sign) || !starts_with_letter(sign)))
+    });
+    found.map(|(_, currency)| Sign { currency: *currency, strength: Strength::Symbol })
+}
+
+fn sign_after(text: &str) -> Option<Sign> {
+    let word = &text[..text.len() - text.trim_start_matches(char::is_alphabetic).len()];
+    if let Some(rest) = text[word.len()..].strip_prefix('$') {
+        return Some(if word.is_empty() { dollar_then(rest) } else { dollar(word) });
+    }
+    if let Some(currency) = code(word) {
+        return Some(Sign { currency: Some(currency), strength: Strength::Code });
+    }
+    let glyph = GLYPHS.iter().find(|(sign, _)| text.starts_with(sign));
+    let found = glyph.or_else(|| WORDS.iter().find(|(sign, _)| starts_with_word(text, sign)));
+    found.map(|(_, currency)| Sign { currency: *currency, strength: Strength::Symbol })
+}
+
+fn code(word: &str) -> Option<Currency> {
+    let plain = word.len() == 3 && word.bytes().all(|b| b.is_ascii_alphabetic());
+    plain.then(|| Currency::from_code(&word.to_ascii_uppercase())).flatten().filter(|c| !c.is_special())
+}
+
+/// A dollar sign after the letters that say whose dollar it is.
+fn dollar(country: &str) -> Sign {
+    let known = DOLLARS.iter().find(|(name, _)| *name == country).map(|(_, currency)| *currency);
+    match known.or_else(|| code(country)) {
+        Some(currency) => Sign { currency: Some(currency), strength: Strength::Code },
+        None => Sign { currency: Some(USD), strength: Strength::Dollar },
+    }
+}
+
+fn dollar_then(rest: &str) -> Sign {
+    let word = &rest[..rest.len() - rest.trim_start_matches(char::is_alphabetic).len()];
+    match word {
+        "U" => Sign { currency: Some(UYU), strength: Strength::Symbol },
+        "b" => Sign { currency: Some(BOB), strength: Strength::Symbol },
+        _ => Sign { currency: Some(USD), strength: Strength::Dollar },
+    }
+}
+
+fn starts_with_letter(sign: &str) -> bool {
+    sign.starts_with(char::is_alphabetic)
+}
+
+fn ends_with_word(text: &str, sign: &str) -> bool {
+    let tail = text.char_indices().rev().nth(sign.chars().count() - 1).map_or("", |(at, _)| &text[at..]);
+    same(tail, sign)
+}
+
+fn starts_with_word(text: &str, sign: &str) -> bool {
+    let end = text.char_indices().nth(sign.chars().count()).map_or(text.len(), |(at, _)| at);
+    let (head, rest) = text.split_at(end);
+    same(head, sign) && (!sign.ends_with(char::is_alphabetic) || !rest.starts_with(char::is_alphabetic))
+}
+
+/// Signs of three letters and more are words, written in any case; shorter ones are written one way.
+fn same(text: &str, sign: &str) -> bool {
+    text == sign || (sign.chars().count() > 2 && text.to_lowercase() == sign.to_lowercase())
+}
+
+const DOLLARS: [(&str, Currency); 22] = [
+    ("US", USD),
+    ("U", USD),
+    ("AU", AUD),
+    ("A", AUD),
+    ("CA", CAD),
+    ("C", CAD),
+    ("CDN", CAD),
+    ("NZ", NZD),
+    ("HK", HKD),
+    ("NT", TWD),
+    ("TW", TWD),
+    ("S", SGD),
+    ("SG", SGD),
+    ("MX", MXN),
+    ("R", BRL),
+    ("J", JMD),
+    ("TT", TTD),
+    ("BZ", BZD),
+    ("MOP", MOP),
+    ("GY", GYD),
+    ("Bds", BBD),
+    ("FJ", FJD),
+];
+
+/// Signs that need no space around them, the longer before those they hold.
+const GLYPHS: [(&str, Option<Currency>); 30] = [
+    ("CN¥", Some(CNY)),
+    ("€", Some(EUR)),
+    ("£", Some(GBP)),
+    ("￡", Some(GBP)),
+    ("¥", Some(JPY)),
+    ("￥", Some(JPY)),
+    ("円", Some(JPY)),
+    ("元", Some(CNY)),
+    ("₹", Some(INR)),
+    ("₩", Some(KRW)),
+    ("￦", Some(KRW)),
+    ("원", Some(KRW)),
+    ("₪", Some(ILS)),
+    ("₫", Some(VND)),
+    ("₴", Some(UAH)),
+    ("₺", Some(TRY)),
+    ("₽", Some(RUB)),
+    ("฿", Some(THB)),
+    ("₱", Some(PHP)),
+    ("₦", Some(NGN)),
+    ("₡", Some(CRC)),
+    ("₲", Some(PYG)),
+    ("₸", Some(KZT)),
+    ("₼", Some(AZN)),
+    ("₾", Some(GEL)),
+    ("₭", Some(LAK)),
+    ("₮", Some(MNT)),
+    ("₵", Some(GHS)),
+    ("₨", None),
+    ("﷼", None),
+];
+
+const WORDS: [(&str, Option<Currency>); 46] = [
+    ("zł", Some(PLN)),
+    ("Zł", Some(PLN)),
+    ("ZŁ", Some(PLN)),
+    ("Kč", Some(CZK)),
+    ("kč", Some(CZK)),
+    ("KČ", Some(CZK)),
+    ("euro", Some(EUR)),
+    ("euros", Some(EUR)),
+    ("Ft", Some(HUF)),
+    ("lei", Some(RON)),
+    ("лв", Some(BGN)),
+    ("руб", Some(RUB)),
+    ("рублей", Some(RUB)),
+    ("рубль", Some(RUB)),
+    ("рубля", Some(RUB)),
+    ("р.", Some(RUB)),
+    ("р", Some(RUB)),
+    ("Р", Some(RUB)),
+    ("грн", Some(UAH)),
+    ("TL", Some(TRY)),
+    ("Rp", Some(IDR)),
+    ("RM", Some(MYR)),
+    ("RMB", Some(CNY)),
+    ("SFr.", Some(CHF)),
+    ("Fr.", Some(CHF)),
+    ("FCFA", None),
+    ("CFA", None),
+    ("R", Some(ZAR)),
+    ("KM", Some(BAM)),
+    ("KSh", Some(KES)),
+    ("TSh", Some(TZS)),
+    ("USh", Some(UGX)),
+    ("S/.", Some(PEN)),
+    ("S/", Some(PEN)),
+    ("د.إ", Some(AED)),
+    ("ر.س", Some(SAR)),
+    ("تومان", None),
+    ("ريال", None),
+    ("درهم", None),
+    ("جنيه", None),
+    ("kr", None),
+    ("Kr", None),
+    ("KR", None),
+    ("Rs", None),
+    ("Rs.", None),
+    ("kr.", None),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_code_or_sign_beside_the_number_names_the_currency() {
+        for (before, after, currency) in [
+            ("£", "", Some(GBP)),
+            ("", " €", Some(EUR)),
+            ("¥", "", Some(JPY)),
+            ("", "円", Some(JPY)),
+            ("", ",- Kč", Some(CZK)),
+            ("", " руб. (шт)", Some(RUB)),
+            ("", "zł", Some(PLN)),
+            ("", " LEI", Some(RON)),
+            ("$", "", Some(USD)),
+            ("$", " AUD", Some(AUD)),
+            ("SGD", " $", Some(SGD)),
+            ("NZD $", "", Some(NZD)),
+            ("R$ ", "", Some(BRL)),
+            ("R", "", Some(ZAR)),
+            ("Price: US $", "", Some(USD)),
+            ("", " MOP$", Some(MOP)),
+            ("", " $U", Some(UYU)),
+            ("£", " GBP", Some(GBP)),
+            ("", " pln", Some(PLN)),
+            ("", " kr", None),
+            ("", " leisure", None),
+            ("for all ", "", None),
+            ("", " XXX", None),
+            ("", "", None),
+        ] {
+            assert_eq!(beside(before, after).and_then(|s| s.currency), currency, "{before}5{after}");
+        }
+        assert!(beside("", " kr").is_some(), "a shared sign still makes a price");
+    }
+
+    #[test]
+    fn a_name_alone_may_be_a_code_or_a_sign() {
+        for (text, currency) in
+            [("EUR", Some(EUR)), (" usd ", Some(USD)), ("€", Some(EUR)), ("R$", Some(BRL)), ("x", None)]
+        {
+            assert_eq!(named(text), currency, "{text}");
+        }
+        assert_eq!(anywhere("€ from 5"), Some(EUR));
+        assert_eq!(anywhere("€ or £"), None);
+    }
+}

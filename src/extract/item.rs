@@ -1,0 +1,100 @@
+//! One item of a page: the rule's own fields, then what structured data says of the product, then defaults.
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use scraper::{Html, Selector};
+use serde_json::{Map, Value};
+
+use super::base::{Base, selector};
+use super::{Fetched, fields, structured};
+use crate::item::Item;
+use crate::site::{ItemKey, PageRule, Site};
+
+/// The item that the rule makes of the page, or the names of the required fields that aren't on it.
+pub fn item(
+    html: &Html,
+    base: &Base,
+    page: &Fetched<'_>,
+    rule: &PageRule,
+    site: &Site,
+) -> Result<Item, Vec<String>> {
+    let (fields, from) = values(html, base, page, rule);
+    let missing = rule.fields.iter().filter(|field| field.required && !fields.contains_key(&field.name));
+    let missing: Vec<String> = missing.map(|field| field.name.clone()).collect();
+    if !missing.is_empty() {
+        return Err(missing);
+    }
+    Ok(Item {
+        site: site.name.clone(),
+        page: rule.name.clone(),
+        url: page.url.to_string(),
+        key: key(&rule.key, &fields, html, base, page, site),
+        fetched_at: page.fetched_at,
+        noindex: false,
+        fields,
+        from,
+    })
+}
+
+type Fields = Map<String, Value>;
+
+fn values(
+    html: &Html,
+    base: &Base,
+    page: &Fetched<'_>,
+    rule: &PageRule,
+) -> (Fields, BTreeMap<String, String>) {
+    let (mut values, mut from) = (Fields::new(), BTreeMap::new());
+    let facts = if rule.product { structured::product(html, base, page.url.url()) } else { Vec::new() };
+    for field in &rule.fields {
+        let known = || facts.iter().find(|fact| fact.field == field.name);
+        let found = fields::value(html, field, base)
+            .map(|value| (value, "css"))
+            .or_else(|| known().map(|fact| (fact.value.clone(), fact.from)))
+            .or_else(|| field.default.clone().map(|value| (value, "default")));
+        if let Some((value, source)) = found {
+            values.insert(field.name.clone(), value);
+            from.insert(field.name.clone(), source.to_owned());
+        }
+    }
+    for fact in facts {
+        if !values.contains_key(fact.field) {
+            values.insert(fact.field.to_owned(), fact.value);
+            from.insert(fact.field.to_owned(), fact.from.to_owned());
+        }
+    }
+    (values, from)
+}
+
+fn key(
+    key: &ItemKey,
+    fields: &Fields,
+    html: &Html,
+    base: &Base,
+    page: &Fetched<'_>,
+    site: &Site,
+) -> Option<String> {
+    match key {
+        ItemKey::Url => None,
+        ItemKey::Canonical => canonical(html, base, site).filter(|url| url != page.url.as_str()),
+        ItemKey::Field(name) => fields.get(name).and_then(as_text),
+    }
+}
+
+fn canonical(html: &Html, base: &Base, site: &Site) -> Option<String> {
+    static CANONICAL: LazyLock<Selector> = LazyLock::new(|| selector("link[rel~=canonical i][href]"));
+    let href = html.select(&CANONICAL).next()?.attr("href")?.trim();
+    let url = base.resolve(Some(href).filter(|href| !href.is_empty())?)?;
+    Some(site.canonical(url).ok()?.to_string())
+}
+
+/// A value as a key: a price by its amount.
+fn as_text(value: &Value) -> Option<String> {
+    match value {
+        Value::Null => None,
+        Value::String(text) => Some(text.clone()),
+        Value::Object(price) => price.get("amount").and_then(as_text),
+        other => Some(other.to_string()),
+    }
+}

@@ -1,0 +1,114 @@
+//! The links of a page that its rule follows. Whether they are in scope is decided elsewhere.
+
+use std::collections::HashSet;
+
+use scraper::{ElementRef, Html};
+use url::Url;
+
+use super::base::Base;
+use crate::site::{Follow, MetaRobots};
+
+/// The links that `follow` names, in document order, each once, without fragments.
+///
+/// A selector names the element that has the `href`, or one that holds it: then its first link counts. `"*"` names
+/// `a`, `area`, and `link` of the relations `next` and `prev`. Links marked `nofollow` are left out where that is obeyed.
+pub fn links(html: &Html, follow: &Follow, base: &Base, obey: MetaRobots) -> Vec<Url> {
+    let mut seen = HashSet::new();
+    html.tree
+        .root()
+        .descendants()
+        .filter_map(ElementRef::wrap)
+        .filter_map(|element| followed(element, follow))
+        .filter(|link| obey == MetaRobots::Ignore || !has_rel(*link, "nofollow"))
+        .filter_map(|link| address(link, base))
+        .filter(|url| seen.insert(url.clone()))
+        .collect()
+}
+
+fn followed<'a>(element: ElementRef<'a>, follow: &Follow) -> Option<ElementRef<'a>> {
+    match follow {
+        Follow::Nothing => None,
+        Follow::Everything => match element.value().name() {
+            "a" | "area" => Some(element),
+            "link" => (has_rel(element, "next") || has_rel(element, "prev")).then_some(element),
+            _ => None,
+        },
+        Follow::Selected(selectors) => {
+            selectors.iter().any(|selector| selector.matches(&element)).then(|| link_in(element))?
+        }
+    }
+}
+
+fn link_in(element: ElementRef<'_>) -> Option<ElementRef<'_>> {
+    if element.attr("href").is_some() {
+        return Some(element);
+    }
+    let is_link = |e: &ElementRef| e.value().name() == "a" && e.attr("href").is_some();
+    element.descendants().filter_map(ElementRef::wrap).find(is_link)
+}
+
+fn has_rel(element: ElementRef<'_>, relation: &str) -> bool {
+    let rel = element.attr("rel").unwrap_or_default();
+    rel.split_ascii_whitespace().any(|word| word.eq_ignore_ascii_case(relation))
+}
+
+fn address(link: ElementRef<'_>, base: &Base) -> Option<Url> {
+    let href = link.attr("href")?.trim_matches(|c: char| c <= ' ');
+    if href.is_empty() || href.starts_with('#') {
+        return None;
+    }
+    let mut url = base.resolve(href)?;
+    url.set_fragment(None);
+    Some(url)
+}
+
+#[cfg(test)]
+mod tests {
+    use encoding_rs::UTF_8;
+    use scraper::Selector;
+
+    use super::*;
+    use crate::extract::tree::Tree;
+
+    const PAGE: &str = r##"
+        <link rel="next" href="?page=2"><link rel="stylesheet" href="/s.css">
+        <nav><a href="/b#top">b</a><a href="#top">top</a><a href="">self</a><a>none</a></nav>
+        <map><area href="/area"></map>
+        <ul><li class="item"><h3>x</h3><a name="n"></a><a href="/1">1</a><a href="/1b">1b</a></li>
+            <li class="item"><a href="/2" rel="UGC NoFollow">2</a></li>
+            <li class="item">no link</li>
+            <li class="item"><a href="/b">b again</a></li></ul>
+        <a href="mailto:a@b.example">mail</a><a href="ftp://x.example/">ftp</a><noscript><a href=/n>n</a></noscript>"##;
+
+    fn paths(follow: &Follow, obey: MetaRobots) -> Vec<String> {
+        let url = Url::parse("https://shop.example/list").expect("a URL");
+        let html = Tree::parse(PAGE).html;
+        let found = links(&html, follow, &Base::of(&html, &url, UTF_8), obey);
+        found.iter().map(|url| url.as_str().trim_start_matches("https://shop.example").to_owned()).collect()
+    }
+
+    fn selected(css: &[&str]) -> Follow {
+        Follow::Selected(css.iter().map(|css| Selector::parse(css).expect("a selector")).collect())
+    }
+
+    #[test]
+    fn every_link_of_a_page_is_found_once_and_in_order() {
+        let found = paths(&Follow::Everything, MetaRobots::Obey);
+        assert_eq!(found, ["/list?page=2", "/b", "/area", "/1", "/1b", "/n"]);
+        assert_eq!(paths(&Follow::Everything, MetaRobots::Ignore)[5], "/2");
+        assert!(paths(&Follow::Nothing, MetaRobots::Obey).is_empty());
+    }
+
+    #[test]
+    fn a_selector_names_the_link_or_what_holds_it() {
+        for (css, found) in [
+            (&["li.item"][..], &["/1", "/b"][..]),
+            (&["li.item a"], &["/1", "/1b", "/b"]),
+            (&["li.item", "nav a"], &["/b", "/1"]),
+            (&["link[rel=next]"], &["/list?page=2"]),
+            (&[".none"], &[]),
+        ] {
+            assert_eq!(paths(&selected(css), MetaRobots::Obey), found, "{css:?}");
+        }
+    }
+}

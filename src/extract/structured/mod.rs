@@ -1,0 +1,72 @@
+//! What a page says of its product to machines: JSON-LD, microdata, `OpenGraph`, in this order of trust.
+
+mod json_ld;
+mod microdata;
+mod open_graph;
+mod product;
+
+use scraper::Html;
+use serde_json::Value;
+use url::Url;
+
+use super::base::Base;
+
+/// The common fields of a product that structured data may fill, in the order of an item.
+pub const FIELDS: [&str; 7] = ["name", "price", "availability", "sku", "gtin", "brand", "image"];
+
+/// One field of a product, and which kind of markup it was in.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Fact {
+    /// One of [`FIELDS`].
+    pub field: &'static str,
+    /// Text; for `price` an amount and a currency; for `availability` schema.org's word, as `InStock`.
+    pub value: Value,
+    /// `json-ld`, `microdata` or `opengraph`.
+    pub from: &'static str,
+}
+
+/// What is known of the page's product: each field once, from the first kind of markup that has it.
+pub fn product(html: &Html, base: &Base, page: &Url) -> Vec<Fact> {
+    let sources = [
+        ("json-ld", json_ld::product(html, base, page)),
+        ("microdata", microdata::product(html, base, page)),
+        ("opengraph", open_graph::product(html, base)),
+    ];
+    let fact = |field| {
+        sources.iter().find_map(|(from, known)| {
+            let value = known.get(field)?.clone();
+            Some(Fact { field, value, from })
+        })
+    };
+    FIELDS.into_iter().filter_map(fact).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use encoding_rs::UTF_8;
+    use serde_json::json;
+
+    use super::*;
+    use crate::extract::tree::Tree;
+
+    #[test]
+    fn json_ld_goes_before_microdata_and_microdata_before_opengraph() {
+        let page = r#"<meta property="og:title" content="OG"><meta property="og:image" content="/og.jpg">
+            <meta property="product:brand" content="OG brand">
+            <div itemscope itemtype="http://schema.org/Product"><b itemprop="name">Micro</b><i itemprop="brand">Micro brand</i></div>
+            <script type="application/ld+json">{"@type": "Product", "name": "JSON", "offers": {"price": 5}}</script>"#;
+        let html = Tree::parse(page).html;
+        let url = Url::parse("https://shop.example/p").expect("a URL");
+        let facts = product(&html, &Base::of(&html, &url, UTF_8), &url);
+        let shown: Vec<_> = facts.iter().map(|fact| (fact.field, fact.value.clone(), fact.from)).collect();
+        assert_eq!(
+            shown,
+            [
+                ("name", json!("JSON"), "json-ld"),
+                ("price", json!({"amount": "5", "currency": null}), "json-ld"),
+                ("brand", json!("Micro brand"), "microdata"),
+                ("image", json!("https://shop.example/og.jpg"), "opengraph"),
+            ]
+        );
+    }
+}

@@ -1,0 +1,288 @@
+//! A product in schema.org's words, read from a tree of JSON: what JSON-LD is, and what microdata is turned into.
+
+use std::collections::{BTreeMap, HashMap};
+
+use scraper::Html;
+use serde_json::{Value, json};
+use url::Url;
+
+use crate::extract::base::Base;
+use crate::extract::price::Price;
+use crate::extract::text;
+
+/// The fields that were found, by name.
+pub type Known = BTreeMap<&'static str, Value>;
+
+/// Nested types past this are left alone.
+const MAX_DEPTH: usize = 32;
+
+/// The nodes of one page: those that stand for a product, and those that others name by `@id`.
+pub struct Graph<'a> {
+    products: Vec<&'a Value>,
+    by_id: HashMap<&'a str, &'a Value>,
+}
+
+impl<'a> Graph<'a> {
+    /// Walks through everything that may hold a product; what is related to a product is not looked at.
+    pub fn of(roots: &'a [Value]) -> Self {
+        let mut graph = Self { products: Vec::new(), by_id: HashMap::new() };
+        for root in roots {
+            graph.add(root, 0);
+        }
+        graph
+    }
+
+    fn add(&mut self, value: &'a Value, depth: usize) {
+        if depth > MAX_DEPTH {
+            return;
+        }
+        if let Value::Array(values) = value {
+            return values.iter().for_each(|value| self.add(value, depth + 1));
+        }
+        let Value::Object(node) = value else { return };
+        if let Some(id) = node.get("@id").and_then(Value::as_str).filter(|_| node.len() > 1) {
+            self.by_id.entry(id).or_insert(value);
+        }
+        if is_product(value) {
+            self.products.push(value);
+        }
+        for key in ["@graph", "mainEntity", "mainEntityOfPage"] {
+            node.get(key).into_iter().for_each(|inner| self.add(inner, depth + 1));
+        }
+    }
+
+    /// The page's own product: the one that has the page's URL, else the first with a price, else the first.
+    pub fn product(&self, base: &Base, page: &Url) -> Known {
+        let own = |node: &&&Value| {
+            let urls = ["url", "@id"].iter().filter_map(|key| node.get(key)?.as_str());
+            urls.filter_map(|url| base.resolve(url))
+                .any(|url| url.path() == page.path() && url.host() == page.host())
+        };
+        let products = || self.products.iter();
+        let chosen = products()
+            .find(|node| own(node) && self.price(node).is_some())
+            .or_else(|| products().find(|node| self.price(node).is_some()))
+            .or_else(|| products().find(own))
+            .or_else(|| products().next());
+        chosen.map(|node| self.known(node, base)).unwrap_or_default()
+    }
+
+    fn known(&self, node: &'a Value, base: &Base) -> Known {
+        // A group has what its variants share; the first variant has the rest.
+        let variant = self.each(node.get("hasVariant")).next();
+        let mut known = variant.map(|variant| self.own(variant, base)).unwrap_or_default();
+        known.extend(self.own(node, base));
+        known
+    }
+
+    fn own(&self, node: &'a Value, base: &Base) -> Known {
+        let first = |keys: &[&str]| keys.iter().find_map(|key| self.text(node.get(key)?));
+        let fields = [
+            ("name", first(&["name"]).map(|name| Value::String(decoded(&name)))),
+            ("price", self.price(node).map(|price| price.to_value())),
+            ("availability", self.availability(node).map(Value::from)),
+            ("sku", first(&["sku"]).or_else(|| product_id(&first(&["productID"])?)).map(Value::String)),
+            ("gtin", GTINS.iter().find_map(|key| gtin(&self.text(node.get(key)?)?)).map(Value::String)),
+            ("brand", first(&["brand"]).map(|brand| Value::String(decoded(&brand)))),
+            ("image", self.image(node, base).map(Value::String)),
+        ];
+        fields.into_iter().filter_map(|(field, value)| Some((field, value?))).collect()
+    }
+
+    fn price(&self, node: &'a Value) -> Option<Price> {
+        let variants = || self.each(node.get("hasVariant"));
+        let own = self.offer(node).and_then(|offer| self.offer_price(offer));
+        own.or_else(|| variants().find_map(|variant| self.offer_price(self.offer(variant)?)))
+    }
+
+    fn availability(&self, node: &'a Value) -> Option<&'static str> {
+        let offers = self.offers(node);
+        let chosen = self.offer(node).and_then(|offer| self.offer_availability(offer));
+        chosen.or_else(|| offers.iter().find_map(|offer| self.offer_availability(offer)))
+    }
+
+    /// The offer that counts: the first with a price that is in stock, else the first with a price.
+    fn offer(&self, node: &'a Value) -> Option<&'a Value> {
+        let offers = self.offers(node);
+        let priced = || offers.iter().copied().filter(|offer| self.offer_price(offer).is_some());
+        priced().find(|offer| self.offer_availability(offer) == Some("InStock")).or_else(|| priced().next())
+    }
+
+    /// Offers, those inside an aggregate after it, and the product itself, as some give it the price.
+    fn offers(&self, node: &'a Value) -> Vec<&'a Value> {
+        let mut offers = Vec::new();
+        for offer in self.each(node.get("offers")) {
+            offers.push(offer);
+            offers.extend(self.each(offer.get("offers")));
+        }
+        offers.push(node);
+        offers
+    }
+
+    fn offer_price(&self, offer: &'a Value) -> Option<Price> {
+        let code = |node: &'a Value| self.text(node.get("priceCurrency").or_else(|| node.get("currency"))?);
+        let amount = |node: &'a Value| {
+            ["price", "lowPrice", "minPrice"].iter().find_map(|key| amount(self.each(node.get(key)).next()?))
+        };
+        let specification = || {
+            let all = self.each(offer.get("priceSpecification"));
+            all.filter(|spec| !self.is_list_price(spec)).find(|spec| amount(spec).is_some())
+        };
+        let (node, amount) = match amount(offer) {
+            Some(amount) => (offer, amount),
+            None => specification().and_then(|spec| Some((spec, amount(spec)?)))?,
+        };
+        let code = code(node).or_else(|| code(offer)).or_else(|| specification().and_then(code));
+        Price::read_exact(&amount, code.as_deref())
+    }
+
+    fn is_list_price(&self, specification: &'a Value) -> bool {
+        let kind = specification.get("priceType").and_then(|kind| self.text(kind)).unwrap_or_default();
+        ["StrikethroughPrice", "ListPrice", "MSRP", "SRP"].iter().any(|list| kind.ends_with(list))
+    }
+
+    fn offer_availability(&self, offer: &'a Value) -> Option<&'static str> {
+        availability(&self.text(offer.get("availability")?)?)
+    }
+
+    fn image(&self, node: &'a Value, base: &Base) -> Option<String> {
+        let image = self.each(node.get("image")).next()?;
+        let url = ["contentUrl", "url", "@id"].iter().find_map(|key| self.text(image.get(key)?));
+        base.resolve(url.or_else(|| self.text(image))?.trim()).map(Url::into)
+    }
+
+    fn text(&self, value: &'a Value) -> Option<String> {
+        match self.each(Some(value)).next()? {
+            Value::String(text) => Some(text::folded(text)).filter(|text| !text.is_empty()),
+            Value::Number(number) => Some(number.to_string()),
+            Value::Object(node) => {
+                let inner = ["name", "@value", "@id"].iter().find_map(|key| node.get(*key))?;
+                (!inner.is_object()).then(|| self.text(inner))?
+            }
+            _ => None,
+        }
+    }
+
+    /// The values of a property, one or many, with references followed.
+    fn each(&self, value: Option<&'a Value>) -> impl Iterator<Item = &'a Value> + use<'a, '_> {
+        let values = match value {
+            Some(Value::Array(values)) => values.as_slice(),
+            Some(Value::Null) | None => &[],
+            Some(one) => std::slice::from_ref(one),
+        };
+        values.iter().map(|value| {
+            let id =
+                value.as_object().filter(|node| node.len() == 1).and_then(|node| node.get("@id")?.as_str());
+            id.and_then(|id| self.by_id.get(id).copied()).unwrap_or(value)
+        })
+    }
+}
+
+const GTINS: [&str; 8] = ["gtin", "gtin13", "gtin14", "gtin12", "gtin8", "ean", "isbn", "productID"];
+
+/// Whether the node's type is a product, or it is offered for a price as a book may be.
+pub fn is_product(node: &Value) -> bool {
+    const PRODUCTS: [&str; 9] = [
+        "Product",
+        "ProductGroup",
+        "ProductModel",
+        "IndividualProduct",
+        "SomeProducts",
+        "Vehicle",
+        "Car",
+        "Book",
+        "SoftwareApplication",
+    ];
+    let types = node.get("@type").map(|kind| match kind {
+        Value::Array(kinds) => kinds.iter().filter_map(Value::as_str).collect(),
+        kind => Vec::from_iter(kind.as_str()),
+    });
+    types.unwrap_or_default().iter().any(|kind| {
+        let name = kind.rsplit(['/', '#', ':']).next().unwrap_or(kind);
+        PRODUCTS.iter().any(|product| product.eq_ignore_ascii_case(name.trim()))
+    })
+}
+
+/// A number in JSON may carry the noise of binary fractions: `19.989999999999998`.
+fn amount(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.clone()).filter(|text| !text.trim().is_empty()),
+        Value::Number(number) => {
+            let text = number.to_string();
+            let noisy = text.split_once('.').is_some_and(|(_, decimals)| decimals.len() > 6);
+            Some(if noisy { format!("{:.2}", number.as_f64()?) } else { text })
+        }
+        _ => None,
+    }
+}
+
+/// schema.org's word (`ItemAvailability`) for what shops write.
+pub fn availability(text: &str) -> Option<&'static str> {
+    const WORDS: [(&str, &str); 25] = [
+        ("instock", "InStock"),
+        ("outofstock", "OutOfStock"),
+        ("preorder", "PreOrder"),
+        ("presale", "PreSale"),
+        ("backorder", "BackOrder"),
+        ("discontinued", "Discontinued"),
+        ("instoreonly", "InStoreOnly"),
+        ("limitedavailability", "LimitedAvailability"),
+        ("onlineonly", "OnlineOnly"),
+        ("soldout", "SoldOut"),
+        ("madetoorder", "MadeToOrder"),
+        ("reserved", "Reserved"),
+        ("available", "InStock"),
+        ("availablefororder", "InStock"),
+        ("onstock", "InStock"),
+        ("yes", "InStock"),
+        ("true", "InStock"),
+        ("oos", "OutOfStock"),
+        ("unavailable", "OutOfStock"),
+        ("notavailable", "OutOfStock"),
+        ("notinstock", "OutOfStock"),
+        ("outstock", "OutOfStock"),
+        ("no", "OutOfStock"),
+        ("false", "OutOfStock"),
+        ("lowstock", "LimitedAvailability"),
+    ];
+    let word = text.trim().trim_end_matches('/').rsplit(['/', '#', ':']).next()?;
+    let plain: String = word.chars().filter(|c| c.is_alphabetic()).flat_map(char::to_lowercase).collect();
+    WORDS.iter().find(|(name, _)| *name == plain).map(|(_, word)| *word)
+}
+
+/// A GTIN of 8, 12, 13 or 14 digits, or an ISBN of 10, without spaces and hyphens.
+pub fn gtin(text: &str) -> Option<String> {
+    let number = text.rsplit(':').next()?;
+    let plain: String = number.chars().filter(|c| !matches!(c, ' ' | '-')).collect();
+    let digits = plain.bytes().filter(u8::is_ascii_digit).count();
+    let isbn = plain.len() == 10 && (digits == 10 || digits == 9 && plain.ends_with(['X', 'x']));
+    let gtin = digits == plain.len() && matches!(digits, 8 | 12 | 13 | 14);
+    ((isbn || gtin) && plain.bytes().any(|b| b != b'0')).then_some(plain)
+}
+
+fn product_id(text: &str) -> Option<String> {
+    match text.split_once(':') {
+        Some((kind, id)) => kind.eq_ignore_ascii_case("sku").then(|| id.trim().to_owned()),
+        None => Some(text.to_owned()),
+    }
+}
+
+/// Shops often escape a name for HTML before it goes into JSON.
+fn decoded(name: &str) -> String {
+    if !(name.contains('&') && name.contains(';')) {
+        return name.to_owned();
+    }
+    let html = Html::parse_fragment(&name.replace('<', "&lt;"));
+    text::folded(&html.root_element().text().collect::<String>())
+}
+
+/// A node for microdata's loose ends.
+pub fn offered(node: Value, offer: Value) -> Value {
+    match node {
+        Value::Object(mut node) => {
+            node.insert("offers".to_owned(), offer);
+            Value::Object(node)
+        }
+        _ => json!({ "@type": "Product", "offers": offer }),
+    }
+}

@@ -1,1 +1,259 @@
-//! fetch
+//! `Fetcher`: one request with a permit, and the answer as it came. When to ask, whether to try again and where a
+//! redirect leads is decided elsewhere.
+
+mod address;
+mod body;
+mod client;
+mod connect_to;
+mod error;
+mod head;
+mod resolve;
+mod wire;
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::num::NonZeroU32;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::Bytes;
+use governor::{DefaultDirectRateLimiter, Quota};
+use reqwest::cookie::{CookieStore, Jar};
+use reqwest::header::{HeaderMap, SET_COOKIE};
+use tokio::sync::Semaphore;
+use url::Host;
+
+pub use client::install_tls;
+pub use connect_to::{ConnectTo, ConnectToError};
+pub use error::{FetchError, FetchErrorKind, Wait};
+
+use crate::canonical_url::CanonicalUrl;
+use crate::clock::Timestamp;
+use crate::frontier::permit::{NotNow, Permit};
+use crate::page::{Page, Validators};
+use crate::site::Site;
+use client::{Chosen, Clients};
+use wire::{Errand, Started, Unstarted};
+
+/// Settings of a `Fetcher`, the same for all sites.
+#[derive(Clone, Debug, Default)]
+pub struct FetcherOptions {
+    /// Where requests go instead; the first that takes a URL counts.
+    pub connect_to: Vec<ConnectTo>,
+    /// Certificates in PEM to trust besides the system's.
+    pub cacert: Option<Vec<u8>>,
+    /// The most requests a second of the whole process.
+    pub max_rate: Option<NonZeroU32>,
+}
+
+/// Why no `Fetcher` could be made.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FetcherError {
+    /// The certificates can't be used.
+    #[error("the file of --cacert can't be used: {0}")]
+    Certificate(String),
+    /// A client can't be made.
+    #[error("no HTTP client: {0}")]
+    Client(String),
+    /// A literal address over TLS has no name that a certificate could be checked for elsewhere.
+    #[error("--connect-to can't lead https://{0} elsewhere, as it has no name")]
+    NoName(String),
+}
+
+/// Asks sites. Cheap to share; one does for a process.
+#[derive(Debug)]
+pub struct Fetcher {
+    clients: Clients,
+    limiter: Option<DefaultDirectRateLimiter>,
+    sites: Mutex<HashMap<String, SiteState>>,
+}
+
+/// What is kept of a site from one request to the next.
+#[derive(Clone, Debug)]
+struct SiteState {
+    cold: Arc<Semaphore>,
+    jar: Arc<Jar>,
+}
+
+/// What is asked for.
+#[derive(Clone, Copy, Debug)]
+pub struct Request<'a> {
+    /// The site that the URL belongs to.
+    pub site: &'a Site,
+    /// The page.
+    pub url: &'a CanonicalUrl,
+    /// What the site gave with the page as it is stored, so that it can answer 304.
+    pub validators: Option<&'a Validators>,
+    /// It is a `robots.txt`: any media type will do, no validators are sent, and it is cut after 500 KiB
+    /// (RFC 9309 section 2.5).
+    pub robots: bool,
+}
+
+/// A request that was sent, and what came of it.
+#[derive(Debug)]
+pub struct Exchange {
+    /// The request as sent.
+    pub sent: Sent,
+    /// The answer.
+    pub answer: Result<Fetched, FetchError>,
+}
+
+/// A request as sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sent {
+    /// The stamp of its permit: when it was sent.
+    pub at: Timestamp,
+    /// The method.
+    pub method: &'static str,
+    /// Path and query.
+    pub target: String,
+    /// The header fields, names in lower case, `host` first. Credentials of `auth_env` are left out.
+    pub headers: Vec<(String, String)>,
+}
+
+/// An answer.
+#[derive(Clone, Debug)]
+pub struct Fetched {
+    /// The answer as it came.
+    pub page: Page,
+    /// The body, decompressed. Empty where the status isn't 2xx.
+    pub decoded: Bytes,
+}
+
+/// Why no request was sent.
+#[derive(Debug, thiserror::Error)]
+pub enum Unsent {
+    /// The permit no longer held: the task goes back, no attempt is counted.
+    #[error(transparent)]
+    NotNow(NotNow),
+    /// Name, address, connection or settings stood in the way.
+    #[error(transparent)]
+    Failed(FetchError),
+}
+
+impl Fetcher {
+    /// A fetcher for all sites of a process.
+    pub fn new(options: FetcherOptions) -> Result<Self, FetcherError> {
+        let clients = Clients::new(options.connect_to, options.cacert.as_deref())?;
+        let quota = |rate| Quota::per_second(rate).allow_burst(NonZeroU32::MIN);
+        let limiter = options.max_rate.map(|rate| DefaultDirectRateLimiter::direct(quota(rate)));
+        Ok(Self { clients, limiter, sites: Mutex::default() })
+    }
+
+    /// Sends one GET while the permit holds and reads the answer, following nothing.
+    ///
+    /// `Ok` means that a request went out, whatever came of it; `Err` that none did.
+    pub async fn get(&self, request: Request<'_>, permit: Permit) -> Result<Exchange, Unsent> {
+        let chosen = self.choose(&request)?;
+        let state = self.state_of(request.site);
+        let (head, outgoing) = outgoing(&request, &chosen, &state).map_err(Unsent::Failed)?;
+        if let Some(limiter) = &self.limiter {
+            limiter.until_ready().await;
+        }
+        let started = send(&request, &chosen, outgoing, &state, &permit).await?;
+        let sent = sent(&request, &head, started.sent_at);
+        let answer = answer(&request, started, &state).await;
+        Ok(Exchange { sent, answer })
+    }
+
+    fn choose(&self, request: &Request<'_>) -> Result<Chosen, Unsent> {
+        let failed = |kind| Unsent::Failed(FetchError::new(request.url, kind));
+        let chosen = self.clients.choose(request.site, request.url.url());
+        let chosen = chosen.map_err(|error| failed(FetchErrorKind::Settings(error.to_string())))?;
+        match literal_address(request.url) {
+            Some(ip)
+                if !chosen.led_elsewhere && !request.site.fetch.allow_private && !address::is_public(ip) =>
+            {
+                Err(failed(FetchErrorKind::Private(ip)))
+            }
+            _ => Ok(chosen),
+        }
+    }
+
+    fn state_of(&self, site: &Site) -> SiteState {
+        let mut sites = self.sites.lock().unwrap_or_else(PoisonError::into_inner);
+        let new = || SiteState { cold: Arc::new(Semaphore::new(1)), jar: Arc::default() };
+        sites.entry(site.name.clone()).or_insert_with(new).clone()
+    }
+}
+
+/// A literal address never reaches the resolver, so it is checked here.
+fn literal_address(url: &CanonicalUrl) -> Option<IpAddr> {
+    match url.url().host()? {
+        Host::Ipv4(v4) => Some(v4.into()),
+        Host::Ipv6(v6) => Some(v6.into()),
+        Host::Domain(_) => None,
+    }
+}
+
+/// The header, and the request with it.
+fn outgoing(
+    request: &Request<'_>,
+    chosen: &Chosen,
+    state: &SiteState,
+) -> Result<(HeaderMap, reqwest::Request), FetchError> {
+    let cookies = request.site.fetch.cookies.then(|| state.jar.cookies(request.url.url())).flatten();
+    let head = head::head(request, cookies)?;
+    let mut outgoing = reqwest::Request::new(reqwest::Method::GET, chosen.url.clone());
+    *outgoing.headers_mut() = head.clone();
+    if chosen.url != *request.url.url() && !head.contains_key("host") {
+        let host = request.url.host().as_str().parse();
+        let what = |_| FetchErrorKind::Settings("the host makes no header field".to_owned());
+        outgoing
+            .headers_mut()
+            .insert("host", host.map_err(what).map_err(|kind| FetchError::new(request.url, kind))?);
+    }
+    Ok((head, outgoing))
+}
+
+async fn send(
+    request: &Request<'_>,
+    chosen: &Chosen,
+    outgoing: reqwest::Request,
+    state: &SiteState,
+    permit: &Permit,
+) -> Result<Started<reqwest::Result<reqwest::Response>>, Unsent> {
+    let connect_timeout = request.site.fetch.connect_timeout;
+    let errand = Errand::new(connect_timeout, Arc::clone(&state.cold));
+    let (patience, _) = body::patience(request, std::time::Duration::ZERO);
+    let started = wire::send(chosen.client.execute(outgoing), permit, errand, patience).await;
+    started.map_err(|unstarted| match unstarted {
+        Unstarted::NotNow(why) => Unsent::NotNow(why),
+        Unstarted::Connect(error) => {
+            Unsent::Failed(FetchError::of_request(request.url, error, chosen.through_proxy, connect_timeout))
+        }
+    })
+}
+
+async fn answer(
+    request: &Request<'_>,
+    started: Started<reqwest::Result<reqwest::Response>>,
+    state: &SiteState,
+) -> Result<Fetched, FetchError> {
+    let (_, wait) = body::patience(request, std::time::Duration::ZERO);
+    let answer = started.answer.ok_or_else(|| body::timed_out(request, wait))?;
+    let response = answer.map_err(|error| FetchError::of_answer(request.url, error))?;
+    if request.site.fetch.cookies {
+        let mut cookies = response.headers().get_all(SET_COOKIE).iter();
+        state.jar.set_cookies(&mut cookies, request.url.url());
+    }
+    body::read(request, response, started.sent_at, started.sent).await
+}
+
+fn sent(request: &Request<'_>, head: &HeaderMap, at: Timestamp) -> Sent {
+    let url = request.url.url();
+    let shown = |value: &http::HeaderValue| {
+        if value.is_sensitive() {
+            "Basic ***".to_owned()
+        } else {
+            String::from_utf8_lossy(value.as_bytes()).into_owned()
+        }
+    };
+    let host = (!head.contains_key("host")).then(|| ("host".to_owned(), request.url.host().to_string()));
+    let fields = head.iter().map(|(name, value)| (name.as_str().to_owned(), shown(value)));
+    Sent {
+        at,
+        method: "GET",
+        target: url[url::Position::BeforePath..url::Position::AfterQuery].to_owned(),
+        headers: host.into_iter().chain(fields).collect(),
+    }
+}

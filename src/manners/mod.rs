@@ -1,1 +1,14 @@
-//! manners
+//! Pure rules of good manners: what an answer says about our pace, how long to back off, how late a start may be.
+//! No sockets, no sleeping.
+
+mod backoff;
+mod grace;
+mod location;
+mod retry_after;
+mod signal;
+
+pub use backoff::backoff;
+pub use grace::grace;
+pub use location::location;
+pub use retry_after::retry_after;
+pub use signal::Signal;

@@ -1,1 +1,17 @@
-//! robots
+//! What `robots.txt` allows and asks for (RFC 9309), and the record of it that processes share. Waiting is not here.
+
+mod cache;
+mod lines;
+mod pattern;
+mod record;
+mod rules;
+
+pub use cache::RulesCache;
+pub use record::{Row, record_of, rules_of, unreachable};
+pub use rules::{Rules, deciding_line};
+
+/// The name under which `robots.txt` files speak to this crawler (RFC 9309 section 2.2.1).
+pub const AGENT: &str = "paced";
+
+/// How much of a `robots.txt` is read, in bytes; what follows is ignored (RFC 9309 section 2.5).
+pub const MAX_BYTES: usize = 500 * 1024;

@@ -1,0 +1,150 @@
+//! Reading an answer: what is wanted of it, never more than allowed, never longer than allowed.
+
+use std::time::{Duration, Instant};
+
+use bytes::{Bytes, BytesMut};
+use reqwest::Response;
+
+use super::error::{FetchError, FetchErrorKind, Wait};
+use super::{Fetched, Request};
+use crate::clock::Timestamp;
+use crate::content_coding;
+use crate::page::{Headers, Page};
+use crate::robots;
+
+/// Reads the answer to a request that was sent at `sent_at`, which is `sent` on the clock of time-outs.
+pub async fn read(
+    request: &Request<'_>,
+    mut response: Response,
+    sent_at: Timestamp,
+    sent: Instant,
+) -> Result<Fetched, FetchError> {
+    let wanted = Wanted::of(request, &response)?;
+    let body = wanted.body(request, &mut response, sent).await?;
+    let headers = headers_of(&response);
+    let decoded = match wanted {
+        Wanted::Words => Bytes::new(),
+        // What was cut can't be decompressed; it was asked for without compression.
+        Wanted::Robots if body.len() > robots::MAX_BYTES => body.clone(),
+        Wanted::Page | Wanted::Robots => content_coding::decode(&headers, &body, request.site.fetch.max_body)
+            .map_err(|error| FetchError::of_coding(request.url, error))?,
+    };
+    let page = Page {
+        url: request.url.clone(),
+        sent_at,
+        status: response.status().as_u16(),
+        headers,
+        body,
+        response: sent.elapsed(),
+        remote: response.remote_addr(),
+    };
+    Ok(Fetched { page, decoded })
+}
+
+/// What is wanted of a body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wanted {
+    /// All of it, or nothing.
+    Page,
+    /// As much of it as is read of a `robots.txt`.
+    Robots,
+    /// The answer brings no page: whatever comes will do.
+    Words,
+}
+
+impl Wanted {
+    /// # Errors
+    /// `Type`, where a page is of a media type that the site's file doesn't name. One of no type is read.
+    fn of(request: &Request<'_>, response: &Response) -> Result<Self, FetchError> {
+        if !response.status().is_success() {
+            return Ok(Self::Words);
+        }
+        if request.robots {
+            return Ok(Self::Robots);
+        }
+        let media = media_type(response).filter(|media| {
+            !request.site.fetch.accept_types.iter().any(|accepted| accepted.eq_ignore_ascii_case(media))
+        });
+        let refused = media.map(|media| FetchError::new(request.url, FetchErrorKind::Type(media)));
+        refused.map_or(Ok(Self::Page), Err)
+    }
+
+    async fn body(
+        self,
+        request: &Request<'_>,
+        response: &mut Response,
+        sent: Instant,
+    ) -> Result<Bytes, FetchError> {
+        let most = match self {
+            Self::Robots => robots::MAX_BYTES as u64 + 1,
+            Self::Page | Self::Words => request.site.fetch.max_body,
+        };
+        let mut body = BytesMut::new();
+        loop {
+            match chunk(request, response, sent).await {
+                Ok(Some(chunk)) => body.extend_from_slice(&chunk),
+                Ok(None) => return Ok(body.freeze()),
+                Err(_) if self == Self::Words => return Ok(body.freeze()),
+                Err(error) => return Err(error),
+            }
+            if body.len() as u64 > most {
+                return self.too_much(request, body, most);
+            }
+        }
+    }
+
+    fn too_much(self, request: &Request<'_>, mut body: BytesMut, most: u64) -> Result<Bytes, FetchError> {
+        if self == Self::Page {
+            return Err(FetchError::new(request.url, FetchErrorKind::TooLarge(most)));
+        }
+        body.truncate(usize::try_from(most).unwrap_or(usize::MAX));
+        Ok(body.freeze())
+    }
+}
+
+/// The next piece, within what is left of the whole time and within the time for a piece.
+async fn chunk(
+    request: &Request<'_>,
+    response: &mut Response,
+    sent: Instant,
+) -> Result<Option<Bytes>, FetchError> {
+    let (patience, wait) = patience(request, sent.elapsed());
+    match tokio::time::timeout(patience, response.chunk()).await {
+        Ok(piece) => piece.map_err(|error| FetchError::of_answer(request.url, error)),
+        Err(_) => Err(timed_out(request, wait)),
+    }
+}
+
+/// How long to wait for the next piece when `spent` of the whole time is over, and which limit that is.
+pub fn patience(request: &Request<'_>, spent: Duration) -> (Duration, Wait) {
+    let left = request.site.fetch.timeout.saturating_sub(spent);
+    if request.site.fetch.read_timeout < left {
+        (request.site.fetch.read_timeout, Wait::Read)
+    } else {
+        (left, Wait::Total)
+    }
+}
+
+/// The error of a limit that was reached.
+pub fn timed_out(request: &Request<'_>, wait: Wait) -> FetchError {
+    let most = match wait {
+        Wait::Connect => request.site.fetch.connect_timeout,
+        Wait::Read => request.site.fetch.read_timeout,
+        Wait::Total => request.site.fetch.timeout,
+    };
+    FetchError::new(request.url, FetchErrorKind::Timeout(wait, most))
+}
+
+fn media_type(response: &Response) -> Option<String> {
+    let value = response.headers().get("content-type")?;
+    let text = String::from_utf8_lossy(value.as_bytes());
+    let media = text.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    (!media.is_empty()).then_some(media)
+}
+
+fn headers_of(response: &Response) -> Headers {
+    let field = |(name, value): (&http::HeaderName, &http::HeaderValue)| {
+        (name.as_str().to_owned(), value.as_bytes().to_vec())
+    };
+    Headers(response.headers().iter().map(field).collect())
+}

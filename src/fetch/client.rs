@@ -1,0 +1,155 @@
+//! HTTP clients: one for most sites, further ones for those whose file or whose pace asks for another.
+
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use reqwest::{Certificate, Client, ClientBuilder, Proxy, redirect, retry};
+use url::Url;
+
+use super::FetcherError;
+use super::connect_to::ConnectTo;
+use super::resolve::Resolver;
+use super::wire::ColdConnects;
+use crate::site::Site;
+
+/// How long an idle connection is kept at least; a site's is kept for longer than its interval.
+const IDLE: Duration = Duration::from_secs(90);
+
+/// Installs the cryptography that TLS uses, once a process; further calls do nothing.
+pub fn install_tls() {
+    // It fails only where a provider is installed already.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+}
+
+/// The clients of a process.
+#[derive(Debug)]
+pub struct Clients {
+    connect_to: Vec<ConnectTo>,
+    roots: Vec<Certificate>,
+    made: Mutex<HashMap<Key, Client>>,
+}
+
+/// What makes two requests need two clients.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Key {
+    way: Way,
+    idle: Duration,
+}
+
+/// How connections are made.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Way {
+    /// To where a `ConnectTo`, by its place among all, leads.
+    To(usize),
+    /// Through a proxy.
+    Proxy { proxy: Url, allow_private: bool },
+    /// Straight.
+    Straight { allow_private: bool },
+}
+
+/// A client, and the URL to give it.
+#[derive(Debug)]
+pub struct Chosen {
+    /// The client.
+    pub client: Client,
+    /// The URL asked for, less what a `ConnectTo` must not see.
+    pub url: Url,
+    /// A literal address in the URL needs no check: a `ConnectTo` leads elsewhere.
+    pub led_elsewhere: bool,
+    /// A proxy stands between.
+    pub through_proxy: bool,
+}
+
+impl Clients {
+    /// Clients that obey `connect_to` and trust the certificates of `cacert` (PEM) besides the system's.
+    pub fn new(connect_to: Vec<ConnectTo>, cacert: Option<&[u8]>) -> Result<Self, FetcherError> {
+        install_tls();
+        let roots = cacert.map(Certificate::from_pem_bundle).transpose();
+        let roots = roots.map_err(|error| FetcherError::Certificate(error.to_string()))?.unwrap_or_default();
+        if cacert.is_some() && roots.is_empty() {
+            return Err(FetcherError::Certificate("it holds none".to_owned()));
+        }
+        Ok(Self { connect_to, roots, made: Mutex::default() })
+    }
+
+    /// The client for a URL of a site.
+    pub fn choose(&self, site: &Site, url: &Url) -> Result<Chosen, FetcherError> {
+        let rule = self.connect_to.iter().position(|rule| rule.takes(url));
+        let allow_private = site.fetch.allow_private;
+        let way = match (rule, &site.fetch.proxy) {
+            (Some(rule), _) => Way::To(rule),
+            (None, Some(proxy)) => Way::Proxy { proxy: proxy.clone(), allow_private },
+            (None, None) => Way::Straight { allow_private },
+        };
+        let through_proxy = matches!(way, Way::Proxy { .. });
+        let url = rule.map_or_else(|| Ok(url.clone()), |rule| self.connect_to[rule].without_address(url))?;
+        let client = self.client(Key { way, idle: idle(site.pace.interval) })?;
+        Ok(Chosen { client, url, led_elsewhere: rule.is_some(), through_proxy })
+    }
+
+    fn client(&self, key: Key) -> Result<Client, FetcherError> {
+        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(client) = made.get(&key) {
+            return Ok(client.clone());
+        }
+        let client = self.build(&key)?;
+        made.insert(key, client.clone());
+        Ok(client)
+    }
+
+    fn build(&self, key: &Key) -> Result<Client, FetcherError> {
+        let failed = |error: reqwest::Error| FetcherError::Client(super::error::root(&error).to_string());
+        match self.builder(key)?.tls_certs_merge(self.roots.clone()).build() {
+            Ok(client) => Ok(client),
+            // Sites without TLS can be crawled on a machine that trusts nobody.
+            Err(error) => {
+                tracing::warn!(error = %super::error::root(&error), "the system's certificates can't be read; https works only with --cacert");
+                self.builder(key)?.tls_certs_only(self.roots.clone()).build().map_err(failed)
+            }
+        }
+    }
+
+    fn builder(&self, key: &Key) -> Result<ClientBuilder, FetcherError> {
+        let builder = ClientBuilder::new()
+            .no_proxy()
+            .redirect(redirect::Policy::none())
+            .retry(retry::never())
+            .referer(false)
+            .pool_idle_timeout(key.idle)
+            .connector_layer(ColdConnects);
+        Ok(match &key.way {
+            Way::Straight { allow_private } => builder.dns_resolver(Resolver::system(*allow_private, None)),
+            Way::Proxy { proxy, allow_private } => {
+                let trusted = proxy.host_str().map(str::to_owned);
+                let all =
+                    Proxy::all(proxy.clone()).map_err(|error| FetcherError::Client(error.to_string()))?;
+                builder.dns_resolver(Resolver::system(*allow_private, trusted)).proxy(all)
+            }
+            Way::To(rule) => {
+                let rule = &self.connect_to[*rule];
+                builder
+                    .dns_resolver(Resolver::fixed(SocketAddr::new(rule.address(), rule.port().unwrap_or(0))))
+            }
+        })
+    }
+}
+
+/// 90 s, or the next power of two from twice the interval: so few clients do for many intervals.
+fn idle(interval: Duration) -> Duration {
+    let twice = interval.saturating_mul(2);
+    if twice <= IDLE { IDLE } else { Duration::from_secs((twice.as_secs() + 1).next_power_of_two()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_idle_connection_outlives_the_interval() {
+        for (interval, kept) in [(0, 90), (45, 90), (46, 128), (60, 128), (3600, 8192)] {
+            assert_eq!(idle(Duration::from_secs(interval)), Duration::from_secs(kept), "{interval} s");
+        }
+    }
+}

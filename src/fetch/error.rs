@@ -1,0 +1,212 @@
+//! Why a page could not be fetched, and whether trying again may help.
+
+use std::error::Error;
+use std::fmt;
+use std::io;
+use std::net::IpAddr;
+use std::time::Duration;
+
+use super::resolve::ResolveError;
+use super::wire::ConnectTimeout;
+use crate::canonical_url::CanonicalUrl;
+use crate::content_coding::CodingError;
+
+/// A page that could not be fetched.
+#[derive(Debug)]
+pub struct FetchError {
+    /// What went wrong.
+    pub kind: FetchErrorKind,
+    /// The page.
+    pub url: CanonicalUrl,
+    /// What the layer below says.
+    source: Option<Box<dyn Error + Send + Sync>>,
+}
+
+/// What went wrong with a fetch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FetchErrorKind {
+    /// The name can't be resolved.
+    Dns,
+    /// Its address is private, and the site's file doesn't allow that.
+    Private(IpAddr),
+    /// No connection came about.
+    Connect,
+    /// The certificate isn't to be trusted.
+    Certificate,
+    /// TLS failed otherwise.
+    Tls,
+    /// The site's proxy is no help.
+    Proxy,
+    /// It took too long.
+    Timeout(Wait, Duration),
+    /// The body is over this many bytes.
+    TooLarge(u64),
+    /// Its media type isn't among `accept_types`.
+    Type(String),
+    /// Its `Content-Encoding` is one that can't be undone.
+    UnknownCoding(String),
+    /// The body isn't what its `Content-Encoding` says.
+    BrokenCoding,
+    /// The body ended early.
+    Truncated,
+    /// What came isn't HTTP, or the connection broke.
+    Protocol,
+    /// The site's file asks for what can't be done.
+    Settings(String),
+}
+
+/// What was waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wait {
+    /// A connection, `connect_timeout`.
+    Connect,
+    /// The next piece of the answer, `read_timeout`.
+    Read,
+    /// The whole answer, `timeout`.
+    Total,
+}
+
+impl FetchError {
+    /// An error that nothing below explains.
+    pub(super) fn new(url: &CanonicalUrl, kind: FetchErrorKind) -> Self {
+        Self { kind, url: url.clone(), source: None }
+    }
+
+    /// An error of the HTTP client before the request was sent; `through_proxy` says whose fault it is.
+    pub(super) fn of_request(
+        url: &CanonicalUrl,
+        error: reqwest::Error,
+        through_proxy: bool,
+        connect: Duration,
+    ) -> Self {
+        let kind = kind_of(&error, through_proxy, connect);
+        Self { kind, url: url.clone(), source: Some(Box::new(error.without_url())) }
+    }
+
+    /// An error of the HTTP client after the request was sent.
+    pub(super) fn of_answer(url: &CanonicalUrl, error: reqwest::Error) -> Self {
+        let kind = if ends_early(&error) { FetchErrorKind::Truncated } else { FetchErrorKind::Protocol };
+        Self { kind, url: url.clone(), source: Some(Box::new(error.without_url())) }
+    }
+
+    /// An error of decompression.
+    pub(super) fn of_coding(url: &CanonicalUrl, error: CodingError) -> Self {
+        let kind = match &error {
+            CodingError::TooLarge { limit } => FetchErrorKind::TooLarge(*limit),
+            CodingError::Unknown(coding) => FetchErrorKind::UnknownCoding(coding.clone()),
+            CodingError::Broken(..) => FetchErrorKind::BrokenCoding,
+        };
+        Self { kind, url: url.clone(), source: Some(Box::new(error)) }
+    }
+
+    /// Whether another attempt may succeed.
+    pub fn is_transient(&self) -> bool {
+        use FetchErrorKind as Kind;
+        match self.kind {
+            Kind::Dns | Kind::Connect | Kind::Tls | Kind::Proxy | Kind::Timeout(..) => true,
+            Kind::BrokenCoding | Kind::Truncated | Kind::Protocol => true,
+            Kind::Private(_) | Kind::Certificate | Kind::Settings(_) => false,
+            Kind::TooLarge(_) | Kind::Type(_) | Kind::UnknownCoding(_) => false,
+        }
+    }
+
+    /// What happened, in one line without the URL, and what to do where that helps.
+    pub fn reason(&self) -> String {
+        use FetchErrorKind as Kind;
+        let cause = || self.root_cause().map(|cause| format!(": {cause}")).unwrap_or_default();
+        let host = self.url.host();
+        match &self.kind {
+            Kind::Dns => format!("the name {host} can't be resolved{}", cause()),
+            Kind::Private(ip) => {
+                format!(
+                    "{host} is at the private address {ip}; set allow_private = true in [fetch] if it is yours"
+                )
+            }
+            Kind::Connect => format!("no connection to {host}{}", cause()),
+            Kind::Certificate => format!("{host} shows a certificate that isn't trusted{}", cause()),
+            Kind::Tls => format!("TLS with {host} failed{}", cause()),
+            Kind::Proxy => format!("the proxy of the site's file is no help{}", cause()),
+            Kind::Timeout(wait, most) => format!("{wait} within {most:?}"),
+            Kind::TooLarge(limit) => {
+                format!("the body is over {limit} bytes; raise max_body in [fetch] if it is wanted")
+            }
+            Kind::Type(media) => format!("`{media}` isn't among accept_types"),
+            Kind::UnknownCoding(coding) => format!("the body has the unknown Content-Encoding `{coding}`"),
+            Kind::BrokenCoding => format!("the body isn't what its Content-Encoding says{}", cause()),
+            Kind::Truncated => "the body ended early".to_owned(),
+            Kind::Protocol => format!("the answer broke off or isn't HTTP{}", cause()),
+            Kind::Settings(what) => what.clone(),
+        }
+    }
+
+    fn root_cause(&self) -> Option<&(dyn Error + 'static)> {
+        self.source().map(root)
+    }
+}
+
+impl fmt::Display for FetchError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.url, self.reason())
+    }
+}
+
+impl Error for FetchError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        self.source.as_deref().map(|source| source as &(dyn Error + 'static))
+    }
+}
+
+impl fmt::Display for Wait {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Connect => "no connection",
+            Self::Read => "nothing further came",
+            Self::Total => "the answer did not end",
+        })
+    }
+}
+
+fn kind_of(error: &reqwest::Error, through_proxy: bool, connect: Duration) -> FetchErrorKind {
+    for cause in chain(error) {
+        if cause.is::<ConnectTimeout>() {
+            return FetchErrorKind::Timeout(Wait::Connect, connect);
+        }
+        if let Some(ResolveError::Private { address, .. }) = cause.downcast_ref() {
+            return FetchErrorKind::Private(*address);
+        }
+        match cause.downcast_ref::<rustls::Error>() {
+            Some(rustls::Error::InvalidCertificate(_)) => return FetchErrorKind::Certificate,
+            Some(_) => return FetchErrorKind::Tls,
+            None => {}
+        }
+    }
+    match () {
+        () if error.is_builder() => FetchErrorKind::Settings(format!("the request can't be made: {error}")),
+        () if error.is_connect() && through_proxy => FetchErrorKind::Proxy,
+        () if error.is_dns() => FetchErrorKind::Dns,
+        () if error.is_connect() => FetchErrorKind::Connect,
+        () => FetchErrorKind::Protocol,
+    }
+}
+
+fn ends_early(error: &reqwest::Error) -> bool {
+    chain(error).any(|cause| {
+        let http = cause.downcast_ref::<hyper::Error>().is_some_and(hyper::Error::is_incomplete_message);
+        let io = cause.downcast_ref::<io::Error>().map(io::Error::kind);
+        http || matches!(io, Some(io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset))
+    })
+}
+
+/// What is at the bottom of an error.
+pub(super) fn root<'a>(error: &'a (dyn Error + 'static)) -> &'a (dyn Error + 'static) {
+    chain(error).last().unwrap_or(error)
+}
+
+/// The error and all that is below it. An `io::Error` hides what it wraps from `source`, so that is looked into.
+fn chain<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
+    std::iter::successors(Some(error), |error: &&'a (dyn Error + 'static)| {
+        let error: &'a (dyn Error + 'static) = *error;
+        let wrapped = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
+        wrapped.map(|wrapped| wrapped as &(dyn Error + 'static)).or_else(|| error.source())
+    })
+}

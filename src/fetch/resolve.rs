@@ -1,0 +1,112 @@
+//! From a name to addresses that may be asked. A literal address never comes by here: it is checked before a request.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+
+use super::address::is_public;
+
+/// The resolver of one client.
+#[derive(Clone, Debug)]
+pub struct Resolver(Arc<Kind>);
+
+#[derive(Debug)]
+enum Kind {
+    /// The system's, its answer filtered.
+    System { allow_private: bool, trusted: Option<String> },
+    /// Every name is there.
+    Fixed(SocketAddr),
+}
+
+/// Why a name leads nowhere.
+#[derive(Debug, thiserror::Error)]
+pub enum ResolveError {
+    /// Every address it has is private.
+    #[error("{name} is at the private address {address}")]
+    Private {
+        /// The name.
+        name: String,
+        /// One of its addresses.
+        address: IpAddr,
+    },
+    /// The name isn't known, or there is nobody to ask.
+    #[error("{name} can't be resolved")]
+    Lookup {
+        /// The name.
+        name: String,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// The name is known and has no address.
+    #[error("{0} has no address")]
+    Nowhere(String),
+}
+
+impl Resolver {
+    /// Asks the system. Private addresses are left out unless allowed, or unless they are those of the `trusted` name:
+    /// the proxy that a site's file names.
+    pub fn system(allow_private: bool, trusted: Option<String>) -> Self {
+        Self(Arc::new(Kind::System { allow_private, trusted }))
+    }
+
+    /// Answers every name with one address; port 0 stands for the port that is asked for.
+    pub fn fixed(address: SocketAddr) -> Self {
+        Self(Arc::new(Kind::Fixed(address)))
+    }
+
+    async fn addresses(&self, name: &str) -> Result<Vec<SocketAddr>, ResolveError> {
+        match &*self.0 {
+            Kind::Fixed(address) => Ok(vec![*address]),
+            Kind::System { allow_private, trusted } => {
+                let all = lookup(name).await?;
+                let any = *allow_private || trusted.as_deref() == Some(name);
+                if any { Ok(all) } else { public(name, all) }
+            }
+        }
+    }
+}
+
+impl Resolve for Resolver {
+    fn resolve(&self, name: Name) -> Resolving {
+        let resolver = self.clone();
+        Box::pin(async move {
+            let addresses = resolver.addresses(name.as_str()).await?;
+            Ok(Box::new(addresses.into_iter()) as Addrs)
+        })
+    }
+}
+
+async fn lookup(name: &str) -> Result<Vec<SocketAddr>, ResolveError> {
+    let found = tokio::net::lookup_host((name, 0)).await;
+    let found = found.map_err(|source| ResolveError::Lookup { name: name.to_owned(), source })?;
+    let all: Vec<_> = found.collect();
+    if all.is_empty() { Err(ResolveError::Nowhere(name.to_owned())) } else { Ok(all) }
+}
+
+/// Only what is left is ever dialled, so a second, different answer has no chance.
+fn public(name: &str, mut all: Vec<SocketAddr>) -> Result<Vec<SocketAddr>, ResolveError> {
+    let Some(first) = all.first().map(SocketAddr::ip) else {
+        return Err(ResolveError::Nowhere(name.to_owned()));
+    };
+    all.retain(|address| is_public(address.ip()));
+    if all.is_empty() {
+        Err(ResolveError::Private { name: name.to_owned(), address: first })
+    } else {
+        Ok(all)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_a_mixed_answer_only_the_public_addresses_are_left() {
+        let address = |text: &str| SocketAddr::new(text.parse().expect("an address"), 0);
+        let mixed = vec![address("10.0.0.7"), address("93.184.216.34"), address("::1")];
+        assert_eq!(public("a.example", mixed).ok(), Some(vec![address("93.184.216.34")]));
+        let private = public("a.example", vec![address("10.0.0.7")]);
+        assert!(matches!(private, Err(ResolveError::Private { .. })));
+    }
+}

@@ -1,0 +1,166 @@
+//! One path of an `Allow` or `Disallow` line, and whether a URL's path fits it. Which line decides is elsewhere.
+
+use std::borrow::Cow;
+
+/// A path of a rule, in the two spellings in which it is compared.
+///
+/// RFC 9309 section 2.2.2 wants `%62` taken for `b`; the most used parsers take it as it is written. The rules are
+/// asked both ways, and a URL must be allowed both ways.
+#[derive(Clone, Debug)]
+pub struct Pattern {
+    written: String,
+    /// Only where it differs.
+    decoded: Option<String>,
+}
+
+/// How percent-encoded letters are taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Spelling {
+    /// As they are written.
+    Written,
+    /// Decoded, where they are unreserved (RFC 3986 section 2.3).
+    Decoded,
+}
+
+impl Pattern {
+    /// Reads a path as it stands in the file; `/` and `*` alone begin one.
+    pub fn parse(path: &[u8]) -> Option<Self> {
+        matches!(path.first(), Some(b'/' | b'*')).then(|| {
+            let written = spell(&encoded(path), Spelling::Written).into_owned();
+            let decoded = spell(&written, Spelling::Decoded).into_owned();
+            Self { decoded: (decoded != written).then_some(decoded), written }
+        })
+    }
+
+    /// The octets that fit, of which the most decide (RFC 9309 section 2.2.2); none where the path doesn't fit.
+    pub fn octets_that_fit(&self, path: &str, spelling: Spelling) -> Option<usize> {
+        let pattern = match (spelling, &self.decoded) {
+            (Spelling::Decoded, Some(decoded)) => decoded,
+            _ => &self.written,
+        };
+        fits(pattern, path).then_some(pattern.len())
+    }
+}
+
+/// Whether the path fits: `*` stands for anything, a `$` at the end for the end (RFC 9309 section 2.2.3).
+///
+/// The pieces between stars are taken at their first place, one after the other: linear, whatever the pattern.
+fn fits(pattern: &str, path: &str) -> bool {
+    let (pattern, to_the_end) = match pattern.strip_suffix('$') {
+        Some(pattern) => (pattern, true),
+        None => (pattern, false),
+    };
+    let mut pieces = pattern.split('*');
+    let first = pieces.next().unwrap_or_default();
+    let Some(mut rest) = path.strip_prefix(first) else { return false };
+    let Some(last) = pieces.next_back() else { return !to_the_end || rest.is_empty() };
+    for piece in pieces {
+        let Some(at) = rest.find(piece) else { return false };
+        rest = &rest[at + piece.len()..];
+    }
+    if to_the_end { rest.ends_with(last) } else { rest.contains(last) }
+}
+
+/// The octets that a URL's path never shows bare, percent-encoded.
+fn encoded(path: &[u8]) -> String {
+    let mut text = String::with_capacity(path.len());
+    for &byte in path {
+        if byte.is_ascii_graphic() && !b"\"<>`{}".contains(&byte) {
+            text.push(char::from(byte));
+        } else {
+            push_encoded(&mut text, byte);
+        }
+    }
+    text
+}
+
+/// A path in one spelling: hexadecimal digits in upper case, and unreserved letters decoded if so wanted.
+pub fn spell(path: &str, spelling: Spelling) -> Cow<'_, str> {
+    if !path.contains('%') {
+        return Cow::Borrowed(path);
+    }
+    let mut text = String::with_capacity(path.len());
+    let mut rest = path;
+    while let Some(at) = rest.find('%') {
+        text.push_str(&rest[..at]);
+        rest = &rest[at..];
+        let octet = rest.get(1..3).and_then(hexadecimal);
+        let Some(octet) = octet else {
+            text.push('%');
+            rest = &rest[1..];
+            continue;
+        };
+        if spelling == Spelling::Decoded && is_unreserved(octet) {
+            text.push(char::from(octet));
+        } else {
+            push_encoded(&mut text, octet);
+        }
+        rest = &rest[3..];
+    }
+    text.push_str(rest);
+    Cow::Owned(text)
+}
+
+fn hexadecimal(digits: &str) -> Option<u8> {
+    let is_pair = digits.bytes().all(|b| b.is_ascii_hexdigit());
+    is_pair.then(|| u8::from_str_radix(digits, 16).ok()).flatten()
+}
+
+fn is_unreserved(octet: u8) -> bool {
+    octet.is_ascii_alphanumeric() || b"-._~".contains(&octet)
+}
+
+fn push_encoded(text: &mut String, octet: u8) {
+    const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
+    text.push('%');
+    text.push(char::from(DIGITS[usize::from(octet >> 4)]));
+    text.push(char::from(DIGITS[usize::from(octet & 15)]));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_fits_up_to_the_patterns_end_and_stars_stand_for_anything() {
+        for (pattern, path, fit) in [
+            ("/", "/a", true),
+            ("/fish", "/fishes?x", true),
+            ("/fish", "/Fish", false),
+            ("/fish/", "/fish", false),
+            ("/*.php", "/a/b.php?x", true),
+            ("/*.php$", "/b.php?x", false),
+            ("/*.php$", "/b.php.php", true),
+            ("*/cats", "/cats.html", true),
+            ("****/cats", "/a/cats", true),
+            ("/a*$", "/abc", true),
+            ("/a$b", "/a$bc", true),
+            ("/$", "/", true),
+            ("/$", "/a", false),
+            ("/a*a$", "/a", false),
+        ] {
+            assert_eq!(fits(pattern, path), fit, "{pattern} on {path}");
+        }
+    }
+
+    #[test]
+    fn a_pattern_is_spelt_as_urls_are() {
+        for (pattern, written, decoded) in [
+            ("/a b", "/a%20b", "/a%20b"),
+            ("/ツ", "/%E3%83%84", "/%E3%83%84"),
+            ("/%7e%62", "/%7E%62", "/~b"),
+            ("/%2f%zz%", "/%2F%zz%", "/%2F%zz%"),
+        ] {
+            let pattern = Pattern::parse(pattern.as_bytes()).expect("a pattern");
+            assert_eq!(pattern.written, written);
+            assert_eq!(pattern.decoded.as_deref().unwrap_or(&pattern.written), decoded);
+        }
+    }
+
+    #[test]
+    fn a_hostile_pattern_costs_no_more_than_a_tame_one() {
+        let pattern = "/*a".repeat(40) + "$";
+        let path = "/a".repeat(2_000) + "b";
+        assert!(!fits(&pattern, &path));
+    }
+}

@@ -1,0 +1,152 @@
+//! From an answer to the record of a `robots.txt` that every process shares. Redirects are the caller's matter.
+
+use std::time::Duration;
+
+use super::lines::at_most;
+use super::{MAX_BYTES, Rules};
+use crate::page::Headers;
+use crate::site::Pace;
+use crate::task::{RobotsAccess, RobotsRecord};
+
+/// How long an answer holds where it doesn't say; it is never used for longer (RFC 9309 section 2.4).
+pub const HOLDS: Duration = Duration::from_secs(24 * 3600);
+/// The least that an answer holds, however short-lived it calls itself: each asking costs a start.
+pub const HOLDS_AT_LEAST: Duration = Duration::from_secs(3600);
+/// How long the first unreachable record holds; each further one in a row twice as long.
+pub const UNREACHABLE: Duration = Duration::from_secs(30);
+/// The longest that an unreachable record holds.
+pub const UNREACHABLE_AT_MOST: Duration = Duration::from_secs(3600);
+
+/// What came before an unreachable `robots.txt`, and chance.
+#[derive(Clone, Copy, Debug)]
+pub struct Row {
+    /// Unreachable records of this host before this one, in a row.
+    pub failures: u32,
+    /// From 0 to 1, so that many hosts of one broken network aren't asked in step.
+    pub random: f64,
+}
+
+/// The record of an answer that isn't followed elsewhere (RFC 9309 section 2.3.1). `body` is decompressed.
+///
+/// 2xx brings rules; 4xx says that there are none; 429, 5xx and what means nothing here is unreachable.
+pub fn record_of(status: u16, headers: &Headers, body: &[u8], pace: &Pace, row: Row) -> RobotsRecord {
+    match status {
+        200..=299 => rules(headers, body, pace),
+        429 => unreachable(&format!("HTTP {status}"), row),
+        400..=499 => without_rules(RobotsAccess::Absent, holds_for(headers)),
+        _ => unreachable(&format!("HTTP {status}"), row),
+    }
+}
+
+/// The record of a `robots.txt` that could not be had, and why. Nothing but itself may be asked for meanwhile.
+pub fn unreachable(why: &str, row: Row) -> RobotsRecord {
+    let doubled = UNREACHABLE.saturating_mul(2_u32.saturating_pow(row.failures)).min(UNREACHABLE_AT_MOST);
+    let spread = doubled.mul_f64(0.75 + 0.25 * row.random.clamp(0.0, 1.0));
+    without_rules(RobotsAccess::Unreachable(why.to_owned()), spread)
+}
+
+/// The rules that a record stands for.
+pub fn rules_of(access: &RobotsAccess) -> Rules {
+    match access {
+        RobotsAccess::Rules(text) => Rules::parse(text.as_bytes()),
+        RobotsAccess::Absent => Rules::allow_all(),
+        RobotsAccess::Unreachable(_) => Rules::forbid_all(),
+    }
+}
+
+fn rules(headers: &Headers, body: &[u8], pace: &Pace) -> RobotsRecord {
+    let text = as_text(at_most(body, MAX_BYTES));
+    let crawl_delay = Rules::parse(text.as_bytes()).crawl_delay();
+    let refuses = crawl_delay.filter(|delay| *delay > pace.max_crawl_delay).map(|delay| {
+        let (asked, most) = (delay.as_secs_f64(), pace.max_crawl_delay.as_secs_f64());
+        format!("robots.txt asks for {asked}s between requests, more than max_crawl_delay = {most}s")
+    });
+    RobotsRecord { access: RobotsAccess::Rules(text), holds_for: holds_for(headers), crawl_delay, refuses }
+}
+
+fn without_rules(access: RobotsAccess, holds_for: Duration) -> RobotsRecord {
+    RobotsRecord { access, holds_for, crawl_delay: None, refuses: None }
+}
+
+/// What `Cache-Control: max-age` says, within reason.
+fn holds_for(headers: &Headers) -> Duration {
+    let directives = headers.all("cache-control").flat_map(|value| value.split(','));
+    let max_age = directives.filter_map(|directive| {
+        let (name, seconds) = directive.split_once('=')?;
+        name.trim().eq_ignore_ascii_case("max-age").then(|| seconds.trim().trim_matches('"').parse().ok())?
+    });
+    max_age.map(Duration::from_secs).next().map_or(HOLDS, |age| age.clamp(HOLDS_AT_LEAST, HOLDS))
+}
+
+/// The text; octets that are no UTF-8 are percent-encoded, which is how paths are compared anyway.
+fn as_text(body: &[u8]) -> String {
+    let encode = |octet: &u8| {
+        if octet.is_ascii() { char::from(*octet).to_string() } else { format!("%{octet:02X}") }
+    };
+    std::str::from_utf8(body).map_or_else(|_| body.iter().map(encode).collect(), ToOwned::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FIRST: Row = Row { failures: 0, random: 1.0 };
+
+    fn headers(cache_control: &str) -> Headers {
+        Headers(vec![("cache-control".to_owned(), cache_control.as_bytes().to_vec())])
+    }
+
+    fn record(status: u16, body: &[u8]) -> RobotsRecord {
+        record_of(status, &Headers::default(), body, &Pace::default(), FIRST)
+    }
+
+    #[test]
+    fn a_status_says_whether_there_are_rules() {
+        for status in (400..=419).filter(|status| *status != 429) {
+            assert_eq!(record(status, b"").access, RobotsAccess::Absent, "{status}");
+        }
+        for status in [429, 500, 503, 304, 100] {
+            assert!(matches!(record(status, b"").access, RobotsAccess::Unreachable(_)), "{status}");
+        }
+        assert_eq!(record(200, b"Allow: /").access, RobotsAccess::Rules("Allow: /".to_owned()));
+    }
+
+    #[test]
+    fn an_answer_holds_a_day_at_most_and_an_hour_at_least() {
+        for (cache_control, seconds) in [
+            ("no-store", 24 * 3600),
+            ("public, max-age=7200", 7200),
+            ("Max-Age=\"7200\"", 7200),
+            ("max-age=0", 3600),
+            ("max-age=999999999", 24 * 3600),
+            ("max-age=-5", 24 * 3600),
+        ] {
+            let record = record_of(200, &headers(cache_control), b"", &Pace::default(), FIRST);
+            assert_eq!(record.holds_for, Duration::from_secs(seconds), "{cache_control}");
+        }
+    }
+
+    #[test]
+    fn an_unreachable_file_is_asked_for_again_ever_later_up_to_an_hour() {
+        let holds = |failures, random| unreachable("down", Row { failures, random }).holds_for.as_secs();
+        assert_eq!([0, 1, 2, 6, 7, 40].map(|failures| holds(failures, 1.0)), [30, 60, 120, 1920, 3600, 3600]);
+        assert_eq!(holds(2, 0.0), 90);
+    }
+
+    #[test]
+    fn a_crawl_delay_above_the_sites_bound_refuses_with_both_figures() {
+        let text = b"User-agent: *\nCrawl-delay: 60";
+        let refused = record(200, text);
+        assert_eq!(refused.crawl_delay, Some(Duration::from_secs(60)));
+        let reason = "robots.txt asks for 60s between requests, more than max_crawl_delay = 30s";
+        assert_eq!(refused.refuses.as_deref(), Some(reason));
+        assert_eq!(record(200, b"User-agent: *\nCrawl-delay: 30").refuses, None);
+    }
+
+    #[test]
+    fn a_file_in_latin_1_keeps_its_meaning() {
+        let record = record(200, b"User-agent: *\nDisallow: /caf\xe9");
+        let url = url::Url::parse("https://shop.example/caf%E9").expect("a URL");
+        assert!(!rules_of(&record.access).allows(&url));
+    }
+}

@@ -1,0 +1,229 @@
+//! `Rules`: what one `robots.txt` says to this crawler. Fetching and keeping it is elsewhere.
+
+use std::time::Duration;
+
+use url::{Position, Url};
+
+use super::lines::{Line, at_most, lines};
+use super::pattern::{Pattern, Spelling, spell};
+use super::{AGENT, MAX_BYTES};
+
+/// The rules of a `robots.txt` that are for us: those of our own groups taken together, else of everybody's
+/// (RFC 9309 section 2.2.1).
+#[derive(Clone, Debug, Default)]
+pub struct Rules {
+    rules: Vec<Rule>,
+    crawl_delay: Option<Duration>,
+}
+
+#[derive(Clone, Debug)]
+struct Rule {
+    /// The line it stands on, counted from 1.
+    line: usize,
+    allow: bool,
+    pattern: Pattern,
+}
+
+impl Rules {
+    /// The rules for this crawler in the first 500 KiB (RFC 9309 section 2.5). Any bytes are a `robots.txt`: what
+    /// means nothing is passed over.
+    pub fn parse(text: &[u8]) -> Self {
+        Self::parse_for(text, AGENT)
+    }
+
+    /// The rules for a crawler of another name.
+    pub fn parse_for(text: &[u8], agent: &str) -> Self {
+        let text = at_most(text, MAX_BYTES);
+        let group = group_of(text, agent.as_bytes());
+        let mut this = Self::default();
+        let (mut applies, mut in_agents) = (false, false);
+        for (number, line) in lines(text) {
+            match line {
+                Line::Agent(name) => {
+                    applies = (in_agents && applies) || name.eq_ignore_ascii_case(group);
+                    in_agents = true;
+                }
+                // It may stand between two agents of one group and doesn't end it (RFC 9309 section 2.2.4).
+                Line::CrawlDelay(value) if applies => this.crawl_delay = this.crawl_delay.max(seconds(value)),
+                Line::CrawlDelay(_) => {}
+                Line::Allow(path) | Line::Disallow(path) => {
+                    in_agents = false;
+                    if applies {
+                        this.add(number, matches!(line, Line::Allow(_)), path);
+                    }
+                }
+            }
+        }
+        this
+    }
+
+    /// Rules that allow everything: there is no `robots.txt` (RFC 9309 section 2.3.1.3).
+    pub fn allow_all() -> Self {
+        Self::default()
+    }
+
+    /// Rules that forbid everything: `robots.txt` can't be had (RFC 9309 section 2.3.1.4).
+    pub fn forbid_all() -> Self {
+        let mut this = Self::default();
+        this.add(0, false, b"/");
+        this
+    }
+
+    /// Whether the URL may be asked for. Only path and query count; the file must be that of the URL's origin.
+    /// `robots.txt` itself always may (RFC 9309 section 2.2.2).
+    pub fn allows(&self, url: &Url) -> bool {
+        self.allows_path(path_of(url))
+    }
+
+    /// Whether a path with its query may be asked for, compared octet by octet as it is given.
+    pub fn allows_path(&self, path: &str) -> bool {
+        path == "/robots.txt" || self.deciding_rule(path).is_none_or(|rule| rule.allow)
+    }
+
+    /// The time between two requests that our groups ask for; the longest, where they ask more than once.
+    pub fn crawl_delay(&self) -> Option<Duration> {
+        self.crawl_delay
+    }
+
+    /// How many rules there are.
+    pub fn len(&self) -> usize {
+        self.rules.len()
+    }
+
+    /// Whether there are none, so that everything is allowed.
+    pub fn is_empty(&self) -> bool {
+        self.rules.is_empty()
+    }
+
+    /// The rule that decides: one that forbids in either spelling, before one that allows in both.
+    fn deciding_rule(&self, path: &str) -> Option<&Rule> {
+        let written = self.longest(path, Spelling::Written);
+        let decoded = self.longest(path, Spelling::Decoded);
+        written.filter(|rule| !rule.allow).or(decoded)
+    }
+
+    /// The rule with the most octets; of two as long, the one that allows (RFC 9309 section 2.2.2).
+    fn longest(&self, path: &str, spelling: Spelling) -> Option<&Rule> {
+        let path = spell(path, spelling);
+        let fitting = self.rules.iter().filter_map(|rule| {
+            let octets = rule.pattern.octets_that_fit(&path, spelling)?;
+            Some((octets, rule.allow, rule))
+        });
+        fitting.max_by_key(|(octets, allow, _)| (*octets, *allow)).map(|(_, _, rule)| rule)
+    }
+
+    fn add(&mut self, line: usize, allow: bool, path: &[u8]) {
+        let mut push = |path: &[u8]| {
+            self.rules.extend(Pattern::parse(path).map(|pattern| Rule { line, allow, pattern }));
+        };
+        push(path);
+        // Who allows a folder's index by its file name means the folder too, as the biggest search engine reads it.
+        if let Some(folder) = index_of(path).filter(|_| allow) {
+            push(&[folder, b"$"].concat());
+        }
+    }
+}
+
+/// The line that decides about the URL, counted from 1, with its text; none where no line speaks of it. For people.
+pub fn deciding_line(text: &[u8], url: &Url) -> Option<(usize, String)> {
+    let rules = Rules::parse(text);
+    let number = rules.deciding_rule(path_of(url))?.line;
+    let line = super::lines::nth(text, number)?;
+    Some((number, String::from_utf8_lossy(line).trim().to_owned()))
+}
+
+/// The group that is ours: that of our name where there is one, else everybody's.
+fn group_of<'a>(text: &[u8], agent: &'a [u8]) -> &'a [u8] {
+    let is_ours = |line: Line<'_>| matches!(line, Line::Agent(name) if name.eq_ignore_ascii_case(agent));
+    let ours = !agent.is_empty() && lines(text).any(|(_, line)| is_ours(line));
+    if ours { agent } else { b"*" }
+}
+
+fn path_of(url: &Url) -> &str {
+    &url[Position::BeforePath..Position::AfterQuery]
+}
+
+/// The folder whose `index.htm` or `index.html` the path names.
+fn index_of(path: &[u8]) -> Option<&[u8]> {
+    let slash = path.iter().rposition(|b| *b == b'/')?;
+    path[slash + 1..].starts_with(b"index.htm").then(|| &path[..=slash])
+}
+
+/// Seconds, whole or not; what is negative, endless or no number asks for nothing.
+fn seconds(value: &[u8]) -> Option<Duration> {
+    let seconds: f64 = std::str::from_utf8(value).ok()?.parse().ok()?;
+    Duration::try_from_secs_f64(seconds).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn url(path: &str) -> Url {
+        Url::parse(&format!("https://shop.example{path}")).expect("a URL")
+    }
+
+    #[test]
+    fn our_groups_are_taken_together_and_everybodys_only_without_them() {
+        let text = b"User-agent: *\nDisallow: /every\nUser-agent: Paced/2\nDisallow: /a\n\nuser-agent: x\nuser-agent: PACED\nDisallow: /b";
+        let rules = Rules::parse(text);
+        for (path, allowed) in [("/every", true), ("/a", false), ("/b", false), ("/c", true)] {
+            assert_eq!(rules.allows(&url(path)), allowed, "{path}");
+        }
+        assert!(!Rules::parse_for(text, "other").allows(&url("/every")));
+    }
+
+    #[test]
+    fn crawl_delay_is_read_from_our_group_alone_and_nonsense_asks_for_nothing() {
+        for (text, delay) in [
+            ("user-agent: *\ncrawl-delay: 1.5", Some(1500)),
+            ("user-agent: *\ncrawl-delay: 5\nuser-agent: paced\ncrawl-delay: 2", Some(2000)),
+            ("user-agent: paced\ncrawl-delay: 2\nuser-agent: x\ndisallow: /", Some(2000)),
+            ("user-agent: x\ncrawl-delay: 9\nuser-agent: paced\ndisallow: /", None),
+            ("user-agent: *\ncrawl-delay: 2\ncrawl-delay: 4", Some(4000)),
+            ("user-agent: *\ncrawl-delay: -1", None),
+            ("user-agent: *\ncrawl-delay: inf", None),
+            ("user-agent: *\ncrawl-delay: 1e308", None),
+            ("user-agent: *\ncrawl-delay: soon", None),
+            ("crawl-delay: 3", None),
+        ] {
+            let read = Rules::parse(text.as_bytes()).crawl_delay();
+            assert_eq!(read, delay.map(Duration::from_millis), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_line_that_decides_is_named() {
+        let text = b"# shop\r\nUser-agent: *\r\nDisallow: /a # not these\r\nAllow: /a/b\r\n";
+        assert_eq!(deciding_line(text, &url("/a/x")), Some((3, "Disallow: /a # not these".to_owned())));
+        assert_eq!(deciding_line(text, &url("/a/b")), Some((4, "Allow: /a/b".to_owned())));
+        assert_eq!(deciding_line(text, &url("/c")), None);
+    }
+
+    #[test]
+    fn a_path_is_forbidden_however_its_letters_are_encoded() {
+        let rules = Rules::parse(b"User-agent: *\nDisallow: /%7Ejoe\nDisallow: /caf\xc3\xa9");
+        for path in ["/~joe/", "/%7ejoe/", "/%7Ejoe/", "/caf%c3%a9"] {
+            assert!(!rules.allows(&url(path)), "{path}");
+        }
+    }
+
+    #[test]
+    fn without_a_file_all_is_allowed_and_with_an_unreachable_one_nothing_but_the_file() {
+        assert!(Rules::allow_all().allows(&url("/")));
+        assert!(!Rules::forbid_all().allows(&url("/")));
+        assert!(Rules::forbid_all().allows(&url("/robots.txt")));
+    }
+
+    #[test]
+    fn a_rule_that_the_500_kib_cut_is_none() {
+        let mut text = b"User-agent: *\nDisallow: /a\n".to_vec();
+        text.resize(MAX_BYTES - 11, b'#');
+        text.extend_from_slice(b"\nDisallow: /shop");
+        let rules = Rules::parse(&text);
+        assert!(
+            !rules.allows(&url("/a")) && rules.allows(&url("/b")),
+            "`Disallow: /` is no line of the file"
+        );
+    }
+}

@@ -1,6 +1,11 @@
 //! Which currency a price is in, by the code or sign beside its number.
 
-use iso_currency::Currency::{self, *};
+use iso_currency::Currency;
+use iso_currency::Currency::{
+    AED, AUD, AZN, BAM, BBD, BGN, BOB, BRL, BZD, CAD, CHF, CNY, CRC, CZK, EUR, FJD, GBP, GEL, GHS, GYD, HKD,
+    HUF, IDR, ILS, INR, JMD, JPY, KES, KRW, KZT, LAK, MNT, MOP, MXN, MYR, NGN, NZD, PEN, PHP, PLN, PYG, RON,
+    RUB, SAR, SGD, THB, TRY, TTD, TWD, TZS, UAH, UGX, USD, UYU, VND, ZAR,
+};
 
 /// What stands beside a number and makes it a price.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -21,8 +21,9 @@ impl Price {
         let text = number::ascii(&text::folded(written));
         let numbers = number::find_all(&text);
         let sign = |at: &std::ops::Range<usize>| currency::beside(&text[..at.start], &text[at.end..]);
+        let elsewhere = currency::anywhere(&text);
         let read = |at: &std::ops::Range<usize>| {
-            let currency = sign(at).and_then(|s| s.currency).or_else(|| currency::anywhere(&text));
+            let currency = sign(at).and_then(|s| s.currency).or(elsewhere);
             let amount = number::decimal(&text[at.clone()], one_mark(currency))?;
             Some(Self::new(with_cents_after_sign(amount, &text[at.end..]), currency))
         };

@@ -81,7 +81,7 @@ fn pages_that_declare_their_encoding_are_read_in_it() {
         }
     }
     declared.reaches(1000, 100);
-    all.reaches(900, 200);
+    all.reaches(960, 200);
 }
 
 #[test]

@@ -198,4 +198,17 @@ mod tests {
         });
         assert_eq!(found(&[script]), known);
     }
+
+    #[test]
+    fn references_in_circles_end() {
+        for script in [
+            r#"{"@type": "Product", "@id": "/a", "name": [{"@id": "/a"}], "offers": [{"@id": "/a"}, {"price": 5}]}"#,
+            r#"{"@type": "Product", "@id": "/a", "hasVariant": {"@id": "/a"}, "offers": {"@id": "/a"}, "price": 5}"#,
+        ] {
+            assert_eq!(found(&[script])["price"]["amount"], "5", "{script}");
+        }
+        let many = r#"{"@id": "/a"},"#.repeat(50_000);
+        let script = format!(r#"{{"@type": "Product", "@id": "/a", "offers": [{many} {{"price": 5}}]}}"#);
+        assert_eq!(found(&[&script]), json!({}));
+    }
 }

@@ -1,27 +1,30 @@
 //! Microdata (WHATWG HTML chapter 5): `itemscope` and `itemprop` as a tree of JSON in schema.org's words.
 
-use std::collections::HashSet;
-use std::sync::LazyLock;
+use std::collections::{HashMap, HashSet};
 
 use ego_tree::NodeId;
-use scraper::{ElementRef, Html, Selector};
+use scraper::{ElementRef, Html};
 use serde_json::{Map, Value, json};
 use url::Url;
 
 use super::product::{Graph, Known, is_product, offered};
-use crate::extract::base::{Base, selector};
+use crate::extract::base::Base;
 use crate::extract::text;
 
 /// Items inside items past this are left out.
 const MAX_NESTING: usize = 8;
+/// The page's own product is among the first.
+const MAX_PRODUCTS: usize = 100;
 
 /// What the page's microdata says of its product. An offer beside its product is taken as the product's.
 pub fn product(html: &Html, base: &Base, page: &Url) -> Known {
-    let mut items: Vec<Value> =
-        outermost(html, "product").into_iter().map(|item| Item::read(html, item)).collect();
+    let ids = ids(html);
+    let read = |scope: &ElementRef<'_>| Item { ids: &ids, seen: HashSet::new(), nesting: 0 }.item(*scope);
+    let products = outermost(html, |element| is_scope(element) && is_product(&types(element)));
+    let mut items: Vec<Value> = products.iter().take(MAX_PRODUCTS).map(read).collect();
     if !items.iter().any(|item| item.get("offers").is_some() || item.get("price").is_some()) {
-        let offer = outermost(html, "offer").first().map(|offer| Item::read(html, *offer));
-        if let Some(offer) = offer.or_else(|| loose(html)) {
+        let offers = outermost(html, |element| is_scope(element) && is_offer(&types(element)));
+        if let Some(offer) = offers.first().map(read).or_else(|| loose(html)) {
             let first = if items.is_empty() { Value::Null } else { items.remove(0) };
             items.insert(0, offered(first, offer));
         }
@@ -29,58 +32,76 @@ pub fn product(html: &Html, base: &Base, page: &Url) -> Known {
     Graph::of(&items).product(base, page)
 }
 
-/// Items of that kind that are not inside another such item.
-fn outermost<'a>(html: &'a Html, kind: &str) -> Vec<ElementRef<'a>> {
-    static SCOPE: LazyLock<Selector> = LazyLock::new(|| selector("[itemscope][itemtype]"));
-    let is_kind = |element: ElementRef<'_>| match kind {
-        "product" => is_product(&json!({ "@type": types(element) })),
-        _ => types(element).iter().any(|name| name.ends_with("/Offer") || name.ends_with("/AggregateOffer")),
-    };
-    let inner = |element: &ElementRef<'_>| element.ancestors().filter_map(ElementRef::wrap).any(is_kind);
-    html.select(&SCOPE).filter(|element| is_kind(*element) && !inner(element)).collect()
+/// The elements that `wanted` names and that are not inside another such element.
+fn outermost<'a>(html: &'a Html, wanted: impl Fn(ElementRef<'a>) -> bool) -> Vec<ElementRef<'a>> {
+    let mut found = Vec::new();
+    let mut open: Vec<ElementRef<'a>> = html.tree.root().children().filter_map(ElementRef::wrap).collect();
+    while let Some(element) = open.pop() {
+        if wanted(element) {
+            found.push(element);
+        } else {
+            open.extend(element.child_elements().collect::<Vec<_>>().into_iter().rev());
+        }
+    }
+    found
+}
+
+fn is_scope(element: ElementRef<'_>) -> bool {
+    element.attr("itemscope").is_some()
 }
 
 fn types(element: ElementRef<'_>) -> Vec<&str> {
     element.attr("itemtype").unwrap_or_default().split_ascii_whitespace().collect()
 }
 
+fn is_offer(types: &[&str]) -> bool {
+    types.iter().any(|name| name.ends_with("/Offer") || name.ends_with("/AggregateOffer"))
+}
+
 /// Properties of an offer that belong to no item, as some shops leave them.
 fn loose(html: &Html) -> Option<Value> {
-    static PROP: LazyLock<Selector> = LazyLock::new(|| {
-        selector("[itemprop=price], [itemprop=priceCurrency], [itemprop=currency], [itemprop=availability]")
-    });
-    let in_item = |element: &ElementRef<'_>| {
-        element.ancestors().filter_map(ElementRef::wrap).any(|outer| outer.attr("itemscope").is_some())
-    };
+    const OFFER: [&str; 4] = ["price", "priceCurrency", "currency", "availability"];
+    let is_property = |element: ElementRef<'_>| OFFER.contains(&element.attr("itemprop").unwrap_or_default());
     let mut offer = Map::new();
-    for element in html.select(&PROP).filter(|element| !in_item(element)) {
-        let name = element.attr("itemprop").unwrap_or_default();
-        offer.entry(name).or_insert_with(|| Value::String(written(element, name)));
+    for element in outermost(html, |element| is_scope(element) || is_property(element)) {
+        if !is_scope(element) {
+            let name = element.attr("itemprop").unwrap_or_default();
+            offer.entry(name).or_insert_with(|| Value::String(written(element, name)));
+        }
     }
     (!offer.is_empty()).then_some(Value::Object(offer))
 }
 
-struct Item<'a> {
-    html: &'a Html,
+/// The elements that `itemref` may count in.
+fn ids(html: &Html) -> HashMap<&str, ElementRef<'_>> {
+    let mut ids = HashMap::new();
+    for element in html.tree.root().descendants().filter_map(ElementRef::wrap) {
+        if let Some(id) = element.value().id() {
+            ids.entry(id).or_insert(element);
+        }
+    }
+    ids
+}
+
+/// One item being read. An element counts once: items may hold themselves by `itemref`.
+struct Item<'a, 'b> {
+    ids: &'b HashMap<&'a str, ElementRef<'a>>,
     seen: HashSet<NodeId>,
     nesting: usize,
 }
 
-impl<'a> Item<'a> {
-    fn read(html: &'a Html, scope: ElementRef<'a>) -> Value {
-        Self { html, seen: HashSet::new(), nesting: 0 }.item(scope)
-    }
-
+impl<'a> Item<'a, '_> {
     fn item(&mut self, scope: ElementRef<'a>) -> Value {
         let mut properties = Map::new();
         properties.insert("@type".to_owned(), json!(types(scope)));
-        let mut open: Vec<ElementRef<'a>> = self.referenced(scope);
+        let references = scope.attr("itemref").unwrap_or_default().split_ascii_whitespace();
+        let mut open: Vec<ElementRef<'a>> = references.filter_map(|id| self.ids.get(id).copied()).collect();
         open.extend(scope.child_elements().collect::<Vec<_>>().into_iter().rev());
         while let Some(element) = open.pop() {
             if !self.seen.insert(element.id()) {
                 continue;
             }
-            let is_item = element.attr("itemscope").is_some();
+            let is_item = is_scope(element);
             if let Some(names) = element.attr("itemprop") {
                 self.add(&mut properties, element, names, is_item);
             }
@@ -111,16 +132,6 @@ impl<'a> Item<'a> {
                 other => *other = value,
             }
         }
-    }
-
-    /// The elements elsewhere that `itemref` counts in.
-    fn referenced(&self, scope: ElementRef<'a>) -> Vec<ElementRef<'a>> {
-        let ids: Vec<&str> = scope.attr("itemref").unwrap_or_default().split_ascii_whitespace().collect();
-        if ids.is_empty() {
-            return Vec::new();
-        }
-        let elements = self.html.tree.root().descendants().filter_map(ElementRef::wrap);
-        elements.filter(|element| element.value().id().is_some_and(|id| ids.contains(&id))).collect()
     }
 }
 

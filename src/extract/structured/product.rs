@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use scraper::Html;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use url::Url;
 
 use crate::extract::base::Base;
@@ -13,8 +13,10 @@ use crate::extract::text;
 /// The fields that were found, by name.
 pub type Known = BTreeMap<&'static str, Value>;
 
-/// Nested types past this are left alone.
+/// Nested nodes past this are left alone.
 const MAX_DEPTH: usize = 32;
+/// Products of a page, or values of a property, past this are left alone: references make many out of few.
+const MAX_VALUES: usize = 100;
 
 /// The nodes of one page: those that stand for a product, and those that others name by `@id`.
 pub struct Graph<'a> {
@@ -43,7 +45,7 @@ impl<'a> Graph<'a> {
         if let Some(id) = node.get("@id").and_then(Value::as_str).filter(|_| node.len() > 1) {
             self.by_id.entry(id).or_insert(value);
         }
-        if is_product(value) {
+        if is_product(&types(node)) && self.products.len() < MAX_VALUES {
             self.products.push(value);
         }
         for key in ["@graph", "mainEntity", "mainEntityOfPage"] {
@@ -151,16 +153,11 @@ impl<'a> Graph<'a> {
         base.resolve(url.or_else(|| self.text(image))?.trim()).map(Url::into)
     }
 
+    /// A property's text; of a thing, its name. References may run in circles, so it is one step and no more.
     fn text(&self, value: &'a Value) -> Option<String> {
-        match self.each(Some(value)).next()? {
-            Value::String(text) => Some(text::folded(text)).filter(|text| !text.is_empty()),
-            Value::Number(number) => Some(number.to_string()),
-            Value::Object(node) => {
-                let inner = ["name", "@value", "@id"].iter().find_map(|key| node.get(*key))?;
-                (!inner.is_object()).then(|| self.text(inner))?
-            }
-            _ => None,
-        }
+        let first = self.each(Some(value)).next()?;
+        let named = || ["name", "@value", "@id"].iter().find_map(|key| scalar(first.get(key)?));
+        scalar(first).or_else(named)
     }
 
     /// The values of a property, one or many, with references followed.
@@ -170,7 +167,7 @@ impl<'a> Graph<'a> {
             Some(Value::Null) | None => &[],
             Some(one) => std::slice::from_ref(one),
         };
-        values.iter().map(|value| {
+        values.iter().take(MAX_VALUES).map(|value| {
             let id =
                 value.as_object().filter(|node| node.len() == 1).and_then(|node| node.get("@id")?.as_str());
             id.and_then(|id| self.by_id.get(id).copied()).unwrap_or(value)
@@ -180,8 +177,16 @@ impl<'a> Graph<'a> {
 
 const GTINS: [&str; 8] = ["gtin", "gtin13", "gtin14", "gtin12", "gtin8", "ean", "isbn", "productID"];
 
-/// Whether the node's type is a product, or it is offered for a price as a book may be.
-pub fn is_product(node: &Value) -> bool {
+fn types(node: &Map<String, Value>) -> Vec<&str> {
+    match node.get("@type") {
+        Some(Value::Array(kinds)) => kinds.iter().filter_map(Value::as_str).collect(),
+        Some(Value::String(kind)) => vec![kind],
+        _ => Vec::new(),
+    }
+}
+
+/// Whether one of these types, with or without schema.org's address, is something that is sold.
+pub fn is_product(types: &[&str]) -> bool {
     const PRODUCTS: [&str; 9] = [
         "Product",
         "ProductGroup",
@@ -193,14 +198,19 @@ pub fn is_product(node: &Value) -> bool {
         "Book",
         "SoftwareApplication",
     ];
-    let types = node.get("@type").map(|kind| match kind {
-        Value::Array(kinds) => kinds.iter().filter_map(Value::as_str).collect(),
-        kind => Vec::from_iter(kind.as_str()),
-    });
-    types.unwrap_or_default().iter().any(|kind| {
+    types.iter().any(|kind| {
         let name = kind.rsplit(['/', '#', ':']).next().unwrap_or(kind);
         PRODUCTS.iter().any(|product| product.eq_ignore_ascii_case(name.trim()))
     })
+}
+
+fn scalar(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text::folded(text)).filter(|text| !text.is_empty()),
+        Value::Number(number) => Some(number.to_string()),
+        Value::Array(values) => values.iter().find(|value| value.is_string()).and_then(scalar),
+        _ => None,
+    }
 }
 
 /// A number in JSON may carry the noise of binary fractions: `19.989999999999998`.

@@ -1,1 +1,134 @@
-//! cli
+//! The command line: one file a verb, with its options and its `run`. What a verb does is the library's matter.
+
+mod audit;
+mod check;
+mod crawl;
+mod demo;
+mod globals;
+mod put;
+mod signals;
+mod sites;
+mod status;
+
+use std::fmt;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+pub use globals::Globals;
+
+use crate::fetch::install_tls;
+
+/// A polite web crawler: request starts on a site keep one steady interval, and nothing is lost.
+#[derive(Debug, Parser)]
+#[command(name = "paced", version, arg_required_else_help = true, after_help = EXAMPLE)]
+struct Cli {
+    #[command(flatten)]
+    globals: Globals,
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+const EXAMPLE: &str = "Example:
+  paced demo                      four shops on this machine, crawled before your eyes
+  paced check sites/books.toml    is the site file right?
+  paced crawl sites/books.toml    fetch its pages, write its items
+  paced status                    how does it stand?
+  paced audit books               the proof of pace";
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    /// Serve demo shops on loopback and crawl them: shows the progress, the first items and the proof of pace
+    Demo(demo::Options),
+    /// Check site files: all errors at once, each with its place and what to do
+    Check(check::Options),
+    /// Crawl sites until nothing is left; stopped and started again it goes on where it was
+    Crawl(crawl::Options),
+    /// Ask for pages: a feed's or any seed extractor's way in
+    Put(put::Options),
+    /// How sites stand: waiting, running, done, pace, response time, ETA
+    Status(status::Options),
+    /// The proof of pace: starts, gaps and early ones, as a report for a site's owner
+    Audit(audit::Options),
+}
+
+/// How a verb ended, as its exit code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exit {
+    /// Done.
+    Done = 0,
+    /// Failed, or nothing could be crawled.
+    Failed = 1,
+    /// Wrong usage or an invalid file.
+    Usage = 2,
+    /// Ended early; what is left goes on at the next start.
+    Early = 3,
+    /// Interrupted.
+    Interrupted = 130,
+}
+
+/// What a verb could not do, in one line, and its exit code.
+#[derive(Debug)]
+pub struct Trouble {
+    exit: Exit,
+    what: String,
+}
+
+impl Trouble {
+    fn usage(what: impl fmt::Display) -> Self {
+        Self { exit: Exit::Usage, what: what.to_string() }
+    }
+
+    fn failed(what: impl fmt::Display) -> Self {
+        Self { exit: Exit::Failed, what: what.to_string() }
+    }
+}
+
+impl<E: std::error::Error> From<E> for Trouble {
+    fn from(error: E) -> Self {
+        Self::failed(error)
+    }
+}
+
+/// Runs the program of this process's arguments.
+pub fn main() -> ExitCode {
+    let cli = Cli::parse();
+    install_tls();
+    let exit = run(cli).unwrap_or_else(|trouble| {
+        for line in trouble.what.lines() {
+            eprintln!("paced: {line}");
+        }
+        trouble.exit
+    });
+    ExitCode::from(exit as u8)
+}
+
+fn run(cli: Cli) -> Result<Exit, Trouble> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let globals = cli.globals;
+    let exit = runtime.block_on(async move {
+        match cli.verb {
+            Verb::Demo(options) => demo::run(options, &globals).await,
+            Verb::Check(options) => check::run(&options, &globals),
+            Verb::Crawl(options) => crawl::run(options, &globals).await,
+            Verb::Put(options) => put::run(options, &globals).await,
+            Verb::Status(options) => status::run(options, &globals).await,
+            Verb::Audit(options) => audit::run(&options, &globals).await,
+        }
+    });
+    // A parse that hangs must not keep the process: its lease returns.
+    runtime.shutdown_timeout(std::time::Duration::from_secs(1));
+    exit
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_options_of_all_verbs_fit_together() {
+        Cli::command().debug_assert();
+    }
+}

@@ -3,6 +3,7 @@
 
 mod address;
 mod body;
+mod ceiling;
 mod client;
 mod connect_to;
 mod error;
@@ -12,16 +13,15 @@ mod wire;
 
 use std::collections::HashMap;
 use std::net::IpAddr;
-use std::num::NonZeroU32;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
-use governor::{DefaultDirectRateLimiter, Quota};
 use reqwest::cookie::{CookieStore, Jar};
 use reqwest::header::{HeaderMap, SET_COOKIE};
 use tokio::sync::Semaphore;
 use url::Host;
 
+pub use ceiling::Ceiling;
 pub use client::install_tls;
 pub use connect_to::{ConnectTo, ConnectToError};
 pub use error::{FetchError, FetchErrorKind, Wait};
@@ -41,8 +41,6 @@ pub struct FetcherOptions {
     pub connect_to: Vec<ConnectTo>,
     /// Certificates in PEM to trust besides the system's.
     pub cacert: Option<Vec<u8>>,
-    /// The most requests a second of the whole process.
-    pub max_rate: Option<NonZeroU32>,
 }
 
 /// Why no `Fetcher` could be made.
@@ -63,7 +61,6 @@ pub enum FetcherError {
 #[derive(Debug)]
 pub struct Fetcher {
     clients: Clients,
-    limiter: Option<DefaultDirectRateLimiter>,
     sites: Mutex<HashMap<String, SiteState>>,
 }
 
@@ -134,9 +131,7 @@ impl Fetcher {
     /// A fetcher for all sites of a process.
     pub fn new(options: FetcherOptions) -> Result<Self, FetcherError> {
         let clients = Clients::new(options.connect_to, options.cacert.as_deref())?;
-        let quota = |rate| Quota::per_second(rate).allow_burst(NonZeroU32::MIN);
-        let limiter = options.max_rate.map(|rate| DefaultDirectRateLimiter::direct(quota(rate)));
-        Ok(Self { clients, limiter, sites: Mutex::default() })
+        Ok(Self { clients, sites: Mutex::default() })
     }
 
     /// Sends one GET while the permit holds and reads the answer, following nothing.
@@ -146,9 +141,6 @@ impl Fetcher {
         let chosen = self.choose(&request)?;
         let state = self.state_of(request.site);
         let (head, outgoing) = outgoing(&request, &chosen, &state).map_err(Unsent::Failed)?;
-        if let Some(limiter) = &self.limiter {
-            limiter.until_ready().await;
-        }
         let started = send(&request, &chosen, outgoing, &state, &permit).await?;
         let sent = sent(&request, &head, started.sent_at);
         let answer = answer(&request, started, &state).await;

@@ -42,6 +42,10 @@ impl FrontierError {
         Self { kind, at: at.into(), cause: None }
     }
 
+    pub(crate) fn no_site(site: &str) -> Self {
+        Self::new(FrontierErrorKind::NoSite(site.to_owned()), "frontier")
+    }
+
     pub(crate) fn because(mut self, cause: impl fmt::Display) -> Self {
         self.cause = Some(cause.to_string());
         self

@@ -64,6 +64,9 @@ pub struct SiteState {
     /// Pages put in this run, by rule and, under the empty name, in all.
     #[serde(default)]
     pub spent: BTreeMap<String, u64>,
+    /// Starts granted in this run that stand.
+    #[serde(default)]
+    pub starts: u64,
     /// Response time, a moving average in ms.
     pub response: Option<i64>,
 }
@@ -168,6 +171,7 @@ impl SiteState {
             download: StageCounts::default(),
             parse: StageCounts::default(),
             spent: BTreeMap::new(),
+            starts: 0,
             response: None,
         }
     }

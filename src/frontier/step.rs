@@ -209,6 +209,8 @@ pub struct View {
     pub oldest: Option<Timestamp>,
     /// Response time, a moving average in ms.
     pub response: Option<i64>,
+    /// Starts granted in this run that stand.
+    pub starts: u64,
     /// The last start that stands.
     pub last_start: Option<Timestamp>,
     /// The earliest next start.

@@ -25,7 +25,9 @@ pub fn start(format: Format, level: &str, color: bool, bars: MultiProgress) {
     // A second start in one process (a test's) keeps the first log.
     let _ = match format {
         Format::Text => log.with_ansi(color).with_target(false).try_init(),
-        Format::Json => log.json().flatten_event(true).with_current_span(true).with_span_list(false).try_init(),
+        Format::Json => {
+            log.json().flatten_event(true).with_current_span(true).with_span_list(false).try_init()
+        }
     };
 }
 

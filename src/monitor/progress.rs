@@ -45,7 +45,10 @@ impl Progress {
                 (None, true) => "done".to_owned(),
                 (None, false) => format!("eta {}", eta(&view).map_or("-".to_owned(), duration)),
             };
-            bar.set_message(format!("{allowed}, {} waiting, {} items, {state}", view.download.waiting, tally.items));
+            bar.set_message(format!(
+                "{allowed}, {} waiting, {} items, {state}",
+                view.download.waiting, tally.items
+            ));
         }
     }
 

@@ -40,7 +40,8 @@ impl Pulse {
                 continue;
             }
             let reached = as_rate(starts, elapsed);
-            (rates, running, waiting) = (rates + reached, running + view.in_flight, waiting + view.download.waiting);
+            (rates, running, waiting) =
+                (rates + reached, running + view.in_flight, waiting + view.download.waiting);
             moving += 1;
             line(&view, tally, reached, workers);
         }

@@ -1,6 +1,6 @@
 //! What the two lines need, once a process: the frontier, the fetcher, the archive, the sink, and the sites' rules.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
@@ -172,6 +172,7 @@ pub struct Roster(Arc<RwLock<Sites>>);
 struct Sites {
     by_name: HashMap<String, (i64, Arc<Site>)>,
     by_host: HashMap<Host, String>,
+    left: HashSet<String>,
 }
 
 impl Roster {
@@ -186,12 +187,18 @@ impl Roster {
         site
     }
 
-    /// The sites' names, in order.
+    /// The names of the sites that are worked on, in order.
     pub fn names(&self) -> Vec<String> {
         let sites = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        let mut names: Vec<String> = sites.by_name.keys().cloned().collect();
+        let mut names: Vec<String> =
+            sites.by_name.keys().filter(|name| !sites.left.contains(*name)).cloned().collect();
         names.sort();
         names
+    }
+
+    /// Leaves a site to others.
+    pub fn remove(&self, name: &str) {
+        self.0.write().unwrap_or_else(PoisonError::into_inner).left.insert(name.to_owned());
     }
 
     /// A site by its rules of that version or newer.

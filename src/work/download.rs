@@ -209,4 +209,3 @@ fn report(lease: &Lease, error: &FetchError) {
     let (site, url) = (&lease.site, lease.url.as_str());
     debug!(site, url, attempt = lease.attempts + 1, "{}", error.reason());
 }
-

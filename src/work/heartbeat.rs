@@ -55,7 +55,9 @@ pub(super) async fn beat(crew: Arc<Crew>, leases: Arc<Leases>, stop: Cancellatio
         }
         match crew.frontier.extend(half_over.clone()).await {
             Ok(alive) => {
-                for token in half_over.iter().zip(&alive).filter_map(|(token, alive)| (!alive).then_some(*token)) {
+                for token in
+                    half_over.iter().zip(&alive).filter_map(|(token, alive)| (!alive).then_some(*token))
+                {
                     leases.remove(token);
                 }
             }

@@ -198,7 +198,8 @@ impl Pool {
         leases.add(token);
         slots.running(stage).fetch_add(1, Ordering::SeqCst);
         self.crew.monitor.started(&lease);
-        let span = info_span!("visit", site = lease.site, url = lease.url.as_str(), attempt = lease.attempts + 1);
+        let span =
+            info_span!("visit", site = lease.site, url = lease.url.as_str(), attempt = lease.attempts + 1);
         let walk = async move {
             let (site, url) = (lease.site.clone(), lease.url.clone());
             debug!(fence = lease.fence, stage = %stage, "start");
@@ -227,7 +228,6 @@ impl Pool {
             }
         }
     }
-
 }
 
 async fn walk(crew: &Crew, lease: Lease, noted: Duration) -> Result<(), Left> {

@@ -67,12 +67,7 @@ fn again(lease: &Lease, why: Failure) -> Outcome {
 }
 
 /// Where a redirect leads as a put into `owner`'s queue, or how it ends where it can't be followed.
-pub(super) fn follow(
-    site: &Site,
-    lease: &Lease,
-    to: Url,
-    owner: Option<&Site>,
-) -> Result<Put, Outcome> {
+pub(super) fn follow(site: &Site, lease: &Lease, to: Url, owner: Option<&Site>) -> Result<Put, Outcome> {
     let dead = |reason: String| Err(Outcome::Dead { why: Failure::new(reason) });
     let Some(owner) = owner else {
         let host = to.host_str().unwrap_or_default().to_owned();

@@ -226,6 +226,7 @@ impl<S: Shelf> Round<'_, S> {
         if download {
             self.start(site, unit, token)?;
             site.running += 1;
+            site.starts += 1;
         }
         if task.rare.errand.is_some() {
             site.errand = Some(token);

@@ -113,6 +113,12 @@ pub(super) fn give_back_start<S: Shelf>(shelf: &mut S, unit: &str, token: u64) -
     if shelf.mutex(&mutex)?.is_some_and(|held| unit.owns(&held.token)) {
         shelf.remove_mutex(&mutex)?;
     }
-    unit.last = unit.before.take();
+    let given_back = std::mem::replace(&mut unit.last, unit.before.take());
+    if let Some(start) = given_back
+        && let Some(mut site) = shelf.site(&start.site)?
+    {
+        site.starts = site.starts.saturating_sub(1);
+        shelf.save_site(&site)?;
+    }
     save_unit(shelf, &unit)
 }

@@ -114,6 +114,7 @@ pub(super) fn begin_run<S: Shelf>(
     site.run += 1;
     site.run_began = now;
     site.spent.clear();
+    site.starts = 0;
     put_all(shelf, &mut site, seeds, now)?;
     save(shelf, &site)?;
     Ok(Run { number: site.run, begun: true })

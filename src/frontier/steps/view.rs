@@ -26,6 +26,7 @@ pub(super) fn view<S: Shelf>(shelf: &mut S, name: &str, now: i64) -> Result<Opti
         in_flight: site.running,
         download: site.download,
         parse: site.parse,
+        starts: site.starts,
         response: site.response,
         last_start: unit.last.map(|start| Timestamp::from_millis(start.at)),
         due: Timestamp::from_millis(due),

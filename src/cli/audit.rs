@@ -1,0 +1,98 @@
+//! `paced audit`: the proof of pace, from the send stamps of every request that was kept.
+
+use clap::Args;
+use serde_json::json;
+
+use super::{Exit, Globals, Trouble, sites};
+use crate::archive::{Audit, Filter, UnitReport, scan};
+use crate::monitor::duration;
+
+/// Options of `paced audit`.
+#[derive(Clone, Debug, Args)]
+#[command(after_help = "Example:\n  paced audit books > books-pace.txt    # a report for the site's owner")]
+pub(super) struct Options {
+    /// Sites: names or files; all without any
+    #[arg(value_name = "SITE")]
+    sites: Vec<String>,
+    /// One JSON object a pace unit
+    #[arg(long)]
+    json: bool,
+}
+
+/// Tells of each pace unit how it was asked.
+pub(super) async fn run(options: &Options, globals: &Globals) -> Result<Exit, Trouble> {
+    let folder = globals.pages()?;
+    if !folder.exists() {
+        return Err(Trouble::failed(format!(
+            "{}: no pages are kept there; name the data folder with --data",
+            folder.display()
+        )));
+    }
+    let wanted = sites::names(&options.sites)?;
+    let audit = tokio::task::spawn_blocking(move || -> Result<Audit, Trouble> {
+        let mut audit = Audit::default();
+        for record in scan(&folder, Filter::default())? {
+            audit.count(&record?);
+        }
+        Ok(audit)
+    });
+    let reports = audit.await??.report();
+    for name in &wanted {
+        if !reports.iter().any(|report| report.sites.contains(name)) {
+            return Err(Trouble::failed(format!("no request to site `{name}` is kept")));
+        }
+    }
+    let asked =
+        |report: &&UnitReport| wanted.is_empty() || report.sites.iter().any(|site| wanted.contains(site));
+    for report in reports.iter().filter(asked) {
+        if options.json { println!("{}", object(report)) } else { print(report) }
+    }
+    Ok(Exit::Done)
+}
+
+fn print(report: &UnitReport) {
+    let (least, most) = report.interval;
+    let interval =
+        if least == most { duration(least) } else { format!("{} to {}", duration(least), duration(most)) };
+    println!("{}", report.unit);
+    if report.sites != [report.unit.clone()] {
+        println!("  sites     {}", report.sites.join(", "));
+    }
+    println!("  starts    {} from {} to {}", report.starts, report.first, report.last);
+    println!("  interval  {interval}");
+    if let Some(gaps) = report.gaps {
+        let ms = |gap: std::time::Duration| format!("{} ms", gap.as_millis());
+        println!(
+            "  gaps      min {}, p50 {}, p99 {}, max {}",
+            ms(gaps.min),
+            ms(gaps.p50),
+            ms(gaps.p99),
+            ms(gaps.max)
+        );
+    }
+    println!("  early     {}", report.early);
+    for early in &report.early_starts {
+        println!(
+            "            {}: {} ms after the one before, {} ms were due",
+            early.at,
+            early.gap.as_millis(),
+            early.interval.as_millis()
+        );
+    }
+    let statuses: Vec<String> =
+        report.statuses.iter().map(|(status, count)| format!("{status}: {count}")).collect();
+    println!("  answers   {}; none: {}", statuses.join(", "), report.unanswered);
+    println!("  bytes     {}", report.bytes);
+}
+
+fn object(report: &UnitReport) -> serde_json::Value {
+    let gap = |pick: fn(&crate::archive::Gaps) -> std::time::Duration| {
+        report.gaps.as_ref().map(|gaps| pick(gaps).as_millis())
+    };
+    json!({
+        "unit": report.unit, "sites": report.sites, "starts": report.starts, "first": report.first,
+        "last": report.last, "interval_ms": { "min": report.interval.0.as_millis(), "max": report.interval.1.as_millis() },
+        "gap_ms": { "min": gap(|g| g.min), "p50": gap(|g| g.p50), "p99": gap(|g| g.p99), "max": gap(|g| g.max) },
+        "early": report.early, "statuses": report.statuses, "unanswered": report.unanswered, "bytes": report.bytes,
+    })
+}

@@ -1,0 +1,66 @@
+//! `paced check`: site files, validated before anything is asked of anybody.
+
+use clap::Args;
+
+use super::{Exit, Globals, Trouble, sites};
+use crate::monitor::duration;
+use crate::site::{self, Site};
+
+/// Options of `paced check`.
+#[derive(Clone, Debug, Args)]
+#[command(after_help = "Example:\n  paced check sites/*.toml")]
+pub(super) struct Options {
+    /// Site files, or names of files in sites/
+    #[arg(required = true, value_name = "SITE")]
+    sites: Vec<String>,
+    /// One JSON object a file instead of text
+    #[arg(long)]
+    json: bool,
+}
+
+/// Says of each file that it is right, or everything that is wrong with it.
+pub(super) fn run(options: &Options, globals: &Globals) -> Result<Exit, Trouble> {
+    globals.settings()?;
+    let mut loaded = Vec::new();
+    let mut wrong = Vec::new();
+    for file in sites::files(&options.sites) {
+        let file_name = file.display().to_string();
+        match site::load(&file) {
+            Ok(site) => loaded.push((file_name, site)),
+            Err(errors) => wrong.extend(errors.errors),
+        }
+    }
+    wrong.extend(site::two_sites_one_host(&loaded));
+    for error in &wrong {
+        if options.json {
+            let (line, column) = (error.line, error.column);
+            let (file, what, todo) = (&error.file, &error.what, &error.what_to_do);
+            let object = serde_json::json!({
+                "file": file, "line": line, "column": column, "what": what, "what_to_do": todo
+            });
+            println!("{object}");
+        } else {
+            println!("{error}");
+        }
+    }
+    for (file, site) in &loaded {
+        for warning in site::warnings(site, file) {
+            eprintln!("warning: {warning}");
+        }
+        if options.json {
+            println!("{}", serde_json::json!({ "file": file, "site": site.name, "ok": true }));
+        } else {
+            println!("{file}: ok: {}", summary(site));
+        }
+    }
+    Ok(if wrong.is_empty() { Exit::Done } else { Exit::Usage })
+}
+
+fn summary(site: &Site) -> String {
+    let pace = match site.pace.interval {
+        interval if interval.is_zero() => "no pace".to_owned(),
+        interval => format!("one start per {}", duration(interval)),
+    };
+    let hosts: Vec<String> = site.scope.hosts.iter().map(ToString::to_string).collect();
+    format!("site {}, {pace}, {} page rules, hosts {}", site.name, site.pages.len(), hosts.join(" "))
+}

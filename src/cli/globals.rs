@@ -1,0 +1,128 @@
+//! Options that every verb takes: where the data is, and how the log looks.
+
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+
+use clap::{Args, ColorChoice, ValueEnum};
+use indicatif::{MultiProgress, ProgressDrawTarget};
+
+use super::Trouble;
+use crate::crawl::{ItemsTo, Places};
+use crate::frontier::Frontier;
+use crate::monitor::log::{self, Format};
+use crate::settings::Settings;
+
+/// Options that every verb takes.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Everywhere")]
+pub struct Globals {
+    /// The folder of frontier, pages and items
+    #[arg(long, global = true, env = "PACED_DATA", default_value = "paced-data", value_name = "DIR")]
+    pub data: PathBuf,
+    /// The frontier [default: sqlite:<data>/frontier.db]
+    #[arg(long, global = true, env = "PACED_FRONTIER", value_name = "URL", hide_env_values = true)]
+    frontier: Option<String>,
+    /// The folder of the pages [default: <data>/pages]
+    #[arg(long, global = true, value_name = "DIR")]
+    pages: Option<String>,
+    /// Settings for all sites [default: paced.toml beside the data folder, if there is one]
+    #[arg(long, global = true, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// How log lines look
+    #[arg(long, global = true, value_enum, default_value_t, value_name = "FORMAT")]
+    log_format: LogFormat,
+    /// More log: a line for each request
+    #[arg(short, long, global = true)]
+    verbose: bool,
+    /// Less log: warnings and errors alone, no progress bars
+    #[arg(short, long, global = true, conflicts_with = "verbose")]
+    quiet: bool,
+    /// Colour in the log
+    #[arg(long, global = true, value_enum, default_value_t = ColorChoice::Auto, value_name = "WHEN")]
+    color: ColorChoice,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum LogFormat {
+    #[default]
+    Text,
+    Json,
+}
+
+impl Globals {
+    /// Starts the log; the bars that share stderr with it, hidden where there is no terminal to draw on.
+    pub(super) fn start_log(&self) -> MultiProgress {
+        let bars = MultiProgress::new();
+        if !self.draws() {
+            bars.set_draw_target(ProgressDrawTarget::hidden());
+        }
+        let level = match (self.verbose, self.quiet) {
+            (true, _) => "paced=debug,warn",
+            (_, true) => "warn",
+            _ => "paced=info,warn",
+        };
+        let color = match self.color {
+            ColorChoice::Always => true,
+            ColorChoice::Never => false,
+            ColorChoice::Auto => std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none(),
+        };
+        let format = if self.log_format == LogFormat::Json { Format::Json } else { Format::Text };
+        log::start(format, level, color, bars.clone());
+        bars
+    }
+
+    /// Whether progress bars are drawn.
+    pub(super) fn draws(&self) -> bool {
+        !self.quiet && self.log_format == LogFormat::Text && std::io::stderr().is_terminal()
+    }
+
+    /// Where everything is kept.
+    pub(super) fn places(&self) -> Result<Places, Trouble> {
+        Ok(Places {
+            frontier: self.frontier_url(),
+            pages: self.pages()?,
+            items: ItemsTo::Folder(self.data.join("items")),
+        })
+    }
+
+    /// The frontier's URL.
+    pub(super) fn frontier_url(&self) -> String {
+        let default = || format!("sqlite:{}", self.data.join("frontier.db").display());
+        self.frontier.clone().unwrap_or_else(default)
+    }
+
+    /// The folder of the pages.
+    pub(super) fn pages(&self) -> Result<PathBuf, Trouble> {
+        match &self.pages {
+            None => Ok(self.data.join("pages")),
+            Some(url) if url.contains("://") => {
+                Err(Trouble::usage(format!("--pages {url}: not supported yet; name a folder")))
+            }
+            Some(folder) => Ok(PathBuf::from(folder)),
+        }
+    }
+
+    /// Opens the frontier of a verb that only makes sense where something was crawled before.
+    pub(super) fn open_existing(&self) -> Result<Frontier, Trouble> {
+        let url = self.frontier_url();
+        if let Some(path) = url.strip_prefix("sqlite:")
+            && !Path::new(path).exists()
+        {
+            return Err(Trouble::failed(format!(
+                "{path}: there is no frontier yet; start with `paced crawl SITE.toml`, or name the data folder with --data"
+            )));
+        }
+        Ok(Frontier::open(&url)?)
+    }
+
+    /// The settings for all sites.
+    pub(super) fn settings(&self) -> Result<Settings, Trouble> {
+        let beside = self.data.parent().unwrap_or(Path::new("")).join("paced.toml");
+        let file = match &self.config {
+            Some(file) => file,
+            None if beside.exists() => &beside,
+            None => return Ok(Settings::default()),
+        };
+        Settings::load(file).map_err(Trouble::usage)
+    }
+}

@@ -1,0 +1,148 @@
+//! `paced status`: how sites stand in the frontier, beside a running crawl or after it.
+
+use std::time::Duration;
+
+use clap::Args;
+use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
+use serde_json::{Value, json};
+
+use super::signals::stop_on_signals;
+use super::{Exit, Globals, Trouble, sites};
+use crate::frontier::{Frontier, View};
+use crate::monitor::{duration, rate};
+
+/// The time between two looks of `--watch`.
+const LOOK: Duration = Duration::from_secs(2);
+
+/// Options of `paced status`.
+#[derive(Clone, Debug, Args)]
+#[command(after_help = "Example:\n  paced status books --watch")]
+pub(super) struct Options {
+    /// Sites: names or files; all without any
+    #[arg(value_name = "SITE")]
+    sites: Vec<String>,
+    /// Look again every 2 s until Ctrl-C
+    #[arg(long)]
+    watch: bool,
+    /// One JSON object a site
+    #[arg(long)]
+    json: bool,
+}
+
+/// Shows how the sites stand.
+pub(super) async fn run(options: Options, globals: &Globals) -> Result<Exit, Trouble> {
+    let frontier = globals.open_existing()?;
+    let names = sites::known(&frontier, &options.sites, globals).await?;
+    if !options.watch {
+        show(&views(&frontier, &names).await?, options.json);
+        return Ok(Exit::Done);
+    }
+    let stop = stop_on_signals()?;
+    while !stop.is_cancelled() {
+        let views = views(&frontier, &names).await?;
+        if !options.json {
+            print!("\x1b[2J\x1b[H");
+        }
+        show(&views, options.json);
+        stop.run_until_cancelled(tokio::time::sleep(LOOK)).await;
+    }
+    Ok(Exit::Done)
+}
+
+async fn views(frontier: &Frontier, names: &[String]) -> Result<Vec<View>, Trouble> {
+    let mut views = Vec::with_capacity(names.len());
+    for name in names {
+        views.extend(frontier.view(name).await?);
+    }
+    Ok(views)
+}
+
+fn show(views: &[View], as_json: bool) {
+    if as_json {
+        for view in views {
+            println!("{}", object(view));
+        }
+        return;
+    }
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
+    table.set_header([
+        "site", "run", "state", "waiting", "oldest", "running", "delayed", "dead", "done", "allowed",
+        "reached", "response", "eta",
+    ]);
+    for view in views {
+        table.add_row(cells(view));
+    }
+    for column in table.column_iter_mut().skip(3) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    println!("{table}");
+}
+
+fn cells(view: &View) -> Vec<String> {
+    let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
+    let download = &view.download;
+    vec![
+        view.site.clone(),
+        view.run.to_string(),
+        state(view),
+        download.waiting.to_string(),
+        or_dash(view.oldest.map(|put| duration(view.at.since(put)))),
+        view.in_flight.to_string(),
+        (download.delayed + download.scheduled).to_string(),
+        (download.letters + view.parse.letters).to_string(),
+        download.done.to_string(),
+        or_dash(allowed(view).map(rate)),
+        or_dash(reached(view).map(rate)),
+        or_dash(view.response.map(|ms| duration(Duration::from_millis(ms.unsigned_abs())))),
+        or_dash(eta(view).map(duration)),
+    ]
+}
+
+fn state(view: &View) -> String {
+    match (&view.paused, &view.blocked_until, view.finished, view.run) {
+        (Some(why), ..) => format!("paused: {why}"),
+        (_, Some(until), ..) => {
+            format!("blocked until {until}: {}", view.blocked_why.as_deref().unwrap_or("-"))
+        }
+        (_, _, _, 0) => "never run".to_owned(),
+        (_, _, true, _) => "finished".to_owned(),
+        _ => "running".to_owned(),
+    }
+}
+
+fn object(view: &View) -> Value {
+    json!({
+        "site": view.site, "unit": view.unit, "at": view.at, "run": view.run, "run_began": view.run_began,
+        "state": state(view), "finished": view.finished, "interval_ms": view.interval, "parallel": view.parallel,
+        "waiting": view.download.waiting, "running": view.in_flight, "delayed": view.download.delayed,
+        "scheduled": view.download.scheduled, "dead": view.download.letters + view.parse.letters,
+        "done": view.download.done, "oldest_waiting": view.oldest, "response_ms": view.response,
+        "allowed_per_s": allowed(view), "reached_per_s": reached(view),
+        "eta_s": eta(view).map(|eta| eta.as_secs()), "last_start": view.last_start, "next_start": view.due,
+        "blocked_until": view.blocked_until, "blocked_why": view.blocked_why, "paused": view.paused,
+        "download": view.download, "parse": view.parse,
+    })
+}
+
+/// Starts a second that the pace allows; none where there is no pace.
+fn allowed(view: &View) -> Option<f64> {
+    (view.interval > 0).then(|| 1_000.0 / as_f64(view.interval.unsigned_abs()))
+}
+
+/// Starts a second since the run began, up to its last start.
+fn reached(view: &View) -> Option<f64> {
+    let span = view.last_start?.since(view.run_began).as_secs_f64();
+    (view.starts > 1 && span > 0.0).then(|| as_f64(view.starts - 1) / span)
+}
+
+fn eta(view: &View) -> Option<Duration> {
+    let tasks = view.download.waiting + view.download.delayed;
+    let left = (!view.finished).then(|| tasks.saturating_mul(view.interval.unsigned_abs()))?;
+    Some(Duration::from_millis(left))
+}
+
+#[expect(clippy::cast_precision_loss, reason = "counts for people, far below 2^53")]
+fn as_f64(count: u64) -> f64 {
+    count as f64
+}

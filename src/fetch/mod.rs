@@ -149,7 +149,7 @@ impl Fetcher {
         if let Some(limiter) = &self.limiter {
             limiter.until_ready().await;
         }
-        let started = send(&request, &chosen, outgoing, &state, &permit).await?;
+        let started = send(&request, &chosen, outgoing, &state, Arc::new(permit)).await?;
         let sent = sent(&request, &head, started.sent_at);
         let answer = answer(&request, started, &state).await;
         Ok(Exchange { sent, answer })
@@ -210,12 +210,16 @@ async fn send(
     chosen: &Chosen,
     outgoing: reqwest::Request,
     state: &SiteState,
-    permit: &Permit,
+    permit: Arc<Permit>,
 ) -> Result<Started<reqwest::Result<reqwest::Response>>, Unsent> {
     let connect_timeout = request.site.fetch.connect_timeout;
     let errand = Errand::new(connect_timeout, Arc::clone(&state.cold));
     let (patience, _) = body::patience(request, std::time::Duration::ZERO);
-    let started = wire::send(chosen.client.execute(outgoing), permit, errand, patience).await;
+    let start = || {
+        let permit = Arc::clone(&permit);
+        async move { permit.start().await }
+    };
+    let started = wire::send(chosen.client.execute(outgoing), start, errand, patience).await;
     started.map_err(|unstarted| match unstarted {
         Unstarted::NotNow(why) => Unsent::NotNow(why),
         Unstarted::Connect(error) => {

@@ -15,6 +15,8 @@ use paced::frontier::permit::Permit;
 use paced::manners::Signal;
 use paced::page::Validators;
 use paced::site::{FetchRules, Pace, Scope, Site};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
 #[tokio::test]
 async fn an_answer_comes_back_whole_and_the_request_as_it_was_sent() {
@@ -103,9 +105,8 @@ async fn silence_before_and_within_an_answer_ends_with_the_read_time() {
 async fn a_body_over_the_cap_is_refused_as_sent_and_as_decompressed() {
     let mut site = site();
     site.fetch.max_body = 100_000;
-    let long = Shop::answering(
-        &[b"HTTP/1.1 200 OK\r\nContent-Length: 9000000\r\n\r\n", &[b'a'; 300_000][..]].concat(),
-    );
+    let long = [b"HTTP/1.1 200 OK\r\nContent-Length: 9000000\r\n\r\n".to_vec(), vec![b'a'; 300_000]].concat();
+    let long = Shop::answering(&long);
     let bomb = gzip(&vec![b'a'; 5_000_000]);
     assert!(bomb.len() < 100_000, "the bomb is small as sent");
     let head = format!("HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: {}\r\n\r\n", bomb.len());
@@ -331,6 +332,48 @@ async fn a_fetch_can_be_a_task_of_its_own() {
     assert!(task.await.expect("no panic"));
 }
 
+#[tokio::test]
+async fn a_copy_of_a_tls_site_is_reached_with_its_certificate_and_refused_without() {
+    let shop = Shop::open(Answer::Tls);
+    let port = shop.address.port();
+    let site = site();
+    let cacert = Some(CERTIFICATE.as_bytes().to_vec());
+    for (host, asked_port, cacert, refused) in [
+        ("shop.example", 443, cacert.clone(), None),
+        ("shop.example", 8443, cacert.clone(), None),
+        ("shop.example", 443, None, Some(FetchErrorKind::Certificate)),
+        ("other.example", 443, cacert, Some(FetchErrorKind::Certificate)),
+    ] {
+        let connect_to = vec![format!("::127.0.0.1:{port}").parse().expect("a rule")];
+        let fetcher = Fetcher::new(FetcherOptions { connect_to, cacert, max_rate: None }).expect("a fetcher");
+        let url = CanonicalUrl::parse(&format!("https://{host}:{asked_port}/")).expect("a URL");
+        let seen = shop.heads().len();
+        match fetcher.get(request(&site, &url), Permit::unpaced()).await {
+            Ok(exchange) => {
+                assert_eq!((&exchange.answer.expect("an answer").decoded[..], refused), (&b"ok"[..], None));
+            }
+            Err(Unsent::Failed(error)) => assert_eq!((Some(error.kind), shop.heads().len()), (refused, seen)),
+            Err(other) => panic!("{other:?}"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_port_without_tls_is_no_request() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("an address");
+    std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().expect("a connection");
+        let _ = stream.read(&mut [0; 4096]);
+        let _ = stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n");
+    });
+    let (site, url) = (site(), CanonicalUrl::parse(&format!("https://{address}/")).expect("a URL"));
+    let unsent = fetcher(&[]).get(request(&site, &url), Permit::unpaced()).await;
+    let Err(Unsent::Failed(error)) = unsent else { panic!("{unsent:?}") };
+    assert_eq!(error.kind, FetchErrorKind::Tls, "{error:?}");
+    assert!(error.is_transient());
+}
+
 #[test]
 fn certificates_that_are_none_are_refused() {
     let options = FetcherOptions { cacert: Some(b"none".to_vec()), ..FetcherOptions::default() };
@@ -347,7 +390,12 @@ enum Answer {
     Silence(&'static [u8]),
     /// A byte every 20 ms.
     Drip,
+    /// `OK`, as `shop.example` over TLS.
+    Tls,
 }
+
+const CERTIFICATE: &str = include_str!("data/shop.example.cert.pem");
+const KEY: &str = include_str!("data/shop.example.key.pem");
 
 /// A server that answers every request alike.
 struct Shop {
@@ -403,6 +451,9 @@ impl Shop {
 }
 
 fn serve(mut stream: TcpStream, answer: Answer, heads: &Mutex<Vec<String>>) {
+    if matches!(answer, Answer::Tls) {
+        return serve_tls(stream, heads);
+    }
     while let Some(head) = read_head(&mut stream) {
         heads.lock().expect("no panic").push(head);
         let (Answer::Bytes(first) | Answer::Silence(first)) = answer else { return drip(&mut stream) };
@@ -416,6 +467,20 @@ fn serve(mut stream: TcpStream, answer: Answer, heads: &Mutex<Vec<String>>) {
     }
 }
 
+fn serve_tls(stream: TcpStream, heads: &Mutex<Vec<String>>) {
+    paced::fetch::install_tls();
+    let certificate = CertificateDer::from_pem_slice(CERTIFICATE.as_bytes()).expect("a certificate");
+    let key = PrivateKeyDer::from_pem_slice(KEY.as_bytes()).expect("a key");
+    let config =
+        rustls::ServerConfig::builder().with_no_client_auth().with_single_cert(vec![certificate], key);
+    let session = rustls::ServerConnection::new(Arc::new(config.expect("a pair"))).expect("a session");
+    let mut stream = rustls::StreamOwned::new(session, stream);
+    while let Some(head) = read_head(&mut stream) {
+        heads.lock().expect("no panic").push(head);
+        let _ = stream.write_all(OK);
+    }
+}
+
 fn drip(stream: &mut TcpStream) {
     let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n");
     while stream.write_all(b"a").is_ok() {
@@ -423,7 +488,7 @@ fn drip(stream: &mut TcpStream) {
     }
 }
 
-fn read_head(stream: &mut TcpStream) -> Option<String> {
+fn read_head(stream: &mut impl Read) -> Option<String> {
     let mut head = Vec::new();
     let mut byte = [0];
     while !head.ends_with(b"\r\n\r\n") {

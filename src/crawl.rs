@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -72,9 +72,36 @@ pub struct CrawlOptions {
     pub cacert: Option<Vec<u8>>,
 }
 
+impl Places {
+    /// Everything below one folder.
+    pub fn below(data: &Path) -> Self {
+        Self {
+            frontier: format!("sqlite:{}", data.join("frontier.db").display()),
+            pages: data.join("pages"),
+            items: ItemsTo::Folder(data.join("items")),
+        }
+    }
+}
+
 impl CrawlOptions {
     /// `--give-up` where it isn't named.
-    pub const GIVE_UP: Duration = Duration::from_secs(600);
+    pub const GIVE_UP: Duration = Duration::from_mins(10);
+
+    /// A crawl with nothing out of the ordinary.
+    pub fn new(places: Places) -> Self {
+        Self {
+            places,
+            settings: Settings::default(),
+            workers: Workers::default(),
+            fresh: false,
+            max_pages: None,
+            max_rate: None,
+            deadline: None,
+            give_up: Self::GIVE_UP,
+            connect_to: Vec::new(),
+            cacert: None,
+        }
+    }
 }
 
 /// Why a crawl could not run.

@@ -5,7 +5,7 @@ use crate::frontier::shelf::Shelf;
 use crate::frontier::state::MutexState;
 use crate::frontier::step::Lock;
 
-/// Takes a mutex for `expire` ms if it is free.
+/// Takes a mutex for `expire` ms if it is free. Asked again with the same token, it answers the same.
 pub(super) fn try_lock<S: Shelf>(
     shelf: &mut S,
     name: &str,
@@ -13,11 +13,15 @@ pub(super) fn try_lock<S: Shelf>(
     expire: i64,
     now: i64,
 ) -> Result<Lock, S::Error> {
-    if let Some(left) = left(shelf, name, now)? {
-        return Ok(Lock::Held(left));
+    if let Some(held) = shelf.mutex(name)?.filter(|held| held.until > now) {
+        return Ok(if held.token == token {
+            Lock::Taken(held.until.saturating_sub(expire))
+        } else {
+            Lock::Held(held.until - now)
+        });
     }
-    shelf.save_mutex(name, &MutexState { token, until: now + expire })?;
-    Ok(Lock::Taken)
+    shelf.save_mutex(name, &MutexState { token, until: now.saturating_add(expire) })?;
+    Ok(Lock::Taken(now))
 }
 
 /// Releases a mutex that the token holds; a unit that waited for it is due again.
@@ -26,12 +30,7 @@ pub(super) fn unlock<S: Shelf>(shelf: &mut S, name: &str, token: &str, now: i64)
         return Ok(false);
     }
     shelf.remove_mutex(name)?;
-    if let Some(unit) = name.strip_prefix("site/")
-        && let Some(mut unit) = shelf.unit(unit)?
-    {
-        unit.held_until = 0;
-        save_unit(shelf, &unit)?;
-    }
+    look_again(shelf, name)?;
     Ok(true)
 }
 
@@ -46,8 +45,14 @@ pub(super) fn extend<S: Shelf>(
     if !holds(shelf, name, token, now)? {
         return Ok(false);
     }
-    shelf.save_mutex(name, &MutexState { token: token.to_owned(), until: now + expire })?;
+    shelf.save_mutex(name, &MutexState { token: token.to_owned(), until: now.saturating_add(expire) })?;
+    look_again(shelf, name)?;
     Ok(true)
+}
+
+/// Whether the token holds a mutex.
+pub(super) fn holds<S: Shelf>(shelf: &mut S, name: &str, token: &str, now: i64) -> Result<bool, S::Error> {
+    Ok(shelf.mutex(name)?.is_some_and(|mutex| mutex.token == token && mutex.until > now))
 }
 
 /// How long a mutex is still held, in ms.
@@ -55,6 +60,14 @@ pub(super) fn left<S: Shelf>(shelf: &mut S, name: &str, now: i64) -> Result<Opti
     Ok(shelf.mutex(name)?.map(|mutex| mutex.until - now).filter(|left| *left > 0))
 }
 
-fn holds<S: Shelf>(shelf: &mut S, name: &str, token: &str, now: i64) -> Result<bool, S::Error> {
-    Ok(shelf.mutex(name)?.is_some_and(|mutex| mutex.token == token && mutex.until > now))
+/// A unit that waits for the end of its mutex is looked at again, now that the end has moved.
+fn look_again<S: Shelf>(shelf: &mut S, name: &str) -> Result<(), S::Error> {
+    if let Some(unit) = name.strip_prefix("site/")
+        && let Some(mut unit) = shelf.unit(unit)?
+        && unit.held_until != 0
+    {
+        unit.held_until = 0;
+        save_unit(shelf, &unit)?;
+    }
+    Ok(())
 }

@@ -1,4 +1,4 @@
-//! Five processes take one timed mutex over a shared SQLite file. Each then works for 1.5 s, and yet their starts are one
+//! Five processes take one timed mutex over one frontier file. Each then works for 1.5 s, and yet their starts are one
 //! second apart: the mutex ends by its time, not with the work. Runs for some 5 seconds:
 //!
 //!     cargo run --example timed_mutex

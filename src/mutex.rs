@@ -228,7 +228,7 @@ impl TimedMutex {
         let token = format!("{:016x}{:016x}", fastrand::u64(..), fastrand::u64(..));
         let asked = Asked { frontier: &self.frontier, key: &key, token: &token };
         let answer = self.frontier.try_lock(&key, &token, expire).await;
-        asked.is_answered();
+        asked.answered();
         Ok(match answer? {
             Lock::Taken(at) => Ok(Held::new(self, key, token, Timestamp::from_millis(at))),
             Lock::Held(left) => Err(duration(left)),
@@ -271,7 +271,7 @@ struct Asked<'a> {
 }
 
 impl Asked<'_> {
-    fn is_answered(self) {
+    fn answered(self) {
         std::mem::forget(self);
     }
 }

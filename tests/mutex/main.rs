@@ -1,4 +1,4 @@
-//! The timed mutex, on the pure model and on SQLite, by tasks, threads and processes (V1-V11, R1-R6).
+//! The timed mutex, on both backends, by tasks, threads and processes (V1-V11, R1-R6).
 
 mod owner;
 mod pace;

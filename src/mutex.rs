@@ -396,3 +396,38 @@ fn whole_millis(wait: Duration) -> i64 {
 fn duration(ms: i64) -> Duration {
     Duration::from_millis(u64::try_from(ms).unwrap_or(0))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::Clock;
+
+    #[test]
+    fn what_ends_by_its_time_is_slept_through_and_what_is_released_is_looked_at_less_and_less_often() {
+        let ms = Duration::from_millis;
+        for (left, released, looks, dice, wait) in [
+            (ms(1), false, 1, 0.0, ms(1)),
+            (ms(2_500), false, 9, 0.0, ms(2_500)),
+            (ms(60_000), false, 1, 0.0, ms(2_500)),
+            (ms(60_000), false, 1, 1.0, ms(5_000)),
+            (ms(9_000), true, 1, 1.0, ms(2)),
+            (ms(9_000), true, 1, 0.0, ms(1)),
+            (ms(9_000), true, 4, 1.0, ms(16)),
+            (ms(9_000), true, u32::MAX, 1.0, ms(100)),
+            (ms(3), true, u32::MAX, 1.0, ms(3)),
+        ] {
+            assert_eq!(pause(left, released, looks, dice), wait, "{left:?} {released} {looks} {dice}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_question_sent_again_has_the_same_answer_and_moves_nothing() {
+        let clock = Clock::fake(Timestamp::from_millis(1_000));
+        let frontier = Frontier::model(clock.clone());
+        for _ in 0..2 {
+            assert_eq!(frontier.try_lock("x", "one", 500).await.expect("a model"), Lock::Taken(1_000));
+            clock.advance(Duration::from_millis(200));
+        }
+        assert_eq!(frontier.try_lock("x", "other", 500).await.expect("a model"), Lock::Held(100));
+    }
+}

@@ -62,6 +62,16 @@ impl Frontier {
         }
     }
 
+    /// Opens a frontier that must be there already: where there is none, none is made.
+    pub fn open_existing(url: &str) -> Result<Self, FrontierError> {
+        match url.strip_prefix("sqlite:").map(Path::new) {
+            Some(path) if !path.as_os_str().is_empty() && !path.is_file() => {
+                Err(FrontierError::new(FrontierErrorKind::Missing, url))
+            }
+            _ => Self::open(url),
+        }
+    }
+
     /// The embedded frontier in a file; a clock of one's own is for tests.
     pub fn sqlite(path: &Path, clock: Option<Clock>) -> Result<Self, FrontierError> {
         Ok(Self(Arc::new(Backend::Sqlite(Embedded::open(path, clock)?))))
@@ -209,7 +219,7 @@ impl Frontier {
         ask!(self, Step::Bury { owner: owner.to_owned() }, Reply::Done(_) => ())
     }
 
-    fn no_site(&self, site: &str) -> FrontierError {
+    pub(crate) fn no_site(&self, site: &str) -> FrontierError {
         let at = match &*self.0 {
             Backend::Model(..) => "model".to_owned(),
             Backend::Sqlite(embedded) => embedded.path().display().to_string(),
@@ -319,6 +329,11 @@ impl Frontier {
         expire: i64,
     ) -> Result<bool, FrontierError> {
         let step = Step::ExtendLock { mutex: mutex.to_owned(), token: token.to_owned(), expire };
+        ask!(self, step, Reply::Done(owned) => owned)
+    }
+
+    pub(crate) async fn holds_lock(&self, mutex: &str, token: &str) -> Result<bool, FrontierError> {
+        let step = Step::HoldsLock { mutex: mutex.to_owned(), token: token.to_owned() };
         ask!(self, step, Reply::Done(owned) => owned)
     }
 

@@ -28,6 +28,7 @@ pub(crate) enum Step {
     TryLock { mutex: String, token: String, expire: i64 },
     Unlock { mutex: String, token: String },
     ExtendLock { mutex: String, token: String, expire: i64 },
+    HoldsLock { mutex: String, token: String },
     LockLeft { mutex: String },
     Sites,
     View { site: String },
@@ -150,8 +151,8 @@ pub enum Tuning {
 /// What became of asking for a mutex.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lock {
-    /// It is the asker's.
-    Taken,
+    /// It is the asker's, from this moment on, in ms since 1970 by the frontier's clock.
+    Taken(i64),
     /// It is somebody else's for so many ms more.
     Held(i64),
 }
@@ -244,6 +245,7 @@ impl Step {
         matches!(
             self,
             Self::Owners
+                | Self::HoldsLock { .. }
                 | Self::LockLeft { .. }
                 | Self::Sites
                 | Self::View { .. }

@@ -49,6 +49,7 @@ pub(crate) fn apply<S: Shelf>(shelf: &mut S, step: Step, now: i64) -> Result<Rep
         Step::ExtendLock { mutex, token, expire } => {
             Reply::Done(lock::extend(shelf, &mutex, &token, expire, now)?)
         }
+        Step::HoldsLock { mutex, token } => Reply::Done(lock::holds(shelf, &mutex, &token, now)?),
         Step::LockLeft { mutex } => Reply::Left(lock::left(shelf, &mutex, now)?),
         Step::Sites => Reply::Names(shelf.site_names()?),
         Step::View { site } => Reply::View(view::view(shelf, &site, now)?.map(Box::new)),

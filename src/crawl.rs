@@ -22,6 +22,8 @@ use crate::work::{Crew, CrewOptions, Pool, Roster, Workers};
 
 /// How often it is looked at how the sites stand.
 const LOOK: Duration = Duration::from_millis(200);
+/// How often fresh pages are counted.
+const COUNT_FRESH: Duration = Duration::from_mins(1);
 /// With more sites than this it is looked less often.
 const FEW_SITES: usize = 50;
 
@@ -342,6 +344,14 @@ impl<'a> Watch<'a> {
         }
     }
 
+    /// Counts the fresh pages of sites that want any fetched again; dear, so done now and then.
+    async fn look_at_freshness(&self) -> Result<(), FrontierError> {
+        for name in &self.names {
+            self.monitor.saw_freshness(name, self.frontier.freshness(name).await?);
+        }
+        Ok(())
+    }
+
     async fn until_the_end(
         &mut self,
         stop: &CancellationToken,
@@ -349,6 +359,7 @@ impl<'a> Watch<'a> {
     ) -> Result<Ending, FrontierError> {
         let mut pulse = Pulse::new(self.monitor.clone());
         let mut pulsed = Instant::now();
+        let mut counted = None::<Instant>;
         loop {
             let finished = self.look().await?;
             if let Some(ending) = self.ending(stop, finished) {
@@ -359,6 +370,10 @@ impl<'a> Watch<'a> {
                 return Ok(Ending::Stopped);
             }
             if pulsed.elapsed() >= Pulse::EVERY {
+                if counted.is_none_or(|counted| counted.elapsed() >= COUNT_FRESH) {
+                    self.look_at_freshness().await?;
+                    counted = Some(Instant::now());
+                }
                 pulse.beat();
                 pulsed = Instant::now();
             }

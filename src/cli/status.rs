@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::signals::stop_on_signals;
 use super::{Exit, Globals, Trouble, sites};
-use crate::frontier::{Frontier, View};
+use crate::frontier::{Freshness, Frontier, View};
 use crate::monitor::{duration, rate};
 
 /// The time between two looks of `--watch`.
@@ -49,18 +49,20 @@ pub(super) async fn run(options: Options, globals: &Globals) -> Result<Exit, Tro
     Ok(Exit::Done)
 }
 
-async fn views(frontier: &Frontier, names: &[String]) -> Result<Vec<View>, Trouble> {
+async fn views(frontier: &Frontier, names: &[String]) -> Result<Vec<(View, Freshness)>, Trouble> {
     let mut views = Vec::with_capacity(names.len());
     for name in names {
-        views.extend(frontier.view(name).await?);
+        if let Some(view) = frontier.view(name).await? {
+            views.push((view, frontier.freshness(name).await?));
+        }
     }
     Ok(views)
 }
 
-fn show(views: &[View], as_json: bool) {
+fn show(views: &[(View, Freshness)], as_json: bool) {
     if as_json {
-        for view in views {
-            println!("{}", object(view));
+        for (view, freshness) in views {
+            println!("{}", object(view, *freshness));
         }
         return;
     }
@@ -68,10 +70,10 @@ fn show(views: &[View], as_json: bool) {
     table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
     table.set_header([
         "site", "run", "state", "waiting", "oldest", "running", "delayed", "dead", "done", "allowed",
-        "reached", "response", "eta",
+        "reached", "response", "eta", "fresh",
     ]);
-    for view in views {
-        table.add_row(cells(view));
+    for (view, freshness) in views {
+        table.add_row(cells(view, *freshness));
     }
     for column in table.column_iter_mut().skip(3) {
         column.set_cell_alignment(CellAlignment::Right);
@@ -79,7 +81,7 @@ fn show(views: &[View], as_json: bool) {
     println!("{table}");
 }
 
-fn cells(view: &View) -> Vec<String> {
+fn cells(view: &View, freshness: Freshness) -> Vec<String> {
     let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
     let download = &view.download;
     vec![
@@ -96,6 +98,7 @@ fn cells(view: &View) -> Vec<String> {
         or_dash(reached(view).map(rate)),
         or_dash(view.response.map(|ms| duration(Duration::from_millis(ms.unsigned_abs())))),
         or_dash(eta(view).map(duration)),
+        or_dash(freshness.percent().map(|percent| format!("{percent}%"))),
     ]
 }
 
@@ -111,7 +114,7 @@ fn state(view: &View) -> String {
     }
 }
 
-fn object(view: &View) -> Value {
+fn object(view: &View, freshness: Freshness) -> Value {
     json!({
         "site": view.site, "unit": view.unit, "at": view.at, "run": view.run, "run_began": view.run_began,
         "state": state(view), "finished": view.finished, "interval_ms": view.interval, "parallel": view.parallel,
@@ -121,7 +124,7 @@ fn object(view: &View) -> Value {
         "allowed_per_s": allowed(view), "reached_per_s": reached(view),
         "eta_s": eta(view).map(|eta| eta.as_secs()), "last_start": view.last_start, "next_start": view.due,
         "blocked_until": view.blocked_until, "blocked_why": view.blocked_why, "paused": view.paused,
-        "download": view.download, "parse": view.parse,
+        "fresh_percent": freshness.percent(), "download": view.download, "parse": view.parse,
     })
 }
 

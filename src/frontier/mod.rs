@@ -16,7 +16,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub use error::{FrontierError, FrontierErrorKind};
 pub use state::SiteSettings;
 pub use step::{
-    Claim, Grant, Inspection, KnownRobots, Lock, Owner, Rearm, Registered, Registration, Run, Tuning, View,
+    Claim, Freshness, Grant, Inspection, KnownRobots, Lock, Owner, Rearm, Registered, Registration, Run,
+    Tuning, View,
 };
 
 use crate::canonical_url::{CanonicalUrl, Host};
@@ -275,6 +276,11 @@ impl Frontier {
     /// The text of a site's file as registered.
     pub async fn text(&self, site: &str) -> Result<Option<String>, FrontierError> {
         ask!(self, Step::Text { site: site.to_owned() }, Reply::Text(text) => text)
+    }
+
+    /// How many pages of a site are younger than their `recrawl`; it looks at every such page.
+    pub async fn freshness(&self, site: &str) -> Result<Freshness, FrontierError> {
+        ask!(self, Step::Freshness { site: site.to_owned() }, Reply::Freshness(freshness) => freshness)
     }
 
     /// A site's dead letters, oldest first.

@@ -36,6 +36,7 @@ pub(crate) enum Step {
     SiteOf { host: String },
     Robots { origin: String },
     Stored { site: String, url: crate::canonical_url::CanonicalUrl },
+    Freshness { site: String },
     DeadLetters { site: String, most: u64 },
     Inspect,
 }
@@ -62,6 +63,7 @@ pub(crate) enum Reply {
     Robots(Option<KnownRobots>),
     Stored(Option<StoredPage>),
     Letters(Vec<DeadLetter>),
+    Freshness(Freshness),
     Inspection(Box<Inspection>),
 }
 
@@ -226,6 +228,22 @@ pub struct View {
     pub version: i64,
 }
 
+/// How many pages of a site are younger than their `recrawl`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Freshness {
+    /// Those that are.
+    pub fresh: u64,
+    /// All that have a `recrawl`.
+    pub all: u64,
+}
+
+impl Freshness {
+    /// The share in percent; none where no page has a `recrawl`.
+    pub fn percent(self) -> Option<u64> {
+        (self.all > 0).then(|| self.fresh * 100 / self.all)
+    }
+}
+
 /// Everything in a frontier, for tests of small ones.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Inspection {
@@ -253,6 +271,7 @@ impl Step {
                 | Self::SiteOf { .. }
                 | Self::Robots { .. }
                 | Self::Stored { .. }
+                | Self::Freshness { .. }
                 | Self::DeadLetters { .. }
                 | Self::Inspect
         )

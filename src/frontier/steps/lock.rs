@@ -26,12 +26,7 @@ pub(super) fn unlock<S: Shelf>(shelf: &mut S, name: &str, token: &str, now: i64)
         return Ok(false);
     }
     shelf.remove_mutex(name)?;
-    if let Some(unit) = name.strip_prefix("site/")
-        && let Some(mut unit) = shelf.unit(unit)?
-    {
-        unit.held_until = 0;
-        save_unit(shelf, &unit)?;
-    }
+    bring_forward(shelf, name, 0)?;
     Ok(true)
 }
 
@@ -47,7 +42,16 @@ pub(super) fn extend<S: Shelf>(
         return Ok(false);
     }
     shelf.save_mutex(name, &MutexState { token: token.to_owned(), until: now + expire })?;
+    bring_forward(shelf, name, now + expire)?;
     Ok(true)
+}
+
+/// A unit that waits for an outsider's lock need not wait longer than that lasts now (L1).
+fn bring_forward<S: Shelf>(shelf: &mut S, mutex: &str, until: i64) -> Result<(), S::Error> {
+    let Some(unit) = mutex.strip_prefix("site/") else { return Ok(()) };
+    let Some(mut unit) = shelf.unit(unit)?.filter(|unit| unit.held_until > until) else { return Ok(()) };
+    unit.held_until = until;
+    save_unit(shelf, &unit)
 }
 
 /// How long a mutex is still held, in ms.

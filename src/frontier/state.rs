@@ -286,6 +286,9 @@ pub struct Start {
     pub site: String,
     /// By which lease.
     pub token: u64,
+    /// What is waited after it where its site is not of this unit any more, in ms.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fixed: Option<i64>,
 }
 
 impl UnitState {

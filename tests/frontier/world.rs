@@ -260,7 +260,8 @@ impl World {
     pub async fn place_in(&self, site: &str, stage: Stage, path: &str) -> String {
         let inside = self.frontier.inspect().await.expect("answers");
         let url = url(site, path).to_string();
-        let stands = inside.tasks.into_iter().find(|task| (&*task.0, task.1, &*task.2) == (site, stage, &*url));
+        let stands =
+            inside.tasks.into_iter().find(|task| (&*task.0, task.1, &*task.2) == (site, stage, &*url));
         let died = inside.dead.iter().any(|dead| (&*dead.0, dead.1, &*dead.2) == (site, stage, &*url));
         match stands {
             Some(_) if died => "in two places".to_owned(),

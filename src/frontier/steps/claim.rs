@@ -142,7 +142,8 @@ impl<S: Shelf> Round<'_, S> {
     fn first_wanted(&mut self, site: &mut SiteState, stage: Stage) -> Result<Option<Task>, S::Error> {
         while self.tidied < TIDIED {
             let Some(mut task) = self.shelf.first_waiting(&site.name, stage)? else { return Ok(None) };
-            if task.rare.expires.is_some_and(|expires| expires <= self.now) {
+            let errand = task.rare.errand.is_some() && site.settings.robots;
+            if !errand && task.rare.expires.is_some_and(|expires| expires <= self.now) {
                 *site.counts(stage).excluded.entry(Exclusion::Expired).or_default() += 1;
                 finish(self.shelf, site, task, self.now)?;
             } else if stage == Stage::Parse || !site.settings.robots {
@@ -257,7 +258,7 @@ impl<S: Shelf> Round<'_, S> {
 
     /// The unit's start: its timed mutex is taken for the interval in force and never released.
     fn start(&mut self, site: &SiteState, unit: &mut UnitState, token: u64) -> Result<(), S::Error> {
-        let start = Start { at: self.now, site: site.name.clone(), token };
+        let start = Start { at: self.now, site: site.name.clone(), token, fixed: None };
         unit.before = unit.last.replace(start);
         unit.held_until = 0;
         let interval = unit.interval.max(site.interval());

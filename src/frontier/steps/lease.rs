@@ -11,7 +11,7 @@ use crate::frontier::state::{
     BACK_MS, LEASE_MS, MAX_LOSSES, MutexState, Place, SiteState, Start, Task, delay_after_loss, mutex_token,
 };
 use crate::frontier::step::Rearm;
-use crate::task::{Failure, Lease, RobotsAccess, RobotsErrand, RobotsRecord, Stage};
+use crate::task::{Failure, Lease, Priority, RobotsAccess, RobotsErrand, RobotsRecord, Stage};
 
 /// Leases freed in one step.
 const REAPED: u32 = 100;
@@ -120,7 +120,7 @@ pub(super) fn rearm<S: Shelf>(shelf: &mut S, token: u64, now: i64) -> Result<Rea
         None => now,
     };
     let at = now.max(spaced).max(own.map_or(now, |own| own.at));
-    unit.last = Some(Start { at, site: site.name.clone(), token });
+    unit.last = Some(Start { at, site: site.name.clone(), token, fixed: None });
     if interval > 0 {
         let mutex = MutexState { token: mutex_token(token), until: at + interval };
         shelf.save_mutex(&unit.mutex(), &mutex)?;
@@ -158,7 +158,10 @@ pub(super) fn absorb(site: &mut SiteState, task: &mut Task, starts: i64) {
         site.counts(task.stage).absorbed += 1;
         let errand = task.rare.errand.clone();
         task.take_up(deferral);
-        task.rare.errand = errand;
+        if errand.is_some() {
+            task.priority = Priority::ROBOTS;
+            task.rare.errand = errand;
+        }
     }
 }
 

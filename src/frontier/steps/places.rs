@@ -105,11 +105,12 @@ pub(super) fn interval_after<S: Shelf>(
     unit: &UnitState,
     start: Option<&Start>,
 ) -> Result<i64, S::Error> {
-    let site = match start {
-        Some(start) => shelf.site(&start.site)?,
-        None => None,
+    let own = match start {
+        Some(Start { fixed: Some(interval), .. }) => *interval,
+        Some(start) => shelf.site(&start.site)?.map_or(0, |site| site.interval()),
+        None => 0,
     };
-    Ok(unit.interval.max(site.map_or(0, |site| site.interval())))
+    Ok(unit.interval.max(own))
 }
 
 /// Gives a start back that wasn't used, unless a later one was granted meanwhile.

@@ -1,9 +1,9 @@
 //! What a person's verbs do to a site: register it, begin a run, give one up, tune it.
 
-use super::places::{remove, retime, save, save_unit};
+use super::places::{interval_after, remove, retime, save, save_unit};
 use super::put::put_all;
 use crate::frontier::shelf::Shelf;
-use crate::frontier::state::{SiteState, Start, UnitState};
+use crate::frontier::state::{MutexState, SiteState, Start, UnitState, mutex_token};
 use crate::frontier::step::{Registered, Registration, Run, Tuning};
 use crate::task::Put;
 
@@ -78,21 +78,53 @@ fn save_hosts<S: Shelf>(shelf: &mut S, new: &Registration) -> Result<(), S::Erro
 }
 
 /// The new unit inherits the later last start and block.
+///
+/// A start that is left in a unit, or taken into one, to which its site doesn't belong is waited for as long as now: later
+/// changes of that site's interval are not that unit's.
 fn move_unit<S: Shelf>(shelf: &mut S, site: &mut SiteState, to: &str) -> Result<(), S::Error> {
-    let from = shelf.unit(&site.unit)?.unwrap_or_else(|| UnitState::new(&site.unit));
-    let mut unit = shelf.unit(to)?.unwrap_or_else(|| UnitState::new(to));
-    let mut starts: Vec<Start> =
-        [unit.last.take(), unit.before.take(), from.last, from.before].into_iter().flatten().collect();
-    starts.sort_by_key(|start| start.at);
-    unit.last = starts.pop();
-    unit.before = starts.pop();
-    if from.blocked_until > unit.blocked_until {
-        unit.blocked_until = from.blocked_until;
-        unit.blocked_why = from.blocked_why;
+    let old = shelf.unit(&site.unit)?.unwrap_or_else(|| UnitState::new(&site.unit));
+    let mut left = old.clone();
+    for start in [&mut left.last, &mut left.before].into_iter().flatten().filter(|s| s.site == site.name) {
+        start.fixed.get_or_insert(site.interval());
     }
+    save_unit(shelf, &left)?;
+    let mut unit = shelf.unit(to)?.unwrap_or_else(|| UnitState::new(to));
+    inherit(shelf, &mut unit, old, &site.name)?;
     to.clone_into(&mut site.unit);
     shelf.save_site(site)?;
     save_unit(shelf, &unit)
+}
+
+fn inherit<S: Shelf>(
+    shelf: &mut S,
+    unit: &mut UnitState,
+    old: UnitState,
+    site: &str,
+) -> Result<(), S::Error> {
+    let own_lock = shelf.mutex(&unit.mutex())?.filter(|held| unit.owns(&held.token));
+    let mut starts: Vec<Start> = [unit.before.take(), unit.last.take()].into_iter().flatten().collect();
+    for mut start in [&old.before, &old.last].into_iter().flatten().cloned() {
+        if start.site != site || start.fixed.is_some() {
+            start.fixed = Some(interval_after(shelf, &old, Some(&start))?);
+        }
+        starts.push(start);
+    }
+    let mut ordered = Vec::with_capacity(starts.len());
+    for start in starts {
+        ordered.push((start.at, interval_after(shelf, unit, Some(&start))?, start));
+    }
+    ordered.sort_by_key(|(at, wait, _)| (*at, *wait));
+    unit.last = ordered.pop().map(|(_, _, start)| start);
+    unit.before = ordered.pop().map(|(_, _, start)| start);
+    if let (Some(held), Some(last)) = (own_lock, &unit.last) {
+        let mutex = MutexState { token: mutex_token(last.token), ..held };
+        shelf.save_mutex(&unit.mutex(), &mutex)?;
+    }
+    if old.blocked_until > unit.blocked_until {
+        unit.blocked_until = old.blocked_until;
+        unit.blocked_why = old.blocked_why;
+    }
+    Ok(())
 }
 
 /// Goes on with an unfinished run; when the last one is finished, or where a fresh one is wanted, begins a new one and

@@ -84,12 +84,10 @@ fn a_link_changes_only_the_priority_and_the_depth_of_a_waiting_page() {
         assert_eq!(w.put_with("a", link.clone()).await, PutReply::Coalesced);
         assert_eq!(w.put_with("a", Put { depth: 1, ..link }).await, PutReply::Coalesced);
         let lease = w.take().await;
-        assert_eq!((lease.priority.value(), lease.depth, lease.hops, lease.origin), (
-            160,
-            1,
-            2,
-            Origin::Request
-        ));
+        assert_eq!(
+            (lease.priority.value(), lease.depth, lease.hops, lease.origin),
+            (160, 1, 2, Origin::Request)
+        );
         w.pass(20_000);
         w.frontier.extend(vec![lease.token]).await.expect("answers");
         w.pass(29_000);
@@ -212,12 +210,10 @@ fn m11_a_further_run_has_the_most_urgent_priority_the_fewest_links_and_the_lates
         w.done(&lease).await;
         w.pass(1_000);
         let lease = w.take().await;
-        assert_eq!((lease.priority.value(), lease.depth, lease.hops, lease.origin), (
-            160,
-            2,
-            2,
-            Origin::Request
-        ));
+        assert_eq!(
+            (lease.priority.value(), lease.depth, lease.hops, lease.origin),
+            (160, 2, 2, Origin::Request)
+        );
     });
 }
 

@@ -3,9 +3,7 @@
 use std::time::Duration;
 
 use paced::frontier::{Rearm, Registration, Tuning};
-use paced::task::{
-    Exclusion, Failure, Lease, Outcome, PutReply, RobotsAccess, RobotsRecord, Settled,
-};
+use paced::task::{Exclusion, Failure, Lease, Outcome, PutReply, RobotsAccess, RobotsRecord, Settled};
 
 use crate::world::{World, at, ms, on_every_backend, path_of, request, url};
 
@@ -55,8 +53,11 @@ fn from_its_grant_on_nothing_else_of_the_site_is_granted() {
     on_every_backend(async |w| {
         site(w).await;
         w.put("a", "p").await;
-        w.put_with("a", paced::task::Put { url: "https://other.example/q".parse().expect("a URL"), ..request("a", "q") })
-            .await;
+        w.put_with(
+            "a",
+            paced::task::Put { url: "https://other.example/q".parse().expect("a URL"), ..request("a", "q") },
+        )
+        .await;
         let errand = w.take().await;
         w.pass(10_000);
         let grant = w.grant(w.want(9, 0)).await;
@@ -334,7 +335,11 @@ fn its_crawl_delay_is_a_floor_under_file_and_tuning_and_for_outsiders() {
         let errand = w.take().await;
         assert!(is_errand(&errand));
         w.robots(&errand, RobotsAccess::Unreachable("503".to_owned()), 1_000).await;
-        assert_eq!(w.view("a").await.interval, 10_000, "what was asked for holds until something else is known");
+        assert_eq!(
+            w.view("a").await.interval,
+            10_000,
+            "what was asked for holds until something else is known"
+        );
         w.pass(10_000);
         let errand = w.take().await;
         w.robots(&errand, RobotsAccess::Absent, HOUR).await;

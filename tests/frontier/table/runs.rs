@@ -111,11 +111,10 @@ fn i1_fresh_forgets_no_start_no_block_no_fence_and_no_tuned_value() {
         let before = w.view("a").await;
         begin_fresh(w, &["p"]).await;
         let after = w.view("a").await;
-        assert_eq!((before.last_start, before.due, before.interval), (
-            after.last_start,
-            after.due,
-            after.interval
-        ));
+        assert_eq!(
+            (before.last_start, before.due, before.interval),
+            (after.last_start, after.due, after.interval)
+        );
         assert_eq!(w.claim().await, None);
         w.pass(5_000);
         let again = w.take().await;

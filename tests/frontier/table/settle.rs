@@ -139,7 +139,8 @@ fn a_retry_at_the_last_attempt_is_dead_also_with_a_request() {
 fn exclusions_are_kinds_of_done_counted_apart() {
     on_every_backend(async |w| {
         w.site("a").await;
-        let whys = [Exclusion::Robots, Exclusion::Scope, Exclusion::Type, Exclusion::Expired, Exclusion::NoRule];
+        let whys =
+            [Exclusion::Robots, Exclusion::Scope, Exclusion::Type, Exclusion::Expired, Exclusion::NoRule];
         for (i, why) in whys.into_iter().enumerate() {
             w.put("a", &i.to_string()).await;
             let lease = w.take().await;

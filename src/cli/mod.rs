@@ -6,6 +6,7 @@ mod crawl;
 mod demo;
 mod globals;
 mod put;
+mod results;
 mod signals;
 mod sites;
 mod status;
@@ -17,7 +18,10 @@ use clap::{Parser, Subcommand};
 
 pub use globals::Globals;
 
+use crate::crawl::CrawlError;
 use crate::fetch::install_tls;
+use crate::frontier::{FrontierError, FrontierErrorKind};
+use results::say;
 
 /// A polite web crawler: request starts on a site keep one steady interval, and nothing is lost.
 #[derive(Debug, Parser)]
@@ -84,10 +88,20 @@ impl Trouble {
     }
 }
 
-impl<E: std::error::Error> From<E> for Trouble {
+impl<E: std::error::Error + 'static> From<E> for Trouble {
     fn from(error: E) -> Self {
-        Self::failed(error)
+        if is_usage(&error) { Self::usage(error) } else { Self::failed(error) }
     }
+}
+
+/// A frontier that can't be named so is the caller's mistake; whatever else fails is not.
+fn is_usage(error: &(dyn std::error::Error + 'static)) -> bool {
+    let of_crawl = error.downcast_ref::<CrawlError>().and_then(|error| match error {
+        CrawlError::Frontier(error) => Some(error),
+        _ => None,
+    });
+    let frontier = error.downcast_ref::<FrontierError>().or(of_crawl);
+    frontier.is_some_and(|error| matches!(error.kind, FrontierErrorKind::BadUrl(_)))
 }
 
 /// Runs the program of this process's arguments.
@@ -96,7 +110,7 @@ pub fn main() -> ExitCode {
     install_tls();
     let exit = run(cli).unwrap_or_else(|trouble| {
         for line in trouble.what.lines() {
-            eprintln!("paced: {line}");
+            say(format_args!("paced: {line}"));
         }
         trouble.exit
     });

@@ -6,6 +6,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
+use super::results::say;
 use super::{Exit, Trouble};
 
 /// A token that the first signal cancels; the second one ends the process.
@@ -20,7 +21,7 @@ pub(super) fn stop_on_signals() -> Result<CancellationToken, Trouble> {
                 _ = terminate.recv() => {}
             }
             if first.is_cancelled() {
-                eprintln!("paced: left at once; what was in flight is fetched again at the next start");
+                say("paced: left at once; what was in flight is fetched again at the next start");
                 process::exit(Exit::Interrupted as i32);
             }
             warn!("stopping: what runs is finished; once more to leave at once");

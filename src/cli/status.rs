@@ -6,6 +6,7 @@ use clap::Args;
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use serde_json::{Value, json};
 
+use super::results::Results;
 use super::signals::stop_on_signals;
 use super::{Exit, Globals, Trouble, sites};
 use crate::frontier::{Frontier, View};
@@ -13,6 +14,8 @@ use crate::monitor::{duration, rate};
 
 /// The time between two looks of `--watch`.
 const LOOK: Duration = Duration::from_secs(2);
+/// The first column that is a number.
+const FIRST_NUMBER: usize = 3;
 
 /// Options of `paced status`.
 #[derive(Clone, Debug, Args)]
@@ -33,17 +36,18 @@ pub(super) struct Options {
 pub(super) async fn run(options: Options, globals: &Globals) -> Result<Exit, Trouble> {
     let frontier = globals.open_existing()?;
     let names = sites::known(&frontier, &options.sites, globals).await?;
+    let mut results = Results::default();
     if !options.watch {
-        show(&views(&frontier, &names).await?, options.json);
+        show(&views(&frontier, &names).await?, options.json, &mut results)?;
         return Ok(Exit::Done);
     }
     let stop = stop_on_signals()?;
-    while !stop.is_cancelled() {
+    while !stop.is_cancelled() && !results.is_closed() {
         let views = views(&frontier, &names).await?;
         if !options.json {
-            print!("\x1b[2J\x1b[H");
+            results.write("\x1b[2J\x1b[H")?;
         }
-        show(&views, options.json);
+        show(&views, options.json, &mut results)?;
         stop.run_until_cancelled(tokio::time::sleep(LOOK)).await;
     }
     Ok(Exit::Done)
@@ -57,12 +61,9 @@ async fn views(frontier: &Frontier, names: &[String]) -> Result<Vec<View>, Troub
     Ok(views)
 }
 
-fn show(views: &[View], as_json: bool) {
+fn show(views: &[View], as_json: bool, results: &mut Results) -> Result<(), Trouble> {
     if as_json {
-        for view in views {
-            println!("{}", object(view));
-        }
-        return;
+        return views.iter().try_for_each(|view| results.line(object(view)));
     }
     let mut table = Table::new();
     table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
@@ -73,10 +74,13 @@ fn show(views: &[View], as_json: bool) {
     for view in views {
         table.add_row(cells(view));
     }
-    for column in table.column_iter_mut().skip(3) {
-        column.set_cell_alignment(CellAlignment::Right);
+    for (index, column) in table.column_iter_mut().enumerate() {
+        column.set_padding((0, 2));
+        if index >= FIRST_NUMBER {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
     }
-    println!("{table}");
+    results.line(table.trim_fmt())
 }
 
 fn cells(view: &View) -> Vec<String> {

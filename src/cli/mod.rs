@@ -11,6 +11,7 @@ mod signals;
 mod sites;
 mod status;
 
+use std::error::Error;
 use std::fmt;
 use std::process::ExitCode;
 
@@ -21,6 +22,8 @@ pub use globals::Globals;
 use crate::crawl::CrawlError;
 use crate::fetch::install_tls;
 use crate::frontier::{FrontierError, FrontierErrorKind};
+use crate::sink::SinkError;
+use crate::work::Left;
 use results::say;
 
 /// A polite web crawler: request starts on a site keep one steady interval, and nothing is lost.
@@ -88,20 +91,24 @@ impl Trouble {
     }
 }
 
-impl<E: std::error::Error + 'static> From<E> for Trouble {
+impl<E: Error + 'static> From<E> for Trouble {
     fn from(error: E) -> Self {
-        if is_usage(&error) { Self::usage(error) } else { Self::failed(error) }
+        Self { exit: exit_of(&error), what: error.to_string() }
     }
 }
 
-/// A frontier that can't be named so is the caller's mistake; whatever else fails is not.
-fn is_usage(error: &(dyn std::error::Error + 'static)) -> bool {
-    let of_crawl = error.downcast_ref::<CrawlError>().and_then(|error| match error {
-        CrawlError::Frontier(error) => Some(error),
-        _ => None,
-    });
-    let frontier = error.downcast_ref::<FrontierError>().or(of_crawl);
-    frontier.is_some_and(|error| matches!(error.kind, FrontierErrorKind::BadUrl(_)))
+/// A frontier that can't be named so is the caller's mistake; items that nobody reads any more end a crawl early.
+fn exit_of(error: &(dyn Error + 'static)) -> Exit {
+    let of_crawl = error.downcast_ref::<CrawlError>();
+    let frontier = match of_crawl {
+        Some(CrawlError::Work(Left::Sink(SinkError::Hung { .. }))) => return Exit::Early,
+        Some(CrawlError::Frontier(error)) => Some(error),
+        _ => error.downcast_ref::<FrontierError>(),
+    };
+    match frontier.map(|error| &error.kind) {
+        Some(FrontierErrorKind::BadUrl(_)) => Exit::Usage,
+        _ => Exit::Failed,
+    }
 }
 
 /// Runs the program of this process's arguments.

@@ -189,7 +189,7 @@ mod tests {
         assert!(at.parse::<crate::clock::Timestamp>().is_ok(), "{line}");
         assert_eq!(
             rest,
-            " WARN left alone\\u{1b}[2J site=books wait_s=1 why=\"HTTP 503\" url=http://a/ attempt=2"
+            " WARN left alone\\u{1b}[2J site=books wait_s=1 why=\"HTTP 503\" attempt=2 url=http://a/"
         );
     }
 
@@ -198,7 +198,7 @@ mod tests {
         let line = logged(Format::Json, visited);
         let object: Map<String, Value> = serde_json::from_str(&line).expect("one object");
         let names: Vec<&str> = object.keys().map(String::as_str).collect();
-        assert_eq!(names, ["timestamp", "level", "message", "site", "wait_s", "why", "url", "attempt"]);
+        assert_eq!(names, ["timestamp", "level", "message", "site", "wait_s", "why", "attempt", "url"]);
         assert_eq!((&object["level"], &object["attempt"]), (&"WARN".into(), &2.into()));
     }
 }

@@ -107,6 +107,11 @@ impl Running {
         });
     }
 
+    /// Its process id.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Whether it has ended.
     pub fn ended(&mut self) -> bool {
         self.status().is_some()

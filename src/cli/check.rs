@@ -24,10 +24,10 @@ pub(super) fn run(options: &Options, globals: &Globals) -> Result<Exit, Trouble>
     globals.settings()?;
     let mut loaded = Vec::new();
     let mut wrong = Vec::new();
-    for given in &options.sites {
-        match sites::load(given) {
-            (file, Ok(site)) => loaded.push((file, site)),
-            (_, Err(errors)) => wrong.extend(errors.errors),
+    for (file, site) in sites::load(&options.sites) {
+        match site {
+            Ok(site) => loaded.push((file, site)),
+            Err(errors) => wrong.extend(errors.errors),
         }
     }
     wrong.extend(site::two_sites_one_host(&loaded));
@@ -44,7 +44,8 @@ pub(super) fn run(options: &Options, globals: &Globals) -> Result<Exit, Trouble>
             results.line(error)?;
         }
     }
-    for (file, site) in &loaded {
+    let right = |(file, _): &&(String, Site)| !wrong.iter().any(|error| error.file == *file);
+    for (file, site) in loaded.iter().filter(right) {
         for warning in site::warnings(site, file) {
             say(format_args!("warning: {warning}"));
         }

@@ -105,7 +105,7 @@ impl Globals {
     /// Opens the frontier of a verb that only makes sense where something was crawled before.
     pub(super) fn open_existing(&self) -> Result<Frontier, Trouble> {
         let url = self.frontier_url();
-        if let Some(path) = url.strip_prefix("sqlite:")
+        if let Some(path) = url.strip_prefix("sqlite:").filter(|path| !path.is_empty())
             && !Path::new(path).exists()
         {
             return Err(Trouble::failed(format!(

@@ -33,7 +33,7 @@ pub(super) struct Options {
     #[arg(long, default_value = "operator:middle", value_name = "PRIORITY")]
     priority: Priority,
     /// Not before this time (RFC 3339)
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", value_parser = time)]
     at: Option<Timestamp>,
     /// Pull pages that wait for their time to now
     #[arg(long, conflicts_with = "at")]
@@ -41,6 +41,10 @@ pub(super) struct Options {
     /// One JSON object a line
     #[arg(long)]
     json: bool,
+}
+
+fn time(text: &str) -> Result<Timestamp, String> {
+    text.parse().map_err(|_| format!("`{text}` is no time; write it as 2026-11-20T09:00:00Z"))
 }
 
 /// Puts each page that a rule takes, and says what became of each.

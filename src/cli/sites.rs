@@ -1,5 +1,6 @@
 //! SITE, as every verb takes it: a name or a file.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use super::{Globals, Trouble};
@@ -11,8 +12,17 @@ const FOLDER: &str = "sites";
 /// The most names listed to somebody who named another.
 const MOST_NAMES: usize = 20;
 
-/// Loads what a name or a path stands for, and tells its file.
-pub(super) fn load(given: &str) -> (String, Result<Site, SiteErrors>) {
+/// Loads what names and paths stand for, each once, and tells each one's file.
+pub(super) fn load(given: &[String]) -> Vec<(String, Result<Site, SiteErrors>)> {
+    let mut seen = HashSet::new();
+    let once = given.iter().filter(|text| {
+        let file = file_of(text);
+        seen.insert(file.canonicalize().unwrap_or(file))
+    });
+    once.map(|text| load_one(text)).collect()
+}
+
+fn load_one(given: &str) -> (String, Result<Site, SiteErrors>) {
     let file = file_of(given);
     let shown = file.display().to_string();
     if file.exists() || is_path(given) {
@@ -55,10 +65,10 @@ fn in_folder() -> Vec<String> {
 pub(super) fn load_all(given: &[String]) -> Result<Vec<Site>, Trouble> {
     let mut errors = Vec::new();
     let mut sites = Vec::new();
-    for text in given {
-        match load(text) {
-            (file, Ok(site)) => sites.push((file, site)),
-            (_, Err(SiteErrors { errors: found })) => errors.extend(found),
+    for (file, loaded) in load(given) {
+        match loaded {
+            Ok(site) => sites.push((file, site)),
+            Err(SiteErrors { errors: found }) => errors.extend(found),
         }
     }
     errors.extend(site::two_sites_one_host(&sites));

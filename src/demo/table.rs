@@ -27,7 +27,7 @@ pub struct Row {
 pub fn table(rows: &[Row]) -> String {
     let mut table = Table::new();
     table.load_style(presets::UTF8_BORDERS_ONLY).set_content_arrangement(ContentArrangement::Disabled);
-    table.set_header(["shop", "items", "requests", "allowed", "reached", "gap min", "p50", "p99", "early"]);
+    table.set_header(["shop", "items", "requests", "allowed", "reached", "min", "p50", "p99", "early"]);
     for row in rows {
         table.add_row(cells(row));
     }

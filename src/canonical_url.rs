@@ -58,11 +58,8 @@ impl CanonicalUrl {
             return self;
         }
         let mut url = self.0.clone();
-        if kept.is_empty() {
-            url.set_query(None)
-        } else {
-            url.set_query(Some(&kept.join("&")))
-        }
+        let kept = (!kept.is_empty()).then(|| kept.join("&"));
+        url.set_query(kept.as_deref());
         Self(url)
     }
 

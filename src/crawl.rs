@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -22,6 +22,8 @@ use crate::work::{Crew, CrewOptions, Left, Pool, Roster, Workers};
 
 /// How often it is looked at how the sites stand.
 const LOOK: Duration = Duration::from_millis(200);
+/// How often fresh pages are counted.
+const COUNT_FRESH: Duration = Duration::from_mins(1);
 /// With more sites than this it is looked less often.
 const FEW_SITES: usize = 50;
 
@@ -72,9 +74,36 @@ pub struct CrawlOptions {
     pub cacert: Option<Vec<u8>>,
 }
 
+impl Places {
+    /// Everything below one folder.
+    pub fn below(data: &Path) -> Self {
+        Self {
+            frontier: format!("sqlite:{}", data.join("frontier.db").display()),
+            pages: data.join("pages"),
+            items: ItemsTo::Folder(data.join("items")),
+        }
+    }
+}
+
 impl CrawlOptions {
     /// `--give-up` where it isn't named.
-    pub const GIVE_UP: Duration = Duration::from_secs(600);
+    pub const GIVE_UP: Duration = Duration::from_mins(10);
+
+    /// A crawl with nothing out of the ordinary.
+    pub fn new(places: Places) -> Self {
+        Self {
+            places,
+            settings: Settings::default(),
+            workers: Workers::default(),
+            fresh: false,
+            max_pages: None,
+            max_rate: None,
+            deadline: None,
+            give_up: Self::GIVE_UP,
+            connect_to: Vec::new(),
+            cacert: None,
+        }
+    }
 }
 
 /// Why a crawl could not run.
@@ -319,6 +348,14 @@ impl<'a> Watch<'a> {
         }
     }
 
+    /// Counts the fresh pages of sites that want any fetched again; dear, so done now and then.
+    async fn look_at_freshness(&self) -> Result<(), FrontierError> {
+        for name in &self.names {
+            self.monitor.saw_freshness(name, self.frontier.freshness(name).await?);
+        }
+        Ok(())
+    }
+
     async fn until_the_end(
         &mut self,
         stop: &CancellationToken,
@@ -326,6 +363,7 @@ impl<'a> Watch<'a> {
     ) -> Result<Ending, FrontierError> {
         let mut pulse = Pulse::new(self.monitor.clone());
         let mut pulsed = Instant::now();
+        let mut counted = None::<Instant>;
         loop {
             let finished = self.look().await?;
             if let Some(ending) = self.ending(stop, finished) {
@@ -336,6 +374,10 @@ impl<'a> Watch<'a> {
                 return Ok(Ending::Stopped);
             }
             if pulsed.elapsed() >= Pulse::EVERY {
+                if counted.is_none_or(|counted| counted.elapsed() >= COUNT_FRESH) {
+                    self.look_at_freshness().await?;
+                    counted = Some(Instant::now());
+                }
                 pulse.beat();
                 pulsed = Instant::now();
             }

@@ -1,40 +1,79 @@
-//! `TimedMutex`: a lock shared by threads and processes that ends by itself. It knows nothing of tasks.
+//! `TimedMutex`: a lock shared by threads, tasks and processes that ends by itself. It knows nothing of tasks of a crawl.
 //!
 //! With `expire` and without `auto_release`, blocks *start* at a steady interval however long they take (V1-V3): that is a
-//! site's pace. Without `expire` it is a plain mutex (V4), held by a lease that its guard renews, so that no lock is without
-//! an end (R4). The token is new with each acquisition: a past one is nobody's (V9, R2).
+//! site's pace. What is kept is the spacing of starts; long blocks overlap (V10). Without `expire` it is a plain mutex (V4),
+//! held by a lease that its guard renews, so that no lock is without an end (R4). The token is new with each acquisition:
+//! a past one is nobody's (V9, R2). All times are the frontier's own.
+//!
+//! ```
+//! use std::time::Duration;
+//! use paced::{frontier::Frontier, mutex::TimedMutex};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let folder = tempfile::tempdir()?;
+//! # let url = format!("sqlite:{}", folder.path().join("frontier.db").display());
+//! // Any program that opens the same file, say `sqlite:paced-data/frontier.db`, shares these mutexes.
+//! let frontier = Frontier::open(&url)?;
+//!
+//! // A pace: whoever takes it, blocks start at least 50 ms apart, and may overlap.
+//! let pace = TimedMutex::new(&frontier, "mail").expire(Duration::from_millis(50)).auto_release(false);
+//! let first = pace.lock().await?.taken_at();
+//! let second = pace.lock().await?.taken_at();
+//! assert!(second.since(first) >= Duration::from_millis(50));
+//!
+//! // A plain mutex: the next one goes on when the block ends.
+//! let report = TimedMutex::new(&frontier, "report").namespace("nightly");
+//! let lines = report.synchronize(async |_held| 3).await?;
+//! assert_eq!(lines, 3);
+//! assert!(!report.is_locked().await?);
+//! # Ok(())
+//! # }
+//! ```
 
 use std::time::Duration;
 
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, sleep_until};
 
-use crate::clock::millis;
+use crate::clock::{Timestamp, millis};
 use crate::frontier::state::unit_mutex;
-use crate::frontier::{Frontier, FrontierError, FrontierErrorKind, Lock};
+use crate::frontier::{Frontier, FrontierError, Lock};
 
 /// How long a lock without `expire` lives unless its guard renews it (R4).
 const LEASE: Duration = Duration::from_secs(10);
-/// The longest pause of one who waits for a lock that may be released before its end.
+/// The longest pause of one who waits for a lock that its holder will release.
 const LONGEST_PAUSE: Duration = Duration::from_millis(100);
+/// The longest sleep of one who waits for a lock to end: its holder may have released it after all, or been tuned.
+const LONGEST_SLEEP: Duration = Duration::from_secs(5);
 
-/// A named lock in a frontier.
+/// A named lock in a frontier. Cheap to clone; clones are the same mutex, but what one has taken the other has not.
 #[derive(Clone, Debug)]
 pub struct TimedMutex {
     frontier: Frontier,
-    name: String,
+    key: Key,
     expire: Option<Duration>,
+    lease: Duration,
     auto_release: bool,
+}
+
+/// What a mutex is of.
+#[derive(Clone, Debug)]
+enum Key {
+    Named { namespace: String, name: String },
+    SiteOf(String),
 }
 
 /// Why a lock could not be used.
 #[derive(Debug, thiserror::Error)]
 pub enum MutexError {
-    /// It was asked to be released or extended by one who doesn't hold it (any more).
-    #[error("the mutex `{0}` is not held by this guard: its time is over, or it was released")]
+    /// It was to be released or extended by a guard that doesn't hold it (any more). Nothing was changed.
+    #[error(
+        "mutex `{0}` is not this guard's any more: it was unlocked, or its time was over and others may hold it"
+    )]
     NotOwner(String),
     /// It could not be had in the time given.
-    #[error("the mutex `{name}` could not be had within {waited:?}")]
+    #[error("mutex `{name}` was not free within {waited:?}: wait longer, or find out who holds it")]
     TimedOut {
         /// The mutex.
         name: String,
@@ -46,43 +85,79 @@ pub enum MutexError {
     Frontier(#[from] FrontierError),
 }
 
+impl MutexError {
+    /// Whether the same may work a little later.
+    pub fn is_transient(&self) -> bool {
+        match self {
+            Self::NotOwner(_) => false,
+            Self::TimedOut { .. } => true,
+            Self::Frontier(error) => error.is_transient(),
+        }
+    }
+}
+
 impl TimedMutex {
     /// The mutex of that name, without `expire`, released automatically.
     pub fn new(frontier: &Frontier, name: &str) -> Self {
-        let name = format!("named/{name}");
-        Self { frontier: frontier.clone(), name, expire: None, auto_release: true }
+        let key = Key::Named { namespace: String::new(), name: name.to_owned() };
+        Self { frontier: frontier.clone(), key, expire: None, lease: LEASE, auto_release: true }
     }
 
-    /// The mutex that paces a site of a frontier: taken by every download claim, and by whoever wants to share the pace.
-    /// Its `expire` is the interval now in force, and it is never released.
+    /// The mutex that paces a site of a frontier that another program crawls with: taken by every download that starts,
+    /// and by whoever wants to share the pace. Each acquisition holds it for the site's interval then in force, and
+    /// its time alone ends it; `expire`, `auto_release` and `namespace` change nothing here. That a site is paused or
+    /// blocked holds up the crawl alone: [`Frontier::view`] tells.
+    ///
+    /// # Errors
+    /// There is no such frontier (none is made), or no such site in it.
     pub async fn of_site(frontier_url: &str, site: &str) -> Result<Self, FrontierError> {
-        let frontier = Frontier::open(frontier_url)?;
-        let Some(view) = frontier.view(site).await? else {
-            return Err(FrontierError::new(FrontierErrorKind::NoSite(site.to_owned()), frontier_url));
+        Self::of_site_in(&Frontier::open_existing(frontier_url)?, site).await
+    }
+
+    /// The same, in a frontier that is open already.
+    pub async fn of_site_in(frontier: &Frontier, site: &str) -> Result<Self, FrontierError> {
+        let mutex = Self {
+            frontier: frontier.clone(),
+            key: Key::SiteOf(site.to_owned()),
+            expire: None,
+            lease: LEASE,
+            auto_release: false,
         };
-        let expire = Duration::from_millis(u64::try_from(view.interval).unwrap_or(0));
-        let name = unit_mutex(&view.unit);
-        Ok(Self { frontier, name, expire: Some(expire), auto_release: false })
+        mutex.terms().await?;
+        Ok(mutex)
     }
 
     /// Keeps mutexes of different purposes apart.
     #[must_use]
-    pub fn namespace(mut self, namespace: &str) -> Self {
-        self.name = format!("{namespace}/{}", self.name);
+    pub fn namespace(mut self, space: &str) -> Self {
+        if let Key::Named { namespace, .. } = &mut self.key {
+            space.clone_into(namespace);
+        }
         self
     }
 
-    /// It ends so long after it was taken, to the millisecond, whatever its holder does (V6, V7).
+    /// It ends so long after it was taken, whatever its holder does (V6); parts of a millisecond count as a whole one (V7).
     #[must_use]
     pub fn expire(mut self, expire: Duration) -> Self {
         self.expire = Some(expire);
         self
     }
 
-    /// Whether it is released when its guard goes (V5), the default; `false` leaves it to its time.
+    /// Whether it is released when its guard goes (V5), the default; `false` leaves it to its time. Without `expire` it
+    /// then ends with its guard's lease.
     #[must_use]
     pub fn auto_release(mut self, auto_release: bool) -> Self {
-        self.auto_release = auto_release;
+        if matches!(self.key, Key::Named { .. }) {
+            self.auto_release = auto_release;
+        }
+        self
+    }
+
+    /// How long it lives without `expire` unless its guard renews it: shorter than 10 s for tests that can't wait.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn leased_for(mut self, lease: Duration) -> Self {
+        self.lease = lease;
         self
     }
 
@@ -91,29 +166,40 @@ impl TimedMutex {
         Ok(self.acquire().await?.ok())
     }
 
-    /// Takes the mutex, waiting as long as it needs.
+    /// Takes the mutex, waiting as long as it needs. Dropped half way, it leaves nothing locked.
     pub async fn lock(&self) -> Result<Held, FrontierError> {
-        let mut pause = Duration::from_millis(1);
+        let mut looks = 0;
         loop {
-            match self.acquire().await? {
+            match self.look(&mut looks).await? {
                 Ok(held) => return Ok(held),
-                Err(left) => sleep(self.wait(left, &mut pause)).await,
+                Err(pause) => sleep(pause).await,
             }
         }
     }
 
-    /// Takes the mutex, or gives up after `patience` (R1).
+    /// Takes the mutex, or gives up after `patience` (R1). It is asked for at least once.
     pub async fn lock_within(&self, patience: Duration) -> Result<Held, MutexError> {
-        match tokio::time::timeout(patience, self.lock()).await {
-            Ok(held) => Ok(held?),
-            Err(_) => Err(MutexError::TimedOut { name: self.name.clone(), waited: patience }),
+        let deadline = Instant::now().checked_add(patience);
+        let mut looks = 0;
+        loop {
+            match (self.look(&mut looks).await?, deadline) {
+                (Ok(held), _) => return Ok(held),
+                (Err(_), Some(deadline)) if Instant::now() >= deadline => {
+                    return Err(MutexError::TimedOut { name: self.name(), waited: patience });
+                }
+                (Err(pause), Some(deadline)) => sleep_until(deadline.min(Instant::now() + pause)).await,
+                (Err(pause), None) => sleep(pause).await,
+            }
         }
     }
 
-    /// Runs `block` under the mutex and gives its value, also where the block itself unlocks.
+    /// Runs `block` under the mutex and gives its value, also where the block itself unlocks. Unless `auto_release` is
+    /// off, the mutex is free again when this returns.
     pub async fn synchronize<T>(&self, block: impl AsyncFnOnce(&mut Held) -> T) -> Result<T, FrontierError> {
         let mut held = self.lock().await?;
-        Ok(block(&mut held).await)
+        let value = block(&mut held).await;
+        held.release().await;
+        Ok(value)
     }
 
     /// Whether anybody holds it.
@@ -121,78 +207,145 @@ impl TimedMutex {
         Ok(self.left().await?.is_some())
     }
 
-    /// How long it is still held, by whomever.
+    /// How long it is still held, by whomever, if nobody releases or extends it.
     pub async fn left(&self) -> Result<Option<Duration>, FrontierError> {
-        Ok(self.frontier.lock_left(&self.name).await?.map(duration))
+        let (key, _) = self.terms().await?;
+        Ok(self.frontier.lock_left(&key).await?.map(duration))
     }
 
+    /// Asks once; held by somebody else, how long to wait before the next time.
+    async fn look(&self, looks: &mut u32) -> Result<Result<Held, Duration>, FrontierError> {
+        let answer = self.acquire().await?;
+        *looks += 1;
+        Ok(answer.map_err(|left| pause(left, self.auto_release, *looks, fastrand::f64())).inspect(|held| {
+            tracing::debug!(mutex = held.key, at = %held.taken_at, looks = *looks, "mutex taken");
+        }))
+    }
+
+    /// Takes it if it is free; else how long it is still held.
     async fn acquire(&self) -> Result<Result<Held, Duration>, FrontierError> {
+        let (key, expire) = self.terms().await?;
         let token = format!("{:016x}{:016x}", fastrand::u64(..), fastrand::u64(..));
-        let expire = self.expire.unwrap_or(LEASE);
-        Ok(match self.frontier.try_lock(&self.name, &token, millis(expire)).await? {
-            Lock::Taken => Ok(Held::new(self.clone(), token)),
+        let asked = Asked { frontier: &self.frontier, key: &key, token: &token };
+        let answer = self.frontier.try_lock(&key, &token, expire).await;
+        asked.answered();
+        Ok(match answer? {
+            Lock::Taken(at) => Ok(Held::new(self, key, token, Timestamp::from_millis(at))),
             Lock::Held(left) => Err(duration(left)),
         })
     }
 
-    /// A timed lock ends when the backend says; one that may be released before is looked at again sooner.
-    fn wait(&self, left: Duration, pause: &mut Duration) -> Duration {
-        if !self.auto_release {
-            return left;
+    /// Its name in the frontier and how many ms an acquisition holds; a site's as in force now.
+    async fn terms(&self) -> Result<(String, i64), FrontierError> {
+        match &self.key {
+            Key::Named { namespace, name } => {
+                let expire = self.expire.unwrap_or(self.lease);
+                Ok((named_mutex(namespace, name), whole_millis(expire)))
+            }
+            Key::SiteOf(site) => match self.frontier.view(site).await? {
+                Some(view) => Ok((unit_mutex(&view.unit), view.interval)),
+                None => Err(self.frontier.no_site(site)),
+            },
         }
-        let wait = pause.mul_f64(0.5 + fastrand::f64() / 2.0).min(left);
-        *pause = (*pause * 2).min(LONGEST_PAUSE);
-        wait
+    }
+
+    fn is_renewed(&self) -> bool {
+        self.expire.is_none() && matches!(self.key, Key::Named { .. })
+    }
+
+    /// What people call it.
+    fn name(&self) -> String {
+        match &self.key {
+            Key::Named { namespace, name } if namespace.is_empty() => name.clone(),
+            Key::Named { namespace, name } => format!("{namespace}/{name}"),
+            Key::SiteOf(site) => format!("site {site}"),
+        }
     }
 }
 
-/// A mutex held. Dropped, it is released, unless `auto_release` is off.
+/// A question under way: if nobody waits for its answer any more, what it took is given back.
+struct Asked<'a> {
+    frontier: &'a Frontier,
+    key: &'a str,
+    token: &'a str,
+}
+
+impl Asked<'_> {
+    fn answered(self) {
+        std::mem::forget(self);
+    }
+}
+
+impl Drop for Asked<'_> {
+    fn drop(&mut self) {
+        self.frontier.post_unlock(self.key, self.token);
+    }
+}
+
+/// A mutex held. Dropped, it is released, unless `auto_release` is off; a process that ends right after that may take the
+/// release with it, and the mutex then ends by its time or lease: [`unlock`](Self::unlock) is sure.
 #[derive(Debug)]
 pub struct Held {
     mutex: TimedMutex,
+    key: String,
     token: String,
+    taken_at: Timestamp,
     unlocked: bool,
     renewal: Option<JoinHandle<()>>,
 }
 
 impl Held {
-    fn new(mutex: TimedMutex, token: String) -> Self {
-        let renewal = mutex.expire.is_none().then(|| tokio::spawn(renew(mutex.clone(), token.clone())));
-        Self { mutex, token, unlocked: false, renewal }
+    fn new(mutex: &TimedMutex, key: String, token: String, taken_at: Timestamp) -> Self {
+        let (mutex, renewed) = (mutex.clone(), mutex.is_renewed());
+        let renewal = renewed
+            .then(|| tokio::spawn(renew(mutex.frontier.clone(), key.clone(), token.clone(), mutex.lease)));
+        Self { mutex, key, token, taken_at, unlocked: false, renewal }
     }
 
-    /// Releases it now.
+    /// When it was taken, by the frontier's clock: between two such moments lies at least `expire`, unless it was released.
+    pub fn taken_at(&self) -> Timestamp {
+        self.taken_at
+    }
+
+    /// Releases it now, also where `auto_release` is off.
     pub async fn unlock(&mut self) -> Result<(), MutexError> {
-        self.unlocked = true;
         self.stop_renewal();
-        if self.mutex.frontier.unlock(&self.mutex.name, &self.token).await? {
-            return Ok(());
-        }
-        Err(MutexError::NotOwner(self.mutex.name.clone()))
+        let owned = self.mutex.frontier.unlock(&self.key, &self.token).await?;
+        self.unlocked = true;
+        self.owner(owned)
     }
 
     /// Moves its end to `expire` from now.
     pub async fn extend(&mut self, expire: Duration) -> Result<(), MutexError> {
-        let (name, token) = (&self.mutex.name, &self.token);
-        if self.mutex.frontier.extend_lock(name, token, millis(expire)).await? {
-            return Ok(());
-        }
-        Err(MutexError::NotOwner(name.clone()))
+        let owned = self.mutex.frontier.extend_lock(&self.key, &self.token, whole_millis(expire)).await?;
+        self.owner(owned)
     }
 
-    /// Whether it is still this guard's: an extension by nothing would hold.
+    /// Whether it is still this guard's. What a block does after its time must not count (R5): ask before the last step.
     pub async fn is_owned(&self) -> Result<bool, FrontierError> {
-        if self.unlocked {
-            return Ok(false);
-        }
-        let Some(left) = self.mutex.frontier.lock_left(&self.mutex.name).await? else { return Ok(false) };
-        self.mutex.frontier.extend_lock(&self.mutex.name, &self.token, left).await
+        Ok(!self.unlocked && self.mutex.frontier.holds_lock(&self.key, &self.token).await?)
     }
 
     /// Waits, then releases it.
     pub async fn sleep(&mut self, wait: Duration) -> Result<(), MutexError> {
         sleep(wait).await;
         self.unlock().await
+    }
+
+    /// What a drop would post, waited for. A failure leaves it to the drop, and to its time.
+    async fn release(&mut self) {
+        if self.is_due_for_release() {
+            self.stop_renewal();
+            self.unlocked = self.mutex.frontier.unlock(&self.key, &self.token).await.is_ok();
+        }
+    }
+
+    fn is_due_for_release(&self) -> bool {
+        self.mutex.auto_release && !self.unlocked
+    }
+
+    fn owner(&self, owned: bool) -> Result<(), MutexError> {
+        if owned { Ok(()) } else { Err(MutexError::NotOwner(self.mutex.name())) }
     }
 
     fn stop_renewal(&mut self) {
@@ -205,22 +358,76 @@ impl Held {
 impl Drop for Held {
     fn drop(&mut self) {
         self.stop_renewal();
-        if self.mutex.auto_release && !self.unlocked {
-            self.mutex.frontier.post_unlock(&self.mutex.name, &self.token);
+        if self.is_due_for_release() {
+            self.mutex.frontier.post_unlock(&self.key, &self.token);
         }
     }
 }
 
-async fn renew(mutex: TimedMutex, token: String) {
+/// Keeps a lock without `expire` alive for as long as it is its guard's. A frontier out of reach is asked again.
+async fn renew(frontier: Frontier, key: String, token: String, lease: Duration) {
     loop {
-        sleep_until(Instant::now() + LEASE / 3).await;
-        match mutex.frontier.extend_lock(&mutex.name, &token, millis(LEASE)).await {
-            Ok(false) => return,
-            Ok(true) | Err(_) => {}
+        sleep(lease / 3).await;
+        if let Ok(false) = frontier.extend_lock(&key, &token, whole_millis(lease)).await {
+            return;
         }
     }
+}
+
+/// How long to wait before the next look. What ends by its time is slept through; what is released before is looked at
+/// sooner, and less and less often. `dice` (0 to 1) keeps those who wait from looking together.
+fn pause(left: Duration, released: bool, looks: u32, dice: f64) -> Duration {
+    let longest =
+        if released { Duration::from_millis(1 << looks.min(10)).min(LONGEST_PAUSE) } else { LONGEST_SLEEP };
+    left.min(longest.mul_f64(0.5 + dice / 2.0))
+}
+
+/// Where a named mutex is kept: a namespace never reads as part of a name.
+fn named_mutex(namespace: &str, name: &str) -> String {
+    let namespace = namespace.replace('%', "%25").replace('/', "%2F");
+    format!("named/{namespace}/{name}")
+}
+
+/// Whole milliseconds, rounded up: less than was asked for would start a block too early.
+fn whole_millis(wait: Duration) -> i64 {
+    millis(wait.saturating_add(Duration::from_nanos(999_999)))
 }
 
 fn duration(ms: i64) -> Duration {
     Duration::from_millis(u64::try_from(ms).unwrap_or(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::Clock;
+
+    #[test]
+    fn what_ends_by_its_time_is_slept_through_and_what_is_released_is_looked_at_less_and_less_often() {
+        let ms = Duration::from_millis;
+        for (left, released, looks, dice, wait) in [
+            (ms(1), false, 1, 0.0, ms(1)),
+            (ms(2_500), false, 9, 0.0, ms(2_500)),
+            (ms(60_000), false, 1, 0.0, ms(2_500)),
+            (ms(60_000), false, 1, 1.0, ms(5_000)),
+            (ms(9_000), true, 1, 1.0, ms(2)),
+            (ms(9_000), true, 1, 0.0, ms(1)),
+            (ms(9_000), true, 4, 1.0, ms(16)),
+            (ms(9_000), true, u32::MAX, 1.0, ms(100)),
+            (ms(3), true, u32::MAX, 1.0, ms(3)),
+        ] {
+            assert_eq!(pause(left, released, looks, dice), wait, "{left:?} {released} {looks} {dice}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_question_sent_again_has_the_same_answer_and_moves_nothing() {
+        let clock = Clock::fake(Timestamp::from_millis(1_000));
+        let frontier = Frontier::model(clock.clone());
+        for _ in 0..2 {
+            assert_eq!(frontier.try_lock("x", "one", 500).await.expect("a model"), Lock::Taken(1_000));
+            clock.advance(Duration::from_millis(200));
+        }
+        assert_eq!(frontier.try_lock("x", "other", 500).await.expect("a model"), Lock::Held(100));
+    }
 }

@@ -15,6 +15,8 @@ pub struct Page {
     pub url: CanonicalUrl,
     /// When the request was sent.
     pub sent_at: Timestamp,
+    /// The protocol that was spoken.
+    pub version: http::Version,
     /// The HTTP status.
     pub status: u16,
     /// The header fields, in the order in which they came, names in lower case.

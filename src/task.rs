@@ -224,7 +224,7 @@ pub struct StoredPage {
     pub place: String,
     /// When the stored body was fetched, or last confirmed.
     pub fetched_at: Timestamp,
-    /// ETag and Last-Modified.
+    /// Its entity tag and modification date.
     #[serde(default)]
     pub validators: Validators,
 }

@@ -547,6 +547,7 @@ fn page(url: &str, body: &[u8]) -> Page {
     Page {
         url: CanonicalUrl::parse(url).expect("a URL"),
         sent_at: Timestamp::from_millis(START),
+        version: http::Version::HTTP_11,
         status: 200,
         headers: headers(&[("content-type", b"text/html")]),
         body: Bytes::copy_from_slice(body),

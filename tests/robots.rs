@@ -12,7 +12,7 @@ fn googles_own_cases_are_answered_as_the_rfc_has_them() {
     let Some(rows) = rows("google_robots_test") else { return };
     let rows: Vec<_> = rows.into_iter().filter(|row| row["rfc"] != false && row["url"] != "").collect();
     assert!(rows.len() > 40, "only {} rows", rows.len());
-    assert_none(wrong(&rows));
+    assert_none(&wrong(&rows));
 }
 
 #[test]
@@ -24,7 +24,7 @@ fn wherever_three_parsers_agree_ours_agrees_with_them() {
         assert!(rows.len() > 40, "only {} rows in {table}", rows.len());
         let wrong = wrong(&rows);
         eprintln!("{table}: {} rows {} wrong", rows.len(), wrong.len());
-        assert_none(wrong);
+        assert_none(&wrong);
     }
 }
 
@@ -57,7 +57,7 @@ fn crawl_delays_of_real_files_are_read_as_another_parser_reads_them() {
                 .then(|| format!("{} {ours:?} {}", row["file"], row["crawl_delay"]))
         })
         .collect();
-    assert_none(wrong);
+    assert_none(&wrong);
 }
 
 /// The rows of a table; none, said loudly, where the tables aren't on this machine. In CI they must be.
@@ -110,6 +110,6 @@ fn allows(rules: &Rules, url: &str) -> bool {
     rules.allows_path(&rest[rest.find('/').expect("a path")..])
 }
 
-fn assert_none(wrong: Vec<String>) {
+fn assert_none(wrong: &[String]) {
     assert!(wrong.is_empty(), "{} otherwise:\n{}", wrong.len(), wrong.join("\n"));
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::Record;
 use crate::clock::{Timestamp, millis};
+use crate::frontier::permit::grace;
 
 /// The low bits of a packed start: which site and interval it had.
 const PACE_BITS: u32 = 20;
@@ -188,12 +189,6 @@ impl Unit {
 fn owed(earlier: &Pace, later: &Pace) -> Duration {
     if earlier.site == later.site { later.interval } else { earlier.interval }
 }
-
-/// By how much the network may bring a start forward: a tenth of the interval, at least 10 ms and at most 250 ms.
-fn grace(interval: Duration) -> Duration {
-    (interval / 10).clamp(Duration::from_millis(10), Duration::from_millis(250))
-}
-
 fn sent_at(start: i64) -> Timestamp {
     Timestamp::from_millis(start >> PACE_BITS)
 }

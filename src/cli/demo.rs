@@ -9,17 +9,15 @@ use serde_json::Value;
 use super::results::Results;
 use super::signals::stop_on_signals;
 use super::{Exit, Globals, Trouble, crawl::tell};
-use crate::crawl::{CrawlOptions, Ending, ItemsTo, Places, crawl};
+use crate::crawl::{CrawlOptions, Ending, Places, crawl};
 use crate::demo::gaps::GapReport;
 use crate::demo::shop::{Shop, Shops, serve};
 use crate::demo::table::{Row, table};
 use crate::demo::{DemoShop, plans};
 use crate::item::Item;
 use crate::monitor::{Monitor, Progress};
-use crate::settings::Settings;
 use crate::sink;
 use crate::site::{self, Site};
-use crate::work::Workers;
 
 /// Items shown of each shop.
 const SHOWN: usize = 2;
@@ -46,7 +44,8 @@ pub(super) async fn run(options: Options, globals: &Globals) -> Result<Exit, Tro
     let sites = sites(&shops, &plans, &folder.path)?;
     let monitor = Monitor::default();
     let progress = draws.then(|| Progress::new(monitor.clone(), bars));
-    let report = crawl(crawl_options(&folder.path), sites, monitor, progress, stop).await?;
+    let report =
+        crawl(CrawlOptions::new(Places::below(&folder.path)), sites, monitor, progress, stop).await?;
     tell(&report);
     let rows = rows(&shops, &plans, &folder.path);
     let mut results = Results::default();
@@ -79,25 +78,6 @@ fn sites(shops: &Shops, plans: &[DemoShop], folder: &Path) -> Result<Vec<Site>, 
         sites.push(site::parse(&text, &file.display().to_string()).map_err(Trouble::failed)?);
     }
     Ok(sites)
-}
-
-fn crawl_options(folder: &Path) -> CrawlOptions {
-    CrawlOptions {
-        places: Places {
-            frontier: format!("sqlite:{}", folder.join("frontier.db").display()),
-            pages: folder.join("pages"),
-            items: ItemsTo::Folder(folder.join("items")),
-        },
-        settings: Settings::default(),
-        workers: Workers::default(),
-        fresh: false,
-        max_pages: None,
-        max_rate: None,
-        deadline: None,
-        give_up: CrawlOptions::GIVE_UP,
-        connect_to: Vec::new(),
-        cacert: None,
-    }
 }
 
 fn rows(shops: &Shops, plans: &[DemoShop], folder: &Path) -> Vec<Row> {

@@ -7,7 +7,7 @@ use clap::{Args, ColorChoice, ValueEnum};
 use indicatif::{MultiProgress, ProgressDrawTarget};
 
 use super::Trouble;
-use crate::crawl::{ItemsTo, Places};
+use crate::crawl::Places;
 use crate::frontier::Frontier;
 use crate::monitor::log::{self, Format};
 use crate::settings::Settings;
@@ -78,11 +78,7 @@ impl Globals {
 
     /// Where everything is kept.
     pub(super) fn places(&self) -> Result<Places, Trouble> {
-        Ok(Places {
-            frontier: self.frontier_url(),
-            pages: self.pages()?,
-            items: ItemsTo::Folder(self.data.join("items")),
-        })
+        Ok(Places { frontier: self.frontier_url(), pages: self.pages()?, ..Places::below(&self.data) })
     }
 
     /// The frontier's URL.

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::results::Results;
 use super::signals::stop_on_signals;
 use super::{Exit, Globals, Trouble, sites};
-use crate::frontier::{Frontier, View};
+use crate::frontier::{Freshness, Frontier, View};
 use crate::monitor::{duration, rate};
 
 /// The time between two looks of `--watch`.
@@ -53,26 +53,29 @@ pub(super) async fn run(options: Options, globals: &Globals) -> Result<Exit, Tro
     Ok(Exit::Done)
 }
 
-async fn views(frontier: &Frontier, names: &[String]) -> Result<Vec<View>, Trouble> {
+async fn views(frontier: &Frontier, names: &[String]) -> Result<Vec<(View, Freshness)>, Trouble> {
     let mut views = Vec::with_capacity(names.len());
     for name in names {
-        views.extend(frontier.view(name).await?);
+        if let Some(view) = frontier.view(name).await? {
+            views.push((view, frontier.freshness(name).await?));
+        }
     }
     Ok(views)
 }
 
-fn show(views: &[View], as_json: bool, results: &mut Results) -> Result<(), Trouble> {
+fn show(views: &[(View, Freshness)], as_json: bool, results: &mut Results) -> Result<(), Trouble> {
     if as_json {
-        return views.iter().try_for_each(|view| results.line(object(view)));
+        let objects = views.iter().map(|(view, freshness)| object(view, *freshness));
+        return objects.map(|object| results.line(object)).collect();
     }
     let mut table = Table::new();
     table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
     table.set_header([
         "site", "run", "state", "waiting", "oldest", "running", "delayed", "dead", "done", "allowed",
-        "reached", "response", "eta",
+        "reached", "response", "eta", "fresh",
     ]);
-    for view in views {
-        table.add_row(cells(view));
+    for (view, freshness) in views {
+        table.add_row(cells(view, *freshness));
     }
     for (index, column) in table.column_iter_mut().enumerate() {
         column.set_padding((0, 2));
@@ -83,7 +86,7 @@ fn show(views: &[View], as_json: bool, results: &mut Results) -> Result<(), Trou
     results.line(table.trim_fmt())
 }
 
-fn cells(view: &View) -> Vec<String> {
+fn cells(view: &View, freshness: Freshness) -> Vec<String> {
     let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
     let download = &view.download;
     vec![
@@ -100,6 +103,7 @@ fn cells(view: &View) -> Vec<String> {
         or_dash(reached(view).map(rate)),
         or_dash(view.response.map(|ms| duration(Duration::from_millis(ms.unsigned_abs())))),
         or_dash(eta(view).map(duration)),
+        or_dash(freshness.percent().map(|percent| format!("{percent}%"))),
     ]
 }
 
@@ -115,7 +119,7 @@ fn state(view: &View) -> String {
     }
 }
 
-fn object(view: &View) -> Value {
+fn object(view: &View, freshness: Freshness) -> Value {
     json!({
         "site": view.site, "unit": view.unit, "at": view.at, "run": view.run, "run_began": view.run_began,
         "state": state(view), "finished": view.finished, "interval_ms": view.interval, "parallel": view.parallel,
@@ -125,7 +129,7 @@ fn object(view: &View) -> Value {
         "allowed_per_s": allowed(view), "reached_per_s": reached(view),
         "eta_s": eta(view).map(|eta| eta.as_secs()), "last_start": view.last_start, "next_start": view.due,
         "blocked_until": view.blocked_until, "blocked_why": view.blocked_why, "paused": view.paused,
-        "download": view.download, "parse": view.parse,
+        "fresh_percent": freshness.percent(), "download": view.download, "parse": view.parse,
     })
 }
 

@@ -49,9 +49,9 @@ fn is_public_v6(address: Ipv6Addr) -> bool {
 fn carried_v4(address: Ipv6Addr) -> Option<Ipv4Addr> {
     let joined = |high: u16, low: u16| Ipv4Addr::from((u32::from(high) << 16) | u32::from(low));
     match address.segments() {
-        [0, 0, 0, 0, 0, 0xffff, high, low] => Some(joined(high, low)),
-        [0x64, 0xff9b, 0, 0, 0, 0, high, low] => Some(joined(high, low)),
-        [0x2002, high, low, ..] => Some(joined(high, low)),
+        [0, 0, 0, 0, 0, 0xffff, high, low]
+        | [0x64, 0xff9b, 0, 0, 0, 0, high, low]
+        | [0x2002, high, low, ..] => Some(joined(high, low)),
         _ => None,
     }
 }

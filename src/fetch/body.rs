@@ -32,6 +32,7 @@ pub async fn read(
     let page = Page {
         url: request.url.clone(),
         sent_at,
+        version: response.version(),
         status: response.status().as_u16(),
         headers,
         body,

@@ -1,7 +1,6 @@
 //! HTTP clients: one for most sites, further ones for those whose file or whose pace asks for another.
 
 use std::collections::HashMap;
-use std::net::SocketAddr;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -127,11 +126,7 @@ impl Clients {
                     Proxy::all(proxy.clone()).map_err(|error| FetcherError::Client(error.to_string()))?;
                 builder.dns_resolver(Resolver::system(*allow_private, trusted)).proxy(all)
             }
-            Way::To(rule) => {
-                let rule = &self.connect_to[*rule];
-                builder
-                    .dns_resolver(Resolver::fixed(SocketAddr::new(rule.address(), rule.port().unwrap_or(0))))
-            }
+            Way::To(rule) => builder.dns_resolver(Resolver::fixed(self.connect_to[*rule].target())),
         })
     }
 }

@@ -1,6 +1,6 @@
 //! `ConnectTo`: send what is meant for one host to an address of our own, to try a site's file against a copy.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
 
 use url::{Host, Url};
@@ -57,14 +57,9 @@ impl ConnectTo {
         Ok(bare)
     }
 
-    /// Where they go. It may be a private address: whoever runs the crawl said so.
-    pub fn address(&self) -> IpAddr {
-        self.address
-    }
-
-    /// The port there; none where it is the one asked for.
-    pub fn port(&self) -> Option<u16> {
-        self.to_port
+    /// Where they go; port 0 stands for the one asked for. It may be a private address: whoever runs the crawl said so.
+    pub fn target(&self) -> SocketAddr {
+        SocketAddr::new(self.address, self.to_port.unwrap_or(0))
     }
 }
 
@@ -148,6 +143,6 @@ mod tests {
     #[test]
     fn the_port_asked_for_stays_where_none_is_named() {
         let rule: ConnectTo = "::[::1]:".parse().expect("a rule");
-        assert_eq!((rule.address(), rule.port()), ("::1".parse().expect("an address"), None));
+        assert_eq!(rule.target().to_string(), "[::1]:0");
     }
 }

@@ -17,7 +17,7 @@ pub struct FetchError {
     /// What went wrong.
     pub kind: FetchErrorKind,
     /// The page.
-    pub url: CanonicalUrl,
+    pub url: Box<CanonicalUrl>,
     /// What the layer below says.
     source: Option<Box<dyn Error + Send + Sync>>,
 }
@@ -69,7 +69,7 @@ pub enum Wait {
 impl FetchError {
     /// An error that nothing below explains.
     pub(super) fn new(url: &CanonicalUrl, kind: FetchErrorKind) -> Self {
-        Self { kind, url: url.clone(), source: None }
+        Self { kind, url: Box::new(url.clone()), source: None }
     }
 
     /// An error of the HTTP client before the request was sent; `through_proxy` says whose fault it is.
@@ -80,13 +80,13 @@ impl FetchError {
         connect: Duration,
     ) -> Self {
         let kind = kind_of(&error, through_proxy, connect);
-        Self { kind, url: url.clone(), source: Some(Box::new(error.without_url())) }
+        Self { kind, url: Box::new(url.clone()), source: Some(Box::new(error.without_url())) }
     }
 
     /// An error of the HTTP client after the request was sent.
     pub(super) fn of_answer(url: &CanonicalUrl, error: reqwest::Error) -> Self {
         let kind = if ends_early(&error) { FetchErrorKind::Truncated } else { FetchErrorKind::Protocol };
-        Self { kind, url: url.clone(), source: Some(Box::new(error.without_url())) }
+        Self { kind, url: Box::new(url.clone()), source: Some(Box::new(error.without_url())) }
     }
 
     /// An error of decompression.
@@ -96,17 +96,27 @@ impl FetchError {
             CodingError::Unknown(coding) => FetchErrorKind::UnknownCoding(coding.clone()),
             CodingError::Broken(..) => FetchErrorKind::BrokenCoding,
         };
-        Self { kind, url: url.clone(), source: Some(Box::new(error)) }
+        Self { kind, url: Box::new(url.clone()), source: Some(Box::new(error)) }
     }
 
     /// Whether another attempt may succeed.
     pub fn is_transient(&self) -> bool {
         use FetchErrorKind as Kind;
         match self.kind {
-            Kind::Dns | Kind::Connect | Kind::Tls | Kind::Proxy | Kind::Timeout(..) => true,
-            Kind::BrokenCoding | Kind::Truncated | Kind::Protocol => true,
-            Kind::Private(_) | Kind::Certificate | Kind::Settings(_) => false,
-            Kind::TooLarge(_) | Kind::Type(_) | Kind::UnknownCoding(_) => false,
+            Kind::Dns
+            | Kind::Connect
+            | Kind::Tls
+            | Kind::Proxy
+            | Kind::Timeout(..)
+            | Kind::BrokenCoding
+            | Kind::Truncated
+            | Kind::Protocol => true,
+            Kind::Private(_)
+            | Kind::Certificate
+            | Kind::Settings(_)
+            | Kind::TooLarge(_)
+            | Kind::Type(_)
+            | Kind::UnknownCoding(_) => false,
         }
     }
 

@@ -141,7 +141,7 @@ impl Fetcher {
         let chosen = self.choose(&request)?;
         let state = self.state_of(request.site);
         let (head, outgoing) = outgoing(&request, &chosen, &state).map_err(Unsent::Failed)?;
-        let started = send(&request, &chosen, outgoing, &state, &permit).await?;
+        let started = send(&request, &chosen, outgoing, &state, Arc::new(permit)).await?;
         let sent = sent(&request, &head, started.sent_at);
         let answer = answer(&request, started, &state).await;
         Ok(Exchange { sent, answer })
@@ -202,12 +202,16 @@ async fn send(
     chosen: &Chosen,
     outgoing: reqwest::Request,
     state: &SiteState,
-    permit: &Permit,
+    permit: Arc<Permit>,
 ) -> Result<Started<reqwest::Result<reqwest::Response>>, Unsent> {
     let connect_timeout = request.site.fetch.connect_timeout;
     let errand = Errand::new(connect_timeout, Arc::clone(&state.cold));
     let (patience, _) = body::patience(request, std::time::Duration::ZERO);
-    let started = wire::send(chosen.client.execute(outgoing), permit, errand, patience).await;
+    let start = || {
+        let permit = Arc::clone(&permit);
+        async move { permit.start().await }
+    };
+    let started = wire::send(chosen.client.execute(outgoing), start, errand, patience).await;
     started.map_err(|unstarted| match unstarted {
         Unstarted::NotNow(why) => Unsent::NotNow(why),
         Unstarted::Connect(error) => {

@@ -17,7 +17,7 @@ use tower_layer::Layer;
 use tower_service::Service;
 
 use crate::clock::Timestamp;
-use crate::frontier::permit::{NotNow, Permit};
+use crate::frontier::permit::NotNow;
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
@@ -98,16 +98,16 @@ pub enum Unstarted<E> {
     Connect(E),
 }
 
-/// Sends a request with its permit and waits up to `patience`, counted from the send, for the answer's head.
-pub async fn send<T, E>(
+/// Sends a request when `start`, its permit, lets it go, and waits up to `patience`, counted from the send, for the answer's head.
+pub async fn send<T, E, S: Future<Output = Result<Timestamp, NotNow>>>(
     request: impl Future<Output = Result<T, E>>,
-    permit: &Permit,
+    start: impl Fn() -> S,
     errand: Arc<Errand>,
     patience: Duration,
 ) -> Result<Started<Result<T, E>>, Unstarted<E>> {
     let mut request = pin!(ERRAND.scope(Arc::clone(&errand), request));
     loop {
-        let sent_at = permit.start().await.map_err(Unstarted::NotNow)?;
+        let sent_at = start().await.map_err(Unstarted::NotNow)?;
         let sent = Instant::now();
         let step = until_answered_or_up(request.as_mut(), &errand, sent + patience).await;
         let answer = match step {
@@ -266,3 +266,6 @@ pub struct ConnectTimeout;
 #[derive(Debug, thiserror::Error)]
 #[error("the connection is needed no longer")]
 struct Needless;
+
+#[cfg(test)]
+mod tests;

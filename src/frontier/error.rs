@@ -19,6 +19,8 @@ pub struct FrontierError {
 pub enum FrontierErrorKind {
     /// The URL names no frontier that can be opened.
     BadUrl(String),
+    /// There is none where one must be.
+    Missing,
     /// The folder can't be made or written.
     Folder(PathBuf),
     /// The file belongs to another program.
@@ -62,6 +64,12 @@ impl fmt::Display for FrontierError {
         let at = &self.at;
         match &self.kind {
             FrontierErrorKind::BadUrl(why) => write!(f, "{at}: {why}"),
+            FrontierErrorKind::Missing => {
+                write!(
+                    f,
+                    "{at}: there is no frontier; name another, or begin one with `paced crawl FILE.toml`"
+                )
+            }
             FrontierErrorKind::Folder(folder) => write!(
                 f,
                 "{}: the data folder can't be used; choose another with --data, or mend its permissions",

@@ -16,7 +16,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub use error::{FrontierError, FrontierErrorKind};
 pub use state::SiteSettings;
 pub use step::{
-    Claim, Grant, Inspection, KnownRobots, Lock, Owner, Rearm, Registered, Registration, Run, Tuning, View,
+    Claim, Freshness, Grant, Inspection, KnownRobots, Lock, Owner, Rearm, Registered, Registration, Run,
+    Tuning, View,
 };
 
 use crate::canonical_url::{CanonicalUrl, Host};
@@ -60,6 +61,16 @@ impl Frontier {
                 Err(bad("a frontier on Redis is not supported yet; use sqlite:PATH"))
             }
             _ => Err(bad("name a frontier as sqlite:PATH")),
+        }
+    }
+
+    /// Opens a frontier that must be there already: where there is none, none is made.
+    pub fn open_existing(url: &str) -> Result<Self, FrontierError> {
+        match url.strip_prefix("sqlite:").map(Path::new) {
+            Some(path) if !path.as_os_str().is_empty() && !path.is_file() => {
+                Err(FrontierError::new(FrontierErrorKind::Missing, url))
+            }
+            _ => Self::open(url),
         }
     }
 
@@ -216,7 +227,7 @@ impl Frontier {
         ask!(self, Step::Bury { owner: owner.to_owned() }, Reply::Done(_) => ())
     }
 
-    fn no_site(&self, site: &str) -> FrontierError {
+    pub(crate) fn no_site(&self, site: &str) -> FrontierError {
         let at = match &*self.0 {
             Backend::Model(..) => "model".to_owned(),
             Backend::Sqlite(embedded) => embedded.path().display().to_string(),
@@ -274,6 +285,11 @@ impl Frontier {
         ask!(self, Step::Text { site: site.to_owned() }, Reply::Text(text) => text)
     }
 
+    /// How many pages of a site are younger than their `recrawl`; it looks at every such page.
+    pub async fn freshness(&self, site: &str) -> Result<Freshness, FrontierError> {
+        ask!(self, Step::Freshness { site: site.to_owned() }, Reply::Freshness(freshness) => freshness)
+    }
+
     /// A site's dead letters, oldest first.
     pub async fn dead_letters(&self, site: &str, most: u64) -> Result<Vec<DeadLetter>, FrontierError> {
         ask!(self, Step::DeadLetters { site: site.to_owned(), most }, Reply::Letters(letters) => letters)
@@ -326,6 +342,11 @@ impl Frontier {
         expire: i64,
     ) -> Result<bool, FrontierError> {
         let step = Step::ExtendLock { mutex: mutex.to_owned(), token: token.to_owned(), expire };
+        ask!(self, step, Reply::Done(owned) => owned)
+    }
+
+    pub(crate) async fn holds_lock(&self, mutex: &str, token: &str) -> Result<bool, FrontierError> {
+        let step = Step::HoldsLock { mutex: mutex.to_owned(), token: token.to_owned() };
         ask!(self, step, Reply::Done(owned) => owned)
     }
 

@@ -280,6 +280,13 @@ impl Shelf for Model {
         Ok(())
     }
 
+    fn freshness(&mut self, site: &str, now: i64) -> Answer<(u64, u64)> {
+        let pages = self.pages.iter().filter(|((owner, _), _)| owner == site);
+        let times: Vec<i64> = pages.filter_map(|(_, page)| page.recrawl_at).collect();
+        let fresh = times.iter().filter(|at| **at > now).count();
+        Ok((fresh as u64, times.len() as u64))
+    }
+
     fn robots(&mut self, origin: &str) -> Answer<Option<RobotsState>> {
         Ok(self.robots.get(origin).cloned())
     }

@@ -123,3 +123,16 @@ async fn sleep(wait: i64) {
 pub fn grace(interval: Duration) -> Duration {
     (interval / 10).clamp(Duration::from_millis(10), Duration::from_millis(250))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn grace_is_a_tenth_within_bounds() {
+        for (interval, allowed) in [(0, 10), (50, 10), (200, 20), (1000, 100), (2500, 250), (60_000, 250)] {
+            let graced = grace(Duration::from_millis(interval));
+            assert_eq!(graced, Duration::from_millis(allowed), "{interval} ms");
+        }
+    }
+}

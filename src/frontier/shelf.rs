@@ -83,6 +83,9 @@ pub(crate) trait Shelf {
     fn page(&mut self, site: &str, url: &CanonicalUrl) -> Result<Option<PageState>, Self::Error>;
     fn save_page(&mut self, site: &str, url: &CanonicalUrl, page: &PageState) -> Result<(), Self::Error>;
 
+    /// Pages that are to be fetched again, and how many of them not yet at `now`: (fresh, all).
+    fn freshness(&mut self, site: &str, now: i64) -> Result<(u64, u64), Self::Error>;
+
     fn robots(&mut self, origin: &str) -> Result<Option<RobotsState>, Self::Error>;
     fn save_robots(&mut self, origin: &str, robots: &RobotsState) -> Result<(), Self::Error>;
 

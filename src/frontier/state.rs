@@ -277,6 +277,9 @@ pub struct UnitState {
     pub blocked_why: Option<String>,
     /// Somebody else was seen holding the mutex until then, in ms.
     pub held_until: i64,
+    /// Somebody else waits for the mutex of this start: the next claim comes so many ms later, to let it in.
+    #[serde(default)]
+    pub courtesy: Option<(u64, i64)>,
     /// When the parse stage was last served, in ms.
     pub parsed_at: i64,
 }
@@ -300,8 +303,12 @@ impl UnitState {
 
     /// When the next start may be, given the interval in force after the last one.
     pub fn due(&self, interval: i64) -> i64 {
-        let paced = self.last.as_ref().map_or(0, |start| start.at + interval);
+        let paced = self.last.as_ref().map_or(0, |start| start.at + interval + self.courtesy_after(start));
         paced.max(self.blocked_until).max(self.held_until)
+    }
+
+    fn courtesy_after(&self, start: &Start) -> i64 {
+        self.courtesy.filter(|(token, _)| *token == start.token).map_or(0, |(_, wait)| wait)
     }
 
     /// The name of its timed mutex.

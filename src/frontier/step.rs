@@ -28,6 +28,7 @@ pub(crate) enum Step {
     TryLock { mutex: String, token: String, expire: i64 },
     Unlock { mutex: String, token: String },
     ExtendLock { mutex: String, token: String, expire: i64 },
+    HoldsLock { mutex: String, token: String },
     LockLeft { mutex: String },
     Sites,
     View { site: String },
@@ -35,6 +36,7 @@ pub(crate) enum Step {
     SiteOf { host: String },
     Robots { origin: String },
     Stored { site: String, url: crate::canonical_url::CanonicalUrl },
+    Freshness { site: String },
     DeadLetters { site: String, most: u64 },
     Inspect,
 }
@@ -61,6 +63,7 @@ pub(crate) enum Reply {
     Robots(Option<KnownRobots>),
     Stored(Option<StoredPage>),
     Letters(Vec<DeadLetter>),
+    Freshness(Freshness),
     Inspection(Box<Inspection>),
 }
 
@@ -150,8 +153,8 @@ pub enum Tuning {
 /// What became of asking for a mutex.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lock {
-    /// It is the asker's.
-    Taken,
+    /// It is the asker's, from this moment on, in ms since 1970 by the frontier's clock.
+    Taken(i64),
     /// It is somebody else's for so many ms more.
     Held(i64),
 }
@@ -225,6 +228,22 @@ pub struct View {
     pub version: i64,
 }
 
+/// How many pages of a site are younger than their `recrawl`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Freshness {
+    /// Those that are.
+    pub fresh: u64,
+    /// All that have a `recrawl`.
+    pub all: u64,
+}
+
+impl Freshness {
+    /// The share in percent; none where no page has a `recrawl`.
+    pub fn percent(self) -> Option<u64> {
+        (self.all > 0).then(|| self.fresh * 100 / self.all)
+    }
+}
+
 /// Everything in a frontier, for tests of small ones.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Inspection {
@@ -244,6 +263,7 @@ impl Step {
         matches!(
             self,
             Self::Owners
+                | Self::HoldsLock { .. }
                 | Self::LockLeft { .. }
                 | Self::Sites
                 | Self::View { .. }
@@ -251,6 +271,7 @@ impl Step {
                 | Self::SiteOf { .. }
                 | Self::Robots { .. }
                 | Self::Stored { .. }
+                | Self::Freshness { .. }
                 | Self::DeadLetters { .. }
                 | Self::Inspect
         )

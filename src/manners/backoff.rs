@@ -5,7 +5,7 @@ use std::time::Duration;
 /// The longest wait after the first failure; each further failure doubles it.
 const FIRST: Duration = Duration::from_secs(1);
 /// The longest wait of all.
-const MOST: Duration = Duration::from_secs(600);
+const MOST: Duration = Duration::from_mins(10);
 
 /// The wait after `failures` failed attempts, the last one included: anything up to 1 s, 2 s, 4 s … 10 min, as
 /// `random` (from 0 to 1) has it, so that pages that failed together don't come back together.

@@ -2,13 +2,11 @@
 //! No sockets, no sleeping.
 
 mod backoff;
-mod grace;
 mod location;
 mod retry_after;
 mod signal;
 
 pub use backoff::backoff;
-pub use grace::grace;
 pub use location::location;
 pub use retry_after::retry_after;
 pub use signal::Signal;

@@ -84,6 +84,7 @@ mod tests {
         let page = Page {
             url: CanonicalUrl::parse("https://shop.example/a").expect("a URL"),
             sent_at: NOW,
+            version: http::Version::HTTP_11,
             status,
             headers: Headers(headers.collect()),
             body: bytes::Bytes::new(),

@@ -8,8 +8,8 @@ use tracing::debug;
 
 use crate::clock::Timestamp;
 use crate::fetch::Exchange;
-use crate::frontier::View;
 use crate::frontier::permit::grace;
+use crate::frontier::{Freshness, View};
 use crate::site::Site;
 use crate::task::{Lease, Outcome, Settled, Stage};
 
@@ -29,6 +29,7 @@ struct State {
 struct SiteState {
     tally: Tally,
     view: Option<View>,
+    freshness: Freshness,
     in_flight: HashMap<u64, Instant>,
 }
 
@@ -126,6 +127,11 @@ impl Monitor {
         state.site(&name).view = Some(view);
     }
 
+    /// How fresh a site's pages are.
+    pub fn saw_freshness(&self, site: &str, freshness: Freshness) {
+        self.lock().site(site).freshness = freshness;
+    }
+
     /// How many more pages may be claimed.
     pub fn pages_left(&self) -> usize {
         let state = self.lock();
@@ -158,10 +164,14 @@ impl Monitor {
         moving.collect()
     }
 
-    /// Every site that was seen: how it stands, what was done, how many requests of this process are in flight.
-    pub(super) fn sites(&self) -> Vec<(View, Tally)> {
+    /// Every site that was seen: how it stands, what was done, how fresh its pages are.
+    pub(super) fn sites(&self) -> Vec<(View, Tally, Freshness)> {
         let state = self.lock();
-        state.sites.values().filter_map(|site| Some((site.view.clone()?, site.tally))).collect()
+        state
+            .sites
+            .values()
+            .filter_map(|site| Some((site.view.clone()?, site.tally, site.freshness)))
+            .collect()
     }
 
     /// What was done for a site.

@@ -41,7 +41,7 @@ impl Progress {
 
     /// Draws how things stand.
     pub fn draw(&mut self) {
-        for (view, tally) in self.monitor.sites() {
+        for (view, tally, _) in self.monitor.sites() {
             if self.by_site.contains_key(&view.site) || self.by_site.len() < MOST_BARS {
                 let bars = &self.bars;
                 self.by_site

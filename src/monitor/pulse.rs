@@ -7,7 +7,7 @@ use tracing::info;
 
 use super::counts::{Monitor, Tally};
 use super::words::{duration, rate};
-use crate::frontier::View;
+use crate::frontier::{Freshness, View};
 
 /// What the last pulse saw, so that the next tells the rate since then.
 #[derive(Debug)]
@@ -32,7 +32,7 @@ impl Pulse {
         self.beat_at = Instant::now();
         let workers = self.monitor.worker_count();
         let (mut rates, mut running, mut waiting, mut moving) = (0.0, 0, 0, 0);
-        for (view, tally) in self.monitor.sites() {
+        for (view, tally, freshness) in self.monitor.sites() {
             let before = self.before.insert(view.site.clone(), tally).unwrap_or_default();
             let starts = tally.starts - before.starts;
             let idle = view.finished && starts == 0;
@@ -43,7 +43,7 @@ impl Pulse {
             (rates, running, waiting) =
                 (rates + reached, running + view.in_flight, waiting + view.download.waiting);
             moving += 1;
-            line(&view, tally, reached, workers);
+            line(&view, tally, freshness, reached, workers);
         }
         if moving > 0 {
             info!(sites = moving, rate = %rate(rates), running, workers, waiting, "pulse");
@@ -51,13 +51,14 @@ impl Pulse {
     }
 }
 
-fn line(view: &View, tally: Tally, reached: f64, workers: usize) {
+fn line(view: &View, tally: Tally, freshness: Freshness, reached: f64, workers: usize) {
     let allowed = allowed(view);
     let shown = allowed.map_or("unlimited".to_owned(), rate);
     let used = allowed.map_or(100.0, |allowed| 100.0 * reached / allowed);
     let oldest = view.oldest.map_or("-".to_owned(), |put| duration(view.at.since(put)));
     let response = view.response.map_or("-".to_owned(), |ms| ms.to_string());
     let eta = eta(view).map_or("-".to_owned(), duration);
+    let fresh = freshness.percent().map_or("-".to_owned(), |percent| format!("{percent}%"));
     info!(
         site = %view.site,
         rate = %rate(reached),
@@ -69,6 +70,7 @@ fn line(view: &View, tally: Tally, reached: f64, workers: usize) {
         workers,
         response_ms = %response,
         eta = %eta,
+        fresh = %fresh,
         items = tally.items,
         dead = view.download.letters + view.parse.letters,
         early = tally.early,

@@ -9,13 +9,13 @@ use crate::site::Pace;
 use crate::task::{RobotsAccess, RobotsRecord};
 
 /// How long an answer holds where it doesn't say; it is never used for longer (RFC 9309 section 2.4).
-pub const HOLDS: Duration = Duration::from_secs(24 * 3600);
+pub const HOLDS: Duration = Duration::from_hours(24);
 /// The least that an answer holds, however short-lived it calls itself: each asking costs a start.
-pub const HOLDS_AT_LEAST: Duration = Duration::from_secs(3600);
+pub const HOLDS_AT_LEAST: Duration = Duration::from_hours(1);
 /// How long the first unreachable record holds; each further one in a row twice as long.
 pub const UNREACHABLE: Duration = Duration::from_secs(30);
 /// The longest that an unreachable record holds.
-pub const UNREACHABLE_AT_MOST: Duration = Duration::from_secs(3600);
+pub const UNREACHABLE_AT_MOST: Duration = Duration::from_hours(1);
 
 /// What came before an unreachable `robots.txt`, and chance.
 #[derive(Clone, Copy, Debug)]
@@ -137,7 +137,7 @@ mod tests {
     fn a_crawl_delay_above_the_sites_bound_refuses_with_both_figures() {
         let text = b"User-agent: *\nCrawl-delay: 60";
         let refused = record(200, text);
-        assert_eq!(refused.crawl_delay, Some(Duration::from_secs(60)));
+        assert_eq!(refused.crawl_delay, Some(Duration::from_mins(1)));
         let reason = "robots.txt asks for 60s between requests, more than max_crawl_delay = 30s";
         assert_eq!(refused.refuses.as_deref(), Some(reason));
         assert_eq!(record(200, b"User-agent: *\nCrawl-delay: 30").refuses, None);

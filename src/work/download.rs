@@ -141,7 +141,7 @@ async fn keep(
         method: exchange.sent.method,
         headers: exchange.sent.headers.clone(),
         sent_at: exchange.sent.at,
-        http_version: http::Version::HTTP_11,
+        http_version: exchange.answer.as_ref().map_or(http::Version::HTTP_11, |fetched| fetched.page.version),
     };
     let visit = Visit {
         site: lease.site.clone(),

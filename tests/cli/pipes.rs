@@ -38,7 +38,7 @@ fn results_that_nobody_reads_are_no_failure() {
 #[test]
 fn pages_are_put_also_where_nobody_reads_the_answers() {
     let (data, site, _) = crawled();
-    let lines: String = (0..1200).map(|n| format!("{}\n", site.url(&format!("/p/n{n}")))).collect();
+    let lines: String = (0..1200).flat_map(|n| [site.url(&format!("/p/n{n}")), "\n".to_owned()]).collect();
     let run =
         Paced::new(["put", "shop", "-"]).data(&data).stdin(&lines).stdout_to(closed()).run().expect_code(0);
     assert_eq!(run.stderr, "");

@@ -64,7 +64,8 @@ fn a_site_that_the_frontier_does_not_know_is_wrong_usage() {
 #[test]
 fn a_feed_writes_its_pages_to_stdin() {
     let (data, site, _) = crawled();
-    let mut lines: String = (0..1200).map(|n| format!("{}\r\n", site.url(&format!("/p/n{n}")))).collect();
+    let mut lines: String =
+        (0..1200).flat_map(|n| [site.url(&format!("/p/n{n}")), "\r\n".to_owned()]).collect();
     lines += "\n  \nnot a page\n";
     lines += &site.url("/p/n0");
     let run = put(&data, &["-"]).stdin(&lines).run().expect_code(1);

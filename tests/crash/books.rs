@@ -111,7 +111,8 @@ pub fn assert_pages_readable(data: &TempData) -> usize {
         assert!(text.starts_with(b"WARC/1.1\r\n"), "{}", path.display());
     }
     let records = scan(&folder, Filter::default()).expect("the folder of pages");
-    records.map(|record| record.unwrap_or_else(|why| panic!("{why}"))).count()
+    let records: Vec<_> = records.map(|record| record.unwrap_or_else(|why| panic!("{why}"))).collect();
+    records.len()
 }
 
 /// No start came early, whoever made it (I1, L7), and over no stretch of time were there more than the pace allows.

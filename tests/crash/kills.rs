@@ -107,16 +107,18 @@ fn kill_again_and_again(
     for _ in 0..times {
         let started = since_boot();
         let mut running = crawl(data, site).arg("--workers").arg(WORKERS).start();
-        let first = eventually("a request after the start", || {
+        let waited = eventually("a request after the start", || {
             assert!(!running.ended(), "it ended before it was killed:\n{}", running.stderr());
-            shop.arrivals().iter().map(|arrival| arrival.at).find(|at| *at > started)
+            let arrivals = shop.arrivals();
+            let first = arrivals.iter().find(|arrival| arrival.at > started)?;
+            Some(first.at.saturating_sub(started))
         });
-        killed.restarts.push(first - started);
+        killed.restarts.push(waited);
         std::thread::sleep(Duration::from_millis(chance.u64(0..=600)));
         running.kill();
         let run = running.finish();
-        if first - started > Duration::from_secs(2) {
-            tell(&format!("  {:?} to the first request:\n{}", first - started, run.stderr));
+        if waited > Duration::from_secs(2) {
+            tell(&format!("  {:?} to the first request:\n{}", waited, run.stderr));
         }
         assert_eq!(run.code, None, "it ended before it was killed:\n{}", run.stderr);
         killed.in_flight += in_flight(&status(data));

@@ -37,7 +37,9 @@ CREATE INDEX dead_key ON dead (site, stage, fp);
 CREATE INDEX dead_time ON dead (site, died_at, stage, url);
 CREATE TABLE known (site INTEGER, run INTEGER, fp INTEGER, PRIMARY KEY (site, run, fp)) WITHOUT ROWID;
 CREATE TABLE page (
-  id INTEGER PRIMARY KEY, site INTEGER NOT NULL, fp INTEGER NOT NULL, url TEXT NOT NULL, state TEXT NOT NULL);
+  id INTEGER PRIMARY KEY, site INTEGER NOT NULL, fp INTEGER NOT NULL, url TEXT NOT NULL, state TEXT NOT NULL,
+  recrawl_at INTEGER);
+CREATE INDEX page_recrawl ON page (site, recrawl_at) WHERE recrawl_at IS NOT NULL;
 CREATE INDEX page_key ON page (site, fp);
 CREATE TABLE mutex (name TEXT PRIMARY KEY, token TEXT NOT NULL, until INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE owner (name TEXT PRIMARY KEY, dead INTEGER NOT NULL, state TEXT NOT NULL) WITHOUT ROWID;

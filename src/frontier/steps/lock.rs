@@ -2,10 +2,10 @@
 
 use super::places::save_unit;
 use crate::frontier::shelf::Shelf;
-use crate::frontier::state::MutexState;
+use crate::frontier::state::{MutexState, UnitState};
 use crate::frontier::step::Lock;
 
-/// Takes a mutex for `expire` ms if it is free.
+/// Takes a mutex for `expire` ms if it is free. Asked again with the same token, it answers the same.
 pub(super) fn try_lock<S: Shelf>(
     shelf: &mut S,
     name: &str,
@@ -13,11 +13,20 @@ pub(super) fn try_lock<S: Shelf>(
     expire: i64,
     now: i64,
 ) -> Result<Lock, S::Error> {
-    if let Some(left) = left(shelf, name, now)? {
-        return Ok(Lock::Held(left));
+    if let Some(held) = shelf.mutex(name)? {
+        if held.until > now && held.token == token {
+            return Ok(Lock::Taken(held.until.saturating_sub(expire)));
+        }
+        if held.until > now {
+            book_turn(shelf, name, &held, expire)?;
+            return Ok(Lock::Held(held.until - now));
+        }
+        if let Some(end) = turn_of_claims(shelf, name, &held, expire)?.filter(|end| *end > now) {
+            return Ok(Lock::Held(end - now));
+        }
     }
-    shelf.save_mutex(name, &MutexState { token, until: now + expire })?;
-    Ok(Lock::Taken)
+    shelf.save_mutex(name, &MutexState { token, until: now.saturating_add(expire) })?;
+    Ok(Lock::Taken(now))
 }
 
 /// Releases a mutex that the token holds; a unit that waited for it is due again.
@@ -26,12 +35,7 @@ pub(super) fn unlock<S: Shelf>(shelf: &mut S, name: &str, token: &str, now: i64)
         return Ok(false);
     }
     shelf.remove_mutex(name)?;
-    if let Some(unit) = name.strip_prefix("site/")
-        && let Some(mut unit) = shelf.unit(unit)?
-    {
-        unit.held_until = 0;
-        save_unit(shelf, &unit)?;
-    }
+    look_again(shelf, name)?;
     Ok(true)
 }
 
@@ -46,8 +50,14 @@ pub(super) fn extend<S: Shelf>(
     if !holds(shelf, name, token, now)? {
         return Ok(false);
     }
-    shelf.save_mutex(name, &MutexState { token: token.to_owned(), until: now + expire })?;
+    shelf.save_mutex(name, &MutexState { token: token.to_owned(), until: now.saturating_add(expire) })?;
+    look_again(shelf, name)?;
     Ok(true)
+}
+
+/// Whether the token holds a mutex.
+pub(super) fn holds<S: Shelf>(shelf: &mut S, name: &str, token: &str, now: i64) -> Result<bool, S::Error> {
+    Ok(shelf.mutex(name)?.is_some_and(|mutex| mutex.token == token && mutex.until > now))
 }
 
 /// How long a mutex is still held, in ms.
@@ -55,6 +65,49 @@ pub(super) fn left<S: Shelf>(shelf: &mut S, name: &str, now: i64) -> Result<Opti
     Ok(shelf.mutex(name)?.map(|mutex| mutex.until - now).filter(|left| *left > 0))
 }
 
-fn holds<S: Shelf>(shelf: &mut S, name: &str, token: &str, now: i64) -> Result<bool, S::Error> {
-    Ok(shelf.mutex(name)?.is_some_and(|mutex| mutex.token == token && mutex.until > now))
+/// Somebody asks for the mutex of a site while a start of the site's own holds it: the next claim lets it in. Without
+/// this the two would race at each end, and one whose timer is always a little slower would never win.
+fn book_turn<S: Shelf>(shelf: &mut S, name: &str, held: &MutexState, expire: i64) -> Result<(), S::Error> {
+    if let Some(mut unit) = unit_of(shelf, name)?
+        && unit.owns(&held.token)
+    {
+        unit.courtesy = unit.last.as_ref().map(|start| (start.token, courtesy(expire)));
+        save_unit(shelf, &unit)?;
+    }
+    Ok(())
+}
+
+/// Until when a claim that met somebody else's lock comes first after that lock's end.
+fn turn_of_claims<S: Shelf>(
+    shelf: &mut S,
+    name: &str,
+    ended: &MutexState,
+    expire: i64,
+) -> Result<Option<i64>, S::Error> {
+    let waits = unit_of(shelf, name)?.filter(|unit| unit.held_until == ended.until);
+    Ok(waits.map(|_| ended.until + courtesy(expire)))
+}
+
+/// How long, in ms, one who waited has the mutex for itself after its end: as long as a permit may be late.
+fn courtesy(interval: i64) -> i64 {
+    (interval / 10).clamp(10, 250)
+}
+
+/// A unit that waits for the end of its mutex is looked at again, now that the end has moved.
+fn look_again<S: Shelf>(shelf: &mut S, name: &str) -> Result<(), S::Error> {
+    if let Some(mut unit) = unit_of(shelf, name)?
+        && unit.held_until != 0
+    {
+        unit.held_until = 0;
+        save_unit(shelf, &unit)?;
+    }
+    Ok(())
+}
+
+/// The unit that a mutex paces, if it does.
+fn unit_of<S: Shelf>(shelf: &mut S, mutex: &str) -> Result<Option<UnitState>, S::Error> {
+    match mutex.strip_prefix("site/") {
+        Some(unit) => shelf.unit(unit),
+        None => Ok(None),
+    }
 }

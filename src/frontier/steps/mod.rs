@@ -11,7 +11,7 @@ mod site;
 mod view;
 
 use super::shelf::Shelf;
-use super::step::{Reply, Step};
+use super::step::{Freshness, Reply, Step};
 
 /// Does one step at `now`, in ms.
 pub(crate) fn apply<S: Shelf>(shelf: &mut S, step: Step, now: i64) -> Result<Reply, S::Error> {
@@ -49,6 +49,7 @@ pub(crate) fn apply<S: Shelf>(shelf: &mut S, step: Step, now: i64) -> Result<Rep
         Step::ExtendLock { mutex, token, expire } => {
             Reply::Done(lock::extend(shelf, &mutex, &token, expire, now)?)
         }
+        Step::HoldsLock { mutex, token } => Reply::Done(lock::holds(shelf, &mutex, &token, now)?),
         Step::LockLeft { mutex } => Reply::Left(lock::left(shelf, &mutex, now)?),
         Step::Sites => Reply::Names(shelf.site_names()?),
         Step::View { site } => Reply::View(view::view(shelf, &site, now)?.map(Box::new)),
@@ -56,6 +57,10 @@ pub(crate) fn apply<S: Shelf>(shelf: &mut S, step: Step, now: i64) -> Result<Rep
         Step::SiteOf { host } => Reply::Text(shelf.site_of(&host)?),
         Step::Robots { origin } => Reply::Robots(view::robots(shelf, &origin)?),
         Step::Stored { site, url } => Reply::Stored(shelf.page(&site, &url)?.map(|page| page.stored)),
+        Step::Freshness { site } => {
+            let (fresh, all) = shelf.freshness(&site, now)?;
+            Reply::Freshness(Freshness { fresh, all })
+        }
         Step::DeadLetters { site, most } => Reply::Letters(shelf.dead_letters(&site, most)?),
         Step::Inspect => Reply::Inspection(Box::new(shelf.inspect()?)),
     })

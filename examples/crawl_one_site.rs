@@ -1,0 +1,28 @@
+//! Crawls one site from a program of one's own: `cargo run --example crawl_one_site -- sites/books.toml DATA-FOLDER`.
+
+use std::path::Path;
+
+use paced::crawl::{CrawlOptions, Places, crawl};
+use paced::monitor::Monitor;
+use tokio_util::sync::CancellationToken;
+
+/// The most pages of one start; the next one goes on.
+const PAGES: u64 = 20;
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mut args = std::env::args().skip(1);
+    let (Some(file), Some(data)) = (args.next(), args.next()) else {
+        return Err("usage: crawl_one_site SITE.toml DATA-FOLDER".into());
+    };
+    paced::fetch::install_tls();
+    let site = paced::site::load(Path::new(&file))?;
+    let options =
+        CrawlOptions { max_pages: Some(PAGES), ..CrawlOptions::new(Places::below(Path::new(&data))) };
+    let monitor = Monitor::limited(options.max_pages);
+    let report = crawl(options, vec![site], monitor, None, CancellationToken::new()).await?;
+    for (view, tally) in report.sites {
+        println!("{}: {} pages and {} items in this crawl", view.site, tally.pages, tally.items);
+    }
+    Ok(())
+}

@@ -1,0 +1,27 @@
+#!/bin/sh
+# Runs all tests. What they need beside Rust is installed where that is allowed, else it is said how.
+set -eu
+cd "$(dirname -- "$0")/.."
+
+# Debian package $2 brings the program $1, which the tests use to $3.
+need() {
+    command -v "$1" >/dev/null 2>&1 && return 0
+    if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
+        apt-get update -qq >/dev/null 2>&1 || true
+        apt-get install -y -qq "$2" >/dev/null 2>&1 && return 0
+    fi
+    echo "tests/all.sh: $1 is missing; the tests use it to $3. Install it: apt-get install $2" >&2
+    [ -z "${CI:-}" ] || exit 1
+}
+
+need zstd zstd "unpack saved shops"
+need python3 python3-venv "read our archives with another program"
+PACED_VENV=$(sh tests/venv.sh) || {
+    echo "tests/all.sh: no Python environment with warcio; tests that compare with it are skipped" >&2
+    [ -z "${CI:-}" ] || exit 1
+    PACED_VENV=
+}
+export PACED_VENV
+
+# The tests of pace measure time at a server: nothing else should keep the machine busy meanwhile.
+cargo test --locked

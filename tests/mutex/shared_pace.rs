@@ -1,0 +1,263 @@
+//! A site's pace, shared by a crawl that claims and by an outsider that has nothing but the mutex.
+
+use paced::canonical_url::CanonicalUrl;
+use paced::clock::Timestamp;
+use paced::frontier::{
+    Claim, Frontier, FrontierErrorKind, Grant, Registered, Registration, SiteSettings, Tuning,
+};
+use paced::mutex::TimedMutex;
+use paced::task::Put;
+
+use super::player::{self, Player};
+use super::{PATIENCE, assert_spaced, backends, ms, sqlite, still_backends};
+
+const INTERVAL: u64 = 150;
+/// Turns that each side must get.
+const TURNS: usize = 6;
+
+/// A frontier where the site `books` has far more pages waiting than a test claims.
+async fn with_books(frontier: &Frontier) {
+    let settings = SiteSettings {
+        interval: i64::try_from(INTERVAL).expect("small"),
+        parallel: 1_000,
+        attempts: 5,
+        robots: false,
+        budgets: std::collections::BTreeMap::new(),
+    };
+    let books = Registration {
+        name: "books".to_owned(),
+        text: String::new(),
+        group: None,
+        hosts: vec!["books.example".to_owned()],
+        settings,
+    };
+    assert!(matches!(frontier.register(books).await.expect("the frontier"), Registered::Version(_)));
+    let url = |i: u32| format!("https://books.example/{i}").parse::<CanonicalUrl>().expect("a URL");
+    frontier.begin_run("books", (0..300).map(|i| Put::seed(url(i))).collect()).await.expect("the frontier");
+}
+
+async fn claim(frontier: &Frontier, owner: &str) -> Grant {
+    let claim = Claim {
+        owner: owner.to_owned(),
+        token: fastrand::u64(1..1 << 60),
+        download: 4,
+        parse: 0,
+        only: Vec::new(),
+        dice: vec![0],
+    };
+    frontier.claim(claim).await.expect("the frontier")
+}
+
+/// Claims as fast as anything is due, telling each start, until somebody stops it.
+async fn crawl(frontier: &Frontier, mut started: impl FnMut(Timestamp)) -> ! {
+    let member = frontier.join(vec!["books".to_owned()]).await.expect("the frontier");
+    loop {
+        let grant = claim(frontier, &member.name).await;
+        grant.leases.iter().for_each(|lease| started(lease.granted_at));
+        let next_in = grant.next_in.and_then(|wait| u64::try_from(wait).ok()).expect("pages are waiting");
+        tokio::time::sleep(ms(next_in)).await;
+    }
+}
+
+/// Takes the site's pace so many times, as an outsider does.
+async fn take(mutex: &TimedMutex, turns: usize) -> Vec<Timestamp> {
+    let mut starts = Vec::new();
+    while starts.len() < turns {
+        starts.push(mutex.lock_within(PATIENCE).await.expect("the outsider gets its turn").taken_at());
+    }
+    starts
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_outsider_task_and_a_crawl_share_one_pace_and_both_go_on() {
+    for backend in backends() {
+        with_books(&backend.frontier).await;
+        let (frontier, (started, mut starts)) =
+            (backend.frontier.clone(), tokio::sync::mpsc::unbounded_channel());
+        let crawl = tokio::spawn(async move {
+            crawl(&frontier, |start| started.send(start).expect("the test listens")).await;
+        });
+        let mut all = vec![starts.recv().await.expect("the crawl begins")];
+        let mutex = TimedMutex::of_site_in(&backend.frontier, "books").await.expect("the site");
+        all.extend(take(&mutex, TURNS).await);
+        while all.len() < 2 * TURNS {
+            all.push(starts.recv().await.expect("the crawl goes on"));
+        }
+        crawl.abort();
+        assert_spaced(all, ms(INTERVAL), backend.name);
+    }
+}
+
+#[tokio::test]
+async fn an_outsider_and_a_crawl_in_another_process_share_one_pace_and_both_go_on() {
+    const ME: &str = "shared_pace::an_outsider_and_a_crawl_in_another_process_share_one_pace_and_both_go_on";
+    if let Some(frontier) = player::frontier() {
+        crawl(&frontier, |start| player::tell(start.as_millis())).await;
+    }
+    let (folder, frontier) = sqlite(None);
+    with_books(&frontier).await;
+    let file = folder.path().join("frontier.db");
+    let mut crawl = Player::begin(ME, &file);
+    let mut all = vec![crawl.moment()];
+    let mutex = TimedMutex::of_site(&format!("sqlite:{}", file.display()), "books").await.expect("the site");
+    all.extend(take(&mutex, TURNS).await);
+    while all.len() < 2 * TURNS {
+        all.push(crawl.moment());
+    }
+    assert_spaced(all, ms(INTERVAL), "two processes");
+}
+
+#[tokio::test]
+async fn who_waited_for_the_other_side_comes_next_though_both_ask_at_the_end() {
+    for (backend, clock) in still_backends() {
+        let frontier = &backend.frontier;
+        with_books(frontier).await;
+        let member = frontier.join(Vec::new()).await.expect("the frontier");
+        let mutex = TimedMutex::of_site_in(frontier, "books").await.expect("the site");
+        assert_eq!(claim(frontier, &member.name).await.leases.len(), 1);
+        for round in 0..3 {
+            let who = format!("{} round {round}", backend.name);
+            assert!(
+                mutex.try_lock().await.expect("the frontier").is_none(),
+                "{who}: the crawl's start holds it"
+            );
+            clock.advance(ms(INTERVAL));
+            let grant = claim(frontier, &member.name).await;
+            assert!(grant.leases.is_empty(), "{who}: the outsider waits, the crawl lets it in");
+            assert_eq!(grant.next_in, Some(15), "{who}: but only for a tenth of the interval");
+            assert!(mutex.try_lock().await.expect("the frontier").is_some(), "{who}: the outsider comes in");
+
+            clock.advance(ms(15));
+            assert!(claim(frontier, &member.name).await.leases.is_empty(), "{who}: the outsider holds it");
+            clock.advance(ms(INTERVAL - 15));
+            assert!(
+                mutex.try_lock().await.expect("the frontier").is_none(),
+                "{who}: the crawl waits, it comes first"
+            );
+            assert_eq!(claim(frontier, &member.name).await.leases.len(), 1, "{who}: the crawl starts");
+        }
+    }
+}
+
+#[tokio::test]
+async fn courtesy_ends_so_nobody_waits_for_one_who_gave_up() {
+    for (backend, clock) in still_backends() {
+        let frontier = &backend.frontier;
+        with_books(frontier).await;
+        let member = frontier.join(Vec::new()).await.expect("the frontier");
+        let mutex = TimedMutex::of_site_in(frontier, "books").await.expect("the site");
+        claim(frontier, &member.name).await;
+        assert!(mutex.try_lock().await.expect("the frontier").is_none());
+        clock.advance(ms(INTERVAL + 15));
+        assert_eq!(
+            claim(frontier, &member.name).await.leases.len(),
+            1,
+            "{}: the outsider gave up",
+            backend.name
+        );
+        clock.advance(ms(INTERVAL));
+        assert_eq!(
+            claim(frontier, &member.name).await.leases.len(),
+            1,
+            "{}: it waits only once",
+            backend.name
+        );
+
+        clock.advance(ms(INTERVAL));
+        assert!(mutex.try_lock().await.expect("the frontier").is_some());
+        assert!(claim(frontier, &member.name).await.leases.is_empty());
+        clock.advance(ms(INTERVAL + 15));
+        assert!(
+            mutex.try_lock().await.expect("the frontier").is_some(),
+            "{}: the crawl gave up",
+            backend.name
+        );
+    }
+}
+
+#[tokio::test]
+async fn the_interval_in_force_holds_for_an_outsider_that_asked_for_the_mutex_long_ago() {
+    for (backend, clock) in still_backends() {
+        let frontier = &backend.frontier;
+        with_books(frontier).await;
+        let mutex = TimedMutex::of_site_in(frontier, "books").await.expect("the site").expire(ms(1));
+        for interval in [5_000, 400] {
+            let tuning = Tuning::Interval(i64::try_from(interval).ok());
+            assert!(frontier.tune("books", tuning).await.expect("the frontier"));
+            assert!(mutex.try_lock().await.expect("the frontier").is_some());
+            assert_eq!(mutex.left().await.expect("the frontier"), Some(ms(interval)), "{}", backend.name);
+            clock.advance(ms(interval));
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_slower_pace_tuned_live_reaches_past_a_waiting_outsider_and_a_quicker_one_too() {
+    for (backend, clock) in still_backends() {
+        let frontier = &backend.frontier;
+        with_books(frontier).await;
+        let member = frontier.join(Vec::new()).await.expect("the frontier");
+        let mutex = TimedMutex::of_site_in(frontier, "books").await.expect("the site");
+        claim(frontier, &member.name).await;
+        for (interval, left) in [(2_000, 2_000), (100, 100)] {
+            assert!(mutex.try_lock().await.expect("the frontier").is_none());
+            assert!(frontier.tune("books", Tuning::Interval(Some(interval))).await.expect("the frontier"));
+            assert_eq!(mutex.left().await.expect("the frontier"), Some(ms(left)), "{}", backend.name);
+        }
+        clock.advance(ms(100));
+        assert!(mutex.try_lock().await.expect("the frontier").is_some(), "{}", backend.name);
+    }
+}
+
+#[tokio::test]
+async fn an_outsider_that_unlocks_early_or_shortens_its_hold_makes_the_site_due_again() {
+    for (backend, _clock) in still_backends() {
+        let frontier = &backend.frontier;
+        with_books(frontier).await;
+        let member = frontier.join(Vec::new()).await.expect("the frontier");
+        let mutex = TimedMutex::of_site_in(frontier, "books").await.expect("the site").auto_release(true);
+        let mut held = mutex.try_lock().await.expect("the frontier").expect("nobody has it");
+        held.extend(ms(9_000)).await.expect("it is its own");
+        assert_eq!(claim(frontier, &member.name).await.next_in, Some(9_000), "{}", backend.name);
+        held.extend(ms(50)).await.expect("it is its own");
+        assert_eq!(claim(frontier, &member.name).await.next_in, Some(50), "{}", backend.name);
+        held.unlock().await.expect("it is its own");
+        assert_eq!(claim(frontier, &member.name).await.leases.len(), 1, "{}", backend.name);
+    }
+}
+
+#[tokio::test]
+async fn a_sites_mutex_is_left_to_its_time_whatever_is_asked_of_it() {
+    for (backend, _clock) in still_backends() {
+        with_books(&backend.frontier).await;
+        let mutex = TimedMutex::of_site_in(&backend.frontier, "books").await.expect("the site");
+        let mutex = mutex.auto_release(true).namespace("mine").expire(ms(1));
+        mutex.synchronize(async |_| ()).await.expect("the frontier");
+        assert_eq!(mutex.left().await.expect("the frontier"), Some(ms(INTERVAL)), "{}", backend.name);
+    }
+}
+
+#[tokio::test]
+async fn without_the_frontier_or_the_site_it_says_so_and_makes_no_file() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let file = folder.path().join("data").join("frontier.db");
+    let url = format!("sqlite:{}", file.display());
+    let error = TimedMutex::of_site(&url, "books").await.expect_err("there is no frontier");
+    assert_eq!(error.kind, FrontierErrorKind::Missing);
+    assert_eq!(
+        error.to_string(),
+        format!("{url}: there is no frontier; name another, or begin one with `paced crawl FILE.toml`")
+    );
+    assert!(!folder.path().join("data").exists(), "asking made something");
+
+    drop(Frontier::open(&url).expect("a frontier"));
+    let error = TimedMutex::of_site(&url, "books").await.expect_err("there is no such site");
+    assert_eq!(error.kind, FrontierErrorKind::NoSite("books".to_owned()));
+    let shown = file.display();
+    assert_eq!(
+        error.to_string(),
+        format!("{shown}: there is no site `books` in it; register it with `paced crawl FILE.toml`")
+    );
+    let error = TimedMutex::of_site("books", "books").await.expect_err("no URL");
+    assert_eq!(error.to_string(), "books: name a frontier as sqlite:PATH");
+}

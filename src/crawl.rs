@@ -18,7 +18,7 @@ use crate::settings::Settings;
 use crate::sink::{ItemSink, SinkError};
 use crate::site::{RobotsPolicy, Site};
 use crate::task::Put;
-use crate::work::{Crew, CrewOptions, Pool, Roster, Workers};
+use crate::work::{Crew, CrewOptions, Left, Pool, Roster, Workers};
 
 /// How often it is looked at how the sites stand.
 const LOOK: Duration = Duration::from_millis(200);
@@ -121,6 +121,9 @@ pub enum CrawlError {
     /// The fetcher could not be made.
     #[error(transparent)]
     Fetcher(#[from] FetcherError),
+    /// Tasks could not be brought to their end; what is left goes on at the next start.
+    #[error(transparent)]
+    Work(#[from] Left),
     /// A site could not be registered.
     #[error("{0}")]
     Refused(String),
@@ -189,14 +192,15 @@ pub async fn crawl(
     let working = tokio::spawn(pool.work());
     let ending = watch.until_the_end(&stop, || working.is_finished()).await;
     drain.cancel();
-    match working.await {
-        Ok(worked) => worked?,
-        Err(panic) => warn!(%panic, "the pool broke; its leases return"),
-    }
+    let worked = working.await.unwrap_or_else(|panic| {
+        warn!(%panic, "the pool broke; its leases return");
+        Ok(())
+    });
     let report = watch.report(ending?).await?;
     if let Some(crew) = Arc::into_inner(crew) {
         crew.disband().await?;
     }
+    worked?;
     Ok(report)
 }
 

@@ -3,6 +3,7 @@
 use clap::Args;
 use serde_json::json;
 
+use super::results::Results;
 use super::{Exit, Globals, Trouble, sites};
 use crate::archive::{Audit, Filter, UnitReport, scan};
 use crate::monitor::duration;
@@ -44,45 +45,37 @@ pub(super) async fn run(options: &Options, globals: &Globals) -> Result<Exit, Tr
     }
     let asked =
         |report: &&UnitReport| wanted.is_empty() || report.sites.iter().any(|site| wanted.contains(site));
+    let mut results = Results::default();
     for report in reports.iter().filter(asked) {
-        if options.json { println!("{}", object(report)) } else { print(report) }
+        if options.json { results.line(object(report))? } else { results.write(&text(report))? }
     }
     Ok(Exit::Done)
 }
 
-fn print(report: &UnitReport) {
+fn text(report: &UnitReport) -> String {
     let (least, most) = report.interval;
     let interval =
         if least == most { duration(least) } else { format!("{} to {}", duration(least), duration(most)) };
-    println!("{}", report.unit);
+    let mut lines = vec![report.unit.clone()];
     if report.sites != [report.unit.clone()] {
-        println!("  sites     {}", report.sites.join(", "));
+        lines.push(format!("  sites     {}", report.sites.join(", ")));
     }
-    println!("  starts    {} from {} to {}", report.starts, report.first, report.last);
-    println!("  interval  {interval}");
+    lines.push(format!("  starts    {} from {} to {}", report.starts, report.first, report.last));
+    lines.push(format!("  interval  {interval}"));
     if let Some(gaps) = report.gaps {
-        let ms = |gap: std::time::Duration| format!("{} ms", gap.as_millis());
-        println!(
-            "  gaps      min {}, p50 {}, p99 {}, max {}",
-            ms(gaps.min),
-            ms(gaps.p50),
-            ms(gaps.p99),
-            ms(gaps.max)
-        );
+        let [min, p50, p99, max] = [gaps.min, gaps.p50, gaps.p99, gaps.max].map(|gap| gap.as_millis());
+        lines.push(format!("  gaps      min {min} ms, p50 {p50} ms, p99 {p99} ms, max {max} ms"));
     }
-    println!("  early     {}", report.early);
+    lines.push(format!("  early     {}", report.early));
     for early in &report.early_starts {
-        println!(
-            "            {}: {} ms after the one before, {} ms were due",
-            early.at,
-            early.gap.as_millis(),
-            early.interval.as_millis()
-        );
+        let (at, gap, due) = (early.at, early.gap.as_millis(), early.interval.as_millis());
+        lines.push(format!("            {at}: {gap} ms after the one before, {due} ms were due"));
     }
     let statuses: Vec<String> =
         report.statuses.iter().map(|(status, count)| format!("{status}: {count}")).collect();
-    println!("  answers   {}; none: {}", statuses.join(", "), report.unanswered);
-    println!("  bytes     {}", report.bytes);
+    lines.push(format!("  answers   {}; none: {}", statuses.join(", "), report.unanswered));
+    lines.push(format!("  bytes     {}", report.bytes));
+    lines.join("\n") + "\n"
 }
 
 fn object(report: &UnitReport) -> serde_json::Value {

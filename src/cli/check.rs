@@ -2,6 +2,7 @@
 
 use clap::Args;
 
+use super::results::{Results, say};
 use super::{Exit, Globals, Trouble, sites};
 use crate::monitor::duration;
 use crate::site::{self, Site};
@@ -23,14 +24,14 @@ pub(super) fn run(options: &Options, globals: &Globals) -> Result<Exit, Trouble>
     globals.settings()?;
     let mut loaded = Vec::new();
     let mut wrong = Vec::new();
-    for file in sites::files(&options.sites) {
-        let file_name = file.display().to_string();
-        match site::load(&file) {
-            Ok(site) => loaded.push((file_name, site)),
+    for (file, site) in sites::load(&options.sites) {
+        match site {
+            Ok(site) => loaded.push((file, site)),
             Err(errors) => wrong.extend(errors.errors),
         }
     }
     wrong.extend(site::two_sites_one_host(&loaded));
+    let mut results = Results::default();
     for error in &wrong {
         if options.json {
             let (line, column) = (error.line, error.column);
@@ -38,19 +39,20 @@ pub(super) fn run(options: &Options, globals: &Globals) -> Result<Exit, Trouble>
             let object = serde_json::json!({
                 "file": file, "line": line, "column": column, "what": what, "what_to_do": todo
             });
-            println!("{object}");
+            results.line(object)?;
         } else {
-            println!("{error}");
+            results.line(error)?;
         }
     }
-    for (file, site) in &loaded {
+    let right = |(file, _): &&(String, Site)| !wrong.iter().any(|error| error.file == *file);
+    for (file, site) in loaded.iter().filter(right) {
         for warning in site::warnings(site, file) {
-            eprintln!("warning: {warning}");
+            say(format_args!("warning: {warning}"));
         }
         if options.json {
-            println!("{}", serde_json::json!({ "file": file, "site": site.name, "ok": true }));
+            results.line(serde_json::json!({ "file": file, "site": site.name, "ok": true }))?;
         } else {
-            println!("{file}: ok: {}", summary(site));
+            results.line(format_args!("{file}: ok: {}", summary(site)))?;
         }
     }
     Ok(if wrong.is_empty() { Exit::Done } else { Exit::Usage })

@@ -1,5 +1,6 @@
 //! `paced crawl`: a run of the named sites and no others, until nothing is left.
 
+use std::io::IsTerminal;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -57,6 +58,13 @@ pub(super) struct Options {
     cacert: Option<PathBuf>,
 }
 
+impl Options {
+    /// Items on the terminal would run into the bars.
+    fn prints_items_to_a_terminal(&self) -> bool {
+        self.items.as_ref().is_some_and(|file| file.as_os_str() == "-") && std::io::stdout().is_terminal()
+    }
+}
+
 fn max_rate(text: &str) -> Result<NonZeroU32, String> {
     let rate = parse_rate(text).or_else(|| parse_rate(&format!("{text}/s")));
     rate.and_then(NonZeroU32::new).ok_or_else(|| format!("`{text}` is no rate; write it as 50/s"))
@@ -65,11 +73,12 @@ fn max_rate(text: &str) -> Result<NonZeroU32, String> {
 /// Crawls until nothing is left or a signal asks to stop.
 pub(super) async fn run(options: Options, globals: &Globals) -> Result<Exit, Trouble> {
     let sites = sites::load_all(&options.sites)?;
-    let bars = globals.start_log();
+    let draws = globals.draws() && !options.prints_items_to_a_terminal();
+    let bars = globals.start_log(draws);
     let fail_on_dead = options.fail_on_dead;
     let stop = stop_on_signals()?;
     let monitor = Monitor::limited(options.max_pages);
-    let progress = globals.draws().then(|| Progress::new(monitor.clone(), bars));
+    let progress = draws.then(|| Progress::new(monitor.clone(), bars));
     let report = crawl(crawl_options(options, globals)?, sites, monitor, progress, stop).await?;
     tell(&report);
     Ok(exit(&report, fail_on_dead))

@@ -4,7 +4,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
+use serde_json::Value;
 
+use super::results::Results;
 use super::signals::stop_on_signals;
 use super::{Exit, Globals, Trouble, crawl::tell};
 use crate::crawl::{CrawlOptions, Ending, Places, crawl};
@@ -12,6 +14,7 @@ use crate::demo::gaps::GapReport;
 use crate::demo::shop::{Shop, Shops, serve};
 use crate::demo::table::{Row, table};
 use crate::demo::{DemoShop, plans};
+use crate::item::Item;
 use crate::monitor::{Monitor, Progress};
 use crate::sink;
 use crate::site::{self, Site};
@@ -32,25 +35,32 @@ pub(super) struct Options {
 
 /// Serves the shops, crawls them and shows what came of it.
 pub(super) async fn run(options: Options, globals: &Globals) -> Result<Exit, Trouble> {
-    let bars = globals.start_log();
+    let draws = globals.draws();
+    let bars = globals.start_log(draws);
     let stop = stop_on_signals()?;
     let folder = Folder::new(options.keep)?;
     let plans = plans();
     let shops = serve(plans.iter().map(|demo| demo.plan.clone()))?;
     let sites = sites(&shops, &plans, &folder.path)?;
     let monitor = Monitor::default();
-    let progress = globals.draws().then(|| Progress::new(monitor.clone(), bars));
+    let progress = draws.then(|| Progress::new(monitor.clone(), bars));
     let report =
         crawl(CrawlOptions::new(Places::below(&folder.path)), sites, monitor, progress, stop).await?;
     tell(&report);
     let rows = rows(&shops, &plans, &folder.path);
-    show_items(&shops, &folder.path);
-    println!("\nThe pace, as each shop measured it (gaps between arrivals in ms):\n{}", table(&rows));
+    let mut results = Results::default();
+    results.line("The first items:")?;
+    for item in first_items(&shops, &folder.path) {
+        results.line(format_args!("  {}", told(&item)))?;
+    }
+    results.line("\nThe pace, as each shop measured it (gaps between arrivals in ms):")?;
+    results.line(table(&rows))?;
     if let Some(kept) = folder.kept() {
-        println!(
-            "\nKept in {kept}. Look closer:\n  paced --data {kept} status\n  paced --data {kept} audit",
-            kept = kept.display()
-        );
+        let kept = kept.display();
+        results.line(format_args!("\nKept in {kept}. Look closer:"))?;
+        results.line(format_args!("  head -1 {kept}/items/fast.jsonl"))?;
+        results.line(format_args!("  paced --data {kept} status"))?;
+        results.line(format_args!("  paced --data {kept} audit"))?;
     }
     Ok(match report.ending {
         Ending::Stopped => Exit::Interrupted,
@@ -94,14 +104,23 @@ fn items_file(shop: &Shop, folder: &Path) -> PathBuf {
     folder.join("items").join(format!("{}.jsonl", shop.plan.name))
 }
 
-fn show_items(shops: &Shops, folder: &Path) {
-    println!("The first items:");
+fn first_items(shops: &Shops, folder: &Path) -> Vec<Item> {
+    let mut first = Vec::new();
     for shop in shops.all() {
-        let text = std::fs::read_to_string(items_file(shop, folder)).unwrap_or_default();
-        for line in text.lines().take(SHOWN) {
-            println!("  {line}");
-        }
+        let file = items_file(shop, folder);
+        first.extend(sink::read(&file).into_iter().flatten().flatten().take(SHOWN));
     }
+    first
+}
+
+/// An item on one line: `fast: Blue basket No. 1, 51.77 GBP, 3 in stock`.
+fn told(item: &Item) -> String {
+    let word = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    let field = |name: &str| item.fields.get(name).map(word).unwrap_or_default();
+    let price =
+        |part: &str| item.fields.get("price").and_then(|price| price.get(part)).map(word).unwrap_or_default();
+    let (amount, currency) = (price("amount"), price("currency"));
+    format!("{}: {}, {amount} {currency}, {} in stock", item.site, field("title"), field("stock"))
 }
 
 /// The folder of a demo: a temporary one, unless it is to be kept.

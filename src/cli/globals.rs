@@ -50,10 +50,10 @@ enum LogFormat {
 }
 
 impl Globals {
-    /// Starts the log; the bars that share stderr with it, hidden where there is no terminal to draw on.
-    pub(super) fn start_log(&self) -> MultiProgress {
+    /// Starts the log; the bars that share stderr with it, hidden unless they are to be drawn.
+    pub(super) fn start_log(&self, draws: bool) -> MultiProgress {
         let bars = MultiProgress::new();
-        if !self.draws() {
+        if !draws {
             bars.set_draw_target(ProgressDrawTarget::hidden());
         }
         let level = match (self.verbose, self.quiet) {
@@ -71,7 +71,7 @@ impl Globals {
         bars
     }
 
-    /// Whether progress bars are drawn.
+    /// Whether progress bars can be drawn.
     pub(super) fn draws(&self) -> bool {
         !self.quiet && self.log_format == LogFormat::Text && std::io::stderr().is_terminal()
     }
@@ -101,7 +101,7 @@ impl Globals {
     /// Opens the frontier of a verb that only makes sense where something was crawled before.
     pub(super) fn open_existing(&self) -> Result<Frontier, Trouble> {
         let url = self.frontier_url();
-        if let Some(path) = url.strip_prefix("sqlite:")
+        if let Some(path) = url.strip_prefix("sqlite:").filter(|path| !path.is_empty())
             && !Path::new(path).exists()
         {
             return Err(Trouble::failed(format!(

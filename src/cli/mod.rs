@@ -6,10 +6,12 @@ mod crawl;
 mod demo;
 mod globals;
 mod put;
+mod results;
 mod signals;
 mod sites;
 mod status;
 
+use std::error::Error;
 use std::fmt;
 use std::process::ExitCode;
 
@@ -17,7 +19,12 @@ use clap::{Parser, Subcommand};
 
 pub use globals::Globals;
 
+use crate::crawl::CrawlError;
 use crate::fetch::install_tls;
+use crate::frontier::{FrontierError, FrontierErrorKind};
+use crate::sink::SinkError;
+use crate::work::Left;
+use results::say;
 
 /// A polite web crawler: request starts on a site keep one steady interval, and nothing is lost.
 #[derive(Debug, Parser)]
@@ -84,9 +91,23 @@ impl Trouble {
     }
 }
 
-impl<E: std::error::Error> From<E> for Trouble {
+impl<E: Error + 'static> From<E> for Trouble {
     fn from(error: E) -> Self {
-        Self::failed(error)
+        Self { exit: exit_of(&error), what: error.to_string() }
+    }
+}
+
+/// A frontier that can't be named so is the caller's mistake; items that nobody reads any more end a crawl early.
+fn exit_of(error: &(dyn Error + 'static)) -> Exit {
+    let of_crawl = error.downcast_ref::<CrawlError>();
+    let frontier = match of_crawl {
+        Some(CrawlError::Work(Left::Sink(SinkError::Hung { .. }))) => return Exit::Early,
+        Some(CrawlError::Frontier(error)) => Some(error),
+        _ => error.downcast_ref::<FrontierError>(),
+    };
+    match frontier.map(|error| &error.kind) {
+        Some(FrontierErrorKind::BadUrl(_)) => Exit::Usage,
+        _ => Exit::Failed,
     }
 }
 
@@ -96,7 +117,7 @@ pub fn main() -> ExitCode {
     install_tls();
     let exit = run(cli).unwrap_or_else(|trouble| {
         for line in trouble.what.lines() {
-            eprintln!("paced: {line}");
+            say(format_args!("paced: {line}"));
         }
         trouble.exit
     });

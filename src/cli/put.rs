@@ -1,9 +1,11 @@
 //! `paced put`: asks for pages, from the command line or from any program's output.
 
-use std::io::{self, BufRead};
+use std::io::{self, BufRead, BufReader};
 
 use clap::Args;
+use serde_json::json;
 
+use super::results::{Results, say};
 use super::{Exit, Globals, Trouble, sites};
 use crate::canonical_url::CanonicalUrl;
 use crate::clock::Timestamp;
@@ -13,6 +15,8 @@ use crate::task::{Priority, Put, PutReply};
 
 /// URLs put in one step.
 const PORTION: usize = 500;
+/// Bytes read from stdin at once.
+const ROOM: usize = 64 * 1024;
 
 /// Options of `paced put`.
 #[derive(Clone, Debug, Args)]
@@ -29,7 +33,7 @@ pub(super) struct Options {
     #[arg(long, default_value = "operator:middle", value_name = "PRIORITY")]
     priority: Priority,
     /// Not before this time (RFC 3339)
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", value_parser = time)]
     at: Option<Timestamp>,
     /// Pull pages that wait for their time to now
     #[arg(long, conflicts_with = "at")]
@@ -39,17 +43,20 @@ pub(super) struct Options {
     json: bool,
 }
 
+fn time(text: &str) -> Result<Timestamp, String> {
+    text.parse().map_err(|_| format!("`{text}` is no time; write it as 2026-11-20T09:00:00Z"))
+}
+
 /// Puts each page that a rule takes, and says what became of each.
 pub(super) async fn run(options: Options, globals: &Globals) -> Result<Exit, Trouble> {
     let frontier = globals.open_existing()?;
     let name = sites::names(std::slice::from_ref(&options.site))?.remove(0);
     let site = registered(&frontier, &name, globals).await?;
-    let mut desk = Desk { options: &options, frontier, site, portion: Vec::new(), refused: 0 };
+    let results = Results::default();
+    let mut desk = Desk { options: &options, frontier, site, portion: Vec::new(), refused: 0, results };
     for url in &options.urls {
         if url == "-" {
-            for line in io::stdin().lock().lines() {
-                desk.take(&line?).await?;
-            }
+            desk.take_lines(BufReader::with_capacity(ROOM, io::stdin().lock())).await?;
         } else {
             desk.take(url).await?;
         }
@@ -71,9 +78,23 @@ struct Desk<'a> {
     site: Site,
     portion: Vec<Put>,
     refused: u64,
+    results: Results,
 }
 
 impl Desk<'_> {
+    /// Takes line after line; what a feed has written so far is handed in before more is waited for.
+    async fn take_lines(&mut self, mut lines: BufReader<impl io::Read>) -> Result<(), Trouble> {
+        let mut line = Vec::new();
+        while lines.read_until(b'\n', &mut line)? > 0 {
+            self.take(&String::from_utf8_lossy(&line)).await?;
+            line.clear();
+            if lines.buffer().is_empty() {
+                self.hand_in().await?;
+            }
+        }
+        Ok(())
+    }
+
     async fn take(&mut self, text: &str) -> Result<(), Trouble> {
         if text.trim().is_empty() {
             return Ok(());
@@ -81,16 +102,24 @@ impl Desk<'_> {
         match self.as_put(text) {
             Ok(put) => self.portion.push(put),
             Err(why) => {
-                eprintln!("paced: {why}");
                 self.refused += 1;
+                self.refuse(text, &why)?;
             }
         }
         if self.portion.len() >= PORTION { self.hand_in().await } else { Ok(()) }
     }
 
+    fn refuse(&mut self, text: &str, why: &str) -> Result<(), Trouble> {
+        if self.options.json {
+            return self.results.line(json!({ "url": text.trim(), "reply": "refused", "why": why }));
+        }
+        say(format_args!("paced: {why}"));
+        Ok(())
+    }
+
     fn as_put(&self, text: &str) -> Result<Put, String> {
         let site = &self.site;
-        let url = CanonicalUrl::parse(text).map_err(|e| e.to_string())?;
+        let url = CanonicalUrl::parse(text.trim()).map_err(|e| e.to_string())?;
         let url = site.canonical(url.url().clone()).map_err(|e| e.to_string())?;
         if !site.scope.owns(&url) {
             return Err(format!(
@@ -116,17 +145,17 @@ impl Desk<'_> {
         }
         let urls: Vec<CanonicalUrl> = puts.iter().map(|put| put.url.clone()).collect();
         for (url, reply) in urls.iter().zip(self.frontier.put(&self.site.name, puts).await?) {
-            self.tell(url, reply);
+            self.tell(url, reply)?;
         }
         Ok(())
     }
 
-    fn tell(&self, url: &CanonicalUrl, reply: PutReply) {
+    /// Pages are put also where nobody reads the answers any more.
+    fn tell(&mut self, url: &CanonicalUrl, reply: PutReply) -> Result<(), Trouble> {
+        let reply = json!(reply);
         if self.options.json {
-            println!("{}", serde_json::json!({ "url": url, "reply": reply }));
-            return;
+            return self.results.line(json!({ "url": url, "reply": reply }));
         }
-        let word = serde_json::to_value(reply).ok();
-        println!("{}\t{url}", word.as_ref().and_then(|word| word.as_str()).unwrap_or("put"));
+        self.results.line(format_args!("{}\t{url}", reply.as_str().unwrap_or("put")))
     }
 }

@@ -1,32 +1,73 @@
 //! SITE, as every verb takes it: a name or a file.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use super::{Globals, Trouble};
 use crate::frontier::Frontier;
-use crate::site::{self, Site, SiteErrors};
+use crate::site::{self, Site, SiteError, SiteErrors};
 
-/// The files that names and paths stand for; a name stands for `sites/NAME.toml`.
-pub(super) fn files(given: &[String]) -> Vec<PathBuf> {
-    given.iter().map(|text| file_of(text)).collect()
+/// The folder in which a name is looked up.
+const FOLDER: &str = "sites";
+/// The most names listed to somebody who named another.
+const MOST_NAMES: usize = 20;
+
+/// Loads what names and paths stand for, each once, and tells each one's file.
+pub(super) fn load(given: &[String]) -> Vec<(String, Result<Site, SiteErrors>)> {
+    let mut seen = HashSet::new();
+    let once = given.iter().filter(|text| {
+        let file = file_of(text);
+        seen.insert(file.canonicalize().unwrap_or(file))
+    });
+    once.map(|text| load_one(text)).collect()
 }
 
-fn file_of(text: &str) -> PathBuf {
-    let in_sites = Path::new("sites").join(format!("{text}.toml"));
-    if !is_path(text) && in_sites.exists() { in_sites } else { PathBuf::from(text) }
+fn load_one(given: &str) -> (String, Result<Site, SiteErrors>) {
+    let file = file_of(given);
+    let shown = file.display().to_string();
+    if file.exists() || is_path(given) {
+        return (shown, site::load(&file));
+    }
+    let error = SiteError {
+        file: shown.clone(),
+        line: 1,
+        column: 1,
+        what: format!("there is no site `{given}`: no such file"),
+        what_to_do: match in_folder() {
+            names if names.is_empty() => "name a site file".to_owned(),
+            names => format!("name a site file, or one of {}", names.join(", ")),
+        },
+    };
+    (shown, Err(SiteErrors { errors: vec![error] }))
+}
+
+/// A name stands for `sites/NAME.toml`.
+fn file_of(given: &str) -> PathBuf {
+    let path = PathBuf::from(given);
+    if is_path(given) || path.is_file() { path } else { Path::new(FOLDER).join(format!("{given}.toml")) }
 }
 
 fn is_path(text: &str) -> bool {
     text.contains('/') || Path::new(text).extension().is_some_and(|ending| ending == "toml")
 }
 
+fn in_folder() -> Vec<String> {
+    let files = std::fs::read_dir(FOLDER).into_iter().flatten().flatten().map(|entry| entry.path());
+    let sites = files.filter(|file| file.extension().is_some_and(|ending| ending == "toml"));
+    let mut names: Vec<String> =
+        sites.filter_map(|file| Some(file.file_stem()?.to_str()?.to_owned())).collect();
+    names.sort();
+    names.truncate(MOST_NAMES);
+    names
+}
+
 /// Loads every site, or tells all that is wrong with all of them.
 pub(super) fn load_all(given: &[String]) -> Result<Vec<Site>, Trouble> {
     let mut errors = Vec::new();
     let mut sites = Vec::new();
-    for file in files(given) {
-        match site::load(&file) {
-            Ok(site) => sites.push((file.display().to_string(), site)),
+    for (file, loaded) in load(given) {
+        match loaded {
+            Ok(site) => sites.push((file, site)),
             Err(SiteErrors { errors: found }) => errors.extend(found),
         }
     }
@@ -56,7 +97,7 @@ pub(super) async fn known(
     let all = frontier.sites().await?;
     let wanted = names(given)?;
     if let Some(unknown) = wanted.iter().find(|name| !all.contains(name)) {
-        return Err(Trouble::failed(format!(
+        return Err(Trouble::usage(format!(
             "there is no site `{unknown}` in {}; it knows {}",
             globals.frontier_url(),
             if all.is_empty() { "none".to_owned() } else { all.join(", ") }

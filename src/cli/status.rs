@@ -6,6 +6,7 @@ use clap::Args;
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use serde_json::{Value, json};
 
+use super::results::Results;
 use super::signals::stop_on_signals;
 use super::{Exit, Globals, Trouble, sites};
 use crate::frontier::{Freshness, Frontier, View};
@@ -13,6 +14,8 @@ use crate::monitor::{duration, rate};
 
 /// The time between two looks of `--watch`.
 const LOOK: Duration = Duration::from_secs(2);
+/// The first column that is a number.
+const FIRST_NUMBER: usize = 3;
 
 /// Options of `paced status`.
 #[derive(Clone, Debug, Args)]
@@ -33,17 +36,18 @@ pub(super) struct Options {
 pub(super) async fn run(options: Options, globals: &Globals) -> Result<Exit, Trouble> {
     let frontier = globals.open_existing()?;
     let names = sites::known(&frontier, &options.sites, globals).await?;
+    let mut results = Results::default();
     if !options.watch {
-        show(&views(&frontier, &names).await?, options.json);
+        show(&views(&frontier, &names).await?, options.json, &mut results)?;
         return Ok(Exit::Done);
     }
     let stop = stop_on_signals()?;
-    while !stop.is_cancelled() {
+    while !stop.is_cancelled() && !results.is_closed() {
         let views = views(&frontier, &names).await?;
         if !options.json {
-            print!("\x1b[2J\x1b[H");
+            results.write("\x1b[2J\x1b[H")?;
         }
-        show(&views, options.json);
+        show(&views, options.json, &mut results)?;
         stop.run_until_cancelled(tokio::time::sleep(LOOK)).await;
     }
     Ok(Exit::Done)
@@ -59,12 +63,10 @@ async fn views(frontier: &Frontier, names: &[String]) -> Result<Vec<(View, Fresh
     Ok(views)
 }
 
-fn show(views: &[(View, Freshness)], as_json: bool) {
+fn show(views: &[(View, Freshness)], as_json: bool, results: &mut Results) -> Result<(), Trouble> {
     if as_json {
-        for (view, freshness) in views {
-            println!("{}", object(view, *freshness));
-        }
-        return;
+        let objects = views.iter().map(|(view, freshness)| object(view, *freshness));
+        return objects.map(|object| results.line(object)).collect();
     }
     let mut table = Table::new();
     table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
@@ -75,10 +77,13 @@ fn show(views: &[(View, Freshness)], as_json: bool) {
     for (view, freshness) in views {
         table.add_row(cells(view, *freshness));
     }
-    for column in table.column_iter_mut().skip(3) {
-        column.set_cell_alignment(CellAlignment::Right);
+    for (index, column) in table.column_iter_mut().enumerate() {
+        column.set_padding((0, 2));
+        if index >= FIRST_NUMBER {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
     }
-    println!("{table}");
+    results.line(table.trim_fmt())
 }
 
 fn cells(view: &View, freshness: Freshness) -> Vec<String> {

@@ -52,7 +52,8 @@ pub struct Member {
 impl Frontier {
     /// Opens the frontier that a URL names: `sqlite:PATH`.
     pub fn open(url: &str) -> Result<Self, FrontierError> {
-        let bad = |why: &str| FrontierError::new(FrontierErrorKind::BadUrl(why.to_owned()), url);
+        let bad =
+            |why: &str| FrontierError::new(FrontierErrorKind::BadUrl(why.to_owned()), without_password(url));
         match url.split_once(':') {
             Some(("sqlite", "")) => Err(bad("no path after `sqlite:`")),
             Some(("sqlite", path)) => Self::sqlite(Path::new(path), None),
@@ -101,6 +102,12 @@ impl Frontier {
             Backend::Sqlite(embedded) => embedded.step(step).await,
         }
     }
+}
+
+/// A URL as it may be shown and logged.
+fn without_password(url: &str) -> String {
+    let hidden = |(scheme, rest): (&str, &str)| Some(format!("{scheme}://…@{}", rest.rsplit_once('@')?.1));
+    url.split_once("://").and_then(hidden).unwrap_or_else(|| url.to_owned())
 }
 
 /// Asks for a step and takes the answer out of the one reply that belongs to it.

@@ -1,12 +1,13 @@
-//! The log: text for people or one JSON object a line for machines, on stderr.
+//! The log: text for people or one JSON object a line for machines, on stderr. What a line looks like is in `log_line`.
 
 use std::io::{self, Write};
 
 use indicatif::MultiProgress;
 use tracing_subscriber::EnvFilter;
-use tracing_subscriber::fmt::{MakeWriter, time::FormatTime};
+use tracing_subscriber::fmt::MakeWriter;
+use tracing_subscriber::fmt::format::JsonFields;
 
-use crate::clock::Clock;
+use super::log_line::LogLine;
 
 /// How log lines look.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -21,23 +22,14 @@ pub enum Format {
 /// Starts the log of this process: lines of `level` and above, as `RUST_LOG` refines them, written past the bars.
 pub fn start(format: Format, level: &str, color: bool, bars: MultiProgress) {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(level));
-    let log = tracing_subscriber::fmt().with_env_filter(filter).with_timer(Stamp).with_writer(PastBars(bars));
     // A second start in one process (a test's) keeps the first log.
-    let _ = match format {
-        Format::Text => log.with_ansi(color).with_target(false).try_init(),
-        Format::Json => {
-            log.json().flatten_event(true).with_current_span(true).with_span_list(false).try_init()
-        }
-    };
-}
-
-/// The wall clock's time, as `2026-11-20T09:00:00.123Z`.
-struct Stamp;
-
-impl FormatTime for Stamp {
-    fn format_time(&self, w: &mut tracing_subscriber::fmt::format::Writer<'_>) -> std::fmt::Result {
-        write!(w, "{}", Clock::wall().now())
-    }
+    let _ = tracing_subscriber::fmt()
+        .with_ansi(color)
+        .with_env_filter(filter)
+        .fmt_fields(JsonFields::new())
+        .event_format(LogLine(format))
+        .with_writer(PastBars(bars))
+        .try_init();
 }
 
 /// Writes whole lines to stderr while the progress bars stand aside.

@@ -2,6 +2,7 @@
 
 mod counts;
 pub mod log;
+mod log_line;
 mod progress;
 mod pulse;
 mod words;

@@ -79,7 +79,7 @@ fn line(view: &View, tally: Tally, freshness: Freshness, reached: f64, workers: 
 }
 
 /// Starts a second that the pace allows; none without a pace.
-fn allowed(view: &View) -> Option<f64> {
+pub(super) fn allowed(view: &View) -> Option<f64> {
     (view.interval > 0).then(|| 1_000.0 / as_f64(view.interval.unsigned_abs()))
 }
 
@@ -90,7 +90,8 @@ pub(super) fn eta(view: &View) -> Option<Duration> {
     Some(Duration::from_millis(millis))
 }
 
-fn as_rate(count: u64, seconds: f64) -> f64 {
+/// So many in so many seconds.
+pub(super) fn as_rate(count: u64, seconds: f64) -> f64 {
     as_f64(count) / seconds
 }
 

@@ -13,12 +13,13 @@ use crate::fetch::{Exchange, FetchError, Request, Unsent};
 use crate::frontier::FrontierError;
 use crate::frontier::permit::{NotNow, Permit};
 use crate::page::Validators;
+use crate::sink::SinkError;
 use crate::site::Site;
 use crate::task::{Exclusion, Lease, Outcome, StoredPage};
 
 /// Why a visit was left: its lease returns by itself, nothing is lost.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Left {
+pub enum Left {
     /// The frontier could not be asked.
     #[error(transparent)]
     Frontier(#[from] FrontierError),
@@ -27,10 +28,20 @@ pub(super) enum Left {
     Archive(#[from] ArchiveError),
     /// Items could not be written.
     #[error(transparent)]
-    Sink(#[from] crate::sink::SinkError),
+    Sink(#[from] SinkError),
     /// The page could not be looked at.
     #[error("the parse of a page broke: {0}")]
     Parse(String),
+}
+
+impl Left {
+    /// Whether no further task can be brought to its end: there is no place for items or pages any more.
+    pub fn is_final(&self) -> bool {
+        matches!(
+            self,
+            Self::Sink(SinkError::Hung { .. } | SinkError::Broken) | Self::Archive(ArchiveError::Closed)
+        )
+    }
 }
 
 /// Downloads one task's page. `noted` is the time since boot right before its claim.

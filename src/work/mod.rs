@@ -11,4 +11,5 @@ mod scaling;
 mod verdicts;
 
 pub use crew::{Crew, CrewOptions, Roster};
+pub use download::Left;
 pub use pool::{Pool, Workers, WorkersError};

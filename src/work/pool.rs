@@ -1,8 +1,8 @@
 //! The pool: one claimer a process asks for as many tasks as slots are free, and each granted task walks its line.
 
 use std::str::FromStr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::Notify;
@@ -80,6 +80,8 @@ pub struct Pool {
     leases: Arc<Leases>,
     tasks: TaskTracker,
     stop: CancellationToken,
+    /// What keeps every task from its end, once it happened.
+    broken: Arc<Mutex<Option<Left>>>,
 }
 
 /// How many tasks may run, how many do, and who waits for one to end.
@@ -104,11 +106,11 @@ impl Pool {
             freed: Notify::new(),
         };
         let (leases, tasks) = (Arc::new(Leases::default()), TaskTracker::new());
-        Self { crew, workers, slots: Arc::new(slots), leases, tasks, stop }
+        Self { crew, workers, slots: Arc::new(slots), leases, tasks, stop, broken: Arc::default() }
     }
 
-    /// Claims and works until it is told to stop, then waits for what runs.
-    pub async fn work(self) -> Result<(), FrontierError> {
+    /// Claims and works until it is told to stop or can't bring tasks to their end, then waits for what runs.
+    pub async fn work(self) -> Result<(), Left> {
         let still = CancellationToken::new();
         let beating = tokio::spawn(beat(Arc::clone(&self.crew), Arc::clone(&self.leases), still.clone()));
         let worked = self.claim_until_stopped().await;
@@ -117,7 +119,10 @@ impl Pool {
         still.cancel();
         // It ends by itself; a panic in it was logged by the runtime.
         let _ = beating.await;
-        worked
+        match self.broken.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            Some(left) => Err(left),
+            None => Ok(worked?),
+        }
     }
 
     async fn claim_until_stopped(&self) -> Result<(), FrontierError> {
@@ -195,6 +200,7 @@ impl Pool {
         let (crew, slots, leases) =
             (Arc::clone(&self.crew), Arc::clone(&self.slots), Arc::clone(&self.leases));
         let (token, stage) = (lease.token, lease.stage);
+        let (stop, broken) = (self.stop.clone(), Arc::clone(&self.broken));
         leases.add(token);
         slots.running(stage).fetch_add(1, Ordering::SeqCst);
         self.crew.monitor.started(&lease);
@@ -205,6 +211,10 @@ impl Pool {
             debug!(fence = lease.fence, stage = %stage, "start");
             if let Err(left) = walk(&crew, lease, noted).await {
                 warn!(site, url = url.as_str(), stage = %stage, "{left}; its lease returns");
+                if left.is_final() {
+                    broken.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(left);
+                    stop.cancel();
+                }
             }
             crew.monitor.ended(&site, stage, token);
             leases.remove(token);

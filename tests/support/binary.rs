@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 use std::io::{Read, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -48,6 +48,24 @@ impl Paced {
         self.env("PACED_DATA", data.path())
     }
 
+    /// In this folder, from which relative paths are read.
+    pub fn dir(mut self, folder: &Path) -> Self {
+        self.command.current_dir(folder);
+        self
+    }
+
+    /// With its standard output written there instead of gathered.
+    pub fn stdout_to(mut self, to: impl Into<Stdio>) -> Self {
+        self.command.stdout(to);
+        self
+    }
+
+    /// With its standard error written there instead of gathered.
+    pub fn stderr_to(mut self, to: impl Into<Stdio>) -> Self {
+        self.command.stderr(to);
+        self
+    }
+
     /// With a variable of the environment.
     pub fn env(mut self, name: &str, value: impl AsRef<OsStr>) -> Self {
         self.command.env(name, value);
@@ -73,8 +91,8 @@ impl Paced {
             // It may end without having read everything.
             std::thread::spawn(move || pipe.write_all(text.as_bytes()));
         }
-        let stdout = Output::of(child.stdout.take().expect("it is piped"));
-        let stderr = Output::of(child.stderr.take().expect("it is piped"));
+        let stdout = Output::of(child.stdout.take());
+        let stderr = Output::of(child.stderr.take());
         Running { child, stdout, stderr }
     }
 }
@@ -105,6 +123,11 @@ impl Running {
             assert!(log.contains(text) || !ended, "it ended without `{text}`:\n{log}");
             log.contains(text).then_some(())
         });
+    }
+
+    /// Its process id.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
     }
 
     /// Whether it has ended.
@@ -183,8 +206,10 @@ struct Output {
 }
 
 impl Output {
-    fn of(mut pipe: impl Read + Send + 'static) -> Self {
+    /// What comes out of the pipe; nothing where the output goes elsewhere.
+    fn of(pipe: Option<impl Read + Send + 'static>) -> Self {
         let bytes = Arc::new(Mutex::new(Vec::new()));
+        let Some(mut pipe) = pipe else { return Self { bytes, reader: None } };
         let gathered = Arc::clone(&bytes);
         let reader = std::thread::spawn(move || {
             let mut piece = [0; 8192];

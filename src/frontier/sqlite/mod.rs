@@ -8,7 +8,7 @@ mod tables;
 
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
-use std::thread;
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, ErrorCode, TransactionBehavior};
@@ -34,7 +34,8 @@ const BATCH: usize = 64;
 pub(crate) struct Embedded {
     path: PathBuf,
     clock: Clock,
-    jobs: mpsc::Sender<Job>,
+    /// Taken when it is dropped.
+    writer: Option<(mpsc::Sender<Job>, JoinHandle<()>)>,
 }
 
 struct Job {
@@ -57,11 +58,11 @@ impl Embedded {
         };
         let (jobs, inbox) = mpsc::channel();
         let writer = Writer { path: path.to_owned(), connection, clock: clock.clone() };
-        thread::Builder::new()
+        let thread = thread::Builder::new()
             .name("frontier".to_owned())
             .spawn(move || writer.work(&inbox))
             .map_err(|e| FrontierError::new(FrontierErrorKind::Closed, name(path)).because(e))?;
-        Ok(Self { path: path.to_owned(), clock, jobs })
+        Ok(Self { path: path.to_owned(), clock, writer: Some((jobs, thread)) })
     }
 
     pub(crate) fn clock(&self) -> &Clock {
@@ -74,15 +75,29 @@ impl Embedded {
 
     /// Leaves a step to the writer thread; nobody waits for its answer.
     pub(crate) fn post(&self, step: Step) {
-        let _ = self.jobs.send(Job { step, reply: oneshot::channel().0 });
+        let _ = self.send(Job { step, reply: oneshot::channel().0 });
     }
 
     /// Does one step on the writer thread. Dropping the future doesn't undo it.
     pub(crate) async fn step(&self, step: Step) -> Result<Reply, FrontierError> {
         let (reply, answer) = oneshot::channel();
         let closed = || FrontierError::new(FrontierErrorKind::Closed, name(&self.path));
-        self.jobs.send(Job { step, reply }).map_err(|_| closed())?;
+        self.send(Job { step, reply }).ok_or_else(closed)?;
         answer.await.map_err(|_| closed())?
+    }
+
+    fn send(&self, job: Job) -> Option<()> {
+        self.writer.as_ref()?.0.send(job).ok()
+    }
+}
+
+/// Waits for the steps under way and for SQLite to close the file, so that all of it is in the one file then.
+impl Drop for Embedded {
+    fn drop(&mut self) {
+        if let Some((jobs, thread)) = self.writer.take() {
+            drop(jobs);
+            let _ = thread.join();
+        }
     }
 }
 

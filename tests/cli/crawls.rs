@@ -1,0 +1,101 @@
+//! How a crawl ends, as its exit code and its last line tell, and where its items go.
+
+use std::time::Duration;
+
+use crate::expected::*;
+use crate::support::*;
+
+fn crawl(data: &TempData, site: &TestSite, words: &[&str]) -> Run {
+    Paced::new(["crawl"].iter().chain(words)).arg(site_file(data, site)).data(data).run()
+}
+
+#[track_caller]
+fn assert_last_line(run: &Run, told: &str) {
+    assert!(
+        run.stderr.lines().next_back().is_some_and(|line| line.contains(told)),
+        "no `{told}` in\n{}",
+        run.stderr
+    );
+}
+
+#[test]
+fn a_crawl_by_name_takes_the_file_of_the_folder_sites() {
+    let (data, site) = (TempData::new(), small_site());
+    data.write("sites/shop.toml", &(site.toml("shop", Duration::from_millis(10)) + RULES));
+    let run = Paced::new(["crawl", "shop"]).dir(data.path()).run().expect_code(0);
+    assert_last_line(&run, "done dead=0");
+    assert_eq!(
+        data.read("paced-data/items/shop.jsonl").lines().count(),
+        3,
+        "the data folder is where it was started"
+    );
+}
+
+#[test]
+fn items_go_to_one_file_or_to_stdout() {
+    let (data, site) = (TempData::new(), small_site());
+    let run = crawl(&data, &site, &["--items", "-"]).expect_code(0);
+    let mut titles: Vec<_> =
+        json_lines_of(&run.stdout).iter().map(|item| item["fields"]["title"].clone()).collect();
+    titles.sort_by_key(ToString::to_string);
+    assert_eq!(titles, ["Thing 1", "Thing 2", "Thing 3"]);
+    let file = data.file("all.jsonl");
+    crawl(&data, &site, &["--items", file.to_str().expect("a path")]).expect_code(0);
+    assert_eq!(json_lines_of(&data.read("all.jsonl")).len(), 3);
+    assert!(!data.file("items").exists());
+}
+
+#[test]
+fn dead_letters_are_counted_and_fail_only_where_asked_for() {
+    let (data, site) = (TempData::new(), small_site());
+    site.remove("/p/2");
+    let run = crawl(&data, &site, &[]).expect_code(0);
+    assert!(run.stderr.contains("dead letter: HTTP 404 Not Found"), "{}", run.stderr);
+    assert_last_line(&run, "done dead=1");
+    let run = crawl(&TempData::new(), &site, &["--fail-on-dead"]).expect_code(3);
+    assert_last_line(&run, "done dead=1");
+}
+
+#[test]
+fn a_crawl_without_any_page_failed() {
+    let (data, site) = (TempData::new(), small_site());
+    site.remove("/");
+    let run = crawl(&data, &site, &[]).expect_code(1);
+    assert_last_line(&run, "done dead=1");
+}
+
+#[test]
+fn an_early_end_is_named_and_the_next_start_goes_on() {
+    let (data, site) = (TempData::new(), small_site());
+    let run = crawl(&data, &site, &["--max-pages", "2"]).expect_code(3);
+    assert_last_line(&run, "ended early: --max-pages is reached; the next start goes on here");
+    assert_eq!(site.requests().len(), 3, "robots.txt and two pages");
+    let run = crawl(&data, &site, &["--deadline", "0s"]).expect_code(3);
+    assert_last_line(&run, "ended early: the deadline is over; the next start goes on here");
+    let run = crawl(&data, &site, &[]).expect_code(0);
+    assert!(run.stderr.contains("run goes on where it was site=shop run=1"), "{}", run.stderr);
+    assert_eq!(site.count("/p/3"), 1);
+    let run = crawl(&data, &site, &["--fresh"]).expect_code(0);
+    assert!(run.stderr.contains("run begun site=shop run=2"), "{}", run.stderr);
+    assert_eq!(site.count("/p/3"), 2);
+}
+
+#[test]
+fn a_site_that_cannot_be_reached_is_given_up_and_named() {
+    let (data, site) = (TempData::new(), small_site());
+    let file = site_file(&data, &site);
+    drop(site);
+    let run = Paced::new(["crawl", "--give-up", "300ms"]).arg(file).data(&data).run().expect_code(3);
+    assert!(run.stderr.contains("given up"), "{}", run.stderr);
+    assert_last_line(&run, "ended early: sites were given up");
+}
+
+#[test]
+fn a_signal_ends_it_with_130() {
+    let data = TempData::new();
+    let site = TestSite::builder().page("/", "").latency(Latency::fixed(Duration::from_millis(300))).serve();
+    let running = Paced::new(["crawl"]).arg(site_file(&data, &site)).data(&data).start();
+    eventually("a request", || site.requests().first().cloned());
+    running.interrupt();
+    assert_last_line(&running.finish().expect_code(130), "stopped; the next start goes on here");
+}

@@ -1,0 +1,14 @@
+//! The binary as people and their scripts meet it: what each verb prints, where, and how it ends.
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod crawls;
+mod expected;
+mod logs;
+mod pipes;
+mod places;
+mod put;
+mod site_files;
+mod usage;
+mod views;

@@ -1,0 +1,128 @@
+//! Where the data is: folders, URLs, variables, and files that are not what they should be.
+
+use rusqlite::Connection;
+
+use crate::expected::*;
+use crate::support::*;
+
+#[test]
+fn without_a_frontier_verbs_say_how_to_begin() {
+    let data = TempData::new();
+    for words in [&["status"][..], &["put", "shop", "http://a.example/"]] {
+        let run = Paced::new(words).data(&data).run().expect_code(1);
+        let told = "there is no frontier yet; start with `paced crawl SITE.toml`, or name the data folder with --data";
+        assert!(run.stderr.contains(told), "{words:?}: {}", run.stderr);
+        assert!(!data.file("frontier.db").exists(), "a look makes no frontier");
+    }
+    let run = Paced::new(["audit"]).data(&data).run().expect_code(1);
+    assert!(run.stderr.contains("no pages are kept there; name the data folder with --data"), "{run:?}");
+}
+
+#[test]
+fn a_frontier_that_is_not_supported_is_wrong_usage() {
+    let (data, site) = (TempData::new(), small_site());
+    let file = site_file(&data, &site);
+    for (url, told) in [
+        (
+            "redis://10.0.0.1:6379/0",
+            "redis://10.0.0.1:6379/0: a frontier on Redis is not supported yet; use sqlite:PATH",
+        ),
+        (
+            "rediss://me:secret@db.example/0",
+            "rediss://…@db.example/0: a frontier on Redis is not supported yet",
+        ),
+        ("redis+cluster://a,b,c", "not supported yet"),
+        ("sqlite:", "no path after `sqlite:`"),
+        ("mysql://x", "mysql://x: name a frontier as sqlite:PATH"),
+        ("frontier.db", "frontier.db: name a frontier as sqlite:PATH"),
+    ] {
+        let crawl = Paced::new(["crawl", "--frontier", url]).arg(&file).data(&data).run().expect_code(2);
+        let status = Paced::new(["status", "--frontier", url]).data(&data).run().expect_code(2);
+        for run in [crawl, status] {
+            assert!(run.stderr.contains(told), "{url}: no `{told}` in\n{}", run.stderr);
+            assert!(!run.stderr.contains("secret"), "{}", run.stderr);
+        }
+    }
+    assert_eq!(site.requests().len(), 0);
+}
+
+#[test]
+fn pages_elsewhere_than_in_a_folder_are_wrong_usage() {
+    let (data, site) = (TempData::new(), small_site());
+    let file = site_file(&data, &site);
+    let told = "--pages s3://bucket/prefix: not supported yet; name a folder";
+    let crawl = Paced::new(["crawl", "--pages", "s3://bucket/prefix"]).arg(&file).data(&data).run();
+    let audit = Paced::new(["audit", "--pages", "s3://bucket/prefix"]).data(&data).run();
+    for run in [crawl.expect_code(2), audit.expect_code(2)] {
+        assert!(run.stderr.contains(told), "{}", run.stderr);
+    }
+}
+
+#[test]
+fn a_file_that_is_no_frontier_of_this_version_is_left_as_it_is() {
+    let site = small_site();
+    let newer: fn(&TempData) = |data| {
+        let frontier = Connection::open(data.file("frontier.db")).expect("a frontier");
+        frontier.pragma_update(None, "user_version", 99).expect("a version");
+    };
+    let foreign: fn(&TempData) = |data| {
+        std::fs::remove_file(data.file("frontier.db")).expect("the frontier goes");
+        let other = Connection::open(data.file("frontier.db")).expect("a database");
+        other.execute_batch("CREATE TABLE songs (title TEXT)").expect("a table");
+    };
+    let garbage: fn(&TempData) = |data| {
+        data.write("frontier.db", &"no database at all. ".repeat(500));
+    };
+    for (spoil, told) in [
+        (newer, "written by a newer paced (schema 99); use that version, or another data folder"),
+        (foreign, "this is not a frontier of paced; name another with --frontier or --data"),
+        (garbage, "this is not a frontier of paced; name another with --frontier or --data"),
+    ] {
+        let data = TempData::new();
+        let file = site_file(&data, &site);
+        Paced::new(["crawl"]).arg(&file).data(&data).run().expect_code(0);
+        assert!(!data.file("frontier.db-wal").exists(), "all of it is in the one file");
+        spoil(&data);
+        let before = std::fs::read(data.file("frontier.db")).expect("the file");
+        let status = Paced::new(["status"]).data(&data).run().expect_code(1);
+        let crawl = Paced::new(["crawl"]).arg(&file).data(&data).run().expect_code(1);
+        for run in [status, crawl] {
+            assert!(run.stderr.contains(told), "no `{told}` in\n{}", run.stderr);
+        }
+        assert!(before == std::fs::read(data.file("frontier.db")).expect("the file"), "{told}");
+    }
+}
+
+#[test]
+fn a_data_folder_that_cannot_be_one_says_so() {
+    let (data, site) = (TempData::new(), small_site());
+    let file = site_file(&data, &site);
+    let run = Paced::new(["crawl", "--data"]).arg(&file).arg(&file).run().expect_code(1);
+    let told =
+        "shop.toml: the data folder can't be used; choose another with --data, or mend its permissions";
+    assert!(run.stderr.contains(told), "{}", run.stderr);
+    let items = file.join("items.jsonl");
+    let run = Paced::new(["crawl", "--items"]).arg(&items).arg(&file).data(&data).run().expect_code(1);
+    assert!(run.stderr.contains("could not open"), "{}", run.stderr);
+}
+
+#[test]
+fn folder_and_frontier_can_be_named_by_variables_and_options_win() {
+    let (data, site) = (TempData::new(), small_site());
+    let file = site_file(&data, &site);
+    let by_variable = data.file("by-variable");
+    Paced::new(["crawl"]).arg(&file).env("PACED_DATA", &by_variable).run().expect_code(0);
+    assert!(by_variable.join("frontier.db").exists() && by_variable.join("items/shop.jsonl").exists());
+    let frontier = format!("sqlite:{}", data.file("elsewhere/f.db").display());
+    let run = Paced::new(["crawl"])
+        .arg(&file)
+        .env("PACED_FRONTIER", &frontier)
+        .arg("--data")
+        .arg(data.file("by-option"));
+    run.env("PACED_DATA", &by_variable).run().expect_code(0);
+    assert!(data.file("elsewhere/f.db").exists() && data.file("by-option/items/shop.jsonl").exists());
+    assert!(!data.file("by-option/frontier.db").exists());
+    let status =
+        Paced::new(["status"]).env("PACED_FRONTIER", &frontier).dir(data.path()).run().expect_code(0);
+    assert!(status.stdout.contains("finished"), "{}", status.stdout);
+}

@@ -1,0 +1,106 @@
+//! `paced put`: what it answers for each page, and what a crawl makes of it.
+
+use std::path::Path;
+
+use crate::expected::*;
+use crate::support::*;
+
+fn put(data: &TempData, words: &[&str]) -> Paced {
+    Paced::new(["put", "shop"].iter().chain(words)).data(data)
+}
+
+fn crawl(data: &TempData, file: &Path) {
+    Paced::new(["crawl", "--workers", "1"]).arg(file).data(data).run().expect_code(0);
+}
+
+#[test]
+fn pages_are_answered_one_a_line_and_fetched_by_the_next_crawl() {
+    let (data, site, file) = crawled();
+    let (nine, one) = (site.url("/p/9"), site.url("/p/1?utm_source=x"));
+    let plain = site.url("/p/1");
+    let run = put(&data, &[&nine, &one, &nine]).run().expect_code(0);
+    assert_eq!(run.stdout, format!("created\t{nine}\ncreated\t{plain}\ncoalesced\t{nine}\n"));
+    crawl(&data, &file);
+    assert_eq!((site.count("/p/9"), site.count("/p/1"), site.count("/p/2")), (1, 2, 1));
+    assert!(data.read("items/shop.jsonl").contains("Thing 9"));
+    let run = Paced::new(["put"]).arg(&file).arg(&nine).data(&data).run().expect_code(0);
+    assert_eq!(run.stdout, format!("created\t{nine}\n"), "a site can be named by its file");
+}
+
+#[test]
+fn what_cannot_be_put_is_said_and_the_rest_is_put() {
+    let (data, site, _) = crawled();
+    let (nine, other) = (site.url("/p/9"), site.url("/other"));
+    let words = [nine.as_str(), &other, "http://elsewhere.example/", "garbage"];
+    let run = put(&data, &words).run().expect_code(1);
+    assert_eq!(run.stdout, format!("created\t{nine}\n"));
+    for told in [
+        format!("paced: {other}: no page rule of site `shop` takes it; add one to its file"),
+        "paced: http://elsewhere.example/: elsewhere.example is no host of site `shop`; add it to scope.hosts".to_owned(),
+        "paced: `garbage` is not a URL".to_owned(),
+    ] {
+        assert!(run.stderr.contains(&told), "no `{told}` in\n{}", run.stderr);
+    }
+    let run = put(&data, &words).arg("--json").run().expect_code(1);
+    let lines = json_lines_of(&run.stdout);
+    let mut replies: Vec<_> = lines.iter().map(|line| line["reply"].as_str().expect("a word")).collect();
+    replies.sort_unstable();
+    assert_eq!(replies, ["coalesced", "refused", "refused", "refused"]);
+    assert!(
+        lines.iter().filter(|line| line["reply"] == "refused").all(|line| line["why"].is_string()),
+        "{lines:?}"
+    );
+    assert_eq!(run.stderr, "");
+}
+
+#[test]
+fn a_site_that_the_frontier_does_not_know_is_wrong_usage() {
+    let (data, site, _) = crawled();
+    let run = Paced::new(["put", "books", &site.url("/p/9")]).data(&data).run().expect_code(2);
+    assert!(run.stderr.contains("there is no site `books` in sqlite:"), "{}", run.stderr);
+    assert!(run.stderr.contains("it knows shop"), "{}", run.stderr);
+}
+
+#[test]
+fn a_feed_writes_its_pages_to_stdin() {
+    let (data, site, _) = crawled();
+    let mut lines: String =
+        (0..1200).flat_map(|n| [site.url(&format!("/p/n{n}")), "\r\n".to_owned()]).collect();
+    lines += "\n  \nnot a page\n";
+    lines += &site.url("/p/n0");
+    let run = put(&data, &["-"]).stdin(&lines).run().expect_code(1);
+    let count = |word: &str| run.stdout.lines().filter(|line| line.starts_with(word)).count();
+    assert_eq!((count("created\t"), count("coalesced\t"), run.stdout.lines().count()), (1200, 1, 1201));
+    assert_eq!(run.stderr.lines().count(), 1, "{}", run.stderr);
+    assert_eq!(status(&data)["waiting"], 1200);
+}
+
+#[test]
+fn the_more_urgent_pages_go_first() {
+    let (data, site, file) = crawled();
+    for (path, priority) in
+        [("/p/1", "system:low"), ("/p/2", "user"), ("/p/3", "operator:high-1"), ("/p/9", "operator:high")]
+    {
+        put(&data, &[&site.url(path), "--priority", priority]).run().expect_code(0);
+    }
+    let before = site.requests().len();
+    crawl(&data, &file);
+    let asked: Vec<String> =
+        site.requests().split_off(before).into_iter().map(|request| request.path).collect();
+    assert_eq!(asked, ["/p/3", "/p/9", "/p/2", "/p/1"]);
+}
+
+#[test]
+fn a_page_put_for_later_waits_until_it_is_wanted_again_now() {
+    let (data, site, file) = crawled();
+    let nine = site.url("/p/9");
+    let run = put(&data, &[&nine, "--at", "2999-01-01T00:00:00+09:00"]).run().expect_code(0);
+    assert_eq!(run.stdout, format!("created\t{nine}\n"));
+    assert_eq!((&status(&data)["scheduled"], &status(&data)["state"]), (&1.into(), &"finished".into()));
+    crawl(&data, &file);
+    assert_eq!(site.count("/p/9"), 0, "a crawl neither waits for it nor fetches it early");
+    let run = put(&data, &[&nine, "--again"]).run().expect_code(0);
+    assert_eq!(run.stdout, format!("coalesced\t{nine}\n"));
+    crawl(&data, &file);
+    assert_eq!(site.count("/p/9"), 1);
+}

@@ -1,0 +1,99 @@
+//! `status` and `audit`: as text for people, as JSON for machines.
+
+use regex::Regex;
+
+use crate::expected::*;
+use crate::support::*;
+
+/// What differs from run to run: times, ports, measured numbers.
+fn plain(text: &str) -> String {
+    let mut text = text.to_owned();
+    for (pattern, name) in [
+        (r"\d{4}-\d\d-\d\dT[\d:.]+Z", "TIME"),
+        (r"\b\d+(\.\d+)?/s\b", "N/s"),
+        (r"\b\d+ ?ms\b", "N ms"),
+        (r" +", " "),
+    ] {
+        text = Regex::new(pattern).expect("a pattern").replace_all(&text, name).into_owned();
+    }
+    text
+}
+
+#[test]
+fn status_shows_each_site_on_a_line() {
+    let (data, _site, file) = crawled();
+    let run = Paced::new(["status"]).data(&data).run().expect_code(0);
+    assert_eq!(
+        plain(&run.stdout),
+        "site run state waiting oldest running delayed dead done allowed reached response eta\n\
+         shop 1 finished 0 - 0 0 0 5 N/s N/s N ms -\n"
+    );
+    for site in [&["shop"][..], &[file.to_str().expect("a path")]] {
+        let same = Paced::new(["status"].iter().chain(site)).data(&data).run().expect_code(0);
+        assert_eq!(same.stdout.lines().count(), 2);
+    }
+    let run = Paced::new(["status", "books"]).data(&data).run().expect_code(2);
+    assert!(
+        run.stderr.contains("there is no site `books`") && run.stderr.contains("it knows shop"),
+        "{run:?}"
+    );
+}
+
+#[test]
+fn status_as_json_has_every_value_that_scripts_rely_on() {
+    let (data, ..) = crawled();
+    let site = status(&data);
+    for (name, value) in [
+        ("site", "shop".into()),
+        ("unit", "shop".into()),
+        ("run", 1.into()),
+        ("state", "finished".into()),
+        ("finished", true.into()),
+        ("interval_ms", 10.into()),
+        ("parallel", 8.into()),
+        ("waiting", 0.into()),
+        ("running", 0.into()),
+        ("delayed", 0.into()),
+        ("dead", 0.into()),
+        ("done", 5.into()),
+        ("paused", serde_json::Value::Null),
+        ("blocked_until", serde_json::Value::Null),
+    ] {
+        assert_eq!(site[name], value, "{name} in {site}");
+    }
+    assert!(site["allowed_per_s"].as_f64().is_some_and(|rate| (rate - 100.0).abs() < 0.01), "{site}");
+    assert!(site["reached_per_s"].is_f64() && site["response_ms"].is_u64(), "{site}");
+}
+
+#[test]
+fn status_watches_until_it_is_stopped() {
+    let (data, ..) = crawled();
+    let running = Paced::new(["status", "--watch", "--json"]).data(&data).start();
+    eventually("a second look", || (running.stdout().lines().count() >= 2).then_some(()));
+    running.interrupt();
+    let run = running.finish().expect_code(0);
+    assert_eq!(json_lines_of(&run.stdout)[1]["site"], "shop");
+}
+
+#[test]
+fn audit_proves_the_pace_for_people_and_for_machines() {
+    let (data, ..) = crawled();
+    let run = Paced::new(["audit", "shop"]).data(&data).run().expect_code(0);
+    assert_eq!(
+        plain(&run.stdout),
+        "shop\n starts 5 from TIME to TIME\n interval N ms\n gaps min N ms, p50 N ms, p99 N ms, max N ms\n \
+         early 0\n answers 200: 4, 404: 1; none: 0\n bytes BYTES\n"
+            .replace("BYTES", run.stdout.split_whitespace().next_back().expect("a number"))
+    );
+    let run = Paced::new(["audit", "--json"]).data(&data).run().expect_code(0);
+    let unit = json_lines_of(&run.stdout).remove(0);
+    assert_eq!(
+        (&unit["unit"], &unit["starts"], &unit["early"]),
+        (&"shop".into(), &5.into(), &0.into()),
+        "{unit}"
+    );
+    assert_eq!((&unit["statuses"]["200"], &unit["statuses"]["404"]), (&4.into(), &1.into()), "{unit}");
+    assert!(unit["gap_ms"]["min"].as_u64().is_some(), "{unit}");
+    let run = Paced::new(["audit", "books"]).data(&data).run().expect_code(1);
+    assert!(run.stderr.contains("no request to site `books` is kept"), "{}", run.stderr);
+}

@@ -1,0 +1,202 @@
+//! `kill -9`: at random moments, at the start, in the middle of a line and of a record.
+
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use paced::clock::since_boot;
+use serde_json::Value;
+
+use crate::books::*;
+use crate::support::*;
+
+const INTERVAL: Duration = Duration::from_millis(50);
+/// More requests than are needed at a time: latency / interval and some to spare.
+const WORKERS: &str = "12";
+
+/// A shop of about 300 requests that is slow now and then, flaky, and redirects its products.
+fn shop_plan() -> ShopPlan {
+    ShopPlan::new("crash", 140)
+        .latency(Latency::between(Duration::ZERO, Duration::from_millis(300)))
+        .moved(Moved::Products)
+        .fault(29, FaultKind::Unavailable { retry_after: None })
+        .fault(37, FaultKind::Reset)
+}
+
+fn open(plan: ShopPlan, data: &TempData) -> (Shops, PathBuf) {
+    let shops = serve([plan]).expect("a shop");
+    let site = data.write("crash.toml", &shops.all()[0].site_toml(INTERVAL));
+    (shops, site)
+}
+
+/// The seed of this run's chances: `PACED_TEST_SEED`, or another one each time.
+fn seed() -> u64 {
+    let given = std::env::var("PACED_TEST_SEED").ok().and_then(|seed| seed.parse().ok());
+    given.unwrap_or_else(|| fastrand::u64(..1_000_000))
+}
+
+#[test]
+fn l4_a_crawl_killed_twenty_times_ends_like_an_undisturbed_one() {
+    let seed = seed();
+    let (calm_data, data) = (TempData::new(), TempData::new());
+    let (calm_shops, calm_site) = open(shop_plan(), &calm_data);
+    let (shops, site) = open(shop_plan(), &data);
+    let (calm, shop) = (&calm_shops.all()[0], &shops.all()[0]);
+    let undisturbed = crawl(&calm_data, &calm_site).start();
+    let killed = kill_again_and_again(shop, &data, &site, &mut fastrand::Rng::with_seed(seed), 20);
+    let last = crawl(&data, &site).run().expect_code(0);
+    undisturbed.finish().expect_code(0);
+    tell(&format!("PACED_TEST_SEED={seed}: {killed}"));
+
+    assert_all_items(&data, shop);
+    assert_eq!(items(&data, shop), items(&calm_data, calm), "seed {seed}\n{}", last.stderr);
+    let (answers, calm_answers) = (answered(&shop.arrivals()), answered(&calm.arrivals()));
+    let paths = |answers: &std::collections::BTreeMap<String, usize>| -> Vec<String> {
+        answers.keys().cloned().collect()
+    };
+    assert_eq!(paths(&answers), paths(&calm_answers));
+    assert_same_books(&status(&data), &status(&calm_data));
+    let repeats = repeats(&shop.arrivals());
+    tell(&format!("  {repeats} answers asked for again, {} in flight at the kills", killed.in_flight));
+    assert!(repeats <= killed.in_flight, "{repeats} repeats, {killed}");
+    killed.assert_goes_on();
+    assert_pace(shop, INTERVAL);
+    let records = assert_pages_readable(&data);
+    tell(&format!("  {records} records of {} requests", shop.arrivals().len()));
+}
+
+/// What kills saw.
+struct Killed {
+    /// Download leases held at the kills, in all.
+    in_flight: usize,
+    /// From each start to its first request, as the server saw it; sorted.
+    restarts: Vec<Duration>,
+}
+
+impl std::fmt::Display for Killed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let ms = |at: usize| self.restarts[at].as_millis();
+        let count = self.restarts.len();
+        write!(
+            f,
+            "{count} kills, {} in flight; first request after a start: p50 {} ms, max {} ms",
+            self.in_flight,
+            ms(count / 2),
+            ms(count - 1)
+        )
+    }
+}
+
+impl Killed {
+    /// Half of the restarts went on within 2 s: one that met a back-off of all that is left may take longer.
+    fn assert_goes_on(&self) {
+        let median = self.restarts[self.restarts.len() / 2];
+        assert!(median < Duration::from_secs(2), "{self}");
+    }
+}
+
+fn kill_again_and_again(
+    shop: &Shop,
+    data: &TempData,
+    site: &Path,
+    chance: &mut fastrand::Rng,
+    times: usize,
+) -> Killed {
+    let mut killed = Killed { in_flight: 0, restarts: Vec::new() };
+    for _ in 0..times {
+        let started = since_boot();
+        let mut running = crawl(data, site).arg("--workers").arg(WORKERS).start();
+        let waited = eventually("a request after the start", || {
+            assert!(!running.ended(), "it ended before it was killed:\n{}", running.stderr());
+            let arrivals = shop.arrivals();
+            let first = arrivals.iter().find(|arrival| arrival.at > started)?;
+            Some(first.at.saturating_sub(started))
+        });
+        killed.restarts.push(waited);
+        std::thread::sleep(Duration::from_millis(chance.u64(0..=600)));
+        running.kill();
+        let run = running.finish();
+        if waited > Duration::from_secs(2) {
+            tell(&format!("  {:?} to the first request:\n{}", waited, run.stderr));
+        }
+        assert_eq!(run.code, None, "it ended before it was killed:\n{}", run.stderr);
+        killed.in_flight += in_flight(&status(data));
+    }
+    killed.restarts.sort();
+    killed
+}
+
+/// Downloads under a lease: what was asked for, or answered and not yet settled.
+fn in_flight(status: &Value) -> usize {
+    status["download"]["leased"].as_u64().and_then(|leased| usize::try_from(leased).ok()).expect("a number")
+}
+
+#[track_caller]
+fn assert_same_books(one: &Value, other: &Value) {
+    for stage in ["download", "parse"] {
+        for count in ["created", "done", "dead", "dropped", "redirected", "waiting", "delayed", "leased"] {
+            assert_eq!(one[stage][count], other[stage][count], "{count} of {stage}: {one}\n{other}");
+        }
+    }
+    assert_eq!((&one["state"], &one["run"]), (&"finished".into(), &1.into()), "{one}");
+}
+
+#[test]
+fn l4_a_crawl_killed_while_it_starts_loses_nothing() {
+    let data = TempData::new();
+    let plan = ShopPlan::new("crash", 15).latency(Latency::fixed(Duration::from_millis(40)));
+    let (shops, site) = open(plan, &data);
+    let shop = &shops.all()[0];
+    let chance = &mut fastrand::Rng::with_seed(seed());
+    // From nothing at all to a frontier, a run and its first requests.
+    for round in 0..15 {
+        let running = crawl(&data, &site).start();
+        std::thread::sleep(Duration::from_millis(chance.u64(0..=8 * round)));
+        running.kill();
+        running.finish();
+    }
+    crawl(&data, &site).run().expect_code(0);
+    assert_all_items(&data, shop);
+    assert_pages_readable(&data);
+    assert_eq!(status(&data)["state"], "finished");
+}
+
+#[test]
+fn l4_torn_ends_of_pages_and_items_are_cut_at_the_next_start() {
+    let data = TempData::new();
+    let plan = ShopPlan::new("crash", 30).latency(Latency::fixed(Duration::from_millis(40)));
+    let (shops, site) = open(plan, &data);
+    let shop = &shops.all()[0];
+    let running = crawl(&data, &site).start();
+    let items_file = data.file("items/crash.jsonl");
+    eventually("items", || {
+        let text = std::fs::read_to_string(&items_file).unwrap_or_default();
+        (text.lines().count() > 3).then_some(())
+    });
+    running.kill();
+    running.finish();
+    let left_open: Vec<PathBuf> = segments(&data, ".warc.gz.open");
+    assert_eq!(left_open.len(), 1, "the segment of the killed process");
+    let segment = left_open[0].with_extension("");
+    append(&segment, &[0x1f, 0x8b, 8, 0, 0, 0, 0, 0]);
+    append(&items_file, b"{\"site\":\"crash\",\"pa");
+
+    let log = crawl(&data, &site).run().expect_code(0).stderr;
+    for cut in ["warc.gz: its writer was stopped", "crash.jsonl: its writer was stopped"] {
+        assert!(log.contains(cut), "no `{cut}` in\n{log}");
+    }
+    assert_all_items(&data, shop);
+    assert_pages_readable(&data);
+}
+
+fn segments(data: &TempData, ending: &str) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(data.file("pages")).expect("the folder of pages");
+    let paths = entries.map(|entry| entry.expect("an entry").path());
+    paths.filter(|path| path.to_string_lossy().ends_with(ending)).collect()
+}
+
+fn append(file: &Path, bytes: &[u8]) {
+    let mut file = OpenOptions::new().append(true).open(file).expect("a file that is there");
+    file.write_all(bytes).expect("room on the disk");
+}

@@ -1,0 +1,10 @@
+//! Processes that are killed, stopped, or work side by side on one data folder: nothing is lost, little is done twice, and
+//! no start comes early.
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod books;
+mod kills;
+mod side_by_side;
+mod stops;

@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 use std::io::{Read, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -45,7 +45,12 @@ impl Paced {
 
     /// With its data in this folder.
     pub fn data(self, data: &TempData) -> Self {
-        self.env("PACED_DATA", data.path())
+        self.data_at(data.path())
+    }
+
+    /// With its data in a folder that it makes itself.
+    pub fn data_at(self, folder: &Path) -> Self {
+        self.env("PACED_DATA", folder)
     }
 
     /// With a variable of the environment.

@@ -178,7 +178,8 @@ impl Ground {
 
     /// The paths of a site's items, in order, each as often as it was written.
     pub fn item_paths(&self, site: &str) -> Vec<String> {
-        let mut paths: Vec<String> = self.items(site).iter().map(|item| path_of(&text(&item["url"]))).collect();
+        let mut paths: Vec<String> =
+            self.items(site).iter().map(|item| path_of(&text(&item["url"]))).collect();
         paths.sort();
         paths
     }

@@ -15,7 +15,8 @@ fn plans() -> Vec<ShopPlan> {
         let name = format!("s{number:02}");
         let plan = ShopPlan::new(&name, PRODUCTS).per_page(PRODUCTS).seed(number).page_size(4_000);
         let plan = plan.latency(Latency::between(ms(50), ms(1_500)));
-        let plan = if number.is_multiple_of(2) { plan.robots("User-agent: *\nDisallow: /cart\n") } else { plan };
+        let plan =
+            if number.is_multiple_of(2) { plan.robots("User-agent: *\nDisallow: /cart\n") } else { plan };
         if number.is_multiple_of(5) { plan.moved(Moved::Products) } else { plan }
     };
     (1..=20).map(plan).collect()
@@ -31,8 +32,11 @@ fn site_toml(shop: &Shop) -> String {
 /// From the first product's arrival to the last one's that was not waited for: while the queue is full.
 fn window(shop: &Shop) -> (Duration, Duration) {
     let arrivals = shop.arrivals();
-    let products: Vec<Duration> =
-        arrivals.iter().filter(|a| a.path.starts_with("/p/") || a.path.starts_with("/product/")).map(|a| a.at).collect();
+    let products: Vec<Duration> = arrivals
+        .iter()
+        .filter(|a| a.path.starts_with("/p/") || a.path.starts_with("/product/"))
+        .map(|a| a.at)
+        .collect();
     (products[0], products[PRODUCTS as usize - 1])
 }
 

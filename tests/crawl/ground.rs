@@ -6,7 +6,7 @@ use std::fmt::{Display, Write};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use paced::frontier::Frontier;
+use paced::frontier::{Frontier, View};
 use paced::task::DeadLetter;
 use serde_json::Value;
 
@@ -190,6 +190,11 @@ impl Ground {
         by_key(&run.stdout, "site")
     }
 
+    /// Whether any request to a site is kept.
+    pub fn audit_has(&self, site: &str) -> bool {
+        self.verb("audit").arg(site).run().code == Some(0)
+    }
+
     /// `paced audit --json`, by pace unit.
     pub fn audit(&self) -> BTreeMap<String, Value> {
         let run = self.verb("audit").arg("--json").run().expect_code(0);
@@ -204,11 +209,25 @@ impl Ground {
 
     /// The dead letters of a site.
     pub fn letters(&self, site: &str) -> Vec<DeadLetter> {
-        let url = format!("sqlite:{}", self.data.file("data/frontier.db").display());
-        let frontier = Frontier::open(&url).expect("the frontier of a crawl");
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-        runtime.block_on(frontier.dead_letters(site, 1_000)).expect("dead letters")
+        wait(self.frontier().dead_letters(site, 1_000)).expect("dead letters")
     }
+
+    /// How a site stands.
+    pub fn view(&self, site: &str) -> View {
+        wait(self.frontier().view(site)).expect("an answer").expect("a site of this crawl")
+    }
+
+    /// The frontier of what was crawled.
+    pub fn frontier(&self) -> Frontier {
+        let url = format!("sqlite:{}", self.data.file("data/frontier.db").display());
+        Frontier::open(&url).expect("the frontier of a crawl")
+    }
+}
+
+/// Waits for an answer.
+pub fn wait<T>(answer: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.expect("a runtime").block_on(answer)
 }
 
 fn by_key(lines: &str, key: &str) -> BTreeMap<String, Value> {

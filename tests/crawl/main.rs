@@ -3,6 +3,7 @@
 mod answers;
 mod ground;
 mod robots;
+mod runs;
 mod shops;
 #[path = "../support/mod.rs"]
 mod support;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use paced::frontier::{Frontier, KnownRobots};
+use paced::frontier::KnownRobots;
 use paced::task::RobotsAccess;
 
 use crate::ground::*;
@@ -14,10 +14,7 @@ fn times(site: &TestSite, path: &str) -> Vec<Duration> {
 }
 
 fn record(ground: &Ground, origin: &str) -> KnownRobots {
-    let url = format!("sqlite:{}", ground.data.file("data/frontier.db").display());
-    let frontier = Frontier::open(&url).expect("the frontier of a crawl");
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-    runtime.block_on(frontier.robots(origin)).expect("an answer").expect("a record")
+    wait(ground.frontier().robots(origin)).expect("an answer").expect("a record")
 }
 
 #[test]
@@ -57,7 +54,7 @@ fn a_start_that_robots_txt_makes_needless_is_given_back() {
     let ground = Ground::new([seeds.interval(interval)]);
     ground.crawled();
     assert_eq!(asked(&site), ["/robots.txt", "/open"]);
-    assert_eq!(ground.status()["shop"]["starts"].as_u64().unwrap_or(2), 2);
+    assert_eq!(ground.view("shop").starts, 2);
     assert_paced(&site, interval);
 }
 

@@ -6,6 +6,7 @@ mod ground;
 #[path = "../support/mod.rs"]
 mod support;
 
+mod machine;
 mod many_sites;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -299,9 +299,10 @@ async fn crew(
 async fn begin(frontier: &Frontier, sites: &[Site], fresh: bool) -> Result<(), FrontierError> {
     for site in sites {
         let seeds = seeds(site);
-        let run = match fresh {
-            true => frontier.begin_fresh_run(&site.name, seeds).await?,
-            false => frontier.begin_run(&site.name, seeds).await?,
+        let run = if fresh {
+            frontier.begin_fresh_run(&site.name, seeds).await?
+        } else {
+            frontier.begin_run(&site.name, seeds).await?
         };
         let how = if run.begun { "run begun" } else { "run goes on where it was" };
         info!(site = site.name, run = run.number, "{how}");

@@ -8,7 +8,7 @@ use tracing::{debug, warn};
 use super::crew::Crew;
 use super::handover::Fresh;
 use super::retry::{Judged, errand_outcome, failed, follow, judge, unsent_errand};
-use crate::archive::{self, ArchiveError, Place, SentRequest, Visit, VisitOutcome};
+use crate::archive::{ArchiveError, Place, PlaceError, SentRequest, Visit, VisitOutcome};
 use crate::fetch::{Exchange, FetchError, Request, Unsent};
 use crate::frontier::FrontierError;
 use crate::frontier::permit::{NotNow, Permit};
@@ -131,7 +131,7 @@ async fn keep(
         }
         (Ok(fetched), Judged::NotModified, Some(stored)) => VisitOutcome::NotModified {
             page: fetched.page.clone(),
-            of: stored.place.parse().map_err(archive_place)?,
+            of: stored.place.parse().map_err(|e: PlaceError| Left::Parse(e.to_string()))?,
             fetched_at: stored.fetched_at,
         },
         (Ok(fetched), _, _) => VisitOutcome::Response(fetched.page.clone()),
@@ -152,10 +152,6 @@ async fn keep(
         outcome,
     };
     Ok(crew.archive.keep(visit).await?)
-}
-
-fn archive_place(error: archive::PlaceError) -> Left {
-    Left::Parse(error.to_string())
 }
 
 /// How the task ends; a redirect's target is put first, so that a crash in between repeats the put and loses nothing.
@@ -201,17 +197,16 @@ fn done(
     let Ok(fetched) = &exchange.answer else { return Outcome::Done { stored: None, recrawl } };
     let given = Validators::of(&fetched.page.headers);
     let place = place.to_string();
-    let stored = match (judged, &lease.stored) {
-        (Judged::NotModified, Some(stored)) => StoredPage {
+    let stored = if let (Judged::NotModified, Some(stored)) = (judged, &lease.stored) {
+        StoredPage {
             place: stored.place.clone(),
             fetched_at: exchange.sent.at,
             validators: if given.is_empty() { stored.validators.clone() } else { given },
-        },
-        _ => {
-            let fresh = Fresh { headers: fetched.page.headers.clone(), body: fetched.decoded.clone() };
-            crew.handover.lay(place.clone(), fresh);
-            StoredPage { place, fetched_at: exchange.sent.at, validators: given }
         }
+    } else {
+        let fresh = Fresh { headers: fetched.page.headers.clone(), body: fetched.decoded.clone() };
+        crew.handover.lay(place.clone(), fresh);
+        StoredPage { place, fetched_at: exchange.sent.at, validators: given }
     };
     Outcome::Done { stored: Some(stored), recrawl }
 }

@@ -93,22 +93,22 @@ impl SiteFile {
     }
 
     pub fn top(mut self, line: &str) -> Self {
-        self.top += &format!("{line}\n");
+        self.top.extend([line, "\n"]);
         self
     }
 
     pub fn pace(mut self, line: &str) -> Self {
-        self.pace += &format!("{line}\n");
+        self.pace.extend([line, "\n"]);
         self
     }
 
     pub fn scope(mut self, line: &str) -> Self {
-        self.scope += &format!("{line}\n");
+        self.scope.extend([line, "\n"]);
         self
     }
 
     pub fn fetch(mut self, line: &str) -> Self {
-        self.fetch += &format!("{line}\n");
+        self.fetch.extend([line, "\n"]);
         self
     }
 
@@ -156,7 +156,7 @@ impl Ground {
 
     /// `paced crawl` of all the sites.
     pub fn crawl(&self) -> Paced {
-        self.files.iter().fold(self.verb("crawl"), |crawl, file| crawl.arg(file))
+        self.files.iter().fold(self.verb("crawl"), Paced::arg)
     }
 
     /// Crawls to a good end.

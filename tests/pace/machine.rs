@@ -1,6 +1,7 @@
-//! How late this machine wakes a thread, measured while a test runs: on a busy one every start is late by that much for
-//! each of the wakings between a due time and the wire, whoever crawls.
+//! What else this machine does while a test measures: a start may only be blamed on the crawler where the machine had time
+//! for it.
 
+use std::fs;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -11,19 +12,20 @@ use paced::clock::since_boot;
 use crate::ground::ms;
 use crate::support::*;
 
-/// A thread that sleeps and wakes until it is asked how late it was.
+/// A thread that sleeps and wakes until it is asked what it saw.
 pub struct Machine {
     stop: Arc<AtomicBool>,
-    thread: JoinHandle<Lateness>,
+    thread: JoinHandle<Vec<Stall>>,
+    before: Option<Jiffies>,
 }
 
-/// How late a thread was woken.
-#[derive(Clone, Debug, Default)]
-pub struct Lateness {
-    /// On the average.
-    pub mean: Duration,
-    /// The long ones, as the servers note theirs.
+/// What a machine did meanwhile.
+#[derive(Clone, Debug)]
+pub struct Seen {
+    /// Times in which a thread that wanted to run did not, as the servers note theirs.
     pub stalls: Vec<Stall>,
+    /// The share of all processors' time that other programs took; none where it isn't known.
+    others: Option<f64>,
 }
 
 impl Machine {
@@ -34,23 +36,62 @@ impl Machine {
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
         let thread = std::thread::spawn(move || {
-            let (mut late, mut ticks, mut stalls) = (Duration::ZERO, 0, Vec::new());
+            let mut stalls = Vec::new();
             while !stopped.load(Ordering::SeqCst) {
                 let (from, slept) = (since_boot(), Instant::now());
                 std::thread::sleep(Self::TICK);
-                let over = slept.elapsed().saturating_sub(Self::TICK);
-                (late, ticks) = (late + over, ticks + 1);
-                if over > Self::STALL {
+                if slept.elapsed() > Self::TICK + Self::STALL {
                     stalls.push(Stall { from, to: since_boot() });
                 }
             }
-            Lateness { mean: late / ticks.max(1), stalls }
+            stalls
         });
-        Self { stop, thread }
+        Self { stop, thread, before: Jiffies::now() }
     }
 
-    pub fn lateness(self) -> Lateness {
+    /// What it did; processes that the test started count as the test's once they were waited for.
+    pub fn seen(self) -> Seen {
         self.stop.store(true, Ordering::SeqCst);
-        self.thread.join().expect("it only sleeps")
+        let stalls = self.thread.join().expect("it only sleeps");
+        let others = self.before.zip(Jiffies::now()).map(|(before, now)| now.others_since(&before));
+        Seen { stalls, others }
+    }
+}
+
+impl Seen {
+    /// Others may take so much before a measurement says more of them than of us.
+    const OTHERS: f64 = 0.1;
+
+    /// Why nothing can be said of a pace here, if so.
+    pub fn is_busy(&self) -> Option<String> {
+        let others = self.others.filter(|others| *others > Self::OTHERS)?;
+        Some(format!("other programs took {:.0} % of this machine's processors", others * 100.0))
+    }
+}
+
+/// Processor time in the kernel's ticks: all there was, what was idle, what went to this process and its children.
+struct Jiffies {
+    all: f64,
+    idle: f64,
+    own: f64,
+}
+
+impl Jiffies {
+    /// `/proc/stat` and `/proc/self/stat`, as proc(5) lays them out.
+    fn now() -> Option<Self> {
+        let numbers =
+            |text: &str| text.split_whitespace().filter_map(|n| n.parse().ok()).collect::<Vec<f64>>();
+        let machine = fs::read_to_string("/proc/stat").ok()?;
+        let all = numbers(machine.lines().next()?);
+        let process = fs::read_to_string("/proc/self/stat").ok()?;
+        let after_name = numbers(process.rsplit_once(')')?.1);
+        // The state, a letter, is no number: user and system time are the 11th field after it, with the children's next.
+        let own = after_name.get(10..14)?.iter().sum();
+        Some(Self { all: all.iter().take(8).sum(), idle: all.get(3)? + all.get(4)?, own })
+    }
+
+    fn others_since(&self, before: &Self) -> f64 {
+        let all = (self.all - before.all).max(1.0);
+        (all - (self.idle - before.idle) - (self.own - before.own)) / all
     }
 }

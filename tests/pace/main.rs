@@ -6,8 +6,10 @@ mod ground;
 #[path = "../support/mod.rs"]
 mod support;
 
+mod backlog;
 mod machine;
 mod many_sites;
+mod proof;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

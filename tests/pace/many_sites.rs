@@ -1,20 +1,22 @@
-//! Twenty shops, slow and fast, at once: no start is early, and hardly one is wasted.
+//! Many shops, slow and fast, at once: no start is early, and hardly one is wasted.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crate::alone;
 use crate::ground::*;
-use crate::machine::{Lateness, Machine};
+use crate::machine::Machine;
+use crate::proof::*;
 use crate::support::*;
 
 const INTERVAL: Duration = ms(200);
-const PRODUCTS: u32 = 60;
+const PRODUCTS: u32 = 80;
 
 /// Shops with 50 to 1500 ms of response time, with and without `robots.txt`, some of them moved.
-fn plans() -> Vec<ShopPlan> {
+fn plans(shops: u64, products: u32) -> Vec<ShopPlan> {
     let plan = |number: u64| {
         let moved = number.is_multiple_of(5);
-        let products = if moved { PRODUCTS / 2 } else { PRODUCTS };
+        let products = if moved { products / 2 } else { products };
         let plan = ShopPlan::new(&format!("s{number:02}"), products)
             .per_page(products)
             .seed(number)
@@ -24,17 +26,18 @@ fn plans() -> Vec<ShopPlan> {
             if number.is_multiple_of(2) { plan.robots("User-agent: *\nDisallow: /cart\n") } else { plan };
         if moved { plan.moved(Moved::Products) } else { plan }
     };
-    (1..=20).map(plan).collect()
+    (1..=shops).map(plan).collect()
 }
 
-fn site_toml(shop: &Shop) -> String {
-    let text = shop.site_toml(INTERVAL);
+/// The shop's site file with more requests in flight than its slowness asks for.
+fn site_toml(shop: &Shop, interval: Duration) -> (String, String) {
+    let text = shop.site_toml(interval);
     let (before, rest) = text.split_once("parallel = ").expect("it says how many in flight");
     let (_, after) = rest.split_once('\n').expect("a line");
-    format!("{before}parallel = 16\n{after}")
+    (shop.plan.name.clone(), format!("{before}parallel = 16\n{after}"))
 }
 
-/// The starts while the shop's queue was full: from the first product's up to as many as its listing linked to.
+/// The starts while a shop's queue was full: from the first product's on, as many as its listing links to.
 fn full_queue(shop: &Shop) -> Vec<Duration> {
     let arrivals = shop.arrivals();
     let products = arrivals.iter().skip_while(|arrival| !arrival.path.starts_with("/p"));
@@ -44,51 +47,84 @@ fn full_queue(shop: &Shop) -> Vec<Duration> {
 #[test]
 fn l5_l7_twenty_slow_sites_use_their_starts_and_none_is_early() {
     let _turn = alone();
-    let shops = serve(plans()).expect("shops");
-    let ground = Ground::of_texts(shops.all().iter().map(|shop| (shop.plan.name.clone(), site_toml(shop))));
+    let shops = serve(plans(20, PRODUCTS)).expect("shops");
+    let ground = Ground::of_texts(shops.all().iter().map(|shop| site_toml(shop, INTERVAL)));
     let machine = Machine::watch();
     ground.crawled();
-    let machine = machine.lateness();
+    let seen = machine.seen();
     let audit = ground.audit();
-    let (mut starts, mut permitted, mut gaps, mut aside) = (0, 0.0, 0, 0);
-    for shop in shops.all() {
-        let seen = paced_gaps(shop, &machine);
-        assert!(seen.early.is_empty(), "{}: {seen}", shop.plan.name);
-        (gaps, aside) = (gaps + seen.count, aside + seen.set_aside.len());
-        let full = full_queue(shop);
-        starts += full.len() - 1;
-        permitted += (full[full.len() - 1] - full[0]).as_secs_f64() / INTERVAL.as_secs_f64();
-        assert_same(&audit[&shop.plan.name], shop, &seen);
+    let measured: Vec<Measured> =
+        shops.all().iter().map(|shop| measure_shop(shop, &seen, INTERVAL)).collect();
+    for (shop, measured) in shops.all().iter().zip(&measured) {
+        assert_same(&audit[&shop.plan.name], shop.arrivals().len(), measured, &seen);
+        assert_eq!(shop.arrivals().len(), shop.plan.requests() as usize);
     }
-    println!("{aside} of {gaps} gaps set aside");
-    assert!(aside * 200 <= gaps.max(200), "{aside} of {gaps} gaps were set aside");
-    assert_used(starts, permitted, &machine);
+    assert_kept(&measured, &seen);
+    let starts: Vec<_> = shops.all().iter().map(full_queue).collect();
+    assert_used(0.97, &starts, INTERVAL, &seen);
 }
 
-/// The gaps of a shop; those that a stall of the machine explains are set aside and printed.
-fn paced_gaps(shop: &Shop, machine: &Lateness) -> GapReport {
-    let arrivals: Vec<Duration> = shop.arrivals().iter().map(|arrival| arrival.at).collect();
-    let stalls = [shop.stalls(), machine.stalls.clone()].concat();
-    let gaps = GapReport::new(&arrivals, &stalls, INTERVAL);
-    println!("{} {gaps}", shop.plan.name);
-    gaps
+#[test]
+fn l7_v17_two_processes_on_the_same_sites_keep_one_pace_and_fetch_nothing_twice() {
+    let _turn = alone();
+    let shops = serve(plans(10, 30)).expect("shops");
+    let ground = Ground::of_texts(shops.all().iter().map(|shop| site_toml(shop, INTERVAL)));
+    let machine = Machine::watch();
+    let pair = [ground.crawl().start(), ground.crawl().start()];
+    let ends = pair.map(|crawl| crawl.finish().expect_code(0));
+    let seen = machine.seen();
+    let measured: Vec<Measured> =
+        shops.all().iter().map(|shop| measure_shop(shop, &seen, INTERVAL)).collect();
+    for shop in shops.all() {
+        let arrivals = shop.arrivals();
+        let paths: BTreeSet<&String> = arrivals.iter().map(|arrival| &arrival.path).collect();
+        assert_eq!(
+            (paths.len(), arrivals.len()),
+            (shop.plan.requests() as usize, shop.plan.requests() as usize)
+        );
+        assert_eq!(ground.items(&shop.plan.name).len(), shop.plan.products as usize);
+    }
+    assert_kept(&measured, &seen);
+    for unit in ground.audit().values() {
+        assert_eq!(unit["early"], 0, "{unit}");
+    }
+    assert!(ends.iter().all(|end| end.stderr.contains("pulse site=s01")), "both took part");
 }
 
-/// The audit, by the send stamps of the archive, tells the same story as the shop.
-fn assert_same(audit: &serde_json::Value, shop: &Shop, seen: &GapReport) {
-    assert_eq!(audit["starts"], shop.arrivals().len(), "{audit}");
-    assert_eq!(audit["early"], 0, "{audit}");
-    let median = audit["gap_ms"]["p50"].as_u64().map(ms).expect("a median");
-    assert!(median.abs_diff(seen.p50) <= ms(5), "{audit} and {seen}");
+#[test]
+fn v19_a_slow_site_and_a_fast_one_do_not_disturb_each_other() {
+    let _turn = alone();
+    let plan = |name, latency| {
+        ShopPlan::new(name, 40).per_page(40).page_size(4_000).latency(Latency::fixed(latency))
+    };
+    let shops = serve([plan("slow", ms(2_500)), plan("fast", ms(5))]).expect("shops");
+    let ground = Ground::of_texts(shops.all().iter().map(|shop| site_toml(shop, INTERVAL)));
+    let machine = Machine::watch();
+    ground.crawled();
+    let seen = machine.seen();
+    let measured: Vec<Measured> =
+        shops.all().iter().map(|shop| measure_shop(shop, &seen, INTERVAL)).collect();
+    assert_kept(&measured, &seen);
+    for shop in shops.all() {
+        assert_used(0.95, &[full_queue(shop)], INTERVAL, &seen);
+    }
+    let end = |shop: &Shop| shop.arrivals().iter().map(|arrival| arrival.at).max();
+    assert!(end(&shops.all()[1]) < end(&shops.all()[0]), "the fast one waited for the slow one");
 }
 
-/// At least 97 % of the permitted starts were used, less what the machine's own lateness takes: a start takes about four
-/// wakings from its due time to the wire, of the claimer, of the frontier's thread, of the claimer again, of the request.
-fn assert_used(starts: usize, permitted: f64, machine: &Lateness) {
-    let lateness = (machine.mean * 4).as_secs_f64() / INTERVAL.as_secs_f64();
-    let floor = 0.97 / (1.0 + lateness);
-    #[expect(clippy::cast_precision_loss, reason = "a few thousand starts")]
-    let share = starts as f64 / permitted;
-    println!("{share:.3} of the starts used, {floor:.3} wanted; a thread was woken {:?} late", machine.mean);
-    assert!(share >= floor, "{share:.3} of the starts were used, {floor:.3} were wanted");
+#[test]
+fn v18_more_workers_do_not_raise_the_load_on_a_site() {
+    let _turn = alone();
+    let plan = ShopPlan::new("shop", 30).per_page(30).page_size(4_000).latency(Latency::fixed(ms(700)));
+    for workers in ["4", "60"] {
+        let shops = serve([plan.clone()]).expect("a shop");
+        let shop = &shops.all()[0];
+        let ground = Ground::of_texts([site_toml(shop, ms(150))]);
+        let machine = Machine::watch();
+        ground.crawl().arg("--workers").arg(workers).run().expect_code(0);
+        let seen = machine.seen();
+        assert_kept([&measure_shop(shop, &seen, ms(150))], &seen);
+        assert!(most_in_flight(&shop.arrivals()) <= workers.parse().unwrap_or(16).min(16));
+        assert_eq!(shop.arrivals().len(), shop.plan.requests() as usize);
+    }
 }

@@ -25,8 +25,8 @@ fn status_shows_each_site_on_a_line() {
     let run = Paced::new(["status"]).data(&data).run().expect_code(0);
     assert_eq!(
         plain(&run.stdout),
-        "site run state waiting oldest running delayed dead done allowed reached response eta\n\
-         shop 1 finished 0 - 0 0 0 5 N/s N/s N ms -\n"
+        "site run state waiting oldest running delayed dead done allowed reached response eta fresh\n\
+         shop 1 finished 0 - 0 0 0 5 N/s N/s N ms - -\n"
     );
     for site in [&["shop"][..], &[file.to_str().expect("a path")]] {
         let same = Paced::new(["status"].iter().chain(site)).data(&data).run().expect_code(0);

@@ -132,6 +132,16 @@ fn in_flight(status: &Value) -> usize {
     status["download"]["leased"].as_u64().and_then(|leased| usize::try_from(leased).ok()).expect("a number")
 }
 
+/// As `in_flight`, where there may be no frontier yet, or no site in it.
+fn leases_so_far(data: &TempData) -> usize {
+    let run = Paced::new(["status", "--json"]).data(data).run();
+    if run.code == Some(1) {
+        assert!(run.stderr.contains("there is no frontier yet"), "{run:?}");
+        return 0;
+    }
+    json_lines_of(&run.expect_code(0).stdout).first().map_or(0, in_flight)
+}
+
 #[track_caller]
 fn assert_same_books(one: &Value, other: &Value) {
     for stage in ["download", "parse"] {
@@ -149,12 +159,18 @@ fn l4_a_crawl_killed_while_it_starts_loses_nothing() {
     let (shops, site) = open(plan, &data);
     let shop = &shops.all()[0];
     let chance = &mut fastrand::Rng::with_seed(seed());
-    // From nothing at all to a frontier, a run and its first requests.
-    for round in 0..15 {
+    // From nothing at all to a frontier, a run and its first request. The first page alone is there to be lost: lost more
+    // often, it is kept back for minutes, as a page is that may have killed its process.
+    let mut caught = 0;
+    for round in 0..30 {
         let running = crawl(&data, &site).start();
-        std::thread::sleep(Duration::from_millis(chance.u64(0..=8 * round)));
+        std::thread::sleep(Duration::from_millis(chance.u64(0..=4 * round)));
         running.kill();
         running.finish();
+        caught += usize::from(leases_so_far(&data) > 0);
+        if caught == 2 {
+            break;
+        }
     }
     crawl(&data, &site).run().expect_code(0);
     assert_all_items(&data, shop);

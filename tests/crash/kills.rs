@@ -45,7 +45,7 @@ fn l4_a_crawl_killed_twenty_times_ends_like_an_undisturbed_one() {
     let (calm, shop) = (&calm_shops.all()[0], &shops.all()[0]);
     let undisturbed = crawl(&calm_data, &calm_site).start();
     let killed = kill_again_and_again(shop, &data, &site, &mut fastrand::Rng::with_seed(seed), 20);
-    let last = crawl(&data, &site).run().expect_code(0);
+    let last = to_the_end(crawl(&data, &site).start());
     undisturbed.finish().expect_code(0);
     tell(&format!("PACED_TEST_SEED={seed}: {killed}"));
 
@@ -64,6 +64,16 @@ fn l4_a_crawl_killed_twenty_times_ends_like_an_undisturbed_one() {
     assert_pace(shop, INTERVAL);
     let records = assert_pages_readable(&data);
     tell(&format!("  {records} records of {} requests", shop.arrivals().len()));
+}
+
+/// A page that was lost in three kills is kept back for a minute: longer than other tests have patience.
+fn to_the_end(mut last: Running) -> Run {
+    let started = since_boot();
+    while !last.ended() && since_boot().saturating_sub(started) < Duration::from_mins(3) {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert!(last.ended(), "it goes on and on:\n{}", last.stderr());
+    last.finish().expect_code(0)
 }
 
 /// What kills saw.
@@ -114,7 +124,7 @@ fn kill_again_and_again(
             Some(first.at.saturating_sub(started))
         });
         killed.restarts.push(waited);
-        std::thread::sleep(Duration::from_millis(chance.u64(0..=600)));
+        std::thread::sleep(Duration::from_millis(chance.u64(0..=400)));
         running.kill();
         let run = running.finish();
         if waited > Duration::from_secs(2) {

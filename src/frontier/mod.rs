@@ -308,12 +308,8 @@ impl Frontier {
 
 /// The timed mutex's steps; `mutex::TimedMutex` is the type to use.
 impl Frontier {
-    pub(crate) async fn try_lock(
-        &self,
-        mutex: &str,
-        token: &str,
-        expire: i64,
-    ) -> Result<Lock, FrontierError> {
+    /// Takes a mutex for `expire` ms if it is free.
+    pub async fn try_lock(&self, mutex: &str, token: &str, expire: i64) -> Result<Lock, FrontierError> {
         let step = Step::TryLock { mutex: mutex.to_owned(), token: token.to_owned(), expire };
         ask!(self, step, Reply::Lock(lock) => lock)
     }
@@ -330,17 +326,14 @@ impl Frontier {
         }
     }
 
-    pub(crate) async fn unlock(&self, mutex: &str, token: &str) -> Result<bool, FrontierError> {
+    /// Releases a mutex that the token holds; false: it doesn't.
+    pub async fn unlock(&self, mutex: &str, token: &str) -> Result<bool, FrontierError> {
         let step = Step::Unlock { mutex: mutex.to_owned(), token: token.to_owned() };
         ask!(self, step, Reply::Done(owned) => owned)
     }
 
-    pub(crate) async fn extend_lock(
-        &self,
-        mutex: &str,
-        token: &str,
-        expire: i64,
-    ) -> Result<bool, FrontierError> {
+    /// Moves the end of a mutex that the token holds to `expire` ms from now; false: it doesn't hold it.
+    pub async fn extend_lock(&self, mutex: &str, token: &str, expire: i64) -> Result<bool, FrontierError> {
         let step = Step::ExtendLock { mutex: mutex.to_owned(), token: token.to_owned(), expire };
         ask!(self, step, Reply::Done(owned) => owned)
     }
@@ -350,7 +343,8 @@ impl Frontier {
         ask!(self, step, Reply::Done(owned) => owned)
     }
 
-    pub(crate) async fn lock_left(&self, mutex: &str) -> Result<Option<i64>, FrontierError> {
+    /// How long a mutex is still held, by whomever, in ms.
+    pub async fn lock_left(&self, mutex: &str) -> Result<Option<i64>, FrontierError> {
         ask!(self, Step::LockLeft { mutex: mutex.to_owned() }, Reply::Left(left) => left)
     }
 }

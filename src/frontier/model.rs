@@ -27,7 +27,7 @@ pub(crate) struct Model {
     dead: BTreeMap<Key, DeadState>,
     pages: BTreeMap<(String, CanonicalUrl), PageState>,
     robots: BTreeMap<String, RobotsState>,
-    hosts: BTreeMap<String, String>,
+    hosts: BTreeMap<String, Vec<String>>,
     mutexes: BTreeMap<String, MutexState>,
     owners: BTreeMap<String, OwnerState>,
 }
@@ -219,6 +219,7 @@ impl Shelf for Model {
     fn idle_tasks(&mut self, site: &str, most: u32) -> Answer<Vec<Task>> {
         let idle = self.tasks.values().filter(|task| task.site == site && task.running().is_none());
         let mut tasks = Self::by_position(idle);
+        tasks.sort_by_key(|task| (task.stage, task.url.fingerprint()));
         tasks.truncate(most as usize);
         Ok(tasks)
     }
@@ -296,22 +297,28 @@ impl Shelf for Model {
         Ok(())
     }
 
-    fn site_of(&mut self, host: &str) -> Answer<Option<String>> {
-        Ok(self.hosts.get(host).cloned())
+    fn sites_of(&mut self, host: &str) -> Answer<Vec<String>> {
+        Ok(self.hosts.get(host).cloned().unwrap_or_default())
     }
 
     fn save_host(&mut self, host: &str, site: &str) -> Answer<()> {
-        self.hosts.insert(host.to_owned(), site.to_owned());
+        let sites = self.hosts.entry(host.to_owned()).or_default();
+        if !sites.iter().any(|other| other == site) {
+            sites.push(site.to_owned());
+        }
         Ok(())
     }
 
-    fn remove_host(&mut self, host: &str) -> Answer<()> {
-        self.hosts.remove(host);
+    fn remove_host(&mut self, host: &str, site: &str) -> Answer<()> {
+        if let Some(sites) = self.hosts.get_mut(host) {
+            sites.retain(|other| other != site);
+        }
         Ok(())
     }
 
     fn hosts_of(&mut self, site: &str) -> Answer<Vec<String>> {
-        Ok(self.hosts.iter().filter(|(_, owner)| *owner == site).map(|(host, _)| host.clone()).collect())
+        let named = self.hosts.iter().filter(|(_, sites)| sites.iter().any(|name| name == site));
+        Ok(named.map(|(host, _)| host.clone()).collect())
     }
 
     fn mutex(&mut self, name: &str) -> Answer<Option<MutexState>> {

@@ -53,7 +53,7 @@ pub(crate) trait Shelf {
     fn lost_leases(&mut self, now: i64, most: u32) -> Result<Vec<Task>, Self::Error>;
     /// When the next lease ends; `i64::MIN` if a dead owner has one.
     fn next_lease_end(&mut self) -> Result<Option<i64>, Self::Error>;
-    /// Waiting and delayed tasks of a site, by position.
+    /// Waiting and delayed tasks of a site, by stage, then fingerprint.
     fn idle_tasks(&mut self, site: &str, most: u32) -> Result<Vec<Task>, Self::Error>;
     /// Running tasks of a site, by position.
     fn running_tasks(&mut self, site: &str) -> Result<Vec<Task>, Self::Error>;
@@ -89,9 +89,11 @@ pub(crate) trait Shelf {
     fn robots(&mut self, origin: &str) -> Result<Option<RobotsState>, Self::Error>;
     fn save_robots(&mut self, origin: &str, robots: &RobotsState) -> Result<(), Self::Error>;
 
-    fn site_of(&mut self, host: &str) -> Result<Option<String>, Self::Error>;
+    /// The sites that name a host, in the order in which they did: it belongs to the first.
+    fn sites_of(&mut self, host: &str) -> Result<Vec<String>, Self::Error>;
+    /// Adds a site to those that name a host, unless it is among them.
     fn save_host(&mut self, host: &str, site: &str) -> Result<(), Self::Error>;
-    fn remove_host(&mut self, host: &str) -> Result<(), Self::Error>;
+    fn remove_host(&mut self, host: &str, site: &str) -> Result<(), Self::Error>;
     fn hosts_of(&mut self, site: &str) -> Result<Vec<String>, Self::Error>;
 
     fn mutex(&mut self, name: &str) -> Result<Option<MutexState>, Self::Error>;

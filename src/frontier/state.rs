@@ -293,6 +293,9 @@ pub struct Start {
     pub site: String,
     /// By which lease.
     pub token: u64,
+    /// What is waited after it where its site is not of this unit any more, in ms.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fixed: Option<i64>,
 }
 
 impl UnitState {
@@ -408,10 +411,23 @@ pub struct Deferral {
     pub priority: Priority,
     /// The fewest links away from a seed.
     pub depth: u32,
+    /// Redirects that the latest of them followed.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub hops: u32,
+    /// The earliest time that they asked for, in ms; none is at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at: Option<i64>,
     /// The latest expiry; none is for ever.
     pub expires: Option<i64>,
     /// The latest payload.
     pub stored: Option<StoredPage>,
+}
+
+impl Deferral {
+    /// Whether a run that starts at `start` serves it.
+    pub fn is_served_by(&self, start: i64) -> bool {
+        self.at.is_none_or(|at| at <= start)
+    }
 }
 
 /// Where a task stands: a state is a place, and a task is in exactly one (I3).
@@ -463,6 +479,7 @@ impl Task {
         self.priority = deferral.priority;
         self.depth = self.depth.min(deferral.depth);
         self.origin = Origin::Request;
+        self.rare.hops = deferral.hops;
         self.rare.expires = deferral.expires;
         if deferral.stored.is_some() {
             self.rare.stored = deferral.stored;

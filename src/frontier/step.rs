@@ -258,6 +258,11 @@ pub struct Inspection {
 }
 
 impl Step {
+    /// Whether a request's start waits for it: the permit that it answers with ages until it is told.
+    pub(crate) fn is_urgent(&self) -> bool {
+        matches!(self, Self::Claim(_) | Self::Rearm { .. } | Self::TryLock { .. } | Self::Unlock { .. })
+    }
+
     /// Whether the step changes nothing.
     pub(crate) fn only_reads(&self) -> bool {
         matches!(

@@ -15,8 +15,8 @@ use crate::frontier::FrontierError;
 use crate::site::{PageRule, Site};
 use crate::task::{Exclusion, Failure, Lease, Outcome, Put, StoredPage};
 
-/// Links put in one step.
-const PUTS: usize = 500;
+/// Links put in one step: few, as a start that comes up meanwhile waits for the step.
+const PUTS: usize = 50;
 
 /// Parses one task's page.
 pub(super) async fn visit(crew: &Crew, lease: Lease) -> Result<(), Left> {

@@ -3,7 +3,7 @@
 use std::str::FromStr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
@@ -14,7 +14,7 @@ use super::crew::Crew;
 use super::download::{self, Left};
 use super::heartbeat::{Leases, beat};
 use super::parse;
-use super::scaling::workers;
+use super::scaling::{Scale, workers};
 use crate::clock::since_boot;
 use crate::frontier::{Claim, FrontierError, Grant, MOST_NAMED_SITES};
 use crate::task::{Lease, Stage};
@@ -26,8 +26,8 @@ const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 /// The time between two looks at how many workers are enough.
 const RESCALE: Duration = Duration::from_millis(250);
-/// The most tasks granted in one claim.
-const MOST_GRANTED: usize = 64;
+/// The most tasks granted in one claim: few, as the first one's permit ages until the last one is granted.
+const MOST_GRANTED: usize = 8;
 /// Tokens of one claim follow each other; this keeps them within the store's 63 bits.
 const TOKENS: u64 = i64::MAX as u64 - MOST_GRANTED as u64;
 
@@ -127,8 +127,9 @@ impl Pool {
 
     async fn claim_until_stopped(&self) -> Result<(), FrontierError> {
         let mut pause = FIRST_PAUSE;
+        let mut scale = Scale::default();
         while !self.stop.is_cancelled() {
-            self.rescale();
+            self.rescale(&mut scale);
             let sleep = match self.claim_from_all().await {
                 Ok(sleep) => {
                     pause = FIRST_PAUSE;
@@ -180,7 +181,8 @@ impl Pool {
         for lease in grant.leases {
             self.start(lease, noted);
         }
-        Ok(sleep)
+        // With every slot taken, a few more may be enough to go on.
+        Ok(if download == 0 { sleep.min(RESCALE) } else { sleep })
     }
 
     fn wish(&self, download: usize, parse: usize, only: &[String]) -> Claim {
@@ -225,10 +227,13 @@ impl Pool {
     }
 
     /// As many download slots as the response times ask for.
-    fn rescale(&self) {
+    fn rescale(&self, scale: &mut Scale) {
         let wanted = match self.workers {
             Workers::Fixed(workers) => workers,
-            Workers::Auto { least, most } => workers(&self.crew.monitor.loads()).clamp(least, most),
+            Workers::Auto { least, most } => {
+                let needed = workers(&self.crew.monitor.loads()).clamp(least, most);
+                scale.follow(needed, Instant::now())
+            }
         };
         let before = self.slots.download.swap(wanted, Ordering::SeqCst);
         if before != wanted {

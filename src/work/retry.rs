@@ -70,7 +70,10 @@ fn again(lease: &Lease, why: Failure) -> Outcome {
 pub(super) fn follow(site: &Site, lease: &Lease, to: Url, owner: Option<&Site>) -> Result<Put, Outcome> {
     let dead = |reason: String| Err(Outcome::Dead { why: Failure::new(reason) });
     let Some(owner) = owner else {
-        let host = to.host_str().unwrap_or_default().to_owned();
+        let host = match CanonicalUrl::from_url(to) {
+            Ok(target) => target.host(),
+            Err(error) => return dead(format!("redirected to what is no page: {error}")),
+        };
         return dead(format!("redirected out of scope to {host}: add it to scope.hosts"));
     };
     let target = match owner.canonical(to) {

@@ -1,6 +1,6 @@
 //! How many workers are enough: the mission's formula, `workers ≥ response time / interval + α`. Pure.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::monitor::Load;
 
@@ -8,6 +8,32 @@ use crate::monitor::Load;
 const ASSUMED: Duration = Duration::from_secs(1);
 /// The share by which there are more workers than the formula's.
 const ALPHA: f64 = 0.15;
+/// Workers go only after they weren't needed for so long: a queue that runs empty is often full again at once.
+const LAG: Duration = Duration::from_secs(5);
+
+/// How many workers there are: more as soon as they are needed, fewer after a while.
+#[derive(Debug, Default)]
+pub(super) struct Scale {
+    workers: usize,
+    /// Since when fewer were needed, and the most of those needed since then.
+    lower: Option<(Instant, usize)>,
+}
+
+impl Scale {
+    /// How many there are from `now` on, where so many are needed.
+    pub(super) fn follow(&mut self, needed: usize, now: Instant) -> usize {
+        if needed >= self.workers {
+            (self.workers, self.lower) = (needed, None);
+            return needed;
+        }
+        let (since, most) = self.lower.map_or((now, needed), |(since, most)| (since, most.max(needed)));
+        self.lower = Some((since, most));
+        if now.duration_since(since) >= LAG {
+            (self.workers, self.lower) = (most, None);
+        }
+        self.workers
+    }
+}
 
 /// Σ min(parallel, response / interval) over the sites, and 15 % more, at least one (V15).
 pub(super) fn workers(loads: &[Load]) -> usize {
@@ -47,6 +73,25 @@ mod tests {
         let sites = vec![load(1_000, 200, 16); 20];
         assert_eq!(workers(&sites), 115);
         assert_eq!(workers(&[load(50, 0, 8)]), 10);
+    }
+
+    #[test]
+    fn workers_come_at_once_and_go_after_five_seconds_without_need() {
+        let (mut scale, start) = (Scale::default(), Instant::now());
+        let history = [
+            (0, 9, 9),
+            (1_000, 1, 9),
+            (5_900, 4, 9),
+            (6_000, 2, 4),
+            (6_100, 12, 12),
+            (10_000, 3, 12),
+            (14_900, 12, 12),
+            (15_000, 3, 12),
+            (20_000, 1, 3),
+        ];
+        for (at, needed, workers) in history {
+            assert_eq!(scale.follow(needed, start + Duration::from_millis(at)), workers, "at {at} ms");
+        }
     }
 
     #[test]

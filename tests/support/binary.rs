@@ -6,10 +6,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::{TempData, eventually};
+use super::{PATIENCE, TempData, eventually};
 
 /// The binary's path.
 pub fn paced() -> PathBuf {
@@ -45,7 +46,12 @@ impl Paced {
 
     /// With its data in this folder.
     pub fn data(self, data: &TempData) -> Self {
-        self.env("PACED_DATA", data.path())
+        self.data_at(data.path())
+    }
+
+    /// With its data in a folder that it makes itself.
+    pub fn data_at(self, folder: &Path) -> Self {
+        self.env("PACED_DATA", folder)
     }
 
     /// In this folder, from which relative paths are read.
@@ -157,7 +163,14 @@ impl Running {
 
     /// Waits for its end.
     pub fn finish(mut self) -> Run {
-        let status = eventually("the end of the process", || self.status());
+        let start = Instant::now();
+        let status = loop {
+            if let Some(status) = self.status() {
+                break status;
+            }
+            assert!(start.elapsed() < PATIENCE, "it doesn't end; its log:\n{}", self.stderr());
+            std::thread::sleep(Duration::from_millis(5));
+        };
         Run { code: status.code(), stdout: self.stdout.end(), stderr: self.stderr.end() }
     }
 

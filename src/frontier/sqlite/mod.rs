@@ -6,6 +6,7 @@ mod owners;
 mod schema;
 mod tables;
 
+use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
@@ -26,8 +27,8 @@ use tables::Tables;
 const BUSY: Duration = Duration::from_secs(5);
 /// How long a step is tried in all.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// The most steps in one transaction.
-const BATCH: usize = 64;
+/// The most steps in one transaction: a start that comes up meanwhile waits for no more than these.
+const BATCH: usize = 8;
 
 /// An open frontier file.
 #[derive(Debug)]
@@ -110,11 +111,8 @@ struct Writer {
 impl Writer {
     /// Steps that arrive together share a transaction; each still reads its own time.
     fn work(mut self, inbox: &mpsc::Receiver<Job>) {
-        while let Ok(first) = inbox.recv() {
-            let mut batch = vec![first];
-            while let Some(job) = inbox.try_recv().ok().filter(|_| batch.len() < BATCH) {
-                batch.push(job);
-            }
+        let mut waiting = VecDeque::new();
+        while let Some(batch) = next_batch(inbox, &mut waiting) {
             let steps: Vec<Step> = batch.iter().map(|job| job.step.clone()).collect();
             match self.commit(&steps) {
                 Ok(replies) => {
@@ -159,6 +157,18 @@ impl Writer {
         transaction.commit()?;
         Ok(replies)
     }
+}
+
+/// What is done next. A step that a request's start waits for goes first and alone, as its permit ages meanwhile.
+fn next_batch(inbox: &mpsc::Receiver<Job>, waiting: &mut VecDeque<Job>) -> Option<Vec<Job>> {
+    if waiting.is_empty() {
+        waiting.push_back(inbox.recv().ok()?);
+    }
+    waiting.extend(inbox.try_iter());
+    if let Some(job) = waiting.iter().position(|job| job.step.is_urgent()).and_then(|at| waiting.remove(at)) {
+        return Some(vec![job]);
+    }
+    Some(waiting.drain(..waiting.len().min(BATCH)).collect())
 }
 
 fn connect(path: &Path) -> Result<Connection, FrontierError> {

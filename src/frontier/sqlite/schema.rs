@@ -18,7 +18,8 @@ CREATE TABLE site (
   ready_download INTEGER NOT NULL, ready_parse INTEGER NOT NULL, state TEXT NOT NULL, text TEXT);
 CREATE INDEX site_download ON site (unit, name) WHERE ready_download;
 CREATE INDEX site_parse ON site (unit, name) WHERE ready_parse;
-CREATE TABLE host (host TEXT PRIMARY KEY, site TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE host (host TEXT, turn INTEGER, site TEXT NOT NULL, PRIMARY KEY (host, turn)) WITHOUT ROWID;
+CREATE UNIQUE INDEX host_site ON host (site, host);
 CREATE TABLE robots (origin TEXT PRIMARY KEY, state TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE task (
   id INTEGER PRIMARY KEY, site INTEGER NOT NULL, stage INTEGER NOT NULL, fp INTEGER NOT NULL, url TEXT NOT NULL,

@@ -299,7 +299,7 @@ impl Shelf for Tables<'_> {
     fn idle_tasks(&mut self, site: &str, most: u32) -> Answer<Vec<Task>> {
         self.tasks(
             "WHERE task.site = (SELECT id FROM site WHERE name = ?1) AND task.place <> 3
-             ORDER BY task.position LIMIT ?2",
+             ORDER BY task.stage, task.fp LIMIT ?2",
             params![site, most],
         )
     }
@@ -402,16 +402,20 @@ impl Shelf for Tables<'_> {
         self.run("INSERT OR REPLACE INTO robots VALUES (?1, ?2)", params![origin, to_json(robots)?])
     }
 
-    fn site_of(&mut self, host: &str) -> Answer<Option<String>> {
-        self.one("SELECT site FROM host WHERE host = ?1", [host], |row| row.get(0))
+    fn sites_of(&mut self, host: &str) -> Answer<Vec<String>> {
+        self.all("SELECT site FROM host WHERE host = ?1 ORDER BY turn", [host], |row| row.get(0))
     }
 
     fn save_host(&mut self, host: &str, site: &str) -> Answer<()> {
-        self.run("INSERT OR REPLACE INTO host VALUES (?1, ?2)", [host, site])
+        self.run(
+            "INSERT OR IGNORE INTO host
+             VALUES (?1, (SELECT coalesce(max(turn), 0) + 1 FROM host WHERE host = ?1), ?2)",
+            [host, site],
+        )
     }
 
-    fn remove_host(&mut self, host: &str) -> Answer<()> {
-        self.run("DELETE FROM host WHERE host = ?1", [host])
+    fn remove_host(&mut self, host: &str, site: &str) -> Answer<()> {
+        self.run("DELETE FROM host WHERE host = ?1 AND site = ?2", [host, site])
     }
 
     fn hosts_of(&mut self, site: &str) -> Answer<Vec<String>> {

@@ -1,11 +1,11 @@
 //! The claim: a due unit, its timed mutex, a ready site, its first task, a lease. One step, bounded (I16).
 
 use super::lease::{free_lost_leases, lease_of};
-use super::places::{die, enter, finish, interval_after, save, save_unit, shift};
+use super::places::{die, enter, finish, save, save_unit, shift};
 use crate::canonical_url::CanonicalUrl;
 use crate::frontier::shelf::Shelf;
 use crate::frontier::state::{
-    LEASE_MS, MutexState, Place, Rare, Running, SiteState, Start, Task, UnitState, mutex_token,
+    BACK_MS, LEASE_MS, MutexState, Place, Rare, Running, SiteState, Start, Task, UnitState, mutex_token,
 };
 use crate::frontier::step::{Claim, Grant};
 use crate::task::{Exclusion, Failure, Lease, Origin, Priority, RobotsAccess, Stage};
@@ -42,7 +42,7 @@ pub(super) fn claim<S: Shelf>(shelf: &mut S, claim: &Claim, now: i64) -> Result<
 /// The same claim again, its answer having been lost: the same tasks, as far as they still run.
 fn repeat<S: Shelf>(shelf: &mut S, claim: &Claim, granted: u64, now: i64) -> Result<Grant, S::Error> {
     let mut leases = Vec::new();
-    for token in (0..granted).map(|i| claim.token + i) {
+    for token in (0..granted).map(|i| claim.token.wrapping_add(i)) {
         if let Some(task) = shelf.leased(token)? {
             leases.extend(lease_of(shelf, &task)?);
         }
@@ -142,9 +142,10 @@ impl<S: Shelf> Round<'_, S> {
     fn first_wanted(&mut self, site: &mut SiteState, stage: Stage) -> Result<Option<Task>, S::Error> {
         while self.tidied < TIDIED {
             let Some(mut task) = self.shelf.first_waiting(&site.name, stage)? else { return Ok(None) };
-            if task.rare.expires.is_some_and(|expires| expires <= self.now) {
+            let errand = task.rare.errand.is_some() && site.settings.robots;
+            if !errand && task.rare.expires.is_some_and(|expires| expires <= self.now) {
                 *site.counts(stage).excluded.entry(Exclusion::Expired).or_default() += 1;
-                finish(self.shelf, site, task)?;
+                finish(self.shelf, site, task, self.now)?;
             } else if stage == Stage::Parse || !site.settings.robots {
                 task.rare.errand = None;
                 return Ok(Some(task));
@@ -182,9 +183,8 @@ impl<S: Shelf> Round<'_, S> {
         let Some(mut task) = self.shelf.task(&site.name, Stage::Download, &url)? else {
             return self.new_errand(site, url).map(Some);
         };
-        if task.running().is_some() {
-            // Asked for as an ordinary page before the record ended: its host waits until that is over.
-            let place = Place::Delayed { until: self.now + 1_000, scheduled: false };
+        if let Some(until) = self.unavailable_until(&task) {
+            let place = Place::Delayed { until, scheduled: false };
             let mut waiting = for_task;
             shift(self.shelf, site, &mut waiting, place)?;
             return Ok(None);
@@ -193,6 +193,15 @@ impl<S: Shelf> Round<'_, S> {
         task.rare.errand = Some(url);
         shift(self.shelf, site, &mut task, Place::Waiting)?;
         Ok(Some(task))
+    }
+
+    /// A `robots.txt` asked for as an ordinary page before the record ended, or one that went back: its host waits.
+    fn unavailable_until(&self, task: &Task) -> Option<i64> {
+        match task.place {
+            Place::Running(_) => Some(self.now + BACK_MS),
+            Place::Delayed { until, .. } if task.rare.errand.is_some() && until > self.now => Some(until),
+            _ => None,
+        }
     }
 
     fn new_errand(&mut self, site: &mut SiteState, url: CanonicalUrl) -> Result<Task, S::Error> {
@@ -221,7 +230,7 @@ impl<S: Shelf> Round<'_, S> {
     }
 
     fn grant(&mut self, site: &mut SiteState, unit: &mut UnitState, mut task: Task) -> Result<(), S::Error> {
-        let token = self.claim.token + self.leases.len() as u64;
+        let token = self.claim.token.wrapping_add(self.leases.len() as u64);
         let download = task.stage == Stage::Download;
         if download {
             self.start(site, unit, token)?;
@@ -250,7 +259,7 @@ impl<S: Shelf> Round<'_, S> {
 
     /// The unit's start: its timed mutex is taken for the interval in force and never released.
     fn start(&mut self, site: &SiteState, unit: &mut UnitState, token: u64) -> Result<(), S::Error> {
-        let start = Start { at: self.now, site: site.name.clone(), token };
+        let start = Start { at: self.now, site: site.name.clone(), token, fixed: None };
         unit.before = unit.last.replace(start);
         unit.held_until = 0;
         let interval = unit.interval.max(site.interval());
@@ -269,11 +278,4 @@ fn pick(dice: &[u32], look: u32) -> u32 {
 fn choose(names: &[String], dice: u32) -> Option<&String> {
     let count = u32::try_from(names.len()).ok().filter(|n| *n > 0)?;
     names.get((dice % count) as usize)
-}
-
-/// Moves a unit's due time to where it belongs after the interval in force has changed.
-pub(super) fn refresh_unit<S: Shelf>(shelf: &mut S, name: &str) -> Result<(), S::Error> {
-    let Some(unit) = shelf.unit(name)? else { return Ok(()) };
-    let interval = interval_after(shelf, &unit, unit.last.as_ref())?;
-    shelf.save_unit(&unit, unit.due(interval))
 }

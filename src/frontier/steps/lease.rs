@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use super::places::{die, finish, give_back_start, save, save_unit, shift};
+use super::places::{die, give_back_start, interval_after, save, save_unit, shift};
 use super::settle::keep_robots;
 use crate::clock::Timestamp;
 use crate::frontier::shelf::Shelf;
@@ -11,7 +11,7 @@ use crate::frontier::state::{
     BACK_MS, LEASE_MS, MAX_LOSSES, MutexState, Place, SiteState, Start, Task, delay_after_loss, mutex_token,
 };
 use crate::frontier::step::Rearm;
-use crate::task::{Failure, Lease, RobotsAccess, RobotsErrand, RobotsRecord, Stage};
+use crate::task::{Failure, Lease, Priority, RobotsAccess, RobotsErrand, RobotsRecord, Stage};
 
 /// Leases freed in one step.
 const REAPED: u32 = 100;
@@ -94,6 +94,9 @@ pub(super) fn landed<S: Shelf>(shelf: &mut S, token: u64, now: i64) -> Result<bo
 /// A new start for a permit that grew late: the unit's last start becomes this one, so spacing holds.
 pub(super) fn rearm<S: Shelf>(shelf: &mut S, token: u64, now: i64) -> Result<Rearm, S::Error> {
     let Some(mut task) = held(shelf, token, now)? else { return Ok(Rearm::Stale) };
+    if task.stage == Stage::Parse {
+        return Ok(Rearm::StartIn(0));
+    }
     let Some(site) = shelf.site(&task.site)? else { return Ok(Rearm::Stale) };
     let Some(mut unit) = shelf.unit(&site.unit)? else { return Ok(Rearm::Stale) };
     if site.tuned.paused.is_some() || unit.blocked_until > now {
@@ -107,19 +110,17 @@ pub(super) fn rearm<S: Shelf>(shelf: &mut S, token: u64, now: i64) -> Result<Rea
         return Ok(Rearm::Held(mutex.until - now));
     }
     let interval = unit.interval.max(site.interval());
-    let at = match &unit.last {
-        Some(last) if last.token == token => now.max(last.at),
-        Some(last) => {
-            let wait = super::places::interval_after(shelf, &unit, Some(last))?;
-            now.max(last.at + wait)
-        }
+    let own = unit.last.take_if(|last| last.token == token);
+    if let Some(later) = unit.last.take() {
+        unit.before = Some(later);
+    }
+    // An interval that was raised since the start before counts as well (I1).
+    let spaced = match unit.before.as_ref().filter(|before| before.token != token) {
+        Some(before) => before.at + interval_after(shelf, &unit, Some(before))?,
         None => now,
     };
-    let start = Start { at, site: site.name.clone(), token };
-    match &mut unit.last {
-        Some(last) if last.token == token => *last = start,
-        _ => unit.before = unit.last.replace(start),
-    }
+    let at = now.max(spaced).max(own.map_or(now, |own| own.at));
+    unit.last = Some(Start { at, site: site.name.clone(), token, fixed: None });
     if interval > 0 {
         let mutex = MutexState { token: mutex_token(token), until: at + interval };
         shelf.save_mutex(&unit.mutex(), &mutex)?;
@@ -144,23 +145,23 @@ fn give_up_start<S: Shelf>(shelf: &mut S, mut task: Task, now: i64, to: Place) -
     let (Some(mut site), Some(token)) = (shelf.site(&task.site)?, task.running().map(|r| r.token)) else {
         return Ok(());
     };
-    absorb(&mut site, &mut task);
-    if matches!(to, Place::Waiting) && task.rare.expires.is_some_and(|expires| expires <= now) {
-        finish(shelf, &mut site, task)?;
-    } else {
-        shift(shelf, &mut site, &mut task, to)?;
-    }
+    let starts = if let Place::Delayed { until, .. } = to { until } else { now };
+    absorb(&mut site, &mut task, starts);
+    shift(shelf, &mut site, &mut task, to)?;
     save(shelf, &site)?;
-    give_back_start(shelf, &site.unit, token)
+    give_back_start(shelf, &site.unit, token, now)
 }
 
-/// A task that runs again anyway stands for the request that met it.
-pub(super) fn absorb(site: &mut SiteState, task: &mut Task) {
-    if let Some(deferral) = task.rare.deferral.take() {
+/// A task that runs again anyway, not before `starts`, stands for the request that met it, unless that one is for later.
+pub(super) fn absorb(site: &mut SiteState, task: &mut Task, starts: i64) {
+    if let Some(deferral) = task.rare.deferral.take_if(|deferral| deferral.is_served_by(starts)) {
         site.counts(task.stage).absorbed += 1;
         let errand = task.rare.errand.clone();
         task.take_up(deferral);
-        task.rare.errand = errand;
+        if errand.is_some() {
+            task.priority = Priority::ROBOTS;
+            task.rare.errand = errand;
+        }
     }
 }
 
@@ -195,8 +196,8 @@ fn lose<S: Shelf>(shelf: &mut S, site: &mut SiteState, mut task: Task, now: i64)
         return die(shelf, site, task, why, now);
     }
     let losses = task.rare.losses;
-    absorb(site, &mut task);
     let wait = if task.rare.errand.is_some() { 0 } else { delay_after_loss(losses) };
+    absorb(site, &mut task, now + wait);
     let to = if wait == 0 { Place::Waiting } else { Place::Delayed { until: now + wait, scheduled: false } };
     shift(shelf, site, &mut task, to)
 }

@@ -35,7 +35,7 @@ pub(super) fn unlock<S: Shelf>(shelf: &mut S, name: &str, token: &str, now: i64)
         return Ok(false);
     }
     shelf.remove_mutex(name)?;
-    look_again(shelf, name)?;
+    bring_forward(shelf, name, 0)?;
     Ok(true)
 }
 
@@ -50,8 +50,9 @@ pub(super) fn extend<S: Shelf>(
     if !holds(shelf, name, token, now)? {
         return Ok(false);
     }
-    shelf.save_mutex(name, &MutexState { token: token.to_owned(), until: now.saturating_add(expire) })?;
-    look_again(shelf, name)?;
+    let until = now.saturating_add(expire);
+    shelf.save_mutex(name, &MutexState { token: token.to_owned(), until })?;
+    bring_forward(shelf, name, until)?;
     Ok(true)
 }
 
@@ -93,12 +94,12 @@ fn courtesy(interval: i64) -> i64 {
     (interval / 10).clamp(10, 250)
 }
 
-/// A unit that waits for the end of its mutex is looked at again, now that the end has moved.
-fn look_again<S: Shelf>(shelf: &mut S, name: &str) -> Result<(), S::Error> {
+/// A unit that waits for an outsider's lock need not wait longer than that lasts now (L1).
+fn bring_forward<S: Shelf>(shelf: &mut S, name: &str, until: i64) -> Result<(), S::Error> {
     if let Some(mut unit) = unit_of(shelf, name)?
-        && unit.held_until != 0
+        && unit.held_until > until
     {
-        unit.held_until = 0;
+        unit.held_until = until;
         save_unit(shelf, &unit)?;
     }
     Ok(())

@@ -31,9 +31,9 @@ pub(crate) fn apply<S: Shelf>(shelf: &mut S, step: Step, now: i64) -> Result<Rep
         Step::Settle { owner, token, settlements } => {
             Reply::Settled(settle::settle(shelf, &owner, token, settlements, now)?)
         }
-        Step::Tune { site, tuning } => Reply::Done(site::tune(shelf, &site, tuning)?),
+        Step::Tune { site, tuning } => Reply::Done(site::tune(shelf, &site, tuning, now)?),
         Step::SetGroupInterval { unit, interval } => {
-            site::set_group_interval(shelf, &unit, interval)?;
+            site::set_group_interval(shelf, &unit, interval, now)?;
             Reply::Nothing
         }
         Step::Enlist { owner, pid, crawls } => {
@@ -54,7 +54,7 @@ pub(crate) fn apply<S: Shelf>(shelf: &mut S, step: Step, now: i64) -> Result<Rep
         Step::Sites => Reply::Names(shelf.site_names()?),
         Step::View { site } => Reply::View(view::view(shelf, &site, now)?.map(Box::new)),
         Step::Text { site } => Reply::Text(shelf.site_text(&site)?),
-        Step::SiteOf { host } => Reply::Text(shelf.site_of(&host)?),
+        Step::SiteOf { host } => Reply::Text(shelf.sites_of(&host)?.into_iter().next()),
         Step::Robots { origin } => Reply::Robots(view::robots(shelf, &origin)?),
         Step::Stored { site, url } => Reply::Stored(shelf.page(&site, &url)?.map(|page| page.stored)),
         Step::Freshness { site } => {

@@ -1,7 +1,7 @@
 //! The moves between places. Each keeps the task, its site's books and the unit's due time true together.
 
 use crate::frontier::shelf::Shelf;
-use crate::frontier::state::{DeadState, Place, SiteState, Start, Task, UnitState};
+use crate::frontier::state::{DeadState, MutexState, Place, SiteState, Start, Task, UnitState, mutex_token};
 use crate::task::{Failure, Stage};
 
 /// Puts a task that stood nowhere into a place.
@@ -39,12 +39,17 @@ fn leave(site: &mut SiteState, task: &Task) {
 }
 
 /// Done: gone and known, or, where a request met it, waiting once more at a new position.
-pub(super) fn finish<S: Shelf>(shelf: &mut S, site: &mut SiteState, task: Task) -> Result<(), S::Error> {
+pub(super) fn finish<S: Shelf>(
+    shelf: &mut S,
+    site: &mut SiteState,
+    task: Task,
+    now: i64,
+) -> Result<(), S::Error> {
     site.counts(task.stage).done += 1;
     if task.stage == Stage::Download {
         shelf.add_known(&site.name, site.run, &task.url)?;
     }
-    if task.rare.deferral.is_some() { rerun(shelf, site, task) } else { remove(shelf, site, &task) }
+    if task.rare.deferral.is_some() { rerun(shelf, site, task, now) } else { remove(shelf, site, &task) }
 }
 
 /// Dead: a letter is kept, or, where a request met it, it waits once more.
@@ -57,7 +62,7 @@ pub(super) fn die<S: Shelf>(
 ) -> Result<(), S::Error> {
     site.counts(task.stage).dead += 1;
     if task.rare.deferral.is_some() {
-        return rerun(shelf, site, task);
+        return rerun(shelf, site, task, now);
     }
     let mut history = task.rare.history.clone();
     history.push(why.clone());
@@ -67,12 +72,16 @@ pub(super) fn die<S: Shelf>(
     remove(shelf, site, &task)
 }
 
-fn rerun<S: Shelf>(shelf: &mut S, site: &mut SiteState, mut task: Task) -> Result<(), S::Error> {
+/// The further run is a task of its own: a new turn, not before the time that was asked for.
+fn rerun<S: Shelf>(shelf: &mut S, site: &mut SiteState, mut task: Task, now: i64) -> Result<(), S::Error> {
     let Some(deferral) = task.rare.deferral.take() else { return Ok(()) };
     site.counts(task.stage).reruns += 1;
+    let later = deferral.at.filter(|at| *at > now);
+    let to = later.map_or(Place::Waiting, |until| Place::Delayed { until, scheduled: true });
     task.take_up(deferral);
     task.position = shelf.next_position()?;
-    shift(shelf, site, &mut task, Place::Waiting)
+    task.put_at = now;
+    shift(shelf, site, &mut task, to)
 }
 
 /// Saves a site and, as it may be the one whose interval holds, the due time of its unit.
@@ -96,15 +105,24 @@ pub(super) fn interval_after<S: Shelf>(
     unit: &UnitState,
     start: Option<&Start>,
 ) -> Result<i64, S::Error> {
-    let site = match start {
-        Some(start) => shelf.site(&start.site)?,
-        None => None,
+    let own = match start {
+        Some(Start { fixed: Some(interval), .. }) => *interval,
+        Some(start) => shelf.site(&start.site)?.map_or(0, |site| site.interval()),
+        None => 0,
     };
-    Ok(unit.interval.max(site.map_or(0, |site| site.interval())))
+    Ok(unit.interval.max(own))
 }
 
 /// Gives a start back that wasn't used, unless a later one was granted meanwhile.
-pub(super) fn give_back_start<S: Shelf>(shelf: &mut S, unit: &str, token: u64) -> Result<(), S::Error> {
+///
+/// The start before it stays the one to fall back on, even where that one is given back as well: an interval that was
+/// raised meanwhile would else count from nowhere.
+pub(super) fn give_back_start<S: Shelf>(
+    shelf: &mut S,
+    unit: &str,
+    token: u64,
+    now: i64,
+) -> Result<(), S::Error> {
     let Some(mut unit) = shelf.unit(unit)? else { return Ok(()) };
     if unit.last.as_ref().is_none_or(|start| start.token != token) {
         return Ok(());
@@ -113,12 +131,26 @@ pub(super) fn give_back_start<S: Shelf>(shelf: &mut S, unit: &str, token: u64) -
     if shelf.mutex(&mutex)?.is_some_and(|held| unit.owns(&held.token)) {
         shelf.remove_mutex(&mutex)?;
     }
-    let given_back = std::mem::replace(&mut unit.last, unit.before.take());
-    if let Some(start) = given_back
+    if let Some(start) = std::mem::replace(&mut unit.last, unit.before.clone())
         && let Some(mut site) = shelf.site(&start.site)?
     {
         site.starts = site.starts.saturating_sub(1);
         shelf.save_site(&site)?;
     }
-    save_unit(shelf, &unit)
+    retime(shelf, &unit, now)
+}
+
+/// Saves a unit whose last start or interval in force has changed: its due time and its own timed mutex follow.
+pub(super) fn retime<S: Shelf>(shelf: &mut S, unit: &UnitState, now: i64) -> Result<(), S::Error> {
+    if let Some(start) = &unit.last {
+        let until = start.at + interval_after(shelf, unit, Some(start))?;
+        let held = shelf.mutex(&unit.mutex())?;
+        let own = held.as_ref().is_some_and(|held| unit.owns(&held.token));
+        let free = held.is_none_or(|held| held.until <= now);
+        if own || (free && until > now) {
+            let mutex = MutexState { token: mutex_token(start.token), until };
+            shelf.save_mutex(&unit.mutex(), &mutex)?;
+        }
+    }
+    save_unit(shelf, unit)
 }

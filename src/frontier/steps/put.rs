@@ -1,6 +1,7 @@
 //! A put, row by row of the table "state is a place".
 
 use super::places::{enter, save, shift};
+use crate::clock::Timestamp;
 use crate::frontier::shelf::Shelf;
 use crate::frontier::state::{Deferral, Place, Rare, SiteState, Task, later_expiry};
 use crate::task::{Origin, Put, PutReply, Stage, StoredPage};
@@ -43,7 +44,7 @@ pub(super) fn put_one<S: Shelf>(
 ) -> Result<PutReply, S::Error> {
     if let Some(task) = shelf.task(&site.name, stage, &put.url)? {
         return match task.place {
-            Place::Running(_) => put_on_running(shelf, site, task, put, stored),
+            Place::Running(_) => put_on_running(shelf, site, task, put, stored, now),
             Place::Waiting | Place::Delayed { .. } => coalesce(shelf, site, task, put, stored, now),
         };
     }
@@ -85,7 +86,7 @@ fn create<S: Shelf>(
     stored: Option<StoredPage>,
     now: i64,
 ) -> Result<(), S::Error> {
-    let until = put.at.map(crate::clock::Timestamp::as_millis).filter(|at| *at > now);
+    let until = put.at.map(Timestamp::as_millis).filter(|at| *at > now);
     let task = Task {
         site: site.name.clone(),
         stage,
@@ -98,7 +99,7 @@ fn create<S: Shelf>(
         put_at: now,
         rare: Rare {
             hops: put.hops,
-            expires: put.expires.map(crate::clock::Timestamp::as_millis),
+            expires: put.expires.map(Timestamp::as_millis),
             stored,
             ..Rare::default()
         },
@@ -120,7 +121,8 @@ fn coalesce<S: Shelf>(
     task.depth = task.depth.min(put.depth);
     if put.origin == Origin::Request {
         task.origin = Origin::Request;
-        let expires = put.expires.map(crate::clock::Timestamp::as_millis);
+        task.rare.hops = put.hops;
+        let expires = put.expires.map(Timestamp::as_millis);
         task.rare.expires = later_expiry(task.rare.expires, expires);
         if stored.is_some() {
             task.rare.stored = stored;
@@ -142,25 +144,36 @@ fn put_on_running<S: Shelf>(
     mut task: Task,
     put: Put,
     stored: Option<StoredPage>,
+    now: i64,
 ) -> Result<PutReply, S::Error> {
     let counts = site.counts(task.stage);
     if put.origin == Origin::Link {
         counts.known += 1;
         return Ok(PutReply::Known);
     }
-    let expires = put.expires.map(crate::clock::Timestamp::as_millis);
+    let expires = put.expires.map(Timestamp::as_millis);
+    let at = put.at.map(Timestamp::as_millis).filter(|at| *at > now);
     let reply = match &mut task.rare.deferral {
         Some(deferral) => {
             counts.coalesced += 1;
             deferral.priority = deferral.priority.min(put.priority);
             deferral.depth = deferral.depth.min(put.depth);
+            deferral.hops = put.hops;
+            deferral.at = deferral.at.zip(at).map(|(one, other)| one.min(other));
             deferral.expires = later_expiry(deferral.expires, expires);
             deferral.stored = stored.or(deferral.stored.take());
             PutReply::Coalesced
         }
         none => {
             counts.deferred += 1;
-            *none = Some(Deferral { priority: put.priority, depth: put.depth, expires, stored });
+            *none = Some(Deferral {
+                priority: put.priority,
+                depth: put.depth,
+                hops: put.hops,
+                at,
+                expires,
+                stored,
+            });
             PutReply::Deferred
         }
     };

@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
-use super::claim::refresh_unit;
 use super::lease::{absorb, held};
-use super::places::{die, finish, give_back_start, save, save_unit, shift};
+use super::places::{die, finish, give_back_start, retime, save, save_unit, shift};
 use super::put::put_one;
 use crate::clock::millis;
 use crate::frontier::shelf::Shelf;
@@ -16,6 +15,8 @@ use crate::task::{
 
 /// How long a `robots.txt` is left alone that ended in a way it should not.
 const ODD_ROBOTS: Duration = Duration::from_secs(3600);
+/// Redirects that a `robots.txt` may take (RFC 9309 section 2.3.1.2).
+const ROBOTS_HOPS: u32 = 5;
 
 /// Settles tasks, in order. The same call again gets the same answers and changes nothing.
 pub(super) fn settle<S: Shelf>(
@@ -56,7 +57,7 @@ fn settle_one<S: Shelf>(shelf: &mut S, settlement: Settlement, now: i64) -> Resu
     let died = site.counts(stage).dead > dead_before;
     save(shelf, &site)?;
     if unused && stage == Stage::Download {
-        give_back_start(shelf, &site.unit, token)?;
+        give_back_start(shelf, &site.unit, token, now)?;
     }
     if let Some((wait, why)) = settlement.block {
         block(shelf, &site.unit, now + millis(wait), why)?;
@@ -76,11 +77,11 @@ fn conclude<S: Shelf>(
         Outcome::Done { stored, recrawl } => done(shelf, site, task, stored, recrawl, now),
         Outcome::Excluded { why, .. } => {
             *site.counts(task.stage).excluded.entry(why).or_default() += 1;
-            finish(shelf, site, task)
+            finish(shelf, site, task, now)
         }
         Outcome::Redirected { .. } => {
             site.counts(task.stage).redirected += 1;
-            finish(shelf, site, task)
+            finish(shelf, site, task, now)
         }
         Outcome::Retry { after, why } => retry(shelf, site, task, after, why, now),
         Outcome::Dead { why } => {
@@ -89,30 +90,36 @@ fn conclude<S: Shelf>(
             die(shelf, site, task, why, now)
         }
         Outcome::Robots(record) => keep_robots(shelf, site, task, record, now),
-        Outcome::RobotsMoved { to } => {
+        Outcome::RobotsMoved { to } if task.rare.hops < ROBOTS_HOPS => {
             let mut task = task;
+            let hops = task.rare.hops + 1;
+            absorb(site, &mut task, now);
             task.rare.errand = Some(to);
-            task.rare.hops += 1;
+            task.rare.hops = hops;
             task.priority = Priority::ROBOTS;
             shift(shelf, site, &mut task, Place::Waiting)
+        }
+        Outcome::RobotsMoved { to } => {
+            let why = format!("robots.txt redirected more than {ROBOTS_HOPS} times, last to {to}");
+            keep_robots(shelf, site, task, unreachable(why, ODD_ROBOTS), now)
         }
     }
 }
 
 /// A `robots.txt` is never delayed, dead or excluded: every way in which it ends leaves a record.
 fn as_errand(outcome: Outcome) -> Outcome {
-    let unreachable = |why: String, holds_for| {
-        let access = RobotsAccess::Unreachable(why);
-        Outcome::Robots(RobotsRecord { access, holds_for, crawl_delay: None, refuses: None })
-    };
     match outcome {
         Outcome::Robots(_) | Outcome::RobotsMoved { .. } => outcome,
-        Outcome::Retry { after, why } => unreachable(why.reason, after),
-        Outcome::Dead { why } => unreachable(why.reason, ODD_ROBOTS),
+        Outcome::Retry { after, why } => Outcome::Robots(unreachable(why.reason, after)),
+        Outcome::Dead { why } => Outcome::Robots(unreachable(why.reason, ODD_ROBOTS)),
         Outcome::Done { .. } | Outcome::Excluded { .. } | Outcome::Redirected { .. } => {
-            unreachable("no record was left".to_owned(), ODD_ROBOTS)
+            Outcome::Robots(unreachable("no record was left".to_owned(), ODD_ROBOTS))
         }
     }
+}
+
+fn unreachable(why: String, holds_for: Duration) -> RobotsRecord {
+    RobotsRecord { access: RobotsAccess::Unreachable(why), holds_for, crawl_delay: None, refuses: None }
 }
 
 fn done<S: Shelf>(
@@ -139,7 +146,7 @@ fn done<S: Shelf>(
         };
         put_one(shelf, site, Stage::Parse, put, Some(stored), now)?;
     }
-    finish(shelf, site, task)
+    finish(shelf, site, task, now)
 }
 
 /// Tried again in its old position; where a request met it, the retry is that request's run.
@@ -157,8 +164,8 @@ fn retry<S: Shelf>(
     }
     site.counts(task.stage).retried += 1;
     task.rare.history.push(why);
-    absorb(site, &mut task);
     let until = now + millis(after);
+    absorb(site, &mut task, until);
     shift(shelf, site, &mut task, Place::Delayed { until, scheduled: false })
 }
 
@@ -183,12 +190,15 @@ pub(super) fn keep_robots<S: Shelf>(
     let failures = if unreachable { before + 1 } else { 0 };
     shelf.save_robots(&origin, &RobotsState { record, until, failures })?;
     task.rare.errand = None;
-    finish(shelf, site, task)?;
+    finish(shelf, site, task, now)?;
     save(shelf, site)?;
     if let Some(why) = refuses {
         block(shelf, &site.unit, until, why)?;
     }
-    refresh_unit(shelf, &site.unit)
+    match shelf.unit(&site.unit)? {
+        Some(unit) => retime(shelf, &unit, now),
+        None => Ok(()),
+    }
 }
 
 /// No start of the unit before `until`.

@@ -1,10 +1,9 @@
 //! What a person's verbs do to a site: register it, begin a run, give one up, tune it.
 
-use super::claim::refresh_unit;
-use super::places::{remove, save, save_unit};
+use super::places::{interval_after, remove, retime, save, save_unit};
 use super::put::put_all;
 use crate::frontier::shelf::Shelf;
-use crate::frontier::state::{SiteState, UnitState};
+use crate::frontier::state::{MutexState, SiteState, Start, UnitState, mutex_token};
 use crate::frontier::step::{Registered, Registration, Run, Tuning};
 use crate::task::Put;
 
@@ -46,8 +45,7 @@ pub(super) fn register<S: Shelf>(shelf: &mut S, new: Registration, now: i64) -> 
     let mut state = shelf.unit(&unit)?.unwrap_or_else(|| UnitState::new(&unit));
     state.interval = group_interval;
     shelf.save_site(&site)?;
-    save_unit(shelf, &state)?;
-    shelf.save_site(&site)?;
+    retime(shelf, &state, now)?;
     shelf.save_site_text(&site.name, &new.text)?;
     Ok(Registered::Version(site.version))
 }
@@ -55,12 +53,13 @@ pub(super) fn register<S: Shelf>(shelf: &mut S, new: Registration, now: i64) -> 
 /// A host belongs to one site, unless both are of one group: else two files would double a shop's load.
 fn foreign_host<S: Shelf>(shelf: &mut S, new: &Registration) -> Result<Option<String>, S::Error> {
     for host in &new.hosts {
-        let Some(owner) = shelf.site_of(host)?.filter(|owner| *owner != new.name) else { continue };
-        let unit = shelf.site(&owner)?.map(|site| site.unit);
-        if unit.is_none() || unit != new.group.as_ref().map(|(name, _)| name.clone()) {
-            return Ok(Some(format!(
-                "host {host} belongs to site `{owner}` already; take it out of one of the two, or give both one group"
-            )));
+        for owner in shelf.sites_of(host)?.into_iter().filter(|owner| *owner != new.name) {
+            let unit = shelf.site(&owner)?.map(|site| site.unit);
+            if unit.is_none() || unit.as_ref() != new.group.as_ref().map(|(name, _)| name) {
+                return Ok(Some(format!(
+                    "host {host} belongs to site `{owner}` already; take it out of one of the two, or give both one group"
+                )));
+            }
         }
     }
     Ok(None)
@@ -69,33 +68,63 @@ fn foreign_host<S: Shelf>(shelf: &mut S, new: &Registration) -> Result<Option<St
 fn save_hosts<S: Shelf>(shelf: &mut S, new: &Registration) -> Result<(), S::Error> {
     for host in shelf.hosts_of(&new.name)? {
         if !new.hosts.contains(&host) {
-            shelf.remove_host(&host)?;
+            shelf.remove_host(&host, &new.name)?;
         }
     }
     for host in &new.hosts {
-        if shelf.site_of(host)?.is_none() {
-            shelf.save_host(host, &new.name)?;
-        }
+        shelf.save_host(host, &new.name)?;
     }
     Ok(())
 }
 
 /// The new unit inherits the later last start and block.
+///
+/// A start that is left in a unit, or taken into one, to which its site doesn't belong is waited for as long as now: later
+/// changes of that site's interval are not that unit's.
 fn move_unit<S: Shelf>(shelf: &mut S, site: &mut SiteState, to: &str) -> Result<(), S::Error> {
-    let from = shelf.unit(&site.unit)?.unwrap_or_else(|| UnitState::new(&site.unit));
+    let old = shelf.unit(&site.unit)?.unwrap_or_else(|| UnitState::new(&site.unit));
+    let mut left = old.clone();
+    for start in [&mut left.last, &mut left.before].into_iter().flatten().filter(|s| s.site == site.name) {
+        start.fixed.get_or_insert(site.interval());
+    }
+    save_unit(shelf, &left)?;
     let mut unit = shelf.unit(to)?.unwrap_or_else(|| UnitState::new(to));
-    let at = |unit: &UnitState| unit.last.as_ref().map(|start| start.at);
-    if at(&from) > at(&unit) {
-        unit.last.clone_from(&from.last);
-        unit.before = None;
-    }
-    if from.blocked_until > unit.blocked_until {
-        unit.blocked_until = from.blocked_until;
-        unit.blocked_why.clone_from(&from.blocked_why);
-    }
+    inherit(shelf, &mut unit, old, &site.name)?;
     to.clone_into(&mut site.unit);
     shelf.save_site(site)?;
     save_unit(shelf, &unit)
+}
+
+fn inherit<S: Shelf>(
+    shelf: &mut S,
+    unit: &mut UnitState,
+    old: UnitState,
+    site: &str,
+) -> Result<(), S::Error> {
+    let own_lock = shelf.mutex(&unit.mutex())?.filter(|held| unit.owns(&held.token));
+    let mut starts: Vec<Start> = [unit.before.take(), unit.last.take()].into_iter().flatten().collect();
+    for mut start in [&old.before, &old.last].into_iter().flatten().cloned() {
+        if start.site != site || start.fixed.is_some() {
+            start.fixed = Some(interval_after(shelf, &old, Some(&start))?);
+        }
+        starts.push(start);
+    }
+    let mut ordered = Vec::with_capacity(starts.len());
+    for start in starts {
+        ordered.push((start.at, interval_after(shelf, unit, Some(&start))?, start));
+    }
+    ordered.sort_by_key(|(at, wait, _)| (*at, *wait));
+    unit.last = ordered.pop().map(|(_, _, start)| start);
+    unit.before = ordered.pop().map(|(_, _, start)| start);
+    if let (Some(held), Some(last)) = (own_lock, &unit.last) {
+        let mutex = MutexState { token: mutex_token(last.token), ..held };
+        shelf.save_mutex(&unit.mutex(), &mutex)?;
+    }
+    if old.blocked_until > unit.blocked_until {
+        unit.blocked_until = old.blocked_until;
+        unit.blocked_why = old.blocked_why;
+    }
+    Ok(())
 }
 
 /// Goes on with an unfinished run; when the last one is finished, or where a fresh one is wanted, begins a new one and
@@ -134,9 +163,9 @@ pub(super) fn give_up<S: Shelf>(shelf: &mut S, name: &str) -> Result<bool, S::Er
     if !more {
         for letter in shelf.dead_letters(name, u64::from(REMOVED))? {
             shelf.remove_dead(name, letter.stage, &letter.url)?;
+            let letters = &mut site.counts(letter.stage).letters;
+            *letters = letters.saturating_sub(1);
         }
-        site.download.letters = 0;
-        site.parse.letters = 0;
         for mut task in shelf.running_tasks(name)? {
             if task.rare.deferral.take().is_some() {
                 shelf.save_task(&task)?;
@@ -157,35 +186,28 @@ pub(super) fn sweep<S: Shelf>(shelf: &mut S, name: &str) -> Result<bool, S::Erro
 }
 
 /// Sets a value that is in force for the very next claim (L6).
-pub(super) fn tune<S: Shelf>(shelf: &mut S, name: &str, tuning: Tuning) -> Result<bool, S::Error> {
+pub(super) fn tune<S: Shelf>(shelf: &mut S, name: &str, tuning: Tuning, now: i64) -> Result<bool, S::Error> {
     let Some(mut site) = shelf.site(name)? else { return Ok(false) };
     match tuning {
         Tuning::Interval(interval) => site.tuned.interval = interval,
         Tuning::Parallel(parallel) => site.tuned.parallel = parallel,
         Tuning::Paused(why) => site.tuned.paused = why,
     }
-    save(shelf, &site)?;
-    retake_mutex(shelf, &site)?;
+    shelf.save_site(&site)?;
+    if let Some(unit) = shelf.unit(&site.unit)? {
+        retime(shelf, &unit, now)?;
+    }
     Ok(true)
 }
 
 /// Sets a group's own interval.
-pub(super) fn set_group_interval<S: Shelf>(shelf: &mut S, unit: &str, interval: i64) -> Result<(), S::Error> {
+pub(super) fn set_group_interval<S: Shelf>(
+    shelf: &mut S,
+    unit: &str,
+    interval: i64,
+    now: i64,
+) -> Result<(), S::Error> {
     let Some(mut state) = shelf.unit(unit)? else { return Ok(()) };
     state.interval = interval;
-    save_unit(shelf, &state)
-}
-
-/// A unit's own mutex ends when its next start may be, by the interval now in force.
-fn retake_mutex<S: Shelf>(shelf: &mut S, site: &SiteState) -> Result<(), S::Error> {
-    let Some(unit) = shelf.unit(&site.unit)? else { return Ok(()) };
-    let interval = super::places::interval_after(shelf, &unit, unit.last.as_ref())?;
-    let name = unit.mutex();
-    if let (Some(start), Some(mut mutex)) = (&unit.last, shelf.mutex(&name)?)
-        && unit.owns(&mutex.token)
-    {
-        mutex.until = start.at + interval;
-        shelf.save_mutex(&name, &mutex)?;
-    }
-    refresh_unit(shelf, &site.unit)
+    retime(shelf, &state, now)
 }

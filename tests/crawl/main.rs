@@ -1,0 +1,9 @@
+//! Crawls from end to end: the binary, against sites on loopback, judged by what the sites saw and what was kept.
+
+mod answers;
+mod ground;
+mod robots;
+mod runs;
+mod shops;
+#[path = "../support/mod.rs"]
+mod support;

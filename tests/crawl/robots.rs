@@ -1,0 +1,167 @@
+//! `robots.txt` from end to end: asked first, paid for, obeyed; and what happens while it can't be had.
+
+use std::time::Duration;
+
+use paced::frontier::KnownRobots;
+use paced::task::RobotsAccess;
+
+use crate::ground::*;
+use crate::support::*;
+
+/// Site, with the time of each arrival of a path.
+fn times(site: &TestSite, path: &str) -> Vec<Duration> {
+    site.arrivals().iter().filter(|arrival| arrival.path == path).map(|arrival| arrival.at).collect()
+}
+
+fn record(ground: &Ground, origin: &str) -> KnownRobots {
+    wait(ground.frontier().robots(origin)).expect("an answer").expect("a record")
+}
+
+#[test]
+fn robots_txt_comes_first_pays_the_pace_and_what_it_forbids_is_neither_asked_for_nor_put() {
+    let interval = ms(120);
+    let site = star(8)
+        .robots("User-agent: paced\nDisallow: /p/3\nDisallow: /p/5\n\nUser-agent: *\nDisallow: /\n")
+        .serve();
+    let ground = Ground::new([SiteFile::of("shop", &site).interval(interval)]);
+    ground.crawled();
+    let asked = asked(&site);
+    assert_eq!(asked[..2], ["/robots.txt", "/"]);
+    assert_eq!(asked.len(), 2 + 6, "{asked:?}");
+    assert!(!asked.iter().any(|path| path == "/p/3" || path == "/p/5"), "{asked:?}");
+    assert_paced(&site, interval);
+    let created = &ground.status()["shop"]["download"]["created"];
+    assert_eq!(created, 2 + 6, "forbidden links were put");
+}
+
+#[test]
+fn a_seed_that_robots_txt_forbids_is_excluded_and_nothing_is_crawled() {
+    let site = star(2).robots("User-agent: *\nDisallow: /\n").serve();
+    let ground = Ground::new([SiteFile::of("shop", &site)]);
+    ground.crawl().run().expect_code(1);
+    assert_eq!(asked(&site), ["/robots.txt"]);
+    assert_eq!(ground.status()["shop"]["download"]["excluded"]["robots"], 1);
+}
+
+#[test]
+fn a_start_that_robots_txt_makes_needless_is_given_back() {
+    let interval = ms(400);
+    let site = TestSite::builder()
+        .page("/open", page("open", [""; 0]))
+        .robots("User-agent: *\nDisallow: /shut\n")
+        .serve();
+    let seeds = SiteFile::new("shop", site.url("/shut/1")).seed(site.url("/shut/2")).seed(site.url("/open"));
+    let ground = Ground::new([seeds.interval(interval)]);
+    ground.crawled();
+    assert_eq!(asked(&site), ["/robots.txt", "/open"]);
+    assert_eq!(ground.view("shop").starts, 2);
+    assert_paced(&site, interval);
+}
+
+#[test]
+fn a_crawl_delay_is_a_floor_for_the_interval() {
+    let site = star(4).robots("User-agent: *\nCrawl-delay: 0.3\n").serve();
+    let ground = Ground::new([SiteFile::of("shop", &site).interval(ms(20))]);
+    ground.crawled();
+    assert_paced(&site, ms(300));
+    assert_eq!(ground.status()["shop"]["interval_ms"], 300);
+    assert_eq!(site.arrivals().len(), 6);
+}
+
+#[test]
+fn a_crawl_delay_above_the_bound_blocks_the_site_says_why_and_the_crawl_gives_it_up() {
+    let slow = star(3).robots("User-agent: *\nCrawl-delay: 60\n").serve();
+    let fine = star(3).serve();
+    let ground = Ground::new([SiteFile::of("slow", &slow), SiteFile::of("fine", &fine)]);
+    let run = ground.crawl().arg("--give-up").arg("1s").run().expect_code(3);
+    let why = "robots.txt asks for 60s between requests, more than max_crawl_delay = 30s";
+    assert!(run.stderr.contains("given up") && run.stderr.contains(why), "{}", run.stderr);
+    assert_eq!(asked(&slow), ["/robots.txt"]);
+    assert_eq!(ground.items("fine").len(), 4);
+    let status = ground.status();
+    assert_eq!(text(&status["slow"]["blocked_why"]), why);
+    assert!(text(&status["slow"]["state"]).starts_with("blocked until "), "{status:?}");
+    assert_eq!(status["fine"]["state"], "finished");
+}
+
+#[test]
+fn without_a_robots_txt_everything_is_allowed() {
+    for status in [404, 403, 410] {
+        let site = star(2).status("/robots.txt", status).serve();
+        let ground = Ground::new([SiteFile::of("shop", &site)]);
+        ground.crawled();
+        assert_eq!(ground.items("shop").len(), 3, "HTTP {status}");
+        assert_eq!(site.count("/robots.txt"), 1, "HTTP {status}");
+    }
+}
+
+#[test]
+fn a_host_whose_robots_txt_fails_is_left_alone_asked_again_later_and_holds_up_no_other_host() {
+    let mut failed = false;
+    let broken = star(2).faults(move |request| {
+        let first = request.path == "/robots.txt" && !std::mem::replace(&mut failed, true);
+        first.then(|| Reply::status(503))
+    });
+    let (broken, fine) = (broken.serve(), star(2).serve());
+    let file = SiteFile::of("shop", &broken).seed(fine.url("/"));
+    let ground = Ground::new([file]);
+    ground.crawled();
+    assert_eq!(asked(&broken)[..3], ["/robots.txt", "/robots.txt", "/"]);
+    let [first, second] = times(&broken, "/robots.txt")[..] else { panic!("{broken:?}") };
+    assert!(second - first >= Duration::from_millis(22_500), "again after {:?}", second - first);
+    let others: Vec<Duration> = fine.arrivals().iter().map(|arrival| arrival.at).collect();
+    assert!(others.len() == 4 && others.iter().all(|at| *at < second), "{fine:?}");
+    assert_eq!(ground.items("shop").len(), 6);
+    assert!(ground.letters("shop").is_empty());
+}
+
+#[test]
+fn a_redirected_robots_txt_is_followed_within_the_site_and_pays_each_hop() {
+    let interval = ms(120);
+    let site = star(2).redirect("/robots.txt", 301, "/a.txt").redirect("/a.txt", 302, "/b.txt");
+    let site = site.reply("/b.txt", Reply::text("User-agent: *\nDisallow: /p/2\n")).serve();
+    let ground = Ground::new([SiteFile::of("shop", &site).interval(interval)]);
+    ground.crawled();
+    assert_eq!(asked(&site), ["/robots.txt", "/a.txt", "/b.txt", "/", "/p/1"]);
+    assert_paced(&site, interval);
+}
+
+#[test]
+fn a_robots_txt_that_is_redirected_to_a_foreign_host_counts_as_unreachable() {
+    let foreign = TestSite::builder().robots("User-agent: *\nAllow: /\n").serve();
+    let site = star(2).redirect("/robots.txt", 301, &foreign.url("/robots.txt")).serve();
+    let ground = Ground::new([SiteFile::of("shop", &site)]);
+    let run = ground.crawl().arg("--give-up").arg("1s").run().expect_code(3);
+    assert_eq!((asked(&site), asked(&foreign)), (vec!["/robots.txt".to_owned()], vec![]));
+    let RobotsAccess::Unreachable(why) = record(&ground, site.url("").trim_end_matches('/')).record.access
+    else {
+        panic!("it is not unreachable")
+    };
+    assert!(why.contains("redirected to") && why.contains("no host of this site"), "{why}");
+    assert!(run.stderr.contains("given up"), "{}", run.stderr);
+}
+
+#[test]
+fn ignoring_robots_txt_is_said_at_each_start() {
+    let site = star(2).robots("User-agent: *\nDisallow: /\n").serve();
+    let ground = Ground::new([SiteFile::of("shop", &site).pace("robots = \"ignore\"")]);
+    for _ in 0..2 {
+        let run = ground.crawled();
+        assert!(run.stderr.contains("robots.txt is ignored"), "{}", run.stderr);
+    }
+    assert_eq!(site.count("/robots.txt"), 0);
+    assert_eq!(site.count("/p/1"), 2);
+}
+
+#[test]
+fn each_host_of_a_site_is_asked_for_its_own_robots_txt() {
+    let first = star(3).robots("User-agent: *\nDisallow: /p/1\n").serve();
+    let second = star(3).robots("User-agent: *\nDisallow: /p/2\n").serve();
+    let ground = Ground::new([SiteFile::of("shop", &first).seed(second.url("/"))]);
+    ground.crawled();
+    for (site, forbidden) in [(&first, "/p/1"), (&second, "/p/2")] {
+        assert_eq!(asked(site)[..2], ["/robots.txt", "/"]);
+        assert_eq!(site.count(forbidden), 0);
+        assert_eq!(site.arrivals().len(), 4, "{site:?}");
+    }
+}

@@ -1,0 +1,114 @@
+//! A crawl's run: what its options bound, how it ends, and how the next one goes on.
+
+use crate::ground::*;
+use crate::support::*;
+
+#[test]
+fn max_pages_ends_a_crawl_early_and_the_next_goes_on_without_asking_twice() {
+    let site = star(12).serve();
+    let ground = Ground::new([SiteFile::of("shop", &site)]);
+    let run = ground.crawl().arg("--max-pages").arg("5").run().expect_code(3);
+    assert!(run.stderr.contains("--max-pages"), "{}", run.stderr);
+    assert_eq!(site.arrivals().iter().filter(|arrival| arrival.status == 200).count(), 5);
+    ground.crawled();
+    assert!(site.counts().values().all(|count| *count == 1), "{site:?}");
+    assert_eq!(ground.items("shop").len(), 13);
+}
+
+#[test]
+fn a_deadline_ends_a_crawl_early_and_the_next_goes_on_without_asking_twice() {
+    let site = star(9).serve();
+    let ground = Ground::new([SiteFile::of("shop", &site).interval(ms(200))]);
+    let run = ground.crawl().arg("--deadline").arg("1s").run().expect_code(3);
+    assert!(run.stderr.contains("deadline"), "{}", run.stderr);
+    assert!(site.arrivals().len() < 11, "{site:?}");
+    ground.crawled();
+    assert!(site.counts().values().all(|count| *count == 1), "{site:?}");
+    assert_eq!(ground.items("shop").len(), 10);
+    assert_paced(&site, ms(200));
+}
+
+#[test]
+fn max_rate_bounds_the_whole_process() {
+    let sites = [star(5).serve(), star(5).serve(), star(5).serve()];
+    let files = ["a", "b", "c"].into_iter().zip(&sites).map(|(name, site)| SiteFile::of(name, site));
+    let ground = Ground::new(files);
+    ground.crawl().arg("--max-rate").arg("10/s").run().expect_code(0);
+    let mut arrivals: Vec<_> = sites.iter().flat_map(TestSite::arrivals).map(|arrival| arrival.at).collect();
+    arrivals.sort_unstable();
+    assert_eq!(arrivals.len(), 3 * 7);
+    assert!(arrivals[20] - arrivals[0] >= ms(20 * 100 * 9 / 10), "{:?}", arrivals[20] - arrivals[0]);
+}
+
+#[test]
+fn a_crawl_that_comes_to_nothing_fails() {
+    let site = TestSite::builder().serve();
+    let ground = Ground::new([SiteFile::of("shop", &site)]);
+    ground.crawl().run().expect_code(1);
+    assert_eq!(ground.dead("shop")["/"], "HTTP 404 Not Found");
+}
+
+#[test]
+fn a_site_that_nobody_serves_fails_with_the_reason() {
+    let addr = TestSite::builder().serve().addr();
+    let file =
+        SiteFile::new("shop", format!("http://{addr}/")).fetch("attempts = 1").pace("robots = \"ignore\"");
+    let ground = Ground::new([file]);
+    ground.crawl().run().expect_code(1);
+    assert!(ground.dead("shop")["/"].contains("connect"), "{:?}", ground.dead("shop"));
+    assert!(!ground.audit_has("shop"), "no request was sent");
+}
+
+#[test]
+fn items_go_to_one_file_or_to_stdout_where_asked() {
+    let sites = [star(2).serve(), star(3).serve()];
+    let files = ["a", "b"].into_iter().zip(&sites).map(|(name, site)| SiteFile::of(name, site));
+    let ground = Ground::new(files);
+    let file = ground.data.file("all.jsonl");
+    ground.crawl().arg("--items").arg(&file).run().expect_code(0);
+    assert_eq!(json_lines(&file).len(), 7);
+    let run = ground.crawl().arg("--items").arg("-").run().expect_code(0);
+    let lines: Vec<serde_json::Value> = run
+        .stdout
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("an item a line, and nothing else"))
+        .collect();
+    assert_eq!(lines.iter().filter(|item| item["site"] == "b").count(), 4);
+    assert_eq!(lines.len(), 7);
+    assert!(ground.items("a").is_empty());
+}
+
+#[test]
+fn a_finished_crawl_begins_a_new_run_and_fresh_gives_an_unfinished_one_up() {
+    let site = star(6).serve();
+    let ground = Ground::new([SiteFile::of("shop", &site)]);
+    ground.crawled();
+    assert_eq!(ground.view("shop").run, 1);
+    ground.crawl().arg("--max-pages").arg("3").run().expect_code(3);
+    assert_eq!(ground.view("shop").run, 2);
+    let run = ground.crawl().arg("--fresh").run().expect_code(0);
+    assert!(run.stderr.contains("run begun"), "{}", run.stderr);
+    assert_eq!((ground.view("shop").run, site.count("/p/6")), (3, 2));
+}
+
+#[test]
+fn l4_an_interrupted_and_a_killed_crawl_go_on_and_each_page_is_kept() {
+    let interval = ms(60);
+    let site = star(40).serve();
+    let ground = Ground::new([SiteFile::of("shop", &site).interval(interval)]);
+    for signal in [Running::interrupt, Running::kill, Running::terminate] {
+        let before = site.arrivals().len();
+        let crawl = ground.crawl().start();
+        eventually("a few pages", || (site.arrivals().len() >= before + 8).then_some(()));
+        signal(&crawl);
+        let end = crawl.finish();
+        assert!(matches!(end.code, Some(130) | None), "{end:?}");
+    }
+    ground.crawled();
+    let titles: std::collections::BTreeSet<String> = ground.item_paths("shop").into_iter().collect();
+    assert_eq!(titles.len(), 41);
+    // Only what the kill met in flight may be asked for again.
+    let again: usize = site.counts().values().map(|count| count - 1).sum();
+    assert!(again <= 8, "{site:?}");
+    assert_eq!(ground.view("shop").run, 1);
+}

@@ -1,0 +1,5 @@
+//! The frontier's suite: every test on every backend, with one clock that stands still until it is moved.
+
+mod model;
+mod table;
+mod world;

@@ -1,0 +1,327 @@
+//! A claim, booked: what it promoted, tidied away and granted must each be right (I1-I3, I6, I8, I11-I13, L1).
+
+use std::collections::BTreeMap;
+
+use paced::frontier::{Claim, Grant, Inspection};
+use paced::task::{Lease, Stage};
+
+use super::ledger::{Dues, Held, Key, LEASE, Ledger, Place, Task, differs, origin};
+use crate::world::START;
+
+impl Ledger {
+    pub fn claim(
+        &mut self,
+        claim: &Claim,
+        grant: &Grant,
+        inside: &Inspection,
+        dues: &Dues,
+    ) -> Result<(), String> {
+        let owner = self.owners.entry(claim.owner.clone()).or_default();
+        if owner.dead {
+            let nothing = grant.leases.is_empty();
+            return if nothing { Ok(()) } else { differs("a dead owner's claim", "nothing", grant) };
+        }
+        if let Some((token, tokens)) = owner.claimed.clone()
+            && token == claim.token
+        {
+            let held: Vec<u64> = tokens.into_iter().filter(|token| self.leases.contains_key(token)).collect();
+            let got: Vec<u64> = grant.leases.iter().map(|lease| lease.token).collect();
+            return if held == got { Ok(()) } else { differs("I5: a claim sent again", held, got) };
+        }
+        let tokens: Vec<u64> = grant.leases.iter().map(|lease| lease.token).collect();
+        owner.claimed = Some((claim.token, tokens.clone()));
+        let numbered = (claim.token..).take(tokens.len());
+        if !numbered.eq(tokens.iter().copied()) {
+            return Err(format!("tokens are not the claim's: {tokens:?}"));
+        }
+        self.lose_leases();
+        self.promote();
+        self.tidy(grant, inside)?;
+        for lease in &grant.leases {
+            self.grant(claim, lease)?;
+        }
+        self.check_order(grant)?;
+        let count = |stage| grant.leases.iter().filter(|lease| lease.stage == stage).count();
+        if count(Stage::Download) > claim.download as usize || count(Stage::Parse) > claim.parse as usize {
+            return Err(format!("I16: more than was asked for: {grant:?}"));
+        }
+        self.check_next(claim, grant, dues)
+    }
+
+    fn promote(&mut self) {
+        let now = self.now;
+        for task in self.tasks.values_mut() {
+            if matches!(task.place, Place::Delayed(until) | Place::Scheduled(until) if until <= now) {
+                task.place = Place::Waiting;
+            }
+        }
+    }
+
+    /// What waited and neither waits nor runs now was tidied away: each with a reason, and none out of its turn.
+    fn tidy(&mut self, grant: &Grant, inside: &Inspection) -> Result<(), String> {
+        let after: BTreeMap<Key, &str> = inside
+            .tasks
+            .iter()
+            .map(|(site, stage, url, place)| ((site.clone(), *stage, url.clone()), place.as_str()))
+            .collect();
+        let granted = |key: &Key| grant.leases.iter().any(|lease| key_of(lease) == *key);
+        let gone = |(key, task): &(&Key, &Task)| {
+            task.place == Place::Waiting && after.get(*key) != Some(&"waiting") && !granted(key)
+        };
+        let mut gone: Vec<(Key, Task)> =
+            self.tasks.iter().filter(gone).map(|(key, task)| (key.clone(), task.clone())).collect();
+        gone.sort_by_key(|(_, task)| task.order());
+        for (key, task) in gone {
+            let waits = |(other, rest): &(&Key, &Task)| {
+                (&other.0, other.1) == (&key.0, key.1)
+                    && rest.place == Place::Waiting
+                    && rest.order() < task.order()
+                    && !granted(other)
+            };
+            if let Some((before, _)) = self.tasks.iter().find(waits) {
+                return Err(format!("I8: {} was put off before {}", key.2, before.2));
+            }
+            self.put_off(&key, &task, after.get(&key).copied().unwrap_or("absent"))?;
+        }
+        Ok(())
+    }
+
+    fn put_off(&mut self, key: &Key, task: &Task, now_at: &str) -> Result<(), String> {
+        let errand = task.errand && self.sites[&key.0].robots;
+        if !errand && task.expires.is_some_and(|expires| expires <= self.now) {
+            self.finish(key);
+            return if now_at == "absent" { Ok(()) } else { differs("an expired page", "absent", now_at) };
+        }
+        let origin = origin(&key.2);
+        if key.1 == Stage::Parse || !self.sites[&key.0].robots || task.errand {
+            return Err(format!("{} was put off without a reason", key.2));
+        }
+        let record = self.robots.get(&origin).filter(|robots| robots.until > self.now).cloned();
+        let Some(record) = record else {
+            let robots_txt = (key.0.clone(), Stage::Download, format!("{origin}/robots.txt"));
+            let until = match self.tasks.get(&robots_txt) {
+                Some(Task { place: Place::Running(_), errand: false, .. }) => self.now + 1_000,
+                Some(Task { place: Place::Delayed(until), errand: true, .. }) => *until,
+                other => return Err(format!("{} was put off for a robots.txt that is {other:?}", key.2)),
+            };
+            self.set(key, Place::Delayed(until));
+            return if now_at == "delayed" {
+                Ok(())
+            } else {
+                differs("a waiting host's page", "delayed", now_at)
+            };
+        };
+        if !record.unreachable {
+            return Err(format!("{} was put off though its robots.txt was read", key.2));
+        }
+        if record.failures >= self.sites[&key.0].attempts {
+            self.die(key);
+            return if now_at == "absent" {
+                Ok(())
+            } else {
+                differs("an unreachable host's page", "dead", now_at)
+            };
+        }
+        self.set(key, Place::Delayed(record.until));
+        if now_at == "delayed" { Ok(()) } else { differs("an unreachable host's page", "delayed", now_at) }
+    }
+
+    fn set(&mut self, key: &Key, place: Place) {
+        if let Some(task) = self.tasks.get_mut(key) {
+            task.place = place;
+        }
+    }
+
+    fn grant(&mut self, claim: &Claim, lease: &Lease) -> Result<(), String> {
+        let key = key_of(lease);
+        let (now, token) = (self.now, lease.token);
+        if !claim.only.is_empty() && !claim.only.contains(&key.0) {
+            return Err(format!("{} was not asked for", key.0));
+        }
+        if lease.robots.is_some() {
+            self.raise(&key)?;
+        }
+        let Some(task) = self.tasks.get(&key) else { return Err(format!("{key:?} was nowhere")) };
+        if task.place != Place::Waiting {
+            return Err(format!("I3, I12: {key:?} was granted out of {:?}", task.place));
+        }
+        if task.expires.is_some_and(|expires| expires <= now) && lease.robots.is_none() {
+            return Err(format!("I12: {key:?} had expired"));
+        }
+        let told = (lease.attempts, lease.priority.value(), lease.hops);
+        if told != (task.attempts, task.priority, task.hops) {
+            return differs(&format!("lease of {}", key.2), task, lease);
+        }
+        if lease.attempts >= self.sites[&key.0].attempts.max(1) && lease.attempts > 4 {
+            return Err(format!("I13: {} attempts of {}", lease.attempts, key.2));
+        }
+        if lease.granted_at.as_millis() - START != now || lease.ends_at.as_millis() - START != now + LEASE {
+            return Err(format!("times of {lease:?} at {now}"));
+        }
+        let site = self.sites.get_mut(&key.0).ok_or("no such site")?;
+        if lease.fence <= site.fence {
+            return Err(format!("I6: fence {} after {}", lease.fence, site.fence));
+        }
+        site.fence = lease.fence;
+        if key.1 == Stage::Download {
+            self.check_gates(&key, lease)?;
+        }
+        let in_flight = key.1 == Stage::Download;
+        if let Some(task) = self.tasks.get_mut(&key) {
+            task.place = Place::Running(token);
+            task.errand = lease.robots.is_some();
+        }
+        let held = Held { key, owner: claim.owner.clone(), ends: now + LEASE, in_flight };
+        self.leases.insert(token, held);
+        Ok(())
+    }
+
+    fn check_gates(&mut self, key: &Key, lease: &Lease) -> Result<(), String> {
+        let (name, now) = (&key.0, self.now);
+        let unit = self.sites[name].unit.clone();
+        let site = &self.sites[name];
+        if site.paused || self.units[&unit].blocked > now {
+            return Err(format!("I11: {name} is paused or blocked: {lease:?}"));
+        }
+        if self.in_flight(name) >= site.parallel() {
+            return Err(format!("I2: {} in flight on {name} already", self.in_flight(name)));
+        }
+        let errand = |(other, task): (&Key, &Task)| other.0 == *name && task.errand && !task.is_idle();
+        if self.tasks.iter().any(errand) {
+            return Err(format!("beside a robots.txt under way: {lease:?}"));
+        }
+        if self.units[&unit].outsider > now {
+            return Err(format!("somebody else holds the mutex of {unit}: {lease:?}"));
+        }
+        let fresh = self.robots.get(&origin(&key.2)).filter(|robots| robots.until > now);
+        match (site.robots, lease.robots.is_some(), fresh) {
+            (true, false, None) => return Err(format!("without a robots record: {lease:?}")),
+            (true, false, Some(robots)) if robots.unreachable => {
+                return Err(format!("its robots.txt is unreachable: {lease:?}"));
+            }
+            (false, true, _) => return Err(format!("robots.txt of a site that ignores it: {lease:?}")),
+            _ => {}
+        }
+        self.check_spacing(&unit, now)?;
+        self.start(&unit, lease.token, name);
+        Ok(())
+    }
+
+    /// A robots.txt under way is made by the claim, or raised from where it was.
+    fn raise(&mut self, key: &Key) -> Result<(), String> {
+        if !key.2.ends_with("/robots.txt") {
+            return Err(format!("{} is no robots.txt", key.2));
+        }
+        if self.expired_before_it_was_needed(key) {
+            self.finish(key);
+        }
+        if let Some(task) = self.tasks.get_mut(key) {
+            if matches!(task.place, Place::Delayed(until) if task.errand && until > self.now) {
+                return Err(format!("I12: a robots.txt that went back, before its second: {task:?}"));
+            }
+            if task.is_idle() {
+                // An errand that waits already was raised when it was made.
+                task.priority = if task.errand { task.priority } else { 0 };
+                task.place = Place::Waiting;
+            }
+            return Ok(());
+        }
+        self.turns += 1;
+        let task = Task::new(Place::Waiting, 0, self.turns);
+        self.tasks.insert(key.clone(), task);
+        let revived = self.dead.remove(key).is_some();
+        let books = self.books(key);
+        if revived {
+            books.revived += 1
+        } else {
+            books.created += 1
+        }
+        Ok(())
+    }
+
+    /// An ordinary robots.txt that expired and stood before the page that needs one: tidied away, then made anew.
+    fn expired_before_it_was_needed(&self, key: &Key) -> bool {
+        let Some(task) = self.tasks.get(key) else { return false };
+        let page = |(other, page): &(&Key, &Task)| {
+            (&other.0, other.1) == (&key.0, key.1) && *other != key && page.place == Place::Waiting
+        };
+        let needed = self.tasks.iter().filter(page).map(|(_, page)| page.order()).min();
+        let expired = task.expires.is_some_and(|expires| expires <= self.now);
+        expired
+            && !task.errand
+            && task.place == Place::Waiting
+            && needed.is_none_or(|page| task.order() < page)
+    }
+
+    /// I8: of those that may run now, none of the site and stage waits that should have gone before.
+    fn check_order(&self, grant: &Grant) -> Result<(), String> {
+        for lease in grant.leases.iter().filter(|lease| lease.robots.is_none()) {
+            let key = key_of(lease);
+            let own = self.tasks[&key].order();
+            let before = |(other, task): &(&Key, &Task)| {
+                (&other.0, other.1) == (&key.0, key.1) && task.place == Place::Waiting && task.order() < own
+            };
+            if let Some((other, task)) = self.tasks.iter().find(before) {
+                return Err(format!("I8: {} went before {}: {task:?}", key.2, other.2));
+            }
+        }
+        Ok(())
+    }
+
+    /// L1: `next_in` is never later than the first moment at which something can be claimed.
+    fn check_next(&self, claim: &Claim, grant: &Grant, dues: &Dues) -> Result<(), String> {
+        let mut first: Option<(i64, String)> = None;
+        let mut may = |at: i64, why: &str| {
+            if first.as_ref().is_none_or(|(least, _)| at < *least) {
+                first = Some((at, why.to_owned()));
+            }
+        };
+        for (key, task) in self.tasks.iter().filter(|_| claim.download + claim.parse > 0) {
+            if !claim.only.is_empty() && !claim.only.contains(&key.0) {
+                continue;
+            }
+            match task.place {
+                Place::Delayed(until) | Place::Scheduled(until) => may(until, "a delayed task's time"),
+                Place::Running(token) => {
+                    let lease = &self.leases[&token];
+                    may(if self.is_lost(lease) { self.now } else { lease.ends }, "a lease's end");
+                }
+                Place::Waiting if key.1 == Stage::Parse && claim.parse > 0 => may(self.now, "a parse"),
+                Place::Waiting if key.1 == Stage::Download && claim.download > 0 && self.is_ready(&key.0) => {
+                    let unit = &self.sites[&key.0].unit;
+                    may(self.due(unit, dues)?, "a unit's due time");
+                }
+                Place::Waiting => {}
+            }
+        }
+        match (first, grant.next_in) {
+            (Some((at, why)), next) if next.is_none_or(|wait| self.now + wait.max(0) > at.max(self.now)) => {
+                Err(format!("L1: at {} next_in is {next:?}, though {why} is at {at}", self.now))
+            }
+            (_, Some(wait)) if wait < 0 => Err(format!("L1: next_in {wait}")),
+            _ => Ok(()),
+        }
+    }
+
+    /// A unit's due time as it is told, which is not later than anything could make it.
+    fn due(&self, name: &str, dues: &Dues) -> Result<i64, String> {
+        let unit = &self.units[name];
+        let told = dues.get(name).copied().unwrap_or(0);
+        let held = unit.outsider.max(self.now);
+        let starts = self.units.values().flat_map(|unit| &unit.starts);
+        let paced = starts.map(|start| start.at + self.wait_after(name, start)).max().unwrap_or(i64::MIN);
+        let given_back = self.now + self.longest_wait(name);
+        let latest = paced.max(unit.blocked).max(held).max(given_back);
+        if told > latest { differs(&format!("L1: due of {name}"), latest, told) } else { Ok(told) }
+    }
+
+    /// A start that was given back over a later one may still be waited for.
+    fn longest_wait(&self, unit: &str) -> i64 {
+        let members = self.sites.values().filter(|site| site.unit == unit);
+        members.map(|site| site.interval()).max().unwrap_or(0).max(5_000)
+    }
+}
+
+fn key_of(lease: &Lease) -> Key {
+    (lease.site.clone(), lease.stage, lease.url.to_string())
+}

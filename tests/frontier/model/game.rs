@@ -1,0 +1,363 @@
+//! One history under way: each move goes to the model and to every other backend, the answers are compared and booked.
+
+use std::collections::BTreeMap;
+
+use paced::canonical_url::CanonicalUrl;
+use paced::frontier::state::unit_mutex;
+use paced::frontier::{
+    Claim, Frontier, FrontierError, Grant, Lock, Rearm, Registered, Registration, Run, Tuning,
+};
+use paced::task::{
+    Exclusion, Failure, Lease, Origin, Outcome, Priority, Put, PutReply, RobotsAccess, RobotsRecord, Settled,
+    Settlement, Stage,
+};
+
+use super::ledger::Ledger;
+use super::op::{OWNERS, Op, PLANNED, Page, SITES, UNITS};
+use crate::world::{Backend, World, at, ms, page, shop};
+
+/// A move with everything filled in: the same for each backend.
+#[derive(Clone, Debug)]
+pub enum Move {
+    Put(String, Put),
+    Claim(Claim),
+    Settle(String, u64, Settlement),
+    Rearm(u64),
+    Landed(u64),
+    Back(u64),
+    Extend(Vec<u64>),
+    Tune(String, Tuning),
+    GroupInterval(i64),
+    Register(Registration),
+    BeginRun(String, bool, Vec<Put>),
+    Bury(String),
+    Lock(String, i64),
+    ExtendLock(String, i64),
+    Unlock(String),
+}
+
+/// What a backend answered.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Answer {
+    Nothing,
+    Put(PutReply),
+    Grant(Grant),
+    Settled(Settled),
+    Rearm(Rearm),
+    Is(bool),
+    Run(Run),
+    Registered(Registered),
+    Lock(Lock),
+}
+
+pub struct Game {
+    worlds: Vec<World>,
+    ledger: Ledger,
+    /// Every lease ever granted, in order.
+    leases: Vec<Lease>,
+    claims: BTreeMap<String, Claim>,
+    settled: Option<Move>,
+}
+
+impl Game {
+    pub async fn new() -> Result<Self, String> {
+        let worlds = Backend::ALL.into_iter().map(World::new).collect();
+        let mut game = Self {
+            worlds,
+            ledger: Ledger::default(),
+            leases: Vec::new(),
+            claims: BTreeMap::new(),
+            settled: None,
+        };
+        for site in SITES {
+            let mut registration = registration(site, matches!(site, "c" | "d"));
+            registration.settings.robots = site == "a";
+            game.make(Move::Register(registration)).await?;
+        }
+        Ok(game)
+    }
+
+    /// Plays a move and looks at everything afterwards.
+    pub async fn play(&mut self, step: usize, op: &Op) -> Result<(), String> {
+        if let Op::Advance(by) = op {
+            self.pass(*by);
+        } else if let Some(what) = self.fill_in(step, op) {
+            self.make(what).await?;
+        }
+        self.look(step % 8 == 0).await
+    }
+
+    /// Lets everything run to its end: it does, and leaves nothing behind (I15, L1, L4).
+    pub async fn finish(&mut self) -> Result<(), String> {
+        for site in SITES {
+            self.make(Move::Tune(site.to_owned(), Tuning::Paused(None))).await?;
+            self.make(Move::Tune(site.to_owned(), Tuning::Parallel(None))).await?;
+        }
+        for round in 0..1_000_u64 {
+            let claim = self.claim("last", 1_000_000_000 + round * 1_000, 9, 9, None, 3);
+            let Answer::Grant(grant) = self.make(Move::Claim(claim)).await? else {
+                return Err("a claim is answered by a grant".to_owned());
+            };
+            self.look(round % 8 == 0).await?;
+            for lease in &grant.leases {
+                let how = if lease.robots.is_some() { THE_LAST_WORD } else { 0 };
+                let token = 2_000_000_000 + lease.token;
+                let settlement = settlement(lease, how, None);
+                self.make(Move::Settle("last".to_owned(), token, settlement)).await?;
+            }
+            match grant.next_in {
+                _ if !grant.leases.is_empty() => {}
+                Some(wait) => self.pass(wait),
+                None => return self.ledger.check_empty(&self.inspect().await?),
+            }
+        }
+        Err("it never came to its end".to_owned())
+    }
+
+    fn pass(&mut self, by: i64) {
+        for world in &self.worlds {
+            world.pass(by);
+        }
+        self.ledger.now += by;
+    }
+
+    /// Makes a move on every backend, compares the answers with the model's and books it.
+    async fn make(&mut self, what: Move) -> Result<Answer, String> {
+        let mut answers = Vec::new();
+        for world in &self.worlds {
+            answers.push(perform(&world.frontier, what.clone()).await.map_err(|e| e.to_string())?);
+        }
+        if let Some(other) = answers.iter().find(|answer| **answer != answers[0]) {
+            return Err(format!("answers differ:\n  {:?}\n  {other:?}", answers[0]));
+        }
+        let answer = answers.swap_remove(0);
+        if let (Move::Claim(claim), Answer::Grant(grant)) = (&what, &answer) {
+            let known: Vec<u64> = self.leases.iter().map(|lease| lease.token).collect();
+            self.leases.extend(grant.leases.iter().filter(|lease| !known.contains(&lease.token)).cloned());
+            self.claims.insert(claim.owner.clone(), claim.clone());
+        }
+        if let Move::Settle(..) = &what {
+            self.settled = Some(what.clone());
+        }
+        let inside = self.inspect().await?;
+        let mut dues = BTreeMap::new();
+        for site in SITES.iter().filter(|_| matches!(what, Move::Claim(_))) {
+            if let Some(view) = self.worlds[0].frontier.view(site).await.map_err(|e| e.to_string())? {
+                dues.insert(view.unit, view.due.as_millis() - crate::world::START);
+            }
+        }
+        self.ledger.book(&what, &answer, &inside, &dues)?;
+        Ok(answer)
+    }
+
+    async fn inspect(&self) -> Result<paced::frontier::Inspection, String> {
+        self.worlds[0].frontier.inspect().await.map_err(|e| e.to_string())
+    }
+
+    /// The ledger against the model; now and then every other backend against the model.
+    async fn look(&self, all: bool) -> Result<(), String> {
+        let inside = self.inspect().await?;
+        let mut views = Vec::new();
+        for site in SITES {
+            views.extend(self.worlds[0].frontier.view(site).await.map_err(|e| e.to_string())?);
+        }
+        self.ledger.check(&inside, &views)?;
+        for world in self.worlds[1..].iter().filter(|_| all) {
+            let other = world.frontier.inspect().await.map_err(|e| e.to_string())?;
+            if other != inside {
+                return Err(format!("insides differ:\n  {inside:?}\n  {other:?}"));
+            }
+            for view in &views {
+                let other = world.frontier.view(&view.site).await.map_err(|e| e.to_string())?;
+                if other.as_ref() != Some(view) {
+                    return Err(format!("views differ:\n  {view:?}\n  {other:?}"));
+                }
+                let letters = self.worlds[0].frontier.dead_letters(&view.site, 99).await;
+                let others = world.frontier.dead_letters(&view.site, 99).await;
+                if letters.map_err(|e| e.to_string())? != others.map_err(|e| e.to_string())? {
+                    return Err(format!("dead letters of {} differ", view.site));
+                }
+            }
+            let owners = self.worlds[0].frontier.owners().await.map_err(|e| e.to_string())?;
+            if world.frontier.owners().await.map_err(|e| e.to_string())? != owners {
+                return Err("owners differ".to_owned());
+            }
+        }
+        Ok(())
+    }
+
+    fn fill_in(&self, step: usize, op: &Op) -> Option<Move> {
+        let token = (step as u64 + 1) * 1_000;
+        let named = |site: &usize| SITES[*site].to_owned();
+        let unit = |unit: &usize| unit_mutex(UNITS[*unit]);
+        let held = |which: &usize| self.lease(*which).map(|lease| lease.token);
+        Some(match op {
+            Op::Advance(_) => return None,
+            Op::Put(page) => Move::Put(named(&page.site), self.put(page)),
+            Op::Claim { owner, download, parse, only, dice } => {
+                let only = only.as_ref().map(named);
+                Move::Claim(self.claim(OWNERS[*owner], token, *download, *parse, only, *dice))
+            }
+            Op::ClaimAgain { owner } => Move::Claim(self.claims.get(OWNERS[*owner])?.clone()),
+            Op::Settle { which, how, block, other_owner } => {
+                let lease = self.lease(*which)?;
+                let owner = self.ledger.owner_of(lease.token).unwrap_or(OWNERS[0]);
+                let owner = if *other_owner { OWNERS[1] } else { owner };
+                Move::Settle(owner.to_owned(), token, settlement(lease, *how, *block))
+            }
+            Op::SettleAgain => self.settled.clone()?,
+            Op::Rearm { which } => Move::Rearm(held(which)?),
+            Op::Landed { which } => Move::Landed(held(which)?),
+            Op::Back { which } => Move::Back(held(which)?),
+            Op::Extend { which } => Move::Extend(vec![held(which)?]),
+            Op::Interval { site, value } => Move::Tune(named(site), Tuning::Interval(*value)),
+            Op::Parallel { site, value } => Move::Tune(named(site), Tuning::Parallel(*value)),
+            Op::Pause { site, on } => Move::Tune(named(site), Tuning::Paused(on.then(|| "lunch".to_owned()))),
+            Op::GroupInterval(interval) => Move::GroupInterval(*interval),
+            Op::Register { site, interval, parallel, attempts, robots, grouped } => {
+                let mut new = registration(SITES[*site], *grouped);
+                new.settings.interval = *interval;
+                new.settings.parallel = *parallel;
+                new.settings.attempts = *attempts;
+                new.settings.robots = *robots;
+                Move::Register(new)
+            }
+            Op::BeginRun { site, fresh, seeds } => {
+                let seeds = (0..*seeds).map(|path| Put::seed(url(SITES[*site], path, false)));
+                Move::BeginRun(named(site), *fresh, seeds.collect())
+            }
+            Op::Bury { owner } => Move::Bury(OWNERS[*owner].to_owned()),
+            Op::Lock { unit: name, expire } => Move::Lock(unit(name), *expire),
+            Op::ExtendLock { unit: name, expire } => Move::ExtendLock(unit(name), *expire),
+            Op::Unlock { unit: name } => Move::Unlock(unit(name)),
+        })
+    }
+
+    fn lease(&self, which: usize) -> Option<&Lease> {
+        self.leases.iter().rev().nth(which)
+    }
+
+    fn claim(
+        &self,
+        owner: &str,
+        token: u64,
+        download: u32,
+        parse: u32,
+        only: Option<String>,
+        dice: u32,
+    ) -> Claim {
+        let only = only.into_iter().collect();
+        let dice = vec![dice, dice / 7, dice / 49];
+        Claim { owner: owner.to_owned(), token, download, parse, only, dice }
+    }
+
+    fn put(&self, page: &Page) -> Put {
+        let site = SITES[page.site];
+        let now = self.ledger.now;
+        Put {
+            url: url(site, page.path, page.second_host),
+            origin: if page.link { Origin::Link } else { Origin::Request },
+            priority: Priority::from_value(page.priority),
+            depth: 1,
+            hops: page.hops,
+            at: page.at.map(|wait| at(now + wait)),
+            expires: page.expires.map(|wait| at(now + wait)),
+            again: page.again,
+            rule: (page.rule && site == PLANNED).then(|| "rule".to_owned()),
+        }
+    }
+}
+
+fn registration(site: &str, grouped: bool) -> Registration {
+    let mut new = shop(site);
+    new.hosts.push(format!("{site}2.example"));
+    new.group = grouped.then(|| ("g".to_owned(), 0));
+    if site == PLANNED {
+        new.settings.budgets = BTreeMap::from([(String::new(), 6), ("rule".to_owned(), 2)]);
+    }
+    new
+}
+
+fn url(site: &str, path: usize, second_host: bool) -> CanonicalUrl {
+    let host = if second_host { "2" } else { "" };
+    let path = ["x", "y", "z", "robots.txt"][path];
+    CanonicalUrl::parse(&format!("https://{site}{host}.example/{path}")).expect("a URL")
+}
+
+/// A robots record that holds for a day: one that ends before the next start may be asked for over and over.
+const THE_LAST_WORD: u32 = 100;
+
+/// How a task ends, by a throw of a hundred.
+fn settlement(lease: &Lease, how: u32, block: Option<i64>) -> Settlement {
+    let why = || Failure::status(503, "503");
+    let outcome = match (lease.robots.is_some(), how) {
+        (true, 0..8) => Outcome::Dead { why: why() },
+        (true, 8..16) => Outcome::Retry { after: ms(5_000), why: why() },
+        (true, 16..20) => Outcome::Excluded { why: Exclusion::Type, unused: how % 2 == 0 },
+        (true, 20..40) => Outcome::RobotsMoved { to: lease.url.clone() },
+        (true, _) => Outcome::Robots(robots(how)),
+        (false, 0..40) => {
+            let stored = (how % 2 == 0).then(|| page(&format!("warc/{}", lease.fence), lease.granted_at));
+            Outcome::Done { stored, recrawl: None }
+        }
+        (false, 40..55) => Outcome::Excluded { why: Exclusion::Robots, unused: how % 3 > 0 },
+        (false, 55..60) => Outcome::Redirected { to: lease.url.clone() },
+        (false, 60..90) => Outcome::Retry { after: ms(i64::from(how % 4) * 900), why: why() },
+        (false, _) => Outcome::Dead { why: why() },
+    };
+    let block = block.map(|wait| (ms(wait), "429".to_owned()));
+    Settlement { lease: lease.clone(), outcome, block, response: Some(ms(i64::from(how))) }
+}
+
+fn robots(how: u32) -> RobotsRecord {
+    let access = match how {
+        40..60 => RobotsAccess::Unreachable("503".to_owned()),
+        60..80 => RobotsAccess::Rules("Crawl-delay: 2".to_owned()),
+        _ => RobotsAccess::Absent,
+    };
+    RobotsRecord {
+        access,
+        holds_for: ms(if how == THE_LAST_WORD { 86_400_000 } else { i64::from(how % 7 + 1) * 3_000 }),
+        crawl_delay: (70..80).contains(&how).then(|| ms(2_000)),
+        refuses: (60..63).contains(&how).then(|| "too slow".to_owned()),
+    }
+}
+
+async fn perform(frontier: &Frontier, what: Move) -> Result<Answer, FrontierError> {
+    Ok(match what {
+        Move::Put(site, put) => Answer::Put(frontier.put(&site, vec![put]).await?[0]),
+        Move::Claim(claim) => Answer::Grant(frontier.claim(claim).await?),
+        Move::Settle(owner, token, settlement) => {
+            Answer::Settled(frontier.settle(&owner, token, vec![settlement]).await?[0].clone())
+        }
+        Move::Rearm(token) => Answer::Rearm(frontier.rearm(token).await?),
+        Move::Landed(token) => Answer::Is(frontier.landed(token).await?),
+        Move::Back(token) => Answer::Is(frontier.back(token).await?),
+        Move::Extend(tokens) => Answer::Is(frontier.extend(tokens).await?[0]),
+        Move::Tune(site, tuning) => Answer::Is(frontier.tune(&site, tuning).await?),
+        Move::GroupInterval(interval) => {
+            frontier.set_group_interval("g", interval).await?;
+            Answer::Nothing
+        }
+        Move::Register(new) => Answer::Registered(frontier.register(new).await?),
+        Move::BeginRun(site, true, seeds) => Answer::Run(frontier.begin_fresh_run(&site, seeds).await?),
+        Move::BeginRun(site, false, seeds) => Answer::Run(frontier.begin_run(&site, seeds).await?),
+        Move::Bury(owner) => {
+            frontier.bury(&owner).await?;
+            Answer::Nothing
+        }
+        Move::Lock(mutex, expire) => Answer::Lock(frontier.try_lock(&mutex, "outsider", expire).await?),
+        Move::ExtendLock(mutex, expire) => {
+            Answer::Is(frontier.extend_lock(&mutex, "outsider", expire).await?)
+        }
+        Move::Unlock(mutex) => Answer::Is(frontier.unlock(&mutex, "outsider").await?),
+    })
+}
+
+/// The stages in the order in which the ledger speaks of them.
+pub fn stage_name(stage: Stage) -> &'static str {
+    match stage {
+        Stage::Download => "download",
+        Stage::Parse => "parse",
+    }
+}

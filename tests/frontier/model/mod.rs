@@ -1,0 +1,94 @@
+//! Random histories: every reply of every backend is the model's, and after each step a ledger that knows nothing of the
+//! frontier's own counters finds every invariant kept.
+
+mod claimed;
+mod game;
+mod ledger;
+mod op;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use crate::world::wait_for;
+use game::Game;
+use op::Op;
+
+/// Steps of a history.
+const LENGTH: usize = 200;
+/// Histories of one test.
+const HISTORIES: u64 = 80;
+
+#[test]
+fn random_histories_of_the_first_seeds() {
+    play_seeds(0);
+}
+
+#[test]
+fn random_histories_of_the_second_seeds() {
+    play_seeds(1);
+}
+
+#[test]
+fn random_histories_of_the_third_seeds() {
+    play_seeds(2);
+}
+
+#[test]
+fn random_histories_of_the_fourth_seeds() {
+    play_seeds(3);
+}
+
+/// The seeds of a part; `FRONTIER_SEED=n` plays that one alone, `FRONTIER_HISTORIES=n` more of them.
+fn play_seeds(part: u64) {
+    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
+    if let Some(seed) = number("FRONTIER_SEED") {
+        return play_seed(seed);
+    }
+    let count = number("FRONTIER_HISTORIES").unwrap_or(HISTORIES);
+    for seed in part * count..(part + 1) * count {
+        play_seed(seed);
+    }
+}
+
+fn play_seed(seed: u64) {
+    let ops = op::history(seed, LENGTH);
+    let Err(failure) = play(&ops) else { return };
+    let (ops, failure) = shrink(ops, failure);
+    let lines: Vec<String> = ops.iter().map(|op| format!("  {op:?}")).collect();
+    panic!("FRONTIER_SEED={seed}: {failure}\nafter these {} moves:\n{}", ops.len(), lines.join("\n"));
+}
+
+fn play(ops: &[Op]) -> Result<(), String> {
+    let played = catch_unwind(AssertUnwindSafe(|| {
+        wait_for(async {
+            let mut game = Game::new().await?;
+            for (step, op) in ops.iter().enumerate() {
+                game.play(step, op).await.map_err(|e| format!("move {step}, {op:?}: {e}"))?;
+            }
+            game.finish().await.map_err(|e| format!("in the end: {e}"))
+        })
+    }));
+    played.unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<String>().cloned();
+        Err(text.unwrap_or_else(|| "a step panicked".to_owned()))
+    })
+}
+
+/// Leaves out what isn't needed to fail: halves first, single moves last.
+fn shrink(mut ops: Vec<Op>, mut failure: String) -> (Vec<Op>, String) {
+    let mut size = ops.len() / 2;
+    let mut tries = 300;
+    while size > 0 {
+        let mut at = 0;
+        while at < ops.len() && tries > 0 {
+            tries -= 1;
+            let mut fewer = ops.clone();
+            fewer.drain(at..(at + size).min(ops.len()));
+            match play(&fewer) {
+                Err(still) => (ops, failure) = (fewer, still),
+                Ok(()) => at += size,
+            }
+        }
+        size /= 2;
+    }
+    (ops, failure)
+}

@@ -1,0 +1,202 @@
+//! The moves of a random history. A history is made from its seed alone, so that it can be played again and cut down.
+
+use fastrand::Rng;
+
+/// Sites of every history; the last two begin in one group.
+pub const SITES: [&str; 4] = ["a", "b", "c", "d"];
+/// Pace units that a site may be in.
+pub const UNITS: [&str; 5] = ["a", "b", "c", "d", "g"];
+/// Processes that claim.
+pub const OWNERS: [&str; 3] = ["one", "two", "three"];
+/// The site whose links have a budget, and whose pages may be put for later.
+pub const PLANNED: &str = "b";
+
+/// One move.
+#[derive(Clone, Debug)]
+pub enum Op {
+    Advance(i64),
+    Put(Page),
+    Claim {
+        owner: usize,
+        download: u32,
+        parse: u32,
+        only: Option<usize>,
+        dice: u32,
+    },
+    ClaimAgain {
+        owner: usize,
+    },
+    /// `which` counts the leases ever granted, newest first: most are held, some are stale.
+    Settle {
+        which: usize,
+        how: u32,
+        block: Option<i64>,
+        other_owner: bool,
+    },
+    SettleAgain,
+    Rearm {
+        which: usize,
+    },
+    Landed {
+        which: usize,
+    },
+    Back {
+        which: usize,
+    },
+    Extend {
+        which: usize,
+    },
+    Interval {
+        site: usize,
+        value: Option<i64>,
+    },
+    Parallel {
+        site: usize,
+        value: Option<u32>,
+    },
+    Pause {
+        site: usize,
+        on: bool,
+    },
+    GroupInterval(i64),
+    Register {
+        site: usize,
+        interval: i64,
+        parallel: u32,
+        attempts: u32,
+        robots: bool,
+        grouped: bool,
+    },
+    BeginRun {
+        site: usize,
+        fresh: bool,
+        seeds: usize,
+    },
+    Bury {
+        owner: usize,
+    },
+    Lock {
+        unit: usize,
+        expire: i64,
+    },
+    ExtendLock {
+        unit: usize,
+        expire: i64,
+    },
+    Unlock {
+        unit: usize,
+    },
+}
+
+/// What is put.
+#[derive(Clone, Debug)]
+pub struct Page {
+    pub site: usize,
+    pub path: usize,
+    pub second_host: bool,
+    pub link: bool,
+    pub priority: u16,
+    pub at: Option<i64>,
+    pub expires: Option<i64>,
+    pub again: bool,
+    pub rule: bool,
+    pub hops: u32,
+}
+
+/// The history of a seed.
+pub fn history(seed: u64, length: usize) -> Vec<Op> {
+    let mut dice = Rng::with_seed(seed);
+    (0..length).map(|_| op(&mut dice)).collect()
+}
+
+fn op(dice: &mut Rng) -> Op {
+    let which = recent(dice);
+    match dice.u32(0..100) {
+        0..20 => Op::Advance(wait(dice)),
+        20..38 => Op::Put(page(dice)),
+        38..58 => claim(dice),
+        58..60 => Op::ClaimAgain { owner: dice.usize(0..OWNERS.len()) },
+        60..74 => Op::Settle {
+            which,
+            how: dice.u32(0..100),
+            block: (dice.u32(0..20) == 0).then(|| dice.i64(1..20_000)),
+            other_owner: dice.u32(0..10) == 0,
+        },
+        74 => Op::SettleAgain,
+        75..80 => Op::Rearm { which },
+        80..82 => Op::Landed { which },
+        82..84 => Op::Back { which },
+        84..86 => Op::Extend { which },
+        86 => Op::Interval { site: site(dice), value: some(dice, &[0, 200, 1_000, 7_000, 60_000]) },
+        87 => Op::Parallel { site: site(dice), value: some(dice, &[0, 1, 2, 4]) },
+        88..90 => Op::Pause { site: site(dice), on: dice.u32(0..3) == 0 },
+        90 => Op::GroupInterval(dice.choice([0, 500, 5_000]).unwrap_or(0)),
+        91..93 => Op::Register {
+            site: site(dice),
+            interval: dice.choice([0, 100, 1_000, 1_000, 3_000]).unwrap_or(0),
+            parallel: dice.u32(1..4),
+            attempts: dice.u32(1..6),
+            robots: dice.bool(),
+            grouped: dice.bool(),
+        },
+        93..95 => Op::BeginRun { site: site(dice), fresh: dice.u32(0..3) == 0, seeds: dice.usize(0..3) },
+        95 => Op::Bury { owner: dice.usize(0..OWNERS.len()) },
+        96 => Op::Lock { unit: dice.usize(0..UNITS.len()), expire: dice.i64(1..5_000) },
+        97 => Op::ExtendLock { unit: dice.usize(0..UNITS.len()), expire: dice.i64(1..5_000) },
+        _ => Op::Unlock { unit: dice.usize(0..UNITS.len()) },
+    }
+}
+
+fn claim(dice: &mut Rng) -> Op {
+    Op::Claim {
+        owner: dice.usize(0..OWNERS.len()),
+        download: dice.u32(0..4),
+        parse: dice.u32(0..3),
+        only: (dice.u32(0..5) == 0).then(|| site(dice)),
+        dice: dice.u32(..),
+    }
+}
+
+fn page(dice: &mut Rng) -> Page {
+    let site = site(dice);
+    let planned = SITES[site] == PLANNED;
+    Page {
+        site,
+        // The fourth is `robots.txt` itself.
+        path: if dice.u32(0..12) == 0 { 3 } else { dice.usize(0..3) },
+        second_host: dice.u32(0..3) == 0,
+        link: dice.bool(),
+        priority: dice.choice([120, 220, 240, 240, 240, 360]).unwrap_or(240),
+        at: (planned && dice.u32(0..4) == 0).then(|| dice.i64(0..30_000)),
+        expires: (!planned && dice.u32(0..5) == 0).then(|| dice.i64(0..10_000)),
+        again: dice.u32(0..6) == 0,
+        rule: dice.bool(),
+        hops: dice.u32(0..3),
+    }
+}
+
+/// Mostly a few milliseconds or about an interval, now and then past a lease's end or a long back-off.
+fn wait(dice: &mut Rng) -> i64 {
+    match dice.u32(0..20) {
+        0..5 => dice.i64(0..20),
+        5..9 => dice.i64(100..1_000),
+        9..15 => 1_000,
+        15..17 => dice.i64(1_000..12_000),
+        17 => 30_000,
+        18 => dice.i64(29_000..70_000),
+        _ => dice.i64(60_000..4_000_000),
+    }
+}
+
+/// Mostly one of the last few.
+fn recent(dice: &mut Rng) -> usize {
+    if dice.u32(0..8) == 0 { dice.usize(0..60) } else { dice.usize(0..4) }
+}
+
+fn site(dice: &mut Rng) -> usize {
+    dice.usize(0..SITES.len())
+}
+
+fn some<T: Copy>(dice: &mut Rng, values: &[T]) -> Option<T> {
+    if dice.u32(0..4) == 0 { None } else { dice.choice(values).copied() }
+}

@@ -1,0 +1,13 @@
+//! The frontier's rules row by row: each row a test that states it.
+
+mod groups;
+mod leases;
+mod order;
+mod owners;
+mod pace;
+mod put;
+mod rearm;
+mod robots;
+mod runs;
+mod settle;
+mod stages;

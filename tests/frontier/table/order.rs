@@ -1,0 +1,125 @@
+//! Which task goes first.
+
+use paced::frontier::Claim;
+use paced::task::{Priority, Put};
+
+use crate::world::{at, on_every_backend, request, urgent};
+
+const CELLS: [(&str, u16); 9] = [
+    ("operator:high", 120),
+    ("user:high", 140),
+    ("system:high", 160),
+    ("operator", 220),
+    ("user", 240),
+    ("system", 260),
+    ("operator:low", 320),
+    ("user:low", 340),
+    ("system:low", 360),
+];
+
+#[test]
+fn c1_c2_c19_twenty_seven_tasks_of_nine_cells_come_in_table_order_and_fifo_within_a_cell() {
+    on_every_backend(async |w| {
+        w.site_with("a", |a| a.settings.interval = 0).await;
+        let mut expected = Vec::new();
+        for (name, _) in CELLS {
+            expected.extend((0..3).map(|i| format!("{}-{i}", name.replace(':', "-"))));
+        }
+        for i in 0..3 {
+            for (name, value) in CELLS.iter().rev() {
+                let path = format!("{}-{i}", name.replace(':', "-"));
+                w.put_with("a", urgent("a", &path, *value)).await;
+            }
+        }
+        assert_eq!(w.order(0).await, expected);
+    });
+}
+
+#[test]
+fn c1_i8_equal_priorities_go_in_the_order_of_their_puts_not_of_their_names() {
+    on_every_backend(async |w| {
+        w.site_with("a", |a| a.settings.interval = 0).await;
+        let names = ["z", "m", "10", "9", "a", "~"];
+        for name in names {
+            w.put("a", name).await;
+        }
+        assert_eq!(w.order(0).await, names);
+    });
+}
+
+#[test]
+fn c3_a_fine_step_never_crosses_into_the_next_cell() {
+    on_every_backend(async |w| {
+        w.site_with("a", |a| a.settings.interval = 0).await;
+        let texts = ["user+2", "user-2", "user", "system-2", "operator+2", "user+1"];
+        for text in texts {
+            let priority: Priority = text.parse().expect("a priority");
+            w.put_with("a", Put { priority, ..request("a", text) }).await;
+        }
+        let expected = ["operator+2", "user-2", "user", "user+1", "user+2", "system-2"];
+        assert_eq!(w.order(0).await, expected);
+    });
+}
+
+#[test]
+fn c4_l6_an_operator_s_page_overtakes_a_backlog_at_the_next_start() {
+    on_every_backend(async |w| {
+        w.site("a").await;
+        w.put_many("a", 2_000).await;
+        let lease = w.take().await;
+        w.done(&lease).await;
+        w.put_with("a", Put { priority: Priority::OPERATOR, ..request("a", "now") }).await;
+        w.pass(1_000);
+        assert_eq!(w.take().await.url.url().path(), "/now");
+    });
+}
+
+#[test]
+fn c9_a_page_put_for_later_has_its_turn_by_its_put_once_its_time_has_come() {
+    on_every_backend(async |w| {
+        w.site_with("a", |a| a.settings.interval = 0).await;
+        w.put_with("a", Put { at: Some(at(1_000)), ..request("a", "first") }).await;
+        w.put("a", "second").await;
+        w.pass(1_000);
+        assert_eq!(w.order(0).await, ["first", "second"]);
+    });
+}
+
+#[test]
+fn v14_which_unit_is_served_follows_the_dice_among_the_longest_due() {
+    on_every_backend(async |w| {
+        for site in ["a", "b", "c", "d"] {
+            w.site(site).await;
+            w.put(site, "1").await;
+            w.put(site, "2").await;
+        }
+        let mut served = Vec::new();
+        for dice in [2, 0, 1, 7] {
+            let grant = w.grant(Claim { dice: vec![dice], ..w.want(1, 0) }).await;
+            served.push(grant.leases[0].site.clone());
+        }
+        assert_eq!(served, ["c", "a", "d", "b"]);
+        w.pass(1_000);
+        let all = w.grant(Claim { dice: vec![3, 2, 1, 0], ..w.want(9, 0) }).await;
+        let sites: Vec<_> = all.leases.iter().map(|lease| lease.site.as_str()).collect();
+        assert_eq!(sites, ["d", "c", "b", "a"]);
+    });
+}
+
+#[test]
+fn v19_a_site_that_is_slow_or_full_keeps_no_other_site_waiting() {
+    on_every_backend(async |w| {
+        w.site_with("slow", |slow| slow.settings.parallel = 1).await;
+        w.site("fast").await;
+        w.put_many("slow", 5).await;
+        w.put_many("fast", 5).await;
+        let both = w.grant(w.want(2, 0)).await;
+        assert_eq!(both.leases.len(), 2);
+        for _ in 0..4 {
+            w.pass(1_000);
+            let lease = w.take().await;
+            assert_eq!(lease.site, "fast");
+            w.done(&lease).await;
+        }
+    });
+}

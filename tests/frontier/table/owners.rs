@@ -1,0 +1,92 @@
+//! Owners: a process that is gone loses its leases at once.
+
+use paced::frontier::Claim;
+use paced::task::Settled;
+
+use crate::world::{Backend, World, on_every_backend, path_of, wait_for};
+
+#[test]
+fn c10_l4_the_leases_of_a_dead_owner_return_at_once_and_its_tokens_are_stale() {
+    on_every_backend(async |w| {
+        w.site_with("a", |a| a.settings.interval = 0).await;
+        w.put_many("a", 3).await;
+        let mut zombie = w.frontier.join(vec!["a".to_owned()]).await.expect("joined");
+        let alive = w.frontier.join(vec![]).await.expect("joined");
+        zombie.name.truncate(16);
+        let lost = w.take_as(&zombie.name).await;
+        let kept = w.take_as(&alive.name).await;
+        w.frontier.bury(&zombie.name).await.expect("buried");
+        assert_eq!(w.frontier.extend(vec![lost.token, kept.token]).await.expect("answers"), [false, true]);
+        assert_eq!(w.done(&lost).await, Settled::Stale);
+        let claim = Claim { owner: zombie.name.clone(), ..w.want(1, 0) };
+        assert_eq!(w.grant(claim).await.leases, [], "the dead claim nothing");
+        let again = w.take_as(&alive.name).await;
+        assert_eq!(path_of(&again), path_of(&lost));
+        assert_eq!((again.attempts, w.downloads("a").await.lost), (0, 1));
+        assert_eq!(w.done(&again).await, Settled::Kept);
+    });
+}
+
+#[test]
+fn l1_a_dead_owner_s_leases_can_be_had_at_once() {
+    on_every_backend(async |w| {
+        w.site("a").await;
+        w.put("a", "p").await;
+        let zombie = w.frontier.join(vec![]).await.expect("joined");
+        w.take_as(&zombie.name).await;
+        w.frontier.bury(&zombie.name).await.expect("buried");
+        let other = Claim { download: 0, parse: 0, ..w.want(0, 0) };
+        w.grant(other).await;
+        assert_eq!(w.place("a", "p").await, "waiting");
+    });
+}
+
+#[test]
+fn i16_a_dead_owner_s_leases_return_a_hundred_a_step() {
+    on_every_backend(async |w| {
+        w.site_with("a", |a| {
+            a.settings.interval = 0;
+            a.settings.parallel = 500;
+        })
+        .await;
+        w.put_many("a", 150).await;
+        for _ in 0..3 {
+            w.grant(Claim { owner: "zombie".to_owned(), ..w.want(50, 0) }).await;
+        }
+        w.frontier.bury("zombie").await.expect("buried");
+        let first = w.grant(w.want(0, 0)).await;
+        assert_eq!((w.downloads("a").await.leased, first.next_in), (50, Some(0)));
+        w.grant(w.want(0, 0)).await;
+        assert_eq!(w.downloads("a").await.leased, 0);
+    });
+}
+
+#[test]
+fn i15_a_dead_owner_without_leases_is_forgotten() {
+    on_every_backend(async |w| {
+        let member = w.frontier.join(vec!["a".to_owned()]).await.expect("joined");
+        let owners = w.frontier.owners().await.expect("answers");
+        assert_eq!(owners.len(), 1);
+        assert_eq!((owners[0].pid, &owners[0].crawls[..]), (std::process::id(), ["a".to_owned()].as_slice()));
+        w.frontier.leave(member).await.expect("left");
+        assert_eq!(w.frontier.owners().await.expect("answers"), []);
+    });
+}
+
+#[test]
+fn l4_a_member_that_was_dropped_without_a_word_is_buried_by_the_next_one() {
+    let w = World::new(Backend::Sqlite);
+    wait_for(async {
+        w.site("a").await;
+        w.put("a", "p").await;
+        let gone = w.frontier.join(vec![]).await.expect("joined");
+        let lost = w.take_as(&gone.name).await;
+        let other = w.frontier.join(vec![]).await.expect("joined");
+        assert_eq!(w.frontier.extend(vec![lost.token]).await.expect("answers"), [true], "it is alive");
+        drop(gone);
+        w.frontier.beat(&other).await.expect("beaten");
+        assert_eq!(w.frontier.extend(vec![lost.token]).await.expect("answers"), [false]);
+        w.pass(1_000);
+        w.take_as(&other.name).await;
+    });
+}

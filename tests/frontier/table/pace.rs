@@ -1,0 +1,271 @@
+//! The timed mutex of a site: interval, tuning, pause, blocks, outsiders.
+
+use paced::frontier::state::unit_mutex;
+use paced::frontier::{Lock, Tuning};
+use paced::task::Outcome;
+
+use crate::world::{at, ms, on_every_backend};
+
+#[test]
+fn v3_five_waiters_start_at_once_and_then_each_second() {
+    on_every_backend(async |w| {
+        w.site("a").await;
+        w.put_many("a", 5).await;
+        let mut starts = Vec::new();
+        while starts.len() < 5 {
+            if w.claim().await.is_some() {
+                starts.push(w.now());
+            }
+            w.pass(1);
+        }
+        assert_eq!(starts, [0, 1_000, 2_000, 3_000, 4_000]);
+    });
+}
+
+#[test]
+fn v2_i1_how_long_a_request_takes_never_changes_the_spacing() {
+    on_every_backend(async |w| {
+        w.site("a").await;
+        w.put_many("a", 4).await;
+        let slow = w.take().await;
+        w.pass(999);
+        assert_eq!(w.claim().await, None);
+        w.pass(1);
+        let quick = w.take().await;
+        w.done(&quick).await;
+        assert_eq!(w.claim().await, None, "done at once is no reason to start at once");
+        w.pass(1_000);
+        w.take().await;
+        w.done(&slow).await;
+        assert_eq!(w.claim().await, None);
+    });
+}
+
+#[test]
+fn v7_fractions_of_a_second_work() {
+    on_every_backend(async |w| {
+        w.site_with("a", |a| a.settings.interval = 125).await;
+        w.put_many("a", 3).await;
+        w.take().await;
+        w.pass(124);
+        assert_eq!(w.claim().await, None);
+        w.pass(1);
+        w.take().await;
+    });
+}
+
+#[test]
+fn v8_other_sites_have_their_own_pace() {
+    on_every_backend(async |w| {
+        for site in ["a", "b"] {
+            w.site(site).await;
+            w.put_many(site, 2).await;
+        }
+        assert_eq!(w.grant(w.want(9, 0)).await.leases.len(), 2);
+    });
+}
+
+#[test]
+fn v6_v11_the_mutex_of_a_site_is_there_to_be_seen_for_one_interval() {
+    on_every_backend(async |w| {
+        w.site("a").await;
+        w.put("a", "p").await;
+        assert_eq!(w.mutex_left("a").await, None);
+        let lease = w.take().await;
+        assert_eq!(w.mutex_left("a").await, Some(1_000));
+        w.done(&lease).await;
+        w.pass(400);
+        assert_eq!(w.mutex_left("a").await, Some(600), "a settled task doesn't release it");
+        assert_eq!(w.outsider_locks("a", 1_000).await, Lock::Held(600));
+        w.pass(600);
+        assert_eq!(w.mutex_left("a").await, None);
+    });
+}
+
+#[test]
+fn an_outsider_s_lock_moves_the_due_time_to_its_end() {
+    on_every_backend(async |w| {
+        w.site("a").await;
+        w.put("a", "p").await;
+        assert!(matches!(w.outsider_locks("a", 5_000).await, Lock::Taken(_)));
+        let grant = w.grant(w.want(1, 0)).await;
+        assert_eq!((grant.leases.len(), grant.next_in), (0, Some(5_000)));
+        assert_eq!(w.view("a").await.due, at(5_000));
+        w.pass(4_999);
+        assert_eq!(w.claim().await, None);
+        w.pass(1);
+        w.take().await;
+        assert_eq!(w.mutex_left("a").await, Some(1_000), "now it is the frontier's");
+    });
+}
+
+#[test]
+fn l1_an_outsider_s_unlock_or_shorter_lock_brings_the_due_time_forward() {
+    on_every_backend(async |w| {
+        w.site("a").await;
+        w.put_many("a", 2).await;
+        w.outsider_locks("a", 60_000).await;
+        assert_eq!(w.claim().await, None);
+        let mutex = unit_mutex("a");
+        assert!(w.frontier.extend_lock(&mutex, "outsider", 3_000).await.expect("answers"));
+        assert_eq!(w.view("a").await.due, at(3_000));
+        assert!(w.outsider_unlocks("a").await);
+        w.take().await;
+        assert!(!w.outsider_unlocks("a").await, "the frontier's lock is not the outsider's to release");
+        assert_eq!(w.mutex_left("a").await, Some(1_000));
+    });
+}
+
+#[test]
+fn l6_a_tuned_interval_is_in_force_for_the_very_next_claim_and_for_outsiders() {
+    on_every_backend(async |w| {
+        w.site("a").await;
+        w.put_many("a", 4).await;
+        w.take().await;
+        w.tune("a", Tuning::Interval(Some(200))).await;
+        assert_eq!(w.mutex_left("a").await, Some(200));
+        w.pass(200);
+        w.take().await;
+        w.pass(150);
+        w.tune("a", Tuning::Interval(Some(10_000))).await;
+        assert_eq!(w.mutex_left("a").await, Some(9_850));
+        w.pass(9_849);
+        assert_eq!(w.claim().await, None);
+        w.pass(1);
+        w.take().await;
+        w.tune("a", Tuning::Interval(None)).await;
+        assert_eq!(w.view("a").await.interval, 1_000, "back to the file");
+        w.pass(1_000);
+        w.take().await;
+    });
+}
+
+#[test]
+fn l6_an_interval_raised_after_its_lock_was_over_locks_outsiders_out_again() {
+    on_every_backend(async |w| {
+        w.site("a").await;
+        w.put_many("a", 2).await;
+        w.take().await;
+        w.pass(5_000);
+        assert_eq!(w.mutex_left("a").await, None);
+        w.tune("a", Tuning::Interval(Some(60_000))).await;
+        assert_eq!(w.mutex_left("a").await, Some(55_000));
+        assert_eq!(w.claim().await, None);
+    });
+}
+
+#[test]
+fn a_tuned_value_wins_over_the_file_until_it_is_given_back() {
+    on_every_backend(async |w| {
+        w.site("a").await;
+        w.tune("a", Tuning::Interval(Some(300))).await;
+        w.tune("a", Tuning::Parallel(Some(3))).await;
+        w.site_with("a", |a| {
+            a.settings.interval = 7_000;
+            a.settings.parallel = 5;
+        })
+        .await;
+        let view = w.view("a").await;
+        assert_eq!((view.interval, view.parallel), (300, 3));
+        w.tune("a", Tuning::Interval(None)).await;
+        w.tune("a", Tuning::Parallel(None)).await;
+        let view = w.view("a").await;
+        assert_eq!((view.interval, view.parallel), (7_000, 5));
+    });
+}
+
+#[test]
+fn l6_a_new_file_s_interval_is_in_force_for_the_very_next_claim() {
+    on_every_backend(async |w| {
+        w.site("a").await;
+        w.put_many("a", 3).await;
+        w.take().await;
+        w.site_with("a", |a| a.settings.interval = 5_000).await;
+        assert_eq!(w.mutex_left("a").await, Some(5_000));
+        w.pass(4_999);
+        assert_eq!(w.claim().await, None);
+        w.site_with("a", |a| a.settings.interval = 100).await;
+        w.take().await;
+    });
+}
+
+#[test]
+fn l6_c13_a_tuned_parallel_is_in_force_for_the_very_next_claim() {
+    on_every_backend(async |w| {
+        w.site_with("a", |a| {
+            a.settings.interval = 0;
+            a.settings.parallel = 1;
+        })
+        .await;
+        w.put_many("a", 9).await;
+        assert_eq!(w.grant(w.want(9, 0)).await.leases.len(), 1);
+        w.tune("a", Tuning::Parallel(Some(4))).await;
+        assert_eq!(w.grant(w.want(9, 0)).await.leases.len(), 3);
+        w.tune("a", Tuning::Parallel(Some(2))).await;
+        assert_eq!(w.grant(w.want(9, 0)).await.leases.len(), 0);
+        assert_eq!(w.view("a").await.in_flight, 4);
+    });
+}
+
+#[test]
+fn l6_i11_a_paused_site_gives_no_download_and_resuming_needs_nothing_else() {
+    on_every_backend(async |w| {
+        w.site("a").await;
+        w.put_many("a", 2).await;
+        w.tune("a", Tuning::Paused(Some("lunch".to_owned()))).await;
+        let grant = w.grant(w.want(1, 0)).await;
+        assert_eq!((grant.leases.len(), grant.next_in), (0, None), "only another event helps");
+        assert_eq!(w.view("a").await.paused.as_deref(), Some("lunch"));
+        w.tune("a", Tuning::Paused(None)).await;
+        w.take().await;
+    });
+}
+
+#[test]
+fn i11_a_blocked_site_gives_no_download_until_its_block_is_over() {
+    on_every_backend(async |w| {
+        w.site("a").await;
+        w.put_many("a", 2).await;
+        let lease = w.take().await;
+        let block = Some((ms(20_000), "503".to_owned()));
+        w.settle_with(&lease, Outcome::Done { stored: None, recrawl: None }, block).await;
+        w.tune("a", Tuning::Interval(Some(1))).await;
+        let grant = w.grant(w.want(1, 0)).await;
+        assert_eq!((grant.leases.len(), grant.next_in), (0, Some(20_000)));
+        w.pass(20_000);
+        w.take().await;
+    });
+}
+
+#[test]
+fn i1_a_pause_forgets_no_start() {
+    on_every_backend(async |w| {
+        w.site("a").await;
+        w.put_many("a", 2).await;
+        w.take().await;
+        w.tune("a", Tuning::Paused(Some("why not".to_owned()))).await;
+        w.tune("a", Tuning::Paused(None)).await;
+        assert_eq!(w.claim().await, None);
+        w.pass(1_000);
+        w.take().await;
+    });
+}
+
+#[test]
+fn a_site_without_pace_takes_no_mutex_and_starts_as_often_as_parallel_allows() {
+    on_every_backend(async |w| {
+        w.site_with("a", |a| a.settings.interval = 0).await;
+        w.put_many("a", 20).await;
+        let grant = w.grant(w.want(20, 0)).await;
+        assert_eq!(grant.leases.len(), 8);
+        assert_eq!(w.mutex_left("a").await, None);
+        assert!(grant.leases.iter().all(|lease| lease.interval.is_zero()));
+    });
+}
+
+#[test]
+fn tuning_a_site_that_is_not_there_says_so() {
+    on_every_backend(async |w| {
+        assert!(!w.frontier.tune("nowhere", Tuning::Parallel(Some(1))).await.expect("answers"));
+    });
+}

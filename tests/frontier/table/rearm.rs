@@ -1,0 +1,170 @@
+//! A permit that grew late takes a new start.
+
+use paced::frontier::{Lock, Rearm, Tuning};
+use paced::task::Outcome;
+
+use crate::world::{at, ms, on_every_backend, path_of};
+
+#[test]
+fn i1_the_last_start_re_armed_moves_to_now_and_the_next_one_waits_for_it() {
+    on_every_backend(async |w| {
+        w.site("a").await;
+        w.put_many("a", 2).await;
+        let late = w.take().await;
+        w.pass(700);
+        assert_eq!(w.rearm(&late).await, Rearm::StartIn(0));
+        assert_eq!(w.view("a").await.last_start, Some(at(700)));
+        assert_eq!(w.mutex_left("a").await, Some(1_000));
+        w.pass(999);
+        assert_eq!(w.claim().await, None);
+        w.pass(1);
+        w.take().await;
+    });
+}
+
+#[test]
+fn i1_where_a_later_start_was_granted_the_new_one_comes_an_interval_after_that() {
+    on_every_backend(async |w| {
+        w.site("a").await;
+        w.put_many("a", 3).await;
+        let late = w.take().await;
+        w.pass(1_000);
+        w.take().await;
+        w.pass(300);
+        assert_eq!(w.rearm(&late).await, Rearm::StartIn(700));
+        assert_eq!(w.view("a").await.last_start, Some(at(2_000)));
+        assert_eq!(w.mutex_left("a").await, Some(1_700));
+        w.pass(1_699);
+        assert_eq!(w.claim().await, None);
+        w.pass(1);
+        w.take().await;
+    });
+}
+
+#[test]
+fn a_start_re_armed_twice_keeps_its_own_time_while_that_is_to_come() {
+    on_every_backend(async |w| {
+        w.site("a").await;
+        w.put_many("a", 2).await;
+        let late = w.take().await;
+        w.pass(1_000);
+        w.take().await;
+        assert_eq!(w.rearm(&late).await, Rearm::StartIn(1_000));
+        w.pass(400);
+        assert_eq!(w.rearm(&late).await, Rearm::StartIn(600));
+        w.pass(900);
+        assert_eq!(w.rearm(&late).await, Rearm::StartIn(0));
+        assert_eq!(w.view("a").await.last_start, Some(at(2_300)));
+    });
+}
+
+#[test]
+fn two_late_starts_re_arm_behind_each_other() {
+    on_every_backend(async |w| {
+        w.site("a").await;
+        w.put_many("a", 3).await;
+        let one = w.take().await;
+        w.pass(1_000);
+        let two = w.take().await;
+        w.pass(500);
+        assert_eq!(w.rearm(&one).await, Rearm::StartIn(500));
+        assert_eq!(w.rearm(&two).await, Rearm::StartIn(1_500));
+        assert_eq!(w.rearm(&one).await, Rearm::StartIn(2_500), "behind the other one again");
+        w.back(&one).await;
+        assert_eq!(w.view("a").await.last_start, Some(at(3_000)), "the other one's start stands");
+    });
+}
+
+#[test]
+fn the_lease_lasts_thirty_seconds_from_the_new_start_on() {
+    on_every_backend(async |w| {
+        w.site_with("a", |a| a.settings.interval = 20_000).await;
+        w.put_many("a", 2).await;
+        let late = w.take().await;
+        w.pass(20_000);
+        w.take().await;
+        assert_eq!(w.rearm(&late).await, Rearm::StartIn(20_000));
+        w.pass(49_999);
+        assert_eq!(w.frontier.extend(vec![late.token]).await.expect("answers"), [true]);
+    });
+}
+
+#[test]
+fn a_re_arm_never_overwrites_somebody_else_s_lock() {
+    on_every_backend(async |w| {
+        w.site("a").await;
+        w.put_many("a", 1).await;
+        let late = w.take().await;
+        w.pass(1_000);
+        assert!(matches!(w.outsider_locks("a", 3_000).await, Lock::Taken(_)));
+        w.pass(200);
+        assert_eq!(w.rearm(&late).await, Rearm::Held(2_800));
+        assert_eq!(w.mutex_left("a").await, Some(2_800));
+        assert_eq!(w.view("a").await.last_start, Some(at(0)));
+        w.pass(2_800);
+        assert_eq!(w.rearm(&late).await, Rearm::StartIn(0));
+        assert_eq!(w.mutex_left("a").await, Some(1_000));
+    });
+}
+
+#[test]
+fn i11_while_the_site_is_paused_or_blocked_the_task_goes_back_and_its_start_is_unused() {
+    on_every_backend(async |w| {
+        for (site, blocked) in [("a", false), ("b", true)] {
+            w.site(site).await;
+            w.put(site, "late").await;
+            let late = w.take().await;
+            w.pass(1_000);
+            if blocked {
+                w.put(site, "other").await;
+                let other = w.take().await;
+                let block = Some((ms(60_000), "429".to_owned()));
+                w.settle_with(&other, Outcome::Done { stored: None, recrawl: None }, block).await;
+            } else {
+                w.tune(site, Tuning::Paused(Some("lunch".to_owned()))).await;
+            }
+            assert_eq!(w.rearm(&late).await, Rearm::WentBack);
+            assert_eq!(w.place(site, "late").await, "waiting");
+            assert_eq!(w.rearm(&late).await, Rearm::Stale);
+            let view = w.view(site).await;
+            assert_eq!((view.in_flight, view.last_start), (0, blocked.then(|| at(2_000))));
+            w.tune(site, Tuning::Paused(None)).await;
+            w.pass(if blocked { 60_000 } else { 0 });
+            let again = w.take().await;
+            assert_eq!((path_of(&again), again.attempts), ("late".to_owned(), 0));
+            w.done(&again).await;
+        }
+    });
+}
+
+#[test]
+fn i1_a_re_arm_keeps_to_an_interval_that_was_raised_since_the_start_before() {
+    on_every_backend(async |w| {
+        w.site("a").await;
+        w.put_many("a", 2).await;
+        w.take().await;
+        w.pass(1_000);
+        let late = w.take().await;
+        w.tune("a", Tuning::Interval(Some(60_000))).await;
+        w.pass(500);
+        assert_eq!(w.rearm(&late).await, Rearm::StartIn(58_500), "60 s after the first");
+    });
+}
+
+#[test]
+fn a_re_armed_start_that_is_given_back_leaves_the_later_one_standing() {
+    on_every_backend(async |w| {
+        w.site("a").await;
+        w.put_many("a", 3).await;
+        let late = w.take().await;
+        w.pass(1_000);
+        w.take().await;
+        assert_eq!(w.rearm(&late).await, Rearm::StartIn(1_000));
+        w.back(&late).await;
+        let view = w.view("a").await;
+        assert_eq!((view.last_start, view.due), (Some(at(1_000)), at(2_000)));
+        assert_eq!(w.mutex_left("a").await, Some(1_000), "outsiders wait for it as well");
+        w.pass(1_000);
+        w.take().await;
+    });
+}

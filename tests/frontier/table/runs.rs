@@ -1,0 +1,173 @@
+//! Runs: begun, gone on with, given up.
+
+use paced::frontier::Run;
+use paced::task::{Put, PutReply, Stage};
+
+use crate::world::{World, at, on_every_backend, path_of, request, url};
+
+async fn begin(w: &World, paths: &[&str]) -> Run {
+    let seeds = paths.iter().map(|path| Put::seed(url("a", path))).collect();
+    w.frontier.begin_run("a", seeds).await.expect("answers")
+}
+
+async fn begin_fresh(w: &World, paths: &[&str]) -> Run {
+    let seeds = paths.iter().map(|path| Put::seed(url("a", path))).collect();
+    w.frontier.begin_fresh_run("a", seeds).await.expect("answers")
+}
+
+#[test]
+fn an_unfinished_run_goes_on_and_puts_no_seeds() {
+    on_every_backend(async |w| {
+        w.site("a").await;
+        assert_eq!(begin(w, &["p"]).await, Run { number: 1, begun: true });
+        let lease = w.take().await;
+        assert_eq!(begin(w, &["p", "q"]).await, Run { number: 1, begun: false });
+        assert_eq!(w.place("a", "q").await, "absent");
+        w.retry(&lease, 60_000).await;
+        assert!(!begin(w, &["q"]).await.begun, "a back-off is unfinished");
+        w.pass(60_000);
+        let lease = w.take().await;
+        w.fetched(&lease).await;
+        assert!(!begin(w, &["q"]).await.begun, "so is a parse");
+        assert!(!w.view("a").await.finished);
+        let parse = w.parse().await.expect("a parse");
+        w.done(&parse).await;
+        assert!(w.view("a").await.finished);
+        assert_eq!(begin(w, &["q"]).await, Run { number: 2, begun: true });
+        w.pass(1_000);
+        assert_eq!(path_of(&w.take().await), "q");
+    });
+}
+
+#[test]
+fn known_belongs_to_a_run() {
+    on_every_backend(async |w| {
+        w.site("a").await;
+        begin(w, &["p"]).await;
+        w.order(1_000).await;
+        assert_eq!(w.link("a", "p").await, PutReply::Known);
+        begin(w, &[]).await;
+        assert_eq!(w.link("a", "p").await, PutReply::Created);
+        assert_eq!(w.frontier.inspect().await.expect("answers").known, 0, "earlier runs are swept");
+    });
+}
+
+#[test]
+fn what_is_put_for_later_keeps_no_run_unfinished() {
+    on_every_backend(async |w| {
+        w.site("a").await;
+        begin(w, &["p"]).await;
+        w.order(1_000).await;
+        w.put_with("a", Put { at: Some(at(900_000)), ..request("a", "later") }).await;
+        assert!(w.view("a").await.finished);
+        assert!(begin(w, &[]).await.begun);
+        assert_eq!(w.place("a", "later").await, "scheduled");
+    });
+}
+
+#[test]
+fn fresh_gives_up_waiting_delayed_dead_and_known_and_adopts_what_runs() {
+    on_every_backend(async |w| {
+        w.site_with("a", |a| a.settings.interval = 0).await;
+        begin(w, &["done", "dead", "retried", "running", "fetched", "waiting"]).await;
+        w.put_with("a", Put { at: Some(at(900_000)), ..request("a", "later") }).await;
+        let mut running = None;
+        for _ in 0..5 {
+            let lease = w.take().await;
+            match path_of(&lease).as_str() {
+                "dead" => drop(w.die(&lease).await),
+                "retried" => drop(w.retry(&lease, 60_000).await),
+                "running" => running = Some(lease),
+                "fetched" => drop(w.fetched(&lease).await),
+                _ => drop(w.done(&lease).await),
+            }
+        }
+        assert_eq!(w.put("a", "running").await, PutReply::Deferred);
+        assert_eq!(begin_fresh(w, &["seed"]).await, Run { number: 2, begun: true });
+        let inside = w.frontier.inspect().await.expect("answers");
+        let left: Vec<_> = inside.tasks.iter().map(|task| (task.1, &*task.2, &*task.3)).collect();
+        let expected = [
+            (Stage::Download, "https://a.example/running", "running"),
+            (Stage::Download, "https://a.example/seed", "waiting"),
+        ];
+        assert_eq!(left, expected);
+        assert_eq!((inside.dead.len(), inside.known), (0, 0));
+        let (download, parse) = (w.downloads("a").await, w.parses("a").await);
+        assert_eq!((download.dropped, download.letters, parse.dropped), (3, 0, 1));
+        w.done(&running.expect("it runs")).await;
+        assert_eq!(w.place("a", "running").await, "absent", "what met it was dropped");
+        assert_eq!(w.link("a", "running").await, PutReply::Known, "it belongs to the new run");
+    });
+}
+
+#[test]
+fn i1_fresh_forgets_no_start_no_block_no_fence_and_no_tuned_value() {
+    on_every_backend(async |w| {
+        w.site("a").await;
+        begin(w, &["p"]).await;
+        w.tune("a", paced::frontier::Tuning::Interval(Some(5_000))).await;
+        let lease = w.take().await;
+        w.fetched(&lease).await;
+        let before = w.view("a").await;
+        begin_fresh(w, &["p"]).await;
+        let after = w.view("a").await;
+        assert_eq!(
+            (before.last_start, before.due, before.interval),
+            (after.last_start, after.due, after.interval)
+        );
+        assert_eq!(w.claim().await, None);
+        w.pass(5_000);
+        let again = w.take().await;
+        assert!(again.fence > lease.fence);
+        assert!(again.stored.is_some(), "validators are kept");
+    });
+}
+
+#[test]
+fn i16_a_big_queue_and_many_letters_are_given_up_in_steps() {
+    on_every_backend(async |w| {
+        w.site_with("a", |a| {
+            a.settings.interval = 0;
+            a.settings.parallel = 2_000;
+        })
+        .await;
+        begin(w, &[]).await;
+        w.put_many("a", 1_300).await;
+        let mut died = 0;
+        while died < 40 {
+            let lease = w.take().await;
+            w.die(&lease).await;
+            died += 1;
+        }
+        begin_fresh(w, &[]).await;
+        let inside = w.frontier.inspect().await.expect("answers");
+        assert_eq!((inside.tasks.len(), inside.dead.len()), (0, 0));
+        let books = w.downloads("a").await;
+        assert_eq!((books.dropped, books.letters, books.dead), (1_260, 0, 40));
+    });
+}
+
+#[test]
+fn i15_when_all_is_done_nothing_is_left_in_any_index() {
+    on_every_backend(async |w| {
+        for site in ["a", "b"] {
+            w.site(site).await;
+            w.put_many(site, 3).await;
+        }
+        for _ in 0..3 {
+            for lease in w.grant(w.want(9, 0)).await.leases {
+                w.fetched(&lease).await;
+            }
+            w.pass(1_000);
+        }
+        let before = w.frontier.inspect().await.expect("answers");
+        assert_eq!(before.due.len(), 2, "two units with something to parse");
+        for lease in w.grant(w.want(0, 9)).await.leases {
+            w.done(&lease).await;
+        }
+        let grant = w.grant(w.want(9, 9)).await;
+        assert_eq!((grant.leases.len(), grant.next_in), (0, None));
+        let after = w.frontier.inspect().await.expect("answers");
+        assert_eq!((after.tasks, after.due, after.dead), (vec![], vec![], vec![]));
+    });
+}

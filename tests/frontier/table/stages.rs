@@ -1,0 +1,122 @@
+//! The parse stage: after the download, and never gated by its pace.
+
+use paced::frontier::Tuning;
+use paced::task::{Outcome, Settled, Stage};
+
+use crate::world::{ms, on_every_backend, page, request, url};
+
+#[test]
+fn v12_a_download_with_a_page_goes_on_to_the_parse_stage() {
+    on_every_backend(async |w| {
+        w.site("a").await;
+        w.put_with("a", paced::task::Put { depth: 2, ..request("a", "p") }).await;
+        let lease = w.take().await;
+        w.fetched(&lease).await;
+        assert_eq!(w.place_in("a", Stage::Parse, "p").await, "waiting");
+        let parse = w.parse().await.expect("a parse");
+        assert_eq!((parse.stage, parse.url.clone(), parse.depth), (Stage::Parse, url("a", "p"), 2));
+        assert_eq!(parse.stored.as_ref().map(|stored| &stored.place), Some(&format!("warc/{}", lease.fence)));
+        assert!(parse.interval.is_zero());
+        assert_eq!(w.done(&parse).await, Settled::Kept);
+        assert_eq!(w.place_in("a", Stage::Parse, "p").await, "absent");
+    });
+}
+
+#[test]
+fn v12_pace_parallel_pause_and_block_gate_downloads_alone() {
+    on_every_backend(async |w| {
+        w.site_with("a", |a| {
+            a.settings.interval = 60_000;
+            a.settings.parallel = 1;
+        })
+        .await;
+        w.put_many("a", 4).await;
+        for i in 0..4 {
+            let lease = w.take().await;
+            let block = (i == 3).then(|| (ms(900_000), "429".to_owned()));
+            let stored = Some(page("warc", lease.granted_at));
+            w.settle_with(&lease, Outcome::Done { stored, recrawl: None }, block).await;
+            w.pass(60_000);
+        }
+        w.tune("a", Tuning::Paused(Some("lunch".to_owned()))).await;
+        w.tune("a", Tuning::Parallel(Some(0))).await;
+        let grant = w.grant(w.want(10, 10)).await;
+        assert_eq!(grant.leases.len(), 4);
+        assert!(grant.leases.iter().all(|lease| lease.stage == Stage::Parse));
+        assert_eq!(w.view("a").await.in_flight, 0);
+    });
+}
+
+#[test]
+fn v12_a_parse_takes_no_start() {
+    on_every_backend(async |w| {
+        w.site("a").await;
+        w.put_many("a", 2).await;
+        let lease = w.take().await;
+        w.fetched(&lease).await;
+        w.pass(1_000);
+        let parse = w.parse().await.expect("a parse");
+        let before = w.view("a").await;
+        assert_eq!(w.rearm(&parse).await, paced::frontier::Rearm::StartIn(0));
+        w.back(&parse).await;
+        let after = w.view("a").await;
+        assert_eq!((before.last_start, before.due), (after.last_start, after.due));
+        w.take().await;
+    });
+}
+
+#[test]
+fn m3_a_page_fetched_again_while_it_is_parsed_is_parsed_again_with_the_newest_body() {
+    on_every_backend(async |w| {
+        w.site("a").await;
+        for _ in 0..2 {
+            w.put("a", "p").await;
+            let lease = w.take().await;
+            w.fetched(&lease).await;
+            w.pass(1_000);
+            if w.parses("a").await.leased == 0 {
+                assert!(w.parse().await.is_some());
+            }
+        }
+        let books = w.parses("a").await;
+        assert_eq!((books.leased, books.deferred, books.waiting), (1, 1, 0));
+    });
+}
+
+#[test]
+fn a_page_fetched_again_before_it_was_parsed_is_parsed_once_with_the_newest_body() {
+    on_every_backend(async |w| {
+        w.site("a").await;
+        let mut newest = 0;
+        for _ in 0..2 {
+            w.put("a", "p").await;
+            let lease = w.take().await;
+            newest = lease.fence;
+            w.fetched(&lease).await;
+            w.pass(1_000);
+        }
+        let parse = w.parse().await.expect("a parse");
+        assert_eq!(parse.stored.expect("a page").place, format!("warc/{newest}"));
+        assert_eq!(w.parse().await, None);
+    });
+}
+
+#[test]
+fn parses_of_several_sites_take_turns() {
+    on_every_backend(async |w| {
+        for site in ["a", "b"] {
+            w.site_with(site, |shop| shop.settings.interval = 0).await;
+            w.put_many(site, 3).await;
+        }
+        let grant = w.grant(w.want(6, 0)).await;
+        for lease in &grant.leases {
+            w.fetched(lease).await;
+        }
+        let mut sites = Vec::new();
+        for _ in 0..6 {
+            w.pass(1);
+            sites.push(w.parse().await.expect("a parse").site);
+        }
+        assert_eq!(sites, ["a", "b", "a", "b", "a", "b"]);
+    });
+}

@@ -1,0 +1,348 @@
+//! What the tests stand on: a frontier of each backend with a clock of its own, and short words for its steps.
+
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use paced::canonical_url::CanonicalUrl;
+use paced::clock::{Clock, Timestamp};
+use paced::frontier::state::{StageCounts, unit_mutex};
+use paced::frontier::{
+    Claim, Frontier, Grant, Lock, Rearm, Registered, Registration, SiteSettings, Tuning, View,
+};
+use paced::task::{
+    Failure, Lease, Outcome, Priority, Put, PutReply, RobotsAccess, RobotsRecord, Settled, Settlement, Stage,
+    StoredPage,
+};
+use tempfile::TempDir;
+
+/// When the fake clocks start.
+pub const START: i64 = 1_800_000_000_000;
+/// The process that claims, unless a test names another.
+pub const OWNER: &str = "one";
+
+/// Where a frontier keeps its records.
+#[derive(Clone, Copy, Debug)]
+pub enum Backend {
+    Model,
+    Sqlite,
+}
+
+impl Backend {
+    pub const ALL: [Self; 2] = [Self::Model, Self::Sqlite];
+}
+
+/// Runs a test on every backend, and looks at the books at its end (I14).
+pub fn on_every_backend(test: impl AsyncFn(&World)) {
+    for backend in Backend::ALL {
+        println!("on {backend:?}:");
+        wait_for(async {
+            let world = World::new(backend);
+            test(&world).await;
+            world.check_books().await;
+        });
+    }
+}
+
+/// Runs a future to its end.
+pub fn wait_for<T>(future: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.expect("a runtime").block_on(future)
+}
+
+/// A frontier with a clock that is moved by hand.
+pub struct World {
+    pub frontier: Frontier,
+    pub clock: Clock,
+    tokens: Cell<u64>,
+    _folder: Option<TempDir>,
+}
+
+impl World {
+    pub fn new(backend: Backend) -> Self {
+        let clock = Clock::fake(Timestamp::from_millis(START));
+        let (frontier, folder) = match backend {
+            Backend::Model => (Frontier::model(clock.clone()), None),
+            Backend::Sqlite => {
+                let folder = tempfile::tempdir().expect("a folder");
+                let file = folder.path().join("frontier.sqlite");
+                (Frontier::sqlite(&file, Some(clock.clone())).expect("a new file"), Some(folder))
+            }
+        };
+        Self { frontier, clock, tokens: Cell::new(0), _folder: folder }
+    }
+
+    /// Milliseconds since the test began.
+    pub fn now(&self) -> i64 {
+        self.clock.now().as_millis() - START
+    }
+
+    pub fn pass(&self, ms: i64) {
+        self.clock.advance(Duration::from_millis(u64::try_from(ms).expect("forward")));
+    }
+
+    /// A token that no lease had before.
+    pub fn token(&self) -> u64 {
+        self.tokens.set(self.tokens.get() + 1_000);
+        self.tokens.get()
+    }
+
+    /// A site as `shop` describes it.
+    pub async fn site(&self, name: &str) {
+        self.site_with(name, |_| {}).await;
+    }
+
+    pub async fn site_with(&self, name: &str, change: impl FnOnce(&mut Registration)) {
+        let answer = self.register(name, change).await;
+        assert!(matches!(answer, Registered::Version(_)), "{name}: {answer:?}");
+    }
+
+    pub async fn register(&self, name: &str, change: impl FnOnce(&mut Registration)) -> Registered {
+        let mut shop = shop(name);
+        change(&mut shop);
+        self.frontier.register(shop).await.expect("registered or refused")
+    }
+
+    pub async fn tune(&self, site: &str, tuning: Tuning) {
+        assert!(self.frontier.tune(site, tuning).await.expect("tuned"), "{site} is not there");
+    }
+
+    /// A request for `https://SITE.example/PATH`.
+    pub async fn put(&self, site: &str, path: &str) -> PutReply {
+        self.put_with(site, request(site, path)).await
+    }
+
+    /// A link to `https://SITE.example/PATH`.
+    pub async fn link(&self, site: &str, path: &str) -> PutReply {
+        self.put_with(site, Put::link(url(site, path), 1)).await
+    }
+
+    pub async fn put_with(&self, site: &str, put: Put) -> PutReply {
+        self.frontier.put(site, vec![put]).await.expect("the site is there")[0]
+    }
+
+    pub async fn put_many(&self, site: &str, count: usize) {
+        let puts = (0..count).map(|i| request(site, &format!("{i:05}"))).collect();
+        self.frontier.put(site, puts).await.expect("the site is there");
+    }
+
+    pub async fn grant(&self, claim: Claim) -> Grant {
+        self.frontier.claim(claim).await.expect("a grant")
+    }
+
+    /// A claim for so many downloads and parses, with a new token.
+    pub fn want(&self, download: u32, parse: u32) -> Claim {
+        Claim {
+            owner: OWNER.to_owned(),
+            token: self.token(),
+            download,
+            parse,
+            only: Vec::new(),
+            dice: vec![0],
+        }
+    }
+
+    /// One download, if any can be had.
+    pub async fn claim(&self) -> Option<Lease> {
+        self.grant(self.want(1, 0)).await.leases.pop()
+    }
+
+    /// One download.
+    pub async fn take(&self) -> Lease {
+        self.claim().await.expect("a download is due")
+    }
+
+    /// One download, by another process.
+    pub async fn take_as(&self, owner: &str) -> Lease {
+        let claim = Claim { owner: owner.to_owned(), ..self.want(1, 0) };
+        self.grant(claim).await.leases.pop().expect("a download is due")
+    }
+
+    /// One parse, if any can be had.
+    pub async fn parse(&self) -> Option<Lease> {
+        self.grant(self.want(0, 1)).await.leases.pop()
+    }
+
+    /// The paths that are granted one after the other, each settled, `ms` apart.
+    pub async fn order(&self, ms: i64) -> Vec<String> {
+        let mut paths = Vec::new();
+        while let Some(lease) = self.claim().await {
+            paths.push(path_of(&lease));
+            self.done(&lease).await;
+            self.pass(ms);
+        }
+        paths
+    }
+
+    pub async fn settle(&self, lease: &Lease, outcome: Outcome) -> Settled {
+        self.settle_with(lease, outcome, None).await
+    }
+
+    pub async fn settle_with(
+        &self,
+        lease: &Lease,
+        outcome: Outcome,
+        block: Option<(Duration, String)>,
+    ) -> Settled {
+        let settlement = Settlement { lease: lease.clone(), outcome, block, response: None };
+        let settled = self.frontier.settle(OWNER, self.token(), vec![settlement]).await.expect("answers");
+        settled[0].clone()
+    }
+
+    /// Done without a page.
+    pub async fn done(&self, lease: &Lease) -> Settled {
+        self.settle(lease, Outcome::Done { stored: None, recrawl: None }).await
+    }
+
+    /// Done with a page, which goes on to the parse stage.
+    pub async fn fetched(&self, lease: &Lease) -> Settled {
+        let stored = Some(page(&format!("warc/{}", lease.fence), lease.granted_at));
+        self.settle(lease, Outcome::Done { stored, recrawl: None }).await
+    }
+
+    pub async fn retry(&self, lease: &Lease, after: i64) -> Settled {
+        self.settle(lease, Outcome::Retry { after: ms(after), why: Failure::status(503, "503") }).await
+    }
+
+    pub async fn die(&self, lease: &Lease) -> Settled {
+        self.settle(lease, Outcome::Dead { why: Failure::status(410, "gone") }).await
+    }
+
+    /// What `robots.txt` said, for so many ms.
+    pub async fn robots(&self, lease: &Lease, access: RobotsAccess, holds_for: i64) -> Settled {
+        let record = RobotsRecord { access, holds_for: ms(holds_for), crawl_delay: None, refuses: None };
+        self.settle(lease, Outcome::Robots(record)).await
+    }
+
+    pub async fn back(&self, lease: &Lease) -> bool {
+        self.frontier.back(lease.token).await.expect("answers")
+    }
+
+    pub async fn rearm(&self, lease: &Lease) -> Rearm {
+        self.frontier.rearm(lease.token).await.expect("answers")
+    }
+
+    pub async fn landed(&self, lease: &Lease) -> bool {
+        self.frontier.landed(lease.token).await.expect("answers")
+    }
+
+    pub async fn view(&self, site: &str) -> View {
+        self.frontier.view(site).await.expect("answers").expect("the site is there")
+    }
+
+    pub async fn downloads(&self, site: &str) -> StageCounts {
+        self.view(site).await.download
+    }
+
+    pub async fn parses(&self, site: &str) -> StageCounts {
+        self.view(site).await.parse
+    }
+
+    /// Another program takes the mutex of a unit for so many ms.
+    pub async fn outsider_locks(&self, unit: &str, expire: i64) -> Lock {
+        self.frontier.try_lock(&unit_mutex(unit), "outsider", expire).await.expect("answers")
+    }
+
+    pub async fn outsider_unlocks(&self, unit: &str) -> bool {
+        self.frontier.unlock(&unit_mutex(unit), "outsider").await.expect("answers")
+    }
+
+    /// How long a unit's mutex is still held.
+    pub async fn mutex_left(&self, unit: &str) -> Option<i64> {
+        self.frontier.lock_left(&unit_mutex(unit)).await.expect("answers")
+    }
+
+    /// Where a page of the download stage stands.
+    pub async fn place(&self, site: &str, path: &str) -> String {
+        self.place_in(site, Stage::Download, path).await
+    }
+
+    pub async fn place_in(&self, site: &str, stage: Stage, path: &str) -> String {
+        let inside = self.frontier.inspect().await.expect("answers");
+        let url = url(site, path).to_string();
+        let stands =
+            inside.tasks.into_iter().find(|task| (&*task.0, task.1, &*task.2) == (site, stage, &*url));
+        let died = inside.dead.iter().any(|dead| (&*dead.0, dead.1, &*dead.2) == (site, stage, &*url));
+        match stands {
+            Some(_) if died => "in two places".to_owned(),
+            Some((_, _, _, place)) => place,
+            None if died => "dead".to_owned(),
+            None => "absent".to_owned(),
+        }
+    }
+
+    /// The books of every site balance, and say what a count of the places says (I3, I14).
+    pub async fn check_books(&self) {
+        let inside = self.frontier.inspect().await.expect("answers");
+        for site in self.frontier.sites().await.expect("answers") {
+            let view = self.view(&site).await;
+            for (stage, books) in [(Stage::Download, &view.download), (Stage::Parse, &view.parse)] {
+                let mut counted: BTreeMap<&str, u64> = BTreeMap::new();
+                for task in inside.tasks.iter().filter(|task| task.0 == site && task.1 == stage) {
+                    *counted.entry(&task.3).or_default() += 1;
+                }
+                let counted = |place: &str| counted.get(place).copied().unwrap_or(0);
+                let dead = inside.dead.iter().filter(|dead| dead.0 == site && dead.1 == stage).count();
+                assert_eq!(books.imbalance(), 0, "{site} {stage}: {books:?}");
+                assert_eq!(
+                    (books.waiting, books.delayed, books.scheduled, books.leased, books.letters),
+                    (
+                        counted("waiting"),
+                        counted("delayed"),
+                        counted("scheduled"),
+                        counted("running"),
+                        dead as u64
+                    ),
+                    "{site} {stage}: the books against the places"
+                );
+            }
+        }
+    }
+}
+
+/// A site with a pace of one start a second, eight requests at once, five attempts, robots ignored.
+pub fn shop(name: &str) -> Registration {
+    Registration {
+        name: name.to_owned(),
+        text: format!("name = \"{name}\""),
+        group: None,
+        hosts: vec![format!("{name}.example")],
+        settings: SiteSettings {
+            interval: 1_000,
+            parallel: 8,
+            attempts: 5,
+            robots: false,
+            budgets: BTreeMap::new(),
+        },
+    }
+}
+
+pub fn url(site: &str, path: &str) -> CanonicalUrl {
+    CanonicalUrl::parse(&format!("https://{site}.example/{path}")).expect("a URL")
+}
+
+/// The path of a lease's page, without its first slash.
+pub fn path_of(lease: &Lease) -> String {
+    lease.url.url().path().trim_start_matches('/').to_owned()
+}
+
+pub fn request(site: &str, path: &str) -> Put {
+    Put::request(url(site, path), Priority::from_value(240))
+}
+
+/// A request of another priority.
+pub fn urgent(site: &str, path: &str, priority: u16) -> Put {
+    Put { priority: Priority::from_value(priority), ..request(site, path) }
+}
+
+pub fn page(place: &str, fetched_at: Timestamp) -> StoredPage {
+    StoredPage { place: place.to_owned(), fetched_at, validators: paced::page::Validators::default() }
+}
+
+pub fn at(ms: i64) -> Timestamp {
+    Timestamp::from_millis(START + ms)
+}
+
+pub fn ms(ms: i64) -> Duration {
+    Duration::from_millis(u64::try_from(ms).expect("forward"))
+}

@@ -65,8 +65,7 @@ async fn views(frontier: &Frontier, names: &[String]) -> Result<Vec<(View, Fresh
 
 fn show(views: &[(View, Freshness)], as_json: bool, results: &mut Results) -> Result<(), Trouble> {
     if as_json {
-        let objects = views.iter().map(|(view, freshness)| object(view, *freshness));
-        return objects.map(|object| results.line(object)).collect();
+        return views.iter().try_for_each(|(view, freshness)| results.line(object(view, *freshness)));
     }
     let mut table = Table::new();
     table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);

@@ -45,7 +45,7 @@ fn l4_a_crawl_killed_twenty_times_ends_like_an_undisturbed_one() {
     let (calm, shop) = (&calm_shops.all()[0], &shops.all()[0]);
     let undisturbed = crawl(&calm_data, &calm_site).start();
     let killed = kill_again_and_again(shop, &data, &site, &mut fastrand::Rng::with_seed(seed), 20);
-    let last = crawl(&data, &site).run().expect_code(0);
+    let last = to_the_end(crawl(&data, &site).start());
     undisturbed.finish().expect_code(0);
     tell(&format!("PACED_TEST_SEED={seed}: {killed}"));
 
@@ -64,6 +64,16 @@ fn l4_a_crawl_killed_twenty_times_ends_like_an_undisturbed_one() {
     assert_pace(shop, INTERVAL);
     let records = assert_pages_readable(&data);
     tell(&format!("  {records} records of {} requests", shop.arrivals().len()));
+}
+
+/// A page that was lost in three kills is kept back for a minute: longer than other tests have patience.
+fn to_the_end(mut last: Running) -> Run {
+    let started = since_boot();
+    while !last.ended() && since_boot().saturating_sub(started) < Duration::from_mins(3) {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert!(last.ended(), "it goes on and on:\n{}", last.stderr());
+    last.finish().expect_code(0)
 }
 
 /// What kills saw.
@@ -114,7 +124,7 @@ fn kill_again_and_again(
             Some(first.at.saturating_sub(started))
         });
         killed.restarts.push(waited);
-        std::thread::sleep(Duration::from_millis(chance.u64(0..=600)));
+        std::thread::sleep(Duration::from_millis(chance.u64(0..=400)));
         running.kill();
         let run = running.finish();
         if waited > Duration::from_secs(2) {
@@ -130,6 +140,16 @@ fn kill_again_and_again(
 /// Downloads under a lease: what was asked for, or answered and not yet settled.
 fn in_flight(status: &Value) -> usize {
     status["download"]["leased"].as_u64().and_then(|leased| usize::try_from(leased).ok()).expect("a number")
+}
+
+/// As `in_flight`, where there may be no frontier yet, or no site in it.
+fn leases_so_far(data: &TempData) -> usize {
+    let run = Paced::new(["status", "--json"]).data(data).run();
+    if run.code == Some(1) {
+        assert!(run.stderr.contains("there is no frontier yet"), "{run:?}");
+        return 0;
+    }
+    json_lines_of(&run.expect_code(0).stdout).first().map_or(0, in_flight)
 }
 
 #[track_caller]
@@ -149,12 +169,18 @@ fn l4_a_crawl_killed_while_it_starts_loses_nothing() {
     let (shops, site) = open(plan, &data);
     let shop = &shops.all()[0];
     let chance = &mut fastrand::Rng::with_seed(seed());
-    // From nothing at all to a frontier, a run and its first requests.
-    for round in 0..15 {
+    // From nothing at all to a frontier, a run and its first request. The first page alone is there to be lost: lost more
+    // often, it is kept back for minutes, as a page is that may have killed its process.
+    let mut caught = 0;
+    for round in 0..30 {
         let running = crawl(&data, &site).start();
-        std::thread::sleep(Duration::from_millis(chance.u64(0..=8 * round)));
+        std::thread::sleep(Duration::from_millis(chance.u64(0..=4 * round)));
         running.kill();
         running.finish();
+        caught += usize::from(leases_so_far(&data) > 0);
+        if caught == 2 {
+            break;
+        }
     }
     crawl(&data, &site).run().expect_code(0);
     assert_all_items(&data, shop);

@@ -1,7 +1,10 @@
 //! Several processes on one data folder: two crawls, and every verb beside a running crawl.
 
 use std::path::PathBuf;
+use std::sync::Barrier;
 use std::time::Duration;
+
+use paced::frontier::Frontier;
 
 use crate::books::*;
 use crate::support::*;
@@ -146,4 +149,24 @@ fn fresh_is_refused_while_another_process_crawls_and_names_it() {
     assert_all_items(&data, shop);
     let site = status(&data);
     assert_eq!((&site["run"], &site["state"]), (&2.into(), &"finished".into()), "{site}");
+}
+
+#[test]
+fn all_who_make_the_same_frontier_at_once_get_it() {
+    for round in 0..60 {
+        let data = TempData::new();
+        let url = format!("sqlite:{}", data.file("frontier.db").display());
+        let together = Barrier::new(8);
+        let open = || {
+            together.wait();
+            Frontier::open(&url).map(drop)
+        };
+        std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..8).map(|_| scope.spawn(open)).collect();
+            for thread in threads {
+                let opened = thread.join().expect("a thread");
+                assert!(opened.is_ok(), "round {round}: {opened:?}");
+            }
+        });
+    }
 }

@@ -1,6 +1,6 @@
 //! Ctrl-C and SIGTERM: the first drains, the second leaves at once, and the next start goes on either way.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rustix::process::Signal;
@@ -18,7 +18,7 @@ fn open(latency: u64, data: &TempData) -> (Shops, PathBuf) {
 }
 
 /// A crawl that has sent a few requests.
-fn under_way(data: &TempData, site: &PathBuf, shop: &Shop) -> Running {
+fn under_way(data: &TempData, site: &Path, shop: &Shop) -> Running {
     let running = crawl(data, site).start();
     let before = shop.arrivals().len();
     eventually("requests", || (shop.arrivals().len() >= before + 8).then_some(()));
@@ -82,7 +82,7 @@ fn a_second_signal_leaves_at_once_and_the_next_start_goes_on() {
     assert_pages_readable(&data);
 }
 
-fn shop_port(site: &PathBuf) -> u16 {
+fn shop_port(site: &Path) -> u16 {
     let text = std::fs::read_to_string(site).expect("the site file");
     let port = text.split("127.0.0.1:").nth(1).and_then(|rest| rest.split(['/', '"']).next());
     port.and_then(|port| port.parse().ok()).expect("a port in the site file")

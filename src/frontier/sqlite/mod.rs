@@ -202,7 +202,10 @@ fn prepare(connection: &mut Connection) -> rusqlite::Result<Found> {
             connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?,
         ))
     };
-    let (application, version, tables) = look(connection)?;
+    // Of one moment: another process may be making the same file.
+    let moment = connection.transaction()?;
+    let (application, version, tables) = look(&moment)?;
+    drop(moment);
     if application != schema::APPLICATION && (application != 0 || version != 0 || tables != 0) {
         return Ok(Found::Foreign);
     }

@@ -42,5 +42,6 @@ CREATE TABLE page (
 CREATE INDEX page_key ON page (site, fp);
 CREATE TABLE mutex (name TEXT PRIMARY KEY, token TEXT NOT NULL, until INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE owner (name TEXT PRIMARY KEY, dead INTEGER NOT NULL, state TEXT NOT NULL) WITHOUT ROWID;
+CREATE INDEX owner_dead ON owner (name) WHERE dead;
 INSERT INTO meta VALUES ('position', 0);
 ";

@@ -225,7 +225,10 @@ impl Shelf for Model {
     }
 
     fn running_tasks(&mut self, site: &str) -> Answer<Vec<Task>> {
-        Ok(Self::by_position(self.tasks.values().filter(|t| t.site == site && t.running().is_some())))
+        let mut running = Self::by_position(self.tasks.values().filter(|task| task.site == site));
+        running.retain(|task| task.running().is_some());
+        running.sort_by_key(|task| task.running().map(|running| running.ends_at));
+        Ok(running)
     }
 
     fn is_known(&mut self, site: &str, run: i64, url: &CanonicalUrl) -> Answer<bool> {

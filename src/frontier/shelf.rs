@@ -55,7 +55,7 @@ pub(crate) trait Shelf {
     fn next_lease_end(&mut self) -> Result<Option<i64>, Self::Error>;
     /// Waiting and delayed tasks of a site, by stage, then fingerprint.
     fn idle_tasks(&mut self, site: &str, most: u32) -> Result<Vec<Task>, Self::Error>;
-    /// Running tasks of a site, by position.
+    /// Running tasks of a site, by the end of their leases, then position.
     fn running_tasks(&mut self, site: &str) -> Result<Vec<Task>, Self::Error>;
 
     fn is_known(&mut self, site: &str, run: i64, url: &CanonicalUrl) -> Result<bool, Self::Error>;

@@ -1,5 +1,7 @@
 //! The frontier's suite: every test on every backend, with one clock that stands still until it is moved.
 
 mod model;
+mod processes;
+mod simulation;
 mod table;
 mod world;

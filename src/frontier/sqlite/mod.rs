@@ -3,6 +3,8 @@
 
 mod boot;
 mod owners;
+#[cfg(test)]
+mod plans;
 mod schema;
 mod tables;
 

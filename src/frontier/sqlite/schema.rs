@@ -44,5 +44,6 @@ CREATE INDEX page_recrawl ON page (site, recrawl_at) WHERE recrawl_at IS NOT NUL
 CREATE INDEX page_key ON page (site, fp);
 CREATE TABLE mutex (name TEXT PRIMARY KEY, token TEXT NOT NULL, until INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE owner (name TEXT PRIMARY KEY, dead INTEGER NOT NULL, state TEXT NOT NULL) WITHOUT ROWID;
+CREATE INDEX owner_dead ON owner (name) WHERE dead;
 INSERT INTO meta VALUES ('position', 0);
 ";

@@ -1,6 +1,6 @@
 //! The tables behind the steps: each record found and saved by one prepared statement.
 
-use rusqlite::{Connection, OptionalExtension, Params, Row, named_params, params};
+use rusqlite::{CachedStatement, Connection, OptionalExtension, Params, Row, named_params, params};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -12,6 +12,17 @@ use crate::frontier::state::{
 };
 use crate::frontier::step::Inspection;
 use crate::task::{DeadLetter, Origin, Priority, Stage};
+
+#[cfg(test)]
+thread_local! {
+    static SEEN: std::cell::RefCell<std::collections::BTreeSet<String>> = const { std::cell::RefCell::new(std::collections::BTreeSet::new()) };
+}
+
+/// The statements that this thread has prepared.
+#[cfg(test)]
+pub(super) fn statements() -> std::collections::BTreeSet<String> {
+    SEEN.with_borrow(Clone::clone)
+}
 
 /// A connection inside a transaction.
 pub(super) struct Tables<'c>(pub(super) &'c Connection);
@@ -27,14 +38,20 @@ const TASK: &str =
     "SELECT site.name, task.stage, task.url, task.place, task.priority, task.position, task.depth,
     task.origin, task.put_at, task.until, task.lease, task.rare FROM task JOIN site ON site.id = task.site";
 
-impl Tables<'_> {
+impl<'c> Tables<'c> {
+    fn prepare(&self, sql: &str) -> Answer<CachedStatement<'c>> {
+        #[cfg(test)]
+        SEEN.with_borrow_mut(|seen| seen.insert(sql.to_owned()));
+        self.0.prepare_cached(sql)
+    }
+
     fn one<T>(
         &self,
         sql: &str,
         params: impl Params,
         read: impl FnOnce(&Row<'_>) -> Answer<T>,
     ) -> Answer<Option<T>> {
-        self.0.prepare_cached(sql)?.query_row(params, read).optional()
+        self.prepare(sql)?.query_row(params, read).optional()
     }
 
     fn all<T>(
@@ -43,11 +60,16 @@ impl Tables<'_> {
         params: impl Params,
         read: impl FnMut(&Row<'_>) -> Answer<T>,
     ) -> Answer<Vec<T>> {
-        self.0.prepare_cached(sql)?.query_map(params, read)?.collect()
+        self.prepare(sql)?.query_map(params, read)?.collect()
     }
 
     fn run(&self, sql: &str, params: impl Params) -> Answer<()> {
-        self.0.prepare_cached(sql)?.execute(params).map(drop)
+        self.prepare(sql)?.execute(params).map(drop)
+    }
+
+    fn has_dead_owners(&self) -> Answer<bool> {
+        let sql = "SELECT EXISTS (SELECT 1 FROM owner WHERE dead)";
+        Ok(self.one(sql, [], |row| row.get(0))?.unwrap_or(false))
     }
 
     fn record<T: DeserializeOwned>(&self, sql: &str, params: impl Params) -> Answer<Option<T>> {
@@ -68,7 +90,7 @@ impl Shelf for Tables<'_> {
 
     fn next_position(&mut self) -> Answer<i64> {
         let sql = "UPDATE meta SET value = value + 1 WHERE key = 'position' RETURNING value";
-        self.0.prepare_cached(sql)?.query_row([], |row| row.get(0))
+        self.prepare(sql)?.query_row([], |row| row.get(0))
     }
 
     fn site(&mut self, name: &str) -> Answer<Option<SiteState>> {
@@ -83,10 +105,8 @@ impl Shelf for Tables<'_> {
         let before = "SELECT unit, ready_download, ready_parse FROM site WHERE name = ?1";
         let before: Option<(i64, i64, i64)> =
             self.one(before, [&site.name], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
-        let unit: i64 = self
-            .0
-            .prepare_cached("SELECT id FROM unit WHERE name = ?1")?
-            .query_row([&site.unit], |row| row.get(0))?;
+        let unit: i64 =
+            self.prepare("SELECT id FROM unit WHERE name = ?1")?.query_row([&site.unit], |row| row.get(0))?;
         let ready = Stage::ALL.map(|stage| i64::from(site.is_ready(stage)));
         self.run(
             "INSERT INTO site (name, unit, ready_download, ready_parse, state) VALUES (?1, ?2, ?3, ?4, ?5)
@@ -220,7 +240,7 @@ impl Shelf for Tables<'_> {
             origin = :origin, put_at = :put_at, until = :until, token = :token, owner = :owner, lease = :lease,
             rare = :rare
             WHERE site = (SELECT id FROM site WHERE name = :site) AND stage = :stage AND fp = :fp AND url = :url";
-        if self.0.prepare_cached(update)?.execute(values)? > 0 {
+        if self.prepare(update)?.execute(values)? > 0 {
             return Ok(());
         }
         let insert = "INSERT INTO task (site, stage, fp, url, place, priority, position, depth, origin, put_at, until,
@@ -277,20 +297,21 @@ impl Shelf for Tables<'_> {
     }
 
     fn lost_leases(&mut self, now: i64, most: u32) -> Answer<Vec<Task>> {
-        let order = "ORDER BY task.until, task.position LIMIT ?2";
-        let buried = "SELECT EXISTS (SELECT 1 FROM owner WHERE dead)";
-        if self.one(buried, [], |row| row.get(0))?.unwrap_or(false) {
-            let over = "task.until <= ?1 OR task.owner IN (SELECT name FROM owner WHERE dead)";
-            return self.tasks(&format!("WHERE task.place = 3 AND ({over}) {order}"), params![now, most]);
+        let ended = "WHERE task.place = 3 AND task.until <= ?1 ORDER BY task.until, task.position LIMIT ?2";
+        let mut lost = self.tasks(ended, params![now, most])?;
+        if self.has_dead_owners()? {
+            let orphans = "WHERE task.place = 3 AND task.until > ?1
+                 AND task.owner IN (SELECT name FROM owner WHERE dead) ORDER BY +task.until, task.position LIMIT ?2";
+            lost.extend(self.tasks(orphans, params![now, most])?);
+            lost.truncate(most as usize);
         }
-        self.tasks(&format!("WHERE task.place = 3 AND task.until <= ?1 {order}"), params![now, most])
+        Ok(lost)
     }
 
     fn next_lease_end(&mut self) -> Answer<Option<i64>> {
-        let buried =
-            "SELECT EXISTS (SELECT 1 FROM owner JOIN task ON task.owner = owner.name AND task.place = 3
-             WHERE owner.dead)";
-        if self.one(buried, [], |row| row.get(0))?.unwrap_or(false) {
+        let orphan = "SELECT EXISTS (SELECT 1 FROM owner CROSS JOIN task ON task.owner = owner.name
+             WHERE owner.dead AND task.place = 3)";
+        if self.has_dead_owners()? && self.one(orphan, [], |row| row.get(0))?.unwrap_or(false) {
             return Ok(Some(i64::MIN));
         }
         Ok(self.one("SELECT min(until) FROM task WHERE place = 3", [], |row| row.get(0))?.flatten())
@@ -306,7 +327,8 @@ impl Shelf for Tables<'_> {
 
     fn running_tasks(&mut self, site: &str) -> Answer<Vec<Task>> {
         self.tasks(
-            "WHERE task.place = 3 AND task.site = (SELECT id FROM site WHERE name = ?1) ORDER BY task.position",
+            "WHERE task.place = 3 AND +task.site = (SELECT id FROM site WHERE name = ?1)
+             ORDER BY task.until, task.position",
             [site],
         )
     }
@@ -327,7 +349,7 @@ impl Shelf for Tables<'_> {
     fn sweep_known(&mut self, site: &str, run: i64, most: u32) -> Answer<bool> {
         let sql = "DELETE FROM known WHERE (site, run, fp) IN (SELECT site, run, fp FROM known
              WHERE site = (SELECT id FROM site WHERE name = ?1) AND run < ?2 LIMIT ?3)";
-        let removed = self.0.prepare_cached(sql)?.execute(params![site, run, most])?;
+        let removed = self.prepare(sql)?.execute(params![site, run, most])?;
         Ok(removed == most as usize)
     }
 
@@ -377,7 +399,7 @@ impl Shelf for Tables<'_> {
         let values = params![site, url.fingerprint(), url.as_str(), to_json(page)?, page.recrawl_at];
         let update = "UPDATE page SET state = ?4, recrawl_at = ?5
              WHERE site = (SELECT id FROM site WHERE name = ?1) AND fp = ?2 AND url = ?3";
-        if self.0.prepare_cached(update)?.execute(values)? > 0 {
+        if self.prepare(update)?.execute(values)? > 0 {
             return Ok(());
         }
         let insert = "INSERT INTO page (site, fp, url, state, recrawl_at)

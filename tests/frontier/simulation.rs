@@ -1,0 +1,187 @@
+//! Whole crawls on the fake clock: the published arithmetic, a backlog after an outage, and who waits how long.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+
+use paced::frontier::Claim;
+use paced::task::Lease;
+
+use crate::world::{Backend, World, on_every_backend, wait_for};
+
+/// Crawls one site of a start a second with `workers`, each answer taking `takes` ms; when the last page was there.
+async fn crawl(w: &World, pages: usize, workers: usize, takes: i64) -> (i64, Vec<i64>) {
+    w.site_with("a", |shop| shop.settings.parallel = 100).await;
+    w.put_many("a", pages).await;
+    let begun = w.now();
+    let mut busy: BinaryHeap<Reverse<(i64, u64)>> = BinaryHeap::new();
+    let mut leases: BTreeMap<u64, Lease> = BTreeMap::new();
+    let mut starts = Vec::new();
+    loop {
+        while let Some(Reverse((ends, token))) = busy.peek().copied()
+            && ends <= w.now()
+        {
+            busy.pop();
+            w.done(&leases.remove(&token).expect("it runs")).await;
+        }
+        let free = u32::try_from(workers - busy.len()).expect("small");
+        let grant = w.grant(w.want(free, 0)).await;
+        for lease in grant.leases {
+            starts.push(w.now() - begun);
+            busy.push(Reverse((w.now() + takes, lease.token)));
+            leases.insert(lease.token, lease);
+        }
+        let ends = busy.peek().map(|Reverse((ends, _))| ends - w.now());
+        // A full house sleeps until somebody is free, as a claimer does.
+        let due = grant.next_in.filter(|_| busy.len() < workers);
+        let Some(wait) = ends.into_iter().chain(due).min() else { return (w.now() - begun, starts) };
+        w.pass(wait.max(1));
+    }
+}
+
+#[test]
+fn v15_v16_v18_the_published_arithmetic_of_a_thousand_pages() {
+    let table = [
+        (5_000, 1, 5_000_000),
+        (5_000, 3, 1_670_000),
+        (5_000, 5, 1_004_000),
+        (5_000, 6, 1_004_000),
+        (200, 1, 999_200),
+        (200, 6, 999_200),
+        (3_000, 3, 1_002_000),
+        (3_000, 2, 1_501_000),
+    ];
+    for (takes, workers, expected) in table {
+        on_every_backend(async |w| {
+            let (took, starts) = crawl(w, 1_000, workers, takes).await;
+            assert_eq!(took, expected, "T = {takes} ms, W = {workers}");
+            assert_eq!(starts.len(), 1_000);
+            assert!(starts.is_sorted_by(|one, other| other - one >= 1_000), "never over one start a second");
+        });
+    }
+}
+
+#[test]
+fn v17_after_an_outage_each_site_gets_one_start_an_interval_from_the_first_second_on() {
+    on_every_backend(async |w| {
+        let sites: Vec<String> = (0..20).map(|i| format!("s{i:02}")).collect();
+        for site in &sites {
+            w.site(site).await;
+            w.put_many(site, 250).await;
+        }
+        w.pass(3_600_000);
+        let mut starts: BTreeMap<String, Vec<i64>> = BTreeMap::new();
+        let mut dice = fastrand::Rng::with_seed(17);
+        let (begun, seconds) = (w.now(), 8);
+        while w.now() - begun < seconds * 1_000 {
+            // Workers come at once, each with a claim of its own, more of them than there are due sites.
+            for worker in 0..10 {
+                let claim = Claim { owner: format!("w{worker}"), dice: vec![dice.u32(..)], ..w.want(3, 0) };
+                for lease in w.grant(claim).await.leases {
+                    starts.entry(lease.site.clone()).or_default().push(w.now());
+                    w.done(&lease).await;
+                }
+            }
+            w.pass(dice.i64(50..150));
+        }
+        assert_eq!(starts.len(), 20);
+        for (site, starts) in starts {
+            assert!(starts.is_sorted_by(|one, other| other - one >= 1_000), "{site}: {starts:?}");
+            assert!(starts.len() >= 7, "{site} was not left out: {starts:?}");
+        }
+    });
+}
+
+/// Until when all sites are due since the same moment, in ms.
+const WARM: i64 = 4_000;
+
+/// How late starts are, in ms, with half the workers that are needed: each request takes 1 s, each site may start each
+/// second. `choose` takes one of so many due sites, the longest due first.
+fn reference(sites: usize, seconds: i64, mut choose: impl FnMut(usize) -> usize) -> Vec<i64> {
+    let mut due: Vec<(i64, usize)> = (0..sites).map(|site| (0, site)).collect();
+    let mut late = Vec::new();
+    // Every worker ends at a moment of its own.
+    let slots = i64::try_from(sites / 2).expect("small");
+    for turn in 0..seconds * slots {
+        let now = turn * 1_000 / slots;
+        due.sort_unstable();
+        let ready = due.iter().take_while(|(at, _)| *at <= now).count();
+        if ready > 0 {
+            let (at, site) = due.remove(choose(ready));
+            if now > WARM {
+                late.push(now - at);
+            }
+            due.push((now + 1_000, site));
+        }
+    }
+    late
+}
+
+fn p99(mut values: Vec<i64>) -> i64 {
+    values.sort_unstable();
+    values[values.len() * 99 / 100]
+}
+
+#[test]
+fn l2_no_due_site_starves_with_half_the_workers_needed() {
+    const SITES: usize = 600;
+    const SECONDS: i64 = 12;
+    let earliest = p99(reference(SITES, SECONDS, |_| 0));
+    let mut dice = fastrand::Rng::with_seed(2);
+    let plain = p99(reference(SITES, SECONDS, |ready| dice.usize(0..ready)));
+    let among = p99(reference(SITES, SECONDS, |ready| dice.usize(0..ready.min(64))));
+    let w = World::new(Backend::Sqlite);
+    let frontier = wait_for(async {
+        for site in 0..SITES {
+            let name = format!("s{site:04}");
+            w.site_with(&name, |shop| shop.settings.parallel = 1).await;
+            w.put_many(&name, 12).await;
+        }
+        let mut due = BTreeMap::new();
+        let mut late = Vec::new();
+        let slots = i64::try_from(SITES / 2).expect("small");
+        let begun = w.now();
+        for turn in 0..SECONDS * slots {
+            w.pass(begun + turn * 1_000 / slots - w.now());
+            let claim = Claim { dice: vec![dice.u32(..)], ..w.want(1, 0) };
+            for lease in w.grant(claim).await.leases {
+                let before = due.insert(lease.site.clone(), w.now() + 1_000).unwrap_or(begun);
+                if w.now() - begun > WARM {
+                    late.push(w.now() - before);
+                }
+                w.done(&lease).await;
+            }
+        }
+        p99(late)
+    });
+    println!(
+        "p99 lateness: earliest {earliest}, among the 64 longest due {among}, any due {plain}, here {frontier} ms"
+    );
+    assert!(frontier <= 2 * earliest, "{frontier} ms, against {earliest} ms for the earliest first");
+    assert!(plain > 2 * earliest, "plain random would not do: {plain} ms");
+}
+
+#[test]
+fn l1_sleeping_until_next_in_is_enough_to_end_a_crawl() {
+    on_every_backend(async |w| {
+        for (site, interval) in [("a", 700), ("b", 1_000), ("c", 1_900)] {
+            w.site_with(site, |shop| shop.settings.interval = interval).await;
+            w.put_many(site, 20).await;
+        }
+        let (mut starts, mut claims) = (0, 0);
+        loop {
+            claims += 1;
+            let grant = w.grant(w.want(4, 4)).await;
+            for lease in &grant.leases {
+                starts += usize::from(lease.stage == paced::task::Stage::Download);
+                w.fetched(lease).await;
+            }
+            match grant.next_in {
+                _ if !grant.leases.is_empty() => {}
+                Some(wait) => w.pass(wait),
+                None => break,
+            }
+        }
+        assert_eq!((starts, w.now()), (60, 19 * 1_900), "no later than the slowest site needs");
+        assert!(claims <= 180, "and without asking in vain: {claims} claims");
+    });
+}

@@ -92,6 +92,13 @@ impl Frontier {
         }
     }
 
+    /// Whether the clock of `clock()` is the very one that the steps go by, so that times may be compared.
+    pub fn shares_its_clock(&self) -> bool {
+        match &*self.0 {
+            Backend::Model(..) | Backend::Sqlite(_) => true,
+        }
+    }
+
     async fn step(&self, step: Step) -> Result<Reply, FrontierError> {
         match &*self.0 {
             Backend::Model(model, clock) => {

@@ -29,7 +29,7 @@ struct Paced {
     frontier: Frontier,
     token: u64,
     grace: Duration,
-    /// When the start was granted, in ms since boot: noted before the claim, so that its age is never underrated.
+    /// When the start was granted, in ms since boot.
     granted: AtomicI64,
     rearms: AtomicU32,
 }
@@ -52,16 +52,19 @@ pub enum NotNow {
 }
 
 impl Permit {
-    /// The permit that a download lease carries. `noted` is the time since boot right before its claim.
+    /// The permit that a download lease carries. Its age counts from the grant where this process reads the frontier's own
+    /// clock, else from `noted`, the time since boot right before the claim: it is never underrated.
     pub fn of(lease: &Lease, frontier: &Frontier, noted: Duration) -> Self {
         if lease.interval.is_zero() {
             return Self(Arc::new(Kind::Unpaced(frontier.clock())));
         }
+        let age = frontier.clock().now().since(lease.granted_at);
+        let granted = if frontier.shares_its_clock() { since_boot().saturating_sub(age) } else { noted };
         Self(Arc::new(Kind::Paced(Paced {
             frontier: frontier.clone(),
             token: lease.token,
             grace: grace(lease.interval),
-            granted: AtomicI64::new(millis(noted)),
+            granted: AtomicI64::new(millis(granted)),
             rearms: AtomicU32::new(0),
         })))
     }

@@ -2,6 +2,7 @@
 //! What a step does is not decided here.
 
 mod boot;
+mod columns;
 mod owners;
 #[cfg(test)]
 mod plans;
@@ -149,13 +150,16 @@ impl Writer {
         let behaviour = if reads { TransactionBehavior::Deferred } else { TransactionBehavior::Immediate };
         let transaction = self.connection.transaction_with_behavior(behaviour)?;
         let mut replies = Vec::with_capacity(steps.len());
+        let mut tables = Tables::new(&transaction);
         for step in steps {
             let now = self.clock.now();
-            replies.push(steps::apply(&mut Tables(&transaction), step.clone(), now.as_millis())?);
+            replies.push(steps::apply(&mut tables, step.clone(), now.as_millis())?);
             if matches!(step, Step::Enlist { .. }) {
                 boot::saw(&transaction, now)?;
             }
         }
+        tables.flush()?;
+        drop(tables);
         transaction.commit()?;
         Ok(replies)
     }

@@ -36,7 +36,10 @@ impl Shop {
 
     fn step(&mut self, step: Step) -> Reply {
         let transaction = self.connection.transaction().expect("begun");
-        let reply = steps::apply(&mut Tables(&transaction), step, self.now).expect("done");
+        let mut tables = Tables::new(&transaction);
+        let reply = steps::apply(&mut tables, step, self.now).expect("done");
+        tables.flush().expect("written");
+        drop(tables);
         transaction.commit().expect("kept");
         reply
     }

@@ -1,17 +1,18 @@
 //! The tables behind the steps: each record found and saved by one prepared statement.
 
+use std::collections::BTreeMap;
+
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Params, Row, named_params, params};
-use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use super::columns::{json, place_columns, read_task, stage_column, stage_of, to_json, token_column, url};
 use crate::canonical_url::CanonicalUrl;
 use crate::frontier::shelf::Shelf;
 use crate::frontier::state::{
-    DeadState, MutexState, OwnerState, PageState, Place, Rare, RobotsState, Running, SiteState, Task,
-    UnitState,
+    DeadState, MutexState, OwnerState, PageState, Rare, RobotsState, SiteState, Task, UnitState,
 };
 use crate::frontier::step::Inspection;
-use crate::task::{DeadLetter, Origin, Priority, Stage};
+use crate::task::{DeadLetter, Origin, Stage};
 
 #[cfg(test)]
 thread_local! {
@@ -24,25 +25,53 @@ pub(super) fn statements() -> std::collections::BTreeSet<String> {
     SEEN.with_borrow(Clone::clone)
 }
 
-/// A connection inside a transaction.
-pub(super) struct Tables<'c>(pub(super) &'c Connection);
+/// A connection inside a transaction. Sites and units, which nearly every step changes more than once, are held back and
+/// written before an index is asked, and at the end.
+pub(super) struct Tables<'c> {
+    connection: &'c Connection,
+    sites: BTreeMap<String, Held<SiteState>>,
+    units: BTreeMap<String, Held<(UnitState, i64)>>,
+}
+
+/// A record that is in its table already, as it should stand there.
+struct Held<T> {
+    record: T,
+    changed: bool,
+}
 
 type Answer<T> = rusqlite::Result<T>;
-
-const WAITING: i64 = 0;
-const DELAYED: i64 = 1;
-const SCHEDULED: i64 = 2;
-const RUNNING: i64 = 3;
 
 const TASK: &str =
     "SELECT site.name, task.stage, task.url, task.place, task.priority, task.position, task.depth,
     task.origin, task.put_at, task.until, task.lease, task.rare FROM task JOIN site ON site.id = task.site";
 
 impl<'c> Tables<'c> {
+    /// The tables of a connection inside a transaction.
+    pub(super) fn new(connection: &'c Connection) -> Self {
+        Self { connection, sites: BTreeMap::new(), units: BTreeMap::new() }
+    }
+
+    /// Writes what was held back. Without it, changes of sites and units are lost.
+    pub(super) fn flush(&mut self) -> Answer<()> {
+        let mut units = std::mem::take(&mut self.units);
+        for held in units.values_mut().filter(|held| held.changed) {
+            self.write_unit(&held.record.0, held.record.1)?;
+            held.changed = false;
+        }
+        self.units = units;
+        let mut sites = std::mem::take(&mut self.sites);
+        for held in sites.values_mut().filter(|held| held.changed) {
+            self.write_site(&held.record)?;
+            held.changed = false;
+        }
+        self.sites = sites;
+        Ok(())
+    }
+
     fn prepare(&self, sql: &str) -> Answer<CachedStatement<'c>> {
         #[cfg(test)]
         SEEN.with_borrow_mut(|seen| seen.insert(sql.to_owned()));
-        self.0.prepare_cached(sql)
+        self.connection.prepare_cached(sql)
     }
 
     fn one<T>(
@@ -83,21 +112,8 @@ impl<'c> Tables<'c> {
     fn first_task(&self, rest: &str, params: impl Params) -> Answer<Option<Task>> {
         self.one(&format!("{TASK} {rest}"), params, read_task)
     }
-}
 
-impl Shelf for Tables<'_> {
-    type Error = rusqlite::Error;
-
-    fn next_position(&mut self) -> Answer<i64> {
-        let sql = "UPDATE meta SET value = value + 1 WHERE key = 'position' RETURNING value";
-        self.prepare(sql)?.query_row([], |row| row.get(0))
-    }
-
-    fn site(&mut self, name: &str) -> Answer<Option<SiteState>> {
-        self.record("SELECT state FROM site WHERE name = ?1", [name])
-    }
-
-    fn save_site(&mut self, site: &SiteState) -> Answer<()> {
+    fn write_site(&self, site: &SiteState) -> Answer<()> {
         self.run(
             "INSERT OR IGNORE INTO unit (name, due, parsed_at, state) VALUES (?1, 0, 0, ?2)",
             params![site.unit, to_json(&UnitState::new(&site.unit))?],
@@ -125,6 +141,42 @@ impl Shelf for Tables<'_> {
         self.run(count, [after.0, after.1, after.2])
     }
 
+    fn write_unit(&self, unit: &UnitState, due: i64) -> Answer<()> {
+        self.run(
+            "INSERT INTO unit (name, due, parsed_at, state) VALUES (?1, ?2, ?3, ?4)
+             ON CONFLICT (name) DO UPDATE SET due = ?2, parsed_at = ?3, state = ?4",
+            params![unit.name, due, unit.parsed_at, to_json(unit)?],
+        )
+    }
+}
+
+impl Shelf for Tables<'_> {
+    type Error = rusqlite::Error;
+
+    fn next_position(&mut self) -> Answer<i64> {
+        let sql = "UPDATE meta SET value = value + 1 WHERE key = 'position' RETURNING value";
+        self.prepare(sql)?.query_row([], |row| row.get(0))
+    }
+
+    fn site(&mut self, name: &str) -> Answer<Option<SiteState>> {
+        if let Some(held) = self.sites.get(name) {
+            return Ok(Some(held.record.clone()));
+        }
+        let site: Option<SiteState> = self.record("SELECT state FROM site WHERE name = ?1", [name])?;
+        if let Some(site) = &site {
+            self.sites.insert(name.to_owned(), Held { record: site.clone(), changed: false });
+        }
+        Ok(site)
+    }
+
+    fn save_site(&mut self, site: &SiteState) -> Answer<()> {
+        match self.sites.get_mut(&site.name) {
+            Some(held) => *held = Held { record: site.clone(), changed: true },
+            None => self.write_site(site)?,
+        }
+        Ok(())
+    }
+
     fn site_names(&mut self) -> Answer<Vec<String>> {
         self.all("SELECT name FROM site ORDER BY name", [], |row| row.get(0))
     }
@@ -138,18 +190,26 @@ impl Shelf for Tables<'_> {
     }
 
     fn unit(&mut self, name: &str) -> Answer<Option<UnitState>> {
-        self.record("SELECT state FROM unit WHERE name = ?1", [name])
+        if let Some(held) = self.units.get(name) {
+            return Ok(Some(held.record.0.clone()));
+        }
+        let sql = "SELECT state, due FROM unit WHERE name = ?1";
+        let read: Option<(UnitState, i64)> = self.one(sql, [name], |row| Ok((json(row, 0)?, row.get(1)?)))?;
+        let Some((unit, due)) = read else { return Ok(None) };
+        self.units.insert(name.to_owned(), Held { record: (unit.clone(), due), changed: false });
+        Ok(Some(unit))
     }
 
     fn save_unit(&mut self, unit: &UnitState, due: i64) -> Answer<()> {
-        self.run(
-            "INSERT INTO unit (name, due, parsed_at, state) VALUES (?1, ?2, ?3, ?4)
-             ON CONFLICT (name) DO UPDATE SET due = ?2, parsed_at = ?3, state = ?4",
-            params![unit.name, due, unit.parsed_at, to_json(unit)?],
-        )
+        match self.units.get_mut(&unit.name) {
+            Some(held) => *held = Held { record: (unit.clone(), due), changed: true },
+            None => self.write_unit(unit, due)?,
+        }
+        Ok(())
     }
 
     fn due_units(&mut self, stage: Stage, now: i64, only: &[String], most: u32) -> Answer<Vec<String>> {
+        self.flush()?;
         if only.is_empty() {
             let sql = match stage {
                 Stage::Download => {
@@ -178,6 +238,7 @@ impl Shelf for Tables<'_> {
     }
 
     fn next_due(&mut self, stage: Stage, only: &[String]) -> Answer<Option<i64>> {
+        self.flush()?;
         let (every, named) = match stage {
             Stage::Download => (
                 "SELECT min(due) FROM unit WHERE ready_download > 0",
@@ -199,6 +260,7 @@ impl Shelf for Tables<'_> {
     }
 
     fn ready_sites(&mut self, stage: Stage, unit: &str) -> Answer<Vec<String>> {
+        self.flush()?;
         let sql = match stage {
             Stage::Download => {
                 "SELECT name FROM site WHERE unit = (SELECT id FROM unit WHERE name = ?1) AND ready_download
@@ -482,6 +544,7 @@ impl Shelf for Tables<'_> {
     }
 
     fn inspect(&mut self) -> Answer<Inspection> {
+        self.flush()?;
         let tasks =
             "SELECT site.name, task.stage, task.url, task.place FROM task JOIN site ON site.id = task.site
              ORDER BY site.name, task.stage, task.url";
@@ -500,78 +563,4 @@ impl Shelf for Tables<'_> {
         let known = self.one("SELECT count(*) FROM known", [], |row| row.get::<_, i64>(0))?.unwrap_or(0);
         Ok(Inspection { tasks, due, dead, known: u64::try_from(known).unwrap_or(0) })
     }
-}
-
-fn read_task(row: &Row<'_>) -> Answer<Task> {
-    let until: Option<i64> = row.get(9)?;
-    let place = match row.get::<_, i64>(3)? {
-        WAITING => Place::Waiting,
-        RUNNING => {
-            let mut running: Running = json(row, 10)?;
-            running.ends_at = until.unwrap_or(running.ends_at);
-            Place::Running(running)
-        }
-        delayed => Place::Delayed { until: until.unwrap_or(0), scheduled: delayed == SCHEDULED },
-    };
-    let rare = match row.get_ref(11)?.as_str_or_null()? {
-        Some(text) => from_json(text, 11)?,
-        None => Rare::default(),
-    };
-    Ok(Task {
-        site: row.get(0)?,
-        stage: stage_of(row.get(1)?),
-        url: url(row, 2)?,
-        place,
-        priority: Priority::from_value(row.get(4)?),
-        position: row.get(5)?,
-        depth: row.get(6)?,
-        origin: if row.get::<_, i64>(7)? == 1 { Origin::Link } else { Origin::Request },
-        put_at: row.get(8)?,
-        rare,
-    })
-}
-
-fn place_columns(place: &Place) -> (i64, Option<i64>) {
-    match place {
-        Place::Waiting => (WAITING, None),
-        Place::Delayed { until, scheduled: false } => (DELAYED, Some(*until)),
-        Place::Delayed { until, scheduled: true } => (SCHEDULED, Some(*until)),
-        Place::Running(running) => (RUNNING, Some(running.ends_at)),
-    }
-}
-
-fn stage_column(stage: Stage) -> i64 {
-    match stage {
-        Stage::Download => 0,
-        Stage::Parse => 1,
-    }
-}
-
-fn stage_of(column: i64) -> Stage {
-    if column == 0 { Stage::Download } else { Stage::Parse }
-}
-
-fn token_column(token: u64) -> i64 {
-    token.cast_signed()
-}
-
-fn url(row: &Row<'_>, column: usize) -> Answer<CanonicalUrl> {
-    let text: String = row.get(column)?;
-    CanonicalUrl::parse(&text).map_err(|e| unreadable(column, e))
-}
-
-fn json<T: DeserializeOwned>(row: &Row<'_>, column: usize) -> Answer<T> {
-    from_json(row.get_ref(column)?.as_str()?, column)
-}
-
-fn from_json<T: DeserializeOwned>(text: &str, column: usize) -> Answer<T> {
-    serde_json::from_str(text).map_err(|e| unreadable(column, e))
-}
-
-fn unreadable(column: usize, error: impl std::error::Error + Send + Sync + 'static) -> rusqlite::Error {
-    rusqlite::Error::FromSqlConversionFailure(column, rusqlite::types::Type::Text, Box::new(error))
-}
-
-fn to_json<T: Serialize + ?Sized>(value: &T) -> Answer<String> {
-    serde_json::to_string(value).map_err(|e| rusqlite::Error::ToSqlConversionFailure(Box::new(e)))
 }

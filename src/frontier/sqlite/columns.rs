@@ -1,0 +1,93 @@
+//! How values stand in columns: places as numbers, rare things as small JSON records.
+
+use rusqlite::Row;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::canonical_url::CanonicalUrl;
+use crate::frontier::state::{Place, Rare, Running, Task};
+use crate::task::{Origin, Priority, Stage};
+
+type Answer<T> = rusqlite::Result<T>;
+
+const WAITING: i64 = 0;
+const DELAYED: i64 = 1;
+const SCHEDULED: i64 = 2;
+const RUNNING: i64 = 3;
+
+pub(super) fn read_task(row: &Row<'_>) -> Answer<Task> {
+    let until: Option<i64> = row.get(9)?;
+    let place = match row.get::<_, i64>(3)? {
+        WAITING => Place::Waiting,
+        RUNNING => {
+            let mut running: Running = json(row, 10)?;
+            running.ends_at = until.unwrap_or(running.ends_at);
+            Place::Running(running)
+        }
+        delayed => Place::Delayed { until: until.unwrap_or(0), scheduled: delayed == SCHEDULED },
+    };
+    let rare = match row.get_ref(11)?.as_str_or_null()? {
+        Some(text) => from_json(text, 11)?,
+        None => Rare::default(),
+    };
+    Ok(Task {
+        site: row.get(0)?,
+        stage: stage_of(row.get(1)?),
+        url: url(row, 2)?,
+        place,
+        priority: Priority::from_value(row.get(4)?),
+        position: row.get(5)?,
+        depth: row.get(6)?,
+        origin: if row.get::<_, i64>(7)? == 1 { Origin::Link } else { Origin::Request },
+        put_at: row.get(8)?,
+        rare,
+    })
+}
+
+pub(super) fn place_columns(place: &Place) -> (i64, Option<i64>) {
+    match place {
+        Place::Waiting => (WAITING, None),
+        Place::Delayed { until, scheduled: false } => (DELAYED, Some(*until)),
+        Place::Delayed { until, scheduled: true } => (SCHEDULED, Some(*until)),
+        Place::Running(running) => (RUNNING, Some(running.ends_at)),
+    }
+}
+
+pub(super) fn stage_column(stage: Stage) -> i64 {
+    match stage {
+        Stage::Download => 0,
+        Stage::Parse => 1,
+    }
+}
+
+pub(super) fn stage_of(column: i64) -> Stage {
+    if column == 0 { Stage::Download } else { Stage::Parse }
+}
+
+pub(super) fn token_column(token: u64) -> i64 {
+    token.cast_signed()
+}
+
+pub(super) fn url(row: &Row<'_>, column: usize) -> Answer<CanonicalUrl> {
+    let text: String = row.get(column)?;
+    CanonicalUrl::parse(&text).map_err(|e| unreadable(column, e))
+}
+
+pub(super) fn json<T: DeserializeOwned>(row: &Row<'_>, column: usize) -> Answer<T> {
+    from_json(row.get_ref(column)?.as_str()?, column)
+}
+
+pub(super) fn from_json<T: DeserializeOwned>(text: &str, column: usize) -> Answer<T> {
+    serde_json::from_str(text).map_err(|e| unreadable(column, e))
+}
+
+pub(super) fn unreadable(
+    column: usize,
+    error: impl std::error::Error + Send + Sync + 'static,
+) -> rusqlite::Error {
+    rusqlite::Error::FromSqlConversionFailure(column, rusqlite::types::Type::Text, Box::new(error))
+}
+
+pub(super) fn to_json<T: Serialize + ?Sized>(value: &T) -> Answer<String> {
+    serde_json::to_string(value).map_err(|e| rusqlite::Error::ToSqlConversionFailure(Box::new(e)))
+}

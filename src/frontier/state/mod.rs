@@ -1,0 +1,18 @@
+//! What the frontier knows of a site, a pace unit and a task, and the pure rules on them. How it is stored is elsewhere.
+
+mod records;
+mod site;
+mod task;
+mod unit;
+
+pub use records::{DeadState, OwnerState, PageState, RobotsState};
+pub use site::{SiteSettings, SiteState, StageCounts, Tuned};
+pub use task::{Deferral, Place, Rare, Running, Task, delay_after_loss, later_expiry};
+pub use unit::{MutexState, Start, UnitState, mutex_token, unit_mutex};
+
+/// How long a lease lives unless it is renewed, in ms.
+pub const LEASE_MS: i64 = 30_000;
+/// Losses after which a task is dead.
+pub const MAX_LOSSES: u32 = 6;
+/// How long a task that went back waits, in ms.
+pub const BACK_MS: i64 = 1_000;

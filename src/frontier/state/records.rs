@@ -1,0 +1,74 @@
+//! Records beside the tasks: robots, pages, dead letters, processes.
+
+use serde::{Deserialize, Serialize};
+
+use crate::canonical_url::CanonicalUrl;
+use crate::clock::Timestamp;
+use crate::task::{DeadLetter, Failure, RobotsRecord, Stage, StoredPage};
+
+/// One origin's `robots.txt` as the frontier keeps it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RobotsState {
+    /// What was found.
+    pub record: RobotsRecord,
+    /// Until when it holds, in ms.
+    pub until: i64,
+    /// Unreachable records in a row.
+    pub failures: u32,
+}
+
+/// A page that was fetched before.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PageState {
+    /// Where it is kept.
+    pub stored: StoredPage,
+    /// The fence of the fetch: a smaller one never replaces it (I6).
+    pub fence: i64,
+    /// When it should be fetched again, in ms.
+    pub recrawl_at: Option<i64>,
+}
+
+/// A dead letter as the frontier keeps it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeadState {
+    /// The last failure.
+    pub why: Failure,
+    /// Attempts made.
+    pub attempts: u32,
+    /// All failures, oldest first.
+    pub history: Vec<Failure>,
+    /// When it died, in ms.
+    pub died_at: i64,
+    /// The run in which it died.
+    pub run: i64,
+}
+
+/// One process that claims.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OwnerState {
+    /// Its leases are over.
+    pub dead: bool,
+    /// Its process id, for people.
+    pub pid: u32,
+    /// The sites it crawls.
+    pub crawls: Vec<String>,
+    /// Its last claim: the first token, and how many were granted.
+    pub claimed: Option<(u64, u64)>,
+    /// Its last settle and the answers.
+    pub settled: Option<(u64, Vec<crate::task::Settled>)>,
+}
+
+impl DeadState {
+    /// The letter as people see it.
+    pub fn letter(&self, site: &str, stage: Stage, url: &CanonicalUrl) -> DeadLetter {
+        DeadLetter {
+            site: site.to_owned(),
+            stage,
+            url: url.clone(),
+            why: self.why.clone(),
+            attempts: self.attempts,
+            history: self.history.clone(),
+            died_at: Timestamp::from_millis(self.died_at),
+        }
+    }
+}

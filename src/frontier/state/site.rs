@@ -1,0 +1,253 @@
+//! A site's record: its values, its books, its fence.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::Place;
+use crate::task::{Exclusion, Stage};
+
+/// What a site's file says to the frontier.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SiteSettings {
+    /// Least time between starts, in ms; 0 is no pace.
+    pub interval: i64,
+    /// Most requests in flight.
+    pub parallel: u32,
+    /// Attempts before a task is dead.
+    pub attempts: u32,
+    /// Whether `robots.txt` is obeyed.
+    pub robots: bool,
+    /// `max_pages` of the rules by name, and of the site under the empty name.
+    pub budgets: BTreeMap<String, u64>,
+}
+
+/// A site's record: it goes only by being forgotten.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SiteState {
+    /// The site's name.
+    pub name: String,
+    /// The pace unit it belongs to: its group, or itself.
+    pub unit: String,
+    /// Counts the changes of the site's file.
+    pub version: i64,
+    /// The file's values.
+    pub settings: SiteSettings,
+    /// Values set while it runs; they win over the file.
+    #[serde(default)]
+    pub tuned: Tuned,
+    /// The pass over the site; 0 before the first.
+    pub run: i64,
+    /// When the run began, in ms.
+    pub run_began: i64,
+    /// The last fence given.
+    pub fence: i64,
+    /// Requests in flight.
+    pub running: u32,
+    /// The lease of the `robots.txt` task under way: nothing else of the site is granted meanwhile.
+    pub errand: Option<u64>,
+    /// The pace that each origin's `robots.txt` asks for, in ms.
+    #[serde(default)]
+    pub floors: BTreeMap<String, i64>,
+    /// Places and counters of the download stage.
+    pub download: StageCounts,
+    /// Places and counters of the parse stage.
+    pub parse: StageCounts,
+    /// Pages put in this run, by rule and, under the empty name, in all.
+    #[serde(default)]
+    pub spent: BTreeMap<String, u64>,
+    /// Starts granted in this run that stand.
+    #[serde(default)]
+    pub starts: u64,
+    /// Response time, a moving average in ms.
+    pub response: Option<i64>,
+}
+
+/// Values set while a site runs.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tuned {
+    /// Wins over the file's interval, in ms.
+    pub interval: Option<i64>,
+    /// Wins over the file's parallel.
+    pub parallel: Option<u32>,
+    /// No download is granted while set.
+    #[serde(default)]
+    pub paused: Option<String>,
+}
+
+/// Where the tasks of one site and stage are, and what became of them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StageCounts {
+    /// Tasks that may be claimed.
+    pub waiting: u64,
+    /// Tasks that wait for a back-off's end.
+    pub delayed: u64,
+    /// Tasks put for a later time.
+    pub scheduled: u64,
+    /// Tasks under a lease.
+    pub leased: u64,
+    /// Dead letters kept.
+    pub letters: u64,
+    /// Puts that made a task.
+    pub created: u64,
+    /// Dead letters that came back.
+    pub revived: u64,
+    /// Further runs after a request met a running task.
+    pub reruns: u64,
+    /// Tasks done, excluded and redirected ones included.
+    pub done: u64,
+    /// Tasks that died, letters kept or not.
+    pub dead: u64,
+    /// Tasks given up.
+    pub dropped: u64,
+    /// Puts that a waiting task stood for already.
+    pub coalesced: u64,
+    /// Requests that met a running task.
+    pub deferred: u64,
+    /// Links to pages seen before.
+    pub known: u64,
+    /// Deferrals that a lost lease or a retry took up.
+    pub absorbed: u64,
+    /// Links over a budget.
+    pub over_budget: u64,
+    /// Done by being redirected.
+    pub redirected: u64,
+    /// Leases lost.
+    pub lost: u64,
+    /// Attempts that failed and are tried again.
+    pub retried: u64,
+    /// Done by being unwanted, by reason.
+    #[serde(default)]
+    pub excluded: BTreeMap<Exclusion, u64>,
+}
+
+impl StageCounts {
+    /// What came in must be somewhere (I14): 0 when the books balance.
+    pub fn imbalance(&self) -> i128 {
+        let entered = self.created + self.revived + self.reruns;
+        let left = self.done + self.dead + self.dropped;
+        let here = self.waiting + self.delayed + self.scheduled + self.leased;
+        i128::from(entered) - i128::from(left) - i128::from(here)
+    }
+
+    /// Nothing of the run is left here; what was put for a later time doesn't count.
+    pub fn is_finished(&self) -> bool {
+        self.waiting + self.delayed + self.leased == 0
+    }
+
+    fn place(&mut self, place: &Place) -> &mut u64 {
+        match place {
+            Place::Waiting => &mut self.waiting,
+            Place::Delayed { scheduled: true, .. } => &mut self.scheduled,
+            Place::Delayed { scheduled: false, .. } => &mut self.delayed,
+            Place::Running(_) => &mut self.leased,
+        }
+    }
+}
+
+impl SiteState {
+    /// A site that was never seen before.
+    pub fn new(name: &str, unit: &str, settings: SiteSettings) -> Self {
+        Self {
+            name: name.to_owned(),
+            unit: unit.to_owned(),
+            version: 1,
+            settings,
+            tuned: Tuned::default(),
+            run: 0,
+            run_began: 0,
+            fence: 0,
+            running: 0,
+            errand: None,
+            floors: BTreeMap::new(),
+            download: StageCounts::default(),
+            parse: StageCounts::default(),
+            spent: BTreeMap::new(),
+            starts: 0,
+            response: None,
+        }
+    }
+
+    /// The least time between starts as in force: tuned wins over the file, robots' floor over both. In ms.
+    pub fn interval(&self) -> i64 {
+        let wanted = self.tuned.interval.unwrap_or(self.settings.interval);
+        let floor = if self.settings.robots { self.floors.values().copied().max().unwrap_or(0) } else { 0 };
+        wanted.max(floor)
+    }
+
+    /// The most requests in flight as in force.
+    pub fn parallel(&self) -> u32 {
+        self.tuned.parallel.unwrap_or(self.settings.parallel)
+    }
+
+    /// Whether a claim of this stage could be given a task (I9).
+    pub fn is_ready(&self, stage: Stage) -> bool {
+        match stage {
+            Stage::Parse => self.parse.waiting > 0,
+            Stage::Download => {
+                self.download.waiting > 0
+                    && self.tuned.paused.is_none()
+                    && self.running < self.parallel()
+                    && self.errand.is_none()
+            }
+        }
+    }
+
+    /// The run is over: nothing waiting, delayed by back-off or running, in both stages.
+    pub fn is_finished(&self) -> bool {
+        self.download.is_finished() && self.parse.is_finished()
+    }
+
+    /// The counters of a stage.
+    pub fn counts(&mut self, stage: Stage) -> &mut StageCounts {
+        match stage {
+            Stage::Download => &mut self.download,
+            Stage::Parse => &mut self.parse,
+        }
+    }
+
+    /// Books a task into a place.
+    pub fn enters(&mut self, stage: Stage, place: &Place) {
+        *self.counts(stage).place(place) += 1;
+    }
+
+    /// Books a task out of a place.
+    pub fn leaves(&mut self, stage: Stage, place: &Place) {
+        let count = self.counts(stage).place(place);
+        *count = count.saturating_sub(1);
+        if let Place::Running(run) = place
+            && run.in_flight
+        {
+            self.running = self.running.saturating_sub(1);
+        }
+    }
+
+    /// The next fence: larger than any before, and than any that a lost record may have held.
+    pub fn next_fence(&mut self, now: i64) -> i64 {
+        self.fence = (self.fence + 1).max(now);
+        self.fence
+    }
+
+    /// Whether a link of this rule still fits the budgets.
+    pub fn has_budget(&self, rule: Option<&str>) -> bool {
+        let fits = |name: &str| match self.settings.budgets.get(name) {
+            Some(most) => self.spent.get(name).copied().unwrap_or(0) < *most,
+            None => true,
+        };
+        fits("") && rule.is_none_or(fits)
+    }
+
+    /// Books a page against the budgets; names without one aren't kept.
+    pub fn spend(&mut self, rule: Option<&str>) {
+        for name in ["", rule.unwrap_or("")].iter().take(if rule.is_some() { 2 } else { 1 }) {
+            if self.settings.budgets.contains_key(*name) {
+                *self.spent.entry((*name).to_owned()).or_default() += 1;
+            }
+        }
+    }
+
+    /// Takes one more response time into the average.
+    pub fn observe(&mut self, response: i64) {
+        self.response = Some(self.response.map_or(response, |average| (average * 7 + response) / 8));
+    }
+}

@@ -1,0 +1,181 @@
+//! A task, and where it stands.
+
+use serde::{Deserialize, Serialize};
+
+use crate::canonical_url::CanonicalUrl;
+use crate::task::{Failure, Origin, Priority, Stage, StoredPage};
+
+/// One URL of a site at one stage.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Task {
+    /// The site's name.
+    pub site: String,
+    /// Download or parse.
+    pub stage: Stage,
+    /// The page.
+    pub url: CanonicalUrl,
+    /// Where it stands.
+    pub place: Place,
+    /// How urgent.
+    pub priority: Priority,
+    /// Its turn among equals.
+    pub position: i64,
+    /// Links between a seed and this page.
+    pub depth: u32,
+    /// Who asked.
+    pub origin: Origin,
+    /// When it was put, in ms.
+    pub put_at: i64,
+    /// What few tasks have.
+    pub rare: Rare,
+}
+
+/// What few tasks have.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Rare {
+    /// Redirects followed on the way here.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub hops: u32,
+    /// Attempts that failed.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub attempts: u32,
+    /// Leases that were lost.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub losses: u32,
+    /// Not after this time, in ms.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expires: Option<i64>,
+    /// Parse: where the page is kept.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stored: Option<StoredPage>,
+    /// A request that met the running task.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deferral: Option<Deferral>,
+    /// It is its host's `robots.txt`, to be asked for at this URL.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub errand: Option<CanonicalUrl>,
+    /// Failures so far.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub history: Vec<Failure>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature serde asks for")]
+fn is_zero(n: &u32) -> bool {
+    *n == 0
+}
+
+/// A request that met a running task: one further run follows.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Deferral {
+    /// The most urgent of the requests.
+    pub priority: Priority,
+    /// The fewest links away from a seed.
+    pub depth: u32,
+    /// Redirects that the latest of them followed.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub hops: u32,
+    /// The earliest time that they asked for, in ms; none is at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at: Option<i64>,
+    /// The latest expiry; none is for ever.
+    pub expires: Option<i64>,
+    /// The latest payload.
+    pub stored: Option<StoredPage>,
+}
+
+impl Deferral {
+    /// Whether a run that starts at `start` serves it.
+    pub fn is_served_by(&self, start: i64) -> bool {
+        self.at.is_none_or(|at| at <= start)
+    }
+}
+
+/// Where a task stands: a state is a place, and a task is in exactly one (I3).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// It may be claimed.
+    Waiting,
+    /// It waits for a time.
+    Delayed {
+        /// Until when, in ms.
+        until: i64,
+        /// It was put for that time; else it backs off.
+        scheduled: bool,
+    },
+    /// A worker has it.
+    Running(Running),
+}
+
+/// A task in a worker's hands.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Running {
+    /// The lease's token.
+    pub token: u64,
+    /// The process that holds it.
+    pub owner: String,
+    /// When it was granted, in ms.
+    pub granted_at: i64,
+    /// When the lease ends, in ms.
+    pub ends_at: i64,
+    /// The fence it was given.
+    pub fence: i64,
+    /// The request counts against `parallel`.
+    pub in_flight: bool,
+    /// The pace it was granted under, in ms.
+    pub interval: i64,
+}
+
+impl Task {
+    /// The lease, for a task in a worker's hands.
+    pub fn running(&self) -> Option<&Running> {
+        match &self.place {
+            Place::Running(running) => Some(running),
+            _ => None,
+        }
+    }
+
+    /// A further run takes the place of this one: new attempts, the request's own values.
+    pub fn take_up(&mut self, deferral: Deferral) {
+        self.priority = deferral.priority;
+        self.depth = self.depth.min(deferral.depth);
+        self.origin = Origin::Request;
+        self.rare.hops = deferral.hops;
+        self.rare.expires = deferral.expires;
+        if deferral.stored.is_some() {
+            self.rare.stored = deferral.stored;
+        }
+        self.rare.attempts = 0;
+        self.rare.losses = 0;
+        self.rare.errand = None;
+        self.rare.history.clear();
+    }
+}
+
+/// How long a task waits after its n-th lost lease, in ms; the first one puts it back at once.
+pub fn delay_after_loss(losses: u32) -> i64 {
+    match losses {
+        0 | 1 => 0,
+        2 => 10_000,
+        3 => 60_000,
+        4 => 600_000,
+        _ => 3_600_000,
+    }
+}
+
+/// The later of two expiries, none being for ever.
+pub fn later_expiry(one: Option<i64>, other: Option<i64>) -> Option<i64> {
+    one.zip(other).map(|(a, b)| a.max(b))
+}
+
+impl Place {
+    /// The place's name.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Waiting => "waiting",
+            Self::Delayed { scheduled: true, .. } => "scheduled",
+            Self::Delayed { scheduled: false, .. } => "delayed",
+            Self::Running(_) => "running",
+        }
+    }
+}

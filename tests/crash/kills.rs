@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use paced::clock::since_boot;
+use paced::demo::gaps::grace;
 use serde_json::Value;
 
 use crate::books::*;
@@ -61,7 +62,7 @@ fn l4_a_crawl_killed_twenty_times_ends_like_an_undisturbed_one() {
     tell(&format!("  {repeats} answers asked for again, {} in flight at the kills", killed.in_flight));
     assert!(repeats <= killed.in_flight, "{repeats} repeats, {killed}");
     killed.assert_goes_on();
-    assert_pace(shop, INTERVAL);
+    assert_pace(&data, shop, INTERVAL);
     let records = assert_pages_readable(&data);
     tell(&format!("  {records} records of {} requests", shop.arrivals().len()));
 }
@@ -124,6 +125,9 @@ fn kill_again_and_again(
             Some(first.at.saturating_sub(started))
         });
         killed.restarts.push(waited);
+        assert_late_enough(&shop.arrivals(), started + waited);
+        // With one page alone in the queue, a kill is bound to lose that one: it would be kept back.
+        eventually("a queue", || (shop.arrivals().len() > 25).then_some(()));
         std::thread::sleep(Duration::from_millis(chance.u64(0..=400)));
         running.kill();
         let run = running.finish();
@@ -135,6 +139,19 @@ fn kill_again_and_again(
     }
     killed.restarts.sort();
     killed
+}
+
+/// The first request of a start keeps its distance to the last one of the process that was killed.
+#[track_caller]
+fn assert_late_enough(arrivals: &[Arrival], first: Duration) {
+    let before = arrivals.iter().map(|arrival| arrival.at).filter(|at| *at < first).max();
+    if let Some(before) = before {
+        let gap = first.saturating_sub(before);
+        assert!(
+            gap + grace(INTERVAL) >= INTERVAL,
+            "{gap:?} between the last request before a kill and the first after"
+        );
+    }
 }
 
 /// Downloads under a lease: what was asked for, or answered and not yet settled.

@@ -38,7 +38,7 @@ fn i3_two_crawls_of_one_site_on_one_folder_fetch_no_page_twice() {
     assert_all_items(&data, shop);
     let lines = data.read("items/one.jsonl").lines().count();
     assert_eq!(lines, shop.plan.products as usize, "each item is written once");
-    assert_pace(shop, INTERVAL);
+    assert_pace(&data, shop, INTERVAL);
     assert_pages_readable(&data);
     assert_eq!(status(&data)["run"], 1);
 }
@@ -59,7 +59,7 @@ fn two_crawls_of_different_sites_on_one_folder_mind_their_own() {
     for shop in shops.all() {
         assert_eq!(repeats(&shop.arrivals()), 0, "{:?}", answered(&shop.arrivals()));
         assert_all_items(&data, shop);
-        assert_pace(shop, INTERVAL);
+        assert_pace(&data, shop, INTERVAL);
     }
     assert_pages_readable(&data);
 }

@@ -50,7 +50,7 @@ fn a_signal_drains_what_runs_and_the_next_start_goes_on() {
         crawl(&data, &site).run().expect_code(0);
         assert_eq!(repeats(&shop.arrivals()), 0, "{:?}", answered(&shop.arrivals()));
         assert_all_items(&data, shop);
-        assert_pace(shop, INTERVAL);
+        assert_pace(&data, shop, INTERVAL);
     }
 }
 

@@ -36,7 +36,7 @@ pub struct Frontier(Arc<Backend>);
 
 #[derive(Debug)]
 enum Backend {
-    Model(Mutex<Model>, Clock),
+    Model(Box<Mutex<Model>>, Clock),
     Sqlite(Embedded),
 }
 
@@ -81,7 +81,7 @@ impl Frontier {
 
     /// The pure model in memory: the specification that backends are compared with. It forgets with the process.
     pub fn model(clock: Clock) -> Self {
-        Self(Arc::new(Backend::Model(Mutex::new(Model::default()), clock)))
+        Self(Arc::new(Backend::Model(Box::default(), clock)))
     }
 
     /// The clock that this frontier goes by.

@@ -7,6 +7,7 @@ mod owners;
 #[cfg(test)]
 mod plans;
 mod schema;
+mod session;
 mod tables;
 
 use std::collections::VecDeque;
@@ -24,12 +25,12 @@ use super::error::{FrontierError, FrontierErrorKind};
 use super::step::{Reply, Step};
 use super::steps;
 use crate::clock::Clock;
-use tables::Tables;
+use session::Tables;
 
 /// How long another process may hold the file before SQLite gives up on a step.
 const BUSY: Duration = Duration::from_secs(5);
 /// How long a step is tried in all.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 /// The most steps in one transaction: a start that comes up meanwhile waits for no more than these.
 const BATCH: usize = 8;
 

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use rusqlite::Connection;
 
 use super::schema;
-use super::tables::{Tables, statements};
+use super::session::{Tables, statements};
 use crate::canonical_url::CanonicalUrl;
 use crate::clock::Timestamp;
 use crate::frontier::step::{Claim, Grant, Registration, Reply, Step, Tuning};

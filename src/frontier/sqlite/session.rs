@@ -1,0 +1,146 @@
+//! One transaction at work: prepared statements, and the sites and units that are held back until they are needed.
+
+use std::collections::BTreeMap;
+
+use rusqlite::{CachedStatement, Connection, OptionalExtension, Params, Row, params};
+use serde::de::DeserializeOwned;
+
+use super::columns::{json, read_task, to_json};
+use crate::frontier::state::{SiteState, Task, UnitState};
+use crate::task::Stage;
+
+const TASK: &str =
+    "SELECT site.name, task.stage, task.url, task.place, task.priority, task.position, task.depth,
+    task.origin, task.put_at, task.until, task.lease, task.rare FROM task JOIN site ON site.id = task.site";
+
+#[cfg(test)]
+thread_local! {
+    static SEEN: std::cell::RefCell<std::collections::BTreeSet<String>> = const { std::cell::RefCell::new(std::collections::BTreeSet::new()) };
+}
+
+/// The statements that this thread has prepared.
+#[cfg(test)]
+pub(super) fn statements() -> std::collections::BTreeSet<String> {
+    SEEN.with_borrow(Clone::clone)
+}
+
+/// A connection inside a transaction. Sites and units, which nearly every step changes more than once, are held back and
+/// written before an index is asked, and at the end.
+pub(super) struct Tables<'c> {
+    connection: &'c Connection,
+    pub(super) sites: BTreeMap<String, Held<SiteState>>,
+    pub(super) units: BTreeMap<String, Held<(UnitState, i64)>>,
+}
+
+/// A record that is in its table already, as it should stand there.
+pub(super) struct Held<T> {
+    pub(super) record: T,
+    pub(super) changed: bool,
+}
+
+pub(super) type Answer<T> = rusqlite::Result<T>;
+
+impl<'c> Tables<'c> {
+    /// The tables of a connection inside a transaction.
+    pub(super) fn new(connection: &'c Connection) -> Self {
+        Self { connection, sites: BTreeMap::new(), units: BTreeMap::new() }
+    }
+
+    /// Writes what was held back. Without it, changes of sites and units are lost.
+    pub(super) fn flush(&mut self) -> Answer<()> {
+        let mut units = std::mem::take(&mut self.units);
+        for held in units.values_mut().filter(|held| held.changed) {
+            self.write_unit(&held.record.0, held.record.1)?;
+            held.changed = false;
+        }
+        self.units = units;
+        let mut sites = std::mem::take(&mut self.sites);
+        for held in sites.values_mut().filter(|held| held.changed) {
+            self.write_site(&held.record)?;
+            held.changed = false;
+        }
+        self.sites = sites;
+        Ok(())
+    }
+
+    pub(super) fn prepare(&self, sql: &str) -> Answer<CachedStatement<'c>> {
+        #[cfg(test)]
+        SEEN.with_borrow_mut(|seen| seen.insert(sql.to_owned()));
+        self.connection.prepare_cached(sql)
+    }
+
+    pub(super) fn one<T>(
+        &self,
+        sql: &str,
+        params: impl Params,
+        read: impl FnOnce(&Row<'_>) -> Answer<T>,
+    ) -> Answer<Option<T>> {
+        self.prepare(sql)?.query_row(params, read).optional()
+    }
+
+    pub(super) fn all<T>(
+        &self,
+        sql: &str,
+        params: impl Params,
+        read: impl FnMut(&Row<'_>) -> Answer<T>,
+    ) -> Answer<Vec<T>> {
+        self.prepare(sql)?.query_map(params, read)?.collect()
+    }
+
+    pub(super) fn run(&self, sql: &str, params: impl Params) -> Answer<()> {
+        self.prepare(sql)?.execute(params).map(drop)
+    }
+
+    pub(super) fn has_dead_owners(&self) -> Answer<bool> {
+        let sql = "SELECT EXISTS (SELECT 1 FROM owner WHERE dead)";
+        Ok(self.one(sql, [], |row| row.get(0))?.unwrap_or(false))
+    }
+
+    pub(super) fn record<T: DeserializeOwned>(&self, sql: &str, params: impl Params) -> Answer<Option<T>> {
+        self.one(sql, params, |row| json(row, 0))
+    }
+
+    pub(super) fn tasks(&self, rest: &str, params: impl Params) -> Answer<Vec<Task>> {
+        self.all(&format!("{TASK} {rest}"), params, read_task)
+    }
+
+    pub(super) fn first_task(&self, rest: &str, params: impl Params) -> Answer<Option<Task>> {
+        self.one(&format!("{TASK} {rest}"), params, read_task)
+    }
+
+    pub(super) fn write_site(&self, site: &SiteState) -> Answer<()> {
+        self.run(
+            "INSERT OR IGNORE INTO unit (name, due, parsed_at, state) VALUES (?1, 0, 0, ?2)",
+            params![site.unit, to_json(&UnitState::new(&site.unit))?],
+        )?;
+        let before = "SELECT unit, ready_download, ready_parse FROM site WHERE name = ?1";
+        let before: Option<(i64, i64, i64)> =
+            self.one(before, [&site.name], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+        let unit: i64 =
+            self.prepare("SELECT id FROM unit WHERE name = ?1")?.query_row([&site.unit], |row| row.get(0))?;
+        let ready = Stage::ALL.map(|stage| i64::from(site.is_ready(stage)));
+        self.run(
+            "INSERT INTO site (name, unit, ready_download, ready_parse, state) VALUES (?1, ?2, ?3, ?4, ?5)
+             ON CONFLICT (name) DO UPDATE SET unit = ?2, ready_download = ?3, ready_parse = ?4, state = ?5",
+            params![site.name, unit, ready[0], ready[1], to_json(site)?],
+        )?;
+        let after = (unit, ready[0], ready[1]);
+        if before == Some(after) {
+            return Ok(());
+        }
+        let count = "UPDATE unit SET ready_download = ready_download + ?2, ready_parse = ready_parse + ?3
+                     WHERE id = ?1";
+        if let Some((unit, download, parse)) = before {
+            self.run(count, [unit, -download, -parse])?;
+        }
+        self.run(count, [after.0, after.1, after.2])
+    }
+
+    pub(super) fn write_unit(&self, unit: &UnitState, due: i64) -> Answer<()> {
+        self.run(
+            "INSERT INTO unit (name, due, parsed_at, state) VALUES (?1, ?2, ?3, ?4)
+             ON CONFLICT (name) DO UPDATE SET due = ?2, parsed_at = ?3, state = ?4",
+            params![unit.name, due, unit.parsed_at, to_json(unit)?],
+        )
+    }
+}

@@ -30,8 +30,8 @@ pub fn measure_shop(shop: &Shop, seen: &Seen, interval: Duration) -> Measured {
     measure(&shop.plan.name, &shop.arrivals(), &shop.stalls(), seen, interval)
 }
 
-/// No start was early (L7). At most 0.5 % of the gaps are set aside; on a busy machine, where a request may wait between
-/// its stamp and the wire unseen by any ticker, that is the bound for both together.
+/// No start was early (L7), but for 0.5 % of the gaps: those that a stall explains, and those of requests that waited
+/// between their stamp and the wire unseen by any ticker. What was stamped early is never forgiven: `assert_same`.
 #[track_caller]
 pub fn assert_kept<'a>(all: impl IntoIterator<Item = &'a Measured>, seen: &Seen) {
     let (mut early, mut aside, mut gaps) = (Vec::new(), 0, 0);
@@ -42,10 +42,16 @@ pub fn assert_kept<'a>(all: impl IntoIterator<Item = &'a Measured>, seen: &Seen)
     println!("{gaps} gaps, {} early, {aside} set aside", early.len());
     let bound = (gaps / 200).max(1);
     match seen.is_busy() {
-        None => assert!(early.is_empty() && aside <= bound, "{aside} of {gaps} set aside; early: {early:#?}"),
-        Some(why) if early.len() + aside > bound => skip(format!("the pace is not proven: {why}")),
-        Some(_) => {}
+        _ if early.len() + aside <= bound => {}
+        None => panic!("of {gaps} gaps {aside} were set aside, and early were {early:#?}"),
+        Some(why) => unproven(&format!("{} of {gaps} gaps were early or set aside: {why}", early.len() + aside)),
     }
+}
+
+/// A machine that others keep busy proves nothing: neither that the pace holds nor that it doesn't.
+fn unproven(why: &str) {
+    println!("NOT PROVEN HERE: {why}");
+    eprintln!("NOT PROVEN HERE: {why}");
 }
 
 /// At least this share of the permitted starts was used (L5). `starts` are those of each unit while its queue was full.
@@ -59,7 +65,7 @@ pub fn assert_used(wanted: f64, starts: &[Vec<Duration>], interval: Duration, se
     match seen.is_busy() {
         _ if share >= wanted => {}
         None => panic!("{share:.3} of the permitted starts were used, {wanted} were wanted"),
-        Some(why) => skip(format!("{share:.3} of the permitted starts were used: {why}")),
+        Some(why) => unproven(&format!("{share:.3} of the permitted starts were used: {why}")),
     }
 }
 

@@ -34,6 +34,7 @@ pub const MOST_NAMED_SITES: usize = 100;
 pub struct Frontier(Arc<Backend>);
 
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "one a process, behind an `Arc`")]
 enum Backend {
     Model(Mutex<Model>, Clock),
     Sqlite(Embedded),

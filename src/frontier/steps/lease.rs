@@ -16,7 +16,7 @@ use crate::task::{Failure, Lease, Priority, RobotsAccess, RobotsErrand, RobotsRe
 /// Leases freed in one step.
 const REAPED: u32 = 100;
 /// How long a `robots.txt` counts as unreachable whose workers died each time.
-const DEADLY_ROBOTS: Duration = Duration::from_secs(3600);
+const DEADLY_ROBOTS: Duration = Duration::from_hours(1);
 
 /// The lease of a running task, as its worker sees it.
 pub(super) fn lease_of<S: Shelf>(shelf: &mut S, task: &Task) -> Result<Option<Lease>, S::Error> {

@@ -16,7 +16,7 @@ use super::step::{Reply, Step};
 /// Does one step at `now`, in ms.
 pub(crate) fn apply<S: Shelf>(shelf: &mut S, step: Step, now: i64) -> Result<Reply, S::Error> {
     Ok(match step {
-        Step::Register(registration) => Reply::Registered(site::register(shelf, registration, now)?),
+        Step::Register(registration) => Reply::Registered(site::register(shelf, &registration, now)?),
         Step::BeginRun { site, seeds, fresh } => {
             Reply::Run(site::begin_run(shelf, &site, seeds, fresh, now)?)
         }

@@ -44,8 +44,8 @@ pub(super) fn put_one<S: Shelf>(
 ) -> Result<PutReply, S::Error> {
     if let Some(task) = shelf.task(&site.name, stage, &put.url)? {
         return match task.place {
-            Place::Running(_) => put_on_running(shelf, site, task, put, stored, now),
-            Place::Waiting | Place::Delayed { .. } => coalesce(shelf, site, task, put, stored, now),
+            Place::Running(_) => put_on_running(shelf, site, task, &put, stored, now),
+            Place::Waiting | Place::Delayed { .. } => coalesce(shelf, site, task, &put, stored, now),
         };
     }
     let letter = shelf.dead(&site.name, stage, &put.url)?;
@@ -112,7 +112,7 @@ fn coalesce<S: Shelf>(
     shelf: &mut S,
     site: &mut SiteState,
     mut task: Task,
-    put: Put,
+    put: &Put,
     stored: Option<StoredPage>,
     now: i64,
 ) -> Result<PutReply, S::Error> {
@@ -142,7 +142,7 @@ fn put_on_running<S: Shelf>(
     shelf: &mut S,
     site: &mut SiteState,
     mut task: Task,
-    put: Put,
+    put: &Put,
     stored: Option<StoredPage>,
     now: i64,
 ) -> Result<PutReply, S::Error> {

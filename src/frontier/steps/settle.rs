@@ -14,7 +14,7 @@ use crate::task::{
 };
 
 /// How long a `robots.txt` is left alone that ended in a way it should not.
-const ODD_ROBOTS: Duration = Duration::from_secs(3600);
+const ODD_ROBOTS: Duration = Duration::from_hours(1);
 /// Redirects that a `robots.txt` may take (RFC 9309 section 2.3.1.2).
 const ROBOTS_HOPS: u32 = 5;
 

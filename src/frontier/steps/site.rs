@@ -11,8 +11,12 @@ use crate::task::Put;
 const REMOVED: u32 = 1_000;
 
 /// Puts a site's rules in force, or says what stands against it and leaves the old ones.
-pub(super) fn register<S: Shelf>(shelf: &mut S, new: Registration, now: i64) -> Result<Registered, S::Error> {
-    if let Some(refusal) = foreign_host(shelf, &new)? {
+pub(super) fn register<S: Shelf>(
+    shelf: &mut S,
+    new: &Registration,
+    now: i64,
+) -> Result<Registered, S::Error> {
+    if let Some(refusal) = foreign_host(shelf, new)? {
         return Ok(Registered::Refused(refusal));
     }
     let (unit, group_interval) = new.group.clone().unwrap_or((new.name.clone(), 0));
@@ -41,7 +45,7 @@ pub(super) fn register<S: Shelf>(shelf: &mut S, new: Registration, now: i64) -> 
     if site.fence == 0 {
         site.fence = now;
     }
-    save_hosts(shelf, &new)?;
+    save_hosts(shelf, new)?;
     let mut state = shelf.unit(&unit)?.unwrap_or_else(|| UnitState::new(&unit));
     state.interval = group_interval;
     shelf.save_site(&site)?;

@@ -419,14 +419,14 @@ impl<'a> Watch<'a> {
         if self.given_up.iter().any(|(name, _)| *name == view.site) {
             return true;
         }
-        let step = view.download.done + view.download.dead + view.download.retried + view.parse.done;
+        let step = progress_of(view);
         let now = Instant::now();
         let moved = self.moved.entry(view.site.clone()).or_insert((step, now));
-        if moved.0 != step || view.in_flight > 0 {
+        if moved.0 != step {
             *moved = (step, now);
         }
         let waited = moved.1.elapsed();
-        if waited < self.options.give_up {
+        if waited < self.options.give_up || view.in_flight > 0 {
             return false;
         }
         let why = standstill(view);
@@ -450,6 +450,13 @@ impl<'a> Watch<'a> {
         let ending = if finished && self.given_up.is_empty() { Ending::Finished } else { ending };
         Ok(CrawlReport { ending, sites, given_up: self.given_up })
     }
+}
+
+/// Rises with every page that came to something; asking for `robots.txt` in vain is no progress.
+fn progress_of(view: &View) -> u64 {
+    let (download, parse) = (&view.download, &view.parse);
+    let pages = parse.created + parse.coalesced + parse.deferred + parse.done;
+    pages + download.dead + download.retried + download.redirected + download.excluded.values().sum::<u64>()
 }
 
 /// Why a site makes no start.

@@ -1,5 +1,5 @@
 //! What a store must offer for the steps to run on it: places to put records, and indexes in a stated order.
-//! The steps are written once over this seam; the plain maps of the model and the tables of SQLite stand behind it.
+//! The steps are written once over this seam; the plain maps of the model and the tables of `SQLite` stand behind it.
 
 use super::state::{DeadState, MutexState, OwnerState, PageState, RobotsState, SiteState, Task, UnitState};
 use super::step::Inspection;

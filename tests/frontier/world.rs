@@ -33,6 +33,7 @@ impl Backend {
 }
 
 /// Runs a test on every backend, and looks at the books at its end (I14).
+#[expect(clippy::needless_pass_by_value, reason = "tests give it a closure")]
 pub fn on_every_backend(test: impl AsyncFn(&World)) {
     for backend in Backend::ALL {
         println!("on {backend:?}:");

@@ -44,7 +44,9 @@ pub fn assert_kept<'a>(all: impl IntoIterator<Item = &'a Measured>, seen: &Seen)
     match seen.is_busy() {
         _ if early.len() + aside <= bound => {}
         None => panic!("of {gaps} gaps {aside} were set aside, and early were {early:#?}"),
-        Some(why) => unproven(&format!("{} of {gaps} gaps were early or set aside: {why}", early.len() + aside)),
+        Some(why) => {
+            unproven(&format!("{} of {gaps} gaps were early or set aside: {why}", early.len() + aside));
+        }
     }
 }
 

@@ -1,4 +1,4 @@
-//! The embedded frontier: one SQLite file, one writer thread a process, several processes on one folder.
+//! The embedded frontier: one `SQLite` file, one writer thread a process, several processes on one folder.
 //! What a step does is not decided here.
 
 mod boot;
@@ -27,7 +27,7 @@ use super::steps;
 use crate::clock::Clock;
 use session::Tables;
 
-/// How long another process may hold the file before SQLite gives up on a step.
+/// How long another process may hold the file before `SQLite` gives up on a step.
 const BUSY: Duration = Duration::from_secs(5);
 /// How long a step is tried in all.
 const PATIENCE: Duration = Duration::from_mins(1);

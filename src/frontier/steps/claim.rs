@@ -27,16 +27,14 @@ pub(super) fn claim<S: Shelf>(shelf: &mut S, claim: &Claim, now: i64) -> Result<
         return repeat(shelf, claim, granted, now);
     }
     let mut round = Round { shelf, claim, now, tidied: 0, leases: Vec::new() };
-    let reaped_all = free_lost_leases(round.shelf, now)?;
-    let promoted_all = round.promote()?;
+    free_lost_leases(round.shelf, now)?;
+    round.promote()?;
     round.download()?;
     round.parse()?;
-    let unfinished = !reaped_all || !promoted_all || round.tidied >= TIDIED;
     let leases = round.leases;
     owner.claimed = Some((claim.token, leases.len() as u64));
     shelf.save_owner(&claim.owner, &owner)?;
-    let next_in = if unfinished { Some(0) } else { next_in(shelf, claim, now)? };
-    Ok(Grant { leases, next_in })
+    Ok(Grant { leases, next_in: next_in(shelf, claim, now)? })
 }
 
 /// The same claim again, its answer having been lost: the same tasks, as far as they still run.
@@ -51,6 +49,8 @@ fn repeat<S: Shelf>(shelf: &mut S, claim: &Claim, granted: u64, now: i64) -> Res
 }
 
 /// When something more can be claimed, if nothing else happens: never later than the first such moment (L1).
+///
+/// What a bounded step left over is in the past: a lease that ended, a delayed task, a due unit. So it is 0 then.
 fn next_in<S: Shelf>(shelf: &mut S, claim: &Claim, now: i64) -> Result<Option<i64>, S::Error> {
     let mut times = vec![shelf.next_delayed()?, shelf.next_lease_end()?];
     if claim.download > 0 {
@@ -72,17 +72,15 @@ struct Round<'a, S> {
 }
 
 impl<S: Shelf> Round<'_, S> {
-    /// Delayed tasks whose time has come wait again, in their old position; whether all were met.
-    fn promote(&mut self) -> Result<bool, S::Error> {
-        let overdue = self.shelf.overdue(self.now, TIDIED)?;
-        let all = overdue.len() < TIDIED as usize;
-        for mut task in overdue {
+    /// Delayed tasks whose time has come wait again, in their old position.
+    fn promote(&mut self) -> Result<(), S::Error> {
+        for mut task in self.shelf.overdue(self.now, TIDIED)? {
             if let Some(mut site) = self.shelf.site(&task.site)? {
                 shift(self.shelf, &mut site, &mut task, Place::Waiting)?;
                 save(self.shelf, &site)?;
             }
         }
-        Ok(all)
+        Ok(())
     }
 
     fn download(&mut self) -> Result<(), S::Error> {

@@ -165,17 +165,15 @@ pub(super) fn absorb(site: &mut SiteState, task: &mut Task, starts: i64) {
     }
 }
 
-/// Frees leases that ended or whose owner is dead, a bounded number; whether all were met.
-pub(super) fn free_lost_leases<S: Shelf>(shelf: &mut S, now: i64) -> Result<bool, S::Error> {
-    let lost = shelf.lost_leases(now, REAPED)?;
-    let all = lost.len() < REAPED as usize;
-    for task in lost {
+/// Frees leases that ended or whose owner is dead, a bounded number.
+pub(super) fn free_lost_leases<S: Shelf>(shelf: &mut S, now: i64) -> Result<(), S::Error> {
+    for task in shelf.lost_leases(now, REAPED)? {
         if let Some(mut site) = shelf.site(&task.site)? {
             lose(shelf, &mut site, task, now)?;
             save(shelf, &site)?;
         }
     }
-    Ok(all)
+    Ok(())
 }
 
 /// A lost lease is no attempt: back at once, later with a delay, after the sixth it is dead.

@@ -232,9 +232,9 @@ impl Ledger {
         let revived = self.dead.remove(key).is_some();
         let books = self.books(key);
         if revived {
-            books.revived += 1
+            books.revived += 1;
         } else {
-            books.created += 1
+            books.created += 1;
         }
         Ok(())
     }
@@ -318,7 +318,7 @@ impl Ledger {
     /// A start that was given back over a later one may still be waited for.
     fn longest_wait(&self, unit: &str) -> i64 {
         let members = self.sites.values().filter(|site| site.unit == unit);
-        members.map(|site| site.interval()).max().unwrap_or(0).max(5_000)
+        members.map(super::ledger::Site::interval).max().unwrap_or(0).max(5_000)
     }
 }
 

@@ -18,6 +18,7 @@ use crate::world::{Backend, World, at, ms, page, shop};
 
 /// A move with everything filled in: the same for each backend.
 #[derive(Clone, Debug)]
+#[expect(clippy::large_enum_variant, reason = "a few at a time")]
 pub enum Move {
     Put(String, Put),
     Claim(Claim),
@@ -84,7 +85,7 @@ impl Game {
         } else if let Some(what) = self.fill_in(step, op) {
             self.make(what).await?;
         }
-        self.look(step % 8 == 0).await
+        self.look(step.is_multiple_of(8)).await
     }
 
     /// Lets everything run to its end: it does, and leaves nothing behind (I15, L1, L4).
@@ -94,7 +95,7 @@ impl Game {
             self.make(Move::Tune(site.to_owned(), Tuning::Parallel(None))).await?;
         }
         for round in 0..1_000_u64 {
-            let claim = self.claim("last", 1_000_000_000 + round * 1_000, 9, 9, None, 3);
+            let claim = claim("last", 1_000_000_000 + round * 1_000, (9, 9), None, 3);
             let Answer::Grant(grant) = self.make(Move::Claim(claim)).await? else {
                 return Err("a claim is answered by a grant".to_owned());
             };
@@ -196,7 +197,7 @@ impl Game {
             Op::Put(page) => Move::Put(named(&page.site), self.put(page)),
             Op::Claim { owner, download, parse, only, dice } => {
                 let only = only.as_ref().map(named);
-                Move::Claim(self.claim(OWNERS[*owner], token, *download, *parse, only, *dice))
+                Move::Claim(claim(OWNERS[*owner], token, (*download, *parse), only, *dice))
             }
             Op::ClaimAgain { owner } => Move::Claim(self.claims.get(OWNERS[*owner])?.clone()),
             Op::Settle { which, how, block, other_owner } => {
@@ -237,20 +238,6 @@ impl Game {
         self.leases.iter().rev().nth(which)
     }
 
-    fn claim(
-        &self,
-        owner: &str,
-        token: u64,
-        download: u32,
-        parse: u32,
-        only: Option<String>,
-        dice: u32,
-    ) -> Claim {
-        let only = only.into_iter().collect();
-        let dice = vec![dice, dice / 7, dice / 49];
-        Claim { owner: owner.to_owned(), token, download, parse, only, dice }
-    }
-
     fn put(&self, page: &Page) -> Put {
         let site = SITES[page.site];
         let now = self.ledger.now;
@@ -266,6 +253,13 @@ impl Game {
             rule: (page.rule && site == PLANNED).then(|| "rule".to_owned()),
         }
     }
+}
+
+fn claim(owner: &str, token: u64, wanted: (u32, u32), only: Option<String>, dice: u32) -> Claim {
+    let (download, parse) = wanted;
+    let only = only.into_iter().collect();
+    let dice = vec![dice, dice / 7, dice / 49];
+    Claim { owner: owner.to_owned(), token, download, parse, only, dice }
 }
 
 fn registration(site: &str, grouped: bool) -> Registration {
@@ -293,14 +287,15 @@ fn settlement(lease: &Lease, how: u32, block: Option<i64>) -> Settlement {
     let outcome = match (lease.robots.is_some(), how) {
         (true, 0..8) => Outcome::Dead { why: why() },
         (true, 8..16) => Outcome::Retry { after: ms(5_000), why: why() },
-        (true, 16..20) => Outcome::Excluded { why: Exclusion::Type, unused: how % 2 == 0 },
+        (true, 16..20) => Outcome::Excluded { why: Exclusion::Type, unused: how.is_multiple_of(2) },
         (true, 20..40) => Outcome::RobotsMoved { to: lease.url.clone() },
         (true, _) => Outcome::Robots(robots(how)),
         (false, 0..40) => {
-            let stored = (how % 2 == 0).then(|| page(&format!("warc/{}", lease.fence), lease.granted_at));
+            let stored =
+                how.is_multiple_of(2).then(|| page(&format!("warc/{}", lease.fence), lease.granted_at));
             Outcome::Done { stored, recrawl: None }
         }
-        (false, 40..55) => Outcome::Excluded { why: Exclusion::Robots, unused: how % 3 > 0 },
+        (false, 40..55) => Outcome::Excluded { why: Exclusion::Robots, unused: !how.is_multiple_of(3) },
         (false, 55..60) => Outcome::Redirected { to: lease.url.clone() },
         (false, 60..90) => Outcome::Retry { after: ms(i64::from(how % 4) * 900), why: why() },
         (false, _) => Outcome::Dead { why: why() },

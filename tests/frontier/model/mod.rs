@@ -1,10 +1,14 @@
 //! Random histories: every reply of every backend is the model's, and after each step a ledger that knows nothing of the
 //! frontier's own counters finds every invariant kept.
 
+mod asked;
+mod checked;
 mod claimed;
+mod ended;
 mod game;
 mod ledger;
 mod op;
+mod paced;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 

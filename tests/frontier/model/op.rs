@@ -90,6 +90,7 @@ pub enum Op {
 
 /// What is put.
 #[derive(Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is thrown by itself")]
 pub struct Page {
     pub site: usize,
     pub path: usize,

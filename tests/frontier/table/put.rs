@@ -310,16 +310,16 @@ fn links_over_a_budget_change_nothing_and_requests_are_not_bound_by_it() {
         for path in ["4", "5", "6"] {
             replies.push(w.link("a", path).await);
         }
-        use PutReply::{Created, OverBudget};
-        assert_eq!(replies, [Created, Created, OverBudget, Created, Created, OverBudget]);
+        let (created, over) = (PutReply::Created, PutReply::OverBudget);
+        assert_eq!(replies, [created, created, over, created, created, over]);
         assert_eq!(w.place("a", "3").await, "absent");
-        assert_eq!(w.put("a", "3").await, Created, "a request goes through");
+        assert_eq!(w.put("a", "3").await, PutReply::Created, "a request goes through");
         assert_eq!(w.link("a", "1").await, PutReply::Coalesced, "a page that waits costs nothing more");
         let books = w.downloads("a").await;
         assert_eq!((books.created, books.over_budget), (5, 2));
         w.order(1_000).await;
         w.frontier.begin_run("a", vec![]).await.expect("begun");
-        assert_eq!(w.put_with("a", offer("3")).await, Created, "a run has its own budget");
+        assert_eq!(w.put_with("a", offer("3")).await, PutReply::Created, "a run has its own budget");
     });
 }
 

@@ -1,7 +1,7 @@
 //! Runs: begun, gone on with, given up.
 
 use paced::frontier::Run;
-use paced::task::{Put, PutReply, Stage};
+use paced::task::{Put, PutReply, Settled, Stage};
 
 use crate::world::{World, at, on_every_backend, path_of, request, url};
 
@@ -75,11 +75,11 @@ fn fresh_gives_up_waiting_delayed_dead_and_known_and_adopts_what_runs() {
         for _ in 0..5 {
             let lease = w.take().await;
             match path_of(&lease).as_str() {
-                "dead" => drop(w.die(&lease).await),
-                "retried" => drop(w.retry(&lease, 60_000).await),
+                "dead" => assert_ne!(w.die(&lease).await, Settled::Stale),
+                "retried" => assert_ne!(w.retry(&lease, 60_000).await, Settled::Stale),
                 "running" => running = Some(lease),
-                "fetched" => drop(w.fetched(&lease).await),
-                _ => drop(w.done(&lease).await),
+                "fetched" => assert_ne!(w.fetched(&lease).await, Settled::Stale),
+                _ => assert_ne!(w.done(&lease).await, Settled::Stale),
             }
         }
         assert_eq!(w.put("a", "running").await, PutReply::Deferred);

@@ -1,0 +1,154 @@
+//! What is asked for, booked: puts by the table of section 4, registrations, runs, burials.
+
+use std::collections::BTreeSet;
+
+use paced::frontier::{Registered, Registration};
+use paced::task::{Origin, Put, PutReply, Stage};
+
+use super::ledger::{Deferral, Held, Key, Ledger, Place, Task, differs};
+use crate::world::START;
+
+impl Ledger {
+    /// A put by the table of section 4.
+    pub fn put(&mut self, site_name: &str, stage: Stage, put: &Put) -> PutReply {
+        let key = (site_name.to_owned(), stage, put.url.to_string());
+        let link = put.origin == Origin::Link;
+        let time = |time: Option<paced::clock::Timestamp>| time.map(|time| time.as_millis() - START);
+        let (expires, now) = (time(put.expires), self.now);
+        let at = time(put.at).filter(|at| *at > now);
+        let later = |one: Option<i64>, two: Option<i64>| one.and_then(|one| two.map(|two| one.max(two)));
+        if let Some(task) = self.tasks.get_mut(&key) {
+            if !task.is_idle() {
+                if link {
+                    return PutReply::Known;
+                }
+                let priority = put.priority.value();
+                let Some(deferral) = &mut task.deferral else {
+                    task.deferral = Some(Deferral { priority, expires, hops: put.hops, at });
+                    return PutReply::Deferred;
+                };
+                deferral.priority = deferral.priority.min(priority);
+                deferral.expires = later(deferral.expires, expires);
+                deferral.hops = put.hops;
+                deferral.at = deferral.at.and_then(|one| at.map(|two| one.min(two)));
+                return PutReply::Coalesced;
+            }
+            task.priority = task.priority.min(put.priority.value());
+            if !link {
+                task.expires = later(task.expires, expires);
+                task.hops = put.hops;
+            }
+            if put.again && matches!(task.place, Place::Scheduled(until) if until > now) {
+                task.place = Place::Waiting;
+            }
+            return PutReply::Coalesced;
+        }
+        let Some(site) = self.sites.get_mut(site_name) else { return PutReply::Known };
+        let letter = self.dead.get(&key).copied();
+        let seen = match letter {
+            Some(run) => run == site.run,
+            None => stage == Stage::Download && site.known.contains(&key.2),
+        };
+        if link && seen {
+            return PutReply::Known;
+        }
+        let names: Vec<&str> = [Some(""), put.rule.as_deref()].into_iter().flatten().collect();
+        let full = |name: &&str| {
+            site.budgets.get(*name).is_some_and(|most| site.spent.get(*name).is_some_and(|n| n >= most))
+        };
+        if link && names.iter().any(full) {
+            return PutReply::OverBudget;
+        }
+        if stage == Stage::Download {
+            for name in names {
+                *site.spent.entry(name.to_owned()).or_default() += 1;
+            }
+        }
+        self.turns += 1;
+        let place = at.map_or(Place::Waiting, Place::Scheduled);
+        let mut task = Task::new(place, put.priority.value(), self.turns);
+        (task.expires, task.hops) = (expires, put.hops);
+        let books = site.books.entry(stage).or_default();
+        self.tasks.insert(key.clone(), task);
+        if self.dead.remove(&key).is_some() {
+            books.revived += 1;
+            return PutReply::Revived;
+        }
+        books.created += 1;
+        PutReply::Created
+    }
+
+    pub fn register(&mut self, new: &Registration, answer: &Registered) -> Result<(), String> {
+        let unit = new.group.as_ref().map_or(&new.name, |(group, _)| group).clone();
+        let before = self.sites.get(&new.name).map(|site| site.unit.clone());
+        let is_running = |lease: &Held| lease.key.0 == new.name && lease.key.1 == Stage::Download;
+        let moves = before.as_ref().is_some_and(|before| *before != unit);
+        if moves && self.leases.values().any(is_running) {
+            let refused = matches!(answer, Registered::Refused(_));
+            return if refused { Ok(()) } else { differs("register", "Refused", answer) };
+        }
+        if !matches!(answer, Registered::Version(_)) {
+            return differs("register", "Version", answer);
+        }
+        if let Some(before) = before.filter(|_| moves) {
+            let (mut starts, blocked) = (self.unit(&before).starts.clone(), self.unit(&before).blocked);
+            for start in starts.iter_mut().filter(|start| start.site != new.name || start.fixed.is_some()) {
+                start.fixed = Some(self.wait_after(&before, start));
+            }
+            let own = self.sites[&new.name].interval();
+            for start in self.unit(&before).starts.iter_mut().filter(|start| start.site == new.name) {
+                start.fixed.get_or_insert(own);
+            }
+            let to = self.unit(&unit);
+            to.starts.extend(starts);
+            to.blocked = to.blocked.max(blocked);
+            let mut starts = std::mem::take(&mut to.starts);
+            starts.sort_by_key(|start| (start.at, self.wait_after(&unit, start)));
+            self.unit(&unit).starts = starts;
+        }
+        self.unit(&unit).interval = new.group.as_ref().map_or(0, |(_, interval)| *interval);
+        let site = self.sites.entry(new.name.clone()).or_default();
+        site.unit = unit;
+        site.file = (new.settings.interval, new.settings.parallel);
+        site.attempts = new.settings.attempts;
+        site.robots = new.settings.robots;
+        site.budgets.clone_from(&new.settings.budgets);
+        Ok(())
+    }
+
+    pub fn begin_run(&mut self, name: &str, fresh: bool, seeds: &[Put]) -> bool {
+        let unfinished =
+            |(key, task): (&Key, &Task)| key.0 == name && !matches!(task.place, Place::Scheduled(_));
+        if self.sites[name].run > 0 && !fresh && self.tasks.iter().any(unfinished) {
+            return false;
+        }
+        if fresh {
+            let idle = self.tasks.iter().filter(|(key, task)| key.0 == name && task.is_idle());
+            for key in idle.map(|(key, _)| key.clone()).collect::<Vec<_>>() {
+                self.tasks.remove(&key);
+                self.books(&key).dropped += 1;
+            }
+            self.dead.retain(|key, _| key.0 != name);
+            for (_, task) in self.tasks.iter_mut().filter(|(key, _)| key.0 == name) {
+                task.deferral = None;
+            }
+        }
+        let Some(site) = self.sites.get_mut(name) else { return false };
+        site.run += 1;
+        site.known.clear();
+        site.spent.clear();
+        for seed in seeds {
+            self.put(name, Stage::Download, seed);
+        }
+        true
+    }
+
+    /// The dead are forgotten once they hold nothing any more.
+    pub fn bury(&mut self, owner: &str) {
+        let Some(known) = self.owners.get_mut(owner) else { return };
+        known.dead = true;
+        known.settled = None;
+        let holders: BTreeSet<&String> = self.leases.values().map(|lease| &lease.owner).collect();
+        self.owners.retain(|name, owner| !owner.dead || holders.contains(name));
+    }
+}

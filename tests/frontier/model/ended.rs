@@ -1,0 +1,186 @@
+//! How tasks end, booked: settled, given back, lost.
+
+use paced::task::{Outcome, Put, RobotsAccess, RobotsRecord, Settled, Settlement, Stage};
+
+use super::ledger::{Key, Ledger, Place, Robots, origin};
+
+impl Ledger {
+    pub fn settle(&mut self, owner: &str, token: u64, settlement: &Settlement) -> Settled {
+        let known = self.owners.entry(owner.to_owned()).or_default();
+        if let Some((last, answer)) = &known.settled
+            && *last == token
+        {
+            return answer.clone();
+        }
+        let settled = self.settle_one(settlement);
+        let known = self.owners.entry(owner.to_owned()).or_default();
+        if !known.dead {
+            known.settled = Some((token, settled.clone()));
+        }
+        settled
+    }
+
+    pub fn settle_one(&mut self, settlement: &Settlement) -> Settled {
+        let token = settlement.lease.token;
+        if !self.holds(token) {
+            return Settled::Stale;
+        }
+        let Some(lease) = self.leases.remove(&token) else { return Settled::Stale };
+        let key = lease.key;
+        let attempts = self.sites[&key.0].attempts;
+        let died = self.books(&key).dead;
+        let Some(task) = self.tasks.get_mut(&key) else { return Settled::Stale };
+        let now = self.now;
+        match &settlement.outcome {
+            outcome if task.errand => self.settle_errand(&key, outcome),
+            Outcome::Done { stored, .. } => {
+                if stored.is_some() && key.1 == Stage::Download {
+                    let priority = paced::task::Priority::from_value(task.priority);
+                    let put = Put { hops: task.hops, ..Put::request(settlement.lease.url.clone(), priority) };
+                    self.put(&key.0, Stage::Parse, &put);
+                }
+                self.finish(&key);
+            }
+            Outcome::Excluded { .. } | Outcome::Redirected { .. } => self.finish(&key),
+            Outcome::Retry { after, .. } => {
+                task.attempts += 1;
+                if task.attempts >= attempts {
+                    self.die(&key);
+                } else {
+                    let until = now + i64::try_from(after.as_millis()).unwrap_or(0);
+                    task.absorb(until);
+                    task.place = Place::Delayed(until);
+                }
+            }
+            Outcome::Dead { .. } => self.die(&key),
+            Outcome::Robots(_) | Outcome::RobotsMoved { .. } => unreachable!("only for errands"),
+        }
+        let unit = self.sites[&key.0].unit.clone();
+        if matches!(settlement.outcome, Outcome::Excluded { unused: true, .. }) {
+            self.unit(&unit).starts.retain(|start| start.token != token);
+        }
+        if let Some((wait, _)) = &settlement.block {
+            let until = now + i64::try_from(wait.as_millis()).unwrap_or(0);
+            let unit = self.unit(&unit);
+            unit.blocked = unit.blocked.max(until);
+        }
+        if self.books(&key).dead > died { Settled::Died } else { Settled::Kept }
+    }
+
+    pub fn settle_errand(&mut self, key: &Key, outcome: &Outcome) {
+        let now = self.now;
+        let hour = std::time::Duration::from_hours(1);
+        let unreachable = |holds_for| RobotsRecord {
+            access: RobotsAccess::Unreachable(String::new()),
+            holds_for,
+            crawl_delay: None,
+            refuses: None,
+        };
+        let Some(task) = self.tasks.get_mut(key) else { return };
+        let record = match outcome {
+            Outcome::RobotsMoved { .. } if task.hops < 5 => {
+                let hops = task.hops + 1;
+                task.absorb(now);
+                (task.place, task.priority, task.hops) = (Place::Waiting, 0, hops);
+                return;
+            }
+            Outcome::Robots(record) => record.clone(),
+            Outcome::Retry { after, .. } => unreachable(*after),
+            _ => unreachable(hour),
+        };
+        self.keep_robots(key, &record);
+    }
+
+    pub fn keep_robots(&mut self, key: &Key, record: &RobotsRecord) {
+        let origin = origin(&key.2);
+        let millis = |wait: std::time::Duration| i64::try_from(wait.as_millis()).unwrap_or(0);
+        let until = self.now + millis(record.holds_for);
+        let unreachable = matches!(record.access, RobotsAccess::Unreachable(_));
+        let before = self.robots.get(&origin).map_or(0, |robots| robots.failures);
+        let failures = if unreachable { before + 1 } else { 0 };
+        self.robots.insert(origin.clone(), Robots { until, unreachable, failures });
+        let Some(site) = self.sites.get_mut(&key.0) else { return };
+        match record.crawl_delay {
+            Some(delay) => drop(site.floors.insert(origin, millis(delay))),
+            None if unreachable => {}
+            None => drop(site.floors.remove(&origin)),
+        }
+        if record.refuses.is_some() {
+            let unit = site.unit.clone();
+            let unit = self.unit(&unit);
+            unit.blocked = unit.blocked.max(until);
+        }
+        self.finish(key);
+    }
+
+    pub fn finish(&mut self, key: &Key) {
+        self.books(key).done += 1;
+        if key.1 == Stage::Download {
+            let site = self.sites.entry(key.0.clone()).or_default();
+            site.known.insert(key.2.clone());
+        }
+        if !self.rerun(key) {
+            self.tasks.remove(key);
+        }
+    }
+
+    pub fn die(&mut self, key: &Key) {
+        self.books(key).dead += 1;
+        if !self.rerun(key) {
+            self.tasks.remove(key);
+            self.dead.insert(key.clone(), self.sites[&key.0].run);
+        }
+    }
+
+    pub fn rerun(&mut self, key: &Key) -> bool {
+        let now = self.now;
+        let Some(task) = self.tasks.get_mut(key) else { return false };
+        let Some(deferral) = task.deferral.take() else { return false };
+        let at = deferral.at.filter(|at| *at > now);
+        task.take_up(&deferral);
+        task.errand = false;
+        task.place = at.map_or(Place::Waiting, Place::Scheduled);
+        self.turns += 1;
+        task.turn = self.turns;
+        self.books(key).reruns += 1;
+        true
+    }
+
+    /// The task goes back and its start is unused.
+    pub fn go_back(&mut self, token: u64, to: Place) {
+        let Some(lease) = self.leases.remove(&token) else { return };
+        let start = if let Place::Delayed(until) = to { until } else { self.now };
+        if let Some(task) = self.tasks.get_mut(&lease.key) {
+            task.absorb(start);
+            task.place = to;
+        }
+        let unit = self.sites[&lease.key.0].unit.clone();
+        self.unit(&unit).starts.retain(|start| start.token != token);
+    }
+
+    /// Leases that ended or whose owner is dead.
+    pub fn lose_leases(&mut self) {
+        let lost: Vec<u64> = self.leases.iter().filter(|(_, l)| self.is_lost(l)).map(|(t, _)| *t).collect();
+        for token in lost {
+            let Some(lease) = self.leases.remove(&token) else { continue };
+            let now = self.now;
+            let Some(task) = self.tasks.get_mut(&lease.key) else { continue };
+            task.losses += 1;
+            let wait = [0, 0, 10_000, 60_000, 600_000, 3_600_000, -1][task.losses as usize];
+            match (task.errand, wait) {
+                (true, -1) => {
+                    let access = RobotsAccess::Unreachable(String::new());
+                    let holds_for = std::time::Duration::from_hours(1);
+                    let record = RobotsRecord { access, holds_for, crawl_delay: None, refuses: None };
+                    self.keep_robots(&lease.key, &record);
+                }
+                (false, -1) => self.die(&lease.key),
+                (errand, wait) => {
+                    let wait = if errand { 0 } else { wait };
+                    task.absorb(now + wait);
+                    task.place = if wait == 0 { Place::Waiting } else { Place::Delayed(now + wait) };
+                }
+            }
+        }
+    }
+}

@@ -19,10 +19,10 @@ pub struct Globals {
     /// The folder of frontier, pages and items
     #[arg(long, global = true, env = "PACED_DATA", default_value = "paced-data", value_name = "DIR")]
     pub data: PathBuf,
-    /// The frontier [default: sqlite:<data>/frontier.db]
+    /// The frontier [default: sqlite:DIR/frontier.db]
     #[arg(long, global = true, env = "PACED_FRONTIER", value_name = "URL", hide_env_values = true)]
     frontier: Option<String>,
-    /// The folder of the pages [default: <data>/pages]
+    /// The folder of the pages [default: DIR/pages]
     #[arg(long, global = true, value_name = "DIR")]
     pages: Option<String>,
     /// Settings for all sites [default: paced.toml beside the data folder, if there is one]

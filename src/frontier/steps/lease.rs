@@ -121,7 +121,7 @@ pub(super) fn rearm<S: Shelf>(shelf: &mut S, token: u64, now: i64) -> Result<Rea
     };
     let at = now.max(spaced).max(own.map_or(now, |own| own.at));
     unit.last = Some(Start { at, site: site.name.clone(), token, fixed: None });
-    if interval > 0 {
+    if at + interval > now {
         let mutex = MutexState { token: mutex_token(token), until: at + interval };
         shelf.save_mutex(&unit.mutex(), &mutex)?;
     }

@@ -168,3 +168,22 @@ fn a_re_armed_start_that_is_given_back_leaves_the_later_one_standing() {
         w.take().await;
     });
 }
+
+#[test]
+fn a_start_without_pace_in_a_group_takes_the_group_s_lock_over_until_it_starts() {
+    on_every_backend(async |w| {
+        for (site, interval) in [("free", 0), ("paced", 1_000)] {
+            w.site_with(site, |shop| {
+                shop.group = Some(("g".to_owned(), 0));
+                shop.settings.interval = interval;
+            })
+            .await;
+            w.put(site, "p").await;
+        }
+        let (free, paced) = (w.take().await, w.take().await);
+        assert_eq!((free.site.as_str(), paced.site.as_str()), ("free", "paced"));
+        assert_eq!(w.rearm(&free).await, Rearm::StartIn(1_000));
+        assert_eq!(w.mutex_left("g").await, Some(1_000));
+        assert_eq!(w.rearm(&paced).await, Rearm::StartIn(1_000), "the lock is the group's own");
+    });
+}

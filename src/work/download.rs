@@ -7,7 +7,7 @@ use tracing::{debug, warn};
 
 use super::crew::Crew;
 use super::handover::Fresh;
-use super::retry::{Judged, errand_outcome, failed, follow, judge, unsent_errand};
+use super::outcome::{Judged, errand_outcome, failed, follow, judge, unsent_errand};
 use crate::archive::{ArchiveError, Place, PlaceError, SentRequest, Visit, VisitOutcome};
 use crate::fetch::{Exchange, FetchError, Request, Unsent};
 use crate::frontier::FrontierError;

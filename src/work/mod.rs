@@ -4,9 +4,9 @@ mod crew;
 mod download;
 mod handover;
 mod heartbeat;
+mod outcome;
 mod parse;
 mod pool;
-mod retry;
 mod scaling;
 mod verdicts;
 

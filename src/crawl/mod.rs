@@ -1,10 +1,11 @@
 //! A crawl: builds the parts from settings and sites, works until nothing is left or it is told to stop.
 
-use std::collections::BTreeMap;
+mod watch;
+
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
@@ -13,19 +14,13 @@ use crate::archive::{Archive, ArchiveError, writer_name};
 use crate::clock::millis;
 use crate::fetch::{Ceiling, ConnectTo, Fetcher, FetcherError, FetcherOptions};
 use crate::frontier::{Frontier, FrontierError, Registered, Registration, SiteSettings, View};
-use crate::monitor::{Monitor, Progress, Pulse, Tally};
+use crate::monitor::{Monitor, Progress, Tally};
 use crate::settings::Settings;
 use crate::sink::{ItemSink, SinkError};
 use crate::site::{RobotsPolicy, Site};
 use crate::task::Put;
 use crate::work::{Crew, CrewOptions, Left, Pool, Roster, Workers};
-
-/// How often it is looked at how the sites stand.
-const LOOK: Duration = Duration::from_millis(200);
-/// How often fresh pages are counted.
-const COUNT_FRESH: Duration = Duration::from_mins(1);
-/// With more sites than this it is looked less often.
-const FEW_SITES: usize = 50;
+use watch::Watch;
 
 /// Where a crawl keeps what it has.
 #[derive(Clone, Debug)]
@@ -313,163 +308,4 @@ async fn begin(frontier: &Frontier, sites: &[Site], fresh: bool) -> Result<(), F
 fn seeds(site: &Site) -> Vec<Put> {
     let rule = |url| site.rule_for(url).map(|rule| rule.name.clone());
     site.seeds.iter().map(|seed| Put { rule: rule(seed), ..Put::seed(seed.clone()) }).collect()
-}
-
-/// Looks how the sites stand, tells it, and knows when a crawl is over.
-struct Watch<'a> {
-    options: &'a CrawlOptions,
-    frontier: Frontier,
-    roster: Roster,
-    monitor: Monitor,
-    progress: Option<Progress>,
-    began: Instant,
-    names: Vec<String>,
-    moved: BTreeMap<String, (u64, Instant)>,
-    given_up: Vec<(String, String)>,
-}
-
-impl<'a> Watch<'a> {
-    fn new(
-        options: &'a CrawlOptions,
-        frontier: &Frontier,
-        roster: &Roster,
-        monitor: &Monitor,
-        progress: Option<Progress>,
-    ) -> Self {
-        Self {
-            options,
-            frontier: frontier.clone(),
-            roster: roster.clone(),
-            monitor: monitor.clone(),
-            progress,
-            began: Instant::now(),
-            names: roster.names(),
-            moved: BTreeMap::new(),
-            given_up: Vec::new(),
-        }
-    }
-
-    /// Counts the fresh pages of sites that want any fetched again; dear, so done now and then.
-    async fn look_at_freshness(&self) -> Result<(), FrontierError> {
-        for name in &self.names {
-            self.monitor.saw_freshness(name, self.frontier.freshness(name).await?);
-        }
-        Ok(())
-    }
-
-    async fn until_the_end(
-        &mut self,
-        stop: &CancellationToken,
-        pool_ended: impl Fn() -> bool,
-    ) -> Result<Ending, FrontierError> {
-        let mut pulse = Pulse::new(self.monitor.clone());
-        let mut pulsed = Instant::now();
-        let mut counted = None::<Instant>;
-        loop {
-            let finished = self.look().await?;
-            if let Some(ending) = self.ending(stop, finished) {
-                pulse.beat();
-                return Ok(ending);
-            }
-            if pool_ended() {
-                return Ok(Ending::Stopped);
-            }
-            if pulsed.elapsed() >= Pulse::EVERY {
-                if counted.is_none_or(|counted| counted.elapsed() >= COUNT_FRESH) {
-                    self.look_at_freshness().await?;
-                    counted = Some(Instant::now());
-                }
-                pulse.beat();
-                pulsed = Instant::now();
-            }
-            let pause = if self.names.len() > FEW_SITES { LOOK * 5 } else { LOOK };
-            stop.run_until_cancelled(tokio::time::sleep(pause)).await;
-        }
-    }
-
-    fn ending(&self, stop: &CancellationToken, finished: bool) -> Option<Ending> {
-        let late = self.options.deadline.is_some_and(|deadline| self.began.elapsed() >= deadline);
-        match () {
-            () if finished && self.given_up.is_empty() => Some(Ending::Finished),
-            () if finished => Some(Ending::GivenUp),
-            () if stop.is_cancelled() => Some(Ending::Stopped),
-            () if late => Some(Ending::Deadline),
-            () if self.monitor.is_full() => Some(Ending::MaxPages),
-            () => None,
-        }
-    }
-
-    /// Whether every site is finished, those left out that were given up.
-    async fn look(&mut self) -> Result<bool, FrontierError> {
-        let mut finished = true;
-        for name in self.names.clone() {
-            let Some(view) = self.frontier.view(&name).await? else { continue };
-            let left = !view.finished && !self.is_given_up(&view);
-            finished &= !left;
-            self.monitor.saw(view);
-        }
-        if let Some(progress) = &mut self.progress {
-            progress.draw();
-        }
-        Ok(finished)
-    }
-
-    /// A site that could make no start for so long, with nothing in flight, is left as it is.
-    fn is_given_up(&mut self, view: &View) -> bool {
-        if self.given_up.iter().any(|(name, _)| *name == view.site) {
-            return true;
-        }
-        let step = progress_of(view);
-        let now = Instant::now();
-        let moved = self.moved.entry(view.site.clone()).or_insert((step, now));
-        if moved.0 != step {
-            *moved = (step, now);
-        }
-        let waited = moved.1.elapsed();
-        if waited < self.options.give_up || view.in_flight > 0 {
-            return false;
-        }
-        let why = standstill(view);
-        warn!(site = view.site, "given up after {}s without a start: {why}", waited.as_secs());
-        self.roster.remove(&view.site);
-        self.given_up.push((view.site.clone(), why));
-        true
-    }
-
-    async fn report(mut self, ending: Ending) -> Result<CrawlReport, FrontierError> {
-        let finished = self.look().await?;
-        if let Some(progress) = &self.progress {
-            progress.clear();
-        }
-        let mut sites = Vec::new();
-        for name in &self.names {
-            if let Some(view) = self.frontier.view(name).await? {
-                sites.push((view, self.monitor.tally(name)));
-            }
-        }
-        let ending = if finished && self.given_up.is_empty() { Ending::Finished } else { ending };
-        Ok(CrawlReport { ending, sites, given_up: self.given_up })
-    }
-}
-
-/// Rises with every page that came to something; asking for `robots.txt` in vain is no progress.
-fn progress_of(view: &View) -> u64 {
-    let (download, parse) = (&view.download, &view.parse);
-    let pages = parse.created + parse.coalesced + parse.deferred + parse.done;
-    pages + download.dead + download.retried + download.redirected + download.excluded.values().sum::<u64>()
-}
-
-/// Why a site makes no start.
-fn standstill(view: &View) -> String {
-    if let Some(why) = &view.paused {
-        return format!("paused: {why}");
-    }
-    if let (Some(until), Some(why)) = (view.blocked_until, &view.blocked_why) {
-        return format!("blocked until {until}: {why}");
-    }
-    if view.download.delayed > 0 {
-        let delayed = view.download.delayed;
-        return format!("{delayed} pages wait for their next attempt, or for robots.txt to be reachable");
-    }
-    "nothing may be claimed".to_owned()
 }

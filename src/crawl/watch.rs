@@ -1,0 +1,184 @@
+//! A crawl under way, watched: how its sites stand, what is told of it, and when it is over.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use tokio_util::sync::CancellationToken;
+use tracing::warn;
+
+use super::{CrawlOptions, CrawlReport, Ending};
+use crate::frontier::{Frontier, FrontierError, View};
+use crate::monitor::{Monitor, Progress, Pulse};
+use crate::work::Roster;
+
+/// How often it is looked at how the sites stand.
+const LOOK: Duration = Duration::from_millis(200);
+/// How often fresh pages are counted.
+const COUNT_FRESH: Duration = Duration::from_mins(1);
+/// With more sites than this it is looked less often.
+const FEW_SITES: usize = 50;
+
+/// Looks how the sites stand, tells it, and knows when a crawl is over.
+pub(super) struct Watch<'a> {
+    options: &'a CrawlOptions,
+    frontier: Frontier,
+    roster: Roster,
+    monitor: Monitor,
+    progress: Option<Progress>,
+    began: Instant,
+    pulse: Pulse,
+    pulsed: Instant,
+    /// When fresh pages were counted last.
+    counted: Option<Instant>,
+    names: Vec<String>,
+    moved: BTreeMap<String, (u64, Instant)>,
+    given_up: Vec<(String, String)>,
+}
+
+impl<'a> Watch<'a> {
+    pub(super) fn new(
+        options: &'a CrawlOptions,
+        frontier: &Frontier,
+        roster: &Roster,
+        monitor: &Monitor,
+        progress: Option<Progress>,
+    ) -> Self {
+        Self {
+            options,
+            frontier: frontier.clone(),
+            roster: roster.clone(),
+            monitor: monitor.clone(),
+            progress,
+            began: Instant::now(),
+            pulse: Pulse::new(monitor.clone()),
+            pulsed: Instant::now(),
+            counted: None,
+            names: roster.names(),
+            moved: BTreeMap::new(),
+            given_up: Vec::new(),
+        }
+    }
+
+    /// Looks again and again until the crawl is over; why it is.
+    pub(super) async fn until_the_end(
+        &mut self,
+        stop: &CancellationToken,
+        pool_ended: impl Fn() -> bool,
+    ) -> Result<Ending, FrontierError> {
+        loop {
+            let finished = self.look().await?;
+            if let Some(ending) = self.ending(stop, finished) {
+                self.pulse.beat();
+                return Ok(ending);
+            }
+            if pool_ended() {
+                return Ok(Ending::Stopped);
+            }
+            self.tell().await?;
+            let pause = if self.names.len() > FEW_SITES { LOOK * 5 } else { LOOK };
+            stop.run_until_cancelled(tokio::time::sleep(pause)).await;
+        }
+    }
+
+    /// Beats the pulse when it is time to.
+    async fn tell(&mut self) -> Result<(), FrontierError> {
+        if self.pulsed.elapsed() < Pulse::EVERY {
+            return Ok(());
+        }
+        self.pulsed = Instant::now();
+        if self.counted.is_none_or(|counted| counted.elapsed() >= COUNT_FRESH) {
+            self.counted = Some(self.pulsed);
+            for name in &self.names {
+                self.monitor.saw_freshness(name, self.frontier.freshness(name).await?);
+            }
+        }
+        self.pulse.beat();
+        Ok(())
+    }
+
+    fn ending(&self, stop: &CancellationToken, finished: bool) -> Option<Ending> {
+        let late = self.options.deadline.is_some_and(|deadline| self.began.elapsed() >= deadline);
+        match () {
+            () if finished && self.given_up.is_empty() => Some(Ending::Finished),
+            () if finished => Some(Ending::GivenUp),
+            () if stop.is_cancelled() => Some(Ending::Stopped),
+            () if late => Some(Ending::Deadline),
+            () if self.monitor.is_full() => Some(Ending::MaxPages),
+            () => None,
+        }
+    }
+
+    /// Whether every site is finished, those left out that were given up.
+    pub(super) async fn look(&mut self) -> Result<bool, FrontierError> {
+        let mut finished = true;
+        for name in self.names.clone() {
+            let Some(view) = self.frontier.view(&name).await? else { continue };
+            let left = !view.finished && !self.is_given_up(&view);
+            finished &= !left;
+            self.monitor.saw(view);
+        }
+        if let Some(progress) = &mut self.progress {
+            progress.draw();
+        }
+        Ok(finished)
+    }
+
+    /// A site that could make no start for so long, with nothing in flight, is left as it is.
+    fn is_given_up(&mut self, view: &View) -> bool {
+        if self.given_up.iter().any(|(name, _)| *name == view.site) {
+            return true;
+        }
+        let step = progress_of(view);
+        let now = Instant::now();
+        let moved = self.moved.entry(view.site.clone()).or_insert((step, now));
+        if moved.0 != step {
+            *moved = (step, now);
+        }
+        let waited = moved.1.elapsed();
+        if waited < self.options.give_up || view.in_flight > 0 {
+            return false;
+        }
+        let why = standstill(view);
+        warn!(site = view.site, "given up after {}s without a start: {why}", waited.as_secs());
+        self.roster.remove(&view.site);
+        self.given_up.push((view.site.clone(), why));
+        true
+    }
+
+    pub(super) async fn report(mut self, ending: Ending) -> Result<CrawlReport, FrontierError> {
+        let finished = self.look().await?;
+        if let Some(progress) = &self.progress {
+            progress.clear();
+        }
+        let mut sites = Vec::new();
+        for name in &self.names {
+            if let Some(view) = self.frontier.view(name).await? {
+                sites.push((view, self.monitor.tally(name)));
+            }
+        }
+        let ending = if finished && self.given_up.is_empty() { Ending::Finished } else { ending };
+        Ok(CrawlReport { ending, sites, given_up: self.given_up })
+    }
+}
+
+/// Rises with every page that came to something; asking for `robots.txt` in vain is no progress.
+fn progress_of(view: &View) -> u64 {
+    let (download, parse) = (&view.download, &view.parse);
+    let pages = parse.created + parse.coalesced + parse.deferred + parse.done;
+    pages + download.dead + download.retried + download.redirected + download.excluded.values().sum::<u64>()
+}
+
+/// Why a site makes no start.
+fn standstill(view: &View) -> String {
+    if let Some(why) = &view.paused {
+        return format!("paused: {why}");
+    }
+    if let (Some(until), Some(why)) = (view.blocked_until, &view.blocked_why) {
+        return format!("blocked until {until}: {why}");
+    }
+    if view.download.delayed > 0 {
+        let delayed = view.download.delayed;
+        return format!("{delayed} pages wait for their next attempt, or for robots.txt to be reachable");
+    }
+    "nothing may be claimed".to_owned()
+}

@@ -222,9 +222,9 @@ pub async fn register(
 }
 
 fn registration(site: &Site, settings: &Settings) -> Registration {
-    let group = site.group.clone().map(|name| {
-        let interval = settings.groups.get(&name).copied().unwrap_or(Duration::ZERO);
-        (name, millis(interval))
+    let group = site.group.as_ref().map(|group| {
+        let interval = settings.groups.get(group).copied().unwrap_or(Duration::ZERO);
+        (site.unit(), millis(interval))
     });
     let rules = site.pages.iter().filter_map(|rule| Some((rule.name.clone(), rule.max_pages?)));
     let whole = site.scope.max_pages.map(|most| (String::new(), most));

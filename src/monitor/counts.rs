@@ -86,7 +86,7 @@ impl Monitor {
     /// A request was sent, and its answer has ended.
     pub fn sent(&self, site: &Site, lease: &Lease, exchange: &Exchange) {
         let at = exchange.sent.at;
-        let unit = site.group.as_ref().unwrap_or(&site.name).clone();
+        let unit = site.unit();
         let status = exchange.answer.as_ref().map_or(0, |fetched| fetched.page.status);
         debug!(site = site.name, url = lease.url.as_str(), status, "sent at {at}");
         let mut state = self.lock();

@@ -39,6 +39,14 @@ pub struct Site {
 }
 
 impl Site {
+    /// The pace unit that the site belongs to: `group:NAME`, or the site's own name, which has no colon.
+    pub fn unit(&self) -> String {
+        match &self.group {
+            Some(group) => format!("group:{group}"),
+            None => self.name.clone(),
+        }
+    }
+
     /// The rule that takes this URL, if any does.
     pub fn rule_for(&self, url: &CanonicalUrl) -> Option<&PageRule> {
         self.pages.iter().find(|rule| rule.takes(url))

@@ -145,7 +145,7 @@ async fn keep(
     };
     let visit = Visit {
         site: lease.site.clone(),
-        unit: site.group.clone().unwrap_or_else(|| lease.site.clone()),
+        unit: site.unit(),
         interval: lease.interval,
         fence: lease.fence,
         request,

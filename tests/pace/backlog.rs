@@ -14,8 +14,8 @@ fn v12_pages_that_take_long_to_parse_hold_no_download_up() {
     let _turn = alone();
     let interval = ms(100);
     // All slots for parsing are busy with these for a while.
-    let huge = format!("<h1>huge</h1>{}", "<p class=a>x<b>y</b>".repeat(40_000));
-    let pages: Vec<String> = (1..=8).map(|n| format!("/huge/{n}")).chain(paths(60)).collect();
+    let huge = format!("<h1>huge</h1>{}", "<p class=a>x<b>y</b>".repeat(100_000));
+    let pages: Vec<String> = (1..=16).map(|n| format!("/huge/{n}")).chain(paths(60)).collect();
     let site = TestSite::builder().page("/", page("front", &pages));
     let site = pages.iter().fold(site, |site, path| {
         site.page(path, if path.starts_with("/huge") { huge.clone() } else { page(path, [""; 0]) })
@@ -27,9 +27,9 @@ fn v12_pages_that_take_long_to_parse_hold_no_download_up() {
     let crawl = ground.crawl().start();
     let items = ground.data.file("data/items/shop.jsonl");
     let parsed = || fs::read_to_string(&items).unwrap_or_default().matches("\"title\":\"huge\"").count();
-    eventually("the last huge page's download", || (site.count("/huge/8") == 1).then_some(()));
+    eventually("the last huge page's download", || (site.count("/huge/16") == 1).then_some(()));
     let downloaded = site.arrivals().len();
-    eventually("the last huge page's item", || (parsed() == 8).then_some(()));
+    eventually("the last huge page's item", || (parsed() == 16).then_some(()));
     let meanwhile = site.arrivals().len() - downloaded;
     crawl.finish().expect_code(0);
     let seen = machine.seen();
@@ -38,7 +38,7 @@ fn v12_pages_that_take_long_to_parse_hold_no_download_up() {
     let starts: Vec<Duration> =
         site.arrivals().iter().filter(|a| a.path.starts_with("/p/")).map(|a| a.at).collect();
     assert_used(0.9, &[starts], interval, &seen);
-    assert_eq!(ground.items("shop").len(), 69);
+    assert_eq!(ground.items("shop").len(), 77);
 }
 
 #[test]

@@ -97,7 +97,7 @@ fn sites_of_one_group_share_one_pace() {
     let gaps = GapReport::new(&arrivals, &stalls, interval);
     assert_eq!(arrivals.len(), 2 * 9);
     assert!(gaps.early.is_empty(), "{gaps}");
-    assert_eq!(ground.audit()["pair"]["starts"], 18);
+    assert_eq!(ground.audit()["group:pair"]["starts"], 18);
 }
 
 #[test]

@@ -10,9 +10,6 @@ use crate::task::{DeadLetter, Stage};
 pub(crate) trait Shelf {
     type Error;
 
-    /// A position after all that were given before.
-    fn next_position(&mut self) -> Result<i64, Self::Error>;
-
     fn site(&mut self, name: &str) -> Result<Option<SiteState>, Self::Error>;
     /// Saves a site and keeps its entries among the ready ones true.
     fn save_site(&mut self, site: &SiteState) -> Result<(), Self::Error>;
@@ -43,13 +40,14 @@ pub(crate) trait Shelf {
     fn remove_task(&mut self, task: &Task) -> Result<(), Self::Error>;
     /// The waiting task that goes first: by priority, then position.
     fn first_waiting(&mut self, site: &str, stage: Stage) -> Result<Option<Task>, Self::Error>;
-    /// When the longest waiting task was put.
-    fn oldest_waiting(&mut self, site: &str, stage: Stage) -> Result<Option<i64>, Self::Error>;
-    /// Delayed tasks whose time has come, by time, then position.
+    /// The least position among the waiting tasks.
+    fn first_position(&mut self, site: &str, stage: Stage) -> Result<Option<i64>, Self::Error>;
+    /// Delayed tasks whose time has come, by time, then position, site and stage.
     fn overdue(&mut self, now: i64, most: u32) -> Result<Vec<Task>, Self::Error>;
     /// When the next delayed task's time comes.
     fn next_delayed(&mut self) -> Result<Option<i64>, Self::Error>;
-    /// Running tasks whose lease has ended by `now` or whose owner is dead, by end, then position.
+    /// Running tasks whose lease has ended by `now` or whose owner is dead, by end, then position, site
+    /// and stage.
     fn lost_leases(&mut self, now: i64, most: u32) -> Result<Vec<Task>, Self::Error>;
     /// When the next lease ends; `i64::MIN` if a dead owner has one.
     fn next_lease_end(&mut self) -> Result<Option<i64>, Self::Error>;

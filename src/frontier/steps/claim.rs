@@ -217,10 +217,9 @@ impl<S: Shelf> Round<'_, S> {
             url: url.clone(),
             place: Place::Waiting,
             priority: Priority::ROBOTS,
-            position: self.shelf.next_position()?,
+            position: site.next_position(self.now),
             depth: 0,
             origin: Origin::Link,
-            put_at: self.now,
             rare: Rare { errand: Some(url), ..Rare::default() },
         };
         enter(self.shelf, site, &task)?;

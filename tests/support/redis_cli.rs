@@ -59,11 +59,9 @@ impl RedisCli {
 
     /// Says one command and waits for the answer.
     pub fn say(&mut self, words: &[&str]) -> io::Result<Said> {
-        let mut command = format!("*{}\r\n", words.len());
-        for word in words {
-            command += &format!("${}\r\n{word}\r\n", word.len());
-        }
-        self.0.get_mut().write_all(command.as_bytes())?;
+        let mut told = vec![format!("*{}\r\n", words.len())];
+        told.extend(words.iter().map(|word| format!("${}\r\n{word}\r\n", word.len())));
+        self.0.get_mut().write_all(told.concat().as_bytes())?;
         self.hear()
     }
 

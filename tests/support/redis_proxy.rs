@@ -108,7 +108,7 @@ impl Road {
 
 /// Copies until either end is gone or `pass` says no; then both ends are.
 fn pump((mut from, mut to): (TcpStream, TcpStream), mut pass: impl FnMut(&[u8]) -> bool) {
-    let mut piece = [0; 64 * 1024];
+    let mut piece = vec![0; 64 * 1024];
     while let Ok(length @ 1..) = from.read(&mut piece) {
         if !pass(&piece[..length]) || to.write_all(&piece[..length]).is_err() {
             break;

@@ -316,7 +316,10 @@ impl Drop for RedisServer {
 }
 
 /// A database of the server that all tests of this process share; emptied and given back where it is dropped.
-pub struct RedisDb(u32);
+pub struct RedisDb {
+    server: &'static RedisServer,
+    number: u32,
+}
 
 static SHARED: OnceLock<Option<RedisServer>> = OnceLock::new();
 static RETURNED: Mutex<(u32, Vec<u32>)> = Mutex::new((0, Vec::new()));
@@ -324,40 +327,32 @@ static RETURNED: Mutex<(u32, Vec<u32>)> = Mutex::new((0, Vec::new()));
 impl RedisDb {
     /// An empty one. None, said loudly, where Redis isn't installed.
     pub fn take() -> Option<Self> {
-        Self::server()?;
+        let server = SHARED.get_or_init(|| RedisServer::builder().ends_with_process().start()).as_ref()?;
         let mut returned = RETURNED.lock().unwrap_or_else(PoisonError::into_inner);
         let (used, returned) = &mut *returned;
         let number = returned.pop().unwrap_or_else(|| {
             *used += 1;
             *used - 1
         });
-        Some(Self(number))
-    }
-
-    fn server() -> Option<&'static RedisServer> {
-        SHARED.get_or_init(|| RedisServer::builder().ends_with_process().start()).as_ref()
-    }
-
-    fn of(&self) -> &'static RedisServer {
-        Self::server().expect("it was there when this was taken")
+        Some(Self { server, number })
     }
 
     /// What a frontier in it is called.
     pub fn url(&self) -> String {
-        self.of().url(self.0)
+        self.server.url(self.number)
     }
 
     /// Says one command in it, as an operator does.
     #[track_caller]
     pub fn cli(&self, words: &[&str]) -> String {
-        self.of().cli_in(self.0, words)
+        self.server.cli_in(self.number, words)
     }
 }
 
 impl Drop for RedisDb {
     fn drop(&mut self) {
         self.cli(&["FLUSHDB"]);
-        RETURNED.lock().unwrap_or_else(PoisonError::into_inner).1.push(self.0);
+        RETURNED.lock().unwrap_or_else(PoisonError::into_inner).1.push(self.number);
     }
 }
 

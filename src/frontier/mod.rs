@@ -4,6 +4,7 @@
 mod error;
 mod model;
 pub mod permit;
+mod redis;
 mod shelf;
 mod sqlite;
 pub mod state;
@@ -24,6 +25,7 @@ use crate::canonical_url::{CanonicalUrl, Host};
 use crate::clock::Clock;
 use crate::task::{DeadLetter, Put, PutReply, Settled, Settlement, StoredPage};
 use model::Model;
+use redis::{Shared, is_redis, without_password};
 use sqlite::{Embedded, OwnerFile};
 use step::{Reply, Step};
 
@@ -38,6 +40,7 @@ pub struct Frontier(Arc<Backend>);
 enum Backend {
     Model(Box<Mutex<Model>>, Clock),
     Sqlite(Embedded),
+    Redis(Shared),
 }
 
 /// A process's place among those that claim. Dropping it is the end of its leases.
@@ -50,17 +53,16 @@ pub struct Member {
 }
 
 impl Frontier {
-    /// Opens the frontier that a URL names: `sqlite:PATH`.
+    /// Opens the frontier that a URL names: `sqlite:PATH`, `redis://host:port/db`, `rediss://…`, `unix:/path`,
+    /// `redis+cluster://host:port,host:port`. A server is connected to by the first step.
     pub fn open(url: &str) -> Result<Self, FrontierError> {
         let bad =
             |why: &str| FrontierError::new(FrontierErrorKind::BadUrl(why.to_owned()), without_password(url));
         match url.split_once(':') {
             Some(("sqlite", "")) => Err(bad("no path after `sqlite:`")),
             Some(("sqlite", path)) => Self::sqlite(Path::new(path), None),
-            Some(("redis" | "rediss" | "redis+cluster", _)) => {
-                Err(bad("a frontier on Redis is not supported yet; use sqlite:PATH"))
-            }
-            _ => Err(bad("name a frontier as sqlite:PATH")),
+            _ if is_redis(url) => Self::redis(url, None),
+            _ => Err(bad("name a frontier as sqlite:PATH, redis://host:port/db or redis+cluster://host:port,host:port")),
         }
     }
 
@@ -70,6 +72,7 @@ impl Frontier {
             Some(path) if !path.as_os_str().is_empty() && !path.is_file() => {
                 Err(FrontierError::new(FrontierErrorKind::Missing, url))
             }
+            None if is_redis(url) => Ok(Self(Arc::new(Backend::Redis(Shared::open(url, None, true)?)))),
             _ => Self::open(url),
         }
     }
@@ -79,9 +82,22 @@ impl Frontier {
         Ok(Self(Arc::new(Backend::Sqlite(Embedded::open(path, clock)?))))
     }
 
+    /// The frontier on a Redis or a cluster of them; a clock of one's own is for tests.
+    pub fn redis(url: &str, clock: Option<Clock>) -> Result<Self, FrontierError> {
+        Ok(Self(Arc::new(Backend::Redis(Shared::open(url, clock, false)?))))
+    }
+
     /// The pure model in memory: the specification that backends are compared with. It forgets with the process.
     pub fn model(clock: Clock) -> Self {
         Self(Arc::new(Backend::Model(Box::default(), clock)))
+    }
+
+    /// Calls sent to a server so far; none where there is no server.
+    pub fn calls(&self) -> Option<u64> {
+        match &*self.0 {
+            Backend::Model(..) | Backend::Sqlite(_) => None,
+            Backend::Redis(shared) => Some(shared.calls()),
+        }
     }
 
     /// The clock that this frontier goes by.
@@ -89,6 +105,7 @@ impl Frontier {
         match &*self.0 {
             Backend::Model(_, clock) => clock.clone(),
             Backend::Sqlite(embedded) => embedded.clock().clone(),
+            Backend::Redis(shared) => shared.clock().clone(),
         }
     }
 
@@ -96,6 +113,7 @@ impl Frontier {
     pub fn shares_its_clock(&self) -> bool {
         match &*self.0 {
             Backend::Model(..) | Backend::Sqlite(_) => true,
+            Backend::Redis(_) => false,
         }
     }
 
@@ -107,14 +125,9 @@ impl Frontier {
                 Ok(model.apply(step, clock.now()))
             }
             Backend::Sqlite(embedded) => embedded.step(step).await,
+            Backend::Redis(shared) => shared.step(step).await,
         }
     }
-}
-
-/// A URL as it may be shown and logged.
-fn without_password(url: &str) -> String {
-    let hidden = |(scheme, rest): (&str, &str)| Some(format!("{scheme}://…@{}", rest.rsplit_once('@')?.1));
-    url.split_once("://").and_then(hidden).unwrap_or_else(|| url.to_owned())
 }
 
 /// Asks for a step and takes the answer out of the one reply that belongs to it.
@@ -192,6 +205,10 @@ impl Frontier {
         let name = format!("{:016x}", fastrand::u64(..));
         let file = match &*self.0 {
             Backend::Model(..) => None,
+            Backend::Redis(shared) => {
+                shared.wait_for_ever();
+                None
+            }
             Backend::Sqlite(embedded) => {
                 let file = OwnerFile::lock(embedded.path(), &name).map_err(|e| {
                     let kind = FrontierErrorKind::Folder(embedded.path().to_owned());
@@ -209,6 +226,12 @@ impl Frontier {
     pub async fn beat(&self, member: &Member) -> Result<(), FrontierError> {
         let (owner, crawls) = (member.name.clone(), member.crawls.clone());
         let step = Step::Enlist { owner, pid: std::process::id(), crawls };
+        if let Backend::Redis(shared) = &*self.0 {
+            for silent in shared.enlist(step).await? {
+                self.bury(&silent).await?;
+            }
+            return Ok(());
+        }
         ask!(self, step, Reply::Nothing => ())?;
         self.bury_the_dead(&member.name).await
     }
@@ -238,6 +261,7 @@ impl Frontier {
         let at = match &*self.0 {
             Backend::Model(..) => "model".to_owned(),
             Backend::Sqlite(embedded) => embedded.path().display().to_string(),
+            Backend::Redis(shared) => shared.shown().to_owned(),
         };
         FrontierError::new(FrontierErrorKind::NoSite(site.to_owned()), at)
     }
@@ -330,6 +354,7 @@ impl Frontier {
                 model.apply(step, clock.now());
             }
             Backend::Sqlite(embedded) => embedded.post(step),
+            Backend::Redis(shared) => shared.post(&step),
         }
     }
 

@@ -129,13 +129,17 @@ impl Shelf for Model {
         Ok(())
     }
 
-    fn due_units(&mut self, stage: Stage, now: i64, only: &[String], most: u32) -> Answer<Vec<String>> {
+    fn due_count(&mut self, stage: Stage, now: i64, only: &[String], most: u32) -> Answer<u32> {
+        let due = self.ready_units(stage, only).into_values().filter(|score| *score <= now);
+        Ok(u32::try_from(due.count()).unwrap_or(most).min(most))
+    }
+
+    fn nth_due(&mut self, stage: Stage, now: i64, only: &[String], n: u32) -> Answer<Option<String>> {
         let ready = self.ready_units(stage, only).into_iter();
         let mut due: Vec<(i64, String)> =
             ready.filter(|(_, score)| *score <= now).map(|(name, score)| (score, name)).collect();
         due.sort();
-        due.truncate(most as usize);
-        Ok(due.into_iter().map(|(_, name)| name).collect())
+        Ok(due.into_iter().nth(n as usize).map(|(_, name)| name))
     }
 
     fn next_due(&mut self, stage: Stage, only: &[String]) -> Answer<Option<i64>> {

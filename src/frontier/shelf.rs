@@ -20,14 +20,16 @@ pub(crate) trait Shelf {
     fn unit(&mut self, name: &str) -> Result<Option<UnitState>, Self::Error>;
     /// Saves a unit with its due time in ms.
     fn save_unit(&mut self, unit: &UnitState, due: i64) -> Result<(), Self::Error>;
-    /// Units with something ready, due at `now`, the longest due first, then by name. `only`: with one of these sites ready.
-    fn due_units(
+    /// How many units with something ready are due at `now`, `most` at most. `only`: with one of these sites ready.
+    fn due_count(&mut self, stage: Stage, now: i64, only: &[String], most: u32) -> Result<u32, Self::Error>;
+    /// The n-th of them from 0, the longest due first, then by name.
+    fn nth_due(
         &mut self,
         stage: Stage,
         now: i64,
         only: &[String],
-        most: u32,
-    ) -> Result<Vec<String>, Self::Error>;
+        n: u32,
+    ) -> Result<Option<String>, Self::Error>;
     /// The least due time of a unit with something ready.
     fn next_due(&mut self, stage: Stage, only: &[String]) -> Result<Option<i64>, Self::Error>;
     /// The unit's ready sites by name.

@@ -65,33 +65,50 @@ impl Shelf for Tables<'_> {
         Ok(())
     }
 
-    fn due_units(&mut self, stage: Stage, now: i64, only: &[String], most: u32) -> Answer<Vec<String>> {
+    fn due_count(&mut self, stage: Stage, now: i64, only: &[String], most: u32) -> Answer<u32> {
         self.flush()?;
-        if only.is_empty() {
-            let sql = match stage {
-                Stage::Download => {
-                    "SELECT name FROM unit WHERE ready_download > 0 AND due <= ?1 ORDER BY due, name LIMIT ?2"
-                }
-                Stage::Parse => {
-                    "SELECT name FROM unit WHERE ready_parse > 0 AND parsed_at <= ?1
-                     ORDER BY parsed_at, name LIMIT ?2"
-                }
-            };
-            return self.all(sql, params![now, most], |row| row.get(0));
-        }
-        let sql = match stage {
-            Stage::Download => {
+        let (every, named) = match stage {
+            Stage::Download => (
+                "SELECT count(*) FROM (SELECT 1 FROM unit WHERE ready_download > 0 AND due <= ?1 LIMIT ?2)",
+                "SELECT count(DISTINCT unit.id) FROM site JOIN unit ON unit.id = site.unit
+                 WHERE site.name IN (SELECT value FROM json_each(?2)) AND site.ready_download AND unit.due <= ?1",
+            ),
+            Stage::Parse => (
+                "SELECT count(*) FROM (SELECT 1 FROM unit WHERE ready_parse > 0 AND parsed_at <= ?1 LIMIT ?2)",
+                "SELECT count(DISTINCT unit.id) FROM site JOIN unit ON unit.id = site.unit
+                 WHERE site.name IN (SELECT value FROM json_each(?2)) AND site.ready_parse AND unit.parsed_at <= ?1",
+            ),
+        };
+        let count = if only.is_empty() {
+            self.one(every, params![now, most], |row| row.get(0))?
+        } else {
+            self.one(named, params![now, to_json(&only)?], |row| row.get(0))?
+        };
+        Ok(count.unwrap_or(0).min(most))
+    }
+
+    fn nth_due(&mut self, stage: Stage, now: i64, only: &[String], n: u32) -> Answer<Option<String>> {
+        self.flush()?;
+        let (every, named) = match stage {
+            Stage::Download => (
+                "SELECT name FROM unit WHERE ready_download > 0 AND due <= ?1 ORDER BY due, name LIMIT 1 OFFSET ?2",
                 "SELECT DISTINCT unit.name, unit.due AS score FROM site JOIN unit ON unit.id = site.unit
                  WHERE site.name IN (SELECT value FROM json_each(?3)) AND site.ready_download AND unit.due <= ?1
-                 ORDER BY score, unit.name LIMIT ?2"
-            }
-            Stage::Parse => {
+                 ORDER BY score, unit.name LIMIT 1 OFFSET ?2",
+            ),
+            Stage::Parse => (
+                "SELECT name FROM unit WHERE ready_parse > 0 AND parsed_at <= ?1
+                 ORDER BY parsed_at, name LIMIT 1 OFFSET ?2",
                 "SELECT DISTINCT unit.name, unit.parsed_at AS score FROM site JOIN unit ON unit.id = site.unit
                  WHERE site.name IN (SELECT value FROM json_each(?3)) AND site.ready_parse AND unit.parsed_at <= ?1
-                 ORDER BY score, unit.name LIMIT ?2"
-            }
+                 ORDER BY score, unit.name LIMIT 1 OFFSET ?2",
+            ),
         };
-        self.all(sql, params![now, most, to_json(&only)?], |row| row.get(0))
+        if only.is_empty() {
+            self.one(every, params![now, n], |row| row.get(0))
+        } else {
+            self.one(named, params![now, n, to_json(&only)?], |row| row.get(0))
+        }
     }
 
     fn next_due(&mut self, stage: Stage, only: &[String]) -> Answer<Option<i64>> {

@@ -29,8 +29,6 @@ pub enum FrontierErrorKind {
     Older(i64),
     /// The file was written by a newer version, whose schema this is.
     Newer(i64),
-    /// It was written by an older version, whose schema this is.
-    Older(i64),
     /// Its server can't be reached, or isn't ready.
     Away,
     /// Its server wants another user or password.
@@ -112,10 +110,6 @@ impl fmt::Display for FrontierError {
             FrontierErrorKind::Newer(version) => write!(
                 f,
                 "{at}: written by a newer paced (schema {version}); use that version, or another data folder"
-            ),
-            FrontierErrorKind::Older(version) => write!(
-                f,
-                "{at}: written by an older paced (schema {version}); finish it with that version, or begin another one"
             ),
             FrontierErrorKind::Away => {
                 write!(f, "{at}: the frontier's server can't be reached; start it, or name another with --frontier")

@@ -112,7 +112,10 @@ impl fmt::Display for FrontierError {
                 "{at}: written by a newer paced (schema {version}); use that version, or another data folder"
             ),
             FrontierErrorKind::Away => {
-                write!(f, "{at}: the frontier's server can't be reached; start it, or name another with --frontier")
+                write!(
+                    f,
+                    "{at}: the frontier's server can't be reached; start it, or name another with --frontier"
+                )
             }
             FrontierErrorKind::Password => write!(
                 f,

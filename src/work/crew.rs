@@ -7,6 +7,7 @@ use std::time::Duration;
 use tracing::{info, warn};
 
 use super::handover::Handover;
+use super::membership::Membership;
 use super::verdicts::Verdicts;
 use crate::archive::Archive;
 use crate::canonical_url::{CanonicalUrl, Host};
@@ -45,7 +46,7 @@ pub struct CrewOptions {
 #[derive(Debug)]
 pub struct Crew {
     pub(super) frontier: Frontier,
-    pub(super) member: Member,
+    pub(super) member: Membership,
     pub(super) fetcher: Fetcher,
     pub(super) ceiling: Ceiling,
     pub(super) archive: Archive,
@@ -62,7 +63,7 @@ impl Crew {
         Self {
             verdicts: Verdicts::new(options.frontier.clone()),
             frontier: options.frontier,
-            member: options.member,
+            member: Membership::new(options.member),
             fetcher: options.fetcher,
             ceiling: options.ceiling,
             archive: options.archive,
@@ -91,7 +92,21 @@ impl Crew {
         if let Err(error) = self.sink.flush().await {
             warn!(%error, "items could not be flushed");
         }
-        self.frontier.leave(self.member).await
+        match self.member.into_member() {
+            Some(member) => self.frontier.leave(member).await,
+            None => Ok(()),
+        }
+    }
+
+    /// This process was declared dead, its leases are lost: it goes on under another name.
+    pub(super) async fn join_anew(&self) -> Result<(), FrontierError> {
+        let member = self.frontier.join_anew(&self.member.current()).await?;
+        warn!(
+            name = member.name,
+            "this process was taken for dead and its leases are lost; it goes on under a new name"
+        );
+        self.member.replace(member);
+        Ok(())
     }
 
     /// The site of a lease, by the rules in force when it was granted or newer ones.
@@ -149,8 +164,9 @@ impl Crew {
 
     async fn settle_patiently(&self, token: u64, settlement: Settlement) -> Result<Settled, FrontierError> {
         let mut pause = Duration::from_millis(50);
+        let member = self.member.current();
         loop {
-            let asked = self.frontier.settle(&self.member.name, token, vec![settlement.clone()]).await;
+            let asked = self.frontier.settle(&member.name, token, vec![settlement.clone()]).await;
             match asked {
                 Ok(settled) => return Ok(settled.into_iter().next().unwrap_or(Settled::Stale)),
                 Err(error) if error.is_transient() => {

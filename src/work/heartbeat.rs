@@ -46,7 +46,7 @@ fn half() -> Duration {
 /// Beats until it is stopped.
 pub(super) async fn beat(crew: Arc<Crew>, leases: Arc<Leases>, stop: CancellationToken) {
     while stop.run_until_cancelled(tokio::time::sleep(BEAT)).await.is_some() {
-        if let Err(error) = crew.frontier.beat(&crew.member).await {
+        if let Err(error) = crew.frontier.beat(&crew.member.current()).await {
             warn!(%error, "this process could not tell the frontier that it is alive");
         }
         let half_over = leases.half_over();

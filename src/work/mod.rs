@@ -4,6 +4,7 @@ mod crew;
 mod download;
 mod handover;
 mod heartbeat;
+mod membership;
 mod outcome;
 mod parse;
 mod pool;

@@ -177,6 +177,10 @@ impl Pool {
         }
         let noted = since_boot();
         let grant = self.crew.frontier.claim(self.wish(download, parse, only)).await?;
+        if grant.buried {
+            self.crew.join_anew().await?;
+            return Ok(Duration::ZERO);
+        }
         let sleep = sleep_after(&grant);
         for lease in grant.leases {
             self.start(lease, noted);
@@ -188,7 +192,7 @@ impl Pool {
     fn wish(&self, download: usize, parse: usize, only: &[String]) -> Claim {
         let number = |n: usize| u32::try_from(n.min(MOST_GRANTED)).unwrap_or(0);
         Claim {
-            owner: self.crew.member.name.clone(),
+            owner: self.crew.member.current().name.clone(),
             token: fastrand::u64(1..TOKENS),
             download: number(download),
             parse: number(parse),

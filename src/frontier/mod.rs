@@ -111,8 +111,8 @@ impl Frontier {
     }
 }
 
-/// A URL as it may be shown and logged.
-fn without_password(url: &str) -> String {
+/// A frontier's URL as it may be shown and logged.
+pub fn without_password(url: &str) -> String {
     let hidden = |(scheme, rest): (&str, &str)| Some(format!("{scheme}://…@{}", rest.rsplit_once('@')?.1));
     url.split_once("://").and_then(hidden).unwrap_or_else(|| url.to_owned())
 }
@@ -138,6 +138,20 @@ impl Frontier {
     /// Grants up to as many tasks as asked for, each due, each under a lease of 30 s.
     pub async fn claim(&self, claim: Claim) -> Result<Grant, FrontierError> {
         ask!(self, Step::Claim(claim), Reply::Grant(grant) => grant)
+    }
+
+    /// Whether `woken` tells when another process made something claimable; without that it must be asked often.
+    pub fn has_wake_ups(&self) -> bool {
+        match &*self.0 {
+            Backend::Model(..) | Backend::Sqlite(_) => false,
+        }
+    }
+
+    /// Resolves when another process may have made something claimable for this member: a hint, never a task.
+    pub async fn woken(&self, _member: &Member) {
+        match &*self.0 {
+            Backend::Model(..) | Backend::Sqlite(_) => std::future::pending().await,
+        }
     }
 
     /// Takes a new start for a permit that grew late.
@@ -189,7 +203,17 @@ impl Frontier {
 
     /// Joins those that claim, first freeing the leases of processes that are gone.
     pub async fn join(&self, crawls: Vec<String>) -> Result<Member, FrontierError> {
-        let name = format!("{:016x}", fastrand::u64(..));
+        self.enter(format!("{:016x}", fastrand::u64(..)), crawls).await
+    }
+
+    /// Joins under a name that people know: the member's own begins with it, and with `~` after it. What a process of
+    /// that name held that is gone returns at once (C10). The name is made of letters, digits, `.`, `_` and `-`.
+    pub async fn join_as(&self, name: &str, crawls: Vec<String>) -> Result<Member, FrontierError> {
+        // A process that is gone shows at once by the lock on its file, whatever its name.
+        self.enter(format!("{name}~{:016x}", fastrand::u64(..)), crawls).await
+    }
+
+    async fn enter(&self, name: String, crawls: Vec<String>) -> Result<Member, FrontierError> {
         let file = match &*self.0 {
             Backend::Model(..) => None,
             Backend::Sqlite(embedded) => {

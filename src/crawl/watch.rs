@@ -66,7 +66,12 @@ impl<'a> Watch<'a> {
         pool_ended: impl Fn() -> bool,
     ) -> Result<Ending, FrontierError> {
         loop {
-            let finished = self.look().await?;
+            let finished = match self.look().await {
+                Ok(finished) => finished,
+                // The pool says so, once.
+                Err(error) if error.is_transient() => false,
+                Err(error) => return Err(error),
+            };
             if let Some(ending) = self.ending(stop, finished) {
                 self.pulse.beat();
                 return Ok(ending);
@@ -74,7 +79,11 @@ impl<'a> Watch<'a> {
             if pool_ended() {
                 return Ok(Ending::Stopped);
             }
-            self.tell().await?;
+            if let Err(error) = self.tell().await
+                && !error.is_transient()
+            {
+                return Err(error);
+            }
             let pause = if self.names.len() > FEW_SITES { LOOK * 5 } else { LOOK };
             stop.run_until_cancelled(tokio::time::sleep(pause)).await;
         }

@@ -70,7 +70,11 @@ impl Watch {
     ) -> Result<WorkEnding, FrontierError> {
         loop {
             let began = Instant::now();
-            match self.look().await {
+            let looked = tokio::select! {
+                looked = self.look() => looked,
+                () = stop.cancelled() => Ok(false),
+            };
+            match looked {
                 Ok(true) => {
                     self.pulse.beat();
                     return Ok(WorkEnding::Empty);

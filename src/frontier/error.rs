@@ -27,6 +27,18 @@ pub enum FrontierErrorKind {
     Foreign,
     /// The file was written by a newer version, whose schema this is.
     Newer(i64),
+    /// It was written by an older version, whose schema this is.
+    Older(i64),
+    /// Its server can't be reached, or isn't ready.
+    Away,
+    /// Its server wants another user or password.
+    Password,
+    /// Its server would not keep it as it must be kept.
+    Unfit(String),
+    /// Its server is a replica: nothing can be written there.
+    ReadOnly,
+    /// Its server's memory is full: nothing more is taken in.
+    MemoryFull,
     /// Other processes held it for too long.
     Busy,
     /// There is no space left to write.
@@ -62,7 +74,19 @@ impl FrontierError {
 
     /// Whether the same step may work a little later.
     pub fn is_transient(&self) -> bool {
-        matches!(self.kind, FrontierErrorKind::Busy | FrontierErrorKind::Full)
+        matches!(
+            self.kind,
+            FrontierErrorKind::Busy
+                | FrontierErrorKind::Full
+                | FrontierErrorKind::MemoryFull
+                | FrontierErrorKind::Away
+                | FrontierErrorKind::ReadOnly
+        )
+    }
+
+    /// Whether its server may be back later, and know nothing of the step.
+    pub(crate) fn is_away(&self) -> bool {
+        matches!(self.kind, FrontierErrorKind::Away | FrontierErrorKind::ReadOnly)
     }
 }
 
@@ -88,6 +112,28 @@ impl fmt::Display for FrontierError {
             FrontierErrorKind::Newer(version) => write!(
                 f,
                 "{at}: written by a newer paced (schema {version}); use that version, or another data folder"
+            ),
+            FrontierErrorKind::Older(version) => write!(
+                f,
+                "{at}: written by an older paced (schema {version}); finish it with that version, or begin another one"
+            ),
+            FrontierErrorKind::Away => {
+                write!(
+                    f,
+                    "{at}: the frontier's server can't be reached; start it, or name another with --frontier"
+                )
+            }
+            FrontierErrorKind::Password => write!(
+                f,
+                "{at}: the server wants another user or password; write redis://user:password@host:port/db"
+            ),
+            FrontierErrorKind::Unfit(why) => write!(f, "{at}: this server can't keep a frontier: {why}"),
+            FrontierErrorKind::ReadOnly => {
+                write!(f, "{at}: this server is a read-only replica; name the one that it copies")
+            }
+            FrontierErrorKind::MemoryFull => write!(
+                f,
+                "{at}: the server's memory is full, nothing more is taken in; raise maxmemory, or let the queues shrink"
             ),
             FrontierErrorKind::Busy => write!(f, "{at}: other processes keep it locked; it is tried again"),
             FrontierErrorKind::Full => {

@@ -20,6 +20,9 @@ use crate::sink::ItemSink;
 use crate::site::Site;
 use crate::task::{Lease, Outcome, Settled, Settlement};
 
+/// How long the frontier may take to hear that this process leaves.
+const LEAVING: Duration = Duration::from_secs(5);
+
 /// Everything a `Crew` is made of.
 #[derive(Debug)]
 pub struct CrewOptions {
@@ -91,7 +94,7 @@ impl Crew {
         &self.monitor
     }
 
-    /// Finishes what is being kept, and leaves.
+    /// Finishes what is being kept, and leaves. A frontier that is away finds out by itself.
     pub async fn disband(self) -> Result<(), FrontierError> {
         if let Err(error) = self.archive.close().await {
             warn!(%error, "the archive could not be closed");
@@ -99,7 +102,8 @@ impl Crew {
         if let Err(error) = self.sink.flush().await {
             warn!(%error, "items could not be flushed");
         }
-        self.frontier.leave(self.member).await
+        let leaving = self.frontier.leave(self.member);
+        tokio::time::timeout(LEAVING, leaving).await.unwrap_or(Ok(()))
     }
 
     /// The site of a lease, by the rules in force when it was granted or newer ones.

@@ -24,6 +24,8 @@ use crate::task::{Lease, Stage};
 const LONGEST_SLEEP: Duration = Duration::from_secs(1);
 /// The longest it sleeps where it is told; a hint may get lost.
 const LONGEST_SLEEP_WITH_WAKE_UPS: Duration = Duration::from_secs(5);
+/// How long a claim under way is waited for when the pool is told to stop: a frontier that is away may not answer for long.
+const LAST_CLAIM: Duration = Duration::from_secs(2);
 /// The time between two looks at how many workers are enough.
 const RESCALE: Duration = Duration::from_millis(250);
 /// The most tasks granted in one claim: few, as the first one's permit ages until the last one is granted.
@@ -133,7 +135,12 @@ impl Pool {
         let mut scale = Scale::default();
         while !self.stop.is_cancelled() {
             self.rescale(&mut scale);
-            let sleep = match self.claim_from_all().await {
+            let claimed = tokio::select! {
+                claimed = self.claim_from_all() => claimed,
+                // What it may be granted after all returns when this process leaves.
+                () = self.stopped_for(LAST_CLAIM) => break,
+            };
+            let sleep = match claimed {
                 Ok(sleep) => {
                     self.crew.reach.found();
                     pauses = Pauses::default();
@@ -153,6 +160,11 @@ impl Pool {
             }
         }
         Ok(())
+    }
+
+    async fn stopped_for(&self, time: Duration) {
+        self.stop.cancelled().await;
+        tokio::time::sleep(time).await;
     }
 
     /// Claims from all sites that are worked on; how long to sleep then.

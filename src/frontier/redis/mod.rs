@@ -19,7 +19,8 @@ use super::step::{Registered, Reply, Step};
 use super::{FrontierError, FrontierErrorKind};
 use crate::clock::{Clock, millis, since_boot};
 use address::Address;
-pub(super) use address::{is_redis, without_password};
+pub(super) use address::is_redis;
+pub use address::without_password;
 use connector::Connector;
 use link::{Job, Link, Trunk};
 

@@ -111,7 +111,10 @@ impl fmt::Display for FrontierError {
                 "{at}: written by an older paced (schema {version}); finish it with that version, or begin another one"
             ),
             FrontierErrorKind::Away => {
-                write!(f, "{at}: the frontier's server can't be reached; start it, or name another with --frontier")
+                write!(
+                    f,
+                    "{at}: the frontier's server can't be reached; start it, or name another with --frontier"
+                )
             }
             FrontierErrorKind::Password => write!(
                 f,

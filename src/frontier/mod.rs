@@ -62,7 +62,9 @@ impl Frontier {
             Some(("sqlite", "")) => Err(bad("no path after `sqlite:`")),
             Some(("sqlite", path)) => Self::sqlite(Path::new(path), None),
             _ if is_redis(url) => Self::redis(url, None),
-            _ => Err(bad("name a frontier as sqlite:PATH, redis://host:port/db or redis+cluster://host:port,host:port")),
+            _ => Err(bad(
+                "name a frontier as sqlite:PATH, redis://host:port/db or redis+cluster://host:port,host:port",
+            )),
         }
     }
 

@@ -101,7 +101,8 @@ fn other_schema(found: &str) -> FrontierErrorKind {
         Some(version) if version > SCHEMA => FrontierErrorKind::Newer(version),
         Some(version) if version < SCHEMA => FrontierErrorKind::Older(version),
         Some(_) => FrontierErrorKind::Unfit(
-            "its frontier was made with another number of partitions; use the URL that it was made with".into(),
+            "its frontier was made with another number of partitions; use the URL that it was made with"
+                .into(),
         ),
         None => FrontierErrorKind::Foreign,
     }

@@ -158,7 +158,8 @@ impl Carrier {
             return full;
         }
         let info = about(&mut server, "memory").await.unwrap_or_default();
-        let used = info.lines().find_map(|line| line.strip_prefix("used_memory:")?.trim().parse::<u64>().ok());
+        let used =
+            info.lines().find_map(|line| line.strip_prefix("used_memory:")?.trim().parse::<u64>().ok());
         let full = used.is_some_and(|used| used >= most);
         self.memory = Some((Instant::now(), full));
         full

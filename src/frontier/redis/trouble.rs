@@ -14,7 +14,9 @@ fn kind_of(error: &RedisError) -> FrontierErrorKind {
     let refused = matches!(error.kind(), ErrorKind::AuthenticationFailed);
     match error.code().unwrap_or_default() {
         "WRONGPASS" | "NOAUTH" => FrontierErrorKind::Password,
-        "NOPERM" => FrontierErrorKind::Unfit("its user may not do what a frontier needs; grant it +@all".into()),
+        "NOPERM" => {
+            FrontierErrorKind::Unfit("its user may not do what a frontier needs; grant it +@all".into())
+        }
         "OOM" => FrontierErrorKind::Full,
         "READONLY" => FrontierErrorKind::ReadOnly,
         "LOADING" | "TRYAGAIN" | "CLUSTERDOWN" | "MASTERDOWN" | "BUSY" | "MISCONF" | "MOVED" | "ASK"

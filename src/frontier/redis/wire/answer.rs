@@ -346,4 +346,3 @@ fn inspection(value: &Value) -> Read<Inspection> {
     all.dead.sort();
     Ok(all)
 }
-

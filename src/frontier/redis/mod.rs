@@ -2,6 +2,7 @@
 //! What a step does is in `lua/`, file by file what `frontier::steps` says.
 
 mod address;
+mod carriage;
 mod connector;
 mod fitness;
 mod link;
@@ -50,6 +51,7 @@ impl Shared {
         let base = Arc::new(AtomicI64::new(Clock::wall().now().as_millis() - millis(since_boot())));
         let trunk = Arc::new(Trunk {
             connector: Connector::new(address, existing),
+            carriage: carriage::Carriage::default(),
             fake: clock.clone(),
             base: Arc::clone(&base),
             patient: AtomicBool::new(false),
@@ -118,13 +120,11 @@ impl Shared {
 
     /// Leaves a step to its link; nobody waits for its answer.
     pub(super) fn post(&self, step: &Step) {
-        if tokio::runtime::Handle::try_current().is_ok() {
-            let partition = match step {
-                Step::Unlock { mutex, .. } if self.links.len() > 1 => self.partition_of_mutex(mutex),
-                _ => DIRECTORY,
-            };
-            self.send(partition, step, wire::ask(step), oneshot::channel().0);
-        }
+        let partition = match step {
+            Step::Unlock { mutex, .. } if self.links.len() > 1 => self.partition_of_mutex(mutex),
+            _ => DIRECTORY,
+        };
+        self.send(partition, step, wire::ask(step), oneshot::channel().0);
     }
 
     async fn ask(&self, partition: usize, step: &Step, value: Value) -> Result<Value, FrontierError> {

@@ -2,13 +2,14 @@
 //! costs a little time, as nobody sleeps for longer than a few seconds.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use redis::{AsyncConnectionConfig, Client, ProtocolVersion, PushInfo, PushKind, Value};
 use tokio::sync::{Notify, mpsc};
 use tracing::debug;
 
+use super::address::Address;
 use super::link::Trunk;
 
 /// What hints are told on; the message is the name of whom it is for.
@@ -31,7 +32,7 @@ impl Wake {
             (Arc::clone(sleepers.entry(name.to_owned()).or_default()), first)
         };
         if first {
-            tokio::spawn(listen(Arc::downgrade(self), Arc::clone(trunk)));
+            trunk.carriage.run(listen(Arc::downgrade(self), Arc::downgrade(trunk)));
         }
         hint.notified().await;
     }
@@ -45,10 +46,10 @@ impl Wake {
 }
 
 /// Listens for as long as the frontier is open; a connection that breaks is made anew.
-async fn listen(wake: std::sync::Weak<Wake>, trunk: Arc<Trunk>) {
+async fn listen(wake: Weak<Wake>, trunk: Weak<Trunk>) {
     let mut turn = 0;
-    while wake.strong_count() > 0 {
-        if let Err(error) = hear(&wake, &trunk, turn).await {
+    while let Some(address) = trunk.upgrade().map(|trunk| trunk.connector.address.clone()) {
+        if let Err(error) = hear(&wake, &address, turn).await {
             debug!(%error, "no hints for now");
         }
         turn += 1;
@@ -57,9 +58,8 @@ async fn listen(wake: std::sync::Weak<Wake>, trunk: Arc<Trunk>) {
 }
 
 /// Hands on hints until the connection breaks. In a cluster each node hears them all.
-async fn hear(wake: &std::sync::Weak<Wake>, trunk: &Trunk, turn: usize) -> redis::RedisResult<()> {
-    let nodes = &trunk.connector.address.nodes;
-    let node = nodes[turn % nodes.len()].clone();
+async fn hear(wake: &Weak<Wake>, address: &Address, turn: usize) -> redis::RedisResult<()> {
+    let node = address.nodes[turn % address.nodes.len()].clone();
     let settings = node.redis_settings().clone().set_protocol(ProtocolVersion::RESP3);
     let client = Client::open(node.set_redis_settings(settings))?;
     let (told, mut hints) = mpsc::unbounded_channel();

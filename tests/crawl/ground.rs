@@ -156,7 +156,17 @@ impl Ground {
 
     /// `paced crawl` of all the sites.
     pub fn crawl(&self) -> Paced {
-        self.files.iter().fold(self.verb("crawl"), Paced::arg)
+        self.verb_on_all("crawl")
+    }
+
+    /// A verb on all the site files.
+    pub fn verb_on_all(&self, verb: &str) -> Paced {
+        self.files.iter().fold(self.verb(verb), Paced::arg)
+    }
+
+    /// The file of one site.
+    pub fn file(&self, site: &str) -> PathBuf {
+        self.data.file(&format!("sites/{site}.toml"))
     }
 
     /// Crawls to a good end.

@@ -159,14 +159,16 @@ impl Frontier {
     /// Whether `woken` tells when another process made something claimable; without that it must be asked often.
     pub fn has_wake_ups(&self) -> bool {
         match &*self.0 {
-            Backend::Model(..) | Backend::Sqlite(_) | Backend::Redis(_) => false,
+            Backend::Model(..) | Backend::Sqlite(_) => false,
+            Backend::Redis(_) => true,
         }
     }
 
     /// Resolves when another process may have made something claimable for this member: a hint, never a task.
-    pub async fn woken(&self, _member: &Member) {
+    pub async fn woken(&self, member: &Member) {
         match &*self.0 {
-            Backend::Model(..) | Backend::Sqlite(_) | Backend::Redis(_) => std::future::pending().await,
+            Backend::Model(..) | Backend::Sqlite(_) => std::future::pending().await,
+            Backend::Redis(shared) => shared.woken(&member.name).await,
         }
     }
 

@@ -13,27 +13,30 @@ fn under_way(ground: &Ground, site: &TestSite) -> Running {
 }
 
 #[test]
-fn a_signal_drains_what_runs_and_ends_with_0_for_a_supervisor_and_130_for_a_person() {
-    type Signal = fn(&Running);
-    let signals: [(Signal, i32); 2] = [(Running::terminate, 0), (Running::interrupt, 130)];
-    for (signal, code) in signals {
-        let site = star(5).latency(Latency::fixed(ms(500))).serve();
-        let ground = Ground::new([SiteFile::of("shop", &site)]);
-        let running = under_way(&ground, &site);
-        signal(&running);
-        let run = running.finish().expect_code(code);
-        for line in
-            ["stopping: what runs is finished", "this worker did", "stopped; others, or the next start"]
-        {
-            assert!(run.stderr.contains(line), "no `{line}` in\n{}", run.stderr);
-        }
-        let view = ground.view("shop");
-        assert_eq!((view.download.leased, view.parse.leased, view.download.lost), (0, 0, 0));
-        assert_eq!(view.download.done, 2, "robots.txt and the page in flight: {:?}", asked(&site));
-        to_the_end(&ground, "w").run().expect_code(0);
-        assert!(site.counts().values().all(|count| *count == 1), "{site:?}");
-        assert_eq!(items_of(&ground, "shop", "w").len(), 6);
+fn a_supervisors_signal_drains_what_runs_and_ends_with_0() {
+    on_each_frontier(|shared| drained(shared, Running::terminate, 0));
+}
+
+#[test]
+fn a_persons_signal_drains_what_runs_and_ends_with_130() {
+    on_each_frontier(|shared| drained(shared, Running::interrupt, 130));
+}
+
+fn drained(shared: &Shared, signal: fn(&Running), code: i32) {
+    let site = star(5).latency(Latency::fixed(ms(500))).serve();
+    let ground = Ground::on(shared, [SiteFile::of("shop", &site)]);
+    let running = under_way(&ground, &site);
+    signal(&running);
+    let run = running.finish().expect_code(code);
+    for line in ["stopping: what runs is finished", "this worker did", "stopped; others, or the next start"] {
+        assert!(run.stderr.contains(line), "no `{line}` in\n{}", run.stderr);
     }
+    let view = ground.view("shop");
+    assert_eq!((view.download.leased, view.parse.leased, view.download.lost), (0, 0, 0));
+    assert_eq!(view.download.done, 2, "robots.txt and the page in flight: {:?}", asked(&site));
+    to_the_end(&ground, "w").run().expect_code(0);
+    assert!(site.counts().values().all(|count| *count == 1), "{site:?}");
+    assert_eq!(items_of(&ground, "shop", "w").len(), 6);
 }
 
 #[test]
@@ -61,28 +64,37 @@ fn a_second_signal_leaves_at_once_and_the_leases_return() {
 
 #[test]
 fn until_empty_waits_for_what_others_run_and_for_back_offs_but_not_for_what_was_put_for_later() {
-    let site = star(1).status("/flaky", 503).latency(Latency::fixed(ms(200))).serve();
-    let ground = Ground::new([SiteFile::of("shop", &site).fetch("attempts = 2").seed(site.url("/flaky"))]);
-    seed(&ground);
-    let later = ["shop", &site.url("/p/9"), "--at", "2100-01-01T00:00:00Z"];
-    later.into_iter().fold(ground.verb("put"), Paced::arg).run().expect_code(0);
-    let [one, two] = ["one", "two"].map(|name| to_the_end(&ground, name).start());
-    for run in [one.finish(), two.finish()] {
-        let run = run.expect_code(0);
-        assert!(run.stderr.ends_with("done dead=1\n"), "{}", run.stderr);
-    }
-    let view = ground.view("shop");
-    assert_eq!((view.download.scheduled, site.count("/flaky"), site.count("/p/9")), (1, 2, 0));
-    let run = to_the_end(&ground, "one").arg("--fail-on-dead").run().expect_code(3);
-    assert!(run.stderr.ends_with("done dead=1\n"), "dead letters of others count as well: {}", run.stderr);
+    on_each_frontier(|shared| {
+        let site = star(1).status("/flaky", 503).latency(Latency::fixed(ms(200))).serve();
+        let ground =
+            Ground::on(shared, [SiteFile::of("shop", &site).fetch("attempts = 2").seed(site.url("/flaky"))]);
+        seed(&ground);
+        let later = ["shop", &site.url("/p/9"), "--at", "2100-01-01T00:00:00Z"];
+        later.into_iter().fold(ground.verb("put"), Paced::arg).run().expect_code(0);
+        let [one, two] = ["one", "two"].map(|name| to_the_end(&ground, name).start());
+        for run in [one.finish(), two.finish()] {
+            let run = run.expect_code(0);
+            assert!(run.stderr.ends_with("done dead=1\n"), "{}", run.stderr);
+        }
+        let view = ground.view("shop");
+        assert_eq!((view.download.scheduled, site.count("/flaky"), site.count("/p/9")), (1, 2, 0));
+        let run = to_the_end(&ground, "one").arg("--fail-on-dead").run().expect_code(3);
+        assert!(
+            run.stderr.ends_with("done dead=1\n"),
+            "dead letters of others count as well: {}",
+            run.stderr
+        );
+    });
 }
 
 #[test]
 fn until_empty_ends_at_once_where_nothing_is() {
-    let ground = Ground::new([]);
-    let run = to_the_end(&ground, "w").run().expect_code(0);
-    assert!(run.stderr.ends_with("done dead=0\n"), "{}", run.stderr);
-    assert_eq!(run.stdout, "");
+    on_each_frontier(|shared| {
+        let ground = Ground::on(shared, []);
+        let run = to_the_end(&ground, "w").run().expect_code(0);
+        assert!(run.stderr.ends_with("done dead=0\n"), "{}", run.stderr);
+        assert_eq!(run.stdout, "");
+    });
 }
 
 #[test]

@@ -44,112 +44,125 @@ fn star_paths(count: usize) -> BTreeSet<String> {
 
 #[test]
 fn i3_two_workers_on_one_folder_share_the_pages_of_all_sites_and_keep_the_pace() {
-    let sites = [star(30).latency(Latency::fixed(ms(150))).serve(), star(30).serve()];
-    let files = ["a", "b"].into_iter().zip(&sites);
-    let ground = Ground::new(files.map(|(name, site)| SiteFile::of(name, site).interval(ms(50))));
-    let mut workers = ["left", "right"].map(|name| worker(&ground, name).start());
-    workers.iter_mut().for_each(|worker| worker.wait_for_stderr("at work"));
-    seed(&ground);
-    eventually("the end of both runs", || {
-        ["a", "b"].iter().all(|site| ground.view(site).finished).then_some(())
+    on_each_frontier(|shared| {
+        let sites = [star(30).latency(Latency::fixed(ms(150))).serve(), star(30).serve()];
+        let files = ["a", "b"].into_iter().zip(&sites);
+        let ground = Ground::on(shared, files.map(|(name, site)| SiteFile::of(name, site).interval(ms(50))));
+        let mut workers = ["left", "right"].map(|name| worker(&ground, name).start());
+        workers.iter_mut().for_each(|worker| worker.wait_for_stderr("at work"));
+        seed(&ground);
+        eventually("the end of both runs", || {
+            ["a", "b"].iter().all(|site| ground.view(site).finished).then_some(())
+        });
+        for worker in workers {
+            worker.terminate();
+            let run = worker.finish().expect_code(0);
+            assert!(!run.stderr.contains("lease was lost"), "{}", run.stderr);
+        }
+        for (name, site) in ["a", "b"].into_iter().zip(&sites) {
+            assert!(site.counts().values().all(|count| *count == 1), "{site:?}");
+            assert_paced(site, ms(50));
+            assert_eq!(paths_by(&ground, name, &["left", "right"]), star_paths(30));
+            assert_eq!(ground.audit()[name]["early"], 0);
+        }
+        let of_all =
+            |worker| ["a", "b"].map(|site| items_of(&ground, site, worker).len()).iter().sum::<usize>();
+        let shares = ["left", "right"].map(of_all);
+        assert!(shares.iter().all(|share| *share > 0), "{shares:?}");
+        assert!(ground.items("a").is_empty(), "each worker writes files of its own");
     });
-    for worker in workers {
-        worker.terminate();
-        let run = worker.finish().expect_code(0);
-        assert!(!run.stderr.contains("lease was lost"), "{}", run.stderr);
-    }
-    for (name, site) in ["a", "b"].into_iter().zip(&sites) {
-        assert!(site.counts().values().all(|count| *count == 1), "{site:?}");
-        assert_paced(site, ms(50));
-        assert_eq!(paths_by(&ground, name, &["left", "right"]), star_paths(30));
-        assert_eq!(ground.audit()[name]["early"], 0);
-    }
-    let of_all = |worker| ["a", "b"].map(|site| items_of(&ground, site, worker).len()).iter().sum::<usize>();
-    let shares = ["left", "right"].map(of_all);
-    assert!(shares.iter().all(|share| *share > 0), "{shares:?}");
-    assert!(ground.items("a").is_empty(), "each worker writes files of its own");
 }
 
 #[test]
 fn v12_downloads_and_parses_may_be_processes_of_their_own() {
-    let site = star(12).serve();
-    let ground = Ground::new([SiteFile::of("shop", &site).interval(ms(20))]);
-    seed(&ground);
-    let roles = [("dl", "download"), ("px", "parse")];
-    let [download, parse] =
-        roles.map(|(name, role)| to_the_end(&ground, name).arg("--role").arg(role).start());
-    let (download, parse) = (download.finish().expect_code(0), parse.finish().expect_code(0));
-    assert_eq!(paths_by(&ground, "shop", &["px"]), star_paths(12));
-    assert!(items_of(&ground, "shop", "dl").is_empty(), "it parses nothing");
-    assert!(site.counts().values().all(|count| *count == 1), "{site:?}");
-    assert!(download.stderr.contains("starts=14 pages=13 items=0"), "{}", download.stderr);
-    assert!(parse.stderr.contains("starts=0 pages=0 items=13"), "{}", parse.stderr);
+    on_each_frontier(|shared| {
+        let site = star(12).serve();
+        let ground = Ground::on(shared, [SiteFile::of("shop", &site).interval(ms(20))]);
+        seed(&ground);
+        let roles = [("dl", "download"), ("px", "parse")];
+        let [download, parse] =
+            roles.map(|(name, role)| to_the_end(&ground, name).arg("--role").arg(role).start());
+        let (download, parse) = (download.finish().expect_code(0), parse.finish().expect_code(0));
+        assert_eq!(paths_by(&ground, "shop", &["px"]), star_paths(12));
+        assert!(items_of(&ground, "shop", "dl").is_empty(), "it parses nothing");
+        assert!(site.counts().values().all(|count| *count == 1), "{site:?}");
+        assert!(download.stderr.contains("starts=14 pages=13 items=0"), "{}", download.stderr);
+        assert!(parse.stderr.contains("starts=0 pages=0 items=13"), "{}", parse.stderr);
+    });
 }
 
 #[test]
 fn v12_a_downloader_alone_leaves_its_pages_for_a_parser_that_comes_later() {
-    let site = star(4).serve();
-    let ground = Ground::new([SiteFile::of("shop", &site)]);
-    seed(&ground);
-    let mut download = worker(&ground, "dl").arg("--role").arg("download").start();
-    eventually("the front page, kept", || (ground.view("shop").parse.waiting == 1).then_some(()));
-    assert_eq!(asked(&site), ["/robots.txt", "/"], "its links are not known yet");
-    let parse = to_the_end(&ground, "px").arg("--role").arg("parse").run().expect_code(0);
-    assert!(!download.ended());
-    download.terminate();
-    download.finish().expect_code(0);
-    assert_eq!(paths_by(&ground, "shop", &["px"]), star_paths(4), "{}", parse.stderr);
+    on_each_frontier(|shared| {
+        let site = star(4).serve();
+        let ground = Ground::on(shared, [SiteFile::of("shop", &site)]);
+        seed(&ground);
+        let mut download = worker(&ground, "dl").arg("--role").arg("download").start();
+        eventually("the front page, kept", || (ground.view("shop").parse.waiting == 1).then_some(()));
+        assert_eq!(asked(&site), ["/robots.txt", "/"], "its links are not known yet");
+        let parse = to_the_end(&ground, "px").arg("--role").arg("parse").run().expect_code(0);
+        assert!(!download.ended());
+        download.terminate();
+        download.finish().expect_code(0);
+        assert_eq!(paths_by(&ground, "shop", &["px"]), star_paths(4), "{}", parse.stderr);
+    });
 }
 
 #[test]
 fn a_worker_serves_a_site_that_is_registered_while_it_runs() {
-    let site = star(3).serve();
-    let ground = Ground::new([SiteFile::of("late", &site)]);
-    let mut running = worker(&ground, "w").start();
-    running.wait_for_stderr("at work");
-    seed(&ground);
-    eventually("all items", || (items_of(&ground, "late", "w").len() == 4).then_some(()));
-    running.terminate();
-    running.finish().expect_code(0);
+    on_each_frontier(|shared| {
+        let site = star(3).serve();
+        let ground = Ground::on(shared, [SiteFile::of("late", &site)]);
+        let mut running = worker(&ground, "w").start();
+        running.wait_for_stderr("at work");
+        seed(&ground);
+        eventually("all items", || (items_of(&ground, "late", "w").len() == 4).then_some(()));
+        running.terminate();
+        running.finish().expect_code(0);
+    });
 }
 
 #[test]
 fn links_and_redirects_lead_into_queues_of_sites_that_the_worker_has_no_file_of() {
-    let other = star(2).page("/moved", page("moved", [""; 0])).serve();
-    let front =
-        page("front", [other.url("/p/1"), "/away".to_owned(), "http://127.0.0.1:1/nobody".to_owned()]);
-    let first = TestSite::builder().page("/", front).redirect("/away", 302, &other.url("/moved")).serve();
-    let ground = Ground::new([SiteFile::of("first", &first), SiteFile::of("other", &other)]);
-    // The other site is known, and none of its pages is asked for by itself.
-    wait(async {
-        let site = paced::site::load(&ground.file("other")).expect("a good file");
-        let settings = paced::settings::Settings::default();
-        paced::crawl::register(&ground.frontier(), &settings, &[site]).await.expect("registered");
+    on_each_frontier(|shared| {
+        let other = star(2).page("/moved", page("moved", [""; 0])).serve();
+        let front =
+            page("front", [other.url("/p/1"), "/away".to_owned(), "http://127.0.0.1:1/nobody".to_owned()]);
+        let first = TestSite::builder().page("/", front).redirect("/away", 302, &other.url("/moved")).serve();
+        let ground = Ground::on(shared, [SiteFile::of("first", &first), SiteFile::of("other", &other)]);
+        // The other site is known, and none of its pages is asked for by itself.
+        wait(async {
+            let site = paced::site::load(&ground.file("other")).expect("a good file");
+            let settings = paced::settings::Settings::default();
+            paced::crawl::register(&ground.frontier(), &settings, &[site]).await.expect("registered");
+        });
+        ground.verb("seed").arg(ground.file("first")).run().expect_code(0);
+        let roles = [("dl", "download"), ("px", "parse")];
+        let workers = roles.map(|(name, role)| to_the_end(&ground, name).arg("--role").arg(role).start());
+        for run in workers.map(Running::finish) {
+            run.expect_code(0);
+        }
+        assert_eq!(paths_by(&ground, "first", &["px"]), BTreeSet::from(["/".to_owned()]));
+        let found = BTreeSet::from(["/moved".to_owned(), "/p/1".to_owned()]);
+        assert_eq!(paths_by(&ground, "other", &["px"]), found);
+        assert_eq!(ground.view("first").download.redirected, 1);
     });
-    ground.verb("seed").arg(ground.file("first")).run().expect_code(0);
-    let roles = [("dl", "download"), ("px", "parse")];
-    let workers = roles.map(|(name, role)| to_the_end(&ground, name).arg("--role").arg(role).start());
-    for run in workers.map(Running::finish) {
-        run.expect_code(0);
-    }
-    assert_eq!(paths_by(&ground, "first", &["px"]), BTreeSet::from(["/".to_owned()]));
-    let found = BTreeSet::from(["/moved".to_owned(), "/p/1".to_owned()]);
-    assert_eq!(paths_by(&ground, "other", &["px"]), found);
-    assert_eq!(ground.view("first").download.redirected, 1);
 }
 
 #[test]
 fn l4_a_worker_that_is_killed_leaves_its_pages_to_the_others() {
-    let site = star(20).latency(Latency::fixed(ms(100))).serve();
-    let ground = Ground::new([SiteFile::of("shop", &site).interval(ms(30))]);
-    seed(&ground);
-    let [doomed, other] = ["doomed", "other"].map(|name| to_the_end(&ground, name).start());
-    eventually("a few pages", || (site.arrivals().len() > 8).then_some(()));
-    doomed.kill();
-    assert_eq!(doomed.finish().code, None);
-    let run = other.finish().expect_code(0);
-    let by = ["doomed", "other"].iter().flat_map(|worker| items_of(&ground, "shop", worker));
-    let paths: BTreeSet<String> = by.map(|item| path_of(&text(&item["url"]))).collect();
-    assert_eq!(paths, star_paths(20), "{}", run.stderr);
-    assert_paced(&site, ms(30));
+    on_each_frontier(|shared| {
+        let site = star(20).latency(Latency::fixed(ms(100))).serve();
+        let ground = Ground::on(shared, [SiteFile::of("shop", &site).interval(ms(30))]);
+        seed(&ground);
+        let [doomed, other] = ["doomed", "other"].map(|name| to_the_end(&ground, name).start());
+        eventually("a few pages", || (site.arrivals().len() > 8).then_some(()));
+        doomed.kill();
+        assert_eq!(doomed.finish().code, None);
+        let run = other.finish().expect_code(0);
+        let by = ["doomed", "other"].iter().flat_map(|worker| items_of(&ground, "shop", worker));
+        let paths: BTreeSet<String> = by.map(|item| path_of(&text(&item["url"]))).collect();
+        assert_eq!(paths, star_paths(20), "{}", run.stderr);
+        assert_paced(&site, ms(30));
+    });
 }

@@ -55,25 +55,27 @@ fn c10_a_worker_that_comes_back_under_its_name_gets_its_leases_back_at_the_same_
 
 #[test]
 fn c10_a_killed_worker_that_starts_again_goes_on_in_its_own_files_behind_their_last_whole_line() {
-    let site = star(12).latency(Latency::fixed(ms(150))).serve();
-    let ground = Ground::new([SiteFile::of("shop", &site).interval(ms(40))]);
-    seed(&ground);
-    let mut killed = worker(&ground, "w-1").start();
-    eventually("some items", || (items_of(&ground, "shop", "w-1").len() > 2).then_some(()));
-    killed.kill();
-    assert!(killed.ended() || killed.finish().code.is_none());
-    let file = ground.data.file("data/items/shop-w-1.jsonl");
-    OpenOptions::new()
-        .append(true)
-        .open(&file)
-        .and_then(|mut file| file.write_all(b"{\"torn"))
-        .expect("torn");
-    let run = to_the_end(&ground, "w-1").run().expect_code(0);
-    assert!(run.stderr.contains("cut 6 bytes off the end"), "{}", run.stderr);
-    let paths: std::collections::BTreeSet<String> =
-        items_of(&ground, "shop", "w-1").iter().map(|item| path_of(&text(&item["url"]))).collect();
-    assert_eq!(paths.len(), 13);
-    assert_paced(&site, ms(40));
+    on_each_frontier(|shared| {
+        let site = star(12).latency(Latency::fixed(ms(150))).serve();
+        let ground = Ground::on(shared, [SiteFile::of("shop", &site).interval(ms(40))]);
+        seed(&ground);
+        let mut killed = worker(&ground, "w-1").start();
+        eventually("some items", || (items_of(&ground, "shop", "w-1").len() > 2).then_some(()));
+        killed.kill();
+        assert!(killed.ended() || killed.finish().code.is_none());
+        let file = ground.data.file("data/items/shop-w-1.jsonl");
+        OpenOptions::new()
+            .append(true)
+            .open(&file)
+            .and_then(|mut file| file.write_all(b"{\"torn"))
+            .expect("torn");
+        let run = to_the_end(&ground, "w-1").run().expect_code(0);
+        assert!(run.stderr.contains("cut 6 bytes off the end"), "{}", run.stderr);
+        let paths: std::collections::BTreeSet<String> =
+            items_of(&ground, "shop", "w-1").iter().map(|item| path_of(&text(&item["url"]))).collect();
+        assert_eq!(paths.len(), 13);
+        assert_paced(&site, ms(40));
+    });
 }
 
 #[test]

@@ -166,3 +166,19 @@ fn l4_a_worker_that_is_killed_leaves_its_pages_to_the_others() {
         assert_paced(&site, ms(30));
     });
 }
+
+#[test]
+fn v15_a_worker_takes_as_many_requests_in_flight_as_slow_sites_need() {
+    on_each_frontier(|shared| {
+        let slow = Latency::fixed(ms(60_000));
+        let sites: Vec<TestSite> = (0..24).map(|_| star(0).latency(slow).serve()).collect();
+        let file = |(n, site)| SiteFile::of(&format!("s{n}"), site).pace("robots = \"ignore\"");
+        let ground = Ground::on(shared, sites.iter().enumerate().map(file));
+        seed(&ground);
+        let running = worker(&ground, "w").start();
+        // None of them is answered before the last one is asked.
+        eventually("a request to each site", || sites.iter().all(|site| site.count("/") == 1).then_some(()));
+        assert!(running.stderr().contains("workers scaled"), "{}", running.stderr());
+        running.kill();
+    });
+}

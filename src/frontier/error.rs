@@ -25,10 +25,10 @@ pub enum FrontierErrorKind {
     Folder(PathBuf),
     /// The file belongs to another program.
     Foreign,
+    /// The file was written by an older version, whose schema this is.
+    Older(i64),
     /// The file was written by a newer version, whose schema this is.
     Newer(i64),
-    /// It was written by an older version, whose schema this is.
-    Older(i64),
     /// Its server can't be reached, or isn't ready.
     Away,
     /// Its server wants another user or password.
@@ -102,13 +102,14 @@ impl fmt::Display for FrontierError {
             FrontierErrorKind::Foreign => {
                 write!(f, "{at}: this is not a frontier of paced; name another with --frontier or --data")
             }
+            FrontierErrorKind::Older(version) => write!(
+                f,
+                "{at}: written by an older paced (schema {version}), which this one can't go on with; end its crawl with \
+                 that version, or move the file away and crawl anew (pages and items stay), or choose another data folder"
+            ),
             FrontierErrorKind::Newer(version) => write!(
                 f,
                 "{at}: written by a newer paced (schema {version}); use that version, or another data folder"
-            ),
-            FrontierErrorKind::Older(version) => write!(
-                f,
-                "{at}: written by an older paced (schema {version}); finish it with that version, or begin another one"
             ),
             FrontierErrorKind::Away => {
                 write!(

@@ -193,7 +193,7 @@ local function serve(round, stage, wanted)
       return
     end
     local dice = round.want.dice[look % math.max(1, #round.want.dice) + 1] or 0
-    local unit = store.some_unit(nth(dice % math.min(WIDEST, math.ceil(due / 4))))
+    local unit = store.some_unit(nth(dice % math.max(1, math.min(WIDEST, math.floor(due / 4)))))
     look_at(round, stage, unit, math.floor(dice / WIDEST))
   end
 end

@@ -49,6 +49,8 @@ pub enum FrontierErrorKind {
     Closed,
     /// There is no such site in it.
     NoSite(String),
+    /// The rules of this site can't be read: another version of the program registered them.
+    Rules(String),
 }
 
 impl FrontierError {
@@ -58,6 +60,11 @@ impl FrontierError {
 
     pub(crate) fn no_site(site: &str) -> Self {
         Self::new(FrontierErrorKind::NoSite(site.to_owned()), "frontier")
+    }
+
+    /// The text registered for a site is none that this program can read.
+    pub(crate) fn unreadable_rules(site: &str, why: impl fmt::Display) -> Self {
+        Self::new(FrontierErrorKind::Rules(site.to_owned()), "frontier").because(why)
     }
 
     pub(crate) fn because(mut self, cause: impl fmt::Display) -> Self {
@@ -136,8 +143,12 @@ impl fmt::Display for FrontierError {
             FrontierErrorKind::Broken => write!(f, "{at}: it can't be read or written"),
             FrontierErrorKind::Closed => write!(f, "{at}: it was closed"),
             FrontierErrorKind::NoSite(site) => {
-                write!(f, "{at}: there is no site `{site}` in it; register it with `paced crawl FILE.toml`")
+                write!(f, "{at}: there is no site `{site}` in it; register it with `paced seed FILE.toml`")
             }
+            FrontierErrorKind::Rules(site) => write!(
+                f,
+                "{at}: the rules of site `{site}` can't be read; register them anew, or update this program"
+            ),
         }?;
         match &self.cause {
             Some(cause) => write!(f, " ({cause})"),

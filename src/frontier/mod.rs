@@ -25,7 +25,8 @@ use crate::canonical_url::{CanonicalUrl, Host};
 use crate::clock::Clock;
 use crate::task::{DeadLetter, Put, PutReply, Settled, Settlement, StoredPage};
 use model::Model;
-use redis::{Shared, is_redis, without_password};
+pub use redis::without_password;
+use redis::{Shared, is_redis};
 use sqlite::{Embedded, OwnerFile};
 use step::{Reply, Step};
 
@@ -155,6 +156,22 @@ impl Frontier {
         ask!(self, Step::Claim(claim), Reply::Grant(grant) => grant)
     }
 
+    /// Whether `woken` tells when another process made something claimable; without that it must be asked often.
+    pub fn has_wake_ups(&self) -> bool {
+        match &*self.0 {
+            Backend::Model(..) | Backend::Sqlite(_) => false,
+            Backend::Redis(_) => true,
+        }
+    }
+
+    /// Resolves when another process may have made something claimable for this member: a hint, never a task.
+    pub async fn woken(&self, member: &Member) {
+        match &*self.0 {
+            Backend::Model(..) | Backend::Sqlite(_) => std::future::pending().await,
+            Backend::Redis(shared) => shared.woken(&member.name).await,
+        }
+    }
+
     /// Takes a new start for a permit that grew late.
     pub async fn rearm(&self, token: u64) -> Result<Rearm, FrontierError> {
         ask!(self, Step::Rearm { token }, Reply::Rearm(answer) => answer)
@@ -204,7 +221,26 @@ impl Frontier {
 
     /// Joins those that claim, first freeing the leases of processes that are gone.
     pub async fn join(&self, crawls: Vec<String>) -> Result<Member, FrontierError> {
-        let name = format!("{:016x}", fastrand::u64(..));
+        self.enter(format!("{:016x}", fastrand::u64(..)), crawls).await
+    }
+
+    /// Joins under a name that people know: the member's own begins with it, and with `~` after it. What a process of
+    /// that name held that is gone returns at once (C10). The name is made of letters, digits, `.`, `_` and `-`.
+    pub async fn join_as(&self, name: &str, crawls: Vec<String>) -> Result<Member, FrontierError> {
+        let begins = format!("{name}~");
+        let member = self.enter(format!("{begins}{:016x}", fastrand::u64(..)), crawls).await?;
+        // On one machine a process that is gone shows at once by the lock on its file, whatever its name.
+        if let Backend::Redis(_) = &*self.0 {
+            for owner in self.owners().await? {
+                if owner.name.starts_with(&begins) && owner.name != member.name && !owner.dead {
+                    self.bury(&owner.name).await?;
+                }
+            }
+        }
+        Ok(member)
+    }
+
+    async fn enter(&self, name: String, crawls: Vec<String>) -> Result<Member, FrontierError> {
         let file = match &*self.0 {
             Backend::Model(..) => None,
             Backend::Redis(shared) => {

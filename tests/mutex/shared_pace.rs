@@ -278,7 +278,7 @@ async fn without_the_frontier_or_the_site_it_says_so_and_makes_no_file() {
     let shown = file.display();
     assert_eq!(
         error.to_string(),
-        format!("{shown}: there is no site `books` in it; register it with `paced crawl FILE.toml`")
+        format!("{shown}: there is no site `books` in it; register it with `paced seed FILE.toml`")
     );
     let error = TimedMutex::of_site("books", "books").await.expect_err("no URL");
     assert!(error.to_string().starts_with("books: name a frontier as sqlite:PATH"), "{error}");

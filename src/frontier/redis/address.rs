@@ -58,7 +58,7 @@ fn nodes(scheme: &str, rest: &str) -> Result<Vec<String>, String> {
 }
 
 /// A URL as it may be shown and logged.
-pub(in crate::frontier) fn without_password(url: &str) -> String {
+pub fn without_password(url: &str) -> String {
     let hidden = |(scheme, rest): (&str, &str)| Some(format!("{scheme}://…@{}", rest.rsplit_once('@')?.1));
     url.split_once("://").and_then(hidden).unwrap_or_else(|| url.to_owned())
 }

@@ -10,6 +10,7 @@ use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 use tracing::{info, warn};
 
+use super::carriage::Carriage;
 use super::connector::{Connector, Server};
 use super::fitness::about;
 use super::script::script;
@@ -45,6 +46,7 @@ pub(super) struct Job {
 #[derive(Debug)]
 pub(super) struct Trunk {
     pub(super) connector: Connector,
+    pub(super) carriage: Carriage,
     /// A test's clock, which goes with each batch.
     pub(super) fake: Option<Clock>,
     /// The server's time less this machine's time since boot, in ms.
@@ -82,10 +84,10 @@ impl Link {
                 claimed: None,
                 memory: None,
             };
-            tokio::spawn(carrier.carry(inbox));
+            self.trunk.carriage.run(carrier.carry(inbox));
             jobs
         });
-        // The carrier ends only with its runtime: nobody waits then.
+        // Without a carrier the job is dropped, and whoever waits is told so.
         let _ = jobs.send(job);
     }
 }

@@ -2,11 +2,14 @@
 //! What a step does is in `lua/`, file by file what `frontier::steps` says.
 
 mod address;
+mod carriage;
 mod connector;
 mod fitness;
 mod link;
+mod routes;
 mod script;
 mod trouble;
+mod wake;
 mod wire;
 
 use std::sync::Arc;
@@ -19,9 +22,12 @@ use super::step::{Registered, Reply, Step};
 use super::{FrontierError, FrontierErrorKind};
 use crate::clock::{Clock, millis, since_boot};
 use address::Address;
-pub(super) use address::{is_redis, without_password};
+pub(super) use address::is_redis;
+pub use address::without_password;
 use connector::Connector;
 use link::{Job, Link, Trunk};
+use routes::{DIRECTORY, Routes};
+use wake::Wake;
 
 /// Partitions of a cluster's frontier, set when it is made: pace units are spread over them.
 const PARTITIONS_OF_A_CLUSTER: usize = 16;
@@ -32,6 +38,8 @@ pub(crate) struct Shared {
     trunk: Arc<Trunk>,
     clock: Clock,
     links: Vec<Link>,
+    wake: Arc<Wake>,
+    routes: Routes,
 }
 
 impl Shared {
@@ -43,6 +51,7 @@ impl Shared {
         let base = Arc::new(AtomicI64::new(Clock::wall().now().as_millis() - millis(since_boot())));
         let trunk = Arc::new(Trunk {
             connector: Connector::new(address, existing),
+            carriage: carriage::Carriage::default(),
             fake: clock.clone(),
             base: Arc::clone(&base),
             patient: AtomicBool::new(false),
@@ -50,7 +59,13 @@ impl Shared {
             calls: AtomicU64::new(0),
         });
         let links = (0..partitions).map(|partition| Link::new(partition, Arc::clone(&trunk))).collect();
-        Ok(Self { clock: clock.unwrap_or_else(|| Clock::following(base)), links, trunk })
+        Ok(Self {
+            clock: clock.unwrap_or_else(|| Clock::following(base)),
+            links,
+            trunk,
+            wake: Arc::default(),
+            routes: Routes::default(),
+        })
     }
 
     /// The server's clock, as far as answers have told it.
@@ -75,27 +90,41 @@ impl Shared {
 
     /// Does one step.
     pub(super) async fn step(&self, step: Step) -> Result<Reply, FrontierError> {
-        if let Step::Register(new) = &step {
-            let booked = self.ask(0, &step, wire::booking(new)).await?;
-            if let Some(why) = wire::refusal(&booked) {
-                return Ok(Reply::Registered(Registered::Refused(why)));
-            }
+        if self.links.len() > 1 {
+            return self.routed(step).await;
         }
-        let value = self.ask(0, &step, wire::ask(&step)).await?;
+        if let Some(refused) = self.book(&step).await? {
+            return Ok(refused);
+        }
+        let value = self.ask(DIRECTORY, &step, wire::ask(&step)).await?;
         self.read(&step, &value)
+    }
+
+    /// Books a site that is to be registered in the directory; the refusal where that can't be.
+    async fn book(&self, step: &Step) -> Result<Option<Reply>, FrontierError> {
+        let Step::Register(new) = step else { return Ok(None) };
+        let booked = self.ask(DIRECTORY, step, wire::booking(new)).await?;
+        Ok(wire::refusal(&booked).map(|why| Reply::Registered(Registered::Refused(why))))
     }
 
     /// Says that a process is alive; the names of those that have not been heard of for too long.
     pub(super) async fn enlist(&self, step: Step) -> Result<Vec<String>, FrontierError> {
-        let value = self.ask(0, &step, wire::ask(&step)).await?;
-        wire::names(&value).map_err(|odd| self.broken(&odd))
+        self.enlist_everywhere(&step).await
+    }
+
+    /// Resolves when something may have become claimable for the member of that name.
+    pub(super) async fn woken(&self, member: &str) {
+        self.wake.woken(member, &self.trunk).await;
+        self.routes.look_everywhere();
     }
 
     /// Leaves a step to its link; nobody waits for its answer.
     pub(super) fn post(&self, step: &Step) {
-        if tokio::runtime::Handle::try_current().is_ok() {
-            self.send(0, step, wire::ask(step), oneshot::channel().0);
-        }
+        let partition = match step {
+            Step::Unlock { mutex, .. } if self.links.len() > 1 => self.partition_of_mutex(mutex),
+            _ => DIRECTORY,
+        };
+        self.send(partition, step, wire::ask(step), oneshot::channel().0);
     }
 
     async fn ask(&self, partition: usize, step: &Step, value: Value) -> Result<Value, FrontierError> {

@@ -26,7 +26,11 @@ local STEPS = {
   extend_lock = lock.extend,
   holds_lock = lock.holds,
   lock_left = lock.left,
-  sites = view.site_names,
+  sites = function()
+    local names = call('HKEYS', P .. 'units')
+    table.sort(names)
+    return names
+  end,
   view = view.site,
   text = function(name)
     return call('GET', P .. 'text:' .. name)

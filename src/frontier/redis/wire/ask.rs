@@ -6,6 +6,9 @@ use crate::clock::{Timestamp, millis};
 use crate::frontier::step::{Claim, Registration, Step, Tuning};
 use crate::task::{Origin, Outcome, Put, RobotsAccess, RobotsRecord, Settlement, Stage};
 
+/// In ms.
+const CENTURY: i64 = 100 * 365 * 86_400_000;
+
 /// The step, written down.
 pub(in crate::frontier::redis) fn ask(step: &Step) -> Value {
     match step {
@@ -29,9 +32,9 @@ pub(in crate::frontier::redis) fn ask(step: &Step) -> Value {
         Step::Enlist { owner, pid, crawls } => json!(["enlist", owner, pid, json!(crawls).to_string()]),
         Step::Bury { owner } => json!(["bury", owner]),
         Step::Owners => json!(["owners"]),
-        Step::TryLock { mutex, token, expire } => json!(["lock", mutex, token, expire]),
+        Step::TryLock { mutex, token, expire } => json!(["lock", mutex, token, span(*expire)]),
         Step::Unlock { mutex, token } => json!(["unlock", mutex, token]),
-        Step::ExtendLock { mutex, token, expire } => json!(["extend_lock", mutex, token, expire]),
+        Step::ExtendLock { mutex, token, expire } => json!(["extend_lock", mutex, token, span(*expire)]),
         Step::HoldsLock { mutex, token } => json!(["holds_lock", mutex, token]),
         Step::LockLeft { mutex } => json!(["lock_left", mutex]),
         Step::Sites => json!(["sites"]),
@@ -55,6 +58,11 @@ pub(in crate::frontier::redis) fn booking(new: &Registration) -> Value {
 /// A token as it is stored.
 pub(super) fn hex(token: u64) -> String {
     format!("{token:016x}")
+}
+
+/// A span that the server can count with: longer ones last for a century.
+fn span(ms: i64) -> i64 {
+    ms.min(CENTURY)
 }
 
 fn or_false<T: serde::Serialize>(value: Option<T>) -> Value {

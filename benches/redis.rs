@@ -5,7 +5,6 @@
 //! (one of them new) and the settle of the parse, by 16 workers of one process. Server time is that of `cmdstat_evalsha`.
 
 #[path = "../tests/support/mod.rs"]
-#[expect(dead_code, unused_imports, reason = "the tests use the rest")]
 mod support;
 
 use std::collections::BTreeMap;

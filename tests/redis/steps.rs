@@ -1,5 +1,7 @@
-//! Short words for the steps of a frontier, for one site called `shop`.
+//! Short words for the steps of a frontier, mostly for one site called `shop`.
+#![allow(dead_code, reason = "each test file uses its own part of this")]
 
+use std::ops::Range;
 use std::time::Duration;
 
 use paced::canonical_url::CanonicalUrl;
@@ -15,6 +17,11 @@ pub fn open(url: &str) -> Frontier {
 
 /// Registers the site, with an interval in ms.
 pub async fn register(frontier: &Frontier, interval: i64) -> Registered {
+    register_as(frontier, "shop", interval).await
+}
+
+/// Registers a site of that name.
+pub async fn register_as(frontier: &Frontier, name: &str, interval: i64) -> Registered {
     let settings = SiteSettings {
         interval,
         parallel: 1_000,
@@ -23,10 +30,10 @@ pub async fn register(frontier: &Frontier, interval: i64) -> Registered {
         budgets: std::collections::BTreeMap::new(),
     };
     let shop = Registration {
-        name: "shop".to_owned(),
-        text: "name = \"shop\"".to_owned(),
+        name: name.to_owned(),
+        text: format!("name = \"{name}\""),
         group: None,
-        hosts: vec!["shop.example".to_owned()],
+        hosts: vec![format!("{name}.example")],
         settings,
     };
     frontier.register(shop).await.expect("a frontier that answers")
@@ -35,17 +42,32 @@ pub async fn register(frontier: &Frontier, interval: i64) -> Registered {
 /// The site with so many pages waiting.
 pub async fn shop(frontier: &Frontier, interval: i64, pages: u32) {
     assert!(matches!(register(frontier, interval).await, Registered::Version(_)));
-    put(frontier, 0..pages).await.expect("a frontier that answers");
+    if pages > 0 {
+        put(frontier, 0..pages).await.expect("a frontier that answers");
+    }
 }
 
 pub fn url(page: u32) -> CanonicalUrl {
-    CanonicalUrl::parse(&format!("https://shop.example/{page:06}")).expect("a URL")
+    url_of("shop", page)
+}
+
+pub fn url_of(site: &str, page: u32) -> CanonicalUrl {
+    CanonicalUrl::parse(&format!("https://{site}.example/{page:06}")).expect("a URL")
 }
 
 /// Asks for pages.
-pub async fn put(frontier: &Frontier, pages: std::ops::Range<u32>) -> Result<Vec<PutReply>, FrontierError> {
-    let puts = pages.map(|page| Put::request(url(page), Priority::from_value(240))).collect();
-    frontier.put("shop", puts).await
+pub async fn put(frontier: &Frontier, pages: Range<u32>) -> Result<Vec<PutReply>, FrontierError> {
+    put_in(frontier, "shop", pages).await
+}
+
+/// Asks for pages of a site of that name.
+pub async fn put_in(
+    frontier: &Frontier,
+    site: &str,
+    pages: Range<u32>,
+) -> Result<Vec<PutReply>, FrontierError> {
+    let puts = pages.map(|page| Put::request(url_of(site, page), Priority::from_value(240))).collect();
+    frontier.put(site, puts).await
 }
 
 pub fn want(owner: &str, download: u32, parse: u32) -> Claim {

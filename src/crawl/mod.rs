@@ -10,7 +10,7 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use crate::archive::{Archive, ArchiveError, writer_name};
+use crate::archive::{Archive, ArchiveError, Location, writer_name};
 use crate::clock::millis;
 use crate::fetch::{Ceiling, ConnectTo, Fetcher, FetcherError, FetcherOptions};
 use crate::frontier::{Frontier, FrontierError, Registered, Registration, SiteSettings, View};
@@ -27,8 +27,8 @@ use watch::Watch;
 pub struct Places {
     /// The frontier's URL.
     pub frontier: String,
-    /// The folder of the archive.
-    pub pages: PathBuf,
+    /// Where pages are kept.
+    pub pages: Location,
     /// Where items go.
     pub items: ItemsTo,
 }
@@ -74,7 +74,7 @@ impl Places {
     pub fn below(data: &Path) -> Self {
         Self {
             frontier: format!("sqlite:{}", data.join("frontier.db").display()),
-            pages: data.join("pages"),
+            pages: Location::Folder(data.join("pages")),
             items: ItemsTo::Folder(data.join("items")),
         }
     }
@@ -271,7 +271,7 @@ async fn crew(
         connect_to: options.connect_to.clone(),
         cacert: options.cacert.clone(),
     })?;
-    let archive = Archive::open(&options.places.pages, &writer_name(), frontier.clock())?;
+    let archive = Archive::open_at(&options.places.pages, &writer_name(), frontier.clock()).await?;
     let sink = match &options.places.items {
         ItemsTo::Folder(folder) => ItemSink::folder(folder)?,
         ItemsTo::File(file) => ItemSink::file(file)?,

@@ -7,13 +7,19 @@ use object_store::Error;
 use object_store::client::{HttpError, HttpErrorKind};
 
 /// What is wrong with the variables, as far as that shows without asking.
-pub(super) fn wrong_settings() -> Option<String> {
+pub(super) fn wrong_settings() -> Option<&'static str> {
+    let given = |name: &str| env::var_os(name).is_some();
     let plain = endpoint().is_some_and(|endpoint| endpoint.starts_with("http://"));
-    let allowed = env::var("AWS_ALLOW_HTTP").is_ok_and(|text| matches!(text.as_str(), "true" | "1" | "yes"));
-    (plain && !allowed).then(|| {
-        "AWS_ENDPOINT_URL is http://, so everything would go unencrypted; set AWS_ALLOW_HTTP=true if that is right"
-            .to_owned()
-    })
+    let allowed = env::var("AWS_ALLOW_HTTP")
+        .is_ok_and(|text| matches!(text.to_ascii_lowercase().as_str(), "1" | "true" | "on" | "yes" | "y"));
+    match (given("AWS_ACCESS_KEY_ID"), given("AWS_SECRET_ACCESS_KEY")) {
+        (true, false) => Some("AWS_ACCESS_KEY_ID is set and AWS_SECRET_ACCESS_KEY isn't; set both or none"),
+        (false, true) => Some("AWS_SECRET_ACCESS_KEY is set and AWS_ACCESS_KEY_ID isn't; set both or none"),
+        _ if plain && !allowed => Some(
+            "AWS_ENDPOINT_URL is http://, so nothing would be encrypted; set AWS_ALLOW_HTTP=true if that is right",
+        ),
+        _ => None,
+    }
 }
 
 fn endpoint() -> Option<String> {

@@ -29,7 +29,7 @@ fn titles(data: &TempData, name: &str) -> Vec<String> {
         let item: Value = serde_json::to_value(item).expect("an item is JSON");
         item["fields"]["title"].as_str().unwrap_or_default().to_owned()
     };
-    let mut titles: Vec<String> = items.into_iter().map(|(_, item)| title(item)).collect();
+    let mut titles: Vec<String> = items.into_values().map(title).collect();
     titles.sort();
     titles
 }
@@ -95,8 +95,8 @@ fn l4_pages_that_a_killed_process_kept_are_parsed_by_the_next_one() {
 fn the_next_run_asks_whether_pages_changed_while_their_bodies_are_in_the_bucket() {
     let Some(server) = Server::start() else { return };
     let (s3, data) = (&server.s3, TempData::new());
-    let links: String = (0..12).map(|n| format!("<a href=\"/p/{n}\">{n}</a>")).collect();
-    let mut site = TestSite::builder().reply("/", Reply::html(links).header("etag", "\"v1\""));
+    let links: Vec<String> = (0..12).map(|n| format!("<a href=\"/p/{n}\">{n}</a>")).collect();
+    let mut site = TestSite::builder().reply("/", Reply::html(links.concat()).header("etag", "\"v1\""));
     for n in 0..12 {
         site = site.reply(&format!("/p/{n}"), Reply::html(format!("<h1>{n}</h1>")).header("etag", "\"v1\""));
     }

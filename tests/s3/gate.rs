@@ -25,7 +25,7 @@ impl Gate {
         let (open, turned_away) = (AtomicBool::new(true), AtomicUsize::new(0));
         let gate = Self(Arc::new(Inner { addr, open, turned_away, inside: Mutex::default() }));
         let door = gate.clone();
-        thread::spawn(move || listener.incoming().flatten().for_each(|visitor| door.meet(visitor, server)));
+        thread::spawn(move || listener.incoming().flatten().for_each(|visitor| door.meet(&visitor, server)));
         gate
     }
 
@@ -50,14 +50,14 @@ impl Gate {
         self.0.turned_away.load(Ordering::SeqCst)
     }
 
-    fn meet(&self, visitor: TcpStream, server: SocketAddr) {
+    fn meet(&self, visitor: &TcpStream, server: SocketAddr) {
         if !self.0.open.load(Ordering::SeqCst) {
             self.0.turned_away.fetch_add(1, Ordering::SeqCst);
             return;
         }
         let host = TcpStream::connect(server).expect("the server");
         let mut inside = self.0.inside.lock().expect("no panic");
-        for (from, to) in [(&visitor, &host), (&host, &visitor)] {
+        for (from, to) in [(visitor, &host), (&host, visitor)] {
             let (mut from, mut to) = (from.try_clone().expect("a stream"), to.try_clone().expect("a stream"));
             inside.push(from.try_clone().expect("a stream"));
             thread::spawn(move || {

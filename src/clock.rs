@@ -95,6 +95,7 @@ pub struct Clock(Kind);
 enum Kind {
     Wall,
     SinceBoot { base: i64 },
+    Following(Arc<AtomicI64>),
     Fake(Arc<AtomicI64>),
 }
 
@@ -109,6 +110,11 @@ impl Clock {
         Self(Kind::SinceBoot { base: base.0 })
     }
 
+    /// Another machine's clock: `base`, which is kept true elsewhere, plus the time since boot.
+    pub(crate) const fn following(base: Arc<AtomicI64>) -> Self {
+        Self(Kind::Following(base))
+    }
+
     /// A clock that stands still until it is advanced.
     pub fn fake(start: Timestamp) -> Self {
         Self(Kind::Fake(Arc::new(AtomicI64::new(start.0))))
@@ -119,6 +125,7 @@ impl Clock {
         Timestamp(match &self.0 {
             Kind::Wall => wall_millis(),
             Kind::SinceBoot { base } => base + millis(since_boot()),
+            Kind::Following(base) => base.load(Ordering::SeqCst) + millis(since_boot()),
             Kind::Fake(now) => now.load(Ordering::SeqCst),
         })
     }

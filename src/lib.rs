@@ -8,7 +8,8 @@
 //! * [`frontier`]: what is known, what is next, and when; [`mutex`]: its timed mutex for everybody
 //! * [`manners`], [`robots`], [`fetch`], [`archive`]: asking a site, and keeping what it answers
 //! * [`extract`], [`sink`]: what is on a page, and where it goes
-//! * [`work`], [`crawl`]: the two straight lines, and the parts that walk them
+//! * [`work`], [`crawl`], [`fleet`]: the two straight lines; one process that walks them to their end, and many that share
+//!   a frontier
 //! * [`monitor`], [`demo`], [`cli`]: being watched, being tried, being run
 
 pub mod archive;
@@ -20,6 +21,7 @@ pub mod crawl;
 pub mod demo;
 pub mod extract;
 pub mod fetch;
+pub mod fleet;
 pub mod frontier;
 pub mod item;
 pub mod manners;

@@ -14,7 +14,15 @@ need() {
     [ -z "${CI:-}" ] || exit 1
 }
 
+# The tests start servers of their own, on other ports than Redis's own: a service that came with the package is none of theirs.
+need_redis() {
+    command -v redis-server >/dev/null 2>&1 && return 0
+    need redis-server redis-server "prove the shared frontier against real servers"
+    command -v service >/dev/null 2>&1 && service redis-server stop >/dev/null 2>&1 || true
+}
+
 need zstd zstd "unpack saved shops"
+need_redis
 need python3 python3-venv "read our archives with another program"
 PACED_VENV=$(sh tests/venv.sh) || {
     echo "tests/all.sh: no Python environment with warcio; tests that compare with it are skipped" >&2

@@ -28,6 +28,7 @@ const ORDER: &[&str] = &[
     "monitor",
     "work",
     "crawl",
+    "fleet",
     "demo",
     "cli",
 ];

@@ -269,3 +269,111 @@ fn the_binary_runs_and_what_it_prints_is_kept() {
     assert_eq!(data.write("a/b.toml", "x"), data.file("a/b.toml"));
     assert_eq!(data.read("a/b.toml"), "x");
 }
+
+#[test]
+fn a_redis_server_keeps_what_it_wrote_through_a_power_cut_and_ends_with_the_test() {
+    let Some(mut redis) = RedisServer::builder().append_only().start() else { return };
+    assert_ne!(redis.port(), 6379);
+    redis.cli_in(3, &["SET", "a", "1"]);
+    redis.restart();
+    assert_eq!((redis.cli_in(3, &["GET", "a"]), redis.cli(&["GET", "a"])), ("1".to_owned(), String::new()));
+    assert_eq!((redis.calls()["get"], redis.info("tcp_port")), (2, Some(redis.port().to_string())));
+    let (port, folder) = (redis.port(), redis.folder().to_owned());
+    drop(redis);
+    assert!(TcpStream::connect(("127.0.0.1", port)).is_err() && !folder.exists());
+}
+
+#[test]
+fn a_redis_server_wants_the_password_and_the_user_it_was_given() {
+    let Some(open) = redis_or_skip() else { return };
+    let secret = RedisServer::builder().password("sesame").start().expect("the first one started");
+    let named = RedisServer::builder().user("crawler", "sesame").start().expect("the first one started");
+    assert_eq!(open.url(2), format!("redis://127.0.0.1:{}/2", open.port()));
+    assert_eq!(secret.url(0), format!("redis://:sesame@127.0.0.1:{}/0", secret.port()));
+    assert_eq!(named.url(0), format!("redis://crawler:sesame@127.0.0.1:{}/0", named.port()));
+    assert_eq!(named.cli(&["ACL", "WHOAMI"]), "crawler");
+    for server in [&secret, &named] {
+        let mut stranger = RedisCli::tcp(server.port()).expect("it listens");
+        let said = stranger.say(&["PING"]).expect("an answer");
+        assert!(matches!(&said, Said::Error(why) if why.starts_with("NOAUTH")), "{said:?}");
+    }
+}
+
+#[test]
+fn a_redis_server_speaks_tls_alone_or_copies_another_one_or_has_a_clock_that_moves() {
+    let Some(first) = redis_or_skip() else { return };
+    let copy = RedisServer::builder().replica_of(&first).start().expect("the first one started");
+    eventually("the copy follows", || (copy.info("master_link_status")? == "up").then_some(()));
+    let said = copy.connect().say(&["SET", "a", "1"]).expect("an answer");
+    assert!(matches!(&said, Said::Error(why) if why.starts_with("READONLY")), "{said:?}");
+
+    let tls = RedisServer::builder().tls().start().expect("the first one started");
+    assert!(tls.url(0).starts_with("rediss://localhost:"), "{}", tls.url(0));
+    let said = RedisCli::tcp(tls.port()).expect("it listens").say(&["PING"]);
+    assert!(said.is_err(), "{said:?}");
+
+    let moved = RedisServer::builder().movable_clock().start().expect("the first one started");
+    let seconds = || moved.cli(&["TIME"]).lines().next().and_then(|s| s.parse::<i64>().ok()).expect("a time");
+    let before = seconds();
+    moved.shift_clock(3_600_000);
+    assert!((3_600..3_700).contains(&(seconds() - before)));
+    moved.shift_clock(-3_600_000);
+    assert!((-3_600..-3_500).contains(&(seconds() - before)));
+}
+
+#[test]
+fn a_paused_redis_server_keeps_everybody_waiting_until_it_goes_on() {
+    let Some(redis) = redis_or_skip() else { return };
+    let mut cli = redis.connect();
+    redis.pause();
+    let (told, heard) = std::sync::mpsc::channel();
+    std::thread::spawn(move || told.send(cli.say(&["PING"]).expect("an answer")));
+    assert!(heard.recv_timeout(ms(200)).is_err());
+    redis.resume();
+    assert_eq!(heard.recv().expect("an answer"), Said::Text("PONG".to_owned()));
+}
+
+#[test]
+fn databases_of_the_shared_redis_server_are_empty_and_apart() {
+    let (Some(one), Some(other)) = (RedisDb::take(), RedisDb::take()) else { return };
+    assert_ne!(one.url(), other.url());
+    one.cli(&["SET", "a", "1"]);
+    assert_eq!((one.cli(&["DBSIZE"]), other.cli(&["DBSIZE"])), ("1".to_owned(), "0".to_owned()));
+    let url = one.url();
+    drop(one);
+    let again = RedisDb::take().expect("it is there");
+    assert_eq!((again.url(), again.cli(&["DBSIZE"])), (url, "0".to_owned()));
+}
+
+#[test]
+fn the_road_to_redis_can_be_closed_and_may_lose_an_answer_to_what_was_done() {
+    let Some(redis) = redis_or_skip() else { return };
+    let road = RedisProxy::to(redis.port());
+    let port = road.url(0).rsplit([':', '/']).nth(1).and_then(|port| port.parse().ok()).expect("a port");
+    let mut cli = RedisCli::tcp(port).expect("it is open");
+    assert_eq!(cli.say(&["INCR", "a"]).expect("an answer"), Said::Number(1));
+    road.lose_answer_to("secret");
+    assert_eq!(cli.say(&["INCR", "a"]).expect("an answer"), Said::Number(2));
+    assert!(cli.say(&["INCR", "secret"]).is_err());
+    assert_eq!((redis.cli(&["GET", "secret"]), road.lost()), ("1".to_owned(), 1));
+    let mut cli = RedisCli::tcp(port).expect("it is open");
+    assert_eq!(cli.say(&["INCR", "secret"]).expect("an answer"), Said::Number(2));
+    road.close();
+    assert!(cli.say(&["PING"]).is_err());
+    assert!(RedisCli::tcp(port).and_then(|mut cli| cli.say(&["PING"])).is_err());
+    road.open();
+    assert!(RedisCli::tcp(port).and_then(|mut cli| cli.say(&["PING"])).is_ok());
+}
+
+#[test]
+fn a_redis_cluster_goes_on_with_a_replica_when_a_master_dies() {
+    let Some(mut cluster) = RedisCluster::start() else { return };
+    assert_eq!((cluster.nodes().count(), cluster.url().matches("127.0.0.1:").count()), (6, 3));
+    let (key, before) = ("{paced:0}:x", cluster.master_of("{paced:0}:x").port());
+    cluster.master_of(key).cli(&["SET", key, "1"]);
+    cluster.master_of(key).cli(&["WAIT", "1", "5000"]);
+    cluster.fail_over(key);
+    let after = cluster.master_of(key);
+    assert_ne!(after.port(), before);
+    assert_eq!((after.cli(&["GET", key]), cluster.nodes().count()), ("1".to_owned(), 5));
+}

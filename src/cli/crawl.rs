@@ -1,20 +1,18 @@
 //! `paced crawl`: a run of the named sites and no others, until nothing is left.
 
 use std::io::IsTerminal;
-use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
 use tracing::{info, warn};
 
+use super::equipment::EquipmentOptions;
 use super::signals::stop_on_signals;
 use super::{Exit, Globals, Trouble, sites};
 use crate::crawl::{CrawlOptions, CrawlReport, Ending, ItemsTo, crawl};
-use crate::fetch::ConnectTo;
-use crate::monitor::{Monitor, Progress, duration};
-use crate::settings::parse_rate;
-use crate::work::Workers;
+use crate::frontier::View;
+use crate::monitor::{Monitor, Progress, Tally, duration};
 
 /// Options of `paced crawl`.
 #[derive(Clone, Debug, Args)]
@@ -29,18 +27,12 @@ pub(super) struct Options {
     /// Give up an unfinished run first, and begin a new one
     #[arg(long)]
     fresh: bool,
-    /// Downloads at once: auto, N, or MIN..MAX
-    #[arg(long, default_value = "auto", value_name = "N")]
-    workers: Workers,
     /// Write items to one file instead of a file a site; `-` is stdout
     #[arg(long, value_name = "FILE")]
     items: Option<PathBuf>,
     /// End after so many pages
     #[arg(long, value_name = "N")]
     max_pages: Option<u64>,
-    /// The most request starts a second of this process, such as 50/s
-    #[arg(long, value_name = "RATE", value_parser = max_rate)]
-    max_rate: Option<NonZeroU32>,
     /// End after so long, such as 10m
     #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
     deadline: Option<Duration>,
@@ -50,12 +42,8 @@ pub(super) struct Options {
     /// Exit with 3 if there are dead letters
     #[arg(long)]
     fail_on_dead: bool,
-    /// Lead requests elsewhere: HOST:PORT:ADDR:PORT, as curl does; that address may be private
-    #[arg(long, value_name = "HOST:PORT:ADDR:PORT")]
-    connect_to: Vec<ConnectTo>,
-    /// Trust the certificates of this PEM file besides the system's
-    #[arg(long, value_name = "FILE")]
-    cacert: Option<PathBuf>,
+    #[command(flatten)]
+    equipment: EquipmentOptions,
 }
 
 impl Options {
@@ -63,11 +51,6 @@ impl Options {
     fn prints_items_to_a_terminal(&self) -> bool {
         self.items.as_ref().is_some_and(|file| file.as_os_str() == "-") && std::io::stdout().is_terminal()
     }
-}
-
-fn max_rate(text: &str) -> Result<NonZeroU32, String> {
-    let rate = parse_rate(text).or_else(|| parse_rate(&format!("{text}/s")));
-    rate.and_then(NonZeroU32::new).ok_or_else(|| format!("`{text}` is no rate; write it as 50/s"))
 }
 
 /// Crawls until nothing is left or a signal asks to stop.
@@ -85,43 +68,24 @@ pub(super) async fn run(options: Options, globals: &Globals) -> Result<Exit, Tro
 }
 
 fn crawl_options(options: Options, globals: &Globals) -> Result<CrawlOptions, Trouble> {
-    let mut places = globals.places()?;
+    let mut equipment = options.equipment.equipment(globals)?;
     match options.items {
-        Some(file) if file.as_os_str() == "-" => places.items = ItemsTo::Stdout,
-        Some(file) => places.items = ItemsTo::File(file),
+        Some(file) if file.as_os_str() == "-" => equipment.places.items = ItemsTo::Stdout,
+        Some(file) => equipment.places.items = ItemsTo::File(file),
         None => {}
     }
-    let cacert = options.cacert.map(|file| {
-        std::fs::read(&file).map_err(|e| Trouble::usage(format!("--cacert {}: {e}", file.display())))
-    });
     Ok(CrawlOptions {
-        places,
-        settings: globals.settings()?,
-        workers: options.workers,
+        equipment,
         fresh: options.fresh,
         max_pages: options.max_pages,
-        max_rate: options.max_rate,
         deadline: options.deadline,
         give_up: options.give_up,
-        connect_to: options.connect_to,
-        cacert: cacert.transpose()?,
     })
 }
 
 /// The last log lines: what came of it, site by site, and how it ended.
 pub(super) fn tell(report: &CrawlReport) {
-    for (view, tally) in &report.sites {
-        info!(
-            site = view.site,
-            done = view.download.done,
-            waiting = view.download.waiting + view.download.delayed,
-            dead = view.download.letters + view.parse.letters,
-            items = tally.items,
-            early = tally.early,
-            took = %duration(view.at.since(view.run_began)),
-            "crawled"
-        );
-    }
+    report.sites.iter().for_each(|(view, tally)| tell_site(view, *tally));
     for (site, why) in &report.given_up {
         warn!(site, "given up: {why}; it goes on at the next start");
     }
@@ -133,6 +97,20 @@ pub(super) fn tell(report: &CrawlReport) {
         Ending::MaxPages => warn!(dead, "ended early: --max-pages is reached; the next start goes on here"),
         Ending::Stopped => warn!(dead, "stopped; the next start goes on here"),
     }
+}
+
+/// What came of one site.
+pub(super) fn tell_site(view: &View, tally: Tally) {
+    info!(
+        site = view.site,
+        done = view.download.done,
+        waiting = view.download.waiting + view.download.delayed,
+        dead = view.download.letters + view.parse.letters,
+        items = tally.items,
+        early = tally.early,
+        took = %duration(view.at.since(view.run_began)),
+        "crawled"
+    );
 }
 
 fn exit(report: &CrawlReport, fail_on_dead: bool) -> Exit {

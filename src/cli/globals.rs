@@ -9,7 +9,7 @@ use indicatif::{MultiProgress, ProgressDrawTarget};
 use super::Trouble;
 use crate::archive::Location;
 use crate::crawl::Places;
-use crate::frontier::Frontier;
+use crate::frontier::{Frontier, without_password};
 use crate::monitor::log::{self, Format};
 use crate::settings::Settings;
 
@@ -89,6 +89,11 @@ impl Globals {
         self.frontier.clone().unwrap_or_else(default)
     }
 
+    /// The frontier's URL as it may be shown.
+    pub(super) fn shown_frontier(&self) -> String {
+        without_password(&self.frontier_url())
+    }
+
     /// Where the pages are.
     pub(super) fn pages(&self) -> Result<Location, Trouble> {
         match &self.pages {
@@ -107,7 +112,7 @@ impl Globals {
                 "{path}: there is no frontier yet; start with `paced crawl SITE.toml`, or name the data folder with --data"
             )));
         }
-        Ok(Frontier::open(&url)?)
+        Ok(Frontier::open_existing(&url)?)
     }
 
     /// The settings for all sites.

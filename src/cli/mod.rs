@@ -4,12 +4,15 @@ mod audit;
 mod check;
 mod crawl;
 mod demo;
+mod equipment;
 mod globals;
 mod put;
 mod results;
+mod seed;
 mod signals;
 mod sites;
 mod status;
+mod work;
 
 use std::error::Error;
 use std::fmt;
@@ -51,6 +54,10 @@ enum Verb {
     Check(check::Options),
     /// Crawl sites until nothing is left; stopped and started again it goes on where it was
     Crawl(crawl::Options),
+    /// Register sites and put their seeds into the queues, for workers that share the frontier
+    Seed(seed::Options),
+    /// Work on all sites of a shared frontier until told to stop; as many processes as you like
+    Work(work::Options),
     /// Ask for pages: a feed's or any seed extractor's way in
     Put(put::Options),
     /// How sites stand: waiting, running, done, pace, response time, ETA
@@ -102,6 +109,7 @@ fn exit_of(error: &(dyn Error + 'static)) -> Exit {
     let of_crawl = error.downcast_ref::<CrawlError>();
     let frontier = match of_crawl {
         Some(CrawlError::Work(Left::Sink(SinkError::Hung { .. }))) => return Exit::Early,
+        Some(CrawlError::Folder { .. }) => return Exit::Usage,
         Some(CrawlError::Frontier(error)) => Some(error),
         _ => error.downcast_ref::<FrontierError>(),
     };
@@ -132,6 +140,8 @@ fn run(cli: Cli) -> Result<Exit, Trouble> {
             Verb::Demo(options) => demo::run(options, &globals).await,
             Verb::Check(options) => check::run(&options, &globals),
             Verb::Crawl(options) => crawl::run(options, &globals).await,
+            Verb::Seed(options) => seed::run(&options, &globals).await,
+            Verb::Work(options) => work::run(options, &globals).await,
             Verb::Put(options) => put::run(options, &globals).await,
             Verb::Status(options) => status::run(options, &globals).await,
             Verb::Audit(options) => audit::run(&options, &globals).await,

@@ -1,9 +1,13 @@
 //! Ctrl-C and SIGTERM: the first asks for a clean end, the second leaves at once. Either way the next run loses nothing.
+//! SIGHUP asks a worker to read its site files again.
 
 use std::process;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
@@ -13,18 +17,38 @@ use super::{Exit, Trouble};
 /// A signal so soon after the first is the same one: a shell sends it to the group, `timeout` to the process as well.
 const ECHO: Duration = Duration::from_millis(100);
 
+/// What the first signal asks for.
+#[derive(Debug)]
+pub(super) struct Stop {
+    /// Cancelled by it.
+    pub token: CancellationToken,
+    interrupted: Arc<AtomicBool>,
+}
+
+impl Stop {
+    /// Whether it came from a person's terminal, not from a supervisor.
+    pub(super) fn is_interrupt(&self) -> bool {
+        self.interrupted.load(Ordering::SeqCst)
+    }
+}
+
 /// A token that the first signal cancels; the second one ends the process.
 pub(super) fn stop_on_signals() -> Result<CancellationToken, Trouble> {
-    let stop = CancellationToken::new();
+    Ok(await_signals()?.token)
+}
+
+/// As `stop_on_signals`, and which signal it was.
+pub(super) fn await_signals() -> Result<Stop, Trouble> {
+    let stop = Stop { token: CancellationToken::new(), interrupted: Arc::default() };
     let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
-    let first = stop.clone();
+    let (first, interrupted) = (stop.token.clone(), Arc::clone(&stop.interrupted));
     tokio::spawn(async move {
         let mut stopping: Option<Instant> = None;
         loop {
-            tokio::select! {
-                _ = interrupt.recv() => {}
-                _ = terminate.recv() => {}
-            }
+            let is_interrupt = tokio::select! {
+                _ = interrupt.recv() => true,
+                _ = terminate.recv() => false,
+            };
             if stopping.is_some_and(|since| since.elapsed() < ECHO) {
                 continue;
             }
@@ -33,9 +57,23 @@ pub(super) fn stop_on_signals() -> Result<CancellationToken, Trouble> {
                 process::exit(Exit::Interrupted as i32);
             }
             stopping = Some(Instant::now());
+            interrupted.store(is_interrupt, Ordering::SeqCst);
             warn!("stopping: what runs is finished; once more to leave at once");
             first.cancel();
         }
     });
     Ok(stop)
+}
+
+/// Told at each SIGHUP.
+pub(super) fn reload_on_hangup() -> Result<Arc<Notify>, Trouble> {
+    let mut hangup = signal(SignalKind::hangup())?;
+    let reload = Arc::new(Notify::new());
+    let told = Arc::clone(&reload);
+    tokio::spawn(async move {
+        while hangup.recv().await.is_some() {
+            told.notify_one();
+        }
+    });
+    Ok(reload)
 }

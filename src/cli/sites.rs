@@ -99,7 +99,7 @@ pub(super) async fn known(
     if let Some(unknown) = wanted.iter().find(|name| !all.contains(name)) {
         return Err(Trouble::usage(format!(
             "there is no site `{unknown}` in {}; it knows {}",
-            globals.frontier_url(),
+            globals.shown_frontier(),
             if all.is_empty() { "none".to_owned() } else { all.join(", ") }
         )));
     }

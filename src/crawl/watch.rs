@@ -66,7 +66,18 @@ impl<'a> Watch<'a> {
         pool_ended: impl Fn() -> bool,
     ) -> Result<Ending, FrontierError> {
         loop {
-            let finished = self.look().await?;
+            let deadline = self.time_left();
+            let looked = tokio::select! {
+                looked = self.look() => looked,
+                () = stop.cancelled() => Ok(false),
+                () = tokio::time::sleep(deadline) => Ok(false),
+            };
+            let finished = match looked {
+                Ok(finished) => finished,
+                // The pool says so, once.
+                Err(error) if error.is_transient() => false,
+                Err(error) => return Err(error),
+            };
             if let Some(ending) = self.ending(stop, finished) {
                 self.pulse.beat();
                 return Ok(ending);
@@ -74,7 +85,11 @@ impl<'a> Watch<'a> {
             if pool_ended() {
                 return Ok(Ending::Stopped);
             }
-            self.tell().await?;
+            if let Err(error) = self.tell().await
+                && !error.is_transient()
+            {
+                return Err(error);
+            }
             let pause = if self.names.len() > FEW_SITES { LOOK * 5 } else { LOOK };
             stop.run_until_cancelled(tokio::time::sleep(pause)).await;
         }
@@ -96,8 +111,13 @@ impl<'a> Watch<'a> {
         Ok(())
     }
 
+    /// Until the deadline.
+    fn time_left(&self) -> Duration {
+        self.options.deadline.map_or(Duration::MAX, |deadline| deadline.saturating_sub(self.began.elapsed()))
+    }
+
     fn ending(&self, stop: &CancellationToken, finished: bool) -> Option<Ending> {
-        let late = self.options.deadline.is_some_and(|deadline| self.began.elapsed() >= deadline);
+        let late = self.time_left().is_zero();
         match () {
             () if finished && self.given_up.is_empty() => Some(Ending::Finished),
             () if finished => Some(Ending::GivenUp),

@@ -25,8 +25,20 @@ pub enum FrontierErrorKind {
     Folder(PathBuf),
     /// The file belongs to another program.
     Foreign,
+    /// The file was written by an older version, whose schema this is.
+    Older(i64),
     /// The file was written by a newer version, whose schema this is.
     Newer(i64),
+    /// Its server can't be reached, or isn't ready.
+    Away,
+    /// Its server wants another user or password.
+    Password,
+    /// Its server would not keep it as it must be kept.
+    Unfit(String),
+    /// Its server is a replica: nothing can be written there.
+    ReadOnly,
+    /// Its server's memory is full: nothing more is taken in.
+    MemoryFull,
     /// Other processes held it for too long.
     Busy,
     /// There is no space left to write.
@@ -37,6 +49,8 @@ pub enum FrontierErrorKind {
     Closed,
     /// There is no such site in it.
     NoSite(String),
+    /// The rules of this site can't be read: another version of the program registered them.
+    Rules(String),
 }
 
 impl FrontierError {
@@ -48,6 +62,11 @@ impl FrontierError {
         Self::new(FrontierErrorKind::NoSite(site.to_owned()), "frontier")
     }
 
+    /// The text registered for a site is none that this program can read.
+    pub(crate) fn unreadable_rules(site: &str, why: impl fmt::Display) -> Self {
+        Self::new(FrontierErrorKind::Rules(site.to_owned()), "frontier").because(why)
+    }
+
     pub(crate) fn because(mut self, cause: impl fmt::Display) -> Self {
         self.cause = Some(cause.to_string());
         self
@@ -55,7 +74,19 @@ impl FrontierError {
 
     /// Whether the same step may work a little later.
     pub fn is_transient(&self) -> bool {
-        matches!(self.kind, FrontierErrorKind::Busy | FrontierErrorKind::Full)
+        matches!(
+            self.kind,
+            FrontierErrorKind::Busy
+                | FrontierErrorKind::Full
+                | FrontierErrorKind::MemoryFull
+                | FrontierErrorKind::Away
+                | FrontierErrorKind::ReadOnly
+        )
+    }
+
+    /// Whether its server may be back later, and know nothing of the step.
+    pub(crate) fn is_away(&self) -> bool {
+        matches!(self.kind, FrontierErrorKind::Away | FrontierErrorKind::ReadOnly)
     }
 }
 
@@ -78,9 +109,32 @@ impl fmt::Display for FrontierError {
             FrontierErrorKind::Foreign => {
                 write!(f, "{at}: this is not a frontier of paced; name another with --frontier or --data")
             }
+            FrontierErrorKind::Older(version) => write!(
+                f,
+                "{at}: written by an older paced (schema {version}), which this one can't go on with; end its crawl with \
+                 that version, or move the file away and crawl anew (pages and items stay), or choose another data folder"
+            ),
             FrontierErrorKind::Newer(version) => write!(
                 f,
                 "{at}: written by a newer paced (schema {version}); use that version, or another data folder"
+            ),
+            FrontierErrorKind::Away => {
+                write!(
+                    f,
+                    "{at}: the frontier's server can't be reached; start it, or name another with --frontier"
+                )
+            }
+            FrontierErrorKind::Password => write!(
+                f,
+                "{at}: the server wants another user or password; write redis://user:password@host:port/db"
+            ),
+            FrontierErrorKind::Unfit(why) => write!(f, "{at}: this server can't keep a frontier: {why}"),
+            FrontierErrorKind::ReadOnly => {
+                write!(f, "{at}: this server is a read-only replica; name the one that it copies")
+            }
+            FrontierErrorKind::MemoryFull => write!(
+                f,
+                "{at}: the server's memory is full, nothing more is taken in; raise maxmemory, or let the queues shrink"
             ),
             FrontierErrorKind::Busy => write!(f, "{at}: other processes keep it locked; it is tried again"),
             FrontierErrorKind::Full => {
@@ -89,8 +143,12 @@ impl fmt::Display for FrontierError {
             FrontierErrorKind::Broken => write!(f, "{at}: it can't be read or written"),
             FrontierErrorKind::Closed => write!(f, "{at}: it was closed"),
             FrontierErrorKind::NoSite(site) => {
-                write!(f, "{at}: there is no site `{site}` in it; register it with `paced crawl FILE.toml`")
+                write!(f, "{at}: there is no site `{site}` in it; register it with `paced seed FILE.toml`")
             }
+            FrontierErrorKind::Rules(site) => write!(
+                f,
+                "{at}: the rules of site `{site}` can't be read; register them anew, or update this program"
+            ),
         }?;
         match &self.cause {
             Some(cause) => write!(f, " ({cause})"),

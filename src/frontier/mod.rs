@@ -4,6 +4,7 @@
 mod error;
 mod model;
 pub mod permit;
+mod redis;
 mod shelf;
 mod sqlite;
 pub mod state;
@@ -24,6 +25,8 @@ use crate::canonical_url::{CanonicalUrl, Host};
 use crate::clock::Clock;
 use crate::task::{DeadLetter, Put, PutReply, Settled, Settlement, StoredPage};
 use model::Model;
+pub use redis::without_password;
+use redis::{Shared, is_redis};
 use sqlite::{Embedded, OwnerFile};
 use step::{Reply, Step};
 
@@ -38,6 +41,7 @@ pub struct Frontier(Arc<Backend>);
 enum Backend {
     Model(Box<Mutex<Model>>, Clock),
     Sqlite(Embedded),
+    Redis(Shared),
 }
 
 /// A process's place among those that claim. Dropping it is the end of its leases.
@@ -50,17 +54,18 @@ pub struct Member {
 }
 
 impl Frontier {
-    /// Opens the frontier that a URL names: `sqlite:PATH`.
+    /// Opens the frontier that a URL names: `sqlite:PATH`, `redis://host:port/db`, `rediss://…`, `unix:/path`,
+    /// `redis+cluster://host:port,host:port`. A server is connected to by the first step.
     pub fn open(url: &str) -> Result<Self, FrontierError> {
         let bad =
             |why: &str| FrontierError::new(FrontierErrorKind::BadUrl(why.to_owned()), without_password(url));
         match url.split_once(':') {
             Some(("sqlite", "")) => Err(bad("no path after `sqlite:`")),
             Some(("sqlite", path)) => Self::sqlite(Path::new(path), None),
-            Some(("redis" | "rediss" | "redis+cluster", _)) => {
-                Err(bad("a frontier on Redis is not supported yet; use sqlite:PATH"))
-            }
-            _ => Err(bad("name a frontier as sqlite:PATH")),
+            _ if is_redis(url) => Self::redis(url, None),
+            _ => Err(bad(
+                "name a frontier as sqlite:PATH, redis://host:port/db or redis+cluster://host:port,host:port",
+            )),
         }
     }
 
@@ -70,6 +75,7 @@ impl Frontier {
             Some(path) if !path.as_os_str().is_empty() && !path.is_file() => {
                 Err(FrontierError::new(FrontierErrorKind::Missing, url))
             }
+            None if is_redis(url) => Ok(Self(Arc::new(Backend::Redis(Shared::open(url, None, true)?)))),
             _ => Self::open(url),
         }
     }
@@ -79,9 +85,22 @@ impl Frontier {
         Ok(Self(Arc::new(Backend::Sqlite(Embedded::open(path, clock)?))))
     }
 
+    /// The frontier on a Redis or a cluster of them; a clock of one's own is for tests.
+    pub fn redis(url: &str, clock: Option<Clock>) -> Result<Self, FrontierError> {
+        Ok(Self(Arc::new(Backend::Redis(Shared::open(url, clock, false)?))))
+    }
+
     /// The pure model in memory: the specification that backends are compared with. It forgets with the process.
     pub fn model(clock: Clock) -> Self {
         Self(Arc::new(Backend::Model(Box::default(), clock)))
+    }
+
+    /// Calls sent to a server so far; none where there is no server.
+    pub fn calls(&self) -> Option<u64> {
+        match &*self.0 {
+            Backend::Model(..) | Backend::Sqlite(_) => None,
+            Backend::Redis(shared) => Some(shared.calls()),
+        }
     }
 
     /// The clock that this frontier goes by.
@@ -89,6 +108,7 @@ impl Frontier {
         match &*self.0 {
             Backend::Model(_, clock) => clock.clone(),
             Backend::Sqlite(embedded) => embedded.clock().clone(),
+            Backend::Redis(shared) => shared.clock().clone(),
         }
     }
 
@@ -96,6 +116,7 @@ impl Frontier {
     pub fn shares_its_clock(&self) -> bool {
         match &*self.0 {
             Backend::Model(..) | Backend::Sqlite(_) => true,
+            Backend::Redis(_) => false,
         }
     }
 
@@ -107,14 +128,9 @@ impl Frontier {
                 Ok(model.apply(step, clock.now()))
             }
             Backend::Sqlite(embedded) => embedded.step(step).await,
+            Backend::Redis(shared) => shared.step(step).await,
         }
     }
-}
-
-/// A URL as it may be shown and logged.
-fn without_password(url: &str) -> String {
-    let hidden = |(scheme, rest): (&str, &str)| Some(format!("{scheme}://…@{}", rest.rsplit_once('@')?.1));
-    url.split_once("://").and_then(hidden).unwrap_or_else(|| url.to_owned())
 }
 
 /// Asks for a step and takes the answer out of the one reply that belongs to it.
@@ -138,6 +154,22 @@ impl Frontier {
     /// Grants up to as many tasks as asked for, each due, each under a lease of 30 s.
     pub async fn claim(&self, claim: Claim) -> Result<Grant, FrontierError> {
         ask!(self, Step::Claim(claim), Reply::Grant(grant) => grant)
+    }
+
+    /// Whether `woken` tells when another process made something claimable; without that it must be asked often.
+    pub fn has_wake_ups(&self) -> bool {
+        match &*self.0 {
+            Backend::Model(..) | Backend::Sqlite(_) => false,
+            Backend::Redis(_) => true,
+        }
+    }
+
+    /// Resolves when another process may have made something claimable for this member: a hint, never a task.
+    pub async fn woken(&self, member: &Member) {
+        match &*self.0 {
+            Backend::Model(..) | Backend::Sqlite(_) => std::future::pending().await,
+            Backend::Redis(shared) => shared.woken(&member.name).await,
+        }
     }
 
     /// Takes a new start for a permit that grew late.
@@ -189,9 +221,32 @@ impl Frontier {
 
     /// Joins those that claim, first freeing the leases of processes that are gone.
     pub async fn join(&self, crawls: Vec<String>) -> Result<Member, FrontierError> {
-        let name = format!("{:016x}", fastrand::u64(..));
+        self.enter(format!("{:016x}", fastrand::u64(..)), crawls).await
+    }
+
+    /// Joins under a name that people know: the member's own begins with it, and with `~` after it. What a process of
+    /// that name held that is gone returns at once (C10). The name is made of letters, digits, `.`, `_` and `-`.
+    pub async fn join_as(&self, name: &str, crawls: Vec<String>) -> Result<Member, FrontierError> {
+        let begins = format!("{name}~");
+        let member = self.enter(format!("{begins}{:016x}", fastrand::u64(..)), crawls).await?;
+        // On one machine a process that is gone shows at once by the lock on its file, whatever its name.
+        if let Backend::Redis(_) = &*self.0 {
+            for owner in self.owners().await? {
+                if owner.name.starts_with(&begins) && owner.name != member.name && !owner.dead {
+                    self.bury(&owner.name).await?;
+                }
+            }
+        }
+        Ok(member)
+    }
+
+    async fn enter(&self, name: String, crawls: Vec<String>) -> Result<Member, FrontierError> {
         let file = match &*self.0 {
             Backend::Model(..) => None,
+            Backend::Redis(shared) => {
+                shared.wait_for_ever();
+                None
+            }
             Backend::Sqlite(embedded) => {
                 let file = OwnerFile::lock(embedded.path(), &name).map_err(|e| {
                     let kind = FrontierErrorKind::Folder(embedded.path().to_owned());
@@ -209,6 +264,12 @@ impl Frontier {
     pub async fn beat(&self, member: &Member) -> Result<(), FrontierError> {
         let (owner, crawls) = (member.name.clone(), member.crawls.clone());
         let step = Step::Enlist { owner, pid: std::process::id(), crawls };
+        if let Backend::Redis(shared) = &*self.0 {
+            for silent in shared.enlist(step).await? {
+                self.bury(&silent).await?;
+            }
+            return Ok(());
+        }
         ask!(self, step, Reply::Nothing => ())?;
         self.bury_the_dead(&member.name).await
     }
@@ -238,6 +299,7 @@ impl Frontier {
         let at = match &*self.0 {
             Backend::Model(..) => "model".to_owned(),
             Backend::Sqlite(embedded) => embedded.path().display().to_string(),
+            Backend::Redis(shared) => shared.shown().to_owned(),
         };
         FrontierError::new(FrontierErrorKind::NoSite(site.to_owned()), at)
     }
@@ -330,6 +392,7 @@ impl Frontier {
                 model.apply(step, clock.now());
             }
             Backend::Sqlite(embedded) => embedded.post(step),
+            Backend::Redis(shared) => shared.post(&step),
         }
     }
 

@@ -18,7 +18,6 @@ type Key = (String, Stage, CanonicalUrl);
 /// A frontier in memory.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Model {
-    position: i64,
     sites: BTreeMap<String, SiteState>,
     texts: BTreeMap<String, String>,
     units: BTreeMap<String, (UnitState, i64)>,
@@ -78,6 +77,13 @@ impl Model {
         tasks
     }
 
+    /// The first tasks by time, then position, site and stage.
+    fn by_time<'a>(tasks: impl Iterator<Item = (i64, &'a Task)>, most: u32) -> Vec<Task> {
+        let mut tasks: Vec<(i64, &Task)> = tasks.collect();
+        tasks.sort_by_key(|(at, task)| (*at, task.position, &task.site, task.stage));
+        tasks.into_iter().take(most as usize).map(|(_, task)| task.clone()).collect()
+    }
+
     fn is_over(&self, running: &super::state::Running, now: i64) -> bool {
         running.ends_at <= now || self.owners.get(&running.owner).is_some_and(|owner| owner.dead)
     }
@@ -91,11 +97,6 @@ type Answer<T> = Result<T, Infallible>;
 
 impl Shelf for Model {
     type Error = Infallible;
-
-    fn next_position(&mut self) -> Answer<i64> {
-        self.position += 1;
-        Ok(self.position)
-    }
 
     fn site(&mut self, name: &str) -> Answer<Option<SiteState>> {
         Ok(self.sites.get(name).cloned())
@@ -128,13 +129,17 @@ impl Shelf for Model {
         Ok(())
     }
 
-    fn due_units(&mut self, stage: Stage, now: i64, only: &[String], most: u32) -> Answer<Vec<String>> {
+    fn due_count(&mut self, stage: Stage, now: i64, only: &[String], most: u32) -> Answer<u32> {
+        let due = self.ready_units(stage, only).into_values().filter(|score| *score <= now);
+        Ok(u32::try_from(due.count()).unwrap_or(most).min(most))
+    }
+
+    fn nth_due(&mut self, stage: Stage, now: i64, only: &[String], n: u32) -> Answer<Option<String>> {
         let ready = self.ready_units(stage, only).into_iter();
         let mut due: Vec<(i64, String)> =
             ready.filter(|(_, score)| *score <= now).map(|(name, score)| (score, name)).collect();
         due.sort();
-        due.truncate(most as usize);
-        Ok(due.into_iter().map(|(_, name)| name).collect())
+        Ok(due.into_iter().nth(n as usize).map(|(_, name)| name))
     }
 
     fn next_due(&mut self, stage: Stage, only: &[String]) -> Answer<Option<i64>> {
@@ -172,25 +177,20 @@ impl Shelf for Model {
         Ok(waiting.min_by_key(|task| (task.priority, task.position)).cloned())
     }
 
-    fn oldest_waiting(&mut self, site: &str, stage: Stage) -> Answer<Option<i64>> {
+    fn first_position(&mut self, site: &str, stage: Stage) -> Answer<Option<i64>> {
         let waiting = self
             .tasks
             .values()
             .filter(|task| task.site == site && task.stage == stage && task.place == Place::Waiting);
-        Ok(waiting.map(|task| task.put_at).min())
+        Ok(waiting.map(|task| task.position).min())
     }
 
     fn overdue(&mut self, now: i64, most: u32) -> Answer<Vec<Task>> {
-        let mut overdue: Vec<(i64, i64, Task)> = self
-            .tasks
-            .values()
-            .filter_map(|task| match task.place {
-                Place::Delayed { until, .. } if until <= now => Some((until, task.position, task.clone())),
-                _ => None,
-            })
-            .collect();
-        overdue.sort_by_key(|(until, position, _)| (*until, *position));
-        Ok(overdue.into_iter().take(most as usize).map(|(_, _, task)| task).collect())
+        let overdue = self.tasks.values().filter_map(|task| match task.place {
+            Place::Delayed { until, .. } if until <= now => Some((until, task)),
+            _ => None,
+        });
+        Ok(Self::by_time(overdue, most))
     }
 
     fn next_delayed(&mut self) -> Answer<Option<i64>> {
@@ -202,13 +202,8 @@ impl Shelf for Model {
     }
 
     fn lost_leases(&mut self, now: i64, most: u32) -> Answer<Vec<Task>> {
-        let mut lost: Vec<(i64, Task)> = self
-            .running()
-            .filter(|(_, running)| self.is_over(running, now))
-            .map(|(task, running)| (running.ends_at, task.clone()))
-            .collect();
-        lost.sort_by_key(|(ends_at, task)| (*ends_at, task.position));
-        Ok(lost.into_iter().take(most as usize).map(|(_, task)| task).collect())
+        let lost = self.running().filter(|(_, running)| self.is_over(running, now));
+        Ok(Self::by_time(lost.map(|(task, running)| (running.ends_at, task)), most))
     }
 
     fn next_lease_end(&mut self) -> Answer<Option<i64>> {

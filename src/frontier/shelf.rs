@@ -10,9 +10,6 @@ use crate::task::{DeadLetter, Stage};
 pub(crate) trait Shelf {
     type Error;
 
-    /// A position after all that were given before.
-    fn next_position(&mut self) -> Result<i64, Self::Error>;
-
     fn site(&mut self, name: &str) -> Result<Option<SiteState>, Self::Error>;
     /// Saves a site and keeps its entries among the ready ones true.
     fn save_site(&mut self, site: &SiteState) -> Result<(), Self::Error>;
@@ -23,14 +20,16 @@ pub(crate) trait Shelf {
     fn unit(&mut self, name: &str) -> Result<Option<UnitState>, Self::Error>;
     /// Saves a unit with its due time in ms.
     fn save_unit(&mut self, unit: &UnitState, due: i64) -> Result<(), Self::Error>;
-    /// Units with something ready, due at `now`, the longest due first, then by name. `only`: with one of these sites ready.
-    fn due_units(
+    /// How many units with something ready are due at `now`, `most` at most. `only`: with one of these sites ready.
+    fn due_count(&mut self, stage: Stage, now: i64, only: &[String], most: u32) -> Result<u32, Self::Error>;
+    /// The n-th of them from 0, the longest due first, then by name.
+    fn nth_due(
         &mut self,
         stage: Stage,
         now: i64,
         only: &[String],
-        most: u32,
-    ) -> Result<Vec<String>, Self::Error>;
+        n: u32,
+    ) -> Result<Option<String>, Self::Error>;
     /// The least due time of a unit with something ready.
     fn next_due(&mut self, stage: Stage, only: &[String]) -> Result<Option<i64>, Self::Error>;
     /// The unit's ready sites by name.
@@ -43,13 +42,14 @@ pub(crate) trait Shelf {
     fn remove_task(&mut self, task: &Task) -> Result<(), Self::Error>;
     /// The waiting task that goes first: by priority, then position.
     fn first_waiting(&mut self, site: &str, stage: Stage) -> Result<Option<Task>, Self::Error>;
-    /// When the longest waiting task was put.
-    fn oldest_waiting(&mut self, site: &str, stage: Stage) -> Result<Option<i64>, Self::Error>;
-    /// Delayed tasks whose time has come, by time, then position.
+    /// The least position among the waiting tasks.
+    fn first_position(&mut self, site: &str, stage: Stage) -> Result<Option<i64>, Self::Error>;
+    /// Delayed tasks whose time has come, by time, then position, site and stage.
     fn overdue(&mut self, now: i64, most: u32) -> Result<Vec<Task>, Self::Error>;
     /// When the next delayed task's time comes.
     fn next_delayed(&mut self) -> Result<Option<i64>, Self::Error>;
-    /// Running tasks whose lease has ended by `now` or whose owner is dead, by end, then position.
+    /// Running tasks whose lease has ended by `now` or whose owner is dead, by end, then position, site
+    /// and stage.
     fn lost_leases(&mut self, now: i64, most: u32) -> Result<Vec<Task>, Self::Error>;
     /// When the next lease ends; `i64::MIN` if a dead owner has one.
     fn next_lease_end(&mut self) -> Result<Option<i64>, Self::Error>;

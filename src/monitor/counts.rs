@@ -1,6 +1,6 @@
 //! What this process did, counted as it happens.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -33,6 +33,8 @@ struct SiteState {
     in_flight: HashMap<u64, Instant>,
     /// Those of them whose answer has ended: since when they wait for their page to be durable.
     keeping: HashMap<u64, Instant>,
+    /// When a task of it was last granted to this process.
+    granted: Option<Instant>,
 }
 
 /// What this process did for a site.
@@ -50,6 +52,19 @@ pub struct Tally {
     pub dead: u64,
     /// Bytes of bodies, as sent.
     pub bytes: u64,
+}
+
+impl Tally {
+    fn plus(self, other: Self) -> Self {
+        Self {
+            starts: self.starts + other.starts,
+            early: self.early + other.early,
+            pages: self.pages + other.pages,
+            items: self.items + other.items,
+            dead: self.dead + other.dead,
+            bytes: self.bytes + other.bytes,
+        }
+    }
 }
 
 /// What the formula for workers needs of a site that moves.
@@ -75,8 +90,11 @@ impl Monitor {
 
     /// A task was granted.
     pub fn started(&self, lease: &Lease) {
+        let (mut state, now) = (self.lock(), Instant::now());
+        let site = state.site(&lease.site);
+        site.granted = Some(now);
         if lease.stage == Stage::Download {
-            self.lock().site(&lease.site).in_flight.insert(lease.token, Instant::now());
+            site.in_flight.insert(lease.token, now);
         }
     }
 
@@ -136,6 +154,27 @@ impl Monitor {
         state.site(&name).view = Some(view);
     }
 
+    /// The sites of which this process was granted something within that time. How the others stand is forgotten.
+    pub fn moving(&self, within: Duration) -> Vec<String> {
+        let mut moving = Vec::new();
+        for (name, site) in &mut self.lock().sites {
+            let lately = site.granted.is_some_and(|at| at.elapsed() < within);
+            if lately || !site.in_flight.is_empty() {
+                moving.push(name.clone());
+            } else {
+                site.view = None;
+            }
+        }
+        moving
+    }
+
+    /// The sites of which this process was ever granted something.
+    pub fn worked_on(&self) -> BTreeSet<String> {
+        let state = self.lock();
+        let granted = state.sites.iter().filter(|(_, site)| site.granted.is_some());
+        granted.map(|(name, _)| name.clone()).collect()
+    }
+
     /// How fresh a site's pages are.
     pub fn saw_freshness(&self, site: &str, freshness: Freshness) {
         self.lock().site(site).freshness = freshness;
@@ -188,6 +227,12 @@ impl Monitor {
     /// What was done for a site.
     pub fn tally(&self, site: &str) -> Tally {
         self.lock().site(site).tally
+    }
+
+    /// What was done for all sites.
+    pub fn total(&self) -> Tally {
+        let state = self.lock();
+        state.sites.values().map(|site| site.tally).fold(Tally::default(), Tally::plus)
     }
 
     pub(super) fn worker_count(&self) -> usize {

@@ -53,6 +53,17 @@ pub enum SinkError {
     /// A site's name that can't name a file.
     #[error("`{0}` can't name a file of items; give the site another name")]
     Name(String),
+    /// A writer's name that another process has.
+    #[error(
+        "a worker named `{writer}` writes items into {folder} already; choose another --name",
+        folder = folder.display()
+    )]
+    Taken {
+        /// The name.
+        writer: String,
+        /// The folder.
+        folder: PathBuf,
+    },
     /// An earlier flush failed, or the program is ending.
     #[error("it isn't known which items are on the disk; look after the disk, then start again")]
     Broken,

@@ -1,9 +1,10 @@
-//! Items out, as JSON lines: into a folder with a file a site, one file, or stdout. Where items come from, and what
+//! Items out, as JSON lines: into a folder with a file a site (and writer), one file, or stdout. Where items come from, and what
 //! they replace in other stores, is elsewhere.
 
 mod error;
 mod latest;
 mod lines;
+mod writer;
 
 pub use error::SinkError;
 pub use latest::{Latest, key, latest, read};
@@ -17,6 +18,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::item::Item;
 use lines::LineFile;
+use writer::Writer;
 
 /// Once so many files of items are open, those that are on the disk are closed.
 const MAX_OPEN: usize = 256;
@@ -39,7 +41,7 @@ struct Inner {
 
 #[derive(Debug)]
 enum Target {
-    Folder { dir: PathBuf, open: HashMap<String, LineFile> },
+    Folder { dir: PathBuf, writer: Option<Writer>, open: HashMap<String, LineFile> },
     File(LineFile),
     Stdout,
 }
@@ -47,14 +49,18 @@ enum Target {
 impl ItemSink {
     /// A file a site in `dir`, which is made where it is missing. Torn last lines of all its files are cut.
     pub fn folder(dir: &Path) -> Result<Self, SinkError> {
-        fs::create_dir_all(dir).map_err(|e| SinkError::io("make the folder", dir, e))?;
-        for entry in fs::read_dir(dir).map_err(|e| SinkError::io("list", dir, e))? {
-            let path = entry.map_err(|e| SinkError::io("list", dir, e))?.path();
-            if path.extension().is_some_and(|ending| ending == "jsonl") {
-                LineFile::open(&path)?;
-            }
-        }
-        Ok(Self::of(Target::Folder { dir: dir.to_owned(), open: HashMap::new() }))
+        make_folder(dir)?;
+        cut_torn_lines(dir, ".jsonl")?;
+        Ok(Self::of(Target::Folder { dir: dir.to_owned(), writer: None, open: HashMap::new() }))
+    }
+
+    /// A file a site and writer in `dir`: `<site>-<writer>.jsonl`, for one process of several. Torn last lines of this
+    /// writer's files are cut. A name that a running process has in this folder is refused.
+    pub fn folder_of(dir: &Path, writer: &str) -> Result<Self, SinkError> {
+        make_folder(dir)?;
+        let writer = Writer::take(dir, writer)?;
+        cut_torn_lines(dir, &writer.ending())?;
+        Ok(Self::of(Target::Folder { dir: dir.to_owned(), writer: Some(writer), open: HashMap::new() }))
     }
 
     /// One file for all sites, made where it is missing; a torn last line is cut. It may be a pipe.
@@ -124,7 +130,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Target {
     fn append(&mut self, site: &str, lines: &[u8]) -> Result<(), SinkError> {
         match self {
-            Self::Folder { dir, open } => file_of(dir, open, site)?.append(lines),
+            Self::Folder { dir, writer, open } => file_of(dir, writer.as_ref(), open, site)?.append(lines),
             Self::File(file) => file.append(lines),
             Self::Stdout => print(lines).map_err(|e| SinkError::io("write to", Path::new("stdout"), e)),
         }
@@ -150,8 +156,23 @@ impl Target {
     }
 }
 
+fn make_folder(dir: &Path) -> Result<(), SinkError> {
+    fs::create_dir_all(dir).map_err(|e| SinkError::io("make the folder", dir, e))
+}
+
+fn cut_torn_lines(dir: &Path, ending: &str) -> Result<(), SinkError> {
+    for entry in fs::read_dir(dir).map_err(|e| SinkError::io("list", dir, e))? {
+        let path = entry.map_err(|e| SinkError::io("list", dir, e))?.path();
+        if path.file_name().is_some_and(|name| name.as_encoded_bytes().ends_with(ending.as_bytes())) {
+            LineFile::open(&path)?;
+        }
+    }
+    Ok(())
+}
+
 fn file_of<'a>(
     dir: &Path,
+    writer: Option<&Writer>,
     open: &'a mut HashMap<String, LineFile>,
     site: &str,
 ) -> Result<&'a mut LineFile, SinkError> {
@@ -159,7 +180,8 @@ fn file_of<'a>(
         if site.is_empty() || site.starts_with('.') || site.contains(['/', '\0']) {
             return Err(SinkError::Name(site.to_owned()));
         }
-        open.insert(site.to_owned(), LineFile::open(&dir.join(format!("{site}.jsonl")))?);
+        let file = writer.map_or_else(|| format!("{site}.jsonl"), |writer| writer.file_of(site));
+        open.insert(site.to_owned(), LineFile::open(&dir.join(file))?);
     }
     Ok(open.get_mut(site).expect("it was put in above"))
 }

@@ -1,24 +1,27 @@
 //! What the two lines need, once a process: the frontier, the fetcher, the archive, the sink, and the sites' rules.
 
-use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 use std::time::Duration;
 
-use tracing::{info, warn};
+use tracing::{debug, warn};
 
 use super::handover::Handover;
+use super::hosts::{Hosts, site_of_text};
+use super::reach::Reach;
+use super::role::Role;
+use super::roster::Roster;
 use super::verdicts::Verdicts;
 use crate::archive::Archive;
-use crate::canonical_url::{CanonicalUrl, Host};
+use crate::canonical_url::CanonicalUrl;
 use crate::fetch::{Ceiling, Fetcher};
-use crate::frontier::{Frontier, FrontierError, FrontierErrorKind, Member};
+use crate::frontier::{Frontier, FrontierError, Member};
 use crate::monitor::Monitor;
 use crate::sink::ItemSink;
-use crate::site::{self, Site};
+use crate::site::Site;
 use crate::task::{Lease, Outcome, Settled, Settlement};
 
-/// The longest pause between two tries to reach the frontier.
-const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+/// How long the frontier may take to hear that this process leaves.
+const LEAVING: Duration = Duration::from_secs(5);
 
 /// Everything a `Crew` is made of.
 #[derive(Debug)]
@@ -35,6 +38,8 @@ pub struct CrewOptions {
     pub archive: Archive,
     /// Takes items.
     pub sink: ItemSink,
+    /// Which of the two lines it walks.
+    pub role: Role,
     /// The sites that are crawled.
     pub roster: Roster,
     /// Counts.
@@ -50,7 +55,10 @@ pub struct Crew {
     pub(super) ceiling: Ceiling,
     pub(super) archive: Archive,
     pub(super) sink: ItemSink,
+    pub(super) role: Role,
     pub(super) roster: Roster,
+    pub(super) hosts: Hosts,
+    pub(super) reach: Reach,
     pub(super) monitor: Monitor,
     pub(super) verdicts: Verdicts,
     pub(super) handover: Handover,
@@ -67,7 +75,10 @@ impl Crew {
             ceiling: options.ceiling,
             archive: options.archive,
             sink: options.sink,
+            role: options.role,
             roster: options.roster,
+            hosts: Hosts::default(),
+            reach: Reach::default(),
             monitor: options.monitor,
             handover: Handover::default(),
         }
@@ -83,7 +94,7 @@ impl Crew {
         &self.monitor
     }
 
-    /// Finishes what is being kept, and leaves.
+    /// Finishes what is being kept, and leaves. A frontier that is away finds out by itself.
     pub async fn disband(self) -> Result<(), FrontierError> {
         if let Err(error) = self.archive.close().await {
             warn!(%error, "the archive could not be closed");
@@ -91,7 +102,8 @@ impl Crew {
         if let Err(error) = self.sink.flush().await {
             warn!(%error, "items could not be flushed");
         }
-        self.frontier.leave(self.member).await
+        let leaving = self.frontier.leave(self.member);
+        tokio::time::timeout(LEAVING, leaving).await.unwrap_or(Ok(()))
     }
 
     /// The site of a lease, by the rules in force when it was granted or newer ones.
@@ -101,17 +113,25 @@ impl Crew {
         }
         let no_site = || FrontierError::no_site(&lease.site);
         let text = self.frontier.text(&lease.site).await?.ok_or_else(no_site)?;
-        let site = site::parse(&text, &format!("{}.toml", lease.site)).map_err(|errors| {
-            FrontierError::new(FrontierErrorKind::Broken, lease.site.clone()).because(errors)
-        })?;
-        info!(site = lease.site, version = lease.version, "the site's rules changed");
+        let site = site_of_text(&lease.site, &text)?;
+        debug!(site = lease.site, version = lease.version, "the site's rules were read");
         Ok(self.roster.put(site, lease.version))
     }
 
-    /// The site of this process whose host a URL is on; the asking site's own hosts come first.
-    pub(super) fn owner_of(&self, site: &Arc<Site>, url: &url::Url) -> Option<Arc<Site>> {
-        let url = CanonicalUrl::from_url(url.clone()).ok()?;
-        if site.scope.owns(&url) { Some(Arc::clone(site)) } else { self.roster.owner(&url.host()) }
+    /// The site whose host a URL is on, among those that are worked on; the asking site's own hosts come first.
+    pub(super) async fn owner_of(
+        &self,
+        site: &Arc<Site>,
+        url: &url::Url,
+    ) -> Result<Option<Arc<Site>>, FrontierError> {
+        let Ok(url) = CanonicalUrl::from_url(url.clone()) else { return Ok(None) };
+        if site.scope.owns(&url) {
+            return Ok(Some(Arc::clone(site)));
+        }
+        if self.roster.is_of_all() {
+            return self.hosts.owner(&self.frontier, &url.host()).await;
+        }
+        Ok(self.roster.owner(&url.host()))
     }
 
     /// Settles a task and keeps at it while the frontier can't be reached. A lost lease is said once and changes nothing.
@@ -133,7 +153,9 @@ impl Crew {
             warn!(site, wait_s = wait.as_secs(), "the site is left alone: {why}");
         }
         let settlement = Settlement { lease, outcome, block, response };
-        let settled = self.settle_patiently(token, settlement).await?;
+        let step = || self.frontier.settle(&self.member.name, token, vec![settlement.clone()]);
+        let settled = self.reach.patiently(step).await?;
+        let settled = settled.into_iter().next().unwrap_or(Settled::Stale);
         self.monitor.settled(&site, stage, &said, &settled);
         match (&settled, &said) {
             (Settled::Stale, _) => {
@@ -145,72 +167,5 @@ impl Crew {
             _ => {}
         }
         Ok(())
-    }
-
-    async fn settle_patiently(&self, token: u64, settlement: Settlement) -> Result<Settled, FrontierError> {
-        let mut pause = Duration::from_millis(50);
-        loop {
-            let asked = self.frontier.settle(&self.member.name, token, vec![settlement.clone()]).await;
-            match asked {
-                Ok(settled) => return Ok(settled.into_iter().next().unwrap_or(Settled::Stale)),
-                Err(error) if error.is_transient() => {
-                    warn!(%error, "what was done can't be settled yet");
-                    tokio::time::sleep(pause.mul_f64(0.5 + fastrand::f64())).await;
-                    pause = (pause * 2).min(LONGEST_PAUSE);
-                }
-                Err(error) => return Err(error),
-            }
-        }
-    }
-}
-
-/// The sites of a process, and which of them owns a host. Shared; newer rules replace older ones.
-#[derive(Clone, Debug, Default)]
-pub struct Roster(Arc<RwLock<Sites>>);
-
-#[derive(Debug, Default)]
-struct Sites {
-    by_name: HashMap<String, (i64, Arc<Site>)>,
-    by_host: HashMap<Host, String>,
-    left: HashSet<String>,
-}
-
-impl Roster {
-    /// Takes a site in, by the version under which it is registered.
-    pub fn put(&self, site: Site, version: i64) -> Arc<Site> {
-        let mut sites = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        for host in &site.scope.hosts {
-            sites.by_host.entry(host.clone()).or_insert_with(|| site.name.clone());
-        }
-        let site = Arc::new(site);
-        sites.by_name.insert(site.name.clone(), (version, Arc::clone(&site)));
-        site
-    }
-
-    /// The names of the sites that are worked on, in order.
-    pub fn names(&self) -> Vec<String> {
-        let sites = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        let mut names: Vec<String> =
-            sites.by_name.keys().filter(|name| !sites.left.contains(*name)).cloned().collect();
-        names.sort();
-        names
-    }
-
-    /// Leaves a site to others.
-    pub fn remove(&self, name: &str) {
-        self.0.write().unwrap_or_else(PoisonError::into_inner).left.insert(name.to_owned());
-    }
-
-    /// A site by its rules of that version or newer.
-    pub(super) fn get(&self, name: &str, version: i64) -> Option<Arc<Site>> {
-        let sites = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        sites.by_name.get(name).filter(|(known, _)| *known >= version).map(|(_, site)| Arc::clone(site))
-    }
-
-    /// The site that owns a host, among those of this process.
-    pub(super) fn owner(&self, host: &Host) -> Option<Arc<Site>> {
-        let sites = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        let name = sites.by_host.get(host)?;
-        sites.by_name.get(name).map(|(_, site)| Arc::clone(site))
     }
 }

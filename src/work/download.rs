@@ -15,7 +15,7 @@ use crate::frontier::permit::{NotNow, Permit};
 use crate::page::Validators;
 use crate::sink::SinkError;
 use crate::site::Site;
-use crate::task::{Exclusion, Lease, Outcome, StoredPage};
+use crate::task::{Exclusion, Lease, Outcome, Stage, StoredPage};
 
 /// Why a visit was left: its lease returns by itself, nothing is lost.
 #[derive(Debug, thiserror::Error)]
@@ -56,12 +56,21 @@ pub(super) async fn visit(crew: &Crew, lease: Lease, noted: Duration) -> Result<
         Err(unsent) => return not_sent(crew, lease, unsent).await,
     };
     crew.monitor.sent(&site, &lease, &exchange);
-    crew.frontier.landed(lease.token).await?;
+    landed(crew, &lease).await?;
     let (judged, block) = judge(&site, &lease, &exchange, crew.frontier.clock().now());
     let place = keep(crew, &site, &lease, &exchange, &judged).await?;
     let outcome = conclude(crew, &site, &lease, &exchange, judged, place).await?;
     let response = exchange.answer.as_ref().ok().map(|fetched| fetched.page.response);
     Ok(crew.settle_with(lease, outcome, block, response).await?)
+}
+
+/// Says that the body ended. Where that can't be said now, the settlement says it: the page is kept all the same.
+async fn landed(crew: &Crew, lease: &Lease) -> Result<(), FrontierError> {
+    match crew.frontier.landed(lease.token).await {
+        Err(error) if error.is_transient() => crew.reach.lost(&error),
+        answer => drop(answer?),
+    }
+    Ok(())
 }
 
 /// Why the page isn't to be asked for after all, by the rules in force now.
@@ -181,14 +190,14 @@ async fn conclude(
 }
 
 async fn redirect(crew: &Crew, site: &Arc<Site>, lease: &Lease, to: url::Url) -> Result<Outcome, Left> {
-    let owner = crew.owner_of(site, &to);
+    let owner = crew.reach.patiently(|| crew.owner_of(site, &to)).await?;
     let put = match follow(site, lease, to, owner.as_deref()) {
         Ok(put) => put,
         Err(outcome) => return Ok(outcome),
     };
     let target = put.url.clone();
     let owner = owner.as_deref().map_or(&site.name, |owner| &owner.name);
-    crew.frontier.put(owner, vec![put]).await?;
+    crew.reach.patiently(|| crew.frontier.put(owner, vec![put.clone()])).await?;
     Ok(Outcome::Redirected { to: target })
 }
 
@@ -211,8 +220,10 @@ fn done(
             validators: if given.is_empty() { stored.validators.clone() } else { given },
         }
     } else {
-        let fresh = Fresh { headers: fetched.page.headers.clone(), body: fetched.decoded.clone() };
-        crew.handover.lay(place.clone(), fresh);
+        if crew.role.walks(Stage::Parse) {
+            let fresh = Fresh { headers: fetched.page.headers.clone(), body: fetched.decoded.clone() };
+            crew.handover.lay(place.clone(), fresh);
+        }
         StoredPage { place, fetched_at: exchange.sent.at, validators: given }
     };
     Outcome::Done { stored: Some(stored), recrawl }

@@ -46,8 +46,10 @@ fn half() -> Duration {
 /// Beats until it is stopped.
 pub(super) async fn beat(crew: Arc<Crew>, leases: Arc<Leases>, stop: CancellationToken) {
     while stop.run_until_cancelled(tokio::time::sleep(BEAT)).await.is_some() {
-        if let Err(error) = crew.frontier.beat(&crew.member).await {
-            warn!(%error, "this process could not tell the frontier that it is alive");
+        match crew.frontier.beat(&crew.member).await {
+            Err(error) if error.is_transient() => crew.reach.lost(&error),
+            Err(error) => warn!(%error, "this process could not tell the frontier that it is alive"),
+            Ok(()) => {}
         }
         let half_over = leases.half_over();
         if half_over.is_empty() {
@@ -61,6 +63,7 @@ pub(super) async fn beat(crew: Arc<Crew>, leases: Arc<Leases>, stop: Cancellatio
                     leases.remove(token);
                 }
             }
+            Err(error) if error.is_transient() => crew.reach.lost(&error),
             Err(error) => warn!(%error, "leases could not be renewed"),
         }
     }

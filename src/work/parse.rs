@@ -89,13 +89,14 @@ async fn in_background<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'sta
 async fn put_links(crew: &Crew, site: &Arc<Site>, lease: &Lease, links: &[Url]) -> Result<(), FrontierError> {
     let mut queues: BTreeMap<String, Vec<Put>> = BTreeMap::new();
     for link in links {
-        if let Some((owner, put)) = wanted(crew, site, lease, link).await? {
+        let wanted = crew.reach.patiently(|| wanted(crew, site, lease, link)).await?;
+        if let Some((owner, put)) = wanted {
             queues.entry(owner).or_default().push(put);
         }
     }
     for (owner, puts) in queues {
         for portion in puts.chunks(PUTS) {
-            crew.frontier.put(&owner, portion.to_vec()).await?;
+            crew.reach.patiently(|| crew.frontier.put(&owner, portion.to_vec())).await?;
         }
     }
     Ok(())
@@ -108,7 +109,7 @@ async fn wanted(
     lease: &Lease,
     link: &Url,
 ) -> Result<Option<(String, Put)>, FrontierError> {
-    let Some(owner) = crew.owner_of(site, link) else { return Ok(None) };
+    let Some(owner) = crew.owner_of(site, link).await? else { return Ok(None) };
     let Ok(url) = owner.canonical(link.clone()) else { return Ok(None) };
     let depth = lease.depth + 1;
     if depth > owner.scope.max_depth || !owner.scope.covers(&url) {

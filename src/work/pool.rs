@@ -1,7 +1,7 @@
 //! The pool: one claimer a process asks for as many tasks as slots are free, and each granted task walks its line.
 
 use std::str::FromStr;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -14,16 +14,18 @@ use super::crew::Crew;
 use super::download::{self, Left};
 use super::heartbeat::{Leases, beat};
 use super::parse;
+use super::reach::Pauses;
 use super::scaling::{Scale, workers};
 use crate::clock::since_boot;
-use crate::frontier::{Claim, FrontierError, Grant, MOST_NAMED_SITES};
+use crate::frontier::{Claim, FrontierError, MOST_NAMED_SITES};
 use crate::task::{Lease, Stage};
 
-/// The longest the claimer sleeps: another process may have put something meanwhile.
+/// The longest the claimer sleeps where nobody tells it that another process has put something meanwhile.
 const LONGEST_SLEEP: Duration = Duration::from_secs(1);
-/// The first and the longest pause after the frontier could not be asked.
-const FIRST_PAUSE: Duration = Duration::from_millis(50);
-const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+/// The longest it sleeps where it is told; a hint may get lost.
+const LONGEST_SLEEP_WITH_WAKE_UPS: Duration = Duration::from_secs(5);
+/// How long a claim under way is waited for when the pool is told to stop: a frontier that is away may not answer for long.
+const LAST_CLAIM: Duration = Duration::from_secs(2);
 /// The time between two looks at how many workers are enough.
 const RESCALE: Duration = Duration::from_millis(250);
 /// The most tasks granted in one claim: few, as the first one's permit ages until the last one is granted.
@@ -92,6 +94,8 @@ struct Slots {
     downloading: AtomicUsize,
     parsing: AtomicUsize,
     freed: Notify,
+    /// All download slots are taken, and there was more to claim at once.
+    are_short: AtomicBool,
 }
 
 impl Pool {
@@ -100,10 +104,11 @@ impl Pool {
         let cores = std::thread::available_parallelism().map_or(2, usize::from);
         let slots = Slots {
             download: AtomicUsize::new(0),
-            parse: cores,
+            parse: if crew.role.walks(Stage::Parse) { cores } else { 0 },
             downloading: AtomicUsize::new(0),
             parsing: AtomicUsize::new(0),
             freed: Notify::new(),
+            are_short: AtomicBool::new(false),
         };
         let (leases, tasks) = (Arc::new(Leases::default()), TaskTracker::new());
         Self { crew, workers, slots: Arc::new(slots), leases, tasks, stop, broken: Arc::default() }
@@ -126,19 +131,24 @@ impl Pool {
     }
 
     async fn claim_until_stopped(&self) -> Result<(), FrontierError> {
-        let mut pause = FIRST_PAUSE;
+        let mut pauses = Pauses::default();
         let mut scale = Scale::default();
         while !self.stop.is_cancelled() {
             self.rescale(&mut scale);
-            let sleep = match self.claim_from_all().await {
+            let claimed = tokio::select! {
+                claimed = self.claim_from_all() => claimed,
+                // What it may be granted after all returns when this process leaves.
+                () = self.stopped_for(LAST_CLAIM) => break,
+            };
+            let sleep = match claimed {
                 Ok(sleep) => {
-                    pause = FIRST_PAUSE;
+                    self.crew.reach.found();
+                    pauses = Pauses::default();
                     sleep
                 }
                 Err(error) if error.is_transient() => {
-                    warn!(%error, "nothing can be claimed yet");
-                    pause = (pause * 2).min(LONGEST_PAUSE);
-                    pause.mul_f64(0.5 + fastrand::f64() / 2.0)
+                    self.crew.reach.lost(&error);
+                    pauses.next()
                 }
                 Err(error) => return Err(error),
             };
@@ -146,22 +156,35 @@ impl Pool {
                 () = self.stop.cancelled() => {}
                 () = tokio::time::sleep(sleep) => {}
                 () = self.slots.freed.notified() => {}
+                () = self.crew.frontier.woken(&self.crew.member), if self.slots.free() != (0, 0) => {}
             }
         }
         Ok(())
     }
 
-    /// Claims from all sites, a portion at a time; how long to sleep then.
+    async fn stopped_for(&self, time: Duration) {
+        self.stop.cancelled().await;
+        tokio::time::sleep(time).await;
+    }
+
+    /// Claims from all sites that are worked on; how long to sleep then.
     async fn claim_from_all(&self) -> Result<Duration, FrontierError> {
+        if self.crew.roster.is_of_all() {
+            return self.claim(&[]).await;
+        }
         let mut names = self.crew.roster.names();
         // Portions start at another site each time, so that slots don't go to the first names alone.
         let turn = fastrand::usize(..names.len().max(1));
         names.rotate_left(turn);
-        let mut sleep = LONGEST_SLEEP;
+        let mut sleep = self.longest_sleep();
         for portion in names.chunks(MOST_NAMED_SITES) {
             sleep = sleep.min(self.claim(portion).await?);
         }
         Ok(sleep)
+    }
+
+    fn longest_sleep(&self) -> Duration {
+        if self.crew.frontier.has_wake_ups() { LONGEST_SLEEP_WITH_WAKE_UPS } else { LONGEST_SLEEP }
     }
 
     /// Claims for the free slots and starts what is granted; how long until more can be claimed.
@@ -177,10 +200,16 @@ impl Pool {
         }
         let noted = since_boot();
         let grant = self.crew.frontier.claim(self.wish(download, parse, only)).await?;
-        let sleep = sleep_after(&grant);
+        let next = grant.next_in.map_or(Duration::MAX, |ms| Duration::from_millis(ms.unsigned_abs()));
+        let sleep = next.min(self.longest_sleep());
         for lease in grant.leases {
             self.start(lease, noted);
         }
+        if !self.crew.role.walks(Stage::Download) {
+            return Ok(sleep);
+        }
+        let is_full = self.slots.free().0 == 0;
+        self.slots.are_short.store(is_full && download > 0 && next.is_zero(), Ordering::SeqCst);
         // With every slot taken, a few more may be enough to go on.
         Ok(if download == 0 { sleep.min(RESCALE) } else { sleep })
     }
@@ -226,13 +255,16 @@ impl Pool {
         self.tasks.spawn(walk.instrument(span));
     }
 
-    /// As many download slots as the response times ask for.
+    /// As many download slots as the response times ask for, and twice as many as there are where these don't suffice.
     fn rescale(&self, scale: &mut Scale) {
         let wanted = match self.workers {
+            _ if !self.crew.role.walks(Stage::Download) => 0,
             Workers::Fixed(workers) => workers,
             Workers::Auto { least, most } => {
-                let needed = workers(&self.crew.monitor.loads()).clamp(least, most);
-                scale.follow(needed, Instant::now())
+                let are_short = self.slots.are_short.swap(false, Ordering::SeqCst);
+                let known = workers(&self.crew.monitor.loads());
+                let short = if are_short { 2 * self.slots.download.load(Ordering::SeqCst) } else { 0 };
+                scale.follow(known.max(short).clamp(least, most), Instant::now())
             }
         };
         let before = self.slots.download.swap(wanted, Ordering::SeqCst);
@@ -250,12 +282,6 @@ async fn walk(crew: &Crew, lease: Lease, noted: Duration) -> Result<(), Left> {
         Stage::Download => download::visit(crew, lease, noted).await,
         Stage::Parse => parse::visit(crew, lease).await,
     }
-}
-
-/// Until something more can be claimed; a grant that took all that was free sleeps until a slot is.
-fn sleep_after(grant: &Grant) -> Duration {
-    let next = grant.next_in.map_or(LONGEST_SLEEP, |ms| Duration::from_millis(ms.unsigned_abs()));
-    next.min(LONGEST_SLEEP)
 }
 
 impl Slots {

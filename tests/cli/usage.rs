@@ -5,7 +5,7 @@ use crate::support::*;
 
 #[test]
 fn every_verb_tells_what_it_does_with_an_example() {
-    for verb in ["", "demo", "check", "crawl", "put", "status", "audit"] {
+    for verb in ["", "demo", "check", "crawl", "seed", "work", "put", "status", "audit"] {
         let words = verb.split_whitespace().chain(["--help"]);
         let run = Paced::new(words).run().expect_code(0);
         assert!(run.stdout.contains("Example") && run.stderr.is_empty(), "{run:?}");
@@ -31,6 +31,14 @@ fn wrong_usage_ends_with_2_and_says_what_to_write() {
         ("crawl x.toml --deadline soon", "invalid value 'soon' for '--deadline <TIME>'"),
         ("crawl x.toml --connect-to a:b", "write HOST:PORT:ADDR:PORT"),
         ("crawl x.toml -q -v", "cannot be used with"),
+        ("seed", "<SITE>..."),
+        ("seed x.toml --items -", "unexpected argument '--items'"),
+        ("work x.toml", "unexpected argument 'x.toml'"),
+        ("work --role boss", "[possible values: download, parse, both]"),
+        ("work --name ..", "`..` is no name; write letters and digits"),
+        ("work --workers 9..3", "write auto, a number from 1 to 10000, or MIN..MAX"),
+        ("work --fail-on-dead", "--until-empty"),
+        ("work --sites nowhere", "--sites nowhere: No such file or directory (os error 2); name a folder"),
         ("put shop", "<URL>..."),
         ("put shop / --priority boss", "write operator, user or system"),
         ("put shop / --at tomorrow", "`tomorrow` is no time; write it as 2026-11-20T09:00:00Z"),

@@ -3,5 +3,7 @@
 mod model;
 mod processes;
 mod simulation;
+#[path = "../support/mod.rs"]
+mod support;
 mod table;
 mod world;

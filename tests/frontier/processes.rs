@@ -303,6 +303,22 @@ fn a_file_of_a_newer_version_is_refused() {
 }
 
 #[test]
+fn a_file_of_an_older_version_is_refused_says_what_to_do_and_is_left_as_it_is() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("frontier.sqlite");
+    drop(Frontier::sqlite(&file, None).expect("a new file"));
+    let connection = rusqlite::Connection::open(&file).expect("opened");
+    connection.pragma_update(None, "user_version", 1).expect("lowered");
+    drop(connection);
+    let before = fs::read(&file).expect("read");
+    let error = Frontier::sqlite(&file, None).expect_err("refused");
+    assert_eq!(error.kind, FrontierErrorKind::Older(1), "{error}");
+    let text = error.to_string();
+    assert!(text.contains("schema 1") && text.contains("move the file away"), "{text}");
+    assert_eq!(fs::read(&file).expect("read"), before);
+}
+
+#[test]
 fn a_place_where_no_file_can_be_is_told() {
     let folder = tempfile::tempdir().expect("a folder");
     let error = Frontier::sqlite(folder.path(), None).expect_err("a folder is no file");

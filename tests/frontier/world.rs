@@ -16,6 +16,8 @@ use paced::task::{
 };
 use tempfile::TempDir;
 
+use crate::support::RedisDb;
+
 /// When the fake clocks start.
 pub const START: i64 = 1_800_000_000_000;
 /// The process that claims, unless a test names another.
@@ -26,16 +28,21 @@ pub const OWNER: &str = "one";
 pub enum Backend {
     Model,
     Sqlite,
+    Redis,
 }
 
 impl Backend {
-    pub const ALL: [Self; 2] = [Self::Model, Self::Sqlite];
+    /// The model first; without Redis, said loudly, where that isn't installed.
+    pub fn all() -> Vec<Self> {
+        let redis = RedisDb::take().map(|_| Self::Redis);
+        [Self::Model, Self::Sqlite].into_iter().chain(redis).collect()
+    }
 }
 
 /// Runs a test on every backend, and looks at the books at its end (I14).
 #[expect(clippy::needless_pass_by_value, reason = "tests give it a closure")]
 pub fn on_every_backend(test: impl AsyncFn(&World)) {
-    for backend in Backend::ALL {
+    for backend in Backend::all() {
         println!("on {backend:?}:");
         wait_for(async {
             let world = World::new(backend);
@@ -57,20 +64,25 @@ pub struct World {
     pub clock: Clock,
     tokens: Cell<u64>,
     _folder: Option<TempDir>,
+    _db: Option<RedisDb>,
 }
 
 impl World {
     pub fn new(backend: Backend) -> Self {
         let clock = Clock::fake(Timestamp::from_millis(START));
-        let (frontier, folder) = match backend {
-            Backend::Model => (Frontier::model(clock.clone()), None),
+        let (frontier, folder, db) = match backend {
+            Backend::Model => (Frontier::model(clock.clone()), None, None),
             Backend::Sqlite => {
                 let folder = tempfile::tempdir().expect("a folder");
                 let file = folder.path().join("frontier.sqlite");
-                (Frontier::sqlite(&file, Some(clock.clone())).expect("a new file"), Some(folder))
+                (Frontier::sqlite(&file, Some(clock.clone())).expect("a new file"), Some(folder), None)
+            }
+            Backend::Redis => {
+                let db = RedisDb::take().expect("it is installed");
+                (Frontier::redis(&db.url(), Some(clock.clone())).expect("a URL of Redis"), None, Some(db))
             }
         };
-        Self { frontier, clock, tokens: Cell::new(0), _folder: folder }
+        Self { frontier, clock, tokens: Cell::new(0), _folder: folder, _db: db }
     }
 
     /// Milliseconds since the test began.

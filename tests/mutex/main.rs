@@ -1,51 +1,78 @@
-//! The timed mutex, on both backends, by tasks, threads and processes (V1-V11, R1-R6).
+//! The timed mutex, on every backend, by tasks, threads and processes (V1-V11, R1-R6).
 
+mod keys;
 mod owner;
 mod pace;
 mod plain;
 mod player;
 mod shared_pace;
+#[path = "../support/mod.rs"]
+mod support;
 
 use std::time::Duration;
 
 use paced::clock::{Clock, Timestamp};
 use paced::frontier::Frontier;
 use paced::mutex::TimedMutex;
+use support::RedisDb;
 use tempfile::TempDir;
 
 /// How long something may take that will happen in the end. Only a hang reaches it.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// A frontier of each backend, on the machine's time.
+/// A frontier of one backend.
 struct Backend {
     name: &'static str,
     frontier: Frontier,
-    _folder: Option<TempDir>,
+    /// What other processes open it by; none where they can't.
+    url: Option<String>,
+    folder: TempDir,
+    db: Option<RedisDb>,
 }
 
-fn backends() -> [Backend; 2] {
-    let (folder, frontier) = sqlite(None);
-    [
-        Backend { name: "model", frontier: Frontier::model(Clock::wall()), _folder: None },
-        Backend { name: "sqlite", frontier, _folder: Some(folder) },
-    ]
+impl Backend {
+    fn model(clock: Option<Clock>) -> Self {
+        let frontier = Frontier::model(clock.unwrap_or(Clock::wall()));
+        Self { name: "model", frontier, url: None, folder: folder(), db: None }
+    }
+
+    fn sqlite(clock: Option<Clock>) -> Self {
+        let folder = folder();
+        let file = folder.path().join("frontier.db");
+        let frontier = Frontier::sqlite(&file, clock).expect("a frontier");
+        Self { name: "sqlite", frontier, url: Some(format!("sqlite:{}", file.display())), folder, db: None }
+    }
+
+    fn redis(clock: Option<Clock>) -> Option<Self> {
+        let db = RedisDb::take()?;
+        let frontier = Frontier::redis(&db.url(), clock).expect("a frontier");
+        Some(Self { name: "redis", frontier, url: Some(db.url()), folder: folder(), db: Some(db) })
+    }
+}
+
+/// A frontier of each backend, on its own time.
+fn backends() -> Vec<Backend> {
+    [Backend::model(None), Backend::sqlite(None)].into_iter().chain(Backend::redis(None)).collect()
+}
+
+/// Those that other processes can open too, and what by.
+fn shared_backends() -> impl Iterator<Item = (Backend, String)> {
+    backends().into_iter().filter_map(|backend| backend.url.clone().map(|url| (backend, url)))
 }
 
 /// A frontier of each backend, whose time moves only when told.
-fn still_backends() -> [(Backend, Clock); 2] {
-    let clocks = [(); 2].map(|()| Clock::fake(Timestamp::from_millis(1_000_000)));
-    let [first, second] = clocks;
-    let (folder, frontier) = sqlite(Some(second.clone()));
-    [
-        (Backend { name: "model", frontier: Frontier::model(first.clone()), _folder: None }, first),
-        (Backend { name: "sqlite", frontier, _folder: Some(folder) }, second),
-    ]
+fn still_backends() -> Vec<(Backend, Clock)> {
+    let still = |make: fn(Option<Clock>) -> Option<Backend>| {
+        let clock = Clock::fake(Timestamp::from_millis(1_000_000));
+        Some((make(Some(clock.clone()))?, clock))
+    };
+    let kinds: [fn(Option<Clock>) -> Option<Backend>; 3] =
+        [|clock| Some(Backend::model(clock)), |clock| Some(Backend::sqlite(clock)), Backend::redis];
+    kinds.into_iter().filter_map(still).collect()
 }
 
-fn sqlite(clock: Option<Clock>) -> (TempDir, Frontier) {
-    let folder = tempfile::tempdir().expect("a temporary folder");
-    let frontier = Frontier::sqlite(&folder.path().join("frontier.db"), clock).expect("a frontier");
-    (folder, frontier)
+fn folder() -> TempDir {
+    tempfile::tempdir().expect("a temporary folder")
 }
 
 fn ms(millis: u64) -> Duration {

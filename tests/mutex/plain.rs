@@ -4,12 +4,13 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use paced::clock::Timestamp;
 use paced::frontier::Frontier;
 use paced::mutex::{MutexError, TimedMutex};
 use tokio::time::Instant;
 
 use super::player::{self, Player};
-use super::{PATIENCE, backends, ms, sqlite};
+use super::{Backend, PATIENCE, backends, ms, shared_backends};
 
 fn plain(frontier: &Frontier) -> TimedMutex {
     TimedMutex::new(frontier, "plain")
@@ -44,18 +45,17 @@ async fn v4_r3_one_is_inside_at_a_time_and_everybody_gets_all_its_turns() {
 async fn v4_processes_add_to_one_number_and_no_addition_is_lost() {
     const ME: &str = "plain::v4_processes_add_to_one_number_and_no_addition_is_lost";
     if let Some(frontier) = player::frontier() {
-        let file = std::env::var("PACED_TEST_PLAYER").expect("the frontier file");
-        return add_ten(&plain(&frontier), &Path::new(&file).with_extension("number")).await;
+        return add_ten(&plain(&frontier), &player::folder().join("number")).await;
     }
-    let (folder, _frontier) = sqlite(None);
-    let number = folder.path().join("frontier.number");
-    std::fs::write(&number, "0").expect("a file");
-    let players: Vec<Player> =
-        (0..3).map(|_| Player::begin(ME, &folder.path().join("frontier.db"))).collect();
-    for player in players {
-        player.moments();
+    for (backend, _) in shared_backends() {
+        let number = backend.folder.path().join("number");
+        std::fs::write(&number, "0").expect("a file");
+        let players: Vec<Player> = (0..3).map(|_| Player::begin(ME, &backend)).collect();
+        for player in players {
+            player.moments();
+        }
+        assert_eq!(std::fs::read_to_string(&number).expect("the file"), "30", "{}", backend.name);
     }
-    assert_eq!(std::fs::read_to_string(&number).expect("the file"), "30");
 }
 
 async fn add_ten(mutex: &TimedMutex, number: &Path) {
@@ -92,16 +92,24 @@ async fn r4_killed_with_it_in_hand_a_process_holds_it_until_the_lease_ends_and_n
         player::tell("taken");
         return std::future::pending().await;
     }
-    let (folder, frontier) = sqlite(None);
-    let mut holder = Player::begin(ME, &folder.path().join("frontier.db"));
-    holder.next().expect("it was taken");
-    let mutex = plain(&frontier);
-    let before = frontier.clock().now();
-    let left = mutex.left().await.expect("the frontier").expect("it is held");
-    holder.kill();
-    assert!(mutex.is_locked().await.expect("the frontier"), "the death alone frees nothing");
-    let next = mutex.lock_within(PATIENCE).await.expect("the lease has an end");
-    assert!(next.taken_at() >= before.plus(left), "taken before the lease's end");
+    for (backend, _) in shared_backends() {
+        let mut holder = Player::begin(ME, &backend);
+        holder.next().expect("it was taken");
+        let mutex = plain(&backend.frontier);
+        let before = moment(&backend).await;
+        let left = mutex.left().await.expect("the frontier").expect("it is held");
+        holder.kill();
+        assert!(mutex.is_locked().await.expect("the frontier"), "the death alone frees nothing");
+        let next = mutex.lock_within(PATIENCE).await.expect("the lease has an end");
+        assert!(next.taken_at() >= before.plus(left), "{}: taken before the lease's end", backend.name);
+    }
+}
+
+/// The frontier's time.
+async fn moment(backend: &Backend) -> Timestamp {
+    let clock = TimedMutex::new(&backend.frontier, "clock");
+    let held = clock.lock().await.expect("the frontier");
+    held.taken_at()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -1,21 +1,30 @@
-//! Other processes: this test binary again, playing a part on the same frontier file, its moves told on its output.
+//! Other processes: this test binary again, playing a part on the same frontier, its moves told on its output.
 
 use std::io::{BufRead, BufReader};
-use std::path::Path;
+use std::path::PathBuf;
 use std::process::{Child, ChildStdout, Command, Stdio};
 
 use paced::clock::Timestamp;
 use paced::frontier::Frontier;
 
-/// The frontier file that a player plays on.
-const FILE: &str = "PACED_TEST_PLAYER";
+use super::Backend;
+
+/// The frontier that a player plays on.
+const URL: &str = "PACED_TEST_PLAYER";
+/// The folder of the test.
+const FOLDER: &str = "PACED_TEST_PLAYER_FOLDER";
 /// What a line begins with that a player tells.
 const MARK: &str = "player: ";
 
 /// In a player: the frontier to play on. Else none.
 pub fn frontier() -> Option<Frontier> {
-    let file = std::env::var_os(FILE)?;
-    Some(Frontier::sqlite(Path::new(&file), None).expect("the frontier file of the test"))
+    let url = std::env::var(URL).ok()?;
+    Some(Frontier::open(&url).expect("the frontier of the test"))
+}
+
+/// In a player: the folder of the test.
+pub fn folder() -> PathBuf {
+    std::env::var_os(FOLDER).expect("a player has one").into()
 }
 
 /// What a player tells the test.
@@ -31,10 +40,11 @@ pub struct Player {
 
 impl Player {
     /// Begins to play, by running the test of that name alone.
-    pub fn begin(test: &str, file: &Path) -> Self {
+    pub fn begin(test: &str, backend: &Backend) -> Self {
         let mut process = Command::new(std::env::current_exe().expect("this test binary"))
             .args(["--exact", test, "--nocapture"])
-            .env(FILE, file)
+            .env(URL, backend.url.as_ref().expect("a frontier that processes share"))
+            .env(FOLDER, backend.folder.path())
             .stdout(Stdio::piped())
             .spawn()
             .expect("this test binary again");

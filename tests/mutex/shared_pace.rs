@@ -9,14 +9,14 @@ use paced::mutex::TimedMutex;
 use paced::task::Put;
 
 use super::player::{self, Player};
-use super::{PATIENCE, assert_spaced, backends, ms, sqlite, still_backends};
+use super::{PATIENCE, assert_spaced, backends, ms, shared_backends, still_backends};
 
-const INTERVAL: u64 = 150;
+pub const INTERVAL: u64 = 150;
 /// Turns that each side must get.
 const TURNS: usize = 6;
 
 /// A frontier where the site `books` has far more pages waiting than a test claims.
-async fn with_books(frontier: &Frontier) {
+pub async fn with_books(frontier: &Frontier) {
     let settings = SiteSettings {
         interval: i64::try_from(INTERVAL).expect("small"),
         parallel: 1_000,
@@ -36,7 +36,7 @@ async fn with_books(frontier: &Frontier) {
     frontier.begin_run("books", (0..300).map(|i| Put::seed(url(i))).collect()).await.expect("the frontier");
 }
 
-async fn claim(frontier: &Frontier, owner: &str) -> Grant {
+pub async fn claim(frontier: &Frontier, owner: &str) -> Grant {
     let claim = Claim {
         owner: owner.to_owned(),
         token: fastrand::u64(1..1 << 60),
@@ -94,17 +94,17 @@ async fn an_outsider_and_a_crawl_in_another_process_share_one_pace_and_both_go_o
     if let Some(frontier) = player::frontier() {
         crawl(&frontier, |start| player::tell(start.as_millis())).await;
     }
-    let (folder, frontier) = sqlite(None);
-    with_books(&frontier).await;
-    let file = folder.path().join("frontier.db");
-    let mut crawl = Player::begin(ME, &file);
-    let mut all = vec![crawl.moment()];
-    let mutex = TimedMutex::of_site(&format!("sqlite:{}", file.display()), "books").await.expect("the site");
-    all.extend(take(&mutex, TURNS).await);
-    while all.len() < 2 * TURNS {
-        all.push(crawl.moment());
+    for (backend, url) in shared_backends() {
+        with_books(&backend.frontier).await;
+        let mut crawl = Player::begin(ME, &backend);
+        let mut all = vec![crawl.moment()];
+        let mutex = TimedMutex::of_site(&url, "books").await.expect("the site");
+        all.extend(take(&mutex, TURNS).await);
+        while all.len() < 2 * TURNS {
+            all.push(crawl.moment());
+        }
+        assert_spaced(all, ms(INTERVAL), &format!("two processes on {}", backend.name));
     }
-    assert_spaced(all, ms(INTERVAL), "two processes");
 }
 
 #[tokio::test]
@@ -238,6 +238,28 @@ async fn a_sites_mutex_is_left_to_its_time_whatever_is_asked_of_it() {
 }
 
 #[tokio::test]
+async fn r7_at_most_parallel_requests_are_in_flight_however_many_processes_ask() {
+    for (backend, url) in shared_backends() {
+        let other = Frontier::open(&url).expect("the same frontier");
+        with_books(&backend.frontier).await;
+        for tuning in [Tuning::Interval(Some(0)), Tuning::Parallel(Some(3))] {
+            assert!(backend.frontier.tune("books", tuning).await.expect("the frontier"));
+        }
+        let (one, two) =
+            (backend.frontier.join(vec![]).await, other.join(vec![]).await.expect("the frontier"));
+        let first = claim(&backend.frontier, &one.expect("the frontier").name).await.leases;
+        assert_eq!(first.len(), 3, "{}: three of the four asked for", backend.name);
+        assert!(claim(&other, &two.name).await.leases.is_empty(), "{}: no room is left", backend.name);
+        assert!(backend.frontier.landed(first[1].token).await.expect("the frontier"));
+        assert_eq!(claim(&other, &two.name).await.leases.len(), 1, "{}: one came back", backend.name);
+        assert_eq!(
+            backend.frontier.view("books").await.expect("the frontier").map(|view| view.in_flight),
+            Some(3)
+        );
+    }
+}
+
+#[tokio::test]
 async fn without_the_frontier_or_the_site_it_says_so_and_makes_no_file() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let file = folder.path().join("data").join("frontier.db");
@@ -256,8 +278,8 @@ async fn without_the_frontier_or_the_site_it_says_so_and_makes_no_file() {
     let shown = file.display();
     assert_eq!(
         error.to_string(),
-        format!("{shown}: there is no site `books` in it; register it with `paced crawl FILE.toml`")
+        format!("{shown}: there is no site `books` in it; register it with `paced seed FILE.toml`")
     );
     let error = TimedMutex::of_site("books", "books").await.expect_err("no URL");
-    assert_eq!(error.to_string(), "books: name a frontier as sqlite:PATH");
+    assert!(error.to_string().starts_with("books: name a frontier as sqlite:PATH"), "{error}");
 }

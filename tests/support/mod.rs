@@ -4,11 +4,19 @@
 mod binary;
 mod corpus;
 mod raw_server;
+mod redis_cli;
+mod redis_cluster;
+mod redis_proxy;
+mod redis_server;
 mod test_site;
 
 pub use binary::{Paced, Run, Running, paced};
 pub use corpus::{Corpus, corpora, json_lines};
 pub use raw_server::RawServer;
+pub use redis_cli::{RedisCli, Said};
+pub use redis_cluster::RedisCluster;
+pub use redis_proxy::RedisProxy;
+pub use redis_server::{RedisDb, RedisServer, RedisServerBuilder, free_port, redis_or_skip};
 pub use test_site::{TestSite, TestSiteBuilder};
 
 pub use paced::demo::arrivals::{Arrival, Stall, most_in_flight};

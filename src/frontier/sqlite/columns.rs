@@ -16,18 +16,18 @@ const SCHEDULED: i64 = 2;
 const RUNNING: i64 = 3;
 
 pub(super) fn read_task(row: &Row<'_>) -> Answer<Task> {
-    let until: Option<i64> = row.get(9)?;
+    let until: Option<i64> = row.get(8)?;
     let place = match row.get::<_, i64>(3)? {
         WAITING => Place::Waiting,
         RUNNING => {
-            let mut running: Running = json(row, 10)?;
+            let mut running: Running = json(row, 9)?;
             running.ends_at = until.unwrap_or(running.ends_at);
             Place::Running(running)
         }
         delayed => Place::Delayed { until: until.unwrap_or(0), scheduled: delayed == SCHEDULED },
     };
-    let rare = match row.get_ref(11)?.as_str_or_null()? {
-        Some(text) => from_json(text, 11)?,
+    let rare = match row.get_ref(10)?.as_str_or_null()? {
+        Some(text) => from_json(text, 10)?,
         None => Rare::default(),
     };
     Ok(Task {
@@ -39,7 +39,6 @@ pub(super) fn read_task(row: &Row<'_>) -> Answer<Task> {
         position: row.get(5)?,
         depth: row.get(6)?,
         origin: if row.get::<_, i64>(7)? == 1 { Origin::Link } else { Origin::Request },
-        put_at: row.get(8)?,
         rare,
     })
 }

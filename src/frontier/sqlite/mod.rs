@@ -190,6 +190,7 @@ fn connect(path: &Path) -> Result<Connection, FrontierError> {
     match version {
         Found::Ours => Ok(connection),
         Found::Foreign => Err(FrontierError::new(FrontierErrorKind::Foreign, name(path))),
+        Found::Older(version) => Err(FrontierError::new(FrontierErrorKind::Older(version), name(path))),
         Found::Newer(version) => Err(FrontierError::new(FrontierErrorKind::Newer(version), name(path))),
     }
 }
@@ -197,6 +198,7 @@ fn connect(path: &Path) -> Result<Connection, FrontierError> {
 enum Found {
     Ours,
     Foreign,
+    Older(i64),
     Newer(i64),
 }
 
@@ -218,6 +220,9 @@ fn prepare(connection: &mut Connection) -> rusqlite::Result<Found> {
     }
     if version > schema::VERSION {
         return Ok(Found::Newer(version));
+    }
+    if application == schema::APPLICATION && version < schema::VERSION {
+        return Ok(Found::Older(version));
     }
     retry_busy(|| {
         connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get::<_, String>(0))

@@ -1,7 +1,7 @@
 //! The tables of the embedded frontier. A change of them raises `VERSION`.
 
 /// The schema's version, kept in `PRAGMA user_version`.
-pub(super) const VERSION: i64 = 1;
+pub(super) const VERSION: i64 = 2;
 /// Marks the file as ours, kept in `PRAGMA application_id` ("pace").
 pub(super) const APPLICATION: i64 = 0x7061_6365;
 
@@ -24,7 +24,7 @@ CREATE TABLE robots (origin TEXT PRIMARY KEY, state TEXT NOT NULL) WITHOUT ROWID
 CREATE TABLE task (
   id INTEGER PRIMARY KEY, site INTEGER NOT NULL, stage INTEGER NOT NULL, fp INTEGER NOT NULL, url TEXT NOT NULL,
   place INTEGER NOT NULL, priority INTEGER NOT NULL, position INTEGER NOT NULL, depth INTEGER NOT NULL,
-  origin INTEGER NOT NULL, put_at INTEGER NOT NULL, until INTEGER, token INTEGER, owner TEXT, lease TEXT, rare TEXT);
+  origin INTEGER NOT NULL, until INTEGER, token INTEGER, owner TEXT, lease TEXT, rare TEXT);
 CREATE INDEX task_key ON task (site, stage, fp);
 CREATE INDEX task_waiting ON task (site, stage, priority, position) WHERE place = 0;
 CREATE INDEX task_delayed ON task (until, position) WHERE place IN (1, 2);
@@ -45,5 +45,4 @@ CREATE INDEX page_key ON page (site, fp);
 CREATE TABLE mutex (name TEXT PRIMARY KEY, token TEXT NOT NULL, until INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE owner (name TEXT PRIMARY KEY, dead INTEGER NOT NULL, state TEXT NOT NULL) WITHOUT ROWID;
 CREATE INDEX owner_dead ON owner (name) WHERE dead;
-INSERT INTO meta VALUES ('position', 0);
 ";

@@ -11,7 +11,7 @@ use crate::task::Stage;
 
 const TASK: &str =
     "SELECT site.name, task.stage, task.url, task.place, task.priority, task.position, task.depth,
-    task.origin, task.put_at, task.until, task.lease, task.rare FROM task JOIN site ON site.id = task.site";
+    task.origin, task.until, task.lease, task.rare FROM task JOIN site ON site.id = task.site";
 
 #[cfg(test)]
 thread_local! {

@@ -15,11 +15,6 @@ use crate::task::{DeadLetter, Origin, Stage};
 impl Shelf for Tables<'_> {
     type Error = rusqlite::Error;
 
-    fn next_position(&mut self) -> Answer<i64> {
-        let sql = "UPDATE meta SET value = value + 1 WHERE key = 'position' RETURNING value";
-        self.prepare(sql)?.query_row([], |row| row.get(0))
-    }
-
     fn site(&mut self, name: &str) -> Answer<Option<SiteState>> {
         if let Some(held) = self.sites.get(name) {
             return Ok(Some(held.record.clone()));
@@ -70,33 +65,50 @@ impl Shelf for Tables<'_> {
         Ok(())
     }
 
-    fn due_units(&mut self, stage: Stage, now: i64, only: &[String], most: u32) -> Answer<Vec<String>> {
+    fn due_count(&mut self, stage: Stage, now: i64, only: &[String], most: u32) -> Answer<u32> {
         self.flush()?;
-        if only.is_empty() {
-            let sql = match stage {
-                Stage::Download => {
-                    "SELECT name FROM unit WHERE ready_download > 0 AND due <= ?1 ORDER BY due, name LIMIT ?2"
-                }
-                Stage::Parse => {
-                    "SELECT name FROM unit WHERE ready_parse > 0 AND parsed_at <= ?1
-                     ORDER BY parsed_at, name LIMIT ?2"
-                }
-            };
-            return self.all(sql, params![now, most], |row| row.get(0));
-        }
-        let sql = match stage {
-            Stage::Download => {
+        let (every, named) = match stage {
+            Stage::Download => (
+                "SELECT count(*) FROM (SELECT 1 FROM unit WHERE ready_download > 0 AND due <= ?1 LIMIT ?2)",
+                "SELECT count(DISTINCT unit.id) FROM site JOIN unit ON unit.id = site.unit
+                 WHERE site.name IN (SELECT value FROM json_each(?2)) AND site.ready_download AND unit.due <= ?1",
+            ),
+            Stage::Parse => (
+                "SELECT count(*) FROM (SELECT 1 FROM unit WHERE ready_parse > 0 AND parsed_at <= ?1 LIMIT ?2)",
+                "SELECT count(DISTINCT unit.id) FROM site JOIN unit ON unit.id = site.unit
+                 WHERE site.name IN (SELECT value FROM json_each(?2)) AND site.ready_parse AND unit.parsed_at <= ?1",
+            ),
+        };
+        let count = if only.is_empty() {
+            self.one(every, params![now, most], |row| row.get(0))?
+        } else {
+            self.one(named, params![now, to_json(&only)?], |row| row.get(0))?
+        };
+        Ok(count.unwrap_or(0).min(most))
+    }
+
+    fn nth_due(&mut self, stage: Stage, now: i64, only: &[String], n: u32) -> Answer<Option<String>> {
+        self.flush()?;
+        let (every, named) = match stage {
+            Stage::Download => (
+                "SELECT name FROM unit WHERE ready_download > 0 AND due <= ?1 ORDER BY due, name LIMIT 1 OFFSET ?2",
                 "SELECT DISTINCT unit.name, unit.due AS score FROM site JOIN unit ON unit.id = site.unit
                  WHERE site.name IN (SELECT value FROM json_each(?3)) AND site.ready_download AND unit.due <= ?1
-                 ORDER BY score, unit.name LIMIT ?2"
-            }
-            Stage::Parse => {
+                 ORDER BY score, unit.name LIMIT 1 OFFSET ?2",
+            ),
+            Stage::Parse => (
+                "SELECT name FROM unit WHERE ready_parse > 0 AND parsed_at <= ?1
+                 ORDER BY parsed_at, name LIMIT 1 OFFSET ?2",
                 "SELECT DISTINCT unit.name, unit.parsed_at AS score FROM site JOIN unit ON unit.id = site.unit
                  WHERE site.name IN (SELECT value FROM json_each(?3)) AND site.ready_parse AND unit.parsed_at <= ?1
-                 ORDER BY score, unit.name LIMIT ?2"
-            }
+                 ORDER BY score, unit.name LIMIT 1 OFFSET ?2",
+            ),
         };
-        self.all(sql, params![now, most, to_json(&only)?], |row| row.get(0))
+        if only.is_empty() {
+            self.one(every, params![now, n], |row| row.get(0))
+        } else {
+            self.one(named, params![now, n, to_json(&only)?], |row| row.get(0))
+        }
     }
 
     fn next_due(&mut self, stage: Stage, only: &[String]) -> Answer<Option<i64>> {
@@ -157,20 +169,20 @@ impl Shelf for Tables<'_> {
             ":site": task.site, ":stage": stage_column(task.stage), ":fp": task.url.fingerprint(),
             ":url": task.url.as_str(), ":place": place, ":priority": task.priority.value(),
             ":position": task.position, ":depth": task.depth, ":origin": i64::from(task.origin == Origin::Link),
-            ":put_at": task.put_at, ":until": until, ":token": running.map(|r| token_column(r.token)),
+            ":until": until, ":token": running.map(|r| token_column(r.token)),
             ":owner": running.map(|r| &r.owner), ":lease": lease, ":rare": rare,
         };
         let update = "UPDATE task SET place = :place, priority = :priority, position = :position, depth = :depth,
-            origin = :origin, put_at = :put_at, until = :until, token = :token, owner = :owner, lease = :lease,
+            origin = :origin, until = :until, token = :token, owner = :owner, lease = :lease,
             rare = :rare
             WHERE site = (SELECT id FROM site WHERE name = :site) AND stage = :stage AND fp = :fp AND url = :url";
         if self.prepare(update)?.execute(values)? > 0 {
             return Ok(());
         }
-        let insert = "INSERT INTO task (site, stage, fp, url, place, priority, position, depth, origin, put_at, until,
+        let insert = "INSERT INTO task (site, stage, fp, url, place, priority, position, depth, origin, until,
             token, owner, lease, rare)
             VALUES ((SELECT id FROM site WHERE name = :site), :stage, :fp, :url, :place, :priority, :position, :depth,
-            :origin, :put_at, :until, :token, :owner, :lease, :rare)";
+            :origin, :until, :token, :owner, :lease, :rare)";
         self.run(insert, values)
     }
 
@@ -190,27 +202,28 @@ impl Shelf for Tables<'_> {
         )
     }
 
-    fn oldest_waiting(&mut self, site: &str, stage: Stage) -> Answer<Option<i64>> {
-        // Within one priority the positions are in order of putting but for re-runs: the first of each is looked at.
-        let sql = "SELECT priority, put_at FROM task
+    fn first_position(&mut self, site: &str, stage: Stage) -> Answer<Option<i64>> {
+        // By an index that begins with the priority: the first of each is looked at.
+        let sql = "SELECT priority, position FROM task
              WHERE site = (SELECT id FROM site WHERE name = ?1) AND stage = ?2 AND place = 0 AND priority > ?3
              ORDER BY priority, position LIMIT 1";
-        let mut oldest: Option<i64> = None;
+        let mut first: Option<i64> = None;
         let mut above = -1_i64;
-        while let Some((priority, put_at)) =
+        while let Some((priority, position)) =
             self.one(sql, params![site, stage_column(stage), above], |row| {
                 Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?))
             })?
         {
-            oldest = Some(oldest.map_or(put_at, |least| least.min(put_at)));
+            first = Some(first.map_or(position, |least| least.min(position)));
             above = priority;
         }
-        Ok(oldest)
+        Ok(first)
     }
 
     fn overdue(&mut self, now: i64, most: u32) -> Answer<Vec<Task>> {
         self.tasks(
-            "WHERE task.place IN (1, 2) AND task.until <= ?1 ORDER BY task.until, task.position LIMIT ?2",
+            "WHERE task.place IN (1, 2) AND task.until <= ?1
+             ORDER BY task.until, task.position, site.name, task.stage LIMIT ?2",
             params![now, most],
         )
     }
@@ -221,11 +234,13 @@ impl Shelf for Tables<'_> {
     }
 
     fn lost_leases(&mut self, now: i64, most: u32) -> Answer<Vec<Task>> {
-        let ended = "WHERE task.place = 3 AND task.until <= ?1 ORDER BY task.until, task.position LIMIT ?2";
+        let ended = "WHERE task.place = 3 AND task.until <= ?1
+             ORDER BY task.until, task.position, site.name, task.stage LIMIT ?2";
         let mut lost = self.tasks(ended, params![now, most])?;
         if self.has_dead_owners()? {
             let orphans = "WHERE task.place = 3 AND task.until > ?1
-                 AND task.owner IN (SELECT name FROM owner WHERE dead) ORDER BY +task.until, task.position LIMIT ?2";
+                 AND task.owner IN (SELECT name FROM owner WHERE dead)
+                 ORDER BY +task.until, task.position, site.name, task.stage LIMIT ?2";
             lost.extend(self.tasks(orphans, params![now, most])?);
             lost.truncate(most as usize);
         }

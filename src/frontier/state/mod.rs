@@ -6,7 +6,7 @@ mod task;
 mod unit;
 
 pub use records::{DeadState, OwnerState, PageState, RobotsState};
-pub use site::{SiteSettings, SiteState, StageCounts, Tuned};
+pub use site::{EPOCH, SiteSettings, SiteState, StageCounts, Tuned};
 pub use task::{Deferral, Place, Rare, Running, Task, delay_after_loss, later_expiry};
 pub use unit::{MutexState, Start, UnitState, mutex_token, unit_mutex};
 

@@ -7,6 +7,10 @@ use serde::{Deserialize, Serialize};
 use super::Place;
 use crate::task::{Exclusion, Stage};
 
+/// 2026-01-01T00:00:00Z in ms: where positions count from. One number is both a task's turn among equals and the time of
+/// its putting. Positions fit 39 bits until 2043; a burst of n puts in one ms runs at most n ms ahead of the clock.
+pub const EPOCH: i64 = 1_767_225_600_000;
+
 /// What a site's file says to the frontier.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SiteSettings {
@@ -61,6 +65,9 @@ pub struct SiteState {
     pub starts: u64,
     /// Response time, a moving average in ms.
     pub response: Option<i64>,
+    /// The last position given.
+    #[serde(default)]
+    pub position: i64,
 }
 
 /// Values set while a site runs.
@@ -165,6 +172,7 @@ impl SiteState {
             spent: BTreeMap::new(),
             starts: 0,
             response: None,
+            position: 0,
         }
     }
 
@@ -228,6 +236,12 @@ impl SiteState {
         self.fence
     }
 
+    /// The next position: after all that were given before, and no earlier than now.
+    pub fn next_position(&mut self, now: i64) -> i64 {
+        self.position = (self.position + 1).max(now - EPOCH);
+        self.position
+    }
+
     /// Whether a link of this rule still fits the budgets.
     pub fn has_budget(&self, rule: Option<&str>) -> bool {
         let fits = |name: &str| match self.settings.budgets.get(name) {
@@ -249,5 +263,37 @@ impl SiteState {
     /// Takes one more response time into the average.
     pub fn observe(&mut self, response: i64) {
         self.response = Some(self.response.map_or(response, |average| (average * 7 + response) / 8));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn site() -> SiteState {
+        let budgets = BTreeMap::new();
+        let settings = SiteSettings { interval: 0, parallel: 1, attempts: 1, robots: false, budgets };
+        SiteState::new("a", "a", settings)
+    }
+
+    #[test]
+    fn a_position_is_the_time_of_putting_and_a_burst_runs_ahead_of_it() {
+        let mut site = site();
+        let burst: Vec<i64> = (0..3).map(|_| site.next_position(EPOCH + 5_000)).collect();
+        assert_eq!(burst, [5_000, 5_001, 5_002]);
+        assert_eq!(site.next_position(EPOCH + 5_001), 5_003, "never one that was given");
+        assert_eq!(site.next_position(EPOCH + 9_000), 9_000);
+    }
+
+    #[test]
+    fn positions_rise_under_a_clock_before_their_epoch_too() {
+        let mut site = site();
+        assert_eq!([0, -7, 3].map(|now| site.next_position(now)), [1, 2, 3]);
+    }
+
+    #[test]
+    fn positions_fit_39_bits_until_2043() {
+        let year_2043 = 2_303_596_800_000;
+        assert!(site().next_position(year_2043) < 1 << 39);
     }
 }

@@ -18,14 +18,12 @@ pub struct Task {
     pub place: Place,
     /// How urgent.
     pub priority: Priority,
-    /// Its turn among equals.
+    /// Its turn among equals of its site and, counted from [`EPOCH`](super::EPOCH), when it was put, in ms.
     pub position: i64,
     /// Links between a seed and this page.
     pub depth: u32,
     /// Who asked.
     pub origin: Origin,
-    /// When it was put, in ms.
-    pub put_at: i64,
     /// What few tasks have.
     pub rare: Rare,
 }

@@ -12,6 +12,10 @@ use crate::task::{Exclusion, Failure, Lease, Origin, Priority, RobotsAccess, Sta
 
 /// Units looked at in one step.
 const LOOKS: u32 = 64;
+/// Due units counted for one choice.
+const COUNTED: u32 = 256;
+/// The most due units that one choice is among.
+const WIDEST: u32 = 64;
 /// Tasks promoted, and tasks tidied away, in one step.
 const TIDIED: u32 = 100;
 
@@ -98,11 +102,14 @@ impl<S: Shelf> Round<'_, S> {
             if self.leases.len() >= enough || self.tidied >= TIDIED {
                 return Ok(());
             }
-            let due = self.shelf.due_units(stage, self.now, &self.claim.only, LOOKS)?;
+            let due = self.shelf.due_count(stage, self.now, &self.claim.only, COUNTED)?;
             let dice = pick(&self.claim.dice, look);
-            let Some(name) = choose(&due, dice) else { return Ok(()) };
-            let Some(unit) = self.shelf.unit(name)? else { return Ok(()) };
-            self.look_at(stage, unit, dice / LOOKS)?;
+            let turn = dice % window(due);
+            let Some(name) = self.shelf.nth_due(stage, self.now, &self.claim.only, turn)? else {
+                return Ok(());
+            };
+            let Some(unit) = self.shelf.unit(&name)? else { return Ok(()) };
+            self.look_at(stage, unit, dice / WIDEST)?;
         }
         Ok(())
     }
@@ -217,10 +224,9 @@ impl<S: Shelf> Round<'_, S> {
             url: url.clone(),
             place: Place::Waiting,
             priority: Priority::ROBOTS,
-            position: self.shelf.next_position()?,
+            position: site.next_position(self.now),
             depth: 0,
             origin: Origin::Link,
-            put_at: self.now,
             rare: Rare { errand: Some(url), ..Rare::default() },
         };
         enter(self.shelf, site, &task)?;
@@ -267,6 +273,12 @@ impl<S: Shelf> Round<'_, S> {
         }
         Ok(())
     }
+}
+
+/// Among how many of the longest due the choice is: a quarter of them. Among all of a few units, those that are due longest
+/// would wait for many times as long as where the earliest is always taken (L2).
+fn window(due: u32) -> u32 {
+    (due / 4).clamp(1, WIDEST)
 }
 
 fn pick(dice: &[u32], look: u32) -> u32 {

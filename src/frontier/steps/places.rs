@@ -79,8 +79,7 @@ fn rerun<S: Shelf>(shelf: &mut S, site: &mut SiteState, mut task: Task, now: i64
     let later = deferral.at.filter(|at| *at > now);
     let to = later.map_or(Place::Waiting, |until| Place::Delayed { until, scheduled: true });
     task.take_up(deferral);
-    task.position = shelf.next_position()?;
-    task.put_at = now;
+    task.position = site.next_position(now);
     shift(shelf, site, &mut task, to)
 }
 

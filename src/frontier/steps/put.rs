@@ -93,10 +93,9 @@ fn create<S: Shelf>(
         url: put.url,
         place: until.map_or(Place::Waiting, |until| Place::Delayed { until, scheduled: true }),
         priority: put.priority,
-        position: shelf.next_position()?,
+        position: site.next_position(now),
         depth: put.depth,
         origin: put.origin,
-        put_at: now,
         rare: Rare {
             hops: put.hops,
             expires: put.expires.map(Timestamp::as_millis),

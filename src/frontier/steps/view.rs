@@ -3,7 +3,7 @@
 use super::places::interval_after;
 use crate::clock::Timestamp;
 use crate::frontier::shelf::Shelf;
-use crate::frontier::state::UnitState;
+use crate::frontier::state::{EPOCH, UnitState};
 use crate::frontier::step::{KnownRobots, Owner, View};
 use crate::task::Stage;
 
@@ -17,7 +17,9 @@ pub(super) fn view<S: Shelf>(shelf: &mut S, name: &str, now: i64) -> Result<Opti
         interval: unit.interval.max(site.interval()),
         parallel: site.parallel(),
         finished: site.run > 0 && site.is_finished(),
-        oldest: shelf.oldest_waiting(name, Stage::Download)?.map(Timestamp::from_millis),
+        oldest: shelf
+            .first_position(name, Stage::Download)?
+            .map(|put| Timestamp::from_millis(now.min(EPOCH + put))),
         site: site.name,
         unit: unit.name,
         at: Timestamp::from_millis(now),

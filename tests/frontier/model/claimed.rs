@@ -8,6 +8,9 @@ use paced::task::{Lease, Stage};
 use super::ledger::{Dues, Held, Key, LEASE, Ledger, Place, Task, differs, origin};
 use crate::world::START;
 
+/// An outsider that asked in vain is let in first, for no longer than a permit may be late, in ms.
+const COURTESY: i64 = 250;
+
 impl Ledger {
     pub fn claim(
         &mut self,
@@ -309,7 +312,8 @@ impl Ledger {
         let told = dues.get(name).copied().unwrap_or(0);
         let held = unit.outsider.max(self.now);
         let starts = self.units.values().flat_map(|unit| &unit.starts);
-        let paced = starts.map(|start| start.at + self.wait_after(name, start)).max().unwrap_or(i64::MIN);
+        let wait = |start| self.wait_after(name, start) + COURTESY;
+        let paced = starts.map(|start| start.at + wait(start)).max().unwrap_or(i64::MIN);
         let given_back = self.now + self.longest_wait(name);
         let latest = paced.max(unit.blocked).max(held).max(given_back);
         if told > latest { differs(&format!("L1: due of {name}"), latest, told) } else { Ok(told) }

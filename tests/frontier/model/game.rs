@@ -62,7 +62,7 @@ pub struct Game {
 
 impl Game {
     pub async fn new() -> Result<Self, String> {
-        let worlds = Backend::ALL.into_iter().map(World::new).collect();
+        let worlds = Backend::all().into_iter().map(World::new).collect();
         let mut game = Self {
             worlds,
             ledger: Ledger::default(),

@@ -254,6 +254,34 @@ fn i16_a_claim_frees_a_hundred_leases_a_step_and_says_that_more_are_left() {
 }
 
 #[test]
+fn i16_of_tasks_due_at_one_time_those_put_first_are_promoted_first_then_by_site() {
+    on_every_backend(async |w| {
+        let later = |site: &str, i: usize| Put { at: Some(at(1_000)), ..request(site, &i.to_string()) };
+        for site in ["b", "a", "c"] {
+            w.site(site).await;
+        }
+        for site in ["b", "a"] {
+            let puts = (0..100).map(|i| later(site, i)).collect();
+            w.frontier.put(site, puts).await.expect("put");
+        }
+        w.pass(200);
+        w.put_with("c", later("c", 0)).await;
+        w.pass(800);
+        w.grant(w.want(0, 0)).await;
+        let left = |site| async move { w.downloads(site).await.scheduled };
+        assert_eq!(
+            (left("a").await, left("b").await, left("c").await),
+            (50, 50, 1),
+            "each site's first half"
+        );
+        assert_eq!(w.place("a", "49").await, "waiting");
+        assert_eq!(w.place("a", "50").await, "scheduled");
+        w.grant(w.want(0, 0)).await;
+        assert_eq!((left("a").await, left("b").await, left("c").await), (0, 0, 1));
+    });
+}
+
+#[test]
 fn i16_a_claim_promotes_a_hundred_delayed_tasks_a_step_and_says_that_more_are_left() {
     on_every_backend(async |w| {
         w.site("a").await;

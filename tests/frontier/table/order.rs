@@ -86,23 +86,41 @@ fn c9_a_page_put_for_later_has_its_turn_by_its_put_once_its_time_has_come() {
 }
 
 #[test]
-fn v14_which_unit_is_served_follows_the_dice_among_the_longest_due() {
+fn v14_which_unit_is_served_follows_the_dice_among_the_quarter_that_is_due_longest() {
     on_every_backend(async |w| {
-        for site in ["a", "b", "c", "d"] {
-            w.site(site).await;
-            w.put(site, "1").await;
-            w.put(site, "2").await;
+        for site in 0..16 {
+            let site = format!("s{site:02}");
+            w.site(&site).await;
+            w.put(&site, "1").await;
         }
         let mut served = Vec::new();
-        for dice in [2, 0, 1, 7] {
+        for dice in [2, 4, 1, 7] {
             let grant = w.grant(Claim { dice: vec![dice], ..w.want(1, 0) }).await;
             served.push(grant.leases[0].site.clone());
         }
-        assert_eq!(served, ["c", "a", "d", "b"]);
+        assert_eq!(served, ["s02", "s01", "s03", "s04"], "of 16, 15, 14 and 13: among 4, 3, 3 and 3");
+        let more = w.grant(Claim { dice: vec![3, 2, 1, 0], ..w.want(5, 0) }).await;
+        let sites: Vec<_> = more.leases.iter().map(|lease| lease.site.as_str()).collect();
+        assert_eq!(sites, ["s00", "s05", "s07", "s06", "s09"], "of 12 among 3, then among 2 of 11 to 8");
+    });
+}
+
+#[test]
+fn v14_of_fewer_than_eight_due_units_the_one_due_longest_is_served() {
+    on_every_backend(async |w| {
+        for site in 0..7 {
+            let site = format!("s{}", 6 - site);
+            w.site(&site).await;
+            w.put(&site, "1").await;
+            w.put(&site, "2").await;
+        }
+        let first = w.grant(Claim { dice: vec![5, 3, 6], ..w.want(2, 0) }).await;
+        let sites: Vec<_> = first.leases.iter().map(|lease| lease.site.as_str()).collect();
+        assert_eq!(sites, ["s0", "s1"], "all due since the same time: by name");
         w.pass(1_000);
-        let all = w.grant(Claim { dice: vec![3, 2, 1, 0], ..w.want(9, 0) }).await;
-        let sites: Vec<_> = all.leases.iter().map(|lease| lease.site.as_str()).collect();
-        assert_eq!(sites, ["d", "c", "b", "a"]);
+        let second = w.grant(Claim { dice: vec![5, 3, 6], ..w.want(7, 0) }).await;
+        let sites: Vec<_> = second.leases.iter().map(|lease| lease.site.as_str()).collect();
+        assert_eq!(sites, ["s2", "s3", "s4", "s5", "s6", "s0", "s1"]);
     });
 }
 

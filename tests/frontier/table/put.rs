@@ -402,3 +402,19 @@ fn m10_the_oldest_waiting_page_is_told_also_after_a_further_run() {
         assert_eq!(w.place_in("a", Stage::Parse, "p").await, "absent");
     });
 }
+
+#[test]
+fn the_oldest_waiting_page_of_a_burst_is_never_told_to_be_put_later_than_now() {
+    on_every_backend(async |w| {
+        w.site_with("a", |a| a.settings.interval = 0).await;
+        w.put_many("a", 10).await;
+        for _ in 0..9 {
+            let lease = w.take().await;
+            w.done(&lease).await;
+        }
+        assert_eq!(w.view("a").await.oldest, Some(at(0)), "its turn is 9 ms ahead of the clock");
+        w.pass(20);
+        w.put("a", "later").await;
+        assert_eq!(w.view("a").await.oldest, Some(at(9)), "within the length of the burst");
+    });
+}

@@ -1,0 +1,51 @@
+//! Options of every verb that sends requests: how many at once, how often, and where to.
+
+use std::num::NonZeroU32;
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::{Globals, Trouble};
+use crate::crawl::Equipment;
+use crate::fetch::ConnectTo;
+use crate::settings::parse_rate;
+use crate::work::Workers;
+
+/// Options of a verb that sends requests.
+#[derive(Clone, Debug, Args)]
+pub(super) struct EquipmentOptions {
+    /// Downloads at once: auto, N, or MIN..MAX
+    #[arg(long, default_value = "auto", value_name = "N")]
+    workers: Workers,
+    /// The most request starts a second of this process, such as 50/s
+    #[arg(long, value_name = "RATE", value_parser = max_rate)]
+    max_rate: Option<NonZeroU32>,
+    /// Lead requests elsewhere: HOST:PORT:ADDR:PORT, as curl does; that address may be private
+    #[arg(long, value_name = "HOST:PORT:ADDR:PORT")]
+    connect_to: Vec<ConnectTo>,
+    /// Trust the certificates of this PEM file besides the system's
+    #[arg(long, value_name = "FILE")]
+    cacert: Option<PathBuf>,
+}
+
+impl EquipmentOptions {
+    /// What a process is equipped with by these and by the options that every verb takes.
+    pub(super) fn equipment(self, globals: &Globals) -> Result<Equipment, Trouble> {
+        let cacert = self.cacert.map(|file| {
+            std::fs::read(&file).map_err(|e| Trouble::usage(format!("--cacert {}: {e}", file.display())))
+        });
+        Ok(Equipment {
+            settings: globals.settings()?,
+            workers: self.workers,
+            max_rate: self.max_rate,
+            connect_to: self.connect_to,
+            cacert: cacert.transpose()?,
+            places: globals.places()?,
+        })
+    }
+}
+
+fn max_rate(text: &str) -> Result<NonZeroU32, String> {
+    let rate = parse_rate(text).or_else(|| parse_rate(&format!("{text}/s")));
+    rate.and_then(NonZeroU32::new).ok_or_else(|| format!("`{text}` is no rate; write it as 50/s"))
+}

@@ -1,0 +1,91 @@
+//! `paced work`: a worker of a shared frontier, for as long as nobody tells it to stop.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use tracing::info;
+
+use super::crawl::tell_site;
+use super::equipment::EquipmentOptions;
+use super::signals::{Stop, await_signals, reload_on_hangup};
+use super::{Exit, Globals, Trouble};
+use crate::fleet::{WorkEnding, WorkOptions, WorkReport, WorkerName, work};
+use crate::monitor::Monitor;
+use crate::work::Role;
+
+/// Options of `paced work`.
+#[derive(Clone, Debug, Args)]
+#[command(after_help = "Examples:
+  paced work --sites sites/                 # reads them again on SIGHUP, drains on SIGTERM
+  paced work --role download --name dl-1    # and, elsewhere: paced work --role parse
+  paced seed books && paced work --until-empty")]
+pub(super) struct Options {
+    /// Ask sites for pages, parse those that others keep, or both
+    #[arg(long, value_name = "ROLE", default_value = "both", value_parser = role())]
+    role: Role,
+    /// Register every *.toml of this folder, now and again on SIGHUP
+    #[arg(long, value_name = "DIR")]
+    sites: Option<PathBuf>,
+    /// End once nothing is left in the frontier
+    #[arg(long)]
+    until_empty: bool,
+    /// With --until-empty, exit with 3 if there are dead letters
+    #[arg(long, requires = "until_empty")]
+    fail_on_dead: bool,
+    /// This worker's name: started again under it, it gets back what it had [default: host and process id]
+    #[arg(long)]
+    name: Option<WorkerName>,
+    #[command(flatten)]
+    equipment: EquipmentOptions,
+}
+
+fn role() -> impl TypedValueParser<Value = Role> {
+    PossibleValuesParser::new(["download", "parse", "both"]).try_map(|text| text.parse::<Role>())
+}
+
+/// Works until a signal asks to stop, or nothing is left.
+pub(super) async fn run(options: Options, globals: &Globals) -> Result<Exit, Trouble> {
+    let fail_on_dead = options.fail_on_dead;
+    globals.start_log(false);
+    let stop = await_signals()?;
+    let reload = reload_on_hangup()?;
+    let report =
+        work(work_options(options, globals)?, Monitor::default(), stop.token.clone(), reload).await?;
+    tell(&report);
+    Ok(exit(&report, &stop, fail_on_dead))
+}
+
+fn work_options(options: Options, globals: &Globals) -> Result<WorkOptions, Trouble> {
+    let name = options.name.unwrap_or_else(WorkerName::of_this_process);
+    let equipment = options.equipment.equipment(globals)?;
+    let (role, sites, until_empty) = (options.role, options.sites, options.until_empty);
+    Ok(WorkOptions { role, sites, until_empty, ..WorkOptions::new(equipment, name) })
+}
+
+/// The last log lines: what this process did, and where nothing is left, how the sites stand.
+fn tell(report: &WorkReport) {
+    report.sites.iter().for_each(|(view, tally)| tell_site(view, *tally));
+    let did = report.total;
+    info!(
+        starts = did.starts,
+        pages = did.pages,
+        items = did.items,
+        dead = did.dead,
+        early = did.early,
+        "this worker did"
+    );
+    match report.ending {
+        WorkEnding::Empty => info!(dead = report.dead.unwrap_or(0), "done"),
+        WorkEnding::Stopped => info!("stopped; others, or the next start, go on here"),
+    }
+}
+
+fn exit(report: &WorkReport, stop: &Stop, fail_on_dead: bool) -> Exit {
+    match report.ending {
+        WorkEnding::Stopped if stop.is_interrupt() => Exit::Interrupted,
+        WorkEnding::Stopped if !stop.token.is_cancelled() => Exit::Failed,
+        WorkEnding::Empty if fail_on_dead && report.dead.is_some_and(|dead| dead > 0) => Exit::Early,
+        WorkEnding::Stopped | WorkEnding::Empty => Exit::Done,
+    }
+}

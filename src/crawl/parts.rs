@@ -1,0 +1,149 @@
+//! What a process that works is made of, whoever tells it when to end: places, settings, and the crew built from them.
+
+use std::num::NonZeroU32;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use tokio_util::sync::CancellationToken;
+use tracing::warn;
+
+use super::CrawlError;
+use crate::archive::{Archive, Location, writer_name};
+use crate::fetch::{Ceiling, ConnectTo, Fetcher, FetcherOptions};
+use crate::frontier::{Frontier, FrontierError, Member};
+use crate::monitor::Monitor;
+use crate::settings::Settings;
+use crate::sink::ItemSink;
+use crate::work::{Crew, CrewOptions, Pool, Role, Roster, Workers};
+
+/// Where a process keeps what it has.
+#[derive(Clone, Debug)]
+pub struct Places {
+    /// The frontier's URL.
+    pub frontier: String,
+    /// Where pages are kept.
+    pub pages: Location,
+    /// Where items go.
+    pub items: ItemsTo,
+}
+
+/// Where items go.
+#[derive(Clone, Debug)]
+pub enum ItemsTo {
+    /// A file a site in this folder.
+    Folder(PathBuf),
+    /// A file a site and writer in this folder: one process of several, by its name.
+    FolderOf(PathBuf, String),
+    /// One file.
+    File(PathBuf),
+    /// Standard output.
+    Stdout,
+}
+
+/// What a process that works is equipped with.
+#[derive(Clone, Debug)]
+pub struct Equipment {
+    /// Where it keeps what it has.
+    pub places: Places,
+    /// What holds for all sites.
+    pub settings: Settings,
+    /// How many downloads at once.
+    pub workers: Workers,
+    /// The most starts a second of this process.
+    pub max_rate: Option<NonZeroU32>,
+    /// Where requests go instead.
+    pub connect_to: Vec<ConnectTo>,
+    /// Certificates in PEM to trust besides the system's.
+    pub cacert: Option<Vec<u8>>,
+}
+
+impl Places {
+    /// Everything below one folder.
+    pub fn below(data: &Path) -> Self {
+        Self {
+            frontier: format!("sqlite:{}", data.join("frontier.db").display()),
+            pages: Location::Folder(data.join("pages")),
+            items: ItemsTo::Folder(data.join("items")),
+        }
+    }
+}
+
+impl Equipment {
+    /// Nothing out of the ordinary.
+    pub fn new(places: Places) -> Self {
+        Self {
+            places,
+            settings: Settings::default(),
+            workers: Workers::default(),
+            max_rate: None,
+            connect_to: Vec::new(),
+            cacert: None,
+        }
+    }
+
+    /// The archive that pages are kept in.
+    async fn archive(&self, frontier: &Frontier) -> Result<Archive, CrawlError> {
+        Ok(Archive::open_at(&self.places.pages, &writer_name(), frontier.clock()).await?)
+    }
+
+    /// The sink that items go to.
+    fn sink(&self) -> Result<ItemSink, CrawlError> {
+        Ok(match &self.places.items {
+            ItemsTo::Folder(folder) => ItemSink::folder(folder)?,
+            ItemsTo::FolderOf(folder, writer) => ItemSink::folder_of(folder, writer)?,
+            ItemsTo::File(file) => ItemSink::file(file)?,
+            ItemsTo::Stdout => ItemSink::stdout(),
+        })
+    }
+
+    /// A crew that works on the sites of the roster; it joins the frontier last, once everything else is there.
+    pub(crate) async fn crew(
+        &self,
+        frontier: &Frontier,
+        roster: &Roster,
+        role: Role,
+        monitor: &Monitor,
+        join: impl AsyncFnOnce(&Frontier) -> Result<Member, FrontierError>,
+    ) -> Result<Crew, CrawlError> {
+        let fetcher = Fetcher::new(FetcherOptions {
+            connect_to: self.connect_to.clone(),
+            cacert: self.cacert.clone(),
+        })?;
+        let ceiling = self.max_rate.or(self.settings.max_rate.and_then(NonZeroU32::new));
+        Ok(Crew::new(CrewOptions {
+            fetcher,
+            ceiling: Ceiling::per_second(ceiling),
+            archive: self.archive(frontier).await?,
+            sink: self.sink()?,
+            role,
+            roster: roster.clone(),
+            monitor: monitor.clone(),
+            member: join(frontier).await?,
+            frontier: frontier.clone(),
+        }))
+    }
+}
+
+/// Works until `watch` says that it is over, finishes what runs, and leaves. `watch` is told whether the pool has ended by
+/// itself, as one does that can't bring tasks to their end.
+pub(crate) async fn work_until<T>(
+    crew: Crew,
+    workers: Workers,
+    stop: &CancellationToken,
+    watch: impl AsyncFnOnce(&dyn Fn() -> bool) -> Result<T, FrontierError>,
+) -> Result<T, CrawlError> {
+    let crew = Arc::new(crew);
+    let drain = stop.child_token();
+    let working = tokio::spawn(Pool::new(Arc::clone(&crew), workers, drain.clone()).work());
+    let ending = watch(&|| working.is_finished()).await;
+    drain.cancel();
+    let worked = working.await.unwrap_or_else(|panic| {
+        warn!(%panic, "the pool broke; its leases return");
+        Ok(())
+    });
+    if let Some(crew) = Arc::into_inner(crew) {
+        crew.disband().await?;
+    }
+    worked?;
+    Ok(ending?)
+}

@@ -1,0 +1,108 @@
+//! A site's way into a frontier: its rules are registered, its run is begun, its seeds are put.
+
+use std::time::Duration;
+
+use tracing::{info, warn};
+
+use super::CrawlError;
+use crate::clock::millis;
+use crate::frontier::{Frontier, FrontierError, Registered, Registration, Run, SiteSettings};
+use crate::settings::Settings;
+use crate::site::{RobotsPolicy, Site};
+use crate::task::Put;
+use crate::work::Roster;
+
+/// Puts the sites' rules in force.
+pub async fn register(
+    frontier: &Frontier,
+    settings: &Settings,
+    sites: &[Site],
+) -> Result<Roster, CrawlError> {
+    let roster = Roster::default();
+    for site in sites {
+        match register_one(frontier, settings, site).await? {
+            Registered::Version(version) => roster.put(site.clone(), version),
+            Registered::Refused(why) => return Err(CrawlError::Refused(why)),
+        };
+        warn_of_manners(site);
+    }
+    Ok(roster)
+}
+
+/// Puts one site's rules in force, or says what stands against it.
+pub(crate) async fn register_one(
+    frontier: &Frontier,
+    settings: &Settings,
+    site: &Site,
+) -> Result<Registered, FrontierError> {
+    frontier.register(registration(site, settings)).await
+}
+
+/// Says what a site's owner may mind.
+pub(crate) fn warn_of_manners(site: &Site) {
+    if site.pace.robots == RobotsPolicy::Ignore {
+        warn!(site = site.name, "robots.txt is ignored, as the site's file says");
+    }
+    if site.pace.contact.is_none() {
+        warn!(site = site.name, "no contact: name one in [pace], so that the site's owner can reach you");
+    }
+}
+
+fn registration(site: &Site, settings: &Settings) -> Registration {
+    let group = site.group.as_ref().map(|group| {
+        let interval = settings.groups.get(group).copied().unwrap_or(Duration::ZERO);
+        (site.unit(), millis(interval))
+    });
+    let rules = site.pages.iter().filter_map(|rule| Some((rule.name.clone(), rule.max_pages?)));
+    let whole = site.scope.max_pages.map(|most| (String::new(), most));
+    Registration {
+        name: site.name.clone(),
+        text: site.text.clone(),
+        group,
+        hosts: site.scope.hosts.iter().map(ToString::to_string).collect(),
+        settings: SiteSettings {
+            interval: millis(site.pace.interval),
+            parallel: site.pace.parallel,
+            attempts: site.fetch.attempts,
+            robots: site.pace.robots == RobotsPolicy::Obey,
+            budgets: rules.chain(whole).collect(),
+        },
+    }
+}
+
+/// A fresh run while another process crawls the site would drop what that one works on. Workers of all sites take up
+/// whatever is there, and stand in nobody's way.
+pub(crate) async fn refuse_while_crawled(frontier: &Frontier, names: &[String]) -> Result<(), CrawlError> {
+    // Joining once buries processes that are gone, so that only living ones stand in the way.
+    let looker = frontier.join(Vec::new()).await?;
+    let owners = frontier.owners().await?;
+    frontier.leave(looker).await?;
+    let living = owners.iter().filter(|owner| !owner.dead);
+    let crawling = living.filter(|owner| owner.crawls.iter().any(|site| names.contains(site)));
+    match crawling.min_by_key(|owner| owner.pid) {
+        None => Ok(()),
+        Some(owner) => Err(CrawlError::Refused(format!(
+            "process {} crawls {} right now: stop it before you begin --fresh",
+            owner.pid,
+            owner.crawls.join(", ")
+        ))),
+    }
+}
+
+/// Begins a site's run, or goes on with it.
+pub(crate) async fn begin(frontier: &Frontier, site: &Site, fresh: bool) -> Result<Run, FrontierError> {
+    let seeds = seeds(site);
+    let run = if fresh {
+        frontier.begin_fresh_run(&site.name, seeds).await?
+    } else {
+        frontier.begin_run(&site.name, seeds).await?
+    };
+    let how = if run.begun { "run begun" } else { "run goes on where it was" };
+    info!(site = site.name, run = run.number, "{how}");
+    Ok(run)
+}
+
+fn seeds(site: &Site) -> Vec<Put> {
+    let rule = |url| site.rule_for(url).map(|rule| rule.name.clone());
+    site.seeds.iter().map(|seed| Put { rule: rule(seed), ..Put::seed(seed.clone()) }).collect()
+}

@@ -1,0 +1,119 @@
+//! A folder of site files, whose rules are put in force at the start and again when asked. A bad file leaves the rules in
+//! force that were there before.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::{fs, io};
+
+use tracing::{error, info};
+
+use crate::crawl::{CrawlError, register_one, warn_of_manners};
+use crate::frontier::{Frontier, FrontierError, Registered};
+use crate::settings::Settings;
+use crate::site::{self, Site, SiteErrors};
+
+/// The site files of a worker.
+#[derive(Debug)]
+pub(super) struct SiteFolder {
+    path: PathBuf,
+    settings: Settings,
+    /// By site, the version of its rules as last registered from here.
+    versions: BTreeMap<String, i64>,
+}
+
+/// What one reading came to.
+#[derive(Debug, Default)]
+struct Reading {
+    /// By site, the file that names it.
+    sites: BTreeMap<String, String>,
+    changed: usize,
+    wrong: usize,
+}
+
+impl SiteFolder {
+    /// The folder, which must be there.
+    pub(super) fn open(path: &Path, settings: &Settings) -> Result<Self, CrawlError> {
+        let folder = Self { path: path.to_owned(), settings: settings.clone(), versions: BTreeMap::new() };
+        folder.files().map(|_| folder)
+    }
+
+    /// Its files, in order, so that of two that don't go together it is always the same one that stays out.
+    fn files(&self) -> Result<Vec<PathBuf>, CrawlError> {
+        site_files(&self.path).map_err(|source| CrawlError::Folder { path: self.path.clone(), source })
+    }
+
+    /// Registers every `*.toml` of the folder. What is wrong with a file is said in one line, and the others are taken in.
+    pub(super) async fn read(&mut self, frontier: &Frontier) -> Result<(), CrawlError> {
+        let mut reading = Reading::default();
+        for file in self.files()? {
+            if let Err(wrong) = self.take_in(frontier, &file, &mut reading).await? {
+                error!("{wrong}; the rules that were in force stay so");
+                reading.wrong += 1;
+            }
+        }
+        let Reading { sites, changed, wrong } = &reading;
+        info!(sites = sites.len(), changed, wrong, "site files read from {}", self.path.display());
+        Ok(())
+    }
+
+    /// Puts one file's rules in force, or says what is wrong with it.
+    async fn take_in(
+        &mut self,
+        frontier: &Frontier,
+        file: &Path,
+        reading: &mut Reading,
+    ) -> Result<Result<(), String>, FrontierError> {
+        let shown = file.display().to_string();
+        let site = match load(file).await {
+            Ok(site) => site,
+            Err(errors) => return Ok(Err(in_one_line(&errors, &shown))),
+        };
+        if let Some(other) = reading.sites.get(&site.name) {
+            return Ok(Err(format!(
+                "{shown}: site `{}` is {other} already; give it another name",
+                site.name
+            )));
+        }
+        let version = match register_one(frontier, &self.settings, &site).await? {
+            Registered::Version(version) => version,
+            Registered::Refused(why) => return Ok(Err(format!("{shown}: {why}"))),
+        };
+        if self.versions.insert(site.name.clone(), version) != Some(version) {
+            info!(site = site.name, version, "rules in force");
+            warn_of_manners(&site);
+            reading.changed += 1;
+        }
+        reading.sites.insert(site.name, shown);
+        Ok(Ok(()))
+    }
+}
+
+fn site_files(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.extension().is_some_and(|ending| ending == "toml") && path.is_file() {
+            files.push(path);
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+/// Reads and checks a file off the threads that keep the pace.
+async fn load(file: &Path) -> Result<Site, SiteErrors> {
+    let path = file.to_owned();
+    let shown = file.display().to_string();
+    let loaded = tokio::task::spawn_blocking(move || site::load(&path)).await;
+    loaded.unwrap_or_else(|panic| Err(SiteErrors::unreadable(&shown, &io::Error::other(panic.to_string()))))
+}
+
+fn in_one_line(errors: &SiteErrors, file: &str) -> String {
+    match errors.errors.as_slice() {
+        [] => file.to_owned(),
+        [only] => only.to_string(),
+        [first, others @ ..] => {
+            format!("{first} ({} more: `paced check {file}` tells them)", others.len())
+        }
+    }
+}

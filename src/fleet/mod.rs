@@ -1,0 +1,115 @@
+//! A fleet: processes that share one frontier. One seeds it, the others work on whatever it holds until they are told to
+//! stop.
+
+mod folder;
+mod name;
+mod seed;
+mod watch;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+use tracing::info;
+
+pub use name::{WorkerName, WorkerNameError};
+pub use seed::{Seeded, seed};
+
+use crate::crawl::{CrawlError, Equipment, ItemsTo, work_until};
+use crate::frontier::{Frontier, FrontierError, View, without_password};
+use crate::monitor::{Monitor, Tally};
+use crate::work::{Role, Roster};
+use folder::SiteFolder;
+use watch::Watch;
+
+/// How a worker works.
+#[derive(Clone, Debug)]
+pub struct WorkOptions {
+    /// What it works with. Its items go to files of its own.
+    pub equipment: Equipment,
+    /// Its name among all that share the frontier.
+    pub name: WorkerName,
+    /// Which of the two lines it walks.
+    pub role: Role,
+    /// A folder of site files to register at the start, and again when told to.
+    pub sites: Option<PathBuf>,
+    /// End once nothing is left.
+    pub until_empty: bool,
+}
+
+/// Why a worker ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WorkEnding {
+    /// Nothing is left in the frontier.
+    Empty,
+    /// It was told to stop.
+    Stopped,
+}
+
+/// What came of it.
+#[derive(Clone, Debug)]
+pub struct WorkReport {
+    /// Why it ended.
+    pub ending: WorkEnding,
+    /// What it did in all.
+    pub total: Tally,
+    /// Where nothing is left: how the sites stand on which it worked, and what it did for each.
+    pub sites: Vec<(View, Tally)>,
+    /// Where nothing is left: dead letters of all sites of the frontier.
+    pub dead: Option<u64>,
+}
+
+impl WorkOptions {
+    /// A worker that does everything until it is told to stop. Where items would go to a folder, each site's go to a file
+    /// of this worker there.
+    pub fn new(mut equipment: Equipment, name: WorkerName) -> Self {
+        if let ItemsTo::Folder(folder) = equipment.places.items {
+            equipment.places.items = ItemsTo::FolderOf(folder, name.to_string());
+        }
+        Self { equipment, name, role: Role::default(), sites: None, until_empty: false }
+    }
+}
+
+/// Works on all sites of the frontier, whoever registers them and whenever, until `stop` is cancelled and what runs is
+/// done. Each `reload` reads the site files again.
+pub async fn work(
+    options: WorkOptions,
+    watched: Monitor,
+    stop: CancellationToken,
+    reload: Arc<Notify>,
+) -> Result<WorkReport, CrawlError> {
+    let WorkOptions { equipment, name, role, sites, until_empty } = options;
+    let mut folder = sites.map(|sites| SiteFolder::open(&sites, &equipment.settings)).transpose()?;
+    let frontier = Frontier::open(&equipment.places.frontier)?;
+    if let Some(folder) = &mut folder {
+        folder.read(&frontier).await?;
+    }
+    let join = async |frontier: &Frontier| frontier.join_as(name.as_str(), Vec::new()).await;
+    let crew = equipment.crew(&frontier, &Roster::of_all(), role, &watched, join).await?;
+    info!(%name, %role, "at work on {}", without_password(&equipment.places.frontier));
+    let mut watch = Watch::new(&frontier, &watched, folder, reload, until_empty);
+    let watching = async |pool_ended: &dyn Fn() -> bool| watch.until_the_end(&stop, pool_ended).await;
+    let ending = work_until(crew, equipment.workers, &stop, watching).await?;
+    let mut report = WorkReport { ending, sites: Vec::new(), total: watched.total(), dead: None };
+    if ending == WorkEnding::Empty {
+        report.look(&frontier, &watched).await?;
+    }
+    Ok(report)
+}
+
+impl WorkReport {
+    async fn look(&mut self, frontier: &Frontier, watched: &Monitor) -> Result<(), FrontierError> {
+        let (worked_on, mut dead) = (watched.worked_on(), 0);
+        for name in frontier.sites().await? {
+            let Some(view) = frontier.view(&name).await? else { continue };
+            dead += view.download.letters + view.parse.letters;
+            if worked_on.contains(&name) {
+                let tally = watched.tally(&name);
+                self.sites.push((view, tally));
+            }
+        }
+        self.dead = Some(dead);
+        Ok(())
+    }
+}

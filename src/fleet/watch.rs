@@ -1,0 +1,181 @@
+//! Work under way, watched: how the sites stand that move, what is told of it, and when it is over.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+use tracing::warn;
+
+use super::WorkEnding;
+use super::folder::SiteFolder;
+use crate::crawl::CrawlError;
+use crate::frontier::{Frontier, FrontierError, View};
+use crate::monitor::{Monitor, Pulse};
+
+/// How often it is looked at how sites stand.
+const LOOK: Duration = Duration::from_millis(250);
+/// Looking takes no more than one part in so many of the time.
+const SHARE: u32 = 20;
+/// A site moves if something of it was granted to this process within this time.
+const LATELY: Duration = Duration::from_mins(1);
+/// How often fresh pages are counted.
+const COUNT_FRESH: Duration = Duration::from_mins(1);
+/// When site files are read again that could not be registered.
+const READ_AGAIN: Duration = Duration::from_secs(5);
+
+/// Looks how the sites stand on which this process works, and knows when it is over.
+pub(super) struct Watch {
+    pub(super) frontier: Frontier,
+    pub(super) monitor: Monitor,
+    pub(super) folder: Option<SiteFolder>,
+    pub(super) reload: Arc<Notify>,
+    /// Nothing being left is the end.
+    pub(super) until_empty: bool,
+    pub(super) pulse: Pulse,
+    pub(super) pulsed: Instant,
+    /// When fresh pages were counted last.
+    pub(super) counted: Option<Instant>,
+    /// A site that was not finished at the last look: it most likely isn't yet.
+    pub(super) unfinished: Option<String>,
+}
+
+impl Watch {
+    pub(super) fn new(
+        frontier: &Frontier,
+        monitor: &Monitor,
+        folder: Option<SiteFolder>,
+        reload: Arc<Notify>,
+        until_empty: bool,
+    ) -> Self {
+        Self {
+            frontier: frontier.clone(),
+            monitor: monitor.clone(),
+            folder,
+            reload,
+            until_empty,
+            pulse: Pulse::new(monitor.clone()),
+            pulsed: Instant::now(),
+            counted: None,
+            unfinished: None,
+        }
+    }
+
+    /// Looks again and again until the work is over; why it is. A frontier that does not answer is waited for.
+    pub(super) async fn until_the_end(
+        &mut self,
+        stop: &CancellationToken,
+        pool_ended: impl Fn() -> bool,
+    ) -> Result<WorkEnding, FrontierError> {
+        loop {
+            let began = Instant::now();
+            let looked = tokio::select! {
+                looked = self.look() => looked,
+                () = stop.cancelled() => Ok(false),
+            };
+            match looked {
+                Ok(true) => {
+                    self.pulse.beat();
+                    return Ok(WorkEnding::Empty);
+                }
+                Err(error) if !error.is_transient() => return Err(error),
+                Ok(false) | Err(_) => {}
+            }
+            if stop.is_cancelled() || pool_ended() {
+                self.pulse.beat();
+                return Ok(WorkEnding::Stopped);
+            }
+            let pause = LOOK.max(began.elapsed() * SHARE);
+            tokio::select! {
+                () = stop.cancelled() => {}
+                () = tokio::time::sleep(pause) => {}
+                () = self.reload.notified() => self.read_again().await,
+            }
+        }
+    }
+
+    /// Whether nothing is left, where that is the end.
+    async fn look(&mut self) -> Result<bool, FrontierError> {
+        let moving = self.monitor.moving(LATELY);
+        for name in &moving {
+            if let Some(view) = self.frontier.view(name).await? {
+                self.monitor.saw(view);
+            }
+        }
+        self.tell(&moving).await?;
+        Ok(self.until_empty && self.is_empty().await?)
+    }
+
+    /// Beats the pulse when it is time to.
+    async fn tell(&mut self, moving: &[String]) -> Result<(), FrontierError> {
+        if self.pulsed.elapsed() < Pulse::EVERY {
+            return Ok(());
+        }
+        self.pulsed = Instant::now();
+        if self.counted.is_none_or(|counted| counted.elapsed() >= COUNT_FRESH) {
+            self.counted = Some(self.pulsed);
+            for name in moving {
+                self.monitor.saw_freshness(name, self.frontier.freshness(name).await?);
+            }
+        }
+        self.pulse.beat();
+        Ok(())
+    }
+
+    /// Whether nothing waits, runs or is delayed by back-off anywhere.
+    ///
+    /// Sites are looked at one after the other, twice: if nothing entered any of them in between, all were finished at
+    /// one moment, and a page of one can't have put a link into another's queue unseen.
+    async fn is_empty(&mut self) -> Result<bool, FrontierError> {
+        if let Some(name) = &self.unfinished
+            && let Some(view) = self.frontier.view(name).await?
+            && !is_finished(&view)
+        {
+            return Ok(false);
+        }
+        let Some(first) = self.all_finished().await? else { return Ok(false) };
+        Ok(self.all_finished().await? == Some(first))
+    }
+
+    /// What ever entered each site, if all of them are finished.
+    async fn all_finished(&mut self) -> Result<Option<BTreeMap<String, u64>>, FrontierError> {
+        let mut entered = BTreeMap::new();
+        for name in self.frontier.sites().await? {
+            let Some(view) = self.frontier.view(&name).await? else { continue };
+            if !is_finished(&view) {
+                self.unfinished = Some(name);
+                return Ok(None);
+            }
+            let stages = [&view.download, &view.parse];
+            entered
+                .insert(name, stages.map(|stage| stage.created + stage.revived + stage.reruns).iter().sum());
+        }
+        Ok(Some(entered))
+    }
+
+    /// Reads the site files again, as soon as the frontier takes them.
+    async fn read_again(&mut self) {
+        let Some(folder) = &mut self.folder else {
+            warn!("told to read site files again, but none were named: start with --sites DIR");
+            return;
+        };
+        match folder.read(&self.frontier).await {
+            Ok(()) => {}
+            Err(CrawlError::Frontier(error)) => {
+                warn!(%error, "site files can't be registered yet; they are read again soon");
+                let reload = Arc::clone(&self.reload);
+                tokio::spawn(async move {
+                    tokio::time::sleep(READ_AGAIN).await;
+                    reload.notify_one();
+                });
+            }
+            Err(error) => tracing::error!("{error}; the rules that were in force stay so"),
+        }
+    }
+}
+
+/// Also a site whose run was never begun: what was put into it nevertheless counts.
+fn is_finished(view: &View) -> bool {
+    view.download.is_finished() && view.parse.is_finished()
+}

@@ -1,0 +1,122 @@
+//! Connections to a Redis: opened when they are needed, looked over once, thrown away when they break.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use redis::aio::MultiplexedConnection;
+use redis::cluster::ClusterClient;
+use redis::cluster_async::ClusterConnection;
+use redis::{AsyncConnectionConfig, Client, RedisResult, Script};
+
+use super::address::Address;
+use super::fitness::look_over;
+use super::trouble::explain;
+use crate::frontier::FrontierError;
+
+/// How long a connection may take to be made.
+const CONNECT: Duration = Duration::from_secs(2);
+/// How long an answer may take: past this the server is taken to be away, and what was asked is asked again.
+const RESPONSE: Duration = Duration::from_secs(10);
+
+/// An open connection; clones share it.
+#[derive(Clone)]
+pub(super) enum Server {
+    One(MultiplexedConnection),
+    Cluster(ClusterConnection),
+}
+
+/// Where connections come from.
+pub(super) struct Connector {
+    pub(super) address: Address,
+    /// Only a frontier that is there already is wanted.
+    existing: bool,
+    open: tokio::sync::Mutex<Option<Server>>,
+    /// What the server was found to be, once it was looked over.
+    found: Mutex<Option<Found>>,
+}
+
+/// What is known of a server.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Found {
+    /// The most bytes that it may hold; 0 is no limit.
+    pub(super) max_memory: u64,
+}
+
+impl std::fmt::Debug for Connector {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.address.fmt(f)
+    }
+}
+
+impl Connector {
+    pub(super) fn new(address: Address, existing: bool) -> Self {
+        Self { address, existing, open: tokio::sync::Mutex::default(), found: Mutex::default() }
+    }
+
+    /// The open connection, or a new one to a server that is fit.
+    pub(super) async fn server(&self) -> Result<Server, FrontierError> {
+        let mut open = self.open.lock().await;
+        if let Some(server) = &*open {
+            return Ok(server.clone());
+        }
+        let mut server = self.connect().await.map_err(|error| explain(&self.address, &error))?;
+        let found = look_over(&mut server, &self.address, self.existing).await?;
+        *self.found.lock().unwrap_or_else(PoisonError::into_inner) = Some(found);
+        *open = Some(server.clone());
+        Ok(server)
+    }
+
+    /// Throws the connection away: the next one that is asked for is new.
+    pub(super) async fn drop_connection(&self) {
+        *self.open.lock().await = None;
+    }
+
+    /// Whether a server was ever reached.
+    pub(super) fn was_reached(&self) -> bool {
+        self.found.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+    }
+
+    /// The most bytes that the server may hold, where there is a limit.
+    pub(super) fn max_memory(&self) -> Option<u64> {
+        let found = *self.found.lock().unwrap_or_else(PoisonError::into_inner);
+        found.map(|found| found.max_memory).filter(|most| *most > 0)
+    }
+
+    async fn connect(&self) -> RedisResult<Server> {
+        if self.address.cluster {
+            let client = ClusterClient::builder(self.address.nodes.clone())
+                .connection_timeout(CONNECT)
+                .response_timeout(RESPONSE)
+                .retries(3)
+                .build()?;
+            return Ok(Server::Cluster(client.get_async_connection().await?));
+        }
+        let config = AsyncConnectionConfig::new()
+            .set_connection_timeout(Some(CONNECT))
+            .set_response_timeout(Some(RESPONSE));
+        let client = Client::open(self.address.nodes[0].clone())?;
+        Ok(Server::One(client.get_multiplexed_async_connection_with_config(&config).await?))
+    }
+}
+
+impl Server {
+    /// Runs the script on a partition.
+    pub(super) async fn run(&mut self, script: &Script, key: &str, args: &[&str]) -> RedisResult<Vec<u8>> {
+        let mut call = script.key(key);
+        for arg in args {
+            call.arg(*arg);
+        }
+        match self {
+            Self::One(connection) => call.invoke_async(connection).await,
+            Self::Cluster(connection) => call.invoke_async(connection).await,
+        }
+    }
+
+    /// Asks something simple.
+    pub(super) async fn query<T: redis::FromRedisValue>(&mut self, command: &redis::Cmd) -> RedisResult<T> {
+        match self {
+            Self::One(connection) => command.query_async(connection).await,
+            Self::Cluster(connection) => command.query_async(connection).await,
+        }
+    }
+}

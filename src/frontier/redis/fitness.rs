@@ -1,0 +1,132 @@
+//! Whether a server is fit to keep a frontier: looked at once a connection, before anything is kept on it.
+
+use redis::cmd;
+use tracing::warn;
+
+use super::PARTITIONS_OF_A_CLUSTER;
+use super::address::Address;
+use super::connector::{Found, Server};
+use super::trouble::explain;
+use crate::frontier::{FrontierError, FrontierErrorKind};
+
+/// The schema's version: what the keys hold, and how.
+const SCHEMA: i64 = 1;
+/// The oldest Redis that knows what the script uses.
+const OLDEST: (u32, u32) = (6, 2);
+
+/// Refuses a server that would lose tasks or can't be written; marks an empty one as ours.
+pub(super) async fn look_over(
+    server: &mut Server,
+    address: &Address,
+    existing: bool,
+) -> Result<Found, FrontierError> {
+    let broken = |error: &redis::RedisError| explain(address, error);
+    let mut info = String::new();
+    for section in ["server", "memory", "persistence", "replication"] {
+        info += &about(server, section).await.map_err(|error| broken(&error))?;
+    }
+    if let Some(why) = unfit(&info) {
+        return Err(FrontierError::new(why, address.shown.clone()));
+    }
+    if field(&info, "aof_enabled") == Some("0") && field(&info, "loading") == Some("0") {
+        warn!(
+            frontier = address.shown,
+            "this Redis keeps no append-only file: what it holds is gone with it; set appendonly yes"
+        );
+    }
+    mark(server, address, existing).await?;
+    Ok(Found { max_memory: field(&info, "maxmemory").and_then(|most| most.parse().ok()).unwrap_or(0) })
+}
+
+/// A section of `INFO`, of any node of a cluster.
+pub(super) async fn about(server: &mut Server, section: &str) -> redis::RedisResult<String> {
+    match server {
+        Server::One(_) => server.query(cmd("INFO").arg(section)).await,
+        Server::Cluster(connection) => {
+            use redis::cluster_routing::{RoutingInfo, SingleNodeRoutingInfo};
+            let route = RoutingInfo::SingleNode(SingleNodeRoutingInfo::RandomPrimary);
+            let mut command = cmd("INFO");
+            command.arg(section);
+            redis::from_redis_value(connection.route_command(command, route).await?).map_err(Into::into)
+        }
+    }
+}
+
+fn field<'a>(info: &'a str, name: &str) -> Option<&'a str> {
+    info.lines().find_map(|line| line.trim().strip_prefix(name)?.strip_prefix(':'))
+}
+
+fn unfit(info: &str) -> Option<FrontierErrorKind> {
+    let version = field(info, "redis_version").unwrap_or("0");
+    let mut parts = version.split('.').map(|part| part.parse().unwrap_or(0));
+    let version_is = (parts.next().unwrap_or(0), parts.next().unwrap_or(0));
+    if version_is < OLDEST {
+        let why =
+            format!("it is Redis {version}; a frontier needs {}.{} or newer, or Valkey", OLDEST.0, OLDEST.1);
+        return Some(FrontierErrorKind::Unfit(why));
+    }
+    if field(info, "role") == Some("slave") {
+        return Some(FrontierErrorKind::ReadOnly);
+    }
+    match field(info, "maxmemory_policy") {
+        Some("noeviction") | None => None,
+        Some(policy) => Some(FrontierErrorKind::Unfit(format!(
+            "its maxmemory-policy is {policy}: it would throw tasks away when its memory is full; set it to noeviction"
+        ))),
+    }
+}
+
+/// Writes the schema's version into an empty frontier, compares it in one that is there.
+async fn mark(server: &mut Server, address: &Address, existing: bool) -> Result<(), FrontierError> {
+    let partitions = if address.cluster { PARTITIONS_OF_A_CLUSTER } else { 1 };
+    let (key, ours) = ("{paced:0}:schema", format!("{SCHEMA} {partitions}"));
+    let broken = |error| explain(address, &error);
+    let mut found: Option<String> = server.query(cmd("GET").arg(key)).await.map_err(broken)?;
+    if found.is_none() && existing {
+        return Err(FrontierError::new(FrontierErrorKind::Missing, address.shown.clone()));
+    }
+    if found.is_none() {
+        let _: Option<String> =
+            server.query(cmd("SET").arg(key).arg(&ours).arg("NX")).await.map_err(broken)?;
+        found = server.query(cmd("GET").arg(key)).await.map_err(broken)?;
+    }
+    match found {
+        Some(found) if found == ours => Ok(()),
+        found => Err(FrontierError::new(other_schema(&found.unwrap_or_default()), address.shown.clone())),
+    }
+}
+
+fn other_schema(found: &str) -> FrontierErrorKind {
+    match found.split(' ').next().and_then(|version| version.parse().ok()) {
+        Some(version) if version > SCHEMA => FrontierErrorKind::Newer(version),
+        Some(version) if version < SCHEMA => FrontierErrorKind::Older(version),
+        Some(_) => FrontierErrorKind::Unfit(
+            "its frontier was made with another number of partitions; use the URL that it was made with"
+                .into(),
+        ),
+        None => FrontierErrorKind::Foreign,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_that_would_lose_tasks_is_refused_with_the_reason() {
+        let fit = "redis_version:7.0.15\r\nmaxmemory_policy:noeviction\r\nrole:master\r\n";
+        assert_eq!(unfit(fit), None);
+        let told = |info: &str| unfit(info).map(|kind| format!("{kind:?}")).unwrap_or_default();
+        assert!(told(&fit.replace("noeviction", "allkeys-lru")).contains("set it to noeviction"));
+        assert!(told(&fit.replace("7.0.15", "5.0.3")).contains("6.2 or newer"));
+        assert!(told(&fit.replace("master", "slave")).contains("ReadOnly"));
+    }
+
+    #[test]
+    fn another_schema_is_told_apart() {
+        assert_eq!(other_schema("7 1"), FrontierErrorKind::Newer(7));
+        assert_eq!(other_schema("0 1"), FrontierErrorKind::Older(0));
+        assert_eq!(other_schema("hello"), FrontierErrorKind::Foreign);
+        assert!(matches!(other_schema("1 16"), FrontierErrorKind::Unfit(_)));
+    }
+}

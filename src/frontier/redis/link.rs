@@ -1,0 +1,272 @@
+//! The way to one partition: steps that come together travel together, one batch at a time, and a batch whose answer was
+//! lost is sent again under its number until it is answered. What is in a step isn't looked at here.
+
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+use redis::Script;
+use serde_json::Value;
+use tokio::sync::{mpsc, oneshot};
+use tracing::{info, warn};
+
+use super::carriage::Carriage;
+use super::connector::{Connector, Server};
+use super::fitness::about;
+use super::script::script;
+use super::trouble::explain;
+use crate::clock::{Clock, millis, since_boot};
+use crate::frontier::{FrontierError, FrontierErrorKind};
+
+/// The most steps in one batch: a step that comes meanwhile waits for no more than these.
+const BATCH: usize = 64;
+/// How long a step that nobody's start waits for looks out for one to travel with.
+const LINGER: Duration = Duration::from_millis(4);
+/// How long after a claim others are expected.
+const CLAIMING: Duration = Duration::from_secs(1);
+/// The first and the longest pause between two tries.
+const FIRST_PAUSE: Duration = Duration::from_millis(20);
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+/// How long a process that does one thing tries.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How old the last look at the server's memory may be.
+const MEMORY_LOOK: Duration = Duration::from_secs(1);
+
+/// A step on its way.
+pub(super) struct Job {
+    pub(super) step: Value,
+    /// A request's start waits for it.
+    pub(super) urgent: bool,
+    /// It fills the memory.
+    pub(super) fills: bool,
+    pub(super) reply: oneshot::Sender<Result<Value, FrontierError>>,
+}
+
+/// What the links of one frontier share.
+#[derive(Debug)]
+pub(super) struct Trunk {
+    pub(super) connector: Connector,
+    pub(super) carriage: Carriage,
+    /// A test's clock, which goes with each batch.
+    pub(super) fake: Option<Clock>,
+    /// The server's time less this machine's time since boot, in ms.
+    pub(super) base: Arc<AtomicI64>,
+    /// Whether to try for as long as it takes: a worker keeps what it has to tell.
+    pub(super) patient: AtomicBool,
+    pub(super) away: AtomicBool,
+    /// Batches sent, for those who count calls.
+    pub(super) calls: std::sync::atomic::AtomicU64,
+}
+
+/// The way to one partition; its carrier starts with the first step.
+#[derive(Debug)]
+pub(super) struct Link {
+    key: String,
+    trunk: Arc<Trunk>,
+    jobs: OnceLock<mpsc::UnboundedSender<Job>>,
+}
+
+impl Link {
+    pub(super) fn new(partition: usize, trunk: Arc<Trunk>) -> Self {
+        Self { key: format!("{{paced:{partition}}}"), trunk, jobs: OnceLock::new() }
+    }
+
+    /// Hands a step over; its answer comes by `job.reply`.
+    pub(super) fn send(&self, job: Job) {
+        let jobs = self.jobs.get_or_init(|| {
+            let (jobs, inbox) = mpsc::unbounded_channel();
+            let carrier = Carrier {
+                key: self.key.clone(),
+                trunk: Arc::clone(&self.trunk),
+                script: script(),
+                client: format!("{:016x}", fastrand::u64(..)),
+                number: 0,
+                claimed: None,
+                memory: None,
+            };
+            self.trunk.carriage.run(carrier.carry(inbox));
+            jobs
+        });
+        // Without a carrier the job is dropped, and whoever waits is told so.
+        let _ = jobs.send(job);
+    }
+}
+
+struct Carrier {
+    key: String,
+    trunk: Arc<Trunk>,
+    script: Script,
+    client: String,
+    number: u64,
+    claimed: Option<Instant>,
+    /// Whether the memory was full, and when that was looked at.
+    memory: Option<(Instant, bool)>,
+}
+
+impl Carrier {
+    async fn carry(mut self, mut inbox: mpsc::UnboundedReceiver<Job>) {
+        while let Some(first) = inbox.recv().await {
+            let mut batch = vec![first];
+            self.gather(&mut batch, &mut inbox).await;
+            batch = self.refuse_when_full(batch).await;
+            if !batch.is_empty() {
+                self.deliver(batch).await;
+            }
+        }
+    }
+
+    /// Takes in what has come, and waits a little for a claim to travel with where one is likely.
+    async fn gather(&mut self, batch: &mut Vec<Job>, inbox: &mut mpsc::UnboundedReceiver<Job>) {
+        let claiming = self.claimed.is_some_and(|at| at.elapsed() < CLAIMING) && self.trunk.fake.is_none();
+        let deadline = tokio::time::Instant::now() + LINGER;
+        loop {
+            while batch.len() < BATCH
+                && let Ok(job) = inbox.try_recv()
+            {
+                batch.push(job);
+            }
+            if batch.len() >= BATCH || !claiming || batch.iter().any(|job| job.urgent) {
+                break;
+            }
+            match tokio::time::timeout_at(deadline, inbox.recv()).await {
+                Ok(Some(job)) => batch.push(job),
+                _ => break,
+            }
+        }
+        if batch.iter().any(|job| job.urgent) {
+            self.claimed = Some(Instant::now());
+        }
+    }
+
+    /// A full memory refuses what would fill it further; what empties it goes on.
+    async fn refuse_when_full(&mut self, batch: Vec<Job>) -> Vec<Job> {
+        if !batch.iter().any(|job| job.fills) || !self.is_full().await {
+            return batch;
+        }
+        let (refused, rest): (Vec<Job>, Vec<Job>) = batch.into_iter().partition(|job| job.fills);
+        let error =
+            FrontierError::new(FrontierErrorKind::MemoryFull, self.trunk.connector.address.shown.clone());
+        answer_all(refused, &error);
+        rest
+    }
+
+    async fn is_full(&mut self) -> bool {
+        // A limit is found when the server is first looked over.
+        let Ok(mut server) = self.trunk.connector.server().await else { return false };
+        let Some(most) = self.trunk.connector.max_memory() else { return false };
+        if let Some((at, full)) = self.memory
+            && at.elapsed() < MEMORY_LOOK
+        {
+            return full;
+        }
+        let info = about(&mut server, "memory").await.unwrap_or_default();
+        let used =
+            info.lines().find_map(|line| line.strip_prefix("used_memory:")?.trim().parse::<u64>().ok());
+        let full = used.is_some_and(|used| used >= most);
+        self.memory = Some((Instant::now(), full));
+        full
+    }
+
+    /// Sends a batch until it is answered, or until patience is over.
+    async fn deliver(&mut self, batch: Vec<Job>) {
+        self.number += 1;
+        let number = self.number.to_string();
+        let steps = Value::Array(batch.iter().map(|job| job.step.clone()).collect()).to_string();
+        let (began, mut pause) = (Instant::now(), FIRST_PAUSE);
+        let error = loop {
+            let error = match self.call(&number, &steps).await {
+                Ok(replies) => return self.answered(batch, replies, began),
+                Err(error) => error,
+            };
+            let patient =
+                self.trunk.patient.load(Ordering::SeqCst) || began.elapsed() < PATIENCE - LONGEST_PAUSE;
+            if !error.is_away() || !self.trunk.connector.was_reached() || !patient {
+                break error;
+            }
+            self.tell_once(&error);
+            tokio::time::sleep(pause.mul_f64(0.5 + fastrand::f64() / 2.0)).await;
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        };
+        answer_all(batch, &error);
+    }
+
+    async fn call(&self, number: &str, steps: &str) -> Result<Vec<Value>, FrontierError> {
+        let mut server = self.trunk.connector.server().await?;
+        let called = self.run(&mut server, number, steps).await;
+        let text = match called {
+            Ok(text) => text,
+            Err(error) => {
+                let error = explain(&self.trunk.connector.address, &error);
+                if error.is_away() {
+                    self.trunk.connector.drop_connection().await;
+                }
+                return Err(error);
+            }
+        };
+        let odd = |why: &str| {
+            let at = self.trunk.connector.address.shown.clone();
+            FrontierError::new(FrontierErrorKind::Broken, at).because(why)
+        };
+        match serde_json::from_slice(&text) {
+            Ok(Value::Array(mut parts)) if parts.len() == 2 => match parts.pop() {
+                Some(Value::Array(replies)) => {
+                    self.set_clock(&parts[0]);
+                    Ok(replies)
+                }
+                _ => Err(odd("an answer without replies")),
+            },
+            _ => Err(odd("an answer that is none")),
+        }
+    }
+
+    async fn run(&self, server: &mut Server, number: &str, steps: &str) -> redis::RedisResult<Vec<u8>> {
+        let fake = self.trunk.fake.as_ref().map(|clock| clock.now().as_millis().to_string());
+        self.trunk.calls.fetch_add(1, Ordering::Relaxed);
+        let args = [&*self.client, number, fake.as_deref().unwrap_or(""), steps];
+        server.run(&self.script, &self.key, &args).await
+    }
+
+    /// Follows the server's clock, as far as a quick answer tells it.
+    fn set_clock(&self, now: &Value) {
+        if let Some(now) = now.as_i64().filter(|_| self.trunk.fake.is_none()) {
+            self.trunk.follow(now);
+        }
+    }
+
+    fn answered(&self, batch: Vec<Job>, replies: Vec<Value>, began: Instant) {
+        if self.trunk.away.swap(false, Ordering::SeqCst) {
+            let frontier = &self.trunk.connector.address.shown;
+            info!(frontier, "the frontier is back after {:.1} s", began.elapsed().as_secs_f64());
+        }
+        for (job, reply) in batch.into_iter().zip(replies) {
+            // A worker that went away needs no answer: the step stands.
+            let _ = job.reply.send(Ok(reply));
+        }
+    }
+
+    fn tell_once(&self, error: &FrontierError) {
+        if !self.trunk.away.swap(true, Ordering::SeqCst) {
+            warn!(%error, "the frontier is away; what runs goes on, and is told when it is back");
+        }
+    }
+}
+
+fn answer_all(batch: Vec<Job>, error: &FrontierError) {
+    for job in batch {
+        let _ = job.reply.send(Err(error.clone()));
+    }
+}
+
+impl Trunk {
+    /// Follows the server's clock. An answer that was slow makes it look late: the earliest ones are believed, and a little
+    /// is given up now and then, as no two clocks run alike.
+    fn follow(&self, now: i64) {
+        let base = now - millis(since_boot());
+        let before = self.base.load(Ordering::SeqCst);
+        if base > before || before - base > 1_000 {
+            self.base.store(base, Ordering::SeqCst);
+        } else if base < before && fastrand::u8(..) == 0 {
+            self.base.store(before - 1, Ordering::SeqCst);
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! The frontier on a shared Redis, or on a cluster of them: each step is run by one script, on the server's own clock.
+//! What a step does is in `lua/`, file by file what `frontier::steps` says.
+
+mod address;
+mod carriage;
+mod connector;
+mod fitness;
+mod link;
+mod routes;
+mod script;
+mod trouble;
+mod wake;
+mod wire;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+
+use serde_json::Value;
+use tokio::sync::oneshot;
+
+use super::step::{Registered, Reply, Step};
+use super::{FrontierError, FrontierErrorKind};
+use crate::clock::{Clock, millis, since_boot};
+use address::Address;
+pub(super) use address::is_redis;
+pub use address::without_password;
+use connector::Connector;
+use link::{Job, Link, Trunk};
+use routes::{DIRECTORY, Routes};
+use wake::Wake;
+
+/// Partitions of a cluster's frontier, set when it is made: pace units are spread over them.
+const PARTITIONS_OF_A_CLUSTER: usize = 16;
+
+/// A frontier on Redis. It connects with its first step.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    trunk: Arc<Trunk>,
+    clock: Clock,
+    links: Vec<Link>,
+    wake: Arc<Wake>,
+    routes: Routes,
+}
+
+impl Shared {
+    /// The frontier that a URL names. The clock is the server's, unless a test brings its own.
+    pub(super) fn open(url: &str, clock: Option<Clock>, existing: bool) -> Result<Self, FrontierError> {
+        let address = Address::parse(url)
+            .map_err(|why| FrontierError::new(FrontierErrorKind::BadUrl(why), without_password(url)))?;
+        let partitions = if address.cluster { PARTITIONS_OF_A_CLUSTER } else { 1 };
+        let base = Arc::new(AtomicI64::new(Clock::wall().now().as_millis() - millis(since_boot())));
+        let trunk = Arc::new(Trunk {
+            connector: Connector::new(address, existing),
+            carriage: carriage::Carriage::default(),
+            fake: clock.clone(),
+            base: Arc::clone(&base),
+            patient: AtomicBool::new(false),
+            away: AtomicBool::new(false),
+            calls: AtomicU64::new(0),
+        });
+        let links = (0..partitions).map(|partition| Link::new(partition, Arc::clone(&trunk))).collect();
+        Ok(Self {
+            clock: clock.unwrap_or_else(|| Clock::following(base)),
+            links,
+            trunk,
+            wake: Arc::default(),
+            routes: Routes::default(),
+        })
+    }
+
+    /// The server's clock, as far as answers have told it.
+    pub(super) fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
+    /// The URL as it may be shown.
+    pub(super) fn shown(&self) -> &str {
+        &self.trunk.connector.address.shown
+    }
+
+    /// Calls sent so far.
+    pub(super) fn calls(&self) -> u64 {
+        self.trunk.calls.load(Ordering::Relaxed)
+    }
+
+    /// From now on a server that is away is waited for as long as it takes.
+    pub(super) fn wait_for_ever(&self) {
+        self.trunk.patient.store(true, Ordering::SeqCst);
+    }
+
+    /// Does one step.
+    pub(super) async fn step(&self, step: Step) -> Result<Reply, FrontierError> {
+        if self.links.len() > 1 {
+            return self.routed(step).await;
+        }
+        if let Some(refused) = self.book(&step).await? {
+            return Ok(refused);
+        }
+        let value = self.ask(DIRECTORY, &step, wire::ask(&step)).await?;
+        self.read(&step, &value)
+    }
+
+    /// Books a site that is to be registered in the directory; the refusal where that can't be.
+    async fn book(&self, step: &Step) -> Result<Option<Reply>, FrontierError> {
+        let Step::Register(new) = step else { return Ok(None) };
+        let booked = self.ask(DIRECTORY, step, wire::booking(new)).await?;
+        Ok(wire::refusal(&booked).map(|why| Reply::Registered(Registered::Refused(why))))
+    }
+
+    /// Says that a process is alive; the names of those that have not been heard of for too long.
+    pub(super) async fn enlist(&self, step: Step) -> Result<Vec<String>, FrontierError> {
+        self.enlist_everywhere(&step).await
+    }
+
+    /// Resolves when something may have become claimable for the member of that name.
+    pub(super) async fn woken(&self, member: &str) {
+        self.wake.woken(member, &self.trunk).await;
+        self.routes.look_everywhere();
+    }
+
+    /// Leaves a step to its link; nobody waits for its answer.
+    pub(super) fn post(&self, step: &Step) {
+        let partition = match step {
+            Step::Unlock { mutex, .. } if self.links.len() > 1 => self.partition_of_mutex(mutex),
+            _ => DIRECTORY,
+        };
+        self.send(partition, step, wire::ask(step), oneshot::channel().0);
+    }
+
+    async fn ask(&self, partition: usize, step: &Step, value: Value) -> Result<Value, FrontierError> {
+        let (reply, answer) = oneshot::channel();
+        self.send(partition, step, value, reply);
+        let closed = || FrontierError::new(FrontierErrorKind::Closed, self.shown());
+        answer.await.map_err(|_| closed())?
+    }
+
+    fn send(
+        &self,
+        partition: usize,
+        step: &Step,
+        value: Value,
+        reply: oneshot::Sender<Result<Value, FrontierError>>,
+    ) {
+        let urgent = step.is_urgent() || step.only_reads();
+        let fills = matches!(step, Step::Put { .. } | Step::BeginRun { .. } | Step::Register(_));
+        self.links[partition].send(Job { step: value, urgent, fills, reply });
+    }
+
+    fn read(&self, step: &Step, value: &Value) -> Result<Reply, FrontierError> {
+        wire::answer(step, value).map_err(|odd| self.broken(&odd))
+    }
+
+    fn broken(&self, odd: &wire::Odd) -> FrontierError {
+        FrontierError::new(FrontierErrorKind::Broken, self.shown()).because(odd)
+    }
+}

@@ -1,0 +1,293 @@
+//! A frontier of several partitions, as on a cluster: which of them a step is for, and how the answers of several are one.
+//! A pace unit and all that hangs on it lies in one partition; the directory of sites and hosts lies in the first.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::{Shared, wire};
+use crate::canonical_url::fingerprint;
+use crate::frontier::FrontierError;
+use crate::frontier::state::unit_mutex;
+use crate::frontier::step::{Claim, Grant, Inspection, Rearm, Registered, Registration, Reply, Step};
+use crate::task::{Lease, Settled, Settlement};
+
+/// Where the directory is.
+pub(super) const DIRECTORY: usize = 0;
+/// How long a partition that had nothing to give is left alone at most.
+const LEFT_ALONE: Duration = Duration::from_secs(1);
+
+/// What this process knows of where things are.
+#[derive(Debug, Default)]
+pub(super) struct Routes {
+    /// The partition of each site met; it never changes.
+    sites: Mutex<HashMap<String, usize>>,
+    /// The partition of each lease in this process's hands.
+    leases: Mutex<HashMap<u64, usize>>,
+    /// Partitions that have nothing to give before a time.
+    bare_until: Mutex<HashMap<usize, Instant>>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Routes {
+    /// Something may be claimed anywhere after all.
+    pub(super) fn look_everywhere(&self) {
+        lock(&self.bare_until).clear();
+    }
+}
+
+impl Shared {
+    /// Does one step in the partitions that it is for.
+    pub(super) async fn routed(&self, step: Step) -> Result<Reply, FrontierError> {
+        match step {
+            Step::Register(new) => self.register(new).await,
+            Step::Claim(claim) => self.claim(claim).await.map(Reply::Grant),
+            Step::Settle { owner, token, settlements } => {
+                self.settle(&owner, token, settlements).await.map(Reply::Settled)
+            }
+            Step::Rearm { token } | Step::Landed { token } | Step::Back { token } => {
+                self.with_lease(token, &step).await
+            }
+            Step::Extend { tokens } => self.extend(tokens).await.map(Reply::Alive),
+            Step::Bury { .. } | Step::Enlist { .. } => self.everywhere(step).await,
+            Step::Inspect => self.inspect().await.map(|all| Reply::Inspection(Box::new(all))),
+            step => match self.partition_of(&step).await? {
+                Some(partition) => self.step_in(partition, step).await,
+                None => self.step_in(DIRECTORY, step).await,
+            },
+        }
+    }
+
+    /// The partition of what a step names; none where nobody knows it.
+    async fn partition_of(&self, step: &Step) -> Result<Option<usize>, FrontierError> {
+        match step {
+            Step::BeginRun { site, .. }
+            | Step::GiveUp { site }
+            | Step::Sweep { site }
+            | Step::Put { site, .. }
+            | Step::Tune { site, .. }
+            | Step::View { site }
+            | Step::Text { site }
+            | Step::Stored { site, .. }
+            | Step::Freshness { site }
+            | Step::DeadLetters { site, .. } => self.partition_of_site(site).await,
+            Step::SetGroupInterval { unit, .. } => Ok(Some(self.partition_of_unit(unit))),
+            Step::TryLock { mutex, .. }
+            | Step::Unlock { mutex, .. }
+            | Step::ExtendLock { mutex, .. }
+            | Step::HoldsLock { mutex, .. }
+            | Step::LockLeft { mutex } => Ok(Some(self.partition_of_mutex(mutex))),
+            Step::Robots { origin } => self.partition_of_origin(origin).await,
+            _ => Ok(None),
+        }
+    }
+
+    pub(super) fn partition_of_mutex(&self, mutex: &str) -> usize {
+        let of_unit = mutex.strip_prefix(&unit_mutex(""));
+        self.partition_of_unit(of_unit.unwrap_or(mutex))
+    }
+
+    #[expect(clippy::cast_possible_truncation, reason = "the rest of a division by a few")]
+    fn partition_of_unit(&self, unit: &str) -> usize {
+        (fingerprint(unit).unsigned_abs() % self.links.len() as u64) as usize
+    }
+
+    async fn partition_of_site(&self, site: &str) -> Result<Option<usize>, FrontierError> {
+        if let Some(partition) = lock(&self.routes.sites).get(site) {
+            return Ok(Some(*partition));
+        }
+        let Some(unit) = self.unit_of(site).await? else { return Ok(None) };
+        let partition = self.partition_of_unit(&unit);
+        lock(&self.routes.sites).insert(site.to_owned(), partition);
+        Ok(Some(partition))
+    }
+
+    async fn partition_of_origin(&self, origin: &str) -> Result<Option<usize>, FrontierError> {
+        let host = origin.split_once("://").map_or(origin, |(_, host)| host).to_owned();
+        match self.step_in(DIRECTORY, Step::SiteOf { host }).await? {
+            Reply::Text(Some(site)) => self.partition_of_site(&site).await,
+            _ => Ok(None),
+        }
+    }
+
+    async fn unit_of(&self, site: &str) -> Result<Option<String>, FrontierError> {
+        let step = Step::Text { site: site.to_owned() };
+        let value = self.ask(DIRECTORY, &step, serde_json::json!(["unit_of", site])).await?;
+        match self.read(&step, &value)? {
+            Reply::Text(unit) => Ok(unit),
+            _ => Ok(None),
+        }
+    }
+
+    async fn register(&self, new: Registration) -> Result<Reply, FrontierError> {
+        let unit = new.group.as_ref().map_or(&new.name, |(group, _)| group);
+        let partition = self.partition_of_unit(unit);
+        if self.partition_of_site(&new.name).await?.is_some_and(|known| known != partition) {
+            let why = format!(
+                "site `{}` can't move to the group `{unit}`, which lies in another partition; give it another name",
+                new.name
+            );
+            return Ok(Reply::Registered(Registered::Refused(why)));
+        }
+        let step = Step::Register(new);
+        if let Some(refused) = self.book(&step).await? {
+            return Ok(refused);
+        }
+        self.step_in(partition, step).await
+    }
+
+    /// Claims from one partition after the other until there is enough. Asked again with the same token it goes the same way.
+    async fn claim(&self, claim: Claim) -> Result<Grant, FrontierError> {
+        let count = self.links.len();
+        let first = usize::try_from(claim.token % count as u64).unwrap_or(0);
+        let (mut all, mut soonest) = (Grant::default(), None);
+        let (mut download, mut parse) = (claim.download, claim.parse);
+        for partition in (0..count).map(|i| (first + i) % count) {
+            if let Some(wait) = self.is_bare(partition) {
+                soonest = least(soonest, Some(wait));
+                continue;
+            }
+            if download + parse == 0 {
+                soonest = Some(0);
+                break;
+            }
+            let token = claim.token.wrapping_add(all.leases.len() as u64);
+            let part = Claim { token, download, parse, ..claim.clone() };
+            let Reply::Grant(grant) = self.step_in(partition, Step::Claim(part)).await? else { continue };
+            for lease in &grant.leases {
+                let wanted =
+                    if lease.stage == crate::task::Stage::Download { &mut download } else { &mut parse };
+                *wanted = wanted.saturating_sub(1);
+            }
+            self.holds(&grant.leases, partition);
+            self.leave_alone(partition, grant.next_in);
+            soonest = least(soonest, grant.next_in);
+            all.leases.extend(grant.leases);
+        }
+        all.next_in = soonest;
+        Ok(all)
+    }
+
+    fn is_bare(&self, partition: usize) -> Option<i64> {
+        let until = *lock(&self.routes.bare_until).get(&partition)?;
+        let wait = until.saturating_duration_since(Instant::now());
+        (!wait.is_zero()).then(|| crate::clock::millis(wait) + 1)
+    }
+
+    fn leave_alone(&self, partition: usize, next_in: Option<i64>) {
+        let wait = next_in.map_or(LEFT_ALONE, |ms| Duration::from_millis(ms.unsigned_abs()).min(LEFT_ALONE));
+        lock(&self.routes.bare_until).insert(partition, Instant::now() + wait);
+    }
+
+    fn holds(&self, leases: &[Lease], partition: usize) {
+        lock(&self.routes.leases).extend(leases.iter().map(|lease| (lease.token, partition)));
+    }
+
+    /// A step of one lease: in its partition, or, where that isn't known, wherever it is held.
+    async fn with_lease(&self, token: u64, step: &Step) -> Result<Reply, FrontierError> {
+        let known = lock(&self.routes.leases).get(&token).copied();
+        let partitions = known.map_or(0..self.links.len(), |partition| partition..partition + 1);
+        let mut reply = Reply::Done(false);
+        for partition in partitions {
+            reply = self.step_in(partition, step.clone()).await?;
+            if !matches!(reply, Reply::Done(false) | Reply::Rearm(Rearm::Stale)) {
+                break;
+            }
+        }
+        Ok(reply)
+    }
+
+    async fn extend(&self, tokens: Vec<u64>) -> Result<Vec<bool>, FrontierError> {
+        let mut alive = Vec::with_capacity(tokens.len());
+        for token in tokens {
+            let step = Step::Extend { tokens: vec![token] };
+            let known = lock(&self.routes.leases).get(&token).copied();
+            let held = match known {
+                Some(partition) => self.step_in(partition, step).await?,
+                None => Reply::Alive(vec![false]),
+            };
+            alive.push(held == Reply::Alive(vec![true]));
+        }
+        Ok(alive)
+    }
+
+    async fn settle(
+        &self,
+        owner: &str,
+        token: u64,
+        settlements: Vec<Settlement>,
+    ) -> Result<Vec<Settled>, FrontierError> {
+        let mut settled = Vec::with_capacity(settlements.len());
+        for settlement in settlements {
+            let lease = settlement.lease.token;
+            let Some(partition) = self.partition_of_site(&settlement.lease.site).await? else {
+                settled.push(Settled::Stale);
+                continue;
+            };
+            // One lease is settled once: its token tells this part of the call from the others.
+            let step =
+                Step::Settle { owner: owner.to_owned(), token: token ^ lease, settlements: vec![settlement] };
+            if let Reply::Settled(part) = self.step_in(partition, step).await? {
+                settled.extend(part);
+            }
+            lock(&self.routes.leases).remove(&lease);
+        }
+        Ok(settled)
+    }
+
+    async fn everywhere(&self, step: Step) -> Result<Reply, FrontierError> {
+        let mut reply = Reply::Nothing;
+        for partition in 0..self.links.len() {
+            reply = match (reply, self.step_in(partition, step.clone()).await?) {
+                (Reply::Done(true), _) => Reply::Done(true),
+                (_, answer) => answer,
+            };
+        }
+        Ok(reply)
+    }
+
+    /// Says in every partition that a process is alive; the names of those that have not been heard of for too long.
+    pub(super) async fn enlist_everywhere(&self, step: &Step) -> Result<Vec<String>, FrontierError> {
+        let mut silent = Vec::new();
+        for partition in 0..self.links.len() {
+            let value = self.ask(partition, step, wire::ask(step)).await?;
+            silent.extend(wire::names(&value).map_err(|odd| self.broken(&odd))?);
+        }
+        silent.sort();
+        silent.dedup();
+        Ok(silent)
+    }
+
+    async fn inspect(&self) -> Result<Inspection, FrontierError> {
+        let mut all = Inspection::default();
+        for partition in 0..self.links.len() {
+            if let Reply::Inspection(part) = self.step_in(partition, Step::Inspect).await? {
+                all.tasks.extend(part.tasks);
+                all.due.extend(part.due);
+                all.dead.extend(part.dead);
+                all.known += part.known;
+            }
+        }
+        all.tasks.sort();
+        all.due.sort();
+        all.dead.sort();
+        Ok(all)
+    }
+
+    /// A step in one partition; after it something may be claimed there.
+    async fn step_in(&self, partition: usize, step: Step) -> Result<Reply, FrontierError> {
+        let changes = !step.only_reads() && !matches!(step, Step::Claim(_));
+        let value = self.ask(partition, &step, wire::ask(&step)).await?;
+        if changes {
+            lock(&self.routes.bare_until).remove(&partition);
+        }
+        self.read(&step, &value)
+    }
+}
+
+fn least(one: Option<i64>, other: Option<i64>) -> Option<i64> {
+    one.into_iter().chain(other).min()
+}

@@ -1,0 +1,51 @@
+//! What can go wrong with a Redis, in the frontier's words.
+
+use redis::{ErrorKind, RedisError, ServerErrorKind};
+
+use super::address::Address;
+use crate::frontier::{FrontierError, FrontierErrorKind};
+
+/// The same trouble as a `FrontierError`.
+pub(super) fn explain(address: &Address, error: &RedisError) -> FrontierError {
+    FrontierError::new(kind_of(error), address.shown.clone()).because(first_line(&error.to_string()))
+}
+
+fn kind_of(error: &RedisError) -> FrontierErrorKind {
+    let refused = matches!(error.kind(), ErrorKind::AuthenticationFailed);
+    match error.code().unwrap_or_default() {
+        "WRONGPASS" | "NOAUTH" => FrontierErrorKind::Password,
+        "NOPERM" => {
+            FrontierErrorKind::Unfit("its user may not do what a frontier needs; grant it +@all".into())
+        }
+        "OOM" => FrontierErrorKind::Full,
+        "READONLY" => FrontierErrorKind::ReadOnly,
+        "LOADING" | "TRYAGAIN" | "CLUSTERDOWN" | "MASTERDOWN" | "BUSY" | "MISCONF" | "MOVED" | "ASK"
+        | "NOREPLICAS" | "UNBLOCKED" => FrontierErrorKind::Away,
+        _ if refused => FrontierErrorKind::Password,
+        _ if is_lost(error) => FrontierErrorKind::Away,
+        _ => FrontierErrorKind::Broken,
+    }
+}
+
+fn is_lost(error: &RedisError) -> bool {
+    error.is_io_error()
+        || error.is_timeout()
+        || error.is_connection_dropped()
+        || error.is_connection_refusal()
+        || error.is_unrecoverable_error()
+        || matches!(
+            error.kind(),
+            ErrorKind::ClusterConnectionNotFound
+                | ErrorKind::Server(
+                    ServerErrorKind::BusyLoading
+                        | ServerErrorKind::TryAgain
+                        | ServerErrorKind::ClusterDown
+                        | ServerErrorKind::MasterDown
+                )
+        )
+}
+
+/// Errors of scripts come with a stack; its first line says what happened.
+fn first_line(text: &str) -> String {
+    text.lines().next().unwrap_or_default().to_owned()
+}

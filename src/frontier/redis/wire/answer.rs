@@ -1,0 +1,348 @@
+//! The script's answer to a step, read back. A Lua table without entries is read as an empty list; `false` is none.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+
+use super::ask::stage;
+use crate::canonical_url::CanonicalUrl;
+use crate::clock::Timestamp;
+use crate::frontier::state::{DeadState, StageCounts};
+use crate::frontier::step::{
+    Freshness, Grant, Inspection, KnownRobots, Lock, Owner, Rearm, Registered, Reply, Run, Step, View,
+};
+use crate::task::{DeadLetter, Exclusion, Lease, Origin, Priority, RobotsErrand};
+
+/// An answer that can't be read: the server holds something that this version didn't write.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("an answer can't be read ({0})")]
+pub(in crate::frontier::redis) struct Odd(String);
+
+type Read<T> = Result<T, Odd>;
+
+/// The reply to `step`.
+pub(in crate::frontier::redis) fn answer(step: &Step, value: &Value) -> Read<Reply> {
+    Ok(match step {
+        Step::Register(_) => Reply::Registered(registered(value)?),
+        Step::BeginRun { .. } => {
+            let row = Row::of(value)?;
+            Reply::Run(Run { number: row.number(0)?, begun: row.flag(1) })
+        }
+        Step::GiveUp { .. } | Step::Sweep { .. } => Reply::More(is_true(value)),
+        Step::Put { .. } => Reply::Puts(some(value).map(parse).transpose()?),
+        Step::Claim(_) => Reply::Grant(grant(value)?),
+        Step::Rearm { .. } => Reply::Rearm(rearm(value)?),
+        Step::Landed { .. }
+        | Step::Back { .. }
+        | Step::Tune { .. }
+        | Step::Bury { .. }
+        | Step::Unlock { .. }
+        | Step::ExtendLock { .. }
+        | Step::HoldsLock { .. } => Reply::Done(is_true(value)),
+        Step::Extend { .. } => Reply::Alive(list(value).iter().map(is_true).collect()),
+        Step::Settle { .. } => Reply::Settled(list(value).iter().map(parse).collect::<Read<_>>()?),
+        Step::SetGroupInterval { .. } | Step::Enlist { .. } => Reply::Nothing,
+        Step::Owners => Reply::Owners(list(value).iter().map(owner).collect::<Read<_>>()?),
+        Step::TryLock { .. } => Reply::Lock(lock(value)?),
+        Step::LockLeft { .. } => Reply::Left(some(value).map(parse).transpose()?),
+        Step::Sites => Reply::Names(names(value)?),
+        Step::View { .. } => Reply::View(some(value).map(view).transpose()?.map(Box::new)),
+        Step::Text { .. } | Step::SiteOf { .. } => Reply::Text(some(value).map(parse).transpose()?),
+        Step::Robots { .. } => Reply::Robots(some(value).map(robots).transpose()?),
+        Step::Stored { .. } => Reply::Stored(some(value).map(embedded).transpose()?),
+        Step::Freshness { .. } => Reply::Freshness(freshness(value)?),
+        Step::DeadLetters { site, .. } => {
+            Reply::Letters(list(value).iter().map(|row| letter(site, row)).collect::<Read<_>>()?)
+        }
+        Step::Inspect => Reply::Inspection(Box::new(inspection(value)?)),
+    })
+}
+
+/// A list of names.
+pub(in crate::frontier::redis) fn names(value: &Value) -> Read<Vec<String>> {
+    list(value).iter().map(parse).collect()
+}
+
+/// Why the directory refuses a site, if it does.
+pub(in crate::frontier::redis) fn refusal(value: &Value) -> Option<String> {
+    value.as_str().map(str::to_owned)
+}
+
+fn odd(value: &Value) -> Odd {
+    Odd(value.to_string().chars().take(200).collect())
+}
+
+fn some(value: &Value) -> Option<&Value> {
+    (!matches!(value, Value::Null | Value::Bool(false))).then_some(value)
+}
+
+fn is_true(value: &Value) -> bool {
+    value == &Value::Bool(true)
+}
+
+fn list(value: &Value) -> &[Value] {
+    value.as_array().map_or(&[], Vec::as_slice)
+}
+
+fn parse<T: DeserializeOwned>(value: &Value) -> Read<T> {
+    T::deserialize(value).map_err(|_| odd(value))
+}
+
+/// JSON in a string: what the script hands through unread.
+fn embedded<T: DeserializeOwned>(value: &Value) -> Read<T> {
+    let text = value.as_str().ok_or_else(|| odd(value))?;
+    serde_json::from_str(text).map_err(|_| odd(value))
+}
+
+fn url(value: &Value) -> Read<CanonicalUrl> {
+    value.as_str().and_then(|text| CanonicalUrl::parse(text).ok()).ok_or_else(|| odd(value))
+}
+
+/// A row of values, read by place.
+struct Row<'a>(&'a [Value]);
+
+impl<'a> Row<'a> {
+    fn of(value: &'a Value) -> Read<Self> {
+        value.as_array().map(|row| Self(row)).ok_or_else(|| odd(value))
+    }
+
+    fn at(&self, place: usize) -> &'a Value {
+        self.0.get(place).unwrap_or(&Value::Null)
+    }
+
+    fn number(&self, place: usize) -> Read<i64> {
+        whole(self.at(place)).ok_or_else(|| odd(self.at(place)))
+    }
+
+    fn small(&self, place: usize) -> Read<u32> {
+        u32::try_from(self.number(place)?).map_err(|_| odd(self.at(place)))
+    }
+
+    fn text(&self, place: usize) -> Read<&'a str> {
+        self.at(place).as_str().ok_or_else(|| odd(self.at(place)))
+    }
+
+    fn flag(&self, place: usize) -> bool {
+        is_true(self.at(place))
+    }
+
+    fn maybe<T>(&self, place: usize, read: impl FnOnce(&'a Value) -> Read<T>) -> Read<Option<T>> {
+        some(self.at(place)).map(read).transpose()
+    }
+
+    fn time(&self, place: usize) -> Read<Timestamp> {
+        Ok(Timestamp::from_millis(self.number(place)?))
+    }
+}
+
+/// A whole number, also where Lua wrote it with an exponent.
+#[expect(clippy::cast_possible_truncation, reason = "numbers of the script are whole and below 2^53")]
+fn whole(value: &Value) -> Option<i64> {
+    value.as_i64().or_else(|| value.as_f64().map(|number| number as i64))
+}
+
+fn registered(value: &Value) -> Read<Registered> {
+    let row = Row::of(value)?;
+    Ok(match row.text(0)? {
+        "version" => Registered::Version(row.number(1)?),
+        _ => Registered::Refused(row.text(1)?.to_owned()),
+    })
+}
+
+fn grant(value: &Value) -> Read<Grant> {
+    let row = Row::of(value)?;
+    Ok(Grant {
+        leases: list(row.at(0)).iter().map(lease).collect::<Read<_>>()?,
+        next_in: row.maybe(1, |next| whole(next).ok_or_else(|| odd(next)))?,
+    })
+}
+
+fn lease(value: &Value) -> Read<Lease> {
+    let row = Row::of(value)?;
+    let token = u64::from_str_radix(row.text(0)?, 16).map_err(|_| odd(value))?;
+    let failures = row.small(14)?;
+    let interval = u64::try_from(row.number(12)?).map_err(|_| odd(value))?;
+    let priority = u16::try_from(row.number(9)?).map_err(|_| odd(value))?;
+    Ok(Lease {
+        token,
+        site: row.text(1)?.to_owned(),
+        stage: stage(row.text(2)?),
+        url: url(row.at(3))?,
+        fence: row.number(4)?,
+        granted_at: row.time(5)?,
+        ends_at: row.time(6)?,
+        attempts: row.small(7)?,
+        origin: if row.flag(8) { Origin::Link } else { Origin::Request },
+        priority: Priority::from_value(priority),
+        depth: row.small(10)?,
+        hops: row.small(11)?,
+        interval: Duration::from_millis(interval),
+        robots: row.maybe(13, url)?.map(|fetch| RobotsErrand { fetch, failures }),
+        robots_until: row.maybe(15, |_| row.time(15))?,
+        stored: row.maybe(16, embedded)?,
+        version: row.number(17)?,
+    })
+}
+
+fn rearm(value: &Value) -> Read<Rearm> {
+    let row = Row::of(value)?;
+    Ok(match row.text(0)? {
+        "start" => Rearm::StartIn(row.number(1)?),
+        "held" => Rearm::Held(row.number(1)?),
+        "back" => Rearm::WentBack,
+        _ => Rearm::Stale,
+    })
+}
+
+fn lock(value: &Value) -> Read<Lock> {
+    let row = Row::of(value)?;
+    Ok(match row.text(0)? {
+        "taken" => Lock::Taken(row.number(1)?),
+        _ => Lock::Held(row.number(1)?),
+    })
+}
+
+fn owner(value: &Value) -> Read<Owner> {
+    let row = Row::of(value)?;
+    Ok(Owner {
+        name: row.text(0)?.to_owned(),
+        pid: row.small(1)?,
+        crawls: embedded(row.at(2))?,
+        dead: row.flag(3),
+    })
+}
+
+fn robots(value: &Value) -> Read<KnownRobots> {
+    let row = Row::of(value)?;
+    Ok(KnownRobots { record: embedded(row.at(0))?, until: row.time(1)?, failures: row.small(2)? })
+}
+
+fn freshness(value: &Value) -> Read<Freshness> {
+    let row = Row::of(value)?;
+    let number = |place| row.number(place).map(i64::unsigned_abs);
+    Ok(Freshness { fresh: number(0)?, all: number(1)? })
+}
+
+fn letter(site: &str, value: &Value) -> Read<DeadLetter> {
+    let row = Row::of(value)?;
+    let dead: DeadState = embedded(row.at(2))?;
+    Ok(dead.letter(site, stage(row.text(0)?), &url(row.at(1))?))
+}
+
+/// A record of the script, read by name; what is missing is nothing.
+struct Record<'a>(&'a Map<String, Value>);
+
+impl<'a> Record<'a> {
+    fn of(value: &'a Value, name: &str) -> Read<Self> {
+        value.get(name).and_then(Value::as_object).map(Self).ok_or_else(|| odd(value))
+    }
+
+    fn maybe(&self, name: &str) -> Option<i64> {
+        self.0.get(name).and_then(whole)
+    }
+
+    fn number(&self, name: &str) -> i64 {
+        self.maybe(name).unwrap_or(0)
+    }
+
+    fn count(&self, stage: char, name: &str) -> u64 {
+        self.number(&format!("{stage}.{name}")).unsigned_abs()
+    }
+
+    fn text(&self, name: &str) -> Option<String> {
+        self.0.get(name).and_then(Value::as_str).map(str::to_owned)
+    }
+
+    fn time(&self, name: &str) -> Option<Timestamp> {
+        self.maybe(name).map(Timestamp::from_millis)
+    }
+}
+
+fn view(value: &Value) -> Read<View> {
+    let (site, unit) = (Record::of(value, "site")?, Record::of(value, "unit")?);
+    let whole_of = Record(value.as_object().ok_or_else(|| odd(value))?);
+    let at = whole_of.number("at");
+    let blocked = unit.maybe("blocked_until").filter(|until| *until > at);
+    let small = |number: i64| u32::try_from(number).unwrap_or(u32::MAX);
+    Ok(View {
+        site: site.text("name").unwrap_or_default(),
+        unit: site.text("unit").unwrap_or_default(),
+        at: Timestamp::from_millis(at),
+        run: site.number("run"),
+        run_began: Timestamp::from_millis(site.number("run_began")),
+        finished: value.get("finished").is_some_and(is_true),
+        interval: whole_of.number("interval"),
+        parallel: small(whole_of.number("parallel")),
+        in_flight: small(site.number("running")),
+        download: counts(&site, 'd', value.get("excluded_d"))?,
+        parse: counts(&site, 'p', value.get("excluded_p"))?,
+        oldest: whole_of.time("oldest"),
+        response: site.maybe("response"),
+        starts: site.number("starts").unsigned_abs(),
+        last_start: unit.time("last_at"),
+        due: Timestamp::from_millis(whole_of.number("due")),
+        blocked_until: blocked.map(Timestamp::from_millis),
+        blocked_why: unit.text("blocked_why").filter(|_| blocked.is_some()),
+        paused: site.text("paused"),
+        version: site.number("version"),
+    })
+}
+
+fn counts(site: &Record<'_>, stage: char, excluded: Option<&Value>) -> Read<StageCounts> {
+    let count = |name| site.count(stage, name);
+    let excluded: BTreeMap<Exclusion, u64> = match excluded {
+        Some(map @ Value::Object(_)) => parse(map)?,
+        _ => BTreeMap::new(),
+    };
+    Ok(StageCounts {
+        waiting: count("waiting"),
+        delayed: count("delayed"),
+        scheduled: count("scheduled"),
+        leased: count("leased"),
+        letters: count("letters"),
+        created: count("created"),
+        revived: count("revived"),
+        reruns: count("reruns"),
+        done: count("done"),
+        dead: count("dead"),
+        dropped: count("dropped"),
+        coalesced: count("coalesced"),
+        deferred: count("deferred"),
+        known: count("known"),
+        absorbed: count("absorbed"),
+        over_budget: count("over_budget"),
+        redirected: count("redirected"),
+        lost: count("lost"),
+        retried: count("retried"),
+        excluded,
+    })
+}
+
+fn inspection(value: &Value) -> Read<Inspection> {
+    let rows = |name: &str| value.get(name).map_or(&[][..], list);
+    let text = |row: &Row<'_>, place| row.text(place).map(str::to_owned);
+    let task = |value| {
+        let row = Row::of(value)?;
+        Ok((text(&row, 0)?, stage(row.text(1)?), text(&row, 2)?, text(&row, 3)?))
+    };
+    let due = |value| {
+        let row = Row::of(value)?;
+        Ok((stage(row.text(0)?), text(&row, 1)?, row.number(2)?))
+    };
+    let dead = |value| {
+        let row = Row::of(value)?;
+        Ok((text(&row, 0)?, stage(row.text(1)?), text(&row, 2)?))
+    };
+    let mut all = Inspection {
+        tasks: rows("tasks").iter().map(task).collect::<Read<_>>()?,
+        due: rows("due").iter().map(due).collect::<Read<_>>()?,
+        dead: rows("dead").iter().map(dead).collect::<Read<_>>()?,
+        known: value.get("known").and_then(whole).unwrap_or(0).unsigned_abs(),
+    };
+    all.tasks.sort();
+    all.due.sort();
+    all.dead.sort();
+    Ok(all)
+}

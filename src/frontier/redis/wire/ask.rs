@@ -1,0 +1,179 @@
+//! A step as the script reads it: an array with its name first; what is missing is `false`, a token is 16 hex digits.
+
+use serde_json::{Map, Value, json};
+
+use crate::clock::{Timestamp, millis};
+use crate::frontier::step::{Claim, Registration, Step, Tuning};
+use crate::task::{Origin, Outcome, Put, RobotsAccess, RobotsRecord, Settlement, Stage};
+
+/// In ms.
+const CENTURY: i64 = 100 * 365 * 86_400_000;
+
+/// The step, written down.
+pub(in crate::frontier::redis) fn ask(step: &Step) -> Value {
+    match step {
+        Step::Register(new) => json!(["register", registration(new)]),
+        Step::BeginRun { site, seeds, fresh } => json!(["begin_run", site, puts(seeds), fresh]),
+        Step::GiveUp { site } => json!(["give_up", site]),
+        Step::Sweep { site } => json!(["sweep", site]),
+        Step::Put { site, puts: list } => json!(["put", site, puts(list)]),
+        Step::Claim(asked) => json!(["claim", claim(asked)]),
+        Step::Rearm { token } => json!(["rearm", hex(*token)]),
+        Step::Landed { token } => json!(["landed", hex(*token)]),
+        Step::Back { token } => json!(["back", hex(*token)]),
+        Step::Extend { tokens } => {
+            json!(["extend", tokens.iter().map(|token| hex(*token)).collect::<Vec<_>>()])
+        }
+        Step::Settle { owner, token, settlements } => {
+            json!(["settle", owner, hex(*token), settlements.iter().map(settlement).collect::<Vec<_>>()])
+        }
+        Step::Tune { site, tuning } => tune(site, tuning),
+        Step::SetGroupInterval { unit, interval } => json!(["group_interval", unit, interval]),
+        Step::Enlist { owner, pid, crawls } => json!(["enlist", owner, pid, json!(crawls).to_string()]),
+        Step::Bury { owner } => json!(["bury", owner]),
+        Step::Owners => json!(["owners"]),
+        Step::TryLock { mutex, token, expire } => json!(["lock", mutex, token, span(*expire)]),
+        Step::Unlock { mutex, token } => json!(["unlock", mutex, token]),
+        Step::ExtendLock { mutex, token, expire } => json!(["extend_lock", mutex, token, span(*expire)]),
+        Step::HoldsLock { mutex, token } => json!(["holds_lock", mutex, token]),
+        Step::LockLeft { mutex } => json!(["lock_left", mutex]),
+        Step::Sites => json!(["sites"]),
+        Step::View { site } => json!(["view", site]),
+        Step::Text { site } => json!(["text", site]),
+        Step::SiteOf { host } => json!(["site_of", host]),
+        Step::Robots { origin } => json!(["robots", origin]),
+        Step::Stored { site, url } => json!(["stored", site, url.as_str()]),
+        Step::Freshness { site } => json!(["freshness", site]),
+        Step::DeadLetters { site, most } => json!(["dead_letters", site, (*most).min(1_000_000)]),
+        Step::Inspect => json!(["inspect"]),
+    }
+}
+
+/// What the directory must know of a site before it is registered.
+pub(in crate::frontier::redis) fn booking(new: &Registration) -> Value {
+    let group = or_false(new.group.as_ref().map(|(name, _)| name));
+    json!(["book", { "name": new.name, "group": group, "hosts": new.hosts }])
+}
+
+/// A token as it is stored.
+pub(super) fn hex(token: u64) -> String {
+    format!("{token:016x}")
+}
+
+/// A span that the server can count with: longer ones last for a century.
+fn span(ms: i64) -> i64 {
+    ms.min(CENTURY)
+}
+
+fn or_false<T: serde::Serialize>(value: Option<T>) -> Value {
+    value.map_or(Value::Bool(false), |value| json!(value))
+}
+
+fn time(at: Option<Timestamp>) -> Value {
+    or_false(at.map(Timestamp::as_millis))
+}
+
+fn puts(list: &[Put]) -> Vec<Value> {
+    list.iter().map(put).collect()
+}
+
+fn put(put: &Put) -> Value {
+    json!([
+        put.url.as_str(),
+        put.origin == Origin::Link,
+        put.priority.value(),
+        put.depth,
+        put.hops,
+        time(put.at),
+        time(put.expires),
+        put.again,
+        or_false(put.rule.as_ref()),
+    ])
+}
+
+fn claim(claim: &Claim) -> Value {
+    let wanted = u64::from(claim.download) + u64::from(claim.parse);
+    let tokens: Vec<String> = (0..=wanted).map(|i| hex(claim.token.wrapping_add(i))).collect();
+    let only: Map<String, Value> = claim.only.iter().map(|site| (site.clone(), Value::Bool(true))).collect();
+    let mut asked = json!({
+        "owner": claim.owner, "tokens": tokens, "download": claim.download, "parse": claim.parse,
+        "dice": claim.dice,
+    });
+    if !only.is_empty() {
+        asked["only"] = Value::Object(only);
+    }
+    asked
+}
+
+fn registration(new: &Registration) -> Value {
+    json!({
+        "name": new.name, "text": new.text, "hosts": new.hosts,
+        "group": or_false(new.group.as_ref().map(|(name, _)| name)),
+        "group_interval": new.group.as_ref().map_or(0, |(_, interval)| *interval),
+        "interval": new.settings.interval, "parallel": new.settings.parallel, "attempts": new.settings.attempts,
+        "robots": i32::from(new.settings.robots), "budgets": new.settings.budgets,
+    })
+}
+
+fn tune(site: &str, tuning: &Tuning) -> Value {
+    let (field, value) = match tuning {
+        Tuning::Interval(interval) => ("tuned_interval", or_false(*interval)),
+        Tuning::Parallel(parallel) => ("tuned_parallel", or_false(*parallel)),
+        Tuning::Paused(why) => ("paused", or_false(why.as_ref())),
+    };
+    json!(["tune", site, field, value])
+}
+
+fn settlement(settlement: &Settlement) -> Value {
+    let block = settlement.block.as_ref();
+    json!([
+        hex(settlement.lease.token),
+        or_false(settlement.response.map(millis)),
+        or_false(block.map(|(wait, _)| millis(*wait))),
+        or_false(block.map(|(_, why)| why)),
+        outcome(&settlement.outcome),
+    ])
+}
+
+fn outcome(outcome: &Outcome) -> Value {
+    match outcome {
+        Outcome::Done { stored, recrawl } => {
+            let mut done = json!({ "how": "done" });
+            if let Some(stored) = stored {
+                done["stored"] = json!(json!(stored).to_string());
+                done["fetched_at"] = json!(stored.fetched_at.as_millis());
+            }
+            if let Some(recrawl) = recrawl {
+                done["recrawl"] = json!(millis(*recrawl));
+            }
+            done
+        }
+        Outcome::Excluded { why, unused } => json!({ "how": "excluded", "why": why, "unused": unused }),
+        Outcome::Redirected { .. } => json!({ "how": "redirected" }),
+        Outcome::Retry { after, why } => json!({ "how": "retry", "after": millis(*after), "why": why }),
+        Outcome::Dead { why } => json!({ "how": "dead", "why": why }),
+        Outcome::Robots(record) => robots(record),
+        Outcome::RobotsMoved { to } => json!({ "how": "robots_moved", "to": to.as_str() }),
+    }
+}
+
+fn robots(record: &RobotsRecord) -> Value {
+    let mut robots = json!({
+        "how": "robots", "text": json!(record).to_string(), "holds_for": millis(record.holds_for),
+    });
+    if let RobotsAccess::Unreachable(why) = &record.access {
+        robots["why"] = json!(why);
+    }
+    if let Some(delay) = record.crawl_delay {
+        robots["crawl_delay"] = json!(millis(delay));
+    }
+    if let Some(why) = &record.refuses {
+        robots["refuses"] = json!(why);
+    }
+    robots
+}
+
+/// A stage as the script names it.
+pub(super) fn stage(letter: &str) -> Stage {
+    if letter == "p" { Stage::Parse } else { Stage::Download }
+}

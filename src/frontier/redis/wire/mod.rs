@@ -1,0 +1,7 @@
+//! What goes over the wire between a step and the script: the question and the answer, both JSON. What a step does isn't here.
+
+mod answer;
+mod ask;
+
+pub(super) use answer::{Odd, answer, names, refusal};
+pub(super) use ask::{ask, booking};

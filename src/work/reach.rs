@@ -1,0 +1,88 @@
+//! Whether the frontier can be reached: said once when it no longer can, and once when it can again.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use tracing::{info, warn};
+
+use crate::frontier::FrontierError;
+
+/// The first and the longest pause between two tries.
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+
+/// What a process last met of its frontier.
+#[derive(Debug, Default)]
+pub(super) struct Reach {
+    is_lost: AtomicBool,
+}
+
+impl Reach {
+    /// A step failed that may work later.
+    pub(super) fn lost(&self, error: &FrontierError) {
+        if !self.is_lost.swap(true, Ordering::SeqCst) {
+            warn!(%error, "the frontier does not answer; what runs goes on, and it is tried again");
+        }
+    }
+
+    /// A step worked.
+    pub(super) fn found(&self) {
+        if self.is_lost.load(Ordering::SeqCst) && self.is_lost.swap(false, Ordering::SeqCst) {
+            info!("the frontier answers again");
+        }
+    }
+
+    /// Does a step, again and again while the frontier does not answer; the step must bear being done twice.
+    pub(super) async fn patiently<T, F>(&self, mut step: impl FnMut() -> F) -> Result<T, FrontierError>
+    where
+        F: Future<Output = Result<T, FrontierError>>,
+    {
+        let mut pauses = Pauses::default();
+        loop {
+            match step().await {
+                Err(error) if error.is_transient() => {
+                    self.lost(&error);
+                    tokio::time::sleep(pauses.next()).await;
+                }
+                Err(error) => return Err(error),
+                Ok(done) => {
+                    self.found();
+                    return Ok(done);
+                }
+            }
+        }
+    }
+}
+
+/// Pauses that double, each with jitter, so that processes don't come back all at once.
+#[derive(Debug)]
+pub(super) struct Pauses(Duration);
+
+impl Default for Pauses {
+    fn default() -> Self {
+        Self(FIRST_PAUSE)
+    }
+}
+
+impl Pauses {
+    pub(super) fn next(&mut self) -> Duration {
+        let pause = self.0;
+        self.0 = (self.0 * 2).min(LONGEST_PAUSE);
+        pause.mul_f64(0.5 + fastrand::f64() / 2.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_double_up_to_five_seconds_with_jitter() {
+        let mut pauses = Pauses::default();
+        let drawn: Vec<Duration> = (0..10).map(|_| pauses.next()).collect();
+        for (n, pause) in drawn.iter().enumerate() {
+            let most = (FIRST_PAUSE * 2_u32.pow(u32::try_from(n).expect("ten"))).min(LONGEST_PAUSE);
+            assert!((most / 2..=most).contains(pause), "{n}: {pause:?}");
+        }
+    }
+}

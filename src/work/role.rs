@@ -1,0 +1,56 @@
+//! Which of the two lines a process walks.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::task::Stage;
+
+/// `--role download | parse | both`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Role {
+    /// Asks sites and keeps their pages; others parse them.
+    Download,
+    /// Parses pages that others keep; it asks no site.
+    Parse,
+    /// Both, each page handed over in memory.
+    #[default]
+    Both,
+}
+
+/// Why a text names no role.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("`{0}` is no role; write download, parse or both")]
+pub struct RoleError(String);
+
+impl Role {
+    /// Whether it walks the line of this stage.
+    pub fn walks(self, stage: Stage) -> bool {
+        match stage {
+            Stage::Download => self != Self::Parse,
+            Stage::Parse => self != Self::Download,
+        }
+    }
+}
+
+impl FromStr for Role {
+    type Err = RoleError;
+
+    fn from_str(text: &str) -> Result<Self, RoleError> {
+        match text {
+            "download" => Ok(Self::Download),
+            "parse" => Ok(Self::Parse),
+            "both" => Ok(Self::Both),
+            _ => Err(RoleError(text.to_owned())),
+        }
+    }
+}
+
+impl fmt::Display for Role {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Download => "download",
+            Self::Parse => "parse",
+            Self::Both => "both",
+        })
+    }
+}

@@ -1,0 +1,170 @@
+//! The sites of a process by their rules: those it was given and no others, or all that the frontier knows.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use crate::canonical_url::Host;
+use crate::site::Site;
+
+/// The most sites of which one that works on all keeps the rules; those not used for longest are read again when needed.
+const MOST_SITES: usize = 4_096;
+
+/// The sites of a process. Shared; newer rules replace older ones.
+#[derive(Clone, Debug, Default)]
+pub struct Roster(Arc<Inner>);
+
+#[derive(Debug, Default)]
+struct Inner {
+    /// Every site of the frontier is worked on, also those that nobody has named here.
+    of_all: bool,
+    turn: AtomicU64,
+    sites: RwLock<Sites>,
+}
+
+#[derive(Debug, Default)]
+struct Sites {
+    by_name: HashMap<String, Known>,
+    by_host: HashMap<Host, String>,
+    left: HashSet<String>,
+}
+
+#[derive(Debug)]
+struct Known {
+    version: i64,
+    site: Arc<Site>,
+    /// The turn of its last use.
+    used: AtomicU64,
+}
+
+impl Roster {
+    /// All sites of the frontier, whoever registers them and whenever.
+    pub fn of_all() -> Self {
+        Self(Arc::new(Inner { of_all: true, ..Inner::default() }))
+    }
+
+    /// Whether all sites are worked on.
+    pub(super) fn is_of_all(&self) -> bool {
+        self.0.of_all
+    }
+
+    /// Takes a site in, by the version under which it is registered.
+    pub fn put(&self, site: Site, version: i64) -> Arc<Site> {
+        let site = Arc::new(site);
+        let used = AtomicU64::new(self.turn());
+        let mut sites = self.write();
+        if sites.by_name.get(&site.name).is_none_or(|known| known.version <= version) {
+            sites.by_host.retain(|_, owner| *owner != site.name);
+            for host in &site.scope.hosts {
+                sites.by_host.entry(host.clone()).or_insert_with(|| site.name.clone());
+            }
+            sites.by_name.insert(site.name.clone(), Known { version, site: Arc::clone(&site), used });
+        }
+        if self.0.of_all && sites.by_name.len() > MOST_SITES {
+            sites.forget_half();
+        }
+        site
+    }
+
+    /// The names of the sites that were taken in and are worked on, in order.
+    pub fn names(&self) -> Vec<String> {
+        let sites = self.read();
+        let mut names: Vec<String> =
+            sites.by_name.keys().filter(|name| !sites.left.contains(*name)).cloned().collect();
+        names.sort();
+        names
+    }
+
+    /// Leaves a site to others.
+    pub fn remove(&self, name: &str) {
+        self.write().left.insert(name.to_owned());
+    }
+
+    /// A site by its rules of that version or newer.
+    pub(super) fn get(&self, name: &str, version: i64) -> Option<Arc<Site>> {
+        let turn = self.turn();
+        let sites = self.read();
+        let known = sites.by_name.get(name).filter(|known| known.version >= version)?;
+        known.used.store(turn, Ordering::Relaxed);
+        Some(Arc::clone(&known.site))
+    }
+
+    /// The site that owns a host, among those taken in.
+    pub(super) fn owner(&self, host: &Host) -> Option<Arc<Site>> {
+        let sites = self.read();
+        let name = sites.by_host.get(host)?;
+        sites.by_name.get(name).map(|known| Arc::clone(&known.site))
+    }
+
+    fn turn(&self) -> u64 {
+        self.0.turn.fetch_add(1, Ordering::Relaxed)
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, Sites> {
+        self.0.sites.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, Sites> {
+        self.0.sites.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Sites {
+    fn forget_half(&mut self) {
+        let mut turns: Vec<u64> =
+            self.by_name.values().map(|known| known.used.load(Ordering::Relaxed)).collect();
+        turns.sort_unstable();
+        let since = turns[turns.len() / 2];
+        self.by_name.retain(|_, known| known.used.load(Ordering::Relaxed) >= since);
+        let Self { by_name, by_host, .. } = self;
+        by_host.retain(|_, owner| by_name.contains_key(owner));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::site;
+
+    fn site(name: &str) -> Site {
+        let text = format!(
+            "seeds = [\"https://{name}.example/\"]\n[pace]\ncontact = \"a@b.example\"\n\
+             [[page]]\nname = \"p\"\nmatch = \"/**\"\n"
+        );
+        site::parse(&text, &format!("{name}.toml")).expect("a good site")
+    }
+
+    #[test]
+    fn newer_rules_replace_older_ones_and_never_the_other_way_round() {
+        let roster = Roster::default();
+        roster.put(site("a"), 2);
+        assert!(roster.get("a", 3).is_none(), "they are to be read");
+        roster.put(site("a"), 1);
+        assert!(roster.get("a", 2).is_some());
+        roster.put(site("a"), 3);
+        assert!(roster.get("a", 3).is_some());
+    }
+
+    #[test]
+    fn a_host_that_newer_rules_no_longer_name_is_nobodys() {
+        let roster = Roster::default();
+        roster.put(site("a"), 1);
+        let host = Host::parse("a.example").expect("a host");
+        assert!(roster.owner(&host).is_some());
+        roster.put(Site { name: "a".to_owned(), ..site("b") }, 2);
+        assert!(roster.owner(&host).is_none());
+    }
+
+    #[test]
+    fn one_that_works_on_all_sites_forgets_those_not_used_for_longest() {
+        let roster = Roster::of_all();
+        let one = site("a");
+        for n in 0..=MOST_SITES {
+            roster.put(Site { name: n.to_string(), ..one.clone() }, 1);
+            roster.get("0", 1);
+        }
+        assert!(roster.names().len() <= MOST_SITES / 2 + 2);
+        assert!(roster.get("0", 1).is_some() && roster.get("1", 1).is_none());
+        assert!(roster.get(&MOST_SITES.to_string(), 1).is_some());
+    }
+}

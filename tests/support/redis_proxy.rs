@@ -1,0 +1,123 @@
+//! A road to a server that can be closed at any moment: connections through it are forwarded, cut, or robbed of an answer.
+
+use std::io::{Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Forwards to a server on loopback; ends with the test.
+pub struct RedisProxy {
+    addr: SocketAddr,
+    road: Arc<Road>,
+}
+
+#[derive(Default)]
+struct Road {
+    /// The text whose next request is forwarded and then left without an answer.
+    rob: Mutex<Option<Vec<u8>>>,
+    robbed: AtomicU64,
+    closed: AtomicBool,
+    ends: Mutex<Vec<TcpStream>>,
+}
+
+impl RedisProxy {
+    /// To the server on that port.
+    pub fn to(port: u16) -> Self {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
+        let addr = listener.local_addr().expect("it is bound");
+        let road = Arc::new(Road::default());
+        let shared = Arc::clone(&road);
+        std::thread::spawn(move || {
+            for client in listener.incoming().map_while(Result::ok) {
+                if !shared.closed.load(Ordering::SeqCst) {
+                    let _ = forward(client, port, &shared);
+                }
+            }
+        });
+        Self { addr, road }
+    }
+
+    /// What a frontier in that database is called through here.
+    pub fn url(&self, db: u32) -> String {
+        format!("redis://{}/{db}", self.addr)
+    }
+
+    /// The next request that holds this text reaches the server and is done; its connection ends before the answer.
+    pub fn lose_answer_to(&self, text: &str) {
+        *lock(&self.road.rob) = Some(text.as_bytes().to_vec());
+    }
+
+    /// How many answers were lost so far.
+    pub fn lost(&self) -> u64 {
+        self.road.robbed.load(Ordering::SeqCst)
+    }
+
+    /// Cuts all connections and takes no new ones.
+    pub fn close(&self) {
+        self.road.closed.store(true, Ordering::SeqCst);
+        self.cut();
+    }
+
+    /// Takes connections again.
+    pub fn open(&self) {
+        self.road.closed.store(false, Ordering::SeqCst);
+    }
+
+    /// Cuts all connections; new ones are welcome.
+    pub fn cut(&self) {
+        for stream in lock(&self.road.ends).drain(..) {
+            let _ = stream.shutdown(Shutdown::Both);
+        }
+    }
+}
+
+impl Drop for RedisProxy {
+    fn drop(&mut self) {
+        self.close();
+        // The listener's thread sees the end when it next looks.
+        let _ = TcpStream::connect(self.addr);
+    }
+}
+
+fn forward(client: TcpStream, port: u16, road: &Arc<Road>) -> std::io::Result<()> {
+    let server = TcpStream::connect(("127.0.0.1", port))?;
+    lock(&road.ends).extend([client.try_clone()?, server.try_clone()?]);
+    let (up, down) = ((client.try_clone()?, server.try_clone()?), (server, client));
+    let robbed = Arc::new(AtomicBool::new(false));
+    let (road, silent) = (Arc::clone(road), Arc::clone(&robbed));
+    std::thread::spawn(move || pump(up, |bytes| road.look(bytes, &robbed)));
+    // The answer is read, so that the request was done for certain, and goes nowhere.
+    std::thread::spawn(move || pump(down, |_| !silent.load(Ordering::SeqCst)));
+    Ok(())
+}
+
+impl Road {
+    /// Requests always pass; the one to be robbed is remembered.
+    fn look(&self, bytes: &[u8], robbed: &AtomicBool) -> bool {
+        let mut rob = lock(&self.rob);
+        if let Some(text) = &*rob
+            && bytes.windows(text.len()).any(|window| window == text.as_slice())
+        {
+            robbed.store(true, Ordering::SeqCst);
+            self.robbed.fetch_add(1, Ordering::SeqCst);
+            *rob = None;
+        }
+        true
+    }
+}
+
+/// Copies until either end is gone or `pass` says no; then both ends are.
+fn pump((mut from, mut to): (TcpStream, TcpStream), mut pass: impl FnMut(&[u8]) -> bool) {
+    let mut piece = vec![0; 64 * 1024];
+    while let Ok(length @ 1..) = from.read(&mut piece) {
+        if !pass(&piece[..length]) || to.write_all(&piece[..length]).is_err() {
+            break;
+        }
+    }
+    let _ = from.shutdown(Shutdown::Both);
+    let _ = to.shutdown(Shutdown::Both);
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

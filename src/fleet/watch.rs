@@ -1,6 +1,5 @@
 //! Work under way, watched: how the sites stand that move, what is told of it, and when it is over.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -10,7 +9,7 @@ use tracing::warn;
 
 use super::WorkEnding;
 use super::folder::SiteFolder;
-use crate::crawl::CrawlError;
+use crate::crawl::{CrawlError, entered};
 use crate::frontier::{Frontier, FrontierError, View};
 use crate::monitor::{Monitor, Pulse};
 
@@ -138,20 +137,18 @@ impl Watch {
         Ok(self.all_finished().await? == Some(first))
     }
 
-    /// What ever entered each site, if all of them are finished.
-    async fn all_finished(&mut self) -> Result<Option<BTreeMap<String, u64>>, FrontierError> {
-        let mut entered = BTreeMap::new();
+    /// What ever entered the sites, if all of them are finished.
+    async fn all_finished(&mut self) -> Result<Option<u64>, FrontierError> {
+        let mut total = 0;
         for name in self.frontier.sites().await? {
             let Some(view) = self.frontier.view(&name).await? else { continue };
             if !is_finished(&view) {
                 self.unfinished = Some(name);
                 return Ok(None);
             }
-            let stages = [&view.download, &view.parse];
-            entered
-                .insert(name, stages.map(|stage| stage.created + stage.revived + stage.reruns).iter().sum());
+            total += entered(&view);
         }
-        Ok(Some(entered))
+        Ok(Some(total))
     }
 
     /// Reads the site files again, as soon as the frontier takes them.

@@ -260,6 +260,11 @@ impl Frontier {
         Ok(member)
     }
 
+    /// Joins under a new name: for a process that was declared dead though it lives. What it held returns by itself.
+    pub async fn join_anew(&self, buried: &Member) -> Result<Member, FrontierError> {
+        self.join(buried.crawls.clone()).await
+    }
+
     /// Says that a member is alive, and frees the leases of those that are not. Wanted every few seconds.
     pub async fn beat(&self, member: &Member) -> Result<(), FrontierError> {
         let (owner, crawls) = (member.name.clone(), member.crawls.clone());

@@ -124,6 +124,8 @@ pub struct Grant {
     pub leases: Vec<Lease>,
     /// The time until something more can be claimed if nothing else happens, in ms; none: only another event helps (L1).
     pub next_in: Option<i64>,
+    /// The process that asked was declared dead: it gets nothing any more under this name. One that lives joins anew.
+    pub buried: bool,
 }
 
 /// What became of asking for a new start for a permit that grew late.

@@ -7,6 +7,7 @@ use tracing::{debug, warn};
 
 use super::handover::Handover;
 use super::hosts::{Hosts, site_of_text};
+use super::membership::Membership;
 use super::reach::Reach;
 use super::role::Role;
 use super::roster::Roster;
@@ -50,7 +51,7 @@ pub struct CrewOptions {
 #[derive(Debug)]
 pub struct Crew {
     pub(super) frontier: Frontier,
-    pub(super) member: Member,
+    pub(super) member: Membership,
     pub(super) fetcher: Fetcher,
     pub(super) ceiling: Ceiling,
     pub(super) archive: Archive,
@@ -70,7 +71,7 @@ impl Crew {
         Self {
             verdicts: Verdicts::new(options.frontier.clone()),
             frontier: options.frontier,
-            member: options.member,
+            member: Membership::new(options.member),
             fetcher: options.fetcher,
             ceiling: options.ceiling,
             archive: options.archive,
@@ -102,8 +103,20 @@ impl Crew {
         if let Err(error) = self.sink.flush().await {
             warn!(%error, "items could not be flushed");
         }
-        let leaving = self.frontier.leave(self.member);
+        let Some(member) = self.member.into_member() else { return Ok(()) };
+        let leaving = self.frontier.leave(member);
         tokio::time::timeout(LEAVING, leaving).await.unwrap_or(Ok(()))
+    }
+
+    /// This process was declared dead, its leases are lost: it goes on under another name.
+    pub(super) async fn join_anew(&self) -> Result<(), FrontierError> {
+        let member = self.frontier.join_anew(&self.member.current()).await?;
+        warn!(
+            name = member.name,
+            "this process was taken for dead and its leases are lost; it goes on under a new name"
+        );
+        self.member.replace(member);
+        Ok(())
     }
 
     /// The site of a lease, by the rules in force when it was granted or newer ones.
@@ -153,7 +166,8 @@ impl Crew {
             warn!(site, wait_s = wait.as_secs(), "the site is left alone: {why}");
         }
         let settlement = Settlement { lease, outcome, block, response };
-        let step = || self.frontier.settle(&self.member.name, token, vec![settlement.clone()]);
+        let member = self.member.current();
+        let step = || self.frontier.settle(&member.name, token, vec![settlement.clone()]);
         let settled = self.reach.patiently(step).await?;
         let settled = settled.into_iter().next().unwrap_or(Settled::Stale);
         self.monitor.settled(&site, stage, &said, &settled);

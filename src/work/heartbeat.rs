@@ -46,7 +46,7 @@ fn half() -> Duration {
 /// Beats until it is stopped.
 pub(super) async fn beat(crew: Arc<Crew>, leases: Arc<Leases>, stop: CancellationToken) {
     while stop.run_until_cancelled(tokio::time::sleep(BEAT)).await.is_some() {
-        match crew.frontier.beat(&crew.member).await {
+        match crew.frontier.beat(&crew.member.current()).await {
             Err(error) if error.is_transient() => crew.reach.lost(&error),
             Err(error) => warn!(%error, "this process could not tell the frontier that it is alive"),
             Ok(()) => {}

@@ -152,11 +152,12 @@ impl Pool {
                 }
                 Err(error) => return Err(error),
             };
+            let member = self.crew.member.current();
             tokio::select! {
                 () = self.stop.cancelled() => {}
                 () = tokio::time::sleep(sleep) => {}
                 () = self.slots.freed.notified() => {}
-                () = self.crew.frontier.woken(&self.crew.member), if self.slots.free() != (0, 0) => {}
+                () = self.crew.frontier.woken(&member), if self.slots.free() != (0, 0) => {}
             }
         }
         Ok(())
@@ -200,6 +201,10 @@ impl Pool {
         }
         let noted = since_boot();
         let grant = self.crew.frontier.claim(self.wish(download, parse, only)).await?;
+        if grant.buried {
+            self.crew.join_anew().await?;
+            return Ok(Duration::ZERO);
+        }
         let next = grant.next_in.map_or(Duration::MAX, |ms| Duration::from_millis(ms.unsigned_abs()));
         let sleep = next.min(self.longest_sleep());
         for lease in grant.leases {
@@ -217,7 +222,7 @@ impl Pool {
     fn wish(&self, download: usize, parse: usize, only: &[String]) -> Claim {
         let number = |n: usize| u32::try_from(n.min(MOST_GRANTED)).unwrap_or(0);
         Claim {
-            owner: self.crew.member.name.clone(),
+            owner: self.crew.member.current().name.clone(),
             token: fastrand::u64(1..TOKENS),
             download: number(download),
             parse: number(parse),

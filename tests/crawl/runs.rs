@@ -93,6 +93,26 @@ fn a_finished_crawl_begins_a_new_run_and_fresh_gives_an_unfinished_one_up() {
 }
 
 #[test]
+fn l4_a_crawl_that_was_buried_by_mistake_says_so_once_and_goes_on() {
+    let interval = ms(60);
+    let site = star(30).latency(Latency::fixed(ms(400))).serve();
+    let ground = Ground::new([SiteFile::of("shop", &site).interval(interval)]);
+    let crawl = ground.crawl().start();
+    eventually("a few pages", || (site.arrivals().len() >= 8).then_some(()));
+    wait(async {
+        let frontier = ground.frontier();
+        for owner in frontier.owners().await.expect("answers") {
+            frontier.bury(&owner.name).await.expect("buried");
+        }
+    });
+    let run = crawl.finish().expect_code(0);
+    assert_eq!(run.stderr.matches("taken for dead").count(), 1, "{}", run.stderr);
+    let items: std::collections::BTreeSet<String> = ground.item_paths("shop").into_iter().collect();
+    assert_eq!(items.len(), 31);
+    assert_paced(&site, interval);
+}
+
+#[test]
 fn l4_an_interrupted_and_a_killed_crawl_go_on_and_each_page_is_kept() {
     let interval = ms(60);
     let site = star(40).serve();

@@ -4,6 +4,7 @@ use redis::Script;
 
 /// The whole of it.
 const SOURCE: &str = concat!(
+    include_str!("lua/asked.lua"),
     include_str!("lua/store.lua"),
     include_str!("lua/tasks.lua"),
     include_str!("lua/records.lua"),

@@ -23,7 +23,7 @@ const TIDIED: u32 = 100;
 pub(super) fn claim<S: Shelf>(shelf: &mut S, claim: &Claim, now: i64) -> Result<Grant, S::Error> {
     let mut owner = shelf.owner(&claim.owner)?.unwrap_or_default();
     if owner.dead {
-        return Ok(Grant::default());
+        return Ok(Grant { buried: true, ..Grant::default() });
     }
     if let Some((token, granted)) = owner.claimed
         && token == claim.token
@@ -38,7 +38,7 @@ pub(super) fn claim<S: Shelf>(shelf: &mut S, claim: &Claim, now: i64) -> Result<
     let leases = round.leases;
     owner.claimed = Some((claim.token, leases.len() as u64));
     shelf.save_owner(&claim.owner, &owner)?;
-    Ok(Grant { leases, next_in: next_in(shelf, claim, now)? })
+    Ok(Grant { leases, next_in: next_in(shelf, claim, now)?, buried: false })
 }
 
 /// The same claim again, its answer having been lost: the same tasks, as far as they still run.
@@ -49,7 +49,7 @@ fn repeat<S: Shelf>(shelf: &mut S, claim: &Claim, granted: u64, now: i64) -> Res
             leases.extend(lease_of(shelf, &task)?);
         }
     }
-    Ok(Grant { leases, next_in: next_in(shelf, claim, now)? })
+    Ok(Grant { leases, next_in: next_in(shelf, claim, now)?, buried: false })
 }
 
 /// When something more can be claimed, if nothing else happens: never later than the first such moment (L1).

@@ -1,6 +1,6 @@
 //! Owners: a process that is gone loses its leases at once.
 
-use paced::frontier::Claim;
+use paced::frontier::{Claim, Grant};
 use paced::task::Settled;
 
 use crate::world::{Backend, World, on_every_backend, path_of, wait_for};
@@ -19,11 +19,37 @@ fn c10_l4_the_leases_of_a_dead_owner_return_at_once_and_its_tokens_are_stale() {
         assert_eq!(w.frontier.extend(vec![lost.token, kept.token]).await.expect("answers"), [false, true]);
         assert_eq!(w.done(&lost).await, Settled::Stale);
         let claim = Claim { owner: zombie.name.clone(), ..w.want(1, 0) };
-        assert_eq!(w.grant(claim).await.leases, [], "the dead claim nothing");
+        let nothing = Grant { leases: vec![], next_in: None, buried: true };
+        assert_eq!(w.grant(claim).await, nothing, "the dead claim nothing");
         let again = w.take_as(&alive.name).await;
         assert_eq!(path_of(&again), path_of(&lost));
         assert_eq!((again.attempts, w.downloads("a").await.lost), (0, 1));
         assert_eq!(w.done(&again).await, Settled::Kept);
+    });
+}
+
+#[test]
+fn c10_a_process_buried_by_mistake_is_told_at_its_next_claim_and_gets_its_tasks_under_a_new_name() {
+    on_every_backend(async |w| {
+        w.site_with("a", |a| a.settings.interval = 0).await;
+        w.put_many("a", 2).await;
+        let member = w.frontier.join(vec!["a".to_owned()]).await.expect("joined");
+        let lease = w.take_as(&member.name).await;
+        w.frontier.bury(&member.name).await.expect("buried");
+        w.frontier.beat(&member).await.expect("a beat is no resurrection");
+        for _ in 0..2 {
+            let grant = w.grant(Claim { owner: member.name.clone(), ..w.want(2, 0) }).await;
+            assert!(grant.buried && grant.leases.is_empty(), "{grant:?}");
+        }
+        let again = w.frontier.join_anew(&member).await.expect("joined");
+        assert_ne!(again.name, member.name);
+        let grant = w.grant(Claim { owner: again.name.clone(), ..w.want(2, 0) }).await;
+        assert!(!grant.buried && grant.leases.len() == 2, "{grant:?}");
+        assert_eq!(path_of(&grant.leases[0]), path_of(&lease), "its task, in the old position");
+        let owners = w.frontier.owners().await.expect("answers");
+        let crawls =
+            |name: &str| owners.iter().find(|owner| owner.name == name).map(|owner| owner.crawls.clone());
+        assert_eq!(crawls(&again.name), crawls(&member.name), "it crawls what it crawled");
     });
 }
 

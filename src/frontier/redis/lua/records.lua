@@ -2,120 +2,128 @@
 
 local records = {}
 
--- A page: its fence, and where it is kept, in the client's own words.
-function records.page(site, url)
-  local row = call('HGET', P .. 'page:' .. site, url)
-  if not row then
-    return nil
+do
+  -- A page: its fence, and where it is kept, in the client's own words.
+  function records.page(site, url)
+    local row = call('HGET', P .. 'page:' .. site, url)
+    if not row then
+      return nil
+    end
+    local fence, stored = string.match(row, '^(%d+) (.*)$')
+    return tonumber(fence), stored
   end
-  local fence, stored = string.match(row, '^(%d+) (.*)$')
-  return tonumber(fence), stored
-end
 
-function records.save_page(site, url, fence, stored)
-  call('HSET', P .. 'page:' .. site, url, string.format('%.0f ', fence) .. stored)
-end
-
--- What steps need of an origin's robots.txt; its text stays where it is.
-function records.robots(origin)
-  local found = call('HMGET', P .. 'robots:' .. origin, 'until', 'failures', 'unreachable')
-  if not found[1] then
-    return nil
+  function records.save_page(site, url, fence, stored)
+    call('HSET', P .. 'page:' .. site, url, string.format('%.0f ', fence) .. stored)
   end
-  return { until_at = tonumber(found[1]), failures = tonumber(found[2]), unreachable = found[3] }
-end
 
-function records.save_robots(origin, until_at, failures, record, unreachable)
-  local key = P .. 'robots:' .. origin
-  call('HSET', key, 'until', until_at, 'failures', failures, 'record', record)
-  if unreachable then
-    call('HSET', key, 'unreachable', unreachable)
-  else
-    call('HDEL', key, 'unreachable')
+  -- What steps need of an origin's robots.txt; its text stays where it is.
+  function records.robots(origin)
+    local found = call('HMGET', P .. 'robots:' .. origin, 'until', 'failures', 'unreachable')
+    if not found[1] then
+      return nil
+    end
+    return { until_at = tonumber(found[1]), failures = tonumber(found[2]), unreachable = found[3] }
   end
-end
 
--- The timed mutexes are plain keys that end by themselves, so that PTTL shows them and any program can take one with
--- SET key token NX PX ms. Where a test moves the time, their ends are kept beside them.
-local fake_time = ARGV[3] ~= ''
-
-function records.mutex_key(name)
-  local unit = string.match(name, '^site/(.*)$')
-  return P .. (unit and 'mutex:' .. unit or name)
-end
-
--- Who holds it, and until when; for one that has no end, so long as `endless` from now.
-function records.mutex(name, endless)
-  local key = records.mutex_key(name)
-  local token = call('GET', key)
-  if not token then
-    return nil
+  function records.save_robots(origin, until_at, failures, record, unreachable)
+    local key = P .. 'robots:' .. origin
+    call('HSET', key, 'until', until_at, 'failures', failures, 'record', record)
+    if unreachable then
+      call('HSET', key, 'unreachable', unreachable)
+    else
+      call('HDEL', key, 'unreachable')
+    end
   end
-  local until_at
-  if fake_time then
-    until_at = tonumber(call('HGET', P .. 'mutex-ends', name))
-  else
-    local left = call('PTTL', key)
-    until_at = left >= 0 and now + left or now + math.max(endless or 0, 1000)
+
+  -- The timed mutexes are plain keys that end by themselves, so that PTTL shows them and any program can take one with
+  -- SET key token NX PX ms. Where a test moves the time, their ends are kept beside them.
+  local fake_time = ARGV[3] ~= ''
+
+  function records.mutex_key(name)
+    local unit = string.match(name, '^site/(.*)$')
+    return P .. (unit and 'mutex:' .. unit or name)
   end
-  if until_at <= now then
-    return nil
+
+  -- Who holds it, and until when; for one that has no end, so long as `endless` from now.
+  function records.mutex(name, endless)
+    local key = records.mutex_key(name)
+    local token = call('GET', key)
+    if not token then
+      return nil
+    end
+    local until_at
+    if fake_time then
+      until_at = tonumber(call('HGET', P .. 'mutex-ends', name))
+    else
+      local left = call('PTTL', key)
+      until_at = left >= 0 and now + left or now + math.max(endless or 0, 1000)
+    end
+    if until_at <= now then
+      return nil
+    end
+    return { token = token, until_at = until_at }
   end
-  return { token = token, until_at = until_at }
-end
 
-function records.save_mutex(name, token, until_at)
-  local key = records.mutex_key(name)
-  if fake_time then
-    call('SET', key, token)
-    call('HSET', P .. 'mutex-ends', name, until_at)
-  elseif until_at > now then
-    call('SET', key, token, 'PX', until_at - now)
-  else
-    call('DEL', key)
+  function records.save_mutex(name, token, until_at)
+    local key = records.mutex_key(name)
+    if fake_time then
+      call('SET', key, token)
+      call('HSET', P .. 'mutex-ends', name, until_at)
+    elseif until_at > now then
+      call('SET', key, token, 'PX', until_at - now)
+    else
+      call('DEL', key)
+    end
   end
-end
 
-function records.remove_mutex(name)
-  call('DEL', records.mutex_key(name))
-end
-
-local OWNER_TEXTS = { crawls = true, claimed = true, settled = true, settled_replies = true }
-
-function records.owner(name)
-  local flat = call('HGETALL', P .. 'owner:' .. name)
-  local owner = { name = name }
-  for i = 1, #flat, 2 do
-    owner[flat[i]] = OWNER_TEXTS[flat[i]] and flat[i + 1] or tonumber(flat[i + 1])
+  function records.remove_mutex(name)
+    call('DEL', records.mutex_key(name))
   end
-  return owner, #flat > 0
-end
 
-function records.is_dead(name)
-  return call('SISMEMBER', P .. 'dead-owners', name) == 1
-end
+  local OWNER_TEXTS = { crawls = true, claimed = true, settled = true, settled_replies = true }
 
-function records.save_owner(name, ...)
-  call('HSET', P .. 'owner:' .. name, ...)
-  call('SADD', P .. 'owners', name)
-end
+  function records.owner(name)
+    local flat = call('HGETALL', P .. 'owner:' .. name)
+    local owner = { name = name }
+    for i = 1, #flat, 2 do
+      owner[flat[i]] = OWNER_TEXTS[flat[i]] and flat[i + 1] or tonumber(flat[i + 1])
+    end
+    return owner, #flat > 0
+  end
 
-function records.bury(name)
-  call('SADD', P .. 'dead-owners', name)
-  call('ZREM', P .. 'beat', name)
-  call('ZREM', P .. 'asleep:d', name)
-  call('ZREM', P .. 'asleep:p', name)
-  call('SREM', P .. 'picky', name)
-  call('HDEL', P .. 'owner:' .. name, 'settled', 'settled_replies')
-end
+  function records.save_owner(name, is_known, ...)
+    call('HSET', P .. 'owner:' .. name, ...)
+    if not is_known then
+      call('SADD', P .. 'owners', name)
+    end
+  end
 
--- Removes dead owners that hold no lease any more.
-function records.sweep_owners()
-  for _, name in ipairs(call('SMEMBERS', P .. 'dead-owners')) do
-    if call('EXISTS', P .. 'held:' .. name) == 0 then
-      call('SREM', P .. 'dead-owners', name)
-      call('SREM', P .. 'owners', name)
-      call('DEL', P .. 'owner:' .. name)
+  -- From now on its tokens are stale; its record stays until its leases have returned.
+  function records.bury(name)
+    call('HDEL', P .. 'owner:' .. name, 'settled', 'settled_replies')
+    call('HSET', P .. 'owner:' .. name, 'dead', 1)
+    call('HINCRBY', P .. 'dead', name, tasks.orphan(name))
+    call('ZREM', P .. 'beat', name)
+    call('ZREM', P .. 'asleep:d', name)
+    call('ZREM', P .. 'asleep:p', name)
+    call('SREM', P .. 'picky', name)
+  end
+
+  -- A lease of a dead owner has returned.
+  function records.freed(owner)
+    call('HINCRBY', P .. 'dead', owner, -1)
+  end
+
+  -- Removes dead owners that hold no lease any more.
+  function records.sweep_owners()
+    local flat = call('HGETALL', P .. 'dead')
+    for i = 1, #flat, 2 do
+      if tonumber(flat[i + 1]) <= 0 then
+        call('HDEL', P .. 'dead', flat[i])
+        call('SREM', P .. 'owners', flat[i])
+        call('DEL', P .. 'owner:' .. flat[i])
+      end
     end
   end
 end

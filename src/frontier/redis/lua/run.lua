@@ -1,7 +1,4 @@
--- Runs a batch of steps, in order, as one atomic call. Sent again by the same client under the same number, its answer
--- having been lost, it changes nothing and answers the same (I5).
--- KEYS[1] the partition · ARGV[1] the client · ARGV[2] the batch's number · ARGV[3] a test's time, or nothing ·
--- ARGV[4] the steps, each an array with its name first.
+-- Runs a batch of steps, in order, as one atomic call.
 
 local STEPS = {
   put = put.step,
@@ -46,32 +43,8 @@ local STEPS = {
   dead_letters = tasks.dead_letters,
   inspect = view.inspect,
 }
-local READS = {
-  owners = true, holds_lock = true, lock_left = true, sites = true, view = true, text = true, site_of = true,
-  unit_of = true, robots = true, stored = true, dead_letters = true, inspect = true,
-}
-
-local function only_reads(steps)
-  for _, step in ipairs(steps) do
-    if not READS[step[1]] then
-      return false
-    end
-  end
-  return true
-end
-
-local key = P .. 'reply:' .. ARGV[1]
-local before = call('GET', key)
-if before then
-  local number, reply = string.match(before, '^(%S+) (.*)$')
-  if number == ARGV[2] then
-    return reply
-  end
-end
-local steps = cjson.decode(ARGV[4])
-local reads = only_reads(steps)
 if not reads then
-  call('DEL', key) -- the first write is one that a full memory allows, and so are all that follow
+  call('DEL', REPLY) -- the first write is one that a full memory allows, and so are all that follow
 end
 store.read_clock(ARGV[3])
 local replies = {}
@@ -85,6 +58,6 @@ if not reads then
 end
 local reply = cjson.encode({ now, replies })
 if not reads then
-  call('SET', key, ARGV[2] .. ' ' .. reply, 'PX', 120000)
+  call('SET', REPLY, ARGV[2] .. ' ' .. reply, 'PX', 120000)
 end
 return reply

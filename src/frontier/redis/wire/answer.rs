@@ -156,6 +156,7 @@ fn grant(value: &Value) -> Read<Grant> {
     Ok(Grant {
         leases: list(row.at(0)).iter().map(lease).collect::<Read<_>>()?,
         next_in: row.maybe(1, |next| whole(next).ok_or_else(|| odd(next)))?,
+        buried: row.flag(2),
     })
 }
 

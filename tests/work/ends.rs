@@ -1,6 +1,6 @@
 //! How a worker ends: drained by a signal, at once by the second one, or because nothing is left.
 
-use crate::fleet::{items_of, seed, to_the_end, worker};
+use crate::fleet::{items_of, register_only, seed, to_the_end, worker};
 use crate::ground::*;
 use crate::support::*;
 
@@ -106,11 +106,7 @@ fn the_pulse_tells_of_the_sites_that_this_worker_works_on_and_of_no_others() {
     running.wait_for_stderr("at work");
     ground.verb("seed").arg(ground.file("busy")).run().expect_code(0);
     // Known to the frontier, and nothing of it is asked for.
-    wait(async {
-        let site = paced::site::load(&ground.file("idle")).expect("a good file");
-        let settings = paced::settings::Settings::default();
-        paced::crawl::register(&ground.frontier(), &settings, &[site]).await.expect("registered");
-    });
+    register_only(&ground, "idle");
     running.wait_for_stderr("pulse site=busy");
     running.wait_for_stderr("pulse sites=1");
     running.terminate();

@@ -38,6 +38,13 @@ pub fn paths_by(ground: &Ground, site: &str, workers: &[&str]) -> BTreeSet<Strin
     paths
 }
 
+/// Puts a site's rules in force, and nothing into its queue.
+pub fn register_only(ground: &Ground, site: &str) {
+    let site = paced::site::load(&ground.file(site)).expect("a good file");
+    let settings = paced::settings::Settings::default();
+    wait(paced::crawl::register(&ground.frontier(), &settings, &[site])).expect("registered");
+}
+
 fn star_paths(count: usize) -> BTreeSet<String> {
     paths(count).chain(["/".to_owned()]).collect()
 }
@@ -131,11 +138,7 @@ fn links_and_redirects_lead_into_queues_of_sites_that_the_worker_has_no_file_of(
         let first = TestSite::builder().page("/", front).redirect("/away", 302, &other.url("/moved")).serve();
         let ground = Ground::on(shared, [SiteFile::of("first", &first), SiteFile::of("other", &other)]);
         // The other site is known, and none of its pages is asked for by itself.
-        wait(async {
-            let site = paced::site::load(&ground.file("other")).expect("a good file");
-            let settings = paced::settings::Settings::default();
-            paced::crawl::register(&ground.frontier(), &settings, &[site]).await.expect("registered");
-        });
+        register_only(&ground, "other");
         ground.verb("seed").arg(ground.file("first")).run().expect_code(0);
         let roles = [("dl", "download"), ("px", "parse")];
         let workers = roles.map(|(name, role)| to_the_end(&ground, name).arg("--role").arg(role).start());
@@ -180,5 +183,27 @@ fn v15_a_worker_takes_as_many_requests_in_flight_as_slow_sites_need() {
         eventually("a request to each site", || sites.iter().all(|site| site.count("/") == 1).then_some(()));
         assert!(running.stderr().contains("workers scaled"), "{}", running.stderr());
         running.kill();
+    });
+}
+
+#[test]
+fn a_link_is_followed_soon_after_the_site_it_leads_to_is_registered() {
+    on_each_frontier(|shared| {
+        let other = star(1).serve();
+        let links = |path: String| page(path, [other.url("/p/1")]);
+        let first = TestSite::builder().page("/", page("front", paths(60)));
+        let first = paths(60).fold(first, |site, path| site.page(&path, links(path.clone()))).serve();
+        let files = [SiteFile::of("first", &first).interval(ms(200)), SiteFile::of("other", &other)];
+        let ground = Ground::on(shared, files);
+        ground.verb("seed").arg(ground.file("first")).run().expect_code(0);
+        let running = worker(&ground, "w").start();
+        eventually("a page with a link to nobody", || {
+            (items_of(&ground, "first", "w").len() > 2).then_some(())
+        });
+        assert!(other.requests().is_empty());
+        register_only(&ground, "other");
+        eventually("the link's page", || items_of(&ground, "other", "w").first().cloned());
+        running.terminate();
+        running.finish().expect_code(0);
     });
 }

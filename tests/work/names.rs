@@ -108,3 +108,24 @@ fn without_a_name_it_is_called_by_host_and_process() {
     let file = files.next().expect("a file").expect("an entry").file_name().into_string().expect("text");
     assert!(file.starts_with("shop-") && file.ends_with(&format!("-{pid}.jsonl")), "{file}");
 }
+
+#[test]
+fn l4_a_worker_that_was_buried_by_mistake_goes_on_under_its_name() {
+    on_each_frontier(|shared| {
+        let site = star(3).latency(Latency::fixed(ms(700))).serve();
+        let ground = Ground::on(shared, [SiteFile::of("shop", &site)]);
+        let mut running = worker(&ground, "w").start();
+        running.wait_for_stderr("at work");
+        seed(&ground);
+        eventually("a request in flight", || site.requests().first().cloned());
+        let owners = || wait(ground.frontier().owners()).expect("answers");
+        let buried = owners().remove(0).name;
+        wait(ground.frontier().bury(&buried)).expect("buried");
+        running.wait_for_stderr("taken for dead");
+        eventually("all items", || (items_of(&ground, "shop", "w").len() == 4).then_some(()));
+        let living: Vec<String> = owners().into_iter().filter(|o| !o.dead).map(|o| o.name).collect();
+        assert!(living.len() == 1 && living[0].starts_with("w~") && living[0] != buried, "{living:?}");
+        running.terminate();
+        running.finish().expect_code(0);
+    });
+}

@@ -1,5 +1,4 @@
--- What is asked for. Each module of the script is made anew for each call, so those that no step needs are left out; and
--- each keeps its own names in a block, as Lua looks a name that a function keeps up in a list of all that are open.
+-- What is asked for, and the way in which the rest of the script is laid out.
 -- KEYS[1] the partition · ARGV[1] the client · ARGV[2] the batch's number · ARGV[3] a test's time, or nothing ·
 -- ARGV[4] the steps, each an array with its name first.
 
@@ -17,21 +16,13 @@ if before then
   end
 end
 
-local steps = cjson.decode(ARGV[4])
--- Which modules a step needs beside those that most need; `reads` says that it changes nothing.
-local NEEDS = {
-  put = 'puts', claim = 'claims', rearm = '', landed = '', back = '', extend = '', settle = 'puts',
-  book = 'sites', register = 'sites', begin_run = 'sites', give_up = 'sites', sweep = 'sites', tune = 'sites',
-  group_interval = 'sites', enlist = 'owners', bury = 'owners', lock = 'locks', unlock = 'locks',
-  extend_lock = 'locks',
-}
-local asked, reads = {}, true
-for i = 1, #steps do
-  local needs = NEEDS[steps[i][1]]
-  if needs then
-    asked[needs], reads = true, false
-  else
-    asked.views, asked.sites, asked.locks = true, true, true
-  end
+-- Functions are made anew for each call of a script. A module's are made when the first of them is used.
+local function module(define)
+  return setmetatable({}, {
+    __index = function(itself, name)
+      setmetatable(itself, nil)
+      define(itself)
+      return itself[name]
+    end,
+  })
 end
-asked.puts = asked.puts or asked.sites

@@ -1,8 +1,5 @@
 -- The claim: a due unit, its timed mutex, a ready site, its first task, a lease. One step, bounded (I16).
-
-local claim = {}
-
-if asked.claims then
+local claim = module(function(claim)
   local LOOKS, WIDEST, TIDIED = 64, 64, 100
 
   -- When something more can be claimed, if nothing else happens: never later than the first such moment (L1).
@@ -231,4 +228,4 @@ if asked.claims then
     wake.sleeps(want, #round.leases, wait)
     return { round.leases, wait or false }
   end
-end
+end)

@@ -1,9 +1,7 @@
 -- What a worker does with a lease before it settles, and what happens to leases that nobody renews.
 
-local lease = {}
-local settle = {} -- its functions are in settle.lua
-
-do
+local settle
+local lease = module(function(lease)
   local REAPED = 100
   local DEADLY_ROBOTS = 3600000 -- how long a robots.txt counts as unreachable whose workers died each time
   local AFTER_LOSS = { 0, 10000, 60000, 600000, 3600000 }
@@ -163,4 +161,4 @@ do
       places.save(site)
     end
   end
-end
+end)

@@ -1,8 +1,5 @@
 -- The timed mutex: taken if free, ended by its time, released only by its owner (V4-V9, R1-R5).
-
-local lock = {}
-
-if asked.locks then
+local lock = module(function(lock)
   -- How long, in ms, one who waited has the mutex for itself after its end: as long as a permit may be late.
   local function courtesy(interval)
     return math.max(10, math.min(250, math.floor(interval / 10)))
@@ -112,4 +109,4 @@ if asked.locks then
     local held = records.mutex(name)
     return held and held.until_at - now or false
   end
-end
+end)

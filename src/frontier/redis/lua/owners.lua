@@ -1,8 +1,5 @@
 -- Processes that claim: alive while they are heard of.
-
-local owners = {}
-
-if asked.owners then
+local owners = module(function(owners)
   local BEAT_MS = 10000 -- a beat lives so long, and is renewed every 3 s
   local SILENCE_MS = 6000 -- nobody beat for so long: the server was away, not they
 
@@ -29,4 +26,4 @@ if asked.owners then
     records.sweep_owners()
     return true
   end
-end
+end)

@@ -1,9 +1,7 @@
 -- The moves between places. Each keeps the task, its site's books and the unit's due time true together.
 
-local places = {}
 local LEASE_MS, BACK_MS, MAX_LOSSES = 30000, 1000, 6
-
-do
+local places = module(function(places)
   local function count(site, task, field, by)
     store.add(site, task.stage .. '.' .. field, by or 1)
   end
@@ -217,4 +215,4 @@ do
       places.save_unit(unit)
     end
   end
-end
+end)

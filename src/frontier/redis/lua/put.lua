@@ -1,9 +1,6 @@
 -- A put, row by row of the table "state is a place".
 -- A put comes as {url, link, priority, depth, hops, at, expires, again, rule}; what is missing is false.
-
-local put = {}
-
-if asked.puts then
+local put = module(function(put)
   -- Whether a link of this rule still fits the budgets.
   local function has_budget(site, rule)
     if not site.budgets then
@@ -37,6 +34,9 @@ if asked.puts then
   -- A waiting or delayed task stands for the put: most urgent priority, original position.
   local function coalesce(site, task, asked, stored)
     store.add(site, task.stage .. '.coalesced', 1)
+    if asked.link and asked.priority >= task.priority and asked.depth >= task.depth and not asked.again then
+      return 'coalesced'
+    end
     task.priority = math.min(task.priority, asked.priority)
     task.depth = math.min(task.depth, asked.depth)
     if not asked.link then
@@ -145,4 +145,4 @@ if asked.puts then
     places.save(site)
     return replies
   end
-end
+end)

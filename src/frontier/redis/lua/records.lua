@@ -1,8 +1,5 @@
 -- Records beside the tasks: stored pages, robots, hosts, the timed mutexes, processes.
-
-local records = {}
-
-do
+local records = module(function(records)
   -- A page: its fence, and where it is kept, in the client's own words.
   function records.page(site, url)
     local row = call('HGET', P .. 'page:' .. site, url)
@@ -126,4 +123,4 @@ do
       end
     end
   end
-end
+end)

@@ -1,59 +1,28 @@
--- Runs a batch of steps, in order, as one atomic call.
+-- Runs a batch of steps, in order, as one atomic call. A step is named by its module and function; those of `view` change
+-- nothing.
 
-local STEPS = {
-  put = put.step,
-  claim = claim.step,
-  rearm = lease.rearm,
-  landed = lease.landed,
-  back = lease.back,
-  extend = lease.extend,
-  settle = settle.step,
-  book = sites_of.book,
-  register = sites_of.register,
-  begin_run = sites_of.begin_run,
-  give_up = sites_of.give_up,
-  sweep = sites_of.sweep,
-  tune = sites_of.tune,
-  group_interval = sites_of.set_group_interval,
-  enlist = owners.enlist,
-  bury = owners.bury,
-  owners = view.owners,
-  lock = lock.try,
-  unlock = lock.unlock,
-  extend_lock = lock.extend,
-  holds_lock = lock.holds,
-  lock_left = lock.left,
-  sites = function()
-    local names = call('HKEYS', P .. 'units')
-    table.sort(names)
-    return names
-  end,
-  view = view.site,
-  text = function(name)
-    return call('GET', P .. 'text:' .. name)
-  end,
-  site_of = function(host)
-    return call('LINDEX', P .. 'host:' .. host, 0)
-  end,
-  unit_of = function(name)
-    return call('HGET', P .. 'units', name)
-  end,
-  robots = view.robots,
-  stored = view.stored,
-  dead_letters = tasks.dead_letters,
-  inspect = view.inspect,
+local MODULES = {
+  put = put, claim = claim, lease = lease, settle = settle, lock = lock, sites = sites_of, owners = owners, view = view,
 }
+local steps = cjson.decode(ARGV[4])
+local reads = true
+for i = 1, #steps do
+  reads = reads and string.sub(steps[i][1], 1, 5) == 'view.'
+end
 if not reads then
   call('DEL', REPLY) -- the first write is one that a full memory allows, and so are all that follow
 end
 store.read_clock(ARGV[3])
 local replies = {}
-for i, step in ipairs(steps) do
-  replies[i] = STEPS[step[1]](unpack(step, 2)) or false
+for i = 1, #steps do
+  local module_name, name = string.match(steps[i][1], '^(%l+)%.([%l_]+)$')
+  replies[i] = MODULES[module_name][name](unpack(steps[i], 2)) or false
 end
 if not reads then
   store.flush()
-  wake.hint()
+  if store.coming then
+    wake.hint()
+  end
   store.write_clock()
 end
 local reply = cjson.encode({ now, replies })

@@ -1,6 +1,5 @@
 -- How a task ends, row by row of the table "state is a place".
-
-do
+settle = module(function(settle)
   local ODD_ROBOTS = 3600000 -- how long a robots.txt is left alone that ended in a way it should not, in ms
   local ROBOTS_HOPS = 5 -- redirects that a robots.txt may take (RFC 9309 section 2.3.1.2)
 
@@ -161,4 +160,4 @@ do
     end
     return replies
   end
-end
+end)

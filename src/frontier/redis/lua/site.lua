@@ -1,8 +1,5 @@
 -- What a person's verbs do to a site: register it, begin a run, give one up, tune it.
-
-local sites_of = {}
-
-if asked.sites then
+local sites_of = module(function(sites_of)
   local REMOVED = 1000
 
   -- A host belongs to one site, unless both are of one group: else two files would double a shop's load.
@@ -242,4 +239,4 @@ if asked.sites then
     end
     return false
   end
-end
+end)

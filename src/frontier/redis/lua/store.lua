@@ -1,13 +1,10 @@
 -- Sites and pace units as records, the clock, and the indexes of what is ready and due. What a step decides isn't here.
--- A record is a hash; it is read once a call, and what changed of it is written at the end.
+-- A record is one packed map; it is read once a call, and written at the end if it changed.
 
 local STAGES = { 'd', 'p' }
 local EPOCH = 1767225600000 -- 2026-01-01T00:00:00Z: positions count milliseconds from here
 local now
-
-local store = {}
-
-do
+local store = module(function(store)
   -- The server's time in ms. It never goes back: after a jump of the server's clock it stands still, or runs a tenth slower,
   -- until the two agree again. A test brings its own.
   function store.read_clock(fake)
@@ -35,89 +32,46 @@ do
     end
   end
 
+  local function server_id_of(info)
+    local _, before = string.find(info, 'run_id:', 1, true)
+    return string.sub(info, before + 1, before + 40)
+  end
+
   -- Which life of the server this is: another one may have forgotten the last second.
   function store.server()
     if not store.server_id then
-      store.server_id = string.match(call('INFO', 'server'), 'run_id:(%x+)')
+      store.server_id = server_id_of(call('INFO', 'server'))
     end
     return store.server_id
   end
 
-  local function load(key, texts)
-    local flat = call('HGETALL', key)
-    if #flat == 0 then
-      return nil
-    end
-    local record, was = {}, {}
-    for i = 1, #flat, 2 do
-      local field, value = flat[i], flat[i + 1]
-      if not texts[field] then
-        value = tonumber(value)
-      end
-      record[field], was[field] = value, value
-    end
-    return record, was
-  end
+  local sites, changed_sites = {}, {}
+  local units, changed_units = {}, {}
 
-  local function write(key, record, was)
-    local set, gone = {}, {}
-    for field, value in pairs(record) do
-      if was[field] ~= value then
-        set[#set + 1] = field
-        set[#set + 1] = value
-        was[field] = value
-      end
-    end
-    for field in pairs(was) do
-      if record[field] == nil then
-        gone[#gone + 1] = field
-        was[field] = nil
-      end
-    end
-    if #set > 0 then
-      call('HSET', key, unpack(set))
-    end
-    if #gone > 0 then
-      call('HDEL', key, unpack(gone))
-    end
+  local function load(key)
+    local packed = call('GET', key)
+    return packed and cmsgpack.unpack(packed)
   end
-
-  local SITE_TEXTS = {
-    unit = true, budgets = true, paused = true, errand = true, floors = true, spent = true, swept = true,
-    ['d.excluded'] = true, ['p.excluded'] = true,
-  }
-  local UNIT_TEXTS = {
-    blocked_why = true, last_site = true, last_token = true, before_site = true, before_token = true,
-    courtesy_token = true, server = true,
-  }
-  local sites, site_was, changed_sites = {}, {}, {}
-  local units, unit_was, changed_units = {}, {}, {}
 
   function store.site(name)
     local site = sites[name]
     if site == nil then
-      site, site_was[name] = load(P .. 'site:' .. name, SITE_TEXTS)
-      sites[name] = site or false
-      if site then
-        site.name, site_was[name].name = name, name
-      end
+      site = load(P .. 'site:' .. name)
+      sites[name] = site
     end
     return site or nil
   end
 
   function store.new_site(site)
-    sites[site.name], site_was[site.name] = site, { name = site.name }
+    sites[site.name] = site
     call('SADD', P .. 'sites', site.name)
   end
 
   function store.unit(name)
     local unit = units[name]
     if unit == nil then
-      unit, unit_was[name] = load(P .. 'unit:' .. name, UNIT_TEXTS)
-      units[name] = unit or false
-      if unit then
-        unit.name, unit_was[name].name = name, name
-      end
+      unit = load(P .. 'unit:' .. name)
+      units[name] = unit
     end
     return unit or nil
   end
@@ -127,8 +81,7 @@ do
     local unit = store.unit(name)
     if not unit then
       unit = { name = name, server = store.server() }
-      units[name], unit_was[name] = unit, { name = name }
-      changed_units[name] = unit
+      units[name], changed_units[name] = unit, unit
     end
     return unit
   end
@@ -247,10 +200,10 @@ do
 
   function store.flush()
     for name, site in pairs(changed_sites) do
-      write(P .. 'site:' .. name, site, site_was[name])
+      call('SET', P .. 'site:' .. name, cmsgpack.pack(site))
     end
     for name, unit in pairs(changed_units) do
-      write(P .. 'unit:' .. name, unit, unit_was[name])
+      call('SET', P .. 'unit:' .. name, cmsgpack.pack(unit))
     end
   end
 
@@ -327,4 +280,4 @@ do
     site.fence = math.max((site.fence or 0) + 1, now)
     return site.fence
   end
-end
+end)

@@ -1,10 +1,7 @@
 -- Tasks in their places, known pages, dead letters, stored pages.
 -- A waiting task is its URL in a sorted set and nothing else, unless something rare is to be told of it: then, and while it
 -- is delayed or running, a record lies beside it.
-
-local tasks = {}
-
-do
+local tasks = module(function(tasks)
   local TURN = 2 ^ 39 -- positions below this
   local DEEP = 15 -- the depth that stands for a record
 
@@ -26,28 +23,33 @@ do
     task.priority = (score - task.position) / TURN
   end
 
-  local RECORD = {
-    'place', 'until_at', 'priority', 'position', 'depth', 'link', 'hops', 'attempts', 'losses', 'expires', 'stored',
-    'deferral', 'errand', 'history', 'token', 'owner', 'granted_at', 'ends_at', 'fence', 'in_flight', 'interval',
-    'orphan',
-  }
   local RARE = { 'hops', 'attempts', 'losses', 'expires', 'stored', 'deferral', 'errand', 'history' }
   local RUNNING = { 'token', 'owner', 'granted_at', 'ends_at', 'fence', 'in_flight', 'interval', 'orphan' }
 
-  local function is_plain(task)
-    if task.depth >= DEEP then
-      return false
-    end
-    for _, field in ipairs(RARE) do
-      if task[field] then
-        return false
+  -- What few tasks have; none where it has nothing of that.
+  local function rare_of(task)
+    local rare
+    for i = 1, #RARE do
+      local value = task[RARE[i]]
+      if value then
+        rare = rare or {}
+        rare[RARE[i]] = value
       end
     end
-    return true
+    return rare
+  end
+
+  local function pack_record(task, rare)
+    return cmsgpack.pack(task.place, task.until_at or false, task.priority, task.position, task.depth, task.link or false,
+      rare or false, task.token or false, task.owner or false, task.granted_at or false, task.ends_at or false,
+      task.fence or false, task.in_flight or false, task.interval or false, task.orphan or false)
   end
 
   local function read_record(task, packed)
-    for field, value in pairs(cmsgpack.unpack(packed)) do
+    local rare
+    task.place, task.until_at, task.priority, task.position, task.depth, task.link, rare, task.token, task.owner,
+      task.granted_at, task.ends_at, task.fence, task.in_flight, task.interval, task.orphan = cmsgpack.unpack(packed)
+    for field, value in pairs(rare or {}) do
       task[field] = value
     end
     task.recorded = true
@@ -141,13 +143,14 @@ do
   function tasks.save(task)
     take_away(task)
     if task.place ~= 'running' then
-      for _, field in ipairs(RUNNING) do
-        task[field] = nil
+      for i = 1, #RUNNING do
+        task[RUNNING[i]] = nil
       end
     end
+    local rare = rare_of(task)
     if task.place == 'waiting' then
       task.until_at = nil
-      local plain = is_plain(task)
+      local plain = not rare and task.depth < DEEP
       local score = score_of(task, plain and task.depth or DEEP)
       if task.lies ~= 'waiting' or score ~= task.lies_score then
         call('ZADD', queue(task.site, task.stage), score, task.url)
@@ -159,11 +162,7 @@ do
         return
       end
     end
-    local record = {}
-    for _, field in ipairs(RECORD) do
-      record[field] = task[field] or nil
-    end
-    call('HSET', P .. 'task:' .. task.site, task.stage .. task.url, cmsgpack.pack(record))
+    call('HSET', P .. 'task:' .. task.site, task.stage .. task.url, pack_record(task, rare))
     task.recorded = true
     if task.place == 'running' then
       if task.lies ~= 'running' or task.lies_until ~= task.ends_at then
@@ -412,4 +411,4 @@ do
     end
     return found
   end
-end
+end)

@@ -1,8 +1,5 @@
 -- What people and other modules look at; nothing here changes anything.
-
-local view = {}
-
-if asked.views then
+local view = module(function(view)
   -- How a site stands: its record, its unit's, and what follows from both.
   function view.site(name)
     local site = store.site(name)
@@ -47,6 +44,36 @@ if asked.views then
     return names
   end
 
+  function view.sites()
+    local names = call('HKEYS', P .. 'units')
+    table.sort(names)
+    return names
+  end
+
+  function view.text(name)
+    return call('GET', P .. 'text:' .. name)
+  end
+
+  function view.site_of(host)
+    return call('LINDEX', P .. 'host:' .. host, 0)
+  end
+
+  function view.unit_of(name)
+    return call('HGET', P .. 'units', name)
+  end
+
+  function view.dead_letters(site, most)
+    return tasks.dead_letters(site, most)
+  end
+
+  function view.holds_lock(name, token)
+    return lock.holds(name, token)
+  end
+
+  function view.lock_left(name)
+    return lock.left(name)
+  end
+
   -- Everything in it: for tests of small frontiers.
   function view.inspect()
     local found, due, dead, known = {}, {}, {}, 0
@@ -57,7 +84,7 @@ if asked.views then
         end
         local flat = call('HGETALL', P .. 'task:' .. name)
         for i = 1, #flat, 2 do
-          local place = cmsgpack.unpack(flat[i + 1]).place
+          local place = cmsgpack.unpack(flat[i + 1])
           if string.sub(flat[i], 1, 1) == stage and place ~= 'waiting' then
             found[#found + 1] = { name, stage, string.sub(flat[i], 2), place }
           end
@@ -82,4 +109,4 @@ if asked.views then
     end
     return { tasks = found, due = due, dead = dead, known = known }
   end
-end
+end)

@@ -1,9 +1,6 @@
 -- Who sleeps until there is something to claim, and the hint that there is. A hint that is lost costs a little time: nobody
 -- sleeps longer than LONGEST_SLEEP.
-
-local wake = {}
-
-do
+local wake = module(function(wake)
   local LONGEST_SLEEP = 5000
   local SOON = 20 -- who asks again within so many ms needs no hint
 
@@ -39,4 +36,4 @@ do
       end
     end
   end
-end
+end)

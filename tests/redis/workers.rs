@@ -3,7 +3,11 @@
 use paced::frontier::Frontier;
 use paced::task::Settled;
 
-use crate::ground::wait;
+use std::collections::BTreeSet;
+
+use rustix::process::Signal;
+
+use crate::ground::{Ground, SiteFile, assert_paced, ms, path_of, paths, star, text, wait};
 use crate::steps::*;
 use crate::support::*;
 
@@ -49,4 +53,80 @@ fn l4_c10_the_leases_of_a_process_that_is_not_heard_of_for_ten_seconds_return_an
         let books = books(&here).await;
         assert_eq!((books.done, books.lost), (1, 1), "{books:?}");
     });
+}
+
+/// A worker of that name on that server, which ends once nothing is left.
+fn worker(ground: &Ground, redis: &RedisServer, name: &str) -> Paced {
+    let worker = ground.verb("work").env("PACED_FRONTIER", redis.url(0));
+    worker.arg("--name").arg(name).arg("--until-empty")
+}
+
+fn seeded(site: &TestSite, redis: &RedisServer) -> Ground {
+    let ground = Ground::new([SiteFile::of("shop", site).interval(ms(50))]);
+    let file = ground.data.file("sites/shop.toml");
+    ground.verb("seed").arg(file).env("PACED_FRONTIER", redis.url(0)).run().expect_code(0);
+    ground
+}
+
+/// The paths of the items that these workers wrote, in order, each as often as it was written.
+fn items(ground: &Ground, names: &[&str]) -> Vec<String> {
+    let files = names.iter().map(|name| ground.data.file(&format!("data/items/shop-{name}.jsonl")));
+    let lines = files.filter(|file| file.exists()).flat_map(|file| json_lines(&file));
+    let mut paths: Vec<String> = lines.map(|item| path_of(&text(&item["url"]))).collect();
+    paths.sort();
+    paths
+}
+
+fn all_paths(count: usize) -> BTreeSet<String> {
+    paths(count).chain(["/".to_owned()]).collect()
+}
+
+fn assert_nothing_early(ground: &Ground, redis: &RedisServer, site: &TestSite) {
+    assert_paced(site, ms(50));
+    let audit = ground.verb("audit").arg("--json").env("PACED_FRONTIER", redis.url(0)).run().expect_code(0);
+    let unit: serde_json::Value = serde_json::from_str(audit.stdout.trim()).expect("one unit");
+    assert_eq!(unit["early"], 0, "{unit}");
+}
+
+#[test]
+fn l4_workers_killed_again_and_again_leave_their_pages_to_the_others_and_the_pace_stands() {
+    let Some(redis) = redis_or_skip() else { return };
+    let site = star(120).latency(Latency::fixed(ms(250))).serve();
+    let ground = seeded(&site, &redis);
+    let steady = worker(&ground, &redis, "steady").start();
+    for round in 1..=3 {
+        let doomed = worker(&ground, &redis, "doomed").start();
+        eventually("a few more pages", || (site.arrivals().len() > round * 20).then_some(()));
+        std::thread::sleep(ms(fastrand::u64(0..200)));
+        doomed.kill();
+        assert_eq!(doomed.finish().code, None);
+    }
+    let run = steady.finish().expect_code(0);
+    let found: BTreeSet<String> = items(&ground, &["steady", "doomed"]).into_iter().collect();
+    assert_eq!(found, all_paths(120), "{}", run.stderr);
+    assert_nothing_early(&ground, &redis, &site);
+    let books = wait(books(&open(&redis.url(0))));
+    assert_eq!((books.waiting, books.delayed, books.leased, books.dead), (0, 0, 0, 0), "{books:?}");
+}
+
+#[test]
+fn i5_i6_a_worker_that_stood_still_past_its_beat_is_told_and_nothing_of_it_is_kept_over_the_newer() {
+    let Some(redis) = redis_or_skip() else { return };
+    let site = star(60).latency(Latency::fixed(ms(400))).serve();
+    let ground = seeded(&site, &redis);
+    let zombie = worker(&ground, &redis, "zombie").arg("--role").arg("download").start();
+    let alive = worker(&ground, &redis, "alive").start();
+    eventually("a few pages", || (site.arrivals().len() > 20).then_some(()));
+    zombie.signal(Signal::STOP);
+    let run = alive.finish().expect_code(0);
+    zombie.signal(Signal::CONT);
+    let back = zombie.finish().expect_code(0);
+    let found = items(&ground, &["alive", "zombie"]);
+    let once: BTreeSet<String> = found.iter().cloned().collect();
+    assert_eq!((once, found.len()), (all_paths(60), 61), "each page is an item once\n{}", run.stderr);
+    assert!(back.stderr.contains("lease was lost") || back.stderr.contains("given up"), "{}", back.stderr);
+    assert!(!back.stderr.contains("panicked"), "{}", back.stderr);
+    let books = wait(books(&open(&redis.url(0))));
+    assert!(books.lost > 0, "what it had in flight was granted anew: {books:?}");
+    assert_eq!((books.waiting, books.delayed, books.leased, books.dead), (0, 0, 0, 0), "{books:?}");
 }

@@ -23,15 +23,9 @@ fn a_frontier_that_is_not_supported_is_wrong_usage() {
     let (data, site) = (TempData::new(), small_site());
     let file = site_file(&data, &site);
     for (url, told) in [
-        (
-            "redis://10.0.0.1:6379/0",
-            "redis://10.0.0.1:6379/0: a frontier on Redis is not supported yet; use sqlite:PATH",
-        ),
-        (
-            "rediss://me:secret@db.example/0",
-            "rediss://…@db.example/0: a frontier on Redis is not supported yet",
-        ),
-        ("redis+cluster://a,b,c", "not supported yet"),
+        ("redis://me:secret@127.0.0.1:port/0", "redis://…@127.0.0.1:port/0: "),
+        ("redis+cluster://:secret@", "redis+cluster://…@: no node is named; write redis://host:port/db"),
+        ("postgres://me:secret@db.example/0", "postgres://…@db.example/0: name a frontier as sqlite:PATH"),
         ("sqlite:", "no path after `sqlite:`"),
         ("mysql://x", "mysql://x: name a frontier as sqlite:PATH"),
         ("frontier.db", "frontier.db: name a frontier as sqlite:PATH"),

@@ -24,7 +24,8 @@ fn shops(count: u64, products: u32) -> Shops {
 }
 
 fn workers(ground: &Ground, count: usize) -> Vec<Running> {
-    let start = |number| ground.verb("work").arg("--name").arg(format!("w{number}")).arg("--until-empty").start();
+    let start =
+        |number| ground.verb("work").arg("--name").arg(format!("w{number}")).arg("--until-empty").start();
     (1..=count).map(start).collect()
 }
 
@@ -45,7 +46,8 @@ fn a_fleet_of(processes: usize, sites: u64, products: u32) {
         worker.finish().expect_code(0);
     }
     let (seen, calls) = (machine.seen(), calls(&shared) - before);
-    let measured: Vec<Measured> = shops.all().iter().map(|shop| measure_shop(shop, &seen, INTERVAL)).collect();
+    let measured: Vec<Measured> =
+        shops.all().iter().map(|shop| measure_shop(shop, &seen, INTERVAL)).collect();
     let mut pages = 0;
     for shop in shops.all() {
         let arrivals = shop.arrivals();
@@ -81,7 +83,9 @@ fn v17_a_hundred_thousand_tasks_and_four_processes_at_once_are_one_start_an_inte
     let Some(shared) = Shared::redis() else { return };
     let (sites, each) = (20, 5_000);
     let served: Vec<TestSite> = (0..sites).map(|_| star(each).serve()).collect();
-    let file = |(number, site)| SiteFile::of(&format!("s{number:02}"), site).interval(INTERVAL).pace("parallel = 16");
+    let file = |(number, site)| {
+        SiteFile::of(&format!("s{number:02}"), site).interval(INTERVAL).pace("parallel = 16")
+    };
     let ground = Ground::on(&shared, served.iter().enumerate().map(file));
     ground.verb_on_all("seed").run().expect_code(0);
     for (number, site) in served.iter().enumerate() {
@@ -107,7 +111,8 @@ fn v17_a_hundred_thousand_tasks_and_four_processes_at_once_are_one_start_an_inte
         .collect();
     assert_kept(&measured, &seen);
     // From the third second on, hardly a start is left unused.
-    let first = served.iter().flat_map(|site| site.arrivals()).map(|arrival| arrival.at).min().expect("arrivals");
+    let first =
+        served.iter().flat_map(|site| site.arrivals()).map(|arrival| arrival.at).min().expect("arrivals");
     let (from, to) = (first + Duration::from_secs(3), first + Duration::from_secs(7));
     let starts = |site: &TestSite| -> Vec<Duration> {
         site.arrivals().iter().map(|arrival| arrival.at).filter(|at| (from..to).contains(at)).collect()

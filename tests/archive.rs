@@ -227,19 +227,19 @@ async fn a_place_is_there_as_long_as_its_bytes_are() {
     let dir = TempDir::new().expect("a folder");
     let archive = open(dir.path());
     let place = archive.keep(visit(page("http://shop.example/", b"body"))).await.expect("kept");
-    assert!(archive.has(&place));
+    assert!(archive.has(&place).await);
     let beyond = |offset| {
         format!("{}:{offset}:{}", place.segment(), place.length()).parse::<Place>().expect("a place")
     };
     let later = beyond(place.offset() + 1);
-    assert!(!archive.has(&later));
+    assert!(!archive.has(&later).await);
     assert!(matches!(archive.read(&later), Err(ArchiveError::Missing { .. })));
     assert!(matches!(archive.read(&beyond(0)), Err(ArchiveError::Damaged { .. })));
     let endless = format!("{}:1:{}", place.segment(), u64::MAX).parse().expect("a place");
     assert!(matches!(archive.read(&endless), Err(ArchiveError::Missing { .. })));
     archive.close().await.expect("closed");
     fs::remove_file(dir.path().join(place.segment())).expect("removed");
-    assert!(!archive.has(&place));
+    assert!(!archive.has(&place).await);
     let gone = archive.read(&place).expect_err("nothing there");
     assert!(matches!(gone, ArchiveError::Missing { .. }) && !gone.is_transient(), "{gone}");
 }
@@ -278,7 +278,7 @@ async fn a_torn_tail_is_cut_wherever_it_was_torn() {
             let archive = open(dir.path());
             assert_eq!(fs::metadata(&torn).expect("there").len(), kept, "cut at {cut}");
             assert_eq!(archive.read(&first).expect("read").body, "first");
-            assert_eq!(archive.has(&last), cut == end);
+            assert_eq!(archive.has(&last).await, cut == end);
             assert_eq!(names(dir.path()), [first.segment()]);
         }
     }

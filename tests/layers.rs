@@ -40,6 +40,7 @@ const STRANGERS: &[(&str, &str)] = &[("extract", "frontier")];
 const HOMES: &[(&str, &[&str])] = &[
     ("rusqlite", &["frontier/sqlite", "sink"]),
     ("reqwest", &["fetch"]),
+    ("object_store", &["archive/bucket"]),
     ("scraper", &["extract", "site"]),
     ("html5ever", &["extract", "site"]),
     ("ego_tree", &["extract", "site"]),

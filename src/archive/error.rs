@@ -1,10 +1,11 @@
 //! Why a page could not be kept or read.
 
+use std::fmt::Display;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::Place;
+use super::{Location, Place};
 
 /// What went wrong in the page store. Cloned for every page of a commit that failed.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -27,6 +28,18 @@ pub enum ArchiveError {
         path: PathBuf,
         /// The system's reason.
         source: Arc<io::Error>,
+    },
+    /// A bucket could not do its part; passing trouble was waited out for a while.
+    #[error("could not {doing} {location}: {why}")]
+    Bucket {
+        /// What was tried.
+        doing: &'static str,
+        /// The bucket.
+        location: String,
+        /// The reason, and what to do.
+        why: String,
+        /// Whether it may pass.
+        passing: bool,
     },
     /// There is nothing at that place any more.
     #[error("no page is kept at {place}: its segment was removed or cut; fetch the page again")]
@@ -52,13 +65,18 @@ pub enum ArchiveError {
 impl ArchiveError {
     /// Whether the same call may succeed later.
     pub fn is_transient(&self) -> bool {
-        matches!(self, Self::Full { .. } | Self::Io { .. })
+        matches!(self, Self::Full { .. } | Self::Io { .. } | Self::Bucket { passing: true, .. })
     }
 
     pub(super) fn io(doing: &'static str, path: &Path, source: io::Error) -> Self {
         let (path, full) = (path.to_owned(), is_full(&source));
         let source = Arc::new(source);
         if full { Self::Full { path, source } } else { Self::Io { doing, path, source } }
+    }
+
+    pub(super) fn bucket(doing: &'static str, location: &Location, why: impl Display) -> Self {
+        let (location, why) = (location.to_string(), why.to_string());
+        Self::Bucket { doing, location, why, passing: false }
     }
 
     pub(super) fn damaged(segment: &str, offset: u64, why: impl Into<String>) -> Self {

@@ -1,13 +1,19 @@
-//! The page store: every request sent and what came of it, in WARC 1.1 segments on a local folder. What is on a page
-//! is found elsewhere.
+//! The page store: every request sent and what came of it, in WARC 1.1 segments in a local folder or a bucket. What is
+//! on a page is found elsewhere.
 
 mod audit;
+#[cfg(feature = "s3")]
+mod bucket;
 mod error;
+mod folder;
+mod location;
 mod member;
+mod names;
 mod place;
 mod recover;
 mod scan;
 mod segment;
+mod store;
 mod stored;
 mod visit;
 mod warc;
@@ -15,42 +21,58 @@ mod writer;
 
 pub use audit::{Audit, EarlyStart, Gaps, UnitReport};
 pub use error::ArchiveError;
+pub use folder::{COMMIT_PAGES, COMMIT_WAIT};
+pub use location::{Location, LocationError};
+pub use names::writer_name;
 pub use place::{Place, PlaceError};
-pub use scan::{Filter, Record, Scan, scan};
-pub use segment::writer_name;
+pub use scan::{Filter, Record, Scan};
 pub use stored::StoredResponse;
 pub use visit::{SentRequest, Visit, VisitOutcome};
-pub use writer::{COMMIT_PAGES, COMMIT_WAIT};
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::Sender;
+use std::time::Instant;
 
 use tokio::sync::oneshot;
 
 use crate::clock::Clock;
+use folder::{Folder, FolderLog};
+use names::Names;
+use store::{Log, Store};
 use writer::{Keep, Order};
 
 /// A segment that has grown over this many bytes is closed, and the next one begun.
 pub const SEGMENT_BYTES: u64 = 1 << 30;
 
-/// A folder of pages: one growing segment for this process, and everything that was kept before.
+/// A place of pages: what this process keeps, and everything that was kept before.
 ///
-/// Cheap to clone; all clones write to the same segment. Several processes may use one folder, each with a segment of
-/// its own, and any of them reads what another has kept.
+/// Cheap to clone; all clones share their commits. Several processes may use one place, each with segments of its own,
+/// and any of them reads what another has kept.
 #[derive(Clone, Debug)]
 pub struct Archive(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    dir: PathBuf,
+    store: Arc<dyn Store>,
     orders: Sender<Order>,
     commits: Arc<AtomicU64>,
 }
 
 impl Archive {
-    /// Opens the folder, making it where it is missing, and cuts the torn tails that killed processes left.
+    /// Opens the place that `--pages` names: a folder as [`Archive::open`] does, or a bucket, which is asked once
+    /// whether it is there and lets us in.
+    pub async fn open_at(location: &Location, writer: &str, clock: Clock) -> Result<Self, ArchiveError> {
+        let (location, writer) = (location.clone(), writer.to_owned());
+        let opened = tokio::task::spawn_blocking(move || match &location {
+            Location::Folder(dir) => Self::open(dir, &writer, clock),
+            Location::Bucket { .. } => Self::open_bucket(&location, &writer, clock),
+        });
+        opened.await.map_err(|_| ArchiveError::Closed)?
+    }
+
+    /// Opens a folder, making it where it is missing, and cuts the torn tails that killed processes left.
     ///
     /// `writer` goes into the names of the segments (see [`writer_name`]); what isn't a letter, a digit, `.`, `_` or
     /// `-` is replaced. The first segment is made with the first page that is kept.
@@ -67,37 +89,58 @@ impl Archive {
     ) -> Result<Self, ArchiveError> {
         std::fs::create_dir_all(dir).map_err(|e| ArchiveError::io("make the folder", dir, e))?;
         recover::torn_tails(dir)?;
-        let commits = Arc::new(AtomicU64::new(0));
-        let series = segment::Series::new(dir, writer, clock);
-        let orders = writer::start(series, segment_bytes, Arc::clone(&commits))
-            .map_err(|e| ArchiveError::io("start the writer of", dir, e))?;
-        Ok(Self(Arc::new(Inner { dir: dir.to_owned(), orders, commits })))
+        let log = FolderLog::new(dir, Names::new(writer, clock), segment_bytes);
+        Self::start(Arc::new(Folder::new(dir)), Box::new(log))
+            .map_err(|e| ArchiveError::io("start the writer of", dir, e))
     }
 
-    /// Keeps a visit and returns, once it is on the disk, where its body is: the response just kept, or for a 304 the
+    #[cfg(feature = "s3")]
+    fn open_bucket(location: &Location, writer: &str, clock: Clock) -> Result<Self, ArchiveError> {
+        let bucket = Arc::new(bucket::Bucket::open(location)?);
+        let log = bucket::BucketLog::new(Arc::clone(&bucket), Names::new(writer, clock));
+        Self::start(bucket, Box::new(log))
+            .map_err(|e| ArchiveError::bucket("start the writer of", location, e))
+    }
+
+    #[cfg(not(feature = "s3"))]
+    fn open_bucket(location: &Location, _writer: &str, _clock: Clock) -> Result<Self, ArchiveError> {
+        Err(not_built(location))
+    }
+
+    fn start(store: Arc<dyn Store>, log: Box<dyn Log>) -> std::io::Result<Self> {
+        let commits = Arc::new(AtomicU64::new(0));
+        let orders = writer::start(log, Arc::clone(&commits))?;
+        Ok(Self(Arc::new(Inner { store, orders, commits })))
+    }
+
+    /// Keeps a visit and returns, once it is durable, where its body is: the response just kept, or for a 304 the
     /// body it confirms. A failed visit's place is that of the record that tells the error.
     ///
     /// Many callers share one commit. Dropping the future doesn't take the visit back.
     pub async fn keep(&self, visit: Visit) -> Result<Place, ArchiveError> {
-        let dir = self.0.dir.clone();
-        let encoded = tokio::task::spawn_blocking(move || visit::encode(&visit, &dir))
+        let store = Arc::clone(&self.0.store);
+        let encoded = tokio::task::spawn_blocking(move || visit::encode(&visit, &*store))
             .await
             .map_err(|_| ArchiveError::Closed)?;
         let (reply, kept) = oneshot::channel();
-        self.0.orders.send(Order::Keep(Keep { encoded, reply })).map_err(|_| ArchiveError::Closed)?;
+        self.0
+            .orders
+            .send(Order::Keep(Keep { encoded, since: Instant::now(), reply }))
+            .map_err(|_| ArchiveError::Closed)?;
         kept.await.map_err(|_| ArchiveError::Closed)?
     }
 
-    /// Reads a stored answer back, in one positioned read; blocks for that long.
+    /// Reads a stored answer back, in one read; blocks for that long.
     ///
     /// It works on segments that still grow, of this process or another.
     pub fn read(&self, place: &Place) -> Result<StoredResponse, ArchiveError> {
-        stored::read(&self.0.dir, place)
+        stored::read(&*self.0.store, place)
     }
 
-    /// Whether the bytes of that place are there; looks at the file's length, not into it.
-    pub fn has(&self, place: &Place) -> bool {
-        std::fs::metadata(self.0.dir.join(place.segment())).is_ok_and(|file| file.len() >= place.end())
+    /// Whether the bytes of that place are there, without a look into them; no, where that can't be told just now.
+    pub async fn has(&self, place: &Place) -> bool {
+        let (store, place) = (Arc::clone(&self.0.store), place.clone());
+        tokio::task::spawn_blocking(move || store.has(&place)).await.unwrap_or(false)
     }
 
     /// Finishes what is being kept and closes the segment. Whatever is asked to be kept later is refused.
@@ -109,13 +152,28 @@ impl Archive {
         closed.await.unwrap_or(Ok(()))
     }
 
-    /// How often visits were made durable so far: the number of `fdatasync` calls that kept pages.
+    /// How often visits were made durable so far: the number of `fdatasync` calls that kept pages, or of objects.
     pub fn commits(&self) -> u64 {
         self.0.commits.load(Ordering::Relaxed)
     }
+}
 
-    /// The folder.
-    pub fn dir(&self) -> &Path {
-        &self.0.dir
+/// Every request kept at a place that `filter` takes, segment by segment, each in the order of writing.
+///
+/// A segment that still grows is read as far as it is whole. A damaged one gives one error, and the walk goes on with
+/// the next. A folder that is missing holds nothing. The walk blocks while it reads.
+pub fn scan(location: impl Into<Location>, filter: Filter) -> Result<Scan, ArchiveError> {
+    match location.into() {
+        Location::Folder(dir) => Scan::over(Arc::new(Folder::new(&dir)), filter),
+        #[cfg(feature = "s3")]
+        location @ Location::Bucket { .. } => Scan::over(Arc::new(bucket::Bucket::open(&location)?), filter),
+        #[cfg(not(feature = "s3"))]
+        location @ Location::Bucket { .. } => Err(not_built(&location)),
     }
+}
+
+/// A location that was spelled out in a program, past what `--pages` takes.
+#[cfg(not(feature = "s3"))]
+fn not_built(location: &Location) -> ArchiveError {
+    ArchiveError::bucket("open", location, LocationError::NotBuilt(location.to_string()))
 }

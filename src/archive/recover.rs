@@ -9,7 +9,8 @@ use rustix::fs::{FlockOperation, flock};
 
 use super::ArchiveError;
 use super::member::Counted;
-use super::segment::{ENDING, MARKER, marker_of};
+use super::names::ENDING;
+use super::segment::{MARKER, marker_of};
 
 /// Cuts every segment of the folder that was left open by a process that is gone.
 pub(super) fn torn_tails(dir: &Path) -> Result<(), ArchiveError> {

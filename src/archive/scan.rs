@@ -1,16 +1,17 @@
 //! Walking over everything that was kept, a record at a time: what was asked of the sites, and what came back. Bodies
 //! are stepped over.
 
-use std::fs::{self, File};
+use std::fmt;
 use std::io::{self, BufRead, BufReader, Read};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use flate2::bufread::GzDecoder;
 
 use super::member::{Counted, told_length};
 use super::recover::is_torn;
-use super::segment::{ENDING, marker_of};
+use super::store::{Opened, Segments, Source, Store};
 use super::warc::{self, Fields};
 use super::{ArchiveError, Place};
 use crate::clock::Timestamp;
@@ -62,28 +63,23 @@ impl Filter {
     }
 }
 
-/// Every request kept in the folder that `filter` takes, segment by segment, each in the order of writing.
-///
-/// A segment that still grows is read as far as it is whole. A damaged one gives one error, and the walk goes on with
-/// the next. A folder that is missing holds nothing.
-pub fn scan(dir: &Path, filter: Filter) -> Result<Scan, ArchiveError> {
-    let listed = match fs::read_dir(dir) {
-        Ok(entries) => entries.map(|e| e.map(|e| e.path())).collect::<io::Result<Vec<_>>>(),
-        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
-        Err(e) => Err(e),
-    };
-    let mut segments = listed.map_err(|e| ArchiveError::io("list", dir, e))?;
-    segments.retain(|path| path.file_name().and_then(|n| n.to_str()).is_some_and(|n| n.ends_with(ENDING)));
-    segments.sort();
-    Ok(Scan { filter, segments: segments.into_iter(), walk: None })
-}
-
-/// The walk that [`scan`] begins.
-#[derive(Debug)]
+/// The walk that [`scan`](super::scan) begins.
 pub struct Scan {
     filter: Filter,
-    segments: std::vec::IntoIter<PathBuf>,
+    segments: Segments,
     walk: Option<Walk>,
+}
+
+impl Scan {
+    pub(super) fn over(store: Arc<dyn Store>, filter: Filter) -> Result<Self, ArchiveError> {
+        Ok(Self { filter, segments: store.segments()?, walk: None })
+    }
+}
+
+impl fmt::Debug for Scan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Scan").field("filter", &self.filter).field("walk", &self.walk).finish_non_exhaustive()
+    }
 }
 
 impl Iterator for Scan {
@@ -97,11 +93,9 @@ impl Iterator for Scan {
                     None => self.walk = None,
                 }
             }
-            let path = self.segments.next()?;
-            match File::open(&path) {
-                Ok(file) => self.walk = Some(Walk::over(path, file)),
-                Err(e) if e.kind() == io::ErrorKind::NotFound => {}
-                Err(e) => return Some(Err(ArchiveError::io("open", &path, e))),
+            match self.segments.next()? {
+                Ok(segment) => self.walk = Some(Walk::over(segment)),
+                Err(error) => return Some(Err(error)),
             }
         }
     }
@@ -110,8 +104,9 @@ impl Iterator for Scan {
 /// One segment being walked over.
 #[derive(Debug)]
 struct Walk {
+    name: String,
     path: PathBuf,
-    records: Counted<BufReader<File>>,
+    records: Counted<Box<dyn Source>>,
     /// A request whose answer is the next record, if it has one.
     asked: Option<(String, Record)>,
     ended: bool,
@@ -131,9 +126,9 @@ struct Answer {
 }
 
 impl Walk {
-    fn over(path: PathBuf, file: File) -> Self {
-        let inner = BufReader::with_capacity(64 * 1024, file);
-        Self { path, records: Counted { inner, at: 0 }, asked: None, ended: false }
+    fn over(segment: Opened) -> Self {
+        let Opened { name, path, source } = segment;
+        Self { name, path, records: Counted { inner: source, at: 0 }, asked: None, ended: false }
     }
 
     fn next(&mut self, filter: &Filter) -> Option<Result<Record, ArchiveError>> {
@@ -160,19 +155,15 @@ impl Walk {
     /// The end of a segment that grows, or whose writer died, is no damage.
     fn is_tail(&self, error: &io::Error) -> bool {
         let cut = error.kind() == io::ErrorKind::UnexpectedEof;
-        cut || (is_torn(error) && marker_of(&self.path).exists())
+        cut || (is_torn(error) && self.records.inner.is_open())
     }
 
     fn error(&self, start: u64, error: io::Error) -> ArchiveError {
         if is_torn(&error) {
-            ArchiveError::damaged(&self.name(), start, error.to_string())
+            ArchiveError::damaged(&self.name, start, error.to_string())
         } else {
             ArchiveError::io("read", &self.path, error)
         }
-    }
-
-    fn name(&self) -> String {
-        self.path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
     }
 
     /// Brings requests and answers together; returns a request of which everything is known.
@@ -185,7 +176,7 @@ impl Walk {
             Seen::Answer { to, answer } => {
                 let (_, record) = self.asked.take_if(|(id, _)| *id == to)?;
                 let Answer { status, bytes, error } = answer;
-                let place = Some(Place::new(&self.name(), start, self.records.at - start));
+                let place = Some(Place::new(&self.name, start, self.records.at - start));
                 Some(Record { status, bytes, error, place, ..record })
             }
             Seen::Other => None,
@@ -210,11 +201,11 @@ impl Walk {
     }
 
     fn skip_to(&mut self, at: u64) -> io::Result<()> {
-        if self.records.inner.get_ref().metadata()?.len() < at {
+        if self.records.inner.length()? < at {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
         let step = at.cast_signed().wrapping_sub(self.records.at.cast_signed());
-        self.records.inner.seek_relative(step)?;
+        self.records.inner.step(step)?;
         self.records.at = at;
         Ok(())
     }

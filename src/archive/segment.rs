@@ -5,60 +5,13 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use flate2::Compression;
 use rustix::fs::{FlockOperation, flock};
-use uuid::Uuid;
 
-use super::ArchiveError;
-use super::warc::{self, Fields};
-use crate::clock::{Clock, Timestamp};
+use super::warc;
+use crate::clock::Timestamp;
 
-/// How a segment's name ends.
-pub(super) const ENDING: &str = ".warc.gz";
 /// Beside a segment that wasn't closed stands a file of its name and this: the marker, which tells the durable length.
 pub(super) const MARKER: &str = ".open";
-
-const MAX_WRITER: usize = 64;
-
-/// A writer's name that no other process has: host, process id and some letters drawn at random.
-pub fn writer_name() -> String {
-    let host = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    let host = safe(host.trim().split('.').next().unwrap_or_default());
-    let random = Uuid::new_v4().simple().to_string();
-    format!("{host}-{}-{}", std::process::id(), &random[..6])
-}
-
-/// The segments of one writer, numbered.
-#[derive(Debug)]
-pub(super) struct Series {
-    dir: PathBuf,
-    writer: String,
-    clock: Clock,
-    made: u32,
-}
-
-impl Series {
-    pub(super) fn new(dir: &Path, writer: &str, clock: Clock) -> Self {
-        Self { dir: dir.to_owned(), writer: safe(writer), clock, made: 0 }
-    }
-
-    pub(super) fn dir(&self) -> &Path {
-        &self.dir
-    }
-
-    /// Begins the next segment, under a name that isn't taken.
-    pub(super) fn next(&mut self) -> Result<Segment, ArchiveError> {
-        loop {
-            self.made += 1;
-            let now = self.clock.now();
-            let name = format!("{}-{}-{:05}{ENDING}", file_stamp(now), self.writer, self.made);
-            match Segment::create(&self.dir, name, now) {
-                Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
-                made => return made.map_err(|e| ArchiveError::io("begin a segment in", &self.dir, e)),
-            }
-        }
-    }
-}
 
 /// A segment that this process has open, locked against all others.
 #[derive(Debug)]
@@ -73,14 +26,15 @@ pub(super) struct Segment {
 }
 
 impl Segment {
-    fn create(dir: &Path, name: String, now: Timestamp) -> io::Result<Self> {
+    /// Makes the file, locked and begun.
+    pub(super) fn create(dir: &Path, name: String, now: Timestamp) -> io::Result<Self> {
         let path = dir.join(&name);
         let file = OpenOptions::new().write(true).create_new(true).open(&path)?;
         // Locked before the marker is there: whoever finds a marker without a lock knows that the writer is dead.
         let begun =
             flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(io::Error::from).and_then(|()| {
                 let marker = File::create(marker_of(&path))?;
-                let info = warcinfo(&name, now);
+                let info = warc::info(&name, now);
                 let mut segment =
                     Self { name, path: path.clone(), file, marker, durable: 0, empty: true, sound: true };
                 segment.tell_durable()?;
@@ -172,51 +126,4 @@ pub(super) fn marker_of(segment: &Path) -> PathBuf {
     let mut name = segment.as_os_str().to_owned();
     name.push(MARKER);
     PathBuf::from(name)
-}
-
-fn warcinfo(name: &str, now: Timestamp) -> Vec<u8> {
-    let block = format!(
-        "software: paced/{}\r\nformat: WARC File Format 1.1\r\nconformsTo: \
-         http://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/\r\n",
-        env!("CARGO_PKG_VERSION")
-    );
-    let fields = Fields::of("warcinfo", &warc::record_id(), &now.to_string())
-        .with("WARC-Filename", name)
-        .with("Content-Type", warc::WARC_FIELDS);
-    let mut out = Vec::new();
-    warc::append(&mut out, fields, block.as_bytes(), b"", Compression::default());
-    out
-}
-
-/// `20261120T090000Z`.
-fn file_stamp(now: Timestamp) -> String {
-    let text = now.to_string();
-    let second = text.split('.').next().unwrap_or(&text);
-    format!("{}Z", second.replace(['-', ':'], ""))
-}
-
-fn safe(name: &str) -> String {
-    let safe = |c: char| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '-' };
-    let name: String = name.chars().take(MAX_WRITER).map(safe).collect();
-    if name.is_empty() { "paced".to_owned() } else { name }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_writers_name_is_safe_in_a_file_name() {
-        for (given, safe_name) in
-            [("host-1", "host-1"), ("a/b:c d", "a-b-c-d"), ("", "paced"), ("日本", "--")]
-        {
-            assert_eq!(safe(given), safe_name);
-        }
-        assert_eq!(safe(&"x".repeat(99)).len(), MAX_WRITER);
-    }
-
-    #[test]
-    fn a_segments_name_begins_with_its_start() {
-        assert_eq!(file_stamp(Timestamp::from_millis(1_795_165_200_123)), "20261120T090000Z");
-    }
 }

@@ -1,14 +1,12 @@
 //! Reading one record back. Walking through whole segments is elsewhere.
 
-use std::fs::File;
-use std::io::{self, BufRead, BufReader};
-use std::os::unix::fs::FileExt;
-use std::path::Path;
+use std::io::{self, BufReader};
 use std::time::Duration;
 
 use bytes::Bytes;
 use flate2::bufread::GzDecoder;
 
+use super::store::Store;
 use super::warc::{self, Fields};
 use super::{ArchiveError, Place, member};
 use crate::canonical_url::CanonicalUrl;
@@ -32,21 +30,9 @@ pub struct StoredResponse {
     pub response: Duration,
 }
 
-/// Reads the answer at a place in one positioned read.
-pub(super) fn read(dir: &Path, place: &Place) -> Result<StoredResponse, ArchiveError> {
-    let path = dir.join(place.segment());
-    let missing = || ArchiveError::Missing { place: place.clone() };
-    let failed = |e: io::Error| match e.kind() {
-        io::ErrorKind::NotFound | io::ErrorKind::UnexpectedEof => missing(),
-        _ => ArchiveError::io("read", &path, e),
-    };
-    let file = File::open(&path).map_err(failed)?;
-    // The length comes from a database: it must not ask for more memory than there is file.
-    if file.metadata().map_err(failed)?.len() < place.end() {
-        return Err(missing());
-    }
-    let mut packed = vec![0; usize::try_from(place.length()).map_err(|_| missing())?];
-    file.read_exact_at(&mut packed, place.offset()).map_err(failed)?;
+/// Reads the answer at a place, in one read.
+pub(super) fn read(store: &dyn Store, place: &Place) -> Result<StoredResponse, ArchiveError> {
+    let packed = store.record(place)?;
     parse(&packed).map_err(|why| ArchiveError::damaged(place.segment(), place.offset(), why))
 }
 
@@ -106,9 +92,9 @@ pub(super) struct Origin {
 
 /// What the record at `place` says of itself. A body confirmed many times keeps its first date, which the caller may
 /// no longer know.
-pub(super) fn origin(dir: &Path, place: &Place, fetched_at: Timestamp) -> Origin {
-    let fields = header(dir, place).ok().flatten().unwrap_or_default();
-    let told = |name| fields.get(name).map(str::to_owned);
+pub(super) fn origin(store: &dyn Store, place: &Place, fetched_at: Timestamp) -> Origin {
+    let fields = store.beginning(place).ok().and_then(|packed| header(&packed).ok().flatten());
+    let told = |name| fields.as_ref()?.get(name).map(str::to_owned);
     Origin {
         id: told("WARC-Record-ID"),
         url: told("WARC-Target-URI"),
@@ -116,12 +102,6 @@ pub(super) fn origin(dir: &Path, place: &Place, fetched_at: Timestamp) -> Origin
     }
 }
 
-fn header(dir: &Path, place: &Place) -> io::Result<Option<Fields>> {
-    let mut file = BufReader::with_capacity(4096, File::open(dir.join(place.segment()))?);
-    io::Seek::seek(&mut file, io::SeekFrom::Start(place.offset()))?;
-    read_header(&mut file)
-}
-
-fn read_header(from: &mut impl BufRead) -> io::Result<Option<Fields>> {
-    Fields::read(&mut BufReader::with_capacity(4096, GzDecoder::new(from)))
+fn header(packed: &[u8]) -> io::Result<Option<Fields>> {
+    Fields::read(&mut BufReader::with_capacity(4096, GzDecoder::new(packed)))
 }

@@ -1,11 +1,11 @@
 //! One request and what came of it, and the records that tell it. Where they are written is decided elsewhere.
 
 use std::ops::Range;
-use std::path::Path;
 use std::time::Duration;
 
 use flate2::Compression;
 
+use super::store::Store;
 use super::warc::{self, Fields};
 use super::{Place, stored};
 use crate::canonical_url::CanonicalUrl;
@@ -77,7 +77,7 @@ pub(super) struct Encoded {
 }
 
 /// Spells out a visit's records: the request first, so that a segment cut behind it still tells that it was sent.
-pub(super) fn encode(visit: &Visit, dir: &Path) -> Encoded {
+pub(super) fn encode(visit: &Visit, store: &dyn Store) -> Encoded {
     let mut bytes = Vec::new();
     let (id, answer_id) = (warc::record_id(), warc::record_id());
     request(&mut bytes, visit, &id, &answer_id);
@@ -89,7 +89,7 @@ pub(super) fn encode(visit: &Visit, dir: &Path) -> Encoded {
             None
         }
         VisitOutcome::NotModified { page, of, fetched_at } => {
-            revisit(&mut bytes, fields("revisit"), page, &stored::origin(dir, of, *fetched_at));
+            revisit(&mut bytes, fields("revisit"), page, &stored::origin(store, of, *fetched_at));
             Some(of.clone())
         }
         VisitOutcome::Failed { error } => {

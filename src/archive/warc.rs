@@ -10,6 +10,7 @@ use sha1::{Digest, Sha1};
 use uuid::Uuid;
 
 use super::member;
+use crate::clock::Timestamp;
 
 /// The content type of a request's block.
 pub(super) const HTTP_REQUEST: &str = "application/http;msgtype=request";
@@ -85,6 +86,21 @@ impl Fields {
         let _ = write!(text, "Content-Length: {block_length}\r\n\r\n");
         text
     }
+}
+
+/// The record that a segment begins with, as one gzip member.
+pub(super) fn info(segment: &str, now: Timestamp) -> Vec<u8> {
+    let block = format!(
+        "software: paced/{}\r\nformat: WARC File Format 1.1\r\nconformsTo: \
+         http://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/\r\n",
+        env!("CARGO_PKG_VERSION")
+    );
+    let fields = Fields::of("warcinfo", &record_id(), &now.to_string())
+        .with("WARC-Filename", segment)
+        .with("Content-Type", WARC_FIELDS);
+    let mut out = Vec::new();
+    append(&mut out, fields, block.as_bytes(), b"", Compression::default());
+    out
 }
 
 /// Appends one record as one gzip member: `head` and `body` together are its block.

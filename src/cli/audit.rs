@@ -22,8 +22,10 @@ pub(super) struct Options {
 
 /// Tells of each pace unit how it was asked.
 pub(super) async fn run(options: &Options, globals: &Globals) -> Result<Exit, Trouble> {
-    let folder = globals.pages()?;
-    if !folder.exists() {
+    let pages = globals.pages()?;
+    if let Some(folder) = pages.folder()
+        && !folder.exists()
+    {
         return Err(Trouble::failed(format!(
             "{}: no pages are kept there; name the data folder with --data",
             folder.display()
@@ -32,7 +34,7 @@ pub(super) async fn run(options: &Options, globals: &Globals) -> Result<Exit, Tr
     let wanted = sites::names(&options.sites)?;
     let audit = tokio::task::spawn_blocking(move || -> Result<Audit, Trouble> {
         let mut audit = Audit::default();
-        for record in scan(&folder, Filter::default())? {
+        for record in scan(pages, Filter::default())? {
             audit.count(&record?);
         }
         Ok(audit)

@@ -7,10 +7,13 @@ use clap::{Args, ColorChoice, ValueEnum};
 use indicatif::{MultiProgress, ProgressDrawTarget};
 
 use super::Trouble;
+use crate::archive::Location;
 use crate::crawl::Places;
 use crate::frontier::{Frontier, without_password};
 use crate::monitor::log::{self, Format};
 use crate::settings::Settings;
+
+const PAGES: &str = "The pages: a folder, or s3://BUCKET/PREFIX [default: DIR/pages]";
 
 /// Options that every verb takes.
 #[derive(Clone, Debug, Args)]
@@ -22,8 +25,7 @@ pub struct Globals {
     /// The frontier [default: sqlite:DIR/frontier.db]
     #[arg(long, global = true, env = "PACED_FRONTIER", value_name = "URL", hide_env_values = true)]
     frontier: Option<String>,
-    /// The folder of the pages [default: DIR/pages]
-    #[arg(long, global = true, value_name = "DIR")]
+    #[arg(long, global = true, value_name = "URL", help = PAGES)]
     pages: Option<String>,
     /// Settings for all sites [default: paced.toml beside the data folder, if there is one]
     #[arg(long, global = true, value_name = "FILE")]
@@ -92,14 +94,11 @@ impl Globals {
         without_password(&self.frontier_url())
     }
 
-    /// The folder of the pages.
-    pub(super) fn pages(&self) -> Result<PathBuf, Trouble> {
+    /// Where the pages are.
+    pub(super) fn pages(&self) -> Result<Location, Trouble> {
         match &self.pages {
-            None => Ok(self.data.join("pages")),
-            Some(url) if url.contains("://") => {
-                Err(Trouble::usage(format!("--pages {url}: not supported yet; name a folder")))
-            }
-            Some(folder) => Ok(PathBuf::from(folder)),
+            None => Ok(Location::Folder(self.data.join("pages"))),
+            Some(named) => named.parse().map_err(|error| Trouble::usage(format!("--pages {error}"))),
         }
     }
 

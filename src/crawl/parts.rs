@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
 use super::CrawlError;
-use crate::archive::{Archive, writer_name};
+use crate::archive::{Archive, Location, writer_name};
 use crate::fetch::{Ceiling, ConnectTo, Fetcher, FetcherOptions};
 use crate::frontier::{Frontier, FrontierError, Member};
 use crate::monitor::Monitor;
@@ -21,8 +21,8 @@ use crate::work::{Crew, CrewOptions, Pool, Role, Roster, Workers};
 pub struct Places {
     /// The frontier's URL.
     pub frontier: String,
-    /// The folder of the archive.
-    pub pages: PathBuf,
+    /// Where pages are kept.
+    pub pages: Location,
     /// Where items go.
     pub items: ItemsTo,
 }
@@ -62,7 +62,7 @@ impl Places {
     pub fn below(data: &Path) -> Self {
         Self {
             frontier: format!("sqlite:{}", data.join("frontier.db").display()),
-            pages: data.join("pages"),
+            pages: Location::Folder(data.join("pages")),
             items: ItemsTo::Folder(data.join("items")),
         }
     }
@@ -82,8 +82,8 @@ impl Equipment {
     }
 
     /// The archive that pages are kept in.
-    fn archive(&self, frontier: &Frontier) -> Result<Archive, CrawlError> {
-        Ok(Archive::open(&self.places.pages, &writer_name(), frontier.clock())?)
+    async fn archive(&self, frontier: &Frontier) -> Result<Archive, CrawlError> {
+        Ok(Archive::open_at(&self.places.pages, &writer_name(), frontier.clock()).await?)
     }
 
     /// The sink that items go to.
@@ -113,7 +113,7 @@ impl Equipment {
         Ok(Crew::new(CrewOptions {
             fetcher,
             ceiling: Ceiling::per_second(ceiling),
-            archive: self.archive(frontier)?,
+            archive: self.archive(frontier).await?,
             sink: self.sink()?,
             role,
             roster: roster.clone(),

@@ -31,6 +31,8 @@ struct SiteState {
     view: Option<View>,
     freshness: Freshness,
     in_flight: HashMap<u64, Instant>,
+    /// Those of them whose answer has ended: since when they wait for their page to be durable.
+    keeping: HashMap<u64, Instant>,
     /// When a task of it was last granted to this process.
     granted: Option<Instant>,
 }
@@ -76,6 +78,8 @@ pub struct Load {
     pub response: Option<Duration>,
     /// The age of its oldest request in flight: the response time is at least that.
     pub oldest: Duration,
+    /// How long the oldest of its answers waits to be durable.
+    pub keeping: Duration,
 }
 
 impl Monitor {
@@ -97,7 +101,10 @@ impl Monitor {
     /// A task's line came to its end.
     pub fn ended(&self, site: &str, stage: Stage, token: u64) {
         if stage == Stage::Download {
-            self.lock().site(site).in_flight.remove(&token);
+            let mut state = self.lock();
+            let site = state.site(site);
+            site.in_flight.remove(&token);
+            site.keeping.remove(&token);
         }
     }
 
@@ -113,7 +120,9 @@ impl Monitor {
         if late {
             state.last_sent.insert(unit, at);
         }
-        let tally = &mut state.site(&site.name).tally;
+        let known = state.site(&site.name);
+        known.keeping.insert(lease.token, Instant::now());
+        let tally = &mut known.tally;
         tally.starts += 1;
         tally.early += u64::from(late && gap.is_some_and(|gap| gap + grace(lease.interval) < lease.interval));
         tally.bytes += exchange.answer.as_ref().map_or(0, |fetched| fetched.page.body.len() as u64);
@@ -191,13 +200,15 @@ impl Monitor {
         let state = self.lock();
         let moving = state.sites.values().filter_map(|site| {
             let view = site.view.as_ref()?;
-            let oldest = site.in_flight.values().min().map_or(Duration::ZERO, Instant::elapsed);
+            let age = |since: Option<&Instant>| since.map_or(Duration::ZERO, Instant::elapsed);
+            let unanswered = site.in_flight.iter().filter(|(token, _)| !site.keeping.contains_key(*token));
             let moves = !site.in_flight.is_empty() || view.download.waiting > 0;
             moves.then(|| Load {
                 interval: Duration::from_millis(view.interval.unsigned_abs()),
                 parallel: view.parallel,
                 response: view.response.map(|ms| Duration::from_millis(ms.unsigned_abs())),
-                oldest,
+                oldest: age(unanswered.map(|(_, since)| since).min()),
+                keeping: age(site.keeping.values().min()),
             })
         });
         moving.collect()

@@ -51,7 +51,7 @@ pub(super) async fn visit(crew: &Crew, lease: Lease, noted: Duration) -> Result<
         return Ok(crew.settle(lease, Outcome::Excluded { why, unused: true }).await?);
     }
     let permit = Permit::of(&lease, &crew.frontier, noted);
-    let exchange = match crew.fetcher.get(request(crew, &site, &lease), permit).await {
+    let exchange = match crew.fetcher.get(request(crew, &site, &lease).await, permit).await {
         Ok(exchange) => exchange,
         Err(unsent) => return not_sent(crew, lease, unsent).await,
     };
@@ -88,19 +88,26 @@ async fn unwanted(crew: &Crew, site: &Site, lease: &Lease) -> Result<Option<Excl
     Ok((!allowed).then_some(Exclusion::Robots))
 }
 
-fn request<'a>(crew: &Crew, site: &'a Site, lease: &'a Lease) -> Request<'a> {
-    let stored = lease.stored.as_ref().filter(|stored| is_here(crew, stored));
+async fn request<'a>(crew: &Crew, site: &'a Site, lease: &'a Lease) -> Request<'a> {
+    let stored = lease.stored.as_ref().filter(|stored| !stored.validators.is_empty());
+    let validators = match stored {
+        Some(stored) if is_here(crew, stored).await => Some(&stored.validators),
+        _ => None,
+    };
     Request {
         site,
         url: lease.robots.as_ref().map_or(&lease.url, |errand| &errand.fetch),
-        validators: stored.map(|stored| &stored.validators).filter(|validators| !validators.is_empty()),
+        validators,
         robots: lease.robots.is_some(),
     }
 }
 
 /// A 304 is only asked for while the body that it would confirm is there.
-fn is_here(crew: &Crew, stored: &StoredPage) -> bool {
-    stored.place.parse::<Place>().is_ok_and(|place| crew.archive.has(&place))
+async fn is_here(crew: &Crew, stored: &StoredPage) -> bool {
+    match stored.place.parse::<Place>() {
+        Ok(place) => crew.archive.has(&place).await,
+        Err(_) => false,
+    }
 }
 
 /// No request went out: a late start goes back, everything else ends the attempt.

@@ -8,7 +8,7 @@ use url::Url;
 use super::crew::Crew;
 use super::download::Left;
 use super::handover::Fresh;
-use crate::archive::Place;
+use crate::archive::{ArchiveError, Place};
 use crate::content_coding;
 use crate::extract::{self, Extract, Fetched};
 use crate::frontier::FrontierError;
@@ -53,12 +53,16 @@ async fn read(
     let Ok(place) = stored.place.parse::<Place>() else {
         return Ok(Err(Failure::new(format!("`{}` is no place in the archive", stored.place))));
     };
-    if !crew.archive.has(&place) {
-        return Ok(Err(Failure::new(format!("its page is gone from the archive ({place}); put it again"))));
-    }
     let (archive, most) = (crew.archive.clone(), site.fetch.max_body);
     in_background(move || {
-        let stored = archive.read(&place)?;
+        let stored = match archive.read(&place) {
+            Err(ArchiveError::Missing { place }) => {
+                return Ok(Err(Failure::new(format!(
+                    "its page is gone from the archive ({place}); put it again"
+                ))));
+            }
+            read => read?,
+        };
         let body = content_coding::decode(&stored.headers, &stored.body, most);
         let fresh = body.map(|body| Fresh { headers: stored.headers, body });
         Ok(fresh.map_err(|error| Failure::new(error.to_string())))

@@ -35,7 +35,8 @@ impl Scale {
     }
 }
 
-/// Σ min(parallel, response / interval) over the sites, and 15 % more, at least one (V15).
+/// Σ min(parallel, response / interval) over the sites, and 15 % more, at least one (V15); and those whose answer has
+/// ended and who wait for nothing but their page to be durable, which may take some intervals.
 pub(super) fn workers(loads: &[Load]) -> usize {
     let needed: f64 = loads.iter().map(|load| needed_by(*load)).sum();
     let alpha = (needed * ALPHA).max(1.0);
@@ -48,7 +49,8 @@ fn needed_by(load: Load) -> f64 {
     if load.interval.is_zero() {
         return parallel;
     }
-    (response.as_secs_f64() / load.interval.as_secs_f64()).max(1.0).min(parallel)
+    let keeping = (load.keeping.as_secs_f64() / load.interval.as_secs_f64()).floor();
+    (response.as_secs_f64() / load.interval.as_secs_f64()).max(1.0).min(parallel) + keeping
 }
 
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a positive number of workers")]
@@ -62,7 +64,7 @@ mod tests {
 
     fn load(response: u64, interval: u64, parallel: u32) -> Load {
         let (response, interval) = (Duration::from_millis(response), Duration::from_millis(interval));
-        Load { interval, parallel, response: Some(response), oldest: Duration::ZERO }
+        Load { interval, parallel, response: Some(response), oldest: Duration::ZERO, keeping: Duration::ZERO }
     }
 
     #[test]
@@ -92,6 +94,13 @@ mod tests {
         for (at, needed, workers) in history {
             assert_eq!(scale.follow(needed, start + Duration::from_millis(at)), workers, "at {at} ms");
         }
+    }
+
+    #[test]
+    fn v15_workers_that_wait_for_a_slow_page_store_are_made_up_for() {
+        let keeping = |ms| Load { keeping: Duration::from_millis(ms), ..load(200, 200, 8) };
+        assert_eq!(workers(&[keeping(50)]), 2, "a local disk costs none");
+        assert_eq!(workers(&[keeping(5_100)]), 30, "beyond `parallel`, which is about requests in flight");
     }
 
     #[test]

@@ -23,15 +23,9 @@ fn a_frontier_that_is_not_supported_is_wrong_usage() {
     let (data, site) = (TempData::new(), small_site());
     let file = site_file(&data, &site);
     for (url, told) in [
-        (
-            "redis://10.0.0.1:6379/0",
-            "redis://10.0.0.1:6379/0: a frontier on Redis is not supported yet; use sqlite:PATH",
-        ),
-        (
-            "rediss://me:secret@db.example/0",
-            "rediss://…@db.example/0: a frontier on Redis is not supported yet",
-        ),
-        ("redis+cluster://a,b,c", "not supported yet"),
+        ("redis://me:secret@127.0.0.1:port/0", "redis://…@127.0.0.1:port/0: "),
+        ("redis+cluster://:secret@", "redis+cluster://…@: no node is named; write redis://host:port/db"),
+        ("postgres://me:secret@db.example/0", "postgres://…@db.example/0: name a frontier as sqlite:PATH"),
         ("sqlite:", "no path after `sqlite:`"),
         ("mysql://x", "mysql://x: name a frontier as sqlite:PATH"),
         ("frontier.db", "frontier.db: name a frontier as sqlite:PATH"),
@@ -47,15 +41,30 @@ fn a_frontier_that_is_not_supported_is_wrong_usage() {
 }
 
 #[test]
-fn pages_elsewhere_than_in_a_folder_are_wrong_usage() {
+fn pages_elsewhere_than_in_a_folder_or_a_bucket_are_wrong_usage() {
     let (data, site) = (TempData::new(), small_site());
     let file = site_file(&data, &site);
-    let told = "--pages s3://bucket/prefix: not supported yet; name a folder";
-    let crawl = Paced::new(["crawl", "--pages", "s3://bucket/prefix"]).arg(&file).data(&data).run();
-    let audit = Paced::new(["audit", "--pages", "s3://bucket/prefix"]).data(&data).run();
-    for run in [crawl.expect_code(2), audit.expect_code(2)] {
-        assert!(run.stderr.contains(told), "{}", run.stderr);
+    for (url, told) in [
+        (
+            "gs://bucket/prefix",
+            "--pages gs://…: pages are kept in a folder, or in a bucket named as s3://BUCKET/PREFIX",
+        ),
+        ("s3://me:secret@bucket/prefix", "--pages s3://…: a bucket's name has 3 to 63 small letters"),
+        #[cfg(not(feature = "s3"))]
+        (
+            "s3://bucket/prefix",
+            "--pages s3://bucket/prefix: this paced was built without object storage; build one with it: cargo \
+             install --path . --features s3",
+        ),
+    ] {
+        let crawl = Paced::new(["crawl", "--pages", url]).arg(&file).data(&data).run();
+        let audit = Paced::new(["audit", "--pages", url]).data(&data).run();
+        for run in [crawl.expect_code(2), audit.expect_code(2)] {
+            assert!(run.stderr.contains(told), "no `{told}` in\n{}", run.stderr);
+            assert!(!run.stderr.contains("secret"), "{}", run.stderr);
+        }
     }
+    assert_eq!(site.requests().len(), 0);
 }
 
 #[test]

@@ -31,7 +31,11 @@ impl Paced {
         command.args(args).stdout(Stdio::piped()).stderr(Stdio::piped());
         for (name, _) in std::env::vars_os() {
             let text = name.to_string_lossy();
-            if text.starts_with("PACED_") || text.to_lowercase().ends_with("_proxy") || text == "RUST_LOG" {
+            if text.starts_with("PACED_")
+                || text.starts_with("AWS_")
+                || text.to_lowercase().ends_with("_proxy")
+                || text == "RUST_LOG"
+            {
                 command.env_remove(&name);
             }
         }

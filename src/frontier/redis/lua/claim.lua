@@ -34,6 +34,7 @@ local claim = module(function(claim)
     if not held or places.owns(unit, held.token) then
       return false
     end
+    records.note_mutex(places.mutex(unit), held)
     unit.held_until, unit.held_by_another = held.until_at, nil
     places.save_unit(unit)
     return true

@@ -11,6 +11,15 @@ local lock = module(function(lock)
     return unit and store.unit(unit)
   end
 
+  -- Who holds it now. A start's own lock lasts as long as the unit says.
+  local function held_now(name, unit, endless)
+    local held = records.mutex(name, endless)
+    if held and unit and places.owns(unit, held.token) then
+      held.until_at = math.min(held.until_at, unit.last_at + places.interval_after(unit, 'last'))
+    end
+    return held and held.until_at > now and held or nil
+  end
+
   -- A site's mutex that isn't there although its last start is younger than the interval: it was evicted or flushed.
   local function is_too_early(unit)
     if places.is_unsure(unit) then
@@ -42,7 +51,8 @@ local lock = module(function(lock)
 
   -- Takes a mutex for `expire` ms if it is free. Asked again with the same token, it answers the same.
   function lock.try(name, token, expire)
-    local held, unit = records.mutex(name, expire), unit_of(name)
+    local unit = unit_of(name)
+    local held = held_now(name, unit, expire)
     if held and held.token == token then
       return { 'taken', held.until_at - expire }
     end
@@ -106,7 +116,7 @@ local lock = module(function(lock)
   end
 
   function lock.left(name)
-    local held = records.mutex(name)
+    local held = held_now(name, unit_of(name))
     return held and held.until_at - now or false
   end
 end)

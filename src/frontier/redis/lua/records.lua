@@ -34,7 +34,8 @@ local records = module(function(records)
   end
 
   -- The timed mutexes are plain keys that end by themselves, so that PTTL shows them and any program can take one with
-  -- SET key token NX PX ms. Where a test moves the time, their ends are kept beside them.
+  -- SET key token NX PX ms. When one ends is also kept beside it, by our own clock: the server's may jump, and a test's is
+  -- its own. A start's own lock needs no such note, as the unit knows its last start.
   local fake_time = ARGV[3] ~= ''
 
   function records.mutex_key(name)
@@ -42,19 +43,37 @@ local records = module(function(records)
     return P .. (unit and 'mutex:' .. unit or name)
   end
 
-  -- Who holds it, and until when; for one that has no end, so long as `endless` from now.
+  local function note_end(name, token, until_at)
+    if fake_time or string.sub(token, 1, 6) ~= 'start-' then
+      call('HSET', P .. 'mutex-ends', name, string.format('%.0f ', until_at) .. token)
+    end
+  end
+
+  -- Until when a key is held that was seen to last so long more; never longer than when it was first seen.
+  local function noted_end(name, token, until_at)
+    local noted, of = string.match(call('HGET', P .. 'mutex-ends', name) or '', '^(%d+) (.*)$')
+    if of == token then
+      return math.min(until_at, tonumber(noted))
+    end
+    return until_at
+  end
+
+  -- Who holds it, and until when; one that has no end is looked at again after `endless`.
   function records.mutex(name, endless)
     local key = records.mutex_key(name)
     local token = call('GET', key)
     if not token then
       return nil
     end
-    local until_at
-    if fake_time then
-      until_at = tonumber(call('HGET', P .. 'mutex-ends', name))
-    else
-      local left = call('PTTL', key)
-      until_at = left >= 0 and now + left or now + math.max(endless or 0, 1000)
+    local left = call('PTTL', key)
+    local until_at = math.huge
+    if left >= 0 then
+      until_at = now + left
+    elseif not fake_time then
+      until_at = now + math.max(endless or 0, 1000)
+    end
+    if left >= 0 or fake_time then
+      until_at = noted_end(name, token, until_at)
     end
     if until_at <= now then
       return nil
@@ -62,20 +81,27 @@ local records = module(function(records)
     return { token = token, until_at = until_at }
   end
 
+  -- Remembers the end of a lock that another program took, so that it isn't put off by a jump of the server's clock.
+  function records.note_mutex(name, held)
+    note_end(name, held.token, held.until_at)
+  end
+
   function records.save_mutex(name, token, until_at)
     local key = records.mutex_key(name)
     if fake_time then
       call('SET', key, token)
-      call('HSET', P .. 'mutex-ends', name, until_at)
     elseif until_at > now then
       call('SET', key, token, 'PX', until_at - now)
     else
       call('DEL', key)
+      return
     end
+    note_end(name, token, until_at)
   end
 
   function records.remove_mutex(name)
     call('DEL', records.mutex_key(name))
+    call('HDEL', P .. 'mutex-ends', name)
   end
 
   local OWNER_TEXTS = { crawls = true, claimed = true, settled = true, settled_replies = true }

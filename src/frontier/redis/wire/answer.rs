@@ -31,7 +31,7 @@ pub(in crate::frontier::redis) fn answer(step: &Step, value: &Value) -> Read<Rep
             Reply::Run(Run { number: row.number(0)?, begun: row.flag(1) })
         }
         Step::GiveUp { .. } | Step::Sweep { .. } => Reply::More(is_true(value)),
-        Step::Put { .. } => Reply::Puts(some(value).map(parse).transpose()?),
+        Step::Put { .. } => Reply::Puts(some(value).map(all).transpose()?),
         Step::Claim(_) => Reply::Grant(grant(value)?),
         Step::Rearm { .. } => Reply::Rearm(rearm(value)?),
         Step::Landed { .. }
@@ -42,7 +42,7 @@ pub(in crate::frontier::redis) fn answer(step: &Step, value: &Value) -> Read<Rep
         | Step::ExtendLock { .. }
         | Step::HoldsLock { .. } => Reply::Done(is_true(value)),
         Step::Extend { .. } => Reply::Alive(list(value).iter().map(is_true).collect()),
-        Step::Settle { .. } => Reply::Settled(list(value).iter().map(parse).collect::<Read<_>>()?),
+        Step::Settle { .. } => Reply::Settled(all(value)?),
         Step::SetGroupInterval { .. } | Step::Enlist { .. } => Reply::Nothing,
         Step::Owners => Reply::Owners(list(value).iter().map(owner).collect::<Read<_>>()?),
         Step::TryLock { .. } => Reply::Lock(lock(value)?),
@@ -62,7 +62,7 @@ pub(in crate::frontier::redis) fn answer(step: &Step, value: &Value) -> Read<Rep
 
 /// A list of names.
 pub(in crate::frontier::redis) fn names(value: &Value) -> Read<Vec<String>> {
-    list(value).iter().map(parse).collect()
+    all(value)
 }
 
 /// Why the directory refuses a site, if it does.
@@ -88,6 +88,10 @@ fn list(value: &Value) -> &[Value] {
 
 fn parse<T: DeserializeOwned>(value: &Value) -> Read<T> {
     T::deserialize(value).map_err(|_| odd(value))
+}
+
+fn all<T: DeserializeOwned>(value: &Value) -> Read<Vec<T>> {
+    list(value).iter().map(parse).collect()
 }
 
 /// JSON in a string: what the script hands through unread.

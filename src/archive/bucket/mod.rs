@@ -1,0 +1,199 @@
+//! Pages in a bucket of object storage: each commit is one object, a record is one ranged read. The protocol is that of
+//! S3; credentials, region and endpoint come from the usual `AWS_` variables.
+
+mod fault;
+mod log;
+mod sizes;
+mod walk;
+
+pub(super) use log::BucketLog;
+
+use std::fmt::Display;
+use std::sync::Arc;
+use std::sync::mpsc::{self, Receiver};
+use std::time::Duration;
+
+use bytes::Bytes;
+use object_store::aws::{AmazonS3, AmazonS3Builder, AmazonS3ConfigKey};
+use object_store::list::{PaginatedListOptions, PaginatedListStore};
+use object_store::path::Path;
+use object_store::{BackoffConfig, ClientConfigKey, ObjectMeta, ObjectStoreExt, RetryConfig};
+use tokio::runtime::Runtime;
+
+use super::store::{BEGINNING, Segments, Store};
+use super::{ArchiveError, Location, Place};
+use crate::fetch::install_tls;
+use sizes::Sizes;
+
+/// A request that fails for a passing reason is made again for so long, with growing pauses and jitter.
+const PATIENCE: Duration = Duration::from_mins(1);
+/// The longest of those pauses.
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+/// The longest that one request may take: a whole object over a slow line.
+const REQUEST: Duration = Duration::from_mins(1);
+/// The same for a question, whose answer is short.
+const QUESTION: Duration = Duration::from_secs(3);
+
+/// A bucket, and what the names in it begin with.
+#[derive(Debug)]
+pub(super) struct Bucket {
+    location: Location,
+    prefix: String,
+    /// Tries again for a minute.
+    patient: AmazonS3,
+    /// Gives up soon.
+    brisk: AmazonS3,
+    sizes: Sizes,
+    /// Makes the requests, on a thread of its own: whoever waits for one may be on any thread.
+    runtime: Option<Runtime>,
+}
+
+impl Bucket {
+    /// A bucket that is there and lets us in.
+    pub(super) fn open(location: &Location) -> Result<Self, ArchiveError> {
+        let bucket = Self::new(location)?;
+        let one = PaginatedListOptions { max_keys: Some(1), ..PaginatedListOptions::default() };
+        bucket.list(&bucket.brisk, one).map_err(|why| ArchiveError::bucket("open", location, why))?;
+        Ok(bucket)
+    }
+
+    fn new(location: &Location) -> Result<Self, ArchiveError> {
+        let refused = |why: &dyn Display| ArchiveError::bucket("open", location, why);
+        let Location::Bucket { bucket, prefix } = location else {
+            return Err(refused(&"this is no bucket"));
+        };
+        install_tls();
+        if let Some(why) = fault::wrong_settings() {
+            return Err(refused(&why));
+        }
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .thread_name("bucket")
+            .enable_all()
+            .build()
+            .map_err(|e| refused(&e))?;
+        Ok(Self {
+            location: location.clone(),
+            prefix: if prefix.is_empty() { String::new() } else { format!("{prefix}/") },
+            patient: client(bucket, retries(usize::MAX, PATIENCE), REQUEST)
+                .map_err(|e| refused(&fault::why(&e)))?,
+            brisk: client(bucket, retries(2, QUESTION), QUESTION).map_err(|e| refused(&fault::why(&e)))?,
+            sizes: Sizes::default(),
+            runtime: Some(runtime),
+        })
+    }
+
+    /// Begins a piece of work; its result comes through the receiver.
+    fn begin<T: Send + 'static>(&self, work: impl Future<Output = T> + Send + 'static) -> Receiver<T> {
+        let (tell, told) = mpsc::sync_channel(1);
+        if let Some(runtime) = &self.runtime {
+            runtime.spawn(async move {
+                let _ = tell.send(work.await);
+            });
+        }
+        told
+    }
+
+    /// Does a piece of work and waits for it. `None`: it broke.
+    fn wait<T: Send + 'static>(&self, work: impl Future<Output = T> + Send + 'static) -> Option<T> {
+        self.begin(work).recv().ok()
+    }
+
+    fn error(&self, doing: &'static str, error: &object_store::Error) -> ArchiveError {
+        ArchiveError::Bucket {
+            doing,
+            location: self.location.to_string(),
+            why: fault::why(error),
+            passing: fault::is_passing(error),
+        }
+    }
+
+    fn broke(&self, doing: &'static str) -> ArchiveError {
+        ArchiveError::bucket(doing, &self.location, "the request broke")
+    }
+
+    /// The key of a segment; none where its name can't be one.
+    fn key(&self, segment: &str) -> Option<Path> {
+        Path::parse(format!("{}{segment}", self.prefix)).ok()
+    }
+
+    /// So many bytes at a place's beginning.
+    fn range(&self, place: &Place, most: u64) -> Result<Bytes, ArchiveError> {
+        let missing = || ArchiveError::Missing { place: place.clone() };
+        let length = place.length().min(most);
+        let end =
+            place.offset().checked_add(length).filter(|end| *end > place.offset()).ok_or_else(missing)?;
+        let key = self.key(place.segment()).ok_or_else(missing)?;
+        let (client, from) = (self.patient.clone(), place.offset());
+        match self.wait(async move { client.get_range(&key, from..end).await }) {
+            Some(Ok(bytes)) if bytes.len() as u64 == length => Ok(bytes),
+            Some(Ok(_)) => Err(missing()),
+            Some(Err(error)) if fault::is_missing(&error) => Err(missing()),
+            Some(Err(error)) => Err(self.error("read from", &error)),
+            None => Err(self.broke("read from")),
+        }
+    }
+
+    /// Lists objects in the order of their names: one request.
+    fn list(&self, client: &AmazonS3, options: PaginatedListOptions) -> Result<Listing, String> {
+        let (client, prefix) = (client.clone(), self.prefix.clone());
+        let listed = self.wait(async move {
+            let prefix = (!prefix.is_empty()).then_some(prefix);
+            client.list_paginated(prefix.as_deref(), options).await
+        });
+        let page = listed.ok_or("the request broke")?.map_err(|error| fault::why(&error))?;
+        let named = |object: &ObjectMeta| {
+            let name = object.location.as_ref().strip_prefix(&self.prefix)?;
+            Some((name.to_owned(), object.size))
+        };
+        Ok(Listing { objects: page.result.objects.iter().filter_map(named).collect(), more: page.page_token })
+    }
+}
+
+/// Objects by name, with their sizes.
+struct Listing {
+    objects: Vec<(String, u64)>,
+    /// What the next request is to say, where there are more.
+    more: Option<String>,
+}
+
+impl Store for Bucket {
+    fn record(&self, place: &Place) -> Result<Bytes, ArchiveError> {
+        self.range(place, u64::MAX)
+    }
+
+    fn beginning(&self, place: &Place) -> Result<Bytes, ArchiveError> {
+        self.range(place, BEGINNING)
+    }
+
+    fn has(&self, place: &Place) -> bool {
+        place.length() > 0 && self.sizes.of(place.segment(), self) >= place.end()
+    }
+
+    fn segments(self: Arc<Self>) -> Result<Segments, ArchiveError> {
+        walk::over(self)
+    }
+}
+
+impl Drop for Bucket {
+    fn drop(&mut self) {
+        // Dropped like other values it would wait, which a thread of another runtime must not.
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+fn client(bucket: &str, retry: RetryConfig, longest: Duration) -> Result<AmazonS3, object_store::Error> {
+    let timeout = AmazonS3ConfigKey::Client(ClientConfigKey::Timeout);
+    AmazonS3Builder::from_env()
+        .with_bucket_name(bucket)
+        .with_retry(retry)
+        .with_config(timeout, format!("{}s", longest.as_secs()))
+        .build()
+}
+
+fn retries(most: usize, longest: Duration) -> RetryConfig {
+    let backoff = BackoffConfig { max_backoff: LONGEST_PAUSE, ..BackoffConfig::default() };
+    RetryConfig { backoff, max_retries: most, retry_timeout: longest }
+}

@@ -1,0 +1,198 @@
+//! Pages in a local folder: a growing segment a writer, and records read where they are.
+
+use std::fs::{self, File};
+use std::io::{self, BufReader};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+
+use super::names::{ENDING, Names};
+use super::segment::{Segment, marker_of};
+use super::store::{BEGINNING, Gathered, Log, Opened, Segments, Source, Store};
+use super::{ArchiveError, Place};
+
+/// Two commits to a folder are so far apart at least, unless [`COMMIT_PAGES`] are waiting: the first page after a pause
+/// is durable at once, and in a stream no page waits longer than this.
+pub const COMMIT_WAIT: Duration = Duration::from_millis(50);
+/// One commit to a folder keeps so many visits at most.
+pub const COMMIT_PAGES: usize = 64;
+
+/// A folder of segments.
+#[derive(Clone, Debug)]
+pub(super) struct Folder {
+    dir: PathBuf,
+}
+
+impl Folder {
+    pub(super) fn new(dir: &Path) -> Self {
+        Self { dir: dir.to_owned() }
+    }
+
+    fn read(&self, place: &Place, most: u64) -> Result<Bytes, ArchiveError> {
+        let path = self.dir.join(place.segment());
+        let missing = || ArchiveError::Missing { place: place.clone() };
+        let failed = |e: io::Error| match e.kind() {
+            io::ErrorKind::NotFound | io::ErrorKind::UnexpectedEof => missing(),
+            _ => ArchiveError::io("read", &path, e),
+        };
+        let file = File::open(&path).map_err(failed)?;
+        // The length comes from a database: it must not ask for more memory than there is file.
+        if file.metadata().map_err(failed)?.len() < place.end() {
+            return Err(missing());
+        }
+        let mut bytes = vec![0; usize::try_from(place.length().min(most)).map_err(|_| missing())?];
+        file.read_exact_at(&mut bytes, place.offset()).map_err(failed)?;
+        Ok(bytes.into())
+    }
+}
+
+impl Store for Folder {
+    fn record(&self, place: &Place) -> Result<Bytes, ArchiveError> {
+        self.read(place, u64::MAX)
+    }
+
+    fn beginning(&self, place: &Place) -> Result<Bytes, ArchiveError> {
+        self.read(place, BEGINNING)
+    }
+
+    /// Looks at the file's length, not into it.
+    fn has(&self, place: &Place) -> bool {
+        fs::metadata(self.dir.join(place.segment())).is_ok_and(|file| file.len() >= place.end())
+    }
+
+    /// A folder that is missing holds nothing.
+    fn segments(self: Arc<Self>) -> Result<Segments, ArchiveError> {
+        let listed = match fs::read_dir(&self.dir) {
+            Ok(entries) => entries.map(|e| e.map(|e| e.file_name())).collect::<io::Result<Vec<_>>>(),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+            Err(e) => Err(e),
+        };
+        let listed = listed.map_err(|e| ArchiveError::io("list", &self.dir, e))?;
+        let mut names: Vec<String> = listed.into_iter().filter_map(|name| name.into_string().ok()).collect();
+        names.retain(|name| name.ends_with(ENDING));
+        names.sort();
+        let dir = self.dir.clone();
+        Ok(Box::new(names.into_iter().filter_map(move |name| open(&dir, name).transpose())))
+    }
+}
+
+/// Opens a segment, unless it is gone by now.
+fn open(dir: &Path, name: String) -> Result<Option<Opened>, ArchiveError> {
+    let path = dir.join(&name);
+    match File::open(&path) {
+        Ok(file) => {
+            let reader = BufReader::with_capacity(64 * 1024, file);
+            let source = Box::new(Growing { reader, marker: marker_of(&path) });
+            Ok(Some(Opened { name, path, source }))
+        }
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(e) => Err(ArchiveError::io("open", &path, e)),
+    }
+}
+
+/// A segment's file.
+#[derive(Debug)]
+struct Growing {
+    reader: BufReader<File>,
+    marker: PathBuf,
+}
+
+impl io::Read for Growing {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        self.reader.read(into)
+    }
+}
+
+impl io::BufRead for Growing {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        self.reader.fill_buf()
+    }
+
+    fn consume(&mut self, amount: usize) {
+        self.reader.consume(amount);
+    }
+}
+
+impl Source for Growing {
+    fn step(&mut self, bytes: i64) -> io::Result<()> {
+        self.reader.seek_relative(bytes)
+    }
+
+    fn length(&self) -> io::Result<u64> {
+        Ok(self.reader.get_ref().metadata()?.len())
+    }
+
+    fn is_open(&self) -> bool {
+        self.marker.exists()
+    }
+}
+
+/// Writes into one growing segment of a folder, and into the next when it is full.
+#[derive(Debug)]
+pub(super) struct FolderLog {
+    dir: PathBuf,
+    names: Names,
+    segment: Option<Segment>,
+    segment_bytes: u64,
+    committed_at: Option<Instant>,
+}
+
+impl FolderLog {
+    pub(super) fn new(dir: &Path, names: Names, segment_bytes: u64) -> Self {
+        Self { dir: dir.to_owned(), names, segment: None, segment_bytes, committed_at: None }
+    }
+
+    fn write(&mut self, parts: &[&[u8]]) -> Result<(String, u64), ArchiveError> {
+        let mut segment = self.growing_segment()?;
+        let written = segment.append(parts).map_err(|e| ArchiveError::io("write to", segment.path(), e));
+        let name = segment.name().to_owned();
+        // An unsound one is let go with its marker, so that its end is checked at the next start.
+        if segment.is_sound() {
+            self.segment = Some(segment);
+        }
+        Ok((name, written?))
+    }
+
+    fn growing_segment(&mut self) -> Result<Segment, ArchiveError> {
+        match self.segment.take() {
+            Some(segment) if segment.durable() < self.segment_bytes => return Ok(segment),
+            full => self.segment = full,
+        }
+        if let Err(error) = self.close() {
+            tracing::warn!("{error}");
+        }
+        self.next_segment()
+    }
+
+    /// Begins the next segment, under a name that isn't taken.
+    fn next_segment(&mut self) -> Result<Segment, ArchiveError> {
+        loop {
+            let (name, now) = self.names.next();
+            match Segment::create(&self.dir, name, now) {
+                Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
+                made => return made.map_err(|e| ArchiveError::io("begin a segment in", &self.dir, e)),
+            }
+        }
+    }
+}
+
+impl Log for FolderLog {
+    fn due(&self, gathered: &Gathered) -> Option<Instant> {
+        let due = self.committed_at.map_or(gathered.first, |at| at + COMMIT_WAIT);
+        (gathered.pages < COMMIT_PAGES).then_some(due)
+    }
+
+    fn append(&mut self, parts: &[&[u8]]) -> Result<(String, u64), ArchiveError> {
+        let written = self.write(parts);
+        self.committed_at = Some(Instant::now());
+        written
+    }
+
+    fn close(&mut self) -> Result<(), ArchiveError> {
+        let Some(segment) = self.segment.take() else { return Ok(()) };
+        segment.close().map_err(|e| ArchiveError::io("close a segment in", &self.dir, e))
+    }
+}

@@ -1,0 +1,97 @@
+//! What the archive stands on: where commits go, and where records are read from. What is in them is not known here.
+
+use std::fmt::Debug;
+use std::io::{self, BufRead, Cursor};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Instant;
+
+use bytes::Bytes;
+
+use super::{ArchiveError, Place};
+
+/// Takes commits, one after another; the writer's thread owns it.
+pub(super) trait Log: Debug + Send {
+    /// When what was gathered is to be committed; `None`: now, as nothing more goes into this commit.
+    fn due(&self, gathered: &Gathered) -> Option<Instant>;
+
+    /// Makes all parts durable at once, or none of them: the segment they are in, and where in it the first one begins.
+    fn append(&mut self, parts: &[&[u8]]) -> Result<(String, u64), ArchiveError>;
+
+    /// Finishes the segment that still grows.
+    fn close(&mut self) -> Result<(), ArchiveError>;
+}
+
+/// The pages that wait for the next commit.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Gathered {
+    /// How many they are.
+    pub(super) pages: usize,
+    /// How long they are.
+    pub(super) bytes: usize,
+    /// When the first one came.
+    pub(super) first: Instant,
+    /// When the last one came.
+    pub(super) last: Instant,
+}
+
+/// Reads what any writer has committed. Every method blocks for as long as the reading takes.
+pub(super) trait Store: Debug + Send + Sync {
+    /// The bytes of a whole record, in one read.
+    fn record(&self, place: &Place) -> Result<Bytes, ArchiveError>;
+
+    /// The first bytes of a record: enough to hold its header.
+    fn beginning(&self, place: &Place) -> Result<Bytes, ArchiveError>;
+
+    /// Whether the bytes of that place are there, as far as can be told.
+    fn has(&self, place: &Place) -> bool;
+
+    /// All segments in the order of their names, each opened when it is its turn.
+    fn segments(self: Arc<Self>) -> Result<Segments, ArchiveError>;
+}
+
+/// So many bytes of a record hold its header.
+pub(super) const BEGINNING: u64 = 16 * 1024;
+
+/// Segments one after another.
+pub(super) type Segments = Box<dyn Iterator<Item = Result<Opened, ArchiveError>> + Send>;
+
+/// A segment to be walked over.
+#[derive(Debug)]
+pub(super) struct Opened {
+    /// Its name.
+    pub(super) name: String,
+    /// Its name with where it is.
+    pub(super) path: PathBuf,
+    /// What is in it.
+    pub(super) source: Box<dyn Source>,
+}
+
+/// The bytes of a segment, which may still grow.
+pub(super) trait Source: BufRead + Debug + Send {
+    /// Steps over so many bytes, or back to where it has been just now.
+    fn step(&mut self, bytes: i64) -> io::Result<()>;
+
+    /// How long it is by now.
+    fn length(&self) -> io::Result<u64>;
+
+    /// Whether its end may be torn: it is still written to, or its writer died.
+    fn is_open(&self) -> bool;
+}
+
+/// A segment that was read as a whole.
+impl Source for Cursor<Bytes> {
+    fn step(&mut self, bytes: i64) -> io::Result<()> {
+        let at = self.position().checked_add_signed(bytes).ok_or(io::ErrorKind::InvalidInput)?;
+        self.set_position(at);
+        Ok(())
+    }
+
+    fn length(&self) -> io::Result<u64> {
+        Ok(self.get_ref().len() as u64)
+    }
+
+    fn is_open(&self) -> bool {
+        false
+    }
+}

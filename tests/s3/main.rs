@@ -1,0 +1,11 @@
+//! Pages in a bucket, against a server that speaks S3 and checks signatures.
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod crawls;
+mod gate;
+mod pages;
+mod server;
+mod storing;
+mod trouble;

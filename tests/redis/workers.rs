@@ -61,8 +61,10 @@ fn worker(ground: &Ground, redis: &RedisServer, name: &str) -> Paced {
     worker.arg("--name").arg(name).arg("--until-empty")
 }
 
-fn seeded(site: &TestSite, redis: &RedisServer) -> Ground {
-    let ground = Ground::new([SiteFile::of("shop", site).interval(ms(50))]);
+/// A site that is seeded: its front page and so many others.
+fn seeded(site: &TestSite, seeds: usize, redis: &RedisServer) -> Ground {
+    let file = SiteFile::of("shop", site).interval(ms(50));
+    let ground = Ground::new([paths(seeds).fold(file, |file, path| file.seed(site.url(&path)))]);
     let file = ground.data.file("sites/shop.toml");
     ground.verb("seed").arg(file).env("PACED_FRONTIER", redis.url(0)).run().expect_code(0);
     ground
@@ -92,7 +94,7 @@ fn assert_nothing_early(ground: &Ground, redis: &RedisServer, site: &TestSite) {
 fn l4_workers_killed_again_and_again_leave_their_pages_to_the_others_and_the_pace_stands() {
     let Some(redis) = redis_or_skip() else { return };
     let site = star(120).latency(Latency::fixed(ms(250))).serve();
-    let ground = seeded(&site, &redis);
+    let ground = seeded(&site, 0, &redis);
     let steady = worker(&ground, &redis, "steady").start();
     for round in 1..=3 {
         let doomed = worker(&ground, &redis, "doomed").start();
@@ -113,12 +115,15 @@ fn l4_workers_killed_again_and_again_leave_their_pages_to_the_others_and_the_pac
 fn i5_i6_a_worker_that_stood_still_past_its_beat_is_told_and_nothing_of_it_is_kept_over_the_newer() {
     let Some(redis) = redis_or_skip() else { return };
     let site = star(60).latency(Latency::fixed(ms(400))).serve();
-    let ground = seeded(&site, &redis);
+    let ground = seeded(&site, 40, &redis);
     let zombie = worker(&ground, &redis, "zombie").arg("--role").arg("download").start();
-    let alive = worker(&ground, &redis, "alive").start();
-    eventually("a few pages", || (site.arrivals().len() > 20).then_some(()));
+    eventually("requests in flight", || {
+        let arrivals = site.arrivals();
+        let in_flight = arrivals.iter().filter(|arrival| arrival.done.is_none()).count();
+        (arrivals.len() > 10 && in_flight > 1).then_some(())
+    });
     zombie.signal(Signal::STOP);
-    let run = alive.finish().expect_code(0);
+    let run = worker(&ground, &redis, "alive").start().finish().expect_code(0);
     zombie.signal(Signal::CONT);
     let back = zombie.finish().expect_code(0);
     let found = items(&ground, &["alive", "zombie"]);

@@ -142,7 +142,8 @@ impl Shared {
         reply: oneshot::Sender<Result<Value, FrontierError>>,
     ) {
         let urgent = step.is_urgent() || step.only_reads();
-        let fills = matches!(step, Step::Put { .. } | Step::BeginRun { .. } | Step::Register(_));
+        let fills =
+            matches!(step, Step::Put { .. } | Step::Feed { .. } | Step::BeginRun { .. } | Step::Register(_));
         self.links[partition].send(Job { step: value, urgent, fills, reply });
     }
 

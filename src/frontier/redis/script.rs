@@ -11,6 +11,7 @@ const SOURCE: &str = concat!(
     include_str!("lua/put.lua"),
     include_str!("lua/lease.lua"),
     include_str!("lua/settle.lua"),
+    include_str!("lua/feed.lua"),
     include_str!("lua/wake.lua"),
     include_str!("lua/claim.lua"),
     include_str!("lua/lock.lua"),

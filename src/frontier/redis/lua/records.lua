@@ -2,18 +2,79 @@
 
 local records = {}
 
--- A page: its fence, and where it is kept, in the client's own words.
+-- A page: its fence, where it is kept, in the client's own words, and its `recrawl`.
 function records.page(site, url)
   local row = call('HGET', P .. 'page:' .. site, url)
   if not row then
     return nil
   end
-  local fence, stored = string.match(row, '^(%d+) (.*)$')
-  return tonumber(fence), stored
+  local fence, recrawl, stored = string.match(row, '^(%d+) (%S+) (.*)$')
+  return tonumber(fence), stored, tonumber(recrawl)
 end
 
-function records.save_page(site, url, fence, stored)
-  call('HSET', P .. 'page:' .. site, url, string.format('%.0f ', fence) .. stored)
+local function fetched_key(site, recrawl)
+  return P .. 'fetched:' .. site .. string.format(':%.0f', recrawl)
+end
+
+-- Saves a page, with a `recrawl` among those that are asked for again and those whose age is told.
+function records.save_page(site, url, page)
+  local _, _, before = records.page(site.name, url)
+  local recrawl = page.recrawl and string.format('%.0f', page.recrawl) or '-'
+  call('HSET', P .. 'page:' .. site.name, url, string.format('%.0f %s ', page.fence, recrawl) .. page.stored)
+  local periods = P .. 'periods:' .. site.name
+  if before and before ~= page.recrawl then
+    call('ZREM', fetched_key(site.name, before), url)
+    if call('EXISTS', fetched_key(site.name, before)) == 0 then
+      call('SREM', periods, before)
+    end
+  end
+  if page.recrawl then
+    call('ZADD', fetched_key(site.name, page.recrawl), page.fetched_at, url)
+    call('SADD', periods, page.recrawl)
+  end
+  if before or page.recrawl then
+    records.ask_again(site, url, page.recrawl)
+  end
+end
+
+-- The page is due again a `recrawl` from now, or, without one, never.
+function records.ask_again(site, url, recrawl)
+  local key = P .. 'again:' .. site.name
+  if recrawl then
+    call('ZADD', key, now + math.max(recrawl, 1), url)
+  else
+    call('ZREM', key, url)
+  end
+  store.offer_again(site)
+end
+
+-- A page that the site's file doesn't want any more isn't asked for again.
+function records.forget_recrawl(site, url)
+  local fence, stored, recrawl = records.page(site.name, url)
+  if recrawl then
+    records.save_page(site, url, { fence = fence, stored = stored })
+  end
+end
+
+-- The first page to be asked for again, of a site that has room for it: when, of which site, which one.
+function records.first_again()
+  local site = call('ZRANGE', P .. 'again', 0, 0)[1]
+  if not site then
+    return nil
+  end
+  local first = call('ZRANGE', P .. 'again:' .. site, 0, 0, 'WITHSCORES')
+  return tonumber(first[2]), site, first[1]
+end
+
+-- Pages that have a `recrawl`, and how many of them are fresh.
+function records.freshness(site)
+  local fresh, all = 0, 0
+  for _, recrawl in ipairs(call('SMEMBERS', P .. 'periods:' .. site)) do
+    local key = fetched_key(site, tonumber(recrawl))
+    fresh = fresh + call('ZCOUNT', key, '(' .. string.format('%.0f', now - recrawl), '+inf')
+    all = all + call('ZCARD', key)
+  end
+  return { fresh, all }
 end
 
 -- What steps need of an origin's robots.txt; its text stays where it is.

@@ -5,6 +5,7 @@
 
 local STEPS = {
   put = put.step,
+  feed = feed.step,
   claim = claim.step,
   rearm = lease.rearm,
   landed = lease.landed,
@@ -43,12 +44,13 @@ local STEPS = {
   end,
   robots = view.robots,
   stored = view.stored,
+  freshness = records.freshness,
   dead_letters = tasks.dead_letters,
   inspect = view.inspect,
 }
 local READS = {
   owners = true, holds_lock = true, lock_left = true, sites = true, view = true, text = true, site_of = true,
-  unit_of = true, robots = true, stored = true, dead_letters = true, inspect = true,
+  unit_of = true, robots = true, stored = true, freshness = true, dead_letters = true, inspect = true,
 }
 
 local function only_reads(steps)

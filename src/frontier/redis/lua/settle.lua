@@ -38,7 +38,9 @@ local function done(site, task, outcome)
   if stored and task.stage == 'd' then
     local fence = records.page(task.site, task.url)
     if not fence or fence <= task.fence then
-      records.save_page(task.site, task.url, task.fence, stored)
+      records.save_page(site, task.url, {
+        fence = task.fence, stored = stored, fetched_at = outcome.fetched_at, recrawl = outcome.recrawl,
+      })
     end
     put.one(site, 'p', {
       url = task.url, link = false, priority = task.priority, depth = task.depth, hops = task.hops,
@@ -115,6 +117,9 @@ function settle.exclude(site, task, why)
   local excluded = store.map(site, field)
   excluded[why] = (excluded[why] or 0) + 1
   store.set_map(site, field, excluded)
+  if why == 'no-rule' or why == 'scope' then
+    records.forget_recrawl(site, task.url)
+  end
   places.finish(site, task)
 end
 

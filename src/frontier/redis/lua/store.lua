@@ -3,6 +3,7 @@
 
 local P = KEYS[1] .. ':'
 local STAGES = { 'd', 'p' }
+local FED_WAITING = 1000 -- pages are fed to a site while it has fewer waiting downloads
 local EPOCH = 1767225600000 -- 2026-01-01T00:00:00Z: positions count milliseconds from here
 local now
 local call = redis.call
@@ -216,8 +217,23 @@ function store.unready(site)
   end
 end
 
+-- Keeps the site among those whose pages are fed exactly while it has room and a page to be asked for again.
+function store.offer_again(site)
+  local first = not site.full and call('ZRANGE', P .. 'again:' .. site.name, 0, 0, 'WITHSCORES')[2]
+  if first then
+    call('ZADD', P .. 'again', first, site.name)
+  else
+    call('ZREM', P .. 'again', site.name)
+  end
+end
+
 function store.save_site(site)
   changed_sites[site.name] = site
+  local full = (site['d.waiting'] or 0) >= FED_WAITING
+  if full ~= (site.full == 1) then
+    site.full = full and 1 or nil
+    store.offer_again(site)
+  end
   for _, stage in ipairs(STAGES) do
     local ready = is_ready(site, stage)
     local field = 'ready_' .. stage

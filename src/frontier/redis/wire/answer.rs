@@ -11,7 +11,8 @@ use crate::canonical_url::CanonicalUrl;
 use crate::clock::Timestamp;
 use crate::frontier::state::{DeadState, StageCounts};
 use crate::frontier::step::{
-    Freshness, Grant, Inspection, KnownRobots, Lock, Owner, Rearm, Registered, Reply, Run, Step, View,
+    Feeding, Freshness, Grant, Inspection, KnownRobots, Lock, Owner, Rearm, Registered, Reply, Run, Step,
+    View,
 };
 use crate::task::{DeadLetter, Exclusion, Lease, Origin, Priority, RobotsErrand};
 
@@ -32,6 +33,7 @@ pub(in crate::frontier::redis) fn answer(step: &Step, value: &Value) -> Read<Rep
         }
         Step::GiveUp { .. } | Step::Sweep { .. } => Reply::More(is_true(value)),
         Step::Put { .. } => Reply::Puts(some(value).map(parse).transpose()?),
+        Step::Feed { .. } => Reply::Fed(feeding(value)?),
         Step::Claim(_) => Reply::Grant(grant(value)?),
         Step::Rearm { .. } => Reply::Rearm(rearm(value)?),
         Step::Landed { .. }
@@ -157,6 +159,14 @@ fn grant(value: &Value) -> Read<Grant> {
         leases: list(row.at(0)).iter().map(lease).collect::<Read<_>>()?,
         next_in: row.maybe(1, |next| whole(next).ok_or_else(|| odd(next)))?,
         buried: row.flag(2),
+    })
+}
+
+fn feeding(value: &Value) -> Read<Feeding> {
+    let row = Row::of(value)?;
+    Ok(Feeding {
+        put: row.number(0)?.unsigned_abs(),
+        next_in: row.maybe(1, |next| whole(next).ok_or_else(|| odd(next)))?,
     })
 }
 

@@ -17,6 +17,7 @@ pub(in crate::frontier::redis) fn ask(step: &Step) -> Value {
         Step::GiveUp { site } => json!(["give_up", site]),
         Step::Sweep { site } => json!(["sweep", site]),
         Step::Put { site, puts: list } => json!(["put", site, puts(list)]),
+        Step::Feed { most } => json!(["feed", most]),
         Step::Claim(asked) => json!(["claim", claim(asked)]),
         Step::Rearm { token } => json!(["rearm", hex(*token)]),
         Step::Landed { token } => json!(["landed", hex(*token)]),

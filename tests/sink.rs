@@ -35,6 +35,29 @@ async fn each_site_has_a_file_and_each_item_a_line() {
 }
 
 #[test]
+fn writers_of_one_folder_have_files_of_their_own_and_names_that_are_theirs_while_they_run() {
+    let dir = TempDir::new().expect("a folder");
+    let (torn, others) = (dir.path().join("a-w1.jsonl"), dir.path().join("a-w2.jsonl"));
+    fs::write(&torn, "{\"torn").expect("written");
+    fs::write(&others, "{\"being written").expect("written");
+    let (first, second) = (item("a", "u1", 1), item("a", "u2", 2));
+    let one = ItemSink::folder_of(dir.path(), "w1").expect("a sink");
+    let taken = ItemSink::folder_of(dir.path(), "w1").expect_err("the name is taken");
+    assert!(matches!(&taken, SinkError::Taken { writer, .. } if writer == "w1"), "{taken}");
+    one.write(std::slice::from_ref(&first)).expect("written");
+    assert_eq!(fs::read_to_string(&others).expect("text"), "{\"being written", "that is another's");
+    let two = ItemSink::folder_of(dir.path(), "w2").expect("another name");
+    two.write(std::slice::from_ref(&second)).expect("written");
+    drop(one);
+    ItemSink::folder_of(dir.path(), "w1").expect("free again").write(&[first.clone()]).expect("written");
+    assert_eq!(lines(&torn), [first.clone(), first]);
+    assert_eq!(lines(&others), [second]);
+    for name in ["", "../w", "a/b"] {
+        assert!(matches!(ItemSink::folder_of(dir.path(), name), Err(SinkError::Name(_))), "{name}");
+    }
+}
+
+#[test]
 fn one_file_takes_all_sites_in_their_order() {
     let dir = TempDir::new().expect("a folder");
     let path = dir.path().join("all.jsonl");

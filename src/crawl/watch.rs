@@ -68,7 +68,7 @@ impl<'a> Watch<'a> {
         loop {
             let deadline = self.time_left();
             let looked = tokio::select! {
-                looked = self.look() => looked,
+                looked = self.is_finished() => looked,
                 () = stop.cancelled() => Ok(false),
                 () = tokio::time::sleep(deadline) => Ok(false),
             };
@@ -129,18 +129,27 @@ impl<'a> Watch<'a> {
     }
 
     /// Whether every site is finished, those left out that were given up.
-    pub(super) async fn look(&mut self) -> Result<bool, FrontierError> {
-        let mut finished = true;
+    ///
+    /// Sites are looked at one after the other, so several are looked at twice: if nothing entered any of them in between,
+    /// no page of one can have put a link into another's queue unseen.
+    async fn is_finished(&mut self) -> Result<bool, FrontierError> {
+        let Some(entered) = self.look().await? else { return Ok(false) };
+        Ok(self.names.len() == 1 || self.look().await? == Some(entered))
+    }
+
+    /// Looks how every site stands; if all are finished, how much ever entered them.
+    pub(super) async fn look(&mut self) -> Result<Option<u64>, FrontierError> {
+        let mut total = Some(0);
         for name in self.names.clone() {
             let Some(view) = self.frontier.view(&name).await? else { continue };
             let left = !view.finished && !self.is_given_up(&view);
-            finished &= !left;
+            total = total.filter(|_| !left).map(|total| total + entered(&view));
             self.monitor.saw(view);
         }
         if let Some(progress) = &mut self.progress {
             progress.draw();
         }
-        Ok(finished)
+        Ok(total)
     }
 
     /// A site that could make no start for so long, with nothing in flight, is left as it is.
@@ -166,7 +175,7 @@ impl<'a> Watch<'a> {
     }
 
     pub(super) async fn report(mut self, ending: Ending) -> Result<CrawlReport, FrontierError> {
-        let finished = self.look().await?;
+        let finished = self.is_finished().await?;
         if let Some(progress) = &self.progress {
             progress.clear();
         }
@@ -179,6 +188,12 @@ impl<'a> Watch<'a> {
         let ending = if finished && self.given_up.is_empty() { Ending::Finished } else { ending };
         Ok(CrawlReport { ending, sites, given_up: self.given_up })
     }
+}
+
+/// What ever entered a site; it never falls.
+pub(crate) fn entered(view: &View) -> u64 {
+    let stages = [&view.download, &view.parse];
+    stages.iter().map(|stage| stage.created + stage.revived + stage.reruns).sum()
 }
 
 /// Rises with every page that came to something; asking for `robots.txt` in vain is no progress.

@@ -1,6 +1,5 @@
 //! Work under way, watched: how the sites stand that move, what is told of it, and when it is over.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -10,12 +9,15 @@ use tracing::warn;
 
 use super::WorkEnding;
 use super::folder::SiteFolder;
-use crate::crawl::CrawlError;
+use crate::crawl::{CrawlError, entered};
 use crate::frontier::{Frontier, FrontierError, View};
 use crate::monitor::{Monitor, Pulse};
 
-/// How often it is looked at how sites stand.
-const LOOK: Duration = Duration::from_millis(250);
+/// How often it is looked whether something is to be done here.
+const LOOK: Duration = Duration::from_millis(500);
+/// How often it is looked at how sites stand while their number changes; else at each pulse, as a frontier far away is asked
+/// once a site.
+const LOOK_AT_SITES: Duration = Duration::from_secs(1);
 /// Looking takes no more than one part in so many of the time.
 const SHARE: u32 = 20;
 /// A site moves if something of it was granted to this process within this time.
@@ -27,18 +29,20 @@ const READ_AGAIN: Duration = Duration::from_secs(5);
 
 /// Looks how the sites stand on which this process works, and knows when it is over.
 pub(super) struct Watch {
-    pub(super) frontier: Frontier,
-    pub(super) monitor: Monitor,
-    pub(super) folder: Option<SiteFolder>,
-    pub(super) reload: Arc<Notify>,
+    frontier: Frontier,
+    monitor: Monitor,
+    folder: Option<SiteFolder>,
+    reload: Arc<Notify>,
     /// Nothing being left is the end.
-    pub(super) until_empty: bool,
-    pub(super) pulse: Pulse,
-    pub(super) pulsed: Instant,
+    until_empty: bool,
+    pulse: Pulse,
+    pulsed: Instant,
+    /// When it was last looked at how sites stand, and at how many.
+    looked: (Instant, usize),
     /// When fresh pages were counted last.
-    pub(super) counted: Option<Instant>,
+    counted: Option<Instant>,
     /// A site that was not finished at the last look: it most likely isn't yet.
-    pub(super) unfinished: Option<String>,
+    unfinished: Option<String>,
 }
 
 impl Watch {
@@ -57,6 +61,7 @@ impl Watch {
             until_empty,
             pulse: Pulse::new(monitor.clone()),
             pulsed: Instant::now(),
+            looked: (Instant::now(), 0),
             counted: None,
             unfinished: None,
         }
@@ -75,15 +80,11 @@ impl Watch {
                 () = stop.cancelled() => Ok(false),
             };
             match looked {
-                Ok(true) => {
-                    self.pulse.beat();
-                    return Ok(WorkEnding::Empty);
-                }
+                Ok(true) => return Ok(WorkEnding::Empty),
                 Err(error) if !error.is_transient() => return Err(error),
                 Ok(false) | Err(_) => {}
             }
             if stop.is_cancelled() || pool_ended() {
-                self.pulse.beat();
                 return Ok(WorkEnding::Stopped);
             }
             let pause = LOOK.max(began.elapsed() * SHARE);
@@ -98,28 +99,31 @@ impl Watch {
     /// Whether nothing is left, where that is the end.
     async fn look(&mut self) -> Result<bool, FrontierError> {
         let moving = self.monitor.moving(LATELY);
-        for name in &moving {
-            if let Some(view) = self.frontier.view(name).await? {
-                self.monitor.saw(view);
+        let is_time = self.pulsed.elapsed() >= Pulse::EVERY;
+        let (looked, count) = self.looked;
+        if is_time || (moving.len() != count && looked.elapsed() >= LOOK_AT_SITES) {
+            for name in &moving {
+                if let Some(view) = self.frontier.view(name).await? {
+                    self.monitor.saw(view);
+                }
             }
+            self.looked = (Instant::now(), moving.len());
         }
-        self.tell(&moving).await?;
+        if is_time {
+            self.pulsed = Instant::now();
+            self.count_fresh(&moving).await?;
+            self.pulse.beat();
+        }
         Ok(self.until_empty && self.is_empty().await?)
     }
 
-    /// Beats the pulse when it is time to.
-    async fn tell(&mut self, moving: &[String]) -> Result<(), FrontierError> {
-        if self.pulsed.elapsed() < Pulse::EVERY {
-            return Ok(());
-        }
-        self.pulsed = Instant::now();
+    async fn count_fresh(&mut self, moving: &[String]) -> Result<(), FrontierError> {
         if self.counted.is_none_or(|counted| counted.elapsed() >= COUNT_FRESH) {
-            self.counted = Some(self.pulsed);
+            self.counted = Some(Instant::now());
             for name in moving {
                 self.monitor.saw_freshness(name, self.frontier.freshness(name).await?);
             }
         }
-        self.pulse.beat();
         Ok(())
     }
 
@@ -138,20 +142,18 @@ impl Watch {
         Ok(self.all_finished().await? == Some(first))
     }
 
-    /// What ever entered each site, if all of them are finished.
-    async fn all_finished(&mut self) -> Result<Option<BTreeMap<String, u64>>, FrontierError> {
-        let mut entered = BTreeMap::new();
+    /// What ever entered the sites, if all of them are finished.
+    async fn all_finished(&mut self) -> Result<Option<u64>, FrontierError> {
+        let mut total = 0;
         for name in self.frontier.sites().await? {
             let Some(view) = self.frontier.view(&name).await? else { continue };
             if !is_finished(&view) {
                 self.unfinished = Some(name);
                 return Ok(None);
             }
-            let stages = [&view.download, &view.parse];
-            entered
-                .insert(name, stages.map(|stage| stage.created + stage.revived + stage.reruns).iter().sum());
+            total += entered(&view);
         }
-        Ok(Some(entered))
+        Ok(Some(total))
     }
 
     /// Reads the site files again, as soon as the frontier takes them.

@@ -268,7 +268,11 @@ impl Frontier {
 
     /// Joins under a new name: for a process that was declared dead though it lives. What it held returns by itself.
     pub async fn join_anew(&self, buried: &Member) -> Result<Member, FrontierError> {
-        self.join(buried.crawls.clone()).await
+        let crawls = buried.crawls.clone();
+        match buried.name.split_once('~') {
+            Some((name, _)) => self.enter(format!("{name}~{:016x}", fastrand::u64(..)), crawls).await,
+            None => self.join(crawls).await,
+        }
     }
 
     /// Says that a member is alive, and frees the leases of those that are not. Wanted every few seconds.

@@ -7,7 +7,7 @@ use super::shelf::Shelf;
 use super::state::{
     DeadState, MutexState, OwnerState, PageState, Place, Recrawl, RobotsState, SiteState, Task, UnitState,
 };
-use super::step::{Inspection, Reply, Step};
+use super::step::{Freshness, Inspection, Reply, Step};
 use super::steps;
 use crate::canonical_url::CanonicalUrl;
 use crate::clock::Timestamp;
@@ -279,11 +279,13 @@ impl Shelf for Model {
         Ok(())
     }
 
-    fn freshness(&mut self, site: &str, now: i64) -> Answer<(u64, u64)> {
+    fn freshness(&mut self, site: &str, now: i64) -> Answer<Freshness> {
         let pages = self.pages.iter().filter(|((owner, _), _)| owner == site);
-        let ends: Vec<i64> = pages.filter_map(|(_, page)| page.fresh_until()).collect();
-        let fresh = ends.iter().filter(|end| **end > now).count();
-        Ok((fresh as u64, ends.len() as u64))
+        let pages: Vec<(&PageState, i64)> =
+            pages.filter_map(|(_, page)| Some((page, page.fresh_until()?))).collect();
+        let fresh = pages.iter().filter(|(_, end)| *end > now).count();
+        let oldest = pages.iter().map(|(page, _)| page.stored.fetched_at).min();
+        Ok(Freshness { fresh: fresh as u64, all: pages.len() as u64, oldest })
     }
 
     fn first_recrawl(&mut self) -> Answer<Option<Recrawl>> {

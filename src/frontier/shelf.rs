@@ -4,7 +4,7 @@
 use super::state::{
     DeadState, MutexState, OwnerState, PageState, Recrawl, RobotsState, SiteState, Task, UnitState,
 };
-use super::step::Inspection;
+use super::step::{Freshness, Inspection};
 use crate::canonical_url::CanonicalUrl;
 use crate::task::{DeadLetter, Stage};
 
@@ -87,8 +87,8 @@ pub(crate) trait Shelf {
 
     /// The first page to be asked for again, of a site that has room for it: by time, then site and URL.
     fn first_recrawl(&mut self) -> Result<Option<Recrawl>, Self::Error>;
-    /// Pages that have a `recrawl`, and how many of them are fresh at `now`: (fresh, all).
-    fn freshness(&mut self, site: &str, now: i64) -> Result<(u64, u64), Self::Error>;
+    /// How many pages have a `recrawl`, how many of them are fresh at `now`, and how old the oldest is.
+    fn freshness(&mut self, site: &str, now: i64) -> Result<Freshness, Self::Error>;
 
     fn robots(&mut self, origin: &str) -> Result<Option<RobotsState>, Self::Error>;
     fn save_robots(&mut self, origin: &str, robots: &RobotsState) -> Result<(), Self::Error>;

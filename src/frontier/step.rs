@@ -249,6 +249,8 @@ pub struct Freshness {
     pub fresh: u64,
     /// All that have a `recrawl`.
     pub all: u64,
+    /// When that one of them was fetched, or confirmed, for which this is longest ago.
+    pub oldest: Option<Timestamp>,
 }
 
 impl Freshness {

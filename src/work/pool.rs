@@ -214,7 +214,7 @@ impl Pool {
             return Ok(sleep);
         }
         let is_full = self.slots.free().0 == 0;
-        self.slots.are_short.store(is_full && download > 0 && next.is_zero(), Ordering::SeqCst);
+        self.slots.are_short.fetch_or(is_full && download > 0 && next.is_zero(), Ordering::SeqCst);
         // With every slot taken, a few more may be enough to go on.
         Ok(if download == 0 { sleep.min(RESCALE) } else { sleep })
     }

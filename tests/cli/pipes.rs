@@ -26,6 +26,7 @@ fn results_that_nobody_reads_are_no_failure() {
         &["audit", "--json"],
         &["check", file],
         &["check", file, "--json"],
+        &["seed", file, "--quiet"],
         &["--help"],
         &["crawl", "--help"],
         &["--version"],

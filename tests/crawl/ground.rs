@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::fmt::{Display, Write};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use paced::frontier::{Frontier, View};
@@ -130,11 +131,25 @@ impl SiteFile {
     }
 }
 
+/// Where a frontier is: in the data folder, or on a Redis.
+#[derive(Clone, Default)]
+pub struct Shared(Option<Arc<(RedisServer, Frontier)>>);
+
+/// A test on each kind of frontier.
+pub fn on_each_frontier(test: impl Fn(&Shared)) {
+    test(&Shared(None));
+    if let Some(server) = redis_or_skip() {
+        let frontier = Frontier::open(&server.url(0)).expect("a frontier on Redis");
+        eprintln!("on Redis:");
+        test(&Shared(Some(Arc::new((server, frontier)))));
+    }
+}
+
 /// A data folder and the files of the sites that are crawled into it.
-#[derive(Debug)]
 pub struct Ground {
     pub data: TempData,
     files: Vec<PathBuf>,
+    shared: Shared,
 }
 
 impl Ground {
@@ -142,11 +157,16 @@ impl Ground {
         Self::of_texts(sites.into_iter().map(|site| (site.name.clone(), site.text())))
     }
 
+    /// Where the frontier is as the test says.
+    pub fn on(shared: &Shared, sites: impl IntoIterator<Item = SiteFile>) -> Self {
+        Self { shared: shared.clone(), ..Self::new(sites) }
+    }
+
     /// Site files by name and text.
     pub fn of_texts(sites: impl IntoIterator<Item = (String, String)>) -> Self {
         let data = TempData::new();
         let files = sites.into_iter().map(|(name, text)| data.write(&format!("sites/{name}.toml"), &text));
-        Self { files: files.collect(), data }
+        Self { files: files.collect(), data, shared: Shared::default() }
     }
 
     /// Rewrites one site's file.
@@ -156,7 +176,17 @@ impl Ground {
 
     /// `paced crawl` of all the sites.
     pub fn crawl(&self) -> Paced {
-        self.files.iter().fold(self.verb("crawl"), Paced::arg)
+        self.verb_on_all("crawl")
+    }
+
+    /// A verb on all the site files.
+    pub fn verb_on_all(&self, verb: &str) -> Paced {
+        self.files.iter().fold(self.verb(verb), Paced::arg)
+    }
+
+    /// The file of one site.
+    pub fn file(&self, site: &str) -> PathBuf {
+        self.data.file(&format!("sites/{site}.toml"))
     }
 
     /// Crawls to a good end.
@@ -167,7 +197,11 @@ impl Ground {
 
     /// Any verb on this data.
     pub fn verb(&self, verb: &str) -> Paced {
-        Paced::new([verb]).data_at(&self.data.file("data"))
+        let paced = Paced::new([verb]).data_at(&self.data.file("data"));
+        match &self.shared.0 {
+            None => paced,
+            Some(redis) => paced.env("PACED_FRONTIER", redis.0.url(0)),
+        }
     }
 
     /// The items of a site, last line of a URL first come.
@@ -219,6 +253,9 @@ impl Ground {
 
     /// The frontier of what was crawled.
     pub fn frontier(&self) -> Frontier {
+        if let Some(redis) = &self.shared.0 {
+            return redis.1.clone();
+        }
         let url = format!("sqlite:{}", self.data.file("data/frontier.db").display());
         Frontier::open(&url).expect("the frontier of a crawl")
     }

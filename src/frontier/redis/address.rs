@@ -60,7 +60,14 @@ fn nodes(scheme: &str, rest: &str) -> Result<Vec<String>, String> {
 /// A URL as it may be shown and logged.
 pub fn without_password(url: &str) -> String {
     let hidden = |(scheme, rest): (&str, &str)| Some(format!("{scheme}://…@{}", rest.rsplit_once('@')?.1));
-    url.split_once("://").and_then(hidden).unwrap_or_else(|| url.to_owned())
+    let shown = url.split_once("://").and_then(hidden).unwrap_or_else(|| url.to_owned());
+    let Some((place, query)) = shown.split_once('?') else { return shown };
+    let hidden = |pair: &str| match pair.split_once('=') {
+        Some((key, _)) if key.starts_with("pass") => format!("{key}=…"),
+        _ => pair.to_owned(),
+    };
+    let pairs: Vec<String> = query.split('&').map(hidden).collect();
+    format!("{place}?{}", pairs.join("&"))
 }
 
 #[cfg(test)]
@@ -74,6 +81,7 @@ mod tests {
             ("redis://me:secret@h:1/2", "redis://…@h:1/2", 1, false),
             ("rediss://:s@cret@h:1", "rediss://…@h:1", 1, false),
             ("unix:/run/redis.sock?db=3", "unix:/run/redis.sock?db=3", 1, false),
+            ("unix:/r.sock?db=3&pass=secret", "unix:/r.sock?db=3&pass=…", 1, false),
             ("unix:///run/redis.sock", "unix:///run/redis.sock", 1, false),
             ("redis+cluster://:secret@a:1,b:2", "redis+cluster://…@a:1,b:2", 2, true),
         ] {

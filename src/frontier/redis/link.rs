@@ -179,7 +179,7 @@ impl Carrier {
                 Err(error) => error,
             };
             let patient =
-                self.trunk.patient.load(Ordering::SeqCst) || began.elapsed() < PATIENCE - LONGEST_PAUSE;
+                self.trunk.patient.load(Ordering::SeqCst) || began.elapsed() + LONGEST_PAUSE < PATIENCE;
             if !error.is_away() || !self.trunk.connector.was_reached() || !patient {
                 break error;
             }

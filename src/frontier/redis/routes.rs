@@ -118,7 +118,7 @@ impl Shared {
 
     async fn unit_of(&self, site: &str) -> Result<Option<String>, FrontierError> {
         let step = Step::Text { site: site.to_owned() };
-        let value = self.ask(DIRECTORY, &step, serde_json::json!(["unit_of", site])).await?;
+        let value = self.ask(DIRECTORY, &step, serde_json::json!(["view.unit_of", site])).await?;
         match self.read(&step, &value)? {
             Reply::Text(unit) => Ok(unit),
             _ => Ok(None),

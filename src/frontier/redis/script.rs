@@ -4,9 +4,11 @@ use redis::Script;
 
 /// The whole of it.
 const SOURCE: &str = concat!(
+    include_str!("lua/asked.lua"),
     include_str!("lua/store.lua"),
     include_str!("lua/tasks.lua"),
     include_str!("lua/records.lua"),
+    include_str!("lua/pages.lua"),
     include_str!("lua/places.lua"),
     include_str!("lua/put.lua"),
     include_str!("lua/lease.lua"),

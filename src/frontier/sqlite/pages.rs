@@ -5,7 +5,9 @@ use rusqlite::params;
 use super::columns::{to_json, url};
 use super::session::{Answer, Tables};
 use crate::canonical_url::CanonicalUrl;
+use crate::clock::Timestamp;
 use crate::frontier::state::{PageState, Recrawl};
+use crate::frontier::step::Freshness;
 
 impl Tables<'_> {
     pub(super) fn read_page(&self, site: &str, url: &CanonicalUrl) -> Answer<Option<PageState>> {
@@ -51,12 +53,15 @@ impl Tables<'_> {
         self.one(page, [id], |row| Ok(Recrawl { at: row.get(0)?, site, url: url(row, 1)? }))
     }
 
-    pub(super) fn count_fresh(&self, site: &str, now: i64) -> Answer<(u64, u64)> {
-        let sql = "SELECT count(*) FILTER (WHERE fetched_at + recrawl > ?2), count(*) FROM page
-             WHERE site = (SELECT id FROM site WHERE name = ?1) AND (recrawl IS NULL) = 0";
-        let counts =
-            self.one(sql, params![site, now], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?)))?;
-        let (fresh, all) = counts.unwrap_or((0, 0));
-        Ok((fresh.unsigned_abs(), all.unsigned_abs()))
+    pub(super) fn count_fresh(&self, site: &str, now: i64) -> Answer<Freshness> {
+        let sql =
+            "SELECT count(*) FILTER (WHERE fetched_at + recrawl > ?2), count(*), min(fetched_at) FROM page
+             WHERE site = (SELECT id FROM site WHERE name = ?1) AND recrawl IS NOT NULL";
+        let counts = self.one(sql, params![site, now], |row| {
+            let (fresh, all): (i64, i64) = (row.get(0)?, row.get(1)?);
+            let oldest = row.get::<_, Option<i64>>(2)?.map(Timestamp::from_millis);
+            Ok(Freshness { fresh: fresh.unsigned_abs(), all: all.unsigned_abs(), oldest })
+        })?;
+        Ok(counts.unwrap_or_default())
     }
 }

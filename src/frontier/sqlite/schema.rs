@@ -43,7 +43,7 @@ CREATE TABLE page (
   id INTEGER PRIMARY KEY, site INTEGER NOT NULL, fp INTEGER NOT NULL, url TEXT NOT NULL, state TEXT NOT NULL,
   fetched_at INTEGER NOT NULL, recrawl INTEGER, recrawl_at INTEGER);
 CREATE INDEX page_recrawl ON page (site, recrawl_at, url) WHERE recrawl_at IS NOT NULL;
-CREATE INDEX page_age ON page (site, recrawl IS NULL, fetched_at, recrawl);
+CREATE INDEX page_age ON page (site, fetched_at, recrawl) WHERE recrawl IS NOT NULL;
 CREATE INDEX page_key ON page (site, fp);
 CREATE TABLE mutex (name TEXT PRIMARY KEY, token TEXT NOT NULL, until INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE owner (name TEXT PRIMARY KEY, dead INTEGER NOT NULL, state TEXT NOT NULL) WITHOUT ROWID;

@@ -9,7 +9,7 @@ use crate::frontier::shelf::Shelf;
 use crate::frontier::state::{
     DeadState, MutexState, OwnerState, PageState, Rare, Recrawl, RobotsState, SiteState, Task, UnitState,
 };
-use crate::frontier::step::Inspection;
+use crate::frontier::step::{Freshness, Inspection};
 use crate::task::{DeadLetter, Origin, Stage};
 
 impl Shelf for Tables<'_> {
@@ -340,7 +340,7 @@ impl Shelf for Tables<'_> {
         self.first_page_again()
     }
 
-    fn freshness(&mut self, site: &str, now: i64) -> Answer<(u64, u64)> {
+    fn freshness(&mut self, site: &str, now: i64) -> Answer<Freshness> {
         self.count_fresh(site, now)
     }
 

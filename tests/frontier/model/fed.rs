@@ -8,7 +8,7 @@ use paced::frontier::{Feeding, Freshness};
 use paced::task::{Priority, Put, Stage};
 
 use super::ledger::{Key, Ledger, Page, differs};
-use crate::world::START;
+use crate::world::{START, at};
 
 impl Ledger {
     /// The newest fetch of a page stands.
@@ -53,11 +53,12 @@ impl Ledger {
     }
 
     pub fn check_freshness(&self, site: &str, told: Freshness) -> Result<(), String> {
-        let pages = self.pages.iter().filter(|((owner, _), page)| owner == site && page.recrawl.is_some());
-        let ends: Vec<i64> =
-            pages.map(|(_, page)| page.fetched_at + page.recrawl.unwrap_or_default()).collect();
-        let fresh = ends.iter().filter(|end| **end > self.now).count() as u64;
-        let expected = Freshness { fresh, all: ends.len() as u64 };
+        let pages = self.pages.iter().filter(|((owner, _), _)| owner == site);
+        let ages: Vec<(i64, i64)> =
+            pages.filter_map(|(_, page)| Some((page.fetched_at, page.fetched_at + page.recrawl?))).collect();
+        let fresh = ages.iter().filter(|(_, end)| *end > self.now).count() as u64;
+        let oldest = ages.iter().map(|(fetched_at, _)| at(*fetched_at)).min();
+        let expected = Freshness { fresh, all: ages.len() as u64, oldest };
         if expected == told { Ok(()) } else { differs(&format!("V13: freshness of {site}"), expected, told) }
     }
 }

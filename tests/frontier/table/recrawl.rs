@@ -3,7 +3,7 @@
 use paced::frontier::{Claim, Feeding, Freshness, Tuning};
 use paced::task::{Exclusion, Origin, Outcome, Priority, Put, Stage};
 
-use crate::world::{World, on_every_backend, path_of, request, urgent, url};
+use crate::world::{World, at, on_every_backend, path_of, request, urgent, url};
 
 /// Puts and fetches a page of a site without a pace that is to be fetched again `recrawl` ms later.
 async fn fetch(w: &World, site: &str, path: &str, recrawl: i64) {
@@ -189,20 +189,26 @@ fn v13_a_page_that_waits_or_runs_already_is_put_as_any_request() {
 fn v13_fresh_is_what_was_fetched_within_its_recrawl_whether_it_was_asked_for_again_or_not() {
     on_every_backend(async |w| {
         fast_site(w, "a").await;
+        assert_eq!(w.frontier.freshness("a").await.expect("answers"), Freshness::default());
         w.put("a", "once").await;
         w.fetched(&w.take().await).await;
+        w.pass(500);
         fetch(w, "a", "p", 1_000).await;
         fetch(w, "a", "q", 3_000).await;
         let fresh = async || w.frontier.freshness("a").await.expect("answers");
-        assert_eq!(fresh().await, Freshness { fresh: 2, all: 2 });
+        let both = |fresh, oldest| Freshness { fresh, all: 2, oldest: Some(at(oldest)) };
+        assert_eq!(fresh().await, both(2, 500));
         w.pass(1_000);
-        assert_eq!(fresh().await, Freshness { fresh: 1, all: 2 });
+        assert_eq!(fresh().await, both(1, 500));
         w.feed(10).await;
-        assert_eq!(fresh().await, Freshness { fresh: 1, all: 2 }, "asked for is not fetched");
+        assert_eq!(fresh().await, both(1, 500), "asked for is not fetched");
         w.fetched_for(&w.take().await, 5_000).await;
-        assert_eq!(fresh().await, Freshness { fresh: 2, all: 2 });
-        w.pass(2_500);
-        assert_eq!(fresh().await, Freshness { fresh: 1, all: 2 });
+        assert_eq!(fresh().await, both(2, 500));
+        w.pass(2_000);
+        assert_eq!(fresh().await, both(1, 500));
+        w.feed(10).await;
+        w.fetched_for(&w.take().await, 3_000).await;
+        assert_eq!(fresh().await, both(2, 1_500));
     });
 }
 

@@ -1,232 +1,231 @@
 -- The claim: a due unit, its timed mutex, a ready site, its first task, a lease. One step, bounded (I16).
+local claim = module(function(claim)
+  local LOOKS, WIDEST, TIDIED = 64, 64, 100
 
-local claim = {}
-local LOOKS, WIDEST, TIDIED = 64, 64, 100
+  -- When something more can be claimed, if nothing else happens: never later than the first such moment (L1).
+  local function next_in(want)
+    local soonest
+    local function may(at)
+      soonest = at and math.min(at, soonest or math.huge) or soonest
+    end
+    may(tasks.next_delayed())
+    may(tasks.next_lease_end())
+    if want.download > 0 then
+      may(store.next_due('d', want.only))
+    end
+    if want.parse > 0 then
+      may(store.next_due('p', want.only))
+    end
+    return soonest and math.max(0, soonest - now)
+  end
 
--- When something more can be claimed, if nothing else happens: never later than the first such moment (L1).
-local function next_in(want)
-  local soonest
-  local function may(at)
-    soonest = at and math.min(at, soonest or math.huge) or soonest
+  -- Delayed tasks whose time has come wait again, in their old position.
+  local function promote()
+    for _, task in ipairs(tasks.overdue(TIDIED)) do
+      local site = store.site(task.site)
+      places.shift(site, task, 'waiting')
+      places.save(site)
+    end
   end
-  may(tasks.next_delayed())
-  may(tasks.next_lease_end())
-  if want.download > 0 then
-    may(store.next_due('d', want.only))
-  end
-  if want.parse > 0 then
-    may(store.next_due('p', want.only))
-  end
-  return soonest and math.max(0, soonest - now)
-end
 
--- Delayed tasks whose time has come wait again, in their old position.
-local function promote()
-  for _, task in ipairs(tasks.overdue(TIDIED)) do
-    local site = store.site(task.site)
-    places.shift(site, task, 'waiting')
-    places.save(site)
+  -- An outsider's lock moves the due time to its end.
+  local function is_held_by_somebody_else(unit)
+    local held = records.mutex(places.mutex(unit), places.interval_after(unit, 'last'))
+    if not held or places.owns(unit, held.token) then
+      return false
+    end
+    unit.held_until, unit.held_by_another = held.until_at, nil
+    places.save_unit(unit)
+    return true
   end
-end
 
--- An outsider's lock moves the due time to its end.
-local function is_held_by_somebody_else(unit)
-  local held = records.mutex(places.mutex(unit), places.interval_after(unit, 'last'))
-  if not held or places.owns(unit, held.token) then
-    return false
-  end
-  unit.held_until, unit.held_by_another = held.until_at, nil
-  places.save_unit(unit)
-  return true
-end
-
--- A robots.txt asked for as an ordinary page before the record ended, or one that went back: its host waits.
-local function unavailable_until(task)
-  if task.place == 'running' then
-    return now + BACK_MS
-  end
-  if (task.place == 'delayed' or task.place == 'scheduled') and task.errand and task.until_at > now then
-    return task.until_at
-  end
-  return nil
-end
-
-local function new_errand(site, url)
-  if (site['d.letters'] or 0) > 0 and tasks.dead(site.name, 'd', url) then
-    tasks.remove_dead(site.name, 'd', url)
-    store.take(site, 'd.letters')
-    store.add(site, 'd.revived', 1)
-  else
-    store.add(site, 'd.created', 1)
-  end
-  local task = {
-    site = site.name, stage = 'd', url = url, place = 'waiting', priority = 0, position = store.next_position(site),
-    depth = 0, link = true, errand = url,
-  }
-  places.enter(site, task)
-  return task
-end
-
--- The robots.txt of a task's host, made or raised to go before everything else.
-local function errand(site, for_task)
-  local url = lease.origin_of(for_task.url) .. '/robots.txt'
-  local task = tasks.find(site.name, 'd', url)
-  if not task then
-    return new_errand(site, url)
-  end
-  local until_at = unavailable_until(task)
-  if until_at then
-    places.shift(site, for_task, 'delayed', until_at)
+  -- A robots.txt asked for as an ordinary page before the record ended, or one that went back: its host waits.
+  local function unavailable_until(task)
+    if task.place == 'running' then
+      return now + BACK_MS
+    end
+    if (task.place == 'delayed' or task.place == 'scheduled') and task.errand and task.until_at > now then
+      return task.until_at
+    end
     return nil
   end
-  task.priority, task.errand = 0, url
-  places.shift(site, task, 'waiting')
-  return task
-end
 
--- With a fresh record the task itself, or nothing where its host can't be reached; else the host's robots.txt.
-local function past_robots(site, task)
-  if task.errand then
+  local function new_errand(site, url)
+    if (site['d.letters'] or 0) > 0 and tasks.dead(site.name, 'd', url) then
+      tasks.remove_dead(site.name, 'd', url)
+      store.take(site, 'd.letters')
+      store.add(site, 'd.revived', 1)
+    else
+      store.add(site, 'd.created', 1)
+    end
+    local task = {
+      site = site.name, stage = 'd', url = url, place = 'waiting', priority = 0, position = store.next_position(site),
+      depth = 0, link = true, errand = url,
+    }
+    places.enter(site, task)
     return task
   end
-  local robots = records.robots(lease.origin_of(task.url))
-  if not robots or robots.until_at <= now then
-    return errand(site, task)
-  end
-  if not robots.unreachable then
-    return task
-  end
-  if robots.failures >= site.attempts then
-    places.die(site, task, { reason = 'robots unreachable: ' .. robots.unreachable })
-  else
-    places.shift(site, task, 'delayed', robots.until_at)
-  end
-  return nil
-end
 
--- The first task that is still wanted and may go now; those before it are tidied away.
-local function first_wanted(round, site, stage)
-  while round.tidied < TIDIED do
-    local task = tasks.first_waiting(site.name, stage)
+  -- The robots.txt of a task's host, made or raised to go before everything else.
+  local function errand(site, for_task)
+    local url = lease.origin_of(for_task.url) .. '/robots.txt'
+    local task = tasks.find(site, 'd', url)
     if not task then
+      return new_errand(site, url)
+    end
+    local until_at = unavailable_until(task)
+    if until_at then
+      places.shift(site, for_task, 'delayed', until_at)
       return nil
     end
-    local is_errand = task.errand and site.robots == 1
-    if not is_errand and task.expires and task.expires <= now then
-      settle.exclude(site, task, 'expired')
-    elseif stage == 'p' or site.robots ~= 1 then
-      task.errand = nil
+    task.priority, task.errand = 0, url
+    places.shift(site, task, 'waiting')
+    return task
+  end
+
+  -- With a fresh record the task itself, or nothing where its host can't be reached; else the host's robots.txt.
+  local function past_robots(site, task)
+    if task.errand then
       return task
+    end
+    local robots = records.robots(lease.origin_of(task.url))
+    if not robots or robots.until_at <= now then
+      return errand(site, task)
+    end
+    if not robots.unreachable then
+      return task
+    end
+    if robots.failures >= site.attempts then
+      places.die(site, task, { reason = 'robots unreachable: ' .. robots.unreachable })
     else
-      local found = past_robots(site, task)
-      if found then
-        return found
+      places.shift(site, task, 'delayed', robots.until_at)
+    end
+    return nil
+  end
+
+  -- The first task that is still wanted and may go now; those before it are tidied away.
+  local function first_wanted(round, site, stage)
+    while round.tidied < TIDIED do
+      local task = tasks.first_waiting(site.name, stage)
+      if not task then
+        return nil
+      end
+      local is_errand = task.errand and site.robots == 1
+      if not is_errand and task.expires and task.expires <= now then
+        settle.exclude(site, task, 'expired')
+      elseif stage == 'p' or site.robots ~= 1 then
+        task.errand = nil
+        return task
+      else
+        local found = past_robots(site, task)
+        if found then
+          return found
+        end
+      end
+      round.tidied = round.tidied + 1
+    end
+    return nil
+  end
+
+  -- The unit's start: its timed mutex is taken for the interval in force and never released.
+  local function start(site, unit, token)
+    places.copy_start(unit, 'last', 'before')
+    places.set_start(unit, 'last', now, site.name, token)
+    unit.held_until, unit.held_by_another = nil, nil
+    local interval = math.max(unit.interval or 0, store.interval(site))
+    if interval > 0 then
+      records.save_mutex(places.mutex(unit), places.start_token(token), now + interval)
+    end
+    return interval
+  end
+
+  local function grant(round, site, unit, task)
+    local token = round.want.tokens[#round.leases + 1]
+    local interval = 0
+    task.in_flight = nil
+    if task.stage == 'd' then
+      interval = start(site, unit, token)
+      store.add(site, 'running', 1)
+      store.add(site, 'starts', 1)
+      task.in_flight = true
+    end
+    if task.errand then
+      site.errand = token
+    end
+    task.token, task.owner = token, round.want.owner
+    task.granted_at, task.ends_at = now, now + LEASE_MS
+    task.fence, task.interval = store.next_fence(site), interval
+    places.shift(site, task, 'running')
+    round.leases[#round.leases + 1] = lease.of(task)
+  end
+
+  local function look_at(round, stage, unit, dice)
+    if stage == 'd' and (places.is_unsure(unit) or is_held_by_somebody_else(unit)) then
+      return
+    end
+    local ready = store.ready_sites(stage, unit, round.want.only)
+    if #ready == 0 then
+      return
+    end
+    local site = store.site(ready[dice % #ready + 1])
+    local task = first_wanted(round, site, stage)
+    if task then
+      grant(round, site, unit, task)
+    end
+    if stage == 'p' then
+      store.parsed(unit)
+    end
+    store.save_site(site)
+    places.save_unit(unit)
+  end
+
+  -- Random among the longest due, until enough is granted or nothing is due: of the quarter that is due longest, so that
+  -- nobody waits much longer than in turn (L2).
+  local function serve(round, stage, wanted)
+    local enough = #round.leases + wanted
+    for look = 0, LOOKS - 1 do
+      if #round.leases >= enough or round.tidied >= TIDIED then
+        return
+      end
+      local due, nth = store.due_units(stage, round.want.only, WIDEST * 4)
+      if due == 0 then
+        return
+      end
+      local dice = round.want.dice[look % math.max(1, #round.want.dice) + 1] or 0
+      local unit = store.some_unit(nth(dice % math.max(1, math.min(WIDEST, math.floor(due / 4)))))
+      look_at(round, stage, unit, math.floor(dice / WIDEST))
+    end
+  end
+
+  -- The same claim again, its answer having been lost: the same tasks, as far as they still run.
+  local function again(want, granted)
+    local leases = {}
+    for i = 1, granted do
+      local task = tasks.leased(want.tokens[i])
+      if task then
+        leases[#leases + 1] = lease.of(task)
       end
     end
-    round.tidied = round.tidied + 1
+    return { leases, next_in(want) or false }
   end
-  return nil
-end
 
--- The unit's start: its timed mutex is taken for the interval in force and never released.
-local function start(site, unit, token)
-  places.copy_start(unit, 'last', 'before')
-  places.set_start(unit, 'last', now, site.name, token)
-  unit.held_until, unit.held_by_another = nil, nil
-  local interval = math.max(unit.interval or 0, store.interval(site))
-  if interval > 0 then
-    records.save_mutex(places.mutex(unit), places.start_token(token), now + interval)
-  end
-  return interval
-end
-
-local function grant(round, site, unit, task)
-  local token = round.want.tokens[#round.leases + 1]
-  local interval = 0
-  task.in_flight = nil
-  if task.stage == 'd' then
-    interval = start(site, unit, token)
-    store.add(site, 'running', 1)
-    store.add(site, 'starts', 1)
-    task.in_flight = true
-  end
-  if task.errand then
-    site.errand = token
-  end
-  task.token, task.owner = token, round.want.owner
-  task.granted_at, task.ends_at = now, now + LEASE_MS
-  task.fence, task.interval = store.next_fence(site), interval
-  places.shift(site, task, 'running')
-  round.leases[#round.leases + 1] = lease.of(task)
-end
-
-local function look_at(round, stage, unit, dice)
-  if stage == 'd' and (places.is_unsure(unit) or is_held_by_somebody_else(unit)) then
-    return
-  end
-  local ready = store.ready_sites(stage, unit, round.want.only)
-  if #ready == 0 then
-    return
-  end
-  local site = store.site(ready[dice % #ready + 1])
-  local task = first_wanted(round, site, stage)
-  if task then
-    grant(round, site, unit, task)
-  end
-  if stage == 'p' then
-    store.parsed(unit)
-  end
-  store.save_site(site)
-  places.save_unit(unit)
-end
-
--- Random among the longest due, until enough is granted or nothing is due: of the quarter that is due longest, so that
--- nobody waits much longer than in turn (L2).
-local function serve(round, stage, wanted)
-  local enough = #round.leases + wanted
-  for look = 0, LOOKS - 1 do
-    if #round.leases >= enough or round.tidied >= TIDIED then
-      return
+  -- Grants up to as many tasks as asked for.
+  function claim.step(want)
+    local last = call('HMGET', P .. 'owner:' .. want.owner, 'claimed', 'granted', 'dead')
+    if last[3] then
+      return { {}, false, true }
     end
-    local due, nth = store.due_units(stage, round.want.only, WIDEST * 4)
-    if due == 0 then
-      return
+    if last[1] == want.tokens[1] then
+      return again(want, tonumber(last[2]))
     end
-    local dice = round.want.dice[look % math.max(1, #round.want.dice) + 1] or 0
-    local unit = store.some_unit(nth(dice % math.max(1, math.min(WIDEST, math.floor(due / 4)))))
-    look_at(round, stage, unit, math.floor(dice / WIDEST))
+    local round = { want = want, tidied = 0, leases = {} }
+    lease.free_lost()
+    promote()
+    serve(round, 'd', want.download)
+    serve(round, 'p', want.parse)
+    records.save_owner(want.owner, last[1], 'claimed', want.tokens[1], 'granted', #round.leases)
+    local wait = next_in(want)
+    wake.sleeps(want, #round.leases, wait)
+    return { round.leases, wait or false }
   end
-end
-
--- The same claim again, its answer having been lost: the same tasks, as far as they still run.
-local function again(want, granted)
-  local leases = {}
-  for i = 1, granted do
-    local task = tasks.leased(want.tokens[i])
-    if task then
-      leases[#leases + 1] = lease.of(task)
-    end
-  end
-  return { leases, next_in(want) or false }
-end
-
--- Grants up to as many tasks as asked for.
-function claim.step(want)
-  if records.is_dead(want.owner) then
-    return { {}, false, true }
-  end
-  local key = P .. 'owner:' .. want.owner
-  local last = call('HMGET', key, 'claimed', 'granted')
-  if last[1] == want.tokens[1] then
-    return again(want, tonumber(last[2]))
-  end
-  local round = { want = want, tidied = 0, leases = {} }
-  lease.free_lost()
-  promote()
-  serve(round, 'd', want.download)
-  serve(round, 'p', want.parse)
-  records.save_owner(want.owner, 'claimed', want.tokens[1], 'granted', #round.leases)
-  local wait = next_in(want)
-  wake.sleeps(want, #round.leases, wait)
-  return { round.leases, wait or false }
-end
+end)

@@ -1,160 +1,164 @@
 -- What a worker does with a lease before it settles, and what happens to leases that nobody renews.
 
-local lease = {}
-local settle = {} -- its functions are in settle.lua
-local REAPED = 100
-local DEADLY_ROBOTS = 3600000 -- how long a robots.txt counts as unreachable whose workers died each time
-local AFTER_LOSS = { 0, 10000, 60000, 600000, 3600000 }
+local settle
+local lease = module(function(lease)
+  local REAPED = 100
+  local DEADLY_ROBOTS = 3600000 -- how long a robots.txt counts as unreachable whose workers died each time
+  local AFTER_LOSS = { 0, 10000, 60000, 600000, 3600000 }
 
-local function origin_of(url)
-  local scheme, authority = string.match(url, '^(%a[%w+.-]*://)([^/?#]*)')
-  return scheme .. (string.match(authority, '@([^@]*)$') or authority)
-end
-lease.origin_of = origin_of
-
--- The lease of a running task, as its worker sees it.
-function lease.of(task)
-  local site = store.site(task.site)
-  local robots = site.robots == 1 and records.robots(origin_of(task.url))
-  local stored = task.stored
-  if task.stage == 'd' then
-    local _, kept = records.page(task.site, task.url)
-    stored = kept
+  local function origin_of(url)
+    local scheme, authority = string.match(url, '^(%a[%w+.-]*://)([^/?#]*)')
+    return scheme .. (string.match(authority, '@([^@]*)$') or authority)
   end
-  return {
-    task.token, task.site, task.stage, task.url, task.fence, task.granted_at, task.ends_at, task.attempts or 0,
-    task.link or false, task.priority, task.depth, task.hops or 0, task.interval or 0, task.errand or false,
-    robots and robots.failures or 0, robots and robots.until_at or false, stored or false, site.version,
-  }
-end
+  lease.origin_of = origin_of
 
--- The running task that a token holds, unless its lease is over: a stale token changes nothing (I5).
-function lease.held(token)
-  local task = tasks.leased(token)
-  if not task or task.place ~= 'running' or task.ends_at <= now or records.is_dead(task.owner) then
-    return nil
+  -- The lease of a running task, as its worker sees it.
+  function lease.of(task)
+    local site = store.site(task.site)
+    local robots = site.robots == 1 and records.robots(origin_of(task.url))
+    local stored = task.stored
+    if task.stage == 'd' and site.keeps then
+      local _, kept = records.page(task.site, task.url)
+      stored = kept
+    end
+    return {
+      task.token, task.site, task.stage, task.url, task.fence, task.granted_at, task.ends_at, task.attempts or 0,
+      task.link or false, task.priority, task.depth, task.hops or 0, task.interval or 0, task.errand or false,
+      robots and robots.failures or 0, robots and robots.until_at or false, stored or false, site.version,
+    }
   end
-  return task
-end
 
-function lease.extend(tokens)
-  local alive = {}
-  for i, token in ipairs(tokens) do
+  -- The running task that a token holds, unless its lease is over: a stale token changes nothing (I5).
+  function lease.held(token)
+    local task = tasks.leased(token)
+    if not task or task.place ~= 'running' or task.ends_at <= now then
+      return nil
+    end
+    return task
+  end
+
+  function lease.extend(tokens)
+    local alive = {}
+    for i, token in ipairs(tokens) do
+      local task = lease.held(token)
+      alive[i] = task ~= nil
+      if task then
+        task.ends_at = math.max(task.ends_at, now + LEASE_MS)
+        tasks.save(task)
+      end
+    end
+    return alive
+  end
+
+  -- The body ended: the request no longer counts against `parallel`.
+  function lease.landed(token)
     local task = lease.held(token)
-    alive[i] = task ~= nil
-    if task then
-      task.ends_at = math.max(task.ends_at, now + LEASE_MS)
+    if not task then
+      return false
+    end
+    if task.in_flight then
+      local site = store.site(task.site)
+      store.take(site, 'running')
+      task.in_flight = nil
       tasks.save(task)
+      store.save_site(site)
     end
+    return true
   end
-  return alive
-end
 
--- The body ended: the request no longer counts against `parallel`.
-function lease.landed(token)
-  local task = lease.held(token)
-  if not task then
-    return false
+  local function give_up_start(task, place, until_at)
+    local site, token = store.site(task.site), task.token
+    places.absorb(site, task, until_at or now)
+    places.shift(site, task, place, until_at)
+    places.save(site)
+    places.give_back_start(store.some_unit(site.unit), token)
   end
-  if task.in_flight then
+
+  -- A new start for a permit that grew late: the unit's last start becomes this one, so spacing holds.
+  function lease.rearm(token)
+    local task = lease.held(token)
+    if not task then
+      return { 'stale' }
+    end
+    if task.stage == 'p' then
+      return { 'start', 0 }
+    end
     local site = store.site(task.site)
-    store.take(site, 'running')
-    task.in_flight = nil
+    local unit = store.some_unit(site.unit)
+    if site.paused or (unit.blocked_until or 0) > now then
+      give_up_start(task, 'waiting')
+      return { 'back' }
+    end
+    local interval = math.max(unit.interval or 0, store.interval(site))
+    local mutex = records.mutex(places.mutex(unit), interval)
+    if mutex and not places.owns(unit, mutex.token) then
+      return { 'held', mutex.until_at - now }
+    end
+    local own_at
+    if unit.last_at then
+      if unit.last_token == token then
+        own_at = unit.last_at
+      else
+        places.copy_start(unit, 'last', 'before')
+      end
+    end
+    places.is_unsure(unit)
+    -- An interval that was raised since the start before counts as well (I1).
+    local spaced = now
+    if unit.before_at and unit.before_token ~= token then
+      spaced = unit.before_at + places.interval_after(unit, 'before')
+    end
+    local at = math.max(now, spaced, own_at or now, unit.unsure_until or 0)
+    places.set_start(unit, 'last', at, site.name, token)
+    if at + interval > now then
+      records.save_mutex(places.mutex(unit), places.start_token(token), at + interval)
+    end
+    places.save_unit(unit)
+    task.ends_at = at + LEASE_MS
+    task.interval = interval
     tasks.save(task)
-    places.save(site)
+    return { 'start', at - now }
   end
-  return true
-end
 
-local function give_up_start(task, place, until_at)
-  local site, token = store.site(task.site), task.token
-  places.absorb(site, task, until_at or now)
-  places.shift(site, task, place, until_at)
-  places.save(site)
-  places.give_back_start(store.some_unit(site.unit), token)
-end
+  -- The permit was late each time: the task goes back to its place, no attempt counted, its start unused.
+  function lease.back(token)
+    local task = lease.held(token)
+    if not task then
+      return false
+    end
+    give_up_start(task, 'delayed', now + BACK_MS)
+    return true
+  end
 
--- A new start for a permit that grew late: the unit's last start becomes this one, so spacing holds.
-function lease.rearm(token)
-  local task = lease.held(token)
-  if not task then
-    return { 'stale' }
-  end
-  if task.stage == 'p' then
-    return { 'start', 0 }
-  end
-  local site = store.site(task.site)
-  local unit = store.some_unit(site.unit)
-  if site.paused or (unit.blocked_until or 0) > now then
-    give_up_start(task, 'waiting')
-    return { 'back' }
-  end
-  local interval = math.max(unit.interval or 0, store.interval(site))
-  local mutex = records.mutex(places.mutex(unit), interval)
-  if mutex and not places.owns(unit, mutex.token) then
-    return { 'held', mutex.until_at - now }
-  end
-  local own_at
-  if unit.last_at then
-    if unit.last_token == token then
-      own_at = unit.last_at
+  -- A lost lease is no attempt: back at once, later with a delay, after the sixth it is dead.
+  local function lose(site, task)
+    store.add(site, task.stage .. '.lost', 1)
+    task.losses = (task.losses or 0) + 1
+    if task.orphan then
+      records.freed(task.orphan)
+    end
+    if task.losses >= MAX_LOSSES then
+      local why = 'its worker died each time'
+      if task.errand then
+        return settle.keep_robots(site, task, { why = why, holds_for = DEADLY_ROBOTS })
+      end
+      return places.die(site, task, { reason = why })
+    end
+    local wait = task.errand and 0 or AFTER_LOSS[task.losses]
+    places.absorb(site, task, now + wait)
+    if wait == 0 then
+      places.shift(site, task, 'waiting')
     else
-      places.copy_start(unit, 'last', 'before')
+      places.shift(site, task, 'delayed', now + wait)
     end
   end
-  places.is_unsure(unit)
-  -- An interval that was raised since the start before counts as well (I1).
-  local spaced = now
-  if unit.before_at and unit.before_token ~= token then
-    spaced = unit.before_at + places.interval_after(unit, 'before')
-  end
-  local at = math.max(now, spaced, own_at or now, unit.unsure_until or 0)
-  places.set_start(unit, 'last', at, site.name, token)
-  if at + interval > now then
-    records.save_mutex(places.mutex(unit), places.start_token(token), at + interval)
-  end
-  places.save_unit(unit)
-  task.ends_at = at + LEASE_MS
-  task.interval = interval
-  tasks.save(task)
-  return { 'start', at - now }
-end
 
--- The permit was late each time: the task goes back to its place, no attempt counted, its start unused.
-function lease.back(token)
-  local task = lease.held(token)
-  if not task then
-    return false
-  end
-  give_up_start(task, 'delayed', now + BACK_MS)
-  return true
-end
-
--- A lost lease is no attempt: back at once, later with a delay, after the sixth it is dead.
-local function lose(site, task)
-  store.add(site, task.stage .. '.lost', 1)
-  task.losses = (task.losses or 0) + 1
-  if task.losses >= MAX_LOSSES then
-    local why = 'its worker died each time'
-    if task.errand then
-      return settle.keep_robots(site, task, { why = why, holds_for = DEADLY_ROBOTS })
+  -- Frees leases that ended or whose owner is dead, a bounded number.
+  function lease.free_lost()
+    for _, task in ipairs(tasks.lost(REAPED)) do
+      local site = store.site(task.site)
+      lose(site, task)
+      places.save(site)
     end
-    return places.die(site, task, { reason = why })
   end
-  local wait = task.errand and 0 or AFTER_LOSS[task.losses]
-  places.absorb(site, task, now + wait)
-  if wait == 0 then
-    places.shift(site, task, 'waiting')
-  else
-    places.shift(site, task, 'delayed', now + wait)
-  end
-end
-
--- Frees leases that ended or whose owner is dead, a bounded number.
-function lease.free_lost()
-  for _, task in ipairs(tasks.lost(REAPED)) do
-    local site = store.site(task.site)
-    lose(site, task)
-    places.save(site)
-  end
-end
+end)

@@ -1,113 +1,112 @@
 -- The timed mutex: taken if free, ended by its time, released only by its owner (V4-V9, R1-R5).
+local lock = module(function(lock)
+  -- How long, in ms, one who waited has the mutex for itself after its end: as long as a permit may be late.
+  local function courtesy(interval)
+    return math.max(10, math.min(250, math.floor(interval / 10)))
+  end
 
-local lock = {}
+  -- The unit that a mutex paces, if it does.
+  local function unit_of(name)
+    local unit = string.match(name, '^site/(.*)$')
+    return unit and store.unit(unit)
+  end
 
--- How long, in ms, one who waited has the mutex for itself after its end: as long as a permit may be late.
-local function courtesy(interval)
-  return math.max(10, math.min(250, math.floor(interval / 10)))
-end
+  -- A site's mutex that isn't there although its last start is younger than the interval: it was evicted or flushed.
+  local function is_too_early(unit)
+    if places.is_unsure(unit) then
+      return true
+    end
+    return unit.last_at and unit.last_at + places.interval_after(unit, 'last') > now
+  end
 
--- The unit that a mutex paces, if it does.
-local function unit_of(name)
-  local unit = string.match(name, '^site/(.*)$')
-  return unit and store.unit(unit)
-end
+  local function left_of(unit)
+    local paced = unit.last_at and unit.last_at + places.interval_after(unit, 'last') or 0
+    return math.max(paced, unit.unsure_until or 0) - now
+  end
 
--- A site's mutex that isn't there although its last start is younger than the interval: it was evicted or flushed.
-local function is_too_early(unit)
-  if places.is_unsure(unit) then
+  -- Somebody asks for the mutex of a site while a start of the site's own holds it: the next claim lets it in.
+  local function book_turn(unit, token, expire)
+    if places.owns(unit, token) then
+      unit.courtesy_token, unit.courtesy_ms = unit.last_token, courtesy(expire)
+      places.save_unit(unit)
+    end
+  end
+
+  -- The lock that the claims met isn't the one that ends next: they have no turn after it.
+  local function was_another(unit)
+    if (unit.held_until or 0) > 0 then
+      unit.held_by_another = 1
+      places.save_unit(unit)
+    end
+  end
+
+  -- Takes a mutex for `expire` ms if it is free. Asked again with the same token, it answers the same.
+  function lock.try(name, token, expire)
+    local held, unit = records.mutex(name, expire), unit_of(name)
+    if held and held.token == token then
+      return { 'taken', held.until_at - expire }
+    end
+    if not held and unit and is_too_early(unit) then
+      places.retime(unit)
+      return { 'held', math.max(1, left_of(unit)) }
+    end
+    if held then
+      if unit then
+        book_turn(unit, held.token, expire)
+      end
+      return { 'held', held.until_at - now }
+    end
+    if unit and (unit.held_until or 0) > 0 and not unit.held_by_another then
+      local turn = unit.held_until + courtesy(expire)
+      if turn > now then
+        return { 'held', turn - now }
+      end
+    end
+    records.save_mutex(name, token, now + expire)
+    if unit then
+      was_another(unit)
+    end
+    return { 'taken', now }
+  end
+
+  -- A unit that waits for an outsider's lock need not wait longer than that lasts now (L1).
+  local function bring_forward(name, until_at)
+    local unit = unit_of(name)
+    if unit and (unit.held_until or 0) > until_at then
+      unit.held_until = until_at
+      places.save_unit(unit)
+    end
+  end
+
+  function lock.holds(name, token)
+    local held = records.mutex(name)
+    return held ~= nil and held.token == token
+  end
+
+  function lock.unlock(name, token)
+    if not lock.holds(name, token) then
+      return false
+    end
+    records.remove_mutex(name)
+    bring_forward(name, 0)
     return true
   end
-  return unit.last_at and unit.last_at + places.interval_after(unit, 'last') > now
-end
 
-local function left_of(unit)
-  local paced = unit.last_at and unit.last_at + places.interval_after(unit, 'last') or 0
-  return math.max(paced, unit.unsure_until or 0) - now
-end
-
--- Somebody asks for the mutex of a site while a start of the site's own holds it: the next claim lets it in.
-local function book_turn(unit, token, expire)
-  if places.owns(unit, token) then
-    unit.courtesy_token, unit.courtesy_ms = unit.last_token, courtesy(expire)
-    places.save_unit(unit)
-  end
-end
-
--- The lock that the claims met isn't the one that ends next: they have no turn after it.
-local function was_another(unit)
-  if (unit.held_until or 0) > 0 then
-    unit.held_by_another = 1
-    places.save_unit(unit)
-  end
-end
-
--- Takes a mutex for `expire` ms if it is free. Asked again with the same token, it answers the same.
-function lock.try(name, token, expire)
-  local held, unit = records.mutex(name, expire), unit_of(name)
-  if held and held.token == token then
-    return { 'taken', held.until_at - expire }
-  end
-  if not held and unit and is_too_early(unit) then
-    places.retime(unit)
-    return { 'held', math.max(1, left_of(unit)) }
-  end
-  if held then
-    if unit then
-      book_turn(unit, held.token, expire)
+  function lock.extend(name, token, expire)
+    if not lock.holds(name, token) then
+      return false
     end
-    return { 'held', held.until_at - now }
-  end
-  if unit and (unit.held_until or 0) > 0 and not unit.held_by_another then
-    local turn = unit.held_until + courtesy(expire)
-    if turn > now then
-      return { 'held', turn - now }
+    records.save_mutex(name, token, now + expire)
+    bring_forward(name, now + expire)
+    local unit = unit_of(name)
+    if unit and (unit.held_until or 0) < now + expire then
+      was_another(unit)
     end
+    return true
   end
-  records.save_mutex(name, token, now + expire)
-  if unit then
-    was_another(unit)
-  end
-  return { 'taken', now }
-end
 
--- A unit that waits for an outsider's lock need not wait longer than that lasts now (L1).
-local function bring_forward(name, until_at)
-  local unit = unit_of(name)
-  if unit and (unit.held_until or 0) > until_at then
-    unit.held_until = until_at
-    places.save_unit(unit)
+  function lock.left(name)
+    local held = records.mutex(name)
+    return held and held.until_at - now or false
   end
-end
-
-function lock.holds(name, token)
-  local held = records.mutex(name)
-  return held ~= nil and held.token == token
-end
-
-function lock.unlock(name, token)
-  if not lock.holds(name, token) then
-    return false
-  end
-  records.remove_mutex(name)
-  bring_forward(name, 0)
-  return true
-end
-
-function lock.extend(name, token, expire)
-  if not lock.holds(name, token) then
-    return false
-  end
-  records.save_mutex(name, token, now + expire)
-  bring_forward(name, now + expire)
-  local unit = unit_of(name)
-  if unit and (unit.held_until or 0) < now + expire then
-    was_another(unit)
-  end
-  return true
-end
-
-function lock.left(name)
-  local held = records.mutex(name)
-  return held and held.until_at - now or false
-end
+end)

@@ -1,29 +1,29 @@
 -- Processes that claim: alive while they are heard of.
+local owners = module(function(owners)
+  local BEAT_MS = 10000 -- a beat lives so long, and is renewed every 3 s
+  local SILENCE_MS = 6000 -- nobody beat for so long: the server was away, not they
 
-local owners = {}
-local BEAT_MS = 10000 -- a beat lives so long, and is renewed every 3 s
-local SILENCE_MS = 6000 -- nobody beat for so long: the server was away, not they
-
--- A process says that it is there; the names of those who haven't been heard of for too long.
-function owners.enlist(name, pid, crawls)
-  records.save_owner(name, 'pid', pid, 'crawls', crawls)
-  local key = P .. 'beat'
-  local newest = call('ZRANGE', key, -1, -1, 'WITHSCORES')
-  if newest[2] and tonumber(newest[2]) - BEAT_MS + SILENCE_MS < now then
-    for _, other in ipairs(call('ZRANGE', key, 0, -1)) do
-      call('ZADD', key, now + BEAT_MS, other)
+  -- A process says that it is there; the names of those who haven't been heard of for too long.
+  function owners.enlist(name, pid, crawls)
+    records.save_owner(name, false, 'pid', pid, 'crawls', crawls)
+    local key = P .. 'beat'
+    local newest = call('ZRANGE', key, -1, -1, 'WITHSCORES')
+    if newest[2] and tonumber(newest[2]) - BEAT_MS + SILENCE_MS < now then
+      for _, other in ipairs(call('ZRANGE', key, 0, -1)) do
+        call('ZADD', key, now + BEAT_MS, other)
+      end
     end
+    call('ZADD', key, now + BEAT_MS, name)
+    return call('ZRANGEBYSCORE', key, '-inf', now, 'LIMIT', 0, 10)
   end
-  call('ZADD', key, now + BEAT_MS, name)
-  return call('ZRANGEBYSCORE', key, '-inf', now, 'LIMIT', 0, 10)
-end
 
--- A process is dead: from now on its tokens are stale and its leases return.
-function owners.bury(name)
-  if call('EXISTS', P .. 'owner:' .. name) == 0 then
-    return false
+  -- A process is dead: from now on its tokens are stale and its leases return.
+  function owners.bury(name)
+    if call('EXISTS', P .. 'owner:' .. name) == 0 then
+      return false
+    end
+    records.bury(name)
+    records.sweep_owners()
+    return true
   end
-  records.bury(name)
-  records.sweep_owners()
-  return true
-end
+end)

@@ -1,218 +1,218 @@
 -- The moves between places. Each keeps the task, its site's books and the unit's due time true together.
 
-local places = {}
 local LEASE_MS, BACK_MS, MAX_LOSSES = 30000, 1000, 6
+local places = module(function(places)
+  local function count(site, task, field, by)
+    store.add(site, task.stage .. '.' .. field, by or 1)
+  end
 
-local function count(site, task, field, by)
-  store.add(site, task.stage .. '.' .. field, by or 1)
-end
+  local function place_field(place)
+    return place == 'running' and 'leased' or place
+  end
 
-local function place_field(place)
-  return place == 'running' and 'leased' or place
-end
-
-local function leave(site, task)
-  store.take(site, task.stage .. '.' .. place_field(task.place))
-  if task.place == 'running' then
-    if task.in_flight then
-      store.take(site, 'running')
-    end
-    if site.errand == task.token then
-      site.errand = nil
+  local function leave(site, task)
+    store.take(site, task.stage .. '.' .. place_field(task.place))
+    if task.place == 'running' then
+      if task.in_flight then
+        store.take(site, 'running')
+      end
+      if site.errand == task.token then
+        site.errand = nil
+      end
     end
   end
-end
 
--- Puts a task that stood nowhere into a place.
-function places.enter(site, task)
-  count(site, task, place_field(task.place))
-  tasks.save(task)
-end
+  -- Puts a task that stood nowhere into a place.
+  function places.enter(site, task)
+    count(site, task, place_field(task.place))
+    tasks.save(task)
+  end
 
--- Moves a task from the place where it stands to another.
-function places.shift(site, task, place, until_at)
-  leave(site, task)
-  task.place, task.until_at = place, until_at
-  count(site, task, place_field(place))
-  tasks.save(task)
-end
+  -- Moves a task from the place where it stands to another.
+  function places.shift(site, task, place, until_at)
+    leave(site, task)
+    task.place, task.until_at = place, until_at
+    count(site, task, place_field(place))
+    tasks.save(task)
+  end
 
--- Takes a task out for good.
-function places.remove(site, task)
-  leave(site, task)
-  tasks.remove(task)
-end
+  -- Takes a task out for good.
+  function places.remove(site, task)
+    leave(site, task)
+    tasks.remove(task)
+  end
 
--- A further run takes the place of this one: new attempts, the request's own values.
-function places.take_up(task, deferral)
-  task.priority = deferral.priority
-  task.depth = math.min(task.depth, deferral.depth)
-  task.link = false
-  task.hops = deferral.hops
-  task.expires = deferral.expires
-  task.stored = deferral.stored or task.stored
-  task.attempts, task.losses, task.errand, task.history, task.deferral = nil, nil, nil, nil, nil
-end
+  -- A further run takes the place of this one: new attempts, the request's own values.
+  function places.take_up(task, deferral)
+    task.priority = deferral.priority
+    task.depth = math.min(task.depth, deferral.depth)
+    task.link = false
+    task.hops = deferral.hops
+    task.expires = deferral.expires
+    task.stored = deferral.stored or task.stored
+    task.attempts, task.losses, task.errand, task.history, task.deferral = nil, nil, nil, nil, nil
+  end
 
--- A task that runs again anyway, not before `starts`, stands for the request that met it, unless that one is for later.
-function places.absorb(site, task, starts)
-  local deferral = task.deferral
-  if deferral and (not deferral.at or deferral.at <= starts) then
-    count(site, task, 'absorbed')
-    local errand = task.errand
+  -- A task that runs again anyway, not before `starts`, stands for the request that met it, unless that one is for later.
+  function places.absorb(site, task, starts)
+    local deferral = task.deferral
+    if deferral and (not deferral.at or deferral.at <= starts) then
+      count(site, task, 'absorbed')
+      local errand = task.errand
+      places.take_up(task, deferral)
+      if errand then
+        task.priority, task.errand = 0, errand
+      end
+    end
+  end
+
+  -- The further run is a task of its own: a new turn, not before the time that was asked for.
+  local function rerun(site, task)
+    local deferral = task.deferral
+    count(site, task, 'reruns')
     places.take_up(task, deferral)
-    if errand then
-      task.priority, task.errand = 0, errand
+    task.position = store.next_position(site)
+    if deferral.at and deferral.at > now then
+      places.shift(site, task, 'scheduled', deferral.at)
+    else
+      places.shift(site, task, 'waiting')
     end
   end
-end
 
--- The further run is a task of its own: a new turn, not before the time that was asked for.
-local function rerun(site, task)
-  local deferral = task.deferral
-  count(site, task, 'reruns')
-  places.take_up(task, deferral)
-  task.position = store.next_position(site)
-  if deferral.at and deferral.at > now then
-    places.shift(site, task, 'scheduled', deferral.at)
-  else
-    places.shift(site, task, 'waiting')
+  -- Done: gone and known, or, where a request met it, waiting once more at a new position.
+  function places.finish(site, task)
+    count(site, task, 'done')
+    if task.stage == 'd' then
+      tasks.add_known(site, task.url)
+    end
+    if task.deferral then
+      rerun(site, task)
+    else
+      places.remove(site, task)
+    end
   end
-end
 
--- Done: gone and known, or, where a request met it, waiting once more at a new position.
-function places.finish(site, task)
-  count(site, task, 'done')
-  if task.stage == 'd' then
-    tasks.add_known(site, task.url)
-  end
-  if task.deferral then
-    rerun(site, task)
-  else
+  -- Dead: a letter is kept, or, where a request met it, it waits once more.
+  function places.die(site, task, why)
+    count(site, task, 'dead')
+    if task.deferral then
+      return rerun(site, task)
+    end
+    local history = task.history or {}
+    history[#history + 1] = why
+    count(site, task, 'letters')
+    tasks.save_dead(site.name, task.stage, task.url, {
+      why = why, attempts = task.attempts or 0, history = history, died_at = now, run = site.run,
+    })
     places.remove(site, task)
   end
-end
 
--- Dead: a letter is kept, or, where a request met it, it waits once more.
-function places.die(site, task, why)
-  count(site, task, 'dead')
-  if task.deferral then
-    return rerun(site, task)
+  -- What the unit waits after a start: the larger of its own interval and that of the start's site, as in force now.
+  local function interval_after(unit, start)
+    local own = unit[start .. '_fixed']
+    if not own and unit[start .. '_at'] then
+      local site = store.site(unit[start .. '_site'])
+      own = site and store.interval(site)
+    end
+    return math.max(unit.interval or 0, own or 0)
   end
-  local history = task.history or {}
-  history[#history + 1] = why
-  count(site, task, 'letters')
-  tasks.save_dead(site.name, task.stage, task.url, {
-    why = why, attempts = task.attempts or 0, history = history, died_at = now, run = site.run,
-  })
-  places.remove(site, task)
-end
+  places.interval_after = interval_after
 
--- What the unit waits after a start: the larger of its own interval and that of the start's site, as in force now.
-local function interval_after(unit, start)
-  local own = unit[start .. '_fixed']
-  if not own and unit[start .. '_at'] then
-    local site = store.site(unit[start .. '_site'])
-    own = site and store.interval(site)
+  -- When the unit's next start may be.
+  function places.due(unit)
+    local paced = 0
+    if unit.last_at then
+      local courtesy = unit.courtesy_token == unit.last_token and unit.courtesy_ms or 0
+      paced = unit.last_at + interval_after(unit, 'last') + courtesy
+    end
+    return math.max(paced, unit.blocked_until or 0, unit.held_until or 0, unit.unsure_until or 0)
   end
-  return math.max(unit.interval or 0, own or 0)
-end
-places.interval_after = interval_after
 
--- When the unit's next start may be.
-function places.due(unit)
-  local paced = 0
-  if unit.last_at then
-    local courtesy = unit.courtesy_token == unit.last_token and unit.courtesy_ms or 0
-    paced = unit.last_at + interval_after(unit, 'last') + courtesy
+  -- Saves a unit with the due time that follows from it.
+  function places.save_unit(unit)
+    store.save_unit(unit, places.due(unit))
   end
-  return math.max(paced, unit.blocked_until or 0, unit.held_until or 0, unit.unsure_until or 0)
-end
 
--- Saves a unit with the due time that follows from it.
-function places.save_unit(unit)
-  store.save_unit(unit, places.due(unit))
-end
-
--- Saves a site and, as it may be the one whose interval holds, the due time of its unit.
-function places.save(site)
-  store.save_site(site)
-  places.save_unit(store.some_unit(site.unit))
-end
-
-function places.mutex(unit)
-  return 'site/' .. unit.name
-end
-
--- The token that a start leaves in the mutex.
-function places.start_token(lease)
-  return 'start-' .. lease
-end
-
-function places.owns(unit, token)
-  return unit.last_at ~= nil and places.start_token(unit.last_token) == token
-end
-
-local START = { '_at', '_site', '_token', '_fixed' }
-
-function places.copy_start(unit, from, to)
-  for _, field in ipairs(START) do
-    unit[to .. field] = unit[from .. field]
+  -- Saves a site and, as it may be the one whose interval holds, the due time of its unit.
+  function places.save(site)
+    store.save_site(site)
+    places.save_unit(store.some_unit(site.unit))
   end
-end
 
-function places.set_start(unit, which, at, site, token, fixed)
-  unit[which .. '_at'], unit[which .. '_site'] = at, site
-  unit[which .. '_token'], unit[which .. '_fixed'] = token, fixed
-end
+  function places.mutex(unit)
+    return 'site/' .. unit.name
+  end
 
--- Saves a unit whose last start or interval in force has changed: its due time and its own timed mutex follow.
-function places.retime(unit)
-  if unit.last_at then
-    local until_at = unit.last_at + interval_after(unit, 'last')
-    local held = records.mutex(places.mutex(unit), interval_after(unit, 'last'))
-    if (held and places.owns(unit, held.token)) or (not held and until_at > now) then
-      records.save_mutex(places.mutex(unit), places.start_token(unit.last_token), until_at)
+  -- The token that a start leaves in the mutex.
+  function places.start_token(lease)
+    return 'start-' .. lease
+  end
+
+  function places.owns(unit, token)
+    return unit.last_at ~= nil and places.start_token(unit.last_token) == token
+  end
+
+  local START = { '_at', '_site', '_token', '_fixed' }
+
+  function places.copy_start(unit, from, to)
+    for _, field in ipairs(START) do
+      unit[to .. field] = unit[from .. field]
     end
   end
-  places.save_unit(unit)
-end
 
--- Gives a start back that wasn't used, unless a later one was granted meanwhile. The start before it stays the one to
--- fall back on.
-function places.give_back_start(unit, token)
-  if unit.last_token ~= token or not unit.last_at then
-    return
+  function places.set_start(unit, which, at, site, token, fixed)
+    unit[which .. '_at'], unit[which .. '_site'] = at, site
+    unit[which .. '_token'], unit[which .. '_fixed'] = token, fixed
   end
-  local held = records.mutex(places.mutex(unit))
-  if held and places.owns(unit, held.token) then
-    records.remove_mutex(places.mutex(unit))
-  end
-  local site = store.site(unit.last_site)
-  places.copy_start(unit, 'before', 'last')
-  if site then
-    store.take(site, 'starts')
-    store.save_site(site)
-  end
-  places.retime(unit)
-end
 
--- After a restart of the server its last second may be forgotten: the unit waits one interval. True: it waits.
-function places.is_unsure(unit)
-  if unit.server == store.server() then
-    return false
-  end
-  unit.server = store.server()
-  local interval = interval_after(unit, 'last')
-  unit.unsure_until = now + interval
-  places.save_unit(unit)
-  return interval > 0
-end
-
--- No start of the unit before `until_at`.
-function places.block(unit, until_at, why)
-  if until_at > (unit.blocked_until or 0) then
-    unit.blocked_until, unit.blocked_why = until_at, why
+  -- Saves a unit whose last start or interval in force has changed: its due time and its own timed mutex follow.
+  function places.retime(unit)
+    if unit.last_at then
+      local until_at = unit.last_at + interval_after(unit, 'last')
+      local held = records.mutex(places.mutex(unit), interval_after(unit, 'last'))
+      if (held and places.owns(unit, held.token)) or (not held and until_at > now) then
+        records.save_mutex(places.mutex(unit), places.start_token(unit.last_token), until_at)
+      end
+    end
     places.save_unit(unit)
   end
-end
+
+  -- Gives a start back that wasn't used, unless a later one was granted meanwhile. The start before it stays the one to
+  -- fall back on.
+  function places.give_back_start(unit, token)
+    if unit.last_token ~= token or not unit.last_at then
+      return
+    end
+    local held = records.mutex(places.mutex(unit))
+    if held and places.owns(unit, held.token) then
+      records.remove_mutex(places.mutex(unit))
+    end
+    local site = store.site(unit.last_site)
+    places.copy_start(unit, 'before', 'last')
+    if site then
+      store.take(site, 'starts')
+      store.save_site(site)
+    end
+    places.retime(unit)
+  end
+
+  -- After a restart of the server its last second may be forgotten: the unit waits one interval. True: it waits.
+  function places.is_unsure(unit)
+    if unit.server == store.server() then
+      return false
+    end
+    unit.server = store.server()
+    local interval = interval_after(unit, 'last')
+    unit.unsure_until = now + interval
+    places.save_unit(unit)
+    return interval > 0
+  end
+
+  -- No start of the unit before `until_at`.
+  function places.block(unit, until_at, why)
+    if until_at > (unit.blocked_until or 0) then
+      unit.blocked_until, unit.blocked_why = until_at, why
+      places.save_unit(unit)
+    end
+  end
+end)

@@ -1,146 +1,148 @@
 -- A put, row by row of the table "state is a place".
 -- A put comes as {url, link, priority, depth, hops, at, expires, again, rule}; what is missing is false.
-
-local put = {}
-
--- Whether a link of this rule still fits the budgets.
-local function has_budget(site, rule)
-  if not site.budgets then
-    return true
-  end
-  local budgets, spent = store.map(site, 'budgets'), store.map(site, 'spent')
-  local function fits(name)
-    return not budgets[name] or (spent[name] or 0) < budgets[name]
-  end
-  return fits('') and (not rule or fits(rule))
-end
-
--- Books a page against the budgets; names without one aren't kept.
-local function spend(site, rule)
-  if not site.budgets then
-    return
-  end
-  local budgets, spent = store.map(site, 'budgets'), store.map(site, 'spent')
-  for _, name in ipairs(rule and { '', rule } or { '' }) do
-    if budgets[name] then
-      spent[name] = (spent[name] or 0) + 1
+local put = module(function(put)
+  -- Whether a link of this rule still fits the budgets.
+  local function has_budget(site, rule)
+    if not site.budgets then
+      return true
     end
+    local budgets, spent = store.map(site, 'budgets'), store.map(site, 'spent')
+    local function fits(name)
+      return not budgets[name] or (spent[name] or 0) < budgets[name]
+    end
+    return fits('') and (not rule or fits(rule))
   end
-  store.set_map(site, 'spent', spent)
-end
 
-local function later_expiry(one, other)
-  return one and other and math.max(one, other) or nil
-end
+  -- Books a page against the budgets; names without one aren't kept.
+  local function spend(site, rule)
+    if not site.budgets then
+      return
+    end
+    local budgets, spent = store.map(site, 'budgets'), store.map(site, 'spent')
+    for _, name in ipairs(rule and { '', rule } or { '' }) do
+      if budgets[name] then
+        spent[name] = (spent[name] or 0) + 1
+      end
+    end
+    store.set_map(site, 'spent', spent)
+  end
 
--- A waiting or delayed task stands for the put: most urgent priority, original position.
-local function coalesce(site, task, asked, stored)
-  store.add(site, task.stage .. '.coalesced', 1)
-  task.priority = math.min(task.priority, asked.priority)
-  task.depth = math.min(task.depth, asked.depth)
-  if not asked.link then
-    task.link = false
-    task.hops = asked.hops
-    task.expires = later_expiry(task.expires, asked.expires)
-    task.stored = stored or task.stored
+  local function later_expiry(one, other)
+    return one and other and math.max(one, other) or nil
   end
-  if asked.again and task.place == 'scheduled' and task.until_at > now then
-    places.shift(site, task, 'waiting')
-  else
-    tasks.save(task)
-  end
-  return 'coalesced'
-end
 
--- A link asks nothing of a running task; a request asks for one further run, however many requests there are.
-local function put_on_running(site, task, asked, stored)
-  if asked.link then
-    store.add(site, task.stage .. '.known', 1)
-    return 'known'
-  end
-  local at = asked.at and asked.at > now and asked.at or nil
-  local deferral, reply = task.deferral, 'coalesced'
-  if deferral then
+  -- A waiting or delayed task stands for the put: most urgent priority, original position.
+  local function coalesce(site, task, asked, stored)
     store.add(site, task.stage .. '.coalesced', 1)
-    deferral.priority = math.min(deferral.priority, asked.priority)
-    deferral.depth = math.min(deferral.depth, asked.depth)
-    deferral.hops = asked.hops
-    deferral.at = deferral.at and at and math.min(deferral.at, at) or nil
-    deferral.expires = later_expiry(deferral.expires, asked.expires)
-    deferral.stored = stored or deferral.stored
-  else
-    store.add(site, task.stage .. '.deferred', 1)
-    task.deferral = {
-      priority = asked.priority, depth = asked.depth, hops = asked.hops, at = at, expires = asked.expires,
-      stored = stored,
-    }
-    reply = 'deferred'
+    if asked.link and asked.priority >= task.priority and asked.depth >= task.depth and not asked.again then
+      return 'coalesced'
+    end
+    task.priority = math.min(task.priority, asked.priority)
+    task.depth = math.min(task.depth, asked.depth)
+    if not asked.link then
+      task.link = false
+      task.hops = asked.hops
+      task.expires = later_expiry(task.expires, asked.expires)
+      task.stored = stored or task.stored
+    end
+    if asked.again and task.place == 'scheduled' and task.until_at > now then
+      places.shift(site, task, 'waiting')
+    else
+      tasks.save(task)
+    end
+    return 'coalesced'
   end
-  tasks.save(task)
-  return reply
-end
 
-local function create(site, stage, asked, stored)
-  local later = asked.at and asked.at > now
-  places.enter(site, {
-    site = site.name, stage = stage, url = asked.url,
-    place = later and 'scheduled' or 'waiting', until_at = later and asked.at or nil,
-    priority = asked.priority, position = store.next_position(site), depth = asked.depth, link = asked.link,
-    hops = asked.hops, expires = asked.expires, stored = stored,
-  })
-end
+  -- A link asks nothing of a running task; a request asks for one further run, however many requests there are.
+  local function put_on_running(site, task, asked, stored)
+    if asked.link then
+      store.add(site, task.stage .. '.known', 1)
+      return 'known'
+    end
+    local at = asked.at and asked.at > now and asked.at or nil
+    local deferral, reply = task.deferral, 'coalesced'
+    if deferral then
+      store.add(site, task.stage .. '.coalesced', 1)
+      deferral.priority = math.min(deferral.priority, asked.priority)
+      deferral.depth = math.min(deferral.depth, asked.depth)
+      deferral.hops = asked.hops
+      deferral.at = deferral.at and at and math.min(deferral.at, at) or nil
+      deferral.expires = later_expiry(deferral.expires, asked.expires)
+      deferral.stored = stored or deferral.stored
+    else
+      store.add(site, task.stage .. '.deferred', 1)
+      task.deferral = {
+        priority = asked.priority, depth = asked.depth, hops = asked.hops, at = at, expires = asked.expires,
+        stored = stored,
+      }
+      reply = 'deferred'
+    end
+    tasks.save(task)
+    return reply
+  end
 
--- Puts one page into a stage's queue; `stored` is where a page to parse is kept.
-function put.one(site, stage, asked, stored)
-  local task = tasks.find(site.name, stage, asked.url)
-  if task then
-    return (task.place == 'running' and put_on_running or coalesce)(site, task, asked, stored)
-  end
-  local letter = (site[stage .. '.letters'] or 0) > 0 and tasks.dead(site.name, stage, asked.url)
-  local seen
-  if letter then
-    seen = letter.run == site.run
-  else
-    seen = asked.link and stage == 'd' and tasks.is_known(site, asked.url)
-  end
-  if asked.link and seen then
-    store.add(site, stage .. '.known', 1)
-    return 'known'
-  end
-  if asked.link and not has_budget(site, asked.rule) then
-    store.add(site, stage .. '.over_budget', 1)
-    return 'overbudget'
-  end
-  if letter then
-    tasks.remove_dead(site.name, stage, asked.url)
-    store.take(site, stage .. '.letters')
-  end
-  if stage == 'd' then
-    spend(site, asked.rule)
-  end
-  create(site, stage, asked, stored)
-  store.add(site, stage .. (letter and '.revived' or '.created'), 1)
-  return letter and 'revived' or 'created'
-end
-
--- Puts pages into the download queue of a site that the caller saves.
-function put.all(site, puts)
-  local replies = {}
-  for i, row in ipairs(puts) do
-    replies[i] = put.one(site, 'd', {
-      url = row[1], link = row[2], priority = row[3], depth = row[4], hops = row[5] > 0 and row[5] or nil,
-      at = row[6] or nil, expires = row[7] or nil, again = row[8], rule = row[9],
+  local function create(site, stage, asked, stored)
+    local later = asked.at and asked.at > now
+    places.enter(site, {
+      site = site.name, stage = stage, url = asked.url,
+      place = later and 'scheduled' or 'waiting', until_at = later and asked.at or nil,
+      priority = asked.priority, position = store.next_position(site), depth = asked.depth, link = asked.link,
+      hops = asked.hops, expires = asked.expires, stored = stored,
     })
   end
-  return replies
-end
 
-function put.step(name, puts)
-  local site = store.site(name)
-  if not site then
-    return false
+  -- Puts one page into a stage's queue; `stored` is where a page to parse is kept.
+  function put.one(site, stage, asked, stored)
+    local task = tasks.find(site, stage, asked.url)
+    if task then
+      return (task.place == 'running' and put_on_running or coalesce)(site, task, asked, stored)
+    end
+    local letter = (site[stage .. '.letters'] or 0) > 0 and tasks.dead(site.name, stage, asked.url)
+    local seen
+    if letter then
+      seen = letter.run == site.run
+    else
+      seen = asked.link and stage == 'd' and tasks.is_known(site, asked.url)
+    end
+    if asked.link and seen then
+      store.add(site, stage .. '.known', 1)
+      return 'known'
+    end
+    if asked.link and not has_budget(site, asked.rule) then
+      store.add(site, stage .. '.over_budget', 1)
+      return 'overbudget'
+    end
+    if letter then
+      tasks.remove_dead(site.name, stage, asked.url)
+      store.take(site, stage .. '.letters')
+    end
+    if stage == 'd' then
+      spend(site, asked.rule)
+    end
+    create(site, stage, asked, stored)
+    store.add(site, stage .. (letter and '.revived' or '.created'), 1)
+    return letter and 'revived' or 'created'
   end
-  local replies = put.all(site, puts)
-  places.save(site)
-  return replies
-end
+
+  -- Puts pages into the download queue of a site that the caller saves.
+  function put.all(site, puts)
+    local replies = {}
+    for i, row in ipairs(puts) do
+      replies[i] = put.one(site, 'd', {
+        url = row[1], link = row[2], priority = row[3], depth = row[4], hops = row[5] > 0 and row[5] or nil,
+        at = row[6] or nil, expires = row[7] or nil, again = row[8], rule = row[9],
+      })
+    end
+    return replies
+  end
+
+  function put.step(name, puts)
+    local site = store.site(name)
+    if not site then
+      return false
+    end
+    local replies = put.all(site, puts)
+    places.save(site)
+    return replies
+  end
+end)

@@ -1,167 +1,172 @@
 -- How a task ends, row by row of the table "state is a place".
+settle = module(function(settle)
+  local ODD_ROBOTS = 3600000 -- how long a robots.txt is left alone that ended in a way it should not, in ms
+  local ROBOTS_HOPS = 5 -- redirects that a robots.txt may take (RFC 9309 section 2.3.1.2)
 
-local ODD_ROBOTS = 3600000 -- how long a robots.txt is left alone that ended in a way it should not, in ms
-local ROBOTS_HOPS = 5 -- redirects that a robots.txt may take (RFC 9309 section 2.3.1.2)
-
--- Keeps what a robots.txt said: a floor for the pace, or a block.
-function settle.keep_robots(site, task, record)
-  local origin = lease.origin_of(task.url)
-  local before = records.robots(origin)
-  local until_at = now + record.holds_for
-  local floors = store.map(site, 'floors')
-  if record.crawl_delay then
-    floors[origin] = record.crawl_delay
-  elseif not record.why then
-    floors[origin] = nil
-  end
-  store.set_map(site, 'floors', floors)
-  local failures = record.why and (before and before.failures or 0) + 1 or 0
-  -- A record of the frontier's own making is always that of one that can't be reached.
-  local text = record.text
-    or cjson.encode({
-      access = { unreachable = record.why },
-      holds_for = { secs = math.floor(record.holds_for / 1000), nanos = record.holds_for % 1000 * 1000000 },
-    })
-  records.save_robots(origin, until_at, failures, text, record.why)
-  task.errand = nil
-  places.finish(site, task)
-  places.save(site)
-  local unit = store.some_unit(site.unit)
-  if record.refuses then
-    places.block(unit, until_at, record.refuses)
-  end
-  places.retime(unit)
-end
-
-local function done(site, task, outcome)
-  local stored = outcome.stored
-  if stored and task.stage == 'd' then
-    local fence = records.page(task.site, task.url)
-    if not fence or fence <= task.fence then
-      records.save_page(site, task.url, {
-        fence = task.fence, stored = stored, fetched_at = outcome.fetched_at, recrawl = outcome.recrawl,
-      })
+  -- Keeps what a robots.txt said: a floor for the pace, or a block.
+  function settle.keep_robots(site, task, record)
+    local origin = lease.origin_of(task.url)
+    local before = records.robots(origin)
+    local until_at = now + record.holds_for
+    local floors = store.map(site, 'floors')
+    if record.crawl_delay then
+      floors[origin] = record.crawl_delay
+    elseif not record.why then
+      floors[origin] = nil
     end
-    put.one(site, 'p', {
-      url = task.url, link = false, priority = task.priority, depth = task.depth, hops = task.hops,
-    }, stored)
-  end
-  places.finish(site, task)
-end
-
--- Tried again in its old position; where a request met it, the retry is that request's run.
-local function retry(site, task, after, why)
-  task.attempts = (task.attempts or 0) + 1
-  if task.attempts >= site.attempts then
-    return places.die(site, task, why)
-  end
-  store.add(site, task.stage .. '.retried', 1)
-  task.history = task.history or {}
-  task.history[#task.history + 1] = why
-  local until_at = now + after
-  places.absorb(site, task, until_at)
-  places.shift(site, task, 'delayed', until_at)
-end
-
-local function robots_moved(site, task, to)
-  local hops = (task.hops or 0) + 1
-  if hops > ROBOTS_HOPS then
-    local why = 'robots.txt redirected more than ' .. ROBOTS_HOPS .. ' times, last to ' .. to
-    return settle.keep_robots(site, task, { why = why, holds_for = ODD_ROBOTS })
-  end
-  places.absorb(site, task, now)
-  task.errand, task.hops, task.priority = to, hops, 0
-  places.shift(site, task, 'waiting')
-end
-
--- A robots.txt is never delayed, dead or excluded: every way in which it ends leaves a record.
-local function end_errand(site, task, outcome)
-  local how = outcome.how
-  if how == 'robots' then
-    settle.keep_robots(site, task, outcome)
-  elseif how == 'robots_moved' then
-    robots_moved(site, task, outcome.to)
-  elseif how == 'retry' then
-    settle.keep_robots(site, task, { why = outcome.why.reason, holds_for = outcome.after })
-  elseif how == 'dead' then
-    settle.keep_robots(site, task, { why = outcome.why.reason, holds_for = ODD_ROBOTS })
-  else
-    settle.keep_robots(site, task, { why = 'no record was left', holds_for = ODD_ROBOTS })
-  end
-end
-
-local function conclude(site, task, outcome)
-  local how = outcome.how
-  if task.errand then
-    end_errand(site, task, outcome)
-  elseif how == 'done' then
-    done(site, task, outcome)
-  elseif how == 'excluded' then
-    settle.exclude(site, task, outcome.why)
-  elseif how == 'redirected' then
-    store.add(site, task.stage .. '.redirected', 1)
+    store.set_map(site, 'floors', floors)
+    local failures = record.why and (before and before.failures or 0) + 1 or 0
+    -- A record of the frontier's own making is always that of one that can't be reached.
+    local text = record.text
+      or cjson.encode({
+        access = { unreachable = record.why },
+        holds_for = { secs = math.floor(record.holds_for / 1000), nanos = record.holds_for % 1000 * 1000000 },
+      })
+    records.save_robots(origin, until_at, failures, text, record.why)
+    task.errand = nil
     places.finish(site, task)
-  elseif how == 'retry' then
-    retry(site, task, outcome.after, outcome.why)
-  elseif how == 'dead' then
+    places.save(site)
+    local unit = store.some_unit(site.unit)
+    if record.refuses then
+      places.block(unit, until_at, record.refuses)
+    end
+    places.retime(unit)
+  end
+
+  local function done(site, task, outcome)
+    local stored = outcome.stored
+    if stored and task.stage == 'd' then
+      local fence, _, before
+      if site.keeps then
+        fence, _, before = records.page(task.site, task.url)
+      end
+      if not fence or fence <= task.fence then
+        records.save_page(task.site, task.url, task.fence, stored, outcome.recrawl)
+        site.keeps = 1
+        if before or outcome.recrawl then
+          pages.set_recrawl(site, task.url, before, outcome.recrawl, outcome.fetched_at)
+        end
+      end
+      put.one(site, 'p', {
+        url = task.url, link = false, priority = task.priority, depth = task.depth, hops = task.hops,
+      }, stored)
+    end
+    places.finish(site, task)
+  end
+
+  -- Tried again in its old position; where a request met it, the retry is that request's run.
+  local function retry(site, task, after, why)
     task.attempts = (task.attempts or 0) + 1
-    places.die(site, task, outcome.why)
-  else
-    end_errand(site, task, outcome)
+    if task.attempts >= site.attempts then
+      return places.die(site, task, why)
+    end
+    store.add(site, task.stage .. '.retried', 1)
+    task.history = task.history or {}
+    task.history[#task.history + 1] = why
+    local until_at = now + after
+    places.absorb(site, task, until_at)
+    places.shift(site, task, 'delayed', until_at)
   end
-end
 
--- Done by being unwanted, counted by reason.
-function settle.exclude(site, task, why)
-  local field = task.stage .. '.excluded'
-  local excluded = store.map(site, field)
-  excluded[why] = (excluded[why] or 0) + 1
-  store.set_map(site, field, excluded)
-  if why == 'no-rule' or why == 'scope' then
-    records.forget_recrawl(site, task.url)
+  local function robots_moved(site, task, to)
+    local hops = (task.hops or 0) + 1
+    if hops > ROBOTS_HOPS then
+      local why = 'robots.txt redirected more than ' .. ROBOTS_HOPS .. ' times, last to ' .. to
+      return settle.keep_robots(site, task, { why = why, holds_for = ODD_ROBOTS })
+    end
+    places.absorb(site, task, now)
+    task.errand, task.hops, task.priority = to, hops, 0
+    places.shift(site, task, 'waiting')
   end
-  places.finish(site, task)
-end
 
--- A settlement comes as {token, response, block for ms, block why, outcome}.
-local function settle_one(row)
-  local token, response, block_ms, block_why, outcome = row[1], row[2], row[3], row[4], row[5]
-  local task = lease.held(token)
-  local site = task and store.site(task.site)
-  if not site then
-    return 'stale'
+  -- A robots.txt is never delayed, dead or excluded: every way in which it ends leaves a record.
+  local function end_errand(site, task, outcome)
+    local how = outcome.how
+    if how == 'robots' then
+      settle.keep_robots(site, task, outcome)
+    elseif how == 'robots_moved' then
+      robots_moved(site, task, outcome.to)
+    elseif how == 'retry' then
+      settle.keep_robots(site, task, { why = outcome.why.reason, holds_for = outcome.after })
+    elseif how == 'dead' then
+      settle.keep_robots(site, task, { why = outcome.why.reason, holds_for = ODD_ROBOTS })
+    else
+      settle.keep_robots(site, task, { why = 'no record was left', holds_for = ODD_ROBOTS })
+    end
   end
-  if response then
-    site.response = site.response and math.floor((site.response * 7 + response) / 8) or response
-  end
-  local stage = task.stage
-  local dead_before = site[stage .. '.dead'] or 0
-  conclude(site, task, outcome)
-  local died = (site[stage .. '.dead'] or 0) > dead_before
-  places.save(site)
-  local unit = store.some_unit(site.unit)
-  if outcome.unused and stage == 'd' then
-    places.give_back_start(unit, token)
-  end
-  if block_ms then
-    places.block(unit, now + block_ms, block_why)
-  end
-  return died and 'died' or 'kept'
-end
 
--- Settles tasks, in order. The same call again gets the same answers and changes nothing.
-function settle.step(owner_name, token, settlements)
-  local key = P .. 'owner:' .. owner_name
-  local last = call('HMGET', key, 'settled', 'settled_replies')
-  if last[1] == token then
-    return cjson.decode(last[2])
+  local function conclude(site, task, outcome)
+    local how = outcome.how
+    if task.errand then
+      end_errand(site, task, outcome)
+    elseif how == 'done' then
+      done(site, task, outcome)
+    elseif how == 'excluded' then
+      settle.exclude(site, task, outcome.why)
+    elseif how == 'redirected' then
+      store.add(site, task.stage .. '.redirected', 1)
+      places.finish(site, task)
+    elseif how == 'retry' then
+      retry(site, task, outcome.after, outcome.why)
+    elseif how == 'dead' then
+      task.attempts = (task.attempts or 0) + 1
+      places.die(site, task, outcome.why)
+    else
+      end_errand(site, task, outcome)
+    end
   end
-  local replies = {}
-  for i, row in ipairs(settlements) do
-    replies[i] = settle_one(row)
+
+  -- Done by being unwanted, counted by reason.
+  function settle.exclude(site, task, why)
+    local field = task.stage .. '.excluded'
+    local excluded = store.map(site, field)
+    excluded[why] = (excluded[why] or 0) + 1
+    store.set_map(site, field, excluded)
+    if why == 'no-rule' or why == 'scope' then
+      pages.forget_recrawl(site, task.url)
+    end
+    places.finish(site, task)
   end
-  if not records.is_dead(owner_name) then
-    records.save_owner(owner_name, 'settled', token, 'settled_replies', cjson.encode(replies))
+
+  -- A settlement comes as {token, response, block for ms, block why, outcome}.
+  local function settle_one(row)
+    local token, response, block_ms, block_why, outcome = row[1], row[2], row[3], row[4], row[5]
+    local task = lease.held(token)
+    local site = task and store.site(task.site)
+    if not site then
+      return 'stale'
+    end
+    if response then
+      site.response = site.response and math.floor((site.response * 7 + response) / 8) or response
+    end
+    local stage = task.stage
+    local dead_before = site[stage .. '.dead'] or 0
+    conclude(site, task, outcome)
+    local died = (site[stage .. '.dead'] or 0) > dead_before
+    places.save(site)
+    local unit = store.some_unit(site.unit)
+    if outcome.unused and stage == 'd' then
+      places.give_back_start(unit, token)
+    end
+    if block_ms then
+      places.block(unit, now + block_ms, block_why)
+    end
+    return died and 'died' or 'kept'
   end
-  return replies
-end
+
+  -- Settles tasks, in order. The same call again gets the same answers and changes nothing.
+  function settle.step(owner_name, token, settlements)
+    local last = call('HMGET', P .. 'owner:' .. owner_name, 'settled', 'settled_replies', 'dead')
+    if last[1] == token then
+      return cjson.decode(last[2])
+    end
+    local replies = {}
+    for i, row in ipairs(settlements) do
+      replies[i] = settle_one(row)
+    end
+    if not last[3] then
+      records.save_owner(owner_name, last[1], 'settled', token, 'settled_replies', cjson.encode(replies))
+    end
+    return replies
+  end
+end)

@@ -1,242 +1,242 @@
 -- What a person's verbs do to a site: register it, begin a run, give one up, tune it.
+local sites_of = module(function(sites_of)
+  local REMOVED = 1000
 
-local sites_of = {}
-local REMOVED = 1000
+  -- A host belongs to one site, unless both are of one group: else two files would double a shop's load.
+  local function foreign_host(new)
+    for _, host in ipairs(new.hosts) do
+      for _, owner in ipairs(call('LRANGE', P .. 'host:' .. host, 0, -1)) do
+        local unit = call('HGET', P .. 'units', owner)
+        if owner ~= new.name and not (unit and new.group and unit == new.group) then
+          return 'host ' .. host .. ' belongs to site `' .. owner
+            .. '` already; take it out of one of the two, or give both one group'
+        end
+      end
+    end
+    return nil
+  end
 
--- A host belongs to one site, unless both are of one group: else two files would double a shop's load.
-local function foreign_host(new)
-  for _, host in ipairs(new.hosts) do
-    for _, owner in ipairs(call('LRANGE', P .. 'host:' .. host, 0, -1)) do
-      local unit = call('HGET', P .. 'units', owner)
-      if owner ~= new.name and not (unit and new.group and unit == new.group) then
-        return 'host ' .. host .. ' belongs to site `' .. owner
-          .. '` already; take it out of one of the two, or give both one group'
+  local function save_hosts(new)
+    local key, wanted = P .. 'hosts:' .. new.name, {}
+    for _, host in ipairs(new.hosts) do
+      wanted[host] = true
+    end
+    for _, host in ipairs(call('SMEMBERS', key)) do
+      if not wanted[host] then
+        call('SREM', key, host)
+        call('LREM', P .. 'host:' .. host, 0, new.name)
+      end
+    end
+    for _, host in ipairs(new.hosts) do
+      if call('SADD', key, host) == 1 then
+        call('RPUSH', P .. 'host:' .. host, new.name)
       end
     end
   end
-  return nil
-end
 
-local function save_hosts(new)
-  local key, wanted = P .. 'hosts:' .. new.name, {}
-  for _, host in ipairs(new.hosts) do
-    wanted[host] = true
-  end
-  for _, host in ipairs(call('SMEMBERS', key)) do
-    if not wanted[host] then
-      call('SREM', key, host)
-      call('LREM', P .. 'host:' .. host, 0, new.name)
+  -- Books a site's hosts and unit in the directory; the refusal where that can't be.
+  function sites_of.book(new)
+    local refusal = foreign_host(new)
+    if refusal then
+      return refusal
     end
+    save_hosts(new)
+    call('HSET', P .. 'units', new.name, new.group or new.name)
+    return false
   end
-  for _, host in ipairs(new.hosts) do
-    if call('SADD', key, host) == 1 then
-      call('RPUSH', P .. 'host:' .. host, new.name)
-    end
-  end
-end
 
--- Books a site's hosts and unit in the directory; the refusal where that can't be.
-function sites_of.book(new)
-  local refusal = foreign_host(new)
-  if refusal then
-    return refusal
-  end
-  save_hosts(new)
-  call('HSET', P .. 'units', new.name, new.group or new.name)
-  return false
-end
-
--- The new unit's starts are the latest two of both; a start of a site that isn't of the unit is waited for as long as now.
-local function inherit(unit, old, site)
-  local held = records.mutex(places.mutex(unit))
-  local own_lock = held and places.owns(unit, held.token) and held
-  local starts = {}
-  local function offer(from, which, fix)
-    if from[which .. '_at'] then
-      local fixed = from[which .. '_fixed']
-      if fix and (from[which .. '_site'] ~= site or fixed) then
-        fixed = places.interval_after(from, which)
+  -- The new unit's starts are the latest two of both; a start of a site that isn't of the unit is waited for as long as now.
+  local function inherit(unit, old, site)
+    local held = records.mutex(places.mutex(unit))
+    local own_lock = held and places.owns(unit, held.token) and held
+    local starts = {}
+    local function offer(from, which, fix)
+      if from[which .. '_at'] then
+        local fixed = from[which .. '_fixed']
+        if fix and (from[which .. '_site'] ~= site or fixed) then
+          fixed = places.interval_after(from, which)
+        end
+        local start = { from[which .. '_at'], from[which .. '_site'], from[which .. '_token'], fixed }
+        places.set_start(unit, 'offered', unpack(start, 1, 4))
+        start.wait = places.interval_after(unit, 'offered')
+        places.set_start(unit, 'offered')
+        start.turn = #starts
+        starts[#starts + 1] = start
       end
-      local start = { from[which .. '_at'], from[which .. '_site'], from[which .. '_token'], fixed }
-      places.set_start(unit, 'offered', unpack(start, 1, 4))
-      start.wait = places.interval_after(unit, 'offered')
-      places.set_start(unit, 'offered')
-      start.turn = #starts
-      starts[#starts + 1] = start
     end
-  end
-  offer(unit, 'before')
-  offer(unit, 'last')
-  offer(old, 'before', true)
-  offer(old, 'last', true)
-  table.sort(starts, function(a, b)
-    if a[1] ~= b[1] then
-      return a[1] < b[1]
-    elseif a.wait ~= b.wait then
-      return a.wait < b.wait
-    end
-    return a.turn < b.turn
-  end)
-  places.set_start(unit, 'last', unpack(starts[#starts] or {}, 1, 4))
-  places.set_start(unit, 'before', unpack(starts[#starts - 1] or {}, 1, 4))
-  if own_lock and unit.last_at then
-    records.save_mutex(places.mutex(unit), places.start_token(unit.last_token), own_lock.until_at)
-  end
-  if (old.blocked_until or 0) > (unit.blocked_until or 0) then
-    unit.blocked_until, unit.blocked_why = old.blocked_until, old.blocked_why
-  end
-end
-
--- The new unit inherits the later last start and block.
-local function move_unit(site, to)
-  local old = store.some_unit(site.unit)
-  local seen = {}
-  for field, value in pairs(old) do
-    seen[field] = value
-  end
-  for _, which in ipairs({ 'last', 'before' }) do
-    if old[which .. '_at'] and old[which .. '_site'] == site.name and not old[which .. '_fixed'] then
-      old[which .. '_fixed'] = store.interval(site)
-    end
-  end
-  store.unready(site)
-  places.save_unit(old)
-  local unit = store.some_unit(to)
-  inherit(unit, seen, site.name)
-  site.unit = to
-  store.save_site(site)
-  places.save_unit(unit)
-end
-
--- Puts a site's rules in force, or says what stands against it and leaves the old ones.
-function sites_of.register(new)
-  local site = store.site(new.name)
-  local to = new.group or new.name
-  local key = P .. 'text:' .. new.name
-  if not site then
-    site = { name = new.name, unit = to, version = 1, run = 0, run_began = 0 }
-    store.new_site(site)
-  else
-    if site.unit ~= to then
-      if (site['d.leased'] or 0) > 0 or (site.running or 0) > 0 then
-        return { 'refused', 'site `' .. new.name
-          .. "` has requests in flight, its group can't change now; stop its crawl first" }
+    offer(unit, 'before')
+    offer(unit, 'last')
+    offer(old, 'before', true)
+    offer(old, 'last', true)
+    table.sort(starts, function(a, b)
+      if a[1] ~= b[1] then
+        return a[1] < b[1]
+      elseif a.wait ~= b.wait then
+        return a.wait < b.wait
       end
-      move_unit(site, to)
+      return a.turn < b.turn
+    end)
+    places.set_start(unit, 'last', unpack(starts[#starts] or {}, 1, 4))
+    places.set_start(unit, 'before', unpack(starts[#starts - 1] or {}, 1, 4))
+    if own_lock and unit.last_at then
+      records.save_mutex(places.mutex(unit), places.start_token(unit.last_token), own_lock.until_at)
     end
-    local budgets = next(new.budgets) and cjson.encode(new.budgets) or nil
-    if site.interval ~= new.interval or site.parallel ~= new.parallel or site.attempts ~= new.attempts
-      or site.robots ~= new.robots or not sites_of.same_budgets(site, new.budgets) or call('GET', key) ~= new.text then
-      site.version = site.version + 1
+    if (old.blocked_until or 0) > (unit.blocked_until or 0) then
+      unit.blocked_until, unit.blocked_why = old.blocked_until, old.blocked_why
     end
-    site.budgets = budgets
   end
-  site.interval, site.parallel, site.attempts, site.robots = new.interval, new.parallel, new.attempts, new.robots
-  store.set_map(site, 'budgets', new.budgets)
-  if not site.fence then
-    site.fence = now
-  end
-  local unit = store.some_unit(to)
-  unit.interval = new.group_interval
-  store.save_site(site)
-  places.retime(unit)
-  call('SET', key, new.text)
-  return { 'version', site.version }
-end
 
-function sites_of.same_budgets(site, budgets)
-  local old = store.map(site, 'budgets')
-  for name, most in pairs(budgets) do
-    if old[name] ~= most then
-      return false
+  -- The new unit inherits the later last start and block.
+  local function move_unit(site, to)
+    local old = store.some_unit(site.unit)
+    local seen = {}
+    for field, value in pairs(old) do
+      seen[field] = value
     end
-    old[name] = nil
+    for _, which in ipairs({ 'last', 'before' }) do
+      if old[which .. '_at'] and old[which .. '_site'] == site.name and not old[which .. '_fixed'] then
+        old[which .. '_fixed'] = store.interval(site)
+      end
+    end
+    store.unready(site)
+    places.save_unit(old)
+    local unit = store.some_unit(to)
+    inherit(unit, seen, site.name)
+    site.unit = to
+    store.save_site(site)
+    places.save_unit(unit)
   end
-  return next(old) == nil
-end
 
-local function is_finished(site)
-  for _, stage in ipairs(STAGES) do
-    for _, place in ipairs({ '.waiting', '.delayed', '.leased' }) do
-      if site[stage .. place] then
+  -- Puts a site's rules in force, or says what stands against it and leaves the old ones.
+  function sites_of.register(new)
+    local site = store.site(new.name)
+    local to = new.group or new.name
+    local key = P .. 'text:' .. new.name
+    if not site then
+      site = { name = new.name, unit = to, version = 1, run = 0, run_began = 0 }
+      store.new_site(site)
+    else
+      if site.unit ~= to then
+        if (site['d.leased'] or 0) > 0 or (site.running or 0) > 0 then
+          return { 'refused', 'site `' .. new.name
+            .. "` has requests in flight, its group can't change now; stop its crawl first" }
+        end
+        move_unit(site, to)
+      end
+      local budgets = next(new.budgets) and cjson.encode(new.budgets) or nil
+      if site.interval ~= new.interval or site.parallel ~= new.parallel or site.attempts ~= new.attempts
+        or site.robots ~= new.robots or not sites_of.same_budgets(site, new.budgets) or call('GET', key) ~= new.text then
+        site.version = site.version + 1
+      end
+      site.budgets = budgets
+    end
+    site.interval, site.parallel, site.attempts, site.robots = new.interval, new.parallel, new.attempts, new.robots
+    store.set_map(site, 'budgets', new.budgets)
+    if not site.fence then
+      site.fence = now
+    end
+    local unit = store.some_unit(to)
+    unit.interval = new.group_interval
+    store.save_site(site)
+    places.retime(unit)
+    call('SET', key, new.text)
+    return { 'version', site.version }
+  end
+
+  function sites_of.same_budgets(site, budgets)
+    local old = store.map(site, 'budgets')
+    for name, most in pairs(budgets) do
+      if old[name] ~= most then
         return false
       end
+      old[name] = nil
     end
+    return next(old) == nil
   end
-  return true
-end
-sites_of.is_finished = is_finished
 
--- Goes on with an unfinished run; when the last one is finished, or where a fresh one is wanted, begins a new one and
--- puts its seeds, in one step. Tasks that run are adopted by the new one.
-function sites_of.begin_run(name, seeds, fresh)
-  local site = store.site(name)
-  if not site then
-    return { 0, false }
-  end
-  if site.run > 0 and not is_finished(site) and not fresh then
-    return { site.run, false }
-  end
-  tasks.leave_known(site)
-  site.run = site.run + 1
-  site.run_began = now
-  site.spent, site.starts = nil, nil
-  put.all(site, seeds)
-  places.save(site)
-  return { site.run, true }
-end
-
--- Gives up an unfinished run, a bounded number of tasks a step; whether some are left. Running tasks are adopted by the
--- next run, what met them is dropped.
-function sites_of.give_up(name)
-  local site = store.site(name)
-  if not site then
-    return false
-  end
-  local idle = tasks.idle(name, REMOVED)
-  for _, task in ipairs(idle) do
-    store.add(site, task.stage .. '.dropped', 1)
-    places.remove(site, task)
-  end
-  local more = #idle == REMOVED
-  if not more then
-    for _, letter in ipairs(tasks.dead_letters(name, REMOVED)) do
-      tasks.remove_dead(name, letter[1], letter[2])
-      store.take(site, letter[1] .. '.letters')
-    end
-    for _, task in ipairs(tasks.running(name)) do
-      if task.deferral then
-        task.deferral = nil
-        tasks.save(task)
+  local function is_finished(site)
+    for _, stage in ipairs(STAGES) do
+      for _, place in ipairs({ '.waiting', '.delayed', '.leased' }) do
+        if site[stage .. place] then
+          return false
+        end
       end
     end
+    return true
   end
-  places.save(site)
-  return more or (site['d.letters'] or 0) + (site['p.letters'] or 0) > 0
-end
+  sites_of.is_finished = is_finished
 
-function sites_of.sweep(name)
-  local site = store.site(name)
-  return site ~= nil and tasks.sweep_known(site, REMOVED)
-end
+  -- Goes on with an unfinished run; when the last one is finished, or where a fresh one is wanted, begins a new one and
+  -- puts its seeds, in one step. Tasks that run are adopted by the new one.
+  function sites_of.begin_run(name, seeds, fresh)
+    local site = store.site(name)
+    if not site then
+      return { 0, false }
+    end
+    if site.run > 0 and not is_finished(site) and not fresh then
+      return { site.run, false }
+    end
+    tasks.leave_known(site)
+    site.run = site.run + 1
+    site.run_began = now
+    site.spent, site.starts = nil, nil
+    put.all(site, seeds)
+    places.save(site)
+    return { site.run, true }
+  end
 
--- Sets a value that is in force for the very next claim (L6); false gives it back to the file.
-function sites_of.tune(name, what, value)
-  local site = store.site(name)
-  if not site then
+  -- Gives up an unfinished run, a bounded number of tasks a step; whether some are left. Running tasks are adopted by the
+  -- next run, what met them is dropped.
+  function sites_of.give_up(name)
+    local site = store.site(name)
+    if not site then
+      return false
+    end
+    local idle = tasks.idle(name, REMOVED)
+    for _, task in ipairs(idle) do
+      store.add(site, task.stage .. '.dropped', 1)
+      places.remove(site, task)
+    end
+    local more = #idle == REMOVED
+    if not more then
+      for _, letter in ipairs(tasks.dead_letters(name, REMOVED)) do
+        tasks.remove_dead(name, letter[1], letter[2])
+        store.take(site, letter[1] .. '.letters')
+      end
+      for _, task in ipairs(tasks.running(name)) do
+        if task.deferral then
+          task.deferral = nil
+          tasks.save(task)
+        end
+      end
+    end
+    places.save(site)
+    return more or (site['d.letters'] or 0) + (site['p.letters'] or 0) > 0
+  end
+
+  function sites_of.sweep(name)
+    local site = store.site(name)
+    return site ~= nil and tasks.sweep_known(site, REMOVED)
+  end
+
+  -- Sets a value that is in force for the very next claim (L6); false gives it back to the file.
+  function sites_of.tune(name, what, value)
+    local site = store.site(name)
+    if not site then
+      return false
+    end
+    site[what] = value or nil
+    store.save_site(site)
+    places.retime(store.some_unit(site.unit))
+    return true
+  end
+
+  function sites_of.set_group_interval(name, interval)
+    local unit = store.unit(name)
+    if unit then
+      unit.interval = interval
+      places.retime(unit)
+    end
     return false
   end
-  site[what] = value or nil
-  store.save_site(site)
-  places.retime(store.some_unit(site.unit))
-  return true
-end
-
-function sites_of.set_group_interval(name, interval)
-  local unit = store.unit(name)
-  if unit then
-    unit.interval = interval
-    places.retime(unit)
-  end
-  return false
-end
+end)

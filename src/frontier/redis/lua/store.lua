@@ -1,346 +1,299 @@
 -- Sites and pace units as records, the clock, and the indexes of what is ready and due. What a step decides isn't here.
--- A record is a hash; it is read once a call, and what changed of it is written at the end.
+-- A record is one packed map; it is read once a call, and written at the end if it changed.
 
-local P = KEYS[1] .. ':'
 local STAGES = { 'd', 'p' }
 local FED_WAITING = 1000 -- pages are fed to a site while it has fewer waiting downloads
 local EPOCH = 1767225600000 -- 2026-01-01T00:00:00Z: positions count milliseconds from here
 local now
-local call = redis.call
-
-local store = {}
-
--- The server's time in ms. It never goes back: after a jump of the server's clock it stands still, or runs a tenth slower,
--- until the two agree again. A test brings its own.
-function store.read_clock(fake)
-  if fake ~= '' then
-    now = tonumber(fake)
-    return
-  end
-  local time = call('TIME')
-  local wall = time[1] * 1000 + math.floor(time[2] / 1000)
-  local last, ahead = string.match(call('GET', P .. 'clock') or '', '^(%S+) (%S+)$')
-  local passed = wall - (tonumber(last) or wall)
-  ahead = tonumber(ahead) or 0
-  if passed < 0 then
-    ahead = ahead - passed
-  else
-    ahead = math.max(0, ahead - passed / 10)
-  end
-  now = math.floor(wall + ahead)
-  store.clock = string.format('%.0f %.3f', wall, ahead)
-end
-
-function store.write_clock()
-  if store.clock then
-    call('SET', P .. 'clock', store.clock)
-  end
-end
-
--- Which life of the server this is: another one may have forgotten the last second.
-function store.server()
-  if not store.server_id then
-    store.server_id = string.match(call('INFO', 'server'), 'run_id:(%x+)')
-  end
-  return store.server_id
-end
-
-local function load(key, texts)
-  local flat = call('HGETALL', key)
-  if #flat == 0 then
-    return nil
-  end
-  local record, was = {}, {}
-  for i = 1, #flat, 2 do
-    local field, value = flat[i], flat[i + 1]
-    if not texts[field] then
-      value = tonumber(value)
+local store = module(function(store)
+  -- The server's time in ms. It never goes back: after a jump of the server's clock it stands still, or runs a tenth slower,
+  -- until the two agree again. A test brings its own.
+  function store.read_clock(fake)
+    if fake ~= '' then
+      now = tonumber(fake)
+      return
     end
-    record[field], was[field] = value, value
-  end
-  return record, was
-end
-
-local function write(key, record, was)
-  local set, gone = {}, {}
-  for field, value in pairs(record) do
-    if was[field] ~= value then
-      set[#set + 1] = field
-      set[#set + 1] = value
-      was[field] = value
-    end
-  end
-  for field in pairs(was) do
-    if record[field] == nil then
-      gone[#gone + 1] = field
-      was[field] = nil
-    end
-  end
-  if #set > 0 then
-    call('HSET', key, unpack(set))
-  end
-  if #gone > 0 then
-    call('HDEL', key, unpack(gone))
-  end
-end
-
-local SITE_TEXTS = {
-  unit = true, budgets = true, paused = true, errand = true, floors = true, spent = true, swept = true,
-  ['d.excluded'] = true, ['p.excluded'] = true,
-}
-local UNIT_TEXTS = {
-  blocked_why = true, last_site = true, last_token = true, before_site = true, before_token = true,
-  courtesy_token = true, server = true,
-}
-local sites, site_was, changed_sites = {}, {}, {}
-local units, unit_was, changed_units = {}, {}, {}
-
-function store.site(name)
-  local site = sites[name]
-  if site == nil then
-    site, site_was[name] = load(P .. 'site:' .. name, SITE_TEXTS)
-    sites[name] = site or false
-    if site then
-      site.name, site_was[name].name = name, name
-    end
-  end
-  return site or nil
-end
-
-function store.new_site(site)
-  sites[site.name], site_was[site.name] = site, { name = site.name }
-  call('SADD', P .. 'sites', site.name)
-end
-
-function store.unit(name)
-  local unit = units[name]
-  if unit == nil then
-    unit, unit_was[name] = load(P .. 'unit:' .. name, UNIT_TEXTS)
-    units[name] = unit or false
-    if unit then
-      unit.name, unit_was[name].name = name, name
-    end
-  end
-  return unit or nil
-end
-
--- The unit, made where there is none.
-function store.some_unit(name)
-  local unit = store.unit(name)
-  if not unit then
-    unit = { name = name, server = store.server() }
-    units[name], unit_was[name] = unit, { name = name }
-    changed_units[name] = unit
-  end
-  return unit
-end
-
--- A decoded JSON field of a record.
-function store.map(record, field)
-  local text = record[field]
-  return text and cjson.decode(text) or {}
-end
-
-function store.set_map(record, field, map)
-  record[field] = next(map) and cjson.encode(map) or nil
-end
-
-function store.add(record, field, by)
-  local value = (record[field] or 0) + by
-  record[field] = value ~= 0 and value or nil
-end
-
--- Never below nothing.
-function store.take(record, field)
-  record[field] = (record[field] or 0) > 1 and record[field] - 1 or nil
-end
-
-function store.interval(site)
-  local wanted = site.tuned_interval or site.interval
-  if site.robots == 1 and site.floors then
-    for _, floor in pairs(cjson.decode(site.floors)) do
-      wanted = math.max(wanted, floor)
-    end
-  end
-  return wanted
-end
-
-function store.parallel(site)
-  return site.tuned_parallel or site.parallel
-end
-
-local function is_ready(site, stage)
-  if stage == 'p' then
-    return (site['p.waiting'] or 0) > 0
-  end
-  return (site['d.waiting'] or 0) > 0 and not site.paused and (site.running or 0) < store.parallel(site)
-    and not site.errand
-end
-
--- Something can be claimed at `at`: those who sleep longer want to know.
-function store.comes(stage, at)
-  store.coming = store.coming or {}
-  store.coming[stage] = math.min(at, store.coming[stage] or math.huge)
-end
-
-local function score_of(unit, stage)
-  return stage == 'd' and unit.due or unit.parsed_at
-end
-
--- Keeps the unit in the due index exactly while one of its sites is ready.
-local function count_ready(unit, site, stage, ready)
-  if unit.name ~= site.name then
-    local key = P .. 'ready:' .. stage .. ':' .. unit.name
-    if ready then
-      call('ZADD', key, 0, site.name)
+    local time = call('TIME')
+    local wall = time[1] * 1000 + math.floor(time[2] / 1000)
+    local last, ahead = string.match(call('GET', P .. 'clock') or '', '^(%S+) (%S+)$')
+    local passed = wall - (tonumber(last) or wall)
+    ahead = tonumber(ahead) or 0
+    if passed < 0 then
+      ahead = ahead - passed
     else
-      call('ZREM', key, site.name)
+      ahead = math.max(0, ahead - passed / 10)
+    end
+    now = math.floor(wall + ahead)
+    store.clock = string.format('%.0f %.3f', wall, ahead)
+  end
+
+  function store.write_clock()
+    if store.clock then
+      call('SET', P .. 'clock', store.clock)
     end
   end
-  store.add(unit, 'ready_' .. stage, ready and 1 or -1)
-  changed_units[unit.name] = unit
-  if unit['ready_' .. stage] then
-    call('ZADD', P .. 'due:' .. stage, score_of(unit, stage) or 0, unit.name)
-    store.comes(stage, stage == 'd' and unit.due or now)
-  else
-    call('ZREM', P .. 'due:' .. stage, unit.name)
-  end
-end
 
-function store.unready(site)
-  local unit = store.some_unit(site.unit)
-  for _, stage in ipairs(STAGES) do
-    if site['ready_' .. stage] then
-      site['ready_' .. stage] = nil
-      count_ready(unit, site, stage, false)
+  local function server_id_of(info)
+    local _, before = string.find(info, 'run_id:', 1, true)
+    return string.sub(info, before + 1, before + 40)
+  end
+
+  -- Which life of the server this is: another one may have forgotten the last second.
+  function store.server()
+    if not store.server_id then
+      store.server_id = server_id_of(call('INFO', 'server'))
+    end
+    return store.server_id
+  end
+
+  local sites, changed_sites = {}, {}
+  local units, changed_units = {}, {}
+
+  local function load(key)
+    local packed = call('GET', key)
+    return packed and cmsgpack.unpack(packed)
+  end
+
+  function store.site(name)
+    local site = sites[name]
+    if site == nil then
+      site = load(P .. 'site:' .. name)
+      sites[name] = site
+    end
+    return site or nil
+  end
+
+  function store.new_site(site)
+    sites[site.name] = site
+    call('SADD', P .. 'sites', site.name)
+  end
+
+  function store.unit(name)
+    local unit = units[name]
+    if unit == nil then
+      unit = load(P .. 'unit:' .. name)
+      units[name] = unit
+    end
+    return unit or nil
+  end
+
+  -- The unit, made where there is none.
+  function store.some_unit(name)
+    local unit = store.unit(name)
+    if not unit then
+      unit = { name = name, server = store.server() }
+      units[name], changed_units[name] = unit, unit
+    end
+    return unit
+  end
+
+  -- A decoded JSON field of a record.
+  function store.map(record, field)
+    local text = record[field]
+    return text and cjson.decode(text) or {}
+  end
+
+  function store.set_map(record, field, map)
+    record[field] = next(map) and cjson.encode(map) or nil
+  end
+
+  function store.add(record, field, by)
+    local value = (record[field] or 0) + by
+    record[field] = value ~= 0 and value or nil
+  end
+
+  -- Never below nothing.
+  function store.take(record, field)
+    record[field] = (record[field] or 0) > 1 and record[field] - 1 or nil
+  end
+
+  function store.interval(site)
+    local wanted = site.tuned_interval or site.interval
+    if site.robots == 1 and site.floors then
+      for _, floor in pairs(cjson.decode(site.floors)) do
+        wanted = math.max(wanted, floor)
+      end
+    end
+    return wanted
+  end
+
+  function store.parallel(site)
+    return site.tuned_parallel or site.parallel
+  end
+
+  local function is_ready(site, stage)
+    if stage == 'p' then
+      return (site['p.waiting'] or 0) > 0
+    end
+    return (site['d.waiting'] or 0) > 0 and not site.paused and (site.running or 0) < store.parallel(site)
+      and not site.errand
+  end
+
+  -- Something can be claimed at `at`: those who sleep longer want to know.
+  function store.comes(stage, at)
+    store.coming = store.coming or {}
+    store.coming[stage] = math.min(at, store.coming[stage] or math.huge)
+  end
+
+  local function score_of(unit, stage)
+    return stage == 'd' and unit.due or unit.parsed_at
+  end
+
+  -- Keeps the unit in the due index exactly while one of its sites is ready.
+  local function count_ready(unit, site, stage, ready)
+    if unit.name ~= site.name then
+      local key = P .. 'ready:' .. stage .. ':' .. unit.name
+      if ready then
+        call('ZADD', key, 0, site.name)
+      else
+        call('ZREM', key, site.name)
+      end
+    end
+    store.add(unit, 'ready_' .. stage, ready and 1 or -1)
+    changed_units[unit.name] = unit
+    if unit['ready_' .. stage] then
+      call('ZADD', P .. 'due:' .. stage, score_of(unit, stage) or 0, unit.name)
+      store.comes(stage, stage == 'd' and unit.due or now)
+    else
+      call('ZREM', P .. 'due:' .. stage, unit.name)
     end
   end
-end
 
--- Keeps the site among those whose pages are fed exactly while it has room and a page to be asked for again.
-function store.offer_again(site)
-  local first = not site.full and call('ZRANGE', P .. 'again:' .. site.name, 0, 0, 'WITHSCORES')[2]
-  if first then
-    call('ZADD', P .. 'again', first, site.name)
-  else
-    call('ZREM', P .. 'again', site.name)
-  end
-end
-
-function store.save_site(site)
-  changed_sites[site.name] = site
-  local full = (site['d.waiting'] or 0) >= FED_WAITING
-  if full ~= (site.full == 1) then
-    site.full = full and 1 or nil
-    store.offer_again(site)
-  end
-  for _, stage in ipairs(STAGES) do
-    local ready = is_ready(site, stage)
-    local field = 'ready_' .. stage
-    if ready ~= (site[field] == 1) then
-      site[field] = ready and 1 or nil
-      count_ready(store.some_unit(site.unit), site, stage, ready)
+  function store.unready(site)
+    local unit = store.some_unit(site.unit)
+    for _, stage in ipairs(STAGES) do
+      if site['ready_' .. stage] then
+        site['ready_' .. stage] = nil
+        count_ready(unit, site, stage, false)
+      end
     end
   end
-end
 
-function store.save_unit(unit, due)
-  if unit.ready_d and unit.due ~= due then
-    call('ZADD', P .. 'due:d', due, unit.name)
-    if due < (unit.due or 0) then
-      store.comes('d', due)
+  -- Keeps the site among those whose pages are fed exactly while it has room and a page to be asked for again.
+  function store.offer_again(site)
+    local first = not site.full and call('ZRANGE', P .. 'again:' .. site.name, 0, 0, 'WITHSCORES')[2]
+    if first then
+      call('ZADD', P .. 'again', first, site.name)
+    else
+      call('ZREM', P .. 'again', site.name)
     end
   end
-  unit.due = due
-  changed_units[unit.name] = unit
-end
 
-function store.parsed(unit)
-  unit.parsed_at = now
-  if unit.ready_p then
-    call('ZADD', P .. 'due:p', now, unit.name)
-  end
-end
-
-function store.flush()
-  for name, site in pairs(changed_sites) do
-    write(P .. 'site:' .. name, site, site_was[name])
-  end
-  for name, unit in pairs(changed_units) do
-    write(P .. 'unit:' .. name, unit, unit_was[name])
-  end
-end
-
--- The unit's ready sites by name, those of a claim's choice alone.
-function store.ready_sites(stage, unit, only)
-  local names = {}
-  local function offer(name)
-    if not only or only[name] then
-      names[#names + 1] = name
+  function store.save_site(site)
+    changed_sites[site.name] = site
+    local full = (site['d.waiting'] or 0) >= FED_WAITING
+    if full ~= (site.full == 1) then
+      site.full = full and 1 or nil
+      store.offer_again(site)
+    end
+    for _, stage in ipairs(STAGES) do
+      local ready = is_ready(site, stage)
+      local field = 'ready_' .. stage
+      if ready ~= (site[field] == 1) then
+        site[field] = ready and 1 or nil
+        count_ready(store.some_unit(site.unit), site, stage, ready)
+      end
     end
   end
-  local own = store.site(unit.name)
-  if own and own.unit == unit.name and own['ready_' .. stage] then
-    offer(unit.name)
-  end
-  if (unit['ready_' .. stage] or 0) > #names then
-    for _, name in ipairs(call('ZRANGE', P .. 'ready:' .. stage .. ':' .. unit.name, 0, -1)) do
-      offer(name)
-    end
-    table.sort(names)
-  end
-  return names
-end
 
--- Units with one of the named sites ready, the longest due first, then by name.
-local function named_units(stage, only)
-  local found, seen = {}, {}
-  for name in pairs(only) do
-    local site = store.site(name)
-    if site and site['ready_' .. stage] and not seen[site.unit] then
-      seen[site.unit] = true
-      found[#found + 1] = { score_of(store.unit(site.unit), stage) or 0, site.unit }
+  function store.save_unit(unit, due)
+    if unit.ready_d and unit.due ~= due then
+      call('ZADD', P .. 'due:d', due, unit.name)
+      if due < (unit.due or 0) then
+        store.comes('d', due)
+      end
+    end
+    unit.due = due
+    changed_units[unit.name] = unit
+  end
+
+  function store.parsed(unit)
+    unit.parsed_at = now
+    if unit.ready_p then
+      call('ZADD', P .. 'due:p', now, unit.name)
     end
   end
-  table.sort(found, function(a, b)
-    return a[1] < b[1] or (a[1] == b[1] and a[2] < b[2])
-  end)
-  return found
-end
 
--- How many units are due, counted up to `most`, and a way to the n-th longest due of them, from 0.
-function store.due_units(stage, only, most)
-  if only then
-    local found, due = named_units(stage, only), 0
-    while due < most and found[due + 1] and found[due + 1][1] <= now do
-      due = due + 1
+  function store.flush()
+    for name, site in pairs(changed_sites) do
+      call('SET', P .. 'site:' .. name, cmsgpack.pack(site))
     end
-    return due, function(n)
-      return found[n + 1][2]
+    for name, unit in pairs(changed_units) do
+      call('SET', P .. 'unit:' .. name, cmsgpack.pack(unit))
     end
   end
-  local key = P .. 'due:' .. stage
-  return math.min(most, call('ZCOUNT', key, '-inf', now)), function(n)
-    return call('ZRANGE', key, n, n)[1]
+
+  -- The unit's ready sites by name, those of a claim's choice alone.
+  function store.ready_sites(stage, unit, only)
+    local names = {}
+    local function offer(name)
+      if not only or only[name] then
+        names[#names + 1] = name
+      end
+    end
+    local own = store.site(unit.name)
+    if own and own.unit == unit.name and own['ready_' .. stage] then
+      offer(unit.name)
+    end
+    if (unit['ready_' .. stage] or 0) > #names then
+      for _, name in ipairs(call('ZRANGE', P .. 'ready:' .. stage .. ':' .. unit.name, 0, -1)) do
+        offer(name)
+      end
+      table.sort(names)
+    end
+    return names
   end
-end
 
--- The least due time of a unit with something ready.
-function store.next_due(stage, only)
-  if only then
-    local first = named_units(stage, only)[1]
-    return first and first[1]
+  -- Units with one of the named sites ready, the longest due first, then by name.
+  local function named_units(stage, only)
+    local found, seen = {}, {}
+    for name in pairs(only) do
+      local site = store.site(name)
+      if site and site['ready_' .. stage] and not seen[site.unit] then
+        seen[site.unit] = true
+        found[#found + 1] = { score_of(store.unit(site.unit), stage) or 0, site.unit }
+      end
+    end
+    table.sort(found, function(a, b)
+      return a[1] < b[1] or (a[1] == b[1] and a[2] < b[2])
+    end)
+    return found
   end
-  return tonumber(call('ZRANGE', P .. 'due:' .. stage, 0, 0, 'WITHSCORES')[2])
-end
 
--- The site's next turn: later than all before, and it tells when it was given.
-function store.next_position(site)
-  site.position = math.max((site.position or 0) + 1, now - EPOCH)
-  return site.position
-end
+  -- How many units are due, counted up to `most`, and a way to the n-th longest due of them, from 0.
+  function store.due_units(stage, only, most)
+    if only then
+      local found, due = named_units(stage, only), 0
+      while due < most and found[due + 1] and found[due + 1][1] <= now do
+        due = due + 1
+      end
+      return due, function(n)
+        return found[n + 1][2]
+      end
+    end
+    local key = P .. 'due:' .. stage
+    return math.min(most, call('ZCOUNT', key, '-inf', now)), function(n)
+      return call('ZRANGE', key, n, n)[1]
+    end
+  end
 
-function store.next_fence(site)
-  site.fence = math.max((site.fence or 0) + 1, now)
-  return site.fence
-end
+  -- The least due time of a unit with something ready.
+  function store.next_due(stage, only)
+    if only then
+      local first = named_units(stage, only)[1]
+      return first and first[1]
+    end
+    return tonumber(call('ZRANGE', P .. 'due:' .. stage, 0, 0, 'WITHSCORES')[2])
+  end
+
+  -- The site's next turn: later than all before, and it tells when it was given.
+  function store.next_position(site)
+    site.position = math.max((site.position or 0) + 1, now - EPOCH)
+    return site.position
+  end
+
+  function store.next_fence(site)
+    site.fence = math.max((site.fence or 0) + 1, now)
+    return site.fence
+  end
+end)

@@ -1,383 +1,414 @@
 -- Tasks in their places, known pages, dead letters, stored pages.
 -- A waiting task is its URL in a sorted set and nothing else, unless something rare is to be told of it: then, and while it
 -- is delayed or running, a record lies beside it.
+local tasks = module(function(tasks)
+  local TURN = 2 ^ 39 -- positions below this
+  local DEEP = 15 -- the depth that stands for a record
 
-local tasks = {}
-local TURN = 2 ^ 39 -- positions below this
-local DEEP = 15 -- the depth that stands for a record
-
-local function queue(site, stage)
-  return P .. 'q:' .. stage .. ':' .. site
-end
-
--- Priority, position, who asked and depth in one number of 53 bits: queues are in the order of the first two.
-local function score_of(task, depth)
-  return ((task.priority * TURN + task.position) * 2 + (task.link and 1 or 0)) * 16 + depth
-end
-
-local function read_score(task, score)
-  task.depth = score % 16
-  score = (score - task.depth) / 16
-  task.link = score % 2 == 1
-  score = math.floor(score / 2)
-  task.position = score % TURN
-  task.priority = (score - task.position) / TURN
-end
-
-local RECORD = {
-  'place', 'until_at', 'priority', 'position', 'depth', 'link', 'hops', 'attempts', 'losses', 'expires', 'stored',
-  'deferral', 'errand', 'history', 'token', 'owner', 'granted_at', 'ends_at', 'fence', 'in_flight', 'interval',
-}
-local RARE = { 'hops', 'attempts', 'losses', 'expires', 'stored', 'deferral', 'errand', 'history' }
-local RUNNING = { 'token', 'owner', 'granted_at', 'ends_at', 'fence', 'in_flight', 'interval' }
-
-local function is_plain(task)
-  if task.depth >= DEEP then
-    return false
+  local function queue(site, stage)
+    return P .. 'q:' .. stage .. ':' .. site
   end
-  for _, field in ipairs(RARE) do
-    if task[field] then
-      return false
+
+  -- Priority, position, who asked and depth in one number of 53 bits: queues are in the order of the first two.
+  local function score_of(task, depth)
+    return ((task.priority * TURN + task.position) * 2 + (task.link and 1 or 0)) * 16 + depth
+  end
+
+  local function read_score(task, score)
+    task.depth = score % 16
+    score = (score - task.depth) / 16
+    task.link = score % 2 == 1
+    score = math.floor(score / 2)
+    task.position = score % TURN
+    task.priority = (score - task.position) / TURN
+  end
+
+  local RARE = { 'hops', 'attempts', 'losses', 'expires', 'stored', 'deferral', 'errand', 'history' }
+  local RUNNING = { 'token', 'owner', 'granted_at', 'ends_at', 'fence', 'in_flight', 'interval', 'orphan' }
+
+  -- What few tasks have; none where it has nothing of that.
+  local function rare_of(task)
+    local rare
+    for i = 1, #RARE do
+      local value = task[RARE[i]]
+      if value then
+        rare = rare or {}
+        rare[RARE[i]] = value
+      end
     end
+    return rare
   end
-  return true
-end
 
-local function read_record(task, packed)
-  for field, value in pairs(cmsgpack.unpack(packed)) do
-    task[field] = value
+  local function pack_record(task, rare)
+    return cmsgpack.pack(task.place, task.until_at or false, task.priority, task.position, task.depth, task.link or false,
+      rare or false, task.token or false, task.owner or false, task.granted_at or false, task.ends_at or false,
+      task.fence or false, task.in_flight or false, task.interval or false, task.orphan or false)
   end
-  task.recorded = true
-end
 
-local function member_of(task)
-  return string.format('%013.0f', task.position) .. task.site .. '\n' .. task.stage .. task.url
-end
-
-local function of_member(member)
-  local site, stage, url = string.match(member, '^%d%d%d%d%d%d%d%d%d%d%d%d%d(.-)\n(.)(.*)$')
-  return tasks.find(site, stage, url)
-end
-
--- Remembers where the task lies, so that the next save can take it away from there.
-local function lies(task)
-  task.lies = task.place
-  if task.place == 'waiting' then
-    task.lies_at = nil
-  else
-    task.lies_at = member_of(task)
-    task.lies_owner, task.lies_token = task.owner, task.token
+  local function read_record(task, packed)
+    local rare
+    task.place, task.until_at, task.priority, task.position, task.depth, task.link, rare, task.token, task.owner,
+      task.granted_at, task.ends_at, task.fence, task.in_flight, task.interval, task.orphan = cmsgpack.unpack(packed)
+    for field, value in pairs(rare or {}) do
+      task[field] = value
+    end
+    task.recorded = true
   end
-  return task
-end
 
-function tasks.find(site, stage, url)
-  local task = { site = site, stage = stage, url = url }
-  local score = call('ZSCORE', queue(site, stage), url)
-  if score then
-    return tasks.waiting(task, tonumber(score))
+  local function member_of(task)
+    return string.format('%013.0f', task.position) .. task.site .. '\n' .. task.stage .. task.url
   end
-  local packed = call('HGET', P .. 'task:' .. site, stage .. url)
-  if not packed then
+
+  -- Remembers where the task lies, so that the next save can take it away from there.
+  local function lies(task)
+    task.lies = task.place
+    if task.place == 'waiting' then
+      task.lies_at = nil
+    else
+      task.lies_at = member_of(task)
+      task.lies_token, task.lies_until = task.token, task.ends_at
+    end
+    return task
+  end
+
+  -- The task that lies beside a record and isn't in a queue.
+  local function find_recorded(site, stage, url)
+    local packed = call('HGET', P .. 'task:' .. site, stage .. url)
+    if not packed then
+      return nil
+    end
+    local task = { site = site, stage = stage, url = url }
+    read_record(task, packed)
+    return lies(task)
+  end
+
+  local function of_member(member)
+    local site, stage, url = string.match(member, '^%d%d%d%d%d%d%d%d%d%d%d%d%d(.-)\n(.)(.*)$')
+    return find_recorded(site, stage, url)
+  end
+
+  function tasks.find(site, stage, url)
+    if site[stage .. '.waiting'] then
+      local score = call('ZSCORE', queue(site.name, stage), url)
+      if score then
+        return tasks.waiting({ site = site.name, stage = stage, url = url }, tonumber(score))
+      end
+    end
+    if site[stage .. '.leased'] or site[stage .. '.delayed'] or site[stage .. '.scheduled'] then
+      return find_recorded(site.name, stage, url)
+    end
     return nil
   end
-  read_record(task, packed)
-  return lies(task)
-end
 
-function tasks.waiting(task, score)
-  read_score(task, score)
-  task.lies_score = score
-  if task.depth == DEEP then
-    read_record(task, call('HGET', P .. 'task:' .. task.site, task.stage .. task.url))
-  end
-  task.place = 'waiting'
-  return lies(task)
-end
-
-function tasks.leased(token)
-  local found = call('HGET', P .. 'token', token)
-  if not found then
-    return nil
-  end
-  local site, stage, url = string.match(found, '^(.-)\n(.)(.*)$')
-  return tasks.find(site, stage, url)
-end
-
-local function take_away(task)
-  if task.lies == 'running' then
-    if task.place ~= 'running' then
-      call('ZREM', P .. 'lease', task.lies_at)
-      call('HDEL', P .. 'token', task.lies_token)
-      call('SREM', P .. 'held:' .. task.lies_owner, task.lies_at)
-    end
-  elseif task.lies == 'delayed' or task.lies == 'scheduled' then
-    call('ZREM', P .. 'delay', task.lies_at)
-  elseif task.lies == 'waiting' and task.place ~= 'waiting' then
-    call('ZREM', queue(task.site, task.stage), task.url)
-  end
-end
-
-local function forget_record(task)
-  if task.recorded then
-    call('HDEL', P .. 'task:' .. task.site, task.stage .. task.url)
-    task.recorded = nil
-  end
-end
-
-function tasks.save(task)
-  take_away(task)
-  if task.place ~= 'running' then
-    for _, field in ipairs(RUNNING) do
-      task[field] = nil
-    end
-  end
-  if task.place == 'waiting' then
-    task.until_at = nil
-    local plain = is_plain(task)
-    local score = score_of(task, plain and task.depth or DEEP)
-    if task.lies ~= 'waiting' or score ~= task.lies_score then
-      call('ZADD', queue(task.site, task.stage), score, task.url)
-    end
+  function tasks.waiting(task, score)
+    read_score(task, score)
     task.lies_score = score
-    if plain then
-      forget_record(task)
-      lies(task)
-      return
+    if task.depth == DEEP then
+      read_record(task, call('HGET', P .. 'task:' .. task.site, task.stage .. task.url))
+    end
+    task.place = 'waiting'
+    return lies(task)
+  end
+
+  function tasks.leased(token)
+    local found = call('HGET', P .. 'token', token)
+    if not found then
+      return nil
+    end
+    return find_recorded(string.match(found, '^(.-)\n(.)(.*)$'))
+  end
+
+  local function take_away(task)
+    if task.lies == 'running' then
+      if task.place ~= 'running' then
+        call('ZREM', P .. 'lease', task.lies_at)
+        call('HDEL', P .. 'token', task.lies_token)
+        tasks.leases_changed = true
+      end
+    elseif task.lies == 'delayed' or task.lies == 'scheduled' then
+      call('ZREM', P .. 'delay', task.lies_at)
+      tasks.delays_changed = true
+    elseif task.lies == 'waiting' and task.place ~= 'waiting' then
+      call('ZREM', queue(task.site, task.stage), task.url)
     end
   end
-  local record = {}
-  for _, field in ipairs(RECORD) do
-    record[field] = task[field] or nil
-  end
-  call('HSET', P .. 'task:' .. task.site, task.stage .. task.url, cmsgpack.pack(record))
-  task.recorded = true
-  if task.place == 'running' then
-    local member = member_of(task)
-    call('ZADD', P .. 'lease', task.ends_at, member)
-    if task.lies ~= 'running' then
-      call('HSET', P .. 'token', task.token, task.site .. '\n' .. task.stage .. task.url)
-      call('SADD', P .. 'held:' .. task.owner, member)
+
+  local function forget_record(task)
+    if task.recorded then
+      call('HDEL', P .. 'task:' .. task.site, task.stage .. task.url)
+      task.recorded = nil
     end
-  elseif task.place ~= 'waiting' then
-    call('ZADD', P .. 'delay', task.until_at, member_of(task))
-    store.comes(task.stage, task.until_at)
   end
-  lies(task)
-end
 
-function tasks.remove(task)
-  task.place = 'nowhere'
-  take_away(task)
-  forget_record(task)
-end
-
--- The waiting task that goes first: by priority, then position.
-function tasks.first_waiting(site, stage)
-  local first = call('ZRANGE', queue(site, stage), 0, 0, 'WITHSCORES')
-  if not first[1] then
-    return nil
+  function tasks.save(task)
+    take_away(task)
+    if task.place ~= 'running' then
+      for i = 1, #RUNNING do
+        task[RUNNING[i]] = nil
+      end
+    end
+    local rare = rare_of(task)
+    if task.place == 'waiting' then
+      task.until_at = nil
+      local plain = not rare and task.depth < DEEP
+      local score = score_of(task, plain and task.depth or DEEP)
+      if task.lies ~= 'waiting' or score ~= task.lies_score then
+        call('ZADD', queue(task.site, task.stage), score, task.url)
+      end
+      task.lies_score = score
+      if plain then
+        forget_record(task)
+        lies(task)
+        return
+      end
+    end
+    call('HSET', P .. 'task:' .. task.site, task.stage .. task.url, pack_record(task, rare))
+    task.recorded = true
+    if task.place == 'running' then
+      if task.lies ~= 'running' or task.lies_until ~= task.ends_at then
+        call('ZADD', P .. 'lease', task.ends_at, member_of(task))
+        tasks.leases_changed = true
+      end
+      if task.lies ~= 'running' then
+        call('HSET', P .. 'token', task.token, task.site .. '\n' .. task.stage .. task.url)
+      end
+    elseif task.place ~= 'waiting' then
+      call('ZADD', P .. 'delay', task.until_at, member_of(task))
+      tasks.delays_changed = true
+      store.comes(task.stage, task.until_at)
+    end
+    lies(task)
   end
-  return tasks.waiting({ site = site, stage = stage, url = first[1] }, tonumber(first[2]))
-end
 
--- When the longest waiting task was put, by the least position of each priority.
-function tasks.oldest_waiting(site, stage)
-  local key, above, least = queue(site, stage), '-inf', nil
-  while true do
-    local first = call('ZRANGEBYSCORE', key, above, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
+  function tasks.remove(task)
+    task.place = 'nowhere'
+    take_away(task)
+    forget_record(task)
+  end
+
+  -- The waiting task that goes first: by priority, then position.
+  function tasks.first_waiting(site, stage)
+    local first = call('ZRANGE', queue(site, stage), 0, 0, 'WITHSCORES')
     if not first[1] then
-      return least and math.min(now, EPOCH + least)
+      return nil
     end
-    local task = {}
-    read_score(task, tonumber(first[2]))
-    least = math.min(least or math.huge, task.position)
-    above = (task.priority + 1) * TURN * 32
+    return tasks.waiting({ site = site, stage = stage, url = first[1] }, tonumber(first[2]))
   end
-end
 
-local function all_of(members)
-  local found = {}
-  for i, member in ipairs(members) do
-    found[i] = of_member(member)
+  -- When the longest waiting task was put, by the least position of each priority.
+  function tasks.oldest_waiting(site, stage)
+    local key, above, least = queue(site, stage), '-inf', nil
+    while true do
+      local first = call('ZRANGEBYSCORE', key, above, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
+      if not first[1] then
+        return least and math.min(now, EPOCH + least)
+      end
+      local task = {}
+      read_score(task, tonumber(first[2]))
+      least = math.min(least or math.huge, task.position)
+      above = (task.priority + 1) * TURN * 32
+    end
   end
-  return found
-end
 
-function tasks.overdue(most)
-  return all_of(call('ZRANGEBYSCORE', P .. 'delay', '-inf', now, 'LIMIT', 0, most))
-end
-
-function tasks.next_delayed()
-  return tonumber(call('ZRANGE', P .. 'delay', 0, 0, 'WITHSCORES')[2])
-end
-
--- Running tasks whose lease has ended or whose owner is dead.
-function tasks.lost(most)
-  local members = call('ZRANGEBYSCORE', P .. 'lease', '-inf', now, 'LIMIT', 0, most)
-  local seen = {}
-  for _, member in ipairs(members) do
-    seen[member] = true
+  local function all_of(members)
+    local found = {}
+    for i, member in ipairs(members) do
+      found[i] = of_member(member)
+    end
+    return found
   end
-  for _, owner in ipairs(call('SMEMBERS', P .. 'dead-owners')) do
-    local orphans = call('SRANDMEMBER', P .. 'held:' .. owner, most)
-    table.sort(orphans)
-    for _, member in ipairs(orphans) do
-      if #members < most and not seen[member] then
-        members[#members + 1] = member
+
+  -- The time of the first in an index by time, read once as long as nothing changes there.
+  local firsts = {}
+
+  local function first_of(index, changed)
+    if firsts[index] == nil or changed then
+      firsts[index] = tonumber(call('ZRANGE', P .. index, 0, 0, 'WITHSCORES')[2]) or false
+    end
+    return firsts[index] or nil
+  end
+
+  function tasks.next_delayed()
+    local first = first_of('delay', tasks.delays_changed)
+    tasks.delays_changed = nil
+    return first
+  end
+
+  -- 0 where a dead owner has one.
+  function tasks.next_lease_end()
+    local first = first_of('lease', tasks.leases_changed)
+    tasks.leases_changed = nil
+    return first
+  end
+
+  local function until_now(index, first, most)
+    if not first or first > now then
+      return {}
+    end
+    return all_of(call('ZRANGEBYSCORE', P .. index, '-inf', now, 'LIMIT', 0, most))
+  end
+
+  function tasks.overdue(most)
+    return until_now('delay', tasks.next_delayed(), most)
+  end
+
+  -- Running tasks whose lease has ended or whose owner is dead.
+  function tasks.lost(most)
+    return until_now('lease', tasks.next_lease_end(), most)
+  end
+
+  -- The leases of a dead owner are over from now on; how many they are.
+  function tasks.orphan(owner)
+    local count = 0
+    for _, task in ipairs(all_of(call('ZRANGE', P .. 'lease', 0, -1))) do
+      if task.owner == owner and task.ends_at > 0 then
+        task.ends_at, task.orphan = 0, owner
+        tasks.save(task)
+        count = count + 1
+      end
+    end
+    return count
+  end
+
+  -- Tasks of a site that lie beside a record, of the wanted places, at most so many.
+  local function recorded(site, wanted, most)
+    local found, cursor = {}, '0'
+    repeat
+      local page = call('HSCAN', P .. 'task:' .. site, cursor, 'COUNT', 500)
+      cursor = page[1]
+      for i = 1, #page[2], 2 do
+        local task = { site = site, stage = string.sub(page[2][i], 1, 1), url = string.sub(page[2][i], 2) }
+        read_record(task, page[2][i + 1])
+        if wanted[task.place] and #found < most then
+          found[#found + 1] = lies(task)
+        end
+      end
+    until cursor == '0' or #found >= most
+    return found
+  end
+
+  -- Waiting and delayed tasks of a site.
+  function tasks.idle(site, most)
+    local found = recorded(site, { delayed = true, scheduled = true }, most)
+    for _, stage in ipairs(STAGES) do
+      local waiting = call('ZRANGE', queue(site, stage), 0, most - #found - 1, 'WITHSCORES')
+      for i = 1, most > #found and #waiting or 0, 2 do
+        local task = { site = site, stage = stage, url = waiting[i] }
+        found[#found + 1] = tasks.waiting(task, tonumber(waiting[i + 1]))
+      end
+    end
+    return found
+  end
+
+  function tasks.running(site)
+    return recorded(site, { running = true }, math.huge)
+  end
+
+  -- Fingerprints lie in small sets of integers; there is one more set for every 200 of them, and each time one of the old
+  -- sets is split (linear hashing).
+  local SET_SIZE = 200
+
+  local function fingerprint(url)
+    local hash = redis.sha1hex(url)
+    local low = tonumber(string.sub(hash, 1, 8), 16) % 1000000000
+    return string.format('%.0f%09.0f', tonumber(string.sub(hash, 9, 16), 16) + 1, low), low
+  end
+
+  local function known_key(site, run, set)
+    return P .. 'known:' .. site .. ':' .. run .. ':' .. set
+  end
+
+  local function set_of(low, sets)
+    local round = 1
+    while round * 2 <= sets do
+      round = round * 2
+    end
+    local set = low % (round * 2)
+    return set < sets and set or set - round
+  end
+
+  local function sets_for(count)
+    return math.floor(count / SET_SIZE) + 1
+  end
+
+  function tasks.is_known(site, url)
+    local mark, low = fingerprint(url)
+    return call('SISMEMBER', known_key(site.name, site.run, set_of(low, sets_for(site.known or 0))), mark) == 1
+  end
+
+  local function split(site, sets)
+    local from = set_of(sets, sets) -- the set that shared its fingerprints with the new one
+    local old, new = known_key(site.name, site.run, from), known_key(site.name, site.run, sets)
+    local moved = {}
+    for _, mark in ipairs(call('SMEMBERS', old)) do
+      if set_of(tonumber(string.sub(mark, -9)), sets + 1) == sets then
+        moved[#moved + 1] = mark
+      end
+    end
+    if #moved > 0 then
+      call('SADD', new, unpack(moved))
+      call('SREM', old, unpack(moved))
+    end
+  end
+
+  function tasks.add_known(site, url)
+    local mark, low = fingerprint(url)
+    local count = site.known or 0
+    local sets = sets_for(count)
+    if call('SADD', known_key(site.name, site.run, set_of(low, sets)), mark) == 1 then
+      site.known = count + 1
+      if sets_for(count + 1) > sets then
+        split(site, sets)
       end
     end
   end
-  return all_of(members)
-end
 
-function tasks.next_lease_end()
-  for _, owner in ipairs(call('SMEMBERS', P .. 'dead-owners')) do
-    if call('EXISTS', P .. 'held:' .. owner) == 1 then
-      return 0
+  -- What was known in a run that is over is forgotten later, a few sets a step.
+  function tasks.leave_known(site)
+    if site.known then
+      site.swept = (site.swept or '') .. string.format('%d:%d;', site.run, sets_for(site.known))
+      site.known = nil
     end
   end
-  return tonumber(call('ZRANGE', P .. 'lease', 0, 0, 'WITHSCORES')[2])
-end
 
--- Tasks of a site that lie beside a record, of the wanted places, at most so many.
-local function recorded(site, wanted, most)
-  local found, cursor = {}, '0'
-  repeat
-    local page = call('HSCAN', P .. 'task:' .. site, cursor, 'COUNT', 500)
-    cursor = page[1]
-    for i = 1, #page[2], 2 do
-      local task = { site = site, stage = string.sub(page[2][i], 1, 1), url = string.sub(page[2][i], 2) }
-      read_record(task, page[2][i + 1])
-      if wanted[task.place] and #found < most then
-        found[#found + 1] = lies(task)
+  function tasks.sweep_known(site, most)
+    local removed = 0
+    while site.swept and removed < most do
+      local run, sets, rest = string.match(site.swept, '^(%d+):(%d+);(.*)$')
+      local key = known_key(site.name, run, sets - 1)
+      removed = removed + call('SCARD', key) + 1
+      call('DEL', key)
+      sets = sets - 1
+      site.swept = (sets > 0 and string.format('%d:%d;', run, sets) or '') .. rest
+      if site.swept == '' then
+        site.swept = nil
       end
     end
-  until cursor == '0' or #found >= most
-  return found
-end
+    store.save_site(site)
+    return site.swept ~= nil
+  end
 
--- Waiting and delayed tasks of a site.
-function tasks.idle(site, most)
-  local found = recorded(site, { delayed = true, scheduled = true }, most)
-  for _, stage in ipairs(STAGES) do
-    local waiting = call('ZRANGE', queue(site, stage), 0, most - #found - 1, 'WITHSCORES')
-    for i = 1, most > #found and #waiting or 0, 2 do
-      local task = { site = site, stage = stage, url = waiting[i] }
-      found[#found + 1] = tasks.waiting(task, tonumber(waiting[i + 1]))
+  function tasks.dead(site, stage, url)
+    local letter = call('HGET', P .. 'letter:' .. site, stage .. url)
+    return letter and cjson.decode(letter)
+  end
+
+  function tasks.save_dead(site, stage, url, letter)
+    call('HSET', P .. 'letter:' .. site, stage .. url, cjson.encode(letter))
+    call('ZADD', P .. 'dead:' .. site, letter.died_at, stage .. url)
+  end
+
+  function tasks.remove_dead(site, stage, url)
+    call('HDEL', P .. 'letter:' .. site, stage .. url)
+    call('ZREM', P .. 'dead:' .. site, stage .. url)
+  end
+
+  -- A site's letters, by time of death: stage and URL, and the letter's text.
+  function tasks.dead_letters(site, most)
+    local found = {}
+    for i, member in ipairs(call('ZRANGE', P .. 'dead:' .. site, 0, most - 1)) do
+      found[i] = { string.sub(member, 1, 1), string.sub(member, 2), call('HGET', P .. 'letter:' .. site, member) }
     end
+    return found
   end
-  return found
-end
-
-function tasks.running(site)
-  return recorded(site, { running = true }, math.huge)
-end
-
--- Fingerprints lie in small sets of integers; there is one more set for every 200 of them, and each time one of the old
--- sets is split (linear hashing).
-local SET_SIZE = 200
-
-local function fingerprint(url)
-  local hash = redis.sha1hex(url)
-  local low = tonumber(string.sub(hash, 1, 8), 16) % 1000000000
-  return string.format('%.0f%09.0f', tonumber(string.sub(hash, 9, 16), 16) + 1, low), low
-end
-
-local function known_key(site, run, set)
-  return P .. 'known:' .. site .. ':' .. run .. ':' .. set
-end
-
-local function set_of(low, sets)
-  local round = 1
-  while round * 2 <= sets do
-    round = round * 2
-  end
-  local set = low % (round * 2)
-  return set < sets and set or set - round
-end
-
-local function sets_for(count)
-  return math.floor(count / SET_SIZE) + 1
-end
-
-function tasks.is_known(site, url)
-  local mark, low = fingerprint(url)
-  return call('SISMEMBER', known_key(site.name, site.run, set_of(low, sets_for(site.known or 0))), mark) == 1
-end
-
-local function split(site, sets)
-  local from = set_of(sets, sets) -- the set that shared its fingerprints with the new one
-  local old, new = known_key(site.name, site.run, from), known_key(site.name, site.run, sets)
-  local moved = {}
-  for _, mark in ipairs(call('SMEMBERS', old)) do
-    if set_of(tonumber(string.sub(mark, -9)), sets + 1) == sets then
-      moved[#moved + 1] = mark
-    end
-  end
-  if #moved > 0 then
-    call('SADD', new, unpack(moved))
-    call('SREM', old, unpack(moved))
-  end
-end
-
-function tasks.add_known(site, url)
-  local mark, low = fingerprint(url)
-  local count = site.known or 0
-  local sets = sets_for(count)
-  if call('SADD', known_key(site.name, site.run, set_of(low, sets)), mark) == 1 then
-    site.known = count + 1
-    if sets_for(count + 1) > sets then
-      split(site, sets)
-    end
-  end
-end
-
--- What was known in a run that is over is forgotten later, a few sets a step.
-function tasks.leave_known(site)
-  if site.known then
-    site.swept = (site.swept or '') .. string.format('%d:%d;', site.run, sets_for(site.known))
-    site.known = nil
-  end
-end
-
-function tasks.sweep_known(site, most)
-  local removed = 0
-  while site.swept and removed < most do
-    local run, sets, rest = string.match(site.swept, '^(%d+):(%d+);(.*)$')
-    local key = known_key(site.name, run, sets - 1)
-    removed = removed + call('SCARD', key) + 1
-    call('DEL', key)
-    sets = sets - 1
-    site.swept = (sets > 0 and string.format('%d:%d;', run, sets) or '') .. rest
-    if site.swept == '' then
-      site.swept = nil
-    end
-  end
-  store.save_site(site)
-  return site.swept ~= nil
-end
-
-function tasks.dead(site, stage, url)
-  local letter = call('HGET', P .. 'letter:' .. site, stage .. url)
-  return letter and cjson.decode(letter)
-end
-
-function tasks.save_dead(site, stage, url, letter)
-  call('HSET', P .. 'letter:' .. site, stage .. url, cjson.encode(letter))
-  call('ZADD', P .. 'dead:' .. site, letter.died_at, stage .. url)
-end
-
-function tasks.remove_dead(site, stage, url)
-  call('HDEL', P .. 'letter:' .. site, stage .. url)
-  call('ZREM', P .. 'dead:' .. site, stage .. url)
-end
-
--- A site's letters, by time of death: stage and URL, and the letter's text.
-function tasks.dead_letters(site, most)
-  local found = {}
-  for i, member in ipairs(call('ZRANGE', P .. 'dead:' .. site, 0, most - 1)) do
-    found[i] = { string.sub(member, 1, 1), string.sub(member, 2), call('HGET', P .. 'letter:' .. site, member) }
-  end
-  return found
-end
+end)

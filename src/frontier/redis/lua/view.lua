@@ -1,83 +1,114 @@
 -- What people and other modules look at; nothing here changes anything.
+local view = module(function(view)
+  view.freshness = pages.freshness
 
-local view = {}
-
--- How a site stands: its record, its unit's, and what follows from both.
-function view.site(name)
-  local site = store.site(name)
-  if not site then
-    return false
+  -- How a site stands: its record, its unit's, and what follows from both.
+  function view.site(name)
+    local site = store.site(name)
+    if not site then
+      return false
+    end
+    local unit = store.some_unit(site.unit)
+    return {
+      site = site, unit = unit, at = now, due = places.due(unit), finished = site.run > 0 and sites_of.is_finished(site),
+      interval = math.max(unit.interval or 0, store.interval(site)), parallel = store.parallel(site),
+      oldest = tasks.oldest_waiting(name, 'd') or false,
+      excluded_d = store.map(site, 'd.excluded'), excluded_p = store.map(site, 'p.excluded'),
+    }
   end
-  local unit = store.some_unit(site.unit)
-  return {
-    site = site, unit = unit, at = now, due = places.due(unit), finished = site.run > 0 and sites_of.is_finished(site),
-    interval = math.max(unit.interval or 0, store.interval(site)), parallel = store.parallel(site),
-    oldest = tasks.oldest_waiting(name, 'd') or false,
-    excluded_d = store.map(site, 'd.excluded'), excluded_p = store.map(site, 'p.excluded'),
-  }
-end
 
-function view.robots(origin)
-  local found = call('HMGET', P .. 'robots:' .. origin, 'record', 'until', 'failures')
-  return found[1] and { found[1], tonumber(found[2]), tonumber(found[3]) } or false
-end
-
-function view.stored(site, url)
-  local _, stored = records.page(site, url)
-  return stored or false
-end
-
--- The processes that claim, or did; and those of them who haven't been heard of for too long.
-function view.owners()
-  local names, found = call('SMEMBERS', P .. 'owners'), {}
-  table.sort(names)
-  for i, name in ipairs(names) do
-    local owner = records.owner(name)
-    local beat = call('ZSCORE', P .. 'beat', name)
-    local silent = beat and tonumber(beat) <= now or false
-    found[i] = { name, owner.pid or 0, owner.crawls or '[]', records.is_dead(name), silent }
+  function view.robots(origin)
+    local found = call('HMGET', P .. 'robots:' .. origin, 'record', 'until', 'failures')
+    return found[1] and { found[1], tonumber(found[2]), tonumber(found[3]) } or false
   end
-  return found
-end
 
-function view.site_names()
-  local names = call('SMEMBERS', P .. 'sites')
-  table.sort(names)
-  return names
-end
+  function view.stored(site, url)
+    local _, stored = records.page(site, url)
+    return stored or false
+  end
 
--- Everything in it: for tests of small frontiers.
-function view.inspect()
-  local found, due, dead, known = {}, {}, {}, 0
-  for _, name in ipairs(view.site_names()) do
-    for _, stage in ipairs(STAGES) do
-      for _, url in ipairs(call('ZRANGE', P .. 'q:' .. stage .. ':' .. name, 0, -1)) do
-        found[#found + 1] = { name, stage, url, 'waiting' }
+  -- The processes that claim, or did; and those of them who haven't been heard of for too long.
+  function view.owners()
+    local names, found = call('SMEMBERS', P .. 'owners'), {}
+    table.sort(names)
+    for i, name in ipairs(names) do
+      local owner = records.owner(name)
+      local beat = call('ZSCORE', P .. 'beat', name)
+      local silent = beat and tonumber(beat) <= now or false
+      found[i] = { name, owner.pid or 0, owner.crawls or '[]', owner.dead == 1, silent }
+    end
+    return found
+  end
+
+  function view.site_names()
+    local names = call('SMEMBERS', P .. 'sites')
+    table.sort(names)
+    return names
+  end
+
+  function view.sites()
+    local names = call('HKEYS', P .. 'units')
+    table.sort(names)
+    return names
+  end
+
+  function view.text(name)
+    return call('GET', P .. 'text:' .. name)
+  end
+
+  function view.site_of(host)
+    return call('LINDEX', P .. 'host:' .. host, 0)
+  end
+
+  function view.unit_of(name)
+    return call('HGET', P .. 'units', name)
+  end
+
+  function view.dead_letters(site, most)
+    return tasks.dead_letters(site, most)
+  end
+
+  function view.holds_lock(name, token)
+    return lock.holds(name, token)
+  end
+
+  function view.lock_left(name)
+    return lock.left(name)
+  end
+
+  -- Everything in it: for tests of small frontiers.
+  function view.inspect()
+    local found, due, dead, known = {}, {}, {}, 0
+    for _, name in ipairs(view.site_names()) do
+      for _, stage in ipairs(STAGES) do
+        for _, url in ipairs(call('ZRANGE', P .. 'q:' .. stage .. ':' .. name, 0, -1)) do
+          found[#found + 1] = { name, stage, url, 'waiting' }
+        end
+        local flat = call('HGETALL', P .. 'task:' .. name)
+        for i = 1, #flat, 2 do
+          local place = cmsgpack.unpack(flat[i + 1])
+          if string.sub(flat[i], 1, 1) == stage and place ~= 'waiting' then
+            found[#found + 1] = { name, stage, string.sub(flat[i], 2), place }
+          end
+        end
       end
-      local flat = call('HGETALL', P .. 'task:' .. name)
-      for i = 1, #flat, 2 do
-        local place = cmsgpack.unpack(flat[i + 1]).place
-        if string.sub(flat[i], 1, 1) == stage and place ~= 'waiting' then
-          found[#found + 1] = { name, stage, string.sub(flat[i], 2), place }
+      for _, letter in ipairs(tasks.dead_letters(name, 1000000)) do
+        dead[#dead + 1] = { name, letter[1], letter[2] }
+      end
+      local site = store.site(name)
+      known = known + (site.known or 0)
+      for run, sets in string.gmatch(site.swept or '', '(%d+):(%d+);') do
+        for set = 0, sets - 1 do
+          known = known + call('SCARD', P .. 'known:' .. name .. ':' .. run .. ':' .. set)
         end
       end
     end
-    for _, letter in ipairs(tasks.dead_letters(name, 1000000)) do
-      dead[#dead + 1] = { name, letter[1], letter[2] }
-    end
-    local site = store.site(name)
-    known = known + (site.known or 0)
-    for run, sets in string.gmatch(site.swept or '', '(%d+):(%d+);') do
-      for set = 0, sets - 1 do
-        known = known + call('SCARD', P .. 'known:' .. name .. ':' .. run .. ':' .. set)
+    for _, stage in ipairs(STAGES) do
+      local flat = call('ZRANGE', P .. 'due:' .. stage, 0, -1, 'WITHSCORES')
+      for i = 1, #flat, 2 do
+        due[#due + 1] = { stage, flat[i], tonumber(flat[i + 1]) }
       end
     end
+    return { tasks = found, due = due, dead = dead, known = known }
   end
-  for _, stage in ipairs(STAGES) do
-    local flat = call('ZRANGE', P .. 'due:' .. stage, 0, -1, 'WITHSCORES')
-    for i = 1, #flat, 2 do
-      due[#due + 1] = { stage, flat[i], tonumber(flat[i + 1]) }
-    end
-  end
-  return { tasks = found, due = due, dead = dead, known = known }
-end
+end)

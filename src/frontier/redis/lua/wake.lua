@@ -1,40 +1,39 @@
 -- Who sleeps until there is something to claim, and the hint that there is. A hint that is lost costs a little time: nobody
 -- sleeps longer than LONGEST_SLEEP.
+local wake = module(function(wake)
+  local LONGEST_SLEEP = 5000
+  local SOON = 20 -- who asks again within so many ms needs no hint
 
-local wake = {}
-local LONGEST_SLEEP = 5000
-local SOON = 20 -- who asks again within so many ms needs no hint
-
--- The claimer will ask again when its time comes, unless it is told before.
-function wake.sleeps(want, granted, wait)
-  local until_at = now + math.min(wait or LONGEST_SLEEP, LONGEST_SLEEP)
-  for stage, wanted in pairs({ d = want.download, p = want.parse }) do
-    local key = P .. 'asleep:' .. stage
-    if wanted > 0 and granted < want.download + want.parse then
-      call('ZADD', key, until_at, want.owner)
-    else
-      call('ZREM', key, want.owner)
+  -- The claimer will ask again when its time comes, unless it is told before.
+  function wake.sleeps(want, granted, wait)
+    local until_at = now + math.min(wait or LONGEST_SLEEP, LONGEST_SLEEP)
+    for stage, wanted in pairs({ d = want.download, p = want.parse }) do
+      local key = P .. 'asleep:' .. stage
+      if wanted > 0 and granted < want.download + want.parse then
+        call('ZADD', key, until_at, want.owner)
+      elseif wanted > 0 then
+        call('ZREM', key, want.owner)
+      end
     end
-    call('ZREMRANGEBYSCORE', key, '-inf', '(' .. string.format('%.0f', now - 1))
+    if want.only then
+      call('SADD', P .. 'picky', want.owner)
+    end
   end
-  if want.only then
-    call('SADD', P .. 'picky', want.owner)
-  end
-end
 
--- Tells one who would sleep too long; and those who want certain sites alone, as the first may not want this one.
-function wake.hint()
-  for stage, at in pairs(store.coming or {}) do
-    local key = P .. 'asleep:' .. stage
-    local late = call('ZREVRANGEBYSCORE', key, '+inf', math.max(at, now) + SOON, 'LIMIT', 0, 16)
-    local told = false
-    for _, owner in ipairs(late) do
-      local picky = call('SISMEMBER', P .. 'picky', owner) == 1
-      if picky or not told then
-        told = told or not picky
-        call('ZADD', key, math.max(at, now), owner)
-        call('PUBLISH', 'paced:wake', owner)
+  -- Tells one who would sleep too long; and those who want certain sites alone, as the first may not want this one.
+  function wake.hint()
+    for stage, at in pairs(store.coming or {}) do
+      local key = P .. 'asleep:' .. stage
+      local late = call('ZREVRANGEBYSCORE', key, '+inf', math.max(at, now) + SOON, 'LIMIT', 0, 16)
+      local told = false
+      for _, owner in ipairs(late) do
+        local picky = call('SISMEMBER', P .. 'picky', owner) == 1
+        if picky or not told then
+          told = told or not picky
+          call('ZADD', key, math.max(at, now), owner)
+          call('PUBLISH', 'paced:wake', owner)
+        end
       end
     end
   end
-end
+end)

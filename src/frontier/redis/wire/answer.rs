@@ -233,7 +233,8 @@ fn robots(value: &Value) -> Read<KnownRobots> {
 fn freshness(value: &Value) -> Read<Freshness> {
     let row = Row::of(value)?;
     let number = |place| row.number(place).map(i64::unsigned_abs);
-    Ok(Freshness { fresh: number(0)?, all: number(1)? })
+    let oldest = row.maybe(2, |at| whole(at).ok_or_else(|| odd(at)))?.map(Timestamp::from_millis);
+    Ok(Freshness { fresh: number(0)?, all: number(1)?, oldest })
 }
 
 fn letter(site: &str, value: &Value) -> Read<DeadLetter> {

@@ -12,48 +12,50 @@ const CENTURY: i64 = 100 * 365 * 86_400_000;
 /// The step, written down.
 pub(in crate::frontier::redis) fn ask(step: &Step) -> Value {
     match step {
-        Step::Register(new) => json!(["register", registration(new)]),
-        Step::BeginRun { site, seeds, fresh } => json!(["begin_run", site, puts(seeds), fresh]),
-        Step::GiveUp { site } => json!(["give_up", site]),
-        Step::Sweep { site } => json!(["sweep", site]),
-        Step::Put { site, puts: list } => json!(["put", site, puts(list)]),
-        Step::Feed { most } => json!(["feed", most]),
-        Step::Claim(asked) => json!(["claim", claim(asked)]),
-        Step::Rearm { token } => json!(["rearm", hex(*token)]),
-        Step::Landed { token } => json!(["landed", hex(*token)]),
-        Step::Back { token } => json!(["back", hex(*token)]),
+        Step::Register(new) => json!(["sites.register", registration(new)]),
+        Step::BeginRun { site, seeds, fresh } => json!(["sites.begin_run", site, puts(seeds), fresh]),
+        Step::GiveUp { site } => json!(["sites.give_up", site]),
+        Step::Sweep { site } => json!(["sites.sweep", site]),
+        Step::Put { site, puts: list } => json!(["put.step", site, puts(list)]),
+        Step::Feed { most } => json!(["feed.step", most]),
+        Step::Claim(asked) => json!(["claim.step", claim(asked)]),
+        Step::Rearm { token } => json!(["lease.rearm", hex(*token)]),
+        Step::Landed { token } => json!(["lease.landed", hex(*token)]),
+        Step::Back { token } => json!(["lease.back", hex(*token)]),
         Step::Extend { tokens } => {
-            json!(["extend", tokens.iter().map(|token| hex(*token)).collect::<Vec<_>>()])
+            json!(["lease.extend", tokens.iter().map(|token| hex(*token)).collect::<Vec<_>>()])
         }
         Step::Settle { owner, token, settlements } => {
-            json!(["settle", owner, hex(*token), settlements.iter().map(settlement).collect::<Vec<_>>()])
+            json!(["settle.step", owner, hex(*token), settlements.iter().map(settlement).collect::<Vec<_>>()])
         }
         Step::Tune { site, tuning } => tune(site, tuning),
-        Step::SetGroupInterval { unit, interval } => json!(["group_interval", unit, interval]),
-        Step::Enlist { owner, pid, crawls } => json!(["enlist", owner, pid, json!(crawls).to_string()]),
-        Step::Bury { owner } => json!(["bury", owner]),
-        Step::Owners => json!(["owners"]),
-        Step::TryLock { mutex, token, expire } => json!(["lock", mutex, token, span(*expire)]),
-        Step::Unlock { mutex, token } => json!(["unlock", mutex, token]),
-        Step::ExtendLock { mutex, token, expire } => json!(["extend_lock", mutex, token, span(*expire)]),
-        Step::HoldsLock { mutex, token } => json!(["holds_lock", mutex, token]),
-        Step::LockLeft { mutex } => json!(["lock_left", mutex]),
-        Step::Sites => json!(["sites"]),
-        Step::View { site } => json!(["view", site]),
-        Step::Text { site } => json!(["text", site]),
-        Step::SiteOf { host } => json!(["site_of", host]),
-        Step::Robots { origin } => json!(["robots", origin]),
-        Step::Stored { site, url } => json!(["stored", site, url.as_str()]),
-        Step::Freshness { site } => json!(["freshness", site]),
-        Step::DeadLetters { site, most } => json!(["dead_letters", site, (*most).min(1_000_000)]),
-        Step::Inspect => json!(["inspect"]),
+        Step::SetGroupInterval { unit, interval } => json!(["sites.set_group_interval", unit, interval]),
+        Step::Enlist { owner, pid, crawls } => {
+            json!(["owners.enlist", owner, pid, json!(crawls).to_string()])
+        }
+        Step::Bury { owner } => json!(["owners.bury", owner]),
+        Step::Owners => json!(["view.owners"]),
+        Step::TryLock { mutex, token, expire } => json!(["lock.try", mutex, token, span(*expire)]),
+        Step::Unlock { mutex, token } => json!(["lock.unlock", mutex, token]),
+        Step::ExtendLock { mutex, token, expire } => json!(["lock.extend", mutex, token, span(*expire)]),
+        Step::HoldsLock { mutex, token } => json!(["view.holds_lock", mutex, token]),
+        Step::LockLeft { mutex } => json!(["view.lock_left", mutex]),
+        Step::Sites => json!(["view.sites"]),
+        Step::View { site } => json!(["view.site", site]),
+        Step::Text { site } => json!(["view.text", site]),
+        Step::SiteOf { host } => json!(["view.site_of", host]),
+        Step::Robots { origin } => json!(["view.robots", origin]),
+        Step::Stored { site, url } => json!(["view.stored", site, url.as_str()]),
+        Step::Freshness { site } => json!(["view.freshness", site]),
+        Step::DeadLetters { site, most } => json!(["view.dead_letters", site, (*most).min(1_000_000)]),
+        Step::Inspect => json!(["view.inspect"]),
     }
 }
 
 /// What the directory must know of a site before it is registered.
 pub(in crate::frontier::redis) fn booking(new: &Registration) -> Value {
     let group = or_false(new.group.as_ref().map(|(name, _)| name));
-    json!(["book", { "name": new.name, "group": group, "hosts": new.hosts }])
+    json!(["sites.book", { "name": new.name, "group": group, "hosts": new.hosts }])
 }
 
 /// A token as it is stored.
@@ -122,7 +124,7 @@ fn tune(site: &str, tuning: &Tuning) -> Value {
         Tuning::Parallel(parallel) => ("tuned_parallel", or_false(*parallel)),
         Tuning::Paused(why) => ("paused", or_false(why.as_ref())),
     };
-    json!(["tune", site, field, value])
+    json!(["sites.tune", site, field, value])
 }
 
 fn settlement(settlement: &Settlement) -> Value {

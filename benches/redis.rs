@@ -1,0 +1,258 @@
+//! What a frontier on Redis costs: server time a claim and a whole page, calls a page, bytes a waiting task and a known one.
+//!
+//! `cargo bench --bench redis` with `SITES`, `TASKS` and `PAGES` in the environment (1000, 100000, 5000). It starts a
+//! `redis-server` of its own. A page is its claim, the end of its body, its settle, the claim of its parse, ten links put
+//! (one of them new) and the settle of the parse, by 16 workers of one process. Server time is that of `cmdstat_evalsha`.
+
+#[path = "../tests/support/mod.rs"]
+mod support;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+use paced::canonical_url::CanonicalUrl;
+use paced::frontier::{Claim, Frontier, Registered, Registration, SiteSettings};
+use paced::page::Validators;
+use paced::task::{Lease, Outcome, Priority, Put, Settlement, StoredPage};
+use support::{RedisServer, redis_or_skip};
+use tokio::task::JoinSet;
+
+const WORKERS: u64 = 16;
+const OWNER: &str = "bench";
+
+fn main() {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    runtime.expect("a runtime").block_on(run());
+}
+
+async fn run() {
+    let Some(server) = redis_or_skip() else { return };
+    let (sites, tasks, pages) = (number("SITES", 1_000), number("TASKS", 100_000), number("PAGES", 5_000));
+    let frontier = Frontier::open(&server.url(0)).expect("a URL");
+    println!("{sites} sites, {tasks} tasks, {pages} pages");
+
+    let began = Instant::now();
+    register(&frontier, sites).await;
+    let empty = memory(&server);
+    fill(&frontier, sites, tasks / sites).await;
+    let full = memory(&server);
+    println!(
+        "filled in {:.0} s; {:.0} bytes a waiting task with a 60-byte URL",
+        began.elapsed().as_secs_f64(),
+        share(full.saturating_sub(empty), tasks)
+    );
+
+    claims_alone(&server, &frontier, pages).await;
+    whole_pages(&server, &frontier, pages, sites).await;
+    known_pages(&server, &frontier).await;
+}
+
+fn number(name: &str, default: u64) -> u64 {
+    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
+}
+
+async fn register(frontier: &Frontier, sites: u64) {
+    in_parallel(frontier, 0..sites, |frontier, site| async move {
+        let registration = Registration {
+            name: name(site),
+            text: String::new(),
+            group: None,
+            hosts: vec![format!("{}.example", name(site))],
+            settings: SiteSettings {
+                interval: 1,
+                parallel: 1_000,
+                attempts: 5,
+                robots: false,
+                budgets: BTreeMap::new(),
+            },
+        };
+        let answer = frontier.register(registration).await.expect("registered");
+        assert!(matches!(answer, Registered::Version(_)), "{answer:?}");
+    })
+    .await;
+}
+
+async fn fill(frontier: &Frontier, sites: u64, each: u64) {
+    in_parallel(frontier, 0..sites, move |frontier, site| async move {
+        let puts: Vec<Put> =
+            (0..each).map(|page| Put::request(url(site, page), Priority::from_value(240))).collect();
+        for portion in puts.chunks(500) {
+            frontier.put(&name(site), portion.to_vec()).await.expect("put");
+        }
+    })
+    .await;
+}
+
+/// Claims of one task each, one after the other; what they leased goes back to its place by settling.
+async fn claims_alone(server: &RedisServer, frontier: &Frontier, count: u64) {
+    let mut leases = Vec::new();
+    server.cli(&["CONFIG", "RESETSTAT"]);
+    for _ in 0..count.min(2_000) {
+        let claim = Claim {
+            owner: OWNER.to_owned(),
+            token: fastrand::u64(1..u64::MAX / 2),
+            download: 1,
+            parse: 0,
+            only: Vec::new(),
+            dice: vec![fastrand::u32(..)],
+        };
+        leases.extend(frontier.claim(claim).await.expect("a grant").leases);
+    }
+    let (calls, usec) = evalsha(server);
+    println!("{} claims of one task: {:.0} us of the server a claim", leases.len(), share(usec, calls));
+    for lease in leases {
+        done(frontier, lease, true).await;
+    }
+}
+
+async fn whole_pages(server: &RedisServer, frontier: &Frontier, pages: u64, sites: u64) {
+    let before = frontier.calls().unwrap_or(0);
+    server.cli(&["CONFIG", "RESETSTAT"]);
+    let (left, new) = (Arc::new(AtomicU64::new(pages)), Arc::new(AtomicU64::new(1 << 32)));
+    let began = Instant::now();
+    let mut workers = JoinSet::new();
+    for _ in 0..WORKERS {
+        let (frontier, left, new) = (frontier.clone(), Arc::clone(&left), Arc::clone(&new));
+        workers.spawn(async move {
+            while left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |n| n.checked_sub(1)).is_ok() {
+                page(&frontier, &new, sites).await;
+            }
+        });
+    }
+    workers.join_all().await;
+    let (calls, usec) = evalsha(server);
+    let sent = frontier.calls().unwrap_or(0) - before;
+    println!(
+        "{pages} pages at {:.0}/s: {:.0} us of the server a page, {:.2} calls a page (the client counts {sent}, the server {calls})",
+        pages as f64 / began.elapsed().as_secs_f64(),
+        share(usec, pages),
+        share(calls, pages),
+    );
+}
+
+async fn page(frontier: &Frontier, new: &AtomicU64, sites: u64) {
+    let Some(lease) = claim(frontier, 1, 0).await else { return };
+    frontier.landed(lease.token).await.expect("landed");
+    done(frontier, lease, true).await;
+    let Some(lease) = claim(frontier, 0, 1).await else { return };
+    let number: u64 = lease.site[4..].parse().unwrap_or(fastrand::u64(..sites));
+    let mut links: Vec<Put> = (0..9).map(|page| Put::link(url(number, page), 1)).collect();
+    links.push(Put::link(url(number, new.fetch_add(1, Ordering::SeqCst)), 1));
+    frontier.put(&lease.site.clone(), links).await.expect("put");
+    done(frontier, lease, false).await;
+}
+
+async fn claim(frontier: &Frontier, download: u32, parse: u32) -> Option<Lease> {
+    let claim = Claim {
+        owner: OWNER.to_owned(),
+        token: fastrand::u64(1..u64::MAX / 2),
+        download,
+        parse,
+        only: Vec::new(),
+        dice: vec![fastrand::u32(..)],
+    };
+    frontier.claim(claim).await.expect("a grant").leases.pop()
+}
+
+async fn done(frontier: &Frontier, lease: Lease, brings: bool) {
+    let stored = brings.then(|| StoredPage {
+        place: "20261120T090000Z-a1b2c3d4-00001.warc.gz:123456789:12345".to_owned(),
+        fetched_at: lease.granted_at,
+        validators: Validators::default(),
+    });
+    let outcome = Outcome::Done { stored, recrawl: None };
+    let settlement = Settlement { lease, outcome, block: None, response: None };
+    frontier.settle(OWNER, fastrand::u64(1..u64::MAX / 2), vec![settlement]).await.expect("settled");
+}
+
+/// Bytes of a page that is known: a site of its own whose pages are put, claimed and settled.
+async fn known_pages(server: &RedisServer, frontier: &Frontier) {
+    let count = 20_000;
+    register(frontier, 1).await;
+    let site = name(0);
+    let before = memory(server);
+    let mut known = 0;
+    while known < count {
+        let puts = (0..200).map(|i| Put::request(url(0, 1 << 40 | (known + i)), Priority::from_value(120)));
+        frontier.put(&site, puts.collect()).await.expect("put");
+        let mut taken = 0;
+        while taken < 200 {
+            let claim = Claim {
+                owner: OWNER.to_owned(),
+                token: fastrand::u64(1..u64::MAX / 2),
+                download: 8,
+                parse: 0,
+                only: vec![site.clone()],
+                dice: vec![0],
+            };
+            let leases = frontier.claim(claim).await.expect("a grant").leases;
+            let settlements = leases.into_iter().map(|lease| Settlement {
+                lease,
+                outcome: Outcome::Done { stored: None, recrawl: None },
+                block: None,
+                response: None,
+            });
+            let settlements: Vec<_> = settlements.collect();
+            taken += settlements.len() as u64;
+            frontier.settle(OWNER, fastrand::u64(1..u64::MAX / 2), settlements).await.expect("settled");
+        }
+        known += taken;
+    }
+    println!("{:.1} bytes a known page", share(memory(server).saturating_sub(before), known));
+}
+
+async fn in_parallel<F>(
+    frontier: &Frontier,
+    numbers: std::ops::Range<u64>,
+    work: impl Fn(Frontier, u64) -> F + Clone + Send + Sync + 'static,
+) where
+    F: Future<Output = ()> + Send,
+{
+    let (next, end) = (Arc::new(AtomicU64::new(numbers.start)), numbers.end);
+    let mut workers = JoinSet::new();
+    for _ in 0..WORKERS * 4 {
+        let (frontier, next, work) = (frontier.clone(), Arc::clone(&next), work.clone());
+        workers.spawn(async move {
+            loop {
+                let number = next.fetch_add(1, Ordering::SeqCst);
+                if number >= end {
+                    return;
+                }
+                work(frontier.clone(), number).await;
+            }
+        });
+    }
+    workers.join_all().await;
+}
+
+fn name(site: u64) -> String {
+    format!("site{site:06}")
+}
+
+/// A URL of 60 bytes.
+fn url(site: u64, page: u64) -> CanonicalUrl {
+    let text = format!("https://{}.example/products/shoes/p-{page:018}", name(site));
+    CanonicalUrl::parse(&text).expect("a URL")
+}
+
+fn memory(server: &RedisServer) -> u64 {
+    info(server, "memory", "used_memory:").parse().expect("a number")
+}
+
+/// Calls of the script, and the microseconds that they took.
+fn evalsha(server: &RedisServer) -> (u64, u64) {
+    let line = info(server, "commandstats", "cmdstat_evalsha:");
+    let field = |name: &str| line.split(',').find_map(|part| part.strip_prefix(name)?.parse().ok());
+    (field("calls=").unwrap_or(0), field("usec=").unwrap_or(0))
+}
+
+fn info(server: &RedisServer, section: &str, field: &str) -> String {
+    let all = server.cli(&["INFO", section]);
+    all.lines().find_map(|line| line.trim().strip_prefix(field)).unwrap_or_default().to_owned()
+}
+
+fn share(all: u64, of: u64) -> f64 {
+    all as f64 / of.max(1) as f64
+}

@@ -1,0 +1,178 @@
+//! The frontier on a real Redis Cluster: sites spread over its masters, one of which dies.
+
+#[path = "../crawl/ground.rs"]
+mod ground;
+#[path = "../redis/steps.rs"]
+mod steps;
+#[path = "../support/mod.rs"]
+mod support;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use ground::{Ground, SiteFile, assert_paced, ms, star, wait};
+use paced::frontier::{Frontier, FrontierErrorKind, Registered};
+use paced::mutex::TimedMutex;
+use paced::task::{Lease, Settled};
+use steps::*;
+use support::*;
+
+/// Sites of these names, each with so many pages waiting.
+async fn sites(frontier: &Frontier, count: u32, interval: i64, pages: u32) -> Vec<String> {
+    let names: Vec<String> = (0..count).map(|number| format!("shop{number:02}")).collect();
+    for name in &names {
+        assert!(matches!(register_as(frontier, name, interval).await, Registered::Version(_)));
+        put_in(frontier, name, 0..pages).await.expect("a frontier that answers");
+    }
+    names
+}
+
+/// Every site has done all its pages, and its books balance (I14).
+async fn assert_all_done(frontier: &Frontier, names: &[String], pages: u64) {
+    for name in names {
+        let view = frontier.view(name).await.expect("answers").expect("the site is there");
+        let books = view.download;
+        assert_eq!(books.imbalance(), 0, "{name}: {books:?}");
+        assert_eq!((books.waiting + books.delayed + books.leased, books.dead), (0, 0), "{name}: {books:?}");
+        assert_eq!(books.done, pages, "{name}: {books:?}");
+    }
+}
+
+/// Works until nothing is left, counting; what was granted, and how it was settled.
+async fn work_on(frontier: &Frontier, owner: &str, settled: &AtomicU64) -> Vec<(Lease, Settled)> {
+    let mut granted = Vec::new();
+    loop {
+        let grant = claim(frontier, owner, 8).await;
+        for lease in &grant.leases {
+            let how = settle(frontier, owner, lease, done()).await;
+            settled.fetch_add(1, Ordering::SeqCst);
+            granted.push((lease.clone(), how));
+        }
+        match grant.next_in {
+            _ if !grant.leases.is_empty() => {}
+            Some(wait) => sleep(wait.min(200)).await,
+            None => return granted,
+        }
+    }
+}
+
+#[test]
+fn sites_are_spread_over_all_masters_by_the_tag_of_their_keys_and_all_are_served() {
+    let Some(cluster) = RedisCluster::start() else { return };
+    let frontier = Frontier::open(&cluster.url()).expect("a URL");
+    wait(async {
+        let names = sites(&frontier, 40, 0, 3).await;
+        assert_eq!(frontier.sites().await.expect("answers"), names);
+        let full = cluster.nodes().filter(|node| node.cli(&["DBSIZE"]) != "0").count();
+        assert_eq!(full, 6, "every master has some of it, and its replica the same");
+        for node in cluster.nodes() {
+            let keys = node.cli(&["KEYS", "*"]);
+            assert!(keys.lines().all(|key| key.starts_with("{paced:")), "{keys}");
+        }
+        let granted = work_on(&frontier, "one", &AtomicU64::new(0)).await;
+        assert!(granted.iter().all(|(_, settled)| *settled == Settled::Kept));
+        assert_all_done(&frontier, &names, 3).await;
+    });
+}
+
+#[test]
+fn l4_i1_a_master_dies_its_replica_takes_over_nothing_is_lost_and_no_start_comes_early() {
+    const INTERVAL: i64 = 300;
+    const PAGES: u32 = 25;
+    let Some(mut cluster) = RedisCluster::start() else { return };
+    let url = cluster.url();
+    let settled = AtomicU64::new(0);
+    let names = wait(async { sites(&Frontier::open(&url).expect("a URL"), 12, INTERVAL, PAGES).await });
+    let granted = std::thread::scope(|scope| {
+        let worker = |owner: &'static str| {
+            let (url, settled) = (&url, &settled);
+            scope.spawn(move || {
+                let frontier = Frontier::open(url).expect("a URL");
+                wait(work_on(&frontier, owner, settled))
+            })
+        };
+        let workers = [worker("one"), worker("two")];
+        eventually("work under way", || (settled.load(Ordering::SeqCst) > 40).then_some(()));
+        cluster.fail_over("{paced:0}:due");
+        workers.map(|worker| worker.join().expect("no panic")).concat()
+    });
+    let mut of_sites: BTreeMap<&str, Vec<Lease>> = BTreeMap::new();
+    for (lease, _) in &granted {
+        of_sites.entry(&lease.site).or_default().push(lease.clone());
+    }
+    assert_eq!(of_sites.len(), names.len());
+    for (site, leases) in &of_sites {
+        println!("{site}: {} starts", leases.len());
+        assert_spaced(leases, INTERVAL);
+        let pages: BTreeSet<&str> = leases.iter().map(|lease| lease.url.as_str()).collect();
+        assert_eq!(pages.len(), PAGES as usize, "{site}: every page was granted");
+    }
+    wait(async {
+        let frontier = Frontier::open(&url).expect("a URL");
+        assert_all_done(&frontier, &names, PAGES.into()).await;
+    });
+}
+
+#[test]
+fn l4_a_crawl_goes_on_when_a_master_dies() {
+    let Some(mut cluster) = RedisCluster::start() else { return };
+    let site = star(80).latency(Latency::fixed(ms(300))).serve();
+    let ground = Ground::new([SiteFile::of("shop", &site).interval(ms(100))]);
+    let mut crawl = ground.crawl().env("PACED_FRONTIER", cluster.url()).start();
+    eventually("a few pages", || {
+        assert!(!crawl.ended(), "it ended:\n{}", crawl.stderr());
+        (site.arrivals().len() > 10).then_some(())
+    });
+    // The partition that the site is in.
+    let nodes: Vec<String> = cluster.nodes().map(|node| node.cli(&["KEYS", "*:mutex:shop"])).collect();
+    let key = nodes.iter().find(|key| !key.is_empty()).expect("somebody has its mutex").clone();
+    cluster.fail_over(key.lines().next().expect("a key"));
+    let run = crawl.finish().expect_code(0);
+    assert!(!run.stderr.contains("panicked"), "{}", run.stderr);
+    let items: BTreeSet<String> = ground.item_paths("shop").into_iter().collect();
+    assert_eq!(items.len(), 81, "{}", run.stderr);
+    assert_paced(&site, ms(100));
+}
+
+#[test]
+fn v1_an_outsider_shares_a_site_s_pace_wherever_in_the_cluster_the_site_is() {
+    let Some(cluster) = RedisCluster::start() else { return };
+    let frontier = Frontier::open(&cluster.url()).expect("a URL");
+    wait(async {
+        for name in sites(&frontier, 8, 60_000, 2).await {
+            let mutex = TimedMutex::of_site(&cluster.url(), &name).await.expect("the site");
+            assert!(mutex.try_lock().await.expect("the frontier").is_some(), "{name}");
+            assert!(mutex.left().await.expect("the frontier") > Some(Duration::from_secs(30)), "{name}");
+        }
+        assert!(claim(&frontier, "one", 8).await.leases.is_empty(), "outsiders hold all of them");
+        let named = TimedMutex::new(&frontier, "report").expire(Duration::from_mins(1));
+        let held = named.try_lock().await.expect("the frontier").expect("nobody has it");
+        assert!(named.try_lock().await.expect("the frontier").is_none());
+        assert!(held.is_owned().await.expect("the frontier"));
+    });
+}
+
+#[test]
+fn a_host_belongs_to_one_site_though_sites_are_apart() {
+    let Some(cluster) = RedisCluster::start() else { return };
+    let frontier = Frontier::open(&cluster.url()).expect("a URL");
+    wait(async {
+        for name in sites(&frontier, 8, 0, 1).await {
+            let host = url_of(&name, 0).host();
+            assert_eq!(frontier.site_of(&host).await.expect("answers"), Some(name));
+        }
+    });
+}
+
+#[test]
+fn a_server_alone_is_no_cluster_and_a_node_of_one_is_no_server_alone() {
+    let (Some(cluster), Some(alone)) = (RedisCluster::start(), redis_or_skip()) else { return };
+    let node = cluster.nodes().next().expect("six nodes");
+    let wrong = [format!("redis+cluster://127.0.0.1:{}", alone.port()), node.url(0)];
+    for url in wrong {
+        let error = wait(async { Frontier::open(&url)?.sites().await }).expect_err("the wrong kind");
+        assert!(matches!(error.kind, FrontierErrorKind::Unfit(_)), "{url}: {error}");
+        assert!(error.to_string().contains("cluster"), "{url}: {error}");
+    }
+}

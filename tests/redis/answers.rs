@@ -1,0 +1,145 @@
+//! Answers that are lost on the way, and scripts that the server forgets: nobody notices, and nothing is done twice.
+
+use std::time::Duration;
+
+use paced::frontier::state::StageCounts;
+use paced::frontier::{Frontier, Tuning};
+use paced::task::{Failure, Outcome, Put, Settled};
+
+use crate::ground::wait;
+use crate::steps::*;
+use crate::support::*;
+
+/// Every step once, each answer told; `before` is called before each.
+async fn every_step(frontier: &Frontier, mut before: impl FnMut()) -> (Vec<String>, Vec<StageCounts>) {
+    let mut told = Vec::new();
+    macro_rules! step {
+        ($step:expr) => {{
+            before();
+            let answer = $step;
+            told.push(format!("{}: {:?}", stringify!($step).split('(').next().unwrap_or(""), answer.1));
+            answer.0
+        }};
+    }
+    /// What there is to compare with the answer: not what chance or time decides.
+    fn of<T, U>(answer: T, compared: impl FnOnce(&T) -> U) -> (T, U) {
+        let compared = compared(&answer);
+        (answer, compared)
+    }
+    step!(of(register(frontier, 0).await, |answer| format!("{answer:?}")));
+    let seeds = (0..3).map(|page| Put::seed(url(page))).collect();
+    step!(of(frontier.begin_run("shop", seeds).await.expect("answers"), |run| (run.number, run.begun)));
+    step!(of(put(frontier, 2..6).await.expect("answers"), |replies| format!("{replies:?}")));
+    let leases = step!(of(claim(frontier, "one", 5).await.leases, Vec::len));
+    let tokens: Vec<u64> = leases.iter().map(|lease| lease.token).collect();
+    step!(of(frontier.extend(tokens).await.expect("answers"), Vec::clone));
+    step!(of(frontier.rearm(leases[0].token).await.expect("answers"), |_| "a start"));
+    step!(of(frontier.landed(leases[0].token).await.expect("answers"), |held| *held));
+    step!(of(settle(frontier, "one", &leases[0], fetched(&leases[0])).await, Settled::clone));
+    step!(of(settle(frontier, "one", &leases[1], done()).await, Settled::clone));
+    let later = Outcome::Retry { after: Duration::from_mins(60), why: Failure::status(503, "503") };
+    step!(of(settle(frontier, "one", &leases[2], later).await, Settled::clone));
+    let dead = Outcome::Dead { why: Failure::status(410, "gone") };
+    step!(of(settle(frontier, "one", &leases[3], dead).await, Settled::clone));
+    step!(of(frontier.back(leases[4].token).await.expect("answers"), |held| *held));
+    let grant =
+        step!(of(frontier.claim(want("two", 0, 2)).await.expect("answers"), |grant| grant.leases.len()));
+    step!(of(settle(frontier, "two", &grant.leases[0], done()).await, Settled::clone));
+    step!(of(frontier.tune("shop", Tuning::Parallel(Some(1))).await.expect("answers"), |known| *known));
+    step!(of(frontier.try_lock("named//x", "t", 60_000).await.expect("answers"), |_| "taken"));
+    step!(of(frontier.extend_lock("named//x", "t", 90_000).await.expect("answers"), |held| *held));
+    step!(of(frontier.unlock("named//x", "t").await.expect("answers"), |held| *held));
+    step!(of(frontier.bury("one").await.expect("answers"), |()| ()));
+    let grant = step!(of(claim(frontier, "two", 5).await, |grant| grant.leases.len()));
+    step!(of(frontier.bury("two").await.expect("answers"), |()| ()));
+    assert_eq!(grant.leases.len(), 1, "one at a time");
+    let view = view(frontier).await;
+    (told, vec![view.download, view.parse])
+}
+
+#[test]
+fn i5_each_step_whose_answer_was_lost_is_asked_for_again_and_done_once() {
+    let Some(redis) = redis_or_skip() else { return };
+    let road = RedisProxy::to(redis.port());
+    let (calm, calm_counts) = wait(every_step_of(&redis.url(0), || {}));
+    let mut asked = 0;
+    let (told, counts) = wait(every_step_of(&road.url(1), || {
+        road.lose_answer_to("EVALSHA");
+        asked += 1;
+    }));
+    assert_eq!(road.lost(), asked, "each answer was lost once");
+    assert_eq!(told, calm);
+    assert_eq!(counts, calm_counts);
+}
+
+async fn every_step_of(url: &str, before: impl FnMut()) -> (Vec<String>, Vec<StageCounts>) {
+    let frontier = open(url);
+    // The script is there, so that the first answer that is lost is one to a step.
+    assert_eq!(frontier.sites().await.expect("answers"), Vec::<String>::new());
+    every_step(&frontier, before).await
+}
+
+#[test]
+fn asked_for_nothing_a_frontier_answers_nothing() {
+    let Some(redis) = redis_or_skip() else { return };
+    let frontier = open(&redis.url(0));
+    wait(async {
+        shop(&frontier, 0, 0).await;
+        assert_eq!(put(&frontier, 0..0).await.expect("answers"), []);
+        assert!(frontier.extend(vec![]).await.expect("answers").is_empty());
+        assert_eq!(frontier.settle("one", 1, vec![]).await.expect("answers"), []);
+        assert!(claim(&frontier, "one", 1).await.leases.is_empty());
+        assert_eq!(frontier.dead_letters("shop", 10).await.expect("answers"), []);
+        assert_eq!(frontier.owners().await.expect("answers"), []);
+        let freshness = frontier.freshness("shop").await.expect("answers");
+        assert_eq!(freshness.percent(), None);
+    });
+}
+
+#[test]
+fn i3_i5_with_the_way_cut_again_and_again_each_page_is_granted_and_settled_once_at_the_pace() {
+    const PAGES: u32 = 120;
+    let Some(redis) = redis_or_skip() else { return };
+    let road = RedisProxy::to(redis.port());
+    let (plain, shaky) = (open(&redis.url(0)), [open(&road.url(0)), open(&road.url(0))]);
+    let ended = std::sync::atomic::AtomicBool::new(false);
+    let leases = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !ended.load(std::sync::atomic::Ordering::SeqCst) {
+                std::thread::sleep(Duration::from_millis(fastrand::u64(1..400)));
+                road.cut();
+            }
+        });
+        let leases = wait(async {
+            shop(&plain, 20, PAGES).await;
+            let [one, two] = &shaky;
+            let (mut one, two) = tokio::join!(work(one, "one"), work(two, "two"));
+            one.extend(two);
+            one
+        });
+        ended.store(true, std::sync::atomic::Ordering::SeqCst);
+        leases
+    });
+    assert_eq!(leases.len(), PAGES as usize);
+    assert_spaced(&leases, 20);
+    let plain = open(&redis.url(0));
+    let books = wait(books(&plain));
+    assert_eq!((books.created, books.done, books.lost, books.waiting), (120, 120, 0, 0), "{books:?}");
+}
+
+#[test]
+fn l4_scripts_that_the_server_forgets_again_and_again_are_brought_again() {
+    let Some(redis) = redis_or_skip() else { return };
+    let frontier = open(&redis.url(0));
+    wait(async {
+        shop(&frontier, 0, 30).await;
+        for _ in 0..30 {
+            redis.cli(&["SCRIPT", "FLUSH"]);
+            let lease = next(&frontier, "one").await;
+            redis.cli(&["SCRIPT", "FLUSH"]);
+            assert_eq!(settle(&frontier, "one", &lease, done()).await, Settled::Kept);
+        }
+        let books = books(&frontier).await;
+        assert_eq!((books.created, books.done), (30, 30));
+    });
+}

@@ -1,0 +1,13 @@
+//! The frontier on Redis when things break: the server, its clock, its memory, the way to it, and those who work on it.
+
+mod answers;
+mod away;
+mod clock;
+#[path = "../crawl/ground.rs"]
+mod ground;
+mod memory;
+mod refused;
+mod steps;
+#[path = "../support/mod.rs"]
+mod support;
+mod workers;

@@ -1,0 +1,59 @@
+//! The server's memory is full: nothing more is taken in, and that is said; what empties the queues goes on.
+
+use paced::frontier::FrontierErrorKind;
+use paced::task::Settled;
+
+use crate::ground::wait;
+use crate::steps::*;
+use crate::support::*;
+
+#[test]
+fn a_full_memory_refuses_puts_with_the_reason_while_claims_and_settles_go_on() {
+    let Some(redis) = RedisServer::builder().set("maxmemory", "16mb").start() else { return };
+    let frontier = open(&redis.url(0));
+    wait(async {
+        shop(&frontier, 0, 0).await;
+        let mut pages = 0;
+        let error = loop {
+            match put(&frontier, pages..pages + 500).await {
+                Ok(_) => pages += 500,
+                Err(error) => break error,
+            }
+            assert!(pages < 2_000_000, "it never was full");
+        };
+        assert_eq!(error.kind, FrontierErrorKind::MemoryFull, "{error}");
+        assert!(error.to_string().contains("maxmemory") && error.is_transient(), "{error}");
+        assert!(pages > 1_000, "only {pages} pages fit into 16 MB");
+
+        for _ in 0..20 {
+            let leases = claim(&frontier, "one", 10).await.leases;
+            assert_eq!(leases.len(), 10);
+            for lease in leases {
+                assert_eq!(settle(&frontier, "one", &lease, fetched(&lease)).await, Settled::Kept);
+            }
+        }
+        let books = books(&frontier).await;
+        assert_eq!(books.done, 200);
+        let parse = view(&frontier).await.parse;
+        assert_eq!(parse.waiting, 200, "the pages that were fetched go on");
+
+        redis.cli(&["CONFIG", "SET", "maxmemory", "0"]);
+        let more = eventually_async(|| put(&frontier, pages..pages + 10)).await;
+        assert_eq!(more.len(), 10);
+    });
+}
+
+/// Asks again until it is taken in.
+async fn eventually_async<T, F>(mut ask: impl FnMut() -> F) -> T
+where
+    F: Future<Output = Result<T, paced::frontier::FrontierError>>,
+{
+    for _ in 0..200 {
+        match ask().await {
+            Ok(answer) => return answer,
+            Err(error) => assert_eq!(error.kind, FrontierErrorKind::MemoryFull, "{error}"),
+        }
+        sleep(50).await;
+    }
+    panic!("there is memory again, and it is refused all the same");
+}

@@ -1,0 +1,13 @@
+//! Several processes on one frontier, from end to end: the binary as `seed` and as `work`, against sites on loopback, judged
+//! by what the sites saw and what was kept.
+
+mod beside;
+mod ends;
+mod fleet;
+#[path = "../crawl/ground.rs"]
+mod ground;
+mod names;
+mod rules;
+mod seeds;
+#[path = "../support/mod.rs"]
+mod support;

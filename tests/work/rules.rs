@@ -1,0 +1,120 @@
+//! `--sites DIR` and the rules in force: read at the start and on SIGHUP; a bad file changes nothing; rules that others
+//! register count from the next page on.
+
+use rustix::process::Signal;
+
+use crate::fleet::{items_of, seed, worker};
+use crate::ground::*;
+use crate::support::*;
+
+fn with_folder(ground: &Ground) -> Paced {
+    worker(ground, "w").arg("--sites").arg(ground.data.file("sites"))
+}
+
+fn titles(ground: &Ground, site: &str) -> Vec<String> {
+    items_of(ground, site, "w").iter().map(|item| text(&item["fields"]["title"])).collect()
+}
+
+/// How often the log says it.
+fn said(running: &Running, what: &str) -> usize {
+    running.stderr().matches(what).count()
+}
+
+#[test]
+fn on_sighup_new_files_come_in_good_ones_change_and_bad_ones_leave_the_old_rules_with_one_line() {
+    on_each_frontier(|shared| {
+        let (kept, changed, new) = (star(1).serve(), star(1).serve(), star(1).serve());
+        let ground = Ground::on(shared, [SiteFile::of("kept", &kept), SiteFile::of("changed", &changed)]);
+        let mut running = with_folder(&ground).start();
+        running.wait_for_stderr("site files read");
+        assert!(running.stderr().contains("sites=2 changed=2 wrong=0"), "{}", running.stderr());
+        assert_eq!(ground.view("kept").run, 0, "registered, and not begun");
+
+        ground.data.write("sites/kept.toml", "seeds = 1\nname = 2\nfoo = 3\n");
+        ground.rewrite(&SiteFile::of("changed", &changed).pages(&EVERY_PAGE.replace("\"h1\"", "\"title\"")));
+        ground.data.write("sites/new.toml", &SiteFile::of("new", &new).text());
+        ground.data.write("sites/notes.txt", "no site file");
+        running.signal(Signal::HUP);
+        running.wait_for_stderr("sites=2 changed=2 wrong=1");
+        let log = running.stderr();
+        let bad: Vec<&str> = log.lines().filter(|line| line.contains("kept.toml")).collect();
+        assert_eq!(bad.len(), 1, "{log}");
+        for told in [
+            "ERROR",
+            "kept.toml:1:1: there are no page rules",
+            "3 more: `paced check ",
+            "the rules that were in force stay so",
+        ] {
+            assert!(bad[0].contains(told), "no `{told}` in {}", bad[0]);
+        }
+        let versions = ["kept", "changed", "new"].map(|site| ground.view(site).version);
+        assert_eq!(versions, [1, 2, 1]);
+
+        for (name, site) in [("kept", &kept), ("changed", &changed), ("new", &new)] {
+            ground.verb("put").arg(name).arg(site.url("/p/1")).run().expect_code(0);
+            eventually("its item", || items_of(&ground, name, "w").first().cloned());
+        }
+        assert_eq!(titles(&ground, "changed"), ["/p/1"]);
+        running.terminate();
+        running.finish().expect_code(0);
+    });
+}
+
+#[test]
+fn sites_that_do_not_go_together_are_said_and_the_others_are_taken() {
+    on_each_frontier(|shared| {
+        let (one, two) = (star(1).serve(), star(1).serve());
+        let ground =
+            Ground::on(shared, [SiteFile::of("a", &one), SiteFile::of("b", &one), SiteFile::of("z", &two)]);
+        ground.data.write("sites/c.toml", &SiteFile::of("a", &two).text());
+        let mut running = with_folder(&ground).start();
+        running.wait_for_stderr("sites=2 changed=2 wrong=2");
+        let log = running.stderr();
+        assert!(log.contains("b.toml: host") && log.contains("belongs to site `a` already"), "{log}");
+        assert!(
+            log.contains("c.toml: site `a` is") && log.contains("a.toml already; give it another name"),
+            "{log}"
+        );
+        running.terminate();
+        running.finish().expect_code(0);
+    });
+}
+
+#[test]
+fn a_sighup_without_a_folder_is_said_and_ends_nothing() {
+    let ground = Ground::new([]);
+    let mut running = worker(&ground, "w").start();
+    running.wait_for_stderr("at work");
+    running.signal(Signal::HUP);
+    running.wait_for_stderr("none were named: start with --sites DIR");
+    assert_eq!(said(&running, "none were named"), 1);
+    running.terminate();
+    running.finish().expect_code(0);
+}
+
+#[test]
+fn rules_that_another_process_registers_count_from_the_next_page_on() {
+    on_each_frontier(|shared| {
+        let site = star(40).serve();
+        let first = SiteFile::of("shop", &site).interval(ms(60));
+        let ground = Ground::on(shared, [first.clone()]);
+        seed(&ground);
+        let running = worker(&ground, "w").start();
+        eventually("an item", || items_of(&ground, "shop", "w").first().cloned());
+        let marked =
+            EVERY_PAGE.replace("title = \"h1\"", "title = \"h1\"\nmark = { css = \"h1\", as = \"bool\" }");
+        ground.rewrite(&first.pages(&marked));
+        let again = ground.verb_on_all("seed").run().expect_code(0);
+        assert!(again.stdout.contains("run 1 goes on where it was"), "{}", again.stdout);
+        let marked = eventually("an item by the new rules", || {
+            items_of(&ground, "shop", "w").into_iter().find(|item| item["fields"]["mark"] == true)
+        });
+        assert_eq!(marked["site"], "shop");
+        assert!(
+            items_of(&ground, "shop", "w")[0]["fields"].get("mark").is_none(),
+            "the first was by the old ones"
+        );
+        running.terminate();
+        running.finish().expect_code(0);
+    });
+}

@@ -45,6 +45,8 @@ impl Priority {
     pub const OPERATOR: Self = Self(220);
     /// A discovered link.
     pub const LINK: Self = Self(240);
+    /// A page that is to be fetched again: `system:middle`.
+    pub const RECRAWL: Self = Self(260);
     /// A seed.
     pub const SEED: Self = Self(240);
 

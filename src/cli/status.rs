@@ -70,8 +70,21 @@ fn show(views: &[(View, Freshness)], as_json: bool, results: &mut Results) -> Re
     let mut table = Table::new();
     table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
     table.set_header([
-        "site", "run", "state", "waiting", "oldest", "running", "delayed", "dead", "done", "allowed",
-        "reached", "response", "eta", "fresh",
+        "site",
+        "run",
+        "state",
+        "waiting",
+        "oldest",
+        "running",
+        "delayed",
+        "dead",
+        "done",
+        "allowed",
+        "reached",
+        "response",
+        "eta",
+        "fresh",
+        "oldest page",
     ]);
     for (view, freshness) in views {
         table.add_row(cells(view, *freshness));
@@ -103,6 +116,7 @@ fn cells(view: &View, freshness: Freshness) -> Vec<String> {
         or_dash(view.response.map(|ms| duration(Duration::from_millis(ms.unsigned_abs())))),
         or_dash(eta(view).map(duration)),
         or_dash(freshness.percent().map(|percent| format!("{percent}%"))),
+        or_dash(freshness.oldest.map(|fetched| duration(view.at.since(fetched)))),
     ]
 }
 
@@ -128,7 +142,7 @@ fn object(view: &View, freshness: Freshness) -> Value {
         "allowed_per_s": allowed(view), "reached_per_s": reached(view),
         "eta_s": eta(view).map(|eta| eta.as_secs()), "last_start": view.last_start, "next_start": view.due,
         "blocked_until": view.blocked_until, "blocked_why": view.blocked_why, "paused": view.paused,
-        "fresh_percent": freshness.percent(), "download": view.download, "parse": view.parse,
+        "fresh_percent": freshness.percent(), "oldest_page": freshness.oldest, "download": view.download, "parse": view.parse,
     })
 }
 

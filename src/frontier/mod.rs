@@ -17,8 +17,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub use error::{FrontierError, FrontierErrorKind};
 pub use state::SiteSettings;
 pub use step::{
-    Claim, Freshness, Grant, Inspection, KnownRobots, Lock, Owner, Rearm, Registered, Registration, Run,
-    Tuning, View,
+    Claim, Feeding, Freshness, Grant, Inspection, KnownRobots, Lock, Owner, Rearm, Registered, Registration,
+    Run, Tuning, View,
 };
 
 use crate::canonical_url::{CanonicalUrl, Host};
@@ -149,6 +149,12 @@ impl Frontier {
     pub async fn put(&self, site: &str, puts: Vec<Put>) -> Result<Vec<PutReply>, FrontierError> {
         let replies = ask!(self, Step::Put { site: site.to_owned(), puts }, Reply::Puts(replies) => replies)?;
         replies.ok_or_else(|| self.no_site(site))
+    }
+
+    /// Puts pages whose `recrawl` is over as requests into their sites' queues, at most `most` (and 1,000) of them, the
+    /// longest due first. A site with 1,000 waiting downloads is passed over until it has room.
+    pub async fn feed(&self, most: u32) -> Result<Feeding, FrontierError> {
+        ask!(self, Step::Feed { most }, Reply::Fed(feeding) => feeding)
     }
 
     /// Grants up to as many tasks as asked for, each due, each under a lease of 30 s.

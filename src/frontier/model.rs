@@ -5,9 +5,9 @@ use std::convert::Infallible;
 
 use super::shelf::Shelf;
 use super::state::{
-    DeadState, MutexState, OwnerState, PageState, Place, RobotsState, SiteState, Task, UnitState,
+    DeadState, MutexState, OwnerState, PageState, Place, Recrawl, RobotsState, SiteState, Task, UnitState,
 };
-use super::step::{Inspection, Reply, Step};
+use super::step::{Freshness, Inspection, Reply, Step};
 use super::steps;
 use crate::canonical_url::CanonicalUrl;
 use crate::clock::Timestamp;
@@ -279,11 +279,20 @@ impl Shelf for Model {
         Ok(())
     }
 
-    fn freshness(&mut self, site: &str, now: i64) -> Answer<(u64, u64)> {
+    fn freshness(&mut self, site: &str, now: i64) -> Answer<Freshness> {
         let pages = self.pages.iter().filter(|((owner, _), _)| owner == site);
-        let times: Vec<i64> = pages.filter_map(|(_, page)| page.recrawl_at).collect();
-        let fresh = times.iter().filter(|at| **at > now).count();
-        Ok((fresh as u64, times.len() as u64))
+        let pages: Vec<(&PageState, i64)> =
+            pages.filter_map(|(_, page)| Some((page, page.fresh_until()?))).collect();
+        let fresh = pages.iter().filter(|(_, end)| *end > now).count();
+        let oldest = pages.iter().map(|(page, _)| page.stored.fetched_at).min();
+        Ok(Freshness { fresh: fresh as u64, all: pages.len() as u64, oldest })
+    }
+
+    fn first_recrawl(&mut self) -> Answer<Option<Recrawl>> {
+        let has_room = |site: &str| self.sites.get(site).is_some_and(SiteState::has_room);
+        let pages = self.pages.iter().filter(|((site, _), _)| has_room(site));
+        let first = pages.filter_map(|((site, url), page)| Some((page.recrawl_at?, site, url))).min();
+        Ok(first.map(|(at, site, url)| Recrawl { at, site: site.clone(), url: url.clone() }))
     }
 
     fn robots(&mut self, origin: &str) -> Answer<Option<RobotsState>> {

@@ -1,8 +1,10 @@
 //! What a store must offer for the steps to run on it: places to put records, and indexes in a stated order.
 //! The steps are written once over this seam; the plain maps of the model and the tables of `SQLite` stand behind it.
 
-use super::state::{DeadState, MutexState, OwnerState, PageState, RobotsState, SiteState, Task, UnitState};
-use super::step::Inspection;
+use super::state::{
+    DeadState, MutexState, OwnerState, PageState, Recrawl, RobotsState, SiteState, Task, UnitState,
+};
+use super::step::{Freshness, Inspection};
 use crate::canonical_url::CanonicalUrl;
 use crate::task::{DeadLetter, Stage};
 
@@ -83,8 +85,10 @@ pub(crate) trait Shelf {
     fn page(&mut self, site: &str, url: &CanonicalUrl) -> Result<Option<PageState>, Self::Error>;
     fn save_page(&mut self, site: &str, url: &CanonicalUrl, page: &PageState) -> Result<(), Self::Error>;
 
-    /// Pages that are to be fetched again, and how many of them not yet at `now`: (fresh, all).
-    fn freshness(&mut self, site: &str, now: i64) -> Result<(u64, u64), Self::Error>;
+    /// The first page to be asked for again, of a site that has room for it: by time, then site and URL.
+    fn first_recrawl(&mut self) -> Result<Option<Recrawl>, Self::Error>;
+    /// How many pages have a `recrawl`, how many of them are fresh at `now`, and how old the oldest is.
+    fn freshness(&mut self, site: &str, now: i64) -> Result<Freshness, Self::Error>;
 
     fn robots(&mut self, origin: &str) -> Result<Option<RobotsState>, Self::Error>;
     fn save_robots(&mut self, origin: &str, robots: &RobotsState) -> Result<(), Self::Error>;

@@ -14,6 +14,7 @@ pub(crate) enum Step {
     GiveUp { site: String },
     Sweep { site: String },
     Put { site: String, puts: Vec<Put> },
+    Feed { most: u32 },
     Claim(Claim),
     Rearm { token: u64 },
     Landed { token: u64 },
@@ -49,6 +50,7 @@ pub(crate) enum Reply {
     Registered(Registered),
     Run(Run),
     Puts(Option<Vec<PutReply>>),
+    Fed(Feeding),
     Grant(Grant),
     Rearm(Rearm),
     Alive(Vec<bool>),
@@ -126,6 +128,16 @@ pub struct Grant {
     pub next_in: Option<i64>,
     /// The process that asked was declared dead: it gets nothing any more under this name. One that lives joins anew.
     pub buried: bool,
+}
+
+/// What a feed did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Feeding {
+    /// Pages that were put.
+    pub put: u64,
+    /// The time until the next page is due, in ms: 0 where a bounded step left some over, none where no page is. Pages of
+    /// a site that has no room don't count.
+    pub next_in: Option<i64>,
 }
 
 /// What became of asking for a new start for a permit that grew late.
@@ -230,13 +242,15 @@ pub struct View {
     pub version: i64,
 }
 
-/// How many pages of a site are younger than their `recrawl`.
+/// How many pages of a site were fetched, or confirmed, no longer than their `recrawl` ago.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Freshness {
     /// Those that are.
     pub fresh: u64,
     /// All that have a `recrawl`.
     pub all: u64,
+    /// When that one of them was fetched, or confirmed, for which this is longest ago.
+    pub oldest: Option<Timestamp>,
 }
 
 impl Freshness {

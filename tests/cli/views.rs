@@ -1,5 +1,7 @@
 //! `status` and `audit`: as text for people, as JSON for machines.
 
+use std::time::Duration;
+
 use regex::Regex;
 
 use crate::expected::*;
@@ -25,8 +27,8 @@ fn status_shows_each_site_on_a_line() {
     let run = Paced::new(["status"]).data(&data).run().expect_code(0);
     assert_eq!(
         plain(&run.stdout),
-        "site run state waiting oldest running delayed dead done allowed reached response eta fresh\n\
-         shop 1 finished 0 - 0 0 0 5 N/s N/s N ms - -\n"
+        "site run state waiting oldest running delayed dead done allowed reached response eta fresh oldest page\n\
+         shop 1 finished 0 - 0 0 0 5 N/s N/s N ms - - -\n"
     );
     for site in [&["shop"][..], &[file.to_str().expect("a path")]] {
         let same = Paced::new(["status"].iter().chain(site)).data(&data).run().expect_code(0);
@@ -63,6 +65,23 @@ fn status_as_json_has_every_value_that_scripts_rely_on() {
     }
     assert!(site["allowed_per_s"].as_f64().is_some_and(|rate| (rate - 100.0).abs() < 0.01), "{site}");
     assert!(site["reached_per_s"].is_f64() && site["response_ms"].is_u64(), "{site}");
+}
+
+#[test]
+fn v13_status_shows_the_age_of_the_oldest_page_that_is_to_be_fetched_again() {
+    let (data, site) = (TempData::new(), small_site());
+    let rules = RULES.replace("item = true", "item = true\nrecrawl = \"6h\"");
+    let file = data.write("shop.toml", &(site.toml("shop", Duration::from_millis(10)) + &rules));
+    Paced::new(["crawl"]).arg(&file).data(&data).run().expect_code(0);
+    let object = status(&data);
+    let oldest = object["oldest_page"].as_str().expect("a time").to_owned();
+    let began = object["run_began"].as_str().expect("a time").to_owned();
+    let at = object["at"].as_str().expect("a time").to_owned();
+    assert!(began < oldest && oldest < at, "{object}");
+    assert_eq!(object["fresh_percent"], 100);
+    let run = Paced::new(["status"]).data(&data).run().expect_code(0);
+    let age = run.stdout.split_whitespace().next_back().expect("a last column");
+    assert!(Regex::new(r"^\d+(ms|s)$").expect("a pattern").is_match(age), "{}", run.stdout);
 }
 
 #[test]

@@ -8,7 +8,7 @@ use paced::canonical_url::CanonicalUrl;
 use paced::clock::{Clock, Timestamp};
 use paced::frontier::state::{StageCounts, unit_mutex};
 use paced::frontier::{
-    Claim, Frontier, Grant, Lock, Rearm, Registered, Registration, SiteSettings, Tuning, View,
+    Claim, Feeding, Frontier, Grant, Lock, Rearm, Registered, Registration, SiteSettings, Tuning, View,
 };
 use paced::task::{
     Failure, Lease, Outcome, Priority, Put, PutReply, RobotsAccess, RobotsRecord, Settled, Settlement, Stage,
@@ -211,6 +211,16 @@ impl World {
     pub async fn fetched(&self, lease: &Lease) -> Settled {
         let stored = Some(page(&format!("warc/{}", lease.fence), lease.granted_at));
         self.settle(lease, Outcome::Done { stored, recrawl: None }).await
+    }
+
+    /// Done with a page that is to be fetched again `ms` later.
+    pub async fn fetched_for(&self, lease: &Lease, recrawl: i64) -> Settled {
+        let stored = Some(page(&format!("warc/{}", lease.fence), lease.granted_at));
+        self.settle(lease, Outcome::Done { stored, recrawl: Some(ms(recrawl)) }).await
+    }
+
+    pub async fn feed(&self, most: u32) -> Feeding {
+        self.frontier.feed(most).await.expect("answers")
     }
 
     pub async fn retry(&self, lease: &Lease, after: i64) -> Settled {

@@ -9,7 +9,9 @@ use super::{Shared, wire};
 use crate::canonical_url::fingerprint;
 use crate::frontier::FrontierError;
 use crate::frontier::state::unit_mutex;
-use crate::frontier::step::{Claim, Grant, Inspection, Rearm, Registered, Registration, Reply, Step};
+use crate::frontier::step::{
+    Claim, Feeding, Grant, Inspection, Rearm, Registered, Registration, Reply, Step,
+};
 use crate::task::{Lease, Settled, Settlement};
 
 /// Where the directory is.
@@ -53,6 +55,7 @@ impl Shared {
             }
             Step::Extend { tokens } => self.extend(tokens).await.map(Reply::Alive),
             Step::Bury { .. } | Step::Enlist { .. } => self.everywhere(step).await,
+            Step::Feed { most } => self.feed(most).await.map(Reply::Fed),
             Step::Inspect => self.inspect().await.map(|all| Reply::Inspection(Box::new(all))),
             step => match self.partition_of(&step).await? {
                 Some(partition) => self.step_in(partition, step).await,
@@ -165,6 +168,7 @@ impl Shared {
             self.holds(&grant.leases, partition);
             self.leave_alone(partition, grant.next_in);
             soonest = least(soonest, grant.next_in);
+            all.buried |= grant.buried;
             all.leases.extend(grant.leases);
         }
         all.next_in = soonest;
@@ -260,6 +264,19 @@ impl Shared {
         silent.sort();
         silent.dedup();
         Ok(silent)
+    }
+
+    /// Feeds one partition after the other.
+    async fn feed(&self, most: u32) -> Result<Feeding, FrontierError> {
+        let mut all = Feeding::default();
+        for partition in 0..self.links.len() {
+            let left = most.saturating_sub(u32::try_from(all.put).unwrap_or(most));
+            if let Reply::Fed(part) = self.step_in(partition, Step::Feed { most: left }).await? {
+                all.put += part.put;
+                all.next_in = least(all.next_in, part.next_in);
+            }
+        }
+        Ok(all)
     }
 
     async fn inspect(&self) -> Result<Inspection, FrontierError> {

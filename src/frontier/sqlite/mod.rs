@@ -4,6 +4,7 @@
 mod boot;
 mod columns;
 mod owners;
+mod pages;
 #[cfg(test)]
 mod plans;
 mod schema;

@@ -104,7 +104,7 @@ fn done(lease: &Lease) -> Outcome {
         fetched_at: lease.granted_at,
         validators: crate::page::Validators::default(),
     };
-    Outcome::Done { stored: Some(stored), recrawl: None }
+    Outcome::Done { stored: Some(stored), recrawl: Some(Duration::from_secs(2)) }
 }
 
 /// Everything that a frontier is asked for, so that every statement is prepared once.
@@ -148,6 +148,7 @@ fn exercise(shop: &mut Shop) {
         }
         shop.put("a", 0..6, |_| {});
         shop.claim("zombie", 1, &[]);
+        shop.step(Step::Feed { most: 3 });
     }
     let site = || "a".to_owned();
     let mutex = || ("site/a".to_owned(), "t".to_owned());
@@ -167,6 +168,7 @@ fn exercise(shop: &mut Shop) {
         Step::SiteOf { host: "a.example".to_owned() },
         Step::Robots { origin: "https://a.example".to_owned() },
         Step::Stored { site: site(), url: url("a", 0) },
+        Step::Freshness { site: site() },
         Step::DeadLetters { site: site(), most: 5 },
         Step::Owners,
         Step::Sites,

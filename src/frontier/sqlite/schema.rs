@@ -1,7 +1,7 @@
 //! The tables of the embedded frontier. A change of them raises `VERSION`.
 
 /// The schema's version, kept in `PRAGMA user_version`.
-pub(super) const VERSION: i64 = 2;
+pub(super) const VERSION: i64 = 3;
 /// Marks the file as ours, kept in `PRAGMA application_id` ("pace").
 pub(super) const APPLICATION: i64 = 0x7061_6365;
 
@@ -15,9 +15,11 @@ CREATE INDEX unit_download ON unit (due, name) WHERE ready_download > 0;
 CREATE INDEX unit_parse ON unit (parsed_at, name) WHERE ready_parse > 0;
 CREATE TABLE site (
   id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, unit INTEGER NOT NULL REFERENCES unit (id),
-  ready_download INTEGER NOT NULL, ready_parse INTEGER NOT NULL, state TEXT NOT NULL, text TEXT);
+  ready_download INTEGER NOT NULL, ready_parse INTEGER NOT NULL, has_room INTEGER NOT NULL,
+  recrawl_at INTEGER, state TEXT NOT NULL, text TEXT);
 CREATE INDEX site_download ON site (unit, name) WHERE ready_download;
 CREATE INDEX site_parse ON site (unit, name) WHERE ready_parse;
+CREATE INDEX site_recrawl ON site (recrawl_at, name) WHERE has_room AND recrawl_at IS NOT NULL;
 CREATE TABLE host (host TEXT, turn INTEGER, site TEXT NOT NULL, PRIMARY KEY (host, turn)) WITHOUT ROWID;
 CREATE UNIQUE INDEX host_site ON host (site, host);
 CREATE TABLE robots (origin TEXT PRIMARY KEY, state TEXT NOT NULL) WITHOUT ROWID;
@@ -39,8 +41,9 @@ CREATE INDEX dead_time ON dead (site, died_at, stage, url);
 CREATE TABLE known (site INTEGER, run INTEGER, fp INTEGER, PRIMARY KEY (site, run, fp)) WITHOUT ROWID;
 CREATE TABLE page (
   id INTEGER PRIMARY KEY, site INTEGER NOT NULL, fp INTEGER NOT NULL, url TEXT NOT NULL, state TEXT NOT NULL,
-  recrawl_at INTEGER);
-CREATE INDEX page_recrawl ON page (site, recrawl_at) WHERE recrawl_at IS NOT NULL;
+  fetched_at INTEGER NOT NULL, recrawl INTEGER, recrawl_at INTEGER);
+CREATE INDEX page_recrawl ON page (site, recrawl_at, url) WHERE recrawl_at IS NOT NULL;
+CREATE INDEX page_age ON page (site, fetched_at, recrawl) WHERE recrawl IS NOT NULL;
 CREATE INDEX page_key ON page (site, fp);
 CREATE TABLE mutex (name TEXT PRIMARY KEY, token TEXT NOT NULL, until INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE owner (name TEXT PRIMARY KEY, dead INTEGER NOT NULL, state TEXT NOT NULL) WITHOUT ROWID;

@@ -120,9 +120,10 @@ impl<'c> Tables<'c> {
             self.prepare("SELECT id FROM unit WHERE name = ?1")?.query_row([&site.unit], |row| row.get(0))?;
         let ready = Stage::ALL.map(|stage| i64::from(site.is_ready(stage)));
         self.run(
-            "INSERT INTO site (name, unit, ready_download, ready_parse, state) VALUES (?1, ?2, ?3, ?4, ?5)
-             ON CONFLICT (name) DO UPDATE SET unit = ?2, ready_download = ?3, ready_parse = ?4, state = ?5",
-            params![site.name, unit, ready[0], ready[1], to_json(site)?],
+            "INSERT INTO site (name, unit, ready_download, ready_parse, has_room, state) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+             ON CONFLICT (name) DO UPDATE
+             SET unit = ?2, ready_download = ?3, ready_parse = ?4, has_room = ?5, state = ?6",
+            params![site.name, unit, ready[0], ready[1], site.has_room(), to_json(site)?],
         )?;
         let after = (unit, ready[0], ready[1]);
         if before == Some(after) {

@@ -7,9 +7,9 @@ use super::session::{Answer, Held, Tables};
 use crate::canonical_url::CanonicalUrl;
 use crate::frontier::shelf::Shelf;
 use crate::frontier::state::{
-    DeadState, MutexState, OwnerState, PageState, Rare, RobotsState, SiteState, Task, UnitState,
+    DeadState, MutexState, OwnerState, PageState, Rare, Recrawl, RobotsState, SiteState, Task, UnitState,
 };
-use crate::frontier::step::Inspection;
+use crate::frontier::step::{Freshness, Inspection};
 use crate::task::{DeadLetter, Origin, Stage};
 
 impl Shelf for Tables<'_> {
@@ -328,31 +328,20 @@ impl Shelf for Tables<'_> {
     }
 
     fn page(&mut self, site: &str, url: &CanonicalUrl) -> Answer<Option<PageState>> {
-        self.record(
-            "SELECT state FROM page WHERE site = (SELECT id FROM site WHERE name = ?1) AND fp = ?2 AND url = ?3",
-            params![site, url.fingerprint(), url.as_str()],
-        )
+        self.read_page(site, url)
     }
 
     fn save_page(&mut self, site: &str, url: &CanonicalUrl, page: &PageState) -> Answer<()> {
-        let values = params![site, url.fingerprint(), url.as_str(), to_json(page)?, page.recrawl_at];
-        let update = "UPDATE page SET state = ?4, recrawl_at = ?5
-             WHERE site = (SELECT id FROM site WHERE name = ?1) AND fp = ?2 AND url = ?3";
-        if self.prepare(update)?.execute(values)? > 0 {
-            return Ok(());
-        }
-        let insert = "INSERT INTO page (site, fp, url, state, recrawl_at)
-             VALUES ((SELECT id FROM site WHERE name = ?1), ?2, ?3, ?4, ?5)";
-        self.run(insert, values)
+        self.write_page(site, url, page)
     }
 
-    fn freshness(&mut self, site: &str, now: i64) -> Answer<(u64, u64)> {
-        let sql = "SELECT count(*) FILTER (WHERE recrawl_at > ?2), count(*) FROM page
-             WHERE site = (SELECT id FROM site WHERE name = ?1) AND recrawl_at IS NOT NULL";
-        let counts =
-            self.one(sql, params![site, now], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?)))?;
-        let (fresh, all) = counts.unwrap_or((0, 0));
-        Ok((fresh.unsigned_abs(), all.unsigned_abs()))
+    fn first_recrawl(&mut self) -> Answer<Option<Recrawl>> {
+        self.flush()?;
+        self.first_page_again()
+    }
+
+    fn freshness(&mut self, site: &str, now: i64) -> Answer<Freshness> {
+        self.count_fresh(site, now)
     }
 
     fn robots(&mut self, origin: &str) -> Answer<Option<RobotsState>> {

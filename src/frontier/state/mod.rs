@@ -5,11 +5,13 @@ mod site;
 mod task;
 mod unit;
 
-pub use records::{DeadState, OwnerState, PageState, RobotsState};
+pub use records::{DeadState, OwnerState, PageState, Recrawl, RobotsState};
 pub use site::{EPOCH, SiteSettings, SiteState, StageCounts, Tuned};
 pub use task::{Deferral, Place, Rare, Running, Task, delay_after_loss, later_expiry};
 pub use unit::{MutexState, Start, UnitState, mutex_token, unit_mutex};
 
+/// Pages are fed to a site while it has fewer waiting downloads.
+pub const FED_WAITING: u64 = 1_000;
 /// How long a lease lives unless it is renewed, in ms.
 pub const LEASE_MS: i64 = 30_000;
 /// Losses after which a task is dead.

@@ -24,8 +24,35 @@ pub struct PageState {
     pub stored: StoredPage,
     /// The fence of the fetch: a smaller one never replaces it (I6).
     pub fence: i64,
-    /// When it should be fetched again, in ms.
+    /// How long it stays fresh, in ms.
+    #[serde(default)]
+    pub recrawl: Option<i64>,
+    /// When it is asked for again, in ms; there with a `recrawl` alone.
     pub recrawl_at: Option<i64>,
+}
+
+impl PageState {
+    /// Counts a `recrawl` from now on; without one the page isn't asked for again.
+    pub fn recrawl_from(&mut self, now: i64, recrawl: Option<i64>) {
+        self.recrawl = recrawl;
+        self.recrawl_at = recrawl.map(|period| now + period.max(1));
+    }
+
+    /// Until when it is fresh, in ms; none without a `recrawl`.
+    pub fn fresh_until(&self) -> Option<i64> {
+        self.recrawl.map(|period| self.stored.fetched_at.as_millis() + period)
+    }
+}
+
+/// A page that is asked for again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Recrawl {
+    /// When, in ms.
+    pub at: i64,
+    /// Its site.
+    pub site: String,
+    /// Which one.
+    pub url: CanonicalUrl,
 }
 
 /// A dead letter as the frontier keeps it.

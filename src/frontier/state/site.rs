@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::Place;
+use super::{FED_WAITING, Place};
 use crate::task::{Exclusion, Stage};
 
 /// 2026-01-01T00:00:00Z in ms: where positions count from. One number is both a task's turn among equals and the time of
@@ -199,6 +199,11 @@ impl SiteState {
                     && self.errand.is_none()
             }
         }
+    }
+
+    /// Whether pages that are to be fetched again may be put now.
+    pub fn has_room(&self) -> bool {
+        self.download.waiting < FED_WAITING
     }
 
     /// The run is over: nothing waiting, delayed by back-off or running, in both stages.

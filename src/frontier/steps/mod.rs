@@ -2,6 +2,7 @@
 //! A step reads the time once; nothing here knows how a store keeps its records.
 
 mod claim;
+mod feed;
 mod lease;
 mod lock;
 mod places;
@@ -11,7 +12,7 @@ mod site;
 mod view;
 
 use super::shelf::Shelf;
-use super::step::{Freshness, Reply, Step};
+use super::step::{Reply, Step};
 
 /// Does one step at `now`, in ms.
 pub(crate) fn apply<S: Shelf>(shelf: &mut S, step: Step, now: i64) -> Result<Reply, S::Error> {
@@ -23,6 +24,7 @@ pub(crate) fn apply<S: Shelf>(shelf: &mut S, step: Step, now: i64) -> Result<Rep
         Step::GiveUp { site } => Reply::More(site::give_up(shelf, &site)?),
         Step::Sweep { site } => Reply::More(site::sweep(shelf, &site)?),
         Step::Put { site, puts } => Reply::Puts(put::put(shelf, &site, puts, now)?),
+        Step::Feed { most } => Reply::Fed(feed::feed(shelf, most, now)?),
         Step::Claim(claim) => Reply::Grant(claim::claim(shelf, &claim, now)?),
         Step::Rearm { token } => Reply::Rearm(lease::rearm(shelf, token, now)?),
         Step::Landed { token } => Reply::Done(lease::landed(shelf, token, now)?),
@@ -57,10 +59,7 @@ pub(crate) fn apply<S: Shelf>(shelf: &mut S, step: Step, now: i64) -> Result<Rep
         Step::SiteOf { host } => Reply::Text(shelf.sites_of(&host)?.into_iter().next()),
         Step::Robots { origin } => Reply::Robots(view::robots(shelf, &origin)?),
         Step::Stored { site, url } => Reply::Stored(shelf.page(&site, &url)?.map(|page| page.stored)),
-        Step::Freshness { site } => {
-            let (fresh, all) = shelf.freshness(&site, now)?;
-            Reply::Freshness(Freshness { fresh, all })
-        }
+        Step::Freshness { site } => Reply::Freshness(shelf.freshness(&site, now)?),
         Step::DeadLetters { site, most } => Reply::Letters(shelf.dead_letters(&site, most)?),
         Step::Inspect => Reply::Inspection(Box::new(shelf.inspect()?)),
     })

@@ -9,8 +9,8 @@ use crate::clock::millis;
 use crate::frontier::shelf::Shelf;
 use crate::frontier::state::{PageState, Place, RobotsState, SiteState, Task};
 use crate::task::{
-    Failure, Origin, Outcome, Priority, Put, RobotsAccess, RobotsRecord, Settled, Settlement, Stage,
-    StoredPage,
+    Exclusion, Failure, Origin, Outcome, Priority, Put, RobotsAccess, RobotsRecord, Settled, Settlement,
+    Stage, StoredPage,
 };
 
 /// How long a `robots.txt` is left alone that ended in a way it should not.
@@ -77,6 +77,9 @@ fn conclude<S: Shelf>(
         Outcome::Done { stored, recrawl } => done(shelf, site, task, stored, recrawl, now),
         Outcome::Excluded { why, .. } => {
             *site.counts(task.stage).excluded.entry(why).or_default() += 1;
+            if matches!(why, Exclusion::NoRule | Exclusion::Scope) {
+                forget_recrawl(shelf, &task)?;
+            }
             finish(shelf, site, task, now)
         }
         Outcome::Redirected { .. } => {
@@ -134,8 +137,8 @@ fn done<S: Shelf>(
         let fence = running.fence;
         let newest = shelf.page(&task.site, &task.url)?.is_none_or(|page| page.fence <= fence);
         if newest {
-            let recrawl_at = recrawl.map(|age| now + millis(age));
-            let page = PageState { stored: stored.clone(), fence, recrawl_at };
+            let mut page = PageState { stored: stored.clone(), fence, recrawl: None, recrawl_at: None };
+            page.recrawl_from(now, recrawl.map(millis));
             shelf.save_page(&task.site, &task.url, &page)?;
         }
         let put = Put {
@@ -147,6 +150,15 @@ fn done<S: Shelf>(
         put_one(shelf, site, Stage::Parse, put, Some(stored), now)?;
     }
     finish(shelf, site, task, now)
+}
+
+/// A page that the site's file doesn't want any more isn't asked for again.
+fn forget_recrawl<S: Shelf>(shelf: &mut S, task: &Task) -> Result<(), S::Error> {
+    if let Some(mut page) = shelf.page(&task.site, &task.url)?.filter(|page| page.recrawl.is_some()) {
+        page.recrawl_from(0, None);
+        shelf.save_page(&task.site, &task.url, &page)?;
+    }
+    Ok(())
 }
 
 /// Tried again in its old position; where a request met it, the retry is that request's run.

@@ -1,6 +1,6 @@
 //! How tasks end, booked: settled, given back, lost.
 
-use paced::task::{Outcome, Put, RobotsAccess, RobotsRecord, Settled, Settlement, Stage};
+use paced::task::{Exclusion, Outcome, Put, RobotsAccess, RobotsRecord, Settled, Settlement, Stage};
 
 use super::ledger::{Key, Ledger, Place, Robots, origin};
 
@@ -33,15 +33,26 @@ impl Ledger {
         let now = self.now;
         match &settlement.outcome {
             outcome if task.errand => self.settle_errand(&key, outcome),
-            Outcome::Done { stored, .. } => {
+            Outcome::Done { stored, recrawl } => {
+                let fence = settlement.lease.fence;
+                let page = stored.as_ref().map(|stored| (stored.fetched_at, *recrawl));
                 if stored.is_some() && key.1 == Stage::Download {
                     let priority = paced::task::Priority::from_value(task.priority);
                     let put = Put { hops: task.hops, ..Put::request(settlement.lease.url.clone(), priority) };
                     self.put(&key.0, Stage::Parse, &put);
                 }
+                if let (Some((fetched_at, recrawl)), Stage::Download) = (page, key.1) {
+                    self.keep_page(&key, fence, fetched_at, recrawl);
+                }
                 self.finish(&key);
             }
-            Outcome::Excluded { .. } | Outcome::Redirected { .. } => self.finish(&key),
+            Outcome::Excluded { why, .. } => {
+                if *why == Exclusion::NoRule {
+                    self.keep_no_recrawl(&key);
+                }
+                self.finish(&key);
+            }
+            Outcome::Redirected { .. } => self.finish(&key),
             Outcome::Retry { after, .. } => {
                 task.attempts += 1;
                 if task.attempts >= attempts {

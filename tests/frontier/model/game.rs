@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use paced::canonical_url::CanonicalUrl;
 use paced::frontier::state::unit_mutex;
 use paced::frontier::{
-    Claim, Frontier, FrontierError, Grant, Lock, Rearm, Registered, Registration, Run, Tuning,
+    Claim, Feeding, Frontier, FrontierError, Grant, Lock, Rearm, Registered, Registration, Run, Tuning,
 };
 use paced::task::{
     Exclusion, Failure, Lease, Origin, Outcome, Priority, Put, PutReply, RobotsAccess, RobotsRecord, Settled,
@@ -30,6 +30,7 @@ pub enum Move {
     Tune(String, Tuning),
     GroupInterval(i64),
     Register(Registration),
+    Feed(u32),
     BeginRun(String, bool, Vec<Put>),
     Bury(String),
     Lock(String, i64),
@@ -48,6 +49,7 @@ pub enum Answer {
     Is(bool),
     Run(Run),
     Registered(Registered),
+    Fed(Feeding),
     Lock(Lock),
 }
 
@@ -163,6 +165,10 @@ impl Game {
             views.extend(self.worlds[0].frontier.view(site).await.map_err(|e| e.to_string())?);
         }
         self.ledger.check(&inside, &views)?;
+        for site in SITES {
+            let freshness = self.worlds[0].frontier.freshness(site).await.map_err(|e| e.to_string())?;
+            self.ledger.check_freshness(site, freshness)?;
+        }
         for world in self.worlds[1..].iter().filter(|_| all) {
             let other = world.frontier.inspect().await.map_err(|e| e.to_string())?;
             if other != inside {
@@ -172,6 +178,11 @@ impl Game {
                 let other = world.frontier.view(&view.site).await.map_err(|e| e.to_string())?;
                 if other.as_ref() != Some(view) {
                     return Err(format!("views differ:\n  {view:?}\n  {other:?}"));
+                }
+                let fresh = self.worlds[0].frontier.freshness(&view.site).await;
+                let other = world.frontier.freshness(&view.site).await;
+                if fresh.map_err(|e| e.to_string())? != other.map_err(|e| e.to_string())? {
+                    return Err(format!("freshness of {} differs", view.site));
                 }
                 let letters = self.worlds[0].frontier.dead_letters(&view.site, 99).await;
                 let others = world.frontier.dead_letters(&view.site, 99).await;
@@ -227,6 +238,7 @@ impl Game {
                 let seeds = (0..*seeds).map(|path| Put::seed(url(SITES[*site], path, false)));
                 Move::BeginRun(named(site), *fresh, seeds.collect())
             }
+            Op::Feed(most) => Move::Feed(*most),
             Op::Bury { owner } => Move::Bury(OWNERS[*owner].to_owned()),
             Op::Lock { unit: name, expire } => Move::Lock(unit(name), *expire),
             Op::ExtendLock { unit: name, expire } => Move::ExtendLock(unit(name), *expire),
@@ -293,9 +305,13 @@ fn settlement(lease: &Lease, how: u32, block: Option<i64>) -> Settlement {
         (false, 0..40) => {
             let stored =
                 how.is_multiple_of(2).then(|| page(&format!("warc/{}", lease.fence), lease.granted_at));
-            Outcome::Done { stored, recrawl: None }
+            let recrawl = how.is_multiple_of(3).then(|| ms(i64::from(how % 5) * 4_000));
+            Outcome::Done { stored, recrawl }
         }
-        (false, 40..55) => Outcome::Excluded { why: Exclusion::Robots, unused: !how.is_multiple_of(3) },
+        (false, 40..55) => {
+            let why = if how.is_multiple_of(2) { Exclusion::Robots } else { Exclusion::NoRule };
+            Outcome::Excluded { why, unused: !how.is_multiple_of(3) }
+        }
         (false, 55..60) => Outcome::Redirected { to: lease.url.clone() },
         (false, 60..90) => Outcome::Retry { after: ms(i64::from(how % 4) * 900), why: why() },
         (false, _) => Outcome::Dead { why: why() },
@@ -335,6 +351,7 @@ async fn perform(frontier: &Frontier, what: Move) -> Result<Answer, FrontierErro
             Answer::Nothing
         }
         Move::Register(new) => Answer::Registered(frontier.register(new).await?),
+        Move::Feed(most) => Answer::Fed(frontier.feed(most).await?),
         Move::BeginRun(site, true, seeds) => Answer::Run(frontier.begin_fresh_run(&site, seeds).await?),
         Move::BeginRun(site, false, seeds) => Answer::Run(frontier.begin_run(&site, seeds).await?),
         Move::Bury(owner) => {

@@ -25,6 +25,8 @@ pub struct Ledger {
     pub dead: BTreeMap<Key, i64>,
     pub leases: BTreeMap<u64, Held>,
     pub robots: BTreeMap<String, Robots>,
+    /// Stored pages by site and URL.
+    pub pages: BTreeMap<(String, String), Page>,
     pub owners: BTreeMap<String, Owner>,
     pub turns: u64,
 }
@@ -119,6 +121,15 @@ pub struct Robots {
     pub until: i64,
     pub unreachable: bool,
     pub failures: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct Page {
+    pub fence: i64,
+    pub fetched_at: i64,
+    pub recrawl: Option<i64>,
+    /// When it is asked for again.
+    pub again_at: Option<i64>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -243,6 +254,7 @@ impl Ledger {
                 let expected = (self.sites[site].run, begun);
                 if expected == (run.number, run.begun) { Ok(()) } else { differs("run", expected, run) }
             }
+            (Move::Feed(most), Answer::Fed(fed)) => self.feed(*most, *fed),
             (Move::Bury(owner), Answer::Nothing) => {
                 self.bury(owner);
                 Ok(())

@@ -5,6 +5,7 @@ mod asked;
 mod checked;
 mod claimed;
 mod ended;
+mod fed;
 mod game;
 mod ledger;
 mod op;

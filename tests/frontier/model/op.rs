@@ -67,6 +67,7 @@ pub enum Op {
         robots: bool,
         grouped: bool,
     },
+    Feed(u32),
     BeginRun {
         site: usize,
         fresh: bool,
@@ -143,6 +144,7 @@ fn op(dice: &mut Rng) -> Op {
         93..95 => Op::BeginRun { site: site(dice), fresh: dice.u32(0..3) == 0, seeds: dice.usize(0..3) },
         95 => Op::Bury { owner: dice.usize(0..OWNERS.len()) },
         96 => Op::Lock { unit: dice.usize(0..UNITS.len()), expire: dice.i64(1..5_000) },
+        98 => Op::Feed(dice.u32(0..4)),
         97 => Op::ExtendLock { unit: dice.usize(0..UNITS.len()), expire: dice.i64(1..5_000) },
         _ => Op::Unlock { unit: dice.usize(0..UNITS.len()) },
     }

@@ -7,6 +7,7 @@ mod owners;
 mod pace;
 mod put;
 mod rearm;
+mod recrawl;
 mod robots;
 mod runs;
 mod settle;

@@ -1,17 +1,18 @@
 -- Records beside the tasks: stored pages, robots, hosts, the timed mutexes, processes.
 local records = module(function(records)
-  -- A page: its fence, and where it is kept, in the client's own words.
+  -- A page: its fence, where it is kept, in the client's own words, and its `recrawl`.
   function records.page(site, url)
     local row = call('HGET', P .. 'page:' .. site, url)
     if not row then
       return nil
     end
-    local fence, stored = string.match(row, '^(%d+) (.*)$')
-    return tonumber(fence), stored
+    local fence, recrawl, stored = string.match(row, '^(%d+) (%S+) (.*)$')
+    return tonumber(fence), stored, tonumber(recrawl)
   end
 
-  function records.save_page(site, url, fence, stored)
-    call('HSET', P .. 'page:' .. site, url, string.format('%.0f ', fence) .. stored)
+  function records.save_page(site, url, fence, stored, recrawl)
+    local period = recrawl and string.format('%.0f ', recrawl) or '- '
+    call('HSET', P .. 'page:' .. site, url, string.format('%.0f ', fence) .. period .. stored)
   end
 
   -- What steps need of an origin's robots.txt; its text stays where it is.

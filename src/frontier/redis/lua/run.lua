@@ -2,7 +2,8 @@
 -- nothing.
 
 local MODULES = {
-  put = put, claim = claim, lease = lease, settle = settle, lock = lock, sites = sites_of, owners = owners, view = view,
+  put = put, feed = feed, claim = claim, lease = lease, settle = settle, lock = lock, sites = sites_of,
+  owners = owners, view = view,
 }
 local steps = cjson.decode(ARGV[4])
 local reads = true

@@ -36,10 +36,16 @@ settle = module(function(settle)
   local function done(site, task, outcome)
     local stored = outcome.stored
     if stored and task.stage == 'd' then
-      local fence = site.keeps and records.page(task.site, task.url)
+      local fence, _, before
+      if site.keeps then
+        fence, _, before = records.page(task.site, task.url)
+      end
       if not fence or fence <= task.fence then
-        records.save_page(task.site, task.url, task.fence, stored)
+        records.save_page(task.site, task.url, task.fence, stored, outcome.recrawl)
         site.keeps = 1
+        if before or outcome.recrawl then
+          pages.set_recrawl(site, task.url, before, outcome.recrawl, outcome.fetched_at)
+        end
       end
       put.one(site, 'p', {
         url = task.url, link = false, priority = task.priority, depth = task.depth, hops = task.hops,
@@ -116,6 +122,9 @@ settle = module(function(settle)
     local excluded = store.map(site, field)
     excluded[why] = (excluded[why] or 0) + 1
     store.set_map(site, field, excluded)
+    if why == 'no-rule' or why == 'scope' then
+      pages.forget_recrawl(site, task.url)
+    end
     places.finish(site, task)
   end
 

@@ -2,6 +2,7 @@
 -- A record is one packed map; it is read once a call, and written at the end if it changed.
 
 local STAGES = { 'd', 'p' }
+local FED_WAITING = 1000 -- pages are fed to a site while it has fewer waiting downloads
 local EPOCH = 1767225600000 -- 2026-01-01T00:00:00Z: positions count milliseconds from here
 local now
 local store = module(function(store)
@@ -168,8 +169,23 @@ local store = module(function(store)
     end
   end
 
+  -- Keeps the site among those whose pages are fed exactly while it has room and a page to be asked for again.
+  function store.offer_again(site)
+    local first = not site.full and call('ZRANGE', P .. 'again:' .. site.name, 0, 0, 'WITHSCORES')[2]
+    if first then
+      call('ZADD', P .. 'again', first, site.name)
+    else
+      call('ZREM', P .. 'again', site.name)
+    end
+  end
+
   function store.save_site(site)
     changed_sites[site.name] = site
+    local full = (site['d.waiting'] or 0) >= FED_WAITING
+    if full ~= (site.full == 1) then
+      site.full = full and 1 or nil
+      store.offer_again(site)
+    end
     for _, stage in ipairs(STAGES) do
       local ready = is_ready(site, stage)
       local field = 'ready_' .. stage

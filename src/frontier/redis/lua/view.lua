@@ -1,5 +1,7 @@
 -- What people and other modules look at; nothing here changes anything.
 local view = module(function(view)
+  view.freshness = pages.freshness
+
   -- How a site stands: its record, its unit's, and what follows from both.
   function view.site(name)
     local site = store.site(name)

@@ -11,7 +11,8 @@ use crate::canonical_url::CanonicalUrl;
 use crate::clock::Timestamp;
 use crate::frontier::state::{DeadState, StageCounts};
 use crate::frontier::step::{
-    Freshness, Grant, Inspection, KnownRobots, Lock, Owner, Rearm, Registered, Reply, Run, Step, View,
+    Feeding, Freshness, Grant, Inspection, KnownRobots, Lock, Owner, Rearm, Registered, Reply, Run, Step,
+    View,
 };
 use crate::task::{DeadLetter, Exclusion, Lease, Origin, Priority, RobotsErrand};
 
@@ -32,6 +33,7 @@ pub(in crate::frontier::redis) fn answer(step: &Step, value: &Value) -> Read<Rep
         }
         Step::GiveUp { .. } | Step::Sweep { .. } => Reply::More(is_true(value)),
         Step::Put { .. } => Reply::Puts(some(value).map(all).transpose()?),
+        Step::Feed { .. } => Reply::Fed(feeding(value)?),
         Step::Claim(_) => Reply::Grant(grant(value)?),
         Step::Rearm { .. } => Reply::Rearm(rearm(value)?),
         Step::Landed { .. }
@@ -164,6 +166,14 @@ fn grant(value: &Value) -> Read<Grant> {
     })
 }
 
+fn feeding(value: &Value) -> Read<Feeding> {
+    let row = Row::of(value)?;
+    Ok(Feeding {
+        put: row.number(0)?.unsigned_abs(),
+        next_in: row.maybe(1, |next| whole(next).ok_or_else(|| odd(next)))?,
+    })
+}
+
 fn lease(value: &Value) -> Read<Lease> {
     let row = Row::of(value)?;
     let token = u64::from_str_radix(row.text(0)?, 16).map_err(|_| odd(value))?;
@@ -227,7 +237,8 @@ fn robots(value: &Value) -> Read<KnownRobots> {
 fn freshness(value: &Value) -> Read<Freshness> {
     let row = Row::of(value)?;
     let number = |place| row.number(place).map(i64::unsigned_abs);
-    Ok(Freshness { fresh: number(0)?, all: number(1)? })
+    let oldest = row.maybe(2, |at| whole(at).ok_or_else(|| odd(at)))?.map(Timestamp::from_millis);
+    Ok(Freshness { fresh: number(0)?, all: number(1)?, oldest })
 }
 
 fn letter(site: &str, value: &Value) -> Read<DeadLetter> {

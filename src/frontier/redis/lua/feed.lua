@@ -1,0 +1,21 @@
+-- Pages whose `recrawl` is over are asked for again.
+local feed = module(function(feed)
+  local FED, RECRAWL = 1000, 260 -- pages put in one step, and their priority: system:middle
+
+  -- Puts pages whose time has come as requests, the longest due first. Each is due again a period later, whatever becomes
+  -- of the request. A site with enough waiting downloads is passed over until it has room.
+  function feed.step(most)
+    local fed = 0
+    local at, name, url = pages.first_again()
+    while fed < math.min(most, FED) and at and at <= now do
+      local site = store.site(name)
+      local _, _, recrawl = records.page(name, url)
+      pages.ask_again(site, url, recrawl)
+      put.one(site, 'd', { url = url, link = false, priority = RECRAWL, depth = 0 })
+      places.save(site)
+      fed = fed + 1
+      at, name, url = pages.first_again()
+    end
+    return { fed, at and math.max(0, at - now) or false }
+  end
+end)

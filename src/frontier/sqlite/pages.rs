@@ -1,0 +1,67 @@
+//! Pages that were fetched before, and when they are asked for again.
+
+use rusqlite::params;
+
+use super::columns::{to_json, url};
+use super::session::{Answer, Tables};
+use crate::canonical_url::CanonicalUrl;
+use crate::clock::Timestamp;
+use crate::frontier::state::{PageState, Recrawl};
+use crate::frontier::step::Freshness;
+
+impl Tables<'_> {
+    pub(super) fn read_page(&self, site: &str, url: &CanonicalUrl) -> Answer<Option<PageState>> {
+        self.record(
+            "SELECT state FROM page WHERE site = (SELECT id FROM site WHERE name = ?1) AND fp = ?2 AND url = ?3",
+            params![site, url.fingerprint(), url.as_str()],
+        )
+    }
+
+    /// Saves a page and keeps its site's next time true.
+    pub(super) fn write_page(&self, site: &str, url: &CanonicalUrl, page: &PageState) -> Answer<()> {
+        let fetched_at = page.stored.fetched_at.as_millis();
+        let values = params![
+            site,
+            url.fingerprint(),
+            url.as_str(),
+            to_json(page)?,
+            fetched_at,
+            page.recrawl,
+            page.recrawl_at
+        ];
+        let update = "UPDATE page SET state = ?4, fetched_at = ?5, recrawl = ?6, recrawl_at = ?7
+             WHERE site = (SELECT id FROM site WHERE name = ?1) AND fp = ?2 AND url = ?3";
+        if self.prepare(update)?.execute(values)? == 0 {
+            let insert = "INSERT INTO page (site, fp, url, state, fetched_at, recrawl, recrawl_at)
+                 VALUES ((SELECT id FROM site WHERE name = ?1), ?2, ?3, ?4, ?5, ?6, ?7)";
+            self.run(insert, values)?;
+        }
+        let first = "(SELECT min(recrawl_at) FROM page WHERE page.site = site.id AND recrawl_at IS NOT NULL)";
+        self.run(
+            &format!("UPDATE site SET recrawl_at = {first} WHERE name = ?1 AND recrawl_at IS NOT {first}"),
+            [site],
+        )
+    }
+
+    pub(super) fn first_page_again(&self) -> Answer<Option<Recrawl>> {
+        let site = "SELECT id, name FROM site WHERE has_room AND recrawl_at IS NOT NULL
+             ORDER BY recrawl_at, name LIMIT 1";
+        let first = self.one(site, [], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?)))?;
+        let Some((id, site)) = first else { return Ok(None) };
+        let page = "SELECT recrawl_at, url FROM page WHERE site = ?1 AND recrawl_at IS NOT NULL
+             ORDER BY recrawl_at, url LIMIT 1";
+        self.one(page, [id], |row| Ok(Recrawl { at: row.get(0)?, site, url: url(row, 1)? }))
+    }
+
+    pub(super) fn count_fresh(&self, site: &str, now: i64) -> Answer<Freshness> {
+        let sql =
+            "SELECT count(*) FILTER (WHERE fetched_at + recrawl > ?2), count(*), min(fetched_at) FROM page
+             WHERE site = (SELECT id FROM site WHERE name = ?1) AND recrawl IS NOT NULL";
+        let counts = self.one(sql, params![site, now], |row| {
+            let (fresh, all): (i64, i64) = (row.get(0)?, row.get(1)?);
+            let oldest = row.get::<_, Option<i64>>(2)?.map(Timestamp::from_millis);
+            Ok(Freshness { fresh: fresh.unsigned_abs(), all: all.unsigned_abs(), oldest })
+        })?;
+        Ok(counts.unwrap_or_default())
+    }
+}

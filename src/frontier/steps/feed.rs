@@ -1,0 +1,36 @@
+//! Pages whose `recrawl` is over are asked for again.
+
+use super::places::save;
+use super::put::put_all;
+use crate::frontier::shelf::Shelf;
+use crate::frontier::state::Recrawl;
+use crate::frontier::step::Feeding;
+use crate::task::{Priority, Put};
+
+/// Pages put in one step.
+const FED: u32 = 1_000;
+
+/// Puts pages whose time has come as requests, the longest due first. Each is due again a period later, whatever becomes of
+/// the request. A site with enough waiting downloads is passed over until it has room.
+pub(super) fn feed<S: Shelf>(shelf: &mut S, most: u32, now: i64) -> Result<Feeding, S::Error> {
+    let mut put = 0;
+    while put < u64::from(most.min(FED)) {
+        let Some(due) = shelf.first_recrawl()?.filter(|due| due.at <= now) else { break };
+        ask_again(shelf, due, now)?;
+        put += 1;
+    }
+    let next = shelf.first_recrawl()?;
+    Ok(Feeding { put, next_in: next.map(|next| (next.at - now).max(0)) })
+}
+
+fn ask_again<S: Shelf>(shelf: &mut S, due: Recrawl, now: i64) -> Result<(), S::Error> {
+    if let Some(mut page) = shelf.page(&due.site, &due.url)? {
+        page.recrawl_from(now, page.recrawl);
+        shelf.save_page(&due.site, &due.url, &page)?;
+    }
+    if let Some(mut site) = shelf.site(&due.site)? {
+        put_all(shelf, &mut site, vec![Put::request(due.url, Priority::RECRAWL)], now)?;
+        save(shelf, &site)?;
+    }
+    Ok(())
+}

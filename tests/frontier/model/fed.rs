@@ -1,0 +1,64 @@
+//! Pages that are fetched again, booked: which are due, and what putting them does.
+
+use std::time::Duration;
+
+use paced::canonical_url::CanonicalUrl;
+use paced::clock::Timestamp;
+use paced::frontier::{Feeding, Freshness};
+use paced::task::{Priority, Put, Stage};
+
+use super::ledger::{Key, Ledger, Page, differs};
+use crate::world::{START, at};
+
+impl Ledger {
+    /// The newest fetch of a page stands.
+    pub fn keep_page(&mut self, key: &Key, fence: i64, fetched_at: Timestamp, recrawl: Option<Duration>) {
+        let place = (key.0.clone(), key.2.clone());
+        if self.pages.get(&place).is_some_and(|page| page.fence > fence) {
+            return;
+        }
+        let recrawl = recrawl.map(|period| i64::try_from(period.as_millis()).unwrap_or(0));
+        let again_at = recrawl.map(|period| self.now + period.max(1));
+        let fetched_at = fetched_at.as_millis() - START;
+        self.pages.insert(place, Page { fence, fetched_at, recrawl, again_at });
+    }
+
+    pub fn keep_no_recrawl(&mut self, key: &Key) {
+        if let Some(page) = self.pages.get_mut(&(key.0.clone(), key.2.clone())) {
+            (page.recrawl, page.again_at) = (None, None);
+        }
+    }
+
+    /// No site of a history has a thousand pages: all have room.
+    fn first_again(&self) -> Option<(i64, String, String)> {
+        let again = self.pages.iter().filter_map(|((site, url), page)| Some((page.again_at?, site, url)));
+        again.min().map(|(at, site, url)| (at, site.clone(), url.clone()))
+    }
+
+    pub fn feed(&mut self, most: u32, fed: Feeding) -> Result<(), String> {
+        let mut put = 0;
+        while put < u64::from(most)
+            && let Some((_, site, url)) = self.first_again().filter(|(at, ..)| *at <= self.now)
+        {
+            let again = CanonicalUrl::parse(&url).map_err(|e| e.to_string())?;
+            self.put(&site, Stage::Download, &Put::request(again, Priority::from_value(260)));
+            if let Some(page) = self.pages.get_mut(&(site, url)) {
+                page.again_at = page.recrawl.map(|period| self.now + period.max(1));
+            }
+            put += 1;
+        }
+        let next_in = self.first_again().map(|(at, ..)| (at - self.now).max(0));
+        let expected = Feeding { put, next_in };
+        if expected == fed { Ok(()) } else { differs("V13: feed", expected, fed) }
+    }
+
+    pub fn check_freshness(&self, site: &str, told: Freshness) -> Result<(), String> {
+        let pages = self.pages.iter().filter(|((owner, _), _)| owner == site);
+        let ages: Vec<(i64, i64)> =
+            pages.filter_map(|(_, page)| Some((page.fetched_at, page.fetched_at + page.recrawl?))).collect();
+        let fresh = ages.iter().filter(|(_, end)| *end > self.now).count() as u64;
+        let oldest = ages.iter().map(|(fetched_at, _)| at(*fetched_at)).min();
+        let expected = Freshness { fresh, all: ages.len() as u64, oldest };
+        if expected == told { Ok(()) } else { differs(&format!("V13: freshness of {site}"), expected, told) }
+    }
+}

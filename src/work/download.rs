@@ -62,7 +62,7 @@ pub(super) async fn visit(crew: &Crew, lease: Lease, noted: Duration) -> Result<
     let place = keep(crew, &site, &lease, &exchange, &judged).await?;
     let outcome = conclude(crew, &site, &lease, &exchange, judged, place).await?;
     let response = exchange.answer.as_ref().ok().map(|fetched| fetched.page.response);
-    landing.is_settled();
+    landing.settled();
     Ok(crew.settle_with(lease, outcome, block, response).await?)
 }
 

@@ -21,7 +21,7 @@ pub(super) struct Landing(Option<JoinHandle<()>>);
 
 impl Landing {
     /// The settlement says it.
-    pub(super) fn is_settled(mut self) {
+    pub(super) fn settled(mut self) {
         if let Some(later) = self.0.take() {
             later.abort();
         }

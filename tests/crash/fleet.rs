@@ -121,9 +121,9 @@ fn l4_l7_a_fleet_killed_at_random_and_its_redis_twice_loses_nothing_and_starts_n
         assert_eq!(view.download.dead + view.parse.dead, 0, "seed {seed}: {view:?}");
     }
     let mut arrivals: Vec<Duration> =
-        shops.all().iter().flat_map(|shop| shop.arrivals()).map(|arrival| arrival.at).collect();
+        shops.all().iter().flat_map(Shop::arrivals).map(|arrival| arrival.at).collect();
     arrivals.sort();
-    let resumed = |kill: &Duration| arrivals.iter().find(|at| *at > kill).map(|at| *at - *kill);
+    let resumed = |kill: &Duration| arrivals.iter().find(|at| *at > kill).map(|at| at.saturating_sub(*kill));
     let waits: Vec<Duration> = kills.iter().filter_map(resumed).collect();
     let slowest = waits.iter().max().copied().unwrap_or_default();
     tell(&format!(

@@ -26,8 +26,24 @@ pub(super) struct Routes {
     sites: Mutex<HashMap<String, usize>>,
     /// The partition of each lease in this process's hands.
     leases: Mutex<HashMap<u64, usize>>,
-    /// Partitions that have nothing to give before a time, and whether they may have something then.
-    bare_until: Mutex<HashMap<usize, (Instant, bool)>>,
+    /// Partitions that have nothing to give for now.
+    bare: Mutex<HashMap<usize, Bare>>,
+}
+
+/// A partition that has nothing to give before a time.
+#[derive(Clone, Copy, Debug)]
+struct Bare {
+    until: Instant,
+    /// It may have something then, if nothing else happens.
+    may_have: bool,
+}
+
+impl Bare {
+    /// In how many ms it may have something.
+    fn has_some_in(self) -> Option<i64> {
+        let wait = self.until.saturating_duration_since(Instant::now());
+        self.may_have.then(|| crate::clock::millis(wait) + 1)
+    }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -37,7 +53,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Routes {
     /// Something may be claimed anywhere after all.
     pub(super) fn look_everywhere(&self) {
-        lock(&self.bare_until).clear();
+        lock(&self.bare).clear();
     }
 }
 
@@ -149,8 +165,8 @@ impl Shared {
         let (mut all, mut soonest) = (Grant::default(), None);
         let (mut download, mut parse) = (claim.download, claim.parse);
         for partition in (0..count).map(|i| (first + i) % count) {
-            if let Some(wait) = self.is_bare(partition) {
-                soonest = least(soonest, wait);
+            if let Some(bare) = self.bare(partition) {
+                soonest = least(soonest, bare.has_some_in());
                 continue;
             }
             if download + parse == 0 {
@@ -175,16 +191,16 @@ impl Shared {
         Ok(all)
     }
 
-    /// Whether a partition is left alone for now, and how long until it may have something, if it may.
-    fn is_bare(&self, partition: usize) -> Option<Option<i64>> {
-        let (until, may_have) = *lock(&self.routes.bare_until).get(&partition)?;
-        let wait = until.saturating_duration_since(Instant::now());
-        (!wait.is_zero()).then(|| may_have.then(|| crate::clock::millis(wait) + 1))
+    /// What is known of a partition that is left alone for now.
+    fn bare(&self, partition: usize) -> Option<Bare> {
+        let bare = *lock(&self.routes.bare).get(&partition)?;
+        (bare.until > Instant::now()).then_some(bare)
     }
 
     fn leave_alone(&self, partition: usize, next_in: Option<i64>) {
         let wait = next_in.map_or(LEFT_ALONE, |ms| Duration::from_millis(ms.unsigned_abs()).min(LEFT_ALONE));
-        lock(&self.routes.bare_until).insert(partition, (Instant::now() + wait, next_in.is_some()));
+        let bare = Bare { until: Instant::now() + wait, may_have: next_in.is_some() };
+        lock(&self.routes.bare).insert(partition, bare);
     }
 
     fn holds(&self, leases: &[Lease], partition: usize) {
@@ -300,7 +316,7 @@ impl Shared {
         let changes = !step.only_reads() && !matches!(step, Step::Claim(_));
         let value = self.ask(partition, &step, wire::ask(&step)).await?;
         if changes {
-            lock(&self.routes.bare_until).remove(&partition);
+            lock(&self.routes.bare).remove(&partition);
         }
         self.read(&step, &value)
     }

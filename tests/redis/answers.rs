@@ -1,5 +1,6 @@
 //! Answers that are lost on the way, and scripts that the server forgets: nobody notices, and nothing is done twice.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use paced::frontier::state::StageCounts;
@@ -96,29 +97,37 @@ fn asked_for_nothing_a_frontier_answers_nothing() {
     });
 }
 
+/// Tells a thread to end, also where a test fails.
+struct EndsWithThis<'a>(&'a AtomicBool);
+
+impl Drop for EndsWithThis<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+}
+
 #[test]
 fn i3_i5_with_the_way_cut_again_and_again_each_page_is_granted_and_settled_once_at_the_pace() {
     const PAGES: u32 = 120;
     let Some(redis) = redis_or_skip() else { return };
     let road = RedisProxy::to(redis.port());
     let (plain, shaky) = (open(&redis.url(0)), [open(&road.url(0)), open(&road.url(0))]);
-    let ended = std::sync::atomic::AtomicBool::new(false);
+    let ended = AtomicBool::new(false);
     let leases = std::thread::scope(|scope| {
         scope.spawn(|| {
-            while !ended.load(std::sync::atomic::Ordering::SeqCst) {
+            while !ended.load(Ordering::SeqCst) {
                 std::thread::sleep(Duration::from_millis(fastrand::u64(1..400)));
                 road.cut();
             }
         });
-        let leases = wait(async {
+        let _ends = EndsWithThis(&ended);
+        wait(async {
             shop(&plain, 20, PAGES).await;
             let [one, two] = &shaky;
             let (mut one, two) = tokio::join!(work(one, "one"), work(two, "two"));
             one.extend(two);
             one
-        });
-        ended.store(true, std::sync::atomic::Ordering::SeqCst);
-        leases
+        })
     });
     assert_eq!(leases.len(), PAGES as usize);
     assert_spaced(&leases, 20);

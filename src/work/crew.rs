@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::sync::Semaphore;
 use tracing::{debug, warn};
 
 use super::handover::Handover;
@@ -63,6 +64,8 @@ pub struct Crew {
     pub(super) monitor: Monitor,
     pub(super) verdicts: Verdicts,
     pub(super) handover: Handover,
+    /// One a core: who takes a page apart sits at one.
+    pub(super) desks: Semaphore,
 }
 
 impl Crew {
@@ -82,6 +85,7 @@ impl Crew {
             reach: Reach::default(),
             monitor: options.monitor,
             handover: Handover::default(),
+            desks: Semaphore::new(std::thread::available_parallelism().map_or(2, usize::from)),
         }
     }
 

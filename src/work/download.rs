@@ -7,6 +7,7 @@ use tracing::{debug, warn};
 
 use super::crew::Crew;
 use super::handover::Fresh;
+use super::landing::landing;
 use super::outcome::{Judged, errand_outcome, failed, follow, judge, unsent_errand};
 use crate::archive::{ArchiveError, Place, PlaceError, SentRequest, Visit, VisitOutcome};
 use crate::fetch::{Exchange, FetchError, Request, Unsent};
@@ -56,21 +57,13 @@ pub(super) async fn visit(crew: &Crew, lease: Lease, noted: Duration) -> Result<
         Err(unsent) => return not_sent(crew, lease, unsent).await,
     };
     crew.monitor.sent(&site, &lease, &exchange);
-    landed(crew, &lease).await?;
+    let landing = landing(crew, &site, &lease, &exchange).await?;
     let (judged, block) = judge(&site, &lease, &exchange, crew.frontier.clock().now());
     let place = keep(crew, &site, &lease, &exchange, &judged).await?;
     let outcome = conclude(crew, &site, &lease, &exchange, judged, place).await?;
     let response = exchange.answer.as_ref().ok().map(|fetched| fetched.page.response);
+    landing.is_settled();
     Ok(crew.settle_with(lease, outcome, block, response).await?)
-}
-
-/// Says that the body ended. Where that can't be said now, the settlement says it: the page is kept all the same.
-async fn landed(crew: &Crew, lease: &Lease) -> Result<(), FrontierError> {
-    match crew.frontier.landed(lease.token).await {
-        Err(error) if error.is_transient() => crew.reach.lost(&error),
-        answer => drop(answer?),
-    }
-    Ok(())
 }
 
 /// Why the page isn't to be asked for after all, by the rules in force now.

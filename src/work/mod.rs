@@ -5,6 +5,7 @@ mod download;
 mod handover;
 mod heartbeat;
 mod hosts;
+mod landing;
 mod membership;
 mod outcome;
 mod parse;

@@ -29,7 +29,7 @@ pub(super) async fn visit(crew: &Crew, lease: Lease) -> Result<(), Left> {
         Ok(page) => page,
         Err(why) => return Ok(crew.settle(lease, Outcome::Dead { why }).await?),
     };
-    let extract = take_apart(&site, rule, &lease, page).await?;
+    let extract = take_apart(crew, &site, rule, &lease, page).await?;
     if let Some(item) = &extract.item {
         crew.sink.write(std::slice::from_ref(item))?;
         crew.sink.flush().await?;
@@ -71,7 +71,15 @@ async fn read(
 }
 
 /// Extracts items and links by the site's rule, off the threads that keep the pace.
-async fn take_apart(site: &Arc<Site>, rule: usize, lease: &Lease, page: Fresh) -> Result<Extract, Left> {
+async fn take_apart(
+    crew: &Crew,
+    site: &Arc<Site>,
+    rule: usize,
+    lease: &Lease,
+    page: Fresh,
+) -> Result<Extract, Left> {
+    // A tree a core, however many parses wait for something else.
+    let _desk = crew.desks.acquire().await;
     let (site, url) = (Arc::clone(site), lease.url.clone());
     let fetched_at = lease.stored.as_ref().map_or(lease.granted_at, |stored| stored.fetched_at);
     in_background(move || {

@@ -17,7 +17,7 @@ use super::parse;
 use super::reach::Pauses;
 use super::scaling::{Scale, workers};
 use crate::clock::since_boot;
-use crate::frontier::{Claim, FrontierError, MOST_NAMED_SITES};
+use crate::frontier::{Claim, FrontierError, Grant, MOST_NAMED_SITES};
 use crate::task::{Lease, Stage};
 
 /// The longest the claimer sleeps where nobody tells it that another process has put something meanwhile.
@@ -26,6 +26,8 @@ const LONGEST_SLEEP: Duration = Duration::from_secs(1);
 const LONGEST_SLEEP_WITH_WAKE_UPS: Duration = Duration::from_secs(5);
 /// How long a claim under way is waited for when the pool is told to stop: a frontier that is away may not answer for long.
 const LAST_CLAIM: Duration = Duration::from_secs(2);
+/// Parses at once for each core: most of them wait for the frontier or the disk.
+const PARSES_A_CORE: usize = 4;
 /// The time between two looks at how many workers are enough.
 const RESCALE: Duration = Duration::from_millis(250);
 /// The most tasks granted in one claim: few, as the first one's permit ages until the last one is granted.
@@ -96,6 +98,8 @@ struct Slots {
     freed: Notify,
     /// All download slots are taken, and there was more to claim at once.
     are_short: AtomicBool,
+    /// The last claim left something that a free slot could take up.
+    left_some: AtomicBool,
 }
 
 impl Pool {
@@ -104,11 +108,12 @@ impl Pool {
         let cores = std::thread::available_parallelism().map_or(2, usize::from);
         let slots = Slots {
             download: AtomicUsize::new(0),
-            parse: if crew.role.walks(Stage::Parse) { cores } else { 0 },
+            parse: if crew.role.walks(Stage::Parse) { cores * PARSES_A_CORE } else { 0 },
             downloading: AtomicUsize::new(0),
             parsing: AtomicUsize::new(0),
             freed: Notify::new(),
             are_short: AtomicBool::new(false),
+            left_some: AtomicBool::new(true),
         };
         let (leases, tasks) = (Arc::new(Leases::default()), TaskTracker::new());
         Self { crew, workers, slots: Arc::new(slots), leases, tasks, stop, broken: Arc::default() }
@@ -156,11 +161,16 @@ impl Pool {
             tokio::select! {
                 () = self.stop.cancelled() => {}
                 () = tokio::time::sleep(sleep) => {}
-                () = self.slots.freed.notified() => {}
+                () = self.slots.freed.notified(), if self.is_worth_a_claim() => {}
                 () = self.crew.frontier.woken(&member), if self.slots.free() != (0, 0) => {}
             }
         }
         Ok(())
+    }
+
+    /// Whether a slot that got free may find something that neither the time to sleep nor a hint tells of.
+    fn is_worth_a_claim(&self) -> bool {
+        !self.crew.frontier.has_wake_ups() || self.slots.left_some.load(Ordering::SeqCst)
     }
 
     async fn stopped_for(&self, time: Duration) {
@@ -197,16 +207,20 @@ impl Pool {
             download = 1;
         }
         if download + parse == 0 {
+            self.slots.left_some.store(true, Ordering::SeqCst);
             return Ok(RESCALE);
         }
         let noted = since_boot();
-        let grant = self.crew.frontier.claim(self.wish(download, parse, only)).await?;
+        let wish = self.wish(download, parse, only);
+        let wanted = [wish.download, wish.parse];
+        let grant = self.crew.frontier.claim(wish).await?;
         if grant.buried {
             self.crew.join_anew().await?;
             return Ok(Duration::ZERO);
         }
         let next = grant.next_in.map_or(Duration::MAX, |ms| Duration::from_millis(ms.unsigned_abs()));
         let sleep = next.min(self.longest_sleep());
+        self.slots.left_some.store(self.left_some(wanted, &grant), Ordering::SeqCst);
         for lease in grant.leases {
             self.start(lease, noted);
         }
@@ -217,6 +231,15 @@ impl Pool {
         self.slots.are_short.fetch_or(is_full && download > 0 && next.is_zero(), Ordering::SeqCst);
         // With every slot taken, a few more may be enough to go on.
         Ok(if download == 0 { sleep.min(RESCALE) } else { sleep })
+    }
+
+    /// Whether a stage was given all that was asked for, or wasn't asked for: a slot that gets free may find more.
+    fn left_some(&self, wanted: [u32; 2], grant: &Grant) -> bool {
+        let all_of = |(stage, wanted): (Stage, u32)| {
+            let given = grant.leases.iter().filter(|lease| lease.stage == stage).count();
+            self.crew.role.walks(stage) && given >= wanted as usize
+        };
+        Stage::ALL.into_iter().zip(wanted).any(all_of)
     }
 
     fn wish(&self, download: usize, parse: usize, only: &[String]) -> Claim {

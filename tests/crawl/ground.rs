@@ -135,13 +135,26 @@ impl SiteFile {
 #[derive(Clone, Default)]
 pub struct Shared(Option<Arc<(RedisServer, Frontier)>>);
 
+impl Shared {
+    /// A Redis of one's own; none, said loudly, where it isn't installed.
+    pub fn redis() -> Option<Self> {
+        let server = redis_or_skip()?;
+        let frontier = Frontier::open(&server.url(0)).expect("a frontier on Redis");
+        Some(Self(Some(Arc::new((server, frontier)))))
+    }
+
+    /// Its server.
+    pub fn server(&self) -> &RedisServer {
+        &self.0.as_ref().expect("it is on Redis").0
+    }
+}
+
 /// A test on each kind of frontier.
 pub fn on_each_frontier(test: impl Fn(&Shared)) {
     test(&Shared(None));
-    if let Some(server) = redis_or_skip() {
-        let frontier = Frontier::open(&server.url(0)).expect("a frontier on Redis");
+    if let Some(shared) = Shared::redis() {
         eprintln!("on Redis:");
-        test(&Shared(Some(Arc::new((server, frontier)))));
+        test(&shared);
     }
 }
 
@@ -160,6 +173,11 @@ impl Ground {
     /// Where the frontier is as the test says.
     pub fn on(shared: &Shared, sites: impl IntoIterator<Item = SiteFile>) -> Self {
         Self { shared: shared.clone(), ..Self::new(sites) }
+    }
+
+    /// Site files by name and text, where the frontier is as the test says.
+    pub fn of_texts_on(shared: &Shared, sites: impl IntoIterator<Item = (String, String)>) -> Self {
+        Self { shared: shared.clone(), ..Self::of_texts(sites) }
     }
 
     /// Site files by name and text.

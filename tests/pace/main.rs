@@ -7,6 +7,7 @@ mod ground;
 mod support;
 
 mod backlog;
+mod fleet;
 mod machine;
 mod many_sites;
 mod proof;

@@ -30,7 +30,7 @@ fn plans(shops: u64, products: u32) -> Vec<ShopPlan> {
 }
 
 /// The shop's site file with more requests in flight than its slowness asks for.
-fn site_toml(shop: &Shop, interval: Duration) -> (String, String) {
+pub fn site_toml(shop: &Shop, interval: Duration) -> (String, String) {
     let text = shop.site_toml(interval);
     let (before, rest) = text.split_once("parallel = ").expect("it says how many in flight");
     let (_, after) = rest.split_once('\n').expect("a line");
@@ -38,7 +38,7 @@ fn site_toml(shop: &Shop, interval: Duration) -> (String, String) {
 }
 
 /// The starts while a shop's queue was full: from the first product's on, as many as its listing links to.
-fn full_queue(shop: &Shop) -> Vec<Duration> {
+pub fn full_queue(shop: &Shop) -> Vec<Duration> {
     let arrivals = shop.arrivals();
     let products = arrivals.iter().skip_while(|arrival| !arrival.path.starts_with("/p"));
     products.take(shop.plan.products as usize).map(|arrival| arrival.at).collect()

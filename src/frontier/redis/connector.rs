@@ -1,6 +1,6 @@
 //! Connections to a Redis: opened when they are needed, looked over once, thrown away when they break.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
@@ -31,15 +31,8 @@ pub(super) struct Connector {
     /// Only a frontier that is there already is wanted.
     existing: bool,
     open: tokio::sync::Mutex<Option<Server>>,
-    /// What the server was found to be, once it was looked over.
-    found: Mutex<Option<Found>>,
-}
-
-/// What is known of a server.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Found {
-    /// The most bytes that it may hold; 0 is no limit.
-    pub(super) max_memory: u64,
+    /// A server was reached, and was fit.
+    reached: AtomicBool,
 }
 
 impl std::fmt::Debug for Connector {
@@ -50,7 +43,7 @@ impl std::fmt::Debug for Connector {
 
 impl Connector {
     pub(super) fn new(address: Address, existing: bool) -> Self {
-        Self { address, existing, open: tokio::sync::Mutex::default(), found: Mutex::default() }
+        Self { address, existing, open: tokio::sync::Mutex::default(), reached: AtomicBool::new(false) }
     }
 
     /// The open connection, or a new one to a server that is fit.
@@ -60,8 +53,8 @@ impl Connector {
             return Ok(server.clone());
         }
         let mut server = self.connect().await.map_err(|error| explain(&self.address, &error))?;
-        let found = look_over(&mut server, &self.address, self.existing).await?;
-        *self.found.lock().unwrap_or_else(PoisonError::into_inner) = Some(found);
+        look_over(&mut server, &self.address, self.existing).await?;
+        self.reached.store(true, Ordering::SeqCst);
         *open = Some(server.clone());
         Ok(server)
     }
@@ -73,13 +66,7 @@ impl Connector {
 
     /// Whether a server was ever reached.
     pub(super) fn was_reached(&self) -> bool {
-        self.found.lock().unwrap_or_else(PoisonError::into_inner).is_some()
-    }
-
-    /// The most bytes that the server may hold, where there is a limit.
-    pub(super) fn max_memory(&self) -> Option<u64> {
-        let found = *self.found.lock().unwrap_or_else(PoisonError::into_inner);
-        found.map(|found| found.max_memory).filter(|most| *most > 0)
+        self.reached.load(Ordering::SeqCst)
     }
 
     async fn connect(&self) -> RedisResult<Server> {

@@ -5,7 +5,7 @@ use tracing::warn;
 
 use super::PARTITIONS_OF_A_CLUSTER;
 use super::address::Address;
-use super::connector::{Found, Server};
+use super::connector::Server;
 use super::trouble::explain;
 use crate::frontier::{FrontierError, FrontierErrorKind};
 
@@ -19,13 +19,13 @@ pub(super) async fn look_over(
     server: &mut Server,
     address: &Address,
     existing: bool,
-) -> Result<Found, FrontierError> {
+) -> Result<(), FrontierError> {
     let broken = |error: &redis::RedisError| explain(address, error);
     let mut info = String::new();
     for section in ["server", "memory", "persistence", "replication"] {
         info += &about(server, section).await.map_err(|error| broken(&error))?;
     }
-    if let Some(why) = unfit(&info) {
+    if let Some(why) = unfit(&info, address.cluster) {
         return Err(FrontierError::new(why, address.shown.clone()));
     }
     if field(&info, "aof_enabled") == Some("0") && field(&info, "loading") == Some("0") {
@@ -34,8 +34,7 @@ pub(super) async fn look_over(
             "this Redis keeps no append-only file: what it holds is gone with it; set appendonly yes"
         );
     }
-    mark(server, address, existing).await?;
-    Ok(Found { max_memory: field(&info, "maxmemory").and_then(|most| most.parse().ok()).unwrap_or(0) })
+    mark(server, address, existing).await
 }
 
 /// A section of `INFO`, of any node of a cluster.
@@ -56,13 +55,17 @@ fn field<'a>(info: &'a str, name: &str) -> Option<&'a str> {
     info.lines().find_map(|line| line.trim().strip_prefix(name)?.strip_prefix(':'))
 }
 
-fn unfit(info: &str) -> Option<FrontierErrorKind> {
+fn unfit(info: &str, as_cluster: bool) -> Option<FrontierErrorKind> {
     let version = field(info, "redis_version").unwrap_or("0");
     let mut parts = version.split('.').map(|part| part.parse().unwrap_or(0));
     let version_is = (parts.next().unwrap_or(0), parts.next().unwrap_or(0));
     if version_is < OLDEST {
         let why =
             format!("it is Redis {version}; a frontier needs {}.{} or newer, or Valkey", OLDEST.0, OLDEST.1);
+        return Some(FrontierErrorKind::Unfit(why));
+    }
+    if field(info, "redis_mode") == Some("cluster") && !as_cluster {
+        let why = "it is a node of a cluster; write redis+cluster://host:port,host:port".to_owned();
         return Some(FrontierErrorKind::Unfit(why));
     }
     if field(info, "role") == Some("slave") {
@@ -115,11 +118,14 @@ mod tests {
     #[test]
     fn a_server_that_would_lose_tasks_is_refused_with_the_reason() {
         let fit = "redis_version:7.0.15\r\nmaxmemory_policy:noeviction\r\nrole:master\r\n";
-        assert_eq!(unfit(fit), None);
-        let told = |info: &str| unfit(info).map(|kind| format!("{kind:?}")).unwrap_or_default();
+        assert_eq!(unfit(fit, false), None);
+        let told = |info: &str| unfit(info, false).map(|kind| format!("{kind:?}")).unwrap_or_default();
         assert!(told(&fit.replace("noeviction", "allkeys-lru")).contains("set it to noeviction"));
         assert!(told(&fit.replace("7.0.15", "5.0.3")).contains("6.2 or newer"));
         assert!(told(&fit.replace("master", "slave")).contains("ReadOnly"));
+        let node = format!("{fit}redis_mode:cluster\r\n");
+        assert!(told(&node).contains("redis+cluster://"));
+        assert_eq!(unfit(&node, true), None);
     }
 
     #[test]

@@ -21,7 +21,7 @@ use crate::frontier::{FrontierError, FrontierErrorKind};
 /// The most steps in one batch: a step that comes meanwhile waits for no more than these.
 const BATCH: usize = 64;
 /// How long a step that nobody's start waits for looks out for one to travel with.
-const LINGER: Duration = Duration::from_millis(4);
+const LINGER: Duration = Duration::from_millis(15);
 /// How long after a claim others are expected.
 const CLAIMING: Duration = Duration::from_secs(1);
 /// The first and the longest pause between two tries.
@@ -151,18 +151,18 @@ impl Carrier {
     }
 
     async fn is_full(&mut self) -> bool {
-        // A limit is found when the server is first looked over.
         let Ok(mut server) = self.trunk.connector.server().await else { return false };
-        let Some(most) = self.trunk.connector.max_memory() else { return false };
         if let Some((at, full)) = self.memory
             && at.elapsed() < MEMORY_LOOK
         {
             return full;
         }
         let info = about(&mut server, "memory").await.unwrap_or_default();
-        let used =
-            info.lines().find_map(|line| line.strip_prefix("used_memory:")?.trim().parse::<u64>().ok());
-        let full = used.is_some_and(|used| used >= most);
+        let number = |name: &str| -> Option<u64> {
+            info.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok())
+        };
+        let limit = number("maxmemory:").filter(|most| *most > 0);
+        let full = limit.zip(number("used_memory:")).is_some_and(|(most, used)| used >= most);
         self.memory = Some((Instant::now(), full));
         full
     }

@@ -15,7 +15,7 @@ use crate::task::{Lease, Settled, Settlement};
 /// Where the directory is.
 pub(super) const DIRECTORY: usize = 0;
 /// How long a partition that had nothing to give is left alone at most.
-const LEFT_ALONE: Duration = Duration::from_secs(1);
+const LEFT_ALONE: Duration = Duration::from_secs(5);
 
 /// What this process knows of where things are.
 #[derive(Debug, Default)]
@@ -24,8 +24,8 @@ pub(super) struct Routes {
     sites: Mutex<HashMap<String, usize>>,
     /// The partition of each lease in this process's hands.
     leases: Mutex<HashMap<u64, usize>>,
-    /// Partitions that have nothing to give before a time.
-    bare_until: Mutex<HashMap<usize, Instant>>,
+    /// Partitions that have nothing to give before a time, and whether they may have something then.
+    bare_until: Mutex<HashMap<usize, (Instant, bool)>>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -147,7 +147,7 @@ impl Shared {
         let (mut download, mut parse) = (claim.download, claim.parse);
         for partition in (0..count).map(|i| (first + i) % count) {
             if let Some(wait) = self.is_bare(partition) {
-                soonest = least(soonest, Some(wait));
+                soonest = least(soonest, wait);
                 continue;
             }
             if download + parse == 0 {
@@ -171,15 +171,16 @@ impl Shared {
         Ok(all)
     }
 
-    fn is_bare(&self, partition: usize) -> Option<i64> {
-        let until = *lock(&self.routes.bare_until).get(&partition)?;
+    /// Whether a partition is left alone for now, and how long until it may have something, if it may.
+    fn is_bare(&self, partition: usize) -> Option<Option<i64>> {
+        let (until, may_have) = *lock(&self.routes.bare_until).get(&partition)?;
         let wait = until.saturating_duration_since(Instant::now());
-        (!wait.is_zero()).then(|| crate::clock::millis(wait) + 1)
+        (!wait.is_zero()).then(|| may_have.then(|| crate::clock::millis(wait) + 1))
     }
 
     fn leave_alone(&self, partition: usize, next_in: Option<i64>) {
         let wait = next_in.map_or(LEFT_ALONE, |ms| Duration::from_millis(ms.unsigned_abs()).min(LEFT_ALONE));
-        lock(&self.routes.bare_until).insert(partition, Instant::now() + wait);
+        lock(&self.routes.bare_until).insert(partition, (Instant::now() + wait, next_in.is_some()));
     }
 
     fn holds(&self, leases: &[Lease], partition: usize) {

@@ -11,6 +11,10 @@ pub(super) fn explain(address: &Address, error: &RedisError) -> FrontierError {
 }
 
 fn kind_of(error: &RedisError) -> FrontierErrorKind {
+    if error.to_string().contains("cluster support disabled") {
+        let why = "it is no cluster; write redis://host:port/db".to_owned();
+        return FrontierErrorKind::Unfit(why);
+    }
     let refused = matches!(error.kind(), ErrorKind::AuthenticationFailed);
     match error.code().unwrap_or_default() {
         "WRONGPASS" | "NOAUTH" => FrontierErrorKind::Password,

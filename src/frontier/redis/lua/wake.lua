@@ -2,7 +2,7 @@
 -- sleeps longer than LONGEST_SLEEP.
 local wake = module(function(wake)
   local LONGEST_SLEEP = 5000
-  local SOON = 20 -- who asks again within so many ms needs no hint
+  local SOON = { d = 20, p = 100 } -- who asks again within so many ms needs no hint; a parse can wait a little
 
   -- The claimer will ask again when its time comes, unless it is told before.
   function wake.sleeps(want, granted, wait)
@@ -24,7 +24,7 @@ local wake = module(function(wake)
   function wake.hint()
     for stage, at in pairs(store.coming or {}) do
       local key = P .. 'asleep:' .. stage
-      local late = call('ZREVRANGEBYSCORE', key, '+inf', math.max(at, now) + SOON, 'LIMIT', 0, 16)
+      local late = call('ZREVRANGEBYSCORE', key, '+inf', math.max(at, now) + SOON[stage], 'LIMIT', 0, 16)
       local told = false
       for _, owner in ipairs(late) do
         local picky = call('SISMEMBER', P .. 'picky', owner) == 1

@@ -1,0 +1,85 @@
+//! That the body ended: said at once where others wait for the site's place in flight, else left to the settlement, which
+//! mostly follows soon and says it as well.
+
+use std::time::Duration;
+
+use tokio::task::JoinHandle;
+
+use super::crew::Crew;
+use crate::fetch::Exchange;
+use crate::frontier::FrontierError;
+use crate::site::Site;
+use crate::task::Lease;
+
+/// How long the settlement may take to come.
+const SOON: Duration = Duration::from_millis(200);
+
+/// A word still to be said, unless the settlement says it.
+#[derive(Debug)]
+#[must_use]
+pub(super) struct Landing(Option<JoinHandle<()>>);
+
+impl Landing {
+    /// The settlement says it.
+    pub(super) fn is_settled(mut self) {
+        if let Some(later) = self.0.take() {
+            later.abort();
+        }
+    }
+}
+
+/// Says that the body ended, now or a little later.
+pub(super) async fn landing(
+    crew: &Crew,
+    site: &Site,
+    lease: &Lease,
+    exchange: &Exchange,
+) -> Result<Landing, FrontierError> {
+    let response = exchange.answer.as_ref().map_or(Duration::MAX, |fetched| fetched.page.response);
+    if is_short_of_places(site.pace.parallel, lease.interval, response) {
+        match crew.frontier.landed(lease.token).await {
+            // The settlement says it: the page is kept all the same.
+            Err(error) if error.is_transient() => crew.reach.lost(&error),
+            answer => drop(answer?),
+        }
+        return Ok(Landing(None));
+    }
+    let (frontier, token) = (crew.frontier.clone(), lease.token);
+    let later = tokio::spawn(async move {
+        tokio::time::sleep(SOON).await;
+        // A frontier that is away hears it from the settlement.
+        let _ = frontier.landed(token).await;
+    });
+    Ok(Landing(Some(later)))
+}
+
+/// Whether a place in flight that is kept a little longer could hold up a start: at this pace and response time the places
+/// are nearly all taken.
+fn is_short_of_places(parallel: u32, interval: Duration, response: Duration) -> bool {
+    response.saturating_add(2 * SOON) >= interval.saturating_mul(parallel.saturating_sub(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_short_where_response_times_fill_them() {
+        let ms = Duration::from_millis;
+        for (parallel, interval, response, short) in [
+            (8, 1_000, 300, false),
+            (8, 200, 600, false),
+            (8, 200, 1_100, true),
+            (1, 1_000, 10, true),
+            (2, 1_000, 500, false),
+            (16, 0, 1, true),
+        ] {
+            assert_eq!(
+                is_short_of_places(parallel, ms(interval), ms(response)),
+                short,
+                "{parallel} {interval} {response}"
+            );
+        }
+        assert!(is_short_of_places(8, ms(200), Duration::MAX));
+    }
+}

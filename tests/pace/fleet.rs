@@ -1,0 +1,121 @@
+//! Many processes on one Redis: together they keep one pace, however many there are, also after an outage.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use paced::task::{Priority, Put};
+
+use crate::alone;
+use crate::ground::*;
+use crate::machine::Machine;
+use crate::many_sites::{full_queue, site_toml};
+use crate::proof::*;
+use crate::support::*;
+
+const INTERVAL: Duration = ms(200);
+
+/// Shops that answer within 3 s.
+fn shops(count: u64, products: u32) -> Shops {
+    let plan = |number| {
+        let plan = ShopPlan::new(&format!("s{number:02}"), products).per_page(products).page_size(4_000);
+        plan.seed(number).latency(Latency::between(ms(0), ms(3_000)))
+    };
+    serve((1..=count).map(plan).collect::<Vec<_>>()).expect("shops")
+}
+
+fn workers(ground: &Ground, count: usize) -> Vec<Running> {
+    let start =
+        |number| ground.verb("work").arg("--name").arg(format!("w{number}")).arg("--until-empty").start();
+    (1..=count).map(start).collect()
+}
+
+/// Calls of the script that the server counted.
+fn calls(shared: &Shared) -> u64 {
+    let stats = shared.server().cli(&["INFO", "commandstats"]);
+    let line = stats.lines().find_map(|line| line.strip_prefix("cmdstat_evalsha:calls="));
+    line.and_then(|rest| rest.split(',').next()?.parse().ok()).unwrap_or(0)
+}
+
+fn a_fleet_of(processes: usize, sites: u64, products: u32) {
+    let Some(shared) = Shared::redis() else { return };
+    let shops = shops(sites, products);
+    let ground = Ground::of_texts_on(&shared, shops.all().iter().map(|shop| site_toml(shop, INTERVAL)));
+    ground.verb_on_all("seed").run().expect_code(0);
+    let (machine, before) = (Machine::watch(), calls(&shared));
+    for worker in workers(&ground, processes) {
+        worker.finish().expect_code(0);
+    }
+    let (seen, calls) = (machine.seen(), calls(&shared) - before);
+    let measured: Vec<Measured> =
+        shops.all().iter().map(|shop| measure_shop(shop, &seen, INTERVAL)).collect();
+    let mut pages = 0;
+    for shop in shops.all() {
+        let arrivals = shop.arrivals();
+        let paths: BTreeSet<&String> = arrivals.iter().map(|arrival| &arrival.path).collect();
+        let wanted = shop.plan.requests() as usize;
+        assert_eq!((paths.len(), arrivals.len()), (wanted, wanted), "{}: each URL once", shop.plan.name);
+        pages += wanted;
+    }
+    println!("{calls} calls for {pages} requests by {processes} processes");
+    assert_kept(&measured, &seen);
+    for unit in ground.audit().values() {
+        assert_eq!(unit["early"], 0, "{unit}");
+    }
+    let starts: Vec<_> = shops.all().iter().map(full_queue).collect();
+    assert_used(0.97, &starts, INTERVAL, &seen);
+}
+
+#[test]
+fn l5_l7_four_processes_on_one_redis_use_the_starts_of_fifty_sites_and_none_is_early() {
+    let _turn = alone();
+    a_fleet_of(4, 50, 60);
+}
+
+#[test]
+fn l5_v18_twice_as_many_processes_change_neither() {
+    let _turn = alone();
+    a_fleet_of(8, 50, 40);
+}
+
+#[test]
+fn v17_a_hundred_thousand_tasks_and_four_processes_at_once_are_one_start_an_interval() {
+    let _turn = alone();
+    let Some(shared) = Shared::redis() else { return };
+    let (sites, each) = (20, 5_000);
+    let served: Vec<TestSite> = (0..sites).map(|_| star(each).serve()).collect();
+    let file = |(number, site)| {
+        SiteFile::of(&format!("s{number:02}"), site).interval(INTERVAL).pace("parallel = 16")
+    };
+    let ground = Ground::on(&shared, served.iter().enumerate().map(file));
+    ground.verb_on_all("seed").run().expect_code(0);
+    for (number, site) in served.iter().enumerate() {
+        let put = |path: String| Put::request(site.url(&path).parse().expect("a URL"), Priority::OPERATOR);
+        let puts: Vec<Put> = paths(each).map(put).collect();
+        for portion in puts.chunks(1_000) {
+            wait(ground.frontier().put(&format!("s{number:02}"), portion.to_vec())).expect("put");
+        }
+    }
+    let machine = Machine::watch();
+    let fleet = workers(&ground, 4);
+    eventually("the first start", || served.iter().any(|site| !site.arrivals().is_empty()).then_some(()));
+    std::thread::sleep(Duration::from_secs(8));
+    let ends = fleet.into_iter().map(|worker| {
+        worker.terminate();
+        worker.finish()
+    });
+    assert!(ends.map(|end| end.code).all(|code| code == Some(0)), "they drain");
+    let seen = machine.seen();
+    let measured: Vec<Measured> = served
+        .iter()
+        .map(|site| measure(&site.addr().to_string(), &site.arrivals(), &site.stalls(), &seen, INTERVAL))
+        .collect();
+    assert_kept(&measured, &seen);
+    // From the third second on, hardly a start is left unused.
+    let first =
+        served.iter().flat_map(|site| site.arrivals()).map(|arrival| arrival.at).min().expect("arrivals");
+    let (from, to) = (first + Duration::from_secs(3), first + Duration::from_secs(7));
+    let starts = |site: &TestSite| -> Vec<Duration> {
+        site.arrivals().iter().map(|arrival| arrival.at).filter(|at| (from..to).contains(at)).collect()
+    };
+    assert_used(0.95, &served.iter().map(starts).collect::<Vec<_>>(), INTERVAL, &seen);
+}

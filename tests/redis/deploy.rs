@@ -45,7 +45,9 @@ fn the_commands_of_the_services_are_taken() {
         commands.map(|words| serde_json::from_str(words).expect("a list of words")).collect();
     let of_ours: Vec<_> = commands.iter().filter(|words| words[0] != "redis-server").collect();
     assert_eq!(of_ours.len(), 3, "{commands:?}");
-    of_ours.into_iter().for_each(|words| assert_taken(words));
+    for words in of_ours {
+        assert_taken(words);
+    }
 }
 
 #[test]

@@ -9,6 +9,9 @@ use tracing_subscriber::fmt::format::JsonFields;
 
 use super::log_line::LogLine;
 
+/// What the client library says of a server that is away: we say it once ourselves.
+const QUIET: &str = "redis=off";
+
 /// How log lines look.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Format {
@@ -21,7 +24,8 @@ pub enum Format {
 
 /// Starts the log of this process: lines of `level` and above, as `RUST_LOG` refines them, written past the bars.
 pub fn start(format: Format, level: &str, color: bool, bars: MultiProgress) {
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(level));
+    let filter =
+        EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(format!("{level},{QUIET}")));
     // A second start in one process (a test's) keeps the first log.
     let _ = tracing_subscriber::fmt()
         .with_ansi(color)

@@ -5,6 +5,7 @@
 mod support;
 
 mod books;
+mod fleet;
 mod kills;
 mod side_by_side;
 mod stops;

@@ -1,7 +1,7 @@
 //! Many processes on one Redis: together they keep one pace, however many there are, also after an outage.
 
 use std::collections::BTreeSet;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use paced::task::{Priority, Put};
 
@@ -23,10 +23,12 @@ fn shops(count: u64, products: u32) -> Shops {
     serve((1..=count).map(plan).collect::<Vec<_>>()).expect("shops")
 }
 
+fn worker(ground: &Ground, name: &str) -> Paced {
+    ground.verb("work").arg("--name").arg(name).arg("--until-empty")
+}
+
 fn workers(ground: &Ground, count: usize) -> Vec<Running> {
-    let start =
-        |number| ground.verb("work").arg("--name").arg(format!("w{number}")).arg("--until-empty").start();
-    (1..=count).map(start).collect()
+    (1..=count).map(|number| worker(ground, &format!("w{number}")).start()).collect()
 }
 
 /// Calls of the script that the server counted.
@@ -75,6 +77,46 @@ fn l5_l7_four_processes_on_one_redis_use_the_starts_of_fifty_sites_and_none_is_e
 fn l5_v18_twice_as_many_processes_change_neither() {
     let _turn = alone();
     a_fleet_of(8, 50, 40);
+}
+
+/// One busy process: what it asks of Redis, and how many pages a second it fetches.
+fn calls_of_one_process(role: &str) -> Option<(f64, f64)> {
+    let shared = Shared::redis()?;
+    let shops = shops(60, 60);
+    let ground = Ground::of_texts_on(&shared, shops.all().iter().map(|shop| site_toml(shop, INTERVAL)));
+    ground.verb_on_all("seed").run().expect_code(0);
+    if role == "download" {
+        // The links are put before, as nobody parses.
+        for shop in shops.all() {
+            let put = |n| {
+                Put::request(shop.url(&format!("/product/{n}")).parse().expect("a URL"), Priority::OPERATOR)
+            };
+            let puts = (1..=60).map(put).collect();
+            wait(ground.frontier().put(&shop.plan.name, puts)).expect("put");
+        }
+    }
+    let mut worker = ground.verb("work").arg("--role").arg(role).start();
+    let arrived = || shops.all().iter().map(|shop| shop.arrivals().len()).sum::<usize>();
+    eventually("a process in full swing", || (arrived() > 1_000).then_some(()));
+    let (pages, before, began) = (arrived(), calls(&shared), Instant::now());
+    std::thread::sleep(Duration::from_secs(4));
+    let (pages, calls) = (arrived() - pages, calls(&shared) - before);
+    #[expect(clippy::cast_precision_loss, reason = "a few thousand")]
+    let (a_page, a_second) = (calls as f64 / pages as f64, pages as f64 / began.elapsed().as_secs_f64());
+    println!("{role}: {a_page:.2} calls a page at {a_second:.0} pages a second");
+    assert!(!worker.ended());
+    worker.terminate();
+    worker.finish().expect_code(0);
+    Some((a_page, a_second))
+}
+
+#[test]
+fn a_busy_process_asks_redis_little_more_than_once_a_page() {
+    let _turn = alone();
+    for (role, most) in [("download", 1.2), ("both", 2.0)] {
+        let Some((a_page, a_second)) = calls_of_one_process(role) else { return };
+        assert!(a_page <= most || a_second < 200.0, "{role}: {a_page:.2} calls a page");
+    }
 }
 
 #[test]

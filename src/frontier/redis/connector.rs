@@ -33,6 +33,8 @@ pub(super) struct Connector {
     open: tokio::sync::Mutex<Option<Server>>,
     /// A server was reached, and was fit.
     reached: AtomicBool,
+    /// It keeps no append-only file, and nobody was told yet.
+    forgets: AtomicBool,
 }
 
 impl std::fmt::Debug for Connector {
@@ -43,7 +45,13 @@ impl std::fmt::Debug for Connector {
 
 impl Connector {
     pub(super) fn new(address: Address, existing: bool) -> Self {
-        Self { address, existing, open: tokio::sync::Mutex::default(), reached: AtomicBool::new(false) }
+        Self {
+            address,
+            existing,
+            open: tokio::sync::Mutex::default(),
+            reached: AtomicBool::new(false),
+            forgets: AtomicBool::new(false),
+        }
     }
 
     /// The open connection, or a new one to a server that is fit.
@@ -53,7 +61,8 @@ impl Connector {
             return Ok(server.clone());
         }
         let mut server = self.connect().await.map_err(|error| explain(&self.address, &error))?;
-        look_over(&mut server, &self.address, self.existing).await?;
+        let found = look_over(&mut server, &self.address, self.existing).await?;
+        self.forgets.store(found.forgets, Ordering::SeqCst);
         self.reached.store(true, Ordering::SeqCst);
         *open = Some(server.clone());
         Ok(server)
@@ -62,6 +71,11 @@ impl Connector {
     /// Throws the connection away: the next one that is asked for is new.
     pub(super) async fn drop_connection(&self) {
         *self.open.lock().await = None;
+    }
+
+    /// Whether the server was found to forget what it holds when it ends; said once.
+    pub(super) fn is_forgetful(&self) -> bool {
+        self.forgets.swap(false, Ordering::SeqCst)
     }
 
     /// Whether a server was ever reached.

@@ -1,7 +1,6 @@
 //! Whether a server is fit to keep a frontier: looked at once a connection, before anything is kept on it.
 
 use redis::cmd;
-use tracing::warn;
 
 use super::PARTITIONS_OF_A_CLUSTER;
 use super::address::Address;
@@ -14,12 +13,19 @@ const SCHEMA: i64 = 1;
 /// The oldest Redis that knows what the script uses.
 const OLDEST: (u32, u32) = (6, 2);
 
+/// What a fit server was found to be.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Found {
+    /// It keeps no append-only file.
+    pub(super) forgets: bool,
+}
+
 /// Refuses a server that would lose tasks or can't be written; marks an empty one as ours.
 pub(super) async fn look_over(
     server: &mut Server,
     address: &Address,
     existing: bool,
-) -> Result<(), FrontierError> {
+) -> Result<Found, FrontierError> {
     let broken = |error: &redis::RedisError| explain(address, error);
     let mut info = String::new();
     for section in ["server", "memory", "persistence", "replication"] {
@@ -28,13 +34,8 @@ pub(super) async fn look_over(
     if let Some(why) = unfit(&info, address.cluster) {
         return Err(FrontierError::new(why, address.shown.clone()));
     }
-    if field(&info, "aof_enabled") == Some("0") && field(&info, "loading") == Some("0") {
-        warn!(
-            frontier = address.shown,
-            "this Redis keeps no append-only file: what it holds is gone with it; set appendonly yes"
-        );
-    }
-    mark(server, address, existing).await
+    mark(server, address, existing).await?;
+    Ok(Found { forgets: field(&info, "aof_enabled") == Some("0") })
 }
 
 /// A section of `INFO`, of any node of a cluster.

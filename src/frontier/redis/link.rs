@@ -238,6 +238,16 @@ impl Carrier {
             let frontier = &self.trunk.connector.address.shown;
             info!(frontier, "the frontier is back after {:.1} s", began.elapsed().as_secs_f64());
         }
+        if self.number == 1
+            && self.trunk.connector.is_forgetful()
+            && self.trunk.patient.load(Ordering::SeqCst)
+        {
+            let frontier = &self.trunk.connector.address.shown;
+            warn!(
+                frontier,
+                "this Redis keeps no append-only file: what it holds is gone with it; set appendonly yes"
+            );
+        }
         for (job, reply) in batch.into_iter().zip(replies) {
             // A worker that went away needs no answer: the step stands.
             let _ = job.reply.send(Ok(reply));

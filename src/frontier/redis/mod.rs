@@ -141,7 +141,8 @@ impl Shared {
         value: Value,
         reply: oneshot::Sender<Result<Value, FrontierError>>,
     ) {
-        let urgent = step.is_urgent() || step.only_reads();
+        let looks_on = matches!(step, Step::View { .. } | Step::Freshness { .. });
+        let urgent = step.is_urgent() || (step.only_reads() && !looks_on);
         let fills = matches!(step, Step::Put { .. } | Step::BeginRun { .. } | Step::Register(_));
         self.links[partition].send(Job { step: value, urgent, fills, reply });
     }

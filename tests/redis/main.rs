@@ -3,6 +3,7 @@
 mod answers;
 mod away;
 mod clock;
+mod deploy;
 #[path = "../crawl/ground.rs"]
 mod ground;
 mod memory;

@@ -6,10 +6,13 @@ use crate::ground::{Ground, SiteFile, wait};
 use crate::steps::open;
 use crate::support::*;
 
+/// Whether it was refused for the right reason.
+type Judge = fn(&FrontierErrorKind) -> bool;
+
 /// A server that is refused, by which URL, why, and what the line must say.
 struct Refusal {
     url: String,
-    kind: fn(&FrontierErrorKind) -> bool,
+    kind: Judge,
     says: &'static [&'static str],
 }
 
@@ -100,7 +103,7 @@ fn a_read_only_replica_is_refused_and_the_way_to_its_master_named() {
 #[test]
 fn a_database_of_another_schema_or_of_another_program_is_refused_and_left_alone() {
     let Some(redis) = redis_or_skip() else { return };
-    let table: [(u32, &str, fn(&FrontierErrorKind) -> bool, &'static [&'static str]); 3] = [
+    let table: [(u32, &str, Judge, &'static [&'static str]); 3] = [
         (1, "0 1", |kind| *kind == FrontierErrorKind::Older(0), &["older paced (schema 0)"]),
         (2, "99 1", |kind| *kind == FrontierErrorKind::Newer(99), &["newer paced (schema 99)"]),
         (3, "mine", |kind| *kind == FrontierErrorKind::Foreign, &["not a frontier of paced"]),

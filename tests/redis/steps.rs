@@ -137,7 +137,8 @@ pub async fn work(frontier: &Frontier, owner: &str) -> Vec<Lease> {
         leases.extend(grant.leases);
         match grant.next_in {
             _ if !idle => {}
-            Some(wait) => sleep(wait).await,
+            // Somebody else may settle what it waits for.
+            Some(wait) => sleep(wait.min(100)).await,
             None => return leases,
         }
     }

@@ -135,3 +135,23 @@ fn i5_i6_a_worker_that_stood_still_past_its_beat_is_told_and_nothing_of_it_is_ke
     assert!(books.lost > 0, "what it had in flight was granted anew: {books:?}");
     assert_eq!((books.waiting, books.delayed, books.leased, books.dead), (0, 0, 0, 0), "{books:?}");
 }
+
+#[test]
+fn a_worker_with_nothing_to_do_hardly_asks_and_is_there_when_something_comes() {
+    let Some(redis) = redis_or_skip() else { return };
+    let site = star(5).serve();
+    let ground = Ground::new([SiteFile::of("shop", &site)]);
+    let mut idle = ground.verb("work").env("PACED_FRONTIER", redis.url(0)).arg("--name").arg("idle").start();
+    idle.wait_for_stderr("at work");
+    std::thread::sleep(ms(500));
+    redis.cli(&["CONFIG", "RESETSTAT"]);
+    std::thread::sleep(ms(6_000));
+    let calls = redis.calls();
+    let asked = calls.get("evalsha").copied().unwrap_or(0);
+    assert!((1..=24).contains(&asked), "{asked} steps in 6 s: {calls:?}");
+    let file = ground.data.file("sites/shop.toml");
+    ground.verb("seed").arg(file).env("PACED_FRONTIER", redis.url(0)).run().expect_code(0);
+    eventually("all items", || (items(&ground, &["idle"]).len() == 6).then_some(()));
+    idle.terminate();
+    idle.finish().expect_code(0);
+}

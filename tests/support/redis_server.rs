@@ -52,10 +52,17 @@ impl RedisServerBuilder {
     }
 
     /// Only for this user, who may do everything.
-    pub fn user(mut self, name: &str, password: &str) -> Self {
+    pub fn user(self, name: &str, password: &str) -> Self {
+        self.set("user", &format!("{name} on >{password} ~* &* +@all"))
+            .set("user", "default off")
+            .known_as(name, password)
+    }
+
+    /// Its settings have this user: commands and frontiers come under that name.
+    pub fn known_as(mut self, name: &str, password: &str) -> Self {
         self.user = Some(name.to_owned());
         self.password = Some(password.to_owned());
-        self.set("user", &format!("{name} on >{password} ~* &* +@all")).set("user", "default off")
+        self
     }
 
     /// Every write is on disk before it is answered.

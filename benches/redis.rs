@@ -126,7 +126,7 @@ async fn whole_pages(server: &RedisServer, frontier: &Frontier, pages: u64, site
     let sent = frontier.calls().unwrap_or(0) - before;
     println!(
         "{pages} pages at {:.0}/s: {:.0} us of the server a page, {:.2} calls a page (the client counts {sent}, the server {calls})",
-        pages as f64 / began.elapsed().as_secs_f64(),
+        share(pages * 1_000, u64::try_from(began.elapsed().as_millis()).expect("minutes")),
         share(usec, pages),
         share(calls, pages),
     );
@@ -253,6 +253,7 @@ fn info(server: &RedisServer, section: &str, field: &str) -> String {
     all.lines().find_map(|line| line.trim().strip_prefix(field)).unwrap_or_default().to_owned()
 }
 
+#[expect(clippy::cast_precision_loss, reason = "figures for people")]
 fn share(all: u64, of: u64) -> f64 {
     all as f64 / of.max(1) as f64
 }

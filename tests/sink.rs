@@ -49,7 +49,10 @@ fn writers_of_one_folder_have_files_of_their_own_and_names_that_are_theirs_while
     let two = ItemSink::folder_of(dir.path(), "w2").expect("another name");
     two.write(std::slice::from_ref(&second)).expect("written");
     drop(one);
-    ItemSink::folder_of(dir.path(), "w1").expect("free again").write(&[first.clone()]).expect("written");
+    ItemSink::folder_of(dir.path(), "w1")
+        .expect("free again")
+        .write(std::slice::from_ref(&first))
+        .expect("written");
     assert_eq!(lines(&torn), [first.clone(), first]);
     assert_eq!(lines(&others), [second]);
     for name in ["", "../w", "a/b"] {

@@ -153,8 +153,7 @@ fn v17_a_hundred_thousand_tasks_and_four_processes_at_once_are_one_start_an_inte
         .collect();
     assert_kept(&measured, &seen);
     // From the third second on, hardly a start is left unused.
-    let first =
-        served.iter().flat_map(|site| site.arrivals()).map(|arrival| arrival.at).min().expect("arrivals");
+    let first = served.iter().flat_map(TestSite::arrivals).map(|arrival| arrival.at).min().expect("arrivals");
     let (from, to) = (first + Duration::from_secs(3), first + Duration::from_secs(7));
     let starts = |site: &TestSite| -> Vec<Duration> {
         site.arrivals().iter().map(|arrival| arrival.at).filter(|at| (from..to).contains(at)).collect()

@@ -56,7 +56,9 @@ fn i3_two_workers_on_one_folder_share_the_pages_of_all_sites_and_keep_the_pace()
         let files = ["a", "b"].into_iter().zip(&sites);
         let ground = Ground::on(shared, files.map(|(name, site)| SiteFile::of(name, site).interval(ms(50))));
         let mut workers = ["left", "right"].map(|name| worker(&ground, name).start());
-        workers.iter_mut().for_each(|worker| worker.wait_for_stderr("at work"));
+        for worker in &mut workers {
+            worker.wait_for_stderr("at work");
+        }
         seed(&ground);
         eventually("the end of both runs", || {
             ["a", "b"].iter().all(|site| ground.view(site).finished).then_some(())

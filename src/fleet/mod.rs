@@ -1,7 +1,7 @@
 //! A fleet: processes that share one frontier. One seeds it, the others work on whatever it holds until they are told to
 //! stop.
 
-mod feeder;
+mod feed;
 mod folder;
 mod name;
 mod seed;
@@ -20,8 +20,8 @@ pub use seed::{Seeded, seed};
 use crate::crawl::{CrawlError, Equipment, ItemsTo, work_until};
 use crate::frontier::{Frontier, FrontierError, View, without_password};
 use crate::monitor::{Monitor, Tally};
+use crate::task::Stage;
 use crate::work::{Role, Roster};
-use feeder::feed;
 use folder::SiteFolder;
 use watch::Watch;
 
@@ -92,13 +92,14 @@ pub async fn work(
     info!(%name, %role, "at work on {}", without_password(&equipment.places.frontier));
     let mut watch = Watch::new(&frontier, &watched, folder, reload, until_empty);
     let watching = async |pool_ended: &dyn Fn() -> bool| watch.until_the_end(&stop, pool_ended).await;
-    // A worker that ends with the work asks for no more of it.
-    let feeding = (!until_empty).then(|| tokio::spawn(feed(frontier.clone())));
-    let worked = work_until(crew, equipment.workers, &stop, watching).await;
+    // Who ends once nothing is left must not bring in what is due later.
+    let feeds = role.walks(Stage::Download) && !until_empty;
+    let feeding = feeds.then(|| tokio::spawn(feed::feed(frontier.clone(), stop.clone())));
+    let ended = work_until(crew, equipment.workers, &stop, watching).await;
     if let Some(feeding) = feeding {
         feeding.abort();
     }
-    let ending = worked?;
+    let ending = ended?;
     let mut report = WorkReport { ending, sites: Vec::new(), total: watched.total(), dead: None };
     if ending == WorkEnding::Empty {
         report.look(&frontier, &watched).await?;

@@ -7,7 +7,7 @@ mod fleet;
 #[path = "../crawl/ground.rs"]
 mod ground;
 mod names;
-mod recrawl;
+mod recrawls;
 mod rules;
 mod seeds;
 #[path = "../support/mod.rs"]

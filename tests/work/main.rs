@@ -6,6 +6,7 @@ mod ends;
 mod fleet;
 #[path = "../crawl/ground.rs"]
 mod ground;
+mod idle;
 mod names;
 mod recrawls;
 mod rules;

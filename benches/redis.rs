@@ -169,12 +169,11 @@ async fn done(frontier: &Frontier, lease: Lease, brings: bool) {
 
 /// Bytes of a page that is known: a site of its own whose pages are put, claimed and settled.
 async fn known_pages(server: &RedisServer, frontier: &Frontier) {
-    let count = 20_000;
+    let pages = 4_000;
     register(frontier, 1).await;
     let site = name(0);
-    let before = memory(server);
     let mut known = 0;
-    while known < count {
+    while known < pages {
         let puts = (0..200).map(|i| Put::request(url(0, 1 << 40 | (known + i)), Priority::from_value(120)));
         frontier.put(&site, puts.collect()).await.expect("put");
         let mut taken = 0;
@@ -200,7 +199,12 @@ async fn known_pages(server: &RedisServer, frontier: &Frontier) {
         }
         known += taken;
     }
-    println!("{:.1} bytes a known page", share(memory(server).saturating_sub(before), known));
+    let count = "local n, b = 0, 0 for _, k in ipairs(redis.call('KEYS', '{paced:0}:known:site000000:*')) do
+        n = n + redis.call('SCARD', k) b = b + redis.call('MEMORY', 'USAGE', k) end return b .. ' ' .. n";
+    let said = server.cli(&["EVAL", count, "0"]);
+    let (bytes, known) = said.trim().split_once(' ').expect("two numbers");
+    let number = |text: &str| text.parse().expect("a number");
+    println!("{:.1} bytes a known page", share(number(bytes), number(known)));
 }
 
 async fn in_parallel<F>(

@@ -1,6 +1,7 @@
 //! The frontier's rules row by row: each row a test that states it.
 
 mod groups;
+mod known;
 mod leases;
 mod order;
 mod owners;

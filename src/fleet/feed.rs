@@ -8,8 +8,8 @@ use tracing::{debug, warn};
 
 use crate::frontier::{Frontier, FrontierError};
 
-/// The most pages put in one step.
-const PORTION: u32 = 1_000;
+/// Pages put in one step: few, as a start that comes up meanwhile waits for it.
+const PORTION: u32 = 100;
 /// The shortest and the longest time between two steps: a page may get a shorter `recrawl`, or a site room, at any time.
 const SHORTEST: Duration = Duration::from_millis(100);
 const LONGEST: Duration = Duration::from_secs(3);

@@ -3,7 +3,7 @@
 //!
 //! The modules stand in the order of the data's way, and each may use those above it:
 //!
-//! * [`clock`], [`canonical_url`], [`page`], [`item`], [`task`]: the words
+//! * [`clock`], [`canonical_url`], [`page`], [`item`], [`task`]: the words; [`forecast`]: what a pace allows
 //! * [`site`]: one file of `sites/` as a checked value; [`settings`]: `paced.toml`
 //! * [`frontier`]: what is known, what is next, and when; [`mutex`]: its timed mutex for everybody
 //! * [`manners`], [`robots`], [`fetch`], [`archive`]: asking a site, and keeping what it answers
@@ -22,6 +22,7 @@ pub mod demo;
 pub mod extract;
 pub mod fetch;
 pub mod fleet;
+pub mod forecast;
 pub mod frontier;
 pub mod item;
 pub mod manners;

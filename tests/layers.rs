@@ -14,6 +14,7 @@ const ORDER: &[&str] = &[
     "page",
     "item",
     "task",
+    "forecast",
     "site",
     "settings",
     "frontier",

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use paced::site::{
     FetchRules, FieldKind, FieldRule, Follow, ItemKey, MetaRobots, Pace, RobotsPolicy, Scope, Site,
-    SiteError, load, parse, two_sites_one_host, warnings,
+    SiteError, load, outlook, parse, two_sites_one_host, warnings,
 };
 use proptest::prelude::*;
 use serde_json::json;
@@ -412,4 +412,54 @@ proptest! {
             }
         }
     }
+}
+
+#[test]
+fn what_a_file_asks_for_and_its_pace_cannot_give_is_told() {
+    let head = "seeds = [\"https://www.shop.example/\"]\n";
+    let of = |name: &str, text: &str| (name.to_owned(), site(&format!("{head}{text}"), name));
+    let rule = "[[page]]\nname = \"all\"\nmatch = \"/**\"\n";
+    let told = |sites: &[(String, Site)], groups: &[(&str, u64)], measured: &[(&str, u64)]| {
+        let named = |pairs: &[(&str, u64)]| {
+            pairs.iter().map(|(name, ms)| ((*name).to_owned(), Duration::from_millis(*ms))).collect()
+        };
+        texts(&outlook(sites, &named(groups), &named(measured)))
+    };
+    let none: [String; 0] = [];
+    assert_eq!(told(&[of("a.toml", rule)], &[], &[]), none);
+    let few = format!("[pace]\ninterval = \"2s\"\n[scope]\nmax_pages = 40000\n{rule}");
+    assert_eq!(told(&[of("a.toml", &few)], &[], &[]), none);
+    let many = few.replace("40000", "412000");
+    let todo =
+        "nothing, if that is soon enough; else fewer pages, or a shorter `interval` if the owner agrees";
+    assert_eq!(
+        told(&[of("a.toml", &many)], &[], &[]),
+        [format!("a.toml:5:13: 412,000 pages at 2 s = 9.5 days; {todo}")]
+    );
+    let fresh = format!("{rule}recrawl = \"6h\"\nmax_pages = 480000\n[scope]\nmax_pages = 500000\n");
+    let todo_old = "write a longer `recrawl`, or a shorter `interval` if the owner agrees";
+    assert_eq!(
+        told(&[of("a.toml", &fresh)], &[], &[])[1..],
+        [format!("a.toml:2:1: 480,000 pages every 6 h need 22/s, allowed 1/s; {todo_old}")]
+    );
+    let narrow = format!("[pace]\nparallel = 2\n{rule}");
+    assert_eq!(told(&[of("a.toml", &narrow)], &[], &[]), none);
+    assert_eq!(
+        told(&[of("a.toml", &narrow)], &[], &[("a", 9_000)]),
+        ["a.toml:3:12: answers take 9 s, parallel = 2 makes 0.22/s of the 1/s that `interval` allows; \
+          write parallel = 11 in [pace]"]
+    );
+    let fast = narrow.replace("parallel = 2", "parallel = 2\ninterval = \"100ms\"");
+    assert_eq!(
+        told(&[of("a.toml", &fast)], &[], &[]),
+        ["a.toml:3:12: if answers take 1 s, parallel = 2 makes 2/s of the 10/s that `interval` allows; \
+          write parallel = 12 in [pace]"]
+    );
+    let grouped = format!("group = \"g\"\n[scope]\nmax_pages = 30000\n{rule}");
+    let sites = [of("a.toml", &grouped), of("b.toml", &grouped)];
+    assert_eq!(told(&sites, &[], &[]), none, "60,000 s are less than a day");
+    assert_eq!(
+        told(&sites, &[("g", 2_000)], &[]),
+        [format!("a.toml:4:13: the sites of group `g` together: 60,000 pages at 2 s = 1.4 days; {todo}")]
+    );
 }

@@ -1,11 +1,17 @@
 //! `paced check`: site files, validated before anything is asked of anybody.
 
+use std::collections::BTreeMap;
+use std::time::Duration;
+
 use clap::Args;
 
 use super::results::{Results, say};
 use super::{Exit, Globals, Trouble, sites};
 use crate::monitor::duration;
 use crate::site::{self, Site};
+
+/// How long a frontier may take to tell response times.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Options of `paced check`.
 #[derive(Clone, Debug, Args)]
@@ -20,8 +26,8 @@ pub(super) struct Options {
 }
 
 /// Says of each file that it is right, or everything that is wrong with it.
-pub(super) fn run(options: &Options, globals: &Globals) -> Result<Exit, Trouble> {
-    globals.settings()?;
+pub(super) async fn run(options: &Options, globals: &Globals) -> Result<Exit, Trouble> {
+    let settings = globals.settings()?;
     let mut loaded = Vec::new();
     let mut wrong = Vec::new();
     for (file, site) in sites::load(&options.sites) {
@@ -55,7 +61,30 @@ pub(super) fn run(options: &Options, globals: &Globals) -> Result<Exit, Trouble>
             results.line(format_args!("{file}: ok: {}", summary(site)))?;
         }
     }
+    let sound: Vec<(String, Site)> = loaded.iter().filter(right).cloned().collect();
+    let measured = measured(&sound, globals).await;
+    for warning in site::outlook(&sound, &settings.groups, &measured) {
+        say(format_args!("warning: {warning}"));
+    }
     Ok(if wrong.is_empty() { Exit::Done } else { Exit::Usage })
+}
+
+/// Response times that a crawl measured, where there is a frontier that answers and knows the sites.
+async fn measured(sites: &[(String, Site)], globals: &Globals) -> BTreeMap<String, Duration> {
+    let mut measured = BTreeMap::new();
+    let Ok(frontier) = globals.open_existing() else { return measured };
+    let ask = async {
+        for (_, site) in sites {
+            let view = frontier.view(&site.name).await.ok()?;
+            if let Some(response) = view.and_then(|view| view.response) {
+                measured.insert(site.name.clone(), Duration::from_millis(response.unsigned_abs()));
+            }
+        }
+        Some(())
+    };
+    // A frontier that is away is no reason to say less of the files.
+    let _ = tokio::time::timeout(PATIENCE, ask).await;
+    measured
 }
 
 fn summary(site: &Site) -> String {

@@ -6,6 +6,7 @@ mod crawl;
 mod demo;
 mod equipment;
 mod globals;
+mod plan;
 mod put;
 mod results;
 mod seed;
@@ -62,6 +63,8 @@ enum Verb {
     Put(put::Options),
     /// How sites stand: waiting, running, done, pace, response time, ETA
     Status(status::Options),
+    /// Workers needed, pages a day, and when it would end: from site files, or from what is measured
+    Plan(plan::Options),
     /// The proof of pace: starts, gaps and early ones, as a report for a site's owner
     Audit(audit::Options),
 }
@@ -138,12 +141,13 @@ fn run(cli: Cli) -> Result<Exit, Trouble> {
     let exit = runtime.block_on(async move {
         match cli.verb {
             Verb::Demo(options) => demo::run(options, &globals).await,
-            Verb::Check(options) => check::run(&options, &globals),
+            Verb::Check(options) => check::run(&options, &globals).await,
             Verb::Crawl(options) => crawl::run(options, &globals).await,
             Verb::Seed(options) => seed::run(&options, &globals).await,
             Verb::Work(options) => work::run(options, &globals).await,
             Verb::Put(options) => put::run(options, &globals).await,
             Verb::Status(options) => status::run(options, &globals).await,
+            Verb::Plan(options) => plan::run(options, &globals).await,
             Verb::Audit(options) => audit::run(&options, &globals).await,
         }
     });

@@ -68,8 +68,10 @@ impl Tally {
 }
 
 /// What the formula for workers needs of a site that moves.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Load {
+    /// Its name.
+    pub site: String,
     /// The interval in force.
     pub interval: Duration,
     /// The most requests in flight.
@@ -204,6 +206,7 @@ impl Monitor {
             let unanswered = site.in_flight.iter().filter(|(token, _)| !site.keeping.contains_key(*token));
             let moves = !site.in_flight.is_empty() || view.download.waiting > 0;
             moves.then(|| Load {
+                site: view.site.clone(),
                 interval: Duration::from_millis(view.interval.unsigned_abs()),
                 parallel: view.parallel,
                 response: view.response.map(|ms| Duration::from_millis(ms.unsigned_abs())),

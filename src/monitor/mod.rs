@@ -1,6 +1,7 @@
 //! Being watched: counters of this process, the pulse lines, the log's form, the progress bars. No work is done here.
 
 mod counts;
+mod limits;
 pub mod log;
 mod log_line;
 mod progress;

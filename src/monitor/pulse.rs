@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use tracing::info;
 
 use super::counts::{Monitor, Tally};
+use super::limits::Limits;
 use super::words::{duration, rate};
 use crate::frontier::{Freshness, View};
 
@@ -15,6 +16,7 @@ pub struct Pulse {
     monitor: Monitor,
     beat_at: Instant,
     before: BTreeMap<String, Tally>,
+    limits: Limits,
 }
 
 impl Pulse {
@@ -23,7 +25,7 @@ impl Pulse {
 
     /// A pulse of these counters.
     pub fn new(monitor: Monitor) -> Self {
-        Self { monitor, beat_at: Instant::now(), before: BTreeMap::new() }
+        Self { monitor, beat_at: Instant::now(), before: BTreeMap::new(), limits: Limits::default() }
     }
 
     /// Says how every site that moves stands, and the process as a whole.
@@ -43,6 +45,7 @@ impl Pulse {
             (rates, running, waiting) =
                 (rates + reached, running + view.in_flight, waiting + view.download.waiting);
             moving += 1;
+            self.limits.look(&view);
             line(&view, tally, freshness, reached, workers);
         }
         if moving > 0 {

@@ -8,7 +8,7 @@ pub(crate) mod read;
 mod scope;
 
 pub use error::{SiteError, SiteErrors};
-pub use load::{load, parse, two_sites_one_host, warnings};
+pub use load::{load, most_pages, outlook, parse, two_sites_one_host, warnings};
 pub use pace::{FetchRules, MetaRobots, Pace, RobotsPolicy};
 pub use page_rule::{FieldKind, FieldRule, Follow, ItemKey, PageRule};
 pub use scope::{PatternError, Scope, UrlPattern};

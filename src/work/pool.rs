@@ -15,7 +15,7 @@ use super::download::{self, Left};
 use super::heartbeat::{Leases, beat};
 use super::parse;
 use super::reach::Pauses;
-use super::scaling::{Scale, workers};
+use super::scaling::{Scale, most_asking, workers};
 use crate::clock::since_boot;
 use crate::frontier::{Claim, FrontierError, Grant, MOST_NAMED_SITES};
 use crate::task::{Lease, Stage};
@@ -299,7 +299,8 @@ impl Pool {
         if before != wanted {
             self.crew.monitor.workers(wanted);
             if before.abs_diff(wanted) * 5 > before {
-                info!(before, workers = wanted, "workers scaled");
+                let most_asking = most_asking(&self.crew.monitor.loads());
+                info!(before, workers = wanted, most_asking, "workers scaled");
             }
         }
     }

@@ -2,12 +2,11 @@
 
 use std::time::{Duration, Instant};
 
+use crate::forecast::{self, Demand};
 use crate::monitor::Load;
 
-/// The response time that is assumed until one is measured.
-const ASSUMED: Duration = Duration::from_secs(1);
-/// The share by which there are more workers than the formula's.
-const ALPHA: f64 = 0.15;
+/// The most sites that are named where the number of workers changes.
+const MOST_TOLD: usize = 3;
 /// Workers go only after they weren't needed for so long: a queue that runs empty is often full again at once.
 const LAG: Duration = Duration::from_secs(5);
 
@@ -38,24 +37,25 @@ impl Scale {
 /// Σ min(parallel, response / interval) over the sites, and 15 % more, at least one (V15); and those whose answer has
 /// ended and who wait for nothing but their page to be durable, which may take some intervals.
 pub(super) fn workers(loads: &[Load]) -> usize {
-    let needed: f64 = loads.iter().map(|load| needed_by(*load)).sum();
-    let alpha = (needed * ALPHA).max(1.0);
-    ceil(needed + alpha)
+    forecast::workers(loads.iter().map(slots).sum()) as usize
 }
 
-fn needed_by(load: Load) -> f64 {
-    let parallel = f64::from(load.parallel);
-    let response = load.response.unwrap_or(ASSUMED).max(load.oldest);
+/// The sites that ask for most of the workers, and how many each.
+pub(super) fn most_asking(loads: &[Load]) -> String {
+    let mut asking: Vec<(f64, &str)> = loads.iter().map(|load| (slots(load), load.site.as_str())).collect();
+    asking.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(b.1)));
+    asking.truncate(MOST_TOLD);
+    let told: Vec<String> = asking.iter().map(|(slots, site)| format!("{site} {slots:.1}")).collect();
+    told.join(", ")
+}
+
+fn slots(load: &Load) -> f64 {
+    let response = load.response.unwrap_or(Demand::ASSUMED).max(load.oldest);
+    let demand = Demand { interval: load.interval, parallel: load.parallel, response };
     if load.interval.is_zero() {
-        return parallel;
+        return demand.slots();
     }
-    let keeping = (load.keeping.as_secs_f64() / load.interval.as_secs_f64()).floor();
-    (response.as_secs_f64() / load.interval.as_secs_f64()).max(1.0).min(parallel) + keeping
-}
-
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a positive number of workers")]
-fn ceil(workers: f64) -> usize {
-    workers.ceil() as usize
+    demand.slots() + (load.keeping.as_secs_f64() / load.interval.as_secs_f64()).floor()
 }
 
 #[cfg(test)]
@@ -64,7 +64,14 @@ mod tests {
 
     fn load(response: u64, interval: u64, parallel: u32) -> Load {
         let (response, interval) = (Duration::from_millis(response), Duration::from_millis(interval));
-        Load { interval, parallel, response: Some(response), oldest: Duration::ZERO, keeping: Duration::ZERO }
+        Load {
+            site: "shop".to_owned(),
+            interval,
+            parallel,
+            response: Some(response),
+            oldest: Duration::ZERO,
+            keeping: Duration::ZERO,
+        }
     }
 
     #[test]
@@ -94,6 +101,23 @@ mod tests {
         for (at, needed, workers) in history {
             assert_eq!(scale.follow(needed, start + Duration::from_millis(at)), workers, "at {at} ms");
         }
+    }
+
+    #[test]
+    fn c17_response_times_that_go_up_and_down_keep_the_workers_they_need_at_most() {
+        let (mut scale, start) = (Scale::default(), Instant::now());
+        let noisy =
+            (0..400_u64).map(|i| (i * 250, if i % 7 == 0 { 14 } else { 10 + usize::from(i % 2 == 0) }));
+        let counts: Vec<usize> =
+            noisy.map(|(at, needed)| scale.follow(needed, start + Duration::from_millis(at))).collect();
+        assert!(counts.iter().all(|count| *count == 14), "{counts:?}");
+    }
+
+    #[test]
+    fn the_sites_that_ask_most_are_named_first() {
+        let named = |site: &str, response| Load { site: site.to_owned(), ..load(response, 1_000, 8) };
+        let loads = [named("a", 100), named("b", 3_200), named("c", 20_000), named("d", 900)];
+        assert_eq!(most_asking(&loads), "c 8.0, b 3.2, a 1.0");
     }
 
     #[test]

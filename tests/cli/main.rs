@@ -8,6 +8,7 @@ mod expected;
 mod logs;
 mod pipes;
 mod places;
+mod plan;
 mod put;
 mod site_files;
 mod usage;

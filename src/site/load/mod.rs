@@ -3,6 +3,7 @@
 mod fetch;
 mod fields;
 mod names;
+mod outlook;
 mod pace;
 mod pages;
 mod patterns;
@@ -11,6 +12,7 @@ mod seeds;
 mod together;
 mod warnings;
 
+pub use outlook::{most_pages, outlook};
 pub use together::two_sites_one_host;
 pub use warnings::warnings;
 

@@ -1,0 +1,68 @@
+//! `plan`: what sites need, from their files and from what was measured.
+
+use crate::expected::*;
+use crate::support::*;
+
+const RULE: &str = "[[page]]\nname = \"all\"\nmatch = \"/**\"\nfollow = \"*\"\n";
+
+fn file(host: &str, more: &str, pace: &str, pages: u64) -> String {
+    format!(
+        "{more}seeds = [\"https://{host}.example/\"]\n[pace]\ncontact = \"a@b.example\"\n{pace}\n\
+         [scope]\nmax_pages = {pages}\n{RULE}"
+    )
+}
+
+fn three_sites() -> TempData {
+    let data = TempData::new();
+    data.write("sites/big.toml", &file("big", "", "interval = \"2s\"", 412_000));
+    data.write("sites/slow.toml", &file("slow", "group = \"slow\"\n", "parallel = 4", 3_000));
+    data.write("sites/twin.toml", &file("twin", "group = \"slow\"\n", "parallel = 4", 1_000));
+    data.write("paced.toml", "[group.slow]\ninterval = \"500ms\"\n");
+    data
+}
+
+#[test]
+fn v15_plan_tells_workers_pages_a_day_and_how_long_it_takes_from_files() {
+    let data = three_sites();
+    let plan = ["plan", "big", "slow", "twin", "--response", "3s"];
+    let run = Paced::new(plan).dir(data.path()).run().expect_code(0);
+    assert_text("plan.txt", &run.stdout);
+    let run =
+        Paced::new(plan.iter().chain(&["--json", "--count", "100"])).dir(data.path()).run().expect_code(0);
+    let objects = json_lines_of(&run.stdout);
+    let units: Vec<_> = objects.iter().map(|object| object["unit"].as_str()).collect();
+    assert_eq!(units, [Some("big"), Some("group:slow"), None]);
+    assert_eq!((&objects[1]["pages"], &objects[1]["takes_s"]), (&200.into(), &100.into()));
+    let all = &objects[2];
+    assert_eq!(
+        (&all["workers"], &all["pages"], &all["takes_s"]),
+        (&9.into(), &300.into(), &200.into()),
+        "{all}"
+    );
+    assert!(all["ends"].is_string(), "{all}");
+}
+
+#[test]
+fn plan_says_what_parallel_would_do() {
+    let data = three_sites();
+    let run = Paced::new(["plan", "big", "--response", "20s"]).dir(data.path()).run().expect_code(0);
+    assert_eq!(run.stderr, "big: parallel = 8 keeps it below its pace; 12 would use every start\n");
+}
+
+#[test]
+fn plan_uses_what_a_crawl_measured() {
+    let (data, ..) = crawled();
+    let run = Paced::new(["plan", "--json"]).data(&data).run().expect_code(0);
+    let shop = &json_lines_of(&run.stdout)[0];
+    assert_eq!((&shop["unit"], &shop["measured"]), (&"shop".into(), &true.into()), "{shop}");
+    assert_eq!((&shop["interval_ms"], &shop["pages"]), (&10.into(), &serde_json::Value::Null), "{shop}");
+}
+
+#[test]
+fn plan_without_a_frontier_or_a_file_says_what_to_name() {
+    let data = TempData::new();
+    let run = Paced::new(["plan"]).dir(data.path()).run().expect_code(1);
+    assert!(run.stderr.contains("there is no frontier yet"), "{run:?}");
+    let run = Paced::new(["plan", "nowhere"]).dir(data.path()).run().expect_code(2);
+    assert!(run.stderr.contains("there is no site `nowhere`"), "{run:?}");
+}

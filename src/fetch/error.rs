@@ -47,10 +47,14 @@ pub enum FetchErrorKind {
     UnknownCoding(String),
     /// The body isn't what its `Content-Encoding` says.
     BrokenCoding,
+    /// The connection ended before the answer's head was whole.
+    NoAnswer,
     /// The body ended early.
     Truncated,
     /// What came isn't HTTP, or the connection broke.
     Protocol,
+    /// The URL makes no request.
+    Unaskable(String),
     /// The site's file asks for what can't be done.
     Settings(String),
 }
@@ -83,9 +87,18 @@ impl FetchError {
         Self { kind, url: Box::new(url.clone()), source: Some(Box::new(error.without_url())) }
     }
 
-    /// An error of the HTTP client after the request was sent.
-    pub(super) fn of_answer(url: &CanonicalUrl, error: reqwest::Error) -> Self {
-        let kind = if ends_early(&error) { FetchErrorKind::Truncated } else { FetchErrorKind::Protocol };
+    /// An error of the HTTP client after the request was sent, before the answer's head was there.
+    pub(super) fn of_head(url: &CanonicalUrl, error: reqwest::Error) -> Self {
+        Self::of_answer(url, error, FetchErrorKind::NoAnswer)
+    }
+
+    /// An error of the HTTP client within the answer's body.
+    pub(super) fn of_body(url: &CanonicalUrl, error: reqwest::Error) -> Self {
+        Self::of_answer(url, error, FetchErrorKind::Truncated)
+    }
+
+    fn of_answer(url: &CanonicalUrl, error: reqwest::Error, ended: FetchErrorKind) -> Self {
+        let kind = if ends_early(&error) { ended } else { FetchErrorKind::Protocol };
         Self { kind, url: Box::new(url.clone()), source: Some(Box::new(error.without_url())) }
     }
 
@@ -109,11 +122,13 @@ impl FetchError {
             | Kind::Proxy
             | Kind::Timeout(..)
             | Kind::BrokenCoding
+            | Kind::NoAnswer
             | Kind::Truncated
             | Kind::Protocol => true,
             Kind::Private(_)
             | Kind::Certificate
             | Kind::Settings(_)
+            | Kind::Unaskable(_)
             | Kind::TooLarge(_)
             | Kind::Type(_)
             | Kind::UnknownCoding(_) => false,
@@ -142,9 +157,11 @@ impl FetchError {
             }
             Kind::Type(media) => format!("`{media}` isn't among accept_types"),
             Kind::UnknownCoding(coding) => format!("the body has the unknown Content-Encoding `{coding}`"),
-            Kind::BrokenCoding => format!("the body isn't what its Content-Encoding says{}", cause()),
+            Kind::BrokenCoding => self.root_cause().map(ToString::to_string).unwrap_or_default(),
+            Kind::NoAnswer => "the connection was closed before an answer came".to_owned(),
             Kind::Truncated => "the body ended early".to_owned(),
             Kind::Protocol => format!("the answer broke off or isn't HTTP{}", cause()),
+            Kind::Unaskable(why) => format!("no request can be made of the URL: {why}"),
             Kind::Settings(what) => what.clone(),
         }
     }

@@ -185,6 +185,10 @@ fn outgoing(
 ) -> Result<(HeaderMap, reqwest::Request), FetchError> {
     let cookies = request.site.fetch.cookies.then(|| state.jar.cookies(request.url.url())).flatten();
     let head = head::head(request, cookies)?;
+    // Told here, before the permit is spent: the client finds out only when it sends.
+    if let Err(why) = http::Uri::try_from(chosen.url.as_str()) {
+        return Err(FetchError::new(request.url, FetchErrorKind::Unaskable(why.to_string())));
+    }
     let mut outgoing = reqwest::Request::new(reqwest::Method::GET, chosen.url.clone());
     *outgoing.headers_mut() = head.clone();
     if chosen.url != *request.url.url() && !head.contains_key("host") {
@@ -227,7 +231,7 @@ async fn answer(
 ) -> Result<Fetched, FetchError> {
     let (_, wait) = body::patience(request, std::time::Duration::ZERO);
     let answer = started.answer.ok_or_else(|| body::timed_out(request, wait))?;
-    let response = answer.map_err(|error| FetchError::of_answer(request.url, error))?;
+    let response = answer.map_err(|error| FetchError::of_head(request.url, error))?;
     if request.site.fetch.cookies {
         let mut cookies = response.headers().get_all(SET_COOKIE).iter();
         state.jar.set_cookies(&mut cookies, request.url.url());

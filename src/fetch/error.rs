@@ -6,6 +6,8 @@ use std::io;
 use std::net::IpAddr;
 use std::time::Duration;
 
+use rustls::CertificateError;
+
 use super::resolve::ResolveError;
 use super::wire::ConnectTimeout;
 use crate::canonical_url::CanonicalUrl;
@@ -37,6 +39,8 @@ pub enum FetchErrorKind {
     Tls,
     /// The site's proxy is no help.
     Proxy,
+    /// The site's proxy wants a name and a password, or others.
+    ProxyPassword,
     /// It took too long.
     Timeout(Wait, Duration),
     /// The body is over this many bytes.
@@ -83,7 +87,7 @@ impl FetchError {
         through_proxy: bool,
         connect: Duration,
     ) -> Self {
-        let kind = kind_of(&error, through_proxy, connect);
+        let kind = kind_of(&error, url, through_proxy, connect);
         Self { kind, url: Box::new(url.clone()), source: Some(Box::new(error.without_url())) }
     }
 
@@ -120,6 +124,7 @@ impl FetchError {
             | Kind::Connect
             | Kind::Tls
             | Kind::Proxy
+            | Kind::ProxyPassword
             | Kind::Timeout(..)
             | Kind::BrokenCoding
             | Kind::NoAnswer
@@ -148,9 +153,13 @@ impl FetchError {
                 )
             }
             Kind::Connect => format!("no connection to {host}{}", cause()),
-            Kind::Certificate => format!("{host} shows a certificate that isn't trusted{}", cause()),
+            Kind::Certificate => format!("the certificate of {host} {}", self.certificate_fault()),
             Kind::Tls => format!("TLS with {host} failed{}", cause()),
             Kind::Proxy => format!("the proxy of the site's file is no help{}", cause()),
+            Kind::ProxyPassword => {
+                "the proxy of the site's file wants a password; write it as http://user:password@host:port"
+                    .to_owned()
+            }
             Kind::Timeout(wait, most) => format!("{wait} within {most:?}"),
             Kind::TooLarge(limit) => {
                 format!("the body is over {limit} bytes; raise max_body in [fetch] if it is wanted")
@@ -163,6 +172,32 @@ impl FetchError {
             Kind::Protocol => format!("the answer broke off or isn't HTTP{}", cause()),
             Kind::Unaskable(why) => format!("no request can be made of the URL: {why}"),
             Kind::Settings(what) => what.clone(),
+        }
+    }
+
+    /// What is wrong with the certificate, without what changes from one look to the next.
+    fn certificate_fault(&self) -> String {
+        let fault = self.source().into_iter().flat_map(chain).find_map(|cause| {
+            match cause.downcast_ref::<rustls::Error>() {
+                Some(rustls::Error::InvalidCertificate(fault)) => Some(fault),
+                _ => None,
+            }
+        });
+        match fault {
+            Some(CertificateError::Expired | CertificateError::ExpiredContext { .. }) => {
+                "has expired; if it is good, see whether this machine's clock is right".to_owned()
+            }
+            Some(CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. }) => {
+                "isn't valid yet; if it is good, see whether this machine's clock is right".to_owned()
+            }
+            Some(CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. }) => {
+                "is for other names".to_owned()
+            }
+            Some(CertificateError::UnknownIssuer) => {
+                "is of nobody who is trusted here; --cacert FILE trusts further ones".to_owned()
+            }
+            Some(other) => format!("isn't trusted: {other}"),
+            None => "isn't trusted".to_owned(),
         }
     }
 
@@ -193,13 +228,25 @@ impl fmt::Display for Wait {
     }
 }
 
-fn kind_of(error: &reqwest::Error, through_proxy: bool, connect: Duration) -> FetchErrorKind {
+fn kind_of(
+    error: &reqwest::Error,
+    url: &CanonicalUrl,
+    through_proxy: bool,
+    connect: Duration,
+) -> FetchErrorKind {
     for cause in chain(error) {
         if cause.is::<ConnectTimeout>() {
             return FetchErrorKind::Timeout(Wait::Connect, connect);
         }
-        if let Some(ResolveError::Private { address, .. }) = cause.downcast_ref() {
-            return FetchErrorKind::Private(*address);
+        match cause.downcast_ref() {
+            Some(ResolveError::Private { address, .. }) => return FetchErrorKind::Private(*address),
+            // Behind a proxy it may be the proxy's name.
+            Some(ResolveError::Lookup { name, .. } | ResolveError::Nowhere(name))
+                if url.url().host_str() == Some(name) =>
+            {
+                return FetchErrorKind::Dns;
+            }
+            _ => {}
         }
         match cause.downcast_ref::<rustls::Error>() {
             Some(rustls::Error::InvalidCertificate(_)) => return FetchErrorKind::Certificate,

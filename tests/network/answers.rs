@@ -35,7 +35,7 @@ fn crawled_as(name: &str, site: BadSiteBuilder) {
     let site = site.serve();
     let ground = Ground::new([SiteFile::new("shop", site.url("/")).fetch(FETCH)]);
     ground.crawled();
-    assert_text(name, &site.told(&ground));
+    assert_text(name, &told(&ground, site.counts()));
     assert_archived(&ground, &site.counts());
     assert_eq!(ground.view("shop").download.imbalance(), 0);
 }

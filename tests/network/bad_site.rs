@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::Write;
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpStream};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use paced::archive::{self, Filter, Record};
+use serde_json::Value;
 
 use crate::ground::*;
 use crate::support::*;
@@ -75,6 +76,11 @@ impl BadSite {
         BadSiteBuilder::default()
     }
 
+    /// Where it listens.
+    pub fn addr(&self) -> SocketAddr {
+        self.server.addr()
+    }
+
     /// The absolute URL of a path.
     pub fn url(&self, path: &str) -> String {
         self.server.url(path)
@@ -88,30 +94,26 @@ impl BadSite {
         }
         counts
     }
+}
 
-    /// What became of each page, a line each: how often it was asked for, and its item's title or why it is dead.
-    pub fn told(&self, ground: &Ground) -> String {
-        let (dead, mut told) = (ground.dead("shop"), String::new());
-        let titles: BTreeMap<String, String> = ground
-            .items("shop")
-            .iter()
-            .map(|item| (path_of(&text(&item["url"])), item["fields"]["title"].to_string()))
-            .collect();
-        let mut counts = self.counts();
-        for path in dead.keys() {
-            counts.entry(path.clone()).or_default();
-        }
-        for (path, count) in counts {
-            let became = match (dead.get(&path), titles.get(&path)) {
-                (Some(reason), None) => format!("dead: {reason}"),
-                (None, Some(title)) => format!("item: {title}"),
-                (None, None) => "neither dead nor an item".to_owned(),
-                (Some(reason), Some(title)) => panic!("{path} is both: {reason}, {title}"),
-            };
-            let _ = writeln!(told, "{path:<24.24} {count}x  {became}");
-        }
-        told
+/// What became of each page, a line each: how often it was asked for, and its item's title or why it is dead.
+pub fn told(ground: &Ground, mut arrived: BTreeMap<String, usize>) -> String {
+    let (dead, mut told) = (ground.dead("shop"), String::new());
+    let title = |item: &Value| (path_of(&text(&item["url"])), item["fields"]["title"].to_string());
+    let titles: BTreeMap<String, String> = ground.items("shop").iter().map(title).collect();
+    for path in dead.keys() {
+        arrived.entry(path.clone()).or_default();
     }
+    for (path, count) in arrived {
+        let became = match (dead.get(&path), titles.get(&path)) {
+            (Some(reason), None) => format!("dead: {reason}"),
+            (None, Some(title)) => format!("item: {title}"),
+            (None, None) => "neither dead nor an item".to_owned(),
+            (Some(reason), Some(title)) => panic!("{path} is both: {reason}, {title}"),
+        };
+        let _ = writeln!(told, "{path:<24.24} {count}x  {became}");
+    }
+    told
 }
 
 /// Fails unless the archive holds as many requests of each path as arrived, each with its answer or its error, and the

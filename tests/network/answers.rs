@@ -181,3 +181,26 @@ fn redirects_of_any_kind_end_with_a_word() {
         .bytes("/not-modified", answer("304 Not Modified", "", b""));
     crawled_as("answers_moved.txt", site);
 }
+
+#[test]
+fn a_retry_after_of_any_size_blocks_no_longer_than_the_site_file_allows_and_nonsense_not_at_all() {
+    for (value, blocks) in [
+        ("99999999999999999999999999", true),
+        ("Fri, 31 Dec 9999 23:59:59 GMT", true),
+        ("-5", false),
+        ("1e9", false),
+        ("Mon, 01 Jan 1601 00:00:00 GMT", false),
+        ("soon\x01", false),
+    ] {
+        let refused = answer("503 Service Unavailable", &format!("Retry-After: {value}\r\n"), b"");
+        let site = BadSite::builder().bytes("/busy", refused).serve();
+        let file = SiteFile::new("shop", site.url("/")).fetch(FETCH).pace("max_retry_after = \"30s\"");
+        let ground = Ground::new([file]);
+        let run = ground.crawl().arg("--give-up").arg("3s").run();
+        let dead = ground.dead("shop");
+        assert_eq!(run.code, Some(if blocks { 3 } else { 0 }), "{value}: {}", run.stderr);
+        assert_eq!(dead.len(), usize::from(!blocks), "{value}: {dead:?}");
+        assert_eq!(run.stderr.contains("with Retry-After: "), blocks, "{value}: {}", run.stderr);
+        assert_archived(&ground, &site.counts());
+    }
+}

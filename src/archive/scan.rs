@@ -18,8 +18,8 @@ use crate::clock::Timestamp;
 
 /// The first line of an answer's block is not longer than this.
 const MAX_LINE: u64 = 4096;
-/// What a gzip member begins with (RFC 1952 section 2.3.1).
-const GZIP: &[u8] = &[0x1f, 0x8b];
+/// The byte that a gzip member begins with (RFC 1952 section 2.3.1).
+const GZIP: u8 = 0x1f;
 /// Two line ends stand behind a record, and some programs write more.
 const RECORD_END: u64 = 16;
 
@@ -192,7 +192,8 @@ impl Walk {
         if self.records.is_at_end()? {
             return Ok(None);
         }
-        if !self.records.fill_buf()?.starts_with(GZIP) {
+        // One byte tells: there may be no more of them in the buffer.
+        if self.records.fill_buf()?.first() != Some(&GZIP) {
             return self.plain_record();
         }
         let start = self.records.at;
@@ -215,10 +216,11 @@ impl Walk {
 
     fn plain_record(&mut self) -> io::Result<Option<Seen>> {
         let start = self.records.at;
-        let Ok((seen, left)) = read_record(&mut self.records) else {
+        let (seen, left) = match read_record(&mut self.records) {
+            Ok(read) => read,
             // What follows the last record may be empty lines.
-            let blank = self.records.is_at_end()? && self.records.at - start <= RECORD_END;
-            return if blank { Ok(None) } else { Err(no_record()) };
+            Err(_) if self.records.is_at_end()? && self.records.at - start <= RECORD_END => return Ok(None),
+            Err(error) => return Err(error),
         };
         let end = self.records.at.checked_add(left).ok_or(io::ErrorKind::UnexpectedEof)?;
         self.skip_to(end)?;
@@ -291,4 +293,69 @@ fn first_line(plain: &mut impl BufRead, block: u64) -> io::Result<Vec<u8>> {
     let mut line = Vec::new();
     plain.take(block.min(MAX_LINE)).read_until(b'\n', &mut line)?;
     Ok(line)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A segment whose bytes come one at a time.
+    #[derive(Debug)]
+    struct Dribble {
+        bytes: Vec<u8>,
+        at: usize,
+    }
+
+    impl Read for Dribble {
+        fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+            let count = (&self.bytes[self.at..]).read(&mut into[..1])?;
+            self.at += count;
+            Ok(count)
+        }
+    }
+
+    impl BufRead for Dribble {
+        fn fill_buf(&mut self) -> io::Result<&[u8]> {
+            Ok(&self.bytes[self.at..(self.at + 1).min(self.bytes.len())])
+        }
+
+        fn consume(&mut self, amount: usize) {
+            self.at += amount;
+        }
+    }
+
+    impl Source for Dribble {
+        fn step(&mut self, bytes: i64) -> io::Result<()> {
+            self.at = self.at.checked_add_signed(isize::try_from(bytes).unwrap_or(0)).unwrap_or(0);
+            Ok(())
+        }
+
+        fn length(&self) -> io::Result<u64> {
+            Ok(self.bytes.len() as u64)
+        }
+
+        fn is_open(&self) -> bool {
+            false
+        }
+    }
+
+    #[test]
+    fn members_and_plain_records_are_walked_over_however_few_bytes_are_buffered() {
+        let packed = warc::info("x.warc.gz", Timestamp::from_millis(0));
+        let plain = b"WARC/1.0\r\nWARC-Type: resource\r\nContent-Length: 5\r\n\r\nblock\r\n\r\n";
+        for (bytes, damage_at) in [
+            ([&packed[..], &packed, plain, plain].concat(), None),
+            ([&packed[..], b"junk", &packed].concat(), Some(packed.len() as u64)),
+            ([&plain[..], b"\r\n\r\n"].concat(), None),
+        ] {
+            let source = Box::new(Dribble { bytes, at: 0 });
+            let opened = Opened { name: "x".to_owned(), path: PathBuf::from("x"), source };
+            let mut walk = Walk::over(opened);
+            match (walk.next(&Filter::default()), damage_at) {
+                (None, None) => {}
+                (Some(Err(ArchiveError::Damaged { offset, .. })), Some(at)) => assert_eq!(offset, at),
+                other => panic!("{other:?}"),
+            }
+        }
+    }
 }

@@ -138,7 +138,7 @@ impl fmt::Display for FrontierError {
             ),
             FrontierErrorKind::Busy => write!(f, "{at}: other processes keep it locked; it is tried again"),
             FrontierErrorKind::Full => {
-                write!(f, "{at}: no space left to write; free some, it is tried again")
+                write!(f, "{at}: no space left to write; free some space")
             }
             FrontierErrorKind::Broken => write!(f, "{at}: it can't be read or written"),
             FrontierErrorKind::Closed => write!(f, "{at}: it was closed"),

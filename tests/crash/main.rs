@@ -6,6 +6,7 @@ mod support;
 
 mod books;
 mod fleet;
+mod full_disk;
 mod kills;
 mod side_by_side;
 mod stops;

@@ -48,6 +48,12 @@ impl Paced {
         self
     }
 
+    /// With more arguments.
+    pub fn args<A: AsRef<OsStr>>(mut self, args: impl IntoIterator<Item = A>) -> Self {
+        self.command.args(args);
+        self
+    }
+
     /// With its data in this folder.
     pub fn data(self, data: &TempData) -> Self {
         self.data_at(data.path())

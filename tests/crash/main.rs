@@ -5,6 +5,7 @@
 mod support;
 
 mod books;
+mod chaos;
 mod fleet;
 mod full_disk;
 mod kills;

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::{PATIENCE, TempData, eventually};
+use super::{PATIENCE, TempData, eventually, moved_clock};
 
 /// The binary's path.
 pub fn paced() -> PathBuf {
@@ -85,6 +85,12 @@ impl Paced {
     /// With a variable of the environment.
     pub fn env(mut self, name: &str, value: impl AsRef<OsStr>) -> Self {
         self.command.env(name, value);
+        self
+    }
+
+    /// With a wall clock that [`moved_clock::shift`] moves by this file.
+    pub fn movable_clock(mut self, file: &Path) -> Self {
+        self.command.envs(moved_clock::variables(&moved_clock::library(), file));
         self
     }
 

@@ -3,6 +3,7 @@
 
 mod binary;
 mod corpus;
+pub mod moved_clock;
 mod raw_server;
 mod redis_cli;
 mod redis_cluster;

@@ -15,7 +15,7 @@ pub fn with_mounts(test: &str, body: impl FnOnce()) {
     if std::env::var_os(INSIDE).is_some() {
         return body();
     }
-    if !unshare(&["true"]).output().is_ok_and(|tried| tried.status.success()) {
+    if !may_mount() {
         let is_root = rustix::process::geteuid().is_root();
         assert!(std::env::var_os("CI").is_none() || !is_root, "root may have mounts of its own: {test}");
         let _ = writeln!(std::io::stderr(), "SKIPPED: no mounts of its own may be made here: {test}");
@@ -26,6 +26,11 @@ pub fn with_mounts(test: &str, body: impl FnOnce()) {
         unshare(&[&program.to_string_lossy(), test, "--exact", "--nocapture", "--test-threads=1"]);
     let ended = again.env(INSIDE, "1").status().expect("the same program again");
     assert!(ended.success(), "{test} failed where it has mounts of its own");
+}
+
+/// Whether processes may have mounts of their own here.
+pub fn may_mount() -> bool {
+    unshare(&["true"]).output().is_ok_and(|tried| tried.status.success())
 }
 
 fn unshare(words: &[&str]) -> Command {

@@ -289,6 +289,7 @@ fn explain(path: &Path, error: &rusqlite::Error) -> FrontierError {
     let kind = match error.sqlite_error_code() {
         _ if is_full(error) => FrontierErrorKind::Full,
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => FrontierErrorKind::Busy,
+        Some(ErrorCode::DatabaseCorrupt) => FrontierErrorKind::Damaged,
         Some(ErrorCode::NotADatabase) => FrontierErrorKind::Foreign,
         Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => {
             FrontierErrorKind::Folder(path.to_owned())

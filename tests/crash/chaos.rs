@@ -1,7 +1,7 @@
 //! One crawl, at random killed, stopped, without space on its disk, and with a wall clock that jumps, for as long as
 //! `CHAOS_SECONDS` says.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
@@ -32,6 +32,30 @@ pub fn some_time(dice: &mut fastrand::Rng) -> Duration {
     Duration::from_secs_f64(0.1 * (most / 0.1).powf(dice.f64()))
 }
 
+/// What is done to those who work.
+#[derive(Clone, Copy, Debug)]
+pub enum Trouble {
+    Kill,
+    Stop,
+    Fill,
+    Jump,
+}
+
+/// Troubles in an order of chance, so that each comes up also in a short test.
+#[derive(Debug, Default)]
+pub struct Deck(Vec<Trouble>);
+
+impl Deck {
+    pub fn deal(&mut self, dice: &mut fastrand::Rng) -> Trouble {
+        use Trouble::{Fill, Jump, Kill, Stop};
+        if self.0.is_empty() {
+            self.0.extend([Kill, Kill, Kill, Stop, Fill, Jump]);
+            dice.shuffle(&mut self.0);
+        }
+        self.0.pop().expect("it was filled")
+    }
+}
+
 /// What was done to it.
 #[derive(Debug, Default)]
 struct Done {
@@ -54,7 +78,7 @@ struct Chaos<'a> {
     done: Done,
 }
 
-fn start(disk: &SmallDisk, site: &PathBuf, clock: &PathBuf) -> Running {
+fn start(disk: &SmallDisk, site: &Path, clock: &Path) -> Running {
     crawl(disk.data(), site).movable_clock(clock).start()
 }
 
@@ -143,13 +167,13 @@ impl Chaos<'_> {
 
 /// Does all of it, in turn, until the time is over or nothing is left to crawl.
 fn unleash(chaos: &mut Chaos<'_>) {
-    let (began, time) = (Instant::now(), time_of_chaos());
+    let (began, time, mut deck) = (Instant::now(), time_of_chaos(), Deck::default());
     while began.elapsed() < time && !chaos.running.ended() {
-        match chaos.dice.u32(0..10) {
-            0..4 => chaos.kill_and_restart(),
-            4..6 => chaos.stop(),
-            6..8 => chaos.fill(),
-            _ => chaos.jump(),
+        match deck.deal(&mut chaos.dice) {
+            Trouble::Kill => chaos.kill_and_restart(),
+            Trouble::Stop => chaos.stop(),
+            Trouble::Fill => chaos.fill(),
+            Trouble::Jump => chaos.jump(),
         }
         chaos.look();
         std::thread::sleep(Duration::from_millis(chaos.dice.u64(300..3_000)));

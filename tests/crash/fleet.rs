@@ -11,7 +11,7 @@ use paced::frontier::Frontier;
 use rustix::process::Signal;
 
 use crate::books::*;
-use crate::chaos::{seed_of_chaos, some_time, time_of_chaos};
+use crate::chaos::{Deck, Trouble, seed_of_chaos, some_time, time_of_chaos};
 use crate::support::*;
 
 const INTERVAL: Duration = Duration::from_millis(200);
@@ -163,17 +163,17 @@ fn unleash(disk: Option<SmallDisk>) {
 
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let frontier = Frontier::open(&fleet.redis.url(0)).expect("a frontier");
-    let began = Instant::now();
+    let (began, mut deck) = (Instant::now(), Deck::default());
     let mut redis_kills = [time / 3, time * 2 / 3].into_iter().peekable();
     while began.elapsed() < time {
         if redis_kills.next_if(|at| began.elapsed() >= *at).is_some() {
             fleet.kill_redis();
         }
-        match fleet.dice.u32(0..10) {
-            0..5 => fleet.kill(),
-            5..7 => fleet.stop(),
-            7..9 => fleet.fill(),
-            _ => fleet.jump(),
+        match deck.deal(&mut fleet.dice) {
+            Trouble::Kill => fleet.kill(),
+            Trouble::Stop => fleet.stop(),
+            Trouble::Fill => fleet.fill(),
+            Trouble::Jump => fleet.jump(),
         }
         look(&runtime, &frontier, &shops);
         fleet.wait(500..4_000);

@@ -5,7 +5,7 @@ mod claim;
 mod feed;
 mod lease;
 mod lock;
-mod places;
+pub(super) mod places;
 mod put;
 mod settle;
 mod site;

@@ -201,3 +201,29 @@ fn a_crawl_that_starts_on_a_full_disk_says_so_and_leaves_what_is_there() {
         assert_eq!(status(data)["state"], "finished");
     });
 }
+
+#[test]
+fn l4_a_deadline_ends_a_crawl_on_a_full_disk_though_nobody_can_note_it() {
+    with_mounts("full_disk::l4_a_deadline_ends_a_crawl_on_a_full_disk_though_nobody_can_note_it", || {
+        let disk = SmallDisk::new(64 * 1024);
+        let data = disk.data();
+        let (shops, site) = open(data);
+        let shop = &shops.all()[0];
+        let under_way = under_way(crawl(data, &site).args(["--deadline", "4s"]), shop);
+        disk.fill(0);
+        let run = under_way.finish().expect_code(3);
+        assert!(run.stderr.contains("ended early: the deadline is over"), "{}", run.stderr);
+        disk.free();
+        let left = status(data);
+        crawl(data, &site).run().expect_code(0);
+        assert_all_items(data, shop);
+        assert_pages_readable(data);
+        let status = status(data);
+        assert_eq!((&status["state"], &status["dead"]), (&"finished".into(), &0.into()), "{status}");
+        assert!(
+            repeats(&shop.arrivals()) as u64 <= left["download"]["leased"].as_u64().unwrap_or(0),
+            "{left}"
+        );
+        assert_pace(data, shop, INTERVAL);
+    });
+}

@@ -36,6 +36,16 @@ pub enum Left {
 }
 
 impl Left {
+    /// Whether it is this process that can't bring the task to its end, whatever the task.
+    pub(super) fn is_our_own(&self) -> bool {
+        match self {
+            Self::Frontier(error) => error.is_transient(),
+            Self::Archive(error) => error.is_of_the_store() || self.is_final(),
+            Self::Sink(error) => error.is_transient() || self.is_final(),
+            Self::Parse(_) => false,
+        }
+    }
+
     /// Whether no further task can be brought to its end: there is no place for items or pages any more.
     pub fn is_final(&self) -> bool {
         matches!(
@@ -160,7 +170,8 @@ async fn keep(
         request,
         outcome,
     };
-    Ok(crew.archive.keep(visit).await?)
+    let keep = || crew.archive.keep(visit.clone());
+    Ok(crew.pages.patiently(keep, ArchiveError::is_of_the_store).await?)
 }
 
 /// How the task ends; a redirect's target is put first, so that a crash in between repeats the put and loses nothing.

@@ -10,5 +10,6 @@ mod pipes;
 mod places;
 mod put;
 mod site_files;
+mod troubles;
 mod usage;
 mod views;

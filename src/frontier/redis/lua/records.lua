@@ -37,7 +37,6 @@ local records = module(function(records)
   -- The timed mutexes are plain keys that end by themselves, so that PTTL shows them and any program can take one with
   -- SET key token NX PX ms. When one ends is also kept beside it, by our own clock: the server's may jump, and a test's is
   -- its own. A start's own lock needs no such note, as the unit knows its last start.
-  local fake_time = ARGV[3] ~= ''
 
   function records.mutex_key(name)
     local unit = string.match(name, '^site/(.*)$')
@@ -45,7 +44,7 @@ local records = module(function(records)
   end
 
   local function note_end(name, token, until_at)
-    if fake_time or string.sub(token, 1, 6) ~= 'start-' then
+    if batch.fake_time or string.sub(token, 1, 6) ~= 'start-' then
       call('HSET', P .. 'mutex-ends', name, string.format('%.0f ', until_at) .. token)
     end
   end
@@ -70,10 +69,10 @@ local records = module(function(records)
     local until_at = math.huge
     if left >= 0 then
       until_at = now + left
-    elseif not fake_time then
+    elseif not batch.fake_time then
       until_at = now + math.max(endless or 0, 1000)
     end
-    if left >= 0 or fake_time then
+    if left >= 0 or batch.fake_time then
       until_at = noted_end(name, token, until_at)
     end
     if until_at <= now then
@@ -89,7 +88,7 @@ local records = module(function(records)
 
   function records.save_mutex(name, token, until_at)
     local key = records.mutex_key(name)
-    if fake_time then
+    if batch.fake_time then
       call('SET', key, token)
     elseif until_at > now then
       call('SET', key, token, 'PX', until_at - now)

@@ -4,7 +4,6 @@
 local STAGES = { 'd', 'p' }
 local FED_WAITING = 1000 -- pages are fed to a site while it has fewer waiting downloads
 local EPOCH = 1767225600000 -- 2026-01-01T00:00:00Z: positions count milliseconds from here
-local now
 local store = module(function(store)
   -- The server's time in ms. It never goes back: after a jump of the server's clock it stands still, or runs a tenth slower,
   -- until the two agree again. A test brings its own.
@@ -24,12 +23,12 @@ local store = module(function(store)
       ahead = math.max(0, ahead - passed / 10)
     end
     now = math.floor(wall + ahead)
-    store.clock = string.format('%.0f %.3f', wall, ahead)
+    batch.clock = string.format('%.0f %.3f', wall, ahead)
   end
 
   function store.write_clock()
-    if store.clock then
-      call('SET', P .. 'clock', store.clock)
+    if batch.clock then
+      call('SET', P .. 'clock', batch.clock)
     end
   end
 
@@ -38,16 +37,13 @@ local store = module(function(store)
     return string.sub(info, before + 1, before + 40)
   end
 
-  -- Which life of the server this is: another one may have forgotten the last second.
+  -- Which life of the server this is: another one may have forgotten the last second. No function of the server's outlives
+  -- it.
+  local server_id
   function store.server()
-    if not store.server_id then
-      store.server_id = server_id_of(call('INFO', 'server'))
-    end
-    return store.server_id
+    server_id = server_id or server_id_of(call('INFO', 'server'))
+    return server_id
   end
-
-  local sites, changed_sites = {}, {}
-  local units, changed_units = {}, {}
 
   local function load(key)
     local packed = call('GET', key)
@@ -55,24 +51,24 @@ local store = module(function(store)
   end
 
   function store.site(name)
-    local site = sites[name]
+    local site = batch.sites[name]
     if site == nil then
       site = load(P .. 'site:' .. name)
-      sites[name] = site
+      batch.sites[name] = site
     end
     return site or nil
   end
 
   function store.new_site(site)
-    sites[site.name] = site
+    batch.sites[site.name] = site
     call('SADD', P .. 'sites', site.name)
   end
 
   function store.unit(name)
-    local unit = units[name]
+    local unit = batch.units[name]
     if unit == nil then
       unit = load(P .. 'unit:' .. name)
-      units[name] = unit
+      batch.units[name] = unit
     end
     return unit or nil
   end
@@ -82,7 +78,7 @@ local store = module(function(store)
     local unit = store.unit(name)
     if not unit then
       unit = { name = name, server = store.server() }
-      units[name], changed_units[name] = unit, unit
+      batch.units[name], batch.changed_units[name] = unit, unit
     end
     return unit
   end
@@ -131,8 +127,8 @@ local store = module(function(store)
 
   -- Something can be claimed at `at`: those who sleep longer want to know.
   function store.comes(stage, at)
-    store.coming = store.coming or {}
-    store.coming[stage] = math.min(at, store.coming[stage] or math.huge)
+    batch.coming = batch.coming or {}
+    batch.coming[stage] = math.min(at, batch.coming[stage] or math.huge)
   end
 
   local function score_of(unit, stage)
@@ -150,7 +146,7 @@ local store = module(function(store)
       end
     end
     store.add(unit, 'ready_' .. stage, ready and 1 or -1)
-    changed_units[unit.name] = unit
+    batch.changed_units[unit.name] = unit
     if unit['ready_' .. stage] then
       call('ZADD', P .. 'due:' .. stage, score_of(unit, stage) or 0, unit.name)
       store.comes(stage, stage == 'd' and unit.due or now)
@@ -180,7 +176,7 @@ local store = module(function(store)
   end
 
   function store.save_site(site)
-    changed_sites[site.name] = site
+    batch.changed_sites[site.name] = site
     local full = (site['d.waiting'] or 0) >= FED_WAITING
     if full ~= (site.full == 1) then
       site.full = full and 1 or nil
@@ -204,7 +200,7 @@ local store = module(function(store)
       end
     end
     unit.due = due
-    changed_units[unit.name] = unit
+    batch.changed_units[unit.name] = unit
   end
 
   function store.parsed(unit)
@@ -215,10 +211,10 @@ local store = module(function(store)
   end
 
   function store.flush()
-    for name, site in pairs(changed_sites) do
+    for name, site in pairs(batch.changed_sites) do
       call('SET', P .. 'site:' .. name, cmsgpack.pack(site))
     end
-    for name, unit in pairs(changed_units) do
+    for name, unit in pairs(batch.changed_units) do
       call('SET', P .. 'unit:' .. name, cmsgpack.pack(unit))
     end
   end

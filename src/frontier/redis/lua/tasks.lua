@@ -123,11 +123,11 @@ local tasks = module(function(tasks)
       if task.place ~= 'running' then
         call('ZREM', P .. 'lease', task.lies_at)
         call('HDEL', P .. 'token', task.lies_token)
-        tasks.leases_changed = true
+        batch.leases_changed = true
       end
     elseif task.lies == 'delayed' or task.lies == 'scheduled' then
       call('ZREM', P .. 'delay', task.lies_at)
-      tasks.delays_changed = true
+      batch.delays_changed = true
     elseif task.lies == 'waiting' and task.place ~= 'waiting' then
       call('ZREM', queue(task.site, task.stage), task.url)
     end
@@ -167,14 +167,14 @@ local tasks = module(function(tasks)
     if task.place == 'running' then
       if task.lies ~= 'running' or task.lies_until ~= task.ends_at then
         call('ZADD', P .. 'lease', task.ends_at, member_of(task))
-        tasks.leases_changed = true
+        batch.leases_changed = true
       end
       if task.lies ~= 'running' then
         call('HSET', P .. 'token', task.token, task.site .. '\n' .. task.stage .. task.url)
       end
     elseif task.place ~= 'waiting' then
       call('ZADD', P .. 'delay', task.until_at, member_of(task))
-      tasks.delays_changed = true
+      batch.delays_changed = true
       store.comes(task.stage, task.until_at)
     end
     lies(task)
@@ -219,25 +219,23 @@ local tasks = module(function(tasks)
   end
 
   -- The time of the first in an index by time, read once as long as nothing changes there.
-  local firsts = {}
-
   local function first_of(index, changed)
-    if firsts[index] == nil or changed then
-      firsts[index] = tonumber(call('ZRANGE', P .. index, 0, 0, 'WITHSCORES')[2]) or false
+    if batch.firsts[index] == nil or changed then
+      batch.firsts[index] = tonumber(call('ZRANGE', P .. index, 0, 0, 'WITHSCORES')[2]) or false
     end
-    return firsts[index] or nil
+    return batch.firsts[index] or nil
   end
 
   function tasks.next_delayed()
-    local first = first_of('delay', tasks.delays_changed)
-    tasks.delays_changed = nil
+    local first = first_of('delay', batch.delays_changed)
+    batch.delays_changed = nil
     return first
   end
 
   -- 0 where a dead owner has one.
   function tasks.next_lease_end()
-    local first = first_of('lease', tasks.leases_changed)
-    tasks.leases_changed = nil
+    local first = first_of('lease', batch.leases_changed)
+    batch.leases_changed = nil
     return first
   end
 

@@ -22,7 +22,7 @@ local wake = module(function(wake)
 
   -- Tells one who would sleep too long; and those who want certain sites alone, as the first may not want this one.
   function wake.hint()
-    for stage, at in pairs(store.coming or {}) do
+    for stage, at in pairs(batch.coming or {}) do
       local key = P .. 'asleep:' .. stage
       local late = call('ZREVRANGEBYSCORE', key, '+inf', math.max(at, now) + SOON[stage], 'LIMIT', 0, 16)
       local told = false

@@ -11,6 +11,7 @@ use super::connector::Server;
 /// The whole of it, but for its end.
 const SOURCE: &str = concat!(
     include_str!("lua/asked.lua"),
+    include_str!("lua/packed.lua"),
     include_str!("lua/store.lua"),
     include_str!("lua/tasks.lua"),
     include_str!("lua/records.lua"),

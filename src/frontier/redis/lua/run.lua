@@ -42,6 +42,7 @@ local function run(keys, args)
   end
   batch = {
     fake_time = args[3] ~= '', sites = {}, changed_sites = {}, units = {}, changed_units = {}, firsts = {},
+    doings = {}, sleepers = {},
   }
   local steps = cjson.decode(args[4])
   local reads = only_reads(steps)
@@ -54,6 +55,8 @@ local function run(keys, args)
     return cjson.encode({ now, replies })
   end
   store.flush()
+  records.write_doings()
+  wake.write_sleepers()
   if batch.coming then
     wake.hint()
   end

@@ -1,5 +1,5 @@
 -- Sites and pace units as records, the clock, and the indexes of what is ready and due. What a step decides isn't here.
--- A record is one packed map; it is read once a call, and written at the end if it changed.
+-- A record is read once a call, and written at the end if it changed.
 
 local STAGES = { 'd', 'p' }
 local FED_WAITING = 1000 -- pages are fed to a site while it has fewer waiting downloads
@@ -45,29 +45,27 @@ local store = module(function(store)
     return server_id
   end
 
-  local function load(key)
-    local packed = call('GET', key)
-    return packed and cmsgpack.unpack(packed)
-  end
 
   function store.site(name)
     local site = batch.sites[name]
     if site == nil then
-      site = load(P .. 'site:' .. name)
+      local text = call('GET', P .. 'site:' .. name)
+      site = text and packed.site(text)
       batch.sites[name] = site
     end
     return site or nil
   end
 
   function store.new_site(site)
-    batch.sites[site.name] = site
+    batch.sites[site.name] = packed.new_site(site)
     call('SADD', P .. 'sites', site.name)
   end
 
   function store.unit(name)
     local unit = batch.units[name]
     if unit == nil then
-      unit = load(P .. 'unit:' .. name)
+      local text = call('GET', P .. 'unit:' .. name)
+      unit = text and packed.unit(text)
       batch.units[name] = unit
     end
     return unit or nil
@@ -140,7 +138,7 @@ local store = module(function(store)
     if unit.name ~= site.name then
       local key = P .. 'ready:' .. stage .. ':' .. unit.name
       if ready then
-        call('ZADD', key, 0, site.name)
+        call('ZADD', key, '0', site.name)
       else
         call('ZREM', key, site.name)
       end
@@ -167,7 +165,7 @@ local store = module(function(store)
 
   -- Keeps the site among those whose pages are fed exactly while it has room and a page to be asked for again.
   function store.offer_again(site)
-    local first = not site.full and call('ZRANGE', P .. 'again:' .. site.name, 0, 0, 'WITHSCORES')[2]
+    local first = not site.full and call('ZRANGE', P .. 'again:' .. site.name, '0', '0', 'WITHSCORES')[2]
     if first then
       call('ZADD', P .. 'again', first, site.name)
     else
@@ -211,11 +209,15 @@ local store = module(function(store)
   end
 
   function store.flush()
+    local all = {}
     for name, site in pairs(batch.changed_sites) do
-      call('SET', P .. 'site:' .. name, cmsgpack.pack(site))
+      all[#all + 1], all[#all + 2] = P .. 'site:' .. name, packed.of_site(site)
     end
     for name, unit in pairs(batch.changed_units) do
-      call('SET', P .. 'unit:' .. name, cmsgpack.pack(unit))
+      all[#all + 1], all[#all + 2] = P .. 'unit:' .. name, packed.of_unit(unit)
+    end
+    for first = 1, #all, 200 do
+      call('MSET', unpack(all, first, math.min(#all, first + 199)))
     end
   end
 
@@ -268,8 +270,9 @@ local store = module(function(store)
       end
     end
     local key = P .. 'due:' .. stage
-    return math.min(most, call('ZCOUNT', key, '-inf', now)), function(n)
-      return call('ZRANGE', key, n, n)[1]
+    return math.min(most, call('ZCOUNT', key, '-inf', string.format('%d', now))), function(n)
+      local nth = string.format('%d', n)
+      return call('ZRANGE', key, nth, nth)[1]
     end
   end
 
@@ -279,7 +282,7 @@ local store = module(function(store)
       local first = named_units(stage, only)[1]
       return first and first[1]
     end
-    return tonumber(call('ZRANGE', P .. 'due:' .. stage, 0, 0, 'WITHSCORES')[2])
+    return tonumber(call('ZRANGE', P .. 'due:' .. stage, '0', '0', 'WITHSCORES')[2])
   end
 
   -- The site's next turn: later than all before, and it tells when it was given.

@@ -9,15 +9,27 @@ local wake = module(function(wake)
     local until_at = now + math.min(wait or LONGEST_SLEEP, LONGEST_SLEEP)
     for stage, wanted in pairs({ d = want.download, p = want.parse }) do
       local key = P .. 'asleep:' .. stage
-      if wanted > 0 and granted < want.download + want.parse then
-        call('ZADD', key, until_at, want.owner)
-      elseif wanted > 0 then
-        call('ZREM', key, want.owner)
+      if wanted > 0 then
+        batch.sleepers[key] = batch.sleepers[key] or {}
+        batch.sleepers[key][want.owner] = granted < want.download + want.parse and until_at
       end
     end
     if want.only then
       call('SADD', P .. 'picky', want.owner)
     end
+  end
+
+  function wake.write_sleepers()
+    for key, owners in pairs(batch.sleepers) do
+      for owner, until_at in pairs(owners) do
+        if until_at then
+          call('ZADD', key, until_at, owner)
+        else
+          call('ZREM', key, owner)
+        end
+      end
+    end
+    batch.sleepers = {}
   end
 
   -- Tells one who would sleep too long; and those who want certain sites alone, as the first may not want this one.

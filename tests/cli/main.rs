@@ -11,5 +11,6 @@ mod places;
 mod plan;
 mod put;
 mod site_files;
+mod troubles;
 mod usage;
 mod views;

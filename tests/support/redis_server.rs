@@ -11,7 +11,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::redis_cli::{RedisCli, Said};
-use super::{TempData, eventually, skip};
+use super::{TempData, eventually, moved_clock, skip};
 
 /// Tells the program's process id, and kills it when nobody holds the standard input any more: not even a test that was
 /// killed leaves a server behind. The folder named first, if any, then goes as well.
@@ -65,6 +65,11 @@ impl RedisServerBuilder {
         self
     }
 
+    /// It knows no functions, as a server before Redis 7.
+    pub fn without_functions(self) -> Self {
+        self.set("rename-command", "FUNCTION \"\"").set("rename-command", "FCALL \"\"")
+    }
+
     /// Every write is on disk before it is answered.
     pub fn append_only(self) -> Self {
         self.set("appendonly", "yes").set("appendfsync", "always")
@@ -106,7 +111,7 @@ impl RedisServerBuilder {
             user: self.user,
             password: self.password,
             tls: self.tls,
-            clock: self.clock.then(clock_library),
+            clock: self.clock.then(moved_clock::library),
             ends_with_process: self.ends_with_process,
             process: None,
         };
@@ -226,6 +231,12 @@ impl RedisServer {
         calls.collect()
     }
 
+    /// How many batches of steps it was asked to run, as functions or as scripts.
+    pub fn batches(&self) -> u64 {
+        let calls = self.calls();
+        ["fcall", "evalsha"].iter().filter_map(|way| calls.get(*way)).sum()
+    }
+
     /// Ends it as a power cut does.
     pub fn kill9(&mut self) {
         if let Some((mut process, _)) = self.process.take() {
@@ -259,8 +270,7 @@ impl RedisServer {
     /// Moves its wall clock so far from the machine's.
     pub fn shift_clock(&self, ms: i64) {
         assert!(self.clock.is_some(), "asked for with `movable_clock`");
-        let (fresh, file) = (self.folder.file("clock.new"), self.folder.file("clock"));
-        fs::write(&fresh, ms.to_string()).and_then(|()| fs::rename(&fresh, &file)).expect("its folder");
+        moved_clock::shift(&self.folder.file("clock"), ms);
     }
 
     /// Starts the process and waits until it answers; false where it ended instead.
@@ -270,8 +280,9 @@ impl RedisServer {
         command.arg(if self.ends_with_process { self.folder() } else { Path::new("") });
         command.arg("env");
         if let Some(library) = &self.clock {
-            command.arg(format!("LD_PRELOAD={}", library.display()));
-            command.arg(format!("CLOCK_SHIFT={}", self.folder.file("clock").display()));
+            let [preload, shift] = moved_clock::variables(library, &self.folder.file("clock"));
+            command.arg(format!("{}={}", preload.0, preload.1));
+            command.arg(format!("{}={}", shift.0, shift.1));
         }
         command.arg("redis-server").arg(self.write_settings());
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
@@ -324,24 +335,46 @@ impl Drop for RedisServer {
 
 /// A database of the server that all tests of this process share; emptied and given back where it is dropped.
 pub struct RedisDb {
+    shared: &'static Databases,
     server: &'static RedisServer,
     number: u32,
 }
 
-static SHARED: OnceLock<Option<RedisServer>> = OnceLock::new();
-static RETURNED: Mutex<(u32, Vec<u32>)> = Mutex::new((0, Vec::new()));
+/// The databases of a server: how many were used, and those that came back.
+struct Databases {
+    server: OnceLock<Option<RedisServer>>,
+    returned: Mutex<(u32, Vec<u32>)>,
+}
 
-impl RedisDb {
-    /// An empty one. None, said loudly, where Redis isn't installed.
-    pub fn take() -> Option<Self> {
-        let server = SHARED.get_or_init(|| RedisServer::builder().ends_with_process().start()).as_ref()?;
-        let mut returned = RETURNED.lock().unwrap_or_else(PoisonError::into_inner);
+impl Databases {
+    const fn new() -> Self {
+        Self { server: OnceLock::new(), returned: Mutex::new((0, Vec::new())) }
+    }
+
+    fn take(&'static self, builder: impl FnOnce() -> RedisServerBuilder) -> Option<RedisDb> {
+        let server = self.server.get_or_init(|| builder().ends_with_process().start()).as_ref()?;
+        let mut returned = self.returned.lock().unwrap_or_else(PoisonError::into_inner);
         let (used, returned) = &mut *returned;
         let number = returned.pop().unwrap_or_else(|| {
             *used += 1;
             *used - 1
         });
-        Some(Self { server, number })
+        Some(RedisDb { shared: self, server, number })
+    }
+}
+
+static SHARED: Databases = Databases::new();
+static WITHOUT_FUNCTIONS: Databases = Databases::new();
+
+impl RedisDb {
+    /// An empty one. None, said loudly, where Redis isn't installed.
+    pub fn take() -> Option<Self> {
+        SHARED.take(RedisServer::builder)
+    }
+
+    /// One of a server that knows no functions.
+    pub fn take_without_functions() -> Option<Self> {
+        WITHOUT_FUNCTIONS.take(|| RedisServer::builder().without_functions())
     }
 
     /// What a frontier in it is called.
@@ -359,7 +392,7 @@ impl RedisDb {
 impl Drop for RedisDb {
     fn drop(&mut self) {
         self.cli(&["FLUSHDB"]);
-        RETURNED.lock().unwrap_or_else(PoisonError::into_inner).1.push(self.number);
+        self.shared.returned.lock().unwrap_or_else(PoisonError::into_inner).1.push(self.number);
     }
 }
 
@@ -374,19 +407,4 @@ pub fn free_port() -> u16 {
 fn has_ended(pid: Pid) -> bool {
     let stat = fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero()));
     stat.map_or(true, |stat| stat.rsplit_once(") ").is_some_and(|(_, state)| state.starts_with('Z')))
-}
-
-/// The library that moves a server's clock, built once for each state of its source.
-fn clock_library() -> PathBuf {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/support/redis_clock.c");
-    let hash = blake3::hash(&fs::read(&source).expect("its source")).to_hex();
-    let library = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("clock-{}.so", &hash[..16]));
-    if !library.is_file() {
-        let fresh = library.with_extension(std::process::id().to_string());
-        let mut cc = Command::new("cc");
-        let status = cc.args(["-shared", "-fPIC", "-O1", "-o"]).arg(&fresh).arg(&source).status();
-        assert!(status.is_ok_and(|status| status.success()), "the C compiler that the build needs as well");
-        fs::rename(&fresh, &library).expect("a folder of the build");
-    }
-    library
 }

@@ -46,6 +46,8 @@ const HOMES: &[(&str, &[&str])] = &[
     ("ego_tree", &["extract", "site"]),
     ("governor", &["fetch"]),
     ("clap", &["cli", "main"]),
+    ("clap_complete", &["cli/completions"]),
+    ("clap_mangen", &["cli/man"]),
     ("indicatif", &["cli", "monitor", "demo"]),
     ("comfy_table", &["cli", "monitor", "demo"]),
     ("SystemTime::now", &["clock"]),

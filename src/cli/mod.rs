@@ -2,10 +2,12 @@
 
 mod audit;
 mod check;
+mod completions;
 mod crawl;
 mod demo;
 mod equipment;
 mod globals;
+mod man;
 mod put;
 mod results;
 mod seed;
@@ -64,6 +66,10 @@ enum Verb {
     Status(status::Options),
     /// The proof of pace: starts, gaps and early ones, as a report for a site's owner
     Audit(audit::Options),
+    /// Completions of verbs and options for a shell
+    Completions(completions::Options),
+    /// The manual: one page with all verbs, or a page for each
+    Man(man::Options),
 }
 
 /// How a verb ended, as its exit code.
@@ -145,6 +151,8 @@ fn run(cli: Cli) -> Result<Exit, Trouble> {
             Verb::Put(options) => put::run(options, &globals).await,
             Verb::Status(options) => status::run(options, &globals).await,
             Verb::Audit(options) => audit::run(&options, &globals).await,
+            Verb::Completions(options) => completions::run(&options),
+            Verb::Man(options) => man::run(&options),
         }
     });
     // A parse that hangs must not keep the process: its lease returns.

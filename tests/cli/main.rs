@@ -9,6 +9,7 @@ mod logs;
 mod pipes;
 mod places;
 mod put;
+mod shell;
 mod site_files;
 mod usage;
 mod views;

@@ -9,6 +9,7 @@ mod logs;
 mod pipes;
 mod places;
 mod put;
+mod schema;
 mod shell;
 mod site_files;
 mod usage;

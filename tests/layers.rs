@@ -29,6 +29,7 @@ const ORDER: &[&str] = &[
     "work",
     "crawl",
     "fleet",
+    "trial",
     "demo",
     "cli",
 ];

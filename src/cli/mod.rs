@@ -14,6 +14,8 @@ mod seed;
 mod signals;
 mod sites;
 mod status;
+mod trial_shown;
+mod try_out;
 mod work;
 
 use std::error::Error;
@@ -62,6 +64,8 @@ enum Verb {
     Work(work::Options),
     /// Ask for pages: a feed's or any seed extractor's way in
     Put(put::Options),
+    /// Try a site's rules on one page: robots.txt, the rule, each field and where it came from, the links
+    Try(try_out::Options),
     /// How sites stand: waiting, running, done, pace, response time, ETA
     Status(status::Options),
     /// The proof of pace: starts, gaps and early ones, as a report for a site's owner
@@ -149,6 +153,7 @@ fn run(cli: Cli) -> Result<Exit, Trouble> {
             Verb::Seed(options) => seed::run(&options, &globals).await,
             Verb::Work(options) => work::run(options, &globals).await,
             Verb::Put(options) => put::run(options, &globals).await,
+            Verb::Try(options) => try_out::run(options, &globals).await,
             Verb::Status(options) => status::run(options, &globals).await,
             Verb::Audit(options) => audit::run(&options, &globals).await,
             Verb::Completions(options) => completions::run(&options),

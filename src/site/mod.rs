@@ -5,6 +5,7 @@ mod load;
 mod pace;
 mod page_rule;
 pub(crate) mod read;
+mod refusal;
 mod schema;
 mod scope;
 
@@ -12,6 +13,7 @@ pub use error::{SiteError, SiteErrors};
 pub use load::{load, parse, two_sites_one_host, warnings};
 pub use pace::{FetchRules, MetaRobots, Pace, RobotsPolicy};
 pub use page_rule::{FieldKind, FieldRule, Follow, ItemKey, PageRule};
+pub use refusal::Refusal;
 pub use schema::schema;
 pub use scope::{PatternError, Scope, UrlPattern};
 

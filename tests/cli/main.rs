@@ -12,5 +12,6 @@ mod put;
 mod schema;
 mod shell;
 mod site_files;
+mod tries;
 mod usage;
 mod views;

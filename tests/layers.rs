@@ -30,6 +30,7 @@ const ORDER: &[&str] = &[
     "crawl",
     "fleet",
     "trial",
+    "reparse",
     "demo",
     "cli",
 ];

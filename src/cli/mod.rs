@@ -9,6 +9,7 @@ mod equipment;
 mod globals;
 mod man;
 mod put;
+mod reparse;
 mod results;
 mod seed;
 mod signals;
@@ -66,6 +67,8 @@ enum Verb {
     Put(put::Options),
     /// Try a site's rules on one page: robots.txt, the rule, each field and where it came from, the links
     Try(try_out::Options),
+    /// Parse the stored pages of a site again by today's rules: no request is sent; --diff shows what would change
+    Reparse(reparse::Options),
     /// How sites stand: waiting, running, done, pace, response time, ETA
     Status(status::Options),
     /// The proof of pace: starts, gaps and early ones, as a report for a site's owner
@@ -154,6 +157,7 @@ fn run(cli: Cli) -> Result<Exit, Trouble> {
             Verb::Work(options) => work::run(options, &globals).await,
             Verb::Put(options) => put::run(options, &globals).await,
             Verb::Try(options) => try_out::run(options, &globals).await,
+            Verb::Reparse(options) => reparse::run(options, &globals).await,
             Verb::Status(options) => status::run(options, &globals).await,
             Verb::Audit(options) => audit::run(&options, &globals).await,
             Verb::Completions(options) => completions::run(&options),

@@ -9,6 +9,7 @@ mod logs;
 mod pipes;
 mod places;
 mod put;
+mod reparses;
 mod schema;
 mod shell;
 mod site_files;

@@ -5,9 +5,21 @@ use crate::support::*;
 
 #[test]
 fn every_verb_tells_what_it_does_with_an_example() {
-    for verb in
-        ["", "demo", "check", "crawl", "seed", "work", "put", "try", "status", "audit", "completions", "man"]
-    {
+    for verb in [
+        "",
+        "demo",
+        "check",
+        "crawl",
+        "seed",
+        "work",
+        "put",
+        "try",
+        "reparse",
+        "status",
+        "audit",
+        "completions",
+        "man",
+    ] {
         let words = verb.split_whitespace().chain(["--help"]);
         let run = Paced::new(words).run().expect_code(0);
         assert!(run.stdout.contains("Example") && run.stderr.is_empty(), "{run:?}");

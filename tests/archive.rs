@@ -393,13 +393,53 @@ fn a_killed_process_loses_nothing_that_it_was_told_is_kept() {
     assert_eq!(plain_length(&segment), records_in(&segment));
 }
 
+#[test]
+fn a_process_killed_while_it_goes_from_segment_to_segment_loses_nothing() {
+    let dir = TempDir::new().expect("a folder");
+    let (mut kept, mut rotations) = (Vec::<Place>::new(), 0);
+    for round in 0..6 {
+        let mut child = child_of("child_keeps_pages_in_small_segments", dir.path(), "");
+        let lines = BufReader::new(child.stdout.take().expect("its output")).lines();
+        let places =
+            lines.map_while(Result::ok).filter_map(|line| Some(line.strip_prefix("kept ")?.to_owned()));
+        let before = names(dir.path()).len();
+        // Each commit fills a segment, so that it is killed in the middle of going to the next, more often than not.
+        kept.extend(places.take(60 + 7 * round).map(|text| text.parse::<Place>().expect("a place")));
+        child.kill().expect("killed");
+        child.wait().expect("gone");
+        rotations += names(dir.path()).len() - before;
+    }
+    assert!(rotations > 20, "{rotations}");
+    let archive = open(dir.path());
+    for place in &kept {
+        assert_eq!(archive.read(place).expect("read after the kill").status, 200);
+    }
+    assert!(names(dir.path()).iter().all(|name| name.ends_with(".warc.gz")), "{:?}", names(dir.path()));
+    for name in names(dir.path()) {
+        assert!(plain(&dir.path().join(&name)).starts_with("WARC/1.1"), "{name}");
+    }
+    assert!(all(dir.path()).iter().filter(|r| r.status == Some(200)).count() >= kept.len());
+}
+
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "the child of another test"]
 async fn child_keeps_pages_until_it_is_killed() {
     let Some(dir) = std::env::var_os(CHILD_DIR) else { return };
-    let archive = open(Path::new(&dir));
+    keep_on(&open(Path::new(&dir))).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "the child of another test"]
+async fn child_keeps_pages_in_small_segments() {
+    let Some(dir) = std::env::var_os(CHILD_DIR) else { return };
+    let (writer, clock) = (paced::archive::writer_name(), Clock::fake(Timestamp::from_millis(START)));
+    keep_on(&Archive::open_sized(Path::new(&dir), &writer, clock, 4_000).expect("a page store")).await;
+}
+
+/// Keeps pages for ever, and tells where.
+async fn keep_on(archive: &Archive) {
     for round in 0.. {
-        let keeps: Vec<_> = (0..10).map(|n| keep_spawned(&archive, round * 10 + n)).collect();
+        let keeps: Vec<_> = (0..10).map(|n| keep_spawned(archive, round * 10 + n)).collect();
         for keep in keeps {
             println!("kept {}", keep.await.expect("no panic").expect("kept"));
         }

@@ -68,6 +68,11 @@ impl ArchiveError {
         matches!(self, Self::Full { .. } | Self::Io { .. } | Self::Bucket { passing: true, .. })
     }
 
+    /// Whether the store is in trouble, and no page can be kept or read for now, as opposed to one page.
+    pub fn is_of_the_store(&self) -> bool {
+        matches!(self, Self::Full { .. } | Self::Io { .. } | Self::Bucket { .. })
+    }
+
     pub(super) fn io(doing: &'static str, path: &Path, source: io::Error) -> Self {
         let (path, full) = (path.to_owned(), is_full(&source));
         let source = Arc::new(source);

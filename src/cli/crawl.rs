@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use tracing::{info, warn};
+use tracing::{error, info, warn};
 
 use super::equipment::EquipmentOptions;
 use super::signals::stop_on_signals;
@@ -13,6 +13,7 @@ use super::{Exit, Globals, Trouble, sites};
 use crate::crawl::{CrawlOptions, CrawlReport, Ending, ItemsTo, crawl};
 use crate::frontier::View;
 use crate::monitor::{Monitor, Progress, Tally, duration};
+use crate::task::Exclusion;
 
 /// Options of `paced crawl`.
 #[derive(Clone, Debug, Args)]
@@ -89,6 +90,9 @@ pub(super) fn tell(report: &CrawlReport) {
     for (site, why) in &report.given_up {
         warn!(site, "given up: {why}; it goes on at the next start");
     }
+    if report.ending == Ending::Finished && report.is_fruitless() {
+        report.sites.iter().for_each(|(view, _)| tell_why_nothing(view));
+    }
     let dead = report.dead();
     match report.ending {
         Ending::Finished => info!(dead, "done"),
@@ -96,6 +100,29 @@ pub(super) fn tell(report: &CrawlReport) {
         Ending::Deadline => warn!(dead, "ended early: the deadline is over; the next start goes on here"),
         Ending::MaxPages => warn!(dead, "ended early: --max-pages is reached; the next start goes on here"),
         Ending::Stopped => warn!(dead, "stopped; the next start goes on here"),
+    }
+}
+
+/// Why not one page of a site was kept, and what to do.
+fn tell_why_nothing(view: &View) {
+    let count = |why| view.download.excluded.get(&why).copied().unwrap_or(0);
+    let (forbidden, odd, letters) = (count(Exclusion::Robots), count(Exclusion::Type), view.download.letters);
+    let site = &view.site;
+    match () {
+        () if forbidden > 0 => error!(
+            site,
+            "nothing could be crawled: robots.txt forbids what was asked for ({forbidden}); ask the site's owner for leave, \
+             or begin with seeds that it allows"
+        ),
+        () if odd > 0 => error!(
+            site,
+            "nothing could be crawled: no answer is of a type that is accepted ({odd} others); mend accept_types in [fetch], \
+             or the seeds"
+        ),
+        () => error!(
+            site,
+            "nothing could be crawled: {letters} dead letters, and no page; mend what they tell, or the seeds, and start again"
+        ),
     }
 }
 

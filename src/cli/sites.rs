@@ -25,6 +25,10 @@ pub(super) fn load(given: &[String]) -> Vec<(String, Result<Site, SiteErrors>)> 
 fn load_one(given: &str) -> (String, Result<Site, SiteErrors>) {
     let file = file_of(given);
     let shown = file.display().to_string();
+    if let Some(folder) = [Path::new(given), &file].into_iter().find(|path| path.is_dir()) {
+        let error = no_file(&folder.display().to_string());
+        return (shown, Err(SiteErrors { errors: vec![error] }));
+    }
     if file.exists() || is_path(given) {
         return (shown, site::load(&file));
     }
@@ -39,6 +43,17 @@ fn load_one(given: &str) -> (String, Result<Site, SiteErrors>) {
         },
     };
     (shown, Err(SiteErrors { errors: vec![error] }))
+}
+
+fn no_file(folder: &str) -> SiteError {
+    let folder = folder.trim_end_matches('/');
+    SiteError {
+        file: folder.to_owned(),
+        line: 1,
+        column: 1,
+        what: "this is a folder".to_owned(),
+        what_to_do: format!("name the files in it, as in {folder}/*.toml"),
+    }
 }
 
 /// A name stands for `sites/NAME.toml`.

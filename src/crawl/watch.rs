@@ -160,7 +160,8 @@ impl<'a> Watch<'a> {
         let step = progress_of(view);
         let now = Instant::now();
         let moved = self.moved.entry(view.site.clone()).or_insert((step, now));
-        if moved.0 != step {
+        // Nobody is given up for a disk that is full or a frontier that is away.
+        if moved.0 != step || self.monitor.is_held_up() {
             *moved = (step, now);
         }
         let waited = moved.1.elapsed();

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-use tracing::{error, info};
+use tracing::{error, info, warn};
 
 use crate::crawl::{CrawlError, register_one, warn_of_manners};
 use crate::frontier::{Frontier, FrontierError, Registered};
@@ -45,7 +45,11 @@ impl SiteFolder {
     /// Registers every `*.toml` of the folder. What is wrong with a file is said in one line, and the others are taken in.
     pub(super) async fn read(&mut self, frontier: &Frontier) -> Result<(), CrawlError> {
         let mut reading = Reading::default();
-        for file in self.files()? {
+        let files = self.files()?;
+        if files.is_empty() {
+            warn!("there is no site file in {}; put some there, each NAME.toml", self.path.display());
+        }
+        for file in files {
             if let Err(wrong) = self.take_in(frontier, &file, &mut reading).await? {
                 error!("{wrong}; the rules that were in force stay so");
                 reading.wrong += 1;

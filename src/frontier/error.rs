@@ -43,6 +43,8 @@ pub enum FrontierErrorKind {
     Busy,
     /// There is no space left to write.
     Full,
+    /// Its file is not whole any more.
+    Damaged,
     /// It can't be read or written.
     Broken,
     /// The process's own frontier thread is gone.
@@ -138,8 +140,12 @@ impl fmt::Display for FrontierError {
             ),
             FrontierErrorKind::Busy => write!(f, "{at}: other processes keep it locked; it is tried again"),
             FrontierErrorKind::Full => {
-                write!(f, "{at}: no space left to write; free some, it is tried again")
+                write!(f, "{at}: no space left to write; free some space")
             }
+            FrontierErrorKind::Damaged => write!(
+                f,
+                "{at}: the file is damaged; bring back a copy, or move it away and crawl anew (pages and items stay)"
+            ),
             FrontierErrorKind::Broken => write!(f, "{at}: it can't be read or written"),
             FrontierErrorKind::Closed => write!(f, "{at}: it was closed"),
             FrontierErrorKind::NoSite(site) => {

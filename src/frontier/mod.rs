@@ -190,7 +190,13 @@ impl Frontier {
 
     /// Gives a task back whose start came too late, to its old place after 1 s; no attempt is counted.
     pub async fn back(&self, token: u64) -> Result<bool, FrontierError> {
-        ask!(self, Step::Back { token }, Reply::Done(held) => held)
+        ask!(self, Step::Back { token, unused: true }, Reply::Done(held) => held)
+    }
+
+    /// Gives a task back that can't be brought to its end here, for a reason that isn't its own: to its old place after
+    /// 1 s, neither an attempt nor a loss. Its start stands: the request may have been sent.
+    pub async fn hand_back(&self, token: u64) -> Result<bool, FrontierError> {
+        ask!(self, Step::Back { token, unused: false }, Reply::Done(held) => held)
     }
 
     /// Renews leases for 30 s; false for those that are lost.

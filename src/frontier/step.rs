@@ -18,7 +18,7 @@ pub(crate) enum Step {
     Claim(Claim),
     Rearm { token: u64 },
     Landed { token: u64 },
-    Back { token: u64 },
+    Back { token: u64, unused: bool },
     Extend { tokens: Vec<u64> },
     Settle { owner: String, token: u64, settlements: Vec<Settlement> },
     Tune { site: String, tuning: Tuning },

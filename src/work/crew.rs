@@ -4,9 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
+use super::download::Left;
 use super::handover::Handover;
+use super::hold_up::HoldUp;
 use super::hosts::{Hosts, site_of_text};
 use super::membership::Membership;
 use super::reach::Reach;
@@ -61,6 +64,10 @@ pub struct Crew {
     pub(super) roster: Roster,
     pub(super) hosts: Hosts,
     pub(super) reach: Reach,
+    pub(super) pages: HoldUp,
+    pub(super) items: HoldUp,
+    /// Cancelled when nothing more is claimed.
+    pub(super) leaving: CancellationToken,
     pub(super) monitor: Monitor,
     pub(super) verdicts: Verdicts,
     pub(super) handover: Handover,
@@ -71,7 +78,12 @@ pub struct Crew {
 impl Crew {
     /// A crew ready to work.
     pub fn new(options: CrewOptions) -> Self {
+        let leaving = CancellationToken::new();
+        let hold_up = |what| HoldUp::new(what, leaving.clone(), options.monitor.clone());
         Self {
+            reach: Reach::new(leaving.clone(), options.monitor.clone()),
+            pages: hold_up("pages"),
+            items: hold_up("items"),
             verdicts: Verdicts::new(options.frontier.clone()),
             frontier: options.frontier,
             member: Membership::new(options.member),
@@ -82,10 +94,10 @@ impl Crew {
             role: options.role,
             roster: options.roster,
             hosts: Hosts::default(),
-            reach: Reach::default(),
             monitor: options.monitor,
             handover: Handover::default(),
             desks: Semaphore::new(std::thread::available_parallelism().map_or(2, usize::from)),
+            leaving,
         }
     }
 
@@ -109,7 +121,29 @@ impl Crew {
         }
         let Some(member) = self.member.into_member() else { return Ok(()) };
         let leaving = self.frontier.leave(member);
-        tokio::time::timeout(LEAVING, leaving).await.unwrap_or(Ok(()))
+        match tokio::time::timeout(LEAVING, leaving).await {
+            Ok(Err(error)) if error.is_transient() => {
+                warn!(%error, "the frontier did not hear that this process leaves; the next one finds out");
+                Ok(())
+            }
+            left => left.unwrap_or(Ok(())),
+        }
+    }
+
+    /// Whether what is brought can't be kept for now: nothing more is to be claimed.
+    pub(super) fn is_held_up(&self) -> bool {
+        self.pages.is_on() || self.items.is_on()
+    }
+
+    /// Leaves a task. What only this process can't bring to its end is given back, and counts neither as an attempt nor as
+    /// a loss; else, or where the frontier doesn't hear it, the lease returns by itself.
+    pub(super) async fn leave(&self, lease: u64, site: &str, url: &CanonicalUrl, left: &Left) {
+        if !left.is_our_own() {
+            warn!(site, url = url.as_str(), "{left}; its lease returns");
+            return;
+        }
+        debug!(site, url = url.as_str(), "{left}; it goes back");
+        let _ = tokio::time::timeout(LEAVING, self.frontier.hand_back(lease)).await;
     }
 
     /// This process was declared dead, its leases are lost: it goes on under another name.

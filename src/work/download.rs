@@ -17,7 +17,7 @@ use crate::frontier::permit::{NotNow, Permit};
 use crate::page::Validators;
 use crate::sink::SinkError;
 use crate::site::Site;
-use crate::task::{Exclusion, Lease, Outcome, Stage, StoredPage};
+use crate::task::{Exclusion, Lease, Outcome, RobotsAccess, RobotsErrand, Stage, StoredPage};
 
 /// Why a visit was left: its lease returns by itself, nothing is lost.
 #[derive(Debug, thiserror::Error)]
@@ -37,6 +37,16 @@ pub enum Left {
 }
 
 impl Left {
+    /// Whether it is this process that can't bring the task to its end, whatever the task.
+    pub(super) fn is_our_own(&self) -> bool {
+        match self {
+            Self::Frontier(error) => error.is_transient(),
+            Self::Archive(error) => error.is_of_the_store() || self.is_final(),
+            Self::Sink(error) => error.is_transient() || self.is_final(),
+            Self::Parse(_) => false,
+        }
+    }
+
     /// Whether no further task can be brought to its end: there is no place for items or pages any more.
     pub fn is_final(&self) -> bool {
         matches!(
@@ -119,7 +129,7 @@ async fn not_sent(crew: &Crew, lease: Lease, unsent: Unsent) -> Result<(), Left>
         Unsent::Failed(error) => error,
     };
     let outcome = match &lease.robots {
-        Some(errand) => Outcome::Robots(unsent_errand(errand, &error)),
+        Some(errand) => robots(&lease, errand, Outcome::Robots(unsent_errand(errand, &error))),
         None => failed(&lease, &error),
     };
     report(&lease, &error);
@@ -156,7 +166,8 @@ async fn keep(
         request,
         outcome,
     };
-    Ok(crew.archive.keep(visit).await?)
+    let keep = || crew.archive.keep(visit.clone());
+    Ok(crew.pages.patiently(keep, ArchiveError::is_of_the_store).await?)
 }
 
 /// The request as it is kept.
@@ -180,7 +191,7 @@ async fn conclude(
     place: Place,
 ) -> Result<Outcome, Left> {
     if let Some(errand) = &lease.robots {
-        return Ok(errand_outcome(site, lease, errand, exchange));
+        return Ok(robots(lease, errand, errand_outcome(site, lease, errand, exchange)));
     }
     match judged {
         Judged::Ended(outcome) => Ok(outcome),
@@ -227,6 +238,16 @@ fn done(
         StoredPage { place, fetched_at: exchange.sent.at, validators: given }
     };
     Outcome::Done { stored: Some(stored), recrawl }
+}
+
+/// How the asking for a `robots.txt` ends; that it can't be had is said once in a row.
+fn robots(lease: &Lease, errand: &RobotsErrand, outcome: Outcome) -> Outcome {
+    let Outcome::Robots(record) = &outcome else { return outcome };
+    if let (RobotsAccess::Unreachable(why), 0) = (&record.access, errand.failures) {
+        let (site, host) = (&lease.site, errand.fetch.host());
+        warn!(site, "robots.txt of {host} can't be had: {why}; the pages of this host wait for it");
+    }
+    outcome
 }
 
 fn report(lease: &Lease, error: &FetchError) {

@@ -4,6 +4,7 @@ mod crew;
 mod download;
 mod handover;
 mod heartbeat;
+mod hold_up;
 mod hosts;
 mod landing;
 mod membership;

@@ -8,10 +8,12 @@ use url::Url;
 use super::crew::Crew;
 use super::download::Left;
 use super::handover::Fresh;
-use crate::archive::{ArchiveError, Place};
+use crate::archive::{ArchiveError, Place, StoredResponse};
 use crate::content_coding;
 use crate::extract::{self, Extract, Fetched};
 use crate::frontier::FrontierError;
+use crate::item::Item;
+use crate::sink::SinkError;
 use crate::site::{PageRule, Site};
 use crate::task::{Exclusion, Failure, Lease, Outcome, Put, StoredPage};
 
@@ -31,13 +33,18 @@ pub(super) async fn visit(crew: &Crew, lease: Lease) -> Result<(), Left> {
     };
     let extract = take_apart(crew, &site, rule, &lease, page).await?;
     if let Some(item) = &extract.item {
-        crew.sink.write(std::slice::from_ref(item))?;
-        crew.sink.flush().await?;
+        crew.items.patiently(|| write(crew, item), SinkError::is_transient).await?;
         crew.monitor.item(&lease.site);
     }
     put_links(crew, &site, &lease, &extract.links).await?;
     let outcome = ending(&site.pages[rule], &extract);
     Ok(crew.settle(lease, outcome).await?)
+}
+
+/// The item, on the disk.
+async fn write(crew: &Crew, item: &Item) -> Result<(), SinkError> {
+    crew.sink.write(std::slice::from_ref(item))?;
+    crew.sink.flush().await
 }
 
 /// The page as handed over fresh, or read back from the archive.
@@ -53,21 +60,31 @@ async fn read(
     let Ok(place) = stored.place.parse::<Place>() else {
         return Ok(Err(Failure::new(format!("`{}` is no place in the archive", stored.place))));
     };
-    let (archive, most) = (crew.archive.clone(), site.fetch.max_body);
-    in_background(move || {
-        let stored = match archive.read(&place) {
+    let stored =
+        match crew.pages.patiently(|| from_archive(crew, &place), ArchiveError::is_of_the_store).await {
+            Ok(stored) => stored?,
             Err(ArchiveError::Missing { place }) => {
-                return Ok(Err(Failure::new(format!(
-                    "its page is gone from the archive ({place}); put it again"
-                ))));
+                let why = format!("its page is gone from the archive ({place}); put it again");
+                return Ok(Err(Failure::new(why)));
             }
-            read => read?,
+            Err(error @ ArchiveError::Damaged { .. }) => return Ok(Err(Failure::new(error.to_string()))),
+            Err(error) => return Err(error.into()),
         };
+    let most = site.fetch.max_body;
+    in_background(move || {
         let body = content_coding::decode(&stored.headers, &stored.body, most);
         let fresh = body.map(|body| Fresh { headers: stored.headers, body });
-        Ok(fresh.map_err(|error| Failure::new(error.to_string())))
+        fresh.map_err(|error| Failure::new(error.to_string()))
     })
-    .await?
+    .await
+}
+
+async fn from_archive(crew: &Crew, place: &Place) -> Result<Result<StoredResponse, Left>, ArchiveError> {
+    let (archive, place) = (crew.archive.clone(), place.clone());
+    match in_background(move || archive.read(&place)).await {
+        Ok(read) => read.map(Ok),
+        Err(broke) => Ok(Err(broke)),
+    }
 }
 
 /// Extracts items and links by the site's rule, off the threads that keep the pace.

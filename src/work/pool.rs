@@ -84,8 +84,8 @@ pub struct Pool {
     leases: Arc<Leases>,
     tasks: TaskTracker,
     stop: CancellationToken,
-    /// What keeps every task from its end, once it happened.
-    broken: Arc<Mutex<Option<Left>>>,
+    /// What keeps every task from its end, once it happened; and how many tasks were left that this process could not end.
+    left: Arc<Mutex<(Option<Left>, usize)>>,
 }
 
 /// How many tasks may run, how many do, and who waits for one to end.
@@ -116,7 +116,7 @@ impl Pool {
             left_some: AtomicBool::new(true),
         };
         let (leases, tasks) = (Arc::new(Leases::default()), TaskTracker::new());
-        Self { crew, workers, slots: Arc::new(slots), leases, tasks, stop, broken: Arc::default() }
+        Self { crew, workers, slots: Arc::new(slots), leases, tasks, stop, left: Arc::default() }
     }
 
     /// Claims and works until it is told to stop or can't bring tasks to their end, then waits for what runs.
@@ -124,12 +124,20 @@ impl Pool {
         let still = CancellationToken::new();
         let beating = tokio::spawn(beat(Arc::clone(&self.crew), Arc::clone(&self.leases), still.clone()));
         let worked = self.claim_until_stopped().await;
+        self.crew.leaving.cancel();
         self.tasks.close();
         self.tasks.wait().await;
         still.cancel();
         // It ends by itself; a panic in it was logged by the runtime.
         let _ = beating.await;
-        match self.broken.lock().unwrap_or_else(PoisonError::into_inner).take() {
+        let (broken, left) = std::mem::take(&mut *self.left.lock().unwrap_or_else(PoisonError::into_inner));
+        if left > 0 {
+            warn!(
+                tasks = left,
+                "left as they were when they could not be ended; the next start goes on with them"
+            );
+        }
+        match broken {
             Some(left) => Err(left),
             None => Ok(worked?),
         }
@@ -139,7 +147,14 @@ impl Pool {
         let mut pauses = Pauses::default();
         let mut scale = Scale::default();
         while !self.stop.is_cancelled() {
-            self.rescale(&mut scale);
+            // What waits for a disk or the frontier says nothing of response times.
+            if !self.crew.monitor.is_held_up() {
+                self.rescale(&mut scale);
+            }
+            if self.crew.is_held_up() {
+                self.stop.run_until_cancelled(tokio::time::sleep(RESCALE)).await;
+                continue;
+            }
             let claimed = tokio::select! {
                 claimed = self.claim_from_all() => claimed,
                 // What it may be granted after all returns when this process leaves.
@@ -259,7 +274,7 @@ impl Pool {
         let (crew, slots, leases) =
             (Arc::clone(&self.crew), Arc::clone(&self.slots), Arc::clone(&self.leases));
         let (token, stage) = (lease.token, lease.stage);
-        let (stop, broken) = (self.stop.clone(), Arc::clone(&self.broken));
+        let (stop, all_left) = (self.stop.clone(), Arc::clone(&self.left));
         leases.add(token);
         slots.running(stage).fetch_add(1, Ordering::SeqCst);
         self.crew.monitor.started(&lease);
@@ -269,9 +284,11 @@ impl Pool {
             let (site, url) = (lease.site.clone(), lease.url.clone());
             debug!(fence = lease.fence, stage = %stage, "start");
             if let Err(left) = walk(&crew, lease, noted).await {
-                warn!(site, url = url.as_str(), stage = %stage, "{left}; its lease returns");
+                crew.leave(token, &site, &url, &left).await;
+                let mut all_left = all_left.lock().unwrap_or_else(PoisonError::into_inner);
+                all_left.1 += usize::from(left.is_our_own());
                 if left.is_final() {
-                    broken.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(left);
+                    all_left.0.get_or_insert(left);
                     stop.cancel();
                 }
             }

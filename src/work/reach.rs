@@ -1,33 +1,51 @@
 //! Whether the frontier can be reached: said once when it no longer can, and once when it can again.
 
+use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use crate::frontier::FrontierError;
+use crate::frontier::{FrontierError, FrontierErrorKind};
+use crate::monitor::Monitor;
 
 /// The first and the longest pause between two tries.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+/// How long what can't be ended is tried again once this process is to leave.
+const LAST_TRIES: Duration = Duration::from_secs(10);
 
 /// What a process last met of its frontier.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Reach {
     is_lost: AtomicBool,
+    leaving: CancellationToken,
+    monitor: Monitor,
 }
 
 impl Reach {
+    /// Nothing is lost yet. Once `leaving`, nobody waits for long.
+    pub(super) fn new(leaving: CancellationToken, monitor: Monitor) -> Self {
+        Self { is_lost: AtomicBool::new(false), leaving, monitor }
+    }
+
     /// A step failed that may work later.
     pub(super) fn lost(&self, error: &FrontierError) {
         if !self.is_lost.swap(true, Ordering::SeqCst) {
-            warn!(%error, "the frontier does not answer; what runs goes on, and it is tried again");
+            self.monitor.hold_up();
+            if error.kind == FrontierErrorKind::Full {
+                warn!("nothing more can be asked for, as the frontier can't take it in: {error}");
+            } else {
+                warn!(%error, "the frontier does not answer; what runs goes on, and it is tried again");
+            }
         }
     }
 
     /// A step worked.
     pub(super) fn found(&self) {
         if self.is_lost.load(Ordering::SeqCst) && self.is_lost.swap(false, Ordering::SeqCst) {
+            self.monitor.go_on();
             info!("the frontier answers again");
         }
     }
@@ -38,11 +56,15 @@ impl Reach {
         F: Future<Output = Result<T, FrontierError>>,
     {
         let mut pauses = Pauses::default();
+        let mut last_try = pin!(last_try(&self.leaving));
         loop {
             match step().await {
                 Err(error) if error.is_transient() => {
                     self.lost(&error);
-                    tokio::time::sleep(pauses.next()).await;
+                    tokio::select! {
+                        () = tokio::time::sleep(pauses.next()) => {}
+                        () = &mut last_try => return Err(error),
+                    }
                 }
                 Err(error) => return Err(error),
                 Ok(done) => {
@@ -52,6 +74,12 @@ impl Reach {
             }
         }
     }
+}
+
+/// Ends when it is no longer worth while to try again: some time after this process was told to leave.
+pub(super) async fn last_try(leaving: &CancellationToken) {
+    leaving.cancelled().await;
+    tokio::time::sleep(LAST_TRIES).await;
 }
 
 /// Pauses that double, each with jitter, so that processes don't come back all at once.

@@ -14,5 +14,6 @@ mod schema;
 mod shell;
 mod site_files;
 mod tries;
+mod troubles;
 mod usage;
 mod views;

@@ -5,7 +5,12 @@
 mod support;
 
 mod books;
+mod chaos;
+mod copied;
 mod fleet;
+mod full_disk;
+mod jumps;
 mod kills;
+mod phases;
 mod side_by_side;
 mod stops;

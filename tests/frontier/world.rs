@@ -241,6 +241,10 @@ impl World {
         self.frontier.back(lease.token).await.expect("answers")
     }
 
+    pub async fn hand_back(&self, lease: &Lease) -> bool {
+        self.frontier.hand_back(lease.token).await.expect("answers")
+    }
+
     pub async fn rearm(&self, lease: &Lease) -> Rearm {
         self.frontier.rearm(lease.token).await.expect("answers")
     }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::{PATIENCE, TempData, eventually};
+use super::{PATIENCE, TempData, eventually, moved_clock};
 
 /// The binary's path.
 pub fn paced() -> PathBuf {
@@ -48,6 +48,12 @@ impl Paced {
         self
     }
 
+    /// With more arguments.
+    pub fn args<A: AsRef<OsStr>>(mut self, args: impl IntoIterator<Item = A>) -> Self {
+        self.command.args(args);
+        self
+    }
+
     /// With its data in this folder.
     pub fn data(self, data: &TempData) -> Self {
         self.data_at(data.path())
@@ -79,6 +85,12 @@ impl Paced {
     /// With a variable of the environment.
     pub fn env(mut self, name: &str, value: impl AsRef<OsStr>) -> Self {
         self.command.env(name, value);
+        self
+    }
+
+    /// With a wall clock that [`moved_clock::shift`] moves by this file.
+    pub fn movable_clock(mut self, file: &Path) -> Self {
+        self.command.envs(moved_clock::variables(&moved_clock::library(), file));
         self
     }
 

@@ -3,11 +3,13 @@
 
 mod binary;
 mod corpus;
+pub mod moved_clock;
 mod raw_server;
 mod redis_cli;
 mod redis_cluster;
 mod redis_proxy;
 mod redis_server;
+mod small_disk;
 mod test_site;
 
 pub use binary::{Paced, Run, Running, paced};
@@ -17,6 +19,7 @@ pub use redis_cli::{RedisCli, Said};
 pub use redis_cluster::RedisCluster;
 pub use redis_proxy::RedisProxy;
 pub use redis_server::{RedisDb, RedisServer, RedisServerBuilder, free_port, redis_or_skip};
+pub use small_disk::{SmallDisk, may_mount, with_mounts};
 pub use test_site::{TestSite, TestSiteBuilder};
 
 pub use paced::demo::arrivals::{Arrival, Stall, most_in_flight};

@@ -11,7 +11,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::redis_cli::{RedisCli, Said};
-use super::{TempData, eventually, skip};
+use super::{TempData, eventually, moved_clock, skip};
 
 /// Tells the program's process id, and kills it when nobody holds the standard input any more: not even a test that was
 /// killed leaves a server behind. The folder named first, if any, then goes as well.
@@ -106,7 +106,7 @@ impl RedisServerBuilder {
             user: self.user,
             password: self.password,
             tls: self.tls,
-            clock: self.clock.then(clock_library),
+            clock: self.clock.then(moved_clock::library),
             ends_with_process: self.ends_with_process,
             process: None,
         };
@@ -259,8 +259,7 @@ impl RedisServer {
     /// Moves its wall clock so far from the machine's.
     pub fn shift_clock(&self, ms: i64) {
         assert!(self.clock.is_some(), "asked for with `movable_clock`");
-        let (fresh, file) = (self.folder.file("clock.new"), self.folder.file("clock"));
-        fs::write(&fresh, ms.to_string()).and_then(|()| fs::rename(&fresh, &file)).expect("its folder");
+        moved_clock::shift(&self.folder.file("clock"), ms);
     }
 
     /// Starts the process and waits until it answers; false where it ended instead.
@@ -270,8 +269,9 @@ impl RedisServer {
         command.arg(if self.ends_with_process { self.folder() } else { Path::new("") });
         command.arg("env");
         if let Some(library) = &self.clock {
-            command.arg(format!("LD_PRELOAD={}", library.display()));
-            command.arg(format!("CLOCK_SHIFT={}", self.folder.file("clock").display()));
+            let [preload, shift] = moved_clock::variables(library, &self.folder.file("clock"));
+            command.arg(format!("{}={}", preload.0, preload.1));
+            command.arg(format!("{}={}", shift.0, shift.1));
         }
         command.arg("redis-server").arg(self.write_settings());
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
@@ -374,19 +374,4 @@ pub fn free_port() -> u16 {
 fn has_ended(pid: Pid) -> bool {
     let stat = fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero()));
     stat.map_or(true, |stat| stat.rsplit_once(") ").is_some_and(|(_, state)| state.starts_with('Z')))
-}
-
-/// The library that moves a server's clock, built once for each state of its source.
-fn clock_library() -> PathBuf {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/support/redis_clock.c");
-    let hash = blake3::hash(&fs::read(&source).expect("its source")).to_hex();
-    let library = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("clock-{}.so", &hash[..16]));
-    if !library.is_file() {
-        let fresh = library.with_extension(std::process::id().to_string());
-        let mut cc = Command::new("cc");
-        let status = cc.args(["-shared", "-fPIC", "-O1", "-o"]).arg(&fresh).arg(&source).status();
-        assert!(status.is_ok_and(|status| status.success()), "the C compiler that the build needs as well");
-        fs::rename(&fresh, &library).expect("a folder of the build");
-    }
-    library
 }

@@ -66,7 +66,7 @@ impl Shared {
             Step::Settle { owner, token, settlements } => {
                 self.settle(&owner, token, settlements).await.map(Reply::Settled)
             }
-            Step::Rearm { token } | Step::Landed { token } | Step::Back { token } => {
+            Step::Rearm { token } | Step::Landed { token } | Step::Back { token, .. } => {
                 self.with_lease(token, &step).await
             }
             Step::Extend { tokens } => self.extend(tokens).await.map(Reply::Alive),

@@ -3,7 +3,9 @@
 
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 
+use super::session::Tables;
 use crate::clock::{Clock, Timestamp, millis, since_boot};
+use crate::frontier::steps::places;
 
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 
@@ -16,13 +18,26 @@ pub(super) fn clock(connection: &mut Connection) -> rusqlite::Result<Clock> {
         number(&transaction, "base")?.unwrap_or(0)
     } else {
         let seen = number(&transaction, "seen")?.unwrap_or(0);
-        let base = Clock::wall().now().as_millis().max(seen) - millis(since_boot());
+        let now = Clock::wall().now().as_millis().max(seen);
+        let base = now - millis(since_boot());
+        postpone(&transaction, seen, now)?;
         set(&transaction, "boot", boot)?;
         set(&transaction, "base", base)?;
         base
     };
     transaction.commit()?;
     Ok(Clock::since_boot(Timestamp::from_millis(base)))
+}
+
+/// The wall clock may have been set, or be another machine's: by it, no start comes sooner than by the clock that counted.
+fn postpone(transaction: &Connection, seen: i64, now: i64) -> rusqlite::Result<()> {
+    let mut not_due = transaction.prepare("SELECT name FROM unit WHERE due > ?1")?;
+    let names: Vec<String> = not_due.query_map([seen], |row| row.get(0))?.collect::<Result<_, _>>()?;
+    let mut tables = Tables::new(transaction);
+    for name in names {
+        places::postpone(&mut tables, &name, now - seen, now)?;
+    }
+    tables.flush()
 }
 
 /// Remembers that it was at least that late.

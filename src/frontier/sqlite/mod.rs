@@ -23,9 +23,10 @@ use tokio::sync::oneshot;
 pub(crate) use owners::OwnerFile;
 
 use super::error::{FrontierError, FrontierErrorKind};
+use super::state::LEASE_MS;
 use super::step::{Reply, Step};
 use super::steps;
-use crate::clock::Clock;
+use crate::clock::{Clock, Timestamp};
 use session::Tables;
 
 /// How long another process may hold the file before `SQLite` gives up on a step.
@@ -63,7 +64,7 @@ impl Embedded {
             None => boot::clock(&mut connection).map_err(|e| explain(path, &e))?,
         };
         let (jobs, inbox) = mpsc::channel();
-        let writer = Writer { path: path.to_owned(), connection, clock: clock.clone() };
+        let writer = Writer { path: path.to_owned(), connection, clock: clock.clone(), full_since: None };
         let thread = thread::Builder::new()
             .name("frontier".to_owned())
             .spawn(move || writer.work(&inbox))
@@ -111,6 +112,8 @@ struct Writer {
     path: PathBuf,
     connection: Connection,
     clock: Clock,
+    /// Since when there is no space left to write.
+    full_since: Option<Timestamp>,
 }
 
 impl Writer {
@@ -142,6 +145,10 @@ impl Writer {
         loop {
             match self.try_commit(steps) {
                 Err(error) if is_busy(&error) && started.elapsed() < PATIENCE => {}
+                Err(error) if is_full(&error) => {
+                    self.full_since.get_or_insert(self.clock.now());
+                    return Err(error);
+                }
                 done => return done,
             }
         }
@@ -151,6 +158,10 @@ impl Writer {
         let reads = steps.iter().all(Step::only_reads);
         let behaviour = if reads { TransactionBehavior::Deferred } else { TransactionBehavior::Immediate };
         let transaction = self.connection.transaction_with_behavior(behaviour)?;
+        let resumes = self.full_since.filter(|_| !reads);
+        if let Some(since) = resumes {
+            renew(&transaction, since, self.clock.now())?;
+        }
         let mut replies = Vec::with_capacity(steps.len());
         let mut tables = Tables::new(&transaction);
         for step in steps {
@@ -163,8 +174,17 @@ impl Writer {
         tables.flush()?;
         drop(tables);
         transaction.commit()?;
+        if resumes.is_some() {
+            self.full_since = None;
+        }
         Ok(replies)
     }
+}
+
+/// Nobody could renew a lease or settle while there was no space left: no lease ends by that.
+fn renew(connection: &Connection, since: Timestamp, now: Timestamp) -> rusqlite::Result<()> {
+    let sql = "UPDATE task SET until = ?2 WHERE place = 3 AND until > ?1 AND until < ?2";
+    connection.execute(sql, [since.as_millis(), now.as_millis() + LEASE_MS]).map(drop)
 }
 
 /// What is done next. A step that a request's start waits for goes first and alone, as its permit ages meanwhile.
@@ -258,10 +278,18 @@ fn is_busy(error: &rusqlite::Error) -> bool {
     matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
 }
 
+/// Some systems tell it where the memory that processes share could not grow.
+fn is_full(error: &rusqlite::Error) -> bool {
+    let of_shared_memory = rusqlite::ffi::SQLITE_IOERR_SHMSIZE;
+    error.sqlite_error_code() == Some(ErrorCode::DiskFull)
+        || error.sqlite_error().is_some_and(|error| error.extended_code == of_shared_memory)
+}
+
 fn explain(path: &Path, error: &rusqlite::Error) -> FrontierError {
     let kind = match error.sqlite_error_code() {
+        _ if is_full(error) => FrontierErrorKind::Full,
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => FrontierErrorKind::Busy,
-        Some(ErrorCode::DiskFull) => FrontierErrorKind::Full,
+        Some(ErrorCode::DatabaseCorrupt) => FrontierErrorKind::Damaged,
         Some(ErrorCode::NotADatabase) => FrontierErrorKind::Foreign,
         Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => {
             FrontierErrorKind::Folder(path.to_owned())

@@ -137,7 +137,7 @@ fn exercise(shop: &mut Shop) {
                         Step::Extend { tokens: vec![lease.token] },
                         Step::Rearm { token: lease.token },
                         Step::Landed { token: lease.token },
-                        Step::Back { token: lease.token },
+                        Step::Back { token: lease.token, unused: true },
                     ] {
                         shop.step(step);
                     }

@@ -100,7 +100,7 @@ pub(super) fn rearm<S: Shelf>(shelf: &mut S, token: u64, now: i64) -> Result<Rea
     let Some(site) = shelf.site(&task.site)? else { return Ok(Rearm::Stale) };
     let Some(mut unit) = shelf.unit(&site.unit)? else { return Ok(Rearm::Stale) };
     if site.tuned.paused.is_some() || unit.blocked_until > now {
-        give_up_start(shelf, task, now, Place::Waiting)?;
+        give_up(shelf, task, now, Place::Waiting, true)?;
         return Ok(Rearm::WentBack);
     }
     if let Some(mutex) = shelf.mutex(&unit.mutex())?
@@ -134,14 +134,21 @@ pub(super) fn rearm<S: Shelf>(shelf: &mut S, token: u64, now: i64) -> Result<Rea
     Ok(Rearm::StartIn(at - now))
 }
 
-/// The permit was late each time: the task goes back to its place, no attempt counted, its start unused.
-pub(super) fn back<S: Shelf>(shelf: &mut S, token: u64, now: i64) -> Result<bool, S::Error> {
+/// The permit was late each time, or its process can't end it: the task goes back to its place, no attempt counted. A
+/// start that was made stands.
+pub(super) fn back<S: Shelf>(shelf: &mut S, token: u64, unused: bool, now: i64) -> Result<bool, S::Error> {
     let Some(task) = held(shelf, token, now)? else { return Ok(false) };
-    give_up_start(shelf, task, now, Place::Delayed { until: now + BACK_MS, scheduled: false })?;
+    give_up(shelf, task, now, Place::Delayed { until: now + BACK_MS, scheduled: false }, unused)?;
     Ok(true)
 }
 
-fn give_up_start<S: Shelf>(shelf: &mut S, mut task: Task, now: i64, to: Place) -> Result<(), S::Error> {
+fn give_up<S: Shelf>(
+    shelf: &mut S,
+    mut task: Task,
+    now: i64,
+    to: Place,
+    unused: bool,
+) -> Result<(), S::Error> {
     let (Some(mut site), Some(token)) = (shelf.site(&task.site)?, task.running().map(|r| r.token)) else {
         return Ok(());
     };
@@ -149,7 +156,7 @@ fn give_up_start<S: Shelf>(shelf: &mut S, mut task: Task, now: i64, to: Place) -
     absorb(&mut site, &mut task, starts);
     shift(shelf, &mut site, &mut task, to)?;
     save(shelf, &site)?;
-    give_back_start(shelf, &site.unit, token, now)
+    if unused { give_back_start(shelf, &site.unit, token, now) } else { Ok(()) }
 }
 
 /// A task that runs again anyway, not before `starts`, stands for the request that met it, unless that one is for later.

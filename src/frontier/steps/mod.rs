@@ -5,7 +5,7 @@ mod claim;
 mod feed;
 mod lease;
 mod lock;
-mod places;
+pub(super) mod places;
 mod put;
 mod settle;
 mod site;
@@ -28,7 +28,7 @@ pub(crate) fn apply<S: Shelf>(shelf: &mut S, step: Step, now: i64) -> Result<Rep
         Step::Claim(claim) => Reply::Grant(claim::claim(shelf, &claim, now)?),
         Step::Rearm { token } => Reply::Rearm(lease::rearm(shelf, token, now)?),
         Step::Landed { token } => Reply::Done(lease::landed(shelf, token, now)?),
-        Step::Back { token } => Reply::Done(lease::back(shelf, token, now)?),
+        Step::Back { token, unused } => Reply::Done(lease::back(shelf, token, unused, now)?),
         Step::Extend { tokens } => Reply::Alive(lease::extend(shelf, &tokens, now)?),
         Step::Settle { owner, token, settlements } => {
             Reply::Settled(settle::settle(shelf, &owner, token, settlements, now)?)

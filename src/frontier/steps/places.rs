@@ -139,6 +139,21 @@ pub(super) fn give_back_start<S: Shelf>(
     retime(shelf, &unit, now)
 }
 
+/// Nobody knows how long ago the last start was, but that `by` ms passed by a clock that isn't the one it was counted by: what
+/// was left of its interval begins now.
+pub(in crate::frontier) fn postpone<S: Shelf>(
+    shelf: &mut S,
+    unit: &str,
+    by: i64,
+    now: i64,
+) -> Result<(), S::Error> {
+    let Some(mut unit) = shelf.unit(unit)? else { return Ok(()) };
+    if let Some(last) = &mut unit.last {
+        last.at = last.at.saturating_add(by).min(now).max(last.at);
+    }
+    retime(shelf, &unit, now)
+}
+
 /// Saves a unit whose last start or interval in force has changed: its due time and its own timed mutex follow.
 pub(super) fn retime<S: Shelf>(shelf: &mut S, unit: &UnitState, now: i64) -> Result<(), S::Error> {
     if let Some(start) = &unit.last {

@@ -158,7 +158,7 @@ impl Ledger {
     }
 
     /// The task goes back and its start is unused.
-    pub fn go_back(&mut self, token: u64, to: Place) {
+    pub fn go_back(&mut self, token: u64, to: Place, unused: bool) {
         let Some(lease) = self.leases.remove(&token) else { return };
         let start = if let Place::Delayed(until) = to { until } else { self.now };
         if let Some(task) = self.tasks.get_mut(&lease.key) {
@@ -166,7 +166,7 @@ impl Ledger {
             task.place = to;
         }
         let unit = self.sites[&lease.key.0].unit.clone();
-        self.unit(&unit).starts.retain(|start| start.token != token);
+        self.unit(&unit).starts.retain(|start| !unused || start.token != token);
     }
 
     /// Leases that ended or whose owner is dead.

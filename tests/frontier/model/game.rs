@@ -25,7 +25,7 @@ pub enum Move {
     Settle(String, u64, Settlement),
     Rearm(u64),
     Landed(u64),
-    Back(u64),
+    Back(u64, bool),
     Extend(Vec<u64>),
     Tune(String, Tuning),
     GroupInterval(i64),
@@ -220,7 +220,7 @@ impl Game {
             Op::SettleAgain => self.settled.clone()?,
             Op::Rearm { which } => Move::Rearm(held(which)?),
             Op::Landed { which } => Move::Landed(held(which)?),
-            Op::Back { which } => Move::Back(held(which)?),
+            Op::Back { which, unused } => Move::Back(held(which)?, *unused),
             Op::Extend { which } => Move::Extend(vec![held(which)?]),
             Op::Interval { site, value } => Move::Tune(named(site), Tuning::Interval(*value)),
             Op::Parallel { site, value } => Move::Tune(named(site), Tuning::Parallel(*value)),
@@ -343,7 +343,8 @@ async fn perform(frontier: &Frontier, what: Move) -> Result<Answer, FrontierErro
         }
         Move::Rearm(token) => Answer::Rearm(frontier.rearm(token).await?),
         Move::Landed(token) => Answer::Is(frontier.landed(token).await?),
-        Move::Back(token) => Answer::Is(frontier.back(token).await?),
+        Move::Back(token, true) => Answer::Is(frontier.back(token).await?),
+        Move::Back(token, false) => Answer::Is(frontier.hand_back(token).await?),
         Move::Extend(tokens) => Answer::Is(frontier.extend(tokens).await?[0]),
         Move::Tune(site, tuning) => Answer::Is(frontier.tune(&site, tuning).await?),
         Move::GroupInterval(interval) => {

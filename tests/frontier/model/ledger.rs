@@ -218,10 +218,10 @@ impl Ledger {
                 }
                 if holds == *is { Ok(()) } else { differs("landed", holds, is) }
             }
-            (Move::Back(token), Answer::Is(is)) => {
+            (Move::Back(token, unused), Answer::Is(is)) => {
                 let holds = self.holds(*token);
                 if holds {
-                    self.go_back(*token, Place::Delayed(self.now + 1_000));
+                    self.go_back(*token, Place::Delayed(self.now + 1_000), *unused);
                 }
                 if holds == *is { Ok(()) } else { differs("back", holds, is) }
             }

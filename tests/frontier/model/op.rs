@@ -42,6 +42,7 @@ pub enum Op {
     },
     Back {
         which: usize,
+        unused: bool,
     },
     Extend {
         which: usize,
@@ -127,7 +128,7 @@ fn op(dice: &mut Rng) -> Op {
         74 => Op::SettleAgain,
         75..80 => Op::Rearm { which },
         80..82 => Op::Landed { which },
-        82..84 => Op::Back { which },
+        82..84 => Op::Back { which, unused: dice.bool() },
         84..86 => Op::Extend { which },
         86 => Op::Interval { site: site(dice), value: some(dice, &[0, 200, 1_000, 7_000, 60_000]) },
         87 => Op::Parallel { site: site(dice), value: some(dice, &[0, 1, 2, 4]) },

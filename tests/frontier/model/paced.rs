@@ -17,7 +17,7 @@ impl Ledger {
         }
         let unit = self.sites[&key.0].unit.clone();
         if self.sites[&key.0].paused || self.unit(&unit).blocked > now {
-            self.go_back(token, Place::Waiting);
+            self.go_back(token, Place::Waiting, true);
             return if *answer == Rearm::WentBack { Ok(()) } else { differs("re-arm", "WentBack", answer) };
         }
         let left = self.unit(&unit).outsider - now;

@@ -51,6 +51,29 @@ fn i13_a_lost_lease_is_no_attempt_and_the_sixth_is_dead() {
 }
 
 #[test]
+fn i1_i13_a_task_handed_back_is_neither_an_attempt_nor_a_loss_and_its_start_stands() {
+    on_every_backend(async |w| {
+        w.site("a").await;
+        w.put_many("a", 2).await;
+        for round in 0..7 {
+            let lease = w.take().await;
+            assert_eq!(
+                (path_of(&lease), lease.attempts),
+                ("00000".to_owned(), 0),
+                "its old place, round {round}"
+            );
+            assert!(w.hand_back(&lease).await);
+            assert!(!w.hand_back(&lease).await, "once");
+            let view = w.view("a").await;
+            assert_eq!((view.last_start, view.due), (Some(at(w.now())), at(w.now() + 1_000)), "it was sent");
+            w.pass(1_000);
+        }
+        let books = w.downloads("a").await;
+        assert_eq!((books.lost, books.dead, books.waiting + books.delayed), (0, 0, 2), "{books:?}");
+    });
+}
+
+#[test]
 fn i8_a_lost_lease_keeps_the_position() {
     on_every_backend(async |w| {
         w.site("a").await;

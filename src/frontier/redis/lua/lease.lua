@@ -66,12 +66,14 @@ local lease = module(function(lease)
     return true
   end
 
-  local function give_up_start(task, place, until_at)
+  local function give_up(task, place, until_at, unused)
     local site, token = store.site(task.site), task.token
     places.absorb(site, task, until_at or now)
     places.shift(site, task, place, until_at)
     places.save(site)
-    places.give_back_start(store.some_unit(site.unit), token)
+    if unused then
+      places.give_back_start(store.some_unit(site.unit), token)
+    end
   end
 
   -- A new start for a permit that grew late: the unit's last start becomes this one, so spacing holds.
@@ -86,7 +88,7 @@ local lease = module(function(lease)
     local site = store.site(task.site)
     local unit = store.some_unit(site.unit)
     if site.paused or (unit.blocked_until or 0) > now then
-      give_up_start(task, 'waiting')
+      give_up(task, 'waiting', nil, true)
       return { 'back' }
     end
     local interval = math.max(unit.interval or 0, store.interval(site))
@@ -120,13 +122,14 @@ local lease = module(function(lease)
     return { 'start', at - now }
   end
 
-  -- The permit was late each time: the task goes back to its place, no attempt counted, its start unused.
-  function lease.back(token)
+  -- The permit was late each time, or its process can't end it: the task goes back to its place, no attempt counted. A
+  -- start that was made stands.
+  function lease.back(token, unused)
     local task = lease.held(token)
     if not task then
       return false
     end
-    give_up_start(task, 'delayed', now + BACK_MS)
+    give_up(task, 'delayed', now + BACK_MS, unused)
     return true
   end
 

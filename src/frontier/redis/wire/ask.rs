@@ -21,7 +21,7 @@ pub(in crate::frontier::redis) fn ask(step: &Step) -> Value {
         Step::Claim(asked) => json!(["claim.step", claim(asked)]),
         Step::Rearm { token } => json!(["lease.rearm", hex(*token)]),
         Step::Landed { token } => json!(["lease.landed", hex(*token)]),
-        Step::Back { token } => json!(["lease.back", hex(*token)]),
+        Step::Back { token, unused } => json!(["lease.back", hex(*token), unused]),
         Step::Extend { tokens } => {
             json!(["lease.extend", tokens.iter().map(|token| hex(*token)).collect::<Vec<_>>()])
         }

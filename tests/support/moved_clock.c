@@ -1,4 +1,4 @@
-/* Preloaded into a server, it shifts its wall clock by the milliseconds that the file named by CLOCK_SHIFT holds. */
+/* Preloaded into a process, it shifts its wall clock by the milliseconds that the file named by CLOCK_SHIFT holds. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdlib.h>

@@ -105,6 +105,7 @@ struct Tally {
     pages: u64,
     by_name: BTreeMap<&'static str, u64>,
     links: u64,
+    revived: u64,
     damaged: u64,
 }
 
@@ -138,6 +139,7 @@ impl Desk {
 
     fn take(&mut self, portion: &Portion) -> Result<(), Trouble> {
         self.tally.links += portion.links;
+        self.tally.revived += portion.revived;
         for why in &portion.damaged {
             self.tally.damaged += 1;
             warn!(site = self.site.name, "{why}");
@@ -164,11 +166,11 @@ impl Desk {
 
     /// The counts.
     fn tell(&mut self) -> Result<(), Trouble> {
-        let Tally { pages, links, damaged, .. } = self.tally;
+        let Tally { pages, links, revived, damaged, .. } = self.tally;
         let counts: Vec<(&str, u64)> =
             Finding::NAMES.iter().map(|name| (*name, self.tally.count(name))).collect();
         if self.options.json {
-            let mut summary = json!({ "site": self.site.name, "pages": pages, "links": links, "damaged_segments": damaged });
+            let mut summary = json!({ "site": self.site.name, "pages": pages, "links": links, "revived": revived, "damaged_segments": damaged });
             for (name, count) in counts {
                 summary[name.replace('-', "_")] = json!(count);
             }
@@ -184,7 +186,16 @@ impl Desk {
             1 => "; 1 new link put".to_owned(),
             _ => format!("; {links} new links put"),
         };
-        self.results.line(format_args!("{}: {pages} pages: {}{links}", self.site.name, counts.join(", ")))
+        let revived = match revived {
+            0 => String::new(),
+            1 => "; 1 dead letter waits for a worker again".to_owned(),
+            _ => format!("; {revived} dead letters wait for a worker again"),
+        };
+        self.results.line(format_args!(
+            "{}: {pages} pages: {}{links}{revived}",
+            self.site.name,
+            counts.join(", ")
+        ))
     }
 
     fn exit(&self, finished: bool, globals: &Globals) -> Result<Exit, Trouble> {

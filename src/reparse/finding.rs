@@ -18,7 +18,7 @@ pub enum Finding {
     Gone(String),
     /// No item, as before.
     NoItem,
-    /// No item, as required fields are missing; a letter of the parse stage is dead for it.
+    /// No item, as required fields are missing: the page is a dead letter of the parse stage, or will be.
     Dead(Vec<String>),
     /// An item that does not count, as its page, or another of its key, was fetched later.
     Overtaken,
@@ -65,6 +65,11 @@ impl Finding {
             Self::Changed(item, _) | Self::New(item) => Some(item),
             _ => None,
         }
+    }
+
+    /// Whether a parse of the page comes to its end.
+    pub(super) fn is_parsed(&self) -> bool {
+        !matches!(self, Self::Dead(_) | Self::Failed(_))
     }
 
     /// A word for it.

@@ -77,6 +77,8 @@ pub struct Portion {
     pub findings: Vec<(CanonicalUrl, Finding)>,
     /// Links that were put and not known before.
     pub links: u64,
+    /// Dead letters of the parse stage that wait for a worker again, as their pages give an item now.
+    pub revived: u64,
     /// What could not be walked over, each in words.
     pub damaged: Vec<String>,
 }
@@ -108,6 +110,7 @@ impl Reparse {
         }
         if let Some(sink) = &self.materials.sink {
             sink.flush().await?;
+            portion.revived = self.revive(&portion.findings).await?;
             portion.links = self.put(links).await?;
         }
         Ok(Some(portion))
@@ -150,6 +153,20 @@ impl Reparse {
     async fn is_current(&self, kept: &Kept) -> Result<bool, ReparseError> {
         let stored = self.materials.frontier.stored(&self.materials.site.name, &kept.url).await?;
         Ok(stored.is_some_and(|stored| stored.place == kept.stored.place))
+    }
+
+    /// Revives the dead letters of pages that can be parsed now: the next worker settles them.
+    async fn revive(&self, findings: &[(CanonicalUrl, Finding)]) -> Result<u64, ReparseError> {
+        let Materials { frontier, site, .. } = &self.materials;
+        let view = frontier.view(&site.name).await?;
+        if view.is_none_or(|view| view.parse.letters == 0) {
+            return Ok(0);
+        }
+        let mut revived = 0;
+        for (url, _) in findings.iter().filter(|(_, finding)| finding.is_parsed()) {
+            revived += u64::from(frontier.parse_again(&site.name, url).await?);
+        }
+        Ok(revived)
     }
 
     /// Puts the links that a crawl would follow; how many of them were new.

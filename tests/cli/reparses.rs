@@ -97,7 +97,10 @@ fn items_that_changed_are_written_and_new_links_put_without_a_request() {
     let (data, site, file) = mended(&[]);
     let requests = site.requests().len();
     let run = reparse(&data, &[]).expect_code(0);
-    assert_eq!(run.stdout, "shop: 5 pages: 1 same, 1 changed, 1 new, 1 gone, 1 no item; 1 new link put\n");
+    assert_eq!(
+        run.stdout,
+        "shop: 5 pages: 1 same, 1 changed, 1 new, 1 gone, 1 no item; 1 new link put; 1 dead letter waits for a worker again\n"
+    );
     assert_eq!(titles(&data, "items/shop.jsonl").len(), 3 + 2);
     let items = paced::sink::latest(&data.file("items/shop.jsonl")).expect("items");
     assert_eq!(items[&site.url("/p/1")].fields["bold"], "B", "the last line of a key wins");
@@ -108,6 +111,11 @@ fn items_that_changed_are_written_and_new_links_put_without_a_request() {
     assert_eq!(titles(&data, "items/shop.jsonl").len(), 3 + 2);
     Paced::new(["crawl"]).arg(file).data(&data).run().expect_code(0);
     assert_eq!((site.count("/new/5"), site.count("/p/1")), (1, 1), "the link waited for the next start");
+    let after = status(&data);
+    assert_eq!(
+        (&after["dead"], &after["parse"]["revived"], &after["finished"]),
+        (&json!(0), &json!(1), &json!(true))
+    );
 }
 
 #[test]
@@ -185,6 +193,9 @@ fn a_frontier_on_redis_knows_the_latest_bodies_too() {
     let (data, site, _) = mended(&["--frontier", &url]);
     let requests = site.requests().len();
     let run = reparse(&data, &["--frontier", &url]).expect_code(0);
-    assert_eq!(run.stdout, "shop: 5 pages: 1 same, 1 changed, 1 new, 1 gone, 1 no item; 1 new link put\n");
+    assert_eq!(
+        run.stdout,
+        "shop: 5 pages: 1 same, 1 changed, 1 new, 1 gone, 1 no item; 1 new link put; 1 dead letter waits for a worker again\n"
+    );
     assert_eq!(site.requests().len(), requests);
 }

@@ -10,6 +10,7 @@
 //! * [`extract`], [`sink`]: what is on a page, and where it goes
 //! * [`work`], [`crawl`], [`fleet`]: the two straight lines; one process that walks them to their end, and many that share
 //!   a frontier
+//! * [`trial`]: one page, looked at; [`reparse`]: stored pages, read by today's rules
 //! * [`monitor`], [`demo`], [`cli`]: being watched, being tried, being run
 
 pub mod archive;
@@ -29,9 +30,11 @@ pub mod manners;
 pub mod monitor;
 pub mod mutex;
 pub mod page;
+pub mod reparse;
 pub mod robots;
 pub mod settings;
 pub mod sink;
 pub mod site;
 pub mod task;
+pub mod trial;
 pub mod work;

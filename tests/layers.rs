@@ -30,6 +30,8 @@ const ORDER: &[&str] = &[
     "work",
     "crawl",
     "fleet",
+    "trial",
+    "reparse",
     "demo",
     "cli",
 ];
@@ -47,6 +49,8 @@ const HOMES: &[(&str, &[&str])] = &[
     ("ego_tree", &["extract", "site"]),
     ("governor", &["fetch"]),
     ("clap", &["cli", "main"]),
+    ("clap_complete", &["cli/completions"]),
+    ("clap_mangen", &["cli/man"]),
     ("indicatif", &["cli", "monitor", "demo"]),
     ("comfy_table", &["cli", "monitor", "demo"]),
     ("SystemTime::now", &["clock"]),

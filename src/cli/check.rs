@@ -15,11 +15,16 @@ const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Options of `paced check`.
 #[derive(Clone, Debug, Args)]
-#[command(after_help = "Example:\n  paced check sites/*.toml")]
+#[command(after_help = "Examples:
+  paced check sites/*.toml
+  paced check --schema > site.schema.json     # for an editor that completes TOML")]
 pub(super) struct Options {
     /// Site files, or names of files in sites/
-    #[arg(required = true, value_name = "SITE")]
+    #[arg(required_unless_present = "schema", value_name = "SITE")]
     sites: Vec<String>,
+    /// Print the JSON Schema (2020-12) of a site file instead
+    #[arg(long, conflicts_with_all = ["sites", "json"])]
+    schema: bool,
     /// One JSON object a file instead of text
     #[arg(long)]
     json: bool,
@@ -27,6 +32,10 @@ pub(super) struct Options {
 
 /// Says of each file that it is right, or everything that is wrong with it.
 pub(super) async fn run(options: &Options, globals: &Globals) -> Result<Exit, Trouble> {
+    if options.schema {
+        Results::default().line(format_args!("{:#}", site::schema()))?;
+        return Ok(Exit::Done);
+    }
     let settings = globals.settings()?;
     let mut loaded = Vec::new();
     let mut wrong = Vec::new();

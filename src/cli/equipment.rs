@@ -20,26 +20,40 @@ pub(super) struct EquipmentOptions {
     /// The most request starts a second of this process, such as 50/s
     #[arg(long, value_name = "RATE", value_parser = max_rate)]
     max_rate: Option<NonZeroU32>,
+    #[command(flatten)]
+    elsewhere: ElsewhereOptions,
+}
+
+/// Options to try a real site's file against a copy.
+#[derive(Clone, Debug, Args)]
+pub(super) struct ElsewhereOptions {
     /// Lead requests elsewhere: HOST:PORT:ADDR:PORT, as curl does; that address may be private
     #[arg(long, value_name = "HOST:PORT:ADDR:PORT")]
-    connect_to: Vec<ConnectTo>,
+    pub connect_to: Vec<ConnectTo>,
     /// Trust the certificates of this PEM file besides the system's
     #[arg(long, value_name = "FILE")]
     cacert: Option<PathBuf>,
 }
 
+impl ElsewhereOptions {
+    /// The certificates, as they stand in the file.
+    pub(super) fn certificates(&self) -> Result<Option<Vec<u8>>, Trouble> {
+        let read = |file: &PathBuf| {
+            std::fs::read(file).map_err(|e| Trouble::usage(format!("--cacert {}: {e}", file.display())))
+        };
+        self.cacert.as_ref().map(read).transpose()
+    }
+}
+
 impl EquipmentOptions {
     /// What a process is equipped with by these and by the options that every verb takes.
     pub(super) fn equipment(self, globals: &Globals) -> Result<Equipment, Trouble> {
-        let cacert = self.cacert.map(|file| {
-            std::fs::read(&file).map_err(|e| Trouble::usage(format!("--cacert {}: {e}", file.display())))
-        });
         Ok(Equipment {
             settings: globals.settings()?,
             workers: self.workers,
             max_rate: self.max_rate,
-            connect_to: self.connect_to,
-            cacert: cacert.transpose()?,
+            cacert: self.elsewhere.certificates()?,
+            connect_to: self.elsewhere.connect_to,
             places: globals.places()?,
         })
     }

@@ -7,7 +7,8 @@ use clap::{Args, ColorChoice, ValueEnum};
 use indicatif::{MultiProgress, ProgressDrawTarget};
 
 use super::Trouble;
-use crate::archive::Location;
+use crate::archive::{Archive, Location, writer_name};
+use crate::clock::Clock;
 use crate::crawl::Places;
 use crate::frontier::{Frontier, without_password};
 use crate::monitor::log::{self, Format};
@@ -113,6 +114,20 @@ impl Globals {
             )));
         }
         Ok(Frontier::open_existing(&url)?)
+    }
+
+    /// The pages as they were kept, for a verb that only makes sense where some were.
+    pub(super) async fn stored_pages(&self, clock: Clock) -> Result<Archive, Trouble> {
+        let pages = self.pages()?;
+        if let Some(folder) = pages.folder()
+            && !folder.exists()
+        {
+            return Err(Trouble::failed(format!(
+                "{}: no pages are kept there; name the data folder with --data, or the pages with --pages",
+                folder.display()
+            )));
+        }
+        Ok(Archive::open_at(&pages, &writer_name(), clock).await?)
     }
 
     /// The settings for all sites.

@@ -2,17 +2,22 @@
 
 mod audit;
 mod check;
+mod completions;
 mod crawl;
 mod demo;
 mod equipment;
 mod globals;
+mod man;
 mod plan;
 mod put;
+mod reparse;
 mod results;
 mod seed;
 mod signals;
 mod sites;
 mod status;
+mod trial_shown;
+mod try_out;
 mod work;
 
 use std::error::Error;
@@ -61,12 +66,20 @@ enum Verb {
     Work(work::Options),
     /// Ask for pages: a feed's or any seed extractor's way in
     Put(put::Options),
+    /// Try a site's rules on one page: robots.txt, the rule, each field and where it came from, the links
+    Try(try_out::Options),
+    /// Parse the stored pages of a site again by today's rules: no request is sent; --diff shows what would change
+    Reparse(reparse::Options),
     /// How sites stand: waiting, running, done, pace, response time, ETA
     Status(status::Options),
     /// Workers needed, pages a day, and when it would end: from site files, or from what is measured
     Plan(plan::Options),
     /// The proof of pace: starts, gaps and early ones, as a report for a site's owner
     Audit(audit::Options),
+    /// Completions of verbs and options for a shell
+    Completions(completions::Options),
+    /// The manual: one page with all verbs, or a page for each
+    Man(man::Options),
 }
 
 /// How a verb ended, as its exit code.
@@ -146,9 +159,13 @@ fn run(cli: Cli) -> Result<Exit, Trouble> {
             Verb::Seed(options) => seed::run(&options, &globals).await,
             Verb::Work(options) => work::run(options, &globals).await,
             Verb::Put(options) => put::run(options, &globals).await,
+            Verb::Try(options) => try_out::run(options, &globals).await,
+            Verb::Reparse(options) => reparse::run(options, &globals).await,
             Verb::Status(options) => status::run(options, &globals).await,
             Verb::Plan(options) => plan::run(options, &globals).await,
             Verb::Audit(options) => audit::run(&options, &globals).await,
+            Verb::Completions(options) => completions::run(&options),
+            Verb::Man(options) => man::run(&options),
         }
     });
     // A parse that hangs must not keep the process: its lease returns.

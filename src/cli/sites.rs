@@ -94,6 +94,24 @@ pub(super) fn load_all(given: &[String]) -> Result<Vec<Site>, Trouble> {
     Err(Trouble::usage(lines.join("\n")))
 }
 
+/// A site's rules of today: those of its file where there is one, else those that are registered in the frontier. And where
+/// they are from.
+pub(super) async fn rules(given: &str, frontier: Option<&Frontier>) -> Result<(Site, String), Trouble> {
+    if let (false, Some(frontier)) = (is_path(given) || file_of(given).is_file(), frontier)
+        && let Some(site) = registered(given, frontier).await?
+    {
+        return Ok((site, "as registered in the frontier".to_owned()));
+    }
+    let site = load_all(std::slice::from_ref(&given.to_owned()))?.remove(0);
+    Ok((site, file_of(given).display().to_string()))
+}
+
+/// A site by the rules that are registered for it.
+pub(super) async fn registered(name: &str, frontier: &Frontier) -> Result<Option<Site>, Trouble> {
+    let Some(text) = frontier.text(name).await? else { return Ok(None) };
+    Ok(Some(site::parse(&text, &format!("{name}.toml")).map_err(Trouble::failed)?))
+}
+
 /// The names that names and files stand for.
 pub(super) fn names(given: &[String]) -> Result<Vec<String>, Trouble> {
     given.iter().map(|text| if is_path(text) { name_in(text) } else { Ok(text.clone()) }).collect()

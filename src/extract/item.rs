@@ -11,21 +11,19 @@ use super::{Fetched, fields, structured};
 use crate::item::Item;
 use crate::site::{ItemKey, PageRule, Site};
 
-/// The item that the rule makes of the page, or the names of the required fields that aren't on it.
+/// The item that the rule makes of the page, and the names of the required fields that aren't on it: with one missing it
+/// is none.
 pub fn item(
     html: &Html,
     base: &Base,
     page: &Fetched<'_>,
     rule: &PageRule,
     site: &Site,
-) -> Result<Item, Vec<String>> {
+) -> (Item, Vec<String>) {
     let (fields, from) = values(html, base, page, rule);
     let missing = rule.fields.iter().filter(|field| field.required && !fields.contains_key(&field.name));
-    let missing: Vec<String> = missing.map(|field| field.name.clone()).collect();
-    if !missing.is_empty() {
-        return Err(missing);
-    }
-    Ok(Item {
+    let missing = missing.map(|field| field.name.clone()).collect();
+    let item = Item {
         site: site.name.clone(),
         page: rule.name.clone(),
         url: page.url.to_string(),
@@ -34,7 +32,8 @@ pub fn item(
         noindex: false,
         fields,
         from,
-    })
+    };
+    (item, missing)
 }
 
 type Fields = Map<String, Value>;

@@ -54,6 +54,8 @@ pub struct Extract {
     pub item: Option<Item>,
     /// Required fields that were not found; the page is then no item.
     pub missing: Vec<String>,
+    /// What was found of an item that is none, as something required is missing.
+    pub incomplete: Option<Item>,
     /// Links that the rule follows, each once, in the order of the page; none where the page asks for that.
     pub links: Vec<Url>,
     /// What the page asks of robots; nothing where the site's file says to ignore it.
@@ -77,12 +79,14 @@ pub fn extract(page: &Fetched<'_>, rule: &PageRule, site: &Site) -> Extract {
         MetaRobots::Ignore => PageDirectives::default(),
     };
     let links = if directives.nofollow { Vec::new() } else { links::links(&html, &rule.follow, &base, obey) };
-    let (item, missing) = match rule.item.then(|| item::item(&html, &base, page, rule, site)) {
-        Some(Ok(item)) => (Some(Item { noindex: directives.noindex, ..item }), Vec::new()),
-        Some(Err(missing)) => (None, missing),
-        None => (None, Vec::new()),
+    let found = rule.item.then(|| item::item(&html, &base, page, rule, site));
+    let found = found.map(|(item, missing)| (Item { noindex: directives.noindex, ..item }, missing));
+    let (item, incomplete, missing) = match found {
+        Some((item, missing)) if missing.is_empty() => (Some(item), None, missing),
+        Some((item, missing)) => (None, Some(item), missing),
+        None => (None, None, Vec::new()),
     };
-    Extract { item, missing, links, directives, cut, encoding: encoding.name() }
+    Extract { item, missing, incomplete, links, directives, cut, encoding: encoding.name() }
 }
 
 fn tld(url: &CanonicalUrl) -> Option<&str> {

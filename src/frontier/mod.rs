@@ -151,6 +151,13 @@ impl Frontier {
         replies.ok_or_else(|| self.no_site(site))
     }
 
+    /// Puts a page whose parse is a dead letter into the parse queue again, from where it is kept. False: there is no such
+    /// letter, or no page is kept.
+    pub async fn parse_again(&self, site: &str, url: &CanonicalUrl) -> Result<bool, FrontierError> {
+        let step = Step::ParseAgain { site: site.to_owned(), url: url.clone() };
+        ask!(self, step, Reply::Done(revived) => revived)
+    }
+
     /// Puts pages whose `recrawl` is over as requests into their sites' queues, at most `most` (and 1,000) of them, the
     /// longest due first. A site with 1,000 waiting downloads is passed over until it has room.
     pub async fn feed(&self, most: u32) -> Result<Feeding, FrontierError> {

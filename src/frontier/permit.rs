@@ -1,14 +1,17 @@
 //! Leave to start one request, looked at again when the connection is up (section "from permit to wire").
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, Ordering};
 use std::time::Duration;
 
-use super::Frontier;
-use super::step::Rearm;
+use super::state::unit_mutex;
+use super::step::{Lock, Rearm};
+use super::{Frontier, FrontierError};
 use crate::clock::{Clock, Timestamp, millis, since_boot};
 use crate::task::Lease;
 
+/// The longest sleep of one who waits for a mutex to end: its holder may have released it, or been tuned.
+const LONGEST_SLEEP: i64 = 5_000;
 /// New starts that may grow late again before the task goes back.
 const REARMS: u32 = 3;
 
@@ -22,6 +25,19 @@ pub struct Permit(Arc<Kind>);
 enum Kind {
     Unpaced(Clock),
     Paced(Paced),
+    Single(Single),
+}
+
+/// A start that no task stands for: it takes its unit's mutex itself.
+#[derive(Debug)]
+struct Single {
+    frontier: Frontier,
+    mutex: String,
+    token: String,
+    interval: Duration,
+    taken: AtomicBool,
+    /// When the mutex was taken, in ms since boot.
+    granted: AtomicI64,
 }
 
 #[derive(Debug)]
@@ -69,6 +85,22 @@ impl Permit {
         })))
     }
 
+    /// A permit for one start outside of all tasks, as for a person's look at a page: it takes the timed mutex of the pace
+    /// unit for `interval`, waiting for its turn as any outsider does.
+    pub fn single(frontier: &Frontier, unit: &str, interval: Duration) -> Self {
+        if interval.is_zero() {
+            return Self(Arc::new(Kind::Unpaced(frontier.clock())));
+        }
+        Self(Arc::new(Kind::Single(Single {
+            frontier: frontier.clone(),
+            mutex: unit_mutex(unit),
+            token: format!("single-{:016x}", fastrand::u64(..)),
+            interval,
+            taken: AtomicBool::new(false),
+            granted: AtomicI64::new(0),
+        })))
+    }
+
     /// A permit that never grows late, for servers of one's own.
     pub fn unpaced() -> Self {
         Self(Arc::new(Kind::Unpaced(Clock::wall())))
@@ -80,6 +112,7 @@ impl Permit {
         match &*self.0 {
             Kind::Unpaced(clock) => Ok(clock.now()),
             Kind::Paced(paced) => paced.start().await,
+            Kind::Single(single) => single.start().await.map_err(|error| NotNow::Frontier(error.to_string())),
         }
     }
 }
@@ -113,6 +146,41 @@ impl Paced {
                 Rearm::Held(wait) => sleep(wait).await,
                 Rearm::WentBack => return Err(NotNow::WentBack),
                 Rearm::Stale => return Err(NotNow::Stale),
+            }
+        }
+    }
+}
+
+impl Single {
+    async fn start(&self) -> Result<Timestamp, FrontierError> {
+        while !self.is_fresh() {
+            let asked = millis(since_boot());
+            if self.renew().await? {
+                self.granted.store(asked, Ordering::SeqCst);
+                self.taken.store(true, Ordering::SeqCst);
+            }
+        }
+        Ok(self.frontier.clock().now())
+    }
+
+    fn is_fresh(&self) -> bool {
+        let age = millis(since_boot()) - self.granted.load(Ordering::SeqCst);
+        self.taken.load(Ordering::SeqCst) && age <= millis(grace(self.interval))
+    }
+
+    /// Takes the mutex, or moves the end of what was taken and not used in time; false after a wait for somebody else.
+    async fn renew(&self) -> Result<bool, FrontierError> {
+        let expire = millis(self.interval);
+        if self.taken.load(Ordering::SeqCst)
+            && self.frontier.extend_lock(&self.mutex, &self.token, expire).await?
+        {
+            return Ok(true);
+        }
+        match self.frontier.try_lock(&self.mutex, &self.token, expire).await? {
+            Lock::Taken(_) => Ok(true),
+            Lock::Held(left) => {
+                sleep(left.min(LONGEST_SLEEP)).await;
+                Ok(false)
             }
         }
     }

@@ -14,6 +14,7 @@ pub(crate) enum Step {
     GiveUp { site: String },
     Sweep { site: String },
     Put { site: String, puts: Vec<Put> },
+    ParseAgain { site: String, url: crate::canonical_url::CanonicalUrl },
     Feed { most: u32 },
     Claim(Claim),
     Rearm { token: u64 },

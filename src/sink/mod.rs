@@ -2,11 +2,13 @@
 //! they replace in other stores, is elsewhere.
 
 mod error;
+mod last_lines;
 mod latest;
 mod lines;
 mod writer;
 
 pub use error::SinkError;
+pub use last_lines::LastLines;
 pub use latest::{Latest, key, latest, read};
 
 use std::collections::{BTreeMap, HashMap};

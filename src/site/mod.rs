@@ -5,12 +5,16 @@ mod load;
 mod pace;
 mod page_rule;
 pub(crate) mod read;
+mod refusal;
+mod schema;
 mod scope;
 
 pub use error::{SiteError, SiteErrors};
 pub use load::{load, most_pages, outlook, parse, two_sites_one_host, warnings};
 pub use pace::{FetchRules, MetaRobots, Pace, RobotsPolicy};
 pub use page_rule::{FieldKind, FieldRule, Follow, ItemKey, PageRule};
+pub use refusal::Refusal;
+pub use schema::schema;
 pub use scope::{PatternError, Scope, UrlPattern};
 
 use url::Url;

@@ -10,6 +10,7 @@ use super::handover::Fresh;
 use super::landing::landing;
 use super::outcome::{Judged, errand_outcome, failed, follow, judge, unsent_errand};
 use crate::archive::{ArchiveError, Place, PlaceError, SentRequest, Visit, VisitOutcome};
+use crate::canonical_url::CanonicalUrl;
 use crate::fetch::{Exchange, FetchError, Request, Unsent};
 use crate::frontier::FrontierError;
 use crate::frontier::permit::{NotNow, Permit};
@@ -155,13 +156,8 @@ async fn keep(
         },
         (Ok(fetched), _, _) => VisitOutcome::Response(fetched.page.clone()),
     };
-    let request = SentRequest {
-        url: lease.robots.as_ref().map_or(&lease.url, |errand| &errand.fetch).clone(),
-        method: exchange.sent.method,
-        headers: exchange.sent.headers.clone(),
-        sent_at: exchange.sent.at,
-        http_version: exchange.answer.as_ref().map_or(http::Version::HTTP_11, |fetched| fetched.page.version),
-    };
+    let asked = lease.robots.as_ref().map_or(&lease.url, |errand| &errand.fetch);
+    let request = sent_request(asked, exchange);
     let visit = Visit {
         site: lease.site.clone(),
         unit: site.unit(),
@@ -172,6 +168,17 @@ async fn keep(
     };
     let keep = || crew.archive.keep(visit.clone());
     Ok(crew.pages.patiently(keep, ArchiveError::is_of_the_store).await?)
+}
+
+/// The request as it is kept.
+pub(crate) fn sent_request(url: &CanonicalUrl, exchange: &Exchange) -> SentRequest {
+    SentRequest {
+        url: url.clone(),
+        method: exchange.sent.method,
+        headers: exchange.sent.headers.clone(),
+        sent_at: exchange.sent.at,
+        http_version: exchange.answer.as_ref().map_or(http::Version::HTTP_11, |fetched| fetched.page.version),
+    }
 }
 
 /// How the task ends; a redirect's target is put first, so that a crash in between repeats the put and loses nothing.

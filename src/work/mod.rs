@@ -19,6 +19,8 @@ mod verdicts;
 
 pub use crew::{Crew, CrewOptions};
 pub use download::Left;
+pub(crate) use download::sent_request;
+pub(crate) use outcome::{MOST_HOPS, RobotsFound, robots_found};
 pub use pool::{Pool, Workers, WorkersError};
 pub use role::{Role, RoleError};
 pub use roster::Roster;

@@ -12,7 +12,7 @@ use crate::site::Site;
 use crate::task::{Exclusion, Failure, Lease, Origin, Outcome, Put, RobotsErrand, RobotsRecord};
 
 /// Redirects followed one after the other.
-pub(super) const MOST_HOPS: u32 = 10;
+pub(crate) const MOST_HOPS: u32 = 10;
 /// Redirects that a `robots.txt` may take (RFC 9309 section 2.3.1.2).
 const MOST_ROBOTS_HOPS: u32 = 5;
 
@@ -100,6 +100,15 @@ pub(super) fn follow(site: &Site, lease: &Lease, to: Url, owner: Option<&Site>) 
     Ok(Put { depth, hops, priority, rule: Some(rule.name.clone()), ..put })
 }
 
+/// What an answer to the request for a `robots.txt` comes to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum RobotsFound {
+    /// A record.
+    Record(RobotsRecord),
+    /// It is there.
+    Moved(CanonicalUrl),
+}
+
 /// What a host's `robots.txt` comes to: always a record, or where to ask next.
 pub(super) fn errand_outcome(
     site: &Site,
@@ -107,24 +116,38 @@ pub(super) fn errand_outcome(
     errand: &RobotsErrand,
     exchange: &Exchange,
 ) -> Outcome {
+    match robots_found(site, lease.hops, errand, exchange) {
+        RobotsFound::Record(record) => Outcome::Robots(record),
+        RobotsFound::Moved(to) => Outcome::RobotsMoved { to },
+    }
+}
+
+/// What came of asking for a `robots.txt` to which `hops` redirects led.
+pub(crate) fn robots_found(
+    site: &Site,
+    hops: u32,
+    errand: &RobotsErrand,
+    exchange: &Exchange,
+) -> RobotsFound {
     let row = Row { failures: errand.failures, random: fastrand::f64() };
     let fetched = match &exchange.answer {
         Ok(fetched) => fetched,
-        Err(error) => return Outcome::Robots(unreachable(&error.reason(), row)),
+        Err(error) => return RobotsFound::Record(unreachable(&error.reason(), row)),
     };
     let page = &fetched.page;
     if matches!(page.status, 301 | 302 | 303 | 307 | 308) {
-        return match moved_robots(site, lease, &errand.fetch, exchange) {
-            Ok(to) => Outcome::RobotsMoved { to },
-            Err(why) => Outcome::Robots(unreachable(&why, row)),
+        return match moved_robots(site, hops, &errand.fetch, exchange) {
+            Ok(to) => RobotsFound::Moved(to),
+            Err(why) => RobotsFound::Record(unreachable(&why, row)),
         };
     }
-    Outcome::Robots(record_of(page.status, &page.headers, &fetched.decoded, &site.pace, row))
+    RobotsFound::Record(record_of(page.status, &page.headers, &fetched.decoded, &site.pace, row))
 }
 
+/// Where a redirected `robots.txt` is, or why it can't be had; `hops` redirects led to the one that was `asked` for.
 fn moved_robots(
     site: &Site,
-    lease: &Lease,
+    hops: u32,
     asked: &CanonicalUrl,
     exchange: &Exchange,
 ) -> Result<CanonicalUrl, String> {
@@ -135,7 +158,7 @@ fn moved_robots(
     if !site.scope.owns(&to) {
         return Err(format!("robots.txt is redirected to {}, which is no host of this site", to.host()));
     }
-    if lease.hops >= MOST_ROBOTS_HOPS {
+    if hops >= MOST_ROBOTS_HOPS {
         return Err(format!("robots.txt is redirected more than {MOST_ROBOTS_HOPS} times"));
     }
     Ok(to)

@@ -137,10 +137,7 @@ async fn wanted(
     let Some(owner) = crew.owner_of(site, link).await? else { return Ok(None) };
     let Ok(url) = owner.canonical(link.clone()) else { return Ok(None) };
     let depth = lease.depth + 1;
-    if depth > owner.scope.max_depth || !owner.scope.covers(&url) {
-        return Ok(None);
-    }
-    let Some(rule) = owner.rule_for(&url) else { return Ok(None) };
+    let Ok(rule) = owner.takes(&url, depth) else { return Ok(None) };
     let rule = Some(rule.name.clone());
     let allowed = crew.verdicts.allows(&owner, &url, None).await?;
     Ok(allowed.then(|| (owner.name.clone(), Put { rule, ..Put::link(url, depth) })))

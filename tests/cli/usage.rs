@@ -5,7 +5,22 @@ use crate::support::*;
 
 #[test]
 fn every_verb_tells_what_it_does_with_an_example() {
-    for verb in ["", "demo", "check", "crawl", "seed", "work", "put", "status", "plan", "audit"] {
+    for verb in [
+        "",
+        "demo",
+        "check",
+        "crawl",
+        "seed",
+        "work",
+        "put",
+        "try",
+        "reparse",
+        "status",
+        "plan",
+        "audit",
+        "completions",
+        "man",
+    ] {
         let words = verb.split_whitespace().chain(["--help"]);
         let run = Paced::new(words).run().expect_code(0);
         assert!(run.stdout.contains("Example") && run.stderr.is_empty(), "{run:?}");

@@ -139,3 +139,28 @@ fn the_next_run_asks_whether_pages_changed_while_their_bodies_are_in_the_bucket(
     let listings = s3.count("GET", true) - listed;
     assert!(listings <= 1 + s3.count("PUT", false), "{listings} listings");
 }
+
+#[test]
+fn stored_pages_are_tried_and_parsed_again_from_the_bucket() {
+    let Some(server) = Server::start() else { return };
+    let (s3, data) = (&server.s3, TempData::new());
+    let (shops, site) = shop(&data, ShopPlan::new("again", 20));
+    let name = site.to_str().expect("text");
+    paced(&["crawl", name], s3, &data).run().expect_code(0);
+    let requests = shops.all()[0].arrivals().len();
+    let counts = |words: &[&str]| -> Value {
+        let run = paced(words, s3, &data).run().expect_code(0);
+        serde_json::from_str(run.stdout.lines().next_back().unwrap_or_default()).expect("JSON")
+    };
+    let before = counts(&["reparse", name, "--diff", "--json"]);
+    assert_eq!((&before["same"], &before["changed"], &before["failed"]), (&20.into(), &0.into(), &0.into()));
+    let rules = data.read("shop.toml").replacen("[page.fields]", "[page.fields]\n  heading = \"h1\"", 1);
+    data.write("shop.toml", &rules);
+    assert_eq!(counts(&["reparse", name, "--json"])["changed"], 20);
+    let items = paced::sink::latest(&data.file("items/again.jsonl")).expect("items");
+    assert!(items.len() == 20 && items.values().all(|item| item.fields.contains_key("heading")));
+    let url = items.values().next().map(|item| item.url.clone()).unwrap_or_default();
+    let tried = counts(&["try", &url, "--stored", "--json"]);
+    assert_eq!((&tried["source"], &tried["taken"]), (&"stored".into(), &true.into()), "{tried}");
+    assert_eq!(shops.all()[0].arrivals().len(), requests, "nothing was asked for");
+}

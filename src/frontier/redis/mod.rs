@@ -143,8 +143,14 @@ impl Shared {
     ) {
         let looks_on = matches!(step, Step::View { .. } | Step::Freshness { .. });
         let urgent = step.is_urgent() || (step.only_reads() && !looks_on);
-        let fills =
-            matches!(step, Step::Put { .. } | Step::Feed { .. } | Step::BeginRun { .. } | Step::Register(_));
+        let fills = matches!(
+            step,
+            Step::Put { .. }
+                | Step::ParseAgain { .. }
+                | Step::Feed { .. }
+                | Step::BeginRun { .. }
+                | Step::Register(_)
+        );
         self.links[partition].send(Job { step: value, urgent, fills, reply });
     }
 

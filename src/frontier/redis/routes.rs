@@ -87,6 +87,7 @@ impl Shared {
             | Step::GiveUp { site }
             | Step::Sweep { site }
             | Step::Put { site, .. }
+            | Step::ParseAgain { site, .. }
             | Step::Tune { site, .. }
             | Step::View { site }
             | Step::Text { site }

@@ -24,6 +24,7 @@ pub(crate) fn apply<S: Shelf>(shelf: &mut S, step: Step, now: i64) -> Result<Rep
         Step::GiveUp { site } => Reply::More(site::give_up(shelf, &site)?),
         Step::Sweep { site } => Reply::More(site::sweep(shelf, &site)?),
         Step::Put { site, puts } => Reply::Puts(put::put(shelf, &site, puts, now)?),
+        Step::ParseAgain { site, url } => Reply::Done(put::parse_again(shelf, &site, url, now)?),
         Step::Feed { most } => Reply::Fed(feed::feed(shelf, most, now)?),
         Step::Claim(claim) => Reply::Grant(claim::claim(shelf, &claim, now)?),
         Step::Rearm { token } => Reply::Rearm(lease::rearm(shelf, token, now)?),

@@ -1,10 +1,11 @@
 //! A put, row by row of the table "state is a place".
 
 use super::places::{enter, save, shift};
+use crate::canonical_url::CanonicalUrl;
 use crate::clock::Timestamp;
 use crate::frontier::shelf::Shelf;
 use crate::frontier::state::{Deferral, Place, Rare, SiteState, Task, later_expiry};
-use crate::task::{Origin, Put, PutReply, Stage, StoredPage};
+use crate::task::{Origin, Priority, Put, PutReply, Stage, StoredPage};
 
 /// Puts pages into a site's download queue, in order; `None` if there is no such site.
 pub(super) fn put<S: Shelf>(
@@ -31,6 +32,24 @@ pub(super) fn put_all<S: Shelf>(
         replies.push(put_one(shelf, site, Stage::Download, put, None, now)?);
     }
     Ok(replies)
+}
+
+/// A page whose parse died is parsed again, from where it is kept; whether there was such a dead letter.
+pub(super) fn parse_again<S: Shelf>(
+    shelf: &mut S,
+    site: &str,
+    url: CanonicalUrl,
+    now: i64,
+) -> Result<bool, S::Error> {
+    let Some(mut site) = shelf.site(site)? else { return Ok(false) };
+    if shelf.dead(&site.name, Stage::Parse, &url)?.is_none() {
+        return Ok(false);
+    }
+    let Some(page) = shelf.page(&site.name, &url)? else { return Ok(false) };
+    let put = Put::request(url, Priority::LINK);
+    put_one(shelf, &mut site, Stage::Parse, put, Some(page.stored), now)?;
+    save(shelf, &site)?;
+    Ok(true)
 }
 
 /// Puts one page into a stage's queue; `stored` is where a page to parse is kept.

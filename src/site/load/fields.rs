@@ -9,7 +9,8 @@ use crate::site::{FieldKind, FieldRule};
 use super::LAYOUT;
 use super::patterns::{regex, selector};
 
-const KINDS: [(&str, FieldKind); 8] = [
+/// The words of `as`, the default first.
+pub(in crate::site) const KINDS: [(&str, FieldKind); 8] = [
     ("text", FieldKind::Text),
     ("html", FieldKind::Html),
     ("integer", FieldKind::Integer),

@@ -12,7 +12,9 @@ mod seeds;
 mod together;
 mod warnings;
 
+pub(super) use fields::KINDS;
 pub use outlook::{most_pages, outlook};
+pub(super) use pace::{META_ROBOTS, ROBOTS};
 pub use together::two_sites_one_host;
 pub use warnings::warnings;
 
@@ -25,7 +27,7 @@ use super::error::SiteErrors;
 use super::read::{Layout, Report, Section};
 
 /// Every key of a site file.
-const LAYOUT: Layout = &[
+pub(super) const LAYOUT: Layout = &[
     ("", &["name", "seeds", "sitemaps", "lane", "group", "pace", "scope", "fetch", "page"]),
     (
         "pace",

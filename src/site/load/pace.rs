@@ -7,21 +7,26 @@ use http::HeaderValue;
 use crate::site::read::{Entry, Section};
 use crate::site::{MetaRobots, Pace, RobotsPolicy};
 
+/// The words of `robots`, the default first.
+pub(in crate::site) const ROBOTS: [(&str, RobotsPolicy); 2] =
+    [("obey", RobotsPolicy::Obey), ("ignore", RobotsPolicy::Ignore)];
+/// The words of `meta_robots`, the default first.
+pub(in crate::site) const META_ROBOTS: [(&str, MetaRobots); 2] =
+    [("obey", MetaRobots::Obey), ("ignore", MetaRobots::Ignore)];
+
 /// Reads `[pace]`; what is wrong is reported, and a default taken in its place.
 pub(super) fn read(section: &Section<'_>, allow_private: bool) -> Pace {
     if let Some(entry) = section.get("window").filter(|entry| !entry.list().is_empty()) {
         entry.not_supported_but("[]");
     }
-    let robots = [("obey", RobotsPolicy::Obey), ("ignore", RobotsPolicy::Ignore)];
-    let meta_robots = [("obey", MetaRobots::Obey), ("ignore", MetaRobots::Ignore)];
     let duration = |key, default| section.get(key).and_then(|entry| entry.duration()).unwrap_or(default);
     Pace {
         interval: section.get("interval").and_then(|e| interval(&e, allow_private)).unwrap_or(Pace::INTERVAL),
         parallel: section.get("parallel").and_then(|e| e.count(1)).unwrap_or(Pace::PARALLEL),
-        robots: section.get("robots").and_then(|e| e.word(&robots)).unwrap_or(RobotsPolicy::Obey),
+        robots: section.get("robots").and_then(|e| e.word(&ROBOTS)).unwrap_or(RobotsPolicy::Obey),
         meta_robots: section
             .get("meta_robots")
-            .and_then(|e| e.word(&meta_robots))
+            .and_then(|e| e.word(&META_ROBOTS))
             .unwrap_or(MetaRobots::Obey),
         contact: section.get("contact").and_then(|e| contact(&e)),
         max_crawl_delay: duration("max_crawl_delay", Pace::MAX_CRAWL_DELAY),

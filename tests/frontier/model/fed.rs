@@ -1,4 +1,4 @@
-//! Pages that are fetched again, booked: which are due, and what putting them does.
+//! Pages that are fetched or parsed again, booked: which are due, and what putting them does.
 
 use std::time::Duration;
 
@@ -33,6 +33,16 @@ impl Ledger {
     fn first_again(&self) -> Option<(i64, String, String)> {
         let again = self.pages.iter().filter_map(|((site, url), page)| Some((page.again_at?, site, url)));
         again.min().map(|(at, site, url)| (at, site.clone(), url.clone()))
+    }
+
+    /// A dead letter of the parse stage whose page is kept is parsed again.
+    pub fn parse_again(&mut self, site: &str, url: &CanonicalUrl, revived: bool) -> Result<(), String> {
+        let key = (site.to_owned(), Stage::Parse, url.to_string());
+        let expected = self.dead.contains_key(&key) && self.pages.contains_key(&(key.0, key.2));
+        if expected {
+            self.put(site, Stage::Parse, &Put::request(url.clone(), Priority::LINK));
+        }
+        if expected == revived { Ok(()) } else { differs("I13: parse again", expected, revived) }
     }
 
     pub fn feed(&mut self, most: u32, fed: Feeding) -> Result<(), String> {

@@ -31,6 +31,7 @@ pub enum Move {
     GroupInterval(i64),
     Register(Registration),
     Feed(u32),
+    ParseAgain(String, CanonicalUrl),
     BeginRun(String, bool, Vec<Put>),
     Bury(String),
     Lock(String, i64),
@@ -239,6 +240,9 @@ impl Game {
                 Move::BeginRun(named(site), *fresh, seeds.collect())
             }
             Op::Feed(most) => Move::Feed(*most),
+            Op::ParseAgain { site, path, second_host } => {
+                Move::ParseAgain(named(site), url(SITES[*site], *path, *second_host))
+            }
             Op::Bury { owner } => Move::Bury(OWNERS[*owner].to_owned()),
             Op::Lock { unit: name, expire } => Move::Lock(unit(name), *expire),
             Op::ExtendLock { unit: name, expire } => Move::ExtendLock(unit(name), *expire),
@@ -352,6 +356,7 @@ async fn perform(frontier: &Frontier, what: Move) -> Result<Answer, FrontierErro
             Answer::Nothing
         }
         Move::Register(new) => Answer::Registered(frontier.register(new).await?),
+        Move::ParseAgain(site, url) => Answer::Is(frontier.parse_again(&site, &url).await?),
         Move::Feed(most) => Answer::Fed(frontier.feed(most).await?),
         Move::BeginRun(site, true, seeds) => Answer::Run(frontier.begin_fresh_run(&site, seeds).await?),
         Move::BeginRun(site, false, seeds) => Answer::Run(frontier.begin_run(&site, seeds).await?),

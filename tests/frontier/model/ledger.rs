@@ -254,6 +254,7 @@ impl Ledger {
                 let expected = (self.sites[site].run, begun);
                 if expected == (run.number, run.begun) { Ok(()) } else { differs("run", expected, run) }
             }
+            (Move::ParseAgain(site, url), Answer::Is(revived)) => self.parse_again(site, url, *revived),
             (Move::Feed(most), Answer::Fed(fed)) => self.feed(*most, *fed),
             (Move::Bury(owner), Answer::Nothing) => {
                 self.bury(owner);

@@ -69,6 +69,11 @@ pub enum Op {
         grouped: bool,
     },
     Feed(u32),
+    ParseAgain {
+        site: usize,
+        path: usize,
+        second_host: bool,
+    },
     BeginRun {
         site: usize,
         fresh: bool,
@@ -143,6 +148,9 @@ fn op(dice: &mut Rng) -> Op {
             grouped: dice.bool(),
         },
         93..95 => Op::BeginRun { site: site(dice), fresh: dice.u32(0..3) == 0, seeds: dice.usize(0..3) },
+        95 if dice.bool() => {
+            Op::ParseAgain { site: site(dice), path: dice.usize(0..3), second_host: dice.u32(0..3) == 0 }
+        }
         95 => Op::Bury { owner: dice.usize(0..OWNERS.len()) },
         96 => Op::Lock { unit: dice.usize(0..UNITS.len()), expire: dice.i64(1..5_000) },
         98 => Op::Feed(dice.u32(0..4)),

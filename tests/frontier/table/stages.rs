@@ -120,3 +120,26 @@ fn parses_of_several_sites_take_turns() {
         assert_eq!(sites, ["a", "b", "a", "b", "a", "b"]);
     });
 }
+
+#[test]
+fn i13_a_page_whose_parse_died_is_parsed_again_from_where_it_is_kept() {
+    on_every_backend(async |w| {
+        w.site("a").await;
+        w.put("a", "p").await;
+        let lease = w.take().await;
+        w.fetched(&lease).await;
+        assert!(!w.frontier.parse_again("a", &url("a", "p")).await.expect("a step"), "it waits");
+        let parse = w.parse().await.expect("a parse");
+        w.die(&parse).await;
+        assert!(!w.frontier.parse_again("a", &url("a", "other")).await.expect("a step"));
+        assert!(!w.frontier.parse_again("none", &url("a", "p")).await.expect("a step"));
+        assert!(w.frontier.parse_again("a", &url("a", "p")).await.expect("a step"));
+        assert!(!w.frontier.parse_again("a", &url("a", "p")).await.expect("a step"), "once");
+        let again = w.parse().await.expect("a parse");
+        assert_eq!((again.attempts, again.stored), (0, parse.stored));
+        assert!(w.claim().await.is_none(), "nothing is downloaded");
+        let books = w.parses("a").await;
+        assert_eq!((books.letters, books.revived, books.dead), (0, 1, 1));
+        w.check_books().await;
+    });
+}

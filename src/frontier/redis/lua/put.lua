@@ -182,6 +182,21 @@ local put = module(function(put)
     return replies
   end
 
+  -- A page whose parse died is parsed again, from where it is kept; whether there was such a dead letter.
+  function put.parse_again(name, url)
+    local site = store.site(name)
+    if not site or not tasks.dead(name, 'p', url) then
+      return false
+    end
+    local _, stored = records.page(name, url)
+    if not stored then
+      return false
+    end
+    put.one(site, 'p', { url = url, link = false, priority = 240, depth = 0 }, stored)
+    places.save(site)
+    return true
+  end
+
   function put.step(name, puts)
     local site = store.site(name)
     if not site then

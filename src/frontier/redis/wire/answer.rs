@@ -36,7 +36,8 @@ pub(in crate::frontier::redis) fn answer(step: &Step, value: &Value) -> Read<Rep
         Step::Feed { .. } => Reply::Fed(feeding(value)?),
         Step::Claim(_) => Reply::Grant(grant(value)?),
         Step::Rearm { .. } => Reply::Rearm(rearm(value)?),
-        Step::Landed { .. }
+        Step::ParseAgain { .. }
+        | Step::Landed { .. }
         | Step::Back { .. }
         | Step::Tune { .. }
         | Step::Bury { .. }

@@ -17,6 +17,7 @@ pub(in crate::frontier::redis) fn ask(step: &Step) -> Value {
         Step::GiveUp { site } => json!(["sites.give_up", site]),
         Step::Sweep { site } => json!(["sites.sweep", site]),
         Step::Put { site, puts: list } => json!(["put.step", site, puts(list)]),
+        Step::ParseAgain { site, url } => json!(["put.parse_again", site, url.as_str()]),
         Step::Feed { most } => json!(["feed.step", most]),
         Step::Claim(asked) => json!(["claim.step", claim(asked)]),
         Step::Rearm { token } => json!(["lease.rearm", hex(*token)]),

@@ -1,0 +1,27 @@
+//! `paced completions`: what a shell needs to complete verbs and options.
+
+use clap::{Args, CommandFactory};
+use clap_complete::Shell;
+
+use super::results::Results;
+use super::{Cli, Exit, Trouble};
+
+/// Options of `paced completions`.
+#[derive(Clone, Debug, Args)]
+#[command(after_help = "Examples:
+  paced completions bash > ~/.local/share/bash-completion/completions/paced
+  paced completions zsh > ~/.zfunc/_paced      # with `fpath+=~/.zfunc` before `compinit`
+  paced completions fish > ~/.config/fish/completions/paced.fish")]
+pub(super) struct Options {
+    /// The shell
+    #[arg(value_enum)]
+    shell: Shell,
+}
+
+/// Prints the script.
+pub(super) fn run(options: &Options) -> Result<Exit, Trouble> {
+    let mut script = Vec::new();
+    clap_complete::generate(options.shell, &mut Cli::command(), "paced", &mut script);
+    Results::default().write(&String::from_utf8_lossy(&script))?;
+    Ok(Exit::Done)
+}

@@ -1,0 +1,102 @@
+//! `paced man`: the manual, made from the same words as `--help`.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Command, CommandFactory};
+use clap_mangen::Man;
+
+use super::results::Results;
+use super::{Cli, Exit, Trouble};
+
+/// Options of `paced man`.
+#[derive(Clone, Debug, Args)]
+#[command(after_help = "Examples:
+  paced man | man -l -
+  paced man --dir ~/.local/share/man/man1     # and then: man paced-crawl")]
+pub(super) struct Options {
+    /// Write a page for the program and one for each verb into this folder instead
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
+}
+
+/// Prints one page with all verbs, or writes one a verb.
+pub(super) fn run(options: &Options) -> Result<Exit, Trouble> {
+    let program = program();
+    let Some(dir) = &options.dir else {
+        Results::default().write(&whole(&program)?)?;
+        return Ok(Exit::Done);
+    };
+    write_all(&program, dir)
+        .map_err(|e| Trouble::failed(format!("--dir {}: {e}; name a folder to write to", dir.display())))?;
+    Ok(Exit::Done)
+}
+
+/// The program; options that every verb takes are told of once, on its own page.
+fn program() -> Command {
+    let mut program = Cli::command().disable_help_subcommand(true);
+    program.build();
+    program.mut_subcommands(|verb| {
+        verb.mut_args(|option| if option.is_global_set() { option.hide(true) } else { option })
+    })
+}
+
+fn write_all(program: &Command, dir: &Path) -> io::Result<()> {
+    std::fs::create_dir_all(dir)?;
+    for command in std::iter::once(program).chain(program.get_subcommands()) {
+        let man = Man::new(command.clone());
+        let page = rendered(|page| man.render(page))?;
+        std::fs::write(dir.join(man.get_filename()), page)?;
+    }
+    Ok(())
+}
+
+/// One page: the program's, with a section for each verb.
+fn whole(program: &Command) -> io::Result<String> {
+    let man = Man::new(program.clone());
+    let mut page = rendered(|page| {
+        man.render_title(page)?;
+        man.render_name_section(page)?;
+        man.render_synopsis_section(page)?;
+        man.render_description_section(page)?;
+        man.render_options_section(page)
+    })?;
+    for verb in program.get_subcommands() {
+        page.push_str(&section(verb)?);
+    }
+    page.push_str(&rendered(|page| {
+        man.render_extra_section(page)?;
+        man.render_version_section(page)
+    })?);
+    Ok(page)
+}
+
+/// A verb as a section: what its own page has as sections stands one level lower.
+fn section(verb: &Command) -> io::Result<String> {
+    let man = Man::new(verb.clone());
+    let page = rendered(|page| {
+        man.render_synopsis_section(page)?;
+        man.render_description_section(page)?;
+        man.render_options_section(page)?;
+        man.render_extra_section(page)
+    })?;
+    let lines = page.lines().map(|line| match line.strip_prefix(".SH ") {
+        Some(title) => format!(".SS {title}\n"),
+        None => format!("{line}\n"),
+    });
+    Ok(format!(".SH \"PACED {}\"\n{}", verb.get_name().to_uppercase(), lines.collect::<String>()))
+}
+
+/// What is rendered, as text; examples keep their lines.
+fn rendered(render: impl FnOnce(&mut Vec<u8>) -> io::Result<()>) -> io::Result<String> {
+    let mut page = Vec::new();
+    render(&mut page)?;
+    let page = String::from_utf8_lossy(&page);
+    Ok(match page.split_once(".SH EXTRA\n") {
+        None => page.into_owned(),
+        Some((before, after)) => {
+            let (examples, rest) = after.find("\n.SH").map_or((after, ""), |end| after.split_at(end + 1));
+            format!("{before}.SH EXAMPLES\n.nf\n{examples}.fi\n{rest}")
+        }
+    })
+}

@@ -1,0 +1,266 @@
+//! `paced reparse`: today's rules over the stored pages of a site, no request sent.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use serde_json::{Value, json};
+use tracing::{info, warn};
+
+use super::results::Results;
+use super::signals::stop_on_signals;
+use super::{Exit, Globals, Trouble, sites};
+use crate::canonical_url::CanonicalUrl;
+use crate::crawl::register;
+use crate::frontier::Frontier;
+use crate::reparse::{Change, Finding, Materials, Portion, Reparse};
+use crate::sink::{ItemSink, LastLines};
+use crate::site::Site;
+
+/// The time between two lines of progress.
+const PROGRESS: Duration = Duration::from_secs(5);
+
+/// Options of `paced reparse`.
+#[derive(Clone, Debug, Args)]
+#[command(after_help = "Examples:
+  paced reparse sites/books.toml --diff      # what the mended file would change
+  paced reparse sites/books.toml             # puts it in force and writes the items that are new or changed")]
+pub(super) struct Options {
+    /// The site: its file, or a name
+    site: String,
+    /// Write nothing and put nothing: show each item's old and new values
+    #[arg(long)]
+    diff: bool,
+    /// The file that items are in, where the crawl wrote them into one
+    #[arg(long, value_name = "FILE")]
+    items: Option<PathBuf>,
+    /// JSON: with --diff an object an item, and last one with the counts
+    #[arg(long)]
+    json: bool,
+}
+
+/// Parses every stored page of the site again.
+pub(super) async fn run(options: Options, globals: &Globals) -> Result<Exit, Trouble> {
+    let frontier = globals.open_existing()?;
+    let (site, rules) = rules(&options, &frontier, globals).await?;
+    globals.start_log(false);
+    let stop = stop_on_signals()?;
+    let archive = globals.stored_pages(frontier.clock()).await?;
+    info!(site = site.name, "stored pages are parsed by the rules of today: {rules}");
+    if !options.diff {
+        register(&frontier, &globals.settings()?, std::slice::from_ref(&site)).await?;
+    }
+    let site = Arc::new(site);
+    let reparse = Reparse::begin(Materials {
+        location: globals.pages()?,
+        archive,
+        items: old_items(&options, &site, globals).await?,
+        sink: if options.diff { None } else { Some(sink(&options, globals)?) },
+        site: Arc::clone(&site),
+        frontier,
+    });
+    let results = Results::default();
+    let mut desk = Desk { options, site, results, told: Instant::now(), tally: Tally::default() };
+    let finished = stop.run_until_cancelled(desk.walk(reparse)).await;
+    let is_finished = finished.transpose()?.is_some();
+    desk.tell()?;
+    desk.exit(is_finished, globals)
+}
+
+/// Today's rules of a site that the frontier knows.
+async fn rules(options: &Options, frontier: &Frontier, globals: &Globals) -> Result<(Site, String), Trouble> {
+    let (site, rules) = match sites::rules(&options.site, Some(frontier)).await {
+        Ok(found) => found,
+        // A name that neither a file nor the frontier has: the frontier's names help more.
+        Err(trouble) => {
+            sites::known(frontier, std::slice::from_ref(&options.site), globals).await?;
+            return Err(trouble);
+        }
+    };
+    sites::known(frontier, std::slice::from_ref(&site.name), globals).await?;
+    Ok((site, rules))
+}
+
+async fn old_items(options: &Options, site: &Site, globals: &Globals) -> Result<LastLines, Trouble> {
+    let (file, folder, name) = (options.items.clone(), globals.data.join("items"), site.name.clone());
+    let reading = tokio::task::spawn_blocking(move || match file {
+        Some(file) => LastLines::of_files(vec![file], &name),
+        None => LastLines::of_site(&folder, &name),
+    });
+    Ok(reading.await??)
+}
+
+fn sink(options: &Options, globals: &Globals) -> Result<ItemSink, Trouble> {
+    Ok(match &options.items {
+        Some(file) => ItemSink::file(file)?,
+        None => ItemSink::folder(&globals.data.join("items"))?,
+    })
+}
+
+/// How many pages came to what.
+#[derive(Debug, Default)]
+struct Tally {
+    pages: u64,
+    by_name: BTreeMap<&'static str, u64>,
+    links: u64,
+    revived: u64,
+    damaged: u64,
+}
+
+impl Tally {
+    fn count(&self, name: &str) -> u64 {
+        self.by_name.get(name).copied().unwrap_or(0)
+    }
+}
+
+/// Shows what is found, and counts it.
+struct Desk {
+    options: Options,
+    site: Arc<Site>,
+    results: Results,
+    told: Instant,
+    tally: Tally,
+}
+
+impl Desk {
+    async fn walk(&mut self, mut reparse: Reparse) -> Result<(), Trouble> {
+        while let Some(portion) = reparse.next().await? {
+            self.take(&portion)?;
+            if self.told.elapsed() > PROGRESS {
+                self.told = Instant::now();
+                let Tally { pages, .. } = self.tally;
+                info!(site = self.site.name, pages, changed = self.tally.count("changed"), "reparse goes on");
+            }
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, portion: &Portion) -> Result<(), Trouble> {
+        self.tally.links += portion.links;
+        self.tally.revived += portion.revived;
+        for why in &portion.damaged {
+            self.tally.damaged += 1;
+            warn!(site = self.site.name, "{why}");
+        }
+        for (url, finding) in &portion.findings {
+            self.tally.pages += 1;
+            *self.tally.by_name.entry(finding.name()).or_default() += 1;
+            match finding {
+                Finding::Failed(why) => warn!(site = self.site.name, url = url.as_str(), "{why}"),
+                Finding::Same | Finding::NoItem => {}
+                _ if self.options.diff => self.show(url, finding)?,
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn show(&mut self, url: &CanonicalUrl, finding: &Finding) -> Result<(), Trouble> {
+        if self.options.json {
+            return self.results.line(object(url, finding));
+        }
+        self.results.write(&text(url, finding))
+    }
+
+    /// The counts.
+    fn tell(&mut self) -> Result<(), Trouble> {
+        let Tally { pages, links, revived, damaged, .. } = self.tally;
+        let counts: Vec<(&str, u64)> =
+            Finding::NAMES.iter().map(|name| (*name, self.tally.count(name))).collect();
+        if self.options.json {
+            let mut summary = json!({ "site": self.site.name, "pages": pages, "links": links, "revived": revived, "damaged_segments": damaged });
+            for (name, count) in counts {
+                summary[name.replace('-', "_")] = json!(count);
+            }
+            return self.results.line(summary);
+        }
+        let counts: Vec<String> = counts
+            .iter()
+            .filter(|(name, count)| *count > 0 || matches!(*name, "same" | "changed" | "new"))
+            .map(|(name, count)| format!("{count} {}", name.replace('-', " ")))
+            .collect();
+        let links = match links {
+            0 => String::new(),
+            1 => "; 1 new link put".to_owned(),
+            _ => format!("; {links} new links put"),
+        };
+        let revived = match revived {
+            0 => String::new(),
+            1 => "; 1 dead letter waits for a worker again".to_owned(),
+            _ => format!("; {revived} dead letters wait for a worker again"),
+        };
+        self.results.line(format_args!(
+            "{}: {pages} pages: {}{links}{revived}",
+            self.site.name,
+            counts.join(", ")
+        ))
+    }
+
+    fn exit(&self, finished: bool, globals: &Globals) -> Result<Exit, Trouble> {
+        if !finished {
+            warn!("stopped; start it again: what was done is found to be the same then");
+            return Ok(Exit::Interrupted);
+        }
+        if self.tally.pages == 0 {
+            let (name, pages) = (&self.site.name, globals.pages()?);
+            return Err(Trouble::failed(format!(
+                "no stored page of site `{name}` is in {pages}; crawl it, or name the pages with --pages"
+            )));
+        }
+        let is_whole = self.tally.count("failed") + self.tally.damaged == 0;
+        Ok(if is_whole { Exit::Done } else { Exit::Failed })
+    }
+}
+
+fn text(url: &CanonicalUrl, finding: &Finding) -> String {
+    let mut lines = vec![format!("{:<9} {url}", finding.name())];
+    match finding {
+        Finding::Changed(item, changes) if changes.is_empty() => {
+            lines.push(format!(
+                "  the values are the same; where they come from is not: {}",
+                sources(&item.from)
+            ));
+        }
+        Finding::Changed(_, changes) => lines.extend(changes.iter().map(change)),
+        Finding::New(item) => {
+            lines.extend(item.fields.iter().map(|(name, value)| format!("  {name}: {value}")));
+        }
+        Finding::Gone(why) => lines.push(format!("  {why}; the line that was written stays")),
+        Finding::Dead(missing) => lines.push(format!("  required field not found: {}", missing.join(", "))),
+        Finding::Overtaken => lines.push("  the page, or another of its key, was fetched later".to_owned()),
+        Finding::Failed(why) => lines.push(format!("  {why}")),
+        Finding::Same | Finding::NoItem => {}
+    }
+    lines.join("\n") + "\n"
+}
+
+fn change(change: &Change) -> String {
+    let shown = |value: &Option<Value>| value.as_ref().map_or("nothing".to_owned(), Value::to_string);
+    let (old, new) = (shown(&change.old), shown(&change.new));
+    format!("  {}: {old} -> {new}", change.field)
+}
+
+fn sources(from: &BTreeMap<String, String>) -> String {
+    let sources: Vec<String> = from.iter().map(|(field, source)| format!("{field} from {source}")).collect();
+    sources.join(", ")
+}
+
+fn object(url: &CanonicalUrl, finding: &Finding) -> Value {
+    let mut object = json!({ "finding": finding.name(), "url": url });
+    match finding {
+        Finding::Changed(item, changes) => {
+            let changes = changes
+                .iter()
+                .map(|change| json!({ "field": change.field, "old": change.old, "new": change.new }));
+            object["changes"] = changes.collect();
+            object["item"] = json!(item);
+        }
+        Finding::New(item) => object["item"] = json!(item),
+        Finding::Gone(why) | Finding::Failed(why) => object["why"] = json!(why),
+        Finding::Dead(missing) => object["missing"] = json!(missing),
+        Finding::Same | Finding::NoItem | Finding::Overtaken => {}
+    }
+    object
+}

@@ -1,0 +1,215 @@
+//! Today's rules over the stored pages of a site: what they make of each page, against the item that stands in the files. No
+//! request is sent. In small portions, so that memory doesn't grow with the number of pages.
+
+mod finding;
+mod walk;
+
+pub use finding::{Change, Finding};
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use crate::archive::{Archive, ArchiveError, Location};
+use crate::canonical_url::CanonicalUrl;
+use crate::content_coding;
+use crate::extract::{Extract, Fetched, extract};
+use crate::frontier::{Frontier, FrontierError};
+use crate::sink::{ItemSink, LastLines, SinkError};
+use crate::site::Site;
+use crate::task::{Put, PutReply, StoredPage};
+use crate::trial::{TrialError, Verdicts};
+use walk::{Kept, Walk};
+
+/// Links put in one step: few, as a start that comes up meanwhile waits for the step.
+const PUTS: usize = 50;
+/// How far from a seed a page is taken to be: a stored page doesn't tell.
+const DEPTH: u32 = 0;
+
+/// Why a site could not be parsed again.
+#[derive(Debug, thiserror::Error)]
+pub enum ReparseError {
+    /// The frontier could not be asked.
+    #[error(transparent)]
+    Frontier(#[from] FrontierError),
+    /// The stored pages could not be walked over.
+    #[error(transparent)]
+    Archive(#[from] ArchiveError),
+    /// Items could not be read or written.
+    #[error(transparent)]
+    Sink(#[from] SinkError),
+    /// A link could not be judged.
+    #[error(transparent)]
+    Trial(#[from] TrialError),
+    /// A page could not be looked at.
+    #[error("the parse of a page broke: {0}")]
+    Parse(String),
+}
+
+/// What a reparse works with.
+#[derive(Debug)]
+pub struct Materials {
+    /// Knows which stored body of a page is its latest, and takes new links.
+    pub frontier: Frontier,
+    /// Where the pages are.
+    pub location: Location,
+    /// Reads them.
+    pub archive: Archive,
+    /// Today's rules.
+    pub site: Arc<Site>,
+    /// The items as they stand.
+    pub items: LastLines,
+    /// Takes items that are new or changed; without it nothing is written and no link is put.
+    pub sink: Option<ItemSink>,
+}
+
+/// A site being parsed again.
+#[derive(Debug)]
+pub struct Reparse {
+    materials: Materials,
+    walk: Walk,
+    verdicts: Verdicts,
+}
+
+/// What came of one portion of pages.
+#[derive(Debug, Default)]
+pub struct Portion {
+    /// Each page, and what today's rules make of it.
+    pub findings: Vec<(CanonicalUrl, Finding)>,
+    /// Links that were put and not known before.
+    pub links: u64,
+    /// Dead letters of the parse stage that wait for a worker again, as their pages give an item now.
+    pub revived: u64,
+    /// What could not be walked over, each in words.
+    pub damaged: Vec<String>,
+}
+
+impl Reparse {
+    /// Begins; nothing is read yet.
+    pub fn begin(materials: Materials) -> Self {
+        let walk = Walk::over(&materials.location, &materials.site.name);
+        let verdicts = Verdicts::new(&materials.site, Some(&materials.frontier));
+        Self { materials, walk, verdicts }
+    }
+
+    /// The next pages, parsed and, where there is a sink, written; none when all are done. It may be asked again after it
+    /// was dropped half way, as what was written twice counts once.
+    pub async fn next(&mut self) -> Result<Option<Portion>, ReparseError> {
+        let Some((kept, damaged)) = self.walk.next().await? else { return Ok(None) };
+        let mut portion = Portion { damaged, ..Portion::default() };
+        let current = self.walk.current(&self.materials.frontier, &self.materials.site.name, kept).await?;
+        let mut links = Vec::new();
+        for (kept, read) in self.read(current).await? {
+            match read {
+                Err(why) => portion.findings.push((kept.url, Finding::Failed(why))),
+                Ok(read) => {
+                    let finding = self.compare(&kept, &read).await?;
+                    links.extend(read.extract.map(|extract| extract.links).unwrap_or_default());
+                    portion.findings.push((kept.url, finding));
+                }
+            }
+        }
+        if let Some(sink) = &self.materials.sink {
+            sink.flush().await?;
+            portion.revived = self.revive(&portion.findings).await?;
+            portion.links = self.put(links).await?;
+        }
+        Ok(Some(portion))
+    }
+
+    /// Reads and parses pages side by side, in blocking threads; the answers are in the pages' order.
+    async fn read(&self, pages: Vec<Kept>) -> Result<Vec<(Kept, Result<Read, String>)>, ReparseError> {
+        let mut parsed = Vec::with_capacity(pages.len());
+        let mut parsing = Vec::with_capacity(pages.len());
+        for page in pages {
+            let (archive, site) = (self.materials.archive.clone(), Arc::clone(&self.materials.site));
+            parsing.push(tokio::task::spawn_blocking(move || {
+                let read = read(&archive, &site, &page);
+                (page, read)
+            }));
+        }
+        for page in parsing {
+            parsed.push(page.await.map_err(|panic| ReparseError::Parse(panic.to_string()))?);
+        }
+        Ok(parsed)
+    }
+
+    /// What became of the page's item; a new one, or a changed one, is written.
+    async fn compare(&self, kept: &Kept, read: &Read) -> Result<Finding, ReparseError> {
+        let materials = &self.materials;
+        let old = materials.items.of_page(kept.url.as_str())?;
+        let finding = Finding::of(old, read.extract.as_ref(), &read.why_none);
+        let Some(item) = finding.to_write() else { return Ok(finding) };
+        if materials.items.is_overtaken(item)? || !self.is_current(kept).await? {
+            return Ok(Finding::Overtaken);
+        }
+        if let Some(sink) = &materials.sink {
+            sink.write(std::slice::from_ref(item))?;
+            materials.items.written(item)?;
+        }
+        Ok(finding)
+    }
+
+    /// Whether the page was not fetched again meanwhile.
+    async fn is_current(&self, kept: &Kept) -> Result<bool, ReparseError> {
+        let stored = self.materials.frontier.stored(&self.materials.site.name, &kept.url).await?;
+        Ok(stored.is_some_and(|stored| stored.place == kept.stored.place))
+    }
+
+    /// Revives the dead letters of pages that can be parsed now: the next worker settles them.
+    async fn revive(&self, findings: &[(CanonicalUrl, Finding)]) -> Result<u64, ReparseError> {
+        let Materials { frontier, site, .. } = &self.materials;
+        let view = frontier.view(&site.name).await?;
+        if view.is_none_or(|view| view.parse.letters == 0) {
+            return Ok(0);
+        }
+        let mut revived = 0;
+        for (url, _) in findings.iter().filter(|(_, finding)| finding.is_parsed()) {
+            revived += u64::from(frontier.parse_again(&site.name, url).await?);
+        }
+        Ok(revived)
+    }
+
+    /// Puts the links that a crawl would follow; how many of them were new.
+    async fn put(&mut self, links: Vec<url::Url>) -> Result<u64, ReparseError> {
+        let site = Arc::clone(&self.materials.site);
+        let (mut puts, mut seen) = (Vec::new(), HashSet::new());
+        for link in links {
+            let Ok(url) = site.canonical(link) else { continue };
+            let Ok(rule) = site.takes(&url, DEPTH + 1) else { continue };
+            if self.verdicts.known(&url).await?.allowed && seen.insert(url.clone()) {
+                puts.push(Put { rule: Some(rule.name.clone()), ..Put::link(url, DEPTH + 1) });
+            }
+        }
+        let mut created = 0;
+        for portion in puts.chunks(PUTS) {
+            let replies = self.materials.frontier.put(&site.name, portion.to_vec()).await?;
+            created += replies.iter().filter(|reply| **reply == PutReply::Created).count() as u64;
+        }
+        Ok(created)
+    }
+}
+
+/// A page taken apart by today's rules.
+#[derive(Debug)]
+struct Read {
+    /// None where no rule takes it.
+    extract: Option<Extract>,
+    /// Why there may be no item.
+    why_none: String,
+}
+
+fn read(archive: &Archive, site: &Site, page: &Kept) -> Result<Read, String> {
+    let taken = site.takes(&page.url, DEPTH);
+    let rule = match taken {
+        Ok(rule) => rule,
+        Err(why) => return Ok(Read { extract: None, why_none: why.to_string() }),
+    };
+    let place = page.stored.place.parse().map_err(|e: crate::archive::PlaceError| e.to_string())?;
+    let stored = archive.read(&place).map_err(|e| e.to_string())?;
+    let body = content_coding::decode(&stored.headers, &stored.body, site.fetch.max_body);
+    let body = body.map_err(|e| e.to_string())?;
+    let StoredPage { fetched_at, .. } = page.stored;
+    let fetched = Fetched { url: &page.url, fetched_at, headers: &stored.headers, body: &body };
+    let extract = extract(&fetched, rule, site);
+    Ok(Read { extract: Some(extract), why_none: format!("rule `{}` makes no item", rule.name) })
+}

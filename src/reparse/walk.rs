@@ -1,0 +1,96 @@
+//! The walk over what was kept of a site, portion by portion: the latest stored body of each page, each page once.
+
+use tokio::sync::mpsc::{Receiver, channel};
+
+use super::ReparseError;
+use crate::archive::{ArchiveError, Filter, Location, Record, scan};
+use crate::canonical_url::CanonicalUrl;
+use crate::frontier::{Frontier, FrontierError};
+use crate::task::StoredPage;
+
+/// Pages in one portion.
+const PORTION: usize = 32;
+/// Records read ahead.
+const AHEAD: usize = 256;
+
+/// A page and where its latest body is kept.
+#[derive(Debug)]
+pub(super) struct Kept {
+    pub url: CanonicalUrl,
+    pub stored: StoredPage,
+}
+
+/// Answers that were kept, read ahead in a thread of their own.
+#[derive(Debug)]
+pub(super) struct Walk {
+    records: Receiver<Result<Record, ArchiveError>>,
+}
+
+impl Walk {
+    /// Begins to read.
+    pub(super) fn over(location: &Location, site: &str) -> Self {
+        let (location, filter) =
+            (location.clone(), Filter { sites: vec![site.to_owned()], ..Filter::default() });
+        let (found, records) = channel(AHEAD);
+        tokio::task::spawn_blocking(move || {
+            let scan = match scan(location, filter) {
+                Ok(scan) => scan,
+                Err(error) => return drop(found.blocking_send(Err(error))),
+            };
+            let answers = scan.filter(|record| record.as_ref().map_or(true, is_page));
+            for record in answers {
+                if found.blocking_send(record).is_err() {
+                    return;
+                }
+            }
+        });
+        Self { records }
+    }
+
+    /// The next answers, and what could not be walked over; none at the end.
+    pub(super) async fn next(&mut self) -> Result<Option<(Vec<Record>, Vec<String>)>, ReparseError> {
+        let (mut pages, mut damaged) = (Vec::new(), Vec::new());
+        while pages.len() < PORTION {
+            match self.records.recv().await {
+                Some(Ok(record)) => pages.push(record),
+                Some(Err(error @ ArchiveError::Damaged { .. })) => damaged.push(error.to_string()),
+                Some(Err(error)) => return Err(error.into()),
+                None => break,
+            }
+        }
+        let is_over = pages.is_empty() && damaged.is_empty();
+        Ok((!is_over).then_some((pages, damaged)))
+    }
+
+    /// Those of the answers that are the latest body of their page, by what the frontier knows.
+    pub(super) async fn current(
+        &self,
+        frontier: &Frontier,
+        site: &str,
+        answers: Vec<Record>,
+    ) -> Result<Vec<Kept>, FrontierError> {
+        let mut asking = Vec::with_capacity(answers.len());
+        for answer in answers {
+            let (Some(place), Ok(url)) = (answer.place, CanonicalUrl::parse(&answer.url)) else { continue };
+            let (frontier, site) = (frontier.clone(), site.to_owned());
+            asking.push(tokio::spawn(async move {
+                let stored = frontier.stored(&site, &url).await?;
+                let stored = stored.filter(|stored| stored.place == place.to_string());
+                Ok::<_, FrontierError>(stored.map(|stored| Kept { url, stored }))
+            }));
+        }
+        let mut current = Vec::with_capacity(asking.len());
+        for asked in asking {
+            // A panic in it is one of this process: it goes on up.
+            match asked.await {
+                Ok(kept) => current.extend(kept?),
+                Err(panic) => std::panic::resume_unwind(panic.into_panic()),
+            }
+        }
+        Ok(current)
+    }
+}
+
+fn is_page(record: &Record) -> bool {
+    record.place.is_some() && record.status.is_some_and(|status| (200..300).contains(&status))
+}

@@ -1,0 +1,157 @@
+//! `Asker`: one request after another to a site, each paid by the timed mutex of the site's pace and kept in the archive.
+
+use std::time::Duration;
+
+use crate::archive::{Archive, Visit, VisitOutcome};
+use crate::canonical_url::CanonicalUrl;
+use crate::clock::Timestamp;
+use crate::fetch::{Exchange, Fetcher, Request, Unsent};
+use crate::frontier::permit::Permit;
+use crate::frontier::{Frontier, View};
+use crate::mutex::TimedMutex;
+use crate::settings::Settings;
+use crate::site::Site;
+use crate::work::sent_request;
+
+use super::TrialError;
+
+/// Asks a site for single pages.
+#[derive(Debug)]
+pub struct Asker<'a> {
+    /// The site, by the rules that are tried.
+    pub site: &'a Site,
+    /// Whose timed mutex is taken.
+    pub frontier: &'a Frontier,
+    /// Keeps what is sent and answered.
+    pub archive: &'a Archive,
+    /// Sends.
+    pub fetcher: &'a Fetcher,
+    /// Intervals of groups.
+    pub settings: &'a Settings,
+    /// What was sent so far.
+    pub sent: Vec<Sent>,
+    /// What a `robots.txt` read here asks for between two requests.
+    pub crawl_delay: Duration,
+}
+
+/// A request that was sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sent {
+    /// What was asked for.
+    pub url: CanonicalUrl,
+    /// The pace unit that it was paid to.
+    pub unit: String,
+    /// The interval that it was paid with.
+    pub interval: Duration,
+    /// When it was sent.
+    pub at: Timestamp,
+    /// The status of the answer, and how long it took; none where none came.
+    pub answer: Option<(u16, Duration)>,
+}
+
+/// Who is paid, and how much.
+struct Price {
+    unit: String,
+    interval: Duration,
+}
+
+impl<'a> Asker<'a> {
+    /// One that has not asked for anything yet.
+    pub fn new(
+        site: &'a Site,
+        frontier: &'a Frontier,
+        archive: &'a Archive,
+        fetcher: &'a Fetcher,
+        settings: &'a Settings,
+    ) -> Self {
+        Self { site, frontier, archive, fetcher, settings, sent: Vec::new(), crawl_delay: Duration::ZERO }
+    }
+
+    /// Sends one request when its turn comes, and keeps it. The inner error is why none was sent, in words.
+    pub(super) async fn exchange(
+        &mut self,
+        url: &CanonicalUrl,
+        robots: bool,
+    ) -> Result<Result<Exchange, String>, TrialError> {
+        let price = self.price(url).await?;
+        // Waiting before the connection is made, so that no server has to hold an idle one meanwhile.
+        self.wait_for_turn(&price).await?;
+        let permit = Permit::single(self.frontier, &price.unit, price.interval);
+        let request = Request { site: self.site, url, validators: None, robots };
+        let exchange = match self.fetcher.get(request, permit).await {
+            Ok(exchange) => exchange,
+            Err(Unsent::NotNow(why)) => return Ok(Err(format!("not sent: {why}"))),
+            Err(Unsent::Failed(error)) => return Ok(Err(format!("not sent: {}", error.reason()))),
+        };
+        let answer =
+            exchange.answer.as_ref().ok().map(|fetched| (fetched.page.status, fetched.page.response));
+        let (unit, interval) = (price.unit.clone(), price.interval);
+        self.sent.push(Sent { url: url.clone(), unit, interval, at: exchange.sent.at, answer });
+        let outcome = match &exchange.answer {
+            Ok(fetched) => VisitOutcome::Response(fetched.page.clone()),
+            Err(error) => VisitOutcome::Failed { error: error.reason() },
+        };
+        let visit = Visit {
+            site: self.site.name.clone(),
+            unit: price.unit,
+            interval: price.interval,
+            fence: 0,
+            request: sent_request(url, &exchange),
+            outcome,
+        };
+        self.archive.keep(visit).await?;
+        Ok(Ok(exchange))
+    }
+
+    /// Holds the unit's mutex for as long as the site asked to be left alone.
+    pub(super) async fn leave_alone(&self, wait: Duration) -> Result<(), TrialError> {
+        if let Some(last) = self.sent.last() {
+            self.mutex(&last.unit).expire(wait).lock().await?;
+        }
+        Ok(())
+    }
+
+    async fn wait_for_turn(&self, price: &Price) -> Result<(), TrialError> {
+        if price.interval.is_zero() {
+            return Ok(());
+        }
+        if let Some(last) = self.sent.iter().rev().find(|sent| sent.unit == price.unit) {
+            // What a robots.txt that was just read asks for may be more than its own request paid.
+            let waited = self.frontier.clock().now().since(last.at);
+            tokio::time::sleep(price.interval.saturating_sub(waited)).await;
+        }
+        while let Some(left) = self.mutex(&price.unit).left().await? {
+            tokio::time::sleep(left.min(Duration::from_secs(5))).await;
+        }
+        Ok(())
+    }
+
+    fn mutex(&self, unit: &str) -> TimedMutex {
+        TimedMutex::new(self.frontier, unit).namespace("site").auto_release(false)
+    }
+
+    /// The pace in force: that of whichever site has the host in the frontier, and never less than the file says.
+    async fn price(&self, url: &CanonicalUrl) -> Result<Price, TrialError> {
+        let site = self.site;
+        let owner = self.frontier.site_of(&url.host()).await?.unwrap_or_else(|| site.name.clone());
+        let group = site.group.as_ref().and_then(|group| self.settings.groups.get(group).copied());
+        let wanted = site.pace.interval.max(group.unwrap_or_default()).max(self.crawl_delay);
+        let Some(view) = self.frontier.view(&owner).await? else {
+            return Ok(Price { unit: site.unit(), interval: wanted });
+        };
+        if let Some(why) = left_alone(&view) {
+            return Err(TrialError::LeftAlone { site: view.site, why });
+        }
+        let in_force = Duration::from_millis(view.interval.unsigned_abs());
+        Ok(Price { unit: view.unit, interval: wanted.max(in_force) })
+    }
+}
+
+/// Why a site is not to be asked just now.
+fn left_alone(view: &View) -> Option<String> {
+    if let Some(why) = &view.paused {
+        return Some(format!("paused: {why}"));
+    }
+    let until = view.blocked_until?;
+    Some(format!("blocked until {until}: {}", view.blocked_why.as_deref().unwrap_or("no reason is known")))
+}

@@ -2,7 +2,9 @@
 //!
 //! `cargo bench --bench redis` with `SITES`, `TASKS` and `PAGES` in the environment (1000, 100000, 5000). It starts a
 //! `redis-server` of its own. A page is its claim, the end of its body, its settle, the claim of its parse, ten links put
-//! (one of them new) and the settle of the parse, by 16 workers of one process. Server time is that of `cmdstat_evalsha`.
+//! (one of them new) and the settle of the parse, by 16 workers of one process. Server time is that of `cmdstat_fcall` and
+//! `cmdstat_evalsha`, which is wall time; beside it stands the CPU time of the server, its reading and writing included.
+//! `EVALSHA=1` takes the server its functions, as one before Redis 7 has none.
 
 #[path = "../tests/support/mod.rs"]
 mod support;
@@ -16,7 +18,7 @@ use paced::canonical_url::CanonicalUrl;
 use paced::frontier::{Claim, Frontier, Registered, Registration, SiteSettings};
 use paced::page::Validators;
 use paced::task::{Lease, Outcome, Priority, Put, Settlement, StoredPage};
-use support::{RedisServer, redis_or_skip};
+use support::RedisServer;
 use tokio::task::JoinSet;
 
 const WORKERS: u64 = 16;
@@ -28,7 +30,10 @@ fn main() {
 }
 
 async fn run() {
-    let Some(server) = redis_or_skip() else { return };
+    let without_functions = std::env::var_os("EVALSHA").is_some();
+    let builder = RedisServer::builder();
+    let builder = if without_functions { builder.without_functions() } else { builder };
+    let Some(server) = builder.start() else { return };
     let (sites, tasks, pages) = (number("SITES", 1_000), number("TASKS", 100_000), number("PAGES", 5_000));
     let frontier = Frontier::open(&server.url(0)).expect("a URL");
     println!("{sites} sites, {tasks} tasks, {pages} pages");
@@ -89,6 +94,7 @@ async fn fill(frontier: &Frontier, sites: u64, each: u64) {
 async fn claims_alone(server: &RedisServer, frontier: &Frontier, count: u64) {
     let mut leases = Vec::new();
     server.cli(&["CONFIG", "RESETSTAT"]);
+    let cpu_before = cpu(server);
     for _ in 0..count.min(2_000) {
         let claim = Claim {
             owner: OWNER.to_owned(),
@@ -100,8 +106,13 @@ async fn claims_alone(server: &RedisServer, frontier: &Frontier, count: u64) {
         };
         leases.extend(frontier.claim(claim).await.expect("a grant").leases);
     }
-    let (calls, usec) = evalsha(server);
-    println!("{} claims of one task: {:.0} us of the server a claim", leases.len(), share(usec, calls));
+    let Spent { calls, usec, cpu } = Spent::by(server);
+    println!(
+        "{} claims of one task: {:.0} us of the server a claim, {:.0} us of its CPU",
+        leases.len(),
+        share(usec, calls),
+        share(cpu.saturating_sub(cpu_before), calls),
+    );
     for lease in leases {
         done(frontier, lease, true).await;
     }
@@ -110,6 +121,7 @@ async fn claims_alone(server: &RedisServer, frontier: &Frontier, count: u64) {
 async fn whole_pages(server: &RedisServer, frontier: &Frontier, pages: u64, sites: u64) {
     let before = frontier.calls().unwrap_or(0);
     server.cli(&["CONFIG", "RESETSTAT"]);
+    let cpu_before = cpu(server);
     let (left, new) = (Arc::new(AtomicU64::new(pages)), Arc::new(AtomicU64::new(1 << 32)));
     let began = Instant::now();
     let mut workers = JoinSet::new();
@@ -122,12 +134,13 @@ async fn whole_pages(server: &RedisServer, frontier: &Frontier, pages: u64, site
         });
     }
     workers.join_all().await;
-    let (calls, usec) = evalsha(server);
+    let Spent { calls, usec, cpu } = Spent::by(server);
     let sent = frontier.calls().unwrap_or(0) - before;
     println!(
-        "{pages} pages at {:.0}/s: {:.0} us of the server a page, {:.2} calls a page (the client counts {sent}, the server {calls})",
+        "{pages} pages at {:.0}/s: {:.0} us of the server a page, {:.0} us of its CPU, {:.2} calls a page (the client counts {sent}, the server {calls})",
         share(pages * 1_000, u64::try_from(began.elapsed().as_millis()).expect("minutes")),
         share(usec, pages),
+        share(cpu.saturating_sub(cpu_before), pages),
         share(calls, pages),
     );
 }
@@ -245,11 +258,32 @@ fn memory(server: &RedisServer) -> u64 {
     info(server, "memory", "used_memory:").parse().expect("a number")
 }
 
-/// Calls of the script, and the microseconds that they took.
-fn evalsha(server: &RedisServer) -> (u64, u64) {
-    let line = info(server, "commandstats", "cmdstat_evalsha:");
-    let field = |name: &str| line.split(',').find_map(|part| part.strip_prefix(name)?.parse().ok());
-    (field("calls=").unwrap_or(0), field("usec=").unwrap_or(0))
+/// What the server spent since its counts began anew: calls of the script, the microseconds that they took, and those of
+/// CPU since it started.
+struct Spent {
+    calls: u64,
+    usec: u64,
+    cpu: u64,
+}
+
+impl Spent {
+    fn by(server: &RedisServer) -> Self {
+        let cpu = cpu(server);
+        let both = ["cmdstat_fcall:", "cmdstat_evalsha:"].map(|name| info(server, "commandstats", name));
+        let sum = |name: &str| {
+            let of =
+                |line: &String| line.split(',').find_map(|part| part.strip_prefix(name)?.parse::<u64>().ok());
+            both.iter().filter_map(of).sum()
+        };
+        Self { calls: sum("calls="), usec: sum("usec="), cpu }
+    }
+}
+
+/// Microseconds of CPU since the server started.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "some seconds")]
+fn cpu(server: &RedisServer) -> u64 {
+    let seconds = |field| info(server, "cpu", field).parse().unwrap_or(0.0);
+    ((seconds("used_cpu_user:") + seconds("used_cpu_sys:")) * 1e6) as u64
 }
 
 fn info(server: &RedisServer, section: &str, field: &str) -> String {

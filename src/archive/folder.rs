@@ -72,7 +72,8 @@ impl Store for Folder {
         };
         let listed = listed.map_err(|e| ArchiveError::io("list", &self.dir, e))?;
         let mut names: Vec<String> = listed.into_iter().filter_map(|name| name.into_string().ok()).collect();
-        names.retain(|name| name.ends_with(ENDING));
+        // Ours are all packed; who puts another program's file here may have it plain.
+        names.retain(|name| [ENDING, ".warc"].iter().any(|ending| name.ends_with(ending)));
         names.sort();
         let dir = self.dir.clone();
         Ok(Box::new(names.into_iter().filter_map(move |name| open(&dir, name).transpose())))

@@ -18,6 +18,10 @@ use crate::clock::Timestamp;
 
 /// The first line of an answer's block is not longer than this.
 const MAX_LINE: u64 = 4096;
+/// The byte that a gzip member begins with (RFC 1952 section 2.3.1).
+const GZIP: u8 = 0x1f;
+/// Two line ends stand behind a record, and some programs write more.
+const RECORD_END: u64 = 16;
 
 /// One request that was sent, and what came of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -183,20 +187,43 @@ impl Walk {
         }
     }
 
-    /// Reads one member and stands behind it; `None` at the end.
+    /// Reads one member, or a record that isn't packed, and stands behind it; `None` at the end.
     fn member(&mut self) -> io::Result<Option<Seen>> {
         if self.records.is_at_end()? {
             return Ok(None);
+        }
+        // One byte tells: there may be no more of them in the buffer.
+        if self.records.fill_buf()?.first() != Some(&GZIP) {
+            return self.plain_record();
         }
         let start = self.records.at;
         let gzip = GzDecoder::new(&mut self.records);
         let told = told_length(&gzip);
         let mut plain = BufReader::with_capacity(1024, gzip);
-        let seen = read_record(&mut plain)?;
+        let (seen, left) = read_record(&mut plain)?;
         match told {
             Some(length) => self.skip_to(start + length)?,
-            None => drop(io::copy(&mut plain, &mut io::sink())?),
+            None if io::copy(&mut plain, &mut io::sink())? > left.saturating_add(RECORD_END) => {
+                return Err(io::Error::new(
+                    io::ErrorKind::InvalidData,
+                    "more than one record in a gzip member; pack each record by itself",
+                ));
+            }
+            None => {}
         }
+        Ok(Some(seen))
+    }
+
+    fn plain_record(&mut self) -> io::Result<Option<Seen>> {
+        let start = self.records.at;
+        let (seen, left) = match read_record(&mut self.records) {
+            Ok(read) => read,
+            // What follows the last record may be empty lines.
+            Err(_) if self.records.is_at_end()? && self.records.at - start <= RECORD_END => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let end = self.records.at.checked_add(left).ok_or(io::ErrorKind::UnexpectedEof)?;
+        self.skip_to(end)?;
         Ok(Some(seen))
     }
 
@@ -211,18 +238,28 @@ impl Walk {
     }
 }
 
-fn read_record(plain: &mut impl BufRead) -> io::Result<Seen> {
-    let fields = Fields::read(plain)?.ok_or(io::Error::new(io::ErrorKind::InvalidData, "no WARC record"))?;
+/// What a record is, and how much of its block is left to be stepped over.
+fn read_record(plain: &mut impl BufRead) -> io::Result<(Seen, u64)> {
+    let fields = Fields::read(plain)?.ok_or_else(no_record)?;
     let text = |name| fields.get(name).unwrap_or_default();
+    let length = text("Content-Length").parse().unwrap_or(0);
     Ok(match text("WARC-Type") {
-        "request" => request(&fields)
-            .map_or(Seen::Other, |record| Seen::Request { id: text("WARC-Record-ID").to_owned(), record }),
-        kind @ ("response" | "revisit" | "metadata") => {
-            let answer = answer(kind, &fields, &first_line(plain)?);
-            Seen::Answer { to: text("WARC-Concurrent-To").to_owned(), answer }
+        "request" => {
+            let id = text("WARC-Record-ID").to_owned();
+            (request(&fields).map_or(Seen::Other, |record| Seen::Request { id, record }), length)
         }
-        _ => Seen::Other,
+        kind @ ("response" | "revisit" | "metadata") => {
+            let line = first_line(plain, length)?;
+            let answer = answer(kind, &fields, &line);
+            let to = text("WARC-Concurrent-To").to_owned();
+            (Seen::Answer { to, answer }, length - line.len() as u64)
+        }
+        _ => (Seen::Other, length),
     })
+}
+
+fn no_record() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, "no WARC record")
 }
 
 /// A request that this crawler sent: others lack the fields that audits go by.
@@ -252,8 +289,73 @@ fn answer(kind: &str, fields: &Fields, line: &[u8]) -> Answer {
     Answer { status: warc::status(line), bytes, error: None }
 }
 
-fn first_line(plain: &mut impl BufRead) -> io::Result<Vec<u8>> {
+fn first_line(plain: &mut impl BufRead, block: u64) -> io::Result<Vec<u8>> {
     let mut line = Vec::new();
-    plain.take(MAX_LINE).read_until(b'\n', &mut line)?;
+    plain.take(block.min(MAX_LINE)).read_until(b'\n', &mut line)?;
     Ok(line)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A segment whose bytes come one at a time.
+    #[derive(Debug)]
+    struct Dribble {
+        bytes: Vec<u8>,
+        at: usize,
+    }
+
+    impl Read for Dribble {
+        fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+            let count = (&self.bytes[self.at..]).read(&mut into[..1])?;
+            self.at += count;
+            Ok(count)
+        }
+    }
+
+    impl BufRead for Dribble {
+        fn fill_buf(&mut self) -> io::Result<&[u8]> {
+            Ok(&self.bytes[self.at..(self.at + 1).min(self.bytes.len())])
+        }
+
+        fn consume(&mut self, amount: usize) {
+            self.at += amount;
+        }
+    }
+
+    impl Source for Dribble {
+        fn step(&mut self, bytes: i64) -> io::Result<()> {
+            self.at = self.at.checked_add_signed(isize::try_from(bytes).unwrap_or(0)).unwrap_or(0);
+            Ok(())
+        }
+
+        fn length(&self) -> io::Result<u64> {
+            Ok(self.bytes.len() as u64)
+        }
+
+        fn is_open(&self) -> bool {
+            false
+        }
+    }
+
+    #[test]
+    fn members_and_plain_records_are_walked_over_however_few_bytes_are_buffered() {
+        let packed = warc::info("x.warc.gz", Timestamp::from_millis(0));
+        let plain = b"WARC/1.0\r\nWARC-Type: resource\r\nContent-Length: 5\r\n\r\nblock\r\n\r\n";
+        for (bytes, damage_at) in [
+            ([&packed[..], &packed, plain, plain].concat(), None),
+            ([&packed[..], b"junk", &packed].concat(), Some(packed.len() as u64)),
+            ([&plain[..], b"\r\n\r\n"].concat(), None),
+        ] {
+            let source = Box::new(Dribble { bytes, at: 0 });
+            let opened = Opened { name: "x".to_owned(), path: PathBuf::from("x"), source };
+            let mut walk = Walk::over(opened);
+            match (walk.next(&Filter::default()), damage_at) {
+                (None, None) => {}
+                (Some(Err(ArchiveError::Damaged { offset, .. })), Some(at)) => assert_eq!(offset, at),
+                other => panic!("{other:?}"),
+            }
+        }
+    }
 }

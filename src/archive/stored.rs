@@ -37,7 +37,11 @@ pub(super) fn read(store: &dyn Store, place: &Place) -> Result<StoredResponse, A
 }
 
 fn parse(packed: &[u8]) -> Result<StoredResponse, String> {
-    let plain = Bytes::from(member::inflate(packed).map_err(|e| e.to_string())?);
+    let plain = if packed.starts_with(warc::MAGIC) {
+        Bytes::copy_from_slice(packed)
+    } else {
+        Bytes::from(member::inflate(packed).map_err(|e| e.to_string())?)
+    };
     let mut rest: &[u8] = &plain;
     let fields = Fields::read(&mut rest).map_err(|e| e.to_string())?.ok_or("no WARC record")?;
     match field(&fields, "WARC-Type")? {
@@ -48,12 +52,16 @@ fn parse(packed: &[u8]) -> Result<StoredResponse, String> {
     let length: usize = field(&fields, "Content-Length")?.parse().map_err(|_| "no length")?;
     let block = plain.get(start..start.saturating_add(length)).ok_or("a part is missing")?;
     let (status, headers, head) = http_head(block).ok_or("no HTTP head")?;
+    let body = plain.slice(start + head..start + length);
+    let (headers, body) = unchunked(headers, body);
+    // Some programs write it as WARC 1.0 has it in its grammar.
+    let url = field(&fields, "WARC-Target-URI")?.trim_start_matches('<').trim_end_matches('>');
     Ok(StoredResponse {
-        url: CanonicalUrl::parse(field(&fields, "WARC-Target-URI")?).map_err(|e| e.to_string())?,
+        url: CanonicalUrl::parse(url).map_err(|e| e.to_string())?,
         fetched_at: field(&fields, "WARC-Date")?.parse().map_err(|_| "no date")?,
         status,
         headers,
-        body: plain.slice(start + head..start + length),
+        body,
         response: Duration::from_millis(number(&fields, "Paced-Response-Ms")),
     })
 }
@@ -68,7 +76,7 @@ fn number(fields: &Fields, name: &str) -> u64 {
 
 /// Status, header fields and length of an HTTP head.
 fn http_head(block: &[u8]) -> Option<(u16, Headers, usize)> {
-    let end = block.windows(4).position(|four| four == b"\r\n\r\n")?;
+    let (end, length) = end_of_head(block)?;
     let mut lines = block[..end].split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii);
     let status = warc::status(lines.next()?)?;
     let headers = lines.filter_map(|line| {
@@ -76,7 +84,49 @@ fn http_head(block: &[u8]) -> Option<(u16, Headers, usize)> {
         let name = String::from_utf8_lossy(&line[..colon]).to_ascii_lowercase();
         Some((name, line[colon + 1..].trim_ascii().to_vec()))
     });
-    Some((status, Headers(headers.collect()), end + 4))
+    Some((status, Headers(headers.collect()), length))
+}
+
+/// Where the lines of an HTTP head end, and where the body begins: behind the first empty line, however lines end.
+fn end_of_head(block: &[u8]) -> Option<(usize, usize)> {
+    let mut start = 0;
+    for line in block.split_inclusive(|byte| *byte == b'\n') {
+        if line.trim_ascii().is_empty() && line.ends_with(b"\n") {
+            return Some((start, start + line.len()));
+        }
+        start += line.len();
+    }
+    None
+}
+
+/// Other programs keep a body in the chunks that it came in. What only calls itself chunked stays as it is.
+fn unchunked(headers: Headers, body: Bytes) -> (Headers, Bytes) {
+    let is_coding = |name: &str| name.eq_ignore_ascii_case("transfer-encoding");
+    let chunked = |(name, value): &(String, Vec<u8>)| {
+        is_coding(name) && value.to_ascii_lowercase().ends_with(b"chunked")
+    };
+    if !headers.0.iter().any(chunked) {
+        return (headers, body);
+    }
+    let whole = dechunk(&body).map_or(body, Bytes::from);
+    (Headers(headers.0.into_iter().filter(|(name, _)| !is_coding(name)).collect()), whole)
+}
+
+/// The data of all chunks (RFC 9112 section 7.1); none where they are no such thing, or the last one is missing.
+fn dechunk(mut rest: &[u8]) -> Option<Vec<u8>> {
+    let mut whole = Vec::new();
+    loop {
+        let end = rest.iter().position(|byte| *byte == b'\n')?;
+        let line = std::str::from_utf8(&rest[..end]).ok()?;
+        let size = usize::from_str_radix(line.split(';').next()?.trim(), 16).ok()?;
+        rest = &rest[end + 1..];
+        if size == 0 {
+            return Some(whole);
+        }
+        whole.extend_from_slice(rest.get(..size)?);
+        rest = &rest[size..];
+        rest = rest.strip_prefix(b"\r\n")?;
+    }
 }
 
 /// What a revisit refers to.

@@ -21,6 +21,8 @@ pub(super) const WARC_FIELDS: &str = "application/warc-fields";
 /// A 304 confirmed a stored body (WARC 1.1 section 6.7.3).
 pub(super) const NOT_MODIFIED: &str = "http://netpreserve.org/warc/1.1/revisit/server-not-modified";
 
+/// What every record begins with, whatever its version.
+pub(super) const MAGIC: &[u8] = b"WARC/";
 const VERSION: &str = "WARC/1.1";
 /// No record that is worth reading has a longer header.
 const MAX_HEADER: u64 = 256 * 1024;
@@ -60,8 +62,11 @@ impl Fields {
     pub(super) fn read(from: &mut impl BufRead) -> io::Result<Option<Self>> {
         let mut from = from.take(MAX_HEADER);
         let mut line = Vec::new();
-        from.read_until(b'\n', &mut line)?;
-        if !line.starts_with(b"WARC/") {
+        // Some programs leave more empty lines between records than there should be.
+        while from.read_until(b'\n', &mut line)? > 0 && line.trim_ascii().is_empty() {
+            line.clear();
+        }
+        if !line.starts_with(MAGIC) {
             return Ok(None);
         }
         let mut fields = Self::default();
@@ -72,9 +77,18 @@ impl Fields {
             match (text.trim_end(), text.split_once(':')) {
                 _ if !line.ends_with(b"\n") => return Ok(None),
                 ("", _) => return Ok(Some(fields)),
+                (folded, _) if line.starts_with(b" ") || line.starts_with(b"\t") => fields.fold(folded),
                 (_, Some((name, value))) => fields.0.push((name.trim().to_owned(), value.trim().to_owned())),
                 (_, None) => return Ok(None),
             }
+        }
+    }
+
+    /// Goes on with the last value: a line that begins with a space (WARC 1.1 section 4).
+    fn fold(&mut self, line: &str) {
+        if let Some((_, value)) = self.0.last_mut() {
+            value.push(' ');
+            value.push_str(line.trim_start());
         }
     }
 
@@ -140,8 +154,9 @@ pub(super) fn http_head<'a>(first: &str, fields: impl IntoIterator<Item = (&'a s
 
 /// The status in an HTTP status line.
 pub(super) fn status(line: &[u8]) -> Option<u16> {
-    let line = std::str::from_utf8(line.get(..12)?).ok()?;
-    line.strip_prefix("HTTP/")?.split_once(' ')?.1.parse().ok()
+    let line = line.strip_prefix(b"HTTP/")?;
+    let space = line.iter().position(|byte| *byte == b' ')?;
+    std::str::from_utf8(line.get(space + 1..space + 4)?).ok()?.parse().ok()
 }
 
 /// One line of `text`: what people read must not end the record.

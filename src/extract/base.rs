@@ -6,6 +6,8 @@ use encoding_rs::Encoding;
 use scraper::{Html, Selector};
 use url::Url;
 
+use crate::canonical_url::reference;
+
 /// What a page's relative URLs start from (WHATWG HTML section 2.4.2).
 #[derive(Clone, Debug)]
 pub struct Base {
@@ -27,7 +29,7 @@ impl Base {
         let url = Url::options()
             .base_url(Some(&self.url))
             .encoding_override(Some(&|query| self.encoding.encode(query).0))
-            .parse(href)
+            .parse(&reference(href))
             .ok()?;
         (matches!(url.scheme(), "http" | "https") && url.has_host()).then_some(url)
     }
@@ -54,6 +56,7 @@ mod tests {
         for (html, encoding, href, url) in [
             ("", UTF_8, "x", Some("https://shop.example/a/x")),
             ("", UTF_8, " //cdn.example/x\n", Some("https://cdn.example/x")),
+            ("", UTF_8, "///cdn.example/x", Some("https://cdn.example/x")),
             ("", UTF_8, "?q=é", Some("https://shop.example/a/b?q=%C3%A9")),
             ("", SHIFT_JIS, "/é?q=本", Some("https://shop.example/%C3%A9?q=%96{")),
             ("<base href='/z/'><base href='/y/'>", UTF_8, "x", Some("https://shop.example/z/x")),

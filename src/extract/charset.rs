@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE};
 
-use super::prescan;
+use super::{content_type, prescan};
 
 /// How far into a page its own declarations are looked for, in bytes (WHATWG HTML, "prescan a byte stream").
 const DECLARED_WITHIN: usize = 1024;
@@ -13,7 +13,7 @@ const DECLARED_WITHIN: usize = 1024;
 /// The page as text, and the encoding it was read in.
 ///
 /// The first that names an encoding is believed: the byte order mark, the `Content-Type`, the XML declaration,
-/// `<meta>`, and last what the bytes look like on a host of the top-level domain `tld`.
+/// `<meta>`, a `<meta>` further on, where browsers start again when they meet it, and last what the bytes look like on a host of the top-level domain `tld`.
 pub fn text<'a>(
     body: &'a [u8],
     content_type: Option<&str>,
@@ -27,17 +27,14 @@ pub fn text<'a>(
         .and_then(named_in_header)
         .or_else(|| named_in_xml(start))
         .or_else(|| prescan::meta(start))
+        .or_else(|| prescan::late_meta(body))
         .unwrap_or_else(|| detected(body, tld));
     (encoding.decode_without_bom_handling(body).0, encoding)
 }
 
 /// The encoding that a `Content-Type` names, if it is one of WHATWG's.
 pub fn named_in_header(content_type: &str) -> Option<&'static Encoding> {
-    content_type.split(';').skip(1).find_map(|parameter| {
-        let (name, value) = parameter.split_once('=')?;
-        let value = value.trim().trim_matches(['"', '\'']);
-        name.trim().eq_ignore_ascii_case("charset").then(|| known(value.as_bytes())).flatten()
-    })
+    known(content_type::charset(content_type)?.as_bytes())
 }
 
 fn named_in_xml(start: &[u8]) -> Option<&'static Encoding> {
@@ -89,7 +86,8 @@ mod tests {
         for (body, header, encoding) in [
             (format!("\u{feff}{xml}"), Some("text/html; charset=iso-8859-1"), "UTF-8"),
             (xml.to_owned(), Some("text/html; charset=iso-8859-1"), "windows-1252"),
-            (xml.to_owned(), Some("text/html;Charset = \"UTF-8\""), "UTF-8"),
+            (xml.to_owned(), Some("text/html; Charset=\"UTF-8\""), "UTF-8"),
+            (xml.to_owned(), Some("text/html; charset = utf-8"), "EUC-JP"),
             (xml.to_owned(), Some("text/html; charset=no-such"), "EUC-JP"),
             (xml.to_owned(), Some("text/html"), "EUC-JP"),
             (meta.to_owned(), None, "Shift_JIS"),

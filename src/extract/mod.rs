@@ -8,6 +8,7 @@
 
 mod base;
 pub mod charset;
+mod content_type;
 mod currency;
 pub mod date;
 pub mod directives;

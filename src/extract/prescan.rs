@@ -1,11 +1,22 @@
 //! What a page's first bytes say of their own encoding in `<meta>` (WHATWG HTML section 13.2.3.2).
 
+use std::collections::HashSet;
+
 use encoding_rs::{Encoding, WINDOWS_1252};
 
 use super::charset::{known, readable_so_far};
 
 /// The encoding that the first `<meta charset>` or `<meta http-equiv=content-type>` in `bytes` names.
 pub fn meta(bytes: &[u8]) -> Option<&'static Encoding> {
+    first_meta(bytes, &[])
+}
+
+/// The same, in a whole page: what looks like a tag in a script or the like is none there.
+pub fn late_meta(bytes: &[u8]) -> Option<&'static Encoding> {
+    first_meta(bytes, &[b"script", b"style", b"title", b"textarea", b"xmp", b"iframe", b"noframes"])
+}
+
+fn first_meta(bytes: &[u8], raw: &[&[u8]]) -> Option<&'static Encoding> {
     let mut scan = Scan { rest: bytes };
     while !scan.rest.is_empty() {
         if scan.rest.starts_with(b"<!--") {
@@ -18,8 +29,11 @@ pub fn meta(bytes: &[u8]) -> Option<&'static Encoding> {
                 return Some(encoding);
             }
         } else if scan.starts_element() {
-            scan.skip_name();
+            let name = scan.skip_name();
             while scan.attribute().is_some() {}
+            if let Some(raw) = raw.iter().find(|raw| name.eq_ignore_ascii_case(raw)) {
+                scan.skip_raw(raw);
+            }
         } else if [&b"<!"[..], b"</", b"<?"].iter().any(|start| scan.rest.starts_with(start)) {
             scan.skip_past(b">");
         } else {
@@ -35,7 +49,7 @@ struct Scan<'a> {
 
 type Attribute = (Vec<u8>, Vec<u8>);
 
-impl Scan<'_> {
+impl<'a> Scan<'a> {
     fn skip(&mut self, count: usize) {
         self.rest = &self.rest[count.min(self.rest.len())..];
     }
@@ -57,13 +71,26 @@ impl Scan<'_> {
         name.and_then(|name| name.first()).is_some_and(u8::is_ascii_alphabetic)
     }
 
-    fn skip_name(&mut self) {
-        let end = self.rest.iter().position(|b| is_space(*b) || *b == b'>');
-        self.skip(end.unwrap_or(self.rest.len()));
+    /// Steps over `<` and the name after it, or `</` and the name, which then has a slash.
+    fn skip_name(&mut self) -> &'a [u8] {
+        let end = self.rest.iter().position(|b| is_space(*b) || *b == b'>').unwrap_or(self.rest.len());
+        let name = &self.rest[1..end];
+        self.rest = &self.rest[end..];
+        name
+    }
+
+    /// Steps up to the end tag of an element that holds nothing but text.
+    fn skip_raw(&mut self, name: &[u8]) {
+        let ends = |at: &usize| {
+            self.rest.get(at + 2..at + 2 + name.len()).is_some_and(|end| end.eq_ignore_ascii_case(name))
+        };
+        let tags = self.rest.windows(2).enumerate().filter(|(_, two)| *two == b"</").map(|(at, _)| at);
+        let end = { tags }.find(ends).unwrap_or(self.rest.len());
+        self.skip(end);
     }
 
     fn meta(&mut self) -> Option<&'static Encoding> {
-        let mut seen: Vec<Vec<u8>> = Vec::new();
+        let mut seen = HashSet::new();
         let (mut pragma, mut charset, mut content) = (false, None, None);
         while let Some((name, value)) = self.attribute() {
             if seen.contains(&name) {
@@ -75,7 +102,7 @@ impl Scan<'_> {
                 b"charset" => charset = Some(known(&value)),
                 _ => {}
             }
-            seen.push(name);
+            seen.insert(name);
         }
         let encoding = charset.unwrap_or_else(|| content.filter(|_| pragma))?;
         Some(if encoding.name() == "x-user-defined" { WINDOWS_1252 } else { readable_so_far(encoding) })
@@ -172,6 +199,18 @@ mod tests {
             ("", None),
         ] {
             assert_eq!(meta(page.as_bytes()).map(Encoding::name), name, "{page}");
+        }
+    }
+    #[test]
+    fn a_late_meta_is_none_where_it_is_only_text() {
+        for (page, name) in [
+            (r#"<script>"<meta charset='big5'>"</script><meta charset="gbk">"#, Some("GBK")),
+            (r#"<STYLE a=b>/*<meta charset=big5>*/</Style ><p></p><meta charset="gbk">"#, Some("GBK")),
+            (r"<title><meta charset=big5>", None),
+            (r"<scripts><meta charset=big5>", Some("Big5")),
+            (r"</script><meta charset=big5>", Some("Big5")),
+        ] {
+            assert_eq!(late_meta(page.as_bytes()).map(Encoding::name), name, "{page}");
         }
     }
 }

@@ -207,3 +207,29 @@ fn no_body_is_too_odd_to_be_read() {
         assert_eq!(read.item.is_some_and(|item| item.fields.contains_key("title")), cut);
     }
 }
+
+#[test]
+fn a_hundred_thousand_nested_elements_need_no_deep_stack() {
+    let kinds = [FieldKind::Text, FieldKind::Html, FieldKind::Price];
+    for tag in [
+        "<div>",
+        "<b>",
+        "<table><td>",
+        "<ul><li>",
+        "<div itemscope itemprop=offers>",
+        "<svg><g>",
+        "<template>",
+    ] {
+        let page = format!("<h1>kept</h1><a href=/p/2>next</a>{}deep", tag.repeat(100_000));
+        let read = move || {
+            let fields = kinds.map(|kind| field(&format!("{kind:?}").to_lowercase(), "body", kind));
+            let rule = PageRule { product: true, ..rule(fields.into()) };
+            read_at("https://shop.example/p/1", &[], page.as_bytes(), &rule, &site())
+        };
+        let small = std::thread::Builder::new().stack_size(192 * 1024).spawn(read).expect("a thread");
+        let read = small.join().expect("no overflow");
+        assert!(read.cut, "{tag}");
+        assert_eq!(read.links.len(), 1, "{tag}");
+        assert!(read.item.is_some(), "{tag}");
+    }
+}

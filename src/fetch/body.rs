@@ -111,7 +111,7 @@ async fn chunk(
 ) -> Result<Option<Bytes>, FetchError> {
     let (patience, wait) = patience(request, sent.elapsed());
     match tokio::time::timeout(patience, response.chunk()).await {
-        Ok(piece) => piece.map_err(|error| FetchError::of_answer(request.url, error)),
+        Ok(piece) => piece.map_err(|error| FetchError::of_body(request.url, error)),
         Err(_) => Err(timed_out(request, wait)),
     }
 }

@@ -6,6 +6,8 @@ use std::io;
 use std::net::IpAddr;
 use std::time::Duration;
 
+use rustls::CertificateError;
+
 use super::resolve::ResolveError;
 use super::wire::ConnectTimeout;
 use crate::canonical_url::CanonicalUrl;
@@ -37,6 +39,8 @@ pub enum FetchErrorKind {
     Tls,
     /// The site's proxy is no help.
     Proxy,
+    /// The site's proxy wants a name and a password, or others.
+    ProxyPassword,
     /// It took too long.
     Timeout(Wait, Duration),
     /// The body is over this many bytes.
@@ -47,10 +51,14 @@ pub enum FetchErrorKind {
     UnknownCoding(String),
     /// The body isn't what its `Content-Encoding` says.
     BrokenCoding,
+    /// The connection ended before the answer's head was whole.
+    NoAnswer,
     /// The body ended early.
     Truncated,
     /// What came isn't HTTP, or the connection broke.
     Protocol,
+    /// The URL makes no request.
+    Unaskable(String),
     /// The site's file asks for what can't be done.
     Settings(String),
 }
@@ -79,13 +87,22 @@ impl FetchError {
         through_proxy: bool,
         connect: Duration,
     ) -> Self {
-        let kind = kind_of(&error, through_proxy, connect);
+        let kind = kind_of(&error, url, through_proxy, connect);
         Self { kind, url: Box::new(url.clone()), source: Some(Box::new(error.without_url())) }
     }
 
-    /// An error of the HTTP client after the request was sent.
-    pub(super) fn of_answer(url: &CanonicalUrl, error: reqwest::Error) -> Self {
-        let kind = if ends_early(&error) { FetchErrorKind::Truncated } else { FetchErrorKind::Protocol };
+    /// An error of the HTTP client after the request was sent, before the answer's head was there.
+    pub(super) fn of_head(url: &CanonicalUrl, error: reqwest::Error) -> Self {
+        Self::of_answer(url, error, FetchErrorKind::NoAnswer)
+    }
+
+    /// An error of the HTTP client within the answer's body.
+    pub(super) fn of_body(url: &CanonicalUrl, error: reqwest::Error) -> Self {
+        Self::of_answer(url, error, FetchErrorKind::Truncated)
+    }
+
+    fn of_answer(url: &CanonicalUrl, error: reqwest::Error, ended: FetchErrorKind) -> Self {
+        let kind = if ends_early(&error) { ended } else { FetchErrorKind::Protocol };
         Self { kind, url: Box::new(url.clone()), source: Some(Box::new(error.without_url())) }
     }
 
@@ -107,13 +124,16 @@ impl FetchError {
             | Kind::Connect
             | Kind::Tls
             | Kind::Proxy
+            | Kind::ProxyPassword
             | Kind::Timeout(..)
             | Kind::BrokenCoding
+            | Kind::NoAnswer
             | Kind::Truncated
             | Kind::Protocol => true,
             Kind::Private(_)
             | Kind::Certificate
             | Kind::Settings(_)
+            | Kind::Unaskable(_)
             | Kind::TooLarge(_)
             | Kind::Type(_)
             | Kind::UnknownCoding(_) => false,
@@ -133,19 +153,51 @@ impl FetchError {
                 )
             }
             Kind::Connect => format!("no connection to {host}{}", cause()),
-            Kind::Certificate => format!("{host} shows a certificate that isn't trusted{}", cause()),
+            Kind::Certificate => format!("the certificate of {host} {}", self.certificate_fault()),
             Kind::Tls => format!("TLS with {host} failed{}", cause()),
             Kind::Proxy => format!("the proxy of the site's file is no help{}", cause()),
+            Kind::ProxyPassword => {
+                "the proxy of the site's file wants a password; write it as http://user:password@host:port"
+                    .to_owned()
+            }
             Kind::Timeout(wait, most) => format!("{wait} within {most:?}"),
             Kind::TooLarge(limit) => {
                 format!("the body is over {limit} bytes; raise max_body in [fetch] if it is wanted")
             }
             Kind::Type(media) => format!("`{media}` isn't among accept_types"),
             Kind::UnknownCoding(coding) => format!("the body has the unknown Content-Encoding `{coding}`"),
-            Kind::BrokenCoding => format!("the body isn't what its Content-Encoding says{}", cause()),
+            Kind::BrokenCoding => self.root_cause().map(ToString::to_string).unwrap_or_default(),
+            Kind::NoAnswer => "the connection was closed before an answer came".to_owned(),
             Kind::Truncated => "the body ended early".to_owned(),
             Kind::Protocol => format!("the answer broke off or isn't HTTP{}", cause()),
+            Kind::Unaskable(why) => format!("no request can be made of the URL: {why}"),
             Kind::Settings(what) => what.clone(),
+        }
+    }
+
+    /// What is wrong with the certificate, without what changes from one look to the next.
+    fn certificate_fault(&self) -> String {
+        let fault = self.source().into_iter().flat_map(chain).find_map(|cause| {
+            match cause.downcast_ref::<rustls::Error>() {
+                Some(rustls::Error::InvalidCertificate(fault)) => Some(fault),
+                _ => None,
+            }
+        });
+        match fault {
+            Some(CertificateError::Expired | CertificateError::ExpiredContext { .. }) => {
+                "has expired; if it is good, see whether this machine's clock is right".to_owned()
+            }
+            Some(CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. }) => {
+                "isn't valid yet; if it is good, see whether this machine's clock is right".to_owned()
+            }
+            Some(CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. }) => {
+                "is for other names".to_owned()
+            }
+            Some(CertificateError::UnknownIssuer) => {
+                "is of nobody who is trusted here; --cacert FILE trusts further ones".to_owned()
+            }
+            Some(other) => format!("isn't trusted: {other}"),
+            None => "isn't trusted".to_owned(),
         }
     }
 
@@ -176,13 +228,25 @@ impl fmt::Display for Wait {
     }
 }
 
-fn kind_of(error: &reqwest::Error, through_proxy: bool, connect: Duration) -> FetchErrorKind {
+fn kind_of(
+    error: &reqwest::Error,
+    url: &CanonicalUrl,
+    through_proxy: bool,
+    connect: Duration,
+) -> FetchErrorKind {
     for cause in chain(error) {
         if cause.is::<ConnectTimeout>() {
             return FetchErrorKind::Timeout(Wait::Connect, connect);
         }
-        if let Some(ResolveError::Private { address, .. }) = cause.downcast_ref() {
-            return FetchErrorKind::Private(*address);
+        match cause.downcast_ref() {
+            Some(ResolveError::Private { address, .. }) => return FetchErrorKind::Private(*address),
+            // Behind a proxy it may be the proxy's name.
+            Some(ResolveError::Lookup { name, .. } | ResolveError::Nowhere(name))
+                if url.url().host_str() == Some(name) =>
+            {
+                return FetchErrorKind::Dns;
+            }
+            _ => {}
         }
         match cause.downcast_ref::<rustls::Error>() {
             Some(rustls::Error::InvalidCertificate(_)) => return FetchErrorKind::Certificate,

@@ -6,6 +6,7 @@ mod body;
 mod ceiling;
 mod client;
 mod connect_to;
+mod cookies;
 mod error;
 mod head;
 mod resolve;
@@ -16,7 +17,6 @@ use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
-use reqwest::cookie::{CookieStore, Jar};
 use reqwest::header::{HeaderMap, SET_COOKIE};
 use tokio::sync::Semaphore;
 use url::Host;
@@ -32,6 +32,7 @@ use crate::frontier::permit::{NotNow, Permit};
 use crate::page::{Page, Validators};
 use crate::site::Site;
 use client::{Chosen, Clients};
+use cookies::Cookies;
 use wire::{Errand, Started, Unstarted};
 
 /// Settings of a `Fetcher`, the same for all sites.
@@ -68,7 +69,7 @@ pub struct Fetcher {
 #[derive(Clone, Debug)]
 struct SiteState {
     cold: Arc<Semaphore>,
-    jar: Arc<Jar>,
+    cookies: Arc<Cookies>,
 }
 
 /// What is asked for.
@@ -143,7 +144,7 @@ impl Fetcher {
         let (head, outgoing) = outgoing(&request, &chosen, &state).map_err(Unsent::Failed)?;
         let started = send(&request, &chosen, outgoing, &state, Arc::new(permit)).await?;
         let sent = sent(&request, &head, started.sent_at);
-        let answer = answer(&request, started, &state).await;
+        let answer = answer(&request, started, &state, chosen.through_proxy).await;
         Ok(Exchange { sent, answer })
     }
 
@@ -163,7 +164,7 @@ impl Fetcher {
 
     fn state_of(&self, site: &Site) -> SiteState {
         let mut sites = self.sites.lock().unwrap_or_else(PoisonError::into_inner);
-        let new = || SiteState { cold: Arc::new(Semaphore::new(1)), jar: Arc::default() };
+        let new = || SiteState { cold: Arc::new(Semaphore::new(1)), cookies: Arc::default() };
         sites.entry(site.name.clone()).or_insert_with(new).clone()
     }
 }
@@ -183,8 +184,12 @@ fn outgoing(
     chosen: &Chosen,
     state: &SiteState,
 ) -> Result<(HeaderMap, reqwest::Request), FetchError> {
-    let cookies = request.site.fetch.cookies.then(|| state.jar.cookies(request.url.url())).flatten();
+    let cookies = request.site.fetch.cookies.then(|| state.cookies.of(request.url.url())).flatten();
     let head = head::head(request, cookies)?;
+    // Told here, before the permit is spent: the client finds out only when it sends.
+    if let Err(why) = http::Uri::try_from(chosen.url.as_str()) {
+        return Err(FetchError::new(request.url, FetchErrorKind::Unaskable(why.to_string())));
+    }
     let mut outgoing = reqwest::Request::new(reqwest::Method::GET, chosen.url.clone());
     *outgoing.headers_mut() = head.clone();
     if chosen.url != *request.url.url() && !head.contains_key("host") {
@@ -224,13 +229,17 @@ async fn answer(
     request: &Request<'_>,
     started: Started<reqwest::Result<reqwest::Response>>,
     state: &SiteState,
+    through_proxy: bool,
 ) -> Result<Fetched, FetchError> {
     let (_, wait) = body::patience(request, std::time::Duration::ZERO);
     let answer = started.answer.ok_or_else(|| body::timed_out(request, wait))?;
-    let response = answer.map_err(|error| FetchError::of_answer(request.url, error))?;
+    let response = answer.map_err(|error| FetchError::of_head(request.url, error))?;
+    // The site hasn't said a word: this is no answer of its.
+    if through_proxy && response.status() == http::StatusCode::PROXY_AUTHENTICATION_REQUIRED {
+        return Err(FetchError::new(request.url, FetchErrorKind::ProxyPassword));
+    }
     if request.site.fetch.cookies {
-        let mut cookies = response.headers().get_all(SET_COOKIE).iter();
-        state.jar.set_cookies(&mut cookies, request.url.url());
+        state.cookies.take(response.headers().get_all(SET_COOKIE).iter(), request.url.url());
     }
     body::read(request, response, started.sent_at, started.sent).await
 }

@@ -2,7 +2,7 @@
 
 use url::Url;
 
-use crate::canonical_url::CanonicalUrl;
+use crate::canonical_url::{CanonicalUrl, reference};
 use crate::page::Headers;
 
 /// The target of a `Location`, resolved against the URL that was asked for (RFC 9110 section 10.2.2); none where there
@@ -11,7 +11,7 @@ use crate::page::Headers;
 pub fn location(asked: &CanonicalUrl, headers: &Headers) -> Option<Result<Url, String>> {
     let (_, value) = headers.0.iter().find(|(name, _)| name.eq_ignore_ascii_case("location"))?;
     let text = ascii(value.trim_ascii());
-    let target = asked.url().join(&text).map_err(|_| text.clone());
+    let target = asked.url().join(&reference(&text)).map_err(|_| text.clone());
     Some(target.and_then(|url| if url.has_host() { Ok(url) } else { Err(text) }))
 }
 
@@ -33,6 +33,7 @@ mod tests {
             (&b"/x"[..], Ok("https://shop.example/x")),
             (b"x?y", Ok("https://shop.example/a/x?y")),
             (b"//other.example/x#y", Ok("https://other.example/x#y")),
+            (b"///other.example/x", Ok("https://other.example/x")),
             (b" http://other.example ", Ok("http://other.example/")),
             (b"/caf\xe9", Ok("https://shop.example/caf%E9")),
             ("/café".as_bytes(), Ok("https://shop.example/caf%C3%A9")),

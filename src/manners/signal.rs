@@ -14,7 +14,7 @@ use crate::task::Failure;
 /// What an answer means to the page that was asked for, and to the site's pace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Signal {
-    /// 2xx: here it is.
+    /// 2xx with a page: here it is.
     Fine,
     /// 304: what is stored is still right.
     NotModified,
@@ -35,6 +35,8 @@ impl Signal {
     /// Reads an answer that came at `now`. A `Retry-After` counts with 429 and 503, up to the site's `max_retry_after`.
     pub fn of(page: &Page, pace: &Pace, now: Timestamp) -> Self {
         match page.status {
+            // Nothing, or a part that wasn't asked for: neither is the page.
+            204..=206 => Self::Dead(no_page(page)),
             200..=299 => Self::Fine,
             304 => Self::NotModified,
             300..=399 => redirect(page),
@@ -56,6 +58,10 @@ fn redirect(page: &Page) -> Signal {
 
 fn failure(page: &Page) -> Failure {
     Failure::status(page.status, in_words(page.status))
+}
+
+fn no_page(page: &Page) -> Failure {
+    Failure::status(page.status, format!("{} is no whole page", in_words(page.status)))
 }
 
 fn block(page: &Page, pace: &Pace, now: Timestamp) -> Option<(Duration, String)> {
@@ -103,7 +109,9 @@ mod tests {
     fn a_status_says_what_becomes_of_the_page() {
         for (status, meant) in [
             (200, Signal::Fine),
-            (206, Signal::Fine),
+            (203, Signal::Fine),
+            (204, Signal::Dead(Failure::status(204, "HTTP 204 No Content is no whole page"))),
+            (206, Signal::Dead(Failure::status(206, "HTTP 206 Partial Content is no whole page"))),
             (304, Signal::NotModified),
             (404, Signal::Dead(Failure::status(404, "HTTP 404 Not Found"))),
             (403, Signal::Dead(Failure::status(403, "HTTP 403 Forbidden"))),

@@ -7,7 +7,7 @@ mod record;
 mod rules;
 
 pub use cache::RulesCache;
-pub use record::{Row, record_of, rules_of, unreachable};
+pub use record::{HOLDS, HOLDS_AT_LEAST, Row, record_of, rules_of, unreachable};
 pub use rules::{Rules, deciding_line};
 
 /// The name under which `robots.txt` files speak to this crawler (RFC 9309 section 2.2.1).

@@ -1,9 +1,10 @@
 //! From an answer to the record of a `robots.txt` that every process shares. Redirects are the caller's matter.
 
+use std::fmt::Write as _;
 use std::time::Duration;
 
 use super::lines::at_most;
-use super::{MAX_BYTES, Rules};
+use super::{AGENT, MAX_BYTES, Rules};
 use crate::page::Headers;
 use crate::site::Pace;
 use crate::task::{RobotsAccess, RobotsRecord};
@@ -48,7 +49,7 @@ pub fn unreachable(why: &str, row: Row) -> RobotsRecord {
 /// The rules that a record stands for.
 pub fn rules_of(access: &RobotsAccess) -> Rules {
     match access {
-        RobotsAccess::Rules(text) => Rules::parse(text.as_bytes()),
+        RobotsAccess::Rules(text) => Rules::parse_whole(text.as_bytes(), AGENT),
         RobotsAccess::Absent => Rules::allow_all(),
         RobotsAccess::Unreachable(_) => Rules::forbid_all(),
     }
@@ -56,7 +57,7 @@ pub fn rules_of(access: &RobotsAccess) -> Rules {
 
 fn rules(headers: &Headers, body: &[u8], pace: &Pace) -> RobotsRecord {
     let text = as_text(at_most(body, MAX_BYTES));
-    let crawl_delay = Rules::parse(text.as_bytes()).crawl_delay();
+    let crawl_delay = Rules::parse_whole(text.as_bytes(), AGENT).crawl_delay();
     let refuses = crawl_delay.filter(|delay| *delay > pace.max_crawl_delay).map(|delay| {
         let (asked, most) = (delay.as_secs_f64(), pace.max_crawl_delay.as_secs_f64());
         format!("robots.txt asks for {asked}s between requests, more than max_crawl_delay = {most}s")
@@ -80,10 +81,14 @@ fn holds_for(headers: &Headers) -> Duration {
 
 /// The text; octets that are no UTF-8 are percent-encoded, which is how paths are compared anyway.
 fn as_text(body: &[u8]) -> String {
-    let encode = |octet: &u8| {
-        if octet.is_ascii() { char::from(*octet).to_string() } else { format!("%{octet:02X}") }
-    };
-    std::str::from_utf8(body).map_or_else(|_| body.iter().map(encode).collect(), ToOwned::to_owned)
+    let mut text = String::with_capacity(body.len());
+    for chunk in body.utf8_chunks() {
+        text.push_str(chunk.valid());
+        for octet in chunk.invalid() {
+            let _ = write!(text, "%{octet:02X}");
+        }
+    }
+    text
 }
 
 #[cfg(test)]
@@ -148,5 +153,16 @@ mod tests {
         let record = record(200, b"User-agent: *\nDisallow: /caf\xe9");
         let url = url::Url::parse("https://shop.example/caf%E9").expect("a URL");
         assert!(!rules_of(&record.access).allows(&url));
+    }
+    #[test]
+    fn a_mark_before_latin_1_is_still_a_mark_and_what_grows_is_not_cut_again() {
+        let url = |path: &str| url::Url::parse(&format!("https://shop.example{path}")).expect("a URL");
+        let marked = record(200, b"\xef\xbb\xbfUser-agent: *\nDisallow: /caf\xe9\nCrawl-delay: 3");
+        assert_eq!(marked.crawl_delay, Some(Duration::from_secs(3)));
+        assert!(!rules_of(&marked.access).allows(&url("/caf%E9")));
+        let mut text = b"User-agent: *\n# ".to_vec();
+        text.resize(MAX_BYTES - 20, 0xe9);
+        text.extend_from_slice(b"\nDisallow: /shop");
+        assert!(!rules_of(&record(200, &text).access).allows(&url("/shop")));
     }
 }

@@ -33,7 +33,11 @@ impl Rules {
 
     /// The rules for a crawler of another name.
     pub fn parse_for(text: &[u8], agent: &str) -> Self {
-        let text = at_most(text, MAX_BYTES);
+        Self::parse_whole(at_most(text, MAX_BYTES), agent)
+    }
+
+    /// The rules in a text that was cut before, and may have grown since.
+    pub(super) fn parse_whole(text: &[u8], agent: &str) -> Self {
         let group = group_of(text, agent.as_bytes());
         let mut this = Self::default();
         let (mut applies, mut in_agents) = (false, false);

@@ -16,7 +16,7 @@ use crate::frontier::permit::{NotNow, Permit};
 use crate::page::Validators;
 use crate::sink::SinkError;
 use crate::site::Site;
-use crate::task::{Exclusion, Lease, Outcome, Stage, StoredPage};
+use crate::task::{Exclusion, Lease, Outcome, RobotsAccess, RobotsErrand, Stage, StoredPage};
 
 /// Why a visit was left: its lease returns by itself, nothing is lost.
 #[derive(Debug, thiserror::Error)]
@@ -128,7 +128,7 @@ async fn not_sent(crew: &Crew, lease: Lease, unsent: Unsent) -> Result<(), Left>
         Unsent::Failed(error) => error,
     };
     let outcome = match &lease.robots {
-        Some(errand) => Outcome::Robots(unsent_errand(errand, &error)),
+        Some(errand) => robots(&lease, errand, Outcome::Robots(unsent_errand(errand, &error))),
         None => failed(&lease, &error),
     };
     report(&lease, &error);
@@ -184,7 +184,7 @@ async fn conclude(
     place: Place,
 ) -> Result<Outcome, Left> {
     if let Some(errand) = &lease.robots {
-        return Ok(errand_outcome(site, lease, errand, exchange));
+        return Ok(robots(lease, errand, errand_outcome(site, lease, errand, exchange)));
     }
     match judged {
         Judged::Ended(outcome) => Ok(outcome),
@@ -231,6 +231,16 @@ fn done(
         StoredPage { place, fetched_at: exchange.sent.at, validators: given }
     };
     Outcome::Done { stored: Some(stored), recrawl }
+}
+
+/// How the asking for a `robots.txt` ends; that it can't be had is said once in a row.
+fn robots(lease: &Lease, errand: &RobotsErrand, outcome: Outcome) -> Outcome {
+    let Outcome::Robots(record) = &outcome else { return outcome };
+    if let (RobotsAccess::Unreachable(why), 0) = (&record.access, errand.failures) {
+        let (site, host) = (&lease.site, errand.fetch.host());
+        warn!(site, "robots.txt of {host} can't be had: {why}; the pages of this host wait for it");
+    }
+    outcome
 }
 
 fn report(lease: &Lease, error: &FetchError) {

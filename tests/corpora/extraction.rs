@@ -1,15 +1,14 @@
-//! Prices, charsets, content codings and structured products against public tables and real pages.
+//! Prices, content codings and structured products against public tables and real pages.
 
+use std::collections::HashMap;
 use std::fs;
 use std::io::Read;
 
 use bytes::Bytes;
-use encoding_rs::Encoding;
 use flate2::read::GzDecoder;
 use iso_currency::Currency;
 use paced::canonical_url::CanonicalUrl;
 use paced::content_coding::{CodingError, decode};
-use paced::extract::charset;
 use paced::extract::price::Price;
 use paced::extract::{Extract, extract};
 use paced::page::Headers;
@@ -62,62 +61,10 @@ fn codes_and_unambiguous_signs_name_the_currency() {
 }
 
 #[test]
-fn pages_that_declare_their_encoding_are_read_in_it() {
-    let Some(table) = corpus("encodings/chardet_expected.public.jsonl") else { return };
-    let (mut declared, mut all) = (Share::of("declared encodings"), Share::of("all encodings"));
-    for row in rows(&table) {
-        let file = row["file"].as_str().expect("a file's name");
-        let Some(path) = corpus(&format!("encodings/{file}")) else { return };
-        let truth = row["actual_encoding"].as_str().unwrap_or_default();
-        let Some(truth) = Encoding::for_label_no_replacement(truth.as_bytes()) else { continue };
-        let body = fs::read(path).expect("a file");
-        let (text, encoding) = charset::text(&body, None, None);
-        // Pages that differ in nothing but the name of their encoding are read the same.
-        let agrees = encoding == truth || text == truth.decode(&body).0;
-        let line = format!("{file}: {}, not {}", encoding.name(), truth.name());
-        all.count(agrees, &line);
-        if row["declared_in_document"].is_string() && row["mislabelled"] != Value::Bool(true) {
-            declared.count(agrees, line);
-        }
-    }
-    declared.reaches(1000, 100);
-    all.reaches(960, 200);
-}
-
-#[test]
-fn encodings_are_prescanned_as_browsers_do() {
-    for name in ["tests1.dat", "tests2.dat"] {
-        let Some(path) = corpus(&format!("html/html5lib-tests/encoding/{name}")) else { return };
-        let table = fs::read(path).expect("a table");
-        let mut share = Share::of("html5lib encoding tests");
-        for case in split(&table, b"#data\n").into_iter().skip(1) {
-            let parts = split(case, b"\n#encoding\n");
-            let [data, label] = parts.as_slice() else { continue };
-            let label = label.split(|b| *b == b'\n').next().unwrap_or_default();
-            let truth = Encoding::for_label(label).expect("an encoding");
-            let (text, encoding) = charset::text(data, None, None);
-            let agrees = encoding == truth || text == truth.decode(data).0;
-            share.count(agrees, format!("{:?}: {}, not {}", text, encoding.name(), truth.name()));
-        }
-        share.reaches(900, 10);
-    }
-}
-
-fn split<'a>(bytes: &'a [u8], mark: &[u8]) -> Vec<&'a [u8]> {
-    let mut parts = Vec::new();
-    let mut rest = bytes;
-    while let Some(at) = rest.windows(mark.len()).position(|window| window == mark) {
-        parts.push(&rest[..at]);
-        rest = &rest[at + mark.len()..];
-    }
-    parts.push(rest);
-    parts
-}
-
-#[test]
 fn coded_bodies_decode_and_bombs_stop_at_the_cap() {
     const CAP: u64 = 10 * 1024 * 1024;
     let Some(table) = corpus("http/compressed_expected.public.jsonl") else { return };
+    let (mut same, mut decoded_whole) = (HashMap::new(), 0);
     for row in rows(&table) {
         let (file, coding) =
             (row["file"].as_str().expect("a file"), row["content_encoding"].as_str().expect("a coding"));
@@ -133,12 +80,16 @@ fn coded_bodies_decode_and_bombs_stop_at_the_cap() {
                 assert!(!broken && length <= CAP, "{file}");
                 assert_eq!(bytes.len() as u64, length, "{file}");
                 assert!(bytes.starts_with(row["head"].as_str().unwrap_or_default().as_bytes()), "{file}");
+                let digest = row["decoded_sha256"].as_str().expect("a digest").to_owned();
+                assert_eq!(same.entry(digest).or_insert_with(|| bytes.clone()), &bytes, "{file}");
+                decoded_whole += 1;
             }
             Err(CodingError::TooLarge { limit }) => assert!(length > limit, "{file}"),
             Err(CodingError::Unknown(coding)) => assert_eq!(coding, "zstd", "{file}"),
             Err(CodingError::Broken(..)) => assert!(broken, "{file}"),
         }
     }
+    assert!(decoded_whole >= 3, "{decoded_whole} bodies");
 }
 
 #[test]

@@ -64,6 +64,11 @@ impl Share {
         }
     }
 
+    /// How many rows were counted.
+    pub fn rows(&self) -> usize {
+        self.all
+    }
+
     /// Prints the share; fails below `floor` (in tenths of a percent) or below `rows` rows.
     pub fn reaches(&self, floor: usize, rows: usize) {
         let share = format!("{}: {} of {} agree", self.what, self.good, self.all);

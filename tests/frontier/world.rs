@@ -29,13 +29,15 @@ pub enum Backend {
     Model,
     Sqlite,
     Redis,
+    /// One before Redis 7, that keeps no functions.
+    OldRedis,
 }
 
 impl Backend {
     /// The model first; without Redis, said loudly, where that isn't installed.
     pub fn all() -> Vec<Self> {
-        let redis = RedisDb::take().map(|_| Self::Redis);
-        [Self::Model, Self::Sqlite].into_iter().chain(redis).collect()
+        let redis: &[Self] = if RedisDb::take().is_some() { &[Self::Redis, Self::OldRedis] } else { &[] };
+        [&[Self::Model, Self::Sqlite], redis].concat()
     }
 }
 
@@ -77,8 +79,10 @@ impl World {
                 let file = folder.path().join("frontier.sqlite");
                 (Frontier::sqlite(&file, Some(clock.clone())).expect("a new file"), Some(folder), None)
             }
-            Backend::Redis => {
-                let db = RedisDb::take().expect("it is installed");
+            Backend::Redis | Backend::OldRedis => {
+                let old = matches!(backend, Backend::OldRedis);
+                let db = if old { RedisDb::take_without_functions() } else { RedisDb::take() };
+                let db = db.expect("it is installed");
                 (Frontier::redis(&db.url(), Some(clock.clone())).expect("a URL of Redis"), None, Some(db))
             }
         };

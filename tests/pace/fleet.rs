@@ -31,11 +31,9 @@ fn workers(ground: &Ground, count: usize) -> Vec<Running> {
     (1..=count).map(|number| worker(ground, &format!("w{number}")).start()).collect()
 }
 
-/// Calls of the script that the server counted.
+/// Batches of steps that the server counted.
 fn calls(shared: &Shared) -> u64 {
-    let stats = shared.server().cli(&["INFO", "commandstats"]);
-    let line = stats.lines().find_map(|line| line.strip_prefix("cmdstat_evalsha:calls="));
-    line.and_then(|rest| rest.split(',').next()?.parse().ok()).unwrap_or(0)
+    shared.server().batches()
 }
 
 fn a_fleet_of(processes: usize, sites: u64, products: u32) {

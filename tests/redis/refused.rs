@@ -104,7 +104,7 @@ fn a_read_only_replica_is_refused_and_the_way_to_its_master_named() {
 fn a_database_of_another_schema_or_of_another_program_is_refused_and_left_alone() {
     let Some(redis) = redis_or_skip() else { return };
     let table: [(u32, &str, Judge, &'static [&'static str]); 3] = [
-        (1, "0 1", |kind| *kind == FrontierErrorKind::Older(0), &["older paced (schema 0)"]),
+        (1, "1 1", |kind| *kind == FrontierErrorKind::Older(1), &["older paced (schema 1)"]),
         (2, "99 1", |kind| *kind == FrontierErrorKind::Newer(99), &["newer paced (schema 99)"]),
         (3, "mine", |kind| *kind == FrontierErrorKind::Foreign, &["not a frontier of paced"]),
     ];

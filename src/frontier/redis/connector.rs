@@ -6,7 +6,7 @@ use std::time::Duration;
 use redis::aio::MultiplexedConnection;
 use redis::cluster::ClusterClient;
 use redis::cluster_async::ClusterConnection;
-use redis::{AsyncConnectionConfig, Client, RedisResult, Script};
+use redis::{AsyncConnectionConfig, Client, RedisResult, ScriptInvocation};
 
 use super::address::Address;
 use super::fitness::look_over;
@@ -101,15 +101,11 @@ impl Connector {
 }
 
 impl Server {
-    /// Runs the script on a partition.
-    pub(super) async fn run(&mut self, script: &Script, key: &str, args: &[&str]) -> RedisResult<Vec<u8>> {
-        let mut call = script.key(key);
-        for arg in args {
-            call.arg(*arg);
-        }
+    /// Calls a script.
+    pub(super) async fn invoke(&mut self, script: &ScriptInvocation<'_>) -> RedisResult<Vec<u8>> {
         match self {
-            Self::One(connection) => call.invoke_async(connection).await,
-            Self::Cluster(connection) => call.invoke_async(connection).await,
+            Self::One(connection) => script.invoke_async(connection).await,
+            Self::Cluster(connection) => script.invoke_async(connection).await,
         }
     }
 

@@ -5,7 +5,6 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use redis::Script;
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 use tracing::{info, warn};
@@ -13,7 +12,7 @@ use tracing::{info, warn};
 use super::carriage::Carriage;
 use super::connector::{Connector, Server};
 use super::fitness::about;
-use super::script::script;
+use super::program::{Call, Program};
 use super::trouble::explain;
 use crate::clock::{Clock, millis, since_boot};
 use crate::frontier::{FrontierError, FrontierErrorKind};
@@ -40,6 +39,13 @@ pub(super) struct Job {
     /// It fills the memory.
     pub(super) fills: bool,
     pub(super) reply: oneshot::Sender<Result<Value, FrontierError>>,
+}
+
+impl Job {
+    /// The step changes nothing, as its name says.
+    fn only_reads(&self) -> bool {
+        self.step.get(0).and_then(Value::as_str).is_some_and(|name| name.starts_with("view."))
+    }
 }
 
 /// What the links of one frontier share.
@@ -78,7 +84,7 @@ impl Link {
             let carrier = Carrier {
                 key: self.key.clone(),
                 trunk: Arc::clone(&self.trunk),
-                script: script(),
+                program: Program::new(),
                 client: format!("{:016x}", fastrand::u64(..)),
                 number: 0,
                 claimed: None,
@@ -95,7 +101,7 @@ impl Link {
 struct Carrier {
     key: String,
     trunk: Arc<Trunk>,
-    script: Script,
+    program: Program,
     client: String,
     number: u64,
     claimed: Option<Instant>,
@@ -172,9 +178,10 @@ impl Carrier {
         self.number += 1;
         let number = self.number.to_string();
         let steps = Value::Array(batch.iter().map(|job| job.step.clone()).collect()).to_string();
+        let reads = batch.iter().all(Job::only_reads);
         let (began, mut pause) = (Instant::now(), FIRST_PAUSE);
         let error = loop {
-            let error = match self.call(&number, &steps).await {
+            let error = match self.call(&number, &steps, reads).await {
                 Ok(replies) => return self.answered(batch, replies, began),
                 Err(error) => error,
             };
@@ -190,15 +197,16 @@ impl Carrier {
         answer_all(batch, &error);
     }
 
-    async fn call(&self, number: &str, steps: &str) -> Result<Vec<Value>, FrontierError> {
+    async fn call(&self, number: &str, steps: &str, reads: bool) -> Result<Vec<Value>, FrontierError> {
         let mut server = self.trunk.connector.server().await?;
-        let called = self.run(&mut server, number, steps).await;
+        let called = self.run(&mut server, number, steps, reads).await;
         let text = match called {
             Ok(text) => text,
             Err(error) => {
                 let error = explain(&self.trunk.connector.address, &error);
                 if error.is_away() {
                     self.trunk.connector.drop_connection().await;
+                    self.program.look_again();
                 }
                 return Err(error);
             }
@@ -219,11 +227,17 @@ impl Carrier {
         }
     }
 
-    async fn run(&self, server: &mut Server, number: &str, steps: &str) -> redis::RedisResult<Vec<u8>> {
+    async fn run(
+        &self,
+        server: &mut Server,
+        number: &str,
+        steps: &str,
+        reads: bool,
+    ) -> redis::RedisResult<Vec<u8>> {
         let fake = self.trunk.fake.as_ref().map(|clock| clock.now().as_millis().to_string());
         self.trunk.calls.fetch_add(1, Ordering::Relaxed);
         let args = [&*self.client, number, fake.as_deref().unwrap_or(""), steps];
-        server.run(&self.script, &self.key, &args).await
+        self.program.run(server, Call { key: &self.key, args, reads }).await
     }
 
     /// Follows the server's clock, as far as a quick answer tells it.

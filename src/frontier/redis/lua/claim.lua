@@ -181,21 +181,23 @@ local claim = module(function(claim)
   end
 
   -- Random among the longest due, until enough is granted or nothing is due: of the quarter that is due longest, so that
-  -- nobody waits much longer than in turn (L2).
+  -- nobody waits much longer than in turn (L2). Whether others are due still.
   local function serve(round, stage, wanted)
-    local enough = #round.leases + wanted
+    local enough, more = #round.leases + wanted, false
     for look = 0, LOOKS - 1 do
       if #round.leases >= enough or round.tidied >= TIDIED then
-        return
+        return more
       end
       local due, nth = store.due_units(stage, round.want.only, WIDEST * 4)
       if due == 0 then
-        return
+        return false
       end
+      more = due > 1 -- this look takes one of them away at most
       local dice = round.want.dice[look % math.max(1, #round.want.dice) + 1] or 0
       local unit = store.some_unit(nth(dice % math.max(1, math.min(WIDEST, math.floor(due / 4)))))
       look_at(round, stage, unit, math.floor(dice / WIDEST))
     end
+    return more
   end
 
   -- The same claim again, its answer having been lost: the same tasks, as far as they still run.
@@ -212,20 +214,20 @@ local claim = module(function(claim)
 
   -- Grants up to as many tasks as asked for.
   function claim.step(want)
-    local last = call('HMGET', P .. 'owner:' .. want.owner, 'claimed', 'granted', 'dead')
-    if last[3] then
+    local last = records.doings(want.owner)
+    if last.dead then
       return { {}, false, true }
     end
-    if last[1] == want.tokens[1] then
-      return again(want, tonumber(last[2]))
+    if last.claimed == want.tokens[1] then
+      return again(want, tonumber(last.granted))
     end
     local round = { want = want, tidied = 0, leases = {} }
     lease.free_lost()
     promote()
-    serve(round, 'd', want.download)
-    serve(round, 'p', want.parse)
-    records.save_owner(want.owner, last[1], 'claimed', want.tokens[1], 'granted', #round.leases)
-    local wait = next_in(want)
+    local more_downloads = serve(round, 'd', want.download)
+    local more_parses = serve(round, 'p', want.parse)
+    records.claimed(want.owner, want.tokens[1], #round.leases)
+    local wait = (more_downloads or more_parses) and 0 or next_in(want)
     wake.sleeps(want, #round.leases, wait)
     return { round.leases, wait or false }
   end

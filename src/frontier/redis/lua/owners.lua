@@ -22,6 +22,8 @@ local owners = module(function(owners)
     if call('EXISTS', P .. 'owner:' .. name) == 0 then
       return false
     end
+    records.write_doings()
+    wake.write_sleepers()
     records.bury(name)
     records.sweep_owners()
     return true

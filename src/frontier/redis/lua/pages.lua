@@ -42,11 +42,11 @@ local pages = module(function(pages)
 
   -- The first page to be asked for again, of a site that has room for it: when, of which site, which one.
   function pages.first_again()
-    local site = call('ZRANGE', P .. 'again', 0, 0)[1]
+    local site = call('ZRANGE', P .. 'again', '0', '0')[1]
     if not site then
       return nil
     end
-    local first = call('ZRANGE', P .. 'again:' .. site, 0, 0, 'WITHSCORES')
+    local first = call('ZRANGE', P .. 'again:' .. site, '0', '0', 'WITHSCORES')
     return tonumber(first[2]), site, first[1]
   end
 
@@ -57,7 +57,7 @@ local pages = module(function(pages)
       local key = fetched_key(site, tonumber(recrawl))
       fresh = fresh + call('ZCOUNT', key, '(' .. string.format('%.0f', now - recrawl), '+inf')
       all = all + call('ZCARD', key)
-      oldest = math.min(oldest or math.huge, call('ZRANGE', key, 0, 0, 'WITHSCORES')[2])
+      oldest = math.min(oldest or math.huge, call('ZRANGE', key, '0', '0', 'WITHSCORES')[2])
     end
     return { fresh, all, oldest or false }
   end

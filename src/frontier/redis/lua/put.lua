@@ -91,9 +91,8 @@ local put = module(function(put)
     })
   end
 
-  -- Puts one page into a stage's queue; `stored` is where a page to parse is kept.
-  function put.one(site, stage, asked, stored)
-    local task = tasks.find(site, stage, asked.url)
+  -- Puts one page into a stage's queue, where it was found so; `stored` is where a page to parse is kept.
+  local function put_found(site, stage, asked, stored, task, is_known)
     if task then
       return (task.place == 'running' and put_on_running or coalesce)(site, task, asked, stored)
     end
@@ -102,7 +101,7 @@ local put = module(function(put)
     if letter then
       seen = letter.run == site.run
     else
-      seen = asked.link and stage == 'd' and tasks.is_known(site, asked.url)
+      seen = asked.link and stage == 'd' and is_known
     end
     if asked.link and seen then
       store.add(site, stage .. '.known', 1)
@@ -124,14 +123,61 @@ local put = module(function(put)
     return letter and 'revived' or 'created'
   end
 
+  function put.one(site, stage, asked, stored)
+    local task = tasks.find(site, stage, asked.url)
+    local is_known = not task and asked.link and stage == 'd' and tasks.is_known(site, asked.url)
+    return put_found(site, stage, asked, stored, task, is_known)
+  end
+
+  local PORTION = 50 -- where so many are is looked up together
+
+  -- What is asked for; a row that is a URL alone is asked for as the one before it.
+  local function read_row(row, before)
+    if type(row) == 'string' then
+      before.url = row
+      return before
+    end
+    return {
+      url = row[1], link = row[2], priority = row[3], depth = row[4], hops = row[5] > 0 and row[5] or nil,
+      at = row[6] or nil, expires = row[7] or nil, again = row[8], rule = row[9],
+    }
+  end
+
+  local function urls_of(puts, first, last)
+    local urls = {}
+    for i = first, last do
+      urls[#urls + 1] = type(puts[i]) == 'string' and puts[i] or puts[i][1]
+    end
+    return urls
+  end
+
+  local function put_portion(site, puts, first, last, asked, replies)
+    local urls = urls_of(puts, first, last)
+    local found, scores = tasks.find_all(site, 'd', urls)
+    local known = tasks.known_among(site, urls, found)
+    for i = first, last do
+      asked = read_row(puts[i], asked)
+      local url = asked.url
+      local task = found[url]
+      if task == nil then
+        replies[i] = put.one(site, 'd', asked) -- it came before, in this portion
+      elseif asked.link and not asked.again and task and tasks.outranks(scores[url], asked) then
+        store.add(site, 'd.coalesced', 1)
+        replies[i] = 'coalesced'
+      else
+        found[url] = nil
+        task = task == true and tasks.waiting({ site = site.name, stage = 'd', url = url }, scores[url]) or task
+        replies[i] = put_found(site, 'd', asked, nil, task, known[url])
+      end
+    end
+    return asked
+  end
+
   -- Puts pages into the download queue of a site that the caller saves.
   function put.all(site, puts)
-    local replies = {}
-    for i, row in ipairs(puts) do
-      replies[i] = put.one(site, 'd', {
-        url = row[1], link = row[2], priority = row[3], depth = row[4], hops = row[5] > 0 and row[5] or nil,
-        at = row[6] or nil, expires = row[7] or nil, again = row[8], rule = row[9],
-      })
+    local replies, asked = {}, nil
+    for first = 1, #puts, PORTION do
+      asked = put_portion(site, puts, first, math.min(#puts, first + PORTION - 1), asked, replies)
     end
     return replies
   end

@@ -12,7 +12,7 @@ local records = module(function(records)
 
   function records.save_page(site, url, fence, stored, recrawl)
     local period = recrawl and string.format('%.0f ', recrawl) or '- '
-    call('HSET', P .. 'page:' .. site, url, string.format('%.0f ', fence) .. period .. stored)
+    call('HSET', P .. 'page:' .. site, url, string.format('%d ', fence) .. period .. stored)
   end
 
   -- What steps need of an origin's robots.txt; its text stays where it is.
@@ -37,7 +37,6 @@ local records = module(function(records)
   -- The timed mutexes are plain keys that end by themselves, so that PTTL shows them and any program can take one with
   -- SET key token NX PX ms. When one ends is also kept beside it, by our own clock: the server's may jump, and a test's is
   -- its own. A start's own lock needs no such note, as the unit knows its last start.
-  local fake_time = ARGV[3] ~= ''
 
   function records.mutex_key(name)
     local unit = string.match(name, '^site/(.*)$')
@@ -45,7 +44,7 @@ local records = module(function(records)
   end
 
   local function note_end(name, token, until_at)
-    if fake_time or string.sub(token, 1, 6) ~= 'start-' then
+    if batch.fake_time or string.sub(token, 1, 6) ~= 'start-' then
       call('HSET', P .. 'mutex-ends', name, string.format('%.0f ', until_at) .. token)
     end
   end
@@ -70,10 +69,10 @@ local records = module(function(records)
     local until_at = math.huge
     if left >= 0 then
       until_at = now + left
-    elseif not fake_time then
+    elseif not batch.fake_time then
       until_at = now + math.max(endless or 0, 1000)
     end
-    if left >= 0 or fake_time then
+    if left >= 0 or batch.fake_time then
       until_at = noted_end(name, token, until_at)
     end
     if until_at <= now then
@@ -89,7 +88,7 @@ local records = module(function(records)
 
   function records.save_mutex(name, token, until_at)
     local key = records.mutex_key(name)
-    if fake_time then
+    if batch.fake_time then
       call('SET', key, token)
     elseif until_at > now then
       call('SET', key, token, 'PX', until_at - now)
@@ -103,6 +102,48 @@ local records = module(function(records)
   function records.remove_mutex(name)
     call('DEL', records.mutex_key(name))
     call('HDEL', P .. 'mutex-ends', name)
+  end
+
+  -- What a process claimed and settled last: read once a call, and written at its end.
+  function records.doings(name)
+    local doings = batch.doings[name]
+    if not doings then
+      local row = call('HMGET', P .. 'owner:' .. name, 'claimed', 'granted', 'settled', 'settled_replies', 'dead')
+      doings = { claimed = row[1], granted = row[2], settled = row[3], replies = row[4], dead = row[5] }
+      doings.is_known = row[1] or row[3]
+      batch.doings[name] = doings
+    end
+    return doings
+  end
+
+  local function remember(name, doings)
+    doings.is_changed = true
+    if not doings.is_known then
+      call('SADD', P .. 'owners', name)
+      doings.is_known = true
+    end
+  end
+
+  function records.claimed(name, token, granted)
+    local doings = records.doings(name)
+    doings.claimed, doings.granted = token, granted
+    remember(name, doings)
+  end
+
+  function records.settled(name, token, replies)
+    local doings = records.doings(name)
+    doings.settled, doings.replies = token, replies
+    remember(name, doings)
+  end
+
+  function records.write_doings()
+    for name, doings in pairs(batch.doings) do
+      if doings.is_changed then
+        call('HSET', P .. 'owner:' .. name, 'claimed', doings.claimed or '', 'granted', doings.granted or '',
+          'settled', doings.settled or '', 'settled_replies', doings.replies or '')
+      end
+    end
+    batch.doings = {}
   end
 
   local OWNER_TEXTS = { crawls = true, claimed = true, settled = true, settled_replies = true }

@@ -1,33 +1,67 @@
 -- Runs a batch of steps, in order, as one atomic call. A step is named by its module and function; those of `view` change
 -- nothing.
+-- The key is the partition. The arguments: the client · the batch's number · a test's time, or nothing · the steps, each an
+-- array with its name first.
 
 local MODULES = {
   put = put, feed = feed, claim = claim, lease = lease, settle = settle, lock = lock, sites = sites_of,
   owners = owners, view = view,
 }
-local steps = cjson.decode(ARGV[4])
-local reads = true
-for i = 1, #steps do
-  reads = reads and string.sub(steps[i][1], 1, 5) == 'view.'
+
+-- Sent again by the same client under the same number, its answer having been lost, a batch changes nothing and answers
+-- the same (I5).
+local function answered_before(key, number)
+  local of, reply = string.match(call('GET', key) or '', '^(%S+) (.*)$')
+  return of == number and reply or nil
 end
-if not reads then
-  call('DEL', REPLY) -- the first write is one that a full memory allows, and so are all that follow
+
+local function only_reads(steps)
+  for i = 1, #steps do
+    if string.sub(steps[i][1], 1, 5) ~= 'view.' then
+      return false
+    end
+  end
+  return true
 end
-store.read_clock(ARGV[3])
-local replies = {}
-for i = 1, #steps do
-  local module_name, name = string.match(steps[i][1], '^(%l+)%.([%l_]+)$')
-  replies[i] = MODULES[module_name][name](unpack(steps[i], 2)) or false
+
+local function run_steps(steps)
+  local replies = {}
+  for i = 1, #steps do
+    local module_name, name = string.match(steps[i][1], '^(%l+)%.([%l_]+)$')
+    replies[i] = MODULES[module_name][name](unpack(steps[i], 2)) or false
+  end
+  return replies
 end
-if not reads then
+
+local function run(keys, args)
+  P = keys[1] .. ':'
+  local reply_key = P .. 'reply:' .. args[1]
+  local before = answered_before(reply_key, args[2])
+  if before then
+    return before
+  end
+  batch = {
+    fake_time = args[3] ~= '', sites = {}, changed_sites = {}, units = {}, changed_units = {}, firsts = {},
+    doings = {}, sleepers = {},
+  }
+  local steps = cjson.decode(args[4])
+  local reads = only_reads(steps)
+  if not reads then
+    call('DEL', reply_key) -- the first write is one that a full memory allows, and so are all that follow
+  end
+  store.read_clock(args[3])
+  local replies = run_steps(steps)
+  if reads then
+    return cjson.encode({ now, replies })
+  end
   store.flush()
-  if store.coming then
+  records.write_doings()
+  wake.write_sleepers()
+  if batch.coming then
     wake.hint()
   end
   store.write_clock()
+  local reply = cjson.encode({ now, replies })
+  call('SET', reply_key, args[2] .. ' ' .. reply, 'PX', 120000)
+  return reply
 end
-local reply = cjson.encode({ now, replies })
-if not reads then
-  call('SET', REPLY, ARGV[2] .. ' ' .. reply, 'PX', 120000)
-end
-return reply

@@ -154,18 +154,26 @@ settle = module(function(settle)
     return died and 'died' or 'kept'
   end
 
+  local function words_of(text)
+    local words = {}
+    for word in string.gmatch(text, '%a+') do
+      words[#words + 1] = word
+    end
+    return words
+  end
+
   -- Settles tasks, in order. The same call again gets the same answers and changes nothing.
   function settle.step(owner_name, token, settlements)
-    local last = call('HMGET', P .. 'owner:' .. owner_name, 'settled', 'settled_replies', 'dead')
-    if last[1] == token then
-      return cjson.decode(last[2])
+    local last = records.doings(owner_name)
+    if last.settled == token then
+      return words_of(last.replies)
     end
     local replies = {}
     for i, row in ipairs(settlements) do
       replies[i] = settle_one(row)
     end
-    if not last[3] then
-      records.save_owner(owner_name, last[1], 'settled', token, 'settled_replies', cjson.encode(replies))
+    if not last.dead then
+      records.settled(owner_name, token, table.concat(replies, ' '))
     end
     return replies
   end

@@ -1,10 +1,9 @@
 -- Sites and pace units as records, the clock, and the indexes of what is ready and due. What a step decides isn't here.
--- A record is one packed map; it is read once a call, and written at the end if it changed.
+-- A record is read once a call, and written at the end if it changed.
 
 local STAGES = { 'd', 'p' }
 local FED_WAITING = 1000 -- pages are fed to a site while it has fewer waiting downloads
 local EPOCH = 1767225600000 -- 2026-01-01T00:00:00Z: positions count milliseconds from here
-local now
 local store = module(function(store)
   -- The server's time in ms. It never goes back: after a jump of the server's clock it stands still, or runs a tenth slower,
   -- until the two agree again. A test brings its own.
@@ -24,12 +23,12 @@ local store = module(function(store)
       ahead = math.max(0, ahead - passed / 10)
     end
     now = math.floor(wall + ahead)
-    store.clock = string.format('%.0f %.3f', wall, ahead)
+    batch.clock = string.format('%.0f %.3f', wall, ahead)
   end
 
   function store.write_clock()
-    if store.clock then
-      call('SET', P .. 'clock', store.clock)
+    if batch.clock then
+      call('SET', P .. 'clock', batch.clock)
     end
   end
 
@@ -38,41 +37,36 @@ local store = module(function(store)
     return string.sub(info, before + 1, before + 40)
   end
 
-  -- Which life of the server this is: another one may have forgotten the last second.
+  -- Which life of the server this is: another one may have forgotten the last second. No function of the server's outlives
+  -- it.
+  local server_id
   function store.server()
-    if not store.server_id then
-      store.server_id = server_id_of(call('INFO', 'server'))
-    end
-    return store.server_id
+    server_id = server_id or server_id_of(call('INFO', 'server'))
+    return server_id
   end
 
-  local sites, changed_sites = {}, {}
-  local units, changed_units = {}, {}
-
-  local function load(key)
-    local packed = call('GET', key)
-    return packed and cmsgpack.unpack(packed)
-  end
 
   function store.site(name)
-    local site = sites[name]
+    local site = batch.sites[name]
     if site == nil then
-      site = load(P .. 'site:' .. name)
-      sites[name] = site
+      local text = call('GET', P .. 'site:' .. name)
+      site = text and packed.site(text)
+      batch.sites[name] = site
     end
     return site or nil
   end
 
   function store.new_site(site)
-    sites[site.name] = site
+    batch.sites[site.name] = packed.new_site(site)
     call('SADD', P .. 'sites', site.name)
   end
 
   function store.unit(name)
-    local unit = units[name]
+    local unit = batch.units[name]
     if unit == nil then
-      unit = load(P .. 'unit:' .. name)
-      units[name] = unit
+      local text = call('GET', P .. 'unit:' .. name)
+      unit = text and packed.unit(text)
+      batch.units[name] = unit
     end
     return unit or nil
   end
@@ -82,7 +76,7 @@ local store = module(function(store)
     local unit = store.unit(name)
     if not unit then
       unit = { name = name, server = store.server() }
-      units[name], changed_units[name] = unit, unit
+      batch.units[name], batch.changed_units[name] = unit, unit
     end
     return unit
   end
@@ -131,8 +125,8 @@ local store = module(function(store)
 
   -- Something can be claimed at `at`: those who sleep longer want to know.
   function store.comes(stage, at)
-    store.coming = store.coming or {}
-    store.coming[stage] = math.min(at, store.coming[stage] or math.huge)
+    batch.coming = batch.coming or {}
+    batch.coming[stage] = math.min(at, batch.coming[stage] or math.huge)
   end
 
   local function score_of(unit, stage)
@@ -144,13 +138,13 @@ local store = module(function(store)
     if unit.name ~= site.name then
       local key = P .. 'ready:' .. stage .. ':' .. unit.name
       if ready then
-        call('ZADD', key, 0, site.name)
+        call('ZADD', key, '0', site.name)
       else
         call('ZREM', key, site.name)
       end
     end
     store.add(unit, 'ready_' .. stage, ready and 1 or -1)
-    changed_units[unit.name] = unit
+    batch.changed_units[unit.name] = unit
     if unit['ready_' .. stage] then
       call('ZADD', P .. 'due:' .. stage, score_of(unit, stage) or 0, unit.name)
       store.comes(stage, stage == 'd' and unit.due or now)
@@ -171,7 +165,7 @@ local store = module(function(store)
 
   -- Keeps the site among those whose pages are fed exactly while it has room and a page to be asked for again.
   function store.offer_again(site)
-    local first = not site.full and call('ZRANGE', P .. 'again:' .. site.name, 0, 0, 'WITHSCORES')[2]
+    local first = not site.full and call('ZRANGE', P .. 'again:' .. site.name, '0', '0', 'WITHSCORES')[2]
     if first then
       call('ZADD', P .. 'again', first, site.name)
     else
@@ -180,7 +174,7 @@ local store = module(function(store)
   end
 
   function store.save_site(site)
-    changed_sites[site.name] = site
+    batch.changed_sites[site.name] = site
     local full = (site['d.waiting'] or 0) >= FED_WAITING
     if full ~= (site.full == 1) then
       site.full = full and 1 or nil
@@ -204,7 +198,7 @@ local store = module(function(store)
       end
     end
     unit.due = due
-    changed_units[unit.name] = unit
+    batch.changed_units[unit.name] = unit
   end
 
   function store.parsed(unit)
@@ -215,11 +209,15 @@ local store = module(function(store)
   end
 
   function store.flush()
-    for name, site in pairs(changed_sites) do
-      call('SET', P .. 'site:' .. name, cmsgpack.pack(site))
+    local all = {}
+    for name, site in pairs(batch.changed_sites) do
+      all[#all + 1], all[#all + 2] = P .. 'site:' .. name, packed.of_site(site)
     end
-    for name, unit in pairs(changed_units) do
-      call('SET', P .. 'unit:' .. name, cmsgpack.pack(unit))
+    for name, unit in pairs(batch.changed_units) do
+      all[#all + 1], all[#all + 2] = P .. 'unit:' .. name, packed.of_unit(unit)
+    end
+    for first = 1, #all, 200 do
+      call('MSET', unpack(all, first, math.min(#all, first + 199)))
     end
   end
 
@@ -272,8 +270,9 @@ local store = module(function(store)
       end
     end
     local key = P .. 'due:' .. stage
-    return math.min(most, call('ZCOUNT', key, '-inf', now)), function(n)
-      return call('ZRANGE', key, n, n)[1]
+    return math.min(most, call('ZCOUNT', key, '-inf', string.format('%d', now))), function(n)
+      local nth = string.format('%d', n)
+      return call('ZRANGE', key, nth, nth)[1]
     end
   end
 
@@ -283,7 +282,7 @@ local store = module(function(store)
       local first = named_units(stage, only)[1]
       return first and first[1]
     end
-    return tonumber(call('ZRANGE', P .. 'due:' .. stage, 0, 0, 'WITHSCORES')[2])
+    return tonumber(call('ZRANGE', P .. 'due:' .. stage, '0', '0', 'WITHSCORES')[2])
   end
 
   -- The site's next turn: later than all before, and it tells when it was given.

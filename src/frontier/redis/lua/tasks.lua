@@ -56,7 +56,7 @@ local tasks = module(function(tasks)
   end
 
   local function member_of(task)
-    return string.format('%013.0f', task.position) .. task.site .. '\n' .. task.stage .. task.url
+    return string.format('%013d', task.position) .. task.site .. '\n' .. task.stage .. task.url
   end
 
   -- Remembers where the task lies, so that the next save can take it away from there.
@@ -66,20 +66,23 @@ local tasks = module(function(tasks)
       task.lies_at = nil
     else
       task.lies_at = member_of(task)
-      task.lies_token, task.lies_until = task.token, task.ends_at
+      task.lies_token, task.lies_until, task.lies_delayed = task.token, task.ends_at, task.until_at
     end
     return task
   end
 
-  -- The task that lies beside a record and isn't in a queue.
-  local function find_recorded(site, stage, url)
-    local packed = call('HGET', P .. 'task:' .. site, stage .. url)
-    if not packed then
+  local function of_record(site, stage, url, record)
+    if not record then
       return nil
     end
     local task = { site = site, stage = stage, url = url }
-    read_record(task, packed)
+    read_record(task, record)
     return lies(task)
+  end
+
+  -- The task that lies beside a record and isn't in a queue.
+  local function find_recorded(site, stage, url)
+    return of_record(site, stage, url, call('HGET', P .. 'task:' .. site, stage .. url))
   end
 
   local function of_member(member)
@@ -100,6 +103,34 @@ local tasks = module(function(tasks)
     return nil
   end
 
+  -- Of each URL: false where it is nowhere, true where it waits, with its score, or else its task.
+  function tasks.find_all(site, stage, urls)
+    local found, scores = {}, {}
+    local waiting = site[stage .. '.waiting'] and call('ZMSCORE', queue(site.name, stage), unpack(urls))
+    local fields, others = {}, {}
+    for i, url in ipairs(urls) do
+      local score = waiting and waiting[i]
+      scores[url] = score and tonumber(score)
+      found[url] = score and true or false
+      if not score then
+        fields[#fields + 1], others[#others + 1] = stage .. url, url
+      end
+    end
+    local elsewhere = site[stage .. '.leased'] or site[stage .. '.delayed'] or site[stage .. '.scheduled']
+    if elsewhere and #fields > 0 then
+      for i, record in ipairs(call('HMGET', P .. 'task:' .. site.name, unpack(fields))) do
+        found[others[i]] = of_record(site.name, stage, others[i], record) or false
+      end
+    end
+    return found, scores
+  end
+
+  -- Whether a waiting task stands for such a link as it is, nothing rare being told of it.
+  function tasks.outranks(score, link)
+    local depth = score and score % 16
+    return score and depth ~= DEEP and link.depth >= depth and link.priority >= math.floor(score / (TURN * 32))
+  end
+
   function tasks.waiting(task, score)
     read_score(task, score)
     task.lies_score = score
@@ -118,16 +149,41 @@ local tasks = module(function(tasks)
     return find_recorded(string.match(found, '^(.-)\n(.)(.*)$'))
   end
 
+  -- The time of the first in an index by time, read once as long as that one stays.
+  local function first_of(index)
+    local first = batch.firsts[index]
+    if first == nil then
+      first = tonumber(call('ZRANGE', P .. index, '0', '0', 'WITHSCORES')[2]) or false
+      batch.firsts[index] = first
+    end
+    return first or nil
+  end
+
+  local function enters(index, at, member)
+    call('ZADD', P .. index, at, member)
+    local first = batch.firsts[index]
+    if first == false or first and at < first then
+      batch.firsts[index] = at
+    end
+  end
+
+  -- One that stood at `at` goes, or goes elsewhere in it.
+  local function leaves(index, at)
+    if batch.firsts[index] == at then
+      batch.firsts[index] = nil
+    end
+  end
+
   local function take_away(task)
     if task.lies == 'running' then
       if task.place ~= 'running' then
         call('ZREM', P .. 'lease', task.lies_at)
         call('HDEL', P .. 'token', task.lies_token)
-        tasks.leases_changed = true
+        leaves('lease', task.lies_until)
       end
     elseif task.lies == 'delayed' or task.lies == 'scheduled' then
       call('ZREM', P .. 'delay', task.lies_at)
-      tasks.delays_changed = true
+      leaves('delay', task.lies_delayed)
     elseif task.lies == 'waiting' and task.place ~= 'waiting' then
       call('ZREM', queue(task.site, task.stage), task.url)
     end
@@ -153,7 +209,7 @@ local tasks = module(function(tasks)
       local plain = not rare and task.depth < DEEP
       local score = score_of(task, plain and task.depth or DEEP)
       if task.lies ~= 'waiting' or score ~= task.lies_score then
-        call('ZADD', queue(task.site, task.stage), score, task.url)
+        call('ZADD', queue(task.site, task.stage), string.format('%d', score), task.url)
       end
       task.lies_score = score
       if plain then
@@ -166,15 +222,14 @@ local tasks = module(function(tasks)
     task.recorded = true
     if task.place == 'running' then
       if task.lies ~= 'running' or task.lies_until ~= task.ends_at then
-        call('ZADD', P .. 'lease', task.ends_at, member_of(task))
-        tasks.leases_changed = true
+        leaves('lease', task.lies_until)
+        enters('lease', task.ends_at, member_of(task))
       end
       if task.lies ~= 'running' then
         call('HSET', P .. 'token', task.token, task.site .. '\n' .. task.stage .. task.url)
       end
     elseif task.place ~= 'waiting' then
-      call('ZADD', P .. 'delay', task.until_at, member_of(task))
-      tasks.delays_changed = true
+      enters('delay', task.until_at, member_of(task))
       store.comes(task.stage, task.until_at)
     end
     lies(task)
@@ -188,7 +243,7 @@ local tasks = module(function(tasks)
 
   -- The waiting task that goes first: by priority, then position.
   function tasks.first_waiting(site, stage)
-    local first = call('ZRANGE', queue(site, stage), 0, 0, 'WITHSCORES')
+    local first = call('ZRANGE', queue(site, stage), '0', '0', 'WITHSCORES')
     if not first[1] then
       return nil
     end
@@ -218,27 +273,13 @@ local tasks = module(function(tasks)
     return found
   end
 
-  -- The time of the first in an index by time, read once as long as nothing changes there.
-  local firsts = {}
-
-  local function first_of(index, changed)
-    if firsts[index] == nil or changed then
-      firsts[index] = tonumber(call('ZRANGE', P .. index, 0, 0, 'WITHSCORES')[2]) or false
-    end
-    return firsts[index] or nil
-  end
-
   function tasks.next_delayed()
-    local first = first_of('delay', tasks.delays_changed)
-    tasks.delays_changed = nil
-    return first
+    return first_of('delay')
   end
 
   -- 0 where a dead owner has one.
   function tasks.next_lease_end()
-    local first = first_of('lease', tasks.leases_changed)
-    tasks.leases_changed = nil
-    return first
+    return first_of('lease')
   end
 
   local function until_now(index, first, most)
@@ -311,7 +352,7 @@ local tasks = module(function(tasks)
   local function fingerprint(url)
     local hash = redis.sha1hex(url)
     local low = tonumber(string.sub(hash, 1, 8), 16) % 1000000000
-    return string.format('%.0f%09.0f', tonumber(string.sub(hash, 9, 16), 16) + 1, low), low
+    return string.format('%d%09d', tonumber(string.sub(hash, 9, 16), 16) + 1, low), low
   end
 
   local function known_key(site, run, set)
@@ -334,6 +375,27 @@ local tasks = module(function(tasks)
   function tasks.is_known(site, url)
     local mark, low = fingerprint(url)
     return call('SISMEMBER', known_key(site.name, site.run, set_of(low, sets_for(site.known or 0))), mark) == 1
+  end
+
+  -- Those of the URLs that are nowhere else and known.
+  function tasks.known_among(site, urls, found)
+    local known, sets, asked = {}, sets_for(site.known or 0), {}
+    for i = 1, site.known and #urls or 0 do
+      local url = urls[i]
+      if not found[url] then
+        local mark, low = fingerprint(url)
+        local set = set_of(low, sets)
+        asked[set] = asked[set] or { {}, {} }
+        local at = #asked[set][1] + 1
+        asked[set][1][at], asked[set][2][at] = mark, url
+      end
+    end
+    for set, those in pairs(asked) do
+      for i, is_known in ipairs(call('SMISMEMBER', known_key(site.name, site.run, set), unpack(those[1]))) do
+        known[those[2][i]] = is_known == 1
+      end
+    end
+    return known
   end
 
   local function split(site, sets)

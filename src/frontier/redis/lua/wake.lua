@@ -9,10 +9,9 @@ local wake = module(function(wake)
     local until_at = now + math.min(wait or LONGEST_SLEEP, LONGEST_SLEEP)
     for stage, wanted in pairs({ d = want.download, p = want.parse }) do
       local key = P .. 'asleep:' .. stage
-      if wanted > 0 and granted < want.download + want.parse then
-        call('ZADD', key, until_at, want.owner)
-      elseif wanted > 0 then
-        call('ZREM', key, want.owner)
+      if wanted > 0 then
+        batch.sleepers[key] = batch.sleepers[key] or {}
+        batch.sleepers[key][want.owner] = granted < want.download + want.parse and until_at
       end
     end
     if want.only then
@@ -20,9 +19,22 @@ local wake = module(function(wake)
     end
   end
 
+  function wake.write_sleepers()
+    for key, owners in pairs(batch.sleepers) do
+      for owner, until_at in pairs(owners) do
+        if until_at then
+          call('ZADD', key, until_at, owner)
+        else
+          call('ZREM', key, owner)
+        end
+      end
+    end
+    batch.sleepers = {}
+  end
+
   -- Tells one who would sleep too long; and those who want certain sites alone, as the first may not want this one.
   function wake.hint()
-    for stage, at in pairs(store.coming or {}) do
+    for stage, at in pairs(batch.coming or {}) do
       local key = P .. 'asleep:' .. stage
       local late = call('ZREVRANGEBYSCORE', key, '+inf', math.max(at, now) + SOON[stage], 'LIMIT', 0, 16)
       local told = false

@@ -1,0 +1,9 @@
+//! What is fuzzed: a module a target, each with a function that takes any bytes and panics where something doesn't hold
+//! that must always hold. `tests/fuzz.rs` runs the same functions without a fuzzer.
+
+pub mod canonical_url;
+pub mod headers;
+pub mod page;
+pub mod robots;
+pub mod site_file;
+pub mod warc_tail;

@@ -1,0 +1,43 @@
+//! Bytes as a `robots.txt`.
+
+use std::time::Duration;
+
+use paced::page::Headers;
+use paced::robots::{HOLDS, HOLDS_AT_LEAST, Row, Rules, deciding_line, record_of, rules_of};
+use paced::site::Pace;
+use url::Url;
+
+/// A file gives the same verdicts when it is read again, and from the record that processes share; a verdict against a
+/// page names its line; `robots.txt` itself may always be asked for.
+pub fn hold(bytes: &[u8]) {
+    let pace = Pace::default();
+    let rules = Rules::parse(bytes);
+    let record = record_of(200, &Headers::default(), bytes, &pace, Row { failures: 0, random: 0.5 });
+    assert!((HOLDS_AT_LEAST..=HOLDS).contains(&record.holds_for));
+    assert_eq!(record.crawl_delay, rules.crawl_delay());
+    let refuses = record.crawl_delay.is_some_and(|delay: Duration| delay > pace.max_crawl_delay);
+    assert_eq!(record.refuses.is_some(), refuses);
+    let (again, shared) = (Rules::parse(bytes), rules_of(&record.access));
+    assert_eq!((again.len(), shared.len()), (rules.len(), rules.len()));
+    for url in pages(bytes) {
+        let allowed = rules.allows(&url);
+        assert_eq!((again.allows(&url), shared.allows(&url)), (allowed, allowed), "{url}");
+        let line = deciding_line(bytes, &url);
+        assert!(allowed || line.is_some(), "{url} is forbidden by no line");
+        let lines = bytes.split(|byte| matches!(byte, b'\n' | b'\r')).count();
+        assert!(line.is_none_or(|(number, _)| (1..=lines).contains(&number)), "{url}");
+    }
+    assert!(rules.allows(&page("/robots.txt").expect("a URL")));
+}
+
+/// The paths that the file speaks of, and two that it probably doesn't.
+fn pages(bytes: &[u8]) -> Vec<Url> {
+    let text = String::from_utf8_lossy(bytes);
+    let named = text.lines().filter_map(|line| Some(line.split_once(':')?.1.trim()));
+    let paths = named.filter(|path| path.starts_with('/')).take(20);
+    paths.chain(["/", "/a%2Fb/%7ec.html?x=y"]).filter_map(page).collect()
+}
+
+fn page(path: &str) -> Option<Url> {
+    Url::parse(&format!("https://shop.example{path}")).ok()
+}

@@ -1,0 +1,14 @@
+//! Bad answers of the network, from end to end: what a person is told, what the books and the archive hold afterwards.
+
+mod answers;
+mod bad_site;
+mod connections;
+#[path = "../crawl/ground.rs"]
+mod ground;
+mod hosts;
+mod http2;
+mod memory;
+mod proxies;
+#[path = "../support/mod.rs"]
+mod support;
+mod tls_server;

@@ -1,0 +1,43 @@
+//! A server over TLS that answers every request alike, as `shop.example`.
+
+use std::io::{Read, Write};
+use std::sync::Arc;
+
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+
+use crate::support::RawServer;
+
+/// Its certificate, which is its own root.
+pub const CERTIFICATE: &str = include_str!("../data/shop.example.cert.pem");
+/// One of the same key that was good until 2021.
+pub const EXPIRED: &str = include_str!("../data/shop.example.expired.cert.pem");
+const KEY: &str = include_str!("../data/shop.example.key.pem");
+
+/// What TLS needs of a server that shows this certificate and speaks these protocols.
+pub fn config(certificate: &str, protocols: &[&str]) -> Arc<rustls::ServerConfig> {
+    paced::fetch::install_tls();
+    let certificate = CertificateDer::from_pem_slice(certificate.as_bytes()).expect("a certificate");
+    let key = PrivateKeyDer::from_pem_slice(KEY.as_bytes()).expect("a key");
+    let config = rustls::ServerConfig::builder().with_no_client_auth();
+    let mut config = config.with_single_cert(vec![certificate], key).expect("a pair");
+    config.alpn_protocols = protocols.iter().map(|name| name.as_bytes().to_vec()).collect();
+    Arc::new(config)
+}
+
+/// Answers every request with these bytes and closes.
+pub fn answering(certificate: &str, bytes: Vec<u8>) -> RawServer {
+    let config = config(certificate, &["http/1.1"]);
+    RawServer::start(move |stream, _| {
+        let session = rustls::ServerConnection::new(Arc::clone(&config)).expect("a session");
+        let mut stream = rustls::StreamOwned::new(session, stream);
+        let (mut head, mut byte) = (Vec::new(), [0]);
+        while !head.ends_with(b"\r\n\r\n") {
+            let Ok(1) = stream.read(&mut byte) else { return };
+            head.push(byte[0]);
+        }
+        let _ = stream.write_all(&bytes);
+        stream.conn.send_close_notify();
+        let _ = stream.flush();
+    })
+}

@@ -1,0 +1,59 @@
+//! No space left for the file: steps fail as a whole, nobody's lease ends by it, and the next step with space works.
+
+use std::time::Duration;
+
+use paced::clock::{Clock, Timestamp};
+use paced::frontier::{Claim, Frontier, FrontierErrorKind};
+use paced::task::{Outcome, Settled, Settlement};
+
+use crate::support::{SmallDisk, with_mounts};
+use crate::world::{START, request, shop, wait_for};
+
+fn claim(token: u64) -> Claim {
+    Claim { owner: "one".to_owned(), token, download: 1, parse: 0, only: vec![], dice: vec![0] }
+}
+
+#[test]
+fn i5_l4_no_lease_ends_by_a_disk_that_was_full_for_a_minute() {
+    with_mounts("full_disk::i5_l4_no_lease_ends_by_a_disk_that_was_full_for_a_minute", || {
+        let disk = SmallDisk::new(32 * 1024);
+        let clock = Clock::fake(Timestamp::from_millis(START));
+        let file = disk.data().file("frontier.db");
+        let frontier = Frontier::sqlite(&file, Some(clock.clone())).expect("a new file");
+        wait_for(async {
+            frontier.register(shop("a")).await.expect("registered");
+            frontier.put("a", vec![request("a", "1"), request("a", "2")]).await.expect("put");
+            let over = frontier.claim(claim(100)).await.expect("claimed").leases.remove(0);
+            clock.advance(Duration::from_secs(31));
+            let held = frontier.claim(claim(200)).await.expect("claimed").leases.remove(0);
+            disk.fill(0);
+            let before = frontier.view("a").await.expect("a look needs no space").expect("there").download;
+            let mut refused = None;
+            for n in 0..10_000 {
+                let puts = (0..50).map(|m| request("a", &format!("{n}/{m}"))).collect();
+                if let Err(error) = frontier.put("a", puts).await {
+                    refused = Some(error);
+                    break;
+                }
+            }
+            let refused = refused.expect("no space some time");
+            assert_eq!(refused.kind, FrontierErrorKind::Full, "{refused}");
+            assert!(refused.is_transient() && refused.to_string().contains("free some space"), "{refused}");
+            let put = frontier.view("a").await.expect("answers").expect("there").download;
+            assert_eq!((put.created - before.created) % 50, 0, "all of a step or nothing");
+            assert_eq!(put.imbalance(), 0);
+            clock.advance(Duration::from_mins(1));
+            assert!(frontier.extend(vec![held.token]).await.is_err(), "there is still no space");
+
+            disk.free();
+            let done = |lease| {
+                let outcome = Outcome::Done { stored: None, recrawl: None };
+                vec![Settlement { lease, outcome, block: None, response: None }]
+            };
+            assert_eq!(frontier.settle("one", 1, done(held)).await.expect("settled"), [Settled::Kept]);
+            assert_eq!(frontier.settle("one", 2, done(over)).await.expect("settled"), [Settled::Stale]);
+            let books = frontier.view("a").await.expect("answers").expect("there").download;
+            assert_eq!((books.done, books.lost, books.imbalance()), (1, 1, 0), "{books:?}");
+        });
+    });
+}

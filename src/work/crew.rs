@@ -1,11 +1,12 @@
 //! What the two lines need, once a process: the frontier, the fetcher, the archive, the sink, and the sites' rules.
 
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::Semaphore;
 use tracing::{debug, warn};
 
+use super::desks::Desks;
 use super::handover::Handover;
 use super::hosts::{Hosts, site_of_text};
 use super::membership::Membership;
@@ -64,14 +65,14 @@ pub struct Crew {
     pub(super) monitor: Monitor,
     pub(super) verdicts: Verdicts,
     pub(super) handover: Handover,
-    /// One a core: who takes a page apart sits at one.
-    pub(super) desks: Semaphore,
+    /// One a core.
+    pub(super) desks: Desks,
 }
 
 impl Crew {
-    /// A crew ready to work.
-    pub fn new(options: CrewOptions) -> Self {
-        Self {
+    /// A crew ready to work, with threads of its own for parses.
+    pub fn new(options: CrewOptions) -> io::Result<Self> {
+        Ok(Self {
             verdicts: Verdicts::new(options.frontier.clone()),
             frontier: options.frontier,
             member: Membership::new(options.member),
@@ -85,8 +86,8 @@ impl Crew {
             reach: Reach::default(),
             monitor: options.monitor,
             handover: Handover::default(),
-            desks: Semaphore::new(std::thread::available_parallelism().map_or(2, usize::from)),
-        }
+            desks: Desks::new(std::thread::available_parallelism().map_or(2, usize::from))?,
+        })
     }
 
     /// The frontier.

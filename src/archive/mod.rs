@@ -41,10 +41,14 @@ use crate::clock::Clock;
 use folder::{Folder, FolderLog};
 use names::Names;
 use store::{Log, Store};
+use visit::Encoded;
 use writer::{Keep, Order};
 
 /// A segment that has grown over this many bytes is closed, and the next one begun.
 pub const SEGMENT_BYTES: u64 = 1 << 30;
+
+/// A body of so many bytes is packed in less than half a millisecond.
+const SMALL: usize = 64 * 1024;
 
 /// A place of pages: what this process keeps, and everything that was kept before.
 ///
@@ -118,16 +122,24 @@ impl Archive {
     ///
     /// Many callers share one commit. Dropping the future doesn't take the visit back.
     pub async fn keep(&self, visit: Visit) -> Result<Place, ArchiveError> {
-        let store = Arc::clone(&self.0.store);
-        let encoded = tokio::task::spawn_blocking(move || visit::encode(&visit, &*store))
-            .await
-            .map_err(|_| ArchiveError::Closed)?;
+        let encoded = self.encode(visit).await?;
         let (reply, kept) = oneshot::channel();
         self.0
             .orders
             .send(Order::Keep(Keep { encoded, since: Instant::now(), reply }))
             .map_err(|_| ArchiveError::Closed)?;
         kept.await.map_err(|_| ArchiveError::Closed)?
+    }
+
+    /// A small page is spelled out here: to hand it to another thread would cost about as much.
+    async fn encode(&self, visit: Visit) -> Result<Encoded, ArchiveError> {
+        let store = Arc::clone(&self.0.store);
+        match &visit.outcome {
+            VisitOutcome::Response(page) if page.body.len() <= SMALL => Ok(visit::encode(&visit, &*store)),
+            _ => tokio::task::spawn_blocking(move || visit::encode(&visit, &*store))
+                .await
+                .map_err(|_| ArchiveError::Closed),
+        }
     }
 
     /// Reads a stored answer back, in one read; blocks for that long.

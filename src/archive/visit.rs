@@ -3,14 +3,13 @@
 use std::ops::Range;
 use std::time::Duration;
 
-use flate2::Compression;
-
+use super::member::Packer;
 use super::store::Store;
 use super::warc::{self, Fields};
 use super::{Place, stored};
 use crate::canonical_url::CanonicalUrl;
 use crate::clock::{Timestamp, millis};
-use crate::page::{Headers, Page};
+use crate::page::Page;
 
 /// A request that was sent, under which pace, and how it ended.
 #[derive(Clone, Debug)]
@@ -79,21 +78,28 @@ pub(super) struct Encoded {
 /// Spells out a visit's records: the request first, so that a segment cut behind it still tells that it was sent.
 pub(super) fn encode(visit: &Visit, store: &dyn Store) -> Encoded {
     let mut bytes = Vec::new();
+    let mut packer = Packer::new();
     let (id, answer_id) = (warc::record_id(), warc::record_id());
-    request(&mut bytes, visit, &id, &answer_id);
+    request(&mut bytes, &mut packer, visit, &id, &answer_id);
     let start = bytes.len();
     let fields = |kind| shared_fields(kind, &answer_id, visit).with("WARC-Concurrent-To", &id);
     let stored = match &visit.outcome {
         VisitOutcome::Response(page) => {
-            response(&mut bytes, fields("response"), visit.request.method, page);
+            response(&mut bytes, &mut packer, fields("response"), visit.request.method, page);
             None
         }
         VisitOutcome::NotModified { page, of, fetched_at } => {
-            revisit(&mut bytes, fields("revisit"), page, &stored::origin(store, of, *fetched_at));
+            revisit(
+                &mut bytes,
+                &mut packer,
+                fields("revisit"),
+                page,
+                &stored::origin(store, of, *fetched_at),
+            );
             Some(of.clone())
         }
         VisitOutcome::Failed { error } => {
-            failure(&mut bytes, fields("metadata"), error);
+            failure(&mut bytes, &mut packer, fields("metadata"), error);
             None
         }
     };
@@ -114,7 +120,7 @@ fn shared_fields(kind: &str, id: &str, visit: &Visit) -> Fields {
         .with_some("WARC-Protocol", h2.then(|| "h2".to_owned()))
 }
 
-fn request(out: &mut Vec<u8>, visit: &Visit, id: &str, answer_id: &str) {
+fn request(out: &mut Vec<u8>, packer: &mut Packer, visit: &Visit, id: &str, answer_id: &str) {
     let SentRequest { url, method, headers, .. } = &visit.request;
     let fields = shared_fields("request", id, visit)
         .with("WARC-Concurrent-To", answer_id)
@@ -129,23 +135,17 @@ fn request(out: &mut Vec<u8>, visit: &Visit, id: &str, answer_id: &str) {
     let named = headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("host"));
     let host = (!named).then(|| ("host", host.as_str().as_bytes()));
     let rest = headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes()));
-    warc::append(
-        out,
-        fields,
-        &warc::http_head(&first, host.into_iter().chain(rest)),
-        b"",
-        Compression::fast(),
-    );
+    warc::append(out, packer, fields, &warc::http_head(&first, host.into_iter().chain(rest)), b"");
 }
 
-fn response(out: &mut Vec<u8>, fields: Fields, method: &str, page: &Page) {
+fn response(out: &mut Vec<u8>, packer: &mut Packer, fields: Fields, method: &str, page: &Page) {
     let length = page.body.len().to_string();
     let head = warc::http_head(&status_line(page.status), framed(method, page, &length));
     let fields = fields
         .with("Content-Type", warc::HTTP_RESPONSE)
         .with("WARC-Payload-Digest", warc::digest(&[&page.body]))
         .with("Paced-Response-Ms", millis(page.response).to_string());
-    warc::append(out, fields, &head, &page.body, level(&page.headers));
+    warc::append(out, packer, fields, &head, &page.body);
 }
 
 /// The header fields that fit the body as it is kept: the client has taken the chunks apart, so no
@@ -169,7 +169,7 @@ fn framed<'a>(method: &str, page: &'a Page, length: &'a str) -> Vec<(&'a str, &'
     fields
 }
 
-fn revisit(out: &mut Vec<u8>, fields: Fields, page: &Page, origin: &stored::Origin) {
+fn revisit(out: &mut Vec<u8>, packer: &mut Packer, fields: Fields, page: &Page, origin: &stored::Origin) {
     let head = warc::http_head(&status_line(page.status), framed("GET", page, ""));
     let fields = fields
         .with("Content-Type", warc::HTTP_RESPONSE)
@@ -178,18 +178,12 @@ fn revisit(out: &mut Vec<u8>, fields: Fields, page: &Page, origin: &stored::Orig
         .with("WARC-Refers-To-Target-URI", origin.url.as_deref().unwrap_or(page.url.as_str()))
         .with("WARC-Refers-To-Date", &origin.date)
         .with("Paced-Response-Ms", millis(page.response).to_string());
-    warc::append(out, fields, &head, b"", Compression::fast());
+    warc::append(out, packer, fields, &head, b"");
 }
 
-fn failure(out: &mut Vec<u8>, fields: Fields, error: &str) {
+fn failure(out: &mut Vec<u8>, packer: &mut Packer, fields: Fields, error: &str) {
     let block = format!("error: {}\r\n", warc::one_line(error));
-    warc::append(
-        out,
-        fields.with("Content-Type", warc::WARC_FIELDS),
-        block.as_bytes(),
-        b"",
-        Compression::fast(),
-    );
+    warc::append(out, packer, fields.with("Content-Type", warc::WARC_FIELDS), block.as_bytes(), b"");
 }
 
 fn status_line(status: u16) -> String {
@@ -200,10 +194,4 @@ fn status_line(status: u16) -> String {
 /// HTTP/2 has no first line: it is written as HTTP/1.1, and `WARC-Protocol` tells what was spoken.
 fn http_name(version: http::Version) -> &'static str {
     if version == http::Version::HTTP_10 { "HTTP/1.0" } else { "HTTP/1.1" }
-}
-
-/// A body that is packed already isn't worth much work.
-fn level(headers: &Headers) -> Compression {
-    let packed = headers.get("content-encoding").is_some_and(|coding| coding != "identity");
-    if packed { Compression::fast() } else { Compression::default() }
 }

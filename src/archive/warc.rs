@@ -5,11 +5,10 @@ use std::fmt::Write as _;
 use std::io::{self, BufRead, Read};
 
 use data_encoding::BASE32;
-use flate2::Compression;
 use sha1::{Digest, Sha1};
 use uuid::Uuid;
 
-use super::member;
+use super::member::Packer;
 use crate::clock::Timestamp;
 
 /// The content type of a request's block.
@@ -113,15 +112,19 @@ pub(super) fn info(segment: &str, now: Timestamp) -> Vec<u8> {
         .with("WARC-Filename", segment)
         .with("Content-Type", WARC_FIELDS);
     let mut out = Vec::new();
-    append(&mut out, fields, block.as_bytes(), b"", Compression::default());
+    append(&mut out, &mut Packer::new(), fields, block.as_bytes(), b"");
     out
 }
 
-/// Appends one record as one gzip member: `head` and `body` together are its block.
-pub(super) fn append(out: &mut Vec<u8>, fields: Fields, head: &[u8], body: &[u8], level: Compression) {
-    let fields = fields.with("WARC-Block-Digest", digest(&[head, body]));
+/// Appends one record as one gzip member: `head` and `body` together are its block. It gets a digest of the block unless it has
+/// one of its payload: that covers nearly the same bytes, and hashing them twice costs as much as packing them.
+pub(super) fn append(out: &mut Vec<u8>, packer: &mut Packer, fields: Fields, head: &[u8], body: &[u8]) {
+    let fields = match fields.get("WARC-Payload-Digest") {
+        Some(_) => fields,
+        None => fields.with("WARC-Block-Digest", digest(&[head, body])),
+    };
     let header = fields.text(head.len() + body.len());
-    member::append(out, &[header.as_bytes(), head, body, b"\r\n\r\n"], level);
+    packer.append(out, &[header.as_bytes(), head, body, b"\r\n\r\n"].concat());
 }
 
 /// `sha1:` and the digest in base 32, as WARC tools compare it.

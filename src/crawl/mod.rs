@@ -73,6 +73,9 @@ pub enum CrawlError {
     /// Tasks could not be brought to their end; what is left goes on at the next start.
     #[error(transparent)]
     Work(#[from] Left),
+    /// There are no threads to parse pages on.
+    #[error("can't start threads that parse pages: {0}; is the limit of processes reached (ulimit -u)?")]
+    Threads(#[source] std::io::Error),
     /// A site could not be registered.
     #[error("{0}")]
     Refused(String),

@@ -110,7 +110,7 @@ impl Equipment {
             cacert: self.cacert.clone(),
         })?;
         let ceiling = self.max_rate.or(self.settings.max_rate.and_then(NonZeroU32::new));
-        Ok(Crew::new(CrewOptions {
+        let crew = Crew::new(CrewOptions {
             fetcher,
             ceiling: Ceiling::per_second(ceiling),
             archive: self.archive(frontier).await?,
@@ -120,7 +120,8 @@ impl Equipment {
             monitor: monitor.clone(),
             member: join(frontier).await?,
             frontier: frontier.clone(),
-        }))
+        });
+        crew.map_err(CrawlError::Threads)
     }
 }
 

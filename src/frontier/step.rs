@@ -280,6 +280,11 @@ impl Step {
         matches!(self, Self::Claim(_) | Self::Rearm { .. } | Self::TryLock { .. } | Self::Unlock { .. })
     }
 
+    /// Whether nobody is kept from a start, or from going on with something else, while the step waits for a few ms.
+    pub(crate) fn can_wait(&self) -> bool {
+        matches!(self, Self::Put { .. } | Self::Settle { .. } | Self::Landed { .. })
+    }
+
     /// Whether the step changes nothing.
     pub(crate) fn only_reads(&self) -> bool {
         matches!(

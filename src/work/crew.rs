@@ -1,12 +1,13 @@
 //! What the two lines need, once a process: the frontier, the fetcher, the archive, the sink, and the sites' rules.
 
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
+use super::desks::Desks;
 use super::download::Left;
 use super::handover::Handover;
 use super::hold_up::HoldUp;
@@ -71,16 +72,16 @@ pub struct Crew {
     pub(super) monitor: Monitor,
     pub(super) verdicts: Verdicts,
     pub(super) handover: Handover,
-    /// One a core: who takes a page apart sits at one.
-    pub(super) desks: Semaphore,
+    /// One a core.
+    pub(super) desks: Desks,
 }
 
 impl Crew {
-    /// A crew ready to work.
-    pub fn new(options: CrewOptions) -> Self {
+    /// A crew ready to work, with threads of its own for parses.
+    pub fn new(options: CrewOptions) -> io::Result<Self> {
         let leaving = CancellationToken::new();
         let hold_up = |what| HoldUp::new(what, leaving.clone(), options.monitor.clone());
-        Self {
+        Ok(Self {
             reach: Reach::new(leaving.clone(), options.monitor.clone()),
             pages: hold_up("pages"),
             items: hold_up("items"),
@@ -96,9 +97,9 @@ impl Crew {
             hosts: Hosts::default(),
             monitor: options.monitor,
             handover: Handover::default(),
-            desks: Semaphore::new(std::thread::available_parallelism().map_or(2, usize::from)),
+            desks: Desks::new(std::thread::available_parallelism().map_or(2, usize::from))?,
             leaving,
-        }
+        })
     }
 
     /// The frontier.

@@ -1,6 +1,7 @@
 //! The work: `download` and `parse` are the two straight lines that every URL walks; the pool grants them tasks.
 
 mod crew;
+mod desks;
 mod download;
 mod handover;
 mod heartbeat;

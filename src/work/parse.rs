@@ -95,15 +95,13 @@ async fn take_apart(
     lease: &Lease,
     page: Fresh,
 ) -> Result<Extract, Left> {
-    // A tree a core, however many parses wait for something else.
-    let _desk = crew.desks.acquire().await;
     let (site, url) = (Arc::clone(site), lease.url.clone());
     let fetched_at = lease.stored.as_ref().map_or(lease.granted_at, |stored| stored.fetched_at);
-    in_background(move || {
+    let parse = move || {
         let fetched = Fetched { url: &url, fetched_at, headers: &page.headers, body: &page.body };
         extract::extract(&fetched, &site.pages[rule], &site)
-    })
-    .await
+    };
+    crew.desks.run(parse).await
 }
 
 async fn in_background<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Left> {

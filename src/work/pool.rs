@@ -27,9 +27,12 @@ const LONGEST_SLEEP_WITH_WAKE_UPS: Duration = Duration::from_secs(5);
 /// How long a claim under way is waited for when the pool is told to stop: a frontier that is away may not answer for long.
 const LAST_CLAIM: Duration = Duration::from_secs(2);
 /// Parses at once for each core: most of them wait for the frontier or the disk.
-const PARSES_A_CORE: usize = 4;
+const PARSES_A_CORE: usize = 8;
 /// The time between two looks at how many workers are enough.
 const RESCALE: Duration = Duration::from_millis(250);
+/// Slots that get free within so much time of a claim are filled together by the next one: a claim costs a commit. What is due
+/// meanwhile isn't held up.
+const GATHER: Duration = Duration::from_millis(5);
 /// The most tasks granted in one claim: few, as the first one's permit ages until the last one is granted.
 const MOST_GRANTED: usize = 8;
 /// Tokens of one claim follow each other; this keeps them within the store's 63 bits.
@@ -155,6 +158,7 @@ impl Pool {
                 self.stop.run_until_cancelled(tokio::time::sleep(RESCALE)).await;
                 continue;
             }
+            let asked = Instant::now();
             let claimed = tokio::select! {
                 claimed = self.claim_from_all() => claimed,
                 // What it may be granted after all returns when this process leaves.
@@ -176,11 +180,16 @@ impl Pool {
             tokio::select! {
                 () = self.stop.cancelled() => {}
                 () = tokio::time::sleep(sleep) => {}
-                () = self.slots.freed.notified(), if self.is_worth_a_claim() => {}
+                () = self.some_are_free(asked), if self.is_worth_a_claim() => {}
                 () = self.crew.frontier.woken(&member), if self.slots.free() != (0, 0) => {}
             }
         }
         Ok(())
+    }
+
+    async fn some_are_free(&self, asked: Instant) {
+        self.slots.freed.notified().await;
+        tokio::time::sleep_until((asked + GATHER).into()).await;
     }
 
     /// Whether a slot that got free may find something that neither the time to sleep nor a hint tells of.

@@ -3,6 +3,7 @@
 
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 
+use super::memory::Memory;
 use super::session::Tables;
 use crate::clock::{Clock, Timestamp, millis, since_boot};
 use crate::frontier::steps::places;
@@ -33,7 +34,7 @@ pub(super) fn clock(connection: &mut Connection) -> rusqlite::Result<Clock> {
 fn postpone(transaction: &Connection, seen: i64, now: i64) -> rusqlite::Result<()> {
     let mut not_due = transaction.prepare("SELECT name FROM unit WHERE due > ?1")?;
     let names: Vec<String> = not_due.query_map([seen], |row| row.get(0))?.collect::<Result<_, _>>()?;
-    let mut tables = Tables::new(transaction);
+    let mut tables = Tables::new(transaction, Memory::default())?;
     for name in names {
         places::postpone(&mut tables, &name, now - seen, now)?;
     }

@@ -3,6 +3,7 @@
 
 mod boot;
 mod columns;
+mod memory;
 mod owners;
 mod pages;
 #[cfg(test)]
@@ -17,6 +18,7 @@ use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, TransactionBehavior};
 use tokio::sync::oneshot;
 
@@ -27,6 +29,7 @@ use super::state::LEASE_MS;
 use super::step::{Reply, Step};
 use super::steps;
 use crate::clock::{Clock, Timestamp};
+use memory::Memory;
 use session::Tables;
 
 /// How long another process may hold the file before `SQLite` gives up on a step.
@@ -35,6 +38,8 @@ const BUSY: Duration = Duration::from_secs(5);
 const PATIENCE: Duration = Duration::from_mins(1);
 /// The most steps in one transaction: a start that comes up meanwhile waits for no more than these.
 const BATCH: usize = 8;
+/// How long steps that no start waits for look out for company, where there is some: half of a step's cost is its commit.
+const LINGER: Duration = Duration::from_millis(3);
 
 /// An open frontier file.
 #[derive(Debug)]
@@ -64,7 +69,8 @@ impl Embedded {
             None => boot::clock(&mut connection).map_err(|e| explain(path, &e))?,
         };
         let (jobs, inbox) = mpsc::channel();
-        let writer = Writer { path: path.to_owned(), connection, clock: clock.clone(), full_since: None };
+        let (memory, full_since) = (Memory::default(), None);
+        let writer = Writer { path: path.to_owned(), connection, clock: clock.clone(), full_since, memory };
         let thread = thread::Builder::new()
             .name("frontier".to_owned())
             .spawn(move || writer.work(&inbox))
@@ -114,13 +120,15 @@ struct Writer {
     clock: Clock,
     /// Since when there is no space left to write.
     full_since: Option<Timestamp>,
+    /// Empty after a transaction that failed.
+    memory: Memory,
 }
 
 impl Writer {
     /// Steps that arrive together share a transaction; each still reads its own time.
     fn work(mut self, inbox: &mpsc::Receiver<Job>) {
-        let mut waiting = VecDeque::new();
-        while let Some(batch) = next_batch(inbox, &mut waiting) {
+        let mut queue = Queue::default();
+        while let Some(batch) = queue.next_batch(inbox) {
             let steps: Vec<Step> = batch.iter().map(|job| job.step.clone()).collect();
             match self.commit(&steps) {
                 Ok(replies) => {
@@ -163,7 +171,7 @@ impl Writer {
             renew(&transaction, since, self.clock.now())?;
         }
         let mut replies = Vec::with_capacity(steps.len());
-        let mut tables = Tables::new(&transaction);
+        let mut tables = Tables::new(&transaction, std::mem::take(&mut self.memory))?;
         for step in steps {
             let now = self.clock.now();
             replies.push(steps::apply(&mut tables, step.clone(), now.as_millis())?);
@@ -172,11 +180,12 @@ impl Writer {
             }
         }
         tables.flush()?;
-        drop(tables);
+        let memory = tables.into_memory();
         transaction.commit()?;
         if resumes.is_some() {
             self.full_since = None;
         }
+        self.memory = memory;
         Ok(replies)
     }
 }
@@ -187,16 +196,45 @@ fn renew(connection: &Connection, since: Timestamp, now: Timestamp) -> rusqlite:
     connection.execute(sql, [since.as_millis(), now.as_millis() + LEASE_MS]).map(drop)
 }
 
-/// What is done next. A step that a request's start waits for goes first and alone, as its permit ages meanwhile.
-fn next_batch(inbox: &mpsc::Receiver<Job>, waiting: &mut VecDeque<Job>) -> Option<Vec<Job>> {
-    if waiting.is_empty() {
-        waiting.push_back(inbox.recv().ok()?);
+/// The steps that wait to be done.
+#[derive(Default)]
+struct Queue {
+    waiting: VecDeque<Job>,
+    /// The last batch held more than one: others work at the same time.
+    in_company: bool,
+}
+
+impl Queue {
+    /// What is done next. A step that a request's start waits for goes first and alone, as its permit ages meanwhile.
+    fn next_batch(&mut self, inbox: &mpsc::Receiver<Job>) -> Option<Vec<Job>> {
+        if self.waiting.is_empty() {
+            self.waiting.push_back(inbox.recv().ok()?);
+        }
+        self.waiting.extend(inbox.try_iter());
+        if self.in_company {
+            self.linger(inbox);
+        }
+        if let Some(job) = self.urgent().and_then(|at| self.waiting.remove(at)) {
+            return Some(vec![job]);
+        }
+        self.in_company = self.waiting.len() > 1;
+        Some(self.waiting.drain(..self.waiting.len().min(BATCH)).collect())
     }
-    waiting.extend(inbox.try_iter());
-    if let Some(job) = waiting.iter().position(|job| job.step.is_urgent()).and_then(|at| waiting.remove(at)) {
-        return Some(vec![job]);
+
+    fn urgent(&self) -> Option<usize> {
+        self.waiting.iter().position(|job| job.step.is_urgent())
     }
-    Some(waiting.drain(..waiting.len().min(BATCH)).collect())
+
+    /// Waits a little for steps to share the commit with, unless somebody waits for an answer.
+    fn linger(&mut self, inbox: &mpsc::Receiver<Job>) {
+        let until = Instant::now() + LINGER;
+        while self.waiting.len() < BATCH && self.waiting.iter().all(|job| job.step.can_wait()) {
+            match inbox.recv_timeout(until.saturating_duration_since(Instant::now())) {
+                Ok(job) => self.waiting.push_back(job),
+                Err(_) => return,
+            }
+        }
+    }
 }
 
 fn connect(path: &Path) -> Result<Connection, FrontierError> {
@@ -204,6 +242,8 @@ fn connect(path: &Path) -> Result<Connection, FrontierError> {
         let connection = Connection::open(path)?;
         connection.busy_timeout(BUSY)?;
         connection.set_prepared_statement_cache_capacity(128);
+        // Else a statement whose LIMIT is a parameter is planned anew at each use.
+        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
         Ok(connection)
     };
     let mut connection = open().map_err(|e| explain(path, &e))?;
@@ -249,7 +289,8 @@ fn prepare(connection: &mut Connection) -> rusqlite::Result<Found> {
         connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get::<_, String>(0))
     })?;
     connection.execute_batch(
-        "PRAGMA synchronous = NORMAL; PRAGMA cache_size = -16000; PRAGMA mmap_size = 0; PRAGMA temp_store = MEMORY;",
+        "PRAGMA synchronous = NORMAL; PRAGMA cache_size = -16000; PRAGMA mmap_size = 0; PRAGMA temp_store = MEMORY;
+         PRAGMA wal_autocheckpoint = 4000;",
     )?;
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     if look(&transaction)?.0 == 0 {

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use rusqlite::Connection;
 
+use super::memory::Memory;
 use super::schema;
 use super::session::{Tables, statements};
 use crate::canonical_url::CanonicalUrl;
@@ -36,7 +37,7 @@ impl Shop {
 
     fn step(&mut self, step: Step) -> Reply {
         let transaction = self.connection.transaction().expect("begun");
-        let mut tables = Tables::new(&transaction);
+        let mut tables = Tables::new(&transaction, Memory::default()).expect("begun");
         let reply = steps::apply(&mut tables, step, self.now).expect("done");
         tables.flush().expect("written");
         drop(tables);

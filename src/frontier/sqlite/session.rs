@@ -1,11 +1,10 @@
 //! One transaction at work: prepared statements, and the sites and units that are held back until they are needed.
 
-use std::collections::BTreeMap;
-
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Params, Row, params};
 use serde::de::DeserializeOwned;
 
 use super::columns::{json, read_task, to_json};
+use super::memory::{Memory, SiteRow};
 use crate::frontier::state::{SiteState, Task, UnitState};
 use crate::task::Stage;
 
@@ -28,38 +27,36 @@ pub(super) fn statements() -> std::collections::BTreeSet<String> {
 /// written before an index is asked, and at the end.
 pub(super) struct Tables<'c> {
     connection: &'c Connection,
-    pub(super) sites: BTreeMap<String, Held<SiteState>>,
-    pub(super) units: BTreeMap<String, Held<(UnitState, i64)>>,
-}
-
-/// A record that is in its table already, as it should stand there.
-pub(super) struct Held<T> {
-    pub(super) record: T,
-    pub(super) changed: bool,
+    pub(super) memory: Memory,
 }
 
 pub(super) type Answer<T> = rusqlite::Result<T>;
 
 impl<'c> Tables<'c> {
-    /// The tables of a connection inside a transaction.
-    pub(super) fn new(connection: &'c Connection) -> Self {
-        Self { connection, sites: BTreeMap::new(), units: BTreeMap::new() }
+    /// The tables of a connection inside a transaction, and what is remembered of them.
+    pub(super) fn new(connection: &'c Connection, memory: Memory) -> Answer<Self> {
+        Ok(Self { connection, memory: memory.in_transaction(connection)? })
+    }
+
+    /// What may be remembered once the transaction is committed.
+    pub(super) fn into_memory(self) -> Memory {
+        self.memory
     }
 
     /// Writes what was held back. Without it, changes of sites and units are lost.
     pub(super) fn flush(&mut self) -> Answer<()> {
-        let mut units = std::mem::take(&mut self.units);
+        let mut units = std::mem::take(&mut self.memory.units);
         for held in units.values_mut().filter(|held| held.changed) {
             self.write_unit(&held.record.0, held.record.1)?;
             held.changed = false;
         }
-        self.units = units;
-        let mut sites = std::mem::take(&mut self.sites);
+        self.memory.units = units;
+        let mut sites = std::mem::take(&mut self.memory.sites);
         for held in sites.values_mut().filter(|held| held.changed) {
             self.write_site(&held.record)?;
             held.changed = false;
         }
-        self.sites = sites;
+        self.memory.sites = sites;
         Ok(())
     }
 
@@ -108,7 +105,22 @@ impl<'c> Tables<'c> {
         self.one(&format!("{TASK} {rest}"), params, read_task)
     }
 
-    pub(super) fn write_site(&self, site: &SiteState) -> Answer<()> {
+    pub(super) fn write_site(&mut self, site: &SiteState) -> Answer<()> {
+        let row = SiteRow {
+            unit: site.unit.clone(),
+            ready: Stage::ALL.map(|stage| i64::from(site.is_ready(stage))),
+            has_room: site.has_room(),
+        };
+        if self.memory.rows.get(&site.name) == Some(&row) {
+            return self
+                .run("UPDATE site SET state = ?2 WHERE name = ?1", params![site.name, to_json(site)?]);
+        }
+        self.write_site_row(site, &row)?;
+        self.memory.rows.insert(site.name.clone(), row);
+        Ok(())
+    }
+
+    fn write_site_row(&self, site: &SiteState, row: &SiteRow) -> Answer<()> {
         self.run(
             "INSERT OR IGNORE INTO unit (name, due, parsed_at, state) VALUES (?1, 0, 0, ?2)",
             params![site.unit, to_json(&UnitState::new(&site.unit))?],
@@ -118,12 +130,12 @@ impl<'c> Tables<'c> {
             self.one(before, [&site.name], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
         let unit: i64 =
             self.prepare("SELECT id FROM unit WHERE name = ?1")?.query_row([&site.unit], |row| row.get(0))?;
-        let ready = Stage::ALL.map(|stage| i64::from(site.is_ready(stage)));
+        let ready = row.ready;
         self.run(
             "INSERT INTO site (name, unit, ready_download, ready_parse, has_room, state) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
              ON CONFLICT (name) DO UPDATE
              SET unit = ?2, ready_download = ?3, ready_parse = ?4, has_room = ?5, state = ?6",
-            params![site.name, unit, ready[0], ready[1], site.has_room(), to_json(site)?],
+            params![site.name, unit, ready[0], ready[1], row.has_room, to_json(site)?],
         )?;
         let after = (unit, ready[0], ready[1]);
         if before == Some(after) {

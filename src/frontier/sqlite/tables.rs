@@ -3,7 +3,8 @@
 use rusqlite::{named_params, params};
 
 use super::columns::{json, place_columns, stage_column, stage_of, to_json, token_column, url};
-use super::session::{Answer, Held, Tables};
+use super::memory::Held;
+use super::session::{Answer, Tables};
 use crate::canonical_url::CanonicalUrl;
 use crate::frontier::shelf::Shelf;
 use crate::frontier::state::{
@@ -16,19 +17,19 @@ impl Shelf for Tables<'_> {
     type Error = rusqlite::Error;
 
     fn site(&mut self, name: &str) -> Answer<Option<SiteState>> {
-        if let Some(held) = self.sites.get(name) {
+        if let Some(held) = self.memory.sites.get(name) {
             return Ok(Some(held.record.clone()));
         }
         let site: Option<SiteState> = self.record("SELECT state FROM site WHERE name = ?1", [name])?;
         if let Some(site) = &site {
-            self.sites.insert(name.to_owned(), Held { record: site.clone(), changed: false });
+            self.memory.sites.insert(name.to_owned(), Held::read(site.clone()));
         }
         Ok(site)
     }
 
     fn save_site(&mut self, site: &SiteState) -> Answer<()> {
-        match self.sites.get_mut(&site.name) {
-            Some(held) => *held = Held { record: site.clone(), changed: true },
+        match self.memory.sites.get_mut(&site.name) {
+            Some(held) => held.change(site.clone()),
             None => self.write_site(site)?,
         }
         Ok(())
@@ -47,25 +48,29 @@ impl Shelf for Tables<'_> {
     }
 
     fn unit(&mut self, name: &str) -> Answer<Option<UnitState>> {
-        if let Some(held) = self.units.get(name) {
+        if let Some(held) = self.memory.units.get(name) {
             return Ok(Some(held.record.0.clone()));
         }
         let sql = "SELECT state, due FROM unit WHERE name = ?1";
         let read: Option<(UnitState, i64)> = self.one(sql, [name], |row| Ok((json(row, 0)?, row.get(1)?)))?;
         let Some((unit, due)) = read else { return Ok(None) };
-        self.units.insert(name.to_owned(), Held { record: (unit.clone(), due), changed: false });
+        self.memory.units.insert(name.to_owned(), Held::read((unit.clone(), due)));
         Ok(Some(unit))
     }
 
     fn save_unit(&mut self, unit: &UnitState, due: i64) -> Answer<()> {
-        match self.units.get_mut(&unit.name) {
-            Some(held) => *held = Held { record: (unit.clone(), due), changed: true },
+        match self.memory.units.get_mut(&unit.name) {
+            Some(held) => held.change((unit.clone(), due)),
             None => self.write_unit(unit, due)?,
         }
         Ok(())
     }
 
     fn due_count(&mut self, stage: Stage, now: i64, only: &[String], most: u32) -> Answer<u32> {
+        if let Some(ready) = self.ready_among(stage, only)? {
+            let due = ready.iter().filter(|(score, _)| *score <= now).count();
+            return Ok(u32::try_from(due).unwrap_or(most).min(most));
+        }
         self.flush()?;
         let (every, named) = match stage {
             Stage::Download => (
@@ -88,6 +93,10 @@ impl Shelf for Tables<'_> {
     }
 
     fn nth_due(&mut self, stage: Stage, now: i64, only: &[String], n: u32) -> Answer<Option<String>> {
+        if let Some(ready) = self.ready_among(stage, only)? {
+            let due = ready.into_iter().filter(|(score, _)| *score <= now).nth(n as usize);
+            return Ok(due.map(|(_, name)| name));
+        }
         self.flush()?;
         let (every, named) = match stage {
             Stage::Download => (
@@ -112,6 +121,9 @@ impl Shelf for Tables<'_> {
     }
 
     fn next_due(&mut self, stage: Stage, only: &[String]) -> Answer<Option<i64>> {
+        if let Some(ready) = self.ready_among(stage, only)? {
+            return Ok(ready.first().map(|(score, _)| *score));
+        }
         self.flush()?;
         let (every, named) = match stage {
             Stage::Download => (
@@ -387,14 +399,23 @@ impl Shelf for Tables<'_> {
     }
 
     fn owner(&mut self, name: &str) -> Answer<Option<OwnerState>> {
-        self.record("SELECT state FROM owner WHERE name = ?1", [name])
+        if let Some(owner) = self.memory.owners.get(name) {
+            return Ok(Some(owner.clone()));
+        }
+        let owner: Option<OwnerState> = self.record("SELECT state FROM owner WHERE name = ?1", [name])?;
+        if let Some(owner) = &owner {
+            self.memory.owners.insert(name.to_owned(), owner.clone());
+        }
+        Ok(owner)
     }
 
     fn save_owner(&mut self, name: &str, owner: &OwnerState) -> Answer<()> {
         self.run(
             "INSERT OR REPLACE INTO owner VALUES (?1, ?2, ?3)",
             params![name, owner.dead, to_json(owner)?],
-        )
+        )?;
+        self.memory.owners.insert(name.to_owned(), owner.clone());
+        Ok(())
     }
 
     fn owners(&mut self) -> Answer<Vec<(String, OwnerState)>> {
@@ -402,6 +423,7 @@ impl Shelf for Tables<'_> {
     }
 
     fn sweep_owners(&mut self) -> Answer<()> {
+        self.memory.owners.clear();
         self.run(
             "DELETE FROM owner WHERE dead AND NOT EXISTS
              (SELECT 1 FROM task WHERE task.place = 3 AND task.owner = owner.name)",

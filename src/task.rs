@@ -91,6 +91,24 @@ impl FromStr for Priority {
     }
 }
 
+/// `user:middle+1`, as it is read; a number where it is none of the table's.
+impl fmt::Display for Priority {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let cells = ["high", "middle", "low"].iter().zip(0_u16..);
+        for (level, row) in cells {
+            for (actor, column) in ["operator", "user", "system"].iter().zip(0_u16..) {
+                let cell = 120 + 20 * column + 100 * row;
+                match i32::from(self.0) - i32::from(cell) {
+                    0 => return write!(f, "{actor}:{level}"),
+                    fine @ -2..=2 => return write!(f, "{actor}:{level}{fine:+}"),
+                    _ => {}
+                }
+            }
+        }
+        write!(f, "{}", self.0)
+    }
+}
+
 /// Who asks for a page. The difference decides what happens while it runs or is known (section "state is a place").
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -409,6 +427,10 @@ mod tests {
         let table = [120, 140, 160, 220, 240, 260, 320, 340, 360];
         assert_eq!(values, table.map(Ok).to_vec());
         assert_eq!(value("operator"), Ok(220));
+        for text in ["operator:high", "user:middle+2", "system:low-1"] {
+            assert_eq!(text.parse::<Priority>().map(|priority| priority.to_string()), Ok(text.to_owned()));
+        }
+        assert_eq!(Priority::ROBOTS.to_string(), "0");
         assert_eq!(value("system:low+2"), Ok(362));
         assert_eq!(value("user:high-1"), Ok(139));
     }

@@ -6,6 +6,8 @@ mod completions;
 mod crawl;
 mod demo;
 mod equipment;
+mod explain;
+mod explain_url;
 mod globals;
 mod man;
 mod plan;
@@ -72,6 +74,8 @@ enum Verb {
     Reparse(reparse::Options),
     /// How sites stand: waiting, running, done, pace, response time, ETA
     Status(status::Options),
+    /// Why a site isn't moving, and whose each value in force is; or what became of a URL
+    Explain(explain::Options),
     /// Workers needed, pages a day, and when it would end: from site files, or from what is measured
     Plan(plan::Options),
     /// The proof of pace: starts, gaps and early ones, as a report for a site's owner
@@ -162,6 +166,7 @@ fn run(cli: Cli) -> Result<Exit, Trouble> {
             Verb::Try(options) => try_out::run(options, &globals).await,
             Verb::Reparse(options) => reparse::run(options, &globals).await,
             Verb::Status(options) => status::run(options, &globals).await,
+            Verb::Explain(options) => explain::run(options, &globals).await,
             Verb::Plan(options) => plan::run(options, &globals).await,
             Verb::Audit(options) => audit::run(&options, &globals).await,
             Verb::Completions(options) => completions::run(&options),

@@ -18,7 +18,7 @@ pub use error::{FrontierError, FrontierErrorKind};
 pub use state::SiteSettings;
 pub use step::{
     Claim, Feeding, Freshness, Grant, Inspection, KnownRobots, Lock, Owner, Rearm, Registered, Registration,
-    Run, Tuning, View,
+    Run, Says, Standing, Tuning, View, Whereabouts,
 };
 
 use crate::canonical_url::{CanonicalUrl, Host};
@@ -385,6 +385,12 @@ impl Frontier {
     /// How many pages of a site are younger than their `recrawl`; it looks at every such page.
     pub async fn freshness(&self, site: &str) -> Result<Freshness, FrontierError> {
         ask!(self, Step::Freshness { site: site.to_owned() }, Reply::Freshness(freshness) => freshness)
+    }
+
+    /// Where a URL stands in a site: its tasks, dead letters, page.
+    pub async fn whereabouts(&self, site: &str, url: &CanonicalUrl) -> Result<Whereabouts, FrontierError> {
+        let step = Step::Whereabouts { site: site.to_owned(), url: url.clone() };
+        ask!(self, step, Reply::Whereabouts(found) => *found)
     }
 
     /// A site's dead letters, oldest first.

@@ -3,8 +3,11 @@
 use serde::{Deserialize, Serialize};
 
 use super::state::{SiteSettings, StageCounts};
+use crate::canonical_url::CanonicalUrl;
 use crate::clock::Timestamp;
-use crate::task::{DeadLetter, Lease, Put, PutReply, RobotsRecord, Settled, Settlement, Stage, StoredPage};
+use crate::task::{
+    DeadLetter, Failure, Lease, Priority, Put, PutReply, RobotsRecord, Settled, Settlement, Stage, StoredPage,
+};
 
 /// One step.
 #[derive(Clone, Debug)]
@@ -37,7 +40,8 @@ pub(crate) enum Step {
     Text { site: String },
     SiteOf { host: String },
     Robots { origin: String },
-    Stored { site: String, url: crate::canonical_url::CanonicalUrl },
+    Stored { site: String, url: CanonicalUrl },
+    Whereabouts { site: String, url: CanonicalUrl },
     Freshness { site: String },
     DeadLetters { site: String, most: u64 },
     Inspect,
@@ -65,6 +69,7 @@ pub(crate) enum Reply {
     Text(Option<String>),
     Robots(Option<KnownRobots>),
     Stored(Option<StoredPage>),
+    Whereabouts(Box<Whereabouts>),
     Letters(Vec<DeadLetter>),
     Freshness(Freshness),
     Inspection(Box<Inspection>),
@@ -241,6 +246,65 @@ pub struct View {
     pub paused: Option<String>,
     /// Version of its rules.
     pub version: i64,
+    /// What has a say in the pace.
+    pub says: Says,
+}
+
+/// What has a say in a site's pace; the values in force follow from these.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Says {
+    /// The file's interval, in ms.
+    pub interval: i64,
+    /// Set while it runs, wins over the file's, in ms.
+    pub tuned_interval: Option<i64>,
+    /// The most that a `robots.txt` of its hosts asks for, in ms, and of which origin; a floor.
+    pub robots: Option<(i64, String)>,
+    /// Its group's interval, in ms; a floor.
+    pub group: Option<i64>,
+    /// The file's `parallel`.
+    pub parallel: u32,
+    /// Set while it runs, wins over the file's.
+    pub tuned_parallel: Option<u32>,
+}
+
+/// Where a URL stands in a site.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Whereabouts {
+    /// Its tasks, at most one a stage.
+    pub tasks: Vec<Standing>,
+    /// Its dead letters, at most one a stage.
+    pub letters: Vec<DeadLetter>,
+    /// The page as it was last kept.
+    pub stored: Option<StoredPage>,
+    /// When it is asked for again.
+    pub recrawl_at: Option<Timestamp>,
+    /// It was met in the present run.
+    pub is_known: bool,
+}
+
+/// A task as people look at it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Standing {
+    /// Download or parse.
+    pub stage: Stage,
+    /// `waiting`, `delayed`, `scheduled` or `running`.
+    pub place: String,
+    /// Delayed: until then. Running: when the lease ends, unless it is renewed.
+    pub until: Option<Timestamp>,
+    /// Running: the process that has it.
+    pub owner: Option<String>,
+    /// How urgent.
+    pub priority: Priority,
+    /// When it was put.
+    pub put_at: Timestamp,
+    /// Links between a seed and this page.
+    pub depth: u32,
+    /// Attempts that failed.
+    pub attempts: u32,
+    /// Leases that were lost.
+    pub losses: u32,
+    /// The last failure.
+    pub failure: Option<Failure>,
 }
 
 /// How many pages of a site were fetched, or confirmed, no longer than their `recrawl` ago.
@@ -298,6 +362,7 @@ impl Step {
                 | Self::SiteOf { .. }
                 | Self::Robots { .. }
                 | Self::Stored { .. }
+                | Self::Whereabouts { .. }
                 | Self::Freshness { .. }
                 | Self::DeadLetters { .. }
                 | Self::Inspect

@@ -6,9 +6,11 @@ pub mod log;
 mod log_line;
 mod progress;
 mod pulse;
+mod why;
 mod words;
 
 pub use counts::{Load, Monitor, Tally};
 pub use progress::Progress;
 pub use pulse::Pulse;
+pub use why::why;
 pub use words::{duration, rate};

@@ -5,6 +5,7 @@ mod support;
 
 mod crawls;
 mod expected;
+mod explain;
 mod logs;
 mod pipes;
 mod places;

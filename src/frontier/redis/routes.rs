@@ -92,6 +92,7 @@ impl Shared {
             | Step::View { site }
             | Step::Text { site }
             | Step::Stored { site, .. }
+            | Step::Whereabouts { site, .. }
             | Step::Freshness { site }
             | Step::DeadLetters { site, .. } => self.partition_of_site(site).await,
             Step::SetGroupInterval { unit, .. } => Ok(Some(self.partition_of_unit(unit))),

@@ -169,6 +169,7 @@ fn exercise(shop: &mut Shop) {
         Step::SiteOf { host: "a.example".to_owned() },
         Step::Robots { origin: "https://a.example".to_owned() },
         Step::Stored { site: site(), url: url("a", 0) },
+        Step::Whereabouts { site: site(), url: url("a", 0) },
         Step::Freshness { site: site() },
         Step::DeadLetters { site: site(), most: 5 },
         Step::Owners,

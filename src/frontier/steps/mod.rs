@@ -60,6 +60,9 @@ pub(crate) fn apply<S: Shelf>(shelf: &mut S, step: Step, now: i64) -> Result<Rep
         Step::SiteOf { host } => Reply::Text(shelf.sites_of(&host)?.into_iter().next()),
         Step::Robots { origin } => Reply::Robots(view::robots(shelf, &origin)?),
         Step::Stored { site, url } => Reply::Stored(shelf.page(&site, &url)?.map(|page| page.stored)),
+        Step::Whereabouts { site, url } => {
+            Reply::Whereabouts(Box::new(view::whereabouts(shelf, &site, &url)?))
+        }
         Step::Freshness { site } => Reply::Freshness(shelf.freshness(&site, now)?),
         Step::DeadLetters { site, most } => Reply::Letters(shelf.dead_letters(&site, most)?),
         Step::Inspect => Reply::Inspection(Box::new(shelf.inspect()?)),

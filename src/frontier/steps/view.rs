@@ -1,10 +1,11 @@
 //! What people and other modules look at; nothing here changes anything.
 
 use super::places::interval_after;
+use crate::canonical_url::CanonicalUrl;
 use crate::clock::Timestamp;
 use crate::frontier::shelf::Shelf;
-use crate::frontier::state::{EPOCH, UnitState};
-use crate::frontier::step::{KnownRobots, Owner, View};
+use crate::frontier::state::{EPOCH, Place, SiteState, Task, UnitState};
+use crate::frontier::step::{KnownRobots, Owner, Says, Standing, View, Whereabouts};
 use crate::task::Stage;
 
 /// How a site stands.
@@ -13,7 +14,9 @@ pub(super) fn view<S: Shelf>(shelf: &mut S, name: &str, now: i64) -> Result<Opti
     let unit = shelf.unit(&site.unit)?.unwrap_or_else(|| UnitState::new(&site.unit));
     let due = unit.due(interval_after(shelf, &unit, unit.last.as_ref())?);
     let blocked = (unit.blocked_until > now).then_some(Timestamp::from_millis(unit.blocked_until));
+    let says = says(&site, &unit);
     Ok(Some(View {
+        says,
         interval: unit.interval.max(site.interval()),
         parallel: site.parallel(),
         finished: site.run > 0 && site.is_finished(),
@@ -37,6 +40,57 @@ pub(super) fn view<S: Shelf>(shelf: &mut S, name: &str, now: i64) -> Result<Opti
         paused: site.tuned.paused,
         version: site.version,
     }))
+}
+
+fn says(site: &SiteState, unit: &UnitState) -> Says {
+    let floors = site.floors.iter().filter(|_| site.settings.robots);
+    Says {
+        interval: site.settings.interval,
+        tuned_interval: site.tuned.interval,
+        robots: floors.map(|(origin, floor)| (*floor, origin.clone())).max(),
+        group: (unit.interval > 0).then_some(unit.interval),
+        parallel: site.settings.parallel,
+        tuned_parallel: site.tuned.parallel,
+    }
+}
+
+/// Where a URL stands.
+pub(super) fn whereabouts<S: Shelf>(
+    shelf: &mut S,
+    name: &str,
+    url: &CanonicalUrl,
+) -> Result<Whereabouts, S::Error> {
+    let Some(site) = shelf.site(name)? else { return Ok(Whereabouts::default()) };
+    let mut found = Whereabouts { is_known: shelf.is_known(name, site.run, url)?, ..Whereabouts::default() };
+    for stage in Stage::ALL {
+        found.tasks.extend(shelf.task(name, stage, url)?.as_ref().map(standing));
+        found.letters.extend(shelf.dead(name, stage, url)?.map(|dead| dead.letter(name, stage, url)));
+    }
+    if let Some(page) = shelf.page(name, url)? {
+        found.recrawl_at = page.recrawl_at.map(Timestamp::from_millis);
+        found.stored = Some(page.stored);
+    }
+    Ok(found)
+}
+
+fn standing(task: &Task) -> Standing {
+    let (until, owner) = match &task.place {
+        Place::Waiting => (None, None),
+        Place::Delayed { until, .. } => (Some(*until), None),
+        Place::Running(running) => (Some(running.ends_at), Some(running.owner.clone())),
+    };
+    Standing {
+        stage: task.stage,
+        place: task.place.name().to_owned(),
+        until: until.map(Timestamp::from_millis),
+        owner,
+        priority: task.priority,
+        put_at: Timestamp::from_millis(EPOCH + task.position),
+        depth: task.depth,
+        attempts: task.rare.attempts,
+        losses: task.rare.losses,
+        failure: task.rare.history.last().cloned(),
+    }
 }
 
 /// What is known of an origin's `robots.txt`.

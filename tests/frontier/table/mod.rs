@@ -13,3 +13,4 @@ mod robots;
 mod runs;
 mod settle;
 mod stages;
+mod whereabouts;

@@ -325,6 +325,7 @@ fn its_crawl_delay_is_a_floor_under_file_and_tuning_and_for_outsiders() {
         };
         w.settle(&errand, Outcome::Robots(slow)).await;
         assert_eq!(w.view("a").await.interval, 10_000);
+        assert_eq!(w.view("a").await.says.robots, Some((10_000, "https://a.example".to_owned())));
         assert_eq!(w.mutex_left("a").await, Some(10_000));
         w.tune("a", Tuning::Interval(Some(100))).await;
         w.pass(9_999);

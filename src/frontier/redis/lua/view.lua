@@ -27,6 +27,33 @@ local view = module(function(view)
     return stored or false
   end
 
+  -- Where a URL stands: its tasks, dead letters, page.
+  function view.whereabouts(name, url)
+    local site = store.site(name)
+    if not site then
+      return false
+    end
+    local found = { tasks = {}, letters = {}, known = tasks.is_known(site, url) }
+    for _, stage in ipairs(STAGES) do
+      local task = tasks.find(site, stage, url)
+      if task then
+        local history = task.history or {}
+        found.tasks[#found.tasks + 1] = {
+          stage, task.place, task.place == 'running' and task.ends_at or task.until_at or false, task.owner or false,
+          task.priority, EPOCH + task.position, task.depth, task.attempts or 0, task.losses or 0, history[#history] or false,
+        }
+      end
+      local letter = call('HGET', P .. 'letter:' .. name, stage .. url)
+      if letter then
+        found.letters[#found.letters + 1] = { stage, url, letter }
+      end
+    end
+    local _, stored, recrawl = records.page(name, url)
+    found.stored = stored or false
+    found.again = recrawl and tonumber(call('ZSCORE', P .. 'again:' .. name, url)) or false
+    return found
+  end
+
   -- The processes that claim, or did; and those of them who haven't been heard of for too long.
   function view.owners()
     local names, found = call('SMEMBERS', P .. 'owners'), {}

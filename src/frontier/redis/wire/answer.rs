@@ -11,8 +11,8 @@ use crate::canonical_url::CanonicalUrl;
 use crate::clock::Timestamp;
 use crate::frontier::state::{DeadState, StageCounts};
 use crate::frontier::step::{
-    Feeding, Freshness, Grant, Inspection, KnownRobots, Lock, Owner, Rearm, Registered, Reply, Run, Step,
-    View,
+    Feeding, Freshness, Grant, Inspection, KnownRobots, Lock, Owner, Rearm, Registered, Reply, Run, Says,
+    Standing, Step, View, Whereabouts,
 };
 use crate::task::{DeadLetter, Exclusion, Lease, Origin, Priority, RobotsErrand};
 
@@ -55,6 +55,7 @@ pub(in crate::frontier::redis) fn answer(step: &Step, value: &Value) -> Read<Rep
         Step::Text { .. } | Step::SiteOf { .. } => Reply::Text(some(value).map(parse).transpose()?),
         Step::Robots { .. } => Reply::Robots(some(value).map(robots).transpose()?),
         Step::Stored { .. } => Reply::Stored(some(value).map(embedded).transpose()?),
+        Step::Whereabouts { site, .. } => Reply::Whereabouts(Box::new(whereabouts(site, value)?)),
         Step::Freshness { .. } => Reply::Freshness(freshness(value)?),
         Step::DeadLetters { site, .. } => {
             Reply::Letters(list(value).iter().map(|row| letter(site, row)).collect::<Read<_>>()?)
@@ -304,6 +305,53 @@ fn view(value: &Value) -> Read<View> {
         blocked_why: unit.text("blocked_why").filter(|_| blocked.is_some()),
         paused: site.text("paused"),
         version: site.number("version"),
+        says: says(&site, &unit)?,
+    })
+}
+
+fn says(site: &Record<'_>, unit: &Record<'_>) -> Read<Says> {
+    let small = |number: i64| u32::try_from(number).unwrap_or(u32::MAX);
+    let floors: BTreeMap<String, i64> = match site.text("floors") {
+        Some(text) if site.number("robots") == 1 => {
+            serde_json::from_str(&text).map_err(|_| Odd(text.chars().take(200).collect()))?
+        }
+        _ => BTreeMap::new(),
+    };
+    Ok(Says {
+        interval: site.number("interval"),
+        tuned_interval: site.maybe("tuned_interval"),
+        robots: floors.into_iter().map(|(origin, floor)| (floor, origin)).max(),
+        group: unit.maybe("interval").filter(|interval| *interval > 0),
+        parallel: small(site.number("parallel")),
+        tuned_parallel: site.maybe("tuned_parallel").map(small),
+    })
+}
+
+fn whereabouts(site: &str, value: &Value) -> Read<Whereabouts> {
+    let Some(found) = some(value) else { return Ok(Whereabouts::default()) };
+    let part = |name: &str| found.get(name).unwrap_or(&Value::Null);
+    Ok(Whereabouts {
+        tasks: list(part("tasks")).iter().map(standing).collect::<Read<_>>()?,
+        letters: list(part("letters")).iter().map(|row| letter(site, row)).collect::<Read<_>>()?,
+        stored: some(part("stored")).map(embedded).transpose()?,
+        recrawl_at: whole(part("again")).map(Timestamp::from_millis),
+        is_known: is_true(part("known")),
+    })
+}
+
+fn standing(value: &Value) -> Read<Standing> {
+    let row = Row::of(value)?;
+    Ok(Standing {
+        stage: stage(row.text(0)?),
+        place: row.text(1)?.to_owned(),
+        until: whole(row.at(2)).map(Timestamp::from_millis),
+        owner: row.at(3).as_str().map(str::to_owned),
+        priority: Priority::from_value(u16::try_from(row.number(4)?).map_err(|_| odd(value))?),
+        put_at: row.time(5)?,
+        depth: row.small(6)?,
+        attempts: row.small(7)?,
+        losses: row.small(8)?,
+        failure: some(row.at(9)).map(parse).transpose()?,
     })
 }
 

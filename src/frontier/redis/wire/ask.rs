@@ -46,6 +46,7 @@ pub(in crate::frontier::redis) fn ask(step: &Step) -> Value {
         Step::Text { site } => json!(["view.text", site]),
         Step::SiteOf { host } => json!(["view.site_of", host]),
         Step::Robots { origin } => json!(["view.robots", origin]),
+        Step::Whereabouts { site, url } => json!(["view.whereabouts", site, url.as_str()]),
         Step::Stored { site, url } => json!(["view.stored", site, url.as_str()]),
         Step::Freshness { site } => json!(["view.freshness", site]),
         Step::DeadLetters { site, most } => json!(["view.dead_letters", site, (*most).min(1_000_000)]),

@@ -1,0 +1,126 @@
+//! Why a site isn't moving, or that it is, in one line. Pure.
+
+use super::words::duration;
+use crate::forecast::spoken;
+use crate::frontier::View;
+use std::time::Duration;
+
+/// One line on what a site waits for. `has_workers` tells whether a process is alive that works on it, `unreachable` which
+/// of its hosts' robots.txt can't be had.
+pub fn why(view: &View, has_workers: bool, unreachable: Option<&str>) -> String {
+    let counts = &view.download;
+    if view.run == 0 {
+        return "never run: `paced crawl` or `paced seed` begins its first run".to_owned();
+    }
+    if let Some(why) = &view.paused {
+        return format!("paused: {why}");
+    }
+    if let Some(until) = view.blocked_until {
+        let why = view.blocked_why.as_deref().unwrap_or("no reason was given");
+        return format!("blocked until {until}, for {}: {why}", duration(until.since(view.at)));
+    }
+    if view.finished {
+        return match counts.scheduled {
+            0 => format!("run {} is finished", view.run),
+            later => format!("run {} is finished; {later} put for a later time", view.run),
+        };
+    }
+    if !has_workers {
+        return "no process works on it: start `paced crawl` or `paced work`".to_owned();
+    }
+    if let Some(unreachable) = unreachable.filter(|_| counts.waiting + counts.delayed > 0) {
+        return format!("robots unreachable: {unreachable}");
+    }
+    busy(view)
+}
+
+/// What a site waits for that may go on.
+fn busy(view: &View) -> String {
+    let (counts, in_flight) = (&view.download, view.in_flight);
+    if counts.waiting == 0 {
+        return match (in_flight, counts.delayed, view.parse.waiting + view.parse.leased) {
+            (0, 0, pages) => format!("nothing left to ask for; {pages} stored pages are to be parsed"),
+            (0, delayed, _) => format!("nothing waits; {delayed} back off after a failure"),
+            (running, ..) => format!("{running} in flight, nothing else waits"),
+        };
+    }
+    if in_flight >= view.parallel {
+        let took =
+            view.response.map(|ms| format!(": answers take {}", spoken(millis(ms)))).unwrap_or_default();
+        return format!("{in_flight} in flight = parallel{took}");
+    }
+    let wait = view.due.since(view.at);
+    let pace = spoken(millis(view.interval));
+    if wait.is_zero() {
+        return format!("a start is due now; {} wait, one start per {pace}", counts.waiting);
+    }
+    format!("next start in {:.1} s; {} wait, one start per {pace}", wait.as_secs_f64(), counts.waiting)
+}
+
+fn millis(ms: i64) -> Duration {
+    Duration::from_millis(ms.unsigned_abs())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::Timestamp;
+    use crate::frontier::state::StageCounts;
+    use crate::frontier::{Says, View};
+
+    fn view() -> View {
+        let at = Timestamp::from_millis(1_800_000_000_000);
+        View {
+            site: "shop".to_owned(),
+            unit: "shop".to_owned(),
+            at,
+            run: 1,
+            run_began: at,
+            finished: false,
+            interval: 1_000,
+            parallel: 8,
+            in_flight: 1,
+            download: StageCounts { waiting: 40, ..StageCounts::default() },
+            parse: StageCounts::default(),
+            oldest: None,
+            response: Some(9_000),
+            starts: 1,
+            last_start: None,
+            due: at,
+            blocked_until: None,
+            blocked_why: None,
+            paused: None,
+            version: 1,
+            says: Says::default(),
+        }
+    }
+
+    fn told(change: impl FnOnce(&mut View)) -> String {
+        let mut view = view();
+        change(&mut view);
+        why(&view, true, None)
+    }
+
+    #[test]
+    fn a_site_says_what_it_waits_for() {
+        let later = |ms: i64| Timestamp::from_millis(1_800_000_000_000 + ms);
+        assert_eq!(told(|_| ()), "a start is due now; 40 wait, one start per 1 s");
+        assert_eq!(told(|v| v.due = later(3_200)), "next start in 3.2 s; 40 wait, one start per 1 s");
+        assert_eq!(told(|v| v.in_flight = 8), "8 in flight = parallel: answers take 9 s");
+        assert_eq!(told(|v| v.download.waiting = 0), "1 in flight, nothing else waits");
+        assert_eq!(told(|v| v.paused = Some("sale".to_owned())), "paused: sale");
+        assert_eq!(told(|v| v.run = 0), "never run: `paced crawl` or `paced seed` begins its first run");
+        assert_eq!(told(|v| v.finished = true), "run 1 is finished");
+        let blocked = |v: &mut View| {
+            (v.blocked_until, v.blocked_why) = (Some(later(90_000)), Some("Retry-After".to_owned()));
+        };
+        assert_eq!(told(blocked), "blocked until 2027-01-15T08:01:30.000Z, for 1m30s: Retry-After");
+        let idle = |v: &mut View| (v.download.waiting, v.in_flight, v.download.delayed) = (0, 0, 3);
+        assert_eq!(told(idle), "nothing waits; 3 back off after a failure");
+        assert_eq!(why(&view(), false, None), "no process works on it: start `paced crawl` or `paced work`");
+        assert_eq!(
+            why(&view(), true, Some("https://shop.example: 503")),
+            "robots unreachable: https://shop.example: 503"
+        );
+    }
+}

@@ -1,0 +1,89 @@
+//! `explain`: a site that stands still, whose each value is, and what became of a URL.
+
+use std::time::Duration;
+
+use regex::Regex;
+
+use crate::expected::*;
+use crate::support::*;
+
+/// What differs from run to run: times, ports, measured numbers, places.
+fn plain(text: &str, site: &TestSite) -> String {
+    let mut text = text.replace(&site.addr().to_string(), "HOST");
+    for (pattern, name) in [
+        (r"\d{4}-\d\d-\d\dT[\d:.]+Z", "TIME"),
+        (r"\b\d+(\.\d+)? ?(ms|s)\b", "SPAN"),
+        (r"\S+\.warc\.gz:\d+:\d+", "PLACE"),
+    ] {
+        text = Regex::new(pattern).expect("a pattern").replace_all(&text, name).into_owned();
+    }
+    text
+}
+
+fn explain(data: &TempData, words: &[&str]) -> Run {
+    Paced::new(["explain"].iter().chain(words)).data(data).run()
+}
+
+#[test]
+fn explain_tells_why_a_site_stands_still_and_whose_each_value_is() {
+    let (data, site, _) = crawled();
+    let run = explain(&data, &["shop"]).expect_code(0);
+    assert_text("explain_site.txt", &plain(&run.stdout, &site));
+    let run = explain(&data, &["shop", "--json"]).expect_code(0);
+    let object = &json_lines_of(&run.stdout)[0];
+    assert_eq!(
+        (&object["why"], &object["parallel_of"]),
+        (&"run 1 is finished".into(), &"the site's file".into())
+    );
+}
+
+#[test]
+fn explain_tells_what_became_of_a_url() {
+    let (data, site, _) = crawled();
+    let url = |path: &str| format!("http://{}{path}", site.addr());
+    let told: String = ["/p/1", "/", "/p/9", "/elsewhere"]
+        .iter()
+        .map(|path| plain(&explain(&data, &[&url(path)]).expect_code(0).stdout, &site))
+        .collect();
+    assert_text("explain_url.txt", &told);
+    let run = explain(&data, &[&url("/p/2"), "--json"]).expect_code(0);
+    let object = &json_lines_of(&run.stdout)[0];
+    assert_eq!(
+        (&object["state"], &object["status"], &object["rule"]),
+        (&"done".into(), &200.into(), &"thing".into())
+    );
+    assert_eq!(object["item"]["fields"]["title"], "Thing 2", "{object}");
+}
+
+#[test]
+fn explain_tells_of_dead_letters_and_of_what_robots_forbids() {
+    let links = "<a href=\"/p/1\">1</a><a href=\"/p/2\">2</a>";
+    let site = TestSite::builder()
+        .page("/", links)
+        .page("/robots.txt", "User-agent: *\nDisallow: /p/2\n")
+        .page("/p/1", "no title here")
+        .serve();
+    let data = TempData::new();
+    let rules = RULES.replace("title = \"h1\"", "title = { css = \"h1\", required = true }");
+    let file = data.write("shop.toml", &(site.toml("shop", Duration::from_millis(10)) + &rules));
+    Paced::new(["crawl"]).arg(&file).data(&data).run().expect_code(0);
+    let told: String = ["/p/1", "/p/2"]
+        .iter()
+        .map(|path| {
+            let url = format!("http://{}{path}", site.addr());
+            plain(&explain(&data, &[&url]).expect_code(0).stdout, &site)
+        })
+        .collect();
+    assert_text("explain_dead.txt", &told);
+}
+
+#[test]
+fn explain_of_what_nobody_knows_says_so() {
+    let (data, ..) = crawled();
+    let run = explain(&data, &["books"]).expect_code(2);
+    assert!(run.stderr.contains("there is no site `books`"), "{run:?}");
+    let run = explain(&data, &["https://else.example/"]).expect_code(2);
+    assert!(run.stderr.contains("has the host else.example; name one with --site"), "{run:?}");
+    let run = Paced::new(["explain", "shop"]).data(&TempData::new()).run().expect_code(1);
+    assert!(run.stderr.contains("there is no frontier yet"), "{run:?}");
+}

@@ -37,13 +37,7 @@ pub(super) async fn run(options: Options, globals: &Globals) -> Result<Exit, Tro
         let name = sites::known(&frontier, std::slice::from_ref(&options.what), globals).await?.remove(0);
         of_site(&name, &frontier).await?
     };
-    let mut results = Results::default();
-    if options.json {
-        results.line(Value::Object(account.object))?;
-    } else {
-        results.write(&account.text())?;
-    }
-    Ok(Exit::Done)
+    account.print(options.json)
 }
 
 /// What is told: as lines for people, as an object for scripts.
@@ -64,6 +58,16 @@ impl Account {
 
     pub(super) fn keep(&mut self, name: &str, value: impl Into<Value>) {
         self.object.insert(name.to_owned(), value.into());
+    }
+
+    pub(super) fn print(self, as_json: bool) -> Result<Exit, Trouble> {
+        let mut results = Results::default();
+        if as_json {
+            results.line(Value::Object(self.object))?;
+        } else {
+            results.write(&self.text())?;
+        }
+        Ok(Exit::Done)
     }
 
     fn text(&self) -> String {

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::dead::attempts;
 use super::explain::Account;
 use super::{Globals, Trouble, sites};
 use crate::canonical_url::CanonicalUrl;
@@ -118,7 +119,7 @@ fn tell_tasks(account: &mut Account, found: &Whereabouts, now: Timestamp) {
         let status = letter.why.status.map(|status| format!(", status {status}")).unwrap_or_default();
         account.tell(
             "died",
-            format!("{} after {} attempts, {}{status}", letter.stage, letter.attempts, letter.why.reason),
+            format!("{} after {}, {}{status}", letter.stage, attempts(letter.attempts), letter.why.reason),
         );
     }
     let tasks: Vec<Value> = found.tasks.iter().map(object).collect();

@@ -4,6 +4,7 @@ mod audit;
 mod check;
 mod completions;
 mod crawl;
+mod dead;
 mod demo;
 mod equipment;
 mod explain;
@@ -76,6 +77,8 @@ enum Verb {
     Status(status::Options),
     /// Why a site isn't moving, and whose each value in force is; or what became of a URL
     Explain(explain::Options),
+    /// Dead letters, tasks that failed for good: list or show them with their reason, revive or drop them
+    Dead(dead::Options),
     /// Workers needed, pages a day, and when it would end: from site files, or from what is measured
     Plan(plan::Options),
     /// The proof of pace: starts, gaps and early ones, as a report for a site's owner
@@ -167,6 +170,7 @@ fn run(cli: Cli) -> Result<Exit, Trouble> {
             Verb::Reparse(options) => reparse::run(options, &globals).await,
             Verb::Status(options) => status::run(options, &globals).await,
             Verb::Explain(options) => explain::run(options, &globals).await,
+            Verb::Dead(options) => dead::run(options, &globals).await,
             Verb::Plan(options) => plan::run(options, &globals).await,
             Verb::Audit(options) => audit::run(&options, &globals).await,
             Verb::Completions(options) => completions::run(&options),

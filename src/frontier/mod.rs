@@ -17,13 +17,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub use error::{FrontierError, FrontierErrorKind};
 pub use state::SiteSettings;
 pub use step::{
-    Claim, Feeding, Freshness, Grant, Inspection, KnownRobots, Lock, Owner, Rearm, Registered, Registration,
-    Run, Says, Standing, Tuning, View, Whereabouts,
+    Claim, Feeding, Freshness, Grant, Inspection, KnownRobots, LetterPlace, Lock, Owner, Rearm, Registered,
+    Registration, Run, Says, Standing, Tuning, View, Whereabouts,
 };
 
 use crate::canonical_url::{CanonicalUrl, Host};
 use crate::clock::Clock;
-use crate::task::{DeadLetter, Put, PutReply, Settled, Settlement, StoredPage};
+use crate::task::{DeadLetter, Put, PutReply, Settled, Settlement, Stage, StoredPage};
 use model::Model;
 pub use redis::without_password;
 use redis::{Shared, is_redis};
@@ -393,9 +393,28 @@ impl Frontier {
         ask!(self, step, Reply::Whereabouts(found) => *found)
     }
 
-    /// A site's dead letters, oldest first.
+    /// A site's first dead letters, oldest first.
     pub async fn dead_letters(&self, site: &str, most: u64) -> Result<Vec<DeadLetter>, FrontierError> {
-        ask!(self, Step::DeadLetters { site: site.to_owned(), most }, Reply::Letters(letters) => letters)
+        self.dead_letters_after(site, None, most).await
+    }
+
+    /// A site's next dead letters after that one, which may be gone meanwhile; oldest first.
+    pub async fn dead_letters_after(
+        &self,
+        site: &str,
+        after: Option<LetterPlace>,
+        most: u64,
+    ) -> Result<Vec<DeadLetter>, FrontierError> {
+        ask!(self, Step::DeadLetters { site: site.to_owned(), after, most }, Reply::Letters(letters) => letters)
+    }
+
+    /// Removes dead letters for good; which of them were there.
+    pub async fn drop_letters(
+        &self,
+        site: &str,
+        letters: Vec<(Stage, CanonicalUrl)>,
+    ) -> Result<Vec<bool>, FrontierError> {
+        ask!(self, Step::DropLetters { site: site.to_owned(), letters }, Reply::Alive(dropped) => dropped)
     }
 
     /// The processes that claim, or did.

@@ -7,7 +7,7 @@ use super::shelf::Shelf;
 use super::state::{
     DeadState, MutexState, OwnerState, PageState, Place, Recrawl, RobotsState, SiteState, Task, UnitState,
 };
-use super::step::{Freshness, Inspection, Reply, Step};
+use super::step::{Freshness, Inspection, LetterPlace, Reply, Step};
 use super::steps;
 use crate::canonical_url::CanonicalUrl;
 use crate::clock::Timestamp;
@@ -258,12 +258,18 @@ impl Shelf for Model {
         Ok(())
     }
 
-    fn dead_letters(&mut self, site: &str, most: u64) -> Answer<Vec<DeadLetter>> {
+    fn dead_letters(
+        &mut self,
+        site: &str,
+        after: Option<&LetterPlace>,
+        most: u64,
+    ) -> Answer<Vec<DeadLetter>> {
         let mut letters: Vec<DeadLetter> = self
             .dead
             .iter()
             .filter(|((s, _, _), _)| s == site)
             .map(|((site, stage, url), dead)| dead.letter(site, *stage, url))
+            .filter(|letter| after.is_none_or(|after| LetterPlace::of(letter) > *after))
             .collect();
         letters.sort_by(|a, b| (a.died_at, a.stage, &a.url).cmp(&(b.died_at, b.stage, &b.url)));
         letters.truncate(usize::try_from(most).unwrap_or(usize::MAX));

@@ -4,7 +4,7 @@
 use super::state::{
     DeadState, MutexState, OwnerState, PageState, Recrawl, RobotsState, SiteState, Task, UnitState,
 };
-use super::step::{Freshness, Inspection};
+use super::step::{Freshness, Inspection, LetterPlace};
 use crate::canonical_url::CanonicalUrl;
 use crate::task::{DeadLetter, Stage};
 
@@ -80,7 +80,12 @@ pub(crate) trait Shelf {
     ) -> Result<(), Self::Error>;
     fn remove_dead(&mut self, site: &str, stage: Stage, url: &CanonicalUrl) -> Result<(), Self::Error>;
     /// A site's letters, by time of death, then stage and URL.
-    fn dead_letters(&mut self, site: &str, most: u64) -> Result<Vec<DeadLetter>, Self::Error>;
+    fn dead_letters(
+        &mut self,
+        site: &str,
+        after: Option<&LetterPlace>,
+        most: u64,
+    ) -> Result<Vec<DeadLetter>, Self::Error>;
 
     fn page(&mut self, site: &str, url: &CanonicalUrl) -> Result<Option<PageState>, Self::Error>;
     fn save_page(&mut self, site: &str, url: &CanonicalUrl, page: &PageState) -> Result<(), Self::Error>;

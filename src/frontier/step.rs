@@ -43,7 +43,8 @@ pub(crate) enum Step {
     Stored { site: String, url: CanonicalUrl },
     Whereabouts { site: String, url: CanonicalUrl },
     Freshness { site: String },
-    DeadLetters { site: String, most: u64 },
+    DeadLetters { site: String, after: Option<LetterPlace>, most: u64 },
+    DropLetters { site: String, letters: Vec<(Stage, CanonicalUrl)> },
     Inspect,
 }
 
@@ -265,6 +266,24 @@ pub struct Says {
     pub parallel: u32,
     /// Set while it runs, wins over the file's.
     pub tuned_parallel: Option<u32>,
+}
+
+/// Where a dead letter stands among those of its site, which are in order of death.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct LetterPlace {
+    /// When it died, in ms.
+    pub died_at: i64,
+    /// Where.
+    pub stage: Stage,
+    /// Which page.
+    pub url: CanonicalUrl,
+}
+
+impl LetterPlace {
+    /// The place of a letter.
+    pub fn of(letter: &DeadLetter) -> Self {
+        Self { died_at: letter.died_at.as_millis(), stage: letter.stage, url: letter.url.clone() }
+    }
 }
 
 /// Where a URL stands in a site.

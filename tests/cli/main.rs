@@ -4,6 +4,7 @@
 mod support;
 
 mod crawls;
+mod dead;
 mod expected;
 mod explain;
 mod logs;

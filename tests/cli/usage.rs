@@ -16,6 +16,7 @@ fn every_verb_tells_what_it_does_with_an_example() {
         "try",
         "reparse",
         "status",
+        "dead",
         "explain",
         "plan",
         "audit",

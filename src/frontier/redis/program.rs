@@ -26,6 +26,7 @@ const SOURCE: &str = concat!(
     include_str!("lua/lock.lua"),
     include_str!("lua/site.lua"),
     include_str!("lua/owners.lua"),
+    include_str!("lua/letters.lua"),
     include_str!("lua/view.lua"),
     include_str!("lua/run.lua"),
 );

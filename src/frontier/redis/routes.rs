@@ -94,6 +94,7 @@ impl Shared {
             | Step::Stored { site, .. }
             | Step::Whereabouts { site, .. }
             | Step::Freshness { site }
+            | Step::DropLetters { site, .. }
             | Step::DeadLetters { site, .. } => self.partition_of_site(site).await,
             Step::SetGroupInterval { unit, .. } => Ok(Some(self.partition_of_unit(unit))),
             Step::TryLock { mutex, .. }

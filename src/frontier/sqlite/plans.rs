@@ -13,7 +13,7 @@ use crate::clock::Timestamp;
 use crate::frontier::step::{Claim, Grant, Registration, Reply, Step, Tuning};
 use crate::frontier::{SiteSettings, steps};
 use crate::task::{
-    Failure, Lease, Origin, Outcome, Priority, Put, RobotsAccess, RobotsRecord, Settlement, StoredPage,
+    Failure, Lease, Origin, Outcome, Priority, Put, RobotsAccess, RobotsRecord, Settlement, Stage, StoredPage,
 };
 
 const START: i64 = 1_800_000_000_000;
@@ -171,7 +171,8 @@ fn exercise(shop: &mut Shop) {
         Step::Stored { site: site(), url: url("a", 0) },
         Step::Whereabouts { site: site(), url: url("a", 0) },
         Step::Freshness { site: site() },
-        Step::DeadLetters { site: site(), most: 5 },
+        Step::DeadLetters { site: site(), after: None, most: 5 },
+        Step::DropLetters { site: site(), letters: vec![(Stage::Parse, url("a", 0))] },
         Step::Owners,
         Step::Sites,
         Step::GiveUp { site: site() },

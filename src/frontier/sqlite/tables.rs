@@ -10,7 +10,7 @@ use crate::frontier::shelf::Shelf;
 use crate::frontier::state::{
     DeadState, MutexState, OwnerState, PageState, Rare, Recrawl, RobotsState, SiteState, Task, UnitState,
 };
-use crate::frontier::step::{Freshness, Inspection};
+use crate::frontier::step::{Freshness, Inspection, LetterPlace};
 use crate::task::{DeadLetter, Origin, Stage};
 
 impl Shelf for Tables<'_> {
@@ -329,11 +329,20 @@ impl Shelf for Tables<'_> {
         )
     }
 
-    fn dead_letters(&mut self, site: &str, most: u64) -> Answer<Vec<DeadLetter>> {
+    fn dead_letters(
+        &mut self,
+        site: &str,
+        after: Option<&LetterPlace>,
+        most: u64,
+    ) -> Answer<Vec<DeadLetter>> {
         let sql = "SELECT state, stage, url FROM dead WHERE site = (SELECT id FROM site WHERE name = ?1)
-             ORDER BY died_at, stage, url LIMIT ?2";
+             AND (died_at, stage, url) > (?2, ?3, ?4) ORDER BY died_at, stage, url LIMIT ?5";
         let most = i64::try_from(most).unwrap_or(i64::MAX);
-        self.all(sql, params![site, most], |row| {
+        let (died_at, stage, after) = match after {
+            Some(after) => (after.died_at, stage_column(after.stage), after.url.as_str()),
+            None => (i64::MIN, stage_column(Stage::Download), ""),
+        };
+        self.all(sql, params![site, died_at, stage, after, most], |row| {
             let dead: DeadState = json(row, 0)?;
             Ok(dead.letter(site, stage_of(row.get(1)?), &url(row, 2)?))
         })

@@ -4,6 +4,7 @@
 mod claim;
 mod feed;
 mod lease;
+mod letters;
 mod lock;
 pub(super) mod places;
 mod put;
@@ -64,7 +65,10 @@ pub(crate) fn apply<S: Shelf>(shelf: &mut S, step: Step, now: i64) -> Result<Rep
             Reply::Whereabouts(Box::new(view::whereabouts(shelf, &site, &url)?))
         }
         Step::Freshness { site } => Reply::Freshness(shelf.freshness(&site, now)?),
-        Step::DeadLetters { site, most } => Reply::Letters(shelf.dead_letters(&site, most)?),
+        Step::DeadLetters { site, after, most } => {
+            Reply::Letters(shelf.dead_letters(&site, after.as_ref(), most)?)
+        }
+        Step::DropLetters { site, letters } => Reply::Alive(letters::drop_letters(shelf, &site, &letters)?),
         Step::Inspect => Reply::Inspection(Box::new(shelf.inspect()?)),
     })
 }

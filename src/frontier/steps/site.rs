@@ -165,7 +165,7 @@ pub(super) fn give_up<S: Shelf>(shelf: &mut S, name: &str) -> Result<bool, S::Er
         remove(shelf, &mut site, &task)?;
     }
     if !more {
-        for letter in shelf.dead_letters(name, u64::from(REMOVED))? {
+        for letter in shelf.dead_letters(name, None, u64::from(REMOVED))? {
             shelf.remove_dead(name, letter.stage, &letter.url)?;
             let letters = &mut site.counts(letter.stage).letters;
             *letters = letters.saturating_sub(1);
@@ -176,7 +176,7 @@ pub(super) fn give_up<S: Shelf>(shelf: &mut S, name: &str) -> Result<bool, S::Er
             }
         }
     }
-    let letters_left = !shelf.dead_letters(name, 1)?.is_empty();
+    let letters_left = !shelf.dead_letters(name, None, 1)?.is_empty();
     save(shelf, &site)?;
     Ok(more || letters_left)
 }

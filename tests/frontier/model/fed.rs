@@ -45,6 +45,25 @@ impl Ledger {
         if expected == revived { Ok(()) } else { differs("I13: parse again", expected, revived) }
     }
 
+    /// A dead letter is put away; a page that died in this run is known from then on.
+    pub fn drop_letter(
+        &mut self,
+        site: &str,
+        stage: Stage,
+        url: &CanonicalUrl,
+        was: bool,
+    ) -> Result<(), String> {
+        let key = (site.to_owned(), stage, url.to_string());
+        let died_in = self.dead.remove(&key);
+        if let Some(known) = self.sites.get_mut(site)
+            && stage == Stage::Download
+            && died_in == Some(known.run)
+        {
+            known.known.insert(url.to_string());
+        }
+        if died_in.is_some() == was { Ok(()) } else { differs("I13: drop", died_in, was) }
+    }
+
     pub fn feed(&mut self, most: u32, fed: Feeding) -> Result<(), String> {
         let mut put = 0;
         while put < u64::from(most)

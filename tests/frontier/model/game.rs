@@ -32,6 +32,7 @@ pub enum Move {
     Register(Registration),
     Feed(u32),
     ParseAgain(String, CanonicalUrl),
+    DropLetter(String, Stage, CanonicalUrl),
     BeginRun(String, bool, Vec<Put>),
     Bury(String),
     Lock(String, i64),
@@ -243,6 +244,10 @@ impl Game {
             Op::ParseAgain { site, path, second_host } => {
                 Move::ParseAgain(named(site), url(SITES[*site], *path, *second_host))
             }
+            Op::DropLetter { site, path, parse } => {
+                let stage = if *parse { Stage::Parse } else { Stage::Download };
+                Move::DropLetter(named(site), stage, url(SITES[*site], *path, false))
+            }
             Op::Bury { owner } => Move::Bury(OWNERS[*owner].to_owned()),
             Op::Lock { unit: name, expire } => Move::Lock(unit(name), *expire),
             Op::ExtendLock { unit: name, expire } => Move::ExtendLock(unit(name), *expire),
@@ -357,6 +362,9 @@ async fn perform(frontier: &Frontier, what: Move) -> Result<Answer, FrontierErro
         }
         Move::Register(new) => Answer::Registered(frontier.register(new).await?),
         Move::ParseAgain(site, url) => Answer::Is(frontier.parse_again(&site, &url).await?),
+        Move::DropLetter(site, stage, url) => {
+            Answer::Is(frontier.drop_letters(&site, vec![(stage, url)]).await? == [true])
+        }
         Move::Feed(most) => Answer::Fed(frontier.feed(most).await?),
         Move::BeginRun(site, true, seeds) => Answer::Run(frontier.begin_fresh_run(&site, seeds).await?),
         Move::BeginRun(site, false, seeds) => Answer::Run(frontier.begin_run(&site, seeds).await?),

@@ -255,6 +255,9 @@ impl Ledger {
                 if expected == (run.number, run.begun) { Ok(()) } else { differs("run", expected, run) }
             }
             (Move::ParseAgain(site, url), Answer::Is(revived)) => self.parse_again(site, url, *revived),
+            (Move::DropLetter(site, stage, url), Answer::Is(was)) => {
+                self.drop_letter(site, *stage, url, *was)
+            }
             (Move::Feed(most), Answer::Fed(fed)) => self.feed(*most, *fed),
             (Move::Bury(owner), Answer::Nothing) => {
                 self.bury(owner);

@@ -74,6 +74,11 @@ pub enum Op {
         path: usize,
         second_host: bool,
     },
+    DropLetter {
+        site: usize,
+        path: usize,
+        parse: bool,
+    },
     BeginRun {
         site: usize,
         fresh: bool,
@@ -150,6 +155,9 @@ fn op(dice: &mut Rng) -> Op {
         93..95 => Op::BeginRun { site: site(dice), fresh: dice.u32(0..3) == 0, seeds: dice.usize(0..3) },
         95 if dice.bool() => {
             Op::ParseAgain { site: site(dice), path: dice.usize(0..3), second_host: dice.u32(0..3) == 0 }
+        }
+        95 if dice.bool() => {
+            Op::DropLetter { site: site(dice), path: dice.usize(0..3), parse: dice.u32(0..3) == 0 }
         }
         95 => Op::Bury { owner: dice.usize(0..OWNERS.len()) },
         96 => Op::Lock { unit: dice.usize(0..UNITS.len()), expire: dice.i64(1..5_000) },

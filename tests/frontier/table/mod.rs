@@ -3,6 +3,7 @@
 mod groups;
 mod known;
 mod leases;
+mod letters;
 mod order;
 mod owners;
 mod pace;

@@ -91,8 +91,8 @@ local view = module(function(view)
     return call('HGET', P .. 'units', name)
   end
 
-  function view.dead_letters(site, most)
-    return tasks.dead_letters(site, most)
+  function view.dead_letters(site, most, after)
+    return letters.after(site, most, after)
   end
 
   function view.holds_lock(name, token)

@@ -44,7 +44,9 @@ pub(in crate::frontier::redis) fn answer(step: &Step, value: &Value) -> Read<Rep
         | Step::Unlock { .. }
         | Step::ExtendLock { .. }
         | Step::HoldsLock { .. } => Reply::Done(is_true(value)),
-        Step::Extend { .. } => Reply::Alive(list(value).iter().map(is_true).collect()),
+        Step::Extend { .. } | Step::DropLetters { .. } => {
+            Reply::Alive(list(value).iter().map(is_true).collect())
+        }
         Step::Settle { .. } => Reply::Settled(all(value)?),
         Step::SetGroupInterval { .. } | Step::Enlist { .. } => Reply::Nothing,
         Step::Owners => Reply::Owners(list(value).iter().map(owner).collect::<Read<_>>()?),

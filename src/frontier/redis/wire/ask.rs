@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
+use crate::canonical_url::CanonicalUrl;
 use crate::clock::{Timestamp, millis};
 use crate::frontier::step::{Claim, Registration, Step, Tuning};
 use crate::task::{Origin, Outcome, Put, RobotsAccess, RobotsRecord, Settlement, Stage};
@@ -49,7 +50,14 @@ pub(in crate::frontier::redis) fn ask(step: &Step) -> Value {
         Step::Whereabouts { site, url } => json!(["view.whereabouts", site, url.as_str()]),
         Step::Stored { site, url } => json!(["view.stored", site, url.as_str()]),
         Step::Freshness { site } => json!(["view.freshness", site]),
-        Step::DeadLetters { site, most } => json!(["view.dead_letters", site, (*most).min(1_000_000)]),
+        Step::DeadLetters { site, after, most } => {
+            let after = after.as_ref().map(|place| json!([place.died_at, member(place.stage, &place.url)]));
+            json!(["view.dead_letters", site, (*most).min(1_000_000), after.unwrap_or(json!(false))])
+        }
+        Step::DropLetters { site, letters } => {
+            let members: Vec<String> = letters.iter().map(|(stage, url)| member(*stage, url)).collect();
+            json!(["letters.drop", site, members])
+        }
         Step::Inspect => json!(["view.inspect"]),
     }
 }
@@ -185,6 +193,12 @@ fn robots(record: &RobotsRecord) -> Value {
         robots["refuses"] = json!(why);
     }
     robots
+}
+
+/// A task as it stands in an index: its stage and its URL.
+fn member(stage: Stage, url: &CanonicalUrl) -> String {
+    let letter = if stage == Stage::Parse { 'p' } else { 'd' };
+    format!("{letter}{url}")
 }
 
 /// A stage as the script names it.

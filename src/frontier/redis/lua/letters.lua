@@ -1,0 +1,55 @@
+-- Dead letters, as people look at them and put them away.
+local letters = module(function(letters)
+  local function read(site, members)
+    local found = {}
+    for i, member in ipairs(members) do
+      found[i] = { string.sub(member, 1, 1), string.sub(member, 2), call('HGET', P .. 'letter:' .. site, member) }
+    end
+    return found
+  end
+
+  -- The letters that follow one, which may be gone; by time of death, then stage and URL.
+  function letters.after(site, most, after)
+    local key = P .. 'dead:' .. site
+    if not after then
+      return read(site, call('ZRANGE', key, 0, most - 1))
+    end
+    local rank = call('ZRANK', key, after[2])
+    if rank then
+      return read(site, call('ZRANGE', key, rank + 1, rank + most))
+    end
+    local found = {}
+    for _, member in ipairs(call('ZRANGEBYSCORE', key, after[1], after[1])) do
+      if member > after[2] and #found < most then
+        found[#found + 1] = member
+      end
+    end
+    if #found < most then
+      for _, member in ipairs(call('ZRANGEBYSCORE', key, '(' .. after[1], '+inf', 'LIMIT', 0, most - #found)) do
+        found[#found + 1] = member
+      end
+    end
+    return read(site, found)
+  end
+
+  -- Removes letters; a page that died in this run stays known.
+  function letters.drop(name, members)
+    local site, dropped = store.site(name), {}
+    for i, member in ipairs(members) do
+      local stage, url = string.sub(member, 1, 1), string.sub(member, 2)
+      local letter = site and tasks.dead(name, stage, url)
+      if letter then
+        tasks.remove_dead(name, stage, url)
+        store.take(site, stage .. '.letters')
+        if stage == 'd' and letter.run == site.run then
+          tasks.add_known(site, url)
+        end
+      end
+      dropped[i] = letter and true or false
+    end
+    if site then
+      places.save(site)
+    end
+    return dropped
+  end
+end)

@@ -65,8 +65,8 @@ pub struct Game {
 }
 
 impl Game {
-    pub async fn new() -> Result<Self, String> {
-        let worlds = Backend::all().into_iter().map(World::new).collect();
+    pub async fn new(backends: &[Backend]) -> Result<Self, String> {
+        let worlds = backends.iter().copied().map(World::new).collect();
         let mut game = Self {
             worlds,
             ledger: Ledger::default(),

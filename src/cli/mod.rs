@@ -9,6 +9,7 @@ mod demo;
 mod equipment;
 mod explain;
 mod explain_url;
+mod forget;
 mod globals;
 mod man;
 mod plan;
@@ -79,6 +80,8 @@ enum Verb {
     Explain(explain::Options),
     /// Dead letters, tasks that failed for good: list or show them with their reason, revive or drop them
     Dead(dead::Options),
+    /// Forget a site: its queue, dead letters, what is known of its pages; its pace stays
+    Forget(forget::Options),
     /// Workers needed, pages a day, and when it would end: from site files, or from what is measured
     Plan(plan::Options),
     /// The proof of pace: starts, gaps and early ones, as a report for a site's owner
@@ -171,6 +174,7 @@ fn run(cli: Cli) -> Result<Exit, Trouble> {
             Verb::Status(options) => status::run(options, &globals).await,
             Verb::Explain(options) => explain::run(options, &globals).await,
             Verb::Dead(options) => dead::run(options, &globals).await,
+            Verb::Forget(options) => forget::run(options, &globals).await,
             Verb::Plan(options) => plan::run(options, &globals).await,
             Verb::Audit(options) => audit::run(&options, &globals).await,
             Verb::Completions(options) => completions::run(&options),

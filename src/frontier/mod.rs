@@ -17,8 +17,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub use error::{FrontierError, FrontierErrorKind};
 pub use state::SiteSettings;
 pub use step::{
-    Claim, Feeding, Freshness, Grant, Inspection, KnownRobots, LetterPlace, Lock, Owner, Rearm, Registered,
-    Registration, Run, Says, Standing, Tuning, View, Whereabouts,
+    Claim, Feeding, Forgotten, Freshness, Grant, Inspection, KnownRobots, LetterPlace, Lock, Owner, Rearm,
+    Registered, Registration, Run, Says, Standing, Tuning, View, Whereabouts,
 };
 
 use crate::canonical_url::{CanonicalUrl, Host};
@@ -391,6 +391,16 @@ impl Frontier {
     pub async fn whereabouts(&self, site: &str, url: &CanonicalUrl) -> Result<Whereabouts, FrontierError> {
         let step = Step::Whereabouts { site: site.to_owned(), url: url.clone() };
         ask!(self, step, Reply::Whereabouts(found) => *found)
+    }
+
+    /// Forgets a site that has no tasks and no dead letters, a bounded number of pages a step; how far that is.
+    pub async fn forget(&self, site: &str) -> Result<Forgotten, FrontierError> {
+        ask!(self, Step::Forget { site: site.to_owned() }, Reply::Forgotten(forgotten) => forgotten)
+    }
+
+    /// Gives up an unfinished run, its dead letters included, a bounded number of tasks a step; whether some are left.
+    pub async fn give_up(&self, site: &str) -> Result<bool, FrontierError> {
+        ask!(self, Step::GiveUp { site: site.to_owned() }, Reply::More(more) => more)
     }
 
     /// A site's first dead letters, oldest first.

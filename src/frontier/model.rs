@@ -107,6 +107,12 @@ impl Shelf for Model {
         Ok(())
     }
 
+    fn remove_site(&mut self, name: &str) -> Answer<()> {
+        self.sites.remove(name);
+        self.texts.remove(name);
+        Ok(())
+    }
+
     fn site_names(&mut self) -> Answer<Vec<String>> {
         Ok(self.sites.keys().cloned().collect())
     }
@@ -278,6 +284,15 @@ impl Shelf for Model {
 
     fn page(&mut self, site: &str, url: &CanonicalUrl) -> Answer<Option<PageState>> {
         Ok(self.pages.get(&(site.to_owned(), url.clone())).cloned())
+    }
+
+    fn remove_pages(&mut self, site: &str, most: u32) -> Answer<bool> {
+        let found: Vec<_> =
+            self.pages.keys().filter(|(s, _)| s == site).take(most as usize).cloned().collect();
+        for key in &found {
+            self.pages.remove(key);
+        }
+        Ok(found.len() == most as usize)
     }
 
     fn save_page(&mut self, site: &str, url: &CanonicalUrl, page: &PageState) -> Answer<()> {

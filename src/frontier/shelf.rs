@@ -15,6 +15,8 @@ pub(crate) trait Shelf {
     fn site(&mut self, name: &str) -> Result<Option<SiteState>, Self::Error>;
     /// Saves a site and keeps its entries among the ready ones true.
     fn save_site(&mut self, site: &SiteState) -> Result<(), Self::Error>;
+    /// Removes a site that has nothing left but its record.
+    fn remove_site(&mut self, name: &str) -> Result<(), Self::Error>;
     fn site_names(&mut self) -> Result<Vec<String>, Self::Error>;
     fn site_text(&mut self, name: &str) -> Result<Option<String>, Self::Error>;
     fn save_site_text(&mut self, name: &str, text: &str) -> Result<(), Self::Error>;
@@ -88,6 +90,8 @@ pub(crate) trait Shelf {
     ) -> Result<Vec<DeadLetter>, Self::Error>;
 
     fn page(&mut self, site: &str, url: &CanonicalUrl) -> Result<Option<PageState>, Self::Error>;
+    /// Removes pages of a site, at most so many; whether some may be left.
+    fn remove_pages(&mut self, site: &str, most: u32) -> Result<bool, Self::Error>;
     fn save_page(&mut self, site: &str, url: &CanonicalUrl, page: &PageState) -> Result<(), Self::Error>;
 
     /// The first page to be asked for again, of a site that has room for it: by time, then site and URL.

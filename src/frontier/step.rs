@@ -16,6 +16,8 @@ pub(crate) enum Step {
     BeginRun { site: String, seeds: Vec<Put>, fresh: bool },
     GiveUp { site: String },
     Sweep { site: String },
+    Forget { site: String },
+    Unbook { site: String },
     Put { site: String, puts: Vec<Put> },
     ParseAgain { site: String, url: crate::canonical_url::CanonicalUrl },
     Feed { most: u32 },
@@ -64,6 +66,7 @@ pub(crate) enum Reply {
     Lock(Lock),
     Left(Option<i64>),
     Done(bool),
+    Forgotten(Forgotten),
     Names(Vec<String>),
     Owners(Vec<Owner>),
     View(Option<Box<View>>),
@@ -266,6 +269,24 @@ pub struct Says {
     pub parallel: u32,
     /// Set while it runs, wins over the file's.
     pub tuned_parallel: Option<u32>,
+}
+
+/// How far the forgetting of a site is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Forgotten {
+    /// There is no such site.
+    Unknown,
+    /// It still has tasks or dead letters: so many, of which so many are in a worker's hands.
+    Busy {
+        /// All of them.
+        tasks: u64,
+        /// Those under a lease.
+        leased: u64,
+    },
+    /// Some of what is known of its pages is left.
+    Partly,
+    /// It is gone. Its last start stays, so that nobody asks its hosts early.
+    Wholly,
 }
 
 /// Where a dead letter stands among those of its site, which are in order of death.

@@ -20,21 +20,28 @@ pub struct LastLines {
     index: Connection,
 }
 
+/// The files that writers of a fleet have for a site, in order: `<site>-<writer>.jsonl`. Those of a site whose name begins in
+/// the same way look alike.
+pub fn files_of_writers(folder: &Path, site: &str) -> Result<Vec<PathBuf>, SinkError> {
+    let mut files = Vec::new();
+    if folder.is_dir() {
+        for entry in std::fs::read_dir(folder).map_err(|e| SinkError::io("list", folder, e))? {
+            let path = entry.map_err(|e| SinkError::io("list", folder, e))?.path();
+            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            let rest = name.strip_prefix(site).and_then(|rest| rest.strip_suffix(".jsonl"));
+            if rest.is_some_and(|writer| writer.starts_with('-')) {
+                files.push(path);
+            }
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
 impl LastLines {
     /// Reads the files of a site in a folder of items: `<site>-<writer>.jsonl` of each writer, then `<site>.jsonl`.
     pub fn of_site(folder: &Path, site: &str) -> Result<Self, SinkError> {
-        let mut files = Vec::new();
-        if folder.is_dir() {
-            for entry in std::fs::read_dir(folder).map_err(|e| SinkError::io("list", folder, e))? {
-                let path = entry.map_err(|e| SinkError::io("list", folder, e))?.path();
-                let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-                let rest = name.strip_prefix(site).and_then(|rest| rest.strip_suffix(".jsonl"));
-                if rest.is_some_and(|writer| writer.starts_with('-')) {
-                    files.push(path);
-                }
-            }
-        }
-        files.sort();
+        let mut files = files_of_writers(folder, site)?;
         files.push(folder.join(format!("{site}.jsonl")));
         Self::of_files(files, site)
     }

@@ -8,7 +8,7 @@ mod lines;
 mod writer;
 
 pub use error::SinkError;
-pub use last_lines::LastLines;
+pub use last_lines::{LastLines, files_of_writers};
 pub use latest::{Latest, key, latest, read};
 
 use std::collections::{BTreeMap, HashMap};

@@ -7,6 +7,7 @@ mod crawls;
 mod dead;
 mod expected;
 mod explain;
+mod forget;
 mod logs;
 mod pipes;
 mod places;

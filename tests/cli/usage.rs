@@ -18,6 +18,7 @@ fn every_verb_tells_what_it_does_with_an_example() {
         "status",
         "dead",
         "explain",
+        "forget",
         "plan",
         "audit",
         "completions",

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use ground::{Ground, SiteFile, assert_paced, ms, star, wait};
-use paced::frontier::{Frontier, FrontierErrorKind, Registered};
+use paced::frontier::{Forgotten, Frontier, FrontierErrorKind, Registered};
 use paced::mutex::TimedMutex;
 use paced::task::{Lease, Settled};
 use steps::*;
@@ -171,14 +171,23 @@ fn v1_an_outsider_shares_a_site_s_pace_wherever_in_the_cluster_the_site_is() {
 }
 
 #[test]
-fn a_host_belongs_to_one_site_though_sites_are_apart() {
+fn a_host_belongs_to_one_site_though_sites_are_apart_until_it_is_forgotten() {
     let Some(cluster) = RedisCluster::start() else { return };
     let frontier = Frontier::open(&cluster.url()).expect("a URL");
     wait(async {
         for name in sites(&frontier, 8, 0, 1).await {
             let host = url_of(&name, 0).host();
-            assert_eq!(frontier.site_of(&host).await.expect("answers"), Some(name));
+            assert_eq!(frontier.site_of(&host).await.expect("answers"), Some(name.clone()));
+            assert_eq!(
+                frontier.forget(&name).await.expect("answers"),
+                Forgotten::Busy { tasks: 1, leased: 0 }
+            );
+            while frontier.give_up(&name).await.expect("answers") {}
+            assert_eq!(frontier.forget(&name).await.expect("answers"), Forgotten::Wholly);
+            assert_eq!(frontier.site_of(&host).await.expect("answers"), None);
+            assert_eq!(frontier.view(&name).await.expect("answers"), None);
         }
+        assert_eq!(frontier.sites().await.expect("answers"), Vec::<String>::new());
     });
 }
 

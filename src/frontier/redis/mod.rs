@@ -93,6 +93,9 @@ impl Shared {
         if self.links.len() > 1 {
             return self.routed(step).await;
         }
+        if let Step::Forget { site } = step {
+            return self.forget(site).await;
+        }
         if let Some(refused) = self.book(&step).await? {
             return Ok(refused);
         }

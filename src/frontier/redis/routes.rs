@@ -10,7 +10,7 @@ use crate::canonical_url::fingerprint;
 use crate::frontier::FrontierError;
 use crate::frontier::state::unit_mutex;
 use crate::frontier::step::{
-    Claim, Feeding, Grant, Inspection, Rearm, Registered, Registration, Reply, Step,
+    Claim, Feeding, Forgotten, Grant, Inspection, Rearm, Registered, Registration, Reply, Step,
 };
 use crate::task::{Lease, Settled, Settlement};
 
@@ -62,6 +62,7 @@ impl Shared {
     pub(super) async fn routed(&self, step: Step) -> Result<Reply, FrontierError> {
         match step {
             Step::Register(new) => self.register(new).await,
+            Step::Forget { site } => self.forget(site).await,
             Step::Claim(claim) => self.claim(claim).await.map(Reply::Grant),
             Step::Settle { owner, token, settlements } => {
                 self.settle(&owner, token, settlements).await.map(Reply::Settled)
@@ -159,6 +160,19 @@ impl Shared {
             return Ok(refused);
         }
         self.step_in(partition, step).await
+    }
+
+    /// The site goes first, what the directory books of it last: begun again after a crash, both go.
+    pub(super) async fn forget(&self, site: String) -> Result<Reply, FrontierError> {
+        let forgotten = match self.partition_of_site(&site).await? {
+            Some(partition) => self.step_in(partition, Step::Forget { site: site.clone() }).await?,
+            None => Reply::Forgotten(Forgotten::Unknown),
+        };
+        if matches!(forgotten, Reply::Forgotten(Forgotten::Unknown | Forgotten::Wholly)) {
+            self.step_in(DIRECTORY, Step::Unbook { site: site.clone() }).await?;
+            lock(&self.routes.sites).remove(&site);
+        }
+        Ok(forgotten)
     }
 
     /// Claims from one partition after the other until there is enough. Asked again with the same token it goes the same way.

@@ -35,6 +35,12 @@ impl Shelf for Tables<'_> {
         Ok(())
     }
 
+    fn remove_site(&mut self, name: &str) -> Answer<()> {
+        self.memory.sites.remove(name);
+        self.memory.rows.remove(name);
+        self.run("DELETE FROM site WHERE name = ?1", [name])
+    }
+
     fn site_names(&mut self) -> Answer<Vec<String>> {
         self.all("SELECT name FROM site ORDER BY name", [], |row| row.get(0))
     }
@@ -350,6 +356,18 @@ impl Shelf for Tables<'_> {
 
     fn page(&mut self, site: &str, url: &CanonicalUrl) -> Answer<Option<PageState>> {
         self.read_page(site, url)
+    }
+
+    fn remove_pages(&mut self, site: &str, most: u32) -> Answer<bool> {
+        let sql = "DELETE FROM page WHERE id IN
+             (SELECT id FROM page WHERE site = (SELECT id FROM site WHERE name = ?1) LIMIT ?2)";
+        let removed = self.prepare(sql)?.execute(params![site, most])?;
+        self.run(
+            "UPDATE site SET recrawl_at = (SELECT min(recrawl_at) FROM page
+             WHERE page.site = site.id AND recrawl_at IS NOT NULL) WHERE name = ?1",
+            [site],
+        )?;
+        Ok(removed == most as usize)
     }
 
     fn save_page(&mut self, site: &str, url: &CanonicalUrl, page: &PageState) -> Answer<()> {

@@ -3,6 +3,7 @@
 
 mod claim;
 mod feed;
+mod forget;
 mod lease;
 mod letters;
 mod lock;
@@ -23,6 +24,9 @@ pub(crate) fn apply<S: Shelf>(shelf: &mut S, step: Step, now: i64) -> Result<Rep
             Reply::Run(site::begin_run(shelf, &site, seeds, fresh, now)?)
         }
         Step::GiveUp { site } => Reply::More(site::give_up(shelf, &site)?),
+        Step::Forget { site } => Reply::Forgotten(forget::forget(shelf, &site)?),
+        // What a partition books of another's sites; a store in one piece has no such book.
+        Step::Unbook { .. } => Reply::Nothing,
         Step::Sweep { site } => Reply::More(site::sweep(shelf, &site)?),
         Step::Put { site, puts } => Reply::Puts(put::put(shelf, &site, puts, now)?),
         Step::ParseAgain { site, url } => Reply::Done(put::parse_again(shelf, &site, url, now)?),

@@ -22,7 +22,10 @@ pub(super) fn register<S: Shelf>(
     let (unit, group_interval) = new.group.clone().unwrap_or((new.name.clone(), 0));
     let known = shelf.site(&new.name)?;
     let mut site = match known {
-        None => SiteState::new(&new.name, &unit, new.settings.clone()),
+        None => {
+            take_back(shelf, &unit, &new.name)?;
+            SiteState::new(&new.name, &unit, new.settings.clone())
+        }
         Some(mut site) => {
             if site.unit != unit {
                 if site.download.leased > 0 || site.running > 0 {
@@ -52,6 +55,16 @@ pub(super) fn register<S: Shelf>(
     retime(shelf, &state, now)?;
     shelf.save_site_text(&site.name, &new.text)?;
     Ok(Registered::Version(site.version))
+}
+
+/// Starts of a forgotten site of that name are its own again: its interval as in force holds after them.
+fn take_back<S: Shelf>(shelf: &mut S, unit: &str, site: &str) -> Result<(), S::Error> {
+    let Some(mut state) = shelf.unit(unit)? else { return Ok(()) };
+    for start in [&mut state.last, &mut state.before].into_iter().flatten().filter(|start| start.site == site)
+    {
+        start.fixed = None;
+    }
+    save_unit(shelf, &state)
 }
 
 /// A host belongs to one site, unless both are of one group: else two files would double a shop's load.

@@ -1,5 +1,6 @@
 //! The frontier's rules row by row: each row a test that states it.
 
+mod forget;
 mod groups;
 mod known;
 mod leases;

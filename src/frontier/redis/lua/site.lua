@@ -45,6 +45,66 @@ local sites_of = module(function(sites_of)
     return false
   end
 
+  -- What the directory booked of a site that is forgotten.
+  function sites_of.unbook(name)
+    local key = P .. 'hosts:' .. name
+    for _, host in ipairs(call('SMEMBERS', key)) do
+      call('LREM', P .. 'host:' .. host, 0, name)
+    end
+    call('DEL', key)
+    call('HDEL', P .. 'units', name)
+    return true
+  end
+
+  local function things_of(site, places)
+    local count = 0
+    for _, stage in ipairs(STAGES) do
+      for _, place in ipairs(places) do
+        count = count + (site[stage .. place] or 0)
+      end
+    end
+    return count
+  end
+
+  -- Starts of a forgotten site are waited for as long as now; where it is registered again they are its own again.
+  local function fix_starts(unit, name, interval)
+    for _, which in ipairs({ 'last', 'before' }) do
+      if unit[which .. '_at'] and unit[which .. '_site'] == name then
+        unit[which .. '_fixed'] = interval and (unit[which .. '_fixed'] or interval) or nil
+      end
+    end
+  end
+
+  -- Forgets a site that has no tasks and no dead letters; its unit keeps its last starts.
+  function sites_of.forget(name)
+    local site = store.site(name)
+    if not site then
+      return 'unknown'
+    end
+    local leased = things_of(site, { '.leased' })
+    local idle = things_of(site, { '.waiting', '.delayed', '.scheduled', '.letters' })
+    if leased + idle > 0 then
+      return { leased + idle, leased }
+    end
+    tasks.leave_known(site)
+    if tasks.sweep_known(site, REMOVED) then
+      return 'partly'
+    end
+    call('ZREM', P .. 'again', name)
+    for _, recrawl in ipairs(call('SMEMBERS', P .. 'periods:' .. name)) do
+      call('UNLINK', P .. 'fetched:' .. name .. ':' .. recrawl)
+    end
+    local unit = store.some_unit(site.unit)
+    fix_starts(unit, name, store.interval(site))
+    places.save_unit(unit)
+    for _, key in ipairs({ 'page:', 'again:', 'periods:', 'text:', 'site:', 'task:', 'letter:', 'dead:' }) do
+      call('UNLINK', P .. key .. name)
+    end
+    call('SREM', P .. 'sites', name)
+    batch.sites[name], batch.changed_sites[name] = false, nil
+    return 'wholly'
+  end
+
   -- The new unit's starts are the latest two of both; a start of a site that isn't of the unit is waited for as long as now.
   local function inherit(unit, old, site)
     local held = records.mutex(places.mutex(unit))
@@ -115,6 +175,7 @@ local sites_of = module(function(sites_of)
     if not site then
       site = { name = new.name, unit = to, version = 1, run = 0, run_began = 0 }
       store.new_site(site)
+      fix_starts(store.some_unit(to), new.name)
     else
       if site.unit ~= to then
         if (site['d.leased'] or 0) > 0 or (site.running or 0) > 0 then

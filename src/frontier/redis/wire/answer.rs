@@ -11,8 +11,8 @@ use crate::canonical_url::CanonicalUrl;
 use crate::clock::Timestamp;
 use crate::frontier::state::{DeadState, StageCounts};
 use crate::frontier::step::{
-    Feeding, Freshness, Grant, Inspection, KnownRobots, Lock, Owner, Rearm, Registered, Reply, Run, Says,
-    Standing, Step, View, Whereabouts,
+    Feeding, Forgotten, Freshness, Grant, Inspection, KnownRobots, Lock, Owner, Rearm, Registered, Reply,
+    Run, Says, Standing, Step, View, Whereabouts,
 };
 use crate::task::{DeadLetter, Exclusion, Lease, Origin, Priority, RobotsErrand};
 
@@ -48,7 +48,8 @@ pub(in crate::frontier::redis) fn answer(step: &Step, value: &Value) -> Read<Rep
             Reply::Alive(list(value).iter().map(is_true).collect())
         }
         Step::Settle { .. } => Reply::Settled(all(value)?),
-        Step::SetGroupInterval { .. } | Step::Enlist { .. } => Reply::Nothing,
+        Step::Forget { .. } => Reply::Forgotten(forgotten(value)?),
+        Step::Unbook { .. } | Step::SetGroupInterval { .. } | Step::Enlist { .. } => Reply::Nothing,
         Step::Owners => Reply::Owners(list(value).iter().map(owner).collect::<Read<_>>()?),
         Step::TryLock { .. } => Reply::Lock(lock(value)?),
         Step::LockLeft { .. } => Reply::Left(some(value).map(parse).transpose()?),
@@ -230,6 +231,18 @@ fn owner(value: &Value) -> Read<Owner> {
         pid: row.small(1)?,
         crawls: embedded(row.at(2))?,
         dead: row.flag(3),
+    })
+}
+
+fn forgotten(value: &Value) -> Read<Forgotten> {
+    Ok(match value {
+        Value::Array(_) => {
+            let row = Row::of(value)?;
+            Forgotten::Busy { tasks: row.number(0)?.unsigned_abs(), leased: row.number(1)?.unsigned_abs() }
+        }
+        _ if value == "partly" => Forgotten::Partly,
+        _ if value == "wholly" => Forgotten::Wholly,
+        _ => Forgotten::Unknown,
     })
 }
 

@@ -1,0 +1,64 @@
+//! `forget`: a site goes, its pace and its stored pages stay.
+
+use crate::expected::*;
+use crate::support::*;
+
+#[test]
+fn a_site_is_forgotten_with_its_items_and_may_be_crawled_anew() {
+    let (data, _site, file) = crawled();
+    data.write("items/shop-two.jsonl", "");
+    let run = Paced::new(["forget", "shop"]).data(&data).run().expect_code(2);
+    assert!(run.stderr.contains("nobody can be asked here; say --yes"), "{run:?}");
+    let run = Paced::new(["forget", "shop", "--items", "--yes"]).data(&data).run().expect_code(0);
+    let items = data.file("items/shop.jsonl");
+    assert!(run.stdout.starts_with("shop: forgotten; its stored pages stay in the archive\n"), "{run:?}");
+    assert!(run.stdout.contains(&format!("{}: removed", items.display())) && !items.exists(), "{run:?}");
+    let run = Paced::new(["status", "shop"]).data(&data).run().expect_code(2);
+    assert!(run.stderr.contains("it knows none"), "{run:?}");
+    Paced::new(["crawl"]).arg(&file).data(&data).run().expect_code(0);
+    // What robots.txt of its host said is still known.
+    let shop = status(&data);
+    assert_eq!(
+        (&shop["run"], &shop["done"], &shop["state"]),
+        (&1.into(), &4.into(), &"finished".into()),
+        "{shop}"
+    );
+    let audit = Paced::new(["audit", "shop", "--json"]).data(&data).run().expect_code(0);
+    assert_eq!(json_lines_of(&audit.stdout)[0]["early"], 0, "{}", audit.stdout);
+}
+
+#[test]
+fn items_of_a_site_whose_name_begins_in_the_same_way_stay() {
+    let (data, site, _file) = crawled();
+    let other = TestSite::builder().page("/", "<p>nothing</p>").serve();
+    let file =
+        data.write("shop-two.toml", &(other.toml("shop-two", std::time::Duration::from_millis(10)) + RULES));
+    Paced::new(["crawl"]).arg(&file).data(&data).run().expect_code(0);
+    data.write("items/shop-two.jsonl", "{}\n");
+    data.write("items/shop-two-worker.jsonl", "{}\n");
+    data.write("items/shop-worker.jsonl", "");
+    Paced::new(["forget", "shop", "--items", "--yes"]).data(&data).run().expect_code(0);
+    for (name, stays) in
+        [("shop", false), ("shop-worker", false), ("shop-two", true), ("shop-two-worker", true)]
+    {
+        assert_eq!(data.file(&format!("items/{name}.jsonl")).exists(), stays, "{name}");
+    }
+    drop(site);
+}
+
+#[test]
+fn a_site_that_is_being_crawled_is_not_forgotten() {
+    let data = TempData::new();
+    let site = small_site();
+    let file = data.write("shop.toml", &(site.toml("shop", std::time::Duration::from_secs(2)) + RULES));
+    let running = Paced::new(["crawl"]).arg(&file).data(&data).start();
+    eventually("a request", || (!site.arrivals().is_empty()).then_some(()));
+    let run = Paced::new(["forget", "shop", "--yes"]).data(&data).run().expect_code(1);
+    assert!(
+        run.stderr.contains("site `shop` is being crawled by") && run.stderr.contains("stop it first"),
+        "{run:?}"
+    );
+    running.signal(rustix::process::Signal::INT);
+    running.finish().expect_code(130);
+    Paced::new(["forget", "shop", "--yes"]).data(&data).run().expect_code(0);
+}

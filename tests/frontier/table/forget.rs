@@ -1,0 +1,84 @@
+//! A site is forgotten: all of it goes but its pace.
+
+use paced::frontier::{Forgotten, Tuning};
+use paced::task::PutReply;
+
+use crate::world::{World, on_every_backend, url};
+
+async fn forget(w: &World) -> Forgotten {
+    loop {
+        while w.frontier.give_up("a").await.expect("answers") {}
+        match w.frontier.forget("a").await.expect("answers") {
+            Forgotten::Partly => {}
+            told => return told,
+        }
+    }
+}
+
+#[test]
+fn i1_a_forgotten_site_is_gone_and_registered_again_it_starts_no_sooner_than_before() {
+    on_every_backend(async |w| {
+        assert_eq!(w.frontier.forget("a").await.expect("answers"), Forgotten::Unknown);
+        w.site("a").await;
+        w.put_many("a", 30).await;
+        let page = w.take().await;
+        w.fetched_for(&page, 60_000).await;
+        let parse = w.parse().await.expect("it waits");
+        w.done(&parse).await;
+        w.pass(1_000);
+        let dead = w.take().await;
+        w.die(&dead).await;
+        w.pass(400);
+        assert_eq!(forget(w).await, Forgotten::Wholly);
+        assert_eq!(w.frontier.sites().await.expect("answers"), Vec::<String>::new());
+        assert_eq!(w.frontier.view("a").await.expect("answers"), None);
+        assert_eq!(w.frontier.text("a").await.expect("answers"), None);
+        assert_eq!(w.frontier.site_of(&url("a", "p").host()).await.expect("answers"), None);
+        let inside = w.frontier.inspect().await.expect("answers");
+        assert!(inside.tasks.is_empty() && inside.dead.is_empty() && inside.due.is_empty(), "{inside:?}");
+        assert_eq!(inside.known, 0);
+        assert_eq!(w.frontier.forget("a").await.expect("answers"), Forgotten::Unknown);
+        assert_eq!(w.claim().await, None);
+
+        w.site("a").await;
+        let view = w.view("a").await;
+        assert_eq!((view.run, view.version, view.download.letters, view.download.created), (0, 1, 0, 0));
+        assert_eq!(w.frontier.stored("a", &page.url).await.expect("answers"), None);
+        assert_eq!(w.put("a", "p").await, PutReply::Created);
+        w.pass(599);
+        assert_eq!(w.claim().await, None, "its last start was 999 ms ago");
+        w.pass(1);
+        w.take().await;
+    });
+}
+
+#[test]
+fn i1_a_site_registered_again_with_a_longer_interval_waits_that_long() {
+    on_every_backend(async |w| {
+        w.site("a").await;
+        w.put("a", "p").await;
+        let lease = w.take().await;
+        w.done(&lease).await;
+        assert_eq!(forget(w).await, Forgotten::Wholly);
+        w.site_with("a", |shop| shop.settings.interval = 5_000).await;
+        w.put("a", "p").await;
+        w.pass(4_999);
+        assert_eq!(w.claim().await, None);
+        w.pass(1);
+        w.take().await;
+    });
+}
+
+#[test]
+fn a_site_with_tasks_in_workers_hands_is_not_forgotten() {
+    on_every_backend(async |w| {
+        w.site("a").await;
+        w.put_many("a", 3).await;
+        let lease = w.take().await;
+        assert_eq!(w.frontier.forget("a").await.expect("answers"), Forgotten::Busy { tasks: 3, leased: 1 });
+        w.tune("a", Tuning::Paused(Some("it is being forgotten".to_owned()))).await;
+        assert_eq!(forget(w).await, Forgotten::Busy { tasks: 1, leased: 1 });
+        w.fetched(&lease).await;
+        assert_eq!(forget(w).await, Forgotten::Wholly, "the parse that was put meanwhile is given up too");
+    });
+}

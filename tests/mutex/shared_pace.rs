@@ -176,6 +176,43 @@ async fn courtesy_ends_so_nobody_waits_for_one_who_gave_up() {
 }
 
 #[tokio::test]
+async fn one_who_is_late_each_time_is_waited_for_longer_and_longer_until_it_comes_in() {
+    for (backend, clock) in still_backends() {
+        let frontier = &backend.frontier;
+        with_books(frontier).await;
+        let member = frontier.join(Vec::new()).await.expect("the frontier");
+        let mutex = TimedMutex::of_site_in(frontier, "books").await.expect("the site");
+        let claims = async || claim(frontier, &member.name).await.leases.len();
+        let takes = async || mutex.try_lock().await.expect("the frontier").is_some();
+        assert_eq!(claims().await, 1);
+        for turn in [15, 30, 60, 120] {
+            assert!(!takes().await && !takes().await, "{}: asked twice it is one turn", backend.name);
+            clock.advance(ms(INTERVAL + turn - 1));
+            assert_eq!(claims().await, 0, "{}: {turn} ms are the outsider's", backend.name);
+            clock.advance(ms(1));
+            assert_eq!(claims().await, 1, "{}: it missed them", backend.name);
+        }
+        assert!(!takes().await);
+        clock.advance(ms(INTERVAL + 200));
+        assert!(takes().await, "{}: it is 200 ms late", backend.name);
+
+        for turn in [15, 30, 60, 120] {
+            assert_eq!(claims().await, 0, "{}: the claims meet the outsider", backend.name);
+            clock.advance(ms(INTERVAL + turn - 1));
+            assert!(!takes().await, "{}: {turn} ms are the claims'", backend.name);
+            clock.advance(ms(1));
+            assert!(takes().await, "{}: they missed them", backend.name);
+        }
+        assert_eq!(claims().await, 0);
+        clock.advance(ms(INTERVAL + 200));
+        assert_eq!(claims().await, 1, "{}: they are 200 ms late", backend.name);
+        assert!(!takes().await);
+        clock.advance(ms(INTERVAL + 15));
+        assert_eq!(claims().await, 1, "{}: who came in has an ordinary turn again", backend.name);
+    }
+}
+
+#[tokio::test]
 async fn the_interval_in_force_holds_for_an_outsider_that_asked_for_the_mutex_long_ago() {
     for (backend, clock) in still_backends() {
         let frontier = &backend.frontier;

@@ -22,6 +22,9 @@ pub struct UnitState {
     /// Somebody else waits for the mutex of this start: the next claim comes so many ms later, to let it in.
     #[serde(default)]
     pub courtesy: Option<(u64, i64)>,
+    /// The claims missed the turn that was theirs after a lock: after the one that ends at `held_until` they have so many ms.
+    #[serde(default)]
+    pub turn: i64,
     /// When the parse stage was last served, in ms.
     pub parsed_at: i64,
 }

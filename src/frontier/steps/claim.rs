@@ -265,7 +265,7 @@ impl<S: Shelf> Round<'_, S> {
     fn start(&mut self, site: &SiteState, unit: &mut UnitState, token: u64) -> Result<(), S::Error> {
         let start = Start { at: self.now, site: site.name.clone(), token, fixed: None };
         unit.before = unit.last.replace(start);
-        unit.held_until = 0;
+        (unit.held_until, unit.turn) = (0, 0);
         let interval = unit.interval.max(site.interval());
         if interval > 0 {
             let mutex = MutexState { token: mutex_token(token), until: self.now + interval };

@@ -5,6 +5,9 @@ use crate::frontier::shelf::Shelf;
 use crate::frontier::state::{MutexState, UnitState};
 use crate::frontier::step::Lock;
 
+/// The longest time, in ms, for which one side leaves the mutex to the other.
+const LONGEST_TURN: i64 = 4_000;
+
 /// Takes a mutex for `expire` ms if it is free. Asked again with the same token, it answers the same.
 pub(super) fn try_lock<S: Shelf>(
     shelf: &mut S,
@@ -21,11 +24,17 @@ pub(super) fn try_lock<S: Shelf>(
             book_turn(shelf, name, &held, expire)?;
             return Ok(Lock::Held(held.until - now));
         }
-        if let Some(end) = turn_of_claims(shelf, name, &held, expire)?.filter(|end| *end > now) {
-            return Ok(Lock::Held(end - now));
+        if let Some(mut unit) = unit_of(shelf, name)?.filter(|unit| unit.held_until == held.until) {
+            let turn = unit.turn.max(courtesy(expire));
+            if held.until + turn > now {
+                return Ok(Lock::Held(held.until + turn - now));
+            }
+            unit.turn = longer(turn);
+            save_unit(shelf, &unit)?;
         }
     }
     shelf.save_mutex(name, &MutexState { token, until: now.saturating_add(expire) })?;
+    use_turn(shelf, name)?;
     Ok(Lock::Taken(now))
 }
 
@@ -67,31 +76,41 @@ pub(super) fn left<S: Shelf>(shelf: &mut S, name: &str, now: i64) -> Result<Opti
 }
 
 /// Somebody asks for the mutex of a site while a start of the site's own holds it: the next claim lets it in. Without
-/// this the two would race at each end, and one whose timer is always a little slower would never win.
+/// this the two would race at each end, and one whose timer is always a little slower would never win. Where it was
+/// too slow for its turn after the start before, this turn is twice as long.
 fn book_turn<S: Shelf>(shelf: &mut S, name: &str, held: &MutexState, expire: i64) -> Result<(), S::Error> {
     if let Some(mut unit) = unit_of(shelf, name)?
         && unit.owns(&held.token)
     {
-        unit.courtesy = unit.last.as_ref().map(|start| (start.token, courtesy(expire)));
+        let wait = match (unit.courtesy, &unit.before) {
+            (Some((token, wait)), _) if unit.last.as_ref().is_some_and(|last| last.token == token) => wait,
+            (Some((token, wait)), Some(before)) if before.token == token => longer(wait),
+            _ => courtesy(expire),
+        };
+        unit.courtesy = unit.last.as_ref().map(|start| (start.token, wait));
         save_unit(shelf, &unit)?;
     }
     Ok(())
 }
 
-/// Until when a claim that met somebody else's lock comes first after that lock's end.
-fn turn_of_claims<S: Shelf>(
-    shelf: &mut S,
-    name: &str,
-    ended: &MutexState,
-    expire: i64,
-) -> Result<Option<i64>, S::Error> {
-    let waits = unit_of(shelf, name)?.filter(|unit| unit.held_until == ended.until);
-    Ok(waits.map(|_| ended.until + courtesy(expire)))
+/// Who waited came in: claims need not wait for it, and its next turn is an ordinary one.
+fn use_turn<S: Shelf>(shelf: &mut S, name: &str) -> Result<(), S::Error> {
+    if let Some(mut unit) = unit_of(shelf, name)?
+        && unit.courtesy.take().is_some()
+    {
+        save_unit(shelf, &unit)?;
+    }
+    Ok(())
 }
 
 /// How long, in ms, one who waited has the mutex for itself after its end: as long as a permit may be late.
 fn courtesy(interval: i64) -> i64 {
     (interval / 10).clamp(10, 250)
+}
+
+/// The next turn of one who missed this one: on a loaded machine answers and timers are late again and again.
+fn longer(turn: i64) -> i64 {
+    (2 * turn).min(LONGEST_TURN)
 }
 
 /// A unit that waits for an outsider's lock need not wait longer than that lasts now (L1).

@@ -8,8 +8,8 @@ use paced::task::{Lease, Stage};
 use super::ledger::{Dues, Held, Key, LEASE, Ledger, Place, Task, differs, origin};
 use crate::world::START;
 
-/// An outsider that asked in vain is let in first, for no longer than a permit may be late, in ms.
-const COURTESY: i64 = 250;
+/// An outsider that asked in vain is let in first, for no longer than the longest turn of one who missed several, in ms.
+const COURTESY: i64 = 4_000;
 
 impl Ledger {
     pub fn claim(

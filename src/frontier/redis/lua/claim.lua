@@ -132,7 +132,7 @@ local claim = module(function(claim)
   local function start(site, unit, token)
     places.copy_start(unit, 'last', 'before')
     places.set_start(unit, 'last', now, site.name, token)
-    unit.held_until, unit.held_by_another = nil, nil
+    unit.held_until, unit.held_by_another, unit.turn = nil, nil, nil
     local interval = math.max(unit.interval or 0, store.interval(site))
     if interval > 0 then
       records.save_mutex(places.mutex(unit), places.start_token(token), now + interval)

@@ -5,6 +5,14 @@ local lock = module(function(lock)
     return math.max(10, math.min(250, math.floor(interval / 10)))
   end
 
+  -- The longest time, in ms, for which one side leaves the mutex to the other.
+  local LONGEST_TURN = 4000
+
+  -- The next turn of one who missed this one: on a loaded machine answers and timers are late again and again.
+  local function longer(turn)
+    return math.min(2 * turn, LONGEST_TURN)
+  end
+
   -- The unit that a mutex paces, if it does.
   local function unit_of(name)
     local unit = string.match(name, '^site/(.*)$')
@@ -34,17 +42,27 @@ local lock = module(function(lock)
   end
 
   -- Somebody asks for the mutex of a site while a start of the site's own holds it: the next claim lets it in.
+  -- Where it was too slow for its turn after the start before, this turn is twice as long.
   local function book_turn(unit, token, expire)
-    if places.owns(unit, token) then
-      unit.courtesy_token, unit.courtesy_ms = unit.last_token, courtesy(expire)
+    if not places.owns(unit, token) then
+      return
+    end
+    local booked = unit.courtesy_token
+    if booked ~= unit.last_token then
+      local missed = booked ~= nil and booked == unit.before_token
+      unit.courtesy_ms = missed and longer(unit.courtesy_ms) or courtesy(expire)
+      unit.courtesy_token = unit.last_token
       places.save_unit(unit)
     end
   end
 
-  -- The lock that the claims met isn't the one that ends next: they have no turn after it.
+  -- The lock that the claims met isn't the one that ends next: they have no turn after it. Who waited came in: claims
+  -- need not wait for it, and its next turn is an ordinary one.
   local function was_another(unit)
-    if (unit.held_until or 0) > 0 then
-      unit.held_by_another = 1
+    local waited = unit.courtesy_token
+    unit.courtesy_token, unit.courtesy_ms = nil, nil
+    if waited or (unit.held_until or 0) > 0 then
+      unit.held_by_another = (unit.held_until or 0) > 0 and 1 or nil
       places.save_unit(unit)
     end
   end
@@ -67,10 +85,11 @@ local lock = module(function(lock)
       return { 'held', held.until_at - now }
     end
     if unit and (unit.held_until or 0) > 0 and not unit.held_by_another then
-      local turn = unit.held_until + courtesy(expire)
-      if turn > now then
-        return { 'held', turn - now }
+      local turn = math.max(unit.turn or 0, courtesy(expire))
+      if unit.held_until + turn > now then
+        return { 'held', unit.held_until + turn - now }
       end
+      unit.turn = longer(turn)
     end
     records.save_mutex(name, token, now + expire)
     if unit then

@@ -68,7 +68,7 @@ local packed = module(function(packed)
 
   local RARE_OF_UNIT = {
     'last_fixed', 'before_fixed', 'held_until', 'held_by_another', 'blocked_until', 'blocked_why', 'unsure_until',
-    'courtesy_token', 'courtesy_ms',
+    'courtesy_token', 'courtesy_ms', 'turn',
   }
 
   function packed.of_unit(u)

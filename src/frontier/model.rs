@@ -320,6 +320,11 @@ impl Shelf for Model {
         Ok(self.robots.get(origin).cloned())
     }
 
+    fn remove_robots(&mut self, origin: &str) -> Answer<()> {
+        self.robots.remove(origin);
+        Ok(())
+    }
+
     fn save_robots(&mut self, origin: &str, robots: &RobotsState) -> Answer<()> {
         self.robots.insert(origin.to_owned(), robots.clone());
         Ok(())

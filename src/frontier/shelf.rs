@@ -101,6 +101,7 @@ pub(crate) trait Shelf {
 
     fn robots(&mut self, origin: &str) -> Result<Option<RobotsState>, Self::Error>;
     fn save_robots(&mut self, origin: &str, robots: &RobotsState) -> Result<(), Self::Error>;
+    fn remove_robots(&mut self, origin: &str) -> Result<(), Self::Error>;
 
     /// The sites that name a host, in the order in which they did: it belongs to the first.
     fn sites_of(&mut self, host: &str) -> Result<Vec<String>, Self::Error>;

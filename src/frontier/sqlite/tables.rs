@@ -387,6 +387,10 @@ impl Shelf for Tables<'_> {
         self.record("SELECT state FROM robots WHERE origin = ?1", [origin])
     }
 
+    fn remove_robots(&mut self, origin: &str) -> Answer<()> {
+        self.run("DELETE FROM robots WHERE origin = ?1", [origin])
+    }
+
     fn save_robots(&mut self, origin: &str, robots: &RobotsState) -> Answer<()> {
         self.run("INSERT OR REPLACE INTO robots VALUES (?1, ?2)", params![origin, to_json(robots)?])
     }

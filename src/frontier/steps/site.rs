@@ -21,6 +21,7 @@ pub(super) fn register<S: Shelf>(
     }
     let (unit, group_interval) = new.group.clone().unwrap_or((new.name.clone(), 0));
     let known = shelf.site(&new.name)?;
+    let version = known.as_ref().map(|site| site.version);
     let mut site = match known {
         None => {
             take_back(shelf, &unit, &new.name)?;
@@ -49,6 +50,9 @@ pub(super) fn register<S: Shelf>(
         site.fence = now;
     }
     save_hosts(shelf, new)?;
+    if version != Some(site.version) {
+        ask_robots_again(shelf, new)?;
+    }
     let mut state = shelf.unit(&unit)?.unwrap_or_else(|| UnitState::new(&unit));
     state.interval = group_interval;
     shelf.save_site(&site)?;
@@ -65,6 +69,17 @@ fn take_back<S: Shelf>(shelf: &mut S, unit: &str, site: &str) -> Result<(), S::E
         start.fixed = None;
     }
     save_unit(shelf, &state)
+}
+
+/// Under new rules each `robots.txt` is read anew: what it asks of the pace is kept with the site that read it, and its hosts may
+/// have been another site's, or those of one that was forgotten.
+fn ask_robots_again<S: Shelf>(shelf: &mut S, new: &Registration) -> Result<(), S::Error> {
+    for host in &new.hosts {
+        for scheme in ["https", "http"] {
+            shelf.remove_robots(&format!("{scheme}://{host}"))?;
+        }
+    }
+    Ok(())
 }
 
 /// A host belongs to one site, unless both are of one group: else two files would double a shop's load.

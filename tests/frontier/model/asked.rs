@@ -113,6 +113,11 @@ impl Ledger {
         site.attempts = new.settings.attempts;
         site.robots = new.settings.robots;
         site.budgets.clone_from(&new.settings.budgets);
+        let rules = (new.text.clone(), new.settings.clone());
+        if site.rules.replace(rules.clone()) != Some(rules) {
+            self.robots
+                .retain(|origin, _| !new.hosts.iter().any(|host| origin.ends_with(&format!("://{host}"))));
+        }
         Ok(())
     }
 

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use paced::frontier::{Inspection, Tuning};
+use paced::frontier::{Inspection, SiteSettings, Tuning};
 use paced::task::{Settled, Stage};
 
 use super::game::{Answer, Move};
@@ -39,6 +39,8 @@ pub struct Site {
     pub paused: bool,
     pub attempts: u32,
     pub robots: bool,
+    /// Its file's text and what the frontier keeps of it.
+    pub rules: Option<(String, SiteSettings)>,
     pub floors: BTreeMap<String, i64>,
     pub budgets: BTreeMap<String, u64>,
     pub spent: BTreeMap<String, u64>,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use paced::frontier::{Rearm, Registration, Tuning};
+use paced::frontier::{Forgotten, Rearm, Registration, Tuning};
 use paced::task::{Exclusion, Failure, Lease, Outcome, PutReply, RobotsAccess, RobotsRecord, Settled};
 
 use crate::world::{World, at, ms, on_every_backend, path_of, request, url};
@@ -347,6 +347,44 @@ fn its_crawl_delay_is_a_floor_under_file_and_tuning_and_for_outsiders() {
         assert_eq!(w.view("a").await.interval, 100);
         w.tune("a", Tuning::Interval(Some(20_000))).await;
         assert_eq!(w.view("a").await.interval, 20_000);
+    });
+}
+
+#[test]
+fn under_new_rules_and_after_it_was_forgotten_a_site_reads_it_anew_and_its_crawl_delay_holds() {
+    on_every_backend(async |w| {
+        let slow = || RobotsRecord {
+            crawl_delay: Some(Duration::from_secs(10)),
+            ..record(RobotsAccess::Rules("Crawl-delay: 10".to_owned()))
+        };
+        site(w).await;
+        w.put("a", "p").await;
+        let errand = w.take().await;
+        w.settle(&errand, Outcome::Robots(slow())).await;
+        while w.frontier.give_up("a").await.expect("answers") {}
+        assert_eq!(w.frontier.forget("a").await.expect("answers"), Forgotten::Wholly);
+
+        site(w).await;
+        w.put("a", "p").await;
+        w.pass(1_000);
+        let errand = w.take().await;
+        assert!(is_errand(&errand), "what it asks of the pace went with the site: {errand:?}");
+        w.settle(&errand, Outcome::Robots(slow())).await;
+        assert_eq!(w.view("a").await.interval, 10_000);
+
+        site(w).await;
+        w.pass(10_000);
+        let page = w.take().await;
+        assert_eq!(path_of(&page), "p", "the same file read again changes nothing");
+        w.done(&page).await;
+        w.put("a", "q").await;
+        w.site_with("a", |shop| {
+            obeying(shop);
+            "another file".clone_into(&mut shop.text);
+        })
+        .await;
+        w.pass(10_000);
+        assert!(is_errand(&w.take().await), "another file may name another agent");
     });
 }
 

@@ -167,11 +167,19 @@ local sites_of = module(function(sites_of)
     places.save_unit(unit)
   end
 
+  -- Under new rules each robots.txt is read anew: what it asks of the pace is kept with the site that read it.
+  local function ask_robots_again(new)
+    for _, host in ipairs(new.hosts) do
+      call('UNLINK', P .. 'robots:https://' .. host, P .. 'robots:http://' .. host)
+    end
+  end
+
   -- Puts a site's rules in force, or says what stands against it and leaves the old ones.
   function sites_of.register(new)
     local site = store.site(new.name)
     local to = new.group or new.name
     local key = P .. 'text:' .. new.name
+    local version = site and site.version
     if not site then
       site = { name = new.name, unit = to, version = 1, run = 0, run_began = 0 }
       store.new_site(site)
@@ -195,6 +203,9 @@ local sites_of = module(function(sites_of)
     store.set_map(site, 'budgets', new.budgets)
     if not site.fence then
       site.fence = now
+    end
+    if version ~= site.version then
+      ask_robots_again(new)
     end
     local unit = store.some_unit(to)
     unit.interval = new.group_interval

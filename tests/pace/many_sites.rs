@@ -128,3 +128,29 @@ fn v18_more_workers_do_not_raise_the_load_on_a_site() {
         assert_eq!(shop.arrivals().len(), shop.plan.requests() as usize);
     }
 }
+
+#[test]
+fn v15_a_site_that_takes_three_seconds_is_asked_each_second_and_a_narrow_one_is_told_of() {
+    let _turn = alone();
+    let plan = |name, products| {
+        ShopPlan::new(name, products).per_page(products).page_size(4_000).latency(Latency::fixed(ms(3_000)))
+    };
+    let shops = serve([plan("slow", 24), plan("narrow", 16)]).expect("shops");
+    let interval = ms(1_000);
+    let [slow, narrow] = [0, 1].map(|n| site_toml(&shops.all()[n], interval));
+    let narrow = (narrow.0, narrow.1.replace("parallel = 16", "parallel = 2"));
+    let ground = Ground::of_texts([slow, narrow]);
+    let machine = Machine::watch();
+    let run = ground.crawl().run().expect_code(0);
+    let seen = machine.seen();
+    let measured = shops.all().iter().map(|shop| measure_shop(shop, &seen, interval));
+    assert_kept(&measured.collect::<Vec<_>>(), &seen);
+    let [slow, narrow] = [0, 1].map(|n| full_queue(&shops.all()[n]));
+    assert_used(0.97, &[slow], interval, &seen);
+    let span = narrow[narrow.len() - 1].saturating_sub(narrow[0]);
+    assert!(span >= ms(1_450) * (narrow.len() as u32 - 1), "two at once, for 3 s each: {span:?}");
+    assert_eq!(run.stderr.matches("parallel keeps the site at").count(), 1, "{}", run.stderr);
+    for said in ["site=narrow parallel=2 enough=4", "workers scaled", "workers=7 response_ms=30"] {
+        assert!(run.stderr.contains(said), "{said}: {}", run.stderr);
+    }
+}

@@ -12,6 +12,7 @@ use super::resolve::ResolveError;
 use super::wire::ConnectTimeout;
 use crate::canonical_url::CanonicalUrl;
 use crate::content_coding::CodingError;
+use crate::manners::Health;
 
 /// A page that could not be fetched.
 #[derive(Debug)]
@@ -114,6 +115,28 @@ impl FetchError {
             CodingError::Broken(..) => FetchErrorKind::BrokenCoding,
         };
         Self { kind, url: Box::new(url.clone()), source: Some(Box::new(error)) }
+    }
+
+    /// What it tells of the site: whether anybody is there who could answer.
+    pub fn health(&self) -> Health {
+        use FetchErrorKind as Kind;
+        match self.kind {
+            Kind::Dns
+            | Kind::Connect
+            | Kind::Certificate
+            | Kind::Tls
+            | Kind::Proxy
+            | Kind::ProxyPassword
+            | Kind::Timeout(..)
+            | Kind::NoAnswer => Health::Away(self.reason()),
+            Kind::TooLarge(_)
+            | Kind::Type(_)
+            | Kind::UnknownCoding(_)
+            | Kind::BrokenCoding
+            | Kind::Truncated
+            | Kind::Protocol => Health::Answers,
+            Kind::Private(_) | Kind::Unaskable(_) | Kind::Settings(_) => Health::Unknown,
+        }
     }
 
     /// Whether another attempt may succeed.

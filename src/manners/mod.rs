@@ -2,11 +2,13 @@
 //! No sockets, no sleeping.
 
 mod backoff;
+mod breaker;
 mod location;
 mod retry_after;
 mod signal;
 
 pub use backoff::backoff;
+pub use breaker::{Breaker, Health};
 pub use location::location;
 pub use retry_after::retry_after;
 pub use signal::Signal;

@@ -7,6 +7,7 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
+use super::breakers::Breakers;
 use super::desks::Desks;
 use super::download::Left;
 use super::handover::Handover;
@@ -70,6 +71,7 @@ pub struct Crew {
     /// Cancelled when nothing more is claimed.
     pub(super) leaving: CancellationToken,
     pub(super) monitor: Monitor,
+    pub(super) breakers: Breakers,
     pub(super) verdicts: Verdicts,
     pub(super) handover: Handover,
     /// One a core.
@@ -85,6 +87,7 @@ impl Crew {
             reach: Reach::new(leaving.clone(), options.monitor.clone()),
             pages: hold_up("pages"),
             items: hold_up("items"),
+            breakers: Breakers::default(),
             verdicts: Verdicts::new(options.frontier.clone()),
             frontier: options.frontier,
             member: Membership::new(options.member),

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use tracing::{debug, warn};
 
+use super::breakers::{health_of, put_off};
 use super::crew::Crew;
 use super::handover::Fresh;
 use super::landing::landing;
@@ -65,16 +66,18 @@ pub(super) async fn visit(crew: &Crew, lease: Lease, noted: Duration) -> Result<
     let permit = Permit::of(&lease, &crew.frontier, noted);
     let exchange = match crew.fetcher.get(request(crew, &site, &lease).await, permit).await {
         Ok(exchange) => exchange,
-        Err(unsent) => return not_sent(crew, lease, unsent).await,
+        Err(unsent) => return not_sent(crew, &site, lease, noted, unsent).await,
     };
     crew.monitor.sent(&site, &lease, &exchange);
     let landing = landing(crew, &site, &lease, &exchange).await?;
     let (judged, block) = judge(&site, &lease, &exchange, crew.frontier.clock().now());
+    let opened = crew.breakers.hear(&site, &lease, noted, health_of(&exchange)).filter(|_| block.is_none());
     let place = keep(crew, &site, &lease, &exchange, &judged).await?;
     let outcome = conclude(crew, &site, &lease, &exchange, judged, place).await?;
+    let outcome = put_off(outcome, opened.as_ref());
     let response = exchange.answer.as_ref().ok().map(|fetched| fetched.page.response);
     landing.settled();
-    Ok(crew.settle_with(lease, outcome, block, response).await?)
+    Ok(crew.settle_with(lease, outcome, block.or(opened), response).await?)
 }
 
 /// Why the page isn't to be asked for after all, by the rules in force now.
@@ -115,7 +118,13 @@ async fn is_here(crew: &Crew, stored: &StoredPage) -> bool {
 }
 
 /// No request went out: a late start goes back, everything else ends the attempt.
-async fn not_sent(crew: &Crew, lease: Lease, unsent: Unsent) -> Result<(), Left> {
+async fn not_sent(
+    crew: &Crew,
+    site: &Site,
+    lease: Lease,
+    noted: Duration,
+    unsent: Unsent,
+) -> Result<(), Left> {
     let error = match unsent {
         Unsent::NotNow(NotNow::TooLate) => {
             warn!(site = lease.site, url = lease.url.as_str(), "{}; it goes back", NotNow::TooLate);
@@ -133,7 +142,8 @@ async fn not_sent(crew: &Crew, lease: Lease, unsent: Unsent) -> Result<(), Left>
         None => failed(&lease, &error),
     };
     report(&lease, &error);
-    Ok(crew.settle(lease, outcome).await?)
+    let opened = crew.breakers.hear(site, &lease, noted, error.health());
+    Ok(crew.settle_with(lease, put_off(outcome, opened.as_ref()), opened, None).await?)
 }
 
 /// Keeps the request and what came of it, durable before the task is settled; where the body is.

@@ -1,5 +1,6 @@
 //! The work: `download` and `parse` are the two straight lines that every URL walks; the pool grants them tasks.
 
+mod breakers;
 mod crew;
 mod desks;
 mod download;

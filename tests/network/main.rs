@@ -8,6 +8,7 @@ mod ground;
 mod hosts;
 mod http2;
 mod memory;
+mod outage;
 mod proxies;
 #[path = "../support/mod.rs"]
 mod support;

@@ -1,0 +1,64 @@
+//! A breaker for each pace unit: a site that is down is left alone, instead of its pages dying one after the other.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use tracing::info;
+
+use crate::clock::since_boot;
+use crate::fetch::Exchange;
+use crate::manners::{Breaker, Health};
+use crate::site::Site;
+use crate::task::{Lease, Outcome};
+
+/// This process's breakers. Their openings are blocks of the unit, which hold for every process.
+#[derive(Debug, Default)]
+pub(super) struct Breakers(Mutex<HashMap<String, Breaker>>);
+
+impl Breakers {
+    /// Hears how a request went that began no sooner than `noted`, by the time since boot; for how long its unit is to be
+    /// left alone now, and why.
+    pub(super) fn hear(
+        &self,
+        site: &Site,
+        lease: &Lease,
+        noted: Duration,
+        health: Health,
+    ) -> Option<(Duration, String)> {
+        let unit = site.unit();
+        let mut breakers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match health {
+            Health::Answers => {
+                if breakers.get_mut(&unit).is_some_and(Breaker::answers) {
+                    info!(site = lease.site, "breaker closed: the site answers again");
+                }
+                None
+            }
+            // Its own record says how long the host waits for it.
+            Health::Away(_) if lease.robots.is_some() => None,
+            Health::Away(why) => {
+                let wait = breakers.entry(unit).or_default().fails(&lease.url, noted, since_boot())?;
+                Some((wait, format!("breaker open: pages can't be had one after the other, the last: {why}")))
+            }
+            Health::Unknown => None,
+        }
+    }
+}
+
+/// What an exchange tells of the site.
+pub(super) fn health_of(exchange: &Exchange) -> Health {
+    match &exchange.answer {
+        Ok(fetched) => Health::of_status(fetched.page.status),
+        Err(error) => error.health(),
+    }
+}
+
+/// A page that met a breaker opening is tried again after it, and after others: else the same ones would spend an attempt at
+/// each try.
+pub(super) fn put_off(outcome: Outcome, opened: Option<&(Duration, String)>) -> Outcome {
+    match (outcome, opened) {
+        (Outcome::Retry { after, why }, Some((wait, _))) => Outcome::Retry { after: after + *wait, why },
+        (outcome, _) => outcome,
+    }
+}

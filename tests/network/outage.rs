@@ -1,0 +1,75 @@
+//! A site that goes away in the middle of a crawl and comes back: it is left alone meanwhile, and no page is lost.
+
+use std::io::Write;
+use std::net::TcpStream;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::bad_site::*;
+use crate::ground::*;
+
+const PAGES: usize = 40;
+/// After so many pages it goes away.
+const ANSWERED: usize = 8;
+/// For so long; a page that is asked for as soon as its back-off allows spends its five attempts in 8 s or so.
+const AWAY: Duration = Duration::from_secs(14);
+
+/// What is the matter with it.
+#[derive(Default)]
+struct Outage {
+    pages: AtomicUsize,
+    began: Mutex<Option<Instant>>,
+    missed: AtomicUsize,
+}
+
+impl Outage {
+    /// Serves a page, unless the site is away: then `meet` does what it does.
+    fn page(&self, stream: &mut TcpStream, meet: &[u8]) {
+        if self.pages.fetch_add(1, Ordering::SeqCst) >= ANSWERED {
+            let mut began = self.began.lock().unwrap_or_else(PoisonError::into_inner);
+            if began.get_or_insert_with(Instant::now).elapsed() < AWAY {
+                self.missed.fetch_add(1, Ordering::SeqCst);
+                return drop(stream.write_all(meet));
+            }
+        }
+        drop(stream.write_all(&answer("200 OK", "", b"<h1>whole</h1>")));
+    }
+}
+
+/// Crawls a site that goes away; what the crawl said, and how many requests met nobody.
+fn crawl(meet: &'static [u8]) -> (String, usize) {
+    let outage = Arc::new(Outage::default());
+    let site = (0..PAGES).fold(BadSite::builder(), |site, page| {
+        let outage = Arc::clone(&outage);
+        site.meets(&format!("/{page}"), move |stream| outage.page(stream, meet))
+    });
+    let site = site.serve();
+    let ground = Ground::new([SiteFile::new("shop", site.url("/"))]);
+    let run = ground.crawl().run().expect_code(0);
+    assert_eq!(ground.dead("shop").len(), 0, "{}", run.stderr);
+    assert_eq!(ground.items("shop").len(), PAGES + 1, "{}", run.stderr);
+    assert_archived(&ground, &site.counts());
+    (run.stderr, outage.missed.load(Ordering::SeqCst))
+}
+
+/// Fails unless it was noticed once, and asked no more often than it takes to notice.
+fn assert_left_alone(said: &str, missed: usize, why: &str) {
+    let opened = said.matches("the site is left alone: breaker open: pages can't be had").count();
+    assert!(opened >= 1 && said.contains(why), "{said}");
+    assert_eq!(said.matches("breaker closed: the site answers again").count(), 1, "{said}");
+    // Eight are under way at once, and go on until the fifth that failed is settled; each page has five attempts.
+    assert!((5..=3 * 8 * opened).contains(&missed), "{missed} requests met nobody: {said}");
+}
+
+#[test]
+fn a_site_that_is_down_for_a_while_is_left_alone_and_no_page_dies() {
+    let (said, missed) = crawl(b"");
+    assert_left_alone(&said, missed, "the last: ");
+}
+
+#[test]
+fn a_gateway_whose_server_is_gone_is_left_alone_and_no_page_dies() {
+    let (said, missed) = crawl(b"HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+    assert_left_alone(&said, missed, "the last: HTTP 502");
+}

@@ -2,6 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::{self, BufReader};
+use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,7 +12,7 @@ use bytes::Bytes;
 
 use super::names::{ENDING, Names};
 use super::segment::{Segment, marker_of};
-use super::store::{BEGINNING, Gathered, Log, Opened, Segments, Source, Store};
+use super::store::{BEGINNING, Filling, Gathered, Log, Opened, Segments, Source, Store};
 use super::{ArchiveError, Place};
 
 /// Two commits to a folder are so far apart at least, unless [`COMMIT_PAGES`] are waiting: the first page after a pause
@@ -29,6 +30,11 @@ pub(super) struct Folder {
 impl Folder {
     pub(super) fn new(dir: &Path) -> Self {
         Self { dir: dir.to_owned() }
+    }
+
+    fn sync(&self) -> Result<(), ArchiveError> {
+        let synced = File::open(&self.dir).and_then(|dir| dir.sync_all());
+        synced.map_err(|e| ArchiveError::io("write to", &self.dir, e))
     }
 
     fn read(&self, place: &Place, most: u64) -> Result<Bytes, ArchiveError> {
@@ -61,6 +67,33 @@ impl Store for Folder {
     /// Looks at the file's length, not into it.
     fn has(&self, place: &Place) -> bool {
         fs::metadata(self.dir.join(place.segment())).is_ok_and(|file| file.len() >= place.end())
+    }
+
+    /// In a copy, which then takes its place.
+    fn overwrite(
+        &self,
+        segment: &str,
+        ranges: &[Range<u64>],
+        bytes: &Filling<'_>,
+    ) -> Result<(), ArchiveError> {
+        let (path, copy) = (self.dir.join(segment), self.dir.join(format!("{segment}.erasing")));
+        let write = || {
+            let failed = |e| ArchiveError::io("write to", &copy, e);
+            fs::copy(&path, &copy).map_err(failed)?;
+            let file = File::options().write(true).open(&copy).map_err(failed)?;
+            for range in ranges {
+                file.write_all_at(&bytes(range)?, range.start).map_err(failed)?;
+            }
+            file.sync_all().and_then(|()| fs::rename(&copy, &path)).map_err(failed)
+        };
+        write().inspect_err(|_| drop(fs::remove_file(&copy)))?;
+        self.sync()
+    }
+
+    fn remove(&self, segment: &str) -> Result<(), ArchiveError> {
+        let path = self.dir.join(segment);
+        fs::remove_file(&path).map_err(|e| ArchiveError::io("remove", &path, e))?;
+        self.sync()
     }
 
     /// A folder that is missing holds nothing.

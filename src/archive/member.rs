@@ -11,6 +11,14 @@ const BEGINNING: [u8; 16] = [0x1f, 0x8b, 8, 4, 0, 0, 0, 0, 0, 255, 12, 0, b's', 
 /// The two numbers of the subfield, and behind the packed bytes their CRC and plain length.
 const NUMBERS: usize = 8;
 
+/// Where the flags are, and the one of a comment (RFC 1952 section 2.3.1).
+const FLAGS: usize = 3;
+const HAS_COMMENT: u8 = 16;
+/// Readers take no longer comment than 64 KiB.
+const LONGEST_BLANK: u64 = 60_000;
+/// A blank of so many bytes has room for its record.
+const SHORTEST_REST: u64 = 1_024;
+
 /// Packs members, one after the other.
 pub(super) struct Packer(Compressor);
 
@@ -40,6 +48,28 @@ impl Packer {
             numbers[4..].copy_from_slice(&plain.to_le_bytes());
         }
     }
+}
+
+/// As many bytes as asked for, or none where they are too few: members that hold one record of no content each, `record`, and
+/// are as long as they have to be by a comment in their header.
+pub(super) fn blank(mut length: u64, record: impl Fn() -> Vec<u8>) -> Option<Vec<u8>> {
+    let (mut packer, mut out) = (Packer::new(), Vec::new());
+    while length > 0 {
+        let rest = length.saturating_sub(LONGEST_BLANK);
+        let this = if rest == 0 { length } else { LONGEST_BLANK - SHORTEST_REST.saturating_sub(rest) };
+        length -= this;
+        let mut member = Vec::new();
+        packer.append(&mut member, &record());
+        let comment = usize::try_from(this).ok()?.checked_sub(member.len() + 1)?;
+        member[FLAGS] |= HAS_COMMENT;
+        let head = BEGINNING.len() + NUMBERS;
+        let filled = std::iter::repeat_n(b' ', comment).chain([0]);
+        member.splice(head..head, filled);
+        let told = u32::try_from(member.len()).ok()?.to_le_bytes();
+        member[BEGINNING.len()..][..4].copy_from_slice(&told);
+        out.append(&mut member);
+    }
+    Some(out)
 }
 
 /// The length of the member that `gzip` reads, where the member tells it.
@@ -102,6 +132,23 @@ mod tests {
         let member = &out[6..];
         assert_eq!(told_length(&GzDecoder::new(member)), Some(member.len() as u64));
         assert_eq!(inflate(member).ok().as_deref(), Some(&b"one record"[..]));
+    }
+
+    #[test]
+    fn blanks_fill_any_length_that_a_record_has() {
+        let record = || b"WARC/1.1\r\n".to_vec();
+        assert_eq!(blank(30, record), None);
+        for length in [100, 59_999, 60_000, 60_001, 61_023, 61_024, 120_500, 1_000_000] {
+            let blank = blank(length, record).expect("there is room");
+            assert_eq!(blank.len() as u64, length);
+            let mut left = &blank[..];
+            while !left.is_empty() {
+                let told = told_length(&GzDecoder::new(left)).and_then(|told| usize::try_from(told).ok());
+                let (member, rest) = left.split_at(told.expect("it tells"));
+                assert_eq!(inflate(member).ok(), Some(record()), "{length}");
+                left = rest;
+            }
+        }
     }
 
     #[test]

@@ -4,6 +4,7 @@
 mod audit;
 #[cfg(feature = "s3")]
 mod bucket;
+mod erase;
 mod error;
 mod folder;
 mod location;
@@ -20,6 +21,7 @@ mod warc;
 mod writer;
 
 pub use audit::{Audit, EarlyStart, Gaps, UnitReport};
+pub use erase::Erased;
 pub use error::ArchiveError;
 pub use folder::{COMMIT_PAGES, COMMIT_WAIT};
 pub use location::{Location, LocationError};
@@ -37,7 +39,7 @@ use std::time::Instant;
 
 use tokio::sync::oneshot;
 
-use crate::clock::Clock;
+use crate::clock::{Clock, Timestamp};
 use folder::{Folder, FolderLog};
 use names::Names;
 use store::{Log, Store};
@@ -153,6 +155,14 @@ impl Archive {
     pub async fn has(&self, place: &Place) -> bool {
         let (store, place) = (Arc::clone(&self.0.store), place.clone());
         tokio::task::spawn_blocking(move || store.has(&place)).await.unwrap_or(false)
+    }
+
+    /// Erases all that is kept of a site: requests, answers, bodies. Other records stay where they are; segments that are still
+    /// written to stay as they are, and are counted.
+    pub async fn erase(&self, site: &str, now: Timestamp) -> Result<Erased, ArchiveError> {
+        let (store, site) = (Arc::clone(&self.0.store), site.to_owned());
+        let erased = tokio::task::spawn_blocking(move || erase::erase(&store, &site, now));
+        erased.await.map_err(|_| ArchiveError::Closed)?
     }
 
     /// Finishes what is being kept and closes the segment. Whatever is asked to be kept later is refused.

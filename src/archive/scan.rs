@@ -107,7 +107,7 @@ impl Iterator for Scan {
 
 /// One segment being walked over.
 #[derive(Debug)]
-struct Walk {
+pub(super) struct Walk {
     name: String,
     path: PathBuf,
     records: Counted<Box<dyn Source>>,
@@ -117,20 +117,21 @@ struct Walk {
 }
 
 /// What one member turned out to be.
-enum Seen {
+pub(super) enum Seen {
     Request { id: String, record: Record },
     Answer { to: String, answer: Answer },
+    Erased,
     Other,
 }
 
-struct Answer {
+pub(super) struct Answer {
     status: Option<u16>,
     bytes: u64,
     error: Option<String>,
 }
 
 impl Walk {
-    fn over(segment: Opened) -> Self {
+    pub(super) fn over(segment: Opened) -> Self {
         let Opened { name, path, source } = segment;
         Self { name, path, records: Counted { inner: source, at: 0 }, asked: None, ended: false }
     }
@@ -154,6 +155,20 @@ impl Walk {
             }
         }
         self.asked.take().map(|(_, record)| Ok(record))
+    }
+
+    /// How far it was walked over.
+    pub(super) fn at(&self) -> u64 {
+        self.records.at
+    }
+
+    /// What the next member turned out to be.
+    pub(super) fn seen(&mut self) -> Result<Option<Seen>, ArchiveError> {
+        let start = self.records.at;
+        match self.member() {
+            Err(e) if self.is_tail(&e) => Ok(None),
+            seen => seen.map_err(|e| self.error(start, e)),
+        }
     }
 
     /// The end of a segment that grows, or whose writer died, is no damage.
@@ -183,7 +198,7 @@ impl Walk {
                 let place = Some(Place::new(&self.name, start, self.records.at - start));
                 Some(Record { status, bytes, error, place, ..record })
             }
-            Seen::Other => None,
+            Seen::Erased | Seen::Other => None,
         }
     }
 
@@ -248,6 +263,7 @@ fn read_record(plain: &mut impl BufRead) -> io::Result<(Seen, u64)> {
             let id = text("WARC-Record-ID").to_owned();
             (request(&fields).map_or(Seen::Other, |record| Seen::Request { id, record }), length)
         }
+        "metadata" if fields.get(warc::ERASED).is_some() => (Seen::Erased, length),
         kind @ ("response" | "revisit" | "metadata") => {
             let line = first_line(plain, length)?;
             let answer = answer(kind, &fields, &line);

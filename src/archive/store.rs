@@ -2,6 +2,7 @@
 
 use std::fmt::Debug;
 use std::io::{self, BufRead, Cursor};
+use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
@@ -46,9 +47,23 @@ pub(super) trait Store: Debug + Send + Sync {
     /// Whether the bytes of that place are there, as far as can be told.
     fn has(&self, place: &Place) -> bool;
 
+    /// Writes other bytes over these ranges of a finished segment, all or none of them.
+    fn overwrite(
+        &self,
+        segment: &str,
+        ranges: &[Range<u64>],
+        bytes: &Filling<'_>,
+    ) -> Result<(), ArchiveError>;
+
+    /// Removes a finished segment.
+    fn remove(&self, segment: &str) -> Result<(), ArchiveError>;
+
     /// All segments in the order of their names, each opened when it is its turn.
     fn segments(self: Arc<Self>) -> Result<Segments, ArchiveError>;
 }
+
+/// The bytes that a range gets.
+pub(super) type Filling<'a> = dyn Fn(&Range<u64>) -> Result<Vec<u8>, ArchiveError> + 'a;
 
 /// So many bytes of a record hold its header.
 pub(super) const BEGINNING: u64 = 16 * 1024;

@@ -20,6 +20,9 @@ pub(super) const WARC_FIELDS: &str = "application/warc-fields";
 /// A 304 confirmed a stored body (WARC 1.1 section 6.7.3).
 pub(super) const NOT_MODIFIED: &str = "http://netpreserve.org/warc/1.1/revisit/server-not-modified";
 
+/// A field of nothing else than records that were erased.
+pub(super) const ERASED: &str = "Paced-Erased";
+
 /// What every record begins with, whatever its version.
 pub(super) const MAGIC: &[u8] = b"WARC/";
 const VERSION: &str = "WARC/1.1";
@@ -114,6 +117,12 @@ pub(super) fn info(segment: &str, now: Timestamp) -> Vec<u8> {
     let mut out = Vec::new();
     append(&mut out, &mut Packer::new(), fields, block.as_bytes(), b"");
     out
+}
+
+/// A record that says nothing but that there was one.
+pub(super) fn erased(now: Timestamp) -> Vec<u8> {
+    let fields = Fields::of("metadata", &record_id(), &now.to_string()).with(ERASED, "yes");
+    [fields.text(0).as_bytes(), b"\r\n\r\n"].concat()
 }
 
 /// Appends one record as one gzip member: `head` and `body` together are its block. It gets a digest of the block unless it has

@@ -9,18 +9,23 @@ use tracing::info;
 
 use super::results::{Results, say};
 use super::{Exit, Globals, Trouble, sites};
+use crate::archive::{Archive, Erased};
+use crate::clock::Clock;
 use crate::frontier::{Forgotten, Frontier, Tuning};
 use crate::sink::files_of_writers;
 
 /// Options of `paced forget`.
 #[derive(Clone, Debug, Args)]
-#[command(after_help = "Example:\n  paced forget books --items --yes")]
+#[command(after_help = "Example:\n  paced forget books --items --stored-pages --yes")]
 pub(super) struct Options {
     /// The site: a name, or its file
     site: String,
     /// Its items files too
     #[arg(long)]
     items: bool,
+    /// Its stored pages too: requests, answers and bodies. They can't be audited or parsed again afterwards
+    #[arg(long)]
+    stored_pages: bool,
     /// Without asking first
     #[arg(long)]
     yes: bool,
@@ -32,7 +37,15 @@ const PAUSE: &str = "it is being forgotten";
 /// Forgets a site; interrupted, it goes on when it is run again.
 pub(super) async fn run(options: Options, globals: &Globals) -> Result<Exit, Trouble> {
     let frontier = globals.open_existing()?;
-    let name = sites::known(&frontier, std::slice::from_ref(&options.site), globals).await?.remove(0);
+    let name = match sites::known(&frontier, std::slice::from_ref(&options.site), globals).await {
+        Ok(mut names) => names.remove(0),
+        // It was stopped, or segments were still written to, when the frontier had forgotten the site already.
+        Err(unknown) if options.stored_pages => {
+            return erase_left_over(&options.site, unknown, globals).await;
+        }
+        Err(unknown) => return Err(unknown),
+    };
+    let pages = if options.stored_pages { Some(globals.stored_pages(Clock::wall()).await?) } else { None };
     refuse_while_crawled(&name, &frontier).await?;
     if !options.yes && !is_wanted(&name, &frontier, globals).await? {
         say("nothing was forgotten");
@@ -42,14 +55,45 @@ pub(super) async fn run(options: Options, globals: &Globals) -> Result<Exit, Tro
     until_gone(&name, &frontier).await?;
     info!(site = name, "forgotten by an operator");
     let mut results = Results::default();
-    results.line(format_args!("{name}: forgotten; its stored pages stay in the archive"))?;
+    let stay = if pages.is_some() { "" } else { "; its stored pages stay in the archive" };
+    results.line(format_args!("{name}: forgotten{stay}"))?;
     if options.items {
         for file in item_files(&name, &frontier, globals).await? {
             fs::remove_file(&file).map_err(|e| Trouble::failed(format!("{}: {e}", file.display())))?;
             results.line(format_args!("{}: removed", file.display()))?;
         }
     }
-    Ok(Exit::Done)
+    match pages {
+        Some(pages) => told(&name, erase(&name, &pages).await?, &mut results),
+        None => Ok(Exit::Done),
+    }
+}
+
+/// Erases what is stored of a site that the frontier doesn't know; where that is nothing, the name is wrong.
+async fn erase_left_over(name: &str, unknown: Trouble, globals: &Globals) -> Result<Exit, Trouble> {
+    let pages = globals.stored_pages(Clock::wall()).await?;
+    match erase(name, &pages).await? {
+        erased if erased == Erased::default() => Err(unknown),
+        erased => told(name, erased, &mut Results::default()),
+    }
+}
+
+async fn erase(name: &str, pages: &Archive) -> Result<Erased, Trouble> {
+    let erased = pages.erase(name, Clock::wall().now()).await?;
+    info!(site = name, requests = erased.requests, left = erased.left, "stored pages erased by an operator");
+    Ok(erased)
+}
+
+fn told(name: &str, erased: Erased, results: &mut Results) -> Result<Exit, Trouble> {
+    let Erased { requests, segments, left } = erased;
+    results.line(format_args!("{name}: {requests} stored requests erased; segments removed: {segments}"))?;
+    if left == 0 {
+        return Ok(Exit::Done);
+    }
+    Err(Trouble::failed(format!(
+        "{left} stored requests of `{name}` are in segments that are still written to; when those workers have stopped, run \
+         paced forget {name} --stored-pages again"
+    )))
 }
 
 /// The site's items files that are there; none of a site whose name only begins in the same way.

@@ -1,4 +1,4 @@
-//! `forget`: a site goes, its pace and its stored pages stay.
+//! `forget`: a site goes, its pace stays.
 
 use crate::expected::*;
 use crate::support::*;
@@ -25,6 +25,28 @@ fn a_site_is_forgotten_with_its_items_and_may_be_crawled_anew() {
     );
     let audit = Paced::new(["audit", "shop", "--json"]).data(&data).run().expect_code(0);
     assert_eq!(json_lines_of(&audit.stdout)[0]["early"], 0, "{}", audit.stdout);
+}
+
+#[test]
+fn its_stored_pages_go_where_that_is_asked_for_and_those_of_others_stay() {
+    let (data, _site, file) = crawled();
+    let other = TestSite::builder().page("/", "<p>nothing</p>").serve();
+    let others = other.toml("other", std::time::Duration::from_millis(10)) + RULES;
+    let others = data.write("other.toml", &others);
+    Paced::new(["crawl", "--fresh"]).arg(&file).arg(&others).data(&data).run().expect_code(0);
+    let audited = |site: &str| {
+        let audit = Paced::new(["audit", site, "--json"]).data(&data).run();
+        json_lines_of(&audit.stdout).first().map(|line| line["starts"].clone())
+    };
+    let kept = audited("other");
+    assert!(kept.is_some() && audited("shop").is_some());
+    let run = Paced::new(["forget", "shop", "--stored-pages", "--yes"]).data(&data).run().expect_code(0);
+    assert!(run.stdout.starts_with("shop: forgotten\nshop: "), "{run:?}");
+    assert!(run.stdout.contains(" stored requests erased; segments removed: 1\n"), "{run:?}");
+    assert_eq!((audited("shop"), audited("other")), (None, kept));
+    let run = Paced::new(["forget", "shop", "--stored-pages", "--yes"]).data(&data).run().expect_code(2);
+    assert!(run.stderr.contains("it knows other"), "{run:?}");
+    Paced::new(["crawl"]).arg(&file).data(&data).run().expect_code(0);
 }
 
 #[test]

@@ -3,7 +3,8 @@
 use std::process::Command;
 use std::time::Duration;
 
-use paced::archive::{ArchiveError, Audit, Place, Visit, VisitOutcome};
+use paced::archive::{ArchiveError, Audit, Erased, Place, Visit, VisitOutcome};
+use paced::clock::Timestamp;
 use paced::page::Page;
 use tempfile::TempDir;
 
@@ -156,5 +157,39 @@ fn a_304_in_a_bucket_is_a_revisit_of_the_stored_body() {
         let revisit = second.split("WARC-Type: revisit").nth(1).expect("a revisit");
         assert!(revisit.contains(&format!("WARC-Refers-To: {id}\r\n")), "{revisit}");
         assert!(revisit.contains("WARC-Refers-To-Date: 2026-11-20T09:00:00.123Z\r\n"), "{revisit}");
+    });
+}
+
+#[test]
+fn a_sites_objects_are_removed_and_those_shared_with_others_are_put_anew() {
+    alone("storing::a_sites_objects_are_removed_and_those_shared_with_others_are_put_anew", async |s3| {
+        let archive = open(&at("erased")).await;
+        let of = |site: &str, path: &str, body: &str| Visit {
+            site: site.to_owned(),
+            ..visit(page(path, body, 0))
+        };
+        let keep = async |visits: Vec<Visit>| {
+            let kept: Vec<_> = visits
+                .into_iter()
+                .map(|visit| {
+                    let archive = archive.clone();
+                    tokio::spawn(async move { archive.keep(visit).await.expect("kept") })
+                })
+                .collect();
+            let mut places = Vec::new();
+            for kept in kept {
+                places.push(kept.await.expect("no panic"));
+            }
+            places
+        };
+        let shared = keep(vec![of("gone", "a", "secret"), of("stays", "b", "the body")]).await;
+        assert_eq!(shared[0].segment(), shared[1].segment(), "one commit");
+        let alone = keep(vec![of("gone", "c", "secret")]).await;
+        let erased = archive.erase("gone", Timestamp::from_millis(START)).await.expect("erased");
+        assert_eq!(erased, Erased { requests: 2, segments: 1, left: 0 });
+        assert_eq!(archive.read(&shared[1]).expect("read").body, "the body");
+        assert!(archive.read(&shared[0]).is_err() && archive.read(&alone[0]).is_err());
+        let objects = s3.objects("erased/").await;
+        assert_eq!(objects.len(), 1, "{} objects", objects.len());
     });
 }

@@ -9,6 +9,7 @@ mod walk;
 pub(super) use log::BucketLog;
 
 use std::fmt::Display;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver};
 use std::time::Duration;
@@ -17,10 +18,10 @@ use bytes::Bytes;
 use object_store::aws::{AmazonS3, AmazonS3Builder, AmazonS3ConfigKey};
 use object_store::list::{PaginatedListOptions, PaginatedListStore};
 use object_store::path::Path;
-use object_store::{BackoffConfig, ClientConfigKey, ObjectMeta, ObjectStoreExt, RetryConfig};
+use object_store::{BackoffConfig, ClientConfigKey, ObjectMeta, ObjectStoreExt, PutPayload, RetryConfig};
 use tokio::runtime::Runtime;
 
-use super::store::{BEGINNING, Segments, Store};
+use super::store::{BEGINNING, Filling, Segments, Store};
 use super::{ArchiveError, Location, Place};
 use crate::fetch::install_tls;
 use sizes::Sizes;
@@ -168,6 +169,38 @@ impl Store for Bucket {
 
     fn has(&self, place: &Place) -> bool {
         place.length() > 0 && self.sizes.of(place.segment(), self) >= place.end()
+    }
+
+    /// An object is put anew as a whole.
+    fn overwrite(
+        &self,
+        segment: &str,
+        ranges: &[Range<u64>],
+        bytes: &Filling<'_>,
+    ) -> Result<(), ArchiveError> {
+        let key = self.key(segment).ok_or_else(|| self.broke("name an object of"))?;
+        let (client, from) = (self.patient.clone(), key.clone());
+        let got = self.wait(async move { client.get(&from).await?.bytes().await });
+        let got = got.ok_or_else(|| self.broke("read from"))?;
+        let mut object = got.map_err(|error| self.error("read from", &error))?.to_vec();
+        for range in ranges {
+            let at = usize::try_from(range.start).unwrap_or(usize::MAX);
+            let filling = bytes(range)?;
+            match object.get_mut(at..).and_then(|rest| rest.get_mut(..filling.len())) {
+                Some(place) => place.copy_from_slice(&filling),
+                None => return Err(ArchiveError::damaged(segment, range.start, "it has been cut meanwhile")),
+            }
+        }
+        let client = self.patient.clone();
+        let put = self.wait(async move { client.put(&key, PutPayload::from(object)).await });
+        put.ok_or_else(|| self.broke("write to"))?.map(drop).map_err(|error| self.error("write to", &error))
+    }
+
+    fn remove(&self, segment: &str) -> Result<(), ArchiveError> {
+        let key = self.key(segment).ok_or_else(|| self.broke("name an object of"))?;
+        let client = self.patient.clone();
+        let removed = self.wait(async move { client.delete(&key).await });
+        removed.ok_or_else(|| self.broke("remove from"))?.map_err(|error| self.error("remove from", &error))
     }
 
     fn segments(self: Arc<Self>) -> Result<Segments, ArchiveError> {

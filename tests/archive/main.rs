@@ -1,5 +1,7 @@
 //! The page store on a real folder: what was kept is read back, whatever happened to its writers.
 
+mod erase;
+
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Write};

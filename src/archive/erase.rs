@@ -1,0 +1,101 @@
+//! Taking one site's records out of segments that hold those of others too: what is left stays where it is, as places
+//! are kept elsewhere. A segment without other records goes as a whole.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::ArchiveError;
+use super::member::blank;
+use super::scan::{Seen, Walk};
+use super::store::{Opened, Store};
+use super::warc;
+use crate::clock::Timestamp;
+
+/// Records that follow each other are written over together, up to so many bytes.
+const TOGETHER: u64 = 1 << 20;
+
+/// What was erased.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Erased {
+    /// Requests, each with its answer.
+    pub requests: u64,
+    /// Segments that held nothing else and are gone.
+    pub segments: u64,
+    /// Requests in segments that are still written to.
+    pub left: u64,
+}
+
+/// What a segment holds of a site.
+#[derive(Debug, Default)]
+struct Holding {
+    requests: u64,
+    /// Where its records are, those that follow each other in one.
+    ranges: Vec<Range<u64>>,
+    others: bool,
+}
+
+/// Erases all records of a site, segment by segment. Interrupted, it goes on when it is begun again.
+pub(super) fn erase(store: &Arc<dyn Store>, site: &str, now: Timestamp) -> Result<Erased, ArchiveError> {
+    let mut erased = Erased::default();
+    let mut trouble = Ok(());
+    for segment in Arc::clone(store).segments()? {
+        let segment = segment?;
+        let (name, is_open) = (segment.name.clone(), segment.source.is_open());
+        let held = holding(segment, site).and_then(|held| {
+            if held.requests > 0 && !is_open {
+                erase_in(&**store, &name, &held, now)?;
+            }
+            Ok(held)
+        });
+        match held {
+            Ok(held) if is_open => erased.left += held.requests,
+            Ok(held) => {
+                erased.requests += held.requests;
+                erased.segments += u64::from(held.requests > 0 && !held.others);
+            }
+            // The others needn't wait until this one is mended.
+            Err(error) => trouble = trouble.and(Err(error)),
+        }
+    }
+    trouble.map(|()| erased)
+}
+
+fn erase_in(store: &dyn Store, name: &str, held: &Holding, now: Timestamp) -> Result<(), ArchiveError> {
+    if !held.others {
+        return store.remove(name);
+    }
+    let too_short = |at| ArchiveError::damaged(name, at, "it is too short for a record of this program");
+    store.overwrite(name, &held.ranges, &|range| {
+        blank(range.end - range.start, || warc::erased(now)).ok_or_else(|| too_short(range.start))
+    })
+}
+
+/// What a segment holds of a site, and whether it holds anything else. What can't be read is an error: it could be the site's.
+fn holding(segment: Opened, site: &str) -> Result<Holding, ArchiveError> {
+    let (mut walk, mut holding) = (Walk::over(segment), Holding::default());
+    let mut mine: Option<String> = None;
+    loop {
+        let start = walk.at();
+        let Some(seen) = walk.seen()? else { return Ok(holding) };
+        let is_mine = match seen {
+            Seen::Request { id, record } => {
+                mine = (record.site == site).then_some(id);
+                holding.requests += u64::from(mine.is_some());
+                mine.is_some()
+            }
+            Seen::Answer { to, .. } => mine.as_ref() == Some(&to),
+            Seen::Erased => continue,
+            // The first record says who wrote the segment.
+            Seen::Other if start == 0 => continue,
+            Seen::Other => false,
+        };
+        if !is_mine {
+            holding.others = true;
+            continue;
+        }
+        match holding.ranges.last_mut().filter(|last| last.end == start && start - last.start < TOGETHER) {
+            Some(last) => last.end = walk.at(),
+            None => holding.ranges.push(start..walk.at()),
+        }
+    }
+}

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use clap::Args;
 use tracing::info;
 
+use super::rename::rename;
 use super::results::{Results, say};
 use super::{Exit, Globals, Trouble, sites};
 use crate::archive::{Archive, Erased};
@@ -26,6 +27,9 @@ pub(super) struct Options {
     /// Its stored pages too: requests, answers and bodies. They can't be audited or parsed again afterwards
     #[arg(long)]
     stored_pages: bool,
+    /// Keep all of it under the name of this site, given by name or file, whose rules are in force then
+    #[arg(long, value_name = "SITE", conflicts_with_all = ["items", "stored_pages"])]
+    rename_to: Option<String>,
     /// Without asking first
     #[arg(long)]
     yes: bool,
@@ -45,6 +49,9 @@ pub(super) async fn run(options: Options, globals: &Globals) -> Result<Exit, Tro
         }
         Err(unknown) => return Err(unknown),
     };
+    if let Some(new) = &options.rename_to {
+        return rename(&name, new, &frontier, globals).await;
+    }
     let pages = if options.stored_pages { Some(globals.stored_pages(Clock::wall()).await?) } else { None };
     refuse_while_crawled(&name, &frontier).await?;
     if !options.yes && !is_wanted(&name, &frontier, globals).await? {

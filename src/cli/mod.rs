@@ -14,6 +14,7 @@ mod globals;
 mod man;
 mod plan;
 mod put;
+mod rename;
 mod reparse;
 mod results;
 mod seed;

@@ -18,7 +18,7 @@ pub use error::{FrontierError, FrontierErrorKind};
 pub use state::SiteSettings;
 pub use step::{
     Claim, Feeding, Forgotten, Freshness, Grant, Inspection, KnownRobots, LetterPlace, Lock, Owner, Rearm,
-    Registered, Registration, Run, Says, Standing, Tuning, View, Whereabouts,
+    Registered, Registration, Renamed, Run, Says, Standing, Tuning, View, Whereabouts,
 };
 
 use crate::canonical_url::{CanonicalUrl, Host};
@@ -396,6 +396,12 @@ impl Frontier {
     /// Forgets a site that has no tasks and no dead letters, a bounded number of pages a step; how far that is.
     pub async fn forget(&self, site: &str) -> Result<Forgotten, FrontierError> {
         ask!(self, Step::Forget { site: site.to_owned() }, Reply::Forgotten(forgotten) => forgotten)
+    }
+
+    /// Gives a site that nobody works on another name; all it has stays, its pace too.
+    pub async fn rename(&self, site: &str, to: &str) -> Result<Renamed, FrontierError> {
+        let step = Step::Rename { site: site.to_owned(), to: to.to_owned() };
+        ask!(self, step, Reply::Renamed(renamed) => renamed)
     }
 
     /// Gives up an unfinished run, its dead letters included, a bounded number of tasks a step; whether some are left.

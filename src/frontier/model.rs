@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
+use std::mem::take;
 
 use super::shelf::Shelf;
 use super::state::{
@@ -110,6 +111,23 @@ impl Shelf for Model {
     fn remove_site(&mut self, name: &str) -> Answer<()> {
         self.sites.remove(name);
         self.texts.remove(name);
+        Ok(())
+    }
+
+    fn rename_site(&mut self, name: &str, to: &str) -> Answer<()> {
+        let renamed = |site: &str| if site == name { to.to_owned() } else { site.to_owned() };
+        self.sites.remove(name);
+        self.texts = take(&mut self.texts).into_iter().map(|(site, text)| (renamed(&site), text)).collect();
+        let tasks = take(&mut self.tasks).into_values();
+        let tasks = tasks.map(|task| Task { site: renamed(&task.site), ..task });
+        self.tasks = tasks.map(|task| (key(&task.site, task.stage, &task.url), task)).collect();
+        let known = take(&mut self.known).into_iter();
+        self.known = known.map(|(site, run, url)| (renamed(&site), run, url)).collect();
+        let dead = take(&mut self.dead).into_iter();
+        self.dead = dead.map(|((site, stage, url), letter)| ((renamed(&site), stage, url), letter)).collect();
+        let pages = take(&mut self.pages).into_iter();
+        self.pages = pages.map(|((site, url), page)| ((renamed(&site), url), page)).collect();
+        self.hosts.values_mut().flatten().filter(|site| *site == name).for_each(|site| to.clone_into(site));
         Ok(())
     }
 

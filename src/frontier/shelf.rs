@@ -17,6 +17,8 @@ pub(crate) trait Shelf {
     fn save_site(&mut self, site: &SiteState) -> Result<(), Self::Error>;
     /// Removes a site that has nothing left but its record.
     fn remove_site(&mut self, name: &str) -> Result<(), Self::Error>;
+    /// All that is kept under a site's name, and its hosts, is kept under another; its record is saved afterwards.
+    fn rename_site(&mut self, name: &str, to: &str) -> Result<(), Self::Error>;
     fn site_names(&mut self) -> Result<Vec<String>, Self::Error>;
     fn site_text(&mut self, name: &str) -> Result<Option<String>, Self::Error>;
     fn save_site_text(&mut self, name: &str, text: &str) -> Result<(), Self::Error>;

@@ -18,6 +18,8 @@ pub(crate) enum Step {
     Sweep { site: String },
     Forget { site: String },
     Unbook { site: String },
+    Rename { site: String, to: String },
+    Rebook { site: String, to: String },
     Put { site: String, puts: Vec<Put> },
     ParseAgain { site: String, url: crate::canonical_url::CanonicalUrl },
     Feed { most: u32 },
@@ -67,6 +69,7 @@ pub(crate) enum Reply {
     Left(Option<i64>),
     Done(bool),
     Forgotten(Forgotten),
+    Renamed(Renamed),
     Names(Vec<String>),
     Owners(Vec<Owner>),
     View(Option<Box<View>>),
@@ -287,6 +290,24 @@ pub enum Forgotten {
     Partly,
     /// It is gone. Its last start stays, so that nobody asks its hosts early.
     Wholly,
+}
+
+/// What became of the renaming of a site.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Renamed {
+    /// There is no such site.
+    Unknown,
+    /// There is a site of the new name.
+    Taken,
+    /// Tasks are in workers' hands.
+    Busy {
+        /// So many.
+        leased: u64,
+    },
+    /// The new name would lie in another partition of the cluster.
+    Elsewhere,
+    /// It has the new name.
+    Done,
 }
 
 /// Where a dead letter stands among those of its site, which are in order of death.

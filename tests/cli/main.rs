@@ -13,6 +13,7 @@ mod pipes;
 mod places;
 mod plan;
 mod put;
+mod rename;
 mod reparses;
 mod schema;
 mod shell;

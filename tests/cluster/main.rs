@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use ground::{Ground, SiteFile, assert_paced, ms, star, wait};
-use paced::frontier::{Forgotten, Frontier, FrontierErrorKind, Registered};
+use paced::frontier::{Forgotten, Frontier, FrontierErrorKind, Registered, Renamed};
 use paced::mutex::TimedMutex;
 use paced::task::{Lease, Settled};
 use steps::*;
@@ -188,6 +188,41 @@ fn a_host_belongs_to_one_site_though_sites_are_apart_until_it_is_forgotten() {
             assert_eq!(frontier.view(&name).await.expect("answers"), None);
         }
         assert_eq!(frontier.sites().await.expect("answers"), Vec::<String>::new());
+    });
+}
+
+#[test]
+fn i1_a_site_takes_another_name_within_its_partition_alone_and_keeps_its_pace() {
+    let Some(cluster) = RedisCluster::start() else { return };
+    let frontier = Frontier::open(&cluster.url()).expect("a URL");
+    wait(async {
+        let member = frontier.join(Vec::new()).await.expect("answers");
+        for name in sites(&frontier, 4, 60_000, 3).await {
+            let granted = claim(&frontier, &member.name, 1).await.leases;
+            assert_eq!(granted.len(), 1);
+            settle(&frontier, &member.name, &granted[0], done()).await;
+            let name_now = &granted[0].site;
+            let host = url_of(name_now, 0).host();
+            let (mut elsewhere, mut to) = (0, String::new());
+            for n in 0..100 {
+                to = format!("{name_now}-{n}");
+                match frontier.rename(name_now, &to).await.expect("answers") {
+                    Renamed::Elsewhere => elsewhere += 1,
+                    renamed => {
+                        assert_eq!(renamed, Renamed::Done);
+                        break;
+                    }
+                }
+            }
+            println!("{name}: {elsewhere} names lie elsewhere");
+            let again = Frontier::open(&cluster.url()).expect("a URL");
+            assert_eq!(again.site_of(&host).await.expect("answers"), Some(to.clone()));
+            assert_eq!(again.view(name_now).await.expect("answers"), None);
+            let view = again.view(&to).await.expect("answers").expect("the site is there");
+            assert_eq!((view.download.waiting, view.download.done), (2, 1));
+            let left = again.lock_left(&format!("site/{to}")).await.expect("answers");
+            assert!(left.is_some_and(|left| left > 0), "its last start holds the mutex of the new name");
+        }
     });
 }
 

@@ -96,6 +96,9 @@ impl Shared {
         if let Step::Forget { site } = step {
             return self.forget(site).await;
         }
+        if let Step::Rename { site, to } = step {
+            return self.rename(site, to).await;
+        }
         if let Some(refused) = self.book(&step).await? {
             return Ok(refused);
         }

@@ -25,6 +25,7 @@ const SOURCE: &str = concat!(
     include_str!("lua/claim.lua"),
     include_str!("lua/lock.lua"),
     include_str!("lua/site.lua"),
+    include_str!("lua/rename.lua"),
     include_str!("lua/owners.lua"),
     include_str!("lua/letters.lua"),
     include_str!("lua/view.lua"),

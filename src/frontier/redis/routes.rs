@@ -10,7 +10,7 @@ use crate::canonical_url::fingerprint;
 use crate::frontier::FrontierError;
 use crate::frontier::state::unit_mutex;
 use crate::frontier::step::{
-    Claim, Feeding, Forgotten, Grant, Inspection, Rearm, Registered, Registration, Reply, Step,
+    Claim, Feeding, Forgotten, Grant, Inspection, Rearm, Registered, Registration, Renamed, Reply, Step,
 };
 use crate::task::{Lease, Settled, Settlement};
 
@@ -63,6 +63,7 @@ impl Shared {
         match step {
             Step::Register(new) => self.register(new).await,
             Step::Forget { site } => self.forget(site).await,
+            Step::Rename { site, to } => self.rename(site, to).await,
             Step::Claim(claim) => self.claim(claim).await.map(Reply::Grant),
             Step::Settle { owner, token, settlements } => {
                 self.settle(&owner, token, settlements).await.map(Reply::Settled)
@@ -173,6 +174,32 @@ impl Shared {
             lock(&self.routes.sites).remove(&site);
         }
         Ok(forgotten)
+    }
+
+    /// The site is renamed first, what the directory books of it last: begun again after a crash, the rest is done.
+    pub(super) async fn rename(&self, site: String, to: String) -> Result<Reply, FrontierError> {
+        let (Some(unit), Some(partition)) =
+            (self.unit_of(&site).await?, self.partition_of_site(&site).await?)
+        else {
+            return Ok(Reply::Renamed(Renamed::Unknown));
+        };
+        if unit == site && self.partition_of_unit(&to) != partition {
+            return Ok(Reply::Renamed(Renamed::Elsewhere));
+        }
+        if self.unit_of(&to).await?.is_some() {
+            return Ok(Reply::Renamed(Renamed::Taken));
+        }
+        let step = Step::Rename { site: site.clone(), to: to.clone() };
+        let renamed = match self.step_in(partition, step).await? {
+            Reply::Renamed(Renamed::Unknown) => Renamed::Done,
+            Reply::Renamed(renamed) => renamed,
+            other => return Ok(other),
+        };
+        if renamed == Renamed::Done {
+            self.step_in(DIRECTORY, Step::Rebook { site: site.clone(), to }).await?;
+            lock(&self.routes.sites).remove(&site);
+        }
+        Ok(Reply::Renamed(renamed))
     }
 
     /// Claims from one partition after the other until there is enough. Asked again with the same token it goes the same way.

@@ -171,6 +171,7 @@ fn exercise(shop: &mut Shop) {
         Step::Stored { site: site(), url: url("a", 0) },
         Step::Whereabouts { site: site(), url: url("a", 0) },
         Step::Freshness { site: site() },
+        Step::Rename { site: site(), to: site() },
         Step::Forget { site: site() },
         Step::DeadLetters { site: site(), after: None, most: 5 },
         Step::DropLetters { site: site(), letters: vec![(Stage::Parse, url("a", 0))] },

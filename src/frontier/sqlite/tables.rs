@@ -41,6 +41,13 @@ impl Shelf for Tables<'_> {
         self.run("DELETE FROM site WHERE name = ?1", [name])
     }
 
+    fn rename_site(&mut self, name: &str, to: &str) -> Answer<()> {
+        self.memory.sites.remove(name);
+        self.memory.rows.remove(name);
+        self.run("UPDATE site SET name = ?2 WHERE name = ?1", [name, to])?;
+        self.run("UPDATE host SET site = ?2 WHERE site = ?1", [name, to])
+    }
+
     fn site_names(&mut self) -> Answer<Vec<String>> {
         self.all("SELECT name FROM site ORDER BY name", [], |row| row.get(0))
     }

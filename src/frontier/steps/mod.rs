@@ -9,6 +9,7 @@ mod letters;
 mod lock;
 pub(super) mod places;
 mod put;
+mod rename;
 mod settle;
 mod site;
 mod view;
@@ -25,8 +26,9 @@ pub(crate) fn apply<S: Shelf>(shelf: &mut S, step: Step, now: i64) -> Result<Rep
         }
         Step::GiveUp { site } => Reply::More(site::give_up(shelf, &site)?),
         Step::Forget { site } => Reply::Forgotten(forget::forget(shelf, &site)?),
+        Step::Rename { site, to } => Reply::Renamed(rename::rename(shelf, &site, &to, now)?),
         // What a partition books of another's sites; a store in one piece has no such book.
-        Step::Unbook { .. } => Reply::Nothing,
+        Step::Unbook { .. } | Step::Rebook { .. } => Reply::Nothing,
         Step::Sweep { site } => Reply::More(site::sweep(shelf, &site)?),
         Step::Put { site, puts } => Reply::Puts(put::put(shelf, &site, puts, now)?),
         Step::ParseAgain { site, url } => Reply::Done(put::parse_again(shelf, &site, url, now)?),

@@ -113,7 +113,7 @@ fn save_hosts<S: Shelf>(shelf: &mut S, new: &Registration) -> Result<(), S::Erro
 ///
 /// A start that is left in a unit, or taken into one, to which its site doesn't belong is waited for as long as now: later
 /// changes of that site's interval are not that unit's.
-fn move_unit<S: Shelf>(shelf: &mut S, site: &mut SiteState, to: &str) -> Result<(), S::Error> {
+pub(super) fn move_unit<S: Shelf>(shelf: &mut S, site: &mut SiteState, to: &str) -> Result<(), S::Error> {
     let old = shelf.unit(&site.unit)?.unwrap_or_else(|| UnitState::new(&site.unit));
     let mut left = old.clone();
     for start in [&mut left.last, &mut left.before].into_iter().flatten().filter(|s| s.site == site.name) {

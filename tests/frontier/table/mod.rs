@@ -11,6 +11,7 @@ mod pace;
 mod put;
 mod rearm;
 mod recrawl;
+mod rename;
 mod robots;
 mod runs;
 mod settle;

@@ -174,6 +174,8 @@ local sites_of = module(function(sites_of)
     end
   end
 
+  sites_of.move_unit = move_unit
+
   -- Puts a site's rules in force, or says what stands against it and leaves the old ones.
   function sites_of.register(new)
     local site = store.site(new.name)

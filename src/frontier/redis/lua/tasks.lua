@@ -59,6 +59,8 @@ local tasks = module(function(tasks)
     return string.format('%013d', task.position) .. task.site .. '\n' .. task.stage .. task.url
   end
 
+  tasks.member_of = member_of
+
   -- Remembers where the task lies, so that the next save can take it away from there.
   local function lies(task)
     task.lies = task.place
@@ -345,6 +347,10 @@ local tasks = module(function(tasks)
     return recorded(site, { running = true }, math.huge)
   end
 
+  function tasks.delayed(site)
+    return recorded(site, { delayed = true, scheduled = true }, math.huge)
+  end
+
   -- Fingerprints lie in small sets of integers; there is one more set for every 200 of them, and each time one of the old
   -- sets is split (linear hashing).
   local SET_SIZE = 200
@@ -448,6 +454,18 @@ local tasks = module(function(tasks)
     end
     store.save_site(site)
     return site.swept ~= nil
+  end
+
+  -- The ends of the names of all its sets, those of runs that are over too.
+  function tasks.known_sets(site)
+    local ends = {}
+    local of_run = string.format('%d:%d;', site.run, site.known and sets_for(site.known) or 0)
+    for run, sets in string.gmatch((site.swept or '') .. of_run, '(%d+):(%d+);') do
+      for set = 0, sets - 1 do
+        ends[#ends + 1] = ':' .. run .. ':' .. set
+      end
+    end
+    return ends
   end
 
   function tasks.dead(site, stage, url)

@@ -11,8 +11,8 @@ use crate::canonical_url::CanonicalUrl;
 use crate::clock::Timestamp;
 use crate::frontier::state::{DeadState, StageCounts};
 use crate::frontier::step::{
-    Feeding, Forgotten, Freshness, Grant, Inspection, KnownRobots, Lock, Owner, Rearm, Registered, Reply,
-    Run, Says, Standing, Step, View, Whereabouts,
+    Feeding, Forgotten, Freshness, Grant, Inspection, KnownRobots, Lock, Owner, Rearm, Registered, Renamed,
+    Reply, Run, Says, Standing, Step, View, Whereabouts,
 };
 use crate::task::{DeadLetter, Exclusion, Lease, Origin, Priority, RobotsErrand};
 
@@ -49,7 +49,10 @@ pub(in crate::frontier::redis) fn answer(step: &Step, value: &Value) -> Read<Rep
         }
         Step::Settle { .. } => Reply::Settled(all(value)?),
         Step::Forget { .. } => Reply::Forgotten(forgotten(value)?),
-        Step::Unbook { .. } | Step::SetGroupInterval { .. } | Step::Enlist { .. } => Reply::Nothing,
+        Step::Rename { .. } => Reply::Renamed(renamed(value)?),
+        Step::Unbook { .. } | Step::Rebook { .. } | Step::SetGroupInterval { .. } | Step::Enlist { .. } => {
+            Reply::Nothing
+        }
         Step::Owners => Reply::Owners(list(value).iter().map(owner).collect::<Read<_>>()?),
         Step::TryLock { .. } => Reply::Lock(lock(value)?),
         Step::LockLeft { .. } => Reply::Left(some(value).map(parse).transpose()?),
@@ -243,6 +246,15 @@ fn forgotten(value: &Value) -> Read<Forgotten> {
         _ if value == "partly" => Forgotten::Partly,
         _ if value == "wholly" => Forgotten::Wholly,
         _ => Forgotten::Unknown,
+    })
+}
+
+fn renamed(value: &Value) -> Read<Renamed> {
+    Ok(match value {
+        Value::Array(_) => Renamed::Busy { leased: Row::of(value)?.number(0)?.unsigned_abs() },
+        _ if value == "done" => Renamed::Done,
+        _ if value == "taken" => Renamed::Taken,
+        _ => Renamed::Unknown,
     })
 }
 

@@ -17,6 +17,8 @@ pub(in crate::frontier::redis) fn ask(step: &Step) -> Value {
         Step::BeginRun { site, seeds, fresh } => json!(["sites.begin_run", site, puts(seeds), fresh]),
         Step::Forget { site } => json!(["sites.forget", site]),
         Step::Unbook { site } => json!(["sites.unbook", site]),
+        Step::Rename { site, to } => json!(["rename.step", site, to]),
+        Step::Rebook { site, to } => json!(["rename.rebook", site, to]),
         Step::GiveUp { site } => json!(["sites.give_up", site]),
         Step::Sweep { site } => json!(["sites.sweep", site]),
         Step::Put { site, puts: list } => json!(["put.step", site, puts(list)]),

@@ -1,0 +1,86 @@
+-- A site gets another name and keeps all it has. Its keys are renamed, which takes no longer for more tasks; what names it
+-- within others is written anew.
+local rename = module(function(rename)
+  local KEYS_OF_SITE = { 'q:d:', 'q:p:', 'task:', 'letter:', 'dead:', 'page:', 'again:', 'periods:', 'text:' }
+
+  local function move(from, to)
+    if call('EXISTS', from) == 1 then
+      call('RENAME', from, to)
+    end
+  end
+
+  local function move_keys(site, to)
+    for _, key in ipairs(KEYS_OF_SITE) do
+      move(P .. key .. site.name, P .. key .. to)
+    end
+    for _, set in ipairs(tasks.known_sets(site)) do
+      move(P .. 'known:' .. site.name .. set, P .. 'known:' .. to .. set)
+    end
+    for _, recrawl in ipairs(call('SMEMBERS', P .. 'periods:' .. to)) do
+      move(P .. 'fetched:' .. site.name .. ':' .. recrawl, P .. 'fetched:' .. to .. ':' .. recrawl)
+    end
+  end
+
+  -- Delayed tasks stand in an index of all sites.
+  local function move_delayed(delayed, to)
+    for _, task in ipairs(delayed) do
+      call('ZREM', P .. 'delay', task.lies_at)
+      task.site = to
+      call('ZADD', P .. 'delay', task.until_at, tasks.member_of(task))
+    end
+  end
+
+  -- Renames a site that nobody works on. A pace unit of its own is renamed with it; the old one keeps its last starts.
+  function rename.step(name, to)
+    local site = store.site(name)
+    if not site then
+      return 'unknown'
+    end
+    if store.site(to) then
+      return 'taken'
+    end
+    local leased = (site['d.leased'] or 0) + (site['p.leased'] or 0)
+    if leased > 0 then
+      return { leased }
+    end
+    if site.unit == name then
+      sites_of.move_unit(site, to)
+    end
+    store.unready(site)
+    local delayed = tasks.delayed(name)
+    move_keys(site, to)
+    move_delayed(delayed, to)
+    call('UNLINK', P .. 'site:' .. name)
+    call('SREM', P .. 'sites', name)
+    call('ZREM', P .. 'again', name)
+    batch.sites[name], batch.changed_sites[name] = false, nil
+    site.name = to
+    store.new_site(site)
+    store.save_site(site)
+    store.offer_again(site)
+    local unit = store.some_unit(site.unit)
+    for _, which in ipairs({ 'last', 'before' }) do
+      if unit[which .. '_site'] == name then
+        unit[which .. '_site'] = to
+      end
+    end
+    places.retime(unit)
+    return 'done'
+  end
+
+  -- What the directory books of it.
+  function rename.rebook(name, to)
+    for _, host in ipairs(call('SMEMBERS', P .. 'hosts:' .. name)) do
+      local key = P .. 'host:' .. host
+      call('LINSERT', key, 'BEFORE', name, to)
+      call('LREM', key, 0, name)
+    end
+    move(P .. 'hosts:' .. name, P .. 'hosts:' .. to)
+    local unit = call('HGET', P .. 'units', name)
+    if unit then
+      call('HSET', P .. 'units', to, unit == name and to or unit)
+      call('HDEL', P .. 'units', name)
+    end
+    return true
+  end
+end)

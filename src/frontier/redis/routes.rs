@@ -1,7 +1,7 @@
 //! A frontier of several partitions, as on a cluster: which of them a step is for, and how the answers of several are one.
 //! A pace unit and all that hangs on it lies in one partition; the directory of sites and hosts lies in the first.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -266,15 +266,18 @@ impl Shared {
     }
 
     async fn extend(&self, tokens: Vec<u64>) -> Result<Vec<bool>, FrontierError> {
-        let mut alive = Vec::with_capacity(tokens.len());
-        for token in tokens {
-            let step = Step::Extend { tokens: vec![token] };
-            let known = lock(&self.routes.leases).get(&token).copied();
-            let held = match known {
-                Some(partition) => self.step_in(partition, step).await?,
-                None => Reply::Alive(vec![false]),
-            };
-            alive.push(held == Reply::Alive(vec![true]));
+        let mut shares: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+        for (turn, token) in tokens.iter().enumerate() {
+            if let Some(partition) = lock(&self.routes.leases).get(token) {
+                shares.entry(*partition).or_default().push(turn);
+            }
+        }
+        let mut alive = vec![false; tokens.len()];
+        for (partition, turns) in shares {
+            let step = Step::Extend { tokens: turns.iter().map(|turn| tokens[*turn]).collect() };
+            if let Reply::Alive(held) = self.step_in(partition, step).await? {
+                turns.into_iter().zip(held).for_each(|(turn, held)| alive[turn] = held);
+            }
         }
         Ok(alive)
     }

@@ -3,7 +3,7 @@
 use super::places::retime;
 use super::site::move_unit;
 use crate::frontier::shelf::Shelf;
-use crate::frontier::state::UnitState;
+use crate::frontier::state::{UnitState, unit_mutex};
 use crate::frontier::step::Renamed;
 
 /// Renames a site that nobody works on. A pace unit of its own is renamed with it; the old one keeps its last starts, so that a
@@ -19,6 +19,7 @@ pub(super) fn rename<S: Shelf>(shelf: &mut S, name: &str, to: &str, now: i64) ->
     }
     if site.unit == name {
         move_unit(shelf, &mut site, to)?;
+        move_outsider(shelf, name, to, now)?;
     }
     shelf.rename_site(name, to)?;
     to.clone_into(&mut site.name);
@@ -29,4 +30,15 @@ pub(super) fn rename<S: Shelf>(shelf: &mut S, name: &str, to: &str, now: i64) ->
     }
     retime(shelf, &unit, now)?;
     Ok(Renamed::Done)
+}
+
+/// Who holds the unit's mutex from outside holds that of the new name as well.
+fn move_outsider<S: Shelf>(shelf: &mut S, name: &str, to: &str, now: i64) -> Result<(), S::Error> {
+    let own = |token: &str, unit: Option<UnitState>| unit.is_some_and(|unit| unit.owns(token));
+    if let Some(held) = shelf.mutex(&unit_mutex(name))?.filter(|held| held.until > now)
+        && !own(&held.token, shelf.unit(name)?)
+    {
+        shelf.save_mutex(&unit_mutex(to), &held)?;
+    }
+    Ok(())
 }

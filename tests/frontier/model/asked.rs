@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use paced::frontier::{Registered, Registration};
+use paced::frontier::{Forgotten, Registered, Registration};
 use paced::task::{Origin, Put, PutReply, Stage};
 
 use super::ledger::{Deferral, Held, Key, Ledger, Place, Task, differs};
@@ -106,6 +106,10 @@ impl Ledger {
             starts.sort_by_key(|start| (start.at, self.wait_after(&unit, start)));
             self.unit(&unit).starts = starts;
         }
+        if !self.sites.contains_key(&new.name) {
+            let own = self.unit(&unit).starts.iter_mut().filter(|start| start.site == new.name);
+            own.for_each(|start| start.fixed = None);
+        }
         self.unit(&unit).interval = new.group.as_ref().map_or(0, |(_, interval)| *interval);
         let site = self.sites.entry(new.name.clone()).or_default();
         site.unit = unit;
@@ -128,15 +132,7 @@ impl Ledger {
             return false;
         }
         if fresh {
-            let idle = self.tasks.iter().filter(|(key, task)| key.0 == name && task.is_idle());
-            for key in idle.map(|(key, _)| key.clone()).collect::<Vec<_>>() {
-                self.tasks.remove(&key);
-                self.books(&key).dropped += 1;
-            }
-            self.dead.retain(|key, _| key.0 != name);
-            for (_, task) in self.tasks.iter_mut().filter(|(key, _)| key.0 == name) {
-                task.deferral = None;
-            }
+            self.give_up(name);
         }
         let Some(site) = self.sites.get_mut(name) else { return false };
         site.run += 1;
@@ -146,6 +142,44 @@ impl Ledger {
             self.put(name, Stage::Download, seed);
         }
         true
+    }
+
+    fn give_up(&mut self, name: &str) {
+        let idle = self.tasks.iter().filter(|(key, task)| key.0 == name && task.is_idle());
+        for key in idle.map(|(key, _)| key.clone()).collect::<Vec<_>>() {
+            self.tasks.remove(&key);
+            self.books(&key).dropped += 1;
+        }
+        self.dead.retain(|key, _| key.0 != name);
+        for (_, task) in self.tasks.iter_mut().filter(|(key, _)| key.0 == name) {
+            task.deferral = None;
+        }
+    }
+
+    /// How many tasks of a site are in workers' hands.
+    pub fn leased(&self, name: &str) -> u64 {
+        self.leases.values().filter(|lease| lease.key.0 == name).count() as u64
+    }
+
+    /// All of a site goes but its starts, which are waited for as long as now.
+    pub fn forget(&mut self, name: &str, answer: Forgotten) -> Result<(), String> {
+        self.give_up(name);
+        let leased = self.leased(name);
+        let expected = if leased > 0 { Forgotten::Busy { tasks: leased, leased } } else { Forgotten::Wholly };
+        if expected != answer {
+            return differs("forget", expected, answer);
+        }
+        if expected == Forgotten::Wholly {
+            let own = self.sites[name].interval();
+            for start in self.units.values_mut().flat_map(|unit| &mut unit.starts) {
+                if start.site == name {
+                    start.fixed.get_or_insert(own);
+                }
+            }
+            self.sites.remove(name);
+            self.pages.retain(|(site, _), _| site != name);
+        }
+        Ok(())
     }
 
     /// The dead are forgotten once they hold nothing any more.

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use paced::canonical_url::CanonicalUrl;
 use paced::frontier::state::unit_mutex;
 use paced::frontier::{
-    Claim, Feeding, Frontier, FrontierError, Grant, Lock, Rearm, Registered, Registration, Run, Tuning,
+    Claim, Feeding, Forgotten, Frontier, FrontierError, Grant, Lock, Rearm, Registered, Registration,
+    Renamed, Run, Tuning,
 };
 use paced::task::{
     Exclusion, Failure, Lease, Origin, Outcome, Priority, Put, PutReply, RobotsAccess, RobotsRecord, Settled,
@@ -34,6 +35,8 @@ pub enum Move {
     ParseAgain(String, CanonicalUrl),
     DropLetter(String, Stage, CanonicalUrl),
     BeginRun(String, bool, Vec<Put>),
+    Forget(String),
+    Rename(String),
     Bury(String),
     Lock(String, i64),
     ExtendLock(String, i64),
@@ -53,6 +56,8 @@ pub enum Answer {
     Registered(Registered),
     Fed(Feeding),
     Lock(Lock),
+    Forgotten(Forgotten),
+    Renamed([Renamed; 2]),
 }
 
 pub struct Game {
@@ -88,6 +93,9 @@ impl Game {
             self.pass(*by);
         } else if let Some(what) = self.fill_in(step, op) {
             self.make(what).await?;
+            if let Op::Forget { site, grouped } = op {
+                self.make(Move::Register(registration(SITES[*site], *grouped))).await?;
+            }
         }
         self.look(step.is_multiple_of(8)).await
     }
@@ -248,6 +256,8 @@ impl Game {
                 let stage = if *parse { Stage::Parse } else { Stage::Download };
                 Move::DropLetter(named(site), stage, url(SITES[*site], *path, false))
             }
+            Op::Forget { site, .. } => Move::Forget(named(site)),
+            Op::Rename { site } => Move::Rename(named(site)),
             Op::Bury { owner } => Move::Bury(OWNERS[*owner].to_owned()),
             Op::Lock { unit: name, expire } => Move::Lock(unit(name), *expire),
             Op::ExtendLock { unit: name, expire } => Move::ExtendLock(unit(name), *expire),
@@ -368,6 +378,11 @@ async fn perform(frontier: &Frontier, what: Move) -> Result<Answer, FrontierErro
         Move::Feed(most) => Answer::Fed(frontier.feed(most).await?),
         Move::BeginRun(site, true, seeds) => Answer::Run(frontier.begin_fresh_run(&site, seeds).await?),
         Move::BeginRun(site, false, seeds) => Answer::Run(frontier.begin_run(&site, seeds).await?),
+        Move::Forget(site) => Answer::Forgotten(forget(frontier, &site).await?),
+        Move::Rename(site) => {
+            let there = frontier.rename(&site, "elsewhere").await?;
+            Answer::Renamed([there, frontier.rename("elsewhere", &site).await?])
+        }
         Move::Bury(owner) => {
             frontier.bury(&owner).await?;
             Answer::Nothing
@@ -378,6 +393,17 @@ async fn perform(frontier: &Frontier, what: Move) -> Result<Answer, FrontierErro
         }
         Move::Unlock(mutex) => Answer::Is(frontier.unlock(&mutex, "outsider").await?),
     })
+}
+
+/// Gives it up and forgets it, as far as that goes.
+async fn forget(frontier: &Frontier, site: &str) -> Result<Forgotten, FrontierError> {
+    while frontier.give_up(site).await? {}
+    loop {
+        match frontier.forget(site).await? {
+            Forgotten::Partly => {}
+            told => return Ok(told),
+        }
+    }
 }
 
 /// The stages in the order in which the ledger speaks of them.

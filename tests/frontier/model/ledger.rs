@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use paced::frontier::{Inspection, SiteSettings, Tuning};
+use paced::frontier::{Inspection, Renamed, SiteSettings, Tuning};
 use paced::task::{Settled, Stage};
 
 use super::game::{Answer, Move};
@@ -251,6 +251,14 @@ impl Ledger {
                 Ok(())
             }
             (Move::Register(new), Answer::Registered(answer)) => self.register(new, answer),
+            (Move::Forget(site), Answer::Forgotten(answer)) => self.forget(site, *answer),
+            (Move::Rename(site), Answer::Renamed(answer)) => {
+                let expected = match self.leased(site) {
+                    0 => [Renamed::Done, Renamed::Done],
+                    leased => [Renamed::Busy { leased }, Renamed::Unknown],
+                };
+                if expected == *answer { Ok(()) } else { differs("rename", expected, answer) }
+            }
             (Move::BeginRun(site, fresh, seeds), Answer::Run(run)) => {
                 let begun = self.begin_run(site, *fresh, seeds);
                 let expected = (self.sites[site].run, begun);

@@ -84,6 +84,15 @@ pub enum Op {
         fresh: bool,
         seeds: usize,
     },
+    /// And at once registered again.
+    Forget {
+        site: usize,
+        grouped: bool,
+    },
+    /// To another name and back.
+    Rename {
+        site: usize,
+    },
     Bury {
         owner: usize,
     },
@@ -162,6 +171,8 @@ fn op(dice: &mut Rng) -> Op {
         95 => Op::Bury { owner: dice.usize(0..OWNERS.len()) },
         96 => Op::Lock { unit: dice.usize(0..UNITS.len()), expire: dice.i64(1..5_000) },
         98 => Op::Feed(dice.u32(0..4)),
+        99 if dice.u32(0..3) == 0 => Op::Forget { site: site(dice), grouped: dice.bool() },
+        99 if dice.bool() => Op::Rename { site: site(dice) },
         97 => Op::ExtendLock { unit: dice.usize(0..UNITS.len()), expire: dice.i64(1..5_000) },
         _ => Op::Unlock { unit: dice.usize(0..UNITS.len()) },
     }

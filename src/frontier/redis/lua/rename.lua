@@ -30,6 +30,14 @@ local rename = module(function(rename)
     end
   end
 
+  -- Who holds the unit's mutex from outside holds that of the new name as well.
+  local function move_outsider(old, new)
+    local held = records.mutex(places.mutex(old))
+    if held and not places.owns(old, held.token) and held.until_at < math.huge then
+      records.save_mutex(places.mutex(new), held.token, held.until_at)
+    end
+  end
+
   -- Renames a site that nobody works on. A pace unit of its own is renamed with it; the old one keeps its last starts.
   function rename.step(name, to)
     local site = store.site(name)
@@ -45,6 +53,7 @@ local rename = module(function(rename)
     end
     if site.unit == name then
       sites_of.move_unit(site, to)
+      move_outsider(store.unit(name), store.unit(to))
     end
     store.unready(site)
     local delayed = tasks.delayed(name)

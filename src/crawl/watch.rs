@@ -152,7 +152,7 @@ impl<'a> Watch<'a> {
         Ok(total)
     }
 
-    /// A site that could make no start for so long, with nothing in flight, is left as it is.
+    /// A site that could make no start for so long, or where nobody answered, with nothing in flight, is left as it is.
     fn is_given_up(&mut self, view: &View) -> bool {
         if self.given_up.iter().any(|(name, _)| *name == view.site) {
             return true;
@@ -160,16 +160,20 @@ impl<'a> Watch<'a> {
         let step = progress_of(view);
         let now = Instant::now();
         let moved = self.moved.entry(view.site.clone()).or_insert((step, now));
+        let is_away = self.monitor.is_away(&view.unit);
+        let moves = moved.0 != step && !is_away;
         // Nobody is given up for a disk that is full or a frontier that is away.
-        if moved.0 != step || self.monitor.is_held_up() {
-            *moved = (step, now);
+        if moves || self.monitor.is_held_up() {
+            moved.1 = now;
         }
+        moved.0 = step;
         let waited = moved.1.elapsed();
         if waited < self.options.give_up || view.in_flight > 0 {
             return false;
         }
         let why = standstill(view);
-        warn!(site = view.site, "given up after {}s without a start: {why}", waited.as_secs());
+        let without = if is_away { "an answer" } else { "a start" };
+        warn!(site = view.site, "given up after {}s without {without}: {why}", waited.as_secs());
         self.roster.remove(&view.site);
         self.given_up.push((view.site.clone(), why));
         true

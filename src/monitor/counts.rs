@@ -25,6 +25,8 @@ struct State {
     most_pages: Option<u64>,
     /// How many things this process waits for before it goes on: its own disk, its frontier.
     hold_ups: usize,
+    /// Pace units where nobody answered lately.
+    away: BTreeSet<String>,
 }
 
 #[derive(Debug, Default)]
@@ -165,6 +167,21 @@ impl Monitor {
     /// Whether it can't go on for now.
     pub fn is_held_up(&self) -> bool {
         self.lock().hold_ups > 0
+    }
+
+    /// Whether a pace unit answers, as far as this process has found out.
+    pub fn found(&self, unit: &str, answers: bool) {
+        let mut state = self.lock();
+        if answers {
+            state.away.remove(unit);
+        } else {
+            state.away.insert(unit.to_owned());
+        }
+    }
+
+    /// Whether nobody answers there.
+    pub fn is_away(&self, unit: &str) -> bool {
+        self.lock().away.contains(unit)
     }
 
     /// How a site stands in the frontier.

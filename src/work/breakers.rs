@@ -9,14 +9,22 @@ use tracing::info;
 use crate::clock::since_boot;
 use crate::fetch::Exchange;
 use crate::manners::{Breaker, Health};
+use crate::monitor::Monitor;
 use crate::site::Site;
 use crate::task::{Lease, Outcome};
 
 /// This process's breakers. Their openings are blocks of the unit, which hold for every process.
-#[derive(Debug, Default)]
-pub(super) struct Breakers(Mutex<HashMap<String, Breaker>>);
+#[derive(Debug)]
+pub(super) struct Breakers {
+    breakers: Mutex<HashMap<String, Breaker>>,
+    monitor: Monitor,
+}
 
 impl Breakers {
+    pub(super) fn new(monitor: Monitor) -> Self {
+        Self { breakers: Mutex::default(), monitor }
+    }
+
     /// Hears how a request went that began no sooner than `noted`, by the time since boot; for how long its unit is to be
     /// left alone now, and why.
     pub(super) fn hear(
@@ -27,10 +35,11 @@ impl Breakers {
         health: Health,
     ) -> Option<(Duration, String)> {
         let unit = site.unit();
-        let mut breakers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut breakers = self.breakers.lock().unwrap_or_else(PoisonError::into_inner);
         match health {
             Health::Answers => {
                 if breakers.get_mut(&unit).is_some_and(Breaker::answers) {
+                    self.monitor.found(&unit, true);
                     info!(site = lease.site, "breaker closed: the site answers again");
                 }
                 None
@@ -38,7 +47,9 @@ impl Breakers {
             // Its own record says how long the host waits for it.
             Health::Away(_) if lease.robots.is_some() => None,
             Health::Away(why) => {
-                let wait = breakers.entry(unit).or_default().fails(&lease.url, noted, since_boot())?;
+                let breaker = breakers.entry(unit.clone()).or_default();
+                let wait = breaker.fails(&lease.url, noted, since_boot())?;
+                self.monitor.found(&unit, false);
                 Some((wait, format!("breaker open: pages can't be had one after the other, the last: {why}")))
             }
             Health::Unknown => None,

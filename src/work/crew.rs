@@ -87,7 +87,7 @@ impl Crew {
             reach: Reach::new(leaving.clone(), options.monitor.clone()),
             pages: hold_up("pages"),
             items: hold_up("items"),
-            breakers: Breakers::default(),
+            breakers: Breakers::new(options.monitor.clone()),
             verdicts: Verdicts::new(options.frontier.clone()),
             frontier: options.frontier,
             member: Membership::new(options.member),

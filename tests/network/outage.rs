@@ -69,6 +69,17 @@ fn a_site_that_is_down_for_a_while_is_left_alone_and_no_page_dies() {
 }
 
 #[test]
+fn a_site_that_stays_away_is_given_up_and_its_pages_wait_for_the_next_crawl() {
+    let site = (0..PAGES).fold(BadSite::builder(), |site, page| site.meets(&format!("/{page}"), |_| ()));
+    let site = site.serve();
+    let ground = Ground::new([SiteFile::new("shop", site.url("/"))]);
+    let run = ground.crawl().arg("--give-up").arg("2s").run().expect_code(3);
+    assert!(run.stderr.contains("without an answer: blocked until "), "{}", run.stderr);
+    let downloads = ground.view("shop").download;
+    assert_eq!((downloads.dead, downloads.waiting + downloads.delayed), (0, PAGES as u64), "{downloads:?}");
+}
+
+#[test]
 fn a_gateway_whose_server_is_gone_is_left_alone_and_no_page_dies() {
     let (said, missed) = crawl(b"HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
     assert_left_alone(&said, missed, "the last: HTTP 502");

@@ -6,13 +6,16 @@ use std::sync::Arc;
 
 use super::ArchiveError;
 use super::member::blank;
-use super::scan::{Seen, Walk};
+use super::scan::{Record, Seen, Walk};
 use super::store::{Opened, Store};
 use super::warc;
 use crate::clock::Timestamp;
 
 /// Records that follow each other are written over together, up to so many bytes.
 const TOGETHER: u64 = 1 << 20;
+
+/// Which requests are gone, each with its answer.
+pub(super) type Gone<'a> = dyn Fn(&Record) -> bool + 'a;
 
 /// What was erased.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -34,14 +37,18 @@ struct Holding {
     others: bool,
 }
 
-/// Erases all records of a site, segment by segment. Interrupted, it goes on when it is begun again.
-pub(super) fn erase(store: &Arc<dyn Store>, site: &str, now: Timestamp) -> Result<Erased, ArchiveError> {
+/// Erases all records that are gone, segment by segment. Interrupted, it goes on when it is begun again.
+pub(super) fn erase(
+    store: &Arc<dyn Store>,
+    is_gone: &Gone<'_>,
+    now: Timestamp,
+) -> Result<Erased, ArchiveError> {
     let mut erased = Erased::default();
     let mut trouble = Ok(());
     for segment in Arc::clone(store).segments()? {
         let segment = segment?;
         let (name, is_open) = (segment.name.clone(), segment.source.is_open());
-        let held = holding(segment, site).and_then(|held| {
+        let held = holding(segment, is_gone).and_then(|held| {
             if held.requests > 0 && !is_open {
                 erase_in(&**store, &name, &held, now)?;
             }
@@ -71,7 +78,7 @@ fn erase_in(store: &dyn Store, name: &str, held: &Holding, now: Timestamp) -> Re
 }
 
 /// What a segment holds of a site, and whether it holds anything else. What can't be read is an error: it could be the site's.
-fn holding(segment: Opened, site: &str) -> Result<Holding, ArchiveError> {
+fn holding(segment: Opened, is_gone: &Gone<'_>) -> Result<Holding, ArchiveError> {
     let (mut walk, mut holding) = (Walk::over(segment), Holding::default());
     let mut mine: Option<String> = None;
     loop {
@@ -79,7 +86,7 @@ fn holding(segment: Opened, site: &str) -> Result<Holding, ArchiveError> {
         let Some(seen) = walk.seen()? else { return Ok(holding) };
         let is_mine = match seen {
             Seen::Request { id, record } => {
-                mine = (record.site == site).then_some(id);
+                mine = is_gone(&record).then_some(id);
                 holding.requests += u64::from(mine.is_some());
                 mine.is_some()
             }

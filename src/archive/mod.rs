@@ -157,11 +157,15 @@ impl Archive {
         tokio::task::spawn_blocking(move || store.has(&place)).await.unwrap_or(false)
     }
 
-    /// Erases all that is kept of a site: requests, answers, bodies. Other records stay where they are; segments that are still
-    /// written to stay as they are, and are counted.
-    pub async fn erase(&self, site: &str, now: Timestamp) -> Result<Erased, ArchiveError> {
-        let (store, site) = (Arc::clone(&self.0.store), site.to_owned());
-        let erased = tokio::task::spawn_blocking(move || erase::erase(&store, &site, now));
+    /// Erases requests that are gone, each with its answer and body. Other records stay where they are; segments that are still
+    /// written to stay as they are, and what is gone of them is counted.
+    pub async fn erase(
+        &self,
+        is_gone: impl Fn(&Record) -> bool + Send + 'static,
+        now: Timestamp,
+    ) -> Result<Erased, ArchiveError> {
+        let store = Arc::clone(&self.0.store);
+        let erased = tokio::task::spawn_blocking(move || erase::erase(&store, &is_gone, now));
         erased.await.map_err(|_| ArchiveError::Closed)?
     }
 

@@ -1,18 +1,23 @@
 //! `paced forget`: a site that nobody wants any more, and all that the frontier knows of its pages.
 
+use std::collections::HashSet;
 use std::fs;
-use std::io::{self, IsTerminal};
-use std::path::PathBuf;
+use std::io::{self, BufRead, BufReader, IsTerminal};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use clap::Args;
 use tracing::info;
 
+use super::idle::refuse_while_worked_on;
 use super::rename::rename;
 use super::results::{Results, say};
 use super::{Exit, Globals, Trouble, sites};
-use crate::archive::{Archive, Erased};
+use crate::archive::{Archive, Erased, Record};
+use crate::canonical_url::{CanonicalUrl, Host};
 use crate::clock::Clock;
 use crate::frontier::{Forgotten, Frontier, Tuning};
+use crate::item::Item;
 use crate::sink::files_of_writers;
 
 /// Options of `paced forget`.
@@ -35,104 +40,95 @@ pub(super) struct Options {
     yes: bool,
 }
 
+/// So long, in ms, it is waited for that a site's last start is an interval ago.
+const LONGEST_WAIT: i64 = 60_000;
 /// Why a site that is being forgotten grants nothing.
 const PAUSE: &str = "it is being forgotten";
 
 /// Forgets a site; interrupted, it goes on when it is run again.
 pub(super) async fn run(options: Options, globals: &Globals) -> Result<Exit, Trouble> {
     let frontier = globals.open_existing()?;
-    let name = match sites::known(&frontier, std::slice::from_ref(&options.site), globals).await {
-        Ok(mut names) => names.remove(0),
-        // It was stopped, or segments were still written to, when the frontier had forgotten the site already.
-        Err(unknown) if options.stored_pages => {
-            return erase_left_over(&options.site, unknown, globals).await;
-        }
-        Err(unknown) => return Err(unknown),
-    };
+    let name = sites::known(&frontier, std::slice::from_ref(&options.site), globals).await?.remove(0);
     if let Some(new) = &options.rename_to {
         return rename(&name, new, &frontier, globals).await;
     }
     let pages = if options.stored_pages { Some(globals.stored_pages(Clock::wall()).await?) } else { None };
-    refuse_while_crawled(&name, &frontier).await?;
+    refuse_while_worked_on(&name, &frontier).await?;
     if !options.yes && !is_wanted(&name, &frontier, globals).await? {
         say("nothing was forgotten");
         return Ok(Exit::Failed);
     }
     frontier.tune(&name, Tuning::Paused(Some(PAUSE.to_owned()))).await?;
+    while frontier.give_up(&name).await? {}
+    let mut results = Results::default();
+    // While the site is known, so that all of it can be run again.
+    if let Some(pages) = &pages {
+        erase(&name, pages, &frontier, &mut results).await?;
+    }
     until_gone(&name, &frontier).await?;
     info!(site = name, "forgotten by an operator");
-    let mut results = Results::default();
     let stay = if pages.is_some() { "" } else { "; its stored pages stay in the archive" };
     results.line(format_args!("{name}: forgotten{stay}"))?;
     if options.items {
-        for file in item_files(&name, &frontier, globals).await? {
+        for file in item_files(&name, globals)? {
             fs::remove_file(&file).map_err(|e| Trouble::failed(format!("{}: {e}", file.display())))?;
             results.line(format_args!("{}: removed", file.display()))?;
         }
     }
-    match pages {
-        Some(pages) => told(&name, erase(&name, &pages).await?, &mut results),
-        None => Ok(Exit::Done),
-    }
+    Ok(Exit::Done)
 }
 
-/// Erases what is stored of a site that the frontier doesn't know; where that is nothing, the name is wrong.
-async fn erase_left_over(name: &str, unknown: Trouble, globals: &Globals) -> Result<Exit, Trouble> {
-    let pages = globals.stored_pages(Clock::wall()).await?;
-    match erase(name, &pages).await? {
-        erased if erased == Erased::default() => Err(unknown),
-        erased => told(name, erased, &mut Results::default()),
-    }
-}
-
-async fn erase(name: &str, pages: &Archive) -> Result<Erased, Trouble> {
-    let erased = pages.erase(name, Clock::wall().now()).await?;
-    info!(site = name, requests = erased.requests, left = erased.left, "stored pages erased by an operator");
-    Ok(erased)
-}
-
-fn told(name: &str, erased: Erased, results: &mut Results) -> Result<Exit, Trouble> {
-    let Erased { requests, segments, left } = erased;
+/// Erases the site's stored pages, but for those of hosts that are another site's by now: it was renamed, and needs them.
+async fn erase(
+    name: &str,
+    pages: &Archive,
+    frontier: &Frontier,
+    results: &mut Results,
+) -> Result<(), Trouble> {
+    let spared = hosts_of_others(name, frontier).await?;
+    let site = name.to_owned();
+    let is_gone = move |record: &Record| {
+        let host = CanonicalUrl::parse(&record.url).map(|url| url.host());
+        record.site == site && host.is_ok_and(|host| !spared.contains(&host))
+    };
+    let Erased { requests, segments, left } = pages.erase(is_gone, Clock::wall().now()).await?;
+    info!(site = name, requests, left, "stored pages erased by an operator");
     results.line(format_args!("{name}: {requests} stored requests erased; segments removed: {segments}"))?;
     if left == 0 {
-        return Ok(Exit::Done);
+        return Ok(());
     }
     Err(Trouble::failed(format!(
-        "{left} stored requests of `{name}` are in segments that are still written to; when those workers have stopped, run \
-         paced forget {name} --stored-pages again"
+        "{left} stored requests of `{name}` are in segments that are still written to; the site is paused and not forgotten yet: \
+         run this again when those workers have stopped"
     )))
 }
 
-/// The site's items files that are there; none of a site whose name only begins in the same way.
-async fn item_files(name: &str, frontier: &Frontier, globals: &Globals) -> Result<Vec<PathBuf>, Trouble> {
+/// Hosts that other sites have and this one hasn't.
+async fn hosts_of_others(name: &str, frontier: &Frontier) -> Result<HashSet<Host>, Trouble> {
+    let mut hosts = HashSet::new();
+    for other in frontier.sites().await?.iter().filter(|other| *other != name) {
+        hosts.extend(sites::registered(other, frontier).await?.into_iter().flat_map(|site| site.scope.hosts));
+    }
+    for own in sites::registered(name, frontier).await?.into_iter().flat_map(|site| site.scope.hosts) {
+        hosts.remove(&own);
+    }
+    Ok(hosts)
+}
+
+/// The site's items files that are there. A writer's file may be that of a site whose name only begins in the same way: the
+/// first item in it tells.
+fn item_files(name: &str, globals: &Globals) -> Result<Vec<PathBuf>, Trouble> {
     let folder = globals.data.join("items");
-    let others = frontier.sites().await?;
-    let is_others = |file: &PathBuf| {
-        let stem = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-        others.iter().any(|other| {
-            let rest = stem.strip_prefix(other.as_str());
-            other.len() > name.len() && rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
-        })
-    };
     let mut files = files_of_writers(&folder, name).map_err(Trouble::failed)?;
-    files.retain(|file| !is_others(file));
+    files.retain(|file| site_of_items(file).is_some_and(|site| site == name));
     files.extend(Some(folder.join(format!("{name}.jsonl"))).filter(|file| file.is_file()));
     Ok(files)
 }
 
-async fn refuse_while_crawled(name: &str, frontier: &Frontier) -> Result<(), Trouble> {
-    // Whoever joins finds out who died.
-    let member = frontier.join(Vec::new()).await?;
-    let owners = frontier.owners().await?;
-    frontier.leave(member).await?;
-    let crawls = |crawls: &[String]| crawls.iter().any(|crawled| crawled == name);
-    match owners.iter().find(|owner| !owner.dead && crawls(&owner.crawls)) {
-        Some(owner) => Err(Trouble::failed(format!(
-            "site `{name}` is being crawled by {} (process {}); stop it first",
-            owner.name, owner.pid
-        ))),
-        None => Ok(()),
-    }
+fn site_of_items(file: &Path) -> Option<String> {
+    let mut line = String::new();
+    BufReader::new(fs::File::open(file).ok()?).read_line(&mut line).ok()?;
+    serde_json::from_str::<Item>(&line).ok().map(|item| item.site)
 }
 
 /// Asks the person at the terminal; where nobody can be asked, that is an error.
@@ -157,6 +153,17 @@ async fn until_gone(name: &str, frontier: &Frontier) -> Result<(), Trouble> {
         match frontier.forget(name).await? {
             Forgotten::Unknown | Forgotten::Wholly => return Ok(()),
             Forgotten::Busy { leased: 0, .. } | Forgotten::Partly => {}
+            Forgotten::NotYet { wait } if wait <= LONGEST_WAIT => {
+                tokio::time::sleep(Duration::from_millis(wait.unsigned_abs())).await;
+            }
+            Forgotten::NotYet { wait } => {
+                let left =
+                    humantime::format_duration(Duration::from_secs(wait.unsigned_abs().div_ceil(1_000)));
+                return Err(Trouble::failed(format!(
+                    "site `{name}` may not be asked for anything for another {left}, which is not to be forgotten; it is paused now: run \
+                     this again then"
+                )));
+            }
             Forgotten::Busy { leased, .. } => {
                 return Err(Trouble::failed(format!(
                     "site `{name}` has {leased} pages in workers' hands; it is paused now: run this again in a minute"

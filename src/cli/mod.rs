@@ -11,6 +11,7 @@ mod explain;
 mod explain_url;
 mod forget;
 mod globals;
+mod idle;
 mod man;
 mod plan;
 mod put;

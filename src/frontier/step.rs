@@ -286,6 +286,11 @@ pub enum Forgotten {
         /// Those under a lease.
         leased: u64,
     },
+    /// Its last start is less than an interval ago, or it is blocked: that is not to be forgotten.
+    NotYet {
+        /// For so long, in ms.
+        wait: i64,
+    },
     /// Some of what is known of its pages is left.
     Partly,
     /// It is gone. Its last start stays, so that nobody asks its hosts early.

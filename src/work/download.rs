@@ -71,13 +71,14 @@ pub(super) async fn visit(crew: &Crew, lease: Lease, noted: Duration) -> Result<
     crew.monitor.sent(&site, &lease, &exchange);
     let landing = landing(crew, &site, &lease, &exchange).await?;
     let (judged, block) = judge(&site, &lease, &exchange, crew.frontier.clock().now());
-    let opened = crew.breakers.hear(&site, &lease, noted, health_of(&exchange)).filter(|_| block.is_none());
+    let opened = crew.breakers.hear(&site, &lease, noted, health_of(&exchange));
+    let block = [block, opened.clone()].into_iter().flatten().max_by_key(|(wait, _)| *wait);
     let place = keep(crew, &site, &lease, &exchange, &judged).await?;
     let outcome = conclude(crew, &site, &lease, &exchange, judged, place).await?;
     let outcome = put_off(outcome, opened.as_ref());
     let response = exchange.answer.as_ref().ok().map(|fetched| fetched.page.response);
     landing.settled();
-    Ok(crew.settle_with(lease, outcome, block.or(opened), response).await?)
+    Ok(crew.settle_with(lease, outcome, block, response).await?)
 }
 
 /// Why the page isn't to be asked for after all, by the rules in force now.

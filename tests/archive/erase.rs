@@ -16,8 +16,8 @@ fn of(site: &str, path: &str, body: &[u8]) -> Visit {
     Visit { site: site.to_owned(), ..visit(page(&format!("http://{site}.example/{path}"), body)) }
 }
 
-async fn erase(archive: &Archive, site: &str) -> Erased {
-    archive.erase(site, Timestamp::from_millis(START)).await.expect("erased")
+async fn erase(archive: &Archive, site: &'static str) -> Erased {
+    archive.erase(move |record| record.site == site, Timestamp::from_millis(START)).await.expect("erased")
 }
 
 fn sites(dir: &Path) -> Vec<String> {
@@ -113,7 +113,7 @@ async fn a_damaged_segment_is_told_and_the_others_are_erased() {
     let middle = bytes.len() / 2;
     bytes[middle..middle + 200].fill(0xff);
     fs::write(&damaged, bytes).expect("a segment");
-    let error = open(dir.path()).erase("gone", Timestamp::from_millis(START)).await;
+    let error = open(dir.path()).erase(|record| record.site == "gone", Timestamp::from_millis(START)).await;
     assert!(matches!(error, Err(ArchiveError::Damaged { .. })), "{error:?}");
     assert_eq!(names(dir.path()).len(), 1, "the whole one went");
 }

@@ -41,12 +41,50 @@ fn its_stored_pages_go_where_that_is_asked_for_and_those_of_others_stay() {
     let kept = audited("other");
     assert!(kept.is_some() && audited("shop").is_some());
     let run = Paced::new(["forget", "shop", "--stored-pages", "--yes"]).data(&data).run().expect_code(0);
-    assert!(run.stdout.starts_with("shop: forgotten\nshop: "), "{run:?}");
-    assert!(run.stdout.contains(" stored requests erased; segments removed: 1\n"), "{run:?}");
+    assert!(
+        run.stdout.ends_with(" stored requests erased; segments removed: 1\nshop: forgotten\n"),
+        "{run:?}"
+    );
     assert_eq!((audited("shop"), audited("other")), (None, kept));
     let run = Paced::new(["forget", "shop", "--stored-pages", "--yes"]).data(&data).run().expect_code(2);
     assert!(run.stderr.contains("it knows other"), "{run:?}");
     Paced::new(["crawl"]).arg(&file).data(&data).run().expect_code(0);
+}
+
+#[test]
+fn stored_pages_that_a_renamed_site_needs_are_spared() {
+    let (data, site, old) = crawled();
+    let interval = std::time::Duration::from_millis(10);
+    let new = data.write("store.toml", &(site.toml("store", interval) + RULES));
+    Paced::new(["forget", "shop", "--rename-to"]).arg(&new).data(&data).run().expect_code(0);
+    let run = Paced::new(["forget", "shop", "--stored-pages", "--yes"]).data(&data).run().expect_code(2);
+    assert!(run.stderr.contains("there is no site `shop`"), "{run:?}");
+    let starts = |site: &str| {
+        let audit = Paced::new(["audit", site, "--json"]).data(&data).run().expect_code(0);
+        json_lines_of(&audit.stdout)[0]["starts"].as_u64().expect("a number")
+    };
+    let before = starts("shop");
+    let other = small_site();
+    data.write("shop.toml", &(other.toml("shop", interval) + RULES));
+    Paced::new(["crawl"]).arg(&old).data(&data).run().expect_code(0);
+    assert!(starts("shop") > before);
+    let run = Paced::new(["forget", "shop", "--stored-pages", "--yes"]).data(&data).run().expect_code(0);
+    assert!(run.stdout.contains(" stored requests erased"), "{run:?}");
+    assert_eq!(starts("shop"), before, "those of the host that is the store's by now");
+}
+
+#[test]
+fn i1_it_waits_for_the_last_start_and_for_what_a_killed_crawl_had_in_hand() {
+    let interval = std::time::Duration::from_secs(2);
+    let data = TempData::new();
+    let site = TestSite::builder().page("/", "<p>slow</p>").latency(Latency::fixed(interval * 5)).serve();
+    let file = data.write("shop.toml", &(site.toml("shop", interval) + RULES));
+    let running = Paced::new(["crawl"]).arg(&file).data(&data).start();
+    eventually("a request", || (!site.arrivals().is_empty()).then_some(()));
+    running.signal(rustix::process::Signal::KILL);
+    let last = std::time::Instant::now();
+    Paced::new(["forget", "shop", "--yes"]).data(&data).run().expect_code(0);
+    assert!(last.elapsed() + std::time::Duration::from_millis(500) >= interval, "{:?}", last.elapsed());
 }
 
 #[test]
@@ -57,12 +95,19 @@ fn items_of_a_site_whose_name_begins_in_the_same_way_stay() {
         data.write("shop-two.toml", &(other.toml("shop-two", std::time::Duration::from_millis(10)) + RULES));
     Paced::new(["crawl"]).arg(&file).data(&data).run().expect_code(0);
     data.write("items/shop-two.jsonl", "{}\n");
-    data.write("items/shop-two-worker.jsonl", "{}\n");
-    data.write("items/shop-worker.jsonl", "");
+    let items = std::fs::read_to_string(data.file("items/shop.jsonl")).expect("its items");
+    data.write("items/shop-worker.jsonl", &items);
+    // No site of the frontier has that name any more, or yet.
+    data.write("items/shop-three.jsonl", &items.replace("\"site\":\"shop\"", "\"site\":\"shop-three\""));
+    data.write("items/shop-empty.jsonl", "");
     Paced::new(["forget", "shop", "--items", "--yes"]).data(&data).run().expect_code(0);
-    for (name, stays) in
-        [("shop", false), ("shop-worker", false), ("shop-two", true), ("shop-two-worker", true)]
-    {
+    for (name, stays) in [
+        ("shop", false),
+        ("shop-worker", false),
+        ("shop-two", true),
+        ("shop-three", true),
+        ("shop-empty", true),
+    ] {
         assert_eq!(data.file(&format!("items/{name}.jsonl")).exists(), stays, "{name}");
     }
     drop(site);
@@ -77,7 +122,7 @@ fn a_site_that_is_being_crawled_is_not_forgotten() {
     eventually("a request", || (!site.arrivals().is_empty()).then_some(()));
     let run = Paced::new(["forget", "shop", "--yes"]).data(&data).run().expect_code(1);
     assert!(
-        run.stderr.contains("site `shop` is being crawled by") && run.stderr.contains("stop it first"),
+        run.stderr.contains("site `shop` is being worked on by") && run.stderr.contains("stop it first"),
         "{run:?}"
     );
     running.signal(rustix::process::Signal::INT);

@@ -185,7 +185,10 @@ fn a_sites_objects_are_removed_and_those_shared_with_others_are_put_anew() {
         let shared = keep(vec![of("gone", "a", "secret"), of("stays", "b", "the body")]).await;
         assert_eq!(shared[0].segment(), shared[1].segment(), "one commit");
         let alone = keep(vec![of("gone", "c", "secret")]).await;
-        let erased = archive.erase("gone", Timestamp::from_millis(START)).await.expect("erased");
+        let erased = archive
+            .erase(|record| record.site == "gone", Timestamp::from_millis(START))
+            .await
+            .expect("erased");
         assert_eq!(erased, Erased { requests: 2, segments: 1, left: 0 });
         assert_eq!(archive.read(&shared[1]).expect("read").body, "the body");
         assert!(archive.read(&shared[0]).is_err() && archive.read(&alone[0]).is_err());

@@ -213,7 +213,8 @@ impl Shared {
                 soonest = least(soonest, bare.has_some_in());
                 continue;
             }
-            if download + parse == 0 {
+            let has_enough = download + parse == 0 && claim.download + claim.parse > 0;
+            if has_enough {
                 soonest = Some(0);
                 break;
             }

@@ -1,8 +1,11 @@
 //! The claim: a due unit, its timed mutex, a ready site, its first task, a lease. One step, bounded (I16).
 
+use std::time::Duration;
+
 use super::lease::{free_lost_leases, lease_of};
 use super::places::{die, enter, finish, save, save_unit, shift};
 use crate::canonical_url::CanonicalUrl;
+use crate::clock::millis;
 use crate::frontier::shelf::Shelf;
 use crate::frontier::state::{
     BACK_MS, LEASE_MS, MutexState, Place, Rare, Running, SiteState, Start, Task, UnitState, mutex_token,
@@ -171,7 +174,10 @@ impl<S: Shelf> Round<'_, S> {
         let Some(robots) = record.filter(|robots| robots.until > self.now) else {
             return self.errand(site, task);
         };
-        let RobotsAccess::Unreachable(why) = &robots.record.access else { return Ok(Some(task)) };
+        let RobotsAccess::Unreachable(why) = &robots.record.access else {
+            follow_floor(site, &task.url.origin(), robots.record.crawl_delay);
+            return Ok(Some(task));
+        };
         if robots.failures >= site.settings.attempts {
             let why = Failure::new(format!("robots unreachable: {why}"));
             die(self.shelf, site, task, why, self.now)?;
@@ -272,6 +278,17 @@ impl<S: Shelf> Round<'_, S> {
             self.shelf.save_mutex(&unit.mutex(), &mutex)?;
         }
         Ok(())
+    }
+}
+
+/// What a `robots.txt` asks of the pace holds for every site that has its host, whichever of a group has read it.
+fn follow_floor(site: &mut SiteState, origin: &str, crawl_delay: Option<Duration>) {
+    match crawl_delay.map(millis) {
+        Some(floor) if site.floors.get(origin) != Some(&floor) => {
+            site.floors.insert(origin.to_owned(), floor);
+        }
+        None if !site.floors.is_empty() => drop(site.floors.remove(origin)),
+        _ => {}
     }
 }
 

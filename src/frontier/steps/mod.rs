@@ -25,7 +25,7 @@ pub(crate) fn apply<S: Shelf>(shelf: &mut S, step: Step, now: i64) -> Result<Rep
             Reply::Run(site::begin_run(shelf, &site, seeds, fresh, now)?)
         }
         Step::GiveUp { site } => Reply::More(site::give_up(shelf, &site)?),
-        Step::Forget { site } => Reply::Forgotten(forget::forget(shelf, &site)?),
+        Step::Forget { site } => Reply::Forgotten(forget::forget(shelf, &site, now)?),
         Step::Rename { site, to } => Reply::Renamed(rename::rename(shelf, &site, &to, now)?),
         // What a partition books of another's sites; a store in one piece has no such book.
         Step::Unbook { .. } | Step::Rebook { .. } => Reply::Nothing,

@@ -161,11 +161,25 @@ impl Ledger {
         self.leases.values().filter(|lease| lease.key.0 == name).count() as u64
     }
 
+    /// How long its unit's last start, if it is of the site, and its own block ask for.
+    fn left_to_wait(&self, name: &str) -> i64 {
+        let unit = &self.sites[name].unit;
+        let state = &self.units[unit];
+        let last = state.starts.last().filter(|last| last.site == name);
+        let paced = last.map_or(0, |last| last.at + self.wait_after(unit, last));
+        paced.max(if unit == name { state.blocked } else { 0 }) - self.now
+    }
+
     /// All of a site goes but its starts, which are waited for as long as now.
     pub fn forget(&mut self, name: &str, answer: Forgotten) -> Result<(), String> {
         self.give_up(name);
         let leased = self.leased(name);
-        let expected = if leased > 0 { Forgotten::Busy { tasks: leased, leased } } else { Forgotten::Wholly };
+        let wait = self.left_to_wait(name);
+        let expected = match leased {
+            0 if wait > 0 => Forgotten::NotYet { wait },
+            0 => Forgotten::Wholly,
+            leased => Forgotten::Busy { tasks: leased, leased },
+        };
         if expected != answer {
             return differs("forget", expected, answer);
         }

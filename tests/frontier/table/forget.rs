@@ -1,9 +1,9 @@
 //! A site is forgotten: all of it goes but its pace.
 
 use paced::frontier::{Forgotten, Tuning};
-use paced::task::PutReply;
+use paced::task::{Outcome, PutReply};
 
-use crate::world::{World, on_every_backend, url};
+use crate::world::{World, ms, on_every_backend, url};
 
 async fn forget(w: &World) -> Forgotten {
     loop {
@@ -29,6 +29,12 @@ fn i1_a_forgotten_site_is_gone_and_registered_again_it_starts_no_sooner_than_bef
         let dead = w.take().await;
         w.die(&dead).await;
         w.pass(400);
+        assert_eq!(
+            forget(w).await,
+            Forgotten::NotYet { wait: 600 },
+            "its record is all that knows of its last start"
+        );
+        w.pass(600);
         assert_eq!(forget(w).await, Forgotten::Wholly);
         assert_eq!(w.frontier.sites().await.expect("answers"), Vec::<String>::new());
         assert_eq!(w.frontier.view("a").await.expect("answers"), None);
@@ -45,9 +51,6 @@ fn i1_a_forgotten_site_is_gone_and_registered_again_it_starts_no_sooner_than_bef
         assert_eq!((view.run, view.version, view.download.letters, view.download.created), (0, 1, 0, 0));
         assert_eq!(w.frontier.stored("a", &page.url).await.expect("answers"), None);
         assert_eq!(w.put("a", "p").await, PutReply::Created);
-        w.pass(599);
-        assert_eq!(w.claim().await, None, "its last start was 999 ms ago");
-        w.pass(1);
         w.take().await;
     });
 }
@@ -59,13 +62,29 @@ fn i1_a_site_registered_again_with_a_longer_interval_waits_that_long() {
         w.put("a", "p").await;
         let lease = w.take().await;
         w.done(&lease).await;
+        w.pass(1_000);
         assert_eq!(forget(w).await, Forgotten::Wholly);
         w.site_with("a", |shop| shop.settings.interval = 5_000).await;
         w.put("a", "p").await;
-        w.pass(4_999);
+        w.pass(3_999);
         assert_eq!(w.claim().await, None);
         w.pass(1);
         w.take().await;
+    });
+}
+
+#[test]
+fn i11_a_block_is_not_forgotten_before_it_is_over() {
+    on_every_backend(async |w| {
+        w.site("a").await;
+        w.put("a", "p").await;
+        let lease = w.take().await;
+        let block = Some((ms(90_000), "Retry-After".to_owned()));
+        w.settle_with(&lease, Outcome::Done { stored: None, recrawl: None }, block).await;
+        w.pass(30_000);
+        assert_eq!(forget(w).await, Forgotten::NotYet { wait: 60_000 });
+        w.pass(60_000);
+        assert_eq!(forget(w).await, Forgotten::Wholly);
     });
 }
 
@@ -79,6 +98,7 @@ fn a_site_with_tasks_in_workers_hands_is_not_forgotten() {
         w.tune("a", Tuning::Paused(Some("it is being forgotten".to_owned()))).await;
         assert_eq!(forget(w).await, Forgotten::Busy { tasks: 1, leased: 1 });
         w.fetched(&lease).await;
+        w.pass(1_000);
         assert_eq!(forget(w).await, Forgotten::Wholly, "the parse that was put meanwhile is given up too");
     });
 }

@@ -362,6 +362,7 @@ fn under_new_rules_and_after_it_was_forgotten_a_site_reads_it_anew_and_its_crawl
         let errand = w.take().await;
         w.settle(&errand, Outcome::Robots(slow())).await;
         while w.frontier.give_up("a").await.expect("answers") {}
+        w.pass(10_000);
         assert_eq!(w.frontier.forget("a").await.expect("answers"), Forgotten::Wholly);
 
         site(w).await;
@@ -385,6 +386,56 @@ fn under_new_rules_and_after_it_was_forgotten_a_site_reads_it_anew_and_its_crawl
         .await;
         w.pass(10_000);
         assert!(is_errand(&w.take().await), "another file may name another agent");
+    });
+}
+
+#[test]
+fn its_crawl_delay_holds_for_each_site_of_a_group_that_has_the_host() {
+    on_every_backend(async |w| {
+        let shared = |shop: &mut Registration| {
+            obeying(shop);
+            shop.hosts = vec!["shared.example".to_owned()];
+            shop.group = Some(("group:g".to_owned(), 0));
+        };
+        let page = |path: &str| paced::task::Put {
+            url: format!("https://shared.example/{path}").parse().expect("a URL"),
+            ..request("a", "p")
+        };
+        w.site_with("a", shared).await;
+        w.put_with("a", page("p")).await;
+        let errand = w.take().await;
+        let slow = RobotsRecord {
+            crawl_delay: Some(Duration::from_secs(10)),
+            ..record(RobotsAccess::Rules("Crawl-delay: 10".to_owned()))
+        };
+        w.settle(&errand, Outcome::Robots(slow)).await;
+        w.pass(10_000);
+        w.done(&w.take().await).await;
+        w.site_with("b", shared).await;
+        for path in ["q", "r"] {
+            w.put_with("b", page(path)).await;
+        }
+        // Under the rules of b robots.txt is read anew, by whichever site of the two comes first.
+        w.put_with("a", page("s")).await;
+        w.tune("b", Tuning::Paused(Some("a comes first".to_owned()))).await;
+        w.pass(10_000);
+        let errand = w.take().await;
+        assert_eq!((errand.site.as_str(), is_errand(&errand)), ("a", true));
+        let slow = RobotsRecord {
+            crawl_delay: Some(Duration::from_secs(10)),
+            ..record(RobotsAccess::Rules("Crawl-delay: 10".to_owned()))
+        };
+        w.settle(&errand, Outcome::Robots(slow)).await;
+        w.pass(10_000);
+        w.done(&w.take().await).await;
+        w.tune("b", Tuning::Paused(None)).await;
+        w.pass(10_000);
+        assert_eq!(w.take().await.site, "b");
+        assert_eq!(w.view("b").await.says.robots, Some((10_000, "https://shared.example".to_owned())));
+        w.pass(9_999);
+        assert_eq!(w.claim().await, None);
+        w.pass(1);
+        assert_eq!(w.take().await.site, "b");
     });
 }
 

@@ -17,15 +17,18 @@ local records = module(function(records)
 
   -- What steps need of an origin's robots.txt; its text stays where it is.
   function records.robots(origin)
-    local found = call('HMGET', P .. 'robots:' .. origin, 'until', 'failures', 'unreachable')
+    local found = call('HMGET', P .. 'robots:' .. origin, 'until', 'failures', 'unreachable', 'delay')
     if not found[1] then
       return nil
     end
-    return { until_at = tonumber(found[1]), failures = tonumber(found[2]), unreachable = found[3] }
+    return {
+      until_at = tonumber(found[1]), failures = tonumber(found[2]), unreachable = found[3], delay = tonumber(found[4]),
+    }
   end
 
-  function records.save_robots(origin, until_at, failures, record, unreachable)
+  function records.save_robots(origin, until_at, failures, record, unreachable, delay)
     local key = P .. 'robots:' .. origin
+    call('HSET', key, 'delay', string.format('%.0f', delay or -1))
     call('HSET', key, 'until', until_at, 'failures', failures, 'record', record)
     if unreachable then
       call('HSET', key, 'unreachable', unreachable)

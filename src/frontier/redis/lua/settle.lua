@@ -22,7 +22,7 @@ settle = module(function(settle)
         access = { unreachable = record.why },
         holds_for = { secs = math.floor(record.holds_for / 1000), nanos = record.holds_for % 1000 * 1000000 },
       })
-    records.save_robots(origin, until_at, failures, text, record.why)
+    records.save_robots(origin, until_at, failures, text, record.why, record.crawl_delay)
     task.errand = nil
     places.finish(site, task)
     places.save(site)

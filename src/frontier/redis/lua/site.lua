@@ -75,7 +75,15 @@ local sites_of = module(function(sites_of)
     end
   end
 
-  -- Forgets a site that has no tasks and no dead letters; its unit keeps its last starts.
+  -- How long what its last start and its block ask for is still to be kept.
+  local function left_to_wait(site, unit)
+    local paced = unit.last_site == site.name and unit.last_at + places.interval_after(unit, 'last') or 0
+    local blocked = unit.name == site.name and unit.blocked_until or 0
+    return math.max(paced, blocked) - now
+  end
+
+  -- Forgets a site that has no tasks and no dead letters; never before its last start is an interval ago and its block is
+  -- over. Its unit keeps its last starts.
   function sites_of.forget(name)
     local site = store.site(name)
     if not site then
@@ -84,7 +92,11 @@ local sites_of = module(function(sites_of)
     local leased = things_of(site, { '.leased' })
     local idle = things_of(site, { '.waiting', '.delayed', '.scheduled', '.letters' })
     if leased + idle > 0 then
-      return { leased + idle, leased }
+      return { leased + idle, leased, 0 }
+    end
+    local wait = left_to_wait(site, store.some_unit(site.unit))
+    if wait > 0 then
+      return { 0, 0, wait }
     end
     tasks.leave_known(site)
     if tasks.sweep_known(site, REMOVED) then

@@ -241,7 +241,13 @@ fn forgotten(value: &Value) -> Read<Forgotten> {
     Ok(match value {
         Value::Array(_) => {
             let row = Row::of(value)?;
-            Forgotten::Busy { tasks: row.number(0)?.unsigned_abs(), leased: row.number(1)?.unsigned_abs() }
+            match row.number(2)? {
+                0 => Forgotten::Busy {
+                    tasks: row.number(0)?.unsigned_abs(),
+                    leased: row.number(1)?.unsigned_abs(),
+                },
+                wait => Forgotten::NotYet { wait },
+            }
         }
         _ if value == "partly" => Forgotten::Partly,
         _ if value == "wholly" => Forgotten::Wholly,

@@ -408,7 +408,7 @@ fn its_crawl_delay_holds_for_each_site_of_a_group_that_has_the_host() {
             crawl_delay: Some(Duration::from_secs(10)),
             ..record(RobotsAccess::Rules("Crawl-delay: 10".to_owned()))
         };
-        w.settle(&errand, Outcome::Robots(slow)).await;
+        w.settle(&errand, Outcome::Robots(slow.clone())).await;
         w.pass(10_000);
         w.done(&w.take().await).await;
         w.site_with("b", shared).await;
@@ -421,10 +421,6 @@ fn its_crawl_delay_holds_for_each_site_of_a_group_that_has_the_host() {
         w.pass(10_000);
         let errand = w.take().await;
         assert_eq!((errand.site.as_str(), is_errand(&errand)), ("a", true));
-        let slow = RobotsRecord {
-            crawl_delay: Some(Duration::from_secs(10)),
-            ..record(RobotsAccess::Rules("Crawl-delay: 10".to_owned()))
-        };
         w.settle(&errand, Outcome::Robots(slow)).await;
         w.pass(10_000);
         w.done(&w.take().await).await;

@@ -101,12 +101,13 @@ local claim = module(function(claim)
     if task.errand then
       return task
     end
-    local robots = records.robots(lease.origin_of(task.url))
+    local origin = lease.origin_of(task.url)
+    local robots = records.robots(origin)
     if not robots or robots.until_at <= now then
       return errand(site, task)
     end
     if not robots.unreachable then
-      follow_floor(site, lease.origin_of(task.url), robots.delay)
+      follow_floor(site, origin, robots.delay)
       return task
     end
     if robots.failures >= site.attempts then

@@ -24,7 +24,7 @@ pub struct Erased {
     pub requests: u64,
     /// Segments that held nothing else and are gone.
     pub segments: u64,
-    /// Requests in segments that are still written to.
+    /// Requests in segments that are still written to: where there are any, nothing was erased.
     pub left: u64,
 }
 
@@ -37,25 +37,31 @@ struct Holding {
     others: bool,
 }
 
-/// Erases all records that are gone, segment by segment. Interrupted, it goes on when it is begun again.
+/// Erases all records that are gone, segment by segment; nothing at all where some are in segments that are still written to.
+/// Interrupted, it goes on when it is begun again.
 pub(super) fn erase(
     store: &Arc<dyn Store>,
     is_gone: &Gone<'_>,
     now: Timestamp,
 ) -> Result<Erased, ArchiveError> {
-    let mut erased = Erased::default();
+    let mut erased = Erased { left: still_written_to(store, is_gone)?, ..Erased::default() };
+    if erased.left > 0 {
+        return Ok(erased);
+    }
     let mut trouble = Ok(());
     for segment in Arc::clone(store).segments()? {
         let segment = segment?;
-        let (name, is_open) = (segment.name.clone(), segment.source.is_open());
+        if segment.source.is_open() {
+            continue;
+        }
+        let name = segment.name.clone();
         let held = holding(segment, is_gone).and_then(|held| {
-            if held.requests > 0 && !is_open {
+            if held.requests > 0 {
                 erase_in(&**store, &name, &held, now)?;
             }
             Ok(held)
         });
         match held {
-            Ok(held) if is_open => erased.left += held.requests,
             Ok(held) => {
                 erased.requests += held.requests;
                 erased.segments += u64::from(held.requests > 0 && !held.others);
@@ -65,6 +71,21 @@ pub(super) fn erase(
         }
     }
     trouble.map(|()| erased)
+}
+
+/// How many of them are in segments that are still written to.
+fn still_written_to(store: &Arc<dyn Store>, is_gone: &Gone<'_>) -> Result<u64, ArchiveError> {
+    let mut count = 0;
+    if !store.grows() {
+        return Ok(count);
+    }
+    for segment in Arc::clone(store).segments()? {
+        let segment = segment?;
+        if segment.source.is_open() {
+            count += holding(segment, is_gone)?.requests;
+        }
+    }
+    Ok(count)
 }
 
 fn erase_in(store: &dyn Store, name: &str, held: &Holding, now: Timestamp) -> Result<(), ArchiveError> {

@@ -69,6 +69,10 @@ impl Store for Folder {
         fs::metadata(self.dir.join(place.segment())).is_ok_and(|file| file.len() >= place.end())
     }
 
+    fn grows(&self) -> bool {
+        true
+    }
+
     /// In a copy, which then takes its place.
     fn overwrite(
         &self,

@@ -47,6 +47,9 @@ pub(super) trait Store: Debug + Send + Sync {
     /// Whether the bytes of that place are there, as far as can be told.
     fn has(&self, place: &Place) -> bool;
 
+    /// Whether a segment grows from commit to commit, so that it may still be written to.
+    fn grows(&self) -> bool;
+
     /// Writes other bytes over these ranges of a finished segment, all or none of them.
     fn overwrite(
         &self,

@@ -15,7 +15,7 @@ use super::results::{Results, say};
 use super::{Exit, Globals, Trouble, sites};
 use crate::archive::{Archive, Erased, Record};
 use crate::canonical_url::{CanonicalUrl, Host};
-use crate::clock::Clock;
+use crate::clock::{Clock, millis};
 use crate::frontier::{Forgotten, Frontier, Tuning};
 use crate::item::Item;
 use crate::sink::files_of_writers;
@@ -63,6 +63,7 @@ pub(super) async fn run(options: Options, globals: &Globals) -> Result<Exit, Tro
     let mut results = Results::default();
     // While the site is known, so that all of it can be run again.
     if let Some(pages) = &pages {
+        refuse_what_comes_too_soon(&name, &frontier).await?;
         erase(&name, pages, &frontier, &mut results).await?;
     }
     until_gone(&name, &frontier).await?;
@@ -92,15 +93,40 @@ async fn erase(
         record.site == site && host.is_ok_and(|host| !spared.contains(&host))
     };
     let Erased { requests, segments, left } = pages.erase(is_gone, Clock::wall().now()).await?;
-    info!(site = name, requests, left, "stored pages erased by an operator");
-    results.line(format_args!("{name}: {requests} stored requests erased; segments removed: {segments}"))?;
-    if left == 0 {
-        return Ok(());
+    if left > 0 {
+        return Err(Trouble::failed(format!(
+            "{left} stored requests of `{name}` are in segments that are still written to; nothing was erased, and the site is \
+             paused: run this again when those workers have stopped"
+        )));
     }
-    Err(Trouble::failed(format!(
-        "{left} stored requests of `{name}` are in segments that are still written to; the site is paused and not forgotten yet: \
-         run this again when those workers have stopped"
-    )))
+    info!(site = name, requests, "stored pages erased by an operator");
+    results.line(format_args!("{name}: {requests} stored requests erased; segments removed: {segments}"))?;
+    Ok(())
+}
+
+/// What would keep the site from being forgotten is said before its pages go.
+async fn refuse_what_comes_too_soon(name: &str, frontier: &Frontier) -> Result<(), Trouble> {
+    let Some(view) = frontier.view(name).await? else { return Ok(()) };
+    let (leased, wait) = (view.download.leased + view.parse.leased, millis(view.due.since(view.at)));
+    match (leased, wait) {
+        (0, wait) if wait <= LONGEST_WAIT => Ok(()),
+        (0, wait) => Err(not_yet(name, wait)),
+        (leased, _) => Err(in_hands(name, leased)),
+    }
+}
+
+fn in_hands(name: &str, leased: u64) -> Trouble {
+    Trouble::failed(format!(
+        "site `{name}` has {leased} pages in workers' hands; it is paused now: run this again in a minute"
+    ))
+}
+
+fn not_yet(name: &str, wait: i64) -> Trouble {
+    let left = humantime::format_duration(Duration::from_secs(wait.unsigned_abs().div_ceil(1_000)));
+    Trouble::failed(format!(
+        "site `{name}` may not be asked for anything for another {left}, which is not to be forgotten; it is paused now: run \
+         this again then"
+    ))
 }
 
 /// Hosts that other sites have and this one hasn't.
@@ -156,19 +182,8 @@ async fn until_gone(name: &str, frontier: &Frontier) -> Result<(), Trouble> {
             Forgotten::NotYet { wait } if wait <= LONGEST_WAIT => {
                 tokio::time::sleep(Duration::from_millis(wait.unsigned_abs())).await;
             }
-            Forgotten::NotYet { wait } => {
-                let left =
-                    humantime::format_duration(Duration::from_secs(wait.unsigned_abs().div_ceil(1_000)));
-                return Err(Trouble::failed(format!(
-                    "site `{name}` may not be asked for anything for another {left}, which is not to be forgotten; it is paused now: run \
-                     this again then"
-                )));
-            }
-            Forgotten::Busy { leased, .. } => {
-                return Err(Trouble::failed(format!(
-                    "site `{name}` has {leased} pages in workers' hands; it is paused now: run this again in a minute"
-                )));
-            }
+            Forgotten::NotYet { wait } => return Err(not_yet(name, wait)),
+            Forgotten::Busy { leased, .. } => return Err(in_hands(name, leased)),
         }
     }
 }

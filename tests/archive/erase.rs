@@ -99,6 +99,20 @@ async fn a_segment_of_one_site_goes_as_a_whole_and_others_are_not_touched() {
 }
 
 #[tokio::test]
+async fn while_some_of_it_is_still_written_to_nothing_is_erased() {
+    let dir = TempDir::new().expect("a folder");
+    let earlier = open(dir.path());
+    let kept = earlier.keep(of("gone", "earlier", b"body")).await.expect("kept");
+    earlier.close().await.expect("closed");
+    let writer = open(dir.path());
+    writer.keep(of("gone", "now", b"body")).await.expect("kept");
+    assert_eq!(erase(&open(dir.path()), "gone").await, Erased { left: 1, ..Erased::default() });
+    assert_eq!(writer.read(&kept).expect("read").body, "body");
+    writer.close().await.expect("closed");
+    assert_eq!(erase(&open(dir.path()), "gone").await, Erased { requests: 2, segments: 2, left: 0 });
+}
+
+#[tokio::test]
 async fn a_damaged_segment_is_told_and_the_others_are_erased() {
     let dir = TempDir::new().expect("a folder");
     for _ in 0..2 {

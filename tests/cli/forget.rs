@@ -74,6 +74,33 @@ fn stored_pages_that_a_renamed_site_needs_are_spared() {
 }
 
 #[test]
+fn i11_a_block_is_not_forgotten_and_no_page_goes_before_it_is_over() {
+    let data = TempData::new();
+    let busy = Reply::status(429).header("Retry-After", "3600");
+    let site = TestSite::builder().page("/", "<a href=\"/p/1\">1</a>").reply("/p/1", busy).serve();
+    let file = data.write("shop.toml", &(site.toml("shop", std::time::Duration::from_millis(10)) + RULES));
+    Paced::new(["crawl", "--give-up", "1s"]).arg(&file).data(&data).run().expect_code(3);
+    let audit = || Paced::new(["audit", "shop", "--json"]).data(&data).run().expect_code(0).stdout;
+    let before = json_lines_of(&audit())[0]["starts"].clone();
+    let run = Paced::new(["forget", "shop", "--stored-pages", "--yes"]).data(&data).run().expect_code(1);
+    assert!(run.stderr.contains("may not be asked for anything for another 59m"), "{run:?}");
+    assert_eq!((run.stdout.as_str(), &json_lines_of(&audit())[0]["starts"]), ("", &before));
+}
+
+#[test]
+fn a_site_that_workers_of_all_sites_may_have_in_hand_is_not_forgotten() {
+    let (data, _site, _file) = crawled();
+    let working = Paced::new(["work"]).data(&data).start();
+    // Asked without --yes it says nothing worse than that nobody can be asked, until the worker is there.
+    eventually("a worker", || {
+        let run = Paced::new(["forget", "shop"]).data(&data).run();
+        run.stderr.contains("site `shop` is being worked on by").then_some(())
+    });
+    working.signal(rustix::process::Signal::TERM);
+    working.finish().expect_code(0);
+}
+
+#[test]
 fn i1_it_waits_for_the_last_start_and_for_what_a_killed_crawl_had_in_hand() {
     let interval = std::time::Duration::from_secs(2);
     let data = TempData::new();

@@ -171,6 +171,10 @@ impl Store for Bucket {
         place.length() > 0 && self.sizes.of(place.segment(), self) >= place.end()
     }
 
+    fn grows(&self) -> bool {
+        false
+    }
+
     /// An object is put anew as a whole.
     fn overwrite(
         &self,

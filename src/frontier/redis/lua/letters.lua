@@ -1,22 +1,14 @@
 -- Dead letters, as people look at them and put them away.
 local letters = module(function(letters)
-  local function read(site, members)
-    local found = {}
-    for i, member in ipairs(members) do
-      found[i] = { string.sub(member, 1, 1), string.sub(member, 2), call('HGET', P .. 'letter:' .. site, member) }
-    end
-    return found
-  end
-
   -- The letters that follow one, which may be gone; by time of death, then stage and URL.
   function letters.after(site, most, after)
     local key = P .. 'dead:' .. site
     if not after then
-      return read(site, call('ZRANGE', key, 0, most - 1))
+      return tasks.dead_letters(site, most)
     end
     local rank = call('ZRANK', key, after[2])
     if rank then
-      return read(site, call('ZRANGE', key, rank + 1, rank + most))
+      return tasks.read_letters(site, call('ZRANGE', key, rank + 1, rank + most))
     end
     local found = {}
     for _, member in ipairs(call('ZRANGEBYSCORE', key, after[1], after[1])) do
@@ -29,7 +21,7 @@ local letters = module(function(letters)
         found[#found + 1] = member
       end
     end
-    return read(site, found)
+    return tasks.read_letters(site, found)
   end
 
   -- Removes letters; a page that died in this run stays known.

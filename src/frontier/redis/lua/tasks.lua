@@ -483,12 +483,17 @@ local tasks = module(function(tasks)
     call('ZREM', P .. 'dead:' .. site, stage .. url)
   end
 
-  -- A site's letters, by time of death: stage and URL, and the letter's text.
-  function tasks.dead_letters(site, most)
+  -- Of each letter its stage and URL, and its text.
+  function tasks.read_letters(site, members)
     local found = {}
-    for i, member in ipairs(call('ZRANGE', P .. 'dead:' .. site, 0, most - 1)) do
+    for i, member in ipairs(members) do
       found[i] = { string.sub(member, 1, 1), string.sub(member, 2), call('HGET', P .. 'letter:' .. site, member) }
     end
     return found
+  end
+
+  -- A site's first letters, by time of death.
+  function tasks.dead_letters(site, most)
+    return tasks.read_letters(site, call('ZRANGE', P .. 'dead:' .. site, 0, most - 1))
   end
 end)

@@ -79,8 +79,7 @@ impl Account {
 async fn of_site(name: &str, frontier: &Frontier) -> Result<Account, Trouble> {
     let view = frontier.view(name).await?.ok_or_else(|| Trouble::failed(format!("site `{name}` is gone")))?;
     let owners = frontier.owners().await?;
-    let works = |crawls: &[String]| crawls.is_empty() || crawls.iter().any(|crawled| crawled == name);
-    let has_workers = owners.iter().any(|owner| !owner.dead && works(&owner.crawls));
+    let has_workers = owners.iter().any(|owner| owner.works_on(name));
     let site = sites::registered(name, frontier).await?;
     let robots = match &site {
         Some(site) => robots_of(site, frontier).await?,

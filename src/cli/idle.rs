@@ -10,9 +10,7 @@ const FREEING_STEPS: u32 = 100;
 pub(super) async fn refuse_while_worked_on(name: &str, frontier: &Frontier) -> Result<(), Trouble> {
     let member = frontier.join(vec![name.to_owned()]).await?;
     let owners = frontier.owners().await?;
-    let works = |crawls: &[String]| crawls.is_empty() || crawls.iter().any(|crawled| crawled == name);
-    let working =
-        owners.iter().find(|owner| !owner.dead && owner.name != member.name && works(&owner.crawls));
+    let working = owners.iter().find(|owner| owner.name != member.name && owner.works_on(name));
     if working.is_none() {
         free_lost_leases(name, &member.name, frontier).await?;
     }

@@ -193,10 +193,17 @@ pub struct Owner {
     pub name: String,
     /// Its process id.
     pub pid: u32,
-    /// The sites it crawls.
+    /// The sites it crawls; none where it works on all.
     pub crawls: Vec<String>,
     /// Its leases are over.
     pub dead: bool,
+}
+
+impl Owner {
+    /// Whether it lives and may have tasks of a site in hand: one that names no sites works on all.
+    pub fn works_on(&self, site: &str) -> bool {
+        !self.dead && (self.crawls.is_empty() || self.crawls.iter().any(|crawled| crawled == site))
+    }
 }
 
 /// What is known of an origin's `robots.txt`.

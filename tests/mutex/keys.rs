@@ -65,6 +65,19 @@ async fn v11_the_time_of_a_site_s_key_tells_when_the_site_is_next() {
     assert!(ends >= start.plus(ms(59_999)), "{ends} for a start at {start}");
 }
 
+/// The server measures a key's time from when a call came, and reads the clock later: now and then in another millisecond.
+#[tokio::test]
+async fn v3_a_key_ends_a_full_time_after_the_instant_that_its_holder_is_told() {
+    let Some(backend) = Backend::redis(None) else { return };
+    for n in 0..1_000 {
+        let name = format!("name-{n}");
+        let mutex = TimedMutex::new(&backend.frontier, &name).expire(ms(60_000));
+        let held = mutex.try_lock().await.expect("the frontier").expect("it is free");
+        let ends = db(&backend).cli(&["PEXPIRETIME", &format!("{{paced:0}}:named//{name}")]);
+        assert_eq!(ends.parse(), Ok(held.taken_at().plus(ms(60_000)).as_millis()), "{name}");
+    }
+}
+
 #[tokio::test]
 async fn an_outsider_s_plain_set_is_waited_for_by_the_claim_and_refused_while_a_start_holds_the_key() {
     let Some((backend, owner)) = books().await else { return };

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::OnceLock;
 
 /// Moves the wall clock so far from the machine's of whoever was started with this file.
 pub fn shift(file: &Path, ms: i64) {
@@ -17,6 +18,11 @@ pub fn variables(library: &Path, file: &Path) -> [(&'static str, String); 2] {
 
 /// The library that moves a process's wall clock, built once for each state of its source.
 pub fn library() -> PathBuf {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    BUILT.get_or_init(build).clone()
+}
+
+fn build() -> PathBuf {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/support/moved_clock.c");
     let hash = blake3::hash(&fs::read(&source).expect("its source")).to_hex();
     let library = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("clock-{}.so", &hash[..16]));

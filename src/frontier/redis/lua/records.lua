@@ -89,12 +89,13 @@ local records = module(function(records)
     note_end(name, held.token, held.until_at)
   end
 
+  -- The server counts a PX from when the call came, before the step read its time: by that it would end a moment early.
   function records.save_mutex(name, token, until_at)
     local key = records.mutex_key(name)
     if batch.fake_time then
       call('SET', key, token)
     elseif until_at > now then
-      call('SET', key, token, 'PX', until_at - now)
+      call('SET', key, token, 'PXAT', batch.wall + until_at - now)
     else
       call('DEL', key)
       return

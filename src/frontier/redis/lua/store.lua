@@ -22,7 +22,7 @@ local store = module(function(store)
     else
       ahead = math.max(0, ahead - passed / 10)
     end
-    now = math.floor(wall + ahead)
+    now, batch.wall = math.floor(wall + ahead), wall
     batch.clock = string.format('%.0f %.3f', wall, ahead)
   end
 

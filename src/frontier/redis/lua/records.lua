@@ -71,7 +71,7 @@ local records = module(function(records)
     local left = call('PTTL', key)
     local until_at = math.huge
     if left >= 0 then
-      until_at = now + left
+      until_at = now + store.passed() + left
     elseif not batch.fake_time then
       until_at = now + math.max(endless or 0, 1000)
     end

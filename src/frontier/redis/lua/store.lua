@@ -5,15 +5,20 @@ local STAGES = { 'd', 'p' }
 local FED_WAITING = 1000 -- pages are fed to a site while it has fewer waiting downloads
 local EPOCH = 1767225600000 -- 2026-01-01T00:00:00Z: positions count milliseconds from here
 local store = module(function(store)
+  local function wall_clock()
+    local time = call('TIME')
+    return time[1] * 1000 + math.floor(time[2] / 1000)
+  end
+
   -- The server's time in ms. It never goes back: after a jump of the server's clock it stands still, or runs a tenth slower,
   -- until the two agree again. A test brings its own.
   function store.read_clock(fake)
+    local wall = wall_clock()
+    batch.wall = wall
     if fake ~= '' then
       now = tonumber(fake)
       return
     end
-    local time = call('TIME')
-    local wall = time[1] * 1000 + math.floor(time[2] / 1000)
     local last, ahead = string.match(call('GET', P .. 'clock') or '', '^(%S+) (%S+)$')
     local passed = wall - (tonumber(last) or wall)
     ahead = tonumber(ahead) or 0
@@ -22,8 +27,13 @@ local store = module(function(store)
     else
       ahead = math.max(0, ahead - passed / 10)
     end
-    now, batch.wall = math.floor(wall + ahead), wall
+    now = math.floor(wall + ahead)
     batch.clock = string.format('%.0f %.3f', wall, ahead)
+  end
+
+  -- How long ago this call read the time, in ms: what the server tells of a key's time counts from later than `now`.
+  function store.passed()
+    return wall_clock() - batch.wall
   end
 
   function store.write_clock()

@@ -176,7 +176,7 @@ async fn done(frontier: &Frontier, lease: Lease, brings: bool) {
         validators: Validators::default(),
     });
     let outcome = Outcome::Done { stored, recrawl: None };
-    let settlement = Settlement { lease, outcome, block: None, response: None };
+    let settlement = Settlement { lease, outcome, block: None, response: None, parse: None };
     frontier.settle(OWNER, fastrand::u64(1..u64::MAX / 2), vec![settlement]).await.expect("settled");
 }
 
@@ -205,6 +205,7 @@ async fn known_pages(server: &RedisServer, frontier: &Frontier) {
                 outcome: Outcome::Done { stored: None, recrawl: None },
                 block: None,
                 response: None,
+                parse: None,
             });
             let settlements: Vec<_> = settlements.collect();
             taken += settlements.len() as u64;

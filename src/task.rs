@@ -380,6 +380,8 @@ pub struct Settlement {
     pub block: Option<(Duration, String)>,
     /// How long the answer took.
     pub response: Option<Duration>,
+    /// Under this token the page's parse is leased to the same process at once, where no other parse waits.
+    pub parse: Option<u64>,
 }
 
 /// What became of a settlement.
@@ -388,6 +390,8 @@ pub struct Settlement {
 pub enum Settled {
     /// As asked.
     Kept,
+    /// As asked, and this is the lease of the page's parse.
+    Leased(Box<Lease>),
     /// A retry that was the last attempt: the task is dead.
     Died,
     /// The lease was lost; nothing changed.

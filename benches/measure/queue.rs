@@ -64,7 +64,7 @@ fn done(lease: Lease, brings: bool) -> Settlement {
         validators: Validators::default(),
     });
     let outcome = Outcome::Done { stored, recrawl: None };
-    Settlement { lease, outcome, block: None, response: None }
+    Settlement { lease, outcome, block: None, response: None, parse: None }
 }
 
 /// The name of the n-th site.

@@ -207,7 +207,7 @@ impl Crew {
         if let Some((wait, why)) = &block {
             warn!(site, wait_s = wait.as_secs(), "the site is left alone: {why}");
         }
-        let settlement = Settlement { lease, outcome, block, response };
+        let settlement = Settlement { lease, outcome, block, response, parse: None };
         let member = self.member.current();
         let step = || self.frontier.settle(&member.name, token, vec![settlement.clone()]);
         let settled = self.reach.patiently(step).await?;

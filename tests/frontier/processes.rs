@@ -85,6 +85,7 @@ async fn settle(frontier: &Frontier, owner: &str, lease: &Lease) -> Settled {
         outcome: Outcome::Done { stored: None, recrawl: None },
         block: None,
         response: None,
+        parse: None,
     };
     let settled = frontier.settle(owner, fastrand::u64(..), vec![settlement]).await.expect("settled");
     settled[0].clone()

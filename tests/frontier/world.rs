@@ -201,7 +201,7 @@ impl World {
         outcome: Outcome,
         block: Option<(Duration, String)>,
     ) -> Settled {
-        let settlement = Settlement { lease: lease.clone(), outcome, block, response: None };
+        let settlement = Settlement { lease: lease.clone(), outcome, block, response: None, parse: None };
         let settled = self.frontier.settle(OWNER, self.token(), vec![settlement]).await.expect("answers");
         settled[0].clone()
     }

@@ -97,7 +97,7 @@ pub async fn sleep(ms: i64) {
 }
 
 pub async fn settle(frontier: &Frontier, owner: &str, lease: &Lease, outcome: Outcome) -> Settled {
-    let settlement = Settlement { lease: lease.clone(), outcome, block: None, response: None };
+    let settlement = Settlement { lease: lease.clone(), outcome, block: None, response: None, parse: None };
     let settled = frontier.settle(owner, fastrand::u64(..), vec![settlement]).await;
     settled.expect("a frontier that answers").remove(0)
 }

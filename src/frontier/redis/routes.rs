@@ -300,6 +300,11 @@ impl Shared {
             let step =
                 Step::Settle { owner: owner.to_owned(), token: token ^ lease, settlements: vec![settlement] };
             if let Reply::Settled(part) = self.step_in(partition, step).await? {
+                for reply in &part {
+                    if let Settled::Leased(parse) = reply {
+                        self.holds(std::slice::from_ref(parse), partition);
+                    }
+                }
                 settled.extend(part);
             }
             lock(&self.routes.leases).remove(&lease);

@@ -89,7 +89,7 @@ impl Shop {
     fn settle(&mut self, lease: Lease, outcome: Outcome) {
         self.token += 1_000;
         let block = Some((Duration::from_millis(1), "429".to_owned()));
-        let settlement = Settlement { lease, outcome, block, response: None };
+        let settlement = Settlement { lease, outcome, block, response: None, parse: None };
         let step = Step::Settle { owner: "one".to_owned(), token: self.token, settlements: vec![settlement] };
         self.step(step);
     }
@@ -235,7 +235,7 @@ fn a_hundred_thousand_tasks_on_a_thousand_sites_are_claimed_and_settled_at_a_ste
             let outcome = Outcome::Done { stored: None, recrawl: None };
             let block = None;
             shop.token += 1_000;
-            let settlements = vec![Settlement { lease, outcome, block, response: None }];
+            let settlements = vec![Settlement { lease, outcome, block, response: None, parse: None }];
             shop.step(Step::Settle { owner: "one".to_owned(), token: shop.token, settlements });
             pairs += 1;
         }

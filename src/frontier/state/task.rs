@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::LEASE_MS;
 use crate::canonical_url::CanonicalUrl;
 use crate::task::{Failure, Origin, Priority, Stage, StoredPage};
 
@@ -122,6 +123,14 @@ pub struct Running {
     pub in_flight: bool,
     /// The pace it was granted under, in ms.
     pub interval: i64,
+}
+
+impl Running {
+    /// A lease granted now.
+    pub fn granted(stage: Stage, token: u64, owner: &str, fence: i64, interval: i64, now: i64) -> Self {
+        let in_flight = stage == Stage::Download;
+        Self { token, owner: owner.to_owned(), granted_at: now, ends_at: now + LEASE_MS, fence, in_flight, interval }
+    }
 }
 
 impl Task {

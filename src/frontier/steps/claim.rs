@@ -8,7 +8,7 @@ use crate::canonical_url::CanonicalUrl;
 use crate::clock::millis;
 use crate::frontier::shelf::Shelf;
 use crate::frontier::state::{
-    BACK_MS, LEASE_MS, MutexState, Place, Rare, Running, SiteState, Start, Task, UnitState, mutex_token,
+    BACK_MS, MutexState, Place, Rare, Running, SiteState, Start, Task, UnitState, mutex_token,
 };
 use crate::frontier::step::{Claim, Grant};
 use crate::task::{Exclusion, Failure, Lease, Origin, Priority, RobotsAccess, Stage};
@@ -251,15 +251,9 @@ impl<S: Shelf> Round<'_, S> {
             site.errand = Some(token);
         }
         let interval = unit.interval.max(site.interval());
-        let running = Running {
-            token,
-            owner: self.claim.owner.clone(),
-            granted_at: self.now,
-            ends_at: self.now + LEASE_MS,
-            fence: site.next_fence(self.now),
-            in_flight: download,
-            interval: if download { interval } else { 0 },
-        };
+        let fence = site.next_fence(self.now);
+        let interval = if download { interval } else { 0 };
+        let running = Running::granted(task.stage, token, &self.claim.owner, fence, interval, self.now);
         shift(self.shelf, site, &mut task, Place::Running(running))?;
         self.shelf.save_site(site)?;
         let lease = lease_of(self.shelf, &task)?;

@@ -4,7 +4,7 @@ use super::places::{enter, save, shift};
 use crate::canonical_url::CanonicalUrl;
 use crate::clock::Timestamp;
 use crate::frontier::shelf::Shelf;
-use crate::frontier::state::{Deferral, Place, Rare, SiteState, Task, later_expiry};
+use crate::frontier::state::{Deferral, Place, Rare, Running, SiteState, Task, later_expiry};
 use crate::task::{Origin, Priority, Put, PutReply, Stage, StoredPage};
 
 /// Puts pages into a site's download queue, in order; `None` if there is no such site.
@@ -47,20 +47,30 @@ pub(super) fn parse_again<S: Shelf>(
     }
     let Some(page) = shelf.page(&site.name, &url)? else { return Ok(false) };
     let put = Put::request(url, Priority::LINK);
-    put_one(shelf, &mut site, Stage::Parse, put, Some(page.stored), now)?;
+    let page = Brought { stored: page.stored, taken: None };
+    put_one(shelf, &mut site, Stage::Parse, put, Some(page), now)?;
     save(shelf, &site)?;
     Ok(true)
 }
 
-/// Puts one page into a stage's queue; `stored` is where a page to parse is kept.
+/// A page to parse.
+pub(super) struct Brought {
+    /// Where it is kept.
+    pub(super) stored: StoredPage,
+    /// Who takes its parse at once, if that stands nowhere yet.
+    pub(super) taken: Option<Running>,
+}
+
+/// Puts one page into a stage's queue; for the parse stage with the page that was brought.
 pub(super) fn put_one<S: Shelf>(
     shelf: &mut S,
     site: &mut SiteState,
     stage: Stage,
     put: Put,
-    stored: Option<StoredPage>,
+    page: Option<Brought>,
     now: i64,
 ) -> Result<PutReply, S::Error> {
+    let (stored, taken) = page.map(|page| (page.stored, page.taken)).unzip();
     if let Some(task) = shelf.task(&site.name, stage, &put.url)? {
         return match task.place {
             Place::Running(_) => put_on_running(shelf, site, task, &put, stored, now),
@@ -88,7 +98,7 @@ pub(super) fn put_one<S: Shelf>(
     if stage == Stage::Download {
         site.spend(put.rule.as_deref());
     }
-    create(shelf, site, stage, put, stored, now)?;
+    create(shelf, site, stage, put, stored, taken.flatten(), now)?;
     if letter.is_some() {
         site.counts(stage).revived += 1;
         return Ok(PutReply::Revived);
@@ -103,14 +113,16 @@ fn create<S: Shelf>(
     stage: Stage,
     put: Put,
     stored: Option<StoredPage>,
+    taken: Option<Running>,
     now: i64,
 ) -> Result<(), S::Error> {
     let until = put.at.map(Timestamp::as_millis).filter(|at| *at > now);
+    let idle = until.map_or(Place::Waiting, |until| Place::Delayed { until, scheduled: true });
     let task = Task {
         site: site.name.clone(),
         stage,
         url: put.url,
-        place: until.map_or(Place::Waiting, |until| Place::Delayed { until, scheduled: true }),
+        place: taken.map_or(idle, Place::Running),
         priority: put.priority,
         position: site.next_position(now),
         depth: put.depth,

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use super::lease::{absorb, held};
+use super::lease::{absorb, held, lease_of};
 use super::places::{die, finish, give_back_start, retime, save, save_unit, shift};
-use super::put::put_one;
+use super::put::{Brought, put_one};
 use crate::clock::millis;
 use crate::frontier::shelf::Shelf;
-use crate::frontier::state::{PageState, Place, RobotsState, SiteState, Task};
+use crate::frontier::state::{PageState, Place, RobotsState, Running, SiteState, Task};
 use crate::task::{
     Exclusion, Failure, Origin, Outcome, Priority, Put, RobotsAccess, RobotsRecord, Settled, Settlement,
     Stage, StoredPage,
@@ -27,23 +27,39 @@ pub(super) fn settle<S: Shelf>(
     now: i64,
 ) -> Result<Vec<Settled>, S::Error> {
     let mut owner = shelf.owner(owner_name)?.unwrap_or_default();
-    if let Some((last, replies)) = &owner.settled
-        && *last == token
-    {
-        return Ok(replies.clone());
-    }
-    let mut replies = Vec::with_capacity(settlements.len());
-    for settlement in settlements {
-        replies.push(settle_one(shelf, settlement, now)?);
-    }
-    if !owner.dead {
-        owner.settled = Some((token, replies.clone()));
-        shelf.save_owner(owner_name, &owner)?;
-    }
-    Ok(replies)
+    let parses: Vec<Option<u64>> = settlements.iter().map(|settlement| settlement.parse).collect();
+    let replies = match &owner.settled {
+        Some((last, replies)) if *last == token => replies.clone(),
+        _ => {
+            let taker = (!owner.dead).then_some(owner_name);
+            let replies = settlements.into_iter().map(|settlement| settle_one(shelf, settlement, taker, now));
+            let replies = replies.collect::<Result<Vec<_>, _>>()?;
+            if !owner.dead {
+                owner.settled = Some((token, replies.clone()));
+                shelf.save_owner(owner_name, &owner)?;
+            }
+            replies
+        }
+    };
+    parses.into_iter().zip(replies).map(|(parse, reply)| with_parse(shelf, parse, reply)).collect()
 }
 
-fn settle_one<S: Shelf>(shelf: &mut S, settlement: Settlement, now: i64) -> Result<Settled, S::Error> {
+/// The answer with the lease of the parse, if it runs.
+fn with_parse<S: Shelf>(shelf: &mut S, parse: Option<u64>, reply: Settled) -> Result<Settled, S::Error> {
+    let task = match (&reply, parse) {
+        (Settled::Kept, Some(token)) => shelf.leased(token)?,
+        _ => None,
+    };
+    let lease = task.map(|task| lease_of(shelf, &task)).transpose()?.flatten();
+    Ok(lease.map_or(reply, |lease| Settled::Leased(Box::new(lease))))
+}
+
+fn settle_one<S: Shelf>(
+    shelf: &mut S,
+    settlement: Settlement,
+    taker: Option<&str>,
+    now: i64,
+) -> Result<Settled, S::Error> {
     let token = settlement.lease.token;
     let Some(task) = held(shelf, token, now)? else { return Ok(Settled::Stale) };
     let Some(mut site) = shelf.site(&task.site)? else { return Ok(Settled::Stale) };
@@ -53,7 +69,8 @@ fn settle_one<S: Shelf>(shelf: &mut S, settlement: Settlement, now: i64) -> Resu
     let unused = matches!(settlement.outcome, Outcome::Excluded { unused: true, .. });
     let stage = task.stage;
     let dead_before = site.counts(stage).dead;
-    conclude(shelf, &mut site, task, settlement.outcome, now)?;
+    let taker = taker.zip(settlement.parse);
+    conclude(shelf, &mut site, task, settlement.outcome, taker, now)?;
     let died = site.counts(stage).dead > dead_before;
     save(shelf, &site)?;
     if unused && stage == Stage::Download {
@@ -70,11 +87,12 @@ fn conclude<S: Shelf>(
     site: &mut SiteState,
     task: Task,
     outcome: Outcome,
+    taker: Option<(&str, u64)>,
     now: i64,
 ) -> Result<(), S::Error> {
     let outcome = if task.rare.errand.is_some() { as_errand(outcome) } else { outcome };
     match outcome {
-        Outcome::Done { stored, recrawl } => done(shelf, site, task, stored, recrawl, now),
+        Outcome::Done { stored, recrawl } => done(shelf, site, task, stored, recrawl, taker, now),
         Outcome::Excluded { why, .. } => {
             *site.counts(task.stage).excluded.entry(why).or_default() += 1;
             if matches!(why, Exclusion::NoRule | Exclusion::Scope) {
@@ -131,6 +149,7 @@ fn done<S: Shelf>(
     task: Task,
     stored: Option<StoredPage>,
     recrawl: Option<Duration>,
+    taker: Option<(&str, u64)>,
     now: i64,
 ) -> Result<(), S::Error> {
     if let (Some(stored), Some(running), Stage::Download) = (stored, task.running(), task.stage) {
@@ -147,9 +166,22 @@ fn done<S: Shelf>(
             hops: task.rare.hops,
             ..Put::request(task.url.clone(), task.priority)
         };
-        put_one(shelf, site, Stage::Parse, put, Some(stored), now)?;
+        let taken = parse_for(shelf, site, taker, now)?;
+        put_one(shelf, site, Stage::Parse, put, Some(Brought { stored, taken }), now)?;
     }
     finish(shelf, site, task, now)
+}
+
+/// Who takes the parse at once: as a claim of one parse would, where no other one waits.
+fn parse_for<S: Shelf>(
+    shelf: &mut S,
+    site: &mut SiteState,
+    taker: Option<(&str, u64)>,
+    now: i64,
+) -> Result<Option<Running>, S::Error> {
+    let Some((owner, token)) = taker else { return Ok(None) };
+    let is_busy = shelf.next_due(Stage::Parse, &[])?.is_some();
+    Ok((!is_busy).then(|| Running::granted(Stage::Parse, token, owner, site.next_fence(now), 0, now)))
 }
 
 /// A page that the site's file doesn't want any more isn't asked for again.

@@ -41,7 +41,10 @@ impl Ledger {
         self.promote();
         self.tidy(grant, inside)?;
         for lease in &grant.leases {
-            self.grant(claim, lease)?;
+            if !claim.only.is_empty() && !claim.only.contains(&lease.site) {
+                return Err(format!("{} was not asked for", lease.site));
+            }
+            self.grant(&claim.owner, lease)?;
         }
         self.check_order(grant)?;
         let count = |stage| grant.leases.iter().filter(|lease| lease.stage == stage).count();
@@ -135,12 +138,9 @@ impl Ledger {
         }
     }
 
-    fn grant(&mut self, claim: &Claim, lease: &Lease) -> Result<(), String> {
+    pub fn grant(&mut self, owner: &str, lease: &Lease) -> Result<(), String> {
         let key = key_of(lease);
         let (now, token) = (self.now, lease.token);
-        if !claim.only.is_empty() && !claim.only.contains(&key.0) {
-            return Err(format!("{} was not asked for", key.0));
-        }
         if lease.robots.is_some() {
             self.raise(&key)?;
         }
@@ -174,7 +174,7 @@ impl Ledger {
             task.place = Place::Running(token);
             task.errand = lease.robots.is_some();
         }
-        let held = Held { key, owner: claim.owner.clone(), ends: now + LEASE, in_flight };
+        let held = Held { key, owner: owner.to_owned(), ends: now + LEASE, in_flight };
         self.leases.insert(token, held);
         Ok(())
     }

@@ -2,9 +2,51 @@
 
 use paced::task::{Exclusion, Outcome, Put, RobotsAccess, RobotsRecord, Settled, Settlement, Stage};
 
-use super::ledger::{Key, Ledger, Place, Robots, origin};
+use super::ledger::{Key, Ledger, Place, Robots, differs, origin};
 
 impl Ledger {
+    /// Books a settlement. The parse of the page that it brings may be leased with it: it must be where that was asked for
+    /// and no other parse waits, and must not be elsewhere.
+    pub fn settled(
+        &mut self,
+        owner: &str,
+        token: u64,
+        settlement: &Settlement,
+        reply: &Settled,
+    ) -> Result<(), String> {
+        let is_new = self.is_new_settlement(owner, token);
+        let parse = settlement.parse.unwrap_or_default();
+        let created = |ledger: &Self| ledger.created(&settlement.lease.site);
+        let before = created(self);
+        let expected = self.settle(owner, token, settlement);
+        let brought = is_new && created(self) > before;
+        let alone = self.tasks.iter().filter(|((_, stage, _), task)| *stage == Stage::Parse && task.place == Place::Waiting);
+        let is_due = settlement.parse.is_some() && brought && alone.count() == 1 && !self.owners[owner].dead;
+        match reply {
+            Settled::Leased(lease) if expected == Settled::Kept && lease.token == parse && is_due => {
+                self.grant(owner, lease)
+            }
+            Settled::Leased(lease) if expected == Settled::Kept && lease.token == parse && !is_new => {
+                let runs = self.leases.contains_key(&parse);
+                if runs { Ok(()) } else { differs("a settle again", &expected, reply) }
+            }
+            Settled::Kept if is_due => differs("settle", "the lease of the parse", reply),
+            _ if expected == *reply => Ok(()),
+            _ => differs("settle", expected, reply),
+        }
+    }
+
+    fn is_new_settlement(&self, owner: &str, token: u64) -> bool {
+        let last = self.owners.get(owner).and_then(|owner| owner.settled.as_ref());
+        last.is_none_or(|(last, _)| *last != token)
+    }
+
+    /// Parse tasks of a site that were made or revived.
+    fn created(&self, site: &str) -> u64 {
+        let books = self.sites.get(site).and_then(|site| site.books.get(&Stage::Parse));
+        books.map_or(0, |books| books.created + books.revived)
+    }
+
     pub fn settle(&mut self, owner: &str, token: u64, settlement: &Settlement) -> Settled {
         let known = self.owners.entry(owner.to_owned()).or_default();
         if let Some((last, answer)) = &known.settled

@@ -144,13 +144,18 @@ impl Game {
             return Err(format!("answers differ:\n  {:?}\n  {other:?}", answers[0]));
         }
         let answer = answers.swap_remove(0);
-        if let (Move::Claim(claim), Answer::Grant(grant)) = (&what, &answer) {
-            let known: Vec<u64> = self.leases.iter().map(|lease| lease.token).collect();
-            self.leases.extend(grant.leases.iter().filter(|lease| !known.contains(&lease.token)).cloned());
-            self.claims.insert(claim.owner.clone(), claim.clone());
-        }
-        if let Move::Settle(..) = &what {
-            self.settled = Some(what.clone());
+        match (&what, &answer) {
+            (Move::Claim(claim), Answer::Grant(grant)) => {
+                self.note(&grant.leases);
+                self.claims.insert(claim.owner.clone(), claim.clone());
+            }
+            (Move::Settle(..), Answer::Settled(settled)) => {
+                if let Settled::Leased(parse) = settled {
+                    self.note(std::slice::from_ref(parse));
+                }
+                self.settled = Some(what.clone());
+            }
+            _ => {}
         }
         let inside = self.inspect().await?;
         let mut dues = BTreeMap::new();
@@ -161,6 +166,12 @@ impl Game {
         }
         self.ledger.book(&what, &answer, &inside, &dues)?;
         Ok(answer)
+    }
+
+    /// Remembers leases, the same one once.
+    fn note(&mut self, leases: &[Lease]) {
+        let known: Vec<u64> = self.leases.iter().map(|lease| lease.token).collect();
+        self.leases.extend(leases.iter().filter(|lease| !known.contains(&lease.token)).cloned());
     }
 
     async fn inspect(&self) -> Result<paced::frontier::Inspection, String> {
@@ -221,11 +232,12 @@ impl Game {
                 Move::Claim(claim(OWNERS[*owner], token, (*download, *parse), only, *dice))
             }
             Op::ClaimAgain { owner } => Move::Claim(self.claims.get(OWNERS[*owner])?.clone()),
-            Op::Settle { which, how, block, other_owner } => {
+            Op::Settle { which, how, block, other_owner, parse } => {
                 let lease = self.lease(*which)?;
                 let owner = self.ledger.owner_of(lease.token).unwrap_or(OWNERS[0]);
                 let owner = if *other_owner { OWNERS[1] } else { owner };
-                Move::Settle(owner.to_owned(), token, settlement(lease, *how, *block))
+                let parse = parse.then_some(token + 1);
+                Move::Settle(owner.to_owned(), token, Settlement { parse, ..settlement(lease, *how, *block) })
             }
             Op::SettleAgain => self.settled.clone()?,
             Op::Rearm { which } => Move::Rearm(held(which)?),
@@ -336,7 +348,7 @@ fn settlement(lease: &Lease, how: u32, block: Option<i64>) -> Settlement {
         (false, _) => Outcome::Dead { why: why() },
     };
     let block = block.map(|wait| (ms(wait), "429".to_owned()));
-    Settlement { lease: lease.clone(), outcome, block, response: Some(ms(i64::from(how))) }
+    Settlement { lease: lease.clone(), outcome, block, response: Some(ms(i64::from(how))), parse: None }
 }
 
 fn robots(how: u32) -> RobotsRecord {

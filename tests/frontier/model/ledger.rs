@@ -209,8 +209,7 @@ impl Ledger {
             }
             (Move::Claim(claim), Answer::Grant(grant)) => self.claim(claim, grant, inside, dues),
             (Move::Settle(owner, token, settlement), Answer::Settled(reply)) => {
-                let expected = self.settle(owner, *token, settlement);
-                if expected == *reply { Ok(()) } else { differs("settle", expected, reply) }
+                self.settled(owner, *token, settlement, reply)
             }
             (Move::Rearm(token), Answer::Rearm(answer)) => self.rearm(*token, answer),
             (Move::Landed(token), Answer::Is(is)) => {

@@ -32,6 +32,8 @@ pub enum Op {
         how: u32,
         block: Option<i64>,
         other_owner: bool,
+        /// The parse of what it brings is wanted at once.
+        parse: bool,
     },
     SettleAgain,
     Rearm {
@@ -143,6 +145,7 @@ fn op(dice: &mut Rng) -> Op {
             how: dice.u32(0..100),
             block: (dice.u32(0..20) == 0).then(|| dice.i64(1..20_000)),
             other_owner: dice.u32(0..10) == 0,
+            parse: dice.bool(),
         },
         74 => Op::SettleAgain,
         75..80 => Op::Rearm { which },

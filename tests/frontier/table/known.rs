@@ -23,6 +23,7 @@ fn each_of_many_pages_that_were_seen_is_known_and_no_other() {
                 outcome: Outcome::Done { stored: None, recrawl: None },
                 block: None,
                 response: None,
+                parse: None,
             });
             let settlements = settlements.collect();
             world.frontier.settle(OWNER, world.token(), settlements).await.expect("answers");

@@ -1,5 +1,6 @@
 //! The frontier's rules row by row: each row a test that states it.
 
+mod at_once;
 mod forget;
 mod groups;
 mod known;

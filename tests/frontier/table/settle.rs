@@ -240,6 +240,7 @@ fn i5_a_settle_sent_again_gets_the_same_answer_and_changes_nothing() {
             outcome: Outcome::Dead { why: Failure::new("no") },
             block: None,
             response: None,
+            parse: None,
         };
         let token = w.token();
         let first = w.frontier.settle("one", token, vec![settlement.clone()]).await.expect("answers");
@@ -268,6 +269,7 @@ fn response_times_are_averaged_and_a_block_keeps_the_unit_away() {
             outcome: Outcome::Done { stored: None, recrawl: None },
             block: Some((crate::world::ms(9_000), "429".to_owned())),
             response: Some(crate::world::ms(800)),
+            parse: None,
         };
         w.frontier.settle("one", w.token(), vec![settlement]).await.expect("answers");
         let view = w.view("a").await;

@@ -167,9 +167,7 @@ local claim = module(function(claim)
     if task.errand then
       site.errand = token
     end
-    task.token, task.owner = token, round.want.owner
-    task.granted_at, task.ends_at = now, now + LEASE_MS
-    task.fence, task.interval = store.next_fence(site), interval
+    places.lease(task, token, round.want.owner, store.next_fence(site), interval)
     places.shift(site, task, 'running')
     round.leases[#round.leases + 1] = lease.of(task)
   end

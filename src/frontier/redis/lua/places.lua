@@ -22,6 +22,12 @@ local places = module(function(places)
     end
   end
 
+  -- What a lease granted now says of a task.
+  function places.lease(task, token, owner, fence, interval)
+    task.token, task.owner, task.fence, task.interval = token, owner, fence, interval
+    task.granted_at, task.ends_at = now, now + LEASE_MS
+  end
+
   -- Puts a task that stood nowhere into a place.
   function places.enter(site, task)
     count(site, task, place_field(task.place))

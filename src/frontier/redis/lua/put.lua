@@ -81,18 +81,25 @@ local put = module(function(put)
     return reply
   end
 
-  local function create(site, stage, asked, stored)
+  local function create(site, stage, asked, stored, taken)
     local later = asked.at and asked.at > now
-    places.enter(site, {
+    local task = {
       site = site.name, stage = stage, url = asked.url,
       place = later and 'scheduled' or 'waiting', until_at = later and asked.at or nil,
       priority = asked.priority, position = store.next_position(site), depth = asked.depth, link = asked.link,
       hops = asked.hops, expires = asked.expires, stored = stored,
-    })
+    }
+    if taken then
+      task.place = 'running'
+      places.lease(task, taken.token, taken.owner, taken.fence, 0)
+    end
+    places.enter(site, task)
+    return taken and task
   end
 
-  -- Puts one page into a stage's queue, where it was found so; `stored` is where a page to parse is kept.
-  local function put_found(site, stage, asked, stored, task, is_known)
+  -- Puts one page into a stage's queue, where it was found so; `stored` is where a page to parse is kept, `taken` who takes
+  -- its parse at once, if that stands nowhere yet: then the task is told as well.
+  local function put_found(site, stage, asked, stored, task, is_known, taken)
     if task then
       return (task.place == 'running' and put_on_running or coalesce)(site, task, asked, stored)
     end
@@ -118,15 +125,15 @@ local put = module(function(put)
     if stage == 'd' then
       spend(site, asked.rule)
     end
-    create(site, stage, asked, stored)
+    local task_taken = create(site, stage, asked, stored, taken)
     store.add(site, stage .. (letter and '.revived' or '.created'), 1)
-    return letter and 'revived' or 'created'
+    return letter and 'revived' or 'created', task_taken
   end
 
-  function put.one(site, stage, asked, stored)
+  function put.one(site, stage, asked, stored, taken)
     local task = tasks.find(site, stage, asked.url)
     local is_known = not task and asked.link and stage == 'd' and tasks.is_known(site, asked.url)
-    return put_found(site, stage, asked, stored, task, is_known)
+    return put_found(site, stage, asked, stored, task, is_known, taken)
   end
 
   local PORTION = 50 -- where so many are is looked up together

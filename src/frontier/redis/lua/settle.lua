@@ -33,8 +33,16 @@ settle = module(function(settle)
     places.retime(unit)
   end
 
-  local function done(site, task, outcome)
-    local stored = outcome.stored
+  -- Who takes the parse at once: as a claim of one parse would, where no other one waits.
+  local function parse_for(site, taker)
+    if not taker or store.next_due('p') then
+      return nil
+    end
+    return { token = taker.token, owner = taker.owner, fence = store.next_fence(site) }
+  end
+
+  local function done(site, task, outcome, taker)
+    local stored, parse = outcome.stored
     if stored and task.stage == 'd' then
       local fence, _, before
       if site.keeps then
@@ -47,11 +55,12 @@ settle = module(function(settle)
           pages.set_recrawl(site, task.url, before, outcome.recrawl, outcome.fetched_at)
         end
       end
-      put.one(site, 'p', {
+      _, parse = put.one(site, 'p', {
         url = task.url, link = false, priority = task.priority, depth = task.depth, hops = task.hops,
-      }, stored)
+      }, stored, parse_for(site, taker))
     end
     places.finish(site, task)
+    return parse
   end
 
   -- Tried again in its old position; where a request met it, the retry is that request's run.
@@ -95,12 +104,13 @@ settle = module(function(settle)
     end
   end
 
-  local function conclude(site, task, outcome)
+  -- The task of the parse, where it is taken at once.
+  local function conclude(site, task, outcome, taker)
     local how = outcome.how
     if task.errand then
       end_errand(site, task, outcome)
     elseif how == 'done' then
-      done(site, task, outcome)
+      return done(site, task, outcome, taker)
     elseif how == 'excluded' then
       settle.exclude(site, task, outcome.why)
     elseif how == 'redirected' then
@@ -128,9 +138,10 @@ settle = module(function(settle)
     places.finish(site, task)
   end
 
-  -- A settlement comes as {token, response, block for ms, block why, outcome}.
-  local function settle_one(row)
+  -- A settlement comes as {token, response, block for ms, block why, outcome, token of the parse}.
+  local function settle_one(row, owner)
     local token, response, block_ms, block_why, outcome = row[1], row[2], row[3], row[4], row[5]
+    local taker = owner and row[6] and { owner = owner, token = row[6] }
     local task = lease.held(token)
     local site = task and store.site(task.site)
     if not site then
@@ -141,7 +152,7 @@ settle = module(function(settle)
     end
     local stage = task.stage
     local dead_before = site[stage .. '.dead'] or 0
-    conclude(site, task, outcome)
+    local parse = conclude(site, task, outcome, taker)
     local died = (site[stage .. '.dead'] or 0) > dead_before
     places.save(site)
     local unit = store.some_unit(site.unit)
@@ -151,7 +162,7 @@ settle = module(function(settle)
     if block_ms then
       places.block(unit, now + block_ms, block_why)
     end
-    return died and 'died' or 'kept'
+    return died and 'died' or 'kept', parse
   end
 
   local function words_of(text)
@@ -162,18 +173,28 @@ settle = module(function(settle)
     return words
   end
 
+  -- The answers given before, each with the lease of the parse if that still runs.
+  local function again(settlements, replies)
+    for i, row in ipairs(settlements) do
+      local parse = replies[i] == 'kept' and row[6] and tasks.leased(row[6])
+      replies[i] = parse and lease.of(parse) or replies[i]
+    end
+    return replies
+  end
+
   -- Settles tasks, in order. The same call again gets the same answers and changes nothing.
   function settle.step(owner_name, token, settlements)
     local last = records.doings(owner_name)
     if last.settled == token then
-      return words_of(last.replies)
+      return again(settlements, words_of(last.replies))
     end
-    local replies = {}
+    local owner, words, replies = not last.dead and owner_name, {}, {}
     for i, row in ipairs(settlements) do
-      replies[i] = settle_one(row)
+      local word, parse = settle_one(row, owner)
+      words[i], replies[i] = word, parse and lease.of(parse) or word
     end
-    if not last.dead then
-      records.settled(owner_name, token, table.concat(replies, ' '))
+    if owner then
+      records.settled(owner_name, token, table.concat(words, ' '))
     end
     return replies
   end

@@ -14,7 +14,7 @@ use crate::frontier::step::{
     Feeding, Forgotten, Freshness, Grant, Inspection, KnownRobots, Lock, Owner, Rearm, Registered, Renamed,
     Reply, Run, Says, Standing, Step, View, Whereabouts,
 };
-use crate::task::{DeadLetter, Exclusion, Lease, Origin, Priority, RobotsErrand};
+use crate::task::{DeadLetter, Exclusion, Lease, Origin, Priority, RobotsErrand, Settled};
 
 /// An answer that can't be read: the server holds something that this version didn't write.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -47,7 +47,7 @@ pub(in crate::frontier::redis) fn answer(step: &Step, value: &Value) -> Read<Rep
         Step::Extend { .. } | Step::DropLetters { .. } => {
             Reply::Alive(list(value).iter().map(is_true).collect())
         }
-        Step::Settle { .. } => Reply::Settled(all(value)?),
+        Step::Settle { .. } => Reply::Settled(list(value).iter().map(settled).collect::<Read<_>>()?),
         Step::Forget { .. } => Reply::Forgotten(forgotten(value)?),
         Step::Rename { .. } => Reply::Renamed(renamed(value)?),
         Step::Unbook { .. } | Step::Rebook { .. } | Step::SetGroupInterval { .. } | Step::Enlist { .. } => {
@@ -207,6 +207,11 @@ fn lease(value: &Value) -> Read<Lease> {
         stored: row.maybe(16, embedded)?,
         version: row.number(17)?,
     })
+}
+
+/// A word, or the lease of a parse.
+fn settled(value: &Value) -> Read<Settled> {
+    if value.is_array() { Ok(Settled::Leased(Box::new(lease(value)?))) } else { parse(value) }
 }
 
 fn rearm(value: &Value) -> Read<Rearm> {

@@ -158,6 +158,7 @@ fn settlement(settlement: &Settlement) -> Value {
         or_false(block.map(|(wait, _)| millis(*wait))),
         or_false(block.map(|(_, why)| why)),
         outcome(&settlement.outcome),
+        or_false(settlement.parse.map(hex)),
     ])
 }
 

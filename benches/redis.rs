@@ -1,8 +1,9 @@
 //! What a frontier on Redis costs: server time a claim and a whole page, calls a page, bytes a waiting task and a known one.
 //!
 //! `cargo bench --bench redis` with `SITES`, `TASKS` and `PAGES` in the environment (1000, 100000, 5000). It starts a
-//! `redis-server` of its own. A page is its claim, the end of its body, its settle, the claim of its parse, ten links put
-//! (one of them new) and the settle of the parse, by 16 workers of one process. Server time is that of `cmdstat_fcall` and
+//! `redis-server` of its own. A page is its claim, its settle, which takes its parse along (else a claim of that), ten links put
+//! (one of them new) and the settle of the parse, by 16 workers of one process; that its body ended is said by the settle, as
+//! wherever places in flight aren't short. Server time is that of `cmdstat_fcall` and
 //! `cmdstat_evalsha`, which is wall time; beside it stands the CPU time of the server, its reading and writing included.
 //! `EVALSHA=1` takes the server its functions, as one before Redis 7 has none.
 
@@ -17,7 +18,7 @@ use std::time::Instant;
 use paced::canonical_url::CanonicalUrl;
 use paced::frontier::{Claim, Frontier, Registered, Registration, SiteSettings};
 use paced::page::Validators;
-use paced::task::{Lease, Outcome, Priority, Put, Settlement, StoredPage};
+use paced::task::{Lease, Outcome, Priority, Put, Settled, Settlement, StoredPage};
 use support::RedisServer;
 use tokio::task::JoinSet;
 
@@ -51,6 +52,7 @@ async fn run() {
 
     claims_alone(&server, &frontier, pages).await;
     whole_pages(&server, &frontier, pages, sites).await;
+    each_step(&server, &frontier, pages, sites).await;
     known_pages(&server, &frontier).await;
 }
 
@@ -114,7 +116,7 @@ async fn claims_alone(server: &RedisServer, frontier: &Frontier, count: u64) {
         share(cpu.saturating_sub(cpu_before), calls),
     );
     for lease in leases {
-        done(frontier, lease, true).await;
+        done(frontier, lease, false).await;
     }
 }
 
@@ -147,14 +149,68 @@ async fn whole_pages(server: &RedisServer, frontier: &Frontier, pages: u64, site
 
 async fn page(frontier: &Frontier, new: &AtomicU64, sites: u64) {
     let Some(lease) = claim(frontier, 1, 0).await else { return };
-    frontier.landed(lease.token).await.expect("landed");
-    done(frontier, lease, true).await;
-    let Some(lease) = claim(frontier, 0, 1).await else { return };
+    let parse = match done(frontier, lease, true).await {
+        Settled::Leased(parse) => Some(*parse),
+        _ => claim(frontier, 0, 1).await,
+    };
+    let Some(lease) = parse else { return };
+    links(frontier, &lease, new, sites).await;
+    done(frontier, lease, false).await;
+}
+
+/// Ten links, one of which is new.
+async fn links(frontier: &Frontier, lease: &Lease, new: &AtomicU64, sites: u64) {
     let number: u64 = lease.site[4..].parse().unwrap_or(fastrand::u64(..sites));
     let mut links: Vec<Put> = (0..9).map(|page| Put::link(url(number, page), 1)).collect();
     links.push(Put::link(url(number, new.fetch_add(1, Ordering::SeqCst)), 1));
-    frontier.put(&lease.site.clone(), links).await.expect("put");
-    done(frontier, lease, false).await;
+    frontier.put(&lease.site, links).await.expect("put");
+}
+
+/// What each step of a page takes by itself, sixteen of a kind at a time.
+async fn each_step(server: &RedisServer, frontier: &Frontier, pages: u64, sites: u64) {
+    const KINDS: [&str; 4] = ["claim", "settle, parse taken along", "ten links", "settle of the parse"];
+    let mut usec = [0; KINDS.len()];
+    let new = Arc::new(AtomicU64::new(1 << 33));
+    for _ in 0..pages / WORKERS {
+        let mut under_way: Vec<Option<Lease>> = (0..WORKERS).map(|_| None).collect();
+        for (kind, spent) in usec.iter_mut().enumerate() {
+            server.cli(&["CONFIG", "RESETSTAT"]);
+            let walks = under_way.drain(..).map(|lease| {
+                let (frontier, new) = (frontier.clone(), Arc::clone(&new));
+                async move { step(kind, &frontier, lease, &new, sites).await }
+            });
+            under_way = walks.collect::<JoinSet<_>>().join_all().await;
+            *spent += Spent::by(server).usec;
+        }
+    }
+    for (kind, spent) in KINDS.iter().zip(usec) {
+        println!("{:>6.0} us of the server: {kind}", share(spent, pages / WORKERS * WORKERS));
+    }
+}
+
+async fn step(
+    kind: usize,
+    frontier: &Frontier,
+    lease: Option<Lease>,
+    new: &AtomicU64,
+    sites: u64,
+) -> Option<Lease> {
+    match (kind, lease) {
+        (0, _) => claim(frontier, 1, 0).await,
+        (1, Some(lease)) => match done(frontier, lease, true).await {
+            Settled::Leased(parse) => Some(*parse),
+            other => panic!("{other:?} where no other parse waits"),
+        },
+        (2, Some(lease)) => {
+            links(frontier, &lease, new, sites).await;
+            Some(lease)
+        }
+        (_, Some(lease)) => {
+            done(frontier, lease, false).await;
+            None
+        }
+        (_, None) => None,
+    }
 }
 
 async fn claim(frontier: &Frontier, download: u32, parse: u32) -> Option<Lease> {
@@ -169,15 +225,17 @@ async fn claim(frontier: &Frontier, download: u32, parse: u32) -> Option<Lease> 
     frontier.claim(claim).await.expect("a grant").leases.pop()
 }
 
-async fn done(frontier: &Frontier, lease: Lease, brings: bool) {
+async fn done(frontier: &Frontier, lease: Lease, brings: bool) -> Settled {
     let stored = brings.then(|| StoredPage {
         place: "20261120T090000Z-a1b2c3d4-00001.warc.gz:123456789:12345".to_owned(),
         fetched_at: lease.granted_at,
         validators: Validators::default(),
     });
     let outcome = Outcome::Done { stored, recrawl: None };
-    let settlement = Settlement { lease, outcome, block: None, response: None, parse: None };
-    frontier.settle(OWNER, fastrand::u64(1..u64::MAX / 2), vec![settlement]).await.expect("settled");
+    let parse = brings.then(|| fastrand::u64(1..u64::MAX / 2));
+    let settlement = Settlement { lease, outcome, block: None, response: None, parse };
+    let settled = frontier.settle(OWNER, fastrand::u64(1..u64::MAX / 2), vec![settlement]).await;
+    settled.expect("settled").remove(0)
 }
 
 /// Bytes of a page that is known: a site of its own whose pages are put, claimed and settled.

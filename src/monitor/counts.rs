@@ -138,7 +138,7 @@ impl Monitor {
     pub fn settled(&self, site: &str, stage: Stage, outcome: &Outcome, settled: &Settled) {
         let mut state = self.lock();
         let tally = &mut state.site(site).tally;
-        let kept = *settled == Settled::Kept && stage == Stage::Download;
+        let kept = matches!(settled, Settled::Kept | Settled::Leased(_)) && stage == Stage::Download;
         tally.pages += u64::from(kept && matches!(outcome, Outcome::Done { .. }));
         tally.dead += u64::from(*settled == Settled::Died);
     }

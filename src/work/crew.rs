@@ -17,6 +17,7 @@ use super::membership::Membership;
 use super::reach::Reach;
 use super::role::Role;
 use super::roster::Roster;
+use super::slots::{Granted, Slot, Slots};
 use super::verdicts::Verdicts;
 use crate::archive::Archive;
 use crate::canonical_url::CanonicalUrl;
@@ -27,6 +28,8 @@ use crate::sink::ItemSink;
 use crate::site::Site;
 use crate::task::{Lease, Outcome, Settled, Settlement};
 
+/// Tokens of leases fit the 63 bits of the store.
+const TOKENS: u64 = i64::MAX as u64;
 /// How long the frontier may take to hear that this process leaves.
 const LEAVING: Duration = Duration::from_secs(5);
 
@@ -76,6 +79,8 @@ pub struct Crew {
     pub(super) handover: Handover,
     /// One a core.
     pub(super) desks: Desks,
+    /// How many tasks may run, and how many do.
+    pub(super) slots: Arc<Slots>,
 }
 
 impl Crew {
@@ -95,6 +100,7 @@ impl Crew {
             ceiling: options.ceiling,
             archive: options.archive,
             sink: options.sink,
+            slots: Slots::new(options.role),
             role: options.role,
             roster: options.roster,
             hosts: Hosts::default(),
@@ -191,29 +197,45 @@ impl Crew {
 
     /// Settles a task and keeps at it while the frontier can't be reached. A lost lease is said once and changes nothing.
     pub(super) async fn settle(&self, lease: Lease, outcome: Outcome) -> Result<(), FrontierError> {
-        self.settle_with(lease, outcome, None, None).await
+        self.settle_as(Settlement { lease, outcome, block: None, response: None, parse: None })
+            .await
+            .map(drop)
     }
 
-    pub(super) async fn settle_with(
+    /// Settles a download, and takes the parse of the page that it brings along where a slot is free for it.
+    pub(super) async fn settle_download(
         &self,
         lease: Lease,
         outcome: Outcome,
         block: Option<(Duration, String)>,
         response: Option<Duration>,
-    ) -> Result<(), FrontierError> {
-        let (site, url, stage) = (lease.site.clone(), lease.url.clone(), lease.stage);
-        let token = fastrand::u64(..);
-        let said = outcome.clone();
-        if let Some((wait, why)) = &block {
+    ) -> Result<Option<Granted>, FrontierError> {
+        let slot = self.slot_for(&outcome);
+        let parse = slot.as_ref().map(|_| fastrand::u64(1..TOKENS));
+        match (self.settle_as(Settlement { lease, outcome, block, response, parse }).await?, slot) {
+            (Settled::Leased(lease), Some(slot)) => Ok(Some(Granted { lease: *lease, slot })),
+            _ => Ok(None),
+        }
+    }
+
+    /// A slot for the parse of the page that this brings, unless nothing more is to be claimed.
+    fn slot_for(&self, outcome: &Outcome) -> Option<Slot> {
+        let brings = matches!(outcome, Outcome::Done { stored: Some(_), .. });
+        let takes = brings && !self.leaving.is_cancelled() && !self.is_held_up();
+        if takes { self.slots.take_free_parse() } else { None }
+    }
+
+    async fn settle_as(&self, settlement: Settlement) -> Result<Settled, FrontierError> {
+        let (lease, said) = (&settlement.lease, &settlement.outcome);
+        let (site, url, stage) = (&lease.site, &lease.url, lease.stage);
+        if let Some((wait, why)) = &settlement.block {
             warn!(site, wait_s = wait.as_secs(), "the site is left alone: {why}");
         }
-        let settlement = Settlement { lease, outcome, block, response, parse: None };
-        let member = self.member.current();
+        let (token, member) = (fastrand::u64(..), self.member.current());
         let step = || self.frontier.settle(&member.name, token, vec![settlement.clone()]);
-        let settled = self.reach.patiently(step).await?;
-        let settled = settled.into_iter().next().unwrap_or(Settled::Stale);
-        self.monitor.settled(&site, stage, &said, &settled);
-        match (&settled, &said) {
+        let settled = self.reach.patiently(step).await?.into_iter().next().unwrap_or(Settled::Stale);
+        self.monitor.settled(site, stage, said, &settled);
+        match (&settled, said) {
             (Settled::Stale, _) => {
                 warn!(site, url = url.as_str(), stage = %stage, "its lease was lost; somebody else does it again");
             }
@@ -222,6 +244,6 @@ impl Crew {
             }
             _ => {}
         }
-        Ok(())
+        Ok(settled)
     }
 }

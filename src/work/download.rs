@@ -10,6 +10,7 @@ use super::crew::Crew;
 use super::handover::Fresh;
 use super::landing::landing;
 use super::outcome::{Judged, errand_outcome, failed, follow, judge, unsent_errand};
+use super::slots::Granted;
 use crate::archive::{ArchiveError, Place, PlaceError, SentRequest, Visit, VisitOutcome};
 use crate::canonical_url::CanonicalUrl;
 use crate::fetch::{Exchange, FetchError, Request, Unsent};
@@ -57,16 +58,17 @@ impl Left {
     }
 }
 
-/// Downloads one task's page. `noted` is the time since boot right before its claim.
-pub(super) async fn visit(crew: &Crew, lease: Lease, noted: Duration) -> Result<(), Left> {
+/// Downloads one task's page; the parse that its settlement took along. `noted` is the time since boot right before its claim.
+pub(super) async fn visit(crew: &Crew, lease: Lease, noted: Duration) -> Result<Option<Granted>, Left> {
     let site = crew.site(&lease).await?;
     if let Some(why) = unwanted(crew, &site, &lease).await? {
-        return Ok(crew.settle(lease, Outcome::Excluded { why, unused: true }).await?);
+        crew.settle(lease, Outcome::Excluded { why, unused: true }).await?;
+        return Ok(None);
     }
     let permit = Permit::of(&lease, &crew.frontier, noted);
     let exchange = match crew.fetcher.get(request(crew, &site, &lease).await, permit).await {
         Ok(exchange) => exchange,
-        Err(unsent) => return not_sent(crew, &site, lease, noted, unsent).await,
+        Err(unsent) => return not_sent(crew, &site, lease, noted, unsent).await.map(|()| None),
     };
     crew.monitor.sent(&site, &lease, &exchange);
     let landing = landing(crew, &site, &lease, &exchange).await?;
@@ -78,7 +80,7 @@ pub(super) async fn visit(crew: &Crew, lease: Lease, noted: Duration) -> Result<
     let outcome = put_off(outcome, opened.as_ref());
     let response = exchange.answer.as_ref().ok().map(|fetched| fetched.page.response);
     landing.settled();
-    Ok(crew.settle_with(lease, outcome, block, response).await?)
+    Ok(crew.settle_download(lease, outcome, block, response).await?)
 }
 
 /// Why the page isn't to be asked for after all, by the rules in force now.
@@ -144,7 +146,8 @@ async fn not_sent(
     };
     report(&lease, &error);
     let opened = crew.breakers.hear(site, &lease, noted, error.health());
-    Ok(crew.settle_with(lease, put_off(outcome, opened.as_ref()), opened, None).await?)
+    crew.settle_download(lease, put_off(outcome, opened.as_ref()), opened, None).await?;
+    Ok(())
 }
 
 /// Keeps the request and what came of it, durable before the task is settled; where the body is.

@@ -17,6 +17,7 @@ mod reach;
 mod role;
 mod roster;
 mod scaling;
+mod slots;
 mod verdicts;
 
 pub use crew::{Crew, CrewOptions};

@@ -1,11 +1,10 @@
 //! The pool: one claimer a process asks for as many tasks as slots are free, and each granted task walks its line.
 
 use std::str::FromStr;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{Instrument, debug, info, info_span, warn};
@@ -16,6 +15,7 @@ use super::heartbeat::{Leases, beat};
 use super::parse;
 use super::reach::Pauses;
 use super::scaling::{Scale, most_asking, workers};
+use super::slots::{Granted, Slots};
 use crate::clock::since_boot;
 use crate::frontier::{Claim, FrontierError, Grant, MOST_NAMED_SITES};
 use crate::task::{Lease, Stage};
@@ -26,8 +26,6 @@ const LONGEST_SLEEP: Duration = Duration::from_secs(1);
 const LONGEST_SLEEP_WITH_WAKE_UPS: Duration = Duration::from_secs(5);
 /// How long a claim under way is waited for when the pool is told to stop: a frontier that is away may not answer for long.
 const LAST_CLAIM: Duration = Duration::from_secs(2);
-/// Parses at once for each core: most of them wait for the frontier or the disk.
-const PARSES_A_CORE: usize = 8;
 /// The time between two looks at how many workers are enough.
 const RESCALE: Duration = Duration::from_millis(250);
 /// Slots that get free within so much time of a claim are filled together by the next one: a claim costs a commit. What is due
@@ -91,35 +89,12 @@ pub struct Pool {
     left: Arc<Mutex<(Option<Left>, usize)>>,
 }
 
-/// How many tasks may run, how many do, and who waits for one to end.
-#[derive(Debug)]
-struct Slots {
-    download: AtomicUsize,
-    parse: usize,
-    downloading: AtomicUsize,
-    parsing: AtomicUsize,
-    freed: Notify,
-    /// All download slots are taken, and there was more to claim at once.
-    are_short: AtomicBool,
-    /// The last claim left something that a free slot could take up.
-    left_some: AtomicBool,
-}
-
 impl Pool {
     /// A pool that stops claiming when `stop` is cancelled.
     pub fn new(crew: Arc<Crew>, workers: Workers, stop: CancellationToken) -> Self {
-        let cores = std::thread::available_parallelism().map_or(2, usize::from);
-        let slots = Slots {
-            download: AtomicUsize::new(0),
-            parse: if crew.role.walks(Stage::Parse) { cores * PARSES_A_CORE } else { 0 },
-            downloading: AtomicUsize::new(0),
-            parsing: AtomicUsize::new(0),
-            freed: Notify::new(),
-            are_short: AtomicBool::new(false),
-            left_some: AtomicBool::new(true),
-        };
+        let slots = Arc::clone(&crew.slots);
         let (leases, tasks) = (Arc::new(Leases::default()), TaskTracker::new());
-        Self { crew, workers, slots: Arc::new(slots), leases, tasks, stop, left: Arc::default() }
+        Self { crew, workers, slots, leases, tasks, stop, left: Arc::default() }
     }
 
     /// Claims and works until it is told to stop or can't bring tasks to their end, then waits for what runs.
@@ -278,35 +253,29 @@ impl Pool {
         }
     }
 
-    /// Walks a task along its line, in a slot of its stage, under its lease.
+    /// Walks a task along its line, and then the parse that its settlement may have taken along.
     fn start(&self, lease: Lease, noted: Duration) {
-        let (crew, slots, leases) =
-            (Arc::clone(&self.crew), Arc::clone(&self.slots), Arc::clone(&self.leases));
-        let (token, stage) = (lease.token, lease.stage);
-        let (stop, all_left) = (self.stop.clone(), Arc::clone(&self.left));
-        leases.add(token);
-        slots.running(stage).fetch_add(1, Ordering::SeqCst);
-        self.crew.monitor.started(&lease);
-        let span =
-            info_span!("visit", site = lease.site, url = lease.url.as_str(), attempt = lease.attempts + 1);
-        let walk = async move {
-            let (site, url) = (lease.site.clone(), lease.url.clone());
-            debug!(fence = lease.fence, stage = %stage, "start");
-            if let Err(left) = walk(&crew, lease, noted).await {
-                crew.leave(token, &site, &url, &left).await;
-                let mut all_left = all_left.lock().unwrap_or_else(PoisonError::into_inner);
-                all_left.1 += usize::from(left.is_our_own());
-                if left.is_final() {
-                    all_left.0.get_or_insert(left);
-                    stop.cancel();
-                }
-            }
-            crew.monitor.ended(&site, stage, token);
-            leases.remove(token);
-            slots.running(stage).fetch_sub(1, Ordering::SeqCst);
-            slots.freed.notify_one();
+        let slot = self.slots.take(lease.stage);
+        let walk = Walk {
+            crew: Arc::clone(&self.crew),
+            leases: Arc::clone(&self.leases),
+            stop: self.stop.clone(),
+            left: Arc::clone(&self.left),
+            noted,
         };
-        self.tasks.spawn(walk.instrument(span));
+        self.tasks.spawn(async move {
+            let mut next = Some(Granted { lease, slot });
+            while let Some(Granted { lease, slot }) = next {
+                let span = info_span!(
+                    "visit",
+                    site = lease.site,
+                    url = lease.url.as_str(),
+                    attempt = lease.attempts + 1
+                );
+                next = walk.along(lease).instrument(span).await;
+                drop(slot);
+            }
+        });
     }
 
     /// As many download slots as the response times ask for, and twice as many as there are where these don't suffice.
@@ -317,11 +286,11 @@ impl Pool {
             Workers::Auto { least, most } => {
                 let are_short = self.slots.are_short.swap(false, Ordering::SeqCst);
                 let known = workers(&self.crew.monitor.loads());
-                let short = if are_short { 2 * self.slots.download.load(Ordering::SeqCst) } else { 0 };
+                let short = if are_short { 2 * self.slots.downloads() } else { 0 };
                 scale.follow(known.max(short).clamp(least, most), Instant::now())
             }
         };
-        let before = self.slots.download.swap(wanted, Ordering::SeqCst);
+        let before = self.slots.allow(wanted);
         if before != wanted {
             self.crew.monitor.workers(wanted);
             if before.abs_diff(wanted) * 5 > before {
@@ -332,26 +301,47 @@ impl Pool {
     }
 }
 
-async fn walk(crew: &Crew, lease: Lease, noted: Duration) -> Result<(), Left> {
-    match lease.stage {
-        Stage::Download => download::visit(crew, lease, noted).await,
-        Stage::Parse => parse::visit(crew, lease).await,
-    }
+/// What a task's walk needs of the pool.
+struct Walk {
+    crew: Arc<Crew>,
+    leases: Arc<Leases>,
+    stop: CancellationToken,
+    left: Arc<Mutex<(Option<Left>, usize)>>,
+    /// The time since boot right before its claim.
+    noted: Duration,
 }
 
-impl Slots {
-    fn running(&self, stage: Stage) -> &AtomicUsize {
-        match stage {
-            Stage::Download => &self.downloading,
-            Stage::Parse => &self.parsing,
+impl Walk {
+    /// Walks a task along its line, under its lease.
+    async fn along(&self, lease: Lease) -> Option<Granted> {
+        let (crew, token, stage) = (&self.crew, lease.token, lease.stage);
+        let (site, url) = (lease.site.clone(), lease.url.clone());
+        self.leases.add(token);
+        crew.monitor.started(&lease);
+        debug!(fence = lease.fence, stage = %stage, "start");
+        let walked = match stage {
+            Stage::Download => download::visit(crew, lease, self.noted).await,
+            Stage::Parse => parse::visit(crew, lease).await.map(|()| None),
+        };
+        if let Err(left) = &walked {
+            crew.leave(token, &site, &url, left).await;
         }
+        crew.monitor.ended(&site, stage, token);
+        self.leases.remove(token);
+        walked.unwrap_or_else(|left| {
+            self.note(left);
+            None
+        })
     }
 
-    fn free(&self) -> (usize, usize) {
-        let download = self.download.load(Ordering::SeqCst);
-        let downloads = download.saturating_sub(self.downloading.load(Ordering::SeqCst));
-        let parses = self.parse.saturating_sub(self.parsing.load(Ordering::SeqCst));
-        (downloads, parses)
+    /// A task was left as it was.
+    fn note(&self, left: Left) {
+        let mut all_left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
+        all_left.1 += usize::from(left.is_our_own());
+        if left.is_final() {
+            all_left.0.get_or_insert(left);
+            self.stop.cancel();
+        }
     }
 }
 

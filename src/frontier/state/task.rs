@@ -129,7 +129,15 @@ impl Running {
     /// A lease granted now.
     pub fn granted(stage: Stage, token: u64, owner: &str, fence: i64, interval: i64, now: i64) -> Self {
         let in_flight = stage == Stage::Download;
-        Self { token, owner: owner.to_owned(), granted_at: now, ends_at: now + LEASE_MS, fence, in_flight, interval }
+        Self {
+            token,
+            owner: owner.to_owned(),
+            granted_at: now,
+            ends_at: now + LEASE_MS,
+            fence,
+            in_flight,
+            interval,
+        }
     }
 }
 

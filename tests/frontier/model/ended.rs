@@ -20,7 +20,10 @@ impl Ledger {
         let before = created(self);
         let expected = self.settle(owner, token, settlement);
         let brought = is_new && created(self) > before;
-        let alone = self.tasks.iter().filter(|((_, stage, _), task)| *stage == Stage::Parse && task.place == Place::Waiting);
+        let alone = self
+            .tasks
+            .iter()
+            .filter(|((_, stage, _), task)| *stage == Stage::Parse && task.place == Place::Waiting);
         let is_due = settlement.parse.is_some() && brought && alone.count() == 1 && !self.owners[owner].dead;
         match reply {
             Settled::Leased(lease) if expected == Settled::Kept && lease.token == parse && is_due => {

@@ -1,0 +1,117 @@
+//! How many tasks may run at once, by stage, and who waits for one to end.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use tokio::sync::Notify;
+
+use super::role::Role;
+use crate::task::{Lease, Stage};
+
+/// Parses at once for each core: most of them wait for the frontier or the disk.
+const PARSES_A_CORE: usize = 8;
+
+/// The slots of a process.
+#[derive(Debug)]
+pub(super) struct Slots {
+    download: AtomicUsize,
+    parse: usize,
+    downloading: AtomicUsize,
+    parsing: AtomicUsize,
+    pub(super) freed: Notify,
+    /// All download slots are taken, and there was more to claim at once.
+    pub(super) are_short: AtomicBool,
+    /// The last claim left something that a free slot could take up.
+    pub(super) left_some: AtomicBool,
+}
+
+/// A slot that is taken until this is dropped.
+#[derive(Debug)]
+pub(super) struct Slot {
+    slots: Arc<Slots>,
+    stage: Stage,
+}
+
+/// A task, and the slot in which it runs.
+#[derive(Debug)]
+pub(super) struct Granted {
+    pub(super) lease: Lease,
+    pub(super) slot: Slot,
+}
+
+impl Slots {
+    /// Parses by the number of cores, and no downloads yet.
+    pub(super) fn new(role: Role) -> Arc<Self> {
+        let cores = std::thread::available_parallelism().map_or(2, usize::from);
+        Arc::new(Self {
+            download: AtomicUsize::new(0),
+            parse: if role.walks(Stage::Parse) { cores * PARSES_A_CORE } else { 0 },
+            downloading: AtomicUsize::new(0),
+            parsing: AtomicUsize::new(0),
+            freed: Notify::new(),
+            are_short: AtomicBool::new(false),
+            left_some: AtomicBool::new(true),
+        })
+    }
+
+    /// A slot for what was granted, whether or not one is free.
+    pub(super) fn take(self: &Arc<Self>, stage: Stage) -> Slot {
+        self.running(stage).fetch_add(1, Ordering::SeqCst);
+        Slot { slots: Arc::clone(self), stage }
+    }
+
+    /// A slot for a parse, if one is free.
+    pub(super) fn take_free_parse(self: &Arc<Self>) -> Option<Slot> {
+        let slot = self.take(Stage::Parse);
+        (self.parsing.load(Ordering::SeqCst) <= self.parse).then_some(slot)
+    }
+
+    /// So many downloads may run from now on; how many they were before.
+    pub(super) fn allow(&self, downloads: usize) -> usize {
+        self.download.swap(downloads, Ordering::SeqCst)
+    }
+
+    /// How many downloads may run.
+    pub(super) fn downloads(&self) -> usize {
+        self.download.load(Ordering::SeqCst)
+    }
+
+    /// Free slots for downloads, and for parses.
+    pub(super) fn free(&self) -> (usize, usize) {
+        let downloads = self.downloads().saturating_sub(self.downloading.load(Ordering::SeqCst));
+        let parses = self.parse.saturating_sub(self.parsing.load(Ordering::SeqCst));
+        (downloads, parses)
+    }
+
+    fn running(&self, stage: Stage) -> &AtomicUsize {
+        match stage {
+            Stage::Download => &self.downloading,
+            Stage::Parse => &self.parsing,
+        }
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        self.slots.running(self.stage).fetch_sub(1, Ordering::SeqCst);
+        self.slots.freed.notify_one();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_parse_is_taken_along_only_while_a_slot_is_free_and_a_dropped_slot_is_free_again() {
+        let slots = Slots::new(Role::Both);
+        let taken: Vec<Slot> = std::iter::from_fn(|| slots.take_free_parse()).collect();
+        assert_eq!((taken.len(), slots.free()), (slots.parse, (0, 0)));
+        let beyond = slots.take(Stage::Parse);
+        drop(taken);
+        assert_eq!(slots.free(), (0, slots.parse - 1));
+        drop(beyond);
+        assert_eq!(slots.free(), (0, slots.parse));
+        assert!(Slots::new(Role::Download).take_free_parse().is_none());
+    }
+}

@@ -166,25 +166,25 @@ async fn links(frontier: &Frontier, lease: &Lease, new: &AtomicU64, sites: u64) 
     frontier.put(&lease.site, links).await.expect("put");
 }
 
-/// What each step of a page takes by itself, sixteen of a kind at a time.
+/// What each step of a page takes by itself, sixteen of a kind at a time. Leases live for 30 s: not too many pages.
 async fn each_step(server: &RedisServer, frontier: &Frontier, pages: u64, sites: u64) {
-    const KINDS: [&str; 4] = ["claim", "settle, parse taken along", "ten links", "settle of the parse"];
-    let mut usec = [0; KINDS.len()];
     let new = Arc::new(AtomicU64::new(1 << 33));
-    for _ in 0..pages / WORKERS {
-        let mut under_way: Vec<Option<Lease>> = (0..WORKERS).map(|_| None).collect();
-        for (kind, spent) in usec.iter_mut().enumerate() {
-            server.cli(&["CONFIG", "RESETSTAT"]);
-            let walks = under_way.drain(..).map(|lease| {
+    let mut leases: Vec<Option<Lease>> = (0..pages.min(1_600)).map(|_| None).collect();
+    for (kind, name) in
+        ["claim", "settle, parse taken along", "ten links", "settle of the parse"].iter().enumerate()
+    {
+        server.cli(&["CONFIG", "RESETSTAT"]);
+        let count = leases.len() as u64;
+        let mut next = Vec::new();
+        while !leases.is_empty() {
+            let some = leases.split_off(leases.len().saturating_sub(16)).into_iter().map(|lease| {
                 let (frontier, new) = (frontier.clone(), Arc::clone(&new));
                 async move { step(kind, &frontier, lease, &new, sites).await }
             });
-            under_way = walks.collect::<JoinSet<_>>().join_all().await;
-            *spent += Spent::by(server).usec;
+            next.extend(some.collect::<JoinSet<_>>().join_all().await);
         }
-    }
-    for (kind, spent) in KINDS.iter().zip(usec) {
-        println!("{:>6.0} us of the server: {kind}", share(spent, pages / WORKERS * WORKERS));
+        println!("{:>6.0} us of the server: {name}", share(Spent::by(server).usec, count));
+        leases = next;
     }
 }
 

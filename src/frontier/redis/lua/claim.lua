@@ -24,7 +24,7 @@ local claim = module(function(claim)
     for _, task in ipairs(tasks.overdue(TIDIED)) do
       local site = store.site(task.site)
       places.shift(site, task, 'waiting')
-      places.save(site)
+      store.save_site(site)
     end
   end
 

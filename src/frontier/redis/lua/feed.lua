@@ -12,7 +12,7 @@ local feed = module(function(feed)
       local _, _, recrawl = records.page(name, url)
       pages.ask_again(site, url, recrawl)
       put.one(site, 'd', { url = url, link = false, priority = RECRAWL, depth = 0 })
-      places.save(site)
+      store.save_site(site)
       fed = fed + 1
       at, name, url = pages.first_again()
     end

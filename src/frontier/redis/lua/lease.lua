@@ -70,7 +70,7 @@ local lease = module(function(lease)
     local site, token = store.site(task.site), task.token
     places.absorb(site, task, until_at or now)
     places.shift(site, task, place, until_at)
-    places.save(site)
+    store.save_site(site)
     if unused then
       places.give_back_start(store.some_unit(site.unit), token)
     end
@@ -161,7 +161,7 @@ local lease = module(function(lease)
     for _, task in ipairs(tasks.lost(REAPED)) do
       local site = store.site(task.site)
       lose(site, task)
-      places.save(site)
+      store.save_site(site)
     end
   end
 end)

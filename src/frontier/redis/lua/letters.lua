@@ -40,7 +40,7 @@ local letters = module(function(letters)
       dropped[i] = letter and true or false
     end
     if site then
-      places.save(site)
+      store.save_site(site)
     end
     return dropped
   end

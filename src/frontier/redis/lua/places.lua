@@ -139,16 +139,6 @@ local places = module(function(places)
     store.save_unit(unit, places.due(unit))
   end
 
-  -- Saves a site and, as it may be the one whose interval holds, the due time of its unit.
-  function places.save(site)
-    store.save_site(site)
-    local unit = store.some_unit(site.unit)
-    local due = places.due(unit)
-    if due ~= unit.due then
-      store.save_unit(unit, due)
-    end
-  end
-
   function places.mutex(unit)
     return 'site/' .. unit.name
   end

@@ -200,7 +200,7 @@ local put = module(function(put)
       return false
     end
     put.one(site, 'p', { url = url, link = false, priority = 240, depth = 0 }, stored)
-    places.save(site)
+    store.save_site(site)
     return true
   end
 
@@ -210,7 +210,7 @@ local put = module(function(put)
       return false
     end
     local replies = put.all(site, puts)
-    places.save(site)
+    store.save_site(site)
     return replies
   end
 end)

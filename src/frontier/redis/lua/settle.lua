@@ -25,7 +25,7 @@ settle = module(function(settle)
     records.save_robots(origin, until_at, failures, text, record.why, record.crawl_delay)
     task.errand = nil
     places.finish(site, task)
-    places.save(site)
+    store.save_site(site)
     local unit = store.some_unit(site.unit)
     if record.refuses then
       places.block(unit, until_at, record.refuses)
@@ -154,13 +154,12 @@ settle = module(function(settle)
     local dead_before = site[stage .. '.dead'] or 0
     local parse = conclude(site, task, outcome, taker)
     local died = (site[stage .. '.dead'] or 0) > dead_before
-    places.save(site)
-    local unit = store.some_unit(site.unit)
+    store.save_site(site)
     if outcome.unused and stage == 'd' then
-      places.give_back_start(unit, token)
+      places.give_back_start(store.some_unit(site.unit), token)
     end
     if block_ms then
-      places.block(unit, now + block_ms, block_why)
+      places.block(store.some_unit(site.unit), now + block_ms, block_why)
     end
     return died and 'died' or 'kept', parse
   end

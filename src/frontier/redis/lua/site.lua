@@ -267,7 +267,7 @@ local sites_of = module(function(sites_of)
     site.run_began = now
     site.spent, site.starts = nil, nil
     put.all(site, seeds)
-    places.save(site)
+    store.save_site(site)
     return { site.run, true }
   end
 
@@ -296,7 +296,7 @@ local sites_of = module(function(sites_of)
         end
       end
     end
-    places.save(site)
+    store.save_site(site)
     return more or (site['d.letters'] or 0) + (site['p.letters'] or 0) > 0
   end
 

@@ -263,17 +263,12 @@ impl Pool {
             left: Arc::clone(&self.left),
             noted,
         };
+        walk.begin(&lease);
         self.tasks.spawn(async move {
-            let mut next = Some(Granted { lease, slot });
-            while let Some(Granted { lease, slot }) = next {
-                let span = info_span!(
-                    "visit",
-                    site = lease.site,
-                    url = lease.url.as_str(),
-                    attempt = lease.attempts + 1
-                );
-                next = walk.along(lease).instrument(span).await;
-                drop(slot);
+            let mut task = Granted { lease, slot };
+            while let Some(next) = walk.along(task).await {
+                walk.begin(&next.lease);
+                task = next;
             }
         });
     }
@@ -312,20 +307,29 @@ struct Walk {
 }
 
 impl Walk {
-    /// Walks a task along its line, under its lease.
-    async fn along(&self, lease: Lease) -> Option<Granted> {
+    /// Before anything else is claimed: it counts against what may still be asked for, and its lease is renewed.
+    fn begin(&self, lease: &Lease) {
+        self.leases.add(lease.token);
+        self.crew.monitor.started(lease);
+    }
+
+    /// Walks a task along its line, under its lease; what its settlement took along.
+    async fn along(&self, Granted { lease, slot: _in_use }: Granted) -> Option<Granted> {
         let (crew, token, stage) = (&self.crew, lease.token, lease.stage);
         let (site, url) = (lease.site.clone(), lease.url.clone());
-        self.leases.add(token);
-        crew.monitor.started(&lease);
-        debug!(fence = lease.fence, stage = %stage, "start");
-        let walked = match stage {
-            Stage::Download => download::visit(crew, lease, self.noted).await,
-            Stage::Parse => parse::visit(crew, lease).await.map(|()| None),
+        let span = info_span!("visit", site, url = url.as_str(), attempt = lease.attempts + 1);
+        let line = async {
+            debug!(fence = lease.fence, stage = %stage, "start");
+            let walked = match stage {
+                Stage::Download => download::visit(crew, lease, self.noted).await,
+                Stage::Parse => parse::visit(crew, lease).await.map(|()| None),
+            };
+            if let Err(left) = &walked {
+                crew.leave(token, &site, &url, left).await;
+            }
+            walked
         };
-        if let Err(left) = &walked {
-            crew.leave(token, &site, &url, left).await;
-        }
+        let walked = line.instrument(span).await;
         crew.monitor.ended(&site, stage, token);
         self.leases.remove(token);
         walked.unwrap_or_else(|left| {

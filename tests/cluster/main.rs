@@ -14,7 +14,7 @@ use std::time::Duration;
 use ground::{Ground, SiteFile, assert_paced, ms, star, wait};
 use paced::frontier::{Forgotten, Frontier, FrontierErrorKind, Registered, Renamed};
 use paced::mutex::TimedMutex;
-use paced::task::{Lease, Settled};
+use paced::task::{Lease, Settled, Settlement};
 use steps::*;
 use support::*;
 
@@ -188,6 +188,29 @@ fn a_host_belongs_to_one_site_though_sites_are_apart_until_it_is_forgotten() {
             assert_eq!(frontier.view(&name).await.expect("answers"), None);
         }
         assert_eq!(frontier.sites().await.expect("answers"), Vec::<String>::new());
+    });
+}
+
+#[test]
+fn a_parse_taken_along_is_renewed_and_settled_in_the_partition_of_its_site() {
+    let Some(cluster) = RedisCluster::start() else { return };
+    let frontier = Frontier::open(&cluster.url()).expect("a URL");
+    wait(async {
+        let member = frontier.join(Vec::new()).await.expect("answers");
+        for name in sites(&frontier, 8, 60_000, 1).await {
+            let lease = claim(&frontier, &member.name, 1).await.leases.pop().expect("each site has a page");
+            let parse = Some(fastrand::u64(1..1 << 60));
+            let outcome = fetched(&lease);
+            let settlement = Settlement { lease, outcome, block: None, response: None, parse };
+            let settled = frontier.settle(&member.name, fastrand::u64(..), vec![settlement]).await;
+            let Some(Settled::Leased(lease)) = settled.expect("answers").pop() else {
+                panic!("{name}: no other parse waits");
+            };
+            assert_eq!(Some(lease.token), parse);
+            assert_eq!(frontier.extend(vec![lease.token]).await.expect("answers"), [true], "{}", lease.site);
+            assert_eq!(settle(&frontier, &member.name, &lease, done()).await, Settled::Kept);
+            assert_eq!(frontier.extend(vec![lease.token]).await.expect("answers"), [false]);
+        }
     });
 }
 

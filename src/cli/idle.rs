@@ -1,7 +1,7 @@
 //! For what may only be done to a site while nobody works on it: workers remember names and rules.
 
 use super::Trouble;
-use crate::frontier::{Claim, Frontier};
+use crate::frontier::{Claim, Frontier, TOKENS};
 
 /// Lost leases are freed a hundred a step; a site whose leases take more steps than this is asked about again later.
 const FREEING_STEPS: u32 = 100;
@@ -37,6 +37,6 @@ async fn free_lost_leases(name: &str, owner: &str, frontier: &Frontier) -> Resul
 
 /// A claim of nothing: it tidies up.
 fn nothing(owner: &str) -> Claim {
-    let token = fastrand::u64(1..i64::MAX as u64);
+    let token = fastrand::u64(1..TOKENS);
     Claim { owner: owner.to_owned(), token, download: 0, parse: 0, only: Vec::new(), dice: Vec::new() }
 }

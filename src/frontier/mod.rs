@@ -32,6 +32,8 @@ use step::{Reply, Step};
 
 /// The most sites that one claim can be limited to.
 pub const MOST_NAMED_SITES: usize = 100;
+/// Tokens of leases, the last of a claim's as well, are below this: every store has room for 63 bits.
+pub const TOKENS: u64 = i64::MAX as u64;
 
 /// A frontier. Cheap to clone; clones are the same frontier.
 #[derive(Clone, Debug)]

@@ -22,14 +22,12 @@ use super::verdicts::Verdicts;
 use crate::archive::Archive;
 use crate::canonical_url::CanonicalUrl;
 use crate::fetch::{Ceiling, Fetcher};
-use crate::frontier::{Frontier, FrontierError, Member};
+use crate::frontier::{Frontier, FrontierError, Member, TOKENS};
 use crate::monitor::Monitor;
 use crate::sink::ItemSink;
 use crate::site::Site;
 use crate::task::{Lease, Outcome, Settled, Settlement};
 
-/// Tokens of leases fit the 63 bits of the store.
-const TOKENS: u64 = i64::MAX as u64;
 /// How long the frontier may take to hear that this process leaves.
 const LEAVING: Duration = Duration::from_secs(5);
 

@@ -17,7 +17,7 @@ use super::reach::Pauses;
 use super::scaling::{Scale, most_asking, workers};
 use super::slots::{Granted, Slots};
 use crate::clock::since_boot;
-use crate::frontier::{Claim, FrontierError, Grant, MOST_NAMED_SITES};
+use crate::frontier::{Claim, FrontierError, Grant, MOST_NAMED_SITES, TOKENS};
 use crate::task::{Lease, Stage};
 
 /// The longest the claimer sleeps where nobody tells it that another process has put something meanwhile.
@@ -33,8 +33,6 @@ const RESCALE: Duration = Duration::from_millis(250);
 const GATHER: Duration = Duration::from_millis(5);
 /// The most tasks granted in one claim: few, as the first one's permit ages until the last one is granted.
 const MOST_GRANTED: usize = 8;
-/// Tokens of one claim follow each other; this keeps them within the store's 63 bits.
-const TOKENS: u64 = i64::MAX as u64 - MOST_GRANTED as u64;
 
 /// `--workers auto | N | MIN..MAX`: how many downloads at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -245,7 +243,7 @@ impl Pool {
         let number = |n: usize| u32::try_from(n.min(MOST_GRANTED)).unwrap_or(0);
         Claim {
             owner: self.crew.member.current().name.clone(),
-            token: fastrand::u64(1..TOKENS),
+            token: fastrand::u64(1..TOKENS - MOST_GRANTED as u64),
             download: number(download),
             parse: number(parse),
             only: only.to_vec(),
@@ -285,7 +283,7 @@ impl Pool {
                 scale.follow(known.max(short).clamp(least, most), Instant::now())
             }
         };
-        let before = self.slots.allow(wanted);
+        let before = self.slots.set_downloads(wanted);
         if before != wanted {
             self.crew.monitor.workers(wanted);
             if before.abs_diff(wanted) * 5 > before {

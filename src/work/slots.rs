@@ -67,7 +67,7 @@ impl Slots {
     }
 
     /// So many downloads may run from now on; how many they were before.
-    pub(super) fn allow(&self, downloads: usize) -> usize {
+    pub(super) fn set_downloads(&self, downloads: usize) -> usize {
         self.download.swap(downloads, Ordering::SeqCst)
     }
 

@@ -5,32 +5,36 @@ use super::put::put_all;
 use crate::frontier::shelf::Shelf;
 use crate::frontier::state::Recrawl;
 use crate::frontier::step::Feeding;
-use crate::task::{Priority, Put};
+use crate::task::{Priority, Put, Stage};
 
 /// Pages put in one step.
 const FED: u32 = 1_000;
 
 /// Puts pages whose time has come as requests, the longest due first. Each is due again a period later, whatever becomes of
-/// the request. A site with enough waiting downloads is passed over until it has room.
+/// the request. A page that is being fetched just now isn't asked for once more: that fetch is its re-crawl. A site with
+/// enough waiting downloads is passed over until it has room.
 pub(super) fn feed<S: Shelf>(shelf: &mut S, most: u32, now: i64) -> Result<Feeding, S::Error> {
     let mut put = 0;
     while put < u64::from(most.min(FED)) {
         let Some(due) = shelf.first_recrawl()?.filter(|due| due.at <= now) else { break };
-        ask_again(shelf, due, now)?;
-        put += 1;
+        put += u64::from(ask_again(shelf, due, now)?);
     }
     let next = shelf.first_recrawl()?;
     Ok(Feeding { put, next_in: next.map(|next| (next.at - now).max(0)) })
 }
 
-fn ask_again<S: Shelf>(shelf: &mut S, due: Recrawl, now: i64) -> Result<(), S::Error> {
+/// Whether the page was put.
+fn ask_again<S: Shelf>(shelf: &mut S, due: Recrawl, now: i64) -> Result<bool, S::Error> {
     if let Some(mut page) = shelf.page(&due.site, &due.url)? {
         page.recrawl_from(now, page.recrawl);
         shelf.save_page(&due.site, &due.url, &page)?;
     }
-    if let Some(mut site) = shelf.site(&due.site)? {
-        put_all(shelf, &mut site, vec![Put::request(due.url, Priority::RECRAWL)], now)?;
-        save(shelf, &site)?;
+    let Some(mut site) = shelf.site(&due.site)? else { return Ok(false) };
+    let task = shelf.task(&due.site, Stage::Download, &due.url)?;
+    if task.is_some_and(|task| task.running().is_some()) {
+        return Ok(false);
     }
-    Ok(())
+    put_all(shelf, &mut site, vec![Put::request(due.url, Priority::RECRAWL)], now)?;
+    save(shelf, &site)?;
+    Ok(true)
 }

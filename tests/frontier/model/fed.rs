@@ -70,11 +70,14 @@ impl Ledger {
             && let Some((_, site, url)) = self.first_again().filter(|(at, ..)| *at <= self.now)
         {
             let again = CanonicalUrl::parse(&url).map_err(|e| e.to_string())?;
-            self.put(&site, Stage::Download, &Put::request(again, Priority::from_value(260)));
+            let key = (site.clone(), Stage::Download, url.clone());
+            if self.tasks.get(&key).is_none_or(|task| task.is_idle()) {
+                self.put(&site, Stage::Download, &Put::request(again, Priority::from_value(260)));
+                put += 1;
+            }
             if let Some(page) = self.pages.get_mut(&(site, url)) {
                 page.again_at = page.recrawl.map(|period| self.now + period.max(1));
             }
-            put += 1;
         }
         let next_in = self.first_again().map(|(at, ..)| (at - self.now).max(0));
         let expected = Feeding { put, next_in };

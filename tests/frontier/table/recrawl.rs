@@ -168,7 +168,7 @@ fn v13_a_page_that_has_no_recrawl_any_more_is_not_asked_for_again() {
 }
 
 #[test]
-fn v13_a_page_that_waits_or_runs_already_is_put_as_any_request() {
+fn v13_a_page_that_waits_already_is_put_as_any_request() {
     on_every_backend(async |w| {
         fast_site(w, "a").await;
         fetch(w, "a", "p", 1_000).await;
@@ -176,12 +176,41 @@ fn v13_a_page_that_waits_or_runs_already_is_put_as_any_request() {
         w.pass(1_000);
         assert_eq!(w.feed(10).await, fed(1, Some(1_000)));
         assert_eq!((w.downloads("a").await.waiting, w.downloads("a").await.coalesced), (1, 1));
-        let lease = w.take().await;
-        assert_eq!(lease.priority, Priority::RECRAWL, "the more urgent of the two");
+        assert_eq!(w.take().await.priority, Priority::RECRAWL, "the more urgent of the two");
+    });
+}
+
+#[test]
+fn v13_a_page_that_is_being_fetched_is_not_asked_for_once_more() {
+    on_every_backend(async |w| {
+        fast_site(w, "a").await;
+        fetch(w, "a", "p", 1_000).await;
+        fetch(w, "a", "q", 1_000).await;
         w.pass(1_000);
-        assert_eq!(w.feed(10).await, fed(1, Some(1_000)));
-        w.fetched_for(&lease, 1_000).await;
-        assert_eq!(w.place("a", "p").await, "waiting", "one further run");
+        assert_eq!(w.feed(1).await.put, 1);
+        w.pass(900);
+        let running = w.take().await;
+        w.pass(100);
+        assert_eq!(w.feed(10).await, fed(1, Some(1_000)), "the other page alone");
+        w.fetched_for(&running, 1_000).await;
+        assert_eq!(w.place("a", &path_of(&running)).await, "absent");
+        w.pass(999);
+        assert_eq!(w.feed(10).await, fed(0, Some(1)), "its recrawl counts from this fetch");
+    });
+}
+
+#[test]
+fn v13_a_page_that_was_due_while_its_fetch_got_lost_is_fetched_by_the_next_worker() {
+    on_every_backend(async |w| {
+        fast_site(w, "a").await;
+        fetch(w, "a", "p", 1_000).await;
+        w.pass(1_000);
+        w.feed(10).await;
+        w.take().await;
+        w.pass(1_000);
+        assert_eq!(w.feed(10).await, fed(0, Some(1_000)));
+        w.pass(100_000);
+        assert_eq!(path_of(&w.take().await), "p");
     });
 }
 

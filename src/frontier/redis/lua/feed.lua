@@ -3,7 +3,8 @@ local feed = module(function(feed)
   local FED, RECRAWL = 1000, 260 -- pages put in one step, and their priority: system:middle
 
   -- Puts pages whose time has come as requests, the longest due first. Each is due again a period later, whatever becomes
-  -- of the request. A site with enough waiting downloads is passed over until it has room.
+  -- of the request. A page that is being fetched just now isn't asked for once more: that fetch is its re-crawl. A site
+  -- with enough waiting downloads is passed over until it has room.
   function feed.step(most)
     local fed = 0
     local at, name, url = pages.first_again()
@@ -11,9 +12,12 @@ local feed = module(function(feed)
       local site = store.site(name)
       local _, _, recrawl = records.page(name, url)
       pages.ask_again(site, url, recrawl)
-      put.one(site, 'd', { url = url, link = false, priority = RECRAWL, depth = 0 })
+      local task = tasks.find(site, 'd', url)
+      if not task or task.place ~= 'running' then
+        put.one(site, 'd', { url = url, link = false, priority = RECRAWL, depth = 0 })
+        fed = fed + 1
+      end
       store.save_site(site)
-      fed = fed + 1
       at, name, url = pages.first_again()
     end
     return { fed, at and math.max(0, at - now) or false }

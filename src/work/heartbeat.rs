@@ -1,41 +1,81 @@
 //! Staying alive in the frontier's eyes: the beat of this process, and the renewal of leases that are half over.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
 use super::crew::Crew;
+use crate::canonical_url::CanonicalUrl;
 use crate::frontier::state::LEASE_MS;
+use crate::task::Lease;
 
 /// The time between two beats.
 const BEAT: Duration = Duration::from_secs(3);
 
-/// The leases in this process's hands, and when each is to be renewed.
+/// The leases in this process's hands.
 #[derive(Debug, Default)]
-pub(super) struct Leases(Mutex<HashMap<u64, Instant>>);
+pub(super) struct Leases(Mutex<HashMap<u64, Held>>);
+
+#[derive(Debug)]
+struct Held {
+    url: CanonicalUrl,
+    since: Instant,
+    /// None once it was lost.
+    renew_at: Option<Instant>,
+}
+
+/// A lease that is renewed until this is dropped, however its task ends.
+#[derive(Debug)]
+pub(super) struct Renewed {
+    leases: Arc<Leases>,
+    token: u64,
+}
 
 impl Leases {
-    pub(super) fn add(&self, token: u64) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(token, Instant::now() + half());
+    pub(super) fn renew(self: &Arc<Self>, lease: &Lease) -> Renewed {
+        let now = Instant::now();
+        let held = Held { url: lease.url.clone(), since: now, renew_at: Some(now + half()) };
+        self.lock().insert(lease.token, held);
+        Renewed { leases: Arc::clone(self), token: lease.token }
     }
 
-    pub(super) fn remove(&self, token: u64) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&token);
+    /// The one that is held the longest: for how long, and its URL.
+    pub(super) fn oldest(&self) -> Option<(Duration, CanonicalUrl)> {
+        self.lock()
+            .values()
+            .min_by_key(|held| held.since)
+            .map(|held| (held.since.elapsed(), held.url.clone()))
+    }
+
+    fn lost(&self, token: u64) {
+        if let Some(held) = self.lock().get_mut(&token) {
+            held.renew_at = None;
+        }
     }
 
     /// Leases that are half over, booked as renewed.
     fn half_over(&self) -> Vec<u64> {
         let now = Instant::now();
-        let mut leases = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let due = leases.iter_mut().filter(|(_, renew_at)| **renew_at <= now + BEAT);
-        due.map(|(token, renew_at)| {
-            *renew_at = now + half();
+        let mut leases = self.lock();
+        let due = leases.iter_mut().filter(|(_, held)| held.renew_at.is_some_and(|at| at <= now + BEAT));
+        due.map(|(token, held)| {
+            held.renew_at = Some(now + half());
             *token
         })
         .collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<u64, Held>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Renewed {
+    fn drop(&mut self) {
+        self.leases.lock().remove(&self.token);
     }
 }
 
@@ -60,11 +100,46 @@ pub(super) async fn beat(crew: Arc<Crew>, leases: Arc<Leases>, stop: Cancellatio
                 for token in
                     half_over.iter().zip(&alive).filter_map(|(token, alive)| (!alive).then_some(*token))
                 {
-                    leases.remove(token);
+                    leases.lost(token);
                 }
             }
             Err(error) if error.is_transient() => crew.reach.lost(&error),
             Err(error) => warn!(%error, "leases could not be renewed"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lease(token: u64) -> Lease {
+        let text = format!(
+            r#"{{"token":{token},"site":"shop","stage":"download","url":"http://127.0.0.1/{token}","fence":1,"granted_at":"2026-11-20T09:00:00Z",
+            "ends_at":"2026-11-20T09:00:30Z","attempts":0,"origin":"link","priority":240,"depth":0,"hops":0,"interval":{{"secs":0,"nanos":0}},
+            "robots":null,"robots_until":null,"stored":null,"version":1}}"#
+        );
+        serde_json::from_str(&text).expect("a lease")
+    }
+
+    #[test]
+    fn a_lease_is_renewed_until_its_task_ends_however_or_it_is_lost() {
+        let leases = Arc::new(Leases::default());
+        let half_over = |leases: &Leases| {
+            leases.lock().values_mut().for_each(|held| held.renew_at = held.renew_at.map(|at| at - half()));
+            leases.half_over()
+        };
+        let first = leases.renew(&lease(1));
+        let second = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            let _second = leases.renew(&lease(2));
+            panic!("a task that broke");
+        }));
+        assert!(second.is_err());
+        assert_eq!(half_over(&leases), [1]);
+        leases.lost(1);
+        assert_eq!(half_over(&leases), [0; 0]);
+        assert_eq!(leases.oldest().expect("it still runs").1.as_str(), "http://127.0.0.1/1");
+        drop(first);
+        assert!(leases.oldest().is_none());
     }
 }

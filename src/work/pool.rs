@@ -11,13 +11,14 @@ use tracing::{Instrument, debug, info, info_span, warn};
 
 use super::crew::Crew;
 use super::download::{self, Left};
-use super::heartbeat::{Leases, beat};
+use super::heartbeat::{Leases, Renewed, beat};
 use super::parse;
 use super::reach::Pauses;
 use super::scaling::{Scale, most_asking, workers};
 use super::slots::{Granted, Slots};
 use crate::clock::since_boot;
 use crate::frontier::{Claim, FrontierError, Grant, MOST_NAMED_SITES, TOKENS};
+use crate::monitor::duration;
 use crate::task::{Lease, Stage};
 
 /// The longest the claimer sleeps where nobody tells it that another process has put something meanwhile.
@@ -26,6 +27,8 @@ const LONGEST_SLEEP: Duration = Duration::from_secs(1);
 const LONGEST_SLEEP_WITH_WAKE_UPS: Duration = Duration::from_secs(5);
 /// How long a claim under way is waited for when the pool is told to stop: a frontier that is away may not answer for long.
 const LAST_CLAIM: Duration = Duration::from_secs(2);
+/// How often a process that leaves tells what it still waits for.
+const TELL: Duration = Duration::from_secs(10);
 /// The time between two looks at how many workers are enough.
 const RESCALE: Duration = Duration::from_millis(250);
 /// Slots that get free within so much time of a claim are filled together by the next one: a claim costs a commit. What is due
@@ -102,7 +105,7 @@ impl Pool {
         let worked = self.claim_until_stopped().await;
         self.crew.leaving.cancel();
         self.tasks.close();
-        self.tasks.wait().await;
+        self.wait_for_the_last().await;
         still.cancel();
         // It ends by itself; a panic in it was logged by the runtime.
         let _ = beating.await;
@@ -116,6 +119,14 @@ impl Pool {
         match broken {
             Some(left) => Err(left),
             None => Ok(worked?),
+        }
+    }
+
+    /// Waits for what runs, and tells those who wait as well what for.
+    async fn wait_for_the_last(&self) {
+        while tokio::time::timeout(TELL, self.tasks.wait()).await.is_err() {
+            let Some((time, url)) = self.leases.oldest() else { continue };
+            info!(tasks = self.tasks.len(), url = url.as_str(), "what runs is waited for; this for {}", duration(time));
         }
     }
 
@@ -261,11 +272,11 @@ impl Pool {
             left: Arc::clone(&self.left),
             noted,
         };
-        walk.begin(&lease);
+        let mut begun = walk.begin(&lease);
         self.tasks.spawn(async move {
             let mut task = Granted { lease, slot };
-            while let Some(next) = walk.along(task).await {
-                walk.begin(&next.lease);
+            while let Some(next) = walk.along(task, begun).await {
+                begun = walk.begin(&next.lease);
                 task = next;
             }
         });
@@ -304,15 +315,36 @@ struct Walk {
     noted: Duration,
 }
 
+/// A task in this process's hands until this is dropped, however it ends.
+struct Begun {
+    crew: Arc<Crew>,
+    site: String,
+    stage: Stage,
+    token: u64,
+    _renewed: Renewed,
+}
+
+impl Drop for Begun {
+    fn drop(&mut self) {
+        self.crew.monitor.ended(&self.site, self.stage, self.token);
+    }
+}
+
 impl Walk {
     /// Before anything else is claimed: it counts against what may still be asked for, and its lease is renewed.
-    fn begin(&self, lease: &Lease) {
-        self.leases.add(lease.token);
+    fn begin(&self, lease: &Lease) -> Begun {
         self.crew.monitor.started(lease);
+        Begun {
+            crew: Arc::clone(&self.crew),
+            site: lease.site.clone(),
+            stage: lease.stage,
+            token: lease.token,
+            _renewed: self.leases.renew(lease),
+        }
     }
 
     /// Walks a task along its line, under its lease; what its settlement took along.
-    async fn along(&self, Granted { lease, slot: _in_use }: Granted) -> Option<Granted> {
+    async fn along(&self, Granted { lease, slot: _in_use }: Granted, _begun: Begun) -> Option<Granted> {
         let (crew, token, stage) = (&self.crew, lease.token, lease.stage);
         let (site, url) = (lease.site.clone(), lease.url.clone());
         let span = info_span!("visit", site, url = url.as_str(), attempt = lease.attempts + 1);
@@ -327,10 +359,7 @@ impl Walk {
             }
             walked
         };
-        let walked = line.instrument(span).await;
-        crew.monitor.ended(&site, stage, token);
-        self.leases.remove(token);
-        walked.unwrap_or_else(|left| {
+        line.instrument(span).await.unwrap_or_else(|left| {
             self.note(left);
             None
         })

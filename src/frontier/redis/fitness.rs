@@ -9,7 +9,7 @@ use super::trouble::explain;
 use crate::frontier::{FrontierError, FrontierErrorKind};
 
 /// The schema's version: what the keys hold, and how.
-const SCHEMA: i64 = 2;
+const SCHEMA: i64 = 3;
 /// The oldest Redis that knows what the script uses.
 const OLDEST: (u32, u32) = (6, 2);
 
@@ -134,6 +134,6 @@ mod tests {
         assert_eq!(other_schema("7 1"), FrontierErrorKind::Newer(7));
         assert_eq!(other_schema("1 1"), FrontierErrorKind::Older(1));
         assert_eq!(other_schema("hello"), FrontierErrorKind::Foreign);
-        assert!(matches!(other_schema("2 16"), FrontierErrorKind::Unfit(_)));
+        assert!(matches!(other_schema("3 16"), FrontierErrorKind::Unfit(_)));
     }
 }

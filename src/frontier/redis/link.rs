@@ -177,7 +177,8 @@ impl Carrier {
     async fn deliver(&mut self, batch: Vec<Job>) {
         self.number += 1;
         let number = self.number.to_string();
-        let steps = Value::Array(batch.iter().map(|job| job.step.clone()).collect()).to_string();
+        let steps: Vec<&Value> = batch.iter().map(|job| &job.step).collect();
+        let steps = rmp_serde::to_vec(&steps).unwrap_or_default();
         let reads = batch.iter().all(Job::only_reads);
         let (began, mut pause) = (Instant::now(), FIRST_PAUSE);
         let error = loop {
@@ -197,7 +198,7 @@ impl Carrier {
         answer_all(batch, &error);
     }
 
-    async fn call(&self, number: &str, steps: &str, reads: bool) -> Result<Vec<Value>, FrontierError> {
+    async fn call(&self, number: &str, steps: &[u8], reads: bool) -> Result<Vec<Value>, FrontierError> {
         let mut server = self.trunk.connector.server().await?;
         let called = self.run(&mut server, number, steps, reads).await;
         let text = match called {
@@ -215,7 +216,7 @@ impl Carrier {
             let at = self.trunk.connector.address.shown.clone();
             FrontierError::new(FrontierErrorKind::Broken, at).because(why)
         };
-        match serde_json::from_slice(&text) {
+        match rmp_serde::from_slice(&text) {
             Ok(Value::Array(mut parts)) if parts.len() == 2 => match parts.pop() {
                 Some(Value::Array(replies)) => {
                     self.set_clock(&parts[0]);
@@ -231,12 +232,13 @@ impl Carrier {
         &self,
         server: &mut Server,
         number: &str,
-        steps: &str,
+        steps: &[u8],
         reads: bool,
     ) -> redis::RedisResult<Vec<u8>> {
         let fake = self.trunk.fake.as_ref().map(|clock| clock.now().as_millis().to_string());
         self.trunk.calls.fetch_add(1, Ordering::Relaxed);
-        let args = [&*self.client, number, fake.as_deref().unwrap_or(""), steps];
+        let fake = fake.as_deref().unwrap_or("").as_bytes();
+        let args = [self.client.as_bytes(), number.as_bytes(), fake, steps];
         self.program.run(server, Call { key: &self.key, args, reads }).await
     }
 

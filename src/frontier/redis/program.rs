@@ -37,7 +37,7 @@ const SOURCE: &str = concat!(
 pub(super) struct Call<'a> {
     /// The partition's key.
     pub(super) key: &'a str,
-    pub(super) args: [&'a str; 4],
+    pub(super) args: [&'a [u8]; 4],
     /// Nothing in it changes anything: it is answered also while the server takes no writes.
     pub(super) reads: bool,
 }
@@ -46,7 +46,9 @@ pub(super) struct Call<'a> {
 pub(super) struct Program {
     script: Script,
     name: String,
-    /// The server was found to keep no functions, or to let this user make none.
+    /// The server was asked whether it knows functions.
+    asked: AtomicBool,
+    /// It was found to keep no functions, or to let this user make none.
     refused: AtomicBool,
 }
 
@@ -54,11 +56,12 @@ impl Program {
     pub(super) fn new() -> Self {
         let script = Script::new(&format!("{SOURCE}return run(KEYS, ARGV)\n"));
         let name = format!("paced_{}", &script.get_hash()[..16]);
-        Self { script, name, refused: AtomicBool::new(false) }
+        Self { script, name, asked: AtomicBool::new(false), refused: AtomicBool::new(false) }
     }
 
     /// Another server may be there now.
     pub(super) fn look_again(&self) {
+        self.asked.store(false, Ordering::SeqCst);
         self.refused.store(false, Ordering::SeqCst);
     }
 
@@ -80,10 +83,30 @@ impl Program {
         server.invoke(&script).await
     }
 
+    /// Calls a function that nobody made. A server that knows none answers with the words it was sent, so that these must be
+    /// text: what a batch is written in can't be read as an answer.
+    async fn probe(&self, server: &mut Server) -> RedisResult<()> {
+        if self.asked.load(Ordering::SeqCst) {
+            return Ok(());
+        }
+        let mut command = cmd("FCALL");
+        command.arg("paced_probe").arg(0);
+        match server.query(&command).await {
+            Err(error) if !is_unknown_function(&error) => return Err(error),
+            Ok(()) | Err(_) => {}
+        }
+        self.asked.store(true, Ordering::SeqCst);
+        Ok(())
+    }
+
     async fn call_function(&self, server: &mut Server, call: Call<'_>) -> RedisResult<Vec<u8>> {
+        self.probe(server).await?;
         let name = if call.reads { format!("{}_reads", self.name) } else { self.name.clone() };
         let mut command = cmd("FCALL");
-        command.arg(name).arg(1).arg(call.key).arg(&call.args);
+        command.arg(name).arg(1).arg(call.key);
+        for arg in call.args {
+            command.arg(arg);
+        }
         match server.query(&command).await {
             Err(error) if is_unknown_function(&error) => {}
             called => return called,

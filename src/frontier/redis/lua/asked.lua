@@ -16,3 +16,15 @@ local function module(define)
     end,
   })
 end
+
+local function names_of(stage)
+  return setmetatable({}, {
+    __index = function(names, name)
+      names[name] = stage .. '.' .. name
+      return names[name]
+    end,
+  })
+end
+
+-- What a site's counters are called, by stage: `counter.d.waiting` is 'd.waiting', put together once.
+local counter = { d = names_of('d'), p = names_of('p') }

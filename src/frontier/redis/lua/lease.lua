@@ -135,7 +135,7 @@ local lease = module(function(lease)
 
   -- A lost lease is no attempt: back at once, later with a delay, after the sixth it is dead.
   local function lose(site, task)
-    store.add(site, task.stage .. '.lost', 1)
+    store.add(site, counter[task.stage].lost, 1)
     task.losses = (task.losses or 0) + 1
     if task.orphan then
       records.freed(task.orphan)

@@ -32,7 +32,7 @@ local letters = module(function(letters)
       local letter = site and tasks.dead(name, stage, url)
       if letter then
         tasks.remove_dead(name, stage, url)
-        store.take(site, stage .. '.letters')
+        store.take(site, counter[stage].letters)
         if stage == 'd' and letter.run == site.run then
           tasks.add_known(site, url)
         end

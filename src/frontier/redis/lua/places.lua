@@ -3,7 +3,7 @@
 local LEASE_MS, BACK_MS, MAX_LOSSES = 30000, 1000, 6
 local places = module(function(places)
   local function count(site, task, field, by)
-    store.add(site, task.stage .. '.' .. field, by or 1)
+    store.add(site, counter[task.stage][field], by or 1)
   end
 
   local function place_field(place)
@@ -11,7 +11,7 @@ local places = module(function(places)
   end
 
   local function leave(site, task)
-    store.take(site, task.stage .. '.' .. place_field(task.place))
+    store.take(site, counter[task.stage][place_field(task.place)])
     if task.place == 'running' then
       if task.in_flight then
         store.take(site, 'running')

@@ -33,7 +33,7 @@ local put = module(function(put)
 
   -- A waiting or delayed task stands for the put: most urgent priority, original position.
   local function coalesce(site, task, asked, stored)
-    store.add(site, task.stage .. '.coalesced', 1)
+    store.add(site, counter[task.stage].coalesced, 1)
     if asked.link and asked.priority >= task.priority and asked.depth >= task.depth and not asked.again then
       return 'coalesced'
     end
@@ -56,13 +56,13 @@ local put = module(function(put)
   -- A link asks nothing of a running task; a request asks for one further run, however many requests there are.
   local function put_on_running(site, task, asked, stored)
     if asked.link then
-      store.add(site, task.stage .. '.known', 1)
+      store.add(site, counter[task.stage].known, 1)
       return 'known'
     end
     local at = asked.at and asked.at > now and asked.at or nil
     local deferral, reply = task.deferral, 'coalesced'
     if deferral then
-      store.add(site, task.stage .. '.coalesced', 1)
+      store.add(site, counter[task.stage].coalesced, 1)
       deferral.priority = math.min(deferral.priority, asked.priority)
       deferral.depth = math.min(deferral.depth, asked.depth)
       deferral.hops = asked.hops
@@ -70,7 +70,7 @@ local put = module(function(put)
       deferral.expires = later_expiry(deferral.expires, asked.expires)
       deferral.stored = stored or deferral.stored
     else
-      store.add(site, task.stage .. '.deferred', 1)
+      store.add(site, counter[task.stage].deferred, 1)
       task.deferral = {
         priority = asked.priority, depth = asked.depth, hops = asked.hops, at = at, expires = asked.expires,
         stored = stored,
@@ -103,7 +103,7 @@ local put = module(function(put)
     if task then
       return (task.place == 'running' and put_on_running or coalesce)(site, task, asked, stored)
     end
-    local letter = (site[stage .. '.letters'] or 0) > 0 and tasks.dead(site.name, stage, asked.url)
+    local letter = (site[counter[stage].letters] or 0) > 0 and tasks.dead(site.name, stage, asked.url)
     local seen
     if letter then
       seen = letter.run == site.run
@@ -111,22 +111,22 @@ local put = module(function(put)
       seen = asked.link and stage == 'd' and is_known
     end
     if asked.link and seen then
-      store.add(site, stage .. '.known', 1)
+      store.add(site, counter[stage].known, 1)
       return 'known'
     end
     if asked.link and not has_budget(site, asked.rule) then
-      store.add(site, stage .. '.over_budget', 1)
+      store.add(site, counter[stage].over_budget, 1)
       return 'overbudget'
     end
     if letter then
       tasks.remove_dead(site.name, stage, asked.url)
-      store.take(site, stage .. '.letters')
+      store.take(site, counter[stage].letters)
     end
     if stage == 'd' then
       spend(site, asked.rule)
     end
     local task_taken = create(site, stage, asked, stored, taken)
-    store.add(site, stage .. (letter and '.revived' or '.created'), 1)
+    store.add(site, counter[stage][letter and 'revived' or 'created'], 1)
     return letter and 'revived' or 'created', task_taken
   end
 
@@ -173,7 +173,7 @@ local put = module(function(put)
         replies[i] = 'coalesced'
       else
         found[url] = nil
-        task = task == true and tasks.waiting({ site = site.name, stage = 'd', url = url }, scores[url]) or task
+        task = task == true and tasks.waiting(site.name, 'd', url, scores[url]) or task
         replies[i] = put_found(site, 'd', asked, nil, task, known[url])
       end
     end

@@ -24,7 +24,7 @@ local rename = module(function(rename)
   -- Delayed tasks stand in an index of all sites.
   local function move_delayed(delayed, to)
     for _, task in ipairs(delayed) do
-      call('ZREM', P .. 'delay', task.lies_at)
+      call('ZREM', P .. 'delay', tasks.member_of(task))
       task.site = to
       call('ZADD', P .. 'delay', task.until_at, tasks.member_of(task))
     end

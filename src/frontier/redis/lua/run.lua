@@ -1,7 +1,7 @@
 -- Runs a batch of steps, in order, as one atomic call. A step is named by its module and function; those of `view` change
 -- nothing.
 -- The key is the partition. The arguments: the client · the batch's number · a test's time, or nothing · the steps, each an
--- array with its name first.
+-- array with its name first, in MessagePack, as is the answer.
 
 local MODULES = {
   put = put, feed = feed, claim = claim, lease = lease, settle = settle, lock = lock, sites = sites_of,
@@ -44,7 +44,7 @@ local function run(keys, args)
     fake_time = args[3] ~= '', sites = {}, changed_sites = {}, units = {}, changed_units = {}, firsts = {},
     doings = {}, sleepers = {},
   }
-  local steps = cjson.decode(args[4])
+  local steps = cmsgpack.unpack(args[4])
   local reads = only_reads(steps)
   if not reads then
     call('DEL', reply_key) -- the first write is one that a full memory allows, and so are all that follow
@@ -52,7 +52,7 @@ local function run(keys, args)
   store.read_clock(args[3])
   local replies = run_steps(steps)
   if reads then
-    return cjson.encode({ now, replies })
+    return cmsgpack.pack({ now, replies })
   end
   store.flush()
   records.write_doings()
@@ -61,7 +61,7 @@ local function run(keys, args)
     wake.hint()
   end
   store.write_clock()
-  local reply = cjson.encode({ now, replies })
+  local reply = cmsgpack.pack({ now, replies })
   call('SET', reply_key, args[2] .. ' ' .. reply, 'PX', 120000)
   return reply
 end

@@ -69,7 +69,7 @@ settle = module(function(settle)
     if task.attempts >= site.attempts then
       return places.die(site, task, why)
     end
-    store.add(site, task.stage .. '.retried', 1)
+    store.add(site, counter[task.stage].retried, 1)
     task.history = task.history or {}
     task.history[#task.history + 1] = why
     local until_at = now + after
@@ -114,7 +114,7 @@ settle = module(function(settle)
     elseif how == 'excluded' then
       settle.exclude(site, task, outcome.why)
     elseif how == 'redirected' then
-      store.add(site, task.stage .. '.redirected', 1)
+      store.add(site, counter[task.stage].redirected, 1)
       places.finish(site, task)
     elseif how == 'retry' then
       retry(site, task, outcome.after, outcome.why)
@@ -128,7 +128,7 @@ settle = module(function(settle)
 
   -- Done by being unwanted, counted by reason.
   function settle.exclude(site, task, why)
-    local field = task.stage .. '.excluded'
+    local field = counter[task.stage].excluded
     local excluded = store.map(site, field)
     excluded[why] = (excluded[why] or 0) + 1
     store.set_map(site, field, excluded)
@@ -151,9 +151,9 @@ settle = module(function(settle)
       site.response = site.response and math.floor((site.response * 7 + response) / 8) or response
     end
     local stage = task.stage
-    local dead_before = site[stage .. '.dead'] or 0
+    local dead_before = site[counter[stage].dead] or 0
     local parse = conclude(site, task, outcome, taker)
-    local died = (site[stage .. '.dead'] or 0) > dead_before
+    local died = (site[counter[stage].dead] or 0) > dead_before
     store.save_site(site)
     if outcome.unused and stage == 'd' then
       places.give_back_start(store.some_unit(site.unit), token)

@@ -280,7 +280,7 @@ local sites_of = module(function(sites_of)
     end
     local idle = tasks.idle(name, REMOVED)
     for _, task in ipairs(idle) do
-      store.add(site, task.stage .. '.dropped', 1)
+      store.add(site, counter[task.stage].dropped, 1)
       places.remove(site, task)
     end
     local more = #idle == REMOVED

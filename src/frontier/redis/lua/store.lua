@@ -2,6 +2,7 @@
 -- A record is read once a call, and written at the end if it changed.
 
 local STAGES = { 'd', 'p' }
+local READY = { d = 'ready_d', p = 'ready_p' }
 local FED_WAITING = 1000 -- pages are fed to a site while it has fewer waiting downloads
 local EPOCH = 1767225600000 -- 2026-01-01T00:00:00Z: positions count milliseconds from here
 local store = module(function(store)
@@ -101,14 +102,16 @@ local store = module(function(store)
     record[field] = next(map) and cjson.encode(map) or nil
   end
 
+  -- What comes to nothing stays in its place, as false.
   function store.add(record, field, by)
     local value = (record[field] or 0) + by
-    record[field] = value ~= 0 and value or nil
+    record[field] = value ~= 0 and value
   end
 
   -- Never below nothing.
   function store.take(record, field)
-    record[field] = (record[field] or 0) > 1 and record[field] - 1 or nil
+    local value = record[field] or 0
+    record[field] = value > 1 and value - 1
   end
 
   function store.interval(site)
@@ -153,9 +156,9 @@ local store = module(function(store)
         call('ZREM', key, site.name)
       end
     end
-    store.add(unit, 'ready_' .. stage, ready and 1 or -1)
+    store.add(unit, READY[stage], ready and 1 or -1)
     batch.changed_units[unit.name] = unit
-    if unit['ready_' .. stage] then
+    if unit[READY[stage]] then
       call('ZADD', P .. 'due:' .. stage, score_of(unit, stage) or 0, unit.name)
       store.comes(stage, stage == 'd' and unit.due or now)
     else
@@ -166,8 +169,8 @@ local store = module(function(store)
   function store.unready(site)
     local unit = store.some_unit(site.unit)
     for _, stage in ipairs(STAGES) do
-      if site['ready_' .. stage] then
-        site['ready_' .. stage] = nil
+      if site[READY[stage]] then
+        site[READY[stage]] = false
         count_ready(unit, site, stage, false)
       end
     end
@@ -187,14 +190,14 @@ local store = module(function(store)
     batch.changed_sites[site.name] = site
     local full = (site['d.waiting'] or 0) >= FED_WAITING
     if full ~= (site.full == 1) then
-      site.full = full and 1 or nil
+      site.full = full and 1
       store.offer_again(site)
     end
     for _, stage in ipairs(STAGES) do
       local ready = is_ready(site, stage)
-      local field = 'ready_' .. stage
+      local field = READY[stage]
       if ready ~= (site[field] == 1) then
-        site[field] = ready and 1 or nil
+        site[field] = ready and 1
         count_ready(store.some_unit(site.unit), site, stage, ready)
       end
     end
@@ -240,10 +243,10 @@ local store = module(function(store)
       end
     end
     local own = store.site(unit.name)
-    if own and own.unit == unit.name and own['ready_' .. stage] then
+    if own and own.unit == unit.name and own[READY[stage]] then
       offer(unit.name)
     end
-    if (unit['ready_' .. stage] or 0) > #names then
+    if (unit[READY[stage]] or 0) > #names then
       for _, name in ipairs(call('ZRANGE', P .. 'ready:' .. stage .. ':' .. unit.name, 0, -1)) do
         offer(name)
       end
@@ -257,7 +260,7 @@ local store = module(function(store)
     local found, seen = {}, {}
     for name in pairs(only) do
       local site = store.site(name)
-      if site and site['ready_' .. stage] and not seen[site.unit] then
+      if site and site[READY[stage]] and not seen[site.unit] then
         seen[site.unit] = true
         found[#found + 1] = { score_of(store.unit(site.unit), stage) or 0, site.unit }
       end

@@ -14,72 +14,38 @@ local tasks = module(function(tasks)
     return ((task.priority * TURN + task.position) * 2 + (task.link and 1 or 0)) * 16 + depth
   end
 
-  local function read_score(task, score)
-    task.depth = score % 16
-    score = (score - task.depth) / 16
-    task.link = score % 2 == 1
+  -- Its depth, whether a link asked, its position and its priority.
+  local function read_score(score)
+    local depth = score % 16
+    score = (score - depth) / 16
+    local link = score % 2 == 1
     score = math.floor(score / 2)
-    task.position = score % TURN
-    task.priority = (score - task.position) / TURN
+    local position = score % TURN
+    return depth, link, position, (score - position) / TURN
   end
 
-  local RARE = { 'hops', 'attempts', 'losses', 'expires', 'stored', 'deferral', 'errand', 'history' }
   local RUNNING = { 'token', 'owner', 'granted_at', 'ends_at', 'fence', 'in_flight', 'interval', 'orphan' }
 
-  -- What few tasks have; none where it has nothing of that.
-  local function rare_of(task)
-    local rare
-    for i = 1, #RARE do
-      local value = task[RARE[i]]
-      if value then
-        rare = rare or {}
-        rare[RARE[i]] = value
-      end
-    end
-    return rare
+  local function member_at(task, position)
+    return string.format('%013d', position) .. task.site .. '\n' .. task.stage .. task.url
   end
 
-  local function pack_record(task, rare)
-    return cmsgpack.pack(task.place, task.until_at or false, task.priority, task.position, task.depth, task.link or false,
-      rare or false, task.token or false, task.owner or false, task.granted_at or false, task.ends_at or false,
-      task.fence or false, task.in_flight or false, task.interval or false, task.orphan or false)
+  function tasks.member_of(task)
+    return member_at(task, task.position)
   end
-
-  local function read_record(task, packed)
-    local rare
-    task.place, task.until_at, task.priority, task.position, task.depth, task.link, rare, task.token, task.owner,
-      task.granted_at, task.ends_at, task.fence, task.in_flight, task.interval, task.orphan = cmsgpack.unpack(packed)
-    for field, value in pairs(rare or {}) do
-      task[field] = value
-    end
-    task.recorded = true
-  end
-
-  local function member_of(task)
-    return string.format('%013d', task.position) .. task.site .. '\n' .. task.stage .. task.url
-  end
-
-  tasks.member_of = member_of
 
   -- Remembers where the task lies, so that the next save can take it away from there.
   local function lies(task)
     task.lies = task.place
-    if task.place == 'waiting' then
-      task.lies_at = nil
-    else
-      task.lies_at = member_of(task)
-      task.lies_token, task.lies_until, task.lies_delayed = task.token, task.ends_at, task.until_at
+    if task.place ~= 'waiting' then
+      task.lies_position, task.lies_token = task.position, task.token
+      task.lies_until, task.lies_delayed = task.ends_at, task.until_at
     end
     return task
   end
 
   local function of_record(site, stage, url, record)
-    if not record then
-      return nil
-    end
-    local task = { site = site, stage = stage, url = url }
-    read_record(task, record)
-    return lies(task)
+    return record and packed.task(site, stage, url, record) or nil
   end
 
   -- The task that lies beside a record and isn't in a queue.
@@ -87,19 +53,24 @@ local tasks = module(function(tasks)
     return of_record(site, stage, url, call('HGET', P .. 'task:' .. site, stage .. url))
   end
 
+  -- The site, the stage and the URL of a text that begins with the site.
+  local function parts_of(text)
+    local line = string.find(text, '\n', 1, true)
+    return string.sub(text, 1, line - 1), string.sub(text, line + 1, line + 1), string.sub(text, line + 2)
+  end
+
   local function of_member(member)
-    local site, stage, url = string.match(member, '^%d%d%d%d%d%d%d%d%d%d%d%d%d(.-)\n(.)(.*)$')
-    return find_recorded(site, stage, url)
+    return find_recorded(parts_of(string.sub(member, 14)))
   end
 
   function tasks.find(site, stage, url)
-    if site[stage .. '.waiting'] then
+    if site[counter[stage].waiting] then
       local score = call('ZSCORE', queue(site.name, stage), url)
       if score then
-        return tasks.waiting({ site = site.name, stage = stage, url = url }, tonumber(score))
+        return tasks.waiting(site.name, stage, url, tonumber(score))
       end
     end
-    if site[stage .. '.leased'] or site[stage .. '.delayed'] or site[stage .. '.scheduled'] then
+    if site[counter[stage].leased] or site[counter[stage].delayed] or site[counter[stage].scheduled] then
       return find_recorded(site.name, stage, url)
     end
     return nil
@@ -108,7 +79,7 @@ local tasks = module(function(tasks)
   -- Of each URL: false where it is nowhere, true where it waits, with its score, or else its task.
   function tasks.find_all(site, stage, urls)
     local found, scores = {}, {}
-    local waiting = site[stage .. '.waiting'] and call('ZMSCORE', queue(site.name, stage), unpack(urls))
+    local waiting = site[counter[stage].waiting] and call('ZMSCORE', queue(site.name, stage), unpack(urls))
     local fields, others = {}, {}
     for i, url in ipairs(urls) do
       local score = waiting and waiting[i]
@@ -118,7 +89,7 @@ local tasks = module(function(tasks)
         fields[#fields + 1], others[#others + 1] = stage .. url, url
       end
     end
-    local elsewhere = site[stage .. '.leased'] or site[stage .. '.delayed'] or site[stage .. '.scheduled']
+    local elsewhere = site[counter[stage].leased] or site[counter[stage].delayed] or site[counter[stage].scheduled]
     if elsewhere and #fields > 0 then
       for i, record in ipairs(call('HMGET', P .. 'task:' .. site.name, unpack(fields))) do
         found[others[i]] = of_record(site.name, stage, others[i], record) or false
@@ -133,14 +104,19 @@ local tasks = module(function(tasks)
     return score and depth ~= DEEP and link.depth >= depth and link.priority >= math.floor(score / (TURN * 32))
   end
 
-  function tasks.waiting(task, score)
-    read_score(task, score)
-    task.lies_score = score
-    if task.depth == DEEP then
-      read_record(task, call('HGET', P .. 'task:' .. task.site, task.stage .. task.url))
+  function tasks.waiting(site, stage, url, score)
+    local depth, link, position, priority = read_score(score)
+    if depth == DEEP then
+      local task = find_recorded(site, stage, url)
+      task.lies_score = score
+      return task
     end
-    task.place = 'waiting'
-    return lies(task)
+    return {
+      site = site, stage = stage, url = url, place = 'waiting', until_at = false, priority = priority,
+      position = position, depth = depth, link = link, token = false, owner = false, granted_at = false,
+      ends_at = false, fence = false, in_flight = false, interval = false, lies = 'waiting', lies_score = score,
+      recorded = false, lies_position = false, lies_token = false, lies_until = false,
+    }
   end
 
   function tasks.leased(token)
@@ -148,7 +124,7 @@ local tasks = module(function(tasks)
     if not found then
       return nil
     end
-    return find_recorded(string.match(found, '^(.-)\n(.)(.*)$'))
+    return find_recorded(parts_of(found))
   end
 
   -- The time of the first in an index by time, read once as long as that one stays.
@@ -179,12 +155,12 @@ local tasks = module(function(tasks)
   local function take_away(task)
     if task.lies == 'running' then
       if task.place ~= 'running' then
-        call('ZREM', P .. 'lease', task.lies_at)
+        call('ZREM', P .. 'lease', member_at(task, task.lies_position))
         call('HDEL', P .. 'token', task.lies_token)
         leaves('lease', task.lies_until)
       end
     elseif task.lies == 'delayed' or task.lies == 'scheduled' then
-      call('ZREM', P .. 'delay', task.lies_at)
+      call('ZREM', P .. 'delay', member_at(task, task.lies_position))
       leaves('delay', task.lies_delayed)
     elseif task.lies == 'waiting' and task.place ~= 'waiting' then
       call('ZREM', queue(task.site, task.stage), task.url)
@@ -205,7 +181,7 @@ local tasks = module(function(tasks)
         task[RUNNING[i]] = nil
       end
     end
-    local rare = rare_of(task)
+    local rare = packed.rare_of_task(task)
     if task.place == 'waiting' then
       task.until_at = nil
       local plain = not rare and task.depth < DEEP
@@ -220,18 +196,18 @@ local tasks = module(function(tasks)
         return
       end
     end
-    call('HSET', P .. 'task:' .. task.site, task.stage .. task.url, pack_record(task, rare))
+    call('HSET', P .. 'task:' .. task.site, task.stage .. task.url, packed.of_task(task, rare))
     task.recorded = true
     if task.place == 'running' then
       if task.lies ~= 'running' or task.lies_until ~= task.ends_at then
         leaves('lease', task.lies_until)
-        enters('lease', task.ends_at, member_of(task))
+        enters('lease', task.ends_at, tasks.member_of(task))
       end
       if task.lies ~= 'running' then
         call('HSET', P .. 'token', task.token, task.site .. '\n' .. task.stage .. task.url)
       end
     elseif task.place ~= 'waiting' then
-      enters('delay', task.until_at, member_of(task))
+      enters('delay', task.until_at, tasks.member_of(task))
       store.comes(task.stage, task.until_at)
     end
     lies(task)
@@ -249,7 +225,7 @@ local tasks = module(function(tasks)
     if not first[1] then
       return nil
     end
-    return tasks.waiting({ site = site, stage = stage, url = first[1] }, tonumber(first[2]))
+    return tasks.waiting(site, stage, first[1], tonumber(first[2]))
   end
 
   -- When the longest waiting task was put, by the least position of each priority.
@@ -260,10 +236,9 @@ local tasks = module(function(tasks)
       if not first[1] then
         return least and math.min(now, EPOCH + least)
       end
-      local task = {}
-      read_score(task, tonumber(first[2]))
-      least = math.min(least or math.huge, task.position)
-      above = (task.priority + 1) * TURN * 32
+      local _, _, position, priority = read_score(tonumber(first[2]))
+      least = math.min(least or math.huge, position)
+      above = (priority + 1) * TURN * 32
     end
   end
 
@@ -320,10 +295,9 @@ local tasks = module(function(tasks)
       local page = call('HSCAN', P .. 'task:' .. site, cursor, 'COUNT', 500)
       cursor = page[1]
       for i = 1, #page[2], 2 do
-        local task = { site = site, stage = string.sub(page[2][i], 1, 1), url = string.sub(page[2][i], 2) }
-        read_record(task, page[2][i + 1])
+        local task = of_record(site, string.sub(page[2][i], 1, 1), string.sub(page[2][i], 2), page[2][i + 1])
         if wanted[task.place] and #found < most then
-          found[#found + 1] = lies(task)
+          found[#found + 1] = task
         end
       end
     until cursor == '0' or #found >= most
@@ -336,8 +310,7 @@ local tasks = module(function(tasks)
     for _, stage in ipairs(STAGES) do
       local waiting = call('ZRANGE', queue(site, stage), 0, most - #found - 1, 'WITHSCORES')
       for i = 1, most > #found and #waiting or 0, 2 do
-        local task = { site = site, stage = stage, url = waiting[i] }
-        found[#found + 1] = tasks.waiting(task, tonumber(waiting[i + 1]))
+        found[#found + 1] = tasks.waiting(site, stage, waiting[i], tonumber(waiting[i + 1]))
       end
     end
     return found
@@ -355,8 +328,11 @@ local tasks = module(function(tasks)
   -- sets is split (linear hashing).
   local SET_SIZE = 200
 
+  -- Redis fills up a block of SHA-1 byte by byte, each one a call: blanks up to where it need not.
+  local BLANKS = string.rep(' ', 63)
+
   local function fingerprint(url)
-    local hash = redis.sha1hex(url)
+    local hash = redis.sha1hex(url .. string.sub(BLANKS, 1, (55 - #url) % 64))
     local low = tonumber(string.sub(hash, 1, 8), 16) % 1000000000
     return string.format('%d%09d', tonumber(string.sub(hash, 9, 16), 16) + 1, low), low
   end

@@ -113,7 +113,7 @@ local view = module(function(view)
         end
         local flat = call('HGETALL', P .. 'task:' .. name)
         for i = 1, #flat, 2 do
-          local place = cmsgpack.unpack(flat[i + 1])
+          local place = packed.place_of_task(flat[i + 1])
           if string.sub(flat[i], 1, 1) == stage and place ~= 'waiting' then
             found[#found + 1] = { name, stage, string.sub(flat[i], 2), place }
           end

@@ -126,7 +126,12 @@ impl Pool {
     async fn wait_for_the_last(&self) {
         while tokio::time::timeout(TELL, self.tasks.wait()).await.is_err() {
             let Some((time, url)) = self.leases.oldest() else { continue };
-            info!(tasks = self.tasks.len(), url = url.as_str(), "what runs is waited for; this for {}", duration(time));
+            info!(
+                tasks = self.tasks.len(),
+                url = url.as_str(),
+                "what runs is waited for; this for {}",
+                duration(time)
+            );
         }
     }
 

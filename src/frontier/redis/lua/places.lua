@@ -89,7 +89,7 @@ local places = module(function(places)
   function places.finish(site, task)
     count(site, task, 'done')
     if task.stage == 'd' then
-      tasks.add_known(site, task.url)
+      tasks.add_known(site, task.url, task.mark)
     end
     if task.deferral then
       rerun(site, task)

@@ -158,33 +158,34 @@ local put = module(function(put)
     return urls
   end
 
-  local function put_portion(site, puts, first, last, asked, replies)
+  local function put_portion(site, puts, marks, first, last, asked, replies)
     local urls = urls_of(puts, first, last)
-    local found, scores = tasks.find_all(site, 'd', urls)
-    local known = tasks.known_among(site, urls, found)
+    local found = tasks.find_all(site, 'd', urls)
+    local known = tasks.known_among(site, urls, found, marks, first)
     for i = first, last do
       asked = read_row(puts[i], asked)
       local url = asked.url
       local task = found[url]
+      local waits = type(task) == 'number'
       if task == nil then
         replies[i] = put.one(site, 'd', asked) -- it came before, in this portion
-      elseif asked.link and not asked.again and task and tasks.outranks(scores[url], asked) then
+      elseif waits and asked.link and not asked.again and tasks.outranks(task, asked) then
         store.add(site, 'd.coalesced', 1)
         replies[i] = 'coalesced'
       else
         found[url] = nil
-        task = task == true and tasks.waiting(site.name, 'd', url, scores[url]) or task
+        task = waits and tasks.waiting(site.name, 'd', url, task) or task
         replies[i] = put_found(site, 'd', asked, nil, task, known[url])
       end
     end
     return asked
   end
 
-  -- Puts pages into the download queue of a site that the caller saves.
-  function put.all(site, puts)
+  -- Puts pages into the download queue of a site that the caller saves; with their marks, where the client sent them.
+  function put.all(site, puts, marks)
     local replies, asked = {}, nil
     for first = 1, #puts, PORTION do
-      asked = put_portion(site, puts, first, math.min(#puts, first + PORTION - 1), asked, replies)
+      asked = put_portion(site, puts, marks, first, math.min(#puts, first + PORTION - 1), asked, replies)
     end
     return replies
   end
@@ -204,12 +205,12 @@ local put = module(function(put)
     return true
   end
 
-  function put.step(name, puts)
+  function put.step(name, puts, marks)
     local site = store.site(name)
     if not site then
       return false
     end
-    local replies = put.all(site, puts)
+    local replies = put.all(site, puts, marks)
     store.save_site(site)
     return replies
   end

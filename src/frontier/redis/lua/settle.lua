@@ -138,7 +138,7 @@ settle = module(function(settle)
     places.finish(site, task)
   end
 
-  -- A settlement comes as {token, response, block for ms, block why, outcome, token of the parse}.
+  -- A settlement comes as {token, response, block for ms, block why, outcome, token of the parse, mark of the page}.
   local function settle_one(row, owner)
     local token, response, block_ms, block_why, outcome = row[1], row[2], row[3], row[4], row[5]
     local taker = owner and row[6] and { owner = owner, token = row[6] }
@@ -150,6 +150,7 @@ settle = module(function(settle)
     if response then
       site.response = site.response and math.floor((site.response * 7 + response) / 8) or response
     end
+    task.mark = row[7]
     local stage = task.stage
     local dead_before = site[counter[stage].dead] or 0
     local parse = conclude(site, task, outcome, taker)

@@ -76,32 +76,31 @@ local tasks = module(function(tasks)
     return nil
   end
 
-  -- Of each URL: false where it is nowhere, true where it waits, with its score, or else its task.
+  -- Of each URL: false where it is nowhere, its score where it waits, or else its task.
   function tasks.find_all(site, stage, urls)
-    local found, scores = {}, {}
-    local waiting = site[counter[stage].waiting] and call('ZMSCORE', queue(site.name, stage), unpack(urls))
-    local fields, others = {}, {}
-    for i, url in ipairs(urls) do
-      local score = waiting and waiting[i]
-      scores[url] = score and tonumber(score)
-      found[url] = score and true or false
+    local found, fields, others = {}, {}, {}
+    local scores = site[counter[stage].waiting] and call('ZMSCORE', queue(site.name, stage), unpack(urls)) or {}
+    for i = 1, #urls do
+      local url, score = urls[i], scores[i]
+      found[url] = score and tonumber(score) or false
       if not score then
-        fields[#fields + 1], others[#others + 1] = stage .. url, url
+        others[#others + 1], fields[#fields + 1] = url, stage .. url
       end
     end
-    local elsewhere = site[counter[stage].leased] or site[counter[stage].delayed] or site[counter[stage].scheduled]
-    if elsewhere and #fields > 0 then
-      for i, record in ipairs(call('HMGET', P .. 'task:' .. site.name, unpack(fields))) do
-        found[others[i]] = of_record(site.name, stage, others[i], record) or false
+    local names = counter[stage]
+    if #fields > 0 and (site[names.leased] or site[names.delayed] or site[names.scheduled]) then
+      local records = call('HMGET', P .. 'task:' .. site.name, unpack(fields))
+      for i = 1, #others do
+        found[others[i]] = of_record(site.name, stage, others[i], records[i]) or false
       end
     end
-    return found, scores
+    return found
   end
 
   -- Whether a waiting task stands for such a link as it is, nothing rare being told of it.
   function tasks.outranks(score, link)
-    local depth = score and score % 16
-    return score and depth ~= DEEP and link.depth >= depth and link.priority >= math.floor(score / (TURN * 32))
+    local depth = score % 16
+    return depth ~= DEEP and link.depth >= depth and link.priority >= math.floor(score / (TURN * 32))
   end
 
   function tasks.waiting(site, stage, url, score)
@@ -331,6 +330,7 @@ local tasks = module(function(tasks)
   -- Redis fills up a block of SHA-1 byte by byte, each one a call: blanks up to where it need not.
   local BLANKS = string.rep(' ', 63)
 
+  -- As `mark` in wire/mark.rs, so that the server needn't do it for each link.
   local function fingerprint(url)
     local hash = redis.sha1hex(url .. string.sub(BLANKS, 1, (55 - #url) % 64))
     local low = tonumber(string.sub(hash, 1, 8), 16) % 1000000000
@@ -354,27 +354,38 @@ local tasks = module(function(tasks)
     return math.floor(count / SET_SIZE) + 1
   end
 
+  -- A page's fingerprint: as the client sent it, or else made here.
+  local function mark_of(url, sent)
+    if sent then
+      return sent, tonumber(string.sub(sent, -9))
+    end
+    return fingerprint(url)
+  end
+
   function tasks.is_known(site, url)
     local mark, low = fingerprint(url)
     return call('SISMEMBER', known_key(site.name, site.run, set_of(low, sets_for(site.known or 0))), mark) == 1
   end
 
-  -- Those of the URLs that are nowhere else and known.
-  function tasks.known_among(site, urls, found)
-    local known, sets, asked = {}, sets_for(site.known or 0), {}
+  -- Those of the URLs that are nowhere else and known. Where the client sent marks, of links alone, theirs begin at `first`.
+  function tasks.known_among(site, urls, found, marks, first)
+    local known, sets, asked, urls_of = {}, sets_for(site.known or 0), {}, {}
     for i = 1, site.known and #urls or 0 do
-      local url = urls[i]
-      if not found[url] then
-        local mark, low = fingerprint(url)
+      local url, sent = urls[i], marks and marks[first + i - 1]
+      if not found[url] and sent ~= false then
+        local mark, low = mark_of(url, sent)
         local set = set_of(low, sets)
-        asked[set] = asked[set] or { {}, {} }
-        local at = #asked[set][1] + 1
-        asked[set][1][at], asked[set][2][at] = mark, url
+        if not asked[set] then
+          asked[set], urls_of[set] = {}, {}
+        end
+        local at = #asked[set] + 1
+        asked[set][at], urls_of[set][at] = mark, url
       end
     end
     for set, those in pairs(asked) do
-      for i, is_known in ipairs(call('SMISMEMBER', known_key(site.name, site.run, set), unpack(those[1]))) do
-        known[those[2][i]] = is_known == 1
+      local are_known = call('SMISMEMBER', known_key(site.name, site.run, set), unpack(those))
+      for i = 1, #those do
+        known[urls_of[set][i]] = are_known[i] == 1
       end
     end
     return known
@@ -395,8 +406,8 @@ local tasks = module(function(tasks)
     end
   end
 
-  function tasks.add_known(site, url)
-    local mark, low = fingerprint(url)
+  function tasks.add_known(site, url, sent)
+    local mark, low = mark_of(url, sent)
     local count = site.known or 0
     local sets = sets_for(count)
     if call('SADD', known_key(site.name, site.run, set_of(low, sets)), mark) == 1 then

@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
+use super::mark::mark;
 use crate::canonical_url::CanonicalUrl;
 use crate::clock::{Timestamp, millis};
 use crate::frontier::step::{Claim, Registration, Step, Tuning};
@@ -21,7 +22,7 @@ pub(in crate::frontier::redis) fn ask(step: &Step) -> Value {
         Step::Rebook { site, to } => json!(["rename.rebook", site, to]),
         Step::GiveUp { site } => json!(["sites.give_up", site]),
         Step::Sweep { site } => json!(["sites.sweep", site]),
-        Step::Put { site, puts: list } => json!(["put.step", site, puts(list)]),
+        Step::Put { site, puts: list } => json!(["put.step", site, puts(list), marks(list)]),
         Step::ParseAgain { site, url } => json!(["put.parse_again", site, url.as_str()]),
         Step::Feed { most } => json!(["feed.step", most]),
         Step::Claim(asked) => json!(["claim.step", claim(asked)]),
@@ -103,6 +104,12 @@ fn puts(list: &[Put]) -> Vec<Value> {
     (0..list.len()).map(row).collect()
 }
 
+/// Links alone may be known already.
+fn marks(list: &[Put]) -> Vec<Value> {
+    let link = |put: &Put| (put.origin == Origin::Link).then(|| mark(&put.url));
+    list.iter().map(|put| or_false(link(put))).collect()
+}
+
 fn put(put: &Put) -> Value {
     json!([
         put.url.as_str(),
@@ -159,6 +166,7 @@ fn settlement(settlement: &Settlement) -> Value {
         or_false(block.map(|(_, why)| why)),
         outcome(&settlement.outcome),
         or_false(settlement.parse.map(hex)),
+        mark(&settlement.lease.url),
     ])
 }
 

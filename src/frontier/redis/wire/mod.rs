@@ -2,6 +2,7 @@
 
 mod answer;
 mod ask;
+mod mark;
 
 pub(super) use answer::{Odd, answer, names, refusal};
 pub(super) use ask::{ask, booking};

@@ -126,7 +126,10 @@ mod tests {
     fn a_lease_is_renewed_until_its_task_ends_however_or_it_is_lost() {
         let leases = Arc::new(Leases::default());
         let half_over = |leases: &Leases| {
-            leases.lock().values_mut().for_each(|held| held.renew_at = held.renew_at.map(|at| at - half()));
+            leases
+                .lock()
+                .values_mut()
+                .for_each(|held| held.renew_at = held.renew_at.and_then(|at| at.checked_sub(half())));
             leases.half_over()
         };
         let first = leases.renew(&lease(1));

@@ -7,7 +7,7 @@ use paced::clock::Timestamp;
 use paced::frontier::{Feeding, Freshness};
 use paced::task::{Priority, Put, Stage};
 
-use super::ledger::{Key, Ledger, Page, differs};
+use super::ledger::{Key, Ledger, Page, Task, differs};
 use crate::world::{START, at};
 
 impl Ledger {
@@ -71,7 +71,7 @@ impl Ledger {
         {
             let again = CanonicalUrl::parse(&url).map_err(|e| e.to_string())?;
             let key = (site.clone(), Stage::Download, url.clone());
-            if self.tasks.get(&key).is_none_or(|task| task.is_idle()) {
+            if self.tasks.get(&key).is_none_or(Task::is_idle) {
                 self.put(&site, Stage::Download, &Put::request(again, Priority::from_value(260)));
                 put += 1;
             }

@@ -1,4 +1,5 @@
-//! What goes over the wire between a step and the script: the question and the answer, both as JSON values, which travel as MessagePack. What a step does isn't here.
+//! What goes over the wire between a step and the script: the question and the answer, both as JSON values, which travel as
+//! `MessagePack`. What a step does isn't here.
 
 mod answer;
 mod ask;

@@ -184,7 +184,12 @@ impl Running {
             if let Some(status) = self.status() {
                 break status;
             }
-            assert!(start.elapsed() < PATIENCE, "it doesn't end; its log:\n{}", self.stderr());
+            assert!(
+                start.elapsed() < PATIENCE,
+                "it doesn't end; its threads:\n{}\nits log:\n{}",
+                threads(self.pid()),
+                self.stderr()
+            );
             std::thread::sleep(Duration::from_millis(5));
         };
         Run { code: status.code(), stdout: self.stdout.end(), stderr: self.stderr.end() }
@@ -200,6 +205,16 @@ impl Drop for Running {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// What each thread of a process waits for, as far as Linux tells.
+fn threads(pid: u32) -> String {
+    let Ok(tasks) = std::fs::read_dir(format!("/proc/{pid}/task")) else { return String::new() };
+    let about = |task: std::fs::DirEntry| {
+        let of = |name: &str| std::fs::read_to_string(task.path().join(name)).unwrap_or_default();
+        ["comm", "wchan", "syscall"].map(|name| of(name).trim().to_owned()).join(" ")
+    };
+    tasks.flatten().map(about).collect::<Vec<_>>().join("\n")
 }
 
 /// How it ended.

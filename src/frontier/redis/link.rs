@@ -178,7 +178,10 @@ impl Carrier {
         self.number += 1;
         let number = self.number.to_string();
         let steps: Vec<&Value> = batch.iter().map(|job| &job.step).collect();
-        let steps = rmp_serde::to_vec(&steps).unwrap_or_default();
+        let steps = match rmp_serde::to_vec(&steps) {
+            Ok(steps) => steps,
+            Err(why) => return answer_all(batch, &self.odd(&why.to_string())),
+        };
         let reads = batch.iter().all(Job::only_reads);
         let (began, mut pause) = (Instant::now(), FIRST_PAUSE);
         let error = loop {
@@ -212,20 +215,21 @@ impl Carrier {
                 return Err(error);
             }
         };
-        let odd = |why: &str| {
-            let at = self.trunk.connector.address.shown.clone();
-            FrontierError::new(FrontierErrorKind::Broken, at).because(why)
-        };
         match rmp_serde::from_slice(&text) {
             Ok(Value::Array(mut parts)) if parts.len() == 2 => match parts.pop() {
                 Some(Value::Array(replies)) => {
                     self.set_clock(&parts[0]);
                     Ok(replies)
                 }
-                _ => Err(odd("an answer without replies")),
+                _ => Err(self.odd("an answer without replies")),
             },
-            _ => Err(odd("an answer that is none")),
+            _ => Err(self.odd("an answer that is none")),
         }
+    }
+
+    fn odd(&self, why: &str) -> FrontierError {
+        let at = self.trunk.connector.address.shown.clone();
+        FrontierError::new(FrontierErrorKind::Broken, at).because(why)
     }
 
     async fn run(

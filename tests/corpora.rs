@@ -13,6 +13,8 @@ mod rules;
 mod shops;
 #[path = "corpora/table.rs"]
 mod table;
+#[path = "corpora/trees.rs"]
+mod trees;
 #[path = "corpora/urls.rs"]
 mod urls;
 #[path = "corpora/warc.rs"]

@@ -13,6 +13,7 @@ mod currency;
 pub mod date;
 pub mod directives;
 mod fields;
+mod guard;
 mod item;
 mod links;
 mod number;
@@ -20,6 +21,7 @@ mod prescan;
 pub mod price;
 pub mod structured;
 mod text;
+mod tokens;
 pub mod tree;
 
 pub use base::Base;

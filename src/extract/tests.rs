@@ -193,18 +193,21 @@ fn no_body_is_too_odd_to_be_read() {
     let rule = PageRule { product: true, ..rule(vec![field("title", "h1", FieldKind::Text)]) };
     let divs = format!("<h1>kept</h1>{}", "<div>".repeat(100_000));
     let quotes = format!("<h1>kept</h1>{}", "<a href='".repeat(20_000));
-    let bodies: [(&[u8], bool); 6] = [
-        (b"", false),
-        (b"\0", false),
-        (b"\xff\xfe", false),
-        (&binary, false),
-        (divs.as_bytes(), true),
-        (quotes.as_bytes(), true),
+    let names = (0..20_000).map(|n| format!(" a{n}")).collect::<Vec<_>>().concat();
+    let names = format!("<h1>kept</h1><a{names}>");
+    let bodies: [(&[u8], bool, bool); 7] = [
+        (b"", false, false),
+        (b"\0", false, false),
+        (b"\xff\xfe", false, false),
+        (&binary, false, false),
+        (divs.as_bytes(), true, true),
+        (quotes.as_bytes(), false, true),
+        (names.as_bytes(), true, true),
     ];
-    for (body, cut) in bodies {
+    for (body, cut, titled) in bodies {
         let read = read(body, &rule);
         assert_eq!(read.cut, cut, "{} bytes", body.len());
-        assert_eq!(read.item.is_some_and(|item| item.fields.contains_key("title")), cut);
+        assert_eq!(read.item.is_some_and(|item| item.fields.contains_key("title")), titled);
     }
 }
 

@@ -1,19 +1,11 @@
-//! The page as a tree, grown piece by piece so that a hostile page costs no more than a large one.
+//! The page as a tree, of no more than is worth having.
 
-use ego_tree::NodeRef;
-use html5ever::driver::{ParseOpts, Parser, parse_document};
-use html5ever::tendril::{StrTendril, TendrilSink};
-use html5ever::tree_builder::TreeBuilderOpts;
-use scraper::{Html, HtmlTreeSink, Node};
+use html5ever::tokenizer::{Token, TokenSink};
+use html5ever::tree_builder::TreeSink;
+use html5gum::Tokenizer;
+use scraper::Html;
 
-/// Elements inside elements: past this the rest of the page is left out. Browsers stop at 512 as well.
-pub const MAX_DEPTH: usize = 512;
-/// Nodes of one page: past this the rest is left out. A few bytes may ask for hundreds of nodes.
-pub const MAX_NODES: usize = 500_000;
-/// Marks between attributes that one tag or comment may hold: each attribute is compared with all before it.
-pub const MAX_MARKS: usize = 30_000;
-
-const PIECE: usize = 4 * 1024;
+use super::tokens::{Tokens, builder};
 
 /// A parsed page, as much of it as was worth parsing.
 #[derive(Debug)]
@@ -27,68 +19,26 @@ pub struct Tree {
 impl Tree {
     /// Parses the page as a browser without scripts does: what `<noscript>` holds are elements.
     pub fn parse(text: &str) -> Self {
-        let tree_builder = TreeBuilderOpts { scripting_enabled: false, ..TreeBuilderOpts::default() };
-        let opts = ParseOpts { tree_builder, ..ParseOpts::default() };
-        let mut parser = parse_document(HtmlTreeSink::new(Html::new_document()), opts);
-        let mut guard = Guard::default();
-        let mut cut = false;
-        for piece in pieces(text) {
-            parser.process(StrTendril::from(piece));
-            cut = guard.trips(&parser, piece);
-            if cut {
-                break;
-            }
-        }
-        Self { html: parser.finish(), cut }
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+        let builder = builder();
+        // It stops with something only where a limit was passed.
+        let cut = Tokenizer::new_with_emitter(text, Tokens::to(&builder)).next().is_some();
+        let _ = builder.process_token(Token::EOFToken, 1);
+        builder.end();
+        Self { html: builder.sink.finish(), cut }
     }
-}
-
-fn pieces(text: &str) -> impl Iterator<Item = &str> {
-    let mut rest = text;
-    std::iter::from_fn(move || {
-        let (piece, tail) = rest.split_at(rest.floor_char_boundary(PIECE));
-        rest = tail;
-        (!piece.is_empty()).then_some(piece)
-    })
-}
-
-/// Looks at the tree after each piece.
-#[derive(Default)]
-struct Guard {
-    nodes: usize,
-    text: usize,
-    marks: usize,
-}
-
-impl Guard {
-    fn trips(&mut self, parser: &Parser<HtmlTreeSink>, piece: &str) -> bool {
-        let mut html = parser.tokenizer.sink.sink.0.borrow_mut();
-        // A binary page brings an error a byte, and nobody reads them.
-        html.errors.clear();
-        let nodes = html.tree.values().len();
-        let fresh = nodes - self.nodes;
-        let text = html.tree.values().next_back().and_then(Node::as_text).map_or(0, |text| text.len());
-        let stands = fresh == 0 && text == self.text;
-        self.marks = if stands { self.marks } else { 0 } + marks(piece);
-        (self.nodes, self.text) = (nodes, text);
-        let is_deep = |node: NodeRef<'_, Node>| node.ancestors().nth(MAX_DEPTH).is_some();
-        let deep = nodes > MAX_DEPTH && html.tree.nodes().rev().take(fresh).any(is_deep);
-        deep || nodes > MAX_NODES || self.marks > MAX_MARKS
-    }
-}
-
-/// Counted in bytes by portions that fit one, which a processor does many at a time.
-fn marks(piece: &str) -> usize {
-    let mark = |b: &u8| u8::from(matches!(b, b' ' | b'\t' | b'\n' | b'/' | b'"' | b'\''));
-    let portion = |bytes: &[u8]| usize::from(bytes.iter().map(mark).sum::<u8>());
-    piece.as_bytes().chunks(usize::from(u8::MAX)).map(portion).sum()
 }
 
 #[cfg(test)]
 mod tests {
-    use scraper::Selector;
+    use html5ever::driver::{ParseOpts, parse_document};
+    use html5ever::tendril::TendrilSink;
+    use html5ever::tree_builder::TreeBuilderOpts;
+    use proptest::prelude::*;
+    use scraper::{HtmlTreeSink, Selector};
 
     use super::*;
+    use crate::extract::guard::MAX_NODES;
 
     fn count(tree: &Tree, css: &str) -> usize {
         tree.html.select(&Selector::parse(css).expect("a selector")).count()
@@ -131,6 +81,25 @@ mod tests {
     }
 
     #[test]
+    fn attributes_that_are_put_to_the_first_tag_or_cloned_with_each_node_are_cut() {
+        let names =
+            |from: usize| (from..from + 400).rev().map(|n| format!(" a{n}")).collect::<Vec<_>>().concat();
+        for tag in ["html", "body"] {
+            let page: Vec<_> = (0..100).rev().map(|nth| format!("<{tag}{}>", names(nth * 400))).collect();
+            assert!(Tree::parse(&page.concat()).cut, "{tag}");
+        }
+        let formats: Vec<_> = (0..100).map(|nth| format!("<b{}>", names(nth * 400))).collect();
+        let tree = Tree::parse(&format!("<p>{}{}", formats.concat(), "<p>x".repeat(10_000)));
+        assert!(tree.cut && tree.html.tree.values().len() < 20_000);
+    }
+
+    #[test]
+    fn errors_of_a_binary_page_are_thrown_away() {
+        let tree = Tree::parse(&"\0".repeat(100_000));
+        assert!(tree.html.errors.len() < 2_000, "{}", tree.html.errors.len());
+    }
+
+    #[test]
     fn long_text_and_large_inline_images_are_no_attack() {
         let image = format!(
             "<img src='data:image/png;base64,{}'><i></i>",
@@ -138,6 +107,41 @@ mod tests {
         );
         let tree = Tree::parse(&format!("<p>{}</p>{image}", "some words of text ".repeat(100_000)));
         assert_eq!((tree.cut, count(&tree, "i")), (false, 1));
+    }
+
+    #[test]
+    fn what_is_repeated_thousands_of_times_costs_neither_stack_nor_squares() {
+        let more = [
+            "<p",
+            " a",
+            " a=b",
+            " a='b'",
+            " a=\"b\"/",
+            "-",
+            "<!--a",
+            "</",
+            "&",
+            "&a",
+            "&#",
+            "]]>",
+            "<!doctype",
+        ];
+        for bit in BITS.iter().chain(&more) {
+            for before in ["", "<p ", "<!--", "<svg><![CDATA[", "<textarea>", "<script><!--", "<!doctype "] {
+                let page = format!("{before}{}", bit.repeat(6_000));
+                let small = std::thread::Builder::new().stack_size(1 << 19);
+                let parsing = small.spawn(move || Tree::parse(&page).html.tree.values().len());
+                let nodes = parsing.expect("a thread").join().expect("no panic");
+                assert!(nodes < 2 * MAX_NODES, "{before}{bit}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_no_text() {
+        for page in ["\u{feff}", "\u{feff}<!doctype html><p>x", "\u{feff}\u{feff}x"] {
+            assert!(is_as_by_html5ever(page), "{page:?}");
+        }
     }
 
     #[test]
@@ -151,6 +155,152 @@ mod tests {
         let binary: String = (0..200_000_u32).filter_map(|n| char::from_u32(n % 256)).collect();
         for page in ["", "\0", &binary] {
             assert_eq!(count(&Tree::parse(page), "html"), 1);
+        }
+    }
+
+    /// The tree that html5ever makes by itself.
+    fn by_html5ever(text: &str) -> Html {
+        let tree_builder = TreeBuilderOpts { scripting_enabled: false, ..TreeBuilderOpts::default() };
+        let opts = ParseOpts { tree_builder, ..ParseOpts::default() };
+        parse_document(HtmlTreeSink::new(Html::new_document()), opts).one(text)
+    }
+
+    fn is_as_by_html5ever(text: &str) -> bool {
+        let (ours, theirs) = (Tree::parse(text).html, by_html5ever(text));
+        ours.tree == theirs.tree && ours.quirks_mode == theirs.quirks_mode
+    }
+
+    const BITS: &[&str] = &[
+        "<div>",
+        "</div>",
+        "<p>",
+        "</p>",
+        "<a href=/x>",
+        "<a href='a&amp;b' x=\"1\" x=2>",
+        "</a>",
+        "<b>",
+        "</b>",
+        "<i>",
+        "</i>",
+        "<table>",
+        "<tr>",
+        "<td>",
+        "</table>",
+        "<script>",
+        "</script>",
+        "</script >",
+        "<!--",
+        "-->",
+        "--!>",
+        "<style>",
+        "</style>",
+        "<title>",
+        "</title>",
+        "</titl",
+        "<textarea>\n",
+        "</textarea>",
+        "<pre>\n",
+        "<svg>",
+        "<math>",
+        "</svg>",
+        "<![CDATA[",
+        "]]>",
+        "<foreignObject>",
+        "<!doctype html>",
+        "<!DOCTYPE html PUBLIC \"-//W3C//DTD HTML 4.01//EN\" 'x'>",
+        "<!doctype>",
+        "<plaintext>",
+        "<select>",
+        "<option>",
+        "<template>",
+        "</template>",
+        "<noscript>",
+        "</noscript>",
+        "<br/>",
+        "</br>",
+        "<img src=x alt>",
+        "<svg/>",
+        "<frameset>",
+        "<body class=x>",
+        "<html lang=de>",
+        "<head>",
+        "</head>",
+        "<meta charset=utf-8>",
+        "<form>",
+        "</form>",
+        "<input>",
+        "&amp;",
+        "&lt",
+        "&notit;",
+        "&#x41;",
+        "&#0;",
+        "&#128;",
+        "&#xD800;",
+        "&;",
+        "&nosuch;",
+        "&ampx=",
+        "=",
+        "'",
+        "\"",
+        ">",
+        "<",
+        "/",
+        "!",
+        "?",
+        " ",
+        "\n",
+        "\r\n",
+        "\r",
+        "\t",
+        "\u{c}",
+        "\0",
+        "a",
+        "Z",
+        "ä",
+        "日本",
+        "\u{1F600}",
+        "\u{FFFF}",
+        "\u{80}",
+        "text",
+        "<A HREF=Y B>",
+        "<x-y a=b/c>",
+        "<p a = 'b' c=\"d\"e>",
+        "</p x=y>",
+        "<1>",
+        "</1>",
+        "<?pi?>",
+        "<!x>",
+        "<li>",
+        "<ul>",
+        "</ul>",
+        "<h1>",
+        "</h2>",
+        "<button>",
+        "<nobr>",
+        "<iframe>",
+        "</iframe>",
+        "<xmp>",
+        "<caption>",
+        "<colgroup>",
+        "<ruby>",
+        "<rt>",
+        "<image>",
+        "<isindex>",
+    ];
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2_000))]
+        #[test]
+        fn any_soup_of_tags_makes_the_tree_that_html5ever_makes(
+            bits in prop::collection::vec(prop::sample::select(BITS), 0..40),
+        ) {
+            let soup = bits.concat();
+            prop_assert!(is_as_by_html5ever(&soup), "{soup:?}");
+        }
+
+        #[test]
+        fn any_text_makes_the_tree_that_html5ever_makes(text in "\\PC{0,60}|[<>a-c/='\" &;!\\-\\[\\]\0\r\n]{0,60}") {
+            prop_assert!(is_as_by_html5ever(&text), "{text:?}");
         }
     }
 }

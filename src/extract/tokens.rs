@@ -1,0 +1,311 @@
+//! What the tokenizer finds in a text, made into the tokens from which the tree is built.
+//!
+//! The tokenizer is html5gum's, as html5ever's own takes most of the time of a page; the tree is built by html5ever's rules
+//! ([WHATWG HTML, 13.2.6](https://html.spec.whatwg.org/multipage/parsing.html#tree-construction)).
+
+use std::borrow::Cow;
+use std::mem::take;
+
+use ego_tree::NodeId;
+use html5ever::tendril::StrTendril;
+use html5ever::tokenizer::states::RawKind;
+use html5ever::tokenizer::{Doctype, Tag, TagKind, Token, TokenSink, TokenSinkResult};
+use html5ever::tree_builder::{TreeBuilder, TreeBuilderOpts};
+use html5ever::{Attribute, LocalName, QualName, ns};
+use html5gum::{Emitter, Error, State};
+use scraper::{Html, HtmlTreeSink};
+
+use super::guard::{Guard, MAX_ATTRIBUTES};
+
+/// Tags between two looks at the tree.
+const LOOK: usize = 32;
+/// Tokens between two times that errors are thrown away.
+const TIDIED: usize = 1_024;
+
+/// Gathers a token at a time and hands it to the builder of the tree.
+pub(super) struct Tokens<'a> {
+    builder: &'a TreeBuilder<NodeId, HtmlTreeSink>,
+    guard: Guard,
+    tags: usize,
+    handed: usize,
+    /// Attributes of all tags `html` and `body`.
+    of_roots: usize,
+    /// The page went past a limit: nothing more is wanted.
+    cut: bool,
+    text: Vec<u8>,
+    kind: TagKind,
+    name: Vec<u8>,
+    last_start: Vec<u8>,
+    self_closing: bool,
+    attributes: Vec<Attribute>,
+    attribute: Vec<u8>,
+    value: Vec<u8>,
+    comment: Vec<u8>,
+    doctype: Names,
+}
+
+/// A doctype's name and identifiers.
+#[derive(Default)]
+struct Names {
+    name: Vec<u8>,
+    public: Option<Vec<u8>>,
+    system: Option<Vec<u8>>,
+    force_quirks: bool,
+}
+
+/// A builder of an empty tree for a browser without scripts: what `<noscript>` holds are elements.
+pub(super) fn builder() -> TreeBuilder<NodeId, HtmlTreeSink> {
+    let opts = TreeBuilderOpts { scripting_enabled: false, ..TreeBuilderOpts::default() };
+    TreeBuilder::new(HtmlTreeSink::new(Html::new_document()), opts)
+}
+
+impl<'a> Tokens<'a> {
+    pub(super) fn to(builder: &'a TreeBuilder<NodeId, HtmlTreeSink>) -> Self {
+        Self {
+            builder,
+            guard: Guard::default(),
+            tags: 0,
+            handed: 0,
+            of_roots: 0,
+            cut: false,
+            text: Vec::new(),
+            kind: TagKind::StartTag,
+            name: Vec::new(),
+            last_start: Vec::new(),
+            self_closing: false,
+            attributes: Vec::new(),
+            attribute: Vec::new(),
+            value: Vec::new(),
+            comment: Vec::new(),
+            doctype: Names::default(),
+        }
+    }
+
+    fn hand(&mut self, token: Token) -> TokenSinkResult<NodeId> {
+        self.handed += 1;
+        if self.handed.is_multiple_of(TIDIED) {
+            // A binary page brings an error a byte, and nobody reads them.
+            self.builder.sink.0.borrow_mut().errors.clear();
+        }
+        self.builder.process_token(token, 1)
+    }
+
+    /// The text since the last token; a zero byte is a token of its own.
+    fn hand_text(&mut self) {
+        let mut text = take(&mut self.text);
+        for (nth, part) in text.split(|byte| *byte == 0).enumerate() {
+            if nth > 0 {
+                let _ = self.hand(Token::NullCharacterToken);
+            }
+            if !part.is_empty() {
+                let _ = self.hand(Token::CharacterTokens(tendril(part)));
+            }
+        }
+        text.clear();
+        self.text = text;
+    }
+
+    /// Puts the attribute that was read to its tag; of two with one name the first counts.
+    fn keep_attribute(&mut self) {
+        if self.attribute.is_empty() {
+            return;
+        }
+        let name = local_name(&self.attribute);
+        self.attribute.clear();
+        if !self.attributes.iter().any(|other| other.name.local == name) {
+            let value = tendril(&self.value);
+            self.attributes.push(Attribute { name: QualName::new(None, ns!(), name), value });
+        }
+        self.value.clear();
+        self.cut |= self.attributes.len() > MAX_ATTRIBUTES;
+    }
+
+    fn look_at_the_tree(&mut self) {
+        self.tags += 1;
+        if self.tags.is_multiple_of(LOOK) {
+            self.cut |= self.guard.trips(&self.builder.sink.0.borrow());
+        }
+    }
+}
+
+/// What was gathered: text again, unless the tokenizer cut a character in two.
+fn text(bytes: &[u8]) -> Cow<'_, str> {
+    str::from_utf8(bytes).map_or_else(|_| String::from_utf8_lossy(bytes), Cow::Borrowed)
+}
+
+/// Mostly a single byte, which needs no copying of memory.
+fn add(to: &mut Vec<u8>, bytes: &[u8]) {
+    match bytes {
+        [byte] => to.push(*byte),
+        bytes => to.extend_from_slice(bytes),
+    }
+}
+
+fn tendril(bytes: &[u8]) -> StrTendril {
+    StrTendril::from_slice(&text(bytes))
+}
+
+fn local_name(bytes: &[u8]) -> LocalName {
+    LocalName::from(text(bytes))
+}
+
+/// How the text after a tag is to be read, where the tag says so.
+fn state_after(result: &TokenSinkResult<NodeId>) -> Option<State> {
+    match result {
+        TokenSinkResult::Plaintext => Some(State::PlainText),
+        TokenSinkResult::RawData(RawKind::Rcdata) => Some(State::RcData),
+        TokenSinkResult::RawData(RawKind::Rawtext) => Some(State::RawText),
+        TokenSinkResult::RawData(RawKind::ScriptData | RawKind::ScriptDataEscaped(_)) => {
+            Some(State::ScriptData)
+        }
+        TokenSinkResult::Continue | TokenSinkResult::Script(_) | TokenSinkResult::EncodingIndicator(_) => {
+            None
+        }
+    }
+}
+
+impl Emitter for Tokens<'_> {
+    type Token = ();
+
+    fn set_last_start_tag(&mut self, last_start_tag: Option<&[u8]>) {
+        self.last_start = last_start_tag.unwrap_or_default().to_vec();
+    }
+
+    fn emit_eof(&mut self) {
+        self.hand_text();
+    }
+
+    fn emit_error(&mut self, _: Error) {}
+
+    #[inline]
+    fn should_emit_errors(&mut self) -> bool {
+        false
+    }
+
+    /// Something where the reading is to end.
+    fn pop_token(&mut self) -> Option<()> {
+        self.cut.then_some(())
+    }
+
+    fn emit_string(&mut self, bytes: &[u8]) {
+        add(&mut self.text, bytes);
+    }
+
+    fn init_start_tag(&mut self) {
+        self.init_end_tag();
+        self.kind = TagKind::StartTag;
+    }
+
+    fn init_end_tag(&mut self) {
+        self.kind = TagKind::EndTag;
+        self.name.clear();
+        self.self_closing = false;
+        self.attributes.clear();
+        self.attribute.clear();
+        self.value.clear();
+    }
+
+    fn emit_current_tag(&mut self) -> Option<State> {
+        self.keep_attribute();
+        self.hand_text();
+        let tag = Tag {
+            kind: self.kind,
+            name: local_name(&self.name),
+            self_closing: self.self_closing,
+            attrs: take(&mut self.attributes),
+            had_duplicate_attributes: false,
+        };
+        if self.kind == TagKind::StartTag {
+            self.last_start.clone_from(&self.name);
+        }
+        // What comes once more of these two tags is put to the first one, name by name.
+        if matches!(&self.name[..], b"html" | b"body") {
+            self.of_roots += tag.attrs.len();
+            self.cut |= self.of_roots > MAX_ATTRIBUTES;
+        }
+        let result = self.hand(Token::TagToken(tag));
+        self.look_at_the_tree();
+        state_after(&result)
+    }
+
+    fn init_comment(&mut self) {
+        self.comment.clear();
+    }
+
+    fn push_comment(&mut self, bytes: &[u8]) {
+        add(&mut self.comment, bytes);
+    }
+
+    fn emit_current_comment(&mut self) {
+        self.hand_text();
+        let _ = self.hand(Token::CommentToken(tendril(&self.comment)));
+        self.look_at_the_tree();
+    }
+
+    fn init_doctype(&mut self) {
+        self.doctype = Names::default();
+    }
+
+    fn emit_current_doctype(&mut self) {
+        self.hand_text();
+        let Names { name, public, system, force_quirks } = take(&mut self.doctype);
+        let _ = self.hand(Token::DoctypeToken(Doctype {
+            name: (!name.is_empty()).then(|| tendril(&name)),
+            public_id: public.as_deref().map(tendril),
+            system_id: system.as_deref().map(tendril),
+            force_quirks,
+        }));
+    }
+
+    fn set_self_closing(&mut self) {
+        self.self_closing = true;
+    }
+
+    fn set_force_quirks(&mut self) {
+        self.doctype.force_quirks = true;
+    }
+
+    fn push_tag_name(&mut self, bytes: &[u8]) {
+        add(&mut self.name, bytes);
+    }
+
+    fn push_doctype_name(&mut self, bytes: &[u8]) {
+        add(&mut self.doctype.name, bytes);
+    }
+
+    fn init_attribute(&mut self) {
+        self.keep_attribute();
+    }
+
+    fn push_attribute_name(&mut self, bytes: &[u8]) {
+        add(&mut self.attribute, bytes);
+    }
+
+    fn push_attribute_value(&mut self, bytes: &[u8]) {
+        add(&mut self.value, bytes);
+    }
+
+    fn set_doctype_public_identifier(&mut self, value: &[u8]) {
+        self.doctype.public = Some(value.to_vec());
+    }
+
+    fn set_doctype_system_identifier(&mut self, value: &[u8]) {
+        self.doctype.system = Some(value.to_vec());
+    }
+
+    fn push_doctype_public_identifier(&mut self, bytes: &[u8]) {
+        add(self.doctype.public.get_or_insert_default(), bytes);
+    }
+
+    fn push_doctype_system_identifier(&mut self, bytes: &[u8]) {
+        add(self.doctype.system.get_or_insert_default(), bytes);
+    }
+
+    fn current_is_appropriate_end_tag_token(&mut self) -> bool {
+        self.kind == TagKind::EndTag && !self.last_start.is_empty() && self.last_start == self.name
+    }
+
+    fn adjusted_current_node_present_but_not_in_html_namespace(&mut self) -> bool {
+        self.builder.adjusted_current_node_present_but_not_in_html_namespace()
+    }
+}

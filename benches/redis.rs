@@ -6,6 +6,9 @@
 //! wherever places in flight aren't short. Server time is that of `cmdstat_fcall` and
 //! `cmdstat_evalsha`, which is wall time; beside it stands the CPU time of the server, its reading and writing included.
 //! `EVALSHA=1` takes the server its functions, as one before Redis 7 has none.
+//!
+//! `INSTRUCTIONS=1` counts instructions of the server instead, by valgrind: other programs of the machine disturb that by
+//! next to nothing. It is some fifty times as slow, so that there are fewer sites, tasks and pages (20, 4000, 192).
 
 #[path = "../tests/support/mod.rs"]
 mod support;
@@ -34,15 +37,18 @@ async fn run() {
     let without_functions = std::env::var_os("EVALSHA").is_some();
     let builder = RedisServer::builder();
     let builder = if without_functions { builder.without_functions() } else { builder };
+    let counted = std::env::var_os("INSTRUCTIONS").is_some();
+    let builder = if counted { builder.counted() } else { builder };
     let Some(server) = builder.start() else { return };
-    let (sites, tasks, pages) = (number("SITES", 1_000), number("TASKS", 100_000), number("PAGES", 5_000));
+    let (sites, tasks, pages) = if counted { (20, 4_000, 192) } else { (1_000, 100_000, 5_000) };
+    let (sites, tasks, pages) = (number("SITES", sites), number("TASKS", tasks), number("PAGES", pages));
     let frontier = Frontier::open(&server.url(0)).expect("a URL");
     println!("{sites} sites, {tasks} tasks, {pages} pages");
 
     let began = Instant::now();
     register(&frontier, sites).await;
     let empty = memory(&server);
-    fill(&frontier, sites, tasks / sites).await;
+    fill(&frontier, sites, tasks / sites, if counted { 25 } else { 500 }).await;
     let full = memory(&server);
     println!(
         "filled in {:.0} s; {:.0} bytes a waiting task with a 60-byte URL",
@@ -50,9 +56,19 @@ async fn run() {
         share(full.saturating_sub(empty), tasks)
     );
 
+    if counted {
+        server.instructions();
+        work_off(&frontier, pages, sites).await;
+        println!(
+            "{pages} pages: {:.0} instructions of the server a page",
+            share(server.instructions(), pages)
+        );
+        each_step(&server, &frontier, pages, sites, counted).await;
+        return;
+    }
     claims_alone(&server, &frontier, pages).await;
     whole_pages(&server, &frontier, pages, sites).await;
-    each_step(&server, &frontier, pages, sites).await;
+    each_step(&server, &frontier, pages, sites, counted).await;
     known_pages(&server, &frontier).await;
 }
 
@@ -81,11 +97,11 @@ async fn register(frontier: &Frontier, sites: u64) {
     .await;
 }
 
-async fn fill(frontier: &Frontier, sites: u64, each: u64) {
+async fn fill(frontier: &Frontier, sites: u64, each: u64, portion: usize) {
     in_parallel(frontier, 0..sites, move |frontier, site| async move {
         let puts: Vec<Put> =
             (0..each).map(|page| Put::request(url(site, page), Priority::from_value(240))).collect();
-        for portion in puts.chunks(500) {
+        for portion in puts.chunks(portion) {
             frontier.put(&name(site), portion.to_vec()).await.expect("put");
         }
     })
@@ -124,8 +140,22 @@ async fn whole_pages(server: &RedisServer, frontier: &Frontier, pages: u64, site
     let before = frontier.calls().unwrap_or(0);
     server.cli(&["CONFIG", "RESETSTAT"]);
     let cpu_before = cpu(server);
-    let (left, new) = (Arc::new(AtomicU64::new(pages)), Arc::new(AtomicU64::new(1 << 32)));
     let began = Instant::now();
+    work_off(frontier, pages, sites).await;
+    let Spent { calls, usec, cpu } = Spent::by(server);
+    let sent = frontier.calls().unwrap_or(0) - before;
+    println!(
+        "{pages} pages at {:.0}/s: {:.0} us of the server a page, {:.0} us of its CPU, {:.2} calls a page (the client counts {sent}, the server {calls})",
+        share(pages * 1_000, u64::try_from(began.elapsed().as_millis()).expect("minutes")),
+        share(usec, pages),
+        share(cpu.saturating_sub(cpu_before), pages),
+        share(calls, pages),
+    );
+}
+
+/// Sixteen workers take a page each until there were so many.
+async fn work_off(frontier: &Frontier, pages: u64, sites: u64) {
+    let (left, new) = (Arc::new(AtomicU64::new(pages)), Arc::new(AtomicU64::new(1 << 32)));
     let mut workers = JoinSet::new();
     for _ in 0..WORKERS {
         let (frontier, left, new) = (frontier.clone(), Arc::clone(&left), Arc::clone(&new));
@@ -136,15 +166,6 @@ async fn whole_pages(server: &RedisServer, frontier: &Frontier, pages: u64, site
         });
     }
     workers.join_all().await;
-    let Spent { calls, usec, cpu } = Spent::by(server);
-    let sent = frontier.calls().unwrap_or(0) - before;
-    println!(
-        "{pages} pages at {:.0}/s: {:.0} us of the server a page, {:.0} us of its CPU, {:.2} calls a page (the client counts {sent}, the server {calls})",
-        share(pages * 1_000, u64::try_from(began.elapsed().as_millis()).expect("minutes")),
-        share(usec, pages),
-        share(cpu.saturating_sub(cpu_before), pages),
-        share(calls, pages),
-    );
 }
 
 async fn page(frontier: &Frontier, new: &AtomicU64, sites: u64) {
@@ -167,7 +188,7 @@ async fn links(frontier: &Frontier, lease: &Lease, new: &AtomicU64, sites: u64) 
 }
 
 /// What each step of a page takes by itself, sixteen of a kind at a time. Leases live for 30 s: not too many pages.
-async fn each_step(server: &RedisServer, frontier: &Frontier, pages: u64, sites: u64) {
+async fn each_step(server: &RedisServer, frontier: &Frontier, pages: u64, sites: u64, counted: bool) {
     let new = Arc::new(AtomicU64::new(1 << 33));
     let mut leases: Vec<Option<Lease>> = (0..pages.min(1_600)).map(|_| None).collect();
     for (kind, name) in
@@ -183,7 +204,11 @@ async fn each_step(server: &RedisServer, frontier: &Frontier, pages: u64, sites:
             });
             next.extend(some.collect::<JoinSet<_>>().join_all().await);
         }
-        println!("{:>6.0} us of the server: {name}", share(Spent::by(server).usec, count));
+        if counted {
+            println!("{:>9.0} instructions: {name}", share(server.instructions(), count));
+        } else {
+            println!("{:>6.0} us of the server: {name}", share(Spent::by(server).usec, count));
+        }
         leases = next;
     }
 }

@@ -254,7 +254,7 @@ pub struct StoredPage {
 pub enum Outcome {
     /// It is done; a download leaves the stored page, which goes on to the parse stage.
     Done {
-        /// The page kept, for a download that brought one.
+        /// The page kept, for a download that brought one; what is left of the page, for a parse that drops some of it.
         stored: Option<StoredPage>,
         /// When it should be fetched again, counted from now.
         recrawl: Option<Duration>,
@@ -415,6 +415,8 @@ pub struct DeadLetter {
     pub history: Vec<Failure>,
     /// When it died.
     pub died_at: Timestamp,
+    /// Links between a seed and its page.
+    pub depth: u32,
 }
 
 #[cfg(test)]

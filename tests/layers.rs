@@ -46,6 +46,8 @@ const HOMES: &[(&str, &[&str])] = &[
     ("object_store", &["archive/bucket"]),
     ("scraper", &["extract", "site"]),
     ("html5ever", &["extract", "site"]),
+    ("html5gum", &["extract/tokens", "extract/tree"]),
+    ("mimalloc", &["main"]),
     ("ego_tree", &["extract", "site"]),
     ("governor", &["fetch"]),
     ("clap", &["cli", "main"]),

@@ -92,10 +92,7 @@ fn erase_in(store: &dyn Store, name: &str, held: &Holding, now: Timestamp) -> Re
     if !held.others {
         return store.remove(name);
     }
-    let too_short = |at| ArchiveError::damaged(name, at, "it is too short for a record of this program");
-    store.overwrite(name, &held.ranges, &|range| {
-        blank(range.end - range.start, || warc::erased(now)).ok_or_else(|| too_short(range.start))
-    })
+    store.overwrite(name, &held.ranges, &|range| blank_for(name, range, now, None))
 }
 
 /// What a segment holds of a site, and whether it holds anything else. What can't be read is an error: it could be the site's.
@@ -112,7 +109,7 @@ fn holding(segment: Opened, is_gone: &Gone<'_>) -> Result<Holding, ArchiveError>
                 mine.is_some()
             }
             Seen::Answer { to, .. } => mine.as_ref() == Some(&to),
-            Seen::Erased => continue,
+            Seen::Erased { .. } => continue,
             // The first record says who wrote the segment.
             Seen::Other if start == 0 => continue,
             Seen::Other => false,
@@ -126,4 +123,16 @@ fn holding(segment: Opened, is_gone: &Gone<'_>) -> Result<Holding, ArchiveError>
             None => holding.ranges.push(start..walk.at()),
         }
     }
+}
+
+/// The bytes that take a record's place; of an answer its status is still told.
+pub(super) fn blank_for(
+    segment: &str,
+    range: &Range<u64>,
+    now: Timestamp,
+    status: Option<u16>,
+) -> Result<Vec<u8>, ArchiveError> {
+    let too_short =
+        || ArchiveError::damaged(segment, range.start, "it is too short for a record of this program");
+    blank(range.end - range.start, || warc::erased(now, status)).ok_or_else(too_short)
 }

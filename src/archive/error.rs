@@ -47,6 +47,12 @@ pub enum ArchiveError {
         /// The place.
         place: Place,
     },
+    /// There was an answer that is not to be kept.
+    #[error("what was kept at {place} was dropped or erased; fetch the page again")]
+    Dropped {
+        /// The place.
+        place: Place,
+    },
     /// There is something at that place, but no whole answer of a site.
     #[error("what is kept in {segment} at {offset} is not a whole answer ({why}); fetch the page again")]
     Damaged {

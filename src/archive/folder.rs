@@ -9,11 +9,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use rustix::fs::{FlockOperation, flock};
 
 use super::names::{ENDING, Names};
 use super::segment::{Segment, marker_of};
 use super::store::{BEGINNING, Filling, Gathered, Log, Opened, Segments, Source, Store};
-use super::{ArchiveError, Place};
+use super::{ArchiveError, Place, drops};
+use crate::clock::Timestamp;
 
 /// Two commits to a folder are so far apart at least, unless [`COMMIT_PAGES`] are waiting: the first page after a pause
 /// is durable at once, and in a stream no page waits longer than this.
@@ -35,6 +37,13 @@ impl Folder {
     fn sync(&self) -> Result<(), ArchiveError> {
         let synced = File::open(&self.dir).and_then(|dir| dir.sync_all());
         synced.map_err(|e| ArchiveError::io("write to", &self.dir, e))
+    }
+
+    /// Finished segments are changed by one process at a time, for as long as this is held.
+    fn alone(&self) -> io::Result<File> {
+        let dir = File::open(&self.dir)?;
+        flock(&dir, FlockOperation::LockExclusive)?;
+        Ok(dir)
     }
 
     fn read(&self, place: &Place, most: u64) -> Result<Bytes, ArchiveError> {
@@ -81,8 +90,9 @@ impl Store for Folder {
         bytes: &Filling<'_>,
     ) -> Result<(), ArchiveError> {
         let (path, copy) = (self.dir.join(segment), self.dir.join(format!("{segment}.erasing")));
+        let failed = |e| ArchiveError::io("write to", &copy, e);
+        let _alone = self.alone().map_err(failed)?;
         let write = || {
-            let failed = |e| ArchiveError::io("write to", &copy, e);
             fs::copy(&path, &copy).map_err(failed)?;
             let file = File::options().write(true).open(&copy).map_err(failed)?;
             for range in ranges {
@@ -94,9 +104,14 @@ impl Store for Folder {
         self.sync()
     }
 
+    fn drop_answer(&self, place: &Place, _now: Timestamp) -> Result<(), ArchiveError> {
+        drops::note(&self.dir, place)
+    }
+
     fn remove(&self, segment: &str) -> Result<(), ArchiveError> {
         let path = self.dir.join(segment);
-        fs::remove_file(&path).map_err(|e| ArchiveError::io("remove", &path, e))?;
+        let removed = self.alone().and_then(|_alone| fs::remove_file(&path));
+        removed.map_err(|e| ArchiveError::io("remove", &path, e))?;
         self.sync()
     }
 
@@ -114,6 +129,13 @@ impl Store for Folder {
         names.sort();
         let dir = self.dir.clone();
         Ok(Box::new(names.into_iter().filter_map(move |name| open(&dir, name).transpose())))
+    }
+}
+
+/// Drops what pages asked not to be kept, as far as their segments are finished. What can't go now goes another time.
+pub(super) fn work_off(dir: &Path, now: Timestamp) {
+    if let Err(error) = drops::work_off(&Folder::new(dir), dir, now) {
+        tracing::warn!("pages that ask not to be archived stay for now: {error}");
     }
 }
 
@@ -199,10 +221,20 @@ impl FolderLog {
             Some(segment) if segment.durable() < self.segment_bytes => return Ok(segment),
             full => self.segment = full,
         }
-        if let Err(error) = self.close() {
-            tracing::warn!("{error}");
+        if self.segment.is_some() {
+            if let Err(error) = self.finish_segment() {
+                tracing::warn!("{error}");
+            }
+            // What is to go from it is written over in a copy, for which no page should wait. Else it goes another time.
+            let (dir, now) = (self.dir.clone(), self.names.now());
+            let _ = std::thread::Builder::new().name("drops".to_owned()).spawn(move || work_off(&dir, now));
         }
         self.next_segment()
+    }
+
+    fn finish_segment(&mut self) -> Result<(), ArchiveError> {
+        let Some(segment) = self.segment.take() else { return Ok(()) };
+        segment.close().map_err(|e| ArchiveError::io("close a segment in", &self.dir, e))
     }
 
     /// Begins the next segment, under a name that isn't taken.
@@ -230,7 +262,8 @@ impl Log for FolderLog {
     }
 
     fn close(&mut self) -> Result<(), ArchiveError> {
-        let Some(segment) = self.segment.take() else { return Ok(()) };
-        segment.close().map_err(|e| ArchiveError::io("close a segment in", &self.dir, e))
+        let closed = self.finish_segment();
+        work_off(&self.dir, self.names.now());
+        closed
     }
 }

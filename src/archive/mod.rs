@@ -4,6 +4,7 @@
 mod audit;
 #[cfg(feature = "s3")]
 mod bucket;
+mod drops;
 mod erase;
 mod error;
 mod folder;
@@ -95,6 +96,7 @@ impl Archive {
     ) -> Result<Self, ArchiveError> {
         std::fs::create_dir_all(dir).map_err(|e| ArchiveError::io("make the folder", dir, e))?;
         recover::torn_tails(dir)?;
+        folder::work_off(dir, clock.now());
         let log = FolderLog::new(dir, Names::new(writer, clock), segment_bytes);
         Self::start(Arc::new(Folder::new(dir)), Box::new(log))
             .map_err(|e| ArchiveError::io("start the writer of", dir, e))
@@ -167,6 +169,14 @@ impl Archive {
         let store = Arc::clone(&self.0.store);
         let erased = tokio::task::spawn_blocking(move || erase::erase(&store, &is_gone, now));
         erased.await.map_err(|_| ArchiveError::Closed)?
+    }
+
+    /// Drops an answer, as its page asks not to be archived (`noarchive`): its place is missing from then on, while its request
+    /// stays for the proof of pace. In a folder it goes when its segment is finished; an answer that is gone already is none.
+    pub async fn drop_answer(&self, place: &Place, now: Timestamp) -> Result<(), ArchiveError> {
+        let (store, place) = (Arc::clone(&self.0.store), place.clone());
+        let dropped = tokio::task::spawn_blocking(move || store.drop_answer(&place, now));
+        dropped.await.map_err(|_| ArchiveError::Closed)?
     }
 
     /// Finishes what is being kept and closes the segment. Whatever is asked to be kept later is refused.

@@ -44,7 +44,7 @@ pub struct Record {
     pub bytes: u64,
     /// Why no answer came, where that is known.
     pub error: Option<String>,
-    /// Where the answer is.
+    /// Where the answer is; nowhere, where none came or it was dropped.
     pub place: Option<Place>,
 }
 
@@ -120,7 +120,7 @@ pub(super) struct Walk {
 pub(super) enum Seen {
     Request { id: String, record: Record },
     Answer { to: String, answer: Answer },
-    Erased,
+    Erased { status: Option<u16> },
     Other,
 }
 
@@ -198,7 +198,12 @@ impl Walk {
                 let place = Some(Place::new(&self.name, start, self.records.at - start));
                 Some(Record { status, bytes, error, place, ..record })
             }
-            Seen::Erased | Seen::Other => None,
+            // Dropped; the request that it answered stands right before it.
+            Seen::Erased { status: Some(status) } => {
+                let (_, record) = self.asked.take()?;
+                Some(Record { status: Some(status), ..record })
+            }
+            Seen::Erased { status: None } | Seen::Other => None,
         }
     }
 
@@ -263,7 +268,9 @@ fn read_record(plain: &mut impl BufRead) -> io::Result<(Seen, u64)> {
             let id = text("WARC-Record-ID").to_owned();
             (request(&fields).map_or(Seen::Other, |record| Seen::Request { id, record }), length)
         }
-        "metadata" if fields.get(warc::ERASED).is_some() => (Seen::Erased, length),
+        "metadata" if fields.get(warc::ERASED).is_some() => {
+            (Seen::Erased { status: text(warc::STATUS).parse().ok() }, length)
+        }
         kind @ ("response" | "revisit" | "metadata") => {
             let line = first_line(plain, length)?;
             let answer = answer(kind, &fields, &line);

@@ -33,10 +33,39 @@ pub struct StoredResponse {
 /// Reads the answer at a place, in one read.
 pub(super) fn read(store: &dyn Store, place: &Place) -> Result<StoredResponse, ArchiveError> {
     let packed = store.record(place)?;
-    parse(&packed).map_err(|why| ArchiveError::damaged(place.segment(), place.offset(), why))
+    parse(&packed).map_err(|why| match why {
+        Unread::Erased => ArchiveError::Dropped { place: place.clone() },
+        Unread::Broken(why) => ArchiveError::damaged(place.segment(), place.offset(), why),
+    })
 }
 
-fn parse(packed: &[u8]) -> Result<StoredResponse, String> {
+/// The status of a record that is a whole answer of a site, and no more than that.
+pub(super) fn status_of_whole(packed: &[u8]) -> Option<u16> {
+    let is_one = member::told_length(&GzDecoder::new(packed)) == Some(packed.len() as u64);
+    parse(packed).ok().filter(|_| is_one).map(|answer| answer.status)
+}
+
+/// Why a record is no answer.
+#[derive(Debug)]
+enum Unread {
+    /// It was one.
+    Erased,
+    Broken(String),
+}
+
+impl From<String> for Unread {
+    fn from(why: String) -> Self {
+        Self::Broken(why)
+    }
+}
+
+impl From<&str> for Unread {
+    fn from(why: &str) -> Self {
+        Self::Broken(why.to_owned())
+    }
+}
+
+fn parse(packed: &[u8]) -> Result<StoredResponse, Unread> {
     let plain = if packed.starts_with(warc::MAGIC) {
         Bytes::copy_from_slice(packed)
     } else {
@@ -46,7 +75,8 @@ fn parse(packed: &[u8]) -> Result<StoredResponse, String> {
     let fields = Fields::read(&mut rest).map_err(|e| e.to_string())?.ok_or("no WARC record")?;
     match field(&fields, "WARC-Type")? {
         "response" => {}
-        other => return Err(format!("a {other} record")),
+        _ if fields.get(warc::ERASED).is_some() => return Err(Unread::Erased),
+        other => return Err(format!("a {other} record").into()),
     }
     let start = plain.len() - rest.len();
     let length: usize = field(&fields, "Content-Length")?.parse().map_err(|_| "no length")?;

@@ -22,6 +22,8 @@ pub(super) const NOT_MODIFIED: &str = "http://netpreserve.org/warc/1.1/revisit/s
 
 /// A field of nothing else than records that were erased.
 pub(super) const ERASED: &str = "Paced-Erased";
+/// The HTTP status of an answer that was dropped, while its request stays.
+pub(super) const STATUS: &str = "Paced-Status";
 
 /// What every record begins with, whatever its version.
 pub(super) const MAGIC: &[u8] = b"WARC/";
@@ -119,9 +121,11 @@ pub(super) fn info(segment: &str, now: Timestamp) -> Vec<u8> {
     out
 }
 
-/// A record that says nothing but that there was one.
-pub(super) fn erased(now: Timestamp) -> Vec<u8> {
-    let fields = Fields::of("metadata", &record_id(), &now.to_string()).with(ERASED, "yes");
+/// A record that says nothing but that there was one, and of an answer its status.
+pub(super) fn erased(now: Timestamp, status: Option<u16>) -> Vec<u8> {
+    let fields = Fields::of("metadata", &record_id(), &now.to_string())
+        .with(ERASED, "yes")
+        .with_some(STATUS, status.map(|status| status.to_string()));
     [fields.text(0).as_bytes(), b"\r\n\r\n"].concat()
 }
 

@@ -200,7 +200,8 @@ pub(super) fn attempts(count: u32) -> String {
 fn object(letter: &DeadLetter) -> Value {
     json!({
         "site": letter.site, "stage": letter.stage.to_string(), "url": letter.url.as_str(), "status": letter.why.status,
-        "reason": letter.why.reason, "attempts": letter.attempts, "died_at": letter.died_at, "history": letter.history,
+        "reason": letter.why.reason, "attempts": letter.attempts, "died_at": letter.died_at, "depth": letter.depth,
+        "history": letter.history,
     })
 }
 
@@ -268,7 +269,7 @@ fn left_over(left: usize) -> String {
 async fn revive_portion(site: &Site, letters: &[DeadLetter], frontier: &Frontier) -> Result<usize, Trouble> {
     let (parses, downloads): (Vec<_>, Vec<_>) =
         letters.iter().partition(|letter| letter.stage == Stage::Parse);
-    let puts: Vec<Put> = downloads.iter().filter_map(|letter| again(site, &letter.url)).collect();
+    let puts: Vec<Put> = downloads.iter().filter_map(|letter| again(site, letter)).collect();
     let mut revived = 0;
     if !puts.is_empty() {
         let replies = frontier.put(&site.name, puts).await?;
@@ -285,9 +286,11 @@ async fn revive_portion(site: &Site, letters: &[DeadLetter], frontier: &Frontier
     Ok(revived)
 }
 
-fn again(site: &Site, url: &CanonicalUrl) -> Option<Put> {
-    let rule = site.takes(url, 0).ok()?;
-    Some(Put { rule: Some(rule.name.clone()), ..Put::request(url.clone(), Priority::OPERATOR) })
+/// As deep as it was: what `max_depth` holds off its links stays off.
+fn again(site: &Site, letter: &DeadLetter) -> Option<Put> {
+    let (url, depth) = (&letter.url, letter.depth);
+    let rule = Some(site.takes(url, depth).ok()?.name.clone());
+    Some(Put { depth, rule, ..Put::request(url.clone(), Priority::OPERATOR) })
 }
 
 async fn drop_all(filter: &Filter, frontier: &Frontier, globals: &Globals) -> Result<Exit, Trouble> {

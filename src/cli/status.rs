@@ -111,10 +111,10 @@ fn cells(view: &View, freshness: Freshness) -> Vec<String> {
         (download.delayed + download.scheduled).to_string(),
         (download.letters + view.parse.letters).to_string(),
         download.done.to_string(),
-        or_dash(allowed(view).map(rate)),
+        or_dash(view.allowed().map(rate)),
         or_dash(reached(view).map(rate)),
         or_dash(view.response.map(|ms| duration(Duration::from_millis(ms.unsigned_abs())))),
-        or_dash(eta(view).map(duration)),
+        or_dash(view.eta().map(duration)),
         or_dash(freshness.percent().map(|percent| format!("{percent}%"))),
         or_dash(freshness.oldest.map(|fetched| duration(view.at.since(fetched)))),
     ]
@@ -139,28 +139,17 @@ fn object(view: &View, freshness: Freshness) -> Value {
         "waiting": view.download.waiting, "running": view.in_flight, "delayed": view.download.delayed,
         "scheduled": view.download.scheduled, "dead": view.download.letters + view.parse.letters,
         "done": view.download.done, "oldest_waiting": view.oldest, "response_ms": view.response,
-        "allowed_per_s": allowed(view), "reached_per_s": reached(view),
-        "eta_s": eta(view).map(|eta| eta.as_secs()), "last_start": view.last_start, "next_start": view.due,
+        "allowed_per_s": view.allowed(), "reached_per_s": reached(view),
+        "eta_s": view.eta().map(|eta| eta.as_secs()), "last_start": view.last_start, "next_start": view.due,
         "blocked_until": view.blocked_until, "blocked_why": view.blocked_why, "paused": view.paused,
         "fresh_percent": freshness.percent(), "oldest_page": freshness.oldest, "download": view.download, "parse": view.parse,
     })
-}
-
-/// Starts a second that the pace allows; none where there is no pace.
-fn allowed(view: &View) -> Option<f64> {
-    (view.interval > 0).then(|| 1_000.0 / as_f64(view.interval.unsigned_abs()))
 }
 
 /// Starts a second since the run began, up to its last start.
 fn reached(view: &View) -> Option<f64> {
     let span = view.last_start?.since(view.run_began).as_secs_f64();
     (view.starts > 1 && span > 0.0).then(|| as_f64(view.starts - 1) / span)
-}
-
-fn eta(view: &View) -> Option<Duration> {
-    let tasks = view.download.waiting + view.download.delayed;
-    let left = (!view.finished).then(|| tasks.saturating_mul(view.interval.unsigned_abs()))?;
-    Some(Duration::from_millis(left))
 }
 
 #[expect(clippy::cast_precision_loss, reason = "counts for people, far below 2^53")]

@@ -17,8 +17,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub use error::{FrontierError, FrontierErrorKind};
 pub use state::SiteSettings;
 pub use step::{
-    Claim, Feeding, Forgotten, Freshness, Grant, Inspection, KnownRobots, LetterPlace, Lock, Owner, Rearm,
-    Registered, Registration, Renamed, Run, Says, Standing, Tuning, View, Whereabouts,
+    Claim, Feeding, Forgotten, Freshness, Grant, Inspection, KnownRobots, LetterPlace, Lock, Lost, Owner,
+    Rearm, Registered, Registration, Renamed, Run, Says, Standing, Tuning, View, Whereabouts,
 };
 
 use crate::canonical_url::{CanonicalUrl, Host};
@@ -168,7 +168,9 @@ impl Frontier {
 
     /// Grants up to as many tasks as asked for, each due, each under a lease of 30 s.
     pub async fn claim(&self, claim: Claim) -> Result<Grant, FrontierError> {
-        ask!(self, Step::Claim(claim), Reply::Grant(grant) => grant)
+        let mut grant = ask!(self, Step::Claim(claim), Reply::Grant(grant) => grant)?;
+        grant.lost.sort();
+        Ok(grant)
     }
 
     /// Whether `woken` tells when another process made something claimable; without that it must be asked often.

@@ -1,5 +1,7 @@
 //! The frontier's steps as values: what is asked and what is answered. One step is one atomic move of a backend.
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 
 use super::state::{SiteSettings, StageCounts};
@@ -141,6 +143,23 @@ pub struct Grant {
     pub next_in: Option<i64>,
     /// The process that asked was declared dead: it gets nothing any more under this name. One that lives joins anew.
     pub buried: bool,
+    /// The leases that this claim found lost, by site and URL.
+    pub lost: Vec<Lost>,
+}
+
+/// A lease that was over before its task was settled: its worker is gone, or was silent for too long.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Lost {
+    /// The task's site.
+    pub site: String,
+    /// The task's URL.
+    pub url: CanonicalUrl,
+    /// Download or parse.
+    pub stage: Stage,
+    /// How often it was lost, this time included.
+    pub losses: u32,
+    /// How long the task is kept back, in ms; none where it is given up, as its worker died each time.
+    pub kept_back: Option<i64>,
 }
 
 /// What a feed did.
@@ -262,6 +281,25 @@ pub struct View {
     pub version: i64,
     /// What has a say in the pace.
     pub says: Says,
+}
+
+impl View {
+    /// Starts a second that the pace allows; none without a pace.
+    pub fn allowed(&self) -> Option<f64> {
+        let interval = Duration::from_millis(self.interval.unsigned_abs());
+        (!interval.is_zero()).then(|| interval.as_secs_f64().recip())
+    }
+
+    /// How long the downloads that are left take at the pace in force; none where that can't be told, as the run is over or
+    /// all of them are kept back for later.
+    pub fn eta(&self) -> Option<Duration> {
+        let (waiting, delayed) = (self.download.waiting, self.download.delayed);
+        let all_are_kept_back = waiting == 0 && self.in_flight == 0 && delayed > 0;
+        if self.finished || all_are_kept_back {
+            return None;
+        }
+        Some(Duration::from_millis((waiting + delayed).saturating_mul(self.interval.unsigned_abs())))
+    }
 }
 
 /// What has a say in a site's pace; the values in force follow from these.

@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 
 use super::counts::{Monitor, Tally};
-use super::pulse::{allowed, eta};
 use super::words::{duration, rate};
 use crate::frontier::View;
 
@@ -97,13 +96,13 @@ fn message(view: &View, tally: Tally, reached: f64) -> String {
     let letters = view.download.letters + view.parse.letters;
     let dead = if letters > 0 { format!(", {letters} dead") } else { String::new() };
     let counts = format!("{} items{dead}", tally.items);
-    let allowed = allowed(view).map_or("no pace".to_owned(), |most| format!("of {}", rate(most)));
+    let allowed = view.allowed().map_or("no pace".to_owned(), |most| format!("of {}", rate(most)));
     match (&view.paused, &view.blocked_why) {
         _ if view.finished => format!("done, {counts}"),
         (Some(why), _) => format!("paused: {why}"),
         (None, Some(why)) => format!("blocked: {why}"),
         (None, None) => {
-            let eta = eta(view).map_or("-".to_owned(), duration);
+            let eta = view.eta().map_or("-".to_owned(), duration);
             format!("{} {allowed}, eta {eta}, {counts}", rate(reached))
         }
     }

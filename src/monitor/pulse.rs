@@ -55,12 +55,12 @@ impl Pulse {
 }
 
 fn line(view: &View, tally: Tally, freshness: Freshness, reached: f64, workers: usize) {
-    let allowed = allowed(view);
+    let allowed = view.allowed();
     let shown = allowed.map_or("unlimited".to_owned(), rate);
     let used = allowed.map_or(100.0, |allowed| 100.0 * reached / allowed);
     let oldest = view.oldest.map_or("-".to_owned(), |put| duration(view.at.since(put)));
     let response = view.response.map_or("-".to_owned(), |ms| ms.to_string());
-    let eta = eta(view).map_or("-".to_owned(), duration);
+    let eta = view.eta().map_or("-".to_owned(), duration);
     let fresh = freshness.percent().map_or("-".to_owned(), |percent| format!("{percent}%"));
     info!(
         site = %view.site,
@@ -75,22 +75,11 @@ fn line(view: &View, tally: Tally, freshness: Freshness, reached: f64, workers: 
         eta = %eta,
         fresh = %fresh,
         items = tally.items,
+        delayed = view.download.delayed,
         dead = view.download.letters + view.parse.letters,
         early = tally.early,
         "pulse"
     );
-}
-
-/// Starts a second that the pace allows; none without a pace.
-pub(super) fn allowed(view: &View) -> Option<f64> {
-    (view.interval > 0).then(|| 1_000.0 / as_f64(view.interval.unsigned_abs()))
-}
-
-/// How long what waits now will take at the pace allowed.
-pub(super) fn eta(view: &View) -> Option<Duration> {
-    let tasks = view.download.waiting + view.download.delayed;
-    let millis = tasks.checked_mul(view.interval.unsigned_abs())?;
-    Some(Duration::from_millis(millis))
 }
 
 /// So many in so many seconds.

@@ -40,7 +40,9 @@ fn busy(view: &View) -> String {
     if counts.waiting == 0 {
         return match (in_flight, counts.delayed, view.parse.waiting + view.parse.leased) {
             (0, 0, pages) => format!("nothing left to ask for; {pages} stored pages are to be parsed"),
-            (0, delayed, _) => format!("nothing waits; {delayed} back off after a failure"),
+            (0, delayed, _) => {
+                format!("nothing waits; {delayed} are kept back after a failure or a lost lease")
+            }
             (running, ..) => format!("{running} in flight, nothing else waits"),
         };
     }
@@ -116,7 +118,7 @@ mod tests {
         };
         assert_eq!(told(blocked), "blocked until 2027-01-15T08:01:30.000Z, for 1m30s: Retry-After");
         let idle = |v: &mut View| (v.download.waiting, v.in_flight, v.download.delayed) = (0, 0, 3);
-        assert_eq!(told(idle), "nothing waits; 3 back off after a failure");
+        assert_eq!(told(idle), "nothing waits; 3 are kept back after a failure or a lost lease");
         assert_eq!(why(&view(), false, None), "no process works on it: start `paced crawl` or `paced work`");
         assert_eq!(
             why(&view(), true, Some("https://shop.example: 503")),

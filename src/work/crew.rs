@@ -194,10 +194,8 @@ impl Crew {
     }
 
     /// Settles a task and keeps at it while the frontier can't be reached. A lost lease is said once and changes nothing.
-    pub(super) async fn settle(&self, lease: Lease, outcome: Outcome) -> Result<(), FrontierError> {
-        self.settle_as(Settlement { lease, outcome, block: None, response: None, parse: None })
-            .await
-            .map(drop)
+    pub(super) async fn settle(&self, lease: Lease, outcome: Outcome) -> Result<Settled, FrontierError> {
+        self.settle_as(Settlement { lease, outcome, block: None, response: None, parse: None }).await
     }
 
     /// Settles a download, and takes the parse of the page that it brings along where a slot is free for it.

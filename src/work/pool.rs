@@ -17,7 +17,7 @@ use super::reach::Pauses;
 use super::scaling::{Scale, most_asking, workers};
 use super::slots::{Granted, Slots};
 use crate::clock::since_boot;
-use crate::frontier::{Claim, FrontierError, Grant, MOST_NAMED_SITES, TOKENS};
+use crate::frontier::{Claim, FrontierError, Grant, Lost, MOST_NAMED_SITES, TOKENS};
 use crate::monitor::duration;
 use crate::task::{Lease, Stage};
 
@@ -227,6 +227,7 @@ impl Pool {
         let wish = self.wish(download, parse, only);
         let wanted = [wish.download, wish.parse];
         let grant = self.crew.frontier.claim(wish).await?;
+        grant.lost.iter().for_each(tell_of);
         if grant.buried {
             self.crew.join_anew().await?;
             return Ok(Duration::ZERO);
@@ -308,6 +309,17 @@ impl Pool {
             }
         }
     }
+}
+
+/// Said once, by the process whose claim found it (C10).
+fn tell_of(lost: &Lost) {
+    let Lost { site, url, stage, losses, kept_back } = lost;
+    let then = match kept_back {
+        Some(0) => "it is done again at once".to_owned(),
+        Some(ms) => format!("it is kept back for {}", duration(Duration::from_millis(ms.unsigned_abs()))),
+        None => "it is given up, as its worker died each time".to_owned(),
+    };
+    warn!(site, url = url.as_str(), stage = %stage, losses, "lease lost: its worker is gone; {then}");
 }
 
 /// What a task's walk needs of the pool.

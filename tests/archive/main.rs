@@ -1,5 +1,6 @@
 //! The page store on a real folder: what was kept is read back, whatever happened to its writers.
 
+mod drops;
 mod erase;
 
 use std::collections::BTreeMap;

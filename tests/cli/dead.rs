@@ -101,4 +101,9 @@ fn i13_letters_are_revived_and_dropped_by_what_they_are() {
     );
     Paced::new(["crawl", "shop.toml"]).dir(data.path()).data(&data).run().expect_code(0);
     assert_eq!(paths(&data, "shop"), ["2", "3"], "they died again, of the same");
+    let letters = json_lines_of(&dead(&data, "list --json").expect_code(0).stdout);
+    assert!(
+        letters.iter().all(|letter| letter["depth"] == 1),
+        "as far from the seed as they were: {letters:?}"
+    );
 }

@@ -142,8 +142,9 @@ fn l4_a_crawl_goes_on_when_a_master_dies() {
         (site.arrivals().len() > 10).then_some(())
     });
     // The partition that the site is in.
-    let nodes: Vec<String> = cluster.nodes().map(|node| node.cli(&["KEYS", "*:mutex:shop"])).collect();
-    let key = nodes.iter().find(|key| !key.is_empty()).expect("somebody has its mutex").clone();
+    let key = eventually("somebody has its mutex", || {
+        cluster.nodes().map(|node| node.cli(&["KEYS", "*:mutex:shop"])).find(|key| !key.is_empty())
+    });
     cluster.fail_over(key.lines().next().expect("a key"));
     let run = crawl.finish().expect_code(0);
     assert!(!run.stderr.contains("panicked"), "{}", run.stderr);

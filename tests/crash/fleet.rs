@@ -150,8 +150,8 @@ fn unleash(disk: Option<SmallDisk>) {
     let (seed, time) = (seed_of_chaos(), time_of_chaos());
     tell(&format!("PACED_TEST_SEED={seed}"));
     let dice = fastrand::Rng::with_seed(seed);
-    // Enough pages for nearly the whole time, and some that are left for a quiet end.
-    let pages = u32::try_from(time.as_millis() / INTERVAL.as_millis() * 7 / 10).expect("hours at most");
+    // Enough pages for the whole time, with the stops, and some that are left for a quiet end.
+    let pages = u32::try_from(time.as_millis() / INTERVAL.as_millis()).expect("hours at most");
     let shops = serve(plans(pages)).expect("shops");
     let (data, done) = (TempData::new(), Done::default());
     let mut fleet = Fleet { disk, data, redis, workers: Vec::new(), dice, done };

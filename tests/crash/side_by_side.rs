@@ -108,9 +108,9 @@ fn every_verb_answers_right_beside_a_running_crawl() {
 #[test]
 fn a_page_put_beside_a_running_crawl_is_fetched_by_it() {
     let data = TempData::new();
-    let links: Vec<String> = (0..40).map(|n| format!("<a href=\"/p/{n}\">{n}</a>")).collect();
+    let links: Vec<String> = (0..120).map(|n| format!("<a href=\"/p/{n}\">{n}</a>")).collect();
     let mut site = TestSite::builder().page("/", links.concat()).page("/hidden/1", "<h1>Hidden</h1>");
-    for n in 0..40 {
+    for n in 0..120 {
         site = site.page(&format!("/p/{n}"), format!("<h1>Page {n}</h1>"));
     }
     let site = site.serve();

@@ -222,6 +222,11 @@ impl Ground {
         }
     }
 
+    /// Where pages are kept.
+    pub fn pages(&self) -> PathBuf {
+        self.data.file("data/pages")
+    }
+
     /// The items of a site, last line of a URL first come.
     pub fn items(&self, site: &str) -> Vec<Value> {
         let file = self.data.file(&format!("data/items/{site}.jsonl"));

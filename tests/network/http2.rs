@@ -141,7 +141,7 @@ fn answered<T>(
 
 #[test]
 fn a_site_over_http_2_is_crawled_over_one_connection_and_each_stream_at_its_time() {
-    let interval = ms(60);
+    let interval = ms(250);
     let site = Site::serve(usize::MAX, paths(20).collect());
     let ground = site.crawled(SiteFile::new("shop", "https://shop.example/").interval(interval));
     assert_eq!(ground.items("shop").len(), 21);

@@ -61,9 +61,15 @@ impl Machine {
 impl Seen {
     /// Others may take so much before a measurement says more of them than of us.
     const OTHERS: f64 = 0.1;
+    /// So long no thread that wants to run waits for threads of the test: the machine stood still.
+    const STANDSTILL: Duration = ms(250);
 
     /// Why nothing can be said of a pace here, if so.
     pub fn is_busy(&self) -> Option<String> {
+        let longest = self.stalls.iter().map(|stall| stall.to.saturating_sub(stall.from)).max();
+        if let Some(longest) = longest.filter(|longest| *longest > Self::STANDSTILL) {
+            return Some(format!("a thread that wanted to run did not for {longest:?}"));
+        }
         let others = self.others.filter(|others| *others > Self::OTHERS)?;
         Some(format!("other programs took {:.0} % of this machine's processors", others * 100.0))
     }

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use paced::demo::gaps::grace;
+
 use crate::ground::ms;
 use crate::machine::Seen;
 use crate::support::*;
@@ -77,8 +79,11 @@ pub fn assert_same(audit: &serde_json::Value, arrivals: usize, measured: &Measur
     assert_eq!(audit["starts"], arrivals, "{audit}");
     assert_eq!(audit["early"], 0, "{audit}");
     let gap = |name: &str| audit["gap_ms"][name].as_u64().map(ms).expect("a gap");
-    for (stamped, arrived) in [(gap("min"), measured.gaps.min), (gap("p50"), measured.gaps.p50)] {
+    let gaps = &measured.gaps;
+    // One arrival that was read late among thousands makes the least gap.
+    let least = (gap("min"), gaps.min, grace(gaps.interval));
+    for (stamped, arrived, most) in [least, (gap("p50"), gaps.p50, ms(5))] {
         let apart = stamped.abs_diff(arrived);
-        assert!(apart <= ms(5) || seen.is_busy().is_some(), "{audit} and {}", measured.gaps);
+        assert!(apart <= most || seen.is_busy().is_some(), "{audit} and {gaps}");
     }
 }

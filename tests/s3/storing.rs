@@ -1,5 +1,6 @@
 //! What is kept in a bucket is read back, by any process and by any WARC tool, for as few requests as can be.
 
+use std::collections::BTreeSet;
 use std::process::Command;
 use std::time::Duration;
 
@@ -85,7 +86,7 @@ fn i1_writers_of_one_place_read_each_other_and_are_audited_together() {
         }
         assert_eq!(two.read(&places[0]).expect("read").body, "at 0");
         assert_eq!(one.read(&places[3]).expect("read").body, "at 3700");
-        let segments: std::collections::BTreeSet<&str> = places.iter().map(Place::segment).collect();
+        let segments: BTreeSet<&str> = places.iter().map(Place::segment).collect();
         assert_eq!((segments.len(), s3.objects("both/").await.len()), (5, 5));
         let report = Audit::of(all(&at("both")).await).report().remove(0);
         assert_eq!((report.starts, report.early), (5, 1), "{report:?}");
@@ -157,6 +158,50 @@ fn a_304_in_a_bucket_is_a_revisit_of_the_stored_body() {
         let revisit = second.split("WARC-Type: revisit").nth(1).expect("a revisit");
         assert!(revisit.contains(&format!("WARC-Refers-To: {id}\r\n")), "{revisit}");
         assert!(revisit.contains("WARC-Refers-To-Date: 2026-11-20T09:00:00.123Z\r\n"), "{revisit}");
+    });
+}
+
+#[test]
+fn answers_that_nobody_may_keep_go_though_many_processes_drop_theirs_from_one_object() {
+    let name = "storing::answers_that_nobody_may_keep_go_though_many_processes_drop_theirs_from_one_object";
+    alone(name, async |_| {
+        let archive = open(&at("drops")).await;
+        let kept = (0..8).map(|n| {
+            let archive = archive.clone();
+            tokio::spawn(async move {
+                archive.keep(visit(page(&format!("p{n}"), &format!("body {n}"), n))).await.expect("kept")
+            })
+        });
+        let mut places = Vec::new();
+        for kept in kept.collect::<Vec<_>>() {
+            places.push(kept.await.expect("no panic"));
+        }
+        let segments: BTreeSet<_> = places.iter().map(Place::segment).collect();
+        assert_eq!(segments.len(), 1, "one commit");
+        let (going, staying) = places.split_at(7);
+        let drops = going.iter().map(|place| {
+            let place = place.clone();
+            tokio::spawn(async move {
+                // Each a process of its own.
+                let archive = open(&at("drops")).await;
+                for _ in 0..2 {
+                    archive.drop_answer(&place, Timestamp::from_millis(START)).await.expect("noted");
+                }
+                archive.close().await.expect("closed");
+            })
+        });
+        for drop in drops.collect::<Vec<_>>() {
+            drop.await.expect("no panic");
+        }
+        let dropped = |place| matches!(archive.read(place), Err(ArchiveError::Dropped { .. }));
+        let left: Vec<_> = going.iter().filter(|place| !dropped(place)).collect();
+        println!("of 7 that went at once {} were put back by another's put", left.len());
+        assert!(left.is_empty(), "{left:?}");
+        assert_eq!(archive.read(&staying[0]).expect("read").body, "body 7");
+
+        archive.erase(|record| record.site == "shop", Timestamp::from_millis(START)).await.expect("erased");
+        archive.drop_answer(&staying[0], Timestamp::from_millis(START)).await.expect("noted");
+        archive.close().await.expect("an object that is gone has nothing to drop");
     });
 }
 

@@ -29,12 +29,14 @@ pub fn redis_or_skip() -> Option<RedisServer> {
 
 /// What a server is started with.
 #[must_use]
+#[expect(clippy::struct_excessive_bools, reason = "each is a wish of its own")]
 pub struct RedisServerBuilder {
     settings: Vec<(String, String)>,
     password: Option<String>,
     user: Option<String>,
     tls: bool,
     clock: bool,
+    counted: bool,
     ends_with_process: bool,
 }
 
@@ -92,6 +94,12 @@ impl RedisServerBuilder {
         self
     }
 
+    /// Under valgrind, which counts its instructions, and makes it some fifty times as slow.
+    pub fn counted(mut self) -> Self {
+        self.counted = true;
+        self
+    }
+
     /// It is never dropped: its folder goes with the process.
     fn ends_with_process(mut self) -> Self {
         self.ends_with_process = true;
@@ -104,6 +112,10 @@ impl RedisServerBuilder {
             skip("no `redis-server`; install the package of that name");
             return None;
         }
+        if self.counted && Command::new("callgrind_control").arg("--version").output().is_err() {
+            skip("no `callgrind_control`; install the package `valgrind`");
+            return None;
+        }
         let mut server = RedisServer {
             port: free_port(),
             folder: TempData::new(),
@@ -112,6 +124,7 @@ impl RedisServerBuilder {
             password: self.password,
             tls: self.tls,
             clock: self.clock.then(moved_clock::library),
+            counted: self.counted,
             ends_with_process: self.ends_with_process,
             process: None,
         };
@@ -132,6 +145,7 @@ pub struct RedisServer {
     password: Option<String>,
     tls: bool,
     clock: Option<PathBuf>,
+    counted: bool,
     ends_with_process: bool,
     process: Option<(Child, Pid)>,
 }
@@ -145,6 +159,7 @@ impl RedisServer {
             user: None,
             tls: false,
             clock: false,
+            counted: false,
             ends_with_process: false,
         }
     }
@@ -237,6 +252,29 @@ impl RedisServer {
         ["fcall", "evalsha"].iter().filter_map(|way| calls.get(*way)).sum()
     }
 
+    /// Instructions that it took since it was last asked, or started.
+    pub fn instructions(&self) -> u64 {
+        assert!(self.counted, "asked for with `counted`");
+        let (_, pid) = self.process.as_ref().expect("it runs");
+        let pid = pid.as_raw_nonzero().to_string();
+        let done =
+            Command::new("callgrind_control").args(["--dump", &pid]).output().expect("valgrind's tools");
+        assert!(done.status.success(), "{done:?}");
+        eventually("the count is written", || {
+            let folder = fs::read_dir(self.folder()).expect("its folder");
+            let counts = folder.filter_map(|entry| Some(entry.ok()?.path())).filter_map(|path| {
+                let text =
+                    fs::read_to_string(&path).ok().filter(|_| path.to_string_lossy().contains("/counts."))?;
+                let count = text.lines().find_map(|line| line.strip_prefix("totals: ")?.parse().ok())?;
+                Some((path, count))
+            });
+            let (path, count) =
+                counts.max_by_key(|(path, _)| path.metadata().and_then(|file| file.modified()).ok())?;
+            fs::remove_file(path).expect("it is ours");
+            Some(count)
+        })
+    }
+
     /// Ends it as a power cut does.
     pub fn kill9(&mut self) {
         if let Some((mut process, _)) = self.process.take() {
@@ -283,6 +321,10 @@ impl RedisServer {
             let [preload, shift] = moved_clock::variables(library, &self.folder.file("clock"));
             command.arg(format!("{}={}", preload.0, preload.1));
             command.arg(format!("{}={}", shift.0, shift.1));
+        }
+        if self.counted {
+            command.args(["valgrind", "--tool=callgrind"]);
+            command.arg(format!("--callgrind-out-file={}/counts.%p", self.folder().display()));
         }
         command.arg("redis-server").arg(self.write_settings());
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());

@@ -54,9 +54,9 @@ impl Log for BucketLog {
         Ok((name, start))
     }
 
-    /// Every object is finished as it is written.
+    /// Every object is finished as it is written, but for what is to go.
     fn close(&mut self) -> Result<(), ArchiveError> {
-        Ok(())
+        self.bucket.drop_those_waiting_for(Duration::ZERO, self.names.now())
     }
 }
 

@@ -1,6 +1,7 @@
 //! Pages in a bucket of object storage: each commit is one object, a record is one ranged read. The protocol is that of
 //! S3; credentials, region and endpoint come from the usual `AWS_` variables.
 
+mod drops;
 mod fault;
 mod log;
 mod sizes;
@@ -18,12 +19,18 @@ use bytes::Bytes;
 use object_store::aws::{AmazonS3, AmazonS3Builder, AmazonS3ConfigKey};
 use object_store::list::{PaginatedListOptions, PaginatedListStore};
 use object_store::path::Path;
-use object_store::{BackoffConfig, ClientConfigKey, ObjectMeta, ObjectStoreExt, PutPayload, RetryConfig};
+use object_store::{
+    BackoffConfig, ClientConfigKey, ObjectMeta, ObjectStore, ObjectStoreExt, PutMode, PutPayload,
+    RetryConfig, UpdateVersion,
+};
 use tokio::runtime::Runtime;
 
+use super::erase::blank_for;
 use super::store::{BEGINNING, Filling, Segments, Store};
-use super::{ArchiveError, Location, Place};
+use super::{ArchiveError, Location, Place, stored};
+use crate::clock::Timestamp;
 use crate::fetch::install_tls;
+use drops::Drops;
 use sizes::Sizes;
 
 /// A request that fails for a passing reason is made again for so long, with growing pauses and jitter.
@@ -35,6 +42,9 @@ const REQUEST: Duration = Duration::from_mins(1);
 /// The same for a question, whose answer is short.
 const QUESTION: Duration = Duration::from_secs(3);
 
+/// So often an object is put anew where others change it meanwhile.
+const CONFLICTS: usize = 20;
+
 /// A bucket, and what the names in it begin with.
 #[derive(Debug)]
 pub(super) struct Bucket {
@@ -45,6 +55,8 @@ pub(super) struct Bucket {
     /// Gives up soon.
     brisk: AmazonS3,
     sizes: Sizes,
+    /// Answers that are to go.
+    drops: Drops,
     /// Makes the requests, on a thread of its own: whoever waits for one may be on any thread.
     runtime: Option<Runtime>,
 }
@@ -80,6 +92,7 @@ impl Bucket {
                 .map_err(|e| refused(&fault::why(&e)))?,
             brisk: client(bucket, retries(2, QUESTION), QUESTION).map_err(|e| refused(&fault::why(&e)))?,
             sizes: Sizes::default(),
+            drops: Drops::default(),
             runtime: Some(runtime),
         })
     }
@@ -118,6 +131,70 @@ impl Bucket {
         Path::parse(format!("{}{segment}", self.prefix)).ok()
     }
 
+    /// A whole object, and which version of it that is; nothing where it was removed.
+    fn get(&self, key: &Path) -> Result<Option<(Vec<u8>, UpdateVersion)>, ArchiveError> {
+        let (client, key) = (self.patient.clone(), key.clone());
+        let got = self.wait(async move {
+            let got = client.get(&key).await?;
+            let version = UpdateVersion { e_tag: got.meta.e_tag.clone(), version: got.meta.version.clone() };
+            Ok((got.bytes().await?.to_vec(), version))
+        });
+        match got.ok_or_else(|| self.broke("read from"))? {
+            Err(error) if fault::is_missing(&error) => Ok(None),
+            got => got.map(Some).map_err(|error| self.error("read from", &error)),
+        }
+    }
+
+    /// Puts an object in the place of a version of it; whether it was that version still.
+    fn replace(&self, key: &Path, object: Vec<u8>, version: UpdateVersion) -> Result<bool, ArchiveError> {
+        let (client, key) = (self.patient.clone(), key.clone());
+        let mode = PutMode::Update(version);
+        let put =
+            self.wait(async move { client.put_opts(&key, PutPayload::from(object), mode.into()).await });
+        match put.ok_or_else(|| self.broke("write to"))? {
+            Ok(_) => Ok(true),
+            Err(object_store::Error::Precondition { .. }) => Ok(false),
+            Err(error) => Err(self.error("write to", &error)),
+        }
+    }
+
+    /// Drops what has waited so long, object by object; what can't go now waits on.
+    fn drop_those_waiting_for(&self, wait: Duration, now: Timestamp) -> Result<(), ArchiveError> {
+        let mut trouble = Ok(());
+        for (segment, places) in self.drops.take(wait) {
+            let dropped = self.rewrite(&segment, &|object| {
+                let mut changed = false;
+                for place in &places {
+                    let range = place.offset()..place.end();
+                    let status = part(object, &range).and_then(stored::status_of_whole);
+                    if status.is_some() {
+                        fill(object, &range, &blank_for(&segment, &range, now, status)?);
+                        changed = true;
+                    }
+                }
+                Ok(changed)
+            });
+            if let Err(error) = dropped {
+                self.drops.add(places);
+                trouble = Err(error);
+            }
+        }
+        trouble
+    }
+
+    /// Puts an object anew after a change; again, where somebody else has changed it meanwhile. One that was removed stays so.
+    fn rewrite(&self, segment: &str, change: &Change<'_>) -> Result<(), ArchiveError> {
+        let key = self.key(segment).ok_or_else(|| self.broke("name an object of"))?;
+        for _ in 0..CONFLICTS {
+            let Some((mut object, version)) = self.get(&key)? else { return Ok(()) };
+            if !change(&mut object)? || self.replace(&key, object, version)? {
+                return Ok(());
+            }
+            std::thread::sleep(Duration::from_millis(fastrand::u64(50..500)));
+        }
+        Err(ArchiveError::bucket("write to", &self.location, "others change the same object all the time"))
+    }
+
     /// So many bytes at a place's beginning.
     fn range(&self, place: &Place, most: u64) -> Result<Bytes, ArchiveError> {
         let missing = || ArchiveError::Missing { place: place.clone() };
@@ -151,6 +228,19 @@ impl Bucket {
     }
 }
 
+/// Changes an object, and tells whether it did.
+type Change<'a> = dyn Fn(&mut [u8]) -> Result<bool, ArchiveError> + 'a;
+
+fn part<'a>(object: &'a [u8], range: &Range<u64>) -> Option<&'a [u8]> {
+    object.get(usize::try_from(range.start).ok()?..usize::try_from(range.end).ok()?)
+}
+
+fn fill(object: &mut [u8], range: &Range<u64>, filling: &[u8]) -> Option<()> {
+    let at = usize::try_from(range.start).ok()?;
+    object.get_mut(at..)?.get_mut(..filling.len())?.copy_from_slice(filling);
+    Some(())
+}
+
 /// Objects by name, with their sizes.
 struct Listing {
     objects: Vec<(String, u64)>,
@@ -182,22 +272,19 @@ impl Store for Bucket {
         ranges: &[Range<u64>],
         bytes: &Filling<'_>,
     ) -> Result<(), ArchiveError> {
-        let key = self.key(segment).ok_or_else(|| self.broke("name an object of"))?;
-        let (client, from) = (self.patient.clone(), key.clone());
-        let got = self.wait(async move { client.get(&from).await?.bytes().await });
-        let got = got.ok_or_else(|| self.broke("read from"))?;
-        let mut object = got.map_err(|error| self.error("read from", &error))?.to_vec();
-        for range in ranges {
-            let at = usize::try_from(range.start).unwrap_or(usize::MAX);
-            let filling = bytes(range)?;
-            match object.get_mut(at..).and_then(|rest| rest.get_mut(..filling.len())) {
-                Some(place) => place.copy_from_slice(&filling),
-                None => return Err(ArchiveError::damaged(segment, range.start, "it has been cut meanwhile")),
+        self.rewrite(segment, &|object| {
+            for range in ranges {
+                fill(object, range, &bytes(range)?).ok_or_else(|| {
+                    ArchiveError::damaged(segment, range.start, "it has been cut meanwhile")
+                })?;
             }
-        }
-        let client = self.patient.clone();
-        let put = self.wait(async move { client.put(&key, PutPayload::from(object)).await });
-        put.ok_or_else(|| self.broke("write to"))?.map(drop).map_err(|error| self.error("write to", &error))
+            Ok(true)
+        })
+    }
+
+    fn drop_answer(&self, place: &Place, now: Timestamp) -> Result<(), ArchiveError> {
+        self.drops.add([place.clone()]);
+        self.drop_those_waiting_for(drops::WAIT, now)
     }
 
     fn remove(&self, segment: &str) -> Result<(), ArchiveError> {

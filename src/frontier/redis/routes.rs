@@ -231,6 +231,7 @@ impl Shared {
             soonest = least(soonest, grant.next_in);
             all.buried |= grant.buried;
             all.leases.extend(grant.leases);
+            all.lost.extend(grant.lost);
         }
         all.next_in = soonest;
         Ok(all)

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::task::is_zero;
 use crate::canonical_url::CanonicalUrl;
 use crate::clock::Timestamp;
 use crate::task::{DeadLetter, Failure, RobotsRecord, Stage, StoredPage};
@@ -68,6 +69,9 @@ pub struct DeadState {
     pub died_at: i64,
     /// The run in which it died.
     pub run: i64,
+    /// Links between a seed and its page.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub depth: u32,
 }
 
 /// One process that claims.
@@ -96,6 +100,7 @@ impl DeadState {
             attempts: self.attempts,
             history: self.history.clone(),
             died_at: Timestamp::from_millis(self.died_at),
+            depth: self.depth,
         }
     }
 }

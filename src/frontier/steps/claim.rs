@@ -34,14 +34,14 @@ pub(super) fn claim<S: Shelf>(shelf: &mut S, claim: &Claim, now: i64) -> Result<
         return repeat(shelf, claim, granted, now);
     }
     let mut round = Round { shelf, claim, now, tidied: 0, leases: Vec::new() };
-    free_lost_leases(round.shelf, now)?;
+    let lost = free_lost_leases(round.shelf, now)?;
     round.promote()?;
     round.download()?;
     round.parse()?;
     let leases = round.leases;
     owner.claimed = Some((claim.token, leases.len() as u64));
     shelf.save_owner(&claim.owner, &owner)?;
-    Ok(Grant { leases, next_in: next_in(shelf, claim, now)?, buried: false })
+    Ok(Grant { leases, next_in: next_in(shelf, claim, now)?, buried: false, lost })
 }
 
 /// The same claim again, its answer having been lost: the same tasks, as far as they still run.
@@ -52,7 +52,7 @@ fn repeat<S: Shelf>(shelf: &mut S, claim: &Claim, granted: u64, now: i64) -> Res
             leases.extend(lease_of(shelf, &task)?);
         }
     }
-    Ok(Grant { leases, next_in: next_in(shelf, claim, now)?, buried: false })
+    Ok(Grant { leases, next_in: next_in(shelf, claim, now)?, ..Grant::default() })
 }
 
 /// When something more can be claimed, if nothing else happens: never later than the first such moment (L1).

@@ -10,7 +10,7 @@ use crate::frontier::shelf::Shelf;
 use crate::frontier::state::{
     BACK_MS, LEASE_MS, MAX_LOSSES, MutexState, Place, SiteState, Start, Task, delay_after_loss, mutex_token,
 };
-use crate::frontier::step::Rearm;
+use crate::frontier::step::{Lost, Rearm};
 use crate::task::{Failure, Lease, Priority, RobotsAccess, RobotsErrand, RobotsRecord, Stage};
 
 /// Leases freed in one step.
@@ -173,21 +173,27 @@ pub(super) fn absorb(site: &mut SiteState, task: &mut Task, starts: i64) {
 }
 
 /// Frees leases that ended or whose owner is dead, a bounded number.
-pub(super) fn free_lost_leases<S: Shelf>(shelf: &mut S, now: i64) -> Result<(), S::Error> {
+pub(super) fn free_lost_leases<S: Shelf>(shelf: &mut S, now: i64) -> Result<Vec<Lost>, S::Error> {
+    let mut lost = Vec::new();
     for task in shelf.lost_leases(now, REAPED)? {
         if let Some(mut site) = shelf.site(&task.site)? {
-            lose(shelf, &mut site, task, now)?;
+            lost.push(lose(shelf, &mut site, task, now)?);
             save(shelf, &site)?;
         }
     }
-    Ok(())
+    Ok(lost)
 }
 
 /// A lost lease is no attempt: back at once, later with a delay, after the sixth it is dead.
-fn lose<S: Shelf>(shelf: &mut S, site: &mut SiteState, mut task: Task, now: i64) -> Result<(), S::Error> {
+fn lose<S: Shelf>(shelf: &mut S, site: &mut SiteState, mut task: Task, now: i64) -> Result<Lost, S::Error> {
     site.counts(task.stage).lost += 1;
     task.rare.losses += 1;
-    if task.rare.losses >= MAX_LOSSES {
+    let losses = task.rare.losses;
+    let wait = if task.rare.errand.is_some() { 0 } else { delay_after_loss(losses) };
+    let (name, url, stage) = (task.site.clone(), task.url.clone(), task.stage);
+    let kept_back = (losses < MAX_LOSSES).then_some(wait);
+    let lost = Lost { site: name, url, stage, losses, kept_back };
+    if losses >= MAX_LOSSES {
         let why = Failure::new("its worker died each time");
         if task.rare.errand.is_some() {
             let record = RobotsRecord {
@@ -196,15 +202,16 @@ fn lose<S: Shelf>(shelf: &mut S, site: &mut SiteState, mut task: Task, now: i64)
                 crawl_delay: None,
                 refuses: None,
             };
-            return keep_robots(shelf, site, task, record, now);
+            keep_robots(shelf, site, task, record, now)?;
+        } else {
+            die(shelf, site, task, why, now)?;
         }
-        return die(shelf, site, task, why, now);
+        return Ok(lost);
     }
-    let losses = task.rare.losses;
-    let wait = if task.rare.errand.is_some() { 0 } else { delay_after_loss(losses) };
     absorb(site, &mut task, now + wait);
     let to = if wait == 0 { Place::Waiting } else { Place::Delayed { until: now + wait, scheduled: false } };
-    shift(shelf, site, &mut task, to)
+    shift(shelf, site, &mut task, to)?;
+    Ok(lost)
 }
 
 /// A process says that it is there, and which sites it crawls.

@@ -66,7 +66,8 @@ pub(super) fn die<S: Shelf>(
     }
     let mut history = task.rare.history.clone();
     history.push(why.clone());
-    let dead = DeadState { why, attempts: task.rare.attempts, history, died_at: now, run: site.run };
+    let (attempts, depth) = (task.rare.attempts, task.depth);
+    let dead = DeadState { why, attempts, history, died_at: now, run: site.run, depth };
     site.counts(task.stage).letters += 1;
     shelf.save_dead(&site.name, task.stage, &task.url, &dead)?;
     remove(shelf, site, &task)

@@ -42,11 +42,9 @@ pub(super) fn parse_again<S: Shelf>(
     now: i64,
 ) -> Result<bool, S::Error> {
     let Some(mut site) = shelf.site(site)? else { return Ok(false) };
-    if shelf.dead(&site.name, Stage::Parse, &url)?.is_none() {
-        return Ok(false);
-    }
+    let Some(dead) = shelf.dead(&site.name, Stage::Parse, &url)? else { return Ok(false) };
     let Some(page) = shelf.page(&site.name, &url)? else { return Ok(false) };
-    let put = Put::request(url, Priority::LINK);
+    let put = Put { depth: dead.depth, ..Put::request(url, Priority::LINK) };
     let page = Brought { stored: page.stored, taken: None };
     put_one(shelf, &mut site, Stage::Parse, put, Some(page), now)?;
     save(shelf, &site)?;

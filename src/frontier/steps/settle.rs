@@ -152,24 +152,38 @@ fn done<S: Shelf>(
     taker: Option<(&str, u64)>,
     now: i64,
 ) -> Result<(), S::Error> {
-    if let (Some(stored), Some(running), Stage::Download) = (stored, task.running(), task.stage) {
-        let fence = running.fence;
-        let newest = shelf.page(&task.site, &task.url)?.is_none_or(|page| page.fence <= fence);
-        if newest {
-            let mut page = PageState { stored: stored.clone(), fence, recrawl: None, recrawl_at: None };
-            page.recrawl_from(now, recrawl.map(millis));
-            shelf.save_page(&task.site, &task.url, &page)?;
+    match (stored, task.running(), task.stage) {
+        (Some(stored), Some(running), Stage::Download) => {
+            let fence = running.fence;
+            let newest = shelf.page(&task.site, &task.url)?.is_none_or(|page| page.fence <= fence);
+            if newest {
+                let mut page = PageState { stored: stored.clone(), fence, recrawl: None, recrawl_at: None };
+                page.recrawl_from(now, recrawl.map(millis));
+                shelf.save_page(&task.site, &task.url, &page)?;
+            }
+            let put = Put {
+                origin: Origin::Request,
+                depth: task.depth,
+                hops: task.rare.hops,
+                ..Put::request(task.url.clone(), task.priority)
+            };
+            let taken = parse_for(shelf, site, taker, now)?;
+            put_one(shelf, site, Stage::Parse, put, Some(Brought { stored, taken }), now)?;
         }
-        let put = Put {
-            origin: Origin::Request,
-            depth: task.depth,
-            hops: task.rare.hops,
-            ..Put::request(task.url.clone(), task.priority)
-        };
-        let taken = parse_for(shelf, site, taker, now)?;
-        put_one(shelf, site, Stage::Parse, put, Some(Brought { stored, taken }), now)?;
+        (Some(left), _, Stage::Parse) => keep_what_is_left(shelf, &task, left)?,
+        _ => {}
     }
     finish(shelf, site, task, now)
+}
+
+/// What a parse leaves of the page that it read, unless there is another one by now.
+fn keep_what_is_left<S: Shelf>(shelf: &mut S, task: &Task, left: StoredPage) -> Result<(), S::Error> {
+    let page = shelf.page(&task.site, &task.url)?;
+    let read = task.rare.stored.as_ref().map(|stored| &stored.place);
+    match page.filter(|page| read == Some(&page.stored.place)) {
+        Some(page) => shelf.save_page(&task.site, &task.url, &PageState { stored: left, ..page }),
+        None => Ok(()),
+    }
 }
 
 /// Who takes the parse at once: as a claim of one parse would, where no other one waits.

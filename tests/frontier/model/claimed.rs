@@ -37,7 +37,13 @@ impl Ledger {
         if !numbered.eq(tokens.iter().copied()) {
             return Err(format!("tokens are not the claim's: {tokens:?}"));
         }
-        self.lose_leases();
+        let told = grant.lost.iter().map(|lost| {
+            ((lost.site.clone(), lost.stage, lost.url.to_string()), (lost.losses, lost.kept_back))
+        });
+        let (told, lost) = (told.collect::<BTreeMap<_, _>>(), self.lose_leases());
+        if told != lost {
+            return differs("lost leases that a claim tells of", lost, told);
+        }
         self.promote();
         self.tidy(grant, inside)?;
         for lease in &grant.leases {

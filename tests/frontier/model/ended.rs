@@ -1,5 +1,7 @@
 //! How tasks end, booked: settled, given back, lost.
 
+use std::collections::BTreeMap;
+
 use paced::task::{Exclusion, Outcome, Put, RobotsAccess, RobotsRecord, Settled, Settlement, Stage};
 
 use super::ledger::{Key, Ledger, Place, Robots, differs, origin};
@@ -214,8 +216,9 @@ impl Ledger {
         self.unit(&unit).starts.retain(|start| !unused || start.token != token);
     }
 
-    /// Leases that ended or whose owner is dead.
-    pub fn lose_leases(&mut self) {
+    /// Leases that ended or whose owner is dead; how often each task was lost, and how long it is kept back.
+    pub fn lose_leases(&mut self) -> BTreeMap<Key, (u32, Option<i64>)> {
+        let mut told = BTreeMap::new();
         let lost: Vec<u64> = self.leases.iter().filter(|(_, l)| self.is_lost(l)).map(|(t, _)| *t).collect();
         for token in lost {
             let Some(lease) = self.leases.remove(&token) else { continue };
@@ -223,6 +226,8 @@ impl Ledger {
             let Some(task) = self.tasks.get_mut(&lease.key) else { continue };
             task.losses += 1;
             let wait = [0, 0, 10_000, 60_000, 600_000, 3_600_000, -1][task.losses as usize];
+            let kept_back = (wait >= 0).then_some(if task.errand { 0 } else { wait });
+            told.insert(lease.key.clone(), (task.losses, kept_back));
             match (task.errand, wait) {
                 (true, -1) => {
                     let access = RobotsAccess::Unreachable(String::new());
@@ -238,5 +243,6 @@ impl Ledger {
                 }
             }
         }
+        told
     }
 }

@@ -8,9 +8,10 @@ use paced::frontier::{
     Claim, Feeding, Forgotten, Frontier, FrontierError, Grant, Lock, Rearm, Registered, Registration,
     Renamed, Run, Tuning,
 };
+use paced::page::Validators;
 use paced::task::{
     Exclusion, Failure, Lease, Origin, Outcome, Priority, Put, PutReply, RobotsAccess, RobotsRecord, Settled,
-    Settlement, Stage,
+    Settlement, Stage, StoredPage,
 };
 
 use super::ledger::Ledger;
@@ -324,6 +325,16 @@ fn url(site: &str, path: usize, second_host: bool) -> CanonicalUrl {
 /// A robots record that holds for a day: one that ends before the next start may be asked for over and over.
 const THE_LAST_WORD: u32 = 100;
 
+/// What a fetch brings, and what a parse leaves of it that drops it: nothing to compare with.
+fn kept(lease: &Lease) -> Option<StoredPage> {
+    if lease.stage == Stage::Parse {
+        return lease.stored.clone().map(|stored| StoredPage { validators: Validators::default(), ..stored });
+    }
+    let fetched = page(&format!("warc/{}", lease.fence), lease.granted_at);
+    let validators = Validators { etag: Some(format!("\"{}\"", lease.fence)), ..Validators::default() };
+    Some(StoredPage { validators, ..fetched })
+}
+
 /// How a task ends, by a throw of a hundred.
 fn settlement(lease: &Lease, how: u32, block: Option<i64>) -> Settlement {
     let why = || Failure::status(503, "503");
@@ -334,8 +345,7 @@ fn settlement(lease: &Lease, how: u32, block: Option<i64>) -> Settlement {
         (true, 20..40) => Outcome::RobotsMoved { to: lease.url.clone() },
         (true, _) => Outcome::Robots(robots(how)),
         (false, 0..40) => {
-            let stored =
-                how.is_multiple_of(2).then(|| page(&format!("warc/{}", lease.fence), lease.granted_at));
+            let stored = how.is_multiple_of(2).then(|| kept(lease)).flatten();
             let recrawl = how.is_multiple_of(3).then(|| ms(i64::from(how % 5) * 4_000));
             Outcome::Done { stored, recrawl }
         }

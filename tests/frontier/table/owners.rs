@@ -19,7 +19,7 @@ fn c10_l4_the_leases_of_a_dead_owner_return_at_once_and_its_tokens_are_stale() {
         assert_eq!(w.frontier.extend(vec![lost.token, kept.token]).await.expect("answers"), [false, true]);
         assert_eq!(w.done(&lost).await, Settled::Stale);
         let claim = Claim { owner: zombie.name.clone(), ..w.want(1, 0) };
-        let nothing = Grant { leases: vec![], next_in: None, buried: true };
+        let nothing = Grant { buried: true, ..Grant::default() };
         assert_eq!(w.grant(claim).await, nothing, "the dead claim nothing");
         let again = w.take_as(&alive.name).await;
         assert_eq!(path_of(&again), path_of(&lost));

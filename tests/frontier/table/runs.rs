@@ -3,7 +3,7 @@
 use paced::frontier::Run;
 use paced::task::{Put, PutReply, Settled, Stage};
 
-use crate::world::{World, at, on_every_backend, path_of, request, url};
+use crate::world::{World, at, ms, on_every_backend, path_of, request, url};
 
 async fn begin(w: &World, paths: &[&str]) -> Run {
     let seeds = paths.iter().map(|path| Put::seed(url("a", path))).collect();
@@ -169,5 +169,23 @@ fn i15_when_all_is_done_nothing_is_left_in_any_index() {
         assert_eq!((grant.leases.len(), grant.next_in), (0, None));
         let after = w.frontier.inspect().await.expect("answers");
         assert_eq!((after.tasks, after.due, after.dead), (vec![], vec![], vec![]));
+    });
+}
+
+#[test]
+fn how_long_it_takes_is_told_unless_all_that_is_left_is_kept_back() {
+    on_every_backend(async |w| {
+        w.site("a").await;
+        w.put_many("a", 3).await;
+        assert_eq!(w.view("a").await.eta(), Some(ms(3_000)), "one a second");
+        for left in [2, 1] {
+            let lease = w.take().await;
+            w.retry(&lease, 600_000).await;
+            assert_eq!(w.view("a").await.eta(), Some(ms(3_000)), "{left} wait, the others are kept back");
+            w.pass(1_000);
+        }
+        let lease = w.take().await;
+        w.retry(&lease, 600_000).await;
+        assert_eq!(w.view("a").await.eta(), None, "ten minutes, which isn't known here");
     });
 }

@@ -234,13 +234,13 @@ local claim = module(function(claim)
       return again(want, tonumber(last.granted))
     end
     local round = { want = want, tidied = 0, leases = {} }
-    lease.free_lost()
+    local lost = lease.free_lost()
     promote()
     local more_downloads = serve(round, 'd', want.download)
     local more_parses = serve(round, 'p', want.parse)
     records.claimed(want.owner, want.tokens[1], #round.leases)
     local wait = (more_downloads or more_parses) and 0 or next_in(want)
     wake.sleeps(want, #round.leases, wait)
-    return { round.leases, wait or false }
+    return { round.leases, wait or false, false, lost }
   end
 end)

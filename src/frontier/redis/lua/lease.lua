@@ -133,7 +133,7 @@ local lease = module(function(lease)
     return true
   end
 
-  -- A lost lease is no attempt: back at once, later with a delay, after the sixth it is dead.
+  -- A lost lease is no attempt: back at once, later with a delay, after the sixth it is dead. How long it is kept back.
   local function lose(site, task)
     store.add(site, counter[task.stage].lost, 1)
     task.losses = (task.losses or 0) + 1
@@ -143,9 +143,11 @@ local lease = module(function(lease)
     if task.losses >= MAX_LOSSES then
       local why = 'its worker died each time'
       if task.errand then
-        return settle.keep_robots(site, task, { why = why, holds_for = DEADLY_ROBOTS })
+        settle.keep_robots(site, task, { why = why, holds_for = DEADLY_ROBOTS })
+      else
+        places.die(site, task, { reason = why })
       end
-      return places.die(site, task, { reason = why })
+      return false
     end
     local wait = task.errand and 0 or AFTER_LOSS[task.losses]
     places.absorb(site, task, now + wait)
@@ -154,14 +156,18 @@ local lease = module(function(lease)
     else
       places.shift(site, task, 'delayed', now + wait)
     end
+    return wait
   end
 
-  -- Frees leases that ended or whose owner is dead, a bounded number.
+  -- Frees leases that ended or whose owner is dead, a bounded number: which they were, if there were any.
   function lease.free_lost()
-    for _, task in ipairs(tasks.lost(REAPED)) do
-      local site = store.site(task.site)
-      lose(site, task)
+    local freed
+    for i, task in ipairs(tasks.lost(REAPED)) do
+      local site, losses = store.site(task.site), (task.losses or 0) + 1
+      freed = freed or {}
+      freed[i] = { task.site, task.stage, task.url, losses, lose(site, task) }
       store.save_site(site)
     end
+    return freed
   end
 end)

@@ -108,7 +108,7 @@ local places = module(function(places)
     history[#history + 1] = why
     count(site, task, 'letters')
     tasks.save_dead(site.name, task.stage, task.url, {
-      why = why, attempts = task.attempts or 0, history = history, died_at = now, run = site.run,
+      why = why, attempts = task.attempts or 0, history = history, died_at = now, run = site.run, depth = task.depth,
     })
     places.remove(site, task)
   end

@@ -193,14 +193,15 @@ local put = module(function(put)
   -- A page whose parse died is parsed again, from where it is kept; whether there was such a dead letter.
   function put.parse_again(name, url)
     local site = store.site(name)
-    if not site or not tasks.dead(name, 'p', url) then
+    local letter = site and tasks.dead(name, 'p', url)
+    if not letter then
       return false
     end
     local _, stored = records.page(name, url)
     if not stored then
       return false
     end
-    put.one(site, 'p', { url = url, link = false, priority = 240, depth = 0 }, stored)
+    put.one(site, 'p', { url = url, link = false, priority = 240, depth = letter.depth or 0 }, stored)
     store.save_site(site)
     return true
   end

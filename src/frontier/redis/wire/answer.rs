@@ -11,8 +11,8 @@ use crate::canonical_url::CanonicalUrl;
 use crate::clock::Timestamp;
 use crate::frontier::state::{DeadState, StageCounts};
 use crate::frontier::step::{
-    Feeding, Forgotten, Freshness, Grant, Inspection, KnownRobots, Lock, Owner, Rearm, Registered, Renamed,
-    Reply, Run, Says, Standing, Step, View, Whereabouts,
+    Feeding, Forgotten, Freshness, Grant, Inspection, KnownRobots, Lock, Lost, Owner, Rearm, Registered,
+    Renamed, Reply, Run, Says, Standing, Step, View, Whereabouts,
 };
 use crate::task::{DeadLetter, Exclusion, Lease, Origin, Priority, RobotsErrand, Settled};
 
@@ -171,6 +171,18 @@ fn grant(value: &Value) -> Read<Grant> {
         leases: list(row.at(0)).iter().map(lease).collect::<Read<_>>()?,
         next_in: row.maybe(1, |next| whole(next).ok_or_else(|| odd(next)))?,
         buried: row.flag(2),
+        lost: list(row.at(3)).iter().map(lost).collect::<Read<_>>()?,
+    })
+}
+
+fn lost(value: &Value) -> Read<Lost> {
+    let row = Row::of(value)?;
+    Ok(Lost {
+        site: row.text(0)?.to_owned(),
+        stage: stage(row.text(1)?),
+        url: url(row.at(2))?,
+        losses: row.small(3)?,
+        kept_back: row.maybe(4, |wait| whole(wait).ok_or_else(|| odd(wait)))?,
     })
 }
 

@@ -258,7 +258,7 @@ mod tests {
             ("", " kr", None),
             ("", " leisure", None),
             ("for all ", "", None),
-            ("", " XXX", None),
+            ("", " XXX", None), // "no currency" in ISO 4217
             ("", "", None),
         ] {
             assert_eq!(beside(before, after).and_then(|s| s.currency), currency, "{before}5{after}");

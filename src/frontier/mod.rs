@@ -1,7 +1,18 @@
 //! The frontier: what is known, what is next, and when. Each method is one atomic step on the backend's own clock.
 //! Nothing here knows HTTP or HTML.
 
+/// Asks for a step and takes the answer out of the one reply that belongs to it.
+macro_rules! ask {
+    ($self:ident, $step:expr, $reply:pat => $answer:expr) => {
+        match $self.step($step).await? {
+            $reply => Ok($answer),
+            other => unreachable!("a step is answered by its own reply, not by {other:?}"),
+        }
+    };
+}
+
 mod error;
+mod members;
 mod model;
 pub mod permit;
 mod redis;
@@ -10,16 +21,20 @@ mod sqlite;
 pub mod state;
 mod step;
 mod steps;
+mod view;
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 pub use error::{FrontierError, FrontierErrorKind};
+pub use members::Member;
 pub use state::SiteSettings;
 pub use step::{
-    Claim, Feeding, Forgotten, Freshness, Grant, Inspection, KnownRobots, LetterPlace, Lock, Lost, Owner,
-    Rearm, Registered, Registration, Renamed, Run, Says, Standing, Tuning, View, Whereabouts,
+    Claim, Feeding, Forgotten, Grant, Lock, Lost, Rearm, Registered, Registration, Renamed, Run, Tuning,
 };
+pub use view::{Freshness, Inspection, KnownRobots, LetterPlace, Owner, Says, Standing, View, Whereabouts};
+
+use futures_util::future::try_join_all;
 
 use crate::canonical_url::{CanonicalUrl, Host};
 use crate::clock::Clock;
@@ -27,13 +42,16 @@ use crate::task::{DeadLetter, Put, PutReply, Settled, Settlement, Stage, StoredP
 use model::Model;
 pub use redis::without_password;
 use redis::{Shared, is_redis};
-use sqlite::{Embedded, OwnerFile};
+use sqlite::Embedded;
 use step::{Reply, Step};
 
 /// The most sites that one claim can be limited to.
 pub const MOST_NAMED_SITES: usize = 100;
 /// Tokens of leases, the last of a claim's as well, are below this: every store has room for 63 bits.
 pub const TOKENS: u64 = i64::MAX as u64;
+
+/// Views asked for at once: few, as a start that comes up meanwhile waits for them.
+const VIEWS: usize = 32;
 
 /// A frontier. Cheap to clone; clones are the same frontier.
 #[derive(Clone, Debug)]
@@ -44,15 +62,6 @@ enum Backend {
     Model(Box<Mutex<Model>>, Clock),
     Sqlite(Embedded),
     Redis(Shared),
-}
-
-/// A process's place among those that claim. Dropping it is the end of its leases.
-#[derive(Debug)]
-pub struct Member {
-    /// The name that its claims carry.
-    pub name: String,
-    crawls: Vec<String>,
-    _file: Option<OwnerFile>,
 }
 
 impl Frontier {
@@ -133,16 +142,6 @@ impl Frontier {
             Backend::Redis(shared) => shared.step(step).await,
         }
     }
-}
-
-/// Asks for a step and takes the answer out of the one reply that belongs to it.
-macro_rules! ask {
-    ($self:ident, $step:expr, $reply:pat => $answer:expr) => {
-        match $self.step($step).await? {
-            $reply => Ok($answer),
-            other => unreachable!("a step is answered by its own reply, not by {other:?}"),
-        }
-    };
 }
 
 /// What workers live by.
@@ -242,91 +241,6 @@ impl Frontier {
         ask!(self, step, Reply::Stored(stored) => stored)
     }
 
-    /// Joins those that claim, first freeing the leases of processes that are gone.
-    pub async fn join(&self, crawls: Vec<String>) -> Result<Member, FrontierError> {
-        self.enter(format!("{:016x}", fastrand::u64(..)), crawls).await
-    }
-
-    /// Joins under a name that people know: the member's own begins with it, and with `~` after it. What a process of
-    /// that name held that is gone returns at once (C10). The name is made of letters, digits, `.`, `_` and `-`.
-    pub async fn join_as(&self, name: &str, crawls: Vec<String>) -> Result<Member, FrontierError> {
-        let begins = format!("{name}~");
-        let member = self.enter(format!("{begins}{:016x}", fastrand::u64(..)), crawls).await?;
-        // On one machine a process that is gone shows at once by the lock on its file, whatever its name.
-        if let Backend::Redis(_) = &*self.0 {
-            for owner in self.owners().await? {
-                if owner.name.starts_with(&begins) && owner.name != member.name && !owner.dead {
-                    self.bury(&owner.name).await?;
-                }
-            }
-        }
-        Ok(member)
-    }
-
-    async fn enter(&self, name: String, crawls: Vec<String>) -> Result<Member, FrontierError> {
-        let file = match &*self.0 {
-            Backend::Model(..) => None,
-            Backend::Redis(shared) => {
-                shared.wait_for_ever();
-                None
-            }
-            Backend::Sqlite(embedded) => {
-                let file = OwnerFile::lock(embedded.path(), &name).map_err(|e| {
-                    let kind = FrontierErrorKind::Folder(embedded.path().to_owned());
-                    FrontierError::new(kind, embedded.path().display().to_string()).because(e)
-                })?;
-                Some(file)
-            }
-        };
-        let member = Member { name, crawls, _file: file };
-        self.beat(&member).await?;
-        Ok(member)
-    }
-
-    /// Joins under a new name: for a process that was declared dead though it lives. What it held returns by itself.
-    pub async fn join_anew(&self, buried: &Member) -> Result<Member, FrontierError> {
-        let crawls = buried.crawls.clone();
-        match buried.name.split_once('~') {
-            Some((name, _)) => self.enter(format!("{name}~{:016x}", fastrand::u64(..)), crawls).await,
-            None => self.join(crawls).await,
-        }
-    }
-
-    /// Says that a member is alive, and frees the leases of those that are not. Wanted every few seconds.
-    pub async fn beat(&self, member: &Member) -> Result<(), FrontierError> {
-        let (owner, crawls) = (member.name.clone(), member.crawls.clone());
-        let step = Step::Enlist { owner, pid: std::process::id(), crawls };
-        if let Backend::Redis(shared) = &*self.0 {
-            for silent in shared.enlist(step).await? {
-                self.bury(&silent).await?;
-            }
-            return Ok(());
-        }
-        ask!(self, step, Reply::Nothing => ())?;
-        self.bury_the_dead(&member.name).await
-    }
-
-    /// Leaves those that claim; leases still held return.
-    pub async fn leave(&self, member: Member) -> Result<(), FrontierError> {
-        self.bury(&member.name).await
-    }
-
-    async fn bury_the_dead(&self, own: &str) -> Result<(), FrontierError> {
-        let Backend::Sqlite(embedded) = &*self.0 else { return Ok(()) };
-        for owner in self.owners().await? {
-            if owner.name != own && !owner.dead && OwnerFile::is_free(embedded.path(), &owner.name) {
-                self.bury(&owner.name).await?;
-                OwnerFile::clear(embedded.path(), &owner.name);
-            }
-        }
-        Ok(())
-    }
-
-    /// Declares a process dead: its tokens are stale from now on and its leases return.
-    pub async fn bury(&self, owner: &str) -> Result<(), FrontierError> {
-        ask!(self, Step::Bury { owner: owner.to_owned() }, Reply::Done(_) => ())
-    }
-
     pub(crate) fn no_site(&self, site: &str) -> FrontierError {
         let at = match &*self.0 {
             Backend::Model(..) => "model".to_owned(),
@@ -379,6 +293,17 @@ impl Frontier {
     /// How a site stands; none if there is no such site.
     pub async fn view(&self, site: &str) -> Result<Option<View>, FrontierError> {
         ask!(self, Step::View { site: site.to_owned() }, Reply::View(view) => view.map(|view| *view))
+    }
+
+    /// How these sites stand, in their order; those that are not there are left out. Each is read at a moment of its own,
+    /// but several travel together.
+    pub async fn views(&self, sites: &[String]) -> Result<Vec<View>, FrontierError> {
+        let mut views = Vec::with_capacity(sites.len());
+        for portion in sites.chunks(VIEWS) {
+            let read = try_join_all(portion.iter().map(|site| self.view(site))).await?;
+            views.extend(read.into_iter().flatten());
+        }
+        Ok(views)
     }
 
     /// The text of a site's file as registered.
@@ -435,11 +360,6 @@ impl Frontier {
         letters: Vec<(Stage, CanonicalUrl)>,
     ) -> Result<Vec<bool>, FrontierError> {
         ask!(self, Step::DropLetters { site: site.to_owned(), letters }, Reply::Alive(dropped) => dropped)
-    }
-
-    /// The processes that claim, or did.
-    pub async fn owners(&self) -> Result<Vec<Owner>, FrontierError> {
-        ask!(self, Step::Owners, Reply::Owners(owners) => owners)
     }
 
     /// Everything in it: for tests of small frontiers.

@@ -8,8 +8,9 @@ use super::shelf::Shelf;
 use super::state::{
     DeadState, MutexState, OwnerState, PageState, Place, Recrawl, RobotsState, SiteState, Task, UnitState,
 };
-use super::step::{Freshness, Inspection, LetterPlace, Reply, Step};
+use super::step::{Reply, Step};
 use super::steps;
+use super::view::{Freshness, Inspection, LetterPlace};
 use crate::canonical_url::CanonicalUrl;
 use crate::clock::Timestamp;
 use crate::task::{DeadLetter, Stage};

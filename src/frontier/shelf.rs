@@ -4,7 +4,7 @@
 use super::state::{
     DeadState, MutexState, OwnerState, PageState, Recrawl, RobotsState, SiteState, Task, UnitState,
 };
-use super::step::{Freshness, Inspection, LetterPlace};
+use super::view::{Freshness, Inspection, LetterPlace};
 use crate::canonical_url::CanonicalUrl;
 use crate::task::{DeadLetter, Stage};
 

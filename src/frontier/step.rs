@@ -1,15 +1,11 @@
 //! The frontier's steps as values: what is asked and what is answered. One step is one atomic move of a backend.
 
-use std::time::Duration;
-
 use serde::{Deserialize, Serialize};
 
-use super::state::{SiteSettings, StageCounts};
+use super::state::SiteSettings;
+use super::view::{Freshness, Inspection, KnownRobots, LetterPlace, Owner, View, Whereabouts};
 use crate::canonical_url::CanonicalUrl;
-use crate::clock::Timestamp;
-use crate::task::{
-    DeadLetter, Failure, Lease, Priority, Put, PutReply, RobotsRecord, Settled, Settlement, Stage, StoredPage,
-};
+use crate::task::{DeadLetter, Lease, Put, PutReply, Settled, Settlement, Stage, StoredPage};
 
 /// One step.
 #[derive(Clone, Debug)]
@@ -23,7 +19,7 @@ pub(crate) enum Step {
     Rename { site: String, to: String },
     Rebook { site: String, to: String },
     Put { site: String, puts: Vec<Put> },
-    ParseAgain { site: String, url: crate::canonical_url::CanonicalUrl },
+    ParseAgain { site: String, url: CanonicalUrl },
     Feed { most: u32 },
     Claim(Claim),
     Rearm { token: u64 },
@@ -205,120 +201,6 @@ pub enum Lock {
     Held(i64),
 }
 
-/// A process that claims, or did.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Owner {
-    /// Its name.
-    pub name: String,
-    /// Its process id.
-    pub pid: u32,
-    /// The sites it crawls; none where it works on all.
-    pub crawls: Vec<String>,
-    /// Its leases are over.
-    pub dead: bool,
-}
-
-impl Owner {
-    /// Whether it lives and may have tasks of a site in hand: one that names no sites works on all.
-    pub fn works_on(&self, site: &str) -> bool {
-        !self.dead && (self.crawls.is_empty() || self.crawls.iter().any(|crawled| crawled == site))
-    }
-}
-
-/// What is known of an origin's `robots.txt`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct KnownRobots {
-    /// What was found.
-    pub record: RobotsRecord,
-    /// Until when it holds.
-    pub until: Timestamp,
-    /// Unreachable records in a row.
-    pub failures: u32,
-}
-
-/// How a site stands.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct View {
-    /// Its name.
-    pub site: String,
-    /// Its pace unit.
-    pub unit: String,
-    /// When this was read.
-    pub at: Timestamp,
-    /// The run, from 1; 0 before the first.
-    pub run: i64,
-    /// When the run began.
-    pub run_began: Timestamp,
-    /// Whether the run is over.
-    pub finished: bool,
-    /// The interval in force, in ms.
-    pub interval: i64,
-    /// The most requests in flight, as in force.
-    pub parallel: u32,
-    /// Requests in flight.
-    pub in_flight: u32,
-    /// The download stage's books.
-    pub download: StageCounts,
-    /// The parse stage's books.
-    pub parse: StageCounts,
-    /// When the oldest waiting download was put.
-    pub oldest: Option<Timestamp>,
-    /// Response time, a moving average in ms.
-    pub response: Option<i64>,
-    /// Starts granted in this run that stand.
-    pub starts: u64,
-    /// The last start that stands.
-    pub last_start: Option<Timestamp>,
-    /// The earliest next start.
-    pub due: Timestamp,
-    /// Blocked until then.
-    pub blocked_until: Option<Timestamp>,
-    /// Why it is blocked.
-    pub blocked_why: Option<String>,
-    /// Why it is paused.
-    pub paused: Option<String>,
-    /// Version of its rules.
-    pub version: i64,
-    /// What has a say in the pace.
-    pub says: Says,
-}
-
-impl View {
-    /// Starts a second that the pace allows; none without a pace.
-    pub fn allowed(&self) -> Option<f64> {
-        let interval = Duration::from_millis(self.interval.unsigned_abs());
-        (!interval.is_zero()).then(|| interval.as_secs_f64().recip())
-    }
-
-    /// How long the downloads that are left take at the pace in force; none where that can't be told, as the run is over or
-    /// all of them are kept back for later.
-    pub fn eta(&self) -> Option<Duration> {
-        let (waiting, delayed) = (self.download.waiting, self.download.delayed);
-        let all_are_kept_back = waiting == 0 && self.in_flight == 0 && delayed > 0;
-        if self.finished || all_are_kept_back {
-            return None;
-        }
-        Some(Duration::from_millis((waiting + delayed).saturating_mul(self.interval.unsigned_abs())))
-    }
-}
-
-/// What has a say in a site's pace; the values in force follow from these.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Says {
-    /// The file's interval, in ms.
-    pub interval: i64,
-    /// Set while it runs, wins over the file's, in ms.
-    pub tuned_interval: Option<i64>,
-    /// The most that a `robots.txt` of its hosts asks for, in ms, and of which origin; a floor.
-    pub robots: Option<(i64, String)>,
-    /// Its group's interval, in ms; a floor.
-    pub group: Option<i64>,
-    /// The file's `parallel`.
-    pub parallel: u32,
-    /// Set while it runs, wins over the file's.
-    pub tuned_parallel: Option<u32>,
-}
-
 /// How far the forgetting of a site is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Forgotten {
@@ -358,95 +240,6 @@ pub enum Renamed {
     Elsewhere,
     /// It has the new name.
     Done,
-}
-
-/// Where a dead letter stands among those of its site, which are in order of death.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct LetterPlace {
-    /// When it died, in ms.
-    pub died_at: i64,
-    /// Where.
-    pub stage: Stage,
-    /// Which page.
-    pub url: CanonicalUrl,
-}
-
-impl LetterPlace {
-    /// The place of a letter.
-    pub fn of(letter: &DeadLetter) -> Self {
-        Self { died_at: letter.died_at.as_millis(), stage: letter.stage, url: letter.url.clone() }
-    }
-}
-
-/// Where a URL stands in a site.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Whereabouts {
-    /// Its tasks, at most one a stage.
-    pub tasks: Vec<Standing>,
-    /// Its dead letters, at most one a stage.
-    pub letters: Vec<DeadLetter>,
-    /// The page as it was last kept.
-    pub stored: Option<StoredPage>,
-    /// When it is asked for again.
-    pub recrawl_at: Option<Timestamp>,
-    /// It was met in the present run.
-    pub is_known: bool,
-}
-
-/// A task as people look at it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Standing {
-    /// Download or parse.
-    pub stage: Stage,
-    /// `waiting`, `delayed`, `scheduled` or `running`.
-    pub place: String,
-    /// Delayed: until then. Running: when the lease ends, unless it is renewed.
-    pub until: Option<Timestamp>,
-    /// Running: the process that has it.
-    pub owner: Option<String>,
-    /// How urgent.
-    pub priority: Priority,
-    /// When it was put.
-    pub put_at: Timestamp,
-    /// Links between a seed and this page.
-    pub depth: u32,
-    /// Attempts that failed.
-    pub attempts: u32,
-    /// Leases that were lost.
-    pub losses: u32,
-    /// The last failure.
-    pub failure: Option<Failure>,
-}
-
-/// How many pages of a site were fetched, or confirmed, no longer than their `recrawl` ago.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Freshness {
-    /// Those that are.
-    pub fresh: u64,
-    /// All that have a `recrawl`.
-    pub all: u64,
-    /// When that one of them was fetched, or confirmed, for which this is longest ago.
-    pub oldest: Option<Timestamp>,
-}
-
-impl Freshness {
-    /// The share in percent; none where no page has a `recrawl`.
-    pub fn percent(self) -> Option<u64> {
-        (self.all > 0).then(|| self.fresh * 100 / self.all)
-    }
-}
-
-/// Everything in a frontier, for tests of small ones.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Inspection {
-    /// Site, stage, URL and place of every task.
-    pub tasks: Vec<(String, Stage, String, String)>,
-    /// Stage, unit and score of every entry of the due index.
-    pub due: Vec<(Stage, String, i64)>,
-    /// Site, stage and URL of every dead letter.
-    pub dead: Vec<(String, Stage, String)>,
-    /// Fingerprints of known pages.
-    pub known: u64,
 }
 
 impl Step {

@@ -10,8 +10,9 @@ use crate::canonical_url::fingerprint;
 use crate::frontier::FrontierError;
 use crate::frontier::state::unit_mutex;
 use crate::frontier::step::{
-    Claim, Feeding, Forgotten, Grant, Inspection, Rearm, Registered, Registration, Renamed, Reply, Step,
+    Claim, Feeding, Forgotten, Grant, Rearm, Registered, Registration, Renamed, Reply, Step,
 };
+use crate::frontier::view::Inspection;
 use crate::task::{Lease, Settled, Settlement};
 
 /// Where the directory is.

@@ -7,7 +7,7 @@ use super::session::{Answer, Tables};
 use crate::canonical_url::CanonicalUrl;
 use crate::clock::Timestamp;
 use crate::frontier::state::{PageState, Recrawl};
-use crate::frontier::step::Freshness;
+use crate::frontier::view::Freshness;
 
 impl Tables<'_> {
     pub(super) fn read_page(&self, site: &str, url: &CanonicalUrl) -> Answer<Option<PageState>> {

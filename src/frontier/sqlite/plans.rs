@@ -1,7 +1,7 @@
 //! Every statement behind the steps finds its rows through an index: none reads a table from end to end (I16).
 
 use std::collections::BTreeSet;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rusqlite::Connection;
 
@@ -217,30 +217,4 @@ fn i16_no_statement_scans_a_table() {
         }
     }
     assert!(bad.is_empty(), "{} of {} statements:\n{}", bad.len(), statements.len(), bad.join("\n"));
-}
-
-#[test]
-#[ignore = "half a minute, for the rate that it prints"]
-fn a_hundred_thousand_tasks_on_a_thousand_sites_are_claimed_and_settled_at_a_steady_rate() {
-    let mut shop = Shop::new();
-    for site in 0..1_000 {
-        let name = format!("s{site:04}");
-        shop.register(&name, false, None);
-        shop.put(&name, 0..100, |_| {});
-    }
-    let (begun, mut pairs) = (Instant::now(), 0_u32);
-    while pairs < 2_000 {
-        shop.now += 10;
-        for lease in shop.claim("one", 8, &[]) {
-            let outcome = Outcome::Done { stored: None, recrawl: None };
-            let block = None;
-            shop.token += 1_000;
-            let settlements = vec![Settlement { lease, outcome, block, response: None, parse: None }];
-            shop.step(Step::Settle { owner: "one".to_owned(), token: shop.token, settlements });
-            pairs += 1;
-        }
-    }
-    let rate = f64::from(pairs) / begun.elapsed().as_secs_f64();
-    println!("{rate:.0} claim+settle pairs a second, one settle a step, in memory");
-    assert_eq!(pairs, 2_000);
 }

@@ -10,7 +10,7 @@ use crate::frontier::shelf::Shelf;
 use crate::frontier::state::{
     DeadState, MutexState, OwnerState, PageState, Rare, Recrawl, RobotsState, SiteState, Task, UnitState,
 };
-use crate::frontier::step::{Freshness, Inspection, LetterPlace};
+use crate::frontier::view::{Freshness, Inspection, LetterPlace};
 use crate::task::{DeadLetter, Origin, Stage};
 
 impl Shelf for Tables<'_> {

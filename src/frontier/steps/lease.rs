@@ -177,23 +177,26 @@ pub(super) fn free_lost_leases<S: Shelf>(shelf: &mut S, now: i64) -> Result<Vec<
     let mut lost = Vec::new();
     for task in shelf.lost_leases(now, REAPED)? {
         if let Some(mut site) = shelf.site(&task.site)? {
-            lost.push(lose(shelf, &mut site, task, now)?);
+            let (url, stage, losses) = (task.url.clone(), task.stage, task.rare.losses + 1);
+            let kept_back = lose(shelf, &mut site, task, now)?;
             save(shelf, &site)?;
+            lost.push(Lost { site: site.name, url, stage, losses, kept_back });
         }
     }
     Ok(lost)
 }
 
-/// A lost lease is no attempt: back at once, later with a delay, after the sixth it is dead.
-fn lose<S: Shelf>(shelf: &mut S, site: &mut SiteState, mut task: Task, now: i64) -> Result<Lost, S::Error> {
+/// A lost lease is no attempt: back at once, later with a delay, after the sixth it is dead. For how long it is kept back, in
+/// ms; none where it is dead.
+fn lose<S: Shelf>(
+    shelf: &mut S,
+    site: &mut SiteState,
+    mut task: Task,
+    now: i64,
+) -> Result<Option<i64>, S::Error> {
     site.counts(task.stage).lost += 1;
     task.rare.losses += 1;
-    let losses = task.rare.losses;
-    let wait = if task.rare.errand.is_some() { 0 } else { delay_after_loss(losses) };
-    let (name, url, stage) = (task.site.clone(), task.url.clone(), task.stage);
-    let kept_back = (losses < MAX_LOSSES).then_some(wait);
-    let lost = Lost { site: name, url, stage, losses, kept_back };
-    if losses >= MAX_LOSSES {
+    if task.rare.losses >= MAX_LOSSES {
         let why = Failure::new("its worker died each time");
         if task.rare.errand.is_some() {
             let record = RobotsRecord {
@@ -206,12 +209,13 @@ fn lose<S: Shelf>(shelf: &mut S, site: &mut SiteState, mut task: Task, now: i64)
         } else {
             die(shelf, site, task, why, now)?;
         }
-        return Ok(lost);
+        return Ok(None);
     }
+    let wait = if task.rare.errand.is_some() { 0 } else { delay_after_loss(task.rare.losses) };
     absorb(site, &mut task, now + wait);
     let to = if wait == 0 { Place::Waiting } else { Place::Delayed { until: now + wait, scheduled: false } };
     shift(shelf, site, &mut task, to)?;
-    Ok(lost)
+    Ok(Some(wait))
 }
 
 /// A process says that it is there, and which sites it crawls.

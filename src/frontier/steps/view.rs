@@ -5,7 +5,7 @@ use crate::canonical_url::CanonicalUrl;
 use crate::clock::Timestamp;
 use crate::frontier::shelf::Shelf;
 use crate::frontier::state::{EPOCH, Place, SiteState, Task, UnitState};
-use crate::frontier::step::{KnownRobots, Owner, Says, Standing, View, Whereabouts};
+use crate::frontier::view::{KnownRobots, Owner, Says, Standing, View, Whereabouts};
 use crate::task::Stage;
 
 /// How a site stands.

@@ -11,9 +11,9 @@ use crate::canonical_url::CanonicalUrl;
 use crate::clock::Timestamp;
 use crate::frontier::state::{DeadState, StageCounts};
 use crate::frontier::step::{
-    Feeding, Forgotten, Freshness, Grant, Inspection, KnownRobots, Lock, Lost, Owner, Rearm, Registered,
-    Renamed, Reply, Run, Says, Standing, Step, View, Whereabouts,
+    Feeding, Forgotten, Grant, Lock, Lost, Rearm, Registered, Renamed, Reply, Run, Step,
 };
+use crate::frontier::view::{Freshness, Inspection, KnownRobots, Owner, Says, Standing, View, Whereabouts};
 use crate::task::{DeadLetter, Exclusion, Lease, Origin, Priority, RobotsErrand, Settled};
 
 /// An answer that can't be read: the server holds something that this version didn't write.

@@ -84,11 +84,8 @@ impl Unit {
 
 async fn of_frontier(options: &Options, globals: &Globals) -> Result<Vec<Plan>, Trouble> {
     let frontier = globals.open_existing()?;
-    let mut plans = Vec::new();
-    for name in frontier.sites().await? {
-        plans.extend(frontier.view(&name).await?.map(|view| of_view(&view, None, options)));
-    }
-    Ok(plans)
+    let views = frontier.views(&frontier.sites().await?).await?;
+    Ok(views.iter().map(|view| of_view(view, None, options)).collect())
 }
 
 async fn of_sites(options: &Options, settings: &Settings, globals: &Globals) -> Result<Vec<Plan>, Trouble> {

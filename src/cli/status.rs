@@ -55,10 +55,9 @@ pub(super) async fn run(options: Options, globals: &Globals) -> Result<Exit, Tro
 
 async fn views(frontier: &Frontier, names: &[String]) -> Result<Vec<(View, Freshness)>, Trouble> {
     let mut views = Vec::with_capacity(names.len());
-    for name in names {
-        if let Some(view) = frontier.view(name).await? {
-            views.push((view, frontier.freshness(name).await?));
-        }
+    for view in frontier.views(names).await? {
+        let freshness = frontier.freshness(&view.site).await?;
+        views.push((view, freshness));
     }
     Ok(views)
 }

@@ -130,7 +130,7 @@ impl<'a> Watch<'a> {
 
     /// Whether every site is finished, those left out that were given up.
     ///
-    /// Sites are looked at one after the other, so several are looked at twice: if nothing entered any of them in between,
+    /// Sites are looked at each at its own moment, so several are looked at twice: if nothing entered any of them in between,
     /// no page of one can have put a link into another's queue unseen.
     async fn is_finished(&mut self) -> Result<bool, FrontierError> {
         let Some(entered) = self.look().await? else { return Ok(false) };
@@ -140,8 +140,7 @@ impl<'a> Watch<'a> {
     /// Looks how every site stands; if all are finished, how much ever entered them.
     pub(super) async fn look(&mut self) -> Result<Option<u64>, FrontierError> {
         let mut total = Some(0);
-        for name in self.names.clone() {
-            let Some(view) = self.frontier.view(&name).await? else { continue };
+        for view in self.frontier.views(&self.names).await? {
             let left = !view.finished && !self.is_given_up(&view);
             total = total.filter(|_| !left).map(|total| total + entered(&view));
             self.monitor.saw(view);
@@ -184,12 +183,11 @@ impl<'a> Watch<'a> {
         if let Some(progress) = &self.progress {
             progress.clear();
         }
-        let mut sites = Vec::new();
-        for name in &self.names {
-            if let Some(view) = self.frontier.view(name).await? {
-                sites.push((view, self.monitor.tally(name)));
-            }
-        }
+        let tallied = |view: View| {
+            let tally = self.monitor.tally(&view.site);
+            (view, tally)
+        };
+        let sites = self.frontier.views(&self.names).await?.into_iter().map(tallied).collect();
         let ending = if finished && self.given_up.is_empty() { Ending::Finished } else { ending };
         Ok(CrawlReport { ending, sites, given_up: self.given_up })
     }

@@ -110,11 +110,10 @@ pub async fn work(
 impl WorkReport {
     async fn look(&mut self, frontier: &Frontier, watched: &Monitor) -> Result<(), FrontierError> {
         let (worked_on, mut dead) = (watched.worked_on(), 0);
-        for name in frontier.sites().await? {
-            let Some(view) = frontier.view(&name).await? else { continue };
+        for view in frontier.views(&frontier.sites().await?).await? {
             dead += view.download.letters + view.parse.letters;
-            if worked_on.contains(&name) {
-                let tally = watched.tally(&name);
+            if worked_on.contains(&view.site) {
+                let tally = watched.tally(&view.site);
                 self.sites.push((view, tally));
             }
         }

@@ -102,10 +102,8 @@ impl Watch {
         let is_time = self.pulsed.elapsed() >= Pulse::EVERY;
         let (looked, count) = self.looked;
         if is_time || (moving.len() != count && looked.elapsed() >= LOOK_AT_SITES) {
-            for name in &moving {
-                if let Some(view) = self.frontier.view(name).await? {
-                    self.monitor.saw(view);
-                }
+            for view in self.frontier.views(&moving).await? {
+                self.monitor.saw(view);
             }
             self.looked = (Instant::now(), moving.len());
         }
@@ -129,7 +127,7 @@ impl Watch {
 
     /// Whether nothing waits, runs or is delayed by back-off anywhere.
     ///
-    /// Sites are looked at one after the other, twice: if nothing entered any of them in between, all were finished at
+    /// Sites are looked at each at its own moment, twice: if nothing entered any of them in between, all were finished at
     /// one moment, and a page of one can't have put a link into another's queue unseen.
     async fn is_empty(&mut self) -> Result<bool, FrontierError> {
         if let Some(name) = &self.unfinished
@@ -145,10 +143,9 @@ impl Watch {
     /// What ever entered the sites, if all of them are finished.
     async fn all_finished(&mut self) -> Result<Option<u64>, FrontierError> {
         let mut total = 0;
-        for name in self.frontier.sites().await? {
-            let Some(view) = self.frontier.view(&name).await? else { continue };
+        for view in self.frontier.views(&self.frontier.sites().await?).await? {
             if !is_finished(&view) {
-                self.unfinished = Some(name);
+                self.unfinished = Some(view.site);
                 return Ok(None);
             }
             total += entered(&view);

@@ -153,22 +153,22 @@ impl Pool {
                 // What it may be granted after all returns when this process leaves.
                 () = self.stopped_for(LAST_CLAIM) => break,
             };
-            let sleep = match claimed {
-                Ok(sleep) => {
+            let again = match claimed {
+                Ok(again) => {
                     self.crew.reach.found();
                     pauses = Pauses::default();
-                    sleep
+                    again
                 }
                 Err(error) if error.is_transient() => {
                     self.crew.reach.lost(&error);
-                    pauses.next()
+                    Instant::now() + pauses.next()
                 }
                 Err(error) => return Err(error),
             };
             let member = self.crew.member.current();
             tokio::select! {
                 () = self.stop.cancelled() => {}
-                () = tokio::time::sleep(sleep) => {}
+                () = tokio::time::sleep_until(again.into()) => {}
                 () = self.some_are_free(asked), if self.is_worth_a_claim() => {}
                 () = self.crew.frontier.woken(&member), if self.slots.free() != (0, 0) => {}
             }
@@ -191,8 +191,8 @@ impl Pool {
         tokio::time::sleep(time).await;
     }
 
-    /// Claims from all sites that are worked on; how long to sleep then.
-    async fn claim_from_all(&self) -> Result<Duration, FrontierError> {
+    /// Claims from all sites that are worked on; when to do so again.
+    async fn claim_from_all(&self) -> Result<Instant, FrontierError> {
         if self.crew.roster.is_of_all() {
             return self.claim(&[]).await;
         }
@@ -200,19 +200,19 @@ impl Pool {
         // Portions start at another site each time, so that slots don't go to the first names alone.
         let turn = fastrand::usize(..names.len().max(1));
         names.rotate_left(turn);
-        let mut sleep = self.longest_sleep();
+        let mut again = Instant::now() + self.longest_sleep();
         for portion in names.chunks(MOST_NAMED_SITES) {
-            sleep = sleep.min(self.claim(portion).await?);
+            again = again.min(self.claim(portion).await?);
         }
-        Ok(sleep)
+        Ok(again)
     }
 
     fn longest_sleep(&self) -> Duration {
         if self.crew.frontier.has_wake_ups() { LONGEST_SLEEP_WITH_WAKE_UPS } else { LONGEST_SLEEP }
     }
 
-    /// Claims for the free slots and starts what is granted; how long until more can be claimed.
-    async fn claim(&self, only: &[String]) -> Result<Duration, FrontierError> {
+    /// Claims for the free slots and starts what is granted; when to ask for more.
+    async fn claim(&self, only: &[String]) -> Result<Instant, FrontierError> {
         let (mut download, parse) = self.slots.free();
         download = download.min(self.crew.monitor.pages_left());
         if self.crew.ceiling.is_set() && download > 0 {
@@ -221,30 +221,30 @@ impl Pool {
         }
         if download + parse == 0 {
             self.slots.left_some.store(true, Ordering::SeqCst);
-            return Ok(RESCALE);
+            return Ok(Instant::now() + RESCALE);
         }
-        let noted = since_boot();
+        let (noted, asked) = (since_boot(), Instant::now());
         let wish = self.wish(download, parse, only);
         let wanted = [wish.download, wish.parse];
         let grant = self.crew.frontier.claim(wish).await?;
         grant.lost.iter().for_each(tell_of);
         if grant.buried {
             self.crew.join_anew().await?;
-            return Ok(Duration::ZERO);
+            return Ok(Instant::now());
         }
         let next = grant.next_in.map_or(Duration::MAX, |ms| Duration::from_millis(ms.unsigned_abs()));
-        let sleep = next.min(self.longest_sleep());
+        let again = next_claim(asked, Instant::now(), next.min(self.longest_sleep()));
         self.slots.left_some.store(self.left_some(wanted, &grant), Ordering::SeqCst);
         for lease in grant.leases {
             self.start(lease, noted);
         }
         if !self.crew.role.walks(Stage::Download) {
-            return Ok(sleep);
+            return Ok(again);
         }
         let is_full = self.slots.free().0 == 0;
         self.slots.are_short.fetch_or(is_full && download > 0 && next.is_zero(), Ordering::SeqCst);
         // With every slot taken, a few more may be enough to go on.
-        Ok(if download == 0 { sleep.min(RESCALE) } else { sleep })
+        Ok(if download == 0 { again.min(Instant::now() + RESCALE) } else { again })
     }
 
     /// Whether a stage was given all that was asked for, or wasn't asked for: a slot that gets free may find more.
@@ -309,6 +309,12 @@ impl Pool {
             }
         }
     }
+}
+
+/// When to claim again what is due so long after an answer. A claim takes its way as well: it is sent so much sooner that it
+/// is there when the time has come, but a slow frontier isn't asked twice as often for it.
+fn next_claim(asked: Instant, answered: Instant, next: Duration) -> Instant {
+    (asked + next).max(answered + next / 2)
 }
 
 /// Said once, by the process whose claim found it (C10).
@@ -396,6 +402,14 @@ impl Walk {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_next_claim_goes_out_its_way_ahead_but_never_more_than_half_the_time() {
+        let (asked, ms) = (Instant::now(), Duration::from_millis);
+        for (way, next, again) in [(0, 10, 10), (2, 10, 10), (5, 10, 10), (8, 10, 13), (8, 0, 8)] {
+            assert_eq!(next_claim(asked, asked + ms(way), ms(next)), asked + ms(again), "{way} {next}");
+        }
+    }
 
     #[test]
     fn workers_are_auto_a_number_or_bounds() {

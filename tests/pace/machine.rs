@@ -15,7 +15,7 @@ use crate::support::*;
 /// A thread that sleeps and wakes until it is asked what it saw.
 pub struct Machine {
     stop: Arc<AtomicBool>,
-    thread: JoinHandle<Vec<Stall>>,
+    thread: JoinHandle<(Vec<Stall>, Vec<Idle>)>,
     before: Option<Jiffies>,
 }
 
@@ -24,27 +24,45 @@ pub struct Machine {
 pub struct Seen {
     /// Times in which a thread that wanted to run did not, as the servers note theirs.
     pub stalls: Vec<Stall>,
+    /// How much of its processors nobody used, look by look.
+    idle: Vec<Idle>,
     /// The share of all processors' time that other programs took; none where it isn't known.
     others: Option<f64>,
+}
+
+/// The share of all processors' time that nobody used until then.
+#[derive(Clone, Copy, Debug)]
+struct Idle {
+    to: Duration,
+    share: f64,
 }
 
 impl Machine {
     const TICK: Duration = ms(2);
     const STALL: Duration = ms(5);
+    /// The kernel counts in ticks of 10 ms.
+    const LOOK: Duration = ms(250);
 
     pub fn watch() -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
         let thread = std::thread::spawn(move || {
-            let mut stalls = Vec::new();
+            let (mut stalls, mut idle) = (Vec::new(), Vec::new());
+            let (mut looked, mut before) = (Instant::now(), Jiffies::now());
             while !stopped.load(Ordering::SeqCst) {
                 let (from, slept) = (since_boot(), Instant::now());
                 std::thread::sleep(Self::TICK);
                 if slept.elapsed() > Self::TICK + Self::STALL {
                     stalls.push(Stall { from, to: since_boot() });
                 }
+                if looked.elapsed() >= Self::LOOK {
+                    let now = Jiffies::now();
+                    let share = before.as_ref().zip(now.as_ref()).map(|(before, now)| now.idle_since(before));
+                    idle.extend(share.map(|share| Idle { to: since_boot(), share }));
+                    (looked, before) = (Instant::now(), now);
+                }
             }
-            stalls
+            (stalls, idle)
         });
         Self { stop, thread, before: Jiffies::now() }
     }
@@ -52,26 +70,33 @@ impl Machine {
     /// What it did; processes that the test started count as the test's once they were waited for.
     pub fn seen(self) -> Seen {
         self.stop.store(true, Ordering::SeqCst);
-        let stalls = self.thread.join().expect("it only sleeps");
+        let (stalls, idle) = self.thread.join().expect("it only sleeps");
         let others = self.before.zip(Jiffies::now()).map(|(before, now)| now.others_since(&before));
-        Seen { stalls, others }
+        Seen { stalls, idle, others }
     }
 }
 
 impl Seen {
     /// Others may take so much before a measurement says more of them than of us.
     const OTHERS: f64 = 0.1;
-    /// So long no thread that wants to run waits for threads of the test: the machine stood still.
-    const STANDSTILL: Duration = ms(250);
+    /// With less of the processors' time unused than this, a start waits for a processor: no number of workers suffices.
+    const FREE: f64 = 0.2;
 
     /// Why nothing can be said of a pace here, if so.
     pub fn is_busy(&self) -> Option<String> {
-        let longest = self.stalls.iter().map(|stall| stall.to.saturating_sub(stall.from)).max();
-        if let Some(longest) = longest.filter(|longest| *longest > Self::STANDSTILL) {
-            return Some(format!("a thread that wanted to run did not for {longest:?}"));
-        }
         let others = self.others.filter(|others| *others > Self::OTHERS)?;
         Some(format!("other programs took {:.0} % of this machine's processors", others * 100.0))
+    }
+
+    /// Why nothing can be said of how many starts were used between two times since boot, if so.
+    pub fn is_full(&self, from: Duration, to: Duration) -> Option<String> {
+        let looks = || self.idle.iter().filter(|look| (from..to).contains(&look.to)).map(|look| look.share);
+        #[expect(clippy::cast_precision_loss, reason = "a few hundred looks")]
+        let free = looks().sum::<f64>() / looks().count().max(1) as f64;
+        println!("{:.0} % of the processors' time was free meanwhile", free * 100.0);
+        let is_full = looks().count() > 0 && free < Self::FREE;
+        let why = || format!("only {:.0} % of this machine's processors was free", free * 100.0);
+        self.is_busy().or_else(|| is_full.then(why))
     }
 }
 
@@ -94,6 +119,10 @@ impl Jiffies {
         // The state, a letter, is no number: user and system time are the 11th field after it, with the children's next.
         let own = after_name.get(10..14)?.iter().sum();
         Some(Self { all: all.iter().take(8).sum(), idle: all.get(3)? + all.get(4)?, own })
+    }
+
+    fn idle_since(&self, before: &Self) -> f64 {
+        (self.idle - before.idle) / (self.all - before.all).max(1.0)
     }
 
     fn others_since(&self, before: &Self) -> f64 {

@@ -66,7 +66,10 @@ pub fn assert_used(wanted: f64, starts: &[Vec<Duration>], interval: Duration, se
     #[expect(clippy::cast_precision_loss, reason = "a few thousand starts")]
     let share = used as f64 * interval.as_secs_f64() / span.as_secs_f64();
     println!("{:.1} % of {used} starts used, {:.0} % wanted", share * 100.0, wanted * 100.0);
-    match seen.is_busy() {
+    let (firsts, lasts) =
+        (starts.iter().map(|starts| starts[0]), starts.iter().map(|starts| starts[starts.len() - 1]));
+    let (from, to) = (firsts.min().unwrap_or_default(), lasts.max().unwrap_or_default());
+    match seen.is_full(from, to) {
         _ if share >= wanted => {}
         None => panic!("{share:.3} of the permitted starts were used, {wanted} were wanted"),
         Some(why) => unproven(&format!("{share:.3} of the permitted starts were used: {why}")),

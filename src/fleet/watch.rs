@@ -18,6 +18,8 @@ const LOOK: Duration = Duration::from_millis(500);
 /// How often it is looked at how sites stand while their number changes; else at each pulse, as a frontier far away is asked
 /// once a site.
 const LOOK_AT_SITES: Duration = Duration::from_secs(1);
+/// Of so many sites it is asked at once whether they are finished; the first that isn't is an answer.
+const SITES_AT_ONCE: usize = 100;
 /// Looking takes no more than one part in so many of the time.
 const SHARE: u32 = 20;
 /// A site moves if something of it was granted to this process within this time.
@@ -143,12 +145,14 @@ impl Watch {
     /// What ever entered the sites, if all of them are finished.
     async fn all_finished(&mut self) -> Result<Option<u64>, FrontierError> {
         let mut total = 0;
-        for view in self.frontier.views(&self.frontier.sites().await?).await? {
-            if !is_finished(&view) {
-                self.unfinished = Some(view.site);
-                return Ok(None);
+        for some in self.frontier.sites().await?.chunks(SITES_AT_ONCE) {
+            for view in self.frontier.views(some).await? {
+                if !is_finished(&view) {
+                    self.unfinished = Some(view.site);
+                    return Ok(None);
+                }
+                total += entered(&view);
             }
-            total += entered(&view);
         }
         Ok(Some(total))
     }

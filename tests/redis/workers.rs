@@ -154,3 +154,23 @@ fn a_worker_with_nothing_to_do_hardly_asks_and_is_there_when_something_comes() {
     idle.terminate();
     idle.finish().expect_code(0);
 }
+
+#[test]
+fn the_views_of_many_sites_travel_together() {
+    let Some(redis) = redis_or_skip() else { return };
+    let frontier = open(&redis.url(0));
+    let mut names: Vec<String> = (0..100).map(|n| format!("s{n:03}")).collect();
+    wait(async {
+        for name in &names {
+            register_as(&frontier, name, 1_000).await;
+        }
+    });
+    let before = redis.batches();
+    let sites =
+        |views: Vec<paced::frontier::View>| views.into_iter().map(|view| view.site).collect::<Vec<_>>();
+    assert_eq!(sites(wait(frontier.views(&names)).expect("views")), names);
+    let asked = redis.batches() - before;
+    assert!(asked <= 20, "{asked} calls for {} sites", names.len());
+    names.insert(50, "nobody".to_owned());
+    assert_eq!(wait(frontier.views(&names)).expect("views").len(), 100, "who isn't there is left out");
+}

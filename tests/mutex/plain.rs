@@ -72,10 +72,10 @@ async fn add_ten(mutex: &TimedMutex, number: &Path) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn r4_its_guard_keeps_it_far_beyond_the_lease() {
     for backend in backends() {
-        let mutex = plain(&backend.frontier).leased_for(ms(1_200));
+        let mutex = plain(&backend.frontier).leased_for(ms(3_000));
         let held = mutex.lock().await.expect("the frontier");
-        for _ in 0..12 {
-            tokio::time::sleep(ms(250)).await;
+        for _ in 0..14 {
+            tokio::time::sleep(ms(500)).await;
             assert!(mutex.try_lock().await.expect("the frontier").is_none(), "{}: it ended", backend.name);
         }
         assert!(held.is_owned().await.expect("the frontier"), "{}", backend.name);

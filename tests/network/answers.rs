@@ -11,7 +11,7 @@ use crate::bad_site::*;
 use crate::ground::*;
 
 /// What `[fetch]` says in these tests.
-const FETCH: &str = "attempts = 2\nmax_body = \"256KiB\"\ntimeout = \"3s\"\nread_timeout = \"1s\"";
+const FETCH: &str = "attempts = 2\nmax_body = \"256KiB\"\ntimeout = \"5s\"\nread_timeout = \"2s\"";
 
 const WHOLE: &str = "<h1>whole</h1>";
 
@@ -57,10 +57,10 @@ fn answers_that_break_off_are_asked_for_again_and_never_kept_as_whole() {
         .bytes("/length-no-number", answer_of_length("many", WHOLE))
         .bytes("/no-length", format!("HTTP/1.0 200 OK\r\n\r\n{WHOLE}"))
         .meets("/drips", drips)
-        .meets("/silent", |_| std::thread::sleep(Duration::from_secs(5)))
+        .meets("/silent", |_| std::thread::sleep(Duration::from_secs(8)))
         .meets("/silent-in-body", |stream| {
             let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 500\r\n\r\n<h1>");
-            std::thread::sleep(Duration::from_secs(5));
+            std::thread::sleep(Duration::from_secs(8));
         });
     crawled_as("answers_cut.txt", site);
 }

@@ -18,7 +18,10 @@ impl Told {
     /// Crawls a site that begins at this URL, every name of which leads to `addr`.
     #[track_caller]
     fn add(&mut self, what: &str, url: &str, addr: Option<SocketAddr>, arguments: &[&str]) {
-        let file = SiteFile::new("shop", url).fetch("connect_timeout = \"500ms\"\nattempts = 2");
+        // Short only where it is what is waited for: a busy machine mustn't be taken for a silent one.
+        let timeout = if what.starts_with("no answer") { "500ms" } else { "20s" };
+        let fetch = format!("connect_timeout = \"{timeout}\"\nattempts = 2");
+        let file = SiteFile::new("shop", url).fetch(&fetch);
         let crawl = |file: SiteFile| {
             let ground = Ground::new([file]);
             let paced = arguments.iter().fold(ground.crawl(), Paced::arg);

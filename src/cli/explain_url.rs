@@ -27,7 +27,7 @@ pub(super) async fn account(
     let url = site.canonical(url.url().clone()).map_err(Trouble::usage)?;
     let found = frontier.whereabouts(&site.name, &url).await?;
     let now = frontier.clock().now();
-    let refusal = site.takes(&url, depth_of(&found)).err().map(|refusal| refusal.to_string());
+    let refusal = site.takes(&url, found.depth().unwrap_or(0)).err().map(|refusal| refusal.to_string());
     let robots = Verdicts::new(&site, Some(frontier)).known(&url).await?;
     let status = status_of(&found, frontier, globals).await;
     let item = LastLines::of_site(&globals.data.join("items"), &site.name)
@@ -79,13 +79,9 @@ async fn owner(
         .ok_or_else(|| Trouble::usage(format!("there is no site `{name}` in {}", globals.shown_frontier())))
 }
 
-fn depth_of(found: &Whereabouts) -> u32 {
-    found.tasks.first().map_or(0, |task| task.depth)
-}
-
 /// The status of the page as it is stored; none where it can't be read.
 async fn status_of(found: &Whereabouts, frontier: &Frontier, globals: &Globals) -> Option<u16> {
-    let place = found.stored.as_ref()?.place.parse().ok()?;
+    let place = found.stored()?.place.parse().ok()?;
     let archive = globals.stored_pages(frontier.clock()).await.ok()?;
     let read = tokio::task::spawn_blocking(move || archive.read(&place)).await.ok()?;
     Some(read.ok()?.status)
@@ -103,7 +99,7 @@ fn state(found: &Whereabouts, now: Timestamp) -> String {
             (place, None) => format!("{place}: its {stage}"),
         };
     }
-    match (found.letters.first(), &found.stored, found.is_known) {
+    match (found.letters.first(), found.stored(), found.is_known) {
         (Some(letter), ..) => format!("dead letter of the {} stage since {}", letter.stage, letter.died_at),
         (None, Some(_), _) => "done".to_owned(),
         (None, None, true) => "met in this run and done without being kept".to_owned(),
@@ -165,7 +161,7 @@ fn object(task: &Standing) -> Value {
 }
 
 fn tell_page(account: &mut Account, found: &Whereabouts, status: Option<u16>, now: Timestamp) {
-    if let Some(stored) = &found.stored {
+    if let Some(stored) = found.stored() {
         let status = status.map_or("which can't be read".to_owned(), |status| format!("status {status}"));
         let ago = duration(now.since(stored.fetched_at));
         account.tell("fetched", format!("{} ({ago} ago), {status}", stored.fetched_at));
@@ -174,7 +170,7 @@ fn tell_page(account: &mut Account, found: &Whereabouts, status: Option<u16>, no
     if let Some(again) = found.recrawl_at {
         account.tell("again", format!("{again}, in {}", duration(again.since(now))));
     }
-    let stored = found.stored.as_ref();
+    let stored = found.stored();
     account.keep("fetched_at", json!(stored.map(|stored| stored.fetched_at)));
     account.keep("status", status);
     account.keep("archive", stored.map(|stored| stored.place.clone()));
@@ -191,7 +187,7 @@ fn why_no_item(site: &Site, url: &CanonicalUrl, found: &Whereabouts, blocked: Op
     }
     match site.rule_for(url) {
         Some(rule) if !rule.item => format!("none: the page rule `{}` makes no items", rule.name),
-        _ if found.stored.is_none() => "none: the page was not fetched".to_owned(),
+        _ if found.stored().is_none() => "none: the page was not fetched".to_owned(),
         _ if found.tasks.iter().any(|task| task.stage == Stage::Parse) => {
             "none yet: it is to be parsed".to_owned()
         }

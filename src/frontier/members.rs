@@ -15,11 +15,6 @@ pub struct Member {
 }
 
 impl Frontier {
-    /// The processes that claim, or did.
-    pub async fn owners(&self) -> Result<Vec<Owner>, FrontierError> {
-        ask!(self, Step::Owners, Reply::Owners(owners) => owners)
-    }
-
     /// Joins those that claim, first freeing the leases of processes that are gone.
     pub async fn join(&self, crawls: Vec<String>) -> Result<Member, FrontierError> {
         self.enter(format!("{:016x}", fastrand::u64(..)), crawls).await
@@ -103,5 +98,10 @@ impl Frontier {
     /// Declares a process dead: its tokens are stale from now on and its leases return.
     pub async fn bury(&self, owner: &str) -> Result<(), FrontierError> {
         ask!(self, Step::Bury { owner: owner.to_owned() }, Reply::Done(_) => ())
+    }
+
+    /// The processes that claim, or did.
+    pub async fn owners(&self) -> Result<Vec<Owner>, FrontierError> {
+        ask!(self, Step::Owners, Reply::Owners(owners) => owners)
     }
 }

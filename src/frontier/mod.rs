@@ -26,15 +26,17 @@ mod view;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use futures_util::future::try_join_all;
+
 pub use error::{FrontierError, FrontierErrorKind};
 pub use members::Member;
 pub use state::SiteSettings;
 pub use step::{
     Claim, Feeding, Forgotten, Grant, Lock, Lost, Rearm, Registered, Registration, Renamed, Run, Tuning,
 };
-pub use view::{Freshness, Inspection, KnownRobots, LetterPlace, Owner, Says, Standing, View, Whereabouts};
-
-use futures_util::future::try_join_all;
+pub use view::{
+    Freshness, Inspection, KnownRobots, Latest, LetterPlace, Owner, Says, Standing, View, Whereabouts,
+};
 
 use crate::canonical_url::{CanonicalUrl, Host};
 use crate::clock::Clock;
@@ -237,8 +239,13 @@ impl Frontier {
 
     /// Where the newest stored body of a page is kept.
     pub async fn stored(&self, site: &str, url: &CanonicalUrl) -> Result<Option<StoredPage>, FrontierError> {
+        Ok(self.latest(site, url).await?.map(|latest| latest.stored))
+    }
+
+    /// The page as it was last kept.
+    pub async fn latest(&self, site: &str, url: &CanonicalUrl) -> Result<Option<Latest>, FrontierError> {
         let step = Step::Stored { site: site.to_owned(), url: url.clone() };
-        ask!(self, step, Reply::Stored(stored) => stored)
+        ask!(self, step, Reply::Latest(latest) => latest)
     }
 
     pub(crate) fn no_site(&self, site: &str) -> FrontierError {

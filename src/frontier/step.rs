@@ -3,9 +3,9 @@
 use serde::{Deserialize, Serialize};
 
 use super::state::SiteSettings;
-use super::view::{Freshness, Inspection, KnownRobots, LetterPlace, Owner, View, Whereabouts};
+use super::view::{Freshness, Inspection, KnownRobots, Latest, LetterPlace, Owner, View, Whereabouts};
 use crate::canonical_url::CanonicalUrl;
-use crate::task::{DeadLetter, Lease, Put, PutReply, Settled, Settlement, Stage, StoredPage};
+use crate::task::{DeadLetter, Lease, Put, PutReply, Settled, Settlement, Stage};
 
 /// One step.
 #[derive(Clone, Debug)]
@@ -73,7 +73,7 @@ pub(crate) enum Reply {
     View(Option<Box<View>>),
     Text(Option<String>),
     Robots(Option<KnownRobots>),
-    Stored(Option<StoredPage>),
+    Latest(Option<Latest>),
     Whereabouts(Box<Whereabouts>),
     Letters(Vec<DeadLetter>),
     Freshness(Freshness),

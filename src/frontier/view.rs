@@ -147,11 +147,33 @@ pub struct Whereabouts {
     /// Its dead letters, at most one a stage.
     pub letters: Vec<DeadLetter>,
     /// The page as it was last kept.
-    pub stored: Option<StoredPage>,
+    pub latest: Option<Latest>,
     /// When it is asked for again.
     pub recrawl_at: Option<Timestamp>,
     /// It was met in the present run.
     pub is_known: bool,
+}
+
+impl Whereabouts {
+    /// Where its newest stored body is kept.
+    pub fn stored(&self) -> Option<&StoredPage> {
+        self.latest.as_ref().map(|latest| &latest.stored)
+    }
+
+    /// Links between a seed and this page, as its task has it, else as it was fetched.
+    pub fn depth(&self) -> Option<u32> {
+        let of_page = || self.latest.as_ref().map(|latest| latest.depth);
+        self.tasks.first().map(|task| task.depth).or_else(of_page)
+    }
+}
+
+/// A page as it was last kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Latest {
+    /// Where its body is.
+    pub stored: StoredPage,
+    /// Links between a seed and this page, as it was fetched.
+    pub depth: u32,
 }
 
 /// A task as people look at it.

@@ -22,8 +22,6 @@ use walk::{Kept, Walk};
 
 /// Links put in one step: few, as a start that comes up meanwhile waits for the step.
 const PUTS: usize = 50;
-/// How far from a seed a page is taken to be: a stored page doesn't tell.
-const DEPTH: u32 = 0;
 
 /// Why a site could not be parsed again.
 #[derive(Debug, thiserror::Error)]
@@ -103,7 +101,8 @@ impl Reparse {
                 Err(why) => portion.findings.push((kept.url, Finding::Failed(why))),
                 Ok(read) => {
                     let finding = self.compare(&kept, &read).await?;
-                    links.extend(read.extract.map(|extract| extract.links).unwrap_or_default());
+                    let found = read.extract.map(|extract| extract.links).unwrap_or_default();
+                    links.extend(found.into_iter().map(|link| (link, kept.depth + 1)));
                     portion.findings.push((kept.url, finding));
                 }
             }
@@ -170,14 +169,15 @@ impl Reparse {
     }
 
     /// Puts the links that a crawl would follow; how many of them were new.
-    async fn put(&mut self, links: Vec<url::Url>) -> Result<u64, ReparseError> {
+    async fn put(&mut self, mut links: Vec<(url::Url, u32)>) -> Result<u64, ReparseError> {
         let site = Arc::clone(&self.materials.site);
         let (mut puts, mut seen) = (Vec::new(), HashSet::new());
-        for link in links {
+        links.sort_by_key(|(_, depth)| *depth); // of the pages that have a link the one that is nearest to a seed counts
+        for (link, depth) in links {
             let Ok(url) = site.canonical(link) else { continue };
-            let Ok(rule) = site.takes(&url, DEPTH + 1) else { continue };
+            let Ok(rule) = site.takes(&url, depth) else { continue };
             if self.verdicts.known(&url).await?.allowed && seen.insert(url.clone()) {
-                puts.push(Put { rule: Some(rule.name.clone()), ..Put::link(url, DEPTH + 1) });
+                puts.push(Put { rule: Some(rule.name.clone()), ..Put::link(url, depth) });
             }
         }
         let mut created = 0;
@@ -199,7 +199,7 @@ struct Read {
 }
 
 fn read(archive: &Archive, site: &Site, page: &Kept) -> Result<Read, String> {
-    let taken = site.takes(&page.url, DEPTH);
+    let taken = site.takes(&page.url, page.depth);
     let rule = match taken {
         Ok(rule) => rule,
         Err(why) => return Ok(Read { extract: None, why_none: why.to_string() }),

@@ -5,7 +5,7 @@ use tokio::sync::mpsc::{Receiver, channel};
 use super::ReparseError;
 use crate::archive::{ArchiveError, Filter, Location, Record, scan};
 use crate::canonical_url::CanonicalUrl;
-use crate::frontier::{Frontier, FrontierError};
+use crate::frontier::{Frontier, FrontierError, Latest};
 use crate::task::StoredPage;
 
 /// Pages in one portion.
@@ -18,6 +18,8 @@ const AHEAD: usize = 256;
 pub(super) struct Kept {
     pub url: CanonicalUrl,
     pub stored: StoredPage,
+    /// Links between a seed and it.
+    pub depth: u32,
 }
 
 /// Answers that were kept, read ahead in a thread of their own.
@@ -74,9 +76,9 @@ impl Walk {
             let (Some(place), Ok(url)) = (answer.place, CanonicalUrl::parse(&answer.url)) else { continue };
             let (frontier, site) = (frontier.clone(), site.to_owned());
             asking.push(tokio::spawn(async move {
-                let stored = frontier.stored(&site, &url).await?;
-                let stored = stored.filter(|stored| stored.place == place.to_string());
-                Ok::<_, FrontierError>(stored.map(|stored| Kept { url, stored }))
+                let latest = frontier.latest(&site, &url).await?;
+                let latest = latest.filter(|latest| latest.stored.place == place.to_string());
+                Ok::<_, FrontierError>(latest.map(|Latest { stored, depth }| Kept { url, stored, depth }))
             }));
         }
         let mut current = Vec::with_capacity(asking.len());

@@ -29,6 +29,14 @@ fn shop() -> TestSite {
         .serve()
 }
 
+/// Each page leads to the next one.
+fn chain() -> TestSite {
+    let link = |n: u32| format!("<a href=\"/{n}\">on</a>");
+    (1..5)
+        .fold(TestSite::builder().page("/", link(1)), |site, n| site.page(&format!("/{n}"), link(n + 1)))
+        .serve()
+}
+
 fn write(data: &TempData, site: &TestSite, rules: &str) -> PathBuf {
     data.write("shop.toml", &(site.toml("shop", Duration::from_millis(10)) + rules))
 }
@@ -131,6 +139,26 @@ fn a_page_fetched_again_counts_by_its_latest_body() {
     let of: Vec<_> = objects.iter().filter(|object| object["url"] == url.as_str()).collect();
     assert_eq!(of.len(), 1, "each page once: {objects:?}");
     assert_eq!(of[0]["changes"], json!([{"field": "title", "old": "Thing 2, mended", "new": "mended"}]));
+}
+
+#[test]
+fn new_links_are_no_further_from_a_seed_than_the_file_allows() {
+    let (data, site) = (TempData::new(), chain());
+    let rules = |follow: &str, deep: u32| {
+        let front = "[[page]]\nname = \"front\"\nmatch = \"/\"\nfollow = \"*\"\n";
+        format!("[scope]\nmax_depth = {deep}\n\n{front}\n[[page]]\nname = \"rest\"\nmatch = \"/*\"\n{follow}")
+    };
+    let file = write(&data, &site, &rules("", 50));
+    Paced::new(["crawl"]).arg(file).data(&data).run().expect_code(0);
+    for (deep, put) in [(1, ""), (2, "; 1 new link put")] {
+        write(&data, &site, &rules("follow = \"*\"\n", deep));
+        let run = reparse(&data, &[]).expect_code(0);
+        assert_eq!(
+            run.stdout,
+            format!("shop: 2 pages: 0 same, 0 changed, 0 new, 2 no item{put}\n"),
+            "{deep}"
+        );
+    }
 }
 
 #[test]

@@ -25,6 +25,9 @@ pub struct PageState {
     pub stored: StoredPage,
     /// The fence of the fetch: a smaller one never replaces it (I6).
     pub fence: i64,
+    /// Links between a seed and this page, as it was fetched.
+    #[serde(default)]
+    pub depth: u32,
     /// How long it stays fresh, in ms.
     #[serde(default)]
     pub recrawl: Option<i64>,

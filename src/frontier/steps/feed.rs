@@ -25,7 +25,9 @@ pub(super) fn feed<S: Shelf>(shelf: &mut S, most: u32, now: i64) -> Result<Feedi
 
 /// Whether the page was put.
 fn ask_again<S: Shelf>(shelf: &mut S, due: Recrawl, now: i64) -> Result<bool, S::Error> {
+    let mut depth = 0;
     if let Some(mut page) = shelf.page(&due.site, &due.url)? {
+        depth = page.depth;
         page.recrawl_from(now, page.recrawl);
         shelf.save_page(&due.site, &due.url, &page)?;
     }
@@ -34,7 +36,9 @@ fn ask_again<S: Shelf>(shelf: &mut S, due: Recrawl, now: i64) -> Result<bool, S:
     if task.is_some_and(|task| task.running().is_some()) {
         return Ok(false);
     }
-    put_all(shelf, &mut site, vec![Put::request(due.url, Priority::RECRAWL)], now)?;
+    // As far from a seed as it was: what `max_depth` holds off its links stays off.
+    let put = Put { depth, ..Put::request(due.url, Priority::RECRAWL) };
+    put_all(shelf, &mut site, vec![put], now)?;
     save(shelf, &site)?;
     Ok(true)
 }

@@ -66,7 +66,7 @@ pub(crate) fn apply<S: Shelf>(shelf: &mut S, step: Step, now: i64) -> Result<Rep
         Step::Text { site } => Reply::Text(shelf.site_text(&site)?),
         Step::SiteOf { host } => Reply::Text(shelf.sites_of(&host)?.into_iter().next()),
         Step::Robots { origin } => Reply::Robots(view::robots(shelf, &origin)?),
-        Step::Stored { site, url } => Reply::Stored(shelf.page(&site, &url)?.map(|page| page.stored)),
+        Step::Stored { site, url } => Reply::Latest(view::latest(shelf, &site, &url)?),
         Step::Whereabouts { site, url } => {
             Reply::Whereabouts(Box::new(view::whereabouts(shelf, &site, &url)?))
         }

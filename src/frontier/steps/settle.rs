@@ -157,7 +157,8 @@ fn done<S: Shelf>(
             let fence = running.fence;
             let newest = shelf.page(&task.site, &task.url)?.is_none_or(|page| page.fence <= fence);
             if newest {
-                let mut page = PageState { stored: stored.clone(), fence, recrawl: None, recrawl_at: None };
+                let (stored, depth) = (stored.clone(), task.depth);
+                let mut page = PageState { stored, fence, depth, recrawl: None, recrawl_at: None };
                 page.recrawl_from(now, recrawl.map(millis));
                 shelf.save_page(&task.site, &task.url, &page)?;
             }

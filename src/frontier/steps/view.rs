@@ -5,7 +5,7 @@ use crate::canonical_url::CanonicalUrl;
 use crate::clock::Timestamp;
 use crate::frontier::shelf::Shelf;
 use crate::frontier::state::{EPOCH, Place, SiteState, Task, UnitState};
-use crate::frontier::view::{KnownRobots, Owner, Says, Standing, View, Whereabouts};
+use crate::frontier::view::{KnownRobots, Latest, Owner, Says, Standing, View, Whereabouts};
 use crate::task::Stage;
 
 /// How a site stands.
@@ -68,7 +68,7 @@ pub(super) fn whereabouts<S: Shelf>(
     }
     if let Some(page) = shelf.page(name, url)? {
         found.recrawl_at = page.recrawl_at.map(Timestamp::from_millis);
-        found.stored = Some(page.stored);
+        found.latest = Some(Latest { stored: page.stored, depth: page.depth });
     }
     Ok(found)
 }
@@ -91,6 +91,15 @@ fn standing(task: &Task) -> Standing {
         losses: task.rare.losses,
         failure: task.rare.history.last().cloned(),
     }
+}
+
+/// A page as it was last kept.
+pub(super) fn latest<S: Shelf>(
+    shelf: &mut S,
+    site: &str,
+    url: &CanonicalUrl,
+) -> Result<Option<Latest>, S::Error> {
+    Ok(shelf.page(site, url)?.map(|page| Latest { stored: page.stored, depth: page.depth }))
 }
 
 /// What is known of an origin's `robots.txt`.

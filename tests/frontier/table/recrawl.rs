@@ -48,6 +48,29 @@ fn v13_a_page_is_asked_for_again_each_time_its_recrawl_is_over() {
 }
 
 #[test]
+fn v13_a_page_that_is_asked_for_again_is_as_far_from_a_seed_as_it_was() {
+    on_every_backend(async |w| {
+        fast_site(w, "a").await;
+        w.frontier.put("a", vec![Put::link(url("a", "p"), 7)]).await.expect("answers");
+        for ago in 0..3 {
+            let lease = w.take().await;
+            assert_eq!(lease.depth, 7, "asked for again {ago} times");
+            w.fetched_for(&lease, 5_000).await;
+            let latest = w.frontier.latest("a", &url("a", "p")).await.expect("answers").expect("it is kept");
+            assert_eq!(latest.depth, 7);
+            w.pass(5_000);
+            assert_eq!(w.feed(10).await, fed(1, Some(5_000)));
+        }
+        let found = w.frontier.whereabouts("a", &url("a", "p")).await.expect("answers");
+        assert_eq!(found.depth(), Some(7));
+        // A request of a person's is a seed of its own.
+        w.put("a", "p").await;
+        let lease = w.take().await;
+        assert_eq!(lease.depth, 0);
+    });
+}
+
+#[test]
 fn v13_i16_the_longest_due_go_first_and_no_more_than_asked_for() {
     on_every_backend(async |w| {
         for site in ["b", "a"] {

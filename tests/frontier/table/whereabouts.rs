@@ -52,12 +52,12 @@ fn a_url_is_followed_from_its_putting_to_its_page() {
         w.fetched_for(&lease, 60_000).await;
         let found = of(w, "p").await;
         assert_eq!((task(&found).stage, task(&found).place.as_str()), (Stage::Parse, "waiting"));
-        assert!(found.stored.is_some(), "{found:?}");
+        assert!(found.stored().is_some(), "{found:?}");
         assert_eq!(found.recrawl_at, Some(w.clock.now().plus(std::time::Duration::from_mins(1))));
         let lease = w.parse().await.expect("it waits");
         w.done(&lease).await;
         let found = of(w, "p").await;
-        assert!(found.tasks.is_empty() && found.stored.is_some() && found.is_known, "{found:?}");
+        assert!(found.tasks.is_empty() && found.stored().is_some() && found.is_known, "{found:?}");
     });
 }
 

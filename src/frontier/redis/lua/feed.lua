@@ -10,11 +10,12 @@ local feed = module(function(feed)
     local at, name, url = pages.first_again()
     while fed < math.min(most, FED) and at and at <= now do
       local site = store.site(name)
-      local _, _, recrawl = records.page(name, url)
+      local _, _, recrawl, depth = records.page(name, url)
       pages.ask_again(site, url, recrawl)
       local task = tasks.find(site, 'd', url)
       if not task or task.place ~= 'running' then
-        put.one(site, 'd', { url = url, link = false, priority = RECRAWL, depth = 0 })
+        -- As far from a seed as it was: what `max_depth` holds off its links stays off.
+        put.one(site, 'd', { url = url, link = false, priority = RECRAWL, depth = depth or 0 })
         fed = fed + 1
       end
       store.save_site(site)

@@ -33,9 +33,9 @@ local pages = module(function(pages)
 
   -- A page that the site's file doesn't want any more isn't asked for again.
   function pages.forget_recrawl(site, url)
-    local fence, stored, recrawl = records.page(site.name, url)
+    local fence, stored, recrawl, depth = records.page(site.name, url)
     if recrawl then
-      records.save_page(site.name, url, fence, stored)
+      records.save_page(site.name, url, fence, stored, nil, depth)
       pages.set_recrawl(site, url, recrawl)
     end
   end

@@ -43,9 +43,9 @@ settle = module(function(settle)
 
   -- What a parse leaves of the page that it read, unless there is another one by now.
   local function keep_what_is_left(task, left)
-    local fence, stored, recrawl = records.page(task.site, task.url)
+    local fence, stored, recrawl, depth = records.page(task.site, task.url)
     if fence and task.stored and cjson.decode(stored).place == cjson.decode(task.stored).place then
-      records.save_page(task.site, task.url, fence, left, recrawl)
+      records.save_page(task.site, task.url, fence, left, recrawl, depth)
     end
   end
 
@@ -57,7 +57,7 @@ settle = module(function(settle)
         fence, _, before = records.page(task.site, task.url)
       end
       if not fence or fence <= task.fence then
-        records.save_page(task.site, task.url, task.fence, stored, outcome.recrawl)
+        records.save_page(task.site, task.url, task.fence, stored, outcome.recrawl, task.depth)
         site.keeps = 1
         if before or outcome.recrawl then
           pages.set_recrawl(site, task.url, before, outcome.recrawl, outcome.fetched_at)

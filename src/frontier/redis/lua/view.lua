@@ -23,8 +23,8 @@ local view = module(function(view)
   end
 
   function view.stored(site, url)
-    local _, stored = records.page(site, url)
-    return stored or false
+    local _, stored, _, depth = records.page(site, url)
+    return stored and { stored, depth } or false
   end
 
   -- Where a URL stands: its tasks, dead letters, page.
@@ -48,8 +48,8 @@ local view = module(function(view)
         found.letters[#found.letters + 1] = { stage, url, letter }
       end
     end
-    local _, stored, recrawl = records.page(name, url)
-    found.stored = stored or false
+    local _, _, recrawl = records.page(name, url)
+    found.latest = view.stored(name, url)
     found.again = recrawl and tonumber(call('ZSCORE', P .. 'again:' .. name, url)) or false
     return found
   end

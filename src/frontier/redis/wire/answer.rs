@@ -13,7 +13,9 @@ use crate::frontier::state::{DeadState, StageCounts};
 use crate::frontier::step::{
     Feeding, Forgotten, Grant, Lock, Lost, Rearm, Registered, Renamed, Reply, Run, Step,
 };
-use crate::frontier::view::{Freshness, Inspection, KnownRobots, Owner, Says, Standing, View, Whereabouts};
+use crate::frontier::view::{
+    Freshness, Inspection, KnownRobots, Latest, Owner, Says, Standing, View, Whereabouts,
+};
 use crate::task::{DeadLetter, Exclusion, Lease, Origin, Priority, RobotsErrand, Settled};
 
 /// An answer that can't be read: the server holds something that this version didn't write.
@@ -60,7 +62,7 @@ pub(in crate::frontier::redis) fn answer(step: &Step, value: &Value) -> Read<Rep
         Step::View { .. } => Reply::View(some(value).map(view).transpose()?.map(Box::new)),
         Step::Text { .. } | Step::SiteOf { .. } => Reply::Text(some(value).map(parse).transpose()?),
         Step::Robots { .. } => Reply::Robots(some(value).map(robots).transpose()?),
-        Step::Stored { .. } => Reply::Stored(some(value).map(embedded).transpose()?),
+        Step::Stored { .. } => Reply::Latest(some(value).map(latest).transpose()?),
         Step::Whereabouts { site, .. } => Reply::Whereabouts(Box::new(whereabouts(site, value)?)),
         Step::Freshness { .. } => Reply::Freshness(freshness(value)?),
         Step::DeadLetters { site, .. } => {
@@ -383,10 +385,15 @@ fn whereabouts(site: &str, value: &Value) -> Read<Whereabouts> {
     Ok(Whereabouts {
         tasks: list(part("tasks")).iter().map(standing).collect::<Read<_>>()?,
         letters: list(part("letters")).iter().map(|row| letter(site, row)).collect::<Read<_>>()?,
-        stored: some(part("stored")).map(embedded).transpose()?,
+        latest: some(part("latest")).map(latest).transpose()?,
         recrawl_at: whole(part("again")).map(Timestamp::from_millis),
         is_known: is_true(part("known")),
     })
+}
+
+fn latest(value: &Value) -> Read<Latest> {
+    let row = Row::of(value)?;
+    Ok(Latest { stored: embedded(row.at(0))?, depth: row.small(1)? })
 }
 
 fn standing(value: &Value) -> Read<Standing> {

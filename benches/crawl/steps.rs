@@ -20,6 +20,8 @@ use super::site_file::site_toml;
 
 /// Pages on which each step is measured.
 const PAGES: u32 = 2_000;
+/// Items that a crawl at its limits flushes together, those of all sites among them.
+const TOGETHER: u32 = 40;
 const TYPE: &str = "text/html; charset=utf-8";
 
 /// Prints a table of the steps' shares in `whole`, which like `fetch` is of all pages of the yard.
@@ -69,9 +71,13 @@ async fn keeping(yard: &Yard) -> Vec<(&'static str, f64)> {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let sink = ItemSink::folder(folder.path()).expect("a folder");
     let one = item(&bodies[0]);
+    let together: Vec<Item> =
+        (0..TOGETHER).map(|n| Item { site: name((n % yard.plan.shops).into()), ..one.clone() }).collect();
     let began = cpu();
-    for _ in 0..PAGES {
-        sink.write(std::slice::from_ref(&one)).expect("written");
+    for _ in 0..PAGES / TOGETHER {
+        for item in &together {
+            sink.write(std::slice::from_ref(item)).expect("written");
+        }
         sink.flush().await.expect("durable");
     }
     let items = since(began);

@@ -15,13 +15,18 @@ use std::collections::{BTreeMap, HashMap};
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::Mutex as AsyncMutex;
 
 use crate::item::Item;
 use lines::LineFile;
 use writer::Writer;
 
+/// How long a flush looks out for others, where there are some: each file costs it a wait for the disk, however many lines are new.
+const COMPANY: Duration = Duration::from_millis(40);
 /// Once so many files of items are open, those that are on the disk are closed.
 const MAX_OPEN: usize = 256;
 
@@ -39,6 +44,18 @@ struct Inner {
     flushing: Mutex<()>,
     /// A flush failed: what the disk holds is no longer known, and a second try would not tell.
     broken: AtomicBool,
+    /// Flushes that were asked for.
+    asked: AtomicU64,
+    turn: AsyncMutex<Turn>,
+}
+
+/// Who flushes for all.
+#[derive(Debug, Default)]
+struct Turn {
+    /// So many of the flushes that were asked for are done.
+    done: u64,
+    /// The last one was for several.
+    in_company: bool,
 }
 
 #[derive(Debug)]
@@ -76,8 +93,9 @@ impl ItemSink {
     }
 
     fn of(target: Target) -> Self {
-        let (target, flushing) = (Mutex::new(target), Mutex::new(()));
-        Self(Arc::new(Inner { target, flushing, broken: AtomicBool::new(false) }))
+        let (target, flushing, turn) = (Mutex::new(target), Mutex::new(()), AsyncMutex::default());
+        let (broken, asked) = (AtomicBool::new(false), AtomicU64::new(0));
+        Self(Arc::new(Inner { target, flushing, broken, asked, turn }))
     }
 
     /// Appends a line an item. Several processes may write to one file at once: lines never mix. On an error no line
@@ -100,8 +118,19 @@ impl ItemSink {
     /// After a failure every further flush fails as well: whatever was not settled is to be written again by the next
     /// start.
     pub async fn flush(&self) -> Result<(), SinkError> {
+        let own = self.0.asked.fetch_add(1, Ordering::SeqCst) + 1;
+        let mut turn = self.0.turn.lock().await;
+        if turn.done >= own {
+            return Ok(());
+        }
+        if std::mem::take(&mut turn.in_company) {
+            tokio::time::sleep(COMPANY).await;
+        }
+        let asked = self.0.asked.load(Ordering::SeqCst);
         let sink = self.clone();
-        tokio::task::spawn_blocking(move || sink.flush_here()).await.unwrap_or(Err(SinkError::Broken))
+        tokio::task::spawn_blocking(move || sink.flush_here()).await.unwrap_or(Err(SinkError::Broken))?;
+        *turn = Turn { done: asked, in_company: asked > turn.done + 1 };
+        Ok(())
     }
 
     fn target_with_room(&self) -> Result<MutexGuard<'_, Target>, SinkError> {
@@ -192,4 +221,38 @@ fn print(lines: &[u8]) -> io::Result<()> {
     let mut stdout = io::stdout().lock();
     stdout.write_all(lines)?;
     stdout.flush()
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::future::{FutureExt, join_all};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn flushes_that_come_together_are_one_and_a_lone_one_looks_out_for_nobody() {
+        let sink = ItemSink::stdout();
+        for _ in 0..3 {
+            join_all((0..10).map(|_| sink.flush()))
+                .await
+                .into_iter()
+                .for_each(|flushed| flushed.expect("nothing to do"));
+            let turn = sink.0.turn.lock().await;
+            assert_eq!((turn.done, turn.in_company), (sink.0.asked.load(Ordering::SeqCst), true));
+        }
+        for _ in 0..2 {
+            sink.flush().await.expect("nothing to do");
+        }
+        let turn = sink.0.turn.lock().await;
+        assert_eq!((turn.done, turn.in_company), (32, false));
+    }
+
+    #[tokio::test]
+    async fn a_flush_that_nobody_waits_for_any_more_keeps_the_next_one_from_nothing() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let sink = ItemSink::file(&folder.path().join("items.jsonl")).expect("a file");
+        let _ = sink.flush().now_or_never();
+        sink.flush().await.expect("a disk");
+        assert_eq!(sink.0.turn.lock().await.done, 2);
+    }
 }

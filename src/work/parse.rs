@@ -9,6 +9,7 @@ use url::Url;
 use super::crew::Crew;
 use super::download::Left;
 use super::handover::Fresh;
+use super::slots::Slot;
 use crate::archive::{ArchiveError, Place, StoredResponse};
 use crate::clock::Clock;
 use crate::content_coding;
@@ -24,7 +25,7 @@ use crate::task::{Exclusion, Failure, Lease, Outcome, Put, Settled, StoredPage};
 const PUTS: usize = 50;
 
 /// Parses one task's page.
-pub(super) async fn visit(crew: &Crew, lease: Lease) -> Result<(), Left> {
+pub(super) async fn visit(crew: &Crew, lease: Lease, slot: Slot) -> Result<(), Left> {
     let site = crew.site(&lease).await?;
     let Some(rule) = site.pages.iter().position(|rule| rule.takes(&lease.url)) else {
         let why = Exclusion::NoRule;
@@ -40,6 +41,7 @@ pub(super) async fn visit(crew: &Crew, lease: Lease) -> Result<(), Left> {
         }
     };
     let extract = take_apart(crew, &site, rule, &lease, page).await?;
+    let _end = crew.slots.free_for_the_end(slot).await;
     if let Some(item) = &extract.item {
         crew.items.patiently(|| write(crew, item), SinkError::is_transient).await?;
         crew.monitor.item(&lease.site);

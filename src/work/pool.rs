@@ -367,15 +367,18 @@ impl Walk {
     }
 
     /// Walks a task along its line, under its lease; what its settlement took along.
-    async fn along(&self, Granted { lease, slot: _in_use }: Granted, _begun: Begun) -> Option<Granted> {
+    async fn along(&self, Granted { lease, slot }: Granted, _begun: Begun) -> Option<Granted> {
         let (crew, token, stage) = (&self.crew, lease.token, lease.stage);
         let (site, url) = (lease.site.clone(), lease.url.clone());
         let span = info_span!("visit", site, url = url.as_str(), attempt = lease.attempts + 1);
         let line = async {
             debug!(fence = lease.fence, stage = %stage, "start");
             let walked = match stage {
-                Stage::Download => download::visit(crew, lease, self.noted).await,
-                Stage::Parse => parse::visit(crew, lease).await.map(|()| None),
+                Stage::Download => {
+                    let _in_use = slot;
+                    download::visit(crew, lease, self.noted).await
+                }
+                Stage::Parse => parse::visit(crew, lease, slot).await.map(|()| None),
             };
             if let Err(left) = &walked {
                 crew.leave(token, &site, &url, left).await;

@@ -3,21 +3,27 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use tokio::sync::Notify;
+use tokio::sync::{Notify, Semaphore, SemaphorePermit};
 
 use super::role::Role;
 use crate::task::{Lease, Stage};
 
-/// Parses at once for each core: most of them wait for the frontier or the disk.
+/// For each core, parses of pages at once up to which more are claimed.
 const PARSES_A_CORE: usize = 8;
+/// And up to which downloads take their own along: those pages are in memory anyway, and queueing each costs a claim more.
+const PARSES_ALONG_A_CORE: usize = 32;
+/// Parses for each core that wait for the disk and the frontier alone. Many, as those that wait together share a flush and a commit.
+const ENDS_A_CORE: usize = 64;
 
 /// The slots of a process.
 #[derive(Debug)]
 pub(super) struct Slots {
     download: AtomicUsize,
     parse: usize,
+    along: usize,
     downloading: AtomicUsize,
     parsing: AtomicUsize,
+    ends: Semaphore,
     pub(super) freed: Notify,
     /// All download slots are taken, and there was more to claim at once.
     pub(super) are_short: AtomicBool,
@@ -43,11 +49,14 @@ impl Slots {
     /// Parses by the number of cores, and no downloads yet.
     pub(super) fn new(role: Role) -> Arc<Self> {
         let cores = std::thread::available_parallelism().map_or(2, usize::from);
+        let parses = |a_core| if role.walks(Stage::Parse) { cores * a_core } else { 0 };
         Arc::new(Self {
             download: AtomicUsize::new(0),
-            parse: if role.walks(Stage::Parse) { cores * PARSES_A_CORE } else { 0 },
+            parse: parses(PARSES_A_CORE),
+            along: parses(PARSES_ALONG_A_CORE),
             downloading: AtomicUsize::new(0),
             parsing: AtomicUsize::new(0),
+            ends: Semaphore::new(cores * ENDS_A_CORE),
             freed: Notify::new(),
             are_short: AtomicBool::new(false),
             left_some: AtomicBool::new(true),
@@ -60,10 +69,17 @@ impl Slots {
         Slot { slots: Arc::clone(self), stage }
     }
 
-    /// A slot for a parse, if one is free.
+    /// A slot for the parse of a page that was fetched just now, if one is free.
     pub(super) fn take_free_parse(self: &Arc<Self>) -> Option<Slot> {
         let slot = self.take(Stage::Parse);
-        (self.parsing.load(Ordering::SeqCst) <= self.parse).then_some(slot)
+        (self.parsing.load(Ordering::SeqCst) <= self.along).then_some(slot)
+    }
+
+    /// For a parse whose page is taken apart: its slot is another page's, once not too many wait for their end.
+    pub(super) async fn free_for_the_end(&self, slot: Slot) -> Option<SemaphorePermit<'_>> {
+        let end = self.ends.acquire().await.ok();
+        drop(slot);
+        end
     }
 
     /// So many downloads may run from now on; how many they were before.
@@ -106,7 +122,7 @@ mod tests {
     fn a_parse_is_taken_along_only_while_a_slot_is_free_and_a_dropped_slot_is_free_again() {
         let slots = Slots::new(Role::Both);
         let taken: Vec<Slot> = std::iter::from_fn(|| slots.take_free_parse()).collect();
-        assert_eq!((taken.len(), slots.free()), (slots.parse, (0, 0)));
+        assert_eq!((taken.len(), slots.free()), (slots.along, (0, 0)));
         let beyond = slots.take(Stage::Parse);
         drop(taken);
         assert_eq!(slots.free(), (0, slots.parse - 1));

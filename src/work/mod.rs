@@ -19,11 +19,13 @@ mod roster;
 mod scaling;
 mod slots;
 mod verdicts;
+mod workers;
 
 pub use crew::{Crew, CrewOptions};
 pub use download::Left;
 pub(crate) use download::sent_request;
 pub(crate) use outcome::{MOST_HOPS, RobotsFound, robots_found};
-pub use pool::{Pool, Workers, WorkersError};
+pub use pool::Pool;
 pub use role::{Role, RoleError};
 pub use roster::Roster;
+pub use workers::{Workers, WorkersError};

@@ -1,6 +1,5 @@
 //! The pool: one claimer a process asks for as many tasks as slots are free, and each granted task walks its line.
 
-use std::str::FromStr;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -16,6 +15,7 @@ use super::parse;
 use super::reach::Pauses;
 use super::scaling::{Scale, most_asking, workers};
 use super::slots::{Granted, Slots};
+use super::workers::Workers;
 use crate::clock::since_boot;
 use crate::frontier::{Claim, FrontierError, Grant, Lost, MOST_NAMED_SITES, TOKENS};
 use crate::monitor::duration;
@@ -36,46 +36,6 @@ const RESCALE: Duration = Duration::from_millis(250);
 const GATHER: Duration = Duration::from_millis(5);
 /// The most tasks granted in one claim: few, as the first one's permit ages until the last one is granted.
 const MOST_GRANTED: usize = 8;
-
-/// `--workers auto | N | MIN..MAX`: how many downloads at once.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Workers {
-    /// As many as response times ask for, within these bounds.
-    Auto {
-        /// At least.
-        least: usize,
-        /// At most.
-        most: usize,
-    },
-    /// Always so many.
-    Fixed(usize),
-}
-
-impl Default for Workers {
-    fn default() -> Self {
-        Self::Auto { least: 1, most: 1_000 }
-    }
-}
-
-/// Why a text names no number of workers.
-#[derive(Clone, Debug, thiserror::Error)]
-#[error("`{0}` is no number of workers; write auto, a number from 1 to 10000, or MIN..MAX")]
-pub struct WorkersError(String);
-
-impl FromStr for Workers {
-    type Err = WorkersError;
-
-    fn from_str(text: &str) -> Result<Self, WorkersError> {
-        let number = |text: &str| text.parse().ok().filter(|n| (1..=10_000).contains(n));
-        let bounds = text.split_once("..").and_then(|(least, most)| number(least).zip(number(most)));
-        match (text, number(text), bounds) {
-            ("auto", _, _) => Ok(Self::default()),
-            (_, Some(fixed), _) => Ok(Self::Fixed(fixed)),
-            (_, _, Some((least, most))) if least <= most => Ok(Self::Auto { least, most }),
-            _ => Err(WorkersError(text.to_owned())),
-        }
-    }
-}
 
 /// Slots for downloads and parses, and the claimer that fills them.
 #[derive(Debug)]
@@ -411,20 +371,6 @@ mod tests {
         let (asked, ms) = (Instant::now(), Duration::from_millis);
         for (way, next, again) in [(0, 10, 10), (2, 10, 10), (5, 10, 10), (8, 10, 13), (8, 0, 8)] {
             assert_eq!(next_claim(asked, asked + ms(way), ms(next)), asked + ms(again), "{way} {next}");
-        }
-    }
-
-    #[test]
-    fn workers_are_auto_a_number_or_bounds() {
-        for (text, workers) in [
-            ("auto", Some(Workers::Auto { least: 1, most: 1_000 })),
-            ("12", Some(Workers::Fixed(12))),
-            ("5..60", Some(Workers::Auto { least: 5, most: 60 })),
-            ("60..5", None),
-            ("0", None),
-            ("many", None),
-        ] {
-            assert_eq!(text.parse::<Workers>().ok(), workers, "{text}");
         }
     }
 }

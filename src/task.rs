@@ -228,6 +228,27 @@ pub struct Lease {
     pub version: i64,
 }
 
+/// Names a lease: the task that was granted, and the token that proves it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeaseKey {
+    /// The lease's token.
+    pub token: u64,
+    /// The site's name.
+    pub site: String,
+    /// Download or parse.
+    pub stage: Stage,
+    /// The task's URL.
+    pub url: CanonicalUrl,
+}
+
+impl Lease {
+    /// What names it in the steps that follow.
+    pub fn key(&self) -> LeaseKey {
+        let Self { token, site, stage, url, .. } = self;
+        LeaseKey { token: *token, site: site.clone(), stage: *stage, url: url.clone() }
+    }
+}
+
 /// What is special about a `robots.txt` task.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RobotsErrand {

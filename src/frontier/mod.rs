@@ -40,7 +40,7 @@ pub use view::{
 
 use crate::canonical_url::{CanonicalUrl, Host};
 use crate::clock::Clock;
-use crate::task::{DeadLetter, Put, PutReply, Settled, Settlement, Stage, StoredPage};
+use crate::task::{DeadLetter, LeaseKey, Put, PutReply, Settled, Settlement, Stage, StoredPage};
 use model::Model;
 pub use redis::without_password;
 use redis::{Shared, is_redis};
@@ -191,29 +191,29 @@ impl Frontier {
     }
 
     /// Takes a new start for a permit that grew late.
-    pub async fn rearm(&self, token: u64) -> Result<Rearm, FrontierError> {
-        ask!(self, Step::Rearm { token }, Reply::Rearm(answer) => answer)
+    pub async fn rearm(&self, lease: &LeaseKey) -> Result<Rearm, FrontierError> {
+        ask!(self, Step::Rearm { lease: lease.clone() }, Reply::Rearm(answer) => answer)
     }
 
     /// Says that the body ended: the request no longer counts against `parallel`. False: the lease is lost.
-    pub async fn landed(&self, token: u64) -> Result<bool, FrontierError> {
-        ask!(self, Step::Landed { token }, Reply::Done(held) => held)
+    pub async fn landed(&self, lease: LeaseKey) -> Result<bool, FrontierError> {
+        ask!(self, Step::Landed { lease }, Reply::Done(held) => held)
     }
 
     /// Gives a task back whose start came too late, to its old place after 1 s; no attempt is counted.
-    pub async fn back(&self, token: u64) -> Result<bool, FrontierError> {
-        ask!(self, Step::Back { token, unused: true }, Reply::Done(held) => held)
+    pub async fn back(&self, lease: LeaseKey) -> Result<bool, FrontierError> {
+        ask!(self, Step::Back { lease, unused: true }, Reply::Done(held) => held)
     }
 
     /// Gives a task back that can't be brought to its end here, for a reason that isn't its own: to its old place after
     /// 1 s, neither an attempt nor a loss. Its start stands: the request may have been sent.
-    pub async fn hand_back(&self, token: u64) -> Result<bool, FrontierError> {
-        ask!(self, Step::Back { token, unused: false }, Reply::Done(held) => held)
+    pub async fn hand_back(&self, lease: LeaseKey) -> Result<bool, FrontierError> {
+        ask!(self, Step::Back { lease, unused: false }, Reply::Done(held) => held)
     }
 
     /// Renews leases for 30 s; false for those that are lost.
-    pub async fn extend(&self, tokens: Vec<u64>) -> Result<Vec<bool>, FrontierError> {
-        ask!(self, Step::Extend { tokens }, Reply::Alive(alive) => alive)
+    pub async fn extend(&self, leases: Vec<LeaseKey>) -> Result<Vec<bool>, FrontierError> {
+        ask!(self, Step::Extend { leases }, Reply::Alive(alive) => alive)
     }
 
     /// Says how tasks ended. Sent again with the same token it changes nothing and answers the same.

@@ -180,7 +180,7 @@ impl Shelf for Model {
         Ok(self.tasks.get(&key(site, stage, url)).cloned())
     }
 
-    fn leased(&mut self, token: u64) -> Answer<Option<Task>> {
+    fn granted(&mut self, token: u64) -> Answer<Option<Task>> {
         Ok(self.running().find(|(_, running)| running.token == token).map(|(task, _)| task.clone()))
     }
 

@@ -8,7 +8,7 @@ use super::state::unit_mutex;
 use super::step::{Lock, Rearm};
 use super::{Frontier, FrontierError};
 use crate::clock::{Clock, Timestamp, millis, since_boot};
-use crate::task::Lease;
+use crate::task::{Lease, LeaseKey};
 
 /// The longest sleep of one who waits for a mutex to end: its holder may have released it, or been tuned.
 const LONGEST_SLEEP: i64 = 5_000;
@@ -43,7 +43,7 @@ struct Single {
 #[derive(Debug)]
 struct Paced {
     frontier: Frontier,
-    token: u64,
+    lease: LeaseKey,
     grace: Duration,
     /// When the start was granted, in ms since boot.
     granted: AtomicI64,
@@ -78,7 +78,7 @@ impl Permit {
         let granted = if frontier.shares_its_clock() { since_boot().saturating_sub(age) } else { noted };
         Self(Arc::new(Kind::Paced(Paced {
             frontier: frontier.clone(),
-            token: lease.token,
+            lease: lease.key(),
             grace: grace(lease.interval),
             granted: AtomicI64::new(millis(granted)),
             rearms: AtomicU32::new(0),
@@ -136,7 +136,7 @@ impl Paced {
         loop {
             let asked = millis(since_boot());
             let answer =
-                self.frontier.rearm(self.token).await.map_err(|e| NotNow::Frontier(e.to_string()))?;
+                self.frontier.rearm(&self.lease).await.map_err(|e| NotNow::Frontier(e.to_string()))?;
             match answer {
                 Rearm::StartIn(wait) => {
                     sleep(wait).await;

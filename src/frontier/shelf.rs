@@ -42,8 +42,8 @@ pub(crate) trait Shelf {
     fn ready_sites(&mut self, stage: Stage, unit: &str) -> Result<Vec<String>, Self::Error>;
 
     fn task(&mut self, site: &str, stage: Stage, url: &CanonicalUrl) -> Result<Option<Task>, Self::Error>;
-    /// The running task with that lease.
-    fn leased(&mut self, token: u64) -> Result<Option<Task>, Self::Error>;
+    /// The running task that was granted under that token, wherever it is: sought among all leases.
+    fn granted(&mut self, token: u64) -> Result<Option<Task>, Self::Error>;
     fn save_task(&mut self, task: &Task) -> Result<(), Self::Error>;
     fn remove_task(&mut self, task: &Task) -> Result<(), Self::Error>;
     /// The waiting task that goes first: by priority, then position.

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::state::SiteSettings;
 use super::view::{Freshness, Inspection, KnownRobots, Latest, LetterPlace, Owner, View, Whereabouts};
 use crate::canonical_url::CanonicalUrl;
-use crate::task::{DeadLetter, Lease, Put, PutReply, Settled, Settlement, Stage};
+use crate::task::{DeadLetter, Lease, LeaseKey, Put, PutReply, Settled, Settlement, Stage};
 
 /// One step.
 #[derive(Clone, Debug)]
@@ -22,10 +22,10 @@ pub(crate) enum Step {
     ParseAgain { site: String, url: CanonicalUrl },
     Feed { most: u32 },
     Claim(Claim),
-    Rearm { token: u64 },
-    Landed { token: u64 },
-    Back { token: u64, unused: bool },
-    Extend { tokens: Vec<u64> },
+    Rearm { lease: LeaseKey },
+    Landed { lease: LeaseKey },
+    Back { lease: LeaseKey, unused: bool },
+    Extend { leases: Vec<LeaseKey> },
     Settle { owner: String, token: u64, settlements: Vec<Settlement> },
     Tune { site: String, tuning: Tuning },
     SetGroupInterval { unit: String, interval: i64 },

@@ -26,7 +26,7 @@ use crate::frontier::{Frontier, FrontierError, Member, TOKENS};
 use crate::monitor::Monitor;
 use crate::sink::ItemSink;
 use crate::site::Site;
-use crate::task::{Lease, Outcome, Settled, Settlement};
+use crate::task::{Lease, LeaseKey, Outcome, Settled, Settlement};
 
 /// How long the frontier may take to hear that this process leaves.
 const LEAVING: Duration = Duration::from_secs(5);
@@ -145,12 +145,13 @@ impl Crew {
 
     /// Leaves a task. What only this process can't bring to its end is given back, and counts neither as an attempt nor as
     /// a loss; else, or where the frontier doesn't hear it, the lease returns by itself.
-    pub(super) async fn leave(&self, lease: u64, site: &str, url: &CanonicalUrl, left: &Left) {
+    pub(super) async fn leave(&self, lease: LeaseKey, left: &Left) {
+        let (site, url) = (&lease.site, lease.url.as_str());
         if !left.is_our_own() {
-            warn!(site, url = url.as_str(), "{left}; its lease returns");
+            warn!(site, url, "{left}; its lease returns");
             return;
         }
-        debug!(site, url = url.as_str(), "{left}; it goes back");
+        debug!(site, url, "{left}; it goes back");
         let _ = tokio::time::timeout(LEAVING, self.frontier.hand_back(lease)).await;
     }
 

@@ -131,7 +131,7 @@ async fn not_sent(
     let error = match unsent {
         Unsent::NotNow(NotNow::TooLate) => {
             warn!(site = lease.site, url = lease.url.as_str(), "{}; it goes back", NotNow::TooLate);
-            crew.frontier.back(lease.token).await?;
+            crew.frontier.back(lease.key()).await?;
             return Ok(());
         }
         Unsent::NotNow(why) => {

@@ -10,7 +10,7 @@ use tracing::warn;
 use super::crew::Crew;
 use crate::canonical_url::CanonicalUrl;
 use crate::frontier::state::LEASE_MS;
-use crate::task::Lease;
+use crate::task::{Lease, LeaseKey};
 
 /// The time between two beats.
 const BEAT: Duration = Duration::from_secs(3);
@@ -21,7 +21,7 @@ pub(super) struct Leases(Mutex<HashMap<u64, Held>>);
 
 #[derive(Debug)]
 struct Held {
-    url: CanonicalUrl,
+    lease: LeaseKey,
     since: Instant,
     /// None once it was lost.
     renew_at: Option<Instant>,
@@ -37,7 +37,7 @@ pub(super) struct Renewed {
 impl Leases {
     pub(super) fn renew(self: &Arc<Self>, lease: &Lease) -> Renewed {
         let now = Instant::now();
-        let held = Held { url: lease.url.clone(), since: now, renew_at: Some(now + half()) };
+        let held = Held { lease: lease.key(), since: now, renew_at: Some(now + half()) };
         self.lock().insert(lease.token, held);
         Renewed { leases: Arc::clone(self), token: lease.token }
     }
@@ -47,7 +47,7 @@ impl Leases {
         self.lock()
             .values()
             .min_by_key(|held| held.since)
-            .map(|held| (held.since.elapsed(), held.url.clone()))
+            .map(|held| (held.since.elapsed(), held.lease.url.clone()))
     }
 
     fn lost(&self, token: u64) {
@@ -57,13 +57,13 @@ impl Leases {
     }
 
     /// Leases that are half over, booked as renewed.
-    fn half_over(&self) -> Vec<u64> {
+    fn half_over(&self) -> Vec<LeaseKey> {
         let now = Instant::now();
         let mut leases = self.lock();
-        let due = leases.iter_mut().filter(|(_, held)| held.renew_at.is_some_and(|at| at <= now + BEAT));
-        due.map(|(token, held)| {
+        let due = leases.values_mut().filter(|held| held.renew_at.is_some_and(|at| at <= now + BEAT));
+        due.map(|held| {
             held.renew_at = Some(now + half());
-            *token
+            held.lease.clone()
         })
         .collect()
     }
@@ -97,10 +97,8 @@ pub(super) async fn beat(crew: Arc<Crew>, leases: Arc<Leases>, stop: Cancellatio
         }
         match crew.frontier.extend(half_over.clone()).await {
             Ok(alive) => {
-                for token in
-                    half_over.iter().zip(&alive).filter_map(|(token, alive)| (!alive).then_some(*token))
-                {
-                    leases.lost(token);
+                for (lease, _) in half_over.iter().zip(alive).filter(|(_, alive)| !alive) {
+                    leases.lost(lease.token);
                 }
             }
             Err(error) if error.is_transient() => crew.reach.lost(&error),
@@ -130,7 +128,7 @@ mod tests {
                 .lock()
                 .values_mut()
                 .for_each(|held| held.renew_at = held.renew_at.and_then(|at| at.checked_sub(half())));
-            leases.half_over()
+            leases.half_over().iter().map(|lease| lease.token).collect::<Vec<_>>()
         };
         let first = leases.renew(&lease(1));
         let second = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {

@@ -37,18 +37,18 @@ pub(super) async fn landing(
 ) -> Result<Landing, FrontierError> {
     let response = exchange.answer.as_ref().map_or(Duration::MAX, |fetched| fetched.page.response);
     if is_short_of_places(site.pace.parallel, lease.interval, response) {
-        match crew.frontier.landed(lease.token).await {
+        match crew.frontier.landed(lease.key()).await {
             // The settlement says it: the page is kept all the same.
             Err(error) if error.is_transient() => crew.reach.lost(&error),
             answer => drop(answer?),
         }
         return Ok(Landing(None));
     }
-    let (frontier, token) = (crew.frontier.clone(), lease.token);
+    let (frontier, lease) = (crew.frontier.clone(), lease.key());
     let later = tokio::spawn(async move {
         tokio::time::sleep(SOON).await;
         // A frontier that is away hears it from the settlement.
-        let _ = frontier.landed(token).await;
+        let _ = frontier.landed(lease).await;
     });
     Ok(Landing(Some(later)))
 }

@@ -19,7 +19,7 @@ use super::workers::Workers;
 use crate::clock::since_boot;
 use crate::frontier::{Claim, FrontierError, Grant, Lost, MOST_NAMED_SITES, TOKENS};
 use crate::monitor::duration;
-use crate::task::{Lease, Stage};
+use crate::task::{Lease, LeaseKey, Stage};
 
 /// The longest the claimer sleeps where nobody tells it that another process has put something meanwhile.
 const LONGEST_SLEEP: Duration = Duration::from_secs(1);
@@ -301,15 +301,13 @@ struct Walk {
 /// A task in this process's hands until this is dropped, however it ends.
 struct Begun {
     crew: Arc<Crew>,
-    site: String,
-    stage: Stage,
-    token: u64,
+    lease: LeaseKey,
     _renewed: Renewed,
 }
 
 impl Drop for Begun {
     fn drop(&mut self) {
-        self.crew.monitor.ended(&self.site, self.stage, self.token);
+        self.crew.monitor.ended(&self.lease.site, self.lease.stage, self.lease.token);
     }
 }
 
@@ -317,23 +315,16 @@ impl Walk {
     /// Before anything else is claimed: it counts against what may still be asked for, and its lease is renewed.
     fn begin(&self, lease: &Lease) -> Begun {
         self.crew.monitor.started(lease);
-        Begun {
-            crew: Arc::clone(&self.crew),
-            site: lease.site.clone(),
-            stage: lease.stage,
-            token: lease.token,
-            _renewed: self.leases.renew(lease),
-        }
+        Begun { crew: Arc::clone(&self.crew), lease: lease.key(), _renewed: self.leases.renew(lease) }
     }
 
     /// Walks a task along its line, under its lease; what its settlement took along.
     async fn along(&self, Granted { lease, slot }: Granted, _begun: Begun) -> Option<Granted> {
-        let (crew, token, stage) = (&self.crew, lease.token, lease.stage);
-        let (site, url) = (lease.site.clone(), lease.url.clone());
-        let span = info_span!("visit", site, url = url.as_str(), attempt = lease.attempts + 1);
+        let (crew, key) = (&self.crew, lease.key());
+        let span = info_span!("visit", site = key.site, url = key.url.as_str(), attempt = lease.attempts + 1);
         let line = async {
-            debug!(fence = lease.fence, stage = %stage, "start");
-            let walked = match stage {
+            debug!(fence = lease.fence, stage = %key.stage, "start");
+            let walked = match key.stage {
                 Stage::Download => {
                     let _in_use = slot;
                     download::visit(crew, lease, self.noted).await
@@ -341,7 +332,7 @@ impl Walk {
                 Stage::Parse => parse::visit(crew, lease, slot).await.map(|()| None),
             };
             if let Err(left) = &walked {
-                crew.leave(token, &site, &url, left).await;
+                crew.leave(key, left).await;
             }
             walked
         };

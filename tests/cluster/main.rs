@@ -208,9 +208,9 @@ fn a_parse_taken_along_is_renewed_and_settled_in_the_partition_of_its_site() {
                 panic!("{name}: no other parse waits");
             };
             assert_eq!(Some(lease.token), parse);
-            assert_eq!(frontier.extend(vec![lease.token]).await.expect("answers"), [true], "{}", lease.site);
+            assert_eq!(frontier.extend(vec![lease.key()]).await.expect("answers"), [true], "{}", lease.site);
             assert_eq!(settle(&frontier, &member.name, &lease, done()).await, Settled::Kept);
-            assert_eq!(frontier.extend(vec![lease.token]).await.expect("answers"), [false]);
+            assert_eq!(frontier.extend(vec![lease.key()]).await.expect("answers"), [false]);
         }
     });
 }

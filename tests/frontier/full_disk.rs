@@ -43,7 +43,7 @@ fn i5_l4_no_lease_ends_by_a_disk_that_was_full_for_a_minute() {
             assert_eq!((put.created - before.created) % 50, 0, "all of a step or nothing");
             assert_eq!(put.imbalance(), 0);
             clock.advance(Duration::from_mins(1));
-            assert!(frontier.extend(vec![held.token]).await.is_err(), "there is still no space");
+            assert!(frontier.extend(vec![held.key()]).await.is_err(), "there is still no space");
 
             disk.free();
             let done = |lease| {

@@ -242,19 +242,19 @@ impl World {
     }
 
     pub async fn back(&self, lease: &Lease) -> bool {
-        self.frontier.back(lease.token).await.expect("answers")
+        self.frontier.back(lease.key()).await.expect("answers")
     }
 
     pub async fn hand_back(&self, lease: &Lease) -> bool {
-        self.frontier.hand_back(lease.token).await.expect("answers")
+        self.frontier.hand_back(lease.key()).await.expect("answers")
     }
 
     pub async fn rearm(&self, lease: &Lease) -> Rearm {
-        self.frontier.rearm(lease.token).await.expect("answers")
+        self.frontier.rearm(&lease.key()).await.expect("answers")
     }
 
     pub async fn landed(&self, lease: &Lease) -> bool {
-        self.frontier.landed(lease.token).await.expect("answers")
+        self.frontier.landed(lease.key()).await.expect("answers")
     }
 
     pub async fn view(&self, site: &str) -> View {

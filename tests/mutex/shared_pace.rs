@@ -287,7 +287,7 @@ async fn r7_at_most_parallel_requests_are_in_flight_however_many_processes_ask()
         let first = claim(&backend.frontier, &one.expect("the frontier").name).await.leases;
         assert_eq!(first.len(), 3, "{}: three of the four asked for", backend.name);
         assert!(claim(&other, &two.name).await.leases.is_empty(), "{}: no room is left", backend.name);
-        assert!(backend.frontier.landed(first[1].token).await.expect("the frontier"));
+        assert!(backend.frontier.landed(first[1].key()).await.expect("the frontier"));
         assert_eq!(claim(&other, &two.name).await.leases.len(), 1, "{}: one came back", backend.name);
         assert_eq!(
             backend.frontier.view("books").await.expect("the frontier").map(|view| view.in_flight),

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use paced::frontier::state::StageCounts;
 use paced::frontier::{Frontier, Tuning};
-use paced::task::{Failure, Outcome, Put, Settled};
+use paced::task::{Failure, Lease, Outcome, Put, Settled};
 
 use crate::ground::wait;
 use crate::steps::*;
@@ -33,17 +33,17 @@ async fn every_step(frontier: &Frontier, mut before: impl FnMut()) -> (Vec<Strin
     step!(of(frontier.begin_run("shop", seeds).await.expect("answers"), |run| (run.number, run.begun)));
     step!(of(put(frontier, 2..6).await.expect("answers"), |replies| format!("{replies:?}")));
     let leases = step!(of(claim(frontier, "one", 5).await.leases, Vec::len));
-    let tokens: Vec<u64> = leases.iter().map(|lease| lease.token).collect();
-    step!(of(frontier.extend(tokens).await.expect("answers"), Vec::clone));
-    step!(of(frontier.rearm(leases[0].token).await.expect("answers"), |_| "a start"));
-    step!(of(frontier.landed(leases[0].token).await.expect("answers"), |held| *held));
+    let keys = leases.iter().map(Lease::key).collect();
+    step!(of(frontier.extend(keys).await.expect("answers"), Vec::clone));
+    step!(of(frontier.rearm(&leases[0].key()).await.expect("answers"), |_| "a start"));
+    step!(of(frontier.landed(leases[0].key()).await.expect("answers"), |held| *held));
     step!(of(settle(frontier, "one", &leases[0], fetched(&leases[0])).await, Settled::clone));
     step!(of(settle(frontier, "one", &leases[1], done()).await, Settled::clone));
     let later = Outcome::Retry { after: Duration::from_hours(1), why: Failure::status(503, "503") };
     step!(of(settle(frontier, "one", &leases[2], later).await, Settled::clone));
     let dead = Outcome::Dead { why: Failure::status(410, "gone") };
     step!(of(settle(frontier, "one", &leases[3], dead).await, Settled::clone));
-    step!(of(frontier.back(leases[4].token).await.expect("answers"), |held| *held));
+    step!(of(frontier.back(leases[4].key()).await.expect("answers"), |held| *held));
     let grant =
         step!(of(frontier.claim(want("two", 0, 2)).await.expect("answers"), |grant| grant.leases.len()));
     step!(of(settle(frontier, "two", &grant.leases[0], done()).await, Settled::clone));

@@ -44,8 +44,8 @@ fn l4_c10_the_leases_of_a_process_that_is_not_heard_of_for_ten_seconds_return_an
         assert!(same.fence > lease.fence, "I6: {} after {}", same.fence, lease.fence);
         assert_eq!(same.attempts, 0, "a lost lease is no attempt");
         assert_eq!(settle(&there, &zombie.name, &lease, fetched(&lease)).await, Settled::Stale);
-        assert_eq!(there.extend(vec![lease.token]).await.expect("answers"), [false]);
-        assert!(!there.landed(lease.token).await.expect("answers"));
+        assert_eq!(there.extend(vec![lease.key()]).await.expect("answers"), [false]);
+        assert!(!there.landed(lease.key()).await.expect("answers"));
         assert_eq!(settle(&here, &alive.name, same, fetched(same)).await, Settled::Kept);
         assert_eq!(settle(&there, &zombie.name, &lease, done()).await, Settled::Stale);
         let stored = here.stored("shop", &lease.url).await.expect("answers").expect("the page is kept");

@@ -49,7 +49,7 @@ fn c10_a_worker_that_comes_back_under_its_name_gets_its_leases_back_at_the_same_
         let back = frontier.join_as("w", Vec::new()).await.expect("joined");
         let again = frontier.claim(claim(&back.name, 100)).await.expect("granted").leases.remove(0);
         assert_eq!((&again.url, again.attempts, again.granted_at), (&lost.url, 0, lost.granted_at));
-        assert_eq!(frontier.extend(vec![lost.token]).await.expect("answers"), [false]);
+        assert_eq!(frontier.extend(vec![lost.key()]).await.expect("answers"), [false]);
     });
 }
 

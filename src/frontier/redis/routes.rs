@@ -10,10 +10,10 @@ use crate::canonical_url::fingerprint;
 use crate::frontier::FrontierError;
 use crate::frontier::state::unit_mutex;
 use crate::frontier::step::{
-    Claim, Feeding, Forgotten, Grant, Rearm, Registered, Registration, Renamed, Reply, Step,
+    Claim, Feeding, Forgotten, Grant, Registered, Registration, Renamed, Reply, Step,
 };
 use crate::frontier::view::Inspection;
-use crate::task::{Lease, Settled, Settlement};
+use crate::task::{Lease, LeaseKey, Settled, Settlement};
 
 /// Where the directory is.
 pub(super) const DIRECTORY: usize = 0;
@@ -25,8 +25,6 @@ const LEFT_ALONE: Duration = Duration::from_secs(5);
 pub(super) struct Routes {
     /// The partition of each site met; it never changes.
     sites: Mutex<HashMap<String, usize>>,
-    /// The partition of each lease in this process's hands.
-    leases: Mutex<HashMap<u64, usize>>,
     /// Partitions that have nothing to give for now.
     bare: Mutex<HashMap<usize, Bare>>,
 }
@@ -69,10 +67,7 @@ impl Shared {
             Step::Settle { owner, token, settlements } => {
                 self.settle(&owner, token, settlements).await.map(Reply::Settled)
             }
-            Step::Rearm { token } | Step::Landed { token } | Step::Back { token, .. } => {
-                self.with_lease(token, &step).await
-            }
-            Step::Extend { tokens } => self.extend(tokens).await.map(Reply::Alive),
+            Step::Extend { leases } => self.extend(leases).await.map(Reply::Alive),
             Step::Bury { .. } | Step::Enlist { .. } => self.everywhere(step).await,
             Step::Feed { most } => self.feed(most).await.map(Reply::Fed),
             Step::Inspect => self.inspect().await.map(|all| Reply::Inspection(Box::new(all))),
@@ -97,6 +92,9 @@ impl Shared {
             | Step::Stored { site, .. }
             | Step::Whereabouts { site, .. }
             | Step::Freshness { site }
+            | Step::Rearm { lease: LeaseKey { site, .. } }
+            | Step::Landed { lease: LeaseKey { site, .. } }
+            | Step::Back { lease: LeaseKey { site, .. }, .. }
             | Step::DropLetters { site, .. }
             | Step::DeadLetters { site, .. } => self.partition_of_site(site).await,
             Step::SetGroupInterval { unit, .. } => Ok(Some(self.partition_of_unit(unit))),
@@ -227,7 +225,7 @@ impl Shared {
                     if lease.stage == crate::task::Stage::Download { &mut download } else { &mut parse };
                 *wanted = wanted.saturating_sub(1);
             }
-            self.holds(&grant.leases, partition);
+            self.lie_in(&grant.leases, partition);
             self.leave_alone(partition, grant.next_in);
             soonest = least(soonest, grant.next_in);
             all.buried |= grant.buried;
@@ -250,34 +248,26 @@ impl Shared {
         lock(&self.routes.bare).insert(partition, bare);
     }
 
-    fn holds(&self, leases: &[Lease], partition: usize) {
-        lock(&self.routes.leases).extend(leases.iter().map(|lease| (lease.token, partition)));
-    }
-
-    /// A step of one lease: in its partition, or, where that isn't known, wherever it is held.
-    async fn with_lease(&self, token: u64, step: &Step) -> Result<Reply, FrontierError> {
-        let known = lock(&self.routes.leases).get(&token).copied();
-        let partitions = known.map_or(0..self.links.len(), |partition| partition..partition + 1);
-        let mut reply = Reply::Done(false);
-        for partition in partitions {
-            reply = self.step_in(partition, step.clone()).await?;
-            if !matches!(reply, Reply::Done(false) | Reply::Rearm(Rearm::Stale)) {
-                break;
+    /// The sites of these leases lie in this partition.
+    fn lie_in(&self, leases: &[Lease], partition: usize) {
+        let mut sites = lock(&self.routes.sites);
+        for lease in leases {
+            if !sites.contains_key(&lease.site) {
+                sites.insert(lease.site.clone(), partition);
             }
         }
-        Ok(reply)
     }
 
-    async fn extend(&self, tokens: Vec<u64>) -> Result<Vec<bool>, FrontierError> {
+    async fn extend(&self, leases: Vec<LeaseKey>) -> Result<Vec<bool>, FrontierError> {
         let mut shares: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
-        for (turn, token) in tokens.iter().enumerate() {
-            if let Some(partition) = lock(&self.routes.leases).get(token) {
-                shares.entry(*partition).or_default().push(turn);
+        for (turn, lease) in leases.iter().enumerate() {
+            if let Some(partition) = self.partition_of_site(&lease.site).await? {
+                shares.entry(partition).or_default().push(turn);
             }
         }
-        let mut alive = vec![false; tokens.len()];
+        let mut alive = vec![false; leases.len()];
         for (partition, turns) in shares {
-            let step = Step::Extend { tokens: turns.iter().map(|turn| tokens[*turn]).collect() };
+            let step = Step::Extend { leases: turns.iter().map(|turn| leases[*turn].clone()).collect() };
             if let Reply::Alive(held) = self.step_in(partition, step).await? {
                 turns.into_iter().zip(held).for_each(|(turn, held)| alive[turn] = held);
             }
@@ -302,14 +292,8 @@ impl Shared {
             let step =
                 Step::Settle { owner: owner.to_owned(), token: token ^ lease, settlements: vec![settlement] };
             if let Reply::Settled(part) = self.step_in(partition, step).await? {
-                for reply in &part {
-                    if let Settled::Leased(parse) = reply {
-                        self.holds(std::slice::from_ref(parse), partition);
-                    }
-                }
                 settled.extend(part);
             }
-            lock(&self.routes.leases).remove(&lease);
         }
         Ok(settled)
     }

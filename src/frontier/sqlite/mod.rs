@@ -298,6 +298,7 @@ fn prepare(connection: &mut Connection) -> rusqlite::Result<Found> {
         transaction.pragma_update(None, "application_id", schema::APPLICATION)?;
         transaction.pragma_update(None, "user_version", schema::VERSION)?;
     }
+    transaction.execute_batch(schema::UNUSED)?;
     transaction.commit()?;
     Ok(Found::Ours)
 }

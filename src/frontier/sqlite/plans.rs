@@ -135,10 +135,10 @@ fn exercise(shop: &mut Shop) {
                 4 => Outcome::Excluded { why: crate::task::Exclusion::Robots, unused: true },
                 _ => {
                     for step in [
-                        Step::Extend { tokens: vec![lease.token] },
-                        Step::Rearm { token: lease.token },
-                        Step::Landed { token: lease.token },
-                        Step::Back { token: lease.token, unused: true },
+                        Step::Extend { leases: vec![lease.key()] },
+                        Step::Rearm { lease: lease.key() },
+                        Step::Landed { lease: lease.key() },
+                        Step::Back { lease: lease.key(), unused: true },
                     ] {
                         shop.step(step);
                     }

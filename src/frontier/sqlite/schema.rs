@@ -5,6 +5,9 @@ pub(super) const VERSION: i64 = 3;
 /// Marks the file as ours, kept in `PRAGMA application_id` ("pace").
 pub(super) const APPLICATION: i64 = 0x7061_6365;
 
+/// Indexes that earlier files of this version have, and no statement needs.
+pub(super) const UNUSED: &str = "DROP INDEX IF EXISTS task_token; DROP INDEX IF EXISTS task_owner;";
+
 /// Creates an empty frontier. Sites, units and rare values of a task are small JSON records; what is searched by is a column.
 pub(super) const CREATE: &str = "
 CREATE TABLE meta (key TEXT PRIMARY KEY, value) WITHOUT ROWID;
@@ -31,8 +34,6 @@ CREATE INDEX task_key ON task (site, stage, fp);
 CREATE INDEX task_waiting ON task (site, stage, priority, position) WHERE place = 0;
 CREATE INDEX task_delayed ON task (until, position) WHERE place IN (1, 2);
 CREATE INDEX task_leased ON task (until, position) WHERE place = 3;
-CREATE INDEX task_token ON task (token) WHERE place = 3;
-CREATE INDEX task_owner ON task (owner) WHERE place = 3;
 CREATE TABLE dead (
   id INTEGER PRIMARY KEY, site INTEGER NOT NULL, stage INTEGER NOT NULL, fp INTEGER NOT NULL, url TEXT NOT NULL,
   died_at INTEGER NOT NULL, state TEXT NOT NULL);

@@ -181,7 +181,7 @@ impl Shelf for Tables<'_> {
         )
     }
 
-    fn leased(&mut self, token: u64) -> Answer<Option<Task>> {
+    fn granted(&mut self, token: u64) -> Answer<Option<Task>> {
         self.first_task("WHERE task.place = 3 AND task.token = ?1", [token_column(token)])
     }
 
@@ -273,8 +273,8 @@ impl Shelf for Tables<'_> {
     }
 
     fn next_lease_end(&mut self) -> Answer<Option<i64>> {
-        let orphan = "SELECT EXISTS (SELECT 1 FROM owner CROSS JOIN task ON task.owner = owner.name
-             WHERE owner.dead AND task.place = 3)";
+        let orphan = "SELECT EXISTS (SELECT 1 FROM task
+             WHERE place = 3 AND owner IN (SELECT name FROM owner WHERE dead))";
         if self.has_dead_owners()? && self.one(orphan, [], |row| row.get(0))?.unwrap_or(false) {
             return Ok(Some(i64::MIN));
         }

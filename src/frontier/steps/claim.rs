@@ -48,7 +48,7 @@ pub(super) fn claim<S: Shelf>(shelf: &mut S, claim: &Claim, now: i64) -> Result<
 fn repeat<S: Shelf>(shelf: &mut S, claim: &Claim, granted: u64, now: i64) -> Result<Grant, S::Error> {
     let mut leases = Vec::new();
     for token in (0..granted).map(|i| claim.token.wrapping_add(i)) {
-        if let Some(task) = shelf.leased(token)? {
+        if let Some(task) = shelf.granted(token)? {
             leases.extend(lease_of(shelf, &task)?);
         }
     }

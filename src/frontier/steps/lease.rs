@@ -11,7 +11,7 @@ use crate::frontier::state::{
     BACK_MS, LEASE_MS, MAX_LOSSES, MutexState, Place, SiteState, Start, Task, delay_after_loss, mutex_token,
 };
 use crate::frontier::step::{Lost, Rearm};
-use crate::task::{Failure, Lease, Priority, RobotsAccess, RobotsErrand, RobotsRecord, Stage};
+use crate::task::{Failure, Lease, LeaseKey, Priority, RobotsAccess, RobotsErrand, RobotsRecord, Stage};
 
 /// Leases freed in one step.
 const REAPED: u32 = 100;
@@ -52,19 +52,25 @@ pub(super) fn lease_of<S: Shelf>(shelf: &mut S, task: &Task) -> Result<Option<Le
     }))
 }
 
-/// The running task that a token holds, unless its lease is over: a stale token changes nothing (I5).
-pub(super) fn held<S: Shelf>(shelf: &mut S, token: u64, now: i64) -> Result<Option<Task>, S::Error> {
-    let Some(task) = shelf.leased(token)? else { return Ok(None) };
+/// The task that runs under a lease, over or not.
+pub(super) fn leased<S: Shelf>(shelf: &mut S, lease: &LeaseKey) -> Result<Option<Task>, S::Error> {
+    let task = shelf.task(&lease.site, lease.stage, &lease.url)?;
+    Ok(task.filter(|task| task.running().is_some_and(|running| running.token == lease.token)))
+}
+
+/// The task that runs under a lease, unless that is over: a stale token changes nothing (I5).
+pub(super) fn held<S: Shelf>(shelf: &mut S, lease: &LeaseKey, now: i64) -> Result<Option<Task>, S::Error> {
+    let Some(task) = leased(shelf, lease)? else { return Ok(None) };
     let Some(running) = task.running() else { return Ok(None) };
     let over = running.ends_at <= now || shelf.owner(&running.owner)?.is_some_and(|owner| owner.dead);
     Ok((!over).then_some(task))
 }
 
 /// Renews leases; for each whether it still holds.
-pub(super) fn extend<S: Shelf>(shelf: &mut S, tokens: &[u64], now: i64) -> Result<Vec<bool>, S::Error> {
-    let mut alive = Vec::with_capacity(tokens.len());
-    for token in tokens {
-        let task = held(shelf, *token, now)?;
+pub(super) fn extend<S: Shelf>(shelf: &mut S, leases: &[LeaseKey], now: i64) -> Result<Vec<bool>, S::Error> {
+    let mut alive = Vec::with_capacity(leases.len());
+    for lease in leases {
+        let task = held(shelf, lease, now)?;
         alive.push(task.is_some());
         if let Some(mut task) = task
             && let Place::Running(running) = &mut task.place
@@ -77,8 +83,8 @@ pub(super) fn extend<S: Shelf>(shelf: &mut S, tokens: &[u64], now: i64) -> Resul
 }
 
 /// The body ended: the request no longer counts against `parallel`.
-pub(super) fn landed<S: Shelf>(shelf: &mut S, token: u64, now: i64) -> Result<bool, S::Error> {
-    let Some(mut task) = held(shelf, token, now)? else { return Ok(false) };
+pub(super) fn landed<S: Shelf>(shelf: &mut S, lease: &LeaseKey, now: i64) -> Result<bool, S::Error> {
+    let Some(mut task) = held(shelf, lease, now)? else { return Ok(false) };
     let Place::Running(running) = &mut task.place else { return Ok(false) };
     if !std::mem::take(&mut running.in_flight) {
         return Ok(true);
@@ -92,8 +98,9 @@ pub(super) fn landed<S: Shelf>(shelf: &mut S, token: u64, now: i64) -> Result<bo
 }
 
 /// A new start for a permit that grew late: the unit's last start becomes this one, so spacing holds.
-pub(super) fn rearm<S: Shelf>(shelf: &mut S, token: u64, now: i64) -> Result<Rearm, S::Error> {
-    let Some(mut task) = held(shelf, token, now)? else { return Ok(Rearm::Stale) };
+pub(super) fn rearm<S: Shelf>(shelf: &mut S, lease: &LeaseKey, now: i64) -> Result<Rearm, S::Error> {
+    let Some(mut task) = held(shelf, lease, now)? else { return Ok(Rearm::Stale) };
+    let token = lease.token;
     if task.stage == Stage::Parse {
         return Ok(Rearm::StartIn(0));
     }
@@ -136,8 +143,13 @@ pub(super) fn rearm<S: Shelf>(shelf: &mut S, token: u64, now: i64) -> Result<Rea
 
 /// The permit was late each time, or its process can't end it: the task goes back to its place, no attempt counted. A
 /// start that was made stands.
-pub(super) fn back<S: Shelf>(shelf: &mut S, token: u64, unused: bool, now: i64) -> Result<bool, S::Error> {
-    let Some(task) = held(shelf, token, now)? else { return Ok(false) };
+pub(super) fn back<S: Shelf>(
+    shelf: &mut S,
+    lease: &LeaseKey,
+    unused: bool,
+    now: i64,
+) -> Result<bool, S::Error> {
+    let Some(task) = held(shelf, lease, now)? else { return Ok(false) };
     give_up(shelf, task, now, Place::Delayed { until: now + BACK_MS, scheduled: false }, unused)?;
     Ok(true)
 }

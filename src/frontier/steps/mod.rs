@@ -34,10 +34,10 @@ pub(crate) fn apply<S: Shelf>(shelf: &mut S, step: Step, now: i64) -> Result<Rep
         Step::ParseAgain { site, url } => Reply::Done(put::parse_again(shelf, &site, url, now)?),
         Step::Feed { most } => Reply::Fed(feed::feed(shelf, most, now)?),
         Step::Claim(claim) => Reply::Grant(claim::claim(shelf, &claim, now)?),
-        Step::Rearm { token } => Reply::Rearm(lease::rearm(shelf, token, now)?),
-        Step::Landed { token } => Reply::Done(lease::landed(shelf, token, now)?),
-        Step::Back { token, unused } => Reply::Done(lease::back(shelf, token, unused, now)?),
-        Step::Extend { tokens } => Reply::Alive(lease::extend(shelf, &tokens, now)?),
+        Step::Rearm { lease } => Reply::Rearm(lease::rearm(shelf, &lease, now)?),
+        Step::Landed { lease } => Reply::Done(lease::landed(shelf, &lease, now)?),
+        Step::Back { lease, unused } => Reply::Done(lease::back(shelf, &lease, unused, now)?),
+        Step::Extend { leases } => Reply::Alive(lease::extend(shelf, &leases, now)?),
         Step::Settle { owner, token, settlements } => {
             Reply::Settled(settle::settle(shelf, &owner, token, settlements, now)?)
         }

@@ -2,15 +2,15 @@
 
 use std::time::Duration;
 
-use super::lease::{absorb, held, lease_of};
+use super::lease::{absorb, held, lease_of, leased};
 use super::places::{die, finish, give_back_start, retime, save, save_unit, shift};
 use super::put::{Brought, put_one};
 use crate::clock::millis;
 use crate::frontier::shelf::Shelf;
 use crate::frontier::state::{PageState, Place, RobotsState, Running, SiteState, Task};
 use crate::task::{
-    Exclusion, Failure, Origin, Outcome, Priority, Put, RobotsAccess, RobotsRecord, Settled, Settlement,
-    Stage, StoredPage,
+    Exclusion, Failure, LeaseKey, Origin, Outcome, Priority, Put, RobotsAccess, RobotsRecord, Settled,
+    Settlement, Stage, StoredPage,
 };
 
 /// How long a `robots.txt` is left alone that ended in a way it should not.
@@ -27,7 +27,7 @@ pub(super) fn settle<S: Shelf>(
     now: i64,
 ) -> Result<Vec<Settled>, S::Error> {
     let mut owner = shelf.owner(owner_name)?.unwrap_or_default();
-    let parses: Vec<Option<u64>> = settlements.iter().map(|settlement| settlement.parse).collect();
+    let parses: Vec<Option<LeaseKey>> = settlements.iter().map(parse_asked_for).collect();
     let replies = match &owner.settled {
         Some((last, replies)) if *last == token => replies.clone(),
         _ => {
@@ -44,10 +44,14 @@ pub(super) fn settle<S: Shelf>(
     parses.into_iter().zip(replies).map(|(parse, reply)| with_parse(shelf, parse, reply)).collect()
 }
 
+fn parse_asked_for(settlement: &Settlement) -> Option<LeaseKey> {
+    settlement.parse.map(|token| LeaseKey { token, stage: Stage::Parse, ..settlement.lease.key() })
+}
+
 /// The answer with the lease of the parse, if it runs.
-fn with_parse<S: Shelf>(shelf: &mut S, parse: Option<u64>, reply: Settled) -> Result<Settled, S::Error> {
+fn with_parse<S: Shelf>(shelf: &mut S, parse: Option<LeaseKey>, reply: Settled) -> Result<Settled, S::Error> {
     let task = match (&reply, parse) {
-        (Settled::Kept, Some(token)) => shelf.leased(token)?,
+        (Settled::Kept, Some(parse)) => leased(shelf, &parse)?,
         _ => None,
     };
     let lease = task.map(|task| lease_of(shelf, &task)).transpose()?.flatten();
@@ -60,8 +64,8 @@ fn settle_one<S: Shelf>(
     taker: Option<&str>,
     now: i64,
 ) -> Result<Settled, S::Error> {
-    let token = settlement.lease.token;
-    let Some(task) = held(shelf, token, now)? else { return Ok(Settled::Stale) };
+    let lease = settlement.lease.key();
+    let Some(task) = held(shelf, &lease, now)? else { return Ok(Settled::Stale) };
     let Some(mut site) = shelf.site(&task.site)? else { return Ok(Settled::Stale) };
     if let Some(response) = settlement.response {
         site.observe(millis(response));
@@ -74,7 +78,7 @@ fn settle_one<S: Shelf>(
     let died = site.counts(stage).dead > dead_before;
     save(shelf, &site)?;
     if unused && stage == Stage::Download {
-        give_back_start(shelf, &site.unit, token, now)?;
+        give_back_start(shelf, &site.unit, lease.token, now)?;
     }
     if let Some((wait, why)) = settlement.block {
         block(shelf, &site.unit, now + millis(wait), why)?;

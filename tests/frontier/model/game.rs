@@ -10,8 +10,8 @@ use paced::frontier::{
 };
 use paced::page::Validators;
 use paced::task::{
-    Exclusion, Failure, Lease, Origin, Outcome, Priority, Put, PutReply, RobotsAccess, RobotsRecord, Settled,
-    Settlement, Stage, StoredPage,
+    Exclusion, Failure, Lease, LeaseKey, Origin, Outcome, Priority, Put, PutReply, RobotsAccess,
+    RobotsRecord, Settled, Settlement, Stage, StoredPage,
 };
 
 use super::ledger::Ledger;
@@ -25,10 +25,10 @@ pub enum Move {
     Put(String, Put),
     Claim(Claim),
     Settle(String, u64, Settlement),
-    Rearm(u64),
-    Landed(u64),
-    Back(u64, bool),
-    Extend(Vec<u64>),
+    Rearm(LeaseKey),
+    Landed(LeaseKey),
+    Back(LeaseKey, bool),
+    Extend(LeaseKey),
     Tune(String, Tuning),
     GroupInterval(i64),
     Register(Registration),
@@ -224,7 +224,7 @@ impl Game {
         let token = (step as u64 + 1) * 1_000;
         let named = |site: &usize| SITES[*site].to_owned();
         let unit = |unit: &usize| unit_mutex(UNITS[*unit]);
-        let held = |which: &usize| self.lease(*which).map(|lease| lease.token);
+        let held = |which: &usize| self.lease(*which).map(Lease::key);
         Some(match op {
             Op::Advance(_) => return None,
             Op::Put(page) => Move::Put(named(&page.site), self.put(page)),
@@ -244,7 +244,7 @@ impl Game {
             Op::Rearm { which } => Move::Rearm(held(which)?),
             Op::Landed { which } => Move::Landed(held(which)?),
             Op::Back { which, unused } => Move::Back(held(which)?, *unused),
-            Op::Extend { which } => Move::Extend(vec![held(which)?]),
+            Op::Extend { which } => Move::Extend(held(which)?),
             Op::Interval { site, value } => Move::Tune(named(site), Tuning::Interval(*value)),
             Op::Parallel { site, value } => Move::Tune(named(site), Tuning::Parallel(*value)),
             Op::Pause { site, on } => Move::Tune(named(site), Tuning::Paused(on.then(|| "lunch".to_owned()))),
@@ -382,11 +382,11 @@ async fn perform(frontier: &Frontier, what: Move) -> Result<Answer, FrontierErro
         Move::Settle(owner, token, settlement) => {
             Answer::Settled(frontier.settle(&owner, token, vec![settlement]).await?[0].clone())
         }
-        Move::Rearm(token) => Answer::Rearm(frontier.rearm(token).await?),
-        Move::Landed(token) => Answer::Is(frontier.landed(token).await?),
-        Move::Back(token, true) => Answer::Is(frontier.back(token).await?),
-        Move::Back(token, false) => Answer::Is(frontier.hand_back(token).await?),
-        Move::Extend(tokens) => Answer::Is(frontier.extend(tokens).await?[0]),
+        Move::Rearm(lease) => Answer::Rearm(frontier.rearm(&lease).await?),
+        Move::Landed(lease) => Answer::Is(frontier.landed(lease).await?),
+        Move::Back(lease, true) => Answer::Is(frontier.back(lease).await?),
+        Move::Back(lease, false) => Answer::Is(frontier.hand_back(lease).await?),
+        Move::Extend(lease) => Answer::Is(frontier.extend(vec![lease]).await?[0]),
         Move::Tune(site, tuning) => Answer::Is(frontier.tune(&site, tuning).await?),
         Move::GroupInterval(interval) => {
             frontier.set_group_interval("g", interval).await?;

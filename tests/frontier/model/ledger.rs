@@ -211,25 +211,25 @@ impl Ledger {
             (Move::Settle(owner, token, settlement), Answer::Settled(reply)) => {
                 self.settled(owner, *token, settlement, reply)
             }
-            (Move::Rearm(token), Answer::Rearm(answer)) => self.rearm(*token, answer),
-            (Move::Landed(token), Answer::Is(is)) => {
-                let holds = self.holds(*token);
-                if let Some(lease) = self.leases.get_mut(token).filter(|_| holds) {
+            (Move::Rearm(lease), Answer::Rearm(answer)) => self.rearm(lease.token, answer),
+            (Move::Landed(lease), Answer::Is(is)) => {
+                let holds = self.holds(lease.token);
+                if let Some(lease) = self.leases.get_mut(&lease.token).filter(|_| holds) {
                     lease.in_flight = false;
                 }
                 if holds == *is { Ok(()) } else { differs("landed", holds, is) }
             }
-            (Move::Back(token, unused), Answer::Is(is)) => {
-                let holds = self.holds(*token);
+            (Move::Back(lease, unused), Answer::Is(is)) => {
+                let holds = self.holds(lease.token);
                 if holds {
-                    self.go_back(*token, Place::Delayed(self.now + 1_000), *unused);
+                    self.go_back(lease.token, Place::Delayed(self.now + 1_000), *unused);
                 }
                 if holds == *is { Ok(()) } else { differs("back", holds, is) }
             }
-            (Move::Extend(tokens), Answer::Is(is)) => {
-                let holds = self.holds(tokens[0]);
+            (Move::Extend(lease), Answer::Is(is)) => {
+                let holds = self.holds(lease.token);
                 let ends = self.now + LEASE;
-                if let Some(lease) = self.leases.get_mut(&tokens[0]).filter(|_| holds) {
+                if let Some(lease) = self.leases.get_mut(&lease.token).filter(|_| holds) {
                     lease.ends = lease.ends.max(ends);
                 }
                 if holds == *is { Ok(()) } else { differs("extend", holds, is) }

@@ -1,7 +1,7 @@
 //! Leases: lost, renewed, repeated, stale; going back; landing; fences.
 
 use paced::frontier::{Claim, Rearm};
-use paced::task::{Put, PutReply, Settled};
+use paced::task::{Lease, LeaseKey, Put, PutReply, Settled, Stage};
 
 use crate::world::{START, at, on_every_backend, path_of, request, url};
 
@@ -13,12 +13,13 @@ fn i5_a_lease_lasts_thirty_seconds_unless_it_is_renewed() {
         let lease = w.take().await;
         assert_eq!(lease.ends_at, at(30_000));
         w.pass(15_000);
-        assert_eq!(w.frontier.extend(vec![lease.token, 77]).await.expect("answers"), [true, false]);
+        let unknown = LeaseKey { token: 77, ..lease.key() };
+        assert_eq!(w.frontier.extend(vec![lease.key(), unknown]).await.expect("answers"), [true, false]);
         w.pass(29_999);
         assert_eq!(w.claim().await, None, "never fetched twice at once");
-        assert_eq!(w.frontier.extend(vec![lease.token]).await.expect("answers"), [true]);
+        assert_eq!(w.frontier.extend(vec![lease.key()]).await.expect("answers"), [true]);
         w.pass(30_000);
-        assert_eq!(w.frontier.extend(vec![lease.token]).await.expect("answers"), [false]);
+        assert_eq!(w.frontier.extend(vec![lease.key()]).await.expect("answers"), [false]);
     });
 }
 
@@ -106,6 +107,33 @@ fn a_lost_lease_with_a_request_is_that_request_s_run_in_the_old_position() {
 }
 
 #[test]
+fn i5_a_token_is_good_for_its_own_task_alone() {
+    on_every_backend(async |w| {
+        w.site("a").await;
+        w.put("a", "p").await;
+        w.put("a", "q").await;
+        let one = w.take().await;
+        w.pass(1_000);
+        let other = w.take().await;
+        for wrong in [
+            LeaseKey { token: other.token, ..one.key() },
+            LeaseKey { site: "b".to_owned(), ..one.key() },
+            LeaseKey { stage: Stage::Parse, ..one.key() },
+            LeaseKey { url: url("a", "r"), ..one.key() },
+        ] {
+            assert_eq!(w.frontier.rearm(&wrong).await.expect("answers"), Rearm::Stale, "{wrong:?}");
+            assert!(!w.frontier.landed(wrong.clone()).await.expect("answers"), "{wrong:?}");
+            assert!(!w.frontier.back(wrong.clone()).await.expect("answers"), "{wrong:?}");
+            assert_eq!(w.frontier.extend(vec![wrong]).await.expect("answers"), [false]);
+        }
+        let theirs = Lease { token: other.token, ..one.clone() };
+        assert_eq!(w.done(&theirs).await, Settled::Stale);
+        assert_eq!(w.done(&one).await, Settled::Kept);
+        assert_eq!(w.done(&other).await, Settled::Kept);
+    });
+}
+
+#[test]
 fn i5_a_stale_token_changes_nothing() {
     on_every_backend(async |w| {
         w.site("a").await;
@@ -122,7 +150,7 @@ fn i5_a_stale_token_changes_nothing() {
             assert_eq!(w.rearm(&stale).await, Rearm::Stale);
             assert!(!w.back(&stale).await);
             assert!(!w.landed(&stale).await);
-            assert_eq!(w.frontier.extend(vec![stale.token]).await.expect("answers"), [false]);
+            assert_eq!(w.frontier.extend(vec![stale.key()]).await.expect("answers"), [false]);
             let after = (w.view("a").await, w.frontier.inspect().await.expect("answers"));
             assert_eq!(before, after, "freed: {freed}");
         }

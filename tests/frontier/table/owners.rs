@@ -16,7 +16,7 @@ fn c10_l4_the_leases_of_a_dead_owner_return_at_once_and_its_tokens_are_stale() {
         let lost = w.take_as(&zombie.name).await;
         let kept = w.take_as(&alive.name).await;
         w.frontier.bury(&zombie.name).await.expect("buried");
-        assert_eq!(w.frontier.extend(vec![lost.token, kept.token]).await.expect("answers"), [false, true]);
+        assert_eq!(w.frontier.extend(vec![lost.key(), kept.key()]).await.expect("answers"), [false, true]);
         assert_eq!(w.done(&lost).await, Settled::Stale);
         let claim = Claim { owner: zombie.name.clone(), ..w.want(1, 0) };
         let nothing = Grant { buried: true, ..Grant::default() };
@@ -108,10 +108,10 @@ fn l4_a_member_that_was_dropped_without_a_word_is_buried_by_the_next_one() {
         let gone = w.frontier.join(vec![]).await.expect("joined");
         let lost = w.take_as(&gone.name).await;
         let other = w.frontier.join(vec![]).await.expect("joined");
-        assert_eq!(w.frontier.extend(vec![lost.token]).await.expect("answers"), [true], "it is alive");
+        assert_eq!(w.frontier.extend(vec![lost.key()]).await.expect("answers"), [true], "it is alive");
         drop(gone);
         w.frontier.beat(&other).await.expect("beaten");
-        assert_eq!(w.frontier.extend(vec![lost.token]).await.expect("answers"), [false]);
+        assert_eq!(w.frontier.extend(vec![lost.key()]).await.expect("answers"), [false]);
         w.pass(1_000);
         w.take_as(&other.name).await;
     });

@@ -89,7 +89,7 @@ fn a_link_changes_only_the_priority_and_the_depth_of_a_waiting_page() {
             (160, 1, 2, Origin::Request)
         );
         w.pass(20_000);
-        w.frontier.extend(vec![lease.token]).await.expect("answers");
+        w.frontier.extend(vec![lease.key()]).await.expect("answers");
         w.pass(29_000);
         w.retry(&lease, 20_000).await;
         w.pass(20_000);

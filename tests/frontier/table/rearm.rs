@@ -85,7 +85,7 @@ fn the_lease_lasts_thirty_seconds_from_the_new_start_on() {
         w.take().await;
         assert_eq!(w.rearm(&late).await, Rearm::StartIn(20_000));
         w.pass(49_999);
-        assert_eq!(w.frontier.extend(vec![late.token]).await.expect("answers"), [true]);
+        assert_eq!(w.frontier.extend(vec![late.key()]).await.expect("answers"), [true]);
     });
 }
 

@@ -215,11 +215,8 @@ local claim = module(function(claim)
   -- The same claim again, its answer having been lost: the same tasks, as far as they still run.
   local function again(want, granted)
     local leases = {}
-    for i = 1, granted do
-      local task = tasks.leased(want.tokens[i])
-      if task then
-        leases[#leases + 1] = lease.of(task)
-      end
+    for i, task in ipairs(tasks.granted({ unpack(want.tokens, 1, granted) })) do
+      leases[i] = lease.of(task)
     end
     return { leases, next_in(want) or false }
   end

@@ -28,19 +28,20 @@ local lease = module(function(lease)
     }
   end
 
-  -- The running task that a token holds, unless its lease is over: a stale token changes nothing (I5).
-  function lease.held(token)
-    local task = tasks.leased(token)
-    if not task or task.place ~= 'running' or task.ends_at <= now then
+  -- The task that runs under a lease, unless that is over: a stale token changes nothing (I5). A lease is named by its
+  -- token, its site, and its task's stage and URL.
+  function lease.held(token, site, field)
+    local task = tasks.leased(token, site, field)
+    if not task or task.ends_at <= now then
       return nil
     end
     return task
   end
 
-  function lease.extend(tokens)
+  function lease.extend(names)
     local alive = {}
-    for i, token in ipairs(tokens) do
-      local task = lease.held(token)
+    for i, name in ipairs(names) do
+      local task = lease.held(unpack(name))
       alive[i] = task ~= nil
       if task then
         task.ends_at = math.max(task.ends_at, now + LEASE_MS)
@@ -51,8 +52,8 @@ local lease = module(function(lease)
   end
 
   -- The body ended: the request no longer counts against `parallel`.
-  function lease.landed(token)
-    local task = lease.held(token)
+  function lease.landed(...)
+    local task = lease.held(...)
     if not task then
       return false
     end
@@ -77,8 +78,8 @@ local lease = module(function(lease)
   end
 
   -- A new start for a permit that grew late: the unit's last start becomes this one, so spacing holds.
-  function lease.rearm(token)
-    local task = lease.held(token)
+  function lease.rearm(token, site_name, field)
+    local task = lease.held(token, site_name, field)
     if not task then
       return { 'stale' }
     end
@@ -124,8 +125,8 @@ local lease = module(function(lease)
 
   -- The permit was late each time, or its process can't end it: the task goes back to its place, no attempt counted. A
   -- start that was made stands.
-  function lease.back(token, unused)
-    local task = lease.held(token)
+  function lease.back(unused, ...)
+    local task = lease.held(...)
     if not task then
       return false
     end

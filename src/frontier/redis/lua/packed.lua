@@ -155,7 +155,7 @@ local packed = module(function(packed)
       position = position, depth = depth, link = link == 1, token = token, owner = named(owner),
       granted_at = granted_at >= 0 and granted_at, ends_at = ends_at, fence = fence >= 0 and fence,
       in_flight = in_flight == 1, interval = interval >= 0 and interval, orphan = named(orphan), recorded = true,
-      lies = place, lies_position = position, lies_token = token, lies_until = ends_at, lies_delayed = until_at,
+      lies = place, lies_position = position, lies_until = ends_at, lies_delayed = until_at,
     }
     return read_rare(task, text, rare_from)
   end

@@ -148,11 +148,12 @@ settle = module(function(settle)
     places.finish(site, task)
   end
 
-  -- A settlement comes as {token, response, block for ms, block why, outcome, token of the parse, mark of the page}.
+  -- A settlement comes as {token, response, block for ms, block why, outcome, token of the parse, mark of the page, site,
+  -- stage and URL}.
   local function settle_one(row, owner)
     local token, response, block_ms, block_why, outcome = row[1], row[2], row[3], row[4], row[5]
     local taker = owner and row[6] and { owner = owner, token = row[6] }
-    local task = lease.held(token)
+    local task = lease.held(token, row[8], row[9])
     local site = task and store.site(task.site)
     if not site then
       return 'stale'
@@ -186,7 +187,7 @@ settle = module(function(settle)
   -- The answers given before, each with the lease of the parse if that still runs.
   local function again(settlements, replies)
     for i, row in ipairs(settlements) do
-      local parse = replies[i] == 'kept' and row[6] and tasks.leased(row[6])
+      local parse = replies[i] == 'kept' and row[6] and tasks.leased(row[6], row[8], 'p' .. string.sub(row[9], 2))
       replies[i] = parse and lease.of(parse) or replies[i]
     end
     return replies

@@ -38,8 +38,7 @@ local tasks = module(function(tasks)
   local function lies(task)
     task.lies = task.place
     if task.place ~= 'waiting' then
-      task.lies_position, task.lies_token = task.position, task.token
-      task.lies_until, task.lies_delayed = task.ends_at, task.until_at
+      task.lies_position, task.lies_until, task.lies_delayed = task.position, task.ends_at, task.until_at
     end
     return task
   end
@@ -114,16 +113,15 @@ local tasks = module(function(tasks)
       site = site, stage = stage, url = url, place = 'waiting', until_at = false, priority = priority,
       position = position, depth = depth, link = link, token = false, owner = false, granted_at = false,
       ends_at = false, fence = false, in_flight = false, interval = false, lies = 'waiting', lies_score = score,
-      recorded = false, lies_position = false, lies_token = false, lies_until = false,
+      recorded = false, lies_position = false, lies_until = false,
     }
   end
 
-  function tasks.leased(token)
-    local found = call('HGET', P .. 'token', token)
-    if not found then
-      return nil
-    end
-    return find_recorded(parts_of(found))
+  -- The task that runs under a token, over or not; `field` is its stage and URL, as its record lies.
+  function tasks.leased(token, site, field)
+    local record = call('HGET', P .. 'task:' .. site, field)
+    local task = of_record(site, string.sub(field, 1, 1), string.sub(field, 2), record)
+    return task and task.place == 'running' and task.token == token and task or nil
   end
 
   -- The time of the first in an index by time, read once as long as that one stays.
@@ -155,7 +153,6 @@ local tasks = module(function(tasks)
     if task.lies == 'running' then
       if task.place ~= 'running' then
         call('ZREM', P .. 'lease', member_at(task, task.lies_position))
-        call('HDEL', P .. 'token', task.lies_token)
         leaves('lease', task.lies_until)
       end
     elseif task.lies == 'delayed' or task.lies == 'scheduled' then
@@ -201,9 +198,6 @@ local tasks = module(function(tasks)
       if task.lies ~= 'running' or task.lies_until ~= task.ends_at then
         leaves('lease', task.lies_until)
         enters('lease', task.ends_at, tasks.member_of(task))
-      end
-      if task.lies ~= 'running' then
-        call('HSET', P .. 'token', task.token, task.site .. '\n' .. task.stage .. task.url)
       end
     elseif task.place ~= 'waiting' then
       enters('delay', task.until_at, tasks.member_of(task))
@@ -272,6 +266,18 @@ local tasks = module(function(tasks)
   -- Running tasks whose lease has ended or whose owner is dead.
   function tasks.lost(most)
     return until_now('lease', tasks.next_lease_end(), most)
+  end
+
+  -- The tasks that run under these tokens, wherever they are: sought among all leases.
+  function tasks.granted(tokens)
+    local running, found = {}, {}
+    for _, task in ipairs(all_of(call('ZRANGE', P .. 'lease', 0, -1))) do
+      running[task.token] = task
+    end
+    for i = 1, #tokens do
+      found[#found + 1] = running[tokens[i]]
+    end
+    return found
   end
 
   -- The leases of a dead owner are over from now on; how many they are.

@@ -6,7 +6,7 @@ use super::mark::mark;
 use crate::canonical_url::CanonicalUrl;
 use crate::clock::{Timestamp, millis};
 use crate::frontier::step::{Claim, Registration, Step, Tuning};
-use crate::task::{Origin, Outcome, Put, RobotsAccess, RobotsRecord, Settlement, Stage};
+use crate::task::{LeaseKey, Origin, Outcome, Put, RobotsAccess, RobotsRecord, Settlement, Stage};
 
 /// In ms.
 const CENTURY: i64 = 100 * 365 * 86_400_000;
@@ -26,12 +26,19 @@ pub(in crate::frontier::redis) fn ask(step: &Step) -> Value {
         Step::ParseAgain { site, url } => json!(["put.parse_again", site, url.as_str()]),
         Step::Feed { most } => json!(["feed.step", most]),
         Step::Claim(asked) => json!(["claim.step", claim(asked)]),
-        Step::Rearm { token } => json!(["lease.rearm", hex(*token)]),
-        Step::Landed { token } => json!(["lease.landed", hex(*token)]),
-        Step::Back { token, unused } => json!(["lease.back", hex(*token), unused]),
-        Step::Extend { tokens } => {
-            json!(["lease.extend", tokens.iter().map(|token| hex(*token)).collect::<Vec<_>>()])
+        Step::Rearm { lease } => {
+            let [token, site, task] = named(lease);
+            json!(["lease.rearm", token, site, task])
         }
+        Step::Landed { lease } => {
+            let [token, site, task] = named(lease);
+            json!(["lease.landed", token, site, task])
+        }
+        Step::Back { lease, unused } => {
+            let [token, site, task] = named(lease);
+            json!(["lease.back", unused, token, site, task])
+        }
+        Step::Extend { leases } => json!(["lease.extend", leases.iter().map(named).collect::<Vec<_>>()]),
         Step::Settle { owner, token, settlements } => {
             json!(["settle.step", owner, hex(*token), settlements.iter().map(settlement).collect::<Vec<_>>()])
         }
@@ -167,6 +174,8 @@ fn settlement(settlement: &Settlement) -> Value {
         outcome(&settlement.outcome),
         or_false(settlement.parse.map(hex)),
         mark(&settlement.lease.url),
+        settlement.lease.site,
+        member(settlement.lease.stage, &settlement.lease.url),
     ])
 }
 
@@ -206,6 +215,11 @@ fn robots(record: &RobotsRecord) -> Value {
         robots["refuses"] = json!(why);
     }
     robots
+}
+
+/// A lease as the script knows it: its token, its site, and its task's stage and URL.
+fn named(lease: &LeaseKey) -> [String; 3] {
+    [hex(lease.token), lease.site.clone(), member(lease.stage, &lease.url)]
 }
 
 /// A task as it stands in an index: its stage and its URL.

@@ -113,11 +113,18 @@ local places = module(function(places)
     places.remove(site, task)
   end
 
+  -- What a unit keeps of a start, by name: joining texts at each use would take longer than the use.
+  local function names_of(start)
+    return { at = start .. '_at', site = start .. '_site', token = start .. '_token', fixed = start .. '_fixed' }
+  end
+  local NAMES = { last = names_of('last'), before = names_of('before'), offered = names_of('offered') }
+
   -- What the unit waits after a start: the larger of its own interval and that of the start's site, as in force now.
   local function interval_after(unit, start)
-    local own = unit[start .. '_fixed']
-    if not own and unit[start .. '_at'] then
-      local site = store.site(unit[start .. '_site'])
+    local names = NAMES[start]
+    local own = unit[names.fixed]
+    if not own and unit[names.at] then
+      local site = store.site(unit[names.site])
       own = site and store.interval(site)
     end
     return math.max(unit.interval or 0, own or 0)
@@ -152,17 +159,14 @@ local places = module(function(places)
     return unit.last_at ~= nil and places.start_token(unit.last_token) == token
   end
 
-  local START = { '_at', '_site', '_token', '_fixed' }
-
-  function places.copy_start(unit, from, to)
-    for _, field in ipairs(START) do
-      unit[to .. field] = unit[from .. field]
-    end
+  function places.set_start(unit, which, at, site, token, fixed)
+    local names = NAMES[which]
+    unit[names.at], unit[names.site], unit[names.token], unit[names.fixed] = at, site, token, fixed
   end
 
-  function places.set_start(unit, which, at, site, token, fixed)
-    unit[which .. '_at'], unit[which .. '_site'] = at, site
-    unit[which .. '_token'], unit[which .. '_fixed'] = token, fixed
+  function places.copy_start(unit, from, to)
+    local names = NAMES[from]
+    places.set_start(unit, to, unit[names.at], unit[names.site], unit[names.token], unit[names.fixed])
   end
 
   -- Saves a unit whose last start or interval in force has changed: its due time and its own timed mutex follow.

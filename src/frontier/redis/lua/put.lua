@@ -162,6 +162,8 @@ local put = module(function(put)
     local urls = urls_of(puts, first, last)
     local found = tasks.find_all(site, 'd', urls)
     local known = tasks.known_among(site, urls, found, marks, first)
+    local has_letters = (site['d.letters'] or 0) > 0
+    local known_links, coalesced_links = 0, 0 -- most links of a page are of these two kinds: they are booked together
     for i = first, last do
       asked = read_row(puts[i], asked)
       local url = asked.url
@@ -170,14 +172,19 @@ local put = module(function(put)
       if task == nil then
         replies[i] = put.one(site, 'd', asked) -- it came before, in this portion
       elseif waits and asked.link and not asked.again and tasks.outranks(task, asked) then
-        store.add(site, 'd.coalesced', 1)
+        coalesced_links = coalesced_links + 1
         replies[i] = 'coalesced'
+      elseif not task and asked.link and known[url] and not has_letters then
+        known_links = known_links + 1
+        replies[i] = 'known'
       else
         found[url] = nil
         task = waits and tasks.waiting(site.name, 'd', url, task) or task
         replies[i] = put_found(site, 'd', asked, nil, task, known[url])
       end
     end
+    store.add(site, 'd.coalesced', coalesced_links)
+    store.add(site, 'd.known', known_links)
     return asked
   end
 

@@ -42,7 +42,7 @@ local function run(keys, args)
   end
   batch = {
     fake_time = args[3] ~= '', sites = {}, changed_sites = {}, units = {}, changed_units = {}, firsts = {},
-    doings = {}, sleepers = {},
+    dues = {}, doings = {}, sleepers = {},
   }
   local steps = cmsgpack.unpack(args[4])
   local reads = only_reads(steps)

@@ -146,6 +146,11 @@ local store = module(function(store)
     return stage == 'd' and unit.due or unit.parsed_at
   end
 
+  local function is_due(unit, stage, at)
+    call('ZADD', P .. 'due:' .. stage, at, unit.name)
+    batch.dues[stage] = nil
+  end
+
   -- Keeps the unit in the due index exactly while one of its sites is ready.
   local function count_ready(unit, site, stage, ready)
     if unit.name ~= site.name then
@@ -159,10 +164,11 @@ local store = module(function(store)
     store.add(unit, READY[stage], ready and 1 or -1)
     batch.changed_units[unit.name] = unit
     if unit[READY[stage]] then
-      call('ZADD', P .. 'due:' .. stage, score_of(unit, stage) or 0, unit.name)
+      is_due(unit, stage, score_of(unit, stage) or 0)
       store.comes(stage, stage == 'd' and unit.due or now)
     else
       call('ZREM', P .. 'due:' .. stage, unit.name)
+      batch.dues[stage] = nil
     end
   end
 
@@ -205,7 +211,7 @@ local store = module(function(store)
 
   function store.save_unit(unit, due)
     if unit.ready_d and unit.due ~= due then
-      call('ZADD', P .. 'due:d', due, unit.name)
+      is_due(unit, 'd', due)
       if due < (unit.due or 0) then
         store.comes('d', due)
       end
@@ -217,7 +223,7 @@ local store = module(function(store)
   function store.parsed(unit)
     unit.parsed_at = now
     if unit.ready_p then
-      call('ZADD', P .. 'due:p', now, unit.name)
+      is_due(unit, 'p', now)
     end
   end
 
@@ -289,13 +295,18 @@ local store = module(function(store)
     end
   end
 
-  -- The least due time of a unit with something ready.
+  -- The least due time of a unit with something ready: read once as long as none of them changes.
   function store.next_due(stage, only)
     if only then
       local first = named_units(stage, only)[1]
       return first and first[1]
     end
-    return tonumber(call('ZRANGE', P .. 'due:' .. stage, '0', '0', 'WITHSCORES')[2])
+    local first = batch.dues[stage]
+    if first == nil then
+      first = tonumber(call('ZRANGE', P .. 'due:' .. stage, '0', '0', 'WITHSCORES')[2]) or false
+      batch.dues[stage] = first
+    end
+    return first or nil
   end
 
   -- The site's next turn: later than all before, and it tells when it was given.

@@ -6,7 +6,8 @@ use std::mem::take;
 
 use super::shelf::Shelf;
 use super::state::{
-    DeadState, MutexState, OwnerState, PageState, Place, Recrawl, RobotsState, SiteState, Task, UnitState,
+    DeadState, MutexState, OwnerState, PageState, Place, Recrawl, RobotsBrief, RobotsState, SiteState, Task,
+    UnitState,
 };
 use super::step::{Reply, Step};
 use super::steps;
@@ -184,6 +185,11 @@ impl Shelf for Model {
         Ok(self.running().find(|(_, running)| running.token == token).map(|(task, _)| task.clone()))
     }
 
+    fn add_task(&mut self, task: &Task) -> Answer<()> {
+        debug_assert!(!self.tasks.contains_key(&key(&task.site, task.stage, &task.url)), "{task:?}");
+        self.save_task(task)
+    }
+
     fn save_task(&mut self, task: &Task) -> Answer<()> {
         self.tasks.insert(key(&task.site, task.stage, &task.url), task.clone());
         Ok(())
@@ -314,7 +320,14 @@ impl Shelf for Model {
         Ok(found.len() == most as usize)
     }
 
-    fn save_page(&mut self, site: &str, url: &CanonicalUrl, page: &PageState) -> Answer<()> {
+    fn save_page(
+        &mut self,
+        site: &str,
+        url: &CanonicalUrl,
+        before: Option<&PageState>,
+        page: &PageState,
+    ) -> Answer<()> {
+        debug_assert_eq!(self.pages.get(&(site.to_owned(), url.clone())), before);
         self.pages.insert((site.to_owned(), url.clone()), page.clone());
         Ok(())
     }
@@ -337,6 +350,10 @@ impl Shelf for Model {
 
     fn robots(&mut self, origin: &str) -> Answer<Option<RobotsState>> {
         Ok(self.robots.get(origin).cloned())
+    }
+
+    fn robots_brief(&mut self, origin: &str) -> Answer<Option<RobotsBrief>> {
+        Ok(self.robots.get(origin).map(RobotsState::brief))
     }
 
     fn remove_robots(&mut self, origin: &str) -> Answer<()> {

@@ -2,7 +2,8 @@
 //! The steps are written once over this seam; the plain maps of the model and the tables of `SQLite` stand behind it.
 
 use super::state::{
-    DeadState, MutexState, OwnerState, PageState, Recrawl, RobotsState, SiteState, Task, UnitState,
+    DeadState, MutexState, OwnerState, PageState, Recrawl, RobotsBrief, RobotsState, SiteState, Task,
+    UnitState,
 };
 use super::view::{Freshness, Inspection, LetterPlace};
 use crate::canonical_url::CanonicalUrl;
@@ -44,6 +45,8 @@ pub(crate) trait Shelf {
     fn task(&mut self, site: &str, stage: Stage, url: &CanonicalUrl) -> Result<Option<Task>, Self::Error>;
     /// The running task that was granted under that token, wherever it is: sought among all leases.
     fn granted(&mut self, token: u64) -> Result<Option<Task>, Self::Error>;
+    /// Saves a task that stands nowhere yet.
+    fn add_task(&mut self, task: &Task) -> Result<(), Self::Error>;
     fn save_task(&mut self, task: &Task) -> Result<(), Self::Error>;
     fn remove_task(&mut self, task: &Task) -> Result<(), Self::Error>;
     /// The waiting task that goes first: by priority, then position.
@@ -94,7 +97,14 @@ pub(crate) trait Shelf {
     fn page(&mut self, site: &str, url: &CanonicalUrl) -> Result<Option<PageState>, Self::Error>;
     /// Removes pages of a site, at most so many; whether some may be left.
     fn remove_pages(&mut self, site: &str, most: u32) -> Result<bool, Self::Error>;
-    fn save_page(&mut self, site: &str, url: &CanonicalUrl, page: &PageState) -> Result<(), Self::Error>;
+    /// Saves a page in place of what was found of it before.
+    fn save_page(
+        &mut self,
+        site: &str,
+        url: &CanonicalUrl,
+        before: Option<&PageState>,
+        page: &PageState,
+    ) -> Result<(), Self::Error>;
 
     /// The first page to be asked for again, of a site that has room for it: by time, then site and URL.
     fn first_recrawl(&mut self) -> Result<Option<Recrawl>, Self::Error>;
@@ -102,6 +112,8 @@ pub(crate) trait Shelf {
     fn freshness(&mut self, site: &str, now: i64) -> Result<Freshness, Self::Error>;
 
     fn robots(&mut self, origin: &str) -> Result<Option<RobotsState>, Self::Error>;
+    /// The same without the rules' text, which can be long.
+    fn robots_brief(&mut self, origin: &str) -> Result<Option<RobotsBrief>, Self::Error>;
     fn save_robots(&mut self, origin: &str, robots: &RobotsState) -> Result<(), Self::Error>;
     fn remove_robots(&mut self, origin: &str) -> Result<(), Self::Error>;
 

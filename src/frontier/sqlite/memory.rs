@@ -1,29 +1,61 @@
-//! Sites, units and owners as they stand in the file, kept from one transaction to the next for as long as no other process
-//! writes into it.
+//! What stands in the file, kept from one transaction to the next for as long as no other process writes into it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use rusqlite::Connection;
 
 use super::session::{Answer, Tables};
-use crate::frontier::shelf::Shelf;
-use crate::frontier::state::{OwnerState, SiteState, UnitState};
+use crate::canonical_url::CanonicalUrl;
+use crate::frontier::state::{MutexState, OwnerState, Place, RobotsBrief, SiteState, Task, UnitState};
 use crate::task::Stage;
 
-/// With more sites than this it begins anew.
-const MOST_SITES: usize = 2_000;
+/// With more records of a kind than this it begins anew.
+const MOST: usize = 2_000;
 
 /// What is known of the file without reading it.
-#[derive(Default)]
 pub(super) struct Memory {
     pub(super) sites: BTreeMap<String, Held<SiteState>>,
     pub(super) units: BTreeMap<String, Held<(UnitState, i64)>>,
     pub(super) rows: BTreeMap<String, SiteRow>,
-    pub(super) owners: BTreeMap<String, OwnerState>,
+    pub(super) owners: BTreeMap<String, Held<OwnerState>>,
+    pub(super) has_dead_owners: Option<bool>,
+    pub(super) running: RunningTasks,
+    pub(super) robots: BTreeMap<String, Option<RobotsBrief>>,
+    pub(super) mutexes: BTreeMap<String, Option<MutexState>>,
+    /// The first sites of units, by name; of larger units there are more.
+    pub(super) members: BTreeMap<String, Vec<String>>,
+    /// The least time of a unit with a parse ready, where it is known.
+    pub(super) first_parse: Option<Option<i64>>,
+    /// No task is delayed until an earlier time.
+    pub(super) delayed_from: i64,
+    /// No lease ends at an earlier time.
+    pub(super) leased_until: i64,
     /// It is from the transaction before: nobody else writes just now.
     pub(super) lasts: bool,
     /// Of which state of the file it is.
     version: Option<i64>,
+}
+
+impl Default for Memory {
+    /// Nothing is known.
+    fn default() -> Self {
+        Self {
+            sites: BTreeMap::new(),
+            units: BTreeMap::new(),
+            rows: BTreeMap::new(),
+            owners: BTreeMap::new(),
+            has_dead_owners: None,
+            running: RunningTasks::default(),
+            robots: BTreeMap::new(),
+            mutexes: BTreeMap::new(),
+            members: BTreeMap::new(),
+            first_parse: None,
+            delayed_from: i64::MIN,
+            leased_until: i64::MIN,
+            lasts: false,
+            version: None,
+        }
+    }
 }
 
 /// A record that is in its table already, as it should stand there.
@@ -58,47 +90,93 @@ impl Memory {
             .prepare_cached("PRAGMA data_version")?
             .query_row([], |row| row.get::<_, i64>(0))
             .map(Some)?;
-        let lasts = self.version == version && self.sites.len() <= MOST_SITES;
+        let lasts = self.version == version && self.is_small();
         let base = if lasts { self } else { Self::default() };
         Ok(Self { lasts, version, ..base })
+    }
+
+    fn is_small(&self) -> bool {
+        let sizes = [self.sites.len(), self.running.0.len(), self.robots.len(), self.mutexes.len()];
+        sizes.into_iter().all(|size| size <= MOST)
+    }
+
+    pub(super) fn forget_site(&mut self, name: &str) {
+        self.sites.remove(name);
+        self.rows.remove(name);
+        self.members.clear();
+        self.first_parse = None;
+    }
+
+    /// A task is about to stand as it is told.
+    pub(super) fn notes_task(&mut self, task: &Task) {
+        self.running.remove(task);
+        match &task.place {
+            Place::Waiting => {}
+            Place::Delayed { until, .. } => self.delayed_from = self.delayed_from.min(*until),
+            Place::Running(running) => {
+                self.leased_until = self.leased_until.min(running.ends_at);
+                self.running.add(task);
+            }
+        }
+    }
+}
+
+/// Tasks under leases, by URL: each is asked for several times before it ends.
+#[derive(Default)]
+pub(super) struct RunningTasks(HashMap<String, Vec<Task>>);
+
+impl RunningTasks {
+    pub(super) fn find(&self, site: &str, stage: Stage, url: &CanonicalUrl) -> Option<&Task> {
+        self.0.get(url.as_str())?.iter().find(|task| task.site == site && task.stage == stage)
+    }
+
+    fn add(&mut self, task: &Task) {
+        self.0.entry(task.url.to_string()).or_default().push(task.clone());
+    }
+
+    pub(super) fn remove(&mut self, task: &Task) {
+        let Some(of_url) = self.0.get_mut(task.url.as_str()) else { return };
+        of_url.retain(|other| (&other.site, other.stage) != (&task.site, task.stage));
+        if of_url.is_empty() {
+            self.0.remove(task.url.as_str());
+        }
     }
 }
 
 impl Tables<'_> {
-    /// The units of those of the named sites that are ready, each with the time from which it is due, the longest due first,
-    /// then by name. `None` where no names are given, or where others write and all would have to be read anew each time.
-    pub(super) fn ready_among(
-        &mut self,
-        stage: Stage,
-        only: &[String],
-    ) -> Answer<Option<Vec<(i64, String)>>> {
-        if only.is_empty() || !self.memory.lasts {
-            return Ok(None);
-        }
-        let mut units = Vec::new();
-        for name in only {
-            if let Some(unit) = self.unit_if_ready(stage, name)? {
-                units.push(unit);
-            }
-        }
-        units.sort_unstable();
-        units.dedup();
-        Ok(Some(units))
+    pub(super) fn first_lease_end(&mut self) -> Answer<Option<i64>> {
+        let first = self.least("SELECT min(until) FROM task WHERE place = 3")?;
+        self.memory.leased_until = first.unwrap_or(i64::MAX);
+        Ok(first)
     }
 
-    fn unit_if_ready(&mut self, stage: Stage, name: &str) -> Answer<Option<(i64, String)>> {
-        if !self.memory.sites.contains_key(name) {
-            self.site(name)?;
+    pub(super) fn has_dead_owners(&mut self) -> Answer<bool> {
+        if let Some(has) = self.memory.has_dead_owners {
+            return Ok(has);
         }
-        let Some(site) = self.memory.sites.get(name).map(|held| &held.record) else { return Ok(None) };
-        if !site.is_ready(stage) {
-            return Ok(None);
+        let has = self.least("SELECT EXISTS (SELECT 1 FROM owner WHERE dead)")? == Some(1);
+        self.memory.has_dead_owners = Some(has);
+        Ok(has)
+    }
+
+    /// A site is about to stand as it is told.
+    pub(super) fn notes_site(&mut self, site: &SiteState) {
+        let before = self.memory.sites.get(&site.name).map(|held| &held.record);
+        if before.is_none_or(|before| before.unit != site.unit) {
+            self.memory.members.clear();
         }
-        let unit = site.unit.clone();
-        if !self.memory.units.contains_key(&unit) {
-            self.unit(&unit)?;
+        if before.is_none_or(|before| {
+            before.unit != site.unit || before.is_ready(Stage::Parse) != site.is_ready(Stage::Parse)
+        }) {
+            self.memory.first_parse = None;
         }
-        let held = self.memory.units.get(&unit).map(|held| &held.record);
-        Ok(held.map(|(state, due)| (if stage == Stage::Download { *due } else { state.parsed_at }, unit)))
+    }
+
+    /// A unit is about to stand as it is told.
+    pub(super) fn notes_unit(&mut self, unit: &UnitState) {
+        let before = self.memory.units.get(&unit.name).map(|held| &held.record.0);
+        if before.is_none_or(|before| before.parsed_at != unit.parsed_at) {
+            self.memory.first_parse = None;
+        }
     }
 }

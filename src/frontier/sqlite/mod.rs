@@ -3,6 +3,7 @@
 
 mod boot;
 mod columns;
+mod dues;
 mod memory;
 mod owners;
 mod pages;
@@ -169,6 +170,7 @@ impl Writer {
         let resumes = self.full_since.filter(|_| !reads);
         if let Some(since) = resumes {
             renew(&transaction, since, self.clock.now())?;
+            self.memory = Memory::default();
         }
         let mut replies = Vec::with_capacity(steps.len());
         let mut tables = Tables::new(&transaction, std::mem::take(&mut self.memory))?;
@@ -298,7 +300,7 @@ fn prepare(connection: &mut Connection) -> rusqlite::Result<Found> {
         transaction.pragma_update(None, "application_id", schema::APPLICATION)?;
         transaction.pragma_update(None, "user_version", schema::VERSION)?;
     }
-    transaction.execute_batch(schema::UNUSED)?;
+    transaction.execute_batch(schema::INDEXES)?;
     transaction.commit()?;
     Ok(Found::Ours)
 }

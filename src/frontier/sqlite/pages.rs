@@ -17,8 +17,14 @@ impl Tables<'_> {
         )
     }
 
-    /// Saves a page and keeps its site's next time true.
-    pub(super) fn write_page(&self, site: &str, url: &CanonicalUrl, page: &PageState) -> Answer<()> {
+    /// Saves a page in place of what was found before, and keeps its site's next time true.
+    pub(super) fn write_page(
+        &self,
+        site: &str,
+        url: &CanonicalUrl,
+        before: Option<&PageState>,
+        page: &PageState,
+    ) -> Answer<()> {
         let fetched_at = page.stored.fetched_at.as_millis();
         let values = params![
             site,
@@ -31,10 +37,11 @@ impl Tables<'_> {
         ];
         let update = "UPDATE page SET state = ?4, fetched_at = ?5, recrawl = ?6, recrawl_at = ?7
              WHERE site = (SELECT id FROM site WHERE name = ?1) AND fp = ?2 AND url = ?3";
-        if self.prepare(update)?.execute(values)? == 0 {
-            let insert = "INSERT INTO page (site, fp, url, state, fetched_at, recrawl, recrawl_at)
-                 VALUES ((SELECT id FROM site WHERE name = ?1), ?2, ?3, ?4, ?5, ?6, ?7)";
-            self.run(insert, values)?;
+        let insert = "INSERT INTO page (site, fp, url, state, fetched_at, recrawl, recrawl_at)
+             VALUES ((SELECT id FROM site WHERE name = ?1), ?2, ?3, ?4, ?5, ?6, ?7)";
+        self.run(if before.is_some() { update } else { insert }, values)?;
+        if page.recrawl_at.is_none() && before.is_none_or(|before| before.recrawl_at.is_none()) {
+            return Ok(());
         }
         let first = "(SELECT min(recrawl_at) FROM page WHERE page.site = site.id AND recrawl_at IS NOT NULL)";
         self.run(

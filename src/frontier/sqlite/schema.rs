@@ -5,8 +5,12 @@ pub(super) const VERSION: i64 = 3;
 /// Marks the file as ours, kept in `PRAGMA application_id` ("pace").
 pub(super) const APPLICATION: i64 = 0x7061_6365;
 
-/// Indexes that earlier files of this version have, and no statement needs.
-pub(super) const UNUSED: &str = "DROP INDEX IF EXISTS task_token; DROP INDEX IF EXISTS task_owner;";
+/// Brings the indexes of an earlier file of this version up to date.
+pub(super) const INDEXES: &str = "
+CREATE INDEX IF NOT EXISTS site_unit ON site (unit, name);
+DROP INDEX IF EXISTS task_token;
+DROP INDEX IF EXISTS task_owner;
+";
 
 /// Creates an empty frontier. Sites, units and rare values of a task are small JSON records; what is searched by is a column.
 pub(super) const CREATE: &str = "
@@ -20,6 +24,7 @@ CREATE TABLE site (
   id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, unit INTEGER NOT NULL REFERENCES unit (id),
   ready_download INTEGER NOT NULL, ready_parse INTEGER NOT NULL, has_room INTEGER NOT NULL,
   recrawl_at INTEGER, state TEXT NOT NULL, text TEXT);
+CREATE INDEX site_unit ON site (unit, name);
 CREATE INDEX site_download ON site (unit, name) WHERE ready_download;
 CREATE INDEX site_parse ON site (unit, name) WHERE ready_parse;
 CREATE INDEX site_recrawl ON site (recrawl_at, name) WHERE has_room AND recrawl_at IS NOT NULL;

@@ -1,12 +1,12 @@
 //! One transaction at work: prepared statements, and the sites and units that are held back until they are needed.
 
-use rusqlite::{CachedStatement, Connection, OptionalExtension, Params, Row, params};
+use rusqlite::{CachedStatement, Connection, OptionalExtension, Params, Row, named_params, params};
 use serde::de::DeserializeOwned;
 
-use super::columns::{json, read_task, to_json};
+use super::columns::{json, place_columns, read_task, stage_column, to_json, token_column};
 use super::memory::{Memory, SiteRow};
-use crate::frontier::state::{SiteState, Task, UnitState};
-use crate::task::Stage;
+use crate::frontier::state::{OwnerState, Rare, SiteState, Task, UnitState};
+use crate::task::{Origin, Stage};
 
 const TASK: &str =
     "SELECT site.name, task.stage, task.url, task.place, task.priority, task.position, task.depth,
@@ -23,8 +23,8 @@ pub(super) fn statements() -> std::collections::BTreeSet<String> {
     SEEN.with_borrow(Clone::clone)
 }
 
-/// A connection inside a transaction. Sites and units, which nearly every step changes more than once, are held back and
-/// written before an index is asked, and at the end.
+/// A connection inside a transaction. Sites, units and owners, which nearly every step changes more than once, are held back
+/// and written before an index is asked, and at the end.
 pub(super) struct Tables<'c> {
     connection: &'c Connection,
     pub(super) memory: Memory,
@@ -57,6 +57,12 @@ impl<'c> Tables<'c> {
             held.changed = false;
         }
         self.memory.sites = sites;
+        let mut owners = std::mem::take(&mut self.memory.owners);
+        for (name, held) in owners.iter_mut().filter(|(_, held)| held.changed) {
+            self.write_owner(name, &held.record)?;
+            held.changed = false;
+        }
+        self.memory.owners = owners;
         Ok(())
     }
 
@@ -88,9 +94,9 @@ impl<'c> Tables<'c> {
         self.prepare(sql)?.execute(params).map(drop)
     }
 
-    pub(super) fn has_dead_owners(&self) -> Answer<bool> {
-        let sql = "SELECT EXISTS (SELECT 1 FROM owner WHERE dead)";
-        Ok(self.one(sql, [], |row| row.get(0))?.unwrap_or(false))
+    /// The only value of the only row.
+    pub(super) fn least(&self, sql: &str) -> Answer<Option<i64>> {
+        Ok(self.one(sql, [], |row| row.get(0))?.flatten())
     }
 
     pub(super) fn record<T: DeserializeOwned>(&self, sql: &str, params: impl Params) -> Answer<Option<T>> {
@@ -103,6 +109,29 @@ impl<'c> Tables<'c> {
 
     pub(super) fn first_task(&self, rest: &str, params: impl Params) -> Answer<Option<Task>> {
         self.one(&format!("{TASK} {rest}"), params, read_task)
+    }
+
+    /// A task in one of the two statements that name its columns.
+    pub(super) fn write_task(&self, sql: &str, task: &Task) -> Answer<()> {
+        let (place, until) = place_columns(&task.place);
+        let running = task.running();
+        let lease = running.map(to_json).transpose()?;
+        let rare = (task.rare != Rare::default()).then(|| to_json(&task.rare)).transpose()?;
+        let values = named_params! {
+            ":site": task.site, ":stage": stage_column(task.stage), ":fp": task.url.fingerprint(),
+            ":url": task.url.as_str(), ":place": place, ":priority": task.priority.value(),
+            ":position": task.position, ":depth": task.depth, ":origin": i64::from(task.origin == Origin::Link),
+            ":until": until, ":token": running.map(|r| token_column(r.token)),
+            ":owner": running.map(|r| &r.owner), ":lease": lease, ":rare": rare,
+        };
+        self.run(sql, values)
+    }
+
+    pub(super) fn write_owner(&self, name: &str, owner: &OwnerState) -> Answer<()> {
+        self.run(
+            "INSERT OR REPLACE INTO owner VALUES (?1, ?2, ?3)",
+            params![name, owner.dead, to_json(owner)?],
+        )
     }
 
     pub(super) fn write_site(&mut self, site: &SiteState) -> Answer<()> {

@@ -1,17 +1,18 @@
 //! The tables behind the steps: each record found and saved by one prepared statement.
 
-use rusqlite::{named_params, params};
+use rusqlite::params;
 
-use super::columns::{json, place_columns, stage_column, stage_of, to_json, token_column, url};
+use super::columns::{json, stage_column, stage_of, to_json, token_column, url};
 use super::memory::Held;
 use super::session::{Answer, Tables};
 use crate::canonical_url::CanonicalUrl;
 use crate::frontier::shelf::Shelf;
 use crate::frontier::state::{
-    DeadState, MutexState, OwnerState, PageState, Rare, Recrawl, RobotsState, SiteState, Task, UnitState,
+    DeadState, MutexState, OwnerState, PageState, Recrawl, RobotsBrief, RobotsState, SiteState, Task,
+    UnitState,
 };
 use crate::frontier::view::{Freshness, Inspection, LetterPlace};
-use crate::task::{DeadLetter, Origin, Stage};
+use crate::task::{DeadLetter, Stage};
 
 impl Shelf for Tables<'_> {
     type Error = rusqlite::Error;
@@ -28,6 +29,7 @@ impl Shelf for Tables<'_> {
     }
 
     fn save_site(&mut self, site: &SiteState) -> Answer<()> {
+        self.notes_site(site);
         match self.memory.sites.get_mut(&site.name) {
             Some(held) => held.change(site.clone()),
             None => self.write_site(site)?,
@@ -36,14 +38,12 @@ impl Shelf for Tables<'_> {
     }
 
     fn remove_site(&mut self, name: &str) -> Answer<()> {
-        self.memory.sites.remove(name);
-        self.memory.rows.remove(name);
+        self.memory.forget_site(name);
         self.run("DELETE FROM site WHERE name = ?1", [name])
     }
 
     fn rename_site(&mut self, name: &str, to: &str) -> Answer<()> {
-        self.memory.sites.remove(name);
-        self.memory.rows.remove(name);
+        self.memory.forget_site(name);
         self.run("UPDATE site SET name = ?2 WHERE name = ?1", [name, to])?;
         self.run("UPDATE host SET site = ?2 WHERE site = ?1", [name, to])
     }
@@ -72,6 +72,7 @@ impl Shelf for Tables<'_> {
     }
 
     fn save_unit(&mut self, unit: &UnitState, due: i64) -> Answer<()> {
+        self.notes_unit(unit);
         match self.memory.units.get_mut(&unit.name) {
             Some(held) => held.change((unit.clone(), due)),
             None => self.write_unit(unit, due)?,
@@ -80,100 +81,25 @@ impl Shelf for Tables<'_> {
     }
 
     fn due_count(&mut self, stage: Stage, now: i64, only: &[String], most: u32) -> Answer<u32> {
-        if let Some(ready) = self.ready_among(stage, only)? {
-            let due = ready.iter().filter(|(score, _)| *score <= now).count();
-            return Ok(u32::try_from(due).unwrap_or(most).min(most));
-        }
-        self.flush()?;
-        let (every, named) = match stage {
-            Stage::Download => (
-                "SELECT count(*) FROM (SELECT 1 FROM unit WHERE ready_download > 0 AND due <= ?1 LIMIT ?2)",
-                "SELECT count(DISTINCT unit.id) FROM site JOIN unit ON unit.id = site.unit
-                 WHERE site.name IN (SELECT value FROM json_each(?2)) AND site.ready_download AND unit.due <= ?1",
-            ),
-            Stage::Parse => (
-                "SELECT count(*) FROM (SELECT 1 FROM unit WHERE ready_parse > 0 AND parsed_at <= ?1 LIMIT ?2)",
-                "SELECT count(DISTINCT unit.id) FROM site JOIN unit ON unit.id = site.unit
-                 WHERE site.name IN (SELECT value FROM json_each(?2)) AND site.ready_parse AND unit.parsed_at <= ?1",
-            ),
-        };
-        let count = if only.is_empty() {
-            self.one(every, params![now, most], |row| row.get(0))?
-        } else {
-            self.one(named, params![now, to_json(&only)?], |row| row.get(0))?
-        };
-        Ok(count.unwrap_or(0).min(most))
+        self.count_due(stage, now, only, most)
     }
 
     fn nth_due(&mut self, stage: Stage, now: i64, only: &[String], n: u32) -> Answer<Option<String>> {
-        if let Some(ready) = self.ready_among(stage, only)? {
-            let due = ready.into_iter().filter(|(score, _)| *score <= now).nth(n as usize);
-            return Ok(due.map(|(_, name)| name));
-        }
-        self.flush()?;
-        let (every, named) = match stage {
-            Stage::Download => (
-                "SELECT name FROM unit WHERE ready_download > 0 AND due <= ?1 ORDER BY due, name LIMIT 1 OFFSET ?2",
-                "SELECT DISTINCT unit.name, unit.due AS score FROM site JOIN unit ON unit.id = site.unit
-                 WHERE site.name IN (SELECT value FROM json_each(?3)) AND site.ready_download AND unit.due <= ?1
-                 ORDER BY score, unit.name LIMIT 1 OFFSET ?2",
-            ),
-            Stage::Parse => (
-                "SELECT name FROM unit WHERE ready_parse > 0 AND parsed_at <= ?1
-                 ORDER BY parsed_at, name LIMIT 1 OFFSET ?2",
-                "SELECT DISTINCT unit.name, unit.parsed_at AS score FROM site JOIN unit ON unit.id = site.unit
-                 WHERE site.name IN (SELECT value FROM json_each(?3)) AND site.ready_parse AND unit.parsed_at <= ?1
-                 ORDER BY score, unit.name LIMIT 1 OFFSET ?2",
-            ),
-        };
-        if only.is_empty() {
-            self.one(every, params![now, n], |row| row.get(0))
-        } else {
-            self.one(named, params![now, n, to_json(&only)?], |row| row.get(0))
-        }
+        self.find_due(stage, now, only, n)
     }
 
     fn next_due(&mut self, stage: Stage, only: &[String]) -> Answer<Option<i64>> {
-        if let Some(ready) = self.ready_among(stage, only)? {
-            return Ok(ready.first().map(|(score, _)| *score));
-        }
-        self.flush()?;
-        let (every, named) = match stage {
-            Stage::Download => (
-                "SELECT min(due) FROM unit WHERE ready_download > 0",
-                "SELECT min(unit.due) FROM site JOIN unit ON unit.id = site.unit
-                 WHERE site.name IN (SELECT value FROM json_each(?1)) AND site.ready_download",
-            ),
-            Stage::Parse => (
-                "SELECT min(parsed_at) FROM unit WHERE ready_parse > 0",
-                "SELECT min(unit.parsed_at) FROM site JOIN unit ON unit.id = site.unit
-                 WHERE site.name IN (SELECT value FROM json_each(?1)) AND site.ready_parse",
-            ),
-        };
-        let least = if only.is_empty() {
-            self.one(every, [], |row| row.get(0))?
-        } else {
-            self.one(named, [to_json(&only)?], |row| row.get(0))?
-        };
-        Ok(least.flatten())
+        self.first_due(stage, only)
     }
 
     fn ready_sites(&mut self, stage: Stage, unit: &str) -> Answer<Vec<String>> {
-        self.flush()?;
-        let sql = match stage {
-            Stage::Download => {
-                "SELECT name FROM site WHERE unit = (SELECT id FROM unit WHERE name = ?1) AND ready_download
-                 ORDER BY name"
-            }
-            Stage::Parse => {
-                "SELECT name FROM site WHERE unit = (SELECT id FROM unit WHERE name = ?1) AND ready_parse
-                 ORDER BY name"
-            }
-        };
-        self.all(sql, [unit], |row| row.get(0))
+        self.ready_in(stage, unit)
     }
 
     fn task(&mut self, site: &str, stage: Stage, url: &CanonicalUrl) -> Answer<Option<Task>> {
+        if let Some(task) = self.memory.running.find(site, stage, url) {
+            return Ok(Some(task.clone()));
+        }
         self.first_task(
             "WHERE task.site = (SELECT id FROM site WHERE name = ?1) AND task.stage = ?2 AND task.fp = ?3
              AND task.url = ?4",
@@ -185,33 +111,29 @@ impl Shelf for Tables<'_> {
         self.first_task("WHERE task.place = 3 AND task.token = ?1", [token_column(token)])
     }
 
+    fn add_task(&mut self, task: &Task) -> Answer<()> {
+        self.memory.notes_task(task);
+        self.write_task(
+            "INSERT INTO task (site, stage, fp, url, place, priority, position, depth, origin, until, token, owner,
+             lease, rare)
+             VALUES ((SELECT id FROM site WHERE name = :site), :stage, :fp, :url, :place, :priority, :position, :depth,
+             :origin, :until, :token, :owner, :lease, :rare)",
+            task,
+        )
+    }
+
     fn save_task(&mut self, task: &Task) -> Answer<()> {
-        let (place, until) = place_columns(&task.place);
-        let running = task.running();
-        let lease = running.map(to_json).transpose()?;
-        let rare = (task.rare != Rare::default()).then(|| to_json(&task.rare)).transpose()?;
-        let values = named_params! {
-            ":site": task.site, ":stage": stage_column(task.stage), ":fp": task.url.fingerprint(),
-            ":url": task.url.as_str(), ":place": place, ":priority": task.priority.value(),
-            ":position": task.position, ":depth": task.depth, ":origin": i64::from(task.origin == Origin::Link),
-            ":until": until, ":token": running.map(|r| token_column(r.token)),
-            ":owner": running.map(|r| &r.owner), ":lease": lease, ":rare": rare,
-        };
-        let update = "UPDATE task SET place = :place, priority = :priority, position = :position, depth = :depth,
-            origin = :origin, until = :until, token = :token, owner = :owner, lease = :lease,
-            rare = :rare
-            WHERE site = (SELECT id FROM site WHERE name = :site) AND stage = :stage AND fp = :fp AND url = :url";
-        if self.prepare(update)?.execute(values)? > 0 {
-            return Ok(());
-        }
-        let insert = "INSERT INTO task (site, stage, fp, url, place, priority, position, depth, origin, until,
-            token, owner, lease, rare)
-            VALUES ((SELECT id FROM site WHERE name = :site), :stage, :fp, :url, :place, :priority, :position, :depth,
-            :origin, :until, :token, :owner, :lease, :rare)";
-        self.run(insert, values)
+        self.memory.notes_task(task);
+        self.write_task(
+            "UPDATE task SET place = :place, priority = :priority, position = :position, depth = :depth,
+             origin = :origin, until = :until, token = :token, owner = :owner, lease = :lease, rare = :rare
+             WHERE site = (SELECT id FROM site WHERE name = :site) AND stage = :stage AND fp = :fp AND url = :url",
+            task,
+        )
     }
 
     fn remove_task(&mut self, task: &Task) -> Answer<()> {
+        self.memory.running.remove(task);
         self.run(
             "DELETE FROM task WHERE site = (SELECT id FROM site WHERE name = ?1) AND stage = ?2 AND fp = ?3
              AND url = ?4",
@@ -246,6 +168,12 @@ impl Shelf for Tables<'_> {
     }
 
     fn overdue(&mut self, now: i64, most: u32) -> Answer<Vec<Task>> {
+        if self.memory.delayed_from <= now {
+            self.next_delayed()?;
+        }
+        if self.memory.delayed_from > now {
+            return Ok(Vec::new());
+        }
         self.tasks(
             "WHERE task.place IN (1, 2) AND task.until <= ?1
              ORDER BY task.until, task.position, site.name, task.stage LIMIT ?2",
@@ -254,15 +182,23 @@ impl Shelf for Tables<'_> {
     }
 
     fn next_delayed(&mut self) -> Answer<Option<i64>> {
-        let sql = "SELECT min(until) FROM task WHERE place IN (1, 2)";
-        Ok(self.one(sql, [], |row| row.get(0))?.flatten())
+        let first = self.least("SELECT min(until) FROM task WHERE place IN (1, 2)")?;
+        self.memory.delayed_from = first.unwrap_or(i64::MAX);
+        Ok(first)
     }
 
     fn lost_leases(&mut self, now: i64, most: u32) -> Answer<Vec<Task>> {
+        let orphaned = self.has_dead_owners()?;
+        if !orphaned && self.memory.leased_until <= now {
+            self.first_lease_end()?;
+        }
+        if !orphaned && self.memory.leased_until > now {
+            return Ok(Vec::new());
+        }
         let ended = "WHERE task.place = 3 AND task.until <= ?1
              ORDER BY task.until, task.position, site.name, task.stage LIMIT ?2";
         let mut lost = self.tasks(ended, params![now, most])?;
-        if self.has_dead_owners()? {
+        if orphaned {
             let orphans = "WHERE task.place = 3 AND task.until > ?1
                  AND task.owner IN (SELECT name FROM owner WHERE dead)
                  ORDER BY +task.until, task.position, site.name, task.stage LIMIT ?2";
@@ -278,7 +214,7 @@ impl Shelf for Tables<'_> {
         if self.has_dead_owners()? && self.one(orphan, [], |row| row.get(0))?.unwrap_or(false) {
             return Ok(Some(i64::MIN));
         }
-        Ok(self.one("SELECT min(until) FROM task WHERE place = 3", [], |row| row.get(0))?.flatten())
+        self.first_lease_end()
     }
 
     fn idle_tasks(&mut self, site: &str, most: u32) -> Answer<Vec<Task>> {
@@ -377,8 +313,14 @@ impl Shelf for Tables<'_> {
         Ok(removed == most as usize)
     }
 
-    fn save_page(&mut self, site: &str, url: &CanonicalUrl, page: &PageState) -> Answer<()> {
-        self.write_page(site, url, page)
+    fn save_page(
+        &mut self,
+        site: &str,
+        url: &CanonicalUrl,
+        before: Option<&PageState>,
+        page: &PageState,
+    ) -> Answer<()> {
+        self.write_page(site, url, before, page)
     }
 
     fn first_recrawl(&mut self) -> Answer<Option<Recrawl>> {
@@ -394,11 +336,22 @@ impl Shelf for Tables<'_> {
         self.record("SELECT state FROM robots WHERE origin = ?1", [origin])
     }
 
+    fn robots_brief(&mut self, origin: &str) -> Answer<Option<RobotsBrief>> {
+        if let Some(brief) = self.memory.robots.get(origin) {
+            return Ok(brief.clone());
+        }
+        let brief = self.robots(origin)?.map(|robots| robots.brief());
+        self.memory.robots.insert(origin.to_owned(), brief.clone());
+        Ok(brief)
+    }
+
     fn remove_robots(&mut self, origin: &str) -> Answer<()> {
+        self.memory.robots.remove(origin);
         self.run("DELETE FROM robots WHERE origin = ?1", [origin])
     }
 
     fn save_robots(&mut self, origin: &str, robots: &RobotsState) -> Answer<()> {
+        self.memory.robots.insert(origin.to_owned(), Some(robots.brief()));
         self.run("INSERT OR REPLACE INTO robots VALUES (?1, ?2)", params![origin, to_json(robots)?])
     }
 
@@ -423,45 +376,57 @@ impl Shelf for Tables<'_> {
     }
 
     fn mutex(&mut self, name: &str) -> Answer<Option<MutexState>> {
-        self.one("SELECT token, until FROM mutex WHERE name = ?1", [name], |row| {
+        if let Some(mutex) = self.memory.mutexes.get(name) {
+            return Ok(mutex.clone());
+        }
+        let mutex = self.one("SELECT token, until FROM mutex WHERE name = ?1", [name], |row| {
             Ok(MutexState { token: row.get(0)?, until: row.get(1)? })
-        })
+        })?;
+        self.memory.mutexes.insert(name.to_owned(), mutex.clone());
+        Ok(mutex)
     }
 
     fn save_mutex(&mut self, name: &str, mutex: &MutexState) -> Answer<()> {
+        self.memory.mutexes.insert(name.to_owned(), Some(mutex.clone()));
         self.run("INSERT OR REPLACE INTO mutex VALUES (?1, ?2, ?3)", params![name, mutex.token, mutex.until])
     }
 
     fn remove_mutex(&mut self, name: &str) -> Answer<()> {
+        self.memory.mutexes.insert(name.to_owned(), None);
         self.run("DELETE FROM mutex WHERE name = ?1", [name])
     }
 
     fn owner(&mut self, name: &str) -> Answer<Option<OwnerState>> {
-        if let Some(owner) = self.memory.owners.get(name) {
-            return Ok(Some(owner.clone()));
+        if let Some(held) = self.memory.owners.get(name) {
+            return Ok(Some(held.record.clone()));
         }
         let owner: Option<OwnerState> = self.record("SELECT state FROM owner WHERE name = ?1", [name])?;
         if let Some(owner) = &owner {
-            self.memory.owners.insert(name.to_owned(), owner.clone());
+            self.memory.owners.insert(name.to_owned(), Held::read(owner.clone()));
         }
         Ok(owner)
     }
 
     fn save_owner(&mut self, name: &str, owner: &OwnerState) -> Answer<()> {
-        self.run(
-            "INSERT OR REPLACE INTO owner VALUES (?1, ?2, ?3)",
-            params![name, owner.dead, to_json(owner)?],
-        )?;
-        self.memory.owners.insert(name.to_owned(), owner.clone());
+        if let Some(held) = self.memory.owners.get_mut(name).filter(|held| held.record.dead == owner.dead) {
+            held.change(owner.clone());
+            return Ok(());
+        }
+        self.write_owner(name, owner)?;
+        self.memory.has_dead_owners = None;
+        self.memory.owners.insert(name.to_owned(), Held::read(owner.clone()));
         Ok(())
     }
 
     fn owners(&mut self) -> Answer<Vec<(String, OwnerState)>> {
+        self.flush()?;
         self.all("SELECT name, state FROM owner ORDER BY name", [], |row| Ok((row.get(0)?, json(row, 1)?)))
     }
 
     fn sweep_owners(&mut self) -> Answer<()> {
+        self.flush()?;
         self.memory.owners.clear();
+        self.memory.has_dead_owners = None;
         self.run(
             "DELETE FROM owner WHERE dead AND NOT EXISTS
              (SELECT 1 FROM task WHERE task.place = 3 AND task.owner = owner.name)",

@@ -5,7 +5,7 @@ mod site;
 mod task;
 mod unit;
 
-pub use records::{DeadState, OwnerState, PageState, Recrawl, RobotsState};
+pub use records::{DeadState, OwnerState, PageState, Recrawl, RobotsBrief, RobotsState};
 pub use site::{EPOCH, SiteSettings, SiteState, StageCounts, Tuned};
 pub use task::{Deferral, Place, Rare, Running, Task, delay_after_loss, later_expiry};
 pub use unit::{MutexState, Start, UnitState, mutex_token, unit_mutex};

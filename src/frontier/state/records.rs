@@ -1,11 +1,13 @@
 //! Records beside the tasks: robots, pages, dead letters, processes.
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 
 use super::task::is_zero;
 use crate::canonical_url::CanonicalUrl;
 use crate::clock::Timestamp;
-use crate::task::{DeadLetter, Failure, RobotsRecord, Stage, StoredPage};
+use crate::task::{DeadLetter, Failure, RobotsAccess, RobotsRecord, Stage, StoredPage};
 
 /// One origin's `robots.txt` as the frontier keeps it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -16,6 +18,31 @@ pub struct RobotsState {
     pub until: i64,
     /// Unreachable records in a row.
     pub failures: u32,
+}
+
+/// What the steps need of an origin's `robots.txt`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RobotsBrief {
+    /// Until when it holds, in ms.
+    pub until: i64,
+    /// Unreachable records in a row.
+    pub failures: u32,
+    /// Why it could not be had.
+    pub unreachable: Option<String>,
+    /// The pace that it asks for.
+    pub crawl_delay: Option<Duration>,
+}
+
+impl RobotsState {
+    /// All but the rules' text.
+    pub fn brief(&self) -> RobotsBrief {
+        let unreachable = match &self.record.access {
+            RobotsAccess::Unreachable(why) => Some(why.clone()),
+            _ => None,
+        };
+        let (until, failures, crawl_delay) = (self.until, self.failures, self.record.crawl_delay);
+        RobotsBrief { until, failures, unreachable, crawl_delay }
+    }
 }
 
 /// A page that was fetched before.

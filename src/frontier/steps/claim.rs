@@ -11,7 +11,7 @@ use crate::frontier::state::{
     BACK_MS, MutexState, Place, Rare, Running, SiteState, Start, Task, UnitState, mutex_token,
 };
 use crate::frontier::step::{Claim, Grant};
-use crate::task::{Exclusion, Failure, Lease, Origin, Priority, RobotsAccess, Stage};
+use crate::task::{Exclusion, Failure, Lease, Origin, Priority, Stage};
 
 /// Units looked at in one step.
 const LOOKS: u32 = 64;
@@ -59,13 +59,15 @@ fn repeat<S: Shelf>(shelf: &mut S, claim: &Claim, granted: u64, now: i64) -> Res
 ///
 /// What a bounded step left over is in the past: a lease that ended, a delayed task, a due unit. So it is 0 then.
 fn next_in<S: Shelf>(shelf: &mut S, claim: &Claim, now: i64) -> Result<Option<i64>, S::Error> {
-    let mut times = vec![shelf.next_delayed()?, shelf.next_lease_end()?];
-    if claim.download > 0 {
-        times.push(shelf.next_due(Stage::Download, &claim.only)?);
+    let mut soonest = None;
+    for (wanted, stage) in [(claim.download, Stage::Download), (claim.parse, Stage::Parse)] {
+        let due = if wanted > 0 { shelf.next_due(stage, &claim.only)? } else { None };
+        if due.is_some_and(|at| at <= now) {
+            return Ok(Some(0));
+        }
+        soonest = [soonest, due].into_iter().flatten().min();
     }
-    if claim.parse > 0 {
-        times.push(shelf.next_due(Stage::Parse, &claim.only)?);
-    }
+    let times = [soonest, shelf.next_delayed()?, shelf.next_lease_end()?];
     Ok(times.into_iter().flatten().min().map(|at| at.saturating_sub(now).max(0)))
 }
 
@@ -170,12 +172,12 @@ impl<S: Shelf> Round<'_, S> {
         if task.rare.errand.is_some() {
             return Ok(Some(task));
         }
-        let record = self.shelf.robots(&task.url.origin())?;
+        let record = self.shelf.robots_brief(&task.url.origin())?;
         let Some(robots) = record.filter(|robots| robots.until > self.now) else {
             return self.errand(site, task);
         };
-        let RobotsAccess::Unreachable(why) = &robots.record.access else {
-            follow_floor(site, &task.url.origin(), robots.record.crawl_delay);
+        let Some(why) = robots.unreachable else {
+            follow_floor(site, &task.url.origin(), robots.crawl_delay);
             return Ok(Some(task));
         };
         if robots.failures >= site.settings.attempts {

@@ -26,10 +26,11 @@ pub(super) fn feed<S: Shelf>(shelf: &mut S, most: u32, now: i64) -> Result<Feedi
 /// Whether the page was put.
 fn ask_again<S: Shelf>(shelf: &mut S, due: Recrawl, now: i64) -> Result<bool, S::Error> {
     let mut depth = 0;
-    if let Some(mut page) = shelf.page(&due.site, &due.url)? {
-        depth = page.depth;
+    if let Some(before) = shelf.page(&due.site, &due.url)? {
+        depth = before.depth;
+        let mut page = before.clone();
         page.recrawl_from(now, page.recrawl);
-        shelf.save_page(&due.site, &due.url, &page)?;
+        shelf.save_page(&due.site, &due.url, Some(&before), &page)?;
     }
     let Some(mut site) = shelf.site(&due.site)? else { return Ok(false) };
     let task = shelf.task(&due.site, Stage::Download, &due.url)?;

@@ -21,7 +21,7 @@ const DEADLY_ROBOTS: Duration = Duration::from_hours(1);
 /// The lease of a running task, as its worker sees it.
 pub(super) fn lease_of<S: Shelf>(shelf: &mut S, task: &Task) -> Result<Option<Lease>, S::Error> {
     let (Some(running), Some(site)) = (task.running(), shelf.site(&task.site)?) else { return Ok(None) };
-    let robots = shelf.robots(&task.url.origin())?.filter(|_| site.settings.robots);
+    let robots = if site.settings.robots { shelf.robots_brief(&task.url.origin())? } else { None };
     let errand = task
         .rare
         .errand

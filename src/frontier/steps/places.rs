@@ -7,7 +7,7 @@ use crate::task::{Failure, Stage};
 /// Puts a task that stood nowhere into a place.
 pub(super) fn enter<S: Shelf>(shelf: &mut S, site: &mut SiteState, task: &Task) -> Result<(), S::Error> {
     site.enters(task.stage, &task.place);
-    shelf.save_task(task)
+    shelf.add_task(task)
 }
 
 /// Moves a task from the place where it stands to another.

@@ -75,7 +75,8 @@ pub(super) fn put_one<S: Shelf>(
             Place::Waiting | Place::Delayed { .. } => coalesce(shelf, site, task, &put, stored, now),
         };
     }
-    let letter = shelf.dead(&site.name, stage, &put.url)?;
+    let has_letters = site.counts(stage).letters > 0;
+    let letter = if has_letters { shelf.dead(&site.name, stage, &put.url)? } else { None };
     let seen = match &letter {
         Some(letter) => letter.run == site.run,
         None => stage == Stage::Download && shelf.is_known(&site.name, site.run, &put.url)?,

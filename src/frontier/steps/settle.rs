@@ -159,12 +159,12 @@ fn done<S: Shelf>(
     match (stored, task.running(), task.stage) {
         (Some(stored), Some(running), Stage::Download) => {
             let fence = running.fence;
-            let newest = shelf.page(&task.site, &task.url)?.is_none_or(|page| page.fence <= fence);
-            if newest {
+            let before = shelf.page(&task.site, &task.url)?;
+            if before.as_ref().is_none_or(|before| before.fence <= fence) {
                 let (stored, depth) = (stored.clone(), task.depth);
                 let mut page = PageState { stored, fence, depth, recrawl: None, recrawl_at: None };
                 page.recrawl_from(now, recrawl.map(millis));
-                shelf.save_page(&task.site, &task.url, &page)?;
+                shelf.save_page(&task.site, &task.url, before.as_ref(), &page)?;
             }
             let put = Put {
                 origin: Origin::Request,
@@ -186,7 +186,10 @@ fn keep_what_is_left<S: Shelf>(shelf: &mut S, task: &Task, left: StoredPage) -> 
     let page = shelf.page(&task.site, &task.url)?;
     let read = task.rare.stored.as_ref().map(|stored| &stored.place);
     match page.filter(|page| read == Some(&page.stored.place)) {
-        Some(page) => shelf.save_page(&task.site, &task.url, &PageState { stored: left, ..page }),
+        Some(page) => {
+            let kept = PageState { stored: left, ..page.clone() };
+            shelf.save_page(&task.site, &task.url, Some(&page), &kept)
+        }
         None => Ok(()),
     }
 }
@@ -205,9 +208,10 @@ fn parse_for<S: Shelf>(
 
 /// A page that the site's file doesn't want any more isn't asked for again.
 fn forget_recrawl<S: Shelf>(shelf: &mut S, task: &Task) -> Result<(), S::Error> {
-    if let Some(mut page) = shelf.page(&task.site, &task.url)?.filter(|page| page.recrawl.is_some()) {
+    if let Some(before) = shelf.page(&task.site, &task.url)?.filter(|page| page.recrawl.is_some()) {
+        let mut page = before.clone();
         page.recrawl_from(0, None);
-        shelf.save_page(&task.site, &task.url, &page)?;
+        shelf.save_page(&task.site, &task.url, Some(&before), &page)?;
     }
     Ok(())
 }
@@ -241,7 +245,7 @@ pub(super) fn keep_robots<S: Shelf>(
     now: i64,
 ) -> Result<(), S::Error> {
     let origin = task.url.origin();
-    let before = shelf.robots(&origin)?.map_or(0, |robots| robots.failures);
+    let before = shelf.robots_brief(&origin)?.map_or(0, |robots| robots.failures);
     let unreachable = matches!(record.access, RobotsAccess::Unreachable(_));
     let until = now + millis(record.holds_for);
     match record.crawl_delay {

@@ -77,29 +77,26 @@ pub(super) struct Encoded {
 
 /// Spells out a visit's records: the request first, so that a segment cut behind it still tells that it was sent.
 pub(super) fn encode(visit: &Visit, store: &dyn Store) -> Encoded {
+    Packer::lend(|packer| encode_with(packer, visit, store))
+}
+
+fn encode_with(packer: &mut Packer, visit: &Visit, store: &dyn Store) -> Encoded {
     let mut bytes = Vec::new();
-    let mut packer = Packer::new();
     let (id, answer_id) = (warc::record_id(), warc::record_id());
-    request(&mut bytes, &mut packer, visit, &id, &answer_id);
+    request(&mut bytes, packer, visit, &id, &answer_id);
     let start = bytes.len();
     let fields = |kind| shared_fields(kind, &answer_id, visit).with("WARC-Concurrent-To", &id);
     let stored = match &visit.outcome {
         VisitOutcome::Response(page) => {
-            response(&mut bytes, &mut packer, fields("response"), visit.request.method, page);
+            response(&mut bytes, packer, fields("response"), visit.request.method, page);
             None
         }
         VisitOutcome::NotModified { page, of, fetched_at } => {
-            revisit(
-                &mut bytes,
-                &mut packer,
-                fields("revisit"),
-                page,
-                &stored::origin(store, of, *fetched_at),
-            );
+            revisit(&mut bytes, packer, fields("revisit"), page, &stored::origin(store, of, *fetched_at));
             Some(of.clone())
         }
         VisitOutcome::Failed { error } => {
-            failure(&mut bytes, &mut packer, fields("metadata"), error);
+            failure(&mut bytes, packer, fields("metadata"), error);
             None
         }
     };

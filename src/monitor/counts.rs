@@ -114,6 +114,11 @@ impl Monitor {
         }
     }
 
+    /// Downloads of a site in this process's hands.
+    pub fn in_flight(&self, site: &str) -> usize {
+        self.lock().site(site).in_flight.len()
+    }
+
     /// A request was sent, and its answer has ended.
     pub fn sent(&self, site: &Site, lease: &Lease, exchange: &Exchange) {
         let at = exchange.sent.at;

@@ -36,7 +36,13 @@ pub(super) async fn landing(
     exchange: &Exchange,
 ) -> Result<Landing, FrontierError> {
     let response = exchange.answer.as_ref().map_or(Duration::MAX, |fetched| fetched.page.response);
-    if is_short_of_places(site.pace.parallel, lease.interval, response) {
+    let places = site.pace.parallel;
+    let is_short = if lease.interval.is_zero() {
+        is_crowded(places, crew.monitor.in_flight(&lease.site))
+    } else {
+        is_short_of_places(places, lease.interval, response)
+    };
+    if is_short {
         match crew.frontier.landed(lease.key()).await {
             // The settlement says it: the page is kept all the same.
             Err(error) if error.is_transient() => crew.reach.lost(&error),
@@ -59,9 +65,22 @@ fn is_short_of_places(parallel: u32, interval: Duration, response: Duration) -> 
     response.saturating_add(2 * SOON) >= interval.saturating_mul(parallel.saturating_sub(1))
 }
 
+/// Whether a site without pace has so many of its places taken by this process alone that they may all be taken, others being
+/// at work as well.
+fn is_crowded(parallel: u32, in_flight: usize) -> bool {
+    in_flight.saturating_mul(4) >= parallel as usize
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn without_pace_places_are_short_where_a_process_has_a_quarter_of_them() {
+        for (parallel, in_flight, short) in [(64, 3, false), (64, 16, true), (4, 1, true), (1, 1, true)] {
+            assert_eq!(is_crowded(parallel, in_flight), short, "{parallel} {in_flight}");
+        }
+    }
 
     #[test]
     fn places_are_short_where_response_times_fill_them() {
@@ -72,7 +91,6 @@ mod tests {
             (8, 200, 1_100, true),
             (1, 1_000, 10, true),
             (2, 1_000, 500, false),
-            (16, 0, 1, true),
         ] {
             assert_eq!(
                 is_short_of_places(parallel, ms(interval), ms(response)),

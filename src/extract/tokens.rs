@@ -92,6 +92,15 @@ impl<'a> Tokens<'a> {
 
     /// The text since the last token; a zero byte is a token of its own.
     fn hand_text(&mut self) {
+        if self.text.is_empty() {
+            return;
+        }
+        if !self.text.contains(&0) {
+            let token = Token::CharacterTokens(tendril(&self.text));
+            self.text.clear();
+            let _ = self.hand(token);
+            return;
+        }
         let mut text = take(&mut self.text);
         for (nth, part) in text.split(|byte| *byte == 0).enumerate() {
             if nth > 0 {

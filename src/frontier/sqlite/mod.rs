@@ -130,8 +130,7 @@ impl Writer {
     fn work(mut self, inbox: &mpsc::Receiver<Job>) {
         let mut queue = Queue::default();
         while let Some(batch) = queue.next_batch(inbox) {
-            let steps: Vec<Step> = batch.iter().map(|job| job.step.clone()).collect();
-            match self.commit(&steps) {
+            match self.commit(&batch) {
                 Ok(replies) => {
                     for (job, reply) in batch.into_iter().zip(replies) {
                         // A worker that went away needs no answer: the step stands.
@@ -149,10 +148,10 @@ impl Writer {
     }
 
     /// All the steps or none of them; a busy file is tried again with patience.
-    fn commit(&mut self, steps: &[Step]) -> rusqlite::Result<Vec<Reply>> {
+    fn commit(&mut self, jobs: &[Job]) -> rusqlite::Result<Vec<Reply>> {
         let started = Instant::now();
         loop {
-            match self.try_commit(steps) {
+            match self.try_commit(jobs) {
                 Err(error) if is_busy(&error) && started.elapsed() < PATIENCE => {}
                 Err(error) if is_full(&error) => {
                     self.full_since.get_or_insert(self.clock.now());
@@ -163,8 +162,8 @@ impl Writer {
         }
     }
 
-    fn try_commit(&mut self, steps: &[Step]) -> rusqlite::Result<Vec<Reply>> {
-        let reads = steps.iter().all(Step::only_reads);
+    fn try_commit(&mut self, jobs: &[Job]) -> rusqlite::Result<Vec<Reply>> {
+        let reads = jobs.iter().all(|job| job.step.only_reads());
         let behaviour = if reads { TransactionBehavior::Deferred } else { TransactionBehavior::Immediate };
         let transaction = self.connection.transaction_with_behavior(behaviour)?;
         let resumes = self.full_since.filter(|_| !reads);
@@ -172,9 +171,9 @@ impl Writer {
             renew(&transaction, since, self.clock.now())?;
             self.memory = Memory::default();
         }
-        let mut replies = Vec::with_capacity(steps.len());
+        let mut replies = Vec::with_capacity(jobs.len());
         let mut tables = Tables::new(&transaction, std::mem::take(&mut self.memory))?;
-        for step in steps {
+        for Job { step, .. } in jobs {
             let now = self.clock.now();
             replies.push(steps::apply(&mut tables, step.clone(), now.as_millis())?);
             if matches!(step, Step::Enlist { .. }) {

@@ -1,6 +1,6 @@
 //! What the tests stand on: a frontier of each backend with a clock of its own, and short words for its steps.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -28,6 +28,8 @@ pub const OWNER: &str = "one";
 pub enum Backend {
     Model,
     Sqlite,
+    /// Two that have the same file open, as two processes do, and take turns by chance.
+    SharedSqlite,
     Redis,
     /// One before Redis 7, that keeps no functions.
     OldRedis,
@@ -65,6 +67,10 @@ pub struct World {
     pub frontier: Frontier,
     pub clock: Clock,
     tokens: Cell<u64>,
+    /// The same frontier as another process has it open.
+    other: Option<Frontier>,
+    dice: RefCell<fastrand::Rng>,
+    turn: Cell<bool>,
     _folder: Option<TempDir>,
     _db: Option<RedisDb>,
 }
@@ -72,12 +78,16 @@ pub struct World {
 impl World {
     pub fn new(backend: Backend) -> Self {
         let clock = Clock::fake(Timestamp::from_millis(START));
+        let mut other = None;
         let (frontier, folder, db) = match backend {
             Backend::Model => (Frontier::model(clock.clone()), None, None),
-            Backend::Sqlite => {
+            Backend::Sqlite | Backend::SharedSqlite => {
                 let folder = tempfile::tempdir().expect("a folder");
                 let file = folder.path().join("frontier.sqlite");
-                (Frontier::sqlite(&file, Some(clock.clone())).expect("a new file"), Some(folder), None)
+                let open = || Frontier::sqlite(&file, Some(clock.clone())).expect("our file");
+                let frontier = open();
+                other = matches!(backend, Backend::SharedSqlite).then(open);
+                (frontier, Some(folder), None)
             }
             Backend::Redis | Backend::OldRedis => {
                 let old = matches!(backend, Backend::OldRedis);
@@ -86,7 +96,17 @@ impl World {
                 (Frontier::redis(&db.url(), Some(clock.clone())).expect("a URL of Redis"), None, Some(db))
             }
         };
-        Self { frontier, clock, tokens: Cell::new(0), _folder: folder, _db: db }
+        let (tokens, turn, dice) =
+            (Cell::new(0), Cell::new(false), RefCell::new(fastrand::Rng::with_seed(1)));
+        Self { frontier, clock, tokens, other, dice, turn, _folder: folder, _db: db }
+    }
+
+    /// Whoever takes the next step: where two have the frontier open, each takes three in a row or so.
+    pub fn next(&self) -> &Frontier {
+        if self.dice.borrow_mut().u32(..3) == 0 {
+            self.turn.set(!self.turn.get());
+        }
+        self.other.as_ref().filter(|_| self.turn.get()).unwrap_or(&self.frontier)
     }
 
     /// Milliseconds since the test began.

@@ -139,7 +139,7 @@ impl Game {
     async fn make(&mut self, what: Move) -> Result<Answer, String> {
         let mut answers = Vec::new();
         for world in &self.worlds {
-            answers.push(perform(&world.frontier, what.clone()).await.map_err(|e| e.to_string())?);
+            answers.push(perform(world.next(), what.clone()).await.map_err(|e| e.to_string())?);
         }
         if let Some(other) = answers.iter().find(|answer| **answer != answers[0]) {
             return Err(format!("answers differ:\n  {:?}\n  {other:?}", answers[0]));

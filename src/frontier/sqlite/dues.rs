@@ -171,12 +171,11 @@ impl Tables<'_> {
 
     /// The least time of a unit with a parse ready.
     fn first_parse(&mut self) -> Answer<Option<i64>> {
-        if let Some(first) = self.memory.first_parse {
-            return Ok(first);
+        if self.memory.first_parse.is_none() {
+            self.flush()?;
+            let first = self.least("SELECT min(parsed_at) FROM unit WHERE ready_parse > 0")?;
+            self.memory.first_parse = Some(first.unwrap_or(i64::MAX));
         }
-        self.flush()?;
-        let first = self.least("SELECT min(parsed_at) FROM unit WHERE ready_parse > 0")?;
-        self.memory.first_parse = Some(first);
-        Ok(first)
+        Ok(self.memory.first_parse.filter(|first| *first < i64::MAX))
     }
 }

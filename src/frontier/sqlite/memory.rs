@@ -24,8 +24,8 @@ pub(super) struct Memory {
     pub(super) mutexes: BTreeMap<String, Option<MutexState>>,
     /// The first sites of units, by name; of larger units there are more.
     pub(super) members: BTreeMap<String, Vec<String>>,
-    /// The least time of a unit with a parse ready, where it is known.
-    pub(super) first_parse: Option<Option<i64>>,
+    /// The least time of a unit with a parse ready, where it is known; `i64::MAX` where there is none.
+    pub(super) first_parse: Option<i64>,
     /// No task is delayed until an earlier time.
     pub(super) delayed_from: i64,
     /// No lease ends at an earlier time.

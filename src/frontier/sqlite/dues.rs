@@ -129,19 +129,22 @@ impl Tables<'_> {
     }
 
     fn unit_if_ready(&mut self, stage: Stage, name: &str) -> Answer<Option<(i64, String)>> {
-        if !self.memory.sites.contains_key(name) {
+        if self.memory.sites.get(name).is_none() {
             self.site(name)?;
         }
-        let Some(site) = self.memory.sites.get(name).map(|held| &held.record) else { return Ok(None) };
+        let Some(site) = self.memory.sites.get(name) else { return Ok(None) };
         if !site.is_ready(stage) {
             return Ok(None);
         }
         let unit = site.unit.clone();
-        if !self.memory.units.contains_key(&unit) {
+        if self.memory.units.get(&unit).is_none() {
             self.unit(&unit)?;
         }
-        let held = self.memory.units.get(&unit).map(|held| &held.record);
-        Ok(held.map(|(state, due)| (if stage == Stage::Download { *due } else { state.parsed_at }, unit)))
+        Ok(self
+            .memory
+            .units
+            .get(&unit)
+            .map(|(state, due)| (if stage == Stage::Download { *due } else { state.parsed_at }, unit)))
     }
 
     /// The ready ones among the sites of a small unit, by name. `None` where the file is to be asked.

@@ -1,6 +1,6 @@
 //! What stands in the file, kept from one transaction to the next for as long as no other process writes into it.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use rusqlite::Connection;
 
@@ -14,10 +14,11 @@ const MOST: usize = 2_000;
 
 /// What is known of the file without reading it.
 pub(super) struct Memory {
-    pub(super) sites: BTreeMap<String, Held<SiteState>>,
-    pub(super) units: BTreeMap<String, Held<(UnitState, i64)>>,
+    pub(super) sites: HeldBack<SiteState>,
+    /// With the time from which each is due.
+    pub(super) units: HeldBack<(UnitState, i64)>,
     pub(super) rows: BTreeMap<String, SiteRow>,
-    pub(super) owners: BTreeMap<String, Held<OwnerState>>,
+    pub(super) owners: HeldBack<OwnerState>,
     pub(super) has_dead_owners: Option<bool>,
     pub(super) running: RunningTasks,
     pub(super) robots: BTreeMap<String, Option<RobotsBrief>>,
@@ -40,10 +41,10 @@ impl Default for Memory {
     /// Nothing is known.
     fn default() -> Self {
         Self {
-            sites: BTreeMap::new(),
-            units: BTreeMap::new(),
+            sites: HeldBack::default(),
+            units: HeldBack::default(),
             rows: BTreeMap::new(),
-            owners: BTreeMap::new(),
+            owners: HeldBack::default(),
             has_dead_owners: None,
             running: RunningTasks::default(),
             robots: BTreeMap::new(),
@@ -58,10 +59,17 @@ impl Default for Memory {
     }
 }
 
-/// A record that is in its table already, as it should stand there.
-pub(super) struct Held<T> {
-    pub(super) record: T,
-    pub(super) changed: bool,
+/// Records that are in their table already, by name, as they should stand there.
+pub(super) struct HeldBack<T> {
+    records: BTreeMap<String, T>,
+    /// Those that stand otherwise there.
+    changed: BTreeSet<String>,
+}
+
+impl<T> Default for HeldBack<T> {
+    fn default() -> Self {
+        Self { records: BTreeMap::new(), changed: BTreeSet::new() }
+    }
 }
 
 /// What of a site stands in columns.
@@ -72,14 +80,41 @@ pub(super) struct SiteRow {
     pub(super) has_room: bool,
 }
 
-impl<T: PartialEq> Held<T> {
-    pub(super) fn read(record: T) -> Self {
-        Self { record, changed: false }
+impl<T: Clone + PartialEq> HeldBack<T> {
+    pub(super) fn get(&self, name: &str) -> Option<&T> {
+        self.records.get(name)
     }
 
-    pub(super) fn change(&mut self, record: T) {
-        self.changed |= self.record != record;
-        self.record = record;
+    /// Remembers a record as it stands in its table.
+    pub(super) fn stands(&mut self, name: &str, record: T) {
+        self.records.insert(name.to_owned(), record);
+    }
+
+    /// A record that is held is to stand otherwise; false where it isn't held.
+    pub(super) fn change(&mut self, name: &str, record: &T) -> bool {
+        let Some(held) = self.records.get_mut(name) else { return false };
+        if held != record {
+            held.clone_from(record);
+            if !self.changed.contains(name) {
+                self.changed.insert(name.to_owned());
+            }
+        }
+        true
+    }
+
+    /// Those that are to be written now.
+    pub(super) fn take_changed(&mut self) -> Vec<(String, T)> {
+        let changed = std::mem::take(&mut self.changed).into_iter();
+        changed.filter_map(|name| self.records.get(&name).cloned().map(|record| (name, record))).collect()
+    }
+
+    pub(super) fn forget(&mut self, name: &str) {
+        self.records.remove(name);
+        self.changed.remove(name);
+    }
+
+    pub(super) fn clear(&mut self) {
+        *self = Self::default();
     }
 }
 
@@ -96,12 +131,12 @@ impl Memory {
     }
 
     fn is_small(&self) -> bool {
-        let sizes = [self.sites.len(), self.running.0.len(), self.robots.len(), self.mutexes.len()];
+        let sizes = [self.sites.records.len(), self.running.0.len(), self.robots.len(), self.mutexes.len()];
         sizes.into_iter().all(|size| size <= MOST)
     }
 
     pub(super) fn forget_site(&mut self, name: &str) {
-        self.sites.remove(name);
+        self.sites.forget(name);
         self.rows.remove(name);
         self.members.clear();
         self.first_parse = None;
@@ -161,7 +196,7 @@ impl Tables<'_> {
 
     /// A site is about to stand as it is told.
     pub(super) fn notes_site(&mut self, site: &SiteState) {
-        let before = self.memory.sites.get(&site.name).map(|held| &held.record);
+        let before = self.memory.sites.get(&site.name);
         if before.is_none_or(|before| before.unit != site.unit) {
             self.memory.members.clear();
         }
@@ -174,7 +209,7 @@ impl Tables<'_> {
 
     /// A unit is about to stand as it is told.
     pub(super) fn notes_unit(&mut self, unit: &UnitState) {
-        let before = self.memory.units.get(&unit.name).map(|held| &held.record.0);
+        let before = self.memory.units.get(&unit.name).map(|(unit, _)| unit);
         if before.is_none_or(|before| before.parsed_at != unit.parsed_at) {
             self.memory.first_parse = None;
         }

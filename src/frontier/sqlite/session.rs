@@ -45,24 +45,15 @@ impl<'c> Tables<'c> {
 
     /// Writes what was held back. Without it, changes of sites and units are lost.
     pub(super) fn flush(&mut self) -> Answer<()> {
-        let mut units = std::mem::take(&mut self.memory.units);
-        for held in units.values_mut().filter(|held| held.changed) {
-            self.write_unit(&held.record.0, held.record.1)?;
-            held.changed = false;
+        for (_, (unit, due)) in self.memory.units.take_changed() {
+            self.write_unit(&unit, due)?;
         }
-        self.memory.units = units;
-        let mut sites = std::mem::take(&mut self.memory.sites);
-        for held in sites.values_mut().filter(|held| held.changed) {
-            self.write_site(&held.record)?;
-            held.changed = false;
+        for (_, site) in self.memory.sites.take_changed() {
+            self.write_site(&site)?;
         }
-        self.memory.sites = sites;
-        let mut owners = std::mem::take(&mut self.memory.owners);
-        for (name, held) in owners.iter_mut().filter(|(_, held)| held.changed) {
-            self.write_owner(name, &held.record)?;
-            held.changed = false;
+        for (name, owner) in self.memory.owners.take_changed() {
+            self.write_owner(&name, &owner)?;
         }
-        self.memory.owners = owners;
         Ok(())
     }
 

@@ -3,7 +3,6 @@
 use rusqlite::params;
 
 use super::columns::{json, stage_column, stage_of, to_json, token_column, url};
-use super::memory::Held;
 use super::session::{Answer, Tables};
 use crate::canonical_url::CanonicalUrl;
 use crate::frontier::shelf::Shelf;
@@ -18,23 +17,19 @@ impl Shelf for Tables<'_> {
     type Error = rusqlite::Error;
 
     fn site(&mut self, name: &str) -> Answer<Option<SiteState>> {
-        if let Some(held) = self.memory.sites.get(name) {
-            return Ok(Some(held.record.clone()));
+        if let Some(site) = self.memory.sites.get(name) {
+            return Ok(Some(site.clone()));
         }
         let site: Option<SiteState> = self.record("SELECT state FROM site WHERE name = ?1", [name])?;
         if let Some(site) = &site {
-            self.memory.sites.insert(name.to_owned(), Held::read(site.clone()));
+            self.memory.sites.stands(name, site.clone());
         }
         Ok(site)
     }
 
     fn save_site(&mut self, site: &SiteState) -> Answer<()> {
         self.notes_site(site);
-        match self.memory.sites.get_mut(&site.name) {
-            Some(held) => held.change(site.clone()),
-            None => self.write_site(site)?,
-        }
-        Ok(())
+        if self.memory.sites.change(&site.name, site) { Ok(()) } else { self.write_site(site) }
     }
 
     fn remove_site(&mut self, name: &str) -> Answer<()> {
@@ -61,23 +56,20 @@ impl Shelf for Tables<'_> {
     }
 
     fn unit(&mut self, name: &str) -> Answer<Option<UnitState>> {
-        if let Some(held) = self.memory.units.get(name) {
-            return Ok(Some(held.record.0.clone()));
+        if let Some((unit, _)) = self.memory.units.get(name) {
+            return Ok(Some(unit.clone()));
         }
         let sql = "SELECT state, due FROM unit WHERE name = ?1";
         let read: Option<(UnitState, i64)> = self.one(sql, [name], |row| Ok((json(row, 0)?, row.get(1)?)))?;
         let Some((unit, due)) = read else { return Ok(None) };
-        self.memory.units.insert(name.to_owned(), Held::read((unit.clone(), due)));
+        self.memory.units.stands(name, (unit.clone(), due));
         Ok(Some(unit))
     }
 
     fn save_unit(&mut self, unit: &UnitState, due: i64) -> Answer<()> {
         self.notes_unit(unit);
-        match self.memory.units.get_mut(&unit.name) {
-            Some(held) => held.change((unit.clone(), due)),
-            None => self.write_unit(unit, due)?,
-        }
-        Ok(())
+        let held = self.memory.units.change(&unit.name, &(unit.clone(), due));
+        if held { Ok(()) } else { self.write_unit(unit, due) }
     }
 
     fn due_count(&mut self, stage: Stage, now: i64, only: &[String], most: u32) -> Answer<u32> {
@@ -397,24 +389,24 @@ impl Shelf for Tables<'_> {
     }
 
     fn owner(&mut self, name: &str) -> Answer<Option<OwnerState>> {
-        if let Some(held) = self.memory.owners.get(name) {
-            return Ok(Some(held.record.clone()));
+        if let Some(owner) = self.memory.owners.get(name) {
+            return Ok(Some(owner.clone()));
         }
         let owner: Option<OwnerState> = self.record("SELECT state FROM owner WHERE name = ?1", [name])?;
         if let Some(owner) = &owner {
-            self.memory.owners.insert(name.to_owned(), Held::read(owner.clone()));
+            self.memory.owners.stands(name, owner.clone());
         }
         Ok(owner)
     }
 
     fn save_owner(&mut self, name: &str, owner: &OwnerState) -> Answer<()> {
-        if let Some(held) = self.memory.owners.get_mut(name).filter(|held| held.record.dead == owner.dead) {
-            held.change(owner.clone());
+        if self.memory.owners.get(name).is_some_and(|held| held.dead == owner.dead) {
+            self.memory.owners.change(name, owner);
             return Ok(());
         }
         self.write_owner(name, owner)?;
         self.memory.has_dead_owners = None;
-        self.memory.owners.insert(name.to_owned(), Held::read(owner.clone()));
+        self.memory.owners.stands(name, owner.clone());
         Ok(())
     }
 

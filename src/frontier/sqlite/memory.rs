@@ -19,7 +19,8 @@ pub(super) struct Memory {
     pub(super) units: HeldBack<(UnitState, i64)>,
     pub(super) rows: BTreeMap<String, SiteRow>,
     pub(super) owners: HeldBack<OwnerState>,
-    pub(super) has_dead_owners: Option<bool>,
+    /// A dead owner may have leases; not where none was found, as it gets no more.
+    pub(super) may_have_orphans: Option<bool>,
     pub(super) running: RunningTasks,
     pub(super) robots: BTreeMap<String, Option<RobotsBrief>>,
     pub(super) mutexes: BTreeMap<String, Option<MutexState>>,
@@ -45,7 +46,7 @@ impl Default for Memory {
             units: HeldBack::default(),
             rows: BTreeMap::new(),
             owners: HeldBack::default(),
-            has_dead_owners: None,
+            may_have_orphans: None,
             running: RunningTasks::default(),
             robots: BTreeMap::new(),
             mutexes: BTreeMap::new(),
@@ -185,13 +186,13 @@ impl Tables<'_> {
         Ok(first)
     }
 
-    pub(super) fn has_dead_owners(&mut self) -> Answer<bool> {
-        if let Some(has) = self.memory.has_dead_owners {
-            return Ok(has);
+    pub(super) fn may_have_orphans(&mut self) -> Answer<bool> {
+        if let Some(may) = self.memory.may_have_orphans {
+            return Ok(may);
         }
-        let has = self.least("SELECT EXISTS (SELECT 1 FROM owner WHERE dead)")? == Some(1);
-        self.memory.has_dead_owners = Some(has);
-        Ok(has)
+        let may = self.least("SELECT EXISTS (SELECT 1 FROM owner WHERE dead)")? == Some(1);
+        self.memory.may_have_orphans = Some(may);
+        Ok(may)
     }
 
     /// A site is about to stand as it is told.

@@ -180,7 +180,7 @@ impl Shelf for Tables<'_> {
     }
 
     fn lost_leases(&mut self, now: i64, most: u32) -> Answer<Vec<Task>> {
-        let orphaned = self.has_dead_owners()?;
+        let orphaned = self.may_have_orphans()?;
         if !orphaned && self.memory.leased_until <= now {
             self.first_lease_end()?;
         }
@@ -194,7 +194,11 @@ impl Shelf for Tables<'_> {
             let orphans = "WHERE task.place = 3 AND task.until > ?1
                  AND task.owner IN (SELECT name FROM owner WHERE dead)
                  ORDER BY +task.until, task.position, site.name, task.stage LIMIT ?2";
-            lost.extend(self.tasks(orphans, params![now, most])?);
+            let orphans = self.tasks(orphans, params![now, most])?;
+            if orphans.is_empty() {
+                self.memory.may_have_orphans = Some(false);
+            }
+            lost.extend(orphans);
             lost.truncate(most as usize);
         }
         Ok(lost)
@@ -203,7 +207,7 @@ impl Shelf for Tables<'_> {
     fn next_lease_end(&mut self) -> Answer<Option<i64>> {
         let orphan = "SELECT EXISTS (SELECT 1 FROM task
              WHERE place = 3 AND owner IN (SELECT name FROM owner WHERE dead))";
-        if self.has_dead_owners()? && self.one(orphan, [], |row| row.get(0))?.unwrap_or(false) {
+        if self.may_have_orphans()? && self.one(orphan, [], |row| row.get(0))?.unwrap_or(false) {
             return Ok(Some(i64::MIN));
         }
         self.first_lease_end()
@@ -405,7 +409,7 @@ impl Shelf for Tables<'_> {
             return Ok(());
         }
         self.write_owner(name, owner)?;
-        self.memory.has_dead_owners = None;
+        self.memory.may_have_orphans = None;
         self.memory.owners.stands(name, owner.clone());
         Ok(())
     }
@@ -418,7 +422,7 @@ impl Shelf for Tables<'_> {
     fn sweep_owners(&mut self) -> Answer<()> {
         self.flush()?;
         self.memory.owners.clear();
-        self.memory.has_dead_owners = None;
+        self.memory.may_have_orphans = None;
         self.run(
             "DELETE FROM owner WHERE dead AND NOT EXISTS
              (SELECT 1 FROM task WHERE task.place = 3 AND task.owner = owner.name)",

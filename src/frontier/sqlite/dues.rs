@@ -75,12 +75,14 @@ impl Tables<'_> {
         if let Some(ready) = self.ready_among(stage, only)? {
             return Ok(ready.first().map(|(score, _)| *score));
         }
-        if let (Stage::Parse, []) = (stage, only) {
+        if only.is_empty() && stage == Stage::Parse {
             return self.first_parse();
         }
         self.flush()?;
+        if only.is_empty() {
+            return self.least("SELECT min(due) FROM unit WHERE ready_download > 0");
+        }
         let named = match stage {
-            _ if only.is_empty() => return self.least("SELECT min(due) FROM unit WHERE ready_download > 0"),
             Stage::Download => {
                 "SELECT min(unit.due) FROM site JOIN unit ON unit.id = site.unit
                  WHERE site.name IN (SELECT value FROM json_each(?1)) AND site.ready_download"
@@ -140,11 +142,9 @@ impl Tables<'_> {
         if self.memory.units.get(&unit).is_none() {
             self.unit(&unit)?;
         }
-        Ok(self
-            .memory
-            .units
-            .get(&unit)
-            .map(|(state, due)| (if stage == Stage::Download { *due } else { state.parsed_at }, unit)))
+        let Some((state, due)) = self.memory.units.get(&unit) else { return Ok(None) };
+        let due = if stage == Stage::Download { *due } else { state.parsed_at };
+        Ok(Some((due, unit)))
     }
 
     /// The ready ones among the sites of a small unit, by name. `None` where the file is to be asked.

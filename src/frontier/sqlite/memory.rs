@@ -13,6 +13,7 @@ use crate::task::Stage;
 const MOST: usize = 2_000;
 
 /// What is known of the file without reading it.
+#[derive(Default)]
 pub(super) struct Memory {
     pub(super) sites: HeldBack<SiteState>,
     /// With the time from which each is due.
@@ -28,36 +29,14 @@ pub(super) struct Memory {
     pub(super) members: BTreeMap<String, Vec<String>>,
     /// The least time of a unit with a parse ready, where it is known; `i64::MAX` where there is none.
     pub(super) first_parse: Option<i64>,
-    /// No task is delayed until an earlier time.
-    pub(super) delayed_from: i64,
-    /// No lease ends at an earlier time.
-    pub(super) leased_until: i64,
+    /// No task is delayed until an earlier time, where that is known.
+    pub(super) delayed_from: Option<i64>,
+    /// No lease ends at an earlier time, where that is known.
+    pub(super) leased_until: Option<i64>,
     /// It is from the transaction before: nobody else writes just now.
     pub(super) lasts: bool,
     /// Of which state of the file it is.
     version: Option<i64>,
-}
-
-impl Default for Memory {
-    /// Nothing is known.
-    fn default() -> Self {
-        Self {
-            sites: HeldBack::default(),
-            units: HeldBack::default(),
-            rows: BTreeMap::new(),
-            owners: HeldBack::default(),
-            may_have_orphans: None,
-            running: RunningTasks::default(),
-            robots: BTreeMap::new(),
-            mutexes: BTreeMap::new(),
-            members: BTreeMap::new(),
-            first_parse: None,
-            delayed_from: i64::MIN,
-            leased_until: i64::MIN,
-            lasts: false,
-            version: None,
-        }
-    }
 }
 
 /// Records that are in their table already, by name, as they should stand there.
@@ -96,9 +75,7 @@ impl<T: Clone + PartialEq> HeldBack<T> {
         let Some(held) = self.records.get_mut(name) else { return false };
         if held != record {
             held.clone_from(record);
-            if !self.changed.contains(name) {
-                self.changed.insert(name.to_owned());
-            }
+            self.changed.insert(name.to_owned());
         }
         true
     }
@@ -148,9 +125,11 @@ impl Memory {
         self.running.remove(task);
         match &task.place {
             Place::Waiting => {}
-            Place::Delayed { until, .. } => self.delayed_from = self.delayed_from.min(*until),
+            Place::Delayed { until, .. } => {
+                self.delayed_from = self.delayed_from.map(|first| first.min(*until));
+            }
             Place::Running(running) => {
-                self.leased_until = self.leased_until.min(running.ends_at);
+                self.leased_until = self.leased_until.map(|first| first.min(running.ends_at));
                 self.running.add(task);
             }
         }
@@ -182,7 +161,7 @@ impl RunningTasks {
 impl Tables<'_> {
     pub(super) fn first_lease_end(&mut self) -> Answer<Option<i64>> {
         let first = self.least("SELECT min(until) FROM task WHERE place = 3")?;
-        self.memory.leased_until = first.unwrap_or(i64::MAX);
+        self.memory.leased_until = Some(first.unwrap_or(i64::MAX));
         Ok(first)
     }
 

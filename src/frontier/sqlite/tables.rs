@@ -160,10 +160,10 @@ impl Shelf for Tables<'_> {
     }
 
     fn overdue(&mut self, now: i64, most: u32) -> Answer<Vec<Task>> {
-        if self.memory.delayed_from <= now {
+        if self.memory.delayed_from.is_none_or(|first| first <= now) {
             self.next_delayed()?;
         }
-        if self.memory.delayed_from > now {
+        if self.memory.delayed_from > Some(now) {
             return Ok(Vec::new());
         }
         self.tasks(
@@ -175,16 +175,16 @@ impl Shelf for Tables<'_> {
 
     fn next_delayed(&mut self) -> Answer<Option<i64>> {
         let first = self.least("SELECT min(until) FROM task WHERE place IN (1, 2)")?;
-        self.memory.delayed_from = first.unwrap_or(i64::MAX);
+        self.memory.delayed_from = Some(first.unwrap_or(i64::MAX));
         Ok(first)
     }
 
     fn lost_leases(&mut self, now: i64, most: u32) -> Answer<Vec<Task>> {
         let orphaned = self.may_have_orphans()?;
-        if !orphaned && self.memory.leased_until <= now {
+        if !orphaned && self.memory.leased_until.is_none_or(|first| first <= now) {
             self.first_lease_end()?;
         }
-        if !orphaned && self.memory.leased_until > now {
+        if !orphaned && self.memory.leased_until > Some(now) {
             return Ok(Vec::new());
         }
         let ended = "WHERE task.place = 3 AND task.until <= ?1

@@ -1,7 +1,8 @@
 //! One URL of a site at one stage: what is asked for, what is granted, how it ended. How it is stored is elsewhere.
 
+mod priority;
+
 use std::fmt;
-use std::str::FromStr;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -9,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::canonical_url::CanonicalUrl;
 use crate::clock::Timestamp;
 use crate::page::Validators;
+pub use priority::{Priority, PriorityError};
 
 /// The two halves of a page's way. Pace, mutex, `parallel`, block and pause gate `Download` alone (V12).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -31,81 +33,6 @@ impl fmt::Display for Stage {
             Self::Download => "download",
             Self::Parse => "parse",
         })
-    }
-}
-
-/// How urgent a task is: the smaller number goes first (C1-C3).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct Priority(u16);
-
-impl Priority {
-    /// Before everything else: a host's `robots.txt`.
-    pub const ROBOTS: Self = Self(0);
-    /// An operator's request at the usual level.
-    pub const OPERATOR: Self = Self(220);
-    /// A discovered link.
-    pub const LINK: Self = Self(240);
-    /// A page that is to be fetched again: `system:middle`.
-    pub const RECRAWL: Self = Self(260);
-    /// A seed.
-    pub const SEED: Self = Self(240);
-
-    /// The number that is compared.
-    pub const fn value(self) -> u16 {
-        self.0
-    }
-
-    /// A stored number read back.
-    pub const fn from_value(value: u16) -> Self {
-        Self(value)
-    }
-}
-
-/// Why a text names no priority.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "`{0}` is no priority; write operator, user or system, then :high, :middle or :low if wanted, then -2 to +2"
-)]
-pub struct PriorityError(String);
-
-/// Reads `operator|user|system[:high|middle|low][±2]`.
-impl FromStr for Priority {
-    type Err = PriorityError;
-
-    fn from_str(text: &str) -> Result<Self, PriorityError> {
-        let bad = || PriorityError(text.to_owned());
-        let (name, fine) = match text.find(['+', '-']) {
-            Some(at) => (&text[..at], text[at..].parse::<i16>().map_err(|_| bad())?),
-            None => (text, 0),
-        };
-        let (actor, level) = name.split_once(':').unwrap_or((name, "middle"));
-        let actor = ["operator", "user", "system"].iter().position(|a| *a == actor).ok_or_else(bad)?;
-        let level = ["high", "middle", "low"].iter().position(|l| *l == level).ok_or_else(bad)?;
-        if !(-2..=2).contains(&fine) {
-            return Err(bad());
-        }
-        let cell = 120
-            + 20 * u16::try_from(actor).map_err(|_| bad())?
-            + 100 * u16::try_from(level).map_err(|_| bad())?;
-        Ok(Self(cell.saturating_add_signed(fine)))
-    }
-}
-
-/// `user:middle+1`, as it is read; a number where it is none of the table's.
-impl fmt::Display for Priority {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let cells = ["high", "middle", "low"].iter().zip(0_u16..);
-        for (level, row) in cells {
-            for (actor, column) in ["operator", "user", "system"].iter().zip(0_u16..) {
-                let cell = 120 + 20 * column + 100 * row;
-                match i32::from(self.0) - i32::from(cell) {
-                    0 => return write!(f, "{actor}:{level}"),
-                    fine @ -2..=2 => return write!(f, "{actor}:{level}{fine:+}"),
-                    _ => {}
-                }
-            }
-        }
-        write!(f, "{}", self.0)
     }
 }
 
@@ -438,34 +365,4 @@ pub struct DeadLetter {
     pub died_at: Timestamp,
     /// Links between a seed and its page.
     pub depth: u32,
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn c1_c2_c3_the_nine_cells_stand_in_table_order() {
-        let value = |text: &str| text.parse::<Priority>().map(Priority::value);
-        let cells = ["high", "middle", "low"].iter().flat_map(|level| {
-            ["operator", "user", "system"].iter().map(move |actor| format!("{actor}:{level}"))
-        });
-        let values: Vec<_> = cells.map(|cell| value(&cell)).collect();
-        let table = [120, 140, 160, 220, 240, 260, 320, 340, 360];
-        assert_eq!(values, table.map(Ok).to_vec());
-        assert_eq!(value("operator"), Ok(220));
-        for text in ["operator:high", "user:middle+2", "system:low-1"] {
-            assert_eq!(text.parse::<Priority>().map(|priority| priority.to_string()), Ok(text.to_owned()));
-        }
-        assert_eq!(Priority::ROBOTS.to_string(), "0");
-        assert_eq!(value("system:low+2"), Ok(362));
-        assert_eq!(value("user:high-1"), Ok(139));
-    }
-
-    #[test]
-    fn a_priority_outside_the_table_is_refused() {
-        for text in ["", "boss", "user:soon", "user+3", "user:high+x"] {
-            assert!(text.parse::<Priority>().is_err(), "{text}");
-        }
-    }
 }

@@ -148,7 +148,7 @@ fn visit(site: &Site, url: &CanonicalUrl, html: &str, crawled: &mut Crawled) -> 
         crawled.items.insert(url.url().path().to_owned(), fields.collect());
     }
     let Follow::Selected(selectors) = &rule.follow else { return Vec::new() };
-    let links = selectors.iter().flat_map(|selector| page.select(selector));
+    let links = selectors.iter().flat_map(|css| css.select(&page));
     links.filter_map(|link| link.attr("href").map(str::to_owned)).collect()
 }
 
@@ -163,7 +163,7 @@ fn found(field: &FieldRule, page: &Html) -> Option<String> {
         let groups = regex.captures(&text)?;
         Some(groups.get(1).or(groups.get(0))?.as_str().to_owned())
     };
-    let mut values = page.select(&field.css).filter_map(value);
+    let mut values = field.css.select(page).filter_map(value);
     if field.all { Some(values.collect::<Vec<_>>().join("|")) } else { values.next() }
 }
 

@@ -1,11 +1,11 @@
 //! How the addresses on a page are read: against its `<base>`, in its encoding.
 
-use std::sync::LazyLock;
-
 use encoding_rs::Encoding;
-use scraper::{Html, Selector};
+use html5ever::local_name;
+use scraper::Html;
 use url::Url;
 
+use super::tree::named;
 use crate::canonical_url::reference;
 
 /// What a page's relative URLs start from (WHATWG HTML section 2.4.2).
@@ -18,9 +18,9 @@ pub struct Base {
 impl Base {
     /// The page's `<base href>`, or else its own URL.
     pub fn of(html: &Html, page: &Url, encoding: &'static Encoding) -> Self {
-        static BASE: LazyLock<Selector> = LazyLock::new(|| selector("base[href]"));
         let own = Self { url: page.clone(), encoding };
-        let named = html.select(&BASE).next().and_then(|base| own.resolve(base.attr("href")?));
+        let named = named(html, local_name!("base")).find_map(|base| base.attr("href"));
+        let named = named.and_then(|href| own.resolve(href));
         Self { url: named.unwrap_or(own.url), encoding }
     }
 
@@ -33,11 +33,6 @@ impl Base {
             .ok()?;
         (matches!(url.scheme(), "http" | "https") && url.has_host()).then_some(url)
     }
-}
-
-/// Compiles a selector of our own.
-pub(super) fn selector(css: &'static str) -> Selector {
-    Selector::parse(css).expect("the selectors of this crate are tested to parse")
 }
 
 #[cfg(test)]

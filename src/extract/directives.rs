@@ -1,10 +1,9 @@
 //! What a page says of itself to robots: in `<meta name="robots">` and in the `X-Robots-Tag` header field.
 
-use std::sync::LazyLock;
+use html5ever::local_name;
+use scraper::Html;
 
-use scraper::{Html, Selector};
-
-use super::base::selector;
+use super::tree::named;
 use crate::page::Headers;
 
 /// The name under which a page may speak to this crawler alone.
@@ -24,9 +23,8 @@ pub struct PageDirectives {
 impl PageDirectives {
     /// Reads the page's header and head.
     pub fn of(html: &Html, headers: &Headers) -> Self {
-        static META: LazyLock<Selector> = LazyLock::new(|| selector("meta[name][content]"));
         let mut directives = Self::default();
-        for meta in html.select(&META) {
+        for meta in named(html, local_name!("meta")) {
             let name = meta.attr("name").unwrap_or_default().trim();
             if name.eq_ignore_ascii_case("robots") || name.eq_ignore_ascii_case(TOKEN) {
                 meta.attr("content").unwrap_or_default().split(',').for_each(|word| directives.add(word));

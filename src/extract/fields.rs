@@ -15,7 +15,7 @@ use crate::site::{FieldKind, FieldRule};
 /// Without `all` the first element counts that the selector finds and whose text the regular expression matches.
 /// With `all` the value is a list of every one that can be read. A `bool` is always found.
 pub fn value(html: &Html, rule: &FieldRule, base: &Base) -> Option<Value> {
-    let mut found = html.select(&rule.css).filter_map(|element| written(element, rule));
+    let mut found = rule.css.select(html).filter_map(|element| written(element, rule));
     if rule.kind == FieldKind::Bool {
         return Some(Value::Bool(found.next().is_some()));
     }
@@ -83,12 +83,12 @@ fn decimal(written: &str) -> Option<Number> {
 #[cfg(test)]
 mod tests {
     use encoding_rs::UTF_8;
-    use scraper::Selector;
     use serde_json::json;
     use url::Url;
 
     use super::*;
     use crate::extract::tree::Tree;
+    use crate::site::Css;
 
     const PAGE: &str = r#"<base href="/shop/">
         <h1> The  <b>Book</b><br>of Rust </h1>
@@ -101,7 +101,7 @@ mod tests {
         <meta itemprop="sku" content="SKU-1"><div id="raw"> <em>x</em> &amp; y </div><p class="empty"> </p>"#;
 
     fn rule(css: &str, kind: FieldKind) -> FieldRule {
-        let css = Selector::parse(css).expect("a selector");
+        let css = Css::parse(css).expect("a selector");
         FieldRule {
             name: "f".into(),
             css,

@@ -1,12 +1,14 @@
 //! One item of a page: the rule's own fields, then what structured data says of the product, then defaults.
 
 use std::collections::BTreeMap;
-use std::sync::LazyLock;
 
-use scraper::{Html, Selector};
+use html5ever::local_name;
+use scraper::Html;
 use serde_json::{Map, Value};
 
-use super::base::{Base, selector};
+use super::base::Base;
+use super::links::has_rel;
+use super::tree::named;
 use super::{Fetched, fields, structured};
 use crate::item::Item;
 use crate::site::{ItemKey, PageRule, Site};
@@ -82,8 +84,8 @@ fn key(
 }
 
 fn canonical(html: &Html, base: &Base, site: &Site) -> Option<String> {
-    static CANONICAL: LazyLock<Selector> = LazyLock::new(|| selector("link[rel~=canonical i][href]"));
-    let href = html.select(&CANONICAL).next()?.attr("href")?.trim();
+    let mut links = named(html, local_name!("link")).filter(|link| has_rel(*link, "canonical"));
+    let href = links.find_map(|link| link.attr("href"))?.trim();
     let url = base.resolve(Some(href).filter(|href| !href.is_empty())?)?;
     Some(site.canonical(url).ok()?.to_string())
 }

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use ego_tree::NodeId;
 use scraper::{ElementRef, Html};
 use url::Url;
 
@@ -14,28 +15,32 @@ use crate::site::{Follow, MetaRobots};
 /// `a`, `area`, and `link` of the relations `next` and `prev`. Links marked `nofollow` are left out where that is obeyed.
 pub fn links(html: &Html, follow: &Follow, base: &Base, obey: MetaRobots) -> Vec<Url> {
     let mut seen = HashSet::new();
-    html.tree
-        .root()
-        .descendants()
-        .filter_map(ElementRef::wrap)
-        .filter_map(|element| followed(element, follow))
+    followed(html, follow)
+        .into_iter()
         .filter(|link| obey == MetaRobots::Ignore || !has_rel(*link, "nofollow"))
         .filter_map(|link| address(link, base))
         .filter(|url| seen.insert(url.clone()))
         .collect()
 }
 
-fn followed<'a>(element: ElementRef<'a>, follow: &Follow) -> Option<ElementRef<'a>> {
+fn followed<'a>(html: &'a Html, follow: &Follow) -> Vec<ElementRef<'a>> {
+    let elements = html.tree.root().descendants().filter_map(ElementRef::wrap);
     match follow {
-        Follow::Nothing => None,
-        Follow::Everything => match element.value().name() {
-            "a" | "area" => Some(element),
-            "link" => (has_rel(element, "next") || has_rel(element, "prev")).then_some(element),
-            _ => None,
-        },
+        Follow::Nothing => Vec::new(),
+        Follow::Everything => elements.filter(|element| is_link(*element)).collect(),
         Follow::Selected(selectors) => {
-            selectors.iter().any(|selector| selector.matches(&element)).then(|| link_in(element))?
+            let found: HashSet<NodeId> =
+                selectors.iter().flat_map(|css| css.select(html)).map(|element| element.id()).collect();
+            elements.filter(|element| found.contains(&element.id())).filter_map(link_in).collect()
         }
+    }
+}
+
+fn is_link(element: ElementRef<'_>) -> bool {
+    match element.value().name() {
+        "a" | "area" => true,
+        "link" => has_rel(element, "next") || has_rel(element, "prev"),
+        _ => false,
     }
 }
 
@@ -47,7 +52,8 @@ fn link_in(element: ElementRef<'_>) -> Option<ElementRef<'_>> {
     element.descendants().filter_map(ElementRef::wrap).find(is_link)
 }
 
-fn has_rel(element: ElementRef<'_>, relation: &str) -> bool {
+/// Whether one of the element's relations is this one.
+pub(super) fn has_rel(element: ElementRef<'_>, relation: &str) -> bool {
     let rel = element.attr("rel").unwrap_or_default();
     rel.split_ascii_whitespace().any(|word| word.eq_ignore_ascii_case(relation))
 }
@@ -65,10 +71,10 @@ fn address(link: ElementRef<'_>, base: &Base) -> Option<Url> {
 #[cfg(test)]
 mod tests {
     use encoding_rs::UTF_8;
-    use scraper::Selector;
 
     use super::*;
     use crate::extract::tree::Tree;
+    use crate::site::Css;
 
     const PAGE: &str = r##"
         <link rel="next" href="?page=2"><link rel="stylesheet" href="/s.css">
@@ -88,7 +94,7 @@ mod tests {
     }
 
     fn selected(css: &[&str]) -> Follow {
-        Follow::Selected(css.iter().map(|css| Selector::parse(css).expect("a selector")).collect())
+        Follow::Selected(css.iter().map(|css| Css::parse(css).expect("a selector")).collect())
     }
 
     #[test]

@@ -1,12 +1,11 @@
 //! Pages read in one call, by rules as a site file would give them.
 
 use regex::Regex;
-use scraper::Selector;
 use serde_json::{Value, json};
 
 use super::*;
 use crate::canonical_url::StripQuery;
-use crate::site::{FetchRules, FieldKind, FieldRule, Follow, ItemKey, Pace, Scope, UrlPattern};
+use crate::site::{Css, FetchRules, FieldKind, FieldRule, Follow, ItemKey, Pace, Scope, UrlPattern};
 
 const PAGE: &str = r#"<title>x</title><link rel="Canonical" href="/p/1?utm_source=x"><h1>A book</h1>
     <p class="price">£51.77</p><p class="stock">In stock (22 available)</p><a href="/p/2">next</a>
@@ -48,7 +47,7 @@ fn rule(fields: Vec<FieldRule>) -> PageRule {
 }
 
 fn field(name: &str, css: &str, kind: FieldKind) -> FieldRule {
-    let (name, css) = (name.into(), Selector::parse(css).expect("a selector"));
+    let (name, css) = (name.into(), Css::parse(css).expect("a selector"));
     FieldRule { name, css, attr: None, regex: None, kind, default: None, required: false, all: false }
 }
 

@@ -1,9 +1,11 @@
 //! The page as a tree, of no more than is worth having.
 
+use ego_tree::NodeRef;
+use html5ever::LocalName;
 use html5ever::tokenizer::{Token, TokenSink};
 use html5ever::tree_builder::TreeSink;
 use html5gum::Tokenizer;
-use scraper::Html;
+use scraper::{ElementRef, Html, Node};
 
 use super::tokens::{Tokens, builder};
 
@@ -27,6 +29,14 @@ impl Tree {
         builder.end();
         Self { html: builder.sink.finish(), cut }
     }
+}
+
+/// The elements of that name, in the order in which the parser made them.
+pub(super) fn named(html: &Html, name: LocalName) -> impl Iterator<Item = ElementRef<'_>> {
+    let is_named = move |node: &NodeRef<'_, Node>| {
+        node.parent().is_some() && node.value().as_element().is_some_and(|element| element.name.local == name)
+    };
+    html.tree.nodes().filter(is_named).filter_map(ElementRef::wrap)
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! One file of `sites/` as a checked value. Nothing here fetches.
 
+mod css;
 mod error;
 mod load;
 mod pace;
@@ -9,6 +10,7 @@ mod refusal;
 mod schema;
 mod scope;
 
+pub use css::Css;
 pub use error::{SiteError, SiteErrors};
 pub use load::{load, most_pages, outlook, parse, two_sites_one_host, warnings};
 pub use pace::{FetchRules, MetaRobots, Pace, RobotsPolicy};

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use regex::Regex;
-use scraper::Selector;
 use serde_json::Value;
 
+use super::css::Css;
 use super::scope::UrlPattern;
 use crate::canonical_url::CanonicalUrl;
 
@@ -47,7 +47,7 @@ pub enum Follow {
     /// `"*"`: every link of the page.
     Everything,
     /// The links that these selectors find.
-    Selected(Vec<Selector>),
+    Selected(Vec<Css>),
 }
 
 /// `key = …`.
@@ -67,7 +67,7 @@ pub struct FieldRule {
     /// The field's name.
     pub name: String,
     /// Where on the page.
-    pub css: Selector,
+    pub css: Css,
     /// This attribute's value instead of the element's text.
     pub attr: Option<String>,
     /// The first group of this expression, or the whole match where it has none.

@@ -5,10 +5,9 @@ use paced::clock::Timestamp;
 use paced::extract::Fetched;
 use paced::page::Headers;
 use paced::site::{
-    FetchRules, FieldKind, FieldRule, Follow, ItemKey, Pace, PageRule, Scope, Site, UrlPattern,
+    Css, FetchRules, FieldKind, FieldRule, Follow, ItemKey, Pace, PageRule, Scope, Site, UrlPattern,
 };
 use regex::Regex;
-use scraper::Selector;
 
 /// A site around one URL, with every default.
 pub fn site(seed: &CanonicalUrl) -> Site {
@@ -54,7 +53,7 @@ pub fn product_rule() -> PageRule {
 pub fn field(name: &str, css: &str, regex: Option<&str>, kind: FieldKind) -> FieldRule {
     FieldRule {
         name: name.to_owned(),
-        css: Selector::parse(css).expect("a selector"),
+        css: Css::parse(css).expect("a selector"),
         attr: None,
         regex: regex.map(|regex| Regex::new(regex).expect("an expression")),
         kind,

@@ -6,8 +6,7 @@ use std::fs;
 use paced::canonical_url::CanonicalUrl;
 use paced::extract::extract;
 use paced::page::Headers;
-use paced::site::{FieldKind, Follow};
-use scraper::Selector;
+use paced::site::{Css, FieldKind, Follow};
 use serde_json::{Value, json};
 
 use super::rules::{fetched, field, item_rule, site};
@@ -87,7 +86,7 @@ fn following_two_selectors_reaches_every_page_of_books_toscrape() {
     let Some(shop) = corpus("shops/books-toscrape") else { return };
     let folder = unpacked(&shop);
     let selectors = ["li.next a", "article.product_pod h3 a"];
-    let follow = Follow::Selected(selectors.map(|css| Selector::parse(css).expect("a selector")).to_vec());
+    let follow = Follow::Selected(selectors.map(|css| Css::parse(css).expect("a selector")).to_vec());
     let rule = item_rule(Vec::new(), follow);
     let seed = CanonicalUrl::parse("https://books.example/").expect("a URL");
     let site = site(&seed);

@@ -1,13 +1,13 @@
 //! JSON-LD: the scripts of a page as JSON, mended where shops commonly break it.
 
-use std::sync::LazyLock;
-
-use scraper::{Html, Selector};
+use html5ever::local_name;
+use scraper::Html;
 use serde_json::{Deserializer, Value};
 use url::Url;
 
 use super::product::{Graph, Known};
-use crate::extract::base::{Base, selector};
+use crate::extract::base::Base;
+use crate::extract::tree::named;
 
 /// What the page's JSON-LD says of its product.
 pub fn product(html: &Html, base: &Base, page: &Url) -> Known {
@@ -15,8 +15,7 @@ pub fn product(html: &Html, base: &Base, page: &Url) -> Known {
 }
 
 fn values(html: &Html) -> Vec<Value> {
-    static SCRIPT: LazyLock<Selector> = LazyLock::new(|| selector("script[type]"));
-    let scripts = html.select(&SCRIPT).filter(|script| {
+    let scripts = named(html, local_name!("script")).filter(|script| {
         let kind = script.attr("type").unwrap_or_default().split(';').next().unwrap_or_default();
         kind.trim().eq_ignore_ascii_case("application/ld+json")
     });

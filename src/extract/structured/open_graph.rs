@@ -1,16 +1,17 @@
 //! `OpenGraph` and the product tags that shops put beside it, in `<meta property>`.
 
 use std::collections::HashMap;
-use std::sync::LazyLock;
 
-use scraper::{Html, Selector};
+use html5ever::local_name;
+use scraper::Html;
 use serde_json::Value;
 use url::Url;
 
 use super::product::{Known, availability, gtin};
-use crate::extract::base::{Base, selector};
+use crate::extract::base::Base;
 use crate::extract::price::Price;
 use crate::extract::text;
+use crate::extract::tree::named;
 
 /// What the page's `<meta>` tags say of its product.
 pub fn product(html: &Html, base: &Base) -> Known {
@@ -42,10 +43,8 @@ struct Tags(HashMap<String, String>);
 impl Tags {
     /// The first of each name that isn't empty.
     fn of(html: &Html) -> Self {
-        static META: LazyLock<Selector> =
-            LazyLock::new(|| selector("meta[property][content], meta[name][content]"));
         let mut tags = HashMap::new();
-        for meta in html.select(&META) {
+        for meta in named(html, local_name!("meta")) {
             let name = meta.attr("property").or_else(|| meta.attr("name")).unwrap_or_default();
             let content = text::folded(meta.attr("content").unwrap_or_default());
             if !content.is_empty() {

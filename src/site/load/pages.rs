@@ -1,10 +1,9 @@
 //! The `[[page]]` sections: what each takes, follows and makes.
 
-use scraper::Selector;
 use toml::de::DeValue;
 
 use crate::site::read::{Entry, Section};
-use crate::site::{FieldRule, Follow, ItemKey, PageRule, UrlPattern};
+use crate::site::{Css, FieldRule, Follow, ItemKey, PageRule, UrlPattern};
 
 use super::patterns::{pattern, selector};
 use super::{LAYOUT, fields};
@@ -115,7 +114,7 @@ fn follow(entry: &Entry<'_>) -> Follow {
     if entries.iter().any(|entry| entry.value.as_str() == Some("*")) {
         return Follow::Everything;
     }
-    let selectors: Vec<Selector> = entries.iter().filter_map(selector).collect();
+    let selectors: Vec<Css> = entries.iter().filter_map(selector).collect();
     if selectors.is_empty() { Follow::Nothing } else { Follow::Selected(selectors) }
 }
 

@@ -1,18 +1,17 @@
 //! Selectors, globs and regular expressions, with hints for those who come from other crawlers.
 
 use regex::Regex;
-use scraper::Selector;
 use scraper::error::SelectorErrorKind;
 
 use crate::site::read::Entry;
 use crate::site::scope::reason;
-use crate::site::{PatternError, UrlPattern};
+use crate::site::{Css, PatternError, UrlPattern};
 
 /// A CSS selector.
-pub(super) fn selector(entry: &Entry<'_>) -> Option<Selector> {
+pub(super) fn selector(entry: &Entry<'_>) -> Option<Css> {
     let text = entry.text()?;
-    match Selector::parse(text) {
-        Ok(selector) => Some(selector),
+    match Css::parse(text) {
+        Ok(css) => Some(css),
         Err(why) => entry
             .refuse(format!("`{text}` is no CSS selector ({})", selector_reason(&why)), selector_hint(text)),
     }

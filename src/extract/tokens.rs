@@ -6,14 +6,14 @@
 use std::borrow::Cow;
 use std::mem::take;
 
-use ego_tree::NodeId;
-use html5ever::tendril::StrTendril;
+use ego_tree::{NodeId, Tree};
+use html5ever::tendril::{ByteTendril, StrTendril};
 use html5ever::tokenizer::states::RawKind;
 use html5ever::tokenizer::{Doctype, Tag, TagKind, Token, TokenSink, TokenSinkResult};
 use html5ever::tree_builder::{TreeBuilder, TreeBuilderOpts};
 use html5ever::{Attribute, LocalName, QualName, ns};
 use html5gum::{Emitter, Error, State};
-use scraper::{Html, HtmlTreeSink};
+use scraper::{Html, HtmlTreeSink, Node};
 
 use super::guard::{Guard, MAX_ATTRIBUTES};
 
@@ -32,14 +32,15 @@ pub(super) struct Tokens<'a> {
     of_roots: usize,
     /// The page went past a limit: nothing more is wanted.
     cut: bool,
-    text: Vec<u8>,
+    text: ByteTendril,
     kind: TagKind,
     name: Vec<u8>,
     last_start: Vec<u8>,
     self_closing: bool,
     attributes: Vec<Attribute>,
     attribute: Vec<u8>,
-    value: Vec<u8>,
+    value: ByteTendril,
+    names: Interned,
     comment: Vec<u8>,
     doctype: Names,
 }
@@ -54,9 +55,10 @@ struct Names {
 }
 
 /// A builder of an empty tree for a browser without scripts: what `<noscript>` holds are elements.
-pub(super) fn builder() -> TreeBuilder<NodeId, HtmlTreeSink> {
+pub(super) fn builder(room: usize) -> TreeBuilder<NodeId, HtmlTreeSink> {
     let opts = TreeBuilderOpts { scripting_enabled: false, ..TreeBuilderOpts::default() };
-    TreeBuilder::new(HtmlTreeSink::new(Html::new_document()), opts)
+    let tree = Tree::with_capacity(Node::Document, room);
+    TreeBuilder::new(HtmlTreeSink::new(Html { tree, ..Html::new_document() }), opts)
 }
 
 impl<'a> Tokens<'a> {
@@ -68,14 +70,15 @@ impl<'a> Tokens<'a> {
             handed: 0,
             of_roots: 0,
             cut: false,
-            text: Vec::new(),
+            text: ByteTendril::new(),
             kind: TagKind::StartTag,
             name: Vec::new(),
             last_start: Vec::new(),
             self_closing: false,
             attributes: Vec::new(),
             attribute: Vec::new(),
-            value: Vec::new(),
+            value: ByteTendril::new(),
+            names: Interned::default(),
             comment: Vec::new(),
             doctype: Names::default(),
         }
@@ -95,13 +98,11 @@ impl<'a> Tokens<'a> {
         if self.text.is_empty() {
             return;
         }
-        if !self.text.contains(&0) {
-            let token = Token::CharacterTokens(tendril(&self.text));
-            self.text.clear();
-            let _ = self.hand(token);
+        let text = take(&mut self.text);
+        if !text.contains(&0) {
+            let _ = self.hand(Token::CharacterTokens(as_text(text)));
             return;
         }
-        let mut text = take(&mut self.text);
         for (nth, part) in text.split(|byte| *byte == 0).enumerate() {
             if nth > 0 {
                 let _ = self.hand(Token::NullCharacterToken);
@@ -110,8 +111,6 @@ impl<'a> Tokens<'a> {
                 let _ = self.hand(Token::CharacterTokens(tendril(part)));
             }
         }
-        text.clear();
-        self.text = text;
     }
 
     /// Puts the attribute that was read to its tag; of two with one name the first counts.
@@ -119,13 +118,12 @@ impl<'a> Tokens<'a> {
         if self.attribute.is_empty() {
             return;
         }
-        let name = local_name(&self.attribute);
+        let name = self.names.get(&self.attribute);
         self.attribute.clear();
+        let value = take(&mut self.value);
         if !self.attributes.iter().any(|other| other.name.local == name) {
-            let value = tendril(&self.value);
-            self.attributes.push(Attribute { name: QualName::new(None, ns!(), name), value });
+            self.attributes.push(Attribute { name: QualName::new(None, ns!(), name), value: as_text(value) });
         }
-        self.value.clear();
         self.cut |= self.attributes.len() > MAX_ATTRIBUTES;
     }
 
@@ -154,8 +152,29 @@ fn tendril(bytes: &[u8]) -> StrTendril {
     StrTendril::from_slice(&text(bytes))
 }
 
-fn local_name(bytes: &[u8]) -> LocalName {
-    LocalName::from(text(bytes))
+fn as_text(bytes: ByteTendril) -> StrTendril {
+    bytes.try_reinterpret().unwrap_or_else(|bytes| tendril(&bytes))
+}
+
+/// Names that were looked up lately: a page has few, and has them often.
+struct Interned([Option<LocalName>; 64]);
+
+impl Default for Interned {
+    fn default() -> Self {
+        Self([const { None }; 64])
+    }
+}
+
+impl Interned {
+    fn get(&mut self, bytes: &[u8]) -> LocalName {
+        let [first, .., last] = bytes else { return LocalName::from(text(bytes)) };
+        let slot = usize::from(*first) * 7 + usize::from(*last) * 3 + bytes.len();
+        let slot = &mut self.0[slot % 64];
+        match slot {
+            Some(name) if name.as_bytes() == bytes => name.clone(),
+            _ => slot.insert(LocalName::from(text(bytes))).clone(),
+        }
+    }
 }
 
 /// How the text after a tag is to be read, where the tag says so.
@@ -197,7 +216,7 @@ impl Emitter for Tokens<'_> {
     }
 
     fn emit_string(&mut self, bytes: &[u8]) {
-        add(&mut self.text, bytes);
+        self.text.push_slice(bytes);
     }
 
     fn init_start_tag(&mut self) {
@@ -219,7 +238,7 @@ impl Emitter for Tokens<'_> {
         self.hand_text();
         let tag = Tag {
             kind: self.kind,
-            name: local_name(&self.name),
+            name: self.names.get(&self.name),
             self_closing: self.self_closing,
             attrs: take(&mut self.attributes),
             had_duplicate_attributes: false,
@@ -291,7 +310,7 @@ impl Emitter for Tokens<'_> {
     }
 
     fn push_attribute_value(&mut self, bytes: &[u8]) {
-        add(&mut self.value, bytes);
+        self.value.push_slice(bytes);
     }
 
     fn set_doctype_public_identifier(&mut self, value: &[u8]) {

@@ -22,7 +22,7 @@ impl Tree {
     /// Parses the page as a browser without scripts does: what `<noscript>` holds are elements.
     pub fn parse(text: &str) -> Self {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-        let builder = builder();
+        let builder = builder((text.len() / 32).min(4096));
         // It stops with something only where a limit was passed.
         let cut = Tokenizer::new_with_emitter(text, Tokens::to(&builder)).next().is_some();
         let _ = builder.process_token(Token::EOFToken, 1);

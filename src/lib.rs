@@ -3,7 +3,8 @@
 //!
 //! The modules stand in the order of the data's way, and each may use those above it:
 //!
-//! * [`clock`], [`canonical_url`], [`page`], [`item`], [`task`]: the words; [`forecast`]: what a pace allows
+//! * [`clock`], [`canonical_url`], [`page`], [`item`], [`task`]: the words; [`forecast`]: what a pace allows;
+//!   `mailbox`: a queue to one thread
 //! * [`site`]: one file of `sites/` as a checked value; [`settings`]: `paced.toml`
 //! * [`frontier`]: what is known, what is next, and when; [`mutex`]: its timed mutex for everybody
 //! * [`manners`], [`robots`], [`fetch`], [`archive`]: asking a site, and keeping what it answers
@@ -26,6 +27,7 @@ pub mod fleet;
 pub mod forecast;
 pub mod frontier;
 pub mod item;
+mod mailbox;
 pub mod manners;
 pub mod monitor;
 pub mod mutex;

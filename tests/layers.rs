@@ -10,6 +10,7 @@ use regex::Regex;
 /// The modules in the order of the data's way: each may use those before it.
 const ORDER: &[&str] = &[
     "clock",
+    "mailbox",
     "canonical_url",
     "page",
     "item",

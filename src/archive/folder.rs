@@ -13,7 +13,7 @@ use rustix::fs::{FlockOperation, flock};
 
 use super::names::{ENDING, Names};
 use super::segment::{Segment, marker_of};
-use super::store::{BEGINNING, Filling, Gathered, Log, Opened, Segments, Source, Store};
+use super::store::{BEGINNING, Filling, Log, Most, Opened, Segments, Source, Store};
 use super::{ArchiveError, Place, drops};
 use crate::clock::Timestamp;
 
@@ -250,9 +250,12 @@ impl FolderLog {
 }
 
 impl Log for FolderLog {
-    fn due(&self, gathered: &Gathered) -> Option<Instant> {
-        let due = self.committed_at.map_or(gathered.first, |at| at + COMMIT_WAIT);
-        (gathered.pages < COMMIT_PAGES).then_some(due)
+    fn most(&self) -> Most {
+        Most { pages: COMMIT_PAGES, bytes: usize::MAX }
+    }
+
+    fn due(&self, first: Instant, _last: Instant) -> Instant {
+        self.committed_at.map_or(first, |at| at + COMMIT_WAIT)
     }
 
     fn append(&mut self, parts: &[&[u8]]) -> Result<(String, u64), ArchiveError> {

@@ -35,12 +35,12 @@ pub use visit::{SentRequest, Visit, VisitOutcome};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::Sender;
 use std::time::Instant;
 
 use tokio::sync::oneshot;
 
 use crate::clock::{Clock, Timestamp};
+use crate::mailbox::Mailbox;
 use folder::{Folder, FolderLog};
 use names::Names;
 use store::{Log, Store};
@@ -63,8 +63,15 @@ pub struct Archive(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     store: Arc<dyn Store>,
-    orders: Sender<Order>,
+    orders: Arc<Mailbox<Order>>,
     commits: Arc<AtomicU64>,
+}
+
+/// When nobody can ask the writer any more, it commits what waits and finishes.
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.orders.close();
+    }
 }
 
 impl Archive {

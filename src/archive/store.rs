@@ -14,8 +14,11 @@ use crate::clock::Timestamp;
 
 /// Takes commits, one after another; the writer's thread owns it.
 pub(super) trait Log: Debug + Send {
-    /// When what was gathered is to be committed; `None`: now, as nothing more goes into this commit.
-    fn due(&self, gathered: &Gathered) -> Option<Instant>;
+    /// As much as goes into one commit, which is made as soon as so much waits.
+    fn most(&self) -> Most;
+
+    /// When less than that is to be committed, if the first visit came then, and the last one so far.
+    fn due(&self, first: Instant, last: Instant) -> Instant;
 
     /// Makes all parts durable at once, or none of them: the segment they are in, and where in it the first one begins.
     fn append(&mut self, parts: &[&[u8]]) -> Result<(String, u64), ArchiveError>;
@@ -24,17 +27,13 @@ pub(super) trait Log: Debug + Send {
     fn close(&mut self) -> Result<(), ArchiveError>;
 }
 
-/// The pages that wait for the next commit.
+/// One commit ends with the visit that reaches one of these.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Gathered {
-    /// How many they are.
+pub(super) struct Most {
+    /// How many visits.
     pub(super) pages: usize,
-    /// How long they are.
+    /// How many bytes.
     pub(super) bytes: usize,
-    /// When the first one came.
-    pub(super) first: Instant,
-    /// When the last one came.
-    pub(super) last: Instant,
 }
 
 /// Reads what any writer has committed. Every method blocks for as long as the reading takes.

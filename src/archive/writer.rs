@@ -1,20 +1,22 @@
 //! Group commit: one thread takes what many callers keep and makes it durable together. What is written was spelled out
 //! before it comes here.
 
+use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread;
 use std::time::Instant;
 
 use tokio::sync::oneshot;
 
-use super::store::{Gathered, Log};
+use super::store::{Log, Most};
 use super::visit::Encoded;
 use super::{ArchiveError, Place};
+use crate::mailbox::Mailbox;
 
 /// What the writer is asked to do.
+#[derive(Debug)]
 pub(super) enum Order {
     /// Keep a visit.
     Keep(Keep),
@@ -22,7 +24,17 @@ pub(super) enum Order {
     Close(oneshot::Sender<Result<(), ArchiveError>>),
 }
 
+impl Order {
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Keep(keep) => keep.encoded.bytes.len(),
+            Self::Close(_) => 0,
+        }
+    }
+}
+
 /// A visit that waits to be durable.
+#[derive(Debug)]
 pub(super) struct Keep {
     pub(super) encoded: Encoded,
     /// Since when it waits.
@@ -30,59 +42,60 @@ pub(super) struct Keep {
     pub(super) reply: oneshot::Sender<Result<Place, ArchiveError>>,
 }
 
-/// Starts the writer; it ends when it is told to, or when nobody can ask it any more.
-pub(super) fn start(log: Box<dyn Log>, commits: Arc<AtomicU64>) -> io::Result<Sender<Order>> {
-    let (orders, inbox) = mpsc::channel();
-    let writer = Writer { inbox, log, commits };
+/// Starts the writer; it ends when it is told to, or when its mailbox is closed.
+pub(super) fn start(log: Box<dyn Log>, commits: Arc<AtomicU64>) -> io::Result<Arc<Mailbox<Order>>> {
+    let orders = Arc::new(Mailbox::default());
+    let writer = Writer { orders: Arc::clone(&orders), log, commits };
     thread::Builder::new().name("archive".to_owned()).spawn(move || writer.run())?;
     Ok(orders)
 }
 
 struct Writer {
-    inbox: Receiver<Order>,
+    orders: Arc<Mailbox<Order>>,
     log: Box<dyn Log>,
     commits: Arc<AtomicU64>,
+}
+
+/// What the writer does next.
+enum Next {
+    Commit(Vec<Keep>),
+    End(Option<oneshot::Sender<Result<(), ArchiveError>>>),
 }
 
 impl Writer {
     fn run(mut self) {
         let asked = loop {
-            match self.inbox.recv() {
-                Ok(Order::Keep(first)) => {
-                    let (batch, close) = self.gather(first);
-                    self.commit(batch);
-                    if close.is_some() {
-                        break close;
-                    }
-                }
-                Ok(Order::Close(reply)) => break Some(reply),
-                Err(_) => break None,
+            match self.next() {
+                Next::Commit(batch) => self.commit(batch),
+                Next::End(asked) => break asked,
             }
         };
+        self.orders.abandon();
         let closed = self.log.close();
         if let Some(reply) = asked {
             let _ = reply.send(closed);
         }
     }
 
-    /// Waits for company until the next commit is due.
-    fn gather(&self, first: Keep) -> (Vec<Keep>, Option<oneshot::Sender<Result<(), ArchiveError>>>) {
-        let (bytes, since) = (first.encoded.bytes.len(), first.since);
-        let mut gathered = Gathered { pages: 1, bytes, first: since, last: since };
-        let mut batch = vec![first];
-        while let Some(due) = self.log.due(&gathered) {
-            match self.inbox.recv_timeout(due.saturating_duration_since(Instant::now())) {
-                Ok(Order::Keep(keep)) => {
-                    gathered.pages += 1;
-                    gathered.bytes += keep.encoded.bytes.len();
-                    gathered.last = keep.since;
-                    batch.push(keep);
-                }
-                Ok(Order::Close(reply)) => return (batch, Some(reply)),
-                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => break,
+    /// Waits until a commit is due.
+    fn next(&self) -> Next {
+        let most = self.log.most();
+        let mut orders = self.orders.open().wait_for(None, |waiting| !waiting.is_empty());
+        while let Some(due) = self.due(orders.waiting()) {
+            orders = orders.wait_for(Some(due), move |waiting| is_enough(waiting, most));
+            if orders.is_closed() || is_enough(orders.waiting(), most) {
+                break;
             }
         }
-        (batch, None)
+        next(orders.waiting(), most)
+    }
+
+    /// When what waits is to be committed, if that isn't now.
+    fn due(&self, waiting: &VecDeque<Order>) -> Option<Instant> {
+        let (Order::Keep(first), Order::Keep(last)) = (waiting.front()?, waiting.back()?) else {
+            return None;
+        };
+        Some(self.log.due(first.since, last.since)).filter(|due| *due > Instant::now())
     }
 
     fn commit(&mut self, batch: Vec<Keep>) {
@@ -99,6 +112,42 @@ impl Writer {
     }
 }
 
+/// Whoever still asks hears that the archive is closed, whatever ended the writer.
+impl Drop for Writer {
+    fn drop(&mut self) {
+        self.orders.abandon();
+    }
+}
+
+/// Whether nobody need wait for company.
+fn is_enough(waiting: &VecDeque<Order>, most: Most) -> bool {
+    let bytes = || waiting.iter().map(Order::bytes).sum::<usize>();
+    waiting.len() >= most.pages
+        || most.bytes < usize::MAX && bytes() >= most.bytes
+        || matches!(waiting.back(), Some(Order::Close(_)))
+}
+
+/// The visits of one commit in the order in which they came, or the end where none comes before it.
+fn next(waiting: &mut VecDeque<Order>, most: Most) -> Next {
+    let (mut batch, mut bytes) = (Vec::new(), 0);
+    while batch.len() < most.pages && bytes < most.bytes {
+        match waiting.pop_front() {
+            Some(Order::Keep(keep)) => {
+                bytes += keep.encoded.bytes.len();
+                batch.push(keep);
+            }
+            Some(Order::Close(reply)) if batch.is_empty() => return Next::End(Some(reply)),
+            None if batch.is_empty() => return Next::End(None),
+            None => break,
+            Some(close) => {
+                waiting.push_front(close);
+                break;
+            }
+        }
+    }
+    Next::Commit(batch)
+}
+
 /// Tells every caller where its visit is. One that no longer listens has lost nothing.
 fn answer(batch: Vec<Keep>, segment: &str, start: u64) {
     let mut at = start;
@@ -106,5 +155,49 @@ fn answer(batch: Vec<Keep>, segment: &str, start: u64) {
         let named = Place::new(segment, at + encoded.named.start as u64, encoded.named.len() as u64);
         at += encoded.bytes.len() as u64;
         let _ = reply.send(Ok(encoded.stored.unwrap_or(named)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn orders(sizes: &[usize]) -> VecDeque<Order> {
+        let order = |bytes: &usize| match bytes {
+            0 => Order::Close(oneshot::channel().0),
+            bytes => {
+                let encoded = Encoded { bytes: vec![0; *bytes], named: 0..*bytes, stored: None };
+                Order::Keep(Keep { encoded, since: Instant::now(), reply: oneshot::channel().0 })
+            }
+        };
+        sizes.iter().map(order).collect()
+    }
+
+    const MOST: Most = Most { pages: 3, bytes: 100 };
+
+    /// 0 is an order to close.
+    #[test]
+    fn a_commit_ends_with_the_visit_that_fills_it_or_before_the_end() {
+        let mut waiting = orders(&[1, 2, 3, 4, 150, 5, 99, 1, 6, 0, 7]);
+        for commit in [&[1, 2, 3][..], &[4, 150], &[5, 99], &[1, 6]] {
+            let Next::Commit(batch) = next(&mut waiting, MOST) else { panic!("{commit:?} waits") };
+            assert_eq!(batch.iter().map(|keep| keep.encoded.bytes.len()).collect::<Vec<_>>(), commit);
+        }
+        assert!(matches!(next(&mut waiting, MOST), Next::End(Some(_))));
+        assert!(matches!(next(&mut VecDeque::new(), MOST), Next::End(None)));
+    }
+
+    #[test]
+    fn a_full_commit_and_an_end_wait_for_no_company() {
+        for (sizes, expected) in [
+            (&[1, 1][..], false),
+            (&[1, 1, 1], true),
+            (&[99, 1], true),
+            (&[100], true),
+            (&[99], false),
+            (&[1, 0], true),
+        ] {
+            assert_eq!(is_enough(&orders(sizes), MOST), expected, "{sizes:?}");
+        }
     }
 }

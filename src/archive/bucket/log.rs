@@ -7,7 +7,7 @@ use object_store::{ObjectStoreExt, PutPayload};
 
 use super::Bucket;
 use crate::archive::names::Names;
-use crate::archive::store::{Gathered, Log};
+use crate::archive::store::{Log, Most};
 use crate::archive::{ArchiveError, warc};
 
 /// A commit is due so long after its first page.
@@ -31,8 +31,12 @@ impl BucketLog {
 }
 
 impl Log for BucketLog {
-    fn due(&self, gathered: &Gathered) -> Option<Instant> {
-        due(gathered)
+    fn most(&self) -> Most {
+        Most { pages: usize::MAX, bytes: BYTES }
+    }
+
+    fn due(&self, first: Instant, last: Instant) -> Instant {
+        due(first, last)
     }
 
     fn append(&mut self, parts: &[&[u8]]) -> Result<(String, u64), ArchiveError> {
@@ -60,9 +64,8 @@ impl Log for BucketLog {
     }
 }
 
-fn due(gathered: &Gathered) -> Option<Instant> {
-    let due = (gathered.first + LONGEST).min(gathered.last + QUIET);
-    (gathered.bytes < BYTES).then_some(due)
+fn due(first: Instant, last: Instant) -> Instant {
+    (first + LONGEST).min(last + QUIET)
 }
 
 #[cfg(test)]
@@ -70,20 +73,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_commit_is_due_after_a_quiet_half_second_or_five_seconds_or_sixteen_mebibytes() {
+    fn a_commit_is_due_after_a_quiet_half_second_or_five_seconds() {
         let start = Instant::now();
         let ms = |ms| start + Duration::from_millis(ms);
-        for (last, bytes, expected) in [
-            (0, 1, Some(500)),
-            (300, 1, Some(800)),
-            (4_400, 1, Some(4_900)),
-            (4_600, 1, Some(5_000)),
-            (9_000, 1, Some(5_000)),
-            (4_600, BYTES - 1, Some(5_000)),
-            (0, BYTES, None),
-        ] {
-            let gathered = Gathered { pages: 3, bytes, first: start, last: ms(last) };
-            assert_eq!(due(&gathered), expected.map(ms), "last at {last} ms, {bytes} bytes");
+        for (last, expected) in [(0, 500), (300, 800), (4_400, 4_900), (4_600, 5_000), (9_000, 5_000)] {
+            assert_eq!(due(start, ms(last)), ms(expected), "last at {last} ms");
         }
     }
 }

@@ -15,7 +15,7 @@ mod tables;
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc;
+use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -30,6 +30,7 @@ use super::state::LEASE_MS;
 use super::step::{Reply, Step};
 use super::steps;
 use crate::clock::{Clock, Timestamp};
+use crate::mailbox::Mailbox;
 use memory::Memory;
 use session::Tables;
 
@@ -48,7 +49,7 @@ pub(crate) struct Embedded {
     path: PathBuf,
     clock: Clock,
     /// Taken when it is dropped.
-    writer: Option<(mpsc::Sender<Job>, JoinHandle<()>)>,
+    writer: Option<(Arc<Mailbox<Job>>, JoinHandle<()>)>,
 }
 
 struct Job {
@@ -69,12 +70,20 @@ impl Embedded {
             Some(clock) => clock,
             None => boot::clock(&mut connection).map_err(|e| explain(path, &e))?,
         };
-        let (jobs, inbox) = mpsc::channel();
+        let jobs = Arc::new(Mailbox::default());
         let (memory, full_since) = (Memory::default(), None);
-        let writer = Writer { path: path.to_owned(), connection, clock: clock.clone(), full_since, memory };
+        let (path_of_writer, jobs_of_writer) = (path.to_owned(), Arc::clone(&jobs));
+        let writer = Writer {
+            path: path_of_writer,
+            jobs: jobs_of_writer,
+            connection,
+            clock: clock.clone(),
+            full_since,
+            memory,
+        };
         let thread = thread::Builder::new()
             .name("frontier".to_owned())
-            .spawn(move || writer.work(&inbox))
+            .spawn(move || writer.work())
             .map_err(|e| FrontierError::new(FrontierErrorKind::Closed, name(path)).because(e))?;
         Ok(Self { path: path.to_owned(), clock, writer: Some((jobs, thread)) })
     }
@@ -109,7 +118,7 @@ impl Embedded {
 impl Drop for Embedded {
     fn drop(&mut self) {
         if let Some((jobs, thread)) = self.writer.take() {
-            drop(jobs);
+            jobs.close();
             let _ = thread.join();
         }
     }
@@ -117,6 +126,7 @@ impl Drop for Embedded {
 
 struct Writer {
     path: PathBuf,
+    jobs: Arc<Mailbox<Job>>,
     connection: Connection,
     clock: Clock,
     /// Since when there is no space left to write.
@@ -127,9 +137,9 @@ struct Writer {
 
 impl Writer {
     /// Steps that arrive together share a transaction; each still reads its own time.
-    fn work(mut self, inbox: &mpsc::Receiver<Job>) {
-        let mut queue = Queue::default();
-        while let Some(batch) = queue.next_batch(inbox) {
+    fn work(mut self) {
+        let mut in_company = false;
+        while let Some(batch) = next_batch(&self.jobs, &mut in_company) {
             match self.commit(&batch) {
                 Ok(replies) => {
                     for (job, reply) in batch.into_iter().zip(replies) {
@@ -197,45 +207,33 @@ fn renew(connection: &Connection, since: Timestamp, now: Timestamp) -> rusqlite:
     connection.execute(sql, [since.as_millis(), now.as_millis() + LEASE_MS]).map(drop)
 }
 
-/// The steps that wait to be done.
-#[derive(Default)]
-struct Queue {
-    waiting: VecDeque<Job>,
-    /// The last batch held more than one: others work at the same time.
-    in_company: bool,
+/// Whoever still asks hears that the frontier is closed, whatever ended the writer.
+impl Drop for Writer {
+    fn drop(&mut self) {
+        self.jobs.abandon();
+    }
 }
 
-impl Queue {
-    /// What is done next. A step that a request's start waits for goes first and alone, as its permit ages meanwhile.
-    fn next_batch(&mut self, inbox: &mpsc::Receiver<Job>) -> Option<Vec<Job>> {
-        if self.waiting.is_empty() {
-            self.waiting.push_back(inbox.recv().ok()?);
-        }
-        self.waiting.extend(inbox.try_iter());
-        if self.in_company {
-            self.linger(inbox);
-        }
-        if let Some(job) = self.urgent().and_then(|at| self.waiting.remove(at)) {
-            return Some(vec![job]);
-        }
-        self.in_company = self.waiting.len() > 1;
-        Some(self.waiting.drain(..self.waiting.len().min(BATCH)).collect())
+/// What is done next. A step that a request's start waits for goes first and alone, as its permit ages meanwhile. Where the last
+/// batch held more than one, others work at the same time: then steps that nobody waits for look out for them a little.
+fn next_batch(jobs: &Mailbox<Job>, in_company: &mut bool) -> Option<Vec<Job>> {
+    let mut jobs = jobs.open().wait_for(None, |waiting| !waiting.is_empty());
+    if *in_company {
+        jobs = jobs.wait_for(Some(Instant::now() + LINGER), is_enough);
     }
+    let waiting = jobs.waiting();
+    let urgent = waiting.iter().position(|job| job.step.is_urgent());
+    if let Some(job) = urgent.and_then(|at| waiting.remove(at)) {
+        return Some(vec![job]);
+    }
+    *in_company = waiting.len() > 1;
+    let batch: Vec<Job> = waiting.drain(..waiting.len().min(BATCH)).collect();
+    (!batch.is_empty()).then_some(batch)
+}
 
-    fn urgent(&self) -> Option<usize> {
-        self.waiting.iter().position(|job| job.step.is_urgent())
-    }
-
-    /// Waits a little for steps to share the commit with, unless somebody waits for an answer.
-    fn linger(&mut self, inbox: &mpsc::Receiver<Job>) {
-        let until = Instant::now() + LINGER;
-        while self.waiting.len() < BATCH && self.waiting.iter().all(|job| job.step.can_wait()) {
-            match inbox.recv_timeout(until.saturating_duration_since(Instant::now())) {
-                Ok(job) => self.waiting.push_back(job),
-                Err(_) => return,
-            }
-        }
-    }
+/// Whether a commit is worth it, or somebody waits for an answer.
+fn is_enough(waiting: &VecDeque<Job>) -> bool {
+    waiting.len() >= BATCH || waiting.iter().any(|job| !job.step.can_wait())
 }
 
 fn connect(path: &Path) -> Result<Connection, FrontierError> {

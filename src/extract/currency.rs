@@ -118,7 +118,8 @@ fn starts_with_word(text: &str, sign: &str) -> bool {
 
 /// Signs of three letters and more are words, written in any case; shorter ones are written one way.
 fn same(text: &str, sign: &str) -> bool {
-    text == sign || (sign.chars().count() > 2 && text.to_lowercase() == sign.to_lowercase())
+    let lower = |text| str::chars(text).flat_map(char::to_lowercase);
+    text == sign || (sign.chars().count() > 2 && lower(text).eq(lower(sign)))
 }
 
 const DOLLARS: [(&str, Currency); 22] = [

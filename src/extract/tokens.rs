@@ -156,25 +156,34 @@ fn as_text(bytes: ByteTendril) -> StrTendril {
     bytes.try_reinterpret().unwrap_or_else(|bytes| tendril(&bytes))
 }
 
-/// Names that were looked up lately: a page has few, and has them often.
-struct Interned([Option<LocalName>; 64]);
+/// Names that were looked up lately: a page has few, and has them often. Each stands where its letters say.
+struct Interned([([u64; 2], LocalName); 64]);
 
 impl Default for Interned {
     fn default() -> Self {
-        Self([const { None }; 64])
+        Self(std::array::from_fn(|_| ([0, 0], LocalName::default())))
     }
 }
 
 impl Interned {
     fn get(&mut self, bytes: &[u8]) -> LocalName {
-        let [first, .., last] = bytes else { return LocalName::from(text(bytes)) };
-        let slot = usize::from(*first) * 7 + usize::from(*last) * 3 + bytes.len();
-        let slot = &mut self.0[slot % 64];
-        match slot {
-            Some(name) if name.as_bytes() == bytes => name.clone(),
-            _ => slot.insert(LocalName::from(text(bytes))).clone(),
+        let Some(key) = short(bytes) else { return LocalName::from(text(bytes)) };
+        let mixed = (key[0] ^ key[1]).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        let slot = &mut self.0[usize::from(mixed.to_be_bytes()[0] >> 2)];
+        if slot.0 != key {
+            *slot = (key, LocalName::from(text(bytes)));
         }
+        slot.1.clone()
     }
+}
+
+/// A name of up to 15 bytes and its length as numbers, which are quicker to compare.
+fn short(name: &[u8]) -> Option<[u64; 2]> {
+    let mut letters = [0; 16];
+    letters[..15].get_mut(..name.len())?.copy_from_slice(name);
+    letters[15] = u8::try_from(name.len()).ok()?;
+    let (first, last) = letters.split_first_chunk()?;
+    Some([u64::from_le_bytes(*first), u64::from_le_bytes(last.try_into().ok()?)])
 }
 
 /// How the text after a tag is to be read, where the tag says so.

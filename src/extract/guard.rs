@@ -22,7 +22,7 @@ impl Guard {
         let nodes = html.tree.values().len();
         let fresh = nodes - self.nodes;
         self.nodes = nodes;
-        let attributes = |node: &Node| node.as_element().map_or(0, |element| element.attrs().count());
+        let attributes = |node: &Node| node.as_element().map_or(0, |element| element.attrs.len());
         self.attributes += html.tree.values().rev().take(fresh).map(attributes).sum::<usize>();
         let is_deep = |node: NodeRef<'_, Node>| node.ancestors().nth(MAX_DEPTH).is_some();
         let deep = nodes > MAX_DEPTH && html.tree.nodes().rev().take(fresh).any(is_deep);

@@ -81,11 +81,9 @@ impl Writer {
     fn next(&self) -> Next {
         let most = self.log.most();
         let mut orders = self.orders.open().wait_for(None, |waiting| !waiting.is_empty());
-        while let Some(due) = self.due(orders.waiting()) {
+        while !orders.is_closed() && !is_enough(orders.waiting(), most) {
+            let Some(due) = self.due(orders.waiting()) else { break };
             orders = orders.wait_for(Some(due), move |waiting| is_enough(waiting, most));
-            if orders.is_closed() || is_enough(orders.waiting(), most) {
-                break;
-            }
         }
         next(orders.waiting(), most)
     }
@@ -124,7 +122,7 @@ fn is_enough(waiting: &VecDeque<Order>, most: Most) -> bool {
     let bytes = || waiting.iter().map(Order::bytes).sum::<usize>();
     waiting.len() >= most.pages
         || most.bytes < usize::MAX && bytes() >= most.bytes
-        || matches!(waiting.back(), Some(Order::Close(_)))
+        || waiting.iter().any(|order| matches!(order, Order::Close(_)))
 }
 
 /// The visits of one commit in the order in which they came, or the end where none comes before it.
@@ -196,6 +194,7 @@ mod tests {
             (&[100], true),
             (&[99], false),
             (&[1, 0], true),
+            (&[1, 0, 1], true),
         ] {
             assert_eq!(is_enough(&orders(sizes), MOST), expected, "{sizes:?}");
         }

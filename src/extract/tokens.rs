@@ -54,7 +54,7 @@ struct Names {
     force_quirks: bool,
 }
 
-/// A builder of an empty tree for a browser without scripts: what `<noscript>` holds are elements.
+/// A builder of an empty tree, with room for so many nodes, for a browser without scripts: what `<noscript>` holds are elements.
 pub(super) fn builder(room: usize) -> TreeBuilder<NodeId, HtmlTreeSink> {
     let opts = TreeBuilderOpts { scripting_enabled: false, ..TreeBuilderOpts::default() };
     let tree = Tree::with_capacity(Node::Document, room);

@@ -9,6 +9,11 @@ use scraper::{ElementRef, Html, Node};
 
 use super::tokens::{Tokens, builder};
 
+/// A shop's page has a node about every so many bytes.
+const BYTES_A_NODE: usize = 32;
+/// The nodes that a tree begins with room for, at most.
+const MOST_ROOM: usize = 4_096;
+
 /// A parsed page, as much of it as was worth parsing.
 #[derive(Debug)]
 pub struct Tree {
@@ -22,7 +27,7 @@ impl Tree {
     /// Parses the page as a browser without scripts does: what `<noscript>` holds are elements.
     pub fn parse(text: &str) -> Self {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-        let builder = builder((text.len() / 32).min(4096));
+        let builder = builder((text.len() / BYTES_A_NODE).min(MOST_ROOM));
         // It stops with something only where a limit was passed.
         let cut = Tokenizer::new_with_emitter(text, Tokens::to(&builder)).next().is_some();
         let _ = builder.process_token(Token::EOFToken, 1);

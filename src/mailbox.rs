@@ -20,7 +20,8 @@ struct State<T> {
     enough: Option<Enough<T>>,
 }
 
-type Enough<T> = Box<dyn Fn(&VecDeque<T>) -> bool + Send>;
+/// It is asked after each thing that is added, and never after one was taken out.
+type Enough<T> = Box<dyn FnMut(&VecDeque<T>) -> bool + Send>;
 
 /// What waits, in the hands of the mailbox's owner: meanwhile nobody else gets at it.
 pub(crate) struct Opened<'a, T> {
@@ -43,13 +44,14 @@ impl<T> Default for State<T> {
 impl<T> Mailbox<T> {
     /// Sends something, unless the mailbox is closed: then it is given back.
     pub(crate) fn send(&self, thing: T) -> Result<(), T> {
-        let mut state = self.lock();
+        let mut guard = self.lock();
+        let state = &mut *guard;
         if state.closed {
             return Err(thing);
         }
         state.waiting.push_back(thing);
-        if state.enough.as_ref().is_some_and(|enough| enough(&state.waiting)) {
-            self.wake(state);
+        if state.enough.as_mut().is_some_and(|enough| enough(&state.waiting)) {
+            self.wake(guard);
         }
         Ok(())
     }
@@ -102,7 +104,7 @@ impl<T> Opened<'_, T> {
     pub(crate) fn wait_for(
         mut self,
         until: Option<Instant>,
-        enough: impl Fn(&VecDeque<T>) -> bool + Clone + Send + 'static,
+        mut enough: impl FnMut(&VecDeque<T>) -> bool + Clone + Send + 'static,
     ) -> Self {
         while !self.state.closed && !enough(&self.state.waiting) {
             self.state.enough = Some(Box::new(enough.clone()));

@@ -70,8 +70,8 @@ impl Writer {
                 Next::End(asked) => break asked,
             }
         };
-        self.orders.abandon();
         let closed = self.log.close();
+        self.orders.abandon();
         if let Some(reply) = asked {
             let _ = reply.send(closed);
         }
@@ -81,9 +81,9 @@ impl Writer {
     fn next(&self) -> Next {
         let most = self.log.most();
         let mut orders = self.orders.open().wait_for(None, |waiting| !waiting.is_empty());
-        while !orders.is_closed() && !is_enough(orders.waiting(), most) {
+        while !orders.is_closed() && !enough(most)(orders.waiting()) {
             let Some(due) = self.due(orders.waiting()) else { break };
-            orders = orders.wait_for(Some(due), move |waiting| is_enough(waiting, most));
+            orders = orders.wait_for(Some(due), enough(most));
         }
         next(orders.waiting(), most)
     }
@@ -117,12 +117,17 @@ impl Drop for Writer {
     }
 }
 
-/// Whether nobody need wait for company.
-fn is_enough(waiting: &VecDeque<Order>, most: Most) -> bool {
-    let bytes = || waiting.iter().map(Order::bytes).sum::<usize>();
-    waiting.len() >= most.pages
-        || most.bytes < usize::MAX && bytes() >= most.bytes
-        || waiting.iter().any(|order| matches!(order, Order::Close(_)))
+/// Whether nobody need wait for company. It is asked again as orders are added, and looks at the new ones only.
+fn enough(most: Most) -> impl FnMut(&VecDeque<Order>) -> bool + Clone + Send {
+    let (mut seen, mut bytes, mut closes) = (0, 0, false);
+    move |waiting| {
+        for order in waiting.iter().skip(seen) {
+            bytes += order.bytes();
+            closes |= matches!(order, Order::Close(_));
+        }
+        seen = waiting.len();
+        seen >= most.pages || bytes >= most.bytes || closes
+    }
 }
 
 /// The visits of one commit in the order in which they came, or the end where none comes before it.
@@ -196,7 +201,9 @@ mod tests {
             (&[1, 0], true),
             (&[1, 0, 1], true),
         ] {
-            assert_eq!(is_enough(&orders(sizes), MOST), expected, "{sizes:?}");
+            let (mut at_once, mut by_and_by) = (enough(MOST), enough(MOST));
+            let steps = (1..=sizes.len()).map(|n| by_and_by(&orders(&sizes[..n]))).last();
+            assert_eq!((at_once(&orders(sizes)), steps), (expected, Some(expected)), "{sizes:?}");
         }
     }
 }

@@ -109,7 +109,8 @@ fn attribute_end(text: &str) -> Option<&str> {
     let mut quote = None;
     for (at, c) in text.char_indices() {
         match (c, quote) {
-            ('\\', _) => return None,
+            // A slash without quotes begins a comment.
+            ('\\', _) | ('/', None) => return None,
             (']', None) => return Some(&text[at + 1..]),
             ('"' | '\'', None) => quote = Some(c),
             (c, Some(open)) if c == open => quote = None,
@@ -153,6 +154,9 @@ mod tests {
             ("a\\.b", None),
             ("ä", None),
             ("a/**/b", None),
+            ("[a/*].x", None),
+            ("[a/*\"*/], .z[c/*\"*/].y", None),
+            ("[a='/x'].y", Some(".y")),
             ("[a='\\'']", None),
         ] {
             assert_eq!(told(css).as_deref(), needs, "{css}");
@@ -163,7 +167,7 @@ mod tests {
         #[test]
         fn what_is_found_is_what_the_selector_finds_by_itself(
             parts in prop::collection::vec(prop::sample::select(&[
-                "a", "b", "svg", "LI", "Path", ".x", ".y", ".X", "#x", "#y", "*", "[x]", "[x='y z']", " ", ">", "+", "~", ",",
+                "a", "b", "svg", "LI", "Path", ".x", ".y", ".X", "#x", "#y", "*", "[x]", "[x='y z']", "[x/*].y", "/*", " ", ">", "+", "~", ",",
                 " , ", ":first-child", ":not(.x)", ":has(b)", "\n",
             ]), 1..7),
             page in prop::collection::vec(prop::sample::select(&[

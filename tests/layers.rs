@@ -46,6 +46,7 @@ const HOMES: &[(&str, &[&str])] = &[
     ("reqwest", &["fetch"]),
     ("object_store", &["archive/bucket"]),
     ("scraper", &["extract", "site"]),
+    ("cssparser", &["site"]),
     ("html5ever", &["extract", "site"]),
     ("html5gum", &["extract/tokens", "extract/tree"]),
     ("mimalloc", &["main"]),

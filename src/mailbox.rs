@@ -3,18 +3,24 @@
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::mem::take;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Filled by many, emptied by one.
-pub(crate) struct Mailbox<T> {
+/// Where things are put in, by as many as share it. Once it is dropped nothing more comes; what waits is still handed out.
+pub(crate) struct Sender<T>(Arc<Mailbox<T>>);
+
+/// Where they are taken out, by one thread. Once it is dropped nothing more is taken in, and what waits is dropped too.
+pub(crate) struct Inbox<T>(Arc<Mailbox<T>>);
+
+struct Mailbox<T> {
     state: Mutex<State<T>>,
     bell: Condvar,
 }
 
 struct State<T> {
     waiting: VecDeque<T>,
-    /// Nothing more may be sent.
+    /// One of the two ends is gone.
     closed: bool,
     /// While its owner sleeps: what it wants to be woken for.
     enough: Option<Enough<T>>,
@@ -23,58 +29,61 @@ struct State<T> {
 /// It is asked after each thing that is added, and never after one was taken out.
 type Enough<T> = Box<dyn FnMut(&VecDeque<T>) -> bool + Send>;
 
-/// What waits, in the hands of the mailbox's owner: meanwhile nobody else gets at it.
+/// What waits, in the hands of the inbox's owner: meanwhile nobody else gets at it.
 pub(crate) struct Opened<'a, T> {
     bell: &'a Condvar,
     state: MutexGuard<'a, State<T>>,
 }
 
-impl<T> Default for Mailbox<T> {
-    fn default() -> Self {
-        Self { state: Mutex::default(), bell: Condvar::new() }
-    }
+/// The two ends of an empty mailbox.
+pub(crate) fn mailbox<T>() -> (Sender<T>, Inbox<T>) {
+    let state = State { waiting: VecDeque::new(), closed: false, enough: None };
+    let mailbox = Arc::new(Mailbox { state: Mutex::new(state), bell: Condvar::new() });
+    (Sender(Arc::clone(&mailbox)), Inbox(mailbox))
 }
 
-impl<T> Default for State<T> {
-    fn default() -> Self {
-        Self { waiting: VecDeque::new(), closed: false, enough: None }
-    }
-}
-
-impl<T> Mailbox<T> {
-    /// Sends something, unless the mailbox is closed: then it is given back.
+impl<T> Sender<T> {
+    /// Sends something, unless nobody can take it out any more: then it is given back.
     pub(crate) fn send(&self, thing: T) -> Result<(), T> {
-        let mut guard = self.lock();
+        let mut guard = self.0.lock();
         let state = &mut *guard;
         if state.closed {
             return Err(thing);
         }
         state.waiting.push_back(thing);
         if state.enough.as_mut().is_some_and(|enough| enough(&state.waiting)) {
-            self.wake(guard);
+            self.0.wake(guard);
         }
         Ok(())
     }
+}
 
-    /// From now on nothing is taken in; what waits already is still handed out.
-    pub(crate) fn close(&self) {
-        let mut state = self.lock();
+impl<T> Drop for Sender<T> {
+    fn drop(&mut self) {
+        let mut state = self.0.lock();
         state.closed = true;
-        self.wake(state);
+        self.0.wake(state);
     }
+}
 
-    /// Closes it and drops what waits, as nobody will ever take that out.
-    pub(crate) fn abandon(&self) {
-        self.close();
-        let waiting = std::mem::take(&mut self.lock().waiting);
+impl<T> Inbox<T> {
+    /// Opens it: for as long as that is in hand, who sends something waits.
+    pub(crate) fn open(&self) -> Opened<'_, T> {
+        Opened { bell: &self.0.bell, state: self.0.lock() }
+    }
+}
+
+impl<T> Drop for Inbox<T> {
+    fn drop(&mut self) {
+        let mut state = self.0.lock();
+        state.closed = true;
+        let waiting = take(&mut state.waiting);
+        drop(state);
         drop(waiting);
     }
+}
 
-    /// Opens it for its owner.
-    pub(crate) fn open(&self) -> Opened<'_, T> {
-        Opened { bell: &self.bell, state: self.lock() }
-    }
-
+impl<T> Mailbox<T> {
     fn wake(&self, mut state: MutexGuard<'_, State<T>>) {
         let sleeps = state.enough.take().is_some();
         drop(state);
@@ -122,87 +131,81 @@ impl<T> Opened<'_, T> {
     }
 }
 
-impl<T> fmt::Debug for Mailbox<T> {
+impl<T> fmt::Debug for Sender<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Mailbox").field("waiting", &self.lock().waiting.len()).finish_non_exhaustive()
+        f.debug_struct("Sender").field("waiting", &self.0.lock().waiting.len()).finish_non_exhaustive()
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
     use std::thread;
 
     use super::*;
 
     const LATE: Duration = Duration::from_hours(1);
 
-    fn filled(numbers: &[u8]) -> Arc<Mailbox<u8>> {
-        Arc::new(Mailbox {
-            state: Mutex::new(State { waiting: numbers.iter().copied().collect(), ..State::default() }),
-            ..Mailbox::default()
-        })
+    fn filled(numbers: &[u8]) -> (Sender<u8>, Inbox<u8>) {
+        let (sender, inbox) = mailbox();
+        for number in numbers {
+            sender.send(*number).expect("it is open");
+        }
+        (sender, inbox)
     }
 
-    fn send(mailbox: &Mailbox<u8>, number: u8) {
-        mailbox.send(number).expect("it is open");
-    }
-
-    fn all(opened: &mut Opened<'_, u8>) -> Vec<u8> {
+    fn all(mut opened: Opened<'_, u8>) -> Vec<u8> {
         opened.waiting().drain(..).collect()
     }
 
     #[test]
     fn what_is_there_is_not_waited_for() {
-        let mailbox = filled(&[1, 2, 3]);
-        let mut opened = mailbox.open().wait_for(Some(Instant::now() + LATE), |waiting| waiting.len() >= 2);
-        assert_eq!(all(&mut opened), [1, 2, 3]);
+        let (_sender, inbox) = filled(&[1, 2, 3]);
+        let late = Instant::now() + LATE;
+        assert_eq!(all(inbox.open().wait_for(Some(late), |waiting| waiting.len() >= 2)), [1, 2, 3]);
     }
 
     #[test]
     fn who_wants_too_much_wakes_when_the_time_is_over() {
-        let mailbox = filled(&[1]);
+        let (_sender, inbox) = filled(&[1]);
         let soon = Instant::now() + Duration::from_millis(20);
-        let mut opened = mailbox.open().wait_for(Some(soon), |waiting| waiting.len() >= 2);
-        assert_eq!(all(&mut opened), [1]);
+        assert_eq!(all(inbox.open().wait_for(Some(soon), |waiting| waiting.len() >= 2)), [1]);
     }
 
     #[test]
     fn who_sleeps_is_woken_by_what_makes_it_enough_or_by_the_end() {
         for last in [Some(3), None] {
-            let mailbox = filled(&[1]);
-            let owner = thread::spawn({
-                let mailbox = Arc::clone(&mailbox);
-                move || all(&mut mailbox.open().wait_for(None, |waiting| waiting.len() >= 3))
-            });
-            while mailbox.lock().enough.is_none() {
+            let (sender, inbox) = filled(&[1]);
+            let owner = thread::spawn(move || all(inbox.open().wait_for(None, |waiting| waiting.len() >= 3)));
+            while sender.0.lock().enough.is_none() {
                 thread::yield_now();
             }
-            send(&mailbox, 2);
-            assert!(mailbox.lock().enough.is_some(), "two are not enough");
-            match last {
-                Some(last) => send(&mailbox, last),
-                None => mailbox.close(),
+            sender.send(2).expect("it is open");
+            assert!(sender.0.lock().enough.is_some(), "two are not enough");
+            if let Some(last) = last {
+                sender.send(last).expect("it is open");
             }
+            drop(sender);
             let expected: Vec<u8> = [1, 2].into_iter().chain(last).collect();
             assert_eq!(owner.join().expect("no panic"), expected);
         }
     }
 
     #[test]
-    fn a_closed_one_takes_nothing_in_and_hands_out_what_it_has() {
-        let mailbox = filled(&[1]);
-        mailbox.close();
-        assert_eq!(mailbox.send(2), Err(2));
-        let mut opened = mailbox.open().wait_for(None, |waiting| waiting.len() >= 2);
-        assert_eq!(all(&mut opened), [1]);
+    fn what_was_sent_is_handed_out_after_the_sender_is_gone() {
+        let (sender, inbox) = filled(&[1]);
+        drop(sender);
+        let opened = inbox.open().wait_for(None, |waiting| waiting.len() >= 2);
+        assert!(opened.is_closed());
+        assert_eq!(all(opened), [1]);
     }
 
     #[test]
-    fn an_abandoned_one_drops_what_it_has() {
-        let mailbox = filled(&[1]);
-        mailbox.abandon();
-        assert_eq!(mailbox.send(2), Err(2));
-        assert!(mailbox.open().waiting().is_empty());
+    fn what_nobody_can_take_out_is_given_back_or_dropped() {
+        let (sender, inbox) = mailbox();
+        let thing = Arc::new(());
+        sender.send(Arc::clone(&thing)).expect("it is open");
+        drop(inbox);
+        assert_eq!(Arc::strong_count(&thing), 1);
+        assert!(sender.send(thing).is_err());
     }
 }

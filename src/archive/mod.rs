@@ -40,7 +40,7 @@ use std::time::Instant;
 use tokio::sync::oneshot;
 
 use crate::clock::{Clock, Timestamp};
-use crate::mailbox::Mailbox;
+use crate::mailbox::Sender;
 use folder::{Folder, FolderLog};
 use names::Names;
 use store::{Log, Store};
@@ -63,15 +63,8 @@ pub struct Archive(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     store: Arc<dyn Store>,
-    orders: Arc<Mailbox<Order>>,
+    orders: Sender<Order>,
     commits: Arc<AtomicU64>,
-}
-
-/// When nobody can ask the writer any more, it commits what waits and finishes.
-impl Drop for Inner {
-    fn drop(&mut self) {
-        self.orders.close();
-    }
 }
 
 impl Archive {

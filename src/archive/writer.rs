@@ -13,7 +13,7 @@ use tokio::sync::oneshot;
 use super::store::{Log, Most};
 use super::visit::Encoded;
 use super::{ArchiveError, Place};
-use crate::mailbox::Mailbox;
+use crate::mailbox::{Inbox, Sender, mailbox};
 
 /// What the writer is asked to do.
 #[derive(Debug)]
@@ -42,16 +42,16 @@ pub(super) struct Keep {
     pub(super) reply: oneshot::Sender<Result<Place, ArchiveError>>,
 }
 
-/// Starts the writer; it ends when it is told to, or when its mailbox is closed.
-pub(super) fn start(log: Box<dyn Log>, commits: Arc<AtomicU64>) -> io::Result<Arc<Mailbox<Order>>> {
-    let orders = Arc::new(Mailbox::default());
-    let writer = Writer { orders: Arc::clone(&orders), log, commits };
+/// Starts the writer; it ends when it is told to, or when nobody can ask it any more.
+pub(super) fn start(log: Box<dyn Log>, commits: Arc<AtomicU64>) -> io::Result<Sender<Order>> {
+    let (orders, inbox) = mailbox();
+    let writer = Writer { inbox, log, commits };
     thread::Builder::new().name("archive".to_owned()).spawn(move || writer.run())?;
     Ok(orders)
 }
 
 struct Writer {
-    orders: Arc<Mailbox<Order>>,
+    inbox: Inbox<Order>,
     log: Box<dyn Log>,
     commits: Arc<AtomicU64>,
 }
@@ -71,7 +71,6 @@ impl Writer {
             }
         };
         let closed = self.log.close();
-        self.orders.abandon();
         if let Some(reply) = asked {
             let _ = reply.send(closed);
         }
@@ -80,7 +79,7 @@ impl Writer {
     /// Waits until a commit is due.
     fn next(&self) -> Next {
         let most = self.log.most();
-        let mut orders = self.orders.open().wait_for(None, |waiting| !waiting.is_empty());
+        let mut orders = self.inbox.open().wait_for(None, |waiting| !waiting.is_empty());
         while !orders.is_closed() && !enough(most)(orders.waiting()) {
             let Some(due) = self.due(orders.waiting()) else { break };
             orders = orders.wait_for(Some(due), enough(most));
@@ -107,13 +106,6 @@ impl Writer {
                 let _ = keep.reply.send(Err(error.clone()));
             }),
         }
-    }
-}
-
-/// Whoever still asks hears that the archive is closed, whatever ended the writer.
-impl Drop for Writer {
-    fn drop(&mut self) {
-        self.orders.abandon();
     }
 }
 

@@ -118,8 +118,11 @@ fn starts_with_word(text: &str, sign: &str) -> bool {
 
 /// Signs of three letters and more are words, written in any case; shorter ones are written one way.
 fn same(text: &str, sign: &str) -> bool {
-    let lower = |text| str::chars(text).flat_map(char::to_lowercase);
     text == sign || (sign.chars().count() > 2 && lower(text).eq(lower(sign)))
+}
+
+fn lower(text: &str) -> impl Iterator<Item = char> {
+    text.chars().flat_map(char::to_lowercase)
 }
 
 const DOLLARS: [(&str, Currency); 22] = [

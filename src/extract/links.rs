@@ -27,7 +27,7 @@ fn followed<'a>(html: &'a Html, follow: &Follow) -> Vec<ElementRef<'a>> {
     let elements = html.tree.root().descendants().filter_map(ElementRef::wrap);
     match follow {
         Follow::Nothing => Vec::new(),
-        Follow::Everything => elements.filter(|element| is_link(*element)).collect(),
+        Follow::Everything => elements.filter(|element| leads_on(*element)).collect(),
         Follow::Selected(selectors) => {
             let found: HashSet<NodeId> =
                 selectors.iter().flat_map(|css| css.select(html)).map(|element| element.id()).collect();
@@ -36,7 +36,8 @@ fn followed<'a>(html: &'a Html, follow: &Follow) -> Vec<ElementRef<'a>> {
     }
 }
 
-fn is_link(element: ElementRef<'_>) -> bool {
+/// What `"*"` names.
+fn leads_on(element: ElementRef<'_>) -> bool {
     match element.value().name() {
         "a" | "area" => true,
         "link" => has_rel(element, "next") || has_rel(element, "prev"),

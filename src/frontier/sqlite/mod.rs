@@ -15,7 +15,6 @@ mod tables;
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -30,7 +29,7 @@ use super::state::LEASE_MS;
 use super::step::{Reply, Step};
 use super::steps;
 use crate::clock::{Clock, Timestamp};
-use crate::mailbox::Mailbox;
+use crate::mailbox::{Inbox, Sender, mailbox};
 use memory::Memory;
 use session::Tables;
 
@@ -49,7 +48,7 @@ pub(crate) struct Embedded {
     path: PathBuf,
     clock: Clock,
     /// Taken when it is dropped.
-    writer: Option<(Arc<Mailbox<Job>>, JoinHandle<()>)>,
+    writer: Option<(Sender<Job>, JoinHandle<()>)>,
 }
 
 struct Job {
@@ -70,20 +69,12 @@ impl Embedded {
             Some(clock) => clock,
             None => boot::clock(&mut connection).map_err(|e| explain(path, &e))?,
         };
-        let jobs = Arc::new(Mailbox::default());
+        let (jobs, inbox) = mailbox();
         let (memory, full_since) = (Memory::default(), None);
-        let (path_of_writer, jobs_of_writer) = (path.to_owned(), Arc::clone(&jobs));
-        let writer = Writer {
-            path: path_of_writer,
-            jobs: jobs_of_writer,
-            connection,
-            clock: clock.clone(),
-            full_since,
-            memory,
-        };
+        let writer = Writer { path: path.to_owned(), connection, clock: clock.clone(), full_since, memory };
         let thread = thread::Builder::new()
             .name("frontier".to_owned())
-            .spawn(move || writer.work())
+            .spawn(move || writer.work(&inbox))
             .map_err(|e| FrontierError::new(FrontierErrorKind::Closed, name(path)).because(e))?;
         Ok(Self { path: path.to_owned(), clock, writer: Some((jobs, thread)) })
     }
@@ -118,7 +109,7 @@ impl Embedded {
 impl Drop for Embedded {
     fn drop(&mut self) {
         if let Some((jobs, thread)) = self.writer.take() {
-            jobs.close();
+            drop(jobs);
             let _ = thread.join();
         }
     }
@@ -126,7 +117,6 @@ impl Drop for Embedded {
 
 struct Writer {
     path: PathBuf,
-    jobs: Arc<Mailbox<Job>>,
     connection: Connection,
     clock: Clock,
     /// Since when there is no space left to write.
@@ -137,9 +127,9 @@ struct Writer {
 
 impl Writer {
     /// Steps that arrive together share a transaction; each still reads its own time.
-    fn work(mut self) {
+    fn work(mut self, inbox: &Inbox<Job>) {
         let mut in_company = false;
-        while let Some(batch) = next_batch(&self.jobs, &mut in_company) {
+        while let Some(batch) = next_batch(inbox, &mut in_company) {
             match self.commit(&batch) {
                 Ok(replies) => {
                     for (job, reply) in batch.into_iter().zip(replies) {
@@ -207,17 +197,10 @@ fn renew(connection: &Connection, since: Timestamp, now: Timestamp) -> rusqlite:
     connection.execute(sql, [since.as_millis(), now.as_millis() + LEASE_MS]).map(drop)
 }
 
-/// Whoever still asks hears that the frontier is closed, whatever ended the writer.
-impl Drop for Writer {
-    fn drop(&mut self) {
-        self.jobs.abandon();
-    }
-}
-
 /// What is done next. A step that a request's start waits for goes first and alone, as its permit ages meanwhile. Where the last
 /// batch held more than one, others work at the same time: then steps that nobody waits for look out for them a little.
-fn next_batch(jobs: &Mailbox<Job>, in_company: &mut bool) -> Option<Vec<Job>> {
-    let mut jobs = jobs.open().wait_for(None, |waiting| !waiting.is_empty());
+fn next_batch(inbox: &Inbox<Job>, in_company: &mut bool) -> Option<Vec<Job>> {
+    let mut jobs = inbox.open().wait_for(None, |waiting| !waiting.is_empty());
     if *in_company {
         jobs = jobs.wait_for(Some(Instant::now() + LINGER), is_enough);
     }

@@ -16,6 +16,7 @@ mod fields;
 mod guard;
 mod item;
 mod links;
+mod names;
 mod number;
 mod prescan;
 pub mod price;

@@ -11,11 +11,12 @@ use html5ever::tendril::{ByteTendril, StrTendril};
 use html5ever::tokenizer::states::RawKind;
 use html5ever::tokenizer::{Doctype, Tag, TagKind, Token, TokenSink, TokenSinkResult};
 use html5ever::tree_builder::{TreeBuilder, TreeBuilderOpts};
-use html5ever::{Attribute, LocalName, QualName, ns};
+use html5ever::{Attribute, QualName, ns};
 use html5gum::{Emitter, Error, State};
 use scraper::{Html, HtmlTreeSink, Node};
 
 use super::guard::{Guard, MAX_ATTRIBUTES};
+use super::names::KnownNames;
 
 /// Tags between two looks at the tree.
 const LOOK: usize = 32;
@@ -40,7 +41,7 @@ pub(super) struct Tokens<'a> {
     attributes: Vec<Attribute>,
     attribute: Vec<u8>,
     value: ByteTendril,
-    names: Interned,
+    names: KnownNames,
     comment: Vec<u8>,
     doctype: Names,
 }
@@ -78,7 +79,7 @@ impl<'a> Tokens<'a> {
             attributes: Vec::new(),
             attribute: Vec::new(),
             value: ByteTendril::new(),
-            names: Interned::default(),
+            names: KnownNames::default(),
             comment: Vec::new(),
             doctype: Names::default(),
         }
@@ -154,36 +155,6 @@ fn tendril(bytes: &[u8]) -> StrTendril {
 
 fn as_text(bytes: ByteTendril) -> StrTendril {
     bytes.try_reinterpret().unwrap_or_else(|bytes| tendril(&bytes))
-}
-
-/// Names that were looked up lately: a page has few, and has them often. Each stands where its letters say.
-struct Interned([([u64; 2], LocalName); 64]);
-
-impl Default for Interned {
-    fn default() -> Self {
-        Self(std::array::from_fn(|_| ([0, 0], LocalName::default())))
-    }
-}
-
-impl Interned {
-    fn get(&mut self, bytes: &[u8]) -> LocalName {
-        let Some(key) = short(bytes) else { return LocalName::from(text(bytes)) };
-        let mixed = (key[0] ^ key[1]).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        let slot = &mut self.0[usize::from(mixed.to_be_bytes()[0] >> 2)];
-        if slot.0 != key {
-            *slot = (key, LocalName::from(text(bytes)));
-        }
-        slot.1.clone()
-    }
-}
-
-/// A name of up to 15 bytes and its length as numbers, which are quicker to compare.
-fn short(name: &[u8]) -> Option<[u64; 2]> {
-    let mut letters = [0; 16];
-    letters[..15].get_mut(..name.len())?.copy_from_slice(name);
-    letters[15] = u8::try_from(name.len()).ok()?;
-    let (first, last) = letters.split_first_chunk()?;
-    Some([u64::from_le_bytes(*first), u64::from_le_bytes(last.try_into().ok()?)])
 }
 
 /// How the text after a tag is to be read, where the tag says so.

@@ -13,6 +13,7 @@ mod currency;
 pub mod date;
 pub mod directives;
 mod fields;
+mod gathered;
 mod guard;
 mod item;
 mod links;

@@ -6,69 +6,150 @@ const SLOTS: usize = 64;
 /// 2^64 divided by the golden ratio: what is multiplied by it differs in its highest bits (Knuth, volume 3, section 6.4).
 const SPREAD: u64 = 0x9E37_79B9_7F4A_7C15;
 
-/// The last name of each slot; which slot a name has is told by its letters.
-pub(super) struct KnownNames([(Letters, LocalName); SLOTS]);
+/// A name as it is spelled, letter by letter.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Spelled {
+    /// The letters of a short name and behind them its length, as a number: two names are compared at once.
+    letters: u128,
+    length: usize,
+    /// A name that is too long for that.
+    long: Vec<u8>,
+}
 
-/// A name of up to 15 bytes and its length, as numbers: they are compared at once.
-type Letters = [u64; 2];
+/// Letters that a short name has at most.
+const SHORT: usize = 15;
+
+impl Spelled {
+    /// Puts letters to the others.
+    #[inline]
+    pub(super) fn push(&mut self, letters: &[u8]) {
+        let (start, end) = (8 * self.length, self.length + letters.len());
+        match letters {
+            _ if end > SHORT => self.push_long(letters),
+            // A name comes as its first letter and the others.
+            [letter] => self.letters |= u128::from(*letter) << start,
+            letters => {
+                let (word, rest) = letters.split_at(letters.len().min(WORD));
+                self.letters |= (u128::from(number(word)) | u128::from(number(rest)) << 64) << start;
+            }
+        }
+        self.length = end;
+    }
+
+    #[cold]
+    fn push_long(&mut self, letters: &[u8]) {
+        if self.long.is_empty() {
+            self.long.extend_from_slice(&self.letters.to_le_bytes()[..self.length]);
+            self.letters = 0;
+        }
+        self.long.extend_from_slice(letters);
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.length == 0
+    }
+
+    pub(super) fn clear(&mut self) {
+        (self.letters, self.length) = (0, 0);
+        self.long.clear();
+    }
+
+    fn name(&self) -> LocalName {
+        let short = self.letters.to_le_bytes();
+        let letters = if self.length > SHORT { &self.long } else { &short[..self.length] };
+        LocalName::from(String::from_utf8_lossy(letters))
+    }
+
+    fn slot(&self) -> usize {
+        let (first, last) = (self.letters as u64, (self.letters >> 64) as u64);
+        usize::from((first ^ last).wrapping_mul(SPREAD).to_be_bytes()[0]) % SLOTS
+    }
+}
+
+/// Letters that are looked at at once.
+const WORD: usize = 8;
+
+/// Up to eight letters as a number, the first one the lowest; loads that overlap bring what both have.
+#[inline]
+fn number(letters: &[u8]) -> u64 {
+    if let (Some(first), Some(last)) = (letters.first_chunk(), letters.last_chunk()) {
+        let (first, last) = (u32::from_le_bytes(*first), u32::from_le_bytes(*last));
+        return u64::from(first) | u64::from(last) << (8 * (letters.len() - 4));
+    }
+    letters.iter().rev().fold(0, |number, letter| number << 8 | u64::from(*letter))
+}
+
+/// The last name of each slot; which slot a name has is told by its letters.
+pub(super) struct KnownNames([(Spelling, LocalName); SLOTS]);
+
+/// The letters of a short name, and its length.
+type Spelling = (u128, usize);
 
 impl Default for KnownNames {
     fn default() -> Self {
-        Self(std::array::from_fn(|_| ([0, 0], LocalName::default())))
+        Self(std::array::from_fn(|_| ((0, 0), LocalName::default())))
     }
 }
 
 impl KnownNames {
     /// The name that is spelled so.
-    pub(super) fn get(&mut self, bytes: &[u8]) -> LocalName {
-        let Some(letters) = letters(bytes) else { return local_name(bytes) };
-        let slot = &mut self.0[slot(letters)];
-        if slot.0 != letters {
-            *slot = (letters, local_name(bytes));
+    #[inline]
+    pub(super) fn get(&mut self, spelled: &Spelled) -> LocalName {
+        if spelled.length > SHORT {
+            return spelled.name();
+        }
+        let slot = &mut self.0[spelled.slot()];
+        let spelling = (spelled.letters, spelled.length);
+        if slot.0 != spelling {
+            *slot = (spelling, spelled.name());
         }
         slot.1.clone()
     }
-}
-
-fn letters(name: &[u8]) -> Option<Letters> {
-    let mut bytes = [0; 16];
-    bytes[..15].get_mut(..name.len())?.copy_from_slice(name);
-    bytes[15] = u8::try_from(name.len()).ok()?;
-    let (first, last) = bytes.split_first_chunk()?;
-    Some([u64::from_le_bytes(*first), u64::from_le_bytes(last.try_into().ok()?)])
-}
-
-fn slot([first, last]: Letters) -> usize {
-    usize::from((first ^ last).wrapping_mul(SPREAD).to_be_bytes()[0]) % SLOTS
-}
-
-fn local_name(bytes: &[u8]) -> LocalName {
-    LocalName::from(String::from_utf8_lossy(bytes))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn spelled(name: &[u8], pieces: usize) -> Spelled {
+        let mut spelled = Spelled::default();
+        name.chunks(pieces).for_each(|letters| spelled.push(letters));
+        spelled
+    }
+
     #[test]
-    fn each_name_is_itself_whatever_was_looked_up_before() {
-        let lengths = (0..40).map(|length| "x".repeat(length));
-        let zeroes = ["", "\0", "a\0", "\0a", "a\0\0"].map(str::to_owned);
+    fn each_name_is_itself_whatever_was_looked_up_before_and_however_it_was_spelled() {
+        let lengths = (0..40).map(|length| ('a'..='z').cycle().take(length).collect());
+        let zeroes = ["\0", "a\0", "\0a", "a\0\0"].map(str::to_owned);
         let numbered = (0..2_000).map(|n| format!("data-{n}"));
         let names: Vec<String> = lengths.chain(zeroes).chain(numbered).collect();
         let mut known = KnownNames::default();
-        for name in names.iter().chain(names.iter().rev()) {
-            assert_eq!(&*known.get(name.as_bytes()), name);
-            assert_eq!(&*known.get(name.as_bytes()), name);
+        for (name, pieces) in names.iter().chain(names.iter().rev()).zip((1..40).cycle()) {
+            let spelled = spelled(name.as_bytes(), pieces);
+            assert_eq!(spelled, self::spelled(name.as_bytes(), 3));
+            assert_eq!(spelled.is_empty(), name.is_empty());
+            assert_eq!(&*known.get(&spelled), name);
+            assert_eq!(&*known.get(&spelled), name);
         }
-        assert_eq!(&*known.get(b"a\xff"), "a\u{fffd}");
+        assert_eq!(&*known.get(&spelled(b"a\xff", 2)), "a\u{fffd}");
+    }
+
+    #[test]
+    fn a_name_is_spelled_anew_once_cleared() {
+        let mut again = Spelled::default();
+        for name in ["a-name-that-is-rather-long", "short", "x", "another-name-that-is-long"] {
+            again.push(name.as_bytes());
+            assert_eq!(again, spelled(name.as_bytes(), 4));
+            again.clear();
+            assert_eq!(again, Spelled::default());
+        }
     }
 
     #[test]
     fn the_names_of_a_shop_have_slots_enough() {
         let names = "a alt article b body button charset class content data-id div footer h1 h2 head header height href html img \
             lang li link main meta name nav p rel scope script section span src table td th title tr type ul width";
-        let slots = names.split_whitespace().filter_map(|name| Some(slot(letters(name.as_bytes())?)));
+        let slots = names.split_whitespace().map(|name| spelled(name.as_bytes(), 8).slot());
         let used = slots.collect::<std::collections::HashSet<_>>().len();
         assert!(used * 3 >= names.split_whitespace().count() * 2, "{used} slots");
     }

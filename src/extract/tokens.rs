@@ -3,20 +3,20 @@
 //! The tokenizer is html5gum's, as html5ever's own takes most of the time of a page; the tree is built by html5ever's rules
 //! ([WHATWG HTML, 13.2.6](https://html.spec.whatwg.org/multipage/parsing.html#tree-construction)).
 
-use std::borrow::Cow;
 use std::mem::take;
 
 use ego_tree::{NodeId, Tree};
-use html5ever::tendril::{ByteTendril, StrTendril};
+use html5ever::tendril::StrTendril;
 use html5ever::tokenizer::states::RawKind;
 use html5ever::tokenizer::{Doctype, Tag, TagKind, Token, TokenSink, TokenSinkResult};
 use html5ever::tree_builder::{TreeBuilder, TreeBuilderOpts};
-use html5ever::{Attribute, QualName, ns};
+use html5ever::{Attribute, QualName, local_name, ns};
 use html5gum::{Emitter, Error, State};
 use scraper::{Html, HtmlTreeSink, Node};
 
+use super::gathered::{Gathered, tendril};
 use super::guard::{Guard, MAX_ATTRIBUTES};
-use super::names::KnownNames;
+use super::names::{KnownNames, Spelled};
 
 /// Tags between two looks at the tree.
 const LOOK: usize = 32;
@@ -26,6 +26,9 @@ const TIDIED: usize = 1_024;
 /// Gathers a token at a time and hands it to the builder of the tree.
 pub(super) struct Tokens<'a> {
     builder: &'a TreeBuilder<NodeId, HtmlTreeSink>,
+    /// The text that is read, and whether there are zero bytes in it.
+    page: &'a StrTendril,
+    has_zeroes: bool,
     guard: Guard,
     tags: usize,
     handed: usize,
@@ -33,16 +36,16 @@ pub(super) struct Tokens<'a> {
     of_roots: usize,
     /// The page went past a limit: nothing more is wanted.
     cut: bool,
-    text: ByteTendril,
+    text: Gathered,
     kind: TagKind,
-    name: Vec<u8>,
-    last_start: Vec<u8>,
+    name: Spelled,
+    last_start: Spelled,
     self_closing: bool,
     attributes: Vec<Attribute>,
-    attribute: Vec<u8>,
-    value: ByteTendril,
+    attribute: Spelled,
+    value: Gathered,
     names: KnownNames,
-    comment: Vec<u8>,
+    comment: Gathered,
     doctype: Names,
 }
 
@@ -63,24 +66,26 @@ pub(super) fn builder(room: usize) -> TreeBuilder<NodeId, HtmlTreeSink> {
 }
 
 impl<'a> Tokens<'a> {
-    pub(super) fn to(builder: &'a TreeBuilder<NodeId, HtmlTreeSink>) -> Self {
+    pub(super) fn of(page: &'a StrTendril, builder: &'a TreeBuilder<NodeId, HtmlTreeSink>) -> Self {
         Self {
             builder,
+            page,
+            has_zeroes: page.contains('\0'),
             guard: Guard::default(),
             tags: 0,
             handed: 0,
             of_roots: 0,
             cut: false,
-            text: ByteTendril::new(),
+            text: Gathered::default(),
             kind: TagKind::StartTag,
-            name: Vec::new(),
-            last_start: Vec::new(),
+            name: Spelled::default(),
+            last_start: Spelled::default(),
             self_closing: false,
             attributes: Vec::new(),
-            attribute: Vec::new(),
-            value: ByteTendril::new(),
+            attribute: Spelled::default(),
+            value: Gathered::default(),
             names: KnownNames::default(),
-            comment: Vec::new(),
+            comment: Gathered::default(),
             doctype: Names::default(),
         }
     }
@@ -99,17 +104,17 @@ impl<'a> Tokens<'a> {
         if self.text.is_empty() {
             return;
         }
-        let text = take(&mut self.text);
-        if !text.contains(&0) {
-            let _ = self.hand(Token::CharacterTokens(as_text(text)));
+        let text = self.text.take(self.page);
+        if !self.has_zeroes {
+            let _ = self.hand(Token::CharacterTokens(text));
             return;
         }
-        for (nth, part) in text.split(|byte| *byte == 0).enumerate() {
+        for (nth, part) in text.split('\0').enumerate() {
             if nth > 0 {
                 let _ = self.hand(Token::NullCharacterToken);
             }
             if !part.is_empty() {
-                let _ = self.hand(Token::CharacterTokens(tendril(part)));
+                let _ = self.hand(Token::CharacterTokens(StrTendril::from_slice(part)));
             }
         }
     }
@@ -121,9 +126,9 @@ impl<'a> Tokens<'a> {
         }
         let name = self.names.get(&self.attribute);
         self.attribute.clear();
-        let value = take(&mut self.value);
+        let value = self.value.take(self.page);
         if !self.attributes.iter().any(|other| other.name.local == name) {
-            self.attributes.push(Attribute { name: QualName::new(None, ns!(), name), value: as_text(value) });
+            self.attributes.push(Attribute { name: QualName::new(None, ns!(), name), value });
         }
         self.cut |= self.attributes.len() > MAX_ATTRIBUTES;
     }
@@ -136,25 +141,12 @@ impl<'a> Tokens<'a> {
     }
 }
 
-/// What was gathered: text again, unless the tokenizer cut a character in two.
-fn text(bytes: &[u8]) -> Cow<'_, str> {
-    str::from_utf8(bytes).map_or_else(|_| String::from_utf8_lossy(bytes), Cow::Borrowed)
-}
-
 /// Mostly a single byte, which needs no copying of memory.
 fn add(to: &mut Vec<u8>, bytes: &[u8]) {
     match bytes {
         [byte] => to.push(*byte),
         bytes => to.extend_from_slice(bytes),
     }
-}
-
-fn tendril(bytes: &[u8]) -> StrTendril {
-    StrTendril::from_slice(&text(bytes))
-}
-
-fn as_text(bytes: ByteTendril) -> StrTendril {
-    bytes.try_reinterpret().unwrap_or_else(|bytes| tendril(&bytes))
 }
 
 /// How the text after a tag is to be read, where the tag says so.
@@ -176,7 +168,8 @@ impl Emitter for Tokens<'_> {
     type Token = ();
 
     fn set_last_start_tag(&mut self, last_start_tag: Option<&[u8]>) {
-        self.last_start = last_start_tag.unwrap_or_default().to_vec();
+        self.last_start.clear();
+        self.last_start.push(last_start_tag.unwrap_or_default());
     }
 
     fn emit_eof(&mut self) {
@@ -196,7 +189,7 @@ impl Emitter for Tokens<'_> {
     }
 
     fn emit_string(&mut self, bytes: &[u8]) {
-        self.text.push_slice(bytes);
+        self.text.push(self.page, bytes);
     }
 
     fn init_start_tag(&mut self) {
@@ -227,7 +220,7 @@ impl Emitter for Tokens<'_> {
             self.last_start.clone_from(&self.name);
         }
         // What comes once more of these two tags is put to the first one, name by name.
-        if matches!(&self.name[..], b"html" | b"body") {
+        if matches!(tag.name, local_name!("html") | local_name!("body")) {
             self.of_roots += tag.attrs.len();
             self.cut |= self.of_roots > MAX_ATTRIBUTES;
         }
@@ -241,12 +234,13 @@ impl Emitter for Tokens<'_> {
     }
 
     fn push_comment(&mut self, bytes: &[u8]) {
-        add(&mut self.comment, bytes);
+        self.comment.push(self.page, bytes);
     }
 
     fn emit_current_comment(&mut self) {
         self.hand_text();
-        let _ = self.hand(Token::CommentToken(tendril(&self.comment)));
+        let comment = self.comment.take(self.page);
+        let _ = self.hand(Token::CommentToken(comment));
         self.look_at_the_tree();
     }
 
@@ -274,7 +268,7 @@ impl Emitter for Tokens<'_> {
     }
 
     fn push_tag_name(&mut self, bytes: &[u8]) {
-        add(&mut self.name, bytes);
+        self.name.push(bytes);
     }
 
     fn push_doctype_name(&mut self, bytes: &[u8]) {
@@ -286,11 +280,11 @@ impl Emitter for Tokens<'_> {
     }
 
     fn push_attribute_name(&mut self, bytes: &[u8]) {
-        add(&mut self.attribute, bytes);
+        self.attribute.push(bytes);
     }
 
     fn push_attribute_value(&mut self, bytes: &[u8]) {
-        self.value.push_slice(bytes);
+        self.value.push(self.page, bytes);
     }
 
     fn set_doctype_public_identifier(&mut self, value: &[u8]) {

@@ -2,6 +2,7 @@
 
 use ego_tree::NodeRef;
 use html5ever::LocalName;
+use html5ever::tendril::StrTendril;
 use html5ever::tokenizer::{Token, TokenSink};
 use html5ever::tree_builder::TreeSink;
 use html5gum::Tokenizer;
@@ -13,6 +14,8 @@ use super::tokens::{Tokens, builder};
 const BYTES_A_NODE: usize = 32;
 /// The nodes that a tree begins with room for, at most.
 const MOST_ROOM: usize = 4_096;
+/// Bytes of a page that are looked at, at most: a text of 4 GiB has no place in a tree.
+const LONGEST: usize = 1 << 30;
 
 /// A parsed page, as much of it as was worth parsing.
 #[derive(Debug)]
@@ -27,13 +30,20 @@ impl Tree {
     /// Parses the page as a browser without scripts does: what `<noscript>` holds are elements.
     pub fn parse(text: &str) -> Self {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+        let (text, is_long) = beginning(text, LONGEST);
+        let page = StrTendril::from_slice(text);
         let builder = builder((text.len() / BYTES_A_NODE).min(MOST_ROOM));
         // It stops with something only where a limit was passed.
-        let cut = Tokenizer::new_with_emitter(text, Tokens::to(&builder)).next().is_some();
+        let cut = Tokenizer::new_with_emitter(&*page, Tokens::of(&page, &builder)).next().is_some();
         let _ = builder.process_token(Token::EOFToken, 1);
         builder.end();
-        Self { html: builder.sink.finish(), cut }
+        Self { html: builder.sink.finish(), cut: cut || is_long }
     }
+}
+
+/// As much of the text as is looked at, and whether that isn't all.
+fn beginning(text: &str, most: usize) -> (&str, bool) {
+    (&text[..text.floor_char_boundary(most)], text.len() > most)
 }
 
 /// The elements of that name, in the order in which the parser made them.
@@ -150,6 +160,12 @@ mod tests {
                 assert!(nodes < 2 * MAX_NODES, "{before}{bit}");
             }
         }
+    }
+
+    #[test]
+    fn a_text_that_is_too_long_ends_with_a_whole_character() {
+        assert_eq!(beginning("one ä", 6), ("one ä", false));
+        assert_eq!(beginning("one ä", 5), ("one ", true));
     }
 
     #[test]

@@ -9,7 +9,7 @@ use libdeflater::{CompressionLvl, Compressor, crc32};
 /// A member begins with this (RFC 1952 section 2.3): gzip, deflate, with an extra field, no time, no system. The extra field
 /// holds one subfield `sl` of 8 bytes.
 const BEGINNING: [u8; 16] = [0x1f, 0x8b, 8, 4, 0, 0, 0, 0, 0, 255, 12, 0, b's', b'l', 8, 0];
-/// The two numbers of the subfield, and behind the packed bytes their CRC and plain length.
+/// The two numbers of the subfield; as many bytes are behind the packed ones, for the CRC and the plain length.
 const NUMBERS: usize = 8;
 
 /// Where the flags are, and the one of a comment (RFC 1952 section 2.3.1).
@@ -25,8 +25,15 @@ thread_local! {
     static PACKER: RefCell<Packer> = RefCell::new(Packer::new());
 }
 
-/// Packs members, one after the other.
-pub(super) struct Packer(Compressor);
+/// Packs members, one after the other, in memory of its own.
+pub(super) struct Packer {
+    compressor: Compressor,
+    plain: Vec<u8>,
+    packed: Vec<u8>,
+}
+
+/// The memory that a packer keeps for its next member, in bytes of each kind.
+const KEPT: usize = 256 * 1024;
 
 impl Packer {
     /// Lends this thread's own.
@@ -36,27 +43,33 @@ impl Packer {
 
     /// Level 1, as what takes the usual level 6 four times as long is a fourteenth smaller.
     pub(super) fn new() -> Self {
-        Self(Compressor::new(CompressionLvl::new(1).unwrap_or_default()))
+        let compressor = Compressor::new(CompressionLvl::new(1).unwrap_or_default());
+        Self { compressor, plain: Vec::new(), packed: Vec::new() }
     }
 
-    /// Appends one member to `out`. Its extra field `sl` tells both lengths, as WARC 0.9 proposed, so that a reader may
-    /// step over a body without inflating it; others ignore it.
-    pub(super) fn append(&mut self, out: &mut Vec<u8>, plain: &[u8]) {
-        let start = out.len();
+    /// Appends one member to `out`, which holds the parts one after the other. Its extra field `sl` tells both lengths, as
+    /// WARC 0.9 proposed, so that a reader may step over a body without inflating it; others ignore it.
+    pub(super) fn append(&mut self, out: &mut Vec<u8>, parts: &[&[u8]]) {
+        let Self { compressor, plain, packed } = self;
+        plain.clear();
+        parts.iter().for_each(|part| plain.extend_from_slice(part));
+        packed.resize(packed.len().max(compressor.deflate_compress_bound(plain.len())), 0);
+        let length = compressor.deflate_compress(plain, packed).expect("there is room for the worst case");
+        let whole = BEGINNING.len() + NUMBERS + length + NUMBERS;
+        // Longer ones tell no lengths.
+        let numbers = u32::try_from(whole).ok().zip(u32::try_from(plain.len()).ok()).unwrap_or_default();
+        out.reserve(whole);
         out.extend_from_slice(&BEGINNING);
-        let packed = start + BEGINNING.len() + NUMBERS;
-        out.resize(packed + self.0.deflate_compress_bound(plain.len()), 0);
-        let length =
-            self.0.deflate_compress(plain, &mut out[packed..]).expect("there is room for the worst case");
-        out.truncate(packed + length);
+        out.extend_from_slice(&numbers.0.to_le_bytes());
+        out.extend_from_slice(&numbers.1.to_le_bytes());
+        out.extend_from_slice(&packed[..length]);
         out.extend_from_slice(&crc32(plain).to_le_bytes());
         // RFC 1952 section 2.3.1: the length modulo 2^32.
-        let low = |length: usize| (length as u64 & u64::from(u32::MAX)).to_le_bytes();
-        out.extend_from_slice(&low(plain.len())[..4]);
-        if let (Ok(packed), Ok(plain)) = (u32::try_from(out.len() - start), u32::try_from(plain.len())) {
-            let numbers = &mut out[start + BEGINNING.len()..][..NUMBERS];
-            numbers[..4].copy_from_slice(&packed.to_le_bytes());
-            numbers[4..].copy_from_slice(&plain.to_le_bytes());
+        out.extend_from_slice(&(plain.len() as u64).to_le_bytes()[..4]);
+        for buffer in [plain, packed] {
+            if buffer.capacity() > KEPT {
+                *buffer = Vec::new();
+            }
         }
     }
 }
@@ -70,7 +83,7 @@ pub(super) fn blank(mut length: u64, record: impl Fn() -> Vec<u8>) -> Option<Vec
         let this = if rest == 0 { length } else { LONGEST_BLANK - SHORTEST_REST.saturating_sub(rest) };
         length -= this;
         let mut member = Vec::new();
-        packer.append(&mut member, &record());
+        packer.append(&mut member, &[&record()]);
         let comment = usize::try_from(this).ok()?.checked_sub(member.len() + 1)?;
         member[FLAGS] |= HAS_COMMENT;
         let head = BEGINNING.len() + NUMBERS;
@@ -139,10 +152,23 @@ mod tests {
     #[test]
     fn a_member_tells_its_own_length_and_holds_what_was_put_in() {
         let mut out = b"before".to_vec();
-        Packer::new().append(&mut out, b"one record");
+        Packer::new().append(&mut out, &[b"one ", b"record"]);
         let member = &out[6..];
         assert_eq!(told_length(&GzDecoder::new(member)), Some(member.len() as u64));
         assert_eq!(inflate(member).ok().as_deref(), Some(&b"one record"[..]));
+    }
+
+    #[test]
+    fn one_member_after_the_other_is_whole_and_a_large_one_leaves_no_memory_behind() {
+        let mut packer = Packer::new();
+        for length in [10, 3 * KEPT, 100, 0, KEPT / 2, 7] {
+            let plain: Vec<u8> = (0..length).map(|n| (n * n % 251) as u8).collect();
+            let mut out = Vec::new();
+            packer.append(&mut out, &[&plain]);
+            assert_eq!(told_length(&GzDecoder::new(&out[..])), Some(out.len() as u64));
+            assert_eq!(inflate(&out).ok(), Some(plain));
+            assert!(packer.plain.capacity() <= KEPT && packer.packed.capacity() <= KEPT);
+        }
     }
 
     #[test]
@@ -166,7 +192,7 @@ mod tests {
     fn a_page_is_packed_into_a_fraction_of_its_size() {
         let page = "<li class=\"card\"><a href=\"/product/7\">A product</a></li>\n".repeat(500);
         let mut out = Vec::new();
-        Packer::new().append(&mut out, page.as_bytes());
+        Packer::new().append(&mut out, &[page.as_bytes()]);
         assert!(out.len() < page.len() / 10, "{} of {}", out.len(), page.len());
         assert_eq!(inflate(&out).ok().as_deref(), Some(page.as_bytes()));
     }
@@ -174,7 +200,7 @@ mod tests {
     #[test]
     fn a_member_that_lacks_a_byte_is_an_error() {
         let mut out = Vec::new();
-        Packer::new().append(&mut out, b"one record");
+        Packer::new().append(&mut out, &[b"one record"]);
         for cut in 0..out.len() {
             assert!(inflate(&out[..cut]).is_err(), "cut at {cut}");
         }

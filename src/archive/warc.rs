@@ -137,7 +137,7 @@ pub(super) fn append(out: &mut Vec<u8>, packer: &mut Packer, fields: Fields, hea
         None => fields.with("WARC-Block-Digest", digest(&[head, body])),
     };
     let header = fields.text(head.len() + body.len());
-    packer.append(out, &[header.as_bytes(), head, body, b"\r\n\r\n"].concat());
+    packer.append(out, &[header.as_bytes(), head, body, b"\r\n\r\n"]);
 }
 
 /// `sha1:` and the digest in base 32, as WARC tools compare it.

@@ -161,7 +161,7 @@ pub fn main() -> ExitCode {
 }
 
 fn run(cli: Cli) -> Result<Exit, Trouble> {
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(threads()).enable_all().build()?;
     let globals = cli.globals;
     let exit = runtime.block_on(async move {
         match cli.verb {
@@ -186,6 +186,12 @@ fn run(cli: Cli) -> Result<Exit, Trouble> {
     // A parse that hangs must not keep the process: its lease returns.
     runtime.shutdown_timeout(std::time::Duration::from_secs(1));
     exit
+}
+
+/// Threads for requests, answers and the archive: one for two cores, as the parses of those pages take the other one. More would
+/// take the work from each other, which costs about a tenth of it.
+fn threads() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from).div_ceil(2)
 }
 
 #[cfg(test)]

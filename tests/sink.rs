@@ -21,9 +21,10 @@ async fn each_site_has_a_file_and_each_item_a_line() {
     let items = dir.path().join("items");
     let sink = ItemSink::folder(&items).expect("a sink");
     let (a1, b1, a2) = (item("a", "u1", 1), item("b", "u1", 2), item("a", "u2", 3));
-    sink.write(&[a1.clone(), b1.clone()]).expect("written");
-    sink.write(std::slice::from_ref(&a2)).expect("written");
-    sink.write(&[]).expect("nothing to write");
+    sink.write(&[a1.clone(), b1.clone()]).await.expect("taken");
+    sink.write(std::slice::from_ref(&a2)).await.expect("taken");
+    sink.write(&[]).await.expect("nothing to write");
+    assert!(lines(&items.join("a.jsonl")).is_empty(), "nothing is written before a flush");
     sink.flush().await.expect("flushed");
     sink.flush().await.expect("nothing to flush");
     assert_eq!(lines(&items.join("a.jsonl")), [a1, a2]);
@@ -34,8 +35,8 @@ async fn each_site_has_a_file_and_each_item_a_line() {
     assert_eq!(text, line);
 }
 
-#[test]
-fn writers_of_one_folder_have_files_of_their_own_and_names_that_are_theirs_while_they_run() {
+#[tokio::test]
+async fn writers_of_one_folder_have_files_of_their_own_and_names_that_are_theirs_while_they_run() {
     let dir = TempDir::new().expect("a folder");
     let (torn, others) = (dir.path().join("a-w1.jsonl"), dir.path().join("a-w2.jsonl"));
     fs::write(&torn, "{\"torn").expect("written");
@@ -44,15 +45,13 @@ fn writers_of_one_folder_have_files_of_their_own_and_names_that_are_theirs_while
     let one = ItemSink::folder_of(dir.path(), "w1").expect("a sink");
     let taken = ItemSink::folder_of(dir.path(), "w1").expect_err("the name is taken");
     assert!(matches!(&taken, SinkError::Taken { writer, .. } if writer == "w1"), "{taken}");
-    one.write(std::slice::from_ref(&first)).expect("written");
+    keep(&one, std::slice::from_ref(&first)).await.expect("written");
     assert_eq!(fs::read_to_string(&others).expect("text"), "{\"being written", "that is another's");
     let two = ItemSink::folder_of(dir.path(), "w2").expect("another name");
-    two.write(std::slice::from_ref(&second)).expect("written");
+    keep(&two, std::slice::from_ref(&second)).await.expect("written");
     drop(one);
-    ItemSink::folder_of(dir.path(), "w1")
-        .expect("free again")
-        .write(std::slice::from_ref(&first))
-        .expect("written");
+    let again = ItemSink::folder_of(dir.path(), "w1").expect("free again");
+    keep(&again, std::slice::from_ref(&first)).await.expect("written");
     assert_eq!(lines(&torn), [first.clone(), first]);
     assert_eq!(lines(&others), [second]);
     for name in ["", "../w", "a/b"] {
@@ -60,36 +59,36 @@ fn writers_of_one_folder_have_files_of_their_own_and_names_that_are_theirs_while
     }
 }
 
-#[test]
-fn one_file_takes_all_sites_in_their_order() {
+#[tokio::test]
+async fn one_file_takes_all_sites_in_their_order() {
     let dir = TempDir::new().expect("a folder");
     let path = dir.path().join("all.jsonl");
     let items = [item("b", "u1", 1), item("a", "u2", 2), item("b", "u3", 3)];
-    ItemSink::file(&path).expect("a sink").write(&items).expect("written");
+    keep(&ItemSink::file(&path).expect("a sink"), &items).await.expect("written");
     assert_eq!(lines(&path), items);
-    ItemSink::file(&path).expect("opened again").write(&items[..1]).expect("written");
+    keep(&ItemSink::file(&path).expect("opened again"), &items[..1]).await.expect("written");
     assert_eq!(lines(&path).len(), 4, "a file is appended to");
 }
 
-#[test]
-fn the_last_line_of_a_key_wins() {
+#[tokio::test]
+async fn the_last_line_of_a_key_wins() {
     let dir = TempDir::new().expect("a folder");
     let path = dir.path().join("all.jsonl");
     let keyed = |url, n| Item { key: Some("sku-1".to_owned()), ..item("a", url, n) };
     let items = [item("a", "u1", 1), keyed("u2", 2), item("a", "u1", 3), keyed("u3", 4)];
-    ItemSink::file(&path).expect("a sink").write(&items).expect("written");
+    keep(&ItemSink::file(&path).expect("a sink"), &items).await.expect("written");
     let newest = latest(&path).expect("read");
     assert_eq!(newest.keys().collect::<Vec<_>>(), ["sku-1", "u1"]);
     assert_eq!((&newest["u1"], &newest["sku-1"]), (&items[2], &items[3]));
     assert_eq!((key(&items[0]), key(&items[1])), ("u1", "sku-1"));
 }
 
-#[test]
-fn a_torn_last_line_is_cut_at_the_next_start_wherever_it_was_torn() {
+#[tokio::test]
+async fn a_torn_last_line_is_cut_at_the_next_start_wherever_it_was_torn() {
     let whole = {
         let dir = TempDir::new().expect("a folder");
         let sink = ItemSink::folder(dir.path()).expect("a sink");
-        sink.write(&[item("a", "u1", 1), item("a", "u2", 2)]).expect("written");
+        keep(&sink, &[item("a", "u1", 1), item("a", "u2", 2)]).await.expect("written");
         fs::read(dir.path().join("a.jsonl")).expect("text")
     };
     let first = whole.iter().position(|b| *b == b'\n').expect("a line") + 1;
@@ -124,15 +123,15 @@ fn a_line_longer_than_a_block_is_cut_back_to_its_beginning() {
     }
 }
 
-#[test]
-fn a_line_torn_by_another_process_never_spoils_the_next_one() {
+#[tokio::test]
+async fn a_line_torn_by_another_process_never_spoils_the_next_one() {
     let dir = TempDir::new().expect("a folder");
     let path = dir.path().join("a.jsonl");
     let sink = ItemSink::folder(dir.path()).expect("a sink");
-    sink.write(&[item("a", "u1", 1)]).expect("written");
+    keep(&sink, &[item("a", "u1", 1)]).await.expect("written");
     OpenOptions::new().append(true).open(&path).expect("there").write_all(b"{\"site\":\"a").expect("written");
     assert_eq!(lines(&path), [item("a", "u1", 1)], "a reader leaves out what isn't whole");
-    sink.write(&[item("a", "u2", 2)]).expect("written");
+    keep(&sink, &[item("a", "u2", 2)]).await.expect("written");
     assert_eq!(lines(&path), [item("a", "u1", 1), item("a", "u2", 2)]);
 }
 
@@ -149,15 +148,15 @@ fn several_processes_append_without_mixing_lines() {
     assert_eq!(latest(&path).expect("read").len(), 3 * 200);
 }
 
-#[test]
+#[tokio::test]
 #[ignore = "the child of another test"]
-fn child_writes_items() {
+async fn child_writes_items() {
     let Some(path) = std::env::var_os(CHILD_FILE) else { return };
     let sink = ItemSink::file(Path::new(&path)).expect("a sink");
     for n in 0..100 {
         // Longer than a pipe's or a page's unit, so that a torn write would show.
         let url = |half| format!("{}-{n}-{half}-{}", std::process::id(), "x".repeat(10_000));
-        sink.write(&[item("a", &url(1), n), item("a", &url(2), n)]).expect("written");
+        keep(&sink, &[item("a", &url(1), n), item("a", &url(2), n)]).await.expect("written");
     }
 }
 
@@ -167,7 +166,7 @@ async fn more_sites_than_files_may_be_open_are_all_written() {
     let sink = ItemSink::folder(dir.path()).expect("a sink");
     for round in 0..2 {
         for site in 0..600 {
-            sink.write(&[item(&format!("site-{site}"), "u1", round)]).expect("written");
+            sink.write(&[item(&format!("site-{site}"), "u1", round)]).await.expect("taken");
         }
     }
     sink.flush().await.expect("flushed");
@@ -179,7 +178,7 @@ async fn more_sites_than_files_may_be_open_are_all_written() {
 }
 
 #[test]
-fn a_full_disk_leaves_whole_lines_and_the_next_write_works() {
+fn a_full_disk_leaves_whole_lines_and_the_next_flush_writes_what_waits() {
     let dir = TempDir::new().expect("a folder");
     let path = dir.path().join("all.jsonl");
     // Over its limit of file size a process is killed unless it ignores that signal; then writing fails, in part too.
@@ -190,44 +189,44 @@ fn a_full_disk_leaves_whole_lines_and_the_next_write_works() {
     assert_eq!(lines(&path), [item("a", "u1", 1), item("a", "u2", 2)]);
 }
 
-#[test]
+#[tokio::test]
 #[ignore = "the child of another test"]
-fn child_fills_the_disk() {
+async fn child_fills_the_disk() {
     let Some(path) = std::env::var_os(CHILD_FILE) else { return };
     let path = Path::new(&path);
     let sink = ItemSink::file(path).expect("a sink");
-    sink.write(&[item("a", "u1", 1)]).expect("written");
+    keep(&sink, &[item("a", "u1", 1)]).await.expect("written");
     let length = fs::metadata(path).expect("there").len();
     let limit = getrlimit(Resource::Fsize);
     setrlimit(Resource::Fsize, Rlimit { current: Some(length + 50), ..limit }).expect("a limit");
-    let refused = sink.write(&[item("a", "u2", 2)]).expect_err("it doesn't fit");
+    let refused = keep(&sink, &[item("a", "u2", 2)]).await.expect_err("it doesn't fit");
     assert!(matches!(refused, SinkError::Full { .. }) && refused.is_transient(), "{refused}");
     assert!(refused.to_string().contains("free some space"), "{refused}");
     assert_eq!(fs::metadata(path).expect("there").len(), length, "a part of a line was left");
     setrlimit(Resource::Fsize, limit).expect("no limit");
-    sink.write(&[item("a", "u2", 2)]).expect("written");
+    sink.flush().await.expect("written");
     println!("went on after the full disk");
 }
 
-#[test]
-fn a_device_that_is_full_says_so() {
+#[tokio::test]
+async fn a_device_that_is_full_says_so() {
     let sink = ItemSink::file(Path::new("/dev/full")).expect("a sink");
-    let refused = sink.write(&[item("a", "u1", 1)]).expect_err("it is full");
+    let refused = keep(&sink, &[item("a", "u1", 1)]).await.expect_err("it is full");
     assert!(matches!(refused, SinkError::Full { .. }), "{refused}");
 }
 
-#[test]
-fn items_may_go_into_a_pipe_until_its_reader_hangs_up() {
+#[tokio::test]
+async fn items_may_go_into_a_pipe_until_its_reader_hangs_up() {
     let dir = TempDir::new().expect("a folder");
     let pipe = dir.path().join("pipe");
     assert!(Command::new("mkfifo").arg(&pipe).status().expect("mkfifo").success());
     let reader =
         Command::new("head").args(["-n", "1"]).arg(&pipe).stdout(Stdio::piped()).spawn().expect("head");
     let sink = ItemSink::file(&pipe).expect("a sink");
-    sink.write(&[item("a", "u1", 1)]).expect("written");
+    keep(&sink, &[item("a", "u1", 1)]).await.expect("written");
     let output = reader.wait_with_output().expect("its output");
     assert_eq!(serde_json::from_slice::<Item>(&output.stdout).expect("an item"), item("a", "u1", 1));
-    let refused = sink.write(&[item("a", "u2", 2)]).expect_err("nobody reads");
+    let refused = keep(&sink, &[item("a", "u2", 2)]).await.expect_err("nobody reads");
     assert!(matches!(refused, SinkError::Hung { .. }) && !refused.is_transient(), "{refused}");
 }
 
@@ -248,26 +247,26 @@ async fn child_prints_items() {
     // The test's own name stands on a line that isn't ended yet.
     println!();
     let sink = ItemSink::stdout();
-    sink.write(&[item("b", "u1", 1), item("a", "u2", 2)]).expect("written");
+    keep(&sink, &[item("b", "u1", 1), item("a", "u2", 2)]).await.expect("written");
     sink.flush().await.expect("flushed");
 }
 
-#[test]
-fn a_line_that_is_no_item_is_named_with_its_number() {
+#[tokio::test]
+async fn a_line_that_is_no_item_is_named_with_its_number() {
     let dir = TempDir::new().expect("a folder");
     let path = dir.path().join("a.jsonl");
-    ItemSink::file(&path).expect("a sink").write(&[item("a", "u1", 1)]).expect("written");
+    keep(&ItemSink::file(&path).expect("a sink"), &[item("a", "u1", 1)]).await.expect("written");
     OpenOptions::new().append(true).open(&path).expect("there").write_all(b"{}\n").expect("written");
     let error = latest(&path).expect_err("line 2 is no item").to_string();
     assert!(error.contains("a.jsonl:2: not an item"), "{error}");
 }
 
-#[test]
-fn a_site_whose_name_leads_out_of_the_folder_is_refused() {
+#[tokio::test]
+async fn a_site_whose_name_leads_out_of_the_folder_is_refused() {
     let dir = TempDir::new().expect("a folder");
     let sink = ItemSink::folder(&dir.path().join("items")).expect("a sink");
     for name in ["../out", "a/b", "", ".hidden"] {
-        let refused = sink.write(&[item(name, "u1", 1)]).expect_err("refused");
+        let refused = keep(&sink, &[item(name, "u1", 1)]).await.expect_err("refused");
         assert!(matches!(&refused, SinkError::Name(given) if given == name), "{refused}");
     }
     assert_eq!(fs::read_dir(dir.path()).expect("the folder").count(), 1);
@@ -284,6 +283,12 @@ fn child_of(test: &str, path: &Path, before: &str) -> std::process::Child {
         .stdout(Stdio::piped())
         .spawn()
         .expect("a child")
+}
+
+/// Writes items and waits until the disk has them.
+async fn keep(sink: &ItemSink, items: &[Item]) -> Result<(), SinkError> {
+    sink.write(items).await?;
+    sink.flush().await
 }
 
 fn item(site: &str, url: &str, n: u32) -> Item {

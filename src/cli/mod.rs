@@ -161,7 +161,8 @@ pub fn main() -> ExitCode {
 }
 
 fn run(cli: Cli) -> Result<Exit, Trouble> {
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(threads()).enable_all().build()?;
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(threads()).enable_all().build()?;
     let globals = cli.globals;
     let exit = runtime.block_on(async move {
         match cli.verb {

@@ -3,8 +3,8 @@
 use html5ever::LocalName;
 
 const SLOTS: usize = 64;
-/// 2^64 divided by the golden ratio: what is multiplied by it differs in its highest bits (Knuth, volume 3, section 6.4).
-const SPREAD: u64 = 0x9E37_79B9_7F4A_7C15;
+/// 2^128 divided by the golden ratio: what is multiplied by it differs in its highest bits (Knuth, volume 3, section 6.4).
+const SPREAD: u128 = 0x9E37_79B9_7F4A_7C15_F39C_C060_5CED_C835;
 
 /// A name as it is spelled, letter by letter.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -61,8 +61,7 @@ impl Spelled {
     }
 
     fn slot(&self) -> usize {
-        let (first, last) = (self.letters as u64, (self.letters >> 64) as u64);
-        usize::from((first ^ last).wrapping_mul(SPREAD).to_be_bytes()[0]) % SLOTS
+        usize::from(self.letters.wrapping_mul(SPREAD).to_be_bytes()[0]) % SLOTS
     }
 }
 

@@ -142,7 +142,7 @@ impl Reparse {
             return Ok(Finding::Overtaken);
         }
         if let Some(sink) = &materials.sink {
-            sink.write(std::slice::from_ref(item))?;
+            sink.write(std::slice::from_ref(item)).await?;
             materials.items.written(item)?;
         }
         Ok(finding)

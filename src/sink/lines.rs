@@ -4,7 +4,6 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use rustix::fs::{FlockOperation, flock};
 
@@ -14,10 +13,9 @@ use super::SinkError;
 #[derive(Debug)]
 pub(super) struct LineFile {
     path: PathBuf,
-    file: Arc<File>,
+    file: File,
     /// A pipe or a terminal has no lines to look back at.
     regular: bool,
-    dirty: bool,
 }
 
 impl LineFile {
@@ -28,8 +26,8 @@ impl LineFile {
         // A pipe opened for reading too would never tell that its reader is gone.
         let mut how = OpenOptions::new();
         how.append(true).create(!special).read(!special);
-        let file = Arc::new(how.open(path).map_err(failed)?);
-        let this = Self { path: path.to_owned(), file, regular: !special, dirty: false };
+        let file = how.open(path).map_err(failed)?;
+        let this = Self { path: path.to_owned(), file, regular: !special };
         if this.regular {
             let _lock = Lock::on(&this.file).map_err(failed)?;
             this.cut_torn_line().map_err(failed)?;
@@ -38,18 +36,16 @@ impl LineFile {
     }
 
     /// Appends whole lines, all of them or none.
-    pub(super) fn append(&mut self, lines: &[u8]) -> Result<(), SinkError> {
-        let written = if self.regular { self.append_locked(lines) } else { (&*self.file).write_all(lines) };
-        written.map_err(|e| SinkError::io("write to", &self.path, e))?;
-        self.dirty = self.regular;
-        Ok(())
+    pub(super) fn append(&self, lines: &[u8]) -> Result<(), SinkError> {
+        let written = if self.regular { self.append_locked(lines) } else { (&self.file).write_all(lines) };
+        written.map_err(|e| SinkError::io("write to", &self.path, e))
     }
 
     fn append_locked(&self, lines: &[u8]) -> io::Result<()> {
         let _lock = Lock::on(&self.file)?;
         // Another process may have been killed in the middle of a line since the last look.
         let whole = self.cut_torn_line()?;
-        let written = (&*self.file).write_all(lines);
+        let written = (&self.file).write_all(lines);
         if written.is_err() {
             self.file.set_len(whole)?;
         }
@@ -68,19 +64,11 @@ impl LineFile {
         Ok(whole)
     }
 
-    /// Whether there are lines that [`LineFile::sync`] hasn't put on the disk.
-    pub(super) fn is_dirty(&self) -> bool {
-        self.dirty
-    }
-
-    /// A second handle to the file if it is dirty; it no longer counts as dirty then.
-    pub(super) fn take_dirty(&mut self) -> Option<Self> {
-        let taken = Self { path: self.path.clone(), file: Arc::clone(&self.file), ..*self };
-        std::mem::take(&mut self.dirty).then_some(taken)
-    }
-
     /// Waits until all that was appended is on the disk.
     pub(super) fn sync(&self) -> Result<(), SinkError> {
+        if !self.regular {
+            return Ok(());
+        }
         self.file.sync_data().map_err(|e| SinkError::io("flush", &self.path, e))
     }
 }

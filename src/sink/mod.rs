@@ -5,16 +5,15 @@ mod error;
 mod last_lines;
 mod latest;
 mod lines;
+mod target;
 mod writer;
 
 pub use error::SinkError;
 pub use last_lines::{LastLines, files_of_writers};
 pub use latest::{Latest, key, latest, read};
 
-use std::collections::{BTreeMap, HashMap};
 use std::fs;
-use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -23,17 +22,16 @@ use tokio::sync::Mutex as AsyncMutex;
 
 use crate::item::Item;
 use lines::LineFile;
+use target::{Outlet, Target};
 use writer::Writer;
 
 /// How long a flush looks out for others, where there are some: each file costs it a wait for the disk, however many lines are new.
 const COMPANY: Duration = Duration::from_millis(40);
-/// Once so many files of items are open, those that are on the disk are closed.
-const MAX_OPEN: usize = 256;
 
 /// Where items go. Cheap to clone; clones write to the same place.
 ///
-/// [`ItemSink::write`] hands whole lines to the system, where they outlive this process; [`ItemSink::flush`] waits until
-/// they outlive the machine too. A caller that settles many tasks at once writes each and flushes once.
+/// [`ItemSink::write`] lets lines wait, and [`ItemSink::flush`] writes them until they are on the disk. A caller that settles many
+/// tasks at once writes each and flushes once; what no flush wrote is lost with the last clone.
 #[derive(Clone, Debug)]
 pub struct ItemSink(Arc<Inner>);
 
@@ -58,19 +56,12 @@ struct Turn {
     in_company: bool,
 }
 
-#[derive(Debug)]
-enum Target {
-    Folder { dir: PathBuf, writer: Option<Writer>, open: HashMap<String, LineFile> },
-    File(LineFile),
-    Stdout,
-}
-
 impl ItemSink {
     /// A file a site in `dir`, which is made where it is missing. Torn last lines of all its files are cut.
     pub fn folder(dir: &Path) -> Result<Self, SinkError> {
         make_folder(dir)?;
         cut_torn_lines(dir, ".jsonl")?;
-        Ok(Self::of(Target::Folder { dir: dir.to_owned(), writer: None, open: HashMap::new() }))
+        Ok(Self::of(Target::folder(dir, None)))
     }
 
     /// A file a site and writer in `dir`: `<site>-<writer>.jsonl`, for one process of several. Torn last lines of this
@@ -79,17 +70,17 @@ impl ItemSink {
         make_folder(dir)?;
         let writer = Writer::take(dir, writer)?;
         cut_torn_lines(dir, &writer.ending())?;
-        Ok(Self::of(Target::Folder { dir: dir.to_owned(), writer: Some(writer), open: HashMap::new() }))
+        Ok(Self::of(Target::folder(dir, Some(writer))))
     }
 
     /// One file for all sites, made where it is missing; a torn last line is cut. It may be a pipe.
     pub fn file(path: &Path) -> Result<Self, SinkError> {
-        Ok(Self::of(Target::File(LineFile::open(path)?)))
+        Ok(Self::of(Target::one(Outlet::File(Arc::new(LineFile::open(path)?)))))
     }
 
     /// Standard output.
     pub fn stdout() -> Self {
-        Self::of(Target::Stdout)
+        Self::of(Target::one(Outlet::Stdout))
     }
 
     fn of(target: Target) -> Self {
@@ -98,26 +89,26 @@ impl ItemSink {
         Self(Arc::new(Inner { target, flushing, broken, asked, turn }))
     }
 
-    /// Appends a line an item. Several processes may write to one file at once: lines never mix. On an error no line
-    /// of that site's items was written; to write them again is harmless, as the last line of a key wins.
-    pub fn write(&self, items: &[Item]) -> Result<(), SinkError> {
-        let mut sites: BTreeMap<&str, Vec<u8>> = BTreeMap::new();
-        let mut target = self.target_with_room()?;
-        for item in items {
-            // Only a folder tells sites apart; elsewhere lines keep their order.
-            let file = if matches!(*target, Target::Folder { .. }) { item.site.as_str() } else { "" };
-            let lines = sites.entry(file).or_default();
-            serde_json::to_writer(&mut *lines, item).map_err(|e| SinkError::not_json(item, &e))?;
-            lines.push(b'\n');
+    /// Takes a line an item, to be written with the next flush; where very much waits, that is now. After an error some may have
+    /// been taken: to write them again is harmless, as the last line of a key wins.
+    pub async fn write(&self, items: &[Item]) -> Result<(), SinkError> {
+        if lock(&self.0.target).is_full() {
+            self.flush().await?;
+            lock(&self.0.target).close_idle();
         }
-        sites.into_iter().try_for_each(|(site, lines)| target.append(site, &lines))
+        items.iter().try_for_each(|item| {
+            let mut line = serde_json::to_vec(item).map_err(|e| SinkError::not_json(item, &e))?;
+            line.push(b'\n');
+            lock(&self.0.target).put(&item.site, &line)
+        })
     }
 
-    /// Waits until everything written so far is on the disk (`fdatasync` of each file written since the last time). Those
-    /// who ask together wait together: one flush is for all of them, and up to 40 ms later than one that is asked for alone.
+    /// Waits until everything taken so far is on the disk: each file's lines in one piece, and one `fdatasync` for them. Those who
+    /// ask together wait together: one flush is for all of them, and up to 40 ms later than one that is asked for alone. Several
+    /// processes may write to one file at once: lines never mix.
     ///
-    /// After a failure every further flush fails as well: whatever was not settled is to be written again by the next
-    /// start.
+    /// What could not be written waits for the next flush. Once the disk failed to say that it has what was written, every
+    /// further flush fails as well: whatever was not settled is to be written again by the next start.
     pub async fn flush(&self) -> Result<(), SinkError> {
         let own = self.0.asked.fetch_add(1, Ordering::SeqCst) + 1;
         let mut turn = self.0.turn.lock().await;
@@ -134,58 +125,31 @@ impl ItemSink {
         Ok(())
     }
 
-    fn target_with_room(&self) -> Result<MutexGuard<'_, Target>, SinkError> {
-        if lock(&self.0.target).is_crowded() {
-            self.flush_here()?;
-            lock(&self.0.target).close_clean();
-        }
-        Ok(lock(&self.0.target))
-    }
-
     fn flush_here(&self) -> Result<(), SinkError> {
         let _turn = lock(&self.0.flushing);
         if self.0.broken.load(Ordering::SeqCst) {
             return Err(SinkError::Broken);
         }
-        let dirty = lock(&self.0.target).take_dirty();
-        let flushed = dirty.iter().try_for_each(LineFile::sync);
-        self.0.broken.store(flushed.is_err(), Ordering::SeqCst);
-        flushed
+        let due = lock(&self.0.target).take();
+        let (mut written, mut refused) = (Vec::with_capacity(due.len()), Ok(()));
+        for due in due {
+            match due.outlet.append(&due.lines) {
+                Ok(()) => written.push(due.outlet),
+                Err(error) => {
+                    lock(&self.0.target).put_back(due);
+                    refused = Err(error);
+                }
+            }
+        }
+        let synced = written.iter().try_for_each(Outlet::sync);
+        self.0.broken.store(synced.is_err(), Ordering::SeqCst);
+        synced.and(refused)
     }
 }
 
 /// A panic elsewhere leaves whole files, as each append is one step.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-impl Target {
-    fn append(&mut self, site: &str, lines: &[u8]) -> Result<(), SinkError> {
-        match self {
-            Self::Folder { dir, writer, open } => file_of(dir, writer.as_ref(), open, site)?.append(lines),
-            Self::File(file) => file.append(lines),
-            Self::Stdout => print(lines).map_err(|e| SinkError::io("write to", Path::new("stdout"), e)),
-        }
-    }
-
-    fn is_crowded(&self) -> bool {
-        matches!(self, Self::Folder { open, .. } if open.len() >= MAX_OPEN)
-    }
-
-    fn close_clean(&mut self) {
-        if let Self::Folder { open, .. } = self {
-            open.retain(|_, file| file.is_dirty());
-        }
-    }
-
-    /// Handles to the files that have lines the disk doesn't have, so that waiting for the disk holds up no writer.
-    fn take_dirty(&mut self) -> Vec<LineFile> {
-        match self {
-            Self::Folder { open, .. } => open.values_mut().filter_map(LineFile::take_dirty).collect(),
-            Self::File(file) => file.take_dirty().into_iter().collect(),
-            Self::Stdout => Vec::new(),
-        }
-    }
 }
 
 fn make_folder(dir: &Path) -> Result<(), SinkError> {
@@ -200,28 +164,6 @@ fn cut_torn_lines(dir: &Path, ending: &str) -> Result<(), SinkError> {
         }
     }
     Ok(())
-}
-
-fn file_of<'a>(
-    dir: &Path,
-    writer: Option<&Writer>,
-    open: &'a mut HashMap<String, LineFile>,
-    site: &str,
-) -> Result<&'a mut LineFile, SinkError> {
-    if !open.contains_key(site) {
-        if site.is_empty() || site.starts_with('.') || site.contains(['/', '\0']) {
-            return Err(SinkError::Name(site.to_owned()));
-        }
-        let file = writer.map_or_else(|| format!("{site}.jsonl"), |writer| writer.file_of(site));
-        open.insert(site.to_owned(), LineFile::open(&dir.join(file))?);
-    }
-    Ok(open.get_mut(site).expect("it was put in above"))
-}
-
-fn print(lines: &[u8]) -> io::Result<()> {
-    let mut stdout = io::stdout().lock();
-    stdout.write_all(lines)?;
-    stdout.flush()
 }
 
 #[cfg(test)]

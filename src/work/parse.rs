@@ -43,7 +43,7 @@ pub(super) async fn visit(crew: &Crew, lease: Lease, slot: Slot) -> Result<(), L
     let extract = take_apart(crew, &site, rule, &lease, page).await?;
     let _end = crew.slots.free_for_the_end(slot).await;
     if let Some(item) = &extract.item {
-        crew.items.patiently(|| write(crew, item), SinkError::is_transient).await?;
+        write(crew, item).await?;
         crew.monitor.item(&lease.site);
     }
     put_links(crew, &site, &lease, &extract.links).await?;
@@ -95,8 +95,8 @@ fn without_validators(page: &StoredPage) -> StoredPage {
 
 /// The item, on the disk.
 async fn write(crew: &Crew, item: &Item) -> Result<(), SinkError> {
-    crew.sink.write(std::slice::from_ref(item))?;
-    crew.sink.flush().await
+    crew.items.patiently(|| crew.sink.write(std::slice::from_ref(item)), SinkError::is_transient).await?;
+    crew.items.patiently(|| crew.sink.flush(), SinkError::is_transient).await
 }
 
 /// The page as handed over fresh, or read back from the archive.

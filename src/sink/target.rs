@@ -1,0 +1,195 @@
+//! Lines that wait to be written, by the file that they go to.
+
+use std::collections::HashMap;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::SinkError;
+use super::lines::LineFile;
+use super::writer::Writer;
+
+/// Once so many files of items are open, those that nothing waits for are closed.
+const MAX_OPEN: usize = 256;
+/// Once so many bytes wait, they are written.
+const MOST_WAITING: usize = 1 << 20;
+
+/// Where lines go, and which of them wait.
+#[derive(Debug)]
+pub(super) struct Target {
+    place: Place,
+    /// How many bytes wait.
+    waiting: usize,
+}
+
+#[derive(Debug)]
+enum Place {
+    /// A file a site, or a site and writer.
+    Folder {
+        dir: PathBuf,
+        writer: Option<Writer>,
+        open: HashMap<String, Queue>,
+    },
+    One(Queue),
+}
+
+/// An outlet, and the lines that wait for it.
+#[derive(Debug)]
+struct Queue {
+    outlet: Outlet,
+    lines: Vec<u8>,
+}
+
+/// Takes lines.
+#[derive(Clone, Debug)]
+pub(super) enum Outlet {
+    File(Arc<LineFile>),
+    Stdout,
+}
+
+/// Lines that are to be written now.
+#[derive(Debug)]
+pub(super) struct Due {
+    site: String,
+    pub(super) outlet: Outlet,
+    pub(super) lines: Vec<u8>,
+}
+
+impl Target {
+    pub(super) fn folder(dir: &Path, writer: Option<Writer>) -> Self {
+        Self { place: Place::Folder { dir: dir.to_owned(), writer, open: HashMap::new() }, waiting: 0 }
+    }
+
+    pub(super) fn one(outlet: Outlet) -> Self {
+        Self { place: Place::One(Queue { outlet, lines: Vec::new() }), waiting: 0 }
+    }
+
+    /// Lets a line wait for its site's file.
+    pub(super) fn put(&mut self, site: &str, line: &[u8]) -> Result<(), SinkError> {
+        let queue = match &mut self.place {
+            Place::Folder { dir, writer, open } => queue_of(dir, writer.as_ref(), open, site)?,
+            Place::One(queue) => queue,
+        };
+        queue.lines.extend_from_slice(line);
+        self.waiting += line.len();
+        Ok(())
+    }
+
+    /// Whether what waits should be written, and files closed, before there is more.
+    pub(super) fn is_full(&self) -> bool {
+        let open = if let Place::Folder { open, .. } = &self.place { open.len() } else { 0 };
+        open >= MAX_OPEN || self.waiting >= MOST_WAITING
+    }
+
+    /// Closes the files that nothing waits for.
+    pub(super) fn close_idle(&mut self) {
+        if let Place::Folder { open, .. } = &mut self.place {
+            open.retain(|_, queue| !queue.lines.is_empty());
+        }
+    }
+
+    /// All that waits.
+    pub(super) fn take(&mut self) -> Vec<Due> {
+        self.waiting = 0;
+        match &mut self.place {
+            Place::Folder { open, .. } => {
+                open.iter_mut().filter_map(|(site, queue)| queue.take(site)).collect()
+            }
+            Place::One(queue) => queue.take("").into_iter().collect(),
+        }
+    }
+
+    /// Lets lines wait again that could not be written, before those that came since.
+    pub(super) fn put_back(&mut self, due: Due) {
+        self.waiting += due.lines.len();
+        let queue = match &mut self.place {
+            Place::Folder { open, .. } => {
+                open.entry(due.site).or_insert(Queue { outlet: due.outlet, lines: Vec::new() })
+            }
+            Place::One(queue) => queue,
+        };
+        queue.lines.splice(0..0, due.lines);
+    }
+}
+
+impl Queue {
+    fn take(&mut self, site: &str) -> Option<Due> {
+        let lines = std::mem::take(&mut self.lines);
+        (!lines.is_empty()).then(|| Due { site: site.to_owned(), outlet: self.outlet.clone(), lines })
+    }
+}
+
+impl Outlet {
+    /// Hands whole lines to the system, all of them or none.
+    pub(super) fn append(&self, lines: &[u8]) -> Result<(), SinkError> {
+        match self {
+            Self::File(file) => file.append(lines),
+            Self::Stdout => print(lines).map_err(|e| SinkError::io("write to", Path::new("stdout"), e)),
+        }
+    }
+
+    /// Waits until all that was appended is on the disk.
+    pub(super) fn sync(&self) -> Result<(), SinkError> {
+        match self {
+            Self::File(file) => file.sync(),
+            Self::Stdout => Ok(()),
+        }
+    }
+}
+
+fn print(lines: &[u8]) -> io::Result<()> {
+    let mut stdout = io::stdout().lock();
+    stdout.write_all(lines)?;
+    stdout.flush()
+}
+
+fn queue_of<'a>(
+    dir: &Path,
+    writer: Option<&Writer>,
+    open: &'a mut HashMap<String, Queue>,
+    site: &str,
+) -> Result<&'a mut Queue, SinkError> {
+    if !open.contains_key(site) {
+        if site.is_empty() || site.starts_with('.') || site.contains(['/', '\0']) {
+            return Err(SinkError::Name(site.to_owned()));
+        }
+        let file = writer.map_or_else(|| format!("{site}.jsonl"), |writer| writer.file_of(site));
+        let outlet = Outlet::File(Arc::new(LineFile::open(&dir.join(file))?));
+        open.insert(site.to_owned(), Queue { outlet, lines: Vec::new() });
+    }
+    Ok(open.get_mut(site).expect("it was put in above"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_could_not_be_written_waits_before_what_came_since() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let mut target = Target::folder(dir.path(), None);
+        target.put("a", b"1\n").expect("room");
+        let mut due = target.take();
+        assert!(target.take().is_empty());
+        // Who makes room meanwhile closes the file.
+        target.close_idle();
+        target.put("a", b"2\n").expect("room");
+        target.put_back(due.remove(0));
+        assert_eq!(target.take().remove(0).lines, b"1\n2\n");
+    }
+
+    #[test]
+    fn a_mebibyte_of_lines_is_to_be_written() {
+        let mut target = Target::one(Outlet::Stdout);
+        let line = [b'x'; 1 << 10];
+        for _ in 0..MOST_WAITING / line.len() {
+            assert!(!target.is_full());
+            target.put("a", &line).expect("room");
+        }
+        assert!(target.is_full());
+        let due = target.take().remove(0);
+        assert!(!target.is_full());
+        target.put_back(due);
+        assert!(target.is_full());
+    }
+}

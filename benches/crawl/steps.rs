@@ -76,7 +76,7 @@ async fn keeping(yard: &Yard) -> Vec<(&'static str, f64)> {
     let began = cpu();
     for _ in 0..PAGES / TOGETHER {
         for item in &together {
-            sink.write(std::slice::from_ref(item)).expect("written");
+            sink.write(std::slice::from_ref(item)).await.expect("taken");
         }
         sink.flush().await.expect("durable");
     }

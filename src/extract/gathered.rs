@@ -117,7 +117,9 @@ mod tests {
         let page = StrTendril::from_slice(TEXT);
         let mut gathered = Gathered::default();
         for pieces in [[&page.as_bytes()[..3], b"x"], [b"x", &page.as_bytes()[..3]]] {
-            pieces.map(|piece| gathered.push(&page, piece));
+            for piece in pieces {
+                gathered.push(&page, piece);
+            }
             gathered.clear();
             assert!(gathered.is_empty());
         }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::member::Packer;
 use super::store::Store;
-use super::warc::{self, Fields};
+use super::warc::{self, Digested, Header};
 use super::{Place, stored};
 use crate::canonical_url::CanonicalUrl;
 use crate::clock::{Timestamp, millis};
@@ -85,18 +85,18 @@ fn encode_with(packer: &mut Packer, visit: &Visit, store: &dyn Store) -> Encoded
     let (id, answer_id) = (warc::record_id(), warc::record_id());
     request(&mut bytes, packer, visit, &id, &answer_id);
     let start = bytes.len();
-    let fields = |kind| shared_fields(kind, &answer_id, visit).with("WARC-Concurrent-To", &id);
+    let header = |kind| shared_header(kind, &answer_id, visit).with("WARC-Concurrent-To", &id);
     let stored = match &visit.outcome {
         VisitOutcome::Response(page) => {
-            response(&mut bytes, packer, fields("response"), visit.request.method, page);
+            response(&mut bytes, packer, header("response"), visit.request.method, page);
             None
         }
         VisitOutcome::NotModified { page, of, fetched_at } => {
-            revisit(&mut bytes, packer, fields("revisit"), page, &stored::origin(store, of, *fetched_at));
+            revisit(&mut bytes, packer, header("revisit"), page, &stored::origin(store, of, *fetched_at));
             Some(of.clone())
         }
         VisitOutcome::Failed { error } => {
-            failure(&mut bytes, packer, fields("metadata"), error);
+            failure(&mut bytes, packer, header("metadata"), error);
             None
         }
     };
@@ -104,45 +104,44 @@ fn encode_with(packer: &mut Packer, visit: &Visit, store: &dyn Store) -> Encoded
     Encoded { bytes, named, stored }
 }
 
-fn shared_fields(kind: &str, id: &str, visit: &Visit) -> Fields {
+fn shared_header(kind: &str, id: &str, visit: &Visit) -> Header {
     let request = &visit.request;
     let ip = match &visit.outcome {
         VisitOutcome::Response(page) | VisitOutcome::NotModified { page, .. } => page.remote,
         VisitOutcome::Failed { .. } => None,
     };
     let h2 = request.http_version == http::Version::HTTP_2;
-    Fields::of(kind, id, &request.sent_at.to_string())
+    Header::of(kind, id, request.sent_at)
         .with("WARC-Target-URI", request.url.as_str())
-        .with_some("WARC-IP-Address", ip.map(|address| address.ip().to_canonical().to_string()))
-        .with_some("WARC-Protocol", h2.then(|| "h2".to_owned()))
+        .with_some("WARC-IP-Address", ip.map(|address| address.ip().to_canonical()))
+        .with_some("WARC-Protocol", h2.then_some("h2"))
 }
 
 fn request(out: &mut Vec<u8>, packer: &mut Packer, visit: &Visit, id: &str, answer_id: &str) {
     let SentRequest { url, method, headers, .. } = &visit.request;
-    let fields = shared_fields("request", id, visit)
+    let header = shared_header("request", id, visit)
         .with("WARC-Concurrent-To", answer_id)
         .with("Content-Type", warc::HTTP_REQUEST)
         .with("Paced-Site", &visit.site)
         .with("Paced-Unit", &visit.unit)
-        .with("Paced-Interval-Ms", millis(visit.interval).to_string())
-        .with("Paced-Fence", visit.fence.to_string());
+        .with("Paced-Interval-Ms", millis(visit.interval))
+        .with("Paced-Fence", visit.fence);
     let target = &url.url()[url::Position::BeforePath..url::Position::AfterQuery];
     let first = format!("{method} {target} {}", http_name(visit.request.http_version));
     let host = url.host();
     let named = headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("host"));
     let host = (!named).then(|| ("host", host.as_str().as_bytes()));
     let rest = headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes()));
-    warc::append(out, packer, fields, &warc::http_head(&first, host.into_iter().chain(rest)), b"");
+    let head = warc::http_head(&first, host.into_iter().chain(rest));
+    warc::append(out, packer, header, Digested::Block, [&head, b""]);
 }
 
-fn response(out: &mut Vec<u8>, packer: &mut Packer, fields: Fields, method: &str, page: &Page) {
+fn response(out: &mut Vec<u8>, packer: &mut Packer, header: Header, method: &str, page: &Page) {
     let length = page.body.len().to_string();
     let head = warc::http_head(&status_line(page.status), framed(method, page, &length));
-    let fields = fields
-        .with("Content-Type", warc::HTTP_RESPONSE)
-        .with("WARC-Payload-Digest", warc::digest(&[&page.body]))
-        .with("Paced-Response-Ms", millis(page.response).to_string());
-    warc::append(out, packer, fields, &head, &page.body);
+    let header =
+        header.with("Content-Type", warc::HTTP_RESPONSE).with("Paced-Response-Ms", millis(page.response));
+    warc::append(out, packer, header, Digested::Payload, [&head, &page.body]);
 }
 
 /// The header fields that fit the body as it is kept: the client has taken the chunks apart, so no
@@ -166,21 +165,22 @@ fn framed<'a>(method: &str, page: &'a Page, length: &'a str) -> Vec<(&'a str, &'
     fields
 }
 
-fn revisit(out: &mut Vec<u8>, packer: &mut Packer, fields: Fields, page: &Page, origin: &stored::Origin) {
+fn revisit(out: &mut Vec<u8>, packer: &mut Packer, header: Header, page: &Page, origin: &stored::Origin) {
     let head = warc::http_head(&status_line(page.status), framed("GET", page, ""));
-    let fields = fields
+    let header = header
         .with("Content-Type", warc::HTTP_RESPONSE)
         .with("WARC-Profile", warc::NOT_MODIFIED)
-        .with_some("WARC-Refers-To", origin.id.clone())
+        .with_some("WARC-Refers-To", origin.id.as_deref())
         .with("WARC-Refers-To-Target-URI", origin.url.as_deref().unwrap_or(page.url.as_str()))
         .with("WARC-Refers-To-Date", &origin.date)
-        .with("Paced-Response-Ms", millis(page.response).to_string());
-    warc::append(out, packer, fields, &head, b"");
+        .with("Paced-Response-Ms", millis(page.response));
+    warc::append(out, packer, header, Digested::Block, [&head, b""]);
 }
 
-fn failure(out: &mut Vec<u8>, packer: &mut Packer, fields: Fields, error: &str) {
+fn failure(out: &mut Vec<u8>, packer: &mut Packer, header: Header, error: &str) {
     let block = format!("error: {}\r\n", warc::one_line(error));
-    warc::append(out, packer, fields.with("Content-Type", warc::WARC_FIELDS), block.as_bytes(), b"");
+    let header = header.with("Content-Type", warc::WARC_FIELDS);
+    warc::append(out, packer, header, Digested::Block, [block.as_bytes(), b""]);
 }
 
 fn status_line(status: u16) -> String {

@@ -1,7 +1,7 @@
 //! The spelling of WARC 1.1 records: header fields, digests, and the HTTP heads inside. Which records a visit makes is
 //! decided elsewhere.
 
-use std::fmt::Write as _;
+use std::fmt::{Display, Write as _};
 use std::io::{self, BufRead, Read};
 
 use data_encoding::BASE32;
@@ -36,27 +36,6 @@ const MAX_HEADER: u64 = 256 * 1024;
 pub(super) struct Fields(Vec<(String, String)>);
 
 impl Fields {
-    /// The fields that every record begins with.
-    pub(super) fn of(kind: &str, id: &str, date: &str) -> Self {
-        Self::default().with("WARC-Type", kind).with("WARC-Record-ID", id).with("WARC-Date", date)
-    }
-
-    /// Adds a field; a line break in the value becomes a space.
-    #[must_use]
-    pub(super) fn with(mut self, name: &str, value: impl Into<String>) -> Self {
-        self.0.push((name.to_owned(), one_line(&value.into())));
-        self
-    }
-
-    /// Adds a field where there is a value.
-    #[must_use]
-    pub(super) fn with_some(self, name: &str, value: Option<String>) -> Self {
-        match value {
-            Some(value) => self.with(name, value),
-            None => self,
-        }
-    }
-
     /// The first field of that name.
     pub(super) fn get(&self, name: &str) -> Option<&str> {
         self.0.iter().find(|(n, _)| n.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
@@ -95,15 +74,54 @@ impl Fields {
             value.push_str(line.trim_start());
         }
     }
+}
 
-    fn text(&self, block_length: usize) -> String {
-        let mut text = format!("{VERSION}\r\n");
-        for (name, value) in &self.0 {
-            let _ = write!(text, "{name}: {value}\r\n");
-        }
-        let _ = write!(text, "Content-Length: {block_length}\r\n\r\n");
-        text
+/// The header of a record that is being written, without its end.
+#[derive(Debug)]
+pub(super) struct Header(String);
+
+impl Header {
+    /// The fields that every record begins with.
+    pub(super) fn of(kind: &str, id: &str, date: Timestamp) -> Self {
+        let start = Self(format!("{VERSION}\r\n"));
+        start.with("WARC-Type", kind).with("WARC-Record-ID", id).with("WARC-Date", date)
     }
+
+    /// Adds a field; a line break in the value becomes a space.
+    #[must_use]
+    pub(super) fn with(mut self, name: &str, value: impl Display) -> Self {
+        let _ = write!(self.0, "{name}: ");
+        let start = self.0.len();
+        let _ = write!(self.0, "{value}");
+        if self.0[start..].contains(char::is_control) {
+            let line = one_line(&self.0[start..]);
+            self.0.replace_range(start.., &line);
+        }
+        self.0.push_str("\r\n");
+        self
+    }
+
+    /// Adds a field where there is a value.
+    #[must_use]
+    pub(super) fn with_some(self, name: &str, value: Option<impl Display>) -> Self {
+        match value {
+            Some(value) => self.with(name, value),
+            None => self,
+        }
+    }
+
+    /// The whole header, for a block of so many bytes.
+    fn text(self, block_length: usize) -> String {
+        self.with("Content-Length", block_length).0 + "\r\n"
+    }
+}
+
+/// What of a record has a digest: its whole block, or of an answer its body. They are nearly the same bytes, and hashing them
+/// twice costs as much as packing them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Digested {
+    Block,
+    Payload,
 }
 
 /// The record that a segment begins with, as one gzip member.
@@ -113,35 +131,38 @@ pub(super) fn info(segment: &str, now: Timestamp) -> Vec<u8> {
          http://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/\r\n",
         env!("CARGO_PKG_VERSION")
     );
-    let fields = Fields::of("warcinfo", &record_id(), &now.to_string())
+    let header = Header::of("warcinfo", &record_id(), now)
         .with("WARC-Filename", segment)
         .with("Content-Type", WARC_FIELDS);
     let mut out = Vec::new();
-    append(&mut out, &mut Packer::new(), fields, block.as_bytes(), b"");
+    append(&mut out, &mut Packer::new(), header, Digested::Block, [block.as_bytes(), b""]);
     out
 }
 
 /// A record that says nothing but that there was one, and of an answer its status.
 pub(super) fn erased(now: Timestamp, status: Option<u16>) -> Vec<u8> {
-    let fields = Fields::of("metadata", &record_id(), &now.to_string())
-        .with(ERASED, "yes")
-        .with_some(STATUS, status.map(|status| status.to_string()));
-    [fields.text(0).as_bytes(), b"\r\n\r\n"].concat()
+    let header = Header::of("metadata", &record_id(), now).with(ERASED, "yes").with_some(STATUS, status);
+    [header.text(0).as_bytes(), b"\r\n\r\n"].concat()
 }
 
-/// Appends one record as one gzip member: `head` and `body` together are its block. It gets a digest of the block unless it has
-/// one of its payload: that covers nearly the same bytes, and hashing them twice costs as much as packing them.
-pub(super) fn append(out: &mut Vec<u8>, packer: &mut Packer, fields: Fields, head: &[u8], body: &[u8]) {
-    let fields = match fields.get("WARC-Payload-Digest") {
-        Some(_) => fields,
-        None => fields.with("WARC-Block-Digest", digest(&[head, body])),
+/// Appends one record as one gzip member: `head` and `body` together are its block.
+pub(super) fn append(
+    out: &mut Vec<u8>,
+    packer: &mut Packer,
+    header: Header,
+    digested: Digested,
+    [head, body]: [&[u8]; 2],
+) {
+    let header = match digested {
+        Digested::Block => header.with("WARC-Block-Digest", digest(&[head, body])),
+        Digested::Payload => header.with("WARC-Payload-Digest", digest(&[body])),
     };
-    let header = fields.text(head.len() + body.len());
+    let header = header.text(head.len() + body.len());
     packer.append(out, &[header.as_bytes(), head, body, b"\r\n\r\n"]);
 }
 
 /// `sha1:` and the digest in base 32, as WARC tools compare it.
-pub(super) fn digest(parts: &[&[u8]]) -> String {
+fn digest(parts: &[&[u8]]) -> String {
     let mut sha1 = Sha1::new();
     for part in parts {
         sha1.update(part);

@@ -49,7 +49,7 @@ fn beginning(text: &str, most: usize) -> (&str, bool) {
 /// The elements of that name, in the order in which the parser made them.
 pub(super) fn named(html: &Html, name: LocalName) -> impl Iterator<Item = ElementRef<'_>> {
     let is_named = move |node: &NodeRef<'_, Node>| {
-        node.parent().is_some() && node.value().as_element().is_some_and(|element| element.name.local == name)
+        node.value().as_element().is_some_and(|element| element.name.local == name) && node.parent().is_some()
     };
     html.tree.nodes().filter(is_named).filter_map(ElementRef::wrap)
 }

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use paced::frontier::{Claim, Frontier, FrontierErrorKind, Registered};
+use paced::frontier::{Claim, Frontier, FrontierErrorKind, Registered, View};
 use paced::task::{Lease, Outcome, Settled, Settlement};
 
 use crate::world::{request, shop, wait_for};
@@ -317,6 +317,31 @@ fn a_file_of_an_older_version_is_refused_says_what_to_do_and_is_left_as_it_is() 
     let text = error.to_string();
     assert!(text.contains("schema 1") && text.contains("move the file away"), "{text}");
     assert_eq!(fs::read(&file).expect("read"), before);
+}
+
+#[tokio::test]
+async fn a_file_of_the_version_before_is_brought_up_to_date_with_all_that_is_in_it() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("frontier.sqlite");
+    let frontier = Frontier::sqlite(&file, None).expect("a new file");
+    frontier.register(shop("books")).await.expect("registered");
+    frontier.put("books", ["/1", "/2", "/1"].map(|path| request("books", path)).to_vec()).await.expect("put");
+    let text = frontier.text("books").await.expect("read");
+    let before = frontier.view("books").await.expect("read").expect("a site");
+    assert_eq!((before.download.waiting, before.download.coalesced), (2, 1));
+    drop(frontier);
+    let connection = rusqlite::Connection::open(&file).expect("opened");
+    let back = "ALTER TABLE site ADD COLUMN text TEXT;
+                UPDATE site SET text = (SELECT text FROM site_file WHERE site = name);
+                DROP TABLE site_file; PRAGMA user_version = 3;";
+    connection.execute_batch(back).expect("as it was");
+    drop(connection);
+    for _ in 0..2 {
+        let again = Frontier::sqlite(&file, None).expect("brought up to date");
+        assert_eq!(again.text("books").await.expect("read"), text);
+        let view = again.view("books").await.expect("read").expect("a site");
+        assert_eq!(View { at: before.at, ..view }, before);
+    }
 }
 
 #[test]

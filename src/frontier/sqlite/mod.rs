@@ -264,7 +264,7 @@ fn prepare(connection: &mut Connection) -> rusqlite::Result<Found> {
     if version > schema::VERSION {
         return Ok(Found::Newer(version));
     }
-    if application == schema::APPLICATION && version < schema::VERSION {
+    if application == schema::APPLICATION && version < schema::EARLIEST {
         return Ok(Found::Older(version));
     }
     retry_busy(|| {
@@ -275,8 +275,13 @@ fn prepare(connection: &mut Connection) -> rusqlite::Result<Found> {
          PRAGMA wal_autocheckpoint = 4000;",
     )?;
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    if look(&transaction)?.0 == 0 {
-        transaction.execute_batch(schema::CREATE)?;
+    let tables = match look(&transaction)? {
+        (0, ..) => Some(schema::CREATE),
+        (_, 3, _) => Some(schema::FROM_3),
+        _ => None,
+    };
+    if let Some(tables) = tables {
+        transaction.execute_batch(tables)?;
         transaction.pragma_update(None, "application_id", schema::APPLICATION)?;
         transaction.pragma_update(None, "user_version", schema::VERSION)?;
     }

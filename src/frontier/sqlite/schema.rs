@@ -1,7 +1,15 @@
 //! The tables of the embedded frontier. A change of them raises `VERSION`.
 
 /// The schema's version, kept in `PRAGMA user_version`.
-pub(super) const VERSION: i64 = 3;
+pub(super) const VERSION: i64 = 4;
+/// The earliest version that is brought up to date.
+pub(super) const EARLIEST: i64 = 3;
+/// What that takes: a site's file in a table of its own, as the site's row is written with every page.
+pub(super) const FROM_3: &str = "
+CREATE TABLE site_file (site TEXT PRIMARY KEY, text TEXT NOT NULL) WITHOUT ROWID;
+INSERT INTO site_file SELECT name, text FROM site WHERE text IS NOT NULL;
+ALTER TABLE site DROP COLUMN text;
+";
 /// Marks the file as ours, kept in `PRAGMA application_id` ("pace").
 pub(super) const APPLICATION: i64 = 0x7061_6365;
 
@@ -23,7 +31,8 @@ CREATE INDEX unit_parse ON unit (parsed_at, name) WHERE ready_parse > 0;
 CREATE TABLE site (
   id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, unit INTEGER NOT NULL REFERENCES unit (id),
   ready_download INTEGER NOT NULL, ready_parse INTEGER NOT NULL, has_room INTEGER NOT NULL,
-  recrawl_at INTEGER, state TEXT NOT NULL, text TEXT);
+  recrawl_at INTEGER, state TEXT NOT NULL);
+CREATE TABLE site_file (site TEXT PRIMARY KEY, text TEXT NOT NULL) WITHOUT ROWID;
 CREATE INDEX site_unit ON site (unit, name);
 CREATE INDEX site_download ON site (unit, name) WHERE ready_download;
 CREATE INDEX site_parse ON site (unit, name) WHERE ready_parse;

@@ -34,12 +34,14 @@ impl Shelf for Tables<'_> {
 
     fn remove_site(&mut self, name: &str) -> Answer<()> {
         self.memory.forget_site(name);
+        self.run("DELETE FROM site_file WHERE site = ?1", [name])?;
         self.run("DELETE FROM site WHERE name = ?1", [name])
     }
 
     fn rename_site(&mut self, name: &str, to: &str) -> Answer<()> {
         self.memory.forget_site(name);
         self.run("UPDATE site SET name = ?2 WHERE name = ?1", [name, to])?;
+        self.run("UPDATE site_file SET site = ?2 WHERE site = ?1", [name, to])?;
         self.run("UPDATE host SET site = ?2 WHERE site = ?1", [name, to])
     }
 
@@ -48,11 +50,11 @@ impl Shelf for Tables<'_> {
     }
 
     fn site_text(&mut self, name: &str) -> Answer<Option<String>> {
-        Ok(self.one("SELECT text FROM site WHERE name = ?1", [name], |row| row.get(0))?.flatten())
+        self.one("SELECT text FROM site_file WHERE site = ?1", [name], |row| row.get(0))
     }
 
     fn save_site_text(&mut self, name: &str, text: &str) -> Answer<()> {
-        self.run("UPDATE site SET text = ?2 WHERE name = ?1", [name, text])
+        self.run("INSERT OR REPLACE INTO site_file VALUES (?1, ?2)", [name, text])
     }
 
     fn unit(&mut self, name: &str) -> Answer<Option<UnitState>> {

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
+use serde::ser::SerializeMap;
+use serde::{Deserialize, Serialize, Serializer};
 
 use super::{FED_WAITING, Place};
 use crate::task::{Exclusion, Stage};
@@ -54,8 +55,10 @@ pub struct SiteState {
     #[serde(default)]
     pub floors: BTreeMap<String, i64>,
     /// Places and counters of the download stage.
+    #[serde(serialize_with = "without_zeroes")]
     pub download: StageCounts,
     /// Places and counters of the parse stage.
+    #[serde(serialize_with = "without_zeroes")]
     pub parse: StageCounts,
     /// Pages put in this run, by rule and, under the empty name, in all.
     #[serde(default)]
@@ -84,6 +87,7 @@ pub struct Tuned {
 
 /// Where the tasks of one site and stage are, and what became of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct StageCounts {
     /// Tasks that may be claimed.
     pub waiting: u64,
@@ -124,8 +128,30 @@ pub struct StageCounts {
     /// Attempts that failed and are tried again.
     pub retried: u64,
     /// Done by being unwanted, by reason.
-    #[serde(default)]
     pub excluded: BTreeMap<Exclusion, u64>,
+}
+
+/// Most counters of a stage stay zero, and its site's record is written with every page.
+fn without_zeroes<S: Serializer>(counts: &StageCounts, serializer: S) -> Result<S::Ok, S::Error> {
+    macro_rules! counters {
+        ($($name:ident)*) => {{
+            // All of them: one that is missing here is an error.
+            let StageCounts { $($name,)* excluded } = counts;
+            ([$((stringify!($name), $name)),*], excluded)
+        }};
+    }
+    let (counters, excluded) = counters!(
+        waiting delayed scheduled leased letters created revived reruns done dead dropped coalesced deferred known absorbed
+        over_budget redirected lost retried
+    );
+    let mut map = serializer.serialize_map(None)?;
+    for (name, count) in counters.into_iter().filter(|(_, count)| **count > 0) {
+        map.serialize_entry(name, count)?;
+    }
+    if !excluded.is_empty() {
+        map.serialize_entry("excluded", excluded)?;
+    }
+    map.end()
 }
 
 impl StageCounts {

@@ -1,10 +1,12 @@
 //! Items on a real disk: whole lines, whoever writes them and however they end.
 
 use std::fs::{self, OpenOptions};
-use std::io::Write;
+use std::io::{Read, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
+use futures_util::future::join_all;
 use paced::clock::Timestamp;
 use paced::item::Item;
 use paced::sink::{ItemSink, SinkError, key, latest, read};
@@ -24,7 +26,7 @@ async fn each_site_has_a_file_and_each_item_a_line() {
     sink.write(&[a1.clone(), b1.clone()]).await.expect("taken");
     sink.write(std::slice::from_ref(&a2)).await.expect("taken");
     sink.write(&[]).await.expect("nothing to write");
-    assert!(lines(&items.join("a.jsonl")).is_empty(), "nothing is written before a flush");
+    assert!(!items.join("a.jsonl").exists(), "nothing is written before a flush");
     sink.flush().await.expect("flushed");
     sink.flush().await.expect("nothing to flush");
     assert_eq!(lines(&items.join("a.jsonl")), [a1, a2]);
@@ -165,16 +167,17 @@ async fn more_sites_than_files_may_be_open_are_all_written() {
     let dir = TempDir::new().expect("a folder");
     let sink = ItemSink::folder(dir.path()).expect("a sink");
     for round in 0..2 {
-        for site in 0..600 {
-            sink.write(&[item(&format!("site-{site}"), "u1", round)]).await.expect("taken");
-        }
+        let items: Vec<[Item; 1]> =
+            (0..900).map(|site| [item(&format!("site-{site}"), "u1", round)]).collect();
+        let writes = items.iter().map(|items| sink.write(items));
+        join_all(writes).await.into_iter().for_each(|taken| taken.expect("taken"));
     }
     sink.flush().await.expect("flushed");
-    for site in 0..600 {
-        assert_eq!(lines(&dir.path().join(format!("site-{site}.jsonl"))).len(), 2, "site {site}");
-    }
     let open = fs::read_dir("/proc/self/fd").expect("open files").count();
     assert!(open < 400, "{open} files are open");
+    for site in 0..900 {
+        assert_eq!(lines(&dir.path().join(format!("site-{site}.jsonl"))).len(), 2, "site {site}");
+    }
 }
 
 #[test]
@@ -228,6 +231,38 @@ async fn items_may_go_into_a_pipe_until_its_reader_hangs_up() {
     assert_eq!(serde_json::from_slice::<Item>(&output.stdout).expect("an item"), item("a", "u1", 1));
     let refused = keep(&sink, &[item("a", "u2", 2)]).await.expect_err("nobody reads");
     assert!(matches!(refused, SinkError::Hung { .. }) && !refused.is_transient(), "{refused}");
+}
+
+#[tokio::test]
+async fn lines_of_two_writers_do_not_mix_in_a_pipe() {
+    let dir = TempDir::new().expect("a folder");
+    let pipe = dir.path().join("pipe");
+    assert!(Command::new("mkfifo").arg(&pipe).status().expect("mkfifo").success());
+    // Slower than the writers, so that the pipe is full most of the time.
+    let reading = std::thread::spawn({
+        let pipe = pipe.clone();
+        move || {
+            let (mut file, mut text, mut piece) =
+                (fs::File::open(pipe).expect("a pipe"), Vec::new(), [0; 3_000]);
+            while let Ok(read @ 1..) = file.read(&mut piece) {
+                text.extend_from_slice(&piece[..read]);
+                std::thread::sleep(Duration::from_micros(200));
+            }
+            text
+        }
+    });
+    let sinks = [(); 2].map(|()| ItemSink::file(&pipe).expect("a sink"));
+    let many: Vec<Item> = (0..40).map(|n| item("a", &format!("{n}-{}", "x".repeat(800)), n)).collect();
+    for _ in 0..20 {
+        join_all(sinks.iter().map(|sink| keep(sink, &many)))
+            .await
+            .into_iter()
+            .for_each(|kept| kept.expect("written"));
+    }
+    drop(sinks);
+    let text = String::from_utf8(reading.join().expect("read")).expect("text");
+    let whole = text.lines().filter(|line| serde_json::from_str::<Item>(line).is_ok()).count();
+    assert_eq!((whole, text.lines().count()), (2 * 20 * 40, 2 * 20 * 40));
 }
 
 #[test]

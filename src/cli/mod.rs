@@ -190,7 +190,7 @@ fn run(cli: Cli) -> Result<Exit, Trouble> {
 }
 
 /// Threads for requests, answers and the archive: one for two cores, as the parses of those pages take the other one. More would
-/// take the work from each other, which costs about a tenth of it.
+/// take the work from each other, which costs a twentieth of a crawl's CPU time.
 fn threads() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from).div_ceil(2)
 }

@@ -8,9 +8,12 @@ use reqwest::Response;
 use super::error::{FetchError, FetchErrorKind, Wait};
 use super::{Fetched, Request};
 use crate::clock::Timestamp;
-use crate::content_coding;
+use crate::content_coding::{self, CodingError};
 use crate::page::{Headers, Page};
 use crate::robots;
+
+/// A coded body of so many bytes is decoded in a moment.
+const SHORT: usize = 16 * 1024;
 
 /// Reads the answer to a request that was sent at `sent_at`, which is `sent` on the clock of time-outs.
 pub async fn read(
@@ -26,7 +29,8 @@ pub async fn read(
         Wanted::Words => Bytes::new(),
         // What was cut can't be decompressed; it was asked for without compression.
         Wanted::Robots if body.len() > robots::MAX_BYTES => body.clone(),
-        Wanted::Page | Wanted::Robots => content_coding::decode(&headers, &body, request.site.fetch.max_body)
+        Wanted::Page | Wanted::Robots => decode(&headers, &body, request.site.fetch.max_body)
+            .await
             .map_err(|error| FetchError::of_coding(request.url, error))?,
     };
     let page = Page {
@@ -40,6 +44,18 @@ pub async fn read(
         remote: response.remote_addr(),
     };
     Ok(Fetched { page, decoded })
+}
+
+/// Undoes the body's codings; where that may take long, off the threads that keep the pace.
+async fn decode(headers: &Headers, body: &Bytes, most: u64) -> Result<Bytes, CodingError> {
+    if body.len() <= SHORT || headers.get("content-encoding").is_none() {
+        return content_coding::decode(headers, body, most);
+    }
+    let (headers, body) = (headers.clone(), body.clone());
+    let decoding = tokio::task::spawn_blocking(move || content_coding::decode(&headers, &body, most));
+    decoding
+        .await
+        .unwrap_or_else(|broke| Err(CodingError::Broken("in its decoder".to_owned(), broke.to_string())))
 }
 
 /// What is wanted of a body.

@@ -27,6 +27,8 @@ pub enum FrontierErrorKind {
     Foreign,
     /// The file was written by an older version, whose schema this is.
     Older(i64),
+    /// A process of an older version, whose schema this is, works on the file.
+    OlderInUse(i64),
     /// The file was written by a newer version, whose schema this is.
     Newer(i64),
     /// Its server can't be reached, or isn't ready.
@@ -115,6 +117,11 @@ impl fmt::Display for FrontierError {
                 f,
                 "{at}: written by an older paced (schema {version}), which this one can't go on with; end its crawl with \
                  that version, or move the file away and crawl anew (pages and items stay), or choose another data folder"
+            ),
+            FrontierErrorKind::OlderInUse(version) => write!(
+                f,
+                "{at}: a process of an older paced (schema {version}) works on it; end that one first (it goes on where it was \
+                 with this version), or use that version"
             ),
             FrontierErrorKind::Newer(version) => write!(
                 f,

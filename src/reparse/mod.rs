@@ -9,6 +9,8 @@ pub use finding::{Change, Finding};
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use futures_util::future::try_join_all;
+
 use crate::archive::{Archive, ArchiveError, Location};
 use crate::canonical_url::CanonicalUrl;
 use crate::content_coding;
@@ -95,20 +97,22 @@ impl Reparse {
         let Some((kept, damaged)) = self.walk.next().await? else { return Ok(None) };
         let mut portion = Portion { damaged, ..Portion::default() };
         let current = self.walk.current(&self.materials.frontier, &self.materials.site.name, kept).await?;
-        let mut links = Vec::new();
+        let (mut links, mut compared) = (Vec::new(), Vec::new());
         for (kept, read) in self.read(current).await? {
-            match read {
-                Err(why) => portion.findings.push((kept.url, Finding::Failed(why))),
+            let finding = match read {
+                Err(why) => Finding::Failed(why),
                 Ok(read) => {
-                    let finding = self.compare(&kept, &read).await?;
+                    let finding = self.compare(&kept, &read)?;
                     let found = read.extract.map(|extract| extract.links).unwrap_or_default();
                     links.extend(found.into_iter().map(|link| (link, kept.depth + 1)));
-                    portion.findings.push((kept.url, finding));
+                    finding
                 }
-            }
+            };
+            compared.push((kept, finding));
         }
-        if let Some(sink) = &self.materials.sink {
-            sink.flush().await?;
+        self.write(&mut compared).await?;
+        portion.findings = compared.into_iter().map(|(kept, finding)| (kept.url, finding)).collect();
+        if self.materials.sink.is_some() {
             portion.revived = self.revive(&portion.findings).await?;
             portion.links = self.put(links).await?;
         }
@@ -132,20 +136,37 @@ impl Reparse {
         Ok(parsed)
     }
 
-    /// What became of the page's item; a new one, or a changed one, is written.
-    async fn compare(&self, kept: &Kept, read: &Read) -> Result<Finding, ReparseError> {
+    /// What became of the page's item.
+    fn compare(&self, kept: &Kept, read: &Read) -> Result<Finding, ReparseError> {
         let materials = &self.materials;
         let old = materials.items.of_page(kept.url.as_str())?;
         let finding = Finding::of(old, read.extract.as_ref(), &read.why_none);
         let Some(item) = finding.to_write() else { return Ok(finding) };
-        if materials.items.is_overtaken(item)? || !self.is_current(kept).await? {
+        if materials.items.is_overtaken(item)? {
             return Ok(Finding::Overtaken);
         }
-        if let Some(sink) = &materials.sink {
-            sink.write(std::slice::from_ref(item)).await?;
+        if materials.sink.is_some() {
             materials.items.written(item)?;
         }
         Ok(finding)
+    }
+
+    /// Writes what is new or changed. That its page was not fetched again meanwhile is asked right before, as the last line counts.
+    async fn write(&self, compared: &mut [(Kept, Finding)]) -> Result<(), ReparseError> {
+        let mut new: Vec<_> =
+            compared.iter_mut().filter(|(_, finding)| finding.to_write().is_some()).collect();
+        let current = try_join_all(new.iter().map(|(kept, _)| self.is_current(kept))).await?;
+        for ((_, finding), is_current) in new.iter_mut().zip(current) {
+            match (&self.materials.sink, finding.to_write()) {
+                (Some(sink), Some(item)) if is_current => sink.write(std::slice::from_ref(item)).await?,
+                (None, Some(_)) if is_current => {}
+                _ => *finding = Finding::Overtaken,
+            }
+        }
+        match &self.materials.sink {
+            Some(sink) => Ok(sink.flush().await?),
+            None => Ok(()),
+        }
     }
 
     /// Whether the page was not fetched again meanwhile.

@@ -4,6 +4,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use rustix::fs::{FlockOperation, flock};
 
@@ -13,64 +14,96 @@ use super::SinkError;
 #[derive(Debug)]
 pub(super) struct LineFile {
     path: PathBuf,
+    opened: OnceLock<Opened>,
+}
+
+#[derive(Debug)]
+struct Opened {
     file: File,
     /// A pipe or a terminal has no lines to look back at.
     regular: bool,
 }
 
 impl LineFile {
+    /// The file there, to be opened or made for its first lines.
+    pub(super) fn at(path: PathBuf) -> Self {
+        Self { path, opened: OnceLock::new() }
+    }
+
     /// Opens or makes the file, and cuts a last line that lacks its end.
     pub(super) fn open(path: &Path) -> Result<Self, SinkError> {
-        let failed = |e| SinkError::io("open", path, e);
-        let special = std::fs::metadata(path).is_ok_and(|found| !found.is_file());
-        // A pipe opened for reading too would never tell that its reader is gone.
-        let mut how = OpenOptions::new();
-        how.append(true).create(!special).read(!special);
-        let file = how.open(path).map_err(failed)?;
-        let this = Self { path: path.to_owned(), file, regular: !special };
-        if this.regular {
-            let _lock = Lock::on(&this.file).map_err(failed)?;
-            this.cut_torn_line().map_err(failed)?;
-        }
+        let this = Self::at(path.to_owned());
+        this.opened()?;
         Ok(this)
     }
 
-    /// Appends whole lines, all of them or none.
+    fn opened(&self) -> Result<&Opened, SinkError> {
+        if let Some(opened) = self.opened.get() {
+            return Ok(opened);
+        }
+        let opened = Opened::open(&self.path).map_err(|e| SinkError::io("open", &self.path, e))?;
+        Ok(self.opened.get_or_init(|| opened))
+    }
+
+    /// Appends whole lines: to a file all of them or none, to anything else line by line, as a pipe takes a line that isn't too
+    /// long in one piece, whoever else writes to it.
     pub(super) fn append(&self, lines: &[u8]) -> Result<(), SinkError> {
-        let written = if self.regular { self.append_locked(lines) } else { (&self.file).write_all(lines) };
+        let Opened { file, regular } = self.opened()?;
+        let written =
+            if *regular { append_locked(file, &self.path, lines) } else { one_by_one(&mut &*file, lines) };
         written.map_err(|e| SinkError::io("write to", &self.path, e))
-    }
-
-    fn append_locked(&self, lines: &[u8]) -> io::Result<()> {
-        let _lock = Lock::on(&self.file)?;
-        // Another process may have been killed in the middle of a line since the last look.
-        let whole = self.cut_torn_line()?;
-        let written = (&self.file).write_all(lines);
-        if written.is_err() {
-            self.file.set_len(whole)?;
-        }
-        written
-    }
-
-    /// The file's length once its last line is whole.
-    fn cut_torn_line(&self) -> io::Result<u64> {
-        let length = self.file.metadata()?.len();
-        let whole = whole_lines(&self.file, length)?;
-        if whole < length {
-            self.file.set_len(whole)?;
-            let (file, bytes) = (self.path.display(), length - whole);
-            tracing::warn!(%file, bytes, "cut {bytes} bytes off the end of {file}: its writer was stopped in the middle of a line");
-        }
-        Ok(whole)
     }
 
     /// Waits until all that was appended is on the disk.
     pub(super) fn sync(&self) -> Result<(), SinkError> {
-        if !self.regular {
-            return Ok(());
-        }
-        self.file.sync_data().map_err(|e| SinkError::io("flush", &self.path, e))
+        let synced = match self.opened.get() {
+            Some(Opened { file, regular: true }) => file.sync_data(),
+            _ => Ok(()),
+        };
+        synced.map_err(|e| SinkError::io("flush", &self.path, e))
     }
+}
+
+impl Opened {
+    fn open(path: &Path) -> io::Result<Self> {
+        let special = std::fs::metadata(path).is_ok_and(|found| !found.is_file());
+        // A pipe opened for reading too would never tell that its reader is gone.
+        let mut how = OpenOptions::new();
+        let file = how.append(true).create(!special).read(!special).open(path)?;
+        if !special {
+            let _lock = Lock::on(&file)?;
+            cut_torn_line(&file, path)?;
+        }
+        Ok(Self { file, regular: !special })
+    }
+}
+
+fn append_locked(mut file: &File, path: &Path, lines: &[u8]) -> io::Result<()> {
+    let _lock = Lock::on(file)?;
+    // Another process may have been killed in the middle of a line since the last look.
+    let whole = cut_torn_line(file, path)?;
+    let written = file.write_all(lines);
+    if written.is_err() {
+        file.set_len(whole)?;
+    }
+    written
+}
+
+/// Writes each line by itself.
+pub(super) fn one_by_one(to: &mut impl Write, lines: &[u8]) -> io::Result<()> {
+    lines.split_inclusive(|byte| *byte == b'\n').try_for_each(|line| to.write_all(line))
+}
+
+/// The file's length once its last line is whole.
+fn cut_torn_line(file: &File, path: &Path) -> io::Result<u64> {
+    let length = file.metadata()?.len();
+    let whole = whole_lines(file, length)?;
+    if whole < length {
+        file.set_len(whole)?;
+        let (file, bytes) = (path.display(), length - whole);
+        tracing::warn!(%file, bytes, "cut {bytes} bytes off the end of {file}: its writer was stopped in the middle of a line");
+    }
+    Ok(whole)
 }
 
 /// How many bytes of the file are whole lines; looks back from the end, a block at a time.

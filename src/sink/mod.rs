@@ -92,7 +92,8 @@ impl ItemSink {
     /// Takes a line an item, to be written with the next flush; where very much waits, that is now. After an error some may have
     /// been taken: to write them again is harmless, as the last line of a key wins.
     pub async fn write(&self, items: &[Item]) -> Result<(), SinkError> {
-        if lock(&self.0.target).is_full() {
+        // Others that waited for the same flush come first, and may have filled it again.
+        while lock(&self.0.target).is_full() {
             self.flush().await?;
             lock(&self.0.target).close_idle();
         }
@@ -105,7 +106,7 @@ impl ItemSink {
 
     /// Waits until everything taken so far is on the disk: each file's lines in one piece, and one `fdatasync` for them. Those who
     /// ask together wait together: one flush is for all of them, and up to 40 ms later than one that is asked for alone. Several
-    /// processes may write to one file at once: lines never mix.
+    /// processes may write to one file at once: lines never mix. To a pipe or stdout they go one by one.
     ///
     /// What could not be written waits for the next flush. Once the disk failed to say that it has what was written, every
     /// further flush fails as well: whatever was not settled is to be written again by the next start.
@@ -130,6 +131,8 @@ impl ItemSink {
         if self.0.broken.load(Ordering::SeqCst) {
             return Err(SinkError::Broken);
         }
+        // Until it is known that all is well: what is taken out of the queue here is nowhere else.
+        self.0.broken.store(true, Ordering::SeqCst);
         let due = lock(&self.0.target).take();
         let (mut written, mut refused) = (Vec::with_capacity(due.len()), Ok(()));
         for due in due {
@@ -147,7 +150,7 @@ impl ItemSink {
     }
 }
 
-/// A panic elsewhere leaves whole files, as each append is one step.
+/// A panic elsewhere leaves whole lines in every queue, and what a flush took out of them when it panicked marks the sink as broken.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::SinkError;
-use super::lines::LineFile;
+use super::lines::{LineFile, one_by_one};
 use super::writer::Writer;
 
-/// Once so many files of items are open, those that nothing waits for are closed.
+/// Once so many files of items may be open, those that nothing waits for are closed.
 const MAX_OPEN: usize = 256;
 /// Once so many bytes wait, they are written.
 const MOST_WAITING: usize = 1 << 20;
@@ -120,7 +120,7 @@ impl Queue {
 }
 
 impl Outlet {
-    /// Hands whole lines to the system, all of them or none.
+    /// Hands whole lines to the system: where that is a file, all of them or none.
     pub(super) fn append(&self, lines: &[u8]) -> Result<(), SinkError> {
         match self {
             Self::File(file) => file.append(lines),
@@ -139,7 +139,7 @@ impl Outlet {
 
 fn print(lines: &[u8]) -> io::Result<()> {
     let mut stdout = io::stdout().lock();
-    stdout.write_all(lines)?;
+    one_by_one(&mut stdout, lines)?;
     stdout.flush()
 }
 
@@ -154,7 +154,7 @@ fn queue_of<'a>(
             return Err(SinkError::Name(site.to_owned()));
         }
         let file = writer.map_or_else(|| format!("{site}.jsonl"), |writer| writer.file_of(site));
-        let outlet = Outlet::File(Arc::new(LineFile::open(&dir.join(file))?));
+        let outlet = Outlet::File(Arc::new(LineFile::at(dir.join(file))));
         open.insert(site.to_owned(), Queue { outlet, lines: Vec::new() });
     }
     Ok(open.get_mut(site).expect("it was put in above"))

@@ -23,7 +23,10 @@ const RESUMED: Duration = Duration::from_secs(12);
 
 fn plans(pages: u32) -> Vec<ShopPlan> {
     let plan = |number| {
-        let plan = ShopPlan::new(&format!("s{number}"), pages).per_page(100).page_size(4_000);
+        // No deeper than a site is crawled.
+        let plan = ShopPlan::new(&format!("s{number}"), pages)
+            .per_page(pages.div_ceil(40).max(100))
+            .page_size(4_000);
         plan.seed(number).latency(Latency::between(Duration::ZERO, Duration::from_millis(800)))
     };
     (1..=SITES as u64).map(plan).collect()

@@ -344,6 +344,22 @@ async fn a_file_of_the_version_before_is_brought_up_to_date_with_all_that_is_in_
     }
 }
 
+#[tokio::test]
+async fn a_file_on_which_an_older_version_works_is_left_as_it_is() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("frontier.sqlite");
+    let frontier = Frontier::sqlite(&file, None).expect("a new file");
+    let member = frontier.join(Vec::new()).await.expect("joined");
+    rusqlite::Connection::open(&file)
+        .and_then(|connection| connection.pragma_update(None, "user_version", 3))
+        .expect("lowered");
+    let error = Frontier::sqlite(&file, None).expect_err("refused");
+    assert_eq!(error.kind, FrontierErrorKind::OlderInUse(3), "{error}");
+    assert!(error.to_string().contains("end that one first"), "{error}");
+    frontier.leave(member).await.expect("it goes on");
+    drop(frontier);
+}
+
 #[test]
 fn a_place_where_no_file_can_be_is_told() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -229,11 +229,12 @@ fn connect(path: &Path) -> Result<Connection, FrontierError> {
         Ok(connection)
     };
     let mut connection = open().map_err(|e| explain(path, &e))?;
-    let version = prepare(&mut connection).map_err(|e| explain(path, &e))?;
+    let version = prepare(&mut connection, path).map_err(|e| explain(path, &e))?;
     match version {
         Found::Ours => Ok(connection),
         Found::Foreign => Err(FrontierError::new(FrontierErrorKind::Foreign, name(path))),
         Found::Older(version) => Err(FrontierError::new(FrontierErrorKind::Older(version), name(path))),
+        Found::InUse(version) => Err(FrontierError::new(FrontierErrorKind::OlderInUse(version), name(path))),
         Found::Newer(version) => Err(FrontierError::new(FrontierErrorKind::Newer(version), name(path))),
     }
 }
@@ -242,11 +243,13 @@ enum Found {
     Ours,
     Foreign,
     Older(i64),
+    /// A process of an older version, which wouldn't know the new tables, works on it.
+    InUse(i64),
     Newer(i64),
 }
 
 /// Checks whose file it is before anything is written, creates the tables in an empty one.
-fn prepare(connection: &mut Connection) -> rusqlite::Result<Found> {
+fn prepare(connection: &mut Connection, path: &Path) -> rusqlite::Result<Found> {
     let look = |connection: &Connection| -> rusqlite::Result<(i64, i64, i64)> {
         Ok((
             connection.pragma_query_value(None, "application_id", |row| row.get(0))?,
@@ -264,8 +267,13 @@ fn prepare(connection: &mut Connection) -> rusqlite::Result<Found> {
     if version > schema::VERSION {
         return Ok(Found::Newer(version));
     }
-    if application == schema::APPLICATION && version < schema::EARLIEST {
-        return Ok(Found::Older(version));
+    if application == schema::APPLICATION && version < schema::VERSION {
+        if schema::STEPS.iter().all(|(from, _)| version != *from) {
+            return Ok(Found::Older(version));
+        }
+        if OwnerFile::is_any_held(path) {
+            return Ok(Found::InUse(version));
+        }
     }
     retry_busy(|| {
         connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get::<_, String>(0))
@@ -275,15 +283,18 @@ fn prepare(connection: &mut Connection) -> rusqlite::Result<Found> {
          PRAGMA wal_autocheckpoint = 4000;",
     )?;
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    let tables = match look(&transaction)? {
-        (0, ..) => Some(schema::CREATE),
-        (_, 3, _) => Some(schema::FROM_3),
-        _ => None,
-    };
-    if let Some(tables) = tables {
-        transaction.execute_batch(tables)?;
-        transaction.pragma_update(None, "application_id", schema::APPLICATION)?;
-        transaction.pragma_update(None, "user_version", schema::VERSION)?;
+    match look(&transaction)? {
+        (0, ..) => {
+            transaction.execute_batch(schema::CREATE)?;
+            transaction.pragma_update(None, "application_id", schema::APPLICATION)?;
+            transaction.pragma_update(None, "user_version", schema::VERSION)?;
+        }
+        (_, version, _) => {
+            for (from, step) in schema::STEPS.iter().filter(|(from, _)| *from >= version) {
+                transaction.execute_batch(step)?;
+                transaction.pragma_update(None, "user_version", from + 1)?;
+            }
+        }
     }
     transaction.execute_batch(schema::INDEXES)?;
     transaction.commit()?;

@@ -33,6 +33,12 @@ impl OwnerFile {
         }
     }
 
+    /// Whether some process works on the frontier.
+    pub(super) fn is_any_held(frontier: &Path) -> bool {
+        let files = fs::read_dir(folder_of(frontier)).into_iter().flatten().flatten();
+        files.map(|file| file.file_name()).any(|owner| !Self::is_free(frontier, &owner.to_string_lossy()))
+    }
+
     /// Removes the file of a process that is gone.
     pub(crate) fn clear(frontier: &Path, owner: &str) {
         let _ = fs::remove_file(file_of(frontier, owner));
@@ -46,7 +52,11 @@ impl Drop for OwnerFile {
 }
 
 fn file_of(frontier: &Path, owner: &str) -> PathBuf {
+    folder_of(frontier).join(owner)
+}
+
+fn folder_of(frontier: &Path) -> PathBuf {
     let mut folder = frontier.as_os_str().to_owned();
     folder.push(".owners");
-    PathBuf::from(folder).join(owner)
+    PathBuf::from(folder)
 }

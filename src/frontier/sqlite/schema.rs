@@ -2,10 +2,10 @@
 
 /// The schema's version, kept in `PRAGMA user_version`.
 pub(super) const VERSION: i64 = 4;
-/// The earliest version that is brought up to date.
-pub(super) const EARLIEST: i64 = 3;
-/// What that takes: a site's file in a table of its own, as the site's row is written with every page.
-pub(super) const FROM_3: &str = "
+/// From which version on a file is brought up to date, and what each step to the next version takes: since version 4 a site's file
+/// has a table of its own, as the site's row is written with every page.
+pub(super) const STEPS: &[(i64, &str)] = &[(3, FROM_3)];
+const FROM_3: &str = "
 CREATE TABLE site_file (site TEXT PRIMARY KEY, text TEXT NOT NULL) WITHOUT ROWID;
 INSERT INTO site_file SELECT name, text FROM site WHERE text IS NOT NULL;
 ALTER TABLE site DROP COLUMN text;

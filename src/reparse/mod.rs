@@ -138,35 +138,30 @@ impl Reparse {
 
     /// What became of the page's item.
     fn compare(&self, kept: &Kept, read: &Read) -> Result<Finding, ReparseError> {
-        let materials = &self.materials;
-        let old = materials.items.of_page(kept.url.as_str())?;
-        let finding = Finding::of(old, read.extract.as_ref(), &read.why_none);
-        let Some(item) = finding.to_write() else { return Ok(finding) };
-        if materials.items.is_overtaken(item)? {
-            return Ok(Finding::Overtaken);
-        }
-        if materials.sink.is_some() {
-            materials.items.written(item)?;
-        }
-        Ok(finding)
+        let old = self.materials.items.of_page(kept.url.as_str())?;
+        Ok(Finding::of(old, read.extract.as_ref(), &read.why_none))
     }
 
-    /// Writes what is new or changed. That its page was not fetched again meanwhile is asked right before, as the last line counts.
+    /// Writes what is new or changed, where there is a sink. That its page was not fetched again meanwhile is asked right before, as
+    /// the last line counts; what was overtaken overtakes nothing itself.
     async fn write(&self, compared: &mut [(Kept, Finding)]) -> Result<(), ReparseError> {
+        let Materials { items, sink, .. } = &self.materials;
         let mut new: Vec<_> =
             compared.iter_mut().filter(|(_, finding)| finding.to_write().is_some()).collect();
         let current = try_join_all(new.iter().map(|(kept, _)| self.is_current(kept))).await?;
         for ((_, finding), is_current) in new.iter_mut().zip(current) {
-            match (&self.materials.sink, finding.to_write()) {
-                (Some(sink), Some(item)) if is_current => sink.write(std::slice::from_ref(item)).await?,
-                (None, Some(_)) if is_current => {}
-                _ => *finding = Finding::Overtaken,
+            let Some(item) = finding.to_write() else { continue };
+            if !is_current || items.is_overtaken(item)? {
+                *finding = Finding::Overtaken;
+            } else if let Some(sink) = sink {
+                items.written(item)?;
+                sink.write(std::slice::from_ref(item)).await?;
             }
         }
-        match &self.materials.sink {
-            Some(sink) => Ok(sink.flush().await?),
-            None => Ok(()),
+        if let Some(sink) = sink {
+            sink.flush().await?;
         }
+        Ok(())
     }
 
     /// Whether the page was not fetched again meanwhile.

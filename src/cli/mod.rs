@@ -38,7 +38,7 @@ use crate::crawl::CrawlError;
 use crate::fetch::install_tls;
 use crate::frontier::{FrontierError, FrontierErrorKind};
 use crate::sink::SinkError;
-use crate::work::Left;
+use crate::work::{Left, cores};
 use results::say;
 
 /// A polite web crawler: request starts on a site keep one steady interval, and nothing is lost.
@@ -192,7 +192,7 @@ fn run(cli: Cli) -> Result<Exit, Trouble> {
 /// Threads for requests, answers and the archive: one for two cores, as the parses of those pages take the other one. More would
 /// take the work from each other, which costs a twentieth of a crawl's CPU time.
 fn threads() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from).div_ceil(2)
+    cores().div_ceil(2)
 }
 
 #[cfg(test)]

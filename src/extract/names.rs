@@ -9,14 +9,14 @@ const SPREAD: u128 = 0x9E37_79B9_7F4A_7C15_F39C_C060_5CED_C835;
 /// A name as it is spelled, letter by letter.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Spelled {
-    /// The letters of a short name and behind them its length, as a number: two names are compared at once.
+    /// The letters of a short name as a number, the first one the lowest: two names are compared at once.
     letters: u128,
     length: usize,
     /// A name that is too long for that.
     long: Vec<u8>,
 }
 
-/// Letters that a short name has at most.
+/// Letters that a short name has at most: one less than fit, as a number can't be shifted by all its bits.
 const SHORT: usize = 15;
 
 impl Spelled {

@@ -14,7 +14,7 @@ use super::tokens::{Tokens, builder};
 const BYTES_A_NODE: usize = 32;
 /// The nodes that a tree begins with room for, at most.
 const MOST_ROOM: usize = 4_096;
-/// Bytes of a page that are looked at, at most: a text of 4 GiB has no place in a tree.
+/// Bytes of a page that are looked at, at most: a tendril counts its own in 32 bits.
 const LONGEST: usize = 1 << 30;
 
 /// A parsed page, as much of it as was worth parsing.

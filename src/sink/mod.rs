@@ -40,7 +40,7 @@ struct Inner {
     target: Mutex<Target>,
     /// Held while the disk is waited for: who comes second has its lines flushed by the first, and must know it.
     flushing: Mutex<()>,
-    /// A flush failed: what the disk holds is no longer known, and a second try would not tell.
+    /// A flush is under way, or failed in a way that leaves unknown what the disk holds: a second try would not tell.
     broken: AtomicBool,
     /// Flushes that were asked for.
     asked: AtomicU64,

@@ -17,7 +17,7 @@ use super::membership::Membership;
 use super::reach::Reach;
 use super::role::Role;
 use super::roster::Roster;
-use super::slots::{Granted, Slot, Slots};
+use super::slots::{Granted, Slot, Slots, cores};
 use super::verdicts::Verdicts;
 use crate::archive::Archive;
 use crate::canonical_url::CanonicalUrl;
@@ -104,7 +104,7 @@ impl Crew {
             hosts: Hosts::default(),
             monitor: options.monitor,
             handover: Handover::default(),
-            desks: Desks::new(std::thread::available_parallelism().map_or(2, usize::from))?,
+            desks: Desks::new(cores())?,
             leaving,
         })
     }

@@ -28,4 +28,5 @@ pub(crate) use outcome::{MOST_HOPS, RobotsFound, robots_found};
 pub use pool::Pool;
 pub use role::{Role, RoleError};
 pub use roster::Roster;
+pub(crate) use slots::cores;
 pub use workers::{Workers, WorkersError};

@@ -45,10 +45,15 @@ pub(super) struct Granted {
     pub(super) slot: Slot,
 }
 
+/// The processor's cores that this process may use.
+pub(crate) fn cores() -> usize {
+    std::thread::available_parallelism().map_or(2, usize::from)
+}
+
 impl Slots {
     /// Parses by the number of cores, and no downloads yet.
     pub(super) fn new(role: Role) -> Arc<Self> {
-        let cores = std::thread::available_parallelism().map_or(2, usize::from);
+        let cores = cores();
         let parses = |a_core| if role.walks(Stage::Parse) { cores * a_core } else { 0 };
         Arc::new(Self {
             download: AtomicUsize::new(0),

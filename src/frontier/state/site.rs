@@ -131,7 +131,7 @@ pub struct StageCounts {
     pub excluded: BTreeMap<Exclusion, u64>,
 }
 
-/// Most counters of a stage stay zero, and its site's record is written with every page.
+/// As a site's record has it, which is written with every page, while most counters stay zero. People are shown them all.
 fn without_zeroes<S: Serializer>(counts: &StageCounts, serializer: S) -> Result<S::Ok, S::Error> {
     macro_rules! counters {
         ($($name:ident)*) => {{

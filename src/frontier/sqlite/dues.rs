@@ -46,7 +46,7 @@ impl Tables<'_> {
     ) -> Answer<Option<String>> {
         if let Some(ready) = self.ready_among(stage, only)? {
             let due = ready.into_iter().filter(|(score, _)| *score <= now).nth(n as usize);
-            return Ok(due.map(|(_, name)| name));
+            return Ok(due.map(|(_, name)| name.to_owned()));
         }
         self.flush()?;
         let (every, named) = match stage {
@@ -115,36 +115,36 @@ impl Tables<'_> {
 
     /// The units of those of the named sites that are ready, each with the time from which it is due, the longest due first,
     /// then by name. `None` where no names are given, or where others write and all would have to be read anew each time.
-    fn ready_among(&mut self, stage: Stage, only: &[String]) -> Answer<Option<Vec<(i64, String)>>> {
+    fn ready_among(&mut self, stage: Stage, only: &[String]) -> Answer<Option<Vec<(i64, &str)>>> {
         if only.is_empty() || !self.memory.lasts {
             return Ok(None);
         }
-        let mut units = Vec::new();
         for name in only {
-            if let Some(unit) = self.unit_if_ready(stage, name)? {
-                units.push(unit);
-            }
+            self.remember_unit_of(name)?;
         }
+        let mut units: Vec<_> = only.iter().filter_map(|name| self.unit_if_ready(stage, name)).collect();
         units.sort_unstable();
         units.dedup();
         Ok(Some(units))
     }
 
-    fn unit_if_ready(&mut self, stage: Stage, name: &str) -> Answer<Option<(i64, String)>> {
-        if self.memory.sites.get(name).is_none() {
-            self.site(name)?;
+    fn remember_unit_of(&mut self, site: &str) -> Answer<()> {
+        if self.memory.sites.get(site).is_none() {
+            self.site(site)?;
         }
-        let Some(site) = self.memory.sites.get(name) else { return Ok(None) };
-        if !site.is_ready(stage) {
-            return Ok(None);
+        let Some(site) = self.memory.sites.get(site) else { return Ok(()) };
+        if self.memory.units.get(&site.unit).is_none() {
+            self.unit(&site.unit.clone())?;
         }
-        let unit = site.unit.clone();
-        if self.memory.units.get(&unit).is_none() {
-            self.unit(&unit)?;
-        }
-        let Some((state, due)) = self.memory.units.get(&unit) else { return Ok(None) };
-        let due = if stage == Stage::Download { *due } else { state.parsed_at };
-        Ok(Some((due, unit)))
+        Ok(())
+    }
+
+    /// Of a site that is remembered, with its unit.
+    fn unit_if_ready(&self, stage: Stage, site: &str) -> Option<(i64, &str)> {
+        let site = self.memory.sites.get(site).filter(|site| site.is_ready(stage))?;
+        let (unit, due) = self.memory.units.get(&site.unit)?;
+        let due = if stage == Stage::Download { *due } else { unit.parsed_at };
+        Some((due, &site.unit))
     }
 
     /// The ready ones among the sites of a small unit, by name. `None` where the file is to be asked.

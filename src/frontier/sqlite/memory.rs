@@ -19,6 +19,8 @@ pub(super) struct Memory {
     /// With the time from which each is due.
     pub(super) units: HeldBack<(UnitState, i64)>,
     pub(super) rows: BTreeMap<String, SiteRow>,
+    /// The numbers by which other tables know sites.
+    pub(super) ids: BTreeMap<String, i64>,
     pub(super) owners: HeldBack<OwnerState>,
     /// A dead owner may have leases; not where none was found, as it gets no more.
     pub(super) may_have_orphans: Option<bool>,
@@ -109,15 +111,23 @@ impl Memory {
     }
 
     fn is_small(&self) -> bool {
-        let sizes = [self.sites.records.len(), self.running.0.len(), self.robots.len(), self.mutexes.len()];
+        let sizes = [
+            self.sites.records.len(),
+            self.ids.len(),
+            self.running.0.len(),
+            self.robots.len(),
+            self.mutexes.len(),
+        ];
         sizes.into_iter().all(|size| size <= MOST)
     }
 
     pub(super) fn forget_site(&mut self, name: &str) {
         self.sites.forget(name);
         self.rows.remove(name);
+        self.ids.remove(name);
         self.members.clear();
         self.first_parse = None;
+        self.running.forget_site(name);
     }
 
     /// A task is about to stand as it is told.
@@ -155,6 +165,13 @@ impl RunningTasks {
         if of_url.is_empty() {
             self.0.remove(task.url.as_str());
         }
+    }
+
+    fn forget_site(&mut self, site: &str) {
+        self.0.retain(|_, of_url| {
+            of_url.retain(|task| task.site != site);
+            !of_url.is_empty()
+        });
     }
 }
 

@@ -10,21 +10,23 @@ use crate::frontier::state::{PageState, Recrawl};
 use crate::frontier::view::Freshness;
 
 impl Tables<'_> {
-    pub(super) fn read_page(&self, site: &str, url: &CanonicalUrl) -> Answer<Option<PageState>> {
+    pub(super) fn read_page(&mut self, site: &str, url: &CanonicalUrl) -> Answer<Option<PageState>> {
+        let site = self.site_id(site)?;
         self.record(
-            "SELECT state FROM page WHERE site = (SELECT id FROM site WHERE name = ?1) AND fp = ?2 AND url = ?3",
+            "SELECT state FROM page WHERE site = ?1 AND fp = ?2 AND url = ?3",
             params![site, url.fingerprint(), url.as_str()],
         )
     }
 
     /// Saves a page in place of what was found before, and keeps its site's next time true.
     pub(super) fn write_page(
-        &self,
+        &mut self,
         site: &str,
         url: &CanonicalUrl,
         before: Option<&PageState>,
         page: &PageState,
     ) -> Answer<()> {
+        let site = self.site_id(site)?;
         let fetched_at = page.stored.fetched_at.as_millis();
         let values = params![
             site,
@@ -36,16 +38,16 @@ impl Tables<'_> {
             page.recrawl_at
         ];
         let update = "UPDATE page SET state = ?4, fetched_at = ?5, recrawl = ?6, recrawl_at = ?7
-             WHERE site = (SELECT id FROM site WHERE name = ?1) AND fp = ?2 AND url = ?3";
+             WHERE site = ?1 AND fp = ?2 AND url = ?3";
         let insert = "INSERT INTO page (site, fp, url, state, fetched_at, recrawl, recrawl_at)
-             VALUES ((SELECT id FROM site WHERE name = ?1), ?2, ?3, ?4, ?5, ?6, ?7)";
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
         self.run(if before.is_some() { update } else { insert }, values)?;
         if page.recrawl_at.is_none() && before.is_none_or(|before| before.recrawl_at.is_none()) {
             return Ok(());
         }
         let first = "(SELECT min(recrawl_at) FROM page WHERE page.site = site.id AND recrawl_at IS NOT NULL)";
         self.run(
-            &format!("UPDATE site SET recrawl_at = {first} WHERE name = ?1 AND recrawl_at IS NOT {first}"),
+            &format!("UPDATE site SET recrawl_at = {first} WHERE id = ?1 AND recrawl_at IS NOT {first}"),
             [site],
         )
     }
@@ -60,10 +62,11 @@ impl Tables<'_> {
         self.one(page, [id], |row| Ok(Recrawl { at: row.get(0)?, site, url: url(row, 1)? }))
     }
 
-    pub(super) fn count_fresh(&self, site: &str, now: i64) -> Answer<Freshness> {
+    pub(super) fn count_fresh(&mut self, site: &str, now: i64) -> Answer<Freshness> {
+        let site = self.site_id(site)?;
         let sql =
             "SELECT count(*) FILTER (WHERE fetched_at + recrawl > ?2), count(*), min(fetched_at) FROM page
-             WHERE site = (SELECT id FROM site WHERE name = ?1) AND recrawl IS NOT NULL";
+             WHERE site = ?1 AND recrawl IS NOT NULL";
         let counts = self.one(sql, params![site, now], |row| {
             let (fresh, all): (i64, i64) = (row.get(0)?, row.get(1)?);
             let oldest = row.get::<_, Option<i64>>(2)?.map(Timestamp::from_millis);

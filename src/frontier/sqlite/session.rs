@@ -11,6 +11,9 @@ use crate::task::{Origin, Stage};
 const TASK: &str =
     "SELECT site.name, task.stage, task.url, task.place, task.priority, task.position, task.depth,
     task.origin, task.until, task.lease, task.rare FROM task JOIN site ON site.id = task.site";
+/// The same of one site, whose name is the first parameter.
+const TASK_OF: &str = "SELECT ?1, task.stage, task.url, task.place, task.priority, task.position, task.depth,
+    task.origin, task.until, task.lease, task.rare FROM task";
 
 #[cfg(test)]
 thread_local! {
@@ -102,14 +105,31 @@ impl<'c> Tables<'c> {
         self.one(&format!("{TASK} {rest}"), params, read_task)
     }
 
-    /// A task in one of the two statements that name its columns.
-    pub(super) fn write_task(&self, sql: &str, task: &Task) -> Answer<()> {
+    /// The first task of the site whose name is the first parameter.
+    pub(super) fn first_task_of(&self, rest: &str, params: impl Params) -> Answer<Option<Task>> {
+        self.one(&format!("{TASK_OF} {rest}"), params, read_task)
+    }
+
+    /// The number by which other tables know a site; none where there is no such site.
+    pub(super) fn site_id(&mut self, name: &str) -> Answer<Option<i64>> {
+        if let Some(id) = self.memory.ids.get(name) {
+            return Ok(Some(*id));
+        }
+        let id = self.one("SELECT id FROM site WHERE name = ?1", [name], |row| row.get(0))?;
+        if let Some(id) = id {
+            self.memory.ids.insert(name.to_owned(), id);
+        }
+        Ok(id)
+    }
+
+    /// A task in one of the two statements that name its columns, with its site's number.
+    pub(super) fn write_task(&self, sql: &str, site: Option<i64>, task: &Task) -> Answer<()> {
         let (place, until) = place_columns(&task.place);
         let running = task.running();
         let lease = running.map(to_json).transpose()?;
         let rare = (task.rare != Rare::default()).then(|| to_json(&task.rare)).transpose()?;
         let values = named_params! {
-            ":site": task.site, ":stage": stage_column(task.stage), ":fp": task.url.fingerprint(),
+            ":site": site, ":stage": stage_column(task.stage), ":fp": task.url.fingerprint(),
             ":url": task.url.as_str(), ":place": place, ":priority": task.priority.value(),
             ":position": task.position, ":depth": task.depth, ":origin": i64::from(task.origin == Origin::Link),
             ":until": until, ":token": running.map(|r| token_column(r.token)),
@@ -132,8 +152,8 @@ impl<'c> Tables<'c> {
             has_room: site.has_room(),
         };
         if self.memory.rows.get(&site.name) == Some(&row) {
-            return self
-                .run("UPDATE site SET state = ?2 WHERE name = ?1", params![site.name, to_json(site)?]);
+            let id = self.site_id(&site.name)?;
+            return self.run("UPDATE site SET state = ?2 WHERE id = ?1", params![id, to_json(site)?]);
         }
         self.write_site_row(site, &row)?;
         self.memory.rows.insert(site.name.clone(), row);

@@ -94,10 +94,10 @@ impl Shelf for Tables<'_> {
         if let Some(task) = self.memory.running.find(site, stage, url) {
             return Ok(Some(task.clone()));
         }
-        self.first_task(
-            "WHERE task.site = (SELECT id FROM site WHERE name = ?1) AND task.stage = ?2 AND task.fp = ?3
-             AND task.url = ?4",
-            params![site, stage_column(stage), url.fingerprint(), url.as_str()],
+        let id = self.site_id(site)?;
+        self.first_task_of(
+            "WHERE task.site = ?2 AND task.stage = ?3 AND task.fp = ?4 AND task.url = ?5",
+            params![site, id, stage_column(stage), url.fingerprint(), url.as_str()],
         )
     }
 
@@ -106,47 +106,53 @@ impl Shelf for Tables<'_> {
     }
 
     fn add_task(&mut self, task: &Task) -> Answer<()> {
+        let site = self.site_id(&task.site)?;
         self.memory.notes_task(task);
         self.write_task(
             "INSERT INTO task (site, stage, fp, url, place, priority, position, depth, origin, until, token, owner,
              lease, rare)
-             VALUES ((SELECT id FROM site WHERE name = :site), :stage, :fp, :url, :place, :priority, :position, :depth,
-             :origin, :until, :token, :owner, :lease, :rare)",
+             VALUES (:site, :stage, :fp, :url, :place, :priority, :position, :depth, :origin, :until, :token, :owner,
+             :lease, :rare)",
+            site,
             task,
         )
     }
 
     fn save_task(&mut self, task: &Task) -> Answer<()> {
+        let site = self.site_id(&task.site)?;
         self.memory.notes_task(task);
         self.write_task(
             "UPDATE task SET place = :place, priority = :priority, position = :position, depth = :depth,
              origin = :origin, until = :until, token = :token, owner = :owner, lease = :lease, rare = :rare
-             WHERE site = (SELECT id FROM site WHERE name = :site) AND stage = :stage AND fp = :fp AND url = :url",
+             WHERE site = :site AND stage = :stage AND fp = :fp AND url = :url",
+            site,
             task,
         )
     }
 
     fn remove_task(&mut self, task: &Task) -> Answer<()> {
+        let site = self.site_id(&task.site)?;
         self.memory.running.remove(task);
         self.run(
-            "DELETE FROM task WHERE site = (SELECT id FROM site WHERE name = ?1) AND stage = ?2 AND fp = ?3
-             AND url = ?4",
-            params![task.site, stage_column(task.stage), task.url.fingerprint(), task.url.as_str()],
+            "DELETE FROM task WHERE site = ?1 AND stage = ?2 AND fp = ?3 AND url = ?4",
+            params![site, stage_column(task.stage), task.url.fingerprint(), task.url.as_str()],
         )
     }
 
     fn first_waiting(&mut self, site: &str, stage: Stage) -> Answer<Option<Task>> {
-        self.first_task(
-            "WHERE task.site = (SELECT id FROM site WHERE name = ?1) AND task.stage = ?2 AND task.place = 0
+        let id = self.site_id(site)?;
+        self.first_task_of(
+            "WHERE task.site = ?2 AND task.stage = ?3 AND task.place = 0
              ORDER BY task.priority, task.position LIMIT 1",
-            params![site, stage_column(stage)],
+            params![site, id, stage_column(stage)],
         )
     }
 
     fn first_position(&mut self, site: &str, stage: Stage) -> Answer<Option<i64>> {
+        let site = self.site_id(site)?;
         // By an index that begins with the priority: the first of each is looked at.
         let sql = "SELECT priority, position FROM task
-             WHERE site = (SELECT id FROM site WHERE name = ?1) AND stage = ?2 AND place = 0 AND priority > ?3
+             WHERE site = ?1 AND stage = ?2 AND place = 0 AND priority > ?3
              ORDER BY priority, position LIMIT 1";
         let mut first: Option<i64> = None;
         let mut above = -1_i64;
@@ -216,62 +222,59 @@ impl Shelf for Tables<'_> {
     }
 
     fn idle_tasks(&mut self, site: &str, most: u32) -> Answer<Vec<Task>> {
+        let site = self.site_id(site)?;
         self.tasks(
-            "WHERE task.site = (SELECT id FROM site WHERE name = ?1) AND task.place <> 3
-             ORDER BY task.stage, task.fp LIMIT ?2",
+            "WHERE task.site = ?1 AND task.place <> 3 ORDER BY task.stage, task.fp LIMIT ?2",
             params![site, most],
         )
     }
 
     fn running_tasks(&mut self, site: &str) -> Answer<Vec<Task>> {
-        self.tasks(
-            "WHERE task.place = 3 AND +task.site = (SELECT id FROM site WHERE name = ?1)
-             ORDER BY task.until, task.position",
-            [site],
-        )
+        let site = self.site_id(site)?;
+        self.tasks("WHERE task.place = 3 AND +task.site = ?1 ORDER BY task.until, task.position", [site])
     }
 
     fn is_known(&mut self, site: &str, run: i64, url: &CanonicalUrl) -> Answer<bool> {
-        let sql =
-            "SELECT 1 FROM known WHERE site = (SELECT id FROM site WHERE name = ?1) AND run = ?2 AND fp = ?3";
+        let site = self.site_id(site)?;
+        let sql = "SELECT 1 FROM known WHERE site = ?1 AND run = ?2 AND fp = ?3";
         Ok(self.one(sql, params![site, run, url.fingerprint()], |_| Ok(()))?.is_some())
     }
 
     fn add_known(&mut self, site: &str, run: i64, url: &CanonicalUrl) -> Answer<()> {
-        self.run(
-            "INSERT OR IGNORE INTO known VALUES ((SELECT id FROM site WHERE name = ?1), ?2, ?3)",
-            params![site, run, url.fingerprint()],
-        )
+        let site = self.site_id(site)?;
+        self.run("INSERT OR IGNORE INTO known VALUES (?1, ?2, ?3)", params![site, run, url.fingerprint()])
     }
 
     fn sweep_known(&mut self, site: &str, run: i64, most: u32) -> Answer<bool> {
-        let sql = "DELETE FROM known WHERE (site, run, fp) IN (SELECT site, run, fp FROM known
-             WHERE site = (SELECT id FROM site WHERE name = ?1) AND run < ?2 LIMIT ?3)";
+        let site = self.site_id(site)?;
+        let sql = "DELETE FROM known WHERE (site, run, fp) IN
+             (SELECT site, run, fp FROM known WHERE site = ?1 AND run < ?2 LIMIT ?3)";
         let removed = self.prepare(sql)?.execute(params![site, run, most])?;
         Ok(removed == most as usize)
     }
 
     fn dead(&mut self, site: &str, stage: Stage, url: &CanonicalUrl) -> Answer<Option<DeadState>> {
+        let site = self.site_id(site)?;
         self.record(
-            "SELECT state FROM dead WHERE site = (SELECT id FROM site WHERE name = ?1) AND stage = ?2 AND fp = ?3
-             AND url = ?4",
+            "SELECT state FROM dead WHERE site = ?1 AND stage = ?2 AND fp = ?3 AND url = ?4",
             params![site, stage_column(stage), url.fingerprint(), url.as_str()],
         )
     }
 
     fn save_dead(&mut self, site: &str, stage: Stage, url: &CanonicalUrl, dead: &DeadState) -> Answer<()> {
         self.remove_dead(site, stage, url)?;
+        let site = self.site_id(site)?;
         self.run(
             "INSERT INTO dead (site, stage, fp, url, died_at, state)
-             VALUES ((SELECT id FROM site WHERE name = ?1), ?2, ?3, ?4, ?5, ?6)",
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
             params![site, stage_column(stage), url.fingerprint(), url.as_str(), dead.died_at, to_json(dead)?],
         )
     }
 
     fn remove_dead(&mut self, site: &str, stage: Stage, url: &CanonicalUrl) -> Answer<()> {
+        let site = self.site_id(site)?;
         self.run(
-            "DELETE FROM dead WHERE site = (SELECT id FROM site WHERE name = ?1) AND stage = ?2 AND fp = ?3
-             AND url = ?4",
+            "DELETE FROM dead WHERE site = ?1 AND stage = ?2 AND fp = ?3 AND url = ?4",
             params![site, stage_column(stage), url.fingerprint(), url.as_str()],
         )
     }
@@ -282,14 +285,15 @@ impl Shelf for Tables<'_> {
         after: Option<&LetterPlace>,
         most: u64,
     ) -> Answer<Vec<DeadLetter>> {
-        let sql = "SELECT state, stage, url FROM dead WHERE site = (SELECT id FROM site WHERE name = ?1)
+        let id = self.site_id(site)?;
+        let sql = "SELECT state, stage, url FROM dead WHERE site = ?1
              AND (died_at, stage, url) > (?2, ?3, ?4) ORDER BY died_at, stage, url LIMIT ?5";
         let most = i64::try_from(most).unwrap_or(i64::MAX);
         let (died_at, stage, after) = match after {
             Some(after) => (after.died_at, stage_column(after.stage), after.url.as_str()),
             None => (i64::MIN, stage_column(Stage::Download), ""),
         };
-        self.all(sql, params![site, died_at, stage, after, most], |row| {
+        self.all(sql, params![id, died_at, stage, after, most], |row| {
             let dead: DeadState = json(row, 0)?;
             Ok(dead.letter(site, stage_of(row.get(1)?), &url(row, 2)?))
         })
@@ -300,12 +304,12 @@ impl Shelf for Tables<'_> {
     }
 
     fn remove_pages(&mut self, site: &str, most: u32) -> Answer<bool> {
-        let sql = "DELETE FROM page WHERE id IN
-             (SELECT id FROM page WHERE site = (SELECT id FROM site WHERE name = ?1) LIMIT ?2)";
+        let site = self.site_id(site)?;
+        let sql = "DELETE FROM page WHERE id IN (SELECT id FROM page WHERE site = ?1 LIMIT ?2)";
         let removed = self.prepare(sql)?.execute(params![site, most])?;
         self.run(
             "UPDATE site SET recrawl_at = (SELECT min(recrawl_at) FROM page
-             WHERE page.site = site.id AND recrawl_at IS NOT NULL) WHERE name = ?1",
+             WHERE page.site = site.id AND recrawl_at IS NOT NULL) WHERE id = ?1",
             [site],
         )?;
         Ok(removed == most as usize)

@@ -119,8 +119,11 @@ impl Tables<'_> {
         if only.is_empty() || !self.memory.lasts {
             return Ok(None);
         }
-        for name in only {
-            self.remember_unit_of(name)?;
+        if self.memory.recalled != only {
+            for name in only {
+                self.remember_unit_of(name)?;
+            }
+            self.memory.recalled = only.to_vec();
         }
         let mut units: Vec<_> = only.iter().filter_map(|name| self.unit_if_ready(stage, name)).collect();
         units.sort_unstable();

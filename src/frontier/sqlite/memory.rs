@@ -18,6 +18,8 @@ pub(super) struct Memory {
     pub(super) sites: HeldBack<SiteState>,
     /// With the time from which each is due.
     pub(super) units: HeldBack<(UnitState, i64)>,
+    /// Of these sites all that are there are remembered, with their units.
+    pub(super) recalled: Vec<String>,
     pub(super) rows: BTreeMap<String, SiteRow>,
     /// The numbers by which other tables know sites.
     pub(super) ids: BTreeMap<String, i64>,
@@ -126,6 +128,7 @@ impl Memory {
         self.rows.remove(name);
         self.ids.remove(name);
         self.members.clear();
+        self.recalled.clear();
         self.first_parse = None;
         self.running.forget_site(name);
     }
@@ -196,6 +199,7 @@ impl Tables<'_> {
         let before = self.memory.sites.get(&site.name);
         if before.is_none_or(|before| before.unit != site.unit) {
             self.memory.members.clear();
+            self.memory.recalled.clear();
         }
         if before.is_none_or(|before| {
             before.unit != site.unit || before.is_ready(Stage::Parse) != site.is_ready(Stage::Parse)

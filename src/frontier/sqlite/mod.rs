@@ -38,7 +38,7 @@ const BUSY: Duration = Duration::from_secs(5);
 /// How long a step is tried in all.
 const PATIENCE: Duration = Duration::from_mins(1);
 /// The most steps in one transaction: a start that comes up meanwhile waits for no more than these.
-const BATCH: usize = 8;
+const BATCH: usize = 16;
 /// How long steps that no start waits for look out for company, where there is some: half of a step's cost is its commit.
 const LINGER: Duration = Duration::from_millis(3);
 

@@ -193,7 +193,7 @@ pub struct StoredPage {
     /// When the stored body was fetched, or last confirmed.
     pub fetched_at: Timestamp,
     /// Its entity tag and modification date.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Validators::is_empty")]
     pub validators: Validators,
 }
 

@@ -326,14 +326,18 @@ async fn a_file_of_the_version_before_is_brought_up_to_date_with_all_that_is_in_
     let frontier = Frontier::sqlite(&file, None).expect("a new file");
     frontier.register(shop("books")).await.expect("registered");
     frontier.put("books", ["/1", "/2", "/1"].map(|path| request("books", path)).to_vec()).await.expect("put");
+    let lease = frontier.claim(claim("one", 1)).await.expect("claimed").leases.pop().expect("due");
     let text = frontier.text("books").await.expect("read");
     let before = frontier.view("books").await.expect("read").expect("a site");
-    assert_eq!((before.download.waiting, before.download.coalesced), (2, 1));
+    assert_eq!((before.download.waiting, before.download.leased, before.download.coalesced), (1, 1, 1));
     drop(frontier);
     let connection = rusqlite::Connection::open(&file).expect("opened");
     let back = "ALTER TABLE site ADD COLUMN text TEXT;
                 UPDATE site SET text = (SELECT text FROM site_file WHERE site = name);
-                DROP TABLE site_file; PRAGMA user_version = 3;";
+                DROP TABLE site_file; DROP TABLE answers;
+                UPDATE task SET lease = json_object('token', token, 'owner', owner, 'granted_at', lease->0, 'ends_at', until,
+                  'fence', lease->1, 'in_flight', json(lease->2), 'interval', lease->3) WHERE place = 3;
+                PRAGMA user_version = 3;";
     connection.execute_batch(back).expect("as it was");
     drop(connection);
     for _ in 0..2 {
@@ -341,6 +345,7 @@ async fn a_file_of_the_version_before_is_brought_up_to_date_with_all_that_is_in_
         assert_eq!(again.text("books").await.expect("read"), text);
         let view = again.view("books").await.expect("read").expect("a site");
         assert_eq!(View { at: before.at, ..view }, before);
+        assert_eq!(again.extend(vec![lease.key()]).await.expect("asked"), [true]);
     }
 }
 

@@ -1,11 +1,11 @@
 //! How values stand in columns: places as numbers, rare things as small JSON records.
 
 use rusqlite::Row;
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 
 use crate::canonical_url::CanonicalUrl;
-use crate::frontier::state::{Place, Rare, Running, Task};
+use crate::frontier::state::{LastAnswers, OwnerState, Place, Rare, Running, Task};
 use crate::task::{Origin, Priority, Stage};
 
 type Answer<T> = rusqlite::Result<T>;
@@ -16,18 +16,19 @@ const SCHEDULED: i64 = 2;
 const RUNNING: i64 = 3;
 
 pub(super) fn read_task(row: &Row<'_>) -> Answer<Task> {
-    let until: Option<i64> = row.get(8)?;
+    let until = || row.get::<_, Option<i64>>(8).map(Option::unwrap_or_default);
     let place = match row.get::<_, i64>(3)? {
         WAITING => Place::Waiting,
         RUNNING => {
-            let mut running: Running = json(row, 9)?;
-            running.ends_at = until.unwrap_or(running.ends_at);
-            Place::Running(running)
+            let LeaseColumn { granted_at, fence, in_flight, interval } = json(row, 11)?;
+            let token = row.get::<_, i64>(9)?.cast_unsigned();
+            let (owner, ends_at) = (row.get(10)?, until()?);
+            Place::Running(Running { token, owner, granted_at, ends_at, fence, in_flight, interval })
         }
-        delayed => Place::Delayed { until: until.unwrap_or(0), scheduled: delayed == SCHEDULED },
+        delayed => Place::Delayed { until: until()?, scheduled: delayed == SCHEDULED },
     };
-    let rare = match row.get_ref(10)?.as_str_or_null()? {
-        Some(text) => from_json(text, 10)?,
+    let rare = match row.get_ref(12)?.as_str_or_null()? {
+        Some(text) => from_json(text, 12)?,
         None => Rare::default(),
     };
     Ok(Task {
@@ -41,6 +42,30 @@ pub(super) fn read_task(row: &Row<'_>) -> Answer<Task> {
         origin: if row.get::<_, i64>(7)? == 1 { Origin::Link } else { Origin::Request },
         rare,
     })
+}
+
+pub(super) fn read_owner(row: &Row<'_>) -> Answer<OwnerState> {
+    let last = match row.get_ref(1)?.as_str_or_null()? {
+        Some(text) => from_json(text, 1)?,
+        None => LastAnswers::default(),
+    };
+    Ok(OwnerState { last, ..json(row, 0)? })
+}
+
+/// What of a lease stands in no column of its own. Written as an array, in this order; read as an object as well, which it was
+/// before version 5.
+#[derive(Deserialize)]
+pub(super) struct LeaseColumn {
+    granted_at: i64,
+    fence: i64,
+    in_flight: bool,
+    interval: i64,
+}
+
+impl LeaseColumn {
+    pub(super) fn of(running: &Running) -> impl Serialize {
+        (running.granted_at, running.fence, running.in_flight, running.interval)
+    }
 }
 
 pub(super) fn place_columns(place: &Place) -> (i64, Option<i64>) {

@@ -1,15 +1,17 @@
 //! The tables of the embedded frontier. A change of them raises `VERSION`.
 
 /// The schema's version, kept in `PRAGMA user_version`.
-pub(super) const VERSION: i64 = 4;
-/// From which version on a file is brought up to date, and what each step to the next version takes: since version 4 a site's file
-/// has a table of its own, as the site's row is written with every page.
-pub(super) const STEPS: &[(i64, &str)] = &[(3, FROM_3)];
+pub(super) const VERSION: i64 = 5;
+/// From which version on a file is brought up to date, and what each step to the next version takes. Since version 4 a site's file
+/// has a table of its own, as the site's row is written with every page; since 5 so has what an owner was answered last, as its row
+/// names all its sites.
+pub(super) const STEPS: &[(i64, &str)] = &[(3, FROM_3), (4, FROM_4)];
 const FROM_3: &str = "
 CREATE TABLE site_file (site TEXT PRIMARY KEY, text TEXT NOT NULL) WITHOUT ROWID;
 INSERT INTO site_file SELECT name, text FROM site WHERE text IS NOT NULL;
 ALTER TABLE site DROP COLUMN text;
 ";
+const FROM_4: &str = "CREATE TABLE answers (owner TEXT PRIMARY KEY, state TEXT NOT NULL) WITHOUT ROWID;";
 /// Marks the file as ours, kept in `PRAGMA application_id` ("pace").
 pub(super) const APPLICATION: i64 = 0x7061_6365;
 
@@ -62,5 +64,6 @@ CREATE INDEX page_age ON page (site, fetched_at, recrawl) WHERE recrawl IS NOT N
 CREATE INDEX page_key ON page (site, fp);
 CREATE TABLE mutex (name TEXT PRIMARY KEY, token TEXT NOT NULL, until INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE owner (name TEXT PRIMARY KEY, dead INTEGER NOT NULL, state TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE answers (owner TEXT PRIMARY KEY, state TEXT NOT NULL) WITHOUT ROWID;
 CREATE INDEX owner_dead ON owner (name) WHERE dead;
 ";

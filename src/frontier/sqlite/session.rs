@@ -3,17 +3,17 @@
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Params, Row, named_params, params};
 use serde::de::DeserializeOwned;
 
-use super::columns::{json, place_columns, read_task, stage_column, to_json, token_column};
+use super::columns::{LeaseColumn, json, place_columns, read_task, stage_column, to_json, token_column};
 use super::memory::{Memory, SiteRow};
-use crate::frontier::state::{OwnerState, Rare, SiteState, Task, UnitState};
+use crate::frontier::state::{LastAnswers, OwnerState, Rare, SiteState, Task, UnitState};
 use crate::task::{Origin, Stage};
 
 const TASK: &str =
     "SELECT site.name, task.stage, task.url, task.place, task.priority, task.position, task.depth,
-    task.origin, task.until, task.lease, task.rare FROM task JOIN site ON site.id = task.site";
+    task.origin, task.until, task.token, task.owner, task.lease, task.rare FROM task JOIN site ON site.id = task.site";
 /// The same of one site, whose name is the first parameter.
 const TASK_OF: &str = "SELECT ?1, task.stage, task.url, task.place, task.priority, task.position, task.depth,
-    task.origin, task.until, task.lease, task.rare FROM task";
+    task.origin, task.until, task.token, task.owner, task.lease, task.rare FROM task";
 
 #[cfg(test)]
 thread_local! {
@@ -55,7 +55,7 @@ impl<'c> Tables<'c> {
             self.write_site(&site)?;
         }
         for (name, owner) in self.memory.owners.take_changed() {
-            self.write_owner(&name, &owner)?;
+            self.write_answers(&name, &owner.last)?;
         }
         Ok(())
     }
@@ -126,7 +126,7 @@ impl<'c> Tables<'c> {
     pub(super) fn write_task(&self, sql: &str, site: Option<i64>, task: &Task) -> Answer<()> {
         let (place, until) = place_columns(&task.place);
         let running = task.running();
-        let lease = running.map(to_json).transpose()?;
+        let lease = running.map(|running| to_json(&LeaseColumn::of(running))).transpose()?;
         let rare = (task.rare != Rare::default()).then(|| to_json(&task.rare)).transpose()?;
         let values = named_params! {
             ":site": site, ":stage": stage_column(task.stage), ":fp": task.url.fingerprint(),
@@ -143,6 +143,10 @@ impl<'c> Tables<'c> {
             "INSERT OR REPLACE INTO owner VALUES (?1, ?2, ?3)",
             params![name, owner.dead, to_json(owner)?],
         )
+    }
+
+    pub(super) fn write_answers(&self, owner: &str, answers: &LastAnswers) -> Answer<()> {
+        self.run("INSERT OR REPLACE INTO answers VALUES (?1, ?2)", params![owner, to_json(answers)?])
     }
 
     pub(super) fn write_site(&mut self, site: &SiteState) -> Answer<()> {

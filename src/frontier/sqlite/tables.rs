@@ -2,7 +2,7 @@
 
 use rusqlite::params;
 
-use super::columns::{json, stage_column, stage_of, to_json, token_column, url};
+use super::columns::{json, read_owner, stage_column, stage_of, to_json, token_column, url};
 use super::session::{Answer, Tables};
 use crate::canonical_url::CanonicalUrl;
 use crate::frontier::shelf::Shelf;
@@ -402,7 +402,10 @@ impl Shelf for Tables<'_> {
         if let Some(owner) = self.memory.owners.get(name) {
             return Ok(Some(owner.clone()));
         }
-        let owner: Option<OwnerState> = self.record("SELECT state FROM owner WHERE name = ?1", [name])?;
+        let sql =
+            "SELECT owner.state, answers.state FROM owner LEFT JOIN answers ON answers.owner = owner.name
+             WHERE owner.name = ?1";
+        let owner = self.one(sql, [name], read_owner)?;
         if let Some(owner) = &owner {
             self.memory.owners.stands(name, owner.clone());
         }
@@ -410,11 +413,12 @@ impl Shelf for Tables<'_> {
     }
 
     fn save_owner(&mut self, name: &str, owner: &OwnerState) -> Answer<()> {
-        if self.memory.owners.get(name).is_some_and(|held| held.dead == owner.dead) {
+        if self.memory.owners.get(name).is_some_and(|held| held.differs_in_answers_alone(owner)) {
             self.memory.owners.change(name, owner);
             return Ok(());
         }
         self.write_owner(name, owner)?;
+        self.write_answers(name, &owner.last)?;
         self.memory.may_have_orphans = None;
         self.memory.owners.stands(name, owner.clone());
         Ok(())
@@ -432,6 +436,10 @@ impl Shelf for Tables<'_> {
         self.run(
             "DELETE FROM owner WHERE dead AND NOT EXISTS
              (SELECT 1 FROM task WHERE task.place = 3 AND task.owner = owner.name)",
+            [],
+        )?;
+        self.run(
+            "DELETE FROM answers WHERE NOT EXISTS (SELECT 1 FROM owner WHERE owner.name = answers.owner)",
             [],
         )
     }

@@ -5,7 +5,7 @@ mod site;
 mod task;
 mod unit;
 
-pub use records::{DeadState, OwnerState, PageState, Recrawl, RobotsBrief, RobotsState};
+pub use records::{DeadState, LastAnswers, OwnerState, PageState, Recrawl, RobotsBrief, RobotsState};
 pub use site::{EPOCH, SiteSettings, SiteState, StageCounts, Tuned};
 pub use task::{Deferral, Place, Rare, Running, Task, delay_after_loss, later_expiry};
 pub use unit::{MutexState, Start, UnitState, mutex_token, unit_mutex};
@@ -18,3 +18,8 @@ pub const LEASE_MS: i64 = 30_000;
 pub const MAX_LOSSES: u32 = 6;
 /// How long a task that went back waits, in ms.
 pub const BACK_MS: i64 = 1_000;
+
+/// What isn't spelled out in a record.
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}

@@ -1,13 +1,14 @@
 //! Records beside the tasks: robots, pages, dead letters, processes.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::task::is_zero;
+use super::is_default;
 use crate::canonical_url::CanonicalUrl;
 use crate::clock::Timestamp;
-use crate::task::{DeadLetter, Failure, RobotsAccess, RobotsRecord, Stage, StoredPage};
+use crate::task::{DeadLetter, Failure, RobotsAccess, RobotsRecord, Settled, Stage, StoredPage};
 
 /// One origin's `robots.txt` as the frontier keeps it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -53,12 +54,13 @@ pub struct PageState {
     /// The fence of the fetch: a smaller one never replaces it (I6).
     pub fence: i64,
     /// Links between a seed and this page, as it was fetched.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub depth: u32,
     /// How long it stays fresh, in ms.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recrawl: Option<i64>,
     /// When it is asked for again, in ms; there with a `recrawl` alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recrawl_at: Option<i64>,
 }
 
@@ -100,7 +102,7 @@ pub struct DeadState {
     /// The run in which it died.
     pub run: i64,
     /// Links between a seed and its page.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub depth: u32,
 }
 
@@ -112,11 +114,26 @@ pub struct OwnerState {
     /// Its process id, for people.
     pub pid: u32,
     /// The sites it crawls.
-    pub crawls: Vec<String>,
+    pub crawls: Arc<[String]>,
+    /// Kept apart from what seldom changes.
+    #[serde(skip)]
+    pub last: LastAnswers,
+}
+
+/// What a process that claims was answered last, for when it asks again.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LastAnswers {
     /// Its last claim: the first token, and how many were granted.
     pub claimed: Option<(u64, u64)>,
     /// Its last settle and the answers.
-    pub settled: Option<(u64, Vec<crate::task::Settled>)>,
+    pub settled: Option<(u64, Vec<Settled>)>,
+}
+
+impl OwnerState {
+    /// Whether all else is the same.
+    pub fn differs_in_answers_alone(&self, other: &Self) -> bool {
+        (self.dead, self.pid, &self.crawls) == (other.dead, other.pid, &other.crawls)
+    }
 }
 
 impl DeadState {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Serialize, Serializer};
 
-use super::{FED_WAITING, Place};
+use super::{FED_WAITING, Place, is_default};
 use crate::task::{Exclusion, Stage};
 
 /// 2026-01-01T00:00:00Z in ms: where positions count from. One number is both a task's turn among equals and the time of
@@ -24,6 +24,7 @@ pub struct SiteSettings {
     /// Whether `robots.txt` is obeyed.
     pub robots: bool,
     /// `max_pages` of the rules by name, and of the site under the empty name.
+    #[serde(default, skip_serializing_if = "is_default")]
     pub budgets: BTreeMap<String, u64>,
 }
 
@@ -39,7 +40,7 @@ pub struct SiteState {
     /// The file's values.
     pub settings: SiteSettings,
     /// Values set while it runs; they win over the file.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub tuned: Tuned,
     /// The pass over the site; 0 before the first.
     pub run: i64,
@@ -50,9 +51,10 @@ pub struct SiteState {
     /// Requests in flight.
     pub running: u32,
     /// The lease of the `robots.txt` task under way: nothing else of the site is granted meanwhile.
+    #[serde(default, skip_serializing_if = "is_default")]
     pub errand: Option<u64>,
     /// The pace that each origin's `robots.txt` asks for, in ms.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub floors: BTreeMap<String, i64>,
     /// Places and counters of the download stage.
     #[serde(serialize_with = "without_zeroes")]
@@ -61,7 +63,7 @@ pub struct SiteState {
     #[serde(serialize_with = "without_zeroes")]
     pub parse: StageCounts,
     /// Pages put in this run, by rule and, under the empty name, in all.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub spent: BTreeMap<String, u64>,
     /// Starts granted in this run that stand.
     #[serde(default)]

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::LEASE_MS;
+use super::{LEASE_MS, is_default};
 use crate::canonical_url::CanonicalUrl;
 use crate::task::{Failure, Origin, Priority, Stage, StoredPage};
 
@@ -34,13 +34,13 @@ pub struct Task {
 #[serde(default)]
 pub struct Rare {
     /// Redirects followed on the way here.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "is_default")]
     pub hops: u32,
     /// Attempts that failed.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "is_default")]
     pub attempts: u32,
     /// Leases that were lost.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "is_default")]
     pub losses: u32,
     /// Not after this time, in ms.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -59,11 +59,6 @@ pub struct Rare {
     pub history: Vec<Failure>,
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature serde asks for")]
-pub(super) fn is_zero(n: &u32) -> bool {
-    *n == 0
-}
-
 /// A request that met a running task: one further run follows.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Deferral {
@@ -72,7 +67,7 @@ pub struct Deferral {
     /// The fewest links away from a seed.
     pub depth: u32,
     /// Redirects that the latest of them followed.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub hops: u32,
     /// The earliest time that they asked for, in ms; none is at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -28,7 +28,7 @@ pub(super) fn claim<S: Shelf>(shelf: &mut S, claim: &Claim, now: i64) -> Result<
     if owner.dead {
         return Ok(Grant { buried: true, ..Grant::default() });
     }
-    if let Some((token, granted)) = owner.claimed
+    if let Some((token, granted)) = owner.last.claimed
         && token == claim.token
     {
         return repeat(shelf, claim, granted, now);
@@ -39,7 +39,7 @@ pub(super) fn claim<S: Shelf>(shelf: &mut S, claim: &Claim, now: i64) -> Result<
     round.download()?;
     round.parse()?;
     let leases = round.leases;
-    owner.claimed = Some((claim.token, leases.len() as u64));
+    owner.last.claimed = Some((claim.token, leases.len() as u64));
     shelf.save_owner(&claim.owner, &owner)?;
     Ok(Grant { leases, next_in: next_in(shelf, claim, now)?, buried: false, lost })
 }

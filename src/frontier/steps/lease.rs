@@ -239,7 +239,7 @@ pub(super) fn enlist<S: Shelf>(
 ) -> Result<(), S::Error> {
     let mut owner = shelf.owner(name)?.unwrap_or_default();
     owner.pid = pid;
-    owner.crawls = crawls;
+    owner.crawls = crawls.into();
     shelf.save_owner(name, &owner)
 }
 
@@ -247,7 +247,7 @@ pub(super) fn enlist<S: Shelf>(
 pub(super) fn bury<S: Shelf>(shelf: &mut S, name: &str) -> Result<bool, S::Error> {
     let Some(mut owner) = shelf.owner(name)? else { return Ok(false) };
     owner.dead = true;
-    owner.settled = None;
+    owner.last.settled = None;
     shelf.save_owner(name, &owner)?;
     shelf.sweep_owners()?;
     Ok(true)

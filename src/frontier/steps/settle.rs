@@ -28,14 +28,14 @@ pub(super) fn settle<S: Shelf>(
 ) -> Result<Vec<Settled>, S::Error> {
     let mut owner = shelf.owner(owner_name)?.unwrap_or_default();
     let parses: Vec<Option<LeaseKey>> = settlements.iter().map(parse_asked_for).collect();
-    let replies = match &owner.settled {
+    let replies = match &owner.last.settled {
         Some((last, replies)) if *last == token => replies.clone(),
         _ => {
             let taker = (!owner.dead).then_some(owner_name);
             let replies = settlements.into_iter().map(|settlement| settle_one(shelf, settlement, taker, now));
             let replies = replies.collect::<Result<Vec<_>, _>>()?;
             if !owner.dead {
-                owner.settled = Some((token, replies.clone()));
+                owner.last.settled = Some((token, replies.clone()));
                 shelf.save_owner(owner_name, &owner)?;
             }
             replies

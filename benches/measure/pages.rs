@@ -1,4 +1,4 @@
-//! Pages of a shop as shops have them: about 360 elements on 30 KB, menus, a table, cards of other products, words that differ
+//! Pages of a shop as shops have them: about 500 elements on 30 KB, menus, a table, cards of other products, words that differ
 //! from page to page.
 
 use std::fmt::Write;

@@ -156,12 +156,9 @@ impl Pool {
         if self.crew.roster.is_of_all() {
             return self.claim(&[]).await;
         }
-        let mut names = self.crew.roster.names();
-        // Portions start at another site each time, so that slots don't go to the first names alone.
-        let turn = fastrand::usize(..names.len().max(1));
-        names.rotate_left(turn);
+        let names = self.crew.roster.names();
         let mut again = Instant::now() + self.longest_sleep();
-        for portion in names.chunks(MOST_NAMED_SITES) {
+        for portion in portions(&names, fastrand::usize(..)) {
             again = again.min(self.claim(portion).await?);
         }
         Ok(again)
@@ -271,6 +268,15 @@ impl Pool {
     }
 }
 
+/// The sites in as few lists as claims can name, all about as long, always the same ones: what is due among each is kept in order.
+/// They begin with another one each time, so that slots don't go to the first names alone.
+fn portions(names: &[String], turn: usize) -> impl Iterator<Item = &[String]> {
+    let claims = names.len().div_ceil(MOST_NAMED_SITES).max(1);
+    let portions: Vec<&[String]> = names.chunks(names.len().div_ceil(claims).max(1)).collect();
+    let first = turn % claims;
+    (0..portions.len()).map(move |nth| portions[(first + nth) % portions.len()])
+}
+
 /// When to claim again what is due so long after an answer. A claim takes its way as well: it is sent so much sooner that it
 /// is there when the time has come, but a slow frontier isn't asked twice as often for it.
 fn next_claim(asked: Instant, answered: Instant, next: Duration) -> Instant {
@@ -356,6 +362,22 @@ impl Walk {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sites_are_named_in_the_same_lists_each_time_and_none_is_much_shorter() {
+        for (sites, lists) in
+            [(0, vec![]), (1, vec![1]), (100, vec![100]), (101, vec![51, 50]), (300, vec![100; 3])]
+        {
+            let names: Vec<String> = (0..sites).map(|n| format!("{n:03}")).collect();
+            for turn in 0..5 {
+                let mut named: Vec<&[String]> = portions(&names, turn).collect();
+                assert!(sites != 101 || named[0].len() == if turn % 2 == 0 { 51 } else { 50 });
+                named.sort();
+                assert_eq!(named.iter().map(|list| list.len()).collect::<Vec<_>>(), lists);
+                assert_eq!(named.concat(), names);
+            }
+        }
+    }
 
     #[test]
     fn the_next_claim_goes_out_its_way_ahead_but_never_more_than_half_the_time() {

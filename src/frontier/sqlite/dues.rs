@@ -1,8 +1,12 @@
 //! Which pace units are due, and which of their sites are ready: from memory where that is known, else by an index.
 
+use std::collections::BTreeSet;
+
 use rusqlite::params;
 
+use super::among::Among;
 use super::columns::to_json;
+use super::memory::Memory;
 use super::session::{Answer, Tables};
 use crate::frontier::shelf::Shelf;
 use crate::task::Stage;
@@ -10,11 +14,14 @@ use crate::task::Stage;
 /// The ready sites of larger units are asked of the file.
 const FEW: u32 = 8;
 
+/// The lists of named sites that are kept in order: a process names its sites in portions.
+const MOST_LISTS: usize = 32;
+
 impl Tables<'_> {
     pub(super) fn count_due(&mut self, stage: Stage, now: i64, only: &[String], most: u32) -> Answer<u32> {
         if let Some(ready) = self.ready_among(stage, only)? {
-            let due = ready.iter().filter(|(score, _)| *score <= now).count();
-            return Ok(u32::try_from(due).unwrap_or(most).min(most));
+            let due = ready.iter().take_while(|(score, _)| *score <= now).take(most as usize).count();
+            return Ok(u32::try_from(due).unwrap_or(most));
         }
         self.flush()?;
         let (every, named) = match stage {
@@ -45,8 +52,8 @@ impl Tables<'_> {
         n: u32,
     ) -> Answer<Option<String>> {
         if let Some(ready) = self.ready_among(stage, only)? {
-            let due = ready.into_iter().filter(|(score, _)| *score <= now).nth(n as usize);
-            return Ok(due.map(|(_, name)| name.to_owned()));
+            let due = ready.iter().take_while(|(score, _)| *score <= now).nth(n as usize);
+            return Ok(due.map(|(_, name)| name.clone()));
         }
         self.flush()?;
         let (every, named) = match stage {
@@ -115,20 +122,26 @@ impl Tables<'_> {
 
     /// The units of those of the named sites that are ready, each with the time from which it is due, the longest due first,
     /// then by name. `None` where no names are given, or where others write and all would have to be read anew each time.
-    fn ready_among(&mut self, stage: Stage, only: &[String]) -> Answer<Option<Vec<(i64, &str)>>> {
+    fn ready_among(&mut self, stage: Stage, only: &[String]) -> Answer<Option<&BTreeSet<(i64, String)>>> {
         if only.is_empty() || !self.memory.lasts {
             return Ok(None);
         }
-        if self.memory.recalled != only {
-            for name in only {
-                self.remember_unit_of(name)?;
-            }
-            self.memory.recalled = only.to_vec();
+        let known = self.memory.among.iter().position(|among| among.is_of(only));
+        let nth = if let Some(nth) = known { nth } else { self.begin_among(only)? };
+        let Memory { among, sites, units, .. } = &mut self.memory;
+        Ok(Some(among[nth].due(stage, sites, units)))
+    }
+
+    fn begin_among(&mut self, named: &[String]) -> Answer<usize> {
+        for name in named {
+            self.remember_unit_of(name)?;
         }
-        let mut units: Vec<_> = only.iter().filter_map(|name| self.unit_if_ready(stage, name)).collect();
-        units.sort_unstable();
-        units.dedup();
-        Ok(Some(units))
+        let Memory { among, sites, .. } = &mut self.memory;
+        if among.len() >= MOST_LISTS {
+            among.clear();
+        }
+        among.push(Among::of(named, sites));
+        Ok(among.len() - 1)
     }
 
     fn remember_unit_of(&mut self, site: &str) -> Answer<()> {
@@ -140,14 +153,6 @@ impl Tables<'_> {
             self.unit(&site.unit.clone())?;
         }
         Ok(())
-    }
-
-    /// Of a site that is remembered, with its unit.
-    fn unit_if_ready(&self, stage: Stage, site: &str) -> Option<(i64, &str)> {
-        let site = self.memory.sites.get(site).filter(|site| site.is_ready(stage))?;
-        let (unit, due) = self.memory.units.get(&site.unit)?;
-        let due = if stage == Stage::Download { *due } else { unit.parsed_at };
-        Some((due, &site.unit))
     }
 
     /// The ready ones among the sites of a small unit, by name. `None` where the file is to be asked.

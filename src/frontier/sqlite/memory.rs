@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use rusqlite::Connection;
 
+use super::among::Among;
 use super::session::{Answer, Tables};
 use crate::canonical_url::CanonicalUrl;
 use crate::frontier::state::{MutexState, OwnerState, Place, RobotsBrief, SiteState, Task, UnitState};
@@ -18,8 +19,8 @@ pub(super) struct Memory {
     pub(super) sites: HeldBack<SiteState>,
     /// With the time from which each is due.
     pub(super) units: HeldBack<(UnitState, i64)>,
-    /// Of these sites all that are there are remembered, with their units.
-    pub(super) recalled: Vec<String>,
+    /// For each list of sites that claims name.
+    pub(super) among: Vec<Among>,
     pub(super) rows: BTreeMap<String, SiteRow>,
     /// The numbers by which other tables know sites.
     pub(super) ids: BTreeMap<String, i64>,
@@ -128,7 +129,7 @@ impl Memory {
         self.rows.remove(name);
         self.ids.remove(name);
         self.members.clear();
-        self.recalled.clear();
+        self.among.clear();
         self.first_parse = None;
         self.running.forget_site(name);
     }
@@ -196,10 +197,11 @@ impl Tables<'_> {
 
     /// A site is about to stand as it is told.
     pub(super) fn notes_site(&mut self, site: &SiteState) {
+        self.memory.among.iter_mut().for_each(|among| among.changes(&site.unit));
         let before = self.memory.sites.get(&site.name);
         if before.is_none_or(|before| before.unit != site.unit) {
             self.memory.members.clear();
-            self.memory.recalled.clear();
+            self.memory.among.clear();
         }
         if before.is_none_or(|before| {
             before.unit != site.unit || before.is_ready(Stage::Parse) != site.is_ready(Stage::Parse)
@@ -210,6 +212,7 @@ impl Tables<'_> {
 
     /// A unit is about to stand as it is told.
     pub(super) fn notes_unit(&mut self, unit: &UnitState) {
+        self.memory.among.iter_mut().for_each(|among| among.changes(&unit.name));
         let before = self.memory.units.get(&unit.name).map(|(unit, _)| unit);
         if before.is_none_or(|before| before.parsed_at != unit.parsed_at) {
             self.memory.first_parse = None;

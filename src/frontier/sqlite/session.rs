@@ -26,8 +26,8 @@ pub(super) fn statements() -> std::collections::BTreeSet<String> {
     SEEN.with_borrow(Clone::clone)
 }
 
-/// A connection inside a transaction. Sites, units and owners, which nearly every step changes more than once, are held back
-/// and written before an index is asked, and at the end.
+/// A connection inside a transaction. Sites, units and the answers of owners, which nearly every step changes more than once, are
+/// held back and written before an index is asked, and at the end.
 pub(super) struct Tables<'c> {
     connection: &'c Connection,
     pub(super) memory: Memory,
@@ -46,7 +46,7 @@ impl<'c> Tables<'c> {
         self.memory
     }
 
-    /// Writes what was held back. Without it, changes of sites and units are lost.
+    /// Writes what was held back. Without it, changes of sites, units and answers are lost.
     pub(super) fn flush(&mut self) -> Answer<()> {
         for (_, (unit, due)) in self.memory.units.take_changed() {
             self.write_unit(&unit, due)?;

@@ -413,7 +413,7 @@ impl Shelf for Tables<'_> {
     }
 
     fn save_owner(&mut self, name: &str, owner: &OwnerState) -> Answer<()> {
-        if self.memory.owners.get(name).is_some_and(|held| held.differs_in_answers_alone(owner)) {
+        if self.memory.owners.get(name).is_some_and(|held| held.is_same_but_for_answers(owner)) {
             self.memory.owners.change(name, owner);
             return Ok(());
         }

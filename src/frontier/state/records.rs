@@ -131,7 +131,7 @@ pub struct LastAnswers {
 
 impl OwnerState {
     /// Whether all else is the same.
-    pub fn differs_in_answers_alone(&self, other: &Self) -> bool {
+    pub fn is_same_but_for_answers(&self, other: &Self) -> bool {
         (self.dead, self.pid, &self.crawls) == (other.dead, other.pid, &other.crawls)
     }
 }

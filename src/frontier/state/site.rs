@@ -24,7 +24,6 @@ pub struct SiteSettings {
     /// Whether `robots.txt` is obeyed.
     pub robots: bool,
     /// `max_pages` of the rules by name, and of the site under the empty name.
-    #[serde(default, skip_serializing_if = "is_default")]
     pub budgets: BTreeMap<String, u64>,
 }
 

@@ -6,7 +6,6 @@ use super::is_default;
 
 /// What shares one pace: a group of sites, or a site that has none.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
 pub struct UnitState {
     /// The unit's name.
     pub name: String,
@@ -17,19 +16,17 @@ pub struct UnitState {
     /// The start before it, for when the last one is given back unused.
     pub before: Option<Start>,
     /// No start before this time, in ms.
-    #[serde(skip_serializing_if = "is_default")]
     pub blocked_until: i64,
     /// Why not.
-    #[serde(skip_serializing_if = "is_default")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub blocked_why: Option<String>,
     /// Somebody else was seen holding the mutex until then, in ms.
-    #[serde(skip_serializing_if = "is_default")]
     pub held_until: i64,
     /// Somebody else waits for the mutex of this start: the next claim comes so many ms later, to let it in.
-    #[serde(skip_serializing_if = "is_default")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub courtesy: Option<(u64, i64)>,
     /// The claims missed the turn that was theirs after a lock: after the one that ends at `held_until` they have so many ms.
-    #[serde(skip_serializing_if = "is_default")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub turn: i64,
     /// When the parse stage was last served, in ms.
     pub parsed_at: i64,

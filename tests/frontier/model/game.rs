@@ -108,7 +108,7 @@ impl Game {
             self.make(Move::Tune(site.to_owned(), Tuning::Parallel(None))).await?;
         }
         for round in 0..1_000_u64 {
-            let claim = claim("last", 1_000_000_000 + round * 1_000, (9, 9), None, 3);
+            let claim = claim("last", 1_000_000_000 + round * 1_000, (9, 9), vec![], 3);
             let Answer::Grant(grant) = self.make(Move::Claim(claim)).await? else {
                 return Err("a claim is answered by a grant".to_owned());
             };
@@ -229,7 +229,9 @@ impl Game {
             Op::Advance(_) => return None,
             Op::Put(page) => Move::Put(named(&page.site), self.put(page)),
             Op::Claim { owner, download, parse, only, dice } => {
-                let only = only.as_ref().map(named);
+                let names = SITES.into_iter().chain(["nowhere"]).enumerate();
+                let only =
+                    names.filter(|(bit, _)| only >> bit & 1 == 1).map(|(_, name)| name.to_owned()).collect();
                 Move::Claim(claim(OWNERS[*owner], token, (*download, *parse), only, *dice))
             }
             Op::ClaimAgain { owner } => Move::Claim(self.claims.get(OWNERS[*owner])?.clone()),
@@ -299,9 +301,8 @@ impl Game {
     }
 }
 
-fn claim(owner: &str, token: u64, wanted: (u32, u32), only: Option<String>, dice: u32) -> Claim {
+fn claim(owner: &str, token: u64, wanted: (u32, u32), only: Vec<String>, dice: u32) -> Claim {
     let (download, parse) = wanted;
-    let only = only.into_iter().collect();
     let dice = vec![dice, dice / 7, dice / 49];
     Claim { owner: owner.to_owned(), token, download, parse, only, dice }
 }

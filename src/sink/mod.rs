@@ -16,6 +16,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::Builder;
 use std::time::Duration;
 
 use tokio::sync::Mutex as AsyncMutex;
@@ -27,6 +28,11 @@ use writer::Writer;
 
 /// How long a flush looks out for others, where there are some: each file costs it a wait for the disk, however many lines are new.
 const COMPANY: Duration = Duration::from_millis(40);
+
+/// Files that are waited for at a time.
+const AT_A_TIME: usize = 8;
+/// With fewer files one thread waits for one after the other.
+const WORTH_A_THREAD: usize = 4;
 
 /// Where items go. Cheap to clone; clones write to the same place.
 ///
@@ -144,10 +150,33 @@ impl ItemSink {
                 }
             }
         }
-        let synced = written.iter().try_for_each(Outlet::sync);
+        let synced = sync_all(&written);
         self.0.broken.store(synced.is_err(), Ordering::SeqCst);
         synced.and(refused)
     }
+}
+
+/// Some at a time: those that wait together share what the disk does for them, which is most of the cost where many sites have a
+/// line each.
+fn sync_all(written: &[Outlet]) -> Result<(), SinkError> {
+    let sync = |outlets: &[Outlet]| outlets.iter().try_for_each(Outlet::sync);
+    std::thread::scope(|scope| {
+        let mut parts = written.chunks(written.len().div_ceil(AT_A_TIME).max(WORTH_A_THREAD));
+        let first = parts.next().unwrap_or_default();
+        let begin = |part| {
+            let begun = Builder::new().name("items".to_owned()).spawn_scoped(scope, move || sync(part));
+            begun.map_err(|_| part)
+        };
+        let others: Vec<_> = parts.map(begin).collect();
+        let mut synced = sync(first);
+        for other in others {
+            synced = synced.and(match other {
+                Ok(begun) => begun.join().unwrap_or(Err(SinkError::Broken)),
+                Err(no_thread) => sync(no_thread),
+            });
+        }
+        synced
+    })
 }
 
 /// A panic elsewhere leaves whole lines in every queue, and what a flush took out of them when it panicked marks the sink as broken.

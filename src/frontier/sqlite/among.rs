@@ -60,21 +60,21 @@ impl Among {
                 let due = if stage == Stage::Download { *due } else { state.parsed_at };
                 named.iter().any(|site| site.is_ready(stage)).then_some(due)
             });
-            self.put(unit, place);
+            self.put(&unit, place);
         }
         &self.due[position(stage)]
     }
 
-    fn put(&mut self, unit: String, place: [Option<i64>; 2]) {
-        let before = self.places.insert(unit.clone(), place).unwrap_or_default();
+    fn put(&mut self, unit: &str, place: [Option<i64>; 2]) {
+        let before = self.places.insert(unit.to_owned(), place).unwrap_or_default();
         for ((due, before), now) in self.due.iter_mut().zip(before).zip(place) {
             if before == now {
                 continue;
             }
             if let Some(before) = before {
-                due.remove(&(before, unit.clone()));
+                due.remove(&(before, unit.to_owned()));
             }
-            due.extend(now.map(|now| (now, unit.clone())));
+            due.extend(now.map(|now| (now, unit.to_owned())));
         }
     }
 }

@@ -62,7 +62,8 @@ impl Among {
             });
             self.put(&unit, place);
         }
-        &self.due[position(stage)]
+        let [download, parse] = &self.due;
+        if stage == Stage::Download { download } else { parse }
     }
 
     fn put(&mut self, unit: &str, place: [Option<i64>; 2]) {
@@ -77,8 +78,4 @@ impl Among {
             due.extend(now.map(|now| (now, unit.to_owned())));
         }
     }
-}
-
-fn position(stage: Stage) -> usize {
-    Stage::ALL.iter().position(|other| *other == stage).unwrap_or_default()
 }

@@ -13,7 +13,6 @@ use crate::task::Stage;
 
 /// The ready sites of larger units are asked of the file.
 const FEW: u32 = 8;
-
 /// The lists of named sites that are kept in order: a process names its sites in portions.
 const MOST_LISTS: usize = 32;
 

@@ -13,6 +13,7 @@ mod plans;
 mod schema;
 mod session;
 mod tables;
+mod tasks;
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};

@@ -1,19 +1,12 @@
 //! One transaction at work: prepared statements, and the sites and units that are held back until they are needed.
 
-use rusqlite::{CachedStatement, Connection, OptionalExtension, Params, Row, named_params, params};
+use rusqlite::{CachedStatement, Connection, OptionalExtension, Params, Row, params};
 use serde::de::DeserializeOwned;
 
-use super::columns::{LeaseColumn, json, place_columns, read_task, stage_column, to_json, token_column};
+use super::columns::{json, to_json};
 use super::memory::{Memory, SiteRow};
-use crate::frontier::state::{LastAnswers, OwnerState, Rare, SiteState, Task, UnitState};
-use crate::task::{Origin, Stage};
-
-const TASK: &str =
-    "SELECT site.name, task.stage, task.url, task.place, task.priority, task.position, task.depth,
-    task.origin, task.until, task.token, task.owner, task.lease, task.rare FROM task JOIN site ON site.id = task.site";
-/// The same of one site, whose name is the first parameter.
-const TASK_OF: &str = "SELECT ?1, task.stage, task.url, task.place, task.priority, task.position, task.depth,
-    task.origin, task.until, task.token, task.owner, task.lease, task.rare FROM task";
+use crate::frontier::state::{LastAnswers, OwnerState, SiteState, UnitState};
+use crate::task::Stage;
 
 #[cfg(test)]
 thread_local! {
@@ -97,19 +90,6 @@ impl<'c> Tables<'c> {
         self.one(sql, params, |row| json(row, 0))
     }
 
-    pub(super) fn tasks(&self, rest: &str, params: impl Params) -> Answer<Vec<Task>> {
-        self.all(&format!("{TASK} {rest}"), params, read_task)
-    }
-
-    pub(super) fn first_task(&self, rest: &str, params: impl Params) -> Answer<Option<Task>> {
-        self.one(&format!("{TASK} {rest}"), params, read_task)
-    }
-
-    /// The first task of the site whose name is the first parameter.
-    pub(super) fn first_task_of(&self, rest: &str, params: impl Params) -> Answer<Option<Task>> {
-        self.one(&format!("{TASK_OF} {rest}"), params, read_task)
-    }
-
     /// The number by which other tables know a site; none where there is no such site.
     pub(super) fn site_id(&mut self, name: &str) -> Answer<Option<i64>> {
         if let Some(id) = self.memory.ids.get(name) {
@@ -120,22 +100,6 @@ impl<'c> Tables<'c> {
             self.memory.ids.insert(name.to_owned(), id);
         }
         Ok(id)
-    }
-
-    /// A task in one of the two statements that name its columns, with its site's number.
-    pub(super) fn write_task(&self, sql: &str, site: Option<i64>, task: &Task) -> Answer<()> {
-        let (place, until) = place_columns(&task.place);
-        let running = task.running();
-        let lease = running.map(|running| to_json(&LeaseColumn::of(running))).transpose()?;
-        let rare = (task.rare != Rare::default()).then(|| to_json(&task.rare)).transpose()?;
-        let values = named_params! {
-            ":site": site, ":stage": stage_column(task.stage), ":fp": task.url.fingerprint(),
-            ":url": task.url.as_str(), ":place": place, ":priority": task.priority.value(),
-            ":position": task.position, ":depth": task.depth, ":origin": i64::from(task.origin == Origin::Link),
-            ":until": until, ":token": running.map(|r| token_column(r.token)),
-            ":owner": running.map(|r| &r.owner), ":lease": lease, ":rare": rare,
-        };
-        self.run(sql, values)
     }
 
     pub(super) fn write_owner(&self, name: &str, owner: &OwnerState) -> Answer<()> {

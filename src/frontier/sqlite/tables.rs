@@ -91,14 +91,7 @@ impl Shelf for Tables<'_> {
     }
 
     fn task(&mut self, site: &str, stage: Stage, url: &CanonicalUrl) -> Answer<Option<Task>> {
-        if let Some(task) = self.memory.running.find(site, stage, url) {
-            return Ok(Some(task.clone()));
-        }
-        let id = self.site_id(site)?;
-        self.first_task_of(
-            "WHERE task.site = ?2 AND task.stage = ?3 AND task.fp = ?4 AND task.url = ?5",
-            params![site, id, stage_column(stage), url.fingerprint(), url.as_str()],
-        )
+        self.find_task(site, stage, url)
     }
 
     fn granted(&mut self, token: u64) -> Answer<Option<Task>> {
@@ -106,79 +99,27 @@ impl Shelf for Tables<'_> {
     }
 
     fn add_task(&mut self, task: &Task) -> Answer<()> {
-        let site = self.site_id(&task.site)?;
-        self.memory.notes_task(task);
-        self.write_task(
-            "INSERT INTO task (site, stage, fp, url, place, priority, position, depth, origin, until, token, owner,
-             lease, rare)
-             VALUES (:site, :stage, :fp, :url, :place, :priority, :position, :depth, :origin, :until, :token, :owner,
-             :lease, :rare)",
-            site,
-            task,
-        )
+        self.insert_task(task)
     }
 
     fn save_task(&mut self, task: &Task) -> Answer<()> {
-        let site = self.site_id(&task.site)?;
-        self.memory.notes_task(task);
-        self.write_task(
-            "UPDATE task SET place = :place, priority = :priority, position = :position, depth = :depth,
-             origin = :origin, until = :until, token = :token, owner = :owner, lease = :lease, rare = :rare
-             WHERE site = :site AND stage = :stage AND fp = :fp AND url = :url",
-            site,
-            task,
-        )
+        self.update_task(task)
     }
 
     fn remove_task(&mut self, task: &Task) -> Answer<()> {
-        let site = self.site_id(&task.site)?;
-        self.memory.running.remove(task);
-        self.run(
-            "DELETE FROM task WHERE site = ?1 AND stage = ?2 AND fp = ?3 AND url = ?4",
-            params![site, stage_column(task.stage), task.url.fingerprint(), task.url.as_str()],
-        )
+        self.delete_task(task)
     }
 
     fn first_waiting(&mut self, site: &str, stage: Stage) -> Answer<Option<Task>> {
-        let id = self.site_id(site)?;
-        self.first_task_of(
-            "WHERE task.site = ?2 AND task.stage = ?3 AND task.place = 0
-             ORDER BY task.priority, task.position LIMIT 1",
-            params![site, id, stage_column(stage)],
-        )
+        self.find_first_waiting(site, stage)
     }
 
     fn first_position(&mut self, site: &str, stage: Stage) -> Answer<Option<i64>> {
-        let site = self.site_id(site)?;
-        // By an index that begins with the priority: the first of each is looked at.
-        let sql = "SELECT priority, position FROM task
-             WHERE site = ?1 AND stage = ?2 AND place = 0 AND priority > ?3
-             ORDER BY priority, position LIMIT 1";
-        let mut first: Option<i64> = None;
-        let mut above = -1_i64;
-        while let Some((priority, position)) =
-            self.one(sql, params![site, stage_column(stage), above], |row| {
-                Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?))
-            })?
-        {
-            first = Some(first.map_or(position, |least| least.min(position)));
-            above = priority;
-        }
-        Ok(first)
+        self.find_first_position(site, stage)
     }
 
     fn overdue(&mut self, now: i64, most: u32) -> Answer<Vec<Task>> {
-        if self.memory.delayed_from.is_none_or(|first| first <= now) {
-            self.next_delayed()?;
-        }
-        if self.memory.delayed_from > Some(now) {
-            return Ok(Vec::new());
-        }
-        self.tasks(
-            "WHERE task.place IN (1, 2) AND task.until <= ?1
-             ORDER BY task.until, task.position, site.name, task.stage LIMIT ?2",
-            params![now, most],
-        )
+        self.find_overdue(now, most)
     }
 
     fn next_delayed(&mut self) -> Answer<Option<i64>> {
@@ -188,37 +129,11 @@ impl Shelf for Tables<'_> {
     }
 
     fn lost_leases(&mut self, now: i64, most: u32) -> Answer<Vec<Task>> {
-        let orphaned = self.may_have_orphans()?;
-        if !orphaned && self.memory.leased_until.is_none_or(|first| first <= now) {
-            self.first_lease_end()?;
-        }
-        if !orphaned && self.memory.leased_until > Some(now) {
-            return Ok(Vec::new());
-        }
-        let ended = "WHERE task.place = 3 AND task.until <= ?1
-             ORDER BY task.until, task.position, site.name, task.stage LIMIT ?2";
-        let mut lost = self.tasks(ended, params![now, most])?;
-        if orphaned {
-            let orphans = "WHERE task.place = 3 AND task.until > ?1
-                 AND task.owner IN (SELECT name FROM owner WHERE dead)
-                 ORDER BY +task.until, task.position, site.name, task.stage LIMIT ?2";
-            let orphans = self.tasks(orphans, params![now, most])?;
-            if orphans.is_empty() {
-                self.memory.may_have_orphans = Some(false);
-            }
-            lost.extend(orphans);
-            lost.truncate(most as usize);
-        }
-        Ok(lost)
+        self.find_lost_leases(now, most)
     }
 
     fn next_lease_end(&mut self) -> Answer<Option<i64>> {
-        let orphan = "SELECT EXISTS (SELECT 1 FROM task
-             WHERE place = 3 AND owner IN (SELECT name FROM owner WHERE dead))";
-        if self.may_have_orphans()? && self.one(orphan, [], |row| row.get(0))?.unwrap_or(false) {
-            return Ok(Some(i64::MIN));
-        }
-        self.first_lease_end()
+        self.find_next_lease_end()
     }
 
     fn idle_tasks(&mut self, site: &str, most: u32) -> Answer<Vec<Task>> {

@@ -270,11 +270,12 @@ impl Pool {
 
 /// The sites in as few lists as claims can name, all about as long, always the same ones: what is due among each is kept in order.
 /// They begin with another one each time, so that slots don't go to the first names alone.
-fn portions(names: &[String], turn: usize) -> impl Iterator<Item = &[String]> {
+fn portions(names: &[String], turn: usize) -> Vec<&[String]> {
     let claims = names.len().div_ceil(MOST_NAMED_SITES).max(1);
-    let portions: Vec<&[String]> = names.chunks(names.len().div_ceil(claims).max(1)).collect();
-    let first = turn % claims;
-    (0..portions.len()).map(move |nth| portions[(first + nth) % portions.len()])
+    let mut portions: Vec<&[String]> = names.chunks(names.len().div_ceil(claims).max(1)).collect();
+    let first = turn % portions.len().max(1);
+    portions.rotate_left(first);
+    portions
 }
 
 /// When to claim again what is due so long after an answer. A claim takes its way as well: it is sent so much sooner that it
@@ -370,7 +371,7 @@ mod tests {
         {
             let names: Vec<String> = (0..sites).map(|n| format!("{n:03}")).collect();
             for turn in 0..5 {
-                let mut named: Vec<&[String]> = portions(&names, turn).collect();
+                let mut named = portions(&names, turn);
                 assert!(sites != 101 || named[0].len() == if turn % 2 == 0 { 51 } else { 50 });
                 named.sort();
                 assert_eq!(named.iter().map(|list| list.len()).collect::<Vec<_>>(), lists);

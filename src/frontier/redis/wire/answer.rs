@@ -1,13 +1,12 @@
-//! The script's answer to a step, read back. A Lua table without entries is read as an empty list; `false` is none.
+//! The script's answer to a step, read back.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use serde::de::DeserializeOwned;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::ask::stage;
-use crate::canonical_url::CanonicalUrl;
+use super::value::{Odd, Read, Record, Row, all, embedded, is_true, list, odd, parse, some, url, whole};
 use crate::clock::Timestamp;
 use crate::frontier::state::{DeadState, StageCounts};
 use crate::frontier::step::{
@@ -17,13 +16,6 @@ use crate::frontier::view::{
     Freshness, Inspection, KnownRobots, Latest, Owner, Says, Standing, View, Whereabouts,
 };
 use crate::task::{DeadLetter, Exclusion, Lease, Origin, Priority, RobotsErrand, Settled};
-
-/// An answer that can't be read: the server holds something that this version didn't write.
-#[derive(Clone, Debug, thiserror::Error)]
-#[error("an answer can't be read ({0})")]
-pub(in crate::frontier::redis) struct Odd(String);
-
-type Read<T> = Result<T, Odd>;
 
 /// The reply to `step`.
 pub(in crate::frontier::redis) fn answer(step: &Step, value: &Value) -> Read<Reply> {
@@ -80,83 +72,6 @@ pub(in crate::frontier::redis) fn names(value: &Value) -> Read<Vec<String>> {
 /// Why the directory refuses a site, if it does.
 pub(in crate::frontier::redis) fn refusal(value: &Value) -> Option<String> {
     value.as_str().map(str::to_owned)
-}
-
-fn odd(value: &Value) -> Odd {
-    Odd(value.to_string().chars().take(200).collect())
-}
-
-fn some(value: &Value) -> Option<&Value> {
-    (!matches!(value, Value::Null | Value::Bool(false))).then_some(value)
-}
-
-fn is_true(value: &Value) -> bool {
-    value == &Value::Bool(true)
-}
-
-fn list(value: &Value) -> &[Value] {
-    value.as_array().map_or(&[], Vec::as_slice)
-}
-
-fn parse<T: DeserializeOwned>(value: &Value) -> Read<T> {
-    T::deserialize(value).map_err(|_| odd(value))
-}
-
-fn all<T: DeserializeOwned>(value: &Value) -> Read<Vec<T>> {
-    list(value).iter().map(parse).collect()
-}
-
-/// JSON in a string: what the script hands through unread.
-fn embedded<T: DeserializeOwned>(value: &Value) -> Read<T> {
-    let text = value.as_str().ok_or_else(|| odd(value))?;
-    serde_json::from_str(text).map_err(|_| odd(value))
-}
-
-fn url(value: &Value) -> Read<CanonicalUrl> {
-    value.as_str().and_then(|text| CanonicalUrl::parse(text).ok()).ok_or_else(|| odd(value))
-}
-
-/// A row of values, read by place.
-struct Row<'a>(&'a [Value]);
-
-impl<'a> Row<'a> {
-    fn of(value: &'a Value) -> Read<Self> {
-        value.as_array().map(|row| Self(row)).ok_or_else(|| odd(value))
-    }
-
-    fn at(&self, place: usize) -> &'a Value {
-        self.0.get(place).unwrap_or(&Value::Null)
-    }
-
-    fn number(&self, place: usize) -> Read<i64> {
-        whole(self.at(place)).ok_or_else(|| odd(self.at(place)))
-    }
-
-    fn small(&self, place: usize) -> Read<u32> {
-        u32::try_from(self.number(place)?).map_err(|_| odd(self.at(place)))
-    }
-
-    fn text(&self, place: usize) -> Read<&'a str> {
-        self.at(place).as_str().ok_or_else(|| odd(self.at(place)))
-    }
-
-    fn flag(&self, place: usize) -> bool {
-        is_true(self.at(place))
-    }
-
-    fn maybe<T>(&self, place: usize, read: impl FnOnce(&'a Value) -> Read<T>) -> Read<Option<T>> {
-        some(self.at(place)).map(read).transpose()
-    }
-
-    fn time(&self, place: usize) -> Read<Timestamp> {
-        Ok(Timestamp::from_millis(self.number(place)?))
-    }
-}
-
-/// A whole number, also where Lua wrote it with an exponent.
-#[expect(clippy::cast_possible_truncation, reason = "numbers of the script are whole and below 2^53")]
-fn whole(value: &Value) -> Option<i64> {
-    value.as_i64().or_else(|| value.as_f64().map(|number| number as i64))
 }
 
 fn registered(value: &Value) -> Read<Registered> {
@@ -301,35 +216,6 @@ fn letter(site: &str, value: &Value) -> Read<DeadLetter> {
     Ok(dead.letter(site, stage(row.text(0)?), &url(row.at(1))?))
 }
 
-/// A record of the script, read by name; what is missing is nothing.
-struct Record<'a>(&'a Map<String, Value>);
-
-impl<'a> Record<'a> {
-    fn of(value: &'a Value, name: &str) -> Read<Self> {
-        value.get(name).and_then(Value::as_object).map(Self).ok_or_else(|| odd(value))
-    }
-
-    fn maybe(&self, name: &str) -> Option<i64> {
-        self.0.get(name).and_then(whole)
-    }
-
-    fn number(&self, name: &str) -> i64 {
-        self.maybe(name).unwrap_or(0)
-    }
-
-    fn count(&self, stage: char, name: &str) -> u64 {
-        self.number(&format!("{stage}.{name}")).unsigned_abs()
-    }
-
-    fn text(&self, name: &str) -> Option<String> {
-        self.0.get(name).and_then(Value::as_str).map(str::to_owned)
-    }
-
-    fn time(&self, name: &str) -> Option<Timestamp> {
-        self.maybe(name).map(Timestamp::from_millis)
-    }
-}
-
 fn view(value: &Value) -> Read<View> {
     let (site, unit) = (Record::of(value, "site")?, Record::of(value, "unit")?);
     let whole_of = Record(value.as_object().ok_or_else(|| odd(value))?);
@@ -365,7 +251,7 @@ fn says(site: &Record<'_>, unit: &Record<'_>) -> Read<Says> {
     let small = |number: i64| u32::try_from(number).unwrap_or(u32::MAX);
     let floors: BTreeMap<String, i64> = match site.text("floors") {
         Some(text) if site.number("robots") == 1 => {
-            serde_json::from_str(&text).map_err(|_| Odd(text.chars().take(200).collect()))?
+            serde_json::from_str(&text).map_err(|_| Odd::of(&text))?
         }
         _ => BTreeMap::new(),
     };

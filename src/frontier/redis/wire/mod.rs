@@ -4,6 +4,8 @@
 mod answer;
 mod ask;
 mod mark;
+mod value;
 
-pub(super) use answer::{Odd, answer, names, refusal};
+pub(super) use answer::{answer, names, refusal};
 pub(super) use ask::{ask, booking};
+pub(super) use value::Odd;

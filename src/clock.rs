@@ -37,9 +37,13 @@ impl Timestamp {
     }
 }
 
-/// A duration in whole milliseconds, as the frontier stores it.
+/// A hundred years.
+const LONGEST_WAIT: i64 = 100 * 366 * 24 * 3_600_000;
+
+/// A duration in whole milliseconds, as the frontier stores it: a hundred years at most, so that any time may be added to it.
+/// A `Crawl-delay` is whatever a site writes.
 pub fn millis(wait: Duration) -> i64 {
-    i64::try_from(wait.as_millis()).unwrap_or(i64::MAX)
+    i64::try_from(wait.as_millis()).map_or(LONGEST_WAIT, |wait| wait.min(LONGEST_WAIT))
 }
 
 /// RFC 3339 in UTC with milliseconds: `2026-11-20T09:00:00.123Z`.

@@ -62,7 +62,10 @@ fn rules(headers: &Headers, body: &[u8], pace: &Pace) -> RobotsRecord {
         let (asked, most) = (delay.as_secs_f64(), pace.max_crawl_delay.as_secs_f64());
         format!("robots.txt asks for {asked}s between requests, more than max_crawl_delay = {most}s")
     });
-    RobotsRecord { access: RobotsAccess::Rules(text), holds_for: holds_for(headers), crawl_delay, refuses }
+    let holds_for = holds_for(headers);
+    // Who is refused is asked again once the record ends: nonsense, or a slip that is mended, may not keep a site away for years.
+    let crawl_delay = crawl_delay.map(|delay| delay.min(holds_for.max(pace.max_crawl_delay)));
+    RobotsRecord { access: RobotsAccess::Rules(text), holds_for, crawl_delay, refuses }
 }
 
 fn without_rules(access: RobotsAccess, holds_for: Duration) -> RobotsRecord {
@@ -146,6 +149,8 @@ mod tests {
         let reason = "robots.txt asks for 60s between requests, more than max_crawl_delay = 30s";
         assert_eq!(refused.refuses.as_deref(), Some(reason));
         assert_eq!(record(200, b"User-agent: *\nCrawl-delay: 30").refuses, None);
+        let endless = record(200, b"User-agent: *\nCrawl-delay: 100000000000000000");
+        assert_eq!((endless.crawl_delay, endless.refuses.is_some()), (Some(HOLDS), true));
     }
 
     #[test]

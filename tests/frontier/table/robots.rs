@@ -351,6 +351,28 @@ fn its_crawl_delay_is_a_floor_under_file_and_tuning_and_for_outsiders() {
 }
 
 #[test]
+fn a_crawl_delay_without_end_breaks_nothing() {
+    on_every_backend(async |w| {
+        site(w).await;
+        w.put_many("a", 2).await;
+        let errand = w.take().await;
+        let endless = RobotsRecord {
+            crawl_delay: Some(Duration::MAX),
+            ..record(RobotsAccess::Rules("Crawl-delay: 1e18".to_owned()))
+        };
+        w.settle(&errand, Outcome::Robots(endless)).await;
+        let view = w.view("a").await;
+        assert_eq!((view.download.leased, view.download.waiting, view.in_flight), (0, 2, 0));
+        assert!(
+            view.interval > 50 * 365 * 24 * HOUR && view.due > view.last_start.expect("a start"),
+            "{view:?}"
+        );
+        w.pass(HOUR);
+        assert_eq!(w.claim().await, None);
+    });
+}
+
+#[test]
 fn under_new_rules_and_after_it_was_forgotten_a_site_reads_it_anew_and_its_crawl_delay_holds() {
     on_every_backend(async |w| {
         let slow = || RobotsRecord {

@@ -84,6 +84,31 @@ fn i1_l4_a_folder_goes_on_here_though_the_clock_here_is_behind_or_ahead() {
     goes_on_here(0, HOUR);
 }
 
+/// A power cut takes what the disk had not taken in yet, and with it the first starts.
+#[test]
+fn i1_starts_that_a_power_cut_made_the_frontier_forget_are_waited_for() {
+    const LONG: Duration = Duration::from_secs(4);
+    let (there, here) = (TempData::new(), TempData::new());
+    let plan = ShopPlan::new("copied", 6).latency(Latency::fixed(Duration::from_millis(10)));
+    let shops = serve([plan]).expect("a shop");
+    let shop = &shops.all()[0];
+    let site = there.write("copied.toml", &shop.site_toml(LONG));
+    Paced::new(["seed"]).arg(&site).data(&there).run().expect_code(0);
+    copy(there.path(), here.path());
+    let running = crawl(&there, &site).start();
+    eventually("the first request", || (!shop.arrivals().is_empty()).then_some(()));
+    running.kill();
+    running.finish();
+    from_another_machine(&here, 0);
+    let again = crawl(&here, &site).start();
+    eventually("the next one", || (shop.arrivals().len() > 1).then_some(()));
+    again.kill();
+    again.finish();
+    let arrivals = shop.arrivals();
+    let gap = arrivals[1].at.saturating_sub(arrivals[0].at);
+    assert!(gap + Duration::from_millis(250) >= LONG, "{gap:?}");
+}
+
 #[test]
 fn a_crawl_and_one_on_a_copy_of_its_folder_leave_each_other_alone() {
     let (data, copied) = (TempData::new(), TempData::new());

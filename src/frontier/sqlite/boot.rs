@@ -1,11 +1,15 @@
 //! One clock for all processes of a machine: a base kept in the file plus the time since boot, so that changes of the wall
 //! clock move nothing.
 
+use std::collections::HashMap;
+
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 
 use super::memory::Memory;
 use super::session::Tables;
 use crate::clock::{Clock, Timestamp, millis, since_boot};
+use crate::frontier::shelf::Shelf;
+use crate::frontier::state::SiteState;
 use crate::frontier::steps::places;
 
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
@@ -21,7 +25,7 @@ pub(super) fn clock(connection: &mut Connection) -> rusqlite::Result<Clock> {
         let seen = number(&transaction, "seen")?.unwrap_or(0);
         let now = Clock::wall().now().as_millis().max(seen);
         let base = now - millis(since_boot());
-        postpone(&transaction, seen, now)?;
+        postpone(&transaction, now)?;
         set(&transaction, "boot", boot)?;
         set(&transaction, "base", base)?;
         base
@@ -30,13 +34,22 @@ pub(super) fn clock(connection: &mut Connection) -> rusqlite::Result<Clock> {
     Ok(Clock::since_boot(Timestamp::from_millis(base)))
 }
 
-/// The wall clock may have been set, or be another machine's: by it, no start comes sooner than by the clock that counted.
-fn postpone(transaction: &Connection, seen: i64, now: i64) -> rusqlite::Result<()> {
-    let mut not_due = transaction.prepare("SELECT name FROM unit WHERE due > ?1")?;
-    let names: Vec<String> = not_due.query_map([seen], |row| row.get(0))?.collect::<Result<_, _>>()?;
+/// Nobody knows when the last starts were: a power cut forgets what was committed last, and the wall clock may have been set, or be
+/// another machine's.
+fn postpone(transaction: &Connection, now: i64) -> rusqlite::Result<()> {
+    let mut units = transaction.prepare("SELECT name FROM unit")?;
+    let units: Vec<String> = units.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
     let mut tables = Tables::new(transaction, Memory::default())?;
-    for name in names {
-        places::postpone(&mut tables, &name, now - seen, now)?;
+    let mut slowest: HashMap<String, SiteState> = HashMap::new();
+    for name in tables.site_names()? {
+        let Some(site) = tables.site(&name)? else { continue };
+        match slowest.get(&site.unit) {
+            Some(slower) if slower.interval() >= site.interval() => {}
+            _ => drop(slowest.insert(site.unit.clone(), site)),
+        }
+    }
+    for unit in units {
+        places::postpone(&mut tables, &unit, slowest.get(&unit), now)?;
     }
     tables.flush()
 }

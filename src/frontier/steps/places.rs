@@ -140,18 +140,24 @@ pub(super) fn give_back_start<S: Shelf>(
     retime(shelf, &unit, now)
 }
 
-/// Nobody knows how long ago the last start was, but that `by` ms passed by a clock that isn't the one it was counted by: what
-/// was left of its interval begins now.
+/// Nobody knows how long ago the last start was, nor of which of the unit's sites: it is waited as if the slowest of them had been
+/// asked right now. Without any, its last start counts from now.
 pub(in crate::frontier) fn postpone<S: Shelf>(
     shelf: &mut S,
     unit: &str,
-    by: i64,
+    slowest: Option<&SiteState>,
     now: i64,
 ) -> Result<(), S::Error> {
     let Some(mut unit) = shelf.unit(unit)? else { return Ok(()) };
-    if let Some(last) = &mut unit.last {
-        last.at = last.at.saturating_add(by).min(now).max(last.at);
-    }
+    let known = interval_after(shelf, &unit, unit.last.as_ref())?;
+    let longest = slowest.map_or(0, SiteState::interval);
+    unit.last = match (unit.last.take(), slowest) {
+        (None, Some(site)) => Some(Start { at: now, site: site.name.clone(), token: 0, fixed: None }),
+        (Some(last), Some(site)) if longest > known => {
+            Some(Start { at: now.max(last.at), site: site.name.clone(), fixed: None, ..last })
+        }
+        (last, _) => last.map(|last| Start { at: now.max(last.at), ..last }),
+    };
     retime(shelf, &unit, now)
 }
 

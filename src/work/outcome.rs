@@ -93,8 +93,9 @@ pub(super) fn follow(site: &Site, lease: &Lease, to: Url, owner: Option<&Site>) 
         return Err(Outcome::Excluded { why: Exclusion::NoRule, unused: false });
     };
     let put = match lease.origin {
-        Origin::Request => Put::request(target, lease.priority),
-        Origin::Link => Put::link(target, lease.depth),
+        // A link to the page that runs would be known already, and the page lost: it is asked for once more.
+        Origin::Link if target != lease.url => Put::link(target, lease.depth),
+        Origin::Request | Origin::Link => Put::request(target, lease.priority),
     };
     let (depth, hops, priority) = (lease.depth, lease.hops + 1, lease.priority);
     Ok(Put { depth, hops, priority, rule: Some(rule.name.clone()), ..put })

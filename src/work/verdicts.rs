@@ -9,6 +9,7 @@ use crate::clock::Timestamp;
 use crate::frontier::{Frontier, FrontierError};
 use crate::robots::{Rules, RulesCache, rules_of};
 use crate::site::{RobotsPolicy, Site};
+use crate::task::RobotsAccess;
 
 /// An origin without a record is asked about again after this.
 const ASK_AGAIN: Duration = Duration::from_secs(1);
@@ -27,8 +28,8 @@ impl Verdicts {
         Self { frontier, rules: RulesCache::new(RulesCache::RULES), ends: Mutex::default() }
     }
 
-    /// Whether the site may be asked for the URL. Without a record that holds now it may: whether it is fetched is decided
-    /// once there is one.
+    /// Whether the site may be asked for the URL. Without a record that holds now, or where robots.txt can't be had, it may: whether
+    /// it is fetched is decided once there is one, and a page that is never put would be lost.
     pub(super) async fn allows(
         &self,
         site: &Site,
@@ -63,7 +64,7 @@ impl Verdicts {
         Ok(Some(rules))
     }
 
-    /// The end of the record that holds now, asked of the frontier at most once a second.
+    /// The end of the record that holds now and has rules, asked of the frontier at most once a second.
     async fn current(&self, origin: &str, now: Timestamp) -> Result<Option<Timestamp>, FrontierError> {
         let seen = self.lock().get(origin).copied();
         if let Some((until, asked)) = seen
@@ -71,7 +72,9 @@ impl Verdicts {
         {
             return Ok(until.filter(|until| *until > now));
         }
-        let until = self.frontier.robots(origin).await?.map(|known| known.until);
+        let known = self.frontier.robots(origin).await?;
+        let decides = known.filter(|known| !matches!(known.record.access, RobotsAccess::Unreachable(_)));
+        let until = decides.map(|known| known.until);
         self.lock().insert(origin.to_owned(), (until, now));
         Ok(until.filter(|until| *until > now))
     }

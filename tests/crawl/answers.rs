@@ -414,6 +414,30 @@ fn a_page_without_a_required_field_is_a_dead_letter_of_its_parse_and_still_leads
 }
 
 #[test]
+fn a_linked_page_that_wants_a_cookie_first_is_fetched_once_it_is_there() {
+    let mut given = false;
+    let site = star(2).faults(move |request| {
+        let first = request.path == "/p/2" && !std::mem::replace(&mut given, true);
+        first.then(|| Reply::status(302).header("location", "/p/2").header("set-cookie", "seen=1; Path=/"))
+    });
+    let site = site.serve();
+    let ground = Ground::new([SiteFile::of("shop", &site).fetch("cookies = true")]);
+    ground.crawled();
+    assert_eq!(ground.item_paths("shop"), ["/", "/p/1", "/p/2"]);
+    assert_eq!(site.count("/p/2"), 2);
+}
+
+#[test]
+fn a_linked_page_that_sends_to_itself_for_ever_is_a_dead_letter() {
+    let site = star(2).redirect("/p/2", 302, "/p/2").serve();
+    let ground = Ground::new([SiteFile::of("shop", &site).fetch("cookies = true")]);
+    ground.crawled();
+    assert_eq!(site.count("/p/2"), 11);
+    let letters = ground.letters("shop");
+    assert!(letters[0].why.reason.starts_with("redirected more than 10 times"), "{letters:?}");
+}
+
+#[test]
 fn cookies_are_kept_and_sent_back_where_a_site_asks_for_it() {
     for cookies in [true, false] {
         let site =

@@ -117,6 +117,25 @@ fn a_host_whose_robots_txt_fails_is_left_alone_asked_again_later_and_holds_up_no
 }
 
 #[test]
+fn links_to_a_host_whose_robots_txt_fails_wait_with_its_other_pages() {
+    let broken = star(2).status("/robots.txt", 503).serve();
+    let front = Reply::html(page("front", [broken.url("/p/1"), broken.url("/p/2")]));
+    let mut front = Some(front);
+    // Its links are seen once the other host is known to be unreachable.
+    let fine = TestSite::builder()
+        .robots("")
+        .redirect("/", 302, "/late")
+        .reply("/late", front.take().expect("one"))
+        .serve();
+    let file = SiteFile::of("shop", &broken).seed(fine.url("/")).interval(ms(200));
+    let ground = Ground::new([file]);
+    ground.crawl().arg("--give-up").arg("1s").run().expect_code(3);
+    assert_eq!(asked(&broken), ["/robots.txt"]);
+    let download = ground.view("shop").download;
+    assert_eq!((download.delayed, download.waiting), (3, 0), "the seed and two links: {download:?}");
+}
+
+#[test]
 fn a_redirected_robots_txt_is_followed_within_the_site_and_pays_each_hop() {
     let interval = ms(120);
     let site = star(2).redirect("/robots.txt", 301, "/a.txt").redirect("/a.txt", 302, "/b.txt");

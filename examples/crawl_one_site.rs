@@ -21,8 +21,9 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         CrawlOptions { max_pages: Some(PAGES), ..CrawlOptions::new(Places::below(Path::new(&data))) };
     let monitor = Monitor::limited(options.max_pages);
     let report = crawl(options, vec![site], monitor, None, CancellationToken::new()).await?;
-    for (view, tally) in report.sites {
-        println!("{}: {} pages and {} items in this crawl", view.site, tally.pages, tally.items);
+    for site in report.sites {
+        let did = site.tally;
+        println!("{}: {} pages and {} items in this crawl", site.view.site, did.pages, did.items);
     }
     Ok(())
 }

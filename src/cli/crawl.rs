@@ -10,7 +10,7 @@ use tracing::{error, info, warn};
 use super::equipment::EquipmentOptions;
 use super::signals::stop_on_signals;
 use super::{Exit, Globals, Trouble, sites};
-use crate::crawl::{CrawlOptions, CrawlReport, Ending, ItemsTo, crawl};
+use crate::crawl::{CrawlOptions, CrawlReport, Ending, ItemsTo, SiteReport, crawl};
 use crate::frontier::View;
 use crate::monitor::{Monitor, Progress, Tally, duration};
 use crate::task::Exclusion;
@@ -86,12 +86,12 @@ fn crawl_options(options: Options, globals: &Globals) -> Result<CrawlOptions, Tr
 
 /// The last log lines: what came of it, site by site, and how it ended.
 pub(super) fn tell(report: &CrawlReport) {
-    report.sites.iter().for_each(|(view, tally)| tell_site(view, *tally));
+    report.sites.iter().for_each(|site| tell_site(&site.view, site.done(), site.tally));
     for (site, why) in &report.given_up {
         warn!(site, "given up: {why}; it goes on at the next start");
     }
     if report.ending == Ending::Finished && report.is_fruitless() {
-        report.sites.iter().for_each(|(view, _)| tell_why_nothing(view));
+        report.sites.iter().for_each(tell_why_nothing);
     }
     let dead = report.dead();
     match report.ending {
@@ -104,10 +104,9 @@ pub(super) fn tell(report: &CrawlReport) {
 }
 
 /// Why not one page of a site was kept, and what to do.
-fn tell_why_nothing(view: &View) {
-    let count = |why| view.download.excluded.get(&why).copied().unwrap_or(0);
-    let (forbidden, odd, letters) = (count(Exclusion::Robots), count(Exclusion::Type), view.download.letters);
-    let site = &view.site;
+fn tell_why_nothing(report: &SiteReport) {
+    let (forbidden, odd) = (report.excluded(Exclusion::Robots), report.excluded(Exclusion::Type));
+    let (site, letters) = (&report.view.site, report.view.download.letters);
     match () {
         () if forbidden > 0 => error!(
             site,
@@ -126,11 +125,11 @@ fn tell_why_nothing(view: &View) {
     }
 }
 
-/// What came of one site.
-pub(super) fn tell_site(view: &View, tally: Tally) {
+/// What came of one site; `done` counts its downloads that came to an end.
+pub(super) fn tell_site(view: &View, done: u64, tally: Tally) {
     info!(
         site = view.site,
-        done = view.download.done,
+        done,
         waiting = view.download.waiting + view.download.delayed,
         dead = view.download.letters + view.parse.letters,
         items = tally.items,

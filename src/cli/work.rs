@@ -65,7 +65,7 @@ fn work_options(options: Options, globals: &Globals) -> Result<WorkOptions, Trou
 
 /// The last log lines: what this process did, and where nothing is left, how the sites stand.
 fn tell(report: &WorkReport) {
-    report.sites.iter().for_each(|(view, tally)| tell_site(view, *tally));
+    report.sites.iter().for_each(|(view, tally)| tell_site(view, view.download.done, *tally));
     let did = report.total;
     info!(
         starts = did.starts,

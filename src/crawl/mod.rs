@@ -1,7 +1,9 @@
 //! A crawl: a run of the named sites and no others, until nothing is left or it is told to stop.
 
 mod parts;
+mod report;
 mod sites;
+mod standstill;
 mod watch;
 
 use std::path::PathBuf;
@@ -11,14 +13,15 @@ use tokio_util::sync::CancellationToken;
 
 pub(crate) use parts::work_until;
 pub use parts::{Equipment, ItemsTo, Places};
+pub use report::{CrawlReport, Ending, SiteReport};
 pub use sites::register;
 pub(crate) use sites::{begin, refuse_while_crawled, register_one, warn_of_manners};
 pub(crate) use watch::entered;
 
 use crate::archive::ArchiveError;
 use crate::fetch::FetcherError;
-use crate::frontier::{Frontier, FrontierError, View};
-use crate::monitor::{Monitor, Progress, Tally};
+use crate::frontier::{Frontier, FrontierError};
+use crate::monitor::{Monitor, Progress};
 use crate::sink::SinkError;
 use crate::site::Site;
 use crate::work::{Left, Role};
@@ -89,45 +92,6 @@ pub enum CrawlError {
     },
 }
 
-/// Why a crawl ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ending {
-    /// Nothing is left.
-    Finished,
-    /// Nothing is left but sites that were given up.
-    GivenUp,
-    /// Its time was over.
-    Deadline,
-    /// It has the most pages it may have.
-    MaxPages,
-    /// It was told to stop.
-    Stopped,
-}
-
-/// How a crawl went.
-#[derive(Clone, Debug)]
-pub struct CrawlReport {
-    /// Why it ended.
-    pub ending: Ending,
-    /// How each site stands, and what this process did for it.
-    pub sites: Vec<(View, Tally)>,
-    /// Sites given up, and why each made no start.
-    pub given_up: Vec<(String, String)>,
-}
-
-impl CrawlReport {
-    /// Dead letters of all sites.
-    pub fn dead(&self) -> u64 {
-        self.sites.iter().map(|(view, _)| view.download.letters + view.parse.letters).sum()
-    }
-
-    /// Whether no page at all came of it, though some were asked for.
-    pub fn is_fruitless(&self) -> bool {
-        let pages: u64 = self.sites.iter().map(|(view, _)| view.parse.created + view.parse.coalesced).sum();
-        pages == 0
-    }
-}
-
 /// Crawls the sites until nothing is left, or until `stop` is cancelled and what runs is done.
 ///
 /// `watched` counts what happens, and `progress` draws it.
@@ -147,12 +111,13 @@ pub async fn crawl(
     }
     let join = async |frontier: &Frontier| frontier.join(names).await;
     let crew = equipment.crew(&frontier, &roster, Role::Both, &watched, join).await?;
-    for site in &sites {
-        begin(&frontier, site, options.fresh).await?;
+    let mut found = Vec::with_capacity(sites.len());
+    for (site, view) in sites.iter().zip(frontier.views(&roster.names()).await?) {
+        found.push((view, begin(&frontier, site, options.fresh).await?));
     }
     let mut watch = Watch::new(&options, &frontier, &roster, &watched, progress);
     watch.look().await?;
     let watching = async |pool_ended: &dyn Fn() -> bool| watch.until_the_end(&stop, pool_ended).await;
     let ending = work_until(crew, equipment.workers, &stop, watching).await?;
-    Ok(watch.report(ending).await?)
+    Ok(watch.report(ending, found).await?)
 }

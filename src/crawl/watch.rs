@@ -6,8 +6,9 @@ use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
-use super::{CrawlOptions, CrawlReport, Ending};
-use crate::frontier::{Frontier, FrontierError, View};
+use super::standstill::Standstill;
+use super::{CrawlOptions, CrawlReport, Ending, SiteReport};
+use crate::frontier::{Frontier, FrontierError, Run, View};
 use crate::monitor::{Monitor, Progress, Pulse};
 use crate::work::Roster;
 
@@ -31,7 +32,7 @@ pub(super) struct Watch<'a> {
     /// When fresh pages were counted last.
     counted: Option<Instant>,
     names: Vec<String>,
-    moved: BTreeMap<String, (u64, Instant)>,
+    still: BTreeMap<String, Standstill>,
     given_up: Vec<(String, String)>,
 }
 
@@ -54,7 +55,7 @@ impl<'a> Watch<'a> {
             pulsed: Instant::now(),
             counted: None,
             names: roster.names(),
-            moved: BTreeMap::new(),
+            still: BTreeMap::new(),
             given_up: Vec::new(),
         }
     }
@@ -156,38 +157,36 @@ impl<'a> Watch<'a> {
         if self.given_up.iter().any(|(name, _)| *name == view.site) {
             return true;
         }
-        let step = progress_of(view);
         let now = Instant::now();
-        let moved = self.moved.entry(view.site.clone()).or_insert((step, now));
-        let is_away = self.monitor.is_away(&view.unit);
-        let moves = moved.0 != step && !is_away;
+        let away = self.monitor.is_away(&view.unit);
+        let site = self.still.entry(view.site.clone()).or_insert_with(|| Standstill::new(view, now));
         // Nobody is given up for a disk that is full or a frontier that is away.
-        if moves || self.monitor.is_held_up() {
-            moved.1 = now;
-        }
-        moved.0 = step;
-        let waited = moved.1.elapsed();
-        if waited < self.options.give_up || view.in_flight > 0 {
+        let stands = site.look(view, away, self.monitor.is_held_up(), now);
+        let Some((stood, why)) = stands.filter(|(stood, _)| *stood >= self.options.give_up) else {
             return false;
-        }
-        let why = standstill(view);
-        let without = if is_away { "an answer" } else { "a start" };
-        warn!(site = view.site, "given up after {}s without {without}: {why}", waited.as_secs());
+        };
+        let without = if away { "an answer" } else { "a start" };
+        warn!(site = view.site, "given up after {}s without {without}: {why}", stood.as_secs());
         self.roster.remove(&view.site);
         self.given_up.push((view.site.clone(), why));
         true
     }
 
-    pub(super) async fn report(mut self, ending: Ending) -> Result<CrawlReport, FrontierError> {
+    /// What came of it; `found` is how the sites stood before, and their runs.
+    pub(super) async fn report(
+        mut self,
+        ending: Ending,
+        found: Vec<(View, Run)>,
+    ) -> Result<CrawlReport, FrontierError> {
         let finished = self.is_finished().await?;
         if let Some(progress) = &self.progress {
             progress.clear();
         }
-        let tallied = |view: View| {
+        let site = |(view, (found, run)): (View, (View, Run))| {
             let tally = self.monitor.tally(&view.site);
-            (view, tally)
+            SiteReport { found, run, view, tally }
         };
-        let sites = self.frontier.views(&self.names).await?.into_iter().map(tallied).collect();
+        let sites = self.frontier.views(&self.names).await?.into_iter().zip(found).map(site).collect();
         let ending = if finished && self.given_up.is_empty() { Ending::Finished } else { ending };
         Ok(CrawlReport { ending, sites, given_up: self.given_up })
     }
@@ -197,26 +196,4 @@ impl<'a> Watch<'a> {
 pub(crate) fn entered(view: &View) -> u64 {
     let stages = [&view.download, &view.parse];
     stages.iter().map(|stage| stage.created + stage.revived + stage.reruns).sum()
-}
-
-/// Rises with every page that came to something; asking for `robots.txt` in vain is no progress.
-fn progress_of(view: &View) -> u64 {
-    let (download, parse) = (&view.download, &view.parse);
-    let pages = parse.created + parse.coalesced + parse.deferred + parse.done;
-    pages + download.dead + download.retried + download.redirected + download.excluded.values().sum::<u64>()
-}
-
-/// Why a site makes no start.
-fn standstill(view: &View) -> String {
-    if let Some(why) = &view.paused {
-        return format!("paused: {why}");
-    }
-    if let (Some(until), Some(why)) = (view.blocked_until, &view.blocked_why) {
-        return format!("blocked until {until}: {why}");
-    }
-    if view.download.delayed > 0 {
-        let delayed = view.download.delayed;
-        return format!("{delayed} pages wait for their next attempt, or for robots.txt to be reachable");
-    }
-    "nothing may be claimed".to_owned()
 }

@@ -92,6 +92,11 @@ impl View {
         (!interval.is_zero()).then(|| interval.as_secs_f64().recip())
     }
 
+    /// Pages that ever came and were handed to the parse stage; it never falls.
+    pub fn pages(&self) -> u64 {
+        self.parse.created + self.parse.revived + self.parse.coalesced + self.parse.deferred
+    }
+
     /// How long the downloads that are left take at the pace in force; none where that can't be told, as the run is over or
     /// all of them are kept back for later.
     pub fn eta(&self) -> Option<Duration> {

@@ -91,6 +91,31 @@ fn a_site_that_cannot_be_reached_is_given_up_and_named() {
 }
 
 #[test]
+fn a_run_without_a_single_page_fails_however_good_earlier_ones_were() {
+    let data = TempData::new();
+    let mut asked = 0;
+    let site = TestSite::builder().page("/", "<p>fine</p>").faults(move |request| {
+        asked += u32::from(request.path == "/");
+        (asked > 1 && request.path == "/").then(|| Reply::status(404))
+    });
+    let site = site.serve();
+    let run = crawl(&data, &site, &[]).expect_code(0);
+    assert!(run.stderr.contains("crawled site=shop done=2 "), "{}", run.stderr);
+    let run = crawl(&data, &site, &[]).expect_code(1);
+    let why = "nothing could be crawled: 1 dead letters, and no page";
+    assert!(run.stderr.contains(why) && run.stderr.contains("crawled site=shop done=0 "), "{}", run.stderr);
+}
+
+#[test]
+fn a_site_that_waits_for_its_turn_is_not_given_up() {
+    let (data, site) = (TempData::new(), small_site());
+    let toml = site.toml("shop", Duration::from_millis(1_500)) + RULES;
+    let file = data.write("shop.toml", &toml);
+    let run = Paced::new(["crawl", "--give-up", "300ms", "--max-pages", "3"]).arg(file).data(&data).run();
+    assert_last_line(&run.expect_code(3), "ended early: --max-pages is reached; the next start goes on here");
+}
+
+#[test]
 fn a_signal_ends_it_with_130() {
     let data = TempData::new();
     let site = TestSite::builder().page("/", "").latency(Latency::fixed(Duration::from_millis(300))).serve();

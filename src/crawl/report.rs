@@ -1,0 +1,76 @@
+//! What came of a crawl.
+
+use crate::frontier::{Run, View};
+use crate::monitor::Tally;
+use crate::task::Exclusion;
+
+/// Why a crawl ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// Nothing is left.
+    Finished,
+    /// Nothing is left but sites that were given up.
+    GivenUp,
+    /// Its time was over.
+    Deadline,
+    /// It has the most pages it may have.
+    MaxPages,
+    /// It was told to stop.
+    Stopped,
+}
+
+/// How a crawl went.
+#[derive(Clone, Debug)]
+pub struct CrawlReport {
+    /// Why it ended.
+    pub ending: Ending,
+    /// What came of each site.
+    pub sites: Vec<SiteReport>,
+    /// Sites given up, and why each made no start.
+    pub given_up: Vec<(String, String)>,
+}
+
+/// What came of one site.
+#[derive(Clone, Debug)]
+pub struct SiteReport {
+    /// How it stood when the crawl began.
+    pub found: View,
+    /// The run that the crawl began, or went on with.
+    pub run: Run,
+    /// How it stands now.
+    pub view: View,
+    /// What this process did for it.
+    pub tally: Tally,
+}
+
+impl CrawlReport {
+    /// Dead letters of all sites.
+    pub fn dead(&self) -> u64 {
+        self.sites.iter().map(|site| site.view.download.letters + site.view.parse.letters).sum()
+    }
+
+    /// Whether no page at all came of the sites' runs, though some were asked for.
+    ///
+    /// Of a run that goes on where it was, what came of it before isn't told apart from what came of earlier ones.
+    pub fn is_fruitless(&self) -> bool {
+        self.sites.iter().all(|site| site.pages_of_run() == 0)
+    }
+}
+
+impl SiteReport {
+    /// Downloads that came to an end since the crawl began, in whatever process.
+    pub fn done(&self) -> u64 {
+        self.view.download.done.saturating_sub(self.found.download.done)
+    }
+
+    /// Downloads left out for this reason since the crawl began.
+    pub fn excluded(&self, why: Exclusion) -> u64 {
+        let of = |view: &View| view.download.excluded.get(&why).copied().unwrap_or(0);
+        of(&self.view).saturating_sub(of(&self.found))
+    }
+
+    fn pages_of_run(&self) -> u64 {
+        let is_new = self.run.begun || self.found.starts == 0;
+        self.view.pages() - if is_new { self.found.pages() } else { 0 }
+    }
+}

@@ -11,7 +11,7 @@ use super::links::has_rel;
 use super::tree::named;
 use super::{Fetched, fields, structured};
 use crate::item::Item;
-use crate::site::{ItemKey, PageRule, Site};
+use crate::site::{ItemKey, PRODUCT_FIELDS, PageRule, Site};
 
 /// The item that the rule makes of the page, and the names of the required fields that aren't on it: with one missing it
 /// is none.
@@ -59,13 +59,22 @@ fn values(
             from.insert(field.name.clone(), source.to_owned());
         }
     }
-    for fact in facts {
-        if !values.contains_key(fact.field) {
-            values.insert(fact.field.to_owned(), fact.value);
-            from.insert(fact.field.to_owned(), fact.from.to_owned());
+    for name in PRODUCT_FIELDS.into_iter().filter(|_| rule.product) {
+        let known = || facts.iter().find(|fact| fact.field == name);
+        let known = || known().map(|fact| (fact.value.clone(), fact.from.to_owned()));
+        let found = if name == "currency" { of_the_price(&values, &from).or_else(known) } else { known() };
+        if let Some((value, source)) = found.filter(|_| !values.contains_key(name)) {
+            values.insert(name.to_owned(), value);
+            from.insert(name.to_owned(), source);
         }
     }
     (values, from)
+}
+
+/// The currency of the item's own price, whoever named that: another one beside it would be wrong.
+fn of_the_price(values: &Fields, from: &BTreeMap<String, String>) -> Option<(Value, String)> {
+    let currency = values.get("price")?.get("currency").filter(|currency| currency.is_string())?;
+    Some((currency.clone(), from.get("price")?.clone()))
 }
 
 fn key(

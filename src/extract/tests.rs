@@ -94,6 +94,7 @@ fn an_item_has_the_rules_fields_in_their_order_and_says_where_each_is_from() {
             ("stock", json!(22), "css"),
             ("colour", json!("grey"), "default"),
             ("name", json!("A book!"), "json-ld"),
+            ("currency", json!("GBP"), "css"),
             ("availability", json!("InStock"), "json-ld"),
             ("brand", json!("ACME"), "json-ld"),
         ]

@@ -14,7 +14,7 @@ pub use css::Css;
 pub use error::{SiteError, SiteErrors};
 pub use load::{load, most_pages, outlook, parse, two_sites_one_host, warnings};
 pub use pace::{FetchRules, MetaRobots, Pace, RobotsPolicy};
-pub use page_rule::{FieldKind, FieldRule, Follow, ItemKey, PageRule};
+pub use page_rule::{FieldKind, FieldRule, Follow, ItemKey, PRODUCT_FIELDS, PageRule};
 pub use refusal::Refusal;
 pub use schema::schema;
 pub use scope::{PatternError, Scope, UrlPattern};

@@ -9,6 +9,10 @@ use super::css::Css;
 use super::scope::UrlPattern;
 use crate::canonical_url::CanonicalUrl;
 
+/// The common fields of a product, which `product = true` fills, in the order of an item.
+pub const PRODUCT_FIELDS: [&str; 8] =
+    ["name", "price", "currency", "availability", "sku", "gtin", "brand", "image"];
+
 /// One `[[page]]`: which pages it takes, which links it follows, what makes an item.
 #[derive(Clone, Debug)]
 pub struct PageRule {
@@ -26,7 +30,7 @@ pub struct PageRule {
     pub key: ItemKey,
     /// How old the page may grow.
     pub recrawl: Option<Duration>,
-    /// Whether the common fields of a product are filled from structured data.
+    /// Whether the [`PRODUCT_FIELDS`] are filled from structured data.
     pub product: bool,
     /// The fields of the item, in the order of the file.
     pub fields: Vec<FieldRule>,

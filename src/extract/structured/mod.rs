@@ -10,14 +10,12 @@ use serde_json::Value;
 use url::Url;
 
 use super::base::Base;
-
-/// The common fields of a product that structured data may fill, in the order of an item.
-pub const FIELDS: [&str; 7] = ["name", "price", "availability", "sku", "gtin", "brand", "image"];
+use crate::site::PRODUCT_FIELDS;
 
 /// One field of a product, and which kind of markup it was in.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fact {
-    /// One of [`FIELDS`].
+    /// One of [`PRODUCT_FIELDS`].
     pub field: &'static str,
     /// Text; for `price` an amount and a currency; for `availability` schema.org's word, as `InStock`.
     pub value: Value,
@@ -34,11 +32,15 @@ pub fn product(html: &Html, base: &Base, page: &Url) -> Vec<Fact> {
     ];
     let fact = |field| {
         sources.iter().find_map(|(from, known)| {
-            let value = known.get(field)?.clone();
-            Some(Fact { field, value, from })
+            let value = match field {
+                // That of the price, beside it.
+                "currency" => known.get("price")?.get("currency").filter(|known| !known.is_null()),
+                _ => known.get(field),
+            };
+            Some(Fact { field, value: value?.clone(), from })
         })
     };
-    FIELDS.into_iter().filter_map(fact).collect()
+    PRODUCT_FIELDS.into_iter().filter_map(fact).collect()
 }
 
 #[cfg(test)]
@@ -54,6 +56,7 @@ mod tests {
         let page = r#"<meta property="og:title" content="OG"><meta property="og:image" content="/og.jpg">
             <meta property="product:brand" content="OG brand">
             <div itemscope itemtype="http://schema.org/Product"><b itemprop="name">Micro</b><i itemprop="brand">Micro brand</i></div>
+            <meta property="product:price:amount" content="6"><meta property="product:price:currency" content="EUR">
             <script type="application/ld+json">{"@type": "Product", "name": "JSON", "offers": {"price": 5}}</script>"#;
         let html = Tree::parse(page).html;
         let url = Url::parse("https://shop.example/p").expect("a URL");
@@ -64,6 +67,7 @@ mod tests {
             [
                 ("name", json!("JSON"), "json-ld"),
                 ("price", json!({"amount": "5", "currency": null}), "json-ld"),
+                ("currency", json!("EUR"), "opengraph"),
                 ("brand", json!("Micro brand"), "microdata"),
                 ("image", json!("https://shop.example/og.jpg"), "opengraph"),
             ]

@@ -3,14 +3,10 @@
 use toml::de::DeValue;
 
 use crate::site::read::{Entry, Section};
-use crate::site::{Css, FieldRule, Follow, ItemKey, PageRule, UrlPattern};
+use crate::site::{Css, FieldRule, Follow, ItemKey, PRODUCT_FIELDS, PageRule, UrlPattern};
 
 use super::patterns::{pattern, selector};
 use super::{LAYOUT, fields};
-
-/// The fields that `product = true` fills by itself.
-const PRODUCT_FIELDS: [&str; 8] =
-    ["name", "price", "currency", "availability", "sku", "gtin", "brand", "image"];
 
 /// The page rules as far as they can be read.
 pub(super) struct Rules {

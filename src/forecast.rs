@@ -40,8 +40,12 @@ impl Demand {
     /// The `parallel` that would use every start, if the one in force doesn't: `parallel × interval` is less than the
     /// response time.
     pub fn parallel_short_of(&self) -> Option<u32> {
-        let is_short = !self.interval.is_zero() && self.wanted() > f64::from(self.parallel);
-        is_short.then(|| whole(self.wanted() * (1.0 + ALPHA)))
+        (!self.interval.is_zero() && self.is_narrow()).then(|| whole(self.wanted() * (1.0 + ALPHA)))
+    }
+
+    /// Whether `parallel`, not the interval, bounds the rate.
+    pub fn is_narrow(&self) -> bool {
+        self.interval.is_zero() || self.wanted() > f64::from(self.parallel)
     }
 
     /// How long so many pages take at least; none where nothing bounds the rate.

@@ -462,4 +462,16 @@ fn what_a_file_asks_for_and_its_pace_cannot_give_is_told() {
         told(&sites, &[("g", 2_000)], &[]),
         [format!("a.toml:4:13: the sites of group `g` together: 60,000 pages at 2 s = 1.4 days; {todo}")]
     );
+    let many = many.replacen("[pace]", "group = \"g\"\n[pace]", 1);
+    assert_eq!(
+        told(&[of("a.toml", &many)], &[("g", 100)], &[]),
+        [format!("a.toml:6:13: 412,000 pages at 2 s = 9.5 days; {todo}")],
+        "the group's interval is shorter than the site's own"
+    );
+    let one_at_a_time =
+        format!("[pace]\ninterval = \"100ms\"\nparallel = 1\n[scope]\nmax_pages = 412000\n{rule}");
+    assert_eq!(
+        told(&[of("a.toml", &one_at_a_time)], &[], &[])[..1],
+        [format!("a.toml:6:13: 412,000 pages at 1/s (if answers take 1 s, parallel = 1) = 4.8 days; {todo}")]
+    );
 }

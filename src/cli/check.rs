@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use clap::Args;
+use serde_json::{Value, json};
 
 use super::results::{Results, say};
 use super::{Exit, Globals, Trouble, sites};
 use crate::monitor::duration;
-use crate::site::{self, Site};
+use crate::site::{self, Site, SiteError};
 
 /// How long a frontier may take to tell response times.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -25,7 +26,7 @@ pub(super) struct Options {
     /// Print the JSON Schema (2020-12) of a site file instead
     #[arg(long, conflicts_with_all = ["sites", "json"])]
     schema: bool,
-    /// One JSON object a file instead of text
+    /// One JSON object a file, or an error, instead of text
     #[arg(long)]
     json: bool,
 }
@@ -49,33 +50,38 @@ pub(super) async fn run(options: &Options, globals: &Globals) -> Result<Exit, Tr
     let mut results = Results::default();
     for error in &wrong {
         if options.json {
-            let (line, column) = (error.line, error.column);
-            let (file, what, todo) = (&error.file, &error.what, &error.what_to_do);
-            let object = serde_json::json!({
-                "file": file, "line": line, "column": column, "what": what, "what_to_do": todo
-            });
+            let mut object = object(error);
+            object["file"] = json!(error.file);
             results.line(object)?;
         } else {
             results.line(error)?;
         }
     }
-    let right = |(file, _): &&(String, Site)| !wrong.iter().any(|error| error.file == *file);
-    for (file, site) in loaded.iter().filter(right) {
-        for warning in site::warnings(site, file) {
-            say(format_args!("warning: {warning}"));
-        }
+    loaded.retain(|(file, _)| !wrong.iter().any(|error| error.file == *file));
+    let outlook = site::outlook(&loaded, &settings.groups, &measured(&loaded, globals).await);
+    for (file, site) in &loaded {
+        let mut warnings = site::warnings(site, file);
+        warn(&warnings);
         if options.json {
-            results.line(serde_json::json!({ "file": file, "site": site.name, "ok": true }))?;
+            warnings.extend(outlook.iter().filter(|warning| warning.file == *file).cloned());
+            let warnings: Vec<Value> = warnings.iter().map(object).collect();
+            results.line(json!({ "file": file, "site": site.name, "ok": true, "warnings": warnings }))?;
         } else {
             results.line(format_args!("{file}: ok: {}", summary(site)))?;
         }
     }
-    let sound: Vec<(String, Site)> = loaded.iter().filter(right).cloned().collect();
-    let measured = measured(&sound, globals).await;
-    for warning in site::outlook(&sound, &settings.groups, &measured) {
+    warn(&outlook);
+    Ok(if wrong.is_empty() { Exit::Done } else { Exit::Usage })
+}
+
+fn warn(warnings: &[SiteError]) {
+    for warning in warnings {
         say(format_args!("warning: {warning}"));
     }
-    Ok(if wrong.is_empty() { Exit::Done } else { Exit::Usage })
+}
+
+fn object(told: &SiteError) -> Value {
+    json!({ "line": told.line, "column": told.column, "what": told.what, "what_to_do": told.what_to_do })
 }
 
 /// Response times that a crawl measured, where there is a frontier that answers and knows the sites.

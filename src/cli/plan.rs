@@ -146,7 +146,7 @@ fn of_file(site: &Site, settings: &Settings, options: &Options) -> Plan {
         unit: site.unit(),
         site: site.name.clone(),
         demand: Demand {
-            interval: of_group.unwrap_or(site.pace.interval),
+            interval: site.pace.interval.max(of_group.unwrap_or_default()),
             parallel: site.pace.parallel,
             response: options.response.unwrap_or(Demand::ASSUMED),
         },

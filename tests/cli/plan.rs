@@ -15,8 +15,10 @@ fn file(host: &str, more: &str, pace: &str, pages: u64) -> String {
 fn three_sites() -> TempData {
     let data = TempData::new();
     data.write("sites/big.toml", &file("big", "", "interval = \"2s\"", 412_000));
-    data.write("sites/slow.toml", &file("slow", "group = \"slow\"\n", "parallel = 4", 3_000));
-    data.write("sites/twin.toml", &file("twin", "group = \"slow\"\n", "parallel = 4", 1_000));
+    // The larger of a site's own interval and its group's is in force.
+    let quick = "interval = \"100ms\"\nparallel = 4";
+    data.write("sites/slow.toml", &file("slow", "group = \"slow\"\n", quick, 3_000));
+    data.write("sites/twin.toml", &file("twin", "group = \"slow\"\n", quick, 1_000));
     data.write("paced.toml", "[group.slow]\ninterval = \"500ms\"\n");
     data
 }

@@ -60,7 +60,8 @@ fn check_says_it_as_json_too() {
     let folder = folder(&[("c.toml", RIGHT), ("d.toml", RIGHT)]);
     let run = check(&folder, &["c", "--json"]).expect_code(0);
     let objects = json_lines_of(&run.stdout);
-    assert_eq!(objects, [serde_json::json!({ "file": "sites/c.toml", "site": "c", "ok": true })]);
+    let right = serde_json::json!({ "file": "sites/c.toml", "site": "c", "ok": true, "warnings": [] });
+    assert_eq!(objects, [right]);
     let run = check(&folder, &["c", "d", "--json"]).expect_code(2);
     let objects = json_lines_of(&run.stdout);
     let wrong = &objects[0];
@@ -75,6 +76,15 @@ fn check_says_it_as_json_too() {
     assert!(wrong["what_to_do"].is_string(), "{wrong}");
     let right: Vec<_> = objects[1..].iter().map(|object| &object["file"]).collect();
     assert_eq!(right, ["sites/c.toml"]);
+    folder.write("sites/c.toml", &format!("{RIGHT}[scope]\nmax_pages = 412000\n"));
+    let run = check(&folder, &["c", "--json"]).expect_code(0);
+    let warning = &json_lines_of(&run.stdout)[0]["warnings"][0];
+    assert_eq!(
+        (&warning["line"], &warning["what"]),
+        (&9.into(), &"412,000 pages at 1 s = 4.8 days".into()),
+        "{warning}"
+    );
+    assert!(run.stderr.contains("412,000 pages at 1 s = 4.8 days"), "people read it too: {}", run.stderr);
 }
 
 #[test]

@@ -50,7 +50,7 @@ impl<'a> Unit<'a> {
         let longest = sites.iter().map(|(_, site)| site.pace.interval).max().unwrap_or_default();
         let response = sites.iter().filter_map(|(_, site)| measured.get(&site.name).copied()).max();
         let demand = Demand {
-            interval: of_group.unwrap_or(longest),
+            interval: longest.max(of_group.unwrap_or_default()),
             parallel: sites.iter().map(|(_, site)| site.pace.parallel).sum(),
             response: response.unwrap_or(Demand::ASSUMED),
         };
@@ -64,8 +64,8 @@ impl<'a> Unit<'a> {
     fn takes_long(&self) -> Option<SiteError> {
         let pages: u64 = self.sites.iter().filter_map(|(_, site)| most_pages(site)).sum();
         let time = self.demand.time_for(pages).filter(|time| *time > LONG)?;
-        let (pages, interval) = (spoken_count(pages), spoken(self.demand.interval));
-        let what = format!("{}{pages} pages at {interval} = {}", self.together(), spoken(time));
+        let (pages, pace) = (spoken_count(pages), self.pace());
+        let what = format!("{}{pages} pages at {pace} = {}", self.together(), spoken(time));
         Some(self.warning(&["scope", "max_pages"], what, LONG_TO_DO.to_owned()))
     }
 
@@ -86,20 +86,34 @@ impl<'a> Unit<'a> {
     fn leaves_starts(&self) -> Option<SiteError> {
         let enough = self.demand.parallel_short_of()?;
         let (of, reached) = (rate_of(1, self.demand.interval)?, self.demand.rate()?);
-        let response = spoken(self.demand.response);
-        let answers = if self.is_measured {
-            format!("answers take {response}")
-        } else {
-            format!("if answers take {response}")
-        };
         let what = format!(
-            "{}{answers}, parallel = {} makes {} of the {} that `interval` allows",
+            "{}{}, parallel = {} makes {} of the {} that `interval` allows",
             self.together(),
+            self.answers(),
             self.demand.parallel,
             spoken_rate(reached),
             spoken_rate(of),
         );
         Some(self.warning(&["pace", "parallel"], what, format!("write parallel = {enough} in [pace]")))
+    }
+
+    /// The interval, or what `parallel` makes of it.
+    fn pace(&self) -> String {
+        match self.demand.rate().filter(|_| self.demand.is_narrow()) {
+            Some(reached) => {
+                format!("{} ({}, parallel = {})", spoken_rate(reached), self.answers(), self.demand.parallel)
+            }
+            None => spoken(self.demand.interval),
+        }
+    }
+
+    fn answers(&self) -> String {
+        let response = spoken(self.demand.response);
+        if self.is_measured {
+            format!("answers take {response}")
+        } else {
+            format!("if answers take {response}")
+        }
     }
 
     fn together(&self) -> String {

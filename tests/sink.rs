@@ -40,15 +40,19 @@ async fn each_site_has_a_file_and_each_item_a_line() {
 #[tokio::test]
 async fn writers_of_one_folder_have_files_of_their_own_and_names_that_are_theirs_while_they_run() {
     let dir = TempDir::new().expect("a folder");
-    let (torn, others) = (dir.path().join("a-w1.jsonl"), dir.path().join("a-w2.jsonl"));
-    fs::write(&torn, "{\"torn").expect("written");
-    fs::write(&others, "{\"being written").expect("written");
+    let [torn, others, gone] =
+        ["a-w1", "a-w2", "a-gone"].map(|name| dir.path().join(format!("{name}.jsonl")));
+    for file in [&torn, &others] {
+        fs::write(file, "{\"torn").expect("written");
+    }
+    // Of one that was killed and has another name by now.
+    fs::write(&gone, "{\"whole\": 1}\n{\"torn").expect("written");
     let (first, second) = (item("a", "u1", 1), item("a", "u2", 2));
     let one = ItemSink::folder_of(dir.path(), "w1").expect("a sink");
     let taken = ItemSink::folder_of(dir.path(), "w1").expect_err("the name is taken");
     assert!(matches!(&taken, SinkError::Taken { writer, .. } if writer == "w1"), "{taken}");
     keep(&one, std::slice::from_ref(&first)).await.expect("written");
-    assert_eq!(fs::read_to_string(&others).expect("text"), "{\"being written", "that is another's");
+    assert_eq!(fs::read_to_string(&gone).expect("text"), "{\"whole\": 1}\n");
     let two = ItemSink::folder_of(dir.path(), "w2").expect("another name");
     keep(&two, std::slice::from_ref(&second)).await.expect("written");
     drop(one);

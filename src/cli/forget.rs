@@ -22,7 +22,7 @@ use crate::sink::files_of_writers;
 
 /// Options of `paced forget`.
 #[derive(Clone, Debug, Args)]
-#[command(after_help = "Example:\n  paced forget books --items --stored-pages --yes")]
+#[command(after_help = "Example:\n  paced forget books --items --stored-pages")]
 pub(super) struct Options {
     /// The site: a name, or its file
     site: String,
@@ -35,7 +35,7 @@ pub(super) struct Options {
     /// Keep all of it under the name of this site, given by name or file, whose rules are in force then
     #[arg(long, value_name = "SITE", conflicts_with_all = ["items", "stored_pages"])]
     rename_to: Option<String>,
-    /// Without asking first
+    /// Without asking first; where there is no terminal, nobody is asked
     #[arg(long)]
     yes: bool,
 }
@@ -157,10 +157,10 @@ fn site_of_items(file: &Path) -> Option<String> {
     serde_json::from_str::<Item>(&line).ok().map(|item| item.site)
 }
 
-/// Asks the person at the terminal; where nobody can be asked, that is an error.
+/// Asks the person at the terminal; a script is taken at its word.
 async fn is_wanted(name: &str, frontier: &Frontier, globals: &Globals) -> Result<bool, Trouble> {
     if !io::stdin().is_terminal() {
-        return Err(Trouble::usage(format!("forget {name}: nobody can be asked here; say --yes")));
+        return Ok(true);
     }
     let view = frontier.view(name).await?;
     let (waiting, done) = view.map_or((0, 0), |view| (view.download.waiting, view.download.done));

@@ -66,16 +66,16 @@ impl ItemSink {
     /// A file a site in `dir`, which is made where it is missing. Torn last lines of all its files are cut.
     pub fn folder(dir: &Path) -> Result<Self, SinkError> {
         make_folder(dir)?;
-        cut_torn_lines(dir, ".jsonl")?;
+        cut_torn_lines(dir)?;
         Ok(Self::of(Target::folder(dir, None)))
     }
 
-    /// A file a site and writer in `dir`: `<site>-<writer>.jsonl`, for one process of several. Torn last lines of this
-    /// writer's files are cut. A name that a running process has in this folder is refused.
+    /// A file a site and writer in `dir`: `<site>-<writer>.jsonl`, for one process of several. A name that a running process has
+    /// in this folder is refused. Torn last lines are cut, those of other writers too: who died may never come back by its name.
     pub fn folder_of(dir: &Path, writer: &str) -> Result<Self, SinkError> {
         make_folder(dir)?;
         let writer = Writer::take(dir, writer)?;
-        cut_torn_lines(dir, &writer.ending())?;
+        cut_torn_lines(dir)?;
         Ok(Self::of(Target::folder(dir, Some(writer))))
     }
 
@@ -188,10 +188,11 @@ fn make_folder(dir: &Path) -> Result<(), SinkError> {
     fs::create_dir_all(dir).map_err(|e| SinkError::io("make the folder", dir, e))
 }
 
-fn cut_torn_lines(dir: &Path, ending: &str) -> Result<(), SinkError> {
+/// Of whoever was killed in the middle of one; who writes at this moment is waited for.
+fn cut_torn_lines(dir: &Path) -> Result<(), SinkError> {
     for entry in fs::read_dir(dir).map_err(|e| SinkError::io("list", dir, e))? {
         let path = entry.map_err(|e| SinkError::io("list", dir, e))?.path();
-        if path.file_name().is_some_and(|name| name.as_encoded_bytes().ends_with(ending.as_bytes())) {
+        if path.extension().is_some_and(|extension| extension == "jsonl") {
             LineFile::open(&path)?;
         }
     }

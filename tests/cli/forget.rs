@@ -7,9 +7,7 @@ use crate::support::*;
 fn a_site_is_forgotten_with_its_items_and_may_be_crawled_anew() {
     let (data, _site, file) = crawled();
     data.write("items/shop-two.jsonl", "");
-    let run = Paced::new(["forget", "shop"]).data(&data).run().expect_code(2);
-    assert!(run.stderr.contains("nobody can be asked here; say --yes"), "{run:?}");
-    let run = Paced::new(["forget", "shop", "--items", "--yes"]).data(&data).run().expect_code(0);
+    let run = Paced::new(["forget", "shop", "--items"]).data(&data).run().expect_code(0);
     let items = data.file("items/shop.jsonl");
     assert!(run.stdout.starts_with("shop: forgotten; its stored pages stay in the archive\n"), "{run:?}");
     assert!(run.stdout.contains(&format!("{}: removed", items.display())) && !items.exists(), "{run:?}");
@@ -90,12 +88,10 @@ fn i11_a_block_is_not_forgotten_and_no_page_goes_before_it_is_over() {
 #[test]
 fn a_site_that_workers_of_all_sites_may_have_in_hand_is_not_forgotten() {
     let (data, _site, _file) = crawled();
-    let working = Paced::new(["work"]).data(&data).start();
-    // Asked without --yes it says nothing worse than that nobody can be asked, until the worker is there.
-    eventually("a worker", || {
-        let run = Paced::new(["forget", "shop"]).data(&data).run();
-        run.stderr.contains("site `shop` is being worked on by").then_some(())
-    });
+    let mut working = Paced::new(["work"]).data(&data).start();
+    working.wait_for_stderr("at work on");
+    let run = Paced::new(["forget", "shop"]).data(&data).run();
+    assert!(run.stderr.contains("site `shop` is being worked on by"), "{run:?}");
     working.signal(rustix::process::Signal::TERM);
     working.finish().expect_code(0);
 }

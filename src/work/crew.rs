@@ -176,7 +176,7 @@ impl Crew {
         let text = self.frontier.text(&lease.site).await?.ok_or_else(no_site)?;
         let site = site_of_text(&lease.site, &text)?;
         debug!(site = lease.site, version = lease.version, "the site's rules were read");
-        Ok(self.roster.put(site, lease.version))
+        Ok(self.roster.learn(site, lease.version))
     }
 
     /// The site whose host a URL is on, among those that are worked on; the asking site's own hosts come first.

@@ -31,6 +31,9 @@ pub(super) struct Options {
 #[derive(Clone, Debug, Subcommand)]
 enum What {
     /// List dead letters, oldest first: site, stage, status, attempts, when, URL, reason
+    #[command(after_help = "Examples:
+  paced dead list books --status 404
+  paced dead list --stage parse --json | jq -r .reason | sort | uniq -c")]
     List {
         #[command(flatten)]
         filter: Filter,
@@ -39,6 +42,7 @@ enum What {
         json: bool,
     },
     /// All that is known of one page: its letters, where it is stored, what robots.txt says
+    #[command(after_help = "Example:\n  paced dead show https://books.toscrape.com/catalogue/page-7.html")]
     Show {
         /// The page
         url: String,
@@ -50,6 +54,9 @@ enum What {
         json: bool,
     },
     /// Put them back into their queues: attempts begin anew
+    #[command(after_help = "Examples:
+  paced dead revive books --stage parse        # after its rule was mended
+  paced dead revive --status 503               # of all sites")]
     Revive {
         #[command(flatten)]
         filter: Filter,
@@ -58,6 +65,9 @@ enum What {
         all: bool,
     },
     /// Remove them for good; no link brings their pages back in this run
+    #[command(after_help = "Examples:
+  paced dead drop books --url '/old/**'
+  paced dead drop books quotes --status 404")]
     Drop {
         #[command(flatten)]
         filter: Filter,

@@ -5,6 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::results::Results;
 use super::{Exit, Globals, Trouble, explain_url, sites};
+use crate::clock::Timestamp;
 use crate::forecast::spoken;
 use crate::frontier::{Frontier, Says, View};
 use crate::monitor::{duration, why};
@@ -85,7 +86,7 @@ async fn of_site(name: &str, frontier: &Frontier) -> Result<Account, Trouble> {
         Some(site) => robots_of(site, frontier).await?,
         None => Vec::new(),
     };
-    let unreachable = robots.iter().find(|host| host.unreachable).map(|host| host.said.clone());
+    let unreachable = robots.iter().find(|host| host.unreachable_at(view.at)).map(|host| host.said.clone());
     let headline = why(&view, has_workers, unreachable.as_deref());
     let mut account = Account::new(format!("{name}: {headline}"));
     account.keep("site", name);
@@ -185,7 +186,14 @@ fn whose_parallel(says: &Says) -> String {
 /// What is known of one host's `robots.txt`.
 struct HostRobots {
     said: String,
-    unreachable: bool,
+    /// Until when it counts as unreachable.
+    unreachable_until: Option<Timestamp>,
+}
+
+impl HostRobots {
+    fn unreachable_at(&self, now: Timestamp) -> bool {
+        self.unreachable_until.is_some_and(|until| until > now)
+    }
 }
 
 async fn robots_of(site: &Site, frontier: &Frontier) -> Result<Vec<HostRobots>, Trouble> {
@@ -195,16 +203,16 @@ async fn robots_of(site: &Site, frontier: &Frontier) -> Result<Vec<HostRobots>, 
             let origin = format!("{scheme}://{host}");
             let Some(known) = frontier.robots(&origin).await? else { continue };
             let until = known.until;
-            let (said, unreachable) = match &known.record.access {
+            let (said, unreachable_until) = match &known.record.access {
                 RobotsAccess::Rules(text) => {
-                    (format!("{origin}: {} lines, holds until {until}", text.lines().count()), false)
+                    (format!("{origin}: {} lines, holds until {until}", text.lines().count()), None)
                 }
-                RobotsAccess::Absent => (format!("{origin}: there is none, holds until {until}"), false),
+                RobotsAccess::Absent => (format!("{origin}: there is none, holds until {until}"), None),
                 RobotsAccess::Unreachable(why) => {
-                    (format!("{origin}: {why}; asked again after {until}"), true)
+                    (format!("{origin}: {why}; asked again after {until}"), Some(until))
                 }
             };
-            found.push(HostRobots { said, unreachable });
+            found.push(HostRobots { said, unreachable_until });
         }
     }
     Ok(found)

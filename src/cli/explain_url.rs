@@ -29,7 +29,7 @@ pub(super) async fn account(
     let now = frontier.clock().now();
     let refusal = site.takes(&url, found.depth().unwrap_or(0)).err().map(|refusal| refusal.to_string());
     let robots = Verdicts::new(&site, Some(frontier)).known(&url).await?;
-    let status = status_of(&found, frontier, globals).await;
+    let answer = answer_of(&found, frontier, globals).await;
     let item = LastLines::of_site(&globals.data.join("items"), &site.name)
         .and_then(|lines| lines.of_page(url.as_str()))
         .map_err(Trouble::failed)?;
@@ -52,7 +52,7 @@ pub(super) async fn account(
     account.keep("allowed", robots.allowed);
     account.keep("robots", robots.why.clone());
     tell_tasks(&mut account, &found, now);
-    tell_page(&mut account, &found, status, now);
+    tell_page(&mut account, &found, answer, now);
     let blocked = refusal.or_else(|| (!robots.allowed).then(|| robots.why.clone()));
     tell_item(&mut account, item.as_ref(), &why_no_item(&site, &url, &found, blocked));
     Ok(account)
@@ -79,12 +79,19 @@ async fn owner(
         .ok_or_else(|| Trouble::usage(format!("there is no site `{name}` in {}", globals.shown_frontier())))
 }
 
-/// The status of the page as it is stored; none where it can't be read.
-async fn status_of(found: &Whereabouts, frontier: &Frontier, globals: &Globals) -> Option<u16> {
+/// The answer whose body is stored.
+#[derive(Clone, Copy)]
+struct Answer {
+    status: u16,
+    at: Timestamp,
+}
+
+/// The answer as it is stored; none where it can't be read.
+async fn answer_of(found: &Whereabouts, frontier: &Frontier, globals: &Globals) -> Option<Answer> {
     let place = found.stored()?.place.parse().ok()?;
     let archive = globals.stored_pages(frontier.clock()).await.ok()?;
     let read = tokio::task::spawn_blocking(move || archive.read(&place)).await.ok()?;
-    Some(read.ok()?.status)
+    read.ok().map(|stored| Answer { status: stored.status, at: stored.fetched_at })
 }
 
 fn state(found: &Whereabouts, now: Timestamp) -> String {
@@ -160,21 +167,41 @@ fn object(task: &Standing) -> Value {
     })
 }
 
-fn tell_page(account: &mut Account, found: &Whereabouts, status: Option<u16>, now: Timestamp) {
-    if let Some(stored) = found.stored() {
-        let status = status.map_or("which can't be read".to_owned(), |status| format!("status {status}"));
+fn tell_page(account: &mut Account, found: &Whereabouts, answer: Option<Answer>, now: Timestamp) {
+    let stored = found.stored();
+    if let Some(stored) = stored {
         let ago = duration(now.since(stored.fetched_at));
-        account.tell("fetched", format!("{} ({ago} ago), {status}", stored.fetched_at));
+        let said = said_by(stored.fetched_at, answer);
+        account.tell("fetched", format!("{} ({ago} ago), {said}", stored.fetched_at));
         account.tell("archive", stored.place.clone());
     }
     if let Some(again) = found.recrawl_at {
         account.tell("again", format!("{again}, in {}", duration(again.since(now))));
     }
-    let stored = found.stored();
-    account.keep("fetched_at", json!(stored.map(|stored| stored.fetched_at)));
+    let fetched_at = stored.map(|stored| stored.fetched_at);
+    let status = answer.map(|answer| if is_confirmed(fetched_at, answer) { 304 } else { answer.status });
+    account.keep("fetched_at", json!(fetched_at));
     account.keep("status", status);
+    account.keep("stored_at", json!(answer.map(|answer| answer.at)));
+    account.keep("stored_status", answer.map(|answer| answer.status));
     account.keep("archive", stored.map(|stored| stored.place.clone()));
     account.keep("recrawl_at", json!(found.recrawl_at));
+}
+
+/// Whether the last fetch brought a 304, so that an older answer stands.
+fn is_confirmed(fetched_at: Option<Timestamp>, answer: Answer) -> bool {
+    fetched_at.is_some_and(|at| at > answer.at)
+}
+
+/// What the last fetch brought.
+fn said_by(fetched_at: Timestamp, answer: Option<Answer>) -> String {
+    match answer {
+        None => "which can't be read".to_owned(),
+        Some(answer) if is_confirmed(Some(fetched_at), answer) => {
+            format!("304: the page of {} stands, status {}", answer.at, answer.status)
+        }
+        Some(answer) => format!("status {}", answer.status),
+    }
 }
 
 fn why_no_item(site: &Site, url: &CanonicalUrl, found: &Whereabouts, blocked: Option<String>) -> String {

@@ -36,14 +36,22 @@ pub(super) fn run(options: &Options) -> Result<Exit, Trouble> {
 fn program() -> Command {
     let mut program = Cli::command().disable_help_subcommand(true);
     program.build();
-    program.mut_subcommands(|verb| {
-        verb.mut_args(|option| if option.is_global_set() { option.hide(true) } else { option })
-    })
+    program.mut_subcommands(with_own_options)
+}
+
+fn with_own_options(verb: Command) -> Command {
+    verb.mut_args(|option| if option.is_global_set() { option.hide(true) } else { option })
+        .mut_subcommands(with_own_options)
+}
+
+/// The verbs below a command, each before those below it.
+fn verbs(command: &Command) -> Vec<&Command> {
+    command.get_subcommands().flat_map(|verb| std::iter::once(verb).chain(verbs(verb))).collect()
 }
 
 fn write_all(program: &Command, dir: &Path) -> io::Result<()> {
     std::fs::create_dir_all(dir)?;
-    for command in std::iter::once(program).chain(program.get_subcommands()) {
+    for command in std::iter::once(program).chain(verbs(program)) {
         let man = Man::new(command.clone());
         let page = rendered(|page| man.render(page))?;
         std::fs::write(dir.join(man.get_filename()), page)?;
@@ -61,7 +69,7 @@ fn whole(program: &Command) -> io::Result<String> {
         man.render_description_section(page)?;
         man.render_options_section(page)
     })?;
-    for verb in program.get_subcommands() {
+    for verb in verbs(program) {
         page.push_str(&section(verb)?);
     }
     page.push_str(&rendered(|page| {
@@ -84,7 +92,8 @@ fn section(verb: &Command) -> io::Result<String> {
         Some(title) => format!(".SS {title}\n"),
         None => format!("{line}\n"),
     });
-    Ok(format!(".SH \"PACED {}\"\n{}", verb.get_name().to_uppercase(), lines.collect::<String>()))
+    let title = verb.get_bin_name().unwrap_or_else(|| verb.get_name()).to_uppercase();
+    Ok(format!(".SH \"{title}\"\n{}", lines.collect::<String>()))
 }
 
 /// What is rendered, as text; examples keep their lines.

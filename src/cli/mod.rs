@@ -205,4 +205,15 @@ mod tests {
     fn the_options_of_all_verbs_fit_together() {
         Cli::command().debug_assert();
     }
+
+    #[test]
+    fn every_verb_down_to_the_last_has_an_example_in_its_help() {
+        fail_without_example(&Cli::command());
+    }
+
+    fn fail_without_example(command: &clap::Command) {
+        let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+        assert!(help.contains("Example") && help.contains("\n  paced "), "{}: {help}", command.get_name());
+        command.get_subcommands().for_each(fail_without_example);
+    }
 }

@@ -11,12 +11,14 @@ use crate::crawl::{CrawlError, register_one, warn_of_manners};
 use crate::frontier::{Frontier, FrontierError, Registered};
 use crate::settings::Settings;
 use crate::site::{self, Site, SiteErrors};
+use crate::work::Roster;
 
 /// The site files of a worker.
 #[derive(Debug)]
 pub(super) struct SiteFolder {
     path: PathBuf,
     settings: Settings,
+    roster: Roster,
     /// By site, the version of its rules as last registered from here.
     versions: BTreeMap<String, i64>,
 }
@@ -31,9 +33,10 @@ struct Reading {
 }
 
 impl SiteFolder {
-    /// The folder, which must be there.
-    pub(super) fn open(path: &Path, settings: &Settings) -> Result<Self, CrawlError> {
-        let folder = Self { path: path.to_owned(), settings: settings.clone(), versions: BTreeMap::new() };
+    /// The folder, which must be there; what it registers is taken into the roster.
+    pub(super) fn open(path: &Path, settings: &Settings, roster: &Roster) -> Result<Self, CrawlError> {
+        let (settings, roster) = (settings.clone(), roster.clone());
+        let folder = Self { path: path.to_owned(), settings, roster, versions: BTreeMap::new() };
         folder.files().map(|_| folder)
     }
 
@@ -87,7 +90,8 @@ impl SiteFolder {
             warn_of_manners(&site);
             reading.changed += 1;
         }
-        reading.sites.insert(site.name, shown);
+        reading.sites.insert(site.name.clone(), shown);
+        self.roster.put(site, version);
         Ok(Ok(()))
     }
 }

@@ -82,13 +82,14 @@ pub async fn work(
     reload: Arc<Notify>,
 ) -> Result<WorkReport, CrawlError> {
     let WorkOptions { equipment, name, role, sites, until_empty } = options;
-    let mut folder = sites.map(|sites| SiteFolder::open(&sites, &equipment.settings)).transpose()?;
+    let roster = Roster::of_all();
+    let mut folder = sites.map(|sites| SiteFolder::open(&sites, &equipment.settings, &roster)).transpose()?;
     let frontier = Frontier::open(&equipment.places.frontier)?;
     if let Some(folder) = &mut folder {
         folder.read(&frontier).await?;
     }
     let join = async |frontier: &Frontier| frontier.join_as(name.as_str(), Vec::new()).await;
-    let crew = equipment.crew(&frontier, &Roster::of_all(), role, &watched, join).await?;
+    let crew = equipment.crew(&frontier, &roster, role, &watched, join).await?;
     info!(%name, %role, "at work on {}", without_password(&equipment.places.frontier));
     let mut watch = Watch::new(&frontier, &watched, folder, reload, until_empty);
     let watching = async |pool_ended: &dyn Fn() -> bool| watch.until_the_end(&stop, pool_ended).await;

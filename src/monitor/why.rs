@@ -6,7 +6,7 @@ use crate::frontier::View;
 use std::time::Duration;
 
 /// One line on what a site waits for. `has_workers` tells whether a process is alive that works on it, `unreachable` which
-/// of its hosts' robots.txt can't be had.
+/// of its hosts' robots.txt can't be had for now: that keeps the host's own pages back, and no others.
 pub fn why(view: &View, has_workers: bool, unreachable: Option<&str>) -> String {
     let counts = &view.download;
     if view.run == 0 {
@@ -28,10 +28,12 @@ pub fn why(view: &View, has_workers: bool, unreachable: Option<&str>) -> String 
     if !has_workers {
         return "no process works on it: start `paced crawl` or `paced work`".to_owned();
     }
-    if let Some(unreachable) = unreachable.filter(|_| counts.waiting + counts.delayed > 0) {
-        return format!("robots unreachable: {unreachable}");
+    let is_moving = counts.waiting > 0 || view.in_flight > 0;
+    match unreachable.filter(|_| is_moving || counts.delayed > 0) {
+        None => busy(view),
+        Some(host) if is_moving => format!("{}; robots unreachable: {host}", busy(view)),
+        Some(host) => format!("robots unreachable: {host}"),
     }
-    busy(view)
 }
 
 /// What a site waits for that may go on.
@@ -120,9 +122,26 @@ mod tests {
         let idle = |v: &mut View| (v.download.waiting, v.in_flight, v.download.delayed) = (0, 0, 3);
         assert_eq!(told(idle), "nothing waits; 3 are kept back after a failure or a lost lease");
         assert_eq!(why(&view(), false, None), "no process works on it: start `paced crawl` or `paced work`");
+    }
+
+    #[test]
+    fn a_host_without_robots_txt_is_the_reason_only_where_nothing_else_moves() {
+        let told = |change: fn(&mut View)| {
+            let mut view = view();
+            change(&mut view);
+            why(&view, true, Some("https://b.shop.example: 503"))
+        };
+        let lost = "robots unreachable: https://b.shop.example: 503";
+        assert_eq!(told(|_| ()), format!("a start is due now; 40 wait, one start per 1 s; {lost}"));
         assert_eq!(
-            why(&view(), true, Some("https://shop.example: 503")),
-            "robots unreachable: https://shop.example: 503"
+            told(|v| (v.download.waiting, v.download.delayed) = (0, 3)),
+            format!("1 in flight, nothing else waits; {lost}")
+        );
+        assert_eq!(told(|v| (v.download.waiting, v.in_flight, v.download.delayed) = (0, 0, 3)), lost);
+        assert_eq!(
+            told(|v| (v.download.waiting, v.in_flight) = (0, 0)),
+            "nothing left to ask for; 0 stored pages are to be parsed",
+            "nothing waits for that host"
         );
     }
 }

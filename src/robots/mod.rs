@@ -1,12 +1,14 @@
 //! What `robots.txt` allows and asks for (RFC 9309), and the record of it that processes share. Waiting is not here.
 
 mod cache;
+mod change;
 mod lines;
 mod pattern;
 mod record;
 mod rules;
 
 pub use cache::RulesCache;
+pub use change::change;
 pub use record::{HOLDS, HOLDS_AT_LEAST, Row, record_of, rules_of, unreachable};
 pub use rules::{Rules, deciding_line};
 

@@ -15,6 +15,7 @@ use super::hold_up::HoldUp;
 use super::hosts::{Hosts, site_of_text};
 use super::membership::Membership;
 use super::reach::Reach;
+use super::robots_told::tell_of_robots;
 use super::role::Role;
 use super::roster::Roster;
 use super::slots::{Granted, Slot, Slots, cores};
@@ -175,7 +176,7 @@ impl Crew {
         let text = self.frontier.text(&lease.site).await?.ok_or_else(no_site)?;
         let site = site_of_text(&lease.site, &text)?;
         debug!(site = lease.site, version = lease.version, "the site's rules were read");
-        Ok(self.roster.put(site, lease.version))
+        Ok(self.roster.learn(site, lease.version))
     }
 
     /// The site whose host a URL is on, among those that are worked on; the asking site's own hosts come first.
@@ -228,6 +229,7 @@ impl Crew {
         if let Some((wait, why)) = &settlement.block {
             warn!(site, wait_s = wait.as_secs(), "the site is left alone: {why}");
         }
+        let robots_before = self.robots_before(&settlement).await?;
         let (token, member) = (fastrand::u64(..), self.member.current());
         let step = || self.frontier.settle(&member.name, token, vec![settlement.clone()]);
         let settled = self.reach.patiently(step).await?.into_iter().next().unwrap_or(Settled::Stale);
@@ -239,6 +241,7 @@ impl Crew {
             (Settled::Died, Outcome::Retry { why, .. } | Outcome::Dead { why }) => {
                 warn!(site, url = url.as_str(), stage = %stage, "dead letter: {}", why.reason);
             }
+            (Settled::Kept, Outcome::Robots(now)) => tell_of_robots(lease, robots_before.as_ref(), now),
             _ => {}
         }
         Ok(settled)

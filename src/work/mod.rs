@@ -14,6 +14,7 @@ mod outcome;
 mod parse;
 mod pool;
 mod reach;
+mod robots_told;
 mod role;
 mod roster;
 mod scaling;

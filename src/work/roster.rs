@@ -4,8 +4,10 @@ use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
+use tracing::warn;
+
 use crate::canonical_url::Host;
-use crate::site::Site;
+use crate::site::{RobotsPolicy, Site};
 
 /// The most sites of which one that works on all keeps the rules; those not used for longest are read again when needed.
 const MOST_SITES: usize = 4_096;
@@ -27,6 +29,8 @@ struct Sites {
     by_name: HashMap<String, Known>,
     by_host: HashMap<Host, String>,
     left: HashSet<String>,
+    /// Those by whose rules robots.txt is ignored, also where the rules themselves are forgotten: it is said once of each.
+    ignoring: HashSet<String>,
 }
 
 #[derive(Debug)]
@@ -48,22 +52,31 @@ impl Roster {
         self.0.of_all
     }
 
-    /// Takes a site in, by the version under which it is registered.
+    /// Takes a site in, by the version under which it is registered. Who registers it says what its owner may mind.
     pub fn put(&self, site: Site, version: i64) -> Arc<Site> {
-        let site = Arc::new(site);
-        let used = AtomicU64::new(self.turn());
-        let mut sites = self.write();
-        if sites.by_name.get(&site.name).is_none_or(|known| known.version <= version) {
-            sites.by_host.retain(|_, owner| *owner != site.name);
-            for host in &site.scope.hosts {
-                sites.by_host.entry(host.clone()).or_insert_with(|| site.name.clone());
-            }
-            sites.by_name.insert(site.name.clone(), Known { version, site: Arc::clone(&site), used });
+        self.take_in(site, version).0
+    }
+
+    /// Takes in a site that others registered; that it ignores robots.txt is said unless it was known.
+    pub(super) fn learn(&self, site: Site, version: i64) -> Arc<Site> {
+        let (site, ignores_now) = self.take_in(site, version);
+        if ignores_now {
+            warn!(site = site.name, "robots.txt is ignored, as the site's file says");
         }
+        site
+    }
+
+    /// The site, and whether it ignores robots.txt from now on.
+    fn take_in(&self, site: Site, version: i64) -> (Arc<Site>, bool) {
+        let site = Arc::new(site);
+        let turn = self.turn();
+        let mut sites = self.write();
+        let is_newest = sites.by_name.get(&site.name).is_none_or(|known| known.version <= version);
+        let ignores_now = is_newest && sites.replace(&site, version, turn);
         if self.0.of_all && sites.by_name.len() > MOST_SITES {
             sites.forget_half();
         }
-        site
+        (site, ignores_now)
     }
 
     /// The names of the sites that were taken in and are worked on, in order.
@@ -110,6 +123,21 @@ impl Roster {
 }
 
 impl Sites {
+    /// Puts a site's rules in the place of older ones; whether they ignore robots.txt and the older ones did not.
+    fn replace(&mut self, site: &Arc<Site>, version: i64, turn: u64) -> bool {
+        self.by_host.retain(|_, owner| *owner != site.name);
+        for host in &site.scope.hosts {
+            self.by_host.entry(host.clone()).or_insert_with(|| site.name.clone());
+        }
+        let known = Known { version, site: Arc::clone(site), used: AtomicU64::new(turn) };
+        self.by_name.insert(site.name.clone(), known);
+        if site.pace.robots == RobotsPolicy::Ignore {
+            return self.ignoring.insert(site.name.clone());
+        }
+        self.ignoring.remove(&site.name);
+        false
+    }
+
     fn forget_half(&mut self) {
         let mut turns: Vec<u64> =
             self.by_name.values().map(|known| known.used.load(Ordering::Relaxed)).collect();
@@ -153,6 +181,23 @@ mod tests {
         assert!(roster.owner(&host).is_some());
         roster.put(Site { name: "a".to_owned(), ..site("b") }, 2);
         assert!(roster.owner(&host).is_none());
+    }
+
+    #[test]
+    fn that_a_site_ignores_robots_txt_is_news_once_for_as_long_as_it_does() {
+        let roster = Roster::of_all();
+        let ignoring = || {
+            let mut site = site("a");
+            site.pace.robots = RobotsPolicy::Ignore;
+            site
+        };
+        let is_news = |site: Site, version| roster.take_in(site, version).1;
+        assert!(!is_news(site("a"), 1));
+        assert!(is_news(ignoring(), 2));
+        assert!(!is_news(ignoring(), 2) && !is_news(ignoring(), 3), "it was said");
+        assert!(!is_news(site("a"), 2) && !is_news(ignoring(), 3), "older rules change nothing");
+        assert!(!is_news(site("a"), 4));
+        assert!(is_news(ignoring(), 5), "again");
     }
 
     #[test]

@@ -56,6 +56,37 @@ fn explain_tells_what_became_of_a_url() {
 }
 
 #[test]
+fn explain_tells_that_a_304_confirmed_an_older_page() {
+    let thing = Reply::html("<h1>Thing 1</h1>".to_owned()).header("etag", "\"v1\"");
+    let site = TestSite::builder().page("/", "<a href=\"/p/1\">1</a>").reply("/p/1", thing);
+    let site = site
+        .faults(|request| (request.header("if-none-match") == Some("\"v1\"")).then(|| Reply::status(304)));
+    let (site, data) = (site.serve(), TempData::new());
+    let file = site_file(&data, &site);
+    let url = format!("http://{}/p/1", site.addr());
+    let explained = || {
+        Paced::new(["crawl"]).arg(&file).data(&data).run().expect_code(0);
+        let run = explain(&data, &[&url, "--json"]).expect_code(0);
+        json_lines_of(&run.stdout).remove(0)
+    };
+    let [first, second] = [explained(), explained()];
+    for (object, status) in [(&first, 200), (&second, 304)] {
+        assert_eq!(
+            (&object["status"], &object["stored_status"], &object["stored_at"]),
+            (&status.into(), &200.into(), &first["fetched_at"]),
+            "{object}"
+        );
+    }
+    assert!(second["fetched_at"].as_str() > first["fetched_at"].as_str(), "{first}\n{second}");
+    let told = explain(&data, &[&url]).expect_code(0).stdout;
+    let stands = format!(
+        " ago), 304: the page of {} stands, status 200\n",
+        first["fetched_at"].as_str().expect("a time")
+    );
+    assert!(told.contains(&stands), "no `{stands}` in\n{told}");
+}
+
+#[test]
 fn explain_tells_of_dead_letters_and_of_what_robots_forbids() {
     let links = "<a href=\"/p/1\">1</a><a href=\"/p/2\">2</a>";
     let site = TestSite::builder()

@@ -44,6 +44,37 @@ fn the_manual_has_a_section_a_verb_and_tells_common_options_once() {
 }
 
 #[test]
+fn verbs_below_a_verb_have_their_options_in_the_manual() {
+    let page = Paced::new(["man"]).run().expect_code(0).stdout;
+    let titles =
+        ["", " LIST", " SHOW", " REVIVE", " DROP"].map(|verb| format!("\n.SH \"PACED DEAD{verb}\"\n"));
+    let places: Vec<Option<usize>> = titles.iter().map(|title| page.find(title)).collect();
+    assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{places:?}");
+    assert!(page.contains("\\fBpaced dead revive\\fR [\\fB\\-\\-stage\\fR]"), "{page}");
+}
+
+#[test]
+fn every_page_that_a_page_refers_to_is_written() {
+    let data = TempData::new();
+    let folder = data.file("man1");
+    Paced::new(["man", "--dir"]).arg(&folder).run().expect_code(0);
+    let reference = regex::Regex::new(r"paced[a-z\\-]*\(1\)").expect("a pattern");
+    let mut met = Vec::new();
+    for entry in std::fs::read_dir(&folder).expect("the pages") {
+        let page = std::fs::read_to_string(entry.expect("a page").path()).expect("a page");
+        for name in reference.find_iter(&page) {
+            let name = name.as_str().replace('\\', "").replace("(1)", ".1");
+            assert!(folder.join(&name).is_file(), "no {name}");
+            met.push(name);
+        }
+    }
+    assert!(met.contains(&"paced-dead-list.1".to_owned()), "{met:?}");
+    let page = data.read("man1/paced-dead-list.1");
+    assert!(page.contains("\\fB\\-\\-status\\fR") && page.contains(".SH EXAMPLES\n"), "{page}");
+    assert!(!page.contains("\\-\\-frontier"), "{page}");
+}
+
+#[test]
 fn the_manual_can_be_a_page_a_verb() {
     let data = TempData::new();
     let folder = data.file("man1");

@@ -17,6 +17,10 @@ fn every_verb_tells_what_it_does_with_an_example() {
         "reparse",
         "status",
         "dead",
+        "dead list",
+        "dead show",
+        "dead revive",
+        "dead drop",
         "explain",
         "forget",
         "plan",
@@ -27,7 +31,8 @@ fn every_verb_tells_what_it_does_with_an_example() {
         let words = verb.split_whitespace().chain(["--help"]);
         let run = Paced::new(words).run().expect_code(0);
         assert!(run.stdout.contains("Example") && run.stderr.is_empty(), "{run:?}");
-        assert_text(&format!("help{}{verb}.txt", if verb.is_empty() { "" } else { "_" }), &run.stdout);
+        let name = format!("help {verb}").trim_end().replace(' ', "_");
+        assert_text(&format!("{name}.txt"), &run.stdout);
     }
 }
 

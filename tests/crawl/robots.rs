@@ -8,9 +8,21 @@ use paced::task::RobotsAccess;
 use crate::ground::*;
 use crate::support::*;
 
+/// The lines of a log in which it says this.
+fn said<'a>(log: &'a str, what: &str) -> Vec<&'a str> {
+    log.lines().filter(|line| line.contains(what)).collect()
+}
+
 /// Site, with the time of each arrival of a path.
 fn times(site: &TestSite, path: &str) -> Vec<Duration> {
     site.arrivals().iter().filter(|arrival| arrival.path == path).map(|arrival| arrival.at).collect()
+}
+
+/// More than a `robots.txt` holds.
+fn a_day_passes(ground: &Ground) {
+    let frontier = rusqlite::Connection::open(ground.data.file("data/frontier.db")).expect("a frontier");
+    let changed = frontier.execute("UPDATE meta SET value = value + ?1 WHERE key = 'base'", [25 * 3_600_000]);
+    assert_eq!(changed.expect("a clock"), 1);
 }
 
 fn record(ground: &Ground, origin: &str) -> KnownRobots {
@@ -62,7 +74,9 @@ fn a_start_that_robots_txt_makes_needless_is_given_back() {
 fn a_crawl_delay_is_a_floor_for_the_interval() {
     let site = star(4).robots("User-agent: *\nCrawl-delay: 0.3\n").serve();
     let ground = Ground::new([SiteFile::of("shop", &site).interval(ms(20))]);
-    ground.crawled();
+    let log = ground.crawled().stderr;
+    let raised = said(&log, "raises the interval from 20 ms to 300 ms by its Crawl-delay");
+    assert!(raised.len() == 1 && raised[0].contains(" INFO robots.txt of http://127.0.0.1:"), "{log}");
     assert_paced(&site, ms(300));
     assert_eq!(ground.status()["shop"]["interval_ms"], 300);
     assert_eq!(site.arrivals().len(), 6);
@@ -76,6 +90,12 @@ fn a_crawl_delay_above_the_bound_blocks_the_site_says_why_and_the_crawl_gives_it
     let run = ground.crawl().arg("--give-up").arg("1s").run().expect_code(3);
     let why = "robots.txt asks for 60s between requests, more than max_crawl_delay = 30s";
     assert!(run.stderr.contains("given up") && run.stderr.contains(why), "{}", run.stderr);
+    let blocked = said(&run.stderr, "the site is left alone");
+    assert!(
+        blocked.len() == 1 && blocked[0].contains(why) && blocked[0].contains("site=slow"),
+        "{}",
+        run.stderr
+    );
     assert_eq!(asked(&slow), ["/robots.txt"]);
     assert_eq!(ground.items("fine").len(), 4);
     let status = ground.status();
@@ -162,12 +182,40 @@ fn a_robots_txt_that_is_redirected_to_a_foreign_host_counts_as_unreachable() {
 }
 
 #[test]
+fn a_robots_txt_that_differs_when_it_is_asked_for_again_is_said_with_what_changed() {
+    let site = star(2).robots("User-agent: *\nAllow: /\n").serve();
+    let ground = Ground::new([SiteFile::of("shop", &site).interval(ms(20))]);
+    let log_of_a_day = || {
+        let log = ground.crawled().stderr;
+        a_day_passes(&ground);
+        log
+    };
+    let rules = |text: &str| site.put("/robots.txt", Reply::text(text.to_owned()));
+    let of = format!("robots.txt of {} ", site.url("").trim_end_matches('/'));
+    let log = log_of_a_day();
+    assert_eq!(said(&log, &of), [""; 0], "the first one is no change");
+    assert_eq!(said(&log_of_a_day(), &of), [""; 0], "nor is the same one");
+    rules("User-agent: *\nDisallow: /p/2\nCrawl-delay: 0.1\n");
+    let log = log_of_a_day();
+    let what =
+        "changed (2 lines before, 3 now) and raises the interval from 20 ms to 100 ms by its Crawl-delay";
+    let lines = said(&log, &of);
+    assert!(lines.len() == 1 && lines[0].contains(&format!(" INFO {of}{what} site=shop")), "{log}");
+    site.remove("/robots.txt");
+    let log = log_of_a_day();
+    let what = "is gone (3 lines before) and asks for no Crawl-delay any more (100 ms before)";
+    let lines = said(&log, &of);
+    assert!(lines.len() == 1 && lines[0].contains(&format!("{of}{what}")), "{log}");
+    assert_eq!(site.count("/robots.txt"), 4);
+}
+
+#[test]
 fn ignoring_robots_txt_is_said_at_each_start() {
     let site = star(2).robots("User-agent: *\nDisallow: /\n").serve();
     let ground = Ground::new([SiteFile::of("shop", &site).pace("robots = \"ignore\"")]);
     for _ in 0..2 {
         let run = ground.crawled();
-        assert!(run.stderr.contains("robots.txt is ignored"), "{}", run.stderr);
+        assert_eq!(said(&run.stderr, "robots.txt is ignored").len(), 1, "{}", run.stderr);
     }
     assert_eq!(site.count("/robots.txt"), 0);
     assert_eq!(site.count("/p/1"), 2);

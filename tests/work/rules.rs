@@ -3,7 +3,7 @@
 
 use rustix::process::Signal;
 
-use crate::fleet::{items_of, seed, worker};
+use crate::fleet::{items_of, register_only, seed, to_the_end, worker};
 use crate::ground::*;
 use crate::support::*;
 
@@ -116,5 +116,50 @@ fn rules_that_another_process_registers_count_from_the_next_page_on() {
         );
         running.terminate();
         running.finish().expect_code(0);
+    });
+}
+
+#[test]
+fn that_robots_txt_is_ignored_is_said_once_a_start_whoever_registered_the_site() {
+    on_each_frontier(|shared| {
+        let site = star(3).robots("User-agent: *\nDisallow: /\n").serve();
+        let ground = Ground::on(shared, [SiteFile::of("shop", &site).pace("robots = \"ignore\"")]);
+        seed(&ground);
+        for expected in 1..=2 {
+            let log = to_the_end(&ground, "w").run().expect_code(0).stderr;
+            assert_eq!(log.matches("robots.txt is ignored").count(), 1, "{log}");
+            assert_eq!(site.count("/p/3"), expected);
+            seed(&ground);
+        }
+        let running = with_folder(&ground).start();
+        eventually("a page of the last run", || (site.count("/p/3") == 3).then_some(()));
+        assert_eq!(said(&running, "robots.txt is ignored"), 1, "{}", running.stderr());
+        running.terminate();
+        running.finish().expect_code(0);
+    });
+}
+
+#[test]
+fn rules_that_begin_to_ignore_robots_txt_are_said_once() {
+    on_each_frontier(|shared| {
+        let site = star(2).serve();
+        let file = SiteFile::of("shop", &site);
+        let ground = Ground::on(shared, [file.clone()]);
+        seed(&ground);
+        let mut running = worker(&ground, "w").start();
+        eventually("a page", || (site.count("/p/2") == 1).then_some(()));
+        assert_eq!(said(&running, "robots.txt is ignored"), 0, "{}", running.stderr());
+        ground.rewrite(&file.pace("robots = \"ignore\""));
+        let put = |path: &str| {
+            ground.verb("put").arg(ground.file("shop")).arg(site.url(path)).run().expect_code(0);
+            eventually("its page", || (site.count(path) == 2).then_some(()));
+        };
+        register_only(&ground, "shop");
+        put("/p/1");
+        running.wait_for_stderr("robots.txt is ignored");
+        put("/p/2");
+        running.terminate();
+        let log = running.finish().expect_code(0).stderr;
+        assert_eq!(log.matches("robots.txt is ignored").count(), 1, "{log}");
     });
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use paced::canonical_url::Host;
-use paced::frontier::{Frontier, Registered, Registration, SiteSettings};
+use paced::frontier::{Frontier, Registered, Registration};
 
 use crate::ground::wait;
 use crate::steps::*;
@@ -13,17 +13,10 @@ use crate::support::*;
 /// A site with these hosts; they are all that its file says.
 fn site(name: &str, hosts: &[&str], group: Option<&str>) -> Registration {
     Registration {
-        name: name.to_owned(),
         text: hosts.join(" "),
         group: group.map(|group| (group.to_owned(), 0)),
         hosts: hosts.iter().map(|host| format!("{host}.example")).collect(),
-        settings: SiteSettings {
-            interval: 1_000,
-            parallel: 8,
-            attempts: 5,
-            robots: false,
-            budgets: std::collections::BTreeMap::new(),
-        },
+        ..registration(name, 1_000)
     }
 }
 

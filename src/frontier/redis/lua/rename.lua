@@ -56,6 +56,7 @@ local rename = module(function(rename)
       move_outsider(store.unit(name), store.unit(to))
     end
     store.unready(site)
+    store.leave(site)
     local delayed = tasks.delayed(name)
     move_keys(site, to)
     move_delayed(delayed, to)
@@ -66,6 +67,7 @@ local rename = module(function(rename)
     batch.sites[name], batch.changed_sites[name] = false, nil
     site.name = to
     store.new_site(site)
+    store.join(site)
     store.save_site(site)
     store.offer_again(site)
     local unit = store.some_unit(site.unit)

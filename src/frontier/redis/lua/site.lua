@@ -54,6 +54,7 @@ local sites_of = module(function(sites_of)
     end
     local unit = store.some_unit(site.unit)
     fix_starts(unit, name, store.interval(site))
+    store.leave(site)
     places.save_unit(unit)
     for _, key in ipairs({ 'page:', 'again:', 'periods:', 'text:', 'site:', 'task:', 'letter:', 'dead:' }) do
       call('UNLINK', P .. key .. name)
@@ -103,9 +104,16 @@ local sites_of = module(function(sites_of)
     if (old.blocked_until or 0) > (unit.blocked_until or 0) then
       unit.blocked_until, unit.blocked_why = old.blocked_until, old.blocked_why
     end
+    -- What a restart may have made the old one forget, the new one hasn't seen either.
+    if old.server ~= store.server() then
+      unit.server = old.server
+    end
+    if (old.unsure_until or 0) > (unit.unsure_until or 0) then
+      unit.unsure_until = old.unsure_until
+    end
   end
 
-  -- The new unit inherits the later last start and block.
+  -- The new unit inherits the later last start and block, and what isn't sure after a restart.
   local function move_unit(site, to)
     local old = store.some_unit(site.unit)
     local seen = {}
@@ -118,10 +126,12 @@ local sites_of = module(function(sites_of)
       end
     end
     store.unready(site)
+    store.leave(site)
     places.save_unit(old)
     local unit = store.some_unit(to)
     inherit(unit, seen, site.name)
     site.unit = to
+    store.join(site)
     store.save_site(site)
     places.save_unit(unit)
   end
@@ -174,6 +184,7 @@ local sites_of = module(function(sites_of)
     end
     local unit = store.some_unit(to)
     unit.interval = new.group_interval
+    store.join(site) -- also one that an older build registered
     store.save_site(site)
     places.retime(unit)
     call('SET', key, new.text)

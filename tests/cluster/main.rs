@@ -2,6 +2,7 @@
 
 #[path = "../crawl/ground.rs"]
 mod ground;
+mod registrations;
 #[path = "../redis/steps.rs"]
 mod steps;
 #[path = "../support/mod.rs"]

@@ -22,6 +22,11 @@ pub async fn register(frontier: &Frontier, interval: i64) -> Registered {
 
 /// Registers a site of that name.
 pub async fn register_as(frontier: &Frontier, name: &str, interval: i64) -> Registered {
+    frontier.register(registration(name, interval)).await.expect("a frontier that answers")
+}
+
+/// A site of that name, for itself and with a host of its own.
+pub fn registration(name: &str, interval: i64) -> Registration {
     let settings = SiteSettings {
         interval,
         parallel: 1_000,
@@ -29,14 +34,13 @@ pub async fn register_as(frontier: &Frontier, name: &str, interval: i64) -> Regi
         robots: false,
         budgets: std::collections::BTreeMap::new(),
     };
-    let shop = Registration {
+    Registration {
         name: name.to_owned(),
         text: format!("name = \"{name}\""),
         group: None,
         hosts: vec![format!("{name}.example")],
         settings,
-    };
-    frontier.register(shop).await.expect("a frontier that answers")
+    }
 }
 
 /// The site with so many pages waiting.

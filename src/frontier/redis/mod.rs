@@ -7,6 +7,7 @@ mod connector;
 mod fitness;
 mod link;
 mod program;
+mod register;
 mod routes;
 mod trouble;
 mod wake;
@@ -18,7 +19,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use serde_json::Value;
 use tokio::sync::oneshot;
 
-use super::step::{Registered, Reply, Step};
+use super::step::{Reply, Step};
 use super::{FrontierError, FrontierErrorKind};
 use crate::clock::{Clock, millis, since_boot};
 use address::Address;
@@ -99,18 +100,8 @@ impl Shared {
         if let Step::Rename { site, to } = step {
             return self.rename(site, to).await;
         }
-        if let Some(refused) = self.book(&step).await? {
-            return Ok(refused);
-        }
         let value = self.ask(DIRECTORY, &step, wire::ask(&step)).await?;
         self.read(&step, &value)
-    }
-
-    /// Books a site that is to be registered in the directory; the refusal where that can't be.
-    async fn book(&self, step: &Step) -> Result<Option<Reply>, FrontierError> {
-        let Step::Register(new) = step else { return Ok(None) };
-        let booked = self.ask(DIRECTORY, step, wire::booking(new)).await?;
-        Ok(wire::refusal(&booked).map(|why| Reply::Registered(Registered::Refused(why))))
     }
 
     /// Says that a process is alive; the names of those that have not been heard of for too long.

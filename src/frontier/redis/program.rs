@@ -24,6 +24,7 @@ const SOURCE: &str = concat!(
     include_str!("lua/wake.lua"),
     include_str!("lua/claim.lua"),
     include_str!("lua/lock.lua"),
+    include_str!("lua/directory.lua"),
     include_str!("lua/site.lua"),
     include_str!("lua/rename.lua"),
     include_str!("lua/owners.lua"),

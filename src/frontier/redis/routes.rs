@@ -9,9 +9,7 @@ use super::{Shared, wire};
 use crate::canonical_url::fingerprint;
 use crate::frontier::FrontierError;
 use crate::frontier::state::unit_mutex;
-use crate::frontier::step::{
-    Claim, Feeding, Forgotten, Grant, Registered, Registration, Renamed, Reply, Step,
-};
+use crate::frontier::step::{Claim, Feeding, Forgotten, Grant, Renamed, Reply, Step};
 use crate::frontier::view::Inspection;
 use crate::task::{Lease, LeaseKey, Settled, Settlement};
 
@@ -114,11 +112,11 @@ impl Shared {
     }
 
     #[expect(clippy::cast_possible_truncation, reason = "the rest of a division by a few")]
-    fn partition_of_unit(&self, unit: &str) -> usize {
+    pub(super) fn partition_of_unit(&self, unit: &str) -> usize {
         (fingerprint(unit).unsigned_abs() % self.links.len() as u64) as usize
     }
 
-    async fn partition_of_site(&self, site: &str) -> Result<Option<usize>, FrontierError> {
+    pub(super) async fn partition_of_site(&self, site: &str) -> Result<Option<usize>, FrontierError> {
         if let Some(partition) = lock(&self.routes.sites).get(site) {
             return Ok(Some(*partition));
         }
@@ -143,23 +141,6 @@ impl Shared {
             Reply::Text(unit) => Ok(unit),
             _ => Ok(None),
         }
-    }
-
-    async fn register(&self, new: Registration) -> Result<Reply, FrontierError> {
-        let unit = new.group.as_ref().map_or(&new.name, |(group, _)| group);
-        let partition = self.partition_of_unit(unit);
-        if self.partition_of_site(&new.name).await?.is_some_and(|known| known != partition) {
-            let why = format!(
-                "site `{}` can't move to the group `{unit}`, which lies in another partition; give it another name",
-                new.name
-            );
-            return Ok(Reply::Registered(Registered::Refused(why)));
-        }
-        let step = Step::Register(new);
-        if let Some(refused) = self.book(&step).await? {
-            return Ok(refused);
-        }
-        self.step_in(partition, step).await
     }
 
     /// The site goes first, what the directory books of it last: begun again after a crash, both go.
@@ -355,9 +336,14 @@ impl Shared {
         let changes = !step.only_reads() && !matches!(step, Step::Claim(_));
         let value = self.ask(partition, &step, wire::ask(&step)).await?;
         if changes {
-            lock(&self.routes.bare).remove(&partition);
+            self.look_into(partition);
         }
         self.read(&step, &value)
+    }
+
+    /// Something may be claimed in a partition after all.
+    pub(super) fn look_into(&self, partition: usize) {
+        lock(&self.routes.bare).remove(&partition);
     }
 }
 

@@ -83,7 +83,7 @@ impl Ledger {
         let before = self.sites.get(&new.name).map(|site| site.unit.clone());
         let is_running = |lease: &Held| lease.key.0 == new.name && lease.key.1 == Stage::Download;
         let moves = before.as_ref().is_some_and(|before| *before != unit);
-        if moves && self.leases.values().any(is_running) {
+        if self.has_foreign_host(new) || (moves && self.leases.values().any(is_running)) {
             let refused = matches!(answer, Registered::Refused(_));
             return if refused { Ok(()) } else { differs("register", "Refused", answer) };
         }
@@ -113,6 +113,7 @@ impl Ledger {
         self.unit(&unit).interval = new.group.as_ref().map_or(0, |(_, interval)| *interval);
         let site = self.sites.entry(new.name.clone()).or_default();
         site.unit = unit;
+        site.hosts.clone_from(&new.hosts);
         site.file = (new.settings.interval, new.settings.parallel);
         site.attempts = new.settings.attempts;
         site.robots = new.settings.robots;
@@ -123,6 +124,13 @@ impl Ledger {
                 .retain(|origin, _| !new.hosts.iter().any(|host| origin.ends_with(&format!("://{host}"))));
         }
         Ok(())
+    }
+
+    /// A host belongs to one site, unless all that have it are of one group.
+    fn has_foreign_host(&self, new: &Registration) -> bool {
+        let group = new.group.as_ref().map(|(group, _)| group);
+        let others = self.sites.iter().filter(|(name, site)| **name != new.name && Some(&site.unit) != group);
+        others.into_iter().any(|(_, site)| site.hosts.iter().any(|host| new.hosts.contains(host)))
     }
 
     pub fn begin_run(&mut self, name: &str, fresh: bool, seeds: &[Put]) -> bool {

@@ -251,8 +251,10 @@ impl Game {
             Op::Parallel { site, value } => Move::Tune(named(site), Tuning::Parallel(*value)),
             Op::Pause { site, on } => Move::Tune(named(site), Tuning::Paused(on.then(|| "lunch".to_owned()))),
             Op::GroupInterval(interval) => Move::GroupInterval(*interval),
-            Op::Register { site, interval, parallel, attempts, robots, grouped } => {
+            Op::Register { site, interval, parallel, attempts, robots, grouped, shared, lean } => {
                 let mut new = registration(SITES[*site], *grouped);
+                new.hosts.truncate(if *lean { 1 } else { 2 });
+                new.hosts.extend(shared.then(|| "shared.example".to_owned()));
                 new.settings.interval = *interval;
                 new.settings.parallel = *parallel;
                 new.settings.attempts = *attempts;

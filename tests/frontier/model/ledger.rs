@@ -34,6 +34,7 @@ pub struct Ledger {
 #[derive(Default)]
 pub struct Site {
     pub unit: String,
+    pub hosts: Vec<String>,
     pub file: (i64, u32),
     pub tuned: (Option<i64>, Option<u32>),
     pub paused: bool,

@@ -70,6 +70,10 @@ pub enum Op {
         attempts: u32,
         robots: bool,
         grouped: bool,
+        /// With a host that others may have as well, if all are of one group.
+        shared: bool,
+        /// Without its own second host.
+        lean: bool,
     },
     Feed(u32),
     ParseAgain {
@@ -164,6 +168,8 @@ fn op(dice: &mut Rng) -> Op {
             attempts: dice.u32(1..6),
             robots: dice.bool(),
             grouped: dice.bool(),
+            shared: dice.bool(),
+            lean: dice.u32(0..3) == 0,
         },
         93..95 => Op::BeginRun { site: site(dice), fresh: dice.u32(0..3) == 0, seeds: dice.usize(0..3) },
         95 if dice.bool() => {

@@ -3,7 +3,7 @@
 use paced::frontier::{Registered, Registration, Tuning};
 use paced::task::Outcome;
 
-use crate::world::{at, ms, on_every_backend};
+use crate::world::{World, at, ms, on_every_backend};
 
 fn in_group(name: &str, interval: i64) -> impl FnOnce(&mut Registration) {
     let group = Some((name.to_owned(), interval));
@@ -184,6 +184,72 @@ fn a_host_belongs_to_one_site_unless_both_are_of_one_group() {
         assert_eq!(w.frontier.site_of(&host).await.expect("answers").as_deref(), Some("b"), "a let it go");
         let refused = w.register("c", shared("c", None)).await;
         assert!(matches!(refused, Registered::Refused(why) if why.contains("`b`")));
+    });
+}
+
+/// A site with hosts of its choice.
+fn with_hosts(hosts: &[&str], group: Option<&str>) -> impl FnOnce(&mut Registration) {
+    let hosts = hosts.iter().map(|host| format!("{host}.example")).collect();
+    let group = group.map(|group| (group.to_owned(), 0));
+    move |site| (site.hosts, site.group) = (hosts, group)
+}
+
+async fn site_of(w: &World, host: &str) -> Option<String> {
+    let host = paced::canonical_url::Host::parse(&format!("{host}.example")).expect("a host");
+    w.frontier.site_of(&host).await.expect("answers")
+}
+
+fn refuses(answer: &Registered, because: &str) -> bool {
+    matches!(answer, Registered::Refused(why) if why.contains(because))
+}
+
+#[test]
+fn i1_a_site_whose_move_to_a_group_was_refused_shares_its_hosts_with_nobody_of_that_group() {
+    on_every_backend(async |w| {
+        w.site_with("a", with_hosts(&["shop"], None)).await;
+        w.put("a", "p").await;
+        let lease = w.take().await;
+        let moved = w.register("a", with_hosts(&["shop"], Some("g"))).await;
+        assert!(refuses(&moved, "in flight"), "{moved:?}");
+        let other = w.register("b", with_hosts(&["shop"], Some("g"))).await;
+        assert!(refuses(&other, "`a`"), "shop.example would have two paces: {other:?}");
+        assert_eq!(w.frontier.sites().await.expect("answers"), ["a"]);
+        w.done(&lease).await;
+        w.site_with("a", with_hosts(&["shop"], Some("g"))).await;
+        w.site_with("b", with_hosts(&["shop"], Some("g"))).await;
+    });
+}
+
+#[test]
+fn i1_a_site_whose_move_out_of_its_group_was_refused_still_shares_its_hosts_with_the_group() {
+    on_every_backend(async |w| {
+        w.site_with("a", with_hosts(&["shop"], Some("g"))).await;
+        w.put("a", "p").await;
+        w.take().await;
+        let moved = w.register("a", with_hosts(&["shop"], Some("h"))).await;
+        assert!(refuses(&moved, "in flight"), "{moved:?}");
+        let other = w.register("b", with_hosts(&["shop"], Some("h"))).await;
+        assert!(refuses(&other, "`a`"), "{other:?}");
+        w.site_with("b", with_hosts(&["shop"], Some("g"))).await;
+    });
+}
+
+#[test]
+fn a_refused_file_neither_frees_a_host_nor_takes_one() {
+    on_every_backend(async |w| {
+        w.site_with("a", with_hosts(&["kept", "dropped"], None)).await;
+        w.put("a", "p").await;
+        let lease = w.take().await;
+        let moved = w.register("a", with_hosts(&["kept", "new"], Some("g"))).await;
+        assert!(refuses(&moved, "in flight"), "{moved:?}");
+        assert_eq!(site_of(w, "dropped").await.as_deref(), Some("a"), "it is crawled still");
+        assert_eq!(site_of(w, "new").await, None);
+        let other = w.register("b", with_hosts(&["dropped"], None)).await;
+        assert!(refuses(&other, "`a`"), "{other:?}");
+        w.site_with("c", with_hosts(&["new"], None)).await;
+        w.done(&lease).await;
+        w.site_with("a", with_hosts(&["kept"], Some("g"))).await;
+        w.site_with("b", with_hosts(&["dropped"], None)).await;
     });
 }
 

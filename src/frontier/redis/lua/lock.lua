@@ -28,17 +28,15 @@ local lock = module(function(lock)
     return held and held.until_at > now and held or nil
   end
 
-  -- A site's mutex that isn't there although its last start is younger than the interval: it was evicted or flushed.
-  local function is_too_early(unit)
-    if places.is_unsure(unit) then
-      return true
-    end
-    return unit.last_at and unit.last_at + places.interval_after(unit, 'last') > now
-  end
-
   local function left_of(unit)
     local paced = unit.last_at and unit.last_at + places.interval_after(unit, 'last') or 0
     return math.max(paced, unit.unsure_until or 0) - now
+  end
+
+  -- A site's mutex that isn't there although its last start is younger than the interval, as it was evicted or flushed, or
+  -- although there may have been one that a restart forgot.
+  local function is_too_early(unit)
+    return places.is_unsure(unit) or left_of(unit) > 0
   end
 
   -- Somebody asks for the mutex of a site while a start of the site's own holds it: the next claim lets it in.

@@ -200,13 +200,23 @@ local places = module(function(places)
     places.retime(unit)
   end
 
-  -- After a restart of the server its last second may be forgotten: the unit waits one interval. True: it waits.
+  -- The longest that the unit waits after any start: nobody knows whose the last one was.
+  local function longest_interval(unit)
+    local longest = interval_after(unit, 'last')
+    for _, site in ipairs(store.members(unit)) do
+      longest = math.max(longest, store.interval(site))
+    end
+    return longest
+  end
+
+  -- After a restart of the server its last second may be forgotten, and a start of any of the unit's sites with it, be it
+  -- their first: the unit waits one interval, the longest of theirs. True: it waits.
   function places.is_unsure(unit)
     if unit.server == store.server() then
       return false
     end
     unit.server = store.server()
-    local interval = interval_after(unit, 'last')
+    local interval = longest_interval(unit)
     unit.unsure_until = now + interval
     places.save_unit(unit)
     return interval > 0

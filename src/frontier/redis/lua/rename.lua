@@ -56,15 +56,18 @@ local rename = module(function(rename)
       move_outsider(store.unit(name), store.unit(to))
     end
     store.unready(site)
+    store.leave(site)
     local delayed = tasks.delayed(name)
     move_keys(site, to)
     move_delayed(delayed, to)
     call('UNLINK', P .. 'site:' .. name)
     call('SREM', P .. 'sites', name)
     call('ZREM', P .. 'again', name)
+    call('HDEL', P .. 'admitted', name)
     batch.sites[name], batch.changed_sites[name] = false, nil
     site.name = to
     store.new_site(site)
+    store.join(site)
     store.save_site(site)
     store.offer_again(site)
     local unit = store.some_unit(site.unit)
@@ -75,21 +78,5 @@ local rename = module(function(rename)
     end
     places.retime(unit)
     return 'done'
-  end
-
-  -- What the directory books of it.
-  function rename.rebook(name, to)
-    for _, host in ipairs(call('SMEMBERS', P .. 'hosts:' .. name)) do
-      local key = P .. 'host:' .. host
-      call('LINSERT', key, 'BEFORE', name, to)
-      call('LREM', key, 0, name)
-    end
-    move(P .. 'hosts:' .. name, P .. 'hosts:' .. to)
-    local unit = call('HGET', P .. 'units', name)
-    if unit then
-      call('HSET', P .. 'units', to, unit == name and to or unit)
-      call('HDEL', P .. 'units', name)
-    end
-    return true
   end
 end)

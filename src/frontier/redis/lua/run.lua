@@ -5,7 +5,7 @@
 
 local MODULES = {
   put = put, feed = feed, claim = claim, lease = lease, settle = settle, lock = lock, sites = sites_of,
-  rename = rename, owners = owners, view = view, letters = letters,
+  directory = directory, rename = rename, owners = owners, view = view, letters = letters,
 }
 
 -- Sent again by the same client under the same number, its answer having been lost, a batch changes nothing and answers

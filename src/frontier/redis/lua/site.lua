@@ -2,60 +2,6 @@
 local sites_of = module(function(sites_of)
   local REMOVED = 1000
 
-  -- A host belongs to one site, unless both are of one group: else two files would double a shop's load.
-  local function foreign_host(new)
-    for _, host in ipairs(new.hosts) do
-      for _, owner in ipairs(call('LRANGE', P .. 'host:' .. host, 0, -1)) do
-        local unit = call('HGET', P .. 'units', owner)
-        if owner ~= new.name and not (unit and new.group and unit == new.group) then
-          return 'host ' .. host .. ' belongs to site `' .. owner
-            .. '` already; take it out of one of the two, or give both one group'
-        end
-      end
-    end
-    return nil
-  end
-
-  local function save_hosts(new)
-    local key, wanted = P .. 'hosts:' .. new.name, {}
-    for _, host in ipairs(new.hosts) do
-      wanted[host] = true
-    end
-    for _, host in ipairs(call('SMEMBERS', key)) do
-      if not wanted[host] then
-        call('SREM', key, host)
-        call('LREM', P .. 'host:' .. host, 0, new.name)
-      end
-    end
-    for _, host in ipairs(new.hosts) do
-      if call('SADD', key, host) == 1 then
-        call('RPUSH', P .. 'host:' .. host, new.name)
-      end
-    end
-  end
-
-  -- Books a site's hosts and unit in the directory; the refusal where that can't be.
-  function sites_of.book(new)
-    local refusal = foreign_host(new)
-    if refusal then
-      return refusal
-    end
-    save_hosts(new)
-    call('HSET', P .. 'units', new.name, new.group or new.name)
-    return false
-  end
-
-  -- What the directory booked of a site that is forgotten.
-  function sites_of.unbook(name)
-    local key = P .. 'hosts:' .. name
-    for _, host in ipairs(call('SMEMBERS', key)) do
-      call('LREM', P .. 'host:' .. host, 0, name)
-    end
-    call('DEL', key)
-    call('HDEL', P .. 'units', name)
-    return true
-  end
-
   local function things_of(site, places)
     local count = 0
     for _, stage in ipairs(STAGES) do
@@ -108,11 +54,13 @@ local sites_of = module(function(sites_of)
     end
     local unit = store.some_unit(site.unit)
     fix_starts(unit, name, store.interval(site))
+    store.leave(site)
     places.save_unit(unit)
     for _, key in ipairs({ 'page:', 'again:', 'periods:', 'text:', 'site:', 'task:', 'letter:', 'dead:' }) do
       call('UNLINK', P .. key .. name)
     end
     call('SREM', P .. 'sites', name)
+    call('HDEL', P .. 'admitted', name)
     batch.sites[name], batch.changed_sites[name] = false, nil
     return 'wholly'
   end
@@ -156,9 +104,16 @@ local sites_of = module(function(sites_of)
     if (old.blocked_until or 0) > (unit.blocked_until or 0) then
       unit.blocked_until, unit.blocked_why = old.blocked_until, old.blocked_why
     end
+    -- What a restart may have made the old one forget, the new one hasn't seen either.
+    if old.server ~= store.server() then
+      unit.server = old.server
+    end
+    if (old.unsure_until or 0) > (unit.unsure_until or 0) then
+      unit.unsure_until = old.unsure_until
+    end
   end
 
-  -- The new unit inherits the later last start and block.
+  -- The new unit inherits the later last start and block, and what isn't sure after a restart.
   local function move_unit(site, to)
     local old = store.some_unit(site.unit)
     local seen = {}
@@ -171,10 +126,12 @@ local sites_of = module(function(sites_of)
       end
     end
     store.unready(site)
+    store.leave(site)
     places.save_unit(old)
     local unit = store.some_unit(to)
     inherit(unit, seen, site.name)
     site.unit = to
+    store.join(site)
     store.save_site(site)
     places.save_unit(unit)
   end
@@ -188,8 +145,16 @@ local sites_of = module(function(sites_of)
 
   sites_of.move_unit = move_unit
 
-  -- Puts a site's rules in force, or says what stands against it and leaves the old ones.
-  function sites_of.register(new)
+  -- What stands against a site's going to that unit.
+  function sites_of.bar(name, to)
+    local site = store.site(name)
+    if site and site.unit ~= to and ((site['d.leased'] or 0) > 0 or (site.running or 0) > 0) then
+      return 'site `' .. name .. "` has requests in flight, its group can't change now; stop its crawl first"
+    end
+    return false
+  end
+
+  local function put_in_force(new)
     local site = store.site(new.name)
     local to = new.group or new.name
     local key = P .. 'text:' .. new.name
@@ -200,10 +165,6 @@ local sites_of = module(function(sites_of)
       fix_starts(store.some_unit(to), new.name)
     else
       if site.unit ~= to then
-        if (site['d.leased'] or 0) > 0 or (site.running or 0) > 0 then
-          return { 'refused', 'site `' .. new.name
-            .. "` has requests in flight, its group can't change now; stop its crawl first" }
-        end
         move_unit(site, to)
       end
       local budgets = next(new.budgets) and cjson.encode(new.budgets) or nil
@@ -223,10 +184,36 @@ local sites_of = module(function(sites_of)
     end
     local unit = store.some_unit(to)
     unit.interval = new.group_interval
+    store.join(site) -- also one that an older build registered
     store.save_site(site)
     places.retime(unit)
     call('SET', key, new.text)
     return { 'version', site.version }
+  end
+
+  -- Puts a site's rules in force, or says what stands against it and leaves the old ones. Where the directory lies in the
+  -- same partition that is one step, which books nothing for a site that is refused.
+  function sites_of.register(new)
+    local refusal = directory.foreign_host(new) or sites_of.bar(new.name, new.group or new.name)
+    if refusal then
+      return { 'refused', refusal }
+    end
+    directory.save(new)
+    return put_in_force(new)
+  end
+
+  -- The same for a site that was booked in the directory of another partition, under that number. A later booking that is
+  -- in force already stays in force, as the directory goes by the latest: this one comes too late.
+  function sites_of.admit(new, number)
+    local refusal = sites_of.bar(new.name, new.group or new.name)
+    if refusal then
+      return { 'refused', refusal }
+    end
+    if number <= tonumber(call('HGET', P .. 'admitted', new.name) or 0) then
+      return { 'late' }
+    end
+    call('HSET', P .. 'admitted', new.name, number)
+    return put_in_force(new)
   end
 
   function sites_of.same_budgets(site, budgets)

@@ -240,6 +240,34 @@ local store = module(function(store)
     end
   end
 
+  local function members_key(site)
+    return P .. 'members:' .. site.unit
+  end
+
+  -- The site is of its unit, which lists those that don't have its name.
+  function store.join(site)
+    if site.unit ~= site.name then
+      call('SADD', members_key(site), site.name)
+    end
+  end
+
+  function store.leave(site)
+    call('SREM', members_key(site), site.name)
+  end
+
+  -- All sites of a unit.
+  function store.members(unit)
+    local names, members = call('SMEMBERS', P .. 'members:' .. unit.name), {}
+    names[#names + 1] = unit.name
+    for _, name in ipairs(names) do
+      local site = store.site(name)
+      if site and site.unit == unit.name then
+        members[#members + 1] = site
+      end
+    end
+    return members
+  end
+
   -- The unit's ready sites by name, those of a claim's choice alone.
   function store.ready_sites(stage, unit, only)
     local names = {}

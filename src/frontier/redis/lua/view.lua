@@ -87,6 +87,10 @@ local view = module(function(view)
     return call('LINDEX', P .. 'host:' .. host, 0)
   end
 
+  function view.bar(name, to)
+    return sites_of.bar(name, to)
+  end
+
   function view.unit_of(name)
     return call('HGET', P .. 'units', name)
   end

@@ -69,9 +69,41 @@ pub(in crate::frontier::redis) fn names(value: &Value) -> Read<Vec<String>> {
     all(value)
 }
 
-/// Why the directory refuses a site, if it does.
+/// Why a site is refused, if it is.
 pub(in crate::frontier::redis) fn refusal(value: &Value) -> Option<String> {
     value.as_str().map(str::to_owned)
+}
+
+/// What the directory says of a site that is to be registered.
+pub(in crate::frontier::redis) enum Booked {
+    Refused(String),
+    /// It is booked under a number, and nothing else is booked of it.
+    Under {
+        number: i64,
+        is_all: bool,
+    },
+}
+
+pub(in crate::frontier::redis) fn booked(value: &Value) -> Read<Booked> {
+    if let Some(why) = refusal(value) {
+        return Ok(Booked::Refused(why));
+    }
+    let row = Row::of(value)?;
+    Ok(Booked::Under { number: row.number(0)?, is_all: row.flag(1) })
+}
+
+/// What a partition says of a site that was booked.
+pub(in crate::frontier::redis) enum Admitted {
+    As(Registered),
+    /// One that was booked later is in force already.
+    Late,
+}
+
+pub(in crate::frontier::redis) fn admitted(value: &Value) -> Read<Admitted> {
+    match Row::of(value)?.text(0)? {
+        "late" => Ok(Admitted::Late),
+        _ => registered(value).map(Admitted::As),
+    }
 }
 
 fn registered(value: &Value) -> Read<Registered> {

@@ -17,9 +17,9 @@ pub(in crate::frontier::redis) fn ask(step: &Step) -> Value {
         Step::Register(new) => json!(["sites.register", registration(new)]),
         Step::BeginRun { site, seeds, fresh } => json!(["sites.begin_run", site, puts(seeds), fresh]),
         Step::Forget { site } => json!(["sites.forget", site]),
-        Step::Unbook { site } => json!(["sites.unbook", site]),
+        Step::Unbook { site } => json!(["directory.unbook", site]),
         Step::Rename { site, to } => json!(["rename.step", site, to]),
-        Step::Rebook { site, to } => json!(["rename.rebook", site, to]),
+        Step::Rebook { site, to } => json!(["directory.rebook", site, to]),
         Step::GiveUp { site } => json!(["sites.give_up", site]),
         Step::Sweep { site } => json!(["sites.sweep", site]),
         Step::Put { site, puts: list } => json!(["put.step", site, puts(list), marks(list)]),
@@ -74,10 +74,28 @@ pub(in crate::frontier::redis) fn ask(step: &Step) -> Value {
     }
 }
 
-/// What the directory must know of a site before it is registered.
+/// What stands against a site's going to a unit.
+pub(in crate::frontier::redis) fn bar(site: &str, unit: &str) -> Value {
+    json!(["view.bar", site, unit])
+}
+
+/// What the directory must know of a site before it is registered in another partition.
 pub(in crate::frontier::redis) fn booking(new: &Registration) -> Value {
-    let group = or_false(new.group.as_ref().map(|(name, _)| name));
-    json!(["sites.book", { "name": new.name, "group": group, "hosts": new.hosts }])
+    json!(["directory.book", booked(new)])
+}
+
+/// The site is registered there, as it was booked under that number.
+pub(in crate::frontier::redis) fn admission(new: &Registration, number: i64) -> Value {
+    json!(["sites.admit", registration(new), number])
+}
+
+/// What the directory is told when that is done.
+pub(in crate::frontier::redis) fn confirmation(new: &Registration, number: i64) -> Value {
+    json!(["directory.confirm", booked(new), number])
+}
+
+fn booked(new: &Registration) -> Value {
+    json!({ "name": new.name, "group": or_false(new.group.as_ref().map(|(name, _)| name)), "hosts": new.hosts })
 }
 
 /// A token as it is stored.

@@ -6,6 +6,6 @@ mod ask;
 mod mark;
 mod value;
 
-pub(super) use answer::{answer, names, refusal};
-pub(super) use ask::{ask, booking};
+pub(super) use answer::{Admitted, Booked, admitted, answer, booked, names, refusal};
+pub(super) use ask::{admission, ask, bar, booking, confirmation};
 pub(super) use value::Odd;

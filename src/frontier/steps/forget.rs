@@ -10,8 +10,8 @@ const REMOVED: u32 = 1_000;
 
 /// Forgets a site that has no tasks and no dead letters, a bounded number of pages a step.
 ///
-/// Never before its last start is an interval ago and its block is over: it may be registered anew in another unit. Its own unit
-/// keeps its last starts: with a longer interval it waits that long.
+/// Never before its last start is an interval ago and its block, or that of its group, is over: it may be registered anew in
+/// another unit. Its own unit keeps its last starts: with a longer interval it waits that long.
 pub(super) fn forget<S: Shelf>(shelf: &mut S, name: &str, now: i64) -> Result<Forgotten, S::Error> {
     let Some(site) = shelf.site(name)? else { return Ok(Forgotten::Unknown) };
     if let Some(busy) = busy(&site) {
@@ -48,8 +48,7 @@ fn left_to_wait<S: Shelf>(
         Some(last) => last.at + interval_after(shelf, unit, Some(last))?,
         None => 0,
     };
-    let blocked = if unit.name == site.name { unit.blocked_until } else { 0 };
-    Ok(paced.max(blocked) - now)
+    Ok(paced.max(unit.blocked_until) - now)
 }
 
 fn busy(site: &SiteState) -> Option<Forgotten> {

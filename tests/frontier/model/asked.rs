@@ -169,13 +169,13 @@ impl Ledger {
         self.leases.values().filter(|lease| lease.key.0 == name).count() as u64
     }
 
-    /// How long its unit's last start, if it is of the site, and its own block ask for.
+    /// How long its unit's last start, if it is of the site, and its unit's block ask for.
     fn left_to_wait(&self, name: &str) -> i64 {
         let unit = &self.sites[name].unit;
         let state = &self.units[unit];
         let last = state.starts.last().filter(|last| last.site == name);
         let paced = last.map_or(0, |last| last.at + self.wait_after(unit, last));
-        paced.max(if unit == name { state.blocked } else { 0 }) - self.now
+        paced.max(state.blocked) - self.now
     }
 
     /// All of a site goes but its starts, which are waited for as long as now.

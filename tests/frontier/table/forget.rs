@@ -89,6 +89,22 @@ fn i11_a_block_is_not_forgotten_before_it_is_over() {
 }
 
 #[test]
+fn i11_nor_is_that_of_its_group() {
+    on_every_backend(async |w| {
+        for site in ["a", "b"] {
+            w.site_with(site, |shop| shop.group = Some(("g".to_owned(), 0))).await;
+        }
+        w.put("b", "p").await;
+        let lease = w.take().await;
+        let block = Some((ms(90_000), "Retry-After".to_owned()));
+        w.settle_with(&lease, Outcome::Done { stored: None, recrawl: None }, block).await;
+        assert_eq!(forget(w).await, Forgotten::NotYet { wait: 90_000 });
+        w.pass(90_000);
+        assert_eq!(forget(w).await, Forgotten::Wholly);
+    });
+}
+
+#[test]
 fn a_site_with_tasks_in_workers_hands_is_not_forgotten() {
     on_every_backend(async |w| {
         w.site("a").await;

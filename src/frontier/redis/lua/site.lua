@@ -24,8 +24,7 @@ local sites_of = module(function(sites_of)
   -- How long what its last start and its block ask for is still to be kept.
   local function left_to_wait(site, unit)
     local paced = unit.last_site == site.name and unit.last_at + places.interval_after(unit, 'last') or 0
-    local blocked = unit.name == site.name and unit.blocked_until or 0
-    return math.max(paced, blocked) - now
+    return math.max(paced, unit.blocked_until or 0) - now
   end
 
   -- Forgets a site that has no tasks and no dead letters; never before its last start is an interval ago and its block is

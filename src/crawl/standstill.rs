@@ -76,36 +76,12 @@ fn reason(view: &View, away: bool) -> Option<String> {
 mod tests {
     use super::*;
     use crate::clock::Timestamp;
-    use crate::frontier::Says;
     use crate::frontier::state::StageCounts;
 
     const MINUTE: Duration = Duration::from_mins(1);
 
     fn view(waiting: u64, delayed: u64) -> View {
-        let at = Timestamp::from_millis(1_800_000_000_000);
-        View {
-            site: "shop".to_owned(),
-            unit: "shop".to_owned(),
-            at,
-            run: 1,
-            run_began: at,
-            finished: false,
-            interval: 1_000,
-            parallel: 8,
-            in_flight: 0,
-            download: StageCounts { waiting, delayed, ..StageCounts::default() },
-            parse: StageCounts::default(),
-            oldest: None,
-            response: None,
-            starts: 1,
-            last_start: None,
-            due: at,
-            blocked_until: None,
-            blocked_why: None,
-            paused: None,
-            version: 1,
-            says: Says::default(),
-        }
+        View { download: StageCounts { waiting, delayed, ..StageCounts::default() }, ..View::example() }
     }
 
     fn blocked(view: View) -> View {

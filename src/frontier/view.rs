@@ -109,6 +109,37 @@ impl View {
     }
 }
 
+#[cfg(test)]
+impl View {
+    /// A site in its first run, of which nothing waits.
+    pub(crate) fn example() -> Self {
+        let at = Timestamp::from_millis(1_800_000_000_000);
+        Self {
+            site: "shop".to_owned(),
+            unit: "shop".to_owned(),
+            at,
+            run: 1,
+            run_began: at,
+            finished: false,
+            interval: 1_000,
+            parallel: 8,
+            in_flight: 0,
+            download: StageCounts::default(),
+            parse: StageCounts::default(),
+            oldest: None,
+            response: None,
+            starts: 1,
+            last_start: None,
+            due: at,
+            blocked_until: None,
+            blocked_why: None,
+            paused: None,
+            version: 1,
+            says: Says::default(),
+        }
+    }
+}
+
 /// What has a say in a site's pace; the values in force follow from these.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Says {

@@ -69,33 +69,15 @@ fn millis(ms: i64) -> Duration {
 mod tests {
     use super::*;
     use crate::clock::Timestamp;
+    use crate::frontier::View;
     use crate::frontier::state::StageCounts;
-    use crate::frontier::{Says, View};
 
     fn view() -> View {
-        let at = Timestamp::from_millis(1_800_000_000_000);
         View {
-            site: "shop".to_owned(),
-            unit: "shop".to_owned(),
-            at,
-            run: 1,
-            run_began: at,
-            finished: false,
-            interval: 1_000,
-            parallel: 8,
             in_flight: 1,
             download: StageCounts { waiting: 40, ..StageCounts::default() },
-            parse: StageCounts::default(),
-            oldest: None,
             response: Some(9_000),
-            starts: 1,
-            last_start: None,
-            due: at,
-            blocked_until: None,
-            blocked_why: None,
-            paused: None,
-            version: 1,
-            says: Says::default(),
+            ..View::example()
         }
     }
 

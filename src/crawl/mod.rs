@@ -6,6 +6,7 @@ mod sites;
 mod standstill;
 mod watch;
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -111,9 +112,10 @@ pub async fn crawl(
     }
     let join = async |frontier: &Frontier| frontier.join(names).await;
     let crew = equipment.crew(&frontier, &roster, Role::Both, &watched, join).await?;
-    let mut found = Vec::with_capacity(sites.len());
-    for (site, view) in sites.iter().zip(frontier.views(&roster.names()).await?) {
-        found.push((view, begin(&frontier, site, options.fresh).await?));
+    let mut found = BTreeMap::new();
+    for site in &sites {
+        let view = frontier.view(&site.name).await?;
+        found.insert(site.name.clone(), (view, begin(&frontier, site, options.fresh).await?));
     }
     let mut watch = Watch::new(&options, &frontier, &roster, &watched, progress);
     watch.look().await?;

@@ -71,6 +71,6 @@ impl SiteReport {
 
     fn pages_of_run(&self) -> u64 {
         let is_new = self.run.begun || self.found.starts == 0;
-        self.view.pages() - if is_new { self.found.pages() } else { 0 }
+        self.view.pages().saturating_sub(if is_new { self.found.pages() } else { 0 })
     }
 }

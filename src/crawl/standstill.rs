@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use crate::clock::Timestamp;
 use crate::frontier::View;
 
 /// How long a site stands still already.
@@ -68,14 +69,22 @@ fn reason(view: &View, away: bool) -> Option<String> {
         (0, delayed) => {
             Some(format!("{delayed} pages wait for their next attempt, or for robots.txt to be reachable"))
         }
+        _ if view.due > view.at && !is_explained(view) => {
+            Some(format!("nothing may start there before {}; does another program hold its pace?", view.due))
+        }
         _ => None,
     }
+}
+
+/// Whether the pace itself says why no start is due yet.
+fn is_explained(view: &View) -> bool {
+    let explained = |last: Timestamp| last.as_millis().saturating_add(view.interval) >= view.due.as_millis();
+    view.last_start.is_some_and(explained)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::clock::Timestamp;
     use crate::frontier::state::StageCounts;
 
     const MINUTE: Duration = Duration::from_mins(1);
@@ -91,7 +100,7 @@ mod tests {
 
     fn due_later(view: View) -> View {
         let due = Timestamp::from_millis(view.at.as_millis() + 900_000);
-        View { due, ..view }
+        View { due, interval: 900_000, last_start: Some(view.at), ..view }
     }
 
     /// For how long it stands still after it was looked at each minute, as this each time.
@@ -116,6 +125,8 @@ mod tests {
     fn who_is_blocked_or_unreachable_stands_still_and_a_page_ends_that() {
         assert_eq!(stood(&vec![blocked(view(5, 0)); 10]), Some(MINUTE * 10));
         assert_eq!(stood(&vec![view(0, 5); 10]), Some(MINUTE * 10));
+        let held = View { interval: 1_000, ..due_later(view(5, 0)) };
+        assert_eq!(stood(&vec![held; 10]), Some(MINUTE * 10), "by another program");
         // What was kept back waits for a moment before each try in vain: that counts neither way.
         let tries: Vec<View> = (0..10).map(|n| if n % 2 == 0 { view(5, 0) } else { view(0, 5) }).collect();
         assert_eq!(stood(&tries), Some(MINUTE * 5));

@@ -176,17 +176,18 @@ impl<'a> Watch<'a> {
     pub(super) async fn report(
         mut self,
         ending: Ending,
-        found: Vec<(View, Run)>,
+        found: BTreeMap<String, (Option<View>, Run)>,
     ) -> Result<CrawlReport, FrontierError> {
         let finished = self.is_finished().await?;
         if let Some(progress) = &self.progress {
             progress.clear();
         }
-        let site = |(view, (found, run)): (View, (View, Run))| {
+        let site = |view: View| {
+            let (found, run) = found.get(&view.site)?.clone();
             let tally = self.monitor.tally(&view.site);
-            SiteReport { found, run, view, tally }
+            Some(SiteReport { found: found.unwrap_or_else(|| view.clone()), run, view, tally })
         };
-        let sites = self.frontier.views(&self.names).await?.into_iter().zip(found).map(site).collect();
+        let sites = self.frontier.views(&self.names).await?.into_iter().filter_map(site).collect();
         let ending = if finished && self.given_up.is_empty() { Ending::Finished } else { ending };
         Ok(CrawlReport { ending, sites, given_up: self.given_up })
     }

@@ -63,8 +63,9 @@ fn rules(headers: &Headers, body: &[u8], pace: &Pace) -> RobotsRecord {
         format!("robots.txt asks for {asked}s between requests, more than max_crawl_delay = {most}s")
     });
     let holds_for = holds_for(headers);
-    // Who is refused is asked again once the record ends: nonsense, or a slip that is mended, may not keep a site away for years.
-    let crawl_delay = crawl_delay.map(|delay| delay.min(holds_for.max(pace.max_crawl_delay)));
+    // Who is refused is blocked until the record ends, and asked again then: nonsense, or a slip that is mended, is to keep a site
+    // away for no longer.
+    let crawl_delay = crawl_delay.map(|delay| delay.min(pace.max_crawl_delay));
     RobotsRecord { access: RobotsAccess::Rules(text), holds_for, crawl_delay, refuses }
 }
 
@@ -145,12 +146,12 @@ mod tests {
     fn a_crawl_delay_above_the_sites_bound_refuses_with_both_figures() {
         let text = b"User-agent: *\nCrawl-delay: 60";
         let refused = record(200, text);
-        assert_eq!(refused.crawl_delay, Some(Duration::from_mins(1)));
+        assert_eq!(refused.crawl_delay, Some(Duration::from_secs(30)), "the block does the rest");
         let reason = "robots.txt asks for 60s between requests, more than max_crawl_delay = 30s";
         assert_eq!(refused.refuses.as_deref(), Some(reason));
         assert_eq!(record(200, b"User-agent: *\nCrawl-delay: 30").refuses, None);
         let endless = record(200, b"User-agent: *\nCrawl-delay: 100000000000000000");
-        assert_eq!((endless.crawl_delay, endless.refuses.is_some()), (Some(HOLDS), true));
+        assert_eq!((endless.crawl_delay, endless.refuses.is_some()), (refused.crawl_delay, true));
     }
 
     #[test]

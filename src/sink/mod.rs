@@ -12,14 +12,15 @@ pub use error::SinkError;
 pub use last_lines::{LastLines, files_of_writers};
 pub use latest::{Latest, key, latest, read};
 
-use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::Builder;
 use std::time::Duration;
+use std::{fs, io};
 
 use tokio::sync::Mutex as AsyncMutex;
+use tracing::warn;
 
 use crate::item::Item;
 use lines::LineFile;
@@ -66,7 +67,9 @@ impl ItemSink {
     /// A file a site in `dir`, which is made where it is missing. Torn last lines of all its files are cut.
     pub fn folder(dir: &Path) -> Result<Self, SinkError> {
         make_folder(dir)?;
-        cut_torn_lines(dir)?;
+        for path in items_files(dir)? {
+            LineFile::open(&path)?;
+        }
         Ok(Self::of(Target::folder(dir, None)))
     }
 
@@ -75,7 +78,14 @@ impl ItemSink {
     pub fn folder_of(dir: &Path, writer: &str) -> Result<Self, SinkError> {
         make_folder(dir)?;
         let writer = Writer::take(dir, writer)?;
-        cut_torn_lines(dir)?;
+        for path in items_files(dir)? {
+            let is_own = path.to_string_lossy().ends_with(&writer.ending());
+            match LineFile::open(&path) {
+                Err(error) if is_own => return Err(error),
+                Err(error) => warn!("torn lines of another worker can't be cut: {error}"),
+                Ok(_) => {}
+            }
+        }
         Ok(Self::of(Target::folder(dir, Some(writer))))
     }
 
@@ -188,15 +198,11 @@ fn make_folder(dir: &Path) -> Result<(), SinkError> {
     fs::create_dir_all(dir).map_err(|e| SinkError::io("make the folder", dir, e))
 }
 
-/// Of whoever was killed in the middle of one; who writes at this moment is waited for.
-fn cut_torn_lines(dir: &Path) -> Result<(), SinkError> {
-    for entry in fs::read_dir(dir).map_err(|e| SinkError::io("list", dir, e))? {
-        let path = entry.map_err(|e| SinkError::io("list", dir, e))?.path();
-        if path.extension().is_some_and(|extension| extension == "jsonl") {
-            LineFile::open(&path)?;
-        }
-    }
-    Ok(())
+fn items_files(dir: &Path) -> Result<Vec<PathBuf>, SinkError> {
+    let entries = fs::read_dir(dir).and_then(Iterator::collect::<io::Result<Vec<_>>>);
+    let entries = entries.map_err(|e| SinkError::io("list", dir, e))?;
+    let is_items = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "jsonl");
+    Ok(entries.iter().map(fs::DirEntry::path).filter(is_items).collect())
 }
 
 #[cfg(test)]

@@ -286,11 +286,28 @@ async fn in_a_process_with_proxy_and_credentials() {
     let shop = Shop::answering(OK);
     let mut site = site();
     site.fetch.auth_env = Some("SHOP_AUTH".into());
+    site.fetch.headers = vec![("Authorization".into(), "Bearer secret".into())];
     let url = shop.url("/");
+    site.seeds = vec![url.clone()];
     let exchange = fetcher(&[]).get(request(&site, &url), Permit::unpaced()).await.expect("it is sent");
     exchange.answer.expect("an answer");
     assert!(shop.heads()[0].contains("authorization: Basic dXNlcjpwYXNz\r\n"));
-    assert!(!format!("{:?}", exchange.sent).contains("dXNlcjpwYXNz"), "credentials aren't kept");
+    let other = Shop::answering(OK);
+    let url = other.url("/");
+    let exchange = fetcher(&[]).get(request(&site, &url), Permit::unpaced()).await.expect("it is sent");
+    exchange.answer.expect("an answer");
+    assert!(!other.heads()[0].contains("authorization"), "no seed is there: {}", other.heads()[0]);
+    site.fetch.auth_env = None;
+    site.seeds = vec![url.clone()];
+    let exchange = fetcher(&[]).get(request(&site, &url), Permit::unpaced()).await.expect("it is sent");
+    assert!(other.heads()[1].contains("authorization: Bearer secret\r\n"));
+    let kept = format!("{:?}", exchange.sent);
+    assert!(!kept.contains("secret") && kept.contains("Bearer ***"), "credentials aren't kept: {kept}");
+    // The same host, but where everybody listens.
+    site.seeds = vec![CanonicalUrl::parse(&format!("https://{}/", other.address)).expect("a URL")];
+    let exchange = fetcher(&[]).get(request(&site, &url), Permit::unpaced()).await.expect("it is sent");
+    exchange.answer.expect("an answer");
+    assert!(!other.heads()[2].contains("authorization"), "{}", other.heads()[2]);
 }
 
 #[tokio::test]
@@ -298,6 +315,7 @@ async fn a_variable_that_isnt_set_is_named_and_nothing_is_sent() {
     let shop = Shop::answering(OK);
     let (mut site, url) = (site(), shop.url("/"));
     site.fetch.auth_env = Some("NO_SUCH_VARIABLE".into());
+    site.seeds = vec![url.clone()];
     let unsent = fetcher(&[]).get(request(&site, &url), Permit::unpaced()).await;
     let Err(Unsent::Failed(error)) = unsent else { panic!("{unsent:?}") };
     assert!(error.to_string().contains("NO_SUCH_VARIABLE") && !error.is_transient(), "{error}");

@@ -20,7 +20,7 @@ pub(crate) use sites::{begin, refuse_while_crawled, register_one, warn_of_manner
 pub(crate) use watch::entered;
 
 use crate::archive::ArchiveError;
-use crate::fetch::FetcherError;
+use crate::fetch::{FetcherError, lacking};
 use crate::frontier::{Frontier, FrontierError};
 use crate::monitor::{Monitor, Progress};
 use crate::sink::SinkError;
@@ -103,6 +103,9 @@ pub async fn crawl(
     progress: Option<Progress>,
     stop: CancellationToken,
 ) -> Result<CrawlReport, CrawlError> {
+    if let Some(what) = sites.iter().find_map(lacking) {
+        return Err(CrawlError::Refused(what));
+    }
     let equipment = &options.equipment;
     let frontier = Frontier::open(&equipment.places.frontier)?;
     let roster = register(&frontier, &equipment.settings, &sites).await?;

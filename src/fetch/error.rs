@@ -62,6 +62,8 @@ pub enum FetchErrorKind {
     Unaskable(String),
     /// The site's file asks for what can't be done.
     Settings(String),
+    /// This process lacks what the site's file asks for; another one may have it.
+    Lacking(String),
 }
 
 /// What was waited for.
@@ -135,7 +137,7 @@ impl FetchError {
             | Kind::BrokenCoding
             | Kind::Truncated
             | Kind::Protocol => Health::Answers,
-            Kind::Private(_) | Kind::Unaskable(_) | Kind::Settings(_) => Health::Unknown,
+            Kind::Private(_) | Kind::Unaskable(_) | Kind::Settings(_) | Kind::Lacking(_) => Health::Unknown,
         }
     }
 
@@ -156,6 +158,7 @@ impl FetchError {
             Kind::Private(_)
             | Kind::Certificate
             | Kind::Settings(_)
+            | Kind::Lacking(_)
             | Kind::Unaskable(_)
             | Kind::TooLarge(_)
             | Kind::Type(_)
@@ -194,7 +197,7 @@ impl FetchError {
             Kind::Truncated => "the body ended early".to_owned(),
             Kind::Protocol => format!("the answer broke off or isn't HTTP{}", cause()),
             Kind::Unaskable(why) => format!("no request can be made of the URL: {why}"),
-            Kind::Settings(what) => what.clone(),
+            Kind::Settings(what) | Kind::Lacking(what) => what.clone(),
         }
     }
 

@@ -3,10 +3,11 @@
 use std::env;
 
 use data_encoding::BASE64;
-use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
 
 use super::Request;
 use super::error::{FetchError, FetchErrorKind};
+use crate::canonical_url::CanonicalUrl;
 use crate::content_coding::ACCEPT_ENCODING;
 use crate::page::Validators;
 use crate::site::Site;
@@ -14,22 +15,44 @@ use crate::site::Site;
 /// The header fields of a request but `Host`, in the order in which they are sent.
 ///
 /// # Errors
-/// `Settings`, where the site's file names a field that HTTP has no place for, or a variable that isn't set.
+/// `Settings`, where the site's file names a field that HTTP has no place for; `Lacking`, where it names a variable that isn't set.
 pub fn head(request: &Request<'_>, cookies: Option<HeaderValue>) -> Result<HeaderMap, FetchError> {
     let fields = plain_fields(request).into_iter().chain(request.site.fetch.headers.iter().cloned());
     let mut head = HeaderMap::new();
+    let trusted = is_trusted(request);
     for (name, value) in fields {
         let field = HeaderName::try_from(&name).ok().zip(HeaderValue::try_from(value).ok());
-        let (name, value) = field.ok_or_else(|| settings(request, &no_field(&name)))?;
-        head.insert(name, value);
+        let (name, mut value) = field.ok_or_else(|| settings(request, &no_field(&name)))?;
+        value.set_sensitive(name == AUTHORIZATION);
+        if name != AUTHORIZATION || trusted {
+            head.insert(name, value);
+        }
     }
     if let Some(cookies) = cookies {
         head.insert("cookie", cookies);
     }
-    if let Some(variable) = &request.site.fetch.auth_env {
-        head.insert("authorization", basic(request, variable)?);
+    if let Some(variable) = request.site.fetch.auth_env.as_ref().filter(|_| trusted) {
+        head.insert(AUTHORIZATION, basic(request, variable)?);
     }
     Ok(head)
+}
+
+/// Whether a password is for this host: it is a seed's, with or without `www.`, and the request goes out encrypted unless that seed's
+/// does not either. What a page links or redirects to may be anybody's, or overheard.
+fn is_trusted(request: &Request<'_>) -> bool {
+    let bare = |url: &CanonicalUrl| {
+        let host = url.host();
+        host.as_str().strip_prefix("www.").unwrap_or(host.as_str()).to_owned()
+    };
+    let (host, is_plain) = (bare(request.url), request.url.url().scheme() == "http");
+    let mut seeds = request.site.seeds.iter().filter(|seed| bare(seed) == host);
+    seeds.any(|seed| !is_plain || seed.url().scheme() == "http")
+}
+
+/// What this process lacks to ask the site for anything, and what to do.
+pub fn lacking(site: &Site) -> Option<String> {
+    let variable = site.fetch.auth_env.as_ref()?;
+    credentials(variable).is_none().then(|| unset(variable))
 }
 
 fn plain_fields(request: &Request<'_>) -> Vec<(String, String)> {
@@ -51,15 +74,20 @@ fn accept(site: &Site) -> String {
 }
 
 fn basic(request: &Request<'_>, variable: &str) -> Result<HeaderValue, FetchError> {
-    let credentials = env::var(variable).ok().filter(|value| value.contains(':'));
-    let credentials = credentials.ok_or_else(|| {
-        let what = format!("auth_env names {variable}: set it to user:password in the environment");
-        settings(request, &what)
-    })?;
+    let lacking = || FetchError::new(request.url, FetchErrorKind::Lacking(unset(variable)));
+    let credentials = credentials(variable).ok_or_else(lacking)?;
     let value = HeaderValue::try_from(format!("Basic {}", BASE64.encode(credentials.as_bytes())));
     let mut value = value.map_err(|_| settings(request, "the credentials make no header field"))?;
     value.set_sensitive(true);
     Ok(value)
+}
+
+fn credentials(variable: &str) -> Option<String> {
+    env::var(variable).ok().filter(|value| value.contains(':'))
+}
+
+fn unset(variable: &str) -> String {
+    format!("auth_env names {variable}: set it to user:password in the environment")
 }
 
 fn no_field(name: &str) -> String {

@@ -25,6 +25,7 @@ pub use ceiling::Ceiling;
 pub use client::install_tls;
 pub use connect_to::{ConnectTo, ConnectToError};
 pub use error::{FetchError, FetchErrorKind, Wait};
+pub use head::lacking;
 
 use crate::canonical_url::CanonicalUrl;
 use crate::clock::Timestamp;
@@ -247,10 +248,11 @@ async fn answer(
 fn sent(request: &Request<'_>, head: &HeaderMap, at: Timestamp) -> Sent {
     let url = request.url.url();
     let shown = |value: &http::HeaderValue| {
-        if value.is_sensitive() {
-            "Basic ***".to_owned()
-        } else {
-            String::from_utf8_lossy(value.as_bytes()).into_owned()
+        let text = String::from_utf8_lossy(value.as_bytes()).into_owned();
+        match text.split_once(' ') {
+            _ if !value.is_sensitive() => text,
+            Some((scheme, _)) => format!("{scheme} ***"),
+            None => "***".to_owned(),
         }
     };
     let host = (!head.contains_key("host")).then(|| ("host".to_owned(), request.url.host().to_string()));

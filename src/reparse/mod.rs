@@ -86,7 +86,7 @@ pub struct Portion {
 impl Reparse {
     /// Begins; nothing is read yet.
     pub fn begin(materials: Materials) -> Self {
-        let walk = Walk::over(&materials.location, &materials.site.name);
+        let walk = Walk::over(&materials.location, &materials.site);
         let verdicts = Verdicts::new(&materials.site, Some(&materials.frontier));
         Self { materials, walk, verdicts }
     }

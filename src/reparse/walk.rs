@@ -6,6 +6,7 @@ use super::ReparseError;
 use crate::archive::{ArchiveError, Filter, Location, Record, scan};
 use crate::canonical_url::CanonicalUrl;
 use crate::frontier::{Frontier, FrontierError, Latest};
+use crate::site::Site;
 use crate::task::StoredPage;
 
 /// Pages in one portion.
@@ -30,16 +31,22 @@ pub(super) struct Walk {
 
 impl Walk {
     /// Begins to read.
-    pub(super) fn over(location: &Location, site: &str) -> Self {
-        let (location, filter) =
-            (location.clone(), Filter { sites: vec![site.to_owned()], ..Filter::default() });
+    pub(super) fn over(location: &Location, site: &Site) -> Self {
+        let (location, filter) = (location.clone(), Filter::default());
+        let (name, hosts) = (site.name.clone(), site.scope.hosts.clone());
+        // Pages of a site that was renamed were kept under its old name; the frontier knows which are its own.
+        let is_its = move |record: &Record| {
+            let host = || CanonicalUrl::parse(&record.url).map(|url| url.host());
+            record.site == name || host().is_ok_and(|host| hosts.contains(&host))
+        };
         let (found, records) = channel(AHEAD);
         tokio::task::spawn_blocking(move || {
             let scan = match scan(location, filter) {
                 Ok(scan) => scan,
                 Err(error) => return drop(found.blocking_send(Err(error))),
             };
-            let answers = scan.filter(|record| record.as_ref().map_or(true, is_page));
+            let answers = scan
+                .filter(|record| record.as_ref().map_or(true, |record| is_page(record) && is_its(record)));
             for record in answers {
                 if found.blocking_send(record).is_err() {
                     return;

@@ -75,6 +75,11 @@ impl UrlPattern {
         let bad = |why: String| PatternError { pattern: text.to_owned(), why };
         let pattern = match text.strip_prefix("re:") {
             Some(regex) => regex.to_owned(),
+            None if text.starts_with('*') && !text.starts_with("**") => {
+                return Err(
+                    bad("it fits nothing, as `*` stops at `/`: begin it with `**` or `/`".to_owned()),
+                );
+            }
             None if text.starts_with(['/', '*']) => format!(r"\A{}{end}", glob_to_regex(text)),
             None => return Err(bad("start it with `/`, or with `re:` for a regular expression".to_owned())),
         };
@@ -184,6 +189,10 @@ mod tests {
     #[test]
     fn a_pattern_without_a_slash_is_refused() {
         assert!(UrlPattern::whole("cart").is_err());
+        assert!(
+            UrlPattern::whole("*.pdf").is_err() && UrlPattern::whole("**.pdf").is_ok(),
+            "it would fit nothing"
+        );
         assert!(UrlPattern::whole("re:(").is_err());
     }
 }

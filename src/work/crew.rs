@@ -152,7 +152,12 @@ impl Crew {
             warn!(site, url, "{left}; its lease returns");
             return;
         }
-        debug!(site, url, "{left}; it goes back");
+        match left {
+            Left::Lacking(error) if self.roster.is_news_that_it_lacks(site) => {
+                warn!(site, "its pages go back to the others: {}", error.reason());
+            }
+            left => debug!(site, url, "{left}; it goes back"),
+        }
         let _ = tokio::time::timeout(LEAVING, self.frontier.hand_back(lease)).await;
     }
 

@@ -13,7 +13,7 @@ use super::outcome::{Judged, errand_outcome, failed, follow, judge, unsent_erran
 use super::slots::Granted;
 use crate::archive::{ArchiveError, Place, PlaceError, SentRequest, Visit, VisitOutcome};
 use crate::canonical_url::CanonicalUrl;
-use crate::fetch::{Exchange, FetchError, Request, Unsent};
+use crate::fetch::{Exchange, FetchError, FetchErrorKind, Request, Unsent};
 use crate::frontier::FrontierError;
 use crate::frontier::permit::{NotNow, Permit};
 use crate::page::Validators;
@@ -33,6 +33,9 @@ pub enum Left {
     /// Items could not be written.
     #[error(transparent)]
     Sink(#[from] SinkError),
+    /// This process lacks what the site's file asks for.
+    #[error("{0}")]
+    Lacking(FetchError),
     /// The page could not be looked at.
     #[error("the parse of a page broke: {0}")]
     Parse(String),
@@ -45,6 +48,7 @@ impl Left {
             Self::Frontier(error) => error.is_transient(),
             Self::Archive(error) => error.is_of_the_store() || self.is_final(),
             Self::Sink(error) => error.is_transient() || self.is_final(),
+            Self::Lacking(_) => true,
             Self::Parse(_) => false,
         }
     }
@@ -137,6 +141,9 @@ async fn not_sent(
         Unsent::NotNow(why) => {
             debug!(site = lease.site, url = lease.url.as_str(), "not sent: {why}");
             return Ok(());
+        }
+        Unsent::Failed(error) if matches!(error.kind, FetchErrorKind::Lacking(_)) => {
+            return Err(Left::Lacking(error));
         }
         Unsent::Failed(error) => error,
     };

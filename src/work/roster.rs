@@ -31,6 +31,8 @@ struct Sites {
     left: HashSet<String>,
     /// Those by whose rules robots.txt is ignored, also where the rules themselves are forgotten: it is said once of each.
     ignoring: HashSet<String>,
+    /// Those for which this process lacks something: that is said once too.
+    lacking: HashSet<String>,
 }
 
 #[derive(Debug)]
@@ -64,6 +66,11 @@ impl Roster {
             warn!(site = site.name, "robots.txt is ignored, as the site's file says");
         }
         site
+    }
+
+    /// Whether it is the first time that this process turns out to lack something that the site's file asks for.
+    pub(super) fn is_news_that_it_lacks(&self, site: &str) -> bool {
+        self.write().lacking.insert(site.to_owned())
     }
 
     /// The site, and whether it ignores robots.txt from now on.

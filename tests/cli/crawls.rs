@@ -116,6 +116,36 @@ fn a_site_that_waits_for_its_turn_is_not_given_up() {
 }
 
 #[test]
+fn a_crawl_without_the_password_that_its_site_names_is_not_begun() {
+    let (data, site) = (TempData::new(), small_site());
+    let toml = site.toml("shop", Duration::from_millis(10)) + RULES;
+    let toml = toml.replacen("[fetch]\n", "[fetch]\nauth_env = \"SHOP_PASSWORD\"\n", 1);
+    let file = data.write("shop.toml", &toml);
+    let run = Paced::new(["crawl"]).arg(&file).data(&data).run().expect_code(1);
+    let what = "auth_env names SHOP_PASSWORD: set it to user:password in the environment";
+    assert!(run.stderr.contains(what), "{run:?}");
+    assert_eq!(site.requests().len(), 0);
+    Paced::new(["crawl"]).arg(&file).data(&data).env("SHOP_PASSWORD", "me:secret").run().expect_code(0);
+}
+
+#[test]
+fn of_two_sites_each_is_told_by_its_own_run() {
+    let data = TempData::new();
+    let file = |name: &str, site: &TestSite| {
+        data.write(&format!("{name}.toml"), &(site.toml(name, Duration::from_millis(10)) + RULES))
+    };
+    let old = TestSite::builder().page("/", "<a href=\"/p/1\">1</a>").status("/p/1", 404);
+    let (old, empty) = (old.serve(), TestSite::builder().status("/", 404).serve());
+    let (old, empty) = (file("a", &old), file("z", &empty));
+    Paced::new(["crawl", "--max-pages", "1"]).arg(&old).data(&data).run().expect_code(3);
+    // Named against the order of their names: one begins without a page, the other goes on, and has some.
+    let run = Paced::new(["crawl"]).arg(&empty).arg(&old).data(&data).run().expect_code(0);
+    assert!(run.stderr.contains("run begun site=z run=1"), "{run:?}");
+    assert!(run.stderr.contains("run goes on where it was site=a run=1"), "{run:?}");
+    assert_last_line(&run, "done dead=2");
+}
+
+#[test]
 fn a_signal_ends_it_with_130() {
     let data = TempData::new();
     let site = TestSite::builder().page("/", "").latency(Latency::fixed(Duration::from_millis(300))).serve();

@@ -32,6 +32,11 @@ fn i1_a_renamed_site_goes_on_where_it_was_at_its_pace_and_asks_for_nothing_twice
         let audit = Paced::new(["audit", name, "--json"]).data(&data).run().expect_code(0);
         assert_eq!(json_lines_of(&audit.stdout)[0]["early"], 0, "{}", audit.stdout);
     }
+    let run = Paced::new(["reparse", "store"]).data(&data).run().expect_code(0);
+    assert!(
+        run.stdout.contains("store: 4 pages: 2 same, 0 changed, 1 new"),
+        "those kept under the old name too: {run:?}"
+    );
     // The audits know nothing of each other: between them it is the server that tells.
     let arrivals = site.arrivals();
     let (last, first) = (&arrivals[before - 1], &arrivals[before]);

@@ -120,6 +120,26 @@ fn rules_that_another_process_registers_count_from_the_next_page_on() {
 }
 
 #[test]
+fn a_worker_without_a_sites_password_leaves_its_pages_to_those_that_have_it() {
+    on_each_frontier(|shared| {
+        let site = star(3).serve();
+        let file = SiteFile::of("shop", &site).fetch("auth_env = \"SHOP_PASSWORD\"");
+        let ground = Ground::on(shared, [file]);
+        seed(&ground);
+        let mut without = worker(&ground, "without").start();
+        without.wait_for_stderr("its pages go back to the others: auth_env names SHOP_PASSWORD");
+        assert_eq!(site.requests().len(), 0);
+        let with = to_the_end(&ground, "with").env("SHOP_PASSWORD", "me:secret").run().expect_code(0);
+        assert!(with.stderr.contains("done dead=0"), "{}", with.stderr);
+        assert_eq!(said(&without, "its pages go back to the others"), 1, "{}", without.stderr());
+        assert!(site.requests().iter().all(|request| request.header("authorization").is_some()));
+        assert_eq!(site.count("/p/3"), 1);
+        without.terminate();
+        without.finish().expect_code(0);
+    });
+}
+
+#[test]
 fn that_robots_txt_is_ignored_is_said_once_a_start_whoever_registered_the_site() {
     on_each_frontier(|shared| {
         let site = star(3).robots("User-agent: *\nDisallow: /\n").serve();

@@ -32,6 +32,11 @@ pub fn beside(before: &str, after: &str) -> Option<Sign> {
     }
 }
 
+/// Whether a code or sign begins the text.
+pub fn begins(text: &str) -> bool {
+    sign_after(text).is_some()
+}
+
 /// The one currency whose sign stands anywhere in the text.
 pub fn anywhere(text: &str) -> Option<Currency> {
     let mut found =

@@ -7,6 +7,7 @@
 //! ```
 
 mod base;
+mod cents;
 pub mod charset;
 mod content_type;
 mod currency;

@@ -4,7 +4,7 @@ use iso_currency::Currency;
 use serde_json::{Value, json};
 
 use super::number::{self, OneMark};
-use super::{currency, text};
+use super::{cents, currency, text};
 
 /// What something costs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,8 +24,12 @@ impl Price {
         let elsewhere = currency::anywhere(&text);
         let read = |at: &std::ops::Range<usize>| {
             let currency = sign(at).and_then(|s| s.currency).or(elsewhere);
-            let amount = number::decimal(&text[at.clone()], one_mark(currency))?;
-            Some(Self::new(with_cents_after_sign(amount, &text[at.end..]), currency))
+            let mut amount = number::decimal(&text[at.clone()], one_mark(currency))?;
+            let cents = cents::behind_sign(&text[..at.start], &text[at.end..]);
+            if let Some(cents) = cents.filter(|_| !amount.contains('.')) {
+                amount = format!("{amount}.{cents}");
+            }
+            Some(Self::new(amount, currency))
         };
         let priced = numbers.iter().filter(|at| sign(at).is_some()).find_map(read);
         priced.or_else(|| numbers.iter().find_map(read))
@@ -65,19 +69,6 @@ fn one_mark(currency: Option<Currency>) -> OneMark {
     if currency.and_then(Currency::exponent) == Some(3) { OneMark::Decimal } else { OneMark::Groups }
 }
 
-/// `35€ 99`: the sign stands where the decimal mark would.
-fn with_cents_after_sign(amount: String, after: &str) -> String {
-    let cents = after.strip_prefix(['€', '£', '$']).map(str::trim);
-    match cents {
-        Some(cents)
-            if cents.len() == 2 && !amount.contains('.') && cents.bytes().all(|b| b.is_ascii_digit()) =>
-        {
-            format!("{amount}.{cents}")
-        }
-        _ => amount,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -101,6 +92,14 @@ mod tests {
             ("3 pieces for only 14,85 EUR", Some("14.85 EUR")),
             ("-20% now €5", Some("5 EUR")),
             ("35€ 99", Some("35.99 EUR")),
+            ("35€ 99 dont 0,02 € d'éco-part", Some("35.99 EUR")),
+            ("12€99 au lieu de 19€99", Some("12.99 EUR")),
+            ("1.250 €\u{a0}60", Some("1250.60 EUR")),
+            ("12,50 € 10 l'unité", Some("12.50 EUR")),
+            ("10 € - 20 €", Some("10 EUR")),
+            ("3 € 24h", Some("3 EUR")),
+            ("£5 £10", Some("5 GBP")),
+            ("$5$10", Some("5 USD")),
             ("1.198,- Kr", Some("1198 -")),
             ("249 kr", Some("249 -")),
             ("1299", Some("1299 -")),

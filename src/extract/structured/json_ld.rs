@@ -106,13 +106,17 @@ mod tests {
     use crate::extract::tree::Tree;
 
     fn found(scripts: &[&str]) -> Value {
+        found_at("https://shop.example/p/1?x=2", scripts)
+    }
+
+    fn found_at(url: &str, scripts: &[&str]) -> Value {
         let page = scripts
             .iter()
             .map(|s| format!("<script type='application/ld+json'>{s}</script>"))
             .collect::<Vec<_>>()
             .concat();
         let html = Tree::parse(&page).html;
-        let url = Url::parse("https://shop.example/p/1?x=2").expect("a URL");
+        let url = Url::parse(url).expect("a URL");
         json!(product(&html, &Base::of(&html, &url, UTF_8), &url))
     }
 
@@ -183,6 +187,53 @@ mod tests {
             ([product("A", ""), product("B", r#", "@id": "/p/1#product""#)], "B"),
         ] {
             assert_eq!(found(&scripts.each_ref().map(String::as_str))["name"], name, "{scripts:?}");
+        }
+    }
+
+    #[test]
+    fn another_products_price_does_not_make_it_the_pages() {
+        let other =
+            r#"{"@type": "Product", "name": "B", "url": "/p/2", "sku": "B1", "offers": {"price": 5}}"#;
+        for own in
+            [r#""url": "/p/1""#, r#""url": ["/x", "/p/1"]"#, r#""url": {"@id": "/p/1"}"#, r#""@id": "/p/1""#]
+        {
+            let sold_out = format!(r#"{{"@type": "Product", "name": "A", {own}}}"#);
+            assert_eq!(found(&[other, &sold_out]), json!({"name": "A"}), "{own}");
+        }
+    }
+
+    #[test]
+    fn the_query_tells_products_apart() {
+        let product = |name: &str, url: &str, price| {
+            format!(r#"{{"@type": "Product", "name": "{name}", "url": "{url}"{price}}}"#)
+        };
+        let (priced, sold_out) = (r#", "offers": {"price": 1}"#, "");
+        let six = product("6", "product.php?id=6", priced);
+        for (own, name) in [
+            (product("7", "product.php?id=7", priced), "7"),
+            (product("7", "http://shop.example/product.php?id=7#reviews", sold_out), "7"),
+            (product("7", "/other.php?id=7", priced), "6"),
+        ] {
+            let found = found_at("https://shop.example/product.php?id=7", &[&six, &own]);
+            assert_eq!(found["name"], name, "{own}");
+        }
+        let bare = product("7", "product.php", priced);
+        assert_eq!(found_at("https://shop.example/product.php?from=a", &[&bare])["name"], "7");
+    }
+
+    #[test]
+    fn a_product_id_is_a_gtin_where_its_prefix_says_so() {
+        for (id, gtin, sku) in [
+            ("sku:12345678", json!(null), json!("12345678")),
+            ("mpn:12345678", json!(null), json!(null)),
+            ("12345678", json!(null), json!("12345678")),
+            ("gtin13:9781933624341", json!("9781933624341"), json!(null)),
+            ("EAN: 9781933624341", json!("9781933624341"), json!(null)),
+            ("urn:isbn:978-1-933624-34-1", json!("9781933624341"), json!(null)),
+            ("isbn:none", json!(null), json!(null)),
+        ] {
+            let got = found(&[&format!(r#"{{"@type": "Product", "productID": "{id}"}}"#)]);
+            assert_eq!((&got["gtin"], &got["sku"]), (&gtin, &sku), "{id}");
         }
     }
 

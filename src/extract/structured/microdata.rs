@@ -183,6 +183,22 @@ mod tests {
     }
 
     #[test]
+    fn the_pages_own_product_is_chosen() {
+        let product = |name: &str, url: &str, more: &str| {
+            format!(
+                r#"<div itemscope itemtype="http://schema.org/Product"><a itemprop="url" href="{url}"><b itemprop="name">{name}</b></a>{more}</div>"#
+            )
+        };
+        let price = r#"<div itemprop="offers" itemscope><b itemprop="price">5</b></div>"#;
+        for (own, known) in [
+            (product("A", "/p/1", ""), json!({"name": "A"})),
+            (product("A", "/p/3", ""), json!({"name": "B", "price": {"amount": "5", "currency": null}})),
+        ] {
+            assert_eq!(found(&format!("{}{own}", product("B", "/p/2", price))), known, "{own}");
+        }
+    }
+
+    #[test]
     fn an_offer_beside_its_product_counts() {
         let product = r#"<div itemscope itemtype="http://schema.org/Product" itemref="more"><b itemprop="name">A</b></div>
             <p id="more"><i itemprop="sku">S1</i></p>"#;

@@ -17,6 +17,8 @@ pub type Known = BTreeMap<&'static str, Value>;
 const MAX_DEPTH: usize = 32;
 /// Products of a page, or values of a property, past this are left alone: references make many out of few.
 const MAX_VALUES: usize = 100;
+/// Addresses longer than this are not compared with the page's.
+const MAX_ADDRESS: usize = 4096;
 
 /// The nodes of one page: those that stand for a product, and those that others name by `@id`.
 pub struct Graph<'a> {
@@ -53,20 +55,40 @@ impl<'a> Graph<'a> {
         }
     }
 
-    /// The page's own product: the one that has the page's URL, else the first with a price, else the first.
+    /// The page's product: of those with the page's URL the first with a price, else the first of them; where none has
+    /// it, the first with a price, else the first.
     pub fn product(&self, base: &Base, page: &Url) -> Known {
-        let own = |node: &&&Value| {
-            let urls = ["url", "@id"].iter().filter_map(|key| node.get(key)?.as_str());
-            urls.filter_map(|url| base.resolve(url))
-                .any(|url| url.path() == page.path() && url.host() == page.host())
-        };
-        let products = || self.products.iter();
-        let chosen = products()
-            .find(|node| own(node) && self.price(node).is_some())
-            .or_else(|| products().find(|node| self.price(node).is_some()))
-            .or_else(|| products().find(own))
-            .or_else(|| products().next());
+        let priced = |nodes: &[&'a Value]| nodes.iter().copied().find(|node| self.price(node).is_some());
+        let own = self.with_url_of(page, base);
+        let chosen = [own.as_slice(), self.products.as_slice()]
+            .into_iter()
+            .find_map(|nodes| priced(nodes).or_else(|| nodes.first().copied()));
         chosen.map(|node| self.known(node, base)).unwrap_or_default()
+    }
+
+    /// The products with the page's URL; where none has it whole, those with its host and path. Fragments don't count,
+    /// and `http` is as good as `https`.
+    fn with_url_of(&self, page: &Url, base: &Base) -> Vec<&'a Value> {
+        let (mut whole, mut path_only) = (Vec::new(), Vec::new());
+        for node in self.products.iter().copied() {
+            let urls: Vec<Url> = self.addresses(node).filter_map(|url| base.resolve(url)).collect();
+            let mut same = urls.iter().filter(|url| url.path() == page.path() && url.host() == page.host());
+            if same.clone().any(|url| url.query() == page.query()) {
+                whole.push(node);
+            } else if same.next().is_some() {
+                path_only.push(node);
+            }
+        }
+        if whole.is_empty() { path_only } else { whole }
+    }
+
+    /// The addresses that a node gives itself.
+    fn addresses(&self, node: &'a Value) -> impl Iterator<Item = &'a str> {
+        let inner =
+            |value: &'a Value| ["@id", "url", "@value"].iter().find_map(|key| value.get(key)?.as_str());
+        let values = ["url", "@id"].into_iter().flat_map(|key| self.each(node.get(key)));
+        let addresses = values.filter_map(move |value| value.as_str().or_else(|| inner(value)));
+        addresses.filter(|address| address.len() <= MAX_ADDRESS)
     }
 
     fn known(&self, node: &'a Value, base: &Base) -> Known {
@@ -84,11 +106,16 @@ impl<'a> Graph<'a> {
             ("price", self.price(node).map(|price| price.to_value())),
             ("availability", self.availability(node).map(Value::from)),
             ("sku", first(&["sku"]).or_else(|| product_id(&first(&["productID"])?)).map(Value::String)),
-            ("gtin", GTINS.iter().find_map(|key| gtin(&self.text(node.get(key)?)?)).map(Value::String)),
+            ("gtin", self.gtin(node).map(Value::String)),
             ("brand", first(&["brand"]).map(|brand| Value::String(decoded(&brand)))),
             ("image", self.image(node, base).map(Value::String)),
         ];
         fields.into_iter().filter_map(|(field, value)| Some((field, value?))).collect()
+    }
+
+    fn gtin(&self, node: &'a Value) -> Option<String> {
+        let named = GTINS.iter().find_map(|key| gtin(&self.text(node.get(key)?)?));
+        named.or_else(|| gtin_of_id(&self.text(node.get("productID")?)?))
     }
 
     fn price(&self, node: &'a Value) -> Option<Price> {
@@ -175,7 +202,7 @@ impl<'a> Graph<'a> {
     }
 }
 
-const GTINS: [&str; 8] = ["gtin", "gtin13", "gtin14", "gtin12", "gtin8", "ean", "isbn", "productID"];
+const GTINS: [&str; 7] = ["gtin", "gtin13", "gtin14", "gtin12", "gtin8", "ean", "isbn"];
 
 fn types(node: &Map<String, Value>) -> Vec<&str> {
     match node.get("@type") {
@@ -268,6 +295,15 @@ pub fn gtin(text: &str) -> Option<String> {
     let isbn = plain.len() == 10 && (digits == 10 || digits == 9 && plain.ends_with(['X', 'x']));
     let gtin = digits == plain.len() && matches!(digits, 8 | 12 | 13 | 14);
     ((isbn || gtin) && plain.bytes().any(|b| b != b'0')).then_some(plain)
+}
+
+/// The number of a `productID` whose prefix says that it is one, as in `gtin13:9781933624341`; digits alone may be
+/// anything.
+fn gtin_of_id(id: &str) -> Option<String> {
+    let (prefix, number) = id.rsplit_once(':')?;
+    let kind = prefix.rsplit(':').next()?;
+    let kind: String = kind.chars().filter(|c| c.is_alphabetic()).flat_map(char::to_lowercase).collect();
+    ["gtin", "ean", "upc", "isbn"].contains(&kind.as_str()).then(|| gtin(number)).flatten()
 }
 
 fn product_id(text: &str) -> Option<String> {

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use paced::mutex::TimedMutex;
+
 use crate::expected::*;
 use crate::support::*;
 
@@ -113,6 +115,21 @@ fn a_site_that_waits_for_its_turn_is_not_given_up() {
     let file = data.write("shop.toml", &toml);
     let run = Paced::new(["crawl", "--give-up", "300ms", "--max-pages", "3"]).arg(file).data(&data).run();
     assert_last_line(&run.expect_code(3), "ended early: --max-pages is reached; the next start goes on here");
+}
+
+#[tokio::test]
+async fn a_site_whose_pace_another_program_holds_is_given_up_and_named() {
+    let (data, site) = (TempData::new(), small_site());
+    let file = data.write("shop.toml", &(site.toml("shop", Duration::from_secs(2)) + RULES));
+    Paced::new(["seed"]).arg(&file).data(&data).run().expect_code(0);
+    let frontier = format!("sqlite:{}", data.file("frontier.db").display());
+    let pace = TimedMutex::of_site(&frontier, "shop").await.expect("the site");
+    let mut held = pace.lock().await.expect("it is free");
+    held.extend(Duration::from_mins(5)).await.expect("it is held");
+    let run = Paced::new(["crawl", "--give-up", "1s"]).arg(file).data(&data).run().expect_code(3);
+    assert!(run.stderr.contains("does another program hold its pace?"), "{run:?}");
+    assert_eq!(site.requests().len(), 0);
+    drop(held);
 }
 
 #[test]

@@ -25,6 +25,7 @@ mod view;
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use futures_util::future::try_join_all;
 
@@ -197,7 +198,17 @@ impl Frontier {
 
     /// Says that the body ended: the request no longer counts against `parallel`. False: the lease is lost.
     pub async fn landed(&self, lease: LeaseKey) -> Result<bool, FrontierError> {
-        ask!(self, Step::Landed { lease }, Reply::Done(held) => held)
+        self.landed_with(lease, None).await
+    }
+
+    /// Says that the body ended, and for how long and why the unit is to be left alone from now on. The block holds even
+    /// where the lease is lost; a shorter one never shortens a longer one.
+    pub async fn landed_with(
+        &self,
+        lease: LeaseKey,
+        block: Option<(Duration, String)>,
+    ) -> Result<bool, FrontierError> {
+        ask!(self, Step::Landed { lease, block }, Reply::Done(held) => held)
     }
 
     /// Gives a task back whose start came too late, to its old place after 1 s; no attempt is counted.

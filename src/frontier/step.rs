@@ -1,5 +1,7 @@
 //! The frontier's steps as values: what is asked and what is answered. One step is one atomic move of a backend.
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 
 use super::state::SiteSettings;
@@ -23,7 +25,7 @@ pub(crate) enum Step {
     Feed { most: u32 },
     Claim(Claim),
     Rearm { lease: LeaseKey },
-    Landed { lease: LeaseKey },
+    Landed { lease: LeaseKey, block: Option<(Duration, String)> },
     Back { lease: LeaseKey, unused: bool },
     Extend { leases: Vec<LeaseKey> },
     Settle { owner: String, token: u64, settlements: Vec<Settlement> },
@@ -243,14 +245,22 @@ pub enum Renamed {
 }
 
 impl Step {
-    /// Whether a request's start waits for it: the permit that it answers with ages until it is told.
+    /// Whether a request's start waits for it: the permit that it answers with ages until it is told. Or whether starts are
+    /// not to be granted any more, which no claim may overtake.
     pub(crate) fn is_urgent(&self) -> bool {
-        matches!(self, Self::Claim(_) | Self::Rearm { .. } | Self::TryLock { .. } | Self::Unlock { .. })
+        matches!(
+            self,
+            Self::Claim(_)
+                | Self::Rearm { .. }
+                | Self::Landed { block: Some(_), .. }
+                | Self::TryLock { .. }
+                | Self::Unlock { .. }
+        )
     }
 
     /// Whether nobody is kept from a start, or from going on with something else, while the step waits for a few ms.
     pub(crate) fn can_wait(&self) -> bool {
-        matches!(self, Self::Put { .. } | Self::Settle { .. } | Self::Landed { .. })
+        matches!(self, Self::Put { .. } | Self::Settle { .. } | Self::Landed { block: None, .. })
     }
 
     /// Whether the step changes nothing.

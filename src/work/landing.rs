@@ -1,5 +1,5 @@
-//! That the body ended: said at once where others wait for the site's place in flight, else left to the settlement, which
-//! mostly follows soon and says it as well.
+//! That the body ended: said at once where others wait for the site's place in flight or the site is to be left alone, else
+//! left to the settlement, which mostly follows soon and says it as well.
 
 use std::time::Duration;
 
@@ -28,12 +28,13 @@ impl Landing {
     }
 }
 
-/// Says that the body ended, now or a little later.
+/// Says that the body ended, now or a little later. A block is said now: the page may take long to be kept.
 pub(super) async fn landing(
     crew: &Crew,
     site: &Site,
     lease: &Lease,
     exchange: &Exchange,
+    block: Option<&(Duration, String)>,
 ) -> Result<Landing, FrontierError> {
     let response = exchange.answer.as_ref().map_or(Duration::MAX, |fetched| fetched.page.response);
     let places = site.pace.parallel;
@@ -42,8 +43,8 @@ pub(super) async fn landing(
     } else {
         is_short_of_places(places, lease.interval, response)
     };
-    if is_short {
-        match crew.frontier.landed(lease.key()).await {
+    if is_short || block.is_some() {
+        match crew.frontier.landed_with(lease.key(), block.cloned()).await {
             // The settlement says it: the page is kept all the same.
             Err(error) if error.is_transient() => crew.reach.lost(&error),
             answer => drop(answer?),

@@ -277,6 +277,12 @@ impl World {
         self.frontier.landed(lease.key()).await.expect("answers")
     }
 
+    /// Landed, and the unit is to be left alone for so many ms.
+    pub async fn landed_blocked(&self, lease: &Lease, wait: i64, why: &str) -> bool {
+        let block = Some((ms(wait), why.to_owned()));
+        self.frontier.landed_with(lease.key(), block).await.expect("answers")
+    }
+
     pub async fn view(&self, site: &str) -> View {
         self.frontier.view(site).await.expect("answers").expect("the site is there")
     }

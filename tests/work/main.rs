@@ -7,6 +7,7 @@ mod fleet;
 #[path = "../crawl/ground.rs"]
 mod ground;
 mod idle;
+mod left_alone;
 mod names;
 mod recrawls;
 mod rules;

@@ -91,7 +91,7 @@ impl Shared {
             | Step::Whereabouts { site, .. }
             | Step::Freshness { site }
             | Step::Rearm { lease: LeaseKey { site, .. } }
-            | Step::Landed { lease: LeaseKey { site, .. } }
+            | Step::Landed { lease: LeaseKey { site, .. }, .. }
             | Step::Back { lease: LeaseKey { site, .. }, .. }
             | Step::DropLetters { site, .. }
             | Step::DeadLetters { site, .. } => self.partition_of_site(site).await,

@@ -138,10 +138,11 @@ fn exercise(shop: &mut Shop) {
                 3 => Outcome::Dead { why },
                 4 => Outcome::Excluded { why: crate::task::Exclusion::Robots, unused: true },
                 _ => {
+                    let block = Some((Duration::from_millis(1), "no".to_owned()));
                     for step in [
                         Step::Extend { leases: vec![lease.key()] },
                         Step::Rearm { lease: lease.key() },
-                        Step::Landed { lease: lease.key() },
+                        Step::Landed { lease: lease.key(), block },
                         Step::Back { lease: lease.key(), unused: true },
                     ] {
                         shop.step(step);

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use super::places::{die, give_back_start, interval_after, save, save_unit, shift};
-use super::settle::keep_robots;
+use super::settle::{block_for, keep_robots};
 use crate::clock::Timestamp;
 use crate::frontier::shelf::Shelf;
 use crate::frontier::state::{
@@ -82,8 +82,19 @@ pub(super) fn extend<S: Shelf>(shelf: &mut S, leases: &[LeaseKey], now: i64) -> 
     Ok(alive)
 }
 
-/// The body ended: the request no longer counts against `parallel`.
-pub(super) fn landed<S: Shelf>(shelf: &mut S, lease: &LeaseKey, now: i64) -> Result<bool, S::Error> {
+/// The body ended: the request no longer counts against `parallel`. A block is the site's own word: it holds even where the
+/// lease is lost.
+pub(super) fn landed<S: Shelf>(
+    shelf: &mut S,
+    lease: &LeaseKey,
+    block: Option<(Duration, String)>,
+    now: i64,
+) -> Result<bool, S::Error> {
+    if block.is_some()
+        && let Some(site) = shelf.site(&lease.site)?
+    {
+        block_for(shelf, &site.unit, block, now)?;
+    }
     let Some(mut task) = held(shelf, lease, now)? else { return Ok(false) };
     let Place::Running(running) = &mut task.place else { return Ok(false) };
     if !std::mem::take(&mut running.in_flight) {

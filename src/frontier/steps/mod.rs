@@ -35,7 +35,7 @@ pub(crate) fn apply<S: Shelf>(shelf: &mut S, step: Step, now: i64) -> Result<Rep
         Step::Feed { most } => Reply::Fed(feed::feed(shelf, most, now)?),
         Step::Claim(claim) => Reply::Grant(claim::claim(shelf, &claim, now)?),
         Step::Rearm { lease } => Reply::Rearm(lease::rearm(shelf, &lease, now)?),
-        Step::Landed { lease } => Reply::Done(lease::landed(shelf, &lease, now)?),
+        Step::Landed { lease, block } => Reply::Done(lease::landed(shelf, &lease, block, now)?),
         Step::Back { lease, unused } => Reply::Done(lease::back(shelf, &lease, unused, now)?),
         Step::Extend { leases } => Reply::Alive(lease::extend(shelf, &leases, now)?),
         Step::Settle { owner, token, settlements } => {

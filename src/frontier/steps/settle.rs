@@ -80,9 +80,7 @@ fn settle_one<S: Shelf>(
     if unused && stage == Stage::Download {
         give_back_start(shelf, &site.unit, lease.token, now)?;
     }
-    if let Some((wait, why)) = settlement.block {
-        block(shelf, &site.unit, now + millis(wait), why)?;
-    }
+    block_for(shelf, &site.unit, settlement.block, now)?;
     Ok(if died { Settled::Died } else { Settled::Kept })
 }
 
@@ -264,6 +262,19 @@ pub(super) fn keep_robots<S: Shelf>(
     }
     match shelf.unit(&site.unit)? {
         Some(unit) => retime(shelf, &unit, now),
+        None => Ok(()),
+    }
+}
+
+/// No start of the unit for so long, if the site said so.
+pub(super) fn block_for<S: Shelf>(
+    shelf: &mut S,
+    unit: &str,
+    said: Option<(Duration, String)>,
+    now: i64,
+) -> Result<(), S::Error> {
+    match said {
+        Some((wait, why)) => block(shelf, unit, now + millis(wait), why),
         None => Ok(()),
     }
 }

@@ -2,8 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use paced::task::{Exclusion, Outcome, Put, RobotsAccess, RobotsRecord, Settled, Settlement, Stage};
+use paced::task::{
+    Exclusion, LeaseKey, Outcome, Put, RobotsAccess, RobotsRecord, Settled, Settlement, Stage,
+};
 
+use super::game::Block;
 use super::ledger::{Key, Ledger, Place, Robots, differs, origin};
 
 impl Ledger {
@@ -117,12 +120,26 @@ impl Ledger {
         if matches!(settlement.outcome, Outcome::Excluded { unused: true, .. }) {
             self.unit(&unit).starts.retain(|start| start.token != token);
         }
-        if let Some((wait, _)) = &settlement.block {
-            let until = now + i64::try_from(wait.as_millis()).unwrap_or(0);
-            let unit = self.unit(&unit);
-            unit.blocked = unit.blocked.max(until);
-        }
+        self.block(&unit, &settlement.block);
         if self.books(&key).dead > died { Settled::Died } else { Settled::Kept }
+    }
+
+    /// Books that a body ended; whether its lease still holds. A block holds in any case.
+    pub fn landed(&mut self, lease: &LeaseKey, block: &Block) -> bool {
+        let holds = self.holds(lease.token);
+        if let Some(lease) = self.leases.get_mut(&lease.token).filter(|_| holds) {
+            lease.in_flight = false;
+        }
+        let unit = self.sites[&lease.site].unit.clone();
+        self.block(&unit, block);
+        holds
+    }
+
+    fn block(&mut self, unit: &str, block: &Block) {
+        let Some((wait, _)) = block else { return };
+        let until = self.now + i64::try_from(wait.as_millis()).unwrap_or(0);
+        let unit = self.unit(unit);
+        unit.blocked = unit.blocked.max(until);
     }
 
     pub fn settle_errand(&mut self, key: &Key, outcome: &Outcome) {

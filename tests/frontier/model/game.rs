@@ -1,6 +1,7 @@
 //! One history under way: each move goes to the model and to every other backend, the answers are compared and booked.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use paced::canonical_url::CanonicalUrl;
 use paced::frontier::state::unit_mutex;
@@ -26,7 +27,7 @@ pub enum Move {
     Claim(Claim),
     Settle(String, u64, Settlement),
     Rearm(LeaseKey),
-    Landed(LeaseKey),
+    Landed(LeaseKey, Block),
     Back(LeaseKey, bool),
     Extend(LeaseKey),
     Tune(String, Tuning),
@@ -43,6 +44,9 @@ pub enum Move {
     ExtendLock(String, i64),
     Unlock(String),
 }
+
+/// For how long a unit is left alone, and why.
+pub type Block = Option<(Duration, String)>;
 
 /// What a backend answered.
 #[derive(Clone, Debug, PartialEq)]
@@ -244,7 +248,7 @@ impl Game {
             }
             Op::SettleAgain => self.settled.clone()?,
             Op::Rearm { which } => Move::Rearm(held(which)?),
-            Op::Landed { which } => Move::Landed(held(which)?),
+            Op::Landed { which, block: wait } => Move::Landed(held(which)?, block(*wait)),
             Op::Back { which, unused } => Move::Back(held(which)?, *unused),
             Op::Extend { which } => Move::Extend(held(which)?),
             Op::Interval { site, value } => Move::Tune(named(site), Tuning::Interval(*value)),
@@ -339,7 +343,7 @@ fn kept(lease: &Lease) -> Option<StoredPage> {
 }
 
 /// How a task ends, by a throw of a hundred.
-fn settlement(lease: &Lease, how: u32, block: Option<i64>) -> Settlement {
+fn settlement(lease: &Lease, how: u32, wait: Option<i64>) -> Settlement {
     let why = || Failure::status(503, "503");
     let outcome = match (lease.robots.is_some(), how) {
         (true, 0..8) => Outcome::Dead { why: why() },
@@ -360,8 +364,17 @@ fn settlement(lease: &Lease, how: u32, block: Option<i64>) -> Settlement {
         (false, 60..90) => Outcome::Retry { after: ms(i64::from(how % 4) * 900), why: why() },
         (false, _) => Outcome::Dead { why: why() },
     };
-    let block = block.map(|wait| (ms(wait), "429".to_owned()));
-    Settlement { lease: lease.clone(), outcome, block, response: Some(ms(i64::from(how))), parse: None }
+    Settlement {
+        lease: lease.clone(),
+        outcome,
+        block: block(wait),
+        response: Some(ms(i64::from(how))),
+        parse: None,
+    }
+}
+
+fn block(wait: Option<i64>) -> Block {
+    wait.map(|wait| (ms(wait), "429".to_owned()))
 }
 
 fn robots(how: u32) -> RobotsRecord {
@@ -386,7 +399,7 @@ async fn perform(frontier: &Frontier, what: Move) -> Result<Answer, FrontierErro
             Answer::Settled(frontier.settle(&owner, token, vec![settlement]).await?[0].clone())
         }
         Move::Rearm(lease) => Answer::Rearm(frontier.rearm(&lease).await?),
-        Move::Landed(lease) => Answer::Is(frontier.landed(lease).await?),
+        Move::Landed(lease, block) => Answer::Is(frontier.landed_with(lease, block).await?),
         Move::Back(lease, true) => Answer::Is(frontier.back(lease).await?),
         Move::Back(lease, false) => Answer::Is(frontier.hand_back(lease).await?),
         Move::Extend(lease) => Answer::Is(frontier.extend(vec![lease]).await?[0]),

@@ -213,11 +213,8 @@ impl Ledger {
                 self.settled(owner, *token, settlement, reply)
             }
             (Move::Rearm(lease), Answer::Rearm(answer)) => self.rearm(lease.token, answer),
-            (Move::Landed(lease), Answer::Is(is)) => {
-                let holds = self.holds(lease.token);
-                if let Some(lease) = self.leases.get_mut(&lease.token).filter(|_| holds) {
-                    lease.in_flight = false;
-                }
+            (Move::Landed(lease, block), Answer::Is(is)) => {
+                let holds = self.landed(lease, block);
                 if holds == *is { Ok(()) } else { differs("landed", holds, is) }
             }
             (Move::Back(lease, unused), Answer::Is(is)) => {

@@ -42,6 +42,7 @@ pub enum Op {
     },
     Landed {
         which: usize,
+        block: Option<i64>,
     },
     Back {
         which: usize,
@@ -154,7 +155,7 @@ fn op(dice: &mut Rng) -> Op {
         },
         74 => Op::SettleAgain,
         75..80 => Op::Rearm { which },
-        80..82 => Op::Landed { which },
+        80..82 => Op::Landed { which, block: (dice.u32(0..4) == 0).then(|| dice.i64(1..20_000)) },
         82..84 => Op::Back { which, unused: dice.bool() },
         84..86 => Op::Extend { which },
         86 => Op::Interval { site: site(dice), value: some(dice, &[0, 200, 1_000, 7_000, 60_000]) },

@@ -2,7 +2,7 @@
 
 use paced::frontier::state::unit_mutex;
 use paced::frontier::{Lock, Tuning};
-use paced::task::Outcome;
+use paced::task::{LeaseKey, Outcome};
 
 use crate::world::{at, ms, on_every_backend};
 
@@ -233,6 +233,50 @@ fn i11_a_blocked_site_gives_no_download_until_its_block_is_over() {
         let grant = w.grant(w.want(1, 0)).await;
         assert_eq!((grant.leases.len(), grant.next_in), (0, Some(20_000)));
         w.pass(20_000);
+        w.take().await;
+    });
+}
+
+#[test]
+fn i11_a_block_said_when_the_body_ended_holds_before_the_task_is_settled() {
+    on_every_backend(async |w| {
+        w.site("a").await;
+        w.put_many("a", 3).await;
+        let lease = w.take().await;
+        w.pass(500);
+        assert!(w.landed_blocked(&lease, 20_000, "429").await);
+        let view = w.view("a").await;
+        assert_eq!((view.in_flight, view.download.leased), (0, 1), "it isn't settled");
+        assert_eq!((view.blocked_until, view.blocked_why.as_deref()), (Some(at(20_500)), Some("429")));
+        let grant = w.grant(w.want(1, 0)).await;
+        assert_eq!((grant.leases.len(), grant.next_in), (0, Some(20_000)));
+        w.pass(1_000);
+        assert!(w.landed_blocked(&lease, 100, "shorter").await, "once more");
+        w.done(&lease).await;
+        assert_eq!(w.view("a").await.blocked_until, Some(at(20_500)), "nothing shortens it");
+        w.pass(18_999);
+        assert_eq!(w.claim().await, None);
+        w.pass(1);
+        w.take().await;
+    });
+}
+
+#[test]
+fn i11_a_block_holds_for_the_group_even_where_the_lease_is_lost() {
+    on_every_backend(async |w| {
+        for site in ["a", "b"] {
+            w.site_with(site, |site| site.group = Some(("g".to_owned(), 0))).await;
+            w.put(site, "p").await;
+        }
+        let lost = w.take().await;
+        w.pass(30_000);
+        assert!(!w.landed_blocked(&lost, 9_000, "429").await, "it is told that it is lost");
+        let grant = w.grant(w.want(1, 0)).await;
+        assert_eq!((grant.leases.len(), grant.next_in), (0, Some(9_000)), "neither site");
+        let nowhere = LeaseKey { site: "nowhere".to_owned(), ..lost.key() };
+        let block = Some((ms(60_000), "429".to_owned()));
+        assert!(!w.frontier.landed_with(nowhere, block).await.expect("answers"));
+        w.pass(9_000);
         w.take().await;
     });
 }

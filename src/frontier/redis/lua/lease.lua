@@ -51,9 +51,14 @@ local lease = module(function(lease)
     return alive
   end
 
-  -- The body ended: the request no longer counts against `parallel`.
-  function lease.landed(...)
-    local task = lease.held(...)
+  -- The body ended: the request no longer counts against `parallel`. A block is the site's own word: it holds even where the
+  -- lease is lost.
+  function lease.landed(token, site_name, field, block_ms, block_why)
+    local known = block_ms and store.site(site_name)
+    if known then
+      places.block(store.some_unit(known.unit), now + block_ms, block_why)
+    end
+    local task = lease.held(token, site_name, field)
     if not task then
       return false
     end

@@ -1,5 +1,7 @@
 //! A step as the script reads it: an array with its name first; what is missing is `false`, a token is 16 hex digits.
 
+use std::time::Duration;
+
 use serde_json::{Map, Value, json};
 
 use super::mark::mark;
@@ -30,9 +32,9 @@ pub(in crate::frontier::redis) fn ask(step: &Step) -> Value {
             let [token, site, task] = named(lease);
             json!(["lease.rearm", token, site, task])
         }
-        Step::Landed { lease } => {
-            let [token, site, task] = named(lease);
-            json!(["lease.landed", token, site, task])
+        Step::Landed { lease, block: said } => {
+            let ([token, site, task], [wait, why]) = (named(lease), block(said.as_ref()));
+            json!(["lease.landed", token, site, task, wait, why])
         }
         Step::Back { lease, unused } => {
             let [token, site, task] = named(lease);
@@ -183,18 +185,23 @@ fn tune(site: &str, tuning: &Tuning) -> Value {
 }
 
 fn settlement(settlement: &Settlement) -> Value {
-    let block = settlement.block.as_ref();
+    let [wait, why] = block(settlement.block.as_ref());
     json!([
         hex(settlement.lease.token),
         or_false(settlement.response.map(millis)),
-        or_false(block.map(|(wait, _)| millis(*wait))),
-        or_false(block.map(|(_, why)| why)),
+        wait,
+        why,
         outcome(&settlement.outcome),
         or_false(settlement.parse.map(hex)),
         mark(&settlement.lease.url),
         settlement.lease.site,
         member(settlement.lease.stage, &settlement.lease.url),
     ])
+}
+
+/// For how long the unit is left alone, and why.
+fn block(block: Option<&(Duration, String)>) -> [Value; 2] {
+    [or_false(block.map(|(wait, _)| millis(*wait))), or_false(block.map(|(_, why)| why))]
 }
 
 fn outcome(outcome: &Outcome) -> Value {

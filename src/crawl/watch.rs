@@ -8,7 +8,7 @@ use tracing::warn;
 
 use super::standstill::Standstill;
 use super::{CrawlOptions, CrawlReport, Ending, SiteReport};
-use crate::frontier::{Frontier, FrontierError, Run, View};
+use crate::frontier::{Frontier, FrontierError, FrontierErrorKind, Run, View, without_password};
 use crate::monitor::{Monitor, Progress, Pulse};
 use crate::work::Roster;
 
@@ -16,6 +16,8 @@ use crate::work::Roster;
 const LOOK: Duration = Duration::from_millis(200);
 /// How often fresh pages are counted.
 const COUNT_FRESH: Duration = Duration::from_mins(1);
+/// How long the last look may take: a frontier on a server that is away may not answer at all.
+const LAST_LOOK: Duration = Duration::from_secs(10);
 /// With more sites than this it is looked less often.
 const FEW_SITES: usize = 50;
 
@@ -86,7 +88,12 @@ impl<'a> Watch<'a> {
             if pool_ended() {
                 return Ok(Ending::Stopped);
             }
-            if let Err(error) = self.tell().await
+            let told = tokio::select! {
+                told = self.tell() => told,
+                () = stop.cancelled() => Ok(()),
+                () = tokio::time::sleep(deadline) => Ok(()),
+            };
+            if let Err(error) = told
                 && !error.is_transient()
             {
                 return Err(error);
@@ -178,18 +185,29 @@ impl<'a> Watch<'a> {
         ending: Ending,
         found: BTreeMap<String, (Option<View>, Run)>,
     ) -> Result<CrawlReport, FrontierError> {
-        let finished = self.is_finished().await?;
+        let looked = tokio::time::timeout(LAST_LOOK, self.last_look()).await;
         if let Some(progress) = &self.progress {
             progress.clear();
         }
+        let (finished, views) = looked.unwrap_or_else(|_| Err(self.no_answer()))?;
         let site = |view: View| {
             let (found, run) = found.get(&view.site)?.clone();
             let tally = self.monitor.tally(&view.site);
             Some(SiteReport { found: found.unwrap_or_else(|| view.clone()), run, view, tally })
         };
-        let sites = self.frontier.views(&self.names).await?.into_iter().filter_map(site).collect();
+        let sites = views.into_iter().filter_map(site).collect();
         let ending = if finished && self.given_up.is_empty() { Ending::Finished } else { ending };
         Ok(CrawlReport { ending, sites, given_up: self.given_up })
+    }
+
+    /// Whether every site is finished, and how they stand.
+    async fn last_look(&mut self) -> Result<(bool, Vec<View>), FrontierError> {
+        Ok((self.is_finished().await?, self.frontier.views(&self.names).await?))
+    }
+
+    fn no_answer(&self) -> FrontierError {
+        let at = without_password(&self.options.equipment.places.frontier);
+        FrontierError::new(FrontierErrorKind::Away, at).because("how the sites stand can't be told")
     }
 }
 

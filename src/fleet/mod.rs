@@ -103,7 +103,10 @@ pub async fn work(
     let ending = ended?;
     let mut report = WorkReport { ending, sites: Vec::new(), total: watched.total(), dead: None };
     if ending == WorkEnding::Empty {
-        report.look(&frontier, &watched).await?;
+        match stop.run_until_cancelled(report.look(&frontier, &watched)).await {
+            Some(looked) => looked?,
+            None => report.ending = WorkEnding::Stopped,
+        }
     }
     Ok(report)
 }

@@ -93,7 +93,9 @@ impl Watch {
             tokio::select! {
                 () = stop.cancelled() => {}
                 () = tokio::time::sleep(pause) => {}
-                () = self.reload.notified() => self.read_again().await,
+                () = self.reload.notified() => {
+                    stop.run_until_cancelled(self.read_again()).await;
+                }
             }
         }
     }

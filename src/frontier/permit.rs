@@ -4,6 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, Ordering};
 use std::time::Duration;
 
+use tokio_util::sync::CancellationToken;
+
 use super::state::unit_mutex;
 use super::step::{Lock, Rearm};
 use super::{Frontier, FrontierError};
@@ -48,10 +50,12 @@ struct Paced {
     /// When the start was granted, in ms since boot.
     granted: AtomicI64,
     rearms: AtomicU32,
+    /// Cancelled when no new start is to be waited for.
+    leaving: CancellationToken,
 }
 
 /// Why a permit no longer holds.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, thiserror::Error)]
 pub enum NotNow {
     /// It grew late each time: the task goes back, no attempt is counted.
     #[error("its start was late {REARMS} times")]
@@ -64,13 +68,17 @@ pub enum NotNow {
     Stale,
     /// The frontier could not be asked.
     #[error("the frontier could not be asked: {0}")]
-    Frontier(String),
+    Frontier(FrontierError),
+    /// It grew late, and this process is to end: the task goes back.
+    #[error("its start was late, and this process is to end")]
+    Leaving,
 }
 
 impl Permit {
     /// The permit that a download lease carries. Its age counts from the grant where this process reads the frontier's own
-    /// clock, else from `noted`, the time since boot right before the claim: it is never underrated.
-    pub fn of(lease: &Lease, frontier: &Frontier, noted: Duration) -> Self {
+    /// clock, else from `noted`, the time since boot right before the claim: it is never underrated. Once
+    /// `leaving`, a permit that grew late gets no new start.
+    pub fn of(lease: &Lease, frontier: &Frontier, noted: Duration, leaving: CancellationToken) -> Self {
         if lease.interval.is_zero() {
             return Self(Arc::new(Kind::Unpaced(frontier.clock())));
         }
@@ -82,6 +90,7 @@ impl Permit {
             grace: grace(lease.interval),
             granted: AtomicI64::new(millis(granted)),
             rearms: AtomicU32::new(0),
+            leaving,
         })))
     }
 
@@ -112,7 +121,7 @@ impl Permit {
         match &*self.0 {
             Kind::Unpaced(clock) => Ok(clock.now()),
             Kind::Paced(paced) => paced.start().await,
-            Kind::Single(single) => single.start().await.map_err(|error| NotNow::Frontier(error.to_string())),
+            Kind::Single(single) => single.start().await.map_err(NotNow::Frontier),
         }
     }
 }
@@ -123,7 +132,7 @@ impl Paced {
             if self.rearms.fetch_add(1, Ordering::SeqCst) >= REARMS {
                 return Err(NotNow::TooLate);
             }
-            self.rearm().await?;
+            self.leaving.run_until_cancelled(self.rearm()).await.unwrap_or(Err(NotNow::Leaving))?;
         }
         Ok(self.frontier.clock().now())
     }
@@ -135,15 +144,14 @@ impl Paced {
     async fn rearm(&self) -> Result<(), NotNow> {
         loop {
             let asked = millis(since_boot());
-            let answer =
-                self.frontier.rearm(&self.lease).await.map_err(|e| NotNow::Frontier(e.to_string()))?;
+            let answer = self.frontier.rearm(&self.lease).await.map_err(NotNow::Frontier)?;
             match answer {
                 Rearm::StartIn(wait) => {
                     sleep(wait).await;
                     self.granted.store(asked + wait, Ordering::SeqCst);
                     return Ok(());
                 }
-                Rearm::Held(wait) => sleep(wait).await,
+                Rearm::Held(wait) => sleep(wait.min(LONGEST_SLEEP)).await,
                 Rearm::WentBack => return Err(NotNow::WentBack),
                 Rearm::Stale => return Err(NotNow::Stale),
             }

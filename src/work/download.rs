@@ -65,11 +65,11 @@ impl Left {
 /// Downloads one task's page; the parse that its settlement took along. `noted` is the time since boot right before its claim.
 pub(super) async fn visit(crew: &Crew, lease: Lease, noted: Duration) -> Result<Option<Granted>, Left> {
     let site = crew.site(&lease).await?;
-    if let Some(why) = unwanted(crew, &site, &lease).await? {
+    if let Some(why) = crew.reach.in_time(unwanted(crew, &site, &lease)).await? {
         crew.settle(lease, Outcome::Excluded { why, unused: true }).await?;
         return Ok(None);
     }
-    let permit = Permit::of(&lease, &crew.frontier, noted);
+    let permit = Permit::of(&lease, &crew.frontier, noted, crew.leaving.clone());
     let exchange = match crew.fetcher.get(request(crew, &site, &lease).await, permit).await {
         Ok(exchange) => exchange,
         Err(unsent) => return not_sent(crew, &site, lease, noted, unsent).await.map(|()| None),
@@ -78,7 +78,7 @@ pub(super) async fn visit(crew: &Crew, lease: Lease, noted: Duration) -> Result<
     let (judged, block) = judge(&site, &lease, &exchange, crew.frontier.clock().now());
     let opened = crew.breakers.hear(&site, &lease, noted, health_of(&exchange));
     let block = [block, opened.clone()].into_iter().flatten().max_by_key(|(wait, _)| *wait);
-    let landing = landing(crew, &site, &lease, &exchange, block.as_ref()).await?;
+    let landing = crew.reach.in_time(landing(crew, &site, &lease, &exchange, block.as_ref())).await?;
     let place = keep(crew, &site, &lease, &exchange, &judged).await?;
     let outcome = conclude(crew, &site, &lease, &exchange, judged, place).await?;
     let outcome = put_off(outcome, opened.as_ref());
@@ -124,7 +124,7 @@ async fn is_here(crew: &Crew, stored: &StoredPage) -> bool {
     }
 }
 
-/// No request went out: a late start goes back, everything else ends the attempt.
+/// No request went out: a late start goes back, what could not be asked leaves the task, everything else ends the attempt.
 async fn not_sent(
     crew: &Crew,
     site: &Site,
@@ -133,11 +133,14 @@ async fn not_sent(
     unsent: Unsent,
 ) -> Result<(), Left> {
     let error = match unsent {
-        Unsent::NotNow(NotNow::TooLate) => {
-            warn!(site = lease.site, url = lease.url.as_str(), "{}; it goes back", NotNow::TooLate);
-            crew.frontier.back(lease.key()).await?;
+        Unsent::NotNow(why @ (NotNow::TooLate | NotNow::Leaving)) => {
+            if matches!(why, NotNow::TooLate) {
+                warn!(site = lease.site, url = lease.url.as_str(), "{why}; it goes back");
+            }
+            crew.reach.in_time(crew.frontier.back(lease.key())).await?;
             return Ok(());
         }
+        Unsent::NotNow(NotNow::Frontier(error)) => return Err(error.into()),
         Unsent::NotNow(why) => {
             debug!(site = lease.site, url = lease.url.as_str(), "not sent: {why}");
             return Ok(());

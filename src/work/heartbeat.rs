@@ -56,16 +56,19 @@ impl Leases {
         }
     }
 
-    /// Leases that are half over, booked as renewed.
+    /// It was renewed, at the latest then.
+    fn renewed(&self, token: u64, at: Instant) {
+        if let Some(held) = self.lock().get_mut(&token) {
+            held.renew_at = Some(at + half());
+        }
+    }
+
+    /// Leases that are half over at the next beat.
     fn half_over(&self) -> Vec<LeaseKey> {
-        let now = Instant::now();
-        let mut leases = self.lock();
-        let due = leases.values_mut().filter(|held| held.renew_at.is_some_and(|at| at <= now + BEAT));
-        due.map(|held| {
-            held.renew_at = Some(now + half());
-            held.lease.clone()
-        })
-        .collect()
+        let soon = Instant::now() + BEAT;
+        let leases = self.lock();
+        let due = leases.values().filter(|held| held.renew_at.is_some_and(|at| at <= soon));
+        due.map(|held| held.lease.clone()).collect()
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<u64, Held>> {
@@ -83,27 +86,48 @@ fn half() -> Duration {
     Duration::from_millis(LEASE_MS.unsigned_abs() / 2)
 }
 
-/// Beats until it is stopped.
+/// Beats until it is stopped, also while it waits for an answer.
 pub(super) async fn beat(crew: Arc<Crew>, leases: Arc<Leases>, stop: CancellationToken) {
-    while stop.run_until_cancelled(tokio::time::sleep(BEAT)).await.is_some() {
-        match crew.frontier.beat(&crew.member.current()).await {
-            Err(error) if error.is_transient() => crew.reach.lost(&error),
-            Err(error) => warn!(%error, "this process could not tell the frontier that it is alive"),
-            Ok(()) => {}
+    let beats = async {
+        loop {
+            tokio::time::sleep(BEAT).await;
+            tell_alive(&crew).await;
+            renew(&crew, &leases).await;
         }
-        let half_over = leases.half_over();
-        if half_over.is_empty() {
-            continue;
-        }
-        match crew.frontier.extend(half_over.clone()).await {
-            Ok(alive) => {
-                for (lease, _) in half_over.iter().zip(alive).filter(|(_, alive)| !alive) {
+    };
+    tokio::select! {
+        () = beats => {}
+        () = stop.cancelled() => {}
+    }
+}
+
+async fn tell_alive(crew: &Crew) {
+    match crew.frontier.beat(&crew.member.current()).await {
+        Err(error) if error.is_transient() => crew.reach.lost(&error),
+        Err(error) => warn!(%error, "this process could not tell the frontier that it is alive"),
+        Ok(()) => {}
+    }
+}
+
+/// Renews what is half over; what could not be is tried again at the next beat.
+async fn renew(crew: &Crew, leases: &Leases) {
+    let half_over = leases.half_over();
+    if half_over.is_empty() {
+        return;
+    }
+    let asked = Instant::now();
+    match crew.frontier.extend(half_over.clone()).await {
+        Ok(alive) => {
+            for (lease, alive) in half_over.iter().zip(alive) {
+                if alive {
+                    leases.renewed(lease.token, asked);
+                } else {
                     leases.lost(lease.token);
                 }
             }
-            Err(error) if error.is_transient() => crew.reach.lost(&error),
-            Err(error) => warn!(%error, "leases could not be renewed"),
         }
+        Err(error) if error.is_transient() => crew.reach.lost(&error),
+        Err(error) => warn!(%error, "leases could not be renewed"),
     }
 }
 
@@ -136,6 +160,10 @@ mod tests {
             panic!("a task that broke");
         }));
         assert!(second.is_err());
+        assert_eq!(half_over(&leases), [1]);
+        assert_eq!(half_over(&leases), [1], "it is due until it was renewed");
+        leases.renewed(1, Instant::now());
+        assert!(leases.half_over().is_empty());
         assert_eq!(half_over(&leases), [1]);
         leases.lost(1);
         assert_eq!(half_over(&leases), [0; 0]);

@@ -21,13 +21,14 @@ const LAST_TRIES: Duration = Duration::from_secs(10);
 pub(super) struct Reach {
     is_lost: AtomicBool,
     leaving: CancellationToken,
+    last_tries: Duration,
     monitor: Monitor,
 }
 
 impl Reach {
     /// Nothing is lost yet. Once `leaving`, nobody waits for long.
     pub(super) fn new(leaving: CancellationToken, monitor: Monitor) -> Self {
-        Self { is_lost: AtomicBool::new(false), leaving, monitor }
+        Self { is_lost: AtomicBool::new(false), leaving, last_tries: LAST_TRIES, monitor }
     }
 
     /// A step failed that may work later.
@@ -50,21 +51,29 @@ impl Reach {
         }
     }
 
-    /// Does a step, again and again while the frontier does not answer; the step must bear being done twice.
+    /// Does a step, again and again while the frontier does not answer; the step must bear being done twice. A frontier on a
+    /// server that is away may leave a step without any answer: that one isn't waited for either once it is time to go.
     pub(super) async fn patiently<T, F>(&self, mut step: impl FnMut() -> F) -> Result<T, FrontierError>
     where
         F: Future<Output = Result<T, FrontierError>>,
     {
         let mut pauses = Pauses::default();
-        let mut last_try = pin!(last_try(&self.leaving));
+        let mut last_try = pin!(self.last_try());
+        let mut last_error = None;
         loop {
-            match step().await {
+            let done = tokio::select! {
+                biased;
+                done = step() => done,
+                () = &mut last_try => return Err(last_error.unwrap_or_else(no_answer)),
+            };
+            match done {
                 Err(error) if error.is_transient() => {
                     self.lost(&error);
                     tokio::select! {
                         () = tokio::time::sleep(pauses.next()) => {}
                         () = &mut last_try => return Err(error),
                     }
+                    last_error = Some(error);
                 }
                 Err(error) => return Err(error),
                 Ok(done) => {
@@ -74,6 +83,28 @@ impl Reach {
             }
         }
     }
+
+    /// Does a step once; its answer is waited for until it is time to go.
+    pub(super) async fn in_time<T>(
+        &self,
+        step: impl Future<Output = Result<T, FrontierError>>,
+    ) -> Result<T, FrontierError> {
+        tokio::select! {
+            biased;
+            done = step => done,
+            () = self.last_try() => Err(no_answer()),
+        }
+    }
+
+    async fn last_try(&self) {
+        self.leaving.cancelled().await;
+        tokio::time::sleep(self.last_tries).await;
+    }
+}
+
+fn no_answer() -> FrontierError {
+    FrontierError::new(FrontierErrorKind::Away, "frontier")
+        .because("no answer before this process had to end")
 }
 
 /// Ends when it is no longer worth while to try again: some time after this process was told to leave.
@@ -103,6 +134,45 @@ impl Pauses {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Of a process that is to leave soon.
+    fn left() -> Reach {
+        let leaving = CancellationToken::new();
+        leaving.cancel();
+        Reach { last_tries: Duration::from_millis(300), ..Reach::new(leaving, Monitor::default()) }
+    }
+
+    #[tokio::test]
+    async fn a_step_without_an_answer_is_given_up_once_this_process_leaves() {
+        let reach = left();
+        let never = std::future::pending::<Result<(), FrontierError>>;
+        assert!(reach.patiently(never).await.expect_err("no answer").is_transient());
+        assert!(reach.in_time(never()).await.expect_err("no answer").is_transient());
+    }
+
+    #[tokio::test]
+    async fn what_was_seen_last_is_told_where_the_next_try_gets_no_answer() {
+        let mut tries = 0;
+        let step = || {
+            tries += 1;
+            let is_first = tries == 1;
+            async move {
+                if is_first {
+                    return Err::<(), _>(FrontierError::new(FrontierErrorKind::Busy, "here"));
+                }
+                std::future::pending().await
+            }
+        };
+        let error = left().patiently(step).await.expect_err("no answer");
+        assert_eq!(error.kind, FrontierErrorKind::Busy);
+    }
+
+    #[tokio::test]
+    async fn an_answer_that_is_there_is_taken_however_late_it_is() {
+        let reach = Reach { last_tries: Duration::ZERO, ..left() };
+        assert_eq!(reach.patiently(|| async { Ok(1) }).await.expect("it was answered"), 1);
+        assert_eq!(reach.in_time(async { Ok(2) }).await.expect("it was answered"), 2);
+    }
 
     #[test]
     fn pauses_double_up_to_five_seconds_with_jitter() {

@@ -7,6 +7,7 @@ mod deploy;
 mod forgotten;
 #[path = "../crawl/ground.rs"]
 mod ground;
+mod leaving;
 mod memory;
 mod refused;
 mod steps;

@@ -56,13 +56,13 @@ fn l4_c10_the_leases_of_a_process_that_is_not_heard_of_for_ten_seconds_return_an
 }
 
 /// A worker of that name on that server, which ends once nothing is left.
-fn worker(ground: &Ground, redis: &RedisServer, name: &str) -> Paced {
+pub(super) fn worker(ground: &Ground, redis: &RedisServer, name: &str) -> Paced {
     let worker = ground.verb("work").env("PACED_FRONTIER", redis.url(0));
     worker.arg("--name").arg(name).arg("--until-empty")
 }
 
 /// A site that is seeded: its front page and so many others.
-fn seeded(site: &TestSite, seeds: usize, redis: &RedisServer) -> Ground {
+pub(super) fn seeded(site: &TestSite, seeds: usize, redis: &RedisServer) -> Ground {
     let file = SiteFile::of("shop", site).interval(ms(50));
     let ground = Ground::new([paths(seeds).fold(file, |file, path| file.seed(site.url(&path)))]);
     let file = ground.data.file("sites/shop.toml");
@@ -71,7 +71,7 @@ fn seeded(site: &TestSite, seeds: usize, redis: &RedisServer) -> Ground {
 }
 
 /// The paths of the items that these workers wrote, in order, each as often as it was written.
-fn items(ground: &Ground, names: &[&str]) -> Vec<String> {
+pub(super) fn items(ground: &Ground, names: &[&str]) -> Vec<String> {
     let files = names.iter().map(|name| ground.data.file(&format!("data/items/shop-{name}.jsonl")));
     let lines = files.filter(|file| file.exists()).flat_map(|file| json_lines(&file));
     let mut paths: Vec<String> = lines.map(|item| path_of(&text(&item["url"]))).collect();
@@ -79,11 +79,11 @@ fn items(ground: &Ground, names: &[&str]) -> Vec<String> {
     paths
 }
 
-fn all_paths(count: usize) -> BTreeSet<String> {
+pub(super) fn all_paths(count: usize) -> BTreeSet<String> {
     paths(count).chain(["/".to_owned()]).collect()
 }
 
-fn assert_nothing_early(ground: &Ground, redis: &RedisServer, site: &TestSite) {
+pub(super) fn assert_nothing_early(ground: &Ground, redis: &RedisServer, site: &TestSite) {
     assert_paced(site, ms(50));
     let audit = ground.verb("audit").arg("--json").env("PACED_FRONTIER", redis.url(0)).run().expect_code(0);
     let unit: serde_json::Value = serde_json::from_str(audit.stdout.trim()).expect("one unit");

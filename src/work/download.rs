@@ -78,7 +78,7 @@ pub(super) async fn visit(crew: &Crew, lease: Lease, noted: Duration) -> Result<
     let (judged, block) = judge(&site, &lease, &exchange, crew.frontier.clock().now());
     let opened = crew.breakers.hear(&site, &lease, noted, health_of(&exchange));
     let block = [block, opened.clone()].into_iter().flatten().max_by_key(|(wait, _)| *wait);
-    let landing = crew.reach.in_time(landing(crew, &site, &lease, &exchange, block.as_ref())).await?;
+    let landing = landing(crew, &site, &lease, &exchange, block.as_ref()).await?;
     let place = keep(crew, &site, &lease, &exchange, &judged).await?;
     let outcome = conclude(crew, &site, &lease, &exchange, judged, place).await?;
     let outcome = put_off(outcome, opened.as_ref());

@@ -44,7 +44,7 @@ pub(super) async fn landing(
         is_short_of_places(places, lease.interval, response)
     };
     if is_short || block.is_some() {
-        match crew.frontier.landed_with(lease.key(), block.cloned()).await {
+        match crew.reach.in_time(crew.frontier.landed_with(lease.key(), block.cloned())).await {
             // The settlement says it: the page is kept all the same.
             Err(error) if error.is_transient() => crew.reach.lost(&error),
             answer => drop(answer?),

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use tracing::info;
+use tracing::{error, info};
 
 use super::crawl::tell_site;
 use super::equipment::EquipmentOptions;
@@ -78,12 +78,16 @@ fn tell(report: &WorkReport) {
     match report.ending {
         WorkEnding::Empty => info!(dead = report.dead.unwrap_or(0), "done"),
         WorkEnding::Stopped => info!("stopped; others, or the next start, go on here"),
+        WorkEnding::Lacking => {
+            error!("ended early: the password of a site is missing here; others, or the next start, go on");
+        }
     }
 }
 
 fn exit(report: &WorkReport, stop: &Stop, fail_on_dead: bool) -> Exit {
     match report.ending {
         WorkEnding::Stopped if stop.is_interrupt() => Exit::Interrupted,
+        WorkEnding::Lacking => Exit::Failed,
         WorkEnding::Stopped if !stop.token.is_cancelled() => Exit::Failed,
         WorkEnding::Empty if fail_on_dead && report.dead.is_some_and(|dead| dead > 0) => Exit::Early,
         WorkEnding::Stopped | WorkEnding::Empty => Exit::Done,

@@ -47,6 +47,8 @@ pub enum WorkEnding {
     Empty,
     /// It was told to stop.
     Stopped,
+    /// It was to end once nothing is left, and lacks the password of a site.
+    Lacking,
 }
 
 /// What came of it.
@@ -91,7 +93,7 @@ pub async fn work(
     let join = async |frontier: &Frontier| frontier.join_as(name.as_str(), Vec::new()).await;
     let crew = equipment.crew(&frontier, &roster, role, &watched, join).await?;
     info!(%name, %role, "at work on {}", without_password(&equipment.places.frontier));
-    let mut watch = Watch::new(&frontier, &watched, folder, reload, until_empty);
+    let mut watch = Watch::new(&frontier, &watched, &roster, folder, reload, until_empty);
     let watching = async |pool_ended: &dyn Fn() -> bool| watch.until_the_end(&stop, pool_ended).await;
     // Who ends once nothing is left must not bring in what is due later.
     let feeds = role.walks(Stage::Download) && !until_empty;

@@ -12,6 +12,7 @@ use super::folder::SiteFolder;
 use crate::crawl::{CrawlError, entered};
 use crate::frontier::{Frontier, FrontierError, View};
 use crate::monitor::{Monitor, Pulse};
+use crate::work::Roster;
 
 /// How often it is looked whether something is to be done here.
 const LOOK: Duration = Duration::from_millis(500);
@@ -33,6 +34,7 @@ const READ_AGAIN: Duration = Duration::from_secs(5);
 pub(super) struct Watch {
     frontier: Frontier,
     monitor: Monitor,
+    roster: Roster,
     folder: Option<SiteFolder>,
     reload: Arc<Notify>,
     /// Nothing being left is the end.
@@ -51,6 +53,7 @@ impl Watch {
     pub(super) fn new(
         frontier: &Frontier,
         monitor: &Monitor,
+        roster: &Roster,
         folder: Option<SiteFolder>,
         reload: Arc<Notify>,
         until_empty: bool,
@@ -58,6 +61,7 @@ impl Watch {
         Self {
             frontier: frontier.clone(),
             monitor: monitor.clone(),
+            roster: roster.clone(),
             folder,
             reload,
             until_empty,
@@ -83,6 +87,8 @@ impl Watch {
             };
             match looked {
                 Ok(true) => return Ok(WorkEnding::Empty),
+                // Its pages would never be done here, and nobody may be there who can.
+                _ if self.until_empty && self.roster.lacks_something() => return Ok(WorkEnding::Lacking),
                 Err(error) if !error.is_transient() => return Err(error),
                 Ok(false) | Err(_) => {}
             }

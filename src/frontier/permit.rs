@@ -12,6 +12,8 @@ use super::{Frontier, FrontierError};
 use crate::clock::{Clock, Timestamp, millis, since_boot};
 use crate::task::{Lease, LeaseKey};
 
+/// How long a new start is waited for once the process is to end.
+const LAST_WAIT: Duration = Duration::from_secs(5);
 /// The longest sleep of one who waits for a mutex to end: its holder may have released it, or been tuned.
 const LONGEST_SLEEP: i64 = 5_000;
 /// New starts that may grow late again before the task goes back.
@@ -77,7 +79,7 @@ pub enum NotNow {
 impl Permit {
     /// The permit that a download lease carries. Its age counts from the grant where this process reads the frontier's own
     /// clock, else from `noted`, the time since boot right before the claim: it is never underrated. Once
-    /// `leaving`, a permit that grew late gets no new start.
+    /// `leaving`, a permit that grew late waits a few seconds for a new start, no longer.
     pub fn of(lease: &Lease, frontier: &Frontier, noted: Duration, leaving: CancellationToken) -> Self {
         if lease.interval.is_zero() {
             return Self(Arc::new(Kind::Unpaced(frontier.clock())));
@@ -132,9 +134,19 @@ impl Paced {
             if self.rearms.fetch_add(1, Ordering::SeqCst) >= REARMS {
                 return Err(NotNow::TooLate);
             }
-            self.leaving.run_until_cancelled(self.rearm()).await.unwrap_or(Err(NotNow::Leaving))?;
+            tokio::select! {
+                biased;
+                rearmed = self.rearm() => rearmed?,
+                () = self.last_wait() => return Err(NotNow::Leaving),
+            }
         }
         Ok(self.frontier.clock().now())
+    }
+
+    /// What runs is to be finished, but not however long a new start takes.
+    async fn last_wait(&self) {
+        self.leaving.cancelled().await;
+        tokio::time::sleep(LAST_WAIT).await;
     }
 
     fn is_late(&self) -> bool {

@@ -75,7 +75,7 @@ impl UrlPattern {
         let bad = |why: String| PatternError { pattern: text.to_owned(), why };
         let pattern = match text.strip_prefix("re:") {
             Some(regex) => regex.to_owned(),
-            None if text.starts_with('*') && !text.starts_with("**") => {
+            None if fits_nothing(text) => {
                 return Err(
                     bad("it fits nothing, as `*` stops at `/`: begin it with `**` or `/`".to_owned()),
                 );
@@ -100,6 +100,11 @@ impl UrlPattern {
 
 fn path_and_query(url: &CanonicalUrl) -> &str {
     &url.as_str()[url.url()[..url::Position::BeforePath].len()..]
+}
+
+/// Every path begins with `/`, where a `*` is at its end.
+fn fits_nothing(glob: &str) -> bool {
+    glob.strip_prefix('*').is_some_and(|rest| !rest.is_empty() && !rest.starts_with(['/', '*']))
 }
 
 fn glob_to_regex(glob: &str) -> String {
@@ -189,10 +194,8 @@ mod tests {
     #[test]
     fn a_pattern_without_a_slash_is_refused() {
         assert!(UrlPattern::whole("cart").is_err());
-        assert!(
-            UrlPattern::whole("*.pdf").is_err() && UrlPattern::whole("**.pdf").is_ok(),
-            "it would fit nothing"
-        );
+        assert!(UrlPattern::whole("*.pdf").is_err(), "it would fit nothing");
+        assert!(["**.pdf", "*/cart", "*"].iter().all(|glob| UrlPattern::and_below(glob).is_ok()));
         assert!(UrlPattern::whole("re:(").is_err());
     }
 }

@@ -73,6 +73,11 @@ impl Roster {
         self.write().lacking.insert(site.to_owned())
     }
 
+    /// Whether this process lacks something for a site that it worked on.
+    pub fn lacks_something(&self) -> bool {
+        !self.read().lacking.is_empty()
+    }
+
     /// The site, and whether it ignores robots.txt from now on.
     fn take_in(&self, site: Site, version: i64) -> (Arc<Site>, bool) {
         let site = Arc::new(site);

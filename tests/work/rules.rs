@@ -129,6 +129,8 @@ fn a_worker_without_a_sites_password_leaves_its_pages_to_those_that_have_it() {
         let mut without = worker(&ground, "without").start();
         without.wait_for_stderr("its pages go back to the others: auth_env names SHOP_PASSWORD");
         assert_eq!(site.requests().len(), 0);
+        let log = to_the_end(&ground, "neither").run().expect_code(1).stderr;
+        assert!(log.contains("ended early: the password of a site is missing here"), "{log}");
         let with = to_the_end(&ground, "with").env("SHOP_PASSWORD", "me:secret").run().expect_code(0);
         assert!(with.stderr.contains("done dead=0"), "{}", with.stderr);
         assert_eq!(said(&without, "its pages go back to the others"), 1, "{}", without.stderr());

@@ -238,6 +238,17 @@ mod tests {
     }
 
     #[test]
+    fn a_part_of_the_pages_product_without_a_price_does_not_hide_the_rest() {
+        let rating = r#"{"@type": "Product", "@id": "https://shop.example/p/1", "aggregateRating": {"ratingValue": 4}}"#;
+        for whole in [
+            r#"{"@type": "Product", "name": "A", "offers": {"price": 5}}"#,
+            r#"{"@type": "Product", "name": "A", "url": "/p/1?variant=41", "offers": {"price": 5}}"#,
+        ] {
+            assert_eq!(found(&[rating, whole])["price"]["amount"], "5", "{whole}");
+        }
+    }
+
+    #[test]
     fn every_common_field_is_read() {
         let script = r#"{"@type": "Product", "name": "Tom &amp; Jerry &lt;3", "sku": 12345, "gtin13": "978-1-933624-34-1",
             "brand": {"@type": "Brand", "name": "ACME"}, "image": [{"@type": "ImageObject", "url": "/i.jpg"}],

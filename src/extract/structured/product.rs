@@ -55,20 +55,29 @@ impl<'a> Graph<'a> {
         }
     }
 
-    /// The page's product: of those with the page's URL the first with a price, else the first of them; where none has
-    /// it, the first with a price, else the first.
+    /// The page's product: the first with the page's URL that has a price, else, as pages name one product in several places, the
+    /// first with a price that names no URL, else the first with the page's URL; where none has it, the first with a price, else
+    /// the first.
     pub fn product(&self, base: &Base, page: &Url) -> Known {
         let priced = |nodes: &[&'a Value]| nodes.iter().copied().find(|node| self.price(node).is_some());
-        let own = self.with_url_of(page, base);
-        let chosen = [own.as_slice(), self.products.as_slice()]
-            .into_iter()
-            .find_map(|nodes| priced(nodes).or_else(|| nodes.first().copied()));
+        let (whole, path_only) = self.with_url_of(page, base);
+        // On a page whose query names the product, another query is another product.
+        let own = match page.query() {
+            Some(_) if !whole.is_empty() => whole,
+            _ => [whole, path_only].concat(),
+        };
+        let nameless = || self.products.iter().copied().filter(|node| self.addresses(node).next().is_none());
+        let chosen = priced(&own)
+            .or_else(|| priced(&nameless().collect::<Vec<_>>()).filter(|_| !own.is_empty()))
+            .or_else(|| own.first().copied())
+            .or_else(|| priced(&self.products))
+            .or_else(|| self.products.first().copied());
         chosen.map(|node| self.known(node, base)).unwrap_or_default()
     }
 
-    /// The products with the page's URL; where none has it whole, those with its host and path. Fragments don't count,
-    /// and `http` is as good as `https`.
-    fn with_url_of(&self, page: &Url, base: &Base) -> Vec<&'a Value> {
+    /// The products with the page's URL, and those with its host and path alone. Fragments don't count, and `http` is as good
+    /// as `https`.
+    fn with_url_of(&self, page: &Url, base: &Base) -> (Vec<&'a Value>, Vec<&'a Value>) {
         let (mut whole, mut path_only) = (Vec::new(), Vec::new());
         for node in self.products.iter().copied() {
             let urls: Vec<Url> = self.addresses(node).filter_map(|url| base.resolve(url)).collect();
@@ -79,7 +88,7 @@ impl<'a> Graph<'a> {
                 path_only.push(node);
             }
         }
-        if whole.is_empty() { path_only } else { whole }
+        (whole, path_only)
     }
 
     /// The addresses that a node gives itself.

@@ -14,9 +14,9 @@ pub fn hold(bytes: &[u8]) {
     let rules = Rules::parse(bytes);
     let record = record_of(200, &Headers::default(), bytes, &pace, Row { failures: 0, random: 0.5 });
     assert!((HOLDS_AT_LEAST..=HOLDS).contains(&record.holds_for));
-    assert_eq!(record.crawl_delay, rules.crawl_delay());
-    let refuses = record.crawl_delay.is_some_and(|delay: Duration| delay > pace.max_crawl_delay);
-    assert_eq!(record.refuses.is_some(), refuses);
+    let asked = rules.crawl_delay();
+    assert_eq!(record.crawl_delay, asked.map(|delay: Duration| delay.min(pace.max_crawl_delay)));
+    assert_eq!(record.refuses.is_some(), asked.is_some_and(|delay| delay > pace.max_crawl_delay));
     let (again, shared) = (Rules::parse(bytes), rules_of(&record.access));
     assert_eq!((again.len(), shared.len()), (rules.len(), rules.len()));
     for url in pages(bytes) {

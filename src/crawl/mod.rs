@@ -16,7 +16,7 @@ pub(crate) use parts::work_until;
 pub use parts::{Equipment, ItemsTo, Places};
 pub use report::{CrawlReport, Ending, SiteReport};
 pub use sites::register;
-pub(crate) use sites::{begin, refuse_while_crawled, register_one, warn_of_manners};
+pub(crate) use sites::{begin, refuse_while_crawled, register_one, warn_without_contact};
 pub(crate) use watch::entered;
 
 use crate::archive::ArchiveError;

@@ -24,7 +24,7 @@ pub async fn register(
             Registered::Version(version) => roster.put(site.clone(), version),
             Registered::Refused(why) => return Err(CrawlError::Refused(why)),
         };
-        warn_of_manners(site);
+        warn_without_contact(site);
     }
     Ok(roster)
 }
@@ -38,11 +38,8 @@ pub(crate) async fn register_one(
     frontier.register(registration(site, settings)).await
 }
 
-/// Says what a site's owner may mind.
-pub(crate) fn warn_of_manners(site: &Site) {
-    if site.pace.robots == RobotsPolicy::Ignore {
-        warn!(site = site.name, "robots.txt is ignored, as the site's file says");
-    }
+/// Says that a site's owner can reach nobody.
+pub(crate) fn warn_without_contact(site: &Site) {
     if site.pace.contact.is_none() {
         warn!(site = site.name, "no contact: name one in [pace], so that the site's owner can reach you");
     }

@@ -7,7 +7,7 @@ use std::{fs, io};
 
 use tracing::{error, info, warn};
 
-use crate::crawl::{CrawlError, register_one, warn_of_manners};
+use crate::crawl::{CrawlError, register_one, warn_without_contact};
 use crate::frontier::{Frontier, FrontierError, Registered};
 use crate::settings::Settings;
 use crate::site::{self, Site, SiteErrors};
@@ -87,7 +87,7 @@ impl SiteFolder {
         };
         if self.versions.insert(site.name.clone(), version) != Some(version) {
             info!(site = site.name, version, "rules in force");
-            warn_of_manners(&site);
+            warn_without_contact(&site);
             reading.changed += 1;
         }
         reading.sites.insert(site.name.clone(), shown);

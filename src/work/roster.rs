@@ -54,13 +54,8 @@ impl Roster {
         self.0.of_all
     }
 
-    /// Takes a site in, by the version under which it is registered. Who registers it says what its owner may mind.
+    /// Takes a site in, by the version under which it is registered; that it ignores robots.txt is said once.
     pub fn put(&self, site: Site, version: i64) -> Arc<Site> {
-        self.take_in(site, version).0
-    }
-
-    /// Takes in a site that others registered; that it ignores robots.txt is said unless it was known.
-    pub(super) fn learn(&self, site: Site, version: i64) -> Arc<Site> {
         let (site, ignores_now) = self.take_in(site, version);
         if ignores_now {
             warn!(site = site.name, "robots.txt is ignored, as the site's file says");

@@ -178,10 +178,10 @@ impl Crew {
             return Ok(site);
         }
         let no_site = || FrontierError::no_site(&lease.site);
-        let text = self.frontier.text(&lease.site).await?.ok_or_else(no_site)?;
+        let text = self.reach.in_time(self.frontier.text(&lease.site)).await?.ok_or_else(no_site)?;
         let site = site_of_text(&lease.site, &text)?;
         debug!(site = lease.site, version = lease.version, "the site's rules were read");
-        Ok(self.roster.learn(site, lease.version))
+        Ok(self.roster.put(site, lease.version))
     }
 
     /// The site whose host a URL is on, among those that are worked on; the asking site's own hosts come first.

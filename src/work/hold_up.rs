@@ -9,7 +9,7 @@ use std::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use super::reach::{Pauses, last_try};
+use super::reach::{LAST_TRIES, Pauses, last_try};
 use crate::monitor::{Monitor, duration};
 
 /// How it goes with one place where things are kept.
@@ -66,7 +66,7 @@ impl HoldUp {
         };
         tokio::select! {
             done = again => done,
-            () = last_try(&self.leaving) => Err(error),
+            () = last_try(&self.leaving, LAST_TRIES) => Err(error),
         }
     }
 

@@ -14,7 +14,7 @@ use super::heartbeat::{Leases, Renewed, beat};
 use super::parse;
 use super::reach::Pauses;
 use super::scaling::{Scale, most_asking, workers};
-use super::slots::{Granted, Slot, Slots};
+use super::slots::{Granted, Slots};
 use super::workers::Workers;
 use crate::clock::since_boot;
 use crate::frontier::{Claim, FrontierError, Grant, Lost, MOST_NAMED_SITES, TOKENS};
@@ -331,7 +331,13 @@ impl Walk {
         let span = info_span!("visit", site = key.site, url = key.url.as_str(), attempt = lease.attempts + 1);
         let line = async {
             debug!(fence = lease.fence, stage = %key.stage, "start");
-            let walked = self.walk(lease, slot).await;
+            let walked = match key.stage {
+                Stage::Download => {
+                    let _in_use = slot;
+                    download::visit(crew, lease, self.noted).await
+                }
+                Stage::Parse => parse::visit(crew, lease, slot).await.map(|()| None),
+            };
             if let Err(left) = &walked {
                 crew.leave(key, left).await;
             }
@@ -341,19 +347,6 @@ impl Walk {
             self.note(left);
             None
         })
-    }
-
-    async fn walk(&self, lease: Lease, slot: Slot) -> Result<Option<Granted>, Left> {
-        let crew = &self.crew;
-        // The lines find it known.
-        crew.reach.in_time(crew.site(&lease)).await?;
-        match lease.stage {
-            Stage::Download => {
-                let _in_use = slot;
-                download::visit(crew, lease, self.noted).await
-            }
-            Stage::Parse => parse::visit(crew, lease, slot).await.map(|()| None),
-        }
     }
 
     /// A task was left as it was.

@@ -14,7 +14,7 @@ use crate::monitor::Monitor;
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 /// How long what can't be ended is tried again once this process is to leave.
-const LAST_TRIES: Duration = Duration::from_secs(10);
+pub(super) const LAST_TRIES: Duration = Duration::from_secs(10);
 
 /// What a process last met of its frontier.
 #[derive(Debug)]
@@ -97,8 +97,7 @@ impl Reach {
     }
 
     async fn last_try(&self) {
-        self.leaving.cancelled().await;
-        tokio::time::sleep(self.last_tries).await;
+        last_try(&self.leaving, self.last_tries).await;
     }
 }
 
@@ -107,10 +106,10 @@ fn no_answer() -> FrontierError {
         .because("no answer before this process had to end")
 }
 
-/// Ends when it is no longer worth while to try again: some time after this process was told to leave.
-pub(super) async fn last_try(leaving: &CancellationToken) {
+/// Ends when it is no longer worth while to try again: so long after this process was told to leave.
+pub(super) async fn last_try(leaving: &CancellationToken, after: Duration) {
     leaving.cancelled().await;
-    tokio::time::sleep(LAST_TRIES).await;
+    tokio::time::sleep(after).await;
 }
 
 /// Pauses that double, each with jitter, so that processes don't come back all at once.

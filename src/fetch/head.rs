@@ -19,19 +19,18 @@ use crate::site::Site;
 pub fn head(request: &Request<'_>, cookies: Option<HeaderValue>) -> Result<HeaderMap, FetchError> {
     let fields = plain_fields(request).into_iter().chain(request.site.fetch.headers.iter().cloned());
     let mut head = HeaderMap::new();
-    let trusted = is_trusted(request);
     for (name, value) in fields {
         let field = HeaderName::try_from(&name).ok().zip(HeaderValue::try_from(value).ok());
         let (name, mut value) = field.ok_or_else(|| settings(request, &no_field(&name)))?;
         value.set_sensitive(name == AUTHORIZATION);
-        if name != AUTHORIZATION || trusted {
+        if name != AUTHORIZATION || is_trusted(request) {
             head.insert(name, value);
         }
     }
     if let Some(cookies) = cookies {
         head.insert("cookie", cookies);
     }
-    if let Some(variable) = request.site.fetch.auth_env.as_ref().filter(|_| trusted) {
+    if let Some(variable) = request.site.fetch.auth_env.as_ref().filter(|_| is_trusted(request)) {
         head.insert(AUTHORIZATION, basic(request, variable)?);
     }
     Ok(head)

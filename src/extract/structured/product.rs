@@ -66,9 +66,10 @@ impl<'a> Graph<'a> {
             Some(_) if !whole.is_empty() => whole,
             _ => [whole, path_only].concat(),
         };
-        let nameless = || self.products.iter().copied().filter(|node| self.addresses(node).next().is_none());
+        let unaddressed =
+            || self.products.iter().copied().filter(|node| self.addresses(node).next().is_none());
         let chosen = priced(&own)
-            .or_else(|| priced(&nameless().collect::<Vec<_>>()).filter(|_| !own.is_empty()))
+            .or_else(|| priced(&unaddressed().collect::<Vec<_>>()).filter(|_| !own.is_empty()))
             .or_else(|| own.first().copied())
             .or_else(|| priced(&self.products))
             .or_else(|| self.products.first().copied());

@@ -9,6 +9,18 @@ use crate::support::*;
 
 const MINUTE: i64 = 60_000;
 
+/// A server of one's own and its frontier.
+fn on_a_server(test: impl AsyncFnOnce(&mut RedisServer, &Frontier)) {
+    let Some(mut redis) = redis_or_skip() else { return };
+    let frontier = open(&redis.url(0));
+    wait(test(&mut redis, &frontier));
+}
+
+/// About all of an interval is left: of the shorter ones that it might be mistaken for, none is half as long.
+fn is_left_of(interval: i64, left: i64) -> bool {
+    (interval / 2..=interval).contains(&left)
+}
+
 /// What comes after this is forgotten with the next restart.
 fn remember(redis: &RedisServer) {
     assert_eq!(redis.cli(&["SAVE"]), "OK");
@@ -36,88 +48,78 @@ async fn take(frontier: &Frontier, site: &str) -> Lease {
 
 /// Nothing is granted for so long, nor is the mutex of the unit to be had, ask as often as one will.
 async fn assert_waits(frontier: &Frontier, unit: &str, interval: i64) {
-    let just_below = interval - 900..=interval;
     let grant = claim(frontier, "one", 5).await;
     assert!(grant.leases.is_empty(), "the start before may be forgotten: {grant:?}");
-    assert!(grant.next_in.is_some_and(|wait| just_below.contains(&wait)), "{grant:?}");
+    assert!(grant.next_in.is_some_and(|wait| is_left_of(interval, wait)), "{grant:?}");
     assert_held(frontier, unit, interval).await;
 }
 
 async fn assert_held(frontier: &Frontier, unit: &str, interval: i64) {
-    let just_below = interval - 900..=interval;
     for _ in 0..3 {
         let lock = frontier.try_lock(&format!("site/{unit}"), "outsider", 100).await;
         let lock = lock.expect("a frontier that answers");
-        assert!(matches!(lock, Lock::Held(left) if just_below.contains(&left)), "{lock:?}");
+        assert!(matches!(lock, Lock::Held(left) if is_left_of(interval, left)), "{lock:?}");
     }
 }
 
 #[test]
 fn i1_a_unit_whose_first_start_is_forgotten_waits_its_interval() {
     const INTERVAL: i64 = 1_500;
-    let Some(mut redis) = redis_or_skip() else { return };
-    let frontier = open(&redis.url(0));
-    wait(async {
-        shop(&frontier, INTERVAL, 5).await;
-        remember(&redis);
-        let first = next(&frontier, "one").await;
+    on_a_server(async |redis, frontier| {
+        shop(frontier, INTERVAL, 5).await;
+        remember(redis);
+        let first = next(frontier, "one").await;
         redis.restart();
-        assert_waits(&frontier, "shop", INTERVAL).await;
-        let second = next(&frontier, "one").await;
+        assert_waits(frontier, "shop", INTERVAL).await;
+        let second = next(frontier, "one").await;
         assert_spaced(&[first, second], INTERVAL);
     });
 }
 
 #[test]
 fn i1_an_outsider_that_comes_first_after_a_restart_waits_the_interval_and_so_does_the_site() {
-    let Some(mut redis) = redis_or_skip() else { return };
-    let frontier = open(&redis.url(0));
-    wait(async {
-        shop(&frontier, MINUTE, 5).await;
-        remember(&redis);
-        next(&frontier, "one").await;
+    on_a_server(async |redis, frontier| {
+        shop(frontier, MINUTE, 5).await;
+        remember(redis);
+        next(frontier, "one").await;
         redis.restart();
-        assert_held(&frontier, "shop", MINUTE).await;
-        assert_waits(&frontier, "shop", MINUTE).await;
+        assert_held(frontier, "shop", MINUTE).await;
+        assert_waits(frontier, "shop", MINUTE).await;
     });
 }
 
 #[test]
 fn i1_a_group_waits_the_longest_interval_of_its_sites_as_any_may_have_started_last() {
-    let Some(mut redis) = redis_or_skip() else { return };
-    let frontier = open(&redis.url(0));
-    wait(async {
+    on_a_server(async |redis, frontier| {
         for (name, interval) in [("a", 1_000), ("b", MINUTE), ("c", 2_000)] {
-            member(&frontier, name, interval, 0).await;
+            member(frontier, name, interval, 0).await;
         }
-        let first = take(&frontier, "a").await;
-        settle(&frontier, "one", &first, done()).await;
-        remember(&redis);
+        let first = take(frontier, "a").await;
+        settle(frontier, "one", &first, done()).await;
+        remember(redis);
         sleep(1_000).await;
-        take(&frontier, "b").await;
+        take(frontier, "b").await;
         redis.restart();
-        assert_waits(&frontier, "g", MINUTE).await;
+        assert_waits(frontier, "g", MINUTE).await;
     });
 }
 
 #[test]
 fn i1_a_group_waits_its_own_interval_where_that_is_longer_and_those_who_left_it_count_no_more() {
-    let Some(mut redis) = redis_or_skip() else { return };
-    let frontier = open(&redis.url(0));
-    wait(async {
+    on_a_server(async |redis, frontier| {
         for (name, interval) in [("a", 1_000), ("moved", MINUTE), ("gone", MINUTE), ("old", 2_000)] {
-            member(&frontier, name, interval, 9_000).await;
+            member(frontier, name, interval, 9_000).await;
         }
-        register(&frontier, registration("moved", MINUTE)).await;
+        register(frontier, registration("moved", MINUTE)).await;
         while frontier.give_up("gone").await.expect("answers") {}
         frontier.forget("gone").await.expect("answers");
         frontier.rename("old", "new").await.expect("answers");
-        remember(&redis);
+        remember(redis);
         redis.restart();
-        assert_waits_of(&frontier, "a", 9_000).await;
+        assert_waits_of(frontier, "a", 9_000).await;
         redis.restart();
         frontier.tune("new", paced::frontier::Tuning::Interval(Some(30_000))).await.expect("tuned");
-        assert_waits_of(&frontier, "a", 30_000).await;
+        assert_waits_of(frontier, "a", 30_000).await;
     });
 }
 
@@ -125,39 +127,34 @@ fn i1_a_group_waits_its_own_interval_where_that_is_longer_and_those_who_left_it_
 async fn assert_waits_of(frontier: &Frontier, site: &str, interval: i64) {
     let claim = Claim { only: vec![site.to_owned()], ..want("one", 1, 0) };
     let grant = frontier.claim(claim).await.expect("a frontier that answers");
-    let just_below = interval - 900..=interval;
-    assert!(grant.next_in.is_some_and(|wait| just_below.contains(&wait)), "{grant:?}");
+    assert!(grant.next_in.is_some_and(|wait| is_left_of(interval, wait)), "{grant:?}");
 }
 
 #[test]
 fn i1_a_site_that_changes_its_group_or_its_name_after_a_restart_waits_as_well() {
-    let Some(mut redis) = redis_or_skip() else { return };
-    let frontier = open(&redis.url(0));
-    wait(async {
-        shop(&frontier, MINUTE, 5).await;
-        remember(&redis);
-        next(&frontier, "one").await;
+    on_a_server(async |redis, frontier| {
+        shop(frontier, MINUTE, 5).await;
+        remember(redis);
+        next(frontier, "one").await;
         redis.restart();
-        member(&frontier, "shop", MINUTE, 0).await;
-        assert_waits(&frontier, "g", MINUTE).await;
+        member(frontier, "shop", MINUTE, 0).await;
+        assert_waits(frontier, "g", MINUTE).await;
         redis.restart();
         frontier.rename("shop", "store").await.expect("answers");
-        assert_waits(&frontier, "store", MINUTE).await;
+        assert_waits(frontier, "store", MINUTE).await;
     });
 }
 
 #[test]
 fn what_is_registered_on_the_new_server_waits_for_nothing() {
-    let Some(mut redis) = redis_or_skip() else { return };
-    let frontier = open(&redis.url(0));
-    wait(async {
-        shop(&frontier, MINUTE, 5).await;
-        remember(&redis);
+    on_a_server(async |redis, frontier| {
+        shop(frontier, MINUTE, 5).await;
+        remember(redis);
         redis.restart();
-        register_as(&frontier, "later", MINUTE).await;
-        put_in(&frontier, "later", 0..1).await.expect("answers");
-        take(&frontier, "later").await;
-        member(&frontier, "a", MINUTE, MINUTE).await;
-        take(&frontier, "a").await;
+        register_as(frontier, "later", MINUTE).await;
+        put_in(frontier, "later", 0..1).await.expect("answers");
+        take(frontier, "later").await;
+        member(frontier, "a", MINUTE, MINUTE).await;
+        take(frontier, "a").await;
     });
 }

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use paced::crawl::{CrawlOptions, Places, crawl};
 use paced::monitor::Monitor;
+use paced::run::{CrawlOptions, Places, crawl};
 use tokio_util::sync::CancellationToken;
 
 /// The most pages of one start; the next one goes on.

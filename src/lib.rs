@@ -9,9 +9,8 @@
 //! * [`frontier`]: what is known, what is next, and when; [`mutex`]: its timed mutex for everybody
 //! * [`manners`], [`robots`], [`fetch`], [`archive`]: asking a site, and keeping what it answers
 //! * [`extract`], [`sink`]: what is on a page, and where it goes
-//! * [`work`], [`crawl`], [`fleet`]: the two straight lines; one process that walks them to their end, and many that share
-//!   a frontier
-//! * [`trial`]: one page, looked at; [`reparse`]: stored pages, read by today's rules
+//! * [`work`], [`run`]: the two straight lines, and a process that walks them: a crawl to its end, a worker until stopped
+//! * [`look`]: one page tried; stored pages parsed again
 //! * [`monitor`], [`demo`], [`cli`]: being watched, being tried, being run
 
 pub mod archive;
@@ -19,24 +18,22 @@ pub mod canonical_url;
 pub mod cli;
 pub mod clock;
 pub mod content_coding;
-pub mod crawl;
 pub mod demo;
 pub mod extract;
 pub mod fetch;
-pub mod fleet;
 pub mod forecast;
 pub mod frontier;
 pub mod item;
+pub mod look;
 mod mailbox;
 pub mod manners;
 pub mod monitor;
 pub mod mutex;
 pub mod page;
-pub mod reparse;
 pub mod robots;
+pub mod run;
 pub mod settings;
 pub mod sink;
 pub mod site;
 pub mod task;
-pub mod trial;
 pub mod work;

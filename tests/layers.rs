@@ -29,10 +29,8 @@ const ORDER: &[&str] = &[
     "sink",
     "monitor",
     "work",
-    "crawl",
-    "fleet",
-    "trial",
-    "reparse",
+    "run",
+    "look",
     "demo",
     "cli",
 ];
@@ -325,10 +323,10 @@ mod checkers {
             ),
             (
                 "robots/mod.rs",
-                "use super::crawl;",
-                "src/robots/mod.rs:1: `robots` uses `crawl`, which comes after it",
+                "use super::run;",
+                "src/robots/mod.rs:1: `robots` uses `run`, which comes after it",
             ),
-            ("robots/rules.rs", "use super::crawl;", ""),
+            ("robots/rules.rs", "use super::run;", ""),
             (
                 "extract/mod.rs",
                 "use crate::frontier;",

@@ -10,9 +10,9 @@ use tracing::{error, info, warn};
 use super::equipment::EquipmentOptions;
 use super::signals::stop_on_signals;
 use super::{Exit, Globals, Trouble, sites};
-use crate::crawl::{CrawlOptions, CrawlReport, Ending, ItemsTo, SiteReport, crawl};
 use crate::frontier::View;
 use crate::monitor::{Monitor, Progress, Tally, duration};
+use crate::run::{CrawlOptions, CrawlReport, Ending, ItemsTo, SiteReport, crawl};
 use crate::task::Exclusion;
 
 /// Options of `paced crawl`.

@@ -9,13 +9,13 @@ use serde_json::Value;
 use super::results::Results;
 use super::signals::stop_on_signals;
 use super::{Exit, Globals, Trouble, crawl::tell};
-use crate::crawl::{CrawlOptions, Ending, Places, crawl};
 use crate::demo::gaps::GapReport;
 use crate::demo::shop::{Shop, Shops, serve};
 use crate::demo::table::{Row, table};
 use crate::demo::{DemoShop, plans};
 use crate::item::Item;
 use crate::monitor::{Monitor, Progress};
+use crate::run::{CrawlOptions, Ending, Places, crawl};
 use crate::sink;
 use crate::site::{self, Site};
 

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::{Globals, Trouble};
-use crate::crawl::Equipment;
 use crate::fetch::ConnectTo;
+use crate::run::Equipment;
 use crate::settings::parse_rate;
 use crate::work::Workers;
 

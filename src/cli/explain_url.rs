@@ -9,11 +9,11 @@ use crate::canonical_url::CanonicalUrl;
 use crate::clock::Timestamp;
 use crate::frontier::{Frontier, Standing, Whereabouts};
 use crate::item::Item;
+use crate::look::Verdicts;
 use crate::monitor::duration;
 use crate::sink::LastLines;
 use crate::site::Site;
 use crate::task::Stage;
-use crate::trial::Verdicts;
 
 /// Tells what became of a URL.
 pub(super) async fn account(

@@ -9,9 +9,9 @@ use indicatif::{MultiProgress, ProgressDrawTarget};
 use super::Trouble;
 use crate::archive::{Archive, Location, writer_name};
 use crate::clock::Clock;
-use crate::crawl::Places;
 use crate::frontier::{Frontier, without_password};
 use crate::monitor::log::{self, Format};
+use crate::run::Places;
 use crate::settings::Settings;
 
 const PAGES: &str = "The pages: a folder, or s3://BUCKET/PREFIX [default: DIR/pages]";

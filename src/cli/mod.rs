@@ -34,11 +34,11 @@ use clap::{Parser, Subcommand};
 
 pub use globals::Globals;
 
-use crate::crawl::CrawlError;
 use crate::fetch::install_tls;
 use crate::frontier::{FrontierError, FrontierErrorKind};
+use crate::run::RunError;
 use crate::sink::SinkError;
-use crate::work::{Left, cores};
+use crate::work::{VisitError, cores};
 use results::say;
 
 /// A polite web crawler: request starts on a site keep one steady interval, and nothing is lost.
@@ -134,11 +134,11 @@ impl<E: Error + 'static> From<E> for Trouble {
 
 /// A frontier that can't be named so is the caller's mistake; items that nobody reads any more end a crawl early.
 fn exit_of(error: &(dyn Error + 'static)) -> Exit {
-    let of_crawl = error.downcast_ref::<CrawlError>();
-    let frontier = match of_crawl {
-        Some(CrawlError::Work(Left::Sink(SinkError::Hung { .. }))) => return Exit::Early,
-        Some(CrawlError::Folder { .. }) => return Exit::Usage,
-        Some(CrawlError::Frontier(error)) => Some(error),
+    let of_run = error.downcast_ref::<RunError>();
+    let frontier = match of_run {
+        Some(RunError::Visit(VisitError::Sink(SinkError::Hung { .. }))) => return Exit::Early,
+        Some(RunError::Folder { .. }) => return Exit::Usage,
+        Some(RunError::Visit(VisitError::Frontier(error))) => Some(error),
         _ => error.downcast_ref::<FrontierError>(),
     };
     match frontier.map(|error| &error.kind) {

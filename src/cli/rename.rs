@@ -5,8 +5,8 @@ use tracing::info;
 use super::idle::refuse_while_worked_on;
 use super::results::Results;
 use super::{Exit, Globals, Trouble, sites};
-use crate::crawl::register_one;
 use crate::frontier::{Frontier, Registered, Renamed};
+use crate::run::register_one;
 
 /// Renames a site to that of another file, whose rules are in force from then on.
 pub(super) async fn rename(

@@ -13,9 +13,9 @@ use super::results::Results;
 use super::signals::stop_on_signals;
 use super::{Exit, Globals, Trouble, sites};
 use crate::canonical_url::CanonicalUrl;
-use crate::crawl::register;
 use crate::frontier::Frontier;
-use crate::reparse::{Change, Finding, Materials, Portion, Reparse};
+use crate::look::{Change, Finding, Materials, Portion, Reparse};
+use crate::run::register;
 use crate::sink::{ItemSink, LastLines};
 use crate::site::Site;
 

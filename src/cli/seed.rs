@@ -5,8 +5,8 @@ use serde_json::json;
 
 use super::results::Results;
 use super::{Exit, Globals, Trouble, sites};
-use crate::fleet::{Seeded, seed};
 use crate::frontier::Frontier;
+use crate::run::{Seeded, seed};
 
 /// Options of `paced seed`.
 #[derive(Clone, Debug, Args)]

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
+use crate::look::{Field, Hop, Look, RefusedLink, Sent, Walk};
 use crate::monitor::duration;
 use crate::site::Site;
-use crate::trial::{Field, Hop, Look, RefusedLink, Sent, Walk};
 
 /// Links shown of those that are followed.
 const LINKS: usize = 10;

@@ -15,9 +15,9 @@ use crate::canonical_url::CanonicalUrl;
 use crate::content_coding;
 use crate::fetch::{Fetcher, FetcherOptions};
 use crate::frontier::Frontier;
+use crate::look::{Asker, Content, Verdicts, Walk, judge, look, walk};
 use crate::page::Headers;
 use crate::site::Site;
-use crate::trial::{Asker, Content, Verdicts, Walk, judge, look, walk};
 
 /// Options of `paced try`.
 #[derive(Clone, Debug, Args)]

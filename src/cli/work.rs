@@ -10,8 +10,8 @@ use super::crawl::tell_site;
 use super::equipment::EquipmentOptions;
 use super::signals::{Stop, await_signals, reload_on_hangup};
 use super::{Exit, Globals, Trouble};
-use crate::fleet::{WorkEnding, WorkOptions, WorkReport, WorkerName, work};
 use crate::monitor::Monitor;
+use crate::run::{WorkEnding, WorkOptions, WorkReport, WorkerName, work};
 use crate::work::Role;
 
 /// Options of `paced work`.

@@ -9,7 +9,7 @@ use tracing::{debug, warn};
 
 use super::breakers::Breakers;
 use super::desks::Desks;
-use super::download::Left;
+use super::error::VisitError;
 use super::handover::Handover;
 use super::hold_up::HoldUp;
 use super::hosts::{Hosts, site_of_text};
@@ -146,14 +146,14 @@ impl Crew {
 
     /// Leaves a task. What only this process can't bring to its end is given back, and counts neither as an attempt nor as
     /// a loss; else, or where the frontier doesn't hear it, the lease returns by itself.
-    pub(super) async fn leave(&self, lease: LeaseKey, left: &Left) {
+    pub(super) async fn leave(&self, lease: LeaseKey, left: &VisitError) {
         let (site, url) = (&lease.site, lease.url.as_str());
         if !left.is_our_own() {
             warn!(site, url, "{left}; its lease returns");
             return;
         }
         match left {
-            Left::Lacking(error) if self.roster.is_news_that_it_lacks(site) => {
+            VisitError::Lacking(error) if self.roster.is_news_that_it_lacks(site) => {
                 warn!(site, "its pages go back to the others: {}", error.reason());
             }
             left => debug!(site, url, "{left}; it goes back"),

@@ -10,7 +10,7 @@ use std::thread;
 
 use tokio::sync::oneshot;
 
-use super::download::Left;
+use super::error::VisitError;
 
 type Job = Box<dyn FnOnce() + Send>;
 
@@ -34,15 +34,15 @@ impl Desks {
     pub(super) async fn run<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
-    ) -> Result<T, Left> {
+    ) -> Result<T, VisitError> {
         let (reply, done) = oneshot::channel();
         let job = move || {
             // Nothing of the work is seen again after a panic.
             let _ = reply.send(catch_unwind(AssertUnwindSafe(work)));
         };
-        let gone = || Left::Parse("no thread takes pages apart any more".to_owned());
+        let gone = || VisitError::Parse("no thread takes pages apart any more".to_owned());
         self.0.send(Box::new(job)).map_err(|_| gone())?;
-        done.await.map_err(|_| gone())?.map_err(|panic| Left::Parse(words(&*panic)))
+        done.await.map_err(|_| gone())?.map_err(|panic| VisitError::Parse(words(&*panic)))
     }
 }
 
@@ -67,7 +67,7 @@ mod tests {
     #[tokio::test]
     async fn a_panic_is_an_error_of_its_page_and_the_desk_goes_on() {
         let desks = Desks::new(1).expect("a thread");
-        let broken: Result<(), Left> = desks.run(|| panic!("a page of {}", 7)).await;
+        let broken: Result<(), VisitError> = desks.run(|| panic!("a page of {}", 7)).await;
         assert_eq!(broken.expect_err("it broke").to_string(), "the parse of a page broke: a page of 7");
         assert_eq!(desks.run(|| 1 + 1).await.ok(), Some(2));
     }

@@ -7,6 +7,7 @@ use tracing::{debug, warn};
 
 use super::breakers::{health_of, put_off};
 use super::crew::Crew;
+use super::error::VisitError;
 use super::handover::Fresh;
 use super::landing::landing;
 use super::outcome::{Judged, errand_outcome, failed, follow, judge, unsent_errand};
@@ -17,53 +18,11 @@ use crate::fetch::{Exchange, FetchError, FetchErrorKind, Request, Unsent};
 use crate::frontier::FrontierError;
 use crate::frontier::permit::{NotNow, Permit};
 use crate::page::Validators;
-use crate::sink::SinkError;
 use crate::site::Site;
 use crate::task::{Exclusion, Lease, Outcome, RobotsAccess, RobotsErrand, Stage, StoredPage};
 
-/// Why a visit was left: its lease returns by itself, nothing is lost.
-#[derive(Debug, thiserror::Error)]
-pub enum Left {
-    /// The frontier could not be asked.
-    #[error(transparent)]
-    Frontier(#[from] FrontierError),
-    /// The page could not be kept.
-    #[error(transparent)]
-    Archive(#[from] ArchiveError),
-    /// Items could not be written.
-    #[error(transparent)]
-    Sink(#[from] SinkError),
-    /// This process lacks what the site's file asks for.
-    #[error("{0}")]
-    Lacking(FetchError),
-    /// The page could not be looked at.
-    #[error("the parse of a page broke: {0}")]
-    Parse(String),
-}
-
-impl Left {
-    /// Whether it is this process that can't bring the task to its end, whatever the task.
-    pub(super) fn is_our_own(&self) -> bool {
-        match self {
-            Self::Frontier(error) => error.is_transient(),
-            Self::Archive(error) => error.is_of_the_store() || self.is_final(),
-            Self::Sink(error) => error.is_transient() || self.is_final(),
-            Self::Lacking(_) => true,
-            Self::Parse(_) => false,
-        }
-    }
-
-    /// Whether no further task can be brought to its end: there is no place for items or pages any more.
-    pub fn is_final(&self) -> bool {
-        matches!(
-            self,
-            Self::Sink(SinkError::Hung { .. } | SinkError::Broken) | Self::Archive(ArchiveError::Closed)
-        )
-    }
-}
-
 /// Downloads one task's page; the parse that its settlement took along. `noted` is the time since boot right before its claim.
-pub(super) async fn visit(crew: &Crew, lease: Lease, noted: Duration) -> Result<Option<Granted>, Left> {
+pub(super) async fn visit(crew: &Crew, lease: Lease, noted: Duration) -> Result<Option<Granted>, VisitError> {
     let site = crew.site(&lease).await?;
     if let Some(why) = crew.reach.in_time(unwanted(crew, &site, &lease)).await? {
         crew.settle(lease, Outcome::Excluded { why, unused: true }).await?;
@@ -131,7 +90,7 @@ async fn not_sent(
     lease: Lease,
     noted: Duration,
     unsent: Unsent,
-) -> Result<(), Left> {
+) -> Result<(), VisitError> {
     let error = match unsent {
         Unsent::NotNow(why @ (NotNow::TooLate | NotNow::Leaving)) => {
             if matches!(why, NotNow::TooLate) {
@@ -146,7 +105,7 @@ async fn not_sent(
             return Ok(());
         }
         Unsent::Failed(error) if matches!(error.kind, FetchErrorKind::Lacking(_)) => {
-            return Err(Left::Lacking(error));
+            return Err(VisitError::Lacking(error));
         }
         Unsent::Failed(error) => error,
     };
@@ -167,7 +126,7 @@ async fn keep(
     lease: &Lease,
     exchange: &Exchange,
     judged: &Judged,
-) -> Result<Place, Left> {
+) -> Result<Place, VisitError> {
     let outcome = match (&exchange.answer, judged, &lease.stored) {
         (Err(error), _, _) => {
             report(lease, error);
@@ -175,7 +134,7 @@ async fn keep(
         }
         (Ok(fetched), Judged::NotModified, Some(stored)) => VisitOutcome::NotModified {
             page: fetched.page.clone(),
-            of: stored.place.parse().map_err(|e: PlaceError| Left::Parse(e.to_string()))?,
+            of: stored.place.parse().map_err(|e: PlaceError| VisitError::Parse(e.to_string()))?,
             fetched_at: stored.fetched_at,
         },
         (Ok(fetched), _, _) => VisitOutcome::Response(fetched.page.clone()),
@@ -213,7 +172,7 @@ async fn conclude(
     exchange: &Exchange,
     judged: Judged,
     place: Place,
-) -> Result<Outcome, Left> {
+) -> Result<Outcome, VisitError> {
     if let Some(errand) = &lease.robots {
         return Ok(robots(lease, errand, errand_outcome(site, lease, errand, exchange)));
     }
@@ -224,7 +183,7 @@ async fn conclude(
     }
 }
 
-async fn redirect(crew: &Crew, site: &Arc<Site>, lease: &Lease, to: url::Url) -> Result<Outcome, Left> {
+async fn redirect(crew: &Crew, site: &Arc<Site>, lease: &Lease, to: url::Url) -> Result<Outcome, VisitError> {
     let owner = crew.reach.patiently(|| crew.owner_of(site, &to)).await?;
     let put = match follow(site, lease, to, owner.as_deref()) {
         Ok(put) => put,

@@ -4,6 +4,7 @@ mod breakers;
 mod crew;
 mod desks;
 mod download;
+mod error;
 mod handover;
 mod heartbeat;
 mod hold_up;
@@ -23,8 +24,8 @@ mod verdicts;
 mod workers;
 
 pub use crew::{Crew, CrewOptions};
-pub use download::Left;
 pub(crate) use download::sent_request;
+pub use error::VisitError;
 pub(crate) use outcome::{MOST_HOPS, RobotsFound, robots_found};
 pub use pool::Pool;
 pub use role::{Role, RoleError};

@@ -7,7 +7,7 @@ use tracing::{info, warn};
 use url::Url;
 
 use super::crew::Crew;
-use super::download::Left;
+use super::error::VisitError;
 use super::handover::Fresh;
 use super::slots::Slot;
 use crate::archive::{ArchiveError, Place, StoredResponse};
@@ -25,7 +25,7 @@ use crate::task::{Exclusion, Failure, Lease, Outcome, Put, Settled, StoredPage};
 const PUTS: usize = 50;
 
 /// Parses one task's page.
-pub(super) async fn visit(crew: &Crew, lease: Lease, slot: Slot) -> Result<(), Left> {
+pub(super) async fn visit(crew: &Crew, lease: Lease, slot: Slot) -> Result<(), VisitError> {
     let site = crew.site(&lease).await?;
     let Some(rule) = site.pages.iter().position(|rule| rule.takes(&lease.url)) else {
         let why = Exclusion::NoRule;
@@ -79,7 +79,7 @@ impl From<Failure> for Unread {
 }
 
 /// A 304 came in for a page that was dropped meanwhile: it is fetched as a whole. Put first, so that a crash repeats it.
-async fn fetch_again(crew: &Crew, lease: Lease) -> Result<(), Left> {
+async fn fetch_again(crew: &Crew, lease: Lease) -> Result<(), VisitError> {
     info!(site = lease.site, url = lease.url.as_str(), "its stored answer was dropped: it is fetched again");
     let put = Put { depth: lease.depth, hops: lease.hops, ..Put::request(lease.url.clone(), lease.priority) };
     crew.reach.patiently(|| crew.frontier.put(&lease.site, vec![put.clone()])).await?;
@@ -104,7 +104,7 @@ async fn read(
     crew: &Crew,
     site: &Arc<Site>,
     stored: Option<&StoredPage>,
-) -> Result<Result<Fresh, Unread>, Left> {
+) -> Result<Result<Fresh, Unread>, VisitError> {
     let Some(stored) = stored else { return Ok(Err(Failure::new("no page is kept for it").into())) };
     if let Some(fresh) = crew.handover.take(&stored.place) {
         return Ok(Ok(fresh));
@@ -134,7 +134,10 @@ async fn read(
     .await
 }
 
-async fn from_archive(crew: &Crew, place: &Place) -> Result<Result<StoredResponse, Left>, ArchiveError> {
+async fn from_archive(
+    crew: &Crew,
+    place: &Place,
+) -> Result<Result<StoredResponse, VisitError>, ArchiveError> {
     let (archive, place) = (crew.archive.clone(), place.clone());
     match in_background(move || archive.read(&place)).await {
         Ok(read) => read.map(Ok),
@@ -149,7 +152,7 @@ async fn take_apart(
     rule: usize,
     lease: &Lease,
     page: Fresh,
-) -> Result<Extract, Left> {
+) -> Result<Extract, VisitError> {
     let (site, url) = (Arc::clone(site), lease.url.clone());
     let fetched_at = lease.stored.as_ref().map_or(lease.granted_at, |stored| stored.fetched_at);
     let parse = move || {
@@ -159,8 +162,10 @@ async fn take_apart(
     crew.desks.run(parse).await
 }
 
-async fn in_background<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Left> {
-    tokio::task::spawn_blocking(work).await.map_err(|panic| Left::Parse(panic.to_string()))
+async fn in_background<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, VisitError> {
+    tokio::task::spawn_blocking(work).await.map_err(|panic| VisitError::Parse(panic.to_string()))
 }
 
 /// Puts the links in scope into the queues of the sites that own them.

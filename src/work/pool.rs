@@ -9,7 +9,8 @@ use tokio_util::task::TaskTracker;
 use tracing::{Instrument, debug, info, info_span, warn};
 
 use super::crew::Crew;
-use super::download::{self, Left};
+use super::download;
+use super::error::VisitError;
 use super::heartbeat::{Leases, Renewed, beat};
 use super::parse;
 use super::reach::Pauses;
@@ -47,7 +48,7 @@ pub struct Pool {
     tasks: TaskTracker,
     stop: CancellationToken,
     /// What keeps every task from its end, once it happened; and how many tasks were left that this process could not end.
-    left: Arc<Mutex<(Option<Left>, usize)>>,
+    left: Arc<Mutex<(Option<VisitError>, usize)>>,
 }
 
 impl Pool {
@@ -59,7 +60,7 @@ impl Pool {
     }
 
     /// Claims and works until it is told to stop or can't bring tasks to their end, then waits for what runs.
-    pub async fn work(self) -> Result<(), Left> {
+    pub async fn work(self) -> Result<(), VisitError> {
         let still = CancellationToken::new();
         let beating = tokio::spawn(beat(Arc::clone(&self.crew), Arc::clone(&self.leases), still.clone()));
         let worked = self.claim_until_stopped().await;
@@ -300,7 +301,7 @@ struct Walk {
     crew: Arc<Crew>,
     leases: Arc<Leases>,
     stop: CancellationToken,
-    left: Arc<Mutex<(Option<Left>, usize)>>,
+    left: Arc<Mutex<(Option<VisitError>, usize)>>,
     /// The time since boot right before its claim.
     noted: Duration,
 }
@@ -350,7 +351,7 @@ impl Walk {
     }
 
     /// A task was left as it was.
-    fn note(&self, left: Left) {
+    fn note(&self, left: VisitError) {
         let mut all_left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
         all_left.1 += usize::from(left.is_our_own());
         if left.is_final() {

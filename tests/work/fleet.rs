@@ -42,7 +42,7 @@ pub fn paths_by(ground: &Ground, site: &str, workers: &[&str]) -> BTreeSet<Strin
 pub fn register_only(ground: &Ground, site: &str) {
     let site = paced::site::load(&ground.file(site)).expect("a good file");
     let settings = paced::settings::Settings::default();
-    wait(paced::crawl::register(&ground.frontier(), &settings, &[site])).expect("registered");
+    wait(paced::run::register(&ground.frontier(), &settings, &[site])).expect("registered");
 }
 
 fn star_paths(count: usize) -> BTreeSet<String> {

@@ -1,32 +1,20 @@
 //! A crawl: a run of the named sites and no others, until nothing is left or it is told to stop.
 
-mod parts;
-mod report;
-mod sites;
-mod standstill;
-mod watch;
-
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-pub(crate) use parts::work_until;
-pub use parts::{Equipment, ItemsTo, Places};
-pub use report::{CrawlReport, Ending, SiteReport};
-pub use sites::register;
-pub(crate) use sites::{begin, refuse_while_crawled, register_one, warn_without_contact};
-pub(crate) use watch::entered;
-
-use crate::archive::ArchiveError;
-use crate::fetch::{FetcherError, lacking};
-use crate::frontier::{Frontier, FrontierError};
+use super::crawl_watch::Watch;
+use super::error::RunError;
+use super::parts::{Equipment, Places, work_until};
+use super::register::{begin, refuse_while_crawled, register};
+use super::report::CrawlReport;
+use crate::fetch::lacking;
+use crate::frontier::Frontier;
 use crate::monitor::{Monitor, Progress};
-use crate::sink::SinkError;
 use crate::site::Site;
-use crate::work::{Left, Role};
-use watch::Watch;
+use crate::work::Role;
 
 /// How a crawl is run.
 #[derive(Clone, Debug)]
@@ -59,40 +47,6 @@ impl CrawlOptions {
     }
 }
 
-/// Why a crawl, or a worker, could not run.
-#[derive(Debug, thiserror::Error)]
-pub enum CrawlError {
-    /// The frontier could not do its part.
-    #[error(transparent)]
-    Frontier(#[from] FrontierError),
-    /// The archive could not be opened.
-    #[error(transparent)]
-    Archive(#[from] ArchiveError),
-    /// The items' place could not be opened.
-    #[error(transparent)]
-    Sink(#[from] SinkError),
-    /// The fetcher could not be made.
-    #[error(transparent)]
-    Fetcher(#[from] FetcherError),
-    /// Tasks could not be brought to their end; what is left goes on at the next start.
-    #[error(transparent)]
-    Work(#[from] Left),
-    /// There are no threads to parse pages on.
-    #[error("can't start threads that parse pages: {0}; is the limit of processes reached (ulimit -u)?")]
-    Threads(#[source] std::io::Error),
-    /// A site could not be registered.
-    #[error("{0}")]
-    Refused(String),
-    /// The folder of site files can't be read.
-    #[error("--sites {path}: {source}; name a folder of site files", path = path.display())]
-    Folder {
-        /// The folder.
-        path: PathBuf,
-        /// The system's reason.
-        source: std::io::Error,
-    },
-}
-
 /// Crawls the sites until nothing is left, or until `stop` is cancelled and what runs is done.
 ///
 /// `watched` counts what happens, and `progress` draws it.
@@ -102,9 +56,9 @@ pub async fn crawl(
     watched: Monitor,
     progress: Option<Progress>,
     stop: CancellationToken,
-) -> Result<CrawlReport, CrawlError> {
+) -> Result<CrawlReport, RunError> {
     if let Some(what) = sites.iter().find_map(lacking) {
-        return Err(CrawlError::Refused(what));
+        return Err(RunError::Refused(what));
     }
     let equipment = &options.equipment;
     let frontier = Frontier::open(&equipment.places.frontier)?;

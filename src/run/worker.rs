@@ -1,11 +1,4 @@
-//! A fleet: processes that share one frontier. One seeds it, the others work on whatever it holds until they are told to
-//! stop.
-
-mod feed;
-mod folder;
-mod name;
-mod seed;
-mod watch;
+//! A worker: one process of several that share a frontier. It works on whatever the frontier holds until it is told to stop.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,16 +7,16 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tracing::info;
 
-pub use name::{WorkerName, WorkerNameError};
-pub use seed::{Seeded, seed};
-
-use crate::crawl::{CrawlError, Equipment, ItemsTo, work_until};
+use super::error::RunError;
+use super::feed;
+use super::parts::{Equipment, ItemsTo, work_until};
+use super::site_folder::SiteFolder;
+use super::worker_name::WorkerName;
+use super::worker_watch::Watch;
 use crate::frontier::{Frontier, FrontierError, View, without_password};
 use crate::monitor::{Monitor, Tally};
 use crate::task::Stage;
 use crate::work::{Role, Roster};
-use folder::SiteFolder;
-use watch::Watch;
 
 /// How a worker works.
 #[derive(Clone, Debug)]
@@ -82,7 +75,7 @@ pub async fn work(
     watched: Monitor,
     stop: CancellationToken,
     reload: Arc<Notify>,
-) -> Result<WorkReport, CrawlError> {
+) -> Result<WorkReport, RunError> {
     let WorkOptions { equipment, name, role, sites, until_empty } = options;
     let roster = Roster::of_all();
     let mut folder = sites.map(|sites| SiteFolder::open(&sites, &equipment.settings, &roster)).transpose()?;

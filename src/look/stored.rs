@@ -2,10 +2,10 @@
 
 use tokio::sync::mpsc::{Receiver, channel};
 
-use super::ReparseError;
 use crate::archive::{ArchiveError, Filter, Location, Record, scan};
 use crate::canonical_url::CanonicalUrl;
 use crate::frontier::{Frontier, FrontierError, Latest};
+use crate::run::RunError;
 use crate::site::Site;
 use crate::task::StoredPage;
 
@@ -57,7 +57,7 @@ impl Walk {
     }
 
     /// The next answers, and what could not be walked over; none at the end.
-    pub(super) async fn next(&mut self) -> Result<Option<(Vec<Record>, Vec<String>)>, ReparseError> {
+    pub(super) async fn next(&mut self) -> Result<Option<(Vec<Record>, Vec<String>)>, RunError> {
         let (mut pages, mut damaged) = (Vec::new(), Vec::new());
         while pages.len() < PORTION {
             match self.records.recv().await {

@@ -9,11 +9,10 @@ use crate::fetch::{Exchange, Fetcher, Request, Unsent};
 use crate::frontier::permit::Permit;
 use crate::frontier::{Frontier, View};
 use crate::mutex::TimedMutex;
+use crate::run::RunError;
 use crate::settings::Settings;
 use crate::site::Site;
 use crate::work::sent_request;
-
-use super::TrialError;
 
 /// Asks a site for single pages.
 #[derive(Debug)]
@@ -72,7 +71,7 @@ impl<'a> Asker<'a> {
         &mut self,
         url: &CanonicalUrl,
         robots: bool,
-    ) -> Result<Result<Exchange, String>, TrialError> {
+    ) -> Result<Result<Exchange, String>, RunError> {
         let price = self.price(url).await?;
         // Waiting before the connection is made, so that no server has to hold an idle one meanwhile.
         self.wait_for_turn(&price).await?;
@@ -104,14 +103,14 @@ impl<'a> Asker<'a> {
     }
 
     /// Holds the unit's mutex for as long as the site asked to be left alone.
-    pub(super) async fn leave_alone(&self, wait: Duration) -> Result<(), TrialError> {
+    pub(super) async fn leave_alone(&self, wait: Duration) -> Result<(), RunError> {
         if let Some(last) = self.sent.last() {
             self.mutex(&last.unit).expire(wait).lock().await?;
         }
         Ok(())
     }
 
-    async fn wait_for_turn(&self, price: &Price) -> Result<(), TrialError> {
+    async fn wait_for_turn(&self, price: &Price) -> Result<(), RunError> {
         if price.interval.is_zero() {
             return Ok(());
         }
@@ -131,7 +130,7 @@ impl<'a> Asker<'a> {
     }
 
     /// The pace in force: that of whichever site has the host in the frontier, and never less than the file says.
-    async fn price(&self, url: &CanonicalUrl) -> Result<Price, TrialError> {
+    async fn price(&self, url: &CanonicalUrl) -> Result<Price, RunError> {
         let site = self.site;
         let owner = self.frontier.site_of(&url.host()).await?.unwrap_or_else(|| site.name.clone());
         let group = site.group.as_ref().and_then(|group| self.settings.groups.get(group).copied());
@@ -140,11 +139,17 @@ impl<'a> Asker<'a> {
             return Ok(Price { unit: site.unit(), interval: wanted });
         };
         if let Some(why) = left_alone(&view) {
-            return Err(TrialError::LeftAlone { site: view.site, why });
+            return Err(refused(&view.site, &why));
         }
         let in_force = Duration::from_millis(view.interval.unsigned_abs());
         Ok(Price { unit: view.unit, interval: wanted.max(in_force) })
     }
+}
+
+fn refused(site: &str, why: &str) -> RunError {
+    RunError::Refused(format!(
+        "site `{site}` is left alone: {why}; nothing was asked for. A page that was fetched before can be read with --stored"
+    ))
 }
 
 /// Why a site is not to be asked just now.

@@ -1,53 +1,19 @@
 //! One page looked at by a site's rules: what `robots.txt` says, which rule takes it, what is on it. Asked for, it pays the
 //! site's pace and is kept as any other request; nothing comes into a queue, and no item is written.
 
-mod ask;
-mod look;
-mod robots;
-
-pub use ask::{Asker, Sent};
-pub use look::{Field, FollowedLink, Look, RefusedLink, look};
-pub use robots::{Verdict, Verdicts};
-
 use bytes::Bytes;
 use tracing::info;
 
-use crate::archive::ArchiveError;
+use super::ask::{Asker, Sent};
+use super::robots::{Verdict, Verdicts};
 use crate::canonical_url::CanonicalUrl;
 use crate::clock::Timestamp;
-use crate::fetch::{Fetched, FetcherError};
-use crate::frontier::FrontierError;
+use crate::fetch::Fetched;
 use crate::manners::Signal;
 use crate::page::Headers;
+use crate::run::RunError;
 use crate::site::{Refusal, Site};
 use crate::work::MOST_HOPS;
-
-/// Why a page could not be tried at all.
-#[derive(Debug, thiserror::Error)]
-pub enum TrialError {
-    /// The frontier could not be asked.
-    #[error(transparent)]
-    Frontier(#[from] FrontierError),
-    /// The request could not be kept, or the page not be read.
-    #[error(transparent)]
-    Archive(#[from] ArchiveError),
-    /// The fetcher could not be made.
-    #[error(transparent)]
-    Fetcher(#[from] FetcherError),
-    /// The site is left alone just now.
-    #[error(
-        "site `{site}` is left alone: {why}; nothing was asked for. A page that was fetched before can be read with --stored"
-    )]
-    LeftAlone {
-        /// The site.
-        site: String,
-        /// Until when, and why.
-        why: String,
-    },
-    /// The look at the page broke.
-    #[error("the look at the page broke: {0}")]
-    Broken(String),
-}
 
 /// A page's content, wherever it comes from.
 #[derive(Clone, Debug)]
@@ -100,7 +66,7 @@ pub async fn walk(
     verdicts: &mut Verdicts,
     url: CanonicalUrl,
     depth: u32,
-) -> Result<Walk, TrialError> {
+) -> Result<Walk, RunError> {
     let mut walk = Walk::default();
     let mut next = Some(url);
     while let Some(url) = next.take() {
@@ -122,7 +88,7 @@ async fn step(
     verdicts: &mut Verdicts,
     walk: &mut Walk,
     hop: &mut Hop,
-) -> Result<Option<CanonicalUrl>, TrialError> {
+) -> Result<Option<CanonicalUrl>, RunError> {
     if hop.taken.is_err() {
         return Ok(None);
     }
@@ -148,7 +114,7 @@ async fn take(
     walk: &mut Walk,
     hop: &mut Hop,
     fetched: Fetched,
-) -> Result<Option<CanonicalUrl>, TrialError> {
+) -> Result<Option<CanonicalUrl>, RunError> {
     let page = &fetched.page;
     match Signal::of(page, &asker.site.pace, asker.frontier.clock().now()) {
         Signal::Fine => {

@@ -7,12 +7,13 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
-use super::WorkEnding;
-use super::folder::SiteFolder;
-use crate::crawl::{CrawlError, entered};
+use super::crawl_watch::entered;
+use super::error::RunError;
+use super::site_folder::SiteFolder;
+use super::worker::WorkEnding;
 use crate::frontier::{Frontier, FrontierError, View};
 use crate::monitor::{Monitor, Pulse};
-use crate::work::Roster;
+use crate::work::{Roster, VisitError};
 
 /// How often it is looked whether something is to be done here.
 const LOOK: Duration = Duration::from_millis(500);
@@ -173,7 +174,7 @@ impl Watch {
         };
         match folder.read(&self.frontier).await {
             Ok(()) => {}
-            Err(CrawlError::Frontier(error)) => {
+            Err(RunError::Visit(VisitError::Frontier(error))) => {
                 warn!(%error, "site files can't be registered yet; they are read again soon");
                 let reload = Arc::clone(&self.reload);
                 tokio::spawn(async move {

@@ -5,14 +5,14 @@ use std::collections::HashMap;
 use tracing::info;
 use url::Url;
 
+use super::ask::Asker;
 use crate::canonical_url::CanonicalUrl;
 use crate::frontier::Frontier;
 use crate::robots::{Row, deciding_line, rules_of, unreachable};
+use crate::run::RunError;
 use crate::site::{RobotsPolicy, Site};
 use crate::task::{RobotsAccess, RobotsErrand, RobotsRecord};
 use crate::work::{RobotsFound, robots_found};
-
-use super::{Asker, TrialError};
 
 /// What `robots.txt` says of a URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -71,7 +71,7 @@ impl Verdicts {
     }
 
     /// The verdict on a URL by what is known, nothing being asked for.
-    pub async fn known(&mut self, url: &CanonicalUrl) -> Result<Verdict, TrialError> {
+    pub async fn known(&mut self, url: &CanonicalUrl) -> Result<Verdict, RunError> {
         if self.ignored {
             return Ok(Verdict::new(true, "ignored, as the site's file says"));
         }
@@ -86,7 +86,7 @@ impl Verdicts {
         &mut self,
         asker: &mut Asker<'_>,
         url: &CanonicalUrl,
-    ) -> Result<Verdict, TrialError> {
+    ) -> Result<Verdict, RunError> {
         if !self.ignored && self.record(url).await?.is_none() {
             info!(url = url.robots_txt().as_str(), "asking for robots.txt when its turn comes");
             let record = ask(asker, url.robots_txt()).await?;
@@ -96,7 +96,7 @@ impl Verdicts {
         self.known(url).await
     }
 
-    async fn record(&mut self, url: &CanonicalUrl) -> Result<Option<RobotsRecord>, TrialError> {
+    async fn record(&mut self, url: &CanonicalUrl) -> Result<Option<RobotsRecord>, RunError> {
         let origin = url.origin();
         if let Some(record) = self.records.get(&origin) {
             return Ok(record.clone());
@@ -114,7 +114,7 @@ impl Verdicts {
 }
 
 /// Asks for a `robots.txt`, also where it is elsewhere on the site.
-async fn ask(asker: &mut Asker<'_>, url: CanonicalUrl) -> Result<RobotsRecord, TrialError> {
+async fn ask(asker: &mut Asker<'_>, url: CanonicalUrl) -> Result<RobotsRecord, RunError> {
     let mut errand = RobotsErrand { fetch: url, failures: 0 };
     let mut hops = 0;
     loop {

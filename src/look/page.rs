@@ -5,12 +5,14 @@ use std::sync::Arc;
 use serde_json::Value;
 use url::Url;
 
+use super::robots::Verdicts;
+use super::try_page::Content;
 use crate::canonical_url::CanonicalUrl;
 use crate::extract::{Extract, Fetched, PageDirectives, extract};
 use crate::item::Item;
+use crate::run::RunError;
 use crate::site::{Refusal, Site};
-
-use super::{Content, TrialError, Verdicts};
+use crate::work::VisitError;
 
 /// What is on a page.
 #[derive(Clone, Debug)]
@@ -71,14 +73,14 @@ pub async fn look(
     content: Content,
     depth: u32,
     verdicts: &mut Verdicts,
-) -> Result<Look, TrialError> {
+) -> Result<Look, RunError> {
     let read_by = Arc::clone(site);
     let reading = tokio::task::spawn_blocking(move || {
         let Content { url, fetched_at, headers, body, .. } = &content;
         let page = Fetched { url, fetched_at: *fetched_at, headers, body };
         extract(&page, &read_by.pages[rule], &read_by)
     });
-    let extract = reading.await.map_err(|panic| TrialError::Broken(panic.to_string()))?;
+    let extract = reading.await.map_err(|panic| VisitError::Parse(panic.to_string()))?;
     let (mut followed, mut refused) = (Vec::new(), Vec::new());
     for link in &extract.links {
         match judge_link(site, link, depth + 1, verdicts).await? {
@@ -96,7 +98,7 @@ async fn judge_link(
     link: &Url,
     depth: u32,
     verdicts: &mut Verdicts,
-) -> Result<Result<FollowedLink, RefusedLink>, TrialError> {
+) -> Result<Result<FollowedLink, RefusedLink>, RunError> {
     let refused = |reason: &'static str, why: String| Err(RefusedLink { url: link.to_string(), reason, why });
     let url = match site.canonical(link.clone()) {
         Ok(url) => url,

@@ -1,49 +1,27 @@
 //! Today's rules over the stored pages of a site: what they make of each page, against the item that stands in the files. No
 //! request is sent. In small portions, so that memory doesn't grow with the number of pages.
 
-mod finding;
-mod walk;
-
-pub use finding::{Change, Finding};
-
 use std::collections::HashSet;
 use std::sync::Arc;
 
 use futures_util::future::try_join_all;
 
-use crate::archive::{Archive, ArchiveError, Location};
+use super::finding::Finding;
+use super::robots::Verdicts;
+use super::stored::{Kept, Walk};
+use crate::archive::{Archive, Location};
 use crate::canonical_url::CanonicalUrl;
 use crate::content_coding;
 use crate::extract::{Extract, Fetched, extract};
-use crate::frontier::{Frontier, FrontierError};
-use crate::sink::{ItemSink, LastLines, SinkError};
+use crate::frontier::Frontier;
+use crate::run::RunError;
+use crate::sink::{ItemSink, LastLines};
 use crate::site::Site;
 use crate::task::{Put, PutReply, StoredPage};
-use crate::trial::{TrialError, Verdicts};
-use walk::{Kept, Walk};
+use crate::work::VisitError;
 
 /// Links put in one step: few, as a start that comes up meanwhile waits for the step.
 const PUTS: usize = 50;
-
-/// Why a site could not be parsed again.
-#[derive(Debug, thiserror::Error)]
-pub enum ReparseError {
-    /// The frontier could not be asked.
-    #[error(transparent)]
-    Frontier(#[from] FrontierError),
-    /// The stored pages could not be walked over.
-    #[error(transparent)]
-    Archive(#[from] ArchiveError),
-    /// Items could not be read or written.
-    #[error(transparent)]
-    Sink(#[from] SinkError),
-    /// A link could not be judged.
-    #[error(transparent)]
-    Trial(#[from] TrialError),
-    /// A page could not be looked at.
-    #[error("the parse of a page broke: {0}")]
-    Parse(String),
-}
 
 /// What a reparse works with.
 #[derive(Debug)]
@@ -93,7 +71,7 @@ impl Reparse {
 
     /// The next pages, parsed and, where there is a sink, written; none when all are done. It may be asked again after it
     /// was dropped half way, as what was written twice counts once.
-    pub async fn next(&mut self) -> Result<Option<Portion>, ReparseError> {
+    pub async fn next(&mut self) -> Result<Option<Portion>, RunError> {
         let Some((kept, damaged)) = self.walk.next().await? else { return Ok(None) };
         let mut portion = Portion { damaged, ..Portion::default() };
         let current = self.walk.current(&self.materials.frontier, &self.materials.site.name, kept).await?;
@@ -120,7 +98,7 @@ impl Reparse {
     }
 
     /// Reads and parses pages side by side, in blocking threads; the answers are in the pages' order.
-    async fn read(&self, pages: Vec<Kept>) -> Result<Vec<(Kept, Result<Read, String>)>, ReparseError> {
+    async fn read(&self, pages: Vec<Kept>) -> Result<Vec<(Kept, Result<Read, String>)>, RunError> {
         let mut parsed = Vec::with_capacity(pages.len());
         let mut parsing = Vec::with_capacity(pages.len());
         for page in pages {
@@ -131,20 +109,20 @@ impl Reparse {
             }));
         }
         for page in parsing {
-            parsed.push(page.await.map_err(|panic| ReparseError::Parse(panic.to_string()))?);
+            parsed.push(page.await.map_err(|panic| VisitError::Parse(panic.to_string()))?);
         }
         Ok(parsed)
     }
 
     /// What became of the page's item.
-    fn compare(&self, kept: &Kept, read: &Read) -> Result<Finding, ReparseError> {
+    fn compare(&self, kept: &Kept, read: &Read) -> Result<Finding, RunError> {
         let old = self.materials.items.of_page(kept.url.as_str())?;
         Ok(Finding::of(old, read.extract.as_ref(), &read.why_none))
     }
 
     /// Writes what is new or changed, where there is a sink. That its page was not fetched again meanwhile is asked right before, as
     /// the last line counts; what was overtaken overtakes nothing itself.
-    async fn write(&self, compared: &mut [(Kept, Finding)]) -> Result<(), ReparseError> {
+    async fn write(&self, compared: &mut [(Kept, Finding)]) -> Result<(), RunError> {
         let Materials { items, sink, .. } = &self.materials;
         let mut new: Vec<_> =
             compared.iter_mut().filter(|(_, finding)| finding.to_write().is_some()).collect();
@@ -165,13 +143,13 @@ impl Reparse {
     }
 
     /// Whether the page was not fetched again meanwhile.
-    async fn is_current(&self, kept: &Kept) -> Result<bool, ReparseError> {
+    async fn is_current(&self, kept: &Kept) -> Result<bool, RunError> {
         let stored = self.materials.frontier.stored(&self.materials.site.name, &kept.url).await?;
         Ok(stored.is_some_and(|stored| stored.place == kept.stored.place))
     }
 
     /// Revives the dead letters of pages that can be parsed now: the next worker settles them.
-    async fn revive(&self, findings: &[(CanonicalUrl, Finding)]) -> Result<u64, ReparseError> {
+    async fn revive(&self, findings: &[(CanonicalUrl, Finding)]) -> Result<u64, RunError> {
         let Materials { frontier, site, .. } = &self.materials;
         let view = frontier.view(&site.name).await?;
         if view.is_none_or(|view| view.parse.letters == 0) {
@@ -185,7 +163,7 @@ impl Reparse {
     }
 
     /// Puts the links that a crawl would follow; how many of them were new.
-    async fn put(&mut self, mut links: Vec<(url::Url, u32)>) -> Result<u64, ReparseError> {
+    async fn put(&mut self, mut links: Vec<(url::Url, u32)>) -> Result<u64, RunError> {
         let site = Arc::clone(&self.materials.site);
         let (mut puts, mut seen) = (Vec::new(), HashSet::new());
         links.sort_by_key(|(_, depth)| *depth); // of the pages that have a link the one that is nearest to a seed counts

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
-use super::CrawlError;
+use super::error::RunError;
 use crate::archive::{Archive, Location, writer_name};
 use crate::fetch::{Ceiling, ConnectTo, Fetcher, FetcherOptions};
 use crate::frontier::{Frontier, FrontierError, Member};
@@ -82,12 +82,12 @@ impl Equipment {
     }
 
     /// The archive that pages are kept in.
-    async fn archive(&self, frontier: &Frontier) -> Result<Archive, CrawlError> {
+    async fn archive(&self, frontier: &Frontier) -> Result<Archive, RunError> {
         Ok(Archive::open_at(&self.places.pages, &writer_name(), frontier.clock()).await?)
     }
 
     /// The sink that items go to.
-    fn sink(&self) -> Result<ItemSink, CrawlError> {
+    fn sink(&self) -> Result<ItemSink, RunError> {
         Ok(match &self.places.items {
             ItemsTo::Folder(folder) => ItemSink::folder(folder)?,
             ItemsTo::FolderOf(folder, writer) => ItemSink::folder_of(folder, writer)?,
@@ -104,7 +104,7 @@ impl Equipment {
         role: Role,
         monitor: &Monitor,
         join: impl AsyncFnOnce(&Frontier) -> Result<Member, FrontierError>,
-    ) -> Result<Crew, CrawlError> {
+    ) -> Result<Crew, RunError> {
         let fetcher = Fetcher::new(FetcherOptions {
             connect_to: self.connect_to.clone(),
             cacert: self.cacert.clone(),
@@ -121,7 +121,7 @@ impl Equipment {
             member: join(frontier).await?,
             frontier: frontier.clone(),
         });
-        crew.map_err(CrawlError::Threads)
+        crew.map_err(RunError::Threads)
     }
 }
 
@@ -132,7 +132,7 @@ pub(crate) async fn work_until<T>(
     workers: Workers,
     stop: &CancellationToken,
     watch: impl AsyncFnOnce(&dyn Fn() -> bool) -> Result<T, FrontierError>,
-) -> Result<T, CrawlError> {
+) -> Result<T, RunError> {
     let crew = Arc::new(crew);
     let drain = stop.child_token();
     let working = tokio::spawn(Pool::new(Arc::clone(&crew), workers, drain.clone()).work());

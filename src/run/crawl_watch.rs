@@ -6,8 +6,9 @@ use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
+use super::crawl::CrawlOptions;
+use super::report::{CrawlReport, Ending, SiteReport};
 use super::standstill::Standstill;
-use super::{CrawlOptions, CrawlReport, Ending, SiteReport};
 use crate::frontier::{Frontier, FrontierError, FrontierErrorKind, Run, View, without_password};
 use crate::monitor::{Monitor, Progress, Pulse};
 use crate::work::Roster;

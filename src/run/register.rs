@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tracing::{info, warn};
 
-use super::CrawlError;
+use super::error::RunError;
 use crate::clock::millis;
 use crate::frontier::{Frontier, FrontierError, Registered, Registration, Run, SiteSettings};
 use crate::settings::Settings;
@@ -13,16 +13,12 @@ use crate::task::Put;
 use crate::work::Roster;
 
 /// Puts the sites' rules in force.
-pub async fn register(
-    frontier: &Frontier,
-    settings: &Settings,
-    sites: &[Site],
-) -> Result<Roster, CrawlError> {
+pub async fn register(frontier: &Frontier, settings: &Settings, sites: &[Site]) -> Result<Roster, RunError> {
     let roster = Roster::default();
     for site in sites {
         match register_one(frontier, settings, site).await? {
             Registered::Version(version) => roster.put(site.clone(), version),
-            Registered::Refused(why) => return Err(CrawlError::Refused(why)),
+            Registered::Refused(why) => return Err(RunError::Refused(why)),
         };
         warn_without_contact(site);
     }
@@ -69,7 +65,7 @@ fn registration(site: &Site, settings: &Settings) -> Registration {
 
 /// A fresh run while another process crawls the site would drop what that one works on. Workers of all sites take up
 /// whatever is there, and stand in nobody's way.
-pub(crate) async fn refuse_while_crawled(frontier: &Frontier, names: &[String]) -> Result<(), CrawlError> {
+pub(crate) async fn refuse_while_crawled(frontier: &Frontier, names: &[String]) -> Result<(), RunError> {
     // Joining once buries processes that are gone, so that only living ones stand in the way.
     let looker = frontier.join(Vec::new()).await?;
     let owners = frontier.owners().await?;
@@ -78,7 +74,7 @@ pub(crate) async fn refuse_while_crawled(frontier: &Frontier, names: &[String]) 
     let crawling = living.filter(|owner| owner.crawls.iter().any(|site| names.contains(site)));
     match crawling.min_by_key(|owner| owner.pid) {
         None => Ok(()),
-        Some(owner) => Err(CrawlError::Refused(format!(
+        Some(owner) => Err(RunError::Refused(format!(
             "process {} crawls {} right now: stop it before you begin --fresh",
             owner.pid,
             owner.crawls.join(", ")

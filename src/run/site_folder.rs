@@ -7,7 +7,8 @@ use std::{fs, io};
 
 use tracing::{error, info, warn};
 
-use crate::crawl::{CrawlError, register_one, warn_without_contact};
+use super::error::RunError;
+use super::register::{register_one, warn_without_contact};
 use crate::frontier::{Frontier, FrontierError, Registered};
 use crate::settings::Settings;
 use crate::site::{self, Site, SiteErrors};
@@ -34,19 +35,19 @@ struct Reading {
 
 impl SiteFolder {
     /// The folder, which must be there; what it registers is taken into the roster.
-    pub(super) fn open(path: &Path, settings: &Settings, roster: &Roster) -> Result<Self, CrawlError> {
+    pub(super) fn open(path: &Path, settings: &Settings, roster: &Roster) -> Result<Self, RunError> {
         let (settings, roster) = (settings.clone(), roster.clone());
         let folder = Self { path: path.to_owned(), settings, roster, versions: BTreeMap::new() };
         folder.files().map(|_| folder)
     }
 
     /// Its files, in order, so that of two that don't go together it is always the same one that stays out.
-    fn files(&self) -> Result<Vec<PathBuf>, CrawlError> {
-        site_files(&self.path).map_err(|source| CrawlError::Folder { path: self.path.clone(), source })
+    fn files(&self) -> Result<Vec<PathBuf>, RunError> {
+        site_files(&self.path).map_err(|source| RunError::Folder { path: self.path.clone(), source })
     }
 
     /// Registers every `*.toml` of the folder. What is wrong with a file is said in one line, and the others are taken in.
-    pub(super) async fn read(&mut self, frontier: &Frontier) -> Result<(), CrawlError> {
+    pub(super) async fn read(&mut self, frontier: &Frontier) -> Result<(), RunError> {
         let mut reading = Reading::default();
         let files = self.files()?;
         if files.is_empty() {

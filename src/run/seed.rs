@@ -1,6 +1,7 @@
 //! Seeding a frontier: sites are registered and their runs begun, for others to work on.
 
-use crate::crawl::{CrawlError, begin, refuse_while_crawled, register};
+use super::error::RunError;
+use super::register::{begin, refuse_while_crawled, register};
 use crate::frontier::{Frontier, Run};
 use crate::settings::Settings;
 use crate::site::Site;
@@ -26,7 +27,7 @@ pub async fn seed(
     settings: &Settings,
     sites: &[Site],
     fresh: bool,
-) -> Result<Vec<Seeded>, CrawlError> {
+) -> Result<Vec<Seeded>, RunError> {
     let roster = register(frontier, settings, sites).await?;
     if fresh {
         refuse_while_crawled(frontier, &roster.names()).await?;

@@ -9,8 +9,8 @@ use crate::canonical_url::CanonicalUrl;
 use crate::clock::Timestamp;
 use crate::frontier::{Frontier, Standing, Whereabouts};
 use crate::item::Item;
-use crate::look::Verdicts;
 use crate::monitor::duration;
+use crate::robots::Verdicts;
 use crate::sink::LastLines;
 use crate::site::Site;
 use crate::task::Stage;
@@ -28,7 +28,7 @@ pub(super) async fn account(
     let found = frontier.whereabouts(&site.name, &url).await?;
     let now = frontier.clock().now();
     let refusal = site.takes(&url, found.depth().unwrap_or(0)).err().map(|refusal| refusal.to_string());
-    let robots = Verdicts::new(&site, Some(frontier)).known(&url).await?;
+    let robots = Verdicts::new(Some(frontier)).explain(&site, &url).await?;
     let answer = answer_of(&found, frontier, globals).await;
     let item = LastLines::of_site(&globals.data.join("items"), &site.name)
         .and_then(|lines| lines.of_page(url.as_str()))

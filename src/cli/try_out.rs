@@ -15,8 +15,9 @@ use crate::canonical_url::CanonicalUrl;
 use crate::content_coding;
 use crate::fetch::{Fetcher, FetcherOptions};
 use crate::frontier::Frontier;
-use crate::look::{Asker, Content, Verdicts, Walk, judge, look, walk};
+use crate::look::{Asker, Content, Walk, judge, look, walk};
 use crate::page::Headers;
+use crate::robots::Verdicts;
 use crate::site::Site;
 
 /// Options of `paced try`.
@@ -56,14 +57,14 @@ pub(super) async fn run(options: Options, globals: &Globals) -> Result<Exit, Tro
     let frontier = frontier(&options, globals)?;
     let (site, rules) = site_of(&options, &url, frontier.as_ref()).await?;
     let url = site.canonical(url.url().clone())?;
-    let mut verdicts = Verdicts::new(&site, frontier.as_ref());
+    let verdicts = Verdicts::new(frontier.as_ref());
     let (source, walk) = match (&options.from, frontier) {
-        (Some(file), _) => (Source::File, given(&site, url, &options, file, &mut verdicts).await?),
+        (Some(file), _) => (Source::File, given(&site, url, &options, file, &verdicts).await?),
         (None, Some(frontier)) if options.stored => {
-            (Source::Stored, stored(&site, url, &options, &frontier, globals, &mut verdicts).await?)
+            (Source::Stored, stored(&site, url, &options, &frontier, globals, &verdicts).await?)
         }
         (None, Some(frontier)) => {
-            (Source::Fetched, fetched(&site, url, &options, &frontier, globals, &mut verdicts).await?)
+            (Source::Fetched, fetched(&site, url, &options, &frontier, globals, &verdicts).await?)
         }
         (None, None) => return Err(Trouble::failed("there is no frontier")),
     };
@@ -72,7 +73,7 @@ pub(super) async fn run(options: Options, globals: &Globals) -> Result<Exit, Tro
         walk.content.as_ref().and_then(|content| site.pages.iter().position(|rule| rule.takes(&content.url)));
     let looked = match (&walk.content, rule) {
         (Some(content), Some(rule)) => {
-            Some(look(&site, rule, content.clone(), options.depth, &mut verdicts).await?)
+            Some(look(&site, rule, content.clone(), options.depth, &verdicts).await?)
         }
         _ => None,
     };
@@ -126,7 +127,7 @@ async fn fetched(
     options: &Options,
     frontier: &Frontier,
     globals: &Globals,
-    verdicts: &mut Verdicts,
+    verdicts: &Verdicts,
 ) -> Result<Walk, Trouble> {
     let fetcher = Fetcher::new(FetcherOptions {
         connect_to: options.elsewhere.connect_to.clone(),
@@ -146,7 +147,7 @@ async fn stored(
     options: &Options,
     frontier: &Frontier,
     globals: &Globals,
-    verdicts: &mut Verdicts,
+    verdicts: &Verdicts,
 ) -> Result<Walk, Trouble> {
     let Some(page) = frontier.stored(&site.name, &url).await? else {
         return Err(Trouble::failed(format!(
@@ -168,7 +169,7 @@ async fn given(
     url: CanonicalUrl,
     options: &Options,
     file: &PathBuf,
-    verdicts: &mut Verdicts,
+    verdicts: &Verdicts,
 ) -> Result<Walk, Trouble> {
     let mut body = Vec::new();
     let read = if file.as_os_str() == "-" {
@@ -189,9 +190,9 @@ async fn unasked(
     url: CanonicalUrl,
     depth: u32,
     content: Content,
-    verdicts: &mut Verdicts,
+    verdicts: &Verdicts,
 ) -> Result<Walk, Trouble> {
     let mut hop = judge(site, url, depth);
-    hop.robots = Some(verdicts.known(&hop.url).await?);
+    hop.robots = Some(verdicts.explain(site, &hop.url).await?);
     Ok(Walk { hops: vec![hop], sent: Vec::new(), content: Some(content) })
 }

@@ -12,5 +12,4 @@ pub use ask::{Asker, Sent};
 pub use finding::{Change, Finding};
 pub use page::{Field, FollowedLink, Look, RefusedLink, look};
 pub use reparse::{Materials, Portion, Reparse};
-pub use robots::{Verdict, Verdicts};
 pub use try_page::{Content, Hop, Walk, judge, walk};

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use serde_json::Value;
 use url::Url;
 
-use super::robots::Verdicts;
 use super::try_page::Content;
 use crate::canonical_url::CanonicalUrl;
 use crate::extract::{Extract, Fetched, PageDirectives, extract};
 use crate::item::Item;
+use crate::robots::Verdicts;
 use crate::run::RunError;
 use crate::site::{Refusal, Site};
 use crate::work::VisitError;
@@ -72,7 +72,7 @@ pub async fn look(
     rule: usize,
     content: Content,
     depth: u32,
-    verdicts: &mut Verdicts,
+    verdicts: &Verdicts,
 ) -> Result<Look, RunError> {
     let read_by = Arc::clone(site);
     let reading = tokio::task::spawn_blocking(move || {
@@ -97,7 +97,7 @@ async fn judge_link(
     site: &Site,
     link: &Url,
     depth: u32,
-    verdicts: &mut Verdicts,
+    verdicts: &Verdicts,
 ) -> Result<Result<FollowedLink, RefusedLink>, RunError> {
     let refused = |reason: &'static str, why: String| Err(RefusedLink { url: link.to_string(), reason, why });
     let url = match site.canonical(link.clone()) {
@@ -108,8 +108,10 @@ async fn judge_link(
         Ok(rule) => rule.name.clone(),
         Err(why) => return Ok(refused(why.name(), in_words(&why, &url))),
     };
-    let verdict = verdicts.known(&url).await?;
-    Ok(if verdict.allowed { Ok(FollowedLink { url, rule }) } else { refused("robots", verdict.why) })
+    if verdicts.allows(site, &url, None).await? {
+        return Ok(Ok(FollowedLink { url, rule }));
+    }
+    Ok(refused("robots", verdicts.explain(site, &url).await?.why))
 }
 
 /// The reason for a link; the host is named, as a site may lack one of its own.

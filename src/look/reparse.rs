@@ -7,13 +7,13 @@ use std::sync::Arc;
 use futures_util::future::try_join_all;
 
 use super::finding::Finding;
-use super::robots::Verdicts;
 use super::stored::{Kept, Walk};
 use crate::archive::{Archive, Location};
 use crate::canonical_url::CanonicalUrl;
 use crate::content_coding;
 use crate::extract::{Extract, Fetched, extract};
 use crate::frontier::Frontier;
+use crate::robots::Verdicts;
 use crate::run::RunError;
 use crate::sink::{ItemSink, LastLines};
 use crate::site::Site;
@@ -65,7 +65,7 @@ impl Reparse {
     /// Begins; nothing is read yet.
     pub fn begin(materials: Materials) -> Self {
         let walk = Walk::over(&materials.location, &materials.site);
-        let verdicts = Verdicts::new(&materials.site, Some(&materials.frontier));
+        let verdicts = Verdicts::new(Some(&materials.frontier));
         Self { materials, walk, verdicts }
     }
 
@@ -170,7 +170,7 @@ impl Reparse {
         for (link, depth) in links {
             let Ok(url) = site.canonical(link) else { continue };
             let Ok(rule) = site.takes(&url, depth) else { continue };
-            if self.verdicts.known(&url).await?.allowed && seen.insert(url.clone()) {
+            if self.verdicts.allows(&site, &url, None).await? && seen.insert(url.clone()) {
                 puts.push(Put { rule: Some(rule.name.clone()), ..Put::link(url, depth) });
             }
         }

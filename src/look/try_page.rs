@@ -5,12 +5,13 @@ use bytes::Bytes;
 use tracing::info;
 
 use super::ask::{Asker, Sent};
-use super::robots::{Verdict, Verdicts};
+use super::robots::verdict;
 use crate::canonical_url::CanonicalUrl;
 use crate::clock::Timestamp;
 use crate::fetch::Fetched;
 use crate::manners::Signal;
 use crate::page::Headers;
+use crate::robots::{Verdict, Verdicts};
 use crate::run::RunError;
 use crate::site::{Refusal, Site};
 use crate::work::MOST_HOPS;
@@ -63,7 +64,7 @@ pub fn judge(site: &Site, url: CanonicalUrl, depth: u32) -> Hop {
 /// Asks for a page and follows its redirects as far as a crawl would.
 pub async fn walk(
     asker: &mut Asker<'_>,
-    verdicts: &mut Verdicts,
+    verdicts: &Verdicts,
     url: CanonicalUrl,
     depth: u32,
 ) -> Result<Walk, RunError> {
@@ -85,14 +86,14 @@ pub async fn walk(
 /// Asks for one hop, if it is to be asked for; where it is redirected to.
 async fn step(
     asker: &mut Asker<'_>,
-    verdicts: &mut Verdicts,
+    verdicts: &Verdicts,
     walk: &mut Walk,
     hop: &mut Hop,
 ) -> Result<Option<CanonicalUrl>, RunError> {
     if hop.taken.is_err() {
         return Ok(None);
     }
-    let verdict = verdicts.asked(asker, &hop.url).await?;
+    let verdict = verdict(asker, verdicts, &hop.url).await?;
     let allowed = verdict.allowed;
     hop.robots = Some(verdict);
     if !allowed {

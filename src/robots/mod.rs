@@ -6,11 +6,13 @@ mod lines;
 mod pattern;
 mod record;
 mod rules;
+mod verdicts;
 
 pub use cache::RulesCache;
 pub use change::change;
 pub use record::{HOLDS, HOLDS_AT_LEAST, Row, record_of, rules_of, unreachable};
 pub use rules::{Rules, deciding_line};
+pub use verdicts::{Verdict, Verdicts};
 
 /// The name under which `robots.txt` files speak to this crawler (RFC 9309 section 2.2.1).
 pub const AGENT: &str = "paced";

@@ -19,12 +19,12 @@ use super::robots_told::tell_of_robots;
 use super::role::Role;
 use super::roster::Roster;
 use super::slots::{Granted, Slot, Slots, cores};
-use super::verdicts::Verdicts;
 use crate::archive::Archive;
 use crate::canonical_url::CanonicalUrl;
 use crate::fetch::{Ceiling, Fetcher};
 use crate::frontier::{Frontier, FrontierError, Member, TOKENS};
 use crate::monitor::Monitor;
+use crate::robots::Verdicts;
 use crate::sink::ItemSink;
 use crate::site::Site;
 use crate::task::{Lease, LeaseKey, Outcome, Settled, Settlement};
@@ -92,7 +92,7 @@ impl Crew {
             pages: hold_up("pages"),
             items: hold_up("items"),
             breakers: Breakers::new(options.monitor.clone()),
-            verdicts: Verdicts::new(options.frontier.clone()),
+            verdicts: Verdicts::new(Some(&options.frontier)),
             frontier: options.frontier,
             member: Membership::new(options.member),
             fetcher: options.fetcher,

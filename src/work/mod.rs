@@ -20,7 +20,6 @@ mod role;
 mod roster;
 mod scaling;
 mod slots;
-mod verdicts;
 mod workers;
 
 pub use crew::{Crew, CrewOptions};

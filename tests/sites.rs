@@ -23,15 +23,15 @@ fn every_site_file_loads_and_no_two_share_a_host() {
 }
 
 #[test]
-fn the_first_file_of_the_readme_loads_and_its_mistakes_are_told_as_it_says() {
-    let readme = include_str!("../sites/README.md");
+fn the_first_file_of_the_guide_loads_and_its_mistakes_are_told_as_it_says() {
+    let guide = include_str!("../docs/first-site.md");
     let block =
-        |start: &str| readme.split(start).nth(1).and_then(|rest| rest.split("```").next()).expect("a block");
+        |start: &str| guide.split(start).nth(1).and_then(|rest| rest.split("```").next()).expect("a block");
     let first = block("```toml\n");
     assert_eq!(parse(first, "sites/shop.toml").map(|site| site.name), Ok("shop".to_owned()));
-    let mistaken = first.replace("interval =", "intervall =").replace(".product a", ".product > ");
-    let errors = parse(&mistaken, "sites/shop.toml").expect_err("two mistakes").to_string();
-    assert_eq!(errors, block("$ paced check sites/shop.toml\n").trim_end());
+    let mistaken = first.replace("interval =", "intervall =").replace("article a", "article > ");
+    let errors = parse(&mistaken, "typo.toml").expect_err("two mistakes").to_string();
+    assert_eq!(errors, block("$ paced check typo.toml\n").trim_end());
 }
 
 #[test]

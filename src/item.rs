@@ -24,6 +24,9 @@ pub struct Item {
     /// The page asks not to be indexed (`noindex`).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub noindex: bool,
+    /// The page asks that no copy of it be shown (`noarchive`).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub noarchive: bool,
     /// The values, in the order of the rule.
     pub fields: Map<String, Value>,
     /// Where each value came from: `css`, `json-ld`, `microdata`, `opengraph`, `default`.

@@ -338,6 +338,7 @@ fn item(site: &str, url: &str, n: u32) -> Item {
         key: None,
         fetched_at: Timestamp::from_millis(1_795_165_200_123),
         noindex: false,
+        noarchive: false,
         fields: json!({ "n": n }).as_object().expect("an object").clone(),
         from: [("n".to_owned(), "css".to_owned())].into(),
     }

@@ -92,7 +92,7 @@ fn erase_in(store: &dyn Store, name: &str, held: &Holding, now: Timestamp) -> Re
     if !held.others {
         return store.remove(name);
     }
-    store.overwrite(name, &held.ranges, &|range| blank_for(name, range, now, None))
+    store.overwrite(name, &held.ranges, &|range| blank_for(name, range, now))
 }
 
 /// What a segment holds of a site, and whether it holds anything else. What can't be read is an error: it could be the site's.
@@ -125,14 +125,9 @@ fn holding(segment: Opened, is_gone: &Gone<'_>) -> Result<Holding, ArchiveError>
     }
 }
 
-/// The bytes that take a record's place; of an answer its status is still told.
-pub(super) fn blank_for(
-    segment: &str,
-    range: &Range<u64>,
-    now: Timestamp,
-    status: Option<u16>,
-) -> Result<Vec<u8>, ArchiveError> {
+/// The bytes that take a record's place.
+fn blank_for(segment: &str, range: &Range<u64>, now: Timestamp) -> Result<Vec<u8>, ArchiveError> {
     let too_short =
         || ArchiveError::damaged(segment, range.start, "it is too short for a record of this program");
-    blank(range.end - range.start, || warc::erased(now, status)).ok_or_else(too_short)
+    blank(range.end - range.start, || warc::erased(now)).ok_or_else(too_short)
 }

@@ -42,14 +42,10 @@ pub enum ArchiveError {
         passing: bool,
     },
     /// There is nothing at that place any more.
-    #[error("no page is kept at {place}: its segment was removed or cut; fetch the page again")]
+    #[error(
+        "no page is kept at {place}: it was erased, or its segment was removed or cut; fetch the page again"
+    )]
     Missing {
-        /// The place.
-        place: Place,
-    },
-    /// There was an answer that is not to be kept.
-    #[error("what was kept at {place} was dropped or erased; fetch the page again")]
-    Dropped {
         /// The place.
         place: Place,
     },

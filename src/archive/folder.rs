@@ -14,14 +14,16 @@ use rustix::fs::{FlockOperation, flock};
 use super::names::{ENDING, Names};
 use super::segment::{Segment, marker_of};
 use super::store::{BEGINNING, Filling, Log, Most, Opened, Segments, Source, Store};
-use super::{ArchiveError, Place, drops};
-use crate::clock::Timestamp;
+use super::{ArchiveError, Place};
 
 /// Two commits to a folder are so far apart at least, unless [`COMMIT_PAGES`] are waiting: the first page after a pause
 /// is durable at once, and in a stream no page waits longer than this.
 pub const COMMIT_WAIT: Duration = Duration::from_millis(50);
 /// One commit to a folder keeps so many visits at most.
 pub const COMMIT_PAGES: usize = 64;
+
+/// Beside a segment that is being erased from stands a file of its name and this: the copy that takes its place.
+pub(super) const COPY: &str = ".erasing";
 
 /// A folder of segments.
 #[derive(Clone, Debug)]
@@ -89,7 +91,7 @@ impl Store for Folder {
         ranges: &[Range<u64>],
         bytes: &Filling<'_>,
     ) -> Result<(), ArchiveError> {
-        let (path, copy) = (self.dir.join(segment), self.dir.join(format!("{segment}.erasing")));
+        let (path, copy) = (self.dir.join(segment), self.dir.join(format!("{segment}{COPY}")));
         let failed = |e| ArchiveError::io("write to", &copy, e);
         let _alone = self.alone().map_err(failed)?;
         let write = || {
@@ -102,10 +104,6 @@ impl Store for Folder {
         };
         write().inspect_err(|_| drop(fs::remove_file(&copy)))?;
         self.sync()
-    }
-
-    fn drop_answer(&self, place: &Place, _now: Timestamp) -> Result<(), ArchiveError> {
-        drops::note(&self.dir, place)
     }
 
     fn remove(&self, segment: &str) -> Result<(), ArchiveError> {
@@ -129,13 +127,6 @@ impl Store for Folder {
         names.sort();
         let dir = self.dir.clone();
         Ok(Box::new(names.into_iter().filter_map(move |name| open(&dir, name).transpose())))
-    }
-}
-
-/// Drops what pages asked not to be kept, as far as their segments are finished. What can't go now goes another time.
-pub(super) fn work_off(dir: &Path, now: Timestamp) {
-    if let Err(error) = drops::work_off(&Folder::new(dir), dir, now) {
-        tracing::warn!("pages that ask not to be archived stay for now: {error}");
     }
 }
 
@@ -221,13 +212,8 @@ impl FolderLog {
             Some(segment) if segment.durable() < self.segment_bytes => return Ok(segment),
             full => self.segment = full,
         }
-        if self.segment.is_some() {
-            if let Err(error) = self.finish_segment() {
-                tracing::warn!("{error}");
-            }
-            // What is to go from it is written over in a copy, for which no page should wait. Else it goes another time.
-            let (dir, now) = (self.dir.clone(), self.names.now());
-            let _ = std::thread::Builder::new().name("drops".to_owned()).spawn(move || work_off(&dir, now));
+        if let Err(error) = self.finish_segment() {
+            tracing::warn!("{error}");
         }
         self.next_segment()
     }
@@ -265,8 +251,6 @@ impl Log for FolderLog {
     }
 
     fn close(&mut self) -> Result<(), ArchiveError> {
-        let closed = self.finish_segment();
-        work_off(&self.dir, self.names.now());
-        closed
+        self.finish_segment()
     }
 }

@@ -4,7 +4,6 @@
 mod audit;
 #[cfg(feature = "s3")]
 mod bucket;
-mod drops;
 mod erase;
 mod error;
 mod folder;
@@ -79,7 +78,8 @@ impl Archive {
         opened.await.map_err(|_| ArchiveError::Closed)?
     }
 
-    /// Opens a folder, making it where it is missing, and cuts the torn tails that killed processes left.
+    /// Opens a folder, making it where it is missing. Cuts the torn tails that killed processes left, and removes their
+    /// unfinished copies.
     ///
     /// `writer` goes into the names of the segments (see [`writer_name`]); what isn't a letter, a digit, `.`, `_` or
     /// `-` is replaced. The first segment is made with the first page that is kept.
@@ -96,7 +96,7 @@ impl Archive {
     ) -> Result<Self, ArchiveError> {
         std::fs::create_dir_all(dir).map_err(|e| ArchiveError::io("make the folder", dir, e))?;
         recover::torn_tails(dir)?;
-        folder::work_off(dir, clock.now());
+        recover::leftovers(dir)?;
         let log = FolderLog::new(dir, Names::new(writer, clock), segment_bytes);
         Self::start(Arc::new(Folder::new(dir)), Box::new(log))
             .map_err(|e| ArchiveError::io("start the writer of", dir, e))
@@ -169,14 +169,6 @@ impl Archive {
         let store = Arc::clone(&self.0.store);
         let erased = tokio::task::spawn_blocking(move || erase::erase(&store, &is_gone, now));
         erased.await.map_err(|_| ArchiveError::Closed)?
-    }
-
-    /// Drops an answer, as its page asks not to be archived (`noarchive`): its place is missing from then on, while its request
-    /// stays for the proof of pace. In a folder it goes when its segment is finished; an answer that is gone already is none.
-    pub async fn drop_answer(&self, place: &Place, now: Timestamp) -> Result<(), ArchiveError> {
-        let (store, place) = (Arc::clone(&self.0.store), place.clone());
-        let dropped = tokio::task::spawn_blocking(move || store.drop_answer(&place, now));
-        dropped.await.map_err(|_| ArchiveError::Closed)?
     }
 
     /// Finishes what is being kept and closes the segment. Whatever is asked to be kept later is refused.

@@ -32,15 +32,10 @@ impl Names {
         Self { writer: safe(writer), clock, given: 0 }
     }
 
-    /// The time.
-    pub(super) fn now(&self) -> Timestamp {
-        self.clock.now()
-    }
-
     /// The next one, and the time in it.
     pub(super) fn next(&mut self) -> (String, Timestamp) {
         self.given += 1;
-        let now = self.now();
+        let now = self.clock.now();
         (format!("{}-{}-{:05}{ENDING}", file_stamp(now), self.writer, self.given), now)
     }
 }

@@ -1,4 +1,5 @@
-//! Cutting the torn tails that killed processes left. Segments that were closed, or are locked, are not looked into.
+//! Mending what killed processes left: torn tails are cut, unfinished copies removed. Segments that were closed, or are
+//! locked, are not looked into.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufReader, Seek, SeekFrom};
@@ -8,26 +9,47 @@ use flate2::bufread::GzDecoder;
 use rustix::fs::{FlockOperation, flock};
 
 use super::ArchiveError;
+use super::folder::COPY;
 use super::member::Counted;
 use super::names::ENDING;
 use super::segment::{MARKER, marker_of};
 
+/// Beside a segment from which an older build was to drop answers stands a list of its name and this.
+const DROPS: &str = ".drop";
+
 /// Cuts every segment of the folder that was left open by a process that is gone.
 pub(super) fn torn_tails(dir: &Path) -> Result<(), ArchiveError> {
-    for segment in left_open(dir).map_err(|e| ArchiveError::io("list", dir, e))? {
+    for marker in beside_segments(dir, MARKER)? {
+        let segment = marker.with_extension("");
         mend(&segment).map_err(|e| ArchiveError::io("check the end of", &segment, e))?;
     }
     Ok(())
 }
 
-fn left_open(dir: &Path) -> io::Result<Vec<PathBuf>> {
-    let mut segments = Vec::new();
-    for entry in fs::read_dir(dir)? {
-        let name = entry?.file_name();
-        let segment = name.to_str().and_then(|name| name.strip_suffix(MARKER));
-        segments.extend(segment.filter(|name| name.ends_with(ENDING)).map(|name| dir.join(name)));
+/// Removes unfinished copies and the lists of an older build. While another process erases, they stay for the next start.
+pub(super) fn leftovers(dir: &Path) -> Result<(), ArchiveError> {
+    let alone = File::open(dir).map_err(|e| ArchiveError::io("open", dir, e))?;
+    if flock(&alone, FlockOperation::NonBlockingLockExclusive).is_err() {
+        return Ok(());
     }
-    Ok(segments)
+    for file in [beside_segments(dir, COPY)?, beside_segments(dir, DROPS)?].concat() {
+        found(fs::remove_file(&file)).map_err(|e| ArchiveError::io("remove", &file, e))?;
+    }
+    Ok(())
+}
+
+/// The files whose names are those of segments and then `ending`.
+fn beside_segments(dir: &Path, ending: &str) -> Result<Vec<PathBuf>, ArchiveError> {
+    let listed = || {
+        let mut files = Vec::new();
+        for entry in fs::read_dir(dir)? {
+            let name = entry?.file_name();
+            let segment = name.to_str().and_then(|name| name.strip_suffix(ending));
+            files.extend(segment.filter(|name| name.ends_with(ENDING)).map(|_| dir.join(&name)));
+        }
+        Ok(files)
+    };
+    listed().map_err(|e| ArchiveError::io("list", dir, e))
 }
 
 fn mend(segment: &Path) -> io::Result<()> {

@@ -44,7 +44,7 @@ pub struct Record {
     pub bytes: u64,
     /// Why no answer came, where that is known.
     pub error: Option<String>,
-    /// Where the answer is; nowhere, where none came or it was dropped.
+    /// Where the answer is; nowhere, where none came or an older build dropped it.
     pub place: Option<Place>,
 }
 
@@ -198,7 +198,7 @@ impl Walk {
                 let place = Some(Place::new(&self.name, start, self.records.at - start));
                 Some(Record { status, bytes, error, place, ..record })
             }
-            // Dropped; the request that it answered stands right before it.
+            // An older build dropped it; the request that it answered stands right before it.
             Seen::Erased { status: Some(status) } => {
                 let (_, record) = self.asked.take()?;
                 Some(Record { status: Some(status), ..record })
@@ -380,5 +380,21 @@ mod tests {
                 other => panic!("{other:?}"),
             }
         }
+    }
+
+    #[test]
+    fn a_request_whose_answer_an_older_build_dropped_is_answered_and_has_no_place() {
+        let text = "WARC/1.1\r\nWARC-Type: request\r\nWARC-Record-ID: <a>\r\nWARC-Date: 2026-11-20T09:00:00Z\r\n\
+            WARC-Target-URI: http://shop.example/\r\nPaced-Site: shop\r\nPaced-Unit: shop\r\n\
+            Paced-Interval-Ms: 1000\r\nPaced-Fence: 1\r\nContent-Length: 0\r\n\r\n\r\n\r\n\
+            WARC/1.1\r\nWARC-Type: metadata\r\nPaced-Erased: yes\r\nPaced-Status: 200\r\n\
+            Content-Length: 0\r\n\r\n\r\n\r\n";
+        let source = Box::new(io::Cursor::new(bytes::Bytes::from_static(text.as_bytes())));
+        let opened = Opened { name: "x".to_owned(), path: PathBuf::from("x"), source };
+        let record = Walk::over(opened).next(&Filter::default()).expect("a request").expect("whole");
+        assert_eq!(
+            (record.url.as_str(), record.status, record.place),
+            ("http://shop.example/", Some(200), None)
+        );
     }
 }

@@ -10,7 +10,6 @@ use std::time::Instant;
 use bytes::Bytes;
 
 use super::{ArchiveError, Place};
-use crate::clock::Timestamp;
 
 /// Takes commits, one after another; the writer's thread owns it.
 pub(super) trait Log: Debug + Send {
@@ -57,9 +56,6 @@ pub(super) trait Store: Debug + Send + Sync {
         ranges: &[Range<u64>],
         bytes: &Filling<'_>,
     ) -> Result<(), ArchiveError>;
-
-    /// Drops an answer: at once, or where its segment is still written to, when that is finished.
-    fn drop_answer(&self, place: &Place, now: Timestamp) -> Result<(), ArchiveError>;
 
     /// Removes a finished segment.
     fn remove(&self, segment: &str) -> Result<(), ArchiveError>;

@@ -34,15 +34,9 @@ pub struct StoredResponse {
 pub(super) fn read(store: &dyn Store, place: &Place) -> Result<StoredResponse, ArchiveError> {
     let packed = store.record(place)?;
     parse(&packed).map_err(|why| match why {
-        Unread::Erased => ArchiveError::Dropped { place: place.clone() },
+        Unread::Erased => ArchiveError::Missing { place: place.clone() },
         Unread::Broken(why) => ArchiveError::damaged(place.segment(), place.offset(), why),
     })
-}
-
-/// The status of a record that is a whole answer of a site, and no more than that.
-pub(super) fn status_of_whole(packed: &[u8]) -> Option<u16> {
-    let is_one = member::told_length(&GzDecoder::new(packed)) == Some(packed.len() as u64);
-    parse(packed).ok().filter(|_| is_one).map(|answer| answer.status)
 }
 
 /// Why a record is no answer.

@@ -22,7 +22,7 @@ pub(super) const NOT_MODIFIED: &str = "http://netpreserve.org/warc/1.1/revisit/s
 
 /// A field of nothing else than records that were erased.
 pub(super) const ERASED: &str = "Paced-Erased";
-/// The HTTP status of an answer that was dropped, while its request stays.
+/// The HTTP status of an answer that an older build dropped, while its request stays.
 pub(super) const STATUS: &str = "Paced-Status";
 
 /// What every record begins with, whatever its version.
@@ -139,9 +139,9 @@ pub(super) fn info(segment: &str, now: Timestamp) -> Vec<u8> {
     out
 }
 
-/// A record that says nothing but that there was one, and of an answer its status.
-pub(super) fn erased(now: Timestamp, status: Option<u16>) -> Vec<u8> {
-    let header = Header::of("metadata", &record_id(), now).with(ERASED, "yes").with_some(STATUS, status);
+/// A record that says nothing but that there was one.
+pub(super) fn erased(now: Timestamp) -> Vec<u8> {
+    let header = Header::of("metadata", &record_id(), now).with(ERASED, "yes");
     [header.text(0).as_bytes(), b"\r\n\r\n"].concat()
 }
 

@@ -16,7 +16,7 @@ pub struct PageDirectives {
     pub nofollow: bool,
     /// It is not to be indexed.
     pub noindex: bool,
-    /// No copy of it is to be kept.
+    /// No copy of it is to be shown.
     pub noarchive: bool,
 }
 

@@ -32,6 +32,7 @@ pub fn item(
         key: key(&rule.key, &fields, html, base, page, site),
         fetched_at: page.fetched_at,
         noindex: false,
+        noarchive: false,
         fields,
         from,
     };

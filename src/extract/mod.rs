@@ -85,7 +85,8 @@ pub fn extract(page: &Fetched<'_>, rule: &PageRule, site: &Site) -> Extract {
     };
     let links = if directives.nofollow { Vec::new() } else { links::links(&html, &rule.follow, &base, obey) };
     let found = rule.item.then(|| item::item(&html, &base, page, rule, site));
-    let found = found.map(|(item, missing)| (Item { noindex: directives.noindex, ..item }, missing));
+    let PageDirectives { noindex, noarchive, .. } = directives;
+    let found = found.map(|(item, missing)| (Item { noindex, noarchive, ..item }, missing));
     let (item, incomplete, missing) = match found {
         Some((item, missing)) if missing.is_empty() => (Some(item), None, missing),
         Some((item, missing)) => (None, Some(item), missing),

@@ -171,11 +171,11 @@ fn what_a_page_asks_of_robots_is_done_unless_the_site_says_ignore() {
             &rule(Vec::new()),
             &site,
         );
-        (read.links.len(), read.item.is_some_and(|item| item.noindex), read.directives.noarchive)
+        (read.links.len(), read.item.map(|item| (item.noindex, item.noarchive)))
     };
-    assert_eq!(seen("all", MetaRobots::Obey), (1, true, false));
-    assert_eq!(seen("nofollow, noarchive", MetaRobots::Obey), (0, true, true));
-    assert_eq!(seen("nofollow, noarchive", MetaRobots::Ignore), (2, false, false));
+    assert_eq!(seen("all", MetaRobots::Obey), (1, Some((true, false))));
+    assert_eq!(seen("nofollow, noarchive", MetaRobots::Obey), (0, Some((true, true))));
+    assert_eq!(seen("nofollow, noarchive", MetaRobots::Ignore), (2, Some((false, false))));
 }
 
 #[test]

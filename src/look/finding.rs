@@ -50,7 +50,8 @@ impl Finding {
             (None, Some(new)) => Self::New(new),
             (Some(old), Some(new)) => {
                 let changes = changes(&old, &new);
-                if changes.is_empty() && old.from == new.from && old.noindex == new.noindex {
+                let told = |item: &Item| (item.noindex, item.noarchive);
+                if changes.is_empty() && old.from == new.from && told(&old) == told(&new) {
                     Self::Same
                 } else {
                     Self::Changed(new, changes)

@@ -202,7 +202,7 @@ pub struct StoredPage {
 pub enum Outcome {
     /// It is done; a download leaves the stored page, which goes on to the parse stage.
     Done {
-        /// The page kept, for a download that brought one; what is left of the page, for a parse that drops some of it.
+        /// The page kept, for a download that brought one.
         stored: Option<StoredPage>,
         /// When it should be fetched again, counted from now.
         recrawl: Option<Duration>,

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use tracing::{info, warn};
 use url::Url;
 
 use super::crew::Crew;
@@ -11,15 +10,13 @@ use super::error::VisitError;
 use super::handover::Fresh;
 use super::slots::Slot;
 use crate::archive::{ArchiveError, Place, StoredResponse};
-use crate::clock::Clock;
 use crate::content_coding;
 use crate::extract::{self, Extract, Fetched};
 use crate::frontier::FrontierError;
 use crate::item::Item;
-use crate::page::Validators;
 use crate::sink::SinkError;
 use crate::site::{PageRule, Site};
-use crate::task::{Exclusion, Failure, Lease, Outcome, Put, Settled, StoredPage};
+use crate::task::{Exclusion, Failure, Lease, Outcome, Put, StoredPage};
 
 /// Links put in one step: few, as a start that comes up meanwhile waits for the step.
 const PUTS: usize = 50;
@@ -34,8 +31,7 @@ pub(super) async fn visit(crew: &Crew, lease: Lease, slot: Slot) -> Result<(), V
     };
     let page = match read(crew, &site, lease.stored.as_ref()).await? {
         Ok(page) => page,
-        Err(Unread::Dropped) => return fetch_again(crew, lease).await,
-        Err(Unread::Never(why)) => {
+        Err(why) => {
             crew.settle(lease, Outcome::Dead { why }).await?;
             return Ok(());
         }
@@ -47,50 +43,9 @@ pub(super) async fn visit(crew: &Crew, lease: Lease, slot: Slot) -> Result<(), V
         crew.monitor.item(&lease.site);
     }
     put_links(crew, &site, &lease, &extract.links).await?;
-    let going = lease.stored.clone().filter(|_| extract.directives.noarchive && extract.missing.is_empty());
-    let outcome = ending(&site.pages[rule], &extract, going.as_ref());
-    let settled = crew.settle(lease, outcome).await?;
-    if let (Some(page), Settled::Kept) = (going, settled) {
-        drop_answer(crew, &page).await;
-    }
+    let outcome = ending(&site.pages[rule], &extract);
+    crew.settle(lease, outcome).await?;
     Ok(())
-}
-
-/// A page that asks not to be archived goes once nothing needs it any more: before its task was settled, it could be lost.
-async fn drop_answer(crew: &Crew, page: &StoredPage) {
-    let Ok(place) = page.place.parse::<Place>() else { return };
-    if let Err(error) = crew.archive.drop_answer(&place, Clock::wall().now()).await {
-        warn!(place = page.place, "a page that asks not to be archived could not be dropped: {error}");
-    }
-}
-
-/// Why a page can't be read.
-enum Unread {
-    /// It was dropped.
-    Dropped,
-    /// It won't be another time either.
-    Never(Failure),
-}
-
-impl From<Failure> for Unread {
-    fn from(why: Failure) -> Self {
-        Self::Never(why)
-    }
-}
-
-/// A 304 came in for a page that was dropped meanwhile: it is fetched as a whole. Put first, so that a crash repeats it.
-async fn fetch_again(crew: &Crew, lease: Lease) -> Result<(), VisitError> {
-    info!(site = lease.site, url = lease.url.as_str(), "its stored answer was dropped: it is fetched again");
-    let put = Put { depth: lease.depth, hops: lease.hops, ..Put::request(lease.url.clone(), lease.priority) };
-    crew.reach.patiently(|| crew.frontier.put(&lease.site, vec![put.clone()])).await?;
-    let stored = lease.stored.as_ref().map(without_validators);
-    crew.settle(lease, Outcome::Done { stored, recrawl: None }).await?;
-    Ok(())
-}
-
-/// Of a page that goes from the archive: a 304 would confirm an answer that nobody has.
-fn without_validators(page: &StoredPage) -> StoredPage {
-    StoredPage { validators: Validators::default(), ..page.clone() }
 }
 
 /// The item, on the disk.
@@ -104,24 +59,23 @@ async fn read(
     crew: &Crew,
     site: &Arc<Site>,
     stored: Option<&StoredPage>,
-) -> Result<Result<Fresh, Unread>, VisitError> {
-    let Some(stored) = stored else { return Ok(Err(Failure::new("no page is kept for it").into())) };
+) -> Result<Result<Fresh, Failure>, VisitError> {
+    let Some(stored) = stored else { return Ok(Err(Failure::new("no page is kept for it"))) };
     if let Some(fresh) = crew.handover.take(&stored.place) {
         return Ok(Ok(fresh));
     }
     let Ok(place) = stored.place.parse::<Place>() else {
-        return Ok(Err(Failure::new(format!("`{}` is no place in the archive", stored.place)).into()));
+        return Ok(Err(Failure::new(format!("`{}` is no place in the archive", stored.place))));
     };
     let stored =
         match crew.pages.patiently(|| from_archive(crew, &place), ArchiveError::is_of_the_store).await {
             Ok(stored) => stored?,
             Err(ArchiveError::Missing { place }) => {
                 let why = format!("its page is gone from the archive ({place}); put it again");
-                return Ok(Err(Failure::new(why).into()));
+                return Ok(Err(Failure::new(why)));
             }
-            Err(ArchiveError::Dropped { .. }) => return Ok(Err(Unread::Dropped)),
             Err(error @ ArchiveError::Damaged { .. }) => {
-                return Ok(Err(Failure::new(error.to_string()).into()));
+                return Ok(Err(Failure::new(error.to_string())));
             }
             Err(error) => return Err(error.into()),
         };
@@ -129,7 +83,7 @@ async fn read(
     in_background(move || {
         let body = content_coding::decode(&stored.headers, &stored.body, most);
         let fresh = body.map(|body| Fresh { headers: stored.headers, body });
-        fresh.map_err(|error| Failure::new(error.to_string()).into())
+        fresh.map_err(|error| Failure::new(error.to_string()))
     })
     .await
 }
@@ -202,9 +156,9 @@ async fn wanted(
 }
 
 /// An item without a required field is none: the page is a dead letter, revived after the rule is mended.
-fn ending(rule: &PageRule, extract: &Extract, going: Option<&StoredPage>) -> Outcome {
+fn ending(rule: &PageRule, extract: &Extract) -> Outcome {
     if extract.missing.is_empty() {
-        return Outcome::Done { stored: going.map(without_validators), recrawl: None };
+        return Outcome::Done { stored: None, recrawl: None };
     }
     let fields = extract.missing.join(", ");
     let reason = format!("rule `{}`: required field not found: {fields}", rule.name);

@@ -1,7 +1,7 @@
 //! The page store on a real folder: what was kept is read back, whatever happened to its writers.
 
-mod drops;
 mod erase;
+mod leftovers;
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};

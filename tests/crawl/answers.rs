@@ -6,8 +6,6 @@ use std::io::{Read, Write};
 use flate2::Compression;
 use flate2::read::MultiGzDecoder;
 use flate2::write::GzEncoder;
-use paced::archive::{Archive, Filter, Record, scan};
-use paced::clock::Clock;
 use paced::task::Stage;
 
 use crate::ground::*;
@@ -33,63 +31,22 @@ fn a_page_that_fails_at_first_is_fetched_again_until_it_comes() {
 }
 
 #[test]
-fn a_page_that_asks_not_to_be_archived_gives_its_item_and_is_gone_from_the_archive() {
-    on_each_frontier(|shared| {
-        let secret = format!("<meta name=robots content=noarchive>{}", page("a secret", [""; 0]));
-        let secret = Reply::html(secret).header("etag", "\"v1\"");
-        let site = star(2)
-            .reply("/p/1", secret)
-            .faults(|request| (request.header("if-none-match").is_some()).then(|| Reply::status(304)));
-        let site = site.serve();
-        let ground = Ground::on(shared, [SiteFile::of("shop", &site)]);
-        ground.crawled();
-        assert_eq!(ground.item_paths("shop").len(), 3, "{:?}", ground.item_paths("shop"));
-        let found: Vec<_> = scan(&ground.pages(), Filter::default()).expect("pages").flatten().collect();
-        let (gone, kept): (Vec<&Record>, Vec<_>) = found.iter().partition(|record| record.place.is_none());
-        assert!(matches!(&gone[..], [gone] if gone.url.ends_with("/p/1")), "{gone:?}");
-        assert_eq!(kept.len(), 3, "robots.txt and two pages: {kept:?}");
-        let audit = &ground.audit()["shop"];
-        assert_eq!((&audit["starts"], &audit["unanswered"]), (&4.into(), &0.into()), "{audit}");
-
-        ground.crawled();
-        assert_eq!(
-            ground.item_paths("shop").iter().filter(|path| *path == "/p/1").count(),
-            2,
-            "again as a whole"
-        );
-        let statuses: Vec<u16> =
-            site.arrivals().iter().filter(|a| a.path == "/p/1").map(|a| a.status).collect();
-        assert_eq!(statuses, [200, 200], "there was no body that a 304 could confirm");
-        assert!(ground.letters("shop").is_empty(), "{:?}", ground.letters("shop"));
-    });
-}
-
-#[test]
-fn a_304_for_a_page_that_was_dropped_meanwhile_has_it_fetched_as_a_whole() {
-    on_each_frontier(|shared| {
-        let site = star(2)
-            .reply("/p/1", Reply::html(page("one", NONE)).header("etag", "\"v1\""))
-            .faults(|request| (request.header("if-none-match").is_some()).then(|| Reply::status(304)));
-        let site = site.serve();
-        let ground = Ground::on(shared, [SiteFile::of("shop", &site)]);
-        ground.crawled();
-        let found = scan(&ground.pages(), Filter::default()).expect("pages").flatten();
-        let place = found.filter(|record| record.url.ends_with("/p/1")).find_map(|record| record.place);
-        wait(async {
-            let archive = Archive::open(&ground.pages(), "another", Clock::wall()).expect("a folder");
-            archive.drop_answer(&place.expect("it is kept"), Clock::wall().now()).await.expect("noted");
-            archive.close().await.expect("closed");
-        });
-
-        ground.crawled();
-        let statuses: Vec<u16> =
-            site.arrivals().iter().filter(|a| a.path == "/p/1").map(|a| a.status).collect();
-        // Without a pace it may be asked for once more before the frontier knows.
-        let [200, between @ .., 200] = &statuses[..] else { panic!("{statuses:?}") };
-        assert!(!between.is_empty() && between.iter().all(|status| *status == 304), "{statuses:?}");
-        assert!(ground.letters("shop").is_empty(), "{:?}", ground.letters("shop"));
-        assert_eq!(ground.item_paths("shop").iter().filter(|path| *path == "/p/1").count(), 2);
-    });
+fn a_page_that_asks_not_to_be_archived_says_so_in_its_item_and_stays_in_the_archive() {
+    let asking = Reply::html(format!("<meta name=robots content=noarchive>{}", page("one", NONE)));
+    let site = star(2)
+        .reply("/p/1", asking.header("etag", "\"v1\""))
+        .faults(|request| (request.header("if-none-match").is_some()).then(|| Reply::status(304)));
+    let site = site.serve();
+    let ground = Ground::new([SiteFile::of("shop", &site)]);
+    ground.crawled();
+    ground.crawled();
+    let told = |item: &serde_json::Value| item["url"].as_str().is_some_and(|url| url.ends_with("/p/1"));
+    let (asked, others): (Vec<_>, Vec<_>) = ground.items("shop").into_iter().partition(told);
+    assert!(asked.len() == 2 && asked.iter().all(|item| item["noarchive"] == true), "{asked:?}");
+    assert!(others.iter().all(|item| item.get("noarchive").is_none()), "{others:?}");
+    let statuses: Vec<u16> = site.arrivals().iter().filter(|a| a.path == "/p/1").map(|a| a.status).collect();
+    assert_eq!(statuses, [200, 304], "the stored answer is confirmed");
+    assert!(ground.letters("shop").is_empty(), "{:?}", ground.letters("shop"));
 }
 
 #[test]

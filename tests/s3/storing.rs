@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::process::Command;
 use std::time::Duration;
 
-use paced::archive::{ArchiveError, Audit, Erased, Place, Visit, VisitOutcome};
+use paced::archive::{ArchiveError, Audit, Erased, Place, Record, Visit, VisitOutcome};
 use paced::clock::Timestamp;
 use paced::page::Page;
 use tempfile::TempDir;
@@ -162,15 +162,14 @@ fn a_304_in_a_bucket_is_a_revisit_of_the_stored_body() {
 }
 
 #[test]
-fn answers_that_nobody_may_keep_go_though_many_processes_drop_theirs_from_one_object() {
-    let name = "storing::answers_that_nobody_may_keep_go_though_many_processes_drop_theirs_from_one_object";
-    alone(name, async |_| {
-        let archive = open(&at("drops")).await;
+fn what_many_processes_erase_from_one_object_goes_and_the_rest_stays() {
+    alone("storing::what_many_processes_erase_from_one_object_goes_and_the_rest_stays", async |_| {
+        let archive = open(&at("shared")).await;
         let kept = (0..8).map(|n| {
             let archive = archive.clone();
-            tokio::spawn(async move {
-                archive.keep(visit(page(&format!("p{n}"), &format!("body {n}"), n))).await.expect("kept")
-            })
+            let of =
+                Visit { site: format!("site-{n}"), ..visit(page(&format!("p{n}"), &format!("body {n}"), n)) };
+            tokio::spawn(async move { archive.keep(of).await.expect("kept") })
         });
         let mut places = Vec::new();
         for kept in kept.collect::<Vec<_>>() {
@@ -178,30 +177,22 @@ fn answers_that_nobody_may_keep_go_though_many_processes_drop_theirs_from_one_ob
         }
         let segments: BTreeSet<_> = places.iter().map(Place::segment).collect();
         assert_eq!(segments.len(), 1, "one commit");
-        let (going, staying) = places.split_at(7);
-        let drops = going.iter().map(|place| {
-            let place = place.clone();
+        let erased = (0..7).map(|n| {
             tokio::spawn(async move {
                 // Each a process of its own.
-                let archive = open(&at("drops")).await;
-                for _ in 0..2 {
-                    archive.drop_answer(&place, Timestamp::from_millis(START)).await.expect("noted");
-                }
-                archive.close().await.expect("closed");
+                let archive = open(&at("shared")).await;
+                let is_gone = move |record: &Record| record.site == format!("site-{n}");
+                archive.erase(is_gone, Timestamp::from_millis(START)).await.expect("erased")
             })
         });
-        for drop in drops.collect::<Vec<_>>() {
-            drop.await.expect("no panic");
+        for erased in erased.collect::<Vec<_>>() {
+            assert_eq!(erased.await.expect("no panic"), Erased { requests: 1, segments: 0, left: 0 });
         }
-        let dropped = |place| matches!(archive.read(place), Err(ArchiveError::Dropped { .. }));
-        let left: Vec<_> = going.iter().filter(|place| !dropped(place)).collect();
-        println!("of 7 that went at once {} were put back by another's put", left.len());
-        assert!(left.is_empty(), "{left:?}");
-        assert_eq!(archive.read(&staying[0]).expect("read").body, "body 7");
-
-        archive.erase(|record| record.site == "shop", Timestamp::from_millis(START)).await.expect("erased");
-        archive.drop_answer(&staying[0], Timestamp::from_millis(START)).await.expect("noted");
-        archive.close().await.expect("an object that is gone has nothing to drop");
+        let (gone, stays) = places.split_at(7);
+        let missing = |place| matches!(archive.read(place), Err(ArchiveError::Missing { .. }));
+        let left: Vec<_> = gone.iter().filter(|place| !missing(place)).collect();
+        assert!(left.is_empty(), "put back by another's put: {left:?}");
+        assert_eq!(archive.read(&stays[0]).expect("read").body, "body 7");
     });
 }
 

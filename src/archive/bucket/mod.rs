@@ -1,7 +1,6 @@
 //! Pages in a bucket of object storage: each commit is one object, a record is one ranged read. The protocol is that of
 //! S3; credentials, region and endpoint come from the usual `AWS_` variables.
 
-mod drops;
 mod fault;
 mod log;
 mod sizes;
@@ -25,12 +24,9 @@ use object_store::{
 };
 use tokio::runtime::Runtime;
 
-use super::erase::blank_for;
 use super::store::{BEGINNING, Filling, Segments, Store};
-use super::{ArchiveError, Location, Place, stored};
-use crate::clock::Timestamp;
+use super::{ArchiveError, Location, Place};
 use crate::fetch::install_tls;
-use drops::Drops;
 use sizes::Sizes;
 
 /// A request that fails for a passing reason is made again for so long, with growing pauses and jitter.
@@ -55,8 +51,6 @@ pub(super) struct Bucket {
     /// Gives up soon.
     brisk: AmazonS3,
     sizes: Sizes,
-    /// Answers that are to go.
-    drops: Drops,
     /// Makes the requests, on a thread of its own: whoever waits for one may be on any thread.
     runtime: Option<Runtime>,
 }
@@ -92,7 +86,6 @@ impl Bucket {
                 .map_err(|e| refused(&fault::why(&e)))?,
             brisk: client(bucket, retries(2, QUESTION), QUESTION).map_err(|e| refused(&fault::why(&e)))?,
             sizes: Sizes::default(),
-            drops: Drops::default(),
             runtime: Some(runtime),
         })
     }
@@ -158,43 +151,6 @@ impl Bucket {
         }
     }
 
-    /// Drops what has waited so long, object by object; what can't go now waits on.
-    fn drop_those_waiting_for(&self, wait: Duration, now: Timestamp) -> Result<(), ArchiveError> {
-        let mut trouble = Ok(());
-        for (segment, places) in self.drops.take(wait) {
-            let dropped = self.rewrite(&segment, &|object| {
-                let mut changed = false;
-                for place in &places {
-                    let range = place.offset()..place.end();
-                    let status = part(object, &range).and_then(stored::status_of_whole);
-                    if status.is_some() {
-                        fill(object, &range, &blank_for(&segment, &range, now, status)?);
-                        changed = true;
-                    }
-                }
-                Ok(changed)
-            });
-            if let Err(error) = dropped {
-                self.drops.add(places);
-                trouble = Err(error);
-            }
-        }
-        trouble
-    }
-
-    /// Puts an object anew after a change; again, where somebody else has changed it meanwhile. One that was removed stays so.
-    fn rewrite(&self, segment: &str, change: &Change<'_>) -> Result<(), ArchiveError> {
-        let key = self.key(segment).ok_or_else(|| self.broke("name an object of"))?;
-        for _ in 0..CONFLICTS {
-            let Some((mut object, version)) = self.get(&key)? else { return Ok(()) };
-            if !change(&mut object)? || self.replace(&key, object, version)? {
-                return Ok(());
-            }
-            std::thread::sleep(Duration::from_millis(fastrand::u64(50..500)));
-        }
-        Err(ArchiveError::bucket("write to", &self.location, "others change the same object all the time"))
-    }
-
     /// So many bytes at a place's beginning.
     fn range(&self, place: &Place, most: u64) -> Result<Bytes, ArchiveError> {
         let missing = || ArchiveError::Missing { place: place.clone() };
@@ -228,13 +184,6 @@ impl Bucket {
     }
 }
 
-/// Changes an object, and tells whether it did.
-type Change<'a> = dyn Fn(&mut [u8]) -> Result<bool, ArchiveError> + 'a;
-
-fn part<'a>(object: &'a [u8], range: &Range<u64>) -> Option<&'a [u8]> {
-    object.get(usize::try_from(range.start).ok()?..usize::try_from(range.end).ok()?)
-}
-
 fn fill(object: &mut [u8], range: &Range<u64>, filling: &[u8]) -> Option<()> {
     let at = usize::try_from(range.start).ok()?;
     object.get_mut(at..)?.get_mut(..filling.len())?.copy_from_slice(filling);
@@ -265,26 +214,26 @@ impl Store for Bucket {
         false
     }
 
-    /// An object is put anew as a whole.
+    /// An object is put anew as a whole; again, where somebody else has changed it meanwhile. One that was removed stays so.
     fn overwrite(
         &self,
         segment: &str,
         ranges: &[Range<u64>],
         bytes: &Filling<'_>,
     ) -> Result<(), ArchiveError> {
-        self.rewrite(segment, &|object| {
+        let key = self.key(segment).ok_or_else(|| self.broke("name an object of"))?;
+        for _ in 0..CONFLICTS {
+            let Some((mut object, version)) = self.get(&key)? else { return Ok(()) };
             for range in ranges {
-                fill(object, range, &bytes(range)?).ok_or_else(|| {
+                fill(&mut object, range, &bytes(range)?).ok_or_else(|| {
                     ArchiveError::damaged(segment, range.start, "it has been cut meanwhile")
                 })?;
             }
-            Ok(true)
-        })
-    }
-
-    fn drop_answer(&self, place: &Place, now: Timestamp) -> Result<(), ArchiveError> {
-        self.drops.add([place.clone()]);
-        self.drop_those_waiting_for(drops::WAIT, now)
+            if self.replace(&key, object, version)? {
+                return Ok(());
+            }
+        }
+        Err(ArchiveError::bucket("write to", &self.location, "others change the same object all the time"))
     }
 
     fn remove(&self, segment: &str) -> Result<(), ArchiveError> {

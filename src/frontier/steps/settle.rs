@@ -154,42 +154,25 @@ fn done<S: Shelf>(
     taker: Option<(&str, u64)>,
     now: i64,
 ) -> Result<(), S::Error> {
-    match (stored, task.running(), task.stage) {
-        (Some(stored), Some(running), Stage::Download) => {
-            let fence = running.fence;
-            let before = shelf.page(&task.site, &task.url)?;
-            if before.as_ref().is_none_or(|before| before.fence <= fence) {
-                let (stored, depth) = (stored.clone(), task.depth);
-                let mut page = PageState { stored, fence, depth, recrawl: None, recrawl_at: None };
-                page.recrawl_from(now, recrawl.map(millis));
-                shelf.save_page(&task.site, &task.url, before.as_ref(), &page)?;
-            }
-            let put = Put {
-                origin: Origin::Request,
-                depth: task.depth,
-                hops: task.rare.hops,
-                ..Put::request(task.url.clone(), task.priority)
-            };
-            let taken = parse_for(shelf, site, taker, now)?;
-            put_one(shelf, site, Stage::Parse, put, Some(Brought { stored, taken }), now)?;
+    if let (Some(stored), Some(running), Stage::Download) = (stored, task.running(), task.stage) {
+        let fence = running.fence;
+        let before = shelf.page(&task.site, &task.url)?;
+        if before.as_ref().is_none_or(|before| before.fence <= fence) {
+            let (stored, depth) = (stored.clone(), task.depth);
+            let mut page = PageState { stored, fence, depth, recrawl: None, recrawl_at: None };
+            page.recrawl_from(now, recrawl.map(millis));
+            shelf.save_page(&task.site, &task.url, before.as_ref(), &page)?;
         }
-        (Some(left), _, Stage::Parse) => keep_what_is_left(shelf, &task, left)?,
-        _ => {}
+        let put = Put {
+            origin: Origin::Request,
+            depth: task.depth,
+            hops: task.rare.hops,
+            ..Put::request(task.url.clone(), task.priority)
+        };
+        let taken = parse_for(shelf, site, taker, now)?;
+        put_one(shelf, site, Stage::Parse, put, Some(Brought { stored, taken }), now)?;
     }
     finish(shelf, site, task, now)
-}
-
-/// What a parse leaves of the page that it read, unless there is another one by now.
-fn keep_what_is_left<S: Shelf>(shelf: &mut S, task: &Task, left: StoredPage) -> Result<(), S::Error> {
-    let page = shelf.page(&task.site, &task.url)?;
-    let read = task.rare.stored.as_ref().map(|stored| &stored.place);
-    match page.filter(|page| read == Some(&page.stored.place)) {
-        Some(page) => {
-            let kept = PageState { stored: left, ..page.clone() };
-            shelf.save_page(&task.site, &task.url, Some(&page), &kept)
-        }
-        None => Ok(()),
-    }
 }
 
 /// Who takes the parse at once: as a claim of one parse would, where no other one waits.

@@ -332,14 +332,11 @@ fn url(site: &str, path: usize, second_host: bool) -> CanonicalUrl {
 /// A robots record that holds for a day: one that ends before the next start may be asked for over and over.
 const THE_LAST_WORD: u32 = 100;
 
-/// What a fetch brings, and what a parse leaves of it that drops it: nothing to compare with.
-fn kept(lease: &Lease) -> Option<StoredPage> {
-    if lease.stage == Stage::Parse {
-        return lease.stored.clone().map(|stored| StoredPage { validators: Validators::default(), ..stored });
-    }
+/// What a fetch brings.
+fn kept(lease: &Lease) -> StoredPage {
     let fetched = page(&format!("warc/{}", lease.fence), lease.granted_at);
     let validators = Validators { etag: Some(format!("\"{}\"", lease.fence)), ..Validators::default() };
-    Some(StoredPage { validators, ..fetched })
+    StoredPage { validators, ..fetched }
 }
 
 /// How a task ends, by a throw of a hundred.
@@ -352,7 +349,8 @@ fn settlement(lease: &Lease, how: u32, wait: Option<i64>) -> Settlement {
         (true, 20..40) => Outcome::RobotsMoved { to: lease.url.clone() },
         (true, _) => Outcome::Robots(robots(how)),
         (false, 0..40) => {
-            let stored = how.is_multiple_of(2).then(|| kept(lease)).flatten();
+            let brings = how.is_multiple_of(2) && lease.stage == Stage::Download;
+            let stored = brings.then(|| kept(lease));
             let recrawl = how.is_multiple_of(3).then(|| ms(i64::from(how % 5) * 4_000));
             Outcome::Done { stored, recrawl }
         }

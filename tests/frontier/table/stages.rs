@@ -1,8 +1,7 @@
 //! The parse stage: after the download, and never gated by its pace.
 
 use paced::frontier::Tuning;
-use paced::page::Validators;
-use paced::task::{Lease, Outcome, Put, Settled, Stage, StoredPage};
+use paced::task::{Outcome, Put, Settled, Stage};
 
 use crate::world::{ms, on_every_backend, page, request, url};
 
@@ -63,49 +62,6 @@ fn v12_a_parse_takes_no_start() {
         let after = w.view("a").await;
         assert_eq!((before.last_start, before.due), (after.last_start, after.due));
         w.take().await;
-    });
-}
-
-#[test]
-fn a_parse_that_drops_its_page_leaves_nothing_to_compare_with_unless_a_newer_one_came() {
-    on_every_backend(async |w| {
-        w.site("a").await;
-        let validators = Validators { etag: Some("\"v\"".to_owned()), ..Validators::default() };
-        let fetched = async |place: &str| {
-            w.put("a", "p").await;
-            let lease = w.take().await;
-            let stored = StoredPage { validators: validators.clone(), ..page(place, lease.granted_at) };
-            let outcome = Outcome::Done { stored: Some(stored.clone()), recrawl: Some(ms(60_000)) };
-            w.settle(&lease, outcome).await;
-            (lease, stored)
-        };
-        let dropped = async |parse: &Lease, stored: &StoredPage| {
-            let left = StoredPage { validators: Validators::default(), ..stored.clone() };
-            let outcome = Outcome::Done { stored: Some(left.clone()), recrawl: None };
-            assert_eq!(w.settle(parse, outcome).await, Settled::Kept);
-            left
-        };
-        let known = async || w.frontier.stored("a", &url("a", "p")).await.expect("answers");
-
-        let (_, stored) = fetched("warc/1").await;
-        let parse = w.parse().await.expect("a parse");
-        assert_eq!(known().await, Some(stored.clone()));
-        let left = dropped(&parse, &stored).await;
-        assert_eq!(known().await, Some(left.clone()));
-
-        w.pass(1_000);
-        w.put("a", "p").await;
-        let lease = w.take().await;
-        assert_eq!(lease.stored, Some(left), "the next fetch has nothing to compare with");
-        let second = StoredPage { validators: validators.clone(), ..page("warc/2", lease.granted_at) };
-        let outcome = Outcome::Done { stored: Some(second.clone()), recrawl: None };
-        w.settle(&lease, outcome).await;
-        let late = w.parse().await.expect("a parse");
-        w.pass(1_000);
-        let (_, third) = fetched("warc/3").await;
-        dropped(&late, &second).await;
-        assert_eq!(known().await, Some(third), "a newer page is none of its business");
-        assert!(w.parse().await.is_some(), "and is parsed itself");
     });
 }
 

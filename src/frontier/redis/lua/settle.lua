@@ -41,14 +41,6 @@ settle = module(function(settle)
     return { token = taker.token, owner = taker.owner, fence = store.next_fence(site) }
   end
 
-  -- What a parse leaves of the page that it read, unless there is another one by now.
-  local function keep_what_is_left(task, left)
-    local fence, stored, recrawl, depth = records.page(task.site, task.url)
-    if fence and task.stored and cjson.decode(stored).place == cjson.decode(task.stored).place then
-      records.save_page(task.site, task.url, fence, left, recrawl, depth)
-    end
-  end
-
   local function done(site, task, outcome, taker)
     local stored, parse = outcome.stored
     if stored and task.stage == 'd' then
@@ -66,8 +58,6 @@ settle = module(function(settle)
       _, parse = put.one(site, 'p', {
         url = task.url, link = false, priority = task.priority, depth = task.depth, hops = task.hops,
       }, stored, parse_for(site, taker))
-    elseif stored then
-      keep_what_is_left(task, stored)
     end
     places.finish(site, task)
     return parse

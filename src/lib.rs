@@ -7,13 +7,14 @@
 //!   `mailbox`: a queue to one thread
 //! * [`site`]: one file of `sites/` as a checked value; [`settings`]: `paced.toml`
 //! * [`frontier`]: what is known, what is next, and when; [`mutex`]: its timed mutex for everybody
-//! * [`manners`], [`robots`], [`fetch`], [`archive`]: asking a site, and keeping what it answers
+//! * [`manners`], [`robots`], [`fetch`], [`archive`]: asking a site, and keeping what it answers; [`audit`]: the proof of pace
 //! * [`extract`], [`sink`]: what is on a page, and where it goes
 //! * [`work`], [`run`]: the two straight lines, and a process that walks them: a crawl to its end, a worker until stopped
 //! * [`look`]: one page tried; stored pages parsed again
 //! * [`monitor`], [`demo`], [`cli`]: being watched, being tried, being run
 
 pub mod archive;
+pub mod audit;
 pub mod canonical_url;
 pub mod cli;
 pub mod clock;

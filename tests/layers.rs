@@ -25,6 +25,7 @@ const ORDER: &[&str] = &[
     "content_coding",
     "fetch",
     "archive",
+    "audit",
     "extract",
     "sink",
     "monitor",

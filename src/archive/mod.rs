@@ -1,7 +1,6 @@
 //! The page store: every request sent and what came of it, in WARC 1.1 segments in a local folder or a bucket. What is
 //! on a page is found elsewhere.
 
-mod audit;
 #[cfg(feature = "s3")]
 mod bucket;
 mod erase;
@@ -20,7 +19,6 @@ mod visit;
 mod warc;
 mod writer;
 
-pub use audit::{Audit, EarlyStart, Gaps, UnitReport};
 pub use erase::Erased;
 pub use error::ArchiveError;
 pub use folder::{COMMIT_PAGES, COMMIT_WAIT};

@@ -5,7 +5,8 @@ use serde_json::json;
 
 use super::results::Results;
 use super::{Exit, Globals, Trouble, sites};
-use crate::archive::{Audit, Filter, UnitReport, scan};
+use crate::archive::{Filter, scan};
+use crate::audit::{Audit, Gaps, UnitReport};
 use crate::monitor::duration;
 
 /// Options of `paced audit`.
@@ -81,9 +82,8 @@ fn text(report: &UnitReport) -> String {
 }
 
 fn object(report: &UnitReport) -> serde_json::Value {
-    let gap = |pick: fn(&crate::archive::Gaps) -> std::time::Duration| {
-        report.gaps.as_ref().map(|gaps| pick(gaps).as_millis())
-    };
+    let gap =
+        |pick: fn(&Gaps) -> std::time::Duration| report.gaps.as_ref().map(|gaps| pick(gaps).as_millis());
     json!({
         "unit": report.unit, "sites": report.sites, "starts": report.starts, "first": report.first,
         "last": report.last, "interval_ms": { "min": report.interval.0.as_millis(), "max": report.interval.1.as_millis() },

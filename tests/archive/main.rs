@@ -13,9 +13,10 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use paced::archive::{
-    Archive, ArchiveError, Audit, COMMIT_PAGES, COMMIT_WAIT, Filter, Place, Record, SentRequest, Visit,
+    Archive, ArchiveError, COMMIT_PAGES, COMMIT_WAIT, Filter, Place, Record, SentRequest, Visit,
     VisitOutcome, scan,
 };
+use paced::audit::Audit;
 use paced::canonical_url::CanonicalUrl;
 use paced::clock::{Clock, Timestamp};
 use paced::page::{Headers, Page};

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 use std::process::Command;
 use std::time::Duration;
 
-use paced::archive::{ArchiveError, Audit, Erased, Place, Record, Visit, VisitOutcome};
+use paced::archive::{ArchiveError, Erased, Place, Record, Visit, VisitOutcome};
+use paced::audit::Audit;
 use paced::clock::Timestamp;
 use paced::page::Page;
 use tempfile::TempDir;

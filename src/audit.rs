@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use super::Record;
+use crate::archive::Record;
 use crate::clock::{Timestamp, millis};
 use crate::frontier::permit::grace;
 

@@ -5,11 +5,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use paced::archive::{Archive, SentRequest, Visit, VisitOutcome};
-use paced::canonical_url::CanonicalUrl;
+use paced::archive::{Archive, Visit};
 use paced::clock::{Clock, Timestamp};
-use paced::page::{Headers, Page};
 
+use super::answered::{answer, answered};
 use super::{cpu, must_be, since};
 
 /// The body of the n-th page.
@@ -50,37 +49,10 @@ pub async fn keep(bodies: &Arc<Vec<Bytes>>, pages: u64, at_once: u64) -> (Durati
 }
 
 fn visit(n: u64, body: Bytes) -> Visit {
-    let url = CanonicalUrl::parse(&format!("https://shop.example/product/{n}")).expect("a URL");
     let sent_at = Timestamp::from_millis(1_800_000_000_000);
-    let fields =
-        |fields: &[(&str, &str)]| fields.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).collect();
-    let page = Page {
-        url: url.clone(),
-        sent_at,
-        version: http::Version::HTTP_11,
-        status: 200,
-        headers: Headers(vec![("content-type".to_owned(), b"text/html; charset=utf-8".to_vec())]),
-        body,
-        response: Duration::from_millis(120),
-        remote: None,
-    };
-    let request = SentRequest {
-        url,
-        method: "GET",
-        headers: fields(&[
-            ("user-agent", "paced/0.1.0"),
-            ("accept", "text/html"),
-            ("accept-encoding", "gzip, br"),
-        ]),
-        sent_at,
-        http_version: http::Version::HTTP_11,
-    };
-    Visit {
-        site: "shop".to_owned(),
-        unit: "shop".to_owned(),
-        interval: Duration::from_secs(1),
-        fence: 1,
-        request,
-        outcome: VisitOutcome::Response(page),
-    }
+    let asked = ["user-agent: paced/0.1.0", "accept: text/html", "accept-encoding: gzip, br"];
+    let mut visit = answered(answer(&format!("https://shop.example/product/{n}"), sent_at, body));
+    let fields = asked.iter().filter_map(|field| field.split_once(": "));
+    visit.request.headers = fields.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+    visit
 }

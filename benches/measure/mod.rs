@@ -1,6 +1,8 @@
 //! What benches measure with: CPU time and memory of this process and of others, and a table of what came out.
 #![allow(dead_code, unused_imports, reason = "each bench uses its own part of this")]
 
+#[path = "../../tests/support/answered.rs"]
+mod answered;
 mod child;
 mod kept;
 mod pages;

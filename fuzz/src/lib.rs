@@ -1,6 +1,8 @@
 //! What is fuzzed: a module a target, each with a function that takes any bytes and panics where something doesn't hold
 //! that must always hold. `tests/fuzz.rs` runs the same functions without a fuzzer.
 
+#[path = "../../tests/support/answered.rs"]
+mod answered;
 pub mod canonical_url;
 pub mod headers;
 pub mod page;

@@ -5,16 +5,15 @@ use std::fs;
 use std::io::Write;
 use std::path::Path;
 use std::sync::LazyLock;
-use std::time::Duration;
 
 use bytes::Bytes;
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use paced::archive::{Archive, ArchiveError, Filter, Place, Record, SentRequest, Visit, VisitOutcome, scan};
-use paced::canonical_url::CanonicalUrl;
+use paced::archive::{Archive, ArchiveError, Filter, Place, Record, Visit, scan};
 use paced::clock::{Clock, Timestamp};
-use paced::page::{Headers, Page};
 use tempfile::TempDir;
+
+use super::answered::{answer, answered};
 
 /// What a record begins with, whatever its version.
 const START: &[u8] = b"WARC/1";
@@ -109,31 +108,6 @@ fn marker(segment: &Path) -> std::path::PathBuf {
 }
 
 fn visit() -> Visit {
-    let url = CanonicalUrl::parse("https://shop.example/a").expect("a URL");
     let sent_at = Timestamp::from_millis(1_795_165_200_123);
-    let page = Page {
-        url: url.clone(),
-        sent_at,
-        version: http::Version::HTTP_11,
-        status: 200,
-        headers: Headers(vec![("content-type".to_owned(), b"text/html".to_vec())]),
-        body: Bytes::from_static(BODY),
-        response: Duration::from_millis(640),
-        remote: None,
-    };
-    let request = SentRequest {
-        url,
-        method: "GET",
-        headers: Vec::new(),
-        sent_at,
-        http_version: http::Version::HTTP_11,
-    };
-    Visit {
-        site: "shop".to_owned(),
-        unit: "shop".to_owned(),
-        interval: Duration::from_secs(1),
-        fence: 1,
-        request,
-        outcome: VisitOutcome::Response(page),
-    }
+    answered(answer("https://shop.example/a", sent_at, Bytes::from_static(BODY)))
 }

@@ -13,7 +13,7 @@ use rustix::fs::{FlockOperation, flock};
 
 use super::names::{ENDING, Names};
 use super::segment::{Segment, marker_of};
-use super::store::{BEGINNING, Filling, Log, Most, Opened, Segments, Source, Store};
+use super::store::{Filling, Log, Most, Opened, Segments, Source, Store};
 use super::{ArchiveError, Place};
 
 /// Two commits to a folder are so far apart at least, unless [`COMMIT_PAGES`] are waiting: the first page after a pause
@@ -47,7 +47,9 @@ impl Folder {
         flock(&dir, FlockOperation::LockExclusive)?;
         Ok(dir)
     }
+}
 
+impl Store for Folder {
     fn read(&self, place: &Place, most: u64) -> Result<Bytes, ArchiveError> {
         let path = self.dir.join(place.segment());
         let missing = || ArchiveError::Missing { place: place.clone() };
@@ -63,16 +65,6 @@ impl Folder {
         let mut bytes = vec![0; usize::try_from(place.length().min(most)).map_err(|_| missing())?];
         file.read_exact_at(&mut bytes, place.offset()).map_err(failed)?;
         Ok(bytes.into())
-    }
-}
-
-impl Store for Folder {
-    fn record(&self, place: &Place) -> Result<Bytes, ArchiveError> {
-        self.read(place, u64::MAX)
-    }
-
-    fn beginning(&self, place: &Place) -> Result<Bytes, ArchiveError> {
-        self.read(place, BEGINNING)
     }
 
     /// Looks at the file's length, not into it.

@@ -37,11 +37,8 @@ pub(super) struct Most {
 
 /// Reads what any writer has committed. Every method blocks for as long as the reading takes.
 pub(super) trait Store: Debug + Send + Sync {
-    /// The bytes of a whole record, in one read.
-    fn record(&self, place: &Place) -> Result<Bytes, ArchiveError>;
-
-    /// The first bytes of a record: enough to hold its header.
-    fn beginning(&self, place: &Place) -> Result<Bytes, ArchiveError>;
+    /// The first `most` bytes of a record, or all of a shorter one, in one read.
+    fn read(&self, place: &Place, most: u64) -> Result<Bytes, ArchiveError>;
 
     /// Whether the bytes of that place are there, as far as can be told.
     fn has(&self, place: &Place) -> bool;
@@ -66,9 +63,6 @@ pub(super) trait Store: Debug + Send + Sync {
 
 /// The bytes that a range gets.
 pub(super) type Filling<'a> = dyn Fn(&Range<u64>) -> Result<Vec<u8>, ArchiveError> + 'a;
-
-/// So many bytes of a record hold its header.
-pub(super) const BEGINNING: u64 = 16 * 1024;
 
 /// Segments one after another.
 pub(super) type Segments = Box<dyn Iterator<Item = Result<Opened, ArchiveError>> + Send>;

@@ -13,6 +13,9 @@ use crate::canonical_url::CanonicalUrl;
 use crate::clock::Timestamp;
 use crate::page::Headers;
 
+/// So many bytes of a record hold its header.
+const BEGINNING: u64 = 16 * 1024;
+
 /// An answer of a site, as it was kept.
 #[derive(Clone, Debug)]
 pub struct StoredResponse {
@@ -32,7 +35,7 @@ pub struct StoredResponse {
 
 /// Reads the answer at a place, in one read.
 pub(super) fn read(store: &dyn Store, place: &Place) -> Result<StoredResponse, ArchiveError> {
-    let packed = store.record(place)?;
+    let packed = store.read(place, u64::MAX)?;
     parse(&packed).map_err(|why| match why {
         Unread::Erased => ArchiveError::Missing { place: place.clone() },
         Unread::Broken(why) => ArchiveError::damaged(place.segment(), place.offset(), why),
@@ -167,7 +170,7 @@ pub(super) struct Origin {
 /// What the record at `place` says of itself. A body confirmed many times keeps its first date, which the caller may
 /// no longer know.
 pub(super) fn origin(store: &dyn Store, place: &Place, fetched_at: Timestamp) -> Origin {
-    let fields = store.beginning(place).ok().and_then(|packed| header(&packed).ok().flatten());
+    let fields = store.read(place, BEGINNING).ok().and_then(|packed| header(&packed).ok().flatten());
     let told = |name| fields.as_ref()?.get(name).map(str::to_owned);
     Origin {
         id: told("WARC-Record-ID"),

@@ -1,5 +1,7 @@
 //! The page store on a real folder: what was kept is read back, whatever happened to its writers.
 
+#[path = "../support/answered.rs"]
+mod answered;
 mod erase;
 mod leftovers;
 
@@ -11,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use answered::{answer, answered};
 use bytes::Bytes;
 use paced::archive::{
     Archive, ArchiveError, COMMIT_PAGES, COMMIT_WAIT, Filter, Place, Record, SentRequest, Visit,
@@ -588,16 +591,8 @@ fn body_of(n: usize) -> String {
 }
 
 fn page(url: &str, body: &[u8]) -> Page {
-    Page {
-        url: CanonicalUrl::parse(url).expect("a URL"),
-        sent_at: Timestamp::from_millis(START),
-        version: http::Version::HTTP_11,
-        status: 200,
-        headers: headers(&[("content-type", b"text/html")]),
-        body: Bytes::copy_from_slice(body),
-        response: Duration::from_millis(640),
-        remote: Some(SocketAddr::from(([192, 0, 2, 7], 443))),
-    }
+    let remote = Some(SocketAddr::from(([192, 0, 2, 7], 443)));
+    Page { remote, ..answer(url, Timestamp::from_millis(START), Bytes::copy_from_slice(body)) }
 }
 
 fn headers(fields: &[(&str, &[u8])]) -> Headers {
@@ -605,20 +600,10 @@ fn headers(fields: &[(&str, &[u8])]) -> Headers {
 }
 
 fn visit(page: Page) -> Visit {
-    Visit {
-        site: "shop".to_owned(),
-        unit: "shops".to_owned(),
-        interval: Duration::from_millis(1500),
-        fence: 42,
-        request: SentRequest {
-            url: page.url.clone(),
-            method: "GET",
-            headers: vec![("user-agent".to_owned(), "paced".to_owned())],
-            sent_at: page.sent_at,
-            http_version: http::Version::HTTP_11,
-        },
-        outcome: VisitOutcome::Response(page),
-    }
+    let visit = answered(page);
+    let headers = vec![("user-agent".to_owned(), "paced".to_owned())];
+    let request = SentRequest { headers, ..visit.request };
+    Visit { unit: "shops".to_owned(), interval: Duration::from_millis(1500), fence: 42, request, ..visit }
 }
 
 /// The record of a request that `visit` makes, as yet unanswered.

@@ -1,6 +1,7 @@
 //! What integration tests stand on: sites on loopback, the saved shops, the binary, temporary data folders.
 #![allow(dead_code, unused_imports, reason = "each test file uses its own part of this")]
 
+pub mod answered;
 mod binary;
 mod corpus;
 pub mod moved_clock;

@@ -24,7 +24,7 @@ use object_store::{
 };
 use tokio::runtime::Runtime;
 
-use super::store::{BEGINNING, Filling, Segments, Store};
+use super::store::{Filling, Segments, Store};
 use super::{ArchiveError, Location, Place};
 use crate::fetch::install_tls;
 use sizes::Sizes;
@@ -151,23 +151,6 @@ impl Bucket {
         }
     }
 
-    /// So many bytes at a place's beginning.
-    fn range(&self, place: &Place, most: u64) -> Result<Bytes, ArchiveError> {
-        let missing = || ArchiveError::Missing { place: place.clone() };
-        let length = place.length().min(most);
-        let end =
-            place.offset().checked_add(length).filter(|end| *end > place.offset()).ok_or_else(missing)?;
-        let key = self.key(place.segment()).ok_or_else(missing)?;
-        let (client, from) = (self.patient.clone(), place.offset());
-        match self.wait(async move { client.get_range(&key, from..end).await }) {
-            Some(Ok(bytes)) if bytes.len() as u64 == length => Ok(bytes),
-            Some(Ok(_)) => Err(missing()),
-            Some(Err(error)) if fault::is_missing(&error) => Err(missing()),
-            Some(Err(error)) => Err(self.error("read from", &error)),
-            None => Err(self.broke("read from")),
-        }
-    }
-
     /// Lists objects in the order of their names: one request.
     fn list(&self, client: &AmazonS3, options: PaginatedListOptions) -> Result<Listing, String> {
         let (client, prefix) = (client.clone(), self.prefix.clone());
@@ -198,12 +181,20 @@ struct Listing {
 }
 
 impl Store for Bucket {
-    fn record(&self, place: &Place) -> Result<Bytes, ArchiveError> {
-        self.range(place, u64::MAX)
-    }
-
-    fn beginning(&self, place: &Place) -> Result<Bytes, ArchiveError> {
-        self.range(place, BEGINNING)
+    fn read(&self, place: &Place, most: u64) -> Result<Bytes, ArchiveError> {
+        let missing = || ArchiveError::Missing { place: place.clone() };
+        let length = place.length().min(most);
+        let end =
+            place.offset().checked_add(length).filter(|end| *end > place.offset()).ok_or_else(missing)?;
+        let key = self.key(place.segment()).ok_or_else(missing)?;
+        let (client, from) = (self.patient.clone(), place.offset());
+        match self.wait(async move { client.get_range(&key, from..end).await }) {
+            Some(Ok(bytes)) if bytes.len() as u64 == length => Ok(bytes),
+            Some(Ok(_)) => Err(missing()),
+            Some(Err(error)) if fault::is_missing(&error) => Err(missing()),
+            Some(Err(error)) => Err(self.error("read from", &error)),
+            None => Err(self.broke("read from")),
+        }
     }
 
     fn has(&self, place: &Place) -> bool {

@@ -47,7 +47,7 @@ const HOMES: &[(&str, &[&str])] = &[
     ("scraper", &["extract", "site"]),
     ("cssparser", &["site"]),
     ("html5ever", &["extract", "site"]),
-    ("html5gum", &["extract/tokens", "extract/tree"]),
+    ("html5gum", &["extract/html"]),
     ("mimalloc", &["main"]),
     ("ego_tree", &["extract", "site"]),
     ("governor", &["fetch"]),

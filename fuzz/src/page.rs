@@ -5,7 +5,8 @@ use std::sync::LazyLock;
 
 use paced::canonical_url::CanonicalUrl;
 use paced::clock::Timestamp;
-use paced::extract::{Extract, Fetched, charset, extract};
+use paced::extract::html::charset;
+use paced::extract::{Extract, Fetched, extract};
 use paced::page::Headers;
 use paced::site::{Site, parse};
 

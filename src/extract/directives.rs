@@ -3,7 +3,7 @@
 use html5ever::local_name;
 use scraper::Html;
 
-use super::tree::named;
+use super::html::named;
 use crate::page::Headers;
 
 /// The name under which a page may speak to this crawler alone.
@@ -110,7 +110,7 @@ fn is_robot(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::extract::tree::Tree;
+    use crate::extract::html::Tree;
 
     fn flags(html: &str, tags: &[&str]) -> String {
         let fields = tags.iter().map(|tag| ("x-robots-tag".to_owned(), tag.as_bytes().to_vec()));

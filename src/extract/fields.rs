@@ -4,10 +4,9 @@ use regex::Regex;
 use scraper::{ElementRef, Html};
 use serde_json::{Number, Value};
 
-use super::base::Base;
-use super::number::{self, OneMark};
-use super::price::Price;
-use super::{date, text};
+use super::html::{Base, text};
+use super::values::number::{self, OneMark};
+use super::values::{Price, date};
 use crate::site::{FieldKind, FieldRule};
 
 /// The field's value on this page; none where nothing is found that can be read as the rule's kind.
@@ -87,7 +86,7 @@ mod tests {
     use url::Url;
 
     use super::*;
-    use crate::extract::tree::Tree;
+    use crate::extract::html::Tree;
     use crate::site::Css;
 
     const PAGE: &str = r#"<base href="/shop/">

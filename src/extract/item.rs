@@ -6,10 +6,10 @@ use html5ever::local_name;
 use scraper::Html;
 use serde_json::{Map, Value};
 
-use super::base::Base;
+use super::fetched::Fetched;
+use super::html::{Base, named};
 use super::links::has_rel;
-use super::tree::named;
-use super::{Fetched, fields, structured};
+use super::{fields, structured};
 use crate::item::Item;
 use crate::site::{ItemKey, PRODUCT_FIELDS, PageRule, Site};
 

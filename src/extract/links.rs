@@ -6,7 +6,7 @@ use ego_tree::NodeId;
 use scraper::{ElementRef, Html};
 use url::Url;
 
-use super::base::Base;
+use super::html::Base;
 use crate::site::{Follow, MetaRobots};
 
 /// The links that `follow` names, in document order, each once, without fragments.
@@ -74,7 +74,7 @@ mod tests {
     use encoding_rs::UTF_8;
 
     use super::*;
-    use crate::extract::tree::Tree;
+    use crate::extract::html::Tree;
     use crate::site::Css;
 
     const PAGE: &str = r##"

@@ -1,56 +1,29 @@
 //! What is on a page: its item, its links, what it asks of robots. Pure; saving and scope are elsewhere.
 //!
 //! ```text
-//! bytes ─ charset ─▶ text ─ tree ─▶ elements ─┬─ fields, structured ─▶ item
-//!                                             ├─ links ─▶ URLs
-//!                                             └─ directives ─▶ nofollow, noindex, noarchive
+//! bytes ─ html::charset ─▶ text ─ html::tree ─▶ elements ─┬─ fields, structured ─▶ item
+//!                                                         ├─ links ─▶ URLs
+//!                                                         └─ directives ─▶ nofollow, noindex, noarchive
 //! ```
 
-mod base;
-mod cents;
-pub mod charset;
-mod content_type;
-mod currency;
-pub mod date;
-pub mod directives;
+mod directives;
+mod fetched;
 mod fields;
-mod gathered;
-mod guard;
+pub mod html;
 mod item;
 mod links;
-mod names;
-mod number;
-mod prescan;
-pub mod price;
-pub mod structured;
-mod text;
-mod tokens;
-pub mod tree;
+mod structured;
+pub mod values;
 
-pub use base::Base;
 pub use directives::PageDirectives;
+pub use fetched::Fetched;
 
 use url::Url;
 
 use crate::canonical_url::CanonicalUrl;
-use crate::clock::Timestamp;
 use crate::item::Item;
-use crate::page::Headers;
 use crate::site::{MetaRobots, PageRule, Site};
-use tree::Tree;
-
-/// A page to read: its body with content codings undone (`content_coding::decode`), not yet text.
-#[derive(Clone, Copy, Debug)]
-pub struct Fetched<'a> {
-    /// The page's URL.
-    pub url: &'a CanonicalUrl,
-    /// When it was fetched, or last confirmed.
-    pub fetched_at: Timestamp,
-    /// The header fields it came with.
-    pub headers: &'a Headers,
-    /// The decoded body.
-    pub body: &'a [u8],
-}
+use html::{Base, Tree, charset};
 
 /// What was on a page.
 #[derive(Clone, Debug, PartialEq)]

@@ -5,6 +5,8 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::canonical_url::StripQuery;
+use crate::clock::Timestamp;
+use crate::page::Headers;
 use crate::site::{Css, FetchRules, FieldKind, FieldRule, Follow, ItemKey, Pace, Scope, UrlPattern};
 
 const PAGE: &str = r#"<title>x</title><link rel="Canonical" href="/p/1?utm_source=x"><h1>A book</h1>

@@ -20,7 +20,6 @@ use paced::archive::{
     VisitOutcome, scan,
 };
 use paced::audit::Audit;
-use paced::canonical_url::CanonicalUrl;
 use paced::clock::{Clock, Timestamp};
 use paced::page::{Headers, Page};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};

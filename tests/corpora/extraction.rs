@@ -9,7 +9,7 @@ use flate2::read::GzDecoder;
 use iso_currency::Currency;
 use paced::canonical_url::CanonicalUrl;
 use paced::content_coding::{CodingError, decode};
-use paced::extract::price::Price;
+use paced::extract::values::Price;
 use paced::extract::{Extract, extract};
 use paced::page::Headers;
 use serde_json::Value;

@@ -6,8 +6,8 @@ use serde_json::{Deserializer, Value};
 use url::Url;
 
 use super::product::{Graph, Known};
-use crate::extract::base::Base;
-use crate::extract::tree::named;
+use crate::extract::html::Base;
+use crate::extract::html::named;
 
 /// What the page's JSON-LD says of its product.
 pub fn product(html: &Html, base: &Base, page: &Url) -> Known {
@@ -103,7 +103,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::extract::tree::Tree;
+    use crate::extract::html::Tree;
 
     fn found(scripts: &[&str]) -> Value {
         found_at("https://shop.example/p/1?x=2", scripts)

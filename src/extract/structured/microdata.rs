@@ -8,8 +8,8 @@ use serde_json::{Map, Value, json};
 use url::Url;
 
 use super::product::{Graph, Known, is_product, offered};
-use crate::extract::base::Base;
-use crate::extract::text;
+use crate::extract::html::Base;
+use crate::extract::html::text;
 
 /// Items inside items past this are left out.
 const MAX_NESTING: usize = 8;
@@ -159,7 +159,7 @@ mod tests {
     use encoding_rs::UTF_8;
 
     use super::*;
-    use crate::extract::tree::Tree;
+    use crate::extract::html::Tree;
 
     fn found(page: &str) -> Value {
         let html = Tree::parse(page).html;

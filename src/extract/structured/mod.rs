@@ -9,7 +9,7 @@ use scraper::Html;
 use serde_json::Value;
 use url::Url;
 
-use super::base::Base;
+use crate::extract::html::Base;
 use crate::site::PRODUCT_FIELDS;
 
 /// One field of a product, and which kind of markup it was in.
@@ -49,7 +49,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::extract::tree::Tree;
+    use crate::extract::html::Tree;
 
     #[test]
     fn json_ld_goes_before_microdata_and_microdata_before_opengraph() {

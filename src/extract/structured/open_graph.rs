@@ -8,10 +8,10 @@ use serde_json::Value;
 use url::Url;
 
 use super::product::{Known, availability, gtin};
-use crate::extract::base::Base;
-use crate::extract::price::Price;
-use crate::extract::text;
-use crate::extract::tree::named;
+use crate::extract::html::Base;
+use crate::extract::html::named;
+use crate::extract::html::text;
+use crate::extract::values::Price;
 
 /// What the page's `<meta>` tags say of its product.
 pub fn product(html: &Html, base: &Base) -> Known {
@@ -74,7 +74,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::extract::tree::Tree;
+    use crate::extract::html::Tree;
 
     #[test]
     fn product_tags_are_read() {

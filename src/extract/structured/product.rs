@@ -6,9 +6,9 @@ use scraper::Html;
 use serde_json::{Map, Value, json};
 use url::Url;
 
-use crate::extract::base::Base;
-use crate::extract::price::Price;
-use crate::extract::text;
+use crate::extract::html::Base;
+use crate::extract::html::text;
+use crate::extract::values::Price;
 
 /// The fields that were found, by name.
 pub type Known = BTreeMap<&'static str, Value>;

@@ -3,9 +3,10 @@
 use std::borrow::Cow;
 
 use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
-use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE};
+use encoding_rs::{Encoding, UTF_16BE, UTF_16LE};
 
-use super::{content_type, prescan};
+use super::content_type;
+use super::prescan::{self, known, readable_so_far};
 
 /// How far into a page its own declarations are looked for, in bytes (WHATWG HTML, "prescan a byte stream").
 const DECLARED_WITHIN: usize = 1024;
@@ -53,16 +54,6 @@ fn named_in_xml(start: &[u8]) -> Option<&'static Encoding> {
     known(&value[..end]).map(readable_so_far)
 }
 
-/// The encoding of that label; those that WHATWG replaces, as they can't be read safely, count as unknown.
-pub(super) fn known(label: &[u8]) -> Option<&'static Encoding> {
-    Encoding::for_label_no_replacement(label)
-}
-
-/// A page that names UTF-16 in ASCII letters is not in UTF-16.
-pub(super) fn readable_so_far(encoding: &'static Encoding) -> &'static Encoding {
-    if encoding == UTF_16LE || encoding == UTF_16BE { UTF_8 } else { encoding }
-}
-
 fn detected(body: &[u8], tld: Option<&str>) -> &'static Encoding {
     let mut detector = EncodingDetector::new(Iso2022JpDetection::Allow);
     detector.feed(body, true);
@@ -73,7 +64,7 @@ fn detected(body: &[u8], tld: Option<&str>) -> &'static Encoding {
 
 #[cfg(test)]
 mod tests {
-    use encoding_rs::{EUC_JP, ISO_2022_JP, SHIFT_JIS, WINDOWS_1252};
+    use encoding_rs::{EUC_JP, ISO_2022_JP, SHIFT_JIS, UTF_8, WINDOWS_1252};
 
     use super::*;
 

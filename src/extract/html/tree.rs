@@ -47,7 +47,7 @@ fn beginning(text: &str, most: usize) -> (&str, bool) {
 }
 
 /// The elements of that name, in the order in which the parser made them.
-pub(super) fn named(html: &Html, name: LocalName) -> impl Iterator<Item = ElementRef<'_>> {
+pub(in crate::extract) fn named(html: &Html, name: LocalName) -> impl Iterator<Item = ElementRef<'_>> {
     let is_named = move |node: &NodeRef<'_, Node>| {
         node.value().as_element().is_some_and(|element| element.name.local == name) && node.parent().is_some()
     };
@@ -62,8 +62,8 @@ mod tests {
     use proptest::prelude::*;
     use scraper::{HtmlTreeSink, Selector};
 
+    use super::super::guard::MAX_NODES;
     use super::*;
-    use crate::extract::guard::MAX_NODES;
 
     fn count(tree: &Tree, css: &str) -> usize {
         tree.html.select(&Selector::parse(css).expect("a selector")).count()

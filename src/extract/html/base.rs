@@ -39,8 +39,8 @@ impl Base {
 mod tests {
     use encoding_rs::{SHIFT_JIS, UTF_8};
 
+    use super::super::Tree;
     use super::*;
-    use crate::extract::tree::Tree;
 
     #[test]
     fn an_address_is_read_against_the_base_in_the_pages_encoding() {

@@ -2,9 +2,7 @@
 
 use std::collections::HashSet;
 
-use encoding_rs::{Encoding, WINDOWS_1252};
-
-use super::charset::{known, readable_so_far};
+use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252};
 
 /// The encoding that the first `<meta charset>` or `<meta http-equiv=content-type>` in `bytes` names.
 pub fn meta(bytes: &[u8]) -> Option<&'static Encoding> {
@@ -148,6 +146,16 @@ impl<'a> Scan<'a> {
         self.skip(if matches!(quote, b'"' | b'\'') { end + 1 } else { end });
         Some(value)
     }
+}
+
+/// The encoding of that label; those that WHATWG replaces, as they can't be read safely, count as unknown.
+pub(super) fn known(label: &[u8]) -> Option<&'static Encoding> {
+    Encoding::for_label_no_replacement(label)
+}
+
+/// A page that names UTF-16 in ASCII letters is not in UTF-16.
+pub(super) fn readable_so_far(encoding: &'static Encoding) -> &'static Encoding {
+    if encoding == UTF_16LE || encoding == UTF_16BE { UTF_8 } else { encoding }
 }
 
 /// The label after `charset=` in the `content` of a `<meta>`.

@@ -4,7 +4,8 @@ use iso_currency::Currency;
 use serde_json::{Value, json};
 
 use super::number::{self, OneMark};
-use super::{cents, currency, text};
+use super::{cents, currency};
+use crate::extract::html::text;
 
 /// What something costs.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -55,6 +55,9 @@ pub(super) async fn run(options: Options, globals: &Globals) -> Result<Exit, Tro
     }
     results.line("\nThe pace, as each shop measured it (gaps between arrivals in ms):")?;
     results.line(table(&rows))?;
+    for row in rows.iter().filter(|row| row.is_early()) {
+        results.line(format_args!("\nToo early at the shop {}: {}", row.shop, row.gaps))?;
+    }
     if let Some(kept) = folder.kept() {
         let kept = kept.display();
         results.line(format_args!("\nKept in {kept}. Look closer:"))?;
@@ -62,11 +65,16 @@ pub(super) async fn run(options: Options, globals: &Globals) -> Result<Exit, Tro
         results.line(format_args!("  paced --data {kept} status"))?;
         results.line(format_args!("  paced --data {kept} audit"))?;
     }
-    Ok(match report.ending {
+    Ok(exit(report.ending, &rows))
+}
+
+/// A demo that was not disturbed fails where an item is missing or a start came early.
+fn exit(ending: Ending, rows: &[Row]) -> Exit {
+    match ending {
         Ending::Stopped => Exit::Interrupted,
-        Ending::Finished if rows.iter().all(|row| row.items == row.products) => Exit::Done,
+        Ending::Finished if rows.iter().all(Row::is_good) => Exit::Done,
         _ => Exit::Failed,
-    })
+    }
 }
 
 fn sites(shops: &Shops, plans: &[DemoShop], folder: &Path) -> Result<Vec<Site>, Trouble> {
@@ -150,6 +158,32 @@ impl Drop for Folder {
         if !self.keep {
             // What can't be removed is left to the system's own sweep of its temporary folder.
             let _ = std::fs::remove_dir_all(&self.path);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a shop saw whose interval is 200 ms.
+    fn row(items: usize, arrivals: [u64; 3]) -> Row {
+        let arrivals = arrivals.map(Duration::from_millis);
+        let gaps = GapReport::new(&arrivals, &[], Duration::from_millis(200));
+        Row { shop: "x".to_owned(), items, products: 2, requests: 3, span: arrivals[2], gaps }
+    }
+
+    #[test]
+    fn l7_an_early_start_or_a_missing_item_fails_the_demo() {
+        let (good, early, missing) = (row(2, [0, 200, 400]), row(2, [0, 200, 300]), row(1, [0, 200, 400]));
+        for (ending, rows, code) in [
+            (Ending::Finished, vec![good.clone()], Exit::Done),
+            (Ending::Finished, vec![good.clone(), early.clone()], Exit::Failed),
+            (Ending::Finished, vec![good.clone(), missing], Exit::Failed),
+            (Ending::Stopped, vec![early], Exit::Interrupted),
+            (Ending::GivenUp, vec![good], Exit::Failed),
+        ] {
+            assert_eq!(exit(ending, &rows), code, "{ending:?}: {rows:?}");
         }
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 
-use super::gaps::GapReport;
+use super::gaps::{GapReport, Verdict};
 
 /// One shop's line.
 #[derive(Clone, Debug)]
@@ -21,6 +21,18 @@ pub struct Row {
     pub span: Duration,
     /// The gaps between arrivals, measured by the shop; their interval is the pace that was allowed.
     pub gaps: GapReport,
+}
+
+impl Row {
+    /// Whether a start came early.
+    pub fn is_early(&self) -> bool {
+        self.gaps.verdict() == Verdict::Broken
+    }
+
+    /// Whether each item was found and no start came early.
+    pub fn is_good(&self) -> bool {
+        self.items == self.products && !self.is_early()
+    }
 }
 
 /// The table, with a heading and without a line end; gaps in ms.
@@ -85,6 +97,35 @@ mod tests {
         let words: Vec<&str> = line.split_whitespace().filter(|word| *word != "│").collect();
         assert_eq!(words.join(" "), "slow 40/41 51 5.00/s 4.90/s 204 204 204 0", "{text}");
         assert!(text.contains("allowed") && text.contains("p99"), "{text}");
+    }
+
+    #[test]
+    fn l7_a_shop_is_good_where_each_item_was_found_and_no_gap_is_early() {
+        for (gaps, items, good) in [
+            (&[200, 200, 200][..], 3, true),
+            (&[200, 180, 900], 3, true), // the grace is 20 ms
+            (&[200, 179, 900], 3, false),
+            (&[0], 3, false),
+            (&[200, 200], 2, false),
+            (&[], 3, true),
+        ] {
+            let mut at = 0;
+            let arrivals = std::iter::once(0).chain(gaps.iter().map(|gap| {
+                at += gap;
+                at
+            }));
+            let arrivals: Vec<Duration> = arrivals.map(Duration::from_millis).collect();
+            let gaps = GapReport::new(&arrivals, &[], Duration::from_millis(200));
+            let row = Row {
+                shop: "x".to_owned(),
+                items,
+                products: 3,
+                requests: arrivals.len(),
+                span: Duration::from_millis(at),
+                gaps,
+            };
+            assert_eq!(row.is_good(), good, "{row:?}");
+        }
     }
 
     #[test]

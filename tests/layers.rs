@@ -1,6 +1,11 @@
 //! Who may import whom, where the big dependencies live, and what each file begins with: the layering that the module map
 //! of `src/lib.rs` promises. Unit tests inside `src` are free to use what they need.
 
+#[path = "layers/circles.rs"]
+mod circles;
+#[path = "layers/names.rs"]
+mod names;
+
 use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -299,71 +304,42 @@ mod checkers {
 
     #[test]
     fn an_import_against_the_order_is_found_however_it_is_written() {
-        for (path, text, wrong) in [
-            ("fetch/mod.rs", "use crate::frontier::Permit;", ""),
-            ("fetch/mod.rs", "use crate::fetch::client::Client;", ""),
+        let in_tests = "#[cfg(test)]\n#[path = \"x\"]\nmod tests {\n    fn f() {\n        g();\n    }\n}\nuse crate::cli;";
+        for (path, text, line, used, why) in [
+            ("fetch/mod.rs", "use crate::frontier::Permit;", 0, "", ""),
+            ("fetch/mod.rs", "use crate::fetch::client::Client;", 0, "", ""),
+            ("fetch/mod.rs", "use crate::work::Pool;", 1, "work", "comes after it"),
+            ("clock.rs", "\nfn f() {\n    crate::cli::run();\n}", 3, "cli", "comes after it"),
+            ("page.rs", "pub(crate) use crate::task;", 1, "task", "comes after it"),
             (
-                "fetch/mod.rs",
-                "use crate::work::Pool;",
-                "src/fetch/mod.rs:1: `fetch` uses `work`, which comes after it",
+                "frontier/a.rs",
+                "use crate::{\n    clock::{self, T},\n    sink as s,\n};",
+                1,
+                "sink",
+                "comes after it",
             ),
-            (
-                "clock.rs",
-                "\nfn f() {\n    crate::cli::run();\n}",
-                "src/clock.rs:3: `clock` uses `cli`, which comes after it",
-            ),
-            (
-                "page.rs",
-                "pub(crate) use crate::task;",
-                "src/page.rs:1: `page` uses `task`, which comes after it",
-            ),
-            (
-                "frontier/model.rs",
-                "use crate::{\n    clock::{self, Timestamp},\n    extract as e,\n};",
-                "src/frontier/model.rs:1: `frontier` uses `extract`, which comes after it",
-            ),
-            (
-                "robots/mod.rs",
-                "use super::run;",
-                "src/robots/mod.rs:1: `robots` uses `run`, which comes after it",
-            ),
-            ("robots/rules.rs", "use super::run;", ""),
-            (
-                "extract/mod.rs",
-                "use crate::frontier;",
-                "src/extract/mod.rs:1: `extract` uses `frontier`, which is a stranger to it",
-            ),
-            ("work/pool.rs", "use crate::monitor::Counters;", ""),
-            (
-                "clock.rs",
-                "use crate::helpers;",
-                "src/clock.rs:1: `clock` uses `helpers`, which is not a module of ORDER",
-            ),
-            ("helpers.rs", "", "src/helpers.rs:1: `helpers` has no place in ORDER"),
-            ("main.rs", "use crate::whatever;", ""),
-            ("clock.rs", "//! See [`crate::cli`].\n/* fine */ // crate::cli", ""),
-            ("clock.rs", "#[cfg(test)]\nmod tests {\n    use crate::cli;\n}\n", ""),
-            (
-                "clock.rs",
-                "#[cfg(test)]\nmod tests;\nuse crate::cli;",
-                "src/clock.rs:3: `clock` uses `cli`, which comes after it",
-            ),
-            (
-                "clock.rs",
-                "#[cfg(test)]\n#[path = \"x\"]\nmod tests {\n    fn f() {\n        g();\n    }\n}\nuse crate::cli;",
-                "src/clock.rs:8: `clock` uses `cli`, which comes after it",
-            ),
-            ("clock.rs", "#[cfg(test)]\nuse crate::{\n    cli,\n};\n", ""),
-            (
-                "clock.rs",
-                "#[cfg(test)]\nfn f() {}\nuse crate::cli;",
-                "src/clock.rs:3: `clock` uses `cli`, which comes after it",
-            ),
-            ("clock/tests.rs", "use crate::cli;", ""),
+            ("robots/mod.rs", "use super::run;", 1, "run", "comes after it"),
+            ("robots/rules.rs", "use super::run;", 0, "", ""),
+            ("extract/mod.rs", "use crate::frontier;", 1, "frontier", "is a stranger to it"),
+            ("work/pool.rs", "use crate::monitor::Counters;", 0, "", ""),
+            ("clock.rs", "use crate::helpers;", 1, "helpers", "is not a module of ORDER"),
+            ("main.rs", "use crate::whatever;", 0, "", ""),
+            ("clock.rs", "//! See [`crate::cli`].\n/* fine */ // crate::cli", 0, "", ""),
+            ("clock.rs", "#[cfg(test)]\nmod tests {\n    use crate::cli;\n}\n", 0, "", ""),
+            ("clock.rs", "#[cfg(test)]\nmod tests;\nuse crate::cli;", 3, "cli", "comes after it"),
+            ("clock.rs", in_tests, 8, "cli", "comes after it"),
+            ("clock.rs", "#[cfg(test)]\nuse crate::{\n    cli,\n};\n", 0, "", ""),
+            ("clock.rs", "#[cfg(test)]\nfn f() {}\nuse crate::cli;", 3, "cli", "comes after it"),
+            ("clock/tests.rs", "use crate::cli;", 0, "", ""),
         ] {
-            let found = said(&forbidden_imports(&source(path, text)));
-            assert_eq!(found.join("\n"), wrong, "{path}: {text}");
+            let (source, mut wrong) = (source(path, text), String::new());
+            if line > 0 {
+                wrong = format!("src/{path}:{line}: `{}` uses `{used}`, which {why}", source.module());
+            }
+            assert_eq!(said(&forbidden_imports(&source)).join("\n"), wrong, "{path}: {text}");
         }
+        let homeless = said(&forbidden_imports(&source("helpers.rs", "")));
+        assert_eq!(homeless, ["src/helpers.rs:1: `helpers` has no place in ORDER"]);
     }
 
     #[test]

@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use ground::{Ground, SiteFile, assert_paced, ms, star, wait};
+use ground::{Ground, SiteFile, ms, star, wait};
 use paced::frontier::{Forgotten, Frontier, FrontierErrorKind, Registered, Renamed};
 use paced::mutex::TimedMutex;
 use paced::task::{Lease, Settled, Settlement};
@@ -151,7 +151,7 @@ fn l4_a_crawl_goes_on_when_a_master_dies() {
     assert!(!run.stderr.contains("panicked"), "{}", run.stderr);
     let items: BTreeSet<String> = ground.item_paths("shop").into_iter().collect();
     assert_eq!(items.len(), 81, "{}", run.stderr);
-    assert_paced(&site, ms(100));
+    ground.assert_paced("shop", &site, ms(100));
 }
 
 #[test]

@@ -120,14 +120,22 @@ pub fn assert_pages_readable(data: &TempData) -> usize {
 /// machine adds its own, nearly each one, and in all no more than the pace allows.
 #[track_caller]
 pub fn assert_pace(data: &TempData, shop: &Shop, interval: Duration) {
-    assert_eq!(early_by_stamps(data, shop), 0, "{}", shop.plan.name);
+    let audit = audit(data, shop);
+    assert_eq!(audit["early"], 0, "{}: {audit}", shop.plan.name);
+    // Whoever was killed left requests without a record.
+    let starts = audit["starts"].as_u64().and_then(|starts| usize::try_from(starts).ok()).expect("a number");
+    assert!((1..=shop.arrivals().len()).contains(&starts), "{}: {audit}", shop.plan.name);
     assert_pace_at_the_server(shop, interval, 0);
 }
 
 /// Starts that came early by the stamps of those who sent.
 pub fn early_by_stamps(data: &TempData, shop: &Shop) -> u64 {
+    audit(data, shop)["early"].as_u64().expect("a number")
+}
+
+fn audit(data: &TempData, shop: &Shop) -> Value {
     let audit = Paced::new(["audit", &shop.plan.name, "--json"]).data(data).run().expect_code(0);
-    json_lines_of(&audit.stdout)[0]["early"].as_u64().expect("a number")
+    json_lines_of(&audit.stdout).remove(0)
 }
 
 /// Nearly no start came early at the server, but for so many, and in all no more came than the pace allows.

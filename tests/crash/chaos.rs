@@ -182,11 +182,7 @@ fn unleash(chaos: &mut Chaos<'_>) {
 
 /// A page that was lost often is kept back, in the worst case for minutes.
 fn to_the_end(running: &mut Running) {
-    let began = Instant::now();
-    while !running.ended() && began.elapsed() < time_of_chaos() + Duration::from_mins(15) {
-        std::thread::sleep(Duration::from_millis(100));
-    }
-    assert!(running.ended(), "it goes on and on:\n{}", running.stderr());
+    within(time_of_chaos() + Duration::from_mins(15), "its end", || running.ended().then_some(()));
 }
 
 #[test]

@@ -40,12 +40,15 @@ fn assert_waits(running: &mut Running, shop: &Shop, told: &str) {
     running.wait_for_stderr(told);
     // What was granted before is still asked for.
     std::thread::sleep(Duration::from_secs(1));
-    let (asked, used) = (shop.arrivals().len(), used_ms(running));
-    std::thread::sleep(Duration::from_secs(4));
-    assert_eq!(shop.arrivals().len(), asked, "requests though nothing can be kept\n{}", running.stderr());
-    let used = used_ms(running) - used;
-    tell(&format!("  {used} ms of processor time in 4 s of waiting"));
-    assert!(used < 1_000, "{used} ms of processor time in 4 s");
+    let asked = shop.arrivals().len();
+    in_three_tries(|| {
+        let used = used_ms(running);
+        std::thread::sleep(Duration::from_secs(4));
+        assert_eq!(shop.arrivals().len(), asked, "requests though nothing can be kept\n{}", running.stderr());
+        let used = used_ms(running) - used;
+        tell(&format!("  {used} ms of processor time in 4 s of waiting"));
+        bound(used <= 400, format_args!("{used} ms of processor time in 4 s"))
+    });
     assert_eq!(running.stderr().matches(told).count(), 1, "{}", running.stderr());
 }
 

@@ -258,6 +258,27 @@ impl Ground {
         by_key(&run.stdout, "unit")
     }
 
+    /// Fails unless a site of its own pace was asked at its interval: by the audit, which counts each request that arrived,
+    /// and at the server.
+    #[track_caller]
+    pub fn assert_paced(&self, name: &str, site: &TestSite, interval: Duration) {
+        assert_audited(&self.audit()[name], site.arrivals().len());
+        assert_gaps_paced(&site.gaps(interval));
+    }
+
+    /// As `assert_paced`, where processes were killed that may have sent so many requests without a record of them.
+    #[track_caller]
+    pub fn assert_paced_but(&self, unrecorded: usize, name: &str, site: &TestSite, interval: Duration) {
+        let (arrived, unit) = (site.arrivals().len(), &self.audit()[name]);
+        let starts = unit["starts"].as_u64().and_then(|starts| usize::try_from(starts).ok()).expect("starts");
+        assert!(
+            starts > 0 && starts <= arrived && arrived <= starts + unrecorded,
+            "{arrived} arrived: {unit}"
+        );
+        assert_eq!(unit["early"], 0, "{unit}");
+        assert_gaps_paced(&site.gaps(interval));
+    }
+
     /// The dead letters of a site: path and reason.
     pub fn dead(&self, site: &str) -> BTreeMap<String, String> {
         let letters = self.letters(site).into_iter();
@@ -279,8 +300,13 @@ impl Ground {
         if let Some(redis) = &self.shared.0 {
             return redis.1.clone();
         }
-        let url = format!("sqlite:{}", self.data.file("data/frontier.db").display());
-        Frontier::open(&url).expect("the frontier of a crawl")
+        Frontier::open(&self.frontier_url()).expect("the frontier of a crawl")
+    }
+
+    /// What names the frontier.
+    pub fn frontier_url(&self) -> String {
+        let file = || format!("sqlite:{}", self.data.file("data/frontier.db").display());
+        self.shared.0.as_ref().map_or_else(file, |redis| redis.0.url(0))
     }
 }
 
@@ -312,18 +338,20 @@ pub fn asked(site: &TestSite) -> Vec<String> {
     site.requests().into_iter().map(|request| request.path).collect()
 }
 
-/// Fails unless the arrivals keep the interval (L7). One gap may be early: tests run side by side here, and a request may
-/// wait between its stamp and the wire. `tests/pace` measures alone and tells the whole story.
+/// Fails unless the audit counts so many starts of a pace unit, and none of them early (L7).
 #[track_caller]
-pub fn assert_paced(site: &TestSite, interval: Duration) {
-    assert_gaps_paced(&site.gaps(interval));
+pub fn assert_audited(unit: &Value, starts: usize) {
+    assert!(starts > 0, "nobody was asked");
+    assert_eq!((&unit["starts"], &unit["early"]), (&starts.into(), &0.into()), "{unit}");
 }
 
-/// As `assert_paced`, for gaps that were measured already.
+/// Fails unless the arrivals keep the interval at the server (L7). One gap may be early: tests run side by side here, and a
+/// request may wait between its stamp and the wire. What the senders stamped is never forgiven: `assert_audited`.
 #[track_caller]
 pub fn assert_gaps_paced(gaps: &GapReport) {
     if !gaps.set_aside.is_empty() || !gaps.early.is_empty() {
         eprintln!("{gaps}");
     }
+    assert!(gaps.count > 0, "no two starts were measured");
     assert!(gaps.early.len() <= 1, "{gaps}");
 }

@@ -41,7 +41,7 @@ fn robots_txt_comes_first_pays_the_pace_and_what_it_forbids_is_neither_asked_for
     assert_eq!(asked[..2], ["/robots.txt", "/"]);
     assert_eq!(asked.len(), 2 + 6, "{asked:?}");
     assert!(!asked.iter().any(|path| path == "/p/3" || path == "/p/5"), "{asked:?}");
-    assert_paced(&site, interval);
+    ground.assert_paced("shop", &site, interval);
     let created = &ground.status()["shop"]["download"]["created"];
     assert_eq!(created, 2 + 6, "forbidden links were put");
 }
@@ -67,7 +67,7 @@ fn a_start_that_robots_txt_makes_needless_is_given_back() {
     ground.crawled();
     assert_eq!(asked(&site), ["/robots.txt", "/open"]);
     assert_eq!(ground.view("shop").starts, 2);
-    assert_paced(&site, interval);
+    ground.assert_paced("shop", &site, interval);
 }
 
 #[test]
@@ -77,7 +77,7 @@ fn a_crawl_delay_is_a_floor_for_the_interval() {
     let log = ground.crawled().stderr;
     let raised = said(&log, "raises the interval from 20 ms to 300 ms by its Crawl-delay");
     assert!(raised.len() == 1 && raised[0].contains(" INFO robots.txt of http://127.0.0.1:"), "{log}");
-    assert_paced(&site, ms(300));
+    ground.assert_paced("shop", &site, ms(300));
     assert_eq!(ground.status()["shop"]["interval_ms"], 300);
     assert_eq!(site.arrivals().len(), 6);
 }
@@ -163,7 +163,7 @@ fn a_redirected_robots_txt_is_followed_within_the_site_and_pays_each_hop() {
     let ground = Ground::new([SiteFile::of("shop", &site).interval(interval)]);
     ground.crawled();
     assert_eq!(asked(&site), ["/robots.txt", "/a.txt", "/b.txt", "/", "/p/1"]);
-    assert_paced(&site, interval);
+    ground.assert_paced("shop", &site, interval);
 }
 
 #[test]

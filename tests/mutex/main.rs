@@ -84,8 +84,10 @@ fn pace(frontier: &Frontier, interval: Duration) -> TimedMutex {
     TimedMutex::new(frontier, "pace").expire(interval).auto_release(false)
 }
 
-/// All consecutive gaps, none left out, are at least the interval.
-fn assert_spaced(mut starts: Vec<Timestamp>, interval: Duration, who: &str) {
+/// So many starts, all of whose consecutive gaps, none left out, are at least the interval.
+#[track_caller]
+fn assert_spaced(mut starts: Vec<Timestamp>, count: usize, interval: Duration, who: &str) {
+    assert_eq!(starts.len(), count, "{who}: {starts:?}");
     starts.sort();
     let gaps: Vec<Duration> = starts.windows(2).map(|pair| pair[1].since(pair[0])).collect();
     assert!(gaps.iter().all(|gap| *gap >= interval), "{who}: gaps below {interval:?} in {gaps:?}");

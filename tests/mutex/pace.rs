@@ -2,36 +2,51 @@
 
 use std::sync::{Arc, Mutex};
 
+use paced::clock::Timestamp;
 use paced::mutex::TimedMutex;
 use tokio::sync::Barrier;
 
 use super::player::{self, Player};
+use super::support::{bound, in_three_tries};
 use super::{Backend, PATIENCE, assert_spaced, backends, ms, pace, shared_backends, still_backends};
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn v1_v3_blocks_of_any_length_start_an_interval_apart_in_each_of_three_rounds() {
+#[test]
+fn v1_v3_blocks_of_any_length_start_an_interval_apart_and_hardly_later_in_each_of_three_rounds() {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    let runtime = runtime.expect("a runtime");
     for backend in backends() {
         for round in 1..=3 {
-            let tasks: Vec<_> = (0..5)
-                .map(|i| {
-                    let mutex = pace(&backend.frontier, ms(120));
-                    tokio::spawn(async move {
-                        let block = async |held: &mut paced::mutex::Held| {
-                            tokio::time::sleep(ms(90) * i).await;
-                            held.taken_at()
-                        };
-                        mutex.synchronize(block).await.expect("the frontier")
-                    })
-                })
-                .collect();
-            let mut starts = Vec::new();
-            for task in tasks {
-                starts.push(task.await.expect("no panic"));
-            }
-            assert_eq!(starts.len(), 5);
-            assert_spaced(starts, ms(120), &format!("{} round {round}", backend.name));
+            let who = format!("{} round {round}", backend.name);
+            in_three_tries(|| {
+                let mut starts = runtime.block_on(starts_of_five(&backend));
+                assert_spaced(starts.clone(), 5, ms(120), &who);
+                starts.sort();
+                let span = starts[4].since(starts[0]);
+                bound(span < ms(120) * 6, format_args!("{who}: four intervals of 120 ms took {span:?}"))
+            });
         }
     }
+}
+
+/// The starts of five tasks whose blocks last longer and longer.
+async fn starts_of_five(backend: &Backend) -> Vec<Timestamp> {
+    let tasks: Vec<_> = (0..5)
+        .map(|i| {
+            let mutex = pace(&backend.frontier, ms(120));
+            tokio::spawn(async move {
+                let block = async |held: &mut paced::mutex::Held| {
+                    tokio::time::sleep(ms(90) * i).await;
+                    held.taken_at()
+                };
+                mutex.synchronize(block).await.expect("the frontier")
+            })
+        })
+        .collect();
+    let mut starts = Vec::new();
+    for task in tasks {
+        starts.push(task.await.expect("no panic"));
+    }
+    starts
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -66,8 +81,7 @@ fn v1_threads_each_with_a_runtime_of_its_own_share_the_interval() {
             }
         });
         let starts = starts.into_inner().expect("no panic");
-        assert_eq!(starts.len(), 5);
-        assert_spaced(starts, ms(80), backend.name);
+        assert_spaced(starts, 5, ms(80), backend.name);
     }
 }
 
@@ -80,8 +94,7 @@ async fn v1_v3_processes_on_one_frontier_share_the_interval_in_each_of_three_rou
     for (backend, _) in shared_backends() {
         let players: Vec<Player> = (0..5).map(|_| Player::begin(ME, &backend)).collect();
         let starts: Vec<_> = players.into_iter().flat_map(Player::moments).collect();
-        assert_eq!(starts.len(), 15);
-        assert_spaced(starts, ms(150), &format!("five processes on {}", backend.name));
+        assert_spaced(starts, 15, ms(150), &format!("five processes on {}", backend.name));
     }
 }
 
@@ -121,7 +134,7 @@ async fn v6_a_crashed_holder_changes_nothing_it_ends_at_its_time() {
         let taken = holder.moment();
         holder.kill();
         let next = pace(&backend.frontier, ms(1_500)).lock_within(PATIENCE).await.expect("it ends by itself");
-        assert_spaced(vec![taken, next.taken_at()], ms(1_500), backend.name);
+        assert_spaced(vec![taken, next.taken_at()], 2, ms(1_500), backend.name);
     }
 }
 

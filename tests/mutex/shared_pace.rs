@@ -1,7 +1,9 @@
 //! A site's pace, shared by a crawl that claims and by an outsider that has nothing but the mutex.
 
+use std::time::Duration;
+
 use paced::canonical_url::CanonicalUrl;
-use paced::clock::Timestamp;
+use paced::clock::{Clock, Timestamp};
 use paced::frontier::{
     Claim, Frontier, FrontierErrorKind, Grant, Registered, Registration, SiteSettings, Tuning,
 };
@@ -9,7 +11,7 @@ use paced::mutex::TimedMutex;
 use paced::task::Put;
 
 use super::player::{self, Player};
-use super::{PATIENCE, assert_spaced, backends, ms, shared_backends, still_backends};
+use super::{Backend, PATIENCE, assert_spaced, backends, ms, shared_backends, still_backends};
 
 pub const INTERVAL: u64 = 150;
 /// Turns that each side must get.
@@ -84,7 +86,7 @@ async fn an_outsider_task_and_a_crawl_share_one_pace_and_both_go_on() {
             all.push(starts.recv().await.expect("the crawl goes on"));
         }
         crawl.abort();
-        assert_spaced(all, ms(INTERVAL), backend.name);
+        assert_spaced(all, 2 * TURNS, ms(INTERVAL), backend.name);
     }
 }
 
@@ -103,174 +105,186 @@ async fn an_outsider_and_a_crawl_in_another_process_share_one_pace_and_both_go_o
         while all.len() < 2 * TURNS {
             all.push(crawl.moment());
         }
-        assert_spaced(all, ms(INTERVAL), &format!("two processes on {}", backend.name));
+        assert_spaced(all, 2 * TURNS, ms(INTERVAL), &format!("two processes on {}", backend.name));
+    }
+}
+
+/// A crawl of `books` and an outsider, on one frontier whose time moves only when told.
+struct Sides {
+    backend: Backend,
+    clock: Clock,
+    /// The process that crawls.
+    owner: String,
+    /// The outsider's.
+    mutex: TimedMutex,
+}
+
+impl Sides {
+    /// On each backend.
+    async fn all() -> Vec<Self> {
+        let mut all = Vec::new();
+        for (backend, clock) in still_backends() {
+            with_books(&backend.frontier).await;
+            let owner = backend.frontier.join(Vec::new()).await.expect("the frontier").name;
+            let mutex = TimedMutex::of_site_in(&backend.frontier, "books").await.expect("the site");
+            all.push(Self { backend, clock, owner, mutex });
+        }
+        all
+    }
+
+    fn name(&self) -> &str {
+        self.backend.name
+    }
+
+    fn pass(&self, millis: u64) {
+        self.clock.advance(ms(millis));
+    }
+
+    async fn claim(&self) -> Grant {
+        claim(&self.backend.frontier, &self.owner).await
+    }
+
+    /// How many pages the crawl is granted.
+    async fn claims(&self) -> usize {
+        self.claim().await.leases.len()
+    }
+
+    /// Whether the outsider comes in.
+    async fn takes(&self) -> bool {
+        self.mutex.try_lock().await.expect("the frontier").is_some()
+    }
+
+    /// How long the mutex is held yet.
+    async fn left(&self) -> Option<Duration> {
+        self.mutex.left().await.expect("the frontier")
+    }
+
+    async fn tune(&self, interval: i64) {
+        let tuned = self.backend.frontier.tune("books", Tuning::Interval(Some(interval))).await;
+        assert!(tuned.expect("the frontier"));
     }
 }
 
 #[tokio::test]
 async fn who_waited_for_the_other_side_comes_next_though_both_ask_at_the_end() {
-    for (backend, clock) in still_backends() {
-        let frontier = &backend.frontier;
-        with_books(frontier).await;
-        let member = frontier.join(Vec::new()).await.expect("the frontier");
-        let mutex = TimedMutex::of_site_in(frontier, "books").await.expect("the site");
-        assert_eq!(claim(frontier, &member.name).await.leases.len(), 1);
+    for sides in Sides::all().await {
+        assert_eq!(sides.claims().await, 1);
         for round in 0..3 {
-            let who = format!("{} round {round}", backend.name);
-            assert!(
-                mutex.try_lock().await.expect("the frontier").is_none(),
-                "{who}: the crawl's start holds it"
-            );
-            clock.advance(ms(INTERVAL));
-            let grant = claim(frontier, &member.name).await;
+            let who = format!("{} round {round}", sides.name());
+            assert!(!sides.takes().await, "{who}: the crawl's start holds it");
+            sides.pass(INTERVAL);
+            let grant = sides.claim().await;
             assert!(grant.leases.is_empty(), "{who}: the outsider waits, the crawl lets it in");
             assert_eq!(grant.next_in, Some(15), "{who}: but only for a tenth of the interval");
-            assert!(mutex.try_lock().await.expect("the frontier").is_some(), "{who}: the outsider comes in");
+            assert!(sides.takes().await, "{who}: the outsider comes in");
 
-            clock.advance(ms(15));
-            assert!(claim(frontier, &member.name).await.leases.is_empty(), "{who}: the outsider holds it");
-            clock.advance(ms(INTERVAL - 15));
-            assert!(
-                mutex.try_lock().await.expect("the frontier").is_none(),
-                "{who}: the crawl waits, it comes first"
-            );
-            assert_eq!(claim(frontier, &member.name).await.leases.len(), 1, "{who}: the crawl starts");
+            sides.pass(15);
+            assert_eq!(sides.claims().await, 0, "{who}: the outsider holds it");
+            sides.pass(INTERVAL - 15);
+            assert!(!sides.takes().await, "{who}: the crawl waits, it comes first");
+            assert_eq!(sides.claims().await, 1, "{who}: the crawl starts");
         }
     }
 }
 
 #[tokio::test]
 async fn courtesy_ends_so_nobody_waits_for_one_who_gave_up() {
-    for (backend, clock) in still_backends() {
-        let frontier = &backend.frontier;
-        with_books(frontier).await;
-        let member = frontier.join(Vec::new()).await.expect("the frontier");
-        let mutex = TimedMutex::of_site_in(frontier, "books").await.expect("the site");
-        claim(frontier, &member.name).await;
-        assert!(mutex.try_lock().await.expect("the frontier").is_none());
-        clock.advance(ms(INTERVAL + 15));
-        assert_eq!(
-            claim(frontier, &member.name).await.leases.len(),
-            1,
-            "{}: the outsider gave up",
-            backend.name
-        );
-        clock.advance(ms(INTERVAL));
-        assert_eq!(
-            claim(frontier, &member.name).await.leases.len(),
-            1,
-            "{}: it waits only once",
-            backend.name
-        );
+    for sides in Sides::all().await {
+        assert_eq!(sides.claims().await, 1);
+        assert!(!sides.takes().await);
+        sides.pass(INTERVAL + 15);
+        assert_eq!(sides.claims().await, 1, "{}: the outsider gave up", sides.name());
+        sides.pass(INTERVAL);
+        assert_eq!(sides.claims().await, 1, "{}: it waits only once", sides.name());
 
-        clock.advance(ms(INTERVAL));
-        assert!(mutex.try_lock().await.expect("the frontier").is_some());
-        assert!(claim(frontier, &member.name).await.leases.is_empty());
-        clock.advance(ms(INTERVAL + 15));
-        assert!(
-            mutex.try_lock().await.expect("the frontier").is_some(),
-            "{}: the crawl gave up",
-            backend.name
-        );
+        sides.pass(INTERVAL);
+        assert!(sides.takes().await);
+        assert_eq!(sides.claims().await, 0);
+        sides.pass(INTERVAL + 15);
+        assert!(sides.takes().await, "{}: the crawl gave up", sides.name());
     }
 }
 
 #[tokio::test]
 async fn one_who_is_late_each_time_is_waited_for_longer_and_longer_until_it_comes_in() {
-    for (backend, clock) in still_backends() {
-        let frontier = &backend.frontier;
-        with_books(frontier).await;
-        let member = frontier.join(Vec::new()).await.expect("the frontier");
-        let mutex = TimedMutex::of_site_in(frontier, "books").await.expect("the site");
-        let claims = async || claim(frontier, &member.name).await.leases.len();
-        let takes = async || mutex.try_lock().await.expect("the frontier").is_some();
-        assert_eq!(claims().await, 1);
+    for sides in Sides::all().await {
+        let name = sides.name();
+        assert_eq!(sides.claims().await, 1);
         for turn in [15, 30, 60, 120] {
-            assert!(!takes().await && !takes().await, "{}: asked twice it is one turn", backend.name);
-            clock.advance(ms(INTERVAL + turn - 1));
-            assert_eq!(claims().await, 0, "{}: {turn} ms are the outsider's", backend.name);
-            clock.advance(ms(1));
-            assert_eq!(claims().await, 1, "{}: it missed them", backend.name);
+            assert!(!sides.takes().await && !sides.takes().await, "{name}: asked twice it is one turn");
+            sides.pass(INTERVAL + turn - 1);
+            assert_eq!(sides.claims().await, 0, "{name}: {turn} ms are the outsider's");
+            sides.pass(1);
+            assert_eq!(sides.claims().await, 1, "{name}: it missed them");
         }
-        assert!(!takes().await);
-        clock.advance(ms(INTERVAL + 200));
-        assert!(takes().await, "{}: it is 200 ms late", backend.name);
+        assert!(!sides.takes().await);
+        sides.pass(INTERVAL + 200);
+        assert!(sides.takes().await, "{name}: it is 200 ms late");
 
         for turn in [15, 30, 60, 120] {
-            assert_eq!(claims().await, 0, "{}: the claims meet the outsider", backend.name);
-            clock.advance(ms(INTERVAL + turn - 1));
-            assert!(!takes().await, "{}: {turn} ms are the claims'", backend.name);
-            clock.advance(ms(1));
-            assert!(takes().await, "{}: they missed them", backend.name);
+            assert_eq!(sides.claims().await, 0, "{name}: the claims meet the outsider");
+            sides.pass(INTERVAL + turn - 1);
+            assert!(!sides.takes().await, "{name}: {turn} ms are the claims'");
+            sides.pass(1);
+            assert!(sides.takes().await, "{name}: they missed them");
         }
-        assert_eq!(claims().await, 0);
-        clock.advance(ms(INTERVAL + 200));
-        assert_eq!(claims().await, 1, "{}: they are 200 ms late", backend.name);
-        assert!(!takes().await);
-        clock.advance(ms(INTERVAL + 15));
-        assert_eq!(claims().await, 1, "{}: who came in has an ordinary turn again", backend.name);
+        assert_eq!(sides.claims().await, 0);
+        sides.pass(INTERVAL + 200);
+        assert_eq!(sides.claims().await, 1, "{name}: they are 200 ms late");
+        assert!(!sides.takes().await);
+        sides.pass(INTERVAL + 15);
+        assert_eq!(sides.claims().await, 1, "{name}: who came in has an ordinary turn again");
     }
 }
 
 #[tokio::test]
 async fn the_interval_in_force_holds_for_an_outsider_that_asked_for_the_mutex_long_ago() {
-    for (backend, clock) in still_backends() {
-        let frontier = &backend.frontier;
-        with_books(frontier).await;
-        let mutex = TimedMutex::of_site_in(frontier, "books").await.expect("the site").expire(ms(1));
+    for mut sides in Sides::all().await {
+        sides.mutex = sides.mutex.expire(ms(1));
         for interval in [5_000, 400] {
-            let tuning = Tuning::Interval(i64::try_from(interval).ok());
-            assert!(frontier.tune("books", tuning).await.expect("the frontier"));
-            assert!(mutex.try_lock().await.expect("the frontier").is_some());
-            assert_eq!(mutex.left().await.expect("the frontier"), Some(ms(interval)), "{}", backend.name);
-            clock.advance(ms(interval));
+            sides.tune(interval).await;
+            assert!(sides.takes().await);
+            let interval = interval.unsigned_abs();
+            assert_eq!(sides.left().await, Some(ms(interval)), "{}", sides.name());
+            sides.pass(interval);
         }
     }
 }
 
 #[tokio::test]
 async fn a_slower_pace_tuned_live_reaches_past_a_waiting_outsider_and_a_quicker_one_too() {
-    for (backend, clock) in still_backends() {
-        let frontier = &backend.frontier;
-        with_books(frontier).await;
-        let member = frontier.join(Vec::new()).await.expect("the frontier");
-        let mutex = TimedMutex::of_site_in(frontier, "books").await.expect("the site");
-        claim(frontier, &member.name).await;
-        for (interval, left) in [(2_000, 2_000), (100, 100)] {
-            assert!(mutex.try_lock().await.expect("the frontier").is_none());
-            assert!(frontier.tune("books", Tuning::Interval(Some(interval))).await.expect("the frontier"));
-            assert_eq!(mutex.left().await.expect("the frontier"), Some(ms(left)), "{}", backend.name);
+    for sides in Sides::all().await {
+        assert_eq!(sides.claims().await, 1);
+        for interval in [2_000, 100] {
+            assert!(!sides.takes().await);
+            sides.tune(interval).await;
+            assert_eq!(sides.left().await, Some(ms(interval.unsigned_abs())), "{}", sides.name());
         }
-        clock.advance(ms(100));
-        assert!(mutex.try_lock().await.expect("the frontier").is_some(), "{}", backend.name);
+        sides.pass(100);
+        assert!(sides.takes().await, "{}", sides.name());
     }
 }
 
 #[tokio::test]
 async fn an_outsider_that_unlocks_early_or_shortens_its_hold_makes_the_site_due_again() {
-    for (backend, _clock) in still_backends() {
-        let frontier = &backend.frontier;
-        with_books(frontier).await;
-        let member = frontier.join(Vec::new()).await.expect("the frontier");
-        let mutex = TimedMutex::of_site_in(frontier, "books").await.expect("the site").auto_release(true);
-        let mut held = mutex.try_lock().await.expect("the frontier").expect("nobody has it");
-        held.extend(ms(9_000)).await.expect("it is its own");
-        assert_eq!(claim(frontier, &member.name).await.next_in, Some(9_000), "{}", backend.name);
-        held.extend(ms(50)).await.expect("it is its own");
-        assert_eq!(claim(frontier, &member.name).await.next_in, Some(50), "{}", backend.name);
+    for mut sides in Sides::all().await {
+        sides.mutex = sides.mutex.auto_release(true);
+        let mut held = sides.mutex.try_lock().await.expect("the frontier").expect("nobody has it");
+        for wait in [9_000, 50] {
+            held.extend(ms(wait)).await.expect("it is its own");
+            assert_eq!(sides.claim().await.next_in, i64::try_from(wait).ok(), "{}", sides.name());
+        }
         held.unlock().await.expect("it is its own");
-        assert_eq!(claim(frontier, &member.name).await.leases.len(), 1, "{}", backend.name);
+        assert_eq!(sides.claims().await, 1, "{}", sides.name());
     }
 }
 
 #[tokio::test]
 async fn a_sites_mutex_is_left_to_its_time_whatever_is_asked_of_it() {
-    for (backend, _clock) in still_backends() {
-        with_books(&backend.frontier).await;
-        let mutex = TimedMutex::of_site_in(&backend.frontier, "books").await.expect("the site");
-        let mutex = mutex.auto_release(true).namespace("mine").expire(ms(1));
-        mutex.synchronize(async |_| ()).await.expect("the frontier");
-        assert_eq!(mutex.left().await.expect("the frontier"), Some(ms(INTERVAL)), "{}", backend.name);
+    for mut sides in Sides::all().await {
+        sides.mutex = sides.mutex.auto_release(true).namespace("mine").expire(ms(1));
+        sides.mutex.synchronize(async |_| ()).await.expect("the frontier");
+        assert_eq!(sides.left().await, Some(ms(INTERVAL)), "{}", sides.name());
     }
 }
 

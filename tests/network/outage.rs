@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use crate::bad_site::*;
 use crate::ground::*;
+use crate::support::*;
 
 const PAGES: usize = 40;
 const INTERVAL: Duration = Duration::from_millis(100);
@@ -54,19 +55,23 @@ fn crawl(meet: &'static [u8]) -> (String, usize) {
     (run.stderr, outage.missed.load(Ordering::SeqCst))
 }
 
-/// Fails unless it was noticed once, and asked no more often than it takes to notice.
-fn assert_left_alone(said: &str, missed: usize, why: &str) {
+/// It was noticed once, and asked no more often than it takes to notice.
+fn left_alone(said: &str, missed: usize, why: &str) -> Result<(), String> {
     let opened = said.matches("the site is left alone: breaker open: pages can't be had").count();
     assert!(opened >= 1 && said.contains(why), "{said}");
     assert_eq!(said.matches("breaker closed: the site answers again").count(), 1, "{said}");
-    // They go on until the fifth that failed is settled; each page has five attempts.
-    assert!((5..=5 + 20 * opened).contains(&missed), "{missed} requests met nobody: {said}");
+    println!("{missed} requests met nobody, {opened} times it was left alone");
+    assert!(missed >= 5, "{missed} requests met nobody: {said}");
+    // They go on until the fifth that failed is settled, and each time that it is looked at again.
+    bound(missed <= 5 + 3 * opened, format_args!("{missed} requests met nobody: {said}"))
 }
 
 #[test]
 fn a_site_that_is_down_for_a_while_is_left_alone_and_no_page_dies() {
-    let (said, missed) = crawl(b"");
-    assert_left_alone(&said, missed, "the last: ");
+    in_three_tries(|| {
+        let (said, missed) = crawl(b"");
+        left_alone(&said, missed, "the last: ")
+    });
 }
 
 #[test]
@@ -82,6 +87,9 @@ fn a_site_that_stays_away_is_given_up_and_its_pages_wait_for_the_next_crawl() {
 
 #[test]
 fn a_gateway_whose_server_is_gone_is_left_alone_and_no_page_dies() {
-    let (said, missed) = crawl(b"HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
-    assert_left_alone(&said, missed, "the last: HTTP 502");
+    in_three_tries(|| {
+        let gone = b"HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+        let (said, missed) = crawl(gone);
+        left_alone(&said, missed, "the last: HTTP 502")
+    });
 }

@@ -1,6 +1,5 @@
 //! Many processes on one Redis: together they keep one pace, however many there are, also after an outage.
 
-use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use paced::task::{Priority, Put};
@@ -36,8 +35,8 @@ fn calls(shared: &Shared) -> u64 {
     shared.server().batches()
 }
 
-fn a_fleet_of(processes: usize, sites: u64, products: u32) {
-    let Some(shared) = Shared::redis() else { return };
+fn a_fleet_of(processes: usize, sites: u64, products: u32) -> Result<(), String> {
+    let Some(shared) = Shared::redis() else { return Ok(()) };
     let shops = shops(sites, products);
     let ground = Ground::of_texts_on(&shared, shops.all().iter().map(|shop| site_toml(shop, INTERVAL)));
     ground.verb_on_all("seed").run().expect_code(0);
@@ -45,40 +44,28 @@ fn a_fleet_of(processes: usize, sites: u64, products: u32) {
     for worker in workers(&ground, processes) {
         worker.finish().expect_code(0);
     }
-    let (seen, calls) = (machine.seen(), calls(&shared) - before);
-    let measured: Vec<Measured> =
-        shops.all().iter().map(|shop| measure_shop(shop, &seen, INTERVAL)).collect();
-    let mut pages = 0;
-    for shop in shops.all() {
-        let arrivals = shop.arrivals();
-        let paths: BTreeSet<&String> = arrivals.iter().map(|arrival| &arrival.path).collect();
-        let wanted = shop.plan.requests() as usize;
-        assert_eq!((paths.len(), arrivals.len()), (wanted, wanted), "{}: each URL once", shop.plan.name);
-        pages += wanted;
-    }
+    let (stalls, calls) = (machine.stalls(), calls(&shared) - before);
+    let pages: u32 = shops.all().iter().map(|shop| shop.plan.requests()).sum();
     println!("{calls} calls for {pages} requests by {processes} processes");
-    assert_kept(&measured, &seen);
-    for unit in ground.audit().values() {
-        assert_eq!(unit["early"], 0, "{unit}");
-    }
-    let starts: Vec<_> = shops.all().iter().map(full_queue).collect();
-    assert_used(0.97, &starts, INTERVAL, &seen);
+    assert_all_audited(&ground, &shops);
+    kept(&measure_shops(&shops, &stalls, INTERVAL))?;
+    used(0.97, &shops.all().iter().map(full_queue).collect::<Vec<_>>(), INTERVAL)
 }
 
 #[test]
 fn l5_l7_four_processes_on_one_redis_use_the_starts_of_fifty_sites_and_none_is_early() {
     let _turn = alone();
-    a_fleet_of(4, 50, 60);
+    in_three_tries(|| a_fleet_of(4, 50, 60));
 }
 
 #[test]
 fn l5_v18_twice_as_many_processes_change_neither() {
     let _turn = alone();
-    a_fleet_of(8, 50, 40);
+    in_three_tries(|| a_fleet_of(8, 50, 40));
 }
 
-/// One busy process: what it asks of Redis, and how many pages a second it fetches.
-fn calls_of_one_process(role: &str) -> Option<(f64, f64)> {
+/// One busy process: what it asks of Redis for a page.
+fn calls_of_one_process(role: &str) -> Option<f64> {
     let shared = Shared::redis()?;
     let shops = shops(60, 60);
     let ground = Ground::of_texts_on(&shared, shops.all().iter().map(|shop| site_toml(shop, INTERVAL)));
@@ -105,34 +92,39 @@ fn calls_of_one_process(role: &str) -> Option<(f64, f64)> {
     assert!(!worker.ended());
     worker.terminate();
     worker.finish().expect_code(0);
-    Some((a_page, a_second))
+    Some(a_page)
 }
 
 #[test]
 fn a_busy_process_asks_redis_little_more_than_once_a_page() {
     let _turn = alone();
     for (role, most) in [("download", 1.2), ("both", 2.0)] {
-        let Some((a_page, a_second)) = calls_of_one_process(role) else { return };
-        assert!(a_page <= most || a_second < 200.0, "{role}: {a_page:.2} calls a page");
+        in_three_tries(|| {
+            let Some(a_page) = calls_of_one_process(role) else { return Ok(()) };
+            bound(a_page <= most, format_args!("{role}: {a_page:.2} calls a page"))
+        });
     }
 }
 
 #[test]
 fn v17_a_hundred_thousand_tasks_and_four_processes_at_once_are_one_start_an_interval() {
     let _turn = alone();
-    let Some(shared) = Shared::redis() else { return };
+    in_three_tries(four_processes_on_a_hundred_thousand_tasks);
+}
+
+fn four_processes_on_a_hundred_thousand_tasks() -> Result<(), String> {
+    let Some(shared) = Shared::redis() else { return Ok(()) };
     let (sites, each) = (20, 5_000);
     let served: Vec<TestSite> = (0..sites).map(|_| star(each).serve()).collect();
-    let file = |(number, site)| {
-        SiteFile::of(&format!("s{number:02}"), site).interval(INTERVAL).pace("parallel = 16")
-    };
-    let ground = Ground::on(&shared, served.iter().enumerate().map(file));
+    let names: Vec<String> = (0..sites).map(|number| format!("s{number:02}")).collect();
+    let file = |(name, site): (&String, _)| SiteFile::of(name, site).interval(INTERVAL).pace("parallel = 16");
+    let ground = Ground::on(&shared, names.iter().zip(&served).map(file));
     ground.verb_on_all("seed").run().expect_code(0);
-    for (number, site) in served.iter().enumerate() {
+    for (name, site) in names.iter().zip(&served) {
         let put = |path: String| Put::request(site.url(&path).parse().expect("a URL"), Priority::OPERATOR);
         let puts: Vec<Put> = paths(each).map(put).collect();
         for portion in puts.chunks(1_000) {
-            wait(ground.frontier().put(&format!("s{number:02}"), portion.to_vec())).expect("put");
+            wait(ground.frontier().put(name, portion.to_vec())).expect("put");
         }
     }
     let machine = Machine::watch();
@@ -144,17 +136,20 @@ fn v17_a_hundred_thousand_tasks_and_four_processes_at_once_are_one_start_an_inte
         worker.finish()
     });
     assert!(ends.map(|end| end.code).all(|code| code == Some(0)), "they drain");
-    let seen = machine.seen();
-    let measured: Vec<Measured> = served
-        .iter()
-        .map(|site| measure(&site.addr().to_string(), &site.arrivals(), &site.stalls(), &seen, INTERVAL))
-        .collect();
-    assert_kept(&measured, &seen);
+    let stalls = machine.stalls();
+    let audit = ground.audit();
+    let measured = names.iter().zip(&served).map(|(name, site)| {
+        assert_audited(&audit[name], site.arrivals().len());
+        measure(name, &site.arrivals(), &site.stalls(), &stalls, INTERVAL)
+    });
+    kept(&measured.collect::<Vec<_>>())?;
     // From the third second on, hardly a start is left unused.
     let first = served.iter().flat_map(TestSite::arrivals).map(|arrival| arrival.at).min().expect("arrivals");
     let (from, to) = (first + Duration::from_secs(3), first + Duration::from_secs(7));
     let starts = |site: &TestSite| -> Vec<Duration> {
         site.arrivals().iter().map(|arrival| arrival.at).filter(|at| (from..to).contains(at)).collect()
     };
-    assert_used(0.95, &served.iter().map(starts).collect::<Vec<_>>(), INTERVAL, &seen);
+    let starts: Vec<Vec<Duration>> = served.iter().map(starts).collect();
+    bound(starts.iter().all(|starts| starts.len() > 1), "a site had no starts for four seconds")?;
+    used(0.95, &starts, INTERVAL)
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use paced::frontier::{Frontier, FrontierErrorKind};
 use paced::task::Settled;
 
-use crate::ground::{Ground, SiteFile, assert_paced, ms, star, wait};
+use crate::ground::{Ground, SiteFile, ms, star, wait};
 use crate::steps::*;
 use crate::support::*;
 
@@ -83,7 +83,7 @@ fn crawl_on(redis: &RedisServer, site: &TestSite) -> (Ground, Running) {
 fn assert_untroubled(ground: &Ground, site: &TestSite, run: &Run, pages: usize) {
     assert!(site.counts().values().all(|count| *count == 1), "{:?}\n{}", site.counts(), run.stderr);
     assert_eq!(ground.items("shop").len(), pages + 1, "{}", run.stderr);
-    assert_paced(site, ms(50));
+    ground.assert_paced("shop", site, ms(50));
     for line in ["the frontier is away", "the frontier is back"] {
         assert_eq!(run.stderr.matches(line).count(), 1, "{line}:\n{}", run.stderr);
     }
@@ -122,12 +122,16 @@ fn while_redis_is_away_a_crawl_asks_for_it_calmly() {
     redis.kill9();
     let listener = std::net::TcpListener::bind(("127.0.0.1", redis.port())).expect("its port is free");
     listener.set_nonblocking(true).expect("a socket");
-    let (began, mut tries) = (std::time::Instant::now(), 0);
-    while began.elapsed() < Duration::from_secs(6) {
-        tries += u32::from(listener.accept().is_ok());
-        std::thread::sleep(Duration::from_millis(1));
-    }
-    assert!((1..40).contains(&tries), "{tries} tries in 6 s");
+    in_three_tries(|| {
+        let (began, mut tries) = (std::time::Instant::now(), 0);
+        while began.elapsed() < Duration::from_secs(6) {
+            tries += u32::from(listener.accept().is_ok());
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        println!("{tries} tries in 6 s");
+        assert!(tries > 0, "it gave up");
+        bound(tries <= 20, format_args!("{tries} tries in 6 s"))
+    });
     assert!(
         site.arrivals().iter().all(|arrival| arrival.done.is_some()),
         "requests in flight came to their end"

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::ground::{Ground, SiteFile, assert_paced, ms, star, wait};
+use crate::ground::{Ground, SiteFile, ms, star, wait};
 use crate::steps::*;
 use crate::support::*;
 use crate::workers::{all_paths, assert_nothing_early, items, seeded, worker};
@@ -72,7 +72,7 @@ fn a_worker_ends_and_another_one_goes_on(away: Away) {
     let next = worker(&ground, &redis, "second").run().expect_code(0);
     let found: BTreeSet<String> = items(&ground, &["first", "second"]).into_iter().collect();
     assert_eq!(found, all_paths(PAGES), "{}", next.stderr);
-    assert_nothing_early(&ground, &redis, &site);
+    assert_nothing_early(&ground, &site, 0);
     assert_nothing_left(&redis);
 }
 
@@ -98,7 +98,7 @@ fn a_crawl_ends_and_the_next_one_goes_on(away: Away) {
     let run = next.run().expect_code(0);
     let found: BTreeSet<String> = ground.item_paths("shop").into_iter().collect();
     assert_eq!(found, all_paths(PAGES), "{}", run.stderr);
-    assert_paced(&site, ms(50));
+    ground.assert_paced("shop", &site, ms(50));
     assert_nothing_left(&redis);
 }
 

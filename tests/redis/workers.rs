@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use rustix::process::Signal;
 
-use crate::ground::{Ground, SiteFile, assert_paced, ms, path_of, paths, star, text, wait};
+use crate::ground::{Ground, SiteFile, ms, path_of, paths, star, text, wait};
 use crate::steps::*;
 use crate::support::*;
 
@@ -83,11 +83,9 @@ pub(super) fn all_paths(count: usize) -> BTreeSet<String> {
     paths(count).chain(["/".to_owned()]).collect()
 }
 
-pub(super) fn assert_nothing_early(ground: &Ground, redis: &RedisServer, site: &TestSite) {
-    assert_paced(site, ms(50));
-    let audit = ground.verb("audit").arg("--json").env("PACED_FRONTIER", redis.url(0)).run().expect_code(0);
-    let unit: serde_json::Value = serde_json::from_str(audit.stdout.trim()).expect("one unit");
-    assert_eq!(unit["early"], 0, "{unit}");
+/// Nothing came early, though processes were killed that may have sent so many requests without a record of them.
+pub(super) fn assert_nothing_early(ground: &Ground, site: &TestSite, unrecorded: usize) {
+    ground.assert_paced_but(unrecorded, "shop", site, ms(50));
 }
 
 #[test]
@@ -96,17 +94,19 @@ fn l4_workers_killed_again_and_again_leave_their_pages_to_the_others_and_the_pac
     let site = star(120).latency(Latency::fixed(ms(250))).serve();
     let ground = seeded(&site, 0, &redis);
     let steady = worker(&ground, &redis, "steady").start();
+    let mut in_flight = 0;
     for round in 1..=3 {
         let doomed = worker(&ground, &redis, "doomed").start();
         eventually("a few more pages", || (site.arrivals().len() > round * 20).then_some(()));
         std::thread::sleep(ms(fastrand::u64(0..200)));
         doomed.kill();
         assert_eq!(doomed.finish().code, None);
+        in_flight += usize::try_from(wait(books(&open(&redis.url(0)))).leased).expect("few");
     }
     let run = steady.finish().expect_code(0);
     let found: BTreeSet<String> = items(&ground, &["steady", "doomed"]).into_iter().collect();
     assert_eq!(found, all_paths(120), "{}", run.stderr);
-    assert_nothing_early(&ground, &redis, &site);
+    assert_nothing_early(&ground, &site, in_flight);
     let books = wait(books(&open(&redis.url(0))));
     assert_eq!((books.waiting, books.delayed, books.leased, books.dead), (0, 0, 0, 0), "{books:?}");
 }
@@ -144,10 +144,14 @@ fn a_worker_with_nothing_to_do_hardly_asks_and_is_there_when_something_comes() {
     let mut idle = ground.verb("work").env("PACED_FRONTIER", redis.url(0)).arg("--name").arg("idle").start();
     idle.wait_for_stderr("at work");
     std::thread::sleep(ms(500));
-    redis.cli(&["CONFIG", "RESETSTAT"]);
-    std::thread::sleep(ms(6_000));
-    let asked = redis.batches();
-    assert!((1..=24).contains(&asked), "{asked} steps in 6 s: {:?}", redis.calls());
+    in_three_tries(|| {
+        redis.cli(&["CONFIG", "RESETSTAT"]);
+        std::thread::sleep(ms(6_000));
+        let asked = redis.batches();
+        println!("{asked} batches in 6 s: {:?}", redis.calls());
+        assert!(asked > 0, "it isn't heard of: {:?}", redis.calls());
+        bound(asked <= 8, format_args!("{asked} batches in 6 s: {:?}", redis.calls()))
+    });
     let file = ground.data.file("sites/shop.toml");
     ground.verb("seed").arg(file).env("PACED_FRONTIER", redis.url(0)).run().expect_code(0);
     eventually("all items", || (items(&ground, &["idle"]).len() == 6).then_some(()));

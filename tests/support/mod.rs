@@ -4,6 +4,7 @@
 pub mod answered;
 mod binary;
 mod corpus;
+mod load;
 pub mod moved_clock;
 mod raw_server;
 mod redis_cli;
@@ -12,6 +13,7 @@ mod redis_proxy;
 mod redis_server;
 mod small_disk;
 mod test_site;
+mod tries;
 
 pub use binary::{Paced, Run, Running, paced};
 pub use corpus::{Corpus, corpora, json_lines};
@@ -22,6 +24,7 @@ pub use redis_proxy::RedisProxy;
 pub use redis_server::{RedisDb, RedisServer, RedisServerBuilder, free_port, redis_or_skip};
 pub use small_disk::{SmallDisk, may_mount, with_mounts};
 pub use test_site::{TestSite, TestSiteBuilder};
+pub use tries::{bound, in_three_tries};
 
 pub use paced::demo::arrivals::{Arrival, Stall, most_in_flight};
 pub use paced::demo::gaps::{GapReport, Verdict, used_share};

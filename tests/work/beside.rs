@@ -35,6 +35,6 @@ fn a_crawl_shares_its_site_with_workers_and_ends_with_its_run() {
         let by = ground.items("shop").len() + items_of(&ground, "shop", "w").len();
         assert_eq!(by, 2 * 21, "each page is an item once a run");
         assert!(site.counts().values().all(|count| *count <= 2), "{site:?}");
-        assert_paced(&site, ms(30));
+        ground.assert_paced("shop", &site, ms(30));
     });
 }

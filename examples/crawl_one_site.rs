@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use paced::monitor::Monitor;
+use paced::monitor::Shown;
 use paced::run::{CrawlOptions, Places, crawl};
 use tokio_util::sync::CancellationToken;
 
@@ -19,8 +19,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let site = paced::site::load(Path::new(&file))?;
     let options =
         CrawlOptions { max_pages: Some(PAGES), ..CrawlOptions::new(Places::below(Path::new(&data))) };
-    let monitor = Monitor::limited(options.max_pages);
-    let report = crawl(options, vec![site], monitor, None, CancellationToken::new()).await?;
+    let report = crawl(options, vec![site], Shown::default(), CancellationToken::new()).await?;
     for site in report.sites {
         let did = site.tally;
         println!("{}: {} pages and {} items in this crawl", site.view.site, did.pages, did.items);

@@ -11,7 +11,7 @@ use super::equipment::EquipmentOptions;
 use super::signals::stop_on_signals;
 use super::{Exit, Globals, Trouble, sites};
 use crate::frontier::View;
-use crate::monitor::{Monitor, Progress, Tally, duration};
+use crate::monitor::{Tally, duration};
 use crate::run::{CrawlOptions, CrawlReport, Ending, ItemsTo, SiteReport, crawl};
 use crate::task::Exclusion;
 
@@ -57,13 +57,10 @@ impl Options {
 /// Crawls until nothing is left or a signal asks to stop.
 pub(super) async fn run(options: Options, globals: &Globals) -> Result<Exit, Trouble> {
     let sites = sites::load_all(&options.sites)?;
-    let draws = globals.draws() && !options.prints_items_to_a_terminal();
-    let bars = globals.start_log(draws);
+    let shown = globals.start_log(!options.prints_items_to_a_terminal());
     let fail_on_dead = options.fail_on_dead;
     let stop = stop_on_signals()?;
-    let monitor = Monitor::limited(options.max_pages);
-    let progress = draws.then(|| Progress::new(monitor.clone(), bars));
-    let report = crawl(crawl_options(options, globals)?, sites, monitor, progress, stop).await?;
+    let report = crawl(crawl_options(options, globals)?, sites, shown, stop).await?;
     tell(&report);
     Ok(exit(&report, fail_on_dead))
 }

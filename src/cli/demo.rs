@@ -14,7 +14,6 @@ use crate::demo::shop::{Shop, Shops, serve};
 use crate::demo::table::{Row, table};
 use crate::demo::{DemoShop, plans};
 use crate::item::Item;
-use crate::monitor::{Monitor, Progress};
 use crate::run::{CrawlOptions, Ending, Places, crawl};
 use crate::sink;
 use crate::site::{self, Site};
@@ -35,17 +34,13 @@ pub(super) struct Options {
 
 /// Serves the shops, crawls them and shows what came of it.
 pub(super) async fn run(options: Options, globals: &Globals) -> Result<Exit, Trouble> {
-    let draws = globals.draws();
-    let bars = globals.start_log(draws);
+    let shown = globals.start_log(true);
     let stop = stop_on_signals()?;
     let folder = Folder::new(options.keep)?;
     let plans = plans();
     let shops = serve(plans.iter().map(|demo| demo.plan.clone()))?;
     let sites = sites(&shops, &plans, &folder.path)?;
-    let monitor = Monitor::default();
-    let progress = draws.then(|| Progress::new(monitor.clone(), bars));
-    let report =
-        crawl(CrawlOptions::new(Places::below(&folder.path)), sites, monitor, progress, stop).await?;
+    let report = crawl(CrawlOptions::new(Places::below(&folder.path)), sites, shown, stop).await?;
     tell(&report);
     let rows = rows(&shops, &plans, &folder.path);
     let mut results = Results::default();

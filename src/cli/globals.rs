@@ -10,6 +10,7 @@ use super::Trouble;
 use crate::archive::{Archive, Location, writer_name};
 use crate::clock::Clock;
 use crate::frontier::{Frontier, without_password};
+use crate::monitor::Shown;
 use crate::monitor::log::{self, Format};
 use crate::run::Places;
 use crate::settings::Settings;
@@ -53,9 +54,12 @@ enum LogFormat {
 }
 
 impl Globals {
-    /// Starts the log; the bars that share stderr with it, hidden unless they are to be drawn.
-    pub(super) fn start_log(&self, draws: bool) -> MultiProgress {
+    /// Starts the log; how the pulse of a verb is shown: as bars on a terminal, if they may be drawn there.
+    pub(super) fn start_log(&self, may_draw: bool) -> Shown {
         let bars = MultiProgress::new();
+        let is_json = self.log_format == LogFormat::Json;
+        let on_terminal = std::io::stderr().is_terminal();
+        let draws = may_draw && on_terminal && !self.quiet && !is_json;
         if !draws {
             bars.set_draw_target(ProgressDrawTarget::hidden());
         }
@@ -67,16 +71,14 @@ impl Globals {
         let color = match self.color {
             ColorChoice::Always => true,
             ColorChoice::Never => false,
-            ColorChoice::Auto => std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none(),
+            ColorChoice::Auto => on_terminal && std::env::var_os("NO_COLOR").is_none(),
         };
-        let format = if self.log_format == LogFormat::Json { Format::Json } else { Format::Text };
-        log::start(format, level, color, bars.clone());
-        bars
-    }
-
-    /// Whether progress bars can be drawn.
-    pub(super) fn draws(&self) -> bool {
-        !self.quiet && self.log_format == LogFormat::Text && std::io::stderr().is_terminal()
+        log::start(if is_json { Format::Json } else { Format::Text }, level, color, bars.clone());
+        match () {
+            () if draws => Shown::Bars(bars),
+            () if self.verbose || is_json => Shown::AllLines,
+            () => Shown::Lines,
+        }
     }
 
     /// Where everything is kept.

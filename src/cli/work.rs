@@ -10,7 +10,6 @@ use super::crawl::tell_site;
 use super::equipment::EquipmentOptions;
 use super::signals::{Stop, await_signals, reload_on_hangup};
 use super::{Exit, Globals, Trouble};
-use crate::monitor::Monitor;
 use crate::run::{WorkEnding, WorkOptions, WorkReport, WorkerName, work};
 use crate::work::Role;
 
@@ -47,11 +46,10 @@ fn role() -> impl TypedValueParser<Value = Role> {
 /// Works until a signal asks to stop, or nothing is left.
 pub(super) async fn run(options: Options, globals: &Globals) -> Result<Exit, Trouble> {
     let fail_on_dead = options.fail_on_dead;
-    globals.start_log(false);
+    let shown = globals.start_log(true);
     let stop = await_signals()?;
     let reload = reload_on_hangup()?;
-    let report =
-        work(work_options(options, globals)?, Monitor::default(), stop.token.clone(), reload).await?;
+    let report = work(work_options(options, globals)?, shown, stop.token.clone(), reload).await?;
     tell(&report);
     Ok(exit(&report, &stop, fail_on_dead))
 }

@@ -11,7 +11,7 @@ use crate::fetch::Exchange;
 use crate::frontier::permit::grace;
 use crate::frontier::{Freshness, View};
 use crate::site::Site;
-use crate::task::{Lease, Outcome, Settled, Stage};
+use crate::task::{Lease, Outcome, RobotsAccess, Settled, Stage};
 
 /// The counters of a process. Cheap to clone; clones count together.
 #[derive(Clone, Debug, Default)]
@@ -34,6 +34,8 @@ struct SiteState {
     tally: Tally,
     view: Option<View>,
     freshness: Freshness,
+    /// Hosts whose `robots.txt` could not be had when this process asked last, and why.
+    unreachable: BTreeMap<String, String>,
     in_flight: HashMap<u64, Instant>,
     /// Those of them whose answer has ended: since when they wait for their page to be durable.
     keeping: HashMap<u64, Instant>,
@@ -59,7 +61,7 @@ pub struct Tally {
 }
 
 impl Tally {
-    fn plus(self, other: Self) -> Self {
+    pub(super) fn plus(self, other: Self) -> Self {
         Self {
             starts: self.starts + other.starts,
             early: self.early + other.early,
@@ -69,6 +71,16 @@ impl Tally {
             bytes: self.bytes + other.bytes,
         }
     }
+}
+
+/// A site that was seen: how it stands, and what was done for it.
+#[derive(Clone, Debug)]
+pub(super) struct Counted {
+    pub(super) view: View,
+    pub(super) tally: Tally,
+    pub(super) freshness: Freshness,
+    /// A host whose `robots.txt` can't be had, and why.
+    pub(super) unreachable: Option<String>,
 }
 
 /// What the formula for workers needs of a site that moves.
@@ -148,6 +160,20 @@ impl Monitor {
         tally.dead += u64::from(*settled == Settled::Died);
     }
 
+    /// What a host's `robots.txt` says was found out.
+    pub fn robots(&self, site: &str, origin: &str, access: &RobotsAccess) {
+        let mut state = self.lock();
+        let unreachable = &mut state.site(site).unreachable;
+        match access {
+            RobotsAccess::Unreachable(why) => {
+                unreachable.insert(origin.to_owned(), why.clone());
+            }
+            RobotsAccess::Rules(_) | RobotsAccess::Absent => {
+                unreachable.remove(origin);
+            }
+        }
+    }
+
     /// An item was written.
     pub fn item(&self, site: &str) {
         self.lock().site(site).tally.items += 1;
@@ -196,12 +222,12 @@ impl Monitor {
         state.site(&name).view = Some(view);
     }
 
-    /// The sites of which this process was granted something within that time. How the others stand is forgotten.
+    /// The sites of which this process was granted something within that time, or that are blocked since. How the others stand is forgotten.
     pub fn moving(&self, within: Duration) -> Vec<String> {
         let mut moving = Vec::new();
         for (name, site) in &mut self.lock().sites {
             let lately = site.granted.is_some_and(|at| at.elapsed() < within);
-            if lately || !site.in_flight.is_empty() {
+            if lately || !site.in_flight.is_empty() || site.is_blocked() {
                 moving.push(name.clone());
             } else {
                 site.view = None;
@@ -257,14 +283,10 @@ impl Monitor {
         moving.collect()
     }
 
-    /// Every site that was seen: how it stands, what was done, how fresh its pages are.
-    pub(super) fn sites(&self) -> Vec<(View, Tally, Freshness)> {
+    /// Every site that was seen, in the order of their names.
+    pub(super) fn sites(&self) -> Vec<Counted> {
         let state = self.lock();
-        state
-            .sites
-            .values()
-            .filter_map(|site| Some((site.view.clone()?, site.tally, site.freshness)))
-            .collect()
+        state.sites.values().filter_map(SiteState::counted).collect()
     }
 
     /// What was done for a site.
@@ -284,6 +306,18 @@ impl Monitor {
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl SiteState {
+    fn counted(&self) -> Option<Counted> {
+        let unreachable = self.unreachable.iter().next().map(|(origin, why)| format!("{origin}: {why}"));
+        let view = self.view.clone()?;
+        Some(Counted { view, tally: self.tally, freshness: self.freshness, unreachable })
+    }
+
+    fn is_blocked(&self) -> bool {
+        self.view.as_ref().is_some_and(|view| view.blocked_until.is_some() && !view.finished)
     }
 }
 

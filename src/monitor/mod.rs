@@ -1,16 +1,16 @@
 //! Being watched: counters of this process, the pulse lines, the log's form, the progress bars. No work is done here.
 
+mod bars;
 mod counts;
 mod limits;
 pub mod log;
 mod log_line;
-mod progress;
 mod pulse;
+mod standing_out;
 mod why;
 mod words;
 
 pub use counts::{Load, Monitor, Tally};
-pub use progress::Progress;
-pub use pulse::Pulse;
+pub use pulse::{Pulse, Shown};
 pub use why::why;
 pub use words::{duration, rate};

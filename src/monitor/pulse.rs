@@ -1,22 +1,56 @@
-//! The pulse: one line a site that moves, and one for the process, every few seconds.
+//! The pulse: how the process stands, and the sites that stand out, every few seconds: as lines of the log, or as bars.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
+use indicatif::MultiProgress;
 use tracing::info;
 
-use super::counts::{Monitor, Tally};
+use super::bars::Bars;
+use super::counts::{Counted, Monitor, Tally};
 use super::limits::Limits;
+use super::standing_out::{SitePulse, standing_out};
 use super::words::{duration, rate};
-use crate::frontier::{Freshness, View};
 
-/// What the last pulse saw, so that the next tells the rate since then.
+/// How the pulse is shown.
+#[derive(Clone, Debug, Default)]
+pub enum Shown {
+    /// A line for the process, and one for each site that stands out.
+    #[default]
+    Lines,
+    /// A line for the process, and one for each site that moves.
+    AllLines,
+    /// Bars on a terminal, for the process and the sites that stand out. The log must write through them as well.
+    Bars(MultiProgress),
+}
+
+/// Tells how the process and its sites stand.
 #[derive(Debug)]
 pub struct Pulse {
     monitor: Monitor,
     beat_at: Instant,
-    before: BTreeMap<String, Tally>,
+    looks: Looks,
     limits: Limits,
+    form: Form,
+}
+
+#[derive(Debug)]
+enum Form {
+    Lines { all: bool },
+    Bars(Bars),
+}
+
+/// What all sites do together.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Total {
+    /// Sites that move.
+    pub(super) sites: usize,
+    /// Starts a second.
+    pub(super) rate: f64,
+    /// Requests in flight.
+    pub(super) running: u32,
+    /// Downloads that wait.
+    pub(super) waiting: u64,
 }
 
 impl Pulse {
@@ -24,49 +58,118 @@ impl Pulse {
     pub const EVERY: Duration = Duration::from_secs(5);
 
     /// A pulse of these counters.
-    pub fn new(monitor: Monitor) -> Self {
-        Self { monitor, beat_at: Instant::now(), before: BTreeMap::new(), limits: Limits::default() }
+    pub fn new(monitor: Monitor, shown: Shown) -> Self {
+        let form = match shown {
+            Shown::Lines => Form::Lines { all: false },
+            Shown::AllLines => Form::Lines { all: true },
+            Shown::Bars(bars) => Form::Bars(Bars::new(bars)),
+        };
+        Self { monitor, beat_at: Instant::now(), looks: Looks::new(), limits: Limits::default(), form }
     }
 
-    /// Says how every site that moves stands, and the process as a whole.
+    /// Whether it is time for the next one.
+    pub fn is_due(&self) -> bool {
+        self.beat_at.elapsed() >= Self::EVERY
+    }
+
+    /// Tells how everything stands, and chooses anew which sites the bars show.
     pub fn beat(&mut self) {
-        let elapsed = self.beat_at.elapsed().as_secs_f64().max(0.001);
         self.beat_at = Instant::now();
+        let sites = self.look();
+        sites.iter().filter(|site| !site.is_idle()).for_each(|site| self.limits.look(&site.counted.view));
         let workers = self.monitor.worker_count();
-        let (mut rates, mut running, mut waiting, mut moving) = (0.0, 0, 0, 0);
-        for (view, tally, freshness) in self.monitor.sites() {
-            let before = self.before.insert(view.site.clone(), tally).unwrap_or_default();
-            let starts = tally.starts - before.starts;
-            let idle = view.finished && starts == 0;
-            if idle {
-                continue;
+        match &mut self.form {
+            Form::Lines { all } => lines(&sites, *all, workers),
+            Form::Bars(bars) => {
+                bars.choose(&sites);
+                bars.draw(&sites, workers);
             }
-            let reached = as_rate(starts, elapsed);
-            (rates, running, waiting) =
-                (rates + reached, running + view.in_flight, waiting + view.download.waiting);
-            moving += 1;
-            self.limits.look(&view);
-            line(&view, tally, freshness, reached, workers);
         }
-        if moving > 0 {
-            info!(sites = moving, rate = %rate(rates), running, workers, waiting, "pulse");
+    }
+
+    /// Draws the bars, if there are any.
+    pub fn draw(&mut self) {
+        if !matches!(self.form, Form::Bars(_)) {
+            return;
         }
+        let (sites, workers) = (self.look(), self.monitor.worker_count());
+        if let Form::Bars(bars) = &mut self.form {
+            bars.draw(&sites, workers);
+        }
+    }
+
+    /// Takes the bars away.
+    pub fn clear(&self) {
+        if let Form::Bars(bars) = &self.form {
+            bars.clear();
+        }
+    }
+
+    fn look(&mut self) -> Vec<SitePulse> {
+        self.looks.take(Instant::now(), self.monitor.sites())
     }
 }
 
-fn line(view: &View, tally: Tally, freshness: Freshness, reached: f64, workers: usize) {
-    let allowed = view.allowed();
-    let shown = allowed.map_or("unlimited".to_owned(), rate);
-    let used = allowed.map_or(100.0, |allowed| 100.0 * reached / allowed);
+/// The sites that were seen, in the order of their names, at each look of the last few seconds.
+#[derive(Debug)]
+struct Looks(VecDeque<(Instant, BTreeMap<String, Tally>)>);
+
+impl Looks {
+    fn new() -> Self {
+        Self([(Instant::now(), BTreeMap::new())].into())
+    }
+
+    /// How sites that are looked at now have done since the oldest look.
+    fn take(&mut self, now: Instant, sites: Vec<Counted>) -> Vec<SitePulse> {
+        let tallies = sites.iter().map(|site| (site.view.site.clone(), site.tally)).collect();
+        self.0.push_back((now, tallies));
+        while self.0.get(1).is_some_and(|(at, _)| now - *at >= Pulse::EVERY) {
+            self.0.pop_front();
+        }
+        let oldest = self.0.front();
+        let seconds = oldest.map_or(0.0, |(at, _)| (now - *at).as_secs_f64()).max(0.001);
+        let pulse = |counted: Counted| {
+            let before = oldest.and_then(|(_, before)| before.get(&counted.view.site)).copied();
+            SitePulse { counted, before: before.unwrap_or_default(), seconds }
+        };
+        sites.into_iter().map(pulse).collect()
+    }
+}
+
+impl Total {
+    /// What these sites do together.
+    pub(super) fn of<'a>(sites: impl IntoIterator<Item = &'a SitePulse>) -> Self {
+        sites.into_iter().fold(Self::default(), |sum, site| Self {
+            sites: sum.sites + 1,
+            rate: sum.rate + site.rate(),
+            running: sum.running + site.counted.view.in_flight,
+            waiting: sum.waiting + site.counted.view.download.waiting,
+        })
+    }
+}
+
+fn lines(sites: &[SitePulse], all: bool, workers: usize) {
+    let told = if all { sites.iter().collect() } else { standing_out(sites) };
+    told.iter().filter(|site| !site.is_idle()).for_each(|site| line(site, workers));
+    let Total { sites, rate: reached, running, waiting } =
+        Total::of(sites.iter().filter(|site| !site.is_idle()));
+    if sites > 0 {
+        info!(sites, rate = %rate(reached), running, workers, waiting, "pulse");
+    }
+}
+
+fn line(site: &SitePulse, workers: usize) {
+    let Counted { view, tally, freshness, .. } = &site.counted;
+    let shown = view.allowed().map_or("unlimited".to_owned(), rate);
     let oldest = view.oldest.map_or("-".to_owned(), |put| duration(view.at.since(put)));
     let response = view.response.map_or("-".to_owned(), |ms| ms.to_string());
     let eta = view.eta().map_or("-".to_owned(), duration);
     let fresh = freshness.percent().map_or("-".to_owned(), |percent| format!("{percent}%"));
     info!(
         site = %view.site,
-        rate = %rate(reached),
+        rate = %rate(site.rate()),
         allowed = %shown,
-        used = %format_args!("{used:.0}%"),
+        used = %format_args!("{:.0}%", 100.0 * site.used()),
         waiting = view.download.waiting,
         oldest = %oldest,
         running = view.in_flight,
@@ -78,16 +181,29 @@ fn line(view: &View, tally: Tally, freshness: Freshness, reached: f64, workers: 
         delayed = view.download.delayed,
         dead = view.download.letters + view.parse.letters,
         early = tally.early,
+        why = site.why(),
         "pulse"
     );
 }
 
-/// So many in so many seconds.
-pub(super) fn as_rate(count: u64, seconds: f64) -> f64 {
-    as_f64(count) / seconds
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::monitor::standing_out::tests::site;
 
-#[expect(clippy::cast_precision_loss, reason = "counts for people, far below 2^53")]
-fn as_f64(count: u64) -> f64 {
-    count as f64
+    #[test]
+    fn a_rate_is_that_of_the_last_seconds() {
+        let mut looks = Looks::new();
+        let start = looks.0[0].0;
+        let mut rate = |seconds: u64, starts: u64| {
+            let mut counted = site("shop").counted;
+            counted.tally.starts = starts;
+            looks.take(start + Duration::from_secs(seconds), vec![counted])[0].rate()
+        };
+        for (seconds, starts, expected) in [(2, 10, 5.0), (5, 10, 2.0), (9, 14, 4.0 / 7.0), (20, 14, 0.0)] {
+            let rate = rate(seconds, starts);
+            assert!((rate - expected).abs() < 0.001, "{rate} at {seconds} s");
+        }
+        assert_eq!(looks.0.len(), 2);
+    }
 }

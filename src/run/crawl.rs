@@ -12,7 +12,7 @@ use super::register::{begin, refuse_while_crawled, register};
 use super::report::CrawlReport;
 use crate::fetch::lacking;
 use crate::frontier::Frontier;
-use crate::monitor::{Monitor, Progress};
+use crate::monitor::{Monitor, Shown};
 use crate::site::Site;
 use crate::work::Role;
 
@@ -49,17 +49,17 @@ impl CrawlOptions {
 
 /// Crawls the sites until nothing is left, or until `stop` is cancelled and what runs is done.
 ///
-/// `watched` counts what happens, and `progress` draws it.
+/// How it goes is told meanwhile, as `shown` says.
 pub async fn crawl(
     options: CrawlOptions,
     sites: Vec<Site>,
-    watched: Monitor,
-    progress: Option<Progress>,
+    shown: Shown,
     stop: CancellationToken,
 ) -> Result<CrawlReport, RunError> {
     if let Some(what) = sites.iter().find_map(lacking) {
         return Err(RunError::Refused(what));
     }
+    let monitor = Monitor::limited(options.max_pages);
     let equipment = &options.equipment;
     let frontier = Frontier::open(&equipment.places.frontier)?;
     let roster = register(&frontier, &equipment.settings, &sites).await?;
@@ -68,13 +68,13 @@ pub async fn crawl(
         refuse_while_crawled(&frontier, &names).await?;
     }
     let join = async |frontier: &Frontier| frontier.join(names).await;
-    let crew = equipment.crew(&frontier, &roster, Role::Both, &watched, join).await?;
+    let crew = equipment.crew(&frontier, &roster, Role::Both, &monitor, join).await?;
     let mut found = BTreeMap::new();
     for site in &sites {
         let view = frontier.view(&site.name).await?;
         found.insert(site.name.clone(), (view, begin(&frontier, site, options.fresh).await?));
     }
-    let mut watch = Watch::new(&options, &frontier, &roster, &watched, progress);
+    let mut watch = Watch::new(&options, &frontier, &roster, &monitor, shown);
     watch.look().await?;
     let watching = async |pool_ended: &dyn Fn() -> bool| watch.until_the_end(&stop, pool_ended).await;
     let ending = work_until(crew, equipment.workers, &stop, watching).await?;

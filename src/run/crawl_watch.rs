@@ -10,7 +10,7 @@ use super::crawl::CrawlOptions;
 use super::report::{CrawlReport, Ending, SiteReport};
 use super::standstill::Standstill;
 use crate::frontier::{Frontier, FrontierError, FrontierErrorKind, Run, View, without_password};
-use crate::monitor::{Monitor, Progress, Pulse};
+use crate::monitor::{Monitor, Pulse, Shown};
 use crate::work::Roster;
 
 /// How often it is looked at how the sites stand.
@@ -28,10 +28,8 @@ pub(super) struct Watch<'a> {
     frontier: Frontier,
     roster: Roster,
     monitor: Monitor,
-    progress: Option<Progress>,
     began: Instant,
     pulse: Pulse,
-    pulsed: Instant,
     /// When fresh pages were counted last.
     counted: Option<Instant>,
     names: Vec<String>,
@@ -45,17 +43,15 @@ impl<'a> Watch<'a> {
         frontier: &Frontier,
         roster: &Roster,
         monitor: &Monitor,
-        progress: Option<Progress>,
+        shown: Shown,
     ) -> Self {
         Self {
             options,
             frontier: frontier.clone(),
             roster: roster.clone(),
             monitor: monitor.clone(),
-            progress,
             began: Instant::now(),
-            pulse: Pulse::new(monitor.clone()),
-            pulsed: Instant::now(),
+            pulse: Pulse::new(monitor.clone(), shown),
             counted: None,
             names: roster.names(),
             still: BTreeMap::new(),
@@ -106,12 +102,11 @@ impl<'a> Watch<'a> {
 
     /// Beats the pulse when it is time to.
     async fn tell(&mut self) -> Result<(), FrontierError> {
-        if self.pulsed.elapsed() < Pulse::EVERY {
+        if !self.pulse.is_due() {
             return Ok(());
         }
-        self.pulsed = Instant::now();
         if self.counted.is_none_or(|counted| counted.elapsed() >= COUNT_FRESH) {
-            self.counted = Some(self.pulsed);
+            self.counted = Some(Instant::now());
             for name in &self.names {
                 self.monitor.saw_freshness(name, self.frontier.freshness(name).await?);
             }
@@ -154,9 +149,7 @@ impl<'a> Watch<'a> {
             total = total.filter(|_| !left).map(|total| total + entered(&view));
             self.monitor.saw(view);
         }
-        if let Some(progress) = &mut self.progress {
-            progress.draw();
-        }
+        self.pulse.draw();
         Ok(total)
     }
 
@@ -187,9 +180,7 @@ impl<'a> Watch<'a> {
         found: BTreeMap<String, (Option<View>, Run)>,
     ) -> Result<CrawlReport, FrontierError> {
         let looked = tokio::time::timeout(LAST_LOOK, self.last_look()).await;
-        if let Some(progress) = &self.progress {
-            progress.clear();
-        }
+        self.pulse.clear();
         let (finished, views) = looked.unwrap_or_else(|_| Err(self.no_answer()))?;
         let site = |view: View| {
             let (found, run) = found.get(&view.site)?.clone();

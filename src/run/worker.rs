@@ -14,7 +14,7 @@ use super::site_folder::SiteFolder;
 use super::worker_name::WorkerName;
 use super::worker_watch::Watch;
 use crate::frontier::{Frontier, FrontierError, View, without_password};
-use crate::monitor::{Monitor, Tally};
+use crate::monitor::{Monitor, Shown, Tally};
 use crate::task::Stage;
 use crate::work::{Role, Roster};
 
@@ -72,11 +72,12 @@ impl WorkOptions {
 /// done. Each `reload` reads the site files again.
 pub async fn work(
     options: WorkOptions,
-    watched: Monitor,
+    shown: Shown,
     stop: CancellationToken,
     reload: Arc<Notify>,
 ) -> Result<WorkReport, RunError> {
     let WorkOptions { equipment, name, role, sites, until_empty } = options;
+    let monitor = Monitor::default();
     let roster = Roster::of_all();
     let mut folder = sites.map(|sites| SiteFolder::open(&sites, &equipment.settings, &roster)).transpose()?;
     let frontier = Frontier::open(&equipment.places.frontier)?;
@@ -84,9 +85,9 @@ pub async fn work(
         folder.read(&frontier).await?;
     }
     let join = async |frontier: &Frontier| frontier.join_as(name.as_str(), Vec::new()).await;
-    let crew = equipment.crew(&frontier, &roster, role, &watched, join).await?;
+    let crew = equipment.crew(&frontier, &roster, role, &monitor, join).await?;
     info!(%name, %role, "at work on {}", without_password(&equipment.places.frontier));
-    let mut watch = Watch::new(&frontier, &watched, &roster, folder, reload, until_empty);
+    let mut watch = Watch::new(&frontier, &monitor, &roster, shown, folder, reload, until_empty);
     let watching = async |pool_ended: &dyn Fn() -> bool| watch.until_the_end(&stop, pool_ended).await;
     // Who ends once nothing is left must not bring in what is due later.
     let feeds = role.walks(Stage::Download) && !until_empty;
@@ -96,9 +97,9 @@ pub async fn work(
         feeding.abort();
     }
     let ending = ended?;
-    let mut report = WorkReport { ending, sites: Vec::new(), total: watched.total(), dead: None };
+    let mut report = WorkReport { ending, sites: Vec::new(), total: monitor.total(), dead: None };
     if ending == WorkEnding::Empty {
-        match stop.run_until_cancelled(report.look(&frontier, &watched)).await {
+        match stop.run_until_cancelled(report.look(&frontier, &monitor)).await {
             Some(looked) => looked?,
             None => report.ending = WorkEnding::Stopped,
         }
@@ -107,12 +108,12 @@ pub async fn work(
 }
 
 impl WorkReport {
-    async fn look(&mut self, frontier: &Frontier, watched: &Monitor) -> Result<(), FrontierError> {
-        let (worked_on, mut dead) = (watched.worked_on(), 0);
+    async fn look(&mut self, frontier: &Frontier, monitor: &Monitor) -> Result<(), FrontierError> {
+        let (worked_on, mut dead) = (monitor.worked_on(), 0);
         for view in frontier.views(&frontier.sites().await?).await? {
             dead += view.download.letters + view.parse.letters;
             if worked_on.contains(&view.site) {
-                let tally = watched.tally(&view.site);
+                let tally = monitor.tally(&view.site);
                 self.sites.push((view, tally));
             }
         }

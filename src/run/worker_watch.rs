@@ -12,7 +12,7 @@ use super::error::RunError;
 use super::site_folder::SiteFolder;
 use super::worker::WorkEnding;
 use crate::frontier::{Frontier, FrontierError, View};
-use crate::monitor::{Monitor, Pulse};
+use crate::monitor::{Monitor, Pulse, Shown};
 use crate::work::{Roster, VisitError};
 
 /// How often it is looked whether something is to be done here.
@@ -41,7 +41,6 @@ pub(super) struct Watch {
     /// Nothing being left is the end.
     until_empty: bool,
     pulse: Pulse,
-    pulsed: Instant,
     /// When it was last looked at how sites stand, and at how many.
     looked: (Instant, usize),
     /// When fresh pages were counted last.
@@ -55,6 +54,7 @@ impl Watch {
         frontier: &Frontier,
         monitor: &Monitor,
         roster: &Roster,
+        shown: Shown,
         folder: Option<SiteFolder>,
         reload: Arc<Notify>,
         until_empty: bool,
@@ -66,8 +66,7 @@ impl Watch {
             folder,
             reload,
             until_empty,
-            pulse: Pulse::new(monitor.clone()),
-            pulsed: Instant::now(),
+            pulse: Pulse::new(monitor.clone(), shown),
             looked: (Instant::now(), 0),
             counted: None,
             unfinished: None,
@@ -110,7 +109,7 @@ impl Watch {
     /// Whether nothing is left, where that is the end.
     async fn look(&mut self) -> Result<bool, FrontierError> {
         let moving = self.monitor.moving(LATELY);
-        let is_time = self.pulsed.elapsed() >= Pulse::EVERY;
+        let is_time = self.pulse.is_due();
         let (looked, count) = self.looked;
         if is_time || (moving.len() != count && looked.elapsed() >= LOOK_AT_SITES) {
             for view in self.frontier.views(&moving).await? {
@@ -119,10 +118,10 @@ impl Watch {
             self.looked = (Instant::now(), moving.len());
         }
         if is_time {
-            self.pulsed = Instant::now();
             self.count_fresh(&moving).await?;
             self.pulse.beat();
         }
+        self.pulse.draw();
         Ok(self.until_empty && self.is_empty().await?)
     }
 

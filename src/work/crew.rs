@@ -246,7 +246,10 @@ impl Crew {
             (Settled::Died, Outcome::Retry { why, .. } | Outcome::Dead { why }) => {
                 warn!(site, url = url.as_str(), stage = %stage, "dead letter: {}", why.reason);
             }
-            (Settled::Kept, Outcome::Robots(now)) => tell_of_robots(lease, robots_before.as_ref(), now),
+            (Settled::Kept, Outcome::Robots(now)) => {
+                self.monitor.robots(site, &url.origin(), &now.access);
+                tell_of_robots(lease, robots_before.as_ref(), now);
+            }
             _ => {}
         }
         Ok(settled)

@@ -43,6 +43,49 @@ fn the_pulse_says_how_a_site_and_the_process_stand() {
     }
 }
 
+/// The log of a crawl of so many sites on one address, told to end early.
+fn log_of_many(sites: usize, deadline: &str, words: &[&str]) -> String {
+    let (data, shop) = (TempData::new(), small_site());
+    let file = |n: usize| {
+        let text = format!(
+            "seeds = [\"http://s{n:03}.shop.example/\"]\n[pace]\ninterval = \"10s\"\ncontact = \"a@b.example\"\n\n{RULES}"
+        );
+        data.write(&format!("s{n:03}.toml"), &text)
+    };
+    let led = format!("::127.0.0.1:{}", shop.addr().port());
+    let crawl = Paced::new(["crawl", "--deadline", deadline, "--connect-to", &led]).args(words).data(&data);
+    let run = crawl.args((0..sites).map(file)).run().expect_code(3);
+    run.stderr
+}
+
+#[test]
+fn of_500_sites_a_pulse_tells_of_ten_and_of_the_process() {
+    let log = log_of_many(500, "12s", &[]);
+    let lines: Vec<&str> = log.lines().collect();
+    let of_process: Vec<usize> = (0..lines.len()).filter(|at| lines[*at].contains(" pulse sites=")).collect();
+    assert!(of_process.len() > 1, "a pulse every 5 s:\n{log}");
+    for pulse in of_process.windows(2) {
+        let told = &lines[pulse[0] + 1..=pulse[1]];
+        assert!(told.len() <= 12, "{}", told.join("\n"));
+        assert_eq!(
+            told.iter().filter(|line| line.contains(" pulse site=")).count(),
+            10,
+            "{}",
+            told.join("\n")
+        );
+    }
+}
+
+#[test]
+fn in_json_and_with_v_a_pulse_tells_of_every_site_that_moves() {
+    for (words, pulse) in [(&["--log-format", "json"][..], "\"pulse\",\"site\":"), (&["-v"], " pulse site=")]
+    {
+        let log = log_of_many(12, "3s", words);
+        assert_eq!(log.matches(pulse).count(), 12, "{words:?}:\n{log}");
+    }
+    assert_eq!(log_of_many(12, "3s", &[]).matches(" pulse site=").count(), 10);
+}
+
 #[test]
 fn for_machines_each_line_is_one_object() {
     let log = log(&["--log-format", "json", "-v"]);

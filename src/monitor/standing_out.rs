@@ -1,0 +1,189 @@
+//! Which sites stand out: those that the log and the bars tell of where there are many. Pure.
+
+use std::cmp::Reverse;
+
+use super::counts::{Counted, Tally};
+
+/// The most sites that a pulse tells of.
+pub(super) const MOST: usize = 10;
+
+/// A site at a pulse: how it stands, and what came of it in the last few seconds.
+#[derive(Clone, Debug)]
+pub(super) struct SitePulse {
+    /// How it stands, and what was done for it in all.
+    pub(super) counted: Counted,
+    /// What had been done for it before those seconds.
+    pub(super) before: Tally,
+    /// How many those were.
+    pub(super) seconds: f64,
+}
+
+/// What makes a site stand out, the most urgent first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Attention {
+    /// It is left alone for a while.
+    Blocked,
+    /// Its `robots.txt` can't be had, and nothing was asked for.
+    Unreachable,
+    /// So many of its tasks died.
+    Died(Reverse<u64>),
+    /// It has work, and uses so many thousandths of its pace.
+    Works(u64),
+    /// It has nothing to ask for, or is paused.
+    Rests,
+    /// Its run is over.
+    IsOver,
+}
+
+impl SitePulse {
+    /// What makes it stand out.
+    pub(super) fn attention(&self) -> Attention {
+        let view = &self.counted.view;
+        let died = self.counted.tally.dead - self.before.dead;
+        match () {
+            () if self.is_idle() => Attention::IsOver,
+            () if view.blocked_until.is_some() => Attention::Blocked,
+            () if self.unreachable().is_some() => Attention::Unreachable,
+            () if died > 0 => Attention::Died(Reverse(died)),
+            () if view.paused.is_none() && (view.download.waiting > 0 || view.in_flight > 0) => {
+                Attention::Works(self.used_thousandths())
+            }
+            () => Attention::Rests,
+        }
+    }
+
+    /// Its run is over, and nothing was asked for since.
+    pub(super) fn is_idle(&self) -> bool {
+        self.counted.view.finished && self.starts() == 0
+    }
+
+    /// Why nothing of it is asked for, where that isn't its pace.
+    pub(super) fn why(&self) -> Option<String> {
+        let view = &self.counted.view;
+        match (&view.paused, &view.blocked_why) {
+            (Some(why), _) => Some(format!("paused: {why}")),
+            (None, Some(why)) => Some(format!("blocked: {why}")),
+            (None, None) => self.unreachable().map(|origin| format!("robots unreachable: {origin}")),
+        }
+    }
+
+    /// Starts a second.
+    pub(super) fn rate(&self) -> f64 {
+        as_f64(self.starts()) / self.seconds
+    }
+
+    /// The share of its pace that it used; all of it where there is no pace.
+    pub(super) fn used(&self) -> f64 {
+        self.share(self.starts())
+    }
+
+    fn share(&self, starts: u64) -> f64 {
+        self.counted.view.allowed().map_or(1.0, |allowed| as_f64(starts) / (allowed * self.seconds))
+    }
+
+    /// A host whose pages are kept back. As long as others of the site come, that is no news.
+    fn unreachable(&self) -> Option<&str> {
+        let pages = self.counted.tally.pages - self.before.pages;
+        let is_still = pages == 0 && self.counted.view.in_flight == 0;
+        self.counted.unreachable.as_deref().filter(|_| is_still)
+    }
+
+    fn starts(&self) -> u64 {
+        self.counted.tally.starts - self.before.starts
+    }
+
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "no negative share, far below 2^64"
+    )]
+    fn used_thousandths(&self) -> u64 {
+        // In so short a time an even pace may be a start short.
+        (self.share(self.starts() + 1).min(1.0) * 1_000.0) as u64
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "counts for people, far below 2^53")]
+fn as_f64(count: u64) -> f64 {
+    count as f64
+}
+
+/// The sites that stand out most, the most urgent first; among equals, by name.
+pub(super) fn standing_out(sites: &[SitePulse]) -> Vec<&SitePulse> {
+    let mut sites: Vec<&SitePulse> = sites.iter().collect();
+    sites.sort_by_cached_key(|site| (site.attention(), site.counted.view.site.clone()));
+    sites.truncate(MOST);
+    sites
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use crate::frontier::{Freshness, View};
+
+    /// A site of which pages wait, and that uses all of its pace.
+    pub(in crate::monitor) fn site(name: &str) -> SitePulse {
+        let mut view = View { site: name.to_owned(), ..View::example() };
+        view.download.waiting = 40;
+        let tally = Tally { starts: 10, pages: 10, ..Tally::default() };
+        let counted = Counted { view, tally, freshness: Freshness::default(), unreachable: None };
+        SitePulse { counted, before: Tally::default(), seconds: 10.0 }
+    }
+
+    fn blocked(site: &mut SitePulse) {
+        let view = &mut site.counted.view;
+        (view.blocked_until, view.blocked_why) = (Some(view.at), Some("Retry-After".to_owned()));
+    }
+
+    fn unreachable(site: &mut SitePulse) {
+        (site.counted.unreachable, site.counted.tally.pages) = (Some("http://a: 503".to_owned()), 0);
+    }
+
+    #[test]
+    fn a_site_stands_out_by_what_keeps_it_from_its_pace() {
+        type Change = fn(&mut SitePulse);
+        let cases: [(&str, Change, Attention); 11] = [
+            ("uses all of its pace", |_| (), Attention::Works(1_000)),
+            ("a start short", |s| s.counted.tally.starts = 9, Attention::Works(1_000)),
+            ("uses a fifth", |s| s.counted.tally.starts = 1, Attention::Works(200)),
+            ("has no pace", |s| s.counted.view.interval = 0, Attention::Works(1_000)),
+            ("blocked", blocked, Attention::Blocked),
+            ("unreachable", unreachable, Attention::Unreachable),
+            (
+                "unreachable, yet pages come",
+                |s| s.counted.unreachable = Some(String::new()),
+                Attention::Works(1_000),
+            ),
+            ("dead letters", |s| s.counted.tally.dead = 3, Attention::Died(Reverse(3))),
+            ("dead before", |s| (s.counted.tally.dead, s.before.dead) = (3, 3), Attention::Works(1_000)),
+            ("paused", |s| s.counted.view.paused = Some("sale".to_owned()), Attention::Rests),
+            ("nothing waits", |s| s.counted.view.download.waiting = 0, Attention::Rests),
+        ];
+        for (what, change, attention) in cases {
+            let mut site = site("shop");
+            change(&mut site);
+            assert_eq!(site.attention(), attention, "{what}");
+        }
+        let mut over = site("shop");
+        over.counted.view.finished = true;
+        assert_ne!(over.attention(), Attention::IsOver, "it was asked just now");
+        over.before = over.counted.tally;
+        blocked(&mut over);
+        assert_eq!(over.attention(), Attention::IsOver);
+    }
+
+    #[test]
+    fn of_500_sites_ten_stand_out_the_most_urgent_first() {
+        let mut sites: Vec<SitePulse> = (0..500).map(|n| site(&format!("s{n:03}"))).collect();
+        blocked(&mut sites[499]);
+        unreachable(&mut sites[400]);
+        sites[300].counted.tally.dead = 1;
+        sites[301].counted.tally.dead = 9;
+        for (at, starts) in [(77, 5), (66, 0), (55, 8)] {
+            sites[at].counted.tally.starts = starts;
+        }
+        let names: Vec<&str> = standing_out(&sites).iter().map(|s| s.counted.view.site.as_str()).collect();
+        assert_eq!(names, ["s499", "s400", "s301", "s300", "s066", "s077", "s055", "s000", "s001", "s002"]);
+        assert_eq!(standing_out(&sites[..3]).len(), 3);
+    }
+}

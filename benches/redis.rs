@@ -3,9 +3,8 @@
 //! `cargo bench --bench redis` with `SITES`, `TASKS` and `PAGES` in the environment (1000, 100000, 5000). It starts a
 //! `redis-server` of its own. A page is its claim, its settle, which takes its parse along (else a claim of that), ten links put
 //! (one of them new) and the settle of the parse, by 16 workers of one process; that its body ended is said by the settle, as
-//! wherever places in flight aren't short. Server time is that of `cmdstat_fcall` and
-//! `cmdstat_evalsha`, which is wall time; beside it stands the CPU time of the server, its reading and writing included.
-//! `EVALSHA=1` takes the server its functions, as one before Redis 7 has none.
+//! wherever places in flight aren't short. Server time is that of `cmdstat_fcall`,
+//! which is wall time; beside it stands the CPU time of the server, its reading and writing included.
 //!
 //! `INSTRUCTIONS=1` counts instructions of the server instead, by valgrind: other programs of the machine disturb that by
 //! next to nothing. It is some fifty times as slow, so that there are fewer sites, tasks and pages (20, 4000, 192).
@@ -47,9 +46,7 @@ fn main() {
 }
 
 async fn run() {
-    let without_functions = std::env::var_os("EVALSHA").is_some();
     let builder = RedisServer::builder();
-    let builder = if without_functions { builder.without_functions() } else { builder };
     let counted = std::env::var_os("INSTRUCTIONS").is_some();
     let builder = if counted { builder.counted() } else { builder };
     let Some(server) = builder.start() else { return };
@@ -385,13 +382,9 @@ struct Spent {
 impl Spent {
     fn by(server: &RedisServer) -> Self {
         let cpu = cpu(server);
-        let both = ["cmdstat_fcall:", "cmdstat_evalsha:"].map(|name| info(server, "commandstats", name));
-        let sum = |name: &str| {
-            let of =
-                |line: &String| line.split(',').find_map(|part| part.strip_prefix(name)?.parse::<u64>().ok());
-            both.iter().filter_map(of).sum()
-        };
-        Self { calls: sum("calls="), usec: sum("usec="), cpu }
+        let line = info(server, "commandstats", "cmdstat_fcall:");
+        let of = |name: &str| line.split(',').find_map(|part| part.strip_prefix(name)?.parse().ok());
+        Self { calls: of("calls=").unwrap_or(0), usec: of("usec=").unwrap_or(0), cpu }
     }
 }
 

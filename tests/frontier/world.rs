@@ -31,14 +31,12 @@ pub enum Backend {
     /// Two that have the same file open, as two processes do, and take turns by chance.
     SharedSqlite,
     Redis,
-    /// One before Redis 7, that keeps no functions.
-    OldRedis,
 }
 
 impl Backend {
     /// The model first; without Redis, said loudly, where that isn't installed.
     pub fn all() -> Vec<Self> {
-        let redis: &[Self] = if RedisDb::take().is_some() { &[Self::Redis, Self::OldRedis] } else { &[] };
+        let redis: &[Self] = if RedisDb::take().is_some() { &[Self::Redis] } else { &[] };
         [&[Self::Model, Self::Sqlite], redis].concat()
     }
 }
@@ -89,10 +87,8 @@ impl World {
                 other = matches!(backend, Backend::SharedSqlite).then(open);
                 (frontier, Some(folder), None)
             }
-            Backend::Redis | Backend::OldRedis => {
-                let old = matches!(backend, Backend::OldRedis);
-                let db = if old { RedisDb::take_without_functions() } else { RedisDb::take() };
-                let db = db.expect("it is installed");
+            Backend::Redis => {
+                let db = RedisDb::take().expect("it is installed");
                 (Frontier::redis(&db.url(), Some(clock.clone())).expect("a URL of Redis"), None, Some(db))
             }
         };

@@ -1,4 +1,4 @@
-//! Answers that are lost on the way, and scripts that the server forgets: nobody notices, and nothing is done twice.
+//! Answers that are lost on the way, and functions that the server forgets: nobody notices, and nothing is done twice.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -62,22 +62,11 @@ async fn every_step(frontier: &Frontier, mut before: impl FnMut()) -> (Vec<Strin
 #[test]
 fn i5_each_step_whose_answer_was_lost_is_asked_for_again_and_done_once() {
     let Some(redis) = redis_or_skip() else { return };
-    loses_each_answer_once(&redis, "FCALL");
-}
-
-#[test]
-fn i5_the_same_on_a_server_without_functions() {
-    let Some(redis) = RedisServer::builder().without_functions().start() else { return };
-    loses_each_answer_once(&redis, "EVALSHA");
-}
-
-/// Every step with its first answer lost, and every step with none.
-fn loses_each_answer_once(redis: &RedisServer, way: &str) {
     let road = RedisProxy::to(redis.port());
     let (calm, calm_counts) = wait(every_step_of(&redis.url(0), || {}));
     let mut asked = 0;
     let (told, counts) = wait(every_step_of(&road.url(1), || {
-        road.lose_answer_to(way);
+        road.lose_answer_to("FCALL");
         asked += 1;
     }));
     assert_eq!(road.lost(), asked, "each answer was lost once");
@@ -85,9 +74,10 @@ fn loses_each_answer_once(redis: &RedisServer, way: &str) {
     assert_eq!(counts, calm_counts);
 }
 
-async fn every_step_of(url: &str, before: impl FnMut()) -> (Vec<String>, Vec<StageCounts>) {
+/// The same on the frontier of that URL.
+pub async fn every_step_of(url: &str, before: impl FnMut()) -> (Vec<String>, Vec<StageCounts>) {
     let frontier = open(url);
-    // The script is there, so that the first answer that is lost is one to a step.
+    // The library is there, so that the first answer that is lost is one to a step.
     assert_eq!(frontier.sites().await.expect("answers"), Vec::<String>::new());
     every_step(&frontier, before).await
 }
@@ -152,36 +142,13 @@ fn i3_i5_with_the_way_cut_again_and_again_each_page_is_granted_and_settled_once_
 #[test]
 fn l4_functions_that_the_server_forgets_again_and_again_are_brought_again() {
     let Some(redis) = redis_or_skip() else { return };
-    forgets(&redis, &["FUNCTION", "FLUSH"]);
-    let calls = redis.calls();
-    assert!(calls.contains_key("fcall") && !calls.contains_key("evalsha"), "{calls:?}");
-}
-
-#[test]
-fn l4_scripts_that_the_server_forgets_again_and_again_are_brought_again() {
-    let Some(redis) = RedisServer::builder().without_functions().start() else { return };
-    forgets(&redis, &["SCRIPT", "FLUSH"]);
-    let calls = redis.calls();
-    assert!(calls.contains_key("evalsha") && !calls.contains_key("fcall"), "{calls:?}");
-}
-
-#[test]
-fn a_user_who_may_make_no_functions_has_scripts() {
-    let builder = RedisServer::builder().set("user", "some on >word ~* &* +@all -function -fcall");
-    let Some(redis) = builder.known_as("some", "word").start() else { return };
-    let frontier = open(&redis.url(0));
-    wait(shop(&frontier, 0, 30));
-    assert!(redis.calls().contains_key("evalsha"), "{:?}", redis.calls());
-}
-
-fn forgets(redis: &RedisServer, what: &[&str]) {
     let frontier = open(&redis.url(0));
     wait(async {
         shop(&frontier, 0, 30).await;
         for _ in 0..30 {
-            redis.cli(what);
+            redis.cli(&["FUNCTION", "FLUSH"]);
             let lease = next(&frontier, "one").await;
-            redis.cli(what);
+            redis.cli(&["FUNCTION", "FLUSH"]);
             assert_eq!(settle(&frontier, "one", &lease, done()).await, Settled::Kept);
         }
         let books = books(&frontier).await;

@@ -43,6 +43,29 @@ fn a_full_memory_refuses_puts_with_the_reason_while_claims_and_settles_go_on() {
     });
 }
 
+#[test]
+fn a_library_that_a_full_memory_has_no_room_for_is_a_full_memory_and_comes_once_there_is_room() {
+    let Some(redis) = redis_or_skip() else { return };
+    let frontier = open(&redis.url(0));
+    let is_full = || async {
+        let error = frontier.sites().await.expect_err("there is no room");
+        assert_eq!(error.kind, FrontierErrorKind::MemoryFull, "{error}");
+    };
+    wait(async {
+        redis.cli(&["CONFIG", "SET", "maxmemory", "1"]);
+        is_full().await;
+        assert_eq!(redis.cli(&["DBSIZE"]), "0", "nothing was written");
+        redis.cli(&["CONFIG", "SET", "maxmemory", "0"]);
+        shop(&frontier, 0, 1).await;
+
+        redis.cli(&["FUNCTION", "FLUSH"]);
+        redis.cli(&["CONFIG", "SET", "maxmemory", "1"]);
+        is_full().await;
+        redis.cli(&["CONFIG", "SET", "maxmemory", "0"]);
+        assert_eq!(frontier.sites().await.expect("there is room"), ["shop"]);
+    });
+}
+
 /// Asks again until it is taken in.
 async fn eventually_async<T, F>(mut ask: impl FnMut() -> F) -> T
 where

@@ -2,7 +2,8 @@
 
 use paced::frontier::{Frontier, FrontierErrorKind};
 
-use crate::ground::{Ground, SiteFile, wait};
+use crate::answers::every_step_of;
+use crate::ground::{Ground, SiteFile, ms, star, wait};
 use crate::steps::open;
 use crate::support::*;
 
@@ -63,6 +64,63 @@ fn a_wrong_password_and_none_are_refused_without_being_shown() {
     for who in ["", ":sesame@", "sesame:sesame@", ":@"] {
         let url = format!("redis://{who}127.0.0.1:{}/0", redis.port());
         assert_refused(&Refusal { url, kind, says }, Some(&redis));
+    }
+}
+
+/// The user `some`, who may do all but this, and its frontier.
+fn user_without(redis: &RedisServer, rights: &[&str]) -> String {
+    let all = ["ACL", "SETUSER", "some", "reset", "on", ">sesame", "~*", "&*", "+@all"];
+    redis.cli(&[&all, rights].concat());
+    format!("redis://some:sesame@127.0.0.1:{}/0", redis.port())
+}
+
+#[test]
+fn a_user_who_lacks_a_right_is_refused_with_the_line_that_gives_it() {
+    let Some(redis) = redis_or_skip() else { return };
+    wait(open(&redis.url(0)).sites()).expect("a frontier that is there");
+    let kind = |kind: &FrontierErrorKind| matches!(kind, FrontierErrorKind::Unfit(_));
+    for rights in [
+        &["-function"][..],
+        &["-fcall"],
+        &["-zadd", "-smismember"],
+        &["-info"],
+        &["-subscribe"],
+        &["resetchannels"],
+        &["resetkeys", "~other:*"],
+    ] {
+        let url = user_without(&redis, rights);
+        let says = &["ACL SETUSER some ~{paced:* &paced:wake +", " +fcall +function|load +get "];
+        assert_refused(&Refusal { url, kind, says }, Some(&redis));
+    }
+    redis.cli(&["FLUSHALL"]);
+    let error = wait(open(&user_without(&redis, &["-zadd"])).sites()).expect_err("refused");
+    assert_eq!(error.cause.as_deref(), Some("it may not: zadd"));
+    assert_eq!(redis.cli(&["DBSIZE"]), "0", "no frontier was begun");
+}
+
+#[test]
+fn the_line_for_a_user_who_lacks_rights_gives_it_all_that_a_frontier_needs() {
+    let Some(redis) = redis_or_skip() else { return };
+    let url = user_without(&redis, &["reset", "on", ">sesame"]);
+    let error = wait(open(&url).sites()).expect_err("refused");
+    let FrontierErrorKind::Unfit(why) = error.kind else { panic!("{error}") };
+    let line: Vec<&str> = why.rsplit_once(": ").expect("a line").1.split(' ').collect();
+    redis.cli(&line);
+
+    redis.cli(&["ACL", "LOG", "RESET"]);
+    wait(every_step_of(&url, || {}));
+    redis.cli(&["FLUSHDB"]);
+    let site = star(10).serve();
+    let ground = Ground::new([SiteFile::of("shop", &site).interval(ms(20))]);
+    ground.crawl().env("PACED_FRONTIER", &url).run().expect_code(0);
+    assert_eq!(ground.items("shop").len(), 11);
+    let run = ground.verb("status").env("PACED_FRONTIER", &url).run().expect_code(0);
+    assert!(run.stdout.contains("shop"), "{}", run.stdout);
+    let mut cli = redis.connect();
+    assert_eq!(cli.say(&["ACL", "LOG"]).expect("an answer"), Said::List(vec![]), "nothing was denied");
+    for forbidden in [&["FLUSHALL"][..], &["SET", "another program's", "1"], &["CONFIG", "GET", "*"]] {
+        let said = redis.cli(&[&["ACL", "DRYRUN", "some"], forbidden].concat());
+        assert!(said.contains("no permissions"), "{forbidden:?}: {said}");
     }
 }
 

@@ -67,11 +67,6 @@ impl RedisServerBuilder {
         self
     }
 
-    /// It knows no functions, as a server before Redis 7.
-    pub fn without_functions(self) -> Self {
-        self.set("rename-command", "FUNCTION \"\"").set("rename-command", "FCALL \"\"")
-    }
-
     /// Every write is on disk before it is answered.
     pub fn append_only(self) -> Self {
         self.set("appendonly", "yes").set("appendfsync", "always")
@@ -246,10 +241,9 @@ impl RedisServer {
         calls.collect()
     }
 
-    /// How many batches of steps it was asked to run, as functions or as scripts.
+    /// How many batches of steps it was asked to run.
     pub fn batches(&self) -> u64 {
-        let calls = self.calls();
-        ["fcall", "evalsha"].iter().filter_map(|way| calls.get(*way)).sum()
+        self.calls().get("fcall").copied().unwrap_or(0)
     }
 
     /// Instructions that it took since it was last asked, or started.
@@ -377,46 +371,25 @@ impl Drop for RedisServer {
 
 /// A database of the server that all tests of this process share; emptied and given back where it is dropped.
 pub struct RedisDb {
-    shared: &'static Databases,
     server: &'static RedisServer,
     number: u32,
 }
 
-/// The databases of a server: how many were used, and those that came back.
-struct Databases {
-    server: OnceLock<Option<RedisServer>>,
-    returned: Mutex<(u32, Vec<u32>)>,
-}
+static SHARED: OnceLock<Option<RedisServer>> = OnceLock::new();
+/// How many of its databases were used, and those that came back.
+static RETURNED: Mutex<(u32, Vec<u32>)> = Mutex::new((0, Vec::new()));
 
-impl Databases {
-    const fn new() -> Self {
-        Self { server: OnceLock::new(), returned: Mutex::new((0, Vec::new())) }
-    }
-
-    fn take(&'static self, builder: impl FnOnce() -> RedisServerBuilder) -> Option<RedisDb> {
-        let server = self.server.get_or_init(|| builder().ends_with_process().start()).as_ref()?;
-        let mut returned = self.returned.lock().unwrap_or_else(PoisonError::into_inner);
+impl RedisDb {
+    /// An empty one. None, said loudly, where Redis isn't installed.
+    pub fn take() -> Option<Self> {
+        let server = SHARED.get_or_init(|| RedisServer::builder().ends_with_process().start()).as_ref()?;
+        let mut returned = RETURNED.lock().unwrap_or_else(PoisonError::into_inner);
         let (used, returned) = &mut *returned;
         let number = returned.pop().unwrap_or_else(|| {
             *used += 1;
             *used - 1
         });
-        Some(RedisDb { shared: self, server, number })
-    }
-}
-
-static SHARED: Databases = Databases::new();
-static WITHOUT_FUNCTIONS: Databases = Databases::new();
-
-impl RedisDb {
-    /// An empty one. None, said loudly, where Redis isn't installed.
-    pub fn take() -> Option<Self> {
-        SHARED.take(RedisServer::builder)
-    }
-
-    /// One of a server that knows no functions.
-    pub fn take_without_functions() -> Option<Self> {
-        WITHOUT_FUNCTIONS.take(|| RedisServer::builder().without_functions())
+        Some(Self { server, number })
     }
 
     /// What a frontier in it is called.
@@ -434,7 +407,7 @@ impl RedisDb {
 impl Drop for RedisDb {
     fn drop(&mut self) {
         self.cli(&["FLUSHDB"]);
-        self.shared.returned.lock().unwrap_or_else(PoisonError::into_inner).1.push(self.number);
+        RETURNED.lock().unwrap_or_else(PoisonError::into_inner).1.push(self.number);
     }
 }
 

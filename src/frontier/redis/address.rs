@@ -30,6 +30,11 @@ pub(in crate::frontier) fn is_redis(url: &str) -> bool {
 }
 
 impl Address {
+    /// Whom the server knows us as.
+    pub(super) fn user(&self) -> &str {
+        self.nodes.first().and_then(|node| node.redis_settings().username()).unwrap_or("default")
+    }
+
     /// Reads a URL; else what is wrong with it.
     pub(super) fn parse(url: &str) -> Result<Self, String> {
         let (scheme, rest) = url.split_once(':').unwrap_or((url, ""));
@@ -39,8 +44,13 @@ impl Address {
             "unix" | "redis+unix" => (vec![format!("redis+unix://{}", rest.trim_start_matches("//"))], false),
             _ => (vec![url.to_owned()], false),
         };
-        let read = |url: String| url.as_str().into_connection_info().map_err(|why| format!("{why}; {FORMS}"));
-        let nodes = urls.into_iter().map(read).collect::<Result<_, _>>()?;
+        let read = |url: String| {
+            let node = url.as_str().into_connection_info().map_err(|why| format!("{why}; {FORMS}"))?;
+            // Telling the server a library's name would be one more right.
+            let settings = node.redis_settings().clone().set_skip_set_lib_name();
+            Ok(node.set_redis_settings(settings))
+        };
+        let nodes = urls.into_iter().map(read).collect::<Result<_, String>>()?;
         Ok(Self { shown: without_password(url), nodes, cluster })
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use redis::aio::MultiplexedConnection;
 use redis::cluster::ClusterClient;
 use redis::cluster_async::ClusterConnection;
-use redis::{AsyncConnectionConfig, Client, RedisResult, ScriptInvocation};
+use redis::{AsyncConnectionConfig, Client, RedisResult};
 
 use super::address::Address;
 use super::fitness::look_over;
@@ -101,15 +101,7 @@ impl Connector {
 }
 
 impl Server {
-    /// Calls a script.
-    pub(super) async fn invoke(&mut self, script: &ScriptInvocation<'_>) -> RedisResult<Vec<u8>> {
-        match self {
-            Self::One(connection) => script.invoke_async(connection).await,
-            Self::Cluster(connection) => script.invoke_async(connection).await,
-        }
-    }
-
-    /// Asks something simple.
+    /// Gives one command.
     pub(super) async fn query<T: redis::FromRedisValue>(&mut self, command: &redis::Cmd) -> RedisResult<T> {
         match self {
             Self::One(connection) => command.query_async(connection).await,

@@ -5,13 +5,14 @@ use redis::cmd;
 use super::PARTITIONS_OF_A_CLUSTER;
 use super::address::Address;
 use super::connector::Server;
+use super::rights;
 use super::trouble::explain;
 use crate::frontier::{FrontierError, FrontierErrorKind};
 
 /// The schema's version: what the keys hold, and how.
 const SCHEMA: i64 = 3;
-/// The oldest Redis that knows what the script uses.
-const OLDEST: (u32, u32) = (6, 2);
+/// The oldest Redis that keeps functions.
+const OLDEST: (u32, u32) = (7, 0);
 
 /// What a fit server was found to be.
 #[derive(Clone, Copy, Debug)]
@@ -61,8 +62,10 @@ fn unfit(info: &str, as_cluster: bool) -> Option<FrontierErrorKind> {
     let mut parts = version.split('.').map(|part| part.parse().unwrap_or(0));
     let version_is = (parts.next().unwrap_or(0), parts.next().unwrap_or(0));
     if version_is < OLDEST {
-        let why =
-            format!("it is Redis {version}; a frontier needs {}.{} or newer, or Valkey", OLDEST.0, OLDEST.1);
+        let why = format!(
+            "it is Redis {version}; a frontier needs Redis {}.{} or newer, or Valkey",
+            OLDEST.0, OLDEST.1
+        );
         return Some(FrontierErrorKind::Unfit(why));
     }
     if field(info, "redis_mode") == Some("cluster") && !as_cluster {
@@ -88,6 +91,12 @@ async fn mark(server: &mut Server, address: &Address, existing: bool) -> Result<
     let mut found: Option<String> = server.query(cmd("GET").arg(key)).await.map_err(broken)?;
     if found.is_none() && existing {
         return Err(FrontierError::new(FrontierErrorKind::Missing, address.shown.clone()));
+    }
+    let lacking = rights::lacking(server).await.map_err(broken)?;
+    if !lacking.is_empty() {
+        let lacking = lacking.into_iter().collect::<Vec<_>>().join(", ");
+        return Err(FrontierError::new(rights::refusal(address), address.shown.clone())
+            .because(format!("it may not: {lacking}")));
     }
     if found.is_none() {
         let _: Option<String> =
@@ -122,8 +131,10 @@ mod tests {
         assert_eq!(unfit(fit, false), None);
         let told = |info: &str| unfit(info, false).map(|kind| format!("{kind:?}")).unwrap_or_default();
         assert!(told(&fit.replace("noeviction", "allkeys-lru")).contains("set it to noeviction"));
-        assert!(told(&fit.replace("7.0.15", "5.0.3")).contains("6.2 or newer"));
+        assert!(told(&fit.replace("7.0.15", "6.2.14")).contains("Redis 7.0 or newer"));
         assert!(told(&fit.replace("master", "slave")).contains("ReadOnly"));
+        let valkey = "redis_version:7.2.4\r\nserver_name:valkey\r\nvalkey_version:8.1.3\r\n";
+        assert_eq!(unfit(valkey, false), None);
         let node = format!("{fit}redis_mode:cluster\r\n");
         assert!(told(&node).contains("redis+cluster://"));
         assert_eq!(unfit(&node, true), None);

@@ -12,7 +12,7 @@ use tracing::{info, warn};
 use super::carriage::Carriage;
 use super::connector::{Connector, Server};
 use super::fitness::about;
-use super::program::{Call, Program};
+use super::program::{self, Function};
 use super::trouble::explain;
 use crate::clock::{Clock, millis, since_boot};
 use crate::frontier::{FrontierError, FrontierErrorKind};
@@ -84,7 +84,6 @@ impl Link {
             let carrier = Carrier {
                 key: self.key.clone(),
                 trunk: Arc::clone(&self.trunk),
-                program: Program::new(),
                 client: format!("{:016x}", fastrand::u64(..)),
                 number: 0,
                 claimed: None,
@@ -101,7 +100,6 @@ impl Link {
 struct Carrier {
     key: String,
     trunk: Arc<Trunk>,
-    program: Program,
     client: String,
     number: u64,
     claimed: Option<Instant>,
@@ -210,7 +208,6 @@ impl Carrier {
                 let error = explain(&self.trunk.connector.address, &error);
                 if error.is_away() {
                     self.trunk.connector.drop_connection().await;
-                    self.program.look_again();
                 }
                 return Err(error);
             }
@@ -243,7 +240,8 @@ impl Carrier {
         self.trunk.calls.fetch_add(1, Ordering::Relaxed);
         let fake = fake.as_deref().unwrap_or("").as_bytes();
         let args = [self.client.as_bytes(), number.as_bytes(), fake, steps];
-        self.program.run(server, Call { key: &self.key, args, reads }).await
+        let function = if reads { Function::Read } else { Function::Run };
+        program::call(server, function, &self.key, &args).await
     }
 
     /// Follows the server's clock, as far as a quick answer tells it.

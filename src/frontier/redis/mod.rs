@@ -8,6 +8,7 @@ mod fitness;
 mod link;
 mod program;
 mod register;
+mod rights;
 mod routes;
 mod trouble;
 mod wake;

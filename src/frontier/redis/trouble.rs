@@ -3,14 +3,15 @@
 use redis::{ErrorKind, RedisError, ServerErrorKind};
 
 use super::address::Address;
+use super::rights;
 use crate::frontier::{FrontierError, FrontierErrorKind};
 
 /// The same trouble as a `FrontierError`.
 pub(super) fn explain(address: &Address, error: &RedisError) -> FrontierError {
-    FrontierError::new(kind_of(error), address.shown.clone()).because(first_line(&error.to_string()))
+    FrontierError::new(kind_of(address, error), address.shown.clone()).because(first_line(&error.to_string()))
 }
 
-fn kind_of(error: &RedisError) -> FrontierErrorKind {
+fn kind_of(address: &Address, error: &RedisError) -> FrontierErrorKind {
     if error.to_string().contains("cluster support disabled") {
         let why = "it is no cluster; write redis://host:port/db".to_owned();
         return FrontierErrorKind::Unfit(why);
@@ -18,10 +19,8 @@ fn kind_of(error: &RedisError) -> FrontierErrorKind {
     let refused = matches!(error.kind(), ErrorKind::AuthenticationFailed);
     match error.code().unwrap_or_default() {
         "WRONGPASS" | "NOAUTH" => FrontierErrorKind::Password,
-        "NOPERM" => {
-            FrontierErrorKind::Unfit("its user may not do what a frontier needs; grant it +@all".into())
-        }
-        "OOM" => FrontierErrorKind::Full,
+        "NOPERM" => rights::refusal(address),
+        "OOM" => FrontierErrorKind::MemoryFull,
         "READONLY" => FrontierErrorKind::ReadOnly,
         "LOADING" | "TRYAGAIN" | "CLUSTERDOWN" | "MASTERDOWN" | "BUSY" | "MISCONF" | "MOVED" | "ASK"
         | "NOREPLICAS" | "UNBLOCKED" => FrontierErrorKind::Away,

@@ -13,7 +13,7 @@ use super::address::Address;
 use super::link::Trunk;
 
 /// What hints are told on; the message is the name of whom it is for.
-const CHANNEL: &str = "paced:wake";
+pub(super) const CHANNEL: &str = "paced:wake";
 /// The pause before the connection is made anew.
 const PAUSE: Duration = Duration::from_secs(1);
 

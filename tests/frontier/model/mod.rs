@@ -62,11 +62,9 @@ fn play_seed(seed: u64) {
     panic!("FRONTIER_SEED={seed}: {failure}\nafter these {} moves:\n{}", ops.len(), lines.join("\n"));
 }
 
-/// A Redis that knows no functions runs the very source of one that does: one history in eight is enough for it. Every other
-/// one is played by two processes on one file as well.
+/// Every other history is played by two processes on one file as well.
 fn backends(seed: u64) -> Vec<Backend> {
-    let with_old = seed.is_multiple_of(8);
-    let all = Backend::all().into_iter().filter(|backend| with_old || !matches!(backend, Backend::OldRedis));
+    let all = Backend::all().into_iter();
     all.chain(seed.is_multiple_of(2).then_some(Backend::SharedSqlite)).collect()
 }
 

@@ -1,0 +1,56 @@
+//! What a user of the server must be allowed to do, and the line that allows it.
+
+use std::collections::BTreeSet;
+
+use redis::RedisResult;
+
+use super::address::Address;
+use super::connector::Server;
+use super::program::{Function, SOURCE, call};
+use super::wake::CHANNEL;
+use crate::frontier::FrontierErrorKind;
+
+/// What all keys of a frontier begin with.
+const KEYS: &str = "{paced:";
+/// A key of it.
+const KEY: &str = "{paced:0}";
+/// Commands beside those of the program: those of this side, and of the crate that connects.
+const CONNECTING: [&str; 7] =
+    ["cluster|slots", "fcall", "function|load", "get", "ping", "select", "subscribe"];
+
+/// The commands that a frontier uses, as access lists name them.
+fn commands() -> BTreeSet<String> {
+    let called = SOURCE.split("call('").skip(1).filter_map(|rest| rest.split('\'').next());
+    called.map(str::to_lowercase).chain(CONNECTING.map(str::to_owned)).collect()
+}
+
+/// The line that gives a user what it lacks.
+fn line(address: &Address) -> String {
+    let allowed: Vec<String> = commands().iter().map(|command| format!("+{command}")).collect();
+    let user = address.user();
+    format!("ACL SETUSER {user} ~{KEYS}* &{CHANNEL} {}", allowed.join(" "))
+}
+
+/// The commands that the user of this connection may not give.
+pub(super) async fn lacking(server: &mut Server) -> RedisResult<BTreeSet<String>> {
+    let mut commands = commands();
+    let asked: Vec<String> = commands.iter().map(|command| example_of(command)).collect();
+    let asked: Vec<&[u8]> = asked.iter().map(String::as_bytes).collect();
+    let lacking: Vec<String> = call(server, Function::Lacking, KEY, &asked).await?;
+    commands.retain(|command| lacking.contains(&example_of(command)));
+    Ok(commands)
+}
+
+/// Words of the command by which the server tells whether it may be given.
+fn example_of(command: &str) -> String {
+    let about = if matches!(command, "publish" | "subscribe") { CHANNEL } else { KEY };
+    format!("{} {about}", command.replace('|', " "))
+}
+
+/// A user that may not do all that is refused, with the way to mend it.
+pub(super) fn refusal(address: &Address) -> FrontierErrorKind {
+    FrontierErrorKind::Unfit(format!(
+        "its user may not do what a frontier needs; allow it with: {}",
+        line(address)
+    ))
+}

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::archive::Record;
 use crate::clock::{Timestamp, millis};
-use crate::frontier::permit::grace;
+use crate::manners::grace;
 
 /// The low bits of a packed start: which site and interval it had.
 const PACE_BITS: u32 = 20;

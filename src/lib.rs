@@ -5,9 +5,9 @@
 //!
 //! * [`clock`], [`canonical_url`], [`page`], [`item`], [`task`]: the words; [`forecast`]: what a pace allows;
 //!   `mailbox`: a queue to one thread
-//! * [`site`]: one file of `sites/` as a checked value; [`settings`]: `paced.toml`
+//! * [`site`]: one file of `sites/` as a checked value; [`settings`]: `paced.toml`; [`manners`]: what an answer asks of us
 //! * [`frontier`]: what is known, what is next, and when; [`mutex`]: its timed mutex for everybody
-//! * [`manners`], [`robots`], [`fetch`], [`archive`]: asking a site, and keeping what it answers; [`audit`]: the proof of pace
+//! * [`robots`], [`fetch`], [`archive`]: asking a site, and keeping what it answers; [`audit`]: the proof of pace
 //! * [`extract`], [`sink`]: what is on a page, and where it goes
 //! * [`work`], [`run`]: the two straight lines, and a process that walks them: a crawl to its end, a worker until stopped
 //! * [`look`]: one page tried; stored pages parsed again

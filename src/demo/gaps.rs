@@ -4,11 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use super::arrivals::Stall;
-
-/// How much earlier than its interval a start may arrive: a tenth of the interval, but 10 ms at least and 250 ms at most.
-pub fn grace(interval: Duration) -> Duration {
-    (interval / 10).clamp(Duration::from_millis(10), Duration::from_millis(250))
-}
+pub use crate::manners::grace;
 
 /// The time between two arrivals that follow each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -164,13 +160,6 @@ mod tests {
 
     fn times(millis: &[u64]) -> Vec<Duration> {
         millis.iter().copied().map(ms).collect()
-    }
-
-    #[test]
-    fn grace_is_a_tenth_within_10_and_250_ms() {
-        for (interval, allowed) in [(0, 10), (50, 10), (100, 10), (300, 30), (2_500, 250), (60_000, 250)] {
-            assert_eq!(grace(ms(interval)), ms(allowed), "{interval} ms");
-        }
     }
 
     #[test]

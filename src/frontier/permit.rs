@@ -10,6 +10,7 @@ use super::state::unit_mutex;
 use super::step::{Lock, Rearm};
 use super::{Frontier, FrontierError};
 use crate::clock::{Clock, Timestamp, millis, since_boot};
+use crate::manners::grace;
 use crate::task::{Lease, LeaseKey};
 
 /// How long a new start is waited for once the process is to end.
@@ -208,22 +209,4 @@ impl Single {
 
 async fn sleep(wait: i64) {
     tokio::time::sleep(Duration::from_millis(u64::try_from(wait).unwrap_or(0))).await;
-}
-
-/// How late a start may be on the wire: a tenth of the interval, between 10 and 250 ms.
-pub fn grace(interval: Duration) -> Duration {
-    (interval / 10).clamp(Duration::from_millis(10), Duration::from_millis(250))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn grace_is_a_tenth_within_bounds() {
-        for (interval, allowed) in [(0, 10), (50, 10), (200, 20), (1000, 100), (2500, 250), (60_000, 250)] {
-            let graced = grace(Duration::from_millis(interval));
-            assert_eq!(graced, Duration::from_millis(allowed), "{interval} ms");
-        }
-    }
 }

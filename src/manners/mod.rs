@@ -3,12 +3,14 @@
 
 mod backoff;
 mod breaker;
+pub mod grace;
 mod location;
 mod retry_after;
 mod signal;
 
 pub use backoff::backoff;
 pub use breaker::{Breaker, Health};
+pub use grace::grace;
 pub use location::location;
 pub use retry_after::retry_after;
 pub use signal::Signal;

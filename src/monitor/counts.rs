@@ -8,8 +8,8 @@ use tracing::debug;
 
 use crate::clock::Timestamp;
 use crate::fetch::Exchange;
-use crate::frontier::permit::grace;
 use crate::frontier::{Freshness, View};
+use crate::manners::grace;
 use crate::site::Site;
 use crate::task::{Lease, Outcome, RobotsAccess, Settled, Stage};
 

@@ -6,6 +6,7 @@ mod carriage;
 mod connector;
 mod fitness;
 mod link;
+mod prelude;
 mod program;
 mod register;
 mod rights;

@@ -7,9 +7,10 @@ use redis::{Cmd, FromRedisValue, RedisError, RedisResult, cmd};
 use sha1::{Digest, Sha1};
 
 use super::connector::Server;
+use super::prelude::prelude;
 
-/// What all functions of the library share.
-pub(super) const SOURCE: &str = concat!(
+/// What all functions of the library share, each file after those that it uses.
+pub(super) const FILES: [&str; 21] = [
     include_str!("lua/asked.lua"),
     include_str!("lua/packed.lua"),
     include_str!("lua/store.lua"),
@@ -31,7 +32,7 @@ pub(super) const SOURCE: &str = concat!(
     include_str!("lua/letters.lua"),
     include_str!("lua/view.lua"),
     include_str!("lua/run.lua"),
-);
+];
 
 static LIBRARY: LazyLock<Library> = LazyLock::new(Library::new);
 
@@ -76,13 +77,14 @@ pub(super) async fn call<T: FromRedisValue>(
 
 impl Library {
     fn new() -> Self {
-        let hash = Sha1::digest(SOURCE);
+        let source = prelude() + &FILES.concat();
+        let hash = Sha1::digest(&source);
         let name = hash.iter().take(8).fold("paced_".to_owned(), |name, byte| format!("{name}{byte:02x}"));
         // What the library is made of is made with its first call, as `redis.call` is out of reach before.
         let text = format!(
             "#!lua name={name}
 local function make()
-{SOURCE}return run
+{source}return run
 end
 local made
 local function call(keys, args)

@@ -6,7 +6,7 @@ use redis::RedisResult;
 
 use super::address::Address;
 use super::connector::Server;
-use super::program::{Function, SOURCE, call};
+use super::program::{FILES, Function, call};
 use super::wake::CHANNEL;
 use crate::frontier::FrontierErrorKind;
 
@@ -20,7 +20,8 @@ const CONNECTING: [&str; 7] =
 
 /// The commands that a frontier uses, as access lists name them.
 fn commands() -> BTreeSet<String> {
-    let called = SOURCE.split("call('").skip(1).filter_map(|rest| rest.split('\'').next());
+    let called = FILES.iter().flat_map(|file| file.split("call('").skip(1));
+    let called = called.filter_map(|rest| rest.split('\'').next());
     called.map(str::to_lowercase).chain(CONNECTING.map(str::to_owned)).collect()
 }
 

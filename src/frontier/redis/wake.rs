@@ -14,6 +14,8 @@ use super::link::Trunk;
 
 /// What hints are told on; the message is the name of whom it is for.
 pub(super) const CHANNEL: &str = "paced:wake";
+/// Nobody sleeps longer, as a hint may get lost.
+pub(super) const LONGEST_SLEEP: Duration = Duration::from_secs(5);
 /// The pause before the connection is made anew.
 const PAUSE: Duration = Duration::from_secs(1);
 

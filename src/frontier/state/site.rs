@@ -12,6 +12,9 @@ use crate::task::{Exclusion, Stage};
 /// its putting. Positions fit 39 bits until 2043; a burst of n puts in one ms runs at most n ms ahead of the clock.
 pub const EPOCH: i64 = 1_767_225_600_000;
 
+/// A response time counts for one part in so many of the average.
+pub const AVERAGED: i64 = 8;
+
 /// What a site's file says to the frontier.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SiteSettings {
@@ -294,7 +297,8 @@ impl SiteState {
 
     /// Takes one more response time into the average.
     pub fn observe(&mut self, response: i64) {
-        self.response = Some(self.response.map_or(response, |average| (average * 7 + response) / 8));
+        self.response =
+            Some(self.response.map_or(response, |average| (average * (AVERAGED - 1) + response) / AVERAGED));
     }
 }
 

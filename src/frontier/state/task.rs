@@ -179,13 +179,19 @@ pub fn later_expiry(one: Option<i64>, other: Option<i64>) -> Option<i64> {
 }
 
 impl Place {
+    /// The names of the places, as stores and people have them.
+    pub(crate) const WAITING: &'static str = "waiting";
+    pub(crate) const DELAYED: &'static str = "delayed";
+    pub(crate) const SCHEDULED: &'static str = "scheduled";
+    pub(crate) const RUNNING: &'static str = "running";
+
     /// The place's name.
     pub const fn name(&self) -> &'static str {
         match self {
-            Self::Waiting => "waiting",
-            Self::Delayed { scheduled: true, .. } => "scheduled",
-            Self::Delayed { scheduled: false, .. } => "delayed",
-            Self::Running(_) => "running",
+            Self::Waiting => Self::WAITING,
+            Self::Delayed { scheduled: true, .. } => Self::SCHEDULED,
+            Self::Delayed { scheduled: false, .. } => Self::DELAYED,
+            Self::Running(_) => Self::RUNNING,
         }
     }
 }

@@ -73,14 +73,19 @@ impl UnitState {
     }
 }
 
+/// What the name of a unit's timed mutex begins with.
+pub const UNIT_MUTEX: &str = "site/";
+/// What the token begins with that a start leaves in the mutex.
+pub const START_TOKEN: &str = "start-";
+
 /// The name of a unit's timed mutex.
 pub fn unit_mutex(unit: &str) -> String {
-    format!("site/{unit}")
+    format!("{UNIT_MUTEX}{unit}")
 }
 
 /// The token that a start leaves in the mutex.
 pub fn mutex_token(lease: u64) -> String {
-    format!("start-{lease:016x}")
+    format!("{START_TOKEN}{lease:016x}")
 }
 
 /// A held mutex.

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::lease::{free_lost_leases, lease_of};
 use super::places::{die, enter, finish, save, save_unit, shift};
+use super::reasons;
 use crate::canonical_url::CanonicalUrl;
 use crate::clock::millis;
 use crate::frontier::shelf::Shelf;
@@ -14,13 +15,13 @@ use crate::frontier::step::{Claim, Grant};
 use crate::task::{Exclusion, Failure, Lease, Origin, Priority, Stage};
 
 /// Units looked at in one step.
-const LOOKS: u32 = 64;
-/// Due units counted for one choice.
-const COUNTED: u32 = 256;
+pub(in crate::frontier) const LOOKS: u32 = 64;
+/// A choice is made among one part in so many of the due units: those that are due longest.
+pub(in crate::frontier) const PARTS: u32 = 4;
 /// The most due units that one choice is among.
-const WIDEST: u32 = 64;
+pub(in crate::frontier) const WIDEST: u32 = 64;
 /// Tasks promoted, and tasks tidied away, in one step.
-const TIDIED: u32 = 100;
+pub(in crate::frontier) const TIDIED: u32 = 100;
 
 /// Grants up to as many tasks as asked for.
 pub(super) fn claim<S: Shelf>(shelf: &mut S, claim: &Claim, now: i64) -> Result<Grant, S::Error> {
@@ -107,7 +108,7 @@ impl<S: Shelf> Round<'_, S> {
             if self.leases.len() >= enough || self.tidied >= TIDIED {
                 return Ok(());
             }
-            let due = self.shelf.due_count(stage, self.now, &self.claim.only, COUNTED)?;
+            let due = self.shelf.due_count(stage, self.now, &self.claim.only, WIDEST * PARTS)?;
             let dice = pick(&self.claim.dice, look);
             let turn = dice % window(due);
             let Some(name) = self.shelf.nth_due(stage, self.now, &self.claim.only, turn)? else {
@@ -181,7 +182,7 @@ impl<S: Shelf> Round<'_, S> {
             return Ok(Some(task));
         };
         if robots.failures >= site.settings.attempts {
-            let why = Failure::new(format!("robots unreachable: {why}"));
+            let why = Failure::new(reasons::robots_unreachable(&why));
             die(self.shelf, site, task, why, self.now)?;
         } else {
             let place = Place::Delayed { until: robots.until, scheduled: false };
@@ -291,7 +292,7 @@ fn follow_floor(site: &mut SiteState, origin: &str, crawl_delay: Option<Duration
 /// Among how many of the longest due the choice is: a quarter of them. Among all of a few units, those that are due longest
 /// would wait for many times as long as where the earliest is always taken (L2).
 fn window(due: u32) -> u32 {
-    (due / 4).clamp(1, WIDEST)
+    (due / PARTS).clamp(1, WIDEST)
 }
 
 fn pick(dice: &[u32], look: u32) -> u32 {

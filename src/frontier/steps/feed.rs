@@ -8,7 +8,7 @@ use crate::frontier::step::Feeding;
 use crate::task::{Priority, Put, Stage};
 
 /// Pages put in one step.
-const FED: u32 = 1_000;
+pub(in crate::frontier) const FED: u32 = 1_000;
 
 /// Puts pages whose time has come as requests, the longest due first. Each is due again a period later, whatever becomes of
 /// the request. A page that is being fetched just now isn't asked for once more: that fetch is its re-crawl. A site with

@@ -1,12 +1,10 @@
 //! A site that nobody wants any more: its record goes, its last start stays.
 
 use super::places::{interval_after, save_unit};
+use super::site::REMOVED;
 use crate::frontier::shelf::Shelf;
 use crate::frontier::state::{SiteState, UnitState};
 use crate::frontier::step::Forgotten;
-
-/// Pages or fingerprints removed in one step.
-const REMOVED: u32 = 1_000;
 
 /// Forgets a site that has no tasks and no dead letters, a bounded number of pages a step.
 ///

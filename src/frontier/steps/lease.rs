@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use super::places::{die, give_back_start, interval_after, save, save_unit, shift};
+use super::reasons;
 use super::settle::{block_for, keep_robots};
 use crate::clock::Timestamp;
 use crate::frontier::shelf::Shelf;
@@ -14,9 +15,9 @@ use crate::frontier::step::{Lost, Rearm};
 use crate::task::{Failure, Lease, LeaseKey, Priority, RobotsAccess, RobotsErrand, RobotsRecord, Stage};
 
 /// Leases freed in one step.
-const REAPED: u32 = 100;
+pub(in crate::frontier) const REAPED: u32 = 100;
 /// How long a `robots.txt` counts as unreachable whose workers died each time.
-const DEADLY_ROBOTS: Duration = Duration::from_hours(1);
+pub(in crate::frontier) const DEADLY_ROBOTS: Duration = Duration::from_hours(1);
 
 /// The lease of a running task, as its worker sees it.
 pub(super) fn lease_of<S: Shelf>(shelf: &mut S, task: &Task) -> Result<Option<Lease>, S::Error> {
@@ -220,7 +221,7 @@ fn lose<S: Shelf>(
     site.counts(task.stage).lost += 1;
     task.rare.losses += 1;
     if task.rare.losses >= MAX_LOSSES {
-        let why = Failure::new("its worker died each time");
+        let why = Failure::new(reasons::WORKER_DIED);
         if task.rare.errand.is_some() {
             let record = RobotsRecord {
                 access: RobotsAccess::Unreachable(why.reason),

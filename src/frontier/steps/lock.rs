@@ -1,12 +1,16 @@
 //! The timed mutex: taken if free, ended by its time, released only by its owner (V4-V9, R1-R5).
 
+use std::time::Duration;
+
 use super::places::save_unit;
+use crate::clock::millis;
 use crate::frontier::shelf::Shelf;
-use crate::frontier::state::{MutexState, UnitState};
+use crate::frontier::state::{MutexState, UNIT_MUTEX, UnitState};
 use crate::frontier::step::Lock;
+use crate::manners::grace;
 
 /// The longest time, in ms, for which one side leaves the mutex to the other.
-const LONGEST_TURN: i64 = 4_000;
+pub(in crate::frontier) const LONGEST_TURN: i64 = 4_000;
 
 /// Takes a mutex for `expire` ms if it is free. Asked again with the same token, it answers the same.
 pub(super) fn try_lock<S: Shelf>(
@@ -105,7 +109,7 @@ fn use_turn<S: Shelf>(shelf: &mut S, name: &str) -> Result<(), S::Error> {
 
 /// How long, in ms, one who waited has the mutex for itself after its end: as long as a permit may be late.
 fn courtesy(interval: i64) -> i64 {
-    (interval / 10).clamp(10, 250)
+    millis(grace(Duration::from_millis(interval.unsigned_abs())))
 }
 
 /// The next turn of one who missed this one: on a loaded machine answers and timers are late again and again.
@@ -126,7 +130,7 @@ fn bring_forward<S: Shelf>(shelf: &mut S, name: &str, until: i64) -> Result<(), 
 
 /// The unit that a mutex paces, if it does.
 fn unit_of<S: Shelf>(shelf: &mut S, mutex: &str) -> Result<Option<UnitState>, S::Error> {
-    match mutex.strip_prefix("site/") {
+    match mutex.strip_prefix(UNIT_MUTEX) {
         Some(unit) => shelf.unit(unit),
         None => Ok(None),
     }

@@ -1,17 +1,18 @@
 //! The specification: every step of the frontier as a pure function of a store and the time.
 //! A step reads the time once; nothing here knows how a store keeps its records.
 
-mod claim;
-mod feed;
+pub(super) mod claim;
+pub(super) mod feed;
 mod forget;
-mod lease;
+pub(super) mod lease;
 mod letters;
-mod lock;
+pub(super) mod lock;
 pub(super) mod places;
 mod put;
+pub(super) mod reasons;
 mod rename;
-mod settle;
-mod site;
+pub(super) mod settle;
+pub(super) mod site;
 mod view;
 
 use super::shelf::Shelf;

@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::lease::{absorb, held, lease_of, leased};
 use super::places::{die, finish, give_back_start, retime, save, save_unit, shift};
 use super::put::{Brought, put_one};
+use super::reasons;
 use crate::clock::millis;
 use crate::frontier::shelf::Shelf;
 use crate::frontier::state::{PageState, Place, RobotsState, Running, SiteState, Task};
@@ -14,9 +15,9 @@ use crate::task::{
 };
 
 /// How long a `robots.txt` is left alone that ended in a way it should not.
-const ODD_ROBOTS: Duration = Duration::from_hours(1);
+pub(in crate::frontier) const ODD_ROBOTS: Duration = Duration::from_hours(1);
 /// Redirects that a `robots.txt` may take (RFC 9309 section 2.3.1.2).
-const ROBOTS_HOPS: u32 = 5;
+pub(in crate::frontier) const ROBOTS_HOPS: u32 = 5;
 
 /// Settles tasks, in order. The same call again gets the same answers and changes nothing.
 pub(super) fn settle<S: Shelf>(
@@ -123,7 +124,7 @@ fn conclude<S: Shelf>(
             shift(shelf, site, &mut task, Place::Waiting)
         }
         Outcome::RobotsMoved { to } => {
-            let why = format!("robots.txt redirected more than {ROBOTS_HOPS} times, last to {to}");
+            let why = reasons::robots_moved_on(to.as_str());
             keep_robots(shelf, site, task, unreachable(why, ODD_ROBOTS), now)
         }
     }
@@ -136,7 +137,7 @@ fn as_errand(outcome: Outcome) -> Outcome {
         Outcome::Retry { after, why } => Outcome::Robots(unreachable(why.reason, after)),
         Outcome::Dead { why } => Outcome::Robots(unreachable(why.reason, ODD_ROBOTS)),
         Outcome::Done { .. } | Outcome::Excluded { .. } | Outcome::Redirected { .. } => {
-            Outcome::Robots(unreachable("no record was left".to_owned(), ODD_ROBOTS))
+            Outcome::Robots(unreachable(reasons::NO_RECORD.to_owned(), ODD_ROBOTS))
         }
     }
 }

@@ -2,13 +2,14 @@
 
 use super::places::{interval_after, remove, retime, save, save_unit};
 use super::put::put_all;
+use super::reasons;
 use crate::frontier::shelf::Shelf;
 use crate::frontier::state::{MutexState, SiteState, Start, UnitState, mutex_token};
 use crate::frontier::step::{Registered, Registration, Run, Tuning};
 use crate::task::Put;
 
-/// Tasks or fingerprints removed in one step.
-const REMOVED: u32 = 1_000;
+/// Tasks, pages or fingerprints removed in one step.
+pub(in crate::frontier) const REMOVED: u32 = 1_000;
 
 /// Puts a site's rules in force, or says what stands against it and leaves the old ones.
 pub(super) fn register<S: Shelf>(
@@ -30,10 +31,7 @@ pub(super) fn register<S: Shelf>(
         Some(mut site) => {
             if site.unit != unit {
                 if site.download.leased > 0 || site.running > 0 {
-                    return Ok(Registered::Refused(format!(
-                        "site `{}` has requests in flight, its group can't change now; stop its crawl first",
-                        new.name
-                    )));
+                    return Ok(Registered::Refused(reasons::requests_in_flight(&new.name)));
                 }
                 move_unit(shelf, &mut site, &unit)?;
             }
@@ -88,9 +86,7 @@ fn foreign_host<S: Shelf>(shelf: &mut S, new: &Registration) -> Result<Option<St
         for owner in shelf.sites_of(host)?.into_iter().filter(|owner| *owner != new.name) {
             let unit = shelf.site(&owner)?.map(|site| site.unit);
             if unit.is_none() || unit.as_ref() != new.group.as_ref().map(|(name, _)| name) {
-                return Ok(Some(format!(
-                    "host {host} belongs to site `{owner}` already; take it out of one of the two, or give both one group"
-                )));
+                return Ok(Some(reasons::foreign_host(host, &owner)));
             }
         }
     }

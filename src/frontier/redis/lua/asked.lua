@@ -26,5 +26,10 @@ local function names_of(stage)
   })
 end
 
+-- A reason with what it tells of in the place of each name in braces.
+local function filled(reason, values)
+  return (string.gsub(reason, '{(%l+)}', values))
+end
+
 -- What a site's counters are called, by stage: `counter.d.waiting` is 'd.waiting', put together once.
 local counter = { d = names_of('d'), p = names_of('p') }

@@ -1,7 +1,5 @@
 -- The claim: a due unit, its timed mutex, a ready site, its first task, a lease. One step, bounded (I16).
 local claim = module(function(claim)
-  local LOOKS, WIDEST, TIDIED = 64, 64, 100
-
   -- When something more can be claimed, if nothing else happens: never later than the first such moment (L1).
   local function next_in(want)
     local soonest
@@ -23,7 +21,7 @@ local claim = module(function(claim)
   local function promote()
     for _, task in ipairs(tasks.overdue(TIDIED)) do
       local site = store.site(task.site)
-      places.shift(site, task, 'waiting')
+      places.shift(site, task, WAITING)
       store.save_site(site)
     end
   end
@@ -42,10 +40,10 @@ local claim = module(function(claim)
 
   -- A robots.txt asked for as an ordinary page before the record ended, or one that went back: its host waits.
   local function unavailable_until(task)
-    if task.place == 'running' then
+    if task.place == RUNNING then
       return now + BACK_MS
     end
-    if (task.place == 'delayed' or task.place == 'scheduled') and task.errand and task.until_at > now then
+    if (task.place == DELAYED or task.place == SCHEDULED) and task.errand and task.until_at > now then
       return task.until_at
     end
     return nil
@@ -60,7 +58,7 @@ local claim = module(function(claim)
       store.add(site, 'd.created', 1)
     end
     local task = {
-      site = site.name, stage = 'd', url = url, place = 'waiting', priority = 0, position = store.next_position(site),
+      site = site.name, stage = 'd', url = url, place = WAITING, priority = PRIORITY_ROBOTS, position = store.next_position(site),
       depth = 0, link = true, errand = url,
     }
     places.enter(site, task)
@@ -76,11 +74,11 @@ local claim = module(function(claim)
     end
     local until_at = unavailable_until(task)
     if until_at then
-      places.shift(site, for_task, 'delayed', until_at)
+      places.shift(site, for_task, DELAYED, until_at)
       return nil
     end
-    task.priority, task.errand = 0, url
-    places.shift(site, task, 'waiting')
+    task.priority, task.errand = PRIORITY_ROBOTS, url
+    places.shift(site, task, WAITING)
     return task
   end
 
@@ -111,9 +109,9 @@ local claim = module(function(claim)
       return task
     end
     if robots.failures >= site.attempts then
-      places.die(site, task, { reason = 'robots unreachable: ' .. robots.unreachable })
+      places.die(site, task, { reason = filled(ROBOTS_UNREACHABLE, { why = robots.unreachable }) })
     else
-      places.shift(site, task, 'delayed', robots.until_at)
+      places.shift(site, task, DELAYED, robots.until_at)
     end
     return nil
   end
@@ -127,7 +125,7 @@ local claim = module(function(claim)
       end
       local is_errand = task.errand and site.robots == 1
       if not is_errand and task.expires and task.expires <= now then
-        settle.exclude(site, task, 'expired')
+        settle.exclude(site, task, EXPIRED)
       elseif stage == 'p' or site.robots ~= 1 then
         task.errand = nil
         return task
@@ -168,7 +166,7 @@ local claim = module(function(claim)
       site.errand = token
     end
     places.lease(task, token, round.want.owner, store.next_fence(site), interval)
-    places.shift(site, task, 'running')
+    places.shift(site, task, RUNNING)
     round.leases[#round.leases + 1] = lease.of(task)
   end
 
@@ -200,13 +198,13 @@ local claim = module(function(claim)
       if #round.leases >= enough or round.tidied >= TIDIED then
         return more
       end
-      local due, nth = store.due_units(stage, round.want.only, WIDEST * 4)
+      local due, nth = store.due_units(stage, round.want.only, WIDEST * DUE_PARTS)
       if due == 0 then
         return false
       end
       more = due > 1 -- this look takes one of them away at most
       local dice = round.want.dice[look % math.max(1, #round.want.dice) + 1] or 0
-      local unit = store.some_unit(nth(dice % math.max(1, math.min(WIDEST, math.floor(due / 4)))))
+      local unit = store.some_unit(nth(dice % math.max(1, math.min(WIDEST, math.floor(due / DUE_PARTS)))))
       look_at(round, stage, unit, math.floor(dice / WIDEST))
     end
     return more

@@ -11,8 +11,7 @@ local directory = module(function(directory)
     for _, host in ipairs(new.hosts) do
       for _, owner in ipairs(call('LRANGE', P .. 'host:' .. host, 0, -1)) do
         if owner ~= new.name and not (new.group and is_of(owner, new.group)) then
-          return 'host ' .. host .. ' belongs to site `' .. owner
-            .. '` already; take it out of one of the two, or give both one group'
+          return filled(FOREIGN_HOST, { host = host, owner = owner })
         end
       end
     end

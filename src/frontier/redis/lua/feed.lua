@@ -1,7 +1,5 @@
 -- Pages whose `recrawl` is over are asked for again.
 local feed = module(function(feed)
-  local FED, RECRAWL = 1000, 260 -- pages put in one step, and their priority: system:middle
-
   -- Puts pages whose time has come as requests, the longest due first. Each is due again a period later, whatever becomes
   -- of the request. A page that is being fetched just now isn't asked for once more: that fetch is its re-crawl. A site
   -- with enough waiting downloads is passed over until it has room.
@@ -13,9 +11,9 @@ local feed = module(function(feed)
       local _, _, recrawl, depth = records.page(name, url)
       pages.ask_again(site, url, recrawl)
       local task = tasks.find(site, 'd', url)
-      if not task or task.place ~= 'running' then
+      if not task or task.place ~= RUNNING then
         -- As far from a seed as it was: what `max_depth` holds off its links stays off.
-        put.one(site, 'd', { url = url, link = false, priority = RECRAWL, depth = depth or 0 })
+        put.one(site, 'd', { url = url, link = false, priority = PRIORITY_RECRAWL, depth = depth or 0 })
         fed = fed + 1
       end
       store.save_site(site)

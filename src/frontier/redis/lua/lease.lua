@@ -2,10 +2,6 @@
 
 local settle
 local lease = module(function(lease)
-  local REAPED = 100
-  local DEADLY_ROBOTS = 3600000 -- how long a robots.txt counts as unreachable whose workers died each time
-  local AFTER_LOSS = { 0, 10000, 60000, 600000, 3600000 }
-
   local function origin_of(url)
     local scheme, authority = string.match(url, '^(%a[%w+.-]*://)([^/?#]*)')
     return scheme .. (string.match(authority, '@([^@]*)$') or authority)
@@ -94,7 +90,7 @@ local lease = module(function(lease)
     local site = store.site(task.site)
     local unit = store.some_unit(site.unit)
     if site.paused or (unit.blocked_until or 0) > now then
-      give_up(task, 'waiting', nil, true)
+      give_up(task, WAITING, nil, true)
       return { 'back' }
     end
     local interval = math.max(unit.interval or 0, store.interval(site))
@@ -135,7 +131,7 @@ local lease = module(function(lease)
     if not task then
       return false
     end
-    give_up(task, 'delayed', now + BACK_MS, unused)
+    give_up(task, DELAYED, now + BACK_MS, unused)
     return true
   end
 
@@ -147,20 +143,19 @@ local lease = module(function(lease)
       records.freed(task.orphan)
     end
     if task.losses >= MAX_LOSSES then
-      local why = 'its worker died each time'
       if task.errand then
-        settle.keep_robots(site, task, { why = why, holds_for = DEADLY_ROBOTS })
+        settle.keep_robots(site, task, { why = WORKER_DIED, holds_for = DEADLY_ROBOTS })
       else
-        places.die(site, task, { reason = why })
+        places.die(site, task, { reason = WORKER_DIED })
       end
       return false
     end
     local wait = task.errand and 0 or AFTER_LOSS[task.losses]
     places.absorb(site, task, now + wait)
     if wait == 0 then
-      places.shift(site, task, 'waiting')
+      places.shift(site, task, WAITING)
     else
-      places.shift(site, task, 'delayed', now + wait)
+      places.shift(site, task, DELAYED, now + wait)
     end
     return wait
   end

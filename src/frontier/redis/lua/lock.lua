@@ -2,11 +2,8 @@
 local lock = module(function(lock)
   -- How long, in ms, one who waited has the mutex for itself after its end: as long as a permit may be late.
   local function courtesy(interval)
-    return math.max(10, math.min(250, math.floor(interval / 10)))
+    return math.max(LEAST_GRACE, math.min(MOST_GRACE, math.floor(interval / GRACE_PARTS)))
   end
-
-  -- The longest time, in ms, for which one side leaves the mutex to the other.
-  local LONGEST_TURN = 4000
 
   -- The next turn of one who missed this one: on a loaded machine answers and timers are late again and again.
   local function longer(turn)
@@ -15,7 +12,7 @@ local lock = module(function(lock)
 
   -- The unit that a mutex paces, if it does.
   local function unit_of(name)
-    local unit = string.match(name, '^site/(.*)$')
+    local unit = records.unit_of(name)
     return unit and store.unit(unit)
   end
 

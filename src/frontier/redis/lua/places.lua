@@ -1,18 +1,17 @@
 -- The moves between places. Each keeps the task, its site's books and the unit's due time true together.
 
-local LEASE_MS, BACK_MS, MAX_LOSSES = 30000, 1000, 6
 local places = module(function(places)
   local function count(site, task, field, by)
     store.add(site, counter[task.stage][field], by or 1)
   end
 
   local function place_field(place)
-    return place == 'running' and 'leased' or place
+    return place == RUNNING and 'leased' or place
   end
 
   local function leave(site, task)
     store.take(site, counter[task.stage][place_field(task.place)])
-    if task.place == 'running' then
+    if task.place == RUNNING then
       if task.in_flight then
         store.take(site, 'running')
       end
@@ -67,7 +66,7 @@ local places = module(function(places)
       local errand = task.errand
       places.take_up(task, deferral)
       if errand then
-        task.priority, task.errand = 0, errand
+        task.priority, task.errand = PRIORITY_ROBOTS, errand
       end
     end
   end
@@ -79,9 +78,9 @@ local places = module(function(places)
     places.take_up(task, deferral)
     task.position = store.next_position(site)
     if deferral.at and deferral.at > now then
-      places.shift(site, task, 'scheduled', deferral.at)
+      places.shift(site, task, SCHEDULED, deferral.at)
     else
-      places.shift(site, task, 'waiting')
+      places.shift(site, task, WAITING)
     end
   end
 
@@ -147,12 +146,12 @@ local places = module(function(places)
   end
 
   function places.mutex(unit)
-    return 'site/' .. unit.name
+    return UNIT_MUTEX .. unit.name
   end
 
   -- The token that a start leaves in the mutex.
   function places.start_token(lease)
-    return 'start-' .. lease
+    return START_TOKEN .. lease
   end
 
   function places.owns(unit, token)

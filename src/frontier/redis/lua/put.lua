@@ -35,7 +35,7 @@ local put = module(function(put)
   local function coalesce(site, task, asked, stored)
     store.add(site, counter[task.stage].coalesced, 1)
     if asked.link and asked.priority >= task.priority and asked.depth >= task.depth and not asked.again then
-      return 'coalesced'
+      return COALESCED
     end
     task.priority = math.min(task.priority, asked.priority)
     task.depth = math.min(task.depth, asked.depth)
@@ -45,22 +45,22 @@ local put = module(function(put)
       task.expires = later_expiry(task.expires, asked.expires)
       task.stored = stored or task.stored
     end
-    if asked.again and task.place == 'scheduled' and task.until_at > now then
-      places.shift(site, task, 'waiting')
+    if asked.again and task.place == SCHEDULED and task.until_at > now then
+      places.shift(site, task, WAITING)
     else
       tasks.save(task)
     end
-    return 'coalesced'
+    return COALESCED
   end
 
   -- A link asks nothing of a running task; a request asks for one further run, however many requests there are.
   local function put_on_running(site, task, asked, stored)
     if asked.link then
       store.add(site, counter[task.stage].known, 1)
-      return 'known'
+      return KNOWN
     end
     local at = asked.at and asked.at > now and asked.at or nil
-    local deferral, reply = task.deferral, 'coalesced'
+    local deferral, reply = task.deferral, COALESCED
     if deferral then
       store.add(site, counter[task.stage].coalesced, 1)
       deferral.priority = math.min(deferral.priority, asked.priority)
@@ -75,7 +75,7 @@ local put = module(function(put)
         priority = asked.priority, depth = asked.depth, hops = asked.hops, at = at, expires = asked.expires,
         stored = stored,
       }
-      reply = 'deferred'
+      reply = DEFERRED
     end
     tasks.save(task)
     return reply
@@ -85,12 +85,12 @@ local put = module(function(put)
     local later = asked.at and asked.at > now
     local task = {
       site = site.name, stage = stage, url = asked.url,
-      place = later and 'scheduled' or 'waiting', until_at = later and asked.at or nil,
+      place = later and SCHEDULED or WAITING, until_at = later and asked.at or nil,
       priority = asked.priority, position = store.next_position(site), depth = asked.depth, link = asked.link,
       hops = asked.hops, expires = asked.expires, stored = stored,
     }
     if taken then
-      task.place = 'running'
+      task.place = RUNNING
       places.lease(task, taken.token, taken.owner, taken.fence, 0)
     end
     places.enter(site, task)
@@ -101,7 +101,7 @@ local put = module(function(put)
   -- its parse at once, if that stands nowhere yet: then the task is told as well.
   local function put_found(site, stage, asked, stored, task, is_known, taken)
     if task then
-      return (task.place == 'running' and put_on_running or coalesce)(site, task, asked, stored)
+      return (task.place == RUNNING and put_on_running or coalesce)(site, task, asked, stored)
     end
     local letter = (site[counter[stage].letters] or 0) > 0 and tasks.dead(site.name, stage, asked.url)
     local seen
@@ -112,11 +112,11 @@ local put = module(function(put)
     end
     if asked.link and seen then
       store.add(site, counter[stage].known, 1)
-      return 'known'
+      return KNOWN
     end
     if asked.link and not has_budget(site, asked.rule) then
       store.add(site, counter[stage].over_budget, 1)
-      return 'overbudget'
+      return OVER_BUDGET
     end
     if letter then
       tasks.remove_dead(site.name, stage, asked.url)
@@ -127,7 +127,7 @@ local put = module(function(put)
     end
     local task_taken = create(site, stage, asked, stored, taken)
     store.add(site, counter[stage][letter and 'revived' or 'created'], 1)
-    return letter and 'revived' or 'created', task_taken
+    return letter and REVIVED or CREATED, task_taken
   end
 
   function put.one(site, stage, asked, stored, taken)
@@ -173,10 +173,10 @@ local put = module(function(put)
         replies[i] = put.one(site, 'd', asked) -- it came before, in this portion
       elseif waits and asked.link and not asked.again and tasks.outranks(task, asked) then
         coalesced_links = coalesced_links + 1
-        replies[i] = 'coalesced'
+        replies[i] = COALESCED
       elseif not task and asked.link and known[url] and not has_letters then
         known_links = known_links + 1
-        replies[i] = 'known'
+        replies[i] = KNOWN
       else
         found[url] = nil
         task = waits and tasks.waiting(site.name, 'd', url, task) or task
@@ -208,7 +208,7 @@ local put = module(function(put)
     if not stored then
       return false
     end
-    put.one(site, 'p', { url = url, link = false, priority = 240, depth = letter.depth or 0 }, stored)
+    put.one(site, 'p', { url = url, link = false, priority = PRIORITY_LINK, depth = letter.depth or 0 }, stored)
     store.save_site(site)
     return true
   end

@@ -42,13 +42,18 @@ local records = module(function(records)
   -- SET key token NX PX ms. When one ends is also kept beside it, by our own clock: the server's may jump, and a test's is
   -- its own. A start's own lock needs no such note, as the unit knows its last start.
 
-  function records.mutex_key(name)
-    local unit = string.match(name, '^site/(.*)$')
+  -- The name of the unit that a mutex paces, if it does.
+  function records.unit_of(name)
+    return string.sub(name, 1, #UNIT_MUTEX) == UNIT_MUTEX and string.sub(name, #UNIT_MUTEX + 1) or nil
+  end
+
+  local function mutex_key(name)
+    local unit = records.unit_of(name)
     return P .. (unit and 'mutex:' .. unit or name)
   end
 
   local function note_end(name, token, until_at)
-    if batch.fake_time or string.sub(token, 1, 6) ~= 'start-' then
+    if batch.fake_time or string.sub(token, 1, #START_TOKEN) ~= START_TOKEN then
       call('HSET', P .. 'mutex-ends', name, string.format('%.0f ', until_at) .. token)
     end
   end
@@ -64,7 +69,7 @@ local records = module(function(records)
 
   -- Who holds it, and until when; one that has no end is looked at again after `endless`.
   function records.mutex(name, endless)
-    local key = records.mutex_key(name)
+    local key = mutex_key(name)
     local token = call('GET', key)
     if not token then
       return nil
@@ -92,7 +97,7 @@ local records = module(function(records)
 
   -- The server counts a PX from when the call came, before the step read its time: by that it would end a moment early.
   function records.save_mutex(name, token, until_at)
-    local key = records.mutex_key(name)
+    local key = mutex_key(name)
     if batch.fake_time then
       call('SET', key, token)
     elseif until_at > now then
@@ -105,7 +110,7 @@ local records = module(function(records)
   end
 
   function records.remove_mutex(name)
-    call('DEL', records.mutex_key(name))
+    call('DEL', mutex_key(name))
     call('HDEL', P .. 'mutex-ends', name)
   end
 

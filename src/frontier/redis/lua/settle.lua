@@ -1,8 +1,5 @@
 -- How a task ends, row by row of the table "state is a place".
 settle = module(function(settle)
-  local ODD_ROBOTS = 3600000 -- how long a robots.txt is left alone that ended in a way it should not, in ms
-  local ROBOTS_HOPS = 5 -- redirects that a robots.txt may take (RFC 9309 section 2.3.1.2)
-
   -- Keeps what a robots.txt said: a floor for the pace, or a block.
   function settle.keep_robots(site, task, record)
     local origin = lease.origin_of(task.url)
@@ -74,18 +71,18 @@ settle = module(function(settle)
     task.history[#task.history + 1] = why
     local until_at = now + after
     places.absorb(site, task, until_at)
-    places.shift(site, task, 'delayed', until_at)
+    places.shift(site, task, DELAYED, until_at)
   end
 
   local function robots_moved(site, task, to)
     local hops = (task.hops or 0) + 1
     if hops > ROBOTS_HOPS then
-      local why = 'robots.txt redirected more than ' .. ROBOTS_HOPS .. ' times, last to ' .. to
+      local why = filled(ROBOTS_MOVED_ON, { to = to })
       return settle.keep_robots(site, task, { why = why, holds_for = ODD_ROBOTS })
     end
     places.absorb(site, task, now)
-    task.errand, task.hops, task.priority = to, hops, 0
-    places.shift(site, task, 'waiting')
+    task.errand, task.hops, task.priority = to, hops, PRIORITY_ROBOTS
+    places.shift(site, task, WAITING)
   end
 
   -- A robots.txt is never delayed, dead or excluded: every way in which it ends leaves a record.
@@ -100,7 +97,7 @@ settle = module(function(settle)
     elseif how == 'dead' then
       settle.keep_robots(site, task, { why = outcome.why.reason, holds_for = ODD_ROBOTS })
     else
-      settle.keep_robots(site, task, { why = 'no record was left', holds_for = ODD_ROBOTS })
+      settle.keep_robots(site, task, { why = NO_RECORD, holds_for = ODD_ROBOTS })
     end
   end
 
@@ -132,7 +129,7 @@ settle = module(function(settle)
     local excluded = store.map(site, field)
     excluded[why] = (excluded[why] or 0) + 1
     store.set_map(site, field, excluded)
-    if why == 'no-rule' or why == 'scope' then
+    if why == NO_RULE or why == SCOPE then
       pages.forget_recrawl(site, task.url)
     end
     places.finish(site, task)
@@ -146,10 +143,10 @@ settle = module(function(settle)
     local task = lease.held(token, row[8], row[9])
     local site = task and store.site(task.site)
     if not site then
-      return 'stale'
+      return STALE
     end
     if response then
-      site.response = site.response and math.floor((site.response * 7 + response) / 8) or response
+      site.response = site.response and math.floor((site.response * (AVERAGED - 1) + response) / AVERAGED) or response
     end
     task.mark = row[7]
     local stage = task.stage
@@ -163,7 +160,7 @@ settle = module(function(settle)
     if block_ms then
       places.block(store.some_unit(site.unit), now + block_ms, block_why)
     end
-    return died and 'died' or 'kept', parse
+    return died and DIED or KEPT, parse
   end
 
   local function words_of(text)
@@ -177,7 +174,7 @@ settle = module(function(settle)
   -- The answers given before, each with the lease of the parse if that still runs.
   local function again(settlements, replies)
     for i, row in ipairs(settlements) do
-      local parse = replies[i] == 'kept' and row[6] and tasks.leased(row[6], row[8], 'p' .. string.sub(row[9], 2))
+      local parse = replies[i] == KEPT and row[6] and tasks.leased(row[6], row[8], 'p' .. string.sub(row[9], 2))
       replies[i] = parse and lease.of(parse) or replies[i]
     end
     return replies

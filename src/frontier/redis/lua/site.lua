@@ -1,7 +1,5 @@
 -- What a person's verbs do to a site: register it, begin a run, give one up, tune it.
 local sites_of = module(function(sites_of)
-  local REMOVED = 1000
-
   local function things_of(site, places)
     local count = 0
     for _, stage in ipairs(STAGES) do
@@ -148,7 +146,7 @@ local sites_of = module(function(sites_of)
   function sites_of.bar(name, to)
     local site = store.site(name)
     if site and site.unit ~= to and ((site['d.leased'] or 0) > 0 or (site.running or 0) > 0) then
-      return 'site `' .. name .. "` has requests in flight, its group can't change now; stop its crawl first"
+      return filled(REQUESTS_IN_FLIGHT, { site = name })
     end
     return false
   end

@@ -3,8 +3,6 @@
 
 local STAGES = { 'd', 'p' }
 local READY = { d = 'ready_d', p = 'ready_p' }
-local FED_WAITING = 1000 -- pages are fed to a site while it has fewer waiting downloads
-local EPOCH = 1767225600000 -- 2026-01-01T00:00:00Z: positions count milliseconds from here
 local store = module(function(store)
   local function wall_clock()
     local time = call('TIME')

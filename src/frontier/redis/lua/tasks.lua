@@ -24,7 +24,7 @@ local tasks = module(function(tasks)
     return depth, link, position, (score - position) / TURN
   end
 
-  local RUNNING = { 'token', 'owner', 'granted_at', 'ends_at', 'fence', 'in_flight', 'interval', 'orphan' }
+  local OF_RUNNING = { 'token', 'owner', 'granted_at', 'ends_at', 'fence', 'in_flight', 'interval', 'orphan' }
 
   local function member_at(task, position)
     return string.format('%013d', position) .. task.site .. '\n' .. task.stage .. task.url
@@ -37,7 +37,7 @@ local tasks = module(function(tasks)
   -- Remembers where the task lies, so that the next save can take it away from there.
   local function lies(task)
     task.lies = task.place
-    if task.place ~= 'waiting' then
+    if task.place ~= WAITING then
       task.lies_position, task.lies_until, task.lies_delayed = task.position, task.ends_at, task.until_at
     end
     return task
@@ -110,9 +110,9 @@ local tasks = module(function(tasks)
       return task
     end
     return {
-      site = site, stage = stage, url = url, place = 'waiting', until_at = false, priority = priority,
+      site = site, stage = stage, url = url, place = WAITING, until_at = false, priority = priority,
       position = position, depth = depth, link = link, token = false, owner = false, granted_at = false,
-      ends_at = false, fence = false, in_flight = false, interval = false, lies = 'waiting', lies_score = score,
+      ends_at = false, fence = false, in_flight = false, interval = false, lies = WAITING, lies_score = score,
       recorded = false, lies_position = false, lies_until = false,
     }
   end
@@ -121,7 +121,7 @@ local tasks = module(function(tasks)
   function tasks.leased(token, site, field)
     local record = call('HGET', P .. 'task:' .. site, field)
     local task = of_record(site, string.sub(field, 1, 1), string.sub(field, 2), record)
-    return task and task.place == 'running' and task.token == token and task or nil
+    return task and task.place == RUNNING and task.token == token and task or nil
   end
 
   -- The time of the first in an index by time, read once as long as that one stays.
@@ -150,15 +150,15 @@ local tasks = module(function(tasks)
   end
 
   local function take_away(task)
-    if task.lies == 'running' then
-      if task.place ~= 'running' then
+    if task.lies == RUNNING then
+      if task.place ~= RUNNING then
         call('ZREM', P .. 'lease', member_at(task, task.lies_position))
         leaves('lease', task.lies_until)
       end
-    elseif task.lies == 'delayed' or task.lies == 'scheduled' then
+    elseif task.lies == DELAYED or task.lies == SCHEDULED then
       call('ZREM', P .. 'delay', member_at(task, task.lies_position))
       leaves('delay', task.lies_delayed)
-    elseif task.lies == 'waiting' and task.place ~= 'waiting' then
+    elseif task.lies == WAITING and task.place ~= WAITING then
       call('ZREM', queue(task.site, task.stage), task.url)
     end
   end
@@ -172,17 +172,17 @@ local tasks = module(function(tasks)
 
   function tasks.save(task)
     take_away(task)
-    if task.place ~= 'running' then
-      for i = 1, #RUNNING do
-        task[RUNNING[i]] = nil
+    if task.place ~= RUNNING then
+      for i = 1, #OF_RUNNING do
+        task[OF_RUNNING[i]] = nil
       end
     end
     local rare = packed.rare_of_task(task)
-    if task.place == 'waiting' then
+    if task.place == WAITING then
       task.until_at = nil
       local plain = not rare and task.depth < DEEP
       local score = score_of(task, plain and task.depth or DEEP)
-      if task.lies ~= 'waiting' or score ~= task.lies_score then
+      if task.lies ~= WAITING or score ~= task.lies_score then
         call('ZADD', queue(task.site, task.stage), string.format('%d', score), task.url)
       end
       task.lies_score = score
@@ -194,12 +194,12 @@ local tasks = module(function(tasks)
     end
     call('HSET', P .. 'task:' .. task.site, task.stage .. task.url, packed.of_task(task, rare))
     task.recorded = true
-    if task.place == 'running' then
-      if task.lies ~= 'running' or task.lies_until ~= task.ends_at then
+    if task.place == RUNNING then
+      if task.lies ~= RUNNING or task.lies_until ~= task.ends_at then
         leaves('lease', task.lies_until)
         enters('lease', task.ends_at, tasks.member_of(task))
       end
-    elseif task.place ~= 'waiting' then
+    elseif task.place ~= WAITING then
       enters('delay', task.until_at, tasks.member_of(task))
       store.comes(task.stage, task.until_at)
     end
@@ -311,7 +311,7 @@ local tasks = module(function(tasks)
 
   -- Waiting and delayed tasks of a site.
   function tasks.idle(site, most)
-    local found = recorded(site, { delayed = true, scheduled = true }, most)
+    local found = recorded(site, { [DELAYED] = true, [SCHEDULED] = true }, most)
     for _, stage in ipairs(STAGES) do
       local waiting = call('ZRANGE', queue(site, stage), 0, most - #found - 1, 'WITHSCORES')
       for i = 1, most > #found and #waiting or 0, 2 do
@@ -322,11 +322,11 @@ local tasks = module(function(tasks)
   end
 
   function tasks.running(site)
-    return recorded(site, { running = true }, math.huge)
+    return recorded(site, { [RUNNING] = true }, math.huge)
   end
 
   function tasks.delayed(site)
-    return recorded(site, { delayed = true, scheduled = true }, math.huge)
+    return recorded(site, { [DELAYED] = true, [SCHEDULED] = true }, math.huge)
   end
 
   -- Fingerprints lie in small sets of integers; there is one more set for every 200 of them, and each time one of the old
@@ -334,12 +334,12 @@ local tasks = module(function(tasks)
   local SET_SIZE = 200
 
   -- Redis fills up a block of SHA-1 byte by byte, each one a call: blanks up to where it need not.
-  local BLANKS = string.rep(' ', 63)
+  local BLANKS = string.rep(' ', MARK_BLOCK - 1)
 
   -- As `mark` in wire/mark.rs, so that the server needn't do it for each link.
   local function fingerprint(url)
-    local hash = redis.sha1hex(url .. string.sub(BLANKS, 1, (55 - #url) % 64))
-    local low = tonumber(string.sub(hash, 1, 8), 16) % 1000000000
+    local hash = redis.sha1hex(url .. string.sub(BLANKS, 1, (MARK_TEXT - #url) % MARK_BLOCK))
+    local low = tonumber(string.sub(hash, 1, 8), 16) % MARK_LOW
     return string.format('%d%09d', tonumber(string.sub(hash, 9, 16), 16) + 1, low), low
   end
 

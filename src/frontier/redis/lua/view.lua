@@ -39,7 +39,7 @@ local view = module(function(view)
       if task then
         local history = task.history or {}
         found.tasks[#found.tasks + 1] = {
-          stage, task.place, task.place == 'running' and task.ends_at or task.until_at or false, task.owner or false,
+          stage, task.place, task.place == RUNNING and task.ends_at or task.until_at or false, task.owner or false,
           task.priority, EPOCH + task.position, task.depth, task.attempts or 0, task.losses or 0, history[#history] or false,
         }
       end
@@ -113,17 +113,17 @@ local view = module(function(view)
     for _, name in ipairs(view.site_names()) do
       for _, stage in ipairs(STAGES) do
         for _, url in ipairs(call('ZRANGE', P .. 'q:' .. stage .. ':' .. name, 0, -1)) do
-          found[#found + 1] = { name, stage, url, 'waiting' }
+          found[#found + 1] = { name, stage, url, WAITING }
         end
         local flat = call('HGETALL', P .. 'task:' .. name)
         for i = 1, #flat, 2 do
           local place = packed.place_of_task(flat[i + 1])
-          if string.sub(flat[i], 1, 1) == stage and place ~= 'waiting' then
+          if string.sub(flat[i], 1, 1) == stage and place ~= WAITING then
             found[#found + 1] = { name, stage, string.sub(flat[i], 2), place }
           end
         end
       end
-      for _, letter in ipairs(tasks.dead_letters(name, 1000000)) do
+      for _, letter in ipairs(tasks.read_letters(name, call('ZRANGE', P .. 'dead:' .. name, 0, -1))) do
         dead[#dead + 1] = { name, letter[1], letter[2] }
       end
       local site = store.site(name)

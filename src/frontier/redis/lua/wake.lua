@@ -1,7 +1,6 @@
 -- Who sleeps until there is something to claim, and the hint that there is. A hint that is lost costs a little time: nobody
 -- sleeps longer than LONGEST_SLEEP.
 local wake = module(function(wake)
-  local LONGEST_SLEEP = 5000
   local SOON = { d = 20, p = 100 } -- who asks again within so many ms needs no hint; a parse can wait a little
 
   -- The claimer will ask again when its time comes, unless it is told before.
@@ -43,7 +42,7 @@ local wake = module(function(wake)
         if picky or not told then
           told = told or not picky
           call('ZADD', key, math.max(at, now), owner)
-          call('PUBLISH', 'paced:wake', owner)
+          call('PUBLISH', CHANNEL, owner)
         end
       end
     end

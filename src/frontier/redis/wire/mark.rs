@@ -5,9 +5,13 @@ use sha1::{Digest, Sha1};
 
 use crate::canonical_url::CanonicalUrl;
 
-/// The bytes of a block of SHA-1 that a text may take up, its length being told in the rest.
-const BLOCK: usize = 64;
-const TEXT: usize = 55;
+/// The bytes of a block of SHA-1.
+pub(in crate::frontier::redis) const BLOCK: usize = 64;
+/// Those of them that a text may take up: its length is told in the rest.
+pub(in crate::frontier::redis) const TEXT: usize = 55;
+
+/// The low part of a fingerprint, by which its set is chosen, is below this.
+pub(in crate::frontier::redis) const LOW: u32 = 1_000_000_000;
 
 /// A whole number below 2^63, in decimal digits: the last nine choose the set in which it is kept.
 pub(super) fn mark(url: &CanonicalUrl) -> String {
@@ -15,7 +19,7 @@ pub(super) fn mark(url: &CanonicalUrl) -> String {
     let blanks = (TEXT + BLOCK - url.len() % BLOCK) % BLOCK;
     let hash = Sha1::new().chain_update(url).chain_update(" ".repeat(blanks)).finalize();
     let word = |at: usize| u32::from_be_bytes([hash[at], hash[at + 1], hash[at + 2], hash[at + 3]]);
-    format!("{}{:09}", u64::from(word(4)) + 1, word(0) % 1_000_000_000)
+    format!("{}{:09}", u64::from(word(4)) + 1, word(0) % LOW)
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 
 mod answer;
 mod ask;
-mod mark;
+pub(super) mod mark;
 mod value;
 
 pub(super) use answer::{Admitted, Booked, admitted, answer, booked, names, refusal};

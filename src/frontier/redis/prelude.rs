@@ -1,0 +1,176 @@
+//! What the program on the server has in common with `frontier::steps`: numbers, reasons, and the words that stand for
+//! values. Its files begin with them as Lua constants, printed from the Rust ones.
+
+use serde::Serialize;
+
+use super::wake::{CHANNEL, LONGEST_SLEEP};
+use super::wire::mark;
+use crate::clock::millis;
+use crate::frontier::state::{
+    AVERAGED, BACK_MS, EPOCH, FED_WAITING, LEASE_MS, MAX_LOSSES, Place, START_TOKEN, UNIT_MUTEX,
+    delay_after_loss,
+};
+use crate::frontier::steps::{claim, feed, lease, lock, reasons, settle, site};
+use crate::manners::grace;
+use crate::task::{Exclusion, Priority, PutReply, Settled};
+
+/// The constants, as Lua declares them.
+pub(super) fn prelude() -> String {
+    let numbers = numbers().map(|(name, number)| format!("local {name} = {number}\n"));
+    let texts = texts().map(|(name, text)| format!("local {name} = {text:?}\n"));
+    let losses: Vec<String> = (1..MAX_LOSSES).map(|losses| delay_after_loss(losses).to_string()).collect();
+    format!("{}{}local AFTER_LOSS = {{ {} }}\n", numbers.concat(), texts.concat(), losses.join(", "))
+}
+
+/// Spans are in ms.
+fn numbers() -> [(&'static str, i64); 27] {
+    [
+        ("LEASE_MS", LEASE_MS),
+        ("BACK_MS", BACK_MS),
+        ("MAX_LOSSES", i64::from(MAX_LOSSES)),
+        ("REAPED", i64::from(lease::REAPED)),
+        ("DEADLY_ROBOTS", millis(lease::DEADLY_ROBOTS)),
+        ("ODD_ROBOTS", millis(settle::ODD_ROBOTS)),
+        ("ROBOTS_HOPS", i64::from(settle::ROBOTS_HOPS)),
+        ("LOOKS", i64::from(claim::LOOKS)),
+        ("WIDEST", i64::from(claim::WIDEST)),
+        ("DUE_PARTS", i64::from(claim::PARTS)),
+        ("TIDIED", i64::from(claim::TIDIED)),
+        ("FED", i64::from(feed::FED)),
+        ("FED_WAITING", FED_WAITING.cast_signed()),
+        ("REMOVED", i64::from(site::REMOVED)),
+        ("LONGEST_TURN", lock::LONGEST_TURN),
+        ("GRACE_PARTS", i64::from(grace::PARTS)),
+        ("LEAST_GRACE", millis(grace::LEAST)),
+        ("MOST_GRACE", millis(grace::MOST)),
+        ("AVERAGED", AVERAGED),
+        ("EPOCH", EPOCH),
+        ("LONGEST_SLEEP", millis(LONGEST_SLEEP)),
+        ("MARK_LOW", i64::from(mark::LOW)),
+        ("MARK_BLOCK", i64::try_from(mark::BLOCK).unwrap_or_default()),
+        ("MARK_TEXT", i64::try_from(mark::TEXT).unwrap_or_default()),
+        ("PRIORITY_ROBOTS", i64::from(Priority::ROBOTS.value())),
+        ("PRIORITY_LINK", i64::from(Priority::LINK.value())),
+        ("PRIORITY_RECRAWL", i64::from(Priority::RECRAWL.value())),
+    ]
+}
+
+/// Reasons have the name of what they tell of in braces.
+fn texts() -> [(&'static str, String); 25] {
+    [
+        ("WORKER_DIED", reasons::WORKER_DIED.to_owned()),
+        ("NO_RECORD", reasons::NO_RECORD.to_owned()),
+        ("ROBOTS_UNREACHABLE", reasons::robots_unreachable("{why}")),
+        ("ROBOTS_MOVED_ON", reasons::robots_moved_on("{to}")),
+        ("FOREIGN_HOST", reasons::foreign_host("{host}", "{owner}")),
+        ("REQUESTS_IN_FLIGHT", reasons::requests_in_flight("{site}")),
+        ("UNIT_MUTEX", UNIT_MUTEX.to_owned()),
+        ("START_TOKEN", START_TOKEN.to_owned()),
+        ("CHANNEL", CHANNEL.to_owned()),
+        ("WAITING", Place::WAITING.to_owned()),
+        ("DELAYED", Place::DELAYED.to_owned()),
+        ("SCHEDULED", Place::SCHEDULED.to_owned()),
+        ("RUNNING", Place::RUNNING.to_owned()),
+        ("CREATED", word(&PutReply::Created)),
+        ("COALESCED", word(&PutReply::Coalesced)),
+        ("DEFERRED", word(&PutReply::Deferred)),
+        ("REVIVED", word(&PutReply::Revived)),
+        ("KNOWN", word(&PutReply::Known)),
+        ("OVER_BUDGET", word(&PutReply::OverBudget)),
+        ("KEPT", word(&Settled::Kept)),
+        ("DIED", word(&Settled::Died)),
+        ("STALE", word(&Settled::Stale)),
+        ("EXPIRED", word(&Exclusion::Expired)),
+        ("NO_RULE", word(&Exclusion::NoRule)),
+        ("SCOPE", word(&Exclusion::Scope)),
+    ]
+}
+
+/// A value as it travels.
+fn word(value: &impl Serialize) -> String {
+    serde_json::to_value(value).ok().and_then(|word| Some(word.as_str()?.to_owned())).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::path::Path;
+
+    use super::super::program::FILES;
+    use super::*;
+
+    fn names() -> BTreeSet<String> {
+        let names = numbers().map(|(name, _)| name).into_iter().chain(texts().map(|(name, _)| name));
+        names.chain(["AFTER_LOSS"]).map(str::to_owned).collect()
+    }
+
+    /// The files as code: without comments and without what stands in quotes.
+    fn code() -> String {
+        let line = |line: &str| {
+            let code = line.split("--").next().unwrap_or_default();
+            code.split('\'').step_by(2).collect::<Vec<_>>().join(" ")
+        };
+        FILES.concat().lines().map(line).collect::<Vec<_>>().join("\n")
+    }
+
+    fn is_constant(word: &str) -> bool {
+        let first = word.chars().next().is_some_and(|first| first.is_ascii_uppercase());
+        first && word.len() > 1 && !word.contains(|c: char| c.is_ascii_lowercase())
+    }
+
+    fn constants_of(code: &str) -> BTreeSet<String> {
+        let words = code.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+        words.filter(|word| is_constant(word)).map(str::to_owned).collect()
+    }
+
+    /// The constants that the files make themselves.
+    fn own() -> BTreeSet<String> {
+        let code = code();
+        let made = code.lines().filter_map(|line| line.trim().strip_prefix("local ")?.split('=').next());
+        made.flat_map(constants_of).collect()
+    }
+
+    #[test]
+    fn what_the_program_has_in_common_with_the_steps_is_made_by_the_prelude_alone() {
+        let (names, own) = (names(), own());
+        assert_eq!(own.intersection(&names).collect::<Vec<_>>(), Vec::<&String>::new());
+        let used = constants_of(&code());
+        let brought: BTreeSet<String> = names.union(&own).cloned().collect();
+        assert_eq!(
+            used.difference(&brought).collect::<Vec<_>>(),
+            Vec::<&String>::new(),
+            "used, but not there"
+        );
+        assert_eq!(
+            brought.difference(&used).collect::<Vec<_>>(),
+            Vec::<&String>::new(),
+            "there, but not used"
+        );
+    }
+
+    #[test]
+    fn no_reason_of_the_prelude_is_typed_in_the_files() {
+        let files = FILES.concat();
+        for (name, text) in texts() {
+            for part in text.split(['{', '}']).filter(|part| part.trim().contains(' ')) {
+                assert!(!files.contains(part), "{name}: `{part}`");
+            }
+            assert!(text.is_ascii() && !text.is_empty(), "{name}: `{text}`");
+        }
+    }
+
+    #[test]
+    fn no_constant_of_the_program_has_the_name_of_one_of_the_steps() {
+        let frontier = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/frontier");
+        let mut theirs = BTreeSet::new();
+        for folder in ["state", "steps"] {
+            for file in std::fs::read_dir(frontier.join(folder)).expect("a folder of the project") {
+                let text = std::fs::read_to_string(file.expect("a file").path()).expect("a text");
+                let made = text.split("const ").skip(1).filter_map(|rest| rest.split(':').next());
+                theirs.extend(made.flat_map(constants_of));
+            }
+        }
+        assert!(theirs.contains("LEASE_MS") && theirs.contains("LOOKS"), "{theirs:?}");
+        assert_eq!(own().intersection(&theirs).collect::<Vec<_>>(), Vec::<&String>::new());
+    }
+}

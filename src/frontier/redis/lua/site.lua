@@ -117,11 +117,7 @@ local sites_of = module(function(sites_of)
     for field, value in pairs(old) do
       seen[field] = value
     end
-    for _, which in ipairs({ 'last', 'before' }) do
-      if old[which .. '_at'] and old[which .. '_site'] == site.name and not old[which .. '_fixed'] then
-        old[which .. '_fixed'] = store.interval(site)
-      end
-    end
+    fix_starts(old, site.name, store.interval(site))
     store.unready(site)
     store.leave(site)
     places.save_unit(old)

@@ -54,30 +54,25 @@ local store = module(function(store)
     return server_id
   end
 
-
-  function store.site(name)
-    local site = batch.sites[name]
-    if site == nil then
-      local text = call('GET', P .. 'site:' .. name)
-      site = text and packed.site(text)
-      batch.sites[name] = site
+  -- A record by its name, read once a call.
+  local function reader(kind, prefix, unpacked)
+    return function(name)
+      local read = batch[kind]
+      local record = read[name]
+      if record == nil then
+        local text = call('GET', P .. prefix .. name)
+        record = text and unpacked(text)
+        read[name] = record
+      end
+      return record or nil
     end
-    return site or nil
   end
+  store.site = reader('sites', 'site:', packed.site)
+  store.unit = reader('units', 'unit:', packed.unit)
 
   function store.new_site(site)
     batch.sites[site.name] = packed.new_site(site)
     call('SADD', P .. 'sites', site.name)
-  end
-
-  function store.unit(name)
-    local unit = batch.units[name]
-    if unit == nil then
-      local text = call('GET', P .. 'unit:' .. name)
-      unit = text and packed.unit(text)
-      batch.units[name] = unit
-    end
-    return unit or nil
   end
 
   -- The unit, made where there is none.

@@ -1,6 +1,7 @@
 -- What people and other modules look at; nothing here changes anything.
 local view = module(function(view)
-  view.freshness = pages.freshness
+  view.freshness, view.dead_letters, view.bar = pages.freshness, letters.after, sites_of.bar
+  view.holds_lock, view.lock_left = lock.holds, lock.left
 
   -- How a site stands: its record, its unit's, and what follows from both.
   function view.site(name)
@@ -87,24 +88,8 @@ local view = module(function(view)
     return call('LINDEX', P .. 'host:' .. host, 0)
   end
 
-  function view.bar(name, to)
-    return sites_of.bar(name, to)
-  end
-
   function view.unit_of(name)
     return call('HGET', P .. 'units', name)
-  end
-
-  function view.dead_letters(site, most, after)
-    return letters.after(site, most, after)
-  end
-
-  function view.holds_lock(name, token)
-    return lock.holds(name, token)
-  end
-
-  function view.lock_left(name)
-    return lock.left(name)
   end
 
   -- Everything in it: for tests of small frontiers.

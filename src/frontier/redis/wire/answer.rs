@@ -118,7 +118,7 @@ fn grant(value: &Value) -> Read<Grant> {
     let row = Row::of(value)?;
     Ok(Grant {
         leases: list(row.at(0)).iter().map(lease).collect::<Read<_>>()?,
-        next_in: row.maybe(1, |next| whole(next).ok_or_else(|| odd(next)))?,
+        next_in: row.maybe_number(1)?,
         buried: row.flag(2),
         lost: list(row.at(3)).iter().map(lost).collect::<Read<_>>()?,
     })
@@ -131,16 +131,13 @@ fn lost(value: &Value) -> Read<Lost> {
         stage: stage(row.text(1)?),
         url: url(row.at(2))?,
         losses: row.small(3)?,
-        kept_back: row.maybe(4, |wait| whole(wait).ok_or_else(|| odd(wait)))?,
+        kept_back: row.maybe_number(4)?,
     })
 }
 
 fn feeding(value: &Value) -> Read<Feeding> {
     let row = Row::of(value)?;
-    Ok(Feeding {
-        put: row.number(0)?.unsigned_abs(),
-        next_in: row.maybe(1, |next| whole(next).ok_or_else(|| odd(next)))?,
-    })
+    Ok(Feeding { put: row.number(0)?.unsigned_abs(), next_in: row.maybe_number(1)? })
 }
 
 fn lease(value: &Value) -> Read<Lease> {
@@ -238,7 +235,7 @@ fn robots(value: &Value) -> Read<KnownRobots> {
 fn freshness(value: &Value) -> Read<Freshness> {
     let row = Row::of(value)?;
     let number = |place| row.number(place).map(i64::unsigned_abs);
-    let oldest = row.maybe(2, |at| whole(at).ok_or_else(|| odd(at)))?.map(Timestamp::from_millis);
+    let oldest = row.maybe_number(2)?.map(Timestamp::from_millis);
     Ok(Freshness { fresh: number(0)?, all: number(1)?, oldest })
 }
 

@@ -85,6 +85,10 @@ impl<'a> Row<'a> {
         some(self.at(place)).map(read).transpose()
     }
 
+    pub(super) fn maybe_number(&self, place: usize) -> Read<Option<i64>> {
+        self.maybe(place, |value| whole(value).ok_or_else(|| odd(value)))
+    }
+
     pub(super) fn time(&self, place: usize) -> Read<Timestamp> {
         Ok(Timestamp::from_millis(self.number(place)?))
     }

@@ -96,11 +96,12 @@ impl<'a> Desk<'a> {
     pub fn run(&self, lines: &str) -> Printed {
         let asks = Regex::new(r"paced (crawl|work|try)").expect("a pattern").is_match(lines);
         self.set_pace(if asks { (POLITE, QUICK) } else { (QUICK, POLITE) });
-        let script: String = self.town.here(lines).lines().map(|line| format!("{line}\n{CHECK}\n")).collect();
-        let output = self.shell(&script);
+        let here = self.town.here(lines);
+        let script: Vec<&str> = here.lines().flat_map(|line| [line, CHECK]).collect();
+        let output = self.shell(&script.join("\n"));
         let log = String::from_utf8_lossy(&output.stderr).into_owned();
-        let told = log.lines().filter(|line| !is_log(line)).map(|line| format!("{line}\n"));
-        let text = String::from_utf8_lossy(&output.stdout).into_owned() + &told.collect::<String>();
+        let mut text = String::from_utf8_lossy(&output.stdout).into_owned();
+        text.extend(log.lines().filter(|line| !is_log(line)).flat_map(|line| [line, "\n"]));
         Printed { code: output.status.code(), text: self.town.there(&text), log }
     }
 

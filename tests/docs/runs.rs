@@ -82,7 +82,7 @@ fn sessions(block: &Block) -> Vec<(String, String)> {
     for line in &block.lines {
         match (line.strip_prefix("$ "), sessions.last_mut()) {
             (Some(command), _) => sessions.push((command.to_owned(), String::new())),
-            (None, Some((_, shown))) => *shown += &format!("{line}\n"),
+            (None, Some((_, shown))) => shown.extend([line.as_str(), "\n"]),
             (None, None) => panic!("{}: a console begins with `$ `", block.line),
         }
     }

@@ -7,30 +7,24 @@ use std::time::Duration;
 use toml::de::{DeTable, DeValue};
 
 use crate::site::SiteErrors;
-use crate::site::read::{Entry, Layout, Report, Section, rate};
+use crate::site::read::{Entry, FileKey, Form, Layout, Report, Section, Shape, rate};
 
-/// Every key of `paced.toml`; those of `NOT_YET` are known and refused.
-const LAYOUT: Layout = &[
-    (
+/// Every key of `paced.toml`.
+const KEYS: Layout = &[
+    FileKey::new("", "group", Shape::Table(Form::Group), "The paces that groups of sites share, by name."),
+    FileKey::new(
         "",
-        &[
-            "group",
-            "max_rate",
-            "lanes",
-            "weights",
-            "fairness",
-            "order",
-            "pick",
-            "max_rate_per_address",
-            "high_water",
-            "alarms",
-        ],
+        "max_rate",
+        Shape::Text(Form::Rate, "none"),
+        "The most request starts a second of the process.",
     ),
-    ("group", &["interval"]),
+    FileKey::new(
+        "group",
+        "interval",
+        Shape::Duration { zero: false, default: None },
+        "The least time between the starts of two requests to any of its sites.",
+    ),
 ];
-
-const NOT_YET: [&str; 8] =
-    ["lanes", "weights", "fairness", "order", "pick", "max_rate_per_address", "high_water", "alarms"];
 
 /// What `paced.toml` says; the default is what holds without one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -66,10 +60,7 @@ pub fn parse_rate(text: &str) -> Option<u32> {
 }
 
 fn read<'a>(report: &'a Report<'a>, table: &'a DeTable<'a>) -> Settings {
-    let top = Section::top(report, LAYOUT, table);
-    for entry in NOT_YET.iter().filter_map(|key| top.get(key)) {
-        entry.refuse::<()>(format!("`{}` is not supported yet", entry.key), "remove it");
-    }
+    let top = Section::top(report, KEYS, table);
     Settings {
         groups: top.get("group").map(|entry| groups(&entry)).unwrap_or_default(),
         max_rate: top.get("max_rate").and_then(|entry| max_rate(&entry)),
@@ -97,7 +88,7 @@ fn groups(entry: &Entry<'_>) -> BTreeMap<String, Duration> {
 
 fn group(entry: &Entry<'_>, what_to_do: &str) -> Option<Duration> {
     let DeValue::Table(table) = entry.value else { return entry.wrong_type("a section", what_to_do) };
-    let section = Section::of(entry.report, LAYOUT, "group", table, entry.span.clone());
+    let section = Section::of(entry.report, KEYS, "group", table, entry.span.clone());
     match section.get("interval") {
         Some(interval) => interval.some_duration(),
         None => section.missing(
@@ -136,27 +127,18 @@ mod tests {
             [
                 "paced.toml:1:12: `max_rate` can't be `0/s`; \
                  write request starts a second, as a whole number from 1 on, as in \"50/s\"",
-                "paced.toml:2:9: `order` is not supported yet; remove it",
+                "paced.toml:2:1: unknown key `order`; remove it; the top of the file takes group, max_rate",
                 "paced.toml:3:1: unknown key `max_rat`; did you mean `max_rate`?",
                 "paced.toml:4:1: the group `a` has no `interval`; write interval = \"2s\", or remove the group",
                 "paced.toml:6:12: `interval` can't be zero; write a duration of at least \"1ms\"",
                 "paced.toml:8:1: unknown key `intervall`; did you mean `interval`?",
                 "paced.toml:9:12: `interval` is an integer, not a duration; \
                  write a number and a unit, as in \"200ms\", \"2s\" or \"6h\"",
-                "paced.toml:10:1: `lanes` is not supported yet; remove it",
+                "paced.toml:10:1: unknown key `lanes`; remove it; the top of the file takes group, max_rate",
                 "paced.toml:13:5: `d` is an integer, not a section; \
                  write [group.NAME], and interval = \"2s\" below it",
             ]
         );
-    }
-
-    #[test]
-    fn each_key_that_comes_later_is_refused() {
-        for key in NOT_YET {
-            let told = told(&format!("{key} = 1\n"));
-            let at = key.len() + 4;
-            assert_eq!(told, [format!("paced.toml:1:{at}: `{key}` is not supported yet; remove it")]);
-        }
     }
 
     #[test]

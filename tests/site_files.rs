@@ -475,3 +475,14 @@ fn what_a_file_asks_for_and_its_pace_cannot_give_is_told() {
         [format!("a.toml:6:13: 412,000 pages at 1/s (if answers take 1 s, parallel = 1) = 4.8 days; {todo}")]
     );
 }
+
+#[test]
+fn the_manuals_page_of_keys_is_what_the_table_of_keys_says() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/site-keys.md");
+    let made = paced::site::keys_page();
+    if std::env::var_os("PACED_WRITE_DOCS").is_some() {
+        std::fs::write(path, &made).expect("docs/ can be written");
+    }
+    let lies = std::fs::read_to_string(path).unwrap_or_default();
+    assert!(made == lies, "docs/site-keys.md is old: PACED_WRITE_DOCS=1 cargo test --test site_files manuals");
+}

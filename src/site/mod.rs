@@ -2,7 +2,9 @@
 
 mod css;
 mod error;
+mod keys;
 mod load;
+mod manual;
 mod pace;
 mod page_rule;
 pub(crate) mod read;
@@ -13,6 +15,7 @@ mod scope;
 pub use css::Css;
 pub use error::{SiteError, SiteErrors};
 pub use load::{load, most_pages, outlook, parse, two_sites_one_host, warnings};
+pub use manual::keys_page;
 pub use pace::{FetchRules, MetaRobots, Pace, RobotsPolicy};
 pub use page_rule::{FieldKind, FieldRule, Follow, ItemKey, PRODUCT_FIELDS, PageRule};
 pub use refusal::Refusal;

@@ -6,9 +6,6 @@ use url::Url;
 use crate::site::FetchRules;
 use crate::site::read::{Entry, Section};
 
-/// `gone_after` where the file names none, and so far the only one.
-const GONE_AFTER: &str = "3";
-
 /// Header fields that are the crawler's own, or the connection's.
 const OWN_HEADERS: [&str; 13] = [
     "accept-encoding",
@@ -30,29 +27,21 @@ const PROXY_SCHEMES: [&str; 6] = ["http", "https", "socks4", "socks4a", "socks5"
 
 /// Reads `[fetch]`; what is wrong is reported, and a default taken in its place.
 pub(super) fn read(section: &Section<'_>) -> FetchRules {
+    section.only_default("gone_after");
+    let duration = |key| section.duration(key).unwrap_or_default();
     let default = FetchRules::default();
-    let duration = |key, default| section.get(key).and_then(|e| e.some_duration()).unwrap_or(default);
-    let flag = |key| section.get(key).and_then(|e| e.flag()).unwrap_or(false);
-    check_gone_after(section);
     FetchRules {
-        timeout: duration("timeout", default.timeout),
-        connect_timeout: duration("connect_timeout", default.connect_timeout),
-        read_timeout: duration("read_timeout", default.read_timeout),
+        timeout: duration("timeout"),
+        connect_timeout: duration("connect_timeout"),
+        read_timeout: duration("read_timeout"),
         max_body: section.get("max_body").and_then(|e| e.size()).unwrap_or(default.max_body),
         accept_types: section.get("accept_types").map_or(default.accept_types, |e| accept_types(&e)),
-        attempts: section.get("attempts").and_then(|e| e.count(1)).unwrap_or(default.attempts),
+        attempts: section.count("attempts").unwrap_or(default.attempts),
         headers: section.get("headers").map(|e| headers(&e)).unwrap_or_default(),
-        cookies: flag("cookies"),
+        cookies: section.flag("cookies"),
         auth_env: section.get("auth_env").and_then(|e| variable(&e)),
         proxy: section.get("proxy").and_then(|e| proxy(&e)),
-        allow_private: flag("allow_private"),
-    }
-}
-
-fn check_gone_after(section: &Section<'_>) {
-    let Some(entry) = section.get("gone_after") else { return };
-    if entry.count::<u32>(1).is_some_and(|times| times.to_string() != GONE_AFTER) {
-        entry.not_supported_but(GONE_AFTER);
+        allow_private: section.flag("allow_private"),
     }
 }
 

@@ -3,10 +3,10 @@
 use serde_json::{Map, Number, Value};
 use toml::de::DeValue;
 
+use crate::site::keys::KEYS;
 use crate::site::read::{Entry, Section};
 use crate::site::{FieldKind, FieldRule};
 
-use super::LAYOUT;
 use super::patterns::{regex, selector};
 
 /// The words of `as`, the default first.
@@ -45,7 +45,7 @@ fn rule(field: &Entry<'_>) -> Option<FieldRule> {
             all: false,
         }),
         DeValue::Table(table) => {
-            from_table(field.key, &Section::of(field.report, LAYOUT, "field", table, field.span.clone()))
+            from_table(field.key, &Section::of(field.report, KEYS, "field", table, field.span.clone()))
         }
         _ => field.wrong_type(
             "a field",
@@ -60,8 +60,7 @@ fn from_table(name: &str, section: &Section<'_>) -> Option<FieldRule> {
         None => section
             .missing(format!("the field `{name}` has no `css`"), "write where it is, as in css = \"h1\""),
     };
-    let flag = |key| section.get(key).and_then(|e| e.flag()).unwrap_or(false);
-    let required = flag("required");
+    let required = section.flag("required");
     if let Some(default) = section.get("default").filter(|_| required) {
         default.refuse::<()>(
             format!("the field `{name}` is required, so its `default` is never used"),
@@ -75,7 +74,7 @@ fn from_table(name: &str, section: &Section<'_>) -> Option<FieldRule> {
         kind: section.get("as").and_then(|e| e.word(&KINDS)).unwrap_or(FieldKind::Text),
         default: section.get("default").and_then(|e| json(&e, e.value)),
         required,
-        all: flag("all"),
+        all: section.flag("all"),
         css: css?,
     })
 }

@@ -24,45 +24,8 @@ use toml::de::DeTable;
 
 use super::Site;
 use super::error::SiteErrors;
-use super::read::{Layout, Report, Section};
-
-/// Every key of a site file.
-pub(super) const LAYOUT: Layout = &[
-    ("", &["name", "seeds", "sitemaps", "lane", "group", "pace", "scope", "fetch", "page"]),
-    (
-        "pace",
-        &[
-            "interval",
-            "parallel",
-            "robots",
-            "meta_robots",
-            "contact",
-            "max_crawl_delay",
-            "max_retry_after",
-            "window",
-        ],
-    ),
-    ("scope", &["hosts", "deny", "max_depth", "max_pages", "strip_query"]),
-    (
-        "fetch",
-        &[
-            "timeout",
-            "connect_timeout",
-            "read_timeout",
-            "max_body",
-            "accept_types",
-            "attempts",
-            "gone_after",
-            "headers",
-            "cookies",
-            "auth_env",
-            "proxy",
-            "allow_private",
-        ],
-    ),
-    ("page", &["name", "match", "follow", "max_pages", "item", "key", "recrawl", "product", "fields"]),
-    ("field", &["css", "attr", "regex", "as", "default", "required", "all"]),
-];
+use super::keys::KEYS;
+use super::read::{Report, Section};
 
 /// Reads and checks a site file.
 ///
@@ -83,24 +46,17 @@ pub fn parse(text: &str, file: &str) -> Result<Site, SiteErrors> {
 
 /// The site as far as it can be read: what is wrong is reported, and something harmless taken in its place.
 fn read<'a>(report: &'a Report<'a>, table: &'a DeTable<'a>, text: &str, file: &str) -> Site {
-    let top = Section::top(report, LAYOUT, table);
-    not_yet(&top);
+    let top = Section::top(report, KEYS, table);
+    top.only_default("sitemaps");
+    top.only_default("lane");
     let name = names::site_name(&top, file);
     let group = top.get("group").and_then(|entry| names::plain(&entry));
-    let fetch = fetch::read(&top.section(LAYOUT, "fetch"));
-    let pace = pace::read(&top.section(LAYOUT, "pace"), fetch.allow_private);
+    let fetch = fetch::read(&top.section("fetch"));
+    let pace = pace::read(&top.section("pace"), fetch.allow_private);
     let seeds = seeds::read(&top);
-    let bounds = scope::read(&top.section(LAYOUT, "scope"), &seeds);
+    let bounds = scope::read(&top.section("scope"), &seeds);
     let rules = pages::read(&top);
     let seeds = seeds::checked(seeds, &bounds, &rules, &fetch);
     let (scope, pages) = (bounds.scope, rules.rules);
     Site { name, seeds, group, pace, scope, fetch, pages, text: text.to_owned() }
-}
-
-fn not_yet(top: &Section<'_>) {
-    for (key, only) in [("sitemaps", "off"), ("lane", "general")] {
-        if let Some(entry) = top.get(key).filter(|entry| entry.value.as_str() != Some(only)) {
-            entry.not_supported_but(&format!("\"{only}\""));
-        }
-    }
 }

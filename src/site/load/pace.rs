@@ -16,33 +16,33 @@ pub(in crate::site) const META_ROBOTS: [(&str, MetaRobots); 2] =
 
 /// Reads `[pace]`; what is wrong is reported, and a default taken in its place.
 pub(super) fn read(section: &Section<'_>, allow_private: bool) -> Pace {
-    if let Some(entry) = section.get("window").filter(|entry| !entry.list().is_empty()) {
-        entry.not_supported_but("[]");
-    }
-    let duration = |key, default| section.get(key).and_then(|entry| entry.duration()).unwrap_or(default);
+    section.only_default("window");
     Pace {
-        interval: section.get("interval").and_then(|e| interval(&e, allow_private)).unwrap_or(Pace::INTERVAL),
-        parallel: section.get("parallel").and_then(|e| e.count(1)).unwrap_or(Pace::PARALLEL),
-        robots: section.get("robots").and_then(|e| e.word(&ROBOTS)).unwrap_or(RobotsPolicy::Obey),
+        interval: interval(section, allow_private),
+        parallel: section.count("parallel").unwrap_or(Pace::PARALLEL),
+        robots: section.get("robots").and_then(|e| e.word(&ROBOTS)).unwrap_or(ROBOTS[0].1),
         meta_robots: section
             .get("meta_robots")
             .and_then(|e| e.word(&META_ROBOTS))
-            .unwrap_or(MetaRobots::Obey),
+            .unwrap_or(META_ROBOTS[0].1),
         contact: section.get("contact").and_then(|e| contact(&e)),
-        max_crawl_delay: duration("max_crawl_delay", Pace::MAX_CRAWL_DELAY),
-        max_retry_after: duration("max_retry_after", Pace::MAX_RETRY_AFTER),
+        max_crawl_delay: section.duration("max_crawl_delay").unwrap_or_default(),
+        max_retry_after: section.duration("max_retry_after").unwrap_or_default(),
     }
 }
 
-fn interval(entry: &Entry<'_>, allow_private: bool) -> Option<Duration> {
-    let interval = entry.duration()?;
-    if interval.is_zero() && !allow_private {
-        return entry.refuse(
+fn interval(section: &Section<'_>, allow_private: bool) -> Duration {
+    let interval = section.duration("interval").unwrap_or_default();
+    if interval.is_zero()
+        && !allow_private
+        && let Some(entry) = section.get("interval")
+    {
+        entry.refuse::<()>(
             "`interval` can't be zero on a site that isn't yours",
             "write \"1s\"; zero is for your own machines, with allow_private = true in [fetch]",
         );
     }
-    Some(interval)
+    interval
 }
 
 fn contact(entry: &Entry<'_>) -> Option<String> {

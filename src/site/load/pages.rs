@@ -2,11 +2,12 @@
 
 use toml::de::DeValue;
 
+use crate::site::keys::KEYS;
 use crate::site::read::{Entry, Section};
 use crate::site::{Css, FieldRule, Follow, ItemKey, PRODUCT_FIELDS, PageRule, UrlPattern};
 
+use super::fields;
 use super::patterns::{pattern, selector};
-use super::{LAYOUT, fields};
 
 /// The page rules as far as they can be read.
 pub(super) struct Rules {
@@ -44,14 +45,14 @@ fn sections<'a>(top: &Section<'a>) -> Vec<Section<'a>> {
 
 fn section<'a>(entry: &Entry<'a>) -> Option<Section<'a>> {
     match entry.value {
-        DeValue::Table(table) => Some(Section::of(entry.report, LAYOUT, "page", table, entry.span.clone())),
+        DeValue::Table(table) => Some(Section::of(entry.report, KEYS, "page", table, entry.span.clone())),
         _ => entry.wrong_type("a section", "write [[page]] on a line of its own"),
     }
 }
 
 fn rule(section: &Section<'_>, matches: Vec<UrlPattern>) -> PageRule {
-    let item = section.get("item").and_then(|e| e.flag()).unwrap_or(false);
-    let product = section.get("product").and_then(|e| e.flag()).unwrap_or(false);
+    let item = section.flag("item");
+    let product = section.flag("product");
     let fields = section.get("fields").map(|e| fields::read(&e)).unwrap_or_default();
     if !item {
         check_no_item(section);
@@ -60,10 +61,10 @@ fn rule(section: &Section<'_>, matches: Vec<UrlPattern>) -> PageRule {
         name: name(section),
         matches,
         follow: section.get("follow").map_or(Follow::Nothing, |e| follow(&e)),
-        max_pages: section.get("max_pages").and_then(|e| e.count(1)),
+        max_pages: section.count("max_pages"),
         item,
         key: section.get("key").filter(|_| item).map_or(ItemKey::Canonical, |e| key(&e, &fields, product)),
-        recrawl: section.get("recrawl").and_then(|e| e.some_duration()),
+        recrawl: section.duration("recrawl"),
         product,
         fields: fields.into_iter().filter_map(|(_, rule)| rule).collect(),
     }

@@ -24,8 +24,8 @@ pub(super) fn read(section: &Section<'_>, seeds: &[Seed<'_>]) -> Bounds {
     let scope = Scope {
         hosts,
         deny: deny.iter().filter_map(|entry| pattern(entry, UrlPattern::and_below)).collect(),
-        max_depth: section.get("max_depth").and_then(|e| e.count(0)).unwrap_or(Scope::MAX_DEPTH),
-        max_pages: section.get("max_pages").and_then(|e| e.count(1)),
+        max_depth: section.count("max_depth").unwrap_or(Scope::MAX_DEPTH),
+        max_pages: section.count("max_pages"),
         strip_query: StripQuery::new(strip_query),
     };
     Bounds { scope, hosts_known }

@@ -1,14 +1,16 @@
 //! Reading TOML that a person wrote: places, known keys, typed values, every error at once. What the keys mean is not here.
 
 mod entry;
+mod key;
 mod nearest;
 mod quantity;
 mod section;
 mod syntax;
 
 pub(crate) use entry::Entry;
+pub(crate) use key::{FileKey, Form, Layout, Shape, keys_of};
 pub(crate) use quantity::rate;
-pub(crate) use section::{Layout, Section};
+pub(crate) use section::{Section, title};
 
 use std::cell::RefCell;
 use std::ops::Range;

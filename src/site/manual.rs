@@ -1,0 +1,110 @@
+//! The manual's page of all keys of a site file, made of the table of keys.
+
+use std::fmt::Write;
+use std::time::Duration;
+
+use super::keys::KEYS;
+use super::read::{FileKey, Form, Shape, keys_of, title};
+
+/// The page as it lies in `docs/site-keys.md`.
+pub fn keys_page() -> String {
+    let mut page = "# Every key of a site file\n\nThis page is made of the table of keys in `src/site/keys.rs`; a test compares the two.\n\
+        How to write a first file: [first-site.md](first-site.md).\n\n\
+        Durations are written `\"200ms\"`, `\"2s\"` or `\"6h\"`, sizes `\"512KiB\"` or `\"8MiB\"`. Unknown keys are errors.\n\
+        `paced check --schema` prints the same table as a JSON Schema, for editors.\n"
+        .to_owned();
+    for kind in ["", "pace", "scope", "fetch", "page", "field"] {
+        let _ = write!(
+            page,
+            "\n## {}\n\n| key | value | default | meaning |\n|---|---|---|---|\n",
+            heading(kind)
+        );
+        for key in keys_of(KEYS, kind) {
+            let default = if key.needed { "must be there".to_owned() } else { default(key.shape) };
+            let _ = writeln!(page, "| `{}` | {} | {default} | {} |", key.name, value(key), escaped(key.says));
+        }
+    }
+    page
+}
+
+fn heading(kind: &str) -> String {
+    match kind {
+        "field" => "A field of `[page.fields]`".to_owned(),
+        "" => "The top of the file".to_owned(),
+        kind => format!("`{}`", title(kind).trim_start_matches("a ")),
+    }
+}
+
+fn value(key: &FileKey) -> String {
+    match key.shape {
+        Shape::Flag => "true or false".to_owned(),
+        Shape::Count { least, .. } => format!("a whole number from {least} on"),
+        Shape::Duration { zero: true, .. } => "a duration".to_owned(),
+        Shape::Duration { .. } => "a duration above zero".to_owned(),
+        Shape::Size(_) => "a size".to_owned(),
+        Shape::OneOf(words) => {
+            words().iter().map(|word| format!("`\"{word}\"`")).collect::<Vec<_>>().join(", ")
+        }
+        Shape::OnlyText(_) | Shape::OnlyCount(_) | Shape::OnlyEmpty => "its default, so far".to_owned(),
+        Shape::Text(of, _) | Shape::TextOr(of, _) => name(of).to_owned(),
+        Shape::List(of, ..) | Shape::ListOr(of, ..) => format!("a list: {}", name(of)),
+        Shape::OneOrList(of, _) => format!("{}, or a list", name(of)),
+        Shape::Table(of) => format!("a table: {}", name(of)),
+        Shape::Any => "any value".to_owned(),
+        Shape::Section(_) => "a section".to_owned(),
+        Shape::Sections(_) => "sections".to_owned(),
+    }
+}
+
+fn name(form: Form) -> &'static str {
+    match form {
+        Form::Text => "a text",
+        Form::Name => "letters, digits, `-`, `_`, `.`",
+        Form::Url => "a whole URL",
+        Form::Host => "a host's name",
+        Form::Pattern => "a pattern",
+        Form::Selector => "a CSS selector",
+        Form::MediaType => "a media type",
+        Form::Variable => "a variable's name",
+        Form::Proxy => "a proxy's URL",
+        Form::Rate => "a rate, as in `\"50/s\"`",
+        Form::Header => "a value by header field",
+        Form::Group => "a section by group",
+        Form::Field => "a selector or table by field",
+    }
+}
+
+fn default(shape: Shape) -> String {
+    let quoted = |text: &str| format!("`\"{text}\"`");
+    match shape {
+        Shape::Flag => "`false`".to_owned(),
+        Shape::Count { default: None, .. } => "no limit".to_owned(),
+        Shape::Count { default: Some(count), .. } | Shape::OnlyCount(count) => format!("`{count}`"),
+        Shape::Duration { default: None, .. } => "never".to_owned(),
+        Shape::Duration { default: Some(default), .. } => quoted(&spoken(default)),
+        Shape::Size(bytes) => quoted(&spoken_size(bytes)),
+        Shape::OneOf(words) => words().first().map(|word| quoted(word)).unwrap_or_default(),
+        Shape::OnlyText(only) | Shape::TextOr(_, only) => quoted(only),
+        Shape::ListOr(_, _, []) | Shape::OnlyEmpty => "none".to_owned(),
+        Shape::ListOr(_, _, all) => all.iter().map(|one| quoted(one)).collect::<Vec<_>>().join(", "),
+        Shape::Text(_, default) | Shape::List(_, _, default) => default.to_owned(),
+        Shape::OneOrList(..) | Shape::Table(_) | Shape::Any => "none".to_owned(),
+        Shape::Section(_) | Shape::Sections(_) => "each key's own".to_owned(),
+    }
+}
+
+/// A bar would end the cell.
+fn escaped(text: &str) -> String {
+    text.replace('|', "\\|")
+}
+
+/// A duration as a site file has it, in whole hours or seconds.
+pub(super) fn spoken(time: Duration) -> String {
+    let seconds = time.as_secs();
+    if seconds.is_multiple_of(3_600) { format!("{}h", seconds / 3_600) } else { format!("{seconds}s") }
+}
+
+/// A size as a site file has it, in whole MiB.
+pub(super) fn spoken_size(bytes: u64) -> String {
+    format!("{}MiB", bytes >> 20)
+}

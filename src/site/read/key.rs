@@ -1,0 +1,97 @@
+//! `FileKey`: a row in a file's table of keys. Its reader, its JSON Schema and the manual's page of keys are made of such a table.
+
+use std::time::Duration;
+
+/// The keys of all kinds of section of a file.
+pub(crate) type Layout = &'static [FileKey];
+
+/// One key.
+#[derive(Debug)]
+pub(crate) struct FileKey {
+    /// The kind of section that it stands in, `""` being the top of the file.
+    pub section: &'static str,
+    pub name: &'static str,
+    pub shape: Shape,
+    /// Without it the section is refused.
+    pub needed: bool,
+    /// One sentence on what it means.
+    pub says: &'static str,
+}
+
+/// What a key's value looks like, with its default.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Shape {
+    /// `true` or `false`; by default `false`.
+    Flag,
+    /// A whole number from `least` on; without a default there is no limit.
+    Count { least: u32, default: Option<u32> },
+    /// A duration, where `zero` allows it also `"0s"`.
+    Duration { zero: bool, default: Option<Duration> },
+    /// A size above zero, in bytes.
+    Size(u64),
+    /// One of these words; the first is the default.
+    OneOf(fn() -> Vec<&'static str>),
+    /// The only text that is supported so far, also the default.
+    OnlyText(&'static str),
+    /// The only number that is supported so far, also the default.
+    OnlyCount(u32),
+    /// No list but the empty one is supported so far.
+    OnlyEmpty,
+    /// A text, with its default in words.
+    Text(Form, &'static str),
+    /// A text, with its default.
+    TextOr(Form, &'static str),
+    /// A list of at least `least`, with its default in words.
+    List(Form, usize, &'static str),
+    /// A list of at least `least`, with its default.
+    ListOr(Form, usize, &'static [&'static str]),
+    /// One text, or a list of at least so many.
+    OneOrList(Form, usize),
+    /// A table whose keys are free.
+    Table(Form),
+    /// Any value.
+    Any,
+    /// A section of that kind.
+    Section(&'static str),
+    /// At least one section of that kind.
+    Sections(&'static str),
+}
+
+/// What one value of a list or table looks like.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Form {
+    Text,
+    Name,
+    Url,
+    Host,
+    Pattern,
+    Selector,
+    MediaType,
+    Variable,
+    Proxy,
+    Rate,
+    Header,
+    Group,
+    /// A selector, or a table of how a field is read.
+    Field,
+}
+
+impl FileKey {
+    pub(crate) const fn new(
+        section: &'static str,
+        name: &'static str,
+        shape: Shape,
+        says: &'static str,
+    ) -> Self {
+        Self { section, name, shape, needed: false, says }
+    }
+
+    pub(crate) const fn needed(self) -> Self {
+        Self { needed: true, ..self }
+    }
+}
+
+/// The rows of one kind of section.
+pub(crate) fn keys_of(layout: Layout, kind: &str) -> impl Iterator<Item = &'static FileKey> {
+    layout.iter().filter(move |key| key.section == kind)
+}

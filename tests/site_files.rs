@@ -484,5 +484,8 @@ fn the_manuals_page_of_keys_is_what_the_table_of_keys_says() {
         std::fs::write(path, &made).expect("docs/ can be written");
     }
     let lies = std::fs::read_to_string(path).unwrap_or_default();
-    assert!(made == lies, "docs/site-keys.md is old: PACED_WRITE_DOCS=1 cargo test --test site_files manuals");
+    assert!(
+        made == lies,
+        "docs/site-keys.md is old: PACED_WRITE_DOCS=1 cargo test --test site_files manuals"
+    );
 }

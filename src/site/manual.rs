@@ -6,6 +6,9 @@ use std::time::Duration;
 use super::keys::KEYS;
 use super::read::{FileKey, Form, Shape, keys_of, title};
 
+/// The longest line of the page, but for tables.
+const WIDTH: usize = 120;
+
 /// The page as it lies in `docs/site-keys.md`.
 pub fn keys_page() -> String {
     let mut page = "# Every key of a site file\n\nThis page is made of the table of keys in `src/site/keys.rs`; a test compares the two.\n\
@@ -21,7 +24,13 @@ pub fn keys_page() -> String {
         );
         for key in keys_of(KEYS, kind) {
             let default = if key.needed { "must be there".to_owned() } else { default(key.shape) };
-            let _ = writeln!(page, "| `{}` | {} | {default} | {} |", key.name, value(key), escaped(key.says));
+            let (first, _) = sentences(key);
+            let _ = writeln!(page, "| `{}` | {} | {default} | {first} |", key.name, value(key));
+        }
+        let remarks = keys_of(KEYS, kind).filter_map(|key| Some((key.name, sentences(key).1?)));
+        for (n, (name, remark)) in remarks.enumerate() {
+            let gap = if n == 0 { "\n" } else { "" };
+            let _ = write!(page, "{gap}{}", folded(&format!("* `{name}`: {remark}")));
         }
     }
     page
@@ -93,9 +102,30 @@ fn default(shape: Shape) -> String {
     }
 }
 
-/// A bar would end the cell.
-fn escaped(text: &str) -> String {
-    text.replace('|', "\\|")
+/// The sentence of a key's cell, and what is remarked below the table.
+fn sentences(key: &FileKey) -> (String, Option<&'static str>) {
+    match key.says.split_once(". ") {
+        Some((first, rest)) => (format!("{first}."), Some(rest)),
+        None => (key.says.to_owned(), None),
+    }
+}
+
+/// A bullet in lines that are not too long.
+fn folded(text: &str) -> String {
+    let (mut lines, mut width) = (String::new(), 0);
+    for word in text.split(' ') {
+        if width > 0 && width + 1 + word.chars().count() > WIDTH {
+            lines.push_str("\n ");
+            width = 1;
+        }
+        if width > 0 {
+            lines.push(' ');
+            width += 1;
+        }
+        lines.push_str(word);
+        width += word.chars().count();
+    }
+    lines + "\n"
 }
 
 /// A duration as a site file has it, in whole hours or seconds.

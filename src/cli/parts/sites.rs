@@ -13,7 +13,7 @@ const FOLDER: &str = "sites";
 const MOST_NAMES: usize = 20;
 
 /// Loads what names and paths stand for, each once, and tells each one's file.
-pub(super) fn load(given: &[String]) -> Vec<(String, Result<Site, SiteErrors>)> {
+pub(in crate::cli) fn load(given: &[String]) -> Vec<(String, Result<Site, SiteErrors>)> {
     let mut seen = HashSet::new();
     let once = given.iter().filter(|text| {
         let file = file_of(text);
@@ -77,7 +77,7 @@ fn in_folder() -> Vec<String> {
 }
 
 /// Loads every site, or tells all that is wrong with all of them.
-pub(super) fn load_all(given: &[String]) -> Result<Vec<Site>, Trouble> {
+pub(in crate::cli) fn load_all(given: &[String]) -> Result<Vec<Site>, Trouble> {
     let mut errors = Vec::new();
     let mut sites = Vec::new();
     for (file, loaded) in load(given) {
@@ -96,7 +96,10 @@ pub(super) fn load_all(given: &[String]) -> Result<Vec<Site>, Trouble> {
 
 /// A site's rules of today: those of its file where there is one, else those that are registered in the frontier. And where
 /// they are from.
-pub(super) async fn rules(given: &str, frontier: Option<&Frontier>) -> Result<(Site, String), Trouble> {
+pub(in crate::cli) async fn rules(
+    given: &str,
+    frontier: Option<&Frontier>,
+) -> Result<(Site, String), Trouble> {
     if let (false, Some(frontier)) = (is_path(given) || file_of(given).is_file(), frontier)
         && let Some(site) = registered(given, frontier).await?
     {
@@ -107,13 +110,13 @@ pub(super) async fn rules(given: &str, frontier: Option<&Frontier>) -> Result<(S
 }
 
 /// A site by the rules that are registered for it.
-pub(super) async fn registered(name: &str, frontier: &Frontier) -> Result<Option<Site>, Trouble> {
+pub(in crate::cli) async fn registered(name: &str, frontier: &Frontier) -> Result<Option<Site>, Trouble> {
     let Some(text) = frontier.text(name).await? else { return Ok(None) };
     Ok(Some(site::parse(&text, &format!("{name}.toml")).map_err(Trouble::failed)?))
 }
 
 /// The names that names and files stand for.
-pub(super) fn names(given: &[String]) -> Result<Vec<String>, Trouble> {
+pub(in crate::cli) fn names(given: &[String]) -> Result<Vec<String>, Trouble> {
     given.iter().map(|text| if is_path(text) { name_in(text) } else { Ok(text.clone()) }).collect()
 }
 
@@ -122,7 +125,7 @@ fn name_in(file: &str) -> Result<String, Trouble> {
 }
 
 /// The names given, or all that the frontier knows; one that it doesn't know is an error that lists those it does.
-pub(super) async fn known(
+pub(in crate::cli) async fn known(
     frontier: &Frontier,
     given: &[String],
     globals: &Globals,

@@ -55,7 +55,7 @@ enum LogFormat {
 
 impl Globals {
     /// Starts the log; how the pulse of a verb is shown: as bars on a terminal, if they may be drawn there.
-    pub(super) fn start_log(&self, may_draw: bool) -> Shown {
+    pub(in crate::cli) fn start_log(&self, may_draw: bool) -> Shown {
         let bars = MultiProgress::new();
         let is_json = self.log_format == LogFormat::Json;
         let on_terminal = std::io::stderr().is_terminal();
@@ -82,23 +82,23 @@ impl Globals {
     }
 
     /// Where everything is kept.
-    pub(super) fn places(&self) -> Result<Places, Trouble> {
+    pub(in crate::cli) fn places(&self) -> Result<Places, Trouble> {
         Ok(Places { frontier: self.frontier_url(), pages: self.pages()?, ..Places::below(&self.data) })
     }
 
     /// The frontier's URL.
-    pub(super) fn frontier_url(&self) -> String {
+    pub(in crate::cli) fn frontier_url(&self) -> String {
         let default = || format!("sqlite:{}", self.data.join("frontier.db").display());
         self.frontier.clone().unwrap_or_else(default)
     }
 
     /// The frontier's URL as it may be shown.
-    pub(super) fn shown_frontier(&self) -> String {
+    pub(in crate::cli) fn shown_frontier(&self) -> String {
         without_password(&self.frontier_url())
     }
 
     /// Where the pages are.
-    pub(super) fn pages(&self) -> Result<Location, Trouble> {
+    pub(in crate::cli) fn pages(&self) -> Result<Location, Trouble> {
         match &self.pages {
             None => Ok(Location::Folder(self.data.join("pages"))),
             Some(named) => named.parse().map_err(|error| Trouble::usage(format!("--pages {error}"))),
@@ -106,7 +106,7 @@ impl Globals {
     }
 
     /// Opens the frontier of a verb that only makes sense where something was crawled before.
-    pub(super) fn open_existing(&self) -> Result<Frontier, Trouble> {
+    pub(in crate::cli) fn open_existing(&self) -> Result<Frontier, Trouble> {
         let url = self.frontier_url();
         if let Some(path) = url.strip_prefix("sqlite:").filter(|path| !path.is_empty())
             && !Path::new(path).exists()
@@ -119,7 +119,7 @@ impl Globals {
     }
 
     /// The pages as they were kept, for a verb that only makes sense where some were.
-    pub(super) async fn stored_pages(&self, clock: Clock) -> Result<Archive, Trouble> {
+    pub(in crate::cli) async fn stored_pages(&self, clock: Clock) -> Result<Archive, Trouble> {
         let pages = self.pages()?;
         if let Some(folder) = pages.folder()
             && !folder.exists()
@@ -133,7 +133,7 @@ impl Globals {
     }
 
     /// The settings for all sites.
-    pub(super) fn settings(&self) -> Result<Settings, Trouble> {
+    pub(in crate::cli) fn settings(&self) -> Result<Settings, Trouble> {
         let beside = self.data.parent().unwrap_or(Path::new("")).join("paced.toml");
         let file = match &self.config {
             Some(file) => file,

@@ -13,7 +13,7 @@ use crate::work::Workers;
 
 /// Options of a verb that sends requests.
 #[derive(Clone, Debug, Args)]
-pub(super) struct EquipmentOptions {
+pub(in crate::cli) struct EquipmentOptions {
     /// Downloads at once: auto, N, or MIN..MAX
     #[arg(long, default_value = "auto", value_name = "N")]
     workers: Workers,
@@ -26,7 +26,7 @@ pub(super) struct EquipmentOptions {
 
 /// Options to try a real site's file against a copy.
 #[derive(Clone, Debug, Args)]
-pub(super) struct ElsewhereOptions {
+pub(in crate::cli) struct ElsewhereOptions {
     /// Lead requests elsewhere: HOST:PORT:ADDR:PORT, as curl does; that address may be private
     #[arg(long, value_name = "HOST:PORT:ADDR:PORT")]
     pub connect_to: Vec<ConnectTo>,
@@ -37,7 +37,7 @@ pub(super) struct ElsewhereOptions {
 
 impl ElsewhereOptions {
     /// The certificates, as they stand in the file.
-    pub(super) fn certificates(&self) -> Result<Option<Vec<u8>>, Trouble> {
+    pub(in crate::cli) fn certificates(&self) -> Result<Option<Vec<u8>>, Trouble> {
         let read = |file: &PathBuf| {
             std::fs::read(file).map_err(|e| Trouble::usage(format!("--cacert {}: {e}", file.display())))
         };
@@ -47,7 +47,7 @@ impl ElsewhereOptions {
 
 impl EquipmentOptions {
     /// What a process is equipped with by these and by the options that every verb takes.
-    pub(super) fn equipment(self, globals: &Globals) -> Result<Equipment, Trouble> {
+    pub(in crate::cli) fn equipment(self, globals: &Globals) -> Result<Equipment, Trouble> {
         Ok(Equipment {
             settings: globals.settings()?,
             workers: self.workers,

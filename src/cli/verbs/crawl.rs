@@ -5,15 +5,12 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use tracing::{error, info, warn};
 
-use super::equipment::EquipmentOptions;
-use super::signals::stop_on_signals;
-use super::{Exit, Globals, Trouble, sites};
-use crate::frontier::View;
-use crate::monitor::{Tally, duration};
-use crate::run::{CrawlOptions, CrawlReport, Ending, ItemsTo, SiteReport, crawl};
-use crate::task::Exclusion;
+use crate::cli::parts::equipment::EquipmentOptions;
+use crate::cli::parts::print_crawl::tell;
+use crate::cli::parts::signals::stop_on_signals;
+use crate::cli::parts::{Exit, Globals, Trouble, sites};
+use crate::run::{CrawlOptions, CrawlReport, Ending, ItemsTo, crawl};
 
 /// Options of `paced crawl`.
 #[derive(Clone, Debug, Args)]
@@ -21,7 +18,7 @@ use crate::task::Exclusion;
   paced crawl sites/books.toml
   paced crawl books quotes --workers 20 --deadline 10m
   paced crawl books --items - | jq .fields.title")]
-pub(super) struct Options {
+pub(in crate::cli) struct Options {
     /// Site files, or names of files in sites/
     #[arg(required = true, value_name = "SITE")]
     sites: Vec<String>,
@@ -79,61 +76,6 @@ fn crawl_options(options: Options, globals: &Globals) -> Result<CrawlOptions, Tr
         deadline: options.deadline,
         give_up: options.give_up,
     })
-}
-
-/// The last log lines: what came of it, site by site, and how it ended.
-pub(super) fn tell(report: &CrawlReport) {
-    report.sites.iter().for_each(|site| tell_site(&site.view, site.done(), site.tally));
-    for (site, why) in &report.given_up {
-        warn!(site, "given up: {why}; it goes on at the next start");
-    }
-    if report.ending == Ending::Finished && report.is_fruitless() {
-        report.sites.iter().for_each(tell_why_nothing);
-    }
-    let dead = report.dead();
-    match report.ending {
-        Ending::Finished => info!(dead, "done"),
-        Ending::GivenUp => warn!(dead, "ended early: sites were given up"),
-        Ending::Deadline => warn!(dead, "ended early: the deadline is over; the next start goes on here"),
-        Ending::MaxPages => warn!(dead, "ended early: --max-pages is reached; the next start goes on here"),
-        Ending::Stopped => warn!(dead, "stopped; the next start goes on here"),
-    }
-}
-
-/// Why not one page of a site was kept, and what to do.
-fn tell_why_nothing(report: &SiteReport) {
-    let (forbidden, odd) = (report.excluded(Exclusion::Robots), report.excluded(Exclusion::Type));
-    let (site, letters) = (&report.view.site, report.view.download.letters);
-    match () {
-        () if forbidden > 0 => error!(
-            site,
-            "nothing could be crawled: robots.txt forbids what was asked for ({forbidden}); ask the site's owner for leave, \
-             or begin with seeds that it allows"
-        ),
-        () if odd > 0 => error!(
-            site,
-            "nothing could be crawled: no answer is of a type that is accepted ({odd} others); mend accept_types in [fetch], \
-             or the seeds"
-        ),
-        () => error!(
-            site,
-            "nothing could be crawled: {letters} dead letters, and no page; mend what they tell, or the seeds, and start again"
-        ),
-    }
-}
-
-/// What came of one site; `done` counts its downloads that came to an end.
-pub(super) fn tell_site(view: &View, done: u64, tally: Tally) {
-    info!(
-        site = view.site,
-        done,
-        waiting = view.download.waiting + view.download.delayed,
-        dead = view.download.letters + view.parse.letters,
-        items = tally.items,
-        early = tally.early,
-        took = %duration(view.at.since(view.run_began)),
-        "crawled"
-    );
 }
 
 fn exit(report: &CrawlReport, fail_on_dead: bool) -> Exit {

@@ -5,9 +5,9 @@ use std::io::{self, BufRead, BufReader};
 use clap::Args;
 use serde_json::json;
 
-use super::results::{Results, say};
-use super::{Exit, Globals, Trouble, sites};
 use crate::canonical_url::CanonicalUrl;
+use crate::cli::parts::results::{Results, say};
+use crate::cli::parts::{Exit, Globals, Trouble, sites};
 use crate::clock::Timestamp;
 use crate::frontier::Frontier;
 use crate::site::{self, Site};
@@ -23,7 +23,7 @@ const ROOM: usize = 64 * 1024;
 #[command(after_help = "Examples:
   paced put books https://books.toscrape.com/catalogue/page-2.html
   my-feed-reader | paced put books - --priority user")]
-pub(super) struct Options {
+pub(in crate::cli) struct Options {
     /// The site: a name, or its file
     site: String,
     /// Pages of the site; `-` reads them from stdin, one a line

@@ -15,7 +15,7 @@ const VALUE: usize = 160;
 
 /// Where the page came from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Source {
+pub(in crate::cli) enum Source {
     Fetched,
     Stored,
     File,
@@ -23,7 +23,7 @@ pub(super) enum Source {
 
 /// Everything there is to show.
 #[derive(Debug)]
-pub(super) struct Shown<'a> {
+pub(in crate::cli) struct Shown<'a> {
     pub site: &'a Site,
     pub rules: &'a str,
     pub source: Source,
@@ -34,14 +34,14 @@ pub(super) struct Shown<'a> {
 
 impl Shown<'_> {
     /// Whether a crawl would take the page, with nothing required missing.
-    pub(super) fn is_taken(&self) -> bool {
+    pub(in crate::cli) fn is_taken(&self) -> bool {
         let allowed = self.walk.hops.last().is_some_and(|hop| {
             hop.taken.is_ok() && hop.robots.as_ref().is_some_and(|verdict| verdict.allowed)
         });
         allowed && self.look.is_some_and(|look| look.missing.is_empty())
     }
 
-    pub(super) fn text(&self) -> String {
+    pub(in crate::cli) fn text(&self) -> String {
         let mut lines = Vec::new();
         for hop in &self.walk.hops {
             lines.push(hop.url.to_string());
@@ -77,7 +77,7 @@ impl Shown<'_> {
         Some(row("page", format_args!("{from}{status}{kind}, {} bytes{read}{cut}", content.body.len())))
     }
 
-    pub(super) fn object(&self) -> Value {
+    pub(in crate::cli) fn object(&self) -> Value {
         let content = self.walk.content.as_ref();
         let source = match self.source {
             Source::Fetched => "fetched",

@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use clap::Args;
 
-use super::equipment::ElsewhereOptions;
-use super::results::Results;
-use super::trial_shown::{Shown, Source};
-use super::{Exit, Globals, Trouble, sites};
 use crate::archive::{Archive, writer_name};
 use crate::canonical_url::CanonicalUrl;
+use crate::cli::parts::equipment::ElsewhereOptions;
+use crate::cli::parts::print_trial::{Shown, Source};
+use crate::cli::parts::results::Results;
+use crate::cli::parts::{Exit, Globals, Trouble, sites};
 use crate::content_coding;
 use crate::fetch::{Fetcher, FetcherOptions};
 use crate::frontier::Frontier;
@@ -28,7 +28,7 @@ use crate::site::Site;
   curl -s https://a.example/p/1 | paced try https://a.example/p/1 --site a.toml --from -
 
 Exit codes: 0 where a crawl would take the page and nothing required is missing, else 1.")]
-pub(super) struct Options {
+pub(in crate::cli) struct Options {
     /// The page
     url: String,
     /// The site: its file, or a name; without it the site of the frontier that has the host

@@ -6,10 +6,10 @@ use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use tracing::{error, info};
 
-use super::crawl::tell_site;
-use super::equipment::EquipmentOptions;
-use super::signals::{Stop, await_signals, reload_on_hangup};
-use super::{Exit, Globals, Trouble};
+use crate::cli::parts::equipment::EquipmentOptions;
+use crate::cli::parts::print_crawl::tell_site;
+use crate::cli::parts::signals::{Stop, await_signals, reload_on_hangup};
+use crate::cli::parts::{Exit, Globals, Trouble};
 use crate::run::{WorkEnding, WorkOptions, WorkReport, WorkerName, work};
 use crate::work::Role;
 
@@ -19,7 +19,7 @@ use crate::work::Role;
   paced work --sites sites/                 # reads them again on SIGHUP, drains on SIGTERM
   paced work --role download --name dl-1    # and, elsewhere: paced work --role parse
   paced seed books && paced work --until-empty")]
-pub(super) struct Options {
+pub(in crate::cli) struct Options {
     /// Ask sites for pages, parse those that others keep, or both
     #[arg(long, value_name = "ROLE", default_value = "both", value_parser = role())]
     role: Role,

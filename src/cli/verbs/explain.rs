@@ -1,10 +1,10 @@
 //! `paced explain`: why a site isn't moving, and what became of a URL. It only looks.
 
 use clap::Args;
-use serde_json::{Map, Value, json};
+use serde_json::json;
 
-use super::results::Results;
-use super::{Exit, Globals, Trouble, explain_url, sites};
+use crate::cli::parts::account::Account;
+use crate::cli::parts::{Exit, Globals, Trouble, explain_url, sites};
 use crate::clock::Timestamp;
 use crate::forecast::spoken;
 use crate::frontier::{Frontier, Says, View};
@@ -17,7 +17,7 @@ use crate::task::RobotsAccess;
 #[command(after_help = "Examples:
   paced explain books                                       why isn't it moving, and whose is each value in force
   paced explain https://books.toscrape.com/index.html       what became of this page")]
-pub(super) struct Options {
+pub(in crate::cli) struct Options {
     /// A site, by name or file, or a URL
     #[arg(value_name = "SITE|URL")]
     what: String,
@@ -39,42 +39,6 @@ pub(super) async fn run(options: Options, globals: &Globals) -> Result<Exit, Tro
         of_site(&name, &frontier).await?
     };
     account.print(options.json)
-}
-
-/// What is told: as lines for people, as an object for scripts.
-pub(super) struct Account {
-    headline: String,
-    lines: Vec<(&'static str, String)>,
-    pub(super) object: Map<String, Value>,
-}
-
-impl Account {
-    pub(super) fn new(headline: String) -> Self {
-        Self { headline, lines: Vec::new(), object: Map::new() }
-    }
-
-    pub(super) fn tell(&mut self, what: &'static str, text: impl Into<String>) {
-        self.lines.push((what, text.into()));
-    }
-
-    pub(super) fn keep(&mut self, name: &str, value: impl Into<Value>) {
-        self.object.insert(name.to_owned(), value.into());
-    }
-
-    pub(super) fn print(self, as_json: bool) -> Result<Exit, Trouble> {
-        let mut results = Results::default();
-        if as_json {
-            results.line(Value::Object(self.object))?;
-        } else {
-            results.write(&self.text())?;
-        }
-        Ok(Exit::Done)
-    }
-
-    fn text(&self) -> String {
-        let lines = self.lines.iter().map(|(what, text)| format!("  {what:<10}  {text}\n"));
-        std::iter::once(format!("{}\n", self.headline)).chain(lines).collect()
-    }
 }
 
 async fn of_site(name: &str, frontier: &Frontier) -> Result<Account, Trouble> {

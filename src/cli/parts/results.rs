@@ -7,18 +7,18 @@ use super::Trouble;
 
 /// Stdout, for as long as somebody reads it.
 #[derive(Debug, Default)]
-pub(super) struct Results {
+pub(in crate::cli) struct Results {
     closed: bool,
 }
 
 impl Results {
     /// Writes a line; nothing where nobody reads any more.
-    pub(super) fn line(&mut self, text: impl Display) -> Result<(), Trouble> {
+    pub(in crate::cli) fn line(&mut self, text: impl Display) -> Result<(), Trouble> {
         self.write(&format!("{text}\n"))
     }
 
     /// Writes text as it is.
-    pub(super) fn write(&mut self, text: &str) -> Result<(), Trouble> {
+    pub(in crate::cli) fn write(&mut self, text: &str) -> Result<(), Trouble> {
         if self.closed {
             return Ok(());
         }
@@ -32,12 +32,12 @@ impl Results {
     }
 
     /// Whether the reader went away.
-    pub(super) fn is_closed(&self) -> bool {
+    pub(in crate::cli) fn is_closed(&self) -> bool {
         self.closed
     }
 }
 
 /// A line for the person at the terminal; lost where stderr is closed.
-pub(super) fn say(text: impl Display) {
+pub(in crate::cli) fn say(text: impl Display) {
     let _ = writeln!(io::stderr(), "{text}");
 }

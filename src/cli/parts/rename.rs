@@ -2,14 +2,14 @@
 
 use tracing::info;
 
-use super::idle::refuse_while_worked_on;
+use super::refuse_while_busy::refuse_while_worked_on;
 use super::results::Results;
 use super::{Exit, Globals, Trouble, sites};
 use crate::frontier::{Frontier, Registered, Renamed};
 use crate::run::register_one;
 
 /// Renames a site to that of another file, whose rules are in force from then on.
-pub(super) async fn rename(
+pub(in crate::cli) async fn rename(
     name: &str,
     new: &str,
     frontier: &Frontier,

@@ -7,8 +7,8 @@ use clap::Args;
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use serde_json::{Value, json};
 
-use super::results::{Results, say};
-use super::{Exit, Globals, Trouble, sites};
+use crate::cli::parts::results::{Results, say};
+use crate::cli::parts::{Exit, Globals, Trouble, sites};
 use crate::clock::{Clock, Timestamp};
 use crate::forecast::{Demand, spoken, spoken_count, spoken_rate, workers};
 use crate::frontier::{Frontier, View};
@@ -18,7 +18,7 @@ use crate::site::{self, Site};
 /// Options of `paced plan`.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Example:\n  paced plan sites/*.toml --count 20000 --response 1.5s")]
-pub(super) struct Options {
+pub(in crate::cli) struct Options {
     /// Sites: files, or names of sites that the frontier knows; all that it knows without any
     #[arg(value_name = "SITE")]
     sites: Vec<String>,

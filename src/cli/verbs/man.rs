@@ -6,15 +6,16 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Command, CommandFactory};
 use clap_mangen::Man;
 
-use super::results::Results;
-use super::{Cli, Exit, Trouble};
+use crate::cli::Cli;
+use crate::cli::parts::results::Results;
+use crate::cli::parts::{Exit, Trouble};
 
 /// Options of `paced man`.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Examples:
   paced man | man -l -
   paced man --dir ~/.local/share/man/man1     # and then: man paced-crawl")]
-pub(super) struct Options {
+pub(in crate::cli) struct Options {
     /// Write a page for the program and one for each verb into this folder instead
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,

@@ -9,12 +9,12 @@ use std::time::Duration;
 use clap::Args;
 use tracing::info;
 
-use super::idle::refuse_while_worked_on;
-use super::rename::rename;
-use super::results::{Results, say};
-use super::{Exit, Globals, Trouble, sites};
 use crate::archive::{Archive, Erased, Record};
 use crate::canonical_url::{CanonicalUrl, Host};
+use crate::cli::parts::refuse_while_busy::refuse_while_worked_on;
+use crate::cli::parts::rename::rename;
+use crate::cli::parts::results::{Results, say};
+use crate::cli::parts::{Exit, Globals, Trouble, sites};
 use crate::clock::{Clock, millis};
 use crate::frontier::{Forgotten, Frontier, Tuning};
 use crate::item::Item;
@@ -23,7 +23,7 @@ use crate::sink::files_of_writers;
 /// Options of `paced forget`.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Example:\n  paced forget books --items --stored-pages")]
-pub(super) struct Options {
+pub(in crate::cli) struct Options {
     /// The site: a name, or its file
     site: String,
     /// Its items files too

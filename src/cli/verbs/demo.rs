@@ -6,9 +6,10 @@ use std::time::Duration;
 use clap::Args;
 use serde_json::Value;
 
-use super::results::Results;
-use super::signals::stop_on_signals;
-use super::{Exit, Globals, Trouble, crawl::tell};
+use crate::cli::parts::print_crawl::tell;
+use crate::cli::parts::results::Results;
+use crate::cli::parts::signals::stop_on_signals;
+use crate::cli::parts::{Exit, Globals, Trouble};
 use crate::demo::gaps::GapReport;
 use crate::demo::shop::{Shop, Shops, serve};
 use crate::demo::table::{Row, table};
@@ -26,7 +27,7 @@ const SHOWN: usize = 2;
 #[command(
     after_help = "Example:\n  paced demo --keep demo-data    # and look at pages, items and frontier afterwards"
 )]
-pub(super) struct Options {
+pub(in crate::cli) struct Options {
     /// Keep frontier, pages, items and site files in this folder, which must not exist yet
     #[arg(long, value_name = "DIR")]
     keep: Option<PathBuf>,

@@ -3,8 +3,9 @@
 use clap::{Args, CommandFactory};
 use clap_complete::Shell;
 
-use super::results::Results;
-use super::{Cli, Exit, Trouble};
+use crate::cli::Cli;
+use crate::cli::parts::results::Results;
+use crate::cli::parts::{Exit, Trouble};
 
 /// Options of `paced completions`.
 #[derive(Clone, Debug, Args)]
@@ -12,7 +13,7 @@ use super::{Cli, Exit, Trouble};
   paced completions bash > ~/.local/share/bash-completion/completions/paced
   paced completions zsh > ~/.zfunc/_paced      # with `fpath+=~/.zfunc` before `compinit`
   paced completions fish > ~/.config/fish/completions/paced.fish")]
-pub(super) struct Options {
+pub(in crate::cli) struct Options {
     /// The shell
     #[arg(value_enum)]
     shell: Shell,

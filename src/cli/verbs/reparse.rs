@@ -9,10 +9,10 @@ use clap::Args;
 use serde_json::{Value, json};
 use tracing::{info, warn};
 
-use super::results::Results;
-use super::signals::stop_on_signals;
-use super::{Exit, Globals, Trouble, sites};
 use crate::canonical_url::CanonicalUrl;
+use crate::cli::parts::results::Results;
+use crate::cli::parts::signals::stop_on_signals;
+use crate::cli::parts::{Exit, Globals, Trouble, sites};
 use crate::frontier::Frontier;
 use crate::look::{Change, Finding, Materials, Portion, Reparse};
 use crate::run::register;
@@ -27,7 +27,7 @@ const PROGRESS: Duration = Duration::from_secs(5);
 #[command(after_help = "Examples:
   paced reparse sites/books.toml --diff      # what the mended file would change
   paced reparse sites/books.toml             # puts it in force and writes the items that are new or changed")]
-pub(super) struct Options {
+pub(in crate::cli) struct Options {
     /// The site: its file, or a name
     site: String,
     /// Write nothing and put nothing: show each item's old and new values

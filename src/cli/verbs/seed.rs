@@ -3,8 +3,8 @@
 use clap::Args;
 use serde_json::json;
 
-use super::results::Results;
-use super::{Exit, Globals, Trouble, sites};
+use crate::cli::parts::results::Results;
+use crate::cli::parts::{Exit, Globals, Trouble, sites};
 use crate::frontier::Frontier;
 use crate::run::{Seeded, seed};
 
@@ -13,7 +13,7 @@ use crate::run::{Seeded, seed};
 #[command(after_help = "Examples:
   paced seed sites/*.toml                   # and then, as often as you like: paced work
   paced seed books --frontier redis://redis.internal/0")]
-pub(super) struct Options {
+pub(in crate::cli) struct Options {
     /// Site files, or names of files in sites/
     #[arg(required = true, value_name = "SITE")]
     sites: Vec<String>,

@@ -7,7 +7,7 @@ use crate::frontier::{Claim, Frontier, TOKENS};
 const FREEING_STEPS: u32 = 100;
 
 /// Refuses while a process works on the site. What those that died had in hand goes back first.
-pub(super) async fn refuse_while_worked_on(name: &str, frontier: &Frontier) -> Result<(), Trouble> {
+pub(in crate::cli) async fn refuse_while_worked_on(name: &str, frontier: &Frontier) -> Result<(), Trouble> {
     let member = frontier.join(vec![name.to_owned()]).await?;
     let owners = frontier.owners().await?;
     let working = owners.iter().find(|owner| owner.name != member.name && owner.works_on(name));

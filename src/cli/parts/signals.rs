@@ -19,7 +19,7 @@ const ECHO: Duration = Duration::from_millis(100);
 
 /// What the first signal asks for.
 #[derive(Debug)]
-pub(super) struct Stop {
+pub(in crate::cli) struct Stop {
     /// Cancelled by it.
     pub token: CancellationToken,
     interrupted: Arc<AtomicBool>,
@@ -27,18 +27,18 @@ pub(super) struct Stop {
 
 impl Stop {
     /// Whether it came from a person's terminal, not from a supervisor.
-    pub(super) fn is_interrupt(&self) -> bool {
+    pub(in crate::cli) fn is_interrupt(&self) -> bool {
         self.interrupted.load(Ordering::SeqCst)
     }
 }
 
 /// A token that the first signal cancels; the second one ends the process.
-pub(super) fn stop_on_signals() -> Result<CancellationToken, Trouble> {
+pub(in crate::cli) fn stop_on_signals() -> Result<CancellationToken, Trouble> {
     Ok(await_signals()?.token)
 }
 
 /// As `stop_on_signals`, and which signal it was.
-pub(super) fn await_signals() -> Result<Stop, Trouble> {
+pub(in crate::cli) fn await_signals() -> Result<Stop, Trouble> {
     let stop = Stop { token: CancellationToken::new(), interrupted: Arc::default() };
     let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
     let (first, interrupted) = (stop.token.clone(), Arc::clone(&stop.interrupted));
@@ -66,7 +66,7 @@ pub(super) fn await_signals() -> Result<Stop, Trouble> {
 }
 
 /// Told at each SIGHUP.
-pub(super) fn reload_on_hangup() -> Result<Arc<Notify>, Trouble> {
+pub(in crate::cli) fn reload_on_hangup() -> Result<Arc<Notify>, Trouble> {
     let mut hangup = signal(SignalKind::hangup())?;
     let reload = Arc::new(Notify::new());
     let told = Arc::clone(&reload);

@@ -5,10 +5,10 @@ use serde_json::{Value, json};
 use tokio::task::JoinSet;
 use tracing::info;
 
-use super::explain::Account;
-use super::results::{Results, say};
-use super::{Exit, Globals, Trouble, explain_url, sites};
 use crate::canonical_url::CanonicalUrl;
+use crate::cli::parts::account::{Account, attempts};
+use crate::cli::parts::results::{Results, say};
+use crate::cli::parts::{Exit, Globals, Trouble, explain_url, sites};
 use crate::frontier::{Frontier, LetterPlace};
 use crate::site::{Site, UrlPattern};
 use crate::task::{DeadLetter, Priority, Put, PutReply, Stage};
@@ -23,7 +23,7 @@ const PORTION: usize = 100;
   paced dead show https://books.toscrape.com/catalogue/page-7.html
   paced dead revive books --stage parse        # after its rule was mended
   paced dead drop books --url '/old/**'")]
-pub(super) struct Options {
+pub(in crate::cli) struct Options {
     #[command(subcommand)]
     what: What,
 }
@@ -201,10 +201,6 @@ fn line(letter: &DeadLetter) -> String {
         letter.url,
         letter.why.reason
     )
-}
-
-pub(super) fn attempts(count: u32) -> String {
-    if count == 1 { "1 attempt".to_owned() } else { format!("{count} attempts") }
 }
 
 fn object(letter: &DeadLetter) -> Value {

@@ -6,9 +6,9 @@ use clap::Args;
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use serde_json::{Value, json};
 
-use super::results::Results;
-use super::signals::stop_on_signals;
-use super::{Exit, Globals, Trouble, sites};
+use crate::cli::parts::results::Results;
+use crate::cli::parts::signals::stop_on_signals;
+use crate::cli::parts::{Exit, Globals, Trouble, sites};
 use crate::frontier::{Freshness, Frontier, View};
 use crate::monitor::{duration, rate};
 
@@ -20,7 +20,7 @@ const FIRST_NUMBER: usize = 3;
 /// Options of `paced status`.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Example:\n  paced status books --watch")]
-pub(super) struct Options {
+pub(in crate::cli) struct Options {
     /// Sites: names or files; all without any
     #[arg(value_name = "SITE")]
     sites: Vec<String>,

@@ -3,16 +3,16 @@
 use clap::Args;
 use serde_json::json;
 
-use super::results::Results;
-use super::{Exit, Globals, Trouble, sites};
 use crate::archive::{Filter, scan};
 use crate::audit::{Audit, Gaps, UnitReport};
+use crate::cli::parts::results::Results;
+use crate::cli::parts::{Exit, Globals, Trouble, sites};
 use crate::monitor::duration;
 
 /// Options of `paced audit`.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Example:\n  paced audit books > books-pace.txt    # a report for the site's owner")]
-pub(super) struct Options {
+pub(in crate::cli) struct Options {
     /// Sites: names or files; all without any
     #[arg(value_name = "SITE")]
     sites: Vec<String>,

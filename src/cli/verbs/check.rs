@@ -6,8 +6,8 @@ use std::time::Duration;
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::results::{Results, say};
-use super::{Exit, Globals, Trouble, sites};
+use crate::cli::parts::results::{Results, say};
+use crate::cli::parts::{Exit, Globals, Trouble, sites};
 use crate::monitor::duration;
 use crate::site::{self, Site, SiteError};
 
@@ -19,7 +19,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 #[command(after_help = "Examples:
   paced check sites/*.toml
   paced check --schema > site.schema.json     # for an editor that completes TOML")]
-pub(super) struct Options {
+pub(in crate::cli) struct Options {
     /// Site files, or names of files in sites/
     #[arg(required_unless_present = "schema", value_name = "SITE")]
     sites: Vec<String>,

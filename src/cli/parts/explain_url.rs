@@ -2,8 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::dead::attempts;
-use super::explain::Account;
+use super::account::{Account, attempts};
 use super::{Globals, Trouble, sites};
 use crate::canonical_url::CanonicalUrl;
 use crate::clock::Timestamp;
@@ -16,7 +15,7 @@ use crate::site::Site;
 use crate::task::Stage;
 
 /// Tells what became of a URL.
-pub(super) async fn account(
+pub(in crate::cli) async fn account(
     text: &str,
     site: Option<&str>,
     frontier: &Frontier,

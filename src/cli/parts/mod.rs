@@ -1,0 +1,17 @@
+//! What verbs share: their global options, sites by name, results on stdout, prompts, signals, printing.
+
+pub(super) mod account;
+pub(super) mod equipment;
+pub(super) mod explain_url;
+mod globals;
+pub(super) mod print_crawl;
+pub(super) mod print_trial;
+pub(super) mod refuse_while_busy;
+pub(super) mod rename;
+pub(super) mod results;
+pub(super) mod signals;
+pub(super) mod sites;
+mod trouble;
+
+pub use globals::Globals;
+pub use trouble::{Exit, Trouble};

@@ -1,0 +1,63 @@
+//! The last log lines of a crawl or a worker: what came of each site.
+
+use tracing::{error, info, warn};
+
+use crate::frontier::View;
+use crate::monitor::{Tally, duration};
+use crate::run::{CrawlReport, Ending, SiteReport};
+use crate::task::Exclusion;
+
+/// The last log lines: what came of it, site by site, and how it ended.
+pub(in crate::cli) fn tell(report: &CrawlReport) {
+    report.sites.iter().for_each(|site| tell_site(&site.view, site.done(), site.tally));
+    for (site, why) in &report.given_up {
+        warn!(site, "given up: {why}; it goes on at the next start");
+    }
+    if report.ending == Ending::Finished && report.is_fruitless() {
+        report.sites.iter().for_each(tell_why_nothing);
+    }
+    let dead = report.dead();
+    match report.ending {
+        Ending::Finished => info!(dead, "done"),
+        Ending::GivenUp => warn!(dead, "ended early: sites were given up"),
+        Ending::Deadline => warn!(dead, "ended early: the deadline is over; the next start goes on here"),
+        Ending::MaxPages => warn!(dead, "ended early: --max-pages is reached; the next start goes on here"),
+        Ending::Stopped => warn!(dead, "stopped; the next start goes on here"),
+    }
+}
+
+/// Why not one page of a site was kept, and what to do.
+fn tell_why_nothing(report: &SiteReport) {
+    let (forbidden, odd) = (report.excluded(Exclusion::Robots), report.excluded(Exclusion::Type));
+    let (site, letters) = (&report.view.site, report.view.download.letters);
+    match () {
+        () if forbidden > 0 => error!(
+            site,
+            "nothing could be crawled: robots.txt forbids what was asked for ({forbidden}); ask the site's owner for leave, \
+             or begin with seeds that it allows"
+        ),
+        () if odd > 0 => error!(
+            site,
+            "nothing could be crawled: no answer is of a type that is accepted ({odd} others); mend accept_types in [fetch], \
+             or the seeds"
+        ),
+        () => error!(
+            site,
+            "nothing could be crawled: {letters} dead letters, and no page; mend what they tell, or the seeds, and start again"
+        ),
+    }
+}
+
+/// What came of one site; `done` counts its downloads that came to an end.
+pub(in crate::cli) fn tell_site(view: &View, done: u64, tally: Tally) {
+    info!(
+        site = view.site,
+        done,
+        waiting = view.download.waiting + view.download.delayed,
+        dead = view.download.letters + view.parse.letters,
+        items = tally.items,
+        early = tally.early,
+        took = %duration(view.at.since(view.run_began)),
+        "crawled"
+    );
+}

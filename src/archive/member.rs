@@ -116,19 +116,19 @@ pub(super) fn inflate(member: &[u8]) -> io::Result<Vec<u8>> {
 
 /// A reader that knows how far it has read.
 #[derive(Debug)]
-pub(super) struct Counted<R> {
+pub(super) struct CountingReader<R> {
     pub(super) inner: R,
     pub(super) at: u64,
 }
 
-impl<R: BufRead> Counted<R> {
+impl<R: BufRead> CountingReader<R> {
     /// Whether nothing is left.
     pub(super) fn is_at_end(&mut self) -> io::Result<bool> {
         Ok(self.inner.fill_buf()?.is_empty())
     }
 }
 
-impl<R: BufRead> Read for Counted<R> {
+impl<R: BufRead> Read for CountingReader<R> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let read = self.inner.read(into)?;
         self.at += read as u64;
@@ -136,7 +136,7 @@ impl<R: BufRead> Read for Counted<R> {
     }
 }
 
-impl<R: BufRead> BufRead for Counted<R> {
+impl<R: BufRead> BufRead for CountingReader<R> {
     fn fill_buf(&mut self) -> io::Result<&[u8]> {
         self.inner.fill_buf()
     }

@@ -10,7 +10,7 @@ use rustix::fs::{FlockOperation, flock};
 
 use super::ArchiveError;
 use super::folder::COPY;
-use super::member::Counted;
+use super::member::CountingReader;
 use super::names::ENDING;
 use super::segment::{MARKER, marker_of};
 
@@ -92,7 +92,7 @@ fn durable(told: &str, length: u64) -> u64 {
 fn whole_length(file: &File, from: u64) -> io::Result<u64> {
     let mut reader = BufReader::with_capacity(64 * 1024, file);
     reader.seek(SeekFrom::Start(from))?;
-    let mut records = Counted { inner: reader, at: from };
+    let mut records = CountingReader { inner: reader, at: from };
     let mut whole = from;
     while !records.is_at_end()? {
         match io::copy(&mut GzDecoder::new(&mut records), &mut io::sink()) {

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use flate2::bufread::GzDecoder;
 
-use super::member::{Counted, told_length};
+use super::member::{CountingReader, told_length};
 use super::recover::is_torn;
 use super::store::{Opened, Segments, Source, Store};
 use super::warc::{self, Fields};
@@ -110,7 +110,7 @@ impl Iterator for Scan {
 pub(super) struct Walk {
     name: String,
     path: PathBuf,
-    records: Counted<Box<dyn Source>>,
+    records: CountingReader<Box<dyn Source>>,
     /// A request whose answer is the next record, if it has one.
     asked: Option<(String, Record)>,
     ended: bool,
@@ -133,7 +133,7 @@ pub(super) struct Answer {
 impl Walk {
     pub(super) fn over(segment: Opened) -> Self {
         let Opened { name, path, source } = segment;
-        Self { name, path, records: Counted { inner: source, at: 0 }, asked: None, ended: false }
+        Self { name, path, records: CountingReader { inner: source, at: 0 }, asked: None, ended: false }
     }
 
     fn next(&mut self, filter: &Filter) -> Option<Result<Record, ArchiveError>> {

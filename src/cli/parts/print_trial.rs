@@ -23,7 +23,7 @@ pub(in crate::cli) enum Source {
 
 /// Everything there is to show.
 #[derive(Debug)]
-pub(in crate::cli) struct Shown<'a> {
+pub(in crate::cli) struct PrintedTrial<'a> {
     pub site: &'a Site,
     pub rules: &'a str,
     pub source: Source,
@@ -32,7 +32,7 @@ pub(in crate::cli) struct Shown<'a> {
     pub look: Option<&'a Look>,
 }
 
-impl Shown<'_> {
+impl PrintedTrial<'_> {
     /// Whether a crawl would take the page, with nothing required missing.
     pub(in crate::cli) fn is_taken(&self) -> bool {
         let allowed = self.walk.hops.last().is_some_and(|hop| {

@@ -9,7 +9,7 @@ use clap::Args;
 use crate::archive::{Archive, writer_name};
 use crate::canonical_url::CanonicalUrl;
 use crate::cli::parts::equipment::ElsewhereOptions;
-use crate::cli::parts::print_trial::{Shown, Source};
+use crate::cli::parts::print_trial::{PrintedTrial, Source};
 use crate::cli::parts::results::Results;
 use crate::cli::parts::{Exit, Globals, Trouble, sites};
 use crate::content_coding;
@@ -77,7 +77,7 @@ pub(super) async fn run(options: Options, globals: &Globals) -> Result<Exit, Tro
         }
         _ => None,
     };
-    let shown = Shown { site: &site, rules: &rules, source, walk: &walk, rule, look: looked.as_ref() };
+    let shown = PrintedTrial { site: &site, rules: &rules, source, walk: &walk, rule, look: looked.as_ref() };
     let mut results = Results::default();
     if options.json {
         results.line(shown.object())?;

@@ -37,7 +37,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, sleep_until};
 
 use crate::clock::{Timestamp, millis};
-use crate::frontier::state::unit_mutex;
+pub use crate::frontier::MutexKey;
 use crate::frontier::{Frontier, FrontierError, Lock};
 
 /// How long a lock without `expire` lives unless its guard renews it (R4).
@@ -51,7 +51,7 @@ const LONGEST_SLEEP: Duration = Duration::from_secs(5);
 #[derive(Clone, Debug)]
 pub struct TimedMutex {
     frontier: Frontier,
-    key: Key,
+    of: Of,
     expire: Option<Duration>,
     lease: Duration,
     auto_release: bool,
@@ -59,9 +59,10 @@ pub struct TimedMutex {
 
 /// What a mutex is of.
 #[derive(Clone, Debug)]
-enum Key {
-    Named { namespace: String, name: String },
-    SiteOf(String),
+enum Of {
+    Key(MutexKey),
+    /// The pace unit to which the site belongs at the time.
+    Site(String),
 }
 
 /// Why a lock could not be used.
@@ -99,8 +100,16 @@ impl MutexError {
 impl TimedMutex {
     /// The mutex of that name, without `expire`, released automatically.
     pub fn new(frontier: &Frontier, name: &str) -> Self {
-        let key = Key::Named { namespace: String::new(), name: name.to_owned() };
-        Self { frontier: frontier.clone(), key, expire: None, lease: LEASE, auto_release: true }
+        Self::of(frontier, Of::Key(MutexKey::named(name)))
+    }
+
+    /// The mutex of a pace unit, whose name alone is known: `expire` says for how long an acquisition holds it.
+    pub(crate) fn of_unit(frontier: &Frontier, unit: &str) -> Self {
+        Self { auto_release: false, ..Self::of(frontier, Of::Key(MutexKey::unit(unit))) }
+    }
+
+    fn of(frontier: &Frontier, of: Of) -> Self {
+        Self { frontier: frontier.clone(), of, expire: None, lease: LEASE, auto_release: true }
     }
 
     /// The mutex that paces a site of a frontier that another program crawls with: taken by every download that starts,
@@ -116,13 +125,7 @@ impl TimedMutex {
 
     /// The same, in a frontier that is open already.
     pub async fn of_site_in(frontier: &Frontier, site: &str) -> Result<Self, FrontierError> {
-        let mutex = Self {
-            frontier: frontier.clone(),
-            key: Key::SiteOf(site.to_owned()),
-            expire: None,
-            lease: LEASE,
-            auto_release: false,
-        };
+        let mutex = Self { auto_release: false, ..Self::of(frontier, Of::Site(site.to_owned())) };
         mutex.terms().await?;
         Ok(mutex)
     }
@@ -130,7 +133,7 @@ impl TimedMutex {
     /// Keeps mutexes of different purposes apart.
     #[must_use]
     pub fn namespace(mut self, space: &str) -> Self {
-        if let Key::Named { namespace, .. } = &mut self.key {
+        if let Of::Key(MutexKey::Named { namespace, .. }) = &mut self.of {
             space.clone_into(namespace);
         }
         self
@@ -147,7 +150,7 @@ impl TimedMutex {
     /// then ends with its guard's lease.
     #[must_use]
     pub fn auto_release(mut self, auto_release: bool) -> Self {
-        if matches!(self.key, Key::Named { .. }) {
+        if matches!(self.of, Of::Key(_)) {
             self.auto_release = auto_release;
         }
         self
@@ -224,7 +227,7 @@ impl TimedMutex {
             pause(left.saturating_sub(travelled), self.auto_release, *looks, fastrand::f64())
         };
         Ok(answer.map_err(pause).inspect(|held| {
-            tracing::debug!(mutex = held.key, at = %held.taken_at, looks = *looks, "mutex taken");
+            tracing::debug!(mutex = %held.key, at = %held.taken_at, looks = *looks, "mutex taken");
         }))
     }
 
@@ -241,30 +244,26 @@ impl TimedMutex {
         })
     }
 
-    /// Its name in the frontier and how many ms an acquisition holds; a site's as in force now.
-    async fn terms(&self) -> Result<(String, i64), FrontierError> {
-        match &self.key {
-            Key::Named { namespace, name } => {
-                let expire = self.expire.unwrap_or(self.lease);
-                Ok((named_mutex(namespace, name), whole_millis(expire)))
-            }
-            Key::SiteOf(site) => match self.frontier.view(site).await? {
-                Some(view) => Ok((unit_mutex(&view.unit), view.interval)),
+    /// Its key and how many ms an acquisition holds; a site's as in force now.
+    async fn terms(&self) -> Result<(MutexKey, i64), FrontierError> {
+        match &self.of {
+            Of::Key(key) => Ok((key.clone(), whole_millis(self.expire.unwrap_or(self.lease)))),
+            Of::Site(site) => match self.frontier.view(site).await? {
+                Some(view) => Ok((MutexKey::Unit(view.unit), view.interval)),
                 None => Err(self.frontier.no_site(site)),
             },
         }
     }
 
     fn is_renewed(&self) -> bool {
-        self.expire.is_none() && matches!(self.key, Key::Named { .. })
+        self.expire.is_none() && matches!(self.of, Of::Key(_))
     }
 
     /// What people call it.
     fn name(&self) -> String {
-        match &self.key {
-            Key::Named { namespace, name } if namespace.is_empty() => name.clone(),
-            Key::Named { namespace, name } => format!("{namespace}/{name}"),
-            Key::SiteOf(site) => format!("site {site}"),
+        match &self.of {
+            Of::Key(key) => key.to_string(),
+            Of::Site(site) => format!("site {site}"),
         }
     }
 }
@@ -272,7 +271,7 @@ impl TimedMutex {
 /// A question under way: if nobody waits for its answer any more, what it took is given back.
 struct Asked<'a> {
     frontier: &'a Frontier,
-    key: &'a str,
+    key: &'a MutexKey,
     token: &'a str,
 }
 
@@ -293,7 +292,7 @@ impl Drop for Asked<'_> {
 #[derive(Debug)]
 pub struct Held {
     mutex: TimedMutex,
-    key: String,
+    key: MutexKey,
     token: String,
     taken_at: Timestamp,
     unlocked: bool,
@@ -301,7 +300,7 @@ pub struct Held {
 }
 
 impl Held {
-    fn new(mutex: &TimedMutex, key: String, token: String, taken_at: Timestamp) -> Self {
+    fn new(mutex: &TimedMutex, key: MutexKey, token: String, taken_at: Timestamp) -> Self {
         let (mutex, renewed) = (mutex.clone(), mutex.is_renewed());
         let renewal = renewed
             .then(|| tokio::spawn(renew(mutex.frontier.clone(), key.clone(), token.clone(), mutex.lease)));
@@ -371,7 +370,7 @@ impl Drop for Held {
 }
 
 /// Keeps a lock without `expire` alive for as long as it is its guard's. A frontier out of reach is asked again.
-async fn renew(frontier: Frontier, key: String, token: String, lease: Duration) {
+async fn renew(frontier: Frontier, key: MutexKey, token: String, lease: Duration) {
     loop {
         sleep(lease / 3).await;
         if let Ok(false) = frontier.extend_lock(&key, &token, whole_millis(lease)).await {
@@ -386,12 +385,6 @@ fn pause(left: Duration, released: bool, looks: u32, dice: f64) -> Duration {
     let longest =
         if released { Duration::from_millis(1 << looks.min(10)).min(LONGEST_PAUSE) } else { LONGEST_SLEEP };
     left.min(longest.mul_f64(0.5 + dice / 2.0))
-}
-
-/// Where a named mutex is kept: a namespace never reads as part of a name.
-fn named_mutex(namespace: &str, name: &str) -> String {
-    let namespace = namespace.replace('%', "%25").replace('/', "%2F");
-    format!("named/{namespace}/{name}")
 }
 
 /// Whole milliseconds, rounded up: less than was asked for would start a block too early.
@@ -430,10 +423,11 @@ mod tests {
     async fn a_question_sent_again_has_the_same_answer_and_moves_nothing() {
         let clock = Clock::fake(Timestamp::from_millis(1_000));
         let frontier = Frontier::model(clock.clone());
+        let key = MutexKey::named("x");
         for _ in 0..2 {
-            assert_eq!(frontier.try_lock("x", "one", 500).await.expect("a model"), Lock::Taken(1_000));
+            assert_eq!(frontier.try_lock(&key, "one", 500).await.expect("a model"), Lock::Taken(1_000));
             clock.advance(Duration::from_millis(200));
         }
-        assert_eq!(frontier.try_lock("x", "other", 500).await.expect("a model"), Lock::Held(100));
+        assert_eq!(frontier.try_lock(&key, "other", 500).await.expect("a model"), Lock::Held(100));
     }
 }

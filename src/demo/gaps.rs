@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use super::arrivals::Stall;
-pub use crate::manners::grace;
+use crate::manners::grace;
 
 /// The time between two arrivals that follow each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

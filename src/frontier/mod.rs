@@ -14,6 +14,7 @@ macro_rules! ask {
 mod error;
 mod members;
 mod model;
+mod mutex_key;
 pub mod permit;
 mod redis;
 mod shelf;
@@ -31,6 +32,7 @@ use futures_util::future::try_join_all;
 
 pub use error::{FrontierError, FrontierErrorKind};
 pub use members::Member;
+pub use mutex_key::MutexKey;
 pub use state::SiteSettings;
 pub use step::{
     Claim, Feeding, Forgotten, Grant, Lock, Lost, Rearm, Registered, Registration, Renamed, Run, Tuning,
@@ -222,6 +224,13 @@ impl Frontier {
         ask!(self, Step::Back { lease, unused: false }, Reply::Done(held) => held)
     }
 
+    /// Says that a site asks to be left alone for so long: no start of its unit before that is over. A shorter block never
+    /// shortens a longer one. False: there is no such site.
+    pub async fn block(&self, site: &str, wait: Duration, why: &str) -> Result<bool, FrontierError> {
+        let step = Step::Block { site: site.to_owned(), wait, why: why.to_owned() };
+        ask!(self, step, Reply::Done(known) => known)
+    }
+
     /// Renews leases for 30 s; false for those that are lost.
     pub async fn extend(&self, leases: Vec<LeaseKey>) -> Result<Vec<bool>, FrontierError> {
         ask!(self, Step::Extend { leases }, Reply::Alive(alive) => alive)
@@ -389,14 +398,14 @@ impl Frontier {
 /// The timed mutex's steps; `mutex::TimedMutex` is the type to use.
 impl Frontier {
     /// Takes a mutex for `expire` ms if it is free.
-    pub async fn try_lock(&self, mutex: &str, token: &str, expire: i64) -> Result<Lock, FrontierError> {
-        let step = Step::TryLock { mutex: mutex.to_owned(), token: token.to_owned(), expire };
+    pub async fn try_lock(&self, mutex: &MutexKey, token: &str, expire: i64) -> Result<Lock, FrontierError> {
+        let step = Step::TryLock { mutex: mutex.clone(), token: token.to_owned(), expire };
         ask!(self, step, Reply::Lock(lock) => lock)
     }
 
     /// Releases without waiting for the answer: for a guard that is dropped.
-    pub(crate) fn post_unlock(&self, mutex: &str, token: &str) {
-        let step = Step::Unlock { mutex: mutex.to_owned(), token: token.to_owned() };
+    pub(crate) fn post_unlock(&self, mutex: &MutexKey, token: &str) {
+        let step = Step::Unlock { mutex: mutex.clone(), token: token.to_owned() };
         match &*self.0 {
             Backend::Model(model, clock) => {
                 let mut model = model.lock().unwrap_or_else(PoisonError::into_inner);
@@ -408,24 +417,29 @@ impl Frontier {
     }
 
     /// Releases a mutex that the token holds; false: it doesn't.
-    pub async fn unlock(&self, mutex: &str, token: &str) -> Result<bool, FrontierError> {
-        let step = Step::Unlock { mutex: mutex.to_owned(), token: token.to_owned() };
+    pub async fn unlock(&self, mutex: &MutexKey, token: &str) -> Result<bool, FrontierError> {
+        let step = Step::Unlock { mutex: mutex.clone(), token: token.to_owned() };
         ask!(self, step, Reply::Done(owned) => owned)
     }
 
     /// Moves the end of a mutex that the token holds to `expire` ms from now; false: it doesn't hold it.
-    pub async fn extend_lock(&self, mutex: &str, token: &str, expire: i64) -> Result<bool, FrontierError> {
-        let step = Step::ExtendLock { mutex: mutex.to_owned(), token: token.to_owned(), expire };
+    pub async fn extend_lock(
+        &self,
+        mutex: &MutexKey,
+        token: &str,
+        expire: i64,
+    ) -> Result<bool, FrontierError> {
+        let step = Step::ExtendLock { mutex: mutex.clone(), token: token.to_owned(), expire };
         ask!(self, step, Reply::Done(owned) => owned)
     }
 
-    pub(crate) async fn holds_lock(&self, mutex: &str, token: &str) -> Result<bool, FrontierError> {
-        let step = Step::HoldsLock { mutex: mutex.to_owned(), token: token.to_owned() };
+    pub(crate) async fn holds_lock(&self, mutex: &MutexKey, token: &str) -> Result<bool, FrontierError> {
+        let step = Step::HoldsLock { mutex: mutex.clone(), token: token.to_owned() };
         ask!(self, step, Reply::Done(owned) => owned)
     }
 
     /// How long a mutex is still held, by whomever, in ms.
-    pub async fn lock_left(&self, mutex: &str) -> Result<Option<i64>, FrontierError> {
-        ask!(self, Step::LockLeft { mutex: mutex.to_owned() }, Reply::Left(left) => left)
+    pub async fn lock_left(&self, mutex: &MutexKey) -> Result<Option<i64>, FrontierError> {
+        ask!(self, Step::LockLeft { mutex: mutex.clone() }, Reply::Left(left) => left)
     }
 }

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 use std::mem::take;
 
+use super::mutex_key::MutexKey;
 use super::shelf::Shelf;
 use super::state::{
     DeadState, MutexState, OwnerState, PageState, Place, Recrawl, RobotsBrief, RobotsState, SiteState, Task,
@@ -30,7 +31,7 @@ pub(crate) struct Model {
     pages: BTreeMap<(String, CanonicalUrl), PageState>,
     robots: BTreeMap<String, RobotsState>,
     hosts: BTreeMap<String, Vec<String>>,
-    mutexes: BTreeMap<String, MutexState>,
+    mutexes: BTreeMap<MutexKey, MutexState>,
     owners: BTreeMap<String, OwnerState>,
 }
 
@@ -390,17 +391,17 @@ impl Shelf for Model {
         Ok(named.map(|(host, _)| host.clone()).collect())
     }
 
-    fn mutex(&mut self, name: &str) -> Answer<Option<MutexState>> {
-        Ok(self.mutexes.get(name).cloned())
+    fn mutex(&mut self, key: &MutexKey) -> Answer<Option<MutexState>> {
+        Ok(self.mutexes.get(key).cloned())
     }
 
-    fn save_mutex(&mut self, name: &str, mutex: &MutexState) -> Answer<()> {
-        self.mutexes.insert(name.to_owned(), mutex.clone());
+    fn save_mutex(&mut self, key: &MutexKey, mutex: &MutexState) -> Answer<()> {
+        self.mutexes.insert(key.clone(), mutex.clone());
         Ok(())
     }
 
-    fn remove_mutex(&mut self, name: &str) -> Answer<()> {
-        self.mutexes.remove(name);
+    fn remove_mutex(&mut self, key: &MutexKey) -> Answer<()> {
+        self.mutexes.remove(key);
         Ok(())
     }
 

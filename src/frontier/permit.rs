@@ -6,9 +6,8 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-use super::state::unit_mutex;
 use super::step::{Lock, Rearm};
-use super::{Frontier, FrontierError};
+use super::{Frontier, FrontierError, MutexKey};
 use crate::clock::{Clock, Timestamp, millis, since_boot};
 use crate::manners::grace;
 use crate::task::{Lease, LeaseKey};
@@ -37,7 +36,7 @@ enum Kind {
 #[derive(Debug)]
 struct Single {
     frontier: Frontier,
-    mutex: String,
+    mutex: MutexKey,
     token: String,
     interval: Duration,
     taken: AtomicBool,
@@ -105,7 +104,7 @@ impl Permit {
         }
         Self(Arc::new(Kind::Single(Single {
             frontier: frontier.clone(),
-            mutex: unit_mutex(unit),
+            mutex: MutexKey::unit(unit),
             token: format!("single-{:016x}", fastrand::u64(..)),
             interval,
             taken: AtomicBool::new(false),

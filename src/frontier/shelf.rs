@@ -1,6 +1,7 @@
 //! What a store must offer for the steps to run on it: places to put records, and indexes in a stated order.
 //! The steps are written once over this seam; the plain maps of the model and the tables of `SQLite` stand behind it.
 
+use super::mutex_key::MutexKey;
 use super::state::{
     DeadState, MutexState, OwnerState, PageState, Recrawl, RobotsBrief, RobotsState, SiteState, Task,
     UnitState,
@@ -124,9 +125,9 @@ pub(crate) trait Shelf {
     fn remove_host(&mut self, host: &str, site: &str) -> Result<(), Self::Error>;
     fn hosts_of(&mut self, site: &str) -> Result<Vec<String>, Self::Error>;
 
-    fn mutex(&mut self, name: &str) -> Result<Option<MutexState>, Self::Error>;
-    fn save_mutex(&mut self, name: &str, mutex: &MutexState) -> Result<(), Self::Error>;
-    fn remove_mutex(&mut self, name: &str) -> Result<(), Self::Error>;
+    fn mutex(&mut self, key: &MutexKey) -> Result<Option<MutexState>, Self::Error>;
+    fn save_mutex(&mut self, key: &MutexKey, mutex: &MutexState) -> Result<(), Self::Error>;
+    fn remove_mutex(&mut self, key: &MutexKey) -> Result<(), Self::Error>;
 
     fn owner(&mut self, name: &str) -> Result<Option<OwnerState>, Self::Error>;
     fn save_owner(&mut self, name: &str, owner: &OwnerState) -> Result<(), Self::Error>;

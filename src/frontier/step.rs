@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::mutex_key::MutexKey;
 use super::state::SiteSettings;
 use super::view::{Freshness, Inspection, KnownRobots, Latest, LetterPlace, Owner, View, Whereabouts};
 use crate::canonical_url::CanonicalUrl;
@@ -27,6 +28,7 @@ pub(crate) enum Step {
     Rearm { lease: LeaseKey },
     Landed { lease: LeaseKey, block: Option<(Duration, String)> },
     Back { lease: LeaseKey, unused: bool },
+    Block { site: String, wait: Duration, why: String },
     Extend { leases: Vec<LeaseKey> },
     Settle { owner: String, token: u64, settlements: Vec<Settlement> },
     Tune { site: String, tuning: Tuning },
@@ -34,11 +36,11 @@ pub(crate) enum Step {
     Enlist { owner: String, pid: u32, crawls: Vec<String> },
     Bury { owner: String },
     Owners,
-    TryLock { mutex: String, token: String, expire: i64 },
-    Unlock { mutex: String, token: String },
-    ExtendLock { mutex: String, token: String, expire: i64 },
-    HoldsLock { mutex: String, token: String },
-    LockLeft { mutex: String },
+    TryLock { mutex: MutexKey, token: String, expire: i64 },
+    Unlock { mutex: MutexKey, token: String },
+    ExtendLock { mutex: MutexKey, token: String, expire: i64 },
+    HoldsLock { mutex: MutexKey, token: String },
+    LockLeft { mutex: MutexKey },
     Sites,
     View { site: String },
     Text { site: String },
@@ -252,6 +254,7 @@ impl Step {
             self,
             Self::Claim(_)
                 | Self::Rearm { .. }
+                | Self::Block { .. }
                 | Self::Landed { block: Some(_), .. }
                 | Self::TryLock { .. }
                 | Self::Unlock { .. }

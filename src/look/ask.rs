@@ -8,6 +8,7 @@ use crate::clock::Timestamp;
 use crate::fetch::{Exchange, Fetcher, Request, Unsent};
 use crate::frontier::permit::Permit;
 use crate::frontier::{Frontier, View};
+use crate::manners::Signal;
 use crate::mutex::TimedMutex;
 use crate::run::RunError;
 use crate::settings::Settings;
@@ -50,6 +51,8 @@ pub struct Sent {
 
 /// Who is paid, and how much.
 struct Price {
+    /// The site that has the host, which the frontier may not know.
+    owner: String,
     unit: String,
     interval: Duration,
 }
@@ -86,6 +89,12 @@ impl<'a> Asker<'a> {
             exchange.answer.as_ref().ok().map(|fetched| (fetched.page.status, fetched.page.response));
         let (unit, interval) = (price.unit.clone(), price.interval);
         self.sent.push(Sent { url: url.clone(), unit, interval, at: exchange.sent.at, answer });
+        if let Ok(fetched) = &exchange.answer
+            && let Signal::Retry { block: Some((wait, why)), .. } =
+                Signal::of(&fetched.page, &self.site.pace, self.frontier.clock().now())
+        {
+            self.leave_alone(&price, wait, &why).await?;
+        }
         let outcome = match &exchange.answer {
             Ok(fetched) => VisitOutcome::Response(fetched.page.clone()),
             Err(error) => VisitOutcome::Failed { error: error.reason() },
@@ -102,10 +111,11 @@ impl<'a> Asker<'a> {
         Ok(Ok(exchange))
     }
 
-    /// Holds the unit's mutex for as long as the site asked to be left alone.
-    pub(super) async fn leave_alone(&self, wait: Duration) -> Result<(), RunError> {
-        if let Some(last) = self.sent.last() {
-            self.mutex(&last.unit).expire(wait).lock().await?;
+    /// Nobody starts a request of the unit for as long as the site asked to be left alone. A site that the frontier doesn't know
+    /// can't be blocked there: its unit's mutex is held, which holds a crawl back as well.
+    async fn leave_alone(&self, price: &Price, wait: Duration, why: &str) -> Result<(), RunError> {
+        if !self.frontier.block(&price.owner, wait, why).await? {
+            TimedMutex::of_unit(self.frontier, &price.unit).expire(wait).lock().await?;
         }
         Ok(())
     }
@@ -119,14 +129,11 @@ impl<'a> Asker<'a> {
             let waited = self.frontier.clock().now().since(last.at);
             tokio::time::sleep(price.interval.saturating_sub(waited)).await;
         }
-        while let Some(left) = self.mutex(&price.unit).left().await? {
+        let mutex = TimedMutex::of_unit(self.frontier, &price.unit);
+        while let Some(left) = mutex.left().await? {
             tokio::time::sleep(left.min(Duration::from_secs(5))).await;
         }
         Ok(())
-    }
-
-    fn mutex(&self, unit: &str) -> TimedMutex {
-        TimedMutex::new(self.frontier, unit).namespace("site").auto_release(false)
     }
 
     /// The pace in force: that of whichever site has the host in the frontier, and never less than the file says.
@@ -136,13 +143,13 @@ impl<'a> Asker<'a> {
         let group = site.group.as_ref().and_then(|group| self.settings.groups.get(group).copied());
         let wanted = site.pace.interval.max(group.unwrap_or_default()).max(self.crawl_delay);
         let Some(view) = self.frontier.view(&owner).await? else {
-            return Ok(Price { unit: site.unit(), interval: wanted });
+            return Ok(Price { owner, unit: site.unit(), interval: wanted });
         };
         if let Some(why) = left_alone(&view) {
             return Err(refused(&view.site, &why));
         }
         let in_force = Duration::from_millis(view.interval.unsigned_abs());
-        Ok(Price { unit: view.unit, interval: wanted.max(in_force) })
+        Ok(Price { owner, unit: view.unit, interval: wanted.max(in_force) })
     }
 }
 

@@ -9,12 +9,11 @@ use super::robots::verdict;
 use crate::canonical_url::CanonicalUrl;
 use crate::clock::Timestamp;
 use crate::fetch::Fetched;
-use crate::manners::Signal;
+use crate::manners::{MOST_REDIRECTS, Signal};
 use crate::page::Headers;
 use crate::robots::{Verdict, Verdicts};
 use crate::run::RunError;
 use crate::site::{Refusal, Site};
-use crate::work::MOST_HOPS;
 
 /// A page's content, wherever it comes from.
 #[derive(Clone, Debug)]
@@ -73,8 +72,8 @@ pub async fn walk(
     while let Some(url) = next.take() {
         let mut hop = judge(asker.site, url, depth);
         next = step(asker, verdicts, &mut walk, &mut hop).await?;
-        if next.is_some() && walk.hops.len() >= MOST_HOPS as usize {
-            hop.ended = Some(format!("redirected more than {MOST_HOPS} times"));
+        if next.is_some() && walk.hops.len() >= MOST_REDIRECTS as usize {
+            hop.ended = Some(format!("redirected more than {MOST_REDIRECTS} times"));
             next = None;
         }
         walk.hops.push(hop);
@@ -102,7 +101,7 @@ async fn step(
     info!(url = hop.url.as_str(), "asking for the page when its turn comes");
     let answer = asker.exchange(&hop.url, false).await?;
     match answer.and_then(|exchange| exchange.answer.map_err(|error| error.reason())) {
-        Ok(fetched) => take(asker, walk, hop, fetched).await,
+        Ok(fetched) => Ok(take(asker, walk, hop, fetched)),
         Err(why) => {
             hop.ended = Some(why);
             Ok(None)
@@ -110,12 +109,7 @@ async fn step(
     }
 }
 
-async fn take(
-    asker: &Asker<'_>,
-    walk: &mut Walk,
-    hop: &mut Hop,
-    fetched: Fetched,
-) -> Result<Option<CanonicalUrl>, RunError> {
+fn take(asker: &Asker<'_>, walk: &mut Walk, hop: &mut Hop, fetched: Fetched) -> Option<CanonicalUrl> {
     let page = &fetched.page;
     match Signal::of(page, &asker.site.pace, asker.frontier.clock().now()) {
         Signal::Fine => {
@@ -126,30 +120,24 @@ async fn take(
                 headers: page.headers.clone(),
                 body: fetched.decoded,
             });
-            Ok(None)
+            None
         }
         Signal::Redirect(to) => {
             hop.ended = Some(format!("HTTP {}, redirected to {to}", page.status));
             let to = asker.site.canonical(to).ok();
-            Ok(to.filter(|to| *to != hop.url || asker.site.fetch.cookies))
+            to.filter(|to| *to != hop.url || asker.site.fetch.cookies)
         }
         Signal::NotModified => {
             hop.ended = Some("HTTP 304 Not Modified, though nothing was asked to compare".to_owned());
-            Ok(None)
+            None
         }
         Signal::Dead(why) => {
             hop.ended = Some(why.reason);
-            Ok(None)
+            None
         }
         Signal::Retry { why, block } => {
-            hop.ended = Some(match &block {
-                None => why.reason,
-                Some((_, asked)) => asked.clone(),
-            });
-            if let Some((wait, _)) = block {
-                asker.leave_alone(wait).await?;
-            }
-            Ok(None)
+            hop.ended = Some(block.map_or(why.reason, |(_, asked)| asked));
+            None
         }
     }
 }

@@ -1,9 +1,14 @@
-//! Where a redirect leads. Whether it is followed is decided elsewhere.
+//! Where a redirect leads, and how many are followed in a row. Whether one is followed is decided in `work/outcome`.
 
 use url::Url;
 
 use crate::canonical_url::{CanonicalUrl, reference};
 use crate::page::Headers;
+
+/// Redirects of a page that are followed one after the other.
+pub const MOST_REDIRECTS: u32 = 10;
+/// Redirects that a `robots.txt` may take (RFC 9309 section 2.3.1.2).
+pub const MOST_ROBOTS_REDIRECTS: u32 = 5;
 
 /// The target of a `Location`, resolved against the URL that was asked for (RFC 9110 section 10.2.2); none where there
 /// is no such field. Octets that are no ASCII are percent-encoded one by one, as browsers do. What resolves to no URL is

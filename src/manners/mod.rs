@@ -11,6 +11,6 @@ mod signal;
 pub use backoff::backoff;
 pub use breaker::{Breaker, Health};
 pub use grace::grace;
-pub use location::location;
+pub use location::{MOST_REDIRECTS, MOST_ROBOTS_REDIRECTS, location};
 pub use retry_after::retry_after;
 pub use signal::Signal;

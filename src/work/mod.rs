@@ -25,7 +25,7 @@ mod workers;
 pub use crew::{Crew, CrewOptions};
 pub(crate) use download::sent_request;
 pub use error::VisitError;
-pub(crate) use outcome::{MOST_HOPS, RobotsFound, robots_found};
+pub(crate) use outcome::{RobotsFound, robots_found};
 pub use pool::Pool;
 pub use role::{Role, RoleError};
 pub use roster::Roster;

@@ -6,15 +6,10 @@ use url::Url;
 
 use crate::canonical_url::CanonicalUrl;
 use crate::fetch::{Exchange, FetchError, FetchErrorKind};
-use crate::manners::{Signal, backoff, location};
+use crate::manners::{MOST_REDIRECTS, MOST_ROBOTS_REDIRECTS, Signal, backoff, location};
 use crate::robots::{Row, record_of, unreachable};
 use crate::site::Site;
 use crate::task::{Exclusion, Failure, Lease, Origin, Outcome, Put, RobotsErrand, RobotsRecord};
-
-/// Redirects followed one after the other.
-pub(crate) const MOST_HOPS: u32 = 10;
-/// Redirects that a `robots.txt` may take (RFC 9309 section 2.3.1.2).
-const MOST_ROBOTS_HOPS: u32 = 5;
 
 /// What an answer means to a page.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -83,8 +78,8 @@ pub(super) fn follow(site: &Site, lease: &Lease, to: Url, owner: Option<&Site>) 
     if target == lease.url && !site.fetch.cookies {
         return dead("redirected to itself; if it wants cookies, set cookies = true in [fetch]".to_owned());
     }
-    if lease.hops >= MOST_HOPS {
-        return dead(format!("redirected more than {MOST_HOPS} times, last to {target}"));
+    if lease.hops >= MOST_REDIRECTS {
+        return dead(format!("redirected more than {MOST_REDIRECTS} times, last to {target}"));
     }
     if !owner.scope.covers(&target) {
         return Err(Outcome::Excluded { why: Exclusion::Scope, unused: false });
@@ -159,8 +154,8 @@ fn moved_robots(
     if !site.scope.owns(&to) {
         return Err(format!("robots.txt is redirected to {}, which is no host of this site", to.host()));
     }
-    if hops >= MOST_ROBOTS_HOPS {
-        return Err(format!("robots.txt is redirected more than {MOST_ROBOTS_HOPS} times"));
+    if hops >= MOST_ROBOTS_REDIRECTS {
+        return Err(format!("robots.txt is redirected more than {MOST_ROBOTS_REDIRECTS} times"));
     }
     Ok(to)
 }

@@ -227,6 +227,41 @@ fn what_cannot_be_tried_is_said() {
     assert!(run.stdout.contains("forbidden: robots.txt can't be had (not sent: no connection to"), "{run:?}");
 }
 
+/// A site is tried and answers once with `Retry-After: 2`; how long after that it was asked for anything.
+fn waited_after_a_refusal(path: &str, is_registered: bool, redis: Option<&str>) -> Duration {
+    let (data, site) = (TempData::new(), shop());
+    let file = file(&data, &site);
+    let elsewhere: Vec<&str> = redis.iter().flat_map(|url| ["--frontier", *url]).collect();
+    let crawl =
+        || Paced::new(["crawl", "--fresh"]).arg(&file).args(&elsewhere).data(&data).run().expect_code(0);
+    if is_registered {
+        crawl();
+    }
+    site.put(path, Reply::status(429).header("retry-after", "2"));
+    tried(&data, &site, "/p/1", &[&["--site", "shop.toml"], &elsewhere[..]].concat()).expect_code(1);
+    site.put(path, Reply::html("<h1>Thing</h1><b class=upc>1</b>"));
+    crawl();
+    let arrivals = site.arrivals();
+    let refused = arrivals.iter().position(|arrival| arrival.status == 429).expect("it was refused");
+    let next = arrivals.get(refused + 1).unwrap_or_else(|| panic!("nothing followed: {arrivals:?}"));
+    next.at.saturating_sub(arrivals[refused].at)
+}
+
+#[test]
+fn i11_a_retry_after_that_a_try_meets_holds_a_crawl_of_that_site_back() {
+    let redis = redis_or_skip();
+    let db = redis.as_ref().map(|redis| redis.url(0));
+    for (path, is_registered, db) in [
+        ("/p/1", true, None),
+        ("/p/1", false, None),
+        ("/robots.txt", false, None),
+        ("/p/1", true, db.as_deref()),
+    ] {
+        let waited = waited_after_a_refusal(path, is_registered, db);
+        assert!(waited >= Duration::from_secs(2), "{path}, {is_registered}, {db:?}: after {waited:?}");
+    }
+}
+
 #[test]
 fn v1_a_try_takes_its_turn_on_redis_too() {
     let Some(redis) = redis_or_skip() else { return };

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use ground::{Ground, SiteFile, ms, star, wait};
-use paced::frontier::{Forgotten, Frontier, FrontierErrorKind, Registered, Renamed};
+use paced::frontier::{Forgotten, Frontier, FrontierErrorKind, MutexKey, Registered, Renamed};
 use paced::mutex::TimedMutex;
 use paced::task::{Lease, Settled, Settlement};
 use steps::*;
@@ -245,7 +245,7 @@ fn i1_a_site_takes_another_name_within_its_partition_alone_and_keeps_its_pace() 
             assert_eq!(again.view(name_now).await.expect("answers"), None);
             let view = again.view(&to).await.expect("answers").expect("the site is there");
             assert_eq!((view.download.waiting, view.download.done), (2, 1));
-            let left = again.lock_left(&format!("site/{to}")).await.expect("answers");
+            let left = again.lock_left(&MutexKey::unit(&to)).await.expect("answers");
             assert!(left.is_some_and(|left| left > 0), "its last start holds the mutex of the new name");
         }
     });

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use flate2::read::MultiGzDecoder;
 use paced::archive::{Filter, scan};
-use paced::demo::gaps::grace;
+use paced::manners::grace;
 use paced::sink::latest;
 use serde_json::Value;
 

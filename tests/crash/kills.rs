@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use paced::clock::since_boot;
-use paced::demo::gaps::grace;
+use paced::manners::grace;
 use serde_json::Value;
 
 use crate::books::*;

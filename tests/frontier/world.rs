@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use paced::canonical_url::CanonicalUrl;
 use paced::clock::{Clock, Timestamp};
-use paced::frontier::state::{StageCounts, unit_mutex};
+use paced::frontier::state::StageCounts;
 use paced::frontier::{
-    Claim, Feeding, Frontier, Grant, Lock, Rearm, Registered, Registration, SiteSettings, Tuning, View,
+    Claim, Feeding, Frontier, Grant, Lock, MutexKey, Rearm, Registered, Registration, SiteSettings, Tuning,
+    View,
 };
 use paced::task::{
     Failure, Lease, Outcome, Priority, Put, PutReply, RobotsAccess, RobotsRecord, Settled, Settlement, Stage,
@@ -293,16 +294,16 @@ impl World {
 
     /// Another program takes the mutex of a unit for so many ms.
     pub async fn outsider_locks(&self, unit: &str, expire: i64) -> Lock {
-        self.frontier.try_lock(&unit_mutex(unit), "outsider", expire).await.expect("answers")
+        self.frontier.try_lock(&MutexKey::unit(unit), "outsider", expire).await.expect("answers")
     }
 
     pub async fn outsider_unlocks(&self, unit: &str) -> bool {
-        self.frontier.unlock(&unit_mutex(unit), "outsider").await.expect("answers")
+        self.frontier.unlock(&MutexKey::unit(unit), "outsider").await.expect("answers")
     }
 
     /// How long a unit's mutex is still held.
     pub async fn mutex_left(&self, unit: &str) -> Option<i64> {
-        self.frontier.lock_left(&unit_mutex(unit)).await.expect("answers")
+        self.frontier.lock_left(&MutexKey::unit(unit)).await.expect("answers")
     }
 
     /// Where a page of the download stage stands.

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use paced::demo::gaps::grace;
+use paced::manners::grace;
 
 use crate::ground::*;
 use crate::support::*;

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use paced::frontier::state::StageCounts;
-use paced::frontier::{Frontier, Tuning};
+use paced::frontier::{Frontier, MutexKey, Tuning};
 use paced::task::{Failure, Lease, Outcome, Put, Settled};
 
 use crate::ground::wait;
@@ -48,9 +48,9 @@ async fn every_step(frontier: &Frontier, mut before: impl FnMut()) -> (Vec<Strin
         step!(of(frontier.claim(want("two", 0, 2)).await.expect("answers"), |grant| grant.leases.len()));
     step!(of(settle(frontier, "two", &grant.leases[0], done()).await, Settled::clone));
     step!(of(frontier.tune("shop", Tuning::Parallel(Some(1))).await.expect("answers"), |known| *known));
-    step!(of(frontier.try_lock("named//x", "t", 60_000).await.expect("answers"), |_| "taken"));
-    step!(of(frontier.extend_lock("named//x", "t", 90_000).await.expect("answers"), |held| *held));
-    step!(of(frontier.unlock("named//x", "t").await.expect("answers"), |held| *held));
+    step!(of(frontier.try_lock(&MutexKey::named("x"), "t", 60_000).await.expect("answers"), |_| "taken"));
+    step!(of(frontier.extend_lock(&MutexKey::named("x"), "t", 90_000).await.expect("answers"), |held| *held));
+    step!(of(frontier.unlock(&MutexKey::named("x"), "t").await.expect("answers"), |held| *held));
     step!(of(frontier.bury("one").await.is_ok(), |buried| *buried));
     let grant = step!(of(claim(frontier, "two", 5).await, |grant| grant.leases.len()));
     step!(of(frontier.bury("two").await.is_ok(), |buried| *buried));

@@ -1,6 +1,6 @@
 //! A server that comes back without its last second: the starts of that second are forgotten, and none comes early for it.
 
-use paced::frontier::{Claim, Frontier, Lock, Registered, Registration};
+use paced::frontier::{Claim, Frontier, Lock, MutexKey, Registered, Registration};
 use paced::task::Lease;
 
 use crate::ground::wait;
@@ -56,7 +56,7 @@ async fn assert_waits(frontier: &Frontier, unit: &str, interval: i64) {
 
 async fn assert_held(frontier: &Frontier, unit: &str, interval: i64) {
     for _ in 0..3 {
-        let lock = frontier.try_lock(&format!("site/{unit}"), "outsider", 100).await;
+        let lock = frontier.try_lock(&MutexKey::unit(unit), "outsider", 100).await;
         let lock = lock.expect("a frontier that answers");
         assert!(matches!(lock, Lock::Held(left) if is_left_of(interval, left)), "{lock:?}");
     }

@@ -6,12 +6,12 @@ use serde::Serialize;
 use super::wake::{CHANNEL, LONGEST_SLEEP};
 use super::wire::mark;
 use crate::clock::millis;
+use crate::frontier::mutex_key::UNIT_MUTEX;
 use crate::frontier::state::{
-    AVERAGED, BACK_MS, EPOCH, FED_WAITING, LEASE_MS, MAX_LOSSES, Place, START_TOKEN, UNIT_MUTEX,
-    delay_after_loss,
+    AVERAGED, BACK_MS, EPOCH, FED_WAITING, LEASE_MS, MAX_LOSSES, Place, START_TOKEN, delay_after_loss,
 };
 use crate::frontier::steps::{claim, feed, lease, lock, reasons, settle, site};
-use crate::manners::grace;
+use crate::manners::{MOST_ROBOTS_REDIRECTS, grace};
 use crate::task::{Exclusion, Priority, PutReply, Settled};
 
 /// The constants, as Lua declares them.
@@ -31,7 +31,7 @@ fn numbers() -> [(&'static str, i64); 27] {
         ("REAPED", i64::from(lease::REAPED)),
         ("DEADLY_ROBOTS", millis(lease::DEADLY_ROBOTS)),
         ("ODD_ROBOTS", millis(settle::ODD_ROBOTS)),
-        ("ROBOTS_HOPS", i64::from(settle::ROBOTS_HOPS)),
+        ("ROBOTS_HOPS", i64::from(MOST_ROBOTS_REDIRECTS)),
         ("LOOKS", i64::from(claim::LOOKS)),
         ("WIDEST", i64::from(claim::WIDEST)),
         ("DUE_PARTS", i64::from(claim::PARTS)),

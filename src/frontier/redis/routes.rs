@@ -7,10 +7,9 @@ use std::time::{Duration, Instant};
 
 use super::{Shared, wire};
 use crate::canonical_url::fingerprint;
-use crate::frontier::FrontierError;
-use crate::frontier::state::unit_mutex;
 use crate::frontier::step::{Claim, Feeding, Forgotten, Grant, Renamed, Reply, Step};
 use crate::frontier::view::Inspection;
+use crate::frontier::{FrontierError, MutexKey};
 use crate::task::{Lease, LeaseKey, Settled, Settlement};
 
 /// Where the directory is.
@@ -84,6 +83,7 @@ impl Shared {
             | Step::Sweep { site }
             | Step::Put { site, .. }
             | Step::ParseAgain { site, .. }
+            | Step::Block { site, .. }
             | Step::Tune { site, .. }
             | Step::View { site }
             | Step::Text { site }
@@ -106,9 +106,11 @@ impl Shared {
         }
     }
 
-    pub(super) fn partition_of_mutex(&self, mutex: &str) -> usize {
-        let of_unit = mutex.strip_prefix(&unit_mutex(""));
-        self.partition_of_unit(of_unit.unwrap_or(mutex))
+    pub(super) fn partition_of_mutex(&self, mutex: &MutexKey) -> usize {
+        match mutex {
+            MutexKey::Unit(unit) => self.partition_of_unit(unit),
+            MutexKey::Named { .. } => self.partition_of_unit(&mutex.stored()),
+        }
     }
 
     #[expect(clippy::cast_possible_truncation, reason = "the rest of a division by a few")]

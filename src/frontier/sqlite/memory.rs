@@ -7,6 +7,7 @@ use rusqlite::Connection;
 use super::among::Among;
 use super::session::{Answer, Tables};
 use crate::canonical_url::CanonicalUrl;
+use crate::frontier::MutexKey;
 use crate::frontier::state::{MutexState, OwnerState, Place, RobotsBrief, SiteState, Task, UnitState};
 use crate::task::Stage;
 
@@ -29,7 +30,7 @@ pub(super) struct Memory {
     pub(super) may_have_orphans: Option<bool>,
     pub(super) running: RunningTasks,
     pub(super) robots: BTreeMap<String, Option<RobotsBrief>>,
-    pub(super) mutexes: BTreeMap<String, Option<MutexState>>,
+    pub(super) mutexes: BTreeMap<MutexKey, Option<MutexState>>,
     /// The first sites of units, by name; of larger units there are more.
     pub(super) members: BTreeMap<String, Vec<String>>,
     /// The least time of a unit with a parse ready, where it is known; `i64::MAX` where there is none.

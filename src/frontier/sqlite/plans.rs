@@ -11,7 +11,7 @@ use super::session::{Tables, statements};
 use crate::canonical_url::CanonicalUrl;
 use crate::clock::Timestamp;
 use crate::frontier::step::{Claim, Grant, Registration, Reply, Step, Tuning};
-use crate::frontier::{SiteSettings, steps};
+use crate::frontier::{MutexKey, SiteSettings, steps};
 use crate::task::{
     Failure, Lease, Origin, Outcome, Priority, Put, RobotsAccess, RobotsRecord, Settlement, Stage, StoredPage,
 };
@@ -157,7 +157,7 @@ fn exercise(shop: &mut Shop) {
         shop.step(Step::Feed { most: 3 });
     }
     let site = || "a".to_owned();
-    let mutex = || ("site/a".to_owned(), "t".to_owned());
+    let mutex = || (MutexKey::unit("a"), "t".to_owned());
     shop.step(Step::Enlist { owner: "zombie".to_owned(), pid: 1, crawls: vec![] });
     shop.step(Step::Bury { owner: "zombie".to_owned() });
     shop.now += 40_000;

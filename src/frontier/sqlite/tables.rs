@@ -5,6 +5,7 @@ use rusqlite::params;
 use super::columns::{json, read_owner, stage_column, stage_of, to_json, token_column, url};
 use super::session::{Answer, Tables};
 use crate::canonical_url::CanonicalUrl;
+use crate::frontier::MutexKey;
 use crate::frontier::shelf::Shelf;
 use crate::frontier::state::{
     DeadState, MutexState, OwnerState, PageState, Recrawl, RobotsBrief, RobotsState, SiteState, Task,
@@ -292,25 +293,26 @@ impl Shelf for Tables<'_> {
         self.all("SELECT host FROM host WHERE site = ?1 ORDER BY host", [site], |row| row.get(0))
     }
 
-    fn mutex(&mut self, name: &str) -> Answer<Option<MutexState>> {
-        if let Some(mutex) = self.memory.mutexes.get(name) {
+    fn mutex(&mut self, key: &MutexKey) -> Answer<Option<MutexState>> {
+        if let Some(mutex) = self.memory.mutexes.get(key) {
             return Ok(mutex.clone());
         }
-        let mutex = self.one("SELECT token, until FROM mutex WHERE name = ?1", [name], |row| {
+        let mutex = self.one("SELECT token, until FROM mutex WHERE name = ?1", [key.stored()], |row| {
             Ok(MutexState { token: row.get(0)?, until: row.get(1)? })
         })?;
-        self.memory.mutexes.insert(name.to_owned(), mutex.clone());
+        self.memory.mutexes.insert(key.clone(), mutex.clone());
         Ok(mutex)
     }
 
-    fn save_mutex(&mut self, name: &str, mutex: &MutexState) -> Answer<()> {
-        self.memory.mutexes.insert(name.to_owned(), Some(mutex.clone()));
-        self.run("INSERT OR REPLACE INTO mutex VALUES (?1, ?2, ?3)", params![name, mutex.token, mutex.until])
+    fn save_mutex(&mut self, key: &MutexKey, mutex: &MutexState) -> Answer<()> {
+        self.memory.mutexes.insert(key.clone(), Some(mutex.clone()));
+        let row = params![key.stored(), mutex.token, mutex.until];
+        self.run("INSERT OR REPLACE INTO mutex VALUES (?1, ?2, ?3)", row)
     }
 
-    fn remove_mutex(&mut self, name: &str) -> Answer<()> {
-        self.memory.mutexes.insert(name.to_owned(), None);
-        self.run("DELETE FROM mutex WHERE name = ?1", [name])
+    fn remove_mutex(&mut self, key: &MutexKey) -> Answer<()> {
+        self.memory.mutexes.insert(key.clone(), None);
+        self.run("DELETE FROM mutex WHERE name = ?1", [key.stored()])
     }
 
     fn owner(&mut self, name: &str) -> Answer<Option<OwnerState>> {

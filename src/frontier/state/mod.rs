@@ -8,7 +8,7 @@ mod unit;
 pub use records::{DeadState, LastAnswers, OwnerState, PageState, Recrawl, RobotsBrief, RobotsState};
 pub use site::{AVERAGED, EPOCH, SiteSettings, SiteState, StageCounts, Tuned};
 pub use task::{Deferral, Place, Rare, Running, Task, delay_after_loss, later_expiry};
-pub use unit::{MutexState, START_TOKEN, Start, UNIT_MUTEX, UnitState, mutex_token, unit_mutex};
+pub use unit::{MutexState, START_TOKEN, Start, UnitState, mutex_token};
 
 /// Pages are fed to a site while it has fewer waiting downloads.
 pub const FED_WAITING: u64 = 1_000;

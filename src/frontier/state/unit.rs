@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::is_default;
+use crate::frontier::MutexKey;
 
 /// What shares one pace: a group of sites, or a site that has none.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -62,9 +63,9 @@ impl UnitState {
         self.courtesy.filter(|(token, _)| *token == start.token).map_or(0, |(_, wait)| wait)
     }
 
-    /// The name of its timed mutex.
-    pub fn mutex(&self) -> String {
-        unit_mutex(&self.name)
+    /// Its timed mutex.
+    pub fn mutex(&self) -> MutexKey {
+        MutexKey::unit(&self.name)
     }
 
     /// Whether a mutex token is that of the unit's own last start.
@@ -73,15 +74,8 @@ impl UnitState {
     }
 }
 
-/// What the name of a unit's timed mutex begins with.
-pub const UNIT_MUTEX: &str = "site/";
 /// What the token begins with that a start leaves in the mutex.
 pub const START_TOKEN: &str = "start-";
-
-/// The name of a unit's timed mutex.
-pub fn unit_mutex(unit: &str) -> String {
-    format!("{UNIT_MUTEX}{unit}")
-}
 
 /// The token that a start leaves in the mutex.
 pub fn mutex_token(lease: u64) -> String {

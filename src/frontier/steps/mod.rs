@@ -38,6 +38,7 @@ pub(crate) fn apply<S: Shelf>(shelf: &mut S, step: Step, now: i64) -> Result<Rep
         Step::Rearm { lease } => Reply::Rearm(lease::rearm(shelf, &lease, now)?),
         Step::Landed { lease, block } => Reply::Done(lease::landed(shelf, &lease, block, now)?),
         Step::Back { lease, unused } => Reply::Done(lease::back(shelf, &lease, unused, now)?),
+        Step::Block { site, wait, why } => Reply::Done(site::block(shelf, &site, wait, why, now)?),
         Step::Extend { leases } => Reply::Alive(lease::extend(shelf, &leases, now)?),
         Step::Settle { owner, token, settlements } => {
             Reply::Settled(settle::settle(shelf, &owner, token, settlements, now)?)

@@ -1,7 +1,7 @@
 //! Why a step refuses, or gives a task up, in words: the same of every backend. The program on Redis is given them with
 //! placeholders for what they name (`redis/prelude.rs`).
 
-use super::settle::ROBOTS_HOPS;
+use crate::manners::MOST_ROBOTS_REDIRECTS;
 
 /// Of a task whose lease was lost too often.
 pub(in crate::frontier) const WORKER_DIED: &str = "its worker died each time";
@@ -15,7 +15,7 @@ pub(in crate::frontier) fn robots_unreachable(why: &str) -> String {
 
 /// Of a `robots.txt` that is never there.
 pub(in crate::frontier) fn robots_moved_on(to: &str) -> String {
-    format!("robots.txt redirected more than {ROBOTS_HOPS} times, last to {to}")
+    format!("robots.txt redirected more than {MOST_ROBOTS_REDIRECTS} times, last to {to}")
 }
 
 /// Two files would double a shop's load.

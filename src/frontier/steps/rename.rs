@@ -2,8 +2,9 @@
 
 use super::places::retime;
 use super::site::move_unit;
+use crate::frontier::MutexKey;
 use crate::frontier::shelf::Shelf;
-use crate::frontier::state::{UnitState, unit_mutex};
+use crate::frontier::state::UnitState;
 use crate::frontier::step::Renamed;
 
 /// Renames a site that nobody works on. A pace unit of its own is renamed with it; the old one keeps its last starts, so that a
@@ -35,10 +36,10 @@ pub(super) fn rename<S: Shelf>(shelf: &mut S, name: &str, to: &str, now: i64) ->
 /// Who holds the unit's mutex from outside holds that of the new name as well.
 fn move_outsider<S: Shelf>(shelf: &mut S, name: &str, to: &str, now: i64) -> Result<(), S::Error> {
     let own = |token: &str, unit: Option<UnitState>| unit.is_some_and(|unit| unit.owns(token));
-    if let Some(held) = shelf.mutex(&unit_mutex(name))?.filter(|held| held.until > now)
+    if let Some(held) = shelf.mutex(&MutexKey::unit(name))?.filter(|held| held.until > now)
         && !own(&held.token, shelf.unit(name)?)
     {
-        shelf.save_mutex(&unit_mutex(to), &held)?;
+        shelf.save_mutex(&MutexKey::unit(to), &held)?;
     }
     Ok(())
 }

@@ -9,6 +9,7 @@ use super::reasons;
 use crate::clock::millis;
 use crate::frontier::shelf::Shelf;
 use crate::frontier::state::{PageState, Place, RobotsState, Running, SiteState, Task};
+use crate::manners::MOST_ROBOTS_REDIRECTS;
 use crate::task::{
     Exclusion, Failure, LeaseKey, Origin, Outcome, Priority, Put, RobotsAccess, RobotsRecord, Settled,
     Settlement, Stage, StoredPage,
@@ -16,8 +17,6 @@ use crate::task::{
 
 /// How long a `robots.txt` is left alone that ended in a way it should not.
 pub(in crate::frontier) const ODD_ROBOTS: Duration = Duration::from_hours(1);
-/// Redirects that a `robots.txt` may take (RFC 9309 section 2.3.1.2).
-pub(in crate::frontier) const ROBOTS_HOPS: u32 = 5;
 
 /// Settles tasks, in order. The same call again gets the same answers and changes nothing.
 pub(super) fn settle<S: Shelf>(
@@ -114,7 +113,7 @@ fn conclude<S: Shelf>(
             die(shelf, site, task, why, now)
         }
         Outcome::Robots(record) => keep_robots(shelf, site, task, record, now),
-        Outcome::RobotsMoved { to } if task.rare.hops < ROBOTS_HOPS => {
+        Outcome::RobotsMoved { to } if task.rare.hops < MOST_ROBOTS_REDIRECTS => {
             let mut task = task;
             let hops = task.rare.hops + 1;
             absorb(site, &mut task, now);

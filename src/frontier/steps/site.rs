@@ -1,8 +1,11 @@
 //! What a person's verbs do to a site: register it, begin a run, give one up, tune it.
 
+use std::time::Duration;
+
 use super::places::{interval_after, remove, retime, save, save_unit};
 use super::put::put_all;
 use super::reasons;
+use super::settle::block_for;
 use crate::frontier::shelf::Shelf;
 use crate::frontier::state::{MutexState, SiteState, Start, UnitState, mutex_token};
 use crate::frontier::step::{Registered, Registration, Run, Tuning};
@@ -211,6 +214,19 @@ pub(super) fn sweep<S: Shelf>(shelf: &mut S, name: &str) -> Result<bool, S::Erro
         Some(site) => shelf.sweep_known(name, site.run, REMOVED),
         None => Ok(false),
     }
+}
+
+/// No start of the site's unit for so long: it asked for that. A shorter block never shortens a longer one.
+pub(super) fn block<S: Shelf>(
+    shelf: &mut S,
+    name: &str,
+    wait: Duration,
+    why: String,
+    now: i64,
+) -> Result<bool, S::Error> {
+    let Some(site) = shelf.site(name)? else { return Ok(false) };
+    block_for(shelf, &site.unit, Some((wait, why)), now)?;
+    Ok(true)
 }
 
 /// Sets a value that is in force for the very next claim (L6).

@@ -4,10 +4,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use paced::canonical_url::CanonicalUrl;
-use paced::frontier::state::unit_mutex;
 use paced::frontier::{
-    Claim, Feeding, Forgotten, Frontier, FrontierError, Grant, Lock, Rearm, Registered, Registration,
-    Renamed, Run, Tuning,
+    Claim, Feeding, Forgotten, Frontier, FrontierError, Grant, Lock, MutexKey, Rearm, Registered,
+    Registration, Renamed, Run, Tuning,
 };
 use paced::page::Validators;
 use paced::task::{
@@ -227,7 +226,7 @@ impl Game {
     fn fill_in(&self, step: usize, op: &Op) -> Option<Move> {
         let token = (step as u64 + 1) * 1_000;
         let named = |site: &usize| SITES[*site].to_owned();
-        let unit = |unit: &usize| unit_mutex(UNITS[*unit]);
+        let unit = |unit: &usize| UNITS[*unit].to_owned();
         let held = |which: &usize| self.lease(*which).map(Lease::key);
         Some(match op {
             Op::Advance(_) => return None,
@@ -423,11 +422,13 @@ async fn perform(frontier: &Frontier, what: Move) -> Result<Answer, FrontierErro
             frontier.bury(&owner).await?;
             Answer::Nothing
         }
-        Move::Lock(mutex, expire) => Answer::Lock(frontier.try_lock(&mutex, "outsider", expire).await?),
-        Move::ExtendLock(mutex, expire) => {
-            Answer::Is(frontier.extend_lock(&mutex, "outsider", expire).await?)
+        Move::Lock(unit, expire) => {
+            Answer::Lock(frontier.try_lock(&MutexKey::Unit(unit), "outsider", expire).await?)
         }
-        Move::Unlock(mutex) => Answer::Is(frontier.unlock(&mutex, "outsider").await?),
+        Move::ExtendLock(unit, expire) => {
+            Answer::Is(frontier.extend_lock(&MutexKey::Unit(unit), "outsider", expire).await?)
+        }
+        Move::Unlock(unit) => Answer::Is(frontier.unlock(&MutexKey::Unit(unit), "outsider").await?),
     })
 }
 

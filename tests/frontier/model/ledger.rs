@@ -270,19 +270,19 @@ impl Ledger {
                 self.bury(owner);
                 Ok(())
             }
-            (Move::Lock(mutex, expire), Answer::Lock(lock)) => self.lock(mutex, *expire, *lock),
-            (Move::ExtendLock(mutex, expire), Answer::Is(is)) => {
+            (Move::Lock(unit, expire), Answer::Lock(lock)) => self.lock(unit, *expire, *lock),
+            (Move::ExtendLock(unit, expire), Answer::Is(is)) => {
                 let now = self.now;
-                let unit = self.unit_of(mutex);
+                let unit = self.unit(unit);
                 let holds = unit.outsider > now;
                 if holds {
                     unit.outsider = now + expire;
                 }
                 if holds == *is { Ok(()) } else { differs("extend lock", holds, is) }
             }
-            (Move::Unlock(mutex), Answer::Is(is)) => {
+            (Move::Unlock(unit), Answer::Is(is)) => {
                 let now = self.now;
-                let unit = self.unit_of(mutex);
+                let unit = self.unit(unit);
                 let holds = unit.outsider > now;
                 unit.outsider = if holds { 0 } else { unit.outsider };
                 if holds == *is { Ok(()) } else { differs("unlock", holds, is) }
@@ -310,10 +310,6 @@ impl Ledger {
 
     pub fn unit(&mut self, name: &str) -> &mut Unit {
         self.units.entry(name.to_owned()).or_default()
-    }
-
-    pub fn unit_of(&mut self, mutex: &str) -> &mut Unit {
-        self.unit(mutex.trim_start_matches("site/"))
     }
 }
 

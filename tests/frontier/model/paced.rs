@@ -62,21 +62,20 @@ impl Ledger {
     }
 
     /// An outsider that shares the pace never gets the lock within the interval after a start that stands.
-    pub fn lock(&mut self, mutex: &str, expire: i64, answer: Lock) -> Result<(), String> {
+    pub fn lock(&mut self, name: &str, expire: i64, answer: Lock) -> Result<(), String> {
         let now = self.now;
-        let name = mutex.trim_start_matches("site/").to_owned();
-        if self.unit(&name).outsider > now {
+        if self.unit(name).outsider > now {
             // Its own token asks again: the answer is the same, and nothing changes.
             return if matches!(answer, Lock::Taken(_)) { Ok(()) } else { differs("lock", "Taken", answer) };
         }
         if matches!(answer, Lock::Taken(_)) {
-            let last = self.units[&name].starts.iter().max_by_key(|start| start.at);
+            let last = self.units[name].starts.iter().max_by_key(|start| start.at);
             // Where it was raised while the outsider itself held the lock, the old one counts.
-            let due = last.map(|last| last.at + last.interval.min(self.wait_after(&name, last)));
+            let due = last.map(|last| last.at + last.interval.min(self.wait_after(name, last)));
             if due.is_some_and(|due| due > now) {
                 return Err(format!("an outsider got the lock of {name} at {now}, before {due:?}: {last:?}"));
             }
-            self.unit(&name).outsider = now + expire;
+            self.unit(name).outsider = now + expire;
         }
         Ok(())
     }

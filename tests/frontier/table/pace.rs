@@ -1,7 +1,6 @@
 //! The timed mutex of a site: interval, tuning, pause, blocks, outsiders.
 
-use paced::frontier::state::unit_mutex;
-use paced::frontier::{Lock, Tuning};
+use paced::frontier::{Lock, MutexKey, Tuning};
 use paced::task::{LeaseKey, Outcome};
 
 use crate::world::{at, ms, on_every_backend};
@@ -106,7 +105,7 @@ fn l1_an_outsider_s_unlock_or_shorter_lock_brings_the_due_time_forward() {
         w.put_many("a", 2).await;
         w.outsider_locks("a", 60_000).await;
         assert_eq!(w.claim().await, None);
-        let mutex = unit_mutex("a");
+        let mutex = MutexKey::unit("a");
         assert!(w.frontier.extend_lock(&mutex, "outsider", 3_000).await.expect("answers"));
         assert_eq!(w.view("a").await.due, at(3_000));
         assert!(w.outsider_unlocks("a").await);
@@ -277,6 +276,25 @@ fn i11_a_block_holds_for_the_group_even_where_the_lease_is_lost() {
         let block = Some((ms(60_000), "429".to_owned()));
         assert!(!w.frontier.landed_with(nowhere, block).await.expect("answers"));
         w.pass(9_000);
+        w.take().await;
+    });
+}
+
+#[test]
+fn i11_a_site_can_be_blocked_without_a_task_and_its_group_with_it() {
+    on_every_backend(async |w| {
+        for site in ["a", "b"] {
+            w.site_with(site, |site| site.group = Some(("g".to_owned(), 0))).await;
+            w.put(site, "p").await;
+        }
+        let block = async |site, wait| w.frontier.block(site, ms(wait), "429").await.expect("answers");
+        assert!(block("a", 20_000).await);
+        assert!(block("b", 100).await, "nothing shortens it");
+        assert!(!block("nowhere", 60_000).await, "there is no such site");
+        let view = w.view("b").await;
+        assert_eq!((view.blocked_until, view.blocked_why.as_deref()), (Some(at(20_000)), Some("429")));
+        assert_eq!(w.claim().await, None);
+        w.pass(20_000);
         w.take().await;
     });
 }

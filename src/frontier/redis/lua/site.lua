@@ -285,6 +285,16 @@ local sites_of = module(function(sites_of)
     return site ~= nil and tasks.sweep_known(site, REMOVED)
   end
 
+  -- No start of the site's unit for so long: it asked for that. A shorter block never shortens a longer one.
+  function sites_of.block(name, wait, why)
+    local site = store.site(name)
+    if not site then
+      return false
+    end
+    places.block(store.some_unit(site.unit), now + wait, why)
+    return true
+  end
+
   -- Sets a value that is in force for the very next claim (L6); false gives it back to the file.
   function sites_of.tune(name, what, value)
     local site = store.site(name)

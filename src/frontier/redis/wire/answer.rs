@@ -33,6 +33,7 @@ pub(in crate::frontier::redis) fn answer(step: &Step, value: &Value) -> Read<Rep
         Step::ParseAgain { .. }
         | Step::Landed { .. }
         | Step::Back { .. }
+        | Step::Block { .. }
         | Step::Tune { .. }
         | Step::Bury { .. }
         | Step::Unlock { .. }

@@ -40,6 +40,7 @@ pub(in crate::frontier::redis) fn ask(step: &Step) -> Value {
             let [token, site, task] = named(lease);
             json!(["lease.back", unused, token, site, task])
         }
+        Step::Block { site, wait, why } => json!(["sites.block", site, millis(*wait), why]),
         Step::Extend { leases } => json!(["lease.extend", leases.iter().map(named).collect::<Vec<_>>()]),
         Step::Settle { owner, token, settlements } => {
             json!(["settle.step", owner, hex(*token), settlements.iter().map(settlement).collect::<Vec<_>>()])
@@ -51,11 +52,13 @@ pub(in crate::frontier::redis) fn ask(step: &Step) -> Value {
         }
         Step::Bury { owner } => json!(["owners.bury", owner]),
         Step::Owners => json!(["view.owners"]),
-        Step::TryLock { mutex, token, expire } => json!(["lock.try", mutex, token, span(*expire)]),
-        Step::Unlock { mutex, token } => json!(["lock.unlock", mutex, token]),
-        Step::ExtendLock { mutex, token, expire } => json!(["lock.extend", mutex, token, span(*expire)]),
-        Step::HoldsLock { mutex, token } => json!(["view.holds_lock", mutex, token]),
-        Step::LockLeft { mutex } => json!(["view.lock_left", mutex]),
+        Step::TryLock { mutex, token, expire } => json!(["lock.try", mutex.stored(), token, span(*expire)]),
+        Step::Unlock { mutex, token } => json!(["lock.unlock", mutex.stored(), token]),
+        Step::ExtendLock { mutex, token, expire } => {
+            json!(["lock.extend", mutex.stored(), token, span(*expire)])
+        }
+        Step::HoldsLock { mutex, token } => json!(["view.holds_lock", mutex.stored(), token]),
+        Step::LockLeft { mutex } => json!(["view.lock_left", mutex.stored()]),
         Step::Sites => json!(["view.sites"]),
         Step::View { site } => json!(["view.site", site]),
         Step::Text { site } => json!(["view.text", site]),

@@ -5,10 +5,12 @@ mod support;
 
 mod crawls;
 mod dead;
+mod demo;
 mod expected;
 mod explain;
 mod forget;
 mod logs;
+mod on_redis;
 mod pipes;
 mod places;
 mod plan;

@@ -1,6 +1,7 @@
 //! The timed mutex, on every backend, by tasks, threads and processes (V1-V11, R1-R6).
 
 mod keys;
+mod late;
 mod owner;
 mod pace;
 mod plain;

@@ -7,6 +7,7 @@ mod connections;
 mod ground;
 mod hosts;
 mod http2;
+mod late;
 mod memory;
 mod outage;
 mod proxies;

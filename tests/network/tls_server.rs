@@ -27,8 +27,18 @@ pub fn config(certificate: &str, protocols: &[&str]) -> Arc<rustls::ServerConfig
 
 /// Answers every request with these bytes and closes.
 pub fn answering(certificate: &str, bytes: Vec<u8>) -> RawServer {
+    serving(certificate, |_| (), move |_| bytes.clone())
+}
+
+/// Answers every request by its head and closes; `met` is called before the handshake with the connection's number, from 1.
+pub fn serving(
+    certificate: &str,
+    met: impl Fn(usize) + Send + Sync + 'static,
+    answer: impl Fn(&str) -> Vec<u8> + Send + Sync + 'static,
+) -> RawServer {
     let config = config(certificate, &["http/1.1"]);
-    RawServer::start(move |stream, _| {
+    RawServer::start(move |stream, number| {
+        met(number);
         let session = rustls::ServerConnection::new(Arc::clone(&config)).expect("a session");
         let mut stream = rustls::StreamOwned::new(session, stream);
         let (mut head, mut byte) = (Vec::new(), [0]);
@@ -36,7 +46,7 @@ pub fn answering(certificate: &str, bytes: Vec<u8>) -> RawServer {
             let Ok(1) = stream.read(&mut byte) else { return };
             head.push(byte[0]);
         }
-        let _ = stream.write_all(&bytes);
+        let _ = stream.write_all(&answer(&String::from_utf8_lossy(&head)));
         stream.conn.send_close_notify();
         let _ = stream.flush();
     })

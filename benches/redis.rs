@@ -9,18 +9,18 @@
 //! `INSTRUCTIONS=1` counts instructions of the server instead, by valgrind: other programs of the machine disturb that by
 //! next to nothing. It is some fifty times as slow, so that there are fewer sites, tasks and pages (20, 4000, 192).
 
+#[path = "measure/mod.rs"]
+mod measure;
 #[path = "../tests/support/mod.rs"]
 mod support;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use paced::canonical_url::CanonicalUrl;
-use paced::frontier::{Claim, Frontier, Registered, Registration, SiteSettings};
-use paced::page::Validators;
-use paced::task::{Lease, Outcome, Priority, Put, Settled, Settlement, StoredPage};
+use measure::{done, name, register_at, url};
+use paced::frontier::{Claim, Frontier};
+use paced::task::{Lease, Priority, Put, Settled, Settlement};
 use support::RedisServer;
 use tokio::task::JoinSet;
 
@@ -88,24 +88,8 @@ fn number(name: &str, default: u64) -> u64 {
 }
 
 async fn register(frontier: &Frontier, sites: u64) {
-    in_parallel(frontier, 0..sites, |frontier, site| async move {
-        let registration = Registration {
-            name: name(site),
-            text: String::new(),
-            group: None,
-            hosts: vec![format!("{}.example", name(site))],
-            settings: SiteSettings {
-                interval: 1,
-                parallel: 1_000,
-                attempts: 5,
-                robots: false,
-                budgets: BTreeMap::new(),
-            },
-        };
-        let answer = frontier.register(registration).await.expect("registered");
-        assert!(matches!(answer, Registered::Version(_)), "{answer:?}");
-    })
-    .await;
+    in_parallel(frontier, 0..sites, |frontier, site| async move { register_at(&frontier, site, 1).await })
+        .await;
 }
 
 async fn fill(frontier: &Frontier, sites: u64, each: u64, portion: usize) {
@@ -143,7 +127,7 @@ async fn claims_alone(server: &RedisServer, frontier: &Frontier, count: u64) {
         share(cpu.saturating_sub(cpu_before), calls),
     );
     for lease in leases {
-        done(frontier, lease, false).await;
+        settled(frontier, lease, false).await;
     }
 }
 
@@ -199,13 +183,13 @@ async fn work_off(frontier: &Frontier, pages: u64, sites: u64) {
 
 async fn page(frontier: &Frontier, new: &AtomicU64, sites: u64) {
     let Some(lease) = claim(frontier, 1, 0).await else { return };
-    let parse = match done(frontier, lease, true).await {
+    let parse = match settled(frontier, lease, true).await {
         Settled::Leased(parse) => Some(*parse),
         _ => claim(frontier, 0, 1).await,
     };
     let Some(lease) = parse else { return };
     links(frontier, &lease, new, sites).await;
-    done(frontier, lease, false).await;
+    settled(frontier, lease, false).await;
 }
 
 /// Ten links, one of which is new.
@@ -251,7 +235,7 @@ async fn step(
 ) -> Option<Lease> {
     match (kind, lease) {
         (0, _) => claim(frontier, 1, 0).await,
-        (1, Some(lease)) => match done(frontier, lease, true).await {
+        (1, Some(lease)) => match settled(frontier, lease, true).await {
             Settled::Leased(parse) => Some(*parse),
             other => panic!("{other:?} where no other parse waits"),
         },
@@ -260,7 +244,7 @@ async fn step(
             Some(lease)
         }
         (_, Some(lease)) => {
-            done(frontier, lease, false).await;
+            settled(frontier, lease, false).await;
             None
         }
         (_, None) => None,
@@ -279,15 +263,9 @@ async fn claim(frontier: &Frontier, download: u32, parse: u32) -> Option<Lease> 
     frontier.claim(claim).await.expect("a grant").leases.pop()
 }
 
-async fn done(frontier: &Frontier, lease: Lease, brings: bool) -> Settled {
-    let stored = brings.then(|| StoredPage {
-        place: "20261120T090000Z-a1b2c3d4-00001.warc.gz:123456789:12345".to_owned(),
-        fetched_at: lease.granted_at,
-        validators: Validators::default(),
-    });
-    let outcome = Outcome::Done { stored, recrawl: None };
+async fn settled(frontier: &Frontier, lease: Lease, brings: bool) -> Settled {
     let parse = brings.then(|| fastrand::u64(1..u64::MAX / 2));
-    let settlement = Settlement { lease, outcome, block: None, response: None, parse };
+    let settlement = Settlement { parse, ..done(lease, brings) };
     let settled = frontier.settle(OWNER, fastrand::u64(1..u64::MAX / 2), vec![settlement]).await;
     settled.expect("settled").remove(0)
 }
@@ -312,14 +290,7 @@ async fn known_pages(server: &RedisServer, frontier: &Frontier) {
                 dice: vec![0],
             };
             let leases = frontier.claim(claim).await.expect("a grant").leases;
-            let settlements = leases.into_iter().map(|lease| Settlement {
-                lease,
-                outcome: Outcome::Done { stored: None, recrawl: None },
-                block: None,
-                response: None,
-                parse: None,
-            });
-            let settlements: Vec<_> = settlements.collect();
+            let settlements: Vec<_> = leases.into_iter().map(|lease| done(lease, false)).collect();
             taken += settlements.len() as u64;
             frontier.settle(OWNER, fastrand::u64(1..u64::MAX / 2), settlements).await.expect("settled");
         }
@@ -355,16 +326,6 @@ async fn in_parallel<F>(
         });
     }
     workers.join_all().await;
-}
-
-fn name(site: u64) -> String {
-    format!("site{site:06}")
-}
-
-/// A URL of 60 bytes.
-fn url(site: u64, page: u64) -> CanonicalUrl {
-    let text = format!("https://{}.example/products/shoes/p-{page:018}", name(site));
-    CanonicalUrl::parse(&text).expect("a URL")
 }
 
 fn memory(server: &RedisServer) -> u64 {

@@ -6,16 +6,13 @@ pub fn site_toml(name: &str, addr: &str, interval: u64) -> String {
         r#"name  = "{name}"
 seeds = ["http://{addr}/"]
 
+[fetch]
+allow_private = true
+
 [pace]
 interval = "{interval}ms"
 parallel = 64
 contact  = "bench@example.com"
-
-[scope]
-hosts = ["{addr}"]
-
-[fetch]
-allow_private = true
 
 [[page]]
 name   = "listing"

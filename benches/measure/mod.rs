@@ -12,7 +12,7 @@ mod shops;
 pub use child::{Cost, Measured};
 pub use kept::{body, keep};
 pub use pages::Shop;
-pub use queue::{name, pairs_of, register, url};
+pub use queue::{done, name, pairs_of, register, register_at, url};
 pub use shops::{Plan, Seen, Yard, keep_open};
 
 use std::time::Duration;

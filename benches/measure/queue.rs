@@ -11,26 +11,28 @@ const OWNER: &str = "bench";
 
 /// So many sites without pace.
 pub async fn register(frontier: &Frontier, sites: u64) {
-    let register = async |site| {
-        let registration = Registration {
-            name: name(site),
-            text: String::new(),
-            group: None,
-            hosts: vec![format!("{}.example", name(site))],
-            settings: SiteSettings {
-                interval: 0,
-                parallel: 1_000,
-                attempts: 5,
-                robots: false,
-                budgets: std::collections::BTreeMap::new(),
-            },
-        };
-        let answer = frontier.register(registration).await.expect("registered");
-        assert!(matches!(answer, Registered::Version(_)), "{answer:?}");
-    };
     for site in 0..sites {
-        register(site).await;
+        register_at(frontier, site, 0).await;
     }
+}
+
+/// A site at an interval of so many ms.
+pub async fn register_at(frontier: &Frontier, site: u64, interval: i64) {
+    let registration = Registration {
+        name: name(site),
+        text: String::new(),
+        group: None,
+        hosts: vec![format!("{}.example", name(site))],
+        settings: SiteSettings {
+            interval,
+            parallel: 1_000,
+            attempts: 5,
+            robots: false,
+            budgets: std::collections::BTreeMap::new(),
+        },
+    };
+    let answer = frontier.register(registration).await.expect("registered");
+    assert!(matches!(answer, Registered::Version(_)), "{answer:?}");
 }
 
 /// Claims and settles until so many are done or nothing is left; how many were.
@@ -57,7 +59,8 @@ pub async fn pairs_of(frontier: &Frontier, wanted: u64, stage: Stage) -> u64 {
     settled
 }
 
-fn done(lease: Lease, brings: bool) -> Settlement {
+/// That a task is done, with a page that it brings.
+pub fn done(lease: Lease, brings: bool) -> Settlement {
     let stored = brings.then(|| StoredPage {
         place: "20261120T090000Z-a1b2c3d4-00001.warc.gz:123456789:12345".to_owned(),
         fetched_at: lease.granted_at,

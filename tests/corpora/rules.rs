@@ -34,13 +34,13 @@ pub fn item_rule(fields: Vec<FieldRule>, follow: Follow) -> PageRule {
     PageRule {
         name: "product".to_owned(),
         matches: vec![UrlPattern::whole("/**").expect("a pattern")],
-        follow,
-        max_pages: None,
-        item: true,
-        key: ItemKey::Canonical,
-        recrawl: None,
-        product: false,
         fields,
+        follow,
+        item: true,
+        product: false,
+        key: ItemKey::Canonical,
+        max_pages: None,
+        recrawl: None,
     }
 }
 

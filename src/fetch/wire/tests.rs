@@ -88,18 +88,13 @@ impl<S> Layer<S> for Door {
     }
 }
 
-impl<S: Service<R, Error = BoxError>, R> Service<R> for Behind<S>
+impl<S, R> Service<R> for Behind<S>
 where
-    S::Response: Send + 'static,
-    S::Future: Send + 'static,
+    S: Service<R, Error = BoxError, Response: Send + 'static, Future: Send + 'static>,
 {
+    type Future = Pin<Box<dyn Future<Output = Result<S::Response, BoxError>> + Send>>;
     type Response = S::Response;
     type Error = BoxError;
-    type Future = Pin<Box<dyn Future<Output = Result<S::Response, BoxError>> + Send>>;
-
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
-        self.0.poll_ready(cx)
-    }
 
     fn call(&mut self, target: R) -> Self::Future {
         let (connect, door) = (self.0.call(target), self.1.clone());
@@ -109,6 +104,10 @@ where
             }
             connect.await
         })
+    }
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        self.0.poll_ready(cx)
     }
 }
 

@@ -54,11 +54,11 @@ pub struct Site {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Books {
     pub created: u64,
-    pub revived: u64,
-    pub reruns: u64,
     pub done: u64,
     pub dead: u64,
     pub dropped: u64,
+    pub revived: u64,
+    pub reruns: u64,
 }
 
 #[derive(Default)]

@@ -18,14 +18,11 @@ fn each_of_many_pages_that_were_seen_is_known_and_no_other() {
             let leases = world.grant(world.want(50, 0)).await.leases;
             assert!(!leases.is_empty(), "{done} of {PAGES}");
             done += leases.len();
-            let settlements = leases.into_iter().map(|lease| Settlement {
-                lease,
-                outcome: Outcome::Done { stored: None, recrawl: None },
-                block: None,
-                response: None,
-                parse: None,
-            });
-            let settlements = settlements.collect();
+            let done = |lease| {
+                let outcome = Outcome::Done { stored: None, recrawl: None };
+                Settlement { lease, outcome, block: None, response: None, parse: None }
+            };
+            let settlements = leases.into_iter().map(done).collect();
             world.frontier.settle(OWNER, world.token(), settlements).await.expect("answers");
         }
         let links = (0..2 * PAGES).map(|i| Put::link(url("a", &format!("{i:05}")), 1)).collect();

@@ -1,54 +1,63 @@
 //! A permit that grew late takes a new start.
 
 use paced::frontier::{Lock, Rearm, Tuning};
-use paced::task::Outcome;
+use paced::task::{Lease, Outcome};
 
-use crate::world::{at, ms, on_every_backend, path_of};
+use crate::world::{World, at, ms, on_every_backend, path_of};
+
+/// The first start of a site that has so many pages.
+async fn first_start(w: &World, pages: usize) -> Lease {
+    w.site("a").await;
+    w.put_many("a", pages).await;
+    w.take().await
+}
+
+/// The first start and, an interval later, the second one.
+async fn two_starts(w: &World, pages: usize) -> (Lease, Lease) {
+    let first = first_start(w, pages).await;
+    w.pass(1_000);
+    (first, w.take().await)
+}
+
+/// A new start for a late one comes in so many ms, and the outsiders' mutex lasts so long.
+async fn assert_rearmed(w: &World, late: &Lease, start_in: i64, mutex: i64) {
+    assert_eq!(w.rearm(late).await, Rearm::StartIn(start_in));
+    assert_eq!(w.view("a").await.last_start, Some(at(w.now() + start_in)));
+    assert_eq!(w.mutex_left("a").await, Some(mutex));
+}
+
+/// The next start can be had in so many ms, and not before.
+async fn assert_next_in(w: &World, wait: i64) {
+    w.pass(wait - 1);
+    assert_eq!(w.claim().await, None);
+    w.pass(1);
+    w.take().await;
+}
 
 #[test]
 fn i1_the_last_start_re_armed_moves_to_now_and_the_next_one_waits_for_it() {
     on_every_backend(async |w| {
-        w.site("a").await;
-        w.put_many("a", 2).await;
-        let late = w.take().await;
+        let late = first_start(w, 2).await;
         w.pass(700);
-        assert_eq!(w.rearm(&late).await, Rearm::StartIn(0));
-        assert_eq!(w.view("a").await.last_start, Some(at(700)));
-        assert_eq!(w.mutex_left("a").await, Some(1_000));
-        w.pass(999);
-        assert_eq!(w.claim().await, None);
-        w.pass(1);
-        w.take().await;
+        assert_rearmed(w, &late, 0, 1_000).await;
+        assert_next_in(w, 1_000).await;
     });
 }
 
 #[test]
 fn i1_where_a_later_start_was_granted_the_new_one_comes_an_interval_after_that() {
     on_every_backend(async |w| {
-        w.site("a").await;
-        w.put_many("a", 3).await;
-        let late = w.take().await;
-        w.pass(1_000);
-        w.take().await;
+        let (late, _) = two_starts(w, 3).await;
         w.pass(300);
-        assert_eq!(w.rearm(&late).await, Rearm::StartIn(700));
-        assert_eq!(w.view("a").await.last_start, Some(at(2_000)));
-        assert_eq!(w.mutex_left("a").await, Some(1_700));
-        w.pass(1_699);
-        assert_eq!(w.claim().await, None);
-        w.pass(1);
-        w.take().await;
+        assert_rearmed(w, &late, 700, 1_700).await;
+        assert_next_in(w, 1_700).await;
     });
 }
 
 #[test]
 fn a_start_re_armed_twice_keeps_its_own_time_while_that_is_to_come() {
     on_every_backend(async |w| {
-        w.site("a").await;
-        w.put_many("a", 2).await;
-        let late = w.take().await;
-        w.pass(1_000);
-        w.take().await;
+        let (late, _) = two_starts(w, 2).await;
         assert_eq!(w.rearm(&late).await, Rearm::StartIn(1_000));
         w.pass(400);
         assert_eq!(w.rearm(&late).await, Rearm::StartIn(600));
@@ -61,11 +70,7 @@ fn a_start_re_armed_twice_keeps_its_own_time_while_that_is_to_come() {
 #[test]
 fn two_late_starts_re_arm_behind_each_other() {
     on_every_backend(async |w| {
-        w.site("a").await;
-        w.put_many("a", 3).await;
-        let one = w.take().await;
-        w.pass(1_000);
-        let two = w.take().await;
+        let (one, two) = two_starts(w, 3).await;
         w.pass(500);
         assert_eq!(w.rearm(&one).await, Rearm::StartIn(500));
         assert_eq!(w.rearm(&two).await, Rearm::StartIn(1_500));
@@ -92,9 +97,7 @@ fn the_lease_lasts_thirty_seconds_from_the_new_start_on() {
 #[test]
 fn a_re_arm_never_overwrites_somebody_else_s_lock() {
     on_every_backend(async |w| {
-        w.site("a").await;
-        w.put_many("a", 1).await;
-        let late = w.take().await;
+        let late = first_start(w, 1).await;
         w.pass(1_000);
         assert!(matches!(w.outsider_locks("a", 3_000).await, Lock::Taken(_)));
         w.pass(200);
@@ -140,11 +143,7 @@ fn i11_while_the_site_is_paused_or_blocked_the_task_goes_back_and_its_start_is_u
 #[test]
 fn i1_a_re_arm_keeps_to_an_interval_that_was_raised_since_the_start_before() {
     on_every_backend(async |w| {
-        w.site("a").await;
-        w.put_many("a", 2).await;
-        w.take().await;
-        w.pass(1_000);
-        let late = w.take().await;
+        let (_, late) = two_starts(w, 2).await;
         w.tune("a", Tuning::Interval(Some(60_000))).await;
         w.pass(500);
         assert_eq!(w.rearm(&late).await, Rearm::StartIn(58_500), "60 s after the first");
@@ -154,11 +153,7 @@ fn i1_a_re_arm_keeps_to_an_interval_that_was_raised_since_the_start_before() {
 #[test]
 fn a_re_armed_start_that_is_given_back_leaves_the_later_one_standing() {
     on_every_backend(async |w| {
-        w.site("a").await;
-        w.put_many("a", 3).await;
-        let late = w.take().await;
-        w.pass(1_000);
-        w.take().await;
+        let (late, _) = two_starts(w, 3).await;
         assert_eq!(w.rearm(&late).await, Rearm::StartIn(1_000));
         w.back(&late).await;
         let view = w.view("a").await;

@@ -1,14 +1,16 @@
-//! Time as the crawler counts it: whole milliseconds since 1970, read from one place. Sleeping is not here.
+//! Time as the crawler counts it: whole milliseconds since 1970, read from one place; and waiting for a time that a rule names.
+//! Tries that are repeated are `patience`, work that is done together is `batch`.
 
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
+use tokio_util::sync::CancellationToken;
 
 /// A moment, in milliseconds since 1970-01-01T00:00:00Z.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -148,6 +150,27 @@ pub fn since_boot() -> Duration {
     let seconds = u64::try_from(now.tv_sec).unwrap_or(0);
     let nanos = u32::try_from(now.tv_nsec).unwrap_or(0);
     Duration::new(seconds, nanos)
+}
+
+/// Waits for so long.
+pub async fn wait(time: Duration) {
+    tokio::time::sleep(time).await;
+}
+
+/// Waits until then.
+pub async fn wait_until(then: Instant) {
+    tokio::time::sleep_until(then.into()).await;
+}
+
+/// Waits until `told` is cancelled, and for so long after.
+pub async fn wait_after(told: &CancellationToken, time: Duration) {
+    told.cancelled().await;
+    wait(time).await;
+}
+
+/// What comes of `work`, if it takes no longer than that; else it is dropped.
+pub async fn within<T>(time: Duration, work: impl Future<Output = T>) -> Option<T> {
+    tokio::time::timeout(time, work).await.ok()
 }
 
 fn wall_millis() -> i64 {

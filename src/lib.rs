@@ -4,7 +4,7 @@
 //! The modules stand in the order of the data's way, and each may use those above it:
 //!
 //! * [`clock`], [`canonical_url`], [`page`], [`item`], [`task`]: the words; [`forecast`]: what a pace allows;
-//!   `mailbox`: a queue to one thread
+//!   `batch`: waiting for company while company is expected; `patience`: trying again with pauses
 //! * [`site`]: one file of `sites/` as a checked value; [`settings`]: `paced.toml`; [`manners`]: what an answer asks of us
 //! * [`frontier`]: what is known, what is next, and when; [`mutex`]: its timed mutex for everybody
 //! * [`robots`], [`fetch`], [`archive`]: asking a site, and keeping what it answers; [`audit`]: the proof of pace
@@ -15,6 +15,7 @@
 
 pub mod archive;
 pub mod audit;
+mod batch;
 pub mod canonical_url;
 pub mod cli;
 pub mod clock;
@@ -26,11 +27,11 @@ pub mod forecast;
 pub mod frontier;
 pub mod item;
 pub mod look;
-mod mailbox;
 pub mod manners;
 pub mod monitor;
 pub mod mutex;
 pub mod page;
+mod patience;
 pub mod robots;
 pub mod run;
 pub mod settings;

@@ -15,7 +15,8 @@ use regex::Regex;
 /// The modules in the order of the data's way: each may use those before it.
 const ORDER: &[&str] = &[
     "clock",
-    "mailbox",
+    "batch",
+    "patience",
     "canonical_url",
     "page",
     "item",

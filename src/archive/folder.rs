@@ -13,7 +13,7 @@ use rustix::fs::{FlockOperation, flock};
 
 use super::names::{ENDING, Names};
 use super::segment::{Segment, marker_of};
-use super::store::{Filling, Log, Most, Opened, Segments, Source, Store};
+use super::store::{CommitRule, Filling, Log, Opened, Segments, Source, Store};
 use super::{ArchiveError, Place};
 
 /// Two commits to a folder are so far apart at least, unless [`COMMIT_PAGES`] are waiting: the first page after a pause
@@ -228,12 +228,15 @@ impl FolderLog {
 }
 
 impl Log for FolderLog {
-    fn most(&self) -> Most {
-        Most { pages: COMMIT_PAGES, bytes: usize::MAX }
-    }
-
-    fn due(&self, first: Instant, _last: Instant) -> Instant {
-        self.committed_at.map_or(first, |at| at + COMMIT_WAIT)
+    fn due(&self) -> CommitRule {
+        let not_before = self.committed_at.map(|at| at + COMMIT_WAIT);
+        CommitRule {
+            pages: COMMIT_PAGES,
+            bytes: usize::MAX,
+            not_before,
+            longest: Duration::ZERO,
+            quiet: Duration::ZERO,
+        }
     }
 
     fn append(&mut self, parts: &[&[u8]]) -> Result<(String, u64), ArchiveError> {

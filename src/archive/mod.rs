@@ -36,8 +36,8 @@ use std::time::Instant;
 
 use tokio::sync::oneshot;
 
+use crate::batch::Sender;
 use crate::clock::{Clock, Timestamp};
-use crate::mailbox::Sender;
 use folder::{Folder, FolderLog};
 use names::Names;
 use store::{Log, Store};

@@ -5,7 +5,7 @@ use std::io::{self, BufRead, Cursor};
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 
@@ -13,11 +13,8 @@ use super::{ArchiveError, Place};
 
 /// Takes commits, one after another; the writer's thread owns it.
 pub(super) trait Log: Debug + Send {
-    /// As much as goes into one commit, which is made as soon as so much waits.
-    fn most(&self) -> Most;
-
-    /// When less than that is to be committed, if the first visit came then, and the last one so far.
-    fn due(&self, first: Instant, last: Instant) -> Instant;
+    /// When the next commit is due.
+    fn due(&self) -> CommitRule;
 
     /// Makes all parts durable at once, or none of them: the segment they are in, and where in it the first one begins.
     fn append(&mut self, parts: &[&[u8]]) -> Result<(String, u64), ArchiveError>;
@@ -26,13 +23,27 @@ pub(super) trait Log: Debug + Send {
     fn close(&mut self) -> Result<(), ArchiveError>;
 }
 
-/// One commit ends with the visit that reaches one of these.
+/// When a commit is due: at once with so much, which is as much as goes into one; with less, once nothing more is to be waited for.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Most {
-    /// How many visits.
+pub(super) struct CommitRule {
+    /// How many visits are enough.
     pub(super) pages: usize,
-    /// How many bytes.
+    /// How many bytes are enough.
     pub(super) bytes: usize,
+    /// Not sooner than then.
+    pub(super) not_before: Option<Instant>,
+    /// The longest that the first visit waits after it came.
+    pub(super) longest: Duration,
+    /// The longest that the last one does.
+    pub(super) quiet: Duration,
+}
+
+impl CommitRule {
+    /// When it is due if the first visit came then, and the last one so far.
+    pub(super) fn at(&self, first: Instant, last: Instant) -> Instant {
+        let waited = (first + self.longest).min(last + self.quiet);
+        self.not_before.map_or(waited, |then| then.max(waited))
+    }
 }
 
 /// Reads what any writer has committed. Every method blocks for as long as the reading takes.

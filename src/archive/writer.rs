@@ -10,10 +10,10 @@ use std::time::Instant;
 
 use tokio::sync::oneshot;
 
-use super::store::{Log, Most};
+use super::store::{CommitRule, Log};
 use super::visit::Encoded;
 use super::{ArchiveError, Place};
-use crate::mailbox::{Inbox, Sender, mailbox};
+use crate::batch::{Batches, Sender, batches};
 
 /// What the writer is asked to do.
 #[derive(Debug)]
@@ -44,14 +44,14 @@ pub(super) struct Keep {
 
 /// Starts the writer; it ends when it is told to, or when nobody can ask it any more.
 pub(super) fn start(log: Box<dyn Log>, commits: Arc<AtomicU64>) -> io::Result<Sender<Order>> {
-    let (orders, inbox) = mailbox();
-    let writer = Writer { inbox, log, commits };
+    let (sender, orders) = batches();
+    let writer = Writer { orders, log, commits };
     thread::Builder::new().name("archive".to_owned()).spawn(move || writer.run())?;
-    Ok(orders)
+    Ok(sender)
 }
 
 struct Writer {
-    inbox: Inbox<Order>,
+    orders: Batches<Order>,
     log: Box<dyn Log>,
     commits: Arc<AtomicU64>,
 }
@@ -77,22 +77,9 @@ impl Writer {
     }
 
     /// Waits until a commit is due.
-    fn next(&self) -> Next {
-        let most = self.log.most();
-        let mut orders = self.inbox.open().wait_for(None, |waiting| !waiting.is_empty());
-        while !orders.is_closed() && !enough(most)(orders.waiting()) {
-            let Some(due) = self.due(orders.waiting()) else { break };
-            orders = orders.wait_for(Some(due), enough(most));
-        }
-        next(orders.waiting(), most)
-    }
-
-    /// When what waits is to be committed, if that isn't now.
-    fn due(&self, waiting: &VecDeque<Order>) -> Option<Instant> {
-        let (Order::Keep(first), Order::Keep(last)) = (waiting.front()?, waiting.back()?) else {
-            return None;
-        };
-        Some(self.log.due(first.since, last.since)).filter(|due| *due > Instant::now())
+    fn next(&mut self) -> Next {
+        let due = self.log.due();
+        self.orders.next(company(due), |waiting| next(waiting, due)).unwrap_or(Next::End(None))
     }
 
     fn commit(&mut self, batch: Vec<Keep>) {
@@ -109,8 +96,8 @@ impl Writer {
     }
 }
 
-/// Whether nobody need wait for company. It is asked again as orders are added, and looks at the new ones only.
-fn enough(most: Most) -> impl FnMut(&VecDeque<Order>) -> bool + Clone + Send {
+/// Until when a visit waits for others. It is asked again as orders are added, and looks at the new ones only.
+fn company(due: CommitRule) -> impl FnMut(&VecDeque<Order>) -> Option<Instant> + Send {
     let (mut seen, mut bytes, mut closes) = (0, 0, false);
     move |waiting| {
         for order in waiting.iter().skip(seen) {
@@ -118,12 +105,16 @@ fn enough(most: Most) -> impl FnMut(&VecDeque<Order>) -> bool + Clone + Send {
             closes |= matches!(order, Order::Close(_));
         }
         seen = waiting.len();
-        seen >= most.pages || bytes >= most.bytes || closes
+        let (Order::Keep(first), Order::Keep(last)) = (waiting.front()?, waiting.back()?) else {
+            return None;
+        };
+        let is_enough = seen >= due.pages || bytes >= due.bytes || closes;
+        (!is_enough).then(|| due.at(first.since, last.since))
     }
 }
 
 /// The visits of one commit in the order in which they came, or the end where none comes before it.
-fn next(waiting: &mut VecDeque<Order>, most: Most) -> Next {
+fn next(waiting: &mut VecDeque<Order>, most: CommitRule) -> Next {
     let (mut batch, mut bytes) = (Vec::new(), 0);
     while batch.len() < most.pages && bytes < most.bytes {
         match waiting.pop_front() {
@@ -155,6 +146,8 @@ fn answer(batch: Vec<Keep>, segment: &str, start: u64) {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     fn orders(sizes: &[usize]) -> VecDeque<Order> {
@@ -168,7 +161,9 @@ mod tests {
         sizes.iter().map(order).collect()
     }
 
-    const MOST: Most = Most { pages: 3, bytes: 100 };
+    const MOST: CommitRule =
+        CommitRule { pages: 3, bytes: 100, not_before: None, longest: MINUTE, quiet: MINUTE };
+    const MINUTE: Duration = Duration::from_mins(1);
 
     /// 0 is an order to close.
     #[test]
@@ -193,9 +188,9 @@ mod tests {
             (&[1, 0], true),
             (&[1, 0, 1], true),
         ] {
-            let (mut at_once, mut by_and_by) = (enough(MOST), enough(MOST));
-            let steps = (1..=sizes.len()).map(|n| by_and_by(&orders(&sizes[..n]))).last();
-            assert_eq!((at_once(&orders(sizes)), steps), (expected, Some(expected)), "{sizes:?}");
+            let (mut at_once, mut by_and_by) = (company(MOST), company(MOST));
+            let steps = (1..=sizes.len()).map(|n| by_and_by(&orders(&sizes[..n])).is_none()).last();
+            assert_eq!((at_once(&orders(sizes)).is_none(), steps), (expected, Some(expected)), "{sizes:?}");
         }
     }
 }

@@ -23,8 +23,6 @@ struct State {
     last_sent: HashMap<String, Timestamp>,
     workers: usize,
     most_pages: Option<u64>,
-    /// How many things this process waits for before it goes on: its own disk, its frontier.
-    hold_ups: usize,
     /// Pace units where nobody answered lately.
     away: BTreeSet<String>,
 }
@@ -182,22 +180,6 @@ impl Monitor {
     /// So many workers download at once.
     pub fn workers(&self, workers: usize) {
         self.lock().workers = workers;
-    }
-
-    /// This process can't go on for now, through no fault of any site.
-    pub fn hold_up(&self) {
-        self.lock().hold_ups += 1;
-    }
-
-    /// It goes on.
-    pub fn go_on(&self) {
-        let mut state = self.lock();
-        state.hold_ups = state.hold_ups.saturating_sub(1);
-    }
-
-    /// Whether it can't go on for now.
-    pub fn is_held_up(&self) -> bool {
-        self.lock().hold_ups > 0
     }
 
     /// Whether a pace unit answers, as far as this process has found out.

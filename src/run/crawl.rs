@@ -74,7 +74,7 @@ pub async fn crawl(
         let view = frontier.view(&site.name).await?;
         found.insert(site.name.clone(), (view, begin(&frontier, site, options.fresh).await?));
     }
-    let mut watch = Watch::new(&options, &frontier, &roster, &monitor, shown);
+    let mut watch = Watch::new(&options, &frontier, &roster, crew.outages(), &monitor, shown);
     watch.look().await?;
     let watching = async |pool_ended: &dyn Fn() -> bool| watch.until_the_end(&stop, pool_ended).await;
     let ending = work_until(crew, equipment.workers, &stop, watching).await?;

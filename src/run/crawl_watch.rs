@@ -1,6 +1,7 @@
 //! A crawl under way, watched: how its sites stand, what is told of it, and when it is over.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tokio_util::sync::CancellationToken;
@@ -11,7 +12,7 @@ use super::report::{CrawlReport, Ending, SiteReport};
 use super::standstill::Standstill;
 use crate::frontier::{Frontier, FrontierError, FrontierErrorKind, Run, View, without_password};
 use crate::monitor::{Monitor, Pulse, Shown};
-use crate::work::Roster;
+use crate::work::{Outages, Roster};
 
 /// How often it is looked at how the sites stand.
 const LOOK: Duration = Duration::from_millis(200);
@@ -27,6 +28,7 @@ pub(super) struct Watch<'a> {
     options: &'a CrawlOptions,
     frontier: Frontier,
     roster: Roster,
+    outages: Arc<Outages>,
     monitor: Monitor,
     began: Instant,
     pulse: Pulse,
@@ -42,6 +44,7 @@ impl<'a> Watch<'a> {
         options: &'a CrawlOptions,
         frontier: &Frontier,
         roster: &Roster,
+        outages: Arc<Outages>,
         monitor: &Monitor,
         shown: Shown,
     ) -> Self {
@@ -49,6 +52,7 @@ impl<'a> Watch<'a> {
             options,
             frontier: frontier.clone(),
             roster: roster.clone(),
+            outages,
             monitor: monitor.clone(),
             began: Instant::now(),
             pulse: Pulse::new(monitor.clone(), shown),
@@ -162,7 +166,7 @@ impl<'a> Watch<'a> {
         let away = self.monitor.is_away(&view.unit);
         let site = self.still.entry(view.site.clone()).or_insert_with(|| Standstill::new(view, now));
         // Nobody is given up for a disk that is full or a frontier that is away.
-        let stands = site.look(view, away, self.monitor.is_held_up(), now);
+        let stands = site.look(view, away, self.outages.is_any_on(), now);
         let Some((stood, why)) = stands.filter(|(stood, _)| *stood >= self.options.give_up) else {
             return false;
         };

@@ -11,16 +11,16 @@ use super::breakers::Breakers;
 use super::desks::Desks;
 use super::error::VisitError;
 use super::handover::Handover;
-use super::hold_up::HoldUp;
 use super::hosts::{Hosts, site_of_text};
 use super::membership::Membership;
-use super::reach::Reach;
+use super::outages::Outages;
 use super::robots_told::tell_of_robots;
 use super::role::Role;
 use super::roster::Roster;
 use super::slots::{Granted, Slot, Slots, cores};
 use crate::archive::Archive;
 use crate::canonical_url::CanonicalUrl;
+use crate::clock;
 use crate::fetch::{Ceiling, Fetcher};
 use crate::frontier::{Frontier, FrontierError, Member, TOKENS};
 use crate::monitor::Monitor;
@@ -67,9 +67,7 @@ pub struct Crew {
     pub(super) role: Role,
     pub(super) roster: Roster,
     pub(super) hosts: Hosts,
-    pub(super) reach: Reach,
-    pub(super) pages: HoldUp,
-    pub(super) items: HoldUp,
+    pub(super) outages: Arc<Outages>,
     /// Cancelled when nothing more is claimed.
     pub(super) leaving: CancellationToken,
     pub(super) monitor: Monitor,
@@ -86,11 +84,8 @@ impl Crew {
     /// A crew ready to work, with threads of its own for parses.
     pub fn new(options: CrewOptions) -> io::Result<Self> {
         let leaving = CancellationToken::new();
-        let hold_up = |what| HoldUp::new(what, leaving.clone(), options.monitor.clone());
         Ok(Self {
-            reach: Reach::new(leaving.clone(), options.monitor.clone()),
-            pages: hold_up("pages"),
-            items: hold_up("items"),
+            outages: Arc::new(Outages::new(&leaving)),
             breakers: Breakers::new(options.monitor.clone()),
             verdicts: Verdicts::new(Some(&options.frontier)),
             frontier: options.frontier,
@@ -115,6 +110,11 @@ impl Crew {
         &self.frontier
     }
 
+    /// What this process may have to wait for.
+    pub(crate) fn outages(&self) -> Arc<Outages> {
+        Arc::clone(&self.outages)
+    }
+
     /// The counters.
     pub fn monitor(&self) -> &Monitor {
         &self.monitor
@@ -130,18 +130,13 @@ impl Crew {
         }
         let Some(member) = self.member.into_member() else { return Ok(()) };
         let leaving = self.frontier.leave(member);
-        match tokio::time::timeout(LEAVING, leaving).await {
-            Ok(Err(error)) if error.is_transient() => {
+        match clock::within(LEAVING, leaving).await {
+            Some(Err(error)) if error.is_transient() => {
                 warn!(%error, "the frontier did not hear that this process leaves; the next one finds out");
                 Ok(())
             }
             left => left.unwrap_or(Ok(())),
         }
-    }
-
-    /// Whether what is brought can't be kept for now: nothing more is to be claimed.
-    pub(super) fn is_held_up(&self) -> bool {
-        self.pages.is_on() || self.items.is_on()
     }
 
     /// Leaves a task. What only this process can't bring to its end is given back, and counts neither as an attempt nor as
@@ -158,7 +153,7 @@ impl Crew {
             }
             left => debug!(site, url, "{left}; it goes back"),
         }
-        let _ = tokio::time::timeout(LEAVING, self.frontier.hand_back(lease)).await;
+        let _ = clock::within(LEAVING, self.frontier.hand_back(lease)).await;
     }
 
     /// This process was declared dead, its leases are lost: it goes on under another name.
@@ -178,7 +173,8 @@ impl Crew {
             return Ok(site);
         }
         let no_site = || FrontierError::no_site(&lease.site);
-        let text = self.reach.in_time(self.frontier.text(&lease.site)).await?.ok_or_else(no_site)?;
+        let text =
+            self.outages.frontier.in_time(self.frontier.text(&lease.site)).await?.ok_or_else(no_site)?;
         let site = site_of_text(&lease.site, &text)?;
         debug!(site = lease.site, version = lease.version, "the site's rules were read");
         Ok(self.roster.put(site, lease.version))
@@ -224,7 +220,7 @@ impl Crew {
     /// A slot for the parse of the page that this brings, unless nothing more is to be claimed.
     fn slot_for(&self, outcome: &Outcome) -> Option<Slot> {
         let brings = matches!(outcome, Outcome::Done { stored: Some(_), .. });
-        let takes = brings && !self.leaving.is_cancelled() && !self.is_held_up();
+        let takes = brings && !self.leaving.is_cancelled() && !self.outages.is_keeping_held_up();
         if takes { self.slots.take_free_parse() } else { None }
     }
 
@@ -237,7 +233,8 @@ impl Crew {
         let robots_before = self.robots_before(&settlement).await?;
         let (token, member) = (fastrand::u64(..), self.member.current());
         let step = || self.frontier.settle(&member.name, token, vec![settlement.clone()]);
-        let settled = self.reach.patiently(step).await?.into_iter().next().unwrap_or(Settled::Stale);
+        let settled =
+            self.outages.frontier.patiently(step).await?.into_iter().next().unwrap_or(Settled::Stale);
         self.monitor.settled(site, stage, said, &settled);
         match (&settled, said) {
             (Settled::Stale, _) => {

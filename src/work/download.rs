@@ -12,7 +12,7 @@ use super::handover::Fresh;
 use super::landing::landing;
 use super::outcome::{Judged, errand_outcome, failed, follow, judge, unsent_errand};
 use super::slots::Granted;
-use crate::archive::{ArchiveError, Place, PlaceError, SentRequest, Visit, VisitOutcome};
+use crate::archive::{Place, PlaceError, SentRequest, Visit, VisitOutcome};
 use crate::canonical_url::CanonicalUrl;
 use crate::fetch::{Exchange, FetchError, FetchErrorKind, Request, Unsent};
 use crate::frontier::FrontierError;
@@ -24,7 +24,7 @@ use crate::task::{Exclusion, Lease, Outcome, RobotsAccess, RobotsErrand, Stage, 
 /// Downloads one task's page; the parse that its settlement took along. `noted` is the time since boot right before its claim.
 pub(super) async fn visit(crew: &Crew, lease: Lease, noted: Duration) -> Result<Option<Granted>, VisitError> {
     let site = crew.site(&lease).await?;
-    if let Some(why) = crew.reach.in_time(unwanted(crew, &site, &lease)).await? {
+    if let Some(why) = crew.outages.frontier.in_time(unwanted(crew, &site, &lease)).await? {
         crew.settle(lease, Outcome::Excluded { why, unused: true }).await?;
         return Ok(None);
     }
@@ -96,7 +96,7 @@ async fn not_sent(
             if matches!(why, NotNow::TooLate) {
                 warn!(site = lease.site, url = lease.url.as_str(), "{why}; it goes back");
             }
-            crew.reach.in_time(crew.frontier.back(lease.key())).await?;
+            crew.outages.frontier.in_time(crew.frontier.back(lease.key())).await?;
             return Ok(());
         }
         Unsent::NotNow(NotNow::Frontier(error)) => return Err(error.into()),
@@ -150,7 +150,7 @@ async fn keep(
         outcome,
     };
     let keep = || crew.archive.keep(visit.clone());
-    Ok(crew.pages.patiently(keep, ArchiveError::is_of_the_store).await?)
+    Ok(crew.outages.pages.patiently(keep).await?)
 }
 
 /// The request as it is kept.
@@ -184,14 +184,14 @@ async fn conclude(
 }
 
 async fn redirect(crew: &Crew, site: &Arc<Site>, lease: &Lease, to: url::Url) -> Result<Outcome, VisitError> {
-    let owner = crew.reach.patiently(|| crew.owner_of(site, &to)).await?;
+    let owner = crew.outages.frontier.patiently(|| crew.owner_of(site, &to)).await?;
     let put = match follow(site, lease, to, owner.as_deref()) {
         Ok(put) => put,
         Err(outcome) => return Ok(outcome),
     };
     let target = put.url.clone();
     let owner = owner.as_deref().map_or(&site.name, |owner| &owner.name);
-    crew.reach.patiently(|| crew.frontier.put(owner, vec![put.clone()])).await?;
+    crew.outages.frontier.patiently(|| crew.frontier.put(owner, vec![put.clone()])).await?;
     Ok(Outcome::Redirected { to: target })
 }
 

@@ -9,6 +9,7 @@ use tracing::warn;
 
 use super::crew::Crew;
 use crate::canonical_url::CanonicalUrl;
+use crate::clock;
 use crate::frontier::state::LEASE_MS;
 use crate::task::{Lease, LeaseKey};
 
@@ -90,20 +91,17 @@ fn half() -> Duration {
 pub(super) async fn beat(crew: Arc<Crew>, leases: Arc<Leases>, stop: CancellationToken) {
     let beats = async {
         loop {
-            tokio::time::sleep(BEAT).await;
+            clock::wait(BEAT).await;
             tell_alive(&crew).await;
             renew(&crew, &leases).await;
         }
     };
-    tokio::select! {
-        () = beats => {}
-        () = stop.cancelled() => {}
-    }
+    stop.run_until_cancelled(beats).await;
 }
 
 async fn tell_alive(crew: &Crew) {
     match crew.frontier.beat(&crew.member.current()).await {
-        Err(error) if error.is_transient() => crew.reach.lost(&error),
+        Err(error) if error.is_transient() => crew.outages.frontier.lost(&error),
         Err(error) => warn!(%error, "this process could not tell the frontier that it is alive"),
         Ok(()) => {}
     }
@@ -126,7 +124,7 @@ async fn renew(crew: &Crew, leases: &Leases) {
                 }
             }
         }
-        Err(error) if error.is_transient() => crew.reach.lost(&error),
+        Err(error) if error.is_transient() => crew.outages.frontier.lost(&error),
         Err(error) => warn!(%error, "leases could not be renewed"),
     }
 }

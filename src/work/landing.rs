@@ -6,6 +6,7 @@ use std::time::Duration;
 use tokio::task::JoinHandle;
 
 use super::crew::Crew;
+use crate::clock;
 use crate::fetch::Exchange;
 use crate::frontier::FrontierError;
 use crate::site::Site;
@@ -44,16 +45,16 @@ pub(super) async fn landing(
         is_short_of_places(places, lease.interval, response)
     };
     if is_short || block.is_some() {
-        match crew.reach.in_time(crew.frontier.landed_with(lease.key(), block.cloned())).await {
+        match crew.outages.frontier.in_time(crew.frontier.landed_with(lease.key(), block.cloned())).await {
             // The settlement says it: the page is kept all the same.
-            Err(error) if error.is_transient() => crew.reach.lost(&error),
+            Err(error) if error.is_transient() => crew.outages.frontier.lost(&error),
             answer => drop(answer?),
         }
         return Ok(Landing(None));
     }
     let (frontier, lease) = (crew.frontier.clone(), lease.key());
     let later = tokio::spawn(async move {
-        tokio::time::sleep(SOON).await;
+        clock::wait(SOON).await;
         // A frontier that is away hears it from the settlement.
         let _ = frontier.landed(lease).await;
     });

@@ -50,8 +50,8 @@ pub(super) async fn visit(crew: &Crew, lease: Lease, slot: Slot) -> Result<(), V
 
 /// The item, on the disk.
 async fn write(crew: &Crew, item: &Item) -> Result<(), SinkError> {
-    crew.items.patiently(|| crew.sink.write(std::slice::from_ref(item)), SinkError::is_transient).await?;
-    crew.items.patiently(|| crew.sink.flush(), SinkError::is_transient).await
+    crew.outages.items.patiently(|| crew.sink.write(std::slice::from_ref(item))).await?;
+    crew.outages.items.patiently(|| crew.sink.flush()).await
 }
 
 /// The page as handed over fresh, or read back from the archive.
@@ -67,18 +67,17 @@ async fn read(
     let Ok(place) = stored.place.parse::<Place>() else {
         return Ok(Err(Failure::new(format!("`{}` is no place in the archive", stored.place))));
     };
-    let stored =
-        match crew.pages.patiently(|| from_archive(crew, &place), ArchiveError::is_of_the_store).await {
-            Ok(stored) => stored?,
-            Err(ArchiveError::Missing { place }) => {
-                let why = format!("its page is gone from the archive ({place}); put it again");
-                return Ok(Err(Failure::new(why)));
-            }
-            Err(error @ ArchiveError::Damaged { .. }) => {
-                return Ok(Err(Failure::new(error.to_string())));
-            }
-            Err(error) => return Err(error.into()),
-        };
+    let stored = match crew.outages.pages.patiently(|| from_archive(crew, &place)).await {
+        Ok(stored) => stored?,
+        Err(ArchiveError::Missing { place }) => {
+            let why = format!("its page is gone from the archive ({place}); put it again");
+            return Ok(Err(Failure::new(why)));
+        }
+        Err(error @ ArchiveError::Damaged { .. }) => {
+            return Ok(Err(Failure::new(error.to_string())));
+        }
+        Err(error) => return Err(error.into()),
+    };
     let most = site.fetch.max_body;
     in_background(move || {
         let body = content_coding::decode(&stored.headers, &stored.body, most);
@@ -126,14 +125,14 @@ async fn in_background<T: Send + 'static>(
 async fn put_links(crew: &Crew, site: &Arc<Site>, lease: &Lease, links: &[Url]) -> Result<(), FrontierError> {
     let mut queues: BTreeMap<String, Vec<Put>> = BTreeMap::new();
     for link in links {
-        let wanted = crew.reach.patiently(|| wanted(crew, site, lease, link)).await?;
+        let wanted = crew.outages.frontier.patiently(|| wanted(crew, site, lease, link)).await?;
         if let Some((owner, put)) = wanted {
             queues.entry(owner).or_default().push(put);
         }
     }
     for (owner, puts) in queues {
         for portion in puts.chunks(PUTS) {
-            crew.reach.patiently(|| crew.frontier.put(&owner, portion.to_vec())).await?;
+            crew.outages.frontier.patiently(|| crew.frontier.put(&owner, portion.to_vec())).await?;
         }
     }
     Ok(())

@@ -13,11 +13,10 @@ use super::download;
 use super::error::VisitError;
 use super::heartbeat::{Leases, Renewed, beat};
 use super::parse;
-use super::reach::Pauses;
 use super::scaling::{Scale, most_asking, workers};
 use super::slots::{Granted, Slots};
 use super::workers::Workers;
-use crate::clock::since_boot;
+use crate::clock::{self, since_boot};
 use crate::frontier::{Claim, FrontierError, Grant, Lost, MOST_NAMED_SITES, TOKENS};
 use crate::monitor::duration;
 use crate::task::{Lease, LeaseKey, Stage};
@@ -85,7 +84,7 @@ impl Pool {
 
     /// Waits for what runs, and tells those who wait as well what for.
     async fn wait_for_the_last(&self) {
-        while tokio::time::timeout(TELL, self.tasks.wait()).await.is_err() {
+        while clock::within(TELL, self.tasks.wait()).await.is_none() {
             let Some((time, url)) = self.leases.oldest() else { continue };
             info!(
                 tasks = self.tasks.len(),
@@ -97,39 +96,27 @@ impl Pool {
     }
 
     async fn claim_until_stopped(&self) -> Result<(), FrontierError> {
-        let mut pauses = Pauses::default();
+        let outages = &self.crew.outages;
         let mut scale = Scale::default();
         while !self.stop.is_cancelled() {
             // What waits for a disk or the frontier says nothing of response times.
-            if !self.crew.monitor.is_held_up() {
+            if !outages.is_any_on() {
                 self.rescale(&mut scale);
             }
-            if self.crew.is_held_up() {
-                self.stop.run_until_cancelled(tokio::time::sleep(RESCALE)).await;
+            if outages.is_keeping_held_up() {
+                self.stop.run_until_cancelled(clock::wait(RESCALE)).await;
                 continue;
             }
             let asked = Instant::now();
-            let claimed = tokio::select! {
-                claimed = self.claim_from_all() => claimed,
+            let again = tokio::select! {
+                again = outages.frontier.patiently(|| self.claim_from_all()) => again?,
                 // What it may be granted after all returns when this process leaves.
-                () = self.stopped_for(LAST_CLAIM) => break,
-            };
-            let again = match claimed {
-                Ok(again) => {
-                    self.crew.reach.found();
-                    pauses = Pauses::default();
-                    again
-                }
-                Err(error) if error.is_transient() => {
-                    self.crew.reach.lost(&error);
-                    Instant::now() + pauses.next()
-                }
-                Err(error) => return Err(error),
+                () = clock::wait_after(&self.stop, LAST_CLAIM) => break,
             };
             let member = self.crew.member.current();
             tokio::select! {
                 () = self.stop.cancelled() => {}
-                () = tokio::time::sleep_until(again.into()) => {}
+                () = clock::wait_until(again) => {}
                 () = self.some_are_free(asked), if self.is_worth_a_claim() => {}
                 () = self.crew.frontier.woken(&member), if self.slots.free() != (0, 0) => {}
             }
@@ -139,17 +126,12 @@ impl Pool {
 
     async fn some_are_free(&self, asked: Instant) {
         self.slots.freed.notified().await;
-        tokio::time::sleep_until((asked + GATHER).into()).await;
+        clock::wait_until(asked + GATHER).await;
     }
 
     /// Whether a slot that got free may find something that neither the time to sleep nor a hint tells of.
     fn is_worth_a_claim(&self) -> bool {
         !self.crew.frontier.has_wake_ups() || self.slots.left_some.load(Ordering::SeqCst)
-    }
-
-    async fn stopped_for(&self, time: Duration) {
-        self.stop.cancelled().await;
-        tokio::time::sleep(time).await;
     }
 
     /// Claims from all sites that are worked on; when to do so again.

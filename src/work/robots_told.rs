@@ -19,7 +19,7 @@ impl Crew {
             return Ok(None);
         }
         let origin = settlement.lease.url.origin();
-        match self.reach.patiently(|| self.frontier.robots(&origin)).await {
+        match self.outages.frontier.patiently(|| self.frontier.robots(&origin)).await {
             Err(error) if error.is_transient() => Err(error),
             answer => Ok(answer.ok().flatten().map(|known| known.record)),
         }

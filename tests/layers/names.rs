@@ -51,7 +51,6 @@ const SHARED: &[&str] = &[
     "SiteState",
     "Source",
     "Spelling",
-    "State",
     "Step",
     "Tally",
     "Unit",

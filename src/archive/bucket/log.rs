@@ -1,13 +1,13 @@
 //! Writing to a bucket: one object a commit, each a WARC file of its own.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use object_store::{ObjectStoreExt, PutPayload};
 
 use super::Bucket;
 use crate::archive::names::Names;
-use crate::archive::store::{Log, Most};
+use crate::archive::store::{CommitRule, Log};
 use crate::archive::{ArchiveError, warc};
 
 /// A commit is due so long after its first page.
@@ -31,12 +31,8 @@ impl BucketLog {
 }
 
 impl Log for BucketLog {
-    fn most(&self) -> Most {
-        Most { pages: usize::MAX, bytes: BYTES }
-    }
-
-    fn due(&self, first: Instant, last: Instant) -> Instant {
-        due(first, last)
+    fn due(&self) -> CommitRule {
+        COMMITS
     }
 
     fn append(&mut self, parts: &[&[u8]]) -> Result<(String, u64), ArchiveError> {
@@ -64,12 +60,13 @@ impl Log for BucketLog {
     }
 }
 
-fn due(first: Instant, last: Instant) -> Instant {
-    (first + LONGEST).min(last + QUIET)
-}
+const COMMITS: CommitRule =
+    CommitRule { pages: usize::MAX, bytes: BYTES, not_before: None, longest: LONGEST, quiet: QUIET };
 
 #[cfg(test)]
 mod tests {
+    use std::time::Instant;
+
     use super::*;
 
     #[test]
@@ -77,7 +74,7 @@ mod tests {
         let start = Instant::now();
         let ms = |ms| start + Duration::from_millis(ms);
         for (last, expected) in [(0, 500), (300, 800), (4_400, 4_900), (4_600, 5_000), (9_000, 5_000)] {
-            assert_eq!(due(start, ms(last)), ms(expected), "last at {last} ms");
+            assert_eq!(COMMITS.at(start, ms(last)), ms(expected), "last at {last} ms");
         }
     }
 }

@@ -1,12 +1,13 @@
 //! The way to one partition: steps that come together travel together, one batch at a time, and a batch whose answer was
 //! lost is sent again under its number until it is answered. What is in a step isn't looked at here.
 
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::oneshot;
 use tracing::{info, warn};
 
 use super::carriage::Carriage;
@@ -14,8 +15,10 @@ use super::connector::{Connector, Server};
 use super::fitness::about;
 use super::program::{self, Function};
 use super::trouble::explain;
+use crate::batch::{Batches, Sender, batches, linger};
 use crate::clock::{Clock, millis, since_boot};
 use crate::frontier::{FrontierError, FrontierErrorKind};
+use crate::patience::{Notice, Patience};
 
 /// The most steps in one batch: a step that comes meanwhile waits for no more than these.
 const BATCH: usize = 64;
@@ -23,11 +26,10 @@ const BATCH: usize = 64;
 const LINGER: Duration = Duration::from_millis(15);
 /// How long after a claim others are expected.
 const CLAIMING: Duration = Duration::from_secs(1);
-/// The first and the longest pause between two tries.
-const FIRST_PAUSE: Duration = Duration::from_millis(20);
-const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+/// A batch is sent again soon, as a request's start may wait for it.
+const PATIENCE: Patience = Patience::new(Duration::from_millis(20), Duration::from_secs(1));
 /// How long a process that does one thing tries.
-const PATIENCE: Duration = Duration::from_secs(10);
+const FOR_ONE_THING: Duration = Duration::from_secs(10);
 /// How old the last look at the server's memory may be.
 const MEMORY_LOOK: Duration = Duration::from_secs(1);
 
@@ -59,7 +61,8 @@ pub(super) struct Trunk {
     pub(super) base: Arc<AtomicI64>,
     /// Whether to try for as long as it takes: a worker keeps what it has to tell.
     pub(super) patient: AtomicBool,
-    pub(super) away: AtomicBool,
+    /// Said once for all links.
+    pub(super) away: Notice<FrontierError>,
     /// Batches sent, for those who count calls.
     pub(super) calls: std::sync::atomic::AtomicU64,
 }
@@ -69,7 +72,7 @@ pub(super) struct Trunk {
 pub(super) struct Link {
     key: String,
     trunk: Arc<Trunk>,
-    jobs: OnceLock<mpsc::UnboundedSender<Job>>,
+    jobs: OnceLock<Sender<Job>>,
 }
 
 impl Link {
@@ -80,7 +83,7 @@ impl Link {
     /// Hands a step over; its answer comes by `job.reply`.
     pub(super) fn send(&self, job: Job) {
         let jobs = self.jobs.get_or_init(|| {
-            let (jobs, inbox) = mpsc::unbounded_channel();
+            let (jobs, inbox) = batches();
             let carrier = Carrier {
                 key: self.key.clone(),
                 trunk: Arc::clone(&self.trunk),
@@ -108,10 +111,8 @@ struct Carrier {
 }
 
 impl Carrier {
-    async fn carry(mut self, mut inbox: mpsc::UnboundedReceiver<Job>) {
-        while let Some(first) = inbox.recv().await {
-            let mut batch = vec![first];
-            self.gather(&mut batch, &mut inbox).await;
+    async fn carry(mut self, mut inbox: Batches<Job>) {
+        while let Some(mut batch) = self.gather(&mut inbox).await {
             batch = self.refuse_when_full(batch).await;
             if !batch.is_empty() {
                 self.deliver(batch).await;
@@ -119,27 +120,20 @@ impl Carrier {
         }
     }
 
-    /// Takes in what has come, and waits a little for a claim to travel with where one is likely.
-    async fn gather(&mut self, batch: &mut Vec<Job>, inbox: &mut mpsc::UnboundedReceiver<Job>) {
-        let claiming = self.claimed.is_some_and(|at| at.elapsed() < CLAIMING) && self.trunk.fake.is_none();
-        let deadline = tokio::time::Instant::now() + LINGER;
-        loop {
-            while batch.len() < BATCH
-                && let Ok(job) = inbox.try_recv()
-            {
-                batch.push(job);
-            }
-            if batch.len() >= BATCH || !claiming || batch.iter().any(|job| job.urgent) {
-                break;
-            }
-            match tokio::time::timeout_at(deadline, inbox.recv()).await {
-                Ok(Some(job)) => batch.push(job),
-                _ => break,
-            }
-        }
+    /// Takes what has come, and waits a little for a claim to travel with if one is likely.
+    async fn gather(&mut self, inbox: &mut Batches<Job>) -> Option<Vec<Job>> {
+        let claimed = self.claimed.filter(|_| self.trunk.fake.is_none());
+        let is_enough = move |waiting: &VecDeque<Job>| {
+            waiting.len() >= BATCH
+                || claimed.is_none_or(|at| at.elapsed() >= CLAIMING)
+                || waiting.iter().any(|job| job.urgent)
+        };
+        let take = |waiting: &mut VecDeque<Job>| waiting.drain(..waiting.len().min(BATCH)).collect();
+        let batch: Vec<Job> = inbox.next_async(linger(LINGER, is_enough), take).await?;
         if batch.iter().any(|job| job.urgent) {
             self.claimed = Some(Instant::now());
         }
+        Some(batch)
     }
 
     /// A full memory refuses what would fill it further; what empties it goes on.
@@ -181,20 +175,20 @@ impl Carrier {
             Err(why) => return answer_all(batch, &self.odd(&why.to_string())),
         };
         let reads = batch.iter().all(Job::only_reads);
-        let (began, mut pause) = (Instant::now(), FIRST_PAUSE);
+        let is_patient = self.trunk.patient.load(Ordering::SeqCst);
+        let mut tries = if is_patient { PATIENCE } else { PATIENCE.at_most(FOR_ONE_THING) }.begin();
         let error = loop {
             let error = match self.call(&number, &steps, reads).await {
-                Ok(replies) => return self.answered(batch, replies, began),
+                Ok(replies) => return self.answered(batch, replies),
                 Err(error) => error,
             };
-            let patient =
-                self.trunk.patient.load(Ordering::SeqCst) || began.elapsed() + LONGEST_PAUSE < PATIENCE;
-            if !error.is_away() || !self.trunk.connector.was_reached() || !patient {
+            if !error.is_away() || !self.trunk.connector.was_reached() {
                 break error;
             }
-            self.tell_once(&error);
-            tokio::time::sleep(pause.mul_f64(0.5 + fastrand::f64() / 2.0)).await;
-            pause = (pause * 2).min(LONGEST_PAUSE);
+            self.trunk.away.begin(&error);
+            if !tries.again().await {
+                break error;
+            }
         };
         answer_all(batch, &error);
     }
@@ -251,11 +245,8 @@ impl Carrier {
         }
     }
 
-    fn answered(&self, batch: Vec<Job>, replies: Vec<Value>, began: Instant) {
-        if self.trunk.away.swap(false, Ordering::SeqCst) {
-            let frontier = &self.trunk.connector.address.shown;
-            info!(frontier, "the frontier is back after {:.1} s", began.elapsed().as_secs_f64());
-        }
+    fn answered(&self, batch: Vec<Job>, replies: Vec<Value>) {
+        self.trunk.away.end();
         if self.number == 1
             && self.trunk.connector.is_forgetful()
             && self.trunk.patient.load(Ordering::SeqCst)
@@ -271,18 +262,21 @@ impl Carrier {
             let _ = job.reply.send(Ok(reply));
         }
     }
-
-    fn tell_once(&self, error: &FrontierError) {
-        if !self.trunk.away.swap(true, Ordering::SeqCst) {
-            warn!(%error, "the frontier is away; what runs goes on, and is told when it is back");
-        }
-    }
 }
 
 fn answer_all(batch: Vec<Job>, error: &FrontierError) {
     for job in batch {
         let _ = job.reply.send(Err(error.clone()));
     }
+}
+
+/// What is said of a server that is away.
+pub(super) fn away(shown: &str) -> Notice<FrontierError> {
+    let frontier = shown.to_owned();
+    Notice::new(
+        |error| warn!(%error, "the frontier is away; what runs goes on, and is told when it is back"),
+        move |after| info!(frontier, "the frontier is back after {:.1} s", after.as_secs_f64()),
+    )
 }
 
 impl Trunk {

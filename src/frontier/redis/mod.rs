@@ -52,13 +52,14 @@ impl Shared {
             .map_err(|why| FrontierError::new(FrontierErrorKind::BadUrl(why), without_password(url)))?;
         let partitions = if address.cluster { PARTITIONS_OF_A_CLUSTER } else { 1 };
         let base = Arc::new(AtomicI64::new(Clock::wall().now().as_millis() - millis(since_boot())));
+        let away = link::away(&address.shown);
         let trunk = Arc::new(Trunk {
             connector: Connector::new(address, existing),
             carriage: carriage::Carriage::default(),
             fake: clock.clone(),
             base: Arc::clone(&base),
             patient: AtomicBool::new(false),
-            away: AtomicBool::new(false),
+            away,
             calls: AtomicU64::new(0),
         });
         let links = (0..partitions).map(|partition| Link::new(partition, Arc::clone(&trunk))).collect();

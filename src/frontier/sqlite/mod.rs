@@ -18,7 +18,7 @@ mod tasks;
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, TransactionBehavior};
@@ -30,15 +30,19 @@ use super::error::{FrontierError, FrontierErrorKind};
 use super::state::LEASE_MS;
 use super::step::{Reply, Step};
 use super::steps;
+use crate::batch::{Batches, Sender, batches, linger};
 use crate::clock::{Clock, Timestamp};
-use crate::mailbox::{Inbox, Sender, mailbox};
+use crate::patience::Patience;
 use memory::Memory;
 use session::Tables;
 
-/// How long another process may hold the file before `SQLite` gives up on a step.
+/// How long another process may hold the file before `SQLite` gives up on a try.
 const BUSY: Duration = Duration::from_secs(5);
-/// How long a step is tried in all.
-const PATIENCE: Duration = Duration::from_mins(1);
+/// A step on a file that others hold is tried for a minute in all: `SQLite` waits by itself.
+const STEPS: Patience =
+    Patience::new(Duration::from_millis(1), Duration::from_millis(10)).at_most(Duration::from_mins(1));
+/// Changing the journal's mode doesn't wait for other processes by itself.
+const JOURNAL: Patience = Patience::new(Duration::from_millis(10), Duration::from_millis(10)).at_most(BUSY);
 /// The most steps in one transaction: a start that comes up meanwhile waits for no more than these.
 const BATCH: usize = 16;
 /// How long steps that no start waits for look out for company, where there is some: half of a step's cost is its commit.
@@ -71,12 +75,12 @@ impl Embedded {
             Some(clock) => clock,
             None => boot::clock(&mut connection).map_err(|e| explain(path, &e))?,
         };
-        let (jobs, inbox) = mailbox();
+        let (jobs, mut inbox) = batches();
         let (memory, full_since) = (Memory::default(), None);
         let writer = Writer { path: path.to_owned(), connection, clock: clock.clone(), full_since, memory };
         let thread = thread::Builder::new()
             .name("frontier".to_owned())
-            .spawn(move || writer.work(&inbox))
+            .spawn(move || writer.work(&mut inbox))
             .map_err(|e| FrontierError::new(FrontierErrorKind::Closed, name(path)).because(e))?;
         Ok(Self { path: path.to_owned(), clock, writer: Some((jobs, thread)) })
     }
@@ -129,7 +133,7 @@ struct Writer {
 
 impl Writer {
     /// Steps that arrive together share a transaction; each still reads its own time.
-    fn work(mut self, inbox: &Inbox<Job>) {
+    fn work(mut self, inbox: &mut Batches<Job>) {
         let mut in_company = false;
         while let Some(batch) = next_batch(inbox, &mut in_company) {
             match self.commit(&batch) {
@@ -151,10 +155,10 @@ impl Writer {
 
     /// All the steps or none of them; a busy file is tried again with patience.
     fn commit(&mut self, jobs: &[Job]) -> rusqlite::Result<Vec<Reply>> {
-        let started = Instant::now();
+        let mut tries = STEPS.begin();
         loop {
             match self.try_commit(jobs) {
-                Err(error) if is_busy(&error) && started.elapsed() < PATIENCE => {}
+                Err(error) if is_busy(&error) && tries.again_here() => {}
                 Err(error) if is_full(&error) => {
                     self.full_since.get_or_insert(self.clock.now());
                     return Err(error);
@@ -201,19 +205,16 @@ fn renew(connection: &Connection, since: Timestamp, now: Timestamp) -> rusqlite:
 
 /// What is done next. A step that a request's start waits for goes first and alone, as its permit ages meanwhile. Where the last
 /// batch held more than one, others work at the same time: then steps that nobody waits for look out for them a little.
-fn next_batch(inbox: &Inbox<Job>, in_company: &mut bool) -> Option<Vec<Job>> {
-    let mut jobs = inbox.open().wait_for(None, |waiting| !waiting.is_empty());
-    if *in_company {
-        jobs = jobs.wait_for(Some(Instant::now() + LINGER), is_enough);
-    }
-    let waiting = jobs.waiting();
-    let urgent = waiting.iter().position(|job| job.step.is_urgent());
-    if let Some(job) = urgent.and_then(|at| waiting.remove(at)) {
-        return Some(vec![job]);
-    }
-    *in_company = waiting.len() > 1;
-    let batch: Vec<Job> = waiting.drain(..waiting.len().min(BATCH)).collect();
-    (!batch.is_empty()).then_some(batch)
+fn next_batch(inbox: &mut Batches<Job>, in_company: &mut bool) -> Option<Vec<Job>> {
+    let time = if *in_company { LINGER } else { Duration::ZERO };
+    inbox.next(linger(time, is_enough), |waiting| {
+        let urgent = waiting.iter().position(|job| job.step.is_urgent());
+        if let Some(job) = urgent.and_then(|at| waiting.remove(at)) {
+            return vec![job];
+        }
+        *in_company = waiting.len() > 1;
+        waiting.drain(..waiting.len().min(BATCH)).collect()
+    })
 }
 
 /// Whether a commit is worth it, or somebody waits for an answer.
@@ -277,9 +278,14 @@ fn prepare(connection: &mut Connection, path: &Path) -> rusqlite::Result<Found> 
             return Ok(Found::InUse(version));
         }
     }
-    retry_busy(|| {
+    let mut tries = JOURNAL.begin();
+    while let Err(error) =
         connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get::<_, String>(0))
-    })?;
+    {
+        if !is_busy(&error) || !tries.again_here() {
+            return Err(error);
+        }
+    }
     connection.execute_batch(
         "PRAGMA synchronous = NORMAL; PRAGMA cache_size = -16000; PRAGMA mmap_size = 0; PRAGMA temp_store = MEMORY;
          PRAGMA wal_autocheckpoint = 4000;",
@@ -301,19 +307,6 @@ fn prepare(connection: &mut Connection, path: &Path) -> rusqlite::Result<Found> 
     transaction.execute_batch(schema::INDEXES)?;
     transaction.commit()?;
     Ok(Found::Ours)
-}
-
-/// Changing the journal's mode doesn't wait for other processes by itself.
-fn retry_busy<T>(mut step: impl FnMut() -> rusqlite::Result<T>) -> rusqlite::Result<T> {
-    let started = Instant::now();
-    loop {
-        match step() {
-            Err(error) if is_busy(&error) && started.elapsed() < BUSY => {
-                thread::sleep(Duration::from_millis(10));
-            }
-            done => return done,
-        }
-    }
 }
 
 fn is_busy(error: &rusqlite::Error) -> bool {

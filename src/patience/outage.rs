@@ -1,0 +1,283 @@
+//! One thing that may be away for a while: the frontier, the place for pages, the one for items. Said once when it begins and
+//! once when it is over; meanwhile one tries again for all who wait.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+
+use super::{Notice, Patience, Tries};
+use crate::clock;
+
+/// How an outage is told from other errors, and for how long it is waited out.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Terms<E> {
+    /// Whether an error passes by itself.
+    pub(crate) passes: fn(&E) -> bool,
+    /// The error of a step that has no answer when this process must leave; `None` where each step ends by itself.
+    pub(crate) unanswered: Option<fn() -> E>,
+    /// The pauses.
+    pub(crate) patience: Patience,
+    /// How long it is tried once this process is told to leave.
+    pub(crate) last_tries: Duration,
+}
+
+/// How it goes with one thing, for all who need it.
+#[derive(Debug)]
+pub(crate) struct Outage<E> {
+    notice: Notice<E>,
+    terms: Terms<E>,
+    leaving: CancellationToken,
+    waiting: Mutex<Waiters>,
+    /// Held by the one that tries again.
+    turn: tokio::sync::Mutex<()>,
+    /// Tells those who wait that its try worked.
+    worked: Notify,
+}
+
+/// Those who wait.
+#[derive(Debug, Default)]
+struct Waiters {
+    count: usize,
+    /// Their tries, while it is away.
+    tries: Option<Tries>,
+}
+
+/// One that waits.
+struct Waiter<'a>(&'a Mutex<Waiters>);
+
+impl<E> Outage<E> {
+    /// Nothing is away yet. Once `leaving` is cancelled, nobody waits for long.
+    pub(crate) fn new(notice: Notice<E>, terms: Terms<E>, leaving: CancellationToken) -> Self {
+        let (waiting, turn, worked) = (Mutex::default(), tokio::sync::Mutex::default(), Notify::new());
+        Self { notice, terms, leaving, waiting, turn, worked }
+    }
+
+    /// Whether it is away.
+    pub(crate) fn is_on(&self) -> bool {
+        self.notice.is_on()
+    }
+
+    /// It failed for a reason that passes.
+    pub(crate) fn lost(&self, error: &E) {
+        let mut waiting = lock(&self.waiting);
+        if self.notice.begin(error) {
+            waiting.tries = None;
+        }
+    }
+
+    /// It worked. While others wait, it is over only once they are through.
+    pub(crate) fn found(&self) {
+        if lock(&self.waiting).count == 0 {
+            self.notice.end();
+        }
+    }
+
+    /// Does a step, again and again while it fails for a reason that passes; the step must bear being done twice. Given up once
+    /// this process leaves, with the first error.
+    pub(crate) async fn patiently<T, F>(&self, mut step: impl FnMut() -> F) -> Result<T, E>
+    where
+        F: Future<Output = Result<T, E>>,
+    {
+        let error = match self.in_time(step()).await {
+            Err(error) if (self.terms.passes)(&error) => error,
+            done => {
+                self.found();
+                return done;
+            }
+        };
+        let place = Waiter::take(&self.waiting);
+        self.lost(&error);
+        let done = tokio::select! {
+            biased;
+            done = self.until_it_works(step) => done,
+            () = self.last_try() => return Err(error),
+        };
+        drop(place);
+        self.found();
+        done
+    }
+
+    /// Does a step once, which may have no answer for as long as this process may wait.
+    pub(crate) async fn in_time<T>(&self, step: impl Future<Output = Result<T, E>>) -> Result<T, E> {
+        let Some(unanswered) = self.terms.unanswered else { return step.await };
+        tokio::select! {
+            biased;
+            done = step => done,
+            () = self.last_try() => Err(unanswered()),
+        }
+    }
+
+    /// Tries in turn with all others who wait; once one of them got through, they all try at once.
+    async fn until_it_works<T, F>(&self, mut step: impl FnMut() -> F) -> Result<T, E>
+    where
+        F: Future<Output = Result<T, E>>,
+    {
+        loop {
+            let turn = tokio::select! {
+                biased;
+                () = self.worked.notified() => None,
+                turn = self.turn() => Some(turn),
+            };
+            match step().await {
+                Err(error) if (self.terms.passes)(&error) => {}
+                done => {
+                    if turn.is_some() {
+                        self.worked.notify_waiters();
+                    }
+                    return done;
+                }
+            }
+        }
+    }
+
+    /// The turn to try, after a pause.
+    async fn turn(&self) -> tokio::sync::MutexGuard<'_, ()> {
+        let turn = self.turn.lock().await;
+        let pause = lock(&self.waiting).tries.get_or_insert_with(|| self.terms.patience.begin()).pause();
+        clock::wait(pause.unwrap_or_default()).await;
+        turn
+    }
+
+    async fn last_try(&self) {
+        clock::wait_after(&self.leaving, self.terms.last_tries).await;
+    }
+}
+
+impl<'a> Waiter<'a> {
+    fn take(waiting: &'a Mutex<Waiters>) -> Self {
+        lock(waiting).count += 1;
+        Self(waiting)
+    }
+}
+
+impl Drop for Waiter<'_> {
+    fn drop(&mut self) {
+        lock(self.0).count -= 1;
+    }
+}
+
+fn lock(waiting: &Mutex<Waiters>) -> MutexGuard<'_, Waiters> {
+    waiting.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::time::Instant;
+
+    use super::*;
+
+    const MS: fn(u64) -> Duration = Duration::from_millis;
+
+    /// An outage whose errors all pass but those of a broken pipe, and what is said of it.
+    fn outage(
+        leaving: &CancellationToken,
+        last_tries: Duration,
+    ) -> (Arc<Outage<io::Error>>, Arc<Mutex<Vec<&'static str>>>) {
+        let said = Arc::new(Mutex::new(Vec::new()));
+        let say = |what: &'static str| {
+            let said = Arc::clone(&said);
+            move || said.lock().expect("no panic").push(what)
+        };
+        let (begins, ends) = (say("begins"), say("ends"));
+        let terms = Terms {
+            passes: |error: &io::Error| error.kind() != io::ErrorKind::BrokenPipe,
+            unanswered: Some(|| io::ErrorKind::TimedOut.into()),
+            patience: Patience::new(MS(50), MS(5_000)),
+            last_tries,
+        };
+        let notice = Notice::new(move |_| begins(), move |_| ends());
+        (Arc::new(Outage::new(notice, terms, leaving.clone())), said)
+    }
+
+    fn said(said: &Mutex<Vec<&'static str>>) -> String {
+        said.lock().expect("no panic").join(" ")
+    }
+
+    #[tokio::test]
+    async fn one_tries_for_all_who_wait_and_it_is_said_once_when_it_begins_and_once_when_it_ends() {
+        let (outage, told) = outage(&CancellationToken::new(), MS(10_000));
+        let (tries, room) = (Arc::new(AtomicUsize::new(0)), CancellationToken::new());
+        let visits: Vec<_> = (0..50)
+            .map(|n| {
+                let (outage, tries, room) = (Arc::clone(&outage), Arc::clone(&tries), room.clone());
+                tokio::spawn(async move {
+                    let keep = || async {
+                        tries.fetch_add(1, Ordering::SeqCst);
+                        if room.is_cancelled() { Ok(n) } else { Err(io::Error::other("no space")) }
+                    };
+                    outage.patiently(keep).await
+                })
+            })
+            .collect();
+        clock::wait(MS(500)).await;
+        let tried = tries.load(Ordering::SeqCst);
+        assert!((52..60).contains(&tried), "{tried} tries of 50");
+        outage.found();
+        assert!(outage.is_on(), "what works elsewhere is no end for those who wait");
+        room.cancel();
+        for (n, visit) in visits.into_iter().enumerate() {
+            assert_eq!(visit.await.expect("no panic").expect("kept"), n);
+        }
+        assert_eq!((outage.is_on(), said(&told).as_str()), (false, "begins ends"));
+    }
+
+    #[tokio::test]
+    async fn all_who_wait_are_through_as_soon_as_one_is() {
+        let (outage, _) = outage(&CancellationToken::new(), MS(10_000));
+        let works_from = Instant::now() + MS(300);
+        let keep = || async {
+            if Instant::now() < works_from { Err(io::Error::other("no space")) } else { Ok(Instant::now()) }
+        };
+        let ends = futures_util::future::join_all((0..50).map(|_| outage.patiently(keep))).await;
+        let ends: Vec<Instant> = ends.into_iter().map(|end| end.expect("it works by then")).collect();
+        let (first, last) = (ends.iter().min().expect("fifty"), ends.iter().max().expect("fifty"));
+        assert_eq!(ends.iter().filter(|end| **end - *first > MS(20)).count(), 0, "{:?}", *last - *first);
+    }
+
+    #[tokio::test]
+    async fn an_error_that_does_not_pass_is_no_outage_and_ends_one() {
+        let (outage, told) = outage(&CancellationToken::new(), MS(10_000));
+        let broken = || async { Err::<(), _>(io::Error::from(io::ErrorKind::BrokenPipe)) };
+        assert!(outage.patiently(broken).await.is_err());
+        assert_eq!(said(&told), "");
+        outage.lost(&io::Error::other("no space"));
+        outage.lost(&io::Error::other("no space"));
+        assert!(outage.is_on());
+        assert!(outage.patiently(broken).await.is_err());
+        assert_eq!((outage.is_on(), said(&told).as_str()), (false, "begins ends"));
+    }
+
+    #[tokio::test]
+    async fn tries_are_given_up_when_this_process_must_leave_with_the_error_that_was_seen() {
+        let leaving = CancellationToken::new();
+        leaving.cancel();
+        let (outage, told) = outage(&leaving, MS(200));
+        let never = std::future::pending::<Result<(), io::Error>>;
+        for answer in [outage.patiently(never).await, outage.in_time(never()).await] {
+            assert_eq!(answer.expect_err("no answer").kind(), io::ErrorKind::TimedOut);
+        }
+        let tries = AtomicUsize::new(0);
+        let once_full = || async {
+            match tries.fetch_add(1, Ordering::SeqCst) {
+                0 => Err(io::ErrorKind::StorageFull.into()),
+                _ => never().await,
+            }
+        };
+        assert_eq!(outage.patiently(once_full).await.expect_err("full").kind(), io::ErrorKind::StorageFull);
+        assert_eq!(said(&told), "begins", "it is not over");
+    }
+
+    #[tokio::test]
+    async fn an_answer_that_is_there_is_taken_however_late_it_is() {
+        let leaving = CancellationToken::new();
+        leaving.cancel();
+        let (outage, _) = outage(&leaving, Duration::ZERO);
+        assert_eq!(outage.patiently(|| async { Ok(1) }).await.expect("it was answered"), 1);
+        assert_eq!(outage.in_time(async { Ok(2) }).await.expect("it was answered"), 2);
+    }
+}

@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use measure::{done, name, register_at, url};
-use paced::frontier::{Claim, Frontier};
+use paced::frontier::{Claim, Frontier, WorkScope};
 use paced::task::{Lease, Priority, Put, Settled, Settlement};
 use support::RedisServer;
 use tokio::task::JoinSet;
@@ -54,6 +54,7 @@ async fn run() {
     let (sites, tasks, pages) = (number("SITES", sites), number("TASKS", tasks), number("PAGES", pages));
     let frontier = Frontier::open(&server.url(0)).expect("a URL");
     println!("{sites} sites, {tasks} tasks, {pages} pages");
+    frontier.work_on(OWNER, WorkScope::All).await.expect("said");
 
     let began = Instant::now();
     register(&frontier, sites).await;
@@ -114,7 +115,6 @@ async fn claims_alone(server: &RedisServer, frontier: &Frontier, count: u64) {
             token: fastrand::u64(1..u64::MAX / 2),
             download: 1,
             parse: 0,
-            only: Vec::new(),
             dice: vec![fastrand::u32(..)],
         };
         leases.extend(frontier.claim(claim).await.expect("a grant").leases);
@@ -257,7 +257,6 @@ async fn claim(frontier: &Frontier, download: u32, parse: u32) -> Option<Lease> 
         token: fastrand::u64(1..u64::MAX / 2),
         download,
         parse,
-        only: Vec::new(),
         dice: vec![fastrand::u32(..)],
     };
     frontier.claim(claim).await.expect("a grant").leases.pop()
@@ -275,6 +274,7 @@ async fn known_pages(server: &RedisServer, frontier: &Frontier) {
     let pages = 4_000;
     register(frontier, 1).await;
     let site = name(0);
+    frontier.work_on(OWNER, WorkScope::of([site.clone()])).await.expect("said");
     let mut known = 0;
     while known < pages {
         let puts = (0..200).map(|i| Put::request(url(0, 1 << 40 | (known + i)), Priority::from_value(120)));
@@ -286,7 +286,6 @@ async fn known_pages(server: &RedisServer, frontier: &Frontier) {
                 token: fastrand::u64(1..u64::MAX / 2),
                 download: 8,
                 parse: 0,
-                only: vec![site.clone()],
                 dice: vec![0],
             };
             let leases = frontier.claim(claim).await.expect("a grant").leases;

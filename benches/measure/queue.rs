@@ -1,7 +1,7 @@
 //! Tasks into a frontier and out of it, in batches as a process does it.
 
 use paced::canonical_url::CanonicalUrl;
-use paced::frontier::{Claim, Frontier, Registered, Registration, SiteSettings};
+use paced::frontier::{Claim, Frontier, Registered, Registration, SiteSettings, WorkScope};
 use paced::page::Validators;
 use paced::task::{Lease, Outcome, Settlement, Stage, StoredPage};
 
@@ -37,6 +37,7 @@ pub async fn register_at(frontier: &Frontier, site: u64, interval: i64) {
 
 /// Claims and settles until so many are done or nothing is left; how many were.
 pub async fn pairs_of(frontier: &Frontier, wanted: u64, stage: Stage) -> u64 {
+    frontier.work_on(OWNER, WorkScope::All).await.expect("said");
     let mut settled = 0;
     while settled < wanted {
         let most = u32::try_from(wanted - settled).unwrap_or(BATCH).min(BATCH);
@@ -45,7 +46,6 @@ pub async fn pairs_of(frontier: &Frontier, wanted: u64, stage: Stage) -> u64 {
             token: fastrand::u64(1..u64::MAX / 2),
             download: if stage == Stage::Download { most } else { 0 },
             parse: if stage == Stage::Parse { most } else { 0 },
-            only: Vec::new(),
             dice: (0..BATCH).map(|_| fastrand::u32(..)).collect(),
         };
         let leases = frontier.claim(claim).await.expect("a grant").leases;

@@ -1,6 +1,8 @@
-//! Who claims: how a process joins, says that it lives, and leaves. What one held that is gone returns (C10).
+//! Who claims: how a process joins, says what it works on and that it lives, and leaves. What one held that is gone returns
+//! (C10).
 
 use super::sqlite::OwnerFile;
+use super::state::WorkScope;
 use super::step::{Reply, Step};
 use super::view::Owner;
 use super::{Backend, Frontier, FrontierError, FrontierErrorKind};
@@ -10,21 +12,20 @@ use super::{Backend, Frontier, FrontierError, FrontierErrorKind};
 pub struct Member {
     /// The name that its claims carry.
     pub name: String,
-    crawls: Vec<String>,
     _file: Option<OwnerFile>,
 }
 
 impl Frontier {
     /// Joins those that claim, first freeing the leases of processes that are gone.
-    pub async fn join(&self, crawls: Vec<String>) -> Result<Member, FrontierError> {
-        self.enter(format!("{:016x}", fastrand::u64(..)), crawls).await
+    pub async fn join(&self, scope: WorkScope) -> Result<Member, FrontierError> {
+        self.enter(format!("{:016x}", fastrand::u64(..)), scope).await
     }
 
     /// Joins under a name that people know: the member's own begins with it, and with `~` after it. What a process of
     /// that name held that is gone returns at once (C10). The name is made of letters, digits, `.`, `_` and `-`.
-    pub async fn join_as(&self, name: &str, crawls: Vec<String>) -> Result<Member, FrontierError> {
+    pub async fn join_as(&self, name: &str, scope: WorkScope) -> Result<Member, FrontierError> {
         let begins = format!("{name}~");
-        let member = self.enter(format!("{begins}{:016x}", fastrand::u64(..)), crawls).await?;
+        let member = self.enter(format!("{begins}{:016x}", fastrand::u64(..)), scope).await?;
         // On one machine a process that is gone shows at once by the lock on its file, whatever its name.
         if let Backend::Redis(_) = &*self.0 {
             for owner in self.owners().await? {
@@ -36,7 +37,7 @@ impl Frontier {
         Ok(member)
     }
 
-    async fn enter(&self, name: String, crawls: Vec<String>) -> Result<Member, FrontierError> {
+    async fn enter(&self, name: String, scope: WorkScope) -> Result<Member, FrontierError> {
         let file = match &*self.0 {
             Backend::Model(..) => None,
             Backend::Redis(shared) => {
@@ -51,32 +52,43 @@ impl Frontier {
                 Some(file)
             }
         };
-        let member = Member { name, crawls, _file: file };
-        self.beat(&member).await?;
+        let member = Member { name, _file: file };
+        self.enlist(&member.name, Some(scope)).await?;
         Ok(member)
     }
 
     /// Joins under a new name: for a process that was declared dead though it lives. What it held returns by itself.
-    pub async fn join_anew(&self, buried: &Member) -> Result<Member, FrontierError> {
-        let crawls = buried.crawls.clone();
+    pub async fn join_anew(&self, buried: &Member, scope: WorkScope) -> Result<Member, FrontierError> {
         match buried.name.split_once('~') {
-            Some((name, _)) => self.enter(format!("{name}~{:016x}", fastrand::u64(..)), crawls).await,
-            None => self.join(crawls).await,
+            Some((name, _)) => self.enter(format!("{name}~{:016x}", fastrand::u64(..)), scope).await,
+            None => self.join(scope).await,
         }
+    }
+
+    /// Says what a process works on from now on: its very next claim goes by that.
+    pub async fn work_on(&self, owner: &str, scope: WorkScope) -> Result<(), FrontierError> {
+        self.say(owner, Some(scope)).await.map(drop)
     }
 
     /// Says that a member is alive, and frees the leases of those that are not. Wanted every few seconds.
     pub async fn beat(&self, member: &Member) -> Result<(), FrontierError> {
-        let (owner, crawls) = (member.name.clone(), member.crawls.clone());
-        let step = Step::Enlist { owner, pid: std::process::id(), crawls };
-        if let Backend::Redis(shared) = &*self.0 {
-            for silent in shared.enlist(step).await? {
-                self.bury(&silent).await?;
-            }
-            return Ok(());
+        self.enlist(&member.name, None).await
+    }
+
+    async fn enlist(&self, owner: &str, scope: Option<WorkScope>) -> Result<(), FrontierError> {
+        for silent in self.say(owner, scope).await? {
+            self.bury(&silent).await?;
         }
-        ask!(self, step, Reply::Nothing => ())?;
-        self.bury_the_dead(&member.name).await
+        self.bury_the_dead(owner).await
+    }
+
+    /// The names of those that a server hasn't heard of for too long.
+    async fn say(&self, owner: &str, scope: Option<WorkScope>) -> Result<Vec<String>, FrontierError> {
+        let step = Step::Enlist { owner: owner.to_owned(), pid: std::process::id(), scope };
+        if let Backend::Redis(shared) = &*self.0 {
+            return shared.enlist(step).await;
+        }
+        ask!(self, step, Reply::Nothing => Vec::new())
     }
 
     /// Leaves those that claim; leases still held return.

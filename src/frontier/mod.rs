@@ -33,7 +33,7 @@ use futures_util::future::try_join_all;
 pub use error::{FrontierError, FrontierErrorKind};
 pub use members::Member;
 pub use mutex_key::MutexKey;
-pub use state::SiteSettings;
+pub use state::{SiteSettings, WorkScope};
 pub use step::{
     Claim, Feeding, Forgotten, Grant, Lock, Lost, Rearm, Registered, Registration, Renamed, Run, Tuning,
 };
@@ -50,8 +50,6 @@ use redis::{Shared, is_redis};
 use sqlite::Embedded;
 use step::{Reply, Step};
 
-/// The most sites that one claim can be limited to.
-pub const MOST_NAMED_SITES: usize = 100;
 /// Tokens of leases, the last of a claim's as well, are below this: every store has room for 63 bits.
 pub const TOKENS: u64 = i64::MAX as u64;
 

@@ -8,7 +8,7 @@ use super::mutex_key::MutexKey;
 use super::shelf::Shelf;
 use super::state::{
     DeadState, MutexState, OwnerState, PageState, Place, Recrawl, RobotsBrief, RobotsState, SiteState, Task,
-    UnitState,
+    UnitState, WorkScope,
 };
 use super::step::{Reply, Step};
 use super::steps;
@@ -45,11 +45,9 @@ impl Model {
     }
 
     /// Units with a ready site, and their scores: worked out from the tasks themselves.
-    fn ready_units(&self, stage: Stage, only: &[String]) -> BTreeMap<String, i64> {
-        let ready = self
-            .sites
-            .values()
-            .filter(|site| self.is_ready(site, stage) && (only.is_empty() || only.contains(&site.name)));
+    fn ready_units(&self, stage: Stage, scope: &WorkScope) -> BTreeMap<String, i64> {
+        let ready =
+            self.sites.values().filter(|site| scope.includes(&site.name) && self.is_ready(site, stage));
         ready
             .filter_map(|site| self.units.get(&site.unit))
             .map(|(unit, due)| {
@@ -156,21 +154,21 @@ impl Shelf for Model {
         Ok(())
     }
 
-    fn due_count(&mut self, stage: Stage, now: i64, only: &[String], most: u32) -> Answer<u32> {
-        let due = self.ready_units(stage, only).into_values().filter(|score| *score <= now);
+    fn due_count(&mut self, stage: Stage, now: i64, scope: &WorkScope, most: u32) -> Answer<u32> {
+        let due = self.ready_units(stage, scope).into_values().filter(|score| *score <= now);
         Ok(u32::try_from(due.count()).unwrap_or(most).min(most))
     }
 
-    fn nth_due(&mut self, stage: Stage, now: i64, only: &[String], n: u32) -> Answer<Option<String>> {
-        let ready = self.ready_units(stage, only).into_iter();
+    fn nth_due(&mut self, stage: Stage, now: i64, scope: &WorkScope, n: u32) -> Answer<Option<String>> {
+        let ready = self.ready_units(stage, scope).into_iter();
         let mut due: Vec<(i64, String)> =
             ready.filter(|(_, score)| *score <= now).map(|(name, score)| (score, name)).collect();
         due.sort();
         Ok(due.into_iter().nth(n as usize).map(|(_, name)| name))
     }
 
-    fn next_due(&mut self, stage: Stage, only: &[String]) -> Answer<Option<i64>> {
-        Ok(self.ready_units(stage, only).into_values().min())
+    fn next_due(&mut self, stage: Stage, scope: &WorkScope) -> Answer<Option<i64>> {
+        Ok(self.ready_units(stage, scope).into_values().min())
     }
 
     fn ready_sites(&mut self, stage: Stage, unit: &str) -> Answer<Vec<String>> {
@@ -427,7 +425,11 @@ impl Shelf for Model {
     fn inspect(&mut self) -> Answer<Inspection> {
         let mut due = Vec::new();
         for stage in Stage::ALL {
-            due.extend(self.ready_units(stage, &[]).into_iter().map(|(unit, score)| (stage, unit, score)));
+            due.extend(
+                self.ready_units(stage, &WorkScope::All)
+                    .into_iter()
+                    .map(|(unit, score)| (stage, unit, score)),
+            );
         }
         Ok(Inspection {
             tasks: self

@@ -4,7 +4,7 @@
 use super::mutex_key::MutexKey;
 use super::state::{
     DeadState, MutexState, OwnerState, PageState, Recrawl, RobotsBrief, RobotsState, SiteState, Task,
-    UnitState,
+    UnitState, WorkScope,
 };
 use super::view::{Freshness, Inspection, LetterPlace};
 use crate::canonical_url::CanonicalUrl;
@@ -28,18 +28,19 @@ pub(crate) trait Shelf {
     fn unit(&mut self, name: &str) -> Result<Option<UnitState>, Self::Error>;
     /// Saves a unit with its due time in ms.
     fn save_unit(&mut self, unit: &UnitState, due: i64) -> Result<(), Self::Error>;
-    /// How many units with something ready are due at `now`, `most` at most. `only`: with one of these sites ready.
-    fn due_count(&mut self, stage: Stage, now: i64, only: &[String], most: u32) -> Result<u32, Self::Error>;
+    /// How many units with something ready are due at `now`, `most` at most: those with a site of the scope ready.
+    fn due_count(&mut self, stage: Stage, now: i64, scope: &WorkScope, most: u32)
+    -> Result<u32, Self::Error>;
     /// The n-th of them from 0, the longest due first, then by name.
     fn nth_due(
         &mut self,
         stage: Stage,
         now: i64,
-        only: &[String],
+        scope: &WorkScope,
         n: u32,
     ) -> Result<Option<String>, Self::Error>;
-    /// The least due time of a unit with something ready.
-    fn next_due(&mut self, stage: Stage, only: &[String]) -> Result<Option<i64>, Self::Error>;
+    /// The least due time of a unit with a site of the scope ready.
+    fn next_due(&mut self, stage: Stage, scope: &WorkScope) -> Result<Option<i64>, Self::Error>;
     /// The unit's ready sites by name.
     fn ready_sites(&mut self, stage: Stage, unit: &str) -> Result<Vec<String>, Self::Error>;
 

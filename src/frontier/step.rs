@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::mutex_key::MutexKey;
-use super::state::SiteSettings;
+use super::state::{SiteSettings, WorkScope};
 use super::view::{Freshness, Inspection, KnownRobots, Latest, LetterPlace, Owner, View, Whereabouts};
 use crate::canonical_url::CanonicalUrl;
 use crate::task::{DeadLetter, Lease, LeaseKey, Put, PutReply, Settled, Settlement, Stage};
@@ -33,7 +33,7 @@ pub(crate) enum Step {
     Settle { owner: String, token: u64, settlements: Vec<Settlement> },
     Tune { site: String, tuning: Tuning },
     SetGroupInterval { unit: String, interval: i64 },
-    Enlist { owner: String, pid: u32, crawls: Vec<String> },
+    Enlist { owner: String, pid: u32, scope: Option<WorkScope> },
     Bury { owner: String },
     Owners,
     TryLock { mutex: MutexKey, token: String, expire: i64 },
@@ -120,7 +120,7 @@ pub struct Run {
 /// What a claim asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Claim {
-    /// The process that asks.
+    /// The process that asks. What it works on was said when it joined.
     pub owner: String,
     /// The first lease's token; the i-th gets `token + i`. Asked again with the same one, the grant is the same.
     pub token: u64,
@@ -128,8 +128,6 @@ pub struct Claim {
     pub download: u32,
     /// Parses wanted.
     pub parse: u32,
-    /// Only these sites, at most 100; empty: all.
-    pub only: Vec<String>,
     /// Random numbers for the choice among due units.
     pub dice: Vec<u32>,
 }
@@ -141,7 +139,7 @@ pub struct Grant {
     pub leases: Vec<Lease>,
     /// The time until something more can be claimed if nothing else happens, in ms; none: only another event helps (L1).
     pub next_in: Option<i64>,
-    /// The process that asked was declared dead: it gets nothing any more under this name. One that lives joins anew.
+    /// The process that asked was declared dead, or never joined: it gets nothing under this name. One that lives joins anew.
     pub buried: bool,
     /// The leases that this claim found lost, by site and URL.
     pub lost: Vec<Lost>,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::state::StageCounts;
+use super::state::{StageCounts, WorkScope};
 use crate::canonical_url::CanonicalUrl;
 use crate::clock::Timestamp;
 use crate::task::{DeadLetter, Failure, Priority, RobotsRecord, Stage, StoredPage};
@@ -14,16 +14,16 @@ pub struct Owner {
     pub name: String,
     /// Its process id.
     pub pid: u32,
-    /// The sites it crawls; none where it works on all.
-    pub crawls: Vec<String>,
+    /// What it works on.
+    pub scope: WorkScope,
     /// Its leases are over.
     pub dead: bool,
 }
 
 impl Owner {
-    /// Whether it lives and may have tasks of a site in hand: one that names no sites works on all.
+    /// Whether it lives and may have tasks of a site in hand.
     pub fn works_on(&self, site: &str) -> bool {
-        !self.dead && (self.crawls.is_empty() || self.crawls.iter().any(|crawled| crawled == site))
+        !self.dead && self.scope.includes(site)
     }
 }
 

@@ -63,11 +63,10 @@ pub async fn crawl(
     let equipment = &options.equipment;
     let frontier = Frontier::open(&equipment.places.frontier)?;
     let roster = register(&frontier, &equipment.settings, &sites).await?;
-    let names = roster.names();
     if options.fresh {
-        refuse_while_crawled(&frontier, &names).await?;
+        refuse_while_crawled(&frontier, &roster.names()).await?;
     }
-    let join = async |frontier: &Frontier| frontier.join(names).await;
+    let join = async |frontier: &Frontier| frontier.join(roster.scope()).await;
     let crew = equipment.crew(&frontier, &roster, Role::Both, &monitor, join).await?;
     let mut found = BTreeMap::new();
     for site in &sites {

@@ -6,7 +6,7 @@ use tracing::{info, warn};
 
 use super::error::RunError;
 use crate::clock::millis;
-use crate::frontier::{Frontier, FrontierError, Registered, Registration, Run, SiteSettings};
+use crate::frontier::{Frontier, FrontierError, Registered, Registration, Run, SiteSettings, WorkScope};
 use crate::settings::Settings;
 use crate::site::{RobotsPolicy, Site};
 use crate::task::Put;
@@ -67,17 +67,20 @@ fn registration(site: &Site, settings: &Settings) -> Registration {
 /// whatever is there, and stand in nobody's way.
 pub(crate) async fn refuse_while_crawled(frontier: &Frontier, names: &[String]) -> Result<(), RunError> {
     // Joining once buries processes that are gone, so that only living ones stand in the way.
-    let looker = frontier.join(Vec::new()).await?;
+    let looker = frontier.join(WorkScope::of([])).await?;
     let owners = frontier.owners().await?;
     frontier.leave(looker).await?;
     let living = owners.iter().filter(|owner| !owner.dead);
-    let crawling = living.filter(|owner| owner.crawls.iter().any(|site| names.contains(site)));
-    match crawling.min_by_key(|owner| owner.pid) {
+    let crawling = living.filter_map(|owner| match &owner.scope {
+        WorkScope::Sites(sites) if names.iter().any(|name| sites.contains(name)) => Some((owner.pid, sites)),
+        _ => None,
+    });
+    match crawling.min_by_key(|(pid, _)| *pid) {
         None => Ok(()),
-        Some(owner) => Err(RunError::Refused(format!(
+        Some((pid, sites)) => Err(RunError::Refused(format!(
             "process {} crawls {} right now: stop it before you begin --fresh",
-            owner.pid,
-            owner.crawls.join(", ")
+            pid,
+            sites.iter().map(String::as_str).collect::<Vec<_>>().join(", ")
         ))),
     }
 }

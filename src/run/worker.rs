@@ -84,7 +84,7 @@ pub async fn work(
     if let Some(folder) = &mut folder {
         folder.read(&frontier).await?;
     }
-    let join = async |frontier: &Frontier| frontier.join_as(name.as_str(), Vec::new()).await;
+    let join = async |frontier: &Frontier| frontier.join_as(name.as_str(), roster.scope()).await;
     let crew = equipment.crew(&frontier, &roster, role, &monitor, join).await?;
     info!(%name, %role, "at work on {}", without_password(&equipment.places.frontier));
     let mut watch = Watch::new(&frontier, &monitor, &roster, shown, folder, reload, until_empty);

@@ -158,7 +158,7 @@ impl Crew {
 
     /// This process was declared dead, its leases are lost: it goes on under another name.
     pub(super) async fn join_anew(&self) -> Result<(), FrontierError> {
-        let member = self.frontier.join_anew(&self.member.current()).await?;
+        let member = self.frontier.join_anew(&self.member.current(), self.roster.scope()).await?;
         warn!(
             name = member.name,
             "this process was taken for dead and its leases are lost; it goes on under a new name"

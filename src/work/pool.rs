@@ -1,6 +1,6 @@
 //! The pool: one claimer a process asks for as many tasks as slots are free, and each granted task walks its line.
 
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -17,7 +17,7 @@ use super::scaling::{Scale, most_asking, workers};
 use super::slots::{Granted, Slots};
 use super::workers::Workers;
 use crate::clock::{self, since_boot};
-use crate::frontier::{Claim, FrontierError, Grant, Lost, MOST_NAMED_SITES, TOKENS};
+use crate::frontier::{Claim, FrontierError, Grant, Lost, TOKENS};
 use crate::monitor::duration;
 use crate::task::{Lease, LeaseKey, Stage};
 
@@ -98,6 +98,7 @@ impl Pool {
     async fn claim_until_stopped(&self) -> Result<(), FrontierError> {
         let outages = &self.crew.outages;
         let mut scale = Scale::default();
+        let sites_left = AtomicUsize::new(0);
         while !self.stop.is_cancelled() {
             // What waits for a disk or the frontier says nothing of response times.
             if !outages.is_any_on() {
@@ -109,7 +110,7 @@ impl Pool {
             }
             let asked = Instant::now();
             let again = tokio::select! {
-                again = outages.frontier.patiently(|| self.claim_from_all()) => again?,
+                again = outages.frontier.patiently(|| self.claim(&sites_left)) => again?,
                 // What it may be granted after all returns when this process leaves.
                 () = clock::wait_after(&self.stop, LAST_CLAIM) => break,
             };
@@ -134,25 +135,18 @@ impl Pool {
         !self.crew.frontier.has_wake_ups() || self.slots.left_some.load(Ordering::SeqCst)
     }
 
-    /// Claims from all sites that are worked on; when to do so again.
-    async fn claim_from_all(&self) -> Result<Instant, FrontierError> {
-        if self.crew.roster.is_of_all() {
-            return self.claim(&[]).await;
-        }
-        let names = self.crew.roster.names();
-        let mut again = Instant::now() + self.longest_sleep();
-        for portion in portions(&names, fastrand::usize(..)) {
-            again = again.min(self.claim(portion).await?);
-        }
-        Ok(again)
-    }
-
     fn longest_sleep(&self) -> Duration {
         if self.crew.frontier.has_wake_ups() { LONGEST_SLEEP_WITH_WAKE_UPS } else { LONGEST_SLEEP }
     }
 
-    /// Claims for the free slots and starts what is granted; when to ask for more.
-    async fn claim(&self, only: &[String]) -> Result<Instant, FrontierError> {
+    /// Claims for the free slots and starts what is granted; when to ask for more. The frontier is told first where more sites
+    /// were left than it knows of.
+    async fn claim(&self, told_of: &AtomicUsize) -> Result<Instant, FrontierError> {
+        let sites_left = self.crew.roster.sites_left();
+        if told_of.load(Ordering::SeqCst) != sites_left {
+            self.crew.frontier.work_on(&self.crew.member.current().name, self.crew.roster.scope()).await?;
+            told_of.store(sites_left, Ordering::SeqCst);
+        }
         let (mut download, parse) = self.slots.free();
         download = download.min(self.crew.monitor.pages_left());
         if self.crew.ceiling.is_set() && download > 0 {
@@ -164,7 +158,7 @@ impl Pool {
             return Ok(Instant::now() + RESCALE);
         }
         let (noted, asked) = (since_boot(), Instant::now());
-        let wish = self.wish(download, parse, only);
+        let wish = self.wish(download, parse);
         let wanted = [wish.download, wish.parse];
         let grant = self.crew.frontier.claim(wish).await?;
         grant.lost.iter().for_each(tell_of);
@@ -196,14 +190,13 @@ impl Pool {
         Stage::ALL.into_iter().zip(wanted).any(all_of)
     }
 
-    fn wish(&self, download: usize, parse: usize, only: &[String]) -> Claim {
+    fn wish(&self, download: usize, parse: usize) -> Claim {
         let number = |n: usize| u32::try_from(n.min(MOST_GRANTED)).unwrap_or(0);
         Claim {
             owner: self.crew.member.current().name.clone(),
             token: fastrand::u64(1..TOKENS - MOST_GRANTED as u64),
             download: number(download),
             parse: number(parse),
-            only: only.to_vec(),
             dice: (0..MOST_GRANTED).map(|_| fastrand::u32(..)).collect(),
         }
     }
@@ -249,16 +242,6 @@ impl Pool {
             }
         }
     }
-}
-
-/// The sites in as few lists as claims can name, all about as long, always the same ones: what is due among each is kept in order.
-/// They begin with another one each time, so that slots don't go to the first names alone.
-fn portions(names: &[String], turn: usize) -> Vec<&[String]> {
-    let claims = names.len().div_ceil(MOST_NAMED_SITES).max(1);
-    let mut portions: Vec<&[String]> = names.chunks(names.len().div_ceil(claims).max(1)).collect();
-    let first = turn % portions.len().max(1);
-    portions.rotate_left(first);
-    portions
 }
 
 /// When to claim again what is due so long after an answer. A claim takes its way as well: it is sent so much sooner that it
@@ -346,22 +329,6 @@ impl Walk {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn sites_are_named_in_the_same_lists_each_time_and_none_is_much_shorter() {
-        for (sites, lists) in
-            [(0, vec![]), (1, vec![1]), (100, vec![100]), (101, vec![51, 50]), (300, vec![100; 3])]
-        {
-            let names: Vec<String> = (0..sites).map(|n| format!("{n:03}")).collect();
-            for turn in 0..5 {
-                let mut named = portions(&names, turn);
-                assert!(sites != 101 || named[0].len() == if turn % 2 == 0 { 51 } else { 50 });
-                named.sort();
-                assert_eq!(named.iter().map(|list| list.len()).collect::<Vec<_>>(), lists);
-                assert_eq!(named.concat(), names);
-            }
-        }
-    }
 
     #[test]
     fn the_next_claim_goes_out_its_way_ahead_but_never_more_than_half_the_time() {

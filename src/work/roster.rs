@@ -7,6 +7,7 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use tracing::warn;
 
 use crate::canonical_url::Host;
+use crate::frontier::WorkScope;
 use crate::site::{RobotsPolicy, Site};
 
 /// The most sites of which one that works on all keeps the rules; those not used for longest are read again when needed.
@@ -47,6 +48,16 @@ impl Roster {
     /// All sites of the frontier, whoever registers them and whenever.
     pub fn of_all() -> Self {
         Self(Arc::new(Inner { of_all: true, ..Inner::default() }))
+    }
+
+    /// What is worked on.
+    pub fn scope(&self) -> WorkScope {
+        if self.0.of_all { WorkScope::All } else { WorkScope::of(self.names()) }
+    }
+
+    /// How many sites were left to others so far.
+    pub(super) fn sites_left(&self) -> usize {
+        self.read().left.len()
     }
 
     /// Whether all sites are worked on.

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use ground::{Ground, SiteFile, ms, star, wait};
-use paced::frontier::{Forgotten, Frontier, FrontierErrorKind, MutexKey, Registered, Renamed};
+use paced::frontier::{Forgotten, Frontier, FrontierErrorKind, MutexKey, Registered, Renamed, WorkScope};
 use paced::mutex::TimedMutex;
 use paced::task::{Lease, Settled, Settlement};
 use steps::*;
@@ -198,7 +198,7 @@ fn a_parse_taken_along_is_renewed_and_settled_in_the_partition_of_its_site() {
     let Some(cluster) = RedisCluster::start() else { return };
     let frontier = Frontier::open(&cluster.url()).expect("a URL");
     wait(async {
-        let member = frontier.join(Vec::new()).await.expect("answers");
+        let member = frontier.join(WorkScope::All).await.expect("answers");
         for name in sites(&frontier, 8, 60_000, 1).await {
             let lease = claim(&frontier, &member.name, 1).await.leases.pop().expect("each site has a page");
             let parse = Some(fastrand::u64(1..1 << 60));
@@ -221,7 +221,7 @@ fn i1_a_site_takes_another_name_within_its_partition_alone_and_keeps_its_pace() 
     let Some(cluster) = RedisCluster::start() else { return };
     let frontier = Frontier::open(&cluster.url()).expect("a URL");
     wait(async {
-        let member = frontier.join(Vec::new()).await.expect("answers");
+        let member = frontier.join(WorkScope::All).await.expect("answers");
         for name in sites(&frontier, 4, 60_000, 3).await {
             let granted = claim(&frontier, &member.name, 1).await.leases;
             assert_eq!(granted.len(), 1);

@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use paced::clock::{Clock, Timestamp};
-use paced::frontier::{Claim, Frontier, FrontierErrorKind};
+use paced::frontier::{Claim, Frontier, FrontierErrorKind, WorkScope};
 use paced::task::{Outcome, Settled, Settlement};
 
 use crate::support::{SmallDisk, with_mounts};
 use crate::world::{START, request, shop, wait_for};
 
 fn claim(token: u64) -> Claim {
-    Claim { owner: "one".to_owned(), token, download: 1, parse: 0, only: vec![], dice: vec![0] }
+    Claim { owner: "one".to_owned(), token, download: 1, parse: 0, dice: vec![0] }
 }
 
 #[test]
@@ -22,6 +22,7 @@ fn i5_l4_no_lease_ends_by_a_disk_that_was_full_for_a_minute() {
         let frontier = Frontier::sqlite(&file, Some(clock.clone())).expect("a new file");
         wait_for(async {
             frontier.register(shop("a")).await.expect("registered");
+            frontier.work_on("one", WorkScope::All).await.expect("said");
             frontier.put("a", vec![request("a", "1"), request("a", "2")]).await.expect("put");
             let over = frontier.claim(claim(100)).await.expect("claimed").leases.remove(0);
             clock.advance(Duration::from_secs(31));

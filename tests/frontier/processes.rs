@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use paced::frontier::{Claim, Frontier, FrontierErrorKind, Registered, View};
+use paced::frontier::{Claim, Frontier, FrontierErrorKind, Registered, View, WorkScope};
 use paced::task::{Lease, Outcome, Settled, Settlement};
 
 use crate::world::{request, shop, wait_for};
@@ -43,7 +43,7 @@ fn a_child() {
 
 /// Claims and settles until nothing is left.
 async fn work(frontier: &Frontier) {
-    let member = frontier.join(vec![]).await.expect("joined");
+    let member = frontier.join(WorkScope::All).await.expect("joined");
     loop {
         let grant = frontier.claim(claim(&member.name, 2)).await.expect("claimed");
         for lease in &grant.leases {
@@ -68,7 +68,7 @@ async fn work(frontier: &Frontier) {
 
 /// Claims one task and never comes back.
 async fn hang(frontier: &Frontier) {
-    let member = frontier.join(vec![]).await.expect("joined");
+    let member = frontier.join(WorkScope::All).await.expect("joined");
     let grant = frontier.claim(claim(&member.name, 1)).await.expect("claimed");
     tell("granted", &grant.leases[0]);
     std::future::pending::<()>().await;
@@ -76,7 +76,7 @@ async fn hang(frontier: &Frontier) {
 
 fn claim(owner: &str, download: u32) -> Claim {
     let (token, dice) = (fastrand::u64(..), vec![fastrand::u32(..)]);
-    Claim { owner: owner.to_owned(), token, download, parse: 0, only: vec![], dice }
+    Claim { owner: owner.to_owned(), token, download, parse: 0, dice }
 }
 
 async fn settle(frontier: &Frontier, owner: &str, lease: &Lease) -> Settled {
@@ -219,7 +219,7 @@ fn l4_c10_the_leases_of_a_killed_process_return_to_the_next_that_joins_or_beats(
     let file = folder.path().join("frontier.sqlite");
     wait_for(async {
         let frontier = file_with(&file, &["a"], 1).await;
-        let member = frontier.join(vec![]).await.expect("joined");
+        let member = frontier.join(WorkScope::All).await.expect("joined");
         for (round, joins) in [(1, true), (2, false)] {
             let mut hanging = child("hang", &file);
             let mut lines = BufReader::new(hanging.stdout.take().expect("its output")).lines();
@@ -231,7 +231,7 @@ fn l4_c10_the_leases_of_a_killed_process_return_to_the_next_that_joins_or_beats(
             hanging.kill().expect("killed");
             hanging.wait().expect("ended");
             let name = if joins {
-                let other = frontier.join(vec![]).await.expect("joined");
+                let other = frontier.join(WorkScope::All).await.expect("joined");
                 other.name.clone()
             } else {
                 frontier.beat(&member).await.expect("beaten");
@@ -326,6 +326,7 @@ async fn a_file_of_the_version_before_is_brought_up_to_date_with_all_that_is_in_
     let frontier = Frontier::sqlite(&file, None).expect("a new file");
     frontier.register(shop("books")).await.expect("registered");
     frontier.put("books", ["/1", "/2", "/1"].map(|path| request("books", path)).to_vec()).await.expect("put");
+    frontier.work_on("one", WorkScope::All).await.expect("said");
     let lease = frontier.claim(claim("one", 1)).await.expect("claimed").leases.pop().expect("due");
     let text = frontier.text("books").await.expect("read");
     let before = frontier.view("books").await.expect("read").expect("a site");
@@ -354,7 +355,7 @@ async fn a_file_on_which_an_older_version_works_is_left_as_it_is() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("frontier.sqlite");
     let frontier = Frontier::sqlite(&file, None).expect("a new file");
-    let member = frontier.join(Vec::new()).await.expect("joined");
+    let member = frontier.join(WorkScope::All).await.expect("joined");
     rusqlite::Connection::open(&file)
         .and_then(|connection| connection.pragma_update(None, "user_version", 3))
         .expect("lowered");
@@ -382,6 +383,7 @@ fn a_frontier_outlives_its_processes() {
     let file = folder.path().join("frontier.sqlite");
     wait_for(async {
         let first = file_with(&file, &["a"], 2).await;
+        first.work_on("one", WorkScope::All).await.expect("said");
         let lease = first.claim(claim("one", 1)).await.expect("claimed").leases.pop().expect("due");
         drop(first);
         let second = Frontier::sqlite(&file, None).expect("opened again");

@@ -1,7 +1,7 @@
 //! What the tests stand on: a frontier of each backend with a clock of its own, and short words for its steps.
 
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use paced::canonical_url::CanonicalUrl;
@@ -9,7 +9,7 @@ use paced::clock::{Clock, Timestamp};
 use paced::frontier::state::StageCounts;
 use paced::frontier::{
     Claim, Feeding, Frontier, Grant, Lock, MutexKey, Rearm, Registered, Registration, SiteSettings, Tuning,
-    View,
+    View, WorkScope,
 };
 use paced::task::{
     Failure, Lease, Outcome, Priority, Put, PutReply, RobotsAccess, RobotsRecord, Settled, Settlement, Stage,
@@ -66,6 +66,8 @@ pub struct World {
     pub frontier: Frontier,
     pub clock: Clock,
     tokens: Cell<u64>,
+    /// Processes that joined with their first claim.
+    met: RefCell<BTreeSet<String>>,
     /// The same frontier as another process has it open.
     other: Option<Frontier>,
     dice: RefCell<fastrand::Rng>,
@@ -95,7 +97,8 @@ impl World {
         };
         let (tokens, turn, dice) =
             (Cell::new(0), Cell::new(false), RefCell::new(fastrand::Rng::with_seed(1)));
-        Self { frontier, clock, tokens, other, dice, turn, _folder: folder, _db: db }
+        let met = RefCell::default();
+        Self { frontier, clock, tokens, met, other, dice, turn, _folder: folder, _db: db }
     }
 
     /// Whoever takes the next step: where two have the frontier open, each takes three in a row or so.
@@ -160,20 +163,35 @@ impl World {
         self.frontier.put(site, puts).await.expect("the site is there");
     }
 
+    /// A process that was never heard of joins first, to work on all sites.
     pub async fn grant(&self, claim: Claim) -> Grant {
+        let grant = self.frontier.claim(claim.clone()).await.expect("a grant");
+        let owners =
+            if grant.buried { self.frontier.owners().await.expect("answers") } else { return grant };
+        let is_known = owners.iter().any(|owner| owner.name == claim.owner);
+        if is_known || !self.met.borrow_mut().insert(claim.owner.clone()) {
+            return grant;
+        }
+        self.work_on(&claim.owner, WorkScope::All).await;
         self.frontier.claim(claim).await.expect("a grant")
+    }
+
+    /// A claim of a process that works on these sites alone while it makes it.
+    pub async fn grant_of(&self, sites: &[&str], claim: Claim) -> Grant {
+        let owner = claim.owner.clone();
+        self.work_on(&owner, WorkScope::of(sites.iter().map(ToString::to_string))).await;
+        let grant = self.grant(claim).await;
+        self.work_on(&owner, WorkScope::All).await;
+        grant
+    }
+
+    pub async fn work_on(&self, owner: &str, scope: WorkScope) {
+        self.frontier.work_on(owner, scope).await.expect("said");
     }
 
     /// A claim for so many downloads and parses, with a new token.
     pub fn want(&self, download: u32, parse: u32) -> Claim {
-        Claim {
-            owner: OWNER.to_owned(),
-            token: self.token(),
-            download,
-            parse,
-            only: Vec::new(),
-            dice: vec![0],
-        }
+        Claim { owner: OWNER.to_owned(), token: self.token(), download, parse, dice: vec![0] }
     }
 
     /// One download, if any can be had.

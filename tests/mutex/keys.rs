@@ -1,6 +1,6 @@
 //! On Redis a mutex is a key: what an operator sees of it, and what a program that has nothing but Redis may do with it.
 
-use paced::frontier::{Grant, Tuning};
+use paced::frontier::{Grant, Tuning, WorkScope};
 use paced::mutex::TimedMutex;
 
 use super::shared_pace::{INTERVAL, claim, with_books};
@@ -14,7 +14,7 @@ const BOOKS: &str = "{paced:0}:mutex:books";
 async fn books() -> Option<(Backend, String)> {
     let backend = Backend::redis(None)?;
     with_books(&backend.frontier).await;
-    let member = backend.frontier.join(Vec::new()).await.expect("the frontier");
+    let member = backend.frontier.join(WorkScope::All).await.expect("the frontier");
     Some((backend, member.name.clone()))
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use paced::clock::since_boot;
 use paced::frontier::permit::{NotNow, Permit};
-use paced::frontier::{Frontier, Tuning};
+use paced::frontier::{Frontier, Tuning, WorkScope};
 use paced::manners::grace;
 use paced::mutex::TimedMutex;
 use paced::task::Lease;
@@ -29,7 +29,7 @@ impl Claimer {
         for backend in backends() {
             with_books(&backend.frontier).await;
             tune(&backend.frontier, Tuning::Interval(i64::try_from(INTERVAL.as_millis()).ok())).await;
-            let owner = backend.frontier.join(Vec::new()).await.expect("the frontier").name;
+            let owner = backend.frontier.join(WorkScope::All).await.expect("the frontier").name;
             all.push(Self { backend, owner });
         }
         all

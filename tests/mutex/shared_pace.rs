@@ -5,7 +5,7 @@ use std::time::Duration;
 use paced::canonical_url::CanonicalUrl;
 use paced::clock::{Clock, Timestamp};
 use paced::frontier::{
-    Claim, Frontier, FrontierErrorKind, Grant, Registered, Registration, SiteSettings, Tuning,
+    Claim, Frontier, FrontierErrorKind, Grant, Registered, Registration, SiteSettings, Tuning, WorkScope,
 };
 use paced::mutex::TimedMutex;
 use paced::task::Put;
@@ -44,7 +44,6 @@ pub async fn claim(frontier: &Frontier, owner: &str) -> Grant {
         token: fastrand::u64(1..1 << 60),
         download: 4,
         parse: 0,
-        only: Vec::new(),
         dice: vec![0],
     };
     frontier.claim(claim).await.expect("the frontier")
@@ -52,7 +51,7 @@ pub async fn claim(frontier: &Frontier, owner: &str) -> Grant {
 
 /// Claims as fast as anything is due, telling each start, until somebody stops it.
 async fn crawl(frontier: &Frontier, mut started: impl FnMut(Timestamp)) -> ! {
-    let member = frontier.join(vec!["books".to_owned()]).await.expect("the frontier");
+    let member = frontier.join(WorkScope::of(["books".to_owned()])).await.expect("the frontier");
     loop {
         let grant = claim(frontier, &member.name).await;
         grant.leases.iter().for_each(|lease| started(lease.granted_at));
@@ -125,7 +124,7 @@ impl Sides {
         let mut all = Vec::new();
         for (backend, clock) in still_backends() {
             with_books(&backend.frontier).await;
-            let owner = backend.frontier.join(Vec::new()).await.expect("the frontier").name;
+            let owner = backend.frontier.join(WorkScope::All).await.expect("the frontier").name;
             let mutex = TimedMutex::of_site_in(&backend.frontier, "books").await.expect("the site");
             all.push(Self { backend, clock, owner, mutex });
         }
@@ -296,8 +295,10 @@ async fn r7_at_most_parallel_requests_are_in_flight_however_many_processes_ask()
         for tuning in [Tuning::Interval(Some(0)), Tuning::Parallel(Some(3))] {
             assert!(backend.frontier.tune("books", tuning).await.expect("the frontier"));
         }
-        let (one, two) =
-            (backend.frontier.join(vec![]).await, other.join(vec![]).await.expect("the frontier"));
+        let (one, two) = (
+            backend.frontier.join(WorkScope::All).await,
+            other.join(WorkScope::All).await.expect("the frontier"),
+        );
         let first = claim(&backend.frontier, &one.expect("the frontier").name).await.leases;
         assert_eq!(first.len(), 3, "{}: three of the four asked for", backend.name);
         assert!(claim(&other, &two.name).await.leases.is_empty(), "{}: no room is left", backend.name);

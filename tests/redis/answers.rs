@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use paced::frontier::state::StageCounts;
-use paced::frontier::{Frontier, MutexKey, Tuning};
+use paced::frontier::{Frontier, MutexKey, Tuning, WorkScope};
 use paced::task::{Failure, Lease, Outcome, Put, Settled};
 
 use crate::ground::wait;
@@ -44,6 +44,7 @@ async fn every_step(frontier: &Frontier, mut before: impl FnMut()) -> (Vec<Strin
     let dead = Outcome::Dead { why: Failure::status(410, "gone") };
     step!(of(settle(frontier, "one", &leases[3], dead).await, Settled::clone));
     step!(of(frontier.back(leases[4].key()).await.expect("answers"), |held| *held));
+    step!(of(frontier.work_on("two", WorkScope::All).await.is_ok(), |said| *said));
     let grant =
         step!(of(frontier.claim(want("two", 0, 2)).await.expect("answers"), |grant| grant.leases.len()));
     step!(of(settle(frontier, "two", &grant.leases[0], done()).await, Settled::clone));

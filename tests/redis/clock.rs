@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use paced::frontier::Frontier;
+use paced::frontier::{Frontier, WorkScope};
 use paced::mutex::TimedMutex;
 use paced::task::Settled;
 
@@ -109,7 +109,8 @@ fn a_jump_forward_takes_no_process_for_dead_that_is_alive() {
     let frontier = open(&redis.url(0));
     wait(async {
         shop(&frontier, 0, 10).await;
-        let (one, two) = (frontier.join(vec![]).await, frontier.join(vec![]).await.expect("joined"));
+        let (one, two) =
+            (frontier.join(WorkScope::All).await, frontier.join(WorkScope::All).await.expect("joined"));
         let one = one.expect("joined");
         redis.shift_clock(HOUR);
         frontier.beat(&two).await.expect("beaten");

@@ -1,6 +1,6 @@
 //! A server that comes back without its last second: the starts of that second are forgotten, and none comes early for it.
 
-use paced::frontier::{Claim, Frontier, Lock, MutexKey, Registered, Registration};
+use paced::frontier::{Frontier, Grant, Lock, MutexKey, Registered, Registration, WorkScope};
 use paced::task::Lease;
 
 use crate::ground::wait;
@@ -38,10 +38,17 @@ async fn member(frontier: &Frontier, name: &str, interval: i64, group: i64) {
     put_in(frontier, name, 0..1).await.expect("a frontier that answers");
 }
 
+/// A claim of a process that works on that site alone while it makes it.
+async fn claim_of(frontier: &Frontier, site: &str) -> Grant {
+    frontier.work_on("one", WorkScope::of([site.to_owned()])).await.expect("a frontier that answers");
+    let grant = claim(frontier, "one", 1).await;
+    frontier.work_on("one", WorkScope::All).await.expect("a frontier that answers");
+    grant
+}
+
 /// A download of that site, which is due.
 async fn take(frontier: &Frontier, site: &str) -> Lease {
-    let claim = Claim { only: vec![site.to_owned()], ..want("one", 1, 0) };
-    let grant = frontier.claim(claim).await.expect("a frontier that answers");
+    let grant = claim_of(frontier, site).await;
     assert_eq!(grant.leases.len(), 1, "{site}: {grant:?}");
     grant.leases[0].clone()
 }
@@ -125,8 +132,7 @@ fn i1_a_group_waits_its_own_interval_where_that_is_longer_and_those_who_left_it_
 
 /// One site's unit alone.
 async fn assert_waits_of(frontier: &Frontier, site: &str, interval: i64) {
-    let claim = Claim { only: vec![site.to_owned()], ..want("one", 1, 0) };
-    let grant = frontier.claim(claim).await.expect("a frontier that answers");
+    let grant = claim_of(frontier, site).await;
     assert!(grant.next_in.is_some_and(|wait| is_left_of(interval, wait)), "{grant:?}");
 }
 

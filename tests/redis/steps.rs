@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use paced::canonical_url::CanonicalUrl;
 use paced::frontier::state::StageCounts;
-use paced::frontier::{Claim, Frontier, FrontierError, Grant, Registered, Registration, SiteSettings, View};
+use paced::frontier::{
+    Claim, Frontier, FrontierError, Grant, Registered, Registration, SiteSettings, View, WorkScope,
+};
 use paced::page::Validators;
 use paced::task::{Lease, Outcome, Priority, Put, PutReply, Settled, Settlement, StoredPage};
 
@@ -76,11 +78,18 @@ pub async fn put_in(
 
 pub fn want(owner: &str, download: u32, parse: u32) -> Claim {
     let (token, dice) = (fastrand::u64(1..1 << 60), vec![fastrand::u32(..)]);
-    Claim { owner: owner.to_owned(), token, download, parse, only: Vec::new(), dice }
+    Claim { owner: owner.to_owned(), token, download, parse, dice }
 }
 
-/// Up to so many downloads.
+/// Up to so many downloads, by a process that joins with its first claim to work on all sites.
 pub async fn claim(frontier: &Frontier, owner: &str, download: u32) -> Grant {
+    let grant = frontier.claim(want(owner, download, 0)).await.expect("a frontier that answers");
+    let owners =
+        if grant.buried { frontier.owners().await.expect("a frontier that answers") } else { return grant };
+    if owners.iter().any(|known| known.name == owner) {
+        return grant;
+    }
+    frontier.work_on(owner, WorkScope::All).await.expect("a frontier that answers");
     frontier.claim(want(owner, download, 0)).await.expect("a frontier that answers")
 }
 

@@ -1,6 +1,6 @@
 //! Those who work on a shared frontier are killed, stopped, or come back after they were given up.
 
-use paced::frontier::Frontier;
+use paced::frontier::{Frontier, WorkScope};
 use paced::task::Settled;
 
 use std::collections::BTreeSet;
@@ -32,8 +32,8 @@ fn l4_c10_the_leases_of_a_process_that_is_not_heard_of_for_ten_seconds_return_an
     let (here, there) = (open(&redis.url(0)), open(&redis.url(0)));
     wait(async {
         shop(&here, 0, 3).await;
-        let zombie = there.join(vec![]).await.expect("joined");
-        let alive = here.join(vec![]).await.expect("joined");
+        let zombie = there.join(WorkScope::All).await.expect("joined");
+        let alive = here.join(WorkScope::All).await.expect("joined");
         let lease = claim(&there, &zombie.name, 1).await.leases.pop().expect("a page is due");
         live_on(&redis, &here, &alive, 0, 6).await;
         assert_eq!(books(&here).await.lost, 0, "it is not given up yet");

@@ -4,7 +4,7 @@ use std::fs::OpenOptions;
 use std::io::Write;
 
 use paced::clock::{Clock, Timestamp};
-use paced::frontier::{Claim, Frontier, Registration, SiteSettings};
+use paced::frontier::{Claim, Frontier, Registration, SiteSettings, WorkScope};
 use paced::task::Put;
 
 use crate::fleet::{items_of, paths_by, seed, to_the_end, worker};
@@ -30,23 +30,17 @@ fn c10_a_worker_that_comes_back_under_its_name_gets_its_leases_back_at_the_same_
         hosts: vec!["shop.example".to_owned()],
         settings,
     };
-    let claim = |owner: &str, token| Claim {
-        owner: owner.to_owned(),
-        token,
-        download: 1,
-        parse: 0,
-        only: Vec::new(),
-        dice: vec![0],
-    };
+    let claim =
+        |owner: &str, token| Claim { owner: owner.to_owned(), token, download: 1, parse: 0, dice: vec![0] };
     wait(async {
         frontier.register(registration).await.expect("registered");
         let url = paced::canonical_url::CanonicalUrl::parse("http://shop.example/").expect("a URL");
         frontier.begin_run("shop", vec![Put::seed(url)]).await.expect("begun");
-        let gone = frontier.join_as("w", Vec::new()).await.expect("joined");
+        let gone = frontier.join_as("w", WorkScope::All).await.expect("joined");
         assert!(gone.name.starts_with("w~"), "{}", gone.name);
         let lost = frontier.claim(claim(&gone.name, 1)).await.expect("granted").leases.remove(0);
         drop(gone);
-        let back = frontier.join_as("w", Vec::new()).await.expect("joined");
+        let back = frontier.join_as("w", WorkScope::All).await.expect("joined");
         let again = frontier.claim(claim(&back.name, 100)).await.expect("granted").leases.remove(0);
         assert_eq!((&again.url, again.attempts, again.granted_at), (&lost.url, 0, lost.granted_at));
         assert_eq!(frontier.extend(vec![lost.key()]).await.expect("answers"), [false]);

@@ -297,6 +297,9 @@ impl Shared {
         let mut silent = Vec::new();
         for partition in 0..self.links.len() {
             let value = self.ask(partition, step, wire::ask(step)).await?;
+            if matches!(step, Step::Enlist { scope: Some(_), .. }) {
+                self.look_into(partition);
+            }
             silent.extend(wire::names(&value).map_err(|odd| self.broken(&odd))?);
         }
         silent.sort();

@@ -4,101 +4,68 @@ use std::collections::BTreeSet;
 
 use rusqlite::params;
 
-use super::among::Among;
 use super::columns::to_json;
-use super::memory::Memory;
+use super::due_list::DueList;
 use super::session::{Answer, Tables};
 use crate::frontier::shelf::Shelf;
+use crate::frontier::state::WorkScope;
 use crate::task::Stage;
 
 /// The ready sites of larger units are asked of the file.
 const FEW: u32 = 8;
-/// The lists of named sites that are kept in order: a process names its sites in portions.
-const MOST_LISTS: usize = 32;
 
 impl Tables<'_> {
-    pub(super) fn count_due(&mut self, stage: Stage, now: i64, only: &[String], most: u32) -> Answer<u32> {
-        if let Some(ready) = self.ready_among(stage, only)? {
-            let due = ready.iter().take_while(|(score, _)| *score <= now).take(most as usize).count();
+    pub(super) fn count_due(&mut self, stage: Stage, now: i64, scope: &WorkScope, most: u32) -> Answer<u32> {
+        if let Some(ready) = self.ready_of(scope, stage)? {
+            let due = ready.iter().take_while(|(from, _)| *from <= now).take(most as usize).count();
             return Ok(u32::try_from(due).unwrap_or(most));
         }
         self.flush()?;
-        let (every, named) = match stage {
-            Stage::Download => (
-                "SELECT count(*) FROM (SELECT 1 FROM unit WHERE ready_download > 0 AND due <= ?1 LIMIT ?2)",
-                "SELECT count(DISTINCT unit.id) FROM site JOIN unit ON unit.id = site.unit
-                 WHERE site.name IN (SELECT value FROM json_each(?2)) AND site.ready_download AND unit.due <= ?1",
-            ),
-            Stage::Parse => (
-                "SELECT count(*) FROM (SELECT 1 FROM unit WHERE ready_parse > 0 AND parsed_at <= ?1 LIMIT ?2)",
-                "SELECT count(DISTINCT unit.id) FROM site JOIN unit ON unit.id = site.unit
-                 WHERE site.name IN (SELECT value FROM json_each(?2)) AND site.ready_parse AND unit.parsed_at <= ?1",
-            ),
+        let sql = match stage {
+            Stage::Download => {
+                "SELECT count(*) FROM (SELECT 1 FROM unit WHERE ready_download > 0 AND due <= ?1 LIMIT ?2)"
+            }
+            Stage::Parse => {
+                "SELECT count(*) FROM (SELECT 1 FROM unit WHERE ready_parse > 0 AND parsed_at <= ?1 LIMIT ?2)"
+            }
         };
-        let count = if only.is_empty() {
-            self.one(every, params![now, most], |row| row.get(0))?
-        } else {
-            self.one(named, params![now, to_json(&only)?], |row| row.get(0))?
-        };
-        Ok(count.unwrap_or(0).min(most))
+        Ok(self.one(sql, params![now, most], |row| row.get(0))?.unwrap_or(0))
     }
 
     pub(super) fn find_due(
         &mut self,
         stage: Stage,
         now: i64,
-        only: &[String],
+        scope: &WorkScope,
         n: u32,
     ) -> Answer<Option<String>> {
-        if let Some(ready) = self.ready_among(stage, only)? {
-            let due = ready.iter().take_while(|(score, _)| *score <= now).nth(n as usize);
+        if let Some(ready) = self.ready_of(scope, stage)? {
+            let due = ready.iter().take_while(|(from, _)| *from <= now).nth(n as usize);
             return Ok(due.map(|(_, name)| name.clone()));
         }
         self.flush()?;
-        let (every, named) = match stage {
-            Stage::Download => (
-                "SELECT name FROM unit WHERE ready_download > 0 AND due <= ?1 ORDER BY due, name LIMIT 1 OFFSET ?2",
-                "SELECT DISTINCT unit.name, unit.due AS score FROM site JOIN unit ON unit.id = site.unit
-                 WHERE site.name IN (SELECT value FROM json_each(?3)) AND site.ready_download AND unit.due <= ?1
-                 ORDER BY score, unit.name LIMIT 1 OFFSET ?2",
-            ),
-            Stage::Parse => (
+        let sql = match stage {
+            Stage::Download => {
+                "SELECT name FROM unit WHERE ready_download > 0 AND due <= ?1
+                 ORDER BY due, name LIMIT 1 OFFSET ?2"
+            }
+            Stage::Parse => {
                 "SELECT name FROM unit WHERE ready_parse > 0 AND parsed_at <= ?1
-                 ORDER BY parsed_at, name LIMIT 1 OFFSET ?2",
-                "SELECT DISTINCT unit.name, unit.parsed_at AS score FROM site JOIN unit ON unit.id = site.unit
-                 WHERE site.name IN (SELECT value FROM json_each(?3)) AND site.ready_parse AND unit.parsed_at <= ?1
-                 ORDER BY score, unit.name LIMIT 1 OFFSET ?2",
-            ),
+                 ORDER BY parsed_at, name LIMIT 1 OFFSET ?2"
+            }
         };
-        if only.is_empty() {
-            self.one(every, params![now, n], |row| row.get(0))
-        } else {
-            self.one(named, params![now, n, to_json(&only)?], |row| row.get(0))
-        }
+        self.one(sql, params![now, n], |row| row.get(0))
     }
 
-    pub(super) fn first_due(&mut self, stage: Stage, only: &[String]) -> Answer<Option<i64>> {
-        if let Some(ready) = self.ready_among(stage, only)? {
-            return Ok(ready.first().map(|(score, _)| *score));
+    pub(super) fn first_due(&mut self, stage: Stage, scope: &WorkScope) -> Answer<Option<i64>> {
+        if let Some(ready) = self.ready_of(scope, stage)? {
+            return Ok(ready.first().map(|(from, _)| *from));
         }
-        if only.is_empty() && stage == Stage::Parse {
+        if stage == Stage::Parse {
             return self.first_parse();
         }
         self.flush()?;
-        if only.is_empty() {
-            return self.least("SELECT min(due) FROM unit WHERE ready_download > 0");
-        }
-        let named = match stage {
-            Stage::Download => {
-                "SELECT min(unit.due) FROM site JOIN unit ON unit.id = site.unit
-                 WHERE site.name IN (SELECT value FROM json_each(?1)) AND site.ready_download"
-            }
-            Stage::Parse => {
-                "SELECT min(unit.parsed_at) FROM site JOIN unit ON unit.id = site.unit
-                 WHERE site.name IN (SELECT value FROM json_each(?1)) AND site.ready_parse"
-            }
-        };
-        Ok(self.one(named, [to_json(&only)?], |row| row.get(0))?.flatten())
+        self.least("SELECT min(due) FROM unit WHERE ready_download > 0")
     }
 
     pub(super) fn ready_in(&mut self, stage: Stage, unit: &str) -> Answer<Vec<String>> {
@@ -119,39 +86,24 @@ impl Tables<'_> {
         self.all(sql, [unit], |row| row.get(0))
     }
 
-    /// The units of those of the named sites that are ready, each with the time from which it is due, the longest due first,
-    /// then by name. `None` where no names are given, or where others write and all would have to be read anew each time.
-    fn ready_among(&mut self, stage: Stage, only: &[String]) -> Answer<Option<&BTreeSet<(i64, String)>>> {
-        if only.is_empty() || !self.memory.lasts {
-            return Ok(None);
+    /// The units with a site of the scope ready, the longest due first, then by name. `None` where all sites are worked on:
+    /// the file has them in that order.
+    fn ready_of(&mut self, scope: &WorkScope, stage: Stage) -> Answer<Option<&BTreeSet<(i64, String)>>> {
+        let WorkScope::Sites(names) = scope else { return Ok(None) };
+        if !self.memory.due_list.as_ref().is_some_and(|list| list.is_of(scope)) {
+            self.flush()?;
+            let mut list = DueList::of(scope);
+            let sql =
+                "SELECT site.name, unit.name, site.ready_download, site.ready_parse, unit.due, unit.parsed_at
+                 FROM json_each(?1) JOIN site ON site.name = value JOIN unit ON unit.id = site.unit";
+            self.all(sql, [to_json(&**names)?], |row| {
+                let (ready, from) = ([row.get(2)?, row.get(3)?], [row.get(4)?, row.get(5)?]);
+                list.add(row.get(0)?, row.get(1)?, ready, from);
+                Ok(())
+            })?;
+            self.memory.due_list = Some(list);
         }
-        let known = self.memory.among.iter().position(|among| among.is_of(only));
-        let nth = if let Some(nth) = known { nth } else { self.begin_among(only)? };
-        let Memory { among, sites, units, .. } = &mut self.memory;
-        Ok(Some(among[nth].due(stage, sites, units)))
-    }
-
-    fn begin_among(&mut self, named: &[String]) -> Answer<usize> {
-        for name in named {
-            self.remember_unit_of(name)?;
-        }
-        let Memory { among, sites, .. } = &mut self.memory;
-        if among.len() >= MOST_LISTS {
-            among.clear();
-        }
-        among.push(Among::of(named, sites));
-        Ok(among.len() - 1)
-    }
-
-    fn remember_unit_of(&mut self, site: &str) -> Answer<()> {
-        if self.memory.sites.get(site).is_none() {
-            self.site(site)?;
-        }
-        let Some(site) = self.memory.sites.get(site) else { return Ok(()) };
-        if self.memory.units.get(&site.unit).is_none() {
-            self.unit(&site.unit.clone())?;
-        }
-        Ok(())
+        Ok(self.memory.due_list.as_ref().map(|list| list.due(stage)))
     }
 
     /// The ready ones among the sites of a small unit, by name. `None` where the file is to be asked.

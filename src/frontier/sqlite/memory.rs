@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use rusqlite::Connection;
 
-use super::among::Among;
+use super::due_list::DueList;
 use super::session::{Answer, Tables};
 use crate::canonical_url::CanonicalUrl;
 use crate::frontier::MutexKey;
@@ -20,8 +20,8 @@ pub(super) struct Memory {
     pub(super) sites: HeldBack<SiteState>,
     /// With the time from which each is due.
     pub(super) units: HeldBack<(UnitState, i64)>,
-    /// For each list of sites that claims name.
-    pub(super) among: Vec<Among>,
+    /// Of the named sites that this process works on, once it has claimed.
+    pub(super) due_list: Option<DueList>,
     pub(super) rows: BTreeMap<String, SiteRow>,
     /// The numbers by which other tables know sites.
     pub(super) ids: BTreeMap<String, i64>,
@@ -130,7 +130,7 @@ impl Memory {
         self.rows.remove(name);
         self.ids.remove(name);
         self.members.clear();
-        self.among.clear();
+        self.due_list = None;
         self.first_parse = None;
         self.running.forget_site(name);
     }
@@ -198,11 +198,10 @@ impl Tables<'_> {
 
     /// A site is about to stand as it is told.
     pub(super) fn notes_site(&mut self, site: &SiteState) {
-        self.memory.among.iter_mut().for_each(|among| among.changes(&site.unit));
+        self.memory.due_list.take_if(|list| !list.site_changes(site));
         let before = self.memory.sites.get(&site.name);
         if before.is_none_or(|before| before.unit != site.unit) {
             self.memory.members.clear();
-            self.memory.among.clear();
         }
         if before.is_none_or(|before| {
             before.unit != site.unit || before.is_ready(Stage::Parse) != site.is_ready(Stage::Parse)
@@ -212,8 +211,10 @@ impl Tables<'_> {
     }
 
     /// A unit is about to stand as it is told.
-    pub(super) fn notes_unit(&mut self, unit: &UnitState) {
-        self.memory.among.iter_mut().for_each(|among| among.changes(&unit.name));
+    pub(super) fn notes_unit(&mut self, unit: &UnitState, due: i64) {
+        if let Some(list) = &mut self.memory.due_list {
+            list.unit_changes(unit, due);
+        }
         let before = self.memory.units.get(&unit.name).map(|(unit, _)| unit);
         if before.is_none_or(|before| before.parsed_at != unit.parsed_at) {
             self.memory.first_parse = None;

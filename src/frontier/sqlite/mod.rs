@@ -1,9 +1,9 @@
 //! The embedded frontier: one `SQLite` file, one writer thread a process, several processes on one folder.
 //! What a step does is not decided here.
 
-mod among;
 mod boot;
 mod columns;
+mod due_list;
 mod dues;
 mod memory;
 mod owners;

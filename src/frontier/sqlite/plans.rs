@@ -11,7 +11,7 @@ use super::session::{Tables, statements};
 use crate::canonical_url::CanonicalUrl;
 use crate::clock::Timestamp;
 use crate::frontier::step::{Claim, Grant, Registration, Reply, Step, Tuning};
-use crate::frontier::{MutexKey, SiteSettings, steps};
+use crate::frontier::{MutexKey, SiteSettings, WorkScope, steps};
 use crate::task::{
     Failure, Lease, Origin, Outcome, Priority, Put, RobotsAccess, RobotsRecord, Settlement, Stage, StoredPage,
 };
@@ -75,13 +75,15 @@ impl Shop {
     }
 
     fn claim(&mut self, owner: &str, wanted: u32, only: &[&str]) -> Vec<Lease> {
+        let names = only.iter().map(|site| (*site).to_owned());
+        let scope = if only.is_empty() { WorkScope::All } else { WorkScope::of(names) };
+        self.step(Step::Enlist { owner: owner.to_owned(), pid: 1, scope: Some(scope) });
         self.token += 1_000;
         let claim = Claim {
             owner: owner.to_owned(),
             token: self.token,
             download: wanted,
             parse: wanted,
-            only: only.iter().map(|site| (*site).to_owned()).collect(),
             dice: vec![5, 3, 1],
         };
         match self.step(Step::Claim(claim)) {
@@ -158,7 +160,6 @@ fn exercise(shop: &mut Shop) {
     }
     let site = || "a".to_owned();
     let mutex = || (MutexKey::unit("a"), "t".to_owned());
-    shop.step(Step::Enlist { owner: "zombie".to_owned(), pid: 1, crawls: vec![] });
     shop.step(Step::Bury { owner: "zombie".to_owned() });
     shop.now += 40_000;
     shop.claim("one", 3, &[]);

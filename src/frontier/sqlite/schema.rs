@@ -1,11 +1,11 @@
 //! The tables of the embedded frontier. A change of them raises `VERSION`.
 
 /// The schema's version, kept in `PRAGMA user_version`.
-pub(super) const VERSION: i64 = 5;
+pub(super) const VERSION: i64 = 6;
 /// From which version on a file is brought up to date, and what each step to the next version takes. Since version 4 a site's file
 /// has a table of its own, as the site's row is written with every page; since 5 so has what an owner was answered last, as its row
-/// names all its sites.
-pub(super) const STEPS: &[(i64, &str)] = &[(3, FROM_3), (4, FROM_4)];
+/// names all its sites. Since 6 an owner's row says what its claims no longer do: what it works on.
+pub(super) const STEPS: &[(i64, &str)] = &[(3, FROM_3), (4, FROM_4), (5, "")];
 const FROM_3: &str = "
 CREATE TABLE site_file (site TEXT PRIMARY KEY, text TEXT NOT NULL) WITHOUT ROWID;
 INSERT INTO site_file SELECT name, text FROM site WHERE text IS NOT NULL;

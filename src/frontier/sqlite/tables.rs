@@ -9,7 +9,7 @@ use crate::frontier::MutexKey;
 use crate::frontier::shelf::Shelf;
 use crate::frontier::state::{
     DeadState, MutexState, OwnerState, PageState, Recrawl, RobotsBrief, RobotsState, SiteState, Task,
-    UnitState,
+    UnitState, WorkScope,
 };
 use crate::frontier::view::{Freshness, Inspection, LetterPlace};
 use crate::task::{DeadLetter, Stage};
@@ -70,21 +70,21 @@ impl Shelf for Tables<'_> {
     }
 
     fn save_unit(&mut self, unit: &UnitState, due: i64) -> Answer<()> {
-        self.notes_unit(unit);
+        self.notes_unit(unit, due);
         let held = self.memory.units.change(&unit.name, &(unit.clone(), due));
         if held { Ok(()) } else { self.write_unit(unit, due) }
     }
 
-    fn due_count(&mut self, stage: Stage, now: i64, only: &[String], most: u32) -> Answer<u32> {
-        self.count_due(stage, now, only, most)
+    fn due_count(&mut self, stage: Stage, now: i64, scope: &WorkScope, most: u32) -> Answer<u32> {
+        self.count_due(stage, now, scope, most)
     }
 
-    fn nth_due(&mut self, stage: Stage, now: i64, only: &[String], n: u32) -> Answer<Option<String>> {
-        self.find_due(stage, now, only, n)
+    fn nth_due(&mut self, stage: Stage, now: i64, scope: &WorkScope, n: u32) -> Answer<Option<String>> {
+        self.find_due(stage, now, scope, n)
     }
 
-    fn next_due(&mut self, stage: Stage, only: &[String]) -> Answer<Option<i64>> {
-        self.first_due(stage, only)
+    fn next_due(&mut self, stage: Stage, scope: &WorkScope) -> Answer<Option<i64>> {
+        self.first_due(stage, scope)
     }
 
     fn ready_sites(&mut self, stage: Stage, unit: &str) -> Answer<Vec<String>> {

@@ -5,7 +5,9 @@ mod site;
 mod task;
 mod unit;
 
-pub use records::{DeadState, LastAnswers, OwnerState, PageState, Recrawl, RobotsBrief, RobotsState};
+pub use records::{
+    DeadState, LastAnswers, OwnerState, PageState, Recrawl, RobotsBrief, RobotsState, WorkScope,
+};
 pub use site::{AVERAGED, EPOCH, SiteSettings, SiteState, StageCounts, Tuned};
 pub use task::{Deferral, Place, Rare, Running, Task, delay_after_loss, later_expiry};
 pub use unit::{MutexState, START_TOKEN, Start, UnitState, mutex_token};

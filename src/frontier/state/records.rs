@@ -1,5 +1,6 @@
 //! Records beside the tasks: robots, pages, dead letters, processes.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -106,6 +107,31 @@ pub struct DeadState {
     pub depth: u32,
 }
 
+/// What a process works on: it is said when the process joins, and when it changes.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum WorkScope {
+    /// All sites, whoever registers them and whenever.
+    #[default]
+    All,
+    /// The sites of these names and no others.
+    Sites(Arc<BTreeSet<String>>),
+}
+
+impl WorkScope {
+    /// The sites of these names and no others.
+    pub fn of(names: impl IntoIterator<Item = String>) -> Self {
+        Self::Sites(Arc::new(names.into_iter().collect()))
+    }
+
+    /// Whether a site is worked on.
+    pub fn includes(&self, site: &str) -> bool {
+        match self {
+            Self::All => true,
+            Self::Sites(names) => names.contains(site),
+        }
+    }
+}
+
 /// One process that claims.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OwnerState {
@@ -113,8 +139,9 @@ pub struct OwnerState {
     pub dead: bool,
     /// Its process id, for people.
     pub pid: u32,
-    /// The sites it crawls.
-    pub crawls: Arc<[String]>,
+    /// What it works on.
+    #[serde(default)]
+    pub scope: WorkScope,
     /// Kept apart from what seldom changes.
     #[serde(skip)]
     pub last: LastAnswers,
@@ -132,7 +159,7 @@ pub struct LastAnswers {
 impl OwnerState {
     /// Whether all else is the same.
     pub fn is_same_but_for_answers(&self, other: &Self) -> bool {
-        (self.dead, self.pid, &self.crawls) == (other.dead, other.pid, &other.crawls)
+        (self.dead, self.pid, &self.scope) == (other.dead, other.pid, &other.scope)
     }
 }
 

@@ -9,7 +9,7 @@ use crate::canonical_url::CanonicalUrl;
 use crate::clock::millis;
 use crate::frontier::shelf::Shelf;
 use crate::frontier::state::{
-    BACK_MS, MutexState, Place, Rare, Running, SiteState, Start, Task, UnitState, mutex_token,
+    BACK_MS, MutexState, Place, Rare, Running, SiteState, Start, Task, UnitState, WorkScope, mutex_token,
 };
 use crate::frontier::step::{Claim, Grant};
 use crate::task::{Exclusion, Failure, Lease, Origin, Priority, Stage};
@@ -25,16 +25,16 @@ pub(in crate::frontier) const TIDIED: u32 = 100;
 
 /// Grants up to as many tasks as asked for.
 pub(super) fn claim<S: Shelf>(shelf: &mut S, claim: &Claim, now: i64) -> Result<Grant, S::Error> {
-    let mut owner = shelf.owner(&claim.owner)?.unwrap_or_default();
-    if owner.dead {
+    let Some(mut owner) = shelf.owner(&claim.owner)?.filter(|owner| !owner.dead) else {
         return Ok(Grant { buried: true, ..Grant::default() });
-    }
+    };
+    let scope = owner.scope.clone();
     if let Some((token, granted)) = owner.last.claimed
         && token == claim.token
     {
-        return repeat(shelf, claim, granted, now);
+        return repeat(shelf, claim, &scope, granted, now);
     }
-    let mut round = Round { shelf, claim, now, tidied: 0, leases: Vec::new() };
+    let mut round = Round { shelf, claim, scope: &scope, now, tidied: 0, leases: Vec::new() };
     let lost = free_lost_leases(round.shelf, now)?;
     round.promote()?;
     round.download()?;
@@ -42,27 +42,38 @@ pub(super) fn claim<S: Shelf>(shelf: &mut S, claim: &Claim, now: i64) -> Result<
     let leases = round.leases;
     owner.last.claimed = Some((claim.token, leases.len() as u64));
     shelf.save_owner(&claim.owner, &owner)?;
-    Ok(Grant { leases, next_in: next_in(shelf, claim, now)?, buried: false, lost })
+    Ok(Grant { leases, next_in: next_in(shelf, claim, &scope, now)?, buried: false, lost })
 }
 
 /// The same claim again, its answer having been lost: the same tasks, as far as they still run.
-fn repeat<S: Shelf>(shelf: &mut S, claim: &Claim, granted: u64, now: i64) -> Result<Grant, S::Error> {
+fn repeat<S: Shelf>(
+    shelf: &mut S,
+    claim: &Claim,
+    scope: &WorkScope,
+    granted: u64,
+    now: i64,
+) -> Result<Grant, S::Error> {
     let mut leases = Vec::new();
     for token in (0..granted).map(|i| claim.token.wrapping_add(i)) {
         if let Some(task) = shelf.granted(token)? {
             leases.extend(lease_of(shelf, &task)?);
         }
     }
-    Ok(Grant { leases, next_in: next_in(shelf, claim, now)?, ..Grant::default() })
+    Ok(Grant { leases, next_in: next_in(shelf, claim, scope, now)?, ..Grant::default() })
 }
 
 /// When something more can be claimed, if nothing else happens: never later than the first such moment (L1).
 ///
 /// What a bounded step left over is in the past: a lease that ended, a delayed task, a due unit. So it is 0 then.
-fn next_in<S: Shelf>(shelf: &mut S, claim: &Claim, now: i64) -> Result<Option<i64>, S::Error> {
+fn next_in<S: Shelf>(
+    shelf: &mut S,
+    claim: &Claim,
+    scope: &WorkScope,
+    now: i64,
+) -> Result<Option<i64>, S::Error> {
     let mut soonest = None;
     for (wanted, stage) in [(claim.download, Stage::Download), (claim.parse, Stage::Parse)] {
-        let due = if wanted > 0 { shelf.next_due(stage, &claim.only)? } else { None };
+        let due = if wanted > 0 { shelf.next_due(stage, scope)? } else { None };
         if due.is_some_and(|at| at <= now) {
             return Ok(Some(0));
         }
@@ -76,6 +87,7 @@ fn next_in<S: Shelf>(shelf: &mut S, claim: &Claim, now: i64) -> Result<Option<i6
 struct Round<'a, S> {
     shelf: &'a mut S,
     claim: &'a Claim,
+    scope: &'a WorkScope,
     now: i64,
     tidied: u32,
     leases: Vec<Lease>,
@@ -108,10 +120,10 @@ impl<S: Shelf> Round<'_, S> {
             if self.leases.len() >= enough || self.tidied >= TIDIED {
                 return Ok(());
             }
-            let due = self.shelf.due_count(stage, self.now, &self.claim.only, WIDEST * PARTS)?;
+            let due = self.shelf.due_count(stage, self.now, self.scope, WIDEST * PARTS)?;
             let dice = pick(&self.claim.dice, look);
             let turn = dice % window(due);
-            let Some(name) = self.shelf.nth_due(stage, self.now, &self.claim.only, turn)? else {
+            let Some(name) = self.shelf.nth_due(stage, self.now, self.scope, turn)? else {
                 return Ok(());
             };
             let Some(unit) = self.shelf.unit(&name)? else { return Ok(()) };
@@ -125,7 +137,7 @@ impl<S: Shelf> Round<'_, S> {
             return Ok(());
         }
         let mut ready = self.shelf.ready_sites(stage, &unit.name)?;
-        ready.retain(|site| self.claim.only.is_empty() || self.claim.only.contains(site));
+        ready.retain(|site| self.scope.includes(site));
         let Some(name) = choose(&ready, dice) else { return Ok(()) };
         let Some(mut site) = self.shelf.site(name)? else { return Ok(()) };
         if let Some(task) = self.first_wanted(&mut site, stage)? {

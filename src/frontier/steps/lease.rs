@@ -9,7 +9,8 @@ use super::settle::{block_for, keep_robots};
 use crate::clock::Timestamp;
 use crate::frontier::shelf::Shelf;
 use crate::frontier::state::{
-    BACK_MS, LEASE_MS, MAX_LOSSES, MutexState, Place, SiteState, Start, Task, delay_after_loss, mutex_token,
+    BACK_MS, LEASE_MS, MAX_LOSSES, MutexState, OwnerState, Place, SiteState, Start, Task, WorkScope,
+    delay_after_loss, mutex_token,
 };
 use crate::frontier::step::{Lost, Rearm};
 use crate::task::{Failure, Lease, LeaseKey, Priority, RobotsAccess, RobotsErrand, RobotsRecord, Stage};
@@ -242,17 +243,16 @@ fn lose<S: Shelf>(
     Ok(Some(wait))
 }
 
-/// A process says that it is there, and which sites it crawls.
+/// A process says what it works on from now on, or merely that it is there.
 pub(super) fn enlist<S: Shelf>(
     shelf: &mut S,
     name: &str,
     pid: u32,
-    crawls: Vec<String>,
+    scope: Option<WorkScope>,
 ) -> Result<(), S::Error> {
-    let mut owner = shelf.owner(name)?.unwrap_or_default();
-    owner.pid = pid;
-    owner.crawls = crawls.into();
-    shelf.save_owner(name, &owner)
+    let Some(scope) = scope else { return Ok(()) };
+    let owner = shelf.owner(name)?.unwrap_or_default();
+    shelf.save_owner(name, &OwnerState { pid, scope, ..owner })
 }
 
 /// A process is dead: from now on its tokens are stale and its leases return.

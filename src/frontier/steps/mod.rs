@@ -48,8 +48,8 @@ pub(crate) fn apply<S: Shelf>(shelf: &mut S, step: Step, now: i64) -> Result<Rep
             site::set_group_interval(shelf, &unit, interval, now)?;
             Reply::Nothing
         }
-        Step::Enlist { owner, pid, crawls } => {
-            lease::enlist(shelf, &owner, pid, crawls)?;
+        Step::Enlist { owner, pid, scope } => {
+            lease::enlist(shelf, &owner, pid, scope)?;
             Reply::Nothing
         }
         Step::Bury { owner } => Reply::Done(lease::bury(shelf, &owner)?),

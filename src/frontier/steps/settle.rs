@@ -8,7 +8,7 @@ use super::put::{Brought, put_one};
 use super::reasons;
 use crate::clock::millis;
 use crate::frontier::shelf::Shelf;
-use crate::frontier::state::{PageState, Place, RobotsState, Running, SiteState, Task};
+use crate::frontier::state::{PageState, Place, RobotsState, Running, SiteState, Task, WorkScope};
 use crate::manners::MOST_ROBOTS_REDIRECTS;
 use crate::task::{
     Exclusion, Failure, LeaseKey, Origin, Outcome, Priority, Put, RobotsAccess, RobotsRecord, Settled,
@@ -26,15 +26,17 @@ pub(super) fn settle<S: Shelf>(
     settlements: Vec<Settlement>,
     now: i64,
 ) -> Result<Vec<Settled>, S::Error> {
-    let mut owner = shelf.owner(owner_name)?.unwrap_or_default();
+    let owner = shelf.owner(owner_name)?;
+    let last = owner.as_ref().and_then(|owner| owner.last.settled.as_ref());
     let parses: Vec<Option<LeaseKey>> = settlements.iter().map(parse_asked_for).collect();
-    let replies = match &owner.last.settled {
+    let replies = match last {
         Some((last, replies)) if *last == token => replies.clone(),
         _ => {
-            let taker = (!owner.dead).then_some(owner_name);
+            let living = owner.filter(|owner| !owner.dead);
+            let taker = living.is_some().then_some(owner_name);
             let replies = settlements.into_iter().map(|settlement| settle_one(shelf, settlement, taker, now));
             let replies = replies.collect::<Result<Vec<_>, _>>()?;
-            if !owner.dead {
+            if let Some(mut owner) = living {
                 owner.last.settled = Some((token, replies.clone()));
                 shelf.save_owner(owner_name, &owner)?;
             }
@@ -183,7 +185,7 @@ fn parse_for<S: Shelf>(
     now: i64,
 ) -> Result<Option<Running>, S::Error> {
     let Some((owner, token)) = taker else { return Ok(None) };
-    let is_busy = shelf.next_due(Stage::Parse, &[])?.is_some();
+    let is_busy = shelf.next_due(Stage::Parse, &WorkScope::All)?.is_some();
     Ok((!is_busy).then(|| Running::granted(Stage::Parse, token, owner, site.next_fence(now), 0, now)))
 }
 

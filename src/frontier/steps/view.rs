@@ -115,6 +115,6 @@ pub(super) fn robots<S: Shelf>(shelf: &mut S, origin: &str) -> Result<Option<Kno
 pub(super) fn owners<S: Shelf>(shelf: &mut S) -> Result<Vec<Owner>, S::Error> {
     let owners = shelf.owners()?.into_iter();
     Ok(owners
-        .map(|(name, owner)| Owner { name, pid: owner.pid, crawls: owner.crawls.to_vec(), dead: owner.dead })
+        .map(|(name, owner)| Owner { name, pid: owner.pid, scope: owner.scope, dead: owner.dead })
         .collect())
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use paced::frontier::{Claim, Grant, Inspection};
+use paced::frontier::{Claim, Grant, Inspection, WorkScope};
 use paced::task::{Lease, Stage};
 
 use super::ledger::{Dues, Held, Key, LEASE, Ledger, Place, Task, differs, origin};
@@ -19,11 +19,11 @@ impl Ledger {
         inside: &Inspection,
         dues: &Dues,
     ) -> Result<(), String> {
-        let owner = self.owners.entry(claim.owner.clone()).or_default();
-        if owner.dead {
-            let nothing = grant.leases.is_empty();
-            return if nothing { Ok(()) } else { differs("a dead owner's claim", "nothing", grant) };
-        }
+        let Some(owner) = self.owners.get_mut(&claim.owner).filter(|owner| !owner.dead) else {
+            let nothing = Grant { buried: true, ..Grant::default() };
+            return if *grant == nothing { Ok(()) } else { differs("a stranger's claim", nothing, grant) };
+        };
+        let scope = owner.scope.clone();
         if let Some((token, tokens)) = owner.claimed.clone()
             && token == claim.token
         {
@@ -47,7 +47,7 @@ impl Ledger {
         self.promote();
         self.tidy(grant, inside)?;
         for lease in &grant.leases {
-            if !claim.only.is_empty() && !claim.only.contains(&lease.site) {
+            if !scope.includes(&lease.site) {
                 return Err(format!("{} was not asked for", lease.site));
             }
             self.grant(&claim.owner, lease)?;
@@ -57,7 +57,7 @@ impl Ledger {
         if count(Stage::Download) > claim.download as usize || count(Stage::Parse) > claim.parse as usize {
             return Err(format!("I16: more than was asked for: {grant:?}"));
         }
-        self.check_next(claim, grant, dues)
+        self.check_next(claim, &scope, grant, dues)
     }
 
     fn promote(&mut self) {
@@ -278,7 +278,7 @@ impl Ledger {
     }
 
     /// L1: `next_in` is never later than the first moment at which something can be claimed.
-    fn check_next(&self, claim: &Claim, grant: &Grant, dues: &Dues) -> Result<(), String> {
+    fn check_next(&self, claim: &Claim, scope: &WorkScope, grant: &Grant, dues: &Dues) -> Result<(), String> {
         let mut first: Option<(i64, String)> = None;
         let mut may = |at: i64, why: &str| {
             if first.as_ref().is_none_or(|(least, _)| at < *least) {
@@ -286,7 +286,7 @@ impl Ledger {
             }
         };
         for (key, task) in self.tasks.iter().filter(|_| claim.download + claim.parse > 0) {
-            if !claim.only.is_empty() && !claim.only.contains(&key.0) {
+            if !scope.includes(&key.0) {
                 continue;
             }
             match task.place {

@@ -29,7 +29,7 @@ impl Ledger {
             .tasks
             .iter()
             .filter(|((_, stage, _), task)| *stage == Stage::Parse && task.place == Place::Waiting);
-        let is_due = settlement.parse.is_some() && brought && alone.count() == 1 && !self.owners[owner].dead;
+        let is_due = settlement.parse.is_some() && brought && alone.count() == 1 && self.lives(owner);
         match reply {
             Settled::Leased(lease) if expected == Settled::Kept && lease.token == parse && is_due => {
                 self.grant(owner, lease)
@@ -56,15 +56,13 @@ impl Ledger {
     }
 
     pub fn settle(&mut self, owner: &str, token: u64, settlement: &Settlement) -> Settled {
-        let known = self.owners.entry(owner.to_owned()).or_default();
-        if let Some((last, answer)) = &known.settled
+        if let Some((last, answer)) = self.owners.get(owner).and_then(|known| known.settled.as_ref())
             && *last == token
         {
             return answer.clone();
         }
         let settled = self.settle_one(settlement);
-        let known = self.owners.entry(owner.to_owned()).or_default();
-        if !known.dead {
+        if let Some(known) = self.owners.get_mut(owner).filter(|known| !known.dead) {
             known.settled = Some((token, settled.clone()));
         }
         settled

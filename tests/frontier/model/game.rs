@@ -6,7 +6,7 @@ use std::time::Duration;
 use paced::canonical_url::CanonicalUrl;
 use paced::frontier::{
     Claim, Feeding, Forgotten, Frontier, FrontierError, Grant, Lock, MutexKey, Rearm, Registered,
-    Registration, Renamed, Run, Tuning,
+    Registration, Renamed, Run, Tuning, WorkScope,
 };
 use paced::page::Validators;
 use paced::task::{
@@ -38,6 +38,7 @@ pub enum Move {
     BeginRun(String, bool, Vec<Put>),
     Forget(String),
     Rename(String),
+    WorkOn(String, WorkScope),
     Bury(String),
     Lock(String, i64),
     ExtendLock(String, i64),
@@ -88,6 +89,9 @@ impl Game {
             registration.settings.robots = site == "a";
             game.make(Move::Register(registration)).await?;
         }
+        for owner in &OWNERS[..2] {
+            game.make(Move::WorkOn((*owner).to_owned(), WorkScope::All)).await?;
+        }
         Ok(game)
     }
 
@@ -110,8 +114,9 @@ impl Game {
             self.make(Move::Tune(site.to_owned(), Tuning::Paused(None))).await?;
             self.make(Move::Tune(site.to_owned(), Tuning::Parallel(None))).await?;
         }
+        self.make(Move::WorkOn("last".to_owned(), WorkScope::All)).await?;
         for round in 0..1_000_u64 {
-            let claim = claim("last", 1_000_000_000 + round * 1_000, (9, 9), vec![], 3);
+            let claim = claim("last", 1_000_000_000 + round * 1_000, (9, 9), 3);
             let Answer::Grant(grant) = self.make(Move::Claim(claim)).await? else {
                 return Err("a claim is answered by a grant".to_owned());
             };
@@ -216,8 +221,9 @@ impl Game {
                 }
             }
             let owners = self.worlds[0].frontier.owners().await.map_err(|e| e.to_string())?;
-            if world.frontier.owners().await.map_err(|e| e.to_string())? != owners {
-                return Err("owners differ".to_owned());
+            let others = world.frontier.owners().await.map_err(|e| e.to_string())?;
+            if others != owners {
+                return Err(format!("owners differ:\n  {owners:?}\n  {others:?}"));
             }
         }
         Ok(())
@@ -231,12 +237,10 @@ impl Game {
         Some(match op {
             Op::Advance(_) => return None,
             Op::Put(page) => Move::Put(named(&page.site), self.put(page)),
-            Op::Claim { owner, download, parse, only, dice } => {
-                let names = SITES.into_iter().chain(["nowhere"]).enumerate();
-                let only =
-                    names.filter(|(bit, _)| only >> bit & 1 == 1).map(|(_, name)| name.to_owned()).collect();
-                Move::Claim(claim(OWNERS[*owner], token, (*download, *parse), only, *dice))
+            Op::Claim { owner, download, parse, dice } => {
+                Move::Claim(claim(OWNERS[*owner], token, (*download, *parse), *dice))
             }
+            Op::WorkOn { owner, sites } => Move::WorkOn(OWNERS[*owner].to_owned(), scope(*sites)),
             Op::ClaimAgain { owner } => Move::Claim(self.claims.get(OWNERS[*owner])?.clone()),
             Op::Settle { which, how, block, other_owner, parse } => {
                 let lease = self.lease(*which)?;
@@ -306,10 +310,16 @@ impl Game {
     }
 }
 
-fn claim(owner: &str, token: u64, wanted: (u32, u32), only: Vec<String>, dice: u32) -> Claim {
+fn scope(sites: Option<usize>) -> WorkScope {
+    let Some(sites) = sites else { return WorkScope::All };
+    let names = SITES.into_iter().chain(["nowhere"]).enumerate();
+    WorkScope::of(names.filter(|(bit, _)| sites >> bit & 1 == 1).map(|(_, name)| name.to_owned()))
+}
+
+fn claim(owner: &str, token: u64, wanted: (u32, u32), dice: u32) -> Claim {
     let (download, parse) = wanted;
     let dice = vec![dice, dice / 7, dice / 49];
-    Claim { owner: owner.to_owned(), token, download, parse, only, dice }
+    Claim { owner: owner.to_owned(), token, download, parse, dice }
 }
 
 fn registration(site: &str, grouped: bool) -> Registration {
@@ -417,6 +427,10 @@ async fn perform(frontier: &Frontier, what: Move) -> Result<Answer, FrontierErro
         Move::Rename(site) => {
             let there = frontier.rename(&site, "elsewhere").await?;
             Answer::Renamed([there, frontier.rename("elsewhere", &site).await?])
+        }
+        Move::WorkOn(owner, scope) => {
+            frontier.work_on(&owner, scope).await?;
+            Answer::Nothing
         }
         Move::Bury(owner) => {
             frontier.bury(&owner).await?;

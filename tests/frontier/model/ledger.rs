@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use paced::frontier::{Inspection, Renamed, SiteSettings, Tuning};
+use paced::frontier::{Inspection, Renamed, SiteSettings, Tuning, WorkScope};
 use paced::task::{Settled, Stage};
 
 use super::game::{Answer, Move};
@@ -138,6 +138,7 @@ pub struct Page {
 #[derive(Clone, Debug, Default)]
 pub struct Owner {
     pub dead: bool,
+    pub scope: WorkScope,
     pub claimed: Option<(u64, Vec<u64>)>,
     pub settled: Option<(u64, Settled)>,
 }
@@ -266,6 +267,10 @@ impl Ledger {
                 self.drop_letter(site, *stage, url, *was)
             }
             (Move::Feed(most), Answer::Fed(fed)) => self.feed(*most, *fed),
+            (Move::WorkOn(owner, scope), Answer::Nothing) => {
+                self.owners.entry(owner.clone()).or_default().scope = scope.clone();
+                Ok(())
+            }
             (Move::Bury(owner), Answer::Nothing) => {
                 self.bury(owner);
                 Ok(())
@@ -302,6 +307,10 @@ impl Ledger {
 
     pub fn is_lost(&self, lease: &Held) -> bool {
         lease.ends <= self.now || self.owners.get(&lease.owner).is_some_and(|owner| owner.dead)
+    }
+
+    pub fn lives(&self, owner: &str) -> bool {
+        self.owners.get(owner).is_some_and(|owner| !owner.dead)
     }
 
     pub fn owner_of(&self, token: u64) -> Option<&str> {

@@ -20,9 +20,13 @@ pub enum Op {
         owner: usize,
         download: u32,
         parse: u32,
-        /// A bit a site, and one more for a site that never is.
-        only: usize,
         dice: u32,
+    },
+    /// A process joins, or works on something else from now on.
+    WorkOn {
+        owner: usize,
+        /// A bit a site, and one more for a site that never is; none: all sites.
+        sites: Option<usize>,
     },
     ClaimAgain {
         owner: usize,
@@ -144,7 +148,8 @@ fn op(dice: &mut Rng) -> Op {
     match dice.u32(0..100) {
         0..20 => Op::Advance(wait(dice)),
         20..38 => Op::Put(page(dice)),
-        38..58 => claim(dice),
+        38..56 => claim(dice),
+        56..58 => work_on(dice),
         58..60 => Op::ClaimAgain { owner: dice.usize(0..OWNERS.len()) },
         60..74 => Op::Settle {
             which,
@@ -190,15 +195,17 @@ fn op(dice: &mut Rng) -> Op {
 }
 
 fn claim(dice: &mut Rng) -> Op {
-    // A few lists, so that the same one comes again and again.
-    let lists = [0, 0, 0, 0b1111, 0b1_1111, 0b1100, 0b0101, 1 << site(dice)];
     Op::Claim {
         owner: dice.usize(0..OWNERS.len()),
         download: dice.u32(0..4),
         parse: dice.u32(0..3),
-        only: dice.choice(lists).unwrap_or(0),
         dice: dice.u32(..),
     }
+}
+
+fn work_on(dice: &mut Rng) -> Op {
+    let sites = [0, 0b1111, 0b1_1111, 0b1100, 0b0101, 1 << site(dice)];
+    Op::WorkOn { owner: dice.usize(0..OWNERS.len()), sites: some(dice, &sites) }
 }
 
 fn page(dice: &mut Rng) -> Page {

@@ -1,6 +1,6 @@
 //! Leases: lost, renewed, repeated, stale; going back; landing; fences.
 
-use paced::frontier::{Claim, Rearm};
+use paced::frontier::Rearm;
 use paced::task::{Lease, LeaseKey, Put, PutReply, Settled, Stage};
 
 use crate::world::{START, at, on_every_backend, path_of, request, url};
@@ -369,8 +369,7 @@ fn a_claim_may_be_limited_to_some_sites() {
             w.site(site).await;
             w.put(site, "p").await;
         }
-        let claim = Claim { only: vec!["b".to_owned(), "nowhere".to_owned()], ..w.want(9, 9) };
-        let grant = w.grant(claim.clone()).await;
+        let grant = w.grant_of(&["b", "nowhere"], w.want(9, 9)).await;
         let sites: Vec<_> = grant.leases.iter().map(|lease| lease.site.as_str()).collect();
         assert_eq!(sites, ["b"]);
         assert_eq!(grant.next_in, Some(30_000), "the end of the lease; the other sites are not this claim's");

@@ -1,6 +1,8 @@
 //! Owners: a process that is gone loses its leases at once.
 
-use paced::frontier::{Claim, Grant};
+use std::collections::BTreeSet;
+
+use paced::frontier::{Claim, Grant, WorkScope};
 use paced::task::Settled;
 
 use crate::world::{Backend, World, on_every_backend, path_of, wait_for};
@@ -10,8 +12,8 @@ fn c10_l4_the_leases_of_a_dead_owner_return_at_once_and_its_tokens_are_stale() {
     on_every_backend(async |w| {
         w.site_with("a", |a| a.settings.interval = 0).await;
         w.put_many("a", 3).await;
-        let mut zombie = w.frontier.join(vec!["a".to_owned()]).await.expect("joined");
-        let alive = w.frontier.join(vec![]).await.expect("joined");
+        let mut zombie = w.frontier.join(WorkScope::of(["a".to_owned()])).await.expect("joined");
+        let alive = w.frontier.join(WorkScope::All).await.expect("joined");
         zombie.name.truncate(16);
         let lost = w.take_as(&zombie.name).await;
         let kept = w.take_as(&alive.name).await;
@@ -33,7 +35,7 @@ fn c10_a_process_buried_by_mistake_is_told_at_its_next_claim_and_gets_its_tasks_
     on_every_backend(async |w| {
         w.site_with("a", |a| a.settings.interval = 0).await;
         w.put_many("a", 2).await;
-        let member = w.frontier.join(vec!["a".to_owned()]).await.expect("joined");
+        let member = w.frontier.join(WorkScope::of(["a".to_owned()])).await.expect("joined");
         let lease = w.take_as(&member.name).await;
         w.frontier.bury(&member.name).await.expect("buried");
         w.frontier.beat(&member).await.expect("a beat is no resurrection");
@@ -41,15 +43,15 @@ fn c10_a_process_buried_by_mistake_is_told_at_its_next_claim_and_gets_its_tasks_
             let grant = w.grant(Claim { owner: member.name.clone(), ..w.want(2, 0) }).await;
             assert!(grant.buried && grant.leases.is_empty(), "{grant:?}");
         }
-        let again = w.frontier.join_anew(&member).await.expect("joined");
+        let again = w.frontier.join_anew(&member, WorkScope::of(["a".to_owned()])).await.expect("joined");
         assert_ne!(again.name, member.name);
         let grant = w.grant(Claim { owner: again.name.clone(), ..w.want(2, 0) }).await;
         assert!(!grant.buried && grant.leases.len() == 2, "{grant:?}");
         assert_eq!(path_of(&grant.leases[0]), path_of(&lease), "its task, in the old position");
         let owners = w.frontier.owners().await.expect("answers");
-        let crawls =
-            |name: &str| owners.iter().find(|owner| owner.name == name).map(|owner| owner.crawls.clone());
-        assert_eq!(crawls(&again.name), crawls(&member.name), "it crawls what it crawled");
+        let scope =
+            |name: &str| owners.iter().find(|owner| owner.name == name).map(|owner| owner.scope.clone());
+        assert_eq!(scope(&again.name), scope(&member.name), "it works on what it worked on");
     });
 }
 
@@ -58,7 +60,7 @@ fn l1_a_dead_owner_s_leases_can_be_had_at_once() {
     on_every_backend(async |w| {
         w.site("a").await;
         w.put("a", "p").await;
-        let zombie = w.frontier.join(vec![]).await.expect("joined");
+        let zombie = w.frontier.join(WorkScope::All).await.expect("joined");
         w.take_as(&zombie.name).await;
         w.frontier.bury(&zombie.name).await.expect("buried");
         let other = Claim { download: 0, parse: 0, ..w.want(0, 0) };
@@ -90,10 +92,10 @@ fn i16_a_dead_owner_s_leases_return_a_hundred_a_step() {
 #[test]
 fn i15_a_dead_owner_without_leases_is_forgotten() {
     on_every_backend(async |w| {
-        let member = w.frontier.join(vec!["a".to_owned()]).await.expect("joined");
+        let member = w.frontier.join(WorkScope::of(["a".to_owned()])).await.expect("joined");
         let owners = w.frontier.owners().await.expect("answers");
         assert_eq!(owners.len(), 1);
-        assert_eq!((owners[0].pid, &owners[0].crawls[..]), (std::process::id(), ["a".to_owned()].as_slice()));
+        assert_eq!((owners[0].pid, &owners[0].scope), (std::process::id(), &WorkScope::of(["a".to_owned()])));
         w.frontier.leave(member).await.expect("left");
         assert_eq!(w.frontier.owners().await.expect("answers"), []);
     });
@@ -105,14 +107,78 @@ fn l4_a_member_that_was_dropped_without_a_word_is_buried_by_the_next_one() {
     wait_for(async {
         w.site("a").await;
         w.put("a", "p").await;
-        let gone = w.frontier.join(vec![]).await.expect("joined");
+        let gone = w.frontier.join(WorkScope::All).await.expect("joined");
         let lost = w.take_as(&gone.name).await;
-        let other = w.frontier.join(vec![]).await.expect("joined");
+        let other = w.frontier.join(WorkScope::All).await.expect("joined");
         assert_eq!(w.frontier.extend(vec![lost.key()]).await.expect("answers"), [true], "it is alive");
         drop(gone);
         w.frontier.beat(&other).await.expect("beaten");
         assert_eq!(w.frontier.extend(vec![lost.key()]).await.expect("answers"), [false]);
         w.pass(1_000);
         w.take_as(&other.name).await;
+    });
+}
+
+#[test]
+fn c10_a_process_that_never_joined_is_told_so_and_gets_nothing() {
+    on_every_backend(async |w| {
+        w.site("a").await;
+        w.put("a", "p").await;
+        let claim = Claim { owner: "stranger".to_owned(), ..w.want(1, 0) };
+        let nothing = Grant { buried: true, ..Grant::default() };
+        for _ in 0..2 {
+            assert_eq!(w.frontier.claim(claim.clone()).await.expect("a grant"), nothing);
+        }
+        assert_eq!(w.place("a", "p").await, "waiting");
+        let lease = w.take().await;
+        let settled = w.frontier.settle("stranger", 1, vec![]).await.expect("answers");
+        assert_eq!((settled, w.done(&lease).await), (vec![], Settled::Kept));
+        let owners = w.frontier.owners().await.expect("answers");
+        assert_eq!(owners.len(), 1, "I17: a stranger leaves nothing: {owners:?}");
+    });
+}
+
+#[test]
+fn l6_what_a_process_works_on_is_in_force_for_its_very_next_claim_and_a_beat_leaves_it_so() {
+    on_every_backend(async |w| {
+        for site in ["a", "b"] {
+            w.site_with(site, |site| site.settings.interval = 0).await;
+            w.put_many(site, 5).await;
+        }
+        let member = w.frontier.join(WorkScope::of(["b".to_owned()])).await.expect("joined");
+        let sites = async || {
+            w.frontier.beat(&member).await.expect("beaten");
+            let grant = w.grant(Claim { owner: member.name.clone(), ..w.want(2, 0) }).await;
+            grant.leases.into_iter().map(|lease| lease.site).collect::<Vec<_>>()
+        };
+        assert_eq!(sites().await, ["b", "b"]);
+        w.work_on(&member.name, WorkScope::of(["a".to_owned()])).await;
+        assert_eq!(sites().await, ["a", "a"]);
+        w.work_on(&member.name, WorkScope::of([])).await;
+        assert_eq!(sites().await, [""; 0], "it gave all of them up");
+        w.work_on(&member.name, WorkScope::All).await;
+        assert_eq!(sites().await.len(), 2);
+    });
+}
+
+#[test]
+fn i16_one_claim_looks_at_all_named_sites_of_whatever_group_and_at_no_others() {
+    on_every_backend(async |w| {
+        let name = |n: usize| format!("s{n:03}");
+        for n in 0..150 {
+            w.site_with(&name(n), |site| {
+                site.group = (n % 10 == 0).then(|| (format!("group:{}", n / 20), 0));
+            })
+            .await;
+            w.put(&name(n), "p").await;
+        }
+        let named: BTreeSet<String> = (0..150).filter(|n| n % 20 != 0).map(name).collect();
+        w.work_on("one", WorkScope::of(named.clone())).await;
+        let mut seen = BTreeSet::new();
+        for dice in 0..8 {
+            let grant = w.grant(Claim { dice: vec![dice * 7], ..w.want(30, 0) }).await;
+            seen.extend(grant.leases.into_iter().map(|lease| lease.site));
+        }
+        assert_eq!(seen, named);
     });
 }

@@ -1,6 +1,6 @@
 //! Pages that are fetched again and again.
 
-use paced::frontier::{Claim, Feeding, Freshness, Tuning};
+use paced::frontier::{Feeding, Freshness, Tuning};
 use paced::task::{Exclusion, Origin, Outcome, Priority, Put, Stage};
 
 use crate::world::{World, at, on_every_backend, path_of, request, urgent, url};
@@ -8,8 +8,7 @@ use crate::world::{World, at, on_every_backend, path_of, request, urgent, url};
 /// Puts and fetches a page of a site without a pace that is to be fetched again `recrawl` ms later.
 async fn fetch(w: &World, site: &str, path: &str, recrawl: i64) {
     w.put(site, path).await;
-    let only = Claim { only: vec![site.to_owned()], ..w.want(1, 0) };
-    let lease = w.grant(only).await.leases.pop().expect("it is due");
+    let lease = w.grant_of(&[site], w.want(1, 0)).await.leases.pop().expect("it is due");
     assert_eq!(path_of(&lease), path);
     w.fetched_for(&lease, recrawl).await;
 }
@@ -124,8 +123,7 @@ fn v13_a_site_with_a_thousand_waiting_pages_is_passed_over_until_it_has_room() {
         w.put_many("full", 1_000).await;
         w.pass(2_000);
         assert_eq!(w.feed(10).await, fed(0, Some(1_000)), "only the other site's page counts");
-        let only = Claim { only: vec!["full".to_owned()], ..w.want(1, 0) };
-        let lease = w.grant(only).await.leases.pop().expect("it is due");
+        let lease = w.grant_of(&["full"], w.want(1, 0)).await.leases.pop().expect("it is due");
         assert_eq!(w.feed(10).await, fed(1, Some(1_000)), "there is room for one");
         assert_eq!(w.downloads("full").await.waiting, 1_000);
         w.done(&lease).await;

@@ -1,7 +1,7 @@
 -- The claim: a due unit, its timed mutex, a ready site, its first task, a lease. One step, bounded (I16).
 local claim = module(function(claim)
   -- When something more can be claimed, if nothing else happens: never later than the first such moment (L1).
-  local function next_in(want)
+  local function next_in(want, named)
     local soonest
     local function may(at)
       soonest = at and math.min(at, soonest or math.huge) or soonest
@@ -9,10 +9,10 @@ local claim = module(function(claim)
     may(tasks.next_delayed())
     may(tasks.next_lease_end())
     if want.download > 0 then
-      may(store.next_due('d', want.only))
+      may(store.next_due('d', named))
     end
     if want.parse > 0 then
-      may(store.next_due('p', want.only))
+      may(store.next_due('p', named))
     end
     return soonest and math.max(0, soonest - now)
   end
@@ -174,7 +174,7 @@ local claim = module(function(claim)
     if stage == 'd' and (places.is_unsure(unit) or is_held_by_somebody_else(unit)) then
       return
     end
-    local ready = store.ready_sites(stage, unit, round.want.only)
+    local ready = store.ready_sites(stage, unit, round.named)
     if #ready == 0 then
       return
     end
@@ -198,7 +198,7 @@ local claim = module(function(claim)
       if #round.leases >= enough or round.tidied >= TIDIED then
         return more
       end
-      local due, nth = store.due_units(stage, round.want.only, WIDEST * DUE_PARTS)
+      local due, nth = store.due_units(stage, round.named, WIDEST * DUE_PARTS)
       if due == 0 then
         return false
       end
@@ -211,30 +211,31 @@ local claim = module(function(claim)
   end
 
   -- The same claim again, its answer having been lost: the same tasks, as far as they still run.
-  local function again(want, granted)
+  local function again(want, named, granted)
     local leases = {}
     for i, task in ipairs(tasks.granted({ unpack(want.tokens, 1, granted) })) do
       leases[i] = lease.of(task)
     end
-    return { leases, next_in(want) or false }
+    return { leases, next_in(want, named) or false }
   end
 
   -- Grants up to as many tasks as asked for.
   function claim.step(want)
     local last = records.doings(want.owner)
-    if last.dead then
+    if last.dead or not last.pid then
       return { {}, false, true }
     end
+    local named = last.named and want.owner -- whose sites alone are looked at
     if last.claimed == want.tokens[1] then
-      return again(want, tonumber(last.granted))
+      return again(want, named, tonumber(last.granted))
     end
-    local round = { want = want, tidied = 0, leases = {} }
+    local round = { want = want, named = named, tidied = 0, leases = {} }
     local lost = lease.free_lost()
     promote()
     local more_downloads = serve(round, 'd', want.download)
     local more_parses = serve(round, 'p', want.parse)
     records.claimed(want.owner, want.tokens[1], #round.leases)
-    local wait = (more_downloads or more_parses) and 0 or next_in(want)
+    local wait = (more_downloads or more_parses) and 0 or next_in(want, named)
     wake.sleeps(want, #round.leases, wait)
     return { round.leases, wait or false, false, lost }
   end

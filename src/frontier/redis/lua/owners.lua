@@ -3,9 +3,12 @@ local owners = module(function(owners)
   local BEAT_MS = 10000 -- a beat lives so long, and is renewed every 3 s
   local SILENCE_MS = 6000 -- nobody beat for so long: the server was away, not they
 
-  -- A process says that it is there; the names of those who haven't been heard of for too long.
-  function owners.enlist(name, pid, crawls)
-    records.save_owner(name, false, 'pid', pid, 'crawls', crawls)
+  -- A process says what it works on from now on (`true`: all sites), or merely that it is there; the names of those who
+  -- haven't been heard of for too long.
+  function owners.enlist(name, pid, scope)
+    if scope then
+      records.save_scope(name, pid, scope)
+    end
     local key = P .. 'beat'
     local newest = call('ZRANGE', key, -1, -1, 'WITHSCORES')
     if newest[2] and tonumber(newest[2]) - BEAT_MS + SILENCE_MS < now then
@@ -13,7 +16,10 @@ local owners = module(function(owners)
         call('ZADD', key, now + BEAT_MS, other)
       end
     end
-    call('ZADD', key, now + BEAT_MS, name)
+    local owner = records.doings(name)
+    if owner.pid and not owner.dead then
+      call('ZADD', key, now + BEAT_MS, name)
+    end
     return call('ZRANGEBYSCORE', key, '-inf', now, 'LIMIT', 0, 10)
   end
 

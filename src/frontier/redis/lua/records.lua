@@ -118,32 +118,24 @@ local records = module(function(records)
   function records.doings(name)
     local doings = batch.doings[name]
     if not doings then
-      local row = call('HMGET', P .. 'owner:' .. name, 'claimed', 'granted', 'settled', 'settled_replies', 'dead')
-      doings = { claimed = row[1], granted = row[2], settled = row[3], replies = row[4], dead = row[5] }
-      doings.is_known = row[1] or row[3]
+      local row = call('HMGET', P .. 'owner:' .. name, 'claimed', 'granted', 'settled', 'settled_replies', 'dead', 'pid',
+        'named')
+      doings = {
+        claimed = row[1], granted = row[2], settled = row[3], replies = row[4], dead = row[5], pid = row[6], named = row[7],
+      }
       batch.doings[name] = doings
     end
     return doings
   end
 
-  local function remember(name, doings)
-    doings.is_changed = true
-    if not doings.is_known then
-      call('SADD', P .. 'owners', name)
-      doings.is_known = true
-    end
-  end
-
   function records.claimed(name, token, granted)
     local doings = records.doings(name)
-    doings.claimed, doings.granted = token, granted
-    remember(name, doings)
+    doings.claimed, doings.granted, doings.is_changed = token, granted, true
   end
 
   function records.settled(name, token, replies)
     local doings = records.doings(name)
-    doings.settled, doings.replies = token, replies
-    remember(name, doings)
+    doings.settled, doings.replies, doings.is_changed = token, replies, true
   end
 
   function records.write_doings()
@@ -156,21 +148,20 @@ local records = module(function(records)
     batch.doings = {}
   end
 
-  local OWNER_TEXTS = { crawls = true, claimed = true, settled = true, settled_replies = true }
-
-  function records.owner(name)
-    local flat = call('HGETALL', P .. 'owner:' .. name)
-    local owner = { name = name }
-    for i = 1, #flat, 2 do
-      owner[flat[i]] = OWNER_TEXTS[flat[i]] and flat[i + 1] or tonumber(flat[i + 1])
+  -- What a process works on: all sites (`true`), or those of these names, which are a set beside its record.
+  function records.save_scope(name, pid, scope)
+    records.write_doings()
+    local key = P .. 'owner:' .. name
+    call('SADD', P .. 'owners', name)
+    call('HSET', key, 'pid', pid)
+    call('DEL', store.named(name))
+    if scope == true then
+      call('HDEL', key, 'named')
+      return
     end
-    return owner, #flat > 0
-  end
-
-  function records.save_owner(name, is_known, ...)
-    call('HSET', P .. 'owner:' .. name, ...)
-    if not is_known then
-      call('SADD', P .. 'owners', name)
+    call('HSET', key, 'named', 1)
+    for first = 1, #scope, 1000 do
+      call('SADD', store.named(name), unpack(scope, first, math.min(#scope, first + 999)))
     end
   end
 
@@ -182,7 +173,6 @@ local records = module(function(records)
     call('ZREM', P .. 'beat', name)
     call('ZREM', P .. 'asleep:d', name)
     call('ZREM', P .. 'asleep:p', name)
-    call('SREM', P .. 'picky', name)
   end
 
   -- A lease of a dead owner has returned.
@@ -197,7 +187,7 @@ local records = module(function(records)
       if tonumber(flat[i + 1]) <= 0 then
         call('HDEL', P .. 'dead', flat[i])
         call('SREM', P .. 'owners', flat[i])
-        call('DEL', P .. 'owner:' .. flat[i])
+        call('DEL', P .. 'owner:' .. flat[i], store.named(flat[i]))
       end
     end
   end

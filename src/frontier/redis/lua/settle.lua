@@ -186,7 +186,7 @@ settle = module(function(settle)
     if last.settled == token then
       return again(settlements, words_of(last.replies))
     end
-    local owner, words, replies = not last.dead and owner_name, {}, {}
+    local owner, words, replies = last.pid and not last.dead and owner_name, {}, {}
     for i, row in ipairs(settlements) do
       local word, parse = settle_one(row, owner)
       words[i], replies[i] = word, parse and lease.of(parse) or word

@@ -241,11 +241,13 @@ local store = module(function(store)
   function store.join(site)
     if site.unit ~= site.name then
       call('SADD', members_key(site), site.name)
+      call('SADD', P .. 'grouped', site.name)
     end
   end
 
   function store.leave(site)
     call('SREM', members_key(site), site.name)
+    call('SREM', P .. 'grouped', site.name)
   end
 
   -- All sites of a unit.
@@ -261,47 +263,61 @@ local store = module(function(store)
     return members
   end
 
-  -- The unit's ready sites by name, those of a claim's choice alone.
-  function store.ready_sites(stage, unit, only)
-    local names = {}
-    local function offer(name)
-      if not only or only[name] then
-        names[#names + 1] = name
-      end
-    end
-    local own = store.site(unit.name)
+  -- The set of the sites that a process works on, if these aren't all.
+  function store.named(owner)
+    return P .. 'named:' .. owner
+  end
+
+  -- The unit's ready sites by name, those that `named` works on alone.
+  function store.ready_sites(stage, unit, named)
+    local own, names = store.site(unit.name), {}
     if own and own.unit == unit.name and own[READY[stage]] then
-      offer(unit.name)
+      names[1] = unit.name
     end
     if (unit[READY[stage]] or 0) > #names then
       for _, name in ipairs(call('ZRANGE', P .. 'ready:' .. stage .. ':' .. unit.name, 0, -1)) do
-        offer(name)
+        names[#names + 1] = name
       end
       table.sort(names)
     end
-    return names
+    if not named or #names == 0 then
+      return names
+    end
+    local wanted = {}
+    for i, is_wanted in ipairs(call('SMISMEMBER', store.named(named), unpack(names))) do
+      wanted[#wanted + 1] = is_wanted == 1 and names[i] or nil
+    end
+    return wanted
   end
 
-  -- Units with one of the named sites ready, the longest due first, then by name.
-  local function named_units(stage, only)
-    local found, seen = {}, {}
-    for name in pairs(only) do
+  -- Units with a site ready that `named` works on, the longest due first, then by name. A site without a group has its unit's
+  -- name; those with one are few, and looked at one by one.
+  local function named_units(stage, named)
+    local key, found, seen = store.named(named), {}, {}
+    for _, name in ipairs(call('SINTER', key, P .. 'grouped')) do
       local site = store.site(name)
-      if site and site[READY[stage]] and not seen[site.unit] then
+      if site[READY[stage]] and not seen[site.unit] then
         seen[site.unit] = true
         found[#found + 1] = { score_of(store.unit(site.unit), stage) or 0, site.unit }
       end
     end
-    table.sort(found, function(a, b)
-      return a[1] < b[1] or (a[1] == b[1] and a[2] < b[2])
-    end)
+    local grouped = #found > 0
+    local flat = call('ZINTER', '2', P .. 'due:' .. stage, key, 'WEIGHTS', '1', '0', 'WITHSCORES')
+    for i = 1, #flat, 2 do
+      found[#found + 1] = { tonumber(flat[i + 1]), flat[i] }
+    end
+    if grouped then
+      table.sort(found, function(a, b)
+        return a[1] < b[1] or (a[1] == b[1] and a[2] < b[2])
+      end)
+    end
     return found
   end
 
   -- How many units are due, counted up to `most`, and a way to the n-th longest due of them, from 0.
-  function store.due_units(stage, only, most)
-    if only then
-      local found, due = named_units(stage, only), 0
+  function store.due_units(stage, named, most)
+    if named then
+      local found, due = named_units(stage, named), 0
       while due < most and found[due + 1] and found[due + 1][1] <= now do
         due = due + 1
       end
@@ -317,9 +333,9 @@ local store = module(function(store)
   end
 
   -- The least due time of a unit with something ready: read once as long as none of them changes.
-  function store.next_due(stage, only)
-    if only then
-      local first = named_units(stage, only)[1]
+  function store.next_due(stage, named)
+    if named then
+      local first = named_units(stage, named)[1]
       return first and first[1]
     end
     local first = batch.dues[stage]

@@ -60,10 +60,11 @@ local view = module(function(view)
     local names, found = call('SMEMBERS', P .. 'owners'), {}
     table.sort(names)
     for i, name in ipairs(names) do
-      local owner = records.owner(name)
+      local owner = records.doings(name)
+      local scope = not owner.named or call('SMEMBERS', store.named(name))
       local beat = call('ZSCORE', P .. 'beat', name)
       local silent = beat and tonumber(beat) <= now or false
-      found[i] = { name, owner.pid or 0, owner.crawls or '[]', owner.dead == 1, silent }
+      found[i] = { name, tonumber(owner.pid) or 0, scope, owner.dead ~= false, silent }
     end
     return found
   end

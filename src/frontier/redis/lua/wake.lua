@@ -13,9 +13,6 @@ local wake = module(function(wake)
         batch.sleepers[key][want.owner] = granted < want.download + want.parse and until_at
       end
     end
-    if want.only then
-      call('SADD', P .. 'picky', want.owner)
-    end
   end
 
   function wake.write_sleepers()
@@ -38,7 +35,7 @@ local wake = module(function(wake)
       local late = call('ZREVRANGEBYSCORE', key, '+inf', math.max(at, now) + SOON[stage], 'LIMIT', 0, 16)
       local told = false
       for _, owner in ipairs(late) do
-        local picky = call('SISMEMBER', P .. 'picky', owner) == 1
+        local picky = call('HEXISTS', P .. 'owner:' .. owner, 'named') == 1
         if picky or not told then
           told = told or not picky
           call('ZADD', key, math.max(at, now), owner)

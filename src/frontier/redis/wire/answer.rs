@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::ask::stage;
 use super::value::{Odd, Read, Record, Row, all, embedded, is_true, list, odd, parse, some, url, whole};
 use crate::clock::Timestamp;
-use crate::frontier::state::{DeadState, StageCounts};
+use crate::frontier::state::{DeadState, StageCounts, WorkScope};
 use crate::frontier::step::{
     Feeding, Forgotten, Grant, Lock, Lost, Rearm, Registered, Renamed, Reply, Run, Step,
 };
@@ -196,7 +196,10 @@ fn owner(value: &Value) -> Read<Owner> {
     Ok(Owner {
         name: row.text(0)?.to_owned(),
         pid: row.small(1)?,
-        crawls: embedded(row.at(2))?,
+        scope: match row.at(2) {
+            Value::Bool(true) => WorkScope::All,
+            sites => WorkScope::of(names(sites)?),
+        },
         dead: row.flag(3),
     })
 }

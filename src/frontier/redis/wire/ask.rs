@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::mark::mark;
 use crate::canonical_url::CanonicalUrl;
 use crate::clock::{Timestamp, millis};
+use crate::frontier::state::WorkScope;
 use crate::frontier::step::{Claim, Registration, Step, Tuning};
 use crate::task::{LeaseKey, Origin, Outcome, Put, RobotsAccess, RobotsRecord, Settlement, Stage};
 
@@ -47,8 +48,8 @@ pub(in crate::frontier::redis) fn ask(step: &Step) -> Value {
         }
         Step::Tune { site, tuning } => tune(site, tuning),
         Step::SetGroupInterval { unit, interval } => json!(["sites.set_group_interval", unit, interval]),
-        Step::Enlist { owner, pid, crawls } => {
-            json!(["owners.enlist", owner, pid, json!(crawls).to_string()])
+        Step::Enlist { owner, pid, scope } => {
+            json!(["owners.enlist", owner, pid, scope.as_ref().map_or(json!(false), work_scope)])
         }
         Step::Bury { owner } => json!(["owners.bury", owner]),
         Step::Owners => json!(["view.owners"]),
@@ -157,15 +158,17 @@ fn put(put: &Put) -> Value {
 fn claim(claim: &Claim) -> Value {
     let wanted = u64::from(claim.download) + u64::from(claim.parse);
     let tokens: Vec<String> = (0..=wanted).map(|i| hex(claim.token.wrapping_add(i))).collect();
-    let only: Map<String, Value> = claim.only.iter().map(|site| (site.clone(), Value::Bool(true))).collect();
-    let mut asked = json!({
+    json!({
         "owner": claim.owner, "tokens": tokens, "download": claim.download, "parse": claim.parse,
         "dice": claim.dice,
-    });
-    if !only.is_empty() {
-        asked["only"] = Value::Object(only);
+    })
+}
+
+fn work_scope(scope: &WorkScope) -> Value {
+    match scope {
+        WorkScope::All => json!(true),
+        WorkScope::Sites(names) => json!(names),
     }
-    asked
 }
 
 fn registration(new: &Registration) -> Value {

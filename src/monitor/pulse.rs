@@ -31,11 +31,11 @@ pub struct Pulse {
     beat_at: Instant,
     looks: Looks,
     limits: Limits,
-    form: Form,
+    form: PulseForm,
 }
 
 #[derive(Debug)]
-enum Form {
+enum PulseForm {
     Lines { all: bool },
     Bars(Bars),
 }
@@ -60,9 +60,9 @@ impl Pulse {
     /// A pulse of these counters.
     pub fn new(monitor: Monitor, shown: Shown) -> Self {
         let form = match shown {
-            Shown::Lines => Form::Lines { all: false },
-            Shown::AllLines => Form::Lines { all: true },
-            Shown::Bars(bars) => Form::Bars(Bars::new(bars)),
+            Shown::Lines => PulseForm::Lines { all: false },
+            Shown::AllLines => PulseForm::Lines { all: true },
+            Shown::Bars(bars) => PulseForm::Bars(Bars::new(bars)),
         };
         Self { monitor, beat_at: Instant::now(), looks: Looks::new(), limits: Limits::default(), form }
     }
@@ -79,8 +79,8 @@ impl Pulse {
         sites.iter().filter(|site| !site.is_idle()).for_each(|site| self.limits.look(&site.counted.view));
         let workers = self.monitor.worker_count();
         match &mut self.form {
-            Form::Lines { all } => lines(&sites, *all, workers),
-            Form::Bars(bars) => {
+            PulseForm::Lines { all } => lines(&sites, *all, workers),
+            PulseForm::Bars(bars) => {
                 bars.choose(&sites);
                 bars.draw(&sites, workers);
             }
@@ -89,18 +89,18 @@ impl Pulse {
 
     /// Draws the bars, if there are any.
     pub fn draw(&mut self) {
-        if !matches!(self.form, Form::Bars(_)) {
+        if !matches!(self.form, PulseForm::Bars(_)) {
             return;
         }
         let (sites, workers) = (self.look(), self.monitor.worker_count());
-        if let Form::Bars(bars) = &mut self.form {
+        if let PulseForm::Bars(bars) = &mut self.form {
             bars.draw(&sites, workers);
         }
     }
 
     /// Takes the bars away.
     pub fn clear(&self) {
-        if let Form::Bars(bars) = &self.form {
+        if let PulseForm::Bars(bars) = &self.form {
             bars.clear();
         }
     }

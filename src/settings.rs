@@ -7,15 +7,20 @@ use std::time::Duration;
 use toml::de::{DeTable, DeValue};
 
 use crate::site::SiteErrors;
-use crate::site::read::{Entry, FileKey, Form, Layout, Report, Section, Shape, rate};
+use crate::site::read::{Entry, FileKey, Layout, Report, Section, Shape, TextForm, rate};
 
 /// Every key of `paced.toml`.
 const KEYS: Layout = &[
-    FileKey::new("", "group", Shape::Table(Form::Group), "The paces that groups of sites share, by name."),
+    FileKey::new(
+        "",
+        "group",
+        Shape::Table(TextForm::Group),
+        "The paces that groups of sites share, by name.",
+    ),
     FileKey::new(
         "",
         "max_rate",
-        Shape::Text(Form::Rate, "none"),
+        Shape::Text(TextForm::Rate, "none"),
         "The most request starts a second of the process.",
     ),
     FileKey::new(

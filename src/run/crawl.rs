@@ -1,20 +1,24 @@
 //! A crawl: a run of the named sites and no others, until nothing is left or it is told to stop.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio_util::sync::CancellationToken;
 
-use super::crawl_watch::Watch;
 use super::error::RunError;
 use super::parts::{Equipment, Places, work_until};
 use super::register::{begin, refuse_while_crawled, register};
-use super::report::CrawlReport;
+use super::report::{CrawlReport, Ending, SiteReport};
+use super::watch::{Goal, Watch};
+use crate::clock;
 use crate::fetch::lacking;
-use crate::frontier::Frontier;
+use crate::frontier::{Frontier, FrontierError, FrontierErrorKind, View, without_password};
 use crate::monitor::{Monitor, Shown};
 use crate::site::Site;
 use crate::work::Role;
+
+/// How long the last look may take: a frontier on a server that is away may not answer at all.
+const LAST_LOOK: Duration = Duration::from_secs(10);
 
 /// How a crawl is run.
 #[derive(Clone, Debug)]
@@ -63,8 +67,9 @@ pub async fn crawl(
     let equipment = &options.equipment;
     let frontier = Frontier::open(&equipment.places.frontier)?;
     let roster = register(&frontier, &equipment.settings, &sites).await?;
+    let names = roster.names();
     if options.fresh {
-        refuse_while_crawled(&frontier, &roster.names()).await?;
+        refuse_while_crawled(&frontier, &names).await?;
     }
     let join = async |frontier: &Frontier| frontier.join(roster.scope()).await;
     let crew = equipment.crew(&frontier, &roster, Role::Both, &monitor, join).await?;
@@ -73,9 +78,28 @@ pub async fn crawl(
         let view = frontier.view(&site.name).await?;
         found.insert(site.name.clone(), (view, begin(&frontier, site, options.fresh).await?));
     }
-    let mut watch = Watch::new(&options, &frontier, &roster, crew.outages(), &monitor, shown);
-    watch.look().await?;
+    let deadline = options.deadline.and_then(|deadline| Instant::now().checked_add(deadline));
+    let goal = Goal::Named { names: names.clone(), give_up: options.give_up, deadline };
+    let mut watch = Watch::new(goal, &frontier, &roster, crew.outages(), &monitor, shown);
+    watch.is_finished().await?;
     let watching = async |pool_ended: &dyn Fn() -> bool| watch.until_the_end(&stop, pool_ended).await;
     let ending = work_until(crew, equipment.workers, &stop, watching).await?;
-    Ok(watch.report(ending, found).await?)
+    let last_look =
+        async { Ok::<_, FrontierError>((watch.is_finished().await?, frontier.views(&names).await?)) };
+    let looked = clock::within(LAST_LOOK, last_look).await;
+    let given_up = watch.end();
+    let (finished, views) = looked.unwrap_or_else(|| Err(no_answer(equipment)))?;
+    let site = |view: View| {
+        let (found, run) = found.get(&view.site)?.clone();
+        let tally = monitor.tally(&view.site);
+        Some(SiteReport { found: found.unwrap_or_else(|| view.clone()), run, view, tally })
+    };
+    let sites = views.into_iter().filter_map(site).collect();
+    let ending = if finished && given_up.is_empty() { Ending::Finished } else { ending };
+    Ok(CrawlReport { ending, sites, given_up })
+}
+
+fn no_answer(equipment: &Equipment) -> FrontierError {
+    FrontierError::new(FrontierErrorKind::Away, without_password(&equipment.places.frontier))
+        .because("how the sites stand can't be told")
 }

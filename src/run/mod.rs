@@ -1,7 +1,6 @@
 //! One run, from its parts to its report: a crawl of named sites until they are done, or a worker until it is stopped.
 
 mod crawl;
-mod crawl_watch;
 mod error;
 mod feed;
 mod parts;
@@ -10,9 +9,9 @@ mod report;
 mod seed;
 mod site_folder;
 mod standstill;
+mod watch;
 mod worker;
 mod worker_name;
-mod worker_watch;
 
 pub use crawl::{CrawlOptions, crawl};
 pub use error::RunError;
@@ -21,5 +20,5 @@ pub use register::register;
 pub(crate) use register::register_one;
 pub use report::{CrawlReport, Ending, SiteReport};
 pub use seed::{Seeded, seed};
-pub use worker::{WorkEnding, WorkOptions, WorkReport, work};
+pub use worker::{WorkOptions, WorkReport, work};
 pub use worker_name::{WorkerName, WorkerNameError};

@@ -4,7 +4,7 @@ use crate::frontier::{Run, View};
 use crate::monitor::Tally;
 use crate::task::Exclusion;
 
-/// Why a crawl ended.
+/// Why a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
     /// Nothing is left.
@@ -15,8 +15,10 @@ pub enum Ending {
     Deadline,
     /// It has the most pages it may have.
     MaxPages,
-    /// It was told to stop.
+    /// It was told to stop, or can't bring tasks to their end.
     Stopped,
+    /// It was to end once nothing is left, and lacks the password of a site.
+    Lacking,
 }
 
 /// How a crawl went.

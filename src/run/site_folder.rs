@@ -2,17 +2,24 @@
 //! force that were there before.
 
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use std::{fs, io};
 
+use tokio::sync::Notify;
 use tracing::{error, info, warn};
 
 use super::error::RunError;
 use super::register::{register_one, warn_without_contact};
+use crate::clock;
 use crate::frontier::{Frontier, FrontierError, Registered};
 use crate::settings::Settings;
 use crate::site::{self, Site, SiteErrors};
-use crate::work::Roster;
+use crate::work::{Roster, VisitError};
+
+/// When site files are read again that could not be registered.
+const READ_AGAIN: Duration = Duration::from_secs(5);
 
 /// The site files of a worker.
 #[derive(Debug)]
@@ -94,6 +101,29 @@ impl SiteFolder {
         reading.sites.insert(site.name.clone(), shown);
         self.roster.put(site, version);
         Ok(Ok(()))
+    }
+}
+
+/// Reads the site files again each time that it is told to; while the frontier doesn't take them, again and again.
+pub(super) async fn read_again_when_told(
+    mut folder: Option<SiteFolder>,
+    frontier: &Frontier,
+    told: &Notify,
+) -> Infallible {
+    loop {
+        told.notified().await;
+        let Some(folder) = &mut folder else {
+            warn!("told to read site files again, but none were named: start with --sites DIR");
+            continue;
+        };
+        while let Err(error) = folder.read(frontier).await {
+            let RunError::Visit(VisitError::Frontier(error)) = error else {
+                error!("{error}; the rules that were in force stay so");
+                break;
+            };
+            warn!(%error, "site files can't be registered yet; they are read again soon");
+            clock::wait(READ_AGAIN).await;
+        }
     }
 }
 

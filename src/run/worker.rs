@@ -10,9 +10,10 @@ use tracing::info;
 use super::error::RunError;
 use super::feed;
 use super::parts::{Equipment, ItemsTo, work_until};
-use super::site_folder::SiteFolder;
+use super::report::Ending;
+use super::site_folder::{SiteFolder, read_again_when_told};
+use super::watch::{Goal, Watch};
 use super::worker_name::WorkerName;
-use super::worker_watch::Watch;
 use crate::frontier::{Frontier, FrontierError, View, without_password};
 use crate::monitor::{Monitor, Shown, Tally};
 use crate::task::Stage;
@@ -33,22 +34,11 @@ pub struct WorkOptions {
     pub until_empty: bool,
 }
 
-/// Why a worker ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WorkEnding {
-    /// Nothing is left in the frontier.
-    Empty,
-    /// It was told to stop.
-    Stopped,
-    /// It was to end once nothing is left, and lacks the password of a site.
-    Lacking,
-}
-
 /// What came of it.
 #[derive(Clone, Debug)]
 pub struct WorkReport {
     /// Why it ended.
-    pub ending: WorkEnding,
+    pub ending: Ending,
     /// What it did in all.
     pub total: Tally,
     /// Where nothing is left: how the sites stand on which it worked, and what it did for each.
@@ -87,8 +77,14 @@ pub async fn work(
     let join = async |frontier: &Frontier| frontier.join_as(name.as_str(), roster.scope()).await;
     let crew = equipment.crew(&frontier, &roster, role, &monitor, join).await?;
     info!(%name, %role, "at work on {}", without_password(&equipment.places.frontier));
-    let mut watch = Watch::new(&frontier, &monitor, &roster, shown, folder, reload, until_empty);
-    let watching = async |pool_ended: &dyn Fn() -> bool| watch.until_the_end(&stop, pool_ended).await;
+    let mut watch =
+        Watch::new(Goal::All { until_empty }, &frontier, &roster, crew.outages(), &monitor, shown);
+    let watching = async |pool_ended: &dyn Fn() -> bool| {
+        tokio::select! {
+            ending = watch.until_the_end(&stop, pool_ended) => ending,
+            never = read_again_when_told(folder, &frontier, &reload) => match never {},
+        }
+    };
     // Who ends once nothing is left must not bring in what is due later.
     let feeds = role.walks(Stage::Download) && !until_empty;
     let feeding = feeds.then(|| tokio::spawn(feed::feed(frontier.clone(), stop.clone())));
@@ -96,12 +92,13 @@ pub async fn work(
     if let Some(feeding) = feeding {
         feeding.abort();
     }
+    watch.end();
     let ending = ended?;
     let mut report = WorkReport { ending, sites: Vec::new(), total: monitor.total(), dead: None };
-    if ending == WorkEnding::Empty {
+    if ending == Ending::Finished {
         match stop.run_until_cancelled(report.look(&frontier, &monitor)).await {
             Some(looked) => looked?,
-            None => report.ending = WorkEnding::Stopped,
+            None => report.ending = Ending::Stopped,
         }
     }
     Ok(report)

@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::time::Duration;
 
 use super::keys::KEYS;
-use super::read::{FileKey, Form, Shape, keys_of, title};
+use super::read::{FileKey, Shape, TextForm, keys_of, title};
 
 /// The longest line of the page, but for tables.
 const WIDTH: usize = 120;
@@ -65,21 +65,21 @@ fn value(key: &FileKey) -> String {
     }
 }
 
-fn name(form: Form) -> &'static str {
+fn name(form: TextForm) -> &'static str {
     match form {
-        Form::Text => "a text",
-        Form::Name => "letters, digits, `-`, `_`, `.`",
-        Form::Url => "a whole URL",
-        Form::Host => "a host's name",
-        Form::Pattern => "a pattern",
-        Form::Selector => "a CSS selector",
-        Form::MediaType => "a media type",
-        Form::Variable => "a variable's name",
-        Form::Proxy => "a proxy's URL",
-        Form::Rate => "a rate, as in `\"50/s\"`",
-        Form::Header => "a value by header field",
-        Form::Group => "a section by group",
-        Form::Field => "a selector or table by field",
+        TextForm::Text => "a text",
+        TextForm::Name => "letters, digits, `-`, `_`, `.`",
+        TextForm::Url => "a whole URL",
+        TextForm::Host => "a host's name",
+        TextForm::Pattern => "a pattern",
+        TextForm::Selector => "a CSS selector",
+        TextForm::MediaType => "a media type",
+        TextForm::Variable => "a variable's name",
+        TextForm::Proxy => "a proxy's URL",
+        TextForm::Rate => "a rate, as in `\"50/s\"`",
+        TextForm::Header => "a value by header field",
+        TextForm::Group => "a section by group",
+        TextForm::Field => "a selector or table by field",
     }
 }
 

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::keys::KEYS;
 use super::manual::{spoken, spoken_size};
-use super::read::{FileKey, Form, Shape, keys_of};
+use super::read::{FileKey, Shape, TextForm, keys_of};
 
 /// The schema, by JSON Schema 2020-12.
 pub fn schema() -> Value {
@@ -81,7 +81,7 @@ fn value(shape: Shape) -> Value {
         Shape::Text(of, _) | Shape::TextOr(of, _) => form(of),
         Shape::List(of, least, _) | Shape::ListOr(of, least, _) => list(of, least),
         Shape::OneOrList(of, least) => json!({ "oneOf": [form(of), list(of, least)] }),
-        Shape::Table(Form::Field) => json!({
+        Shape::Table(TextForm::Field) => json!({
             "type": "object", "propertyNames": { "pattern": "\\S" },
             "additionalProperties": { "oneOf": [reference("text"), reference("field")] }
         }),
@@ -92,24 +92,24 @@ fn value(shape: Shape) -> Value {
     }
 }
 
-fn form(form: Form) -> Value {
+fn form(form: TextForm) -> Value {
     let text = |pattern: &str| json!({ "type": "string", "pattern": pattern });
     match form {
-        Form::Text | Form::Selector => reference("text"),
-        Form::Name => reference("name"),
-        Form::Url => text("^\\s*[Hh][Tt][Tt][Pp][Ss]?://"),
-        Form::Host => text("^[^/@*?#\\\\\\s]+$"),
-        Form::Pattern => reference("pattern"),
-        Form::MediaType => text("^[^/\\s;]+/[^/\\s;]+$"),
-        Form::Variable => text("^[A-Za-z_][A-Za-z0-9_]*$"),
-        Form::Proxy => text("^(https?|socks4a?|socks5h?)://"),
-        Form::Header | Form::Rate => json!({ "type": "string" }),
-        Form::Group => json!({ "type": "object" }),
-        Form::Field => reference("field"),
+        TextForm::Text | TextForm::Selector => reference("text"),
+        TextForm::Name => reference("name"),
+        TextForm::Url => text("^\\s*[Hh][Tt][Tt][Pp][Ss]?://"),
+        TextForm::Host => text("^[^/@*?#\\\\\\s]+$"),
+        TextForm::Pattern => reference("pattern"),
+        TextForm::MediaType => text("^[^/\\s;]+/[^/\\s;]+$"),
+        TextForm::Variable => text("^[A-Za-z_][A-Za-z0-9_]*$"),
+        TextForm::Proxy => text("^(https?|socks4a?|socks5h?)://"),
+        TextForm::Header | TextForm::Rate => json!({ "type": "string" }),
+        TextForm::Group => json!({ "type": "object" }),
+        TextForm::Field => reference("field"),
     }
 }
 
-fn list(of: Form, least: usize) -> Value {
+fn list(of: TextForm, least: usize) -> Value {
     let mut list = json!({ "type": "array", "items": form(of) });
     if least > 0 {
         list["minItems"] = json!(least);
@@ -128,7 +128,7 @@ fn default(shape: Shape) -> Option<Value> {
         Shape::OnlyCount(only) => json!(only),
         Shape::ListOr(_, _, default) => json!(default),
         Shape::OnlyEmpty => json!([]),
-        Shape::Table(Form::Header) => json!({}),
+        Shape::Table(TextForm::Header) => json!({}),
         _ => return None,
     })
 }

@@ -80,7 +80,7 @@ fn crawl_options(options: Options, globals: &Globals) -> Result<CrawlOptions, Tr
 
 fn exit(report: &CrawlReport, fail_on_dead: bool) -> Exit {
     match report.ending {
-        Ending::Stopped => Exit::Interrupted,
+        Ending::Stopped | Ending::Lacking => Exit::Interrupted,
         Ending::GivenUp | Ending::Deadline | Ending::MaxPages => Exit::Early,
         Ending::Finished if report.is_fruitless() => Exit::Failed,
         Ending::Finished if fail_on_dead && report.dead() > 0 => Exit::Early,

@@ -10,7 +10,7 @@ use crate::cli::parts::equipment::EquipmentOptions;
 use crate::cli::parts::print_crawl::tell_site;
 use crate::cli::parts::signals::{Stop, await_signals, reload_on_hangup};
 use crate::cli::parts::{Exit, Globals, Trouble};
-use crate::run::{WorkEnding, WorkOptions, WorkReport, WorkerName, work};
+use crate::run::{Ending, WorkOptions, WorkReport, WorkerName, work};
 use crate::work::Role;
 
 /// Options of `paced work`.
@@ -74,9 +74,11 @@ fn tell(report: &WorkReport) {
         "this worker did"
     );
     match report.ending {
-        WorkEnding::Empty => info!(dead = report.dead.unwrap_or(0), "done"),
-        WorkEnding::Stopped => info!("stopped; others, or the next start, go on here"),
-        WorkEnding::Lacking => {
+        Ending::Finished => info!(dead = report.dead.unwrap_or(0), "done"),
+        Ending::Stopped | Ending::GivenUp | Ending::Deadline | Ending::MaxPages => {
+            info!("stopped; others, or the next start, go on here")
+        }
+        Ending::Lacking => {
             error!("ended early: the password of a site is missing here; others, or the next start, go on");
         }
     }
@@ -84,10 +86,10 @@ fn tell(report: &WorkReport) {
 
 fn exit(report: &WorkReport, stop: &Stop, fail_on_dead: bool) -> Exit {
     match report.ending {
-        WorkEnding::Stopped if stop.is_interrupt() => Exit::Interrupted,
-        WorkEnding::Lacking => Exit::Failed,
-        WorkEnding::Stopped if !stop.token.is_cancelled() => Exit::Failed,
-        WorkEnding::Empty if fail_on_dead && report.dead.is_some_and(|dead| dead > 0) => Exit::Early,
-        WorkEnding::Stopped | WorkEnding::Empty => Exit::Done,
+        Ending::Stopped if stop.is_interrupt() => Exit::Interrupted,
+        Ending::Lacking => Exit::Failed,
+        Ending::Stopped if !stop.token.is_cancelled() => Exit::Failed,
+        Ending::Finished if fail_on_dead && report.dead.is_some_and(|dead| dead > 0) => Exit::Early,
+        _ => Exit::Done,
     }
 }

@@ -38,17 +38,17 @@ pub(crate) enum Shape {
     /// No list but the empty one is supported so far.
     OnlyEmpty,
     /// A text, with its default in words.
-    Text(Form, &'static str),
+    Text(TextForm, &'static str),
     /// A text, with its default.
-    TextOr(Form, &'static str),
+    TextOr(TextForm, &'static str),
     /// A list of at least `least`, with its default in words.
-    List(Form, usize, &'static str),
+    List(TextForm, usize, &'static str),
     /// A list of at least `least`, with its default.
-    ListOr(Form, usize, &'static [&'static str]),
+    ListOr(TextForm, usize, &'static [&'static str]),
     /// One text, or a list of at least so many.
-    OneOrList(Form, usize),
+    OneOrList(TextForm, usize),
     /// A table whose keys are free.
-    Table(Form),
+    Table(TextForm),
     /// Any value.
     Any,
     /// A section of that kind.
@@ -59,7 +59,7 @@ pub(crate) enum Shape {
 
 /// What one value of a list or table looks like.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Form {
+pub(crate) enum TextForm {
     Text,
     Name,
     Url,

@@ -8,7 +8,7 @@ mod section;
 mod syntax;
 
 pub(crate) use entry::Entry;
-pub(crate) use key::{FileKey, Form, Layout, Shape, keys_of};
+pub(crate) use key::{FileKey, Layout, Shape, TextForm, keys_of};
 pub(crate) use quantity::rate;
 pub(crate) use section::{Section, title};
 

@@ -1,0 +1,268 @@
+//! A run under way, watched: how its sites stand, what is told of it, and when it is over.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio_util::sync::CancellationToken;
+use tracing::warn;
+
+use super::report::Ending;
+use super::standstill::Standstill;
+use crate::clock;
+use crate::frontier::{Frontier, FrontierError, View};
+use crate::monitor::{Monitor, Pulse, Shown};
+use crate::work::{Outages, Roster};
+
+/// How often it is looked how sites stand.
+const LOOK: Duration = Duration::from_millis(200);
+/// Looking takes no more than one part in so many of the time: a frontier far away is asked once a site.
+const SHARE: u32 = 20;
+/// The longest time between two looks of a crawl: someone may wait for its end.
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+/// Of so many sites it is asked at once whether they are finished; the first that isn't is an answer.
+const SITES_AT_ONCE: usize = 100;
+/// A site moves if something of it was granted to this process within this time.
+const LATELY: Duration = Duration::from_mins(1);
+/// How often sites are looked at while the number of those that move changes; else at each pulse.
+const LOOK_AT_MOVING: Duration = Duration::from_secs(1);
+/// How often fresh pages are counted.
+const COUNT_FRESH: Duration = Duration::from_mins(1);
+
+/// What a run works on, and until when.
+#[derive(Clone, Debug)]
+pub(super) enum Goal {
+    /// These sites, until each is finished or was given up after it made no start for so long.
+    Named { names: Vec<String>, give_up: Duration, deadline: Option<Instant> },
+    /// All sites of the frontier, until it is stopped or, where that is the end, until nothing is left.
+    All { until_empty: bool },
+}
+
+/// Looks how sites stand, tells it, and knows when a run is over.
+pub(super) struct Watch {
+    frontier: Frontier,
+    roster: Roster,
+    outages: Arc<Outages>,
+    monitor: Monitor,
+    goal: Goal,
+    pulse: Pulse,
+    /// When fresh pages were counted last.
+    counted: Option<Instant>,
+    /// When the sites that move were looked at last, and how many they were.
+    looked: (Instant, usize),
+    /// A site that was not finished at the last look: it most likely isn't yet.
+    unfinished: Option<String>,
+    still: BTreeMap<String, Standstill>,
+    given_up: Vec<(String, String)>,
+}
+
+impl Watch {
+    pub(super) fn new(
+        goal: Goal,
+        frontier: &Frontier,
+        roster: &Roster,
+        outages: Arc<Outages>,
+        monitor: &Monitor,
+        shown: Shown,
+    ) -> Self {
+        Self {
+            frontier: frontier.clone(),
+            roster: roster.clone(),
+            outages,
+            monitor: monitor.clone(),
+            goal,
+            pulse: Pulse::new(monitor.clone(), shown),
+            counted: None,
+            looked: (Instant::now(), 0),
+            unfinished: None,
+            still: BTreeMap::new(),
+            given_up: Vec::new(),
+        }
+    }
+
+    /// Looks again and again until the run is over; why it is. A frontier that doesn't answer is waited for.
+    pub(super) async fn until_the_end(
+        &mut self,
+        stop: &CancellationToken,
+        pool_ended: &dyn Fn() -> bool,
+    ) -> Result<Ending, FrontierError> {
+        loop {
+            let (began, deadline) = (Instant::now(), self.time_left());
+            let looked = tokio::select! {
+                looked = self.look() => looked,
+                () = stop.cancelled() => Ok(false),
+                () = clock::wait(deadline) => Ok(false),
+            };
+            let finished = match looked {
+                Ok(finished) => finished,
+                // The pool says so, once.
+                Err(error) if error.is_transient() => false,
+                Err(error) => return Err(error),
+            };
+            if let Some(ending) = self.ending(finished, stop.is_cancelled(), pool_ended()) {
+                return Ok(ending);
+            }
+            stop.run_until_cancelled(clock::wait(self.pause(began.elapsed()))).await;
+        }
+    }
+
+    /// Looks how sites stand and tells it when it is time to; whether the run's goal is reached.
+    async fn look(&mut self) -> Result<bool, FrontierError> {
+        let finished = self.is_finished().await?;
+        let is_due = self.pulse.is_due();
+        let named = match &self.goal {
+            Goal::Named { names, .. } => names.clone(),
+            Goal::All { .. } => self.look_at_moving(is_due).await?,
+        };
+        if is_due {
+            self.count_fresh(&named).await?;
+            self.pulse.beat();
+        }
+        self.pulse.draw();
+        Ok(finished)
+    }
+
+    /// How long to wait after a look that took so long.
+    fn pause(&self, took: Duration) -> Duration {
+        let pause = LOOK.max(took * SHARE).min(self.time_left());
+        if matches!(self.goal, Goal::Named { .. }) { pause.min(LONGEST_PAUSE) } else { pause }
+    }
+
+    /// Until the deadline.
+    fn time_left(&self) -> Duration {
+        match self.goal {
+            Goal::Named { deadline: Some(deadline), .. } => {
+                deadline.saturating_duration_since(Instant::now())
+            }
+            _ => Duration::MAX,
+        }
+    }
+
+    fn ending(&mut self, finished: bool, stopped: bool, pool_ended: bool) -> Option<Ending> {
+        let of_all = matches!(self.goal, Goal::All { until_empty: true });
+        let ending = match () {
+            () if finished && self.given_up.is_empty() => Ending::Finished,
+            () if finished => Ending::GivenUp,
+            // Its pages would never be done here, and nobody may be there who can.
+            () if of_all && self.roster.lacks_something() => Ending::Lacking,
+            () if stopped => Ending::Stopped,
+            () if self.time_left().is_zero() => Ending::Deadline,
+            () if self.monitor.is_full() => Ending::MaxPages,
+            () if pool_ended => Ending::Stopped,
+            () => return None,
+        };
+        self.pulse.beat();
+        Some(ending)
+    }
+
+    async fn count_fresh(&mut self, names: &[String]) -> Result<(), FrontierError> {
+        if self.counted.is_none_or(|counted| counted.elapsed() >= COUNT_FRESH) {
+            self.counted = Some(Instant::now());
+            for name in names {
+                self.monitor.saw_freshness(name, self.frontier.freshness(name).await?);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether every site is finished, those left out that were given up.
+    ///
+    /// Sites are looked at one after the other, so several are looked at twice. If no site gained a task between the two
+    /// looks, all were empty at the same instant, and no page of one can have put a link into another's queue unseen.
+    pub(super) async fn is_finished(&mut self) -> Result<bool, FrontierError> {
+        let Some(first) = self.all_finished().await? else { return Ok(false) };
+        let is_one = matches!(&self.goal, Goal::Named { names, .. } if names.len() == 1);
+        Ok(is_one || self.all_finished().await? == Some(first))
+    }
+
+    /// How much ever entered the sites, if all of them are finished.
+    async fn all_finished(&mut self) -> Result<Option<u64>, FrontierError> {
+        match self.goal.clone() {
+            Goal::Named { names, give_up, .. } => self.named_finished(&names, give_up).await,
+            Goal::All { until_empty: true } => self.every_site_finished().await,
+            Goal::All { until_empty: false } => Ok(None),
+        }
+    }
+
+    async fn named_finished(
+        &mut self,
+        names: &[String],
+        give_up: Duration,
+    ) -> Result<Option<u64>, FrontierError> {
+        let mut total = Some(0);
+        for view in self.frontier.views(names).await? {
+            let left = !view.finished && !self.is_given_up(&view, give_up);
+            total = total.filter(|_| !left).map(|total| total + entered(&view));
+            self.monitor.saw(view);
+        }
+        Ok(total)
+    }
+
+    async fn every_site_finished(&mut self) -> Result<Option<u64>, FrontierError> {
+        if let Some(name) = &self.unfinished
+            && let Some(view) = self.frontier.view(name).await?
+            && !is_empty(&view)
+        {
+            return Ok(None);
+        }
+        let mut total = 0;
+        for some in self.frontier.sites().await?.chunks(SITES_AT_ONCE) {
+            for view in self.frontier.views(some).await? {
+                if !is_empty(&view) {
+                    self.unfinished = Some(view.site);
+                    return Ok(None);
+                }
+                total += entered(&view);
+            }
+        }
+        Ok(Some(total))
+    }
+
+    /// The sites of which this process got something lately; how they stand is looked at before a pulse.
+    async fn look_at_moving(&mut self, is_due: bool) -> Result<Vec<String>, FrontierError> {
+        let moving = self.monitor.moving(LATELY);
+        let (looked, count) = self.looked;
+        if is_due || (moving.len() != count && looked.elapsed() >= LOOK_AT_MOVING) {
+            for view in self.frontier.views(&moving).await? {
+                self.monitor.saw(view);
+            }
+            self.looked = (Instant::now(), moving.len());
+        }
+        Ok(moving)
+    }
+
+    /// A site that could make no start for so long, or where nobody answered, with nothing in flight, is left as it is.
+    fn is_given_up(&mut self, view: &View, give_up: Duration) -> bool {
+        if self.given_up.iter().any(|(name, _)| *name == view.site) {
+            return true;
+        }
+        let now = Instant::now();
+        let away = self.monitor.is_away(&view.unit);
+        let site = self.still.entry(view.site.clone()).or_insert_with(|| Standstill::new(view, now));
+        // Nobody is given up for a disk that is full or a frontier that is away.
+        let stands = site.look(view, away, self.outages.is_any_on(), now);
+        let Some((stood, why)) = stands.filter(|(stood, _)| *stood >= give_up) else { return false };
+        let without = if away { "an answer" } else { "a start" };
+        warn!(site = view.site, "given up after {}s without {without}: {why}", stood.as_secs());
+        self.roster.remove(&view.site);
+        self.given_up.push((view.site.clone(), why));
+        true
+    }
+
+    /// Ends what is shown; the sites that were given up, and why.
+    pub(super) fn end(&mut self) -> Vec<(String, String)> {
+        self.pulse.clear();
+        std::mem::take(&mut self.given_up)
+    }
+}
+
+/// What ever entered a site; it never falls.
+fn entered(view: &View) -> u64 {
+    let stages = [&view.download, &view.parse];
+    stages.iter().map(|stage| stage.created + stage.revived + stage.reruns).sum()
+}
+
+/// Whether nothing of a site is left, also of one whose run was never begun: what was put into it nevertheless counts.
+fn is_empty(view: &View) -> bool {
+    view.download.is_finished() && view.parse.is_finished()
+}

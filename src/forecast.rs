@@ -71,41 +71,6 @@ pub fn workers(slots: f64) -> u32 {
     whole(slots + (slots * ALPHA).max(1.0))
 }
 
-/// A time as people say it: `9.5 days`, `6 h`, `2 s`, `250 ms`.
-pub fn spoken(time: Duration) -> String {
-    let seconds = time.as_secs_f64();
-    let (number, unit) = match seconds {
-        s if s >= DAY => (s / DAY, "days"),
-        s if s >= 3_600.0 => (s / 3_600.0, "h"),
-        s if s >= 60.0 => (s / 60.0, "min"),
-        s if s >= 1.0 => (s, "s"),
-        s => (s * 1_000.0, "ms"),
-    };
-    match tenths(number) {
-        one if one == "1" && unit == "days" => "1 day".to_owned(),
-        number => format!("{number} {unit}"),
-    }
-}
-
-/// A rate as people say it: `22/s`, `1/s`, `0.25/s`.
-pub fn spoken_rate(per_second: f64) -> String {
-    let digits = if per_second >= 10.0 { 0 } else { 2 };
-    format!("{}/s", trimmed(format!("{per_second:.digits$}")))
-}
-
-/// A count with its thousands apart: `412,000`.
-pub fn spoken_count(count: u64) -> String {
-    let digits = count.to_string();
-    let mut spoken = String::with_capacity(digits.len() + digits.len() / 3);
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            spoken.push(',');
-        }
-        spoken.push(digit);
-    }
-    spoken
-}
-
 /// So many in that time, a second; none in no time.
 pub fn rate_of(count: u64, time: Duration) -> Option<f64> {
     per_second(time).map(|rate| as_f64(count) * rate)
@@ -117,14 +82,6 @@ fn per_second(time: Duration) -> Option<f64> {
 
 fn span(seconds: f64) -> Duration {
     Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)
-}
-
-fn tenths(number: f64) -> String {
-    trimmed(format!("{number:.1}"))
-}
-
-fn trimmed(number: String) -> String {
-    if number.contains('.') { number.trim_end_matches('0').trim_end_matches('.').to_owned() } else { number }
 }
 
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a positive number of workers")]
@@ -182,31 +139,6 @@ mod tests {
             [(8_000, 1_000, 8, None), (9_000, 1_000, 8, Some(11)), (9_000, 0, 8, None), (900, 1_000, 1, None)]
         {
             assert_eq!(demand(response, interval, parallel).parallel_short_of(), short_of, "{response} ms");
-        }
-    }
-
-    #[test]
-    fn numbers_are_said_as_people_say_them() {
-        for (millis, said) in [
-            (823_000_000, "9.5 days"),
-            (86_400_000, "1 day"),
-            (21_600_000, "6 h"),
-            (90_000, "1.5 min"),
-            (2_000, "2 s"),
-            (250, "250 ms"),
-            (0, "0 ms"),
-        ] {
-            assert_eq!(spoken(Duration::from_millis(millis)), said);
-        }
-        for (rate, said) in
-            [(22.2, "22/s"), (1.0, "1/s"), (0.25, "0.25/s"), (100.0, "100/s"), (9.99, "9.99/s")]
-        {
-            assert_eq!(spoken_rate(rate), said);
-        }
-        for (count, said) in
-            [(0, "0"), (999, "999"), (1_000, "1,000"), (412_000, "412,000"), (2_000_000, "2,000,000")]
-        {
-            assert_eq!(spoken_count(count), said);
         }
     }
 }

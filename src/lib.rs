@@ -3,7 +3,7 @@
 //!
 //! The modules stand in the order of the data's way, and each may use those above it:
 //!
-//! * [`clock`], [`canonical_url`], [`page`], [`item`], [`task`]: the words; [`forecast`]: what a pace allows;
+//! * [`clock`], [`canonical_url`], [`page`], [`item`], [`task`], `quantity`: the words; [`forecast`]: what a pace allows;
 //!   `batch`: waiting for company while company is expected; `patience`: trying again with pauses
 //! * [`site`]: one file of `sites/` as a checked value; [`settings`]: `paced.toml`; [`manners`]: what an answer asks of us
 //! * [`frontier`]: what is known, what is next, and when; [`mutex`]: its timed mutex for everybody
@@ -32,6 +32,7 @@ pub mod monitor;
 pub mod mutex;
 pub mod page;
 mod patience;
+mod quantity;
 pub mod robots;
 pub mod run;
 pub mod settings;

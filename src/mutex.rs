@@ -39,6 +39,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 use crate::clock::{Timestamp, millis};
 pub use crate::frontier::MutexKey;
 use crate::frontier::{Frontier, FrontierError, Lock};
+use crate::quantity::spoken;
 
 /// How long a lock without `expire` lives unless its guard renews it (R4).
 const LEASE: Duration = Duration::from_secs(10);
@@ -74,7 +75,7 @@ pub enum MutexError {
     )]
     NotOwner(String),
     /// It could not be had in the time given.
-    #[error("mutex `{name}` was not free within {waited:?}: wait longer, or find out who holds it")]
+    #[error("mutex `{name}` was not free within {}: wait longer, or find out who holds it", spoken(*waited))]
     TimedOut {
         /// The mutex.
         name: String,

@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use toml::de::{DeTable, DeValue};
 
+use crate::quantity::read_rate;
 use crate::site::SiteErrors;
-use crate::site::read::{Entry, FileKey, Layout, Report, Section, Shape, TextForm, rate};
+use crate::site::read::{Entry, FileKey, Layout, Report, Section, Shape, TextForm};
 
 /// Every key of `paced.toml`.
 const KEYS: Layout = &[
@@ -59,11 +60,6 @@ impl Settings {
     }
 }
 
-/// Reads `"50/s"`: whole request starts a second, at least 1.
-pub fn parse_rate(text: &str) -> Option<u32> {
-    rate(text)
-}
-
 fn read<'a>(report: &'a Report<'a>, table: &'a DeTable<'a>) -> Settings {
     let top = Section::top(report, KEYS, table);
     Settings {
@@ -74,7 +70,7 @@ fn read<'a>(report: &'a Report<'a>, table: &'a DeTable<'a>) -> Settings {
 
 fn max_rate(entry: &Entry<'_>) -> Option<u32> {
     let text = entry.text()?;
-    match parse_rate(text) {
+    match read_rate(text) {
         None => entry.refuse(
             format!("`max_rate` can't be `{text}`"),
             "write request starts a second, as a whole number from 1 on, as in \"50/s\"",
@@ -139,7 +135,7 @@ mod tests {
                 "paced.toml:8:1: unknown key `intervall`; did you mean `interval`?",
                 "paced.toml:9:12: `interval` is an integer, not a duration; \
                  write a number and a unit, as in \"200ms\", \"2s\" or \"6h\"",
-                "paced.toml:10:1: unknown key `lanes`; remove it; the top of the file takes group, max_rate",
+                "paced.toml:10:2: unknown key `lanes`; remove it; the top of the file takes group, max_rate",
                 "paced.toml:13:5: `d` is an integer, not a section; \
                  write [group.NAME], and interval = \"2s\" below it",
             ]

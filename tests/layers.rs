@@ -15,6 +15,7 @@ use regex::Regex;
 /// The modules in the order of the data's way: each may use those before it.
 const ORDER: &[&str] = &[
     "clock",
+    "quantity",
     "batch",
     "patience",
     "canonical_url",

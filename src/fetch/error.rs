@@ -13,6 +13,7 @@ use super::wire::ConnectTimeout;
 use crate::canonical_url::CanonicalUrl;
 use crate::content_coding::CodingError;
 use crate::manners::Health;
+use crate::quantity::spoken;
 
 /// A page that could not be fetched.
 #[derive(Debug)]
@@ -186,7 +187,7 @@ impl FetchError {
                 "the proxy of the site's file wants a password; write it as http://user:password@host:port"
                     .to_owned()
             }
-            Kind::Timeout(wait, most) => format!("{wait} within {most:?}"),
+            Kind::Timeout(wait, most) => format!("{wait} within {}", spoken(*most)),
             Kind::TooLarge(limit) => {
                 format!("the body is over {limit} bytes; raise max_body in [fetch] if it is wanted")
             }

@@ -7,8 +7,8 @@ use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use super::counts::Tally;
 use super::pulse::Total;
 use super::standing_out::{MOST, SitePulse, standing_out};
-use super::words::{duration, rate};
 use crate::frontier::View;
+use crate::quantity::{compact, compact_rate};
 
 /// One line: what is named here is cut where it doesn't fit.
 const LINE: &str = "{prefix:>12!} {bar:16} {pos}/{len} {wide_msg}";
@@ -99,9 +99,10 @@ fn message(site: &SitePulse) -> String {
         return format!("done, {counts}");
     }
     site.why().unwrap_or_else(|| {
-        let allowed = view.allowed().map_or("no pace".to_owned(), |most| format!("of {}", rate(most)));
-        let eta = view.eta().map_or("-".to_owned(), duration);
-        format!("{} {allowed}, eta {eta}, {counts}", rate(site.rate()))
+        let allowed =
+            view.allowed().map_or("no pace".to_owned(), |most| format!("of {}", compact_rate(most)));
+        let eta = view.eta().map_or("-".to_owned(), compact);
+        format!("{} {allowed}, eta {eta}, {counts}", compact_rate(site.rate()))
     })
 }
 
@@ -111,7 +112,7 @@ fn message_of_all(sites: &[SitePulse], workers: usize) -> String {
     let letters =
         sites.iter().map(|site| site.counted.view.download.letters + site.counted.view.parse.letters);
     let counts = counts(&tally, letters.sum());
-    format!("{}, {} running, {workers} workers, {counts}", rate(total.rate), total.running)
+    format!("{}, {} running, {workers} workers, {counts}", compact_rate(total.rate), total.running)
 }
 
 fn counts(tally: &Tally, letters: u64) -> String {

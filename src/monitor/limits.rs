@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use tracing::{info, warn};
 
-use super::words::duration;
-use crate::forecast::{Demand, spoken_rate};
+use crate::forecast::Demand;
 use crate::frontier::View;
+use crate::quantity::{compact, spoken, spoken_rate};
 
 /// Looks in a row that must agree: a single slow answer is none of them.
 const LOOKS: u32 = 3;
@@ -40,9 +40,9 @@ impl Limits {
         match self.0.entry(site.clone()).or_default().judge(&demand) {
             Some(News::IsLimit(enough)) => {
                 let rate = spoken_rate(demand.rate().unwrap_or_default());
-                let response = duration(demand.response);
+                let (response, told) = (spoken(demand.response), compact(demand.response));
                 warn!(
-                    %site, parallel, enough, response = %response,
+                    %site, parallel, enough, response = %told,
                     "parallel keeps the site at {rate}: answers take {response}; parallel = {enough} would use every start"
                 );
             }

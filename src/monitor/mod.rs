@@ -8,9 +8,7 @@ mod log_line;
 mod pulse;
 mod standing_out;
 mod why;
-mod words;
 
 pub use counts::{Load, Monitor, Tally};
 pub use pulse::{Pulse, Shown};
 pub use why::why;
-pub use words::{duration, rate};

@@ -10,7 +10,7 @@ use super::bars::Bars;
 use super::counts::{Counted, Monitor, Tally};
 use super::limits::Limits;
 use super::standing_out::{SitePulse, standing_out};
-use super::words::{duration, rate};
+use crate::quantity::{compact, compact_rate};
 
 /// How the pulse is shown.
 #[derive(Clone, Debug, Default)]
@@ -154,20 +154,20 @@ fn lines(sites: &[SitePulse], all: bool, workers: usize) {
     let Total { sites, rate: reached, running, waiting } =
         Total::of(sites.iter().filter(|site| !site.is_idle()));
     if sites > 0 {
-        info!(sites, rate = %rate(reached), running, workers, waiting, "pulse");
+        info!(sites, rate = %compact_rate(reached), running, workers, waiting, "pulse");
     }
 }
 
 fn line(site: &SitePulse, workers: usize) {
     let Counted { view, tally, freshness, .. } = &site.counted;
-    let shown = view.allowed().map_or("unlimited".to_owned(), rate);
-    let oldest = view.oldest.map_or("-".to_owned(), |put| duration(view.at.since(put)));
+    let shown = view.allowed().map_or("unlimited".to_owned(), compact_rate);
+    let oldest = view.oldest.map_or("-".to_owned(), |put| compact(view.at.since(put)));
     let response = view.response.map_or("-".to_owned(), |ms| ms.to_string());
-    let eta = view.eta().map_or("-".to_owned(), duration);
+    let eta = view.eta().map_or("-".to_owned(), compact);
     let fresh = freshness.percent().map_or("-".to_owned(), |percent| format!("{percent}%"));
     info!(
         site = %view.site,
-        rate = %rate(site.rate()),
+        rate = %compact_rate(site.rate()),
         allowed = %shown,
         used = %format_args!("{:.0}%", 100.0 * site.used()),
         waiting = view.download.waiting,

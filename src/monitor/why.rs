@@ -1,9 +1,9 @@
 //! Why a site isn't moving, or that it is, in one line. Pure.
 
-use super::words::duration;
-use crate::forecast::spoken;
-use crate::frontier::View;
 use std::time::Duration;
+
+use crate::frontier::View;
+use crate::quantity::spoken;
 
 /// One line on what a site waits for. `has_workers` tells whether a process is alive that works on it, `unreachable` which
 /// of its hosts' robots.txt can't be had for now: that keeps the host's own pages back, and no others.
@@ -17,7 +17,7 @@ pub fn why(view: &View, has_workers: bool, unreachable: Option<&str>) -> String 
     }
     if let Some(until) = view.blocked_until {
         let why = view.blocked_why.as_deref().unwrap_or("no reason was given");
-        return format!("blocked until {until}, for {}: {why}", duration(until.since(view.at)));
+        return format!("blocked until {until}, for {}: {why}", spoken(until.since(view.at)));
     }
     if view.finished {
         return match counts.scheduled {
@@ -58,7 +58,7 @@ fn busy(view: &View) -> String {
     if wait.is_zero() {
         return format!("a start is due now; {} wait, one start per {pace}", counts.waiting);
     }
-    format!("next start in {:.1} s; {} wait, one start per {pace}", wait.as_secs_f64(), counts.waiting)
+    format!("next start in {}; {} wait, one start per {pace}", spoken(wait), counts.waiting)
 }
 
 fn millis(ms: i64) -> Duration {
@@ -100,7 +100,7 @@ mod tests {
         let blocked = |v: &mut View| {
             (v.blocked_until, v.blocked_why) = (Some(later(90_000)), Some("Retry-After".to_owned()));
         };
-        assert_eq!(told(blocked), "blocked until 2027-01-15T08:01:30.000Z, for 1m30s: Retry-After");
+        assert_eq!(told(blocked), "blocked until 2027-01-15T08:01:30.000Z, for 1.5 min: Retry-After");
         let idle = |v: &mut View| (v.download.waiting, v.in_flight, v.download.delayed) = (0, 0, 3);
         assert_eq!(told(idle), "nothing waits; 3 are kept back after a failure or a lost lease");
         assert_eq!(why(&view(), false, None), "no process works on it: start `paced crawl` or `paced work`");

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::forecast::spoken;
+use crate::quantity::spoken;
 use crate::task::{RobotsAccess, RobotsRecord};
 
 /// What is worth a line where `now` takes the place of the record `before`, as the end of a sentence that begins with the

@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::lines::at_most;
 use super::{AGENT, MAX_BYTES, Rules};
 use crate::page::Headers;
+use crate::quantity::spoken;
 use crate::site::Pace;
 use crate::task::{RobotsAccess, RobotsRecord};
 
@@ -59,8 +60,8 @@ fn rules(headers: &Headers, body: &[u8], pace: &Pace) -> RobotsRecord {
     let text = as_text(at_most(body, MAX_BYTES));
     let crawl_delay = Rules::parse_whole(text.as_bytes(), AGENT).crawl_delay();
     let refuses = crawl_delay.filter(|delay| *delay > pace.max_crawl_delay).map(|delay| {
-        let (asked, most) = (delay.as_secs_f64(), pace.max_crawl_delay.as_secs_f64());
-        format!("robots.txt asks for {asked}s between requests, more than max_crawl_delay = {most}s")
+        let (asked, most) = (spoken(delay), spoken(pace.max_crawl_delay));
+        format!("robots.txt asks for {asked} between requests, more than max_crawl_delay = {most}")
     });
     let holds_for = holds_for(headers);
     // Who is refused is blocked until the record ends, and asked again then: nonsense, or a slip that is mended, is to keep a site
@@ -147,7 +148,7 @@ mod tests {
         let text = b"User-agent: *\nCrawl-delay: 60";
         let refused = record(200, text);
         assert_eq!(refused.crawl_delay, Some(Duration::from_secs(30)), "the block does the rest");
-        let reason = "robots.txt asks for 60s between requests, more than max_crawl_delay = 30s";
+        let reason = "robots.txt asks for 1 min between requests, more than max_crawl_delay = 30 s";
         assert_eq!(refused.refuses.as_deref(), Some(reason));
         assert_eq!(record(200, b"User-agent: *\nCrawl-delay: 30").refuses, None);
         let endless = record(200, b"User-agent: *\nCrawl-delay: 100000000000000000");

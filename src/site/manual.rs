@@ -1,10 +1,10 @@
 //! The manual's page of all keys of a site file, made of the table of keys.
 
 use std::fmt::Write;
-use std::time::Duration;
 
 use super::keys::KEYS;
 use super::read::{FileKey, Shape, TextForm, keys_of, title};
+use crate::quantity::{written, written_size};
 
 /// The longest line of the page, but for tables.
 const WIDTH: usize = 120;
@@ -90,14 +90,15 @@ fn default(shape: Shape) -> String {
         Shape::Count { default: None, .. } => "no limit".to_owned(),
         Shape::Count { default: Some(count), .. } | Shape::OnlyCount(count) => format!("`{count}`"),
         Shape::Duration { default: None, .. } => "never".to_owned(),
-        Shape::Duration { default: Some(default), .. } => quoted(&spoken(default)),
-        Shape::Size(bytes) => quoted(&spoken_size(bytes)),
+        Shape::Duration { default: Some(default), .. } => quoted(&written(default)),
+        Shape::Size(bytes) => quoted(&written_size(bytes)),
         Shape::OneOf(words) => words().first().map(|word| quoted(word)).unwrap_or_default(),
         Shape::OnlyText(only) | Shape::TextOr(_, only) => quoted(only),
-        Shape::ListOr(_, _, []) | Shape::OnlyEmpty => "none".to_owned(),
+        Shape::ListOr(_, _, []) | Shape::OnlyEmpty | Shape::OneOrList(..) | Shape::Table(_) | Shape::Any => {
+            "none".to_owned()
+        }
         Shape::ListOr(_, _, all) => all.iter().map(|one| quoted(one)).collect::<Vec<_>>().join(", "),
         Shape::Text(_, default) | Shape::List(_, _, default) => default.to_owned(),
-        Shape::OneOrList(..) | Shape::Table(_) | Shape::Any => "none".to_owned(),
         Shape::Section(_) | Shape::Sections(_) => "each key's own".to_owned(),
     }
 }
@@ -126,15 +127,4 @@ fn folded(text: &str) -> String {
         width += word.chars().count();
     }
     lines + "\n"
-}
-
-/// A duration as a site file has it, in whole hours or seconds.
-pub(super) fn spoken(time: Duration) -> String {
-    let seconds = time.as_secs();
-    if seconds.is_multiple_of(3_600) { format!("{}h", seconds / 3_600) } else { format!("{seconds}s") }
-}
-
-/// A size as a site file has it, in whole MiB.
-pub(super) fn spoken_size(bytes: u64) -> String {
-    format!("{}MiB", bytes >> 20)
 }

@@ -3,8 +3,8 @@
 use serde_json::{Map, Value, json};
 
 use super::keys::KEYS;
-use super::manual::{spoken, spoken_size};
 use super::read::{FileKey, Shape, TextForm, keys_of};
+use crate::quantity::{written, written_size};
 
 /// The schema, by JSON Schema 2020-12.
 pub fn schema() -> Value {
@@ -121,8 +121,8 @@ fn default(shape: Shape) -> Option<Value> {
     Some(match shape {
         Shape::Flag => json!(false),
         Shape::Count { default, .. } => json!(default?),
-        Shape::Duration { default, .. } => json!(spoken(default?)),
-        Shape::Size(bytes) => json!(spoken_size(bytes)),
+        Shape::Duration { default, .. } => json!(written(default?)),
+        Shape::Size(bytes) => json!(written_size(bytes)),
         Shape::OneOf(words) => json!(words().first()?),
         Shape::OnlyText(only) | Shape::TextOr(_, only) => json!(only),
         Shape::OnlyCount(only) => json!(only),

@@ -8,8 +8,8 @@ use tracing::{info, warn};
 
 use crate::archive::ArchiveError;
 use crate::frontier::{FrontierError, FrontierErrorKind};
-use crate::monitor::duration;
 use crate::patience::{Notice, Outage, Patience, Terms};
+use crate::quantity::spoken;
 use crate::sink::SinkError;
 
 /// The pauses between two tries: the shortest of them costs a visit no more than a site's answer does.
@@ -76,6 +76,6 @@ fn frontier_away() -> Notice<FrontierError> {
 fn not_kept<E: Error>(what: &'static str) -> Notice<E> {
     Notice::new(
         move |error| warn!("{what} can't be kept, and nothing more is asked for until they can: {error}"),
-        move |after| info!("{what} can be kept again, after {}; it goes on", duration(after)),
+        move |after| info!("{what} can be kept again, after {}; it goes on", spoken(after)),
     )
 }

@@ -18,7 +18,7 @@ use super::slots::{Granted, Slots};
 use super::workers::Workers;
 use crate::clock::{self, since_boot};
 use crate::frontier::{Claim, FrontierError, Grant, Lost, TOKENS};
-use crate::monitor::duration;
+use crate::quantity::spoken;
 use crate::task::{Lease, LeaseKey, Stage};
 
 /// The longest the claimer sleeps where nobody tells it that another process has put something meanwhile.
@@ -90,7 +90,7 @@ impl Pool {
                 tasks = self.tasks.len(),
                 url = url.as_str(),
                 "what runs is waited for; this for {}",
-                duration(time)
+                spoken(time)
             );
         }
     }
@@ -255,7 +255,7 @@ fn tell_of(lost: &Lost) {
     let Lost { site, url, stage, losses, kept_back } = lost;
     let then = match kept_back {
         Some(0) => "it is done again at once".to_owned(),
-        Some(ms) => format!("it is kept back for {}", duration(Duration::from_millis(ms.unsigned_abs()))),
+        Some(ms) => format!("it is kept back for {}", spoken(Duration::from_millis(ms.unsigned_abs()))),
         None => "it is given up, as its worker died each time".to_owned(),
     };
     warn!(site, url = url.as_str(), stage = %stage, losses, "lease lost: its worker is gone; {then}");

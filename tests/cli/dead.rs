@@ -30,7 +30,7 @@ fn plain(text: &str, site: &TestSite) -> String {
     let text = text.replace(&site.addr().to_string(), "HOST");
     let text =
         Regex::new(r"\d{4}-\d\d-\d\dT[\d:.]+Z").expect("a pattern").replace_all(&text, "TIME").into_owned();
-    Regex::new(r"\b\d+(\.\d+)?(ms|s) ago|\S+\.warc\.gz:\d+:\d+")
+    Regex::new(r"\b\d+(\.\d+)? ?(ms|s) ago|\S+\.warc\.gz:\d+:\d+")
         .expect("a pattern")
         .replace_all(&text, "SOME")
         .into_owned()

@@ -88,7 +88,7 @@ fn a_crawl_delay_above_the_bound_blocks_the_site_says_why_and_the_crawl_gives_it
     let fine = star(3).serve();
     let ground = Ground::new([SiteFile::of("slow", &slow), SiteFile::of("fine", &fine)]);
     let run = ground.crawl().arg("--give-up").arg("1s").run().expect_code(3);
-    let why = "robots.txt asks for 60s between requests, more than max_crawl_delay = 30s";
+    let why = "robots.txt asks for 1 min between requests, more than max_crawl_delay = 30 s";
     assert!(run.stderr.contains("given up") && run.stderr.contains(why), "{}", run.stderr);
     let blocked = said(&run.stderr, "the site is left alone");
     assert!(

@@ -145,7 +145,7 @@ async fn r1_one_asks_and_is_told_at_once_or_gives_up_after_its_patience() {
         assert!(matches!(error, MutexError::TimedOut { .. }) && error.is_transient(), "{error:?}");
         assert_eq!(
             error.to_string(),
-            "mutex `plain` was not free within 60ms: wait longer, or find out who holds it"
+            "mutex `plain` was not free within 60 ms: wait longer, or find out who holds it"
         );
         drop(held);
         assert!(mutex.lock_within(PATIENCE).await.is_ok(), "{}", backend.name);

@@ -7,8 +7,8 @@ use clap::Args;
 
 use super::{Globals, Trouble};
 use crate::fetch::ConnectTo;
+use crate::quantity::read_rate;
 use crate::run::Equipment;
-use crate::settings::parse_rate;
 use crate::work::Workers;
 
 /// Options of a verb that sends requests.
@@ -60,6 +60,6 @@ impl EquipmentOptions {
 }
 
 fn max_rate(text: &str) -> Result<NonZeroU32, String> {
-    let rate = parse_rate(text).or_else(|| parse_rate(&format!("{text}/s")));
+    let rate = read_rate(text).or_else(|| read_rate(&format!("{text}/s")));
     rate.and_then(NonZeroU32::new).ok_or_else(|| format!("`{text}` is no rate; write it as 50/s"))
 }

@@ -8,7 +8,7 @@ use crate::canonical_url::CanonicalUrl;
 use crate::clock::Timestamp;
 use crate::frontier::{Frontier, Standing, Whereabouts};
 use crate::item::Item;
-use crate::monitor::duration;
+use crate::quantity::spoken;
 use crate::robots::Verdicts;
 use crate::sink::LastLines;
 use crate::site::Site;
@@ -97,7 +97,7 @@ fn state(found: &Whereabouts, now: Timestamp) -> String {
     if let Some(task) = found.tasks.first() {
         let stage = task.stage;
         return match (task.place.as_str(), task.until) {
-            ("waiting", _) => format!("waiting for its {stage}, for {}", duration(now.since(task.put_at))),
+            ("waiting", _) => format!("waiting for its {stage}, for {}", spoken(now.since(task.put_at))),
             ("running", _) => {
                 format!("running in {}: its {stage}", task.owner.as_deref().unwrap_or("a worker"))
             }
@@ -144,7 +144,7 @@ fn said(task: &Standing, now: Timestamp) -> String {
         "{}: {}, put {} ago, priority {}, {} links from a seed",
         task.stage,
         task.place,
-        duration(now.since(task.put_at)),
+        spoken(now.since(task.put_at)),
         task.priority,
         task.depth
     )];
@@ -169,13 +169,13 @@ fn object(task: &Standing) -> Value {
 fn tell_page(account: &mut Account, found: &Whereabouts, answer: Option<Answer>, now: Timestamp) {
     let stored = found.stored();
     if let Some(stored) = stored {
-        let ago = duration(now.since(stored.fetched_at));
+        let ago = spoken(now.since(stored.fetched_at));
         let said = said_by(stored.fetched_at, answer);
         account.tell("fetched", format!("{} ({ago} ago), {said}", stored.fetched_at));
         account.tell("archive", stored.place.clone());
     }
     if let Some(again) = found.recrawl_at {
-        account.tell("again", format!("{again}, in {}", duration(again.since(now))));
+        account.tell("again", format!("{again}, in {}", spoken(again.since(now))));
     }
     let fetched_at = stored.map(|stored| stored.fetched_at);
     let status = answer.map(|answer| if is_confirmed(fetched_at, answer) { 304 } else { answer.status });

@@ -1,6 +1,7 @@
 //! What verbs share: their global options, sites by name, results on stdout, prompts, signals, printing.
 
 pub(super) mod account;
+mod duration_option;
 pub(super) mod equipment;
 pub(super) mod explain_url;
 mod globals;
@@ -13,5 +14,6 @@ pub(super) mod signals;
 pub(super) mod sites;
 mod trouble;
 
+pub use duration_option::duration_option;
 pub use globals::Globals;
 pub use trouble::{Exit, Trouble};

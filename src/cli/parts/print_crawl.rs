@@ -3,7 +3,8 @@
 use tracing::{error, info, warn};
 
 use crate::frontier::View;
-use crate::monitor::{Tally, duration};
+use crate::monitor::Tally;
+use crate::quantity::compact;
 use crate::run::{CrawlReport, Ending, SiteReport};
 use crate::task::Exclusion;
 
@@ -57,7 +58,7 @@ pub(in crate::cli) fn tell_site(view: &View, done: u64, tally: Tally) {
         dead = view.download.letters + view.parse.letters,
         items = tally.items,
         early = tally.early,
-        took = %duration(view.at.since(view.run_began)),
+        took = %compact(view.at.since(view.run_began)),
         "crawled"
     );
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use crate::look::{Field, Hop, Look, RefusedLink, Sent, Walk};
-use crate::monitor::duration;
+use crate::quantity::spoken;
 use crate::site::Site;
 
 /// Links shown of those that are followed.
@@ -137,13 +137,10 @@ fn item_rows(look: &Look) -> Vec<String> {
 
 fn request_row(sent: &Sent) -> String {
     let answered = match sent.answer {
-        Some((_, took)) => format!("answered in {} ms", took.as_millis()),
+        Some((_, took)) => format!("answered in {}", spoken(took)),
         None => "no answer".to_owned(),
     };
-    row(
-        "request",
-        format_args!("{}, {answered}, pace of {}: {}", sent.at, sent.unit, duration(sent.interval)),
-    )
+    row("request", format_args!("{}, {answered}, pace of {}: {}", sent.at, sent.unit, spoken(sent.interval)))
 }
 
 fn field_rows(fields: &[Field]) -> Vec<String> {

@@ -7,7 +7,7 @@ use crate::archive::{Filter, scan};
 use crate::audit::{Audit, Gaps, UnitReport};
 use crate::cli::parts::results::Results;
 use crate::cli::parts::{Exit, Globals, Trouble, sites};
-use crate::monitor::duration;
+use crate::quantity::spoken;
 
 /// Options of `paced audit`.
 #[derive(Clone, Debug, Args)]
@@ -58,7 +58,7 @@ pub(super) async fn run(options: &Options, globals: &Globals) -> Result<Exit, Tr
 fn text(report: &UnitReport) -> String {
     let (least, most) = report.interval;
     let interval =
-        if least == most { duration(least) } else { format!("{} to {}", duration(least), duration(most)) };
+        if least == most { spoken(least) } else { format!("{} to {}", spoken(least), spoken(most)) };
     let mut lines = vec![report.unit.clone()];
     if report.sites != [report.unit.clone()] {
         lines.push(format!("  sites     {}", report.sites.join(", ")));

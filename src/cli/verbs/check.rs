@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::cli::parts::results::{Results, say};
 use crate::cli::parts::{Exit, Globals, Trouble, sites};
-use crate::monitor::duration;
+use crate::quantity::spoken;
 use crate::site::{self, Site, SiteError};
 
 /// How long a frontier may take to tell response times.
@@ -105,7 +105,7 @@ async fn measured(sites: &[(String, Site)], globals: &Globals) -> BTreeMap<Strin
 fn summary(site: &Site) -> String {
     let pace = match site.pace.interval {
         interval if interval.is_zero() => "no pace".to_owned(),
-        interval => format!("one start per {}", duration(interval)),
+        interval => format!("one start per {}", spoken(interval)),
     };
     let hosts: Vec<String> = site.scope.hosts.iter().map(ToString::to_string).collect();
     format!("site {}, {pace}, {} page rules, hosts {}", site.name, site.pages.len(), hosts.join(" "))

@@ -9,7 +9,7 @@ use clap::Args;
 use crate::cli::parts::equipment::EquipmentOptions;
 use crate::cli::parts::print_crawl::tell;
 use crate::cli::parts::signals::stop_on_signals;
-use crate::cli::parts::{Exit, Globals, Trouble, sites};
+use crate::cli::parts::{Exit, Globals, Trouble, duration_option, sites};
 use crate::run::{CrawlOptions, CrawlReport, Ending, ItemsTo, crawl};
 
 /// Options of `paced crawl`.
@@ -32,10 +32,10 @@ pub(in crate::cli) struct Options {
     #[arg(long, value_name = "N")]
     max_pages: Option<u64>,
     /// End after so long, such as 10m
-    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
+    #[arg(long, value_name = "TIME", value_parser = duration_option)]
     deadline: Option<Duration>,
     /// Leave a site that could make no start for so long
-    #[arg(long, value_name = "TIME", default_value = "10m", value_parser = humantime::parse_duration)]
+    #[arg(long, value_name = "TIME", default_value = "10m", value_parser = duration_option)]
     give_up: Duration,
     /// Exit with 3 if there are dead letters
     #[arg(long)]

@@ -6,9 +6,9 @@ use serde_json::json;
 use crate::cli::parts::account::Account;
 use crate::cli::parts::{Exit, Globals, Trouble, explain_url, sites};
 use crate::clock::Timestamp;
-use crate::forecast::spoken;
 use crate::frontier::{Frontier, Says, View};
-use crate::monitor::{duration, why};
+use crate::monitor::why;
+use crate::quantity::spoken;
 use crate::site::Site;
 use crate::task::RobotsAccess;
 
@@ -108,7 +108,7 @@ fn tell_pace(account: &mut Account, view: &View) {
         account.tell("response", format!("{}: measured", spoken_ms(response)));
     }
     if let Some(last) = view.last_start {
-        account.tell("last start", format!("{last}, {} ago", duration(view.at.since(last))));
+        account.tell("last start", format!("{last}, {} ago", spoken(view.at.since(last))));
     }
     account.tell("pace unit", view.unit.clone());
     account.keep("interval_ms", view.interval);

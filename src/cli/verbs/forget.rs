@@ -18,6 +18,7 @@ use crate::cli::parts::{Exit, Globals, Trouble, sites};
 use crate::clock::{Clock, millis};
 use crate::frontier::{Forgotten, Frontier, Tuning};
 use crate::item::Item;
+use crate::quantity::spoken;
 use crate::sink::files_of_writers;
 
 /// Options of `paced forget`.
@@ -122,7 +123,7 @@ fn in_hands(name: &str, leased: u64) -> Trouble {
 }
 
 fn not_yet(name: &str, wait: i64) -> Trouble {
-    let left = humantime::format_duration(Duration::from_secs(wait.unsigned_abs().div_ceil(1_000)));
+    let left = spoken(Duration::from_secs(wait.unsigned_abs().div_ceil(1_000)));
     Trouble::failed(format!(
         "site `{name}` may not be asked for anything for another {left}, which is not to be forgotten; it is paused now: run \
          this again then"

@@ -8,10 +8,11 @@ use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use serde_json::{Value, json};
 
 use crate::cli::parts::results::{Results, say};
-use crate::cli::parts::{Exit, Globals, Trouble, sites};
+use crate::cli::parts::{Exit, Globals, Trouble, duration_option, sites};
 use crate::clock::{Clock, Timestamp};
-use crate::forecast::{Demand, spoken, spoken_count, spoken_rate, workers};
+use crate::forecast::{Demand, workers};
 use crate::frontier::{Frontier, View};
+use crate::quantity::{spoken, spoken_count, spoken_rate};
 use crate::settings::Settings;
 use crate::site::{self, Site};
 
@@ -26,7 +27,7 @@ pub(in crate::cli) struct Options {
     #[arg(long, value_name = "N")]
     count: Option<u64>,
     /// Answers take so long, where none was measured [default: 1s]
-    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
+    #[arg(long, value_name = "TIME", value_parser = duration_option)]
     response: Option<Duration>,
     /// One JSON object a pace, and one for all
     #[arg(long)]

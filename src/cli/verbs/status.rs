@@ -10,7 +10,7 @@ use crate::cli::parts::results::Results;
 use crate::cli::parts::signals::stop_on_signals;
 use crate::cli::parts::{Exit, Globals, Trouble, sites};
 use crate::frontier::{Freshness, Frontier, View};
-use crate::monitor::{duration, rate};
+use crate::quantity::{compact_rate, spoken};
 
 /// The time between two looks of `--watch`.
 const LOOK: Duration = Duration::from_secs(2);
@@ -105,17 +105,17 @@ fn cells(view: &View, freshness: Freshness) -> Vec<String> {
         view.run.to_string(),
         state(view),
         download.waiting.to_string(),
-        or_dash(view.oldest.map(|put| duration(view.at.since(put)))),
+        or_dash(view.oldest.map(|put| spoken(view.at.since(put)))),
         view.in_flight.to_string(),
         (download.delayed + download.scheduled).to_string(),
         (download.letters + view.parse.letters).to_string(),
         download.done.to_string(),
-        or_dash(view.allowed().map(rate)),
-        or_dash(reached(view).map(rate)),
-        or_dash(view.response.map(|ms| duration(Duration::from_millis(ms.unsigned_abs())))),
-        or_dash(view.eta().map(duration)),
+        or_dash(view.allowed().map(compact_rate)),
+        or_dash(reached(view).map(compact_rate)),
+        or_dash(view.response.map(|ms| spoken(Duration::from_millis(ms.unsigned_abs())))),
+        or_dash(view.eta().map(spoken)),
         or_dash(freshness.percent().map(|percent| format!("{percent}%"))),
-        or_dash(freshness.oldest.map(|fetched| duration(view.at.since(fetched)))),
+        or_dash(freshness.oldest.map(|fetched| spoken(view.at.since(fetched)))),
     ]
 }
 

@@ -76,7 +76,7 @@ fn tell(report: &WorkReport) {
     match report.ending {
         Ending::Finished => info!(dead = report.dead.unwrap_or(0), "done"),
         Ending::Stopped | Ending::GivenUp | Ending::Deadline | Ending::MaxPages => {
-            info!("stopped; others, or the next start, go on here")
+            info!("stopped; others, or the next start, go on here");
         }
         Ending::Lacking => {
             error!("ended early: the password of a site is missing here; others, or the next start, go on");

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::forecast::{Demand, rate_of, spoken, spoken_count, spoken_rate};
+use crate::forecast::{Demand, rate_of};
+use crate::quantity::{spoken, spoken_count, spoken_rate};
 use crate::site::read::place_of;
 use crate::site::{PageRule, Site, SiteError};
 

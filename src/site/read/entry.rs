@@ -6,8 +6,9 @@ use std::time::Duration;
 use toml::Spanned;
 use toml::de::DeValue;
 
+use super::Report;
 use super::nearest::nearest;
-use super::{Report, quantity};
+use crate::quantity::{read_duration, read_size};
 
 /// A value, the key it stands under and its place.
 #[derive(Clone)]
@@ -87,7 +88,7 @@ impl<'a> Entry<'a> {
     pub fn duration(&self) -> Option<Duration> {
         let hint = "write a number and a unit, as in \"200ms\", \"2s\" or \"6h\"";
         let Some(text) = self.value.as_str() else { return self.wrong_type("a duration", hint) };
-        match quantity::duration(text) {
+        match read_duration(text) {
             None => self.refuse(format!("`{}` can't be `{text}`, which is no duration", self.key), hint),
             duration => duration,
         }
@@ -110,7 +111,7 @@ impl<'a> Entry<'a> {
             return self.count(1);
         }
         let Some(text) = self.value.as_str() else { return self.wrong_type("a size", hint) };
-        match quantity::size(text).filter(|bytes| *bytes > 0) {
+        match read_size(text).filter(|bytes| *bytes > 0) {
             None => self.refuse(format!("`{}` can't be `{text}`, which is no size", self.key), hint),
             size => size,
         }

@@ -3,13 +3,11 @@
 mod entry;
 mod key;
 mod nearest;
-mod quantity;
 mod section;
 mod syntax;
 
 pub(crate) use entry::Entry;
 pub(crate) use key::{FileKey, Layout, Shape, TextForm, keys_of};
-pub(crate) use quantity::rate;
 pub(crate) use section::{Section, title};
 
 use std::cell::RefCell;

@@ -3,9 +3,9 @@
 
 use super::sqlite::OwnerFile;
 use super::state::WorkScope;
-use super::step::{Reply, Step};
+use super::table::{Reply, Step};
 use super::view::Owner;
-use super::{Backend, Frontier, FrontierError, FrontierErrorKind};
+use super::{Frontier, FrontierError, FrontierErrorKind};
 
 /// A process's place among those that claim. Dropping it is the end of its leases.
 #[derive(Debug)]
@@ -27,7 +27,7 @@ impl Frontier {
         let begins = format!("{name}~");
         let member = self.enter(format!("{begins}{:016x}", fastrand::u64(..)), scope).await?;
         // On one machine a process that is gone shows at once by the lock on its file, whatever its name.
-        if let Backend::Redis(_) = &*self.0 {
+        if self.0.is_remote() {
             for owner in self.owners().await? {
                 if owner.name.starts_with(&begins) && owner.name != member.name && !owner.dead {
                     self.bury(&owner.name).await?;
@@ -38,20 +38,13 @@ impl Frontier {
     }
 
     async fn enter(&self, name: String, scope: WorkScope) -> Result<Member, FrontierError> {
-        let file = match &*self.0 {
-            Backend::Model(..) => None,
-            Backend::Redis(shared) => {
-                shared.wait_for_ever();
-                None
-            }
-            Backend::Sqlite(embedded) => {
-                let file = OwnerFile::lock(embedded.path(), &name).map_err(|e| {
-                    let kind = FrontierErrorKind::Folder(embedded.path().to_owned());
-                    FrontierError::new(kind, embedded.path().display().to_string()).because(e)
-                })?;
-                Some(file)
-            }
+        self.0.wait_for_ever();
+        let lock = |path| {
+            OwnerFile::lock(path, &name).map_err(|e| {
+                FrontierError::new(FrontierErrorKind::Folder(path.to_owned()), self.0.shown()).because(e)
+            })
         };
+        let file = self.0.locked_beside().map(lock).transpose()?;
         let member = Member { name, _file: file };
         self.enlist(&member.name, Some(scope)).await?;
         Ok(member)
@@ -84,11 +77,7 @@ impl Frontier {
 
     /// The names of those that a server hasn't heard of for too long.
     async fn say(&self, owner: &str, scope: Option<WorkScope>) -> Result<Vec<String>, FrontierError> {
-        let step = Step::Enlist { owner: owner.to_owned(), pid: std::process::id(), scope };
-        if let Backend::Redis(shared) = &*self.0 {
-            return shared.enlist(step).await;
-        }
-        ask!(self, step, Reply::Nothing => Vec::new())
+        ask!(self, Enlist { owner: owner.to_owned(), pid: std::process::id(), scope })
     }
 
     /// Leaves those that claim; leases still held return.
@@ -97,11 +86,11 @@ impl Frontier {
     }
 
     async fn bury_the_dead(&self, own: &str) -> Result<(), FrontierError> {
-        let Backend::Sqlite(embedded) = &*self.0 else { return Ok(()) };
+        let Some(path) = self.0.locked_beside() else { return Ok(()) };
         for owner in self.owners().await? {
-            if owner.name != own && !owner.dead && OwnerFile::is_free(embedded.path(), &owner.name) {
+            if owner.name != own && !owner.dead && OwnerFile::is_free(path, &owner.name) {
                 self.bury(&owner.name).await?;
-                OwnerFile::clear(embedded.path(), &owner.name);
+                OwnerFile::clear(path, &owner.name);
             }
         }
         Ok(())
@@ -109,11 +98,11 @@ impl Frontier {
 
     /// Declares a process dead: its tokens are stale from now on and its leases return.
     pub async fn bury(&self, owner: &str) -> Result<(), FrontierError> {
-        ask!(self, Step::Bury { owner: owner.to_owned() }, Reply::Done(_) => ())
+        ask!(self, Bury { owner: owner.to_owned() }).map(drop)
     }
 
     /// The processes that claim, or did.
     pub async fn owners(&self) -> Result<Vec<Owner>, FrontierError> {
-        ask!(self, Step::Owners, Reply::Owners(owners) => owners)
+        ask!(self, Owners {})
     }
 }

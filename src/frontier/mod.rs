@@ -1,16 +1,17 @@
 //! The frontier: what is known, what is next, and when. Each method is one atomic step on the backend's own clock.
 //! Nothing here knows HTTP or HTML.
 
-/// Asks for a step and takes the answer out of the one reply that belongs to it.
+/// Asks for a step; its answer is that of the reply of the same name.
 macro_rules! ask {
-    ($self:ident, $step:expr, $reply:pat => $answer:expr) => {
-        match $self.step($step).await? {
-            $reply => Ok($answer),
+    ($self:ident, $step:ident { $($field:ident $(: $value:expr)?),* $(,)? }) => {
+        match $self.0.step(Step::$step { $($field $(: $value)?),* }).await? {
+            Reply::$step(answer) => Ok(answer),
             other => unreachable!("a step is answered by its own reply, not by {other:?}"),
         }
     };
 }
 
+mod backend;
 mod error;
 mod members;
 mod model;
@@ -22,10 +23,12 @@ mod sqlite;
 pub mod state;
 mod step;
 mod steps;
+mod table;
+mod value;
 mod view;
 
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures_util::future::try_join_all;
@@ -44,11 +47,11 @@ pub use view::{
 use crate::canonical_url::{CanonicalUrl, Host};
 use crate::clock::Clock;
 use crate::task::{DeadLetter, LeaseKey, Put, PutReply, Settled, Settlement, Stage, StoredPage};
-use model::Model;
+use backend::{Backend, Modelled};
 pub use redis::without_password;
 use redis::{Shared, is_redis};
 use sqlite::Embedded;
-use step::{Reply, Step};
+use table::{Reply, Step};
 
 /// Tokens of leases, the last of a claim's as well, are below this: every store has room for 63 bits.
 pub const TOKENS: u64 = i64::MAX as u64;
@@ -58,14 +61,7 @@ const VIEWS: usize = 32;
 
 /// A frontier. Cheap to clone; clones are the same frontier.
 #[derive(Clone, Debug)]
-pub struct Frontier(Arc<Backend>);
-
-#[derive(Debug)]
-enum Backend {
-    Model(Box<Mutex<Model>>, Clock),
-    Sqlite(Embedded),
-    Redis(Shared),
-}
+pub struct Frontier(Arc<dyn Backend>);
 
 impl Frontier {
     /// Opens the frontier that a URL names: `sqlite:PATH`, `redis://host:port/db`, `rediss://…`, `unix:/path`,
@@ -89,61 +85,39 @@ impl Frontier {
             Some(path) if !path.as_os_str().is_empty() && !path.is_file() => {
                 Err(FrontierError::new(FrontierErrorKind::Missing, url))
             }
-            None if is_redis(url) => Ok(Self(Arc::new(Backend::Redis(Shared::open(url, None, true)?)))),
+            None if is_redis(url) => Ok(Self(Arc::new(Shared::open(url, None, true)?))),
             _ => Self::open(url),
         }
     }
 
     /// The embedded frontier in a file; a clock of one's own is for tests.
     pub fn sqlite(path: &Path, clock: Option<Clock>) -> Result<Self, FrontierError> {
-        Ok(Self(Arc::new(Backend::Sqlite(Embedded::open(path, clock)?))))
+        Ok(Self(Arc::new(Embedded::open(path, clock)?)))
     }
 
     /// The frontier on a Redis or a cluster of them; a clock of one's own is for tests.
     pub fn redis(url: &str, clock: Option<Clock>) -> Result<Self, FrontierError> {
-        Ok(Self(Arc::new(Backend::Redis(Shared::open(url, clock, false)?))))
+        Ok(Self(Arc::new(Shared::open(url, clock, false)?)))
     }
 
     /// The pure model in memory: the specification that backends are compared with. It forgets with the process.
     pub fn model(clock: Clock) -> Self {
-        Self(Arc::new(Backend::Model(Box::default(), clock)))
+        Self(Arc::new(Modelled { model: Mutex::default(), clock }))
     }
 
     /// Calls sent to a server so far; none where there is no server.
     pub fn calls(&self) -> Option<u64> {
-        match &*self.0 {
-            Backend::Model(..) | Backend::Sqlite(_) => None,
-            Backend::Redis(shared) => Some(shared.calls()),
-        }
+        self.0.calls()
     }
 
     /// The clock that this frontier goes by.
     pub fn clock(&self) -> Clock {
-        match &*self.0 {
-            Backend::Model(_, clock) => clock.clone(),
-            Backend::Sqlite(embedded) => embedded.clock().clone(),
-            Backend::Redis(shared) => shared.clock().clone(),
-        }
+        self.0.clock()
     }
 
     /// Whether the clock of `clock()` is the very one that the steps go by, so that times may be compared.
     pub fn shares_its_clock(&self) -> bool {
-        match &*self.0 {
-            Backend::Model(..) | Backend::Sqlite(_) => true,
-            Backend::Redis(_) => false,
-        }
-    }
-
-    async fn step(&self, step: Step) -> Result<Reply, FrontierError> {
-        match &*self.0 {
-            Backend::Model(model, clock) => {
-                // Poisoned by a panic in a step: the maps are still those of a test.
-                let mut model = model.lock().unwrap_or_else(PoisonError::into_inner);
-                Ok(model.apply(step, clock.now()))
-            }
-            Backend::Sqlite(embedded) => embedded.step(step).await,
-            Backend::Redis(shared) => shared.step(step).await,
-        }
+        !self.0.is_remote()
     }
 }
 
@@ -151,49 +125,42 @@ impl Frontier {
 impl Frontier {
     /// Puts pages into a site's queue, in order. Each answer says what became of that page.
     pub async fn put(&self, site: &str, puts: Vec<Put>) -> Result<Vec<PutReply>, FrontierError> {
-        let replies = ask!(self, Step::Put { site: site.to_owned(), puts }, Reply::Puts(replies) => replies)?;
+        let replies = ask!(self, Put { site: site.to_owned(), puts })?;
         replies.ok_or_else(|| self.no_site(site))
     }
 
     /// Puts a page whose parse is a dead letter into the parse queue again, from where it is kept. False: there is no such
     /// letter, or no page is kept.
     pub async fn parse_again(&self, site: &str, url: &CanonicalUrl) -> Result<bool, FrontierError> {
-        let step = Step::ParseAgain { site: site.to_owned(), url: url.clone() };
-        ask!(self, step, Reply::Done(revived) => revived)
+        ask!(self, ParseAgain { site: site.to_owned(), url: url.clone() })
     }
 
     /// Puts pages whose `recrawl` is over as requests into their sites' queues, at most `most` (and 1,000) of them, the
     /// longest due first. A site with 1,000 waiting downloads is passed over until it has room.
     pub async fn feed(&self, most: u32) -> Result<Feeding, FrontierError> {
-        ask!(self, Step::Feed { most }, Reply::Fed(feeding) => feeding)
+        ask!(self, Feed { most })
     }
 
     /// Grants up to as many tasks as asked for, each due, each under a lease of 30 s.
     pub async fn claim(&self, claim: Claim) -> Result<Grant, FrontierError> {
-        let mut grant = ask!(self, Step::Claim(claim), Reply::Grant(grant) => grant)?;
+        let mut grant = ask!(self, Claim { claim })?;
         grant.lost.sort();
         Ok(grant)
     }
 
     /// Whether `woken` tells when another process made something claimable; without that it must be asked often.
     pub fn has_wake_ups(&self) -> bool {
-        match &*self.0 {
-            Backend::Model(..) | Backend::Sqlite(_) => false,
-            Backend::Redis(_) => true,
-        }
+        self.0.is_remote()
     }
 
     /// Resolves when another process may have made something claimable for this member: a hint, never a task.
     pub async fn woken(&self, member: &Member) {
-        match &*self.0 {
-            Backend::Model(..) | Backend::Sqlite(_) => std::future::pending().await,
-            Backend::Redis(shared) => shared.woken(&member.name).await,
-        }
+        self.0.woken(&member.name).await;
     }
 
     /// Takes a new start for a permit that grew late.
     pub async fn rearm(&self, lease: &LeaseKey) -> Result<Rearm, FrontierError> {
-        ask!(self, Step::Rearm { lease: lease.clone() }, Reply::Rearm(answer) => answer)
+        ask!(self, Rearm { lease: lease.clone() })
     }
 
     /// Says that the body ended: the request no longer counts against `parallel`. False: the lease is lost.
@@ -208,30 +175,29 @@ impl Frontier {
         lease: LeaseKey,
         block: Option<(Duration, String)>,
     ) -> Result<bool, FrontierError> {
-        ask!(self, Step::Landed { lease, block }, Reply::Done(held) => held)
+        ask!(self, Landed { lease, block })
     }
 
     /// Gives a task back whose start came too late, to its old place after 1 s; no attempt is counted.
     pub async fn back(&self, lease: LeaseKey) -> Result<bool, FrontierError> {
-        ask!(self, Step::Back { lease, unused: true }, Reply::Done(held) => held)
+        ask!(self, Back { lease, unused: true })
     }
 
     /// Gives a task back that can't be brought to its end here, for a reason that isn't its own: to its old place after
     /// 1 s, neither an attempt nor a loss. Its start stands: the request may have been sent.
     pub async fn hand_back(&self, lease: LeaseKey) -> Result<bool, FrontierError> {
-        ask!(self, Step::Back { lease, unused: false }, Reply::Done(held) => held)
+        ask!(self, Back { lease, unused: false })
     }
 
     /// Says that a site asks to be left alone for so long: no start of its unit before that is over. A shorter block never
     /// shortens a longer one. False: there is no such site.
     pub async fn block(&self, site: &str, wait: Duration, why: &str) -> Result<bool, FrontierError> {
-        let step = Step::Block { site: site.to_owned(), wait, why: why.to_owned() };
-        ask!(self, step, Reply::Done(known) => known)
+        ask!(self, Block { site: site.to_owned(), wait, why: why.to_owned() })
     }
 
     /// Renews leases for 30 s; false for those that are lost.
     pub async fn extend(&self, leases: Vec<LeaseKey>) -> Result<Vec<bool>, FrontierError> {
-        ask!(self, Step::Extend { leases }, Reply::Alive(alive) => alive)
+        ask!(self, Extend { leases })
     }
 
     /// Says how tasks ended. Sent again with the same token it changes nothing and answers the same.
@@ -241,18 +207,17 @@ impl Frontier {
         token: u64,
         settlements: Vec<Settlement>,
     ) -> Result<Vec<Settled>, FrontierError> {
-        let step = Step::Settle { owner: owner.to_owned(), token, settlements };
-        ask!(self, step, Reply::Settled(settled) => settled)
+        ask!(self, Settle { owner: owner.to_owned(), token, settlements })
     }
 
     /// What is known of an origin's `robots.txt`.
     pub async fn robots(&self, origin: &str) -> Result<Option<KnownRobots>, FrontierError> {
-        ask!(self, Step::Robots { origin: origin.to_owned() }, Reply::Robots(known) => known)
+        ask!(self, Robots { origin: origin.to_owned() })
     }
 
     /// The site that a host belongs to.
     pub async fn site_of(&self, host: &Host) -> Result<Option<String>, FrontierError> {
-        ask!(self, Step::SiteOf { host: host.as_str().to_owned() }, Reply::Text(site) => site)
+        ask!(self, SiteOf { host: host.as_str().to_owned() })
     }
 
     /// Where the newest stored body of a page is kept.
@@ -262,17 +227,11 @@ impl Frontier {
 
     /// The page as it was last kept.
     pub async fn latest(&self, site: &str, url: &CanonicalUrl) -> Result<Option<Latest>, FrontierError> {
-        let step = Step::Stored { site: site.to_owned(), url: url.clone() };
-        ask!(self, step, Reply::Latest(latest) => latest)
+        ask!(self, Stored { site: site.to_owned(), url: url.clone() })
     }
 
     pub(crate) fn no_site(&self, site: &str) -> FrontierError {
-        let at = match &*self.0 {
-            Backend::Model(..) => "model".to_owned(),
-            Backend::Sqlite(embedded) => embedded.path().display().to_string(),
-            Backend::Redis(shared) => shared.shown().to_owned(),
-        };
-        FrontierError::new(FrontierErrorKind::NoSite(site.to_owned()), at)
+        FrontierError::new(FrontierErrorKind::NoSite(site.to_owned()), self.0.shown())
     }
 }
 
@@ -280,7 +239,7 @@ impl Frontier {
 impl Frontier {
     /// Puts a site's rules in force.
     pub async fn register(&self, registration: Registration) -> Result<Registered, FrontierError> {
-        ask!(self, Step::Register(registration), Reply::Registered(answer) => answer)
+        ask!(self, Register { new: registration })
     }
 
     /// Goes on with an unfinished run; when the last one is finished, begins a new one with these seeds.
@@ -290,34 +249,29 @@ impl Frontier {
 
     /// Gives up an unfinished run, in small steps, and begins a new one.
     pub async fn begin_fresh_run(&self, site: &str, seeds: Vec<Put>) -> Result<Run, FrontierError> {
-        while ask!(self, Step::GiveUp { site: site.to_owned() }, Reply::More(more) => more)? {}
+        while ask!(self, GiveUp { site: site.to_owned() })? {}
         self.run(site, seeds, true).await
     }
 
     async fn run(&self, site: &str, seeds: Vec<Put>, fresh: bool) -> Result<Run, FrontierError> {
-        let run = ask!(self, Step::BeginRun { site: site.to_owned(), seeds, fresh }, Reply::Run(run) => run)?;
-        while ask!(self, Step::Sweep { site: site.to_owned() }, Reply::More(more) => more)? {}
+        let run = ask!(self, BeginRun { site: site.to_owned(), seeds, fresh })?;
+        while ask!(self, Sweep { site: site.to_owned() })? {}
         Ok(run)
     }
 
     /// Sets a value of a running site, in force for the very next claim. False: there is no such site.
     pub async fn tune(&self, site: &str, tuning: Tuning) -> Result<bool, FrontierError> {
-        ask!(self, Step::Tune { site: site.to_owned(), tuning }, Reply::Done(known) => known)
-    }
-
-    /// Sets a group's own interval, in ms.
-    pub async fn set_group_interval(&self, unit: &str, interval: i64) -> Result<(), FrontierError> {
-        ask!(self, Step::SetGroupInterval { unit: unit.to_owned(), interval }, Reply::Nothing => ())
+        ask!(self, Tune { site: site.to_owned(), tuning })
     }
 
     /// The names of all sites.
     pub async fn sites(&self) -> Result<Vec<String>, FrontierError> {
-        ask!(self, Step::Sites, Reply::Names(names) => names)
+        ask!(self, Sites {})
     }
 
     /// How a site stands; none if there is no such site.
     pub async fn view(&self, site: &str) -> Result<Option<View>, FrontierError> {
-        ask!(self, Step::View { site: site.to_owned() }, Reply::View(view) => view.map(|view| *view))
+        Ok(ask!(self, View { site: site.to_owned() })?.map(|view| *view))
     }
 
     /// How these sites stand, in their order; those that are not there are left out. Each is read at a moment of its own,
@@ -333,34 +287,32 @@ impl Frontier {
 
     /// The text of a site's file as registered.
     pub async fn text(&self, site: &str) -> Result<Option<String>, FrontierError> {
-        ask!(self, Step::Text { site: site.to_owned() }, Reply::Text(text) => text)
+        ask!(self, Text { site: site.to_owned() })
     }
 
     /// How many pages of a site are younger than their `recrawl`; it looks at every such page.
     pub async fn freshness(&self, site: &str) -> Result<Freshness, FrontierError> {
-        ask!(self, Step::Freshness { site: site.to_owned() }, Reply::Freshness(freshness) => freshness)
+        ask!(self, Freshness { site: site.to_owned() })
     }
 
     /// Where a URL stands in a site: its tasks, dead letters, page.
     pub async fn whereabouts(&self, site: &str, url: &CanonicalUrl) -> Result<Whereabouts, FrontierError> {
-        let step = Step::Whereabouts { site: site.to_owned(), url: url.clone() };
-        ask!(self, step, Reply::Whereabouts(found) => *found)
+        Ok(*ask!(self, Whereabouts { site: site.to_owned(), url: url.clone() })?)
     }
 
     /// Forgets a site that has no tasks and no dead letters, a bounded number of pages a step; how far that is.
     pub async fn forget(&self, site: &str) -> Result<Forgotten, FrontierError> {
-        ask!(self, Step::Forget { site: site.to_owned() }, Reply::Forgotten(forgotten) => forgotten)
+        ask!(self, Forget { site: site.to_owned() })
     }
 
     /// Gives a site that nobody works on another name; all it has stays, its pace too.
     pub async fn rename(&self, site: &str, to: &str) -> Result<Renamed, FrontierError> {
-        let step = Step::Rename { site: site.to_owned(), to: to.to_owned() };
-        ask!(self, step, Reply::Renamed(renamed) => renamed)
+        ask!(self, Rename { site: site.to_owned(), to: to.to_owned() })
     }
 
     /// Gives up an unfinished run, its dead letters included, a bounded number of tasks a step; whether some are left.
     pub async fn give_up(&self, site: &str) -> Result<bool, FrontierError> {
-        ask!(self, Step::GiveUp { site: site.to_owned() }, Reply::More(more) => more)
+        ask!(self, GiveUp { site: site.to_owned() })
     }
 
     /// A site's first dead letters, oldest first.
@@ -375,7 +327,8 @@ impl Frontier {
         after: Option<LetterPlace>,
         most: u64,
     ) -> Result<Vec<DeadLetter>, FrontierError> {
-        ask!(self, Step::DeadLetters { site: site.to_owned(), after, most }, Reply::Letters(letters) => letters)
+        let most = u32::try_from(most).unwrap_or(u32::MAX);
+        ask!(self, DeadLetters { site: site.to_owned(), most, after })
     }
 
     /// Removes dead letters for good; which of them were there.
@@ -384,12 +337,12 @@ impl Frontier {
         site: &str,
         letters: Vec<(Stage, CanonicalUrl)>,
     ) -> Result<Vec<bool>, FrontierError> {
-        ask!(self, Step::DropLetters { site: site.to_owned(), letters }, Reply::Alive(dropped) => dropped)
+        ask!(self, DropLetters { site: site.to_owned(), letters })
     }
 
     /// Everything in it: for tests of small frontiers.
     pub async fn inspect(&self) -> Result<Inspection, FrontierError> {
-        ask!(self, Step::Inspect, Reply::Inspection(inspection) => *inspection)
+        Ok(*ask!(self, Inspect {})?)
     }
 }
 
@@ -397,27 +350,18 @@ impl Frontier {
 impl Frontier {
     /// Takes a mutex for `expire` ms if it is free.
     pub async fn try_lock(&self, mutex: &MutexKey, token: &str, expire: i64) -> Result<Lock, FrontierError> {
-        let step = Step::TryLock { mutex: mutex.clone(), token: token.to_owned(), expire };
-        ask!(self, step, Reply::Lock(lock) => lock)
+        ask!(self, TryLock { mutex: mutex.clone(), token: token.to_owned(), expire })
     }
 
     /// Releases without waiting for the answer: for a guard that is dropped.
     pub(crate) fn post_unlock(&self, mutex: &MutexKey, token: &str) {
         let step = Step::Unlock { mutex: mutex.clone(), token: token.to_owned() };
-        match &*self.0 {
-            Backend::Model(model, clock) => {
-                let mut model = model.lock().unwrap_or_else(PoisonError::into_inner);
-                model.apply(step, clock.now());
-            }
-            Backend::Sqlite(embedded) => embedded.post(step),
-            Backend::Redis(shared) => shared.post(&step),
-        }
+        self.0.post(step);
     }
 
     /// Releases a mutex that the token holds; false: it doesn't.
     pub async fn unlock(&self, mutex: &MutexKey, token: &str) -> Result<bool, FrontierError> {
-        let step = Step::Unlock { mutex: mutex.clone(), token: token.to_owned() };
-        ask!(self, step, Reply::Done(owned) => owned)
+        ask!(self, Unlock { mutex: mutex.clone(), token: token.to_owned() })
     }
 
     /// Moves the end of a mutex that the token holds to `expire` ms from now; false: it doesn't hold it.
@@ -427,17 +371,15 @@ impl Frontier {
         token: &str,
         expire: i64,
     ) -> Result<bool, FrontierError> {
-        let step = Step::ExtendLock { mutex: mutex.clone(), token: token.to_owned(), expire };
-        ask!(self, step, Reply::Done(owned) => owned)
+        ask!(self, ExtendLock { mutex: mutex.clone(), token: token.to_owned(), expire })
     }
 
     pub(crate) async fn holds_lock(&self, mutex: &MutexKey, token: &str) -> Result<bool, FrontierError> {
-        let step = Step::HoldsLock { mutex: mutex.clone(), token: token.to_owned() };
-        ask!(self, step, Reply::Done(owned) => owned)
+        ask!(self, HoldsLock { mutex: mutex.clone(), token: token.to_owned() })
     }
 
     /// How long a mutex is still held, by whomever, in ms.
     pub async fn lock_left(&self, mutex: &MutexKey) -> Result<Option<i64>, FrontierError> {
-        ask!(self, Step::LockLeft { mutex: mutex.clone() }, Reply::Left(left) => left)
+        ask!(self, LockLeft { mutex: mutex.clone() })
     }
 }

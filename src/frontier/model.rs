@@ -10,12 +10,12 @@ use super::state::{
     DeadState, MutexState, OwnerState, PageState, Place, Recrawl, RobotsBrief, RobotsState, SiteState, Task,
     UnitState, WorkScope,
 };
-use super::step::{Reply, Step};
 use super::steps;
+use super::table::{Reply, Step};
 use super::view::{Freshness, Inspection, LetterPlace};
 use crate::canonical_url::CanonicalUrl;
 use crate::clock::Timestamp;
-use crate::task::{DeadLetter, Stage};
+use crate::task::{DeadLetter, PageKey, Stage};
 
 type Key = (String, Stage, CanonicalUrl);
 
@@ -91,8 +91,12 @@ impl Model {
     }
 }
 
-fn key(site: &str, stage: Stage, url: &CanonicalUrl) -> Key {
-    (site.to_owned(), stage, url.clone())
+fn key(page: PageKey<'_>, stage: Stage) -> Key {
+    (page.site.to_owned(), stage, page.url.clone())
+}
+
+fn owned(page: PageKey<'_>) -> (String, CanonicalUrl) {
+    (page.site.to_owned(), page.url.clone())
 }
 
 type Answer<T> = Result<T, Infallible>;
@@ -121,7 +125,7 @@ impl Shelf for Model {
         self.texts = take(&mut self.texts).into_iter().map(|(site, text)| (renamed(&site), text)).collect();
         let tasks = take(&mut self.tasks).into_values();
         let tasks = tasks.map(|task| Task { site: renamed(&task.site), ..task });
-        self.tasks = tasks.map(|task| (key(&task.site, task.stage, &task.url), task)).collect();
+        self.tasks = tasks.map(|task| (key(task.page(), task.stage), task)).collect();
         let known = take(&mut self.known).into_iter();
         self.known = known.map(|(site, run, url)| (renamed(&site), run, url)).collect();
         let dead = take(&mut self.dead).into_iter();
@@ -176,8 +180,8 @@ impl Shelf for Model {
         Ok(ready.map(|site| site.name.clone()).collect())
     }
 
-    fn task(&mut self, site: &str, stage: Stage, url: &CanonicalUrl) -> Answer<Option<Task>> {
-        Ok(self.tasks.get(&key(site, stage, url)).cloned())
+    fn task(&mut self, page: PageKey<'_>, stage: Stage) -> Answer<Option<Task>> {
+        Ok(self.tasks.get(&key(page, stage)).cloned())
     }
 
     fn granted(&mut self, token: u64) -> Answer<Option<Task>> {
@@ -185,17 +189,17 @@ impl Shelf for Model {
     }
 
     fn add_task(&mut self, task: &Task) -> Answer<()> {
-        debug_assert!(!self.tasks.contains_key(&key(&task.site, task.stage, &task.url)), "{task:?}");
+        debug_assert!(!self.tasks.contains_key(&key(task.page(), task.stage)), "{task:?}");
         self.save_task(task)
     }
 
     fn save_task(&mut self, task: &Task) -> Answer<()> {
-        self.tasks.insert(key(&task.site, task.stage, &task.url), task.clone());
+        self.tasks.insert(key(task.page(), task.stage), task.clone());
         Ok(())
     }
 
     fn remove_task(&mut self, task: &Task) -> Answer<()> {
-        self.tasks.remove(&key(&task.site, task.stage, &task.url));
+        self.tasks.remove(&key(task.page(), task.stage));
         Ok(())
     }
 
@@ -256,12 +260,12 @@ impl Shelf for Model {
         Ok(running)
     }
 
-    fn is_known(&mut self, site: &str, run: i64, url: &CanonicalUrl) -> Answer<bool> {
-        Ok(self.known.contains(&(site.to_owned(), run, url.clone())))
+    fn is_known(&mut self, page: PageKey<'_>, run: i64) -> Answer<bool> {
+        Ok(self.known.contains(&(page.site.to_owned(), run, page.url.clone())))
     }
 
-    fn add_known(&mut self, site: &str, run: i64, url: &CanonicalUrl) -> Answer<()> {
-        self.known.insert((site.to_owned(), run, url.clone()));
+    fn add_known(&mut self, page: PageKey<'_>, run: i64) -> Answer<()> {
+        self.known.insert((page.site.to_owned(), run, page.url.clone()));
         Ok(())
     }
 
@@ -274,17 +278,17 @@ impl Shelf for Model {
         Ok(old.len() == most as usize)
     }
 
-    fn dead(&mut self, site: &str, stage: Stage, url: &CanonicalUrl) -> Answer<Option<DeadState>> {
-        Ok(self.dead.get(&key(site, stage, url)).cloned())
+    fn dead(&mut self, page: PageKey<'_>, stage: Stage) -> Answer<Option<DeadState>> {
+        Ok(self.dead.get(&key(page, stage)).cloned())
     }
 
-    fn save_dead(&mut self, site: &str, stage: Stage, url: &CanonicalUrl, dead: &DeadState) -> Answer<()> {
-        self.dead.insert(key(site, stage, url), dead.clone());
+    fn save_dead(&mut self, page: PageKey<'_>, stage: Stage, dead: &DeadState) -> Answer<()> {
+        self.dead.insert(key(page, stage), dead.clone());
         Ok(())
     }
 
-    fn remove_dead(&mut self, site: &str, stage: Stage, url: &CanonicalUrl) -> Answer<()> {
-        self.dead.remove(&key(site, stage, url));
+    fn remove_dead(&mut self, page: PageKey<'_>, stage: Stage) -> Answer<()> {
+        self.dead.remove(&key(page, stage));
         Ok(())
     }
 
@@ -292,22 +296,22 @@ impl Shelf for Model {
         &mut self,
         site: &str,
         after: Option<&LetterPlace>,
-        most: u64,
+        most: u32,
     ) -> Answer<Vec<DeadLetter>> {
         let mut letters: Vec<DeadLetter> = self
             .dead
             .iter()
             .filter(|((s, _, _), _)| s == site)
-            .map(|((site, stage, url), dead)| dead.letter(site, *stage, url))
+            .map(|((site, stage, url), dead)| dead.letter(PageKey { site, url }, *stage))
             .filter(|letter| after.is_none_or(|after| LetterPlace::of(letter) > *after))
             .collect();
         letters.sort_by(|a, b| (a.died_at, a.stage, &a.url).cmp(&(b.died_at, b.stage, &b.url)));
-        letters.truncate(usize::try_from(most).unwrap_or(usize::MAX));
+        letters.truncate(most as usize);
         Ok(letters)
     }
 
-    fn page(&mut self, site: &str, url: &CanonicalUrl) -> Answer<Option<PageState>> {
-        Ok(self.pages.get(&(site.to_owned(), url.clone())).cloned())
+    fn page(&mut self, page: PageKey<'_>) -> Answer<Option<PageState>> {
+        Ok(self.pages.get(&owned(page)).cloned())
     }
 
     fn remove_pages(&mut self, site: &str, most: u32) -> Answer<bool> {
@@ -319,15 +323,9 @@ impl Shelf for Model {
         Ok(found.len() == most as usize)
     }
 
-    fn save_page(
-        &mut self,
-        site: &str,
-        url: &CanonicalUrl,
-        before: Option<&PageState>,
-        page: &PageState,
-    ) -> Answer<()> {
-        debug_assert_eq!(self.pages.get(&(site.to_owned(), url.clone())), before);
-        self.pages.insert((site.to_owned(), url.clone()), page.clone());
+    fn save_page(&mut self, page: PageKey<'_>, before: Option<&PageState>, now: &PageState) -> Answer<()> {
+        debug_assert_eq!(self.pages.get(&owned(page)), before);
+        self.pages.insert(owned(page), now.clone());
         Ok(())
     }
 

@@ -7,8 +7,7 @@ use super::state::{
     UnitState, WorkScope,
 };
 use super::view::{Freshness, Inspection, LetterPlace};
-use crate::canonical_url::CanonicalUrl;
-use crate::task::{DeadLetter, Stage};
+use crate::task::{DeadLetter, PageKey, Stage};
 
 /// A store inside one atomic step. Every answer is ordered, so that all stores make the same choices.
 pub(crate) trait Shelf {
@@ -44,7 +43,7 @@ pub(crate) trait Shelf {
     /// The unit's ready sites by name.
     fn ready_sites(&mut self, stage: Stage, unit: &str) -> Result<Vec<String>, Self::Error>;
 
-    fn task(&mut self, site: &str, stage: Stage, url: &CanonicalUrl) -> Result<Option<Task>, Self::Error>;
+    fn task(&mut self, page: PageKey<'_>, stage: Stage) -> Result<Option<Task>, Self::Error>;
     /// The running task that was granted under that token, wherever it is: sought among all leases.
     fn granted(&mut self, token: u64) -> Result<Option<Task>, Self::Error>;
     /// Saves a task that stands nowhere yet.
@@ -69,43 +68,31 @@ pub(crate) trait Shelf {
     /// Running tasks of a site, by the end of their leases, then position.
     fn running_tasks(&mut self, site: &str) -> Result<Vec<Task>, Self::Error>;
 
-    fn is_known(&mut self, site: &str, run: i64, url: &CanonicalUrl) -> Result<bool, Self::Error>;
-    fn add_known(&mut self, site: &str, run: i64, url: &CanonicalUrl) -> Result<(), Self::Error>;
+    fn is_known(&mut self, page: PageKey<'_>, run: i64) -> Result<bool, Self::Error>;
+    fn add_known(&mut self, page: PageKey<'_>, run: i64) -> Result<(), Self::Error>;
     /// Forgets pages known in runs before `run`; whether some are left.
     fn sweep_known(&mut self, site: &str, run: i64, most: u32) -> Result<bool, Self::Error>;
 
-    fn dead(
-        &mut self,
-        site: &str,
-        stage: Stage,
-        url: &CanonicalUrl,
-    ) -> Result<Option<DeadState>, Self::Error>;
-    fn save_dead(
-        &mut self,
-        site: &str,
-        stage: Stage,
-        url: &CanonicalUrl,
-        dead: &DeadState,
-    ) -> Result<(), Self::Error>;
-    fn remove_dead(&mut self, site: &str, stage: Stage, url: &CanonicalUrl) -> Result<(), Self::Error>;
+    fn dead(&mut self, page: PageKey<'_>, stage: Stage) -> Result<Option<DeadState>, Self::Error>;
+    fn save_dead(&mut self, page: PageKey<'_>, stage: Stage, dead: &DeadState) -> Result<(), Self::Error>;
+    fn remove_dead(&mut self, page: PageKey<'_>, stage: Stage) -> Result<(), Self::Error>;
     /// A site's letters, by time of death, then stage and URL.
     fn dead_letters(
         &mut self,
         site: &str,
         after: Option<&LetterPlace>,
-        most: u64,
+        most: u32,
     ) -> Result<Vec<DeadLetter>, Self::Error>;
 
-    fn page(&mut self, site: &str, url: &CanonicalUrl) -> Result<Option<PageState>, Self::Error>;
+    fn page(&mut self, page: PageKey<'_>) -> Result<Option<PageState>, Self::Error>;
     /// Removes pages of a site, at most so many; whether some may be left.
     fn remove_pages(&mut self, site: &str, most: u32) -> Result<bool, Self::Error>;
     /// Saves a page in place of what was found of it before.
     fn save_page(
         &mut self,
-        site: &str,
-        url: &CanonicalUrl,
+        page: PageKey<'_>,
         before: Option<&PageState>,
-        page: &PageState,
+        now: &PageState,
     ) -> Result<(), Self::Error>;
 
     /// The first page to be asked for again, of a site that has room for it: by time, then site and URL.

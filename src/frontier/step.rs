@@ -1,88 +1,10 @@
-//! The frontier's steps as values: what is asked and what is answered. One step is one atomic move of a backend.
-
-use std::time::Duration;
+//! What steps are asked and what they answer, where it isn't a simple value. The steps themselves: `table.rs`.
 
 use serde::{Deserialize, Serialize};
 
-use super::mutex_key::MutexKey;
-use super::state::{SiteSettings, WorkScope};
-use super::view::{Freshness, Inspection, KnownRobots, Latest, LetterPlace, Owner, View, Whereabouts};
+use super::state::SiteSettings;
 use crate::canonical_url::CanonicalUrl;
-use crate::task::{DeadLetter, Lease, LeaseKey, Put, PutReply, Settled, Settlement, Stage};
-
-/// One step.
-#[derive(Clone, Debug)]
-pub(crate) enum Step {
-    Register(Registration),
-    BeginRun { site: String, seeds: Vec<Put>, fresh: bool },
-    GiveUp { site: String },
-    Sweep { site: String },
-    Forget { site: String },
-    Unbook { site: String },
-    Rename { site: String, to: String },
-    Rebook { site: String, to: String },
-    Put { site: String, puts: Vec<Put> },
-    ParseAgain { site: String, url: CanonicalUrl },
-    Feed { most: u32 },
-    Claim(Claim),
-    Rearm { lease: LeaseKey },
-    Landed { lease: LeaseKey, block: Option<(Duration, String)> },
-    Back { lease: LeaseKey, unused: bool },
-    Block { site: String, wait: Duration, why: String },
-    Extend { leases: Vec<LeaseKey> },
-    Settle { owner: String, token: u64, settlements: Vec<Settlement> },
-    Tune { site: String, tuning: Tuning },
-    SetGroupInterval { unit: String, interval: i64 },
-    Enlist { owner: String, pid: u32, scope: Option<WorkScope> },
-    Bury { owner: String },
-    Owners,
-    TryLock { mutex: MutexKey, token: String, expire: i64 },
-    Unlock { mutex: MutexKey, token: String },
-    ExtendLock { mutex: MutexKey, token: String, expire: i64 },
-    HoldsLock { mutex: MutexKey, token: String },
-    LockLeft { mutex: MutexKey },
-    Sites,
-    View { site: String },
-    Text { site: String },
-    SiteOf { host: String },
-    Robots { origin: String },
-    Stored { site: String, url: CanonicalUrl },
-    Whereabouts { site: String, url: CanonicalUrl },
-    Freshness { site: String },
-    DeadLetters { site: String, after: Option<LetterPlace>, most: u64 },
-    DropLetters { site: String, letters: Vec<(Stage, CanonicalUrl)> },
-    Inspect,
-}
-
-/// What a step answers.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Reply {
-    Nothing,
-    More(bool),
-    Registered(Registered),
-    Run(Run),
-    Puts(Option<Vec<PutReply>>),
-    Fed(Feeding),
-    Grant(Grant),
-    Rearm(Rearm),
-    Alive(Vec<bool>),
-    Settled(Vec<Settled>),
-    Lock(Lock),
-    Left(Option<i64>),
-    Done(bool),
-    Forgotten(Forgotten),
-    Renamed(Renamed),
-    Names(Vec<String>),
-    Owners(Vec<Owner>),
-    View(Option<Box<View>>),
-    Text(Option<String>),
-    Robots(Option<KnownRobots>),
-    Latest(Option<Latest>),
-    Whereabouts(Box<Whereabouts>),
-    Letters(Vec<DeadLetter>),
-    Freshness(Freshness),
-    Inspection(Box<Inspection>),
-}
+use crate::task::{Lease, Stage};
 
 /// A site as it is registered.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -242,45 +164,4 @@ pub enum Renamed {
     Elsewhere,
     /// It has the new name.
     Done,
-}
-
-impl Step {
-    /// Whether a request's start waits for it: the permit that it answers with ages until it is told. Or whether starts are
-    /// not to be granted any more, which no claim may overtake.
-    pub(crate) fn is_urgent(&self) -> bool {
-        matches!(
-            self,
-            Self::Claim(_)
-                | Self::Rearm { .. }
-                | Self::Block { .. }
-                | Self::Landed { block: Some(_), .. }
-                | Self::TryLock { .. }
-                | Self::Unlock { .. }
-        )
-    }
-
-    /// Whether nobody is kept from a start, or from going on with something else, while the step waits for a few ms.
-    pub(crate) fn can_wait(&self) -> bool {
-        matches!(self, Self::Put { .. } | Self::Settle { .. } | Self::Landed { block: None, .. })
-    }
-
-    /// Whether the step changes nothing.
-    pub(crate) fn only_reads(&self) -> bool {
-        matches!(
-            self,
-            Self::Owners
-                | Self::HoldsLock { .. }
-                | Self::LockLeft { .. }
-                | Self::Sites
-                | Self::View { .. }
-                | Self::Text { .. }
-                | Self::SiteOf { .. }
-                | Self::Robots { .. }
-                | Self::Stored { .. }
-                | Self::Whereabouts { .. }
-                | Self::Freshness { .. }
-                | Self::DeadLetters { .. }
-                | Self::Inspect
-        )
-    }
 }

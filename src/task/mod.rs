@@ -155,6 +155,15 @@ pub struct Lease {
     pub version: i64,
 }
 
+/// Names a page. With a stage it names the page's task or dead letter there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct PageKey<'a> {
+    /// The site's name.
+    pub site: &'a str,
+    /// The page's URL.
+    pub url: &'a CanonicalUrl,
+}
+
 /// Names a lease: the task that was granted, and the token that proves it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeaseKey {
@@ -166,6 +175,13 @@ pub struct LeaseKey {
     pub stage: Stage,
     /// The task's URL.
     pub url: CanonicalUrl,
+}
+
+impl LeaseKey {
+    /// The task's page.
+    pub fn page(&self) -> PageKey<'_> {
+        PageKey { site: &self.site, url: &self.url }
+    }
 }
 
 impl Lease {

@@ -18,10 +18,13 @@ mod wire;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 
+use futures_util::future::BoxFuture;
 use serde_json::Value;
 use tokio::sync::oneshot;
 
-use super::step::{Reply, Step};
+use super::backend::Backend;
+use super::table::{At, Haste, Reply, Step};
+use super::value::Odd;
 use super::{FrontierError, FrontierErrorKind};
 use crate::clock::{Clock, millis, since_boot};
 use address::Address;
@@ -72,61 +75,6 @@ impl Shared {
         })
     }
 
-    /// The server's clock, as far as answers have told it.
-    pub(super) fn clock(&self) -> &Clock {
-        &self.clock
-    }
-
-    /// The URL as it may be shown.
-    pub(super) fn shown(&self) -> &str {
-        &self.trunk.connector.address.shown
-    }
-
-    /// Calls sent so far.
-    pub(super) fn calls(&self) -> u64 {
-        self.trunk.calls.load(Ordering::Relaxed)
-    }
-
-    /// From now on a server that is away is waited for as long as it takes.
-    pub(super) fn wait_for_ever(&self) {
-        self.trunk.patient.store(true, Ordering::SeqCst);
-    }
-
-    /// Does one step.
-    pub(super) async fn step(&self, step: Step) -> Result<Reply, FrontierError> {
-        if self.links.len() > 1 {
-            return self.routed(step).await;
-        }
-        if let Step::Forget { site } = step {
-            return self.forget(site).await;
-        }
-        if let Step::Rename { site, to } = step {
-            return self.rename(site, to).await;
-        }
-        let value = self.ask(DIRECTORY, &step, wire::ask(&step)).await?;
-        self.read(&step, &value)
-    }
-
-    /// Says that a process is alive; the names of those that have not been heard of for too long.
-    pub(super) async fn enlist(&self, step: Step) -> Result<Vec<String>, FrontierError> {
-        self.enlist_everywhere(&step).await
-    }
-
-    /// Resolves when something may have become claimable for the member of that name.
-    pub(super) async fn woken(&self, member: &str) {
-        self.wake.woken(member, &self.trunk).await;
-        self.routes.look_everywhere();
-    }
-
-    /// Leaves a step to its link; nobody waits for its answer.
-    pub(super) fn post(&self, step: &Step) {
-        let partition = match step {
-            Step::Unlock { mutex, .. } if self.links.len() > 1 => self.partition_of_mutex(mutex),
-            _ => DIRECTORY,
-        };
-        self.send(partition, step, wire::ask(step), oneshot::channel().0);
-    }
-
     async fn ask(&self, partition: usize, step: &Step, value: Value) -> Result<Value, FrontierError> {
         let (reply, answer) = oneshot::channel();
         self.send(partition, step, value, reply);
@@ -141,24 +89,64 @@ impl Shared {
         value: Value,
         reply: oneshot::Sender<Result<Value, FrontierError>>,
     ) {
-        let looks_on = matches!(step, Step::View { .. } | Step::Freshness { .. });
-        let urgent = step.is_urgent() || (step.only_reads() && !looks_on);
+        let urgent = step.is_urgent() || (step.only_reads() && step.haste() != Haste::Onlooker);
         let fills = matches!(
             step,
             Step::Put { .. }
                 | Step::ParseAgain { .. }
                 | Step::Feed { .. }
                 | Step::BeginRun { .. }
-                | Step::Register(_)
+                | Step::Register { .. }
         );
         self.links[partition].send(Job { step: value, urgent, fills, reply });
     }
 
     fn read(&self, step: &Step, value: &Value) -> Result<Reply, FrontierError> {
-        wire::answer(step, value).map_err(|odd| self.broken(&odd))
+        step.read(value).map_err(|odd| self.broken(&odd))
     }
 
-    fn broken(&self, odd: &wire::Odd) -> FrontierError {
+    fn broken(&self, odd: &Odd) -> FrontierError {
         FrontierError::new(FrontierErrorKind::Broken, self.shown()).because(odd)
+    }
+}
+
+impl Backend for Shared {
+    fn step(&self, step: Step) -> BoxFuture<'_, Result<Reply, FrontierError>> {
+        Box::pin(self.routed(step))
+    }
+
+    fn post(&self, step: Step) {
+        let partition = match step.at() {
+            At::Mutex(mutex) => self.partition_of_mutex(mutex),
+            _ => DIRECTORY,
+        };
+        self.send(partition, &step, step.to_wire(), oneshot::channel().0);
+    }
+
+    fn clock(&self) -> Clock {
+        self.clock.clone()
+    }
+
+    fn shown(&self) -> String {
+        self.trunk.connector.address.shown.clone()
+    }
+
+    fn is_remote(&self) -> bool {
+        true
+    }
+
+    fn calls(&self) -> Option<u64> {
+        Some(self.trunk.calls.load(Ordering::Relaxed))
+    }
+
+    fn woken<'a>(&'a self, member: &'a str) -> BoxFuture<'a, ()> {
+        Box::pin(async move {
+            self.wake.woken(member, &self.trunk).await;
+            self.routes.look_everywhere();
+        })
+    }
+
+    fn wait_for_ever(&self) {
+        self.trunk.patient.store(true, Ordering::SeqCst);
     }
 }

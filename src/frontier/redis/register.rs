@@ -4,7 +4,8 @@ use super::routes::DIRECTORY;
 use super::wire::{Admitted, Booked};
 use super::{Shared, wire};
 use crate::frontier::FrontierError;
-use crate::frontier::step::{Registered, Registration, Reply, Step};
+use crate::frontier::step::{Registered, Registration};
+use crate::frontier::table::Step;
 
 impl Shared {
     /// Books a site in the directory, registers it, and then frees what it no longer has.
@@ -13,21 +14,21 @@ impl Shared {
     /// until the site is known to be registered: at any time the directory holds for it what its rules in force name. What it
     /// holds beyond that, after a crash or a refusal at the last moment, is nobody else's until the site is registered again.
     /// What is known to be refused is asked about first and books nothing.
-    pub(super) async fn register(&self, new: Registration) -> Result<Reply, FrontierError> {
+    pub(super) async fn register(&self, new: Registration) -> Result<Registered, FrontierError> {
         let unit = new.group.as_ref().map_or(&new.name, |(group, _)| group);
         let partition = self.partition_of_unit(unit);
         let before = self.partition_of_site(&new.name).await?;
         if before.is_some_and(|before| before != partition) {
-            return Ok(refused(format!(
+            return Ok(Registered::Refused(format!(
                 "site `{}` can't move to the group `{unit}`, which lies in another partition; give it another name",
                 new.name
             )));
         }
-        let step = Step::Register(new.clone());
+        let step = Step::Register { new: new.clone() };
         if before.is_some() {
             let bar = self.ask(partition, &step, wire::bar(&new.name, unit)).await?;
             if let Some(why) = wire::refusal(&bar) {
-                return Ok(refused(why));
+                return Ok(Registered::Refused(why));
             }
         }
         self.book_and_admit(partition, &step, &new).await
@@ -40,11 +41,11 @@ impl Shared {
         partition: usize,
         step: &Step,
         new: &Registration,
-    ) -> Result<Reply, FrontierError> {
+    ) -> Result<Registered, FrontierError> {
         loop {
             let booked = self.ask(DIRECTORY, step, wire::booking(new)).await?;
             let (number, is_all) = match wire::booked(&booked).map_err(|odd| self.broken(&odd))? {
-                Booked::Refused(why) => return Ok(refused(why)),
+                Booked::Refused(why) => return Ok(Registered::Refused(why)),
                 Booked::Under { number, is_all } => (number, is_all),
             };
             let admitted = self.ask(partition, step, wire::admission(new, number)).await?;
@@ -55,13 +56,9 @@ impl Shared {
                     if matches!(registered, Registered::Version(_)) && !is_all {
                         self.ask(DIRECTORY, step, wire::confirmation(new, number)).await?;
                     }
-                    return Ok(Reply::Registered(registered));
+                    return Ok(registered);
                 }
             }
         }
     }
-}
-
-fn refused(why: String) -> Reply {
-    Reply::Registered(Registered::Refused(why))
 }

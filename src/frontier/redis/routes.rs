@@ -5,9 +5,11 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::{Shared, wire};
+use super::Shared;
 use crate::canonical_url::fingerprint;
-use crate::frontier::step::{Claim, Feeding, Forgotten, Grant, Renamed, Reply, Step};
+use crate::frontier::step::{Claim, Feeding, Forgotten, Grant, Renamed};
+use crate::frontier::table::{At, Reply, Step};
+use crate::frontier::value::FromWire;
 use crate::frontier::view::Inspection;
 use crate::frontier::{FrontierError, MutexKey};
 use crate::task::{Lease, LeaseKey, Settled, Settlement};
@@ -57,52 +59,33 @@ impl Shared {
     /// Does one step in the partitions that it is for.
     pub(super) async fn routed(&self, step: Step) -> Result<Reply, FrontierError> {
         match step {
-            Step::Register(new) => self.register(new).await,
-            Step::Forget { site } => self.forget(site).await,
-            Step::Rename { site, to } => self.rename(site, to).await,
-            Step::Claim(claim) => self.claim(claim).await.map(Reply::Grant),
+            Step::Forget { site } => self.forget(site).await.map(Reply::Forget),
+            Step::Rename { site, to } => self.rename(site, to).await.map(Reply::Rename),
+            step if self.links.len() == 1 => self.step_in(DIRECTORY, step).await,
+            Step::Register { new } => self.register(new).await.map(Reply::Register),
+            Step::Claim { claim } => self.claim(claim).await.map(Reply::Claim),
             Step::Settle { owner, token, settlements } => {
-                self.settle(&owner, token, settlements).await.map(Reply::Settled)
+                self.settle(&owner, token, settlements).await.map(Reply::Settle)
             }
-            Step::Extend { leases } => self.extend(leases).await.map(Reply::Alive),
-            Step::Bury { .. } | Step::Enlist { .. } => self.everywhere(step).await,
-            Step::Feed { most } => self.feed(most).await.map(Reply::Fed),
-            Step::Inspect => self.inspect().await.map(|all| Reply::Inspection(Box::new(all))),
-            step => match self.partition_of(&step).await? {
-                Some(partition) => self.step_in(partition, step).await,
-                None => self.step_in(DIRECTORY, step).await,
-            },
+            Step::Extend { leases } => self.extend(leases).await.map(Reply::Extend),
+            Step::Enlist { .. } => self.enlist(step).await.map(Reply::Enlist),
+            Step::Bury { .. } => self.bury(step).await.map(Reply::Bury),
+            Step::Feed { most } => self.feed(most).await.map(Reply::Feed),
+            Step::Inspect {} => self.inspect().await.map(|all| Reply::Inspect(Box::new(all))),
+            step => {
+                let partition = self.partition_of(&step).await?.unwrap_or(DIRECTORY);
+                self.step_in(partition, step).await
+            }
         }
     }
 
     /// The partition of what a step names; none where nobody knows it.
     async fn partition_of(&self, step: &Step) -> Result<Option<usize>, FrontierError> {
-        match step {
-            Step::BeginRun { site, .. }
-            | Step::GiveUp { site }
-            | Step::Sweep { site }
-            | Step::Put { site, .. }
-            | Step::ParseAgain { site, .. }
-            | Step::Block { site, .. }
-            | Step::Tune { site, .. }
-            | Step::View { site }
-            | Step::Text { site }
-            | Step::Stored { site, .. }
-            | Step::Whereabouts { site, .. }
-            | Step::Freshness { site }
-            | Step::Rearm { lease: LeaseKey { site, .. } }
-            | Step::Landed { lease: LeaseKey { site, .. }, .. }
-            | Step::Back { lease: LeaseKey { site, .. }, .. }
-            | Step::DropLetters { site, .. }
-            | Step::DeadLetters { site, .. } => self.partition_of_site(site).await,
-            Step::SetGroupInterval { unit, .. } => Ok(Some(self.partition_of_unit(unit))),
-            Step::TryLock { mutex, .. }
-            | Step::Unlock { mutex, .. }
-            | Step::ExtendLock { mutex, .. }
-            | Step::HoldsLock { mutex, .. }
-            | Step::LockLeft { mutex } => Ok(Some(self.partition_of_mutex(mutex))),
-            Step::Robots { origin } => self.partition_of_origin(origin).await,
-            _ => Ok(None),
+        match step.at() {
+            At::Site(site) => self.partition_of_site(site).await,
+            At::Mutex(mutex) => Ok(Some(self.partition_of_mutex(mutex))),
+            At::Origin(origin) => self.partition_of_origin(origin).await,
+            At::Directory | At::Several => Ok(None),
         }
     }
 
@@ -131,7 +114,7 @@ impl Shared {
     async fn partition_of_origin(&self, origin: &str) -> Result<Option<usize>, FrontierError> {
         let host = origin.split_once("://").map_or(origin, |(_, host)| host).to_owned();
         match self.step_in(DIRECTORY, Step::SiteOf { host }).await? {
-            Reply::Text(Some(site)) => self.partition_of_site(&site).await,
+            Reply::SiteOf(Some(site)) => self.partition_of_site(&site).await,
             _ => Ok(None),
         }
     }
@@ -139,19 +122,18 @@ impl Shared {
     async fn unit_of(&self, site: &str) -> Result<Option<String>, FrontierError> {
         let step = Step::Text { site: site.to_owned() };
         let value = self.ask(DIRECTORY, &step, serde_json::json!(["view.unit_of", site])).await?;
-        match self.read(&step, &value)? {
-            Reply::Text(unit) => Ok(unit),
-            _ => Ok(None),
-        }
+        FromWire::read(&value).map_err(|odd| self.broken(&odd))
     }
 
     /// The site goes first, what the directory books of it last: begun again after a crash, both go.
-    pub(super) async fn forget(&self, site: String) -> Result<Reply, FrontierError> {
-        let forgotten = match self.partition_of_site(&site).await? {
-            Some(partition) => self.step_in(partition, Step::Forget { site: site.clone() }).await?,
-            None => Reply::Forgotten(Forgotten::Unknown),
-        };
-        if matches!(forgotten, Reply::Forgotten(Forgotten::Unknown | Forgotten::Wholly)) {
+    async fn forget(&self, site: String) -> Result<Forgotten, FrontierError> {
+        let mut forgotten = Forgotten::Unknown;
+        if let Some(partition) = self.partition_of_site(&site).await?
+            && let Reply::Forget(there) = self.step_in(partition, Step::Forget { site: site.clone() }).await?
+        {
+            forgotten = there;
+        }
+        if matches!(forgotten, Forgotten::Unknown | Forgotten::Wholly) {
             self.step_in(DIRECTORY, Step::Unbook { site: site.clone() }).await?;
             lock(&self.routes.sites).remove(&site);
         }
@@ -159,29 +141,27 @@ impl Shared {
     }
 
     /// The site is renamed first, what the directory books of it last: begun again after a crash, the rest is done.
-    pub(super) async fn rename(&self, site: String, to: String) -> Result<Reply, FrontierError> {
+    async fn rename(&self, site: String, to: String) -> Result<Renamed, FrontierError> {
         let (Some(unit), Some(partition)) =
             (self.unit_of(&site).await?, self.partition_of_site(&site).await?)
         else {
-            return Ok(Reply::Renamed(Renamed::Unknown));
+            return Ok(Renamed::Unknown);
         };
         if unit == site && self.partition_of_unit(&to) != partition {
-            return Ok(Reply::Renamed(Renamed::Elsewhere));
+            return Ok(Renamed::Elsewhere);
         }
         if self.unit_of(&to).await?.is_some() {
-            return Ok(Reply::Renamed(Renamed::Taken));
+            return Ok(Renamed::Taken);
         }
         let step = Step::Rename { site: site.clone(), to: to.clone() };
-        let renamed = match self.step_in(partition, step).await? {
-            Reply::Renamed(Renamed::Unknown) => Renamed::Done,
-            Reply::Renamed(renamed) => renamed,
-            other => return Ok(other),
-        };
-        if renamed == Renamed::Done {
-            self.step_in(DIRECTORY, Step::Rebook { site: site.clone(), to }).await?;
-            lock(&self.routes.sites).remove(&site);
+        if let Reply::Rename(renamed @ (Renamed::Busy { .. } | Renamed::Taken | Renamed::Elsewhere)) =
+            self.step_in(partition, step).await?
+        {
+            return Ok(renamed);
         }
-        Ok(Reply::Renamed(renamed))
+        self.step_in(DIRECTORY, Step::Rebook { site: site.clone(), to }).await?;
+        lock(&self.routes.sites).remove(&site);
+        Ok(Renamed::Done)
     }
 
     /// Claims from one partition after the other until there is enough. Asked again with the same token it goes the same way.
@@ -202,7 +182,9 @@ impl Shared {
             }
             let token = claim.token.wrapping_add(all.leases.len() as u64);
             let part = Claim { token, download, parse, ..claim.clone() };
-            let Reply::Grant(grant) = self.step_in(partition, Step::Claim(part)).await? else { continue };
+            let Reply::Claim(grant) = self.step_in(partition, Step::Claim { claim: part }).await? else {
+                continue;
+            };
             for lease in &grant.leases {
                 let wanted =
                     if lease.stage == crate::task::Stage::Download { &mut download } else { &mut parse };
@@ -251,7 +233,7 @@ impl Shared {
         let mut alive = vec![false; leases.len()];
         for (partition, turns) in shares {
             let step = Step::Extend { leases: turns.iter().map(|turn| leases[*turn].clone()).collect() };
-            if let Reply::Alive(held) = self.step_in(partition, step).await? {
+            if let Reply::Extend(held) = self.step_in(partition, step).await? {
                 turns.into_iter().zip(held).for_each(|(turn, held)| alive[turn] = held);
             }
         }
@@ -274,33 +256,29 @@ impl Shared {
             // One lease is settled once: its token tells this part of the call from the others.
             let step =
                 Step::Settle { owner: owner.to_owned(), token: token ^ lease, settlements: vec![settlement] };
-            if let Reply::Settled(part) = self.step_in(partition, step).await? {
+            if let Reply::Settle(part) = self.step_in(partition, step).await? {
                 settled.extend(part);
             }
         }
         Ok(settled)
     }
 
-    async fn everywhere(&self, step: Step) -> Result<Reply, FrontierError> {
-        let mut reply = Reply::Nothing;
+    /// Says in every partition that a process is dead; whether any knew it.
+    async fn bury(&self, step: Step) -> Result<bool, FrontierError> {
+        let mut is_known = false;
         for partition in 0..self.links.len() {
-            reply = match (reply, self.step_in(partition, step.clone()).await?) {
-                (Reply::Done(true), _) => Reply::Done(true),
-                (_, answer) => answer,
-            };
+            is_known |= self.step_in(partition, step.clone()).await? == Reply::Bury(true);
         }
-        Ok(reply)
+        Ok(is_known)
     }
 
     /// Says in every partition that a process is alive; the names of those that have not been heard of for too long.
-    pub(super) async fn enlist_everywhere(&self, step: &Step) -> Result<Vec<String>, FrontierError> {
+    async fn enlist(&self, step: Step) -> Result<Vec<String>, FrontierError> {
         let mut silent = Vec::new();
         for partition in 0..self.links.len() {
-            let value = self.ask(partition, step, wire::ask(step)).await?;
-            if matches!(step, Step::Enlist { scope: Some(_), .. }) {
-                self.look_into(partition);
+            if let Reply::Enlist(names) = self.step_in(partition, step.clone()).await? {
+                silent.extend(names);
             }
-            silent.extend(wire::names(&value).map_err(|odd| self.broken(&odd))?);
         }
         silent.sort();
         silent.dedup();
@@ -312,7 +290,7 @@ impl Shared {
         let mut all = Feeding::default();
         for partition in 0..self.links.len() {
             let left = most.saturating_sub(u32::try_from(all.put).unwrap_or(most));
-            if let Reply::Fed(part) = self.step_in(partition, Step::Feed { most: left }).await? {
+            if let Reply::Feed(part) = self.step_in(partition, Step::Feed { most: left }).await? {
                 all.put += part.put;
                 all.next_in = least(all.next_in, part.next_in);
             }
@@ -323,7 +301,7 @@ impl Shared {
     async fn inspect(&self) -> Result<Inspection, FrontierError> {
         let mut all = Inspection::default();
         for partition in 0..self.links.len() {
-            if let Reply::Inspection(part) = self.step_in(partition, Step::Inspect).await? {
+            if let Reply::Inspect(part) = self.step_in(partition, Step::Inspect {}).await? {
                 all.tasks.extend(part.tasks);
                 all.due.extend(part.due);
                 all.dead.extend(part.dead);
@@ -338,8 +316,9 @@ impl Shared {
 
     /// A step in one partition; after it something may be claimed there.
     async fn step_in(&self, partition: usize, step: Step) -> Result<Reply, FrontierError> {
-        let changes = !step.only_reads() && !matches!(step, Step::Claim(_));
-        let value = self.ask(partition, &step, wire::ask(&step)).await?;
+        let changes =
+            !step.only_reads() && !matches!(step, Step::Claim { .. } | Step::Enlist { scope: None, .. });
+        let value = self.ask(partition, &step, step.to_wire()).await?;
         if changes {
             self.look_into(partition);
         }

@@ -6,10 +6,9 @@ use rusqlite::Connection;
 
 use super::due_list::DueList;
 use super::session::{Answer, Tables};
-use crate::canonical_url::CanonicalUrl;
 use crate::frontier::MutexKey;
 use crate::frontier::state::{MutexState, OwnerState, Place, RobotsBrief, SiteState, Task, UnitState};
-use crate::task::Stage;
+use crate::task::{PageKey, Stage};
 
 /// With more records of a kind than this it begins anew.
 const MOST: usize = 2_000;
@@ -156,8 +155,8 @@ impl Memory {
 pub(super) struct RunningTasks(HashMap<String, Vec<Task>>);
 
 impl RunningTasks {
-    pub(super) fn find(&self, site: &str, stage: Stage, url: &CanonicalUrl) -> Option<&Task> {
-        self.0.get(url.as_str())?.iter().find(|task| task.site == site && task.stage == stage)
+    pub(super) fn find(&self, page: PageKey<'_>, stage: Stage) -> Option<&Task> {
+        self.0.get(page.url.as_str())?.iter().find(|task| task.site == page.site && task.stage == stage)
     }
 
     fn add(&mut self, task: &Task) {

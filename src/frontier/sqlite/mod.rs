@@ -20,16 +20,18 @@ use std::path::{Path, PathBuf};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, TransactionBehavior};
 use tokio::sync::oneshot;
 
 pub(crate) use owners::OwnerFile;
 
+use super::backend::Backend;
 use super::error::{FrontierError, FrontierErrorKind};
 use super::state::LEASE_MS;
-use super::step::{Reply, Step};
 use super::steps;
+use super::table::{Reply, Step};
 use crate::batch::{Batches, Sender, batches, linger};
 use crate::clock::{Clock, Timestamp};
 use crate::patience::Patience;
@@ -85,29 +87,37 @@ impl Embedded {
         Ok(Self { path: path.to_owned(), clock, writer: Some((jobs, thread)) })
     }
 
-    pub(crate) fn clock(&self) -> &Clock {
-        &self.clock
+    fn send(&self, job: Job) -> Option<()> {
+        self.writer.as_ref()?.0.send(job).ok()
+    }
+}
+
+/// Steps are done on the writer thread.
+impl Backend for Embedded {
+    fn step(&self, step: Step) -> BoxFuture<'_, Result<Reply, FrontierError>> {
+        let (reply, answer) = oneshot::channel();
+        let sent = self.send(Job { step, reply });
+        Box::pin(async move {
+            let closed = || FrontierError::new(FrontierErrorKind::Closed, name(&self.path));
+            sent.ok_or_else(closed)?;
+            answer.await.map_err(|_| closed())?
+        })
     }
 
-    pub(crate) fn path(&self) -> &Path {
-        &self.path
-    }
-
-    /// Leaves a step to the writer thread; nobody waits for its answer.
-    pub(crate) fn post(&self, step: Step) {
+    fn post(&self, step: Step) {
         let _ = self.send(Job { step, reply: oneshot::channel().0 });
     }
 
-    /// Does one step on the writer thread. Dropping the future doesn't undo it.
-    pub(crate) async fn step(&self, step: Step) -> Result<Reply, FrontierError> {
-        let (reply, answer) = oneshot::channel();
-        let closed = || FrontierError::new(FrontierErrorKind::Closed, name(&self.path));
-        self.send(Job { step, reply }).ok_or_else(closed)?;
-        answer.await.map_err(|_| closed())?
+    fn clock(&self) -> Clock {
+        self.clock.clone()
     }
 
-    fn send(&self, job: Job) -> Option<()> {
-        self.writer.as_ref()?.0.send(job).ok()
+    fn shown(&self) -> String {
+        name(&self.path)
+    }
+
+    fn locked_beside(&self) -> Option<&Path> {
+        Some(&self.path)
     }
 }
 

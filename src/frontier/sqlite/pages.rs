@@ -4,45 +4,44 @@ use rusqlite::params;
 
 use super::columns::{to_json, url};
 use super::session::{Answer, Tables};
-use crate::canonical_url::CanonicalUrl;
 use crate::clock::Timestamp;
 use crate::frontier::state::{PageState, Recrawl};
 use crate::frontier::view::Freshness;
+use crate::task::PageKey;
 
 impl Tables<'_> {
-    pub(super) fn read_page(&mut self, site: &str, url: &CanonicalUrl) -> Answer<Option<PageState>> {
-        let site = self.site_id(site)?;
+    pub(super) fn read_page(&mut self, page: PageKey<'_>) -> Answer<Option<PageState>> {
+        let site = self.site_id(page.site)?;
         self.record(
             "SELECT state FROM page WHERE site = ?1 AND fp = ?2 AND url = ?3",
-            params![site, url.fingerprint(), url.as_str()],
+            params![site, page.url.fingerprint(), page.url.as_str()],
         )
     }
 
     /// Saves a page in place of what was found before, and keeps its site's next time true.
     pub(super) fn write_page(
         &mut self,
-        site: &str,
-        url: &CanonicalUrl,
+        page: PageKey<'_>,
         before: Option<&PageState>,
-        page: &PageState,
+        now: &PageState,
     ) -> Answer<()> {
-        let site = self.site_id(site)?;
-        let fetched_at = page.stored.fetched_at.as_millis();
+        let site = self.site_id(page.site)?;
+        let fetched_at = now.stored.fetched_at.as_millis();
         let values = params![
             site,
-            url.fingerprint(),
-            url.as_str(),
-            to_json(page)?,
+            page.url.fingerprint(),
+            page.url.as_str(),
+            to_json(now)?,
             fetched_at,
-            page.recrawl,
-            page.recrawl_at
+            now.recrawl,
+            now.recrawl_at
         ];
         let update = "UPDATE page SET state = ?4, fetched_at = ?5, recrawl = ?6, recrawl_at = ?7
              WHERE site = ?1 AND fp = ?2 AND url = ?3";
         let insert = "INSERT INTO page (site, fp, url, state, fetched_at, recrawl, recrawl_at)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
         self.run(if before.is_some() { update } else { insert }, values)?;
-        if page.recrawl_at.is_none() && before.is_none_or(|before| before.recrawl_at.is_none()) {
+        if now.recrawl_at.is_none() && before.is_none_or(|before| before.recrawl_at.is_none()) {
             return Ok(());
         }
         let first = "(SELECT min(recrawl_at) FROM page WHERE page.site = site.id AND recrawl_at IS NOT NULL)";

@@ -10,7 +10,8 @@ use super::schema;
 use super::session::{Tables, statements};
 use crate::canonical_url::CanonicalUrl;
 use crate::clock::Timestamp;
-use crate::frontier::step::{Claim, Grant, Registration, Reply, Step, Tuning};
+use crate::frontier::step::{Claim, Grant, Registration, Tuning};
+use crate::frontier::table::{Reply, Step};
 use crate::frontier::{MutexKey, SiteSettings, WorkScope, steps};
 use crate::task::{
     Failure, Lease, Origin, Outcome, Priority, Put, RobotsAccess, RobotsRecord, Settlement, Stage, StoredPage,
@@ -50,19 +51,21 @@ impl Shop {
     }
 
     fn register(&mut self, name: &str, robots: bool, group: Option<(String, i64)>) {
-        self.step(Step::Register(Registration {
-            name: name.to_owned(),
-            text: String::new(),
-            group,
-            hosts: vec![format!("{name}.example")],
-            settings: SiteSettings {
-                interval: 1_000,
-                parallel: 4,
-                attempts: 2,
-                robots,
-                budgets: [(String::new(), 100_000)].into(),
+        self.step(Step::Register {
+            new: Registration {
+                name: name.to_owned(),
+                text: String::new(),
+                group,
+                hosts: vec![format!("{name}.example")],
+                settings: SiteSettings {
+                    interval: 1_000,
+                    parallel: 4,
+                    attempts: 2,
+                    robots,
+                    budgets: [(String::new(), 100_000)].into(),
+                },
             },
-        }));
+        });
     }
 
     fn put(&mut self, site: &str, paths: impl Iterator<Item = usize>, change: impl Fn(&mut Put)) {
@@ -86,8 +89,8 @@ impl Shop {
             parse: wanted,
             dice: vec![5, 3, 1],
         };
-        match self.step(Step::Claim(claim)) {
-            Reply::Grant(Grant { leases, .. }) => leases,
+        match self.step(Step::Claim { claim }) {
+            Reply::Claim(Grant { leases, .. }) => leases,
             other => panic!("{other:?}"),
         }
     }
@@ -169,7 +172,7 @@ fn exercise(shop: &mut Shop) {
         Step::LockLeft { mutex: mutex().0 },
         Step::Unlock { mutex: mutex().0, token: mutex().1 },
         Step::Tune { site: site(), tuning: Tuning::Interval(Some(5)) },
-        Step::SetGroupInterval { unit: "g".to_owned(), interval: 5 },
+        Step::Block { site: site(), wait: Duration::from_millis(1), why: "429".to_owned() },
         Step::View { site: site() },
         Step::Text { site: site() },
         Step::SiteOf { host: "a.example".to_owned() },
@@ -181,8 +184,8 @@ fn exercise(shop: &mut Shop) {
         Step::Forget { site: site() },
         Step::DeadLetters { site: site(), after: None, most: 5 },
         Step::DropLetters { site: site(), letters: vec![(Stage::Parse, url("a", 0))] },
-        Step::Owners,
-        Step::Sites,
+        Step::Owners {},
+        Step::Sites {},
         Step::GiveUp { site: site() },
         Step::BeginRun { site: site(), seeds: vec![], fresh: true },
         Step::Sweep { site: site() },

@@ -4,7 +4,6 @@ use rusqlite::params;
 
 use super::columns::{json, read_owner, stage_column, stage_of, to_json, token_column, url};
 use super::session::{Answer, Tables};
-use crate::canonical_url::CanonicalUrl;
 use crate::frontier::MutexKey;
 use crate::frontier::shelf::Shelf;
 use crate::frontier::state::{
@@ -12,7 +11,7 @@ use crate::frontier::state::{
     UnitState, WorkScope,
 };
 use crate::frontier::view::{Freshness, Inspection, LetterPlace};
-use crate::task::{DeadLetter, Stage};
+use crate::task::{DeadLetter, PageKey, Stage};
 
 impl Shelf for Tables<'_> {
     type Error = rusqlite::Error;
@@ -91,8 +90,8 @@ impl Shelf for Tables<'_> {
         self.ready_in(stage, unit)
     }
 
-    fn task(&mut self, site: &str, stage: Stage, url: &CanonicalUrl) -> Answer<Option<Task>> {
-        self.find_task(site, stage, url)
+    fn task(&mut self, page: PageKey<'_>, stage: Stage) -> Answer<Option<Task>> {
+        self.find_task(page, stage)
     }
 
     fn granted(&mut self, token: u64) -> Answer<Option<Task>> {
@@ -150,15 +149,18 @@ impl Shelf for Tables<'_> {
         self.tasks("WHERE task.place = 3 AND +task.site = ?1 ORDER BY task.until, task.position", [site])
     }
 
-    fn is_known(&mut self, site: &str, run: i64, url: &CanonicalUrl) -> Answer<bool> {
-        let site = self.site_id(site)?;
+    fn is_known(&mut self, page: PageKey<'_>, run: i64) -> Answer<bool> {
+        let site = self.site_id(page.site)?;
         let sql = "SELECT 1 FROM known WHERE site = ?1 AND run = ?2 AND fp = ?3";
-        Ok(self.one(sql, params![site, run, url.fingerprint()], |_| Ok(()))?.is_some())
+        Ok(self.one(sql, params![site, run, page.url.fingerprint()], |_| Ok(()))?.is_some())
     }
 
-    fn add_known(&mut self, site: &str, run: i64, url: &CanonicalUrl) -> Answer<()> {
-        let site = self.site_id(site)?;
-        self.run("INSERT OR IGNORE INTO known VALUES (?1, ?2, ?3)", params![site, run, url.fingerprint()])
+    fn add_known(&mut self, page: PageKey<'_>, run: i64) -> Answer<()> {
+        let site = self.site_id(page.site)?;
+        self.run(
+            "INSERT OR IGNORE INTO known VALUES (?1, ?2, ?3)",
+            params![site, run, page.url.fingerprint()],
+        )
     }
 
     fn sweep_known(&mut self, site: &str, run: i64, most: u32) -> Answer<bool> {
@@ -169,29 +171,36 @@ impl Shelf for Tables<'_> {
         Ok(removed == most as usize)
     }
 
-    fn dead(&mut self, site: &str, stage: Stage, url: &CanonicalUrl) -> Answer<Option<DeadState>> {
-        let site = self.site_id(site)?;
+    fn dead(&mut self, page: PageKey<'_>, stage: Stage) -> Answer<Option<DeadState>> {
+        let site = self.site_id(page.site)?;
         self.record(
             "SELECT state FROM dead WHERE site = ?1 AND stage = ?2 AND fp = ?3 AND url = ?4",
-            params![site, stage_column(stage), url.fingerprint(), url.as_str()],
+            params![site, stage_column(stage), page.url.fingerprint(), page.url.as_str()],
         )
     }
 
-    fn save_dead(&mut self, site: &str, stage: Stage, url: &CanonicalUrl, dead: &DeadState) -> Answer<()> {
-        self.remove_dead(site, stage, url)?;
-        let site = self.site_id(site)?;
+    fn save_dead(&mut self, page: PageKey<'_>, stage: Stage, dead: &DeadState) -> Answer<()> {
+        self.remove_dead(page, stage)?;
+        let site = self.site_id(page.site)?;
         self.run(
             "INSERT INTO dead (site, stage, fp, url, died_at, state)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-            params![site, stage_column(stage), url.fingerprint(), url.as_str(), dead.died_at, to_json(dead)?],
+            params![
+                site,
+                stage_column(stage),
+                page.url.fingerprint(),
+                page.url.as_str(),
+                dead.died_at,
+                to_json(dead)?
+            ],
         )
     }
 
-    fn remove_dead(&mut self, site: &str, stage: Stage, url: &CanonicalUrl) -> Answer<()> {
-        let site = self.site_id(site)?;
+    fn remove_dead(&mut self, page: PageKey<'_>, stage: Stage) -> Answer<()> {
+        let site = self.site_id(page.site)?;
         self.run(
             "DELETE FROM dead WHERE site = ?1 AND stage = ?2 AND fp = ?3 AND url = ?4",
-            params![site, stage_column(stage), url.fingerprint(), url.as_str()],
+            params![site, stage_column(stage), page.url.fingerprint(), page.url.as_str()],
         )
     }
 
@@ -199,24 +208,23 @@ impl Shelf for Tables<'_> {
         &mut self,
         site: &str,
         after: Option<&LetterPlace>,
-        most: u64,
+        most: u32,
     ) -> Answer<Vec<DeadLetter>> {
         let id = self.site_id(site)?;
         let sql = "SELECT state, stage, url FROM dead WHERE site = ?1
              AND (died_at, stage, url) > (?2, ?3, ?4) ORDER BY died_at, stage, url LIMIT ?5";
-        let most = i64::try_from(most).unwrap_or(i64::MAX);
         let (died_at, stage, after) = match after {
             Some(after) => (after.died_at, stage_column(after.stage), after.url.as_str()),
             None => (i64::MIN, stage_column(Stage::Download), ""),
         };
         self.all(sql, params![id, died_at, stage, after, most], |row| {
             let dead: DeadState = json(row, 0)?;
-            Ok(dead.letter(site, stage_of(row.get(1)?), &url(row, 2)?))
+            Ok(dead.letter(PageKey { site, url: &url(row, 2)? }, stage_of(row.get(1)?)))
         })
     }
 
-    fn page(&mut self, site: &str, url: &CanonicalUrl) -> Answer<Option<PageState>> {
-        self.read_page(site, url)
+    fn page(&mut self, page: PageKey<'_>) -> Answer<Option<PageState>> {
+        self.read_page(page)
     }
 
     fn remove_pages(&mut self, site: &str, most: u32) -> Answer<bool> {
@@ -231,14 +239,8 @@ impl Shelf for Tables<'_> {
         Ok(removed == most as usize)
     }
 
-    fn save_page(
-        &mut self,
-        site: &str,
-        url: &CanonicalUrl,
-        before: Option<&PageState>,
-        page: &PageState,
-    ) -> Answer<()> {
-        self.write_page(site, url, before, page)
+    fn save_page(&mut self, page: PageKey<'_>, before: Option<&PageState>, now: &PageState) -> Answer<()> {
+        self.write_page(page, before, now)
     }
 
     fn first_recrawl(&mut self) -> Answer<Option<Recrawl>> {

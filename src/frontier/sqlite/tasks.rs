@@ -4,10 +4,9 @@ use rusqlite::{Params, named_params, params};
 
 use super::columns::{LeaseColumn, place_columns, read_task, stage_column, to_json, token_column};
 use super::session::{Answer, Tables};
-use crate::canonical_url::CanonicalUrl;
 use crate::frontier::shelf::Shelf;
 use crate::frontier::state::{Rare, Task};
-use crate::task::{Origin, Stage};
+use crate::task::{Origin, PageKey, Stage};
 
 /// What is read of a task, behind its site's name.
 const COLUMNS: &str =
@@ -15,10 +14,11 @@ const COLUMNS: &str =
     task.token, task.owner, task.lease, task.rare";
 
 impl Tables<'_> {
-    pub(super) fn find_task(&mut self, site: &str, stage: Stage, url: &CanonicalUrl) -> Answer<Option<Task>> {
-        if let Some(task) = self.memory.running.find(site, stage, url) {
+    pub(super) fn find_task(&mut self, page: PageKey<'_>, stage: Stage) -> Answer<Option<Task>> {
+        if let Some(task) = self.memory.running.find(page, stage) {
             return Ok(Some(task.clone()));
         }
+        let PageKey { site, url } = page;
         let id = self.site_id(site)?;
         self.first_task_of(
             "WHERE task.site = ?2 AND task.stage = ?3 AND task.fp = ?4 AND task.url = ?5",

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::is_default;
 use crate::canonical_url::CanonicalUrl;
 use crate::clock::Timestamp;
-use crate::task::{DeadLetter, Failure, RobotsAccess, RobotsRecord, Settled, Stage, StoredPage};
+use crate::task::{DeadLetter, Failure, PageKey, RobotsAccess, RobotsRecord, Settled, Stage, StoredPage};
 
 /// One origin's `robots.txt` as the frontier keeps it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -89,6 +89,13 @@ pub struct Recrawl {
     pub url: CanonicalUrl,
 }
 
+impl Recrawl {
+    /// The page.
+    pub fn page(&self) -> PageKey<'_> {
+        PageKey { site: &self.site, url: &self.url }
+    }
+}
+
 /// A dead letter as the frontier keeps it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeadState {
@@ -165,11 +172,11 @@ impl OwnerState {
 
 impl DeadState {
     /// The letter as people see it.
-    pub fn letter(&self, site: &str, stage: Stage, url: &CanonicalUrl) -> DeadLetter {
+    pub fn letter(&self, page: PageKey<'_>, stage: Stage) -> DeadLetter {
         DeadLetter {
-            site: site.to_owned(),
+            site: page.site.to_owned(),
             stage,
-            url: url.clone(),
+            url: page.url.clone(),
             why: self.why.clone(),
             attempts: self.attempts,
             history: self.history.clone(),

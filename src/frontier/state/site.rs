@@ -6,7 +6,8 @@ use serde::ser::SerializeMap;
 use serde::{Deserialize, Serialize, Serializer};
 
 use super::{FED_WAITING, Place, is_default};
-use crate::task::{Exclusion, Stage};
+use crate::canonical_url::CanonicalUrl;
+use crate::task::{Exclusion, PageKey, Stage};
 
 /// 2026-01-01T00:00:00Z in ms: where positions count from. One number is both a task's turn among equals and the time of
 /// its putting. Positions fit 39 bits until 2043; a burst of n puts in one ms runs at most n ms ahead of the clock.
@@ -183,6 +184,11 @@ impl StageCounts {
 }
 
 impl SiteState {
+    /// One of its pages.
+    pub fn page<'a>(&'a self, url: &'a CanonicalUrl) -> PageKey<'a> {
+        PageKey { site: &self.name, url }
+    }
+
     /// A site that was never seen before.
     pub fn new(name: &str, unit: &str, settings: SiteSettings) -> Self {
         Self {

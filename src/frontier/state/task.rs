@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{LEASE_MS, is_default};
 use crate::canonical_url::CanonicalUrl;
-use crate::task::{Failure, Origin, Priority, Stage, StoredPage};
+use crate::task::{Failure, Origin, PageKey, Priority, Stage, StoredPage};
 
 /// One URL of a site at one stage.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -137,6 +137,11 @@ impl Running {
 }
 
 impl Task {
+    /// The page that it is of.
+    pub fn page(&self) -> PageKey<'_> {
+        PageKey { site: &self.site, url: &self.url }
+    }
+
     /// The lease, for a task in a worker's hands.
     pub fn running(&self) -> Option<&Running> {
         match &self.place {

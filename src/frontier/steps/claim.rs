@@ -206,7 +206,7 @@ impl<S: Shelf> Round<'_, S> {
     /// The `robots.txt` of a task's host, made or raised to go before everything else.
     fn errand(&mut self, site: &mut SiteState, for_task: Task) -> Result<Option<Task>, S::Error> {
         let url = for_task.url.robots_txt();
-        let Some(mut task) = self.shelf.task(&site.name, Stage::Download, &url)? else {
+        let Some(mut task) = self.shelf.task(site.page(&url), Stage::Download)? else {
             return self.new_errand(site, url).map(Some);
         };
         if let Some(until) = self.unavailable_until(&task) {
@@ -231,9 +231,9 @@ impl<S: Shelf> Round<'_, S> {
     }
 
     fn new_errand(&mut self, site: &mut SiteState, url: CanonicalUrl) -> Result<Task, S::Error> {
-        let revived = self.shelf.dead(&site.name, Stage::Download, &url)?.is_some();
+        let revived = self.shelf.dead(site.page(&url), Stage::Download)?.is_some();
         if revived {
-            self.shelf.remove_dead(&site.name, Stage::Download, &url)?;
+            self.shelf.remove_dead(site.page(&url), Stage::Download)?;
             site.download.letters = site.download.letters.saturating_sub(1);
             site.download.revived += 1;
         } else {

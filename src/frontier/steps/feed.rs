@@ -26,14 +26,14 @@ pub(super) fn feed<S: Shelf>(shelf: &mut S, most: u32, now: i64) -> Result<Feedi
 /// Whether the page was put.
 fn ask_again<S: Shelf>(shelf: &mut S, due: Recrawl, now: i64) -> Result<bool, S::Error> {
     let mut depth = 0;
-    if let Some(before) = shelf.page(&due.site, &due.url)? {
+    if let Some(before) = shelf.page(due.page())? {
         depth = before.depth;
         let mut page = before.clone();
         page.recrawl_from(now, page.recrawl);
-        shelf.save_page(&due.site, &due.url, Some(&before), &page)?;
+        shelf.save_page(due.page(), Some(&before), &page)?;
     }
     let Some(mut site) = shelf.site(&due.site)? else { return Ok(false) };
-    let task = shelf.task(&due.site, Stage::Download, &due.url)?;
+    let task = shelf.task(due.page(), Stage::Download)?;
     if task.is_some_and(|task| task.running().is_some()) {
         return Ok(false);
     }

@@ -30,7 +30,7 @@ pub(super) fn lease_of<S: Shelf>(shelf: &mut S, task: &Task) -> Result<Option<Le
         .clone()
         .map(|fetch| RobotsErrand { fetch, failures: robots.as_ref().map_or(0, |robots| robots.failures) });
     let stored = match task.stage {
-        Stage::Download => shelf.page(&task.site, &task.url)?.map(|page| page.stored),
+        Stage::Download => shelf.page(task.page())?.map(|page| page.stored),
         Stage::Parse => task.rare.stored.clone(),
     };
     Ok(Some(Lease {
@@ -56,7 +56,7 @@ pub(super) fn lease_of<S: Shelf>(shelf: &mut S, task: &Task) -> Result<Option<Le
 
 /// The task that runs under a lease, over or not.
 pub(super) fn leased<S: Shelf>(shelf: &mut S, lease: &LeaseKey) -> Result<Option<Task>, S::Error> {
-    let task = shelf.task(&lease.site, lease.stage, &lease.url)?;
+    let task = shelf.task(lease.page(), lease.stage)?;
     Ok(task.filter(|task| task.running().is_some_and(|running| running.token == lease.token)))
 }
 

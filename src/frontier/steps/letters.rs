@@ -3,7 +3,7 @@
 use super::places::save;
 use crate::canonical_url::CanonicalUrl;
 use crate::frontier::shelf::Shelf;
-use crate::task::Stage;
+use crate::task::{PageKey, Stage};
 
 /// Removes dead letters; which of them were there. A page that died in this run stays known: no link brings it back in it.
 pub(super) fn drop_letters<S: Shelf>(
@@ -14,13 +14,14 @@ pub(super) fn drop_letters<S: Shelf>(
     let Some(mut site) = shelf.site(name)? else { return Ok(vec![false; letters.len()]) };
     let mut dropped = Vec::with_capacity(letters.len());
     for (stage, url) in letters {
-        let letter = shelf.dead(name, *stage, url)?;
+        let page = PageKey { site: name, url };
+        let letter = shelf.dead(page, *stage)?;
         if let Some(letter) = &letter {
-            shelf.remove_dead(name, *stage, url)?;
+            shelf.remove_dead(page, *stage)?;
             let count = &mut site.counts(*stage).letters;
             *count = count.saturating_sub(1);
             if *stage == Stage::Download && letter.run == site.run {
-                shelf.add_known(name, site.run, url)?;
+                shelf.add_known(page, site.run)?;
             }
         }
         dropped.push(letter.is_some());

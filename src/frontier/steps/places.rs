@@ -47,7 +47,7 @@ pub(super) fn finish<S: Shelf>(
 ) -> Result<(), S::Error> {
     site.counts(task.stage).done += 1;
     if task.stage == Stage::Download {
-        shelf.add_known(&site.name, site.run, &task.url)?;
+        shelf.add_known(site.page(&task.url), site.run)?;
     }
     if task.rare.deferral.is_some() { rerun(shelf, site, task, now) } else { remove(shelf, site, &task) }
 }
@@ -69,7 +69,7 @@ pub(super) fn die<S: Shelf>(
     let (attempts, depth) = (task.rare.attempts, task.depth);
     let dead = DeadState { why, attempts, history, died_at: now, run: site.run, depth };
     site.counts(task.stage).letters += 1;
-    shelf.save_dead(&site.name, task.stage, &task.url, &dead)?;
+    shelf.save_dead(task.page(), task.stage, &dead)?;
     remove(shelf, site, &task)
 }
 

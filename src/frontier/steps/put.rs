@@ -42,8 +42,8 @@ pub(super) fn parse_again<S: Shelf>(
     now: i64,
 ) -> Result<bool, S::Error> {
     let Some(mut site) = shelf.site(site)? else { return Ok(false) };
-    let Some(dead) = shelf.dead(&site.name, Stage::Parse, &url)? else { return Ok(false) };
-    let Some(page) = shelf.page(&site.name, &url)? else { return Ok(false) };
+    let Some(dead) = shelf.dead(site.page(&url), Stage::Parse)? else { return Ok(false) };
+    let Some(page) = shelf.page(site.page(&url))? else { return Ok(false) };
     let put = Put { depth: dead.depth, ..Put::request(url, Priority::LINK) };
     let page = Brought { stored: page.stored, taken: None };
     put_one(shelf, &mut site, Stage::Parse, put, Some(page), now)?;
@@ -69,17 +69,17 @@ pub(super) fn put_one<S: Shelf>(
     now: i64,
 ) -> Result<PutReply, S::Error> {
     let (stored, taken) = page.map(|page| (page.stored, page.taken)).unzip();
-    if let Some(task) = shelf.task(&site.name, stage, &put.url)? {
+    if let Some(task) = shelf.task(site.page(&put.url), stage)? {
         return match task.place {
             Place::Running(_) => put_on_running(shelf, site, task, &put, stored, now),
             Place::Waiting | Place::Delayed { .. } => coalesce(shelf, site, task, &put, stored, now),
         };
     }
     let has_letters = site.counts(stage).letters > 0;
-    let letter = if has_letters { shelf.dead(&site.name, stage, &put.url)? } else { None };
+    let letter = if has_letters { shelf.dead(site.page(&put.url), stage)? } else { None };
     let seen = match &letter {
         Some(letter) => letter.run == site.run,
-        None => stage == Stage::Download && shelf.is_known(&site.name, site.run, &put.url)?,
+        None => stage == Stage::Download && shelf.is_known(site.page(&put.url), site.run)?,
     };
     if put.origin == Origin::Link && seen {
         site.counts(stage).known += 1;
@@ -90,7 +90,7 @@ pub(super) fn put_one<S: Shelf>(
         return Ok(PutReply::OverBudget);
     }
     if letter.is_some() {
-        shelf.remove_dead(&site.name, stage, &put.url)?;
+        shelf.remove_dead(site.page(&put.url), stage)?;
         let counts = site.counts(stage);
         counts.letters = counts.letters.saturating_sub(1);
     }

@@ -158,12 +158,12 @@ fn done<S: Shelf>(
 ) -> Result<(), S::Error> {
     if let (Some(stored), Some(running), Stage::Download) = (stored, task.running(), task.stage) {
         let fence = running.fence;
-        let before = shelf.page(&task.site, &task.url)?;
+        let before = shelf.page(task.page())?;
         if before.as_ref().is_none_or(|before| before.fence <= fence) {
             let (stored, depth) = (stored.clone(), task.depth);
             let mut page = PageState { stored, fence, depth, recrawl: None, recrawl_at: None };
             page.recrawl_from(now, recrawl.map(millis));
-            shelf.save_page(&task.site, &task.url, before.as_ref(), &page)?;
+            shelf.save_page(task.page(), before.as_ref(), &page)?;
         }
         let put = Put {
             origin: Origin::Request,
@@ -191,10 +191,10 @@ fn parse_for<S: Shelf>(
 
 /// A page that the site's file doesn't want any more isn't asked for again.
 fn forget_recrawl<S: Shelf>(shelf: &mut S, task: &Task) -> Result<(), S::Error> {
-    if let Some(before) = shelf.page(&task.site, &task.url)?.filter(|page| page.recrawl.is_some()) {
+    if let Some(before) = shelf.page(task.page())?.filter(|page| page.recrawl.is_some()) {
         let mut page = before.clone();
         page.recrawl_from(0, None);
-        shelf.save_page(&task.site, &task.url, Some(&before), &page)?;
+        shelf.save_page(task.page(), Some(&before), &page)?;
     }
     Ok(())
 }

@@ -192,8 +192,8 @@ pub(super) fn give_up<S: Shelf>(shelf: &mut S, name: &str) -> Result<bool, S::Er
         remove(shelf, &mut site, &task)?;
     }
     if !more {
-        for letter in shelf.dead_letters(name, None, u64::from(REMOVED))? {
-            shelf.remove_dead(name, letter.stage, &letter.url)?;
+        for letter in shelf.dead_letters(name, None, REMOVED)? {
+            shelf.remove_dead(site.page(&letter.url), letter.stage)?;
             let letters = &mut site.counts(letter.stage).letters;
             *letters = letters.saturating_sub(1);
         }
@@ -242,16 +242,4 @@ pub(super) fn tune<S: Shelf>(shelf: &mut S, name: &str, tuning: Tuning, now: i64
         retime(shelf, &unit, now)?;
     }
     Ok(true)
-}
-
-/// Sets a group's own interval.
-pub(super) fn set_group_interval<S: Shelf>(
-    shelf: &mut S,
-    unit: &str,
-    interval: i64,
-    now: i64,
-) -> Result<(), S::Error> {
-    let Some(mut state) = shelf.unit(unit)? else { return Ok(()) };
-    state.interval = interval;
-    retime(shelf, &state, now)
 }

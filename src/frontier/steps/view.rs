@@ -6,7 +6,7 @@ use crate::clock::Timestamp;
 use crate::frontier::shelf::Shelf;
 use crate::frontier::state::{EPOCH, Place, SiteState, Task, UnitState};
 use crate::frontier::view::{KnownRobots, Latest, Owner, Says, Standing, View, Whereabouts};
-use crate::task::Stage;
+use crate::task::{PageKey, Stage};
 
 /// How a site stands.
 pub(super) fn view<S: Shelf>(shelf: &mut S, name: &str, now: i64) -> Result<Option<View>, S::Error> {
@@ -61,14 +61,15 @@ pub(super) fn whereabouts<S: Shelf>(
     url: &CanonicalUrl,
 ) -> Result<Whereabouts, S::Error> {
     let Some(site) = shelf.site(name)? else { return Ok(Whereabouts::default()) };
-    let mut found = Whereabouts { is_known: shelf.is_known(name, site.run, url)?, ..Whereabouts::default() };
+    let page = site.page(url);
+    let mut found = Whereabouts { is_known: shelf.is_known(page, site.run)?, ..Whereabouts::default() };
     for stage in Stage::ALL {
-        found.tasks.extend(shelf.task(name, stage, url)?.as_ref().map(standing));
-        found.letters.extend(shelf.dead(name, stage, url)?.map(|dead| dead.letter(name, stage, url)));
+        found.tasks.extend(shelf.task(page, stage)?.as_ref().map(standing));
+        found.letters.extend(shelf.dead(page, stage)?.map(|dead| dead.letter(page, stage)));
     }
-    if let Some(page) = shelf.page(name, url)? {
-        found.recrawl_at = page.recrawl_at.map(Timestamp::from_millis);
-        found.latest = Some(Latest { stored: page.stored, depth: page.depth });
+    if let Some(kept) = shelf.page(page)? {
+        found.recrawl_at = kept.recrawl_at.map(Timestamp::from_millis);
+        found.latest = Some(Latest { stored: kept.stored, depth: kept.depth });
     }
     Ok(found)
 }
@@ -99,7 +100,7 @@ pub(super) fn latest<S: Shelf>(
     site: &str,
     url: &CanonicalUrl,
 ) -> Result<Option<Latest>, S::Error> {
-    Ok(shelf.page(site, url)?.map(|page| Latest { stored: page.stored, depth: page.depth }))
+    Ok(shelf.page(PageKey { site, url })?.map(|page| Latest { stored: page.stored, depth: page.depth }))
 }
 
 /// What is known of an origin's `robots.txt`.

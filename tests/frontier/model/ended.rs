@@ -133,7 +133,7 @@ impl Ledger {
         holds
     }
 
-    fn block(&mut self, unit: &str, block: &Block) {
+    pub fn block(&mut self, unit: &str, block: &Block) {
         let Some((wait, _)) = block else { return };
         let until = self.now + i64::try_from(wait.as_millis()).unwrap_or(0);
         let unit = self.unit(unit);

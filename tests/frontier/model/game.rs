@@ -30,7 +30,7 @@ pub enum Move {
     Back(LeaseKey, bool),
     Extend(LeaseKey),
     Tune(String, Tuning),
-    GroupInterval(i64),
+    Block(String, Block),
     Register(Registration),
     Feed(u32),
     ParseAgain(String, CanonicalUrl),
@@ -257,9 +257,10 @@ impl Game {
             Op::Interval { site, value } => Move::Tune(named(site), Tuning::Interval(*value)),
             Op::Parallel { site, value } => Move::Tune(named(site), Tuning::Parallel(*value)),
             Op::Pause { site, on } => Move::Tune(named(site), Tuning::Paused(on.then(|| "lunch".to_owned()))),
-            Op::GroupInterval(interval) => Move::GroupInterval(*interval),
+            Op::Block { site, wait } => Move::Block(named(site), block(Some(*wait))),
             Op::Register { site, interval, parallel, attempts, robots, grouped, shared, lean } => {
-                let mut new = registration(SITES[*site], *grouped);
+                let mut new = registration(SITES[*site], grouped.is_some());
+                new.group = grouped.map(|interval| ("g".to_owned(), interval));
                 new.hosts.truncate(if *lean { 1 } else { 2 });
                 new.hosts.extend(shared.then(|| "shared.example".to_owned()));
                 new.settings.interval = *interval;
@@ -411,9 +412,9 @@ async fn perform(frontier: &Frontier, what: Move) -> Result<Answer, FrontierErro
         Move::Back(lease, false) => Answer::Is(frontier.hand_back(lease).await?),
         Move::Extend(lease) => Answer::Is(frontier.extend(vec![lease]).await?[0]),
         Move::Tune(site, tuning) => Answer::Is(frontier.tune(&site, tuning).await?),
-        Move::GroupInterval(interval) => {
-            frontier.set_group_interval("g", interval).await?;
-            Answer::Nothing
+        Move::Block(site, block) => {
+            let (wait, why) = block.unwrap_or_default();
+            Answer::Is(frontier.block(&site, wait, &why).await?)
         }
         Move::Register(new) => Answer::Registered(frontier.register(new).await?),
         Move::ParseAgain(site, url) => Answer::Is(frontier.parse_again(&site, &url).await?),

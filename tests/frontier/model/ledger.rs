@@ -242,10 +242,9 @@ impl Ledger {
                 }
                 Ok(())
             }
-            (Move::GroupInterval(interval), Answer::Nothing) => {
-                if let Some(unit) = self.units.get_mut("g") {
-                    unit.interval = *interval;
-                }
+            (Move::Block(site, block), Answer::Is(true)) => {
+                let unit = self.sites[site].unit.clone();
+                self.block(&unit, block);
                 Ok(())
             }
             (Move::Register(new), Answer::Registered(answer)) => self.register(new, answer),

@@ -67,14 +67,18 @@ pub enum Op {
         site: usize,
         on: bool,
     },
-    GroupInterval(i64),
+    Block {
+        site: usize,
+        wait: i64,
+    },
     Register {
         site: usize,
         interval: i64,
         parallel: u32,
         attempts: u32,
         robots: bool,
-        grouped: bool,
+        /// In the group, with its interval.
+        grouped: Option<i64>,
         /// With a host that others may have as well, if all are of one group.
         shared: bool,
         /// Without its own second host.
@@ -166,14 +170,14 @@ fn op(dice: &mut Rng) -> Op {
         86 => Op::Interval { site: site(dice), value: some(dice, &[0, 200, 1_000, 7_000, 60_000]) },
         87 => Op::Parallel { site: site(dice), value: some(dice, &[0, 1, 2, 4]) },
         88..90 => Op::Pause { site: site(dice), on: dice.u32(0..3) == 0 },
-        90 => Op::GroupInterval(dice.choice([0, 500, 5_000]).unwrap_or(0)),
+        90 => Op::Block { site: site(dice), wait: dice.i64(1..20_000) },
         91..93 => Op::Register {
             site: site(dice),
             interval: dice.choice([0, 100, 1_000, 1_000, 3_000]).unwrap_or(0),
             parallel: dice.u32(1..4),
             attempts: dice.u32(1..6),
             robots: dice.bool(),
-            grouped: dice.bool(),
+            grouped: dice.bool().then(|| dice.choice([0, 500, 5_000]).unwrap_or(0)),
             shared: dice.bool(),
             lean: dice.u32(0..3) == 0,
         },

@@ -59,11 +59,11 @@ fn l6_a_group_s_interval_set_while_it_runs_is_in_force_at_once_and_for_outsiders
         w.site_with("a", in_group("g", 0)).await;
         w.put_many("a", 3).await;
         w.take().await;
-        w.frontier.set_group_interval("g", 9_000).await.expect("set");
+        w.site_with("a", in_group("g", 9_000)).await;
         assert_eq!((w.view("a").await.due, w.mutex_left("g").await), (at(9_000), Some(9_000)));
         w.pass(8_999);
         assert_eq!(w.claim().await, None);
-        w.frontier.set_group_interval("g", 0).await.expect("set");
+        w.site_with("a", in_group("g", 0)).await;
         w.take().await;
     });
 }

@@ -126,8 +126,8 @@ local lease = module(function(lease)
 
   -- The permit was late each time, or its process can't end it: the task goes back to its place, no attempt counted. A
   -- start that was made stands.
-  function lease.back(unused, ...)
-    local task = lease.held(...)
+  function lease.back(token, site_name, field, unused)
+    local task = lease.held(token, site_name, field)
     if not task then
       return false
     end

@@ -234,7 +234,7 @@ local sites_of = module(function(sites_of)
 
   -- Goes on with an unfinished run; when the last one is finished, or where a fresh one is wanted, begins a new one and
   -- puts its seeds, in one step. Tasks that run are adopted by the new one.
-  function sites_of.begin_run(name, seeds, fresh)
+  function sites_of.begin_run(name, seeds, marks, fresh)
     local site = store.site(name)
     if not site then
       return { 0, false }
@@ -246,7 +246,7 @@ local sites_of = module(function(sites_of)
     site.run = site.run + 1
     site.run_began = now
     site.spent, site.starts = nil, nil
-    put.all(site, seeds)
+    put.all(site, seeds, marks)
     store.save_site(site)
     return { site.run, true }
   end
@@ -305,14 +305,5 @@ local sites_of = module(function(sites_of)
     store.save_site(site)
     places.retime(store.some_unit(site.unit))
     return true
-  end
-
-  function sites_of.set_group_interval(name, interval)
-    local unit = store.unit(name)
-    if unit then
-      unit.interval = interval
-      places.retime(unit)
-    end
-    return false
   end
 end)

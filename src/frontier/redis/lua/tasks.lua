@@ -476,11 +476,13 @@ local tasks = module(function(tasks)
     call('ZREM', P .. 'dead:' .. site, stage .. url)
   end
 
-  -- Of each letter its stage and URL, and its text.
+  -- Of each letter its stage and URL, its text, and its site.
   function tasks.read_letters(site, members)
     local found = {}
     for i, member in ipairs(members) do
-      found[i] = { string.sub(member, 1, 1), string.sub(member, 2), call('HGET', P .. 'letter:' .. site, member) }
+      found[i] = {
+        string.sub(member, 1, 1), string.sub(member, 2), call('HGET', P .. 'letter:' .. site, member), site,
+      }
     end
     return found
   end

@@ -46,7 +46,7 @@ local view = module(function(view)
       end
       local letter = call('HGET', P .. 'letter:' .. name, stage .. url)
       if letter then
-        found.letters[#found.letters + 1] = { stage, url, letter }
+        found.letters[#found.letters + 1] = { stage, url, letter, name }
       end
     end
     local _, _, recrawl = records.page(name, url)

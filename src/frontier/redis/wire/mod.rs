@@ -1,11 +1,9 @@
-//! What goes over the wire between a step and the script: the question and the answer, both as JSON values, which travel as
-//! `MessagePack`. What a step does isn't here.
+//! What the script is told of a step and answers to it, type by type: both as JSON values, which travel as `MessagePack`. Which
+//! arguments a step has, and which answer, stands in `frontier/table.rs`.
 
-mod answer;
-mod ask;
+mod answers;
+mod args;
 pub(super) mod mark;
-mod value;
 
-pub(super) use answer::{Admitted, Booked, admitted, answer, booked, names, refusal};
-pub(super) use ask::{admission, ask, bar, booking, confirmation};
-pub(super) use value::Odd;
+pub(super) use answers::{Admitted, Booked, admitted, booked, refusal};
+pub(super) use args::{admission, bar, booking, confirmation};

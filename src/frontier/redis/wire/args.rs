@@ -1,4 +1,4 @@
-//! A step as the script reads it: an array with its name first; what is missing is `false`, a token is 16 hex digits.
+//! The arguments of steps as the script reads them; a token is 16 hex digits.
 
 use std::time::Duration;
 
@@ -7,76 +7,74 @@ use serde_json::{Value, json};
 use super::mark::mark;
 use crate::canonical_url::CanonicalUrl;
 use crate::clock::{Timestamp, millis};
-use crate::frontier::state::WorkScope;
-use crate::frontier::step::{Claim, Registration, Step, Tuning};
+use crate::frontier::step::{Claim, Registration, Tuning};
+use crate::frontier::value::ToWire;
+use crate::frontier::view::LetterPlace;
+use crate::frontier::{MutexKey, WorkScope};
 use crate::task::{LeaseKey, Origin, Outcome, Put, RobotsAccess, RobotsRecord, Settlement, Stage};
 
 /// In ms.
 const CENTURY: i64 = 100 * 365 * 86_400_000;
 
-/// The step, written down.
-pub(in crate::frontier::redis) fn ask(step: &Step) -> Value {
-    match step {
-        Step::Register(new) => json!(["sites.register", registration(new)]),
-        Step::BeginRun { site, seeds, fresh } => json!(["sites.begin_run", site, puts(seeds), fresh]),
-        Step::Forget { site } => json!(["sites.forget", site]),
-        Step::Unbook { site } => json!(["directory.unbook", site]),
-        Step::Rename { site, to } => json!(["rename.step", site, to]),
-        Step::Rebook { site, to } => json!(["directory.rebook", site, to]),
-        Step::GiveUp { site } => json!(["sites.give_up", site]),
-        Step::Sweep { site } => json!(["sites.sweep", site]),
-        Step::Put { site, puts: list } => json!(["put.step", site, puts(list), marks(list)]),
-        Step::ParseAgain { site, url } => json!(["put.parse_again", site, url.as_str()]),
-        Step::Feed { most } => json!(["feed.step", most]),
-        Step::Claim(asked) => json!(["claim.step", claim(asked)]),
-        Step::Rearm { lease } => {
-            let [token, site, task] = named(lease);
-            json!(["lease.rearm", token, site, task])
-        }
-        Step::Landed { lease, block: said } => {
-            let ([token, site, task], [wait, why]) = (named(lease), block(said.as_ref()));
-            json!(["lease.landed", token, site, task, wait, why])
-        }
-        Step::Back { lease, unused } => {
-            let [token, site, task] = named(lease);
-            json!(["lease.back", unused, token, site, task])
-        }
-        Step::Block { site, wait, why } => json!(["sites.block", site, millis(*wait), why]),
-        Step::Extend { leases } => json!(["lease.extend", leases.iter().map(named).collect::<Vec<_>>()]),
-        Step::Settle { owner, token, settlements } => {
-            json!(["settle.step", owner, hex(*token), settlements.iter().map(settlement).collect::<Vec<_>>()])
-        }
-        Step::Tune { site, tuning } => tune(site, tuning),
-        Step::SetGroupInterval { unit, interval } => json!(["sites.set_group_interval", unit, interval]),
-        Step::Enlist { owner, pid, scope } => {
-            json!(["owners.enlist", owner, pid, scope.as_ref().map_or(json!(false), work_scope)])
-        }
-        Step::Bury { owner } => json!(["owners.bury", owner]),
-        Step::Owners => json!(["view.owners"]),
-        Step::TryLock { mutex, token, expire } => json!(["lock.try", mutex.stored(), token, span(*expire)]),
-        Step::Unlock { mutex, token } => json!(["lock.unlock", mutex.stored(), token]),
-        Step::ExtendLock { mutex, token, expire } => {
-            json!(["lock.extend", mutex.stored(), token, span(*expire)])
-        }
-        Step::HoldsLock { mutex, token } => json!(["view.holds_lock", mutex.stored(), token]),
-        Step::LockLeft { mutex } => json!(["view.lock_left", mutex.stored()]),
-        Step::Sites => json!(["view.sites"]),
-        Step::View { site } => json!(["view.site", site]),
-        Step::Text { site } => json!(["view.text", site]),
-        Step::SiteOf { host } => json!(["view.site_of", host]),
-        Step::Robots { origin } => json!(["view.robots", origin]),
-        Step::Whereabouts { site, url } => json!(["view.whereabouts", site, url.as_str()]),
-        Step::Stored { site, url } => json!(["view.stored", site, url.as_str()]),
-        Step::Freshness { site } => json!(["view.freshness", site]),
-        Step::DeadLetters { site, after, most } => {
-            let after = after.as_ref().map(|place| json!([place.died_at, member(place.stage, &place.url)]));
-            json!(["view.dead_letters", site, (*most).min(1_000_000), after.unwrap_or(json!(false))])
-        }
-        Step::DropLetters { site, letters } => {
-            let members: Vec<String> = letters.iter().map(|(stage, url)| member(*stage, url)).collect();
-            json!(["letters.drop", site, members])
-        }
-        Step::Inspect => json!(["view.inspect"]),
+macro_rules! as_one_value {
+    ($($type:ty: $value:expr;)*) => {
+        $(impl ToWire for $type {
+            fn put(&self, row: &mut Vec<Value>) {
+                let value: fn(&Self) -> Value = $value;
+                row.push(value(self));
+            }
+        })*
+    };
+}
+
+as_one_value! {
+    bool: |yes| json!(yes);
+    u32: |number| json!(number);
+    String: |text| json!(text);
+    // A span that the server can count with: longer ones last for a century.
+    i64: |ms| json!((*ms).min(CENTURY));
+    // A token.
+    u64: |token| json!(hex(*token));
+    Duration: |wait| json!(millis(*wait));
+    CanonicalUrl: |url| json!(url.as_str());
+    MutexKey: |mutex| json!(mutex.stored());
+    Claim: claim;
+    Registration: registration;
+    Vec<LeaseKey>: |leases| leases.iter().map(|lease| json!(named(lease))).collect();
+    Vec<Settlement>: |settlements| settlements.iter().map(settlement).collect();
+    Vec<(Stage, CanonicalUrl)>: |letters| letters.iter().map(|(stage, url)| json!(member(*stage, url))).collect();
+    Option<LetterPlace>: |place| or_false(place.as_ref().map(|at| json!([at.died_at, member(at.stage, &at.url)])));
+    Option<WorkScope>: |scope| scope.as_ref().map_or(json!(false), work_scope);
+}
+
+impl ToWire for LeaseKey {
+    fn put(&self, row: &mut Vec<Value>) {
+        row.extend(named(self).map(Value::String));
+    }
+}
+
+impl ToWire for Option<(Duration, String)> {
+    fn put(&self, row: &mut Vec<Value>) {
+        row.extend(block(self.as_ref()));
+    }
+}
+
+/// The rows, then their marks.
+impl ToWire for Vec<Put> {
+    fn put(&self, row: &mut Vec<Value>) {
+        row.extend([json!(puts(self)), json!(marks(self))]);
+    }
+}
+
+/// The field, then its value.
+impl ToWire for Tuning {
+    fn put(&self, row: &mut Vec<Value>) {
+        let (field, value) = match self {
+            Self::Interval(interval) => ("tuned_interval", or_false(*interval)),
+            Self::Parallel(parallel) => ("tuned_parallel", or_false(*parallel)),
+            Self::Paused(why) => ("paused", or_false(why.as_ref())),
+        };
+        row.extend([json!(field), value]);
     }
 }
 
@@ -107,11 +105,6 @@ fn booked(new: &Registration) -> Value {
 /// A token as it is stored.
 pub(super) fn hex(token: u64) -> String {
     format!("{token:016x}")
-}
-
-/// A span that the server can count with: longer ones last for a century.
-fn span(ms: i64) -> i64 {
-    ms.min(CENTURY)
 }
 
 fn or_false<T: serde::Serialize>(value: Option<T>) -> Value {
@@ -181,15 +174,6 @@ fn registration(new: &Registration) -> Value {
     })
 }
 
-fn tune(site: &str, tuning: &Tuning) -> Value {
-    let (field, value) = match tuning {
-        Tuning::Interval(interval) => ("tuned_interval", or_false(*interval)),
-        Tuning::Parallel(parallel) => ("tuned_parallel", or_false(*parallel)),
-        Tuning::Paused(why) => ("paused", or_false(why.as_ref())),
-    };
-    json!(["sites.tune", site, field, value])
-}
-
 fn settlement(settlement: &Settlement) -> Value {
     let [wait, why] = block(settlement.block.as_ref());
     json!([
@@ -257,9 +241,4 @@ fn named(lease: &LeaseKey) -> [String; 3] {
 fn member(stage: Stage, url: &CanonicalUrl) -> String {
     let letter = if stage == Stage::Parse { 'p' } else { 'd' };
     format!("{letter}{url}")
-}
-
-/// A stage as the script names it.
-pub(super) fn stage(letter: &str) -> Stage {
-    if letter == "p" { Stage::Parse } else { Stage::Download }
 }

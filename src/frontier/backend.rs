@@ -1,0 +1,84 @@
+//! What a frontier runs on: one private trait, chosen by URL at run time. The handle stands over it and knows no backend.
+
+use std::fmt::Debug;
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+
+use futures_util::future::{BoxFuture, pending, ready};
+
+use super::FrontierError;
+use super::model::Model;
+use super::table::{Reply, Step};
+use crate::clock::Clock;
+
+/// Where steps are done, each atomically.
+pub(super) trait Backend: Debug + Send + Sync {
+    /// Does one step. Dropping the future doesn't undo it.
+    fn step(&self, step: Step) -> BoxFuture<'_, Result<Reply, FrontierError>>;
+
+    /// Does a step without anybody waiting for its answer.
+    fn post(&self, step: Step);
+
+    /// The clock that steps go by, as far as this process can tell.
+    fn clock(&self) -> Clock;
+
+    /// Which frontier it is, as people may see it.
+    fn shown(&self) -> String;
+
+    /// Whether it is a server's, which processes of other machines share. Then its clock is only followed, a process that is
+    /// gone shows by its silence alone, and `woken` tells of the others.
+    fn is_remote(&self) -> bool {
+        false
+    }
+
+    /// Calls sent to a server so far; none where there is no server.
+    fn calls(&self) -> Option<u64> {
+        None
+    }
+
+    /// Resolves when another process may have made something claimable for that member; never where nothing tells.
+    fn woken<'a>(&'a self, _member: &'a str) -> BoxFuture<'a, ()> {
+        Box::pin(pending())
+    }
+
+    /// The file beside which each living process holds a lock, if processes show that they live in this way.
+    fn locked_beside(&self) -> Option<&Path> {
+        None
+    }
+
+    /// From now on an outage is waited for as long as it takes.
+    fn wait_for_ever(&self) {}
+}
+
+/// The model with a clock of its own.
+#[derive(Debug)]
+pub(super) struct Modelled {
+    pub(super) model: Mutex<Model>,
+    pub(super) clock: Clock,
+}
+
+impl Modelled {
+    fn apply(&self, step: Step) -> Reply {
+        // Poisoned by a panic in a step: the maps are still those of a test.
+        let mut model = self.model.lock().unwrap_or_else(PoisonError::into_inner);
+        model.apply(step, self.clock.now())
+    }
+}
+
+impl Backend for Modelled {
+    fn step(&self, step: Step) -> BoxFuture<'_, Result<Reply, FrontierError>> {
+        Box::pin(ready(Ok(self.apply(step))))
+    }
+
+    fn post(&self, step: Step) {
+        self.apply(step);
+    }
+
+    fn clock(&self) -> Clock {
+        self.clock.clone()
+    }
+
+    fn shown(&self) -> String {
+        "model".to_owned()
+    }
+}

@@ -1,0 +1,154 @@
+//! The table of steps: a row each says what it takes, what it answers, what the server's script calls it, where on a cluster it
+//! goes, and whether somebody waits for it. What a step does is in `steps/`; how one is added, in `README.md`.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::mutex_key::MutexKey;
+use super::state::WorkScope;
+use super::step::{
+    Claim, Feeding, Forgotten, Grant, Lock, Rearm, Registered, Registration, Renamed, Run, Tuning,
+};
+use super::value::{FromWire, Read, ToWire};
+use super::view::{Freshness, Inspection, KnownRobots, Latest, LetterPlace, Owner, View, Whereabouts};
+use crate::canonical_url::CanonicalUrl;
+use crate::task::{DeadLetter, LeaseKey, Put, PutReply, Settled, Settlement, Stage};
+
+/// The partition of a cluster that a step is for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum At<'a> {
+    /// That of a site.
+    Site(&'a str),
+    /// That of a mutex.
+    Mutex(&'a MutexKey),
+    /// That of the site that has this origin's host.
+    Origin(&'a str),
+    /// The first one, where the directory of sites and hosts is.
+    Directory,
+    /// Several: `redis/routes.rs` takes it apart.
+    Several,
+}
+
+/// Who is kept waiting by a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Haste {
+    /// A request's start: the permit that it answers with ages until it is told. Or starts are not to be granted any more,
+    /// which no claim may overtake.
+    Start,
+    /// Its asker.
+    Asker,
+    /// Somebody who looks on: on its way to a server it may wait for company.
+    Onlooker,
+    /// Nobody, for a few ms.
+    Nobody,
+}
+
+macro_rules! steps {
+    ($($name:ident { $($field:ident: $type:ty),* } -> $answer:ty, $called:literal, $at:expr, $haste:expr;)*) => {
+        /// One step.
+        #[derive(Clone, Debug)]
+        pub(crate) enum Step { $($name { $($field: $type),* }),* }
+
+        /// What a step answers, by the case of the same name.
+        #[derive(Clone, Debug, PartialEq)]
+        pub(crate) enum Reply { $($name($answer)),* }
+
+        impl Step {
+            /// The function that does it on a server. Those of `view` change nothing.
+            pub(crate) fn called(&self) -> &'static str {
+                match self { $(Self::$name { .. } => $called),* }
+            }
+
+            /// The partition that it is for.
+            pub(crate) fn at(&self) -> At<'_> {
+                match self { $(Self::$name { $($field),* } => { $(let _ = $field;)* $at })* }
+            }
+
+            /// Who is kept waiting by it.
+            pub(crate) fn haste(&self) -> Haste {
+                match self { $(Self::$name { $($field),* } => { $(let _ = $field;)* $haste })* }
+            }
+
+            /// The step as a server is sent it: an array with the function first.
+            pub(crate) fn to_wire(&self) -> Value {
+                let mut row = vec![json!(self.called())];
+                match self { $(Self::$name { $($field),* } => { $($field.put(&mut row);)* })* }
+                Value::Array(row)
+            }
+
+            /// What a server answered.
+            pub(crate) fn read(&self, answer: &Value) -> Read<Reply> {
+                match self { $(Self::$name { .. } => FromWire::read(answer).map(Reply::$name)),* }
+            }
+        }
+    };
+}
+
+use At::{Directory, Mutex, Origin, Several, Site};
+use Haste::{Asker, Nobody, Onlooker, Start};
+
+steps! {
+    Register { new: Registration } -> Registered, "sites.register", Several, Asker;
+    BeginRun { site: String, seeds: Vec<Put>, fresh: bool } -> Run, "sites.begin_run", Site(site), Asker;
+    GiveUp { site: String } -> bool, "sites.give_up", Site(site), Asker;
+    Sweep { site: String } -> bool, "sites.sweep", Site(site), Asker;
+    Forget { site: String } -> Forgotten, "sites.forget", Several, Asker;
+    Unbook { site: String } -> (), "directory.unbook", Directory, Asker;
+    Rename { site: String, to: String } -> Renamed, "rename.step", Several, Asker;
+    Rebook { site: String, to: String } -> (), "directory.rebook", Directory, Asker;
+    Tune { site: String, tuning: Tuning } -> bool, "sites.tune", Site(site), Asker;
+    Block { site: String, wait: Duration, why: String } -> bool, "sites.block", Site(site), Start;
+
+    Put { site: String, puts: Vec<Put> } -> Option<Vec<PutReply>>, "put.step", Site(site), Nobody;
+    ParseAgain { site: String, url: CanonicalUrl } -> bool, "put.parse_again", Site(site), Asker;
+    Feed { most: u32 } -> Feeding, "feed.step", Several, Asker;
+
+    Claim { claim: Claim } -> Grant, "claim.step", Several, Start;
+    Rearm { lease: LeaseKey } -> Rearm, "lease.rearm", Site(&lease.site), Start;
+    Landed { lease: LeaseKey, block: Option<(Duration, String)> } -> bool, "lease.landed", Site(&lease.site),
+        if block.is_some() { Start } else { Nobody };
+    Back { lease: LeaseKey, unused: bool } -> bool, "lease.back", Site(&lease.site), Asker;
+    Extend { leases: Vec<LeaseKey> } -> Vec<bool>, "lease.extend", Several, Asker;
+    Settle { owner: String, token: u64, settlements: Vec<Settlement> } -> Vec<Settled>, "settle.step", Several, Nobody;
+
+    Enlist { owner: String, pid: u32, scope: Option<WorkScope> } -> Vec<String>, "owners.enlist", Several, Asker;
+    Bury { owner: String } -> bool, "owners.bury", Several, Asker;
+    Owners {} -> Vec<Owner>, "view.owners", Directory, Asker;
+
+    TryLock { mutex: MutexKey, token: String, expire: i64 } -> Lock, "lock.try", Mutex(mutex), Start;
+    Unlock { mutex: MutexKey, token: String } -> bool, "lock.unlock", Mutex(mutex), Start;
+    ExtendLock { mutex: MutexKey, token: String, expire: i64 } -> bool, "lock.extend", Mutex(mutex), Asker;
+    HoldsLock { mutex: MutexKey, token: String } -> bool, "view.holds_lock", Mutex(mutex), Asker;
+    LockLeft { mutex: MutexKey } -> Option<i64>, "view.lock_left", Mutex(mutex), Asker;
+
+    Sites {} -> Vec<String>, "view.sites", Directory, Asker;
+    View { site: String } -> Option<Box<View>>, "view.site", Site(site), Onlooker;
+    Text { site: String } -> Option<String>, "view.text", Site(site), Asker;
+    SiteOf { host: String } -> Option<String>, "view.site_of", Directory, Asker;
+    Robots { origin: String } -> Option<KnownRobots>, "view.robots", Origin(origin), Asker;
+    Stored { site: String, url: CanonicalUrl } -> Option<Latest>, "view.stored", Site(site), Asker;
+    Whereabouts { site: String, url: CanonicalUrl } -> Box<Whereabouts>, "view.whereabouts", Site(site), Asker;
+    Freshness { site: String } -> Freshness, "view.freshness", Site(site), Onlooker;
+    DeadLetters { site: String, most: u32, after: Option<LetterPlace> } -> Vec<DeadLetter>, "view.dead_letters",
+        Site(site), Asker;
+    DropLetters { site: String, letters: Vec<(Stage, CanonicalUrl)> } -> Vec<bool>, "letters.drop", Site(site), Asker;
+    Inspect {} -> Box<Inspection>, "view.inspect", Several, Asker;
+}
+
+impl Step {
+    /// Whether the step changes nothing.
+    pub(crate) fn only_reads(&self) -> bool {
+        self.called().starts_with("view.")
+    }
+
+    /// Whether a request's start waits for it.
+    pub(crate) fn is_urgent(&self) -> bool {
+        self.haste() == Start
+    }
+
+    /// Whether nobody is kept from anything while the step waits for a few ms.
+    pub(crate) fn can_wait(&self) -> bool {
+        self.haste() == Nobody
+    }
+}

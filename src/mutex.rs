@@ -31,22 +31,22 @@
 //! # }
 //! ```
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::task::JoinHandle;
-use tokio::time::{Instant, sleep, sleep_until};
 
-use crate::clock::{Timestamp, millis};
+use crate::clock::{self, Timestamp, millis};
 pub use crate::frontier::MutexKey;
 use crate::frontier::{Frontier, FrontierError, Lock};
+use crate::patience::{Patience, Tries};
 use crate::quantity::spoken;
 
 /// How long a lock without `expire` lives unless its guard renews it (R4).
 const LEASE: Duration = Duration::from_secs(10);
-/// The longest pause of one who waits for a lock that its holder will release.
-const LONGEST_PAUSE: Duration = Duration::from_millis(100);
-/// The longest sleep of one who waits for a lock to end: its holder may have released it after all, or been tuned.
-const LONGEST_SLEEP: Duration = Duration::from_secs(5);
+/// The pauses of one who waits for a lock that its holder will release.
+const UNTIL_RELEASED: Patience = Patience::new(Duration::from_millis(2), Duration::from_millis(100));
+/// The longest pauses of one who waits for a lock to end by its time: it may have been released after all, or tuned.
+const UNTIL_OVER: Patience = Patience::new(Duration::from_secs(5), Duration::from_secs(5));
 
 /// A named lock in a frontier. Cheap to clone; clones are the same mutex, but what one has taken the other has not.
 #[derive(Clone, Debug)]
@@ -172,11 +172,11 @@ impl TimedMutex {
 
     /// Takes the mutex, waiting as long as it needs. Dropped half way, it leaves nothing locked.
     pub async fn lock(&self) -> Result<Held, FrontierError> {
-        let mut looks = 0;
+        let mut tries = self.tries();
         loop {
-            match self.look(&mut looks).await? {
+            match self.look(&mut tries).await? {
                 Ok(held) => return Ok(held),
-                Err(pause) => sleep(pause).await,
+                Err(pause) => clock::wait(pause).await,
             }
         }
     }
@@ -184,15 +184,15 @@ impl TimedMutex {
     /// Takes the mutex, or gives up after `patience` (R1). It is asked for at least once.
     pub async fn lock_within(&self, patience: Duration) -> Result<Held, MutexError> {
         let deadline = Instant::now().checked_add(patience);
-        let mut looks = 0;
+        let mut tries = self.tries();
         loop {
-            match (self.look(&mut looks).await?, deadline) {
+            match (self.look(&mut tries).await?, deadline) {
                 (Ok(held), _) => return Ok(held),
                 (Err(_), Some(deadline)) if Instant::now() >= deadline => {
                     return Err(MutexError::TimedOut { name: self.name(), waited: patience });
                 }
-                (Err(pause), Some(deadline)) => sleep_until(deadline.min(Instant::now() + pause)).await,
-                (Err(pause), None) => sleep(pause).await,
+                (Err(pause), Some(deadline)) => clock::wait_until(deadline.min(Instant::now() + pause)).await,
+                (Err(pause), None) => clock::wait(pause).await,
             }
         }
     }
@@ -217,18 +217,20 @@ impl TimedMutex {
         Ok(self.frontier.lock_left(&key).await?.map(duration))
     }
 
+    fn tries(&self) -> Tries {
+        if self.auto_release { UNTIL_RELEASED } else { UNTIL_OVER }.begin()
+    }
+
     /// Asks once; held by somebody else, how long to wait before the next time. Half the time that the question took is
     /// taken for the answer's way: one who is told late would else be late at each end.
-    async fn look(&self, looks: &mut u32) -> Result<Result<Held, Duration>, FrontierError> {
+    async fn look(&self, tries: &mut Tries) -> Result<Result<Held, Duration>, FrontierError> {
         let asked = Instant::now();
         let answer = self.acquire().await?;
-        *looks += 1;
         let travelled = asked.elapsed() / 2;
-        let pause = |left: Duration| {
-            pause(left.saturating_sub(travelled), self.auto_release, *looks, fastrand::f64())
-        };
+        let looks = tries.count();
+        let pause = |left: Duration| pause(left.saturating_sub(travelled), tries);
         Ok(answer.map_err(pause).inspect(|held| {
-            tracing::debug!(mutex = %held.key, at = %held.taken_at, looks = *looks, "mutex taken");
+            tracing::debug!(mutex = %held.key, at = %held.taken_at, looks, "mutex taken");
         }))
     }
 
@@ -334,7 +336,7 @@ impl Held {
 
     /// Waits, then releases it.
     pub async fn sleep(&mut self, wait: Duration) -> Result<(), MutexError> {
-        sleep(wait).await;
+        clock::wait(wait).await;
         self.unlock().await
     }
 
@@ -373,19 +375,17 @@ impl Drop for Held {
 /// Keeps a lock without `expire` alive for as long as it is its guard's. A frontier out of reach is asked again.
 async fn renew(frontier: Frontier, key: MutexKey, token: String, lease: Duration) {
     loop {
-        sleep(lease / 3).await;
+        clock::wait(lease / 3).await;
         if let Ok(false) = frontier.extend_lock(&key, &token, whole_millis(lease)).await {
             return;
         }
     }
 }
 
-/// How long to wait before the next look. What ends by its time is slept through; what is released before is looked at
-/// sooner, and less and less often. `dice` (0 to 1) keeps those who wait from looking together.
-fn pause(left: Duration, released: bool, looks: u32, dice: f64) -> Duration {
-    let longest =
-        if released { Duration::from_millis(1 << looks.min(10)).min(LONGEST_PAUSE) } else { LONGEST_SLEEP };
-    left.min(longest.mul_f64(0.5 + dice / 2.0))
+/// How long to wait before the next look: what ends by its time is slept through, what is released before is looked at sooner, and
+/// less and less often.
+fn pause(left: Duration, tries: &mut Tries) -> Duration {
+    tries.pause().map_or(left, |longest| left.min(longest))
 }
 
 /// Whole milliseconds, rounded up: less than was asked for would start a block too early.
@@ -405,18 +405,18 @@ mod tests {
     #[test]
     fn what_ends_by_its_time_is_slept_through_and_what_is_released_is_looked_at_less_and_less_often() {
         let ms = Duration::from_millis;
-        for (left, released, looks, dice, wait) in [
-            (ms(1), false, 1, 0.0, ms(1)),
-            (ms(2_500), false, 9, 0.0, ms(2_500)),
-            (ms(60_000), false, 1, 0.0, ms(2_500)),
-            (ms(60_000), false, 1, 1.0, ms(5_000)),
-            (ms(9_000), true, 1, 1.0, ms(2)),
-            (ms(9_000), true, 1, 0.0, ms(1)),
-            (ms(9_000), true, 4, 1.0, ms(16)),
-            (ms(9_000), true, u32::MAX, 1.0, ms(100)),
-            (ms(3), true, u32::MAX, 1.0, ms(3)),
+        for (patience, left, looks, least, most) in [
+            (UNTIL_OVER, ms(1), 1, ms(1), ms(1)),
+            (UNTIL_OVER, ms(2_500), 9, ms(2_500), ms(2_500)),
+            (UNTIL_OVER, ms(60_000), 1, ms(2_500), ms(5_000)),
+            (UNTIL_RELEASED, ms(9_000), 1, ms(1), ms(2)),
+            (UNTIL_RELEASED, ms(9_000), 4, ms(8), ms(16)),
+            (UNTIL_RELEASED, ms(9_000), 20, ms(50), ms(100)),
+            (UNTIL_RELEASED, ms(3), 20, ms(3), ms(3)),
         ] {
-            assert_eq!(pause(left, released, looks, dice), wait, "{left:?} {released} {looks} {dice}");
+            let mut tries = patience.begin();
+            let last = (0..looks).map(|_| pause(left, &mut tries)).last().expect("a look");
+            assert!((least..=most).contains(&last), "{left:?} {looks}: {last:?}");
         }
     }
 

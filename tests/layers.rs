@@ -5,6 +5,8 @@
 mod circles;
 #[path = "layers/names.rs"]
 mod names;
+#[path = "layers/waits.rs"]
+mod waits;
 
 use std::fmt;
 use std::fs;

@@ -7,7 +7,7 @@ use reqwest::Response;
 
 use super::error::{FetchError, FetchErrorKind, Wait};
 use super::{Fetched, Request};
-use crate::clock::Timestamp;
+use crate::clock::{self, Timestamp};
 use crate::content_coding::{self, CodingError};
 use crate::page::{Headers, Page};
 use crate::robots;
@@ -126,9 +126,9 @@ async fn chunk(
     sent: Instant,
 ) -> Result<Option<Bytes>, FetchError> {
     let (patience, wait) = patience(request, sent.elapsed());
-    match tokio::time::timeout(patience, response.chunk()).await {
-        Ok(piece) => piece.map_err(|error| FetchError::of_body(request.url, error)),
-        Err(_) => Err(timed_out(request, wait)),
+    match clock::within(patience, response.chunk()).await {
+        Some(piece) => piece.map_err(|error| FetchError::of_body(request.url, error)),
+        None => Err(timed_out(request, wait)),
     }
 }
 

@@ -16,7 +16,7 @@ use tokio_util::task::AbortOnDropHandle;
 use tower_layer::Layer;
 use tower_service::Service;
 
-use crate::clock::Timestamp;
+use crate::clock::{self, Timestamp};
 use crate::frontier::permit::NotNow;
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
@@ -134,7 +134,7 @@ async fn until_answered_or_up<F: Future>(
     errand: &Errand,
     deadline: Instant,
 ) -> Step<F::Output> {
-    let mut too_late = pin!(tokio::time::sleep_until(deadline.into()));
+    let mut too_late = pin!(clock::wait_until(deadline));
     let wakes = &errand.wakes;
     let waker = Waker::from(Arc::clone(wakes));
     let mut asked_just_now = true;
@@ -248,7 +248,7 @@ async fn cold_connect<T>(
         if errand.answered.load(Ordering::SeqCst) {
             return Err(BoxError::from(Needless));
         }
-        tokio::time::timeout(errand.connect_timeout, connect).await.map_err(|_| ConnectTimeout)?
+        clock::within(errand.connect_timeout, connect).await.ok_or(ConnectTimeout)?
     };
     let connected = connected.await;
     if connected.is_err() {

@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::step::{Lock, Rearm};
 use super::{Frontier, FrontierError, MutexKey};
-use crate::clock::{Clock, Timestamp, millis, since_boot};
+use crate::clock::{self, Clock, Timestamp, millis, since_boot};
 use crate::manners::grace;
 use crate::task::{Lease, LeaseKey};
 
@@ -137,16 +137,10 @@ impl Paced {
             tokio::select! {
                 biased;
                 rearmed = self.rearm() => rearmed?,
-                () = self.last_wait() => return Err(NotNow::Leaving),
+                () = clock::wait_after(&self.leaving, LAST_WAIT) => return Err(NotNow::Leaving),
             }
         }
         Ok(self.frontier.clock().now())
-    }
-
-    /// What runs is to be finished, but not however long a new start takes.
-    async fn last_wait(&self) {
-        self.leaving.cancelled().await;
-        tokio::time::sleep(LAST_WAIT).await;
     }
 
     fn is_late(&self) -> bool {
@@ -159,11 +153,11 @@ impl Paced {
             let answer = self.frontier.rearm(&self.lease).await.map_err(NotNow::Frontier)?;
             match answer {
                 Rearm::StartIn(wait) => {
-                    sleep(wait).await;
+                    wait_ms(wait).await;
                     self.granted.store(asked + wait, Ordering::SeqCst);
                     return Ok(());
                 }
-                Rearm::Held(wait) => sleep(wait.min(LONGEST_SLEEP)).await,
+                Rearm::Held(wait) => wait_ms(wait.min(LONGEST_SLEEP)).await,
                 Rearm::WentBack => return Err(NotNow::WentBack),
                 Rearm::Stale => return Err(NotNow::Stale),
             }
@@ -199,13 +193,13 @@ impl Single {
         match self.frontier.try_lock(&self.mutex, &self.token, expire).await? {
             Lock::Taken(_) => Ok(true),
             Lock::Held(left) => {
-                sleep(left.min(LONGEST_SLEEP)).await;
+                wait_ms(left.min(LONGEST_SLEEP)).await;
                 Ok(false)
             }
         }
     }
 }
 
-async fn sleep(wait: i64) {
-    tokio::time::sleep(Duration::from_millis(u64::try_from(wait).unwrap_or(0))).await;
+async fn wait_ms(wait: i64) {
+    clock::wait(Duration::from_millis(u64::try_from(wait).unwrap_or(0))).await;
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::archive::{Archive, Visit, VisitOutcome};
 use crate::canonical_url::CanonicalUrl;
-use crate::clock::Timestamp;
+use crate::clock::{self, Timestamp};
 use crate::fetch::{Exchange, Fetcher, Request, Unsent};
 use crate::frontier::permit::Permit;
 use crate::frontier::{Frontier, View};
@@ -127,11 +127,11 @@ impl<'a> Asker<'a> {
         if let Some(last) = self.sent.iter().rev().find(|sent| sent.unit == price.unit) {
             // What a robots.txt that was just read asks for may be more than its own request paid.
             let waited = self.frontier.clock().now().since(last.at);
-            tokio::time::sleep(price.interval.saturating_sub(waited)).await;
+            clock::wait(price.interval.saturating_sub(waited)).await;
         }
         let mutex = TimedMutex::of_unit(self.frontier, &price.unit);
         while let Some(left) = mutex.left().await? {
-            tokio::time::sleep(left.min(Duration::from_secs(5))).await;
+            clock::wait(left.min(Duration::from_secs(5))).await;
         }
         Ok(())
     }

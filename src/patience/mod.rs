@@ -33,7 +33,7 @@ impl Patience {
 
     /// Begins: the first try is under way.
     pub(crate) fn begin(self) -> Tries {
-        Tries { patience: self, next: self.first, began: Instant::now() }
+        Tries { patience: self, next: self.first, began: Instant::now(), count: 1 }
     }
 }
 
@@ -43,6 +43,7 @@ pub(crate) struct Tries {
     patience: Patience,
     next: Duration,
     began: Instant,
+    count: u32,
 }
 
 impl Tries {
@@ -60,12 +61,18 @@ impl Tries {
         true
     }
 
+    /// How many there were so far.
+    pub(crate) fn count(&self) -> u32 {
+        self.count
+    }
+
     /// The next pause, with jitter: up to a half shorter, so that callers don't come back all at once.
     pub(crate) fn pause(&mut self) -> Option<Duration> {
         let pause = self.next;
         if self.patience.most.is_some_and(|most| self.began.elapsed() + pause > most) {
             return None;
         }
+        self.count = self.count.saturating_add(1);
         self.next = (pause * 2).min(self.patience.longest);
         Some(pause.mul_f64(0.5 + fastrand::f64() / 2.0))
     }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
+use crate::clock;
 use crate::frontier::{Frontier, FrontierError};
 
 /// Pages put in one step: few, as a start that comes up meanwhile waits for it.
@@ -29,7 +30,7 @@ pub(super) async fn feed(frontier: Frontier, stop: CancellationToken) {
                 LONGEST
             }
         };
-        stop.run_until_cancelled(tokio::time::sleep(pause)).await;
+        stop.run_until_cancelled(clock::wait(pause)).await;
     }
 }
 

@@ -12,14 +12,14 @@ use tracing::{error, info, warn};
 
 use super::error::RunError;
 use super::register::{register_one, warn_without_contact};
-use crate::clock;
 use crate::frontier::{Frontier, FrontierError, Registered};
+use crate::patience::Patience;
 use crate::settings::Settings;
 use crate::site::{self, Site, SiteErrors};
 use crate::work::{Roster, VisitError};
 
 /// When site files are read again that could not be registered.
-const READ_AGAIN: Duration = Duration::from_secs(5);
+const READ_AGAIN: Patience = Patience::new(Duration::from_secs(1), Duration::from_secs(5));
 
 /// The site files of a worker.
 #[derive(Debug)]
@@ -116,13 +116,17 @@ pub(super) async fn read_again_when_told(
             warn!("told to read site files again, but none were named: start with --sites DIR");
             continue;
         };
+        let mut tries = READ_AGAIN.begin();
         while let Err(error) = folder.read(frontier).await {
             let RunError::Visit(VisitError::Frontier(error)) = error else {
                 error!("{error}; the rules that were in force stay so");
                 break;
             };
-            warn!(%error, "site files can't be registered yet; they are read again soon");
-            clock::wait(READ_AGAIN).await;
+            // Once they can be, it is said that they were read.
+            if tries.count() == 1 {
+                warn!(%error, "site files can't be registered yet; they are read again soon");
+            }
+            tries.again().await;
         }
     }
 }

@@ -2,11 +2,12 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use crate::item::Item;
 
-/// What went wrong with a place for items.
-#[derive(Debug, thiserror::Error)]
+/// What went wrong with a place for items. Cloned for all who waited for the same flush.
+#[derive(Clone, Debug, thiserror::Error)]
 pub enum SinkError {
     /// The disk, the quota or the allowed size of a file is used up; the file is as it was before.
     #[error("no space left for items in {path}: {source}; free some space, what waits is tried again", path = path.display())]
@@ -14,7 +15,7 @@ pub enum SinkError {
         /// The file.
         path: PathBuf,
         /// The system's reason.
-        source: io::Error,
+        source: Arc<io::Error>,
     },
     /// The reader of a pipe is gone.
     #[error("nobody reads {path} any more; the items were not written", path = path.display())]
@@ -30,7 +31,7 @@ pub enum SinkError {
         /// The file or folder.
         path: PathBuf,
         /// The system's reason.
-        source: io::Error,
+        source: Arc<io::Error>,
     },
     /// A line isn't an item.
     #[error("{path}:{line}: not an item ({why}); mend or remove that line", path = path.display())]
@@ -77,8 +78,8 @@ impl SinkError {
 
     pub(super) fn io(doing: &'static str, path: &Path, source: io::Error) -> Self {
         use io::ErrorKind::{BrokenPipe, FileTooLarge, QuotaExceeded, StorageFull};
-        let path = path.to_owned();
-        match source.kind() {
+        let (path, kind, source) = (path.to_owned(), source.kind(), Arc::new(source));
+        match kind {
             StorageFull | QuotaExceeded | FileTooLarge => Self::Full { path, source },
             BrokenPipe => Self::Hung { path },
             _ => Self::Io { doing, path, source },

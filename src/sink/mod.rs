@@ -13,15 +13,15 @@ pub use last_lines::{LastLines, files_of_writers};
 pub use latest::{Latest, key, latest, read};
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::Builder;
 use std::time::Duration;
 use std::{fs, io};
 
-use tokio::sync::Mutex as AsyncMutex;
-use tracing::warn;
+use tokio::sync::oneshot;
+use tracing::{error, warn};
 
+use crate::batch::{Batches, Sender, batches, linger};
 use crate::item::Item;
 use lines::LineFile;
 use target::{Outlet, Target};
@@ -45,22 +45,19 @@ pub struct ItemSink(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     target: Mutex<Target>,
-    /// Held while the disk is waited for: who comes second has its lines flushed by the first, and must know it.
-    flushing: Mutex<()>,
-    /// A flush is under way, or failed in a way that leaves unknown what the disk holds: a second try would not tell.
-    broken: AtomicBool,
-    /// Flushes that were asked for.
-    asked: AtomicU64,
-    turn: AsyncMutex<Turn>,
+    flushes: Sender<Flush>,
 }
 
-/// Who flushes for all.
+/// Where to say how a flush that was asked for went.
+type Flush = oneshot::Sender<Result<(), SinkError>>;
+
+/// Flushes for all who ask, on a thread of its own.
 #[derive(Debug, Default)]
-struct Turn {
-    /// So many of the flushes that were asked for are done.
-    done: u64,
-    /// The last one was for several.
+struct Flusher {
+    /// The last flush was for several.
     in_company: bool,
+    /// A flush failed in a way that leaves unknown what the disk holds: a second try would not tell.
+    broken: bool,
 }
 
 impl ItemSink {
@@ -100,9 +97,16 @@ impl ItemSink {
     }
 
     fn of(target: Target) -> Self {
-        let (target, flushing, turn) = (Mutex::new(target), Mutex::new(()), AsyncMutex::default());
-        let (broken, asked) = (AtomicBool::new(false), AtomicU64::new(0));
-        Self(Arc::new(Inner { target, flushing, broken, asked, turn }))
+        let (flushes, asked) = batches();
+        let inner = Arc::new(Inner { target: Mutex::new(target), flushes });
+        let weak = Arc::downgrade(&inner);
+        let begun =
+            Builder::new().name("items".to_owned()).spawn(move || Flusher::default().run(&weak, asked));
+        if let Err(error) = begun {
+            // Each flush fails.
+            error!(%error, "no thread can be started for items");
+        }
+        Self(inner)
     }
 
     /// Takes a line an item, to be written with the next flush; where very much waits, that is now. After an error some may have
@@ -127,41 +131,51 @@ impl ItemSink {
     /// What could not be written waits for the next flush. Once the disk failed to say that it has what was written, every
     /// further flush fails as well: whatever was not settled is to be written again by the next start.
     pub async fn flush(&self) -> Result<(), SinkError> {
-        let own = self.0.asked.fetch_add(1, Ordering::SeqCst) + 1;
-        let mut turn = self.0.turn.lock().await;
-        if turn.done >= own {
-            return Ok(());
+        let (reply, flushed) = oneshot::channel();
+        self.0.flushes.send(reply).map_err(|_| SinkError::Broken)?;
+        flushed.await.unwrap_or(Err(SinkError::Broken))
+    }
+}
+
+impl Flusher {
+    /// Flushes until the last sink is gone.
+    fn run(mut self, inner: &Weak<Inner>, mut asked: Batches<Flush>) {
+        while let Some(batch) = self.next(&mut asked)
+            && let Some(inner) = inner.upgrade()
+        {
+            let flushed = self.flush(&inner.target);
+            // Whoever hears of it may want to open the same place again.
+            drop(inner);
+            for reply in batch {
+                let _ = reply.send(flushed.clone());
+            }
         }
-        if std::mem::take(&mut turn.in_company) {
-            tokio::time::sleep(COMPANY).await;
-        }
-        let asked = self.0.asked.load(Ordering::SeqCst);
-        let sink = self.clone();
-        tokio::task::spawn_blocking(move || sink.flush_here()).await.unwrap_or(Err(SinkError::Broken))?;
-        *turn = Turn { done: asked, in_company: asked > turn.done + 1 };
-        Ok(())
     }
 
-    fn flush_here(&self) -> Result<(), SinkError> {
-        let _turn = lock(&self.0.flushing);
-        if self.0.broken.load(Ordering::SeqCst) {
+    fn next(&mut self, asked: &mut Batches<Flush>) -> Option<Vec<Flush>> {
+        let time = if self.in_company { COMPANY } else { Duration::ZERO };
+        let batch: Vec<Flush> = asked.next(linger(time, |_| false), |waiting| waiting.drain(..).collect())?;
+        self.in_company = batch.len() > 1;
+        Some(batch)
+    }
+
+    fn flush(&mut self, target: &Mutex<Target>) -> Result<(), SinkError> {
+        if self.broken {
             return Err(SinkError::Broken);
         }
-        // Until it is known that all is well: what is taken out of the queue here is nowhere else.
-        self.0.broken.store(true, Ordering::SeqCst);
-        let due = lock(&self.0.target).take();
+        let due = lock(target).take();
         let (mut written, mut refused) = (Vec::with_capacity(due.len()), Ok(()));
         for due in due {
             match due.outlet.append(&due.lines) {
                 Ok(()) => written.push(due.outlet),
                 Err(error) => {
-                    lock(&self.0.target).put_back(due);
+                    lock(target).put_back(due);
                     refused = Err(error);
                 }
             }
         }
         let synced = sync_all(&written);
-        self.0.broken.store(synced.is_err(), Ordering::SeqCst);
+        self.broken = synced.is_err();
         synced.and(refused)
     }
 }
@@ -189,7 +203,7 @@ fn sync_all(written: &[Outlet]) -> Result<(), SinkError> {
     })
 }
 
-/// A panic elsewhere leaves whole lines in every queue, and what a flush took out of them when it panicked marks the sink as broken.
+/// A panic elsewhere leaves whole lines in every queue; after one in a flush, which took some out, no flush is answered any more.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -207,26 +221,26 @@ fn items_files(dir: &Path) -> Result<Vec<PathBuf>, SinkError> {
 
 #[cfg(test)]
 mod tests {
-    use futures_util::future::{FutureExt, join_all};
+    use std::time::Instant;
+
+    use futures_util::future::FutureExt;
 
     use super::*;
 
-    #[tokio::test]
-    async fn flushes_that_come_together_are_one_and_a_lone_one_looks_out_for_nobody() {
-        let sink = ItemSink::stdout();
-        for _ in 0..3 {
-            join_all((0..10).map(|_| sink.flush()))
-                .await
-                .into_iter()
-                .for_each(|flushed| flushed.expect("nothing to do"));
-            let turn = sink.0.turn.lock().await;
-            assert_eq!((turn.done, turn.in_company), (sink.0.asked.load(Ordering::SeqCst), true));
+    #[test]
+    fn flushes_that_come_together_are_one_and_a_lone_one_looks_out_for_nobody() {
+        let (mut flusher, (flushes, mut asked)) = (Flusher::default(), batches());
+        for (came, in_company, waits) in
+            [(1, false, false), (3, true, false), (1, false, true), (1, false, false)]
+        {
+            for _ in 0..came {
+                flushes.send(oneshot::channel().0).expect("it is open");
+            }
+            let began = Instant::now();
+            assert_eq!(flusher.next(&mut asked).map(|batch| batch.len()), Some(came));
+            assert_eq!(flusher.in_company, in_company);
+            assert!(!waits || began.elapsed() >= COMPANY, "one after several looks out for others");
         }
-        for _ in 0..2 {
-            sink.flush().await.expect("nothing to do");
-        }
-        let turn = sink.0.turn.lock().await;
-        assert_eq!((turn.done, turn.in_company), (32, false));
     }
 
     #[tokio::test]
@@ -235,6 +249,5 @@ mod tests {
         let sink = ItemSink::file(&folder.path().join("items.jsonl")).expect("a file");
         let _ = sink.flush().now_or_never();
         sink.flush().await.expect("a disk");
-        assert_eq!(sink.0.turn.lock().await.done, 2);
     }
 }

@@ -57,7 +57,6 @@ const SHARED: &[&str] = &[
     "Verdict",
     "Visit",
     "Walk",
-    "Watch",
     "Writer",
 ];
 

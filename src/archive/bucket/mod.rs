@@ -27,6 +27,7 @@ use tokio::runtime::Runtime;
 use super::store::{Filling, Segments, Store};
 use super::{ArchiveError, Location, Place};
 use crate::fetch::install_tls;
+use crate::patience::Patience;
 use sizes::Sizes;
 
 /// A request that fails for a passing reason is made again for so long, with growing pauses and jitter.
@@ -38,8 +39,9 @@ const REQUEST: Duration = Duration::from_mins(1);
 /// The same for a question, whose answer is short.
 const QUESTION: Duration = Duration::from_secs(3);
 
-/// So often an object is put anew where others change it meanwhile.
-const CONFLICTS: usize = 20;
+/// An object that others change meanwhile is put anew for so long.
+const CONFLICTS: Patience =
+    Patience::new(Duration::from_millis(50), Duration::from_millis(500)).at_most(Duration::from_secs(10));
 
 /// A bucket, and what the names in it begin with.
 #[derive(Debug)]
@@ -213,7 +215,8 @@ impl Store for Bucket {
         bytes: &Filling<'_>,
     ) -> Result<(), ArchiveError> {
         let key = self.key(segment).ok_or_else(|| self.broke("name an object of"))?;
-        for _ in 0..CONFLICTS {
+        let mut tries = CONFLICTS.begin();
+        loop {
             let Some((mut object, version)) = self.get(&key)? else { return Ok(()) };
             for range in ranges {
                 fill(&mut object, range, &bytes(range)?).ok_or_else(|| {
@@ -223,8 +226,11 @@ impl Store for Bucket {
             if self.replace(&key, object, version)? {
                 return Ok(());
             }
+            if !tries.again_here() {
+                let why = "others change the same object all the time";
+                return Err(ArchiveError::bucket("write to", &self.location, why));
+            }
         }
-        Err(ArchiveError::bucket("write to", &self.location, "others change the same object all the time"))
     }
 
     fn remove(&self, segment: &str) -> Result<(), ArchiveError> {

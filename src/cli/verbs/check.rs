@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use crate::cli::parts::results::{Results, say};
 use crate::cli::parts::{Exit, Globals, Trouble, sites};
+use crate::clock;
 use crate::quantity::spoken;
 use crate::site::{self, Site, SiteError};
 
@@ -98,7 +99,7 @@ async fn measured(sites: &[(String, Site)], globals: &Globals) -> BTreeMap<Strin
         Some(())
     };
     // A frontier that is away is no reason to say less of the files.
-    let _ = tokio::time::timeout(PATIENCE, ask).await;
+    clock::within(PATIENCE, ask).await;
     measured
 }
 

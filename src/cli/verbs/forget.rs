@@ -15,7 +15,7 @@ use crate::cli::parts::refuse_while_busy::refuse_while_worked_on;
 use crate::cli::parts::rename::rename;
 use crate::cli::parts::results::{Results, say};
 use crate::cli::parts::{Exit, Globals, Trouble, sites};
-use crate::clock::{Clock, millis};
+use crate::clock::{self, Clock, millis};
 use crate::frontier::{Forgotten, Frontier, Tuning};
 use crate::item::Item;
 use crate::quantity::spoken;
@@ -181,7 +181,7 @@ async fn until_gone(name: &str, frontier: &Frontier) -> Result<(), Trouble> {
             Forgotten::Unknown | Forgotten::Wholly => return Ok(()),
             Forgotten::Busy { leased: 0, .. } | Forgotten::Partly => {}
             Forgotten::NotYet { wait } if wait <= LONGEST_WAIT => {
-                tokio::time::sleep(Duration::from_millis(wait.unsigned_abs())).await;
+                clock::wait(Duration::from_millis(wait.unsigned_abs())).await;
             }
             Forgotten::NotYet { wait } => return Err(not_yet(name, wait)),
             Forgotten::Busy { leased, .. } => return Err(in_hands(name, leased)),

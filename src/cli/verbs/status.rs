@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use crate::cli::parts::results::Results;
 use crate::cli::parts::signals::stop_on_signals;
 use crate::cli::parts::{Exit, Globals, Trouble, sites};
+use crate::clock;
 use crate::frontier::{Freshness, Frontier, View};
 use crate::quantity::{compact_rate, spoken};
 
@@ -48,7 +49,7 @@ pub(super) async fn run(options: Options, globals: &Globals) -> Result<Exit, Tro
             results.write("\x1b[2J\x1b[H")?;
         }
         show(&views, options.json, &mut results)?;
-        stop.run_until_cancelled(tokio::time::sleep(LOOK)).await;
+        stop.run_until_cancelled(clock::wait(LOOK)).await;
     }
     Ok(Exit::Done)
 }

@@ -11,13 +11,14 @@ use tracing::debug;
 
 use super::address::Address;
 use super::link::Trunk;
+use crate::patience::Patience;
 
 /// What hints are told on; the message is the name of whom it is for.
 pub(super) const CHANNEL: &str = "paced:wake";
 /// Nobody sleeps longer, as a hint may get lost.
 pub(super) const LONGEST_SLEEP: Duration = Duration::from_secs(5);
-/// The pause before the connection is made anew.
-const PAUSE: Duration = Duration::from_secs(1);
+/// The pauses before the connection is made anew: hints are a help, and need no haste.
+const AGAIN: Patience = Patience::new(Duration::from_secs(1), Duration::from_secs(5));
 
 /// Who listens, by name.
 #[derive(Debug, Default)]
@@ -49,13 +50,14 @@ impl Wake {
 
 /// Listens for as long as the frontier is open; a connection that breaks is made anew.
 async fn listen(wake: Weak<Wake>, trunk: Weak<Trunk>) {
-    let mut turn = 0;
+    let (mut turn, mut tries) = (0, AGAIN.begin());
     while let Some(address) = trunk.upgrade().map(|trunk| trunk.connector.address.clone()) {
-        if let Err(error) = hear(&wake, &address, turn).await {
-            debug!(%error, "no hints for now");
+        match hear(&wake, &address, turn).await {
+            Ok(()) => tries = AGAIN.begin(),
+            Err(error) => debug!(%error, "no hints for now"),
         }
         turn += 1;
-        tokio::time::sleep(PAUSE).await;
+        tries.again().await;
     }
 }
 

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use measure::{Shop, a_thousand, body, cpu, keep, micros, number, share, since, table};
-use paced::archive::COMMIT_PAGES;
+use paced::internals::archive::COMMIT_PAGES;
 
 fn main() {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();

@@ -10,12 +10,12 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use measure::{Shop, a_thousand, cpu, micros, must_be, number, share, since, table};
-use paced::canonical_url::CanonicalUrl;
-use paced::clock::Timestamp;
-use paced::extract::html::{Tree, charset};
-use paced::extract::{Fetched, extract};
-use paced::page::Headers;
-use paced::site::parse;
+use paced::internals::canonical_url::CanonicalUrl;
+use paced::internals::clock::Timestamp;
+use paced::internals::extract::html::{Tree, charset};
+use paced::internals::extract::{Fetched, extract};
+use paced::internals::page::Headers;
+use paced::internals::site::parse;
 use scraper::{Html, Selector};
 
 fn main() {

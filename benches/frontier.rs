@@ -10,8 +10,8 @@ use std::path::Path;
 use std::time::Instant;
 
 use measure::{cpu, micros, must_be, name, number, pairs_of, register, resident, share, since, table, url};
-use paced::frontier::Frontier;
-use paced::task::{Priority, Put, Stage};
+use paced::internals::frontier::Frontier;
+use paced::internals::task::{Priority, Put, Stage};
 use tokio::task::JoinSet;
 
 fn main() {

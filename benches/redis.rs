@@ -19,8 +19,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use measure::{done, name, register_at, url};
-use paced::frontier::{Claim, Frontier, WorkScope};
-use paced::task::{Lease, Priority, Put, Settled, Settlement};
+use paced::internals::frontier::{Claim, Frontier, WorkScope};
+use paced::internals::task::{Lease, Priority, Put, Settled, Settlement};
 use support::RedisServer;
 use tokio::task::JoinSet;
 

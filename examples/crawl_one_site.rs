@@ -2,8 +2,7 @@
 
 use std::path::Path;
 
-use paced::monitor::Shown;
-use paced::run::{CrawlOptions, Places, crawl};
+use paced::{CrawlOptions, Places, Shown, Site, crawl};
 use tokio_util::sync::CancellationToken;
 
 /// The most pages of one start; the next one goes on.
@@ -15,8 +14,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (Some(file), Some(data)) = (args.next(), args.next()) else {
         return Err("usage: crawl_one_site SITE.toml DATA-FOLDER".into());
     };
-    paced::fetch::install_tls();
-    let site = paced::site::load(Path::new(&file))?;
+    let site = Site::load(Path::new(&file))?;
     let options =
         CrawlOptions { max_pages: Some(PAGES), ..CrawlOptions::new(Places::below(Path::new(&data))) };
     let report = crawl(options, vec![site], Shown::default(), CancellationToken::new()).await?;

@@ -5,9 +5,7 @@
 use std::io::BufRead;
 use std::path::Path;
 
-use paced::canonical_url::CanonicalUrl;
-use paced::frontier::Frontier;
-use paced::task::{Priority, Put};
+use paced::{CanonicalUrl, Frontier, Priority, Put};
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {

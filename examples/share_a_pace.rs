@@ -6,8 +6,7 @@
 
 use std::process::ExitCode;
 
-use paced::frontier::FrontierError;
-use paced::mutex::TimedMutex;
+use paced::{FrontierError, TimedMutex};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {

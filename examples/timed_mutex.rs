@@ -10,8 +10,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use paced::frontier::Frontier;
-use paced::mutex::TimedMutex;
+use paced::{Frontier, TimedMutex};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {

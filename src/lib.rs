@@ -1,42 +1,81 @@
 //! `paced` crawls shops politely: request *starts* on a site keep one steady interval, whatever the site's response
 //! time and however many workers and processes there are; nothing that was accepted is lost.
 //!
-//! The modules stand in the order of the data's way, and each may use those above it:
+//! The program `paced` is run from a shell. This library is for programs that crawl themselves, bring URLs into a queue, or
+//! share a site's pace with a crawl:
 //!
-//! * [`clock`], [`canonical_url`], [`page`], [`item`], [`task`], `quantity`: the words; [`forecast`]: what a pace allows;
-//!   `batch`: waiting for company while company is expected; `patience`: trying again with pauses
-//! * [`site`]: one file of `sites/` as a checked value; [`settings`]: `paced.toml`; [`manners`]: what an answer asks of us
-//! * [`frontier`]: what is known, what is next, and when; [`mutex`]: its timed mutex for everybody
-//! * [`robots`], [`fetch`], [`archive`]: asking a site, and keeping what it answers; [`audit`]: the proof of pace
-//! * [`extract`], [`sink`]: what is on a page, and where it goes
-//! * [`work`], [`run`]: the two straight lines, and a process that walks them: a crawl to its end, a worker until stopped
-//! * [`look`]: one page tried; stored pages parsed again
-//! * [`monitor`], [`demo`], [`cli`]: being watched, being tried, being run
+//! * [`Site`] is one file of `sites/` as a checked value, and [`crawl`] crawls sites until nothing is left.
+//! * [`Frontier`] is the handle on the queues: [`Frontier::put`] asks for pages.
+//! * [`TimedMutex`] is the per-site mutex that expires by itself; other programs may take it as well.
+//! * [`Item`] is a line of an items file.
+//!
+//! ```no_run
+//! use std::path::Path;
+//!
+//! use paced::{CrawlOptions, Places, Shown, Site, crawl};
+//! use tokio_util::sync::CancellationToken;
+//!
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! let site = Site::load(Path::new("sites/books.toml"))?;
+//! let options = CrawlOptions::new(Places::below(Path::new("paced-data")));
+//! let report = crawl(options, vec![site], Shown::default(), CancellationToken::new()).await?;
+//! println!("{} dead letters", report.dead());
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Everything else is the program's own and may change with any version. `ARCHITECTURE.md` tells where things live.
 
-pub mod archive;
-pub mod audit;
+mod archive;
+mod audit;
 mod batch;
-pub mod canonical_url;
-pub mod cli;
-pub mod clock;
-pub mod content_coding;
-pub mod demo;
-pub mod extract;
-pub mod fetch;
-pub mod forecast;
-pub mod frontier;
-pub mod item;
-pub mod look;
-pub mod manners;
-pub mod monitor;
-pub mod mutex;
-pub mod page;
+mod canonical_url;
+mod cli;
+mod clock;
+mod content_coding;
+mod demo;
+mod extract;
+mod fetch;
+mod forecast;
+mod frontier;
+mod item;
+mod look;
+mod manners;
+mod monitor;
+mod mutex;
+mod page;
 mod patience;
 mod quantity;
-pub mod robots;
-pub mod run;
-pub mod settings;
-pub mod sink;
-pub mod site;
-pub mod task;
-pub mod work;
+mod robots;
+mod run;
+mod settings;
+mod sink;
+mod site;
+mod task;
+mod work;
+
+pub use canonical_url::CanonicalUrl;
+pub use clock::Timestamp;
+pub use frontier::{Frontier, FrontierError};
+pub use item::Item;
+pub use monitor::Shown;
+pub use mutex::{Held, TimedMutex};
+pub use run::{CrawlOptions, CrawlReport, Ending, Places, RunError, crawl};
+pub use site::{Site, SiteErrors};
+pub use task::{Priority, Put, PutReply};
+
+/// Opens the modules to the project's own tests, benches, fuzzing and program. Nothing else may use them.
+macro_rules! internals {
+    ($($module:ident)*) => {
+        #[doc(hidden)]
+        pub mod internals {
+            $(pub mod $module {
+                pub use crate::$module::*;
+            })*
+        }
+    };
+}
+
+internals! {
+    archive audit canonical_url cli clock content_coding demo extract fetch forecast frontier item look manners monitor mutex page robots run settings sink site task work
+}

@@ -7,14 +7,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use paced::canonical_url::{CanonicalUrl, Host, StripQuery};
-use paced::fetch::{
+use paced::internals::canonical_url::{CanonicalUrl, Host, StripQuery};
+use paced::internals::fetch::{
     Ceiling, Exchange, FetchError, FetchErrorKind, Fetched, Fetcher, FetcherOptions, Request, Unsent, Wait,
 };
-use paced::frontier::permit::Permit;
-use paced::manners::Signal;
-use paced::page::Validators;
-use paced::site::{FetchRules, Pace, Scope, Site};
+use paced::internals::frontier::permit::Permit;
+use paced::internals::manners::Signal;
+use paced::internals::page::Validators;
+use paced::internals::site::{FetchRules, Pace, Scope, Site};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
@@ -479,7 +479,7 @@ fn serve(mut stream: TcpStream, answer: Answer, heads: &Mutex<Vec<String>>) {
 }
 
 fn serve_tls(stream: TcpStream, heads: &Mutex<Vec<String>>) {
-    paced::fetch::install_tls();
+    paced::internals::fetch::install_tls();
     let certificate = CertificateDer::from_pem_slice(CERTIFICATE.as_bytes()).expect("a certificate");
     let key = PrivateKeyDer::from_pem_slice(KEY.as_bytes()).expect("a key");
     let config =

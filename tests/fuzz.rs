@@ -77,8 +77,8 @@ fn check(target: &str, hold: fn(&[u8]), bytes: &[u8]) {
         return;
     }
     let folder = fuzz_folder().join("artifacts").join(target);
-    let file =
-        folder.join(format!("found-{:016x}", paced::canonical_url::fingerprint(&format!("{bytes:?}"))));
+    let file = folder
+        .join(format!("found-{:016x}", paced::internals::canonical_url::fingerprint(&format!("{bytes:?}"))));
     let kept = fs::create_dir_all(&folder).and_then(|()| fs::write(&file, bytes));
     let place = kept.map_or_else(|error| format!("nowhere ({error})"), |()| file.display().to_string());
     panic!("{target} fails on {} bytes, kept in {place}; the reason is above", bytes.len());

@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use paced::clock::Timestamp;
-use paced::manners::retry_after;
+use paced::internals::clock::Timestamp;
+use paced::internals::manners::retry_after;
 use serde_json::Value;
 
 #[test]

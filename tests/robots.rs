@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use data_encoding::BASE64;
-use paced::robots::Rules;
+use paced::internals::robots::Rules;
 use serde_json::Value;
 use url::Url;
 

@@ -7,9 +7,9 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use paced::clock::Timestamp;
-use paced::item::Item;
-use paced::sink::{ItemSink, SinkError, key, latest, read};
+use paced::internals::clock::Timestamp;
+use paced::internals::item::Item;
+use paced::internals::sink::{ItemSink, SinkError, key, latest, read};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::json;
 use tempfile::TempDir;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use paced::site::{
+use paced::internals::site::{
     FetchRules, FieldKind, FieldRule, Follow, ItemKey, MetaRobots, Pace, RobotsPolicy, Scope, Site,
     SiteError, load, outlook, parse, two_sites_one_host, warnings,
 };
@@ -227,7 +227,7 @@ fn every_key_of_a_full_file_takes_effect() {
 fn full_scope(scope: &Scope) {
     assert_eq!(hosts(scope), ["books.toscrape.com", "books.example:8080"]);
     assert_eq!(
-        scope.deny.iter().map(paced::site::UrlPattern::as_str).collect::<Vec<_>>(),
+        scope.deny.iter().map(paced::internals::site::UrlPattern::as_str).collect::<Vec<_>>(),
         ["/cart", "re:[?&]sort="]
     );
     assert_eq!((scope.max_depth, scope.max_pages), (30, Some(2_000_000)));
@@ -285,7 +285,7 @@ fn described(field: &FieldRule) -> String {
 }
 
 fn hosts(scope: &Scope) -> Vec<&str> {
-    scope.hosts.iter().map(paced::canonical_url::Host::as_str).collect()
+    scope.hosts.iter().map(paced::internals::canonical_url::Host::as_str).collect()
 }
 
 #[test]
@@ -479,7 +479,7 @@ fn what_a_file_asks_for_and_its_pace_cannot_give_is_told() {
 #[test]
 fn the_manuals_page_of_keys_is_what_the_table_of_keys_says() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/site-keys.md");
-    let made = paced::site::keys_page();
+    let made = paced::internals::site::keys_page();
     if std::env::var_os("PACED_WRITE_DOCS").is_some() {
         std::fs::write(path, &made).expect("docs/ can be written");
     }

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use paced::canonical_url::CanonicalUrl;
-use paced::site::{FieldRule, Follow, Site, load, parse, two_sites_one_host};
+use paced::internals::canonical_url::CanonicalUrl;
+use paced::internals::site::{FieldRule, Follow, Site, load, parse, two_sites_one_host};
 use scraper::{ElementRef, Html};
 use serde_json::Value;
 

@@ -99,9 +99,9 @@ fn a_cut_body_ends_early_and_a_slow_one_takes_its_pauses() {
 #[test]
 fn an_arrival_is_stamped_before_the_wait_and_its_end_after_it() {
     let site = TestSite::builder().page("/", "x").latency(Latency::between(ms(50), ms(80))).serve();
-    let asked = paced::clock::since_boot();
+    let asked = paced::internals::clock::since_boot();
     ask(site.addr(), "/").expect("an answer");
-    let answered = paced::clock::since_boot();
+    let answered = paced::internals::clock::since_boot();
     let visit = &site.arrivals()[0];
     let done = visit.done.expect("the answer is here");
     assert!(asked <= visit.at && done <= answered, "{asked:?} {visit:?} {answered:?}");

@@ -32,7 +32,7 @@ pub fn walk(reads: bool) {
 }
 
 async fn walk_all(urls: Arc<Vec<String>>, reads: bool) -> usize {
-    paced::fetch::install_tls();
+    paced::internals::fetch::install_tls();
     let client = reqwest::Client::builder().no_proxy().build().expect("a client");
     let next = Arc::new(AtomicUsize::new(0));
     let mut walkers = tokio::task::JoinSet::new();

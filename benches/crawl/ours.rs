@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use paced::archive::{Filter, scan};
+use paced::internals::archive::{Filter, scan};
 
 use super::in_flight;
 use super::measure::{Cost, Measured, Shop, Yard, must_be};

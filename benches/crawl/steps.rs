@@ -4,16 +4,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use paced::canonical_url::CanonicalUrl;
-use paced::clock::Timestamp;
-use paced::extract::html::{Tree, charset};
-use paced::extract::{Fetched, extract};
-use paced::frontier::Frontier;
-use paced::item::Item;
-use paced::page::Headers;
-use paced::sink::ItemSink;
-use paced::site::parse;
-use paced::task::{Put, Stage};
+use paced::internals::canonical_url::CanonicalUrl;
+use paced::internals::clock::Timestamp;
+use paced::internals::extract::html::{Tree, charset};
+use paced::internals::extract::{Fetched, extract};
+use paced::internals::frontier::Frontier;
+use paced::internals::item::Item;
+use paced::internals::page::Headers;
+use paced::internals::sink::ItemSink;
+use paced::internals::site::parse;
+use paced::internals::task::{Put, Stage};
 
 use super::measure::{Yard, a_thousand, cpu, keep, name, pairs_of, register, since, table, url};
 use super::site_file::site_toml;
@@ -56,7 +56,7 @@ fn reading(yard: &Yard) -> Vec<(&'static str, f64)> {
 
 fn item(body: &Bytes) -> Item {
     thread_local! {
-        static SITE: paced::site::Site = parse(&site_toml("site000000", "127.0.0.1:1", 0), "a.toml").expect("a site file");
+        static SITE: paced::internals::site::Site = parse(&site_toml("site000000", "127.0.0.1:1", 0), "a.toml").expect("a site file");
     }
     let url = CanonicalUrl::parse("http://127.0.0.1:1/product/1").expect("a URL");
     let headers = Headers(vec![("content-type".to_owned(), TYPE.as_bytes().to_vec())]);

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use paced::archive::{Archive, Visit};
-use paced::clock::{Clock, Timestamp};
+use paced::internals::archive::{Archive, Visit};
+use paced::internals::clock::{Clock, Timestamp};
 
 use super::answered::{answer, answered};
 use super::{cpu, must_be, since};

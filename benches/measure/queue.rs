@@ -1,9 +1,9 @@
 //! Tasks into a frontier and out of it, in batches as a process does it.
 
-use paced::canonical_url::CanonicalUrl;
-use paced::frontier::{Claim, Frontier, Registered, Registration, SiteSettings, WorkScope};
-use paced::page::Validators;
-use paced::task::{Lease, Outcome, Settlement, Stage, StoredPage};
+use paced::internals::canonical_url::CanonicalUrl;
+use paced::internals::frontier::{Claim, Frontier, Registered, Registration, SiteSettings, WorkScope};
+use paced::internals::page::Validators;
+use paced::internals::task::{Lease, Outcome, Settlement, Stage, StoredPage};
 
 /// Tasks of one claim: as many as a process asks for at once.
 const BATCH: u32 = 8;

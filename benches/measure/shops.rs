@@ -8,10 +8,10 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use paced::demo::gaps::GapReport;
-use paced::demo::plan::Latency;
-use paced::demo::reply::{Reply, Request};
-use paced::demo::server::{Routes, Server};
+use paced::internals::demo::gaps::GapReport;
+use paced::internals::demo::plan::Latency;
+use paced::internals::demo::reply::{Reply, Request};
+use paced::internals::demo::server::{Routes, Server};
 
 use super::number;
 use super::pages::Shop;

@@ -1,6 +1,6 @@
 //! A text as the URL of a page: stored once, it is spelled the same ever after.
 
-use paced::canonical_url::{CanonicalUrl, Host, StripQuery};
+use paced::internals::canonical_url::{CanonicalUrl, Host, StripQuery};
 
 /// A canonical URL is one again, unchanged, with or without parameters taken out, and its host is one too.
 pub fn hold(bytes: &[u8]) {

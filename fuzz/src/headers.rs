@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use paced::canonical_url::CanonicalUrl;
-use paced::clock::Timestamp;
-use paced::content_coding::decode;
-use paced::manners::{Signal, retry_after};
-use paced::page::{Headers, Page, Validators};
-use paced::robots::{HOLDS, HOLDS_AT_LEAST, Row, record_of};
-use paced::site::Pace;
+use paced::internals::canonical_url::CanonicalUrl;
+use paced::internals::clock::Timestamp;
+use paced::internals::content_coding::decode;
+use paced::internals::manners::{Signal, retry_after};
+use paced::internals::page::{Headers, Page, Validators};
+use paced::internals::robots::{HOLDS, HOLDS_AT_LEAST, Row, record_of};
+use paced::internals::site::Pace;
 
 use super::canonical_url::same_again;
 

@@ -3,12 +3,12 @@
 
 use std::sync::LazyLock;
 
-use paced::canonical_url::CanonicalUrl;
-use paced::clock::Timestamp;
-use paced::extract::html::charset;
-use paced::extract::{Extract, Fetched, extract};
-use paced::page::Headers;
-use paced::site::{Site, parse};
+use paced::internals::canonical_url::CanonicalUrl;
+use paced::internals::clock::Timestamp;
+use paced::internals::extract::html::charset;
+use paced::internals::extract::{Extract, Fetched, extract};
+use paced::internals::page::Headers;
+use paced::internals::site::{Site, parse};
 
 use super::canonical_url::same_again;
 

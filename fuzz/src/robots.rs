@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use paced::page::Headers;
-use paced::robots::{HOLDS, HOLDS_AT_LEAST, Row, Rules, deciding_line, record_of, rules_of};
-use paced::site::Pace;
+use paced::internals::page::Headers;
+use paced::internals::robots::{HOLDS, HOLDS_AT_LEAST, Row, Rules, deciding_line, record_of, rules_of};
+use paced::internals::site::Pace;
 use url::Url;
 
 /// A file gives the same verdicts when it is read again, and from the record that processes share; a verdict against a

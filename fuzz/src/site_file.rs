@@ -1,6 +1,6 @@
 //! A text as a site file.
 
-use paced::site::{Site, parse, warnings};
+use paced::internals::site::{Site, parse, warnings};
 
 /// A file is a site whose seeds its own rules take, or errors that each name a place in the file and what to do.
 pub fn hold(bytes: &[u8]) {

@@ -9,8 +9,8 @@ use std::sync::LazyLock;
 use bytes::Bytes;
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use paced::archive::{Archive, ArchiveError, Filter, Place, Record, Visit, scan};
-use paced::clock::{Clock, Timestamp};
+use paced::internals::archive::{Archive, ArchiveError, Filter, Place, Record, Visit, scan};
+use paced::internals::clock::{Clock, Timestamp};
 use tempfile::TempDir;
 
 use super::answered::{answer, answered};

@@ -67,7 +67,7 @@ impl Filter {
     }
 }
 
-/// The walk that [`scan`](super::scan) begins.
+/// The walk that `scan` begins.
 pub struct Scan {
     filter: Filter,
     segments: Segments,

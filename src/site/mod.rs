@@ -22,6 +22,8 @@ pub use refusal::Refusal;
 pub use schema::schema;
 pub use scope::{PatternError, Scope, UrlPattern};
 
+use std::path::Path;
+
 use url::Url;
 
 use crate::canonical_url::{CanonicalUrl, UrlError};
@@ -48,6 +50,13 @@ pub struct Site {
 }
 
 impl Site {
+    /// Reads and checks a site file.
+    ///
+    /// Errors are all that is wrong with it, each with its place and what to do.
+    pub fn load(path: &Path) -> Result<Self, SiteErrors> {
+        load(path)
+    }
+
     /// The pace unit that the site belongs to: `group:NAME`, or the site's own name, which has no colon.
     pub fn unit(&self) -> String {
         match &self.group {

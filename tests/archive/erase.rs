@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use paced::archive::Erased;
+use paced::internals::archive::Erased;
 
 use super::*;
 

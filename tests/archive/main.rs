@@ -19,12 +19,12 @@ use std::time::Duration;
 
 use answered::{answer, answered};
 use bytes::Bytes;
-use paced::archive::{
+use paced::internals::archive::{
     Archive, ArchiveError, COMMIT_PAGES, Filter, Place, Record, SentRequest, Visit, VisitOutcome, scan,
 };
-use paced::audit::Audit;
-use paced::clock::{Clock, Timestamp};
-use paced::page::{Headers, Page};
+use paced::internals::audit::Audit;
+use paced::internals::clock::{Clock, Timestamp};
+use paced::internals::page::{Headers, Page};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tempfile::TempDir;
 use tries::{bound, in_three_tries};
@@ -446,7 +446,8 @@ async fn child_keeps_pages_until_it_is_killed() {
 #[ignore = "the child of another test"]
 async fn child_keeps_pages_in_small_segments() {
     let Some(dir) = std::env::var_os(CHILD_DIR) else { return };
-    let (writer, clock) = (paced::archive::writer_name(), Clock::fake(Timestamp::from_millis(START)));
+    let (writer, clock) =
+        (paced::internals::archive::writer_name(), Clock::fake(Timestamp::from_millis(START)));
     keep_on(&Archive::open_sized(Path::new(&dir), &writer, clock, 4_000).expect("a page store")).await;
 }
 
@@ -585,7 +586,7 @@ fn child_of(test: &str, dir: &Path, before: &str) -> std::process::Child {
 
 fn open(dir: &Path) -> Archive {
     let clock = Clock::fake(Timestamp::from_millis(START));
-    Archive::open(dir, &paced::archive::writer_name(), clock).expect("a page store")
+    Archive::open(dir, &paced::internals::archive::writer_name(), clock).expect("a page store")
 }
 
 fn keep_spawned(archive: &Archive, n: usize) -> tokio::task::JoinHandle<Result<Place, ArchiveError>> {

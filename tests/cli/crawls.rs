@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use paced::mutex::TimedMutex;
+use paced::internals::mutex::TimedMutex;
 
 use crate::expected::*;
 use crate::support::*;

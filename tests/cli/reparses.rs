@@ -110,7 +110,7 @@ fn items_that_changed_are_written_and_new_links_put_without_a_request() {
         "shop: 5 pages: 1 same, 1 changed, 1 new, 1 gone, 1 no item; 1 new link put; 1 dead letter waits for a worker again\n"
     );
     assert_eq!(titles(&data, "items/shop.jsonl").len(), 3 + 2);
-    let items = paced::sink::latest(&data.file("items/shop.jsonl")).expect("items");
+    let items = paced::internals::sink::latest(&data.file("items/shop.jsonl")).expect("items");
     assert_eq!(items[&site.url("/p/1")].fields["bold"], "B", "the last line of a key wins");
     assert_eq!(items[&site.url("/p/4")].fields["title"], "Thing 4");
     assert_eq!(site.requests().len(), requests, "nothing was asked for");

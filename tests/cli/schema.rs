@@ -124,7 +124,7 @@ fn what_is_wrong_in_its_form_is_wrong_for_reader_and_schema() {
     .map(|(from, to)| RIGHT.replacen(from, to, 1))
     .collect();
     for (text, errors) in texts.iter().zip(errors_in(&python, &schema(&data), &texts)) {
-        assert!(paced::site::parse(text, "shop.toml").is_err(), "the reader takes\n{text}");
+        assert!(paced::internals::site::parse(text, "shop.toml").is_err(), "the reader takes\n{text}");
         assert!(!errors.is_empty(), "the schema takes\n{text}");
     }
 }

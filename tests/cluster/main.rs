@@ -13,9 +13,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use ground::{Ground, SiteFile, ms, star, wait};
-use paced::frontier::{Forgotten, Frontier, FrontierErrorKind, MutexKey, Registered, Renamed, WorkScope};
-use paced::mutex::TimedMutex;
-use paced::task::{Lease, Settled, Settlement};
+use paced::internals::frontier::{
+    Forgotten, Frontier, FrontierErrorKind, MutexKey, Registered, Renamed, WorkScope,
+};
+use paced::internals::mutex::TimedMutex;
+use paced::internals::task::{Lease, Settled, Settlement};
 use steps::*;
 use support::*;
 

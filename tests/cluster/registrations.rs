@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use paced::canonical_url::Host;
-use paced::frontier::{Frontier, Registered, Registration};
+use paced::internals::canonical_url::Host;
+use paced::internals::frontier::{Frontier, Registered, Registration};
 
 use crate::ground::wait;
 use crate::steps::*;

@@ -5,7 +5,7 @@ use std::fs;
 
 use data_encoding::BASE64;
 use encoding_rs::{EUC_JP, Encoding, ISO_2022_JP, SHIFT_JIS, UTF_8};
-use paced::extract::html::charset;
+use paced::internals::extract::html::charset;
 use serde_json::Value;
 
 use super::table::{Share, corpus, rows};

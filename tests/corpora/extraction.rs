@@ -7,11 +7,11 @@ use std::io::Read;
 use bytes::Bytes;
 use flate2::read::GzDecoder;
 use iso_currency::Currency;
-use paced::canonical_url::CanonicalUrl;
-use paced::content_coding::{CodingError, decode};
-use paced::extract::values::Price;
-use paced::extract::{Extract, extract};
-use paced::page::Headers;
+use paced::internals::canonical_url::CanonicalUrl;
+use paced::internals::content_coding::{CodingError, decode};
+use paced::internals::extract::values::Price;
+use paced::internals::extract::{Extract, extract};
+use paced::internals::page::Headers;
 use serde_json::Value;
 
 use super::rules::{fetched, product_rule, site};

@@ -1,10 +1,10 @@
 //! Sites and rules as a file would give them.
 
-use paced::canonical_url::{CanonicalUrl, StripQuery};
-use paced::clock::Timestamp;
-use paced::extract::Fetched;
-use paced::page::Headers;
-use paced::site::{
+use paced::internals::canonical_url::{CanonicalUrl, StripQuery};
+use paced::internals::clock::Timestamp;
+use paced::internals::extract::Fetched;
+use paced::internals::page::Headers;
+use paced::internals::site::{
     Css, FetchRules, FieldKind, FieldRule, Follow, ItemKey, Pace, PageRule, Scope, Site, UrlPattern,
 };
 use regex::Regex;

@@ -3,10 +3,10 @@
 use std::collections::{HashMap, HashSet};
 use std::fs;
 
-use paced::canonical_url::CanonicalUrl;
-use paced::extract::extract;
-use paced::page::Headers;
-use paced::site::{Css, FieldKind, Follow};
+use paced::internals::canonical_url::CanonicalUrl;
+use paced::internals::extract::extract;
+use paced::internals::page::Headers;
+use paced::internals::site::{Css, FieldKind, Follow};
 use serde_json::{Value, json};
 
 use super::rules::{fetched, field, item_rule, site};

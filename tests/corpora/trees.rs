@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use html5ever::driver::{ParseOpts, parse_document};
 use html5ever::tendril::TendrilSink;
 use html5ever::tree_builder::TreeBuilderOpts;
-use paced::extract::html::Tree;
+use paced::internals::extract::html::Tree;
 use scraper::{Html, HtmlTreeSink};
 
 use super::table::{Share, corpus, unpacked};

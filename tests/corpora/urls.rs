@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use paced::canonical_url::{CanonicalUrl, StripQuery, reference};
+use paced::internals::canonical_url::{CanonicalUrl, StripQuery, reference};
 use serde_json::Value;
 use url::Url;
 

@@ -4,10 +4,10 @@ use std::fs;
 use std::path::Path;
 
 use data_encoding::HEXLOWER;
-use paced::archive::{Archive, ArchiveError, Filter, scan};
-use paced::canonical_url::CanonicalUrl;
-use paced::clock::{Clock, Timestamp};
-use paced::content_coding::decode;
+use paced::internals::archive::{Archive, ArchiveError, Filter, scan};
+use paced::internals::canonical_url::CanonicalUrl;
+use paced::internals::clock::{Clock, Timestamp};
+use paced::internals::content_coding::decode;
 use ring::digest::{SHA256, digest};
 use serde_json::Value;
 use tempfile::TempDir;

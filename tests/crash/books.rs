@@ -7,9 +7,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use flate2::read::MultiGzDecoder;
-use paced::archive::{Filter, scan};
-use paced::manners::grace;
-use paced::sink::latest;
+use paced::internals::archive::{Filter, scan};
+use paced::internals::manners::grace;
+use paced::internals::sink::latest;
 use serde_json::Value;
 
 use crate::support::*;

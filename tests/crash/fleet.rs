@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use paced::clock::since_boot;
-use paced::frontier::Frontier;
+use paced::internals::clock::since_boot;
+use paced::internals::frontier::Frontier;
 
 use rustix::process::Signal;
 

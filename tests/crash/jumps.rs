@@ -4,8 +4,8 @@
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use paced::archive::{Filter, scan};
-use paced::clock::{Timestamp, since_boot};
+use paced::internals::archive::{Filter, scan};
+use paced::internals::clock::{Timestamp, since_boot};
 
 use crate::books::*;
 use crate::support::*;

@@ -5,8 +5,8 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use paced::clock::since_boot;
-use paced::manners::grace;
+use paced::internals::clock::since_boot;
+use paced::internals::manners::grace;
 use serde_json::Value;
 
 use crate::books::*;

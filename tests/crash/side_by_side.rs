@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Barrier;
 use std::time::Duration;
 
-use paced::frontier::Frontier;
+use paced::internals::frontier::Frontier;
 
 use crate::books::*;
 use crate::support::*;

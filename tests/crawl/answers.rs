@@ -6,7 +6,7 @@ use std::io::{Read, Write};
 use flate2::Compression;
 use flate2::read::MultiGzDecoder;
 use flate2::write::GzEncoder;
-use paced::task::Stage;
+use paced::internals::task::Stage;
 
 use crate::ground::*;
 use crate::support::*;

@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use paced::frontier::{Frontier, View};
-use paced::task::DeadLetter;
+use paced::internals::frontier::{Frontier, View};
+use paced::internals::task::DeadLetter;
 use serde_json::Value;
 
 use crate::support::*;

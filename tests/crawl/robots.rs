@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use paced::frontier::KnownRobots;
-use paced::task::RobotsAccess;
+use paced::internals::frontier::KnownRobots;
+use paced::internals::task::RobotsAccess;
 
 use crate::ground::*;
 use crate::support::*;

@@ -3,8 +3,8 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
-use paced::frontier::{Claim, Forgotten};
-use paced::task::Lease;
+use paced::internals::frontier::{Claim, Forgotten};
+use paced::internals::task::Lease;
 
 use crate::world::{World, on_every_backend};
 

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use paced::clock::{Clock, Timestamp};
-use paced::frontier::{Claim, Frontier, FrontierErrorKind, WorkScope};
-use paced::task::{Outcome, Settled, Settlement};
+use paced::internals::clock::{Clock, Timestamp};
+use paced::internals::frontier::{Claim, Frontier, FrontierErrorKind, WorkScope};
+use paced::internals::task::{Outcome, Settled, Settlement};
 
 use crate::support::{SmallDisk, with_mounts};
 use crate::world::{START, request, shop, wait_for};

@@ -7,8 +7,8 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use paced::frontier::{Claim, Frontier, FrontierErrorKind, Registered, View, WorkScope};
-use paced::task::{Lease, Outcome, Settled, Settlement};
+use paced::internals::frontier::{Claim, Frontier, FrontierErrorKind, Registered, View, WorkScope};
+use paced::internals::task::{Lease, Outcome, Settled, Settlement};
 
 use crate::world::{request, shop, wait_for};
 

@@ -3,8 +3,8 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
-use paced::frontier::Claim;
-use paced::task::Lease;
+use paced::internals::frontier::Claim;
+use paced::internals::task::Lease;
 
 use crate::world::{Backend, World, on_every_backend, wait_for};
 
@@ -160,7 +160,7 @@ fn l1_sleeping_until_next_in_is_enough_to_end_a_crawl() {
             claims += 1;
             let grant = w.grant(w.want(4, 4)).await;
             for lease in &grant.leases {
-                starts += usize::from(lease.stage == paced::task::Stage::Download);
+                starts += usize::from(lease.stage == paced::internals::task::Stage::Download);
                 w.fetched(lease).await;
             }
             match grant.next_in {

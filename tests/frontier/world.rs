@@ -4,14 +4,14 @@ use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use paced::canonical_url::CanonicalUrl;
-use paced::clock::{Clock, Timestamp};
-use paced::frontier::state::StageCounts;
-use paced::frontier::{
+use paced::internals::canonical_url::CanonicalUrl;
+use paced::internals::clock::{Clock, Timestamp};
+use paced::internals::frontier::state::StageCounts;
+use paced::internals::frontier::{
     Claim, Feeding, Frontier, Grant, Lock, MutexKey, Rearm, Registered, Registration, SiteSettings, Tuning,
     View, WorkScope,
 };
-use paced::task::{
+use paced::internals::task::{
     Failure, Lease, Outcome, Priority, Put, PutReply, RobotsAccess, RobotsRecord, Settled, Settlement, Stage,
     StoredPage,
 };
@@ -408,7 +408,11 @@ pub fn urgent(site: &str, path: &str, priority: u16) -> Put {
 }
 
 pub fn page(place: &str, fetched_at: Timestamp) -> StoredPage {
-    StoredPage { place: place.to_owned(), fetched_at, validators: paced::page::Validators::default() }
+    StoredPage {
+        place: place.to_owned(),
+        fetched_at,
+        validators: paced::internals::page::Validators::default(),
+    }
 }
 
 pub fn at(ms: i64) -> Timestamp {

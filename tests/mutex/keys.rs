@@ -1,12 +1,12 @@
 //! On Redis a mutex is a key: what an operator sees of it, and what a program that has nothing but Redis may do with it.
 
-use paced::frontier::{Grant, Tuning, WorkScope};
-use paced::mutex::TimedMutex;
+use paced::internals::frontier::{Grant, Tuning, WorkScope};
+use paced::internals::mutex::TimedMutex;
 
 use super::shared_pace::{INTERVAL, claim, with_books};
 use super::{Backend, PATIENCE, assert_spaced, ms, pace};
 use crate::support::RedisDb;
-use paced::clock::Timestamp;
+use paced::internals::clock::Timestamp;
 
 const BOOKS: &str = "{paced:0}:mutex:books";
 

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use paced::clock::since_boot;
-use paced::frontier::permit::{NotNow, Permit};
-use paced::frontier::{Frontier, Tuning, WorkScope};
-use paced::manners::grace;
-use paced::mutex::TimedMutex;
-use paced::task::Lease;
+use paced::internals::clock::since_boot;
+use paced::internals::frontier::permit::{NotNow, Permit};
+use paced::internals::frontier::{Frontier, Tuning, WorkScope};
+use paced::internals::manners::grace;
+use paced::internals::mutex::TimedMutex;
+use paced::internals::task::Lease;
 use tokio_util::sync::CancellationToken;
 
 use super::shared_pace::{claim, with_books};

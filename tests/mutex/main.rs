@@ -12,9 +12,9 @@ mod support;
 
 use std::time::Duration;
 
-use paced::clock::{Clock, Timestamp};
-use paced::frontier::Frontier;
-use paced::mutex::TimedMutex;
+use paced::internals::clock::{Clock, Timestamp};
+use paced::internals::frontier::Frontier;
+use paced::internals::mutex::TimedMutex;
 use support::RedisDb;
 use tempfile::TempDir;
 

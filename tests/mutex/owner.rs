@@ -1,6 +1,6 @@
 //! Whose it is: only its owner releases it, and a past owner is nobody.
 
-use paced::mutex::{MutexError, TimedMutex};
+use paced::internals::mutex::{MutexError, TimedMutex};
 
 use super::{PATIENCE, ms, pace, still_backends};
 
@@ -92,10 +92,10 @@ async fn v9_synchronize_gives_the_blocks_value_also_when_the_block_unlocks() {
     for (backend, _clock) in still_backends() {
         let mutex = TimedMutex::new(&backend.frontier, "x").expire(PATIENCE);
         assert_eq!(mutex.synchronize(async |_| 7).await.expect("the frontier"), 7);
-        let block = async |held: &mut paced::mutex::Held| held.unlock().await.map(|()| 8);
+        let block = async |held: &mut paced::internals::mutex::Held| held.unlock().await.map(|()| 8);
         let value = mutex.synchronize(block).await.expect("the frontier");
         assert_eq!(value.expect("it was its own"), 8);
-        let block = async |held: &mut paced::mutex::Held| held.sleep(ms(5)).await.map(|()| 9);
+        let block = async |held: &mut paced::internals::mutex::Held| held.sleep(ms(5)).await.map(|()| 9);
         let value = mutex.synchronize(block).await.expect("the frontier");
         assert_eq!(value.expect("it was its own"), 9);
         assert!(!mutex.is_locked().await.expect("the frontier"), "{}", backend.name);

@@ -2,8 +2,8 @@
 
 use std::sync::{Arc, Mutex};
 
-use paced::clock::Timestamp;
-use paced::mutex::TimedMutex;
+use paced::internals::clock::Timestamp;
+use paced::internals::mutex::TimedMutex;
 use tokio::sync::Barrier;
 
 use super::player::{self, Player};
@@ -34,7 +34,7 @@ async fn starts_of_five(backend: &Backend) -> Vec<Timestamp> {
         .map(|i| {
             let mutex = pace(&backend.frontier, ms(120));
             tokio::spawn(async move {
-                let block = async |held: &mut paced::mutex::Held| {
+                let block = async |held: &mut paced::internals::mutex::Held| {
                     tokio::time::sleep(ms(90) * i).await;
                     held.taken_at()
                 };

@@ -4,9 +4,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use paced::clock::Timestamp;
-use paced::frontier::Frontier;
-use paced::mutex::{MutexError, TimedMutex};
+use paced::internals::clock::Timestamp;
+use paced::internals::frontier::Frontier;
+use paced::internals::mutex::{MutexError, TimedMutex};
 use tokio::time::Instant;
 
 use super::player::{self, Player};
@@ -25,7 +25,7 @@ async fn v4_r3_one_is_inside_at_a_time_and_everybody_gets_all_its_turns() {
                 let (mutex, inside) = (plain(&backend.frontier), Arc::clone(&inside));
                 tokio::spawn(async move {
                     for _ in 0..8 {
-                        let block = async |_: &mut paced::mutex::Held| {
+                        let block = async |_: &mut paced::internals::mutex::Held| {
                             assert!(!inside.swap(true, Ordering::SeqCst), "two are inside");
                             tokio::time::sleep(ms(1)).await;
                             inside.store(false, Ordering::SeqCst);
@@ -60,7 +60,7 @@ async fn v4_processes_add_to_one_number_and_no_addition_is_lost() {
 
 async fn add_ten(mutex: &TimedMutex, number: &Path) {
     for _ in 0..10 {
-        let block = async |_: &mut paced::mutex::Held| {
+        let block = async |_: &mut paced::internals::mutex::Held| {
             let before: u32 = std::fs::read_to_string(number).expect("the file").parse().expect("a number");
             tokio::time::sleep(ms(2)).await;
             std::fs::write(number, (before + 1).to_string()).expect("the file");
@@ -121,8 +121,9 @@ async fn v5_an_error_and_a_panic_in_the_block_release_it_too() {
             assert!(!mutex.is_locked().await.expect("the frontier"), "{}: after an error", backend.name);
 
             let panics = mutex.clone();
-            let block =
-                async |_: &mut paced::mutex::Held| -> () { std::panic::resume_unwind(Box::new("out")) };
+            let block = async |_: &mut paced::internals::mutex::Held| -> () {
+                std::panic::resume_unwind(Box::new("out"))
+            };
             let task = tokio::spawn(async move { panics.synchronize(block).await });
             assert!(task.await.is_err_and(|error| error.is_panic()));
             assert!(!mutex.is_locked().await.expect("the frontier"), "{}: after a panic", backend.name);

@@ -4,8 +4,8 @@ use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 use std::process::{Child, ChildStdout, Command, Stdio};
 
-use paced::clock::Timestamp;
-use paced::frontier::Frontier;
+use paced::internals::clock::Timestamp;
+use paced::internals::frontier::Frontier;
 
 use super::Backend;
 

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use paced::canonical_url::CanonicalUrl;
-use paced::clock::{Clock, Timestamp};
-use paced::frontier::{
+use paced::internals::canonical_url::CanonicalUrl;
+use paced::internals::clock::{Clock, Timestamp};
+use paced::internals::frontier::{
     Claim, Frontier, FrontierErrorKind, Grant, Registered, Registration, SiteSettings, Tuning, WorkScope,
 };
-use paced::mutex::TimedMutex;
-use paced::task::Put;
+use paced::internals::mutex::TimedMutex;
+use paced::internals::task::Put;
 
 use super::player::{self, Player};
 use super::{Backend, PATIENCE, assert_spaced, backends, ms, shared_backends, still_backends};

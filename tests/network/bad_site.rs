@@ -7,7 +7,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use paced::archive::{self, Filter, Record};
+use paced::internals::archive::{self, Filter, Record};
 use serde_json::Value;
 
 use crate::ground::*;

@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use paced::clock::since_boot;
-use paced::mutex::TimedMutex;
+use paced::internals::clock::since_boot;
+use paced::internals::mutex::TimedMutex;
 
 use crate::bad_site::*;
 use crate::ground::*;

@@ -16,7 +16,7 @@ const KEY: &str = include_str!("../data/shop.example.key.pem");
 
 /// What TLS needs of a server that shows this certificate and speaks these protocols.
 pub fn config(certificate: &str, protocols: &[&str]) -> Arc<rustls::ServerConfig> {
-    paced::fetch::install_tls();
+    paced::internals::fetch::install_tls();
     let certificate = CertificateDer::from_pem_slice(certificate.as_bytes()).expect("a certificate");
     let key = PrivateKeyDer::from_pem_slice(KEY.as_bytes()).expect("a key");
     let config = rustls::ServerConfig::builder().with_no_client_auth();

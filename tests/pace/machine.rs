@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use paced::clock::since_boot;
+use paced::internals::clock::since_boot;
 
 use crate::ground::ms;
 use crate::support::*;

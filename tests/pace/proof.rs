@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use paced::manners::grace;
+use paced::internals::manners::grace;
 
 use crate::ground::*;
 use crate::support::*;

@@ -3,9 +3,9 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use paced::frontier::state::StageCounts;
-use paced::frontier::{Frontier, MutexKey, Tuning, WorkScope};
-use paced::task::{Failure, Lease, Outcome, Put, Settled};
+use paced::internals::frontier::state::StageCounts;
+use paced::internals::frontier::{Frontier, MutexKey, Tuning, WorkScope};
+use paced::internals::task::{Failure, Lease, Outcome, Put, Settled};
 
 use crate::ground::wait;
 use crate::steps::*;

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use paced::frontier::{Frontier, FrontierErrorKind};
-use paced::task::Settled;
+use paced::internals::frontier::{Frontier, FrontierErrorKind};
+use paced::internals::task::Settled;
 
 use crate::ground::{Ground, SiteFile, ms, star, wait};
 use crate::steps::*;

@@ -2,9 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use paced::frontier::{Frontier, WorkScope};
-use paced::mutex::TimedMutex;
-use paced::task::Settled;
+use paced::internals::frontier::{Frontier, WorkScope};
+use paced::internals::mutex::TimedMutex;
+use paced::internals::task::Settled;
 
 use crate::ground::wait;
 use crate::steps::*;

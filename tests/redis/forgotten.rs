@@ -1,7 +1,7 @@
 //! A server that comes back without its last second: the starts of that second are forgotten, and none comes early for it.
 
-use paced::frontier::{Frontier, Grant, Lock, MutexKey, Registered, Registration, WorkScope};
-use paced::task::Lease;
+use paced::internals::frontier::{Frontier, Grant, Lock, MutexKey, Registered, Registration, WorkScope};
+use paced::internals::task::Lease;
 
 use crate::ground::wait;
 use crate::steps::*;
@@ -125,7 +125,10 @@ fn i1_a_group_waits_its_own_interval_where_that_is_longer_and_those_who_left_it_
         redis.restart();
         assert_waits_of(frontier, "a", 9_000).await;
         redis.restart();
-        frontier.tune("new", paced::frontier::Tuning::Interval(Some(30_000))).await.expect("tuned");
+        frontier
+            .tune("new", paced::internals::frontier::Tuning::Interval(Some(30_000)))
+            .await
+            .expect("tuned");
         assert_waits_of(frontier, "a", 30_000).await;
     });
 }

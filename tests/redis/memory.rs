@@ -1,7 +1,7 @@
 //! The server's memory is full: nothing more is taken in, and that is said; what empties the queues goes on.
 
-use paced::frontier::FrontierErrorKind;
-use paced::task::Settled;
+use paced::internals::frontier::FrontierErrorKind;
+use paced::internals::task::Settled;
 
 use crate::ground::wait;
 use crate::steps::*;
@@ -69,7 +69,7 @@ fn a_library_that_a_full_memory_has_no_room_for_is_a_full_memory_and_comes_once_
 /// Asks again until it is taken in.
 async fn eventually_async<T, F>(mut ask: impl FnMut() -> F) -> T
 where
-    F: Future<Output = Result<T, paced::frontier::FrontierError>>,
+    F: Future<Output = Result<T, paced::internals::frontier::FrontierError>>,
 {
     for _ in 0..200 {
         match ask().await {

@@ -1,6 +1,6 @@
 //! Servers that can't keep a frontier: one clear line, its exit code, and that was all.
 
-use paced::frontier::{Frontier, FrontierErrorKind};
+use paced::internals::frontier::{Frontier, FrontierErrorKind};
 
 use crate::answers::every_step_of;
 use crate::ground::{Ground, SiteFile, ms, star, wait};

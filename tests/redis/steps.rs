@@ -4,13 +4,13 @@
 use std::ops::Range;
 use std::time::Duration;
 
-use paced::canonical_url::CanonicalUrl;
-use paced::frontier::state::StageCounts;
-use paced::frontier::{
+use paced::internals::canonical_url::CanonicalUrl;
+use paced::internals::frontier::state::StageCounts;
+use paced::internals::frontier::{
     Claim, Frontier, FrontierError, Grant, Registered, Registration, SiteSettings, View, WorkScope,
 };
-use paced::page::Validators;
-use paced::task::{Lease, Outcome, Priority, Put, PutReply, Settled, Settlement, StoredPage};
+use paced::internals::page::Validators;
+use paced::internals::task::{Lease, Outcome, Priority, Put, PutReply, Settled, Settlement, StoredPage};
 
 /// A frontier by its URL.
 pub fn open(url: &str) -> Frontier {

@@ -1,7 +1,7 @@
 //! Those who work on a shared frontier are killed, stopped, or come back after they were given up.
 
-use paced::frontier::{Frontier, WorkScope};
-use paced::task::Settled;
+use paced::internals::frontier::{Frontier, WorkScope};
+use paced::internals::task::Settled;
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ use crate::support::*;
 async fn live_on(
     redis: &RedisServer,
     frontier: &Frontier,
-    member: &paced::frontier::Member,
+    member: &paced::internals::frontier::Member,
     from: i64,
     seconds: i64,
 ) {
@@ -170,8 +170,9 @@ fn the_views_of_many_sites_travel_together() {
         }
     });
     let before = redis.batches();
-    let sites =
-        |views: Vec<paced::frontier::View>| views.into_iter().map(|view| view.site).collect::<Vec<_>>();
+    let sites = |views: Vec<paced::internals::frontier::View>| {
+        views.into_iter().map(|view| view.site).collect::<Vec<_>>()
+    };
     assert_eq!(sites(wait(frontier.views(&names)).expect("views")), names);
     let asked = redis.batches() - before;
     assert!(asked <= 20, "{asked} calls for {} sites", names.len());

@@ -24,7 +24,8 @@ fn shop(data: &TempData, plan: ShopPlan) -> (Shops, PathBuf) {
 /// The titles of all items, sorted; `name` is their file's.
 fn titles(data: &TempData, name: &str) -> Vec<String> {
     let file: &Path = &data.file("items").join(format!("{name}.jsonl"));
-    let items = paced::sink::latest(file).unwrap_or_else(|why| panic!("{}: {why}", file.display()));
+    let items =
+        paced::internals::sink::latest(file).unwrap_or_else(|why| panic!("{}: {why}", file.display()));
     let title = |item| {
         let item: Value = serde_json::to_value(item).expect("an item is JSON");
         item["fields"]["title"].as_str().unwrap_or_default().to_owned()
@@ -157,7 +158,7 @@ fn stored_pages_are_tried_and_parsed_again_from_the_bucket() {
     let rules = data.read("shop.toml").replacen("[page.fields]", "[page.fields]\n  heading = \"h1\"", 1);
     data.write("shop.toml", &rules);
     assert_eq!(counts(&["reparse", name, "--json"])["changed"], 20);
-    let items = paced::sink::latest(&data.file("items/again.jsonl")).expect("items");
+    let items = paced::internals::sink::latest(&data.file("items/again.jsonl")).expect("items");
     assert!(items.len() == 20 && items.values().all(|item| item.fields.contains_key("heading")));
     let url = items.values().next().map(|item| item.url.clone()).unwrap_or_default();
     let tried = counts(&["try", &url, "--stored", "--json"]);

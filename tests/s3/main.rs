@@ -3,6 +3,8 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+#[path = "../support/answered.rs"]
+mod answered;
 mod crawls;
 mod gate;
 mod pages;

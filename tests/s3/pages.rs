@@ -1,12 +1,12 @@
 //! Pages to keep: what a visit looks like.
 
 use bytes::Bytes;
-use paced::archive::{Archive, Location, writer_name};
-use paced::clock::{Clock, Timestamp};
-use paced::page::Page;
+use paced::internals::archive::{Archive, Location, writer_name};
+use paced::internals::clock::{Clock, Timestamp};
+use paced::internals::page::Page;
 
-use crate::support::answered::answer;
-pub use crate::support::answered::answered as visit;
+use crate::answered::answer;
+pub use crate::answered::answered as visit;
 
 pub const START: i64 = 1_795_165_200_123;
 

@@ -9,7 +9,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
 use object_store::list::{PaginatedListOptions, PaginatedListStore};
 use object_store::{ClientConfigKey, ObjectStoreExt};
-use paced::archive::{Filter, Location, Record, scan};
+use paced::internals::archive::{Filter, Location, Record, scan};
 use regex::Regex;
 use tempfile::TempDir;
 
@@ -119,7 +119,7 @@ impl S3 {
 
     /// Every object below a prefix, by key.
     pub async fn objects(&self, prefix: &str) -> Vec<(String, Vec<u8>)> {
-        paced::fetch::install_tls();
+        paced::internals::fetch::install_tls();
         let store = AmazonS3Builder::new()
             .with_endpoint(&self.url)
             .with_bucket_name(BUCKET)

@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 use std::process::Command;
 use std::time::Duration;
 
-use paced::archive::{ArchiveError, Erased, Place, Record, Visit, VisitOutcome};
-use paced::audit::Audit;
-use paced::clock::Timestamp;
-use paced::page::Page;
+use paced::internals::archive::{ArchiveError, Erased, Place, Record, Visit, VisitOutcome};
+use paced::internals::audit::Audit;
+use paced::internals::clock::Timestamp;
+use paced::internals::page::Page;
 use tempfile::TempDir;
 
 use crate::pages::*;

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use paced::archive::{Archive, ArchiveError, writer_name};
-use paced::clock::Clock;
+use paced::internals::archive::{Archive, ArchiveError, writer_name};
+use paced::internals::clock::Clock;
 
 use crate::gate::Gate;
 use crate::pages::*;

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use paced::archive::{SentRequest, Visit, VisitOutcome};
-use paced::canonical_url::CanonicalUrl;
-use paced::clock::Timestamp;
-use paced::page::{Headers, Page};
+use paced::internals::archive::{SentRequest, Visit, VisitOutcome};
+use paced::internals::canonical_url::CanonicalUrl;
+use paced::internals::clock::Timestamp;
+use paced::internals::page::{Headers, Page};
 
 /// A page of HTML.
 pub fn answer(url: &str, sent_at: Timestamp, body: Bytes) -> Page {

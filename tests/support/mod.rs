@@ -1,7 +1,6 @@
 //! What integration tests stand on: sites on loopback, the saved shops, the binary, temporary data folders.
 #![allow(dead_code, unused_imports, reason = "each test file uses its own part of this")]
 
-pub mod answered;
 mod binary;
 mod corpus;
 mod load;
@@ -26,11 +25,11 @@ pub use small_disk::{SmallDisk, may_mount, with_mounts};
 pub use test_site::{TestSite, TestSiteBuilder};
 pub use tries::{bound, in_three_tries};
 
-pub use paced::demo::arrivals::{Arrival, Stall, most_in_flight};
-pub use paced::demo::gaps::{GapReport, Verdict, used_share};
-pub use paced::demo::plan::{FaultKind, Latency, Moved, ShopPlan};
-pub use paced::demo::reply::{Delivery, Reply, Request};
-pub use paced::demo::shop::{Shop, Shops, serve};
+pub use paced::internals::demo::arrivals::{Arrival, Stall, most_in_flight};
+pub use paced::internals::demo::gaps::{GapReport, Verdict, used_share};
+pub use paced::internals::demo::plan::{FaultKind, Latency, Moved, ShopPlan};
+pub use paced::internals::demo::reply::{Delivery, Reply, Request};
+pub use paced::internals::demo::shop::{Shop, Shops, serve};
 
 use std::fmt::Display;
 use std::io::{self, Read, Write};

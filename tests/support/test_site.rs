@@ -6,11 +6,11 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use paced::demo::arrivals::{Arrival, Stall};
-use paced::demo::gaps::GapReport;
-use paced::demo::plan::Latency;
-use paced::demo::reply::{Reply, Request};
-use paced::demo::server::{Host, Server};
+use paced::internals::demo::arrivals::{Arrival, Stall};
+use paced::internals::demo::gaps::GapReport;
+use paced::internals::demo::plan::Latency;
+use paced::internals::demo::reply::{Reply, Request};
+use paced::internals::demo::server::{Host, Server};
 
 type Fault = Box<dyn FnMut(&Request) -> Option<Reply> + Send>;
 

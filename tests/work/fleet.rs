@@ -40,9 +40,9 @@ pub fn paths_by(ground: &Ground, site: &str, workers: &[&str]) -> BTreeSet<Strin
 
 /// Puts a site's rules in force, and nothing into its queue.
 pub fn register_only(ground: &Ground, site: &str) {
-    let site = paced::site::load(&ground.file(site)).expect("a good file");
-    let settings = paced::settings::Settings::default();
-    wait(paced::run::register(&ground.frontier(), &settings, &[site])).expect("registered");
+    let site = paced::internals::site::load(&ground.file(site)).expect("a good file");
+    let settings = paced::internals::settings::Settings::default();
+    wait(paced::internals::run::register(&ground.frontier(), &settings, &[site])).expect("registered");
 }
 
 fn star_paths(count: usize) -> BTreeSet<String> {

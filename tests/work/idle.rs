@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use paced::task::{Priority, Put};
+use paced::internals::task::{Priority, Put};
 
 use crate::fleet::{register_only, worker};
 use crate::ground::*;

@@ -3,9 +3,9 @@
 use std::fs::OpenOptions;
 use std::io::Write;
 
-use paced::clock::{Clock, Timestamp};
-use paced::frontier::{Claim, Frontier, Registration, SiteSettings, WorkScope};
-use paced::task::Put;
+use paced::internals::clock::{Clock, Timestamp};
+use paced::internals::frontier::{Claim, Frontier, Registration, SiteSettings, WorkScope};
+use paced::internals::task::Put;
 
 use crate::fleet::{items_of, paths_by, seed, to_the_end, worker};
 use crate::ground::*;
@@ -34,7 +34,8 @@ fn c10_a_worker_that_comes_back_under_its_name_gets_its_leases_back_at_the_same_
         |owner: &str, token| Claim { owner: owner.to_owned(), token, download: 1, parse: 0, dice: vec![0] };
     wait(async {
         frontier.register(registration).await.expect("registered");
-        let url = paced::canonical_url::CanonicalUrl::parse("http://shop.example/").expect("a URL");
+        let url =
+            paced::internals::canonical_url::CanonicalUrl::parse("http://shop.example/").expect("a URL");
         frontier.begin_run("shop", vec![Put::seed(url)]).await.expect("begun");
         let gone = frontier.join_as("w", WorkScope::All).await.expect("joined");
         assert!(gone.name.starts_with("w~"), "{}", gone.name);

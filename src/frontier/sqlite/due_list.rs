@@ -11,21 +11,21 @@ pub(super) struct DueList {
     scope: WorkScope,
     /// The unit of each named site, and at which stages the site is ready.
     sites: HashMap<String, (String, [bool; 2])>,
-    units: HashMap<String, Turn>,
+    units: HashMap<String, DueTurn>,
     /// By stage, the units with a named site ready: the longest due first, then by name.
     due: [BTreeSet<(i64, String)>; 2],
 }
 
 /// What a unit's place goes by, at each stage.
 #[derive(Clone, Copy, Default)]
-struct Turn {
+struct DueTurn {
     /// How many of its named sites are ready.
     ready: [u32; 2],
     /// From when on it is due, in ms.
     from: [i64; 2],
 }
 
-impl Turn {
+impl DueTurn {
     fn places(self) -> [Option<i64>; 2] {
         let ([download, parse], [due, parsed]) = (self.ready, self.from);
         [(download > 0).then_some(due), (parse > 0).then_some(parsed)]
@@ -79,7 +79,7 @@ impl DueList {
         }
     }
 
-    fn change(&mut self, unit: &str, change: impl FnOnce(&mut Turn)) {
+    fn change(&mut self, unit: &str, change: impl FnOnce(&mut DueTurn)) {
         let turn = self.units.entry(unit.to_owned()).or_default();
         let before = turn.places();
         change(turn);
@@ -95,7 +95,7 @@ impl DueList {
     }
 }
 
-fn count(turn: &mut Turn, before: [bool; 2], after: [bool; 2]) {
+fn count(turn: &mut DueTurn, before: [bool; 2], after: [bool; 2]) {
     for ((ready, before), after) in turn.ready.iter_mut().zip(before).zip(after) {
         *ready = *ready + u32::from(after) - u32::from(before);
     }

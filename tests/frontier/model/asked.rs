@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use paced::frontier::{Forgotten, Registered, Registration};
-use paced::task::{Origin, Put, PutReply, Stage};
+use paced::internals::frontier::{Forgotten, Registered, Registration};
+use paced::internals::task::{Origin, Put, PutReply, Stage};
 
 use super::ledger::{Deferral, Held, Key, Ledger, Place, Task, differs};
 use crate::world::START;
@@ -13,7 +13,8 @@ impl Ledger {
     pub fn put(&mut self, site_name: &str, stage: Stage, put: &Put) -> PutReply {
         let key = (site_name.to_owned(), stage, put.url.to_string());
         let link = put.origin == Origin::Link;
-        let time = |time: Option<paced::clock::Timestamp>| time.map(|time| time.as_millis() - START);
+        let time =
+            |time: Option<paced::internals::clock::Timestamp>| time.map(|time| time.as_millis() - START);
         let (expires, now) = (time(put.expires), self.now);
         let at = time(put.at).filter(|at| *at > now);
         let later = |one: Option<i64>, two: Option<i64>| one.and_then(|one| two.map(|two| one.max(two)));

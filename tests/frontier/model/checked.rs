@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use paced::frontier::{Inspection, View};
-use paced::task::Stage;
+use paced::internals::frontier::{Inspection, View};
+use paced::internals::task::Stage;
 
 use super::game::stage_name;
 use super::ledger::{Books, Key, Ledger, Place, Task, differs, name};

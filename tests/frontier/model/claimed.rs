@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use paced::frontier::{Claim, Grant, Inspection, WorkScope};
-use paced::task::{Lease, Stage};
+use paced::internals::frontier::{Claim, Grant, Inspection, WorkScope};
+use paced::internals::task::{Lease, Stage};
 
 use super::ledger::{Dues, Held, Key, LEASE, Ledger, Place, Task, differs, origin};
 use crate::world::START;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use paced::task::{
+use paced::internals::task::{
     Exclusion, LeaseKey, Outcome, Put, RobotsAccess, RobotsRecord, Settled, Settlement, Stage,
 };
 
@@ -85,7 +85,7 @@ impl Ledger {
                 let fence = settlement.lease.fence;
                 let page = stored.as_ref().map(|stored| (stored.fetched_at, *recrawl));
                 if stored.is_some() && key.1 == Stage::Download {
-                    let priority = paced::task::Priority::from_value(task.priority);
+                    let priority = paced::internals::task::Priority::from_value(task.priority);
                     let put = Put { hops: task.hops, ..Put::request(settlement.lease.url.clone(), priority) };
                     self.put(&key.0, Stage::Parse, &put);
                 }

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use paced::canonical_url::CanonicalUrl;
-use paced::clock::Timestamp;
-use paced::frontier::{Feeding, Freshness};
-use paced::task::{Priority, Put, Stage};
+use paced::internals::canonical_url::CanonicalUrl;
+use paced::internals::clock::Timestamp;
+use paced::internals::frontier::{Feeding, Freshness};
+use paced::internals::task::{Priority, Put, Stage};
 
 use super::ledger::{Key, Ledger, Page, Task, differs};
 use crate::world::{START, at};

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use paced::canonical_url::CanonicalUrl;
-use paced::frontier::{
+use paced::internals::canonical_url::CanonicalUrl;
+use paced::internals::frontier::{
     Claim, Feeding, Forgotten, Frontier, FrontierError, Grant, Lock, MutexKey, Rearm, Registered,
     Registration, Renamed, Run, Tuning, WorkScope,
 };
-use paced::page::Validators;
-use paced::task::{
+use paced::internals::page::Validators;
+use paced::internals::task::{
     Exclusion, Failure, Lease, LeaseKey, Origin, Outcome, Priority, Put, PutReply, RobotsAccess,
     RobotsRecord, Settled, Settlement, Stage, StoredPage,
 };
@@ -183,7 +183,7 @@ impl Game {
         self.leases.extend(leases.iter().filter(|lease| !known.contains(&lease.token)).cloned());
     }
 
-    async fn inspect(&self) -> Result<paced::frontier::Inspection, String> {
+    async fn inspect(&self) -> Result<paced::internals::frontier::Inspection, String> {
         self.worlds[0].frontier.inspect().await.map_err(|e| e.to_string())
     }
 

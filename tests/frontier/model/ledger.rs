@@ -3,8 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use paced::frontier::{Inspection, Renamed, SiteSettings, Tuning, WorkScope};
-use paced::task::{Settled, Stage};
+use paced::internals::frontier::{Inspection, Renamed, SiteSettings, Tuning, WorkScope};
+use paced::internals::task::{Settled, Stage};
 
 use super::game::{Answer, Move};
 

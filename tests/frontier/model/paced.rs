@@ -1,7 +1,7 @@
 //! Starts and the mutex, booked: whoever starts keeps an interval from the start before (I1).
 
-use paced::frontier::{Lock, Rearm};
-use paced::task::Stage;
+use paced::internals::frontier::{Lock, Rearm};
+use paced::internals::task::Stage;
 
 use super::ledger::{LEASE, Ledger, Place, Start, differs};
 

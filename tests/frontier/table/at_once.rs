@@ -1,6 +1,6 @@
 //! A settlement that takes the parse of its page along: as a claim would, but only where no other parse waits.
 
-use paced::task::{Failure, Lease, Outcome, Settled, Settlement, Stage};
+use paced::internals::task::{Failure, Lease, Outcome, Settled, Settlement, Stage};
 
 use crate::world::{OWNER, World, ms, on_every_backend, page, path_of};
 

@@ -1,7 +1,7 @@
 //! A site is forgotten: all of it goes but its pace.
 
-use paced::frontier::{Forgotten, Tuning};
-use paced::task::{Outcome, PutReply};
+use paced::internals::frontier::{Forgotten, Tuning};
+use paced::internals::task::{Outcome, PutReply};
 
 use crate::world::{World, ms, on_every_backend, url};
 

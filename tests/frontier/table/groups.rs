@@ -1,7 +1,7 @@
 //! Groups: several sites, one pace. Hosts: one site each.
 
-use paced::frontier::{Registered, Registration, Tuning};
-use paced::task::Outcome;
+use paced::internals::frontier::{Registered, Registration, Tuning};
+use paced::internals::task::Outcome;
 
 use crate::world::{World, at, ms, on_every_backend};
 
@@ -176,7 +176,7 @@ fn a_host_belongs_to_one_site_unless_both_are_of_one_group() {
         assert!(!w.frontier.sites().await.expect("answers").contains(&"b".to_owned()));
         w.site_with("a", shared("a", Some("g"))).await;
         w.site_with("b", shared("b", Some("g"))).await;
-        let host = paced::canonical_url::Host::parse("shared.example").expect("a host");
+        let host = paced::internals::canonical_url::Host::parse("shared.example").expect("a host");
         assert_eq!(w.frontier.site_of(&host).await.expect("answers").as_deref(), Some("a"));
         let alone = w.register("a", shared("a", None)).await;
         assert!(matches!(alone, Registered::Refused(_)), "b would go on at a pace of its own: {alone:?}");
@@ -195,7 +195,7 @@ fn with_hosts(hosts: &[&str], group: Option<&str>) -> impl FnOnce(&mut Registrat
 }
 
 async fn site_of(w: &World, host: &str) -> Option<String> {
-    let host = paced::canonical_url::Host::parse(&format!("{host}.example")).expect("a host");
+    let host = paced::internals::canonical_url::Host::parse(&format!("{host}.example")).expect("a host");
     w.frontier.site_of(&host).await.expect("answers")
 }
 

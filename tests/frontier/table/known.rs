@@ -1,6 +1,6 @@
 //! Pages that were seen in a run, when they are many: stores keep them in a form that grows with them.
 
-use paced::task::{Outcome, Put, PutReply, Settlement};
+use paced::internals::task::{Outcome, Put, PutReply, Settlement};
 
 use crate::world::*;
 

@@ -1,7 +1,7 @@
 //! Leases: lost, renewed, repeated, stale; going back; landing; fences.
 
-use paced::frontier::Rearm;
-use paced::task::{Lease, LeaseKey, Put, PutReply, Settled, Stage};
+use paced::internals::frontier::Rearm;
+use paced::internals::task::{Lease, LeaseKey, Put, PutReply, Settled, Stage};
 
 use crate::world::{START, at, on_every_backend, path_of, request, url};
 

@@ -1,7 +1,7 @@
 //! Dead letters: listed in order of death, put away for good (I13).
 
-use paced::frontier::LetterPlace;
-use paced::task::{PutReply, Stage};
+use paced::internals::frontier::LetterPlace;
+use paced::internals::task::{PutReply, Stage};
 
 use crate::world::{World, on_every_backend, url};
 

@@ -1,7 +1,7 @@
 //! Which task goes first.
 
-use paced::frontier::Claim;
-use paced::task::{Priority, Put};
+use paced::internals::frontier::Claim;
+use paced::internals::task::{Priority, Put};
 
 use crate::world::{at, on_every_backend, request, urgent};
 

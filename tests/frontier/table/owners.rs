@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use paced::frontier::{Claim, Grant, WorkScope};
-use paced::task::Settled;
+use paced::internals::frontier::{Claim, Grant, WorkScope};
+use paced::internals::task::Settled;
 
 use crate::world::{Backend, World, on_every_backend, path_of, wait_for};
 

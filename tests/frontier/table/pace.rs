@@ -1,7 +1,7 @@
 //! The timed mutex of a site: interval, tuning, pause, blocks, outsiders.
 
-use paced::frontier::{Lock, MutexKey, Tuning};
-use paced::task::{LeaseKey, Outcome};
+use paced::internals::frontier::{Lock, MutexKey, Tuning};
+use paced::internals::task::{LeaseKey, Outcome};
 
 use crate::world::{at, ms, on_every_backend};
 

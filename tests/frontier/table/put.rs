@@ -1,6 +1,6 @@
 //! Puts: what a request and a link do to a page in each place.
 
-use paced::task::{Origin, Priority, Put, PutReply, Stage};
+use paced::internals::task::{Origin, Priority, Put, PutReply, Stage};
 
 use crate::world::{at, on_every_backend, request, urgent, url};
 
@@ -354,7 +354,7 @@ fn a_redirect_is_done_here_and_put_there_with_one_hop_more() {
         for expected in [PutReply::Created, PutReply::Coalesced] {
             assert_eq!(w.put_with("a", target.clone()).await, expected, "repeated after a crash: harmless");
         }
-        w.settle(&lease, paced::task::Outcome::Redirected { to: url("a", "to") }).await;
+        w.settle(&lease, paced::internals::task::Outcome::Redirected { to: url("a", "to") }).await;
         let books = w.downloads("a").await;
         assert_eq!((books.redirected, books.done, books.waiting), (1, 1, 1));
         w.pass(1_000);
@@ -372,7 +372,7 @@ fn a_page_redirected_onto_itself_counts_every_hop() {
             let lease = w.take().await;
             assert_eq!(lease.hops, hops, "else it would go round for ever");
             w.put_with("a", Put { hops: hops + 1, ..request("a", "p") }).await;
-            w.settle(&lease, paced::task::Outcome::Redirected { to: url("a", "p") }).await;
+            w.settle(&lease, paced::internals::task::Outcome::Redirected { to: url("a", "p") }).await;
             w.pass(1_000);
         }
     });

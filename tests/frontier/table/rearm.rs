@@ -1,7 +1,7 @@
 //! A permit that grew late takes a new start.
 
-use paced::frontier::{Lock, Rearm, Tuning};
-use paced::task::{Lease, Outcome};
+use paced::internals::frontier::{Lock, Rearm, Tuning};
+use paced::internals::task::{Lease, Outcome};
 
 use crate::world::{World, at, ms, on_every_backend, path_of};
 

@@ -1,7 +1,7 @@
 //! Pages that are fetched again and again.
 
-use paced::frontier::{Feeding, Freshness, Tuning};
-use paced::task::{Exclusion, Origin, Outcome, Priority, Put, Stage};
+use paced::internals::frontier::{Feeding, Freshness, Tuning};
+use paced::internals::task::{Exclusion, Origin, Outcome, Priority, Put, Stage};
 
 use crate::world::{World, at, on_every_backend, path_of, request, urgent, url};
 
@@ -280,6 +280,6 @@ fn v13_a_run_is_over_though_pages_are_to_be_fetched_again_and_a_fed_page_is_an_o
         assert_eq!((run.number, run.begun), (1, false), "it goes on with what waits");
         assert_eq!(w.place_in("a", Stage::Download, "p").await, "waiting");
         let other = w.put_with("a", Put { at: None, ..request("a", "p") }).await;
-        assert_eq!(other, paced::task::PutReply::Coalesced);
+        assert_eq!(other, paced::internals::task::PutReply::Coalesced);
     });
 }

@@ -1,7 +1,7 @@
 //! A site gets another name: all it has stays, above all its pace.
 
-use paced::frontier::{Renamed, Tuning};
-use paced::task::{Outcome, PutReply};
+use paced::internals::frontier::{Renamed, Tuning};
+use paced::internals::task::{Outcome, PutReply};
 
 use crate::world::{World, at, on_every_backend, path_of, request, url};
 
@@ -10,8 +10,8 @@ async fn rename(w: &World, from: &str, to: &str) -> Renamed {
 }
 
 /// A URL that site `a` has put, as the site of another name has it.
-fn of_a(path: &str) -> paced::task::Put {
-    paced::task::Put { url: url("a", path), ..request("a", path) }
+fn of_a(path: &str) -> paced::internals::task::Put {
+    paced::internals::task::Put { url: url("a", path), ..request("a", path) }
 }
 
 #[test]
@@ -56,7 +56,10 @@ fn i1_a_renamed_site_keeps_its_tasks_books_and_pace() {
         assert_eq!((path_of(&first), first.site.as_str()), (path_of(&retried), "b"), "in its old position");
         assert_eq!(first.attempts, 1);
         w.done(&first).await;
-        let link = paced::task::Put { origin: paced::task::Origin::Link, ..of_a(&path_of(&first)) };
+        let link = paced::internals::task::Put {
+            origin: paced::internals::task::Origin::Link,
+            ..of_a(&path_of(&first))
+        };
         let known = w.frontier.put("b", vec![link]).await.expect("answers");
         assert_eq!(known, [PutReply::Known], "what was fetched in this run is known under the new name");
         for _ in 0..3 {
@@ -78,8 +81,10 @@ fn i1_a_site_of_the_old_name_asks_nobody_early() {
         assert_eq!(rename(w, "a", "b").await, Renamed::Done);
         // Another site of the same unit's name, with the hosts of its own.
         w.site_with("a", |shop| shop.hosts = vec!["new.example".to_owned()]).await;
-        let put =
-            paced::task::Put { url: "https://new.example/p".parse().expect("a URL"), ..request("a", "p") };
+        let put = paced::internals::task::Put {
+            url: "https://new.example/p".parse().expect("a URL"),
+            ..request("a", "p")
+        };
         w.put_with("a", put).await;
         w.pass(999);
         assert_eq!(w.claim().await, None);
@@ -92,7 +97,7 @@ fn i1_a_site_of_the_old_name_asks_nobody_early() {
 fn a_delayed_and_a_scheduled_task_come_at_their_time_under_the_new_name() {
     on_every_backend(async |w| {
         w.site("a").await;
-        w.put_with("a", paced::task::Put { at: Some(at(30_000)), ..request("a", "later") }).await;
+        w.put_with("a", paced::internals::task::Put { at: Some(at(30_000)), ..request("a", "later") }).await;
         w.put("a", "p").await;
         let lease = w.take().await;
         w.retry(&lease, 10_000).await;
@@ -124,7 +129,8 @@ fn all_that_is_known_and_when_pages_are_asked_for_again_goes_along() {
         }
         assert_eq!((done.len(), rename(w, "a", "b").await), (250, Renamed::Done));
         for path in &done {
-            let link = paced::task::Put { origin: paced::task::Origin::Link, ..of_a(path) };
+            let link =
+                paced::internals::task::Put { origin: paced::internals::task::Origin::Link, ..of_a(path) };
             let put = w.frontier.put("b", vec![link]).await.expect("answers");
             assert_eq!(put, [PutReply::Known], "{path}");
         }
@@ -156,8 +162,9 @@ fn a_name_that_is_taken_and_a_site_in_workers_hands_are_refused() {
 #[test]
 fn a_site_of_a_group_keeps_the_groups_pace() {
     on_every_backend(async |w| {
-        let group =
-            |shop: &mut paced::frontier::Registration| shop.group = Some(("group:g".to_owned(), 2_000));
+        let group = |shop: &mut paced::internals::frontier::Registration| {
+            shop.group = Some(("group:g".to_owned(), 2_000))
+        };
         for name in ["a", "b"] {
             w.site_with(name, group).await;
             w.put(name, "p").await;

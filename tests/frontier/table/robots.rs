@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
-use paced::frontier::{Forgotten, Rearm, Registration, Tuning};
-use paced::task::{Exclusion, Failure, Lease, Outcome, PutReply, RobotsAccess, RobotsRecord, Settled};
+use paced::internals::frontier::{Forgotten, Rearm, Registration, Tuning};
+use paced::internals::task::{
+    Exclusion, Failure, Lease, Outcome, PutReply, RobotsAccess, RobotsRecord, Settled,
+};
 
 use crate::world::{World, at, ms, on_every_backend, path_of, request, url};
 
@@ -55,7 +57,10 @@ fn from_its_grant_on_nothing_else_of_the_site_is_granted() {
         w.put("a", "p").await;
         w.put_with(
             "a",
-            paced::task::Put { url: "https://other.example/q".parse().expect("a URL"), ..request("a", "q") },
+            paced::internals::task::Put {
+                url: "https://other.example/q".parse().expect("a URL"),
+                ..request("a", "q")
+            },
         )
         .await;
         let errand = w.take().await;
@@ -98,7 +103,8 @@ fn given_back_or_lost_it_comes_again_and_then_the_site_goes_on() {
 fn queued_known_or_dead_it_is_raised() {
     on_every_backend(async |w| {
         site(w).await;
-        w.put_with("a", paced::task::Put { at: Some(at(HOUR)), ..request("a", "robots.txt") }).await;
+        w.put_with("a", paced::internals::task::Put { at: Some(at(HOUR)), ..request("a", "robots.txt") })
+            .await;
         w.put("a", "p").await;
         let errand = w.take().await;
         assert!(is_errand(&errand), "queued for later");
@@ -181,7 +187,7 @@ fn pages_of_an_unreachable_host_wait_without_an_attempt_and_hold_up_no_other_hos
             w.put("a", &i.to_string()).await;
         }
         let other = "https://other.example/q".parse().expect("a URL");
-        w.put_with("a", paced::task::Put { url: other, ..request("a", "q") }).await;
+        w.put_with("a", paced::internals::task::Put { url: other, ..request("a", "q") }).await;
         let errand = w.take().await;
         w.robots(&errand, RobotsAccess::Unreachable("503".to_owned()), 60_000).await;
         w.pass(1_000);
@@ -419,7 +425,7 @@ fn its_crawl_delay_holds_for_each_site_of_a_group_that_has_the_host() {
             shop.hosts = vec!["shared.example".to_owned()];
             shop.group = Some(("group:g".to_owned(), 0));
         };
-        let page = |path: &str| paced::task::Put {
+        let page = |path: &str| paced::internals::task::Put {
             url: format!("https://shared.example/{path}").parse().expect("a URL"),
             ..request("a", "p")
         };

@@ -1,7 +1,7 @@
 //! Runs: begun, gone on with, given up.
 
-use paced::frontier::Run;
-use paced::task::{Put, PutReply, Settled, Stage};
+use paced::internals::frontier::Run;
+use paced::internals::task::{Put, PutReply, Settled, Stage};
 
 use crate::world::{World, at, ms, on_every_backend, path_of, request, url};
 
@@ -105,7 +105,7 @@ fn i1_fresh_forgets_no_start_no_block_no_fence_and_no_tuned_value() {
     on_every_backend(async |w| {
         w.site("a").await;
         begin(w, &["p"]).await;
-        w.tune("a", paced::frontier::Tuning::Interval(Some(5_000))).await;
+        w.tune("a", paced::internals::frontier::Tuning::Interval(Some(5_000))).await;
         let lease = w.take().await;
         w.fetched(&lease).await;
         let before = w.view("a").await;

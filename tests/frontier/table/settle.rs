@@ -1,11 +1,11 @@
 //! How a task ends, and what becomes of a request that met it.
 
-use paced::task::{Exclusion, Failure, Outcome, PutReply, Settled, Stage};
+use paced::internals::task::{Exclusion, Failure, Outcome, PutReply, Settled, Stage};
 
 use crate::world::{World, on_every_backend, page, url};
 
 /// A running page `p` of site `a` that a request has met.
-async fn met(w: &World) -> paced::task::Lease {
+async fn met(w: &World) -> paced::internals::task::Lease {
     w.site("a").await;
     w.put("a", "p").await;
     w.put("a", "q").await;
@@ -221,7 +221,7 @@ fn i1_two_starts_given_back_in_a_row_keep_the_interval_raised_meanwhile() {
         for lease in unused.iter().rev() {
             w.settle(lease, Outcome::Excluded { why: Exclusion::Robots, unused: true }).await;
         }
-        w.tune("a", paced::frontier::Tuning::Interval(Some(60_000))).await;
+        w.tune("a", paced::internals::frontier::Tuning::Interval(Some(60_000))).await;
         w.pass(57_000);
         assert_eq!(w.claim().await, None, "59 s after the start that stands");
         w.pass(1_000);
@@ -235,7 +235,7 @@ fn i5_a_settle_sent_again_gets_the_same_answer_and_changes_nothing() {
         w.site("a").await;
         w.put("a", "p").await;
         let lease = w.take().await;
-        let settlement = paced::task::Settlement {
+        let settlement = paced::internals::task::Settlement {
             lease,
             outcome: Outcome::Dead { why: Failure::new("no") },
             block: None,
@@ -264,7 +264,7 @@ fn response_times_are_averaged_and_a_block_keeps_the_unit_away() {
         w.put("a", "p").await;
         w.put("a", "q").await;
         let lease = w.take().await;
-        let settlement = paced::task::Settlement {
+        let settlement = paced::internals::task::Settlement {
             lease,
             outcome: Outcome::Done { stored: None, recrawl: None },
             block: Some((crate::world::ms(9_000), "429".to_owned())),

@@ -1,7 +1,7 @@
 //! The parse stage: after the download, and never gated by its pace.
 
-use paced::frontier::Tuning;
-use paced::task::{Outcome, Put, Settled, Stage};
+use paced::internals::frontier::Tuning;
+use paced::internals::task::{Outcome, Put, Settled, Stage};
 
 use crate::world::{ms, on_every_backend, page, request, url};
 
@@ -9,7 +9,7 @@ use crate::world::{ms, on_every_backend, page, request, url};
 fn v12_a_download_with_a_page_goes_on_to_the_parse_stage() {
     on_every_backend(async |w| {
         w.site("a").await;
-        w.put_with("a", paced::task::Put { depth: 2, ..request("a", "p") }).await;
+        w.put_with("a", paced::internals::task::Put { depth: 2, ..request("a", "p") }).await;
         let lease = w.take().await;
         w.fetched(&lease).await;
         assert_eq!(w.place_in("a", Stage::Parse, "p").await, "waiting");
@@ -57,7 +57,7 @@ fn v12_a_parse_takes_no_start() {
         w.pass(1_000);
         let parse = w.parse().await.expect("a parse");
         let before = w.view("a").await;
-        assert_eq!(w.rearm(&parse).await, paced::frontier::Rearm::StartIn(0));
+        assert_eq!(w.rearm(&parse).await, paced::internals::frontier::Rearm::StartIn(0));
         w.back(&parse).await;
         let after = w.view("a").await;
         assert_eq!((before.last_start, before.due), (after.last_start, after.due));

@@ -1,7 +1,7 @@
 //! Where a URL stands, and whose the values in force are.
 
-use paced::frontier::{Standing, Tuning, Whereabouts};
-use paced::task::Stage;
+use paced::internals::frontier::{Standing, Tuning, Whereabouts};
+use paced::internals::task::Stage;
 
 use crate::world::{OWNER, World, on_every_backend, url};
 

@@ -45,7 +45,7 @@ impl Ledger {
             let books = self.sites[name].books.get(&stage).copied().unwrap_or_default();
             let (created, revived, reruns) = (counts.created, counts.revived, counts.reruns);
             let (done, dead, dropped) = (counts.done, counts.dead, counts.dropped);
-            let told = Books { created, revived, reruns, done, dead, dropped };
+            let told = Books { created, done, dead, dropped, revived, reruns };
             if told != books {
                 return differs(&format!("I14: books of {name}, {}", stage_name(stage)), books, told);
             }

@@ -163,7 +163,7 @@ fn a_name_that_is_taken_and_a_site_in_workers_hands_are_refused() {
 fn a_site_of_a_group_keeps_the_groups_pace() {
     on_every_backend(async |w| {
         let group = |shop: &mut paced::internals::frontier::Registration| {
-            shop.group = Some(("group:g".to_owned(), 2_000))
+            shop.group = Some(("group:g".to_owned(), 2_000));
         };
         for name in ["a", "b"] {
             w.site_with(name, group).await;

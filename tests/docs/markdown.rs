@@ -53,6 +53,7 @@ pub fn all() -> Vec<Page> {
         "CONTRIBUTING.md",
         "examples/deploy/README.md",
         "sites/README.md",
+        "src/frontier/README.md",
     ];
     manual().into_iter().chain(more.map(Page::of)).collect()
 }

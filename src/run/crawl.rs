@@ -66,13 +66,13 @@ pub async fn crawl(
     let monitor = Monitor::limited(options.max_pages);
     let equipment = &options.equipment;
     let frontier = Frontier::open(&equipment.places.frontier)?;
-    let roster = register(&frontier, &equipment.settings, &sites).await?;
-    let names = roster.names();
+    let rules = register(&frontier, &equipment.settings, &sites).await?;
+    let names = rules.names();
     if options.fresh {
         refuse_while_crawled(&frontier, &names).await?;
     }
-    let join = async |frontier: &Frontier| frontier.join(roster.scope()).await;
-    let crew = equipment.crew(&frontier, &roster, Role::Both, &monitor, join).await?;
+    let join = async |frontier: &Frontier| frontier.join(rules.scope()).await;
+    let parts = equipment.parts(&frontier, &rules, Role::Both, &monitor, join).await?;
     let mut found = BTreeMap::new();
     for site in &sites {
         let view = frontier.view(&site.name).await?;
@@ -80,10 +80,10 @@ pub async fn crawl(
     }
     let deadline = options.deadline.and_then(|deadline| Instant::now().checked_add(deadline));
     let goal = Goal::Named { names: names.clone(), give_up: options.give_up, deadline };
-    let mut watch = Watch::new(goal, &frontier, &roster, crew.outages(), &monitor, shown);
+    let mut watch = Watch::new(goal, &frontier, &rules, parts.outages(), &monitor, shown);
     watch.is_finished().await?;
     let watching = async |pool_ended: &dyn Fn() -> bool| watch.until_the_end(&stop, pool_ended).await;
-    let ending = work_until(crew, equipment.workers, &stop, watching).await?;
+    let ending = work_until(parts, equipment.workers, &stop, watching).await?;
     let last_look =
         async { Ok::<_, FrontierError>((watch.is_finished().await?, frontier.views(&names).await?)) };
     let looked = clock::within(LAST_LOOK, last_look).await;

@@ -1,4 +1,4 @@
-//! What a process that works is made of, whoever tells it when to end: places, settings, and the crew built from them.
+//! What a process that works is made of, whoever tells it when to end: places, settings, and the parts built from them.
 
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use crate::frontier::{Frontier, FrontierError, Member};
 use crate::monitor::Monitor;
 use crate::settings::Settings;
 use crate::sink::ItemSink;
-use crate::work::{Crew, CrewOptions, Pool, Role, Roster, Workers};
+use crate::work::{PartsOptions, Pool, Role, SiteRules, VisitParts, Workers};
 
 /// Where a process keeps what it has.
 #[derive(Clone, Debug)]
@@ -96,54 +96,54 @@ impl Equipment {
         })
     }
 
-    /// A crew that works on the sites of the roster; it joins the frontier last, once everything else is there.
-    pub(crate) async fn crew(
+    /// A parts that works on the sites of the rules; it joins the frontier last, once everything else is there.
+    pub(crate) async fn parts(
         &self,
         frontier: &Frontier,
-        roster: &Roster,
+        rules: &SiteRules,
         role: Role,
         monitor: &Monitor,
         join: impl AsyncFnOnce(&Frontier) -> Result<Member, FrontierError>,
-    ) -> Result<Crew, RunError> {
+    ) -> Result<VisitParts, RunError> {
         let fetcher = Fetcher::new(FetcherOptions {
             connect_to: self.connect_to.clone(),
             cacert: self.cacert.clone(),
         })?;
         let ceiling = self.max_rate.or(self.settings.max_rate.and_then(NonZeroU32::new));
-        let crew = Crew::new(CrewOptions {
+        let parts = VisitParts::new(PartsOptions {
             fetcher,
             ceiling: Ceiling::per_second(ceiling),
             archive: self.archive(frontier).await?,
             sink: self.sink()?,
             role,
-            roster: roster.clone(),
+            rules: rules.clone(),
             monitor: monitor.clone(),
             member: join(frontier).await?,
             frontier: frontier.clone(),
         });
-        crew.map_err(RunError::Threads)
+        parts.map_err(RunError::Threads)
     }
 }
 
 /// Works until `watch` says that it is over, finishes what runs, and leaves. `watch` is told whether the pool has ended by
 /// itself, as one does that can't bring tasks to their end.
 pub(crate) async fn work_until<T>(
-    crew: Crew,
+    parts: VisitParts,
     workers: Workers,
     stop: &CancellationToken,
     watch: impl AsyncFnOnce(&dyn Fn() -> bool) -> Result<T, FrontierError>,
 ) -> Result<T, RunError> {
-    let crew = Arc::new(crew);
+    let parts = Arc::new(parts);
     let drain = stop.child_token();
-    let working = tokio::spawn(Pool::new(Arc::clone(&crew), workers, drain.clone()).work());
+    let working = tokio::spawn(Pool::new(Arc::clone(&parts), workers, drain.clone()).work());
     let ending = watch(&|| working.is_finished()).await;
     drain.cancel();
     let worked = working.await.unwrap_or_else(|panic| {
         warn!(%panic, "the pool broke; its leases return");
         Ok(())
     });
-    if let Some(crew) = Arc::into_inner(crew) {
-        crew.disband().await?;
+    if let Some(parts) = Arc::into_inner(parts) {
+        parts.disband().await?;
     }
     worked?;
     Ok(ending?)

@@ -10,19 +10,23 @@ use crate::frontier::{Frontier, FrontierError, Registered, Registration, Run, Si
 use crate::settings::Settings;
 use crate::site::{RobotsPolicy, Site};
 use crate::task::Put;
-use crate::work::Roster;
+use crate::work::SiteRules;
 
 /// Puts the sites' rules in force.
-pub async fn register(frontier: &Frontier, settings: &Settings, sites: &[Site]) -> Result<Roster, RunError> {
-    let roster = Roster::default();
+pub async fn register(
+    frontier: &Frontier,
+    settings: &Settings,
+    sites: &[Site],
+) -> Result<SiteRules, RunError> {
+    let rules = SiteRules::default();
     for site in sites {
         match register_one(frontier, settings, site).await? {
-            Registered::Version(version) => roster.put(site.clone(), version),
+            Registered::Version(version) => rules.put(site.clone(), version),
             Registered::Refused(why) => return Err(RunError::Refused(why)),
         };
         warn_without_contact(site);
     }
-    Ok(roster)
+    Ok(rules)
 }
 
 /// Puts one site's rules in force, or says what stands against it.

@@ -28,9 +28,9 @@ pub async fn seed(
     sites: &[Site],
     fresh: bool,
 ) -> Result<Vec<Seeded>, RunError> {
-    let roster = register(frontier, settings, sites).await?;
+    let rules = register(frontier, settings, sites).await?;
     if fresh {
-        refuse_while_crawled(frontier, &roster.names()).await?;
+        refuse_while_crawled(frontier, &rules.names()).await?;
     }
     let mut seeded = Vec::with_capacity(sites.len());
     for site in sites {

@@ -16,7 +16,7 @@ use crate::frontier::{Frontier, FrontierError, Registered};
 use crate::patience::Patience;
 use crate::settings::Settings;
 use crate::site::{self, Site, SiteErrors};
-use crate::work::{Roster, VisitError};
+use crate::work::{SiteRules, VisitError};
 
 /// When site files are read again that could not be registered.
 const READ_AGAIN: Patience = Patience::new(Duration::from_secs(1), Duration::from_secs(5));
@@ -26,7 +26,7 @@ const READ_AGAIN: Patience = Patience::new(Duration::from_secs(1), Duration::fro
 pub(super) struct SiteFolder {
     path: PathBuf,
     settings: Settings,
-    roster: Roster,
+    rules: SiteRules,
     /// By site, the version of its rules as last registered from here.
     versions: BTreeMap<String, i64>,
 }
@@ -41,10 +41,10 @@ struct Reading {
 }
 
 impl SiteFolder {
-    /// The folder, which must be there; what it registers is taken into the roster.
-    pub(super) fn open(path: &Path, settings: &Settings, roster: &Roster) -> Result<Self, RunError> {
-        let (settings, roster) = (settings.clone(), roster.clone());
-        let folder = Self { path: path.to_owned(), settings, roster, versions: BTreeMap::new() };
+    /// The folder, which must be there; what it registers is taken into the rules.
+    pub(super) fn open(path: &Path, settings: &Settings, rules: &SiteRules) -> Result<Self, RunError> {
+        let (settings, rules) = (settings.clone(), rules.clone());
+        let folder = Self { path: path.to_owned(), settings, rules, versions: BTreeMap::new() };
         folder.files().map(|_| folder)
     }
 
@@ -99,7 +99,7 @@ impl SiteFolder {
             reading.changed += 1;
         }
         reading.sites.insert(site.name.clone(), shown);
-        self.roster.put(site, version);
+        self.rules.put(site, version);
         Ok(Ok(()))
     }
 }

@@ -12,7 +12,7 @@ use super::standstill::Standstill;
 use crate::clock;
 use crate::frontier::{Frontier, FrontierError, View};
 use crate::monitor::{Monitor, Pulse, Shown};
-use crate::work::{Outages, Roster};
+use crate::work::{Outages, SiteRules};
 
 /// How often it is looked how sites stand.
 const LOOK: Duration = Duration::from_millis(200);
@@ -41,7 +41,7 @@ pub(super) enum Goal {
 /// Looks how sites stand, tells it, and knows when a run is over.
 pub(super) struct Watch {
     frontier: Frontier,
-    roster: Roster,
+    rules: SiteRules,
     outages: Arc<Outages>,
     monitor: Monitor,
     goal: Goal,
@@ -60,14 +60,14 @@ impl Watch {
     pub(super) fn new(
         goal: Goal,
         frontier: &Frontier,
-        roster: &Roster,
+        rules: &SiteRules,
         outages: Arc<Outages>,
         monitor: &Monitor,
         shown: Shown,
     ) -> Self {
         Self {
             frontier: frontier.clone(),
-            roster: roster.clone(),
+            rules: rules.clone(),
             outages,
             monitor: monitor.clone(),
             goal,
@@ -144,7 +144,7 @@ impl Watch {
             () if finished && self.given_up.is_empty() => Ending::Finished,
             () if finished => Ending::GivenUp,
             // Its pages would never be done here, and nobody may be there who can.
-            () if of_all && self.roster.lacks_something() => Ending::Lacking,
+            () if of_all && self.rules.lacks_something() => Ending::Lacking,
             () if stopped => Ending::Stopped,
             () if self.time_left().is_zero() => Ending::Deadline,
             () if self.monitor.is_full() => Ending::MaxPages,
@@ -244,7 +244,7 @@ impl Watch {
         let Some((stood, why)) = stands.filter(|(stood, _)| *stood >= give_up) else { return false };
         let without = if away { "an answer" } else { "a start" };
         warn!(site = view.site, "given up after {}s without {without}: {why}", stood.as_secs());
-        self.roster.remove(&view.site);
+        self.rules.remove(&view.site);
         self.given_up.push((view.site.clone(), why));
         true
     }

@@ -17,7 +17,7 @@ use super::worker_name::WorkerName;
 use crate::frontier::{Frontier, FrontierError, View, without_password};
 use crate::monitor::{Monitor, Shown, Tally};
 use crate::task::Stage;
-use crate::work::{Role, Roster};
+use crate::work::{Role, SiteRules};
 
 /// How a worker works.
 #[derive(Clone, Debug)]
@@ -68,17 +68,17 @@ pub async fn work(
 ) -> Result<WorkReport, RunError> {
     let WorkOptions { equipment, name, role, sites, until_empty } = options;
     let monitor = Monitor::default();
-    let roster = Roster::of_all();
-    let mut folder = sites.map(|sites| SiteFolder::open(&sites, &equipment.settings, &roster)).transpose()?;
+    let rules = SiteRules::of_all();
+    let mut folder = sites.map(|sites| SiteFolder::open(&sites, &equipment.settings, &rules)).transpose()?;
     let frontier = Frontier::open(&equipment.places.frontier)?;
     if let Some(folder) = &mut folder {
         folder.read(&frontier).await?;
     }
-    let join = async |frontier: &Frontier| frontier.join_as(name.as_str(), roster.scope()).await;
-    let crew = equipment.crew(&frontier, &roster, role, &monitor, join).await?;
+    let join = async |frontier: &Frontier| frontier.join_as(name.as_str(), rules.scope()).await;
+    let parts = equipment.parts(&frontier, &rules, role, &monitor, join).await?;
     info!(%name, %role, "at work on {}", without_password(&equipment.places.frontier));
     let mut watch =
-        Watch::new(Goal::All { until_empty }, &frontier, &roster, crew.outages(), &monitor, shown);
+        Watch::new(Goal::All { until_empty }, &frontier, &rules, parts.outages(), &monitor, shown);
     let watching = async |pool_ended: &dyn Fn() -> bool| {
         tokio::select! {
             ending = watch.until_the_end(&stop, pool_ended) => ending,
@@ -88,7 +88,7 @@ pub async fn work(
     // Who ends once nothing is left must not bring in what is due later.
     let feeds = role.walks(Stage::Download) && !until_empty;
     let feeding = feeds.then(|| tokio::spawn(feed::feed(frontier.clone(), stop.clone())));
-    let ended = work_until(crew, equipment.workers, &stop, watching).await;
+    let ended = work_until(parts, equipment.workers, &stop, watching).await;
     if let Some(feeding) = feeding {
         feeding.abort();
     }

@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use tracing::{debug, warn};
 
+use super::body_end::body_end;
 use super::breakers::{health_of, put_off};
-use super::crew::Crew;
 use super::error::VisitError;
-use super::handover::Fresh;
-use super::landing::landing;
+use super::granted_along::FreshPage;
 use super::outcome::{Judged, errand_outcome, failed, follow, judge, unsent_errand};
-use super::slots::Granted;
+use super::parts::VisitParts;
+use super::slots::SlottedLease;
 use crate::archive::{Place, PlaceError, SentRequest, Visit, VisitOutcome};
 use crate::canonical_url::CanonicalUrl;
 use crate::fetch::{Exchange, FetchError, FetchErrorKind, Request, Unsent};
@@ -22,32 +22,40 @@ use crate::site::Site;
 use crate::task::{Exclusion, Lease, Outcome, RobotsAccess, RobotsErrand, Stage, StoredPage};
 
 /// Downloads one task's page; the parse that its settlement took along. `noted` is the time since boot right before its claim.
-pub(super) async fn visit(crew: &Crew, lease: Lease, noted: Duration) -> Result<Option<Granted>, VisitError> {
-    let site = crew.site(&lease).await?;
-    if let Some(why) = crew.outages.frontier.in_time(unwanted(crew, &site, &lease)).await? {
-        crew.settle(lease, Outcome::Excluded { why, unused: true }).await?;
+pub(super) async fn visit(
+    parts: &VisitParts,
+    lease: Lease,
+    noted: Duration,
+) -> Result<Option<SlottedLease>, VisitError> {
+    let site = parts.site(&lease).await?;
+    if let Some(why) = parts.outages.frontier.in_time(unwanted(parts, &site, &lease)).await? {
+        parts.settle(lease, Outcome::Excluded { why, unused: true }).await?;
         return Ok(None);
     }
-    let permit = Permit::of(&lease, &crew.frontier, noted, crew.leaving.clone());
-    let exchange = match crew.fetcher.get(request(crew, &site, &lease).await, permit).await {
+    let permit = Permit::of(&lease, &parts.frontier, noted, parts.leaving.clone());
+    let exchange = match parts.fetcher.get(request(parts, &site, &lease).await, permit).await {
         Ok(exchange) => exchange,
-        Err(unsent) => return not_sent(crew, &site, lease, noted, unsent).await.map(|()| None),
+        Err(unsent) => return not_sent(parts, &site, lease, noted, unsent).await.map(|()| None),
     };
-    crew.monitor.sent(&site, &lease, &exchange);
-    let (judged, block) = judge(&site, &lease, &exchange, crew.frontier.clock().now());
-    let opened = crew.breakers.hear(&site, &lease, noted, health_of(&exchange));
+    parts.monitor.sent(&site, &lease, &exchange);
+    let (judged, block) = judge(&site, &lease, &exchange, parts.frontier.clock().now());
+    let opened = parts.breakers.hear(&site, &lease, noted, health_of(&exchange));
     let block = [block, opened.clone()].into_iter().flatten().max_by_key(|(wait, _)| *wait);
-    let landing = landing(crew, &site, &lease, &exchange, block.as_ref()).await?;
-    let place = keep(crew, &site, &lease, &exchange, &judged).await?;
-    let outcome = conclude(crew, &site, &lease, &exchange, judged, place).await?;
+    let body_end = body_end(parts, &site, &lease, &exchange, block.as_ref()).await?;
+    let place = keep(parts, &site, &lease, &exchange, &judged).await?;
+    let outcome = conclude(parts, &site, &lease, &exchange, judged, place).await?;
     let outcome = put_off(outcome, opened.as_ref());
     let response = exchange.answer.as_ref().ok().map(|fetched| fetched.page.response);
-    landing.settled();
-    Ok(crew.settle_download(lease, outcome, block, response).await?)
+    body_end.settled();
+    Ok(parts.settle_download(lease, outcome, block, response).await?)
 }
 
 /// Why the page isn't to be asked for after all, by the rules in force now.
-async fn unwanted(crew: &Crew, site: &Site, lease: &Lease) -> Result<Option<Exclusion>, FrontierError> {
+async fn unwanted(
+    parts: &VisitParts,
+    site: &Site,
+    lease: &Lease,
+) -> Result<Option<Exclusion>, FrontierError> {
     if lease.robots.is_some() {
         return Ok(None);
     }
@@ -57,14 +65,14 @@ async fn unwanted(crew: &Crew, site: &Site, lease: &Lease) -> Result<Option<Excl
     if site.rule_for(&lease.url).is_none() {
         return Ok(Some(Exclusion::NoRule));
     }
-    let allowed = crew.verdicts.allows(site, &lease.url, lease.robots_until).await?;
+    let allowed = parts.verdicts.allows(site, &lease.url, lease.robots_until).await?;
     Ok((!allowed).then_some(Exclusion::Robots))
 }
 
-async fn request<'a>(crew: &Crew, site: &'a Site, lease: &'a Lease) -> Request<'a> {
+async fn request<'a>(parts: &VisitParts, site: &'a Site, lease: &'a Lease) -> Request<'a> {
     let stored = lease.stored.as_ref().filter(|stored| !stored.validators.is_empty());
     let validators = match stored {
-        Some(stored) if is_here(crew, stored).await => Some(&stored.validators),
+        Some(stored) if is_here(parts, stored).await => Some(&stored.validators),
         _ => None,
     };
     Request {
@@ -76,16 +84,16 @@ async fn request<'a>(crew: &Crew, site: &'a Site, lease: &'a Lease) -> Request<'
 }
 
 /// A 304 is only asked for while the body that it would confirm is there.
-async fn is_here(crew: &Crew, stored: &StoredPage) -> bool {
+async fn is_here(parts: &VisitParts, stored: &StoredPage) -> bool {
     match stored.place.parse::<Place>() {
-        Ok(place) => crew.archive.has(&place).await,
+        Ok(place) => parts.archive.has(&place).await,
         Err(_) => false,
     }
 }
 
 /// No request went out: a late start goes back, what could not be asked leaves the task, everything else ends the attempt.
 async fn not_sent(
-    crew: &Crew,
+    parts: &VisitParts,
     site: &Site,
     lease: Lease,
     noted: Duration,
@@ -96,7 +104,7 @@ async fn not_sent(
             if matches!(why, NotNow::TooLate) {
                 warn!(site = lease.site, url = lease.url.as_str(), "{why}; it goes back");
             }
-            crew.outages.frontier.in_time(crew.frontier.back(lease.key())).await?;
+            parts.outages.frontier.in_time(parts.frontier.back(lease.key())).await?;
             return Ok(());
         }
         Unsent::NotNow(NotNow::Frontier(error)) => return Err(error.into()),
@@ -114,14 +122,14 @@ async fn not_sent(
         None => failed(&lease, &error),
     };
     report(&lease, &error);
-    let opened = crew.breakers.hear(site, &lease, noted, error.health());
-    crew.settle_download(lease, put_off(outcome, opened.as_ref()), opened, None).await?;
+    let opened = parts.breakers.hear(site, &lease, noted, error.health());
+    parts.settle_download(lease, put_off(outcome, opened.as_ref()), opened, None).await?;
     Ok(())
 }
 
 /// Keeps the request and what came of it, durable before the task is settled; where the body is.
 async fn keep(
-    crew: &Crew,
+    parts: &VisitParts,
     site: &Arc<Site>,
     lease: &Lease,
     exchange: &Exchange,
@@ -149,8 +157,8 @@ async fn keep(
         request,
         outcome,
     };
-    let keep = || crew.archive.keep(visit.clone());
-    Ok(crew.outages.pages.patiently(keep).await?)
+    let keep = || parts.archive.keep(visit.clone());
+    Ok(parts.outages.pages.patiently(keep).await?)
 }
 
 /// The request as it is kept.
@@ -166,7 +174,7 @@ pub(crate) fn sent_request(url: &CanonicalUrl, exchange: &Exchange) -> SentReque
 
 /// How the task ends; a redirect's target is put first, so that a crash in between repeats the put and loses nothing.
 async fn conclude(
-    crew: &Crew,
+    parts: &VisitParts,
     site: &Arc<Site>,
     lease: &Lease,
     exchange: &Exchange,
@@ -178,25 +186,30 @@ async fn conclude(
     }
     match judged {
         Judged::Ended(outcome) => Ok(outcome),
-        Judged::Moved(to) => redirect(crew, site, lease, to).await,
-        Judged::Fine | Judged::NotModified => Ok(done(crew, site, lease, exchange, &judged, &place)),
+        Judged::Moved(to) => redirect(parts, site, lease, to).await,
+        Judged::Fine | Judged::NotModified => Ok(done(parts, site, lease, exchange, &judged, &place)),
     }
 }
 
-async fn redirect(crew: &Crew, site: &Arc<Site>, lease: &Lease, to: url::Url) -> Result<Outcome, VisitError> {
-    let owner = crew.outages.frontier.patiently(|| crew.owner_of(site, &to)).await?;
+async fn redirect(
+    parts: &VisitParts,
+    site: &Arc<Site>,
+    lease: &Lease,
+    to: url::Url,
+) -> Result<Outcome, VisitError> {
+    let owner = parts.outages.frontier.patiently(|| parts.owner_of(site, &to)).await?;
     let put = match follow(site, lease, to, owner.as_deref()) {
         Ok(put) => put,
         Err(outcome) => return Ok(outcome),
     };
     let target = put.url.clone();
     let owner = owner.as_deref().map_or(&site.name, |owner| &owner.name);
-    crew.outages.frontier.patiently(|| crew.frontier.put(owner, vec![put.clone()])).await?;
+    parts.outages.frontier.patiently(|| parts.frontier.put(owner, vec![put.clone()])).await?;
     Ok(Outcome::Redirected { to: target })
 }
 
 fn done(
-    crew: &Crew,
+    parts: &VisitParts,
     site: &Site,
     lease: &Lease,
     exchange: &Exchange,
@@ -214,9 +227,9 @@ fn done(
             validators: if given.is_empty() { stored.validators.clone() } else { given },
         }
     } else {
-        if crew.role.walks(Stage::Parse) {
-            let fresh = Fresh { headers: fetched.page.headers.clone(), body: fetched.decoded.clone() };
-            crew.handover.lay(place.clone(), fresh);
+        if parts.role.walks(Stage::Parse) {
+            let fresh = FreshPage { headers: fetched.page.headers.clone(), body: fetched.decoded.clone() };
+            parts.fresh_pages.lay(place.clone(), fresh);
         }
         StoredPage { place, fetched_at: exchange.sent.at, validators: given }
     };

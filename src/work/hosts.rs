@@ -5,9 +5,13 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::canonical_url::Host;
+use tracing::debug;
+
+use super::parts::VisitParts;
+use crate::canonical_url::{CanonicalUrl, Host};
 use crate::frontier::{Frontier, FrontierError};
 use crate::site::{self, Site};
+use crate::task::Lease;
 
 /// How long an answer is remembered, none as well.
 const HOLDS: Duration = Duration::from_secs(3);
@@ -59,6 +63,37 @@ impl Hosts {
     }
 }
 
+impl VisitParts {
+    /// The site of a lease, by the rules in force when it was granted or newer ones.
+    pub(super) async fn site(&self, lease: &Lease) -> Result<Arc<Site>, FrontierError> {
+        if let Some(site) = self.rules.get(&lease.site, lease.version) {
+            return Ok(site);
+        }
+        let no_site = || FrontierError::no_site(&lease.site);
+        let text =
+            self.outages.frontier.in_time(self.frontier.text(&lease.site)).await?.ok_or_else(no_site)?;
+        let site = site_of_text(&lease.site, &text)?;
+        debug!(site = lease.site, version = lease.version, "the site's rules were read");
+        Ok(self.rules.put(site, lease.version))
+    }
+
+    /// The site whose host a URL is on, among those that are worked on; the asking site's own hosts come first.
+    pub(super) async fn owner_of(
+        &self,
+        site: &Arc<Site>,
+        url: &url::Url,
+    ) -> Result<Option<Arc<Site>>, FrontierError> {
+        let Ok(url) = CanonicalUrl::from_url(url.clone()) else { return Ok(None) };
+        if site.scope.owns(&url) {
+            return Ok(Some(Arc::clone(site)));
+        }
+        if self.rules.is_of_all() {
+            return self.hosts.owner(&self.frontier, &url.host()).await;
+        }
+        Ok(self.rules.owner(&url.host()))
+    }
+}
+
 /// A site's rules as they stand in the frontier; those known before where the text is the same.
 async fn rules(
     frontier: &Frontier,
@@ -73,6 +108,6 @@ async fn rules(
 }
 
 /// A site of the text that is registered for it.
-pub(super) fn site_of_text(name: &str, text: &str) -> Result<Site, FrontierError> {
+fn site_of_text(name: &str, text: &str) -> Result<Site, FrontierError> {
     site::parse(text, &format!("{name}.toml")).map_err(|errors| FrontierError::unreadable_rules(name, errors))
 }

@@ -1,33 +1,32 @@
 //! The work: `download` and `parse` are the two straight lines that every URL walks; the pool grants them tasks.
 
+mod body_end;
 mod breakers;
-mod crew;
-mod desks;
+mod claim;
 mod download;
 mod error;
-mod handover;
-mod heartbeat;
+mod granted_along;
 mod hosts;
-mod landing;
-mod membership;
+mod lease;
 mod outages;
 mod outcome;
 mod parse;
-mod pool;
-mod robots_told;
+mod parse_pool;
+mod parts;
 mod role;
-mod roster;
+mod rules;
 mod scaling;
+mod settle;
 mod slots;
 mod workers;
 
-pub use crew::{Crew, CrewOptions};
+pub use claim::Pool;
 pub(crate) use download::sent_request;
 pub use error::VisitError;
 pub(crate) use outages::Outages;
 pub(crate) use outcome::{RobotsFound, robots_found};
-pub use pool::Pool;
+pub use parts::{PartsOptions, VisitParts};
 pub use role::{Role, RoleError};
-pub use roster::Roster;
+pub use rules::SiteRules;
 pub(crate) use slots::cores;
 pub use workers::{Workers, WorkersError};

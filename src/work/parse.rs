@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use url::Url;
 
-use super::crew::Crew;
 use super::error::VisitError;
-use super::handover::Fresh;
+use super::granted_along::FreshPage;
+use super::parts::VisitParts;
 use super::slots::Slot;
 use crate::archive::{ArchiveError, Place, StoredResponse};
 use crate::content_coding;
@@ -22,52 +22,52 @@ use crate::task::{Exclusion, Failure, Lease, Outcome, Put, StoredPage};
 const PUTS: usize = 50;
 
 /// Parses one task's page.
-pub(super) async fn visit(crew: &Crew, lease: Lease, slot: Slot) -> Result<(), VisitError> {
-    let site = crew.site(&lease).await?;
+pub(super) async fn visit(parts: &VisitParts, lease: Lease, slot: Slot) -> Result<(), VisitError> {
+    let site = parts.site(&lease).await?;
     let Some(rule) = site.pages.iter().position(|rule| rule.takes(&lease.url)) else {
         let why = Exclusion::NoRule;
-        crew.settle(lease, Outcome::Excluded { why, unused: true }).await?;
+        parts.settle(lease, Outcome::Excluded { why, unused: true }).await?;
         return Ok(());
     };
-    let page = match read(crew, &site, lease.stored.as_ref()).await? {
+    let page = match read(parts, &site, lease.stored.as_ref()).await? {
         Ok(page) => page,
         Err(why) => {
-            crew.settle(lease, Outcome::Dead { why }).await?;
+            parts.settle(lease, Outcome::Dead { why }).await?;
             return Ok(());
         }
     };
-    let extract = take_apart(crew, &site, rule, &lease, page).await?;
-    let _end = crew.slots.free_for_the_end(slot).await;
+    let extract = take_apart(parts, &site, rule, &lease, page).await?;
+    let _end = parts.slots.free_for_the_end(slot).await;
     if let Some(item) = &extract.item {
-        write(crew, item).await?;
-        crew.monitor.item(&lease.site);
+        write(parts, item).await?;
+        parts.monitor.item(&lease.site);
     }
-    put_links(crew, &site, &lease, &extract.links).await?;
+    put_links(parts, &site, &lease, &extract.links).await?;
     let outcome = ending(&site.pages[rule], &extract);
-    crew.settle(lease, outcome).await?;
+    parts.settle(lease, outcome).await?;
     Ok(())
 }
 
 /// The item, on the disk.
-async fn write(crew: &Crew, item: &Item) -> Result<(), SinkError> {
-    crew.outages.items.patiently(|| crew.sink.write(std::slice::from_ref(item))).await?;
-    crew.outages.items.patiently(|| crew.sink.flush()).await
+async fn write(parts: &VisitParts, item: &Item) -> Result<(), SinkError> {
+    parts.outages.items.patiently(|| parts.sink.write(std::slice::from_ref(item))).await?;
+    parts.outages.items.patiently(|| parts.sink.flush()).await
 }
 
 /// The page as handed over fresh, or read back from the archive.
 async fn read(
-    crew: &Crew,
+    parts: &VisitParts,
     site: &Arc<Site>,
     stored: Option<&StoredPage>,
-) -> Result<Result<Fresh, Failure>, VisitError> {
+) -> Result<Result<FreshPage, Failure>, VisitError> {
     let Some(stored) = stored else { return Ok(Err(Failure::new("no page is kept for it"))) };
-    if let Some(fresh) = crew.handover.take(&stored.place) {
+    if let Some(fresh) = parts.fresh_pages.take(&stored.place) {
         return Ok(Ok(fresh));
     }
     let Ok(place) = stored.place.parse::<Place>() else {
         return Ok(Err(Failure::new(format!("`{}` is no place in the archive", stored.place))));
     };
-    let stored = match crew.outages.pages.patiently(|| from_archive(crew, &place)).await {
+    let stored = match parts.outages.pages.patiently(|| from_archive(parts, &place)).await {
         Ok(stored) => stored?,
         Err(ArchiveError::Missing { place }) => {
             let why = format!("its page is gone from the archive ({place}); put it again");
@@ -81,17 +81,17 @@ async fn read(
     let most = site.fetch.max_body;
     in_background(move || {
         let body = content_coding::decode(&stored.headers, &stored.body, most);
-        let fresh = body.map(|body| Fresh { headers: stored.headers, body });
+        let fresh = body.map(|body| FreshPage { headers: stored.headers, body });
         fresh.map_err(|error| Failure::new(error.to_string()))
     })
     .await
 }
 
 async fn from_archive(
-    crew: &Crew,
+    parts: &VisitParts,
     place: &Place,
 ) -> Result<Result<StoredResponse, VisitError>, ArchiveError> {
-    let (archive, place) = (crew.archive.clone(), place.clone());
+    let (archive, place) = (parts.archive.clone(), place.clone());
     match in_background(move || archive.read(&place)).await {
         Ok(read) => read.map(Ok),
         Err(broke) => Ok(Err(broke)),
@@ -100,11 +100,11 @@ async fn from_archive(
 
 /// Extracts items and links by the site's rule, off the threads that keep the pace.
 async fn take_apart(
-    crew: &Crew,
+    parts: &VisitParts,
     site: &Arc<Site>,
     rule: usize,
     lease: &Lease,
-    page: Fresh,
+    page: FreshPage,
 ) -> Result<Extract, VisitError> {
     let (site, url) = (Arc::clone(site), lease.url.clone());
     let fetched_at = lease.stored.as_ref().map_or(lease.granted_at, |stored| stored.fetched_at);
@@ -112,7 +112,7 @@ async fn take_apart(
         let fetched = Fetched { url: &url, fetched_at, headers: &page.headers, body: &page.body };
         extract::extract(&fetched, &site.pages[rule], &site)
     };
-    crew.desks.run(parse).await
+    parts.parse_pool.run(parse).await
 }
 
 async fn in_background<T: Send + 'static>(
@@ -122,17 +122,22 @@ async fn in_background<T: Send + 'static>(
 }
 
 /// Puts the links in scope into the queues of the sites that own them.
-async fn put_links(crew: &Crew, site: &Arc<Site>, lease: &Lease, links: &[Url]) -> Result<(), FrontierError> {
+async fn put_links(
+    parts: &VisitParts,
+    site: &Arc<Site>,
+    lease: &Lease,
+    links: &[Url],
+) -> Result<(), FrontierError> {
     let mut queues: BTreeMap<String, Vec<Put>> = BTreeMap::new();
     for link in links {
-        let wanted = crew.outages.frontier.patiently(|| wanted(crew, site, lease, link)).await?;
+        let wanted = parts.outages.frontier.patiently(|| wanted(parts, site, lease, link)).await?;
         if let Some((owner, put)) = wanted {
             queues.entry(owner).or_default().push(put);
         }
     }
     for (owner, puts) in queues {
         for portion in puts.chunks(PUTS) {
-            crew.outages.frontier.patiently(|| crew.frontier.put(&owner, portion.to_vec())).await?;
+            parts.outages.frontier.patiently(|| parts.frontier.put(&owner, portion.to_vec())).await?;
         }
     }
     Ok(())
@@ -140,17 +145,17 @@ async fn put_links(crew: &Crew, site: &Arc<Site>, lease: &Lease, links: &[Url]) 
 
 /// The link as a put: on a host of a crawled site, in scope, within depth, taken by a rule, allowed by `robots.txt`.
 async fn wanted(
-    crew: &Crew,
+    parts: &VisitParts,
     site: &Arc<Site>,
     lease: &Lease,
     link: &Url,
 ) -> Result<Option<(String, Put)>, FrontierError> {
-    let Some(owner) = crew.owner_of(site, link).await? else { return Ok(None) };
+    let Some(owner) = parts.owner_of(site, link).await? else { return Ok(None) };
     let Ok(url) = owner.canonical(link.clone()) else { return Ok(None) };
     let depth = lease.depth + 1;
     let Ok(rule) = owner.takes(&url, depth) else { return Ok(None) };
     let rule = Some(rule.name.clone());
-    let allowed = crew.verdicts.allows(&owner, &url, None).await?;
+    let allowed = parts.verdicts.allows(&owner, &url, None).await?;
     Ok(allowed.then(|| (owner.name.clone(), Put { rule, ..Put::link(url, depth) })))
 }
 

@@ -1,4 +1,4 @@
-//! How many tasks may run at once, by stage, and who waits for one to end.
+//! How many tasks may run at once, by stage.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -20,9 +20,9 @@ const ENDS_A_CORE: usize = 64;
 pub(super) struct Slots {
     download: AtomicUsize,
     parse: usize,
-    along: usize,
+    pub(super) along: usize,
     downloading: AtomicUsize,
-    parsing: AtomicUsize,
+    pub(super) parsing: AtomicUsize,
     ends: Semaphore,
     pub(super) freed: Notify,
     /// All download slots are taken, and there was more to claim at once.
@@ -40,7 +40,7 @@ pub(super) struct Slot {
 
 /// A task, and the slot in which it runs.
 #[derive(Debug)]
-pub(super) struct Granted {
+pub(super) struct SlottedLease {
     pub(super) lease: Lease,
     pub(super) slot: Slot,
 }
@@ -72,12 +72,6 @@ impl Slots {
     pub(super) fn take(self: &Arc<Self>, stage: Stage) -> Slot {
         self.running(stage).fetch_add(1, Ordering::SeqCst);
         Slot { slots: Arc::clone(self), stage }
-    }
-
-    /// A slot for the parse of a page that was fetched just now, if one is free.
-    pub(super) fn take_free_parse(self: &Arc<Self>) -> Option<Slot> {
-        let slot = self.take(Stage::Parse);
-        (self.parsing.load(Ordering::SeqCst) <= self.along).then_some(slot)
     }
 
     /// For a parse whose page is taken apart: its slot is another page's, once not too many wait for their end.

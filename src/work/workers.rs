@@ -1,4 +1,4 @@
-//! How many downloads at once, as a person says it.
+//! Parses `--workers` (`auto`, `8`, `4..32`).
 
 use std::str::FromStr;
 

@@ -47,7 +47,6 @@ const SHARED: &[&str] = &[
     "Seen",
     "Sent",
     "Server",
-    "Shelf",
     "SiteState",
     "Source",
     "Spelling",

@@ -8,13 +8,13 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{Instrument, debug, info, info_span, warn};
 
-use super::crew::Crew;
 use super::download;
 use super::error::VisitError;
-use super::heartbeat::{Leases, Renewed, beat};
+use super::lease::{Leases, Renewed, beat};
 use super::parse;
+use super::parts::VisitParts;
 use super::scaling::{Scale, most_asking, workers};
-use super::slots::{Granted, Slots};
+use super::slots::{Slots, SlottedLease};
 use super::workers::Workers;
 use crate::clock::{self, since_boot};
 use crate::frontier::{Claim, FrontierError, Grant, Lost, TOKENS};
@@ -40,7 +40,7 @@ const MOST_GRANTED: usize = 8;
 /// Slots for downloads and parses, and the claimer that fills them.
 #[derive(Debug)]
 pub struct Pool {
-    crew: Arc<Crew>,
+    parts: Arc<VisitParts>,
     workers: Workers,
     slots: Arc<Slots>,
     leases: Arc<Leases>,
@@ -52,18 +52,18 @@ pub struct Pool {
 
 impl Pool {
     /// A pool that stops claiming when `stop` is cancelled.
-    pub fn new(crew: Arc<Crew>, workers: Workers, stop: CancellationToken) -> Self {
-        let slots = Arc::clone(&crew.slots);
+    pub fn new(parts: Arc<VisitParts>, workers: Workers, stop: CancellationToken) -> Self {
+        let slots = Arc::clone(&parts.slots);
         let (leases, tasks) = (Arc::new(Leases::default()), TaskTracker::new());
-        Self { crew, workers, slots, leases, tasks, stop, left: Arc::default() }
+        Self { parts, workers, slots, leases, tasks, stop, left: Arc::default() }
     }
 
-    /// Claims and works until it is told to stop or can't bring tasks to their end, then waits for what runs.
+    /// Claims and runs tasks until stopped or until storage is gone; then waits for running tasks.
     pub async fn work(self) -> Result<(), VisitError> {
         let still = CancellationToken::new();
-        let beating = tokio::spawn(beat(Arc::clone(&self.crew), Arc::clone(&self.leases), still.clone()));
+        let beating = tokio::spawn(beat(Arc::clone(&self.parts), Arc::clone(&self.leases), still.clone()));
         let worked = self.claim_until_stopped().await;
-        self.crew.leaving.cancel();
+        self.parts.leaving.cancel();
         self.tasks.close();
         self.wait_for_the_last().await;
         still.cancel();
@@ -96,7 +96,7 @@ impl Pool {
     }
 
     async fn claim_until_stopped(&self) -> Result<(), FrontierError> {
-        let outages = &self.crew.outages;
+        let outages = &self.parts.outages;
         let mut scale = Scale::default();
         let sites_left = AtomicUsize::new(0);
         while !self.stop.is_cancelled() {
@@ -114,12 +114,12 @@ impl Pool {
                 // What it may be granted after all returns when this process leaves.
                 () = clock::wait_after(&self.stop, LAST_CLAIM) => break,
             };
-            let member = self.crew.member.current();
+            let member = self.parts.member.current();
             tokio::select! {
                 () = self.stop.cancelled() => {}
                 () = clock::wait_until(again) => {}
                 () = self.some_are_free(asked), if self.is_worth_a_claim() => {}
-                () = self.crew.frontier.woken(&member), if self.slots.free() != (0, 0) => {}
+                () = self.parts.frontier.woken(&member), if self.slots.free() != (0, 0) => {}
             }
         }
         Ok(())
@@ -132,25 +132,25 @@ impl Pool {
 
     /// Whether a slot that got free may find something that neither the time to sleep nor a hint tells of.
     fn is_worth_a_claim(&self) -> bool {
-        !self.crew.frontier.has_wake_ups() || self.slots.left_some.load(Ordering::SeqCst)
+        !self.parts.frontier.has_wake_ups() || self.slots.left_some.load(Ordering::SeqCst)
     }
 
     fn longest_sleep(&self) -> Duration {
-        if self.crew.frontier.has_wake_ups() { LONGEST_SLEEP_WITH_WAKE_UPS } else { LONGEST_SLEEP }
+        if self.parts.frontier.has_wake_ups() { LONGEST_SLEEP_WITH_WAKE_UPS } else { LONGEST_SLEEP }
     }
 
     /// Claims for the free slots and starts what is granted; when to ask for more. The frontier is told first where more sites
     /// were left than it knows of.
     async fn claim(&self, told_of: &AtomicUsize) -> Result<Instant, FrontierError> {
-        let sites_left = self.crew.roster.sites_left();
+        let sites_left = self.parts.rules.sites_left();
         if told_of.load(Ordering::SeqCst) != sites_left {
-            self.crew.frontier.work_on(&self.crew.member.current().name, self.crew.roster.scope()).await?;
+            self.parts.frontier.work_on(&self.parts.member.current().name, self.parts.rules.scope()).await?;
             told_of.store(sites_left, Ordering::SeqCst);
         }
         let (mut download, parse) = self.slots.free();
-        download = download.min(self.crew.monitor.pages_left());
-        if self.crew.ceiling.is_set() && download > 0 {
-            self.crew.ceiling.until_ready().await;
+        download = download.min(self.parts.monitor.pages_left());
+        if self.parts.ceiling.is_set() && download > 0 {
+            self.parts.ceiling.until_ready().await;
             download = 1;
         }
         if download + parse == 0 {
@@ -160,10 +160,10 @@ impl Pool {
         let (noted, asked) = (since_boot(), Instant::now());
         let wish = self.wish(download, parse);
         let wanted = [wish.download, wish.parse];
-        let grant = self.crew.frontier.claim(wish).await?;
+        let grant = self.parts.frontier.claim(wish).await?;
         grant.lost.iter().for_each(tell_of);
         if grant.buried {
-            self.crew.join_anew().await?;
+            self.parts.join_anew().await?;
             return Ok(Instant::now());
         }
         let next = grant.next_in.map_or(Duration::MAX, |ms| Duration::from_millis(ms.unsigned_abs()));
@@ -172,7 +172,7 @@ impl Pool {
         for lease in grant.leases {
             self.start(lease, noted);
         }
-        if !self.crew.role.walks(Stage::Download) {
+        if !self.parts.role.walks(Stage::Download) {
             return Ok(again);
         }
         let is_full = self.slots.free().0 == 0;
@@ -185,7 +185,7 @@ impl Pool {
     fn left_some(&self, wanted: [u32; 2], grant: &Grant) -> bool {
         let all_of = |(stage, wanted): (Stage, u32)| {
             let given = grant.leases.iter().filter(|lease| lease.stage == stage).count();
-            self.crew.role.walks(stage) && given >= wanted as usize
+            self.parts.role.walks(stage) && given >= wanted as usize
         };
         Stage::ALL.into_iter().zip(wanted).any(all_of)
     }
@@ -193,7 +193,7 @@ impl Pool {
     fn wish(&self, download: usize, parse: usize) -> Claim {
         let number = |n: usize| u32::try_from(n.min(MOST_GRANTED)).unwrap_or(0);
         Claim {
-            owner: self.crew.member.current().name.clone(),
+            owner: self.parts.member.current().name.clone(),
             token: fastrand::u64(1..TOKENS - MOST_GRANTED as u64),
             download: number(download),
             parse: number(parse),
@@ -205,7 +205,7 @@ impl Pool {
     fn start(&self, lease: Lease, noted: Duration) {
         let slot = self.slots.take(lease.stage);
         let walk = Walk {
-            crew: Arc::clone(&self.crew),
+            parts: Arc::clone(&self.parts),
             leases: Arc::clone(&self.leases),
             stop: self.stop.clone(),
             left: Arc::clone(&self.left),
@@ -213,7 +213,7 @@ impl Pool {
         };
         let mut begun = walk.begin(&lease);
         self.tasks.spawn(async move {
-            let mut task = Granted { lease, slot };
+            let mut task = SlottedLease { lease, slot };
             while let Some(next) = walk.along(task, begun).await {
                 begun = walk.begin(&next.lease);
                 task = next;
@@ -224,20 +224,20 @@ impl Pool {
     /// As many download slots as the response times ask for, and twice as many as there are where these don't suffice.
     fn rescale(&self, scale: &mut Scale) {
         let wanted = match self.workers {
-            _ if !self.crew.role.walks(Stage::Download) => 0,
+            _ if !self.parts.role.walks(Stage::Download) => 0,
             Workers::Fixed(workers) => workers,
             Workers::Auto { least, most } => {
                 let are_short = self.slots.are_short.swap(false, Ordering::SeqCst);
-                let known = workers(&self.crew.monitor.loads());
+                let known = workers(&self.parts.monitor.loads());
                 let short = if are_short { 2 * self.slots.downloads() } else { 0 };
                 scale.follow(known.max(short).clamp(least, most), Instant::now())
             }
         };
         let before = self.slots.set_downloads(wanted);
         if before != wanted {
-            self.crew.monitor.workers(wanted);
+            self.parts.monitor.workers(wanted);
             if before.abs_diff(wanted) * 5 > before {
-                let most_asking = most_asking(&self.crew.monitor.loads());
+                let most_asking = most_asking(&self.parts.monitor.loads());
                 info!(before, workers = wanted, most_asking, "workers scaled");
             }
         }
@@ -263,7 +263,7 @@ fn tell_of(lost: &Lost) {
 
 /// What a task's walk needs of the pool.
 struct Walk {
-    crew: Arc<Crew>,
+    parts: Arc<VisitParts>,
     leases: Arc<Leases>,
     stop: CancellationToken,
     left: Arc<Mutex<(Option<VisitError>, usize)>>,
@@ -272,40 +272,44 @@ struct Walk {
 }
 
 /// A task in this process's hands until this is dropped, however it ends.
-struct Begun {
-    crew: Arc<Crew>,
+struct RunningTask {
+    parts: Arc<VisitParts>,
     lease: LeaseKey,
     _renewed: Renewed,
 }
 
-impl Drop for Begun {
+impl Drop for RunningTask {
     fn drop(&mut self) {
-        self.crew.monitor.ended(&self.lease.site, self.lease.stage, self.lease.token);
+        self.parts.monitor.ended(&self.lease.site, self.lease.stage, self.lease.token);
     }
 }
 
 impl Walk {
     /// Before anything else is claimed: it counts against what may still be asked for, and its lease is renewed.
-    fn begin(&self, lease: &Lease) -> Begun {
-        self.crew.monitor.started(lease);
-        Begun { crew: Arc::clone(&self.crew), lease: lease.key(), _renewed: self.leases.renew(lease) }
+    fn begin(&self, lease: &Lease) -> RunningTask {
+        self.parts.monitor.started(lease);
+        RunningTask { parts: Arc::clone(&self.parts), lease: lease.key(), _renewed: self.leases.renew(lease) }
     }
 
     /// Walks a task along its line, under its lease; what its settlement took along.
-    async fn along(&self, Granted { lease, slot }: Granted, _begun: Begun) -> Option<Granted> {
-        let (crew, key) = (&self.crew, lease.key());
+    async fn along(
+        &self,
+        SlottedLease { lease, slot }: SlottedLease,
+        _begun: RunningTask,
+    ) -> Option<SlottedLease> {
+        let (parts, key) = (&self.parts, lease.key());
         let span = info_span!("visit", site = key.site, url = key.url.as_str(), attempt = lease.attempts + 1);
         let line = async {
             debug!(fence = lease.fence, stage = %key.stage, "start");
             let walked = match key.stage {
                 Stage::Download => {
                     let _in_use = slot;
-                    download::visit(crew, lease, self.noted).await
+                    download::visit(parts, lease, self.noted).await
                 }
-                Stage::Parse => parse::visit(crew, lease, slot).await.map(|()| None),
+                Stage::Parse => parse::visit(parts, lease, slot).await.map(|()| None),
             };
             if let Err(left) = &walked {
-                crew.leave(key, left).await;
+                parts.return_unused(key, left).await;
             }
             walked
         };

@@ -15,7 +15,7 @@ const MOST_SITES: usize = 4_096;
 
 /// The sites of a process. Shared; newer rules replace older ones.
 #[derive(Clone, Debug, Default)]
-pub struct Roster(Arc<Inner>);
+pub struct SiteRules(Arc<Inner>);
 
 #[derive(Debug, Default)]
 struct Inner {
@@ -44,7 +44,7 @@ struct Known {
     used: AtomicU64,
 }
 
-impl Roster {
+impl SiteRules {
     /// All sites of the frontier, whoever registers them and whenever.
     pub fn of_all() -> Self {
         Self(Arc::new(Inner { of_all: true, ..Inner::default() }))
@@ -75,7 +75,7 @@ impl Roster {
     }
 
     /// Whether it is the first time that this process turns out to lack something that the site's file asks for.
-    pub(super) fn is_news_that_it_lacks(&self, site: &str) -> bool {
+    pub(super) fn warns_first_of_lack(&self, site: &str) -> bool {
         self.write().lacking.insert(site.to_owned())
     }
 
@@ -182,34 +182,34 @@ mod tests {
 
     #[test]
     fn newer_rules_replace_older_ones_and_never_the_other_way_round() {
-        let roster = Roster::default();
-        roster.put(site("a"), 2);
-        assert!(roster.get("a", 3).is_none(), "they are to be read");
-        roster.put(site("a"), 1);
-        assert!(roster.get("a", 2).is_some());
-        roster.put(site("a"), 3);
-        assert!(roster.get("a", 3).is_some());
+        let rules = SiteRules::default();
+        rules.put(site("a"), 2);
+        assert!(rules.get("a", 3).is_none(), "they are to be read");
+        rules.put(site("a"), 1);
+        assert!(rules.get("a", 2).is_some());
+        rules.put(site("a"), 3);
+        assert!(rules.get("a", 3).is_some());
     }
 
     #[test]
     fn a_host_that_newer_rules_no_longer_name_is_nobodys() {
-        let roster = Roster::default();
-        roster.put(site("a"), 1);
+        let rules = SiteRules::default();
+        rules.put(site("a"), 1);
         let host = Host::parse("a.example").expect("a host");
-        assert!(roster.owner(&host).is_some());
-        roster.put(Site { name: "a".to_owned(), ..site("b") }, 2);
-        assert!(roster.owner(&host).is_none());
+        assert!(rules.owner(&host).is_some());
+        rules.put(Site { name: "a".to_owned(), ..site("b") }, 2);
+        assert!(rules.owner(&host).is_none());
     }
 
     #[test]
     fn that_a_site_ignores_robots_txt_is_news_once_for_as_long_as_it_does() {
-        let roster = Roster::of_all();
+        let rules = SiteRules::of_all();
         let ignoring = || {
             let mut site = site("a");
             site.pace.robots = RobotsPolicy::Ignore;
             site
         };
-        let is_news = |site: Site, version| roster.take_in(site, version).1;
+        let is_news = |site: Site, version| rules.take_in(site, version).1;
         assert!(!is_news(site("a"), 1));
         assert!(is_news(ignoring(), 2));
         assert!(!is_news(ignoring(), 2) && !is_news(ignoring(), 3), "it was said");
@@ -220,14 +220,14 @@ mod tests {
 
     #[test]
     fn one_that_works_on_all_sites_forgets_those_not_used_for_longest() {
-        let roster = Roster::of_all();
+        let rules = SiteRules::of_all();
         let one = site("a");
         for n in 0..=MOST_SITES {
-            roster.put(Site { name: n.to_string(), ..one.clone() }, 1);
-            roster.get("0", 1);
+            rules.put(Site { name: n.to_string(), ..one.clone() }, 1);
+            rules.get("0", 1);
         }
-        assert!(roster.names().len() <= MOST_SITES / 2 + 2);
-        assert!(roster.get("0", 1).is_some() && roster.get("1", 1).is_none());
-        assert!(roster.get(&MOST_SITES.to_string(), 1).is_some());
+        assert!(rules.names().len() <= MOST_SITES / 2 + 2);
+        assert!(rules.get("0", 1).is_some() && rules.get("1", 1).is_none());
+        assert!(rules.get(&MOST_SITES.to_string(), 1).is_some());
     }
 }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
-use super::crew::Crew;
+use super::parts::VisitParts;
 use crate::canonical_url::CanonicalUrl;
 use crate::clock;
 use crate::frontier::state::LEASE_MS;
@@ -88,33 +88,33 @@ fn half() -> Duration {
 }
 
 /// Beats until it is stopped, also while it waits for an answer.
-pub(super) async fn beat(crew: Arc<Crew>, leases: Arc<Leases>, stop: CancellationToken) {
+pub(super) async fn beat(parts: Arc<VisitParts>, leases: Arc<Leases>, stop: CancellationToken) {
     let beats = async {
         loop {
             clock::wait(BEAT).await;
-            tell_alive(&crew).await;
-            renew(&crew, &leases).await;
+            tell_alive(&parts).await;
+            renew(&parts, &leases).await;
         }
     };
     stop.run_until_cancelled(beats).await;
 }
 
-async fn tell_alive(crew: &Crew) {
-    match crew.frontier.beat(&crew.member.current()).await {
-        Err(error) if error.is_transient() => crew.outages.frontier.lost(&error),
+async fn tell_alive(parts: &VisitParts) {
+    match parts.frontier.beat(&parts.member.current()).await {
+        Err(error) if error.is_transient() => parts.outages.frontier.lost(&error),
         Err(error) => warn!(%error, "this process could not tell the frontier that it is alive"),
         Ok(()) => {}
     }
 }
 
 /// Renews what is half over; what could not be is tried again at the next beat.
-async fn renew(crew: &Crew, leases: &Leases) {
+async fn renew(parts: &VisitParts, leases: &Leases) {
     let half_over = leases.half_over();
     if half_over.is_empty() {
         return;
     }
     let asked = Instant::now();
-    match crew.frontier.extend(half_over.clone()).await {
+    match parts.frontier.extend(half_over.clone()).await {
         Ok(alive) => {
             for (lease, alive) in half_over.iter().zip(alive) {
                 if alive {
@@ -124,7 +124,7 @@ async fn renew(crew: &Crew, leases: &Leases) {
                 }
             }
         }
-        Err(error) if error.is_transient() => crew.outages.frontier.lost(&error),
+        Err(error) if error.is_transient() => parts.outages.frontier.lost(&error),
         Err(error) => warn!(%error, "leases could not be renewed"),
     }
 }

@@ -1,11 +1,11 @@
-//! That the body ended: said at once where others wait for the site's place in flight or the site is to be left alone, else
-//! left to the settlement, which mostly follows soon and says it as well.
+//! Tells the frontier that a body has ended, so that the site's next request may start. Sent at once if somebody waits for it or
+//! the site is to be left alone; otherwise the settlement carries it.
 
 use std::time::Duration;
 
 use tokio::task::JoinHandle;
 
-use super::crew::Crew;
+use super::parts::VisitParts;
 use crate::clock;
 use crate::fetch::Exchange;
 use crate::frontier::FrontierError;
@@ -18,9 +18,9 @@ const SOON: Duration = Duration::from_millis(200);
 /// A word still to be said, unless the settlement says it.
 #[derive(Debug)]
 #[must_use]
-pub(super) struct Landing(Option<JoinHandle<()>>);
+pub(super) struct BodyEnd(Option<JoinHandle<()>>);
 
-impl Landing {
+impl BodyEnd {
     /// The settlement says it.
     pub(super) fn settled(mut self) {
         if let Some(later) = self.0.take() {
@@ -30,35 +30,35 @@ impl Landing {
 }
 
 /// Says that the body ended, now or a little later. A block is said now: the page may take long to be kept.
-pub(super) async fn landing(
-    crew: &Crew,
+pub(super) async fn body_end(
+    parts: &VisitParts,
     site: &Site,
     lease: &Lease,
     exchange: &Exchange,
     block: Option<&(Duration, String)>,
-) -> Result<Landing, FrontierError> {
+) -> Result<BodyEnd, FrontierError> {
     let response = exchange.answer.as_ref().map_or(Duration::MAX, |fetched| fetched.page.response);
     let places = site.pace.parallel;
     let is_short = if lease.interval.is_zero() {
-        is_crowded(places, crew.monitor.in_flight(&lease.site))
+        is_crowded(places, parts.monitor.in_flight(&lease.site))
     } else {
         is_short_of_places(places, lease.interval, response)
     };
     if is_short || block.is_some() {
-        match crew.outages.frontier.in_time(crew.frontier.landed_with(lease.key(), block.cloned())).await {
+        match parts.outages.frontier.in_time(parts.frontier.landed_with(lease.key(), block.cloned())).await {
             // The settlement says it: the page is kept all the same.
-            Err(error) if error.is_transient() => crew.outages.frontier.lost(&error),
+            Err(error) if error.is_transient() => parts.outages.frontier.lost(&error),
             answer => drop(answer?),
         }
-        return Ok(Landing(None));
+        return Ok(BodyEnd(None));
     }
-    let (frontier, lease) = (crew.frontier.clone(), lease.key());
+    let (frontier, lease) = (parts.frontier.clone(), lease.key());
     let later = tokio::spawn(async move {
         clock::wait(SOON).await;
         // A frontier that is away hears it from the settlement.
         let _ = frontier.landed(lease).await;
     });
-    Ok(Landing(Some(later)))
+    Ok(BodyEnd(Some(later)))
 }
 
 /// Whether a place in flight that is kept a little longer could hold up a start: at this pace and response time the places

@@ -16,9 +16,9 @@ type Job = Box<dyn FnOnce() + Send>;
 
 /// Threads that wait for pages; they end when this is dropped and what was asked for is done.
 #[derive(Debug)]
-pub(super) struct Desks(Sender<Job>);
+pub(super) struct ParsePool(Sender<Job>);
 
-impl Desks {
+impl ParsePool {
     /// So many threads.
     pub(super) fn new(count: usize) -> io::Result<Self> {
         let (jobs, inbox) = mpsc::channel();
@@ -66,9 +66,9 @@ mod tests {
 
     #[tokio::test]
     async fn a_panic_is_an_error_of_its_page_and_the_desk_goes_on() {
-        let desks = Desks::new(1).expect("a thread");
-        let broken: Result<(), VisitError> = desks.run(|| panic!("a page of {}", 7)).await;
+        let parse_pool = ParsePool::new(1).expect("a thread");
+        let broken: Result<(), VisitError> = parse_pool.run(|| panic!("a page of {}", 7)).await;
         assert_eq!(broken.expect_err("it broke").to_string(), "the parse of a page broke: a page of 7");
-        assert_eq!(desks.run(|| 1 + 1).await.ok(), Some(2));
+        assert_eq!(parse_pool.run(|| 1 + 1).await.ok(), Some(2));
     }
 }

@@ -1,0 +1,88 @@
+//! The end of a visit: its settlement, or its lease returned unused; and what is logged of either.
+
+use tracing::{debug, info, warn};
+
+use super::error::VisitError;
+use super::parts::{LEAVING, VisitParts};
+use crate::clock;
+use crate::frontier::FrontierError;
+use crate::robots::change;
+use crate::task::{Lease, LeaseKey, Outcome, RobotsAccess, RobotsRecord, Settled, Settlement};
+
+impl VisitParts {
+    /// Settles a task and keeps at it while the frontier can't be reached. A lost lease is said once and changes nothing.
+    pub(super) async fn settle(&self, lease: Lease, outcome: Outcome) -> Result<Settled, FrontierError> {
+        self.settle_as(Settlement { lease, outcome, block: None, response: None, parse: None }).await
+    }
+
+    pub(super) async fn settle_as(&self, settlement: Settlement) -> Result<Settled, FrontierError> {
+        let (lease, said) = (&settlement.lease, &settlement.outcome);
+        let (site, url, stage) = (&lease.site, &lease.url, lease.stage);
+        if let Some((wait, why)) = &settlement.block {
+            warn!(site, wait_s = wait.as_secs(), "the site is left alone: {why}");
+        }
+        let robots_before = self.robots_before(&settlement).await?;
+        let (token, member) = (fastrand::u64(..), self.member.current());
+        let step = || self.frontier.settle(&member.name, token, vec![settlement.clone()]);
+        let settled =
+            self.outages.frontier.patiently(step).await?.into_iter().next().unwrap_or(Settled::Stale);
+        self.monitor.settled(site, stage, said, &settled);
+        match (&settled, said) {
+            (Settled::Stale, _) => {
+                warn!(site, url = url.as_str(), stage = %stage, "its lease was lost; somebody else does it again");
+            }
+            (Settled::Died, Outcome::Retry { why, .. } | Outcome::Dead { why }) => {
+                warn!(site, url = url.as_str(), stage = %stage, "dead letter: {}", why.reason);
+            }
+            (Settled::Kept, Outcome::Robots(now)) => {
+                self.monitor.robots(site, &url.origin(), &now.access);
+                log_robots_change(lease, robots_before.as_ref(), now);
+            }
+            _ => {}
+        }
+        Ok(settled)
+    }
+
+    /// The record whose place a settlement's is to take; none where it brings no rules to compare, or it can't be read.
+    pub(super) async fn robots_before(
+        &self,
+        settlement: &Settlement,
+    ) -> Result<Option<RobotsRecord>, FrontierError> {
+        let Outcome::Robots(now) = &settlement.outcome else { return Ok(None) };
+        if matches!(now.access, RobotsAccess::Unreachable(_)) {
+            return Ok(None);
+        }
+        let origin = settlement.lease.url.origin();
+        match self.outages.frontier.patiently(|| self.frontier.robots(&origin)).await {
+            Err(error) if error.is_transient() => Err(error),
+            answer => Ok(answer.ok().flatten().map(|known| known.record)),
+        }
+    }
+
+    /// If only this process is at fault (disk full, missing client), returns the lease unused. Otherwise lets it expire.
+    pub(super) async fn return_unused(&self, lease: LeaseKey, left: &VisitError) {
+        let (site, url) = (&lease.site, lease.url.as_str());
+        if !left.is_our_own() {
+            warn!(site, url, "{left}; its lease returns");
+            return;
+        }
+        match left {
+            VisitError::Lacking(error) if self.rules.warns_first_of_lack(site) => {
+                warn!(site, "its pages go back to the others: {}", error.reason());
+            }
+            left => debug!(site, url, "{left}; it goes back"),
+        }
+        let _ = clock::within(LEAVING, self.frontier.hand_back(lease)).await;
+    }
+}
+
+/// Says what a record that was kept means for the site, where it is news.
+pub(super) fn log_robots_change(lease: &Lease, before: Option<&RobotsRecord>, now: &RobotsRecord) {
+    let site = &lease.site;
+    if let Some(what) = change(before, now, lease.interval) {
+        info!(site, "robots.txt of {} {what}", lease.url.origin());
+    }
+    if let Some(why) = &now.refuses {
+        warn!(site, wait_s = now.holds_for.as_secs(), "the site is left alone: {why}");
+    }
+}

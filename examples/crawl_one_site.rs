@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use paced::{CrawlOptions, Places, Shown, Site, crawl};
+use paced::{CrawlOptions, Outputs, Shown, Site, crawl};
 use tokio_util::sync::CancellationToken;
 
 /// The most pages of one start; the next one goes on.
@@ -16,7 +16,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     };
     let site = Site::load(Path::new(&file))?;
     let options =
-        CrawlOptions { max_pages: Some(PAGES), ..CrawlOptions::new(Places::below(Path::new(&data))) };
+        CrawlOptions { max_pages: Some(PAGES), ..CrawlOptions::new(Outputs::below(Path::new(&data))) };
     let report = crawl(options, vec![site], Shown::default(), CancellationToken::new()).await?;
     for site in report.sites {
         let did = site.tally;

@@ -12,12 +12,12 @@
 //! ```no_run
 //! use std::path::Path;
 //!
-//! use paced::{CrawlOptions, Places, Shown, Site, crawl};
+//! use paced::{CrawlOptions, Outputs, Shown, Site, crawl};
 //! use tokio_util::sync::CancellationToken;
 //!
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
 //! let site = Site::load(Path::new("sites/books.toml"))?;
-//! let options = CrawlOptions::new(Places::below(Path::new("paced-data")));
+//! let options = CrawlOptions::new(Outputs::below(Path::new("paced-data")));
 //! let report = crawl(options, vec![site], Shown::default(), CancellationToken::new()).await?;
 //! println!("{} dead letters", report.dead());
 //! # Ok(())
@@ -60,7 +60,7 @@ pub use frontier::{Frontier, FrontierError};
 pub use item::Item;
 pub use monitor::Shown;
 pub use mutex::{Held, TimedMutex};
-pub use run::{CrawlOptions, CrawlReport, Ending, Places, RunError, crawl};
+pub use run::{CrawlOptions, CrawlReport, Ending, Outputs, RunError, crawl};
 pub use site::{Site, SiteErrors};
 pub use task::{Priority, Put, PutReply};
 

@@ -41,7 +41,7 @@ pub use step::{
     Claim, Feeding, Forgotten, Grant, Lock, Lost, Rearm, Registered, Registration, Renamed, Run, Tuning,
 };
 pub use view::{
-    Freshness, Inspection, KnownRobots, Latest, LetterPlace, Owner, Says, Standing, View, Whereabouts,
+    Freshness, Inspection, KnownRobots, Latest, LetterPlace, Owner, Says, UnitStatus, UrlStatus, View,
 };
 
 use crate::canonical_url::{CanonicalUrl, Host};
@@ -296,8 +296,8 @@ impl Frontier {
     }
 
     /// Where a URL stands in a site: its tasks, dead letters, page.
-    pub async fn whereabouts(&self, site: &str, url: &CanonicalUrl) -> Result<Whereabouts, FrontierError> {
-        Ok(*ask!(self, Whereabouts { site: site.to_owned(), url: url.clone() })?)
+    pub async fn whereabouts(&self, site: &str, url: &CanonicalUrl) -> Result<UrlStatus, FrontierError> {
+        Ok(*ask!(self, UrlStatus { site: site.to_owned(), url: url.clone() })?)
     }
 
     /// Forgets a site that has no tasks and no dead letters, a bounded number of pages a step; how far that is.

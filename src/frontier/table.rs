@@ -10,8 +10,8 @@ use super::state::WorkScope;
 use super::step::{
     Claim, Feeding, Forgotten, Grant, Lock, Rearm, Registered, Registration, Renamed, Run, Tuning,
 };
-use super::value::{FromWire, Read, ToWire};
-use super::view::{Freshness, Inspection, KnownRobots, Latest, LetterPlace, Owner, View, Whereabouts};
+use super::value::{Decoded, FromWire, ToWire};
+use super::view::{Freshness, Inspection, KnownRobots, Latest, LetterPlace, Owner, UrlStatus, View};
 use crate::canonical_url::CanonicalUrl;
 use crate::task::{DeadLetter, LeaseKey, Put, PutReply, Settled, Settlement, Stage};
 
@@ -78,7 +78,7 @@ macro_rules! steps {
             }
 
             /// What a server answered.
-            pub(crate) fn read(&self, answer: &Value) -> Read<Reply> {
+            pub(crate) fn read(&self, answer: &Value) -> Decoded<Reply> {
                 match self { $(Self::$name { .. } => FromWire::read(answer).map(Reply::$name)),* }
             }
         }
@@ -128,7 +128,7 @@ steps! {
     SiteOf { host: String } -> Option<String>, "view.site_of", Directory, Asker;
     Robots { origin: String } -> Option<KnownRobots>, "view.robots", Origin(origin), Asker;
     Stored { site: String, url: CanonicalUrl } -> Option<Latest>, "view.stored", Site(site), Asker;
-    Whereabouts { site: String, url: CanonicalUrl } -> Box<Whereabouts>, "view.whereabouts", Site(site), Asker;
+    UrlStatus { site: String, url: CanonicalUrl } -> Box<UrlStatus>, "view.whereabouts", Site(site), Asker;
     Freshness { site: String } -> Freshness, "view.freshness", Site(site), Onlooker;
     DeadLetters { site: String, most: u32, after: Option<LetterPlace> } -> Vec<DeadLetter>, "view.dead_letters",
         Site(site), Asker;

@@ -11,9 +11,9 @@ use crate::task::{Priority, Stage};
 /// An answer that can't be read: the server holds something that this version didn't write.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("an answer can't be read ({0})")]
-pub(crate) struct Odd(String);
+pub(crate) struct MalformedReply(String);
 
-pub(crate) type Read<T> = Result<T, Odd>;
+pub(crate) type Decoded<T> = Result<T, MalformedReply>;
 
 /// An argument of a step, written as one value or several; what is missing is `false`.
 pub(crate) trait ToWire {
@@ -24,17 +24,17 @@ pub(crate) trait ToWire {
 /// An answer to a step, or a part of one.
 pub(crate) trait FromWire: Sized {
     /// Reads it.
-    fn read(value: &Value) -> Read<Self>;
+    fn read(value: &Value) -> Decoded<Self>;
 }
 
-impl Odd {
+impl MalformedReply {
     pub(in crate::frontier) fn of(text: &str) -> Self {
         Self(text.chars().take(200).collect())
     }
 }
 
-pub(in crate::frontier) fn odd(value: &Value) -> Odd {
-    Odd::of(&value.to_string())
+pub(in crate::frontier) fn malformed(value: &Value) -> MalformedReply {
+    MalformedReply::of(&value.to_string())
 }
 
 pub(in crate::frontier) fn some(value: &Value) -> Option<&Value> {
@@ -49,38 +49,38 @@ pub(in crate::frontier) fn list(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], Vec::as_slice)
 }
 
-pub(in crate::frontier) fn parse<T: DeserializeOwned>(value: &Value) -> Read<T> {
-    T::deserialize(value).map_err(|_| odd(value))
+pub(in crate::frontier) fn parse<T: DeserializeOwned>(value: &Value) -> Decoded<T> {
+    T::deserialize(value).map_err(|_| malformed(value))
 }
 
 /// JSON in a string: what the script hands through unread.
-pub(in crate::frontier) fn embedded<T: DeserializeOwned>(value: &Value) -> Read<T> {
-    let text = value.as_str().ok_or_else(|| odd(value))?;
-    serde_json::from_str(text).map_err(|_| odd(value))
+pub(in crate::frontier) fn embedded<T: DeserializeOwned>(value: &Value) -> Decoded<T> {
+    let text = value.as_str().ok_or_else(|| malformed(value))?;
+    serde_json::from_str(text).map_err(|_| malformed(value))
 }
 
 /// A row of values, read by place.
-pub(in crate::frontier) struct Row<'a>(&'a [Value]);
+pub(in crate::frontier) struct ReplyRow<'a>(&'a [Value]);
 
-impl<'a> Row<'a> {
-    pub(in crate::frontier) fn of(value: &'a Value) -> Read<Self> {
-        value.as_array().map(|row| Self(row)).ok_or_else(|| odd(value))
+impl<'a> ReplyRow<'a> {
+    pub(in crate::frontier) fn of(value: &'a Value) -> Decoded<Self> {
+        value.as_array().map(|row| Self(row)).ok_or_else(|| malformed(value))
     }
 
     pub(in crate::frontier) fn at(&self, place: usize) -> &'a Value {
         self.0.get(place).unwrap_or(&Value::Null)
     }
 
-    pub(in crate::frontier) fn number(&self, place: usize) -> Read<i64> {
-        whole(self.at(place)).ok_or_else(|| odd(self.at(place)))
+    pub(in crate::frontier) fn number(&self, place: usize) -> Decoded<i64> {
+        whole(self.at(place)).ok_or_else(|| malformed(self.at(place)))
     }
 
-    pub(in crate::frontier) fn get<T: FromWire>(&self, place: usize) -> Read<T> {
+    pub(in crate::frontier) fn get<T: FromWire>(&self, place: usize) -> Decoded<T> {
         T::read(self.at(place))
     }
 
-    pub(in crate::frontier) fn text(&self, place: usize) -> Read<&'a str> {
-        self.at(place).as_str().ok_or_else(|| odd(self.at(place)))
+    pub(in crate::frontier) fn text(&self, place: usize) -> Decoded<&'a str> {
+        self.at(place).as_str().ok_or_else(|| malformed(self.at(place)))
     }
 }
 
@@ -91,11 +91,11 @@ pub(in crate::frontier) fn whole(value: &Value) -> Option<i64> {
 }
 
 /// A record of the script, read by name; what is missing is nothing.
-pub(in crate::frontier) struct Record<'a>(pub(in crate::frontier) &'a Map<String, Value>);
+pub(in crate::frontier) struct ReplyRecord<'a>(pub(in crate::frontier) &'a Map<String, Value>);
 
-impl<'a> Record<'a> {
-    pub(in crate::frontier) fn of(value: &'a Value, name: &str) -> Read<Self> {
-        value.get(name).and_then(Value::as_object).map(Self).ok_or_else(|| odd(value))
+impl<'a> ReplyRecord<'a> {
+    pub(in crate::frontier) fn of(value: &'a Value, name: &str) -> Decoded<Self> {
+        value.get(name).and_then(Value::as_object).map(Self).ok_or_else(|| malformed(value))
     }
 
     pub(in crate::frontier) fn maybe(&self, name: &str) -> Option<i64> {
@@ -120,74 +120,74 @@ impl<'a> Record<'a> {
 }
 
 impl FromWire for () {
-    fn read(_: &Value) -> Read<Self> {
+    fn read(_: &Value) -> Decoded<Self> {
         Ok(())
     }
 }
 
 impl FromWire for bool {
-    fn read(value: &Value) -> Read<Self> {
+    fn read(value: &Value) -> Decoded<Self> {
         Ok(is_true(value))
     }
 }
 
 impl FromWire for i64 {
-    fn read(value: &Value) -> Read<Self> {
-        whole(value).ok_or_else(|| odd(value))
+    fn read(value: &Value) -> Decoded<Self> {
+        whole(value).ok_or_else(|| malformed(value))
     }
 }
 
 impl FromWire for u32 {
-    fn read(value: &Value) -> Read<Self> {
-        i64::read(value)?.try_into().map_err(|_| odd(value))
+    fn read(value: &Value) -> Decoded<Self> {
+        i64::read(value)?.try_into().map_err(|_| malformed(value))
     }
 }
 
 impl FromWire for Timestamp {
-    fn read(value: &Value) -> Read<Self> {
+    fn read(value: &Value) -> Decoded<Self> {
         i64::read(value).map(Self::from_millis)
     }
 }
 
 impl FromWire for Priority {
-    fn read(value: &Value) -> Read<Self> {
-        i64::read(value)?.try_into().map(Self::from_value).map_err(|_| odd(value))
+    fn read(value: &Value) -> Decoded<Self> {
+        i64::read(value)?.try_into().map(Self::from_value).map_err(|_| malformed(value))
     }
 }
 
 /// As the script names it.
 impl FromWire for Stage {
-    fn read(value: &Value) -> Read<Self> {
+    fn read(value: &Value) -> Decoded<Self> {
         Ok(if value == "p" { Self::Parse } else { Self::Download })
     }
 }
 
 impl FromWire for CanonicalUrl {
-    fn read(value: &Value) -> Read<Self> {
-        value.as_str().and_then(|text| Self::parse(text).ok()).ok_or_else(|| odd(value))
+    fn read(value: &Value) -> Decoded<Self> {
+        value.as_str().and_then(|text| Self::parse(text).ok()).ok_or_else(|| malformed(value))
     }
 }
 
 impl FromWire for String {
-    fn read(value: &Value) -> Read<Self> {
+    fn read(value: &Value) -> Decoded<Self> {
         parse(value)
     }
 }
 
 impl<T: FromWire> FromWire for Option<T> {
-    fn read(value: &Value) -> Read<Self> {
+    fn read(value: &Value) -> Decoded<Self> {
         some(value).map(T::read).transpose()
     }
 }
 
 impl<T: FromWire> FromWire for Vec<T> {
-    fn read(value: &Value) -> Read<Self> {
+    fn read(value: &Value) -> Decoded<Self> {
         list(value).iter().map(T::read).collect()
     }
 }
 
 impl<T: FromWire> FromWire for Box<T> {
-    fn read(value: &Value) -> Read<Self> {
+    fn read(value: &Value) -> Decoded<Self> {
         T::read(value).map(Box::new)
     }
 }

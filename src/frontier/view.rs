@@ -177,9 +177,9 @@ impl LetterPlace {
 
 /// Where a URL stands in a site.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Whereabouts {
+pub struct UrlStatus {
     /// Its tasks, at most one a stage.
-    pub tasks: Vec<Standing>,
+    pub tasks: Vec<UnitStatus>,
     /// Its dead letters, at most one a stage.
     pub letters: Vec<DeadLetter>,
     /// The page as it was last kept.
@@ -190,7 +190,7 @@ pub struct Whereabouts {
     pub is_known: bool,
 }
 
-impl Whereabouts {
+impl UrlStatus {
     /// Where its newest stored body is kept.
     pub fn stored(&self) -> Option<&StoredPage> {
         self.latest.as_ref().map(|latest| &latest.stored)
@@ -214,7 +214,7 @@ pub struct Latest {
 
 /// A task as people look at it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Standing {
+pub struct UnitStatus {
     /// Download or parse.
     pub stage: Stage,
     /// `waiting`, `delayed`, `scheduled` or `running`.

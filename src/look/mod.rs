@@ -11,5 +11,5 @@ mod try_page;
 pub use ask::{Asker, Sent};
 pub use finding::{Change, Finding};
 pub use page::{Field, FollowedLink, Look, RefusedLink, look};
-pub use reparse::{Materials, Portion, Reparse};
+pub use reparse::{Portion, Reparse, ReparseParts};
 pub use try_page::{Content, Hop, Walk, judge, walk};

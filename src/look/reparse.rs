@@ -25,7 +25,7 @@ const PUTS: usize = 50;
 
 /// What a reparse works with.
 #[derive(Debug)]
-pub struct Materials {
+pub struct ReparseParts {
     /// Knows which stored body of a page is its latest, and takes new links.
     pub frontier: Frontier,
     /// Where the pages are.
@@ -43,7 +43,7 @@ pub struct Materials {
 /// A site being parsed again.
 #[derive(Debug)]
 pub struct Reparse {
-    materials: Materials,
+    materials: ReparseParts,
     walk: Walk,
     verdicts: Verdicts,
 }
@@ -63,7 +63,7 @@ pub struct Portion {
 
 impl Reparse {
     /// Begins; nothing is read yet.
-    pub fn begin(materials: Materials) -> Self {
+    pub fn begin(materials: ReparseParts) -> Self {
         let walk = Walk::over(&materials.location, &materials.site);
         let verdicts = Verdicts::new(Some(&materials.frontier));
         Self { materials, walk, verdicts }
@@ -123,7 +123,7 @@ impl Reparse {
     /// Writes what is new or changed, where there is a sink. That its page was not fetched again meanwhile is asked right before, as
     /// the last line counts; what was overtaken overtakes nothing itself.
     async fn write(&self, compared: &mut [(Kept, Finding)]) -> Result<(), RunError> {
-        let Materials { items, sink, .. } = &self.materials;
+        let ReparseParts { items, sink, .. } = &self.materials;
         let mut new: Vec<_> =
             compared.iter_mut().filter(|(_, finding)| finding.to_write().is_some()).collect();
         let current = try_join_all(new.iter().map(|(kept, _)| self.is_current(kept))).await?;
@@ -150,7 +150,7 @@ impl Reparse {
 
     /// Revives the dead letters of pages that can be parsed now: the next worker settles them.
     async fn revive(&self, findings: &[(CanonicalUrl, Finding)]) -> Result<u64, RunError> {
-        let Materials { frontier, site, .. } = &self.materials;
+        let ReparseParts { frontier, site, .. } = &self.materials;
         let view = frontier.view(&site.name).await?;
         if view.is_none_or(|view| view.parse.letters == 0) {
             return Ok(0);

@@ -7,7 +7,7 @@ use crate::canonical_url::CanonicalUrl;
 use crate::robots::{Row, Verdict, Verdicts, unreachable};
 use crate::run::RunError;
 use crate::site::RobotsPolicy;
-use crate::task::{RobotsErrand, RobotsRecord};
+use crate::task::{RobotsFetch, RobotsRecord};
 use crate::work::{RobotsFound, robots_found};
 
 /// The verdict on a URL; its host's `robots.txt` is asked for if it isn't known.
@@ -28,7 +28,7 @@ pub(super) async fn verdict(
 
 /// Asks for a `robots.txt`, also where it is elsewhere on the site.
 async fn ask(asker: &mut Asker<'_>, url: CanonicalUrl) -> Result<RobotsRecord, RunError> {
-    let mut errand = RobotsErrand { fetch: url, failures: 0 };
+    let mut errand = RobotsFetch { fetch: url, failures: 0 };
     let mut hops = 0;
     loop {
         let asked = errand.fetch.clone();

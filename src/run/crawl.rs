@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
 use super::error::RunError;
-use super::parts::{Equipment, Places, work_until};
+use super::parts::{Outputs, RunParts, work_until};
 use super::register::{begin, refuse_while_crawled, register};
 use super::report::{CrawlReport, Ending, SiteReport};
 use super::watch::{Goal, Watch};
@@ -24,7 +24,7 @@ const LAST_LOOK: Duration = Duration::from_secs(10);
 #[derive(Clone, Debug)]
 pub struct CrawlOptions {
     /// What it works with.
-    pub equipment: Equipment,
+    pub equipment: RunParts,
     /// Give up an unfinished run first.
     pub fresh: bool,
     /// End after so many pages.
@@ -40,9 +40,9 @@ impl CrawlOptions {
     pub const GIVE_UP: Duration = Duration::from_mins(10);
 
     /// A crawl with nothing out of the ordinary.
-    pub fn new(places: Places) -> Self {
+    pub fn new(places: Outputs) -> Self {
         Self {
-            equipment: Equipment::new(places),
+            equipment: RunParts::new(places),
             fresh: false,
             max_pages: None,
             deadline: None,
@@ -99,7 +99,7 @@ pub async fn crawl(
     Ok(CrawlReport { ending, sites, given_up })
 }
 
-fn no_answer(equipment: &Equipment) -> FrontierError {
+fn no_answer(equipment: &RunParts) -> FrontierError {
     FrontierError::new(FrontierErrorKind::Away, without_password(&equipment.places.frontier))
         .because("how the sites stand can't be told")
 }

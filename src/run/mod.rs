@@ -15,7 +15,7 @@ mod worker_name;
 
 pub use crawl::{CrawlOptions, crawl};
 pub use error::RunError;
-pub use parts::{Equipment, ItemsTo, Places};
+pub use parts::{ItemsTo, Outputs, RunParts};
 pub use register::register;
 pub(crate) use register::register_one;
 pub use report::{CrawlReport, Ending, SiteReport};

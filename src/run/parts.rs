@@ -18,7 +18,7 @@ use crate::work::{PartsOptions, Pool, Role, SiteRules, VisitParts, Workers};
 
 /// Where a process keeps what it has.
 #[derive(Clone, Debug)]
-pub struct Places {
+pub struct Outputs {
     /// The frontier's URL.
     pub frontier: String,
     /// Where pages are kept.
@@ -42,9 +42,9 @@ pub enum ItemsTo {
 
 /// What a process that works is equipped with.
 #[derive(Clone, Debug)]
-pub struct Equipment {
+pub struct RunParts {
     /// Where it keeps what it has.
-    pub places: Places,
+    pub places: Outputs,
     /// What holds for all sites.
     pub settings: Settings,
     /// How many downloads at once.
@@ -57,7 +57,7 @@ pub struct Equipment {
     pub cacert: Option<Vec<u8>>,
 }
 
-impl Places {
+impl Outputs {
     /// Everything below one folder.
     pub fn below(data: &Path) -> Self {
         Self {
@@ -68,9 +68,9 @@ impl Places {
     }
 }
 
-impl Equipment {
+impl RunParts {
     /// Nothing out of the ordinary.
-    pub fn new(places: Places) -> Self {
+    pub fn new(places: Outputs) -> Self {
         Self {
             places,
             settings: Settings::default(),

@@ -9,7 +9,7 @@ use tracing::info;
 
 use super::error::RunError;
 use super::feed;
-use super::parts::{Equipment, ItemsTo, work_until};
+use super::parts::{ItemsTo, RunParts, work_until};
 use super::report::Ending;
 use super::site_folder::{SiteFolder, read_again_when_told};
 use super::watch::{Goal, Watch};
@@ -23,7 +23,7 @@ use crate::work::{Role, SiteRules};
 #[derive(Clone, Debug)]
 pub struct WorkOptions {
     /// What it works with. Its items go to files of its own.
-    pub equipment: Equipment,
+    pub equipment: RunParts,
     /// Its name among all that share the frontier.
     pub name: WorkerName,
     /// Which of the two lines it walks.
@@ -50,7 +50,7 @@ pub struct WorkReport {
 impl WorkOptions {
     /// A worker that does everything until it is told to stop. Where items would go to a folder, each site's go to a file
     /// of this worker there.
-    pub fn new(mut equipment: Equipment, name: WorkerName) -> Self {
+    pub fn new(mut equipment: RunParts, name: WorkerName) -> Self {
         if let ItemsTo::Folder(folder) = equipment.places.items {
             equipment.places.items = ItemsTo::FolderOf(folder, name.to_string());
         }

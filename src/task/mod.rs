@@ -146,7 +146,7 @@ pub struct Lease {
     /// The pace that its start was granted under; zero for the parse stage and for sites without pace.
     pub interval: Duration,
     /// It is a host's `robots.txt`; its answer goes into `Settlement::robots`.
-    pub robots: Option<RobotsErrand>,
+    pub robots: Option<RobotsFetch>,
     /// Until when the host's robots record holds; none where robots are ignored.
     pub robots_until: Option<Timestamp>,
     /// Download: what is known of the page from before. Parse: where the page is kept.
@@ -194,7 +194,7 @@ impl Lease {
 
 /// What is special about a `robots.txt` task.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RobotsErrand {
+pub struct RobotsFetch {
     /// What to ask for: the host's `robots.txt`, or where it was redirected to.
     pub fetch: CanonicalUrl,
     /// Unreachable records of this host in a row, before this one.

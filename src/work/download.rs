@@ -19,7 +19,7 @@ use crate::frontier::FrontierError;
 use crate::frontier::permit::{NotNow, Permit};
 use crate::page::Validators;
 use crate::site::Site;
-use crate::task::{Exclusion, Lease, Outcome, RobotsAccess, RobotsErrand, Stage, StoredPage};
+use crate::task::{Exclusion, Lease, Outcome, RobotsAccess, RobotsFetch, Stage, StoredPage};
 
 /// Downloads one task's page; the parse that its settlement took along. `noted` is the time since boot right before its claim.
 pub(super) async fn visit(
@@ -237,7 +237,7 @@ fn done(
 }
 
 /// How the asking for a `robots.txt` ends; that it can't be had is said once in a row.
-fn robots(lease: &Lease, errand: &RobotsErrand, outcome: Outcome) -> Outcome {
+fn robots(lease: &Lease, errand: &RobotsFetch, outcome: Outcome) -> Outcome {
     let Outcome::Robots(record) = &outcome else { return outcome };
     if let (RobotsAccess::Unreachable(why), 0) = (&record.access, errand.failures) {
         let (site, host) = (&lease.site, errand.fetch.host());

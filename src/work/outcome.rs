@@ -9,7 +9,7 @@ use crate::fetch::{Exchange, FetchError, FetchErrorKind};
 use crate::manners::{MOST_REDIRECTS, MOST_ROBOTS_REDIRECTS, Signal, backoff, location};
 use crate::robots::{Row, record_of, unreachable};
 use crate::site::Site;
-use crate::task::{Exclusion, Failure, Lease, Origin, Outcome, Put, RobotsErrand, RobotsRecord};
+use crate::task::{Exclusion, Failure, Lease, Origin, Outcome, Put, RobotsFetch, RobotsRecord};
 
 /// What an answer means to a page.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -109,7 +109,7 @@ pub(crate) enum RobotsFound {
 pub(super) fn errand_outcome(
     site: &Site,
     lease: &Lease,
-    errand: &RobotsErrand,
+    errand: &RobotsFetch,
     exchange: &Exchange,
 ) -> Outcome {
     match robots_found(site, lease.hops, errand, exchange) {
@@ -119,12 +119,7 @@ pub(super) fn errand_outcome(
 }
 
 /// What came of asking for a `robots.txt` to which `hops` redirects led.
-pub(crate) fn robots_found(
-    site: &Site,
-    hops: u32,
-    errand: &RobotsErrand,
-    exchange: &Exchange,
-) -> RobotsFound {
+pub(crate) fn robots_found(site: &Site, hops: u32, errand: &RobotsFetch, exchange: &Exchange) -> RobotsFound {
     let row = Row { failures: errand.failures, random: fastrand::f64() };
     let fetched = match &exchange.answer {
         Ok(fetched) => fetched,
@@ -161,6 +156,6 @@ fn moved_robots(
 }
 
 /// The record of a `robots.txt` for which no request could be sent.
-pub(super) fn unsent_errand(errand: &RobotsErrand, error: &FetchError) -> RobotsRecord {
+pub(super) fn unsent_errand(errand: &RobotsFetch, error: &FetchError) -> RobotsRecord {
     unreachable(&error.reason(), Row { failures: errand.failures, random: fastrand::f64() })
 }

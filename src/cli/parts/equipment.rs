@@ -8,7 +8,7 @@ use clap::Args;
 use super::{Globals, Trouble};
 use crate::fetch::ConnectTo;
 use crate::quantity::read_rate;
-use crate::run::Equipment;
+use crate::run::RunParts;
 use crate::work::Workers;
 
 /// Options of a verb that sends requests.
@@ -21,12 +21,12 @@ pub(in crate::cli) struct EquipmentOptions {
     #[arg(long, value_name = "RATE", value_parser = max_rate)]
     max_rate: Option<NonZeroU32>,
     #[command(flatten)]
-    elsewhere: ElsewhereOptions,
+    elsewhere: StorageOptions,
 }
 
 /// Options to try a real site's file against a copy.
 #[derive(Clone, Debug, Args)]
-pub(in crate::cli) struct ElsewhereOptions {
+pub(in crate::cli) struct StorageOptions {
     /// Lead requests elsewhere: HOST:PORT:ADDR:PORT, as curl does; that address may be private
     #[arg(long, value_name = "HOST:PORT:ADDR:PORT")]
     pub connect_to: Vec<ConnectTo>,
@@ -35,7 +35,7 @@ pub(in crate::cli) struct ElsewhereOptions {
     cacert: Option<PathBuf>,
 }
 
-impl ElsewhereOptions {
+impl StorageOptions {
     /// The certificates, as they stand in the file.
     pub(in crate::cli) fn certificates(&self) -> Result<Option<Vec<u8>>, Trouble> {
         let read = |file: &PathBuf| {
@@ -47,8 +47,8 @@ impl ElsewhereOptions {
 
 impl EquipmentOptions {
     /// What a process is equipped with by these and by the options that every verb takes.
-    pub(in crate::cli) fn equipment(self, globals: &Globals) -> Result<Equipment, Trouble> {
-        Ok(Equipment {
+    pub(in crate::cli) fn equipment(self, globals: &Globals) -> Result<RunParts, Trouble> {
+        Ok(RunParts {
             settings: globals.settings()?,
             workers: self.workers,
             max_rate: self.max_rate,

@@ -6,7 +6,7 @@ use super::account::{Account, attempts};
 use super::{Globals, Trouble, sites};
 use crate::canonical_url::CanonicalUrl;
 use crate::clock::Timestamp;
-use crate::frontier::{Frontier, Standing, Whereabouts};
+use crate::frontier::{Frontier, UnitStatus, UrlStatus};
 use crate::item::Item;
 use crate::quantity::spoken;
 use crate::robots::Verdicts;
@@ -86,14 +86,14 @@ struct Answer {
 }
 
 /// The answer as it is stored; none where it can't be read.
-async fn answer_of(found: &Whereabouts, frontier: &Frontier, globals: &Globals) -> Option<Answer> {
+async fn answer_of(found: &UrlStatus, frontier: &Frontier, globals: &Globals) -> Option<Answer> {
     let place = found.stored()?.place.parse().ok()?;
     let archive = globals.stored_pages(frontier.clock()).await.ok()?;
     let read = tokio::task::spawn_blocking(move || archive.read(&place)).await.ok()?;
     read.ok().map(|stored| Answer { status: stored.status, at: stored.fetched_at })
 }
 
-fn state(found: &Whereabouts, now: Timestamp) -> String {
+fn state(found: &UrlStatus, now: Timestamp) -> String {
     if let Some(task) = found.tasks.first() {
         let stage = task.stage;
         return match (task.place.as_str(), task.until) {
@@ -113,7 +113,7 @@ fn state(found: &Whereabouts, now: Timestamp) -> String {
     }
 }
 
-fn tell_tasks(account: &mut Account, found: &Whereabouts, now: Timestamp) {
+fn tell_tasks(account: &mut Account, found: &UrlStatus, now: Timestamp) {
     for task in &found.tasks {
         account.tell("task", said(task, now));
     }
@@ -139,7 +139,7 @@ fn tell_tasks(account: &mut Account, found: &Whereabouts, now: Timestamp) {
     account.keep("dead_letters", letters);
 }
 
-fn said(task: &Standing, now: Timestamp) -> String {
+fn said(task: &UnitStatus, now: Timestamp) -> String {
     let mut said = vec![format!(
         "{}: {}, put {} ago, priority {}, {} links from a seed",
         task.stage,
@@ -157,7 +157,7 @@ fn said(task: &Standing, now: Timestamp) -> String {
     said.join(", ")
 }
 
-fn object(task: &Standing) -> Value {
+fn object(task: &UnitStatus) -> Value {
     json!({
         "stage": task.stage.to_string(), "place": task.place, "until": task.until, "worker": task.owner,
         "priority": task.priority.to_string(), "put_at": task.put_at, "depth": task.depth,
@@ -166,7 +166,7 @@ fn object(task: &Standing) -> Value {
     })
 }
 
-fn tell_page(account: &mut Account, found: &Whereabouts, answer: Option<Answer>, now: Timestamp) {
+fn tell_page(account: &mut Account, found: &UrlStatus, answer: Option<Answer>, now: Timestamp) {
     let stored = found.stored();
     if let Some(stored) = stored {
         let ago = spoken(now.since(stored.fetched_at));
@@ -203,7 +203,7 @@ fn said_by(fetched_at: Timestamp, answer: Option<Answer>) -> String {
     }
 }
 
-fn why_no_item(site: &Site, url: &CanonicalUrl, found: &Whereabouts, blocked: Option<String>) -> String {
+fn why_no_item(site: &Site, url: &CanonicalUrl, found: &UrlStatus, blocked: Option<String>) -> String {
     let letter = |stage| found.letters.iter().find(|letter| letter.stage == stage);
     if let Some(letter) = letter(Stage::Parse).or_else(|| letter(Stage::Download)) {
         return format!("none: {}", letter.why.reason);

@@ -12,7 +12,7 @@ use crate::clock::Clock;
 use crate::frontier::{Frontier, without_password};
 use crate::monitor::Shown;
 use crate::monitor::log::{self, Format};
-use crate::run::Places;
+use crate::run::Outputs;
 use crate::settings::Settings;
 
 const PAGES: &str = "The pages: a folder, or s3://BUCKET/PREFIX [default: DIR/pages]";
@@ -82,8 +82,8 @@ impl Globals {
     }
 
     /// Where everything is kept.
-    pub(in crate::cli) fn places(&self) -> Result<Places, Trouble> {
-        Ok(Places { frontier: self.frontier_url(), pages: self.pages()?, ..Places::below(&self.data) })
+    pub(in crate::cli) fn places(&self) -> Result<Outputs, Trouble> {
+        Ok(Outputs { frontier: self.frontier_url(), pages: self.pages()?, ..Outputs::below(&self.data) })
     }
 
     /// The frontier's URL.

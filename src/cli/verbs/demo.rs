@@ -15,7 +15,7 @@ use crate::demo::shop::{Shop, Shops, serve};
 use crate::demo::table::{Row, table};
 use crate::demo::{DemoShop, plans};
 use crate::item::Item;
-use crate::run::{CrawlOptions, Ending, Places, crawl};
+use crate::run::{CrawlOptions, Ending, Outputs, crawl};
 use crate::sink;
 use crate::site::{self, Site};
 
@@ -41,7 +41,7 @@ pub(super) async fn run(options: Options, globals: &Globals) -> Result<Exit, Tro
     let plans = plans();
     let shops = serve(plans.iter().map(|demo| demo.plan.clone()))?;
     let sites = sites(&shops, &plans, &folder.path)?;
-    let report = crawl(CrawlOptions::new(Places::below(&folder.path)), sites, shown, stop).await?;
+    let report = crawl(CrawlOptions::new(Outputs::below(&folder.path)), sites, shown, stop).await?;
     tell(&report);
     let rows = rows(&shops, &plans, &folder.path);
     let mut results = Results::default();

@@ -14,7 +14,7 @@ use crate::cli::parts::results::Results;
 use crate::cli::parts::signals::stop_on_signals;
 use crate::cli::parts::{Exit, Globals, Trouble, sites};
 use crate::frontier::Frontier;
-use crate::look::{Change, Finding, Materials, Portion, Reparse};
+use crate::look::{Change, Finding, Portion, Reparse, ReparseParts};
 use crate::run::register;
 use crate::sink::{ItemSink, LastLines};
 use crate::site::Site;
@@ -53,7 +53,7 @@ pub(super) async fn run(options: Options, globals: &Globals) -> Result<Exit, Tro
         register(&frontier, &globals.settings()?, std::slice::from_ref(&site)).await?;
     }
     let site = Arc::new(site);
-    let reparse = Reparse::begin(Materials {
+    let reparse = Reparse::begin(ReparseParts {
         location: globals.pages()?,
         archive,
         items: old_items(&options, &site, globals).await?,

@@ -8,7 +8,7 @@ use clap::Args;
 
 use crate::archive::{Archive, writer_name};
 use crate::canonical_url::CanonicalUrl;
-use crate::cli::parts::equipment::ElsewhereOptions;
+use crate::cli::parts::equipment::StorageOptions;
 use crate::cli::parts::print_trial::{PrintedTrial, Source};
 use crate::cli::parts::results::Results;
 use crate::cli::parts::{Exit, Globals, Trouble, sites};
@@ -47,7 +47,7 @@ pub(in crate::cli) struct Options {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    elsewhere: ElsewhereOptions,
+    elsewhere: StorageOptions,
 }
 
 /// Shows what a crawl would make of the page.

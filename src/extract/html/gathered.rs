@@ -9,12 +9,12 @@ use html5ever::tendril::{ByteTendril, StrTendril};
 ///
 /// Most do: the tree then shares the page's own memory with them.
 #[derive(Debug, Default)]
-pub(super) struct Gathered {
+pub(super) struct JoinedText {
     stands: Range<usize>,
     copied: ByteTendril,
 }
 
-impl Gathered {
+impl JoinedText {
     /// Puts a piece to the others.
     #[inline]
     pub(super) fn push(&mut self, page: &StrTendril, piece: &[u8]) {
@@ -81,7 +81,7 @@ mod tests {
     /// What is gathered of pieces that are parts of the page (`Ok`) or not (`Err`).
     fn gather(pieces: &[Result<Range<usize>, &str>]) -> (StrTendril, bool) {
         let page = StrTendril::from_slice(TEXT);
-        let mut gathered = Gathered::default();
+        let mut gathered = JoinedText::default();
         for piece in pieces {
             let bytes = piece.clone().map_or_else(str::as_bytes, |place| &page.as_bytes()[place]);
             gathered.push(&page, bytes);
@@ -115,7 +115,7 @@ mod tests {
     #[test]
     fn nothing_is_left_behind() {
         let page = StrTendril::from_slice(TEXT);
-        let mut gathered = Gathered::default();
+        let mut gathered = JoinedText::default();
         for pieces in [[&page.as_bytes()[..3], b"x"], [b"x", &page.as_bytes()[..3]]] {
             for piece in pieces {
                 gathered.push(&page, piece);

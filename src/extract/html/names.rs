@@ -8,7 +8,7 @@ const SPREAD: u128 = 0x9E37_79B9_7F4A_7C15_F39C_C060_5CED_C835;
 
 /// A name as it is spelled, letter by letter.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Spelled {
+pub(super) struct RawName {
     /// The letters of a short name as a number, the first one the lowest: two names are compared at once.
     letters: u128,
     length: usize,
@@ -19,7 +19,7 @@ pub(super) struct Spelled {
 /// Letters that a short name has at most: one less than fit, as a number can't be shifted by all its bits.
 const SHORT: usize = 15;
 
-impl Spelled {
+impl RawName {
     /// Puts letters to the others.
     #[inline]
     pub(super) fn push(&mut self, letters: &[u8]) {
@@ -93,7 +93,7 @@ impl Default for KnownNames {
 impl KnownNames {
     /// The name that is spelled so.
     #[inline]
-    pub(super) fn get(&mut self, spelled: &Spelled) -> LocalName {
+    pub(super) fn get(&mut self, spelled: &RawName) -> LocalName {
         if spelled.length > SHORT {
             return spelled.name();
         }
@@ -110,8 +110,8 @@ impl KnownNames {
 mod tests {
     use super::*;
 
-    fn spelled(name: &[u8], pieces: usize) -> Spelled {
-        let mut spelled = Spelled::default();
+    fn spelled(name: &[u8], pieces: usize) -> RawName {
+        let mut spelled = RawName::default();
         name.chunks(pieces).for_each(|letters| spelled.push(letters));
         spelled
     }
@@ -135,12 +135,12 @@ mod tests {
 
     #[test]
     fn a_name_is_spelled_anew_once_cleared() {
-        let mut again = Spelled::default();
+        let mut again = RawName::default();
         for name in ["a-name-that-is-rather-long", "short", "x", "another-name-that-is-long"] {
             again.push(name.as_bytes());
             assert_eq!(again, spelled(name.as_bytes(), 4));
             again.clear();
-            assert_eq!(again, Spelled::default());
+            assert_eq!(again, RawName::default());
         }
     }
 

@@ -14,9 +14,9 @@ use html5ever::{Attribute, QualName, local_name, ns};
 use html5gum::{Emitter, Error, State};
 use scraper::{Html, HtmlTreeSink, Node};
 
-use super::gathered::{Gathered, tendril};
+use super::gathered::{JoinedText, tendril};
 use super::guard::{Guard, MAX_ATTRIBUTES};
-use super::names::{KnownNames, Spelled};
+use super::names::{KnownNames, RawName};
 
 /// Tags between two looks at the tree.
 const LOOK: usize = 32;
@@ -36,16 +36,16 @@ pub(super) struct Tokens<'a> {
     of_roots: usize,
     /// The page went past a limit: nothing more is wanted.
     cut: bool,
-    text: Gathered,
+    text: JoinedText,
     kind: TagKind,
-    name: Spelled,
-    last_start: Spelled,
+    name: RawName,
+    last_start: RawName,
     self_closing: bool,
     attributes: Vec<Attribute>,
-    attribute: Spelled,
-    value: Gathered,
+    attribute: RawName,
+    value: JoinedText,
     names: KnownNames,
-    comment: Gathered,
+    comment: JoinedText,
     doctype: Names,
 }
 
@@ -76,16 +76,16 @@ impl<'a> Tokens<'a> {
             handed: 0,
             of_roots: 0,
             cut: false,
-            text: Gathered::default(),
+            text: JoinedText::default(),
             kind: TagKind::StartTag,
-            name: Spelled::default(),
-            last_start: Spelled::default(),
+            name: RawName::default(),
+            last_start: RawName::default(),
             self_closing: false,
             attributes: Vec::new(),
-            attribute: Spelled::default(),
-            value: Gathered::default(),
+            attribute: RawName::default(),
+            value: JoinedText::default(),
             names: KnownNames::default(),
-            comment: Gathered::default(),
+            comment: JoinedText::default(),
             doctype: Names::default(),
         }
     }

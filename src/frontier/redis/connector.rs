@@ -1,4 +1,4 @@
-//! Connections to a Redis: opened when they are needed, looked over once, thrown away when they break.
+//! Connections to a Redis: opened when they are needed, checked once, thrown away when they break.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -9,8 +9,8 @@ use redis::cluster_async::ClusterConnection;
 use redis::{AsyncConnectionConfig, Client, RedisResult};
 
 use super::address::Address;
-use super::fitness::look_over;
-use super::trouble::explain;
+use super::error::from_redis;
+use super::server_check::check;
 use crate::frontier::FrontierError;
 
 /// How long a connection may take to be made.
@@ -20,7 +20,7 @@ const RESPONSE: Duration = Duration::from_secs(10);
 
 /// An open connection; clones share it.
 #[derive(Clone)]
-pub(super) enum Server {
+pub(super) enum RedisClient {
     One(MultiplexedConnection),
     Cluster(ClusterConnection),
 }
@@ -30,7 +30,7 @@ pub(super) struct Connector {
     pub(super) address: Address,
     /// Only a frontier that is there already is wanted.
     existing: bool,
-    open: tokio::sync::Mutex<Option<Server>>,
+    open: tokio::sync::Mutex<Option<RedisClient>>,
     /// A server was reached, and was fit.
     reached: AtomicBool,
     /// It keeps no append-only file, and nobody was told yet.
@@ -55,13 +55,13 @@ impl Connector {
     }
 
     /// The open connection, or a new one to a server that is fit.
-    pub(super) async fn server(&self) -> Result<Server, FrontierError> {
+    pub(super) async fn server(&self) -> Result<RedisClient, FrontierError> {
         let mut open = self.open.lock().await;
         if let Some(server) = &*open {
             return Ok(server.clone());
         }
-        let mut server = self.connect().await.map_err(|error| explain(&self.address, &error))?;
-        let found = look_over(&mut server, &self.address, self.existing).await?;
+        let mut server = self.connect().await.map_err(|error| from_redis(&self.address, &error))?;
+        let found = check(&mut server, &self.address, self.existing).await?;
         self.forgets.store(found.forgets, Ordering::SeqCst);
         self.reached.store(true, Ordering::SeqCst);
         *open = Some(server.clone());
@@ -83,24 +83,24 @@ impl Connector {
         self.reached.load(Ordering::SeqCst)
     }
 
-    async fn connect(&self) -> RedisResult<Server> {
+    async fn connect(&self) -> RedisResult<RedisClient> {
         if self.address.cluster {
             let client = ClusterClient::builder(self.address.nodes.clone())
                 .connection_timeout(CONNECT)
                 .response_timeout(RESPONSE)
                 .retries(3)
                 .build()?;
-            return Ok(Server::Cluster(client.get_async_connection().await?));
+            return Ok(RedisClient::Cluster(client.get_async_connection().await?));
         }
         let config = AsyncConnectionConfig::new()
             .set_connection_timeout(Some(CONNECT))
             .set_response_timeout(Some(RESPONSE));
         let client = Client::open(self.address.nodes[0].clone())?;
-        Ok(Server::One(client.get_multiplexed_async_connection_with_config(&config).await?))
+        Ok(RedisClient::One(client.get_multiplexed_async_connection_with_config(&config).await?))
     }
 }
 
-impl Server {
+impl RedisClient {
     /// Gives one command.
     pub(super) async fn query<T: redis::FromRedisValue>(&mut self, command: &redis::Cmd) -> RedisResult<T> {
         match self {

@@ -1,17 +1,17 @@
-//! The frontier on a shared Redis, or on a cluster of them: each step is run by one script, on the server's own clock.
-//! What a step does is in `lua/`, file by file what `frontier::steps` says.
+//! The frontier on a shared Redis, or on a cluster of them. A function on the server runs each step, on the server's own
+//! clock. What a step does is in `lua/`, file by file what `frontier::steps` says.
 
 mod address;
-mod carriage;
+mod connection;
 mod connector;
-mod fitness;
-mod link;
+mod error;
+mod io_thread;
+mod partitions;
 mod prelude;
 mod program;
 mod register;
 mod rights;
-mod routes;
-mod trouble;
+mod server_check;
 mod wake;
 mod wire;
 
@@ -24,15 +24,15 @@ use tokio::sync::oneshot;
 
 use super::backend::Backend;
 use super::table::{At, Haste, Reply, Step};
-use super::value::Odd;
+use super::value::MalformedReply;
 use super::{FrontierError, FrontierErrorKind};
 use crate::clock::{Clock, millis, since_boot};
 use address::Address;
 pub(super) use address::is_redis;
 pub use address::without_password;
+use connection::{Connection, LinkState, QueuedStep};
 use connector::Connector;
-use link::{Job, Link, Trunk};
-use routes::{DIRECTORY, Routes};
+use partitions::{DIRECTORY, Partitions};
 use wake::Wake;
 
 /// Partitions of a cluster's frontier, set when it is made: pace units are spread over them.
@@ -41,11 +41,11 @@ const PARTITIONS_OF_A_CLUSTER: usize = 16;
 /// A frontier on Redis. It connects with its first step.
 #[derive(Debug)]
 pub(crate) struct Shared {
-    trunk: Arc<Trunk>,
+    state: Arc<LinkState>,
     clock: Clock,
-    links: Vec<Link>,
+    connections: Vec<Connection>,
     wake: Arc<Wake>,
-    routes: Routes,
+    partitions: Partitions,
 }
 
 impl Shared {
@@ -55,23 +55,24 @@ impl Shared {
             .map_err(|why| FrontierError::new(FrontierErrorKind::BadUrl(why), without_password(url)))?;
         let partitions = if address.cluster { PARTITIONS_OF_A_CLUSTER } else { 1 };
         let base = Arc::new(AtomicI64::new(Clock::wall().now().as_millis() - millis(since_boot())));
-        let away = link::away(&address.shown);
-        let trunk = Arc::new(Trunk {
+        let away = connection::away(&address.shown);
+        let state = Arc::new(LinkState {
             connector: Connector::new(address, existing),
-            carriage: carriage::Carriage::default(),
+            io_thread: io_thread::IoThread::default(),
             fake: clock.clone(),
             base: Arc::clone(&base),
             patient: AtomicBool::new(false),
             away,
             calls: AtomicU64::new(0),
         });
-        let links = (0..partitions).map(|partition| Link::new(partition, Arc::clone(&trunk))).collect();
+        let connections =
+            (0..partitions).map(|partition| Connection::new(partition, Arc::clone(&state))).collect();
         Ok(Self {
             clock: clock.unwrap_or_else(|| Clock::following(base)),
-            links,
-            trunk,
+            connections,
+            state,
             wake: Arc::default(),
-            routes: Routes::default(),
+            partitions: Partitions::default(),
         })
     }
 
@@ -98,14 +99,14 @@ impl Shared {
                 | Step::BeginRun { .. }
                 | Step::Register { .. }
         );
-        self.links[partition].send(Job { step: value, urgent, fills, reply });
+        self.connections[partition].send(QueuedStep { step: value, urgent, fills, reply });
     }
 
     fn read(&self, step: &Step, value: &Value) -> Result<Reply, FrontierError> {
         step.read(value).map_err(|odd| self.broken(&odd))
     }
 
-    fn broken(&self, odd: &Odd) -> FrontierError {
+    fn broken(&self, odd: &MalformedReply) -> FrontierError {
         FrontierError::new(FrontierErrorKind::Broken, self.shown()).because(odd)
     }
 }
@@ -128,7 +129,7 @@ impl Backend for Shared {
     }
 
     fn shown(&self) -> String {
-        self.trunk.connector.address.shown.clone()
+        self.state.connector.address.shown.clone()
     }
 
     fn is_remote(&self) -> bool {
@@ -136,17 +137,17 @@ impl Backend for Shared {
     }
 
     fn calls(&self) -> Option<u64> {
-        Some(self.trunk.calls.load(Ordering::Relaxed))
+        Some(self.state.calls.load(Ordering::Relaxed))
     }
 
     fn woken<'a>(&'a self, member: &'a str) -> BoxFuture<'a, ()> {
         Box::pin(async move {
-            self.wake.woken(member, &self.trunk).await;
-            self.routes.look_everywhere();
+            self.wake.woken(member, &self.state).await;
+            self.partitions.look_everywhere();
         })
     }
 
     fn wait_for_ever(&self) {
-        self.trunk.patient.store(true, Ordering::SeqCst);
+        self.state.patient.store(true, Ordering::SeqCst);
     }
 }

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use redis::{Cmd, FromRedisValue, RedisError, RedisResult, cmd};
 use sha1::{Digest, Sha1};
 
-use super::connector::Server;
+use super::connector::RedisClient;
 use super::prelude::prelude;
 
 /// What all functions of the library share, each file after those that it uses.
@@ -54,7 +54,7 @@ pub(super) enum Function {
 
 /// Calls a function with the key of its partition; a server that doesn't have the library is given it first.
 pub(super) async fn call<T: FromRedisValue>(
-    server: &mut Server,
+    server: &mut RedisClient,
     function: Function,
     key: &str,
     args: &[&[u8]],

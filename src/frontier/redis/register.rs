@@ -1,6 +1,6 @@
 //! A site is registered in a frontier of several partitions: its unit lies in one of them, the directory in another.
 
-use super::routes::DIRECTORY;
+use super::partitions::DIRECTORY;
 use super::wire::{Admitted, Booked};
 use super::{Shared, wire};
 use crate::frontier::FrontierError;

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use redis::RedisResult;
 
 use super::address::Address;
-use super::connector::Server;
+use super::connector::RedisClient;
 use super::program::{FILES, Function, call};
 use super::wake::CHANNEL;
 use crate::frontier::FrontierErrorKind;
@@ -33,7 +33,7 @@ fn line(address: &Address) -> String {
 }
 
 /// The commands that the user of this connection may not give.
-pub(super) async fn lacking(server: &mut Server) -> RedisResult<BTreeSet<String>> {
+pub(super) async fn lacking(server: &mut RedisClient) -> RedisResult<BTreeSet<String>> {
     let mut commands = commands();
     let asked: Vec<String> = commands.iter().map(|command| example_of(command)).collect();
     let asked: Vec<&[u8]> = asked.iter().map(String::as_bytes).collect();

@@ -10,7 +10,7 @@ use tokio::sync::{Notify, mpsc};
 use tracing::debug;
 
 use super::address::Address;
-use super::link::Trunk;
+use super::connection::LinkState;
 use crate::patience::Patience;
 
 /// What hints are told on; the message is the name of whom it is for.
@@ -28,14 +28,14 @@ pub(super) struct Wake {
 
 impl Wake {
     /// Resolves with the next hint for `name`. The first call starts to listen.
-    pub(super) async fn woken(self: &Arc<Self>, name: &str, trunk: &Arc<Trunk>) {
+    pub(super) async fn woken(self: &Arc<Self>, name: &str, state: &Arc<LinkState>) {
         let (hint, first) = {
             let mut sleepers = self.sleepers.lock().unwrap_or_else(PoisonError::into_inner);
             let first = sleepers.is_empty();
             (Arc::clone(sleepers.entry(name.to_owned()).or_default()), first)
         };
         if first {
-            trunk.carriage.run(listen(Arc::downgrade(self), Arc::downgrade(trunk)));
+            state.io_thread.run(listen(Arc::downgrade(self), Arc::downgrade(state)));
         }
         hint.notified().await;
     }
@@ -49,9 +49,9 @@ impl Wake {
 }
 
 /// Listens for as long as the frontier is open; a connection that breaks is made anew.
-async fn listen(wake: Weak<Wake>, trunk: Weak<Trunk>) {
+async fn listen(wake: Weak<Wake>, state: Weak<LinkState>) {
     let (mut turn, mut tries) = (0, AGAIN.begin());
-    while let Some(address) = trunk.upgrade().map(|trunk| trunk.connector.address.clone()) {
+    while let Some(address) = state.upgrade().map(|state| state.connector.address.clone()) {
         match hear(&wake, &address, turn).await {
             Ok(()) => tries = AGAIN.begin(),
             Err(error) => debug!(%error, "no hints for now"),

@@ -178,7 +178,7 @@ fn exercise(shop: &mut Shop) {
         Step::SiteOf { host: "a.example".to_owned() },
         Step::Robots { origin: "https://a.example".to_owned() },
         Step::Stored { site: site(), url: url("a", 0) },
-        Step::Whereabouts { site: site(), url: url("a", 0) },
+        Step::UrlStatus { site: site(), url: url("a", 0) },
         Step::Freshness { site: site() },
         Step::Rename { site: site(), to: site() },
         Step::Forget { site: site() },

@@ -59,10 +59,10 @@ pub struct SiteState {
     /// The pace that each origin's `robots.txt` asks for, in ms.
     #[serde(default, skip_serializing_if = "is_default")]
     pub floors: BTreeMap<String, i64>,
-    /// Places and counters of the download stage.
+    /// Outputs and counters of the download stage.
     #[serde(serialize_with = "without_zeroes")]
     pub download: StageCounts,
-    /// Places and counters of the parse stage.
+    /// Outputs and counters of the parse stage.
     #[serde(serialize_with = "without_zeroes")]
     pub parse: StageCounts,
     /// Pages put in this run, by rule and, under the empty name, in all.

@@ -13,7 +13,7 @@ use crate::frontier::state::{
     delay_after_loss, mutex_token,
 };
 use crate::frontier::step::{Lost, Rearm};
-use crate::task::{Failure, Lease, LeaseKey, Priority, RobotsAccess, RobotsErrand, RobotsRecord, Stage};
+use crate::task::{Failure, Lease, LeaseKey, Priority, RobotsAccess, RobotsFetch, RobotsRecord, Stage};
 
 /// Leases freed in one step.
 pub(in crate::frontier) const REAPED: u32 = 100;
@@ -28,7 +28,7 @@ pub(super) fn lease_of<S: Shelf>(shelf: &mut S, task: &Task) -> Result<Option<Le
         .rare
         .errand
         .clone()
-        .map(|fetch| RobotsErrand { fetch, failures: robots.as_ref().map_or(0, |robots| robots.failures) });
+        .map(|fetch| RobotsFetch { fetch, failures: robots.as_ref().map_or(0, |robots| robots.failures) });
     let stored = match task.stage {
         Stage::Download => shelf.page(task.page())?.map(|page| page.stored),
         Stage::Parse => task.rare.stored.clone(),

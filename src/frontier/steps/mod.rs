@@ -66,9 +66,7 @@ pub(crate) fn apply<S: Shelf>(shelf: &mut S, step: Step, now: i64) -> Result<Rep
         Step::SiteOf { host } => Reply::SiteOf(shelf.sites_of(&host)?.into_iter().next()),
         Step::Robots { origin } => Reply::Robots(view::robots(shelf, &origin)?),
         Step::Stored { site, url } => Reply::Stored(view::latest(shelf, &site, &url)?),
-        Step::Whereabouts { site, url } => {
-            Reply::Whereabouts(Box::new(view::whereabouts(shelf, &site, &url)?))
-        }
+        Step::UrlStatus { site, url } => Reply::UrlStatus(Box::new(view::whereabouts(shelf, &site, &url)?)),
         Step::Freshness { site } => Reply::Freshness(shelf.freshness(&site, now)?),
         Step::DeadLetters { site, most, after } => {
             Reply::DeadLetters(shelf.dead_letters(&site, after.as_ref(), most)?)

@@ -5,7 +5,7 @@ use crate::canonical_url::CanonicalUrl;
 use crate::clock::Timestamp;
 use crate::frontier::shelf::Shelf;
 use crate::frontier::state::{EPOCH, Place, SiteState, Task, UnitState};
-use crate::frontier::view::{KnownRobots, Latest, Owner, Says, Standing, View, Whereabouts};
+use crate::frontier::view::{KnownRobots, Latest, Owner, Says, UnitStatus, UrlStatus, View};
 use crate::task::{PageKey, Stage};
 
 /// How a site stands.
@@ -59,10 +59,10 @@ pub(super) fn whereabouts<S: Shelf>(
     shelf: &mut S,
     name: &str,
     url: &CanonicalUrl,
-) -> Result<Whereabouts, S::Error> {
-    let Some(site) = shelf.site(name)? else { return Ok(Whereabouts::default()) };
+) -> Result<UrlStatus, S::Error> {
+    let Some(site) = shelf.site(name)? else { return Ok(UrlStatus::default()) };
     let page = site.page(url);
-    let mut found = Whereabouts { is_known: shelf.is_known(page, site.run)?, ..Whereabouts::default() };
+    let mut found = UrlStatus { is_known: shelf.is_known(page, site.run)?, ..UrlStatus::default() };
     for stage in Stage::ALL {
         found.tasks.extend(shelf.task(page, stage)?.as_ref().map(standing));
         found.letters.extend(shelf.dead(page, stage)?.map(|dead| dead.letter(page, stage)));
@@ -74,13 +74,13 @@ pub(super) fn whereabouts<S: Shelf>(
     Ok(found)
 }
 
-fn standing(task: &Task) -> Standing {
+fn standing(task: &Task) -> UnitStatus {
     let (until, owner) = match &task.place {
         Place::Waiting => (None, None),
         Place::Delayed { until, .. } => (Some(*until), None),
         Place::Running(running) => (Some(running.ends_at), Some(running.owner.clone())),
     };
-    Standing {
+    UnitStatus {
         stage: task.stage,
         place: task.place.name().to_owned(),
         until: until.map(Timestamp::from_millis),

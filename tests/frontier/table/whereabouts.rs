@@ -1,15 +1,15 @@
 //! Where a URL stands, and whose the values in force are.
 
-use paced::internals::frontier::{Standing, Tuning, Whereabouts};
+use paced::internals::frontier::{Tuning, UnitStatus, UrlStatus};
 use paced::internals::task::Stage;
 
 use crate::world::{OWNER, World, on_every_backend, url};
 
-async fn of(w: &World, path: &str) -> Whereabouts {
+async fn of(w: &World, path: &str) -> UrlStatus {
     w.frontier.whereabouts("a", &url("a", path)).await.expect("answers")
 }
 
-fn task(found: &Whereabouts) -> &Standing {
+fn task(found: &UrlStatus) -> &UnitStatus {
     assert_eq!(found.tasks.len(), 1, "{found:?}");
     &found.tasks[0]
 }
@@ -17,9 +17,9 @@ fn task(found: &Whereabouts) -> &Standing {
 #[test]
 fn a_url_is_followed_from_its_putting_to_its_page() {
     on_every_backend(async |w| {
-        assert_eq!(of(w, "p").await, Whereabouts::default(), "no such site");
+        assert_eq!(of(w, "p").await, UrlStatus::default(), "no such site");
         w.site("a").await;
-        assert_eq!(of(w, "p").await, Whereabouts::default(), "never met");
+        assert_eq!(of(w, "p").await, UrlStatus::default(), "never met");
         w.pass(7_000);
         w.put("a", "p").await;
         let put_at = w.clock.now();
@@ -45,7 +45,7 @@ fn a_url_is_followed_from_its_putting_to_its_page() {
         assert_eq!((delayed.place.as_str(), delayed.attempts), ("delayed", 1));
         assert_eq!(delayed.until, Some(w.clock.now().plus(std::time::Duration::from_secs(5))));
         assert_eq!(delayed.failure.as_ref().and_then(|failure| failure.status), Some(503));
-        assert_eq!(of(w, "q").await, Whereabouts::default(), "another URL");
+        assert_eq!(of(w, "q").await, UrlStatus::default(), "another URL");
 
         w.pass(5_000);
         let lease = w.take().await;

@@ -1,6 +1,5 @@
--- What a call is given, and the way in which the rest is laid out.
--- As a function of the server's all of this is made once and called again and again; as a script it is made anew in each
--- call. So what belongs to one call lies in `batch`, and a module makes its functions when the first of them is used.
+-- What a call is given, and how the modules are laid out. They are made once and called again and again, so what belongs to
+-- one call lies in `batch`. A module makes its functions when the first of them is used.
 
 local call = redis.call
 local P -- what all keys of the partition begin with

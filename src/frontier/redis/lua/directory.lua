@@ -47,9 +47,8 @@ local directory = module(function(directory)
     call('HDEL', P .. 'moving', new.name)
   end
 
-  -- Books what a site in another partition is to have, beside what it has: whether it is registered, and when, is decided
-  -- there, and until that is known nobody else may have anything of either. The booking's number, and whether it is all that
-  -- is booked of the site; or the refusal.
+  -- Reserves, for a site of another partition, its hosts beside what it has; they become its own when it is registered
+  -- there. Returns the booking's number, and whether it is all that is booked of the site; or the refusal.
   function directory.book(new)
     local refusal = directory.foreign_host(new)
     if refusal then

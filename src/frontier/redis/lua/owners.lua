@@ -16,7 +16,7 @@ local owners = module(function(owners)
         call('ZADD', key, now + BEAT_MS, other)
       end
     end
-    local owner = records.doings(name)
+    local owner = records.last_answers(name)
     if owner.pid and not owner.dead then
       call('ZADD', key, now + BEAT_MS, name)
     end
@@ -28,7 +28,7 @@ local owners = module(function(owners)
     if call('EXISTS', P .. 'owner:' .. name) == 0 then
       return false
     end
-    records.write_doings()
+    records.write_last_answers()
     wake.write_sleepers()
     records.bury(name)
     records.sweep_owners()

@@ -23,8 +23,8 @@ local packed = module(function(packed)
     return setmetatable(site, watched)
   end
 
-  -- Names first, each ended by a zero byte, which no name of a site, a group or a process has; then numbers of so many bytes
-  -- as they may ever need: Redis looks at each byte of a string that it makes.
+  -- Names first, each ended by a zero byte, which no name of a site, a group or a process has. Then fixed-width numbers:
+  -- hashing a new Lua string costs per byte.
   local NONE = -1 -- no number of a record is ever negative
   local SITE = '<ssi5i5i6di5i5i1i6i6i5i1i5i6i1i1di1' .. string.rep('i5', 10)
   local UNIT = '<ssssssdi3i3i6ddd'

@@ -1,4 +1,4 @@
--- A put, row by row of the table "state is a place".
+-- A put: one function a row of the table "state is a place".
 -- A put comes as {url, link, priority, depth, hops, at, expires, again, rule}; what is missing is false.
 local put = module(function(put)
   -- Whether a link of this rule still fits the budgets.
@@ -97,8 +97,8 @@ local put = module(function(put)
     return taken and task
   end
 
-  -- Puts one page into a stage's queue, where it was found so; `stored` is where a page to parse is kept, `taken` who takes
-  -- its parse at once, if that stands nowhere yet: then the task is told as well.
+  -- Puts one page into a stage's queue, its task found before. `stored` is where a page to parse is kept. If its parse waits
+  -- nowhere yet, the parse is leased to `taken`, whoever settled the download, and returned as well.
   local function put_found(site, stage, asked, stored, task, is_known, taken)
     if task then
       return (task.place == RUNNING and put_on_running or coalesce)(site, task, asked, stored)

@@ -115,42 +115,42 @@ local records = module(function(records)
   end
 
   -- What a process claimed and settled last: read once a call, and written at its end.
-  function records.doings(name)
-    local doings = batch.doings[name]
-    if not doings then
+  function records.last_answers(name)
+    local last = batch.last_answers[name]
+    if not last then
       local row = call('HMGET', P .. 'owner:' .. name, 'claimed', 'granted', 'settled', 'settled_replies', 'dead', 'pid',
         'named')
-      doings = {
+      last = {
         claimed = row[1], granted = row[2], settled = row[3], replies = row[4], dead = row[5], pid = row[6], named = row[7],
       }
-      batch.doings[name] = doings
+      batch.last_answers[name] = last
     end
-    return doings
+    return last
   end
 
   function records.claimed(name, token, granted)
-    local doings = records.doings(name)
-    doings.claimed, doings.granted, doings.is_changed = token, granted, true
+    local last = records.last_answers(name)
+    last.claimed, last.granted, last.is_changed = token, granted, true
   end
 
   function records.settled(name, token, replies)
-    local doings = records.doings(name)
-    doings.settled, doings.replies, doings.is_changed = token, replies, true
+    local last = records.last_answers(name)
+    last.settled, last.replies, last.is_changed = token, replies, true
   end
 
-  function records.write_doings()
-    for name, doings in pairs(batch.doings) do
-      if doings.is_changed then
-        call('HSET', P .. 'owner:' .. name, 'claimed', doings.claimed or '', 'granted', doings.granted or '',
-          'settled', doings.settled or '', 'settled_replies', doings.replies or '')
+  function records.write_last_answers()
+    for name, last in pairs(batch.last_answers) do
+      if last.is_changed then
+        call('HSET', P .. 'owner:' .. name, 'claimed', last.claimed or '', 'granted', last.granted or '',
+          'settled', last.settled or '', 'settled_replies', last.replies or '')
       end
     end
-    batch.doings = {}
+    batch.last_answers = {}
   end
 
   -- What a process works on: all sites (`true`), or those of these names, which are a set beside its record.
   function records.save_scope(name, pid, scope)
-    records.write_doings()
+    records.write_last_answers()
     local key = P .. 'owner:' .. name
     call('SADD', P .. 'owners', name)
     call('HSET', key, 'pid', pid)

@@ -42,7 +42,7 @@ local function run(keys, args)
   end
   batch = {
     fake_time = args[3] ~= '', sites = {}, changed_sites = {}, units = {}, changed_units = {}, firsts = {},
-    dues = {}, doings = {}, sleepers = {},
+    dues = {}, last_answers = {}, sleepers = {},
   }
   local steps = cmsgpack.unpack(args[4])
   local reads = only_reads(steps)
@@ -55,7 +55,7 @@ local function run(keys, args)
     return cmsgpack.pack({ now, replies })
   end
   store.flush()
-  records.write_doings()
+  records.write_last_answers()
   wake.write_sleepers()
   if batch.coming then
     wake.hint()

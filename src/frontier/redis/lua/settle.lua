@@ -182,7 +182,7 @@ settle = module(function(settle)
 
   -- Settles tasks, in order. The same call again gets the same answers and changes nothing.
   function settle.step(owner_name, token, settlements)
-    local last = records.doings(owner_name)
+    local last = records.last_answers(owner_name)
     if last.settled == token then
       return again(settlements, words_of(last.replies))
     end

@@ -60,7 +60,7 @@ local view = module(function(view)
     local names, found = call('SMEMBERS', P .. 'owners'), {}
     table.sort(names)
     for i, name in ipairs(names) do
-      local owner = records.doings(name)
+      local owner = records.last_answers(name)
       local scope = not owner.named or call('SMEMBERS', store.named(name))
       local beat = call('ZSCORE', P .. 'beat', name)
       local silent = beat and tonumber(beat) <= now or false

@@ -1,5 +1,5 @@
--- Who sleeps until there is something to claim, and the hint that there is. A hint that is lost costs a little time: nobody
--- sleeps longer than LONGEST_SLEEP.
+-- Registry of idle workers, and the pub/sub hint that wakes them. A lost hint costs a little time: nobody sleeps longer
+-- than LONGEST_SLEEP.
 local wake = module(function(wake)
   local SOON = { d = 20, p = 100 } -- who asks again within so many ms needs no hint; a parse can wait a little
 

@@ -9,12 +9,13 @@ use crate::clock::Timestamp;
 use crate::frontier::state::{DeadState, StageCounts, WorkScope};
 use crate::frontier::step::{Feeding, Forgotten, Grant, Lock, Lost, Rearm, Registered, Renamed, Run};
 use crate::frontier::value::{
-    FromWire, Odd, Read, Record, Row, embedded, is_true, list, odd, parse, some, whole,
+    Decoded, FromWire, MalformedReply, ReplyRecord, ReplyRow, embedded, is_true, list, malformed, parse,
+    some, whole,
 };
 use crate::frontier::view::{
-    Freshness, Inspection, KnownRobots, Latest, Owner, Says, Standing, View, Whereabouts,
+    Freshness, Inspection, KnownRobots, Latest, Owner, Says, UnitStatus, UrlStatus, View,
 };
-use crate::task::{DeadLetter, Exclusion, Lease, Origin, PageKey, PutReply, RobotsErrand, Settled};
+use crate::task::{DeadLetter, Exclusion, Lease, Origin, PageKey, PutReply, RobotsFetch, Settled};
 
 /// Why a site is refused, if it is.
 pub(in crate::frontier::redis) fn refusal(value: &Value) -> Option<String> {
@@ -31,11 +32,11 @@ pub(in crate::frontier::redis) enum Booked {
     },
 }
 
-pub(in crate::frontier::redis) fn booked(value: &Value) -> Read<Booked> {
+pub(in crate::frontier::redis) fn booked(value: &Value) -> Decoded<Booked> {
     if let Some(why) = refusal(value) {
         return Ok(Booked::Refused(why));
     }
-    let row = Row::of(value)?;
+    let row = ReplyRow::of(value)?;
     Ok(Booked::Under { number: row.number(0)?, is_all: row.get(1)? })
 }
 
@@ -46,16 +47,16 @@ pub(in crate::frontier::redis) enum Admitted {
     Late,
 }
 
-pub(in crate::frontier::redis) fn admitted(value: &Value) -> Read<Admitted> {
-    match Row::of(value)?.text(0)? {
+pub(in crate::frontier::redis) fn admitted(value: &Value) -> Decoded<Admitted> {
+    match ReplyRow::of(value)?.text(0)? {
         "late" => Ok(Admitted::Late),
         _ => Registered::read(value).map(Admitted::As),
     }
 }
 
 impl FromWire for Registered {
-    fn read(value: &Value) -> Read<Self> {
-        let row = Row::of(value)?;
+    fn read(value: &Value) -> Decoded<Self> {
+        let row = ReplyRow::of(value)?;
         Ok(match row.text(0)? {
             "version" => Self::Version(row.get(1)?),
             _ => Self::Refused(row.text(1)?.to_owned()),
@@ -64,29 +65,29 @@ impl FromWire for Registered {
 }
 
 impl FromWire for Run {
-    fn read(value: &Value) -> Read<Self> {
-        let row = Row::of(value)?;
+    fn read(value: &Value) -> Decoded<Self> {
+        let row = ReplyRow::of(value)?;
         Ok(Self { number: row.get(0)?, begun: row.get(1)? })
     }
 }
 
 /// A word.
 impl FromWire for PutReply {
-    fn read(value: &Value) -> Read<Self> {
+    fn read(value: &Value) -> Decoded<Self> {
         parse(value)
     }
 }
 
 impl FromWire for Grant {
-    fn read(value: &Value) -> Read<Self> {
-        let row = Row::of(value)?;
+    fn read(value: &Value) -> Decoded<Self> {
+        let row = ReplyRow::of(value)?;
         Ok(Self { leases: row.get(0)?, next_in: row.get(1)?, buried: row.get(2)?, lost: row.get(3)? })
     }
 }
 
 impl FromWire for Lost {
-    fn read(value: &Value) -> Read<Self> {
-        let row = Row::of(value)?;
+    fn read(value: &Value) -> Decoded<Self> {
+        let row = ReplyRow::of(value)?;
         Ok(Self {
             site: row.get(0)?,
             stage: row.get(1)?,
@@ -98,18 +99,18 @@ impl FromWire for Lost {
 }
 
 impl FromWire for Feeding {
-    fn read(value: &Value) -> Read<Self> {
-        let row = Row::of(value)?;
+    fn read(value: &Value) -> Decoded<Self> {
+        let row = ReplyRow::of(value)?;
         Ok(Self { put: row.number(0)?.unsigned_abs(), next_in: row.get(1)? })
     }
 }
 
 impl FromWire for Lease {
-    fn read(value: &Value) -> Read<Self> {
-        let row = Row::of(value)?;
-        let token = u64::from_str_radix(row.text(0)?, 16).map_err(|_| odd(value))?;
+    fn read(value: &Value) -> Decoded<Self> {
+        let row = ReplyRow::of(value)?;
+        let token = u64::from_str_radix(row.text(0)?, 16).map_err(|_| malformed(value))?;
         let failures = row.get(14)?;
-        let interval = u64::try_from(row.number(12)?).map_err(|_| odd(value))?;
+        let interval = u64::try_from(row.number(12)?).map_err(|_| malformed(value))?;
         Ok(Self {
             token,
             site: row.get(1)?,
@@ -124,7 +125,7 @@ impl FromWire for Lease {
             depth: row.get(10)?,
             hops: row.get(11)?,
             interval: Duration::from_millis(interval),
-            robots: row.get::<Option<_>>(13)?.map(|fetch| RobotsErrand { fetch, failures }),
+            robots: row.get::<Option<_>>(13)?.map(|fetch| RobotsFetch { fetch, failures }),
             robots_until: row.get(15)?,
             stored: some(row.at(16)).map(embedded).transpose()?,
             version: row.get(17)?,
@@ -134,14 +135,14 @@ impl FromWire for Lease {
 
 /// A word, or the lease of a parse.
 impl FromWire for Settled {
-    fn read(value: &Value) -> Read<Self> {
+    fn read(value: &Value) -> Decoded<Self> {
         if value.is_array() { Ok(Self::Leased(FromWire::read(value)?)) } else { parse(value) }
     }
 }
 
 impl FromWire for Rearm {
-    fn read(value: &Value) -> Read<Self> {
-        let row = Row::of(value)?;
+    fn read(value: &Value) -> Decoded<Self> {
+        let row = ReplyRow::of(value)?;
         Ok(match row.text(0)? {
             "start" => Self::StartIn(row.get(1)?),
             "held" => Self::Held(row.get(1)?),
@@ -152,8 +153,8 @@ impl FromWire for Rearm {
 }
 
 impl FromWire for Lock {
-    fn read(value: &Value) -> Read<Self> {
-        let row = Row::of(value)?;
+    fn read(value: &Value) -> Decoded<Self> {
+        let row = ReplyRow::of(value)?;
         Ok(match row.text(0)? {
             "taken" => Self::Taken(row.get(1)?),
             _ => Self::Held(row.get(1)?),
@@ -163,23 +164,23 @@ impl FromWire for Lock {
 
 /// `true`: all sites.
 impl FromWire for WorkScope {
-    fn read(value: &Value) -> Read<Self> {
+    fn read(value: &Value) -> Decoded<Self> {
         if is_true(value) { Ok(Self::All) } else { Vec::read(value).map(Self::of) }
     }
 }
 
 impl FromWire for Owner {
-    fn read(value: &Value) -> Read<Self> {
-        let row = Row::of(value)?;
+    fn read(value: &Value) -> Decoded<Self> {
+        let row = ReplyRow::of(value)?;
         Ok(Self { name: row.get(0)?, pid: row.get(1)?, scope: row.get(2)?, dead: row.get(3)? })
     }
 }
 
 impl FromWire for Forgotten {
-    fn read(value: &Value) -> Read<Self> {
+    fn read(value: &Value) -> Decoded<Self> {
         Ok(match value {
             Value::Array(_) => {
-                let row = Row::of(value)?;
+                let row = ReplyRow::of(value)?;
                 match row.number(2)? {
                     0 => Self::Busy {
                         tasks: row.number(0)?.unsigned_abs(),
@@ -196,9 +197,9 @@ impl FromWire for Forgotten {
 }
 
 impl FromWire for Renamed {
-    fn read(value: &Value) -> Read<Self> {
+    fn read(value: &Value) -> Decoded<Self> {
         Ok(match value {
-            Value::Array(_) => Self::Busy { leased: Row::of(value)?.number(0)?.unsigned_abs() },
+            Value::Array(_) => Self::Busy { leased: ReplyRow::of(value)?.number(0)?.unsigned_abs() },
             _ if value == "done" => Self::Done,
             _ if value == "taken" => Self::Taken,
             _ => Self::Unknown,
@@ -207,23 +208,23 @@ impl FromWire for Renamed {
 }
 
 impl FromWire for KnownRobots {
-    fn read(value: &Value) -> Read<Self> {
-        let row = Row::of(value)?;
+    fn read(value: &Value) -> Decoded<Self> {
+        let row = ReplyRow::of(value)?;
         Ok(Self { record: embedded(row.at(0))?, until: row.get(1)?, failures: row.get(2)? })
     }
 }
 
 impl FromWire for Freshness {
-    fn read(value: &Value) -> Read<Self> {
-        let row = Row::of(value)?;
+    fn read(value: &Value) -> Decoded<Self> {
+        let row = ReplyRow::of(value)?;
         let number = |place| row.number(place).map(i64::unsigned_abs);
         Ok(Self { fresh: number(0)?, all: number(1)?, oldest: row.get(2)? })
     }
 }
 
 impl FromWire for DeadLetter {
-    fn read(value: &Value) -> Read<Self> {
-        let row = Row::of(value)?;
+    fn read(value: &Value) -> Decoded<Self> {
+        let row = ReplyRow::of(value)?;
         let dead: DeadState = embedded(row.at(2))?;
         let page = PageKey { site: row.text(3)?, url: &row.get(1)? };
         Ok(dead.letter(page, row.get(0)?))
@@ -231,9 +232,9 @@ impl FromWire for DeadLetter {
 }
 
 impl FromWire for View {
-    fn read(value: &Value) -> Read<Self> {
-        let (site, unit) = (Record::of(value, "site")?, Record::of(value, "unit")?);
-        let whole_of = Record(value.as_object().ok_or_else(|| odd(value))?);
+    fn read(value: &Value) -> Decoded<Self> {
+        let (site, unit) = (ReplyRecord::of(value, "site")?, ReplyRecord::of(value, "unit")?);
+        let whole_of = ReplyRecord(value.as_object().ok_or_else(|| malformed(value))?);
         let at = whole_of.number("at");
         let blocked = unit.maybe("blocked_until").filter(|until| *until > at);
         let small = |number: i64| u32::try_from(number).unwrap_or(u32::MAX);
@@ -263,11 +264,11 @@ impl FromWire for View {
     }
 }
 
-fn says(site: &Record<'_>, unit: &Record<'_>) -> Read<Says> {
+fn says(site: &ReplyRecord<'_>, unit: &ReplyRecord<'_>) -> Decoded<Says> {
     let small = |number: i64| u32::try_from(number).unwrap_or(u32::MAX);
     let floors: BTreeMap<String, i64> = match site.text("floors") {
         Some(text) if site.number("robots") == 1 => {
-            serde_json::from_str(&text).map_err(|_| Odd::of(&text))?
+            serde_json::from_str(&text).map_err(|_| MalformedReply::of(&text))?
         }
         _ => BTreeMap::new(),
     };
@@ -281,8 +282,8 @@ fn says(site: &Record<'_>, unit: &Record<'_>) -> Read<Says> {
     })
 }
 
-impl FromWire for Whereabouts {
-    fn read(value: &Value) -> Read<Self> {
+impl FromWire for UrlStatus {
+    fn read(value: &Value) -> Decoded<Self> {
         let Some(found) = some(value) else { return Ok(Self::default()) };
         let part = |name: &str| found.get(name).unwrap_or(&Value::Null);
         Ok(Self {
@@ -296,15 +297,15 @@ impl FromWire for Whereabouts {
 }
 
 impl FromWire for Latest {
-    fn read(value: &Value) -> Read<Self> {
-        let row = Row::of(value)?;
+    fn read(value: &Value) -> Decoded<Self> {
+        let row = ReplyRow::of(value)?;
         Ok(Self { stored: embedded(row.at(0))?, depth: row.get(1)? })
     }
 }
 
-impl FromWire for Standing {
-    fn read(value: &Value) -> Read<Self> {
-        let row = Row::of(value)?;
+impl FromWire for UnitStatus {
+    fn read(value: &Value) -> Decoded<Self> {
+        let row = ReplyRow::of(value)?;
         Ok(Self {
             stage: row.get(0)?,
             place: row.get(1)?,
@@ -320,7 +321,7 @@ impl FromWire for Standing {
     }
 }
 
-fn counts(site: &Record<'_>, stage: char, excluded: Option<&Value>) -> Read<StageCounts> {
+fn counts(site: &ReplyRecord<'_>, stage: char, excluded: Option<&Value>) -> Decoded<StageCounts> {
     let count = |name| site.count(stage, name);
     let excluded: BTreeMap<Exclusion, u64> = match excluded {
         Some(map @ Value::Object(_)) => parse(map)?,
@@ -351,24 +352,24 @@ fn counts(site: &Record<'_>, stage: char, excluded: Option<&Value>) -> Read<Stag
 }
 
 impl FromWire for Inspection {
-    fn read(value: &Value) -> Read<Self> {
+    fn read(value: &Value) -> Decoded<Self> {
         let rows = |name: &str| value.get(name).map_or(&[][..], list);
         let task = |value| {
-            let row = Row::of(value)?;
+            let row = ReplyRow::of(value)?;
             Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?))
         };
         let due = |value| {
-            let row = Row::of(value)?;
+            let row = ReplyRow::of(value)?;
             Ok((row.get(0)?, row.get(1)?, row.number(2)?))
         };
         let dead = |value| {
-            let row = Row::of(value)?;
+            let row = ReplyRow::of(value)?;
             Ok((row.get(0)?, row.get(1)?, row.get(2)?))
         };
         let mut all = Self {
-            tasks: rows("tasks").iter().map(task).collect::<Read<_>>()?,
-            due: rows("due").iter().map(due).collect::<Read<_>>()?,
-            dead: rows("dead").iter().map(dead).collect::<Read<_>>()?,
+            tasks: rows("tasks").iter().map(task).collect::<Decoded<_>>()?,
+            due: rows("due").iter().map(due).collect::<Decoded<_>>()?,
+            dead: rows("dead").iter().map(dead).collect::<Decoded<_>>()?,
             known: value.get("known").and_then(whole).unwrap_or(0).unsigned_abs(),
         };
         all.tasks.sort();

@@ -1,12 +1,12 @@
-//! Whether a server is fit to keep a frontier: looked at once a connection, before anything is kept on it.
+//! Checks each new connection's server before anything is kept on it: version, eviction, rights, schema.
 
 use redis::cmd;
 
 use super::PARTITIONS_OF_A_CLUSTER;
 use super::address::Address;
-use super::connector::Server;
+use super::connector::RedisClient;
+use super::error::from_redis;
 use super::rights;
-use super::trouble::explain;
 use crate::frontier::{FrontierError, FrontierErrorKind};
 
 /// The schema's version: what the keys hold, and how.
@@ -22,12 +22,12 @@ pub(super) struct Found {
 }
 
 /// Refuses a server that would lose tasks or can't be written; marks an empty one as ours.
-pub(super) async fn look_over(
-    server: &mut Server,
+pub(super) async fn check(
+    server: &mut RedisClient,
     address: &Address,
     existing: bool,
 ) -> Result<Found, FrontierError> {
-    let broken = |error: &redis::RedisError| explain(address, error);
+    let broken = |error: &redis::RedisError| from_redis(address, error);
     let mut info = String::new();
     for section in ["server", "memory", "persistence", "replication"] {
         info += &about(server, section).await.map_err(|error| broken(&error))?;
@@ -40,10 +40,10 @@ pub(super) async fn look_over(
 }
 
 /// A section of `INFO`, of any node of a cluster.
-pub(super) async fn about(server: &mut Server, section: &str) -> redis::RedisResult<String> {
+pub(super) async fn about(server: &mut RedisClient, section: &str) -> redis::RedisResult<String> {
     match server {
-        Server::One(_) => server.query(cmd("INFO").arg(section)).await,
-        Server::Cluster(connection) => {
+        RedisClient::One(_) => server.query(cmd("INFO").arg(section)).await,
+        RedisClient::Cluster(connection) => {
             use redis::cluster_routing::{RoutingInfo, SingleNodeRoutingInfo};
             let route = RoutingInfo::SingleNode(SingleNodeRoutingInfo::RandomPrimary);
             let mut command = cmd("INFO");
@@ -84,10 +84,10 @@ fn unfit(info: &str, as_cluster: bool) -> Option<FrontierErrorKind> {
 }
 
 /// Writes the schema's version into an empty frontier, compares it in one that is there.
-async fn mark(server: &mut Server, address: &Address, existing: bool) -> Result<(), FrontierError> {
+async fn mark(server: &mut RedisClient, address: &Address, existing: bool) -> Result<(), FrontierError> {
     let partitions = if address.cluster { PARTITIONS_OF_A_CLUSTER } else { 1 };
     let (key, ours) = ("{paced:0}:schema", format!("{SCHEMA} {partitions}"));
-    let broken = |error| explain(address, &error);
+    let broken = |error| from_redis(address, &error);
     let mut found: Option<String> = server.query(cmd("GET").arg(key)).await.map_err(broken)?;
     if found.is_none() && existing {
         return Err(FrontierError::new(FrontierErrorKind::Missing, address.shown.clone()));

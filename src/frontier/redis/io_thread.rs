@@ -1,5 +1,4 @@
-//! The thread on which the carriers run: whatever runtime asks for a step, and however busy it is, the way to the server is
-//! nobody else's.
+//! Redis I/O has its own thread, so that a busy caller cannot delay it.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -13,9 +12,9 @@ type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// A thread that starts with its first work, and ends when its owner is gone and its work is done.
 #[derive(Debug, Default)]
-pub(super) struct Carriage(OnceLock<UnboundedSender<Work>>);
+pub(super) struct IoThread(OnceLock<UnboundedSender<Work>>);
 
-impl Carriage {
+impl IoThread {
     /// Runs work there.
     pub(super) fn run(&self, work: impl Future<Output = ()> + Send + 'static) {
         let sender = self.0.get_or_init(|| {
@@ -44,7 +43,7 @@ fn drive(mut inbox: UnboundedReceiver<Work>) {
         while let Some(work) = inbox.recv().await {
             working.spawn(work);
         }
-        // Carriers hold their owner: none is left.
+        // Senders hold their owner: none is left.
         working.abort_all();
     });
 }

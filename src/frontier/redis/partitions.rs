@@ -21,22 +21,22 @@ const LEFT_ALONE: Duration = Duration::from_secs(5);
 
 /// What this process knows of where things are.
 #[derive(Debug, Default)]
-pub(super) struct Routes {
+pub(super) struct Partitions {
     /// The partition of each site met; it never changes.
     sites: Mutex<HashMap<String, usize>>,
     /// Partitions that have nothing to give for now.
-    bare: Mutex<HashMap<usize, Bare>>,
+    bare: Mutex<HashMap<usize, EmptyPartition>>,
 }
 
 /// A partition that has nothing to give before a time.
 #[derive(Clone, Copy, Debug)]
-struct Bare {
+struct EmptyPartition {
     until: Instant,
     /// It may have something then, if nothing else happens.
     may_have: bool,
 }
 
-impl Bare {
+impl EmptyPartition {
     /// In how many ms it may have something.
     fn has_some_in(self) -> Option<i64> {
         let wait = self.until.saturating_duration_since(Instant::now());
@@ -48,7 +48,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Routes {
+impl Partitions {
     /// Something may be claimed anywhere after all.
     pub(super) fn look_everywhere(&self) {
         lock(&self.bare).clear();
@@ -61,7 +61,7 @@ impl Shared {
         match step {
             Step::Forget { site } => self.forget(site).await.map(Reply::Forget),
             Step::Rename { site, to } => self.rename(site, to).await.map(Reply::Rename),
-            step if self.links.len() == 1 => self.step_in(DIRECTORY, step).await,
+            step if self.connections.len() == 1 => self.step_in(DIRECTORY, step).await,
             Step::Register { new } => self.register(new).await.map(Reply::Register),
             Step::Claim { claim } => self.claim(claim).await.map(Reply::Claim),
             Step::Settle { owner, token, settlements } => {
@@ -98,16 +98,16 @@ impl Shared {
 
     #[expect(clippy::cast_possible_truncation, reason = "the rest of a division by a few")]
     pub(super) fn partition_of_unit(&self, unit: &str) -> usize {
-        (fingerprint(unit).unsigned_abs() % self.links.len() as u64) as usize
+        (fingerprint(unit).unsigned_abs() % self.connections.len() as u64) as usize
     }
 
     pub(super) async fn partition_of_site(&self, site: &str) -> Result<Option<usize>, FrontierError> {
-        if let Some(partition) = lock(&self.routes.sites).get(site) {
+        if let Some(partition) = lock(&self.partitions.sites).get(site) {
             return Ok(Some(*partition));
         }
         let Some(unit) = self.unit_of(site).await? else { return Ok(None) };
         let partition = self.partition_of_unit(&unit);
-        lock(&self.routes.sites).insert(site.to_owned(), partition);
+        lock(&self.partitions.sites).insert(site.to_owned(), partition);
         Ok(Some(partition))
     }
 
@@ -135,7 +135,7 @@ impl Shared {
         }
         if matches!(forgotten, Forgotten::Unknown | Forgotten::Wholly) {
             self.step_in(DIRECTORY, Step::Unbook { site: site.clone() }).await?;
-            lock(&self.routes.sites).remove(&site);
+            lock(&self.partitions.sites).remove(&site);
         }
         Ok(forgotten)
     }
@@ -160,13 +160,13 @@ impl Shared {
             return Ok(renamed);
         }
         self.step_in(DIRECTORY, Step::Rebook { site: site.clone(), to }).await?;
-        lock(&self.routes.sites).remove(&site);
+        lock(&self.partitions.sites).remove(&site);
         Ok(Renamed::Done)
     }
 
     /// Claims from one partition after the other until there is enough. Asked again with the same token it goes the same way.
     async fn claim(&self, claim: Claim) -> Result<Grant, FrontierError> {
-        let count = self.links.len();
+        let count = self.connections.len();
         let first = usize::try_from(claim.token % count as u64).unwrap_or(0);
         let (mut all, mut soonest) = (Grant::default(), None);
         let (mut download, mut parse) = (claim.download, claim.parse);
@@ -202,20 +202,20 @@ impl Shared {
     }
 
     /// What is known of a partition that is left alone for now.
-    fn bare(&self, partition: usize) -> Option<Bare> {
-        let bare = *lock(&self.routes.bare).get(&partition)?;
+    fn bare(&self, partition: usize) -> Option<EmptyPartition> {
+        let bare = *lock(&self.partitions.bare).get(&partition)?;
         (bare.until > Instant::now()).then_some(bare)
     }
 
     fn leave_alone(&self, partition: usize, next_in: Option<i64>) {
         let wait = next_in.map_or(LEFT_ALONE, |ms| Duration::from_millis(ms.unsigned_abs()).min(LEFT_ALONE));
-        let bare = Bare { until: Instant::now() + wait, may_have: next_in.is_some() };
-        lock(&self.routes.bare).insert(partition, bare);
+        let bare = EmptyPartition { until: Instant::now() + wait, may_have: next_in.is_some() };
+        lock(&self.partitions.bare).insert(partition, bare);
     }
 
     /// The sites of these leases lie in this partition.
     fn lie_in(&self, leases: &[Lease], partition: usize) {
-        let mut sites = lock(&self.routes.sites);
+        let mut sites = lock(&self.partitions.sites);
         for lease in leases {
             if !sites.contains_key(&lease.site) {
                 sites.insert(lease.site.clone(), partition);
@@ -266,7 +266,7 @@ impl Shared {
     /// Says in every partition that a process is dead; whether any knew it.
     async fn bury(&self, step: Step) -> Result<bool, FrontierError> {
         let mut is_known = false;
-        for partition in 0..self.links.len() {
+        for partition in 0..self.connections.len() {
             is_known |= self.step_in(partition, step.clone()).await? == Reply::Bury(true);
         }
         Ok(is_known)
@@ -275,7 +275,7 @@ impl Shared {
     /// Says in every partition that a process is alive; the names of those that have not been heard of for too long.
     async fn enlist(&self, step: Step) -> Result<Vec<String>, FrontierError> {
         let mut silent = Vec::new();
-        for partition in 0..self.links.len() {
+        for partition in 0..self.connections.len() {
             if let Reply::Enlist(names) = self.step_in(partition, step.clone()).await? {
                 silent.extend(names);
             }
@@ -288,7 +288,7 @@ impl Shared {
     /// Feeds one partition after the other.
     async fn feed(&self, most: u32) -> Result<Feeding, FrontierError> {
         let mut all = Feeding::default();
-        for partition in 0..self.links.len() {
+        for partition in 0..self.connections.len() {
             let left = most.saturating_sub(u32::try_from(all.put).unwrap_or(most));
             if let Reply::Feed(part) = self.step_in(partition, Step::Feed { most: left }).await? {
                 all.put += part.put;
@@ -300,7 +300,7 @@ impl Shared {
 
     async fn inspect(&self) -> Result<Inspection, FrontierError> {
         let mut all = Inspection::default();
-        for partition in 0..self.links.len() {
+        for partition in 0..self.connections.len() {
             if let Reply::Inspect(part) = self.step_in(partition, Step::Inspect {}).await? {
                 all.tasks.extend(part.tasks);
                 all.due.extend(part.due);
@@ -327,7 +327,7 @@ impl Shared {
 
     /// Something may be claimed in a partition after all.
     pub(super) fn look_into(&self, partition: usize) {
-        lock(&self.routes.bare).remove(&partition);
+        lock(&self.partitions.bare).remove(&partition);
     }
 }
 

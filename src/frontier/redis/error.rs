@@ -1,4 +1,4 @@
-//! What can go wrong with a Redis, in the frontier's words.
+//! A Redis error as a `FrontierError`.
 
 use redis::{ErrorKind, RedisError, ServerErrorKind};
 
@@ -6,8 +6,8 @@ use super::address::Address;
 use super::rights;
 use crate::frontier::{FrontierError, FrontierErrorKind};
 
-/// The same trouble as a `FrontierError`.
-pub(super) fn explain(address: &Address, error: &RedisError) -> FrontierError {
+/// The same error as a `FrontierError`.
+pub(super) fn from_redis(address: &Address, error: &RedisError) -> FrontierError {
     FrontierError::new(kind_of(address, error), address.shown.clone()).because(first_line(&error.to_string()))
 }
 

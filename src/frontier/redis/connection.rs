@@ -10,11 +10,11 @@ use serde_json::Value;
 use tokio::sync::oneshot;
 use tracing::{info, warn};
 
-use super::carriage::Carriage;
-use super::connector::{Connector, Server};
-use super::fitness::about;
+use super::connector::{Connector, RedisClient};
+use super::error::from_redis;
+use super::io_thread::IoThread;
 use super::program::{self, Function};
-use super::trouble::explain;
+use super::server_check::about;
 use crate::batch::{Batches, Sender, batches, linger};
 use crate::clock::{Clock, millis, since_boot};
 use crate::frontier::{FrontierError, FrontierErrorKind};
@@ -34,7 +34,7 @@ const FOR_ONE_THING: Duration = Duration::from_secs(10);
 const MEMORY_LOOK: Duration = Duration::from_secs(1);
 
 /// A step on its way.
-pub(super) struct Job {
+pub(super) struct QueuedStep {
     pub(super) step: Value,
     /// A request's start waits for it.
     pub(super) urgent: bool,
@@ -43,25 +43,25 @@ pub(super) struct Job {
     pub(super) reply: oneshot::Sender<Result<Value, FrontierError>>,
 }
 
-impl Job {
+impl QueuedStep {
     /// The step changes nothing, as its name says.
     fn only_reads(&self) -> bool {
         self.step.get(0).and_then(Value::as_str).is_some_and(|name| name.starts_with("view."))
     }
 }
 
-/// What the links of one frontier share.
+/// What the connections of one frontier share.
 #[derive(Debug)]
-pub(super) struct Trunk {
+pub(super) struct LinkState {
     pub(super) connector: Connector,
-    pub(super) carriage: Carriage,
+    pub(super) io_thread: IoThread,
     /// A test's clock, which goes with each batch.
     pub(super) fake: Option<Clock>,
     /// The server's time less this machine's time since boot, in ms.
     pub(super) base: Arc<AtomicI64>,
     /// Whether to try for as long as it takes: a worker keeps what it has to tell.
     pub(super) patient: AtomicBool,
-    /// Said once for all links.
+    /// Said once for all connections.
     pub(super) away: Notice<FrontierError>,
     /// Batches sent, for those who count calls.
     pub(super) calls: std::sync::atomic::AtomicU64,
@@ -69,30 +69,30 @@ pub(super) struct Trunk {
 
 /// The way to one partition; its carrier starts with the first step.
 #[derive(Debug)]
-pub(super) struct Link {
+pub(super) struct Connection {
     key: String,
-    trunk: Arc<Trunk>,
-    jobs: OnceLock<Sender<Job>>,
+    state: Arc<LinkState>,
+    jobs: OnceLock<Sender<QueuedStep>>,
 }
 
-impl Link {
-    pub(super) fn new(partition: usize, trunk: Arc<Trunk>) -> Self {
-        Self { key: format!("{{paced:{partition}}}"), trunk, jobs: OnceLock::new() }
+impl Connection {
+    pub(super) fn new(partition: usize, state: Arc<LinkState>) -> Self {
+        Self { key: format!("{{paced:{partition}}}"), state, jobs: OnceLock::new() }
     }
 
     /// Hands a step over; its answer comes by `job.reply`.
-    pub(super) fn send(&self, job: Job) {
+    pub(super) fn send(&self, job: QueuedStep) {
         let jobs = self.jobs.get_or_init(|| {
             let (jobs, inbox) = batches();
-            let carrier = Carrier {
+            let carrier = BatchSender {
                 key: self.key.clone(),
-                trunk: Arc::clone(&self.trunk),
+                state: Arc::clone(&self.state),
                 client: format!("{:016x}", fastrand::u64(..)),
                 number: 0,
                 claimed: None,
                 memory: None,
             };
-            self.trunk.carriage.run(carrier.carry(inbox));
+            self.state.io_thread.run(carrier.carry(inbox));
             jobs
         });
         // Without a carrier the job is dropped, and whoever waits is told so.
@@ -100,9 +100,9 @@ impl Link {
     }
 }
 
-struct Carrier {
+struct BatchSender {
     key: String,
-    trunk: Arc<Trunk>,
+    state: Arc<LinkState>,
     client: String,
     number: u64,
     claimed: Option<Instant>,
@@ -110,8 +110,8 @@ struct Carrier {
     memory: Option<(Instant, bool)>,
 }
 
-impl Carrier {
-    async fn carry(mut self, mut inbox: Batches<Job>) {
+impl BatchSender {
+    async fn carry(mut self, mut inbox: Batches<QueuedStep>) {
         while let Some(mut batch) = self.gather(&mut inbox).await {
             batch = self.refuse_when_full(batch).await;
             if !batch.is_empty() {
@@ -121,15 +121,15 @@ impl Carrier {
     }
 
     /// Takes what has come, and waits a little for a claim to travel with if one is likely.
-    async fn gather(&mut self, inbox: &mut Batches<Job>) -> Option<Vec<Job>> {
-        let claimed = self.claimed.filter(|_| self.trunk.fake.is_none());
-        let is_enough = move |waiting: &VecDeque<Job>| {
+    async fn gather(&mut self, inbox: &mut Batches<QueuedStep>) -> Option<Vec<QueuedStep>> {
+        let claimed = self.claimed.filter(|_| self.state.fake.is_none());
+        let is_enough = move |waiting: &VecDeque<QueuedStep>| {
             waiting.len() >= BATCH
                 || claimed.is_none_or(|at| at.elapsed() >= CLAIMING)
                 || waiting.iter().any(|job| job.urgent)
         };
-        let take = |waiting: &mut VecDeque<Job>| waiting.drain(..waiting.len().min(BATCH)).collect();
-        let batch: Vec<Job> = inbox.next_async(linger(LINGER, is_enough), take).await?;
+        let take = |waiting: &mut VecDeque<QueuedStep>| waiting.drain(..waiting.len().min(BATCH)).collect();
+        let batch: Vec<QueuedStep> = inbox.next_async(linger(LINGER, is_enough), take).await?;
         if batch.iter().any(|job| job.urgent) {
             self.claimed = Some(Instant::now());
         }
@@ -137,19 +137,20 @@ impl Carrier {
     }
 
     /// A full memory refuses what would fill it further; what empties it goes on.
-    async fn refuse_when_full(&mut self, batch: Vec<Job>) -> Vec<Job> {
+    async fn refuse_when_full(&mut self, batch: Vec<QueuedStep>) -> Vec<QueuedStep> {
         if !batch.iter().any(|job| job.fills) || !self.is_full().await {
             return batch;
         }
-        let (refused, rest): (Vec<Job>, Vec<Job>) = batch.into_iter().partition(|job| job.fills);
+        let (refused, rest): (Vec<QueuedStep>, Vec<QueuedStep>) =
+            batch.into_iter().partition(|job| job.fills);
         let error =
-            FrontierError::new(FrontierErrorKind::MemoryFull, self.trunk.connector.address.shown.clone());
+            FrontierError::new(FrontierErrorKind::MemoryFull, self.state.connector.address.shown.clone());
         answer_all(refused, &error);
         rest
     }
 
     async fn is_full(&mut self) -> bool {
-        let Ok(mut server) = self.trunk.connector.server().await else { return false };
+        let Ok(mut server) = self.state.connector.server().await else { return false };
         if let Some((at, full)) = self.memory
             && at.elapsed() < MEMORY_LOOK
         {
@@ -166,26 +167,26 @@ impl Carrier {
     }
 
     /// Sends a batch until it is answered, or until patience is over.
-    async fn deliver(&mut self, batch: Vec<Job>) {
+    async fn deliver(&mut self, batch: Vec<QueuedStep>) {
         self.number += 1;
         let number = self.number.to_string();
         let steps: Vec<&Value> = batch.iter().map(|job| &job.step).collect();
         let steps = match rmp_serde::to_vec(&steps) {
             Ok(steps) => steps,
-            Err(why) => return answer_all(batch, &self.odd(&why.to_string())),
+            Err(why) => return answer_all(batch, &self.malformed(&why.to_string())),
         };
-        let reads = batch.iter().all(Job::only_reads);
-        let is_patient = self.trunk.patient.load(Ordering::SeqCst);
+        let reads = batch.iter().all(QueuedStep::only_reads);
+        let is_patient = self.state.patient.load(Ordering::SeqCst);
         let mut tries = if is_patient { PATIENCE } else { PATIENCE.at_most(FOR_ONE_THING) }.begin();
         let error = loop {
             let error = match self.call(&number, &steps, reads).await {
                 Ok(replies) => return self.answered(batch, replies),
                 Err(error) => error,
             };
-            if !error.is_away() || !self.trunk.connector.was_reached() {
+            if !error.is_away() || !self.state.connector.was_reached() {
                 break error;
             }
-            self.trunk.away.begin(&error);
+            self.state.away.begin(&error);
             if !tries.again().await {
                 break error;
             }
@@ -194,14 +195,14 @@ impl Carrier {
     }
 
     async fn call(&self, number: &str, steps: &[u8], reads: bool) -> Result<Vec<Value>, FrontierError> {
-        let mut server = self.trunk.connector.server().await?;
+        let mut server = self.state.connector.server().await?;
         let called = self.run(&mut server, number, steps, reads).await;
         let text = match called {
             Ok(text) => text,
             Err(error) => {
-                let error = explain(&self.trunk.connector.address, &error);
+                let error = from_redis(&self.state.connector.address, &error);
                 if error.is_away() {
-                    self.trunk.connector.drop_connection().await;
+                    self.state.connector.drop_connection().await;
                 }
                 return Err(error);
             }
@@ -212,26 +213,26 @@ impl Carrier {
                     self.set_clock(&parts[0]);
                     Ok(replies)
                 }
-                _ => Err(self.odd("an answer without replies")),
+                _ => Err(self.malformed("an answer without replies")),
             },
-            _ => Err(self.odd("an answer that is none")),
+            _ => Err(self.malformed("an answer that is none")),
         }
     }
 
-    fn odd(&self, why: &str) -> FrontierError {
-        let at = self.trunk.connector.address.shown.clone();
+    fn malformed(&self, why: &str) -> FrontierError {
+        let at = self.state.connector.address.shown.clone();
         FrontierError::new(FrontierErrorKind::Broken, at).because(why)
     }
 
     async fn run(
         &self,
-        server: &mut Server,
+        server: &mut RedisClient,
         number: &str,
         steps: &[u8],
         reads: bool,
     ) -> redis::RedisResult<Vec<u8>> {
-        let fake = self.trunk.fake.as_ref().map(|clock| clock.now().as_millis().to_string());
-        self.trunk.calls.fetch_add(1, Ordering::Relaxed);
+        let fake = self.state.fake.as_ref().map(|clock| clock.now().as_millis().to_string());
+        self.state.calls.fetch_add(1, Ordering::Relaxed);
         let fake = fake.as_deref().unwrap_or("").as_bytes();
         let args = [self.client.as_bytes(), number.as_bytes(), fake, steps];
         let function = if reads { Function::Read } else { Function::Run };
@@ -240,18 +241,18 @@ impl Carrier {
 
     /// Follows the server's clock, as far as a quick answer tells it.
     fn set_clock(&self, now: &Value) {
-        if let Some(now) = now.as_i64().filter(|_| self.trunk.fake.is_none()) {
-            self.trunk.follow(now);
+        if let Some(now) = now.as_i64().filter(|_| self.state.fake.is_none()) {
+            self.state.follow(now);
         }
     }
 
-    fn answered(&self, batch: Vec<Job>, replies: Vec<Value>) {
-        self.trunk.away.end();
+    fn answered(&self, batch: Vec<QueuedStep>, replies: Vec<Value>) {
+        self.state.away.end();
         if self.number == 1
-            && self.trunk.connector.is_forgetful()
-            && self.trunk.patient.load(Ordering::SeqCst)
+            && self.state.connector.is_forgetful()
+            && self.state.patient.load(Ordering::SeqCst)
         {
-            let frontier = &self.trunk.connector.address.shown;
+            let frontier = &self.state.connector.address.shown;
             warn!(
                 frontier,
                 "this Redis keeps no append-only file: what it holds is gone with it; set appendonly yes"
@@ -264,7 +265,7 @@ impl Carrier {
     }
 }
 
-fn answer_all(batch: Vec<Job>, error: &FrontierError) {
+fn answer_all(batch: Vec<QueuedStep>, error: &FrontierError) {
     for job in batch {
         let _ = job.reply.send(Err(error.clone()));
     }
@@ -279,7 +280,7 @@ pub(super) fn away(shown: &str) -> Notice<FrontierError> {
     )
 }
 
-impl Trunk {
+impl LinkState {
     /// Follows the server's clock. An answer that was slow makes it look late: the earliest ones are believed, and a little
     /// is given up now and then, as no two clocks run alike.
     fn follow(&self, now: i64) {

@@ -4,32 +4,6 @@
 //! site's pace. What is kept is the spacing of starts; long blocks overlap (V10). Without `expire` it is a plain mutex (V4),
 //! held by a lease that its guard renews, so that no lock is without an end (R4). The token is new with each acquisition:
 //! a past one is nobody's (V9, R2). All times are the frontier's own.
-//!
-//! ```
-//! use std::time::Duration;
-//! use paced::{frontier::Frontier, mutex::TimedMutex};
-//!
-//! # #[tokio::main(flavor = "current_thread")]
-//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! # let folder = tempfile::tempdir()?;
-//! # let url = format!("sqlite:{}", folder.path().join("frontier.db").display());
-//! // Any program that opens the same file, say `sqlite:paced-data/frontier.db`, shares these mutexes.
-//! let frontier = Frontier::open(&url)?;
-//!
-//! // A pace: whoever takes it, blocks start at least 50 ms apart, and may overlap.
-//! let pace = TimedMutex::new(&frontier, "mail").expire(Duration::from_millis(50)).auto_release(false);
-//! let first = pace.lock().await?.taken_at();
-//! let second = pace.lock().await?.taken_at();
-//! assert!(second.since(first) >= Duration::from_millis(50));
-//!
-//! // A plain mutex: the next one goes on when the block ends.
-//! let report = TimedMutex::new(&frontier, "report").namespace("nightly");
-//! let lines = report.synchronize(async |_held| 3).await?;
-//! assert_eq!(lines, 3);
-//! assert!(!report.is_locked().await?);
-//! # Ok(())
-//! # }
-//! ```
 
 use std::time::{Duration, Instant};
 
@@ -49,6 +23,35 @@ const UNTIL_RELEASED: Patience = Patience::new(Duration::from_millis(2), Duratio
 const UNTIL_OVER: Patience = Patience::new(Duration::from_secs(5), Duration::from_secs(5));
 
 /// A named lock in a frontier. Cheap to clone; clones are the same mutex, but what one has taken the other has not.
+///
+/// With `expire` and without `auto_release`, blocks *start* at a steady interval however long they take: that is a site's pace.
+/// Without `expire` it is a plain mutex, held by a lease that its guard renews.
+///
+/// ```
+/// use std::time::Duration;
+/// use paced::{Frontier, TimedMutex};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let folder = tempfile::tempdir()?;
+/// # let url = format!("sqlite:{}", folder.path().join("frontier.db").display());
+/// // Any program that opens the same file, say `sqlite:paced-data/frontier.db`, shares these mutexes.
+/// let frontier = Frontier::open(&url)?;
+///
+/// // A pace: whoever takes it, blocks start at least 50 ms apart, and may overlap.
+/// let pace = TimedMutex::new(&frontier, "mail").expire(Duration::from_millis(50)).auto_release(false);
+/// let first = pace.lock().await?.taken_at();
+/// let second = pace.lock().await?.taken_at();
+/// assert!(second.since(first) >= Duration::from_millis(50));
+///
+/// // A plain mutex: the next one goes on when the block ends.
+/// let report = TimedMutex::new(&frontier, "report").namespace("nightly");
+/// let lines = report.synchronize(async |_held| 3).await?;
+/// assert_eq!(lines, 3);
+/// assert!(!report.is_locked().await?);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug)]
 pub struct TimedMutex {
     frontier: Frontier,

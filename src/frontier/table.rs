@@ -26,7 +26,7 @@ pub(crate) enum At<'a> {
     Origin(&'a str),
     /// The first one, where the directory of sites and hosts is.
     Directory,
-    /// Several: `redis/routes.rs` takes it apart.
+    /// Several: `redis/partitions.rs` takes it apart.
     Several,
 }
 

@@ -163,41 +163,6 @@ fn a_304_in_a_bucket_is_a_revisit_of_the_stored_body() {
 }
 
 #[test]
-fn what_many_processes_erase_from_one_object_goes_and_the_rest_stays() {
-    alone("storing::what_many_processes_erase_from_one_object_goes_and_the_rest_stays", async |_| {
-        let archive = open(&at("shared")).await;
-        let kept = (0..8).map(|n| {
-            let archive = archive.clone();
-            let of =
-                Visit { site: format!("site-{n}"), ..visit(page(&format!("p{n}"), &format!("body {n}"), n)) };
-            tokio::spawn(async move { archive.keep(of).await.expect("kept") })
-        });
-        let mut places = Vec::new();
-        for kept in kept.collect::<Vec<_>>() {
-            places.push(kept.await.expect("no panic"));
-        }
-        let segments: BTreeSet<_> = places.iter().map(Place::segment).collect();
-        assert_eq!(segments.len(), 1, "one commit");
-        let erased = (0..7).map(|n| {
-            tokio::spawn(async move {
-                // Each a process of its own.
-                let archive = open(&at("shared")).await;
-                let is_gone = move |record: &Record| record.site == format!("site-{n}");
-                archive.erase(is_gone, Timestamp::from_millis(START)).await.expect("erased")
-            })
-        });
-        for erased in erased.collect::<Vec<_>>() {
-            assert_eq!(erased.await.expect("no panic"), Erased { requests: 1, segments: 0, left: 0 });
-        }
-        let (gone, stays) = places.split_at(7);
-        let missing = |place| matches!(archive.read(place), Err(ArchiveError::Missing { .. }));
-        let left: Vec<_> = gone.iter().filter(|place| !missing(place)).collect();
-        assert!(left.is_empty(), "put back by another's put: {left:?}");
-        assert_eq!(archive.read(&stays[0]).expect("read").body, "body 7");
-    });
-}
-
-#[test]
 fn a_sites_objects_are_removed_and_those_shared_with_others_are_put_anew() {
     alone("storing::a_sites_objects_are_removed_and_those_shared_with_others_are_put_anew", async |s3| {
         let archive = open(&at("erased")).await;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::process::Command;
 use std::time::Duration;
 
-use paced::internals::archive::{ArchiveError, Erased, Place, Record, Visit, VisitOutcome};
+use paced::internals::archive::{ArchiveError, Erased, Place, Visit, VisitOutcome};
 use paced::internals::audit::Audit;
 use paced::internals::clock::Timestamp;
 use paced::internals::page::Page;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::process::Command;
 use std::time::Duration;
 
-use paced::internals::archive::{ArchiveError, Erased, Place, Visit, VisitOutcome};
+use paced::internals::archive::{ArchiveError, Erased, Place, Record, Visit, VisitOutcome};
 use paced::internals::audit::Audit;
 use paced::internals::clock::Timestamp;
 use paced::internals::page::Page;
@@ -159,6 +159,43 @@ fn a_304_in_a_bucket_is_a_revisit_of_the_stored_body() {
         let revisit = second.split("WARC-Type: revisit").nth(1).expect("a revisit");
         assert!(revisit.contains(&format!("WARC-Refers-To: {id}\r\n")), "{revisit}");
         assert!(revisit.contains("WARC-Refers-To-Date: 2026-11-20T09:00:00.123Z\r\n"), "{revisit}");
+    });
+}
+
+#[test]
+fn what_many_processes_erase_from_one_object_goes_and_the_rest_stays() {
+    alone("storing::what_many_processes_erase_from_one_object_goes_and_the_rest_stays", async |_| {
+        let archive = open(&at("shared")).await;
+        let kept = (0..8).map(|n| {
+            let archive = archive.clone();
+            let of =
+                Visit { site: format!("site-{n}"), ..visit(page(&format!("p{n}"), &format!("body {n}"), n)) };
+            tokio::spawn(async move { archive.keep(of).await.expect("kept") })
+        });
+        let mut places = Vec::new();
+        for kept in kept.collect::<Vec<_>>() {
+            places.push(kept.await.expect("no panic"));
+        }
+        let segments: BTreeSet<_> = places.iter().map(Place::segment).collect();
+        assert_eq!(segments.len(), 1, "one commit");
+        let erased = (0..7).map(|n| {
+            tokio::spawn(async move {
+                // Each a process of its own.
+                let archive = open(&at("shared")).await;
+                let is_gone = move |record: &Record| record.site == format!("site-{n}");
+                archive.erase(is_gone, Timestamp::from_millis(START)).await.expect("erased")
+            })
+        });
+        for erased in erased.collect::<Vec<_>>() {
+            assert_eq!(erased.await.expect("no panic"), Erased { requests: 1, segments: 0, left: 0 });
+        }
+        let again = |record: &Record| record.site != "site-7";
+        let found = archive.erase(again, Timestamp::from_millis(START)).await.expect("erased");
+        assert_eq!(found, Erased::default(), "put back by another's put");
+        let (gone, stays) = places.split_at(7);
+        let read: Vec<_> = gone.iter().filter_map(|place| archive.read(place).ok()).collect();
+        assert!(read.is_empty(), "{read:?}");
+        assert_eq!(archive.read(&stays[0]).expect("read").body, "body 7");
     });
 }
 

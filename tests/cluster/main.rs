@@ -264,3 +264,25 @@ fn a_server_alone_is_no_cluster_and_a_node_of_one_is_no_server_alone() {
         assert!(error.to_string().contains("cluster"), "{url}: {error}");
     }
 }
+
+#[test]
+fn a_user_who_may_not_ask_where_a_slot_moves_to_is_refused_with_the_line_that_gives_it() {
+    let Some(cluster) = RedisCluster::start() else { return };
+    for node in cluster.nodes() {
+        node.cli(&["ACL", "SETUSER", "some", "reset", "on", ">sesame", "~*", "&*", "+@all", "-asking"]);
+    }
+    let url = cluster.url().replace("://", "://some:sesame@");
+    let error = wait(async { Frontier::open(&url)?.sites().await }).expect_err("refused");
+    let FrontierErrorKind::Unfit(why) = &error.kind else { panic!("{error}") };
+    assert!(why.contains(" +asking +"), "{why}");
+    assert_eq!(error.cause.as_deref(), Some("it may not: asking"));
+    let line: Vec<&str> = why.rsplit_once(": ").expect("a line").1.split(' ').collect();
+    for node in cluster.nodes() {
+        node.cli(&["ACL", "SETUSER", "some", "reset", "on", ">sesame"]);
+        node.cli(&line);
+    }
+    assert_eq!(
+        wait(async { Frontier::open(&url)?.sites().await }).expect("it may now"),
+        Vec::<String>::new()
+    );
+}

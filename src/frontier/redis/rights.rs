@@ -17,24 +17,27 @@ const KEY: &str = "{paced:0}";
 /// Commands beside those of the program: those of this side, and of the crate that connects.
 const CONNECTING: [&str; 7] =
     ["cluster|slots", "fcall", "function|load", "get", "ping", "select", "subscribe"];
+/// While a slot moves from one server of a cluster to another.
+const OF_A_CLUSTER: &str = "asking";
 
 /// The commands that a frontier uses, as access lists name them.
-fn commands() -> BTreeSet<String> {
+fn commands(address: &Address) -> BTreeSet<String> {
     let called = FILES.iter().flat_map(|file| file.split("call('").skip(1));
-    let called = called.filter_map(|rest| rest.split('\'').next());
-    called.map(str::to_lowercase).chain(CONNECTING.map(str::to_owned)).collect()
+    let called = called.filter_map(|rest| rest.split('\'').next()).map(str::to_lowercase);
+    let of_a_cluster = address.cluster.then_some(OF_A_CLUSTER);
+    called.chain(CONNECTING.into_iter().chain(of_a_cluster).map(str::to_owned)).collect()
 }
 
 /// The line that gives a user what it lacks.
 fn line(address: &Address) -> String {
-    let allowed: Vec<String> = commands().iter().map(|command| format!("+{command}")).collect();
+    let allowed: Vec<String> = commands(address).iter().map(|command| format!("+{command}")).collect();
     let user = address.user();
     format!("ACL SETUSER {user} ~{KEYS}* &{CHANNEL} {}", allowed.join(" "))
 }
 
 /// The commands that the user of this connection may not give.
-pub(super) async fn lacking(server: &mut RedisClient) -> RedisResult<BTreeSet<String>> {
-    let mut commands = commands();
+pub(super) async fn lacking(server: &mut RedisClient, address: &Address) -> RedisResult<BTreeSet<String>> {
+    let mut commands = commands(address);
     let asked: Vec<String> = commands.iter().map(|command| example_of(command)).collect();
     let asked: Vec<&[u8]> = asked.iter().map(String::as_bytes).collect();
     let lacking: Vec<String> = call(server, Function::Lacking, KEY, &asked).await?;

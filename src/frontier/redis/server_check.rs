@@ -92,7 +92,7 @@ async fn mark(server: &mut RedisClient, address: &Address, existing: bool) -> Re
     if found.is_none() && existing {
         return Err(FrontierError::new(FrontierErrorKind::Missing, address.shown.clone()));
     }
-    let lacking = rights::lacking(server).await.map_err(broken)?;
+    let lacking = rights::lacking(server, address).await.map_err(broken)?;
     if !lacking.is_empty() {
         let lacking = lacking.into_iter().collect::<Vec<_>>().join(", ");
         return Err(FrontierError::new(rights::refusal(address), address.shown.clone())

@@ -162,15 +162,16 @@ impl Pool {
         let wanted = [wish.download, wish.parse];
         let grant = self.parts.frontier.claim(wish).await?;
         grant.lost.iter().for_each(tell_of);
-        if grant.buried {
-            self.parts.join_anew().await?;
-            return Ok(Instant::now());
-        }
         let next = grant.next_in.map_or(Duration::MAX, |ms| Duration::from_millis(ms.unsigned_abs()));
         let again = next_claim(asked, Instant::now(), next.min(self.longest_sleep()));
         self.slots.left_some.store(self.left_some(wanted, &grant), Ordering::SeqCst);
         for lease in grant.leases {
             self.start(lease, noted);
+        }
+        // On a cluster one partition may say so while others granted tasks.
+        if grant.buried {
+            self.parts.join_anew().await?;
+            return Ok(Instant::now());
         }
         if !self.parts.role.walks(Stage::Download) {
             return Ok(again);

@@ -286,3 +286,36 @@ fn a_user_who_may_not_ask_where_a_slot_moves_to_is_refused_with_the_line_that_gi
         Vec::<String>::new()
     );
 }
+
+#[test]
+fn c10_what_other_partitions_granted_is_worked_on_when_one_says_that_the_process_is_dead() {
+    let Some(cluster) = RedisCluster::start() else { return };
+    let site = star(150).latency(Latency::fixed(ms(100))).serve();
+    let ground = Ground::new([SiteFile::of("shop", &site).interval(ms(1))]);
+    let crawl = ground.crawl().env("PACED_FRONTIER", cluster.url()).arg("--workers").arg("2").start();
+    let keys = |pattern: &str| -> Vec<String> {
+        let keys = cluster
+            .nodes()
+            .flat_map(|node| node.cli(&["KEYS", pattern]).lines().map(str::to_owned).collect::<Vec<_>>());
+        keys.collect::<BTreeSet<_>>().into_iter().collect()
+    };
+    let mut dead = BTreeSet::new();
+    for _ in 0..2 {
+        eventually("a member that claims", || {
+            let owners: BTreeSet<String> = keys("*:owner:*").into_iter().collect();
+            let living: Vec<&String> = owners.difference(&dead).collect();
+            (living.len() == 16 && site.arrivals().len() > 5).then_some(())
+        });
+        let partition = keys("*:site:shop")[0].split(':').take(2).collect::<Vec<_>>().join(":");
+        for key in keys("*:owner:*").into_iter().filter(|key| !dead.contains(key)).collect::<Vec<_>>() {
+            if !key.starts_with(&partition) {
+                cluster.master_of(&key).cli(&["HSET", &key, "dead", "1"]);
+            }
+            dead.insert(key);
+        }
+    }
+    let run = crawl.finish().expect_code(0);
+    assert_eq!(ground.item_paths("shop").len(), 151, "{}", run.stderr);
+    let books = wait(async { books(&open(&cluster.url())).await });
+    assert_eq!(books.lost, 0, "{books:?}\n{}", run.stderr);
+}

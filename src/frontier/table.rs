@@ -113,7 +113,7 @@ steps! {
     Settle { owner: String, token: u64, settlements: Vec<Settlement> } -> Vec<Settled>, "settle.step", Several, Nobody;
 
     Enlist { owner: String, pid: u32, scope: Option<WorkScope> } -> Vec<String>, "owners.enlist", Several, Asker;
-    Bury { owner: String } -> bool, "owners.bury", Several, Asker;
+    Bury { owner: String } -> bool, "owners.declare_dead", Several, Asker;
     Owners {} -> Vec<Owner>, "view.owners", Directory, Asker;
 
     TryLock { mutex: MutexKey, token: String, expire: i64 } -> Lock, "lock.try", Mutex(mutex), Start;

@@ -8,6 +8,7 @@ mod forgotten;
 #[path = "../crawl/ground.rs"]
 mod ground;
 mod leaving;
+mod members;
 mod memory;
 mod refused;
 mod steps;

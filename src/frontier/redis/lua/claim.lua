@@ -226,6 +226,7 @@ local claim = module(function(claim)
       return { {}, false, true }
     end
     local named = last.named and want.owner -- whose sites alone are looked at
+    batch.named_units = nil -- steps before may have changed whose they are
     if last.claimed == want.tokens[1] then
       return again(want, named, tonumber(last.granted))
     end

@@ -24,13 +24,13 @@ local owners = module(function(owners)
   end
 
   -- A process is dead: from now on its tokens are stale and its leases return.
-  function owners.bury(name)
+  function owners.declare_dead(name)
     if call('EXISTS', P .. 'owner:' .. name) == 0 then
       return false
     end
     records.write_last_answers()
     wake.write_sleepers()
-    records.bury(name)
+    records.declare_dead(name)
     records.sweep_owners()
     return true
   end

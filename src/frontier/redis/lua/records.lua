@@ -154,19 +154,20 @@ local records = module(function(records)
     local key = P .. 'owner:' .. name
     call('SADD', P .. 'owners', name)
     call('HSET', key, 'pid', pid)
-    call('DEL', store.named(name))
+    call('DEL', store.named(name), P .. 'picky') -- the latter is an older version's
     if scope == true then
       call('HDEL', key, 'named')
       return
     end
     call('HSET', key, 'named', 1)
+    call('SADD', P .. 'named', name)
     for first = 1, #scope, 1000 do
       call('SADD', store.named(name), unpack(scope, first, math.min(#scope, first + 999)))
     end
   end
 
   -- From now on its tokens are stale; its record stays until its leases have returned.
-  function records.bury(name)
+  function records.declare_dead(name)
     call('HDEL', P .. 'owner:' .. name, 'settled', 'settled_replies')
     call('HSET', P .. 'owner:' .. name, 'dead', 1)
     call('HINCRBY', P .. 'dead', name, tasks.orphan(name))
@@ -188,6 +189,13 @@ local records = module(function(records)
         call('HDEL', P .. 'dead', flat[i])
         call('SREM', P .. 'owners', flat[i])
         call('DEL', P .. 'owner:' .. flat[i], store.named(flat[i]))
+      end
+    end
+    -- An older version that removes an owner leaves the set of its sites.
+    for _, name in ipairs(call('SMEMBERS', P .. 'named')) do
+      if call('EXISTS', P .. 'owner:' .. name) == 0 then
+        call('DEL', store.named(name))
+        call('SREM', P .. 'named', name)
       end
     end
   end

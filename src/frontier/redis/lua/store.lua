@@ -139,9 +139,14 @@ local store = module(function(store)
     return stage == 'd' and unit.due or unit.parsed_at
   end
 
-  local function is_due(unit, stage, at)
-    call('ZADD', P .. 'due:' .. stage, at, unit.name)
-    batch.dues[stage] = nil
+  -- When the unit is due in a stage; false where none of its sites is ready.
+  local function set_due(unit, stage, at)
+    if at then
+      call('ZADD', P .. 'due:' .. stage, at, unit.name)
+    else
+      call('ZREM', P .. 'due:' .. stage, unit.name)
+    end
+    batch.dues[stage], batch.named_units = nil, nil
   end
 
   -- Keeps the unit in the due index exactly while one of its sites is ready.
@@ -157,11 +162,10 @@ local store = module(function(store)
     store.add(unit, READY[stage], ready and 1 or -1)
     batch.changed_units[unit.name] = unit
     if unit[READY[stage]] then
-      is_due(unit, stage, score_of(unit, stage) or 0)
+      set_due(unit, stage, score_of(unit, stage) or 0)
       store.comes(stage, stage == 'd' and unit.due or now)
     else
-      call('ZREM', P .. 'due:' .. stage, unit.name)
-      batch.dues[stage] = nil
+      set_due(unit, stage, false)
     end
   end
 
@@ -204,7 +208,7 @@ local store = module(function(store)
 
   function store.save_unit(unit, due)
     if unit.ready_d and unit.due ~= due then
-      is_due(unit, 'd', due)
+      set_due(unit, 'd', due)
       if due < (unit.due or 0) then
         store.comes('d', due)
       end
@@ -216,7 +220,7 @@ local store = module(function(store)
   function store.parsed(unit)
     unit.parsed_at = now
     if unit.ready_p then
-      is_due(unit, 'p', now)
+      set_due(unit, 'p', now)
     end
   end
 
@@ -271,32 +275,31 @@ local store = module(function(store)
   -- The unit's ready sites by name, those that `named` works on alone.
   function store.ready_sites(stage, unit, named)
     local own, names = store.site(unit.name), {}
-    if own and own.unit == unit.name and own[READY[stage]] then
-      names[1] = unit.name
+    local is_ready = own and own.unit == unit.name and own[READY[stage]]
+    if (unit[READY[stage]] or 0) > (is_ready and 1 or 0) then
+      local key = P .. 'ready:' .. stage .. ':' .. unit.name
+      names = named and call('ZINTER', '2', key, store.named(named)) or call('ZRANGE', key, '0', '-1')
     end
-    if (unit[READY[stage]] or 0) > #names then
-      for _, name in ipairs(call('ZRANGE', P .. 'ready:' .. stage .. ':' .. unit.name, 0, -1)) do
-        names[#names + 1] = name
-      end
+    if is_ready and (not named or call('SISMEMBER', store.named(named), unit.name) == 1) then
+      names[#names + 1] = unit.name
       table.sort(names)
     end
-    if not named or #names == 0 then
-      return names
-    end
-    local wanted = {}
-    for i, is_wanted in ipairs(call('SMISMEMBER', store.named(named), unpack(names))) do
-      wanted[#wanted + 1] = is_wanted == 1 and names[i] or nil
-    end
-    return wanted
+    return names
   end
 
-  -- Units with a site ready that `named` works on, the longest due first, then by name. A site without a group has its unit's
-  -- name; those with one are few, and looked at one by one.
+  -- Units with a site ready that `named` works on, the longest due first, then by name: read once as long as none of them
+  -- changes. A site without a group has its unit's name; those with one are few, and looked at one by one.
   local function named_units(stage, named)
-    local key, found, seen = store.named(named), {}, {}
+    local lists = batch.named_units or {}
+    batch.named_units = lists
+    local found, key, seen = lists[stage .. named], store.named(named), {}
+    if found then
+      return found
+    end
+    found = {}
     for _, name in ipairs(call('SINTER', key, P .. 'grouped')) do
       local site = store.site(name)
-      if site[READY[stage]] and not seen[site.unit] then
+      if site and site.unit ~= name and site[READY[stage]] and not seen[site.unit] then
         seen[site.unit] = true
         found[#found + 1] = { score_of(store.unit(site.unit), stage) or 0, site.unit }
       end
@@ -311,6 +314,7 @@ local store = module(function(store)
         return a[1] < b[1] or (a[1] == b[1] and a[2] < b[2])
       end)
     end
+    lists[stage .. named] = found
     return found
   end
 

@@ -55,16 +55,22 @@ local view = module(function(view)
     return found
   end
 
-  -- The processes that claim, or did; and those of them who haven't been heard of for too long.
+  -- The sites that a process works on; one of an older version has them in its record.
+  local function scope_of(name, is_named)
+    if is_named then
+      return call('SMEMBERS', store.named(name))
+    end
+    local crawls = cjson.decode(call('HGET', P .. 'owner:' .. name, 'crawls') or '[]')
+    return #crawls == 0 or crawls
+  end
+
+  -- The processes that claim, or did.
   function view.owners()
     local names, found = call('SMEMBERS', P .. 'owners'), {}
     table.sort(names)
     for i, name in ipairs(names) do
       local owner = records.last_answers(name)
-      local scope = not owner.named or call('SMEMBERS', store.named(name))
-      local beat = call('ZSCORE', P .. 'beat', name)
-      local silent = beat and tonumber(beat) <= now or false
-      found[i] = { name, tonumber(owner.pid) or 0, scope, owner.dead ~= false, silent }
+      found[i] = { name, tonumber(owner.pid) or 0, scope_of(name, owner.named), owner.dead ~= false }
     end
     return found
   end

@@ -55,19 +55,19 @@ pub(crate) fn written_size(bytes: u64) -> String {
     unit.map_or_else(|| format!("{bytes}B"), |(bits, name)| format!("{}{name}", bytes >> bits))
 }
 
-/// A duration in sentences and tables: `9.5 days`, `6 h`, `1.5 min`, `2 s`, `250 ms`.
+/// A duration in sentences and tables: `9.5 days`, `6 h`, `1.5 min`, `2 s`, `250 ms`. Its unit is that of the rounded number.
 pub fn spoken(time: Duration) -> String {
-    let seconds = time.as_secs_f64();
-    let (unit, name) = match time.as_secs() {
-        DAY.. => (Duration::from_secs(DAY), "days"),
-        HOUR.. => (Duration::from_secs(HOUR), "h"),
-        MINUTE.. => (Duration::from_secs(MINUTE), "min"),
-        1.. => (Duration::from_secs(1), "s"),
-        0 => (Duration::from_millis(1), "ms"),
-    };
-    match trimmed(format!("{:.1}", seconds / unit.as_secs_f64())) {
-        one if one == "1" && name == "days" => "1 day".to_owned(),
-        number => format!("{number} {name}"),
+    let mut number = time.as_secs_f64() * 1_000.0;
+    for (unit, of_the_next) in [("ms", 1_000.0), ("s", 60.0), ("min", 60.0), ("h", 24.0)] {
+        let tenths = rounded(number, 10.0);
+        if tenths < of_the_next {
+            return format!("{tenths} {unit}");
+        }
+        number /= of_the_next;
+    }
+    match rounded(number, 10.0) {
+        1.0 => "1 day".to_owned(),
+        days => format!("{days} days"),
     }
 }
 
@@ -92,8 +92,12 @@ fn two(large: u64, large_unit: char, small: u64, small_unit: char) -> String {
 
 /// A rate in sentences and tables: `22/s`, `1/s`, `0.25/s`.
 pub fn spoken_rate(per_second: f64) -> String {
-    let digits = if per_second >= 10.0 { 0 } else { 2 };
-    format!("{}/s", trimmed(format!("{per_second:.digits$}")))
+    format!("{}/s", rounded(per_second, if per_second >= 10.0 { 1.0 } else { 100.0 }))
+}
+
+/// To the nearest of so many parts of one.
+fn rounded(number: f64, parts: f64) -> f64 {
+    (number * parts).round() / parts
 }
 
 /// A rate as a value of the log: `0.99/s`.
@@ -103,19 +107,14 @@ pub fn compact_rate(per_second: f64) -> String {
 
 /// A count with its thousands apart: `412,000`.
 pub fn spoken_count(count: u64) -> String {
-    let digits = count.to_string();
-    let mut spoken = String::with_capacity(digits.len() + digits.len() / 3);
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            spoken.push(',');
-        }
-        spoken.push(digit);
-    }
-    spoken
+    grouped(&count.to_string(), ",")
 }
 
-fn trimmed(number: String) -> String {
-    if number.contains('.') { number.trim_end_matches('0').trim_end_matches('.').to_owned() } else { number }
+/// Digits with a mark before each third from the end.
+pub(crate) fn grouped(digits: &str, mark: &str) -> String {
+    let (first, rest) = digits.split_at(digits.len() % 3);
+    let thirds = (0..rest.len()).step_by(3).map(|at| &rest[at..at + 3]);
+    Some(first).filter(|first| !first.is_empty()).into_iter().chain(thirds).collect::<Vec<_>>().join(mark)
 }
 
 #[cfg(test)]
@@ -199,10 +198,18 @@ mod tests {
             (21_600_000, "6 h", "6h"),
             (86_400_000, "1 day", "1d"),
             (820_800_000, "9.5 days", "9d12h"),
+            // The unit is that of the rounded number; the log leaves out what it has no room for.
+            (59_949, "59.9 s", "59s"),
+            (59_950, "1 min", "59s"),
+            (3_596_999, "59.9 min", "59m56s"),
+            (3_597_000, "1 h", "59m57s"),
+            (86_219_999, "23.9 h", "23h56m"),
+            (86_220_000, "1 day", "23h57m"),
         ] {
             let time = Duration::from_millis(millis);
             assert_eq!((spoken(time).as_str(), compact(time).as_str()), (in_sentences, in_the_log));
         }
+        assert_eq!(spoken(Duration::from_micros(999_960)), "1 s");
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! What a demo shop sells: each product's true values, computed from the shop's name and the product's number alone.
 
 use crate::canonical_url::fingerprint;
+use crate::quantity::grouped;
 
 /// One product as it truly is, against which a crawl's items can be checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,9 +56,9 @@ impl Currency {
     fn written(self, amount: &str) -> String {
         let (whole, cents) = amount.split_once('.').unwrap_or((amount, ""));
         match self {
-            Self::Gbp => format!("£{}.{cents}", grouped(whole, ',')),
-            Self::Eur => format!("{},{cents} €", grouped(whole, '.')),
-            Self::Jpy => format!("¥{}", grouped(whole, ',')),
+            Self::Gbp => format!("£{}.{cents}", grouped(whole, ",")),
+            Self::Eur => format!("{},{cents} €", grouped(whole, ".")),
+            Self::Jpy => format!("¥{}", grouped(whole, ",")),
         }
     }
 }
@@ -93,17 +94,6 @@ impl Product {
     pub fn availability(&self) -> &'static str {
         if self.stock > 0 { "InStock" } else { "OutOfStock" }
     }
-}
-
-fn grouped(digits: &str, mark: char) -> String {
-    let mut text = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(mark);
-        }
-        text.push(digit);
-    }
-    text
 }
 
 /// Twelve digits and their check digit (GS1 General Specifications, section 7.9).

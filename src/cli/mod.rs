@@ -5,7 +5,7 @@ mod verbs;
 
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 
 use crate::fetch::install_tls;
 use crate::work::cores;
@@ -41,7 +41,7 @@ fn run(cli: Cli) -> Result<Exit, Trouble> {
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(threads()).enable_all().build()?;
     let globals = cli.globals;
-    let exit = runtime.block_on(cli.verb.run(&globals));
+    let exit = runtime.block_on(cli.verb.run(&globals, Cli::command()));
     // A parse that hangs must not keep the process: its lease returns.
     runtime.shutdown_timeout(std::time::Duration::from_secs(1));
     exit
@@ -55,8 +55,6 @@ fn threads() -> usize {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
-
     use super::*;
 
     #[test]

@@ -5,6 +5,8 @@ use std::time::Duration;
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 
 use super::gaps::{GapReport, Verdict};
+use crate::forecast::rate_of;
+use crate::quantity::compact_rate;
 
 /// One shop's line.
 #[derive(Clone, Debug)]
@@ -65,12 +67,7 @@ fn cells(row: &Row) -> [String; 9] {
 }
 
 fn rate(starts: usize, span: Duration) -> String {
-    if span.is_zero() {
-        return "-".to_owned();
-    }
-    #[expect(clippy::cast_precision_loss, reason = "no demo makes 2^52 requests")]
-    let starts = starts as f64;
-    format!("{:.2}/s", starts / span.as_secs_f64())
+    rate_of(starts as u64, span).map_or("-".to_owned(), compact_rate)
 }
 
 fn millis(time: Duration) -> String {

@@ -26,6 +26,12 @@ pub struct SiteErrors {
 }
 
 impl SiteErrors {
+    /// The one error of a whole file.
+    pub(crate) fn of_file(file: &str, what: impl Into<String>, what_to_do: impl Into<String>) -> Self {
+        let (file, what, what_to_do) = (file.to_owned(), what.into(), what_to_do.into());
+        Self { errors: vec![SiteError { file, line: 1, column: 1, what, what_to_do }] }
+    }
+
     /// The one error of a file that can't be read at all.
     pub(crate) fn unreadable(file: &str, why: &std::io::Error) -> Self {
         let reason = match why.kind() {
@@ -35,14 +41,8 @@ impl SiteErrors {
             std::io::ErrorKind::InvalidData => "it is not UTF-8 text".to_owned(),
             _ => why.to_string(),
         };
-        let error = SiteError {
-            file: file.to_owned(),
-            line: 1,
-            column: 1,
-            what: format!("can't read the file: {reason}"),
-            what_to_do: "name a TOML file that can be read".to_owned(),
-        };
-        Self { errors: vec![error] }
+        let what = format!("can't read the file: {reason}");
+        Self::of_file(file, what, "name a TOML file that can be read")
     }
 }
 

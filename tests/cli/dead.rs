@@ -74,6 +74,8 @@ fn i13_a_dead_letter_is_shown_with_all_its_failures() {
     let (data, site) = with_letters();
     let run = dead(&data, &format!("show http://{}/p/2", site.addr())).expect_code(0);
     assert_text("dead_show.txt", &plain(&run.stdout, &site));
+    let with_query = dead(&data, &format!("show http://{}/p/2?utm_source=mail", site.addr())).expect_code(0);
+    assert_eq!(with_query.stdout.lines().count(), run.stdout.lines().count(), "{with_query:?}");
     let run = dead(&data, &format!("show http://{}/p/1", site.addr())).expect_code(1);
     assert!(run.stderr.contains("is no dead letter of site `shop`"), "{run:?}");
 }

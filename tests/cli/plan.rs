@@ -61,6 +61,17 @@ fn plan_uses_what_a_crawl_measured() {
 }
 
 #[test]
+fn a_plan_of_no_sites_needs_no_worker() {
+    let (data, ..) = crawled();
+    Paced::new(["forget", "shop"]).data(&data).run().expect_code(0);
+    let run = Paced::new(["plan"]).data(&data).run().expect_code(0);
+    let all = run.stdout.lines().last().expect("the line of all sites");
+    assert_eq!(all.split_whitespace().collect::<Vec<_>>().join(" "), "all: 0 workers 0.0 0 0 -", "{run:?}");
+    let run = Paced::new(["plan", "--json"]).data(&data).run().expect_code(0);
+    assert!(run.stdout.contains("\"workers\":0,\"in_flight\":0.0,\"pages_a_day\":0.0,"), "{run:?}");
+}
+
+#[test]
 fn plan_without_a_frontier_or_a_file_says_what_to_name() {
     let data = TempData::new();
     let run = Paced::new(["plan"]).dir(data.path()).run().expect_code(1);

@@ -9,7 +9,7 @@ use super::{Exit, Trouble};
 pub(in crate::cli) struct Account {
     headline: String,
     lines: Vec<(&'static str, String)>,
-    pub(in crate::cli) object: Map<String, Value>,
+    object: Map<String, Value>,
 }
 
 impl Account {
@@ -21,8 +21,11 @@ impl Account {
         self.lines.push((what, text.into()));
     }
 
-    pub(in crate::cli) fn keep(&mut self, name: &str, value: impl Into<Value>) {
-        self.object.insert(name.to_owned(), value.into());
+    /// Adds the members of an object to that for scripts.
+    pub(in crate::cli) fn keep(&mut self, members: Value) {
+        if let Value::Object(members) = members {
+            self.object.extend(members);
+        }
     }
 
     pub(in crate::cli) fn print(self, as_json: bool) -> Result<Exit, Trouble> {
@@ -30,17 +33,19 @@ impl Account {
         if as_json {
             results.line(Value::Object(self.object))?;
         } else {
-            results.write(&self.text())?;
+            results.line(self.headline)?;
+            self.lines
+                .iter()
+                .try_for_each(|(what, text)| results.line(format_args!("  {what:<10}  {text}")))?;
         }
         Ok(Exit::Done)
     }
-
-    fn text(&self) -> String {
-        let lines = self.lines.iter().map(|(what, text)| format!("  {what:<10}  {text}\n"));
-        std::iter::once(format!("{}\n", self.headline)).chain(lines).collect()
-    }
 }
 
-pub(in crate::cli) fn attempts(count: u32) -> String {
-    if count == 1 { "1 attempt".to_owned() } else { format!("{count} attempts") }
+/// A count of things: `1 attempt`, `2 attempts`.
+pub(in crate::cli) fn counted(count: impl Into<u64>, thing: &str) -> String {
+    match count.into() {
+        1 => format!("1 {thing}"),
+        count => format!("{count} {thing}s"),
+    }
 }

@@ -1,8 +1,10 @@
 //! What became of one URL: where it stands, when it was fetched, what its item is or why there is none.
 
+use std::fmt::Write;
+
 use serde_json::{Value, json};
 
-use super::account::{Account, attempts};
+use super::account::{Account, counted};
 use super::{Globals, Trouble, sites};
 use crate::canonical_url::CanonicalUrl;
 use crate::clock::Timestamp;
@@ -12,49 +14,58 @@ use crate::quantity::spoken;
 use crate::robots::Verdicts;
 use crate::sink::LastLines;
 use crate::site::Site;
-use crate::task::Stage;
+use crate::task::{DeadLetter, Stage};
+
+/// A URL as its site stores it, where it stands, and what there is to tell of it.
+pub(in crate::cli) struct ExplainedUrl {
+    pub url: CanonicalUrl,
+    pub site: Site,
+    pub status: UrlStatus,
+    pub account: Account,
+}
 
 /// Tells what became of a URL.
-pub(in crate::cli) async fn account(
+pub(in crate::cli) async fn explain(
     text: &str,
     site: Option<&str>,
     frontier: &Frontier,
     globals: &Globals,
-) -> Result<Account, Trouble> {
+) -> Result<ExplainedUrl, Trouble> {
     let url = CanonicalUrl::parse(text).map_err(Trouble::usage)?;
     let site = owner(site, &url, frontier, globals).await?;
     let url = site.canonical(url.url().clone()).map_err(Trouble::usage)?;
-    let found = frontier.whereabouts(&site.name, &url).await?;
+    let status = frontier.whereabouts(&site.name, &url).await?;
     let now = frontier.clock().now();
-    let refusal = site.takes(&url, found.depth().unwrap_or(0)).err().map(|refusal| refusal.to_string());
     let robots = Verdicts::new(Some(frontier)).explain(&site, &url).await?;
-    let answer = answer_of(&found, frontier, globals).await;
+    let answer = stored_answer(&status, frontier, globals).await;
     let item = LastLines::of_site(&globals.data.join("items"), &site.name)
         .and_then(|lines| lines.of_page(url.as_str()))
         .map_err(Trouble::failed)?;
 
-    let state = state(&found, now);
+    let state = state(&status, now);
     let mut account = Account::new(format!("{url}: {state}"));
     account.tell("site", site.name.clone());
-    account.keep("url", url.as_str());
-    account.keep("site", site.name.clone());
-    account.keep("state", state);
-    let rule = site.rule_for(&url).filter(|_| refusal.is_none());
-    match (&refusal, rule) {
-        (Some(refusal), _) => account.tell("rule", format!("not asked for: {refusal}")),
-        (None, Some(rule)) => account.tell("rule", format!("taken by the page rule `{}`", rule.name)),
-        (None, None) => {}
-    }
-    account.keep("rule", rule.map(|rule| rule.name.clone()));
-    account.keep("refused", refusal.clone());
+    let (rule, refused) = match site.takes(&url, status.depth().unwrap_or(0)) {
+        Ok(rule) => (Some(&rule.name), None),
+        Err(refusal) => (None, Some(refusal.to_string())),
+    };
+    account.tell(
+        "rule",
+        match (rule, &refused) {
+            (Some(rule), _) => format!("taken by the page rule `{rule}`"),
+            (None, refused) => format!("not asked for: {}", refused.as_deref().unwrap_or_default()),
+        },
+    );
     account.tell("robots.txt", robots.why.clone());
-    account.keep("allowed", robots.allowed);
-    account.keep("robots", robots.why.clone());
-    tell_tasks(&mut account, &found, now);
-    tell_page(&mut account, &found, answer, now);
-    let blocked = refusal.or_else(|| (!robots.allowed).then(|| robots.why.clone()));
-    tell_item(&mut account, item.as_ref(), &why_no_item(&site, &url, &found, blocked));
-    Ok(account)
+    account.keep(json!({
+        "url": url, "site": site.name, "state": state, "rule": rule, "refused": refused, "allowed": robots.allowed,
+        "robots": robots.why,
+    }));
+    tell_tasks(&mut account, &status, now);
+    tell_page(&mut account, &status, answer, now);
+    let blocked = refused.or((!robots.allowed).then_some(robots.why));
+    tell_item(&mut account, item.as_ref(), &why_no_item(&site, &url, &status, blocked));
+    Ok(ExplainedUrl { url, site, status, account })
 }
 
 async fn owner(
@@ -64,33 +75,28 @@ async fn owner(
     globals: &Globals,
 ) -> Result<Site, Trouble> {
     let name = match given {
-        Some(given) => sites::known(frontier, &[given.to_owned()], globals).await?.remove(0),
+        Some(given) => given.to_owned(),
         None => frontier.site_of(&url.host()).await?.ok_or_else(|| {
-            Trouble::usage(format!(
-                "no site of {} has the host {}; name one with --site",
-                globals.shown_frontier(),
-                url.host()
-            ))
+            let (frontier, host) = (globals.shown_frontier(), url.host());
+            Trouble::usage(format!("no site of {frontier} has the host {host}; name one with --site"))
         })?,
     };
-    sites::registered(&name, frontier)
-        .await?
-        .ok_or_else(|| Trouble::usage(format!("there is no site `{name}` in {}", globals.shown_frontier())))
+    sites::known_site(frontier, &name, globals).await
 }
 
 /// The answer whose body is stored.
 #[derive(Clone, Copy)]
-struct Answer {
+struct StoredAnswer {
     status: u16,
     at: Timestamp,
 }
 
 /// The answer as it is stored; none where it can't be read.
-async fn answer_of(found: &UrlStatus, frontier: &Frontier, globals: &Globals) -> Option<Answer> {
+async fn stored_answer(found: &UrlStatus, frontier: &Frontier, globals: &Globals) -> Option<StoredAnswer> {
     let place = found.stored()?.place.parse().ok()?;
     let archive = globals.stored_pages(frontier.clock()).await.ok()?;
     let read = tokio::task::spawn_blocking(move || archive.read(&place)).await.ok()?;
-    read.ok().map(|stored| Answer { status: stored.status, at: stored.fetched_at })
+    read.ok().map(|stored| StoredAnswer { status: stored.status, at: stored.fetched_at })
 }
 
 fn state(found: &UrlStatus, now: Timestamp) -> String {
@@ -117,44 +123,27 @@ fn tell_tasks(account: &mut Account, found: &UrlStatus, now: Timestamp) {
     for task in &found.tasks {
         account.tell("task", said(task, now));
     }
-    for letter in &found.letters {
-        let status = letter.why.status.map(|status| format!(", status {status}")).unwrap_or_default();
-        account.tell(
-            "died",
-            format!("{} after {}, {}{status}", letter.stage, attempts(letter.attempts), letter.why.reason),
-        );
+    for DeadLetter { stage, attempts, why, .. } in &found.letters {
+        let status = why.status.map(|status| format!(", status {status}")).unwrap_or_default();
+        account
+            .tell("died", format!("{stage} after {}, {}{status}", counted(*attempts, "attempt"), why.reason));
     }
     let tasks: Vec<Value> = found.tasks.iter().map(object).collect();
-    let letters: Vec<Value> = found
-        .letters
-        .iter()
-        .map(|letter| {
-            json!({
-                "stage": letter.stage.to_string(), "reason": letter.why.reason, "status": letter.why.status,
-                "attempts": letter.attempts, "died_at": letter.died_at,
-            })
-        })
-        .collect();
-    account.keep("tasks", tasks);
-    account.keep("dead_letters", letters);
+    let letters: Vec<Value> = found.letters.iter().map(letter_object).collect();
+    account.keep(json!({ "tasks": tasks, "dead_letters": letters }));
 }
 
 fn said(task: &UnitStatus, now: Timestamp) -> String {
-    let mut said = vec![format!(
-        "{}: {}, put {} ago, priority {}, {} links from a seed",
-        task.stage,
-        task.place,
-        spoken(now.since(task.put_at)),
-        task.priority,
-        task.depth
-    )];
+    let UnitStatus { stage, place, priority, depth, .. } = task;
+    let ago = spoken(now.since(task.put_at));
+    let mut said = format!("{stage}: {place}, put {ago} ago, priority {priority}, {depth} links from a seed");
     if task.attempts + task.losses > 0 {
-        said.push(format!("{} attempts failed, {} leases lost", task.attempts, task.losses));
+        let _ = write!(said, ", {} attempts failed, {} leases lost", task.attempts, task.losses);
     }
     if let Some(failure) = &task.failure {
-        said.push(format!("last: {}", failure.reason));
+        let _ = write!(said, ", last: {}", failure.reason);
     }
-    said.join(", ")
+    said
 }
 
 fn object(task: &UnitStatus) -> Value {
@@ -166,41 +155,42 @@ fn object(task: &UnitStatus) -> Value {
     })
 }
 
-fn tell_page(account: &mut Account, found: &UrlStatus, answer: Option<Answer>, now: Timestamp) {
+/// A dead letter for scripts.
+pub(in crate::cli) fn letter_object(letter: &DeadLetter) -> Value {
+    json!({
+        "site": letter.site, "stage": letter.stage.to_string(), "url": letter.url, "status": letter.why.status,
+        "reason": letter.why.reason, "attempts": letter.attempts, "died_at": letter.died_at, "depth": letter.depth,
+        "history": letter.history,
+    })
+}
+
+fn tell_page(account: &mut Account, found: &UrlStatus, answer: Option<StoredAnswer>, now: Timestamp) {
     let stored = found.stored();
+    // An answer older than the last fetch was confirmed by it, with a 304.
+    let is_confirmed = |answer: &StoredAnswer| stored.is_some_and(|stored| stored.fetched_at > answer.at);
     if let Some(stored) = stored {
+        let said = match answer {
+            None => "which can't be read".to_owned(),
+            Some(answer) if is_confirmed(&answer) => {
+                format!("304: the page of {} stands, status {}", answer.at, answer.status)
+            }
+            Some(answer) => format!("status {}", answer.status),
+        };
         let ago = spoken(now.since(stored.fetched_at));
-        let said = said_by(stored.fetched_at, answer);
         account.tell("fetched", format!("{} ({ago} ago), {said}", stored.fetched_at));
         account.tell("archive", stored.place.clone());
     }
     if let Some(again) = found.recrawl_at {
         account.tell("again", format!("{again}, in {}", spoken(again.since(now))));
     }
-    let fetched_at = stored.map(|stored| stored.fetched_at);
-    let status = answer.map(|answer| if is_confirmed(fetched_at, answer) { 304 } else { answer.status });
-    account.keep("fetched_at", json!(fetched_at));
-    account.keep("status", status);
-    account.keep("stored_at", json!(answer.map(|answer| answer.at)));
-    account.keep("stored_status", answer.map(|answer| answer.status));
-    account.keep("archive", stored.map(|stored| stored.place.clone()));
-    account.keep("recrawl_at", json!(found.recrawl_at));
-}
-
-/// Whether the last fetch brought a 304, so that an older answer stands.
-fn is_confirmed(fetched_at: Option<Timestamp>, answer: Answer) -> bool {
-    fetched_at.is_some_and(|at| at > answer.at)
-}
-
-/// What the last fetch brought.
-fn said_by(fetched_at: Timestamp, answer: Option<Answer>) -> String {
-    match answer {
-        None => "which can't be read".to_owned(),
-        Some(answer) if is_confirmed(Some(fetched_at), answer) => {
-            format!("304: the page of {} stands, status {}", answer.at, answer.status)
-        }
-        Some(answer) => format!("status {}", answer.status),
-    }
+    account.keep(json!({
+        "fetched_at": stored.map(|stored| stored.fetched_at),
+        "status": answer.map(|answer| if is_confirmed(&answer) { 304 } else { answer.status }),
+        "stored_at": answer.map(|answer| answer.at),
+        "stored_status": answer.map(|answer| answer.status),
+        "archive": stored.map(|stored| &stored.place),
+        "recrawl_at": found.recrawl_at,
+    }));
 }
 
 fn why_no_item(site: &Site, url: &CanonicalUrl, found: &UrlStatus, blocked: Option<String>) -> String {
@@ -226,6 +216,5 @@ fn tell_item(account: &mut Account, item: Option<&Item>, why_none: &str) {
         Some(item) => account.tell("item", serde_json::to_string(&item.fields).unwrap_or_default()),
         None => account.tell("item", why_none),
     }
-    account.keep("item", json!(item));
-    account.keep("no_item", item.is_none().then(|| why_none.to_owned()));
+    account.keep(json!({ "item": item, "no_item": item.is_none().then_some(why_none) }));
 }

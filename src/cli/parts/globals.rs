@@ -3,7 +3,8 @@
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
-use clap::{Args, ColorChoice, ValueEnum};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::{Args, ColorChoice};
 use indicatif::{MultiProgress, ProgressDrawTarget};
 
 use super::Trouble;
@@ -33,8 +34,8 @@ pub struct Globals {
     #[arg(long, global = true, value_name = "FILE")]
     config: Option<PathBuf>,
     /// How log lines look
-    #[arg(long, global = true, value_enum, default_value_t, value_name = "FORMAT")]
-    log_format: LogFormat,
+    #[arg(long, global = true, value_parser = format(), default_value = "text", value_name = "FORMAT")]
+    log_format: Format,
     /// More log: a line for each request
     #[arg(short, long, global = true)]
     verbose: bool,
@@ -46,18 +47,16 @@ pub struct Globals {
     color: ColorChoice,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-enum LogFormat {
-    #[default]
-    Text,
-    Json,
+fn format() -> impl TypedValueParser<Value = Format> {
+    let parse = |text: String| if text == "json" { Format::Json } else { Format::Text };
+    PossibleValuesParser::new(["text", "json"]).map(parse)
 }
 
 impl Globals {
     /// Starts the log; how the pulse of a verb is shown: as bars on a terminal, if they may be drawn there.
     pub(in crate::cli) fn start_log(&self, may_draw: bool) -> Shown {
         let bars = MultiProgress::new();
-        let is_json = self.log_format == LogFormat::Json;
+        let is_json = self.log_format == Format::Json;
         let on_terminal = std::io::stderr().is_terminal();
         let draws = may_draw && on_terminal && !self.quiet && !is_json;
         if !draws {
@@ -73,11 +72,11 @@ impl Globals {
             ColorChoice::Never => false,
             ColorChoice::Auto => on_terminal && std::env::var_os("NO_COLOR").is_none(),
         };
-        log::start(if is_json { Format::Json } else { Format::Text }, level, color, bars.clone());
-        match () {
-            () if draws => Shown::Bars(bars),
-            () if self.verbose || is_json => Shown::AllLines,
-            () => Shown::Lines,
+        log::start(self.log_format, level, color, bars.clone());
+        match (draws, self.verbose || is_json) {
+            (true, _) => Shown::Bars(bars),
+            (false, true) => Shown::AllLines,
+            (false, false) => Shown::Lines,
         }
     }
 
@@ -118,18 +117,21 @@ impl Globals {
         Ok(Frontier::open_existing(&url)?)
     }
 
-    /// The pages as they were kept, for a verb that only makes sense where some were.
-    pub(in crate::cli) async fn stored_pages(&self, clock: Clock) -> Result<Archive, Trouble> {
+    /// Where the pages are, for a verb that only makes sense where some were kept.
+    pub(in crate::cli) fn existing_pages(&self) -> Result<Location, Trouble> {
         let pages = self.pages()?;
-        if let Some(folder) = pages.folder()
-            && !folder.exists()
-        {
-            return Err(Trouble::failed(format!(
+        match pages.folder().filter(|folder| !folder.exists()) {
+            None => Ok(pages),
+            Some(folder) => Err(Trouble::failed(format!(
                 "{}: no pages are kept there; name the data folder with --data, or the pages with --pages",
                 folder.display()
-            )));
+            ))),
         }
-        Ok(Archive::open_at(&pages, &writer_name(), clock).await?)
+    }
+
+    /// The pages as they were kept.
+    pub(in crate::cli) async fn stored_pages(&self, clock: Clock) -> Result<Archive, Trouble> {
+        Ok(Archive::open_at(&self.existing_pages()?, &writer_name(), clock).await?)
     }
 
     /// The settings for all sites.

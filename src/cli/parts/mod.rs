@@ -12,8 +12,10 @@ pub(super) mod rename;
 pub(super) mod results;
 pub(super) mod signals;
 pub(super) mod sites;
+pub(super) mod table;
 mod trouble;
 
 pub use duration_option::duration_option;
 pub use globals::Globals;
+pub(in crate::cli) use trouble::say;
 pub use trouble::{Exit, Trouble};

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::look::{Field, Hop, Look, RefusedLink, Sent, Walk};
@@ -14,8 +15,9 @@ const LINKS: usize = 10;
 const VALUE: usize = 160;
 
 /// Where the page came from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::cli) enum Source {
+#[derive(Clone, Copy, Debug, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(in crate::cli) enum PageSource {
     Fetched,
     Stored,
     File,
@@ -26,7 +28,7 @@ pub(in crate::cli) enum Source {
 pub(in crate::cli) struct PrintedTrial<'a> {
     pub site: &'a Site,
     pub rules: &'a str,
-    pub source: Source,
+    pub source: PageSource,
     pub walk: &'a Walk,
     pub rule: Option<usize>,
     pub look: Option<&'a Look>,
@@ -67,9 +69,9 @@ impl PrintedTrial<'_> {
         let content = self.walk.content.as_ref()?;
         let kind = content.headers.get("content-type").unwrap_or("no type given");
         let from = match self.source {
-            Source::Fetched => String::new(),
-            Source::Stored => format!("stored, fetched {}: ", content.fetched_at),
-            Source::File => "from a file: ".to_owned(),
+            PageSource::Fetched => String::new(),
+            PageSource::Stored => format!("stored, fetched {}: ", content.fetched_at),
+            PageSource::File => "from a file: ".to_owned(),
         };
         let status = content.status.map(|status| format!("HTTP {status}, ")).unwrap_or_default();
         let read = self.look.map(|look| format!(", read as {}", look.encoding)).unwrap_or_default();
@@ -79,17 +81,9 @@ impl PrintedTrial<'_> {
 
     pub(in crate::cli) fn object(&self) -> Value {
         let content = self.walk.content.as_ref();
-        let source = match self.source {
-            Source::Fetched => "fetched",
-            Source::Stored => "stored",
-            Source::File => "file",
-        };
         json!({
-            "url": self.walk.hops.first().map(|hop| &hop.url),
-            "site": self.site.name,
-            "rules": self.rules,
-            "source": source,
-            "taken": self.is_taken(),
+            "url": self.walk.hops.first().map(|hop| &hop.url), "site": self.site.name, "rules": self.rules,
+            "source": self.source, "taken": self.is_taken(),
             "hops": self.walk.hops.iter().map(hop_object).collect::<Vec<_>>(),
             "requests": self.walk.sent.iter().map(request_object).collect::<Vec<_>>(),
             "page": content.map(|content| json!({
@@ -144,21 +138,17 @@ fn request_row(sent: &Sent) -> String {
 }
 
 fn field_rows(fields: &[Field]) -> Vec<String> {
-    if fields.is_empty() {
-        return Vec::new();
-    }
-    let widest = |lengths: &mut dyn Iterator<Item = usize>| lengths.max().unwrap_or(0);
-    let name = widest(&mut fields.iter().map(|field| field.name.chars().count()));
-    let from = widest(&mut fields.iter().map(|field| field.found.as_ref().map_or(1, |(_, from)| from.len())));
-    let rows = fields.iter().map(|field| {
-        let (source, value) = match (&field.found, field.required) {
-            (Some((value, from)), _) => (from.as_str(), shortened(&value.to_string())),
-            (None, true) => ("-", "not found, and required".to_owned()),
-            (None, false) => ("-", "not found".to_owned()),
-        };
-        format!("    {:<name$}  {source:<from$}  {value}", field.name)
-    });
-    std::iter::once("  fields".to_owned()).chain(rows).collect()
+    let shown = |field: &Field| match (&field.found, field.required) {
+        (Some((value, from)), _) => (from.clone(), shortened(&value.to_string())),
+        (None, true) => ("-".to_owned(), "not found, and required".to_owned()),
+        (None, false) => ("-".to_owned(), "not found".to_owned()),
+    };
+    let rows: Vec<_> = fields.iter().map(|field| (&field.name, shown(field))).collect();
+    let name = rows.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
+    let from = rows.iter().map(|(_, (from, _))| from.len()).max().unwrap_or(0);
+    let lines =
+        rows.iter().map(|(field, (source, value))| format!("    {field:<name$}  {source:<from$}  {value}"));
+    (!rows.is_empty()).then(|| "  fields".to_owned()).into_iter().chain(lines).collect()
 }
 
 fn shortened(text: &str) -> String {
@@ -169,27 +159,21 @@ fn shortened(text: &str) -> String {
 }
 
 fn link_rows(look: &Look) -> Vec<String> {
-    let mut rows =
-        vec![row("links", format_args!("{} followed, {} refused", look.followed.len(), look.refused.len()))];
-    let rule = look.followed.iter().take(LINKS).map(|link| link.rule.chars().count()).max().unwrap_or(0);
-    rows.extend(
-        look.followed.iter().take(LINKS).map(|link| format!("    {:<rule$}  {}", link.rule, link.url)),
-    );
-    if look.followed.len() > LINKS {
-        rows.push(format!("    … and {} more: --json shows them", look.followed.len() - LINKS));
+    let (all, refused) = (look.followed.len(), look.refused.len());
+    let mut rows = vec![row("links", format_args!("{all} followed, {refused} refused"))];
+    let shown = &look.followed[..all.min(LINKS)];
+    let rule = shown.iter().map(|link| link.rule.chars().count()).max().unwrap_or(0);
+    rows.extend(shown.iter().map(|link| format!("    {:<rule$}  {}", link.rule, link.url)));
+    if all > LINKS {
+        rows.push(format!("    … and {} more: --json shows them", all - LINKS));
     }
-    for (why, links) in by_reason(&look.refused) {
-        rows.push(format!("    refused {}: {why}, as {}", links.len(), links[0].url));
+    let mut by_reason: BTreeMap<&str, Vec<&RefusedLink>> = BTreeMap::new();
+    for link in &look.refused {
+        by_reason.entry(&link.why).or_default().push(link);
     }
+    let refused = by_reason.iter().map(|(why, links)| (links.len(), why, &links[0].url));
+    rows.extend(refused.map(|(count, why, url)| format!("    refused {count}: {why}, as {url}")));
     rows
-}
-
-fn by_reason(refused: &[RefusedLink]) -> BTreeMap<&str, Vec<&RefusedLink>> {
-    let mut reasons: BTreeMap<&str, Vec<&RefusedLink>> = BTreeMap::new();
-    for link in refused {
-        reasons.entry(&link.why).or_default().push(link);
-    }
-    reasons
 }
 
 fn hop_object(hop: &Hop) -> Value {

@@ -15,7 +15,7 @@ pub(in crate::cli) async fn rename(
     frontier: &Frontier,
     globals: &Globals,
 ) -> Result<Exit, Trouble> {
-    let site = sites::load_all(&[new.to_owned()])?.remove(0);
+    let site = sites::load_one(new)?;
     let to = &site.name;
     refuse_while_worked_on(name, frontier).await?;
     match frontier.rename(name, to).await? {

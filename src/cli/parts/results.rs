@@ -1,4 +1,4 @@
-//! Results on stdout, words to the person on stderr. A reader that went away (`| head`) is no failure.
+//! Results on stdout. A reader that went away (`| head`) is no failure.
 
 use std::fmt::Display;
 use std::io::{self, ErrorKind, Write};
@@ -35,9 +35,4 @@ impl Results {
     pub(in crate::cli) fn is_closed(&self) -> bool {
         self.closed
     }
-}
-
-/// A line for the person at the terminal; lost where stderr is closed.
-pub(in crate::cli) fn say(text: impl Display) {
-    let _ = writeln!(io::stderr(), "{text}");
 }

@@ -11,8 +11,7 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
-use super::results::say;
-use super::{Exit, Trouble};
+use super::{Exit, Trouble, say};
 
 /// A signal so soon after the first is the same one: a shell sends it to the group, `timeout` to the process as well.
 const ECHO: Duration = Duration::from_millis(100);
@@ -32,12 +31,7 @@ impl Stop {
     }
 }
 
-/// A token that the first signal cancels; the second one ends the process.
-pub(in crate::cli) fn stop_on_signals() -> Result<CancellationToken, Trouble> {
-    Ok(await_signals()?.token)
-}
-
-/// As `stop_on_signals`, and which signal it was.
+/// What the first signal asks for; the second one ends the process.
 pub(in crate::cli) fn await_signals() -> Result<Stop, Trouble> {
     let stop = Stop { token: CancellationToken::new(), interrupted: Arc::default() };
     let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);

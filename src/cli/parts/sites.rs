@@ -12,48 +12,52 @@ const FOLDER: &str = "sites";
 /// The most names listed to somebody who named another.
 const MOST_NAMES: usize = 20;
 
-/// Loads what names and paths stand for, each once, and tells each one's file.
-pub(in crate::cli) fn load(given: &[String]) -> Vec<(String, Result<Site, SiteErrors>)> {
-    let mut seen = HashSet::new();
-    let once = given.iter().filter(|text| {
+/// Loads what names and paths stand for, each once: the sites with their files, and all that is wrong with the others.
+pub(in crate::cli) fn load(given: &[String]) -> (Vec<(String, Site)>, Vec<SiteError>) {
+    let (mut seen, mut sites, mut errors) = (HashSet::new(), Vec::new(), Vec::new());
+    for text in given {
         let file = file_of(text);
-        seen.insert(file.canonicalize().unwrap_or(file))
-    });
-    once.map(|text| load_one(text)).collect()
+        if !seen.insert(file.canonicalize().unwrap_or_else(|_| file.clone())) {
+            continue;
+        }
+        match read(text, &file) {
+            Ok(site) => sites.push((file.display().to_string(), site)),
+            Err(found) => errors.extend(found.errors),
+        }
+    }
+    errors.extend(site::two_sites_one_host(&sites));
+    (sites, errors)
 }
 
-fn load_one(given: &str) -> (String, Result<Site, SiteErrors>) {
-    let file = file_of(given);
-    let shown = file.display().to_string();
-    if let Some(folder) = [Path::new(given), &file].into_iter().find(|path| path.is_dir()) {
-        let error = no_file(&folder.display().to_string());
-        return (shown, Err(SiteErrors { errors: vec![error] }));
+/// Loads every site, or tells all that is wrong with all of them.
+pub(in crate::cli) fn load_all(given: &[String]) -> Result<Vec<Site>, Trouble> {
+    match load(given) {
+        (sites, errors) if errors.is_empty() => Ok(sites.into_iter().map(|(_, site)| site).collect()),
+        (_, errors) => Err(Trouble::usage(SiteErrors { errors })),
+    }
+}
+
+/// Loads one site, or tells all that is wrong with it.
+pub(in crate::cli) fn load_one(given: &str) -> Result<Site, Trouble> {
+    read(given, &file_of(given)).map_err(Trouble::usage)
+}
+
+fn read(given: &str, file: &Path) -> Result<Site, SiteErrors> {
+    if let Some(folder) = [Path::new(given), file].into_iter().find(|path| path.is_dir()) {
+        let folder = folder.display().to_string();
+        let folder = folder.trim_end_matches('/');
+        let what_to_do = format!("name the files in it, as in {folder}/*.toml");
+        return Err(SiteErrors::of_file(folder, "this is a folder", what_to_do));
     }
     if file.exists() || is_path(given) {
-        return (shown, site::load(&file));
+        return site::load(file);
     }
-    let error = SiteError {
-        file: shown.clone(),
-        line: 1,
-        column: 1,
-        what: format!("there is no site `{given}`: no such file"),
-        what_to_do: match in_folder() {
-            names if names.is_empty() => "name a site file".to_owned(),
-            names => format!("name a site file, or one of {}", names.join(", ")),
-        },
+    let what = format!("there is no site `{given}`: no such file");
+    let what_to_do = match names_in_folder() {
+        names if names.is_empty() => "name a site file".to_owned(),
+        names => format!("name a site file, or one of {}", names.join(", ")),
     };
-    (shown, Err(SiteErrors { errors: vec![error] }))
-}
-
-fn no_file(folder: &str) -> SiteError {
-    let folder = folder.trim_end_matches('/');
-    SiteError {
-        file: folder.to_owned(),
-        line: 1,
-        column: 1,
-        what: "this is a folder".to_owned(),
-        what_to_do: format!("name the files in it, as in {folder}/*.toml"),
-    }
+    Err(SiteErrors::of_file(&file.display().to_string(), what, what_to_do))
 }
 
 /// A name stands for `sites/NAME.toml`.
@@ -66,7 +70,7 @@ fn is_path(text: &str) -> bool {
     text.contains('/') || Path::new(text).extension().is_some_and(|ending| ending == "toml")
 }
 
-fn in_folder() -> Vec<String> {
+fn names_in_folder() -> Vec<String> {
     let files = std::fs::read_dir(FOLDER).into_iter().flatten().flatten().map(|entry| entry.path());
     let sites = files.filter(|file| file.extension().is_some_and(|ending| ending == "toml"));
     let mut names: Vec<String> =
@@ -74,24 +78,6 @@ fn in_folder() -> Vec<String> {
     names.sort();
     names.truncate(MOST_NAMES);
     names
-}
-
-/// Loads every site, or tells all that is wrong with all of them.
-pub(in crate::cli) fn load_all(given: &[String]) -> Result<Vec<Site>, Trouble> {
-    let mut errors = Vec::new();
-    let mut sites = Vec::new();
-    for (file, loaded) in load(given) {
-        match loaded {
-            Ok(site) => sites.push((file, site)),
-            Err(SiteErrors { errors: found }) => errors.extend(found),
-        }
-    }
-    errors.extend(site::two_sites_one_host(&sites));
-    if errors.is_empty() {
-        return Ok(sites.into_iter().map(|(_, site)| site).collect());
-    }
-    let lines: Vec<String> = errors.iter().map(ToString::to_string).collect();
-    Err(Trouble::usage(lines.join("\n")))
 }
 
 /// A site's rules of today: those of its file where there is one, else those that are registered in the frontier. And where
@@ -105,8 +91,7 @@ pub(in crate::cli) async fn rules(
     {
         return Ok((site, "as registered in the frontier".to_owned()));
     }
-    let site = load_all(std::slice::from_ref(&given.to_owned()))?.remove(0);
-    Ok((site, file_of(given).display().to_string()))
+    Ok((load_one(given)?, file_of(given).display().to_string()))
 }
 
 /// A site by the rules that are registered for it.
@@ -117,11 +102,14 @@ pub(in crate::cli) async fn registered(name: &str, frontier: &Frontier) -> Resul
 
 /// The names that names and files stand for.
 pub(in crate::cli) fn names(given: &[String]) -> Result<Vec<String>, Trouble> {
-    given.iter().map(|text| if is_path(text) { name_in(text) } else { Ok(text.clone()) }).collect()
+    given.iter().map(|text| name_of(text)).collect()
 }
 
-fn name_in(file: &str) -> Result<String, Trouble> {
-    Ok(site::load(Path::new(file)).map_err(Trouble::usage)?.name)
+fn name_of(given: &str) -> Result<String, Trouble> {
+    if !is_path(given) {
+        return Ok(given.to_owned());
+    }
+    Ok(site::load(Path::new(given)).map_err(Trouble::usage)?.name)
 }
 
 /// The names given, or all that the frontier knows; one that it doesn't know is an error that lists those it does.
@@ -133,11 +121,28 @@ pub(in crate::cli) async fn known(
     let all = frontier.sites().await?;
     let wanted = names(given)?;
     if let Some(unknown) = wanted.iter().find(|name| !all.contains(name)) {
-        return Err(Trouble::usage(format!(
-            "there is no site `{unknown}` in {}; it knows {}",
-            globals.shown_frontier(),
-            if all.is_empty() { "none".to_owned() } else { all.join(", ") }
-        )));
+        let known = if all.is_empty() { "none".to_owned() } else { all.join(", ") };
+        let frontier = globals.shown_frontier();
+        return Err(Trouble::usage(format!("there is no site `{unknown}` in {frontier}; it knows {known}")));
     }
     Ok(if wanted.is_empty() { all } else { wanted })
+}
+
+/// The name of a site that the frontier knows.
+pub(in crate::cli) async fn known_one(
+    frontier: &Frontier,
+    given: &str,
+    globals: &Globals,
+) -> Result<String, Trouble> {
+    Ok(known(frontier, &[given.to_owned()], globals).await?.remove(0))
+}
+
+/// A site that the frontier knows, by the rules that are registered for it.
+pub(in crate::cli) async fn known_site(
+    frontier: &Frontier,
+    given: &str,
+    globals: &Globals,
+) -> Result<Site, Trouble> {
+    let name = known_one(frontier, given, globals).await?;
+    registered(&name, frontier).await?.ok_or_else(|| Trouble::failed(format!("site `{name}` is gone")))
 }

@@ -1,13 +1,18 @@
-//! How a verb ends: its exit code, and in one line what it could not do.
+//! Words to the person on stderr, and how a verb ends: its exit code, and in one line what it could not do.
 
 use std::error::Error;
-use std::fmt;
+use std::fmt::Display;
+use std::io::{self, Write};
 
-use super::results::say;
 use crate::frontier::{FrontierError, FrontierErrorKind};
 use crate::run::RunError;
 use crate::sink::SinkError;
 use crate::work::VisitError;
+
+/// A line for the person at the terminal; lost where stderr is closed.
+pub(in crate::cli) fn say(text: impl Display) {
+    let _ = writeln!(io::stderr(), "{text}");
+}
 
 /// How a verb ended, as its exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,11 +45,11 @@ impl Trouble {
         self.exit
     }
 
-    pub(in crate::cli) fn usage(what: impl fmt::Display) -> Self {
+    pub(in crate::cli) fn usage(what: impl Display) -> Self {
         Self { exit: Exit::Usage, what: what.to_string() }
     }
 
-    pub(in crate::cli) fn failed(what: impl fmt::Display) -> Self {
+    pub(in crate::cli) fn failed(what: impl Display) -> Self {
         Self { exit: Exit::Failed, what: what.to_string() }
     }
 }

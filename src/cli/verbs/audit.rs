@@ -12,7 +12,7 @@ use crate::quantity::spoken;
 /// Options of `paced audit`.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Example:\n  paced audit books > books-pace.txt    # a report for the site's owner")]
-pub(in crate::cli) struct Options {
+pub(in crate::cli) struct AuditArgs {
     /// Sites: names or files; all without any
     #[arg(value_name = "SITE")]
     sites: Vec<String>,
@@ -22,16 +22,8 @@ pub(in crate::cli) struct Options {
 }
 
 /// Tells of each pace unit how it was asked.
-pub(super) async fn run(options: &Options, globals: &Globals) -> Result<Exit, Trouble> {
-    let pages = globals.pages()?;
-    if let Some(folder) = pages.folder()
-        && !folder.exists()
-    {
-        return Err(Trouble::failed(format!(
-            "{}: no pages are kept there; name the data folder with --data",
-            folder.display()
-        )));
-    }
+pub(super) async fn run(options: AuditArgs, globals: &Globals) -> Result<Exit, Trouble> {
+    let pages = globals.existing_pages()?;
     let wanted = sites::names(&options.sites)?;
     let audit = tokio::task::spawn_blocking(move || -> Result<Audit, Trouble> {
         let mut audit = Audit::default();

@@ -6,8 +6,8 @@ use std::time::Duration;
 use clap::Args;
 use serde_json::{Value, json};
 
-use crate::cli::parts::results::{Results, say};
-use crate::cli::parts::{Exit, Globals, Trouble, sites};
+use crate::cli::parts::results::Results;
+use crate::cli::parts::{Exit, Globals, Trouble, say, sites};
 use crate::clock;
 use crate::quantity::spoken;
 use crate::site::{self, Site, SiteError};
@@ -20,7 +20,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 #[command(after_help = "Examples:
   paced check sites/*.toml
   paced check --schema > site.schema.json     # for an editor that completes TOML")]
-pub(in crate::cli) struct Options {
+pub(in crate::cli) struct CheckArgs {
     /// Site files, or names of files in sites/
     #[arg(required_unless_present = "schema", value_name = "SITE")]
     sites: Vec<String>,
@@ -33,21 +33,13 @@ pub(in crate::cli) struct Options {
 }
 
 /// Says of each file that it is right, or everything that is wrong with it.
-pub(super) async fn run(options: &Options, globals: &Globals) -> Result<Exit, Trouble> {
+pub(super) async fn run(options: CheckArgs, globals: &Globals) -> Result<Exit, Trouble> {
     if options.schema {
         Results::default().line(format_args!("{:#}", site::schema()))?;
         return Ok(Exit::Done);
     }
     let settings = globals.settings()?;
-    let mut loaded = Vec::new();
-    let mut wrong = Vec::new();
-    for (file, site) in sites::load(&options.sites) {
-        match site {
-            Ok(site) => loaded.push((file, site)),
-            Err(errors) => wrong.extend(errors.errors),
-        }
-    }
-    wrong.extend(site::two_sites_one_host(&loaded));
+    let (mut loaded, wrong) = sites::load(&options.sites);
     let mut results = Results::default();
     for error in &wrong {
         if options.json {

@@ -8,7 +8,7 @@ use clap::Args;
 
 use crate::cli::parts::equipment::EquipmentOptions;
 use crate::cli::parts::print_crawl::tell;
-use crate::cli::parts::signals::stop_on_signals;
+use crate::cli::parts::signals::await_signals;
 use crate::cli::parts::{Exit, Globals, Trouble, duration_option, sites};
 use crate::run::{CrawlOptions, CrawlReport, Ending, ItemsTo, crawl};
 
@@ -18,7 +18,7 @@ use crate::run::{CrawlOptions, CrawlReport, Ending, ItemsTo, crawl};
   paced crawl sites/books.toml
   paced crawl books quotes --workers 20 --deadline 10m
   paced crawl books --items - | jq .fields.title")]
-pub(in crate::cli) struct Options {
+pub(in crate::cli) struct CrawlArgs {
     /// Site files, or names of files in sites/
     #[arg(required = true, value_name = "SITE")]
     sites: Vec<String>,
@@ -44,7 +44,7 @@ pub(in crate::cli) struct Options {
     equipment: EquipmentOptions,
 }
 
-impl Options {
+impl CrawlArgs {
     /// Items on the terminal would run into the bars.
     fn prints_items_to_a_terminal(&self) -> bool {
         self.items.as_ref().is_some_and(|file| file.as_os_str() == "-") && std::io::stdout().is_terminal()
@@ -52,17 +52,17 @@ impl Options {
 }
 
 /// Crawls until nothing is left or a signal asks to stop.
-pub(super) async fn run(options: Options, globals: &Globals) -> Result<Exit, Trouble> {
+pub(super) async fn run(options: CrawlArgs, globals: &Globals) -> Result<Exit, Trouble> {
     let sites = sites::load_all(&options.sites)?;
     let shown = globals.start_log(!options.prints_items_to_a_terminal());
     let fail_on_dead = options.fail_on_dead;
-    let stop = stop_on_signals()?;
+    let stop = await_signals()?.token;
     let report = crawl(crawl_options(options, globals)?, sites, shown, stop).await?;
     tell(&report);
     Ok(exit(&report, fail_on_dead))
 }
 
-fn crawl_options(options: Options, globals: &Globals) -> Result<CrawlOptions, Trouble> {
+fn crawl_options(options: CrawlArgs, globals: &Globals) -> Result<CrawlOptions, Trouble> {
     let mut equipment = options.equipment.equipment(globals)?;
     match options.items {
         Some(file) if file.as_os_str() == "-" => equipment.places.items = ItemsTo::Stdout,

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::cli::parts::print_crawl::tell;
 use crate::cli::parts::results::Results;
-use crate::cli::parts::signals::stop_on_signals;
+use crate::cli::parts::signals::await_signals;
 use crate::cli::parts::{Exit, Globals, Trouble};
 use crate::demo::gaps::GapReport;
 use crate::demo::shop::{Shop, Shops, serve};
@@ -27,17 +27,17 @@ const SHOWN: usize = 2;
 #[command(
     after_help = "Example:\n  paced demo --keep demo-data    # and look at pages, items and frontier afterwards"
 )]
-pub(in crate::cli) struct Options {
+pub(in crate::cli) struct DemoArgs {
     /// Keep frontier, pages, items and site files in this folder, which must not exist yet
     #[arg(long, value_name = "DIR")]
     keep: Option<PathBuf>,
 }
 
 /// Serves the shops, crawls them and shows what came of it.
-pub(super) async fn run(options: Options, globals: &Globals) -> Result<Exit, Trouble> {
+pub(super) async fn run(options: DemoArgs, globals: &Globals) -> Result<Exit, Trouble> {
     let shown = globals.start_log(true);
-    let stop = stop_on_signals()?;
-    let folder = Folder::new(options.keep)?;
+    let stop = await_signals()?.token;
+    let folder = DemoFolder::new(options.keep)?;
     let plans = plans();
     let shops = serve(plans.iter().map(|demo| demo.plan.clone()))?;
     let sites = sites(&shops, &plans, &folder.path)?;
@@ -128,12 +128,12 @@ fn told(item: &Item) -> String {
 }
 
 /// The folder of a demo: a temporary one, unless it is to be kept.
-struct Folder {
+struct DemoFolder {
     path: PathBuf,
     keep: bool,
 }
 
-impl Folder {
+impl DemoFolder {
     fn new(keep: Option<PathBuf>) -> Result<Self, Trouble> {
         let temporary = || std::env::temp_dir().join(format!("paced-demo-{:016x}", fastrand::u64(..)));
         let (path, keep) = keep.map_or_else(|| (temporary(), false), |path| (path, true));
@@ -149,7 +149,7 @@ impl Folder {
     }
 }
 
-impl Drop for Folder {
+impl Drop for DemoFolder {
     fn drop(&mut self) {
         if !self.keep {
             // What can't be removed is left to the system's own sweep of its temporary folder.

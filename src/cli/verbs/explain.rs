@@ -6,6 +6,7 @@ use serde_json::json;
 use crate::cli::parts::account::Account;
 use crate::cli::parts::{Exit, Globals, Trouble, explain_url, sites};
 use crate::clock::Timestamp;
+use crate::frontier::state::StageCounts;
 use crate::frontier::{Frontier, Says, View};
 use crate::monitor::why;
 use crate::quantity::spoken;
@@ -17,7 +18,7 @@ use crate::task::RobotsAccess;
 #[command(after_help = "Examples:
   paced explain books                                       why isn't it moving, and whose is each value in force
   paced explain https://books.toscrape.com/index.html       what became of this page")]
-pub(in crate::cli) struct Options {
+pub(in crate::cli) struct ExplainArgs {
     /// A site, by name or file, or a URL
     #[arg(value_name = "SITE|URL")]
     what: String,
@@ -30,13 +31,12 @@ pub(in crate::cli) struct Options {
 }
 
 /// Explains a site or a URL.
-pub(super) async fn run(options: Options, globals: &Globals) -> Result<Exit, Trouble> {
+pub(super) async fn run(options: ExplainArgs, globals: &Globals) -> Result<Exit, Trouble> {
     let frontier = globals.open_existing()?;
     let account = if options.what.contains("://") {
-        explain_url::account(&options.what, options.site.as_deref(), &frontier, globals).await?
+        explain_url::explain(&options.what, options.site.as_deref(), &frontier, globals).await?.account
     } else {
-        let name = sites::known(&frontier, std::slice::from_ref(&options.what), globals).await?.remove(0);
-        of_site(&name, &frontier).await?
+        of_site(&sites::known_one(&frontier, &options.what, globals).await?, &frontier).await?
     };
     account.print(options.json)
 }
@@ -47,21 +47,20 @@ async fn of_site(name: &str, frontier: &Frontier) -> Result<Account, Trouble> {
     let has_workers = owners.iter().any(|owner| owner.works_on(name));
     let site = sites::registered(name, frontier).await?;
     let robots = match &site {
-        Some(site) => robots_of(site, frontier).await?,
+        Some(site) => robots_of(site, frontier, view.at).await?,
         None => Vec::new(),
     };
-    let unreachable = robots.iter().find(|host| host.unreachable_at(view.at)).map(|host| host.said.clone());
-    let headline = why(&view, has_workers, unreachable.as_deref());
+    let unreachable = robots.iter().find(|host| host.is_unreachable).map(|host| host.said.as_str());
+    let headline = why(&view, has_workers, unreachable);
     let mut account = Account::new(format!("{name}: {headline}"));
-    account.keep("site", name);
-    account.keep("why", headline);
+    account.keep(json!({ "site": name, "why": headline }));
     tell_books(&mut account, &view);
     tell_pace(&mut account, &view);
-    for host in &robots {
-        account.tell("robots.txt", host.said.clone());
+    let said: Vec<String> = robots.into_iter().map(|host| host.said).collect();
+    for said in &said {
+        account.tell("robots.txt", said);
     }
-    let said: Vec<&String> = robots.iter().map(|host| &host.said).collect();
-    account.keep("robots", json!(said));
+    account.keep(json!({ "robots": said }));
     if let Some(site) = &site {
         account.tell("rules", format!("version {}, {} page rules", view.version, site.pages.len()));
     }
@@ -70,33 +69,21 @@ async fn of_site(name: &str, frontier: &Frontier) -> Result<Account, Trouble> {
 
 fn tell_books(account: &mut Account, view: &View) {
     let (download, parse) = (&view.download, &view.parse);
+    let StageCounts { waiting, leased, delayed, scheduled, letters, done, .. } = download;
     account.tell(
         "downloads",
         format!(
-            "{} waiting, {} running, {} delayed, {} for later, {} dead, {} done",
-            download.waiting,
-            download.leased,
-            download.delayed,
-            download.scheduled,
-            download.letters,
-            download.done
+            "{waiting} waiting, {leased} running, {delayed} delayed, {scheduled} for later, {letters} dead, {done} done"
         ),
     );
-    account.tell(
-        "parses",
-        format!(
-            "{} waiting, {} running, {} dead, {} done",
-            parse.waiting, parse.leased, parse.letters, parse.done
-        ),
-    );
+    let StageCounts { waiting, leased, letters, done, .. } = parse;
+    account.tell("parses", format!("{waiting} waiting, {leased} running, {letters} dead, {done} done"));
     for (stage, counts) in [("download", download), ("parse", parse)] {
         for (reason, count) in &counts.excluded {
             account.tell("left out", format!("{count} in the {stage} stage: {reason}"));
         }
     }
-    account.keep("run", view.run);
-    account.keep("download", json!(download));
-    account.keep("parse", json!(parse));
+    account.keep(json!({ "run": view.run, "download": download, "parse": parse }));
 }
 
 fn tell_pace(account: &mut Account, view: &View) {
@@ -111,16 +98,11 @@ fn tell_pace(account: &mut Account, view: &View) {
         account.tell("last start", format!("{last}, {} ago", spoken(view.at.since(last))));
     }
     account.tell("pace unit", view.unit.clone());
-    account.keep("interval_ms", view.interval);
-    account.keep("interval_of", whose_interval(view));
-    account.keep("parallel", view.parallel);
-    account.keep("parallel_of", whose_parallel(&view.says));
-    account.keep("in_flight", view.in_flight);
-    account.keep("response_ms", view.response);
-    account.keep("last_start", json!(view.last_start));
-    account.keep("next_start", json!(view.due));
-    account.keep("blocked_until", json!(view.blocked_until));
-    account.keep("unit", view.unit.clone());
+    account.keep(json!({
+        "interval_ms": view.interval, "interval_of": whose_interval(view), "parallel": view.parallel,
+        "parallel_of": whose_parallel(&view.says), "in_flight": view.in_flight, "response_ms": view.response,
+        "last_start": view.last_start, "next_start": view.due, "blocked_until": view.blocked_until, "unit": view.unit,
+    }));
 }
 
 /// Whose the interval in force is, and what the others would be that it overrules.
@@ -150,33 +132,24 @@ fn whose_parallel(says: &Says) -> String {
 /// What is known of one host's `robots.txt`.
 struct HostRobots {
     said: String,
-    /// Until when it counts as unreachable.
-    unreachable_until: Option<Timestamp>,
+    is_unreachable: bool,
 }
 
-impl HostRobots {
-    fn unreachable_at(&self, now: Timestamp) -> bool {
-        self.unreachable_until.is_some_and(|until| until > now)
-    }
-}
-
-async fn robots_of(site: &Site, frontier: &Frontier) -> Result<Vec<HostRobots>, Trouble> {
+async fn robots_of(site: &Site, frontier: &Frontier, now: Timestamp) -> Result<Vec<HostRobots>, Trouble> {
     let mut found = Vec::new();
     for host in &site.scope.hosts {
         for scheme in ["https", "http"] {
             let origin = format!("{scheme}://{host}");
             let Some(known) = frontier.robots(&origin).await? else { continue };
             let until = known.until;
-            let (said, unreachable_until) = match &known.record.access {
+            let (said, is_unreachable) = match &known.record.access {
                 RobotsAccess::Rules(text) => {
-                    (format!("{origin}: {} lines, holds until {until}", text.lines().count()), None)
+                    (format!("{} lines, holds until {until}", text.lines().count()), false)
                 }
-                RobotsAccess::Absent => (format!("{origin}: there is none, holds until {until}"), None),
-                RobotsAccess::Unreachable(why) => {
-                    (format!("{origin}: {why}; asked again after {until}"), Some(until))
-                }
+                RobotsAccess::Absent => (format!("there is none, holds until {until}"), false),
+                RobotsAccess::Unreachable(why) => (format!("{why}; asked again after {until}"), until > now),
             };
-            found.push(HostRobots { said, unreachable_until });
+            found.push(HostRobots { said: format!("{origin}: {said}"), is_unreachable });
         }
     }
     Ok(found)

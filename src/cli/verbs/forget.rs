@@ -13,8 +13,8 @@ use crate::archive::{Archive, Erased, Record};
 use crate::canonical_url::{CanonicalUrl, Host};
 use crate::cli::parts::refuse_while_busy::refuse_while_worked_on;
 use crate::cli::parts::rename::rename;
-use crate::cli::parts::results::{Results, say};
-use crate::cli::parts::{Exit, Globals, Trouble, sites};
+use crate::cli::parts::results::Results;
+use crate::cli::parts::{Exit, Globals, Trouble, say, sites};
 use crate::clock::{self, Clock, millis};
 use crate::frontier::{Forgotten, Frontier, Tuning};
 use crate::item::Item;
@@ -24,7 +24,7 @@ use crate::sink::files_of_writers;
 /// Options of `paced forget`.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Example:\n  paced forget books --items --stored-pages")]
-pub(in crate::cli) struct Options {
+pub(in crate::cli) struct ForgetArgs {
     /// The site: a name, or its file
     site: String,
     /// Its items files too
@@ -47,9 +47,9 @@ const LONGEST_WAIT: i64 = 60_000;
 const PAUSE: &str = "it is being forgotten";
 
 /// Forgets a site; interrupted, it goes on when it is run again.
-pub(super) async fn run(options: Options, globals: &Globals) -> Result<Exit, Trouble> {
+pub(super) async fn run(options: ForgetArgs, globals: &Globals) -> Result<Exit, Trouble> {
     let frontier = globals.open_existing()?;
-    let name = sites::known(&frontier, std::slice::from_ref(&options.site), globals).await?.remove(0);
+    let name = sites::known_one(&frontier, &options.site, globals).await?;
     if let Some(new) = &options.rename_to {
         return rename(&name, new, &frontier, globals).await;
     }

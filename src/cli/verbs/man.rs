@@ -3,10 +3,9 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use clap::{Args, Command, CommandFactory};
+use clap::{Args, Command};
 use clap_mangen::Man;
 
-use crate::cli::Cli;
 use crate::cli::parts::results::Results;
 use crate::cli::parts::{Exit, Trouble};
 
@@ -15,27 +14,27 @@ use crate::cli::parts::{Exit, Trouble};
 #[command(after_help = "Examples:
   paced man | man -l -
   paced man --dir ~/.local/share/man/man1     # and then: man paced-crawl")]
-pub(in crate::cli) struct Options {
+pub(in crate::cli) struct ManArgs {
     /// Write a page for the program and one for each verb into this folder instead
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
 }
 
 /// Prints one page with all verbs, or writes one a verb.
-pub(super) fn run(options: &Options) -> Result<Exit, Trouble> {
-    let program = program();
-    let Some(dir) = &options.dir else {
+pub(super) fn run(options: ManArgs, program: Command) -> Result<Exit, Trouble> {
+    let program = pages_of(program);
+    let ManArgs { dir: Some(dir) } = options else {
         Results::default().write(&whole(&program)?)?;
         return Ok(Exit::Done);
     };
-    write_all(&program, dir)
+    write_all(&program, &dir)
         .map_err(|e| Trouble::failed(format!("--dir {}: {e}; name a folder to write to", dir.display())))?;
     Ok(Exit::Done)
 }
 
 /// The program; options that every verb takes are told of once, on its own page.
-fn program() -> Command {
-    let mut program = Cli::command().disable_help_subcommand(true);
+fn pages_of(program: Command) -> Command {
+    let mut program = program.disable_help_subcommand(true);
     program.build();
     program.mut_subcommands(with_own_options)
 }

@@ -17,54 +17,54 @@ mod status;
 mod try_page;
 mod work;
 
-use clap::Subcommand;
+use clap::{Command, Subcommand};
 
 use crate::cli::parts::{Exit, Globals, Trouble};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Verb {
     /// Serve demo shops on loopback and crawl them: shows the progress, the first items and the proof of pace
-    Demo(demo::Options),
+    Demo(demo::DemoArgs),
     /// Check site files: all errors at once, each with its place and what to do
-    Check(check::Options),
+    Check(check::CheckArgs),
     /// Crawl sites until nothing is left; stopped and started again it goes on where it was
-    Crawl(crawl::Options),
+    Crawl(crawl::CrawlArgs),
     /// Register sites and put their seeds into the queues, for workers that share the frontier
-    Seed(seed::Options),
+    Seed(seed::SeedArgs),
     /// Work on all sites of a shared frontier until told to stop; as many processes as you like
-    Work(work::Options),
+    Work(work::WorkArgs),
     /// Ask for pages: a feed's or any seed extractor's way in
-    Put(put::Options),
+    Put(put::PutArgs),
     /// Try a site's rules on one page: robots.txt, the rule, each field and where it came from, the links
-    Try(try_page::Options),
+    Try(try_page::TryArgs),
     /// Parse the stored pages of a site again by today's rules: no request is sent; --diff shows what would change
-    Reparse(reparse::Options),
+    Reparse(reparse::ReparseArgs),
     /// How sites stand: waiting, running, done, pace, response time, ETA
-    Status(status::Options),
+    Status(status::StatusArgs),
     /// Why a site isn't moving, and whose each value in force is; or what became of a URL
-    Explain(explain::Options),
+    Explain(explain::ExplainArgs),
     /// Dead letters, tasks that failed for good: list or show them with their reason, revive or drop them
-    Dead(dead::Options),
+    Dead(dead::DeadArgs),
     /// Forget a site: its queue, dead letters, what is known of its pages; its pace stays
-    Forget(forget::Options),
+    Forget(forget::ForgetArgs),
     /// Workers needed, pages a day, and when it would end: from site files, or from what is measured
-    Plan(plan::Options),
+    Plan(plan::PlanArgs),
     /// The proof of pace: starts, gaps and early ones, as a report for a site's owner
-    Audit(audit::Options),
+    Audit(audit::AuditArgs),
     /// Completions of verbs and options for a shell
-    Completions(completions::Options),
+    Completions(completions::CompletionsArgs),
     /// The manual: one page with all verbs, or a page for each
-    Man(man::Options),
+    Man(man::ManArgs),
 }
 
 impl Verb {
-    /// Does it.
-    pub(super) async fn run(self, globals: &Globals) -> Result<Exit, Trouble> {
+    /// Does it. `program` is what the shell's completions and the manual are made of.
+    pub(super) async fn run(self, globals: &Globals, program: Command) -> Result<Exit, Trouble> {
         match self {
             Self::Demo(options) => demo::run(options, globals).await,
-            Self::Check(options) => check::run(&options, globals).await,
+            Self::Check(options) => check::run(options, globals).await,
             Self::Crawl(options) => crawl::run(options, globals).await,
-            Self::Seed(options) => seed::run(&options, globals).await,
+            Self::Seed(options) => seed::run(options, globals).await,
             Self::Work(options) => work::run(options, globals).await,
             Self::Put(options) => put::run(options, globals).await,
             Self::Try(options) => try_page::run(options, globals).await,
@@ -74,9 +74,9 @@ impl Verb {
             Self::Dead(options) => dead::run(options, globals).await,
             Self::Forget(options) => forget::run(options, globals).await,
             Self::Plan(options) => plan::run(options, globals).await,
-            Self::Audit(options) => audit::run(&options, globals).await,
-            Self::Completions(options) => completions::run(&options),
-            Self::Man(options) => man::run(&options),
+            Self::Audit(options) => audit::run(options, globals).await,
+            Self::Completions(options) => completions::run(options, program),
+            Self::Man(options) => man::run(options, program),
         }
     }
 }

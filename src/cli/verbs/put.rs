@@ -6,11 +6,11 @@ use clap::Args;
 use serde_json::json;
 
 use crate::canonical_url::CanonicalUrl;
-use crate::cli::parts::results::{Results, say};
-use crate::cli::parts::{Exit, Globals, Trouble, sites};
+use crate::cli::parts::results::Results;
+use crate::cli::parts::{Exit, Globals, Trouble, say, sites};
 use crate::clock::Timestamp;
 use crate::frontier::Frontier;
-use crate::site::{self, Site};
+use crate::site::{Refusal, Site};
 use crate::task::{Priority, Put, PutReply};
 
 /// URLs put in one step.
@@ -23,7 +23,7 @@ const ROOM: usize = 64 * 1024;
 #[command(after_help = "Examples:
   paced put books https://books.toscrape.com/catalogue/page-2.html
   my-feed-reader | paced put books - --priority user")]
-pub(in crate::cli) struct Options {
+pub(in crate::cli) struct PutArgs {
     /// The site: a name, or its file
     site: String,
     /// Pages of the site; `-` reads them from stdin, one a line
@@ -48,32 +48,25 @@ fn time(text: &str) -> Result<Timestamp, String> {
 }
 
 /// Puts each page that a rule takes, and says what became of each.
-pub(super) async fn run(options: Options, globals: &Globals) -> Result<Exit, Trouble> {
+pub(super) async fn run(options: PutArgs, globals: &Globals) -> Result<Exit, Trouble> {
     let frontier = globals.open_existing()?;
-    let name = sites::names(std::slice::from_ref(&options.site))?.remove(0);
-    let site = registered(&frontier, &name, globals).await?;
+    let site = sites::known_site(&frontier, &options.site, globals).await?;
     let results = Results::default();
-    let mut desk = Desk { options: &options, frontier, site, portion: Vec::new(), refused: 0, results };
+    let mut intake = Intake { options: &options, frontier, site, portion: Vec::new(), refused: 0, results };
     for url in &options.urls {
         if url == "-" {
-            desk.take_lines(BufReader::with_capacity(ROOM, io::stdin().lock())).await?;
+            intake.take_lines(BufReader::with_capacity(ROOM, io::stdin().lock())).await?;
         } else {
-            desk.take(url).await?;
+            intake.take(url).await?;
         }
     }
-    desk.hand_in().await?;
-    Ok(if desk.refused > 0 { Exit::Failed } else { Exit::Done })
-}
-
-async fn registered(frontier: &Frontier, name: &str, globals: &Globals) -> Result<Site, Trouble> {
-    let name = sites::known(frontier, &[name.to_owned()], globals).await?.remove(0);
-    let text = frontier.text(&name).await?.unwrap_or_default();
-    site::parse(&text, &format!("{name}.toml")).map_err(Trouble::failed)
+    intake.hand_in().await?;
+    Ok(if intake.refused > 0 { Exit::Failed } else { Exit::Done })
 }
 
 /// Takes URLs in and hands them in by portions.
-struct Desk<'a> {
-    options: &'a Options,
+struct Intake<'a> {
+    options: &'a PutArgs,
     frontier: Frontier,
     site: Site,
     portion: Vec<Put>,
@@ -81,7 +74,7 @@ struct Desk<'a> {
     results: Results,
 }
 
-impl Desk<'_> {
+impl Intake<'_> {
     /// Takes line after line; what a feed has written so far is handed in before more is waited for.
     async fn take_lines(&mut self, mut lines: BufReader<impl io::Read>) -> Result<(), Trouble> {
         let mut line = Vec::new();
@@ -118,24 +111,19 @@ impl Desk<'_> {
     }
 
     fn as_put(&self, text: &str) -> Result<Put, String> {
-        let site = &self.site;
+        let (site, name) = (&self.site, &self.site.name);
         let url = CanonicalUrl::parse(text.trim()).map_err(|e| e.to_string())?;
         let url = site.canonical(url.url().clone()).map_err(|e| e.to_string())?;
-        if !site.scope.owns(&url) {
-            return Err(format!(
-                "{url}: {} is no host of site `{}`; add it to scope.hosts",
-                url.host(),
-                site.name
-            ));
-        }
-        if !site.scope.covers(&url) {
-            return Err(format!("{url}: scope.deny of site `{}` forbids it", site.name));
-        }
-        let Some(rule) = site.rule_for(&url) else {
-            return Err(format!("{url}: no page rule of site `{}` takes it; add one to its file", site.name));
-        };
-        let (at, again) = (self.options.at, self.options.again);
-        Ok(Put { at, again, rule: Some(rule.name.clone()), ..Put::request(url, self.options.priority) })
+        // How deep a page is that was asked for doesn't count.
+        let rule = site.takes(&url, 0).map_err(|refusal| match refusal {
+            Refusal::Host => {
+                format!("{url}: {} is no host of site `{name}`; add it to scope.hosts", url.host())
+            }
+            Refusal::Denied(_) => format!("{url}: scope.deny of site `{name}` forbids it"),
+            _ => format!("{url}: no page rule of site `{name}` takes it; add one to its file"),
+        })?;
+        let (at, again, rule) = (self.options.at, self.options.again, Some(rule.name.clone()));
+        Ok(Put { at, again, rule, ..Put::request(url, self.options.priority) })
     }
 
     async fn hand_in(&mut self) -> Result<(), Trouble> {
@@ -144,10 +132,8 @@ impl Desk<'_> {
             return Ok(());
         }
         let urls: Vec<CanonicalUrl> = puts.iter().map(|put| put.url.clone()).collect();
-        for (url, reply) in urls.iter().zip(self.frontier.put(&self.site.name, puts).await?) {
-            self.tell(url, reply)?;
-        }
-        Ok(())
+        let replies = self.frontier.put(&self.site.name, puts).await?;
+        urls.iter().zip(replies).try_for_each(|(url, reply)| self.tell(url, reply))
     }
 
     /// Pages are put also where nobody reads the answers any more.

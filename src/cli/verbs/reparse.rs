@@ -1,6 +1,7 @@
 //! `paced reparse`: today's rules over the stored pages of a site, no request sent.
 
 use std::collections::BTreeMap;
+use std::fmt::Write;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -10,8 +11,9 @@ use serde_json::{Value, json};
 use tracing::{info, warn};
 
 use crate::canonical_url::CanonicalUrl;
+use crate::cli::parts::account::counted;
 use crate::cli::parts::results::Results;
-use crate::cli::parts::signals::stop_on_signals;
+use crate::cli::parts::signals::await_signals;
 use crate::cli::parts::{Exit, Globals, Trouble, sites};
 use crate::frontier::Frontier;
 use crate::look::{Change, Finding, Portion, Reparse, ReparseParts};
@@ -27,7 +29,7 @@ const PROGRESS: Duration = Duration::from_secs(5);
 #[command(after_help = "Examples:
   paced reparse sites/books.toml --diff      # what the mended file would change
   paced reparse sites/books.toml             # puts it in force and writes the items that are new or changed")]
-pub(in crate::cli) struct Options {
+pub(in crate::cli) struct ReparseArgs {
     /// The site: its file, or a name
     site: String,
     /// Write nothing and put nothing: show each item's old and new values
@@ -42,11 +44,11 @@ pub(in crate::cli) struct Options {
 }
 
 /// Parses every stored page of the site again.
-pub(super) async fn run(options: Options, globals: &Globals) -> Result<Exit, Trouble> {
+pub(super) async fn run(options: ReparseArgs, globals: &Globals) -> Result<Exit, Trouble> {
     let frontier = globals.open_existing()?;
     let (site, rules) = rules(&options, &frontier, globals).await?;
     globals.start_log(false);
-    let stop = stop_on_signals()?;
+    let stop = await_signals()?.token;
     let archive = globals.stored_pages(frontier.clock()).await?;
     info!(site = site.name, "stored pages are parsed by the rules of today: {rules}");
     if !options.diff {
@@ -61,29 +63,33 @@ pub(super) async fn run(options: Options, globals: &Globals) -> Result<Exit, Tro
         site: Arc::clone(&site),
         frontier,
     });
-    let results = Results::default();
-    let mut desk = Desk { options, site, results, told: Instant::now(), tally: Tally::default() };
-    let finished = stop.run_until_cancelled(desk.walk(reparse)).await;
+    let (results, told, counts) = (Results::default(), Instant::now(), BTreeMap::new());
+    let mut findings = Findings { options, site, results, told, counts };
+    let finished = stop.run_until_cancelled(findings.walk(reparse)).await;
     let is_finished = finished.transpose()?.is_some();
-    desk.tell()?;
-    desk.exit(is_finished, globals)
+    findings.tell()?;
+    findings.exit(is_finished, globals)
 }
 
 /// Today's rules of a site that the frontier knows.
-async fn rules(options: &Options, frontier: &Frontier, globals: &Globals) -> Result<(Site, String), Trouble> {
+async fn rules(
+    options: &ReparseArgs,
+    frontier: &Frontier,
+    globals: &Globals,
+) -> Result<(Site, String), Trouble> {
     let (site, rules) = match sites::rules(&options.site, Some(frontier)).await {
         Ok(found) => found,
         // A name that neither a file nor the frontier has: the frontier's names help more.
         Err(trouble) => {
-            sites::known(frontier, std::slice::from_ref(&options.site), globals).await?;
+            sites::known_one(frontier, &options.site, globals).await?;
             return Err(trouble);
         }
     };
-    sites::known(frontier, std::slice::from_ref(&site.name), globals).await?;
+    sites::known_one(frontier, &site.name, globals).await?;
     Ok((site, rules))
 }
 
-async fn old_items(options: &Options, site: &Site, globals: &Globals) -> Result<LastLines, Trouble> {
+async fn old_items(options: &ReparseArgs, site: &Site, globals: &Globals) -> Result<LastLines, Trouble> {
     let (file, folder, name) = (options.items.clone(), globals.data.join("items"), site.name.clone());
     let reading = tokio::task::spawn_blocking(move || match file {
         Some(file) => LastLines::of_files(vec![file], &name),
@@ -92,110 +98,92 @@ async fn old_items(options: &Options, site: &Site, globals: &Globals) -> Result<
     Ok(reading.await??)
 }
 
-fn sink(options: &Options, globals: &Globals) -> Result<ItemSink, Trouble> {
+fn sink(options: &ReparseArgs, globals: &Globals) -> Result<ItemSink, Trouble> {
     Ok(match &options.items {
         Some(file) => ItemSink::file(file)?,
         None => ItemSink::folder(&globals.data.join("items"))?,
     })
 }
 
-/// How many pages came to what.
-#[derive(Debug, Default)]
-struct Tally {
-    pages: u64,
-    by_name: BTreeMap<&'static str, u64>,
-    links: u64,
-    revived: u64,
-    damaged: u64,
-}
-
-impl Tally {
-    fn count(&self, name: &str) -> u64 {
-        self.by_name.get(name).copied().unwrap_or(0)
-    }
-}
-
 /// Shows what is found, and counts it.
-struct Desk {
-    options: Options,
+struct Findings {
+    options: ReparseArgs,
     site: Arc<Site>,
     results: Results,
     told: Instant,
-    tally: Tally,
+    counts: BTreeMap<&'static str, u64>,
 }
 
-impl Desk {
+impl Findings {
     async fn walk(&mut self, mut reparse: Reparse) -> Result<(), Trouble> {
         while let Some(portion) = reparse.next().await? {
             self.take(&portion)?;
             if self.told.elapsed() > PROGRESS {
                 self.told = Instant::now();
-                let Tally { pages, .. } = self.tally;
-                info!(site = self.site.name, pages, changed = self.tally.count("changed"), "reparse goes on");
+                let [pages, changed] = ["pages", "changed"].map(|name| self.count(name));
+                info!(site = self.site.name, pages, changed, "reparse goes on");
             }
         }
         Ok(())
+    }
+
+    fn count(&self, name: &str) -> u64 {
+        self.counts.get(name).copied().unwrap_or(0)
+    }
+
+    fn add(&mut self, name: &'static str, more: u64) {
+        *self.counts.entry(name).or_default() += more;
     }
 
     fn take(&mut self, portion: &Portion) -> Result<(), Trouble> {
-        self.tally.links += portion.links;
-        self.tally.revived += portion.revived;
+        self.add("pages", portion.findings.len() as u64);
+        self.add("links", portion.links);
+        self.add("revived", portion.revived);
+        self.add("damaged_segments", portion.damaged.len() as u64);
         for why in &portion.damaged {
-            self.tally.damaged += 1;
             warn!(site = self.site.name, "{why}");
         }
         for (url, finding) in &portion.findings {
-            self.tally.pages += 1;
-            *self.tally.by_name.entry(finding.name()).or_default() += 1;
+            self.add(finding.name(), 1);
             match finding {
                 Finding::Failed(why) => warn!(site = self.site.name, url = url.as_str(), "{why}"),
                 Finding::Same | Finding::NoItem => {}
-                _ if self.options.diff => self.show(url, finding)?,
-                _ => {}
+                _ if !self.options.diff => {}
+                _ if self.options.json => self.results.line(object(url, finding))?,
+                _ => self.results.write(&text(url, finding))?,
             }
         }
         Ok(())
-    }
-
-    fn show(&mut self, url: &CanonicalUrl, finding: &Finding) -> Result<(), Trouble> {
-        if self.options.json {
-            return self.results.line(object(url, finding));
-        }
-        self.results.write(&text(url, finding))
     }
 
     /// The counts.
     fn tell(&mut self) -> Result<(), Trouble> {
-        let Tally { pages, links, revived, damaged, .. } = self.tally;
-        let counts: Vec<(&str, u64)> =
-            Finding::NAMES.iter().map(|name| (*name, self.tally.count(name))).collect();
+        let counts: Vec<(String, u64)> =
+            Finding::NAMES.iter().map(|name| (name.replace('-', "_"), self.count(name))).collect();
+        let [pages, links, revived] = ["pages", "links", "revived"].map(|name| self.count(name));
         if self.options.json {
-            let mut summary = json!({ "site": self.site.name, "pages": pages, "links": links, "revived": revived, "damaged_segments": damaged });
+            let mut summary = json!({
+                "site": self.site.name, "pages": pages, "links": links, "revived": revived,
+                "damaged_segments": self.count("damaged_segments"),
+            });
             for (name, count) in counts {
-                summary[name.replace('-', "_")] = json!(count);
+                summary[name] = json!(count);
             }
             return self.results.line(summary);
         }
-        let counts: Vec<String> = counts
-            .iter()
-            .filter(|(name, count)| *count > 0 || matches!(*name, "same" | "changed" | "new"))
-            .map(|(name, count)| format!("{count} {}", name.replace('-', " ")))
-            .collect();
-        let links = match links {
-            0 => String::new(),
-            1 => "; 1 new link put".to_owned(),
-            _ => format!("; {links} new links put"),
-        };
-        let revived = match revived {
-            0 => String::new(),
-            1 => "; 1 dead letter waits for a worker again".to_owned(),
-            _ => format!("; {revived} dead letters wait for a worker again"),
-        };
-        self.results.line(format_args!(
-            "{}: {pages} pages: {}{links}{revived}",
-            self.site.name,
-            counts.join(", ")
-        ))
+        let counts =
+            counts.iter().filter(|(name, count)| *count > 0 || ["same", "changed", "new"].contains(&&**name));
+        let counts: Vec<String> =
+            counts.map(|(name, count)| format!("{count} {}", name.replace('_', " "))).collect();
+        let mut line = format!("{}: {pages} pages: {}", self.site.name, counts.join(", "));
+        if links > 0 {
+            let _ = write!(line, "; {} put", counted(links, "new link"));
+        }
+        if revived > 0 {
+            let wait = if revived == 1 { "waits" } else { "wait" };
+            let _ = write!(line, "; {} {wait} for a worker again", counted(revived, "dead letter"));
+        }
+        self.results.line(line)
     }
 
     fn exit(&self, finished: bool, globals: &Globals) -> Result<Exit, Trouble> {
@@ -203,13 +191,13 @@ impl Desk {
             warn!("stopped; start it again: what was done is found to be the same then");
             return Ok(Exit::Interrupted);
         }
-        if self.tally.pages == 0 {
+        if self.count("pages") == 0 {
             let (name, pages) = (&self.site.name, globals.pages()?);
             return Err(Trouble::failed(format!(
                 "no stored page of site `{name}` is in {pages}; crawl it, or name the pages with --pages"
             )));
         }
-        let is_whole = self.tally.count("failed") + self.tally.damaged == 0;
+        let is_whole = self.count("failed") + self.count("damaged_segments") == 0;
         Ok(if is_whole { Exit::Done } else { Exit::Failed })
     }
 }

@@ -13,7 +13,7 @@ use crate::run::{Seeded, seed};
 #[command(after_help = "Examples:
   paced seed sites/*.toml                   # and then, as often as you like: paced work
   paced seed books --frontier redis://redis.internal/0")]
-pub(in crate::cli) struct Options {
+pub(in crate::cli) struct SeedArgs {
     /// Site files, or names of files in sites/
     #[arg(required = true, value_name = "SITE")]
     sites: Vec<String>,
@@ -26,7 +26,7 @@ pub(in crate::cli) struct Options {
 }
 
 /// Seeds the frontier and says what became of each site.
-pub(super) async fn run(options: &Options, globals: &Globals) -> Result<Exit, Trouble> {
+pub(super) async fn run(options: SeedArgs, globals: &Globals) -> Result<Exit, Trouble> {
     let sites = sites::load_all(&options.sites)?;
     let settings = globals.settings()?;
     globals.start_log(false);

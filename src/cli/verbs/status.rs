@@ -3,25 +3,28 @@
 use std::time::Duration;
 
 use clap::Args;
-use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use serde_json::{Value, json};
 
 use crate::cli::parts::results::Results;
-use crate::cli::parts::signals::stop_on_signals;
+use crate::cli::parts::signals::await_signals;
+use crate::cli::parts::table::{or_dash, table};
 use crate::cli::parts::{Exit, Globals, Trouble, sites};
 use crate::clock;
+use crate::forecast::rate_of;
 use crate::frontier::{Freshness, Frontier, View};
-use crate::quantity::{compact_rate, spoken};
+use crate::quantity::{compact, compact_rate};
 
 /// The time between two looks of `--watch`.
 const LOOK: Duration = Duration::from_secs(2);
+const HEADS: &str = "site, run, state, waiting, oldest, running, delayed, dead, done, allowed, reached, response, eta, fresh, \
+                     oldest page";
 /// The first column that is a number.
 const FIRST_NUMBER: usize = 3;
 
 /// Options of `paced status`.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Example:\n  paced status books --watch")]
-pub(in crate::cli) struct Options {
+pub(in crate::cli) struct StatusArgs {
     /// Sites: names or files; all without any
     #[arg(value_name = "SITE")]
     sites: Vec<String>,
@@ -34,7 +37,7 @@ pub(in crate::cli) struct Options {
 }
 
 /// Shows how the sites stand.
-pub(super) async fn run(options: Options, globals: &Globals) -> Result<Exit, Trouble> {
+pub(super) async fn run(options: StatusArgs, globals: &Globals) -> Result<Exit, Trouble> {
     let frontier = globals.open_existing()?;
     let names = sites::known(&frontier, &options.sites, globals).await?;
     let mut results = Results::default();
@@ -42,7 +45,7 @@ pub(super) async fn run(options: Options, globals: &Globals) -> Result<Exit, Tro
         show(&views(&frontier, &names).await?, options.json, &mut results)?;
         return Ok(Exit::Done);
     }
-    let stop = stop_on_signals()?;
+    let stop = await_signals()?.token;
     while !stop.is_cancelled() && !results.is_closed() {
         let views = views(&frontier, &names).await?;
         if !options.json {
@@ -67,56 +70,28 @@ fn show(views: &[(View, Freshness)], as_json: bool, results: &mut Results) -> Re
     if as_json {
         return views.iter().try_for_each(|(view, freshness)| results.line(object(view, *freshness)));
     }
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
-    table.set_header([
-        "site",
-        "run",
-        "state",
-        "waiting",
-        "oldest",
-        "running",
-        "delayed",
-        "dead",
-        "done",
-        "allowed",
-        "reached",
-        "response",
-        "eta",
-        "fresh",
-        "oldest page",
-    ]);
-    for (view, freshness) in views {
-        table.add_row(cells(view, *freshness));
-    }
-    for (index, column) in table.column_iter_mut().enumerate() {
-        column.set_padding((0, 2));
-        if index >= FIRST_NUMBER {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
-    }
-    results.line(table.trim_fmt())
+    let rows = views.iter().map(|(view, freshness)| cells(view, *freshness)).collect();
+    results.line(table(HEADS, rows, FIRST_NUMBER))
 }
 
-fn cells(view: &View, freshness: Freshness) -> Vec<String> {
-    let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
+fn cells(view: &View, freshness: Freshness) -> [String; 15] {
     let download = &view.download;
-    vec![
+    [
         view.site.clone(),
         view.run.to_string(),
         state(view),
         download.waiting.to_string(),
-        or_dash(view.oldest.map(|put| spoken(view.at.since(put)))),
+        or_dash(view.oldest.map(|put| compact(view.at.since(put)))),
         view.in_flight.to_string(),
         (download.delayed + download.scheduled).to_string(),
         (download.letters + view.parse.letters).to_string(),
         download.done.to_string(),
         or_dash(view.allowed().map(compact_rate)),
         or_dash(reached(view).map(compact_rate)),
-        or_dash(view.response.map(|ms| spoken(Duration::from_millis(ms.unsigned_abs())))),
-        or_dash(view.eta().map(spoken)),
+        or_dash(view.response.map(|ms| format!("{ms}ms"))),
+        or_dash(view.eta().map(compact)),
         or_dash(freshness.percent().map(|percent| format!("{percent}%"))),
-        or_dash(freshness.oldest.map(|fetched| spoken(view.at.since(fetched)))),
+        or_dash(freshness.oldest.map(|fetched| compact(view.at.since(fetched)))),
     ]
 }
 
@@ -148,11 +123,6 @@ fn object(view: &View, freshness: Freshness) -> Value {
 
 /// Starts a second since the run began, up to its last start.
 fn reached(view: &View) -> Option<f64> {
-    let span = view.last_start?.since(view.run_began).as_secs_f64();
-    (view.starts > 1 && span > 0.0).then(|| as_f64(view.starts - 1) / span)
-}
-
-#[expect(clippy::cast_precision_loss, reason = "counts for people, far below 2^53")]
-fn as_f64(count: u64) -> f64 {
-    count as f64
+    let span = view.last_start?.since(view.run_began);
+    rate_of(view.starts.checked_sub(1)?, span).filter(|rate| *rate > 0.0)
 }

@@ -1,7 +1,8 @@
 //! `paced try`: a site's rules on one page, fetched, stored before, or from a file.
 
-use std::io::Read;
-use std::path::PathBuf;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::Args;
@@ -9,9 +10,10 @@ use clap::Args;
 use crate::archive::{Archive, writer_name};
 use crate::canonical_url::CanonicalUrl;
 use crate::cli::parts::equipment::StorageOptions;
-use crate::cli::parts::print_trial::{PrintedTrial, Source};
+use crate::cli::parts::print_trial::{PageSource, PrintedTrial};
 use crate::cli::parts::results::Results;
 use crate::cli::parts::{Exit, Globals, Trouble, sites};
+use crate::clock::Clock;
 use crate::content_coding;
 use crate::fetch::{Fetcher, FetcherOptions};
 use crate::frontier::Frontier;
@@ -28,7 +30,7 @@ use crate::site::Site;
   curl -s https://a.example/p/1 | paced try https://a.example/p/1 --site a.toml --from -
 
 Exit codes: 0 where a crawl would take the page and nothing required is missing, else 1.")]
-pub(in crate::cli) struct Options {
+pub(in crate::cli) struct TryArgs {
     /// The page
     url: String,
     /// The site: its file, or a name; without it the site of the frontier that has the host
@@ -51,33 +53,32 @@ pub(in crate::cli) struct Options {
 }
 
 /// Shows what a crawl would make of the page.
-pub(super) async fn run(options: Options, globals: &Globals) -> Result<Exit, Trouble> {
+pub(super) async fn run(options: TryArgs, globals: &Globals) -> Result<Exit, Trouble> {
     globals.start_log(false);
     let url = CanonicalUrl::parse(&options.url).map_err(Trouble::usage)?;
     let frontier = frontier(&options, globals)?;
     let (site, rules) = site_of(&options, &url, frontier.as_ref()).await?;
     let url = site.canonical(url.url().clone())?;
     let verdicts = Verdicts::new(frontier.as_ref());
-    let (source, walk) = match (&options.from, frontier) {
-        (Some(file), _) => (Source::File, given(&site, url, &options, file, &verdicts).await?),
+    let trial = Trial { site: &site, url, options: &options, verdicts: &verdicts };
+    let (source, walk) = match (&options.from, &frontier) {
+        (Some(file), _) => (PageSource::File, trial.given(file).await?),
         (None, Some(frontier)) if options.stored => {
-            (Source::Stored, stored(&site, url, &options, &frontier, globals, &verdicts).await?)
+            (PageSource::Stored, trial.stored(frontier, globals).await?)
         }
-        (None, Some(frontier)) => {
-            (Source::Fetched, fetched(&site, url, &options, &frontier, globals, &verdicts).await?)
-        }
+        (None, Some(frontier)) => (PageSource::Fetched, trial.fetched(frontier, globals).await?),
         (None, None) => return Err(Trouble::failed("there is no frontier")),
     };
     let site = Arc::new(site);
-    let rule =
-        walk.content.as_ref().and_then(|content| site.pages.iter().position(|rule| rule.takes(&content.url)));
-    let looked = match (&walk.content, rule) {
+    let content = walk.content.as_ref();
+    let rule = content.and_then(|content| site.pages.iter().position(|rule| rule.takes(&content.url)));
+    let look = match (content, rule) {
         (Some(content), Some(rule)) => {
             Some(look(&site, rule, content.clone(), options.depth, &verdicts).await?)
         }
         _ => None,
     };
-    let shown = PrintedTrial { site: &site, rules: &rules, source, walk: &walk, rule, look: looked.as_ref() };
+    let shown = PrintedTrial { site: &site, rules: &rules, source, walk: &walk, rule, look: look.as_ref() };
     let mut results = Results::default();
     if options.json {
         results.line(shown.object())?;
@@ -88,7 +89,7 @@ pub(super) async fn run(options: Options, globals: &Globals) -> Result<Exit, Tro
 }
 
 /// The frontier: one must be there for a stored page, one is made for a request to be paid, none is needed for a file.
-fn frontier(options: &Options, globals: &Globals) -> Result<Option<Frontier>, Trouble> {
+fn frontier(options: &TryArgs, globals: &Globals) -> Result<Option<Frontier>, Trouble> {
     if options.stored {
         return globals.open_existing().map(Some);
     }
@@ -101,7 +102,7 @@ fn frontier(options: &Options, globals: &Globals) -> Result<Option<Frontier>, Tr
 }
 
 async fn site_of(
-    options: &Options,
+    options: &TryArgs,
     url: &CanonicalUrl,
     frontier: Option<&Frontier>,
 ) -> Result<(Site, String), Trouble> {
@@ -121,78 +122,60 @@ async fn site_of(
     sites::rules(&owner, frontier).await
 }
 
-async fn fetched(
-    site: &Site,
+/// The page that is tried, and by which rules.
+struct Trial<'a> {
+    site: &'a Site,
     url: CanonicalUrl,
-    options: &Options,
-    frontier: &Frontier,
-    globals: &Globals,
-    verdicts: &Verdicts,
-) -> Result<Walk, Trouble> {
-    let fetcher = Fetcher::new(FetcherOptions {
-        connect_to: options.elsewhere.connect_to.clone(),
-        cacert: options.elsewhere.certificates()?,
-    })?;
-    let settings = globals.settings()?;
-    let archive = Archive::open_at(&globals.pages()?, &writer_name(), frontier.clock()).await?;
-    let mut asker = Asker::new(site, frontier, &archive, &fetcher, &settings);
-    let walked = walk(&mut asker, verdicts, url, options.depth).await;
-    archive.close().await?;
-    Ok(walked?)
+    options: &'a TryArgs,
+    verdicts: &'a Verdicts,
 }
 
-async fn stored(
-    site: &Site,
-    url: CanonicalUrl,
-    options: &Options,
-    frontier: &Frontier,
-    globals: &Globals,
-    verdicts: &Verdicts,
-) -> Result<Walk, Trouble> {
-    let Some(page) = frontier.stored(&site.name, &url).await? else {
-        return Err(Trouble::failed(format!(
-            "{url}: no page of it is stored for site `{}`; fetch it: leave --stored out, or crawl the site",
-            site.name
-        )));
-    };
-    let archive = globals.stored_pages(frontier.clock()).await?;
-    let place = page.place.parse()?;
-    let read = tokio::task::spawn_blocking(move || archive.read(&place)).await??;
-    let body = content_coding::decode(&read.headers, &read.body, site.fetch.max_body)?;
-    let (status, fetched_at) = (Some(read.status), page.fetched_at);
-    let content = Content { url: url.clone(), fetched_at, status, headers: read.headers, body };
-    unasked(site, url, options.depth, content, verdicts).await
-}
+impl Trial<'_> {
+    async fn fetched(self, frontier: &Frontier, globals: &Globals) -> Result<Walk, Trouble> {
+        let StorageOptions { connect_to, .. } = &self.options.elsewhere;
+        let cacert = self.options.elsewhere.certificates()?;
+        let fetcher = Fetcher::new(FetcherOptions { connect_to: connect_to.clone(), cacert })?;
+        let settings = globals.settings()?;
+        let archive = Archive::open_at(&globals.pages()?, &writer_name(), frontier.clock()).await?;
+        let mut asker = Asker::new(self.site, frontier, &archive, &fetcher, &settings);
+        let walked = walk(&mut asker, self.verdicts, self.url, self.options.depth).await;
+        archive.close().await?;
+        Ok(walked?)
+    }
 
-async fn given(
-    site: &Site,
-    url: CanonicalUrl,
-    options: &Options,
-    file: &PathBuf,
-    verdicts: &Verdicts,
-) -> Result<Walk, Trouble> {
-    let mut body = Vec::new();
-    let read = if file.as_os_str() == "-" {
-        std::io::stdin().lock().read_to_end(&mut body)
-    } else {
-        std::fs::File::open(file).and_then(|mut file| file.read_to_end(&mut body))
-    };
-    read.map_err(|e| Trouble::usage(format!("--from {}: {e}", file.display())))?;
-    let fetched_at = crate::clock::Clock::wall().now();
-    let headers = Headers::default();
-    let content = Content { url: url.clone(), fetched_at, status: None, headers, body: body.into() };
-    unasked(site, url, options.depth, content, verdicts).await
-}
+    async fn stored(self, frontier: &Frontier, globals: &Globals) -> Result<Walk, Trouble> {
+        let (url, name) = (&self.url, &self.site.name);
+        let Some(page) = frontier.stored(name, url).await? else {
+            return Err(Trouble::failed(format!(
+                "{url}: no page of it is stored for site `{name}`; fetch it: leave --stored out, or crawl the site"
+            )));
+        };
+        let archive = globals.stored_pages(frontier.clock()).await?;
+        let place = page.place.parse()?;
+        let read = tokio::task::spawn_blocking(move || archive.read(&place)).await??;
+        let body = content_coding::decode(&read.headers, &read.body, self.site.fetch.max_body)?;
+        let (status, fetched_at) = (Some(read.status), page.fetched_at);
+        let content = Content { url: url.clone(), fetched_at, status, headers: read.headers, body };
+        self.unasked(content).await
+    }
 
-/// A page for which nothing was asked.
-async fn unasked(
-    site: &Site,
-    url: CanonicalUrl,
-    depth: u32,
-    content: Content,
-    verdicts: &Verdicts,
-) -> Result<Walk, Trouble> {
-    let mut hop = judge(site, url, depth);
-    hop.robots = Some(verdicts.explain(site, &hop.url).await?);
-    Ok(Walk { hops: vec![hop], sent: Vec::new(), content: Some(content) })
+    async fn given(self, file: &Path) -> Result<Walk, Trouble> {
+        let mut body = Vec::new();
+        let read = if file.as_os_str() == "-" {
+            io::stdin().lock().read_to_end(&mut body)
+        } else {
+            File::open(file).and_then(|mut file| file.read_to_end(&mut body))
+        };
+        read.map_err(|e| Trouble::usage(format!("--from {}: {e}", file.display())))?;
+        let (url, fetched_at) = (self.url.clone(), Clock::wall().now());
+        let headers = Headers::default();
+        self.unasked(Content { url, fetched_at, status: None, headers, body: body.into() }).await
+    }
+
+    /// A page for which nothing was asked.
+    async fn unasked(self, content: Content) -> Result<Walk, Trouble> {
+        let mut hop = judge(self.site, self.url, self.options.depth);
+        hop.robots = Some(self.verdicts.explain(self.site, &hop.url).await?);
+        Ok(Walk { hops: vec![hop], sent: Vec::new(), content: Some(content) })
+    }
 }

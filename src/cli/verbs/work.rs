@@ -19,7 +19,7 @@ use crate::work::Role;
   paced work --sites sites/                 # reads them again on SIGHUP, drains on SIGTERM
   paced work --role download --name dl-1    # and, elsewhere: paced work --role parse
   paced seed books && paced work --until-empty")]
-pub(in crate::cli) struct Options {
+pub(in crate::cli) struct WorkArgs {
     /// Ask sites for pages, parse those that others keep, or both
     #[arg(long, value_name = "ROLE", default_value = "both", value_parser = role())]
     role: Role,
@@ -44,7 +44,7 @@ fn role() -> impl TypedValueParser<Value = Role> {
 }
 
 /// Works until a signal asks to stop, or nothing is left.
-pub(super) async fn run(options: Options, globals: &Globals) -> Result<Exit, Trouble> {
+pub(super) async fn run(options: WorkArgs, globals: &Globals) -> Result<Exit, Trouble> {
     let fail_on_dead = options.fail_on_dead;
     let shown = globals.start_log(true);
     let stop = await_signals()?;
@@ -54,7 +54,7 @@ pub(super) async fn run(options: Options, globals: &Globals) -> Result<Exit, Tro
     Ok(exit(&report, &stop, fail_on_dead))
 }
 
-fn work_options(options: Options, globals: &Globals) -> Result<WorkOptions, Trouble> {
+fn work_options(options: WorkArgs, globals: &Globals) -> Result<WorkOptions, Trouble> {
     let name = options.name.unwrap_or_else(WorkerName::of_this_process);
     let equipment = options.equipment.equipment(globals)?;
     let (role, sites, until_empty) = (options.role, options.sites, options.until_empty);

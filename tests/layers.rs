@@ -3,6 +3,8 @@
 
 #[path = "layers/circles.rs"]
 mod circles;
+#[path = "layers/monitor.rs"]
+mod monitor;
 #[path = "layers/names.rs"]
 mod names;
 #[path = "layers/waits.rs"]

@@ -48,6 +48,7 @@ use crate::canonical_url::{CanonicalUrl, Host};
 use crate::clock::Clock;
 use crate::task::{DeadLetter, LeaseKey, Put, PutReply, Settled, Settlement, Stage, StoredPage};
 use backend::{Backend, Modelled};
+pub(crate) use redis::LONGEST_SLEEP;
 pub use redis::without_password;
 use redis::{Shared, is_redis};
 use sqlite::Embedded;

@@ -46,6 +46,11 @@ pub struct Breaker {
 }
 
 impl Breaker {
+    /// Whether it opened, and no request was answered since.
+    pub fn is_open(&self) -> bool {
+        self.openings > 0
+    }
+
     /// A request was answered; whether that closes it.
     pub fn answers(&mut self) -> bool {
         std::mem::take(self).openings > 0

@@ -5,8 +5,7 @@ use std::collections::BTreeSet;
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 
 use super::counts::Tally;
-use super::pulse::Total;
-use super::standing_out::{MOST, SitePulse, standing_out};
+use super::standing_out::{MOST, SitePulse, Total, standing_out};
 use crate::frontier::View;
 use crate::quantity::{compact, compact_rate};
 

@@ -14,10 +14,10 @@ const LOOKS: u32 = 3;
 
 /// What was seen of each site's limit.
 #[derive(Debug, Default)]
-pub(super) struct Limits(BTreeMap<String, Seen>);
+pub(super) struct Limits(BTreeMap<String, SiteLimit>);
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Seen {
+struct SiteLimit {
     told: bool,
     /// Looks in a row that contradict what was told.
     against: u32,
@@ -52,7 +52,7 @@ impl Limits {
     }
 }
 
-impl Seen {
+impl SiteLimit {
     fn judge(&mut self, demand: &Demand) -> Option<News> {
         let short_of = demand.parallel_short_of();
         if short_of.is_some() == self.told {
@@ -82,7 +82,7 @@ mod tests {
 
     #[test]
     fn v15_a_limit_is_told_once_and_once_more_when_it_is_over() {
-        let mut seen = Seen::default();
+        let mut seen = SiteLimit::default();
         let history = [900, 9_000, 9_000, 700, 9_000, 9_000, 9_000, 9_500, 700, 9_000, 700, 700, 700, 700];
         let told: Vec<(usize, News)> = history
             .into_iter()

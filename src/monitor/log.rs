@@ -7,20 +7,11 @@ use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::fmt::format::JsonFields;
 
+pub use super::log_line::Format;
 use super::log_line::LogLine;
 
 /// What the client library says of a server that is away: we say it once ourselves.
 const QUIET: &str = "redis=off";
-
-/// How log lines look.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Format {
-    /// For people.
-    #[default]
-    Text,
-    /// One JSON object a line.
-    Json,
-}
 
 /// Starts the log of this process: lines of `level` and above, as `RUST_LOG` refines them, written past the bars.
 pub fn start(format: Format, level: &str, color: bool, bars: MultiProgress) {
@@ -40,20 +31,20 @@ pub fn start(format: Format, level: &str, color: bool, bars: MultiProgress) {
 struct PastBars(MultiProgress);
 
 impl<'a> MakeWriter<'a> for PastBars {
-    type Writer = Line;
+    type Writer = BufferedLine;
 
-    fn make_writer(&'a self) -> Line {
-        Line { bars: self.0.clone(), text: Vec::new() }
+    fn make_writer(&'a self) -> BufferedLine {
+        BufferedLine { bars: self.0.clone(), text: Vec::new() }
     }
 }
 
 /// One log line on its way.
-struct Line {
+struct BufferedLine {
     bars: MultiProgress,
     text: Vec<u8>,
 }
 
-impl Write for Line {
+impl Write for BufferedLine {
     fn write(&mut self, text: &[u8]) -> io::Result<usize> {
         self.text.extend_from_slice(text);
         Ok(text.len())
@@ -64,7 +55,7 @@ impl Write for Line {
     }
 }
 
-impl Drop for Line {
+impl Drop for BufferedLine {
     fn drop(&mut self) {
         let text = std::mem::take(&mut self.text);
         // Nobody is left to tell that stderr is closed.

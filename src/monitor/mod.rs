@@ -9,6 +9,6 @@ mod pulse;
 mod standing_out;
 mod why;
 
-pub use counts::{Load, Monitor, Tally};
+pub use counts::{Monitor, Tally};
 pub use pulse::{Pulse, Shown};
 pub use why::why;

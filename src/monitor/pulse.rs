@@ -9,7 +9,8 @@ use tracing::info;
 use super::bars::Bars;
 use super::counts::{Counted, Monitor, Tally};
 use super::limits::Limits;
-use super::standing_out::{SitePulse, standing_out};
+use super::standing_out::{SitePulse, Total, standing_out};
+use crate::frontier::View;
 use crate::quantity::{compact, compact_rate};
 
 /// How the pulse is shown.
@@ -28,7 +29,6 @@ pub enum Shown {
 #[derive(Debug)]
 pub struct Pulse {
     monitor: Monitor,
-    beat_at: Instant,
     looks: Looks,
     limits: Limits,
     form: PulseForm,
@@ -38,19 +38,6 @@ pub struct Pulse {
 enum PulseForm {
     Lines { all: bool },
     Bars(Bars),
-}
-
-/// What all sites do together.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Total {
-    /// Sites that move.
-    pub(super) sites: usize,
-    /// Starts a second.
-    pub(super) rate: f64,
-    /// Requests in flight.
-    pub(super) running: u32,
-    /// Downloads that wait.
-    pub(super) waiting: u64,
 }
 
 impl Pulse {
@@ -64,20 +51,14 @@ impl Pulse {
             Shown::AllLines => PulseForm::Lines { all: true },
             Shown::Bars(bars) => PulseForm::Bars(Bars::new(bars)),
         };
-        Self { monitor, beat_at: Instant::now(), looks: Looks::new(), limits: Limits::default(), form }
+        Self { monitor, looks: Looks::new(), limits: Limits::default(), form }
     }
 
-    /// Whether it is time for the next one.
-    pub fn is_due(&self) -> bool {
-        self.beat_at.elapsed() >= Self::EVERY
-    }
-
-    /// Tells how everything stands, and chooses anew which sites the bars show.
-    pub fn beat(&mut self) {
-        self.beat_at = Instant::now();
-        let sites = self.look();
+    /// Tells how everything stands, and chooses anew which sites the bars show. `views` are of the sites that are looked at, in
+    /// the order of their names.
+    pub fn beat(&mut self, views: &[View]) {
+        let (sites, workers) = (self.look(views), self.monitor.worker_count());
         sites.iter().filter(|site| !site.is_idle()).for_each(|site| self.limits.look(&site.counted.view));
-        let workers = self.monitor.worker_count();
         match &mut self.form {
             PulseForm::Lines { all } => lines(&sites, *all, workers),
             PulseForm::Bars(bars) => {
@@ -88,13 +69,12 @@ impl Pulse {
     }
 
     /// Draws the bars, if there are any.
-    pub fn draw(&mut self) {
-        if !matches!(self.form, PulseForm::Bars(_)) {
-            return;
-        }
-        let (sites, workers) = (self.look(), self.monitor.worker_count());
-        if let PulseForm::Bars(bars) = &mut self.form {
-            bars.draw(&sites, workers);
+    pub fn draw(&mut self, views: &[View]) {
+        if let PulseForm::Bars(_) = self.form {
+            let (sites, workers) = (self.look(views), self.monitor.worker_count());
+            if let PulseForm::Bars(bars) = &mut self.form {
+                bars.draw(&sites, workers);
+            }
         }
     }
 
@@ -105,12 +85,12 @@ impl Pulse {
         }
     }
 
-    fn look(&mut self) -> Vec<SitePulse> {
-        self.looks.take(Instant::now(), self.monitor.sites())
+    fn look(&mut self, views: &[View]) -> Vec<SitePulse> {
+        self.looks.take(Instant::now(), self.monitor.counted(views))
     }
 }
 
-/// The sites that were seen, in the order of their names, at each look of the last few seconds.
+/// What had been done for every site that was ever looked at, at each look of the last few seconds.
 #[derive(Debug)]
 struct Looks(VecDeque<(Instant, BTreeMap<String, Tally>)>);
 
@@ -121,7 +101,9 @@ impl Looks {
 
     /// How sites that are looked at now have done since the oldest look.
     fn take(&mut self, now: Instant, sites: Vec<Counted>) -> Vec<SitePulse> {
-        let tallies = sites.iter().map(|site| (site.view.site.clone(), site.tally)).collect();
+        // A site that is looked at again after a while has done nothing in between.
+        let mut tallies = self.0.back().map(|(_, before)| before.clone()).unwrap_or_default();
+        tallies.extend(sites.iter().map(|site| (site.view.site.clone(), site.tally)));
         self.0.push_back((now, tallies));
         while self.0.get(1).is_some_and(|(at, _)| now - *at >= Pulse::EVERY) {
             self.0.pop_front();
@@ -133,18 +115,6 @@ impl Looks {
             SitePulse { counted, before: before.unwrap_or_default(), seconds }
         };
         sites.into_iter().map(pulse).collect()
-    }
-}
-
-impl Total {
-    /// What these sites do together.
-    pub(super) fn of<'a>(sites: impl IntoIterator<Item = &'a SitePulse>) -> Self {
-        sites.into_iter().fold(Self::default(), |sum, site| Self {
-            sites: sum.sites + 1,
-            rate: sum.rate + site.rate(),
-            running: sum.running + site.counted.view.in_flight,
-            waiting: sum.waiting + site.counted.view.download.waiting,
-        })
     }
 }
 
@@ -189,6 +159,7 @@ fn line(site: &SitePulse, workers: usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::monitor::standing_out::Attention;
     use crate::monitor::standing_out::tests::site;
 
     #[test]
@@ -205,5 +176,23 @@ mod tests {
             assert!((rate - expected).abs() < 0.001, "{rate} at {seconds} s");
         }
         assert_eq!(looks.0.len(), 2);
+    }
+
+    #[test]
+    fn a_site_that_is_looked_at_again_after_a_while_did_in_these_seconds_what_came_since() {
+        let mut looks = Looks::new();
+        let start = looks.0[0].0;
+        let mut counted = site("shop").counted;
+        (counted.tally.starts, counted.tally.dead) = (1_000, 7);
+        looks.take(start + Duration::from_secs(5), vec![counted.clone()]);
+        for seconds in (10..=70).step_by(5) {
+            looks.take(start + Duration::from_secs(seconds), Vec::new());
+        }
+        counted.tally.starts += 1;
+        let back = &looks.take(start + Duration::from_secs(75), vec![counted])[0];
+        assert!((back.rate() - 0.2).abs() < 0.001, "{} starts a second", back.rate());
+        assert!(matches!(back.attention(), Attention::Works(_)), "{:?}", back.attention());
+        let new = &looks.take(start + Duration::from_secs(80), vec![site("new").counted])[0];
+        assert!((new.rate() - 2.0).abs() < 0.001, "{} starts a second", new.rate());
     }
 }

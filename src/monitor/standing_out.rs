@@ -1,4 +1,5 @@
-//! Which sites stand out: those that the log and the bars tell of where there are many. Pure.
+//! How sites did in the last few seconds, each and together, and which of them stand out: those that the log and the bars tell
+//! of where there are many. Pure.
 
 use std::cmp::Reverse;
 
@@ -16,6 +17,19 @@ pub(super) struct SitePulse {
     pub(super) before: Tally,
     /// How many those were.
     pub(super) seconds: f64,
+}
+
+/// What all sites do together.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Total {
+    /// Sites that move.
+    pub(super) sites: usize,
+    /// Starts a second.
+    pub(super) rate: f64,
+    /// Requests in flight.
+    pub(super) running: u32,
+    /// Downloads that wait.
+    pub(super) waiting: u64,
 }
 
 /// What makes a site stand out, the most urgent first.
@@ -100,6 +114,18 @@ impl SitePulse {
     fn used_thousandths(&self) -> u64 {
         // In so short a time an even pace may be a start short.
         (self.share(self.starts() + 1).min(1.0) * 1_000.0) as u64
+    }
+}
+
+impl Total {
+    /// What these sites do together.
+    pub(super) fn of<'a>(sites: impl IntoIterator<Item = &'a SitePulse>) -> Self {
+        sites.into_iter().fold(Self::default(), |sum, site| Self {
+            sites: sum.sites + 1,
+            rate: sum.rate + site.rate(),
+            running: sum.running + site.counted.view.in_flight,
+            waiting: sum.waiting + site.counted.view.download.waiting,
+        })
     }
 }
 

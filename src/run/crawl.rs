@@ -13,7 +13,7 @@ use super::watch::{Goal, Watch};
 use crate::clock;
 use crate::fetch::lacking;
 use crate::frontier::{Frontier, FrontierError, FrontierErrorKind, View, without_password};
-use crate::monitor::{Monitor, Shown};
+use crate::monitor::Shown;
 use crate::site::Site;
 use crate::work::Role;
 
@@ -63,7 +63,6 @@ pub async fn crawl(
     if let Some(what) = sites.iter().find_map(lacking) {
         return Err(RunError::Refused(what));
     }
-    let monitor = Monitor::limited(options.max_pages);
     let equipment = &options.equipment;
     let frontier = Frontier::open(&equipment.places.frontier)?;
     let rules = register(&frontier, &equipment.settings, &sites).await?;
@@ -72,7 +71,7 @@ pub async fn crawl(
         refuse_while_crawled(&frontier, &names).await?;
     }
     let join = async |frontier: &Frontier| frontier.join(rules.scope()).await;
-    let parts = equipment.parts(&frontier, &rules, Role::Both, &monitor, join).await?;
+    let parts = equipment.parts(&frontier, &rules, Role::Both, options.max_pages, join).await?;
     let mut found = BTreeMap::new();
     for site in &sites {
         let view = frontier.view(&site.name).await?;
@@ -80,9 +79,10 @@ pub async fn crawl(
     }
     let deadline = options.deadline.and_then(|deadline| Instant::now().checked_add(deadline));
     let goal = Goal::Named { names: names.clone(), give_up: options.give_up, deadline };
-    let mut watch = Watch::new(goal, &frontier, &rules, parts.outages(), &monitor, shown);
+    let monitor = parts.monitor().clone();
+    let mut watch = Watch::new(goal, &parts, shown);
     watch.is_finished().await?;
-    let watching = async |pool_ended: &dyn Fn() -> bool| watch.until_the_end(&stop, pool_ended).await;
+    let watching = async |over: &CancellationToken| watch.until_the_end(over).await;
     let ending = work_until(parts, equipment.workers, &stop, watching).await?;
     let last_look =
         async { Ok::<_, FrontierError>((watch.is_finished().await?, frontier.views(&names).await?)) };

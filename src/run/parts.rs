@@ -11,7 +11,6 @@ use super::error::RunError;
 use crate::archive::{Archive, Location, writer_name};
 use crate::fetch::{Ceiling, ConnectTo, Fetcher, FetcherOptions};
 use crate::frontier::{Frontier, FrontierError, Member};
-use crate::monitor::Monitor;
 use crate::settings::Settings;
 use crate::sink::ItemSink;
 use crate::work::{PartsOptions, Pool, Role, SiteRules, VisitParts, Workers};
@@ -96,13 +95,13 @@ impl RunParts {
         })
     }
 
-    /// A parts that works on the sites of the rules; it joins the frontier last, once everything else is there.
+    /// Parts that work on the sites of the rules; this process joins the frontier last, once everything else is there.
     pub(crate) async fn parts(
         &self,
         frontier: &Frontier,
         rules: &SiteRules,
         role: Role,
-        monitor: &Monitor,
+        most_pages: Option<u64>,
         join: impl AsyncFnOnce(&Frontier) -> Result<Member, FrontierError>,
     ) -> Result<VisitParts, RunError> {
         let fetcher = Fetcher::new(FetcherOptions {
@@ -117,7 +116,7 @@ impl RunParts {
             sink: self.sink()?,
             role,
             rules: rules.clone(),
-            monitor: monitor.clone(),
+            most_pages,
             member: join(frontier).await?,
             frontier: frontier.clone(),
         });
@@ -125,19 +124,23 @@ impl RunParts {
     }
 }
 
-/// Works until `watch` says that it is over, finishes what runs, and leaves. `watch` is told whether the pool has ended by
-/// itself, as one does that can't bring tasks to their end.
+/// Works until `watch` says that it is over, finishes what runs, and leaves. What `watch` is given is cancelled when it is told
+/// to stop, and when the pool has ended by itself, as one does that can't bring tasks to their end.
 pub(crate) async fn work_until<T>(
     parts: VisitParts,
     workers: Workers,
     stop: &CancellationToken,
-    watch: impl AsyncFnOnce(&dyn Fn() -> bool) -> Result<T, FrontierError>,
+    watch: impl AsyncFnOnce(&CancellationToken) -> Result<T, FrontierError>,
 ) -> Result<T, RunError> {
     let parts = Arc::new(parts);
-    let drain = stop.child_token();
-    let working = tokio::spawn(Pool::new(Arc::clone(&parts), workers, drain.clone()).work());
-    let ending = watch(&|| working.is_finished()).await;
-    drain.cancel();
+    let over = stop.child_token();
+    let (pool, ended) = (Pool::new(Arc::clone(&parts), workers, over.clone()), over.clone().drop_guard());
+    let working = tokio::spawn(async move {
+        let _ended = ended;
+        pool.work().await
+    });
+    let ending = watch(&over).await;
+    over.cancel();
     let worked = working.await.unwrap_or_else(|panic| {
         warn!(%panic, "the pool broke; its leases return");
         Ok(())

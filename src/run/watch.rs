@@ -12,7 +12,7 @@ use super::standstill::Standstill;
 use crate::clock;
 use crate::frontier::{Frontier, FrontierError, View};
 use crate::monitor::{Monitor, Pulse, Shown};
-use crate::work::{Outages, SiteRules};
+use crate::work::{Breakers, Outages, SiteRules, UnderWay, VisitParts};
 
 /// How often it is looked how sites stand.
 const LOOK: Duration = Duration::from_millis(200);
@@ -20,6 +20,8 @@ const LOOK: Duration = Duration::from_millis(200);
 const SHARE: u32 = 20;
 /// The longest time between two looks of a crawl: someone may wait for its end.
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+/// The longest of one that works on all sites: a single slow look is no reason to go without several pulses.
+const LONGEST_PAUSE_OF_ALL: Duration = Pulse::EVERY;
 /// Of so many sites it is asked at once whether they are finished; the first that isn't is an answer.
 const SITES_AT_ONCE: usize = 100;
 /// A site moves if something of it was granted to this process within this time.
@@ -43,9 +45,15 @@ pub(super) struct Watch {
     frontier: Frontier,
     rules: SiteRules,
     outages: Arc<Outages>,
+    breakers: Arc<Breakers>,
+    under_way: Arc<UnderWay>,
     monitor: Monitor,
     goal: Goal,
     pulse: Pulse,
+    /// How the sites stood that were looked at last.
+    views: Arc<Vec<View>>,
+    /// When the last pulse was.
+    beat: Instant,
     /// When fresh pages were counted last.
     counted: Option<Instant>,
     /// When the sites that move were looked at last, and how many they were.
@@ -57,21 +65,19 @@ pub(super) struct Watch {
 }
 
 impl Watch {
-    pub(super) fn new(
-        goal: Goal,
-        frontier: &Frontier,
-        rules: &SiteRules,
-        outages: Arc<Outages>,
-        monitor: &Monitor,
-        shown: Shown,
-    ) -> Self {
+    pub(super) fn new(goal: Goal, parts: &VisitParts, shown: Shown) -> Self {
+        let monitor = parts.monitor().clone();
         Self {
-            frontier: frontier.clone(),
-            rules: rules.clone(),
-            outages,
-            monitor: monitor.clone(),
-            goal,
+            frontier: parts.frontier().clone(),
+            rules: parts.rules().clone(),
+            outages: parts.outages(),
+            breakers: parts.breakers(),
+            under_way: parts.under_way(),
             pulse: Pulse::new(monitor.clone(), shown),
+            monitor,
+            goal,
+            views: Arc::default(),
+            beat: Instant::now(),
             counted: None,
             looked: (Instant::now(), 0),
             unfinished: None,
@@ -81,16 +87,12 @@ impl Watch {
     }
 
     /// Looks again and again until the run is over; why it is. A frontier that doesn't answer is waited for.
-    pub(super) async fn until_the_end(
-        &mut self,
-        stop: &CancellationToken,
-        pool_ended: &dyn Fn() -> bool,
-    ) -> Result<Ending, FrontierError> {
+    pub(super) async fn until_the_end(&mut self, over: &CancellationToken) -> Result<Ending, FrontierError> {
         loop {
             let (began, deadline) = (Instant::now(), self.time_left());
             let looked = tokio::select! {
                 looked = self.look() => looked,
-                () = stop.cancelled() => Ok(false),
+                () = over.cancelled() => Ok(false),
                 () = clock::wait(deadline) => Ok(false),
             };
             let finished = match looked {
@@ -99,33 +101,45 @@ impl Watch {
                 Err(error) if error.is_transient() => false,
                 Err(error) => return Err(error),
             };
-            if let Some(ending) = self.ending(finished, stop.is_cancelled(), pool_ended()) {
+            if let Some(ending) = self.ending(finished, over.is_cancelled()) {
                 return Ok(ending);
             }
-            stop.run_until_cancelled(clock::wait(self.pause(began.elapsed()))).await;
+            over.run_until_cancelled(clock::wait(self.pause(began.elapsed()))).await;
         }
     }
 
-    /// Looks how sites stand and tells it when it is time to; whether the run's goal is reached.
+    /// Looks how sites stand, and tells how they stood when it is time to; whether the run's goal is reached.
     async fn look(&mut self) -> Result<bool, FrontierError> {
-        let finished = self.is_finished().await?;
-        let is_due = self.pulse.is_due();
-        let named = match &self.goal {
-            Goal::Named { names, .. } => names.clone(),
-            Goal::All { .. } => self.look_at_moving(is_due).await?,
-        };
+        let is_due = self.beat.elapsed() >= Pulse::EVERY;
+        let looked = self.look_at_sites(is_due).await;
         if is_due {
-            self.count_fresh(&named).await?;
-            self.pulse.beat();
+            self.beat();
         }
-        self.pulse.draw();
+        self.pulse.draw(&self.views);
+        looked
+    }
+
+    async fn look_at_sites(&mut self, is_due: bool) -> Result<bool, FrontierError> {
+        let finished = self.is_finished().await?;
+        if let Goal::All { .. } = self.goal {
+            self.look_at_moving(is_due).await?;
+        }
+        if is_due {
+            self.count_fresh().await?;
+        }
         Ok(finished)
+    }
+
+    fn beat(&mut self) {
+        self.beat = Instant::now();
+        self.pulse.beat(&self.views);
     }
 
     /// How long to wait after a look that took so long.
     fn pause(&self, took: Duration) -> Duration {
-        let pause = LOOK.max(took * SHARE).min(self.time_left());
-        if matches!(self.goal, Goal::Named { .. }) { pause.min(LONGEST_PAUSE) } else { pause }
+        let longest =
+            if matches!(self.goal, Goal::Named { .. }) { LONGEST_PAUSE } else { LONGEST_PAUSE_OF_ALL };
+        LOOK.max(took * SHARE).min(self.time_left()).min(longest)
     }
 
     /// Until the deadline.
@@ -138,28 +152,27 @@ impl Watch {
         }
     }
 
-    fn ending(&mut self, finished: bool, stopped: bool, pool_ended: bool) -> Option<Ending> {
+    fn ending(&mut self, finished: bool, over: bool) -> Option<Ending> {
         let of_all = matches!(self.goal, Goal::All { until_empty: true });
         let ending = match () {
             () if finished && self.given_up.is_empty() => Ending::Finished,
             () if finished => Ending::GivenUp,
             // Its pages would never be done here, and nobody may be there who can.
             () if of_all && self.rules.lacks_something() => Ending::Lacking,
-            () if stopped => Ending::Stopped,
+            () if over => Ending::Stopped,
             () if self.time_left().is_zero() => Ending::Deadline,
-            () if self.monitor.is_full() => Ending::MaxPages,
-            () if pool_ended => Ending::Stopped,
+            () if self.under_way.is_full() => Ending::MaxPages,
             () => return None,
         };
-        self.pulse.beat();
+        self.beat();
         Some(ending)
     }
 
-    async fn count_fresh(&mut self, names: &[String]) -> Result<(), FrontierError> {
+    async fn count_fresh(&mut self) -> Result<(), FrontierError> {
         if self.counted.is_none_or(|counted| counted.elapsed() >= COUNT_FRESH) {
             self.counted = Some(Instant::now());
-            for name in names {
-                self.monitor.saw_freshness(name, self.frontier.freshness(name).await?);
+            for View { site, .. } in self.views.iter() {
+                self.monitor.saw_freshness(site, self.frontier.freshness(site).await?);
             }
         }
         Ok(())
@@ -190,11 +203,12 @@ impl Watch {
         give_up: Duration,
     ) -> Result<Option<u64>, FrontierError> {
         let mut total = Some(0);
-        for view in self.frontier.views(names).await? {
-            let left = !view.finished && !self.is_given_up(&view, give_up);
-            total = total.filter(|_| !left).map(|total| total + entered(&view));
-            self.monitor.saw(view);
+        let views = self.frontier.views(names).await?;
+        for view in &views {
+            let left = !view.finished && !self.is_given_up(view, give_up);
+            total = total.filter(|_| !left).map(|total| total + entered(view));
         }
+        self.saw(views);
         Ok(total)
     }
 
@@ -218,17 +232,21 @@ impl Watch {
         Ok(Some(total))
     }
 
-    /// The sites of which this process got something lately; how they stand is looked at before a pulse.
-    async fn look_at_moving(&mut self, is_due: bool) -> Result<Vec<String>, FrontierError> {
-        let moving = self.monitor.moving(LATELY);
+    /// Looks at the sites of which this process got something lately, before a pulse or where they are others now.
+    async fn look_at_moving(&mut self, is_due: bool) -> Result<(), FrontierError> {
+        let moving = self.under_way.moving(LATELY);
         let (looked, count) = self.looked;
         if is_due || (moving.len() != count && looked.elapsed() >= LOOK_AT_MOVING) {
-            for view in self.frontier.views(&moving).await? {
-                self.monitor.saw(view);
-            }
+            let views = self.frontier.views(&moving).await?;
+            self.saw(views);
             self.looked = (Instant::now(), moving.len());
         }
-        Ok(moving)
+        Ok(())
+    }
+
+    fn saw(&mut self, views: Vec<View>) {
+        self.views = Arc::new(views);
+        self.under_way.saw(&self.views);
     }
 
     /// A site that could make no start for so long, or where nobody answered, with nothing in flight, is left as it is.
@@ -237,7 +255,7 @@ impl Watch {
             return true;
         }
         let now = Instant::now();
-        let away = self.monitor.is_away(&view.unit);
+        let away = self.breakers.is_open(&view.unit);
         let site = self.still.entry(view.site.clone()).or_insert_with(|| Standstill::new(view, now));
         // Nobody is given up for a disk that is full or a frontier that is away.
         let stands = site.look(view, away, self.outages.is_any_on(), now);

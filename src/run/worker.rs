@@ -17,7 +17,7 @@ use super::worker_name::WorkerName;
 use crate::frontier::{Frontier, FrontierError, View, without_password};
 use crate::monitor::{Monitor, Shown, Tally};
 use crate::task::Stage;
-use crate::work::{Role, SiteRules};
+use crate::work::{Role, SiteRules, UnderWay};
 
 /// How a worker works.
 #[derive(Clone, Debug)]
@@ -67,7 +67,6 @@ pub async fn work(
     reload: Arc<Notify>,
 ) -> Result<WorkReport, RunError> {
     let WorkOptions { equipment, name, role, sites, until_empty } = options;
-    let monitor = Monitor::default();
     let rules = SiteRules::of_all();
     let mut folder = sites.map(|sites| SiteFolder::open(&sites, &equipment.settings, &rules)).transpose()?;
     let frontier = Frontier::open(&equipment.places.frontier)?;
@@ -75,13 +74,13 @@ pub async fn work(
         folder.read(&frontier).await?;
     }
     let join = async |frontier: &Frontier| frontier.join_as(name.as_str(), rules.scope()).await;
-    let parts = equipment.parts(&frontier, &rules, role, &monitor, join).await?;
+    let parts = equipment.parts(&frontier, &rules, role, None, join).await?;
     info!(%name, %role, "at work on {}", without_password(&equipment.places.frontier));
-    let mut watch =
-        Watch::new(Goal::All { until_empty }, &frontier, &rules, parts.outages(), &monitor, shown);
-    let watching = async |pool_ended: &dyn Fn() -> bool| {
+    let (monitor, under_way) = (parts.monitor().clone(), parts.under_way());
+    let mut watch = Watch::new(Goal::All { until_empty }, &parts, shown);
+    let watching = async |over: &CancellationToken| {
         tokio::select! {
-            ending = watch.until_the_end(&stop, pool_ended) => ending,
+            ending = watch.until_the_end(over) => ending,
             never = read_again_when_told(folder, &frontier, &reload) => match never {},
         }
     };
@@ -96,7 +95,7 @@ pub async fn work(
     let ending = ended?;
     let mut report = WorkReport { ending, sites: Vec::new(), total: monitor.total(), dead: None };
     if ending == Ending::Finished {
-        match stop.run_until_cancelled(report.look(&frontier, &monitor)).await {
+        match stop.run_until_cancelled(report.look(&frontier, &under_way, &monitor)).await {
             Some(looked) => looked?,
             None => report.ending = Ending::Stopped,
         }
@@ -105,11 +104,16 @@ pub async fn work(
 }
 
 impl WorkReport {
-    async fn look(&mut self, frontier: &Frontier, monitor: &Monitor) -> Result<(), FrontierError> {
-        let (worked_on, mut dead) = (monitor.worked_on(), 0);
+    async fn look(
+        &mut self,
+        frontier: &Frontier,
+        under_way: &UnderWay,
+        monitor: &Monitor,
+    ) -> Result<(), FrontierError> {
+        let mut dead = 0;
         for view in frontier.views(&frontier.sites().await?).await? {
             dead += view.download.letters + view.parse.letters;
-            if worked_on.contains(&view.site) {
+            if under_way.has_worked_on(&view.site) {
                 let tally = monitor.tally(&view.site);
                 self.sites.push((view, tally));
             }

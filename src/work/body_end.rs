@@ -40,7 +40,7 @@ pub(super) async fn body_end(
     let response = exchange.answer.as_ref().map_or(Duration::MAX, |fetched| fetched.page.response);
     let places = site.pace.parallel;
     let is_short = if lease.interval.is_zero() {
-        is_crowded(places, parts.monitor.in_flight(&lease.site))
+        is_crowded(places, parts.under_way.downloads_of(&lease.site))
     } else {
         is_short_of_places(places, lease.interval, response)
     };

@@ -1,7 +1,7 @@
 //! A breaker for each pace unit: a site that is down is left alone, instead of its pages dying one after the other.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tracing::info;
@@ -9,20 +9,17 @@ use tracing::info;
 use crate::clock::since_boot;
 use crate::fetch::Exchange;
 use crate::manners::{Breaker, Health};
-use crate::monitor::Monitor;
 use crate::site::Site;
 use crate::task::{Lease, Outcome};
 
-/// This process's breakers. Their openings are blocks of the unit, which hold for every process.
-#[derive(Debug)]
-pub(super) struct Breakers {
-    breakers: Mutex<HashMap<String, Breaker>>,
-    monitor: Monitor,
-}
+/// This process's breakers, by pace unit. Their openings are blocks of the unit, which hold for every process.
+#[derive(Debug, Default)]
+pub(crate) struct Breakers(Mutex<HashMap<String, Breaker>>);
 
 impl Breakers {
-    pub(super) fn new(monitor: Monitor) -> Self {
-        Self { breakers: Mutex::default(), monitor }
+    /// Whether nobody answers there, as far as this process has found out.
+    pub(crate) fn is_open(&self, unit: &str) -> bool {
+        self.lock().get(unit).is_some_and(Breaker::is_open)
     }
 
     /// Hears how a request went that began no sooner than `noted`, by the time since boot; for how long its unit is to be
@@ -35,11 +32,10 @@ impl Breakers {
         health: Health,
     ) -> Option<(Duration, String)> {
         let unit = site.unit();
-        let mut breakers = self.breakers.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut breakers = self.lock();
         match health {
             Health::Answers => {
                 if breakers.get_mut(&unit).is_some_and(Breaker::answers) {
-                    self.monitor.found(&unit, true);
                     info!(site = lease.site, "breaker closed: the site answers again");
                 }
                 None
@@ -47,13 +43,15 @@ impl Breakers {
             // Its own record says how long the host waits for it.
             Health::Away(_) if lease.robots.is_some() => None,
             Health::Away(why) => {
-                let breaker = breakers.entry(unit.clone()).or_default();
-                let wait = breaker.fails(&lease.url, noted, since_boot())?;
-                self.monitor.found(&unit, false);
+                let wait = breakers.entry(unit).or_default().fails(&lease.url, noted, since_boot())?;
                 Some((wait, format!("breaker open: pages can't be had one after the other, the last: {why}")))
             }
             Health::Unknown => None,
         }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Breaker>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -1,7 +1,7 @@
 //! The pool: one claimer a process asks for as many tasks as slots are free, and each granted task walks its line.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use tokio_util::sync::CancellationToken;
@@ -10,21 +10,20 @@ use tracing::{Instrument, debug, info, info_span, warn};
 
 use super::download;
 use super::error::VisitError;
-use super::lease::{Leases, Renewed, beat};
+use super::lease::beat;
 use super::parse;
 use super::parts::VisitParts;
 use super::scaling::{Scale, most_asking, workers};
-use super::slots::{Slots, SlottedLease};
+use super::slots::SlottedLease;
+use super::under_way::RunningTask;
 use super::workers::Workers;
 use crate::clock::{self, since_boot};
-use crate::frontier::{Claim, FrontierError, Grant, Lost, TOKENS};
+use crate::frontier::{Claim, FrontierError, Grant, LONGEST_SLEEP, Lost, TOKENS};
 use crate::quantity::spoken;
-use crate::task::{Lease, LeaseKey, Stage};
+use crate::task::{Lease, Stage};
 
 /// The longest the claimer sleeps where nobody tells it that another process has put something meanwhile.
-const LONGEST_SLEEP: Duration = Duration::from_secs(1);
-/// The longest it sleeps where it is told; a hint may get lost.
-const LONGEST_SLEEP_WITH_WAKE_UPS: Duration = Duration::from_secs(5);
+const LONGEST_SLEEP_UNTOLD: Duration = Duration::from_secs(1);
 /// How long a claim under way is waited for when the pool is told to stop: a frontier that is away may not answer for long.
 const LAST_CLAIM: Duration = Duration::from_secs(2);
 /// How often a process that leaves tells what it still waits for.
@@ -37,42 +36,46 @@ const GATHER: Duration = Duration::from_millis(5);
 /// The most tasks granted in one claim: few, as the first one's permit ages until the last one is granted.
 const MOST_GRANTED: usize = 8;
 
-/// Slots for downloads and parses, and the claimer that fills them.
+/// The claimer, and the tasks that it was granted.
 #[derive(Debug)]
 pub struct Pool {
     parts: Arc<VisitParts>,
     workers: Workers,
-    slots: Arc<Slots>,
-    leases: Arc<Leases>,
     tasks: TaskTracker,
     stop: CancellationToken,
-    /// What keeps every task from its end, once it happened; and how many tasks were left that this process could not end.
-    left: Arc<Mutex<(Option<VisitError>, usize)>>,
+    left: Mutex<LeftTasks>,
+}
+
+/// Tasks that this process could not end.
+#[derive(Debug, Default)]
+struct LeftTasks {
+    count: usize,
+    /// What keeps every task from its end, once it happened.
+    broken: Option<VisitError>,
 }
 
 impl Pool {
     /// A pool that stops claiming when `stop` is cancelled.
     pub fn new(parts: Arc<VisitParts>, workers: Workers, stop: CancellationToken) -> Self {
-        let slots = Arc::clone(&parts.slots);
-        let (leases, tasks) = (Arc::new(Leases::default()), TaskTracker::new());
-        Self { parts, workers, slots, leases, tasks, stop, left: Arc::default() }
+        Self { parts, workers, tasks: TaskTracker::new(), stop, left: Mutex::default() }
     }
 
     /// Claims and runs tasks until stopped or until storage is gone; then waits for running tasks.
     pub async fn work(self) -> Result<(), VisitError> {
+        let pool = Arc::new(self);
         let still = CancellationToken::new();
-        let beating = tokio::spawn(beat(Arc::clone(&self.parts), Arc::clone(&self.leases), still.clone()));
-        let worked = self.claim_until_stopped().await;
-        self.parts.leaving.cancel();
-        self.tasks.close();
-        self.wait_for_the_last().await;
+        let beating = tokio::spawn(beat(Arc::clone(&pool.parts), still.clone()));
+        let worked = pool.claim_until_stopped().await;
+        pool.parts.leaving.cancel();
+        pool.tasks.close();
+        pool.wait_for_the_last().await;
         still.cancel();
         // It ends by itself; a panic in it was logged by the runtime.
         let _ = beating.await;
-        let (broken, left) = std::mem::take(&mut *self.left.lock().unwrap_or_else(PoisonError::into_inner));
-        if left > 0 {
+        let LeftTasks { count, broken } = std::mem::take(&mut *pool.left());
+        if count > 0 {
             warn!(
-                tasks = left,
+                tasks = count,
                 "left as they were when they could not be ended; the next start goes on with them"
             );
         }
@@ -85,7 +88,7 @@ impl Pool {
     /// Waits for what runs, and tells those who wait as well what for.
     async fn wait_for_the_last(&self) {
         while clock::within(TELL, self.tasks.wait()).await.is_none() {
-            let Some((time, url)) = self.leases.oldest() else { continue };
+            let Some((time, url)) = self.parts.under_way.oldest() else { continue };
             info!(
                 tasks = self.tasks.len(),
                 url = url.as_str(),
@@ -95,7 +98,7 @@ impl Pool {
         }
     }
 
-    async fn claim_until_stopped(&self) -> Result<(), FrontierError> {
+    async fn claim_until_stopped(self: &Arc<Self>) -> Result<(), FrontierError> {
         let outages = &self.parts.outages;
         let mut scale = Scale::default();
         let sites_left = AtomicUsize::new(0);
@@ -119,42 +122,42 @@ impl Pool {
                 () = self.stop.cancelled() => {}
                 () = clock::wait_until(again) => {}
                 () = self.some_are_free(asked), if self.is_worth_a_claim() => {}
-                () = self.parts.frontier.woken(&member), if self.slots.free() != (0, 0) => {}
+                () = self.parts.frontier.woken(&member), if self.parts.slots.free() != (0, 0) => {}
             }
         }
         Ok(())
     }
 
     async fn some_are_free(&self, asked: Instant) {
-        self.slots.freed.notified().await;
+        self.parts.slots.freed.notified().await;
         clock::wait_until(asked + GATHER).await;
     }
 
     /// Whether a slot that got free may find something that neither the time to sleep nor a hint tells of.
     fn is_worth_a_claim(&self) -> bool {
-        !self.parts.frontier.has_wake_ups() || self.slots.left_some.load(Ordering::SeqCst)
+        !self.parts.frontier.has_wake_ups() || self.parts.slots.left_some.load(Ordering::SeqCst)
     }
 
     fn longest_sleep(&self) -> Duration {
-        if self.parts.frontier.has_wake_ups() { LONGEST_SLEEP_WITH_WAKE_UPS } else { LONGEST_SLEEP }
+        if self.parts.frontier.has_wake_ups() { LONGEST_SLEEP } else { LONGEST_SLEEP_UNTOLD }
     }
 
     /// Claims for the free slots and starts what is granted; when to ask for more. The frontier is told first where more sites
     /// were left than it knows of.
-    async fn claim(&self, told_of: &AtomicUsize) -> Result<Instant, FrontierError> {
+    async fn claim(self: &Arc<Self>, told_of: &AtomicUsize) -> Result<Instant, FrontierError> {
         let sites_left = self.parts.rules.sites_left();
         if told_of.load(Ordering::SeqCst) != sites_left {
             self.parts.frontier.work_on(&self.parts.member.current().name, self.parts.rules.scope()).await?;
             told_of.store(sites_left, Ordering::SeqCst);
         }
-        let (mut download, parse) = self.slots.free();
-        download = download.min(self.parts.monitor.pages_left());
+        let (mut download, parse) = self.parts.slots.free();
+        download = download.min(self.parts.under_way.pages_left());
         if self.parts.ceiling.is_set() && download > 0 {
             self.parts.ceiling.until_ready().await;
             download = 1;
         }
         if download + parse == 0 {
-            self.slots.left_some.store(true, Ordering::SeqCst);
+            self.parts.slots.left_some.store(true, Ordering::SeqCst);
             return Ok(Instant::now() + RESCALE);
         }
         let (noted, asked) = (since_boot(), Instant::now());
@@ -164,7 +167,7 @@ impl Pool {
         grant.lost.iter().for_each(tell_of);
         let next = grant.next_in.map_or(Duration::MAX, |ms| Duration::from_millis(ms.unsigned_abs()));
         let again = next_claim(asked, Instant::now(), next.min(self.longest_sleep()));
-        self.slots.left_some.store(self.left_some(wanted, &grant), Ordering::SeqCst);
+        self.parts.slots.left_some.store(self.left_some(wanted, &grant), Ordering::SeqCst);
         for lease in grant.leases {
             self.start(lease, noted);
         }
@@ -176,8 +179,8 @@ impl Pool {
         if !self.parts.role.walks(Stage::Download) {
             return Ok(again);
         }
-        let is_full = self.slots.free().0 == 0;
-        self.slots.are_short.fetch_or(is_full && download > 0 && next.is_zero(), Ordering::SeqCst);
+        let is_full = self.parts.slots.free().0 == 0;
+        self.parts.slots.are_short.fetch_or(is_full && download > 0 && next.is_zero(), Ordering::SeqCst);
         // With every slot taken, a few more may be enough to go on.
         Ok(if download == 0 { again.min(Instant::now() + RESCALE) } else { again })
     }
@@ -202,24 +205,59 @@ impl Pool {
         }
     }
 
-    /// Walks a task along its line, and then the parse that its settlement may have taken along.
-    fn start(&self, lease: Lease, noted: Duration) {
-        let slot = self.slots.take(lease.stage);
-        let walk = Walk {
-            parts: Arc::clone(&self.parts),
-            leases: Arc::clone(&self.leases),
-            stop: self.stop.clone(),
-            left: Arc::clone(&self.left),
-            noted,
-        };
-        let mut begun = walk.begin(&lease);
+    /// Walks a task along its line, and then the parse that its settlement may have taken along. `noted` is the time since boot
+    /// right before its claim.
+    fn start(self: &Arc<Self>, lease: Lease, noted: Duration) {
+        let slot = self.parts.slots.take(lease.stage);
+        // Before anything else is claimed: it counts against what may still be asked for.
+        let mut running = self.parts.under_way.begin(&lease);
+        let pool = Arc::clone(self);
         self.tasks.spawn(async move {
             let mut task = SlottedLease { lease, slot };
-            while let Some(next) = walk.along(task, begun).await {
-                begun = walk.begin(&next.lease);
+            while let Some(next) = pool.walk(task, running, noted).await {
+                running = pool.parts.under_way.begin(&next.lease);
                 task = next;
             }
         });
+    }
+
+    /// Walks a task along its line; what its settlement took along.
+    async fn walk(&self, task: SlottedLease, _running: RunningTask, noted: Duration) -> Option<SlottedLease> {
+        let SlottedLease { lease, slot } = task;
+        let (parts, key) = (&self.parts, lease.key());
+        let span = info_span!("visit", site = key.site, url = key.url.as_str(), attempt = lease.attempts + 1);
+        let line = async {
+            debug!(fence = lease.fence, stage = %key.stage, "start");
+            let walked = match key.stage {
+                Stage::Download => {
+                    let _in_use = slot;
+                    download::visit(parts, lease, noted).await
+                }
+                Stage::Parse => parse::visit(parts, lease, slot).await.map(|()| None),
+            };
+            if let Err(left) = &walked {
+                parts.return_unused(key, left).await;
+            }
+            walked
+        };
+        line.instrument(span).await.unwrap_or_else(|left| {
+            self.note(left);
+            None
+        })
+    }
+
+    /// A task was left as it was.
+    fn note(&self, left: VisitError) {
+        let mut all_left = self.left();
+        all_left.count += usize::from(left.is_our_own());
+        if left.is_final() {
+            all_left.broken.get_or_insert(left);
+            self.stop.cancel();
+        }
+    }
+
+    fn left(&self) -> MutexGuard<'_, LeftTasks> {
+        self.left.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// As many download slots as the response times ask for, and twice as many as there are where these don't suffice.
@@ -228,17 +266,17 @@ impl Pool {
             _ if !self.parts.role.walks(Stage::Download) => 0,
             Workers::Fixed(workers) => workers,
             Workers::Auto { least, most } => {
-                let are_short = self.slots.are_short.swap(false, Ordering::SeqCst);
-                let known = workers(&self.parts.monitor.loads());
-                let short = if are_short { 2 * self.slots.downloads() } else { 0 };
+                let are_short = self.parts.slots.are_short.swap(false, Ordering::SeqCst);
+                let known = workers(&self.parts.under_way.loads());
+                let short = if are_short { 2 * self.parts.slots.downloads() } else { 0 };
                 scale.follow(known.max(short).clamp(least, most), Instant::now())
             }
         };
-        let before = self.slots.set_downloads(wanted);
+        let before = self.parts.slots.set_downloads(wanted);
         if before != wanted {
             self.parts.monitor.workers(wanted);
             if before.abs_diff(wanted) * 5 > before {
-                let most_asking = most_asking(&self.parts.monitor.loads());
+                let most_asking = most_asking(&self.parts.under_way.loads());
                 info!(before, workers = wanted, most_asking, "workers scaled");
             }
         }
@@ -260,75 +298,6 @@ fn tell_of(lost: &Lost) {
         None => "it is given up, as its worker died each time".to_owned(),
     };
     warn!(site, url = url.as_str(), stage = %stage, losses, "lease lost: its worker is gone; {then}");
-}
-
-/// What a task's walk needs of the pool.
-struct Walk {
-    parts: Arc<VisitParts>,
-    leases: Arc<Leases>,
-    stop: CancellationToken,
-    left: Arc<Mutex<(Option<VisitError>, usize)>>,
-    /// The time since boot right before its claim.
-    noted: Duration,
-}
-
-/// A task in this process's hands until this is dropped, however it ends.
-struct RunningTask {
-    parts: Arc<VisitParts>,
-    lease: LeaseKey,
-    _renewed: Renewed,
-}
-
-impl Drop for RunningTask {
-    fn drop(&mut self) {
-        self.parts.monitor.ended(&self.lease.site, self.lease.stage, self.lease.token);
-    }
-}
-
-impl Walk {
-    /// Before anything else is claimed: it counts against what may still be asked for, and its lease is renewed.
-    fn begin(&self, lease: &Lease) -> RunningTask {
-        self.parts.monitor.started(lease);
-        RunningTask { parts: Arc::clone(&self.parts), lease: lease.key(), _renewed: self.leases.renew(lease) }
-    }
-
-    /// Walks a task along its line, under its lease; what its settlement took along.
-    async fn along(
-        &self,
-        SlottedLease { lease, slot }: SlottedLease,
-        _begun: RunningTask,
-    ) -> Option<SlottedLease> {
-        let (parts, key) = (&self.parts, lease.key());
-        let span = info_span!("visit", site = key.site, url = key.url.as_str(), attempt = lease.attempts + 1);
-        let line = async {
-            debug!(fence = lease.fence, stage = %key.stage, "start");
-            let walked = match key.stage {
-                Stage::Download => {
-                    let _in_use = slot;
-                    download::visit(parts, lease, self.noted).await
-                }
-                Stage::Parse => parse::visit(parts, lease, slot).await.map(|()| None),
-            };
-            if let Err(left) = &walked {
-                parts.return_unused(key, left).await;
-            }
-            walked
-        };
-        line.instrument(span).await.unwrap_or_else(|left| {
-            self.note(left);
-            None
-        })
-    }
-
-    /// A task was left as it was.
-    fn note(&self, left: VisitError) {
-        let mut all_left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
-        all_left.1 += usize::from(left.is_our_own());
-        if left.is_final() {
-            all_left.0.get_or_insert(left);
-            self.stop.cancel();
-        }
-    }
 }
 
 #[cfg(test)]

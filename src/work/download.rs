@@ -37,6 +37,7 @@ pub(super) async fn visit(
         Ok(exchange) => exchange,
         Err(unsent) => return not_sent(parts, &site, lease, noted, unsent).await.map(|()| None),
     };
+    parts.under_way.answered(lease.token);
     parts.monitor.sent(&site, &lease, &exchange);
     let (judged, block) = judge(&site, &lease, &exchange, parts.frontier.clock().now());
     let opened = parts.breakers.hear(&site, &lease, noted, health_of(&exchange));

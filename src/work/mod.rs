@@ -18,8 +18,10 @@ mod rules;
 mod scaling;
 mod settle;
 mod slots;
+mod under_way;
 mod workers;
 
+pub(crate) use breakers::Breakers;
 pub use claim::Pool;
 pub(crate) use download::sent_request;
 pub use error::VisitError;
@@ -29,4 +31,5 @@ pub use parts::{PartsOptions, VisitParts};
 pub use role::{Role, RoleError};
 pub use rules::SiteRules;
 pub(crate) use slots::cores;
+pub(crate) use under_way::UnderWay;
 pub use workers::{Workers, WorkersError};

@@ -15,6 +15,7 @@ use super::parse_pool::ParsePool;
 use super::role::Role;
 use super::rules::SiteRules;
 use super::slots::{Slots, cores};
+use super::under_way::UnderWay;
 use crate::archive::Archive;
 use crate::clock;
 use crate::fetch::{Ceiling, Fetcher};
@@ -45,8 +46,8 @@ pub struct PartsOptions {
     pub role: Role,
     /// The sites that are crawled.
     pub rules: SiteRules,
-    /// Counts.
-    pub monitor: Monitor,
+    /// Nothing more is claimed once so many pages are kept.
+    pub most_pages: Option<u64>,
 }
 
 /// What the two lines share. One a process.
@@ -65,7 +66,8 @@ pub struct VisitParts {
     /// Cancelled when nothing more is claimed.
     pub(super) leaving: CancellationToken,
     pub(super) monitor: Monitor,
-    pub(super) breakers: Breakers,
+    pub(super) breakers: Arc<Breakers>,
+    pub(super) under_way: Arc<UnderWay>,
     pub(super) verdicts: Verdicts,
     pub(super) fresh_pages: FreshPages,
     /// One a core.
@@ -80,7 +82,8 @@ impl VisitParts {
         let leaving = CancellationToken::new();
         Ok(Self {
             outages: Arc::new(Outages::new(&leaving)),
-            breakers: Breakers::new(options.monitor.clone()),
+            breakers: Arc::default(),
+            under_way: Arc::new(UnderWay::new(options.most_pages)),
             verdicts: Verdicts::new(Some(&options.frontier)),
             frontier: options.frontier,
             member: OwnerToken::new(options.member),
@@ -92,7 +95,7 @@ impl VisitParts {
             role: options.role,
             rules: options.rules,
             hosts: Hosts::default(),
-            monitor: options.monitor,
+            monitor: Monitor::default(),
             fresh_pages: FreshPages::default(),
             parse_pool: ParsePool::new(cores())?,
             leaving,
@@ -104,9 +107,24 @@ impl VisitParts {
         &self.frontier
     }
 
+    /// The sites' rules.
+    pub fn rules(&self) -> &SiteRules {
+        &self.rules
+    }
+
     /// What this process may have to wait for.
     pub(crate) fn outages(&self) -> Arc<Outages> {
         Arc::clone(&self.outages)
+    }
+
+    /// What this process has in hand.
+    pub(crate) fn under_way(&self) -> Arc<UnderWay> {
+        Arc::clone(&self.under_way)
+    }
+
+    /// Which pace units are away.
+    pub(crate) fn breakers(&self) -> Arc<Breakers> {
+        Arc::clone(&self.breakers)
     }
 
     /// The counters.

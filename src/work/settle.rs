@@ -7,7 +7,7 @@ use super::parts::{LEAVING, VisitParts};
 use crate::clock;
 use crate::frontier::FrontierError;
 use crate::robots::change;
-use crate::task::{Lease, LeaseKey, Outcome, RobotsAccess, RobotsRecord, Settled, Settlement};
+use crate::task::{Lease, LeaseKey, Outcome, RobotsAccess, RobotsRecord, Settled, Settlement, Stage};
 
 impl VisitParts {
     /// Settles a task and keeps at it while the frontier can't be reached. A lost lease is said once and changes nothing.
@@ -26,7 +26,12 @@ impl VisitParts {
         let step = || self.frontier.settle(&member.name, token, vec![settlement.clone()]);
         let settled =
             self.outages.frontier.patiently(step).await?.into_iter().next().unwrap_or(Settled::Stale);
-        self.monitor.settled(site, stage, said, &settled);
+        let is_kept = matches!(settled, Settled::Kept | Settled::Leased(_));
+        let brings = is_kept && stage == Stage::Download && matches!(said, Outcome::Done { .. });
+        if brings {
+            self.under_way.page_kept();
+        }
+        self.monitor.settled(site, brings, settled == Settled::Died);
         match (&settled, said) {
             (Settled::Stale, _) => {
                 warn!(site, url = url.as_str(), stage = %stage, "its lease was lost; somebody else does it again");

@@ -33,6 +33,7 @@ pub use address::without_password;
 use connection::{Connection, LinkState, QueuedStep};
 use connector::Connector;
 use partitions::{DIRECTORY, Partitions};
+pub(crate) use wake::LONGEST_SLEEP;
 use wake::Wake;
 
 /// Partitions of a cluster's frontier, set when it is made: pace units are spread over them.

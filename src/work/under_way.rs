@@ -1,0 +1,240 @@
+//! What is under way in this process: its tasks with their leases, the sites that they are of, and how many more pages it may
+//! ask for.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::scaling::Load;
+use crate::canonical_url::CanonicalUrl;
+use crate::frontier::View;
+use crate::frontier::state::LEASE_MS;
+use crate::task::{Lease, LeaseKey, Stage};
+
+/// The tasks of this process, and what they are of.
+#[derive(Debug, Default)]
+pub(crate) struct UnderWay {
+    table: Mutex<Table>,
+    /// Pages kept so far, and the most there may be.
+    pages: AtomicUsize,
+    most_pages: Option<usize>,
+}
+
+#[derive(Debug, Default)]
+struct Table {
+    /// By the token of their lease.
+    tasks: HashMap<u64, TaskUnderWay>,
+    /// Those of which anything was ever granted.
+    sites: BTreeMap<String, SiteUnderWay>,
+    /// How the sites stand that are looked at.
+    views: Arc<Vec<View>>,
+}
+
+#[derive(Debug)]
+struct TaskUnderWay {
+    lease: LeaseKey,
+    since: Instant,
+    /// None once it was lost.
+    renew_at: Option<Instant>,
+    /// Since when its answer waits to be durable.
+    answered: Option<Instant>,
+}
+
+#[derive(Debug)]
+struct SiteUnderWay {
+    granted: Instant,
+    downloads: usize,
+}
+
+/// A task in this process's hands: its lease is renewed until this is dropped, however it ends.
+#[derive(Debug)]
+pub(super) struct RunningTask {
+    under_way: Arc<UnderWay>,
+    token: u64,
+}
+
+impl UnderWay {
+    /// Nothing yet; nothing more is claimed once so many pages are kept.
+    pub(super) fn new(most_pages: Option<u64>) -> Self {
+        let most_pages = most_pages.map(|most| usize::try_from(most).unwrap_or(usize::MAX));
+        Self { most_pages, ..Self::default() }
+    }
+
+    /// A task was granted.
+    pub(super) fn begin(self: &Arc<Self>, lease: &Lease) -> RunningTask {
+        let (mut table, since) = (self.lock(), Instant::now());
+        let task = TaskUnderWay { lease: lease.key(), since, renew_at: Some(since + half()), answered: None };
+        table.tasks.insert(lease.token, task);
+        let new = SiteUnderWay { granted: since, downloads: 0 };
+        let site = table.sites.entry(lease.site.clone()).or_insert(new);
+        site.granted = since;
+        site.downloads += usize::from(lease.stage == Stage::Download);
+        RunningTask { under_way: Arc::clone(self), token: lease.token }
+    }
+
+    /// Its answer has ended.
+    pub(super) fn answered(&self, token: u64) {
+        if let Some(task) = self.lock().tasks.get_mut(&token) {
+            task.answered = Some(Instant::now());
+        }
+    }
+
+    /// A page was kept for good.
+    pub(super) fn page_kept(&self) {
+        self.pages.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// How many more pages may be claimed.
+    pub(super) fn pages_left(&self) -> usize {
+        let Some(most) = self.most_pages else { return usize::MAX };
+        let downloads: usize = self.lock().sites.values().map(|site| site.downloads).sum();
+        most.saturating_sub(self.pages.load(Ordering::SeqCst) + downloads)
+    }
+
+    /// Whether the most pages are kept.
+    pub(crate) fn is_full(&self) -> bool {
+        self.most_pages.is_some_and(|most| self.pages.load(Ordering::SeqCst) >= most)
+    }
+
+    /// Downloads of a site in this process's hands.
+    pub(super) fn downloads_of(&self, site: &str) -> usize {
+        self.lock().sites.get(site).map_or(0, |site| site.downloads)
+    }
+
+    /// How the sites that are looked at stand.
+    pub(crate) fn saw(&self, views: &Arc<Vec<View>>) {
+        self.lock().views = Arc::clone(views);
+    }
+
+    /// The sites of which something was granted within that time, or is under way, or that are blocked since, by name.
+    pub(crate) fn moving(&self, within: Duration) -> Vec<String> {
+        let table = self.lock();
+        let moves = |site: &SiteUnderWay| site.downloads > 0 || site.granted.elapsed() < within;
+        let moving = table.sites.iter().filter(|(_, site)| moves(site)).map(|(name, _)| name);
+        let is_blocked = |view: &&View| view.blocked_until.is_some() && !view.finished;
+        let blocked = table.views.iter().filter(is_blocked).map(|view| &view.site);
+        moving.chain(blocked).cloned().collect::<BTreeSet<_>>().into_iter().collect()
+    }
+
+    /// Whether anything of a site was ever granted.
+    pub(crate) fn has_worked_on(&self, site: &str) -> bool {
+        self.lock().sites.contains_key(site)
+    }
+
+    /// The load of every site that moves.
+    pub(super) fn loads(&self) -> Vec<Load> {
+        let table = self.lock();
+        let now = Instant::now();
+        let mut ages: HashMap<&str, (Duration, Duration)> = HashMap::new();
+        for task in table.tasks.values().filter(|task| task.lease.stage == Stage::Download) {
+            let (oldest, keeping) = ages.entry(&task.lease.site).or_default();
+            match task.answered {
+                Some(answered) => *keeping = (*keeping).max(now - answered),
+                None => *oldest = (*oldest).max(now - task.since),
+            }
+        }
+        let loads = table.views.iter().filter_map(|view| {
+            let ages = ages.get(view.site.as_str()).copied();
+            let (oldest, keeping) = ages.or((view.download.waiting > 0).then_some(Default::default()))?;
+            Some(Load::of(view, oldest, keeping))
+        });
+        loads.collect()
+    }
+
+    /// The task that is under way for the longest: for how long, and its URL.
+    pub(super) fn oldest(&self) -> Option<(Duration, CanonicalUrl)> {
+        let table = self.lock();
+        let oldest = table.tasks.values().min_by_key(|task| task.since)?;
+        Some((oldest.since.elapsed(), oldest.lease.url.clone()))
+    }
+
+    /// Leases that are half over by then.
+    pub(super) fn half_over(&self, by: Instant) -> Vec<LeaseKey> {
+        let table = self.lock();
+        let due = table.tasks.values().filter(|task| task.renew_at.is_some_and(|at| at <= by));
+        due.map(|task| task.lease.clone()).collect()
+    }
+
+    /// A lease was renewed, at the latest then; or it is lost.
+    pub(super) fn renewed(&self, token: u64, at: Option<Instant>) {
+        if let Some(task) = self.lock().tasks.get_mut(&token) {
+            task.renew_at = at.map(|at| at + half());
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Table> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for RunningTask {
+    fn drop(&mut self) {
+        let mut table = self.under_way.lock();
+        let Some(task) = table.tasks.remove(&self.token) else { return };
+        if let Some(site) = table.sites.get_mut(&task.lease.site) {
+            site.downloads -= usize::from(task.lease.stage == Stage::Download);
+        }
+    }
+}
+
+fn half() -> Duration {
+    Duration::from_millis(LEASE_MS.unsigned_abs() / 2)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lease(token: u64) -> Lease {
+        let text = format!(
+            r#"{{"token":{token},"site":"shop","stage":"download","url":"http://127.0.0.1/{token}","fence":1,"granted_at":"2026-11-20T09:00:00Z",
+            "ends_at":"2026-11-20T09:00:30Z","attempts":0,"origin":"link","priority":240,"depth":0,"hops":0,"interval":{{"secs":0,"nanos":0}},
+            "robots":null,"robots_until":null,"stored":null,"version":1}}"#
+        );
+        serde_json::from_str(&text).expect("a lease")
+    }
+
+    #[test]
+    fn a_lease_is_renewed_until_its_task_ends_however_or_it_is_lost() {
+        let under_way = Arc::new(UnderWay::default());
+        let half_over = |under_way: &UnderWay| {
+            under_way
+                .lock()
+                .tasks
+                .values_mut()
+                .for_each(|task| task.renew_at = task.renew_at.and_then(|at| at.checked_sub(half())));
+            under_way.half_over(Instant::now()).iter().map(|lease| lease.token).collect::<Vec<_>>()
+        };
+        let first = under_way.begin(&lease(1));
+        let second = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            let _second = under_way.begin(&lease(2));
+            panic!("a task that broke");
+        }));
+        assert!(second.is_err());
+        assert_eq!(half_over(&under_way), [1]);
+        assert_eq!(half_over(&under_way), [1], "it is due until it was renewed");
+        under_way.renewed(1, Some(Instant::now()));
+        assert!(under_way.half_over(Instant::now()).is_empty());
+        assert_eq!(half_over(&under_way), [1]);
+        under_way.renewed(1, None);
+        assert_eq!(half_over(&under_way), [0; 0]);
+        assert_eq!(under_way.oldest().expect("it still runs").1.as_str(), "http://127.0.0.1/1");
+        drop(first);
+        assert!(under_way.oldest().is_none());
+    }
+
+    #[test]
+    fn pages_under_way_count_against_the_most_until_they_are_kept_or_given_back() {
+        let under_way = Arc::new(UnderWay::new(Some(2)));
+        let (kept, back) = (under_way.begin(&lease(1)), under_way.begin(&lease(2)));
+        assert_eq!((under_way.pages_left(), under_way.downloads_of("shop")), (0, 2));
+        drop(back);
+        under_way.page_kept();
+        drop(kept);
+        assert_eq!((under_way.pages_left(), under_way.is_full()), (1, false));
+        under_way.page_kept();
+        assert_eq!((under_way.pages_left(), under_way.is_full()), (0, true));
+        assert_eq!((under_way.has_worked_on("shop"), under_way.has_worked_on("other")), (true, false));
+    }
+}

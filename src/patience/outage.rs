@@ -1,6 +1,7 @@
 //! One thing that may be away for a while: the frontier, the place for pages, the one for items. Said once when it begins and
 //! once when it is over; meanwhile one tries again for all who wait.
 
+use std::pin::{Pin, pin};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -67,9 +68,15 @@ impl<E> Outage<E> {
         }
     }
 
+    /// Whether it is away and somebody waits for it.
+    pub(crate) fn is_waited_for(&self) -> bool {
+        lock(&self.waiting).count > 0 && self.is_on()
+    }
+
     /// It worked. While others wait, it is over only once they are through.
     pub(crate) fn found(&self) {
-        if lock(&self.waiting).count == 0 {
+        let waiting = lock(&self.waiting);
+        if waiting.count == 0 {
             self.notice.end();
         }
     }
@@ -80,11 +87,16 @@ impl<E> Outage<E> {
     where
         F: Future<Output = Result<T, E>>,
     {
-        let error = match self.in_time(step()).await {
-            Err(error) if (self.terms.passes)(&error) => error,
-            done => {
+        let mut last_try = pin!(self.last_try());
+        let error = match self.answered(step(), last_try.as_mut()).await {
+            Ok(Err(error)) if (self.terms.passes)(&error) => error,
+            Ok(done) => {
                 self.found();
                 return done;
+            }
+            Err(unanswered) => {
+                self.lost(&unanswered);
+                return Err(unanswered);
             }
         };
         let place = Waiter::take(&self.waiting);
@@ -92,7 +104,7 @@ impl<E> Outage<E> {
         let done = tokio::select! {
             biased;
             done = self.until_it_works(step) => done,
-            () = self.last_try() => return Err(error),
+            () = last_try => return Err(error),
         };
         drop(place);
         self.found();
@@ -101,11 +113,20 @@ impl<E> Outage<E> {
 
     /// Does a step once, which may have no answer for as long as this process may wait.
     pub(crate) async fn in_time<T>(&self, step: impl Future<Output = Result<T, E>>) -> Result<T, E> {
-        let Some(unanswered) = self.terms.unanswered else { return step.await };
+        self.answered(step, pin!(self.last_try())).await.unwrap_or_else(Err)
+    }
+
+    /// What a step comes to, or the error of one that has no answer by the last try.
+    async fn answered<T>(
+        &self,
+        step: impl Future<Output = Result<T, E>>,
+        last_try: Pin<&mut impl Future<Output = ()>>,
+    ) -> Result<Result<T, E>, E> {
+        let Some(unanswered) = self.terms.unanswered else { return Ok(step.await) };
         tokio::select! {
             biased;
-            done = step => done,
-            () = self.last_try() => Err(unanswered()),
+            done = step => Ok(done),
+            () = last_try => Err(unanswered()),
         }
     }
 
@@ -121,7 +142,7 @@ impl<E> Outage<E> {
                 turn = self.turn() => Some(turn),
             };
             match step().await {
-                Err(error) if (self.terms.passes)(&error) => {}
+                Err(error) if (self.terms.passes)(&error) => self.lost(&error),
                 done => {
                     if turn.is_some() {
                         self.worked.notify_waiters();
@@ -270,6 +291,37 @@ mod tests {
         };
         assert_eq!(outage.patiently(once_full).await.expect_err("full").kind(), io::ErrorKind::StorageFull);
         assert_eq!(said(&told), "begins", "it is not over");
+    }
+
+    #[tokio::test]
+    async fn a_step_without_an_answer_is_waited_for_once_when_this_process_must_leave() {
+        let leaving = CancellationToken::new();
+        leaving.cancel();
+        let (outage, _) = outage(&leaving, MS(300));
+        let began = Instant::now();
+        assert!(outage.patiently(std::future::pending::<Result<(), io::Error>>).await.is_err());
+        let took = began.elapsed();
+        assert!((MS(300)..MS(550)).contains(&took), "{took:?}");
+    }
+
+    #[tokio::test]
+    async fn a_visit_that_breaks_while_it_waits_waits_no_longer() {
+        let (outage, _) = outage(&CancellationToken::new(), MS(10_000));
+        let (waiting, tries) = (Arc::clone(&outage), AtomicUsize::new(0));
+        let visit = tokio::spawn(async move {
+            let keep = || async {
+                assert_eq!(tries.fetch_add(1, Ordering::SeqCst), 0, "a visit that breaks");
+                clock::wait(MS(10)).await;
+                Err::<(), _>(io::Error::other("no space"))
+            };
+            waiting.patiently(keep).await
+        });
+        clock::wait(MS(15)).await;
+        assert!(outage.is_waited_for());
+        assert!(visit.await.is_err(), "it broke");
+        assert!(outage.is_on() && !outage.is_waited_for());
+        outage.found();
+        assert!(!outage.is_on());
     }
 
     #[tokio::test]

@@ -37,7 +37,7 @@ impl Outages {
 
     /// Whether what is brought can't be kept for now: nothing more is to be claimed.
     pub(super) fn is_keeping_held_up(&self) -> bool {
-        self.pages.is_on() || self.items.is_on()
+        self.pages.is_waited_for() || self.items.is_waited_for()
     }
 
     /// Whether this process can't go on for now.

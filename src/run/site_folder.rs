@@ -1,7 +1,8 @@
 //! A folder of site files, whose rules are put in force at the start and again when asked. A bad file leaves the rules in
 //! force that were there before.
 
-use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, VecDeque};
 use std::convert::Infallible;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -16,7 +17,7 @@ use crate::frontier::{Frontier, FrontierError, Registered};
 use crate::patience::Patience;
 use crate::settings::Settings;
 use crate::site::{self, Site, SiteErrors};
-use crate::work::{SiteRules, VisitError};
+use crate::work::SiteRules;
 
 /// When site files are read again that could not be registered.
 const READ_AGAIN: Patience = Patience::new(Duration::from_secs(1), Duration::from_secs(5));
@@ -31,11 +32,12 @@ pub(super) struct SiteFolder {
     versions: BTreeMap<String, i64>,
 }
 
-/// What one reading came to.
+/// The files of one reading, and what they came to so far.
 #[derive(Debug, Default)]
 struct Reading {
-    /// By site, the file that names it.
-    sites: BTreeMap<String, String>,
+    /// Sites that are still to be registered, each with its file.
+    left: VecDeque<(String, Site)>,
+    sites: usize,
     changed: usize,
     wrong: usize,
 }
@@ -55,56 +57,85 @@ impl SiteFolder {
 
     /// Registers every `*.toml` of the folder. What is wrong with a file is said in one line, and the others are taken in.
     pub(super) async fn read(&mut self, frontier: &Frontier) -> Result<(), RunError> {
-        let mut reading = Reading::default();
+        let mut reading = self.load().await?;
+        Ok(self.register(frontier, &mut reading).await?)
+    }
+
+    /// Reads every file. Of two that name one site the first counts.
+    async fn load(&self) -> Result<Reading, RunError> {
+        let (mut reading, mut named) = (Reading::default(), BTreeMap::new());
         let files = self.files()?;
         if files.is_empty() {
             warn!("there is no site file in {}; put some there, each NAME.toml", self.path.display());
         }
         for file in files {
-            if let Err(wrong) = self.take_in(frontier, &file, &mut reading).await? {
-                error!("{wrong}; the rules that were in force stay so");
-                reading.wrong += 1;
+            let shown = file.display().to_string();
+            match load(file).await {
+                Err(errors) => reading.is_wrong(&in_one_line(&errors, &shown)),
+                Ok(site) => match named.entry(site.name.clone()) {
+                    Entry::Occupied(other) => reading.is_wrong(&format!(
+                        "{shown}: site `{}` is {} already; give it another name",
+                        site.name,
+                        other.get()
+                    )),
+                    Entry::Vacant(free) => {
+                        free.insert(shown.clone());
+                        reading.left.push_back((shown, site));
+                    }
+                },
             }
         }
-        let Reading { sites, changed, wrong } = &reading;
-        info!(sites = sites.len(), changed, wrong, "site files read from {}", self.path.display());
+        Ok(reading)
+    }
+
+    /// Puts the rules in force that are left of a reading.
+    async fn register(&mut self, frontier: &Frontier, reading: &mut Reading) -> Result<(), FrontierError> {
+        while let Some((file, site)) = reading.left.front() {
+            let registered = register_one(frontier, &self.settings, site).await?;
+            match registered {
+                Registered::Refused(why) => reading.is_wrong(&format!("{file}: {why}")),
+                Registered::Version(version) => {
+                    reading.sites += 1;
+                    if self.versions.insert(site.name.clone(), version) != Some(version) {
+                        info!(site = site.name, version, "rules in force");
+                        warn_without_contact(site);
+                        reading.changed += 1;
+                    }
+                    self.rules.put(site.clone(), version);
+                }
+            }
+            reading.left.pop_front();
+        }
+        let Reading { sites, changed, wrong, .. } = reading;
+        info!(sites, changed, wrong, "site files read from {}", self.path.display());
         Ok(())
     }
 
-    /// Puts one file's rules in force, or says what is wrong with it.
-    async fn take_in(
-        &mut self,
-        frontier: &Frontier,
-        file: &Path,
-        reading: &mut Reading,
-    ) -> Result<Result<(), String>, FrontierError> {
-        let shown = file.display().to_string();
-        let site = match load(file).await {
-            Ok(site) => site,
-            Err(errors) => return Ok(Err(in_one_line(&errors, &shown))),
-        };
-        if let Some(other) = reading.sites.get(&site.name) {
-            return Ok(Err(format!(
-                "{shown}: site `{}` is {other} already; give it another name",
-                site.name
-            )));
+    /// Reads the files again; while the frontier doesn't take them, it is tried again and again.
+    async fn read_again(&mut self, frontier: &Frontier) -> Result<(), RunError> {
+        let (mut reading, mut tries) = (self.load().await?, READ_AGAIN.begin());
+        while let Err(error) = self.register(frontier, &mut reading).await {
+            if !error.is_transient() {
+                return Err(error.into());
+            }
+            // Once they can be, it is said that they were read.
+            if tries.count() == 1 {
+                warn!(%error, "site files can't be registered yet; they are read again soon");
+            }
+            tries.again().await;
         }
-        let version = match register_one(frontier, &self.settings, &site).await? {
-            Registered::Version(version) => version,
-            Registered::Refused(why) => return Ok(Err(format!("{shown}: {why}"))),
-        };
-        if self.versions.insert(site.name.clone(), version) != Some(version) {
-            info!(site = site.name, version, "rules in force");
-            warn_without_contact(&site);
-            reading.changed += 1;
-        }
-        reading.sites.insert(site.name.clone(), shown);
-        self.rules.put(site, version);
-        Ok(Ok(()))
+        Ok(())
     }
 }
 
-/// Reads the site files again each time that it is told to; while the frontier doesn't take them, again and again.
+impl Reading {
+    fn is_wrong(&mut self, what: &str) {
+        error!("{what}; the rules that were in force stay so");
+        self.wrong += 1;
+    }
+}
+
+/// Reads the site files again each time that it is told to.
 pub(super) async fn read_again_when_told(
     mut folder: Option<SiteFolder>,
     frontier: &Frontier,
@@ -116,17 +147,8 @@ pub(super) async fn read_again_when_told(
             warn!("told to read site files again, but none were named: start with --sites DIR");
             continue;
         };
-        let mut tries = READ_AGAIN.begin();
-        while let Err(error) = folder.read(frontier).await {
-            let RunError::Visit(VisitError::Frontier(error)) = error else {
-                error!("{error}; the rules that were in force stay so");
-                break;
-            };
-            // Once they can be, it is said that they were read.
-            if tries.count() == 1 {
-                warn!(%error, "site files can't be registered yet; they are read again soon");
-            }
-            tries.again().await;
+        if let Err(error) = folder.read_again(frontier).await {
+            error!("{error}; the rules that were in force stay so");
         }
     }
 }
@@ -144,10 +166,9 @@ fn site_files(folder: &Path) -> io::Result<Vec<PathBuf>> {
 }
 
 /// Reads and checks a file off the threads that keep the pace.
-async fn load(file: &Path) -> Result<Site, SiteErrors> {
-    let path = file.to_owned();
+async fn load(file: PathBuf) -> Result<Site, SiteErrors> {
     let shown = file.display().to_string();
-    let loaded = tokio::task::spawn_blocking(move || site::load(&path)).await;
+    let loaded = tokio::task::spawn_blocking(move || site::load(&file)).await;
     loaded.unwrap_or_else(|panic| Err(SiteErrors::unreadable(&shown, &io::Error::other(panic.to_string()))))
 }
 

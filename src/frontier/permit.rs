@@ -126,6 +126,14 @@ impl Permit {
             Kind::Single(single) => single.start().await.map_err(NotNow::Frontier),
         }
     }
+
+    /// Holds the pace unit for so long from now, and for no less than its interval: a site asked for that. False: this permit
+    /// took no mutex, or it isn't its own any more.
+    pub(crate) async fn hold(&self, wait: Duration) -> Result<bool, FrontierError> {
+        let Kind::Single(single) = &*self.0 else { return Ok(false) };
+        let expire = millis(wait.max(single.interval));
+        single.frontier.extend_lock(&single.mutex, &single.token, expire).await
+    }
 }
 
 impl Paced {

@@ -10,10 +10,15 @@ use crate::frontier::permit::Permit;
 use crate::frontier::{Frontier, View};
 use crate::manners::Signal;
 use crate::mutex::TimedMutex;
+use crate::quantity::spoken;
 use crate::run::RunError;
 use crate::settings::Settings;
 use crate::site::Site;
 use crate::work::sent_request;
+
+/// The longest that a site which the frontier doesn't know is waited for beyond its interval: others that look at it pay no more,
+/// unless its robots.txt asks for more.
+const LONGEST_WAIT: Duration = Duration::from_secs(10);
 
 /// Asks a site for single pages.
 #[derive(Debug)]
@@ -50,9 +55,11 @@ pub struct Sent {
 }
 
 /// Who is paid, and how much.
-struct Price {
-    /// The site that has the host, which the frontier may not know.
+struct Payment {
+    /// The site that has the host.
     owner: String,
+    /// Whether the frontier knows it.
+    is_known: bool,
     unit: String,
     interval: Duration,
 }
@@ -80,7 +87,7 @@ impl<'a> Asker<'a> {
         self.wait_for_turn(&price).await?;
         let permit = Permit::single(self.frontier, &price.unit, price.interval);
         let request = Request { site: self.site, url, validators: None, robots };
-        let exchange = match self.fetcher.get(request, permit).await {
+        let exchange = match self.fetcher.get(request, permit.clone()).await {
             Ok(exchange) => exchange,
             Err(Unsent::NotNow(why)) => return Ok(Err(format!("not sent: {why}"))),
             Err(Unsent::Failed(error)) => return Ok(Err(format!("not sent: {}", error.reason()))),
@@ -89,39 +96,49 @@ impl<'a> Asker<'a> {
             exchange.answer.as_ref().ok().map(|fetched| (fetched.page.status, fetched.page.response));
         let (unit, interval) = (price.unit.clone(), price.interval);
         self.sent.push(Sent { url: url.clone(), unit, interval, at: exchange.sent.at, answer });
-        if let Ok(fetched) = &exchange.answer
-            && let Signal::Retry { block: Some((wait, why)), .. } =
-                Signal::of(&fetched.page, &self.site.pace, self.frontier.clock().now())
-        {
-            self.leave_alone(&price, wait, &why).await?;
-        }
         let outcome = match &exchange.answer {
             Ok(fetched) => VisitOutcome::Response(fetched.page.clone()),
             Err(error) => VisitOutcome::Failed { error: error.reason() },
         };
         let visit = Visit {
             site: self.site.name.clone(),
-            unit: price.unit,
+            unit: price.unit.clone(),
             interval: price.interval,
             fence: 0,
             request: sent_request(url, &exchange),
             outcome,
         };
         self.archive.keep(visit).await?;
+        if let Ok(fetched) = &exchange.answer
+            && let Signal::Retry { block: Some((wait, why)), .. } =
+                Signal::of(&fetched.page, &self.site.pace, self.frontier.clock().now())
+        {
+            self.leave_alone(&price, &permit, wait, &why).await?;
+        }
         Ok(Ok(exchange))
     }
 
     /// Nobody starts a request of the unit for as long as the site asked to be left alone. A site that the frontier doesn't know
-    /// can't be blocked there: its unit's mutex is held, which holds a crawl back as well.
-    async fn leave_alone(&self, price: &Price, wait: Duration, why: &str) -> Result<(), RunError> {
+    /// can't be blocked there: its unit's mutex is held on, which holds a crawl back as well.
+    async fn leave_alone(
+        &self,
+        price: &Payment,
+        permit: &Permit,
+        wait: Duration,
+        why: &str,
+    ) -> Result<(), RunError> {
         if !self.frontier.block(&price.owner, wait, why).await? {
-            TimedMutex::of_unit(self.frontier, &price.unit).expire(wait).lock().await?;
+            if !permit.hold(wait).await? {
+                TimedMutex::of_unit(self.frontier, &price.unit).expire(wait).lock().await?;
+            }
+            // It may have been registered meanwhile.
+            self.frontier.block(&price.owner, wait, why).await?;
         }
         Ok(())
     }
 
-    async fn wait_for_turn(&self, price: &Price) -> Result<(), RunError> {
-        if price.interval.is_zero() {
+    async fn wait_for_turn(&self, price: &Payment) -> Result<(), RunError> {
+        if price.interval.is_zero() && price.is_known {
             return Ok(());
         }
         if let Some(last) = self.sent.iter().rev().find(|sent| sent.unit == price.unit) {
@@ -131,25 +148,29 @@ impl<'a> Asker<'a> {
         }
         let mutex = TimedMutex::of_unit(self.frontier, &price.unit);
         while let Some(left) = mutex.left().await? {
+            if !price.is_known && left > price.interval.max(LONGEST_WAIT) {
+                let why = format!("its pace is held for {}, as after a Retry-After", spoken(left));
+                return Err(refused(&price.owner, &why));
+            }
             clock::wait(left.min(Duration::from_secs(5))).await;
         }
         Ok(())
     }
 
     /// The pace in force: that of whichever site has the host in the frontier, and never less than the file says.
-    async fn price(&self, url: &CanonicalUrl) -> Result<Price, RunError> {
+    async fn price(&self, url: &CanonicalUrl) -> Result<Payment, RunError> {
         let site = self.site;
         let owner = self.frontier.site_of(&url.host()).await?.unwrap_or_else(|| site.name.clone());
         let group = site.group.as_ref().and_then(|group| self.settings.groups.get(group).copied());
         let wanted = site.pace.interval.max(group.unwrap_or_default()).max(self.crawl_delay);
         let Some(view) = self.frontier.view(&owner).await? else {
-            return Ok(Price { owner, unit: site.unit(), interval: wanted });
+            return Ok(Payment { owner, is_known: false, unit: site.unit(), interval: wanted });
         };
         if let Some(why) = left_alone(&view) {
             return Err(refused(&view.site, &why));
         }
         let in_force = Duration::from_millis(view.interval.unsigned_abs());
-        Ok(Price { owner, unit: view.unit, interval: wanted.max(in_force) })
+        Ok(Payment { owner, is_known: true, unit: view.unit, interval: wanted.max(in_force) })
     }
 }
 

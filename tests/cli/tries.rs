@@ -266,6 +266,21 @@ fn i11_a_retry_after_that_a_try_meets_holds_a_crawl_of_that_site_back() {
 }
 
 #[test]
+fn i11_a_second_try_of_a_site_that_asked_to_be_left_alone_is_refused_at_once() {
+    for interval in [INTERVAL, Duration::ZERO] {
+        let (data, site) = (TempData::new(), shop());
+        data.write("shop.toml", &(site.toml("shop", interval) + THINGS));
+        site.put("/p/1", Reply::status(429).header("retry-after", "3600"));
+        tried(&data, &site, "/p/1", &["--site", "shop.toml"]).expect_code(1);
+        site.put("/p/1", Reply::html("<h1>Thing</h1><b class=upc>1</b>"));
+        let asked = site.arrivals().len();
+        let run = tried(&data, &site, "/p/1", &["--site", "shop.toml"]).expect_code(1);
+        assert!(run.stderr.contains("left alone: its pace is held for"), "{run:?}");
+        assert_eq!(site.arrivals().len(), asked, "{run:?}");
+    }
+}
+
+#[test]
 fn v1_a_try_takes_its_turn_on_redis_too() {
     let Some(redis) = redis_or_skip() else { return };
     let (data, site) = (TempData::new(), shop());

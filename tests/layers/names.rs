@@ -28,7 +28,6 @@ const SHARED: &[&str] = &[
     "Origin",
     "Pace",
     "Place",
-    "Price",
     "Reply",
     "Request",
     "Row",

@@ -79,7 +79,7 @@ pub async fn crawl(
     }
     let deadline = options.deadline.and_then(|deadline| Instant::now().checked_add(deadline));
     let goal = Goal::Named { names: names.clone(), give_up: options.give_up, deadline };
-    let monitor = parts.monitor().clone();
+    let monitor = parts.monitor.clone();
     let mut watch = Watch::new(goal, &parts, shown);
     watch.is_finished().await?;
     let watching = async |over: &CancellationToken| watch.until_the_end(over).await;

@@ -66,15 +66,14 @@ pub(super) struct Watch {
 
 impl Watch {
     pub(super) fn new(goal: Goal, parts: &VisitParts, shown: Shown) -> Self {
-        let monitor = parts.monitor().clone();
         Self {
-            frontier: parts.frontier().clone(),
-            rules: parts.rules().clone(),
-            outages: parts.outages(),
-            breakers: parts.breakers(),
-            under_way: parts.under_way(),
-            pulse: Pulse::new(monitor.clone(), shown),
-            monitor,
+            frontier: parts.frontier.clone(),
+            rules: parts.rules.clone(),
+            outages: Arc::clone(&parts.outages),
+            breakers: Arc::clone(&parts.breakers),
+            under_way: Arc::clone(&parts.under_way),
+            monitor: parts.monitor.clone(),
+            pulse: Pulse::new(parts.monitor.clone(), shown),
             goal,
             views: Arc::default(),
             beat: Instant::now(),

@@ -76,7 +76,7 @@ pub async fn work(
     let join = async |frontier: &Frontier| frontier.join_as(name.as_str(), rules.scope()).await;
     let parts = equipment.parts(&frontier, &rules, role, None, join).await?;
     info!(%name, %role, "at work on {}", without_password(&equipment.places.frontier));
-    let (monitor, under_way) = (parts.monitor().clone(), parts.under_way());
+    let (monitor, under_way) = (parts.monitor.clone(), Arc::clone(&parts.under_way));
     let mut watch = Watch::new(Goal::All { until_empty }, &parts, shown);
     let watching = async |over: &CancellationToken| {
         tokio::select! {

@@ -8,7 +8,7 @@ use tracing::{debug, warn};
 use super::body_end::body_end;
 use super::breakers::{health_of, put_off};
 use super::error::VisitError;
-use super::granted_along::FreshPage;
+use super::fresh_pages::FreshPage;
 use super::outcome::{Judged, errand_outcome, failed, follow, judge, unsent_errand};
 use super::parts::VisitParts;
 use super::slots::SlottedLease;

@@ -5,13 +5,9 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use tracing::debug;
-
-use super::parts::VisitParts;
-use crate::canonical_url::{CanonicalUrl, Host};
+use crate::canonical_url::Host;
 use crate::frontier::{Frontier, FrontierError};
 use crate::site::{self, Site};
-use crate::task::Lease;
 
 /// How long an answer is remembered, none as well.
 const HOLDS: Duration = Duration::from_secs(3);
@@ -20,10 +16,10 @@ const MOST_HOSTS: usize = 10_000;
 
 /// The owners of hosts that were asked for lately.
 #[derive(Debug, Default)]
-pub(super) struct Hosts(Mutex<HashMap<Host, Answer>>);
+pub(super) struct Hosts(Mutex<HashMap<Host, HostOwner>>);
 
 #[derive(Clone, Debug)]
-struct Answer {
+struct HostOwner {
     owner: Option<Arc<Site>>,
     at: Instant,
 }
@@ -43,11 +39,11 @@ impl Hosts {
             Some(name) => rules(frontier, &name, known.and_then(|answer| answer.owner)).await?,
             None => None,
         };
-        self.remember(host, Answer { owner: owner.clone(), at: Instant::now() });
+        self.remember(host, HostOwner { owner: owner.clone(), at: Instant::now() });
         Ok(owner)
     }
 
-    fn remember(&self, host: &Host, answer: Answer) {
+    fn remember(&self, host: &Host, answer: HostOwner) {
         let mut hosts = self.lock();
         if hosts.len() >= MOST_HOSTS {
             hosts.retain(|_, answer| answer.at.elapsed() < HOLDS);
@@ -58,39 +54,8 @@ impl Hosts {
         hosts.insert(host.clone(), answer);
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Host, Answer>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Host, HostOwner>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl VisitParts {
-    /// The site of a lease, by the rules in force when it was granted or newer ones.
-    pub(super) async fn site(&self, lease: &Lease) -> Result<Arc<Site>, FrontierError> {
-        if let Some(site) = self.rules.get(&lease.site, lease.version) {
-            return Ok(site);
-        }
-        let no_site = || FrontierError::no_site(&lease.site);
-        let text =
-            self.outages.frontier.in_time(self.frontier.text(&lease.site)).await?.ok_or_else(no_site)?;
-        let site = site_of_text(&lease.site, &text)?;
-        debug!(site = lease.site, version = lease.version, "the site's rules were read");
-        Ok(self.rules.put(site, lease.version))
-    }
-
-    /// The site whose host a URL is on, among those that are worked on; the asking site's own hosts come first.
-    pub(super) async fn owner_of(
-        &self,
-        site: &Arc<Site>,
-        url: &url::Url,
-    ) -> Result<Option<Arc<Site>>, FrontierError> {
-        let Ok(url) = CanonicalUrl::from_url(url.clone()) else { return Ok(None) };
-        if site.scope.owns(&url) {
-            return Ok(Some(Arc::clone(site)));
-        }
-        if self.rules.is_of_all() {
-            return self.hosts.owner(&self.frontier, &url.host()).await;
-        }
-        Ok(self.rules.owner(&url.host()))
     }
 }
 
@@ -108,6 +73,6 @@ async fn rules(
 }
 
 /// A site of the text that is registered for it.
-fn site_of_text(name: &str, text: &str) -> Result<Site, FrontierError> {
+pub(super) fn site_of_text(name: &str, text: &str) -> Result<Site, FrontierError> {
     site::parse(text, &format!("{name}.toml")).map_err(|errors| FrontierError::unreadable_rules(name, errors))
 }

@@ -5,7 +5,7 @@ mod breakers;
 mod claim;
 mod download;
 mod error;
-mod granted_along;
+mod fresh_pages;
 mod hosts;
 mod lease;
 mod outages;

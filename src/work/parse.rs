@@ -6,10 +6,10 @@ use std::sync::Arc;
 use url::Url;
 
 use super::error::VisitError;
-use super::granted_along::FreshPage;
+use super::fresh_pages::FreshPage;
 use super::parts::VisitParts;
 use super::slots::Slot;
-use crate::archive::{ArchiveError, Place, StoredResponse};
+use crate::archive::{Archive, ArchiveError, Place, StoredResponse};
 use crate::content_coding;
 use crate::extract::{self, Extract, Fetched};
 use crate::frontier::FrontierError;
@@ -67,35 +67,32 @@ async fn read(
     let Ok(place) = stored.place.parse::<Place>() else {
         return Ok(Err(Failure::new(format!("`{}` is no place in the archive", stored.place))));
     };
-    let stored = match parts.outages.pages.patiently(|| from_archive(parts, &place)).await {
-        Ok(stored) => stored?,
+    let most = site.fetch.max_body;
+    match parts.outages.pages.patiently(|| from_archive(&parts.archive, &place, most)).await {
         Err(ArchiveError::Missing { place }) => {
             let why = format!("its page is gone from the archive ({place}); put it again");
-            return Ok(Err(Failure::new(why)));
+            Ok(Err(Failure::new(why)))
         }
-        Err(error @ ArchiveError::Damaged { .. }) => {
-            return Ok(Err(Failure::new(error.to_string())));
-        }
-        Err(error) => return Err(error.into()),
-    };
-    let most = site.fetch.max_body;
-    in_background(move || {
-        let body = content_coding::decode(&stored.headers, &stored.body, most);
-        let fresh = body.map(|body| FreshPage { headers: stored.headers, body });
-        fresh.map_err(|error| Failure::new(error.to_string()))
-    })
-    .await
+        Err(error @ ArchiveError::Damaged { .. }) => Ok(Err(Failure::new(error.to_string()))),
+        read => Ok(read?),
+    }
 }
 
+/// Reads and decompresses a page off the threads that keep the pace.
 async fn from_archive(
-    parts: &VisitParts,
+    archive: &Archive,
     place: &Place,
-) -> Result<Result<StoredResponse, VisitError>, ArchiveError> {
-    let (archive, place) = (parts.archive.clone(), place.clone());
-    match in_background(move || archive.read(&place)).await {
-        Ok(read) => read.map(Ok),
-        Err(broke) => Ok(Err(broke)),
-    }
+    most: u64,
+) -> Result<Result<FreshPage, Failure>, ArchiveError> {
+    let (archive, place) = (archive.clone(), place.clone());
+    let reading = tokio::task::spawn_blocking(move || {
+        let StoredResponse { headers, body, .. } = archive.read(&place)?;
+        let body = content_coding::decode(&headers, &body, most);
+        let fresh = body.map(|body| FreshPage { headers, body });
+        Ok(fresh.map_err(|error| Failure::new(error.to_string())))
+    });
+    // A panic in it is one of the task.
+    reading.await.unwrap_or_else(|panic| std::panic::resume_unwind(panic.into_panic()))
 }
 
 /// Extracts items and links by the site's rule, off the threads that keep the pace.
@@ -113,12 +110,6 @@ async fn take_apart(
         extract::extract(&fetched, &site.pages[rule], &site)
     };
     parts.parse_pool.run(parse).await
-}
-
-async fn in_background<T: Send + 'static>(
-    work: impl FnOnce() -> T + Send + 'static,
-) -> Result<T, VisitError> {
-    tokio::task::spawn_blocking(work).await.map_err(|panic| VisitError::Parse(panic.to_string()))
 }
 
 /// Puts the links in scope into the queues of the sites that own them.

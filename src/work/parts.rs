@@ -5,11 +5,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
-use tracing::warn;
+use tracing::{debug, warn};
 
 use super::breakers::Breakers;
-use super::granted_along::FreshPages;
-use super::hosts::Hosts;
+use super::fresh_pages::FreshPages;
+use super::hosts::{Hosts, site_of_text};
 use super::outages::Outages;
 use super::parse_pool::ParsePool;
 use super::role::Role;
@@ -17,12 +17,15 @@ use super::rules::SiteRules;
 use super::slots::{Slots, cores};
 use super::under_way::UnderWay;
 use crate::archive::Archive;
+use crate::canonical_url::CanonicalUrl;
 use crate::clock;
 use crate::fetch::{Ceiling, Fetcher};
 use crate::frontier::{Frontier, FrontierError, Member};
 use crate::monitor::Monitor;
 use crate::robots::Verdicts;
 use crate::sink::ItemSink;
+use crate::site::Site;
+use crate::task::Lease;
 
 /// How long the frontier may take to hear that this process leaves.
 pub(super) const LEAVING: Duration = Duration::from_secs(5);
@@ -53,21 +56,22 @@ pub struct PartsOptions {
 /// What the two lines share. One a process.
 #[derive(Debug)]
 pub struct VisitParts {
-    pub(super) frontier: Frontier,
+    pub(crate) frontier: Frontier,
     pub(super) member: OwnerToken,
     pub(super) fetcher: Fetcher,
     pub(super) ceiling: Ceiling,
     pub(super) archive: Archive,
     pub(super) sink: ItemSink,
     pub(super) role: Role,
-    pub(super) rules: SiteRules,
+    /// The sites that are crawled.
+    pub(crate) rules: SiteRules,
     pub(super) hosts: Hosts,
-    pub(super) outages: Arc<Outages>,
+    pub(crate) outages: Arc<Outages>,
     /// Cancelled when nothing more is claimed.
     pub(super) leaving: CancellationToken,
-    pub(super) monitor: Monitor,
-    pub(super) breakers: Arc<Breakers>,
-    pub(super) under_way: Arc<UnderWay>,
+    pub(crate) monitor: Monitor,
+    pub(crate) breakers: Arc<Breakers>,
+    pub(crate) under_way: Arc<UnderWay>,
     pub(super) verdicts: Verdicts,
     pub(super) fresh_pages: FreshPages,
     /// One a core.
@@ -102,34 +106,32 @@ impl VisitParts {
         })
     }
 
-    /// The frontier.
-    pub fn frontier(&self) -> &Frontier {
-        &self.frontier
+    /// The site of a lease, by the rules in force when it was granted or newer ones.
+    pub(super) async fn site(&self, lease: &Lease) -> Result<Arc<Site>, FrontierError> {
+        if let Some(site) = self.rules.get(&lease.site, lease.version) {
+            return Ok(site);
+        }
+        let text = self.outages.frontier.in_time(self.frontier.text(&lease.site)).await?;
+        let text = text.ok_or_else(|| FrontierError::no_site(&lease.site))?;
+        let site = site_of_text(&lease.site, &text)?;
+        debug!(site = lease.site, version = lease.version, "the site's rules were read");
+        Ok(self.rules.put(site, lease.version))
     }
 
-    /// The sites' rules.
-    pub fn rules(&self) -> &SiteRules {
-        &self.rules
-    }
-
-    /// What this process may have to wait for.
-    pub(crate) fn outages(&self) -> Arc<Outages> {
-        Arc::clone(&self.outages)
-    }
-
-    /// What this process has in hand.
-    pub(crate) fn under_way(&self) -> Arc<UnderWay> {
-        Arc::clone(&self.under_way)
-    }
-
-    /// Which pace units are away.
-    pub(crate) fn breakers(&self) -> Arc<Breakers> {
-        Arc::clone(&self.breakers)
-    }
-
-    /// The counters.
-    pub fn monitor(&self) -> &Monitor {
-        &self.monitor
+    /// The site whose host a URL is on, among those that are worked on; the asking site's own hosts come first.
+    pub(super) async fn owner_of(
+        &self,
+        site: &Arc<Site>,
+        url: &url::Url,
+    ) -> Result<Option<Arc<Site>>, FrontierError> {
+        let Ok(url) = CanonicalUrl::from_url(url.clone()) else { return Ok(None) };
+        if site.scope.owns(&url) {
+            return Ok(Some(Arc::clone(site)));
+        }
+        if self.rules.is_of_all() {
+            return self.hosts.owner(&self.frontier, &url.host()).await;
+        }
+        Ok(self.rules.owner(&url.host()))
     }
 
     /// Finishes what is being kept, and leaves. A frontier that is away finds out by itself.

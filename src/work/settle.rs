@@ -1,21 +1,44 @@
 //! The end of a visit: its settlement, or its lease returned unused; and what is logged of either.
 
+use std::time::Duration;
+
 use tracing::{debug, info, warn};
 
 use super::error::VisitError;
 use super::parts::{LEAVING, VisitParts};
+use super::slots::SlottedLease;
 use crate::clock;
-use crate::frontier::FrontierError;
+use crate::frontier::{FrontierError, TOKENS};
 use crate::robots::change;
 use crate::task::{Lease, LeaseKey, Outcome, RobotsAccess, RobotsRecord, Settled, Settlement, Stage};
 
 impl VisitParts {
-    /// Settles a task and keeps at it while the frontier can't be reached. A lost lease is said once and changes nothing.
-    pub(super) async fn settle(&self, lease: Lease, outcome: Outcome) -> Result<Settled, FrontierError> {
-        self.settle_as(Settlement { lease, outcome, block: None, response: None, parse: None }).await
+    /// Settles a task.
+    pub(super) async fn settle(&self, lease: Lease, outcome: Outcome) -> Result<(), FrontierError> {
+        self.settle_as(Settlement { lease, outcome, block: None, response: None, parse: None })
+            .await
+            .map(drop)
     }
 
-    pub(super) async fn settle_as(&self, settlement: Settlement) -> Result<Settled, FrontierError> {
+    /// Settles a download, and takes the parse of the page that it brings along where a slot is free for it.
+    pub(super) async fn settle_download(
+        &self,
+        lease: Lease,
+        outcome: Outcome,
+        block: Option<(Duration, String)>,
+        response: Option<Duration>,
+    ) -> Result<Option<SlottedLease>, FrontierError> {
+        let brings = matches!(outcome, Outcome::Done { stored: Some(_), .. });
+        let takes = brings && !self.leaving.is_cancelled() && !self.outages.is_keeping_held_up();
+        let slot = if takes { self.slots.take_free_parse() } else { None };
+        let parse = slot.as_ref().map(|_| fastrand::u64(1..TOKENS));
+        let settled = self.settle_as(Settlement { lease, outcome, block, response, parse }).await?;
+        let Settled::Leased(lease) = settled else { return Ok(None) };
+        Ok(slot.map(|slot| SlottedLease { lease: *lease, slot }))
+    }
+
+    /// Keeps at it while the frontier can't be reached. A lost lease is said once and changes nothing.
+    async fn settle_as(&self, settlement: Settlement) -> Result<Settled, FrontierError> {
         let (lease, said) = (&settlement.lease, &settlement.outcome);
         let (site, url, stage) = (&lease.site, &lease.url, lease.stage);
         if let Some((wait, why)) = &settlement.block {
@@ -49,10 +72,7 @@ impl VisitParts {
     }
 
     /// The record whose place a settlement's is to take; none where it brings no rules to compare, or it can't be read.
-    pub(super) async fn robots_before(
-        &self,
-        settlement: &Settlement,
-    ) -> Result<Option<RobotsRecord>, FrontierError> {
+    async fn robots_before(&self, settlement: &Settlement) -> Result<Option<RobotsRecord>, FrontierError> {
         let Outcome::Robots(now) = &settlement.outcome else { return Ok(None) };
         if matches!(now.access, RobotsAccess::Unreachable(_)) {
             return Ok(None);
@@ -82,7 +102,7 @@ impl VisitParts {
 }
 
 /// Says what a record that was kept means for the site, where it is news.
-pub(super) fn log_robots_change(lease: &Lease, before: Option<&RobotsRecord>, now: &RobotsRecord) {
+fn log_robots_change(lease: &Lease, before: Option<&RobotsRecord>, now: &RobotsRecord) {
     let site = &lease.site;
     if let Some(what) = change(before, now, lease.interval) {
         info!(site, "robots.txt of {} {what}", lease.url.origin());

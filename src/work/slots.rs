@@ -20,9 +20,9 @@ const ENDS_A_CORE: usize = 64;
 pub(super) struct Slots {
     download: AtomicUsize,
     parse: usize,
-    pub(super) along: usize,
+    along: usize,
     downloading: AtomicUsize,
-    pub(super) parsing: AtomicUsize,
+    parsing: AtomicUsize,
     ends: Semaphore,
     pub(super) freed: Notify,
     /// All download slots are taken, and there was more to claim at once.
@@ -72,6 +72,12 @@ impl Slots {
     pub(super) fn take(self: &Arc<Self>, stage: Stage) -> Slot {
         self.running(stage).fetch_add(1, Ordering::SeqCst);
         Slot { slots: Arc::clone(self), stage }
+    }
+
+    /// A slot for the parse of a page that was fetched just now, if one is free.
+    pub(super) fn take_free_parse(self: &Arc<Self>) -> Option<Slot> {
+        let slot = self.take(Stage::Parse);
+        (self.parsing.load(Ordering::SeqCst) <= self.along).then_some(slot)
     }
 
     /// For a parse whose page is taken apart: its slot is another page's, once not too many wait for their end.

@@ -1,18 +1,11 @@
-//! A parse granted along with its download's settlement: its slot, its lease, and the fresh page in memory. Few pages are read
-//! back from the archive so.
+//! Pages in memory between their download and their parse: few are read back from the archive so.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::sync::{Mutex, PoisonError};
 
 use bytes::Bytes;
 
-use super::parts::VisitParts;
-use super::slots::{Slot, Slots, SlottedLease};
-use crate::frontier::{FrontierError, TOKENS};
 use crate::page::Headers;
-use crate::task::{Lease, Outcome, Settled, Settlement, Stage};
 
 /// The most bytes of bodies kept for the parse line; what doesn't fit is read from the archive.
 const ROOM: usize = 16 * 1024 * 1024;
@@ -65,39 +58,6 @@ impl PagesInOrder {
         let page = self.pages.remove(place)?;
         self.bytes -= page.body.len();
         Some(page)
-    }
-}
-
-impl VisitParts {
-    /// Settles a download, and takes the parse of the page that it brings along where a slot is free for it.
-    pub(super) async fn settle_download(
-        &self,
-        lease: Lease,
-        outcome: Outcome,
-        block: Option<(Duration, String)>,
-        response: Option<Duration>,
-    ) -> Result<Option<SlottedLease>, FrontierError> {
-        let slot = self.slot_for(&outcome);
-        let parse = slot.as_ref().map(|_| fastrand::u64(1..TOKENS));
-        match (self.settle_as(Settlement { lease, outcome, block, response, parse }).await?, slot) {
-            (Settled::Leased(lease), Some(slot)) => Ok(Some(SlottedLease { lease: *lease, slot })),
-            _ => Ok(None),
-        }
-    }
-
-    /// A slot for the parse of the page that this brings, unless nothing more is to be claimed.
-    fn slot_for(&self, outcome: &Outcome) -> Option<Slot> {
-        let brings = matches!(outcome, Outcome::Done { stored: Some(_), .. });
-        let takes = brings && !self.leaving.is_cancelled() && !self.outages.is_keeping_held_up();
-        if takes { self.slots.take_free_parse() } else { None }
-    }
-}
-
-impl Slots {
-    /// A slot for the parse of a page that was fetched just now, if one is free.
-    pub(super) fn take_free_parse(self: &Arc<Self>) -> Option<Slot> {
-        let slot = self.take(Stage::Parse);
-        (self.parsing.load(Ordering::SeqCst) <= self.along).then_some(slot)
     }
 }
 

@@ -92,6 +92,15 @@ impl View {
         (!interval.is_zero()).then(|| interval.as_secs_f64().recip())
     }
 
+    /// Why nothing of it may start just now, where it is paused or blocked.
+    pub fn left_alone(&self) -> Option<String> {
+        if let Some(why) = &self.paused {
+            return Some(format!("paused: {why}"));
+        }
+        let (until, why) = (self.blocked_until?, self.blocked_why.as_deref());
+        Some(format!("blocked until {until}: {}", why.unwrap_or("no reason is known")))
+    }
+
     /// Pages that ever came and were handed to the parse stage; it never falls.
     pub fn pages(&self) -> u64 {
         self.parse.created + self.parse.revived + self.parse.coalesced + self.parse.deferred

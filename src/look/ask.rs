@@ -6,8 +6,8 @@ use crate::archive::{Archive, Visit, VisitOutcome};
 use crate::canonical_url::CanonicalUrl;
 use crate::clock::{self, Timestamp};
 use crate::fetch::{Exchange, Fetcher, Request, Unsent};
+use crate::frontier::Frontier;
 use crate::frontier::permit::Permit;
-use crate::frontier::{Frontier, View};
 use crate::manners::Signal;
 use crate::mutex::TimedMutex;
 use crate::quantity::spoken;
@@ -34,14 +34,14 @@ pub struct Asker<'a> {
     /// Intervals of groups.
     pub settings: &'a Settings,
     /// What was sent so far.
-    pub sent: Vec<Sent>,
+    pub sent: Vec<PaidRequest>,
     /// What a `robots.txt` read here asks for between two requests.
     pub crawl_delay: Duration,
 }
 
 /// A request that was sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Sent {
+pub struct PaidRequest {
     /// What was asked for.
     pub url: CanonicalUrl,
     /// The pace unit that it was paid to.
@@ -95,7 +95,7 @@ impl<'a> Asker<'a> {
         let answer =
             exchange.answer.as_ref().ok().map(|fetched| (fetched.page.status, fetched.page.response));
         let (unit, interval) = (price.unit.clone(), price.interval);
-        self.sent.push(Sent { url: url.clone(), unit, interval, at: exchange.sent.at, answer });
+        self.sent.push(PaidRequest { url: url.clone(), unit, interval, at: exchange.sent.at, answer });
         let outcome = match &exchange.answer {
             Ok(fetched) => VisitOutcome::Response(fetched.page.clone()),
             Err(error) => VisitOutcome::Failed { error: error.reason() },
@@ -166,7 +166,7 @@ impl<'a> Asker<'a> {
         let Some(view) = self.frontier.view(&owner).await? else {
             return Ok(Payment { owner, is_known: false, unit: site.unit(), interval: wanted });
         };
-        if let Some(why) = left_alone(&view) {
+        if let Some(why) = view.left_alone() {
             return Err(refused(&view.site, &why));
         }
         let in_force = Duration::from_millis(view.interval.unsigned_abs());
@@ -178,13 +178,4 @@ fn refused(site: &str, why: &str) -> RunError {
     RunError::Refused(format!(
         "site `{site}` is left alone: {why}; nothing was asked for. A page that was fetched before can be read with --stored"
     ))
-}
-
-/// Why a site is not to be asked just now.
-fn left_alone(view: &View) -> Option<String> {
-    if let Some(why) = &view.paused {
-        return Some(format!("paused: {why}"));
-    }
-    let until = view.blocked_until?;
-    Some(format!("blocked until {until}: {}", view.blocked_why.as_deref().unwrap_or("no reason is known")))
 }

@@ -8,7 +8,7 @@ mod robots;
 mod stored;
 mod try_page;
 
-pub use ask::{Asker, Sent};
+pub use ask::{Asker, PaidRequest};
 pub use finding::{Change, Finding};
 pub use page::{Field, FollowedLink, Look, RefusedLink, look};
 pub use reparse::{Portion, Reparse, ReparseParts};

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use futures_util::future::try_join_all;
 
 use super::finding::Finding;
-use super::stored::{Kept, Walk};
+use super::stored::{Kept, StoredWalk};
 use crate::archive::{Archive, Location};
 use crate::canonical_url::CanonicalUrl;
 use crate::content_coding;
@@ -44,7 +44,7 @@ pub struct ReparseParts {
 #[derive(Debug)]
 pub struct Reparse {
     materials: ReparseParts,
-    walk: Walk,
+    walk: StoredWalk,
     verdicts: Verdicts,
 }
 
@@ -64,7 +64,7 @@ pub struct Portion {
 impl Reparse {
     /// Begins; nothing is read yet.
     pub fn begin(materials: ReparseParts) -> Self {
-        let walk = Walk::over(&materials.location, &materials.site);
+        let walk = StoredWalk::over(&materials.location, &materials.site);
         let verdicts = Verdicts::new(Some(&materials.frontier));
         Self { materials, walk, verdicts }
     }
@@ -80,7 +80,8 @@ impl Reparse {
             let finding = match read {
                 Err(why) => Finding::Failed(why),
                 Ok(read) => {
-                    let finding = self.compare(&kept, &read)?;
+                    let old = self.materials.items.of_page(kept.url.as_str())?;
+                    let finding = Finding::of(old, read.extract.as_ref(), &read.why_none);
                     let found = read.extract.map(|extract| extract.links).unwrap_or_default();
                     links.extend(found.into_iter().map(|link| (link, kept.depth + 1)));
                     finding
@@ -99,25 +100,14 @@ impl Reparse {
 
     /// Reads and parses pages side by side, in blocking threads; the answers are in the pages' order.
     async fn read(&self, pages: Vec<Kept>) -> Result<Vec<(Kept, Result<Read, String>)>, RunError> {
-        let mut parsed = Vec::with_capacity(pages.len());
-        let mut parsing = Vec::with_capacity(pages.len());
-        for page in pages {
+        let parsing = pages.into_iter().map(|page| {
             let (archive, site) = (self.materials.archive.clone(), Arc::clone(&self.materials.site));
-            parsing.push(tokio::task::spawn_blocking(move || {
+            tokio::task::spawn_blocking(move || {
                 let read = read(&archive, &site, &page);
                 (page, read)
-            }));
-        }
-        for page in parsing {
-            parsed.push(page.await.map_err(|panic| VisitError::Parse(panic.to_string()))?);
-        }
-        Ok(parsed)
-    }
-
-    /// What became of the page's item.
-    fn compare(&self, kept: &Kept, read: &Read) -> Result<Finding, RunError> {
-        let old = self.materials.items.of_page(kept.url.as_str())?;
-        Ok(Finding::of(old, read.extract.as_ref(), &read.why_none))
+            })
+        });
+        Ok(try_join_all(parsing).await.map_err(|panic| VisitError::Parse(panic.to_string()))?)
     }
 
     /// Writes what is new or changed, where there is a sink. That its page was not fetched again meanwhile is asked right before, as

@@ -1,5 +1,6 @@
 //! The walk over what was kept of a site, portion by portion: the latest stored body of each page, each page once.
 
+use futures_util::future::try_join_all;
 use tokio::sync::mpsc::{Receiver, channel};
 
 use crate::archive::{ArchiveError, Filter, Location, Record, scan};
@@ -25,11 +26,11 @@ pub(super) struct Kept {
 
 /// Answers that were kept, read ahead in a thread of their own.
 #[derive(Debug)]
-pub(super) struct Walk {
+pub(super) struct StoredWalk {
     records: Receiver<Result<Record, ArchiveError>>,
 }
 
-impl Walk {
+impl StoredWalk {
     /// Begins to read.
     pub(super) fn over(location: &Location, site: &Site) -> Self {
         let (location, filter) = (location.clone(), Filter::default());
@@ -78,25 +79,15 @@ impl Walk {
         site: &str,
         answers: Vec<Record>,
     ) -> Result<Vec<Kept>, FrontierError> {
-        let mut asking = Vec::with_capacity(answers.len());
-        for answer in answers {
-            let (Some(place), Ok(url)) = (answer.place, CanonicalUrl::parse(&answer.url)) else { continue };
-            let (frontier, site) = (frontier.clone(), site.to_owned());
-            asking.push(tokio::spawn(async move {
-                let latest = frontier.latest(&site, &url).await?;
+        let known = answers.into_iter().filter_map(|answer| {
+            let (place, url) = answer.place.zip(CanonicalUrl::parse(&answer.url).ok())?;
+            Some(async move {
+                let latest = frontier.latest(site, &url).await?;
                 let latest = latest.filter(|latest| latest.stored.place == place.to_string());
                 Ok::<_, FrontierError>(latest.map(|Latest { stored, depth }| Kept { url, stored, depth }))
-            }));
-        }
-        let mut current = Vec::with_capacity(asking.len());
-        for asked in asking {
-            // A panic in it is one of this process: it goes on up.
-            match asked.await {
-                Ok(kept) => current.extend(kept?),
-                Err(panic) => std::panic::resume_unwind(panic.into_panic()),
-            }
-        }
-        Ok(current)
+            })
+        });
+        Ok(try_join_all(known).await?.into_iter().flatten().collect())
     }
 }
 

@@ -4,7 +4,7 @@
 use bytes::Bytes;
 use tracing::info;
 
-use super::ask::{Asker, Sent};
+use super::ask::{Asker, PaidRequest};
 use super::robots::verdict;
 use crate::canonical_url::CanonicalUrl;
 use crate::clock::Timestamp;
@@ -49,7 +49,7 @@ pub struct Walk {
     /// The URLs on the way, the last one being the page where there is content.
     pub hops: Vec<Hop>,
     /// Every request that was sent, in order.
-    pub sent: Vec<Sent>,
+    pub sent: Vec<PaidRequest>,
     /// What was brought.
     pub content: Option<Content>,
 }

@@ -4,7 +4,6 @@ use std::io::{self, Write};
 
 use indicatif::MultiProgress;
 use tracing_subscriber::EnvFilter;
-use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::fmt::format::JsonFields;
 
 pub use super::log_line::Format;
@@ -23,22 +22,11 @@ pub fn start(format: Format, level: &str, color: bool, bars: MultiProgress) {
         .with_env_filter(filter)
         .fmt_fields(JsonFields::new())
         .event_format(LogLine(format))
-        .with_writer(PastBars(bars))
+        .with_writer(move || BufferedLine { bars: bars.clone(), text: Vec::new() })
         .try_init();
 }
 
-/// Writes whole lines to stderr while the progress bars stand aside.
-struct PastBars(MultiProgress);
-
-impl<'a> MakeWriter<'a> for PastBars {
-    type Writer = BufferedLine;
-
-    fn make_writer(&'a self) -> BufferedLine {
-        BufferedLine { bars: self.0.clone(), text: Vec::new() }
-    }
-}
-
-/// One log line on its way.
+/// One log line on its way to stderr; it is written whole while the progress bars stand aside.
 struct BufferedLine {
     bars: MultiProgress,
     text: Vec<u8>,

@@ -74,6 +74,15 @@ struct Values {
 }
 
 impl Values {
+    fn take(&mut self, field: &Field, value: Value) {
+        match (field.name(), value) {
+            ("message", Value::String(message)) => self.message = message,
+            (name, value) => {
+                self.fields.insert(name.to_owned(), value);
+            }
+        }
+    }
+
     fn add(&mut self, span: &str) {
         let Ok(fields) = serde_json::from_str::<Map<String, Value>>(span) else { return };
         for (name, value) in fields {
@@ -135,17 +144,6 @@ impl Visit for Values {
 
     fn record_bool(&mut self, field: &Field, value: bool) {
         self.take(field, value.into());
-    }
-}
-
-impl Values {
-    fn take(&mut self, field: &Field, value: Value) {
-        match (field.name(), value) {
-            ("message", Value::String(message)) => self.message = message,
-            (name, value) => {
-                self.fields.insert(name.to_owned(), value);
-            }
-        }
     }
 }
 

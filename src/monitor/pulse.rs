@@ -31,13 +31,9 @@ pub struct Pulse {
     monitor: Monitor,
     looks: Looks,
     limits: Limits,
-    form: PulseForm,
-}
-
-#[derive(Debug)]
-enum PulseForm {
-    Lines { all: bool },
-    Bars(Bars),
+    bars: Option<Bars>,
+    /// Lines tell of every site that moves.
+    all: bool,
 }
 
 impl Pulse {
@@ -46,12 +42,9 @@ impl Pulse {
 
     /// A pulse of these counters.
     pub fn new(monitor: Monitor, shown: Shown) -> Self {
-        let form = match shown {
-            Shown::Lines => PulseForm::Lines { all: false },
-            Shown::AllLines => PulseForm::Lines { all: true },
-            Shown::Bars(bars) => PulseForm::Bars(Bars::new(bars)),
-        };
-        Self { monitor, looks: Looks::new(), limits: Limits::default(), form }
+        let all = matches!(shown, Shown::AllLines);
+        let bars = if let Shown::Bars(drawn) = shown { Some(Bars::new(drawn)) } else { None };
+        Self { monitor, looks: Looks::new(), limits: Limits::default(), bars, all }
     }
 
     /// Tells how everything stands, and chooses anew which sites the bars show. `views` are of the sites that are looked at, in
@@ -59,9 +52,9 @@ impl Pulse {
     pub fn beat(&mut self, views: &[View]) {
         let (sites, workers) = (self.look(views), self.monitor.worker_count());
         sites.iter().filter(|site| !site.is_idle()).for_each(|site| self.limits.look(&site.counted.view));
-        match &mut self.form {
-            PulseForm::Lines { all } => lines(&sites, *all, workers),
-            PulseForm::Bars(bars) => {
+        match &mut self.bars {
+            None => lines(&sites, self.all, workers),
+            Some(bars) => {
                 bars.choose(&sites);
                 bars.draw(&sites, workers);
             }
@@ -70,19 +63,15 @@ impl Pulse {
 
     /// Draws the bars, if there are any.
     pub fn draw(&mut self, views: &[View]) {
-        if let PulseForm::Bars(_) = self.form {
+        if self.bars.is_some() {
             let (sites, workers) = (self.look(views), self.monitor.worker_count());
-            if let PulseForm::Bars(bars) = &mut self.form {
-                bars.draw(&sites, workers);
-            }
+            self.bars.iter_mut().for_each(|bars| bars.draw(&sites, workers));
         }
     }
 
     /// Takes the bars away.
     pub fn clear(&self) {
-        if let PulseForm::Bars(bars) = &self.form {
-            bars.clear();
-        }
+        self.bars.iter().for_each(Bars::clear);
     }
 
     fn look(&mut self, views: &[View]) -> Vec<SitePulse> {

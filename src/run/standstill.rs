@@ -50,11 +50,8 @@ fn progress_of(view: &View) -> u64 {
 
 /// Why nothing of the site can be asked for.
 fn reason(view: &View, away: bool) -> Option<String> {
-    if let Some(why) = &view.paused {
-        return Some(format!("paused: {why}"));
-    }
-    if let (Some(until), Some(why)) = (view.blocked_until, &view.blocked_why) {
-        return Some(format!("blocked until {until}: {why}"));
+    if let Some(why) = view.left_alone() {
+        return Some(why);
     }
     if away {
         return Some("nobody there answers".to_owned());

@@ -12,11 +12,11 @@ use tokio::sync::oneshot;
 
 use super::error::VisitError;
 
-type Job = Box<dyn FnOnce() + Send>;
+type ParseJob = Box<dyn FnOnce() + Send>;
 
 /// Threads that wait for pages; they end when this is dropped and what was asked for is done.
 #[derive(Debug)]
-pub(super) struct ParsePool(Sender<Job>);
+pub(super) struct ParsePool(Sender<ParseJob>);
 
 impl ParsePool {
     /// So many threads.
@@ -46,7 +46,7 @@ impl ParsePool {
     }
 }
 
-fn work(inbox: &Mutex<Receiver<Job>>) {
+fn work(inbox: &Mutex<Receiver<ParseJob>>) {
     loop {
         let job = inbox.lock().unwrap_or_else(PoisonError::into_inner).recv();
         let Ok(job) = job else { return };

@@ -23,6 +23,9 @@ pub enum Role {
 pub struct RoleError(String);
 
 impl Role {
+    const NAMES: [(Self, &str); 3] =
+        [(Self::Download, "download"), (Self::Parse, "parse"), (Self::Both, "both")];
+
     /// Whether it walks the line of this stage.
     pub fn walks(self, stage: Stage) -> bool {
         match stage {
@@ -36,21 +39,13 @@ impl FromStr for Role {
     type Err = RoleError;
 
     fn from_str(text: &str) -> Result<Self, RoleError> {
-        match text {
-            "download" => Ok(Self::Download),
-            "parse" => Ok(Self::Parse),
-            "both" => Ok(Self::Both),
-            _ => Err(RoleError(text.to_owned())),
-        }
+        let named = Self::NAMES.iter().find(|(_, name)| *name == text);
+        named.map(|(role, _)| *role).ok_or_else(|| RoleError(text.to_owned()))
     }
 }
 
 impl fmt::Display for Role {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Download => "download",
-            Self::Parse => "parse",
-            Self::Both => "both",
-        })
+        Self::NAMES.iter().filter(|(role, _)| role == self).try_for_each(|(_, name)| f.write_str(name))
     }
 }

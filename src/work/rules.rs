@@ -15,19 +15,16 @@ const MOST_SITES: usize = 4_096;
 
 /// The sites of a process. Shared; newer rules replace older ones.
 #[derive(Clone, Debug, Default)]
-pub struct SiteRules(Arc<Inner>);
-
-#[derive(Debug, Default)]
-struct Inner {
+pub struct SiteRules {
     /// Every site of the frontier is worked on, also those that nobody has named here.
     of_all: bool,
-    turn: AtomicU64,
-    sites: RwLock<Sites>,
+    turn: Arc<AtomicU64>,
+    sites: Arc<RwLock<Sites>>,
 }
 
 #[derive(Debug, Default)]
 struct Sites {
-    by_name: HashMap<String, Known>,
+    by_name: HashMap<String, KnownSite>,
     by_host: HashMap<Host, String>,
     left: HashSet<String>,
     /// Those by whose rules robots.txt is ignored, also where the rules themselves are forgotten: it is said once of each.
@@ -37,7 +34,7 @@ struct Sites {
 }
 
 #[derive(Debug)]
-struct Known {
+struct KnownSite {
     version: i64,
     site: Arc<Site>,
     /// The turn of its last use.
@@ -47,12 +44,12 @@ struct Known {
 impl SiteRules {
     /// All sites of the frontier, whoever registers them and whenever.
     pub fn of_all() -> Self {
-        Self(Arc::new(Inner { of_all: true, ..Inner::default() }))
+        Self { of_all: true, ..Self::default() }
     }
 
     /// What is worked on.
     pub fn scope(&self) -> WorkScope {
-        if self.0.of_all { WorkScope::All } else { WorkScope::of(self.names()) }
+        if self.of_all { WorkScope::All } else { WorkScope::of(self.names()) }
     }
 
     /// How many sites were left to others so far.
@@ -62,7 +59,7 @@ impl SiteRules {
 
     /// Whether all sites are worked on.
     pub(super) fn is_of_all(&self) -> bool {
-        self.0.of_all
+        self.of_all
     }
 
     /// Takes a site in, by the version under which it is registered; that it ignores robots.txt is said once.
@@ -91,7 +88,7 @@ impl SiteRules {
         let mut sites = self.write();
         let is_newest = sites.by_name.get(&site.name).is_none_or(|known| known.version <= version);
         let ignores_now = is_newest && sites.replace(&site, version, turn);
-        if self.0.of_all && sites.by_name.len() > MOST_SITES {
+        if self.of_all && sites.by_name.len() > MOST_SITES {
             sites.forget_half();
         }
         (site, ignores_now)
@@ -128,15 +125,15 @@ impl SiteRules {
     }
 
     fn turn(&self) -> u64 {
-        self.0.turn.fetch_add(1, Ordering::Relaxed)
+        self.turn.fetch_add(1, Ordering::Relaxed)
     }
 
     fn read(&self) -> RwLockReadGuard<'_, Sites> {
-        self.0.sites.read().unwrap_or_else(PoisonError::into_inner)
+        self.sites.read().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn write(&self) -> RwLockWriteGuard<'_, Sites> {
-        self.0.sites.write().unwrap_or_else(PoisonError::into_inner)
+        self.sites.write().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -147,7 +144,7 @@ impl Sites {
         for host in &site.scope.hosts {
             self.by_host.entry(host.clone()).or_insert_with(|| site.name.clone());
         }
-        let known = Known { version, site: Arc::clone(site), used: AtomicU64::new(turn) };
+        let known = KnownSite { version, site: Arc::clone(site), used: AtomicU64::new(turn) };
         self.by_name.insert(site.name.clone(), known);
         if site.pace.robots == RobotsPolicy::Ignore {
             return self.ignoring.insert(site.name.clone());

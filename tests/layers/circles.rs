@@ -10,7 +10,7 @@ use regex::Regex;
 use crate::{Source, source, sources};
 
 /// So many are known; none may come to them.
-const MOST_CIRCLES: usize = 11;
+const MOST_CIRCLES: usize = 8;
 
 #[test]
 fn folders_hold_hardly_any_circle_of_imports() {

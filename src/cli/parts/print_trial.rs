@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::look::{Field, Hop, Look, RefusedLink, Sent, Walk};
+use crate::look::{Field, Hop, Look, PaidRequest, RefusedLink, Walk};
 use crate::quantity::spoken;
 use crate::site::Site;
 
@@ -61,7 +61,7 @@ impl PrintedTrial<'_> {
         lines.join("\n") + "\n"
     }
 
-    fn request_of(&self, hop: &Hop) -> Option<&Sent> {
+    fn request_of(&self, hop: &Hop) -> Option<&PaidRequest> {
         self.walk.sent.iter().find(|sent| sent.url == hop.url)
     }
 
@@ -129,7 +129,7 @@ fn item_rows(look: &Look) -> Vec<String> {
     rows
 }
 
-fn request_row(sent: &Sent) -> String {
+fn request_row(sent: &PaidRequest) -> String {
     let answered = match sent.answer {
         Some((_, took)) => format!("answered in {}", spoken(took)),
         None => "no answer".to_owned(),
@@ -188,7 +188,7 @@ fn hop_object(hop: &Hop) -> Value {
     json!({ "url": hop.url, "rule": rule, "refused": refused, "robots": robots, "answer": hop.ended })
 }
 
-fn request_object(sent: &Sent) -> Value {
+fn request_object(sent: &PaidRequest) -> Value {
     json!({
         "url": sent.url, "sent_at": sent.at, "unit": sent.unit, "interval_ms": sent.interval.as_millis(),
         "status": sent.answer.map(|(status, _)| status),

@@ -101,6 +101,15 @@ impl Frontier {
         ask!(self, Bury { owner: owner.to_owned() }).map(drop)
     }
 
+    /// The processes that claim and are alive. On one machine the lock on a process's file tells that at once, on a server
+    /// its beat does within seconds.
+    pub async fn at_work(&self) -> Result<Vec<Owner>, FrontierError> {
+        let path = self.0.locked_beside();
+        let lives =
+            |owner: &Owner| !owner.dead && path.is_none_or(|path| !OwnerFile::is_free(path, &owner.name));
+        Ok(self.owners().await?.into_iter().filter(lives).collect())
+    }
+
     /// The processes that claim, or did.
     pub async fn owners(&self) -> Result<Vec<Owner>, FrontierError> {
         ask!(self, Owners {})

@@ -118,3 +118,22 @@ fn explain_of_what_nobody_knows_says_so() {
     let run = Paced::new(["explain", "shop"]).data(&TempData::new()).run().expect_code(1);
     assert!(run.stderr.contains("there is no frontier yet"), "{run:?}");
 }
+
+#[test]
+fn a_crawl_that_was_killed_is_stopped_and_says_what_starts_it_again() {
+    let site = TestSite::builder()
+        .page("/", "<a href=\"/p/1\">1</a>")
+        .latency(Latency::fixed(Duration::from_secs(60)))
+        .serve();
+    let data = TempData::new();
+    let running = Paced::new(["crawl"]).arg(&site_file(&data, &site)).data(&data).start();
+    eventually("a request", || (!site.arrivals().is_empty()).then_some(()));
+    let seen = || status(&data)["state"].clone();
+    assert_eq!(seen(), "running");
+    running.kill();
+    running.finish();
+    assert_eq!(seen(), "stopped");
+    let run = explain(&data, &["shop"]).expect_code(0);
+    let said = "shop: no process works on it: start `paced crawl` or `paced work`";
+    assert_eq!(run.stdout.lines().next(), Some(said), "{}", run.stdout);
+}

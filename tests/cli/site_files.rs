@@ -26,7 +26,7 @@ fn a_right_file_is_said_to_be_right_by_name_or_path() {
         let run = check(&folder, words).expect_code(0);
         assert_eq!(
             run.stdout,
-            "sites/shop.toml: ok: site shop, one start per 1 s, 1 page rules, hosts shop.example www.shop.example\n",
+            "sites/shop.toml: ok: site shop, one start per 1 s, 1 page rules, hosts shop.example, www.shop.example\n",
             "{words:?}"
         );
         assert_eq!(run.stderr, "");

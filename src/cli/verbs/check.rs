@@ -101,5 +101,5 @@ fn summary(site: &Site) -> String {
         interval => format!("one start per {}", spoken(interval)),
     };
     let hosts: Vec<String> = site.scope.hosts.iter().map(ToString::to_string).collect();
-    format!("site {}, {pace}, {} page rules, hosts {}", site.name, site.pages.len(), hosts.join(" "))
+    format!("site {}, {pace}, {} page rules, hosts {}", site.name, site.pages.len(), hosts.join(", "))
 }

@@ -43,8 +43,8 @@ pub(super) async fn run(options: ExplainArgs, globals: &Globals) -> Result<Exit,
 
 async fn of_site(name: &str, frontier: &Frontier) -> Result<Account, Trouble> {
     let view = frontier.view(name).await?.ok_or_else(|| Trouble::failed(format!("site `{name}` is gone")))?;
-    let owners = frontier.owners().await?;
-    let has_workers = owners.iter().any(|owner| owner.works_on(name));
+    let at_work = frontier.at_work().await?;
+    let has_workers = at_work.iter().any(|owner| owner.works_on(name));
     let site = sites::registered(name, frontier).await?;
     let robots = match &site {
         Some(site) => robots_of(site, frontier, view.at).await?,

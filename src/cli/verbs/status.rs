@@ -36,50 +36,61 @@ pub(in crate::cli) struct StatusArgs {
     json: bool,
 }
 
+/// How a site stands.
+struct Stand {
+    view: View,
+    freshness: Freshness,
+    /// Whether a process is alive that works on it.
+    has_workers: bool,
+}
+
 /// Shows how the sites stand.
 pub(super) async fn run(options: StatusArgs, globals: &Globals) -> Result<Exit, Trouble> {
     let frontier = globals.open_existing()?;
     let names = sites::known(&frontier, &options.sites, globals).await?;
     let mut results = Results::default();
     if !options.watch {
-        show(&views(&frontier, &names).await?, options.json, &mut results)?;
+        show(&stands(&frontier, &names).await?, options.json, &mut results)?;
         return Ok(Exit::Done);
     }
     let stop = await_signals()?.token;
     while !stop.is_cancelled() && !results.is_closed() {
-        let views = views(&frontier, &names).await?;
+        let stands = stands(&frontier, &names).await?;
         if !options.json {
             results.write("\x1b[2J\x1b[H")?;
         }
-        show(&views, options.json, &mut results)?;
+        show(&stands, options.json, &mut results)?;
         stop.run_until_cancelled(clock::wait(LOOK)).await;
     }
     Ok(Exit::Done)
 }
 
-async fn views(frontier: &Frontier, names: &[String]) -> Result<Vec<(View, Freshness)>, Trouble> {
-    let mut views = Vec::with_capacity(names.len());
+async fn stands(frontier: &Frontier, names: &[String]) -> Result<Vec<Stand>, Trouble> {
+    let at_work = frontier.at_work().await?;
+    let mut stands = Vec::with_capacity(names.len());
     for view in frontier.views(names).await? {
         let freshness = frontier.freshness(&view.site).await?;
-        views.push((view, freshness));
+        let has_workers = at_work.iter().any(|owner| owner.works_on(&view.site));
+        stands.push(Stand { view, freshness, has_workers });
     }
-    Ok(views)
+    Ok(stands)
 }
 
-fn show(views: &[(View, Freshness)], as_json: bool, results: &mut Results) -> Result<(), Trouble> {
+fn show(stands: &[Stand], as_json: bool, results: &mut Results) -> Result<(), Trouble> {
     if as_json {
-        return views.iter().try_for_each(|(view, freshness)| results.line(object(view, *freshness)));
+        return stands.iter().try_for_each(|stand| results.line(object(stand)));
     }
-    let rows = views.iter().map(|(view, freshness)| cells(view, *freshness)).collect();
+    let rows = stands.iter().map(cells).collect();
     results.line(table(HEADS, rows, FIRST_NUMBER))
 }
 
-fn cells(view: &View, freshness: Freshness) -> [String; 15] {
+fn cells(stand: &Stand) -> [String; 15] {
+    let Stand { view, freshness, .. } = stand;
     let download = &view.download;
     [
         view.site.clone(),
         view.run.to_string(),
-        state(view),
+        state(stand),
         download.waiting.to_string(),
         or_dash(view.oldest.map(|put| compact(view.at.since(put)))),
         view.in_flight.to_string(),
@@ -95,7 +106,7 @@ fn cells(view: &View, freshness: Freshness) -> [String; 15] {
     ]
 }
 
-fn state(view: &View) -> String {
+fn state(Stand { view, has_workers, .. }: &Stand) -> String {
     match (&view.paused, &view.blocked_until, view.finished, view.run) {
         (Some(why), ..) => format!("paused: {why}"),
         (_, Some(until), ..) => {
@@ -103,14 +114,16 @@ fn state(view: &View) -> String {
         }
         (_, _, _, 0) => "never run".to_owned(),
         (_, _, true, _) => "finished".to_owned(),
+        _ if !has_workers => "stopped".to_owned(),
         _ => "running".to_owned(),
     }
 }
 
-fn object(view: &View, freshness: Freshness) -> Value {
+fn object(stand: &Stand) -> Value {
+    let Stand { view, freshness, .. } = stand;
     json!({
         "site": view.site, "unit": view.unit, "at": view.at, "run": view.run, "run_began": view.run_began,
-        "state": state(view), "finished": view.finished, "interval_ms": view.interval, "parallel": view.parallel,
+        "state": state(stand), "finished": view.finished, "interval_ms": view.interval, "parallel": view.parallel,
         "waiting": view.download.waiting, "running": view.in_flight, "delayed": view.download.delayed,
         "scheduled": view.download.scheduled, "dead": view.download.letters + view.parse.letters,
         "done": view.download.done, "oldest_waiting": view.oldest, "response_ms": view.response,

@@ -8,29 +8,21 @@ use toml::de::{DeTable, DeValue};
 
 use crate::quantity::read_rate;
 use crate::site::SiteErrors;
-use crate::site::read::{Entry, FileKey, Layout, Report, Section, Shape, TextForm};
+use crate::site::read::{Entry, FileKey, Layout, Report, Section, Shape, TextForm, key};
 
 /// Every key of `paced.toml`.
-const KEYS: Layout = &[
-    FileKey::new(
-        "",
-        "group",
-        Shape::Table(TextForm::Group),
-        "The paces that groups of sites share, by name.",
-    ),
-    FileKey::new(
-        "",
-        "max_rate",
-        Shape::Text(TextForm::Rate, "none"),
-        "The most request starts a second of the process.",
-    ),
-    FileKey::new(
-        "group",
-        "interval",
-        Shape::Duration { zero: false, default: None },
-        "The least time between the starts of two requests to any of its sites.",
-    ),
+const KEYS: Layout = &[("", TOP), ("group", GROUP)];
+
+const TOP: &[FileKey] = &[
+    key("group", Shape::Table(TextForm::Group), "The paces that groups of sites share, by name."),
+    key("max_rate", Shape::Text(TextForm::Rate, "none"), "The most request starts a second of the process."),
 ];
+
+const GROUP: &[FileKey] = &[key(
+    "interval",
+    Shape::Duration { zero: false, default: None },
+    "The least time between the starts of two requests to any of its sites.",
+)];
 
 /// What `paced.toml` says; the default is what holds without one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

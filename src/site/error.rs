@@ -1,7 +1,5 @@
 //! What is wrong with a file that a person wrote, and where. Finding it is done elsewhere.
 
-use std::fmt;
-
 /// One thing that is wrong, at its place: `file:line:column: what; what to do`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{file}:{line}:{column}: {what}; {what_to_do}")]
@@ -18,8 +16,9 @@ pub struct SiteError {
     pub what_to_do: String,
 }
 
-/// Everything that is wrong with one file, in the order of the file; never empty.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Everything that is wrong with one file, in the order of the file; never empty. It is shown as one error a line.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}", .errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
 pub struct SiteErrors {
     /// The errors, first line first.
     pub errors: Vec<SiteError>,
@@ -45,16 +44,3 @@ impl SiteErrors {
         Self::of_file(file, what, "name a TOML file that can be read")
     }
 }
-
-/// One error a line.
-impl fmt::Display for SiteErrors {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (index, error) in self.errors.iter().enumerate() {
-            let end_of_last = if index == 0 { "" } else { "\n" };
-            write!(f, "{end_of_last}{error}")?;
-        }
-        Ok(())
-    }
-}
-
-impl std::error::Error for SiteErrors {}

@@ -2,9 +2,10 @@
 
 use std::fmt::Write;
 
+use serde_json::Value;
+
 use super::keys::KEYS;
-use super::read::{FileKey, Shape, TextForm, keys_of, title};
-use crate::quantity::{written, written_size};
+use super::read::{FileKey, Shape, TextForm, title};
 
 /// The longest line of the page, but for tables.
 const WIDTH: usize = 120;
@@ -16,18 +17,18 @@ pub fn keys_page() -> String {
         Durations are written `\"200ms\"`, `\"2s\"` or `\"6h\"`, sizes `\"512KiB\"` or `\"8MiB\"`. Unknown keys are errors.\n\
         `paced check --schema` prints the same table as a JSON Schema, for editors.\n"
         .to_owned();
-    for kind in ["", "pace", "scope", "fetch", "page", "field"] {
+    for (kind, keys) in KEYS {
         let _ = write!(
             page,
             "\n## {}\n\n| key | value | default | meaning |\n|---|---|---|---|\n",
             heading(kind)
         );
-        for key in keys_of(KEYS, kind) {
+        for key in *keys {
             let default = if key.needed { "must be there".to_owned() } else { default(key.shape) };
             let (first, _) = sentences(key);
             let _ = writeln!(page, "| `{}` | {} | {default} | {first} |", key.name, value(key));
         }
-        let remarks = keys_of(KEYS, kind).filter_map(|key| Some((key.name, sentences(key).1?)));
+        let remarks = keys.iter().filter_map(|key| Some((key.name, sentences(key).1?)));
         for (n, (name, remark)) in remarks.enumerate() {
             let gap = if n == 0 { "\n" } else { "" };
             let _ = write!(page, "{gap}{}", folded(&format!("* `{name}`: {remark}")));
@@ -84,22 +85,16 @@ fn name(form: TextForm) -> &'static str {
 }
 
 fn default(shape: Shape) -> String {
-    let quoted = |text: &str| format!("`\"{text}\"`");
-    match shape {
-        Shape::Flag => "`false`".to_owned(),
-        Shape::Count { default: None, .. } => "no limit".to_owned(),
-        Shape::Count { default: Some(count), .. } | Shape::OnlyCount(count) => format!("`{count}`"),
-        Shape::Duration { default: None, .. } => "never".to_owned(),
-        Shape::Duration { default: Some(default), .. } => quoted(&written(default)),
-        Shape::Size(bytes) => quoted(&written_size(bytes)),
-        Shape::OneOf(words) => words().first().map(|word| quoted(word)).unwrap_or_default(),
-        Shape::OnlyText(only) | Shape::TextOr(_, only) => quoted(only),
-        Shape::ListOr(_, _, []) | Shape::OnlyEmpty | Shape::OneOrList(..) | Shape::Table(_) | Shape::Any => {
-            "none".to_owned()
+    match (shape, shape.default()) {
+        (Shape::Text(_, words) | Shape::List(_, _, words), _) => words.to_owned(),
+        (Shape::Count { .. }, None) => "no limit".to_owned(),
+        (Shape::Duration { .. }, None) => "never".to_owned(),
+        (Shape::Section(_) | Shape::Sections(_), _) => "each key's own".to_owned(),
+        (_, Some(Value::Array(all))) if !all.is_empty() => {
+            all.iter().map(|one| format!("`{one}`")).collect::<Vec<_>>().join(", ")
         }
-        Shape::ListOr(_, _, all) => all.iter().map(|one| quoted(one)).collect::<Vec<_>>().join(", "),
-        Shape::Text(_, default) | Shape::List(_, _, default) => default.to_owned(),
-        Shape::Section(_) | Shape::Sections(_) => "each key's own".to_owned(),
+        (_, None | Some(Value::Array(_) | Value::Object(_))) => "none".to_owned(),
+        (_, Some(default)) => format!("`{default}`"),
     }
 }
 

@@ -66,6 +66,11 @@ pub enum RobotsPolicy {
     Ignore,
 }
 
+impl RobotsPolicy {
+    /// The words of `robots`, the default first.
+    pub(super) const WORDS: [(&str, Self); 2] = [("obey", Self::Obey), ("ignore", Self::Ignore)];
+}
+
 /// `meta_robots = "obey" | "ignore"`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MetaRobots {
@@ -73,6 +78,11 @@ pub enum MetaRobots {
     Obey,
     /// What a page says of itself is not looked at.
     Ignore,
+}
+
+impl MetaRobots {
+    /// The words of `meta_robots`, the default first.
+    pub(super) const WORDS: [(&str, Self); 2] = [("obey", Self::Obey), ("ignore", Self::Ignore)];
 }
 
 /// The `[fetch]` table of a site file.

@@ -106,3 +106,17 @@ pub enum FieldKind {
     /// Whether the element is there; with `regex`, whether that matches.
     Bool,
 }
+
+impl FieldKind {
+    /// The words of `as`, the default first.
+    pub(super) const WORDS: [(&str, Self); 8] = [
+        ("text", Self::Text),
+        ("html", Self::Html),
+        ("integer", Self::Integer),
+        ("number", Self::Number),
+        ("price", Self::Price),
+        ("date", Self::Date),
+        ("url", Self::Url),
+        ("bool", Self::Bool),
+    ];
+}

@@ -4,7 +4,6 @@ use serde_json::{Map, Value, json};
 
 use super::keys::KEYS;
 use super::read::{FileKey, Shape, TextForm, keys_of};
-use crate::quantity::{written, written_size};
 
 /// The schema, by JSON Schema 2020-12.
 pub fn schema() -> Value {
@@ -50,9 +49,9 @@ fn definitions() -> Value {
 /// A kind of section: its keys and no others.
 fn section(kind: &str) -> Value {
     let property = |key: &FileKey| (key.name.to_owned(), described(key));
-    let properties: Map<String, Value> = keys_of(KEYS, kind).map(property).collect();
+    let properties: Map<String, Value> = keys_of(KEYS, kind).iter().map(property).collect();
     let mut section = json!({ "type": "object", "additionalProperties": false, "properties": properties });
-    let needed: Vec<&str> = keys_of(KEYS, kind).filter(|key| key.needed).map(|key| key.name).collect();
+    let needed: Vec<&str> = keys_of(KEYS, kind).iter().filter(|key| key.needed).map(|key| key.name).collect();
     if !needed.is_empty() {
         section["required"] = json!(needed);
     }
@@ -62,7 +61,7 @@ fn section(kind: &str) -> Value {
 fn described(key: &FileKey) -> Value {
     let mut value = value(key.shape);
     value["description"] = json!(key.says);
-    if let Some(default) = default(key.shape) {
+    if let Some(default) = key.shape.default() {
         value["default"] = default;
     }
     value
@@ -75,8 +74,7 @@ fn value(shape: Shape) -> Value {
         Shape::Duration { .. } => reference("duration"),
         Shape::Size(_) => reference("size"),
         Shape::OneOf(words) => json!({ "enum": words() }),
-        Shape::OnlyText(only) => json!({ "const": only }),
-        Shape::OnlyCount(only) => json!({ "const": only }),
+        Shape::OnlyText(_) | Shape::OnlyCount(_) => json!({ "const": shape.default() }),
         Shape::OnlyEmpty => json!({ "type": "array", "maxItems": 0 }),
         Shape::Text(of, _) | Shape::TextOr(of, _) => form(of),
         Shape::List(of, least, _) | Shape::ListOr(of, least, _) => list(of, least),
@@ -115,22 +113,6 @@ fn list(of: TextForm, least: usize) -> Value {
         list["minItems"] = json!(least);
     }
     list
-}
-
-fn default(shape: Shape) -> Option<Value> {
-    Some(match shape {
-        Shape::Flag => json!(false),
-        Shape::Count { default, .. } => json!(default?),
-        Shape::Duration { default, .. } => json!(written(default?)),
-        Shape::Size(bytes) => json!(written_size(bytes)),
-        Shape::OneOf(words) => json!(words().first()?),
-        Shape::OnlyText(only) | Shape::TextOr(_, only) => json!(only),
-        Shape::OnlyCount(only) => json!(only),
-        Shape::ListOr(_, _, default) => json!(default),
-        Shape::OnlyEmpty => json!([]),
-        Shape::Table(TextForm::Header) => json!({}),
-        _ => return None,
-    })
 }
 
 fn reference(name: &str) -> Value {

@@ -27,16 +27,14 @@ const PROXY_SCHEMES: [&str; 6] = ["http", "https", "socks4", "socks4a", "socks5"
 
 /// Reads `[fetch]`; what is wrong is reported, and a default taken in its place.
 pub(super) fn read(section: &Section<'_>) -> FetchRules {
-    section.only_default("gone_after");
     let duration = |key| section.duration(key).unwrap_or_default();
-    let default = FetchRules::default();
     FetchRules {
         timeout: duration("timeout"),
         connect_timeout: duration("connect_timeout"),
         read_timeout: duration("read_timeout"),
-        max_body: section.get("max_body").and_then(|e| e.size()).unwrap_or(default.max_body),
-        accept_types: section.get("accept_types").map_or(default.accept_types, |e| accept_types(&e)),
-        attempts: section.count("attempts").unwrap_or(default.attempts),
+        max_body: section.get("max_body").and_then(|e| e.size()).unwrap_or(FetchRules::MAX_BODY),
+        accept_types: accept_types(section),
+        attempts: section.count("attempts").unwrap_or_default(),
         headers: section.get("headers").map(|e| headers(&e)).unwrap_or_default(),
         cookies: section.flag("cookies"),
         auth_env: section.get("auth_env").and_then(|e| variable(&e)),
@@ -45,7 +43,8 @@ pub(super) fn read(section: &Section<'_>) -> FetchRules {
     }
 }
 
-fn accept_types(entry: &Entry<'_>) -> Vec<String> {
+fn accept_types(section: &Section<'_>) -> Vec<String> {
+    let Some(entry) = section.get("accept_types") else { return section.texts("accept_types") };
     let types = entry.list();
     if types.is_empty() && entry.value.is_array() {
         entry.refuse::<()>(

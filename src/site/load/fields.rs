@@ -9,18 +9,6 @@ use crate::site::{FieldKind, FieldRule};
 
 use super::patterns::{regex, selector};
 
-/// The words of `as`, the default first.
-pub(in crate::site) const KINDS: [(&str, FieldKind); 8] = [
-    ("text", FieldKind::Text),
-    ("html", FieldKind::Html),
-    ("integer", FieldKind::Integer),
-    ("number", FieldKind::Number),
-    ("price", FieldKind::Price),
-    ("date", FieldKind::Date),
-    ("url", FieldKind::Url),
-    ("bool", FieldKind::Bool),
-];
-
 /// The fields in the order of the file, by name; one that is wrong is reported and has no rule.
 pub(super) fn read<'a>(entry: &Entry<'a>) -> Vec<(&'a str, Option<FieldRule>)> {
     match entry.entries() {
@@ -33,29 +21,20 @@ fn rule(field: &Entry<'_>) -> Option<FieldRule> {
     if field.key.trim().is_empty() {
         return field.refuse("a field has an empty name", "write it as in title = \"h1\"");
     }
-    match field.value {
-        DeValue::String(_) => Some(FieldRule {
-            name: field.key.to_owned(),
-            css: selector(field)?,
-            attr: None,
-            regex: None,
-            kind: FieldKind::Text,
-            default: None,
-            required: false,
-            all: false,
-        }),
+    let (section, css) = match field.value {
+        DeValue::String(_) => (Section::absent(field.report, KEYS, "field"), Some(field.clone())),
         DeValue::Table(table) => {
-            from_table(field.key, &Section::of(field.report, KEYS, "field", table, field.span.clone()))
+            let section = Section::of(field.report, KEYS, "field", table, field.span.clone());
+            let css = section.get("css");
+            (section, css)
         }
-        _ => field.wrong_type(
-            "a field",
-            "write a CSS selector, or a table as in { css = \".price\", as = \"price\" }",
-        ),
-    }
-}
-
-fn from_table(name: &str, section: &Section<'_>) -> Option<FieldRule> {
-    let css = match section.get("css") {
+        _ => {
+            let hint = "write a CSS selector, or a table as in { css = \".price\", as = \"price\" }";
+            return field.wrong_type("a field", hint);
+        }
+    };
+    let name = field.key;
+    let css = match css {
         Some(entry) => selector(&entry),
         None => section
             .missing(format!("the field `{name}` has no `css`"), "write where it is, as in css = \"h1\""),
@@ -71,7 +50,7 @@ fn from_table(name: &str, section: &Section<'_>) -> Option<FieldRule> {
         name: name.to_owned(),
         attr: section.get("attr").and_then(|e| e.text().map(str::to_owned)),
         regex: section.get("regex").and_then(|e| regex(&e)),
-        kind: section.get("as").and_then(|e| e.word(&KINDS)).unwrap_or(FieldKind::Text),
+        kind: section.word("as", &FieldKind::WORDS),
         default: section.get("default").and_then(|e| json(&e, e.value)),
         required,
         all: section.flag("all"),

@@ -12,9 +12,7 @@ mod seeds;
 mod together;
 mod warnings;
 
-pub(super) use fields::KINDS;
 pub use outlook::{most_pages, outlook};
-pub(super) use pace::{META_ROBOTS, ROBOTS};
 pub use together::two_sites_one_host;
 pub use warnings::warnings;
 
@@ -47,14 +45,12 @@ pub fn parse(text: &str, file: &str) -> Result<Site, SiteErrors> {
 /// The site as far as it can be read: what is wrong is reported, and something harmless taken in its place.
 fn read<'a>(report: &'a Report<'a>, table: &'a DeTable<'a>, text: &str, file: &str) -> Site {
     let top = Section::top(report, KEYS, table);
-    top.only_default("sitemaps");
-    top.only_default("lane");
     let name = names::site_name(&top, file);
     let group = top.get("group").and_then(|entry| names::plain(&entry));
     let fetch = fetch::read(&top.section("fetch"));
     let pace = pace::read(&top.section("pace"), fetch.allow_private);
     let seeds = seeds::read(&top);
-    let bounds = scope::read(&top.section("scope"), &seeds);
+    let bounds = scope::read(&top.section("scope"), seeds.iter().map(|seed| &seed.url));
     let rules = pages::read(&top);
     let seeds = seeds::checked(seeds, &bounds, &rules, &fetch);
     let (scope, pages) = (bounds.scope, rules.rules);

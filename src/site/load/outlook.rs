@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::forecast::{Demand, rate_of};
 use crate::quantity::{spoken, spoken_count, spoken_rate};
-use crate::site::read::place_of;
+use crate::site::read::said_of;
 use crate::site::{PageRule, Site, SiteError};
 
 /// A run that takes longer is worth a word.
@@ -22,7 +22,7 @@ pub fn outlook(
     for site in sites {
         units.entry(site.1.unit()).or_default().push(site);
     }
-    units.values().flat_map(|sites| Unit::of(sites, groups, measured).warnings()).collect()
+    units.values().flat_map(|sites| SharedPace::of(sites, groups, measured).warnings()).collect()
 }
 
 /// The most pages that a run of this site asks for, where its file bounds them.
@@ -35,13 +35,13 @@ pub fn most_pages(site: &Site) -> Option<u64> {
 }
 
 /// Sites with one pace.
-struct Unit<'a> {
+struct SharedPace<'a> {
     sites: &'a [&'a (String, Site)],
     demand: Demand,
     is_measured: bool,
 }
 
-impl<'a> Unit<'a> {
+impl<'a> SharedPace<'a> {
     fn of(
         sites: &'a [&'a (String, Site)],
         groups: &BTreeMap<String, Duration>,
@@ -126,8 +126,7 @@ impl<'a> Unit<'a> {
 
     fn warning(&self, keys: &[&str], what: String, what_to_do: String) -> SiteError {
         let (file, site) = self.sites[0];
-        let (line, column) = place_of(&site.text, keys);
-        SiteError { file: file.clone(), line, column, what, what_to_do }
+        said_of((file, &site.text), keys, what, what_to_do)
     }
 }
 

@@ -7,24 +7,13 @@ use http::HeaderValue;
 use crate::site::read::{Entry, Section};
 use crate::site::{MetaRobots, Pace, RobotsPolicy};
 
-/// The words of `robots`, the default first.
-pub(in crate::site) const ROBOTS: [(&str, RobotsPolicy); 2] =
-    [("obey", RobotsPolicy::Obey), ("ignore", RobotsPolicy::Ignore)];
-/// The words of `meta_robots`, the default first.
-pub(in crate::site) const META_ROBOTS: [(&str, MetaRobots); 2] =
-    [("obey", MetaRobots::Obey), ("ignore", MetaRobots::Ignore)];
-
 /// Reads `[pace]`; what is wrong is reported, and a default taken in its place.
 pub(super) fn read(section: &Section<'_>, allow_private: bool) -> Pace {
-    section.only_default("window");
     Pace {
         interval: interval(section, allow_private),
-        parallel: section.count("parallel").unwrap_or(Pace::PARALLEL),
-        robots: section.get("robots").and_then(|e| e.word(&ROBOTS)).unwrap_or(ROBOTS[0].1),
-        meta_robots: section
-            .get("meta_robots")
-            .and_then(|e| e.word(&META_ROBOTS))
-            .unwrap_or(META_ROBOTS[0].1),
+        parallel: section.count("parallel").unwrap_or_default(),
+        robots: section.word("robots", &RobotsPolicy::WORDS),
+        meta_robots: section.word("meta_robots", &MetaRobots::WORDS),
         contact: section.get("contact").and_then(|e| contact(&e)),
         max_crawl_delay: section.duration("max_crawl_delay").unwrap_or_default(),
         max_retry_after: section.duration("max_retry_after").unwrap_or_default(),

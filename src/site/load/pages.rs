@@ -10,14 +10,14 @@ use super::fields;
 use super::patterns::{pattern, selector};
 
 /// The page rules as far as they can be read.
-pub(super) struct Rules {
+pub(super) struct PageRules {
     pub rules: Vec<PageRule>,
     /// Whether every pattern could be read, so that a page which none fits is taken by no rule.
     pub matches_known: bool,
 }
 
 /// Reads every `[[page]]`; what is wrong is reported.
-pub(super) fn read(top: &Section<'_>) -> Rules {
+pub(super) fn read(top: &Section<'_>) -> PageRules {
     let sections = sections(top);
     let before = top.report.count();
     let matches: Vec<Vec<UrlPattern>> = sections.iter().map(matches).collect();
@@ -26,7 +26,7 @@ pub(super) fn read(top: &Section<'_>) -> Rules {
         check_name_is_new(section, &sections[..index]);
     }
     let rules = sections.iter().zip(matches).map(|(section, matches)| rule(section, matches)).collect();
-    Rules { rules, matches_known }
+    PageRules { rules, matches_known }
 }
 
 fn sections<'a>(top: &Section<'a>) -> Vec<Section<'a>> {

@@ -37,15 +37,12 @@ fn selector_reason(why: &SelectorErrorKind) -> String {
             other => other.to_string().to_lowercase(),
         };
     };
+    // Its name in words: `DanglingCombinator` is a dangling combinator.
     let name = format!("{kind:?}");
-    let mut words = String::new();
-    for c in name.chars().take_while(char::is_ascii_alphanumeric) {
-        if c.is_ascii_uppercase() && !words.is_empty() {
-            words.push(' ');
-        }
-        words.push(c.to_ascii_lowercase());
-    }
-    words
+    let letters = name.split(|c: char| !c.is_ascii_alphanumeric()).next().unwrap_or_default().chars();
+    let blank = |c: char| Some(' ').filter(|_| c.is_ascii_uppercase());
+    let words: String = letters.flat_map(|c| blank(c).into_iter().chain([c.to_ascii_lowercase()])).collect();
+    words.trim_start().to_owned()
 }
 
 /// A pattern on URLs, compiled by `compile`.

@@ -1,11 +1,12 @@
 //! The `[scope]` section.
 
-use crate::canonical_url::{Host, StripQuery};
+use std::collections::HashSet;
+
+use crate::canonical_url::{CanonicalUrl, Host, StripQuery};
 use crate::site::read::{Entry, Section};
 use crate::site::{Scope, UrlPattern};
 
 use super::patterns::pattern;
-use super::seeds::Seed;
 
 /// The scope as far as it can be read.
 pub(super) struct Bounds {
@@ -15,35 +16,32 @@ pub(super) struct Bounds {
 }
 
 /// Reads `[scope]`; what is wrong is reported.
-pub(super) fn read(section: &Section<'_>, seeds: &[Seed<'_>]) -> Bounds {
+pub(super) fn read<'a>(section: &Section<'_>, seeds: impl Iterator<Item = &'a CanonicalUrl>) -> Bounds {
     let before = section.report.count();
     let hosts = section.get("hosts").map_or_else(|| default_hosts(seeds), |entry| hosts(&entry));
     let hosts_known = section.report.count() == before;
     let deny = section.get("deny").map(|entry| entry.list()).unwrap_or_default();
-    let strip_query = section.get("strip_query").map_or_else(default_strip_query, |e| strip_query(&e));
     let scope = Scope {
         hosts,
         deny: deny.iter().filter_map(|entry| pattern(entry, UrlPattern::and_below)).collect(),
-        max_depth: section.count("max_depth").unwrap_or(Scope::MAX_DEPTH),
+        max_depth: section.count("max_depth").unwrap_or_default(),
         max_pages: section.count("max_pages"),
-        strip_query: StripQuery::new(strip_query),
+        strip_query: StripQuery::new(section.texts("strip_query")),
     };
     Bounds { scope, hosts_known }
 }
 
 /// The seeds' hosts, each with and without `www.`.
-fn default_hosts(seeds: &[Seed<'_>]) -> Vec<Host> {
+fn default_hosts<'a>(seeds: impl Iterator<Item = &'a CanonicalUrl>) -> Vec<Host> {
     let mut hosts = Vec::new();
-    for seed in seeds {
-        let host = seed.url.host();
+    for url in seeds {
+        let host = url.host();
         let twin = match host.as_str().strip_prefix("www.") {
-            Some(bare) => bare.to_owned(),
-            None => format!("www.{host}"),
+            Some(bare) => Host::parse(bare),
+            None => Host::parse(&format!("www.{host}")),
         };
         hosts.push(host);
-        if seed.url.url().domain().is_some_and(|name| name.contains('.')) {
-            hosts.extend(Host::parse(&twin));
-        }
+        hosts.extend(twin.ok().filter(|_| url.url().domain().is_some_and(|name| name.contains('.'))));
     }
     without_repeats(hosts)
 }
@@ -72,20 +70,8 @@ fn host(entry: &Entry<'_>) -> Option<Host> {
     }
 }
 
-fn without_repeats(hosts: Vec<Host>) -> Vec<Host> {
-    let mut once: Vec<Host> = Vec::with_capacity(hosts.len());
-    for host in hosts {
-        if !once.contains(&host) {
-            once.push(host);
-        }
-    }
-    once
-}
-
-fn default_strip_query() -> Vec<String> {
-    Scope::STRIP_QUERY.iter().map(ToString::to_string).collect()
-}
-
-fn strip_query(entry: &Entry<'_>) -> Vec<String> {
-    entry.list().iter().filter_map(|name| name.text().map(str::to_owned)).collect()
+fn without_repeats(mut hosts: Vec<Host>) -> Vec<Host> {
+    let mut seen = HashSet::new();
+    hosts.retain(|host| seen.insert(host.clone()));
+    hosts
 }

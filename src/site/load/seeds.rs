@@ -6,7 +6,7 @@ use crate::canonical_url::CanonicalUrl;
 use crate::site::FetchRules;
 use crate::site::read::{Entry, Section};
 
-use super::pages::Rules;
+use super::pages::PageRules;
 use super::scope::Bounds;
 
 /// A seed and where it stands.
@@ -43,7 +43,7 @@ fn seed(entry: Entry<'_>) -> Option<Seed<'_>> {
 pub(super) fn checked(
     seeds: Vec<Seed<'_>>,
     bounds: &Bounds,
-    rules: &Rules,
+    rules: &PageRules,
     fetch: &FetchRules,
 ) -> Vec<CanonicalUrl> {
     let mut urls = Vec::with_capacity(seeds.len());
@@ -74,7 +74,7 @@ fn check_scope(entry: &Entry<'_>, url: &CanonicalUrl, bounds: &Bounds) {
     }
 }
 
-fn check_rules(entry: &Entry<'_>, url: &CanonicalUrl, rules: &Rules) {
+fn check_rules(entry: &Entry<'_>, url: &CanonicalUrl, rules: &PageRules) {
     if rules.matches_known && !rules.rules.iter().any(|rule| rule.takes(url)) {
         let path = &url.url()[url::Position::BeforePath..url::Position::AfterQuery];
         entry.refuse::<()>(

@@ -2,7 +2,7 @@
 
 use crate::site::Site;
 use crate::site::error::SiteError;
-use crate::site::read::place_of;
+use crate::site::read::{place_of, said_of};
 
 /// Two sites with one name, or with one host, which would be asked at two paces; sites of one group share theirs.
 ///
@@ -22,7 +22,7 @@ fn one_name(file: &str, site: &Site, other_file: &str, other: &Site) -> Option<S
     // The name becomes a file's, and some file systems don't tell cases apart.
     site.name.eq_ignore_ascii_case(&other.name).then(|| {
         let what = format!("the name `{}` is also that of {other_file}", site.name);
-        error(file, site, &["name"], what, "give each site its own name")
+        said_of((file, &site.text), &["name"], what, "give each site its own name")
     })
 }
 
@@ -37,10 +37,5 @@ fn one_host(file: &str, site: &Site, other_file: &str, other: &Site) -> Option<S
         &["scope", "hosts"]
     };
     let what = format!("the host `{host}` also belongs to {other_file}, so it would be asked at two paces");
-    Some(error(file, site, keys, what, "put both into one file, or give both the same `group`"))
-}
-
-fn error(file: &str, site: &Site, keys: &[&str], what: String, what_to_do: &str) -> SiteError {
-    let (line, column) = place_of(&site.text, keys);
-    SiteError { file: file.to_owned(), line, column, what, what_to_do: what_to_do.to_owned() }
+    Some(said_of((file, &site.text), keys, what, "put both into one file, or give both the same `group`"))
 }

@@ -1,21 +1,14 @@
 //! What a site file may say but had better not.
 
 use crate::site::error::SiteError;
-use crate::site::read::place_of;
+use crate::site::read::said_of;
 use crate::site::{MetaRobots, RobotsPolicy, Site};
 
 /// What is allowed in a site file and yet worth a second thought; `file` names it.
 pub fn warnings(site: &Site, file: &str) -> Vec<SiteError> {
     let mut warnings = Vec::new();
     let mut warn = |keys: &[&str], what: String, what_to_do: &str| {
-        let (line, column) = place_of(&site.text, keys);
-        warnings.push(SiteError {
-            file: file.to_owned(),
-            line,
-            column,
-            what,
-            what_to_do: what_to_do.to_owned(),
-        });
+        warnings.push(said_of((file, &site.text), keys, what, what_to_do));
     };
     if site.pace.contact.is_none() {
         let what = "no `contact`: the site's owner can't ask you to slow down".to_owned();

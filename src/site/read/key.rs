@@ -2,14 +2,16 @@
 
 use std::time::Duration;
 
-/// The keys of all kinds of section of a file.
-pub(crate) type Layout = &'static [FileKey];
+use serde_json::{Value, json};
+
+use crate::quantity::{written, written_size};
+
+/// The keys of a file by the kind of section that they stand in, `""` being the top of the file.
+pub(crate) type Layout = &'static [(&'static str, &'static [FileKey])];
 
 /// One key.
 #[derive(Debug)]
 pub(crate) struct FileKey {
-    /// The kind of section that it stands in, `""` being the top of the file.
-    pub section: &'static str,
     pub name: &'static str,
     pub shape: Shape,
     /// Without it the section is refused.
@@ -77,21 +79,36 @@ pub(crate) enum TextForm {
 }
 
 impl FileKey {
-    pub(crate) const fn new(
-        section: &'static str,
-        name: &'static str,
-        shape: Shape,
-        says: &'static str,
-    ) -> Self {
-        Self { section, name, shape, needed: false, says }
-    }
-
     pub(crate) const fn needed(self) -> Self {
         Self { needed: true, ..self }
     }
 }
 
+impl Shape {
+    /// The default as JSON; none where it is said in words or there is none.
+    pub(crate) fn default(self) -> Option<Value> {
+        Some(match self {
+            Self::Flag => json!(false),
+            Self::Count { default, .. } => json!(default?),
+            Self::Duration { default, .. } => json!(written(default?)),
+            Self::Size(bytes) => json!(written_size(bytes)),
+            Self::OneOf(words) => json!(words().first()?),
+            Self::OnlyText(only) | Self::TextOr(_, only) => json!(only),
+            Self::OnlyCount(only) => json!(only),
+            Self::ListOr(_, _, default) => json!(default),
+            Self::OnlyEmpty => json!([]),
+            Self::Table(TextForm::Header) => json!({}),
+            _ => return None,
+        })
+    }
+}
+
+/// A key that may be left out.
+pub(crate) const fn key(name: &'static str, shape: Shape, says: &'static str) -> FileKey {
+    FileKey { name, shape, needed: false, says }
+}
+
 /// The rows of one kind of section.
-pub(crate) fn keys_of(layout: Layout, kind: &str) -> impl Iterator<Item = &'static FileKey> {
-    layout.iter().filter(move |key| key.section == kind)
+pub(crate) fn keys_of(layout: Layout, kind: &str) -> &'static [FileKey] {
+    layout.iter().find(|(section, _)| *section == kind).map_or(&[], |(_, keys)| keys)
 }

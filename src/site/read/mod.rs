@@ -7,7 +7,7 @@ mod section;
 mod syntax;
 
 pub(crate) use entry::Entry;
-pub(crate) use key::{FileKey, Layout, Shape, TextForm, keys_of};
+pub(crate) use key::{FileKey, Layout, Shape, TextForm, key, keys_of};
 pub(crate) use section::{Section, title};
 
 use std::cell::RefCell;
@@ -56,6 +56,17 @@ impl<'t> Report<'t> {
             _ => Err(SiteErrors { errors: errors.into_iter().map(|(_, error)| error).collect() }),
         }
     }
+}
+
+/// What is to be said of the value under `keys` in the text of a file that could be read.
+pub(crate) fn said_of(
+    (file, text): (&str, &str),
+    keys: &[&str],
+    what: String,
+    what_to_do: impl Into<String>,
+) -> SiteError {
+    let (line, column) = place_of(text, keys);
+    SiteError { file: file.to_owned(), line, column, what, what_to_do: what_to_do.into() }
 }
 
 /// Where the value under `keys` stands, line and column from 1; of those that aren't there, the nearest above.

@@ -25,7 +25,7 @@ impl<'a> Section<'a> {
         Self::of(report, layout, "", table, 0..0)
     }
 
-    /// A table of the kind `kind`, its unknown keys reported.
+    /// A table of the kind `kind`. Unknown keys are reported, and values that are not supported so far.
     pub fn of(
         report: &'a Report<'a>,
         layout: Layout,
@@ -33,13 +33,21 @@ impl<'a> Section<'a> {
         table: &'a DeTable<'a>,
         span: Range<usize>,
     ) -> Self {
+        let section = Self { span, table: Some(table), ..Self::absent(report, layout, kind) };
         for key in table.keys() {
-            if keys_of(layout, kind).all(|known| known.name != key.get_ref()) {
+            let Some(row) = section.row(key.get_ref()) else {
                 let what_to_do = meant(layout, kind, key.get_ref());
                 report.error(&key.span(), format!("unknown key `{}`", key.get_ref()), what_to_do);
-            }
+                continue;
+            };
+            section.check_only(row);
         }
-        Self { report, span, table: Some(table), layout, kind }
+        section
+    }
+
+    /// One that isn't in the file.
+    pub fn absent(report: &'a Report<'a>, layout: Layout, kind: &'static str) -> Self {
+        Self { report, span: 0..0, table: None, layout, kind }
     }
 
     /// The value of a key that is in the file.
@@ -52,6 +60,20 @@ impl<'a> Section<'a> {
     /// Whether a key is `true`.
     pub fn flag(&self, key: &'static str) -> bool {
         self.get(key).and_then(|entry| entry.flag()).unwrap_or(false)
+    }
+
+    /// One of a few words, the first where there is none.
+    pub fn word<T: Copy>(&self, key: &'static str, words: &[(&'static str, T)]) -> T {
+        self.get(key).and_then(|entry| entry.word(words)).unwrap_or(words[0].1)
+    }
+
+    /// Texts, or the key's default.
+    pub fn texts(&self, key: &'static str) -> Vec<String> {
+        match (self.get(key), self.row(key).map(|row| row.shape)) {
+            (Some(entry), _) => entry.list().iter().filter_map(|one| one.text().map(str::to_owned)).collect(),
+            (None, Some(Shape::ListOr(_, _, all))) => all.iter().map(ToString::to_string).collect(),
+            (None, _) => Vec::new(),
+        }
     }
 
     /// A whole number, or its key's default.
@@ -68,9 +90,8 @@ impl<'a> Section<'a> {
         self.get(key).and_then(read).or(default)
     }
 
-    /// Reports a value that isn't the only one that its key supports so far.
-    pub fn only_default(&self, key: &'static str) {
-        let (Some(entry), Some(row)) = (self.get(key), self.row(key)) else { return };
+    fn check_only(&self, row: &FileKey) {
+        let Some(entry) = self.get(row.name) else { return };
         let only = match row.shape {
             Shape::OnlyText(only) if entry.value.as_str() != Some(only) => format!("\"{only}\""),
             Shape::OnlyCount(only) if entry.count::<u32>(1).is_some_and(|count| count != only) => {
@@ -83,16 +104,15 @@ impl<'a> Section<'a> {
     }
 
     fn row(&self, key: &str) -> Option<&'static FileKey> {
-        keys_of(self.layout, self.kind).find(|row| row.name == key)
+        keys_of(self.layout, self.kind).iter().find(|row| row.name == key)
     }
 
     /// The section under a key, empty if it isn't in the file.
     pub fn section(&self, key: &'static str) -> Self {
-        let layout = self.layout;
-        let absent = Self { report: self.report, span: 0..0, table: None, layout, kind: key };
+        let absent = Self::absent(self.report, self.layout, key);
         let Some(entry) = self.get(key) else { return absent };
         match entry.value {
-            DeValue::Table(table) => Self::of(self.report, layout, key, table, entry.span),
+            DeValue::Table(table) => Self::of(self.report, self.layout, key, table, entry.span),
             _ => entry.wrong_type("a section", &format!("write [{key}] on its own line")).unwrap_or(absent),
         }
     }
@@ -119,13 +139,13 @@ impl<'a> Entry<'a> {
 
 /// What to do about a key that this kind of section doesn't have.
 fn meant(layout: Layout, kind: &str, key: &str) -> String {
-    let names = || keys_of(layout, kind).map(|row| row.name);
+    let names = || keys_of(layout, kind).iter().map(|row| row.name);
     if let Some(word) = nearest(key, names()) {
         return format!("did you mean `{word}`?");
     }
-    let elsewhere = |row: &FileKey| (row.name == key).then_some((row.section, row.name));
-    let alike = |row: &FileKey| Some((row.section, nearest(key, std::iter::once(row.name))?));
-    match layout.iter().find_map(elsewhere).or_else(|| layout.iter().find_map(alike)) {
+    let all = || layout.iter().flat_map(|(section, keys)| keys.iter().map(|row| (*section, row.name)));
+    let alike = || all().find(|(_, name)| nearest(key, [*name]).is_some());
+    match all().find(|(_, name)| *name == key).or_else(alike) {
         Some(("", word)) if word == key => {
             "move it to the top of the file, above the first [section]".to_owned()
         }

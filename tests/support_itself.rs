@@ -190,7 +190,7 @@ fn a_site_comes_back_on_its_port() {
 fn a_steady_visitor_keeps_the_pace_and_a_hasty_one_does_not() {
     let interval = ms(50);
     let site = TestSite::builder().page("/", "x").serve();
-    for (wait, verdict) in [(ms(50), Verdict::Kept), (ms(1), Verdict::Broken)] {
+    for (wait, verdict) in [(ms(50), PaceVerdict::Kept), (ms(1), PaceVerdict::Broken)] {
         for _ in 0..10 {
             ask(site.addr(), "/").expect("an answer");
             std::thread::sleep(wait);

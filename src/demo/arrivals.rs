@@ -57,35 +57,43 @@ pub fn most_in_flight(arrivals: &[Arrival]) -> usize {
     most
 }
 
-/// The arrivals of one host, written by its server.
-#[derive(Clone, Debug, Default)]
-pub(super) struct ArrivalLog(Arc<Mutex<Vec<Arrival>>>);
+/// What a server notes and others look at.
+#[derive(Clone, Debug)]
+pub(super) struct Noted<T>(Arc<Mutex<Vec<T>>>);
 
-impl ArrivalLog {
-    /// Notes a request; what is returned notes its end when dropped.
-    pub(super) fn note(&self, arrival: Arrival) -> Visit {
-        let mut arrivals = self.lock();
-        arrivals.push(arrival);
-        Visit { log: self.clone(), index: arrivals.len() - 1 }
+impl<T> Default for Noted<T> {
+    fn default() -> Self {
+        Self(Arc::default())
     }
+}
 
-    pub(super) fn all(&self) -> Vec<Arrival> {
+impl<T: Clone> Noted<T> {
+    pub(super) fn all(&self) -> Vec<T> {
         self.lock().clone()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<Arrival>> {
+    fn lock(&self) -> MutexGuard<'_, Vec<T>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Noted<Arrival> {
+    /// Notes a request; what is returned notes its end when dropped.
+    pub(super) fn note(&self, arrival: Arrival) -> OpenArrival {
+        let mut arrivals = self.lock();
+        arrivals.push(arrival);
+        OpenArrival { log: self.clone(), index: arrivals.len() - 1 }
     }
 }
 
 /// A request that is being answered.
 #[derive(Debug)]
-pub(super) struct Visit {
-    log: ArrivalLog,
+pub(super) struct OpenArrival {
+    log: Noted<Arrival>,
     index: usize,
 }
 
-impl Drop for Visit {
+impl Drop for OpenArrival {
     fn drop(&mut self) {
         if let Some(arrival) = self.log.lock().get_mut(self.index) {
             arrival.done = Some(clock::since_boot());
@@ -93,16 +101,12 @@ impl Drop for Visit {
     }
 }
 
-/// The stalls of one server, found by a ticker on its own thread.
-#[derive(Clone, Debug, Default)]
-pub(super) struct StallLog(Arc<Mutex<Vec<Stall>>>);
-
-impl StallLog {
+impl Noted<Stall> {
     const TICK: Duration = Duration::from_millis(1);
     /// Timers round a tick up to 2 ms; a gap above this is no rounding.
     const STALL: Duration = Duration::from_millis(5);
 
-    /// Ticks for as long as the server lives.
+    /// Notes the stalls of a server for as long as it lives: a tick that comes late is one.
     pub(super) async fn watch(self) {
         let mut from = clock::since_boot();
         loop {
@@ -113,14 +117,6 @@ impl StallLog {
             }
             from = to;
         }
-    }
-
-    pub(super) fn all(&self) -> Vec<Stall> {
-        self.lock().clone()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Vec<Stall>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -4,6 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use super::arrivals::Stall;
+use crate::forecast::rate_of;
 use crate::manners::grace;
 
 /// The time between two arrivals that follow each other.
@@ -45,7 +46,7 @@ pub struct GapReport {
 
 /// What a report proves (L7).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum PaceVerdict {
     /// No gap is early, and few enough were set aside.
     Kept,
     /// A gap is early.
@@ -82,13 +83,13 @@ impl GapReport {
     }
 
     /// Whether the pace was kept.
-    pub fn verdict(&self) -> Verdict {
+    pub fn verdict(&self) -> PaceVerdict {
         if !self.early.is_empty() {
-            Verdict::Broken
+            PaceVerdict::Broken
         } else if self.set_aside.len() > (self.count * Self::ASIDE_PER_MILLE / 1000).max(1) {
-            Verdict::Unproven
+            PaceVerdict::Unproven
         } else {
-            Verdict::Kept
+            PaceVerdict::Kept
         }
     }
 }
@@ -130,10 +131,8 @@ impl fmt::Display for Millis {
 /// The window should begin when the queue is full and end before it runs empty.
 pub fn used_share(arrivals: &[Duration], from: Duration, to: Duration, interval: Duration) -> f64 {
     let starts = arrivals.iter().filter(|at| (from..to).contains(*at)).count();
-    let permitted = to.saturating_sub(from).as_secs_f64() / interval.as_secs_f64();
-    #[expect(clippy::cast_precision_loss, reason = "no window holds 2^52 starts")]
-    let starts = starts as f64;
-    if permitted > 0.0 { starts / permitted } else { 0.0 }
+    let rate = rate_of(starts as u64, to.saturating_sub(from)).unwrap_or_default();
+    rate * interval.as_secs_f64()
 }
 
 /// How much too late an arrival's stamp may be: it may have waited since the start of the stall that just ended.
@@ -171,12 +170,14 @@ mod tests {
             [report.min, report.p50, report.p99, report.max],
             [ms(1001), ms(1050), ms(1099), ms(1100)]
         );
-        assert_eq!(report.verdict(), Verdict::Kept);
+        assert_eq!(report.verdict(), PaceVerdict::Kept);
     }
 
     #[test]
     fn l7_a_gap_below_interval_minus_grace_breaks_the_pace_and_one_at_it_does_not() {
-        for (second, verdict) in [(179, Verdict::Broken), (180, Verdict::Kept), (5_000, Verdict::Kept)] {
+        for (second, verdict) in
+            [(179, PaceVerdict::Broken), (180, PaceVerdict::Kept), (5_000, PaceVerdict::Kept)]
+        {
             let report = GapReport::new(&times(&[0, second]), &[], ms(200));
             assert_eq!(report.verdict(), verdict, "{report}");
         }
@@ -186,10 +187,10 @@ mod tests {
     fn l7_a_short_gap_is_set_aside_only_where_a_stall_before_it_is_long_enough_to_explain_it() {
         let arrivals = times(&[0, 260, 400, 600]);
         for (from, to, verdict) in [
-            (195, 258, Verdict::Kept),   // the second stamp is up to 63 ms late
-            (195, 240, Verdict::Broken), // over before the stamp
-            (250, 259, Verdict::Broken), // too short to make 140 out of 180
-            (300, 390, Verdict::Broken), // in the middle of the gap: it can't shorten it
+            (195, 258, PaceVerdict::Kept),   // the second stamp is up to 63 ms late
+            (195, 240, PaceVerdict::Broken), // over before the stamp
+            (250, 259, PaceVerdict::Broken), // too short to make 140 out of 180
+            (300, 390, PaceVerdict::Broken), // in the middle of the gap: it can't shorten it
         ] {
             let stall = Stall { from: ms(from), to: ms(to) };
             let report = GapReport::new(&arrivals, &[stall], ms(200));
@@ -212,11 +213,11 @@ mod tests {
             }
         }
         let report = GapReport::new(&arrivals, &stalls, ms(200));
-        assert_eq!((report.set_aside.len(), report.verdict()), (4, Verdict::Unproven), "{report}");
+        assert_eq!((report.set_aside.len(), report.verdict()), (4, PaceVerdict::Unproven), "{report}");
         let half = GapReport::new(&arrivals[..200], &stalls, ms(200));
-        assert_eq!((half.set_aside.len(), half.verdict()), (2, Verdict::Unproven), "{half}");
+        assert_eq!((half.set_aside.len(), half.verdict()), (2, PaceVerdict::Unproven), "{half}");
         let few = GapReport::new(&arrivals[..100], &stalls, ms(200));
-        assert_eq!((few.set_aside.len(), few.verdict()), (1, Verdict::Kept), "{few}");
+        assert_eq!((few.set_aside.len(), few.verdict()), (1, PaceVerdict::Kept), "{few}");
     }
 
     #[test]
@@ -237,7 +238,7 @@ mod tests {
     fn nobody_and_a_single_visitor_leave_no_gap() {
         for arrivals in [times(&[]), times(&[7])] {
             let report = GapReport::new(&arrivals, &[], ms(200));
-            assert_eq!((report.count, report.verdict()), (0, Verdict::Kept));
+            assert_eq!((report.count, report.verdict()), (0, PaceVerdict::Kept));
         }
     }
 }

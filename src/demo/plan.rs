@@ -6,6 +6,7 @@ use super::pages::{self, Link};
 use super::truth::{Currency, Product};
 
 /// A shop before it opens. Listings at `/` and `/page/N`, products at `/product/N`, one fault or delay as asked for.
+#[must_use]
 #[derive(Clone, Debug)]
 pub struct ShopPlan {
     /// Its name, which decides what it sells; letters and digits, it names the site too.
@@ -25,7 +26,7 @@ pub struct ShopPlan {
     /// The text of its `robots.txt`; none is a 404.
     pub robots: Option<String>,
     /// What goes wrong, and how often.
-    pub faults: Vec<Fault>,
+    pub faults: Vec<PlannedFault>,
     /// Which of its links are redirected.
     pub moved: Moved,
     /// The port it listens on; 0 takes any that is free.
@@ -62,7 +63,7 @@ impl Latency {
 
 /// Something that goes wrong now and then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Fault {
+pub struct PlannedFault {
     /// What goes wrong.
     pub kind: FaultKind,
     /// It befalls each so-manieth request for a page; `robots.txt` is spared.
@@ -127,69 +128,59 @@ impl ShopPlan {
     }
 
     /// So many products a listing.
-    #[must_use]
     pub fn per_page(mut self, products: u32) -> Self {
         self.per_page = products.max(1);
         self
     }
 
     /// With prices in this currency.
-    #[must_use]
     pub fn currency(mut self, currency: Currency) -> Self {
         self.currency = currency;
         self
     }
 
     /// On pages of so many bytes.
-    #[must_use]
     pub fn page_size(mut self, bytes: usize) -> Self {
         self.page_size = bytes;
         self
     }
 
     /// Answering so late.
-    #[must_use]
     pub fn latency(mut self, latency: Latency) -> Self {
         self.latency = latency;
         self
     }
 
     /// With other chances.
-    #[must_use]
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = seed;
         self
     }
 
     /// With this `robots.txt`.
-    #[must_use]
     pub fn robots(mut self, text: &str) -> Self {
         self.robots = Some(text.to_owned());
         self
     }
 
     /// With a `robots.txt` that asks everybody for so much time between requests.
-    #[must_use]
     pub fn crawl_delay(self, delay: Duration) -> Self {
         self.robots(&format!("User-agent: *\nCrawl-delay: {}\nDisallow:\n", delay.as_secs_f64()))
     }
 
     /// With a fault on each `every`-th request.
-    #[must_use]
     pub fn fault(mut self, every: u32, kind: FaultKind) -> Self {
-        self.faults.push(Fault { kind, every: every.max(1) });
+        self.faults.push(PlannedFault { kind, every: every.max(1) });
         self
     }
 
     /// With links that are redirected.
-    #[must_use]
     pub fn moved(mut self, moved: Moved) -> Self {
         self.moved = moved;
         self
     }
 
     /// On this port, as for a shop that opens again.
-    #[must_use]
     pub fn port(mut self, port: u16) -> Self {
         self.port = port;
         self
@@ -216,33 +207,33 @@ impl ShopPlan {
     }
 
     /// The path under which the page is found.
-    pub fn path(&self, place: Place) -> String {
+    pub fn path(&self, place: ShopPage) -> String {
         let prefix = if self.moved == Moved::Everything { "/new" } else { "" };
         match place {
-            Place::Listing(1) => "/".to_owned(),
-            Place::Listing(n) => format!("{prefix}/page/{n}"),
-            Place::Product(n) => format!("{prefix}/product/{n}"),
+            ShopPage::Listing(1) => "/".to_owned(),
+            ShopPage::Listing(n) => format!("{prefix}/page/{n}"),
+            ShopPage::Product(n) => format!("{prefix}/product/{n}"),
         }
     }
 
     /// The path under which the shop's own links name the page: elsewhere than `path` where it has moved.
-    pub fn link(&self, place: Place) -> String {
+    pub fn link(&self, place: ShopPage) -> String {
         match (self.moved, place) {
-            (Moved::Products, Place::Product(n)) => format!("/p/{n}"),
-            (Moved::Everything, Place::Listing(n)) if n > 1 => format!("/old/page/{n}"),
-            (Moved::Everything, Place::Product(n)) => format!("/old/product/{n}"),
+            (Moved::Products, ShopPage::Product(n)) => format!("/p/{n}"),
+            (Moved::Everything, ShopPage::Listing(n)) if n > 1 => format!("/old/page/{n}"),
+            (Moved::Everything, ShopPage::Product(n)) => format!("/old/product/{n}"),
             _ => self.path(place),
         }
     }
 
-    pub(super) fn places(&self) -> impl Iterator<Item = Place> {
-        (1..=self.listings()).map(Place::Listing).chain((1..=self.products).map(Place::Product))
+    pub(super) fn places(&self) -> impl Iterator<Item = ShopPage> {
+        (1..=self.listings()).map(ShopPage::Listing).chain((1..=self.products).map(ShopPage::Product))
     }
 
-    pub(super) fn page(&self, place: Place) -> String {
+    pub(super) fn page(&self, place: ShopPage) -> String {
         match place {
-            Place::Listing(n) => self.listing(n),
-            Place::Product(n) => pages::product(&self.name, &self.truth(n), self.page_size),
+            ShopPage::Listing(n) => self.listing(n),
+            ShopPage::Product(n) => pages::product(&self.name, &self.truth(n), self.page_size),
         }
     }
 
@@ -251,16 +242,16 @@ impl ShopPlan {
         let last = self.products.min(n * self.per_page);
         let cards = (first..=last).map(|number| {
             let product = self.truth(number);
-            (Link { to: self.link(Place::Product(number)), says: product.title.clone() }, product)
+            (Link { to: self.link(ShopPage::Product(number)), says: product.title.clone() }, product)
         });
-        let next = (n < self.listings()).then(|| self.link(Place::Listing(n + 1)));
+        let next = (n < self.listings()).then(|| self.link(ShopPage::Listing(n + 1)));
         pages::listing(&self.name, &cards.collect::<Vec<_>>(), next.as_deref(), self.page_size)
     }
 }
 
 /// A page of a shop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum ShopPage {
     /// The listing of that number, from 1.
     Listing(u32),
     /// The product of that number, from 1.
@@ -281,9 +272,9 @@ mod tests {
         ] {
             let plan = ShopPlan::new("x", products).per_page(per_page).moved(moved).page_size(0);
             assert_eq!(plan.listings(), listings);
-            let text: String = (1..=listings).map(|n| plan.page(Place::Listing(n))).collect();
+            let text: String = (1..=listings).map(|n| plan.page(ShopPage::Listing(n))).collect();
             for number in 1..=products {
-                let link = format!("href=\"{}\"", plan.link(Place::Product(number)));
+                let link = format!("href=\"{}\"", plan.link(ShopPage::Product(number)));
                 assert_eq!(text.matches(&link).count(), 1, "{link} {moved:?}");
             }
             assert_eq!(text.matches("class=\"next\"").count(), listings as usize - 1, "{moved:?}");

@@ -1,15 +1,16 @@
 //! A request as a host's routes see it, and what they reply: a page, or one of the ways in which servers go wrong.
 
-use std::pin::Pin;
-use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures_util::stream::unfold;
 use http::{HeaderMap, Method, Response, StatusCode};
-use hyper::body::{Body, Frame, SizeHint};
-use tokio::time::{Sleep, sleep};
+use http_body_util::StreamBody;
+use http_body_util::combinators::UnsyncBoxBody;
+use hyper::body::Frame;
+use tokio::time::sleep;
 
-use super::arrivals::Visit;
+use super::arrivals::OpenArrival;
 
 /// One request, its head read.
 #[derive(Clone, Debug)]
@@ -34,6 +35,7 @@ impl Request {
 }
 
 /// What to answer, when, and how.
+#[must_use]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reply {
     /// The HTTP status.
@@ -116,54 +118,48 @@ impl Reply {
     }
 
     /// Adds a header field.
-    #[must_use]
     pub fn header(mut self, name: &str, value: impl Into<String>) -> Self {
         self.headers.push((name.to_owned(), value.into()));
         self
     }
 
     /// With this status.
-    #[must_use]
     pub fn with_status(mut self, status: u16) -> Self {
         self.status = status;
         self
     }
 
     /// With this body.
-    #[must_use]
     pub fn with_body(mut self, body: impl Into<Bytes>) -> Self {
         self.body = body.into();
         self
     }
 
     /// So much later.
-    #[must_use]
     pub fn after(mut self, wait: Duration) -> Self {
         self.wait += wait;
         self
     }
 
     /// Over the wire in this way.
-    #[must_use]
     pub fn delivered(mut self, delivery: Delivery) -> Self {
         self.delivery = delivery;
         self
     }
 
     /// The answer as the server sends it; a status or field that HTTP forbids becomes a 500 that says so.
-    pub(super) fn into_response(self, visit: Visit) -> Response<Answer> {
+    pub(super) fn into_response(self, visit: OpenArrival) -> Response<SentBody> {
         let mut response = Response::builder().status(self.status);
         for (name, value) in &self.headers {
             response = response.header(name, value);
         }
-        if matches!(self.delivery, Delivery::Cut { .. }) {
+        if self.delivery != Delivery::Chunked && !self.body.is_empty() {
             response = response.header("content-length", self.body.len());
         }
         match response.body(()) {
-            Ok(head) => head.map(|()| Answer::new(self.body, self.delivery, visit)),
+            Ok(head) => head.map(|()| sent(self.body, self.delivery, visit)),
             Err(why) => {
-                let said = Answer::new(Bytes::from(why.to_string()), Delivery::Whole, visit);
-                let mut response = Response::new(said);
+                let mut response = Response::new(sent(why.to_string().into(), Delivery::Whole, visit));
                 *response.status_mut() = StatusCode::INTERNAL_SERVER_ERROR;
                 response
             }
@@ -172,74 +168,35 @@ impl Reply {
 }
 
 /// A body on its way. Its end is the visit's end.
-#[derive(Debug)]
-pub(super) struct Answer {
-    rest: Bytes,
-    delivery: Delivery,
-    pause: Option<Pin<Box<Sleep>>>,
-    _visit: Visit,
-}
+pub(super) type SentBody = UnsyncBoxBody<Bytes, Planned>;
 
 /// The server ends the connection on purpose.
 #[derive(Debug, thiserror::Error)]
 #[error("the connection ends here, as planned")]
 pub(super) struct Planned;
 
-impl Answer {
-    /// Time for what is written to leave before the connection is cut.
-    const FLUSH: Duration = Duration::from_millis(20);
+/// Time for what is written to leave before the connection is cut.
+const FLUSH: Duration = Duration::from_millis(20);
 
-    fn new(body: Bytes, delivery: Delivery, visit: Visit) -> Self {
-        let rest = match delivery {
-            Delivery::Cut { after } => body.slice(..after.min(body.len())),
-            _ => body,
-        };
-        Self { rest, delivery, pause: None, _visit: visit }
+fn sent(body: Bytes, delivery: Delivery, visit: OpenArrival) -> SentBody {
+    let (rest, most, pause, is_cut) = match delivery {
+        Delivery::Slow { bytes, pause } => (body, bytes.max(1), pause, false),
+        Delivery::Cut { after } => (body.slice(..after.min(body.len())), usize::MAX, FLUSH, true),
+        _ => (body, usize::MAX, Duration::ZERO, false),
+    };
+    if rest.is_empty() && !is_cut {
+        return SentBody::default();
     }
-
-    fn next_piece(&mut self) -> Bytes {
-        match self.delivery {
-            Delivery::Slow { bytes, pause } => {
-                let piece = self.rest.split_to(bytes.clamp(1, self.rest.len()));
-                self.pause = (!self.rest.is_empty()).then(|| Box::pin(sleep(pause)));
-                piece
-            }
-            Delivery::Cut { .. } => {
-                self.pause = Some(Box::pin(sleep(Self::FLUSH)));
-                std::mem::take(&mut self.rest)
-            }
-            _ => std::mem::take(&mut self.rest),
+    let frames = unfold((rest, Duration::ZERO, visit), move |(mut rest, wait, visit)| async move {
+        if !wait.is_zero() {
+            sleep(wait).await;
         }
-    }
-}
-
-impl Body for Answer {
-    type Data = Bytes;
-    type Error = Planned;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Planned>>> {
-        if let Some(pause) = &mut self.pause {
-            ready!(pause.as_mut().poll(cx));
-            self.pause = None;
+        if rest.is_empty() {
+            return is_cut.then_some((Err(Planned), (rest, wait, visit)));
         }
-        Poll::Ready(match (self.rest.is_empty(), self.delivery) {
-            (false, _) => Some(Ok(Frame::data(self.next_piece()))),
-            (true, Delivery::Cut { .. }) => Some(Err(Planned)),
-            (true, _) => None,
-        })
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.rest.is_empty() && !matches!(self.delivery, Delivery::Cut { .. })
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        match self.delivery {
-            Delivery::Chunked | Delivery::Cut { .. } => SizeHint::default(),
-            _ => SizeHint::with_exact(self.rest.len() as u64),
-        }
-    }
+        let piece = rest.split_to(most.min(rest.len()));
+        let wait = if rest.is_empty() && !is_cut { Duration::ZERO } else { pause };
+        Some((Ok(Frame::data(piece)), (rest, wait, visit)))
+    });
+    SentBody::new(StreamBody::new(frames))
 }

@@ -19,8 +19,8 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::{Builder, Runtime};
 use tokio_util::sync::CancellationToken;
 
-use super::arrivals::{Arrival, ArrivalLog, Stall, StallLog, Visit};
-use super::reply::{Answer, Delivery, Planned, Reply, Request};
+use super::arrivals::{Arrival, Noted, OpenArrival, Stall};
+use super::reply::{Delivery, Planned, Reply, Request, SentBody};
 use crate::clock;
 
 /// What a host answers to a request. Called at its arrival, on the server's thread: it should not block.
@@ -30,7 +30,7 @@ pub type Routes = Arc<dyn Fn(&Request) -> Reply + Send + Sync>;
 /// Dropped, they stop and their connections end.
 #[derive(Debug)]
 pub struct Server {
-    hosts: Vec<Host>,
+    hosts: Vec<ServedHost>,
     stop: CancellationToken,
     thread: Option<JoinHandle<()>>,
 }
@@ -56,12 +56,12 @@ impl Server {
     /// returns are answered.
     pub fn start(hosts: impl IntoIterator<Item = (u16, Routes)>) -> Result<Self, ServeError> {
         let runtime = Builder::new_current_thread().enable_all().build().map_err(ServeError::Thread)?;
-        let stalls = StallLog::default();
+        let stalls = Noted::<Stall>::default();
         let stop = CancellationToken::new();
         let mut served = Vec::new();
         for (port, routes) in hosts {
             let (addr, listener) = listen(&runtime, port)?;
-            let host = Host { addr, arrivals: ArrivalLog::default(), stalls: stalls.clone() };
+            let host = ServedHost { addr, arrivals: Noted::default(), stalls: stalls.clone() };
             runtime.spawn(accept(listener, host.arrivals.clone(), routes));
             served.push(host);
         }
@@ -75,7 +75,7 @@ impl Server {
     }
 
     /// The hosts, in the order in which they were given.
-    pub fn hosts(&self) -> &[Host] {
+    pub fn hosts(&self) -> &[ServedHost] {
         &self.hosts
     }
 }
@@ -92,13 +92,13 @@ impl Drop for Server {
 
 /// One served host: its address and what it saw. Clones see the same, also after the server stopped.
 #[derive(Clone, Debug)]
-pub struct Host {
+pub struct ServedHost {
     addr: SocketAddr,
-    arrivals: ArrivalLog,
-    stalls: StallLog,
+    arrivals: Noted<Arrival>,
+    stalls: Noted<Stall>,
 }
 
-impl Host {
+impl ServedHost {
     /// Where it listens.
     pub fn addr(&self) -> SocketAddr {
         self.addr
@@ -131,7 +131,7 @@ fn listen(runtime: &Runtime, port: u16) -> Result<(SocketAddr, TcpListener), Ser
     listen().map_err(|source| ServeError::Listen { addr, source })
 }
 
-async fn accept(listener: TcpListener, arrivals: ArrivalLog, routes: Routes) {
+async fn accept(listener: TcpListener, arrivals: Noted<Arrival>, routes: Routes) {
     let mut connection = 0;
     loop {
         match listener.accept().await {
@@ -154,13 +154,13 @@ async fn accept(listener: TcpListener, arrivals: ArrivalLog, routes: Routes) {
 /// One connection.
 #[derive(Clone)]
 struct Visitor {
-    arrivals: ArrivalLog,
+    arrivals: Noted<Arrival>,
     routes: Routes,
     connection: u64,
     reset: Arc<AtomicBool>,
 }
 
-type Answering = Pin<Box<dyn Future<Output = Result<Response<Answer>, Planned>> + Send>>;
+type Answering = Pin<Box<dyn Future<Output = Result<Response<SentBody>, Planned>> + Send>>;
 
 impl Visitor {
     async fn converse(self, stream: TcpStream) {
@@ -197,7 +197,11 @@ impl Visitor {
     }
 }
 
-async fn send(reply: Reply, visit: Visit, reset: Arc<AtomicBool>) -> Result<Response<Answer>, Planned> {
+async fn send(
+    reply: Reply,
+    visit: OpenArrival,
+    reset: Arc<AtomicBool>,
+) -> Result<Response<SentBody>, Planned> {
     if !reply.wait.is_zero() {
         tokio::time::sleep(reply.wait).await;
     }

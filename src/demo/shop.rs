@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use super::arrivals::{Arrival, Stall};
 use super::gaps::GapReport;
-use super::plan::{Fault, FaultKind, Place, ShopPlan};
+use super::plan::{FaultKind, PlannedFault, ShopPage, ShopPlan};
 use super::reply::{Delivery, Reply, Request};
-use super::server::{Host, Routes, ServeError, Server};
+use super::server::{Routes, ServeError, ServedHost, Server};
 use super::site;
 
 /// Opens the shops, each on its own port of 127.0.0.1 and so each a host of its own.
@@ -45,7 +45,7 @@ impl Shops {
 pub struct Shop {
     /// How it was planned.
     pub plan: ShopPlan,
-    host: Host,
+    host: ServedHost,
 }
 
 impl Shop {
@@ -89,8 +89,8 @@ fn routes(plan: ShopPlan) -> Routes {
 /// Who answers in one shop.
 struct Desk {
     plan: ShopPlan,
-    pages: HashMap<String, Place>,
-    links: HashMap<String, Place>,
+    pages: HashMap<String, ShopPage>,
+    links: HashMap<String, ShopPage>,
     ledger: Mutex<Ledger>,
 }
 
@@ -133,7 +133,7 @@ impl Desk {
 
 impl Ledger {
     /// Counts a request, and says what befalls it.
-    fn fault(&mut self, faults: &[Fault], path: &str) -> Option<FaultKind> {
+    fn fault(&mut self, faults: &[PlannedFault], path: &str) -> Option<FaultKind> {
         self.requests += 1;
         let due = faults.iter().find(|fault| self.requests.is_multiple_of(fault.every))?;
         if matches!(due.kind, FaultKind::Slow { .. }) {

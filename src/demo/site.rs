@@ -66,7 +66,7 @@ fn parallel(plan: &ShopPlan, interval: Duration) -> u128 {
 mod tests {
     use super::*;
     use crate::canonical_url::CanonicalUrl;
-    use crate::demo::plan::{Latency, Place};
+    use crate::demo::plan::{Latency, ShopPage};
     use crate::site::UrlPattern;
 
     fn read(plan: &ShopPlan, interval: u64) -> toml::Table {
@@ -103,7 +103,9 @@ mod tests {
             let plan = ShopPlan::new("x", 50).moved(moved);
             let site = read(&plan, 100);
             let rules = site["page"].as_array().expect("page rules");
-            for (place, taker) in [(Place::Listing(1), 0), (Place::Listing(2), 0), (Place::Product(7), 1)] {
+            for (place, taker) in
+                [(ShopPage::Listing(1), 0), (ShopPage::Listing(2), 0), (ShopPage::Product(7), 1)]
+            {
                 for path in [plan.path(place), plan.link(place)] {
                     assert!(takes(&rules[taker], &path), "{path} {moved:?}");
                     assert!(!takes(&rules[1 - taker], &path), "{path} {moved:?}");

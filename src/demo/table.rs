@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 
-use super::gaps::{GapReport, Verdict};
+use super::gaps::{GapReport, PaceVerdict};
 use crate::forecast::rate_of;
 use crate::quantity::compact_rate;
 
 /// One shop's line.
 #[derive(Clone, Debug)]
-pub struct Row {
+pub struct ShopRow {
     /// The shop's name.
     pub shop: String,
     /// Items that were extracted.
@@ -25,10 +25,10 @@ pub struct Row {
     pub gaps: GapReport,
 }
 
-impl Row {
+impl ShopRow {
     /// Whether a start came early.
     pub fn is_early(&self) -> bool {
-        self.gaps.verdict() == Verdict::Broken
+        self.gaps.verdict() == PaceVerdict::Broken
     }
 
     /// Whether each item was found and no start came early.
@@ -38,7 +38,7 @@ impl Row {
 }
 
 /// The table, with a heading and without a line end; gaps in ms.
-pub fn table(rows: &[Row]) -> String {
+pub fn table(rows: &[ShopRow]) -> String {
     let mut table = Table::new();
     table.load_style(presets::UTF8_BORDERS_ONLY).set_content_arrangement(ContentArrangement::Disabled);
     table.set_header(["shop", "items", "requests", "allowed", "reached", "min", "p50", "p99", "early"]);
@@ -51,7 +51,7 @@ pub fn table(rows: &[Row]) -> String {
     table.trim_fmt()
 }
 
-fn cells(row: &Row) -> [String; 9] {
+fn cells(row: &ShopRow) -> [String; 9] {
     let gaps = &row.gaps;
     [
         row.shop.clone(),
@@ -81,7 +81,7 @@ mod tests {
     #[test]
     fn a_shop_is_a_line_with_what_was_allowed_and_what_was_reached() {
         let arrivals: Vec<Duration> = (0..=50).map(|n| Duration::from_millis(n * 204)).collect();
-        let row = Row {
+        let row = ShopRow {
             shop: "slow".to_owned(),
             items: 40,
             products: 41,
@@ -113,7 +113,7 @@ mod tests {
             }));
             let arrivals: Vec<Duration> = arrivals.map(Duration::from_millis).collect();
             let gaps = GapReport::new(&arrivals, &[], Duration::from_millis(200));
-            let row = Row {
+            let row = ShopRow {
                 shop: "x".to_owned(),
                 items,
                 products: 3,
@@ -129,7 +129,7 @@ mod tests {
     fn a_shop_that_nobody_visited_has_no_rate() {
         let gaps = GapReport::new(&[], &[], Duration::from_millis(200));
         let row =
-            Row { shop: "x".to_owned(), items: 0, products: 1, requests: 0, span: Duration::ZERO, gaps };
+            ShopRow { shop: "x".to_owned(), items: 0, products: 1, requests: 0, span: Duration::ZERO, gaps };
         assert!(table(&[row]).contains(" - "));
     }
 }

@@ -10,7 +10,7 @@ use paced::internals::demo::arrivals::{Arrival, Stall};
 use paced::internals::demo::gaps::GapReport;
 use paced::internals::demo::plan::Latency;
 use paced::internals::demo::reply::{Reply, Request};
-use paced::internals::demo::server::{Host, Server};
+use paced::internals::demo::server::{ServedHost, Server};
 
 type Fault = Box<dyn FnMut(&Request) -> Option<Reply> + Send>;
 
@@ -96,7 +96,7 @@ impl TestSite {
         TestSiteBuilder { desk, port: 0 }
     }
 
-    fn host(&self) -> &Host {
+    fn host(&self) -> &ServedHost {
         &self.server.hosts()[0]
     }
 

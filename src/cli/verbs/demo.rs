@@ -12,7 +12,7 @@ use crate::cli::parts::signals::await_signals;
 use crate::cli::parts::{Exit, Globals, Trouble};
 use crate::demo::gaps::GapReport;
 use crate::demo::shop::{Shop, Shops, serve};
-use crate::demo::table::{Row, table};
+use crate::demo::table::{ShopRow, table};
 use crate::demo::{DemoShop, plans};
 use crate::item::Item;
 use crate::run::{CrawlOptions, Ending, Outputs, crawl};
@@ -65,10 +65,10 @@ pub(super) async fn run(options: DemoArgs, globals: &Globals) -> Result<Exit, Tr
 }
 
 /// A demo that was not disturbed fails where an item is missing or a start came early.
-fn exit(ending: Ending, rows: &[Row]) -> Exit {
+fn exit(ending: Ending, rows: &[ShopRow]) -> Exit {
     match ending {
         Ending::Stopped => Exit::Interrupted,
-        Ending::Finished if rows.iter().all(Row::is_good) => Exit::Done,
+        Ending::Finished if rows.iter().all(ShopRow::is_good) => Exit::Done,
         _ => Exit::Failed,
     }
 }
@@ -84,17 +84,17 @@ fn sites(shops: &Shops, plans: &[DemoShop], folder: &Path) -> Result<Vec<Site>, 
     Ok(sites)
 }
 
-fn rows(shops: &Shops, plans: &[DemoShop], folder: &Path) -> Vec<Row> {
+fn rows(shops: &Shops, plans: &[DemoShop], folder: &Path) -> Vec<ShopRow> {
     shops.all().iter().zip(plans).map(|(shop, demo)| row(shop, demo, folder)).collect()
 }
 
-fn row(shop: &Shop, demo: &DemoShop, folder: &Path) -> Row {
+fn row(shop: &Shop, demo: &DemoShop, folder: &Path) -> ShopRow {
     let arrivals = shop.arrivals();
     let span =
         arrivals.first().zip(arrivals.last()).map_or(Duration::ZERO, |(a, z)| z.at.saturating_sub(a.at));
     let gaps: GapReport = shop.gaps(demo.interval);
     let items = sink::latest(&items_file(shop, folder)).map_or(0, |items| items.len());
-    Row {
+    ShopRow {
         shop: shop.plan.name.clone(),
         items,
         products: shop.plan.products as usize,
@@ -163,10 +163,10 @@ mod tests {
     use super::*;
 
     /// What a shop saw whose interval is 200 ms.
-    fn row(items: usize, arrivals: [u64; 3]) -> Row {
+    fn row(items: usize, arrivals: [u64; 3]) -> ShopRow {
         let arrivals = arrivals.map(Duration::from_millis);
         let gaps = GapReport::new(&arrivals, &[], Duration::from_millis(200));
-        Row { shop: "x".to_owned(), items, products: 2, requests: 3, span: arrivals[2], gaps }
+        ShopRow { shop: "x".to_owned(), items, products: 2, requests: 3, span: arrivals[2], gaps }
     }
 
     #[test]

@@ -74,20 +74,16 @@ pub fn spoken(time: Duration) -> String {
 /// A duration as a value of the log, in its two largest units: `640ms`, `14s`, `13m40s`, `2h05m`, `9d12h`.
 pub fn compact(time: Duration) -> String {
     let seconds = time.as_secs();
-    match seconds {
-        0 => format!("{}ms", time.as_millis()),
-        1..MINUTE => format!("{seconds}s"),
-        MINUTE..HOUR => two(seconds / MINUTE, 'm', seconds % MINUTE, 's'),
-        HOUR..DAY => two(seconds / HOUR, 'h', seconds % HOUR / MINUTE, 'm'),
-        DAY.. => two(seconds / DAY, 'd', seconds % DAY / HOUR, 'h'),
+    for (large, name, small, name_of_small) in
+        [(DAY, 'd', HOUR, 'h'), (HOUR, 'h', MINUTE, 'm'), (MINUTE, 'm', 1, 's')]
+    {
+        match (seconds / large, seconds % large / small) {
+            (0, _) => {}
+            (count, 0) => return format!("{count}{name}"),
+            (count, rest) => return format!("{count}{name}{rest:02}{name_of_small}"),
+        }
     }
-}
-
-fn two(large: u64, large_unit: char, small: u64, small_unit: char) -> String {
-    match small {
-        0 => format!("{large}{large_unit}"),
-        _ => format!("{large}{large_unit}{small:02}{small_unit}"),
-    }
+    if seconds > 0 { format!("{seconds}s") } else { format!("{}ms", time.as_millis()) }
 }
 
 /// A rate in sentences and tables: `22/s`, `1/s`, `0.25/s`.

@@ -74,7 +74,9 @@ fn a_flaky_shop_fails_now_and_then_and_a_url_at_most_twice() {
 
 #[test]
 fn a_shop_asks_for_a_crawl_delay_and_its_robots_txt_never_fails() {
-    let plan = ShopPlan::new("slow", 1).crawl_delay(ms(1500)).fault(1, FaultKind::Reset);
+    let plan = ShopPlan::new("slow", 1)
+        .robots("User-agent: *\nCrawl-delay: 1.5\nDisallow:\n")
+        .fault(1, FaultKind::Reset);
     let shops = serve([plan]).expect("a shop");
     let robots = ask(shops.all()[0].addr(), "/robots.txt").expect("an answer").text();
     assert_eq!(robots, "User-agent: *\nCrawl-delay: 1.5\nDisallow:\n");

@@ -97,32 +97,17 @@ impl GapReport {
 /// One line for people, and one for each gap that is early or set aside.
 impl fmt::Display for GapReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{} gaps at an interval of {}: min {}, p50 {}, p99 {}, max {}; {} early, {} set aside",
-            self.count,
-            Millis(self.interval),
-            Millis(self.min),
-            Millis(self.p50),
-            Millis(self.p99),
-            Millis(self.max),
-            self.early.len(),
-            self.set_aside.len()
-        )?;
-        let early = self.early.iter().map(|gap| ("early", gap));
-        for (what, gap) in early.chain(self.set_aside.iter().map(|gap| ("set aside", gap))) {
-            write!(f, "\n  {what}: {} at {:.6} s", Millis(gap.length()), gap.from.as_secs_f64())?;
+        let ms = |time: Duration| format!("{:.1} ms", time.as_secs_f64() * 1000.0);
+        let Self { count, early, set_aside, .. } = self;
+        let [interval, min, p50, p99, max] = [self.interval, self.min, self.p50, self.p99, self.max].map(ms);
+        write!(f, "{count} gaps at an interval of {interval}: min {min}, p50 {p50}, p99 {p99}, max {max}; ")?;
+        write!(f, "{} early, {} set aside", early.len(), set_aside.len())?;
+        for (what, gaps) in [("early", early), ("set aside", set_aside)] {
+            for gap in gaps {
+                write!(f, "\n  {what}: {} at {:.6} s", ms(gap.length()), gap.from.as_secs_f64())?;
+            }
         }
         Ok(())
-    }
-}
-
-/// A duration as milliseconds with one decimal.
-struct Millis(Duration);
-
-impl fmt::Display for Millis {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:.1} ms", self.0.as_secs_f64() * 1000.0)
     }
 }
 

@@ -28,14 +28,13 @@ pub struct DemoShop {
 
 /// The shops of `paced demo`. Together they are crawled in about 25 s: the pace decides, however slow a shop is.
 pub fn plans() -> Vec<DemoShop> {
+    let slow = ShopPlan { currency: Currency::Eur, ..ShopPlan::new("slow", 100) };
+    let moved = ShopPlan { currency: Currency::Jpy, ..ShopPlan::new("moved", 45) };
     vec![
         shop(100, ShopPlan::new("fast", 200).page_size(20_000).latency(fixed(20))),
-        shop(200, ShopPlan::new("slow", 100).currency(Currency::Eur).page_size(12_000).latency(fixed(1_500))),
+        shop(200, slow.page_size(12_000).latency(fixed(1_500))),
         shop(250, flaky()),
-        shop(
-            250,
-            ShopPlan::new("moved", 45).currency(Currency::Jpy).moved(Moved::Products).latency(fixed(60)),
-        ),
+        shop(250, moved.moved(Moved::Products).latency(fixed(60))),
     ]
 }
 

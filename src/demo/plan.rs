@@ -133,12 +133,6 @@ impl ShopPlan {
         self
     }
 
-    /// With prices in this currency.
-    pub fn currency(mut self, currency: Currency) -> Self {
-        self.currency = currency;
-        self
-    }
-
     /// On pages of so many bytes.
     pub fn page_size(mut self, bytes: usize) -> Self {
         self.page_size = bytes;
@@ -163,11 +157,6 @@ impl ShopPlan {
         self
     }
 
-    /// With a `robots.txt` that asks everybody for so much time between requests.
-    pub fn crawl_delay(self, delay: Duration) -> Self {
-        self.robots(&format!("User-agent: *\nCrawl-delay: {}\nDisallow:\n", delay.as_secs_f64()))
-    }
-
     /// With a fault on each `every`-th request.
     pub fn fault(mut self, every: u32, kind: FaultKind) -> Self {
         self.faults.push(PlannedFault { kind, every: every.max(1) });
@@ -177,12 +166,6 @@ impl ShopPlan {
     /// With links that are redirected.
     pub fn moved(mut self, moved: Moved) -> Self {
         self.moved = moved;
-        self
-    }
-
-    /// On this port, as for a shop that opens again.
-    pub fn port(mut self, port: u16) -> Self {
-        self.port = port;
         self
     }
 

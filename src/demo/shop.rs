@@ -2,11 +2,10 @@
 //! `server`'s.
 
 use std::collections::HashMap;
-use std::net::SocketAddr;
+use std::ops::Deref;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use super::arrivals::{Arrival, Stall};
 use super::gaps::GapReport;
 use super::plan::{FaultKind, PlannedFault, ShopPage, ShopPlan};
 use super::reply::{Delivery, Reply, Request};
@@ -48,27 +47,16 @@ pub struct Shop {
     host: ServedHost,
 }
 
+/// Where it listens and what it saw is its host's.
+impl Deref for Shop {
+    type Target = ServedHost;
+
+    fn deref(&self) -> &ServedHost {
+        &self.host
+    }
+}
+
 impl Shop {
-    /// Where it listens.
-    pub fn addr(&self) -> SocketAddr {
-        self.host.addr()
-    }
-
-    /// The absolute URL of a path.
-    pub fn url(&self, path: &str) -> String {
-        self.host.url(path)
-    }
-
-    /// Every request so far, in the order of arrival.
-    pub fn arrivals(&self) -> Vec<Arrival> {
-        self.host.arrivals()
-    }
-
-    /// The server's own stalls so far.
-    pub fn stalls(&self) -> Vec<Stall> {
-        self.host.stalls()
-    }
-
     /// What the gaps between arrivals say about a promised interval.
     pub fn gaps(&self, interval: Duration) -> GapReport {
         let arrivals: Vec<Duration> = self.arrivals().iter().map(|arrival| arrival.at).collect();

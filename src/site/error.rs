@@ -1,7 +1,9 @@
 //! What is wrong with a file that a person wrote, and where. Finding it is done elsewhere.
 
+use serde::Serialize;
+
 /// One thing that is wrong, at its place: `file:line:column: what; what to do`.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, thiserror::Error)]
 #[error("{file}:{line}:{column}: {what}; {what_to_do}")]
 pub struct SiteError {
     /// The file, as it was named.

@@ -220,7 +220,7 @@ fn assert_nothing_lost(
 
 fn resumed(done: &Done, shops: &Shops, seed: u64) -> Result<(), String> {
     let mut arrivals: Vec<Duration> =
-        shops.all().iter().flat_map(Shop::arrivals).map(|arrival| arrival.at).collect();
+        shops.all().iter().flat_map(|shop| shop.arrivals()).map(|arrival| arrival.at).collect();
     arrivals.sort();
     let pause = |kill: &Duration| arrivals.iter().find(|at| *at > kill).map(|at| at.saturating_sub(*kill));
     let slowest = done.kills.iter().filter_map(pause).max().unwrap_or_default();

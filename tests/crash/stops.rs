@@ -78,7 +78,7 @@ fn a_second_signal_leaves_at_once_and_the_next_start_goes_on() {
         Ok((data, site))
     });
 
-    let plan = ShopPlan::new("stop", 40).per_page(10).port(shop_port(&site));
+    let plan = ShopPlan { port: shop_port(&site), ..ShopPlan::new("stop", 40) }.per_page(10);
     let shops = serve([plan]).expect("the shop opens again, quicker now");
     crawl(&data, &site).run().expect_code(0);
     assert_all_items(&data, &shops.all()[0]);

@@ -2,12 +2,13 @@
 
 use std::num::NonZeroU32;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::Args;
 
 use super::{Globals, Trouble};
 use crate::fetch::ConnectTo;
-use crate::quantity::read_rate;
+use crate::quantity::{read_duration, read_rate};
 use crate::run::RunParts;
 use crate::work::Workers;
 
@@ -62,4 +63,9 @@ impl EquipmentOptions {
 fn max_rate(text: &str) -> Result<NonZeroU32, String> {
     let rate = read_rate(text).or_else(|| read_rate(&format!("{text}/s")));
     rate.and_then(NonZeroU32::new).ok_or_else(|| format!("`{text}` is no rate; write it as 50/s"))
+}
+
+/// Reads a duration with its unit from the command line.
+pub(in crate::cli) fn duration_option(text: &str) -> Result<Duration, String> {
+    read_duration(text).ok_or_else(|| "write a number and a unit, such as 30s or 10m".to_owned())
 }

@@ -1,7 +1,6 @@
 //! What verbs share: their global options, sites by name, results on stdout, prompts, signals, printing.
 
 pub(super) mod account;
-mod duration_option;
 pub(super) mod equipment;
 pub(super) mod explain_url;
 mod globals;
@@ -15,7 +14,6 @@ pub(super) mod sites;
 pub(super) mod table;
 mod trouble;
 
-pub use duration_option::duration_option;
 pub use globals::Globals;
 pub(in crate::cli) use trouble::say;
 pub use trouble::{Exit, Trouble};

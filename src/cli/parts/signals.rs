@@ -3,7 +3,6 @@
 
 use std::process;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use tokio::signal::unix::{SignalKind, signal};
@@ -21,21 +20,15 @@ const ECHO: Duration = Duration::from_millis(100);
 pub(in crate::cli) struct Stop {
     /// Cancelled by it.
     pub token: CancellationToken,
-    interrupted: Arc<AtomicBool>,
-}
-
-impl Stop {
-    /// Whether it came from a person's terminal, not from a supervisor.
-    pub(in crate::cli) fn is_interrupt(&self) -> bool {
-        self.interrupted.load(Ordering::SeqCst)
-    }
+    /// Cancelled by it if it came from a person's terminal, not from a supervisor.
+    pub interrupted: CancellationToken,
 }
 
 /// What the first signal asks for; the second one ends the process.
 pub(in crate::cli) fn await_signals() -> Result<Stop, Trouble> {
-    let stop = Stop { token: CancellationToken::new(), interrupted: Arc::default() };
+    let stop = Stop { token: CancellationToken::new(), interrupted: CancellationToken::new() };
     let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
-    let (first, interrupted) = (stop.token.clone(), Arc::clone(&stop.interrupted));
+    let (first, interrupted) = (stop.token.clone(), stop.interrupted.clone());
     tokio::spawn(async move {
         let mut stopping: Option<Instant> = None;
         loop {
@@ -51,7 +44,9 @@ pub(in crate::cli) fn await_signals() -> Result<Stop, Trouble> {
                 process::exit(Exit::Interrupted as i32);
             }
             stopping = Some(Instant::now());
-            interrupted.store(is_interrupt, Ordering::SeqCst);
+            if is_interrupt {
+                interrupted.cancel();
+            }
             warn!("stopping: what runs is finished; once more to leave at once");
             first.cancel();
         }

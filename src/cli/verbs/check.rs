@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use clap::Args;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::cli::parts::results::Results;
 use crate::cli::parts::{Exit, Globals, Trouble, say, sites};
@@ -43,9 +43,7 @@ pub(super) async fn run(options: CheckArgs, globals: &Globals) -> Result<Exit, T
     let mut results = Results::default();
     for error in &wrong {
         if options.json {
-            let mut object = object(error);
-            object["file"] = json!(error.file);
-            results.line(object)?;
+            results.line(json!(error))?;
         } else {
             results.line(error)?;
         }
@@ -57,7 +55,6 @@ pub(super) async fn run(options: CheckArgs, globals: &Globals) -> Result<Exit, T
         warn(&warnings);
         if options.json {
             warnings.extend(outlook.iter().filter(|warning| warning.file == *file).cloned());
-            let warnings: Vec<Value> = warnings.iter().map(object).collect();
             results.line(json!({ "file": file, "site": site.name, "ok": true, "warnings": warnings }))?;
         } else {
             results.line(format_args!("{file}: ok: {}", summary(site)))?;
@@ -71,10 +68,6 @@ fn warn(warnings: &[SiteError]) {
     for warning in warnings {
         say(format_args!("warning: {warning}"));
     }
-}
-
-fn object(told: &SiteError) -> Value {
-    json!({ "line": told.line, "column": told.column, "what": told.what, "what_to_do": told.what_to_do })
 }
 
 /// Response times that a crawl measured, where there is a frontier that answers and knows the sites.

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use clap::Args;
 
-use crate::cli::parts::equipment::EquipmentOptions;
+use crate::cli::parts::equipment::{EquipmentOptions, duration_option};
 use crate::cli::parts::print_crawl::tell;
 use crate::cli::parts::signals::await_signals;
-use crate::cli::parts::{Exit, Globals, Trouble, duration_option, sites};
+use crate::cli::parts::{Exit, Globals, Trouble, sites};
 use crate::run::{CrawlOptions, CrawlReport, Ending, ItemsTo, crawl};
 
 /// Options of `paced crawl`.

@@ -8,9 +8,10 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use crate::cli::parts::account::counted;
+use crate::cli::parts::equipment::duration_option;
 use crate::cli::parts::results::Results;
 use crate::cli::parts::table::{or_dash, table};
-use crate::cli::parts::{Exit, Globals, Trouble, duration_option, say, sites};
+use crate::cli::parts::{Exit, Globals, Trouble, say, sites};
 use crate::clock::{Clock, Timestamp, millis};
 use crate::forecast::{Demand, workers};
 use crate::frontier::{Frontier, View};

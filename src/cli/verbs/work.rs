@@ -86,7 +86,7 @@ fn tell(report: &WorkReport) {
 
 fn exit(report: &WorkReport, stop: &Stop, fail_on_dead: bool) -> Exit {
     match report.ending {
-        Ending::Stopped if stop.is_interrupt() => Exit::Interrupted,
+        Ending::Stopped if stop.interrupted.is_cancelled() => Exit::Interrupted,
         Ending::Lacking => Exit::Failed,
         Ending::Stopped if !stop.token.is_cancelled() => Exit::Failed,
         Ending::Finished if fail_on_dead && report.dead.is_some_and(|dead| dead > 0) => Exit::Early,

@@ -1,6 +1,6 @@
 //! What steps are asked and what they answer, where it isn't a simple value. The steps themselves: `table.rs`.
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 use super::state::SiteSettings;
 use crate::canonical_url::CanonicalUrl;
@@ -22,7 +22,8 @@ pub struct Registration {
 }
 
 /// What became of a registration.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Registered {
     /// The rules are in force, under this version.
     Version(i64),
@@ -93,7 +94,8 @@ pub struct Feeding {
 }
 
 /// What became of asking for a new start for a permit that grew late.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Rearm {
     /// Send then: so many ms from now.
     StartIn(i64),
@@ -117,7 +119,8 @@ pub enum Tuning {
 }
 
 /// What became of asking for a mutex.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Lock {
     /// It is the asker's, from this moment on, in ms since 1970 by the frontier's clock.
     Taken(i64),
@@ -126,7 +129,8 @@ pub enum Lock {
 }
 
 /// How far the forgetting of a site is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Forgotten {
     /// There is no such site.
     Unknown,
@@ -149,7 +153,8 @@ pub enum Forgotten {
 }
 
 /// What became of the renaming of a site.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Renamed {
     /// There is no such site.
     Unknown,

@@ -2,7 +2,7 @@
 //! entries is read as an empty list; `false` is none.
 
 use serde::de::DeserializeOwned;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::canonical_url::CanonicalUrl;
 use crate::clock::Timestamp;
@@ -27,26 +27,12 @@ pub(crate) trait FromWire: Sized {
     fn read(value: &Value) -> Decoded<Self>;
 }
 
-impl MalformedReply {
-    pub(in crate::frontier) fn of(text: &str) -> Self {
-        Self(text.chars().take(200).collect())
-    }
-}
-
 pub(in crate::frontier) fn malformed(value: &Value) -> MalformedReply {
-    MalformedReply::of(&value.to_string())
-}
-
-pub(in crate::frontier) fn some(value: &Value) -> Option<&Value> {
-    (!matches!(value, Value::Null | Value::Bool(false))).then_some(value)
+    MalformedReply(value.to_string().chars().take(200).collect())
 }
 
 pub(in crate::frontier) fn is_true(value: &Value) -> bool {
     value == &Value::Bool(true)
-}
-
-pub(in crate::frontier) fn list(value: &Value) -> &[Value] {
-    value.as_array().map_or(&[], Vec::as_slice)
 }
 
 pub(in crate::frontier) fn parse<T: DeserializeOwned>(value: &Value) -> Decoded<T> {
@@ -59,130 +45,62 @@ pub(in crate::frontier) fn embedded<T: DeserializeOwned>(value: &Value) -> Decod
     serde_json::from_str(text).map_err(|_| malformed(value))
 }
 
-/// A row of values, read by place.
-pub(in crate::frontier) struct ReplyRow<'a>(&'a [Value]);
+/// A row of values, read one after the other; what is missing is none.
+pub(in crate::frontier) struct ReplyRow<'a>(std::slice::Iter<'a, Value>);
 
 impl<'a> ReplyRow<'a> {
     pub(in crate::frontier) fn of(value: &'a Value) -> Decoded<Self> {
-        value.as_array().map(|row| Self(row)).ok_or_else(|| malformed(value))
+        value.as_array().map(|row| Self(row.iter())).ok_or_else(|| malformed(value))
     }
 
-    pub(in crate::frontier) fn at(&self, place: usize) -> &'a Value {
-        self.0.get(place).unwrap_or(&Value::Null)
+    pub(in crate::frontier) fn next<T: FromWire>(&mut self) -> Decoded<T> {
+        T::read(self.0.next().unwrap_or(&Value::Null))
     }
+}
 
-    pub(in crate::frontier) fn number(&self, place: usize) -> Decoded<i64> {
-        whole(self.at(place)).ok_or_else(|| malformed(self.at(place)))
-    }
+/// Types that a function reads.
+macro_rules! read_by {
+    ($($type:ty: $read:expr;)*) => {
+        $(impl FromWire for $type {
+            fn read(value: &Value) -> Decoded<Self> {
+                let read: fn(&Value) -> Decoded<Self> = $read;
+                read(value)
+            }
+        })*
+    };
+}
 
-    pub(in crate::frontier) fn get<T: FromWire>(&self, place: usize) -> Decoded<T> {
-        T::read(self.at(place))
-    }
+pub(in crate::frontier) use read_by;
 
-    pub(in crate::frontier) fn text(&self, place: usize) -> Decoded<&'a str> {
-        self.at(place).as_str().ok_or_else(|| malformed(self.at(place)))
-    }
+read_by! {
+    (): |_| Ok(());
+    bool: |value| Ok(is_true(value));
+    i64: |value| whole(value).ok_or_else(|| malformed(value));
+    u32: |value| i64::read(value)?.try_into().map_err(|_| malformed(value));
+    Timestamp: |value| i64::read(value).map(Self::from_millis);
+    Priority: |value| i64::read(value)?.try_into().map(Self::from_value).map_err(|_| malformed(value));
+    // As the script names it.
+    Stage: |value| Ok(if value == "p" { Self::Parse } else { Self::Download });
+    CanonicalUrl: |value| value.as_str().and_then(|text| Self::parse(text).ok()).ok_or_else(|| malformed(value));
+    String: parse;
 }
 
 /// A whole number, also where Lua wrote it with an exponent.
 #[expect(clippy::cast_possible_truncation, reason = "numbers of the script are whole and below 2^53")]
-pub(in crate::frontier) fn whole(value: &Value) -> Option<i64> {
+fn whole(value: &Value) -> Option<i64> {
     value.as_i64().or_else(|| value.as_f64().map(|number| number as i64))
-}
-
-/// A record of the script, read by name; what is missing is nothing.
-pub(in crate::frontier) struct ReplyRecord<'a>(pub(in crate::frontier) &'a Map<String, Value>);
-
-impl<'a> ReplyRecord<'a> {
-    pub(in crate::frontier) fn of(value: &'a Value, name: &str) -> Decoded<Self> {
-        value.get(name).and_then(Value::as_object).map(Self).ok_or_else(|| malformed(value))
-    }
-
-    pub(in crate::frontier) fn maybe(&self, name: &str) -> Option<i64> {
-        self.0.get(name).and_then(whole)
-    }
-
-    pub(in crate::frontier) fn number(&self, name: &str) -> i64 {
-        self.maybe(name).unwrap_or(0)
-    }
-
-    pub(in crate::frontier) fn count(&self, stage: char, name: &str) -> u64 {
-        self.number(&format!("{stage}.{name}")).unsigned_abs()
-    }
-
-    pub(in crate::frontier) fn text(&self, name: &str) -> Option<String> {
-        self.0.get(name).and_then(Value::as_str).map(str::to_owned)
-    }
-
-    pub(in crate::frontier) fn time(&self, name: &str) -> Option<Timestamp> {
-        self.maybe(name).map(Timestamp::from_millis)
-    }
-}
-
-impl FromWire for () {
-    fn read(_: &Value) -> Decoded<Self> {
-        Ok(())
-    }
-}
-
-impl FromWire for bool {
-    fn read(value: &Value) -> Decoded<Self> {
-        Ok(is_true(value))
-    }
-}
-
-impl FromWire for i64 {
-    fn read(value: &Value) -> Decoded<Self> {
-        whole(value).ok_or_else(|| malformed(value))
-    }
-}
-
-impl FromWire for u32 {
-    fn read(value: &Value) -> Decoded<Self> {
-        i64::read(value)?.try_into().map_err(|_| malformed(value))
-    }
-}
-
-impl FromWire for Timestamp {
-    fn read(value: &Value) -> Decoded<Self> {
-        i64::read(value).map(Self::from_millis)
-    }
-}
-
-impl FromWire for Priority {
-    fn read(value: &Value) -> Decoded<Self> {
-        i64::read(value)?.try_into().map(Self::from_value).map_err(|_| malformed(value))
-    }
-}
-
-/// As the script names it.
-impl FromWire for Stage {
-    fn read(value: &Value) -> Decoded<Self> {
-        Ok(if value == "p" { Self::Parse } else { Self::Download })
-    }
-}
-
-impl FromWire for CanonicalUrl {
-    fn read(value: &Value) -> Decoded<Self> {
-        value.as_str().and_then(|text| Self::parse(text).ok()).ok_or_else(|| malformed(value))
-    }
-}
-
-impl FromWire for String {
-    fn read(value: &Value) -> Decoded<Self> {
-        parse(value)
-    }
 }
 
 impl<T: FromWire> FromWire for Option<T> {
     fn read(value: &Value) -> Decoded<Self> {
-        some(value).map(T::read).transpose()
+        let is_none = matches!(value, Value::Null | Value::Bool(false));
+        if is_none { Ok(None) } else { T::read(value).map(Some) }
     }
 }
 
 impl<T: FromWire> FromWire for Vec<T> {
     fn read(value: &Value) -> Decoded<Self> {
-        list(value).iter().map(T::read).collect()
+        value.as_array().map_or(&[][..], Vec::as_slice).iter().map(T::read).collect()
     }
 }
 
@@ -191,3 +109,16 @@ impl<T: FromWire> FromWire for Box<T> {
         T::read(value).map(Box::new)
     }
 }
+
+macro_rules! tuples {
+    ($(($($part:ident),*))*) => {
+        $(impl<$($part: FromWire),*> FromWire for ($($part),*) {
+            fn read(value: &Value) -> Decoded<Self> {
+                let mut row = ReplyRow::of(value)?;
+                Ok(($(row.next::<$part>()?),*))
+            }
+        })*
+    };
+}
+
+tuples! { (A, B) (A, B, C) (A, B, C, D) }

@@ -12,7 +12,6 @@ const SHARED: &[&str] = &[
     "Entry",
     "Fetched",
     "Fields",
-    "Found",
     "Inner",
     "Item",
     "Key",

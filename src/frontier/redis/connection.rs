@@ -6,15 +6,15 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
+use redis::RedisResult;
 use serde_json::Value;
 use tokio::sync::oneshot;
 use tracing::{info, warn};
 
-use super::connector::{Connector, RedisClient};
+use super::connector::Connector;
 use super::error::from_redis;
 use super::io_thread::IoThread;
 use super::program::{self, Function};
-use super::server_check::about;
 use crate::batch::{Batches, Sender, batches, linger};
 use crate::clock::{Clock, millis, since_boot};
 use crate::frontier::{FrontierError, FrontierErrorKind};
@@ -156,7 +156,7 @@ impl BatchSender {
         {
             return full;
         }
-        let info = about(&mut server, "memory").await.unwrap_or_default();
+        let info = server.info("memory").await.unwrap_or_default();
         let number = |name: &str| -> Option<u64> {
             info.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok())
         };
@@ -195,55 +195,35 @@ impl BatchSender {
     }
 
     async fn call(&self, number: &str, steps: &[u8], reads: bool) -> Result<Vec<Value>, FrontierError> {
-        let mut server = self.state.connector.server().await?;
-        let called = self.run(&mut server, number, steps, reads).await;
-        let text = match called {
-            Ok(text) => text,
+        let connector = &self.state.connector;
+        let mut server = connector.server().await?;
+        let fake =
+            self.state.fake.as_ref().map_or(String::new(), |clock| clock.now().as_millis().to_string());
+        let args = [self.client.as_bytes(), number.as_bytes(), fake.as_bytes(), steps];
+        let function = if reads { Function::Read } else { Function::Run };
+        self.state.calls.fetch_add(1, Ordering::Relaxed);
+        let called: RedisResult<Vec<u8>> = program::call(&mut server, function, &self.key, &args).await;
+        let answer = match called {
+            Ok(answer) => answer,
             Err(error) => {
-                let error = from_redis(&self.state.connector.address, &error);
+                let error = from_redis(&connector.address, &error);
                 if error.is_away() {
-                    self.state.connector.drop_connection().await;
+                    connector.drop_connection().await;
                 }
                 return Err(error);
             }
         };
-        match rmp_serde::from_slice(&text) {
-            Ok(Value::Array(mut parts)) if parts.len() == 2 => match parts.pop() {
-                Some(Value::Array(replies)) => {
-                    self.set_clock(&parts[0]);
-                    Ok(replies)
-                }
-                _ => Err(self.malformed("an answer without replies")),
-            },
-            _ => Err(self.malformed("an answer that is none")),
+        let (now, replies) =
+            rmp_serde::from_slice(&answer).map_err(|why| self.malformed(&why.to_string()))?;
+        if self.state.fake.is_none() {
+            self.state.follow(now);
         }
+        Ok(replies)
     }
 
     fn malformed(&self, why: &str) -> FrontierError {
         let at = self.state.connector.address.shown.clone();
         FrontierError::new(FrontierErrorKind::Broken, at).because(why)
-    }
-
-    async fn run(
-        &self,
-        server: &mut RedisClient,
-        number: &str,
-        steps: &[u8],
-        reads: bool,
-    ) -> redis::RedisResult<Vec<u8>> {
-        let fake = self.state.fake.as_ref().map(|clock| clock.now().as_millis().to_string());
-        self.state.calls.fetch_add(1, Ordering::Relaxed);
-        let fake = fake.as_deref().unwrap_or("").as_bytes();
-        let args = [self.client.as_bytes(), number.as_bytes(), fake, steps];
-        let function = if reads { Function::Read } else { Function::Run };
-        program::call(server, function, &self.key, &args).await
-    }
-
-    /// Follows the server's clock, as far as a quick answer tells it.
-    fn set_clock(&self, now: &Value) {
-        if let Some(now) = now.as_i64().filter(|_| self.state.fake.is_none()) {
-            self.state.follow(now);
-        }
     }
 
     fn answered(&self, batch: Vec<QueuedStep>, replies: Vec<Value>) {

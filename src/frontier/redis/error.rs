@@ -1,6 +1,6 @@
 //! A Redis error as a `FrontierError`.
 
-use redis::{ErrorKind, RedisError, ServerErrorKind};
+use redis::{ErrorKind, RedisError};
 
 use super::address::Address;
 use super::rights;
@@ -36,16 +36,7 @@ fn is_lost(error: &RedisError) -> bool {
         || error.is_connection_dropped()
         || error.is_connection_refusal()
         || error.is_unrecoverable_error()
-        || matches!(
-            error.kind(),
-            ErrorKind::ClusterConnectionNotFound
-                | ErrorKind::Server(
-                    ServerErrorKind::BusyLoading
-                        | ServerErrorKind::TryAgain
-                        | ServerErrorKind::ClusterDown
-                        | ServerErrorKind::MasterDown
-                )
-        )
+        || matches!(error.kind(), ErrorKind::ClusterConnectionNotFound)
 }
 
 /// Errors of scripts come with a stack; its first line says what happened.

@@ -2,6 +2,7 @@
 //! clock. What a step does is in `lua/`, file by file what `frontier::steps` says.
 
 mod address;
+mod client;
 mod connection;
 mod connector;
 mod error;
@@ -24,7 +25,7 @@ use tokio::sync::oneshot;
 
 use super::backend::Backend;
 use super::table::{At, Haste, Reply, Step};
-use super::value::MalformedReply;
+use super::value::{FromWire, MalformedReply};
 use super::{FrontierError, FrontierErrorKind};
 use crate::clock::{Clock, millis, since_boot};
 use address::Address;
@@ -33,7 +34,7 @@ pub use address::without_password;
 use connection::{Connection, LinkState, QueuedStep};
 use connector::Connector;
 use partitions::{DIRECTORY, Partitions};
-pub(crate) use wake::LONGEST_SLEEP;
+pub(crate) use prelude::LONGEST_SLEEP;
 use wake::Wake;
 
 /// Partitions of a cluster's frontier, set when it is made: pace units are spread over them.
@@ -103,8 +104,14 @@ impl Shared {
         self.connections[partition].send(QueuedStep { step: value, urgent, fills, reply });
     }
 
-    fn read(&self, step: &Step, value: &Value) -> Result<Reply, FrontierError> {
-        step.read(value).map_err(|odd| self.broken(&odd))
+    /// Asks for what isn't the whole of a step.
+    async fn ask_for<T: FromWire>(
+        &self,
+        partition: usize,
+        step: &Step,
+        value: Value,
+    ) -> Result<T, FrontierError> {
+        T::read(&self.ask(partition, step, value).await?).map_err(|odd| self.broken(&odd))
     }
 
     fn broken(&self, odd: &MalformedReply) -> FrontierError {

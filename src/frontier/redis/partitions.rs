@@ -9,8 +9,6 @@ use super::Shared;
 use crate::canonical_url::fingerprint;
 use crate::frontier::step::{Claim, Feeding, Forgotten, Grant, Renamed};
 use crate::frontier::table::{At, Reply, Step};
-use crate::frontier::value::FromWire;
-use crate::frontier::view::Inspection;
 use crate::frontier::{FrontierError, MutexKey};
 use crate::task::{Lease, LeaseKey, Settled, Settlement};
 
@@ -61,6 +59,7 @@ impl Shared {
         match step {
             Step::Forget { site } => self.forget(site).await.map(Reply::Forget),
             Step::Rename { site, to } => self.rename(site, to).await.map(Reply::Rename),
+            Step::Inspect {} => self.everywhere(step).await,
             step if self.connections.len() == 1 => self.step_in(DIRECTORY, step).await,
             Step::Register { new } => self.register(new).await.map(Reply::Register),
             Step::Claim { claim } => self.claim(claim).await.map(Reply::Claim),
@@ -68,10 +67,8 @@ impl Shared {
                 self.settle(&owner, token, settlements).await.map(Reply::Settle)
             }
             Step::Extend { leases } => self.extend(leases).await.map(Reply::Extend),
-            Step::Enlist { .. } => self.enlist(step).await.map(Reply::Enlist),
-            Step::Bury { .. } => self.bury(step).await.map(Reply::Bury),
             Step::Feed { most } => self.feed(most).await.map(Reply::Feed),
-            Step::Inspect {} => self.inspect().await.map(|all| Reply::Inspect(Box::new(all))),
+            Step::Enlist { .. } | Step::Bury { .. } => self.everywhere(step).await,
             step => {
                 let partition = self.partition_of(&step).await?.unwrap_or(DIRECTORY);
                 self.step_in(partition, step).await
@@ -121,8 +118,7 @@ impl Shared {
 
     async fn unit_of(&self, site: &str) -> Result<Option<String>, FrontierError> {
         let step = Step::Text { site: site.to_owned() };
-        let value = self.ask(DIRECTORY, &step, serde_json::json!(["view.unit_of", site])).await?;
-        FromWire::read(&value).map_err(|odd| self.broken(&odd))
+        self.ask_for(DIRECTORY, &step, serde_json::json!(["view.unit_of", site])).await
     }
 
     /// The site goes first, what the directory books of it last: begun again after a crash, both go.
@@ -263,26 +259,26 @@ impl Shared {
         Ok(settled)
     }
 
-    /// Says in every partition that a process is dead; whether any knew it.
-    async fn bury(&self, step: Step) -> Result<bool, FrontierError> {
-        let mut is_known = false;
-        for partition in 0..self.connections.len() {
-            is_known |= self.step_in(partition, step.clone()).await? == Reply::Bury(true);
+    /// Does a step in every partition; the answers are one.
+    async fn everywhere(&self, step: Step) -> Result<Reply, FrontierError> {
+        let mut all = self.step_in(DIRECTORY, step.clone()).await?;
+        for partition in 1..self.connections.len() {
+            join(&mut all, self.step_in(partition, step.clone()).await?);
         }
-        Ok(is_known)
-    }
-
-    /// Says in every partition that a process is alive; the names of those that have not been heard of for too long.
-    async fn enlist(&self, step: Step) -> Result<Vec<String>, FrontierError> {
-        let mut silent = Vec::new();
-        for partition in 0..self.connections.len() {
-            if let Reply::Enlist(names) = self.step_in(partition, step.clone()).await? {
-                silent.extend(names);
+        match &mut all {
+            // Those that have not been heard of for too long, whichever partition says so.
+            Reply::Enlist(silent) => {
+                silent.sort();
+                silent.dedup();
             }
+            Reply::Inspect(found) => {
+                found.tasks.sort();
+                found.due.sort();
+                found.dead.sort();
+            }
+            _ => {}
         }
-        silent.sort();
-        silent.dedup();
-        Ok(silent)
+        Ok(all)
     }
 
     /// Feeds one partition after the other.
@@ -298,22 +294,6 @@ impl Shared {
         Ok(all)
     }
 
-    async fn inspect(&self) -> Result<Inspection, FrontierError> {
-        let mut all = Inspection::default();
-        for partition in 0..self.connections.len() {
-            if let Reply::Inspect(part) = self.step_in(partition, Step::Inspect {}).await? {
-                all.tasks.extend(part.tasks);
-                all.due.extend(part.due);
-                all.dead.extend(part.dead);
-                all.known += part.known;
-            }
-        }
-        all.tasks.sort();
-        all.due.sort();
-        all.dead.sort();
-        Ok(all)
-    }
-
     /// A step in one partition; after it something may be claimed there.
     async fn step_in(&self, partition: usize, step: Step) -> Result<Reply, FrontierError> {
         let changes =
@@ -322,12 +302,27 @@ impl Shared {
         if changes {
             self.look_into(partition);
         }
-        self.read(&step, &value)
+        step.read(&value).map_err(|odd| self.broken(&odd))
     }
 
     /// Something may be claimed in a partition after all.
     pub(super) fn look_into(&self, partition: usize) {
         lock(&self.partitions.bare).remove(&partition);
+    }
+}
+
+/// Takes the answer of one more partition into that of those before it.
+fn join(all: &mut Reply, part: Reply) {
+    match (all, part) {
+        (Reply::Bury(was_known), Reply::Bury(is_known)) => *was_known |= is_known,
+        (Reply::Enlist(silent), Reply::Enlist(more)) => silent.extend(more),
+        (Reply::Inspect(all), Reply::Inspect(part)) => {
+            all.tasks.extend(part.tasks);
+            all.due.extend(part.due);
+            all.dead.extend(part.dead);
+            all.known += part.known;
+        }
+        _ => {}
     }
 }
 

@@ -1,9 +1,10 @@
 //! What the program on the server has in common with `frontier::steps`: numbers, reasons, and the words that stand for
 //! values. Its files begin with them as Lua constants, printed from the Rust ones.
 
+use std::time::Duration;
+
 use serde::Serialize;
 
-use super::wake::{CHANNEL, LONGEST_SLEEP};
 use super::wire::mark;
 use crate::clock::millis;
 use crate::frontier::mutex_key::UNIT_MUTEX;
@@ -13,6 +14,11 @@ use crate::frontier::state::{
 use crate::frontier::steps::{claim, feed, lease, lock, reasons, settle, site};
 use crate::manners::{MOST_ROBOTS_REDIRECTS, grace};
 use crate::task::{Exclusion, Priority, PutReply, Settled};
+
+/// What hints are told on that something can be claimed; the message is the name of whom it is for.
+pub(super) const CHANNEL: &str = "paced:wake";
+/// Nobody sleeps longer, as a hint may get lost.
+pub(crate) const LONGEST_SLEEP: Duration = Duration::from_secs(5);
 
 /// The constants, as Lua declares them.
 pub(super) fn prelude() -> String {

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use redis::{Cmd, FromRedisValue, RedisError, RedisResult, cmd};
 use sha1::{Digest, Sha1};
 
-use super::connector::RedisClient;
+use super::client::RedisClient;
 use super::prelude::prelude;
 
 /// What all functions of the library share, each file after those that it uses.
@@ -87,9 +87,11 @@ local function make()
 {source}return run
 end
 local made
-local function call(keys, args)
-  made = made or make()
-  return made(keys, args)
+local function call(reads)
+  return function(keys, args)
+    made = made or make()
+    return made(keys, args, reads)
+  end
 end
 local function lacking(keys, commands)
   local lacking = {{}}
@@ -104,8 +106,8 @@ local function lacking(keys, commands)
   end
   return lacking
 end
-redis.register_function{{ function_name = '{name}', callback = call, flags = {{ 'allow-oom' }} }}
-redis.register_function{{ function_name = '{name}_reads', callback = call, flags = {{ 'allow-oom', 'no-writes' }} }}
+redis.register_function{{ function_name = '{name}', callback = call(false), flags = {{ 'allow-oom' }} }}
+redis.register_function{{ function_name = '{name}_reads', callback = call(true), flags = {{ 'allow-oom', 'no-writes' }} }}
 redis.register_function{{ function_name = '{name}_lacking', callback = lacking, flags = {{ 'allow-oom', 'no-writes' }} }}
 "
         );

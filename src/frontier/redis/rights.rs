@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use redis::RedisResult;
 
 use super::address::Address;
-use super::connector::RedisClient;
+use super::client::RedisClient;
+use super::prelude::CHANNEL;
 use super::program::{FILES, Function, call};
-use super::wake::CHANNEL;
 use crate::frontier::FrontierErrorKind;
 
 /// What all keys of a frontier begin with.

@@ -4,7 +4,7 @@ use redis::cmd;
 
 use super::PARTITIONS_OF_A_CLUSTER;
 use super::address::Address;
-use super::connector::RedisClient;
+use super::client::RedisClient;
 use super::error::from_redis;
 use super::rights;
 use crate::frontier::{FrontierError, FrontierErrorKind};
@@ -12,45 +12,24 @@ use crate::frontier::{FrontierError, FrontierErrorKind};
 /// The schema's version: what the keys hold, and how.
 const SCHEMA: i64 = 3;
 /// The oldest Redis that keeps functions.
-const OLDEST: (u32, u32) = (7, 0);
+const OLDEST: u32 = 7;
 
-/// What a fit server was found to be.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Found {
-    /// It keeps no append-only file.
-    pub(super) forgets: bool,
-}
-
-/// Refuses a server that would lose tasks or can't be written; marks an empty one as ours.
+/// Refuses a server that would lose tasks or can't be written; marks an empty one as ours. Whether it keeps no append-only
+/// file.
 pub(super) async fn check(
     server: &mut RedisClient,
     address: &Address,
     existing: bool,
-) -> Result<Found, FrontierError> {
-    let broken = |error: &redis::RedisError| from_redis(address, error);
+) -> Result<bool, FrontierError> {
     let mut info = String::new();
     for section in ["server", "memory", "persistence", "replication"] {
-        info += &about(server, section).await.map_err(|error| broken(&error))?;
+        info += &server.info(section).await.map_err(|error| from_redis(address, &error))?;
     }
     if let Some(why) = unfit(&info, address.cluster) {
         return Err(FrontierError::new(why, address.shown.clone()));
     }
     mark(server, address, existing).await?;
-    Ok(Found { forgets: field(&info, "aof_enabled") == Some("0") })
-}
-
-/// A section of `INFO`, of any node of a cluster.
-pub(super) async fn about(server: &mut RedisClient, section: &str) -> redis::RedisResult<String> {
-    match server {
-        RedisClient::One(_) => server.query(cmd("INFO").arg(section)).await,
-        RedisClient::Cluster(connection) => {
-            use redis::cluster_routing::{RoutingInfo, SingleNodeRoutingInfo};
-            let route = RoutingInfo::SingleNode(SingleNodeRoutingInfo::RandomPrimary);
-            let mut command = cmd("INFO");
-            command.arg(section);
-            redis::from_redis_value(connection.route_command(command, route).await?).map_err(Into::into)
-        }
-    }
+    Ok(field(&info, "aof_enabled") == Some("0"))
 }
 
 fn field<'a>(info: &'a str, name: &str) -> Option<&'a str> {
@@ -59,13 +38,8 @@ fn field<'a>(info: &'a str, name: &str) -> Option<&'a str> {
 
 fn unfit(info: &str, as_cluster: bool) -> Option<FrontierErrorKind> {
     let version = field(info, "redis_version").unwrap_or("0");
-    let mut parts = version.split('.').map(|part| part.parse().unwrap_or(0));
-    let version_is = (parts.next().unwrap_or(0), parts.next().unwrap_or(0));
-    if version_is < OLDEST {
-        let why = format!(
-            "it is Redis {version}; a frontier needs Redis {}.{} or newer, or Valkey",
-            OLDEST.0, OLDEST.1
-        );
+    if version.split('.').next().and_then(|major| major.parse().ok()) < Some(OLDEST) {
+        let why = format!("it is Redis {version}; a frontier needs Redis {OLDEST}.0 or newer, or Valkey");
         return Some(FrontierErrorKind::Unfit(why));
     }
     if field(info, "redis_mode") == Some("cluster") && !as_cluster {

@@ -11,12 +11,9 @@ use tracing::debug;
 
 use super::address::Address;
 use super::connection::LinkState;
+use super::prelude::CHANNEL;
 use crate::patience::Patience;
 
-/// What hints are told on; the message is the name of whom it is for.
-pub(super) const CHANNEL: &str = "paced:wake";
-/// Nobody sleeps longer, as a hint may get lost.
-pub(crate) const LONGEST_SLEEP: Duration = Duration::from_secs(5);
 /// The pauses before the connection is made anew: hints are a help, and need no haste.
 const AGAIN: Patience = Patience::new(Duration::from_secs(1), Duration::from_secs(5));
 

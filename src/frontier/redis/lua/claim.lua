@@ -6,8 +6,8 @@ local claim = module(function(claim)
     local function may(at)
       soonest = at and math.min(at, soonest or math.huge) or soonest
     end
-    may(tasks.next_delayed())
-    may(tasks.next_lease_end())
+    may(store.first_of('delay'))
+    may(store.first_of('lease')) -- 0 where a dead owner has one
     if want.download > 0 then
       may(store.next_due('d', named))
     end
@@ -19,7 +19,7 @@ local claim = module(function(claim)
 
   -- Delayed tasks whose time has come wait again, in their old position.
   local function promote()
-    for _, task in ipairs(tasks.overdue(TIDIED)) do
+    for _, task in ipairs(tasks.until_now('delay', TIDIED)) do
       local site = store.site(task.site)
       places.shift(site, task, WAITING)
       store.save_site(site)
@@ -49,28 +49,13 @@ local claim = module(function(claim)
     return nil
   end
 
-  local function new_errand(site, url)
-    if (site['d.letters'] or 0) > 0 and tasks.dead(site.name, 'd', url) then
-      tasks.remove_dead(site.name, 'd', url)
-      store.take(site, 'd.letters')
-      store.add(site, 'd.revived', 1)
-    else
-      store.add(site, 'd.created', 1)
-    end
-    local task = {
-      site = site.name, stage = 'd', url = url, place = WAITING, priority = PRIORITY_ROBOTS, position = store.next_position(site),
-      depth = 0, link = true, errand = url,
-    }
-    places.enter(site, task)
-    return task
-  end
-
   -- The robots.txt of a task's host, made or raised to go before everything else.
   local function errand(site, for_task)
     local url = lease.origin_of(for_task.url) .. '/robots.txt'
     local task = tasks.find(site, 'd', url)
     if not task then
-      return new_errand(site, url)
+      local asked = { url = url, link = true, priority = PRIORITY_ROBOTS, depth = 0, errand = url }
+      return put.create(site, 'd', asked, tasks.dead(site, 'd', url))
     end
     local until_at = unavailable_until(task)
     if until_at then

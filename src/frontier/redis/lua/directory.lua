@@ -48,11 +48,11 @@ local directory = module(function(directory)
   end
 
   -- Reserves, for a site of another partition, its hosts beside what it has; they become its own when it is registered
-  -- there. Returns the booking's number, and whether it is all that is booked of the site; or the refusal.
+  -- there. Returns the refusal, or the booking's number and whether it is all that is booked of the site.
   function directory.book(new)
     local refusal = directory.foreign_host(new)
     if refusal then
-      return refusal
+      return { refusal, 0, false }
     end
     add_hosts(new)
     local to = new.group or new.name
@@ -62,7 +62,7 @@ local directory = module(function(directory)
     end
     local is_all = call('SCARD', P .. 'hosts:' .. new.name) == #new.hosts
       and call('HEXISTS', P .. 'moving', new.name) == 0
-    return { call('HINCRBY', P .. 'bookings', new.name, 1), is_all }
+    return { false, call('HINCRBY', P .. 'bookings', new.name, 1), is_all }
   end
 
   -- A site is registered as it was booked under that number: what else was booked of it is free. Where it was booked once

@@ -19,8 +19,9 @@ local lease = module(function(lease)
     end
     return {
       task.token, task.site, task.stage, task.url, task.fence, task.granted_at, task.ends_at, task.attempts or 0,
-      task.link or false, task.priority, task.depth, task.hops or 0, task.interval or 0, task.errand or false,
-      robots and robots.failures or 0, robots and robots.until_at or false, stored or false, site.version,
+      task.link or false, task.priority, task.depth, task.hops or 0, task.interval or 0,
+      task.errand and { task.errand, robots and robots.failures or 0 } or false, robots and robots.until_at or false,
+      stored or false, site.version,
     }
   end
 
@@ -82,21 +83,21 @@ local lease = module(function(lease)
   function lease.rearm(token, site_name, field)
     local task = lease.held(token, site_name, field)
     if not task then
-      return { 'stale' }
+      return 'stale'
     end
     if task.stage == 'p' then
-      return { 'start', 0 }
+      return { start_in = 0 }
     end
     local site = store.site(task.site)
     local unit = store.some_unit(site.unit)
     if site.paused or (unit.blocked_until or 0) > now then
       give_up(task, WAITING, nil, true)
-      return { 'back' }
+      return 'went_back'
     end
     local interval = math.max(unit.interval or 0, store.interval(site))
     local mutex = records.mutex(places.mutex(unit), interval)
     if mutex and not places.owns(unit, mutex.token) then
-      return { 'held', mutex.until_at - now }
+      return { held = mutex.until_at - now }
     end
     local own_at
     if unit.last_at then
@@ -121,7 +122,7 @@ local lease = module(function(lease)
     task.ends_at = at + LEASE_MS
     task.interval = interval
     tasks.save(task)
-    return { 'start', at - now }
+    return { start_in = at - now }
   end
 
   -- The permit was late each time, or its process can't end it: the task goes back to its place, no attempt counted. A
@@ -163,7 +164,7 @@ local lease = module(function(lease)
   -- Frees leases that ended or whose owner is dead, a bounded number: which they were, if there were any.
   function lease.free_lost()
     local freed
-    for i, task in ipairs(tasks.lost(REAPED)) do
+    for i, task in ipairs(tasks.until_now('lease', REAPED)) do
       local site, losses = store.site(task.site), (task.losses or 0) + 1
       freed = freed or {}
       freed[i] = { task.site, task.stage, task.url, losses, lose(site, task) }

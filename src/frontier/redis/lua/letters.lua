@@ -29,10 +29,9 @@ local letters = module(function(letters)
     local site, dropped = store.site(name), {}
     for i, member in ipairs(members) do
       local stage, url = string.sub(member, 1, 1), string.sub(member, 2)
-      local letter = site and tasks.dead(name, stage, url)
+      local letter = site and tasks.dead(site, stage, url)
       if letter then
-        tasks.remove_dead(name, stage, url)
-        store.take(site, counter[stage].letters)
+        tasks.remove_dead(site, stage, url)
         if stage == 'd' and letter.run == site.run then
           tasks.add_known(site, url)
         end

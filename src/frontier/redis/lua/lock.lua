@@ -67,22 +67,22 @@ local lock = module(function(lock)
     local unit = unit_of(name)
     local held = held_now(name, unit, expire)
     if held and held.token == token then
-      return { 'taken', held.until_at - expire }
+      return { taken = held.until_at - expire }
     end
     if not held and unit and is_too_early(unit) then
       places.retime(unit)
-      return { 'held', math.max(1, left_of(unit)) }
+      return { held = math.max(1, left_of(unit)) }
     end
     if held then
       if unit then
         book_turn(unit, held.token, expire)
       end
-      return { 'held', held.until_at - now }
+      return { held = held.until_at - now }
     end
     if unit and (unit.held_until or 0) > 0 and not unit.held_by_another then
       local turn = math.max(unit.turn or 0, courtesy(expire))
       if unit.held_until + turn > now then
-        return { 'held', unit.held_until + turn - now }
+        return { held = unit.held_until + turn - now }
       end
       unit.turn = longer(turn)
     end
@@ -90,7 +90,7 @@ local lock = module(function(lock)
     if unit then
       was_another(unit)
     end
-    return { 'taken', now }
+    return { taken = now }
   end
 
   -- A unit that waits for an outsider's lock need not wait longer than that lasts now (L1).

@@ -105,8 +105,7 @@ local places = module(function(places)
     end
     local history = task.history or {}
     history[#history + 1] = why
-    count(site, task, 'letters')
-    tasks.save_dead(site.name, task.stage, task.url, {
+    tasks.save_dead(site, task.stage, task.url, {
       why = why, attempts = task.attempts or 0, history = history, died_at = now, run = site.run, depth = task.depth,
     })
     places.remove(site, task)
@@ -155,7 +154,7 @@ local places = module(function(places)
   end
 
   function places.owns(unit, token)
-    return unit.last_at ~= nil and places.start_token(unit.last_token) == token
+    return unit.last_at and places.start_token(unit.last_token) == token
   end
 
   function places.set_start(unit, which, at, site, token, fixed)

@@ -81,20 +81,25 @@ local put = module(function(put)
     return reply
   end
 
-  local function create(site, stage, asked, stored, taken)
+  -- Makes a task that stands nowhere, or as a dead letter.
+  function put.create(site, stage, asked, letter, stored, taken)
     local later = asked.at and asked.at > now
     local task = {
       site = site.name, stage = stage, url = asked.url,
       place = later and SCHEDULED or WAITING, until_at = later and asked.at or nil,
       priority = asked.priority, position = store.next_position(site), depth = asked.depth, link = asked.link,
-      hops = asked.hops, expires = asked.expires, stored = stored,
+      hops = asked.hops, expires = asked.expires, errand = asked.errand, stored = stored,
     }
+    if letter then
+      tasks.remove_dead(site, stage, asked.url)
+    end
+    store.add(site, counter[stage][letter and 'revived' or 'created'], 1)
     if taken then
       task.place = RUNNING
       places.lease(task, taken.token, taken.owner, taken.fence, 0)
     end
     places.enter(site, task)
-    return taken and task
+    return task
   end
 
   -- Puts one page into a stage's queue, its task found before. `stored` is where a page to parse is kept. If its parse waits
@@ -103,7 +108,7 @@ local put = module(function(put)
     if task then
       return (task.place == RUNNING and put_on_running or coalesce)(site, task, asked, stored)
     end
-    local letter = (site[counter[stage].letters] or 0) > 0 and tasks.dead(site.name, stage, asked.url)
+    local letter = tasks.dead(site, stage, asked.url)
     local seen
     if letter then
       seen = letter.run == site.run
@@ -118,16 +123,11 @@ local put = module(function(put)
       store.add(site, counter[stage].over_budget, 1)
       return OVER_BUDGET
     end
-    if letter then
-      tasks.remove_dead(site.name, stage, asked.url)
-      store.take(site, counter[stage].letters)
-    end
     if stage == 'd' then
       spend(site, asked.rule)
     end
-    local task_taken = create(site, stage, asked, stored, taken)
-    store.add(site, counter[stage][letter and 'revived' or 'created'], 1)
-    return letter and REVIVED or CREATED, task_taken
+    task = put.create(site, stage, asked, letter, stored, taken)
+    return letter and REVIVED or CREATED, taken and task
   end
 
   function put.one(site, stage, asked, stored, taken)
@@ -200,7 +200,7 @@ local put = module(function(put)
   -- A page whose parse died is parsed again, from where it is kept; whether there was such a dead letter.
   function put.parse_again(name, url)
     local site = store.site(name)
-    local letter = site and tasks.dead(name, 'p', url)
+    local letter = site and tasks.dead(site, 'p', url)
     if not letter then
       return false
     end

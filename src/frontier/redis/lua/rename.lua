@@ -1,8 +1,6 @@
 -- A site gets another name and keeps all it has. Its keys are renamed, which takes no longer for more tasks; what names it
 -- within others is written anew.
 local rename = module(function(rename)
-  local KEYS_OF_SITE = { 'q:d:', 'q:p:', 'task:', 'letter:', 'dead:', 'page:', 'again:', 'periods:', 'text:' }
-
   local function move(from, to)
     if call('EXISTS', from) == 1 then
       call('RENAME', from, to)
@@ -10,7 +8,7 @@ local rename = module(function(rename)
   end
 
   local function move_keys(site, to)
-    for _, key in ipairs(KEYS_OF_SITE) do
+    for _, key in ipairs(store.KEYS_OF_SITE) do
       move(P .. key .. site.name, P .. key .. to)
     end
     for _, set in ipairs(tasks.known_sets(site)) do
@@ -49,7 +47,7 @@ local rename = module(function(rename)
     end
     local leased = (site['d.leased'] or 0) + (site['p.leased'] or 0)
     if leased > 0 then
-      return { leased }
+      return { busy = { leased = leased } }
     end
     if site.unit == name then
       sites_of.move_unit(site, to)
@@ -57,14 +55,10 @@ local rename = module(function(rename)
     end
     store.unready(site)
     store.leave(site)
-    local delayed = tasks.delayed(name)
+    local delayed = tasks.recorded(name, { [DELAYED] = true, [SCHEDULED] = true }, math.huge)
     move_keys(site, to)
     move_delayed(delayed, to)
-    call('UNLINK', P .. 'site:' .. name)
-    call('SREM', P .. 'sites', name)
-    call('ZREM', P .. 'again', name)
-    call('HDEL', P .. 'admitted', name)
-    batch.sites[name], batch.changed_sites[name] = false, nil
+    store.drop_site(name)
     site.name = to
     store.new_site(site)
     store.join(site)

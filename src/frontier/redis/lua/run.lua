@@ -15,15 +15,6 @@ local function answered_before(key, number)
   return of == number and reply or nil
 end
 
-local function only_reads(steps)
-  for i = 1, #steps do
-    if string.sub(steps[i][1], 1, 5) ~= 'view.' then
-      return false
-    end
-  end
-  return true
-end
-
 local function run_steps(steps)
   local replies = {}
   for i = 1, #steps do
@@ -33,7 +24,7 @@ local function run_steps(steps)
   return replies
 end
 
-local function run(keys, args)
+local function run(keys, args, reads)
   P = keys[1] .. ':'
   local reply_key = P .. 'reply:' .. args[1]
   local before = answered_before(reply_key, args[2])
@@ -42,10 +33,9 @@ local function run(keys, args)
   end
   batch = {
     fake_time = args[3] ~= '', sites = {}, changed_sites = {}, units = {}, changed_units = {}, firsts = {},
-    dues = {}, last_answers = {}, sleepers = {},
+    last_answers = {}, sleepers = {},
   }
   local steps = cmsgpack.unpack(args[4])
-  local reads = only_reads(steps)
   if not reads then
     call('DEL', reply_key) -- the first write is one that a full memory allows, and so are all that follow
   end

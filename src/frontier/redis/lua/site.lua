@@ -35,17 +35,16 @@ local sites_of = module(function(sites_of)
     local leased = things_of(site, { '.leased' })
     local idle = things_of(site, { '.waiting', '.delayed', '.scheduled', '.letters' })
     if leased + idle > 0 then
-      return { leased + idle, leased, 0 }
+      return { busy = { tasks = leased + idle, leased = leased } }
     end
     local wait = left_to_wait(site, store.some_unit(site.unit))
     if wait > 0 then
-      return { 0, 0, wait }
+      return { not_yet = { wait = wait } }
     end
     tasks.leave_known(site)
     if tasks.sweep_known(site, REMOVED) then
       return 'partly'
     end
-    call('ZREM', P .. 'again', name)
     for _, recrawl in ipairs(call('SMEMBERS', P .. 'periods:' .. name)) do
       call('UNLINK', P .. 'fetched:' .. name .. ':' .. recrawl)
     end
@@ -53,12 +52,10 @@ local sites_of = module(function(sites_of)
     fix_starts(unit, name, store.interval(site))
     store.leave(site)
     places.save_unit(unit)
-    for _, key in ipairs({ 'page:', 'again:', 'periods:', 'text:', 'site:', 'task:', 'letter:', 'dead:' }) do
+    for _, key in ipairs(store.KEYS_OF_SITE) do
       call('UNLINK', P .. key .. name)
     end
-    call('SREM', P .. 'sites', name)
-    call('HDEL', P .. 'admitted', name)
-    batch.sites[name], batch.changed_sites[name] = false, nil
+    store.drop_site(name)
     return 'wholly'
   end
 
@@ -111,7 +108,7 @@ local sites_of = module(function(sites_of)
   end
 
   -- The new unit inherits the later last start and block, and what isn't sure after a restart.
-  local function move_unit(site, to)
+  function sites_of.move_unit(site, to)
     local old = store.some_unit(site.unit)
     local seen = {}
     for field, value in pairs(old) do
@@ -136,8 +133,6 @@ local sites_of = module(function(sites_of)
     end
   end
 
-  sites_of.move_unit = move_unit
-
   -- What stands against a site's going to that unit.
   function sites_of.bar(name, to)
     local site = store.site(name)
@@ -158,17 +153,15 @@ local sites_of = module(function(sites_of)
       fix_starts(store.some_unit(to), new.name)
     else
       if site.unit ~= to then
-        move_unit(site, to)
+        sites_of.move_unit(site, to)
       end
-      local budgets = next(new.budgets) and cjson.encode(new.budgets) or nil
       if site.interval ~= new.interval or site.parallel ~= new.parallel or site.attempts ~= new.attempts
-        or site.robots ~= new.robots or not sites_of.same_budgets(site, new.budgets) or call('GET', key) ~= new.text then
+        or site.robots ~= new.robots or (site.budgets or false) ~= new.budgets or call('GET', key) ~= new.text then
         site.version = site.version + 1
       end
-      site.budgets = budgets
     end
     site.interval, site.parallel, site.attempts, site.robots = new.interval, new.parallel, new.attempts, new.robots
-    store.set_map(site, 'budgets', new.budgets)
+    site.budgets = new.budgets or nil
     if not site.fence then
       site.fence = now
     end
@@ -181,7 +174,7 @@ local sites_of = module(function(sites_of)
     store.save_site(site)
     places.retime(unit)
     call('SET', key, new.text)
-    return { 'version', site.version }
+    return { version = site.version }
   end
 
   -- Puts a site's rules in force, or says what stands against it and leaves the old ones. Where the directory lies in the
@@ -189,7 +182,7 @@ local sites_of = module(function(sites_of)
   function sites_of.register(new)
     local refusal = directory.foreign_host(new) or sites_of.bar(new.name, new.group or new.name)
     if refusal then
-      return { 'refused', refusal }
+      return { refused = refusal }
     end
     directory.save(new)
     return put_in_force(new)
@@ -200,27 +193,16 @@ local sites_of = module(function(sites_of)
   function sites_of.admit(new, number)
     local refusal = sites_of.bar(new.name, new.group or new.name)
     if refusal then
-      return { 'refused', refusal }
+      return { refused = refusal }
     end
     if number <= tonumber(call('HGET', P .. 'admitted', new.name) or 0) then
-      return { 'late' }
+      return false
     end
     call('HSET', P .. 'admitted', new.name, number)
     return put_in_force(new)
   end
 
-  function sites_of.same_budgets(site, budgets)
-    local old = store.map(site, 'budgets')
-    for name, most in pairs(budgets) do
-      if old[name] ~= most then
-        return false
-      end
-      old[name] = nil
-    end
-    return next(old) == nil
-  end
-
-  local function is_finished(site)
+  function sites_of.is_finished(site)
     for _, stage in ipairs(STAGES) do
       for _, place in ipairs({ '.waiting', '.delayed', '.leased' }) do
         if site[stage .. place] then
@@ -230,7 +212,6 @@ local sites_of = module(function(sites_of)
     end
     return true
   end
-  sites_of.is_finished = is_finished
 
   -- Goes on with an unfinished run; when the last one is finished, or where a fresh one is wanted, begins a new one and
   -- puts its seeds, in one step. Tasks that run are adopted by the new one.
@@ -239,7 +220,7 @@ local sites_of = module(function(sites_of)
     if not site then
       return { 0, false }
     end
-    if site.run > 0 and not is_finished(site) and not fresh then
+    if site.run > 0 and not sites_of.is_finished(site) and not fresh then
       return { site.run, false }
     end
     tasks.leave_known(site)
@@ -266,10 +247,9 @@ local sites_of = module(function(sites_of)
     local more = #idle == REMOVED
     if not more then
       for _, letter in ipairs(tasks.dead_letters(name, REMOVED)) do
-        tasks.remove_dead(name, letter[1], letter[2])
-        store.take(site, letter[1] .. '.letters')
+        tasks.remove_dead(site, letter[1], letter[2])
       end
-      for _, task in ipairs(tasks.running(name)) do
+      for _, task in ipairs(tasks.recorded(name, { [RUNNING] = true }, math.huge)) do
         if task.deferral then
           task.deferral = nil
           tasks.save(task)

@@ -3,6 +3,7 @@
 
 local STAGES = { 'd', 'p' }
 local READY = { d = 'ready_d', p = 'ready_p' }
+local DUE = { d = 'due:d', p = 'due:p' }
 local store = module(function(store)
   local function wall_clock()
     local time = call('TIME')
@@ -75,6 +76,17 @@ local store = module(function(store)
     call('SADD', P .. 'sites', site.name)
   end
 
+  store.KEYS_OF_SITE = { 'q:d:', 'q:p:', 'task:', 'letter:', 'dead:', 'page:', 'again:', 'periods:', 'text:' }
+
+  -- The name stands for no site any more.
+  function store.drop_site(name)
+    call('UNLINK', P .. 'site:' .. name)
+    call('SREM', P .. 'sites', name)
+    call('ZREM', P .. 'again', name)
+    call('HDEL', P .. 'admitted', name)
+    batch.sites[name], batch.changed_sites[name] = false, nil
+  end
+
   -- The unit, made where there is none.
   function store.some_unit(name)
     local unit = store.unit(name)
@@ -142,11 +154,11 @@ local store = module(function(store)
   -- When the unit is due in a stage; false where none of its sites is ready.
   local function set_due(unit, stage, at)
     if at then
-      call('ZADD', P .. 'due:' .. stage, at, unit.name)
+      call('ZADD', P .. DUE[stage], at, unit.name)
     else
-      call('ZREM', P .. 'due:' .. stage, unit.name)
+      call('ZREM', P .. DUE[stage], unit.name)
     end
-    batch.dues[stage], batch.named_units = nil, nil
+    batch.firsts[DUE[stage]], batch.named_units = nil, nil
   end
 
   -- Keeps the unit in the due index exactly while one of its sites is ready.
@@ -305,7 +317,7 @@ local store = module(function(store)
       end
     end
     local grouped = #found > 0
-    local flat = call('ZINTER', '2', P .. 'due:' .. stage, key, 'WEIGHTS', '1', '0', 'WITHSCORES')
+    local flat = call('ZINTER', '2', P .. DUE[stage], key, 'WEIGHTS', '1', '0', 'WITHSCORES')
     for i = 1, #flat, 2 do
       found[#found + 1] = { tonumber(flat[i + 1]), flat[i] }
     end
@@ -329,25 +341,30 @@ local store = module(function(store)
         return found[n + 1][2]
       end
     end
-    local key = P .. 'due:' .. stage
+    local key = P .. DUE[stage]
     return math.min(most, call('ZCOUNT', key, '-inf', string.format('%d', now))), function(n)
       local nth = string.format('%d', n)
       return call('ZRANGE', key, nth, nth)[1]
     end
   end
 
-  -- The least due time of a unit with something ready: read once as long as none of them changes.
-  function store.next_due(stage, named)
-    if named then
-      local first = named_units(stage, named)[1]
-      return first and first[1]
-    end
-    local first = batch.dues[stage]
+  -- The first score of an index, read once as long as that one stays.
+  function store.first_of(index)
+    local first = batch.firsts[index]
     if first == nil then
-      first = tonumber(call('ZRANGE', P .. 'due:' .. stage, '0', '0', 'WITHSCORES')[2]) or false
-      batch.dues[stage] = first
+      first = tonumber(call('ZRANGE', P .. index, '0', '0', 'WITHSCORES')[2]) or false
+      batch.firsts[index] = first
     end
     return first or nil
+  end
+
+  -- The least due time of a unit with something ready.
+  function store.next_due(stage, named)
+    if not named then
+      return store.first_of(DUE[stage])
+    end
+    local first = named_units(stage, named)[1]
+    return first and first[1]
   end
 
   -- The site's next turn: later than all before, and it tells when it was given.

@@ -124,16 +124,6 @@ local tasks = module(function(tasks)
     return task and task.place == RUNNING and task.token == token and task or nil
   end
 
-  -- The time of the first in an index by time, read once as long as that one stays.
-  local function first_of(index)
-    local first = batch.firsts[index]
-    if first == nil then
-      first = tonumber(call('ZRANGE', P .. index, '0', '0', 'WITHSCORES')[2]) or false
-      batch.firsts[index] = first
-    end
-    return first or nil
-  end
-
   local function enters(index, at, member)
     call('ZADD', P .. index, at, member)
     local first = batch.firsts[index]
@@ -243,29 +233,13 @@ local tasks = module(function(tasks)
     return found
   end
 
-  function tasks.next_delayed()
-    return first_of('delay')
-  end
-
-  -- 0 where a dead owner has one.
-  function tasks.next_lease_end()
-    return first_of('lease')
-  end
-
-  local function until_now(index, first, most)
+  -- Delayed tasks whose time has come, or running ones whose lease has ended or whose owner is dead.
+  function tasks.until_now(index, most)
+    local first = store.first_of(index)
     if not first or first > now then
       return {}
     end
     return all_of(call('ZRANGEBYSCORE', P .. index, '-inf', now, 'LIMIT', 0, most))
-  end
-
-  function tasks.overdue(most)
-    return until_now('delay', tasks.next_delayed(), most)
-  end
-
-  -- Running tasks whose lease has ended or whose owner is dead.
-  function tasks.lost(most)
-    return until_now('lease', tasks.next_lease_end(), most)
   end
 
   -- The tasks that run under these tokens, wherever they are: sought among all leases.
@@ -294,7 +268,7 @@ local tasks = module(function(tasks)
   end
 
   -- Tasks of a site that lie beside a record, of the wanted places, at most so many.
-  local function recorded(site, wanted, most)
+  function tasks.recorded(site, wanted, most)
     local found, cursor = {}, '0'
     repeat
       local page = call('HSCAN', P .. 'task:' .. site, cursor, 'COUNT', 500)
@@ -311,7 +285,7 @@ local tasks = module(function(tasks)
 
   -- Waiting and delayed tasks of a site.
   function tasks.idle(site, most)
-    local found = recorded(site, { [DELAYED] = true, [SCHEDULED] = true }, most)
+    local found = tasks.recorded(site, { [DELAYED] = true, [SCHEDULED] = true }, most)
     for _, stage in ipairs(STAGES) do
       local waiting = call('ZRANGE', queue(site, stage), 0, most - #found - 1, 'WITHSCORES')
       for i = 1, most > #found and #waiting or 0, 2 do
@@ -319,14 +293,6 @@ local tasks = module(function(tasks)
       end
     end
     return found
-  end
-
-  function tasks.running(site)
-    return recorded(site, { [RUNNING] = true }, math.huge)
-  end
-
-  function tasks.delayed(site)
-    return recorded(site, { [DELAYED] = true, [SCHEDULED] = true }, math.huge)
   end
 
   -- Fingerprints lie in small sets of integers; there is one more set for every 200 of them, and each time one of the old
@@ -462,18 +428,20 @@ local tasks = module(function(tasks)
   end
 
   function tasks.dead(site, stage, url)
-    local letter = call('HGET', P .. 'letter:' .. site, stage .. url)
+    local letter = (site[counter[stage].letters] or 0) > 0 and call('HGET', P .. 'letter:' .. site.name, stage .. url)
     return letter and cjson.decode(letter)
   end
 
   function tasks.save_dead(site, stage, url, letter)
-    call('HSET', P .. 'letter:' .. site, stage .. url, cjson.encode(letter))
-    call('ZADD', P .. 'dead:' .. site, letter.died_at, stage .. url)
+    store.add(site, counter[stage].letters, 1)
+    call('HSET', P .. 'letter:' .. site.name, stage .. url, cjson.encode(letter))
+    call('ZADD', P .. 'dead:' .. site.name, letter.died_at, stage .. url)
   end
 
   function tasks.remove_dead(site, stage, url)
-    call('HDEL', P .. 'letter:' .. site, stage .. url)
-    call('ZREM', P .. 'dead:' .. site, stage .. url)
+    store.take(site, counter[stage].letters)
+    call('HDEL', P .. 'letter:' .. site.name, stage .. url)
+    call('ZREM', P .. 'dead:' .. site.name, stage .. url)
   end
 
   -- Of each letter its stage and URL, its text, and its site.

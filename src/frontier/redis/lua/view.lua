@@ -3,6 +3,28 @@ local view = module(function(view)
   view.freshness, view.dead_letters, view.bar = pages.freshness, letters.after, sites_of.bar
   view.holds_lock, view.lock_left = lock.holds, lock.left
 
+  -- A stage's counters by name; the pages that were excluded, by reason.
+  local function counts_of(site, stage)
+    local counts = {}
+    for field, value in pairs(site) do
+      if value and string.sub(field, 1, 2) == stage .. '.' then
+        counts[string.sub(field, 3)] = tonumber(value) or cjson.decode(value)
+      end
+    end
+    return counts
+  end
+
+  -- The most that a robots.txt asks for, and which one.
+  local function floor_of(site)
+    local most = false
+    for origin, floor in pairs(site.robots == 1 and store.map(site, 'floors') or {}) do
+      if not most or floor > most[1] or floor == most[1] and origin > most[2] then
+        most = { floor, origin }
+      end
+    end
+    return most
+  end
+
   -- How a site stands: its record, its unit's, and what follows from both.
   function view.site(name)
     local site = store.site(name)
@@ -10,11 +32,17 @@ local view = module(function(view)
       return false
     end
     local unit = store.some_unit(site.unit)
+    local blocked, group = (unit.blocked_until or 0) > now, (unit.interval or 0) > 0
     return {
-      site = site, unit = unit, at = now, due = places.due(unit), finished = site.run > 0 and sites_of.is_finished(site),
-      interval = math.max(unit.interval or 0, store.interval(site)), parallel = store.parallel(site),
-      oldest = tasks.oldest_waiting(name, 'd') or false,
-      excluded_d = store.map(site, 'd.excluded'), excluded_p = store.map(site, 'p.excluded'),
+      name, site.unit, now, site.run, site.run_began, site.run > 0 and sites_of.is_finished(site),
+      math.max(unit.interval or 0, store.interval(site)), store.parallel(site), site.running or 0, counts_of(site, 'd'),
+      counts_of(site, 'p'), tasks.oldest_waiting(name, 'd') or false, site.response or false, site.starts or 0,
+      unit.last_at or false, places.due(unit), blocked and unit.blocked_until, blocked and unit.blocked_why,
+      site.paused or false, site.version,
+      {
+        site.interval, site.tuned_interval or false, floor_of(site), group and unit.interval, site.parallel,
+        site.tuned_parallel or false,
+      },
     }
   end
 
@@ -31,28 +59,27 @@ local view = module(function(view)
   -- Where a URL stands: its tasks, dead letters, page.
   function view.whereabouts(name, url)
     local site = store.site(name)
+    local found, found_letters = {}, {}
     if not site then
-      return false
+      return { found, found_letters }
     end
-    local found = { tasks = {}, letters = {}, known = tasks.is_known(site, url) }
     for _, stage in ipairs(STAGES) do
       local task = tasks.find(site, stage, url)
       if task then
         local history = task.history or {}
-        found.tasks[#found.tasks + 1] = {
+        found[#found + 1] = {
           stage, task.place, task.place == RUNNING and task.ends_at or task.until_at or false, task.owner or false,
           task.priority, EPOCH + task.position, task.depth, task.attempts or 0, task.losses or 0, history[#history] or false,
         }
       end
       local letter = call('HGET', P .. 'letter:' .. name, stage .. url)
       if letter then
-        found.letters[#found.letters + 1] = { stage, url, letter, name }
+        found_letters[#found_letters + 1] = { stage, url, letter, name }
       end
     end
     local _, _, recrawl = records.page(name, url)
-    found.latest = view.stored(name, url)
-    found.again = recrawl and tonumber(call('ZSCORE', P .. 'again:' .. name, url)) or false
-    return found
+    local again = recrawl and tonumber(call('ZSCORE', P .. 'again:' .. name, url)) or false
+    return { found, found_letters, view.stored(name, url), again, tasks.is_known(site, url) }
   end
 
   -- The sites that a process works on; one of an older version has them in its record.
@@ -119,11 +146,8 @@ local view = module(function(view)
         dead[#dead + 1] = { name, letter[1], letter[2] }
       end
       local site = store.site(name)
-      known = known + (site.known or 0)
-      for run, sets in string.gmatch(site.swept or '', '(%d+):(%d+);') do
-        for set = 0, sets - 1 do
-          known = known + call('SCARD', P .. 'known:' .. name .. ':' .. run .. ':' .. set)
-        end
+      for _, set in ipairs(tasks.known_sets(site)) do
+        known = known + call('SCARD', P .. 'known:' .. name .. set)
       end
     end
     for _, stage in ipairs(STAGES) do
@@ -132,6 +156,6 @@ local view = module(function(view)
         due[#due + 1] = { stage, flat[i], tonumber(flat[i + 1]) }
       end
     end
-    return { tasks = found, due = due, dead = dead, known = known }
+    return { found, due, dead, known }
   end
 end)

@@ -165,12 +165,13 @@ fn work_scope(scope: &WorkScope) -> Value {
 }
 
 fn registration(new: &Registration) -> Value {
+    let budgets = &new.settings.budgets;
     json!({
         "name": new.name, "text": new.text, "hosts": new.hosts,
         "group": or_false(new.group.as_ref().map(|(name, _)| name)),
         "group_interval": new.group.as_ref().map_or(0, |(_, interval)| *interval),
         "interval": new.settings.interval, "parallel": new.settings.parallel, "attempts": new.settings.attempts,
-        "robots": i32::from(new.settings.robots), "budgets": new.settings.budgets,
+        "robots": i32::from(new.settings.robots), "budgets": or_false((!budgets.is_empty()).then(|| json!(budgets).to_string())),
     })
 }
 

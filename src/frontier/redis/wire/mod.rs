@@ -5,5 +5,4 @@ mod answers;
 mod args;
 pub(super) mod mark;
 
-pub(super) use answers::{Admitted, Booked, admitted, booked, refusal};
 pub(super) use args::{admission, bar, booking, confirmation};

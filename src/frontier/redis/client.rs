@@ -1,0 +1,62 @@
+//! An open connection to a server, or to those of a cluster.
+
+use std::time::Duration;
+
+use redis::aio::MultiplexedConnection;
+use redis::cluster::ClusterClient;
+use redis::cluster_async::ClusterConnection;
+use redis::cluster_routing::{RoutingInfo, SingleNodeRoutingInfo};
+use redis::{AsyncConnectionConfig, Client, Cmd, FromRedisValue, RedisResult, cmd};
+
+use super::address::Address;
+
+/// How long a connection may take to be made.
+const CONNECT: Duration = Duration::from_secs(2);
+/// How long an answer may take: past this the server is taken to be away, and what was asked is asked again.
+const RESPONSE: Duration = Duration::from_secs(10);
+
+/// An open connection; clones share it.
+#[derive(Clone)]
+pub(super) enum RedisClient {
+    One(MultiplexedConnection),
+    Cluster(ClusterConnection),
+}
+
+impl RedisClient {
+    pub(super) async fn connect(address: &Address) -> RedisResult<Self> {
+        if address.cluster {
+            let client = ClusterClient::builder(address.nodes.clone())
+                .connection_timeout(CONNECT)
+                .response_timeout(RESPONSE)
+                .retries(3)
+                .build()?;
+            return client.get_async_connection().await.map(Self::Cluster);
+        }
+        let config = AsyncConnectionConfig::new()
+            .set_connection_timeout(Some(CONNECT))
+            .set_response_timeout(Some(RESPONSE));
+        let client = Client::open(address.nodes[0].clone())?;
+        client.get_multiplexed_async_connection_with_config(&config).await.map(Self::One)
+    }
+
+    /// Gives one command.
+    pub(super) async fn query<T: FromRedisValue>(&mut self, command: &Cmd) -> RedisResult<T> {
+        match self {
+            Self::One(connection) => command.query_async(connection).await,
+            Self::Cluster(connection) => command.query_async(connection).await,
+        }
+    }
+
+    /// A section of `INFO`, of any node of a cluster.
+    pub(super) async fn info(&mut self, section: &str) -> RedisResult<String> {
+        let mut command = cmd("INFO");
+        command.arg(section);
+        match self {
+            Self::One(connection) => command.query_async(connection).await,
+            Self::Cluster(connection) => {
+                let any = RoutingInfo::SingleNode(SingleNodeRoutingInfo::RandomPrimary);
+                redis::from_redis_value(connection.route_command(command, any).await?).map_err(Into::into)
+            }
+        }
+    }
+}

@@ -14,46 +14,73 @@ pub struct FrontierError {
     pub cause: Option<String>,
 }
 
-/// What kind of trouble it is.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// What kind of trouble it is, and what to do about it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FrontierErrorKind {
     /// The URL names no frontier that can be opened.
+    #[error("{0}")]
     BadUrl(String),
     /// There is none where one must be.
+    #[error("there is no frontier; name another, or begin one with `paced crawl FILE.toml`")]
     Missing,
     /// The folder can't be made or written.
+    #[error("{}: the data folder can't be used; choose another with --data, or mend its permissions", .0.display())]
     Folder(PathBuf),
     /// The file belongs to another program.
+    #[error("this is not a frontier of paced; name another with --frontier or --data")]
     Foreign,
     /// The file was written by an older version, whose schema this is.
+    #[error(
+        "written by an older paced (schema {0}), which this one can't go on with; end its crawl with that version, or move the \
+             file away and crawl anew (pages and items stay), or choose another data folder"
+    )]
     Older(i64),
     /// A process of an older version, whose schema this is, works on the file.
+    #[error(
+        "a process of an older paced (schema {0}) works on it; end that one first (it goes on where it was with this version), or \
+             use that version"
+    )]
     OlderInUse(i64),
     /// The file was written by a newer version, whose schema this is.
+    #[error("written by a newer paced (schema {0}); use that version, or another data folder")]
     Newer(i64),
     /// Its server can't be reached, or isn't ready.
+    #[error("the frontier's server can't be reached; start it, or name another with --frontier")]
     Away,
     /// Its server wants another user or password.
+    #[error("the server wants another user or password; write redis://user:password@host:port/db")]
     Password,
     /// Its server would not keep it as it must be kept.
+    #[error("this server can't keep a frontier: {0}")]
     Unfit(String),
     /// Its server is a replica: nothing can be written there.
+    #[error("this server is a read-only replica; name the one that it copies")]
     ReadOnly,
     /// Its server's memory is full: nothing more is taken in.
+    #[error(
+        "the server's memory is full, nothing more is taken in; raise maxmemory, or let the queues shrink"
+    )]
     MemoryFull,
     /// Other processes held it for too long.
+    #[error("other processes keep it locked; it is tried again")]
     Busy,
     /// There is no space left to write.
+    #[error("no space left to write; free some space")]
     Full,
     /// Its file is not whole any more.
+    #[error("the file is damaged; bring back a copy, or move it away and crawl anew (pages and items stay)")]
     Damaged,
     /// It can't be read or written.
+    #[error("it can't be read or written")]
     Broken,
     /// The process's own frontier thread is gone.
+    #[error("it was closed")]
     Closed,
     /// There is no such site in it.
+    #[error("there is no site `{0}` in it; register it with `paced seed FILE.toml`")]
     NoSite(String),
     /// The rules of this site can't be read: another version of the program registered them.
+    #[error("the rules of site `{0}` can't be read; register them anew, or update this program")]
     Rules(String),
 }
 
@@ -96,72 +123,9 @@ impl FrontierError {
 
 impl fmt::Display for FrontierError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let at = &self.at;
         match &self.kind {
-            FrontierErrorKind::BadUrl(why) => write!(f, "{at}: {why}"),
-            FrontierErrorKind::Missing => {
-                write!(
-                    f,
-                    "{at}: there is no frontier; name another, or begin one with `paced crawl FILE.toml`"
-                )
-            }
-            FrontierErrorKind::Folder(folder) => write!(
-                f,
-                "{}: the data folder can't be used; choose another with --data, or mend its permissions",
-                folder.display()
-            ),
-            FrontierErrorKind::Foreign => {
-                write!(f, "{at}: this is not a frontier of paced; name another with --frontier or --data")
-            }
-            FrontierErrorKind::Older(version) => write!(
-                f,
-                "{at}: written by an older paced (schema {version}), which this one can't go on with; end its crawl with \
-                 that version, or move the file away and crawl anew (pages and items stay), or choose another data folder"
-            ),
-            FrontierErrorKind::OlderInUse(version) => write!(
-                f,
-                "{at}: a process of an older paced (schema {version}) works on it; end that one first (it goes on where it was \
-                 with this version), or use that version"
-            ),
-            FrontierErrorKind::Newer(version) => write!(
-                f,
-                "{at}: written by a newer paced (schema {version}); use that version, or another data folder"
-            ),
-            FrontierErrorKind::Away => {
-                write!(
-                    f,
-                    "{at}: the frontier's server can't be reached; start it, or name another with --frontier"
-                )
-            }
-            FrontierErrorKind::Password => write!(
-                f,
-                "{at}: the server wants another user or password; write redis://user:password@host:port/db"
-            ),
-            FrontierErrorKind::Unfit(why) => write!(f, "{at}: this server can't keep a frontier: {why}"),
-            FrontierErrorKind::ReadOnly => {
-                write!(f, "{at}: this server is a read-only replica; name the one that it copies")
-            }
-            FrontierErrorKind::MemoryFull => write!(
-                f,
-                "{at}: the server's memory is full, nothing more is taken in; raise maxmemory, or let the queues shrink"
-            ),
-            FrontierErrorKind::Busy => write!(f, "{at}: other processes keep it locked; it is tried again"),
-            FrontierErrorKind::Full => {
-                write!(f, "{at}: no space left to write; free some space")
-            }
-            FrontierErrorKind::Damaged => write!(
-                f,
-                "{at}: the file is damaged; bring back a copy, or move it away and crawl anew (pages and items stay)"
-            ),
-            FrontierErrorKind::Broken => write!(f, "{at}: it can't be read or written"),
-            FrontierErrorKind::Closed => write!(f, "{at}: it was closed"),
-            FrontierErrorKind::NoSite(site) => {
-                write!(f, "{at}: there is no site `{site}` in it; register it with `paced seed FILE.toml`")
-            }
-            FrontierErrorKind::Rules(site) => write!(
-                f,
-                "{at}: the rules of site `{site}` can't be read; register them anew, or update this program"
-            ),
+            folder @ FrontierErrorKind::Folder(_) => write!(f, "{folder}"),
+            kind => write!(f, "{}: {kind}", self.at),
         }?;
         match &self.cause {
             Some(cause) => write!(f, " ({cause})"),

@@ -43,14 +43,11 @@ pub struct Headers(pub Vec<(String, Vec<u8>)>);
 impl Headers {
     /// The first field of that name, where it is text.
     pub fn get(&self, name: &str) -> Option<&str> {
-        self.0
-            .iter()
-            .find(|(n, value)| n.eq_ignore_ascii_case(name) && std::str::from_utf8(value).is_ok())
-            .and_then(|(_, value)| std::str::from_utf8(value).ok())
+        self.all(name).next()
     }
 
     /// Every field of that name that is text.
-    pub fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
+    pub fn all<'a>(&'a self, name: &str) -> impl Iterator<Item = &'a str> {
         self.0
             .iter()
             .filter(move |(n, _)| n.eq_ignore_ascii_case(name))

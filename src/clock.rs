@@ -95,10 +95,10 @@ impl<'de> Deserialize<'de> for Timestamp {
 
 /// Where a component reads the time. Cheap to clone; clones of a fake clock move together.
 #[derive(Clone, Debug)]
-pub struct Clock(Kind);
+pub struct Clock(ClockKind);
 
 #[derive(Clone, Debug)]
-enum Kind {
+enum ClockKind {
     Wall,
     SinceBoot { base: i64 },
     Following(Arc<AtomicI64>),
@@ -108,37 +108,37 @@ enum Kind {
 impl Clock {
     /// The machine's wall clock. It may jump: nothing that spaces requests uses it.
     pub const fn wall() -> Self {
-        Self(Kind::Wall)
+        Self(ClockKind::Wall)
     }
 
     /// `base` plus the time since boot: one clock for every process of a machine, unmoved by changes of the wall clock.
     pub const fn since_boot(base: Timestamp) -> Self {
-        Self(Kind::SinceBoot { base: base.0 })
+        Self(ClockKind::SinceBoot { base: base.0 })
     }
 
     /// Another machine's clock: `base`, which is kept true elsewhere, plus the time since boot.
     pub(crate) const fn following(base: Arc<AtomicI64>) -> Self {
-        Self(Kind::Following(base))
+        Self(ClockKind::Following(base))
     }
 
     /// A clock that stands still until it is advanced.
     pub fn fake(start: Timestamp) -> Self {
-        Self(Kind::Fake(Arc::new(AtomicI64::new(start.0))))
+        Self(ClockKind::Fake(Arc::new(AtomicI64::new(start.0))))
     }
 
     /// The time now.
     pub fn now(&self) -> Timestamp {
         Timestamp(match &self.0 {
-            Kind::Wall => wall_millis(),
-            Kind::SinceBoot { base } => base + millis(since_boot()),
-            Kind::Following(base) => base.load(Ordering::SeqCst) + millis(since_boot()),
-            Kind::Fake(now) => now.load(Ordering::SeqCst),
+            ClockKind::Wall => wall_millis(),
+            ClockKind::SinceBoot { base } => base + millis(since_boot()),
+            ClockKind::Following(base) => base.load(Ordering::SeqCst) + millis(since_boot()),
+            ClockKind::Fake(now) => now.load(Ordering::SeqCst),
         })
     }
 
     /// Moves a fake clock forward; any other clock moves by itself and is left alone.
     pub fn advance(&self, by: Duration) {
-        if let Kind::Fake(now) = &self.0 {
+        if let ClockKind::Fake(now) = &self.0 {
             now.fetch_add(millis(by), Ordering::SeqCst);
         }
     }

@@ -1,17 +1,15 @@
 //! `TimedMutex`: a lock shared by threads, tasks and processes that ends by itself. It knows nothing of tasks of a crawl.
 //!
-//! With `expire` and without `auto_release`, blocks *start* at a steady interval however long they take (V1-V3): that is a
-//! site's pace. What is kept is the spacing of starts; long blocks overlap (V10). Without `expire` it is a plain mutex (V4),
-//! held by a lease that its guard renews, so that no lock is without an end (R4). The token is new with each acquisition:
-//! a past one is nobody's (V9, R2). All times are the frontier's own.
+//! What is kept is the spacing of starts; long blocks overlap (V1-V3, V10). No lock is without an end (R4): without `expire` it
+//! is a plain mutex (V4) that its guard renews. A token is new with each acquisition, a past one is nobody's (V9, R2).
 
 use std::time::{Duration, Instant};
 
-use tokio::task::JoinHandle;
+use tokio_util::task::AbortOnDropHandle;
 
 use crate::clock::{self, Timestamp, millis};
 pub use crate::frontier::MutexKey;
-use crate::frontier::{Frontier, FrontierError, Lock};
+use crate::frontier::{Frontier, FrontierError, LockReply};
 use crate::patience::{Patience, Tries};
 use crate::quantity::spoken;
 
@@ -175,28 +173,31 @@ impl TimedMutex {
 
     /// Takes the mutex, waiting as long as it needs. Dropped half way, it leaves nothing locked.
     pub async fn lock(&self) -> Result<Held, FrontierError> {
-        let mut tries = self.tries();
         loop {
-            match self.look(&mut tries).await? {
-                Ok(held) => return Ok(held),
-                Err(pause) => clock::wait(pause).await,
+            if let Some(held) = self.lock_by(None).await? {
+                return Ok(held);
             }
         }
     }
 
     /// Takes the mutex, or gives up after `patience` (R1). It is asked for at least once.
     pub async fn lock_within(&self, patience: Duration) -> Result<Held, MutexError> {
-        let deadline = Instant::now().checked_add(patience);
-        let mut tries = self.tries();
+        let held = self.lock_by(Instant::now().checked_add(patience)).await?;
+        held.ok_or_else(|| MutexError::TimedOut { name: self.name(), waited: patience })
+    }
+
+    async fn lock_by(&self, deadline: Option<Instant>) -> Result<Option<Held>, FrontierError> {
+        let mut tries = if self.auto_release { UNTIL_RELEASED } else { UNTIL_OVER }.begin();
         loop {
-            match (self.look(&mut tries).await?, deadline) {
-                (Ok(held), _) => return Ok(held),
-                (Err(_), Some(deadline)) if Instant::now() >= deadline => {
-                    return Err(MutexError::TimedOut { name: self.name(), waited: patience });
-                }
-                (Err(pause), Some(deadline)) => clock::wait_until(deadline.min(Instant::now() + pause)).await,
-                (Err(pause), None) => clock::wait(pause).await,
+            let pause = match self.look(&mut tries).await? {
+                Ok(held) => return Ok(Some(held)),
+                Err(pause) => pause,
+            };
+            let now = Instant::now();
+            if deadline.is_some_and(|deadline| deadline <= now) {
+                return Ok(None);
             }
+            clock::wait_until(deadline.map_or(now + pause, |deadline| deadline.min(now + pause))).await;
         }
     }
 
@@ -220,10 +221,6 @@ impl TimedMutex {
         Ok(self.frontier.lock_left(&key).await?.map(duration))
     }
 
-    fn tries(&self) -> Tries {
-        if self.auto_release { UNTIL_RELEASED } else { UNTIL_OVER }.begin()
-    }
-
     /// Asks once; held by somebody else, how long to wait before the next time. Half the time that the question took is
     /// taken for the answer's way: one who is told late would else be late at each end.
     async fn look(&self, tries: &mut Tries) -> Result<Result<Held, Duration>, FrontierError> {
@@ -245,8 +242,8 @@ impl TimedMutex {
         let answer = self.frontier.try_lock(&key, &token, expire).await;
         asked.answered();
         Ok(match answer? {
-            Lock::Taken(at) => Ok(Held::new(self, key, token, Timestamp::from_millis(at))),
-            Lock::Held(left) => Err(duration(left)),
+            LockReply::Taken(at) => Ok(Held::new(self, key, token, Timestamp::from_millis(at))),
+            LockReply::Held(left) => Err(duration(left)),
         })
     }
 
@@ -259,10 +256,6 @@ impl TimedMutex {
                 None => Err(self.frontier.no_site(site)),
             },
         }
-    }
-
-    fn is_renewed(&self) -> bool {
-        self.expire.is_none() && matches!(self.of, Of::Key(_))
     }
 
     /// What people call it.
@@ -302,14 +295,15 @@ pub struct Held {
     token: String,
     taken_at: Timestamp,
     unlocked: bool,
-    renewal: Option<JoinHandle<()>>,
+    renewal: Option<AbortOnDropHandle<()>>,
 }
 
 impl Held {
     fn new(mutex: &TimedMutex, key: MutexKey, token: String, taken_at: Timestamp) -> Self {
-        let (mutex, renewed) = (mutex.clone(), mutex.is_renewed());
-        let renewal = renewed
-            .then(|| tokio::spawn(renew(mutex.frontier.clone(), key.clone(), token.clone(), mutex.lease)));
+        let mutex = mutex.clone();
+        let renewed = mutex.expire.is_none() && matches!(mutex.of, Of::Key(_));
+        let renewal = || renew(mutex.frontier.clone(), key.clone(), token.clone(), mutex.lease);
+        let renewal = renewed.then(|| AbortOnDropHandle::new(tokio::spawn(renewal())));
         Self { mutex, key, token, taken_at, unlocked: false, renewal }
     }
 
@@ -320,7 +314,7 @@ impl Held {
 
     /// Releases it now, also where `auto_release` is off.
     pub async fn unlock(&mut self) -> Result<(), MutexError> {
-        self.stop_renewal();
+        self.renewal = None;
         let owned = self.mutex.frontier.unlock(&self.key, &self.token).await?;
         self.unlocked = true;
         self.owner(owned)
@@ -346,7 +340,7 @@ impl Held {
     /// What a drop would post, waited for. A failure leaves it to the drop, and to its time.
     async fn release(&mut self) {
         if self.is_due_for_release() {
-            self.stop_renewal();
+            self.renewal = None;
             self.unlocked = self.mutex.frontier.unlock(&self.key, &self.token).await.is_ok();
         }
     }
@@ -358,17 +352,10 @@ impl Held {
     fn owner(&self, owned: bool) -> Result<(), MutexError> {
         if owned { Ok(()) } else { Err(MutexError::NotOwner(self.mutex.name())) }
     }
-
-    fn stop_renewal(&mut self) {
-        if let Some(renewal) = self.renewal.take() {
-            renewal.abort();
-        }
-    }
 }
 
 impl Drop for Held {
     fn drop(&mut self) {
-        self.stop_renewal();
         if self.is_due_for_release() {
             self.mutex.frontier.post_unlock(&self.key, &self.token);
         }
@@ -429,9 +416,9 @@ mod tests {
         let frontier = Frontier::model(clock.clone());
         let key = MutexKey::named("x");
         for _ in 0..2 {
-            assert_eq!(frontier.try_lock(&key, "one", 500).await.expect("a model"), Lock::Taken(1_000));
+            assert_eq!(frontier.try_lock(&key, "one", 500).await.expect("a model"), LockReply::Taken(1_000));
             clock.advance(Duration::from_millis(200));
         }
-        assert_eq!(frontier.try_lock(&key, "other", 500).await.expect("a model"), Lock::Held(100));
+        assert_eq!(frontier.try_lock(&key, "other", 500).await.expect("a model"), LockReply::Held(100));
     }
 }

@@ -38,10 +38,10 @@ pub use members::Member;
 pub use mutex_key::MutexKey;
 pub use state::{SiteSettings, WorkScope};
 pub use step::{
-    Claim, Feeding, Forgotten, Grant, Lock, Lost, Rearm, Registered, Registration, Renamed, Run, Tuning,
+    Claim, Feeding, Forgotten, Grant, LockReply, Lost, Rearm, Registered, Registration, Renamed, Run, Tuning,
 };
 pub use view::{
-    Freshness, Inspection, KnownRobots, Latest, LetterPlace, Owner, Says, UnitStatus, UrlStatus, View,
+    Freshness, Inspection, KnownRobots, LatestPage, LetterPlace, Owner, Says, UnitStatus, UrlStatus, View,
 };
 
 use crate::canonical_url::{CanonicalUrl, Host};
@@ -68,27 +68,26 @@ impl Frontier {
     /// Opens the frontier that a URL names: `sqlite:PATH`, `redis://host:port/db`, `rediss://…`, `unix:/path`,
     /// `redis+cluster://host:port,host:port`. A server is connected to by the first step.
     pub fn open(url: &str) -> Result<Self, FrontierError> {
-        let bad =
-            |why: &str| FrontierError::new(FrontierErrorKind::BadUrl(why.to_owned()), without_password(url));
-        match url.split_once(':') {
-            Some(("sqlite", "")) => Err(bad("no path after `sqlite:`")),
-            Some(("sqlite", path)) => Self::sqlite(Path::new(path), None),
-            _ if is_redis(url) => Self::redis(url, None),
-            _ => Err(bad(
-                "name a frontier as sqlite:PATH, redis://host:port/db or redis+cluster://host:port,host:port",
-            )),
-        }
+        Self::open_if(url, false)
     }
 
     /// Opens a frontier that must be there already: where there is none, none is made.
     pub fn open_existing(url: &str) -> Result<Self, FrontierError> {
-        match url.strip_prefix("sqlite:").map(Path::new) {
-            Some(path) if !path.as_os_str().is_empty() && !path.is_file() => {
-                Err(FrontierError::new(FrontierErrorKind::Missing, url))
-            }
-            None if is_redis(url) => Ok(Self(Arc::new(Shared::open(url, None, true)?))),
-            _ => Self::open(url),
-        }
+        Self::open_if(url, true)
+    }
+
+    fn open_if(url: &str, must_exist: bool) -> Result<Self, FrontierError> {
+        let bad = |why: &str| FrontierErrorKind::BadUrl(why.to_owned());
+        let refusal = match url.split_once(':') {
+            Some(("sqlite", "")) => bad("no path after `sqlite:`"),
+            Some(("sqlite", path)) if must_exist && !Path::new(path).is_file() => FrontierErrorKind::Missing,
+            Some(("sqlite", path)) => return Self::sqlite(Path::new(path), None),
+            _ if is_redis(url) => return Ok(Self(Arc::new(Shared::open(url, None, must_exist)?))),
+            _ => bad(
+                "name a frontier as sqlite:PATH, redis://host:port/db or redis+cluster://host:port,host:port",
+            ),
+        };
+        Err(FrontierError::new(refusal, without_password(url)))
     }
 
     /// The embedded frontier in a file; a clock of one's own is for tests.
@@ -227,7 +226,7 @@ impl Frontier {
     }
 
     /// The page as it was last kept.
-    pub async fn latest(&self, site: &str, url: &CanonicalUrl) -> Result<Option<Latest>, FrontierError> {
+    pub async fn latest(&self, site: &str, url: &CanonicalUrl) -> Result<Option<LatestPage>, FrontierError> {
         ask!(self, Stored { site: site.to_owned(), url: url.clone() })
     }
 
@@ -350,37 +349,37 @@ impl Frontier {
 /// The timed mutex's steps; `mutex::TimedMutex` is the type to use.
 impl Frontier {
     /// Takes a mutex for `expire` ms if it is free.
-    pub async fn try_lock(&self, mutex: &MutexKey, token: &str, expire: i64) -> Result<Lock, FrontierError> {
-        ask!(self, TryLock { mutex: mutex.clone(), token: token.to_owned(), expire })
+    pub async fn try_lock(
+        &self,
+        key: &MutexKey,
+        token: &str,
+        expire: i64,
+    ) -> Result<LockReply, FrontierError> {
+        ask!(self, TryLock { mutex: key.clone(), token: token.to_owned(), expire })
     }
 
     /// Releases without waiting for the answer: for a guard that is dropped.
-    pub(crate) fn post_unlock(&self, mutex: &MutexKey, token: &str) {
-        let step = Step::Unlock { mutex: mutex.clone(), token: token.to_owned() };
+    pub(crate) fn post_unlock(&self, key: &MutexKey, token: &str) {
+        let step = Step::Unlock { mutex: key.clone(), token: token.to_owned() };
         self.0.post(step);
     }
 
     /// Releases a mutex that the token holds; false: it doesn't.
-    pub async fn unlock(&self, mutex: &MutexKey, token: &str) -> Result<bool, FrontierError> {
-        ask!(self, Unlock { mutex: mutex.clone(), token: token.to_owned() })
+    pub async fn unlock(&self, key: &MutexKey, token: &str) -> Result<bool, FrontierError> {
+        ask!(self, Unlock { mutex: key.clone(), token: token.to_owned() })
     }
 
     /// Moves the end of a mutex that the token holds to `expire` ms from now; false: it doesn't hold it.
-    pub async fn extend_lock(
-        &self,
-        mutex: &MutexKey,
-        token: &str,
-        expire: i64,
-    ) -> Result<bool, FrontierError> {
-        ask!(self, ExtendLock { mutex: mutex.clone(), token: token.to_owned(), expire })
+    pub async fn extend_lock(&self, key: &MutexKey, token: &str, expire: i64) -> Result<bool, FrontierError> {
+        ask!(self, ExtendLock { mutex: key.clone(), token: token.to_owned(), expire })
     }
 
-    pub(crate) async fn holds_lock(&self, mutex: &MutexKey, token: &str) -> Result<bool, FrontierError> {
-        ask!(self, HoldsLock { mutex: mutex.clone(), token: token.to_owned() })
+    pub(crate) async fn holds_lock(&self, key: &MutexKey, token: &str) -> Result<bool, FrontierError> {
+        ask!(self, HoldsLock { mutex: key.clone(), token: token.to_owned() })
     }
 
     /// How long a mutex is still held, by whomever, in ms.
-    pub async fn lock_left(&self, mutex: &MutexKey) -> Result<Option<i64>, FrontierError> {
-        ask!(self, LockLeft { mutex: mutex.clone() })
+    pub async fn lock_left(&self, key: &MutexKey) -> Result<Option<i64>, FrontierError> {
+        ask!(self, LockLeft { mutex: key.clone() })
     }
 }

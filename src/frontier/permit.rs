@@ -1,12 +1,12 @@
 //! Leave to start one request, looked at again when the connection is up (section "from permit to wire").
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-use super::step::{Lock, Rearm};
+use super::step::{LockReply, Rearm};
 use super::{Frontier, FrontierError, MutexKey};
 use crate::clock::{self, Clock, Timestamp, millis, since_boot};
 use crate::manners::grace;
@@ -23,10 +23,10 @@ const REARMS: u32 = 3;
 ///
 /// Clones share one permit: however often it is looked at, it is one start.
 #[derive(Clone, Debug)]
-pub struct Permit(Arc<Kind>);
+pub struct Permit(Arc<PermitKind>);
 
 #[derive(Debug)]
-enum Kind {
+enum PermitKind {
     Unpaced(Clock),
     Paced(Paced),
     Single(Single),
@@ -39,8 +39,7 @@ struct Single {
     mutex: MutexKey,
     token: String,
     interval: Duration,
-    taken: AtomicBool,
-    /// When the mutex was taken, in ms since boot.
+    /// When the mutex was taken, in ms since boot; `i64::MIN` before.
     granted: AtomicI64,
 }
 
@@ -82,11 +81,11 @@ impl Permit {
     /// `leaving`, a permit that grew late waits a few seconds for a new start, no longer.
     pub fn of(lease: &Lease, frontier: &Frontier, noted: Duration, leaving: CancellationToken) -> Self {
         if lease.interval.is_zero() {
-            return Self(Arc::new(Kind::Unpaced(frontier.clock())));
+            return Self(Arc::new(PermitKind::Unpaced(frontier.clock())));
         }
         let age = frontier.clock().now().since(lease.granted_at);
         let granted = if frontier.shares_its_clock() { since_boot().saturating_sub(age) } else { noted };
-        Self(Arc::new(Kind::Paced(Paced {
+        Self(Arc::new(PermitKind::Paced(Paced {
             frontier: frontier.clone(),
             lease: lease.key(),
             grace: grace(lease.interval),
@@ -100,37 +99,36 @@ impl Permit {
     /// unit for `interval`, waiting for its turn as any outsider does.
     pub fn single(frontier: &Frontier, unit: &str, interval: Duration) -> Self {
         if interval.is_zero() {
-            return Self(Arc::new(Kind::Unpaced(frontier.clock())));
+            return Self(Arc::new(PermitKind::Unpaced(frontier.clock())));
         }
-        Self(Arc::new(Kind::Single(Single {
+        Self(Arc::new(PermitKind::Single(Single {
             frontier: frontier.clone(),
             mutex: MutexKey::unit(unit),
             token: format!("single-{:016x}", fastrand::u64(..)),
             interval,
-            taken: AtomicBool::new(false),
-            granted: AtomicI64::new(0),
+            granted: AtomicI64::new(i64::MIN),
         })))
     }
 
     /// A permit that never grows late, for servers of one's own.
     pub fn unpaced() -> Self {
-        Self(Arc::new(Kind::Unpaced(Clock::wall())))
+        Self(Arc::new(PermitKind::Unpaced(Clock::wall())))
     }
 
     /// Called when the connection is up, right before sending: returns at once within the grace, else takes a new start
     /// and sleeps until then. The stamp is the moment of the send.
     pub async fn start(&self) -> Result<Timestamp, NotNow> {
         match &*self.0 {
-            Kind::Unpaced(clock) => Ok(clock.now()),
-            Kind::Paced(paced) => paced.start().await,
-            Kind::Single(single) => single.start().await.map_err(NotNow::Frontier),
+            PermitKind::Unpaced(clock) => Ok(clock.now()),
+            PermitKind::Paced(paced) => paced.start().await,
+            PermitKind::Single(single) => single.start().await.map_err(NotNow::Frontier),
         }
     }
 
     /// Holds the pace unit for so long from now, and for no less than its interval: a site asked for that. False: this permit
     /// took no mutex, or it isn't its own any more.
     pub(crate) async fn hold(&self, wait: Duration) -> Result<bool, FrontierError> {
-        let Kind::Single(single) = &*self.0 else { return Ok(false) };
+        let PermitKind::Single(single) = &*self.0 else { return Ok(false) };
         let expire = millis(wait.max(single.interval));
         single.frontier.extend_lock(&single.mutex, &single.token, expire).await
     }
@@ -138,7 +136,7 @@ impl Permit {
 
 impl Paced {
     async fn start(&self) -> Result<Timestamp, NotNow> {
-        while self.is_late() {
+        while is_late(&self.granted, self.grace) {
             if self.rearms.fetch_add(1, Ordering::SeqCst) >= REARMS {
                 return Err(NotNow::TooLate);
             }
@@ -149,10 +147,6 @@ impl Paced {
             }
         }
         Ok(self.frontier.clock().now())
-    }
-
-    fn is_late(&self) -> bool {
-        millis(since_boot()) - self.granted.load(Ordering::SeqCst) > millis(self.grace)
     }
 
     async fn rearm(&self) -> Result<(), NotNow> {
@@ -175,37 +169,35 @@ impl Paced {
 
 impl Single {
     async fn start(&self) -> Result<Timestamp, FrontierError> {
-        while !self.is_fresh() {
+        while is_late(&self.granted, grace(self.interval)) {
             let asked = millis(since_boot());
             if self.renew().await? {
                 self.granted.store(asked, Ordering::SeqCst);
-                self.taken.store(true, Ordering::SeqCst);
             }
         }
         Ok(self.frontier.clock().now())
     }
 
-    fn is_fresh(&self) -> bool {
-        let age = millis(since_boot()) - self.granted.load(Ordering::SeqCst);
-        self.taken.load(Ordering::SeqCst) && age <= millis(grace(self.interval))
-    }
-
     /// Takes the mutex, or moves the end of what was taken and not used in time; false after a wait for somebody else.
     async fn renew(&self) -> Result<bool, FrontierError> {
         let expire = millis(self.interval);
-        if self.taken.load(Ordering::SeqCst)
+        if self.granted.load(Ordering::SeqCst) > i64::MIN
             && self.frontier.extend_lock(&self.mutex, &self.token, expire).await?
         {
             return Ok(true);
         }
         match self.frontier.try_lock(&self.mutex, &self.token, expire).await? {
-            Lock::Taken(_) => Ok(true),
-            Lock::Held(left) => {
+            LockReply::Taken(_) => Ok(true),
+            LockReply::Held(left) => {
                 wait_ms(left.min(LONGEST_SLEEP)).await;
                 Ok(false)
             }
         }
     }
+}
+
+fn is_late(granted: &AtomicI64, grace: Duration) -> bool {
+    millis(since_boot()).saturating_sub(granted.load(Ordering::SeqCst)) > millis(grace)
 }
 
 async fn wait_ms(wait: i64) {

@@ -9,10 +9,13 @@ use super::state::{
 use super::view::{Freshness, Inspection, LetterPlace};
 use crate::task::{DeadLetter, PageKey, Stage};
 
-/// A store inside one atomic step. Every answer is ordered, so that all stores make the same choices.
-pub(crate) trait Shelf {
+/// A store that may fail.
+pub(crate) trait Fallible {
     type Error;
+}
 
+/// A store inside one atomic step. Every answer is ordered, so that all stores make the same choices.
+pub(crate) trait Shelf: DueShelf + TaskShelf + PageShelf {
     fn site(&mut self, name: &str) -> Result<Option<SiteState>, Self::Error>;
     /// Saves a site and keeps its entries among the ready ones true.
     fn save_site(&mut self, site: &SiteState) -> Result<(), Self::Error>;
@@ -27,6 +30,53 @@ pub(crate) trait Shelf {
     fn unit(&mut self, name: &str) -> Result<Option<UnitState>, Self::Error>;
     /// Saves a unit with its due time in ms.
     fn save_unit(&mut self, unit: &UnitState, due: i64) -> Result<(), Self::Error>;
+
+    fn is_known(&mut self, page: PageKey<'_>, run: i64) -> Result<bool, Self::Error>;
+    fn add_known(&mut self, page: PageKey<'_>, run: i64) -> Result<(), Self::Error>;
+    /// Forgets pages known in runs before `run`; whether some are left.
+    fn sweep_known(&mut self, site: &str, run: i64, most: u32) -> Result<bool, Self::Error>;
+
+    fn dead(&mut self, page: PageKey<'_>, stage: Stage) -> Result<Option<DeadState>, Self::Error>;
+    fn save_dead(&mut self, page: PageKey<'_>, stage: Stage, dead: &DeadState) -> Result<(), Self::Error>;
+    fn remove_dead(&mut self, page: PageKey<'_>, stage: Stage) -> Result<(), Self::Error>;
+    /// A site's letters, by time of death, then stage and URL.
+    fn letters(
+        &mut self,
+        site: &str,
+        after: Option<&LetterPlace>,
+        most: u32,
+    ) -> Result<Vec<DeadLetter>, Self::Error>;
+
+    fn robots(&mut self, origin: &str) -> Result<Option<RobotsState>, Self::Error>;
+    /// The same without the rules' text, which can be long.
+    fn robots_brief(&mut self, origin: &str) -> Result<Option<RobotsBrief>, Self::Error> {
+        Ok(self.robots(origin)?.map(|robots| robots.brief()))
+    }
+    fn save_robots(&mut self, origin: &str, robots: &RobotsState) -> Result<(), Self::Error>;
+    fn remove_robots(&mut self, origin: &str) -> Result<(), Self::Error>;
+
+    /// The sites that name a host, in the order in which they did: it belongs to the first.
+    fn sites_of(&mut self, host: &str) -> Result<Vec<String>, Self::Error>;
+    /// Adds a site to those that name a host, unless it is among them.
+    fn save_host(&mut self, host: &str, site: &str) -> Result<(), Self::Error>;
+    fn remove_host(&mut self, host: &str, site: &str) -> Result<(), Self::Error>;
+    fn hosts_of(&mut self, site: &str) -> Result<Vec<String>, Self::Error>;
+
+    fn mutex(&mut self, key: &MutexKey) -> Result<Option<MutexState>, Self::Error>;
+    fn save_mutex(&mut self, key: &MutexKey, mutex: &MutexState) -> Result<(), Self::Error>;
+    fn remove_mutex(&mut self, key: &MutexKey) -> Result<(), Self::Error>;
+
+    fn owner(&mut self, name: &str) -> Result<Option<OwnerState>, Self::Error>;
+    fn save_owner(&mut self, name: &str, owner: &OwnerState) -> Result<(), Self::Error>;
+    fn owners(&mut self) -> Result<Vec<(String, OwnerState)>, Self::Error>;
+    /// Removes dead owners that hold no lease any more.
+    fn sweep_owners(&mut self) -> Result<(), Self::Error>;
+
+    fn inspect(&mut self) -> Result<Inspection, Self::Error>;
+}
+
+/// Units and sites by when they are due.
+pub(crate) trait DueShelf: Fallible {
     /// How many units with something ready are due at `now`, `most` at most: those with a site of the scope ready.
     fn due_count(&mut self, stage: Stage, now: i64, scope: &WorkScope, most: u32)
     -> Result<u32, Self::Error>;
@@ -42,7 +92,10 @@ pub(crate) trait Shelf {
     fn next_due(&mut self, stage: Stage, scope: &WorkScope) -> Result<Option<i64>, Self::Error>;
     /// The unit's ready sites by name.
     fn ready_sites(&mut self, stage: Stage, unit: &str) -> Result<Vec<String>, Self::Error>;
+}
 
+/// Tasks, wherever they stand.
+pub(crate) trait TaskShelf: Fallible {
     fn task(&mut self, page: PageKey<'_>, stage: Stage) -> Result<Option<Task>, Self::Error>;
     /// The running task that was granted under that token, wherever it is: sought among all leases.
     fn granted(&mut self, token: u64) -> Result<Option<Task>, Self::Error>;
@@ -67,23 +120,10 @@ pub(crate) trait Shelf {
     fn idle_tasks(&mut self, site: &str, most: u32) -> Result<Vec<Task>, Self::Error>;
     /// Running tasks of a site, by the end of their leases, then position.
     fn running_tasks(&mut self, site: &str) -> Result<Vec<Task>, Self::Error>;
+}
 
-    fn is_known(&mut self, page: PageKey<'_>, run: i64) -> Result<bool, Self::Error>;
-    fn add_known(&mut self, page: PageKey<'_>, run: i64) -> Result<(), Self::Error>;
-    /// Forgets pages known in runs before `run`; whether some are left.
-    fn sweep_known(&mut self, site: &str, run: i64, most: u32) -> Result<bool, Self::Error>;
-
-    fn dead(&mut self, page: PageKey<'_>, stage: Stage) -> Result<Option<DeadState>, Self::Error>;
-    fn save_dead(&mut self, page: PageKey<'_>, stage: Stage, dead: &DeadState) -> Result<(), Self::Error>;
-    fn remove_dead(&mut self, page: PageKey<'_>, stage: Stage) -> Result<(), Self::Error>;
-    /// A site's letters, by time of death, then stage and URL.
-    fn dead_letters(
-        &mut self,
-        site: &str,
-        after: Option<&LetterPlace>,
-        most: u32,
-    ) -> Result<Vec<DeadLetter>, Self::Error>;
-
+/// Pages that were fetched before.
+pub(crate) trait PageShelf: Fallible {
     fn page(&mut self, page: PageKey<'_>) -> Result<Option<PageState>, Self::Error>;
     /// Removes pages of a site, at most so many; whether some may be left.
     fn remove_pages(&mut self, site: &str, most: u32) -> Result<bool, Self::Error>;
@@ -99,29 +139,4 @@ pub(crate) trait Shelf {
     fn first_recrawl(&mut self) -> Result<Option<Recrawl>, Self::Error>;
     /// How many pages have a `recrawl`, how many of them are fresh at `now`, and how old the oldest is.
     fn freshness(&mut self, site: &str, now: i64) -> Result<Freshness, Self::Error>;
-
-    fn robots(&mut self, origin: &str) -> Result<Option<RobotsState>, Self::Error>;
-    /// The same without the rules' text, which can be long.
-    fn robots_brief(&mut self, origin: &str) -> Result<Option<RobotsBrief>, Self::Error>;
-    fn save_robots(&mut self, origin: &str, robots: &RobotsState) -> Result<(), Self::Error>;
-    fn remove_robots(&mut self, origin: &str) -> Result<(), Self::Error>;
-
-    /// The sites that name a host, in the order in which they did: it belongs to the first.
-    fn sites_of(&mut self, host: &str) -> Result<Vec<String>, Self::Error>;
-    /// Adds a site to those that name a host, unless it is among them.
-    fn save_host(&mut self, host: &str, site: &str) -> Result<(), Self::Error>;
-    fn remove_host(&mut self, host: &str, site: &str) -> Result<(), Self::Error>;
-    fn hosts_of(&mut self, site: &str) -> Result<Vec<String>, Self::Error>;
-
-    fn mutex(&mut self, key: &MutexKey) -> Result<Option<MutexState>, Self::Error>;
-    fn save_mutex(&mut self, key: &MutexKey, mutex: &MutexState) -> Result<(), Self::Error>;
-    fn remove_mutex(&mut self, key: &MutexKey) -> Result<(), Self::Error>;
-
-    fn owner(&mut self, name: &str) -> Result<Option<OwnerState>, Self::Error>;
-    fn save_owner(&mut self, name: &str, owner: &OwnerState) -> Result<(), Self::Error>;
-    fn owners(&mut self) -> Result<Vec<(String, OwnerState)>, Self::Error>;
-    /// Removes dead owners that hold no lease any more.
-    fn sweep_owners(&mut self) -> Result<(), Self::Error>;
-
-    fn inspect(&mut self) -> Result<Inspection, Self::Error>;
 }

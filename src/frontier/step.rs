@@ -121,7 +121,7 @@ pub enum Tuning {
 /// What became of asking for a mutex.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Lock {
+pub enum LockReply {
     /// It is the asker's, from this moment on, in ms since 1970 by the frontier's clock.
     Taken(i64),
     /// It is somebody else's for so many ms more.

@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 use super::mutex_key::MutexKey;
 use super::state::WorkScope;
 use super::step::{
-    Claim, Feeding, Forgotten, Grant, Lock, Rearm, Registered, Registration, Renamed, Run, Tuning,
+    Claim, Feeding, Forgotten, Grant, LockReply, Rearm, Registered, Registration, Renamed, Run, Tuning,
 };
 use super::value::{Decoded, FromWire, ToWire};
-use super::view::{Freshness, Inspection, KnownRobots, Latest, LetterPlace, Owner, UrlStatus, View};
+use super::view::{Freshness, Inspection, KnownRobots, LatestPage, LetterPlace, Owner, UrlStatus, View};
 use crate::canonical_url::CanonicalUrl;
 use crate::task::{DeadLetter, LeaseKey, Put, PutReply, Settled, Settlement, Stage};
 
@@ -116,7 +116,7 @@ steps! {
     Bury { owner: String } -> bool, "owners.declare_dead", Several, Asker;
     Owners {} -> Vec<Owner>, "view.owners", Directory, Asker;
 
-    TryLock { mutex: MutexKey, token: String, expire: i64 } -> Lock, "lock.try", Mutex(mutex), Start;
+    TryLock { mutex: MutexKey, token: String, expire: i64 } -> LockReply, "lock.try", Mutex(mutex), Start;
     Unlock { mutex: MutexKey, token: String } -> bool, "lock.unlock", Mutex(mutex), Start;
     ExtendLock { mutex: MutexKey, token: String, expire: i64 } -> bool, "lock.extend", Mutex(mutex), Asker;
     HoldsLock { mutex: MutexKey, token: String } -> bool, "view.holds_lock", Mutex(mutex), Asker;
@@ -127,7 +127,7 @@ steps! {
     Text { site: String } -> Option<String>, "view.text", Site(site), Asker;
     SiteOf { host: String } -> Option<String>, "view.site_of", Directory, Asker;
     Robots { origin: String } -> Option<KnownRobots>, "view.robots", Origin(origin), Asker;
-    Stored { site: String, url: CanonicalUrl } -> Option<Latest>, "view.stored", Site(site), Asker;
+    Stored { site: String, url: CanonicalUrl } -> Option<LatestPage>, "view.stored", Site(site), Asker;
     UrlStatus { site: String, url: CanonicalUrl } -> Box<UrlStatus>, "view.whereabouts", Site(site), Asker;
     Freshness { site: String } -> Freshness, "view.freshness", Site(site), Onlooker;
     DeadLetters { site: String, most: u32, after: Option<LetterPlace> } -> Vec<DeadLetter>, "view.dead_letters",

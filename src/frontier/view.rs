@@ -192,7 +192,7 @@ pub struct UrlStatus {
     /// Its dead letters, at most one a stage.
     pub letters: Vec<DeadLetter>,
     /// The page as it was last kept.
-    pub latest: Option<Latest>,
+    pub latest: Option<LatestPage>,
     /// When it is asked for again.
     pub recrawl_at: Option<Timestamp>,
     /// It was met in the present run.
@@ -214,7 +214,7 @@ impl UrlStatus {
 
 /// A page as it was last kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Latest {
+pub struct LatestPage {
     /// Where its body is.
     pub stored: StoredPage,
     /// Links between a seed and this page, as it was fetched.

@@ -5,7 +5,7 @@ use tokio::sync::mpsc::{Receiver, channel};
 
 use crate::archive::{ArchiveError, Filter, Location, Record, scan};
 use crate::canonical_url::CanonicalUrl;
-use crate::frontier::{Frontier, FrontierError, Latest};
+use crate::frontier::{Frontier, FrontierError, LatestPage};
 use crate::run::RunError;
 use crate::site::Site;
 use crate::task::StoredPage;
@@ -84,7 +84,7 @@ impl StoredWalk {
             Some(async move {
                 let latest = frontier.latest(site, &url).await?;
                 let latest = latest.filter(|latest| latest.stored.place == place.to_string());
-                Ok::<_, FrontierError>(latest.map(|Latest { stored, depth }| Kept { url, stored, depth }))
+                Ok::<_, FrontierError>(latest.map(|LatestPage { stored, depth }| Kept { url, stored, depth }))
             })
         });
         Ok(try_join_all(known).await?.into_iter().flatten().collect())

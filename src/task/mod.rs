@@ -321,6 +321,14 @@ pub struct RobotsRecord {
     pub refuses: Option<String>,
 }
 
+impl RobotsRecord {
+    /// None could be had.
+    pub fn unreachable(why: impl Into<String>, holds_for: Duration) -> Self {
+        let access = RobotsAccess::Unreachable(why.into());
+        Self { access, holds_for, crawl_delay: None, refuses: None }
+    }
+}
+
 /// How the fetch of a `robots.txt` ended (RFC 9309 section 2.3.1).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

@@ -8,8 +8,8 @@ use paced::internals::canonical_url::CanonicalUrl;
 use paced::internals::clock::{Clock, Timestamp};
 use paced::internals::frontier::state::StageCounts;
 use paced::internals::frontier::{
-    Claim, Feeding, Frontier, Grant, Lock, MutexKey, Rearm, Registered, Registration, SiteSettings, Tuning,
-    View, WorkScope,
+    Claim, Feeding, Frontier, Grant, LockReply, MutexKey, Rearm, Registered, Registration, SiteSettings,
+    Tuning, View, WorkScope,
 };
 use paced::internals::task::{
     Failure, Lease, Outcome, Priority, Put, PutReply, RobotsAccess, RobotsRecord, Settled, Settlement, Stage,
@@ -311,7 +311,7 @@ impl World {
     }
 
     /// Another program takes the mutex of a unit for so many ms.
-    pub async fn outsider_locks(&self, unit: &str, expire: i64) -> Lock {
+    pub async fn outsider_locks(&self, unit: &str, expire: i64) -> LockReply {
         self.frontier.try_lock(&MutexKey::unit(unit), "outsider", expire).await.expect("answers")
     }
 

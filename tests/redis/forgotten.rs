@@ -1,6 +1,6 @@
 //! A server that comes back without its last second: the starts of that second are forgotten, and none comes early for it.
 
-use paced::internals::frontier::{Frontier, Grant, Lock, MutexKey, Registered, Registration, WorkScope};
+use paced::internals::frontier::{Frontier, Grant, LockReply, MutexKey, Registered, Registration, WorkScope};
 use paced::internals::task::Lease;
 
 use crate::ground::wait;
@@ -65,7 +65,7 @@ async fn assert_held(frontier: &Frontier, unit: &str, interval: i64) {
     for _ in 0..3 {
         let lock = frontier.try_lock(&MutexKey::unit(unit), "outsider", 100).await;
         let lock = lock.expect("a frontier that answers");
-        assert!(matches!(lock, Lock::Held(left) if is_left_of(interval, left)), "{lock:?}");
+        assert!(matches!(lock, LockReply::Held(left) if is_left_of(interval, left)), "{lock:?}");
     }
 }
 

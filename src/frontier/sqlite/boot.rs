@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 
+use rusqlite::types::FromSql;
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 
 use super::memory::Memory;
@@ -10,7 +11,7 @@ use super::session::Tables;
 use crate::clock::{Clock, Timestamp, millis, since_boot};
 use crate::frontier::shelf::Shelf;
 use crate::frontier::state::SiteState;
-use crate::frontier::steps::places;
+use crate::frontier::steps::Moment;
 
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 
@@ -19,10 +20,10 @@ pub(super) fn clock(connection: &mut Connection) -> rusqlite::Result<Clock> {
     let boot = std::fs::read_to_string(BOOT_ID).unwrap_or_default();
     let boot = boot.trim();
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    let base: i64 = if text(&transaction, "boot")?.as_deref() == Some(boot) {
-        number(&transaction, "base")?.unwrap_or(0)
+    let base: i64 = if read::<String>(&transaction, "boot")?.as_deref() == Some(boot) {
+        read(&transaction, "base")?.unwrap_or(0)
     } else {
-        let seen = number(&transaction, "seen")?.unwrap_or(0);
+        let seen = read(&transaction, "seen")?.unwrap_or(0);
         let now = Clock::wall().now().as_millis().max(seen);
         let base = now - millis(since_boot());
         postpone(&transaction, now)?;
@@ -49,7 +50,7 @@ fn postpone(transaction: &Connection, now: i64) -> rusqlite::Result<()> {
         }
     }
     for unit in units {
-        places::postpone(&mut tables, &unit, slowest.get(&unit), now)?;
+        Moment { shelf: &mut tables, now }.postpone(&unit, slowest.get(&unit))?;
     }
     tables.flush()
 }
@@ -63,10 +64,6 @@ fn set(connection: &Connection, key: &str, value: impl rusqlite::ToSql) -> rusql
     connection.execute("INSERT OR REPLACE INTO meta VALUES (?1, ?2)", params![key, value]).map(drop)
 }
 
-fn text(connection: &Connection, key: &str) -> rusqlite::Result<Option<String>> {
-    connection.query_row("SELECT value FROM meta WHERE key = ?1", [key], |row| row.get(0)).optional()
-}
-
-fn number(connection: &Connection, key: &str) -> rusqlite::Result<Option<i64>> {
+fn read<T: FromSql>(connection: &Connection, key: &str) -> rusqlite::Result<Option<T>> {
     connection.query_row("SELECT value FROM meta WHERE key = ?1", [key], |row| row.get(0)).optional()
 }

@@ -1,6 +1,6 @@
 //! How values stand in columns: places as numbers, rare things as small JSON records.
 
-use rusqlite::Row;
+use rusqlite::{Result, Row};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -8,14 +8,12 @@ use crate::canonical_url::CanonicalUrl;
 use crate::frontier::state::{LastAnswers, OwnerState, Place, Rare, Running, Task};
 use crate::task::{Origin, Priority, Stage};
 
-type Answer<T> = rusqlite::Result<T>;
-
 const WAITING: i64 = 0;
 const DELAYED: i64 = 1;
 const SCHEDULED: i64 = 2;
 const RUNNING: i64 = 3;
 
-pub(super) fn read_task(row: &Row<'_>) -> Answer<Task> {
+pub(super) fn read_task(row: &Row<'_>) -> Result<Task> {
     let until = || row.get::<_, Option<i64>>(8).map(Option::unwrap_or_default);
     let place = match row.get::<_, i64>(3)? {
         WAITING => Place::Waiting,
@@ -44,7 +42,7 @@ pub(super) fn read_task(row: &Row<'_>) -> Answer<Task> {
     })
 }
 
-pub(super) fn read_owner(row: &Row<'_>) -> Answer<OwnerState> {
+pub(super) fn read_owner(row: &Row<'_>) -> Result<OwnerState> {
     let last = match row.get_ref(1)?.as_str_or_null()? {
         Some(text) => from_json(text, 1)?,
         None => LastAnswers::default(),
@@ -78,30 +76,23 @@ pub(super) fn place_columns(place: &Place) -> (i64, Option<i64>) {
 }
 
 pub(super) fn stage_column(stage: Stage) -> i64 {
-    match stage {
-        Stage::Download => 0,
-        Stage::Parse => 1,
-    }
+    i64::from(stage == Stage::Parse)
 }
 
 pub(super) fn stage_of(column: i64) -> Stage {
     if column == 0 { Stage::Download } else { Stage::Parse }
 }
 
-pub(super) fn token_column(token: u64) -> i64 {
-    token.cast_signed()
-}
-
-pub(super) fn url(row: &Row<'_>, column: usize) -> Answer<CanonicalUrl> {
+pub(super) fn url(row: &Row<'_>, column: usize) -> Result<CanonicalUrl> {
     let text: String = row.get(column)?;
     CanonicalUrl::parse(&text).map_err(|e| unreadable(column, e))
 }
 
-pub(super) fn json<T: DeserializeOwned>(row: &Row<'_>, column: usize) -> Answer<T> {
+pub(super) fn json<T: DeserializeOwned>(row: &Row<'_>, column: usize) -> Result<T> {
     from_json(row.get_ref(column)?.as_str()?, column)
 }
 
-pub(super) fn from_json<T: DeserializeOwned>(text: &str, column: usize) -> Answer<T> {
+pub(super) fn from_json<T: DeserializeOwned>(text: &str, column: usize) -> Result<T> {
     serde_json::from_str(text).map_err(|e| unreadable(column, e))
 }
 
@@ -112,6 +103,6 @@ pub(super) fn unreadable(
     rusqlite::Error::FromSqlConversionFailure(column, rusqlite::types::Type::Text, Box::new(error))
 }
 
-pub(super) fn to_json<T: Serialize + ?Sized>(value: &T) -> Answer<String> {
+pub(super) fn to_json<T: Serialize + ?Sized>(value: &T) -> Result<String> {
     serde_json::to_string(value).map_err(|e| rusqlite::Error::ToSqlConversionFailure(Box::new(e)))
 }

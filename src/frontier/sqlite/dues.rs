@@ -2,20 +2,20 @@
 
 use std::collections::BTreeSet;
 
-use rusqlite::params;
+use rusqlite::{Result, params};
 
 use super::columns::to_json;
 use super::due_list::DueList;
-use super::session::{Answer, Tables};
-use crate::frontier::shelf::Shelf;
+use super::session::Tables;
+use crate::frontier::shelf::{DueShelf, Shelf};
 use crate::frontier::state::WorkScope;
 use crate::task::Stage;
 
 /// The ready sites of larger units are asked of the file.
 const FEW: u32 = 8;
 
-impl Tables<'_> {
-    pub(super) fn count_due(&mut self, stage: Stage, now: i64, scope: &WorkScope, most: u32) -> Answer<u32> {
+impl DueShelf for Tables<'_> {
+    fn due_count(&mut self, stage: Stage, now: i64, scope: &WorkScope, most: u32) -> Result<u32> {
         if let Some(ready) = self.ready_of(scope, stage)? {
             let due = ready.iter().take_while(|(from, _)| *from <= now).take(most as usize).count();
             return Ok(u32::try_from(due).unwrap_or(most));
@@ -29,16 +29,10 @@ impl Tables<'_> {
                 "SELECT count(*) FROM (SELECT 1 FROM unit WHERE ready_parse > 0 AND parsed_at <= ?1 LIMIT ?2)"
             }
         };
-        Ok(self.one(sql, params![now, most], |row| row.get(0))?.unwrap_or(0))
+        Ok(self.file.one(sql, params![now, most], |row| row.get(0))?.unwrap_or(0))
     }
 
-    pub(super) fn find_due(
-        &mut self,
-        stage: Stage,
-        now: i64,
-        scope: &WorkScope,
-        n: u32,
-    ) -> Answer<Option<String>> {
+    fn nth_due(&mut self, stage: Stage, now: i64, scope: &WorkScope, n: u32) -> Result<Option<String>> {
         if let Some(ready) = self.ready_of(scope, stage)? {
             let due = ready.iter().take_while(|(from, _)| *from <= now).nth(n as usize);
             return Ok(due.map(|(_, name)| name.clone()));
@@ -54,10 +48,10 @@ impl Tables<'_> {
                  ORDER BY parsed_at, name LIMIT 1 OFFSET ?2"
             }
         };
-        self.one(sql, params![now, n], |row| row.get(0))
+        self.file.one(sql, params![now, n], |row| row.get(0))
     }
 
-    pub(super) fn first_due(&mut self, stage: Stage, scope: &WorkScope) -> Answer<Option<i64>> {
+    fn next_due(&mut self, stage: Stage, scope: &WorkScope) -> Result<Option<i64>> {
         if let Some(ready) = self.ready_of(scope, stage)? {
             return Ok(ready.first().map(|(from, _)| *from));
         }
@@ -65,10 +59,10 @@ impl Tables<'_> {
             return self.first_parse();
         }
         self.flush()?;
-        self.least("SELECT min(due) FROM unit WHERE ready_download > 0")
+        self.file.least("SELECT min(due) FROM unit WHERE ready_download > 0")
     }
 
-    pub(super) fn ready_in(&mut self, stage: Stage, unit: &str) -> Answer<Vec<String>> {
+    fn ready_sites(&mut self, stage: Stage, unit: &str) -> Result<Vec<String>> {
         if let Some(ready) = self.ready_of_few(stage, unit)? {
             return Ok(ready);
         }
@@ -83,12 +77,14 @@ impl Tables<'_> {
                  ORDER BY name"
             }
         };
-        self.all(sql, [unit], |row| row.get(0))
+        self.file.all(sql, [unit], |row| row.get(0))
     }
+}
 
+impl Tables<'_> {
     /// The units with a site of the scope ready, the longest due first, then by name. `None` where all sites are worked on:
     /// the file has them in that order.
-    fn ready_of(&mut self, scope: &WorkScope, stage: Stage) -> Answer<Option<&BTreeSet<(i64, String)>>> {
+    fn ready_of(&mut self, scope: &WorkScope, stage: Stage) -> Result<Option<&BTreeSet<(i64, String)>>> {
         let WorkScope::Sites(names) = scope else { return Ok(None) };
         if !self.memory.due_list.as_ref().is_some_and(|list| list.is_of(scope)) {
             self.flush()?;
@@ -96,7 +92,7 @@ impl Tables<'_> {
             let sql =
                 "SELECT site.name, unit.name, site.ready_download, site.ready_parse, unit.due, unit.parsed_at
                  FROM json_each(?1) JOIN site ON site.name = value JOIN unit ON unit.id = site.unit";
-            self.all(sql, [to_json(&**names)?], |row| {
+            self.file.all(sql, [to_json(&**names)?], |row| {
                 let (ready, from) = ([row.get(2)?, row.get(3)?], [row.get(4)?, row.get(5)?]);
                 list.add(row.get(0)?, row.get(1)?, ready, from);
                 Ok(())
@@ -107,18 +103,17 @@ impl Tables<'_> {
     }
 
     /// The ready ones among the sites of a small unit, by name. `None` where the file is to be asked.
-    fn ready_of_few(&mut self, stage: Stage, unit: &str) -> Answer<Option<Vec<String>>> {
+    fn ready_of_few(&mut self, stage: Stage, unit: &str) -> Result<Option<Vec<String>>> {
         if !self.memory.lasts {
             return Ok(None);
         }
-        if !self.memory.members.contains_key(unit) {
-            self.flush()?;
+        self.flush()?;
+        let members = self.memory.members.get_or_read(unit, || {
             let sql = "SELECT name FROM site WHERE unit = (SELECT id FROM unit WHERE name = ?1)
                  ORDER BY name LIMIT ?2";
-            let members = self.all(sql, params![unit, FEW + 1], |row| row.get(0))?;
-            self.memory.members.insert(unit.to_owned(), members);
-        }
-        let members = self.memory.members.get(unit).cloned().unwrap_or_default();
+            self.file.all(sql, params![unit, FEW + 1], |row| row.get(0)).map(Some)
+        })?;
+        let members = members.unwrap_or_default();
         if members.len() > FEW as usize {
             return Ok(None);
         }
@@ -132,10 +127,10 @@ impl Tables<'_> {
     }
 
     /// The least time of a unit with a parse ready.
-    fn first_parse(&mut self) -> Answer<Option<i64>> {
+    fn first_parse(&mut self) -> Result<Option<i64>> {
         if self.memory.first_parse.is_none() {
             self.flush()?;
-            let first = self.least("SELECT min(parsed_at) FROM unit WHERE ready_parse > 0")?;
+            let first = self.file.least("SELECT min(parsed_at) FROM unit WHERE ready_parse > 0")?;
             self.memory.first_parse = Some(first.unwrap_or(i64::MAX));
         }
         Ok(self.memory.first_parse.filter(|first| *first < i64::MAX))

@@ -1,14 +1,14 @@
 //! What stands in the file, kept from one transaction to the next for as long as no other process writes into it.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::borrow::Borrow;
+use std::collections::BTreeMap;
 
-use rusqlite::Connection;
+use rusqlite::{Connection, Result};
 
 use super::due_list::DueList;
-use super::session::{Answer, Tables};
 use crate::frontier::MutexKey;
 use crate::frontier::state::{MutexState, OwnerState, Place, RobotsBrief, SiteState, Task, UnitState};
-use crate::task::{PageKey, Stage};
+use crate::task::Stage;
 
 /// With more records of a kind than this it begins anew.
 const MOST: usize = 2_000;
@@ -16,22 +16,22 @@ const MOST: usize = 2_000;
 /// What is known of the file without reading it.
 #[derive(Default)]
 pub(super) struct Memory {
-    pub(super) sites: HeldBack<SiteState>,
+    pub(super) sites: Cached<str, SiteState>,
+    /// The numbers by which other tables know sites.
+    pub(super) ids: Cached<str, i64>,
     /// With the time from which each is due.
-    pub(super) units: HeldBack<(UnitState, i64)>,
+    pub(super) units: Cached<str, (UnitState, i64)>,
+    /// The first sites of units, by name; of larger units there are more.
+    pub(super) members: Cached<str, Vec<String>>,
+    pub(super) owners: Cached<str, OwnerState>,
+    pub(super) robots: Cached<str, Option<RobotsBrief>>,
+    pub(super) mutexes: Cached<MutexKey, Option<MutexState>>,
+    /// Tasks under leases: each is asked for several times before it ends.
+    pub(super) running: Cached<TaskKey, Task>,
     /// Of the named sites that this process works on, once it has claimed.
     pub(super) due_list: Option<DueList>,
-    pub(super) rows: BTreeMap<String, SiteRow>,
-    /// The numbers by which other tables know sites.
-    pub(super) ids: BTreeMap<String, i64>,
-    pub(super) owners: HeldBack<OwnerState>,
     /// A dead owner may have leases; not where none was found, as it gets no more.
     pub(super) may_have_orphans: Option<bool>,
-    pub(super) running: RunningTasks,
-    pub(super) robots: BTreeMap<String, Option<RobotsBrief>>,
-    pub(super) mutexes: BTreeMap<MutexKey, Option<MutexState>>,
-    /// The first sites of units, by name; of larger units there are more.
-    pub(super) members: BTreeMap<String, Vec<String>>,
     /// The least time of a unit with a parse ready, where it is known; `i64::MAX` where there is none.
     pub(super) first_parse: Option<i64>,
     /// No task is delayed until an earlier time, where that is known.
@@ -41,102 +41,116 @@ pub(super) struct Memory {
     /// It is from the transaction before: nobody else writes just now.
     pub(super) lasts: bool,
     /// Of which state of the file it is.
-    version: Option<i64>,
+    version: i64,
 }
 
-/// Records that are in their table already, by name, as they should stand there.
-pub(super) struct HeldBack<T> {
-    records: BTreeMap<String, T>,
-    /// Those that stand otherwise there.
-    changed: BTreeSet<String>,
+/// Site, stage and fingerprint: two pages have the same hardly ever, so the URL is still to be compared.
+pub(super) type TaskKey = (Option<i64>, Stage, i64);
+
+/// Records by key, as they should stand in their table.
+pub(super) struct Cached<K: ToOwned + ?Sized, V> {
+    known: BTreeMap<K::Owned, V>,
+    /// Those that stand otherwise there, as they do.
+    stood: BTreeMap<K::Owned, V>,
 }
 
-impl<T> Default for HeldBack<T> {
+impl<K: ToOwned + ?Sized, V> Default for Cached<K, V> {
     fn default() -> Self {
-        Self { records: BTreeMap::new(), changed: BTreeSet::new() }
+        Self { known: BTreeMap::new(), stood: BTreeMap::new() }
     }
 }
 
-/// What of a site stands in columns.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct SiteRow {
-    pub(super) unit: String,
-    pub(super) ready: [i64; 2],
-    pub(super) has_room: bool,
-}
+impl<K: Ord + ToOwned<Owned: Ord> + ?Sized, V: Clone + PartialEq> Cached<K, V> {
+    pub(super) fn get(&self, key: &K) -> Option<&V> {
+        self.known.get(key)
+    }
 
-impl<T: Clone + PartialEq> HeldBack<T> {
-    pub(super) fn get(&self, name: &str) -> Option<&T> {
-        self.records.get(name)
+    /// A record, read from its table if it isn't known.
+    pub(super) fn get_or_read(
+        &mut self,
+        key: &K,
+        read: impl FnOnce() -> Result<Option<V>>,
+    ) -> Result<Option<V>> {
+        if let Some(known) = self.known.get(key) {
+            return Ok(Some(known.clone()));
+        }
+        let read = read()?;
+        self.known.extend(read.clone().map(|record| (key.to_owned(), record)));
+        Ok(read)
     }
 
     /// Remembers a record as it stands in its table.
-    pub(super) fn stands(&mut self, name: &str, record: T) {
-        self.records.insert(name.to_owned(), record);
+    pub(super) fn stands(&mut self, key: &K, record: V) {
+        self.known.insert(key.to_owned(), record);
     }
 
-    /// A record that is held is to stand otherwise; false where it isn't held.
-    pub(super) fn change(&mut self, name: &str, record: &T) -> bool {
-        let Some(held) = self.records.get_mut(name) else { return false };
-        if held != record {
-            held.clone_from(record);
-            self.changed.insert(name.to_owned());
+    /// A record that is known is to stand otherwise; false where it isn't known.
+    pub(super) fn change(&mut self, key: &K, record: &V) -> bool {
+        let Some(known) = self.known.get_mut(key) else { return false };
+        if known != record {
+            let before = std::mem::replace(known, record.clone());
+            self.stood.entry(key.to_owned()).or_insert(before);
         }
         true
     }
 
-    /// Those that are to be written now.
-    pub(super) fn take_changed(&mut self) -> Vec<(String, T)> {
-        let changed = std::mem::take(&mut self.changed).into_iter();
-        changed.filter_map(|name| self.records.get(&name).cloned().map(|record| (name, record))).collect()
+    /// Those that are to be written now: key, as it stands, as it is to stand.
+    pub(super) fn take_changed(&mut self) -> Vec<(K::Owned, V, V)> {
+        let stood = std::mem::take(&mut self.stood).into_iter();
+        let now = |key: &K::Owned| self.known.get(key.borrow()).cloned();
+        stood.filter_map(|(key, before)| now(&key).map(|now| (key, before, now))).collect()
     }
 
-    pub(super) fn forget(&mut self, name: &str) {
-        self.records.remove(name);
-        self.changed.remove(name);
-    }
-
-    pub(super) fn clear(&mut self) {
-        *self = Self::default();
+    pub(super) fn forget(&mut self, key: &K) {
+        self.known.remove(key);
     }
 }
 
 impl Memory {
     /// What of it still holds in a transaction that has begun.
-    pub(super) fn in_transaction(self, connection: &Connection) -> Answer<Self> {
-        let version = connection
-            .prepare_cached("PRAGMA data_version")?
-            .query_row([], |row| row.get::<_, i64>(0))
-            .map(Some)?;
+    pub(super) fn in_transaction(self, connection: &Connection) -> Result<Self> {
+        let version = connection.prepare_cached("PRAGMA data_version")?.query_row([], |row| row.get(0))?;
         let lasts = self.version == version && self.is_small();
         let base = if lasts { self } else { Self::default() };
         Ok(Self { lasts, version, ..base })
     }
 
     fn is_small(&self) -> bool {
-        let sizes = [
-            self.sites.records.len(),
-            self.ids.len(),
-            self.running.0.len(),
-            self.robots.len(),
-            self.mutexes.len(),
-        ];
-        sizes.into_iter().all(|size| size <= MOST)
+        let (sites, running) = (self.sites.known.len(), self.running.known.len());
+        let (robots, mutexes) = (self.robots.known.len(), self.mutexes.known.len());
+        [sites, running, robots, mutexes].into_iter().all(|size| size <= MOST)
     }
 
-    pub(super) fn forget_site(&mut self, name: &str) {
-        self.sites.forget(name);
-        self.rows.remove(name);
-        self.ids.remove(name);
-        self.members.clear();
-        self.due_list = None;
-        self.first_parse = None;
-        self.running.forget_site(name);
+    /// Nothing is known any more.
+    pub(super) fn clear(&mut self) {
+        *self = Self { version: self.version, ..Self::default() };
+    }
+
+    /// A site is about to stand as it is told.
+    pub(super) fn notes_site(&mut self, site: &SiteState) {
+        self.due_list.take_if(|list| !list.site_changes(site));
+        let before = self.sites.get(&site.name).filter(|before| before.unit == site.unit);
+        if before.is_none() {
+            self.members = Cached::default();
+        }
+        if before.is_none_or(|before| before.is_ready(Stage::Parse) != site.is_ready(Stage::Parse)) {
+            self.first_parse = None;
+        }
+    }
+
+    /// A unit is about to stand as it is told.
+    pub(super) fn notes_unit(&mut self, unit: &UnitState, due: i64) {
+        if let Some(list) = &mut self.due_list {
+            list.unit_changes(unit, due);
+        }
+        let before = self.units.get(&unit.name);
+        if before.is_none_or(|(before, _)| before.parsed_at != unit.parsed_at) {
+            self.first_parse = None;
+        }
     }
 
     /// A task is about to stand as it is told.
-    pub(super) fn notes_task(&mut self, task: &Task) {
-        self.running.remove(task);
+    pub(super) fn notes_task(&mut self, key: TaskKey, task: &Task) {
         match &task.place {
             Place::Waiting => {}
             Place::Delayed { until, .. } => {
@@ -144,79 +158,9 @@ impl Memory {
             }
             Place::Running(running) => {
                 self.leased_until = self.leased_until.map(|first| first.min(running.ends_at));
-                self.running.add(task);
+                return self.running.stands(&key, task.clone());
             }
         }
-    }
-}
-
-/// Tasks under leases, by URL: each is asked for several times before it ends.
-#[derive(Default)]
-pub(super) struct RunningTasks(HashMap<String, Vec<Task>>);
-
-impl RunningTasks {
-    pub(super) fn find(&self, page: PageKey<'_>, stage: Stage) -> Option<&Task> {
-        self.0.get(page.url.as_str())?.iter().find(|task| task.site == page.site && task.stage == stage)
-    }
-
-    fn add(&mut self, task: &Task) {
-        self.0.entry(task.url.to_string()).or_default().push(task.clone());
-    }
-
-    pub(super) fn remove(&mut self, task: &Task) {
-        let Some(of_url) = self.0.get_mut(task.url.as_str()) else { return };
-        of_url.retain(|other| (&other.site, other.stage) != (&task.site, task.stage));
-        if of_url.is_empty() {
-            self.0.remove(task.url.as_str());
-        }
-    }
-
-    fn forget_site(&mut self, site: &str) {
-        self.0.retain(|_, of_url| {
-            of_url.retain(|task| task.site != site);
-            !of_url.is_empty()
-        });
-    }
-}
-
-impl Tables<'_> {
-    pub(super) fn first_lease_end(&mut self) -> Answer<Option<i64>> {
-        let first = self.least("SELECT min(until) FROM task WHERE place = 3")?;
-        self.memory.leased_until = Some(first.unwrap_or(i64::MAX));
-        Ok(first)
-    }
-
-    pub(super) fn may_have_orphans(&mut self) -> Answer<bool> {
-        if let Some(may) = self.memory.may_have_orphans {
-            return Ok(may);
-        }
-        let may = self.least("SELECT EXISTS (SELECT 1 FROM owner WHERE dead)")? == Some(1);
-        self.memory.may_have_orphans = Some(may);
-        Ok(may)
-    }
-
-    /// A site is about to stand as it is told.
-    pub(super) fn notes_site(&mut self, site: &SiteState) {
-        self.memory.due_list.take_if(|list| !list.site_changes(site));
-        let before = self.memory.sites.get(&site.name);
-        if before.is_none_or(|before| before.unit != site.unit) {
-            self.memory.members.clear();
-        }
-        if before.is_none_or(|before| {
-            before.unit != site.unit || before.is_ready(Stage::Parse) != site.is_ready(Stage::Parse)
-        }) {
-            self.memory.first_parse = None;
-        }
-    }
-
-    /// A unit is about to stand as it is told.
-    pub(super) fn notes_unit(&mut self, unit: &UnitState, due: i64) {
-        if let Some(list) = &mut self.memory.due_list {
-            list.unit_changes(unit, due);
-        }
-        let before = self.memory.units.get(&unit.name).map(|(unit, _)| unit);
-        if before.is_none_or(|before| before.parsed_at != unit.parsed_at) {
-            self.memory.first_parse = None;
-        }
+        self.running.forget(&key);
     }
 }

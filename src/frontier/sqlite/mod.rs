@@ -56,10 +56,10 @@ pub(crate) struct Embedded {
     path: PathBuf,
     clock: Clock,
     /// Taken when it is dropped.
-    writer: Option<(Sender<Job>, JoinHandle<()>)>,
+    writer: Option<(Sender<PendingStep>, JoinHandle<()>)>,
 }
 
-struct Job {
+struct PendingStep {
     step: Step,
     reply: oneshot::Sender<Result<Reply, FrontierError>>,
 }
@@ -79,7 +79,8 @@ impl Embedded {
         };
         let (jobs, mut inbox) = batches();
         let (memory, full_since) = (Memory::default(), None);
-        let writer = Writer { path: path.to_owned(), connection, clock: clock.clone(), full_since, memory };
+        let writer =
+            StepWriter { path: path.to_owned(), connection, clock: clock.clone(), full_since, memory };
         let thread = thread::Builder::new()
             .name("frontier".to_owned())
             .spawn(move || writer.work(&mut inbox))
@@ -87,7 +88,7 @@ impl Embedded {
         Ok(Self { path: path.to_owned(), clock, writer: Some((jobs, thread)) })
     }
 
-    fn send(&self, job: Job) -> Option<()> {
+    fn send(&self, job: PendingStep) -> Option<()> {
         self.writer.as_ref()?.0.send(job).ok()
     }
 }
@@ -96,7 +97,7 @@ impl Embedded {
 impl Backend for Embedded {
     fn step(&self, step: Step) -> BoxFuture<'_, Result<Reply, FrontierError>> {
         let (reply, answer) = oneshot::channel();
-        let sent = self.send(Job { step, reply });
+        let sent = self.send(PendingStep { step, reply });
         Box::pin(async move {
             let closed = || FrontierError::new(FrontierErrorKind::Closed, name(&self.path));
             sent.ok_or_else(closed)?;
@@ -105,7 +106,7 @@ impl Backend for Embedded {
     }
 
     fn post(&self, step: Step) {
-        let _ = self.send(Job { step, reply: oneshot::channel().0 });
+        let _ = self.send(PendingStep { step, reply: oneshot::channel().0 });
     }
 
     fn clock(&self) -> Clock {
@@ -131,7 +132,7 @@ impl Drop for Embedded {
     }
 }
 
-struct Writer {
+struct StepWriter {
     path: PathBuf,
     connection: Connection,
     clock: Clock,
@@ -141,9 +142,9 @@ struct Writer {
     memory: Memory,
 }
 
-impl Writer {
+impl StepWriter {
     /// Steps that arrive together share a transaction; each still reads its own time.
-    fn work(mut self, inbox: &mut Batches<Job>) {
+    fn work(mut self, inbox: &mut Batches<PendingStep>) {
         let mut in_company = false;
         while let Some(batch) = next_batch(inbox, &mut in_company) {
             match self.commit(&batch) {
@@ -164,7 +165,7 @@ impl Writer {
     }
 
     /// All the steps or none of them; a busy file is tried again with patience.
-    fn commit(&mut self, jobs: &[Job]) -> rusqlite::Result<Vec<Reply>> {
+    fn commit(&mut self, jobs: &[PendingStep]) -> rusqlite::Result<Vec<Reply>> {
         let mut tries = STEPS.begin();
         loop {
             match self.try_commit(jobs) {
@@ -178,7 +179,7 @@ impl Writer {
         }
     }
 
-    fn try_commit(&mut self, jobs: &[Job]) -> rusqlite::Result<Vec<Reply>> {
+    fn try_commit(&mut self, jobs: &[PendingStep]) -> rusqlite::Result<Vec<Reply>> {
         let reads = jobs.iter().all(|job| job.step.only_reads());
         let behaviour = if reads { TransactionBehavior::Deferred } else { TransactionBehavior::Immediate };
         let transaction = self.connection.transaction_with_behavior(behaviour)?;
@@ -189,7 +190,7 @@ impl Writer {
         }
         let mut replies = Vec::with_capacity(jobs.len());
         let mut tables = Tables::new(&transaction, std::mem::take(&mut self.memory))?;
-        for Job { step, .. } in jobs {
+        for PendingStep { step, .. } in jobs {
             let now = self.clock.now();
             replies.push(steps::apply(&mut tables, step.clone(), now.as_millis())?);
             if matches!(step, Step::Enlist { .. }) {
@@ -197,7 +198,7 @@ impl Writer {
             }
         }
         tables.flush()?;
-        let memory = tables.into_memory();
+        let memory = tables.memory;
         transaction.commit()?;
         if resumes.is_some() {
             self.full_since = None;
@@ -215,7 +216,7 @@ fn renew(connection: &Connection, since: Timestamp, now: Timestamp) -> rusqlite:
 
 /// What is done next. A step that a request's start waits for goes first and alone, as its permit ages meanwhile. Where the last
 /// batch held more than one, others work at the same time: then steps that nobody waits for look out for them a little.
-fn next_batch(inbox: &mut Batches<Job>, in_company: &mut bool) -> Option<Vec<Job>> {
+fn next_batch(inbox: &mut Batches<PendingStep>, in_company: &mut bool) -> Option<Vec<PendingStep>> {
     let time = if *in_company { LINGER } else { Duration::ZERO };
     inbox.next(linger(time, is_enough), |waiting| {
         let urgent = waiting.iter().position(|job| job.step.is_urgent());
@@ -228,7 +229,7 @@ fn next_batch(inbox: &mut Batches<Job>, in_company: &mut bool) -> Option<Vec<Job
 }
 
 /// Whether a commit is worth it, or somebody waits for an answer.
-fn is_enough(waiting: &VecDeque<Job>) -> bool {
+fn is_enough(waiting: &VecDeque<PendingStep>) -> bool {
     waiting.len() >= BATCH || waiting.iter().any(|job| !job.step.can_wait())
 }
 
@@ -242,27 +243,14 @@ fn connect(path: &Path) -> Result<Connection, FrontierError> {
         Ok(connection)
     };
     let mut connection = open().map_err(|e| explain(path, &e))?;
-    let version = prepare(&mut connection, path).map_err(|e| explain(path, &e))?;
-    match version {
-        Found::Ours => Ok(connection),
-        Found::Foreign => Err(FrontierError::new(FrontierErrorKind::Foreign, name(path))),
-        Found::Older(version) => Err(FrontierError::new(FrontierErrorKind::Older(version), name(path))),
-        Found::InUse(version) => Err(FrontierError::new(FrontierErrorKind::OlderInUse(version), name(path))),
-        Found::Newer(version) => Err(FrontierError::new(FrontierErrorKind::Newer(version), name(path))),
+    match prepare(&mut connection, path).map_err(|e| explain(path, &e))? {
+        None => Ok(connection),
+        Some(refusal) => Err(FrontierError::new(refusal, name(path))),
     }
 }
 
-enum Found {
-    Ours,
-    Foreign,
-    Older(i64),
-    /// A process of an older version, which wouldn't know the new tables, works on it.
-    InUse(i64),
-    Newer(i64),
-}
-
-/// Checks whose file it is before anything is written, creates the tables in an empty one.
-fn prepare(connection: &mut Connection, path: &Path) -> rusqlite::Result<Found> {
+/// Checks whose file it is before anything is written, creates the tables in an empty one. What stands against its use.
+fn prepare(connection: &mut Connection, path: &Path) -> rusqlite::Result<Option<FrontierErrorKind>> {
     let look = |connection: &Connection| -> rusqlite::Result<(i64, i64, i64)> {
         Ok((
             connection.pragma_query_value(None, "application_id", |row| row.get(0))?,
@@ -275,17 +263,18 @@ fn prepare(connection: &mut Connection, path: &Path) -> rusqlite::Result<Found> 
     let (application, version, tables) = look(&moment)?;
     drop(moment);
     if application != schema::APPLICATION && (application != 0 || version != 0 || tables != 0) {
-        return Ok(Found::Foreign);
+        return Ok(Some(FrontierErrorKind::Foreign));
     }
     if version > schema::VERSION {
-        return Ok(Found::Newer(version));
+        return Ok(Some(FrontierErrorKind::Newer(version)));
     }
     if application == schema::APPLICATION && version < schema::VERSION {
         if schema::STEPS.iter().all(|(from, _)| version != *from) {
-            return Ok(Found::Older(version));
+            return Ok(Some(FrontierErrorKind::Older(version)));
         }
         if OwnerFile::is_any_held(path) {
-            return Ok(Found::InUse(version));
+            // It wouldn't know the new tables.
+            return Ok(Some(FrontierErrorKind::OlderInUse(version)));
         }
     }
     let mut tries = JOURNAL.begin();
@@ -316,7 +305,7 @@ fn prepare(connection: &mut Connection, path: &Path) -> rusqlite::Result<Found> 
     }
     transaction.execute_batch(schema::INDEXES)?;
     transaction.commit()?;
-    Ok(Found::Ours)
+    Ok(None)
 }
 
 fn is_busy(error: &rusqlite::Error) -> bool {

@@ -1,11 +1,11 @@
 //! One transaction at work: prepared statements, and the sites and units that are held back until they are needed.
 
-use rusqlite::{CachedStatement, Connection, OptionalExtension, Params, Row, params};
+use rusqlite::{CachedStatement, Connection, OptionalExtension, Params, Result, Row, params};
 use serde::de::DeserializeOwned;
 
 use super::columns::{json, to_json};
-use super::memory::{Memory, SiteRow};
-use crate::frontier::state::{LastAnswers, OwnerState, SiteState, UnitState};
+use super::memory::Memory;
+use crate::frontier::state::{LastAnswers, SiteState, UnitState};
 use crate::task::Stage;
 
 #[cfg(test)]
@@ -22,49 +22,26 @@ pub(super) fn statements() -> std::collections::BTreeSet<String> {
 /// A connection inside a transaction. Sites, units and the answers of owners, which nearly every step changes more than once, are
 /// held back and written before an index is asked, and at the end.
 pub(super) struct Tables<'c> {
-    connection: &'c Connection,
+    pub(super) file: Statements<'c>,
     pub(super) memory: Memory,
 }
 
-pub(super) type Answer<T> = rusqlite::Result<T>;
+/// The prepared statements of a connection.
+pub(super) struct Statements<'c>(&'c Connection);
 
-impl<'c> Tables<'c> {
-    /// The tables of a connection inside a transaction, and what is remembered of them.
-    pub(super) fn new(connection: &'c Connection, memory: Memory) -> Answer<Self> {
-        Ok(Self { connection, memory: memory.in_transaction(connection)? })
-    }
-
-    /// What may be remembered once the transaction is committed.
-    pub(super) fn into_memory(self) -> Memory {
-        self.memory
-    }
-
-    /// Writes what was held back. Without it, changes of sites, units and answers are lost.
-    pub(super) fn flush(&mut self) -> Answer<()> {
-        for (_, (unit, due)) in self.memory.units.take_changed() {
-            self.write_unit(&unit, due)?;
-        }
-        for (_, site) in self.memory.sites.take_changed() {
-            self.write_site(&site)?;
-        }
-        for (name, owner) in self.memory.owners.take_changed() {
-            self.write_answers(&name, &owner.last)?;
-        }
-        Ok(())
-    }
-
-    pub(super) fn prepare(&self, sql: &str) -> Answer<CachedStatement<'c>> {
+impl<'c> Statements<'c> {
+    pub(super) fn prepare(&self, sql: &str) -> Result<CachedStatement<'c>> {
         #[cfg(test)]
         SEEN.with_borrow_mut(|seen| seen.insert(sql.to_owned()));
-        self.connection.prepare_cached(sql)
+        self.0.prepare_cached(sql)
     }
 
     pub(super) fn one<T>(
         &self,
         sql: &str,
         params: impl Params,
-        read: impl FnOnce(&Row<'_>) -> Answer<T>,
-    ) -> Answer<Option<T>> {
+        read: impl FnOnce(&Row<'_>) -> Result<T>,
+    ) -> Result<Option<T>> {
         self.prepare(sql)?.query_row(params, read).optional()
     }
 
@@ -72,96 +49,118 @@ impl<'c> Tables<'c> {
         &self,
         sql: &str,
         params: impl Params,
-        read: impl FnMut(&Row<'_>) -> Answer<T>,
-    ) -> Answer<Vec<T>> {
+        read: impl FnMut(&Row<'_>) -> Result<T>,
+    ) -> Result<Vec<T>> {
         self.prepare(sql)?.query_map(params, read)?.collect()
     }
 
-    pub(super) fn run(&self, sql: &str, params: impl Params) -> Answer<()> {
-        self.prepare(sql)?.execute(params).map(drop)
+    pub(super) fn run(&self, sql: &str, params: impl Params) -> Result<()> {
+        self.changed(sql, params).map(drop)
+    }
+
+    /// How many rows were changed.
+    pub(super) fn changed(&self, sql: &str, params: impl Params) -> Result<usize> {
+        self.prepare(sql)?.execute(params)
     }
 
     /// The only value of the only row.
-    pub(super) fn least(&self, sql: &str) -> Answer<Option<i64>> {
+    pub(super) fn least(&self, sql: &str) -> Result<Option<i64>> {
         Ok(self.one(sql, [], |row| row.get(0))?.flatten())
     }
 
-    pub(super) fn record<T: DeserializeOwned>(&self, sql: &str, params: impl Params) -> Answer<Option<T>> {
+    pub(super) fn record<T: DeserializeOwned>(&self, sql: &str, params: impl Params) -> Result<Option<T>> {
         self.one(sql, params, |row| json(row, 0))
     }
+}
 
-    /// The number by which other tables know a site; none where there is no such site.
-    pub(super) fn site_id(&mut self, name: &str) -> Answer<Option<i64>> {
-        if let Some(id) = self.memory.ids.get(name) {
-            return Ok(Some(*id));
-        }
-        let id = self.one("SELECT id FROM site WHERE name = ?1", [name], |row| row.get(0))?;
-        if let Some(id) = id {
-            self.memory.ids.insert(name.to_owned(), id);
-        }
-        Ok(id)
+impl<'c> Tables<'c> {
+    /// The tables of a connection inside a transaction, and what is remembered of them.
+    pub(super) fn new(connection: &'c Connection, memory: Memory) -> Result<Self> {
+        Ok(Self { file: Statements(connection), memory: memory.in_transaction(connection)? })
     }
 
-    pub(super) fn write_owner(&self, name: &str, owner: &OwnerState) -> Answer<()> {
-        self.run(
-            "INSERT OR REPLACE INTO owner VALUES (?1, ?2, ?3)",
-            params![name, owner.dead, to_json(owner)?],
-        )
-    }
-
-    pub(super) fn write_answers(&self, owner: &str, answers: &LastAnswers) -> Answer<()> {
-        self.run("INSERT OR REPLACE INTO answers VALUES (?1, ?2)", params![owner, to_json(answers)?])
-    }
-
-    pub(super) fn write_site(&mut self, site: &SiteState) -> Answer<()> {
-        let row = SiteRow {
-            unit: site.unit.clone(),
-            ready: Stage::ALL.map(|stage| i64::from(site.is_ready(stage))),
-            has_room: site.has_room(),
-        };
-        if self.memory.rows.get(&site.name) == Some(&row) {
-            let id = self.site_id(&site.name)?;
-            return self.run("UPDATE site SET state = ?2 WHERE id = ?1", params![id, to_json(site)?]);
+    /// Writes what was held back. Without it, changes of sites, units and answers are lost.
+    pub(super) fn flush(&mut self) -> Result<()> {
+        for (_, _, (unit, due)) in self.memory.units.take_changed() {
+            self.write_unit(&unit, due)?;
         }
-        self.write_site_row(site, &row)?;
-        self.memory.rows.insert(site.name.clone(), row);
+        for (_, before, site) in self.memory.sites.take_changed() {
+            self.write_site(&before, &site)?;
+        }
+        for (name, _, owner) in self.memory.owners.take_changed() {
+            self.write_answers(&name, &owner.last)?;
+        }
         Ok(())
     }
 
-    fn write_site_row(&self, site: &SiteState, row: &SiteRow) -> Answer<()> {
-        self.run(
+    /// For what changes more than records: nothing is held back, and what is known is read anew.
+    pub(super) fn forget_all(&mut self) -> Result<()> {
+        self.flush()?;
+        self.memory.clear();
+        Ok(())
+    }
+
+    /// The number by which other tables know a site; none where there is no such site.
+    pub(super) fn site_id(&mut self, name: &str) -> Result<Option<i64>> {
+        self.memory.ids.get_or_read(name, || {
+            self.file.one("SELECT id FROM site WHERE name = ?1", [name], |row| row.get(0))
+        })
+    }
+
+    pub(super) fn write_answers(&self, owner: &str, answers: &LastAnswers) -> Result<()> {
+        self.file.run("INSERT OR REPLACE INTO answers VALUES (?1, ?2)", params![owner, to_json(answers)?])
+    }
+
+    /// Writes a site whose row is there, in place of what that says.
+    fn write_site(&mut self, before: &SiteState, site: &SiteState) -> Result<()> {
+        if before.unit == site.unit && columns(before) == columns(site) {
+            let id = self.site_id(&site.name)?;
+            return self.file.run("UPDATE site SET state = ?2 WHERE id = ?1", params![id, to_json(site)?]);
+        }
+        self.write_site_row(site)
+    }
+
+    pub(super) fn write_site_row(&self, site: &SiteState) -> Result<()> {
+        self.file.run(
             "INSERT OR IGNORE INTO unit (name, due, parsed_at, state) VALUES (?1, 0, 0, ?2)",
             params![site.unit, to_json(&UnitState::new(&site.unit))?],
         )?;
         let before = "SELECT unit, ready_download, ready_parse FROM site WHERE name = ?1";
-        let before: Option<(i64, i64, i64)> =
-            self.one(before, [&site.name], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
-        let unit: i64 =
-            self.prepare("SELECT id FROM unit WHERE name = ?1")?.query_row([&site.unit], |row| row.get(0))?;
-        let ready = row.ready;
-        self.run(
+        let before: Option<[i64; 3]> =
+            self.file.one(before, [&site.name], |row| Ok([row.get(0)?, row.get(1)?, row.get(2)?]))?;
+        let unit: i64 = self
+            .file
+            .prepare("SELECT id FROM unit WHERE name = ?1")?
+            .query_row([&site.unit], |row| row.get(0))?;
+        let (ready, has_room) = columns(site);
+        self.file.run(
             "INSERT INTO site (name, unit, ready_download, ready_parse, has_room, state) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
              ON CONFLICT (name) DO UPDATE
              SET unit = ?2, ready_download = ?3, ready_parse = ?4, has_room = ?5, state = ?6",
-            params![site.name, unit, ready[0], ready[1], row.has_room, to_json(site)?],
+            params![site.name, unit, ready[0], ready[1], has_room, to_json(site)?],
         )?;
-        let after = (unit, ready[0], ready[1]);
+        let after = [unit, ready[0].into(), ready[1].into()];
         if before == Some(after) {
             return Ok(());
         }
         let count = "UPDATE unit SET ready_download = ready_download + ?2, ready_parse = ready_parse + ?3
                      WHERE id = ?1";
-        if let Some((unit, download, parse)) = before {
-            self.run(count, [unit, -download, -parse])?;
+        if let Some([unit, download, parse]) = before {
+            self.file.run(count, [unit, -download, -parse])?;
         }
-        self.run(count, [after.0, after.1, after.2])
+        self.file.run(count, after)
     }
 
-    pub(super) fn write_unit(&self, unit: &UnitState, due: i64) -> Answer<()> {
-        self.run(
+    pub(super) fn write_unit(&self, unit: &UnitState, due: i64) -> Result<()> {
+        self.file.run(
             "INSERT INTO unit (name, due, parsed_at, state) VALUES (?1, ?2, ?3, ?4)
              ON CONFLICT (name) DO UPDATE SET due = ?2, parsed_at = ?3, state = ?4",
             params![unit.name, due, unit.parsed_at, to_json(unit)?],
         )
     }
+}
+
+/// What of a site stands in columns, its unit aside: at which stages it is ready, and whether it has room.
+fn columns(site: &SiteState) -> ([bool; 2], bool) {
+    (Stage::ALL.map(|stage| site.is_ready(stage)), site.has_room())
 }

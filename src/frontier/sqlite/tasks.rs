@@ -1,10 +1,10 @@
 //! Tasks: where each is found, by its place, its turn or its end.
 
-use rusqlite::{Params, named_params, params};
+use rusqlite::{Params, Result, named_params, params};
 
-use super::columns::{LeaseColumn, place_columns, read_task, stage_column, to_json, token_column};
-use super::session::{Answer, Tables};
-use crate::frontier::shelf::Shelf;
+use super::columns::{LeaseColumn, place_columns, read_task, stage_column, to_json};
+use super::session::Tables;
+use crate::frontier::shelf::TaskShelf;
 use crate::frontier::state::{Rare, Task};
 use crate::task::{Origin, PageKey, Stage};
 
@@ -13,54 +13,54 @@ const COLUMNS: &str =
     "task.stage, task.url, task.place, task.priority, task.position, task.depth, task.origin, task.until,
     task.token, task.owner, task.lease, task.rare";
 
-impl Tables<'_> {
-    pub(super) fn find_task(&mut self, page: PageKey<'_>, stage: Stage) -> Answer<Option<Task>> {
-        if let Some(task) = self.memory.running.find(page, stage) {
+impl TaskShelf for Tables<'_> {
+    fn task(&mut self, page: PageKey<'_>, stage: Stage) -> Result<Option<Task>> {
+        let PageKey { site, url } = page;
+        let (id, stage, fingerprint) = (self.site_id(site)?, stage, url.fingerprint());
+        if let Some(task) = self.memory.running.get(&(id, stage, fingerprint)).filter(|task| task.url == *url)
+        {
             return Ok(Some(task.clone()));
         }
-        let PageKey { site, url } = page;
-        let id = self.site_id(site)?;
         self.first_task_of(
             "WHERE task.site = ?2 AND task.stage = ?3 AND task.fp = ?4 AND task.url = ?5",
-            params![site, id, stage_column(stage), url.fingerprint(), url.as_str()],
+            params![site, id, stage_column(stage), fingerprint, url.as_str()],
         )
     }
 
-    pub(super) fn insert_task(&mut self, task: &Task) -> Answer<()> {
-        let site = self.site_id(&task.site)?;
-        self.memory.notes_task(task);
+    fn granted(&mut self, token: u64) -> Result<Option<Task>> {
+        let sql = of_all_sites("WHERE task.place = 3 AND task.token = ?1");
+        self.file.one(&sql, [token.cast_signed()], read_task)
+    }
+
+    fn add_task(&mut self, task: &Task) -> Result<()> {
         self.write_task(
             "INSERT INTO task (site, stage, fp, url, place, priority, position, depth, origin, until, token, owner,
              lease, rare)
              VALUES (:site, :stage, :fp, :url, :place, :priority, :position, :depth, :origin, :until, :token, :owner,
              :lease, :rare)",
-            site,
             task,
         )
     }
 
-    pub(super) fn update_task(&mut self, task: &Task) -> Answer<()> {
-        let site = self.site_id(&task.site)?;
-        self.memory.notes_task(task);
+    fn save_task(&mut self, task: &Task) -> Result<()> {
         self.write_task(
             "UPDATE task SET place = :place, priority = :priority, position = :position, depth = :depth,
              origin = :origin, until = :until, token = :token, owner = :owner, lease = :lease, rare = :rare
              WHERE site = :site AND stage = :stage AND fp = :fp AND url = :url",
-            site,
             task,
         )
     }
 
-    pub(super) fn delete_task(&mut self, task: &Task) -> Answer<()> {
-        let site = self.site_id(&task.site)?;
-        self.memory.running.remove(task);
-        self.run(
+    fn remove_task(&mut self, task: &Task) -> Result<()> {
+        let (site, fingerprint) = (self.site_id(&task.site)?, task.url.fingerprint());
+        self.memory.running.forget(&(site, task.stage, fingerprint));
+        self.file.run(
             "DELETE FROM task WHERE site = ?1 AND stage = ?2 AND fp = ?3 AND url = ?4",
-            params![site, stage_column(task.stage), task.url.fingerprint(), task.url.as_str()],
+            params![site, stage_column(task.stage), fingerprint, task.url.as_str()],
         )
     }
 
-    pub(super) fn find_first_waiting(&mut self, site: &str, stage: Stage) -> Answer<Option<Task>> {
+    fn first_waiting(&mut self, site: &str, stage: Stage) -> Result<Option<Task>> {
         let id = self.site_id(site)?;
         self.first_task_of(
             "WHERE task.site = ?2 AND task.stage = ?3 AND task.place = 0
@@ -69,7 +69,7 @@ impl Tables<'_> {
         )
     }
 
-    pub(super) fn find_first_position(&mut self, site: &str, stage: Stage) -> Answer<Option<i64>> {
+    fn first_position(&mut self, site: &str, stage: Stage) -> Result<Option<i64>> {
         let site = self.site_id(site)?;
         // By an index that begins with the priority: the first of each is looked at.
         let sql = "SELECT priority, position FROM task
@@ -78,7 +78,7 @@ impl Tables<'_> {
         let mut first: Option<i64> = None;
         let mut above = -1_i64;
         while let Some((priority, position)) =
-            self.one(sql, params![site, stage_column(stage), above], |row| {
+            self.file.one(sql, params![site, stage_column(stage), above], |row| {
                 Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?))
             })?
         {
@@ -88,11 +88,12 @@ impl Tables<'_> {
         Ok(first)
     }
 
-    pub(super) fn find_overdue(&mut self, now: i64, most: u32) -> Answer<Vec<Task>> {
-        if self.memory.delayed_from.is_none_or(|first| first <= now) {
-            self.next_delayed()?;
-        }
-        if self.memory.delayed_from > Some(now) {
+    fn overdue(&mut self, now: i64, most: u32) -> Result<Vec<Task>> {
+        let first = match self.memory.delayed_from {
+            Some(first) if first > now => Some(first),
+            _ => self.next_delayed()?,
+        };
+        if first.is_none_or(|first| first > now) {
             return Ok(Vec::new());
         }
         self.tasks(
@@ -102,12 +103,19 @@ impl Tables<'_> {
         )
     }
 
-    pub(super) fn find_lost_leases(&mut self, now: i64, most: u32) -> Answer<Vec<Task>> {
+    fn next_delayed(&mut self) -> Result<Option<i64>> {
+        let first = self.file.least("SELECT min(until) FROM task WHERE place IN (1, 2)")?;
+        self.memory.delayed_from = Some(first.unwrap_or(i64::MAX));
+        Ok(first)
+    }
+
+    fn lost_leases(&mut self, now: i64, most: u32) -> Result<Vec<Task>> {
         let orphaned = self.may_have_orphans()?;
-        if !orphaned && self.memory.leased_until.is_none_or(|first| first <= now) {
-            self.first_lease_end()?;
-        }
-        if !orphaned && self.memory.leased_until > Some(now) {
+        let first = match self.memory.leased_until {
+            Some(first) if first > now => Some(first),
+            _ => self.first_lease_end()?,
+        };
+        if !orphaned && first.is_none_or(|first| first > now) {
             return Ok(Vec::new());
         }
         let ended = "WHERE task.place = 3 AND task.until <= ?1
@@ -127,42 +135,70 @@ impl Tables<'_> {
         Ok(lost)
     }
 
-    pub(super) fn find_next_lease_end(&mut self) -> Answer<Option<i64>> {
+    fn next_lease_end(&mut self) -> Result<Option<i64>> {
         let orphan = "SELECT EXISTS (SELECT 1 FROM task
              WHERE place = 3 AND owner IN (SELECT name FROM owner WHERE dead))";
-        if self.may_have_orphans()? && self.one(orphan, [], |row| row.get(0))?.unwrap_or(false) {
+        if self.may_have_orphans()? && self.file.least(orphan)? == Some(1) {
             return Ok(Some(i64::MIN));
         }
         self.first_lease_end()
     }
 
-    pub(super) fn tasks(&self, rest: &str, params: impl Params) -> Answer<Vec<Task>> {
-        self.all(&of_all_sites(rest), params, read_task)
+    fn idle_tasks(&mut self, site: &str, most: u32) -> Result<Vec<Task>> {
+        let site = self.site_id(site)?;
+        self.tasks(
+            "WHERE task.site = ?1 AND task.place <> 3 ORDER BY task.stage, task.fp LIMIT ?2",
+            params![site, most],
+        )
     }
 
-    pub(super) fn first_task(&self, rest: &str, params: impl Params) -> Answer<Option<Task>> {
-        self.one(&of_all_sites(rest), params, read_task)
+    fn running_tasks(&mut self, site: &str) -> Result<Vec<Task>> {
+        let site = self.site_id(site)?;
+        self.tasks("WHERE task.place = 3 AND +task.site = ?1 ORDER BY task.until, task.position", [site])
+    }
+}
+
+impl Tables<'_> {
+    fn first_lease_end(&mut self) -> Result<Option<i64>> {
+        let first = self.file.least("SELECT min(until) FROM task WHERE place = 3")?;
+        self.memory.leased_until = Some(first.unwrap_or(i64::MAX));
+        Ok(first)
+    }
+
+    fn may_have_orphans(&mut self) -> Result<bool> {
+        let may = match self.memory.may_have_orphans {
+            Some(may) => may,
+            None => self.file.least("SELECT EXISTS (SELECT 1 FROM owner WHERE dead)")? == Some(1),
+        };
+        self.memory.may_have_orphans = Some(may);
+        Ok(may)
+    }
+
+    fn tasks(&self, rest: &str, params: impl Params) -> Result<Vec<Task>> {
+        self.file.all(&of_all_sites(rest), params, read_task)
     }
 
     /// The first task of the site whose name is the first parameter.
-    fn first_task_of(&self, rest: &str, params: impl Params) -> Answer<Option<Task>> {
-        self.one(&format!("SELECT ?1, {COLUMNS} FROM task {rest}"), params, read_task)
+    fn first_task_of(&self, rest: &str, params: impl Params) -> Result<Option<Task>> {
+        self.file.one(&format!("SELECT ?1, {COLUMNS} FROM task {rest}"), params, read_task)
     }
 
-    /// A task in one of the statements that name its columns, with its site's number.
-    fn write_task(&self, sql: &str, site: Option<i64>, task: &Task) -> Answer<()> {
+    /// Writes a task by one of the statements that name its columns.
+    fn write_task(&mut self, sql: &str, task: &Task) -> Result<()> {
+        let (site, fingerprint) = (self.site_id(&task.site)?, task.url.fingerprint());
+        self.memory.notes_task((site, task.stage, fingerprint), task);
         let (place, until) = place_columns(&task.place);
         let running = task.running();
         let lease = running.map(|running| to_json(&LeaseColumn::of(running))).transpose()?;
         let rare = (task.rare != Rare::default()).then(|| to_json(&task.rare)).transpose()?;
         let values = named_params! {
-            ":site": site, ":stage": stage_column(task.stage), ":fp": task.url.fingerprint(),
+            ":site": site, ":stage": stage_column(task.stage), ":fp": fingerprint,
             ":url": task.url.as_str(), ":place": place, ":priority": task.priority.value(),
             ":position": task.position, ":depth": task.depth, ":origin": i64::from(task.origin == Origin::Link),
-            ":until": until, ":token": running.map(|r| token_column(r.token)),
+            ":until": until, ":token": running.map(|r| r.token.cast_signed()),
             ":owner": running.map(|r| &r.owner), ":lease": lease, ":rare": rare,
         };
-        self.run(sql, values)
+        self.file.run(sql, values)
     }
 }
 

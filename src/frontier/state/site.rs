@@ -17,7 +17,7 @@ pub const EPOCH: i64 = 1_767_225_600_000;
 pub const AVERAGED: i64 = 8;
 
 /// What a site's file says to the frontier.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SiteSettings {
     /// Least time between starts, in ms; 0 is no pace.
     pub interval: i64,
@@ -32,7 +32,7 @@ pub struct SiteSettings {
 }
 
 /// A site's record: it goes only by being forgotten.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SiteState {
     /// The site's name.
     pub name: String,
@@ -191,25 +191,7 @@ impl SiteState {
 
     /// A site that was never seen before.
     pub fn new(name: &str, unit: &str, settings: SiteSettings) -> Self {
-        Self {
-            name: name.to_owned(),
-            unit: unit.to_owned(),
-            version: 1,
-            settings,
-            tuned: Tuned::default(),
-            run: 0,
-            run_began: 0,
-            fence: 0,
-            running: 0,
-            errand: None,
-            floors: BTreeMap::new(),
-            download: StageCounts::default(),
-            parse: StageCounts::default(),
-            spent: BTreeMap::new(),
-            starts: 0,
-            response: None,
-            position: 0,
-        }
+        Self { name: name.to_owned(), unit: unit.to_owned(), version: 1, settings, ..Self::default() }
     }
 
     /// The least time between starts as in force: tuned wins over the file, robots' floor over both. In ms.

@@ -83,6 +83,19 @@ impl Deferral {
     pub fn is_served_by(&self, start: i64) -> bool {
         self.at.is_none_or(|at| at <= start)
     }
+
+    /// One that stands for a later request as well.
+    #[must_use]
+    pub fn joined_by(self, later: Self) -> Self {
+        Self {
+            priority: self.priority.min(later.priority),
+            depth: self.depth.min(later.depth),
+            at: self.at.zip(later.at).map(|(one, other)| one.min(other)),
+            expires: later_expiry(self.expires, later.expires),
+            stored: later.stored.or(self.stored),
+            hops: later.hops,
+        }
+    }
 }
 
 /// Where a task stands: a state is a place, and a task is in exactly one (I3).

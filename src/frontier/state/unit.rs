@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::is_default;
+use super::{SiteState, is_default};
 use crate::frontier::MutexKey;
 
 /// What shares one pace: a group of sites, or a site that has none.
@@ -61,6 +61,18 @@ impl UnitState {
 
     fn courtesy_after(&self, start: &Start) -> i64 {
         self.courtesy.filter(|(token, _)| *token == start.token).map_or(0, |(_, wait)| wait)
+    }
+
+    /// Its last starts of that site.
+    pub fn starts_of(&mut self, site: &str) -> impl Iterator<Item = &mut Start> {
+        [&mut self.last, &mut self.before].into_iter().flatten().filter(move |start| start.site == site)
+    }
+
+    /// Its last starts of a site that leaves are waited for as long as now.
+    pub fn fix_starts_of(&mut self, site: &SiteState) {
+        for start in self.starts_of(&site.name) {
+            start.fixed.get_or_insert(site.interval());
+        }
     }
 
     /// Its timed mutex.

@@ -1,7 +1,6 @@
 //! Pages whose `recrawl` is over are asked for again.
 
-use super::places::save;
-use super::put::put_all;
+use super::{Done, Moment};
 use crate::frontier::shelf::Shelf;
 use crate::frontier::state::Recrawl;
 use crate::frontier::step::Feeding;
@@ -10,36 +9,38 @@ use crate::task::{Priority, Put, Stage};
 /// Pages put in one step.
 pub(in crate::frontier) const FED: u32 = 1_000;
 
-/// Puts pages whose time has come as requests, the longest due first. Each is due again a period later, whatever becomes of
-/// the request. A page that is being fetched just now isn't asked for once more: that fetch is its re-crawl. A site with
-/// enough waiting downloads is passed over until it has room.
-pub(super) fn feed<S: Shelf>(shelf: &mut S, most: u32, now: i64) -> Result<Feeding, S::Error> {
-    let mut put = 0;
-    while put < u64::from(most.min(FED)) {
-        let Some(due) = shelf.first_recrawl()?.filter(|due| due.at <= now) else { break };
-        put += u64::from(ask_again(shelf, due, now)?);
+impl<S: Shelf> Moment<'_, S> {
+    /// Puts pages whose time has come as requests, the longest due first. Each is due again a period later, whatever becomes
+    /// of the request. A page that is being fetched just now isn't asked for once more: that fetch is its re-crawl. A site
+    /// with enough waiting downloads is passed over until it has room.
+    pub(super) fn feed(&mut self, most: u32) -> Done<S, Feeding> {
+        let mut put = 0;
+        while put < u64::from(most.min(FED)) {
+            let Some(due) = self.shelf.first_recrawl()?.filter(|due| due.at <= self.now) else { break };
+            put += u64::from(self.ask_again(due)?);
+        }
+        let next = self.shelf.first_recrawl()?;
+        Ok(Feeding { put, next_in: next.map(|next| (next.at - self.now).max(0)) })
     }
-    let next = shelf.first_recrawl()?;
-    Ok(Feeding { put, next_in: next.map(|next| (next.at - now).max(0)) })
-}
 
-/// Whether the page was put.
-fn ask_again<S: Shelf>(shelf: &mut S, due: Recrawl, now: i64) -> Result<bool, S::Error> {
-    let mut depth = 0;
-    if let Some(before) = shelf.page(due.page())? {
-        depth = before.depth;
-        let mut page = before.clone();
-        page.recrawl_from(now, page.recrawl);
-        shelf.save_page(due.page(), Some(&before), &page)?;
+    /// Whether the page was put.
+    fn ask_again(&mut self, due: Recrawl) -> Done<S, bool> {
+        let mut depth = 0;
+        if let Some(before) = self.shelf.page(due.page())? {
+            depth = before.depth;
+            let mut page = before.clone();
+            page.recrawl_from(self.now, page.recrawl);
+            self.shelf.save_page(due.page(), Some(&before), &page)?;
+        }
+        let Some(mut site) = self.shelf.site(&due.site)? else { return Ok(false) };
+        let task = self.shelf.task(due.page(), Stage::Download)?;
+        if task.is_some_and(|task| task.running().is_some()) {
+            return Ok(false);
+        }
+        // As far from a seed as it was: what `max_depth` holds off its links stays off.
+        let put = Put { depth, ..Put::request(due.url, Priority::RECRAWL) };
+        self.put_all(&mut site, vec![put])?;
+        self.save(&site)?;
+        Ok(true)
     }
-    let Some(mut site) = shelf.site(&due.site)? else { return Ok(false) };
-    let task = shelf.task(due.page(), Stage::Download)?;
-    if task.is_some_and(|task| task.running().is_some()) {
-        return Ok(false);
-    }
-    // As far from a seed as it was: what `max_depth` holds off its links stays off.
-    let put = Put { depth, ..Put::request(due.url, Priority::RECRAWL) };
-    put_all(shelf, &mut site, vec![put], now)?;
-    save(shelf, &site)?;
-    Ok(true)
 }

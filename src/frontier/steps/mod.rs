@@ -1,5 +1,5 @@
 //! The specification: every step of the frontier as a pure function of a store and the time.
-//! A step reads the time once; nothing here knows how a store keeps its records.
+//! Nothing here knows how a store keeps its records.
 
 pub(super) mod claim;
 pub(super) mod feed;
@@ -7,7 +7,7 @@ mod forget;
 pub(super) mod lease;
 mod letters;
 pub(super) mod lock;
-pub(super) mod places;
+mod places;
 mod put;
 pub(super) mod reasons;
 mod rename;
@@ -15,65 +15,65 @@ pub(super) mod settle;
 pub(super) mod site;
 mod view;
 
-use super::shelf::Shelf;
+use super::shelf::{Fallible, Shelf};
 use super::table::{Reply, Step};
+use crate::task::PageKey;
+
+/// One step under way: a store, and the time in ms, which is read once. Each file here adds methods to it.
+pub(crate) struct Moment<'a, S> {
+    pub(crate) shelf: &'a mut S,
+    pub(crate) now: i64,
+}
+
+/// What a part of a step comes to, unless the store fails.
+type Done<S, T = ()> = Result<T, <S as Fallible>::Error>;
 
 /// Does one step at `now`, in ms.
 pub(crate) fn apply<S: Shelf>(shelf: &mut S, step: Step, now: i64) -> Result<Reply, S::Error> {
+    let mut at = Moment { shelf, now };
     Ok(match step {
-        Step::Register { new } => Reply::Register(site::register(shelf, &new, now)?),
-        Step::BeginRun { site, seeds, fresh } => {
-            Reply::BeginRun(site::begin_run(shelf, &site, seeds, fresh, now)?)
-        }
-        Step::GiveUp { site } => Reply::GiveUp(site::give_up(shelf, &site)?),
-        Step::Sweep { site } => Reply::Sweep(site::sweep(shelf, &site)?),
-        Step::Forget { site } => Reply::Forget(forget::forget(shelf, &site, now)?),
-        Step::Rename { site, to } => Reply::Rename(rename::rename(shelf, &site, &to, now)?),
+        Step::Register { new } => Reply::Register(at.register(&new)?),
+        Step::BeginRun { site, seeds, fresh } => Reply::BeginRun(at.begin_run(&site, seeds, fresh)?),
+        Step::GiveUp { site } => Reply::GiveUp(at.give_up(&site)?),
+        Step::Sweep { site } => Reply::Sweep(at.sweep(&site)?),
+        Step::Forget { site } => Reply::Forget(at.forget(&site)?),
+        Step::Rename { site, to } => Reply::Rename(at.rename(&site, &to)?),
         // What a partition books of another's sites; a store in one piece has no such book.
         Step::Unbook { .. } => Reply::Unbook(()),
         Step::Rebook { .. } => Reply::Rebook(()),
-        Step::Tune { site, tuning } => Reply::Tune(site::tune(shelf, &site, tuning, now)?),
-        Step::Block { site, wait, why } => Reply::Block(site::block(shelf, &site, wait, why, now)?),
-        Step::Put { site, puts } => Reply::Put(put::put(shelf, &site, puts, now)?),
-        Step::ParseAgain { site, url } => Reply::ParseAgain(put::parse_again(shelf, &site, url, now)?),
-        Step::Feed { most } => Reply::Feed(feed::feed(shelf, most, now)?),
-        Step::Claim { claim } => Reply::Claim(claim::claim(shelf, &claim, now)?),
-        Step::Rearm { lease } => Reply::Rearm(lease::rearm(shelf, &lease, now)?),
-        Step::Landed { lease, block } => Reply::Landed(lease::landed(shelf, &lease, block, now)?),
-        Step::Back { lease, unused } => Reply::Back(lease::back(shelf, &lease, unused, now)?),
-        Step::Extend { leases } => Reply::Extend(lease::extend(shelf, &leases, now)?),
-        Step::Settle { owner, token, settlements } => {
-            Reply::Settle(settle::settle(shelf, &owner, token, settlements, now)?)
-        }
-        Step::Enlist { owner, pid, scope } => {
-            lease::enlist(shelf, &owner, pid, scope)?;
-            Reply::Enlist(Vec::new())
-        }
-        Step::Bury { owner } => Reply::Bury(lease::bury(shelf, &owner)?),
-        Step::Owners {} => Reply::Owners(view::owners(shelf)?),
-        Step::TryLock { mutex, token, expire } => {
-            Reply::TryLock(lock::try_lock(shelf, &mutex, token, expire, now)?)
-        }
-        Step::Unlock { mutex, token } => Reply::Unlock(lock::unlock(shelf, &mutex, &token, now)?),
+        Step::Tune { site, tuning } => Reply::Tune(at.tune(&site, tuning)?),
+        Step::Block { site, wait, why } => Reply::Block(at.block(&site, wait, why)?),
+        Step::Put { site, puts } => Reply::Put(at.put(&site, puts)?),
+        Step::ParseAgain { site, url } => Reply::ParseAgain(at.parse_again(&site, url)?),
+        Step::Feed { most } => Reply::Feed(at.feed(most)?),
+        Step::Claim { claim } => Reply::Claim(at.claim(&claim)?),
+        Step::Rearm { lease } => Reply::Rearm(at.rearm(&lease)?),
+        Step::Landed { lease, block } => Reply::Landed(at.landed(&lease, block)?),
+        Step::Back { lease, unused } => Reply::Back(at.back(&lease, unused)?),
+        Step::Extend { leases } => Reply::Extend(at.extend(&leases)?),
+        Step::Settle { owner, token, settlements } => Reply::Settle(at.settle(&owner, token, settlements)?),
+        Step::Enlist { owner, pid, scope } => Reply::Enlist(at.enlist(&owner, pid, scope)?),
+        Step::Bury { owner } => Reply::Bury(at.bury(&owner)?),
+        Step::Owners {} => Reply::Owners(at.owners()?),
+        Step::TryLock { mutex, token, expire } => Reply::TryLock(at.try_lock(&mutex, token, expire)?),
+        Step::Unlock { mutex, token } => Reply::Unlock(at.unlock(&mutex, &token)?),
         Step::ExtendLock { mutex, token, expire } => {
-            Reply::ExtendLock(lock::extend(shelf, &mutex, &token, expire, now)?)
+            Reply::ExtendLock(at.extend_lock(&mutex, &token, expire)?)
         }
-        Step::HoldsLock { mutex, token } => Reply::HoldsLock(lock::holds(shelf, &mutex, &token, now)?),
-        Step::LockLeft { mutex } => Reply::LockLeft(lock::left(shelf, &mutex, now)?),
-        Step::Sites {} => Reply::Sites(shelf.site_names()?),
-        Step::View { site } => Reply::View(view::view(shelf, &site, now)?.map(Box::new)),
-        Step::Text { site } => Reply::Text(shelf.site_text(&site)?),
-        Step::SiteOf { host } => Reply::SiteOf(shelf.sites_of(&host)?.into_iter().next()),
-        Step::Robots { origin } => Reply::Robots(view::robots(shelf, &origin)?),
-        Step::Stored { site, url } => Reply::Stored(view::latest(shelf, &site, &url)?),
-        Step::UrlStatus { site, url } => Reply::UrlStatus(Box::new(view::whereabouts(shelf, &site, &url)?)),
-        Step::Freshness { site } => Reply::Freshness(shelf.freshness(&site, now)?),
+        Step::HoldsLock { mutex, token } => Reply::HoldsLock(at.holds_lock(&mutex, &token)?),
+        Step::LockLeft { mutex } => Reply::LockLeft(at.lock_left(&mutex)?),
+        Step::Sites {} => Reply::Sites(at.shelf.site_names()?),
+        Step::View { site } => Reply::View(at.view(&site)?.map(Box::new)),
+        Step::Text { site } => Reply::Text(at.shelf.site_text(&site)?),
+        Step::SiteOf { host } => Reply::SiteOf(at.shelf.sites_of(&host)?.into_iter().next()),
+        Step::Robots { origin } => Reply::Robots(at.robots(&origin)?),
+        Step::Stored { site, url } => Reply::Stored(at.latest(PageKey { site: &site, url: &url })?),
+        Step::UrlStatus { site, url } => Reply::UrlStatus(Box::new(at.url_status(&site, &url)?)),
+        Step::Freshness { site } => Reply::Freshness(at.shelf.freshness(&site, now)?),
         Step::DeadLetters { site, most, after } => {
-            Reply::DeadLetters(shelf.dead_letters(&site, after.as_ref(), most)?)
+            Reply::DeadLetters(at.shelf.letters(&site, after.as_ref(), most)?)
         }
-        Step::DropLetters { site, letters } => {
-            Reply::DropLetters(letters::drop_letters(shelf, &site, &letters)?)
-        }
-        Step::Inspect {} => Reply::Inspect(Box::new(shelf.inspect()?)),
+        Step::DropLetters { site, letters } => Reply::DropLetters(at.drop_letters(&site, &letters)?),
+        Step::Inspect {} => Reply::Inspect(Box::new(at.shelf.inspect()?)),
     })
 }

@@ -2,275 +2,249 @@
 
 use std::time::Duration;
 
-use super::lease::{absorb, held, lease_of, leased};
-use super::places::{die, finish, give_back_start, retime, save, save_unit, shift};
-use super::put::{Brought, put_one};
-use super::reasons;
+use super::places::absorb;
+use super::put::Incoming;
+use super::{Done, Moment, reasons};
+use crate::canonical_url::CanonicalUrl;
 use crate::clock::millis;
 use crate::frontier::shelf::Shelf;
-use crate::frontier::state::{PageState, Place, RobotsState, Running, SiteState, Task, WorkScope};
+use crate::frontier::state::{PageState, Place, RobotsState, Running, SiteState, Task, UnitState, WorkScope};
 use crate::manners::MOST_ROBOTS_REDIRECTS;
 use crate::task::{
-    Exclusion, Failure, LeaseKey, Origin, Outcome, Priority, Put, RobotsAccess, RobotsRecord, Settled,
-    Settlement, Stage, StoredPage,
+    Exclusion, Failure, LeaseKey, Outcome, Priority, Put, RobotsAccess, RobotsRecord, Settled, Settlement,
+    Stage, StoredPage,
 };
 
 /// How long a `robots.txt` is left alone that ended in a way it should not.
 pub(in crate::frontier) const ODD_ROBOTS: Duration = Duration::from_hours(1);
 
-/// Settles tasks, in order. The same call again gets the same answers and changes nothing.
-pub(super) fn settle<S: Shelf>(
-    shelf: &mut S,
-    owner_name: &str,
-    token: u64,
-    settlements: Vec<Settlement>,
-    now: i64,
-) -> Result<Vec<Settled>, S::Error> {
-    let owner = shelf.owner(owner_name)?;
-    let last = owner.as_ref().and_then(|owner| owner.last.settled.as_ref());
-    let parses: Vec<Option<LeaseKey>> = settlements.iter().map(parse_asked_for).collect();
-    let replies = match last {
-        Some((last, replies)) if *last == token => replies.clone(),
-        _ => {
-            let living = owner.filter(|owner| !owner.dead);
-            let taker = living.is_some().then_some(owner_name);
-            let replies = settlements.into_iter().map(|settlement| settle_one(shelf, settlement, taker, now));
-            let replies = replies.collect::<Result<Vec<_>, _>>()?;
-            if let Some(mut owner) = living {
-                owner.last.settled = Some((token, replies.clone()));
-                shelf.save_owner(owner_name, &owner)?;
+/// Who takes the parse of a download at once: a process, under a token.
+type Taker<'a> = Option<(&'a str, u64)>;
+
+impl<S: Shelf> Moment<'_, S> {
+    /// Settles tasks, in order. The same call again gets the same answers and changes nothing.
+    pub(super) fn settle(
+        &mut self,
+        owner_name: &str,
+        token: u64,
+        settlements: Vec<Settlement>,
+    ) -> Done<S, Vec<Settled>> {
+        let owner = self.shelf.owner(owner_name)?;
+        let last = owner.as_ref().and_then(|owner| owner.last.settled.as_ref());
+        let parses: Vec<Option<LeaseKey>> = settlements.iter().map(parse_asked_for).collect();
+        let replies = match last {
+            Some((last, replies)) if *last == token => replies.clone(),
+            _ => {
+                let living = owner.filter(|owner| !owner.dead);
+                let taker = living.is_some().then_some(owner_name);
+                let replies = settlements.into_iter().map(|settlement| self.settle_one(settlement, taker));
+                let replies = replies.collect::<Result<Vec<_>, _>>()?;
+                if let Some(mut owner) = living {
+                    owner.last.settled = Some((token, replies.clone()));
+                    self.shelf.save_owner(owner_name, &owner)?;
+                }
+                replies
             }
-            replies
+        };
+        parses.into_iter().zip(replies).map(|(parse, reply)| self.with_parse(parse, reply)).collect()
+    }
+
+    /// The answer with the lease of the parse, if it runs.
+    fn with_parse(&mut self, parse: Option<LeaseKey>, reply: Settled) -> Done<S, Settled> {
+        let task = match (&reply, parse) {
+            (Settled::Kept, Some(parse)) => self.leased(&parse)?,
+            _ => None,
+        };
+        let lease = task.map(|task| self.lease_of(&task)).transpose()?.flatten();
+        Ok(lease.map_or(reply, |lease| Settled::Leased(Box::new(lease))))
+    }
+
+    fn settle_one(&mut self, settlement: Settlement, taker: Option<&str>) -> Done<S, Settled> {
+        let lease = settlement.lease.key();
+        let Some(task) = self.held(&lease)? else { return Ok(Settled::Stale) };
+        let Some(mut site) = self.shelf.site(&task.site)? else { return Ok(Settled::Stale) };
+        if let Some(response) = settlement.response {
+            site.observe(millis(response));
         }
-    };
-    parses.into_iter().zip(replies).map(|(parse, reply)| with_parse(shelf, parse, reply)).collect()
+        let unused = matches!(settlement.outcome, Outcome::Excluded { unused: true, .. });
+        let stage = task.stage;
+        let dead_before = site.counts(stage).dead;
+        self.conclude(&mut site, task, settlement.outcome, taker.zip(settlement.parse))?;
+        let died = site.counts(stage).dead > dead_before;
+        self.save(&site)?;
+        if unused && stage == Stage::Download {
+            self.give_back_start(&site.unit, lease.token)?;
+        }
+        self.block_for(&site.unit, settlement.block)?;
+        Ok(if died { Settled::Died } else { Settled::Kept })
+    }
+
+    fn conclude(
+        &mut self,
+        site: &mut SiteState,
+        mut task: Task,
+        outcome: Outcome,
+        taker: Taker<'_>,
+    ) -> Done<S> {
+        let outcome = if task.rare.errand.is_some() { as_errand(outcome) } else { outcome };
+        match outcome {
+            Outcome::Done { stored, recrawl } => {
+                if let Some(stored) = stored.filter(|_| task.stage == Stage::Download) {
+                    self.keep_page(&task, &stored, recrawl)?;
+                    self.put_parse(site, &task, stored, taker)?;
+                }
+            }
+            Outcome::Excluded { why, .. } => {
+                *site.counts(task.stage).excluded.entry(why).or_default() += 1;
+                if matches!(why, Exclusion::NoRule | Exclusion::Scope) {
+                    self.forget_recrawl(&task)?;
+                }
+            }
+            Outcome::Redirected { .. } => site.counts(task.stage).redirected += 1,
+            Outcome::Retry { after, why } => return self.retry(site, task, millis(after), why),
+            Outcome::Dead { why } => {
+                task.rare.attempts += 1;
+                return self.die(site, task, why);
+            }
+            Outcome::Robots(record) => return self.keep_robots(site, task, record),
+            Outcome::RobotsMoved { to } => return self.follow_robots(site, task, to),
+        }
+        self.finish(site, task)
+    }
+
+    /// Keeps a page, unless a later fetch did so.
+    fn keep_page(&mut self, task: &Task, stored: &StoredPage, recrawl: Option<Duration>) -> Done<S> {
+        let fence = task.running().map_or(0, |running| running.fence);
+        let before = self.shelf.page(task.page())?;
+        if before.as_ref().is_some_and(|before| before.fence > fence) {
+            return Ok(());
+        }
+        let (stored, depth) = (stored.clone(), task.depth);
+        let mut page = PageState { stored, fence, depth, recrawl: None, recrawl_at: None };
+        page.recrawl_from(self.now, recrawl.map(millis));
+        self.shelf.save_page(task.page(), before.as_ref(), &page)
+    }
+
+    /// The parse of a page. Whoever takes it at once does so as a claim of one parse would, where no other one waits.
+    fn put_parse(
+        &mut self,
+        site: &mut SiteState,
+        of: &Task,
+        stored: StoredPage,
+        taker: Taker<'_>,
+    ) -> Done<S> {
+        let mut taken = None;
+        if let Some((owner, token)) = taker
+            && self.shelf.next_due(Stage::Parse, &WorkScope::All)?.is_none()
+        {
+            let fence = site.next_fence(self.now);
+            taken = Some(Running::granted(Stage::Parse, token, owner, fence, 0, self.now));
+        }
+        let (depth, hops) = (of.depth, of.rare.hops);
+        let put = Put { depth, hops, ..Put::request(of.url.clone(), of.priority) };
+        self.put_one(site, Incoming { put, stage: Stage::Parse, stored: Some(stored), taken }).map(drop)
+    }
+
+    /// A page that the site's file doesn't want any more isn't asked for again.
+    fn forget_recrawl(&mut self, task: &Task) -> Done<S> {
+        if let Some(before) = self.shelf.page(task.page())?.filter(|page| page.recrawl.is_some()) {
+            let mut page = before.clone();
+            page.recrawl_from(0, None);
+            self.shelf.save_page(task.page(), Some(&before), &page)?;
+        }
+        Ok(())
+    }
+
+    /// Tried again in its old position; where a request met it, the retry is that request's run.
+    fn retry(&mut self, site: &mut SiteState, mut task: Task, after: i64, why: Failure) -> Done<S> {
+        task.rare.attempts += 1;
+        if task.rare.attempts >= site.settings.attempts {
+            return self.die(site, task, why);
+        }
+        site.counts(task.stage).retried += 1;
+        task.rare.history.push(why);
+        let until = self.now + after;
+        absorb(site, &mut task, until);
+        self.delay(site, &mut task, until)
+    }
+
+    /// Keeps what a `robots.txt` said: a floor for the pace, or a block.
+    pub(super) fn keep_robots(
+        &mut self,
+        site: &mut SiteState,
+        mut task: Task,
+        record: RobotsRecord,
+    ) -> Done<S> {
+        let origin = task.url.origin();
+        let before = self.shelf.robots_brief(&origin)?.map_or(0, |robots| robots.failures);
+        let unreachable = matches!(record.access, RobotsAccess::Unreachable(_));
+        let until = self.now + millis(record.holds_for);
+        match record.crawl_delay {
+            Some(delay) => drop(site.floors.insert(origin.clone(), millis(delay))),
+            None if unreachable => {}
+            None => drop(site.floors.remove(&origin)),
+        }
+        let refuses = record.refuses.clone();
+        let failures = if unreachable { before + 1 } else { 0 };
+        self.shelf.save_robots(&origin, &RobotsState { record, until, failures })?;
+        task.rare.errand = None;
+        self.finish(site, task)?;
+        self.save(site)?;
+        if let Some(why) = refuses {
+            self.block_until(&site.unit, until, why)?;
+        }
+        match self.shelf.unit(&site.unit)? {
+            Some(unit) => self.retime(&unit),
+            None => Ok(()),
+        }
+    }
+
+    /// A `robots.txt` is asked for where it was redirected to, as often as it may be.
+    fn follow_robots(&mut self, site: &mut SiteState, mut task: Task, to: CanonicalUrl) -> Done<S> {
+        let hops = task.rare.hops + 1;
+        if hops > MOST_ROBOTS_REDIRECTS {
+            let why = reasons::robots_moved_on(to.as_str());
+            return self.keep_robots(site, task, RobotsRecord::unreachable(why, ODD_ROBOTS));
+        }
+        absorb(site, &mut task, self.now);
+        task.rare.errand = Some(to);
+        task.rare.hops = hops;
+        task.priority = Priority::ROBOTS;
+        self.shift(site, &mut task, Place::Waiting)
+    }
+
+    /// No start of the unit for so long, if the site said so.
+    pub(super) fn block_for(&mut self, unit: &str, said: Option<(Duration, String)>) -> Done<S> {
+        match said {
+            Some((wait, why)) => self.block_until(unit, self.now + millis(wait), why),
+            None => Ok(()),
+        }
+    }
+
+    /// A shorter block never shortens a longer one.
+    fn block_until(&mut self, unit: &str, until: i64, why: String) -> Done<S> {
+        match self.shelf.unit(unit)? {
+            Some(unit) if until > unit.blocked_until => {
+                self.save_unit(&UnitState { blocked_until: until, blocked_why: Some(why), ..unit })
+            }
+            _ => Ok(()),
+        }
+    }
 }
 
 fn parse_asked_for(settlement: &Settlement) -> Option<LeaseKey> {
     settlement.parse.map(|token| LeaseKey { token, stage: Stage::Parse, ..settlement.lease.key() })
 }
 
-/// The answer with the lease of the parse, if it runs.
-fn with_parse<S: Shelf>(shelf: &mut S, parse: Option<LeaseKey>, reply: Settled) -> Result<Settled, S::Error> {
-    let task = match (&reply, parse) {
-        (Settled::Kept, Some(parse)) => leased(shelf, &parse)?,
-        _ => None,
-    };
-    let lease = task.map(|task| lease_of(shelf, &task)).transpose()?.flatten();
-    Ok(lease.map_or(reply, |lease| Settled::Leased(Box::new(lease))))
-}
-
-fn settle_one<S: Shelf>(
-    shelf: &mut S,
-    settlement: Settlement,
-    taker: Option<&str>,
-    now: i64,
-) -> Result<Settled, S::Error> {
-    let lease = settlement.lease.key();
-    let Some(task) = held(shelf, &lease, now)? else { return Ok(Settled::Stale) };
-    let Some(mut site) = shelf.site(&task.site)? else { return Ok(Settled::Stale) };
-    if let Some(response) = settlement.response {
-        site.observe(millis(response));
-    }
-    let unused = matches!(settlement.outcome, Outcome::Excluded { unused: true, .. });
-    let stage = task.stage;
-    let dead_before = site.counts(stage).dead;
-    let taker = taker.zip(settlement.parse);
-    conclude(shelf, &mut site, task, settlement.outcome, taker, now)?;
-    let died = site.counts(stage).dead > dead_before;
-    save(shelf, &site)?;
-    if unused && stage == Stage::Download {
-        give_back_start(shelf, &site.unit, lease.token, now)?;
-    }
-    block_for(shelf, &site.unit, settlement.block, now)?;
-    Ok(if died { Settled::Died } else { Settled::Kept })
-}
-
-fn conclude<S: Shelf>(
-    shelf: &mut S,
-    site: &mut SiteState,
-    task: Task,
-    outcome: Outcome,
-    taker: Option<(&str, u64)>,
-    now: i64,
-) -> Result<(), S::Error> {
-    let outcome = if task.rare.errand.is_some() { as_errand(outcome) } else { outcome };
-    match outcome {
-        Outcome::Done { stored, recrawl } => done(shelf, site, task, stored, recrawl, taker, now),
-        Outcome::Excluded { why, .. } => {
-            *site.counts(task.stage).excluded.entry(why).or_default() += 1;
-            if matches!(why, Exclusion::NoRule | Exclusion::Scope) {
-                forget_recrawl(shelf, &task)?;
-            }
-            finish(shelf, site, task, now)
-        }
-        Outcome::Redirected { .. } => {
-            site.counts(task.stage).redirected += 1;
-            finish(shelf, site, task, now)
-        }
-        Outcome::Retry { after, why } => retry(shelf, site, task, after, why, now),
-        Outcome::Dead { why } => {
-            let mut task = task;
-            task.rare.attempts += 1;
-            die(shelf, site, task, why, now)
-        }
-        Outcome::Robots(record) => keep_robots(shelf, site, task, record, now),
-        Outcome::RobotsMoved { to } if task.rare.hops < MOST_ROBOTS_REDIRECTS => {
-            let mut task = task;
-            let hops = task.rare.hops + 1;
-            absorb(site, &mut task, now);
-            task.rare.errand = Some(to);
-            task.rare.hops = hops;
-            task.priority = Priority::ROBOTS;
-            shift(shelf, site, &mut task, Place::Waiting)
-        }
-        Outcome::RobotsMoved { to } => {
-            let why = reasons::robots_moved_on(to.as_str());
-            keep_robots(shelf, site, task, unreachable(why, ODD_ROBOTS), now)
-        }
-    }
-}
-
 /// A `robots.txt` is never delayed, dead or excluded: every way in which it ends leaves a record.
 fn as_errand(outcome: Outcome) -> Outcome {
-    match outcome {
-        Outcome::Robots(_) | Outcome::RobotsMoved { .. } => outcome,
-        Outcome::Retry { after, why } => Outcome::Robots(unreachable(why.reason, after)),
-        Outcome::Dead { why } => Outcome::Robots(unreachable(why.reason, ODD_ROBOTS)),
+    let (why, holds_for) = match outcome {
+        Outcome::Robots(_) | Outcome::RobotsMoved { .. } => return outcome,
+        Outcome::Retry { after, why } => (why.reason, after),
+        Outcome::Dead { why } => (why.reason, ODD_ROBOTS),
         Outcome::Done { .. } | Outcome::Excluded { .. } | Outcome::Redirected { .. } => {
-            Outcome::Robots(unreachable(reasons::NO_RECORD.to_owned(), ODD_ROBOTS))
+            (reasons::NO_RECORD.to_owned(), ODD_ROBOTS)
         }
-    }
-}
-
-fn unreachable(why: String, holds_for: Duration) -> RobotsRecord {
-    RobotsRecord { access: RobotsAccess::Unreachable(why), holds_for, crawl_delay: None, refuses: None }
-}
-
-fn done<S: Shelf>(
-    shelf: &mut S,
-    site: &mut SiteState,
-    task: Task,
-    stored: Option<StoredPage>,
-    recrawl: Option<Duration>,
-    taker: Option<(&str, u64)>,
-    now: i64,
-) -> Result<(), S::Error> {
-    if let (Some(stored), Some(running), Stage::Download) = (stored, task.running(), task.stage) {
-        let fence = running.fence;
-        let before = shelf.page(task.page())?;
-        if before.as_ref().is_none_or(|before| before.fence <= fence) {
-            let (stored, depth) = (stored.clone(), task.depth);
-            let mut page = PageState { stored, fence, depth, recrawl: None, recrawl_at: None };
-            page.recrawl_from(now, recrawl.map(millis));
-            shelf.save_page(task.page(), before.as_ref(), &page)?;
-        }
-        let put = Put {
-            origin: Origin::Request,
-            depth: task.depth,
-            hops: task.rare.hops,
-            ..Put::request(task.url.clone(), task.priority)
-        };
-        let taken = parse_for(shelf, site, taker, now)?;
-        put_one(shelf, site, Stage::Parse, put, Some(Brought { stored, taken }), now)?;
-    }
-    finish(shelf, site, task, now)
-}
-
-/// Who takes the parse at once: as a claim of one parse would, where no other one waits.
-fn parse_for<S: Shelf>(
-    shelf: &mut S,
-    site: &mut SiteState,
-    taker: Option<(&str, u64)>,
-    now: i64,
-) -> Result<Option<Running>, S::Error> {
-    let Some((owner, token)) = taker else { return Ok(None) };
-    let is_busy = shelf.next_due(Stage::Parse, &WorkScope::All)?.is_some();
-    Ok((!is_busy).then(|| Running::granted(Stage::Parse, token, owner, site.next_fence(now), 0, now)))
-}
-
-/// A page that the site's file doesn't want any more isn't asked for again.
-fn forget_recrawl<S: Shelf>(shelf: &mut S, task: &Task) -> Result<(), S::Error> {
-    if let Some(before) = shelf.page(task.page())?.filter(|page| page.recrawl.is_some()) {
-        let mut page = before.clone();
-        page.recrawl_from(0, None);
-        shelf.save_page(task.page(), Some(&before), &page)?;
-    }
-    Ok(())
-}
-
-/// Tried again in its old position; where a request met it, the retry is that request's run.
-fn retry<S: Shelf>(
-    shelf: &mut S,
-    site: &mut SiteState,
-    mut task: Task,
-    after: Duration,
-    why: Failure,
-    now: i64,
-) -> Result<(), S::Error> {
-    task.rare.attempts += 1;
-    if task.rare.attempts >= site.settings.attempts {
-        return die(shelf, site, task, why, now);
-    }
-    site.counts(task.stage).retried += 1;
-    task.rare.history.push(why);
-    let until = now + millis(after);
-    absorb(site, &mut task, until);
-    shift(shelf, site, &mut task, Place::Delayed { until, scheduled: false })
-}
-
-/// Keeps what a `robots.txt` said: a floor for the pace, or a block.
-pub(super) fn keep_robots<S: Shelf>(
-    shelf: &mut S,
-    site: &mut SiteState,
-    mut task: Task,
-    record: RobotsRecord,
-    now: i64,
-) -> Result<(), S::Error> {
-    let origin = task.url.origin();
-    let before = shelf.robots_brief(&origin)?.map_or(0, |robots| robots.failures);
-    let unreachable = matches!(record.access, RobotsAccess::Unreachable(_));
-    let until = now + millis(record.holds_for);
-    match record.crawl_delay {
-        Some(delay) => drop(site.floors.insert(origin.clone(), millis(delay))),
-        None if unreachable => {}
-        None => drop(site.floors.remove(&origin)),
-    }
-    let refuses = record.refuses.clone();
-    let failures = if unreachable { before + 1 } else { 0 };
-    shelf.save_robots(&origin, &RobotsState { record, until, failures })?;
-    task.rare.errand = None;
-    finish(shelf, site, task, now)?;
-    save(shelf, site)?;
-    if let Some(why) = refuses {
-        block(shelf, &site.unit, until, why)?;
-    }
-    match shelf.unit(&site.unit)? {
-        Some(unit) => retime(shelf, &unit, now),
-        None => Ok(()),
-    }
-}
-
-/// No start of the unit for so long, if the site said so.
-pub(super) fn block_for<S: Shelf>(
-    shelf: &mut S,
-    unit: &str,
-    said: Option<(Duration, String)>,
-    now: i64,
-) -> Result<(), S::Error> {
-    match said {
-        Some((wait, why)) => block(shelf, unit, now + millis(wait), why),
-        None => Ok(()),
-    }
-}
-
-/// No start of the unit before `until`.
-fn block<S: Shelf>(shelf: &mut S, unit: &str, until: i64, why: String) -> Result<(), S::Error> {
-    let Some(mut unit) = shelf.unit(unit)? else { return Ok(()) };
-    if until > unit.blocked_until {
-        unit.blocked_until = until;
-        unit.blocked_why = Some(why);
-        save_unit(shelf, &unit)?;
-    }
-    Ok(())
+    };
+    Outcome::Robots(RobotsRecord::unreachable(why, holds_for))
 }

@@ -1,45 +1,86 @@
 //! What people and other modules look at; nothing here changes anything.
 
-use super::places::interval_after;
+use super::{Done, Moment};
 use crate::canonical_url::CanonicalUrl;
 use crate::clock::Timestamp;
 use crate::frontier::shelf::Shelf;
 use crate::frontier::state::{EPOCH, Place, SiteState, Task, UnitState};
-use crate::frontier::view::{KnownRobots, Latest, Owner, Says, UnitStatus, UrlStatus, View};
+use crate::frontier::view::{KnownRobots, LatestPage, Owner, Says, UnitStatus, UrlStatus, View};
 use crate::task::{PageKey, Stage};
 
-/// How a site stands.
-pub(super) fn view<S: Shelf>(shelf: &mut S, name: &str, now: i64) -> Result<Option<View>, S::Error> {
-    let Some(site) = shelf.site(name)? else { return Ok(None) };
-    let unit = shelf.unit(&site.unit)?.unwrap_or_else(|| UnitState::new(&site.unit));
-    let due = unit.due(interval_after(shelf, &unit, unit.last.as_ref())?);
-    let blocked = (unit.blocked_until > now).then_some(Timestamp::from_millis(unit.blocked_until));
-    let says = says(&site, &unit);
-    Ok(Some(View {
-        says,
-        interval: unit.interval.max(site.interval()),
-        parallel: site.parallel(),
-        finished: site.run > 0 && site.is_finished(),
-        oldest: shelf
-            .first_position(name, Stage::Download)?
-            .map(|put| Timestamp::from_millis(now.min(EPOCH + put))),
-        site: site.name,
-        unit: unit.name,
-        at: Timestamp::from_millis(now),
-        run: site.run,
-        run_began: Timestamp::from_millis(site.run_began),
-        in_flight: site.running,
-        download: site.download,
-        parse: site.parse,
-        starts: site.starts,
-        response: site.response,
-        last_start: unit.last.map(|start| Timestamp::from_millis(start.at)),
-        due: Timestamp::from_millis(due),
-        blocked_why: unit.blocked_why.filter(|_| blocked.is_some()),
-        blocked_until: blocked,
-        paused: site.tuned.paused,
-        version: site.version,
-    }))
+impl<S: Shelf> Moment<'_, S> {
+    /// How a site stands.
+    pub(super) fn view(&mut self, name: &str) -> Done<S, Option<View>> {
+        let now = self.now;
+        let Some(site) = self.shelf.site(name)? else { return Ok(None) };
+        let unit = self.unit_or_new(&site.unit)?;
+        let due = unit.due(self.interval_after(&unit, unit.last.as_ref())?);
+        let blocked = (unit.blocked_until > now).then_some(Timestamp::from_millis(unit.blocked_until));
+        let says = says(&site, &unit);
+        Ok(Some(View {
+            says,
+            interval: unit.interval.max(site.interval()),
+            parallel: site.parallel(),
+            finished: site.run > 0 && site.is_finished(),
+            oldest: self
+                .shelf
+                .first_position(name, Stage::Download)?
+                .map(|put| Timestamp::from_millis(now.min(EPOCH + put))),
+            site: site.name,
+            unit: unit.name,
+            at: Timestamp::from_millis(now),
+            run: site.run,
+            run_began: Timestamp::from_millis(site.run_began),
+            in_flight: site.running,
+            download: site.download,
+            parse: site.parse,
+            starts: site.starts,
+            response: site.response,
+            last_start: unit.last.map(|start| Timestamp::from_millis(start.at)),
+            due: Timestamp::from_millis(due),
+            blocked_why: unit.blocked_why.filter(|_| blocked.is_some()),
+            blocked_until: blocked,
+            paused: site.tuned.paused,
+            version: site.version,
+        }))
+    }
+
+    /// Where a URL stands.
+    pub(super) fn url_status(&mut self, name: &str, url: &CanonicalUrl) -> Done<S, UrlStatus> {
+        let Some(site) = self.shelf.site(name)? else { return Ok(UrlStatus::default()) };
+        let page = site.page(url);
+        let mut found = UrlStatus { is_known: self.shelf.is_known(page, site.run)?, ..UrlStatus::default() };
+        for stage in Stage::ALL {
+            found.tasks.extend(self.shelf.task(page, stage)?.as_ref().map(standing));
+            found.letters.extend(self.shelf.dead(page, stage)?.map(|dead| dead.letter(page, stage)));
+        }
+        found.recrawl_at =
+            self.shelf.page(page)?.and_then(|kept| kept.recrawl_at).map(Timestamp::from_millis);
+        found.latest = self.latest(page)?;
+        Ok(found)
+    }
+
+    /// A page as it was last kept.
+    pub(super) fn latest(&mut self, page: PageKey<'_>) -> Done<S, Option<LatestPage>> {
+        Ok(self.shelf.page(page)?.map(|page| LatestPage { stored: page.stored, depth: page.depth }))
+    }
+
+    /// What is known of an origin's `robots.txt`.
+    pub(super) fn robots(&mut self, origin: &str) -> Done<S, Option<KnownRobots>> {
+        Ok(self.shelf.robots(origin)?.map(|robots| KnownRobots {
+            record: robots.record,
+            until: Timestamp::from_millis(robots.until),
+            failures: robots.failures,
+        }))
+    }
+
+    /// The processes that claim, or did.
+    pub(super) fn owners(&mut self) -> Done<S, Vec<Owner>> {
+        let owners = self.shelf.owners()?.into_iter();
+        Ok(owners
+            .map(|(name, owner)| Owner { name, pid: owner.pid, scope: owner.scope, dead: owner.dead })
+            .collect())
+    }
 }
 
 fn says(site: &SiteState, unit: &UnitState) -> Says {
@@ -52,26 +93,6 @@ fn says(site: &SiteState, unit: &UnitState) -> Says {
         parallel: site.settings.parallel,
         tuned_parallel: site.tuned.parallel,
     }
-}
-
-/// Where a URL stands.
-pub(super) fn whereabouts<S: Shelf>(
-    shelf: &mut S,
-    name: &str,
-    url: &CanonicalUrl,
-) -> Result<UrlStatus, S::Error> {
-    let Some(site) = shelf.site(name)? else { return Ok(UrlStatus::default()) };
-    let page = site.page(url);
-    let mut found = UrlStatus { is_known: shelf.is_known(page, site.run)?, ..UrlStatus::default() };
-    for stage in Stage::ALL {
-        found.tasks.extend(shelf.task(page, stage)?.as_ref().map(standing));
-        found.letters.extend(shelf.dead(page, stage)?.map(|dead| dead.letter(page, stage)));
-    }
-    if let Some(kept) = shelf.page(page)? {
-        found.recrawl_at = kept.recrawl_at.map(Timestamp::from_millis);
-        found.latest = Some(Latest { stored: kept.stored, depth: kept.depth });
-    }
-    Ok(found)
 }
 
 fn standing(task: &Task) -> UnitStatus {
@@ -92,30 +113,4 @@ fn standing(task: &Task) -> UnitStatus {
         losses: task.rare.losses,
         failure: task.rare.history.last().cloned(),
     }
-}
-
-/// A page as it was last kept.
-pub(super) fn latest<S: Shelf>(
-    shelf: &mut S,
-    site: &str,
-    url: &CanonicalUrl,
-) -> Result<Option<Latest>, S::Error> {
-    Ok(shelf.page(PageKey { site, url })?.map(|page| Latest { stored: page.stored, depth: page.depth }))
-}
-
-/// What is known of an origin's `robots.txt`.
-pub(super) fn robots<S: Shelf>(shelf: &mut S, origin: &str) -> Result<Option<KnownRobots>, S::Error> {
-    Ok(shelf.robots(origin)?.map(|robots| KnownRobots {
-        record: robots.record,
-        until: Timestamp::from_millis(robots.until),
-        failures: robots.failures,
-    }))
-}
-
-/// The processes that claim, or did.
-pub(super) fn owners<S: Shelf>(shelf: &mut S) -> Result<Vec<Owner>, S::Error> {
-    let owners = shelf.owners()?.into_iter();
-    Ok(owners
-        .map(|(name, owner)| Owner { name, pid: owner.pid, scope: owner.scope, dead: owner.dead })
-        .collect())
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use paced::internals::canonical_url::CanonicalUrl;
 use paced::internals::frontier::{
-    Claim, Feeding, Forgotten, Frontier, FrontierError, Grant, Lock, MutexKey, Rearm, Registered,
+    Claim, Feeding, Forgotten, Frontier, FrontierError, Grant, LockReply, MutexKey, Rearm, Registered,
     Registration, Renamed, Run, Tuning, WorkScope,
 };
 use paced::internals::page::Validators;
@@ -40,7 +40,7 @@ pub enum Move {
     Rename(String),
     WorkOn(String, WorkScope),
     Bury(String),
-    Lock(String, i64),
+    LockReply(String, i64),
     ExtendLock(String, i64),
     Unlock(String),
 }
@@ -60,7 +60,7 @@ pub enum Answer {
     Run(Run),
     Registered(Registered),
     Fed(Feeding),
-    Lock(Lock),
+    LockReply(LockReply),
     Forgotten(Forgotten),
     Renamed([Renamed; 2]),
 }
@@ -284,7 +284,7 @@ impl Game {
             Op::Forget { site, .. } => Move::Forget(named(site)),
             Op::Rename { site } => Move::Rename(named(site)),
             Op::Bury { owner } => Move::Bury(OWNERS[*owner].to_owned()),
-            Op::Lock { unit: name, expire } => Move::Lock(unit(name), *expire),
+            Op::LockReply { unit: name, expire } => Move::LockReply(unit(name), *expire),
             Op::ExtendLock { unit: name, expire } => Move::ExtendLock(unit(name), *expire),
             Op::Unlock { unit: name } => Move::Unlock(unit(name)),
         })
@@ -437,8 +437,8 @@ async fn perform(frontier: &Frontier, what: Move) -> Result<Answer, FrontierErro
             frontier.bury(&owner).await?;
             Answer::Nothing
         }
-        Move::Lock(unit, expire) => {
-            Answer::Lock(frontier.try_lock(&MutexKey::Unit(unit), "outsider", expire).await?)
+        Move::LockReply(unit, expire) => {
+            Answer::LockReply(frontier.try_lock(&MutexKey::Unit(unit), "outsider", expire).await?)
         }
         Move::ExtendLock(unit, expire) => {
             Answer::Is(frontier.extend_lock(&MutexKey::Unit(unit), "outsider", expire).await?)

@@ -274,7 +274,7 @@ impl Ledger {
                 self.bury(owner);
                 Ok(())
             }
-            (Move::Lock(unit, expire), Answer::Lock(lock)) => self.lock(unit, *expire, *lock),
+            (Move::LockReply(unit, expire), Answer::LockReply(lock)) => self.lock(unit, *expire, *lock),
             (Move::ExtendLock(unit, expire), Answer::Is(is)) => {
                 let now = self.now;
                 let unit = self.unit(unit);

@@ -112,7 +112,7 @@ pub enum Op {
     Bury {
         owner: usize,
     },
-    Lock {
+    LockReply {
         unit: usize,
         expire: i64,
     },
@@ -189,7 +189,7 @@ fn op(dice: &mut Rng) -> Op {
             Op::DropLetter { site: site(dice), path: dice.usize(0..3), parse: dice.u32(0..3) == 0 }
         }
         95 => Op::Bury { owner: dice.usize(0..OWNERS.len()) },
-        96 => Op::Lock { unit: dice.usize(0..UNITS.len()), expire: dice.i64(1..5_000) },
+        96 => Op::LockReply { unit: dice.usize(0..UNITS.len()), expire: dice.i64(1..5_000) },
         98 => Op::Feed(dice.u32(0..4)),
         99 if dice.u32(0..3) == 0 => Op::Forget { site: site(dice), grouped: dice.bool() },
         99 if dice.bool() => Op::Rename { site: site(dice) },

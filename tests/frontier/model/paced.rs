@@ -1,6 +1,6 @@
 //! Starts and the mutex, booked: whoever starts keeps an interval from the start before (I1).
 
-use paced::internals::frontier::{Lock, Rearm};
+use paced::internals::frontier::{LockReply, Rearm};
 use paced::internals::task::Stage;
 
 use super::ledger::{LEASE, Ledger, Place, Start, differs};
@@ -62,13 +62,17 @@ impl Ledger {
     }
 
     /// An outsider that shares the pace never gets the lock within the interval after a start that stands.
-    pub fn lock(&mut self, name: &str, expire: i64, answer: Lock) -> Result<(), String> {
+    pub fn lock(&mut self, name: &str, expire: i64, answer: LockReply) -> Result<(), String> {
         let now = self.now;
         if self.unit(name).outsider > now {
             // Its own token asks again: the answer is the same, and nothing changes.
-            return if matches!(answer, Lock::Taken(_)) { Ok(()) } else { differs("lock", "Taken", answer) };
+            return if matches!(answer, LockReply::Taken(_)) {
+                Ok(())
+            } else {
+                differs("lock", "Taken", answer)
+            };
         }
-        if matches!(answer, Lock::Taken(_)) {
+        if matches!(answer, LockReply::Taken(_)) {
             let last = self.units[name].starts.iter().max_by_key(|start| start.at);
             // Where it was raised while the outsider itself held the lock, the old one counts.
             let due = last.map(|last| last.at + last.interval.min(self.wait_after(name, last)));

@@ -1,6 +1,6 @@
 //! The timed mutex of a site: interval, tuning, pause, blocks, outsiders.
 
-use paced::internals::frontier::{Lock, MutexKey, Tuning};
+use paced::internals::frontier::{LockReply, MutexKey, Tuning};
 use paced::internals::task::{LeaseKey, Outcome};
 
 use crate::world::{at, ms, on_every_backend};
@@ -75,7 +75,7 @@ fn v6_v11_the_mutex_of_a_site_is_there_to_be_seen_for_one_interval() {
         w.done(&lease).await;
         w.pass(400);
         assert_eq!(w.mutex_left("a").await, Some(600), "a settled task doesn't release it");
-        assert_eq!(w.outsider_locks("a", 1_000).await, Lock::Held(600));
+        assert_eq!(w.outsider_locks("a", 1_000).await, LockReply::Held(600));
         w.pass(600);
         assert_eq!(w.mutex_left("a").await, None);
     });
@@ -86,7 +86,7 @@ fn an_outsider_s_lock_moves_the_due_time_to_its_end() {
     on_every_backend(async |w| {
         w.site("a").await;
         w.put("a", "p").await;
-        assert!(matches!(w.outsider_locks("a", 5_000).await, Lock::Taken(_)));
+        assert!(matches!(w.outsider_locks("a", 5_000).await, LockReply::Taken(_)));
         let grant = w.grant(w.want(1, 0)).await;
         assert_eq!((grant.leases.len(), grant.next_in), (0, Some(5_000)));
         assert_eq!(w.view("a").await.due, at(5_000));

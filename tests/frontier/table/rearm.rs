@@ -1,6 +1,6 @@
 //! A permit that grew late takes a new start.
 
-use paced::internals::frontier::{Lock, Rearm, Tuning};
+use paced::internals::frontier::{LockReply, Rearm, Tuning};
 use paced::internals::task::{Lease, Outcome};
 
 use crate::world::{World, at, ms, on_every_backend, path_of};
@@ -99,7 +99,7 @@ fn a_re_arm_never_overwrites_somebody_else_s_lock() {
     on_every_backend(async |w| {
         let late = first_start(w, 1).await;
         w.pass(1_000);
-        assert!(matches!(w.outsider_locks("a", 3_000).await, Lock::Taken(_)));
+        assert!(matches!(w.outsider_locks("a", 3_000).await, LockReply::Taken(_)));
         w.pass(200);
         assert_eq!(w.rearm(&late).await, Rearm::Held(2_800));
         assert_eq!(w.mutex_left("a").await, Some(2_800));

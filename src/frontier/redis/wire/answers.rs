@@ -5,10 +5,10 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::frontier::state::{DeadState, StageCounts, WorkScope};
-use crate::frontier::step::{Feeding, Forgotten, Grant, Lock, Lost, Rearm, Registered, Renamed, Run};
+use crate::frontier::step::{Feeding, Forgotten, Grant, LockReply, Lost, Rearm, Registered, Renamed, Run};
 use crate::frontier::value::{Decoded, FromWire, ReplyRow, embedded, is_true, malformed, parse, read_by};
 use crate::frontier::view::{
-    Freshness, Inspection, KnownRobots, Latest, Owner, Says, UnitStatus, UrlStatus, View,
+    Freshness, Inspection, KnownRobots, LatestPage, Owner, Says, UnitStatus, UrlStatus, View,
 };
 use crate::task::{
     DeadLetter, Failure, Lease, Origin, PageKey, PutReply, RobotsFetch, RobotsRecord, Settled, StoredPage,
@@ -45,7 +45,7 @@ rows! {
     KnownRobots { record, until, failures }
     UrlStatus { tasks, letters, latest, recrawl_at, is_known }
     UnitStatus { stage, place, until, owner, priority, put_at, depth, attempts, losses, failure }
-    Latest { stored, depth }
+    LatestPage { stored, depth }
     Freshness { fresh, all, oldest }
     Inspection { tasks, due, dead, known }
 }
@@ -54,7 +54,7 @@ read_by! {
     Registered: parse;
     PutReply: parse;
     Rearm: parse;
-    Lock: parse;
+    LockReply: parse;
     Forgotten: parse;
     Renamed: parse;
     StageCounts: parse;

@@ -1,0 +1,148 @@
+//! Tasks of the model, and which units are due by them.
+
+use std::collections::BTreeMap;
+
+use super::{Model, Sure, key};
+use crate::frontier::shelf::{DueShelf, TaskShelf};
+use crate::frontier::state::{Place, Running, SiteState, Task, WorkScope};
+use crate::task::{PageKey, Stage};
+
+impl DueShelf for Model {
+    fn due_count(&mut self, stage: Stage, now: i64, scope: &WorkScope, most: u32) -> Sure<u32> {
+        let due = self.ready_units(stage, scope).into_values().filter(|score| *score <= now);
+        Ok(u32::try_from(due.count()).unwrap_or(most).min(most))
+    }
+
+    fn nth_due(&mut self, stage: Stage, now: i64, scope: &WorkScope, n: u32) -> Sure<Option<String>> {
+        let ready = self.ready_units(stage, scope).into_iter();
+        let mut due: Vec<(i64, String)> =
+            ready.filter(|(_, score)| *score <= now).map(|(name, score)| (score, name)).collect();
+        due.sort();
+        Ok(due.into_iter().nth(n as usize).map(|(_, name)| name))
+    }
+
+    fn next_due(&mut self, stage: Stage, scope: &WorkScope) -> Sure<Option<i64>> {
+        Ok(self.ready_units(stage, scope).into_values().min())
+    }
+
+    fn ready_sites(&mut self, stage: Stage, unit: &str) -> Sure<Vec<String>> {
+        let ready = self.sites.values().filter(|site| site.unit == unit && self.is_ready(site, stage));
+        Ok(ready.map(|site| site.name.clone()).collect())
+    }
+}
+
+impl TaskShelf for Model {
+    fn task(&mut self, page: PageKey<'_>, stage: Stage) -> Sure<Option<Task>> {
+        Ok(self.tasks.get(&key(page, stage)).cloned())
+    }
+
+    fn granted(&mut self, token: u64) -> Sure<Option<Task>> {
+        Ok(self.running().find(|(_, running)| running.token == token).map(|(task, _)| task.clone()))
+    }
+
+    fn add_task(&mut self, task: &Task) -> Sure<()> {
+        debug_assert!(!self.tasks.contains_key(&key(task.page(), task.stage)), "{task:?}");
+        self.save_task(task)
+    }
+
+    fn save_task(&mut self, task: &Task) -> Sure<()> {
+        self.tasks.insert(key(task.page(), task.stage), task.clone());
+        Ok(())
+    }
+
+    fn remove_task(&mut self, task: &Task) -> Sure<()> {
+        self.tasks.remove(&key(task.page(), task.stage));
+        Ok(())
+    }
+
+    fn first_waiting(&mut self, site: &str, stage: Stage) -> Sure<Option<Task>> {
+        Ok(self.waiting(site, stage).min_by_key(|task| (task.priority, task.position)).cloned())
+    }
+
+    fn first_position(&mut self, site: &str, stage: Stage) -> Sure<Option<i64>> {
+        Ok(self.waiting(site, stage).map(|task| task.position).min())
+    }
+
+    fn overdue(&mut self, now: i64, most: u32) -> Sure<Vec<Task>> {
+        Ok(Self::by_time(self.delayed().filter(|(until, _)| *until <= now), most))
+    }
+
+    fn next_delayed(&mut self) -> Sure<Option<i64>> {
+        Ok(self.delayed().map(|(until, _)| until).min())
+    }
+
+    fn lost_leases(&mut self, now: i64, most: u32) -> Sure<Vec<Task>> {
+        let lost = self.running().filter(|(_, running)| self.is_over(running, now));
+        Ok(Self::by_time(lost.map(|(task, running)| (running.ends_at, task)), most))
+    }
+
+    fn next_lease_end(&mut self) -> Sure<Option<i64>> {
+        let ends = self.running().map(|(_, r)| if self.is_over(r, i64::MIN) { i64::MIN } else { r.ends_at });
+        Ok(ends.min())
+    }
+
+    fn idle_tasks(&mut self, site: &str, most: u32) -> Sure<Vec<Task>> {
+        let idle = self.tasks.values().filter(|task| task.site == site && task.running().is_none());
+        let mut tasks: Vec<Task> = idle.cloned().collect();
+        tasks.sort_by_key(|task| (task.stage, task.url.fingerprint()));
+        tasks.truncate(most as usize);
+        Ok(tasks)
+    }
+
+    fn running_tasks(&mut self, site: &str) -> Sure<Vec<Task>> {
+        let running = self.running().filter(|(task, _)| task.site == site);
+        Ok(Self::by_time(running.map(|(task, running)| (running.ends_at, task)), u32::MAX))
+    }
+}
+
+impl Model {
+    /// Units with a ready site, and their scores: worked out from the tasks themselves.
+    pub(super) fn ready_units(&self, stage: Stage, scope: &WorkScope) -> BTreeMap<String, i64> {
+        let ready =
+            self.sites.values().filter(|site| scope.includes(&site.name) && self.is_ready(site, stage));
+        ready
+            .filter_map(|site| self.units.get(&site.unit))
+            .map(|(unit, due)| {
+                let score = if stage == Stage::Download { *due } else { unit.parsed_at };
+                (unit.name.clone(), score)
+            })
+            .collect()
+    }
+
+    fn is_ready(&self, site: &SiteState, stage: Stage) -> bool {
+        let waits = self.waiting(&site.name, stage).next().is_some();
+        let in_flight = self.running().filter(|(task, running)| task.site == site.name && running.in_flight);
+        let gated = site.tuned.paused.is_some()
+            || site.errand.is_some()
+            || in_flight.count() >= site.parallel() as usize;
+        waits && (stage == Stage::Parse || !gated)
+    }
+
+    fn waiting(&self, site: &str, stage: Stage) -> impl Iterator<Item = &Task> {
+        let of_stage = self.tasks.values().filter(move |task| task.site == site && task.stage == stage);
+        of_stage.filter(|task| task.place == Place::Waiting)
+    }
+
+    /// When each delayed task's time comes.
+    fn delayed(&self) -> impl Iterator<Item = (i64, &Task)> {
+        self.tasks.values().filter_map(|task| match task.place {
+            Place::Delayed { until, .. } => Some((until, task)),
+            _ => None,
+        })
+    }
+
+    pub(super) fn running(&self) -> impl Iterator<Item = (&Task, &Running)> {
+        self.tasks.values().filter_map(|task| task.running().map(|running| (task, running)))
+    }
+
+    /// The first tasks by time, then position, site and stage.
+    fn by_time<'a>(tasks: impl Iterator<Item = (i64, &'a Task)>, most: u32) -> Vec<Task> {
+        let mut tasks: Vec<(i64, &Task)> = tasks.collect();
+        tasks.sort_by_key(|(at, task)| (*at, task.position, &task.site, task.stage));
+        tasks.into_iter().take(most as usize).map(|(_, task)| task.clone()).collect()
+    }
+
+    fn is_over(&self, running: &Running, now: i64) -> bool {
+        running.ends_at <= now || self.owners.get(&running.owner).is_some_and(|owner| owner.dead)
+    }
+}

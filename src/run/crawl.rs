@@ -78,28 +78,23 @@ pub async fn crawl(
         found.insert(site.name.clone(), (view, begin(&frontier, site, options.fresh).await?));
     }
     let deadline = options.deadline.and_then(|deadline| Instant::now().checked_add(deadline));
-    let goal = Goal::Named { names: names.clone(), give_up: options.give_up, deadline };
+    let goal = Goal::Named { names, give_up: options.give_up, deadline };
     let monitor = parts.monitor.clone();
     let mut watch = Watch::new(goal, &parts, shown);
     watch.is_finished().await?;
     let watching = async |over: &CancellationToken| watch.until_the_end(over).await;
     let ending = work_until(parts, equipment.workers, &stop, watching).await?;
-    let last_look =
-        async { Ok::<_, FrontierError>((watch.is_finished().await?, frontier.views(&names).await?)) };
-    let looked = clock::within(LAST_LOOK, last_look).await;
-    let given_up = watch.end();
-    let (finished, views) = looked.unwrap_or_else(|| Err(no_answer(equipment)))?;
-    let site = |view: View| {
+    let looked = clock::within(LAST_LOOK, watch.is_finished()).await;
+    let (views, given_up) = watch.end();
+    let no_answer =
+        || FrontierError::new(FrontierErrorKind::Away, without_password(&equipment.places.frontier));
+    let finished = looked.unwrap_or_else(|| Err(no_answer().because("how the sites stand can't be told")))?;
+    let site = |view: &View| {
         let (found, run) = found.get(&view.site)?.clone();
         let tally = monitor.tally(&view.site);
-        Some(SiteReport { found: found.unwrap_or_else(|| view.clone()), run, view, tally })
+        Some(SiteReport { found: found.unwrap_or_else(|| view.clone()), run, view: view.clone(), tally })
     };
-    let sites = views.into_iter().filter_map(site).collect();
+    let sites = views.iter().filter_map(site).collect();
     let ending = if finished && given_up.is_empty() { Ending::Finished } else { ending };
     Ok(CrawlReport { ending, sites, given_up })
-}
-
-fn no_answer(equipment: &RunParts) -> FrontierError {
-    FrontierError::new(FrontierErrorKind::Away, without_password(&equipment.places.frontier))
-        .because("how the sites stand can't be told")
 }

@@ -80,11 +80,6 @@ impl RunParts {
         }
     }
 
-    /// The archive that pages are kept in.
-    async fn archive(&self, frontier: &Frontier) -> Result<Archive, RunError> {
-        Ok(Archive::open_at(&self.places.pages, &writer_name(), frontier.clock()).await?)
-    }
-
     /// The sink that items go to.
     fn sink(&self) -> Result<ItemSink, RunError> {
         Ok(match &self.places.items {
@@ -112,7 +107,7 @@ impl RunParts {
         let parts = VisitParts::new(PartsOptions {
             fetcher,
             ceiling: Ceiling::per_second(ceiling),
-            archive: self.archive(frontier).await?,
+            archive: Archive::open_at(&self.places.pages, &writer_name(), frontier.clock()).await?,
             sink: self.sink()?,
             role,
             rules: rules.clone(),

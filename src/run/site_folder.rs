@@ -1,7 +1,6 @@
 //! A folder of site files, whose rules are put in force at the start and again when asked. A bad file leaves the rules in
 //! force that were there before.
 
-use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, VecDeque};
 use std::convert::Infallible;
 use std::path::{Path, PathBuf};
@@ -19,7 +18,7 @@ use crate::settings::Settings;
 use crate::site::{self, Site, SiteErrors};
 use crate::work::SiteRules;
 
-/// When site files are read again that could not be registered.
+/// When it is tried again to register site files that were read again.
 const READ_AGAIN: Patience = Patience::new(Duration::from_secs(1), Duration::from_secs(5));
 
 /// The site files of a worker.
@@ -45,42 +44,51 @@ struct Reading {
 impl SiteFolder {
     /// The folder, which must be there; what it registers is taken into the rules.
     pub(super) fn open(path: &Path, settings: &Settings, rules: &SiteRules) -> Result<Self, RunError> {
+        fs::read_dir(path).map_err(|source| RunError::Folder { path: path.to_owned(), source })?;
         let (settings, rules) = (settings.clone(), rules.clone());
-        let folder = Self { path: path.to_owned(), settings, rules, versions: BTreeMap::new() };
-        folder.files().map(|_| folder)
+        Ok(Self { path: path.to_owned(), settings, rules, versions: BTreeMap::new() })
     }
 
-    /// Its files, in order, so that of two that don't go together it is always the same one that stays out.
-    fn files(&self) -> Result<Vec<PathBuf>, RunError> {
-        site_files(&self.path).map_err(|source| RunError::Folder { path: self.path.clone(), source })
-    }
-
-    /// Registers every `*.toml` of the folder. What is wrong with a file is said in one line, and the others are taken in.
-    pub(super) async fn read(&mut self, frontier: &Frontier) -> Result<(), RunError> {
-        let mut reading = self.load().await?;
-        Ok(self.register(frontier, &mut reading).await?)
+    /// Registers every `*.toml` of the folder; a frontier that doesn't take them is tried again, with patience. What is wrong with
+    /// a file is said in one line, and the others are taken in.
+    pub(super) async fn read(
+        &mut self,
+        frontier: &Frontier,
+        patience: Option<Patience>,
+    ) -> Result<(), RunError> {
+        let (mut reading, mut tries) = (self.load().await?, patience.map(Patience::begin));
+        while let Err(error) = self.register(frontier, &mut reading).await {
+            let Some(tries) = tries.as_mut().filter(|_| error.is_transient()) else {
+                return Err(error.into());
+            };
+            // Once they can be, it is said that they were read.
+            if tries.count() == 1 {
+                warn!(%error, "site files can't be registered yet; they are read again soon");
+            }
+            tries.again().await;
+        }
+        Ok(())
     }
 
     /// Reads every file. Of two that name one site the first counts.
     async fn load(&self) -> Result<Reading, RunError> {
-        let (mut reading, mut named) = (Reading::default(), BTreeMap::new());
-        let files = self.files()?;
-        if files.is_empty() {
+        let path = self.path.clone();
+        let loading = tokio::task::spawn_blocking(move || load_all(&path));
+        let loaded = loading.await.unwrap_or_else(|panic| Err(io::Error::other(panic)));
+        let loaded = loaded.map_err(|source| RunError::Folder { path: self.path.clone(), source })?;
+        if loaded.is_empty() {
             warn!("there is no site file in {}; put some there, each NAME.toml", self.path.display());
         }
-        for file in files {
-            let shown = file.display().to_string();
-            match load(file).await {
-                Err(errors) => reading.is_wrong(&in_one_line(&errors, &shown)),
-                Ok(site) => match named.entry(site.name.clone()) {
-                    Entry::Occupied(other) => reading.is_wrong(&format!(
-                        "{shown}: site `{}` is {} already; give it another name",
-                        site.name,
-                        other.get()
-                    )),
-                    Entry::Vacant(free) => {
-                        free.insert(shown.clone());
-                        reading.left.push_back((shown, site));
+        let (mut reading, mut named) = (Reading::default(), BTreeMap::new());
+        for (file, loaded) in loaded {
+            match loaded {
+                Err(errors) => reading.is_wrong(&in_one_line(&errors, &file)),
+                Ok(site) => match named.insert(site.name.clone(), file.clone()) {
+                    None => reading.left.push_back((file, site)),
+                    Some(other) => {
+                        let what = format!("site `{}` is {other} already; give it another name", site.name);
+                        reading.is_wrong(&format!("{file}: {what}"));
+                        named.insert(site.name, other);
                     }
                 },
             }
@@ -110,22 +118,6 @@ impl SiteFolder {
         info!(sites, changed, wrong, "site files read from {}", self.path.display());
         Ok(())
     }
-
-    /// Reads the files again; while the frontier doesn't take them, it is tried again and again.
-    async fn read_again(&mut self, frontier: &Frontier) -> Result<(), RunError> {
-        let (mut reading, mut tries) = (self.load().await?, READ_AGAIN.begin());
-        while let Err(error) = self.register(frontier, &mut reading).await {
-            if !error.is_transient() {
-                return Err(error.into());
-            }
-            // Once they can be, it is said that they were read.
-            if tries.count() == 1 {
-                warn!(%error, "site files can't be registered yet; they are read again soon");
-            }
-            tries.again().await;
-        }
-        Ok(())
-    }
 }
 
 impl Reading {
@@ -147,13 +139,15 @@ pub(super) async fn read_again_when_told(
             warn!("told to read site files again, but none were named: start with --sites DIR");
             continue;
         };
-        if let Err(error) = folder.read_again(frontier).await {
+        if let Err(error) = folder.read(frontier, Some(READ_AGAIN)).await {
             error!("{error}; the rules that were in force stay so");
         }
     }
 }
 
-fn site_files(folder: &Path) -> io::Result<Vec<PathBuf>> {
+/// Reads and checks the files of a folder, in order, so that of two that don't go together it is always the same one that stays
+/// out.
+fn load_all(folder: &Path) -> io::Result<Vec<(String, Result<Site, SiteErrors>)>> {
     let mut files = Vec::new();
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
@@ -162,14 +156,7 @@ fn site_files(folder: &Path) -> io::Result<Vec<PathBuf>> {
         }
     }
     files.sort();
-    Ok(files)
-}
-
-/// Reads and checks a file off the threads that keep the pace.
-async fn load(file: PathBuf) -> Result<Site, SiteErrors> {
-    let shown = file.display().to_string();
-    let loaded = tokio::task::spawn_blocking(move || site::load(&file)).await;
-    loaded.unwrap_or_else(|panic| Err(SiteErrors::unreadable(&shown, &io::Error::other(panic.to_string()))))
+    Ok(files.into_iter().map(|file| (file.display().to_string(), site::load(&file))).collect())
 }
 
 fn in_one_line(errors: &SiteErrors, file: &str) -> String {

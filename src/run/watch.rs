@@ -11,7 +11,7 @@ use super::report::Ending;
 use super::standstill::Standstill;
 use crate::clock;
 use crate::frontier::{Frontier, FrontierError, View};
-use crate::monitor::{Monitor, Pulse, Shown};
+use crate::monitor::{Monitor, Pulse, Shown, Tally};
 use crate::work::{Breakers, Outages, SiteRules, UnderWay, VisitParts};
 
 /// How often it is looked how sites stand.
@@ -56,8 +56,8 @@ pub(super) struct Watch {
     beat: Instant,
     /// When fresh pages were counted last.
     counted: Option<Instant>,
-    /// When the sites that move were looked at last, and how many they were.
-    looked: (Instant, usize),
+    /// When the sites that move were looked at last.
+    looked: Instant,
     /// A site that was not finished at the last look: it most likely isn't yet.
     unfinished: Option<String>,
     still: BTreeMap<String, Standstill>,
@@ -78,7 +78,7 @@ impl Watch {
             views: Arc::default(),
             beat: Instant::now(),
             counted: None,
-            looked: (Instant::now(), 0),
+            looked: Instant::now(),
             unfinished: None,
             still: BTreeMap::new(),
             given_up: Vec::new(),
@@ -189,20 +189,13 @@ impl Watch {
 
     /// How much ever entered the sites, if all of them are finished.
     async fn all_finished(&mut self) -> Result<Option<u64>, FrontierError> {
-        match self.goal.clone() {
-            Goal::Named { names, give_up, .. } => self.named_finished(&names, give_up).await,
-            Goal::All { until_empty: true } => self.every_site_finished().await,
-            Goal::All { until_empty: false } => Ok(None),
-        }
-    }
-
-    async fn named_finished(
-        &mut self,
-        names: &[String],
-        give_up: Duration,
-    ) -> Result<Option<u64>, FrontierError> {
+        let (names, give_up) = match self.goal.clone() {
+            Goal::Named { names, give_up, .. } => (names, give_up),
+            Goal::All { until_empty: true } => return self.every_site_finished().await,
+            Goal::All { until_empty: false } => return Ok(None),
+        };
+        let views = self.frontier.views(&names).await?;
         let mut total = Some(0);
-        let views = self.frontier.views(names).await?;
         for view in &views {
             let left = !view.finished && !self.is_given_up(view, give_up);
             total = total.filter(|_| !left).map(|total| total + entered(view));
@@ -234,11 +227,10 @@ impl Watch {
     /// Looks at the sites of which this process got something lately, before a pulse or where they are others now.
     async fn look_at_moving(&mut self, is_due: bool) -> Result<(), FrontierError> {
         let moving = self.under_way.moving(LATELY);
-        let (looked, count) = self.looked;
-        if is_due || (moving.len() != count && looked.elapsed() >= LOOK_AT_MOVING) {
+        if is_due || (moving.len() != self.views.len() && self.looked.elapsed() >= LOOK_AT_MOVING) {
             let views = self.frontier.views(&moving).await?;
             self.saw(views);
-            self.looked = (Instant::now(), moving.len());
+            self.looked = Instant::now();
         }
         Ok(())
     }
@@ -266,10 +258,23 @@ impl Watch {
         true
     }
 
-    /// Ends what is shown; the sites that were given up, and why.
-    pub(super) fn end(&mut self) -> Vec<(String, String)> {
+    /// How the sites stand on which this process worked, and what it did for each; the dead letters of all sites.
+    pub(super) async fn results(&self) -> Result<(Vec<(View, Tally)>, u64), FrontierError> {
+        let (mut sites, mut dead) = (Vec::new(), 0);
+        for view in self.frontier.views(&self.frontier.sites().await?).await? {
+            dead += view.download.letters + view.parse.letters;
+            if self.under_way.has_worked_on(&view.site) {
+                let tally = self.monitor.tally(&view.site);
+                sites.push((view, tally));
+            }
+        }
+        Ok((sites, dead))
+    }
+
+    /// Ends what is shown; how the sites stood at the last look, and those that were given up, each with the reason.
+    pub(super) fn end(&mut self) -> (Arc<Vec<View>>, Vec<(String, String)>) {
         self.pulse.clear();
-        std::mem::take(&mut self.given_up)
+        (Arc::clone(&self.views), std::mem::take(&mut self.given_up))
     }
 }
 

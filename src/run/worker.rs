@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
 use tracing::info;
 
 use super::error::RunError;
@@ -14,10 +15,10 @@ use super::report::Ending;
 use super::site_folder::{SiteFolder, read_again_when_told};
 use super::watch::{Goal, Watch};
 use super::worker_name::WorkerName;
-use crate::frontier::{Frontier, FrontierError, View, without_password};
-use crate::monitor::{Monitor, Shown, Tally};
+use crate::frontier::{Frontier, View, without_password};
+use crate::monitor::{Shown, Tally};
 use crate::task::Stage;
-use crate::work::{Role, SiteRules, UnderWay};
+use crate::work::{Role, SiteRules};
 
 /// How a worker works.
 #[derive(Clone, Debug)]
@@ -71,12 +72,12 @@ pub async fn work(
     let mut folder = sites.map(|sites| SiteFolder::open(&sites, &equipment.settings, &rules)).transpose()?;
     let frontier = Frontier::open(&equipment.places.frontier)?;
     if let Some(folder) = &mut folder {
-        folder.read(&frontier).await?;
+        folder.read(&frontier, None).await?;
     }
     let join = async |frontier: &Frontier| frontier.join_as(name.as_str(), rules.scope()).await;
     let parts = equipment.parts(&frontier, &rules, role, None, join).await?;
     info!(%name, %role, "at work on {}", without_password(&equipment.places.frontier));
-    let (monitor, under_way) = (parts.monitor.clone(), Arc::clone(&parts.under_way));
+    let monitor = parts.monitor.clone();
     let mut watch = Watch::new(Goal::All { until_empty }, &parts, shown);
     let watching = async |over: &CancellationToken| {
         tokio::select! {
@@ -86,39 +87,17 @@ pub async fn work(
     };
     // Who ends once nothing is left must not bring in what is due later.
     let feeds = role.walks(Stage::Download) && !until_empty;
-    let feeding = feeds.then(|| tokio::spawn(feed::feed(frontier.clone(), stop.clone())));
+    let feeding = || tokio::spawn(feed::feed(frontier.clone(), stop.clone()));
+    let _feeding = feeds.then(|| AbortOnDropHandle::new(feeding()));
     let ended = work_until(parts, equipment.workers, &stop, watching).await;
-    if let Some(feeding) = feeding {
-        feeding.abort();
-    }
     watch.end();
     let ending = ended?;
     let mut report = WorkReport { ending, sites: Vec::new(), total: monitor.total(), dead: None };
     if ending == Ending::Finished {
-        match stop.run_until_cancelled(report.look(&frontier, &under_way, &monitor)).await {
-            Some(looked) => looked?,
+        match stop.run_until_cancelled(watch.results()).await.transpose()? {
+            Some((sites, dead)) => (report.sites, report.dead) = (sites, Some(dead)),
             None => report.ending = Ending::Stopped,
         }
     }
     Ok(report)
-}
-
-impl WorkReport {
-    async fn look(
-        &mut self,
-        frontier: &Frontier,
-        under_way: &UnderWay,
-        monitor: &Monitor,
-    ) -> Result<(), FrontierError> {
-        let mut dead = 0;
-        for view in frontier.views(&frontier.sites().await?).await? {
-            dead += view.download.letters + view.parse.letters;
-            if under_way.has_worked_on(&view.site) {
-                let tally = monitor.tally(&view.site);
-                self.sites.push((view, tally));
-            }
-        }
-        self.dead = Some(dead);
-        Ok(())
-    }
 }

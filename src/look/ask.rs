@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::archive::{Archive, Visit, VisitOutcome};
+use crate::archive::Archive;
 use crate::canonical_url::CanonicalUrl;
 use crate::clock::{self, Timestamp};
 use crate::fetch::{Exchange, Fetcher, Request, Unsent};
@@ -14,7 +14,7 @@ use crate::quantity::spoken;
 use crate::run::RunError;
 use crate::settings::Settings;
 use crate::site::Site;
-use crate::work::sent_request;
+use crate::work::visit_to_keep;
 
 /// The longest that a site which the frontier doesn't know is waited for beyond its interval: others that look at it pay no more,
 /// unless its robots.txt asks for more.
@@ -95,19 +95,8 @@ impl<'a> Asker<'a> {
         let answer =
             exchange.answer.as_ref().ok().map(|fetched| (fetched.page.status, fetched.page.response));
         let (unit, interval) = (price.unit.clone(), price.interval);
+        let visit = visit_to_keep(&self.site.name, (unit.clone(), interval), url, &exchange);
         self.sent.push(PaidRequest { url: url.clone(), unit, interval, at: exchange.sent.at, answer });
-        let outcome = match &exchange.answer {
-            Ok(fetched) => VisitOutcome::Response(fetched.page.clone()),
-            Err(error) => VisitOutcome::Failed { error: error.reason() },
-        };
-        let visit = Visit {
-            site: self.site.name.clone(),
-            unit: price.unit.clone(),
-            interval: price.interval,
-            fence: 0,
-            request: sent_request(url, &exchange),
-            outcome,
-        };
         self.archive.keep(visit).await?;
         if let Ok(fetched) = &exchange.answer
             && let Signal::Retry { block: Some((wait, why)), .. } =

@@ -100,12 +100,11 @@ fn changes(old: &Item, new: &Item) -> Vec<Change> {
         ("@key", text(old.key.as_deref()), text(new.key.as_deref())),
     ];
     let own = own.into_iter().map(|(field, old, new)| Change { field: field.to_owned(), old, new });
-    let fields = new.fields.iter().map(|(name, value)| Change {
+    let lost = old.fields.keys().filter(|name| !new.fields.contains_key(*name));
+    let fields = new.fields.keys().chain(lost).map(|name| Change {
         field: name.clone(),
         old: old.fields.get(name).cloned(),
-        new: Some(value.clone()),
+        new: new.fields.get(name).cloned(),
     });
-    let lost = old.fields.iter().filter(|(name, _)| !new.fields.contains_key(*name));
-    let lost = lost.map(|(name, value)| Change { field: name.clone(), old: Some(value.clone()), new: None });
-    own.chain(fields).chain(lost).filter(|change| change.old != change.new).collect()
+    own.chain(fields).filter(|change| change.old != change.new).collect()
 }

@@ -126,16 +126,12 @@ fn in_words(why: &Refusal, url: &CanonicalUrl) -> String {
 fn fields(site: &Site, rule: usize, extract: &Extract) -> Vec<Field> {
     let Some(item) = extract.item.as_ref().or(extract.incomplete.as_ref()) else { return Vec::new() };
     let rules = &site.pages[rule].fields;
-    let found = |name: &str| {
-        let value = item.fields.get(name)?.clone();
-        Some((value, item.from.get(name).cloned().unwrap_or_default()))
-    };
-    let own = rules.iter().map(|field| Field {
-        name: field.name.clone(),
-        found: found(&field.name),
-        required: field.required,
-    });
+    let own = rules.iter().map(|field| (&field.name, field.required));
     let others = item.fields.keys().filter(|name| !rules.iter().any(|field| field.name == **name));
-    let others = others.map(|name| Field { name: name.clone(), found: found(name), required: false });
-    own.chain(others).collect()
+    let field = |(name, required): (&String, bool)| {
+        let value = item.fields.get(name).cloned();
+        let found = value.map(|value| (value, item.from.get(name).cloned().unwrap_or_default()));
+        Field { name: name.clone(), found, required }
+    };
+    own.chain(others.map(|name| (name, false))).map(field).collect()
 }

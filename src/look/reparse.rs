@@ -17,11 +17,8 @@ use crate::robots::Verdicts;
 use crate::run::RunError;
 use crate::sink::{ItemSink, LastLines};
 use crate::site::Site;
-use crate::task::{Put, PutReply, StoredPage};
-use crate::work::VisitError;
-
-/// Links put in one step: few, as a start that comes up meanwhile waits for the step.
-const PUTS: usize = 50;
+use crate::task::{PutReply, StoredPage};
+use crate::work::{PUTS, VisitError, put_of};
 
 /// What a reparse works with.
 #[derive(Debug)]
@@ -158,11 +155,8 @@ impl Reparse {
         let (mut puts, mut seen) = (Vec::new(), HashSet::new());
         links.sort_by_key(|(_, depth)| *depth); // of the pages that have a link the one that is nearest to a seed counts
         for (link, depth) in links {
-            let Ok(url) = site.canonical(link) else { continue };
-            let Ok(rule) = site.takes(&url, depth) else { continue };
-            if self.verdicts.allows(&site, &url, None).await? && seen.insert(url.clone()) {
-                puts.push(Put { rule: Some(rule.name.clone()), ..Put::link(url, depth) });
-            }
+            let put = put_of(&site, &link, depth, &self.verdicts).await?;
+            puts.extend(put.filter(|put| seen.insert(put.url.clone())));
         }
         let mut created = 0;
         for portion in puts.chunks(PUTS) {

@@ -111,7 +111,7 @@ async fn step(
 
 fn take(asker: &Asker<'_>, walk: &mut Walk, hop: &mut Hop, fetched: Fetched) -> Option<CanonicalUrl> {
     let page = &fetched.page;
-    match Signal::of(page, &asker.site.pace, asker.frontier.clock().now()) {
+    let (ended, to) = match Signal::of(page, &asker.site.pace, asker.frontier.clock().now()) {
         Signal::Fine => {
             walk.content = Some(Content {
                 url: hop.url.clone(),
@@ -120,24 +120,19 @@ fn take(asker: &Asker<'_>, walk: &mut Walk, hop: &mut Hop, fetched: Fetched) -> 
                 headers: page.headers.clone(),
                 body: fetched.decoded,
             });
-            None
+            return None;
         }
         Signal::Redirect(to) => {
-            hop.ended = Some(format!("HTTP {}, redirected to {to}", page.status));
+            let ended = format!("HTTP {}, redirected to {to}", page.status);
             let to = asker.site.canonical(to).ok();
-            to.filter(|to| *to != hop.url || asker.site.fetch.cookies)
+            (ended, to.filter(|to| *to != hop.url || asker.site.fetch.cookies))
         }
         Signal::NotModified => {
-            hop.ended = Some("HTTP 304 Not Modified, though nothing was asked to compare".to_owned());
-            None
+            ("HTTP 304 Not Modified, though nothing was asked to compare".to_owned(), None)
         }
-        Signal::Dead(why) => {
-            hop.ended = Some(why.reason);
-            None
-        }
-        Signal::Retry { why, block } => {
-            hop.ended = Some(block.map_or(why.reason, |(_, asked)| asked));
-            None
-        }
-    }
+        Signal::Dead(why) => (why.reason, None),
+        Signal::Retry { why, block } => (block.map_or(why.reason, |(_, asked)| asked), None),
+    };
+    hop.ended = Some(ended);
+    to
 }

@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 
-use super::counts::Tally;
 use super::standing_out::{MOST, SitePulse, Total, standing_out};
 use crate::frontier::View;
 use crate::quantity::{compact, compact_rate};
@@ -93,7 +92,7 @@ fn progress_of(view: &View) -> (u64, u64) {
 /// The most important first: what doesn't fit the line is cut from its end.
 fn message(site: &SitePulse) -> String {
     let (view, tally) = (&site.counted.view, &site.counted.tally);
-    let counts = counts(tally, view.download.letters + view.parse.letters);
+    let counts = counts(tally.items, view.download.letters + view.parse.letters);
     if view.finished {
         return format!("done, {counts}");
     }
@@ -107,16 +106,16 @@ fn message(site: &SitePulse) -> String {
 
 fn message_of_all(sites: &[SitePulse], workers: usize) -> String {
     let total = Total::of(sites);
-    let tally = sites.iter().fold(Tally::default(), |sum, site| sum.plus(site.counted.tally));
+    let items = sites.iter().map(|site| site.counted.tally.items).sum();
     let letters =
         sites.iter().map(|site| site.counted.view.download.letters + site.counted.view.parse.letters);
-    let counts = counts(&tally, letters.sum());
+    let counts = counts(items, letters.sum());
     format!("{}, {} running, {workers} workers, {counts}", compact_rate(total.rate), total.running)
 }
 
-fn counts(tally: &Tally, letters: u64) -> String {
+fn counts(items: u64, letters: u64) -> String {
     let dead = if letters > 0 { format!(", {letters} dead") } else { String::new() };
-    format!("{} items{dead}", tally.items)
+    format!("{items} items{dead}")
 }
 
 #[cfg(test)]

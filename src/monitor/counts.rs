@@ -44,8 +44,6 @@ pub struct Tally {
     pub items: u64,
     /// Tasks that died.
     pub dead: u64,
-    /// Bytes of bodies, as sent.
-    pub bytes: u64,
 }
 
 impl Tally {
@@ -56,7 +54,6 @@ impl Tally {
             pages: self.pages + other.pages,
             items: self.items + other.items,
             dead: self.dead + other.dead,
-            bytes: self.bytes + other.bytes,
         }
     }
 }
@@ -87,7 +84,6 @@ impl Monitor {
         let tally = &mut state.site(&site.name).tally;
         tally.starts += 1;
         tally.early += u64::from(late && gap.is_some_and(|gap| gap + grace(lease.interval) < lease.interval));
-        tally.bytes += exchange.answer.as_ref().map_or(0, |fetched| fetched.page.body.len() as u64);
     }
 
     /// A task was settled: a page was kept for parsing, or the task died, or neither.
@@ -102,13 +98,10 @@ impl Monitor {
     pub fn robots(&self, site: &str, origin: &str, access: &RobotsAccess) {
         let mut state = self.lock();
         let unreachable = &mut state.site(site).unreachable;
-        match access {
-            RobotsAccess::Unreachable(why) => {
-                unreachable.insert(origin.to_owned(), why.clone());
-            }
-            RobotsAccess::Rules(_) | RobotsAccess::Absent => {
-                unreachable.remove(origin);
-            }
+        if let RobotsAccess::Unreachable(why) = access {
+            unreachable.insert(origin.to_owned(), why.clone());
+        } else {
+            unreachable.remove(origin);
         }
     }
 

@@ -22,31 +22,21 @@ pub fn start(format: Format, level: &str, color: bool, bars: MultiProgress) {
         .with_env_filter(filter)
         .fmt_fields(JsonFields::new())
         .event_format(LogLine(format))
-        .with_writer(move || BufferedLine { bars: bars.clone(), text: Vec::new() })
+        .with_writer(move || PastBars(bars.clone()))
         .try_init();
 }
 
-/// One log line on its way to stderr; it is written whole while the progress bars stand aside.
-struct BufferedLine {
-    bars: MultiProgress,
-    text: Vec<u8>,
-}
+/// Writes to stderr while the progress bars stand aside; a line comes whole.
+struct PastBars(MultiProgress);
 
-impl Write for BufferedLine {
-    fn write(&mut self, text: &[u8]) -> io::Result<usize> {
-        self.text.extend_from_slice(text);
-        Ok(text.len())
+impl Write for PastBars {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        // Nobody is left to tell that stderr is closed.
+        self.0.suspend(|| drop(io::stderr().write_all(line)));
+        Ok(line.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
-    }
-}
-
-impl Drop for BufferedLine {
-    fn drop(&mut self) {
-        let text = std::mem::take(&mut self.text);
-        // Nobody is left to tell that stderr is closed.
-        self.bars.suspend(|| drop(io::stderr().write_all(&text)));
     }
 }

@@ -43,21 +43,23 @@ pub struct Pool {
     workers: Workers,
     tasks: TaskTracker,
     stop: CancellationToken,
-    left: Mutex<LeftTasks>,
-}
-
-/// Tasks that this process could not end.
-#[derive(Debug, Default)]
-struct LeftTasks {
-    count: usize,
+    /// How many tasks this process could not end.
+    left: AtomicUsize,
     /// What keeps every task from its end, once it happened.
-    broken: Option<VisitError>,
+    broken: Mutex<Option<VisitError>>,
 }
 
 impl Pool {
     /// A pool that stops claiming when `stop` is cancelled.
     pub fn new(parts: Arc<VisitParts>, workers: Workers, stop: CancellationToken) -> Self {
-        Self { parts, workers, tasks: TaskTracker::new(), stop, left: Mutex::default() }
+        Self {
+            parts,
+            workers,
+            tasks: TaskTracker::new(),
+            stop,
+            left: AtomicUsize::new(0),
+            broken: Mutex::default(),
+        }
     }
 
     /// Claims and runs tasks until stopped or until storage is gone; then waits for running tasks.
@@ -72,13 +74,14 @@ impl Pool {
         still.cancel();
         // It ends by itself; a panic in it was logged by the runtime.
         let _ = beating.await;
-        let LeftTasks { count, broken } = std::mem::take(&mut *pool.left());
-        if count > 0 {
+        let left = pool.left.load(Ordering::SeqCst);
+        if left > 0 {
             warn!(
-                tasks = count,
+                tasks = left,
                 "left as they were when they could not be ended; the next start goes on with them"
             );
         }
+        let broken = pool.broken().take();
         match broken {
             Some(left) => Err(left),
             None => Ok(worked?),
@@ -117,7 +120,7 @@ impl Pool {
                 // What it may be granted after all returns when this process leaves.
                 () = clock::wait_after(&self.stop, LAST_CLAIM) => break,
             };
-            let member = self.parts.member.current();
+            let member = self.parts.member();
             tokio::select! {
                 () = self.stop.cancelled() => {}
                 () = clock::wait_until(again) => {}
@@ -138,16 +141,12 @@ impl Pool {
         !self.parts.frontier.has_wake_ups() || self.parts.slots.left_some.load(Ordering::SeqCst)
     }
 
-    fn longest_sleep(&self) -> Duration {
-        if self.parts.frontier.has_wake_ups() { LONGEST_SLEEP } else { LONGEST_SLEEP_UNTOLD }
-    }
-
     /// Claims for the free slots and starts what is granted; when to ask for more. The frontier is told first where more sites
     /// were left than it knows of.
     async fn claim(self: &Arc<Self>, told_of: &AtomicUsize) -> Result<Instant, FrontierError> {
         let sites_left = self.parts.rules.sites_left();
         if told_of.load(Ordering::SeqCst) != sites_left {
-            self.parts.frontier.work_on(&self.parts.member.current().name, self.parts.rules.scope()).await?;
+            self.parts.frontier.work_on(&self.parts.member().name, self.parts.rules.scope()).await?;
             told_of.store(sites_left, Ordering::SeqCst);
         }
         let (mut download, parse) = self.parts.slots.free();
@@ -166,7 +165,8 @@ impl Pool {
         let grant = self.parts.frontier.claim(wish).await?;
         grant.lost.iter().for_each(tell_of);
         let next = grant.next_in.map_or(Duration::MAX, |ms| Duration::from_millis(ms.unsigned_abs()));
-        let again = next_claim(asked, Instant::now(), next.min(self.longest_sleep()));
+        let longest = if self.parts.frontier.has_wake_ups() { LONGEST_SLEEP } else { LONGEST_SLEEP_UNTOLD };
+        let again = next_claim(asked, Instant::now(), next.min(longest));
         self.parts.slots.left_some.store(self.left_some(wanted, &grant), Ordering::SeqCst);
         for lease in grant.leases {
             self.start(lease, noted);
@@ -197,7 +197,7 @@ impl Pool {
     fn wish(&self, download: usize, parse: usize) -> Claim {
         let number = |n: usize| u32::try_from(n.min(MOST_GRANTED)).unwrap_or(0);
         Claim {
-            owner: self.parts.member.current().name.clone(),
+            owner: self.parts.member().name.clone(),
             token: fastrand::u64(1..TOKENS - MOST_GRANTED as u64),
             download: number(download),
             parse: number(parse),
@@ -248,16 +248,15 @@ impl Pool {
 
     /// A task was left as it was.
     fn note(&self, left: VisitError) {
-        let mut all_left = self.left();
-        all_left.count += usize::from(left.is_our_own());
+        self.left.fetch_add(usize::from(left.is_our_own()), Ordering::SeqCst);
         if left.is_final() {
-            all_left.broken.get_or_insert(left);
+            self.broken().get_or_insert(left);
             self.stop.cancel();
         }
     }
 
-    fn left(&self) -> MutexGuard<'_, LeftTasks> {
-        self.left.lock().unwrap_or_else(PoisonError::into_inner)
+    fn broken(&self) -> MutexGuard<'_, Option<VisitError>> {
+        self.broken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// As many download slots as the response times ask for, and twice as many as there are where these don't suffice.

@@ -9,7 +9,7 @@ use super::body_end::body_end;
 use super::breakers::{health_of, put_off};
 use super::error::VisitError;
 use super::fresh_pages::FreshPage;
-use super::outcome::{Judged, errand_outcome, failed, follow, judge, unsent_errand};
+use super::outcome::{Judged, RobotsFound, failed, follow, judge, robots_found, unsent_errand};
 use super::parts::VisitParts;
 use super::slots::SlottedLease;
 use crate::archive::{Place, PlaceError, SentRequest, Visit, VisitOutcome};
@@ -19,7 +19,7 @@ use crate::frontier::FrontierError;
 use crate::frontier::permit::{NotNow, Permit};
 use crate::page::Validators;
 use crate::site::Site;
-use crate::task::{Exclusion, Lease, Outcome, RobotsAccess, RobotsFetch, Stage, StoredPage};
+use crate::task::{Exclusion, Lease, Outcome, RobotsAccess, RobotsFetch, RobotsRecord, Stage, StoredPage};
 
 /// Downloads one task's page; the parse that its settlement took along. `noted` is the time since boot right before its claim.
 pub(super) async fn visit(
@@ -72,8 +72,9 @@ async fn unwanted(
 
 async fn request<'a>(parts: &VisitParts, site: &'a Site, lease: &'a Lease) -> Request<'a> {
     let stored = lease.stored.as_ref().filter(|stored| !stored.validators.is_empty());
-    let validators = match stored {
-        Some(stored) if is_here(parts, stored).await => Some(&stored.validators),
+    // A 304 is only asked for while the body that it would confirm is there.
+    let validators = match stored.map(|stored| (stored, stored.place.parse::<Place>())) {
+        Some((stored, Ok(place))) if parts.archive.has(&place).await => Some(&stored.validators),
         _ => None,
     };
     Request {
@@ -81,14 +82,6 @@ async fn request<'a>(parts: &VisitParts, site: &'a Site, lease: &'a Lease) -> Re
         url: lease.robots.as_ref().map_or(&lease.url, |errand| &errand.fetch),
         validators,
         robots: lease.robots.is_some(),
-    }
-}
-
-/// A 304 is only asked for while the body that it would confirm is there.
-async fn is_here(parts: &VisitParts, stored: &StoredPage) -> bool {
-    match stored.place.parse::<Place>() {
-        Ok(place) => parts.archive.has(&place).await,
-        Err(_) => false,
     }
 }
 
@@ -119,7 +112,7 @@ async fn not_sent(
         Unsent::Failed(error) => error,
     };
     let outcome = match &lease.robots {
-        Some(errand) => robots(&lease, errand, Outcome::Robots(unsent_errand(errand, &error))),
+        Some(errand) => robots(&lease, errand, unsent_errand(errand, &error)),
         None => failed(&lease, &error),
     };
     report(&lease, &error);
@@ -136,40 +129,45 @@ async fn keep(
     exchange: &Exchange,
     judged: &Judged,
 ) -> Result<Place, VisitError> {
-    let outcome = match (&exchange.answer, judged, &lease.stored) {
-        (Err(error), _, _) => {
-            report(lease, error);
-            VisitOutcome::Failed { error: error.reason() }
-        }
-        (Ok(fetched), Judged::NotModified, Some(stored)) => VisitOutcome::NotModified {
-            page: fetched.page.clone(),
-            of: stored.place.parse().map_err(|e: PlaceError| VisitError::Parse(e.to_string()))?,
-            fetched_at: stored.fetched_at,
-        },
-        (Ok(fetched), _, _) => VisitOutcome::Response(fetched.page.clone()),
-    };
     let asked = lease.robots.as_ref().map_or(&lease.url, |errand| &errand.fetch);
-    let request = sent_request(asked, exchange);
-    let visit = Visit {
-        site: lease.site.clone(),
-        unit: site.unit(),
-        interval: lease.interval,
-        fence: lease.fence,
-        request,
-        outcome,
-    };
-    let keep = || parts.archive.keep(visit.clone());
-    Ok(parts.outages.pages.patiently(keep).await?)
+    let paid = (site.unit(), lease.interval);
+    let mut visit = Visit { fence: lease.fence, ..visit_to_keep(&lease.site, paid, asked, exchange) };
+    match (&exchange.answer, judged, &lease.stored) {
+        (Err(error), _, _) => report(lease, error),
+        (Ok(fetched), Judged::NotModified, Some(stored)) => {
+            let of = stored.place.parse().map_err(|e: PlaceError| VisitError::Parse(e.to_string()))?;
+            let (page, fetched_at) = (fetched.page.clone(), stored.fetched_at);
+            visit.outcome = VisitOutcome::NotModified { page, of, fetched_at };
+        }
+        _ => {}
+    }
+    Ok(parts.outages.pages.patiently(|| parts.archive.keep(visit.clone())).await?)
 }
 
-/// The request as it is kept.
-pub(crate) fn sent_request(url: &CanonicalUrl, exchange: &Exchange) -> SentRequest {
-    SentRequest {
-        url: url.clone(),
-        method: exchange.sent.method,
-        headers: exchange.sent.headers.clone(),
-        sent_at: exchange.sent.at,
-        http_version: exchange.answer.as_ref().map_or(http::Version::HTTP_11, |fetched| fetched.page.version),
+/// A request that stands for no task, paid to a pace unit with an interval, and what came of it, as they are kept.
+pub(crate) fn visit_to_keep(
+    site: &str,
+    (unit, interval): (String, Duration),
+    url: &CanonicalUrl,
+    exchange: &Exchange,
+) -> Visit {
+    let Exchange { sent, answer } = exchange;
+    Visit {
+        site: site.to_owned(),
+        unit,
+        interval,
+        fence: 0,
+        request: SentRequest {
+            url: url.clone(),
+            method: sent.method,
+            headers: sent.headers.clone(),
+            sent_at: sent.at,
+            http_version: answer.as_ref().map_or(http::Version::HTTP_11, |fetched| fetched.page.version),
+        },
+        outcome: match answer {
+            Ok(fetched) => VisitOutcome::Response(fetched.page.clone()),
+            Err(error) => VisitOutcome::Failed { error: error.reason() },
+        },
     }
 }
 
@@ -183,7 +181,10 @@ async fn conclude(
     place: Place,
 ) -> Result<Outcome, VisitError> {
     if let Some(errand) = &lease.robots {
-        return Ok(robots(lease, errand, errand_outcome(site, lease, errand, exchange)));
+        return Ok(match robots_found(site, lease.hops, errand, exchange) {
+            RobotsFound::Record(record) => robots(lease, errand, record),
+            RobotsFound::Moved(to) => Outcome::RobotsMoved { to },
+        });
     }
     match judged {
         Judged::Ended(outcome) => Ok(outcome),
@@ -219,32 +220,28 @@ fn done(
 ) -> Outcome {
     let recrawl = site.rule_for(&lease.url).and_then(|rule| rule.recrawl);
     let Ok(fetched) = &exchange.answer else { return Outcome::Done { stored: None, recrawl } };
-    let given = Validators::of(&fetched.page.headers);
-    let place = place.to_string();
+    let (given, fetched_at) = (Validators::of(&fetched.page.headers), exchange.sent.at);
     let stored = if let (Judged::NotModified, Some(stored)) = (judged, &lease.stored) {
-        StoredPage {
-            place: stored.place.clone(),
-            fetched_at: exchange.sent.at,
-            validators: if given.is_empty() { stored.validators.clone() } else { given },
-        }
+        let validators = if given.is_empty() { stored.validators.clone() } else { given };
+        StoredPage { place: stored.place.clone(), fetched_at, validators }
     } else {
+        let place = place.to_string();
         if parts.role.walks(Stage::Parse) {
             let fresh = FreshPage { headers: fetched.page.headers.clone(), body: fetched.decoded.clone() };
             parts.fresh_pages.lay(place.clone(), fresh);
         }
-        StoredPage { place, fetched_at: exchange.sent.at, validators: given }
+        StoredPage { place, fetched_at, validators: given }
     };
     Outcome::Done { stored: Some(stored), recrawl }
 }
 
 /// How the asking for a `robots.txt` ends; that it can't be had is said once in a row.
-fn robots(lease: &Lease, errand: &RobotsFetch, outcome: Outcome) -> Outcome {
-    let Outcome::Robots(record) = &outcome else { return outcome };
+fn robots(lease: &Lease, errand: &RobotsFetch, record: RobotsRecord) -> Outcome {
     if let (RobotsAccess::Unreachable(why), 0) = (&record.access, errand.failures) {
         let (site, host) = (&lease.site, errand.fetch.host());
         warn!(site, "robots.txt of {host} can't be had: {why}; the pages of this host wait for it");
     }
-    outcome
+    Outcome::Robots(record)
 }
 
 fn report(lease: &Lease, error: &FetchError) {

@@ -1,6 +1,6 @@
 //! Pages in memory between their download and their parse: few are read back from the archive so.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 
 use bytes::Bytes;
@@ -17,46 +17,28 @@ pub(super) struct FreshPage {
     pub body: Bytes,
 }
 
-/// Pages by the place where they are kept.
+/// Pages by the place where they are kept, the oldest first: few, as most are parsed at once.
 #[derive(Debug, Default)]
-pub(super) struct FreshPages(Mutex<PagesInOrder>);
-
-#[derive(Debug, Default)]
-struct PagesInOrder {
-    pages: HashMap<String, FreshPage>,
-    order: VecDeque<String>,
-    bytes: usize,
-}
+pub(super) struct FreshPages(Mutex<(VecDeque<(String, FreshPage)>, usize)>);
 
 impl FreshPages {
     /// Lays a page down; the oldest go when there is no room.
     pub(super) fn lay(&self, place: String, page: FreshPage) {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.bytes += page.body.len();
-        kept.order.push_back(place.clone());
-        kept.pages.insert(place, page);
-        while kept.bytes > ROOM {
-            let Some(oldest) = kept.order.pop_front() else { return };
-            kept.drop_page(&oldest);
+        let (pages, bytes) = &mut *self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        *bytes += page.body.len();
+        pages.push_back((place, page));
+        while *bytes > ROOM {
+            let Some((_, oldest)) = pages.pop_front() else { return };
+            *bytes -= oldest.body.len();
         }
     }
 
     /// Takes a page up, if it is still here.
     pub(super) fn take(&self, place: &str) -> Option<FreshPage> {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let page = kept.drop_page(place);
-        if kept.order.len() > 2 * kept.pages.len() + 64 {
-            let PagesInOrder { pages, order, .. } = &mut *kept;
-            order.retain(|place| pages.contains_key(place));
-        }
-        page
-    }
-}
-
-impl PagesInOrder {
-    fn drop_page(&mut self, place: &str) -> Option<FreshPage> {
-        let page = self.pages.remove(place)?;
-        self.bytes -= page.body.len();
+        let (pages, bytes) = &mut *self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let at = pages.iter().position(|(known, _)| known == place)?;
+        let (_, page) = pages.remove(at)?;
+        *bytes -= page.body.len();
         Some(page)
     }
 }

@@ -46,9 +46,6 @@ impl Hosts {
     fn remember(&self, host: &Host, answer: HostOwner) {
         let mut hosts = self.lock();
         if hosts.len() >= MOST_HOSTS {
-            hosts.retain(|_, answer| answer.at.elapsed() < HOLDS);
-        }
-        if hosts.len() >= MOST_HOSTS {
             hosts.clear();
         }
         hosts.insert(host.clone(), answer);

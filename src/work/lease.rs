@@ -25,7 +25,7 @@ pub(super) async fn beat(parts: Arc<VisitParts>, stop: CancellationToken) {
 }
 
 async fn tell_alive(parts: &VisitParts) {
-    match parts.frontier.beat(&parts.member.current()).await {
+    match parts.frontier.beat(&parts.member()).await {
         Err(error) if error.is_transient() => parts.outages.frontier.lost(&error),
         Err(error) => warn!(%error, "this process could not tell the frontier that it is alive"),
         Ok(()) => {}

@@ -23,10 +23,11 @@ mod workers;
 
 pub(crate) use breakers::Breakers;
 pub use claim::Pool;
-pub(crate) use download::sent_request;
+pub(crate) use download::visit_to_keep;
 pub use error::VisitError;
 pub(crate) use outages::Outages;
 pub(crate) use outcome::{RobotsFound, robots_found};
+pub(crate) use parse::{PUTS, put_of};
 pub use parts::{PartsOptions, VisitParts};
 pub use role::{Role, RoleError};
 pub use rules::SiteRules;

@@ -105,19 +105,6 @@ pub(crate) enum RobotsFound {
     Moved(CanonicalUrl),
 }
 
-/// What a host's `robots.txt` comes to: always a record, or where to ask next.
-pub(super) fn errand_outcome(
-    site: &Site,
-    lease: &Lease,
-    errand: &RobotsFetch,
-    exchange: &Exchange,
-) -> Outcome {
-    match robots_found(site, lease.hops, errand, exchange) {
-        RobotsFound::Record(record) => Outcome::Robots(record),
-        RobotsFound::Moved(to) => Outcome::RobotsMoved { to },
-    }
-}
-
 /// What came of asking for a `robots.txt` to which `hops` redirects led.
 pub(crate) fn robots_found(site: &Site, hops: u32, errand: &RobotsFetch, exchange: &Exchange) -> RobotsFound {
     let row = Row { failures: errand.failures, random: fastrand::f64() };

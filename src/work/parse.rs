@@ -14,12 +14,13 @@ use crate::content_coding;
 use crate::extract::{self, Extract, Fetched};
 use crate::frontier::FrontierError;
 use crate::item::Item;
+use crate::robots::Verdicts;
 use crate::sink::SinkError;
 use crate::site::{PageRule, Site};
 use crate::task::{Exclusion, Failure, Lease, Outcome, Put, StoredPage};
 
 /// Links put in one step: few, as a start that comes up meanwhile waits for the step.
-const PUTS: usize = 50;
+pub(crate) const PUTS: usize = 50;
 
 /// Parses one task's page.
 pub(super) async fn visit(parts: &VisitParts, lease: Lease, slot: Slot) -> Result<(), VisitError> {
@@ -134,7 +135,7 @@ async fn put_links(
     Ok(())
 }
 
-/// The link as a put: on a host of a crawled site, in scope, within depth, taken by a rule, allowed by `robots.txt`.
+/// The link as a put into the queue of the site that owns its host.
 async fn wanted(
     parts: &VisitParts,
     site: &Arc<Site>,
@@ -142,12 +143,22 @@ async fn wanted(
     link: &Url,
 ) -> Result<Option<(String, Put)>, FrontierError> {
     let Some(owner) = parts.owner_of(site, link).await? else { return Ok(None) };
-    let Ok(url) = owner.canonical(link.clone()) else { return Ok(None) };
-    let depth = lease.depth + 1;
-    let Ok(rule) = owner.takes(&url, depth) else { return Ok(None) };
+    let put = put_of(&owner, link, lease.depth + 1, &parts.verdicts).await?;
+    Ok(put.map(|put| (owner.name.clone(), put)))
+}
+
+/// A link of a site as a put: in scope, within depth, taken by a rule, allowed by `robots.txt`.
+pub(crate) async fn put_of(
+    site: &Site,
+    link: &Url,
+    depth: u32,
+    verdicts: &Verdicts,
+) -> Result<Option<Put>, FrontierError> {
+    let Ok(url) = site.canonical(link.clone()) else { return Ok(None) };
+    let Ok(rule) = site.takes(&url, depth) else { return Ok(None) };
     let rule = Some(rule.name.clone());
-    let allowed = parts.verdicts.allows(&owner, &url, None).await?;
-    Ok(allowed.then(|| (owner.name.clone(), Put { rule, ..Put::link(url, depth) })))
+    let allowed = verdicts.allows(site, &url, None).await?;
+    Ok(allowed.then(|| Put { rule, ..Put::link(url, depth) }))
 }
 
 /// An item without a required field is none: the page is a dead letter, revived after the rule is mended.

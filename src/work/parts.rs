@@ -1,9 +1,10 @@
 //! What the two lines need, once a process: the frontier, the fetcher, the archive, the sink, and the sites' rules.
 
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
@@ -57,7 +58,8 @@ pub struct PartsOptions {
 #[derive(Debug)]
 pub struct VisitParts {
     pub(crate) frontier: Frontier,
-    pub(super) member: OwnerToken,
+    /// This process's place among those that claim. It takes another one if it was declared dead by mistake.
+    member: watch::Sender<Arc<Member>>,
     pub(super) fetcher: Fetcher,
     pub(super) ceiling: Ceiling,
     pub(super) archive: Archive,
@@ -90,7 +92,7 @@ impl VisitParts {
             under_way: Arc::new(UnderWay::new(options.most_pages)),
             verdicts: Verdicts::new(Some(&options.frontier)),
             frontier: options.frontier,
-            member: OwnerToken::new(options.member),
+            member: watch::Sender::new(Arc::new(options.member)),
             fetcher: options.fetcher,
             ceiling: options.ceiling,
             archive: options.archive,
@@ -134,6 +136,11 @@ impl VisitParts {
         Ok(self.rules.owner(&url.host()))
     }
 
+    /// This process's place among those that claim.
+    pub(super) fn member(&self) -> Arc<Member> {
+        Arc::clone(&self.member.borrow())
+    }
+
     /// Finishes what is being kept, and leaves. A frontier that is away finds out by itself.
     pub async fn disband(self) -> Result<(), FrontierError> {
         if let Err(error) = self.archive.close().await {
@@ -142,7 +149,9 @@ impl VisitParts {
         if let Err(error) = self.sink.flush().await {
             warn!(%error, "items could not be flushed");
         }
-        let Some(member) = self.member.into_member() else { return Ok(()) };
+        let member = self.member();
+        drop(self.member);
+        let Some(member) = Arc::into_inner(member) else { return Ok(()) };
         let leaving = self.frontier.leave(member);
         match clock::within(LEAVING, leaving).await {
             Some(Err(error)) if error.is_transient() => {
@@ -155,35 +164,12 @@ impl VisitParts {
 
     /// This process was declared dead, its leases are lost: it goes on under another name.
     pub(super) async fn join_anew(&self) -> Result<(), FrontierError> {
-        let member = self.frontier.join_anew(&self.member.current(), self.rules.scope()).await?;
+        let member = self.frontier.join_anew(&self.member(), self.rules.scope()).await?;
         warn!(
             name = member.name,
             "this process was taken for dead and its leases are lost; it goes on under a new name"
         );
-        self.member.replace(member);
+        self.member.send_replace(Arc::new(member));
         Ok(())
-    }
-}
-
-/// This process's place among those that claim. It takes another one if it was declared dead by mistake.
-#[derive(Debug)]
-pub(super) struct OwnerToken(Mutex<Arc<Member>>);
-
-impl OwnerToken {
-    pub(super) fn new(member: Member) -> Self {
-        Self(Mutex::new(Arc::new(member)))
-    }
-
-    pub(super) fn current(&self) -> Arc<Member> {
-        Arc::clone(&self.0.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    pub(super) fn replace(&self, member: Member) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(member);
-    }
-
-    /// The place, when nobody uses it any more.
-    pub(super) fn into_member(self) -> Option<Member> {
-        Arc::into_inner(self.0.into_inner().unwrap_or_else(PoisonError::into_inner))
     }
 }

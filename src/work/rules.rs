@@ -1,8 +1,7 @@
 //! The sites of a process by their rules: those it was given and no others, or all that the frontier knows.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tracing::warn;
 
@@ -18,12 +17,13 @@ const MOST_SITES: usize = 4_096;
 pub struct SiteRules {
     /// Every site of the frontier is worked on, also those that nobody has named here.
     of_all: bool,
-    turn: Arc<AtomicU64>,
-    sites: Arc<RwLock<Sites>>,
+    sites: Arc<Mutex<Sites>>,
 }
 
 #[derive(Debug, Default)]
 struct Sites {
+    /// Rises with each use.
+    turn: u64,
     by_name: HashMap<String, KnownSite>,
     by_host: HashMap<Host, String>,
     left: HashSet<String>,
@@ -38,7 +38,7 @@ struct KnownSite {
     version: i64,
     site: Arc<Site>,
     /// The turn of its last use.
-    used: AtomicU64,
+    used: u64,
 }
 
 impl SiteRules {
@@ -54,7 +54,7 @@ impl SiteRules {
 
     /// How many sites were left to others so far.
     pub(super) fn sites_left(&self) -> usize {
-        self.read().left.len()
+        self.lock().left.len()
     }
 
     /// Whether all sites are worked on.
@@ -73,21 +73,20 @@ impl SiteRules {
 
     /// Whether it is the first time that this process turns out to lack something that the site's file asks for.
     pub(super) fn warns_first_of_lack(&self, site: &str) -> bool {
-        self.write().lacking.insert(site.to_owned())
+        self.lock().lacking.insert(site.to_owned())
     }
 
     /// Whether this process lacks something for a site that it worked on.
     pub fn lacks_something(&self) -> bool {
-        !self.read().lacking.is_empty()
+        !self.lock().lacking.is_empty()
     }
 
     /// The site, and whether it ignores robots.txt from now on.
     fn take_in(&self, site: Site, version: i64) -> (Arc<Site>, bool) {
         let site = Arc::new(site);
-        let turn = self.turn();
-        let mut sites = self.write();
+        let mut sites = self.lock();
         let is_newest = sites.by_name.get(&site.name).is_none_or(|known| known.version <= version);
-        let ignores_now = is_newest && sites.replace(&site, version, turn);
+        let ignores_now = is_newest && sites.replace(&site, version);
         if self.of_all && sites.by_name.len() > MOST_SITES {
             sites.forget_half();
         }
@@ -96,7 +95,7 @@ impl SiteRules {
 
     /// The names of the sites that were taken in and are worked on, in order.
     pub fn names(&self) -> Vec<String> {
-        let sites = self.read();
+        let sites = self.lock();
         let mut names: Vec<String> =
             sites.by_name.keys().filter(|name| !sites.left.contains(*name)).cloned().collect();
         names.sort();
@@ -105,46 +104,39 @@ impl SiteRules {
 
     /// Leaves a site to others.
     pub fn remove(&self, name: &str) {
-        self.write().left.insert(name.to_owned());
+        self.lock().left.insert(name.to_owned());
     }
 
     /// A site by its rules of that version or newer.
     pub(super) fn get(&self, name: &str, version: i64) -> Option<Arc<Site>> {
-        let turn = self.turn();
-        let sites = self.read();
-        let known = sites.by_name.get(name).filter(|known| known.version >= version)?;
-        known.used.store(turn, Ordering::Relaxed);
+        let Sites { by_name, turn, .. } = &mut *self.lock();
+        let known = by_name.get_mut(name).filter(|known| known.version >= version)?;
+        *turn += 1;
+        known.used = *turn;
         Some(Arc::clone(&known.site))
     }
 
     /// The site that owns a host, among those taken in.
     pub(super) fn owner(&self, host: &Host) -> Option<Arc<Site>> {
-        let sites = self.read();
+        let sites = self.lock();
         let name = sites.by_host.get(host)?;
         sites.by_name.get(name).map(|known| Arc::clone(&known.site))
     }
 
-    fn turn(&self) -> u64 {
-        self.turn.fetch_add(1, Ordering::Relaxed)
-    }
-
-    fn read(&self) -> RwLockReadGuard<'_, Sites> {
-        self.sites.read().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn write(&self) -> RwLockWriteGuard<'_, Sites> {
-        self.sites.write().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Sites> {
+        self.sites.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Sites {
     /// Puts a site's rules in the place of older ones; whether they ignore robots.txt and the older ones did not.
-    fn replace(&mut self, site: &Arc<Site>, version: i64, turn: u64) -> bool {
+    fn replace(&mut self, site: &Arc<Site>, version: i64) -> bool {
         self.by_host.retain(|_, owner| *owner != site.name);
         for host in &site.scope.hosts {
             self.by_host.entry(host.clone()).or_insert_with(|| site.name.clone());
         }
-        let known = KnownSite { version, site: Arc::clone(site), used: AtomicU64::new(turn) };
+        self.turn += 1;
+        let known = KnownSite { version, site: Arc::clone(site), used: self.turn };
         self.by_name.insert(site.name.clone(), known);
         if site.pace.robots == RobotsPolicy::Ignore {
             return self.ignoring.insert(site.name.clone());
@@ -154,11 +146,10 @@ impl Sites {
     }
 
     fn forget_half(&mut self) {
-        let mut turns: Vec<u64> =
-            self.by_name.values().map(|known| known.used.load(Ordering::Relaxed)).collect();
+        let mut turns: Vec<u64> = self.by_name.values().map(|known| known.used).collect();
         turns.sort_unstable();
         let since = turns[turns.len() / 2];
-        self.by_name.retain(|_, known| known.used.load(Ordering::Relaxed) >= since);
+        self.by_name.retain(|_, known| known.used >= since);
         let Self { by_name, by_host, .. } = self;
         by_host.retain(|_, owner| by_name.contains_key(owner));
     }

@@ -45,7 +45,7 @@ impl VisitParts {
             warn!(site, wait_s = wait.as_secs(), "the site is left alone: {why}");
         }
         let robots_before = self.robots_before(&settlement).await?;
-        let (token, member) = (fastrand::u64(..), self.member.current());
+        let (token, member) = (fastrand::u64(..), self.member());
         let step = || self.frontier.settle(&member.name, token, vec![settlement.clone()]);
         let settled =
             self.outages.frontier.patiently(step).await?.into_iter().next().unwrap_or(Settled::Stale);

@@ -297,11 +297,11 @@ mod tests {
     async fn a_step_without_an_answer_is_waited_for_once_when_this_process_must_leave() {
         let leaving = CancellationToken::new();
         leaving.cancel();
-        let (outage, _) = outage(&leaving, MS(300));
+        let (outage, _) = outage(&leaving, MS(1_000));
         let began = Instant::now();
         assert!(outage.patiently(std::future::pending::<Result<(), io::Error>>).await.is_err());
         let took = began.elapsed();
-        assert!((MS(300)..MS(550)).contains(&took), "{took:?}");
+        assert!((MS(1_000)..MS(1_900)).contains(&took), "{took:?}");
     }
 
     #[tokio::test]

@@ -1,49 +1,38 @@
 //! Redis I/O has its own thread, so that a busy caller cannot delay it.
 
 use std::future::Future;
-use std::pin::Pin;
 use std::sync::OnceLock;
-use std::thread;
+use std::{io, thread};
 
-use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
-use tokio::task::JoinSet;
+use tokio::runtime::{Builder, Handle};
+use tokio::sync::oneshot;
 
-type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
-
-/// A thread that starts with its first work, and ends when its owner is gone and its work is done.
+/// A thread that starts with its first work, and ends when its owner is gone.
 #[derive(Debug, Default)]
-pub(super) struct IoThread(OnceLock<UnboundedSender<Work>>);
+pub(super) struct IoThread(OnceLock<Option<IoRuntime>>);
+
+#[derive(Debug)]
+struct IoRuntime {
+    runtime: Handle,
+    /// The thread ends when this is dropped.
+    _owner: oneshot::Sender<()>,
+}
 
 impl IoThread {
-    /// Runs work there.
+    /// Runs work there. Without a thread the work is dropped, and whoever waits for it is told that the frontier is closed.
     pub(super) fn run(&self, work: impl Future<Output = ()> + Send + 'static) {
-        let sender = self.0.get_or_init(|| {
-            let (sender, inbox) = unbounded_channel();
-            let started = thread::Builder::new().name("frontier".to_owned()).spawn(move || drive(inbox));
-            if let Err(error) = started {
-                tracing::error!(%error, "no thread can be started for the frontier");
-            }
-            sender
-        });
-        // Without a thread the work is dropped, and whoever waits for it is told that the frontier is closed.
-        let _ = sender.send(Box::pin(work));
+        let started =
+            || start().inspect_err(|error| tracing::error!(%error, "the frontier's thread can't run"));
+        if let Some(running) = self.0.get_or_init(|| started().ok()) {
+            running.runtime.spawn(work);
+        }
     }
 }
 
-fn drive(mut inbox: UnboundedReceiver<Work>) {
-    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
-        Ok(runtime) => runtime,
-        Err(error) => {
-            tracing::error!(%error, "the frontier's thread can't run");
-            return;
-        }
-    };
-    runtime.block_on(async move {
-        let mut working = JoinSet::new();
-        while let Some(work) = inbox.recv().await {
-            working.spawn(work);
-        }
-        // Senders hold their owner: none is left.
-        working.abort_all();
-    });
+fn start() -> io::Result<IoRuntime> {
+    let runtime = Builder::new_current_thread().enable_all().build()?;
+    let (owner, gone) = oneshot::channel();
+    let running = IoRuntime { runtime: runtime.handle().clone(), _owner: owner };
+    thread::Builder::new().name("frontier".to_owned()).spawn(move || runtime.block_on(gone))?;
+    Ok(running)
 }

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use super::Shared;
 use crate::canonical_url::fingerprint;
+use crate::clock::millis;
 use crate::frontier::step::{Claim, Feeding, Forgotten, Grant, Renamed};
 use crate::frontier::table::{At, Reply, Step};
 use crate::frontier::{FrontierError, MutexKey};
@@ -22,24 +23,8 @@ const LEFT_ALONE: Duration = Duration::from_secs(5);
 pub(super) struct Partitions {
     /// The partition of each site met; it never changes.
     sites: Mutex<HashMap<String, usize>>,
-    /// Partitions that have nothing to give for now.
-    bare: Mutex<HashMap<usize, EmptyPartition>>,
-}
-
-/// A partition that has nothing to give before a time.
-#[derive(Clone, Copy, Debug)]
-struct EmptyPartition {
-    until: Instant,
-    /// It may have something then, if nothing else happens.
-    may_have: bool,
-}
-
-impl EmptyPartition {
-    /// In how many ms it may have something.
-    fn has_some_in(self) -> Option<i64> {
-        let wait = self.until.saturating_duration_since(Instant::now());
-        self.may_have.then(|| crate::clock::millis(wait) + 1)
-    }
+    /// Partitions that have nothing to give before a time, and whether they may have something then, if nothing else happens.
+    bare: Mutex<HashMap<usize, (Instant, bool)>>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -167,8 +152,9 @@ impl Shared {
         let (mut all, mut soonest) = (Grant::default(), None);
         let (mut download, mut parse) = (claim.download, claim.parse);
         for partition in (0..count).map(|i| (first + i) % count) {
-            if let Some(bare) = self.bare(partition) {
-                soonest = least(soonest, bare.has_some_in());
+            let (now, bare) = (Instant::now(), lock(&self.partitions.bare).get(&partition).copied());
+            if let Some((until, may_have)) = bare.filter(|(until, _)| *until > now) {
+                soonest = least(soonest, may_have.then(|| millis(until - now) + 1));
                 continue;
             }
             let has_enough = download + parse == 0 && claim.download + claim.parse > 0;
@@ -197,16 +183,9 @@ impl Shared {
         Ok(all)
     }
 
-    /// What is known of a partition that is left alone for now.
-    fn bare(&self, partition: usize) -> Option<EmptyPartition> {
-        let bare = *lock(&self.partitions.bare).get(&partition)?;
-        (bare.until > Instant::now()).then_some(bare)
-    }
-
     fn leave_alone(&self, partition: usize, next_in: Option<i64>) {
         let wait = next_in.map_or(LEFT_ALONE, |ms| Duration::from_millis(ms.unsigned_abs()).min(LEFT_ALONE));
-        let bare = EmptyPartition { until: Instant::now() + wait, may_have: next_in.is_some() };
-        lock(&self.partitions.bare).insert(partition, bare);
+        lock(&self.partitions.bare).insert(partition, (Instant::now() + wait, next_in.is_some()));
     }
 
     /// The sites of these leases lie in this partition.

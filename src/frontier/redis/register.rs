@@ -1,5 +1,7 @@
 //! A site is registered in a frontier of several partitions: its unit lies in one of them, the directory in another.
 
+use serde_json::json;
+
 use super::partitions::DIRECTORY;
 use super::{Shared, wire};
 use crate::frontier::FrontierError;
@@ -28,22 +30,25 @@ impl Shared {
         }
         let step = Step::Register { new: new.clone() };
         let bar: Option<String> = match before {
-            Some(_) => self.ask_for(partition, &step, wire::bar(&new.name, unit)).await?,
+            Some(_) => self.ask_for(partition, &step, json!(["view.bar", new.name, unit])).await?,
             None => None,
         };
         if let Some(why) = bar {
             return Ok(Registered::Refused(why));
         }
         loop {
-            let booked = self.ask_for(DIRECTORY, &step, wire::booking(&new)).await?;
+            let booked =
+                self.ask_for(DIRECTORY, &step, json!(["directory.book", wire::booked(&new)])).await?;
             let (refusal, number, is_all): (Option<String>, i64, bool) = booked;
             if let Some(why) = refusal {
                 return Ok(Registered::Refused(why));
             }
-            let registered = self.ask_for(partition, &step, wire::admission(&new, number)).await?;
+            let admission = json!(["sites.admit", wire::registration(&new), number]);
+            let registered = self.ask_for(partition, &step, admission).await?;
             self.look_into(partition);
             if matches!(registered, Some(Registered::Version(_))) && !is_all {
-                self.ask(DIRECTORY, &step, wire::confirmation(&new, number)).await?;
+                let confirmation = json!(["directory.confirm", wire::booked(&new), number]);
+                self.ask(DIRECTORY, &step, confirmation).await?;
             }
             if let Some(registered) = registered {
                 return Ok(registered);

@@ -67,18 +67,6 @@ local claim = module(function(claim)
     return task
   end
 
-  -- What a robots.txt asks of the pace holds for every site that has its host, whichever of a group has read it.
-  local function follow_floor(site, origin, delay)
-    if not delay or delay < 0 and not site.floors then
-      return
-    end
-    local floors, floor = store.map(site, 'floors'), delay >= 0 and delay or nil
-    if floors[origin] ~= floor then
-      floors[origin] = floor
-      store.set_map(site, 'floors', floors)
-    end
-  end
-
   -- With a fresh record the task itself, or nothing where its host can't be reached; else the host's robots.txt.
   local function past_robots(site, task)
     if task.errand then
@@ -90,7 +78,7 @@ local claim = module(function(claim)
       return errand(site, task)
     end
     if not robots.unreachable then
-      follow_floor(site, origin, robots.delay)
+      places.follow_floor(site, origin, robots.delay)
       return task
     end
     if robots.failures >= site.attempts then

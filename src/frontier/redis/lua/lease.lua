@@ -141,7 +141,7 @@ local lease = module(function(lease)
     store.add(site, counter[task.stage].lost, 1)
     task.losses = (task.losses or 0) + 1
     if task.orphan then
-      records.freed(task.orphan)
+      call('HINCRBY', P .. 'dead', task.orphan, -1)
     end
     if task.losses >= MAX_LOSSES then
       if task.errand then

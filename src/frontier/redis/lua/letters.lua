@@ -3,9 +3,7 @@ local letters = module(function(letters)
   -- The letters that follow one, which may be gone; by time of death, then stage and URL.
   function letters.after(site, most, after)
     local key = P .. 'dead:' .. site
-    if not after then
-      return tasks.dead_letters(site, most)
-    end
+    after = after or { '-inf', '' }
     local rank = call('ZRANK', key, after[2])
     if rank then
       return tasks.read_letters(site, call('ZRANGE', key, rank + 1, rank + most))

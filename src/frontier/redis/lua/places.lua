@@ -111,21 +111,34 @@ local places = module(function(places)
     places.remove(site, task)
   end
 
+  -- What a robots.txt asks of the pace, in ms, holds for every site that has its host, whichever of a group has read it;
+  -- nothing where that is below zero.
+  function places.follow_floor(site, origin, delay)
+    if not delay or delay < 0 and not site.floors then
+      return
+    end
+    local floors, floor = store.map(site, 'floors'), delay >= 0 and delay or nil
+    if floors[origin] ~= floor then
+      floors[origin] = floor
+      store.set_map(site, 'floors', floors)
+    end
+  end
+
   -- What a unit keeps of a start, by name: joining texts at each use would take longer than the use.
   local function names_of(start)
     return { at = start .. '_at', site = start .. '_site', token = start .. '_token', fixed = start .. '_fixed' }
   end
-  local NAMES = { last = names_of('last'), before = names_of('before'), offered = names_of('offered') }
+  local NAMES = { last = names_of('last'), before = names_of('before') }
 
-  -- What the unit waits after a start: the larger of its own interval and that of the start's site, as in force now.
+  -- What the unit waits after a start of a site: the larger of its own interval and the site's, as in force now or fixed.
+  function places.interval_of(unit, name, fixed)
+    local site = not fixed and name and store.site(name)
+    return math.max(unit.interval or 0, fixed or site and store.interval(site) or 0)
+  end
+
   local function interval_after(unit, start)
     local names = NAMES[start]
-    local own = unit[names.fixed]
-    if not own and unit[names.at] then
-      local site = store.site(unit[names.site])
-      own = site and store.interval(site)
-    end
-    return math.max(unit.interval or 0, own or 0)
+    return places.interval_of(unit, unit[names.site], unit[names.fixed])
   end
   places.interval_after = interval_after
 

@@ -5,13 +5,7 @@ settle = module(function(settle)
     local origin = lease.origin_of(task.url)
     local before = records.robots(origin)
     local until_at = now + record.holds_for
-    local floors = store.map(site, 'floors')
-    if record.crawl_delay then
-      floors[origin] = record.crawl_delay
-    elseif not record.why then
-      floors[origin] = nil
-    end
-    store.set_map(site, 'floors', floors)
+    places.follow_floor(site, origin, record.crawl_delay or not record.why and -1)
     local failures = record.why and (before and before.failures or 0) + 1 or 0
     -- A record of the frontier's own making is always that of one that can't be reached.
     local text = record.text
@@ -88,17 +82,15 @@ settle = module(function(settle)
   -- A robots.txt is never delayed, dead or excluded: every way in which it ends leaves a record.
   local function end_errand(site, task, outcome)
     local how = outcome.how
-    if how == 'robots' then
-      settle.keep_robots(site, task, outcome)
-    elseif how == 'robots_moved' then
-      robots_moved(site, task, outcome.to)
-    elseif how == 'retry' then
-      settle.keep_robots(site, task, { why = outcome.why.reason, holds_for = outcome.after })
-    elseif how == 'dead' then
-      settle.keep_robots(site, task, { why = outcome.why.reason, holds_for = ODD_ROBOTS })
-    else
-      settle.keep_robots(site, task, { why = NO_RECORD, holds_for = ODD_ROBOTS })
+    if how == 'robots_moved' then
+      return robots_moved(site, task, outcome.to)
+    elseif how ~= 'robots' then
+      local failed = how == 'retry' or how == 'dead'
+      outcome = {
+        why = failed and outcome.why.reason or NO_RECORD, holds_for = how == 'retry' and outcome.after or ODD_ROBOTS,
+      }
     end
+    settle.keep_robots(site, task, outcome)
   end
 
   -- The task of the parse, where it is taken at once.

@@ -71,10 +71,7 @@ local sites_of = module(function(sites_of)
           fixed = places.interval_after(from, which)
         end
         local start = { from[which .. '_at'], from[which .. '_site'], from[which .. '_token'], fixed }
-        places.set_start(unit, 'offered', unpack(start, 1, 4))
-        start.wait = places.interval_after(unit, 'offered')
-        places.set_start(unit, 'offered')
-        start.turn = #starts
+        start.wait, start.turn = places.interval_of(unit, start[2], fixed), #starts
         starts[#starts + 1] = start
       end
     end
@@ -203,14 +200,7 @@ local sites_of = module(function(sites_of)
   end
 
   function sites_of.is_finished(site)
-    for _, stage in ipairs(STAGES) do
-      for _, place in ipairs({ '.waiting', '.delayed', '.leased' }) do
-        if site[stage .. place] then
-          return false
-        end
-      end
-    end
-    return true
+    return things_of(site, { '.waiting', '.delayed', '.leased' }) == 0
   end
 
   -- Goes on with an unfinished run; when the last one is finished, or where a fresh one is wanted, begins a new one and
@@ -246,8 +236,8 @@ local sites_of = module(function(sites_of)
     end
     local more = #idle == REMOVED
     if not more then
-      for _, letter in ipairs(tasks.dead_letters(name, REMOVED)) do
-        tasks.remove_dead(site, letter[1], letter[2])
+      for _, letter in ipairs(call('ZRANGE', P .. 'dead:' .. name, 0, REMOVED - 1)) do
+        tasks.remove_dead(site, string.sub(letter, 1, 1), string.sub(letter, 2))
       end
       for _, task in ipairs(tasks.recorded(name, { [RUNNING] = true }, math.huge)) do
         if task.deferral then

@@ -42,16 +42,11 @@ local store = module(function(store)
     end
   end
 
-  local function server_id_of(info)
-    local _, before = string.find(info, 'run_id:', 1, true)
-    return string.sub(info, before + 1, before + 40)
-  end
-
   -- Which life of the server this is: another one may have forgotten the last second. No function of the server's outlives
   -- it.
   local server_id
   function store.server()
-    server_id = server_id or server_id_of(call('INFO', 'server'))
+    server_id = server_id or string.match(call('INFO', 'server'), 'run_id:(%x+)')
     return server_id
   end
 
@@ -119,14 +114,21 @@ local store = module(function(store)
     record[field] = value > 1 and value - 1
   end
 
-  function store.interval(site)
-    local wanted = site.tuned_interval or site.interval
+  -- The most that a robots.txt asks for, in ms, and whose; the last by name of those that ask for the same.
+  function store.floor(site)
+    local most, whose = 0, nil
     if site.robots == 1 and site.floors then
-      for _, floor in pairs(cjson.decode(site.floors)) do
-        wanted = math.max(wanted, floor)
+      for origin, floor in pairs(cjson.decode(site.floors)) do
+        if not whose or floor > most or floor == most and origin > whose then
+          most, whose = floor, origin
+        end
       end
     end
-    return wanted
+    return most, whose
+  end
+
+  function store.interval(site)
+    return math.max(site.tuned_interval or site.interval, (store.floor(site)))
   end
 
   function store.parallel(site)

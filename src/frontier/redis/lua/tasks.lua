@@ -52,14 +52,9 @@ local tasks = module(function(tasks)
     return of_record(site, stage, url, call('HGET', P .. 'task:' .. site, stage .. url))
   end
 
-  -- The site, the stage and the URL of a text that begins with the site.
-  local function parts_of(text)
-    local line = string.find(text, '\n', 1, true)
-    return string.sub(text, 1, line - 1), string.sub(text, line + 1, line + 1), string.sub(text, line + 2)
-  end
-
+  -- The site, the stage and the URL stand behind a position.
   local function of_member(member)
-    return find_recorded(parts_of(string.sub(member, 14)))
+    return find_recorded(string.match(string.sub(member, 14), '^([^\n]*)\n(.)(.*)$'))
   end
 
   function tasks.find(site, stage, url)
@@ -453,10 +448,5 @@ local tasks = module(function(tasks)
       }
     end
     return found
-  end
-
-  -- A site's first letters, by time of death.
-  function tasks.dead_letters(site, most)
-    return tasks.read_letters(site, call('ZRANGE', P .. 'dead:' .. site, 0, most - 1))
   end
 end)

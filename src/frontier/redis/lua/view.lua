@@ -3,6 +3,11 @@ local view = module(function(view)
   view.freshness, view.dead_letters, view.bar = pages.freshness, letters.after, sites_of.bar
   view.holds_lock, view.lock_left = lock.holds, lock.left
 
+  local function sorted(names)
+    table.sort(names)
+    return names
+  end
+
   -- A stage's counters by name; the pages that were excluded, by reason.
   local function counts_of(site, stage)
     local counts = {}
@@ -14,17 +19,6 @@ local view = module(function(view)
     return counts
   end
 
-  -- The most that a robots.txt asks for, and which one.
-  local function floor_of(site)
-    local most = false
-    for origin, floor in pairs(site.robots == 1 and store.map(site, 'floors') or {}) do
-      if not most or floor > most[1] or floor == most[1] and origin > most[2] then
-        most = { floor, origin }
-      end
-    end
-    return most
-  end
-
   -- How a site stands: its record, its unit's, and what follows from both.
   function view.site(name)
     local site = store.site(name)
@@ -32,6 +26,7 @@ local view = module(function(view)
       return false
     end
     local unit = store.some_unit(site.unit)
+    local floor, origin = store.floor(site)
     local blocked, group = (unit.blocked_until or 0) > now, (unit.interval or 0) > 0
     return {
       name, site.unit, now, site.run, site.run_began, site.run > 0 and sites_of.is_finished(site),
@@ -40,7 +35,7 @@ local view = module(function(view)
       unit.last_at or false, places.due(unit), blocked and unit.blocked_until, blocked and unit.blocked_why,
       site.paused or false, site.version,
       {
-        site.interval, site.tuned_interval or false, floor_of(site), group and unit.interval, site.parallel,
+        site.interval, site.tuned_interval or false, origin and { floor, origin } or false, group and unit.interval, site.parallel,
         site.tuned_parallel or false,
       },
     }
@@ -93,25 +88,16 @@ local view = module(function(view)
 
   -- The processes that claim, or did.
   function view.owners()
-    local names, found = call('SMEMBERS', P .. 'owners'), {}
-    table.sort(names)
-    for i, name in ipairs(names) do
+    local found = {}
+    for i, name in ipairs(sorted(call('SMEMBERS', P .. 'owners'))) do
       local owner = records.last_answers(name)
       found[i] = { name, tonumber(owner.pid) or 0, scope_of(name, owner.named), owner.dead ~= false }
     end
     return found
   end
 
-  function view.site_names()
-    local names = call('SMEMBERS', P .. 'sites')
-    table.sort(names)
-    return names
-  end
-
   function view.sites()
-    local names = call('HKEYS', P .. 'units')
-    table.sort(names)
-    return names
+    return sorted(call('HKEYS', P .. 'units'))
   end
 
   function view.text(name)
@@ -129,7 +115,7 @@ local view = module(function(view)
   -- Everything in it: for tests of small frontiers.
   function view.inspect()
     local found, due, dead, known = {}, {}, {}, 0
-    for _, name in ipairs(view.site_names()) do
+    for _, name in ipairs(sorted(call('SMEMBERS', P .. 'sites'))) do
       for _, stage in ipairs(STAGES) do
         for _, url in ipairs(call('ZRANGE', P .. 'q:' .. stage .. ':' .. name, 0, -1)) do
           found[#found + 1] = { name, stage, url, WAITING }

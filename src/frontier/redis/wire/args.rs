@@ -78,27 +78,8 @@ impl ToWire for Tuning {
     }
 }
 
-/// What stands against a site's going to a unit.
-pub(in crate::frontier::redis) fn bar(site: &str, unit: &str) -> Value {
-    json!(["view.bar", site, unit])
-}
-
 /// What the directory must know of a site before it is registered in another partition.
-pub(in crate::frontier::redis) fn booking(new: &Registration) -> Value {
-    json!(["directory.book", booked(new)])
-}
-
-/// The site is registered there, as it was booked under that number.
-pub(in crate::frontier::redis) fn admission(new: &Registration, number: i64) -> Value {
-    json!(["sites.admit", registration(new), number])
-}
-
-/// What the directory is told when that is done.
-pub(in crate::frontier::redis) fn confirmation(new: &Registration, number: i64) -> Value {
-    json!(["directory.confirm", booked(new), number])
-}
-
-fn booked(new: &Registration) -> Value {
+pub(in crate::frontier::redis) fn booked(new: &Registration) -> Value {
     json!({ "name": new.name, "group": or_false(new.group.as_ref().map(|(name, _)| name)), "hosts": new.hosts })
 }
 
@@ -164,7 +145,7 @@ fn work_scope(scope: &WorkScope) -> Value {
     }
 }
 
-fn registration(new: &Registration) -> Value {
+pub(in crate::frontier::redis) fn registration(new: &Registration) -> Value {
     let budgets = &new.settings.budgets;
     json!({
         "name": new.name, "text": new.text, "hosts": new.hosts,

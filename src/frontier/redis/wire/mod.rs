@@ -5,4 +5,4 @@ mod answers;
 mod args;
 pub(super) mod mark;
 
-pub(super) use args::{admission, bar, booking, confirmation};
+pub(super) use args::{booked, registration};

@@ -31,10 +31,7 @@ impl Demand {
     pub fn rate(&self) -> Option<f64> {
         let allowed = per_second(self.interval);
         let carried = per_second(self.response).map(|rate| rate * f64::from(self.parallel));
-        match (allowed, carried) {
-            (Some(allowed), Some(carried)) => Some(allowed.min(carried)),
-            (one, other) => one.or(other),
-        }
+        allowed.into_iter().chain(carried).reduce(f64::min)
     }
 
     /// The `parallel` that would use every start, if the one in force doesn't: `parallel × interval` is less than the

@@ -37,15 +37,10 @@ pub(crate) fn read_rate(text: &str) -> Option<u32> {
 
 /// A duration of whole milliseconds as a site file has it, in its largest whole unit: `"24h"`, `"30s"`, `"200ms"`.
 pub(crate) fn written(time: Duration) -> String {
-    let whole = |unit: u64| {
-        (time.subsec_nanos() == 0 && time.as_secs().is_multiple_of(unit)).then_some(time.as_secs() / unit)
-    };
-    match (whole(HOUR), whole(MINUTE), whole(1)) {
-        (Some(hours), ..) => format!("{hours}h"),
-        (_, Some(minutes), _) => format!("{minutes}m"),
-        (.., Some(seconds)) => format!("{seconds}s"),
-        _ => format!("{}ms", time.as_millis()),
-    }
+    let is_whole = |unit: u64| time.subsec_nanos() == 0 && time.as_secs().is_multiple_of(unit);
+    let unit = [(HOUR, "h"), (MINUTE, "m"), (1, "s")].into_iter().find(|(unit, _)| is_whole(*unit));
+    let millis = || format!("{}ms", time.as_millis());
+    unit.map_or_else(millis, |(unit, name)| format!("{}{name}", time.as_secs() / unit))
 }
 
 /// A size as a site file has it: `"8MiB"`, `"1500B"`.

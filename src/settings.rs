@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
-use toml::de::{DeTable, DeValue};
+use toml::de::DeTable;
 
 use crate::quantity::read_rate;
 use crate::site::SiteErrors;
@@ -73,22 +73,14 @@ fn max_rate(entry: &Entry<'_>) -> Option<u32> {
 
 fn groups(entry: &Entry<'_>) -> BTreeMap<String, Duration> {
     let what_to_do = "write [group.NAME], and interval = \"2s\" below it";
-    let Some(groups) = entry.entries() else {
-        return entry.wrong_type("a section", what_to_do).unwrap_or_default();
-    };
+    let groups = entry.entries("a section", what_to_do);
     groups.iter().filter_map(|entry| Some((entry.key.to_owned(), group(entry, what_to_do)?))).collect()
 }
 
 fn group(entry: &Entry<'_>, what_to_do: &str) -> Option<Duration> {
-    let DeValue::Table(table) = entry.value else { return entry.wrong_type("a section", what_to_do) };
-    let section = Section::of(entry.report, KEYS, "group", table, entry.span.clone());
-    match section.get("interval") {
-        Some(interval) => interval.some_duration(),
-        None => section.missing(
-            format!("the group `{}` has no `interval`", entry.key),
-            "write interval = \"2s\", or remove the group",
-        ),
-    }
+    let section = entry.section(KEYS, "group", what_to_do)?;
+    let what = format!("the group `{}` has no `interval`", entry.key);
+    section.needed("interval", what, "write interval = \"2s\", or remove the group")?.some_duration()
 }
 
 #[cfg(test)]

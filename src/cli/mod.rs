@@ -38,19 +38,15 @@ pub fn main() -> ExitCode {
 }
 
 fn run(cli: Cli) -> Result<Exit, Trouble> {
-    let runtime =
-        tokio::runtime::Builder::new_multi_thread().worker_threads(threads()).enable_all().build()?;
+    // Requests, answers and the archive have one thread for two cores, as the parses of those pages take the other one.
+    // More would take the work from each other, which costs a twentieth of a crawl's CPU time.
+    let threads = cores().div_ceil(2);
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(threads).enable_all().build()?;
     let globals = cli.globals;
     let exit = runtime.block_on(cli.verb.run(&globals, Cli::command()));
     // A parse that hangs must not keep the process: its lease returns.
     runtime.shutdown_timeout(std::time::Duration::from_secs(1));
     exit
-}
-
-/// Threads for requests, answers and the archive: one for two cores, as the parses of those pages take the other one. More would
-/// take the work from each other, which costs a twentieth of a crawl's CPU time.
-fn threads() -> usize {
-    cores().div_ceil(2)
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::clock;
 
 /// One request as the host saw it. Times are `clock::since_boot()`, the same for every process of a machine.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Arrival {
     /// When its head had been read.
     pub at: Duration,
@@ -28,7 +28,7 @@ impl Arrival {
 }
 
 /// A time in which the host did not run: what arrived in it is stamped too late.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stall {
     /// Its last sign of life before.
     pub from: Duration,
@@ -58,14 +58,8 @@ pub fn most_in_flight(arrivals: &[Arrival]) -> usize {
 }
 
 /// What a server notes and others look at.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Noted<T>(Arc<Mutex<Vec<T>>>);
-
-impl<T> Default for Noted<T> {
-    fn default() -> Self {
-        Self(Arc::default())
-    }
-}
 
 impl<T: Clone> Noted<T> {
     pub(super) fn all(&self) -> Vec<T> {

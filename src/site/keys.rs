@@ -3,16 +3,13 @@
 use super::read::{Layout, Shape, TextForm, key};
 use super::{FetchRules, FieldKind, MetaRobots, Pace, RobotsPolicy, Scope};
 
-/// How often a page must be 404 or 410 before its item counts as gone; the only number supported so far.
-const GONE_AFTER: u32 = 3;
-
 /// The keys, section by section in the order of the manual.
 pub(super) const KEYS: Layout = &[
     ("", &[
         key("name", Shape::Text(TextForm::Name, "the file's name"), "The site's name, which names files and queues."),
         key("seeds", Shape::List(TextForm::Url, 1, ""), "Where a run starts.").needed(),
-        key("sitemaps", Shape::OnlyText("off"), "Sitemaps to read."),
-        key("lane", Shape::OnlyText("general"), "The lane that the site's tasks wait in."),
+        key("sitemaps", Shape::Only("\"off\""), "Sitemaps to read."),
+        key("lane", Shape::Only("\"general\""), "The lane that the site's tasks wait in."),
         key("group", Shape::Text(TextForm::Name, "none"), "Sites of one group share one pace. The group's own interval may stand in `paced.toml`."),
         key("pace", Shape::Section("pace"), "How fast, and with what manners."),
         key("scope", Shape::Section("scope"), "Which URLs belong to the crawl."),
@@ -47,7 +44,7 @@ pub(super) const KEYS: Layout = &[
             Shape::Duration { zero: true, default: Some(Pace::MAX_RETRY_AFTER) },
             "The longest that a Retry-After is followed.",
         ),
-        key("window", Shape::OnlyEmpty, "When the site may be asked."),
+        key("window", Shape::Only("[]"), "When the site may be asked."),
     ]),
     ("scope", &[
         key(
@@ -79,7 +76,7 @@ pub(super) const KEYS: Layout = &[
             Shape::Count { least: 1, default: Some(FetchRules::ATTEMPTS) },
             "How often a page is tried before it is dead.",
         ),
-        key("gone_after", Shape::OnlyCount(GONE_AFTER), "404 or 410 so often before an item counts as gone."),
+        key("gone_after", Shape::Only("3"), "404 or 410 so often before an item counts as gone."),
         key("headers", Shape::Table(TextForm::Header), "Further header fields of each request."),
         key("cookies", Shape::Flag, "Whether cookies are kept and sent back."),
         key(

@@ -55,7 +55,7 @@ fn value(key: &FileKey) -> String {
         Shape::OneOf(words) => {
             words().iter().map(|word| format!("`\"{word}\"`")).collect::<Vec<_>>().join(", ")
         }
-        Shape::OnlyText(_) | Shape::OnlyCount(_) | Shape::OnlyEmpty => "its default, so far".to_owned(),
+        Shape::Only(_) => "its default, so far".to_owned(),
         Shape::Text(of, _) | Shape::TextOr(of, _) => name(of).to_owned(),
         Shape::List(of, ..) | Shape::ListOr(of, ..) => format!("a list: {}", name(of)),
         Shape::OneOrList(of, _) => format!("{}, or a list", name(of)),
@@ -100,10 +100,8 @@ fn default(shape: Shape) -> String {
 
 /// The sentence of a key's cell, and what is remarked below the table.
 fn sentences(key: &FileKey) -> (String, Option<&'static str>) {
-    match key.says.split_once(". ") {
-        Some((first, rest)) => (format!("{first}."), Some(rest)),
-        None => (key.says.to_owned(), None),
-    }
+    let whole = (key.says.to_owned(), None);
+    key.says.split_once(". ").map_or(whole, |(first, rest)| (format!("{first}."), Some(rest)))
 }
 
 /// A bullet in lines that are not too long.

@@ -108,36 +108,16 @@ fn fits_nothing(glob: &str) -> bool {
 }
 
 fn glob_to_regex(glob: &str) -> String {
-    let mut regex = String::with_capacity(glob.len() * 2);
-    let mut rest = glob;
-    while !rest.is_empty() {
-        if let Some(tail) = rest.strip_prefix("**") {
-            regex.push_str(ANY);
-            rest = tail;
-        } else if let Some(tail) = rest.strip_prefix('*') {
-            regex.push_str(ANY_IN_A_SEGMENT);
-            rest = tail;
-        } else {
-            let end = rest.find('*').unwrap_or(rest.len());
-            regex.push_str(&regex::escape(&as_stored(&rest[..end])));
-            rest = &rest[end..];
-        }
-    }
-    regex
+    let literal = |text| regex::escape(&as_stored(text));
+    let parts = glob.split("**").map(|part| part.split('*').map(literal).collect::<Vec<_>>());
+    parts.map(|texts| texts.join(ANY_IN_A_SEGMENT)).collect::<Vec<_>>().join(ANY)
 }
 
 /// The text as URLs spell it: what isn't ASCII, and spaces, percent-encoded (WHATWG URL, path percent-encode set).
 fn as_stored(text: &str) -> String {
-    let mut stored = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        if byte.is_ascii() && byte != b' ' {
-            stored.push(char::from(byte));
-        } else {
-            stored.push('%');
-            stored.push_str(&data_encoding::HEXUPPER.encode(&[byte]));
-        }
-    }
-    stored
+    let is_plain = |byte: u8| byte.is_ascii() && byte != b' ';
+    let spelled = |byte| if is_plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") };
+    text.bytes().map(spelled).collect()
 }
 
 /// Why a regular expression doesn't compile, in one line.

@@ -123,10 +123,10 @@ fn explain_of_what_nobody_knows_says_so() {
 fn a_crawl_that_was_killed_is_stopped_and_says_what_starts_it_again() {
     let site = TestSite::builder()
         .page("/", "<a href=\"/p/1\">1</a>")
-        .latency(Latency::fixed(Duration::from_secs(60)))
+        .latency(Latency::fixed(Duration::from_mins(1)))
         .serve();
     let data = TempData::new();
-    let running = Paced::new(["crawl"]).arg(&site_file(&data, &site)).data(&data).start();
+    let running = Paced::new(["crawl"]).arg(site_file(&data, &site)).data(&data).start();
     eventually("a request", || (!site.arrivals().is_empty()).then_some(()));
     let seen = || status(&data)["state"].clone();
     assert_eq!(seen(), "running");

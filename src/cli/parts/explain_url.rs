@@ -46,16 +46,15 @@ pub(in crate::cli) async fn explain(
     let mut account = Account::new(format!("{url}: {state}"));
     account.tell("site", site.name.clone());
     let (rule, refused) = match site.takes(&url, status.depth().unwrap_or(0)) {
-        Ok(rule) => (Some(&rule.name), None),
-        Err(refusal) => (None, Some(refusal.to_string())),
+        Ok(rule) => {
+            account.tell("rule", format!("taken by the page rule `{}`", rule.name));
+            (Some(&rule.name), None)
+        }
+        Err(refusal) => {
+            account.tell("rule", format!("not asked for: {refusal}"));
+            (None, Some(refusal.to_string()))
+        }
     };
-    account.tell(
-        "rule",
-        match (rule, &refused) {
-            (Some(rule), _) => format!("taken by the page rule `{rule}`"),
-            (None, refused) => format!("not asked for: {}", refused.as_deref().unwrap_or_default()),
-        },
-    );
     account.tell("robots.txt", robots.why.clone());
     account.keep(json!({
         "url": url, "site": site.name, "state": state, "rule": rule, "refused": refused, "allowed": robots.allowed,
@@ -212,9 +211,7 @@ fn why_no_item(site: &Site, url: &CanonicalUrl, found: &UrlStatus, blocked: Opti
 }
 
 fn tell_item(account: &mut Account, item: Option<&Item>, why_none: &str) {
-    match item {
-        Some(item) => account.tell("item", serde_json::to_string(&item.fields).unwrap_or_default()),
-        None => account.tell("item", why_none),
-    }
+    let fields = item.and_then(|item| serde_json::to_string(&item.fields).ok());
+    account.tell("item", fields.unwrap_or_else(|| why_none.to_owned()));
     account.keep(json!({ "item": item, "no_item": item.is_none().then_some(why_none) }));
 }

@@ -31,22 +31,18 @@ pub(in crate::cli) fn tell(report: &CrawlReport) {
 fn tell_why_nothing(report: &SiteReport) {
     let (forbidden, odd) = (report.excluded(Exclusion::Robots), report.excluded(Exclusion::Type));
     let (site, letters) = (&report.view.site, report.view.download.letters);
-    match () {
-        () if forbidden > 0 => error!(
-            site,
-            "nothing could be crawled: robots.txt forbids what was asked for ({forbidden}); ask the site's owner for leave, \
-             or begin with seeds that it allows"
-        ),
-        () if odd > 0 => error!(
-            site,
-            "nothing could be crawled: no answer is of a type that is accepted ({odd} others); mend accept_types in [fetch], \
-             or the seeds"
-        ),
-        () => error!(
-            site,
-            "nothing could be crawled: {letters} dead letters, and no page; mend what they tell, or the seeds, and start again"
-        ),
-    }
+    let why = if forbidden > 0 {
+        format!(
+            "robots.txt forbids what was asked for ({forbidden}); ask the site's owner for leave, or begin with seeds that it allows"
+        )
+    } else if odd > 0 {
+        format!(
+            "no answer is of a type that is accepted ({odd} others); mend accept_types in [fetch], or the seeds"
+        )
+    } else {
+        format!("{letters} dead letters, and no page; mend what they tell, or the seeds, and start again")
+    };
+    error!(site, "nothing could be crawled: {why}");
 }
 
 /// What came of one site; `done` counts its downloads that came to an end.

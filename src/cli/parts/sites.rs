@@ -102,14 +102,8 @@ pub(in crate::cli) async fn registered(name: &str, frontier: &Frontier) -> Resul
 
 /// The names that names and files stand for.
 pub(in crate::cli) fn names(given: &[String]) -> Result<Vec<String>, Trouble> {
-    given.iter().map(|text| name_of(text)).collect()
-}
-
-fn name_of(given: &str) -> Result<String, Trouble> {
-    if !is_path(given) {
-        return Ok(given.to_owned());
-    }
-    Ok(site::load(Path::new(given)).map_err(Trouble::usage)?.name)
+    let of_file = |file: &str| Ok(site::load(Path::new(file)).map_err(Trouble::usage)?.name);
+    given.iter().map(|text| if is_path(text) { of_file(text) } else { Ok(text.clone()) }).collect()
 }
 
 /// The names given, or all that the frontier knows; one that it doesn't know is an error that lists those it does.

@@ -9,6 +9,7 @@ use serde_json::json;
 use crate::cli::parts::results::Results;
 use crate::cli::parts::{Exit, Globals, Trouble, say, sites};
 use crate::clock;
+use crate::frontier::View;
 use crate::quantity::spoken;
 use crate::site::{self, Site, SiteError};
 
@@ -72,20 +73,13 @@ fn warn(warnings: &[SiteError]) {
 
 /// Response times that a crawl measured, where there is a frontier that answers and knows the sites.
 async fn measured(sites: &[(String, Site)], globals: &Globals) -> BTreeMap<String, Duration> {
-    let mut measured = BTreeMap::new();
-    let Ok(frontier) = globals.open_existing() else { return measured };
-    let ask = async {
-        for (_, site) in sites {
-            let view = frontier.view(&site.name).await.ok()?;
-            if let Some(response) = view.and_then(|view| view.response) {
-                measured.insert(site.name.clone(), Duration::from_millis(response.unsigned_abs()));
-            }
-        }
-        Some(())
-    };
+    let Ok(frontier) = globals.open_existing() else { return BTreeMap::new() };
+    let names: Vec<String> = sites.iter().map(|(_, site)| site.name.clone()).collect();
     // A frontier that is away is no reason to say less of the files.
-    clock::within(PATIENCE, ask).await;
-    measured
+    let views =
+        clock::within(PATIENCE, frontier.views(&names)).await.and_then(Result::ok).unwrap_or_default();
+    let response = |view: View| Some((view.site, Duration::from_millis(view.response?.unsigned_abs())));
+    views.into_iter().filter_map(response).collect()
 }
 
 fn summary(site: &Site) -> String {

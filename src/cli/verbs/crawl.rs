@@ -44,17 +44,12 @@ pub(in crate::cli) struct CrawlArgs {
     equipment: EquipmentOptions,
 }
 
-impl CrawlArgs {
-    /// Items on the terminal would run into the bars.
-    fn prints_items_to_a_terminal(&self) -> bool {
-        self.items.as_ref().is_some_and(|file| file.as_os_str() == "-") && std::io::stdout().is_terminal()
-    }
-}
-
 /// Crawls until nothing is left or a signal asks to stop.
 pub(super) async fn run(options: CrawlArgs, globals: &Globals) -> Result<Exit, Trouble> {
     let sites = sites::load_all(&options.sites)?;
-    let shown = globals.start_log(!options.prints_items_to_a_terminal());
+    let to_stdout = options.items.as_ref().is_some_and(|file| file.as_os_str() == "-");
+    // Items on the terminal would run into the bars.
+    let shown = globals.start_log(!to_stdout || !std::io::stdout().is_terminal());
     let fail_on_dead = options.fail_on_dead;
     let stop = await_signals()?.token;
     let report = crawl(crawl_options(options, globals)?, sites, shown, stop).await?;

@@ -43,23 +43,24 @@ pub(super) async fn run(options: DemoArgs, globals: &Globals) -> Result<Exit, Tr
     let sites = sites(&shops, &plans, &folder.path)?;
     let report = crawl(CrawlOptions::new(Outputs::below(&folder.path)), sites, shown, stop).await?;
     tell(&report);
-    let rows = rows(&shops, &plans, &folder.path);
+    let rows: Vec<ShopRow> =
+        shops.all().iter().zip(&plans).map(|(shop, demo)| row(shop, demo, &folder.path)).collect();
     let mut results = Results::default();
     results.line("The first items:")?;
-    for item in first_items(&shops, &folder.path) {
-        results.line(format_args!("  {}", told(&item)))?;
+    for shop in shops.all() {
+        let file = items_file(shop, &folder.path);
+        let items = sink::read(&file).into_iter().flatten().flatten();
+        items.take(SHOWN).try_for_each(|item| results.line(format_args!("  {}", told(&item))))?;
     }
     results.line("\nThe pace, as each shop measured it (gaps between arrivals in ms):")?;
     results.line(table(&rows))?;
     for row in rows.iter().filter(|row| row.is_early()) {
         results.line(format_args!("\nToo early at the shop {}: {}", row.shop, row.gaps))?;
     }
-    if let Some(kept) = folder.kept() {
-        let kept = kept.display();
-        results.line(format_args!("\nKept in {kept}. Look closer:"))?;
-        results.line(format_args!("  head -1 {kept}/items/fast.jsonl"))?;
-        results.line(format_args!("  paced --data {kept} status"))?;
-        results.line(format_args!("  paced --data {kept} audit"))?;
+    if folder.keep {
+        let kept = folder.path.display();
+        results.line(format_args!("\nKept in {kept}. Look closer:\n  head -1 {kept}/items/fast.jsonl"))?;
+        results.line(format_args!("  paced --data {kept} status\n  paced --data {kept} audit"))?;
     }
     Ok(exit(report.ending, &rows))
 }
@@ -84,10 +85,6 @@ fn sites(shops: &Shops, plans: &[DemoShop], folder: &Path) -> Result<Vec<Site>, 
     Ok(sites)
 }
 
-fn rows(shops: &Shops, plans: &[DemoShop], folder: &Path) -> Vec<ShopRow> {
-    shops.all().iter().zip(plans).map(|(shop, demo)| row(shop, demo, folder)).collect()
-}
-
 fn row(shop: &Shop, demo: &DemoShop, folder: &Path) -> ShopRow {
     let arrivals = shop.arrivals();
     let span =
@@ -106,15 +103,6 @@ fn row(shop: &Shop, demo: &DemoShop, folder: &Path) -> ShopRow {
 
 fn items_file(shop: &Shop, folder: &Path) -> PathBuf {
     folder.join("items").join(format!("{}.jsonl", shop.plan.name))
-}
-
-fn first_items(shops: &Shops, folder: &Path) -> Vec<Item> {
-    let mut first = Vec::new();
-    for shop in shops.all() {
-        let file = items_file(shop, folder);
-        first.extend(sink::read(&file).into_iter().flatten().flatten().take(SHOWN));
-    }
-    first
 }
 
 /// An item on one line: `fast: Blue basket No. 1, 51.77 GBP, 3 in stock`.
@@ -142,10 +130,6 @@ impl DemoFolder {
         }
         std::fs::create_dir_all(&path)?;
         Ok(Self { path, keep })
-    }
-
-    fn kept(&self) -> Option<&Path> {
-        self.keep.then_some(&self.path)
     }
 }
 

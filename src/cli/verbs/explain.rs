@@ -50,13 +50,14 @@ async fn of_site(name: &str, frontier: &Frontier) -> Result<Account, Trouble> {
         Some(site) => robots_of(site, frontier, view.at).await?,
         None => Vec::new(),
     };
-    let unreachable = robots.iter().find(|host| host.is_unreachable).map(|host| host.said.as_str());
+    let unreachable =
+        robots.iter().find(|(_, is_unreachable)| *is_unreachable).map(|(said, _)| said.as_str());
     let headline = why(&view, has_workers, unreachable);
     let mut account = Account::new(format!("{name}: {headline}"));
     account.keep(json!({ "site": name, "why": headline }));
     tell_books(&mut account, &view);
     tell_pace(&mut account, &view);
-    let said: Vec<String> = robots.into_iter().map(|host| host.said).collect();
+    let said: Vec<String> = robots.into_iter().map(|(said, _)| said).collect();
     for said in &said {
         account.tell("robots.txt", said);
     }
@@ -129,13 +130,8 @@ fn whose_parallel(says: &Says) -> String {
     }
 }
 
-/// What is known of one host's `robots.txt`.
-struct HostRobots {
-    said: String,
-    is_unreachable: bool,
-}
-
-async fn robots_of(site: &Site, frontier: &Frontier, now: Timestamp) -> Result<Vec<HostRobots>, Trouble> {
+/// What is known of the `robots.txt` of each host, and whether that counts as unreachable now.
+async fn robots_of(site: &Site, frontier: &Frontier, now: Timestamp) -> Result<Vec<(String, bool)>, Trouble> {
     let mut found = Vec::new();
     for host in &site.scope.hosts {
         for scheme in ["https", "http"] {
@@ -149,7 +145,7 @@ async fn robots_of(site: &Site, frontier: &Frontier, now: Timestamp) -> Result<V
                 RobotsAccess::Absent => (format!("there is none, holds until {until}"), false),
                 RobotsAccess::Unreachable(why) => (format!("{why}; asked again after {until}"), until > now),
             };
-            found.push(HostRobots { said: format!("{origin}: {said}"), is_unreachable });
+            found.push((format!("{origin}: {said}"), is_unreachable));
         }
     }
     Ok(found)

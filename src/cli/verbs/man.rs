@@ -65,9 +65,7 @@ fn whole(program: &Command) -> io::Result<String> {
     let mut page = rendered(|page| {
         man.render_title(page)?;
         man.render_name_section(page)?;
-        man.render_synopsis_section(page)?;
-        man.render_description_section(page)?;
-        man.render_options_section(page)
+        usage(&man, page)
     })?;
     for verb in verbs(program) {
         page.push_str(&section(verb)?);
@@ -83,9 +81,7 @@ fn whole(program: &Command) -> io::Result<String> {
 fn section(verb: &Command) -> io::Result<String> {
     let man = Man::new(verb.clone());
     let page = rendered(|page| {
-        man.render_synopsis_section(page)?;
-        man.render_description_section(page)?;
-        man.render_options_section(page)?;
+        usage(&man, page)?;
         man.render_extra_section(page)
     })?;
     let lines = page.lines().map(|line| match line.strip_prefix(".SH ") {
@@ -94,6 +90,12 @@ fn section(verb: &Command) -> io::Result<String> {
     });
     let title = verb.get_bin_name().unwrap_or_else(|| verb.get_name()).to_uppercase();
     Ok(format!(".SH \"{title}\"\n{}", lines.collect::<String>()))
+}
+
+fn usage(man: &Man, page: &mut Vec<u8>) -> io::Result<()> {
+    man.render_synopsis_section(page)?;
+    man.render_description_section(page)?;
+    man.render_options_section(page)
 }
 
 /// What is rendered, as text; examples keep their lines.

@@ -14,7 +14,7 @@ use crate::cli::parts::table::{or_dash, table};
 use crate::cli::parts::{Exit, Globals, Trouble, say, sites};
 use crate::clock::{Clock, Timestamp, millis};
 use crate::forecast::{Demand, workers};
-use crate::frontier::{Frontier, View};
+use crate::frontier::View;
 use crate::quantity::{spoken, spoken_count, spoken_rate};
 use crate::settings::Settings;
 use crate::site::{self, Site};
@@ -39,11 +39,7 @@ pub(in crate::cli) struct PlanArgs {
 
 /// Shows what the sites need.
 pub(super) async fn run(options: PlanArgs, globals: &Globals) -> Result<Exit, Trouble> {
-    let paces = together(if options.sites.is_empty() {
-        of_frontier(&options, globals).await?
-    } else {
-        of_sites(&options, globals).await?
-    });
+    let paces = together(paces(&options, globals).await?);
     let all = PlanTotal::of(&paces);
     let mut results = Results::default();
     if options.json {
@@ -82,36 +78,27 @@ struct PlanTotal {
     time: Option<Duration>,
 }
 
-async fn of_frontier(options: &PlanArgs, globals: &Globals) -> Result<Vec<PlannedPace>, Trouble> {
-    let frontier = globals.open_existing()?;
-    let views = frontier.views(&frontier.sites().await?).await?;
-    Ok(views.iter().map(|view| of_view(view, None, options)).collect())
-}
-
-/// What the frontier knows of a site wins over its file.
-async fn of_sites(options: &PlanArgs, globals: &Globals) -> Result<Vec<PlannedPace>, Trouble> {
+/// The sites that are named, or all that the frontier knows. What it knows of a site wins over its file.
+async fn paces(options: &PlanArgs, globals: &Globals) -> Result<Vec<PlannedPace>, Trouble> {
+    let views = match globals.open_existing() {
+        Ok(frontier) => frontier.views(&frontier.sites().await?).await?,
+        Err(trouble) if options.sites.is_empty() => return Err(trouble),
+        Err(_) => Vec::new(),
+    };
+    if options.sites.is_empty() {
+        return Ok(views.iter().map(|view| of_view(view, None, options)).collect());
+    }
     let settings = globals.settings()?;
-    let frontier = globals.open_existing().ok();
-    let mut paces = Vec::with_capacity(options.sites.len());
-    for given in &options.sites {
-        if let Some(view) = view_of(frontier.as_ref(), given).await? {
-            paces.push(of_view(&view, None, options));
-            continue;
+    let known = |name: &str| views.iter().find(|view| view.site == name);
+    let pace = |given: &String| {
+        if let Some(view) = known(given) {
+            return Ok(of_view(view, None, options));
         }
         let site = sites::load_one(given)?;
-        paces.push(match view_of(frontier.as_ref(), &site.name).await? {
-            Some(view) => of_view(&view, Some(&site), options),
-            None => of_file(&site, &settings, options),
-        });
-    }
-    Ok(paces)
-}
-
-async fn view_of(frontier: Option<&Frontier>, name: &str) -> Result<Option<View>, Trouble> {
-    match frontier {
-        Some(frontier) => Ok(frontier.view(name).await?),
-        None => Ok(None),
-    }
+        let of_file = || of_file(&site, &settings, options);
+        Ok(known(&site.name).map_or_else(of_file, |view| of_view(view, Some(&site), options)))
+    };
+    options.sites.iter().map(pace).collect()
 }
 
 fn of_view(view: &View, file: Option<&Site>, options: &PlanArgs) -> PlannedPace {

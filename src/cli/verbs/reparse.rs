@@ -59,7 +59,11 @@ pub(super) async fn run(options: ReparseArgs, globals: &Globals) -> Result<Exit,
         location: globals.pages()?,
         archive,
         items: old_items(&options, &site, globals).await?,
-        sink: if options.diff { None } else { Some(sink(&options, globals)?) },
+        sink: match &options.items {
+            _ if options.diff => None,
+            Some(file) => Some(ItemSink::file(file)?),
+            None => Some(ItemSink::folder(&globals.data.join("items"))?),
+        },
         site: Arc::clone(&site),
         frontier,
     });
@@ -96,13 +100,6 @@ async fn old_items(options: &ReparseArgs, site: &Site, globals: &Globals) -> Res
         None => LastLines::of_site(&folder, &name),
     });
     Ok(reading.await??)
-}
-
-fn sink(options: &ReparseArgs, globals: &Globals) -> Result<ItemSink, Trouble> {
-    Ok(match &options.items {
-        Some(file) => ItemSink::file(file)?,
-        None => ItemSink::folder(&globals.data.join("items"))?,
-    })
 }
 
 /// Shows what is found, and counts it.

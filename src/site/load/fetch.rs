@@ -45,13 +45,8 @@ pub(super) fn read(section: &Section<'_>) -> FetchRules {
 
 fn accept_types(section: &Section<'_>) -> Vec<String> {
     let Some(entry) = section.get("accept_types") else { return section.texts("accept_types") };
-    let types = entry.list();
-    if types.is_empty() && entry.value.is_array() {
-        entry.refuse::<()>(
-            "`accept_types` is empty, so no page would be kept",
-            "name a type or remove the line",
-        );
-    }
+    let types = entry
+        .some_list("`accept_types` is empty, so no page would be kept", "name a type or remove the line");
     types.iter().filter_map(media_type).collect()
 }
 
@@ -70,10 +65,7 @@ fn media_type(entry: &Entry<'_>) -> Option<String> {
 }
 
 fn headers(entry: &Entry<'_>) -> Vec<(String, String)> {
-    let Some(entries) = entry.entries() else {
-        let hint = "write it as in headers = { Accept-Language = \"ja\" }";
-        return entry.wrong_type("a table", hint).unwrap_or_default();
-    };
+    let entries = entry.entries("a table", "write it as in headers = { Accept-Language = \"ja\" }");
     let mut headers: Vec<(String, String)> = Vec::new();
     for field in &entries {
         let Some((name, value)) = header(field) else { continue };

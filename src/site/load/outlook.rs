@@ -28,10 +28,7 @@ pub fn outlook(
 /// The most pages that a run of this site asks for, where its file bounds them.
 pub fn most_pages(site: &Site) -> Option<u64> {
     let by_rules: Option<u64> = site.pages.iter().map(|rule| rule.max_pages).sum();
-    match (site.scope.max_pages, by_rules) {
-        (Some(all), Some(by_rules)) => Some(all.min(by_rules)),
-        (one, other) => one.or(other),
-    }
+    site.scope.max_pages.into_iter().chain(by_rules).min()
 }
 
 /// Sites with one pace.

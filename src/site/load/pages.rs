@@ -1,7 +1,5 @@
 //! The `[[page]]` sections: what each takes, follows and makes.
 
-use toml::de::DeValue;
-
 use crate::site::keys::KEYS;
 use crate::site::read::{Entry, Section};
 use crate::site::{Css, FieldRule, Follow, ItemKey, PRODUCT_FIELDS, PageRule, UrlPattern};
@@ -31,23 +29,14 @@ pub(super) fn read(top: &Section<'_>) -> PageRules {
 
 fn sections<'a>(top: &Section<'a>) -> Vec<Section<'a>> {
     let what_to_do = "write a [[page]] for each kind of page, with `name`, `match` and `follow` or `item`";
-    let Some(entry) = top.get("page") else {
-        return top.missing("there are no page rules", what_to_do).unwrap_or_default();
-    };
-    match entry.value {
-        DeValue::Array(pages) if pages.is_empty() => {
-            entry.refuse("there are no page rules", what_to_do).unwrap_or_default()
-        }
-        DeValue::Array(_) => entry.list().iter().filter_map(section).collect(),
-        _ => entry.wrong_type("a list of sections", "write [[page]], in two brackets").unwrap_or_default(),
+    let none = "there are no page rules";
+    let Some(entry) = top.needed("page", none, what_to_do) else { return Vec::new() };
+    if !entry.value.is_array() {
+        return entry.wrong_type("a list of sections", "write [[page]], in two brackets").unwrap_or_default();
     }
-}
-
-fn section<'a>(entry: &Entry<'a>) -> Option<Section<'a>> {
-    match entry.value {
-        DeValue::Table(table) => Some(Section::of(entry.report, KEYS, "page", table, entry.span.clone())),
-        _ => entry.wrong_type("a section", "write [[page]] on a line of its own"),
-    }
+    let pages = entry.some_list(none, what_to_do);
+    let section = |page: &Entry<'a>| page.section(KEYS, "page", "write [[page]] on a line of its own");
+    pages.iter().filter_map(section).collect()
 }
 
 fn rule(section: &Section<'_>, matches: Vec<UrlPattern>) -> PageRule {
@@ -71,11 +60,8 @@ fn rule(section: &Section<'_>, matches: Vec<UrlPattern>) -> PageRule {
 }
 
 fn name(section: &Section<'_>) -> String {
-    let name = match section.get("name") {
-        Some(entry) => entry.text(),
-        None => section.missing("a [[page]] has no `name`", "write name = \"…\", as in \"product\""),
-    };
-    name.unwrap_or_default().to_owned()
+    let name = section.needed("name", "a [[page]] has no `name`", "write name = \"…\", as in \"product\"");
+    name.and_then(|entry| entry.text()).unwrap_or_default().to_owned()
 }
 
 /// Reports what is of no use without `item = true`.
@@ -96,8 +82,8 @@ fn check_no_item(section: &Section<'_>) {
 
 fn matches(section: &Section<'_>) -> Vec<UrlPattern> {
     let what_to_do = "write which pages it takes, as in match = \"/product/*\"";
-    let Some(entry) = section.get("match") else {
-        return section.missing("a [[page]] has no `match`", what_to_do).unwrap_or_default();
+    let Some(entry) = section.needed("match", "a [[page]] has no `match`", what_to_do) else {
+        return Vec::new();
     };
     let patterns = entry.one_or_list();
     if patterns.is_empty() {

@@ -47,10 +47,7 @@ fn default_hosts<'a>(seeds: impl Iterator<Item = &'a CanonicalUrl>) -> Vec<Host>
 }
 
 fn hosts(entry: &Entry<'_>) -> Vec<Host> {
-    let hosts = entry.list();
-    if hosts.is_empty() && entry.value.is_array() {
-        entry.refuse::<()>("`hosts` is empty, so nothing is in scope", "name a host or remove the line");
-    }
+    let hosts = entry.some_list("`hosts` is empty, so nothing is in scope", "name a host or remove the line");
     without_repeats(hosts.iter().filter_map(host).collect())
 }
 

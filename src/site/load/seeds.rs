@@ -18,14 +18,9 @@ pub(super) struct Seed<'a> {
 /// Reads `seeds`; at least one must be there.
 pub(super) fn read<'a>(top: &Section<'a>) -> Vec<Seed<'a>> {
     let what_to_do = "write where the crawl starts, as in seeds = [\"https://shop.example/\"]";
-    let Some(entry) = top.get("seeds") else {
-        return top.missing("there are no seeds", what_to_do).unwrap_or_default();
-    };
-    let seeds = entry.list();
-    if seeds.is_empty() && entry.value.is_array() {
-        entry.refuse::<()>("there are no seeds", what_to_do);
-    }
-    seeds.into_iter().filter_map(seed).collect()
+    let none = "there are no seeds";
+    let seeds = top.needed("seeds", none, what_to_do).map(|entry| entry.some_list(none, what_to_do));
+    seeds.into_iter().flatten().filter_map(seed).collect()
 }
 
 fn seed(entry: Entry<'_>) -> Option<Seed<'_>> {

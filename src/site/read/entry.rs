@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::time::Duration;
 
+use serde_json::{Number, Value};
 use toml::Spanned;
 use toml::de::DeValue;
 
@@ -141,8 +142,49 @@ impl<'a> Entry<'a> {
         }
     }
 
+    /// The values of a list; that it is empty is reported.
+    pub fn some_list(&self, what: &str, what_to_do: &str) -> Vec<Self> {
+        if self.value.as_array().is_some_and(|array| array.is_empty()) {
+            self.refuse::<()>(what, what_to_do);
+        }
+        self.list()
+    }
+
     /// The values of a list, or the one value.
     pub fn one_or_list(&self) -> Vec<Self> {
         if self.value.is_array() { self.list() } else { vec![self.clone()] }
     }
+
+    /// The entries of a table whose keys are free, in the order of the file.
+    pub fn entries(&self, wanted: &str, what_to_do: &str) -> Vec<Self> {
+        let Some(table) = self.value.as_table() else {
+            return self.wrong_type(wanted, what_to_do).unwrap_or_default();
+        };
+        let mut entries: Vec<_> = table.iter().collect();
+        entries.sort_by_key(|(key, _)| key.span().start);
+        entries.into_iter().map(|(key, value)| Self::new(self.report, key.get_ref(), value)).collect()
+    }
+
+    /// The value as JSON; none where that can't hold it.
+    pub fn json(&self) -> Option<Value> {
+        json(self.value)
+    }
+}
+
+fn json(value: &DeValue<'_>) -> Option<Value> {
+    Some(match value {
+        DeValue::String(text) => Value::String(text.to_string()),
+        DeValue::Boolean(flag) => Value::Bool(*flag),
+        DeValue::Integer(integer) => i64::from_str_radix(integer.as_str(), integer.radix()).ok()?.into(),
+        DeValue::Float(float) => Value::Number(Number::from_f64(float.as_str().parse().ok()?)?),
+        DeValue::Datetime(_) => return None,
+        DeValue::Array(all) => {
+            Value::Array(all.iter().map(|one| json(one.get_ref())).collect::<Option<_>>()?)
+        }
+        DeValue::Table(table) => {
+            let members =
+                table.iter().map(|(key, value)| Some((key.get_ref().to_string(), json(value.get_ref())?)));
+            Value::Object(members.collect::<Option<_>>()?)
+        }
+    })
 }

@@ -33,12 +33,8 @@ pub(crate) enum Shape {
     Size(u64),
     /// One of these words; the first is the default.
     OneOf(fn() -> Vec<&'static str>),
-    /// The only text that is supported so far, also the default.
-    OnlyText(&'static str),
-    /// The only number that is supported so far, also the default.
-    OnlyCount(u32),
-    /// No list but the empty one is supported so far.
-    OnlyEmpty,
+    /// The only value that is supported so far, as it is written in TOML and JSON alike; also the default.
+    Only(&'static str),
     /// A text, with its default in words.
     Text(TextForm, &'static str),
     /// A text, with its default.
@@ -93,10 +89,9 @@ impl Shape {
             Self::Duration { default, .. } => json!(written(default?)),
             Self::Size(bytes) => json!(written_size(bytes)),
             Self::OneOf(words) => json!(words().first()?),
-            Self::OnlyText(only) | Self::TextOr(_, only) => json!(only),
-            Self::OnlyCount(only) => json!(only),
+            Self::Only(only) => serde_json::from_str(only).ok()?,
+            Self::TextOr(_, default) => json!(default),
             Self::ListOr(_, _, default) => json!(default),
-            Self::OnlyEmpty => json!([]),
             Self::Table(TextForm::Header) => json!({}),
             _ => return None,
         })

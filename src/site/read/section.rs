@@ -92,15 +92,11 @@ impl<'a> Section<'a> {
 
     fn check_only(&self, row: &FileKey) {
         let Some(entry) = self.get(row.name) else { return };
-        let only = match row.shape {
-            Shape::OnlyText(only) if entry.value.as_str() != Some(only) => format!("\"{only}\""),
-            Shape::OnlyCount(only) if entry.count::<u32>(1).is_some_and(|count| count != only) => {
-                only.to_string()
-            }
-            Shape::OnlyEmpty if !entry.list().is_empty() => "[]".to_owned(),
-            _ => return,
-        };
-        entry.not_supported_but(&only);
+        if let Shape::Only(only) = row.shape
+            && entry.json() != row.shape.default()
+        {
+            entry.not_supported_but(only);
+        }
     }
 
     fn row(&self, key: &str) -> Option<&'static FileKey> {
@@ -109,12 +105,14 @@ impl<'a> Section<'a> {
 
     /// The section under a key, empty if it isn't in the file.
     pub fn section(&self, key: &'static str) -> Self {
-        let absent = Self::absent(self.report, self.layout, key);
-        let Some(entry) = self.get(key) else { return absent };
-        match entry.value {
-            DeValue::Table(table) => Self::of(self.report, self.layout, key, table, entry.span),
-            _ => entry.wrong_type("a section", &format!("write [{key}] on its own line")).unwrap_or(absent),
-        }
+        let hint = format!("write [{key}] on its own line");
+        let section = self.get(key).and_then(|entry| entry.section(self.layout, key, &hint));
+        section.unwrap_or(Self::absent(self.report, self.layout, key))
+    }
+
+    /// The value of a key that must be there; else that is reported.
+    pub fn needed(&self, key: &'static str, what: impl Into<String>, what_to_do: &str) -> Option<Entry<'a>> {
+        self.get(key).or_else(|| self.missing(what, what_to_do))
     }
 
     /// Reports that a key must be there.
@@ -125,15 +123,12 @@ impl<'a> Section<'a> {
 }
 
 impl<'a> Entry<'a> {
-    /// The entries of a table whose keys are free, in the order of the file.
-    pub fn entries(&self) -> Option<Vec<Entry<'a>>> {
-        let table = self.value.as_table()?;
-        let mut entries: Vec<(usize, Entry<'a>)> = table
-            .iter()
-            .map(|(key, value)| (key.span().start, Entry::new(self.report, key.get_ref(), value)))
-            .collect();
-        entries.sort_by_key(|(at, _)| *at);
-        Some(entries.into_iter().map(|(_, entry)| entry).collect())
+    /// The table as a section of that kind.
+    pub fn section(&self, layout: Layout, kind: &'static str, hint: &str) -> Option<Section<'a>> {
+        match self.value {
+            DeValue::Table(table) => Some(Section::of(self.report, layout, kind, table, self.span.clone())),
+            _ => self.wrong_type("a section", hint),
+        }
     }
 }
 

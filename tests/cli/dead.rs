@@ -98,7 +98,7 @@ fn i13_letters_are_revived_and_dropped_by_what_they_are() {
     let shop = status(&data);
     assert_eq!(
         (&shop["dead"], &shop["waiting"], &shop["state"]),
-        (&0.into(), &1.into(), &"running".into()),
+        (&0.into(), &1.into(), &"stopped".into()),
         "{shop}"
     );
     Paced::new(["crawl", "shop.toml"]).dir(data.path()).data(&data).run().expect_code(0);

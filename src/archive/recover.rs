@@ -1,12 +1,11 @@
 //! Mending what killed processes left: torn tails are cut, unfinished copies removed. Segments that were closed, or are
-//! locked, are not looked into.
+//! locked, are not looked into. What can't be mended is named and holds nobody up.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufReader, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use flate2::bufread::GzDecoder;
-use rustix::fs::{FlockOperation, flock};
 
 use super::ArchiveError;
 use super::folder::COPY;
@@ -21,7 +20,10 @@ const DROPS: &str = ".drop";
 pub(super) fn torn_tails(dir: &Path) -> Result<(), ArchiveError> {
     for marker in beside_segments(dir, MARKER)? {
         let segment = marker.with_extension("");
-        mend(&segment).map_err(|e| ArchiveError::io("check the end of", &segment, e))?;
+        if let Err(error) = mend(&segment) {
+            let segment = segment.display();
+            tracing::warn!(%segment, %error, "could not check the end of {segment}: {error}; what is whole in it is still read");
+        }
     }
     Ok(())
 }
@@ -29,11 +31,14 @@ pub(super) fn torn_tails(dir: &Path) -> Result<(), ArchiveError> {
 /// Removes unfinished copies and the lists of an older build. While another process erases, they stay for the next start.
 pub(super) fn leftovers(dir: &Path) -> Result<(), ArchiveError> {
     let alone = File::open(dir).map_err(|e| ArchiveError::io("open", dir, e))?;
-    if flock(&alone, FlockOperation::NonBlockingLockExclusive).is_err() {
+    if alone.try_lock().is_err() {
         return Ok(());
     }
     for file in [beside_segments(dir, COPY)?, beside_segments(dir, DROPS)?].concat() {
-        found(fs::remove_file(&file)).map_err(|e| ArchiveError::io("remove", &file, e))?;
+        if let Err(error) = found(fs::remove_file(&file)) {
+            let file = file.display();
+            tracing::warn!(%file, %error, "could not remove {file}: {error}; nothing needs it any more");
+        }
     }
     Ok(())
 }
@@ -57,7 +62,7 @@ fn mend(segment: &Path) -> io::Result<()> {
     let Some(file) = found(OpenOptions::new().read(true).write(true).open(segment))? else {
         return found(fs::remove_file(marker)).map(drop);
     };
-    if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
+    if file.try_lock().is_err() {
         return Ok(());
     }
     // Its writer may have closed it between the two looks.

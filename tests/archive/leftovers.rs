@@ -1,6 +1,7 @@
 //! What a crash or an older build left beside the segments is gone after the next start.
 
 use std::fs;
+use std::io::Read as _;
 
 use super::*;
 
@@ -37,4 +38,30 @@ async fn the_copy_of_a_segment_that_is_being_erased_from_stays() {
     drop(erasing);
     open(dir.path());
     assert!(!copy.exists());
+}
+
+#[test]
+fn what_cannot_be_removed_or_mended_is_named_and_holds_up_no_start() {
+    let dir = TempDir::new().expect("a folder");
+    let stuck = ["a.warc.gz.erasing", "a.warc.gz.drop", "c.warc.gz"].map(|name| dir.path().join(name));
+    fs::write(dir.path().join("c.warc.gz.open"), "").expect("written");
+    let goes = dir.path().join("b.warc.gz.erasing");
+    // A folder is no file to be removed or cut, whoever asks for it.
+    stuck.iter().for_each(|path| fs::create_dir(path).expect("made"));
+    fs::write(&goes, "half").expect("written");
+    let log = logged(|| drop(open(dir.path())));
+    for path in &stuck {
+        assert!(log.contains("WARN") && log.contains(&path.display().to_string()), "{log}");
+    }
+    assert!(!goes.exists(), "{log}");
+}
+
+/// What is logged by this thread meanwhile.
+fn logged(work: impl FnOnce()) -> String {
+    let (mut log, written) = std::io::pipe().expect("a pipe");
+    let subscriber = tracing_subscriber::fmt().with_ansi(false).with_writer(std::sync::Mutex::new(written));
+    tracing::subscriber::with_default(subscriber.finish(), work);
+    let mut text = String::new();
+    log.read_to_string(&mut text).expect("read");
+    text
 }

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use super::ArchiveError;
 use super::member::blank;
-use super::scan::{Record, Seen, Walk};
-use super::store::{Opened, Store};
+use super::scan::{Record, RecordSeen, SegmentWalk};
+use super::store::{OpenSegment, Patches, Store};
 use super::warc;
 use crate::clock::Timestamp;
 
@@ -51,7 +51,7 @@ pub(super) fn erase(
     let mut trouble = Ok(());
     for segment in Arc::clone(store).segments()? {
         let segment = segment?;
-        if segment.source.is_open() {
+        if segment.is_open() {
             continue;
         }
         let name = segment.name.clone();
@@ -81,7 +81,7 @@ fn still_written_to(store: &Arc<dyn Store>, is_gone: &Gone<'_>) -> Result<u64, A
     }
     for segment in Arc::clone(store).segments()? {
         let segment = segment?;
-        if segment.source.is_open() {
+        if segment.is_open() {
             count += holding(segment, is_gone)?.requests;
         }
     }
@@ -92,27 +92,28 @@ fn erase_in(store: &dyn Store, name: &str, held: &Holding, now: Timestamp) -> Re
     if !held.others {
         return store.remove(name);
     }
-    store.overwrite(name, &held.ranges, &|range| blank_for(name, range, now))
+    let bytes = &|range: &Range<u64>| blank_for(name, range, now);
+    store.overwrite(name, &Patches { ranges: &held.ranges, bytes })
 }
 
 /// What a segment holds of a site, and whether it holds anything else. What can't be read is an error: it could be the site's.
-fn holding(segment: Opened, is_gone: &Gone<'_>) -> Result<Holding, ArchiveError> {
-    let (mut walk, mut holding) = (Walk::over(segment), Holding::default());
+fn holding(segment: OpenSegment, is_gone: &Gone<'_>) -> Result<Holding, ArchiveError> {
+    let (mut walk, mut holding) = (SegmentWalk::over(segment), Holding::default());
     let mut mine: Option<String> = None;
     loop {
         let start = walk.at();
         let Some(seen) = walk.seen()? else { return Ok(holding) };
         let is_mine = match seen {
-            Seen::Request { id, record } => {
+            RecordSeen::Request { id, record } => {
                 mine = is_gone(&record).then_some(id);
                 holding.requests += u64::from(mine.is_some());
                 mine.is_some()
             }
-            Seen::Answer { to, .. } => mine.as_ref() == Some(&to),
-            Seen::Erased { .. } => continue,
+            RecordSeen::Answer { to, .. } => mine.as_ref() == Some(&to),
+            RecordSeen::Erased { .. } => continue,
             // The first record says who wrote the segment.
-            Seen::Other if start == 0 => continue,
-            Seen::Other => false,
+            RecordSeen::Other if start == 0 => continue,
+            RecordSeen::Other => false,
         };
         if !is_mine {
             holding.others = true;

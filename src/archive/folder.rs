@@ -2,18 +2,16 @@
 
 use std::fs::{self, File};
 use std::io::{self, BufReader};
-use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use rustix::fs::{FlockOperation, flock};
 
-use super::names::{ENDING, Names};
+use super::names::{ENDING, SegmentNames};
 use super::segment::{Segment, marker_of};
-use super::store::{CommitRule, Filling, Log, Opened, Segments, Source, Store};
+use super::store::{CommitRule, Log, OpenSegment, Patches, Segments, Store};
 use super::{ArchiveError, Place};
 
 /// Two commits to a folder are so far apart at least, unless [`COMMIT_PAGES`] are waiting: the first page after a pause
@@ -44,7 +42,7 @@ impl Folder {
     /// Finished segments are changed by one process at a time, for as long as this is held.
     fn alone(&self) -> io::Result<File> {
         let dir = File::open(&self.dir)?;
-        flock(&dir, FlockOperation::LockExclusive)?;
+        dir.lock()?;
         Ok(dir)
     }
 }
@@ -77,20 +75,15 @@ impl Store for Folder {
     }
 
     /// In a copy, which then takes its place.
-    fn overwrite(
-        &self,
-        segment: &str,
-        ranges: &[Range<u64>],
-        bytes: &Filling<'_>,
-    ) -> Result<(), ArchiveError> {
+    fn overwrite(&self, segment: &str, patches: &Patches<'_>) -> Result<(), ArchiveError> {
         let (path, copy) = (self.dir.join(segment), self.dir.join(format!("{segment}{COPY}")));
         let failed = |e| ArchiveError::io("write to", &copy, e);
         let _alone = self.alone().map_err(failed)?;
         let write = || {
             fs::copy(&path, &copy).map_err(failed)?;
             let file = File::options().write(true).open(&copy).map_err(failed)?;
-            for range in ranges {
-                file.write_all_at(&bytes(range)?, range.start).map_err(failed)?;
+            for range in patches.ranges {
+                file.write_all_at(&(patches.bytes)(range)?, range.start).map_err(failed)?;
             }
             file.sync_all().and_then(|()| fs::rename(&copy, &path)).map_err(failed)
         };
@@ -123,53 +116,16 @@ impl Store for Folder {
 }
 
 /// Opens a segment, unless it is gone by now.
-fn open(dir: &Path, name: String) -> Result<Option<Opened>, ArchiveError> {
+fn open(dir: &Path, name: String) -> Result<Option<OpenSegment>, ArchiveError> {
     let path = dir.join(&name);
     match File::open(&path) {
         Ok(file) => {
-            let reader = BufReader::with_capacity(64 * 1024, file);
-            let source = Box::new(Growing { reader, marker: marker_of(&path) });
-            Ok(Some(Opened { name, path, source }))
+            let marker = Some(marker_of(&path));
+            let bytes = BufReader::with_capacity(64 * 1024, file);
+            Ok(Some(OpenSegment::new(name, path, bytes, marker)))
         }
         Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(e) => Err(ArchiveError::io("open", &path, e)),
-    }
-}
-
-/// A segment's file.
-#[derive(Debug)]
-struct Growing {
-    reader: BufReader<File>,
-    marker: PathBuf,
-}
-
-impl io::Read for Growing {
-    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        self.reader.read(into)
-    }
-}
-
-impl io::BufRead for Growing {
-    fn fill_buf(&mut self) -> io::Result<&[u8]> {
-        self.reader.fill_buf()
-    }
-
-    fn consume(&mut self, amount: usize) {
-        self.reader.consume(amount);
-    }
-}
-
-impl Source for Growing {
-    fn step(&mut self, bytes: i64) -> io::Result<()> {
-        self.reader.seek_relative(bytes)
-    }
-
-    fn length(&self) -> io::Result<u64> {
-        Ok(self.reader.get_ref().metadata()?.len())
-    }
-
-    fn is_open(&self) -> bool {
-        self.marker.exists()
     }
 }
 
@@ -177,14 +133,14 @@ impl Source for Growing {
 #[derive(Debug)]
 pub(super) struct FolderLog {
     dir: PathBuf,
-    names: Names,
+    names: SegmentNames,
     segment: Option<Segment>,
     segment_bytes: u64,
     committed_at: Option<Instant>,
 }
 
 impl FolderLog {
-    pub(super) fn new(dir: &Path, names: Names, segment_bytes: u64) -> Self {
+    pub(super) fn new(dir: &Path, names: SegmentNames, segment_bytes: u64) -> Self {
         Self { dir: dir.to_owned(), names, segment: None, segment_bytes, committed_at: None }
     }
 

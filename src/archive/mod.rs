@@ -25,7 +25,7 @@ pub use folder::{COMMIT_PAGES, COMMIT_WAIT};
 pub use location::{Location, LocationError};
 pub use names::writer_name;
 pub use place::{Place, PlaceError};
-pub use scan::{Filter, Record, Scan};
+pub use scan::{Filter, Record, Records};
 pub use stored::StoredResponse;
 pub use visit::{SentRequest, Visit, VisitOutcome};
 
@@ -39,7 +39,7 @@ use tokio::sync::oneshot;
 use crate::batch::Sender;
 use crate::clock::{Clock, Timestamp};
 use folder::{Folder, FolderLog};
-use names::Names;
+use names::SegmentNames;
 use store::{Log, Store};
 use visit::Encoded;
 use writer::{Keep, Order};
@@ -55,10 +55,10 @@ const SMALL: usize = 64 * 1024;
 /// Cheap to clone; all clones share their commits. Several processes may use one place, each with segments of its own,
 /// and any of them reads what another has kept.
 #[derive(Clone, Debug)]
-pub struct Archive(Arc<Inner>);
+pub struct Archive(Arc<ArchiveParts>);
 
 #[derive(Debug)]
-struct Inner {
+struct ArchiveParts {
     store: Arc<dyn Store>,
     orders: Sender<Order>,
     commits: Arc<AtomicU64>,
@@ -95,7 +95,7 @@ impl Archive {
         std::fs::create_dir_all(dir).map_err(|e| ArchiveError::io("make the folder", dir, e))?;
         recover::torn_tails(dir)?;
         recover::leftovers(dir)?;
-        let log = FolderLog::new(dir, Names::new(writer, clock), segment_bytes);
+        let log = FolderLog::new(dir, SegmentNames::new(writer, clock), segment_bytes);
         Self::start(Arc::new(Folder::new(dir)), Box::new(log))
             .map_err(|e| ArchiveError::io("start the writer of", dir, e))
     }
@@ -103,7 +103,7 @@ impl Archive {
     #[cfg(feature = "s3")]
     fn open_bucket(location: &Location, writer: &str, clock: Clock) -> Result<Self, ArchiveError> {
         let bucket = Arc::new(bucket::Bucket::open(location)?);
-        let log = bucket::BucketLog::new(Arc::clone(&bucket), Names::new(writer, clock));
+        let log = bucket::BucketLog::new(Arc::clone(&bucket), SegmentNames::new(writer, clock));
         Self::start(bucket, Box::new(log))
             .map_err(|e| ArchiveError::bucket("start the writer of", location, e))
     }
@@ -116,7 +116,7 @@ impl Archive {
     fn start(store: Arc<dyn Store>, log: Box<dyn Log>) -> std::io::Result<Self> {
         let commits = Arc::new(AtomicU64::new(0));
         let orders = writer::start(log, Arc::clone(&commits))?;
-        Ok(Self(Arc::new(Inner { store, orders, commits })))
+        Ok(Self(Arc::new(ArchiveParts { store, orders, commits })))
     }
 
     /// Keeps a visit and returns, once it is durable, where its body is: the response just kept, or for a 304 the
@@ -188,11 +188,13 @@ impl Archive {
 ///
 /// A segment that still grows is read as far as it is whole. A damaged one gives one error, and the walk goes on with
 /// the next. A folder that is missing holds nothing. The walk blocks while it reads.
-pub fn scan(location: impl Into<Location>, filter: Filter) -> Result<Scan, ArchiveError> {
+pub fn scan(location: impl Into<Location>, filter: Filter) -> Result<Records, ArchiveError> {
     match location.into() {
-        Location::Folder(dir) => Scan::over(Arc::new(Folder::new(&dir)), filter),
+        Location::Folder(dir) => scan::records(Arc::new(Folder::new(&dir)), filter),
         #[cfg(feature = "s3")]
-        location @ Location::Bucket { .. } => Scan::over(Arc::new(bucket::Bucket::open(&location)?), filter),
+        location @ Location::Bucket { .. } => {
+            scan::records(Arc::new(bucket::Bucket::open(&location)?), filter)
+        }
         #[cfg(not(feature = "s3"))]
         location @ Location::Bucket { .. } => Err(not_built(&location)),
     }

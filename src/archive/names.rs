@@ -21,13 +21,13 @@ pub fn writer_name() -> String {
 
 /// The names of one writer's segments.
 #[derive(Debug)]
-pub(super) struct Names {
+pub(super) struct SegmentNames {
     writer: String,
     clock: Clock,
     given: u32,
 }
 
-impl Names {
+impl SegmentNames {
     pub(super) fn new(writer: &str, clock: Clock) -> Self {
         Self { writer: safe(writer), clock, given: 0 }
     }

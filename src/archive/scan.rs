@@ -1,17 +1,15 @@
 //! Walking over everything that was kept, a record at a time: what was asked of the sites, and what came back. Bodies
 //! are stepped over.
 
-use std::fmt;
 use std::io::{self, BufRead, BufReader, Read};
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use flate2::bufread::GzDecoder;
 
-use super::member::{CountingReader, told_length};
+use super::member::told_length;
 use super::recover::is_torn;
-use super::store::{Opened, Segments, Source, Store};
+use super::store::{OpenSegment, Store};
 use super::warc::{self, Fields};
 use super::{ArchiveError, Place};
 use crate::clock::Timestamp;
@@ -67,78 +65,51 @@ impl Filter {
     }
 }
 
-/// The walk that `scan` begins.
-pub struct Scan {
-    filter: Filter,
-    segments: Segments,
-    walk: Option<Walk>,
-}
+/// Records one after another.
+pub type Records = Box<dyn Iterator<Item = Result<Record, ArchiveError>> + Send>;
 
-impl Scan {
-    pub(super) fn over(store: Arc<dyn Store>, filter: Filter) -> Result<Self, ArchiveError> {
-        Ok(Self { filter, segments: store.segments()?, walk: None })
-    }
-}
-
-impl fmt::Debug for Scan {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Scan").field("filter", &self.filter).field("walk", &self.walk).finish_non_exhaustive()
-    }
-}
-
-impl Iterator for Scan {
-    type Item = Result<Record, ArchiveError>;
-
-    fn next(&mut self) -> Option<Self::Item> {
+/// What a store holds of requests that `filter` takes.
+pub(super) fn records(store: Arc<dyn Store>, filter: Filter) -> Result<Records, ArchiveError> {
+    let mut segments = store.segments()?;
+    let mut walk: Option<SegmentWalk> = None;
+    Ok(Box::new(std::iter::from_fn(move || {
         loop {
-            if let Some(walk) = &mut self.walk {
-                match walk.next(&self.filter) {
-                    Some(found) => return Some(found),
-                    None => self.walk = None,
-                }
+            if let Some(found) = walk.as_mut().and_then(|walk| walk.next(&filter)) {
+                return Some(found);
             }
-            match self.segments.next()? {
-                Ok(segment) => self.walk = Some(Walk::over(segment)),
+            match segments.next()? {
+                Ok(segment) => walk = Some(SegmentWalk::over(segment)),
                 Err(error) => return Some(Err(error)),
             }
         }
-    }
+    })))
 }
 
 /// One segment being walked over.
 #[derive(Debug)]
-pub(super) struct Walk {
-    name: String,
-    path: PathBuf,
-    records: CountingReader<Box<dyn Source>>,
+pub(super) struct SegmentWalk {
+    segment: OpenSegment,
     /// A request whose answer is the next record, if it has one.
     asked: Option<(String, Record)>,
     ended: bool,
 }
 
 /// What one member turned out to be.
-pub(super) enum Seen {
+pub(super) enum RecordSeen {
     Request { id: String, record: Record },
-    Answer { to: String, answer: Answer },
+    Answer { to: String, status: Option<u16>, bytes: u64, error: Option<String> },
     Erased { status: Option<u16> },
     Other,
 }
 
-pub(super) struct Answer {
-    status: Option<u16>,
-    bytes: u64,
-    error: Option<String>,
-}
-
-impl Walk {
-    pub(super) fn over(segment: Opened) -> Self {
-        let Opened { name, path, source } = segment;
-        Self { name, path, records: CountingReader { inner: source, at: 0 }, asked: None, ended: false }
+impl SegmentWalk {
+    pub(super) fn over(segment: OpenSegment) -> Self {
+        Self { segment, asked: None, ended: false }
     }
 
     fn next(&mut self, filter: &Filter) -> Option<Result<Record, ArchiveError>> {
         while !self.ended {
-            let start = self.records.at;
+            let start = self.at();
             match self.member() {
                 Ok(Some(seen)) => {
                     if let Some(record) = self.take(seen, start, filter) {
@@ -159,12 +130,12 @@ impl Walk {
 
     /// How far it was walked over.
     pub(super) fn at(&self) -> u64 {
-        self.records.at
+        self.segment.records.at
     }
 
     /// What the next member turned out to be.
-    pub(super) fn seen(&mut self) -> Result<Option<Seen>, ArchiveError> {
-        let start = self.records.at;
+    pub(super) fn seen(&mut self) -> Result<Option<RecordSeen>, ArchiveError> {
+        let start = self.at();
         match self.member() {
             Err(e) if self.is_tail(&e) => Ok(None),
             seen => seen.map_err(|e| self.error(start, e)),
@@ -174,50 +145,50 @@ impl Walk {
     /// The end of a segment that grows, or whose writer died, is no damage.
     fn is_tail(&self, error: &io::Error) -> bool {
         let cut = error.kind() == io::ErrorKind::UnexpectedEof;
-        cut || (is_torn(error) && self.records.inner.is_open())
+        cut || (is_torn(error) && self.segment.is_open())
     }
 
     fn error(&self, start: u64, error: io::Error) -> ArchiveError {
         if is_torn(&error) {
-            ArchiveError::damaged(&self.name, start, error.to_string())
+            ArchiveError::damaged(&self.segment.name, start, error.to_string())
         } else {
-            ArchiveError::io("read", &self.path, error)
+            ArchiveError::io("read", &self.segment.path, error)
         }
     }
 
     /// Brings requests and answers together; returns a request of which everything is known.
-    fn take(&mut self, seen: Seen, start: u64, filter: &Filter) -> Option<Record> {
+    fn take(&mut self, seen: RecordSeen, start: u64, filter: &Filter) -> Option<Record> {
         match seen {
-            Seen::Request { id, record } => {
+            RecordSeen::Request { id, record } => {
                 let wanted = filter.takes(&record).then_some((id, record));
                 std::mem::replace(&mut self.asked, wanted).map(|(_, unanswered)| unanswered)
             }
-            Seen::Answer { to, answer } => {
+            RecordSeen::Answer { to, status, bytes, error } => {
                 let (_, record) = self.asked.take_if(|(id, _)| *id == to)?;
-                let Answer { status, bytes, error } = answer;
-                let place = Some(Place::new(&self.name, start, self.records.at - start));
+                let place = Some(Place::new(&self.segment.name, start, self.at() - start));
                 Some(Record { status, bytes, error, place, ..record })
             }
             // An older build dropped it; the request that it answered stands right before it.
-            Seen::Erased { status: Some(status) } => {
+            RecordSeen::Erased { status: Some(status) } => {
                 let (_, record) = self.asked.take()?;
                 Some(Record { status: Some(status), ..record })
             }
-            Seen::Erased { status: None } | Seen::Other => None,
+            RecordSeen::Erased { status: None } | RecordSeen::Other => None,
         }
     }
 
     /// Reads one member, or a record that isn't packed, and stands behind it; `None` at the end.
-    fn member(&mut self) -> io::Result<Option<Seen>> {
-        if self.records.is_at_end()? {
+    fn member(&mut self) -> io::Result<Option<RecordSeen>> {
+        let records = &mut self.segment.records;
+        if records.is_at_end()? {
             return Ok(None);
         }
         // One byte tells: there may be no more of them in the buffer.
-        if self.records.fill_buf()?.first() != Some(&GZIP) {
+        if records.fill_buf()?.first() != Some(&GZIP) {
             return self.plain_record();
         }
-        let start = self.records.at;
-        let gzip = GzDecoder::new(&mut self.records);
+        let start = records.at;
+        let gzip = GzDecoder::new(records);
         let told = told_length(&gzip);
         let mut plain = BufReader::with_capacity(1024, gzip);
         let (seen, left) = read_record(&mut plain)?;
@@ -234,50 +205,54 @@ impl Walk {
         Ok(Some(seen))
     }
 
-    fn plain_record(&mut self) -> io::Result<Option<Seen>> {
-        let start = self.records.at;
-        let (seen, left) = match read_record(&mut self.records) {
+    fn plain_record(&mut self) -> io::Result<Option<RecordSeen>> {
+        let records = &mut self.segment.records;
+        let start = records.at;
+        let (seen, left) = match read_record(records) {
             Ok(read) => read,
             // What follows the last record may be empty lines.
-            Err(_) if self.records.is_at_end()? && self.records.at - start <= RECORD_END => return Ok(None),
+            Err(_) if records.is_at_end()? && records.at - start <= RECORD_END => return Ok(None),
             Err(error) => return Err(error),
         };
-        let end = self.records.at.checked_add(left).ok_or(io::ErrorKind::UnexpectedEof)?;
+        let end = records.at.saturating_add(left);
         self.skip_to(end)?;
         Ok(Some(seen))
     }
 
+    /// Steps there, unless the segment ends before: its last byte is looked for.
     fn skip_to(&mut self, at: u64) -> io::Result<()> {
-        if self.records.inner.length()? < at {
+        let records = &mut self.segment.records;
+        let cut = |_| io::Error::from(io::ErrorKind::UnexpectedEof);
+        let step = at.checked_signed_diff(records.at).ok_or(io::ErrorKind::UnexpectedEof)?;
+        let is_ahead = step > 0;
+        records.inner.seek_relative(step - i64::from(is_ahead)).map_err(cut)?;
+        if is_ahead && records.is_at_end()? {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
-        let step = at.cast_signed().wrapping_sub(self.records.at.cast_signed());
-        self.records.inner.step(step)?;
-        self.records.at = at;
+        records.inner.consume(usize::from(is_ahead));
+        records.at = at;
         Ok(())
     }
 }
 
 /// What a record is, and how much of its block is left to be stepped over.
-fn read_record(plain: &mut impl BufRead) -> io::Result<(Seen, u64)> {
+fn read_record(plain: &mut impl BufRead) -> io::Result<(RecordSeen, u64)> {
     let fields = Fields::read(plain)?.ok_or_else(no_record)?;
     let text = |name| fields.get(name).unwrap_or_default();
     let length = text("Content-Length").parse().unwrap_or(0);
     Ok(match text("WARC-Type") {
         "request" => {
             let id = text("WARC-Record-ID").to_owned();
-            (request(&fields).map_or(Seen::Other, |record| Seen::Request { id, record }), length)
+            (request(&fields).map_or(RecordSeen::Other, |record| RecordSeen::Request { id, record }), length)
         }
         "metadata" if fields.get(warc::ERASED).is_some() => {
-            (Seen::Erased { status: text(warc::STATUS).parse().ok() }, length)
+            (RecordSeen::Erased { status: text(warc::STATUS).parse().ok() }, length)
         }
         kind @ ("response" | "revisit" | "metadata") => {
             let line = first_line(plain, length)?;
-            let answer = answer(kind, &fields, &line);
-            let to = text("WARC-Concurrent-To").to_owned();
-            (Seen::Answer { to, answer }, length - line.len() as u64)
+            (answer(kind, &fields, &line), length - line.len() as u64)
         }
-        _ => (Seen::Other, length),
+        _ => (RecordSeen::Other, length),
     })
 }
 
@@ -302,14 +277,16 @@ fn request(fields: &Fields) -> Option<Record> {
     })
 }
 
-fn answer(kind: &str, fields: &Fields, line: &[u8]) -> Answer {
+fn answer(kind: &str, fields: &Fields, line: &[u8]) -> RecordSeen {
+    let text = |name| fields.get(name).unwrap_or_default();
+    let to = text("WARC-Concurrent-To").to_owned();
     if kind == "metadata" {
         let line = String::from_utf8_lossy(line);
         let error = line.strip_prefix("error:").map(|text| text.trim().to_owned());
-        return Answer { status: None, bytes: 0, error };
+        return RecordSeen::Answer { to, status: None, bytes: 0, error };
     }
-    let bytes = fields.get("Content-Length").and_then(|text| text.parse().ok()).unwrap_or(0);
-    Answer { status: warc::status(line), bytes, error: None }
+    let bytes = text("Content-Length").parse().unwrap_or(0);
+    RecordSeen::Answer { to, status: warc::status(line), bytes, error: None }
 }
 
 fn first_line(plain: &mut impl BufRead, block: u64) -> io::Result<Vec<u8>> {
@@ -320,6 +297,9 @@ fn first_line(plain: &mut impl BufRead, block: u64) -> io::Result<Vec<u8>> {
 
 #[cfg(test)]
 mod tests {
+    use std::io::{Seek, SeekFrom};
+    use std::path::PathBuf;
+
     use super::*;
 
     /// A segment whose bytes come one at a time.
@@ -339,7 +319,7 @@ mod tests {
 
     impl BufRead for Dribble {
         fn fill_buf(&mut self) -> io::Result<&[u8]> {
-            Ok(&self.bytes[self.at..(self.at + 1).min(self.bytes.len())])
+            Ok(self.bytes.get(self.at..=self.at).unwrap_or_default())
         }
 
         fn consume(&mut self, amount: usize) {
@@ -347,18 +327,11 @@ mod tests {
         }
     }
 
-    impl Source for Dribble {
-        fn step(&mut self, bytes: i64) -> io::Result<()> {
+    impl Seek for Dribble {
+        fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+            let SeekFrom::Current(bytes) = to else { panic!("{to:?}") };
             self.at = self.at.checked_add_signed(isize::try_from(bytes).unwrap_or(0)).unwrap_or(0);
-            Ok(())
-        }
-
-        fn length(&self) -> io::Result<u64> {
-            Ok(self.bytes.len() as u64)
-        }
-
-        fn is_open(&self) -> bool {
-            false
+            Ok(self.at as u64)
         }
     }
 
@@ -371,9 +344,9 @@ mod tests {
             ([&packed[..], b"junk", &packed].concat(), Some(packed.len() as u64)),
             ([&plain[..], b"\r\n\r\n"].concat(), None),
         ] {
-            let source = Box::new(Dribble { bytes, at: 0 });
-            let opened = Opened { name: "x".to_owned(), path: PathBuf::from("x"), source };
-            let mut walk = Walk::over(opened);
+            let bytes = Dribble { bytes, at: 0 };
+            let segment = OpenSegment::new("x".to_owned(), PathBuf::from("x"), bytes, None);
+            let mut walk = SegmentWalk::over(segment);
             match (walk.next(&Filter::default()), damage_at) {
                 (None, None) => {}
                 (Some(Err(ArchiveError::Damaged { offset, .. })), Some(at)) => assert_eq!(offset, at),
@@ -389,9 +362,9 @@ mod tests {
             Paced-Interval-Ms: 1000\r\nPaced-Fence: 1\r\nContent-Length: 0\r\n\r\n\r\n\r\n\
             WARC/1.1\r\nWARC-Type: metadata\r\nPaced-Erased: yes\r\nPaced-Status: 200\r\n\
             Content-Length: 0\r\n\r\n\r\n\r\n";
-        let source = Box::new(io::Cursor::new(bytes::Bytes::from_static(text.as_bytes())));
-        let opened = Opened { name: "x".to_owned(), path: PathBuf::from("x"), source };
-        let record = Walk::over(opened).next(&Filter::default()).expect("a request").expect("whole");
+        let bytes = io::Cursor::new(text.as_bytes());
+        let segment = OpenSegment::new("x".to_owned(), PathBuf::from("x"), bytes, None);
+        let record = SegmentWalk::over(segment).next(&Filter::default()).expect("a request").expect("whole");
         assert_eq!(
             (record.url.as_str(), record.status, record.place),
             ("http://shop.example/", Some(200), None)

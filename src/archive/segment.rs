@@ -5,8 +5,6 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FlockOperation, flock};
-
 use super::warc;
 use crate::clock::Timestamp;
 
@@ -31,19 +29,18 @@ impl Segment {
         let path = dir.join(&name);
         let file = OpenOptions::new().write(true).create_new(true).open(&path)?;
         // Locked before the marker is there: whoever finds a marker without a lock knows that the writer is dead.
-        let begun =
-            flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(io::Error::from).and_then(|()| {
-                let marker = File::create(marker_of(&path))?;
-                let info = warc::info(&name, now);
-                let mut segment =
-                    Self { name, path: path.clone(), file, marker, durable: 0, empty: true, sound: true };
-                segment.tell_durable()?;
-                segment.append(&[&info])?;
-                segment.marker.sync_data()?;
-                File::open(dir)?.sync_all()?;
-                segment.empty = true;
-                Ok(segment)
-            });
+        let begun = file.try_lock().map_err(io::Error::from).and_then(|()| {
+            let marker = File::create(marker_of(&path))?;
+            let info = warc::info(&name, now);
+            let mut segment =
+                Self { name, path: path.clone(), file, marker, durable: 0, empty: true, sound: true };
+            segment.tell_durable()?;
+            segment.append(&[&info])?;
+            segment.marker.sync_data()?;
+            File::open(dir)?.sync_all()?;
+            segment.empty = true;
+            Ok(segment)
+        });
         if begun.is_err() {
             let _ = fs::remove_file(marker_of(&path));
             let _ = fs::remove_file(&path);

@@ -1,7 +1,7 @@
 //! What the archive stands on: where commits go, and where records are read from. What is in them is not known here.
 
 use std::fmt::Debug;
-use std::io::{self, BufRead, Cursor};
+use std::io::{BufRead, Seek};
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 
+use super::member::CountingReader;
 use super::{ArchiveError, Place};
 
 /// Takes commits, one after another; the writer's thread owns it.
@@ -57,13 +58,8 @@ pub(super) trait Store: Debug + Send + Sync {
     /// Whether a segment grows from commit to commit, so that it may still be written to.
     fn grows(&self) -> bool;
 
-    /// Writes other bytes over these ranges of a finished segment, all or none of them.
-    fn overwrite(
-        &self,
-        segment: &str,
-        ranges: &[Range<u64>],
-        bytes: &Filling<'_>,
-    ) -> Result<(), ArchiveError>;
+    /// Writes other bytes over parts of a finished segment, all or none of them.
+    fn overwrite(&self, segment: &str, patches: &Patches<'_>) -> Result<(), ArchiveError>;
 
     /// Removes a finished segment.
     fn remove(&self, segment: &str) -> Result<(), ArchiveError>;
@@ -72,48 +68,46 @@ pub(super) trait Store: Debug + Send + Sync {
     fn segments(self: Arc<Self>) -> Result<Segments, ArchiveError>;
 }
 
-/// The bytes that a range gets.
-pub(super) type Filling<'a> = dyn Fn(&Range<u64>) -> Result<Vec<u8>, ArchiveError> + 'a;
+/// What is written over parts of a segment.
+pub(super) struct Patches<'a> {
+    pub(super) ranges: &'a [Range<u64>],
+    /// The bytes that a range gets.
+    pub(super) bytes: &'a dyn Fn(&Range<u64>) -> Result<Vec<u8>, ArchiveError>,
+}
 
 /// Segments one after another.
-pub(super) type Segments = Box<dyn Iterator<Item = Result<Opened, ArchiveError>> + Send>;
+pub(super) type Segments = Box<dyn Iterator<Item = Result<OpenSegment, ArchiveError>> + Send>;
 
 /// A segment to be walked over.
 #[derive(Debug)]
-pub(super) struct Opened {
+pub(super) struct OpenSegment {
     /// Its name.
     pub(super) name: String,
     /// Its name with where it is.
     pub(super) path: PathBuf,
     /// What is in it.
-    pub(super) source: Box<dyn Source>,
+    pub(super) records: CountingReader<Box<dyn SegmentBytes>>,
+    /// The file that stands beside a segment for as long as its end may be torn.
+    marker: Option<PathBuf>,
 }
 
 /// The bytes of a segment, which may still grow.
-pub(super) trait Source: BufRead + Debug + Send {
-    /// Steps over so many bytes, or back to where it has been just now.
-    fn step(&mut self, bytes: i64) -> io::Result<()>;
+pub(super) trait SegmentBytes: BufRead + Seek + Debug + Send {}
 
-    /// How long it is by now.
-    fn length(&self) -> io::Result<u64>;
+impl<T: BufRead + Seek + Debug + Send> SegmentBytes for T {}
+
+impl OpenSegment {
+    pub(super) fn new(
+        name: String,
+        path: PathBuf,
+        bytes: impl SegmentBytes + 'static,
+        marker: Option<PathBuf>,
+    ) -> Self {
+        Self { name, path, records: CountingReader { inner: Box::new(bytes), at: 0 }, marker }
+    }
 
     /// Whether its end may be torn: it is still written to, or its writer died.
-    fn is_open(&self) -> bool;
-}
-
-/// A segment that was read as a whole.
-impl Source for Cursor<Bytes> {
-    fn step(&mut self, bytes: i64) -> io::Result<()> {
-        let at = self.position().checked_add_signed(bytes).ok_or(io::ErrorKind::InvalidInput)?;
-        self.set_position(at);
-        Ok(())
-    }
-
-    fn length(&self) -> io::Result<u64> {
-        Ok(self.get_ref().len() as u64)
-    }
-
-    fn is_open(&self) -> bool {
-        false
+    pub(super) fn is_open(&self) -> bool {
+        self.marker.as_ref().is_some_and(|marker| marker.exists())
     }
 }

@@ -36,33 +36,12 @@ pub struct StoredResponse {
 /// Reads the answer at a place, in one read.
 pub(super) fn read(store: &dyn Store, place: &Place) -> Result<StoredResponse, ArchiveError> {
     let packed = store.read(place, u64::MAX)?;
-    parse(&packed).map_err(|why| match why {
-        Unread::Erased => ArchiveError::Missing { place: place.clone() },
-        Unread::Broken(why) => ArchiveError::damaged(place.segment(), place.offset(), why),
-    })
+    let read = parse(&packed).map_err(|why| ArchiveError::damaged(place.segment(), place.offset(), why))?;
+    read.ok_or_else(|| ArchiveError::Missing { place: place.clone() })
 }
 
-/// Why a record is no answer.
-#[derive(Debug)]
-enum Unread {
-    /// It was one.
-    Erased,
-    Broken(String),
-}
-
-impl From<String> for Unread {
-    fn from(why: String) -> Self {
-        Self::Broken(why)
-    }
-}
-
-impl From<&str> for Unread {
-    fn from(why: &str) -> Self {
-        Self::Broken(why.to_owned())
-    }
-}
-
-fn parse(packed: &[u8]) -> Result<StoredResponse, Unread> {
+/// The answer that a record holds; none where it was erased.
+fn parse(packed: &[u8]) -> Result<Option<StoredResponse>, String> {
     let plain = if packed.starts_with(warc::MAGIC) {
         Bytes::copy_from_slice(packed)
     } else {
@@ -72,8 +51,8 @@ fn parse(packed: &[u8]) -> Result<StoredResponse, Unread> {
     let fields = Fields::read(&mut rest).map_err(|e| e.to_string())?.ok_or("no WARC record")?;
     match field(&fields, "WARC-Type")? {
         "response" => {}
-        _ if fields.get(warc::ERASED).is_some() => return Err(Unread::Erased),
-        other => return Err(format!("a {other} record").into()),
+        _ if fields.get(warc::ERASED).is_some() => return Ok(None),
+        other => return Err(format!("a {other} record")),
     }
     let start = plain.len() - rest.len();
     let length: usize = field(&fields, "Content-Length")?.parse().map_err(|_| "no length")?;
@@ -81,24 +60,21 @@ fn parse(packed: &[u8]) -> Result<StoredResponse, Unread> {
     let (status, headers, head) = http_head(block).ok_or("no HTTP head")?;
     let body = plain.slice(start + head..start + length);
     let (headers, body) = unchunked(headers, body);
+    let response_ms = fields.get("Paced-Response-Ms").and_then(|text| text.parse().ok());
     // Some programs write it as WARC 1.0 has it in its grammar.
     let url = field(&fields, "WARC-Target-URI")?.trim_start_matches('<').trim_end_matches('>');
-    Ok(StoredResponse {
+    Ok(Some(StoredResponse {
         url: CanonicalUrl::parse(url).map_err(|e| e.to_string())?,
         fetched_at: field(&fields, "WARC-Date")?.parse().map_err(|_| "no date")?,
         status,
         headers,
         body,
-        response: Duration::from_millis(number(&fields, "Paced-Response-Ms")),
-    })
+        response: Duration::from_millis(response_ms.unwrap_or(0)),
+    }))
 }
 
 fn field<'a>(fields: &'a Fields, name: &str) -> Result<&'a str, String> {
     fields.get(name).ok_or_else(|| format!("no {name}"))
-}
-
-fn number(fields: &Fields, name: &str) -> u64 {
-    fields.get(name).and_then(|text| text.parse().ok()).unwrap_or(0)
 }
 
 /// Status, header fields and length of an HTTP head.
@@ -158,7 +134,7 @@ fn dechunk(mut rest: &[u8]) -> Option<Vec<u8>> {
 
 /// What a revisit refers to.
 #[derive(Debug)]
-pub(super) struct Origin {
+pub(super) struct RefersTo {
     /// The stored record's own name, where it could be read.
     pub(super) id: Option<String>,
     /// The URL it is of, where it could be read.
@@ -169,10 +145,10 @@ pub(super) struct Origin {
 
 /// What the record at `place` says of itself. A body confirmed many times keeps its first date, which the caller may
 /// no longer know.
-pub(super) fn origin(store: &dyn Store, place: &Place, fetched_at: Timestamp) -> Origin {
+pub(super) fn origin(store: &dyn Store, place: &Place, fetched_at: Timestamp) -> RefersTo {
     let fields = store.read(place, BEGINNING).ok().and_then(|packed| header(&packed).ok().flatten());
     let told = |name| fields.as_ref()?.get(name).map(str::to_owned);
-    Origin {
+    RefersTo {
         id: told("WARC-Record-ID"),
         url: told("WARC-Target-URI"),
         date: told("WARC-Date").unwrap_or_else(|| fetched_at.to_string()),

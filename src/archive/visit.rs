@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::member::Packer;
 use super::store::Store;
-use super::warc::{self, Digested, Header};
+use super::warc::{self, Header};
 use super::{Place, stored};
 use crate::canonical_url::CanonicalUrl;
 use crate::clock::{Timestamp, millis};
@@ -133,7 +133,7 @@ fn request(out: &mut Vec<u8>, packer: &mut Packer, visit: &Visit, id: &str, answ
     let host = (!named).then(|| ("host", host.as_str().as_bytes()));
     let rest = headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes()));
     let head = warc::http_head(&first, host.into_iter().chain(rest));
-    warc::append(out, packer, header, Digested::Block, [&head, b""]);
+    warc::append(out, packer, header, &head, None);
 }
 
 fn response(out: &mut Vec<u8>, packer: &mut Packer, header: Header, method: &str, page: &Page) {
@@ -141,7 +141,7 @@ fn response(out: &mut Vec<u8>, packer: &mut Packer, header: Header, method: &str
     let head = warc::http_head(&status_line(page.status), framed(method, page, &length));
     let header =
         header.with("Content-Type", warc::HTTP_RESPONSE).with("Paced-Response-Ms", millis(page.response));
-    warc::append(out, packer, header, Digested::Payload, [&head, &page.body]);
+    warc::append(out, packer, header, &head, Some(&page.body));
 }
 
 /// The header fields that fit the body as it is kept: the client has taken the chunks apart, so no
@@ -165,7 +165,7 @@ fn framed<'a>(method: &str, page: &'a Page, length: &'a str) -> Vec<(&'a str, &'
     fields
 }
 
-fn revisit(out: &mut Vec<u8>, packer: &mut Packer, header: Header, page: &Page, origin: &stored::Origin) {
+fn revisit(out: &mut Vec<u8>, packer: &mut Packer, header: Header, page: &Page, origin: &stored::RefersTo) {
     let head = warc::http_head(&status_line(page.status), framed("GET", page, ""));
     let header = header
         .with("Content-Type", warc::HTTP_RESPONSE)
@@ -174,13 +174,13 @@ fn revisit(out: &mut Vec<u8>, packer: &mut Packer, header: Header, page: &Page, 
         .with("WARC-Refers-To-Target-URI", origin.url.as_deref().unwrap_or(page.url.as_str()))
         .with("WARC-Refers-To-Date", &origin.date)
         .with("Paced-Response-Ms", millis(page.response));
-    warc::append(out, packer, header, Digested::Block, [&head, b""]);
+    warc::append(out, packer, header, &head, None);
 }
 
 fn failure(out: &mut Vec<u8>, packer: &mut Packer, header: Header, error: &str) {
     let block = format!("error: {}\r\n", warc::one_line(error));
     let header = header.with("Content-Type", warc::WARC_FIELDS);
-    warc::append(out, packer, header, Digested::Block, [block.as_bytes(), b""]);
+    warc::append(out, packer, header, block.as_bytes(), None);
 }
 
 fn status_line(status: u16) -> String {

@@ -116,14 +116,6 @@ impl Header {
     }
 }
 
-/// What of a record has a digest: its whole block, or of an answer its body. They are nearly the same bytes, and hashing them
-/// twice costs as much as packing them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Digested {
-    Block,
-    Payload,
-}
-
 /// The record that a segment begins with, as one gzip member.
 pub(super) fn info(segment: &str, now: Timestamp) -> Vec<u8> {
     let block = format!(
@@ -135,7 +127,7 @@ pub(super) fn info(segment: &str, now: Timestamp) -> Vec<u8> {
         .with("WARC-Filename", segment)
         .with("Content-Type", WARC_FIELDS);
     let mut out = Vec::new();
-    append(&mut out, &mut Packer::new(), header, Digested::Block, [block.as_bytes(), b""]);
+    append(&mut out, &mut Packer::new(), header, block.as_bytes(), None);
     out
 }
 
@@ -145,29 +137,27 @@ pub(super) fn erased(now: Timestamp) -> Vec<u8> {
     [header.text(0).as_bytes(), b"\r\n\r\n"].concat()
 }
 
-/// Appends one record as one gzip member: `head` and `body` together are its block.
+/// Appends one record as one gzip member. What is kept of an answer is its head and its body: then the body has the digest,
+/// else the whole block. They are nearly the same bytes, and hashing them twice costs as much as packing them.
 pub(super) fn append(
     out: &mut Vec<u8>,
     packer: &mut Packer,
     header: Header,
-    digested: Digested,
-    [head, body]: [&[u8]; 2],
+    head: &[u8],
+    body: Option<&[u8]>,
 ) {
-    let header = match digested {
-        Digested::Block => header.with("WARC-Block-Digest", digest(&[head, body])),
-        Digested::Payload => header.with("WARC-Payload-Digest", digest(&[body])),
+    let header = match body {
+        None => header.with("WARC-Block-Digest", digest(head)),
+        Some(body) => header.with("WARC-Payload-Digest", digest(body)),
     };
+    let body = body.unwrap_or_default();
     let header = header.text(head.len() + body.len());
     packer.append(out, &[header.as_bytes(), head, body, b"\r\n\r\n"]);
 }
 
 /// `sha1:` and the digest in base 32, as WARC tools compare it.
-fn digest(parts: &[&[u8]]) -> String {
-    let mut sha1 = Sha1::new();
-    for part in parts {
-        sha1.update(part);
-    }
-    format!("sha1:{}", BASE32.encode(&sha1.finalize()))
+fn digest(bytes: &[u8]) -> String {
+    format!("sha1:{}", BASE32.encode(&Sha1::digest(bytes)))
 }
 
 /// A name for a record that no other has.

@@ -45,12 +45,12 @@ pub(super) struct Keep {
 /// Starts the writer; it ends when it is told to, or when nobody can ask it any more.
 pub(super) fn start(log: Box<dyn Log>, commits: Arc<AtomicU64>) -> io::Result<Sender<Order>> {
     let (sender, orders) = batches();
-    let writer = Writer { orders, log, commits };
+    let writer = CommitThread { orders, log, commits };
     thread::Builder::new().name("archive".to_owned()).spawn(move || writer.run())?;
     Ok(sender)
 }
 
-struct Writer {
+struct CommitThread {
     orders: Batches<Order>,
     log: Box<dyn Log>,
     commits: Arc<AtomicU64>,
@@ -62,7 +62,7 @@ enum Next {
     End(Option<oneshot::Sender<Result<(), ArchiveError>>>),
 }
 
-impl Writer {
+impl CommitThread {
     fn run(mut self) {
         let asked = loop {
             match self.next() {

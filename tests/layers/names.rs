@@ -14,19 +14,13 @@ const SHARED: &[&str] = &[
     "Inner",
     "Item",
     "Key",
-    "Names",
-    "Opened",
-    "Origin",
     "Pace",
     "Place",
     "Reply",
     "Request",
-    "Scan",
     "SiteState",
     "Spelling",
     "Step",
-    "Walk",
-    "Writer",
 ];
 
 #[test]

@@ -75,6 +75,7 @@ fn explain(text: &str, transport: Option<(HttpErrorKind, String)>, endpoint: Opt
         };
         return format!("{endpoint} {how} ({reason}); check AWS_ENDPOINT_URL, AWS_REGION and the network");
     }
+    let elsewhere = || "the bucket is in another region; set AWS_REGION to its own".to_owned();
     match code(text) {
         Some("NoSuchBucket") => "there is no such bucket; make it, or name another with --pages".to_owned(),
         Some(
@@ -91,12 +92,10 @@ fn explain(text: &str, transport: Option<(HttpErrorKind, String)>, endpoint: Opt
             "access is denied; the keys must allow ListBucket, GetObject and PutObject there".to_owned()
         }
         Some("PermanentRedirect" | "AuthorizationHeaderMalformed" | "IllegalLocationConstraintException") => {
-            "the bucket is in another region; set AWS_REGION to its own".to_owned()
+            elsewhere()
         }
         Some(code) => format!("{code}: {}", between(text, "Message").unwrap_or("no reason is given")),
-        None if text.contains("incorrectly configured region") => {
-            "the bucket is in another region; set AWS_REGION to its own".to_owned()
-        }
+        None if text.contains("incorrectly configured region") => elsewhere(),
         None => text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(300).collect(),
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use object_store::{ObjectStoreExt, PutPayload};
 
 use super::Bucket;
-use crate::archive::names::Names;
+use crate::archive::names::SegmentNames;
 use crate::archive::store::{CommitRule, Log};
 use crate::archive::{ArchiveError, warc};
 
@@ -21,11 +21,11 @@ const BYTES: usize = 16 * 1024 * 1024;
 #[derive(Debug)]
 pub(in crate::archive) struct BucketLog {
     bucket: Arc<Bucket>,
-    names: Names,
+    names: SegmentNames,
 }
 
 impl BucketLog {
-    pub(in crate::archive) fn new(bucket: Arc<Bucket>, names: Names) -> Self {
+    pub(in crate::archive) fn new(bucket: Arc<Bucket>, names: SegmentNames) -> Self {
         Self { bucket, names }
     }
 }
@@ -45,11 +45,9 @@ impl Log for BucketLog {
         let size = object.len() as u64;
         let key = self.bucket.key(&name).ok_or_else(|| self.bucket.broke("name an object of"))?;
         let client = self.bucket.patient.clone();
-        match self.bucket.wait(async move { client.put(&key, PutPayload::from(object)).await }) {
-            Some(Ok(_)) => {}
-            Some(Err(error)) => return Err(self.bucket.error("write to", &error)),
-            None => return Err(self.bucket.broke("write to")),
-        }
+        let put =
+            self.bucket.ask("write to", async move { client.put(&key, PutPayload::from(object)).await });
+        put?.ok_or_else(|| self.bucket.broke("write to"))?;
         self.bucket.sizes.learn(&name, size);
         Ok((name, start))
     }

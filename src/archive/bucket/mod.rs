@@ -24,20 +24,19 @@ use object_store::{
 };
 use tokio::runtime::Runtime;
 
-use super::store::{Filling, Segments, Store};
+use super::store::{Patches, Segments, Store};
 use super::{ArchiveError, Location, Place};
 use crate::fetch::install_tls;
 use crate::patience::Patience;
 use sizes::Sizes;
 
-/// A request that fails for a passing reason is made again for so long, with growing pauses and jitter.
-const PATIENCE: Duration = Duration::from_mins(1);
-/// The longest of those pauses.
-const LONGEST_PAUSE: Duration = Duration::from_secs(5);
-/// The longest that one request may take: a whole object over a slow line.
+/// The longest that one request may take: a whole object over a slow line. One that fails for a passing reason is made again
+/// for so long, too, with growing pauses and jitter.
 const REQUEST: Duration = Duration::from_mins(1);
 /// The same for a question, whose answer is short.
 const QUESTION: Duration = Duration::from_secs(3);
+/// The longest pause before a request is made again.
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
 /// An object that others change meanwhile is put anew for so long.
 const CONFLICTS: Patience =
@@ -62,7 +61,7 @@ impl Bucket {
     pub(super) fn open(location: &Location) -> Result<Self, ArchiveError> {
         let bucket = Self::new(location)?;
         let one = PaginatedListOptions { max_keys: Some(1), ..PaginatedListOptions::default() };
-        bucket.list(&bucket.brisk, one).map_err(|why| ArchiveError::bucket("open", location, why))?;
+        bucket.list("open", &bucket.brisk, one)?;
         Ok(bucket)
     }
 
@@ -84,9 +83,8 @@ impl Bucket {
         Ok(Self {
             location: location.clone(),
             prefix: if prefix.is_empty() { String::new() } else { format!("{prefix}/") },
-            patient: client(bucket, retries(usize::MAX, PATIENCE), REQUEST)
-                .map_err(|e| refused(&fault::why(&e)))?,
-            brisk: client(bucket, retries(2, QUESTION), QUESTION).map_err(|e| refused(&fault::why(&e)))?,
+            patient: client(bucket, usize::MAX, REQUEST).map_err(|e| refused(&fault::why(&e)))?,
+            brisk: client(bucket, 2, QUESTION).map_err(|e| refused(&fault::why(&e)))?,
             sizes: Sizes::default(),
             runtime: Some(runtime),
         })
@@ -103,9 +101,27 @@ impl Bucket {
         told
     }
 
-    /// Does a piece of work and waits for it. `None`: it broke.
-    fn wait<T: Send + 'static>(&self, work: impl Future<Output = T> + Send + 'static) -> Option<T> {
-        self.begin(work).recv().ok()
+    /// Waits for the answer to a request; none where there is no such object.
+    fn answer<T>(
+        &self,
+        doing: &'static str,
+        coming: &Receiver<object_store::Result<T>>,
+    ) -> Result<Option<T>, ArchiveError> {
+        match coming.recv() {
+            Ok(Ok(answer)) => Ok(Some(answer)),
+            Ok(Err(error)) if fault::is_missing(&error) => Ok(None),
+            Ok(Err(error)) => Err(self.error(doing, &error)),
+            Err(_) => Err(self.broke(doing)),
+        }
+    }
+
+    /// Makes a request and waits for its answer.
+    fn ask<T: Send + 'static>(
+        &self,
+        doing: &'static str,
+        request: impl Future<Output = object_store::Result<T>> + Send + 'static,
+    ) -> Result<Option<T>, ArchiveError> {
+        self.answer(doing, &self.begin(request))
     }
 
     fn error(&self, doing: &'static str, error: &object_store::Error) -> ArchiveError {
@@ -129,38 +145,39 @@ impl Bucket {
     /// A whole object, and which version of it that is; nothing where it was removed.
     fn get(&self, key: &Path) -> Result<Option<(Vec<u8>, UpdateVersion)>, ArchiveError> {
         let (client, key) = (self.patient.clone(), key.clone());
-        let got = self.wait(async move {
+        self.ask("read from", async move {
             let got = client.get(&key).await?;
             let version = UpdateVersion { e_tag: got.meta.e_tag.clone(), version: got.meta.version.clone() };
             Ok((got.bytes().await?.to_vec(), version))
-        });
-        match got.ok_or_else(|| self.broke("read from"))? {
-            Err(error) if fault::is_missing(&error) => Ok(None),
-            got => got.map(Some).map_err(|error| self.error("read from", &error)),
-        }
+        })
     }
 
     /// Puts an object in the place of a version of it; whether it was that version still.
     fn replace(&self, key: &Path, object: Vec<u8>, version: UpdateVersion) -> Result<bool, ArchiveError> {
         let (client, key) = (self.patient.clone(), key.clone());
         let mode = PutMode::Update(version);
-        let put =
-            self.wait(async move { client.put_opts(&key, PutPayload::from(object), mode.into()).await });
-        match put.ok_or_else(|| self.broke("write to"))? {
-            Ok(_) => Ok(true),
-            Err(object_store::Error::Precondition { .. }) => Ok(false),
-            Err(error) => Err(self.error("write to", &error)),
-        }
+        let replaced = self.ask("write to", async move {
+            match client.put_opts(&key, PutPayload::from(object), mode.into()).await {
+                Err(object_store::Error::Precondition { .. }) => Ok(false),
+                put => put.map(|_| true),
+            }
+        });
+        Ok(replaced?.unwrap_or(false))
     }
 
     /// Lists objects in the order of their names: one request.
-    fn list(&self, client: &AmazonS3, options: PaginatedListOptions) -> Result<Listing, String> {
+    fn list(
+        &self,
+        doing: &'static str,
+        client: &AmazonS3,
+        options: PaginatedListOptions,
+    ) -> Result<Listing, ArchiveError> {
         let (client, prefix) = (client.clone(), self.prefix.clone());
-        let listed = self.wait(async move {
+        let listed = self.ask(doing, async move {
             let prefix = (!prefix.is_empty()).then_some(prefix);
             client.list_paginated(prefix.as_deref(), options).await
         });
-        let page = listed.ok_or("the request broke")?.map_err(|error| fault::why(&error))?;
+        let page = listed?.ok_or_else(|| self.broke(doing))?;
         let named = |object: &ObjectMeta| {
             let name = object.location.as_ref().strip_prefix(&self.prefix)?;
             Some((name.to_owned(), object.size))
@@ -190,13 +207,8 @@ impl Store for Bucket {
             place.offset().checked_add(length).filter(|end| *end > place.offset()).ok_or_else(missing)?;
         let key = self.key(place.segment()).ok_or_else(missing)?;
         let (client, from) = (self.patient.clone(), place.offset());
-        match self.wait(async move { client.get_range(&key, from..end).await }) {
-            Some(Ok(bytes)) if bytes.len() as u64 == length => Ok(bytes),
-            Some(Ok(_)) => Err(missing()),
-            Some(Err(error)) if fault::is_missing(&error) => Err(missing()),
-            Some(Err(error)) => Err(self.error("read from", &error)),
-            None => Err(self.broke("read from")),
-        }
+        let read = self.ask("read from", async move { client.get_range(&key, from..end).await })?;
+        read.filter(|bytes| bytes.len() as u64 == length).ok_or_else(missing)
     }
 
     fn has(&self, place: &Place) -> bool {
@@ -208,18 +220,13 @@ impl Store for Bucket {
     }
 
     /// An object is put anew as a whole; again, where somebody else has changed it meanwhile. One that was removed stays so.
-    fn overwrite(
-        &self,
-        segment: &str,
-        ranges: &[Range<u64>],
-        bytes: &Filling<'_>,
-    ) -> Result<(), ArchiveError> {
+    fn overwrite(&self, segment: &str, patches: &Patches<'_>) -> Result<(), ArchiveError> {
         let key = self.key(segment).ok_or_else(|| self.broke("name an object of"))?;
         let mut tries = CONFLICTS.begin();
         loop {
             let Some((mut object, version)) = self.get(&key)? else { return Ok(()) };
-            for range in ranges {
-                fill(&mut object, range, &bytes(range)?).ok_or_else(|| {
+            for range in patches.ranges {
+                fill(&mut object, range, &(patches.bytes)(range)?).ok_or_else(|| {
                     ArchiveError::damaged(segment, range.start, "it has been cut meanwhile")
                 })?;
             }
@@ -236,8 +243,7 @@ impl Store for Bucket {
     fn remove(&self, segment: &str) -> Result<(), ArchiveError> {
         let key = self.key(segment).ok_or_else(|| self.broke("name an object of"))?;
         let client = self.patient.clone();
-        let removed = self.wait(async move { client.delete(&key).await });
-        removed.ok_or_else(|| self.broke("remove from"))?.map_err(|error| self.error("remove from", &error))
+        self.ask("remove from", async move { client.delete(&key).await }).map(drop)
     }
 
     fn segments(self: Arc<Self>) -> Result<Segments, ArchiveError> {
@@ -254,16 +260,12 @@ impl Drop for Bucket {
     }
 }
 
-fn client(bucket: &str, retry: RetryConfig, longest: Duration) -> Result<AmazonS3, object_store::Error> {
+fn client(bucket: &str, max_retries: usize, longest: Duration) -> object_store::Result<AmazonS3> {
+    let backoff = BackoffConfig { max_backoff: LONGEST_PAUSE, ..BackoffConfig::default() };
     let timeout = AmazonS3ConfigKey::Client(ClientConfigKey::Timeout);
     AmazonS3Builder::from_env()
         .with_bucket_name(bucket)
-        .with_retry(retry)
+        .with_retry(RetryConfig { backoff, max_retries, retry_timeout: longest })
         .with_config(timeout, format!("{}s", longest.as_secs()))
         .build()
-}
-
-fn retries(most: usize, longest: Duration) -> RetryConfig {
-    let backoff = BackoffConfig { max_backoff: LONGEST_PAUSE, ..BackoffConfig::default() };
-    RetryConfig { backoff, max_retries: most, retry_timeout: longest }
 }

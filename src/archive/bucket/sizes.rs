@@ -30,7 +30,7 @@ impl Sizes {
         let last = name.chars().next_back().map_or(0, char::len_utf8);
         let offset = format!("{}{}", bucket.prefix, &name[..name.len() - last]);
         let options = PaginatedListOptions { offset: Some(offset), ..PaginatedListOptions::default() };
-        match bucket.list(&bucket.brisk, options) {
+        match bucket.list("list", &bucket.brisk, options) {
             Ok(page) => {
                 self.put([(name.to_owned(), 0)]);
                 self.put(page.objects);

@@ -10,10 +10,10 @@ use bytes::Bytes;
 use object_store::ObjectStoreExt;
 use object_store::list::PaginatedListOptions;
 
-use super::{Bucket, fault};
+use super::Bucket;
 use crate::archive::ArchiveError;
 use crate::archive::names::ENDING;
-use crate::archive::store::{Opened, Segments};
+use crate::archive::store::{OpenSegment, Segments};
 
 /// So many objects are on their way at once.
 const AHEAD: usize = 8;
@@ -21,15 +21,14 @@ const AHEAD: usize = 8;
 /// All segments of the bucket.
 pub(super) fn over(bucket: Arc<Bucket>) -> Result<Segments, ArchiveError> {
     let names = names(&bucket)?.into_iter();
-    Ok(Box::new(Walk { bucket, names, ahead: VecDeque::new() }))
+    Ok(Box::new(ObjectsAhead { bucket, names, ahead: VecDeque::new() }))
 }
 
 /// The names of all segments, in order; what lies deeper is somebody else's.
 fn names(bucket: &Bucket) -> Result<Vec<String>, ArchiveError> {
     let (mut names, mut options) = (Vec::new(), PaginatedListOptions::default());
     loop {
-        let listed = bucket.list(&bucket.patient, options);
-        let page = listed.map_err(|why| ArchiveError::bucket("list", &bucket.location, why))?;
+        let page = bucket.list("list", &bucket.patient, options)?;
         names.extend(page.objects.into_iter().map(|(name, _)| name));
         if page.more.is_none() {
             break;
@@ -41,13 +40,13 @@ fn names(bucket: &Bucket) -> Result<Vec<String>, ArchiveError> {
     Ok(names)
 }
 
-struct Walk {
+struct ObjectsAhead {
     bucket: Arc<Bucket>,
     names: std::vec::IntoIter<String>,
     ahead: VecDeque<(String, Receiver<Result<Bytes, object_store::Error>>)>,
 }
 
-impl Walk {
+impl ObjectsAhead {
     fn fetch_ahead(&mut self) {
         while self.ahead.len() < AHEAD {
             let Some(name) = self.names.next() else { return };
@@ -59,21 +58,20 @@ impl Walk {
     }
 }
 
-impl Iterator for Walk {
-    type Item = Result<Opened, ArchiveError>;
+impl Iterator for ObjectsAhead {
+    type Item = Result<OpenSegment, ArchiveError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         loop {
             self.fetch_ahead();
             let (name, coming) = self.ahead.pop_front()?;
-            match coming.recv() {
-                Ok(Ok(bytes)) => {
+            match self.bucket.answer("read from", &coming) {
+                Ok(Some(bytes)) => {
                     let path = PathBuf::from(format!("{}/{name}", self.bucket.location));
-                    return Some(Ok(Opened { name, path, source: Box::new(Cursor::new(bytes)) }));
+                    return Some(Ok(OpenSegment::new(name, path, Cursor::new(bytes), None)));
                 }
-                Ok(Err(error)) if fault::is_missing(&error) => {}
-                Ok(Err(error)) => return Some(Err(self.bucket.error("read from", &error))),
-                Err(_) => return Some(Err(self.bucket.broke("read from"))),
+                Ok(None) => {}
+                Err(error) => return Some(Err(error)),
             }
         }
     }

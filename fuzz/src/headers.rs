@@ -8,7 +8,7 @@ use paced::internals::clock::Timestamp;
 use paced::internals::content_coding::decode;
 use paced::internals::manners::{Signal, retry_after};
 use paced::internals::page::{Headers, Page, Validators};
-use paced::internals::robots::{HOLDS, HOLDS_AT_LEAST, Row, record_of};
+use paced::internals::robots::{HOLDS, HOLDS_AT_LEAST, UnreachableRow, record_of};
 use paced::internals::site::Pace;
 
 use super::canonical_url::same_again;
@@ -40,7 +40,7 @@ pub fn hold(bytes: &[u8]) {
             }
             _ => {}
         }
-        let record = record_of(status, &headers, &body, &pace, Row { failures: 3, random: 0.5 });
+        let record = record_of(status, &headers, &body, &pace, UnreachableRow { failures: 3, random: 0.5 });
         assert!(record.holds_for <= HOLDS && !record.holds_for.is_zero());
         assert!(status != 200 || record.holds_for >= HOLDS_AT_LEAST);
     }

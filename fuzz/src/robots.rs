@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use paced::internals::page::Headers;
-use paced::internals::robots::{HOLDS, HOLDS_AT_LEAST, Row, Rules, deciding_line, record_of, rules_of};
+use paced::internals::robots::{
+    HOLDS, HOLDS_AT_LEAST, Rules, UnreachableRow, deciding_line, record_of, rules_of,
+};
 use paced::internals::site::Pace;
 use url::Url;
 
@@ -12,7 +14,8 @@ use url::Url;
 pub fn hold(bytes: &[u8]) {
     let pace = Pace::default();
     let rules = Rules::parse(bytes);
-    let record = record_of(200, &Headers::default(), bytes, &pace, Row { failures: 0, random: 0.5 });
+    let record =
+        record_of(200, &Headers::default(), bytes, &pace, UnreachableRow { failures: 0, random: 0.5 });
     assert!((HOLDS_AT_LEAST..=HOLDS).contains(&record.holds_for));
     let asked = rules.crawl_delay();
     assert_eq!(record.crawl_delay, asked.map(|delay: Duration| delay.min(pace.max_crawl_delay)));

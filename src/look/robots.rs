@@ -4,7 +4,7 @@ use tracing::info;
 
 use super::ask::Asker;
 use crate::canonical_url::CanonicalUrl;
-use crate::robots::{Row, Verdict, Verdicts, unreachable};
+use crate::robots::{UnreachableRow, Verdict, Verdicts, unreachable};
 use crate::run::RunError;
 use crate::site::RobotsPolicy;
 use crate::task::{RobotsFetch, RobotsRecord};
@@ -34,7 +34,7 @@ async fn ask(asker: &mut Asker<'_>, url: CanonicalUrl) -> Result<RobotsRecord, R
         let asked = errand.fetch.clone();
         let exchange = match asker.exchange(&asked, true).await? {
             Ok(exchange) => exchange,
-            Err(why) => return Ok(unreachable(&why, Row { failures: 0, random: 0.0 })),
+            Err(why) => return Ok(unreachable(&why, UnreachableRow { failures: 0, random: 0.0 })),
         };
         match robots_found(asker.site, hops, &errand, &exchange) {
             RobotsFound::Record(record) => return Ok(record),

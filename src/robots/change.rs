@@ -60,7 +60,7 @@ fn lines(text: &str) -> String {
 mod tests {
     use super::*;
     use crate::page::Headers;
-    use crate::robots::{Row, record_of};
+    use crate::robots::{UnreachableRow, record_of};
     use crate::site::Pace;
 
     const SECOND: Duration = Duration::from_secs(1);
@@ -68,7 +68,7 @@ mod tests {
     /// The record of a text; of a 404 where there is none.
     fn record(text: Option<&str>) -> RobotsRecord {
         let status = if text.is_some() { 200 } else { 404 };
-        let row = Row { failures: 0, random: 0.0 };
+        let row = UnreachableRow { failures: 0, random: 0.0 };
         let body = text.unwrap_or_default().as_bytes();
         record_of(status, &Headers::default(), body, &Pace::default(), row)
     }
@@ -132,7 +132,7 @@ mod tests {
 
     #[test]
     fn one_that_cannot_be_had_changes_nothing_and_neither_does_its_return() {
-        let lost = crate::robots::unreachable("HTTP 503", Row { failures: 0, random: 0.0 });
+        let lost = crate::robots::unreachable("HTTP 503", UnreachableRow { failures: 0, random: 0.0 });
         let open = record(Some("User-agent: *\nAllow: /"));
         assert_eq!(change(Some(&open), &lost, SECOND), None);
         assert_eq!(change(Some(&lost), &open, SECOND), None);

@@ -3,7 +3,7 @@
 
 /// One line that means something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Line<'a> {
+pub enum RobotsLine<'a> {
     /// The product token whose group this begins or joins; `*` is everybody's.
     Agent(&'a [u8]),
     /// A path that may be asked for.
@@ -15,7 +15,7 @@ pub enum Line<'a> {
 }
 
 /// The lines that mean something, each with its number, counted from 1.
-pub fn lines(text: &[u8]) -> impl Iterator<Item = (usize, Line<'_>)> {
+pub fn lines(text: &[u8]) -> impl Iterator<Item = (usize, RobotsLine<'_>)> {
     split(text).enumerate().filter_map(|(at, line)| Some((at + 1, meaning(line)?)))
 }
 
@@ -45,14 +45,23 @@ fn split(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-fn meaning(line: &[u8]) -> Option<Line<'_>> {
+/// Keys are known by how they begin, misspelt ones too.
+fn meaning(line: &[u8]) -> Option<RobotsLine<'_>> {
     let line = line.split(|b| *b == b'#').next().unwrap_or_default().trim_ascii();
     let (key, value) = key_and_value(line)?;
-    match key_of(key)? {
-        Key::Agent => Some(Line::Agent(product_token(value))),
-        Key::Allow => Some(Line::Allow(value)),
-        Key::Disallow => Some(Line::Disallow(value)),
-        Key::CrawlDelay => Some(Line::CrawlDelay(value)),
+    let is = |names: &[&str]| {
+        let begins =
+            |name: &&str| key.get(..name.len()).is_some_and(|key| key.eq_ignore_ascii_case(name.as_bytes()));
+        names.iter().any(begins)
+    };
+    match () {
+        () if is(&["user-agent", "useragent", "user agent"]) => Some(RobotsLine::Agent(product_token(value))),
+        () if is(&["allow"]) => Some(RobotsLine::Allow(value)),
+        () if is(&["disallow", "dissallow", "dissalow", "disalow", "diasllow", "disallaw"]) => {
+            Some(RobotsLine::Disallow(value))
+        }
+        () if is(&["crawl-delay", "crawldelay"]) => Some(RobotsLine::CrawlDelay(value)),
+        () => None,
     }
 }
 
@@ -64,36 +73,6 @@ fn key_and_value(line: &[u8]) -> Option<(&[u8], &[u8])> {
     }
     let (key, value) = parted(line.iter().position(u8::is_ascii_whitespace)?);
     (!value.iter().any(u8::is_ascii_whitespace)).then_some((key, value))
-}
-
-#[derive(Clone, Copy)]
-enum Key {
-    Agent,
-    Allow,
-    Disallow,
-    CrawlDelay,
-}
-
-fn key_of(key: &[u8]) -> Option<Key> {
-    const SPELLINGS: [(&str, Key); 12] = [
-        ("user-agent", Key::Agent),
-        ("useragent", Key::Agent),
-        ("user agent", Key::Agent),
-        ("allow", Key::Allow),
-        ("disallow", Key::Disallow),
-        ("dissallow", Key::Disallow),
-        ("dissalow", Key::Disallow),
-        ("disalow", Key::Disallow),
-        ("diasllow", Key::Disallow),
-        ("disallaw", Key::Disallow),
-        ("crawl-delay", Key::CrawlDelay),
-        ("crawldelay", Key::CrawlDelay),
-    ];
-    SPELLINGS.iter().find(|(name, _)| starts_with(key, name.as_bytes())).map(|(_, key)| *key)
-}
-
-fn starts_with(text: &[u8], name: &[u8]) -> bool {
-    text.get(..name.len()).is_some_and(|start| start.eq_ignore_ascii_case(name))
 }
 
 /// The letters, `-` and `_` that a value begins with: `bot/1.0` and `bot test` both speak to `bot` (RFC 9309 section
@@ -113,16 +92,16 @@ mod tests {
     #[test]
     fn a_line_is_understood_however_it_is_written() {
         for (text, meant) in [
-            ("User-agent: bot/1.0", Some(Line::Agent(b"bot"))),
-            ("useragent:BOT test", Some(Line::Agent(b"BOT"))),
-            ("user-agent: * # all", Some(Line::Agent(b"*"))),
-            ("user-agent: *bot", Some(Line::Agent(b""))),
-            ("Disallow /a", Some(Line::Disallow(b"/a"))),
+            ("User-agent: bot/1.0", Some(RobotsLine::Agent(b"bot"))),
+            ("useragent:BOT test", Some(RobotsLine::Agent(b"BOT"))),
+            ("user-agent: * # all", Some(RobotsLine::Agent(b"*"))),
+            ("user-agent: *bot", Some(RobotsLine::Agent(b""))),
+            ("Disallow /a", Some(RobotsLine::Disallow(b"/a"))),
             ("Disallow /a /b", None),
-            ("disalow: /a b ", Some(Line::Disallow(b"/a b"))),
-            ("Disallow:", Some(Line::Disallow(b""))),
-            ("Allow: /a#b", Some(Line::Allow(b"/a"))),
-            ("Crawl-delay: 1.5", Some(Line::CrawlDelay(b"1.5"))),
+            ("disalow: /a b ", Some(RobotsLine::Disallow(b"/a b"))),
+            ("Disallow:", Some(RobotsLine::Disallow(b""))),
+            ("Allow: /a#b", Some(RobotsLine::Allow(b"/a"))),
+            ("Crawl-delay: 1.5", Some(RobotsLine::CrawlDelay(b"1.5"))),
             ("Host: x", None),
             ("# Disallow: /", None),
         ] {
@@ -134,7 +113,7 @@ mod tests {
     fn lines_end_at_cr_lf_or_both_and_a_byte_order_mark_is_no_part_of_the_first() {
         let text = b"\xef\xbb\xbfAllow: /a\rAllow: /b\r\nAllow: /c\n\nAllow: /d";
         let numbers: Vec<_> = lines(text).collect();
-        let allow = |path: &'static [u8]| Line::Allow(path);
+        let allow = |path: &'static [u8]| RobotsLine::Allow(path);
         assert_eq!(numbers, [(1, allow(b"/a")), (2, allow(b"/b")), (3, allow(b"/c")), (5, allow(b"/d"))]);
     }
 }

@@ -1,6 +1,5 @@
 //! What `robots.txt` allows and asks for (RFC 9309), and the record of it that processes share. Waiting is not here.
 
-mod cache;
 mod change;
 mod lines;
 mod pattern;
@@ -8,9 +7,8 @@ mod record;
 mod rules;
 mod verdicts;
 
-pub use cache::RulesCache;
 pub use change::change;
-pub use record::{HOLDS, HOLDS_AT_LEAST, Row, record_of, rules_of, unreachable};
+pub use record::{HOLDS, HOLDS_AT_LEAST, UnreachableRow, record_of, rules_of, unreachable};
 pub use rules::{Rules, deciding_line};
 pub use verdicts::{Verdict, Verdicts};
 

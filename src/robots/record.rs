@@ -21,7 +21,7 @@ pub const UNREACHABLE_AT_MOST: Duration = Duration::from_hours(1);
 
 /// What came before an unreachable `robots.txt`, and chance.
 #[derive(Clone, Copy, Debug)]
-pub struct Row {
+pub struct UnreachableRow {
     /// Unreachable records of this host before this one, in a row.
     pub failures: u32,
     /// From 0 to 1, so that many hosts of one broken network aren't asked in step.
@@ -31,7 +31,13 @@ pub struct Row {
 /// The record of an answer that isn't followed elsewhere (RFC 9309 section 2.3.1). `body` is decompressed.
 ///
 /// 2xx brings rules; 4xx says that there are none; 429, 5xx and what means nothing here is unreachable.
-pub fn record_of(status: u16, headers: &Headers, body: &[u8], pace: &Pace, row: Row) -> RobotsRecord {
+pub fn record_of(
+    status: u16,
+    headers: &Headers,
+    body: &[u8],
+    pace: &Pace,
+    row: UnreachableRow,
+) -> RobotsRecord {
     match status {
         200..=299 => rules(headers, body, pace),
         429 => unreachable(&format!("HTTP {status}"), row),
@@ -41,7 +47,7 @@ pub fn record_of(status: u16, headers: &Headers, body: &[u8], pace: &Pace, row: 
 }
 
 /// The record of a `robots.txt` that could not be had, and why. Nothing but itself may be asked for meanwhile.
-pub fn unreachable(why: &str, row: Row) -> RobotsRecord {
+pub fn unreachable(why: &str, row: UnreachableRow) -> RobotsRecord {
     let doubled = UNREACHABLE.saturating_mul(2_u32.saturating_pow(row.failures)).min(UNREACHABLE_AT_MOST);
     let spread = doubled.mul_f64(0.75 + 0.25 * row.random.clamp(0.0, 1.0));
     without_rules(RobotsAccess::Unreachable(why.to_owned()), spread)
@@ -100,7 +106,7 @@ fn as_text(body: &[u8]) -> String {
 mod tests {
     use super::*;
 
-    const FIRST: Row = Row { failures: 0, random: 1.0 };
+    const FIRST: UnreachableRow = UnreachableRow { failures: 0, random: 1.0 };
 
     fn headers(cache_control: &str) -> Headers {
         Headers(vec![("cache-control".to_owned(), cache_control.as_bytes().to_vec())])
@@ -138,7 +144,8 @@ mod tests {
 
     #[test]
     fn an_unreachable_file_is_asked_for_again_ever_later_up_to_an_hour() {
-        let holds = |failures, random| unreachable("down", Row { failures, random }).holds_for.as_secs();
+        let holds =
+            |failures, random| unreachable("down", UnreachableRow { failures, random }).holds_for.as_secs();
         assert_eq!([0, 1, 2, 6, 7, 40].map(|failures| holds(failures, 1.0)), [30, 60, 120, 1920, 3600, 3600]);
         assert_eq!(holds(2, 0.0), 90);
     }

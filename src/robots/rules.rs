@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use url::{Position, Url};
 
-use super::lines::{Line, at_most, lines};
+use super::lines::{RobotsLine, at_most, lines};
 use super::pattern::{Pattern, Spelling, spell};
 use super::{AGENT, MAX_BYTES};
 
@@ -43,17 +43,19 @@ impl Rules {
         let (mut applies, mut in_agents) = (false, false);
         for (number, line) in lines(text) {
             match line {
-                Line::Agent(name) => {
+                RobotsLine::Agent(name) => {
                     applies = (in_agents && applies) || name.eq_ignore_ascii_case(group);
                     in_agents = true;
                 }
                 // It may stand between two agents of one group and doesn't end it (RFC 9309 section 2.2.4).
-                Line::CrawlDelay(value) if applies => this.crawl_delay = this.crawl_delay.max(seconds(value)),
-                Line::CrawlDelay(_) => {}
-                Line::Allow(path) | Line::Disallow(path) => {
+                RobotsLine::CrawlDelay(value) if applies => {
+                    this.crawl_delay = this.crawl_delay.max(seconds(value))
+                }
+                RobotsLine::CrawlDelay(_) => {}
+                RobotsLine::Allow(path) | RobotsLine::Disallow(path) => {
                     in_agents = false;
                     if applies {
-                        this.add(number, matches!(line, Line::Allow(_)), path);
+                        this.add(number, matches!(line, RobotsLine::Allow(_)), path);
                     }
                 }
             }
@@ -138,7 +140,8 @@ pub fn deciding_line(text: &[u8], url: &Url) -> Option<(usize, String)> {
 
 /// The group that is ours: that of our name where there is one, else everybody's.
 fn group_of<'a>(text: &[u8], agent: &'a [u8]) -> &'a [u8] {
-    let is_ours = |line: Line<'_>| matches!(line, Line::Agent(name) if name.eq_ignore_ascii_case(agent));
+    let is_ours =
+        |line: RobotsLine<'_>| matches!(line, RobotsLine::Agent(name) if name.eq_ignore_ascii_case(agent));
     let ours = !agent.is_empty() && lines(text).any(|(_, line)| is_ours(line));
     if ours { agent } else { b"*" }
 }

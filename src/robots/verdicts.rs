@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use url::Url;
 
-use super::{Rules, RulesCache, deciding_line, rules_of};
+use super::{Rules, deciding_line, rules_of};
 use crate::canonical_url::CanonicalUrl;
 use crate::clock::Timestamp;
 use crate::frontier::{Frontier, FrontierError, KnownRobots};
@@ -15,6 +15,8 @@ use crate::task::{RobotsAccess, RobotsRecord};
 
 /// An origin without a record is asked about again after this.
 const ASK_AGAIN: Duration = Duration::from_secs(1);
+/// So many rules are kept at most, about 20 MB of usual ones; over that, all are forgotten.
+const MOST_RULES: usize = 200_000;
 
 /// What `robots.txt` says of a URL, with the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,9 +64,7 @@ impl Verdict {
 pub struct Verdicts {
     /// Without a frontier only what was learnt is known.
     frontier: Option<Frontier>,
-    rules: RulesCache,
-    /// By origin, until when its record holds, and when that was asked.
-    ends: Mutex<HashMap<String, (Option<Timestamp>, Timestamp)>>,
+    kept: Mutex<KeptRules>,
     /// By origin, records that this process asked for outside of all queues.
     learnt: Mutex<HashMap<String, RobotsRecord>>,
 }
@@ -72,12 +72,7 @@ pub struct Verdicts {
 impl Verdicts {
     /// By what the frontier knows.
     pub fn new(frontier: Option<&Frontier>) -> Self {
-        Self {
-            frontier: frontier.cloned(),
-            rules: RulesCache::new(RulesCache::RULES),
-            ends: Mutex::default(),
-            learnt: Mutex::default(),
-        }
+        Self { frontier: frontier.cloned(), kept: Mutex::default(), learnt: Mutex::default() }
     }
 
     /// Whether the site may be asked for the URL, by the record that ends at `until` or by the one that holds now.
@@ -93,7 +88,7 @@ impl Verdicts {
         if site.pace.robots == RobotsPolicy::Ignore {
             return Ok(true);
         }
-        Ok(self.rules(site, &url.origin(), until).await?.is_none_or(|rules| rules.allows(url.url())))
+        Ok(self.rules(&url.origin(), until).await?.is_none_or(|rules| rules.allows(url.url())))
     }
 
     /// The same in words, with the line that decides. A host whose robots.txt can't be had is not asked for anything.
@@ -122,9 +117,10 @@ impl Verdicts {
         lock(&self.learnt).insert(origin, record);
     }
 
+    /// The rules of the record that ends at `until`, or of the one that holds now and could be had: that is asked of the
+    /// frontier at most once a second.
     async fn rules(
         &self,
-        site: &Site,
         origin: &str,
         until: Option<Timestamp>,
     ) -> Result<Option<Arc<Rules>>, FrontierError> {
@@ -132,36 +128,111 @@ impl Verdicts {
             return Ok(Some(Arc::new(rules_of(&record.access))));
         }
         let Some(frontier) = &self.frontier else { return Ok(None) };
-        let until = match until {
-            Some(until) => Some(until),
-            None => self.current(frontier, origin).await?,
-        };
-        let Some(until) = until else { return Ok(None) };
-        if let Some(rules) = self.rules.get(&site.name, origin, until) {
-            return Ok(Some(rules));
-        }
-        let Some(known) = frontier.robots(origin).await? else { return Ok(None) };
-        let rules = Arc::new(rules_of(&known.record.access));
-        self.rules.put(&site.name, origin, known.until, Arc::clone(&rules));
-        Ok(Some(rules))
-    }
-
-    /// The end of the record that holds now and has rules, asked of the frontier at most once a second.
-    async fn current(&self, frontier: &Frontier, origin: &str) -> Result<Option<Timestamp>, FrontierError> {
         let now = frontier.clock().now();
-        let seen = lock(&self.ends).get(origin).copied();
-        if let Some((until, asked)) = seen
-            && (until.is_some_and(|until| until > now) || now.since(asked) < ASK_AGAIN)
-        {
-            return Ok(until.filter(|until| *until > now));
-        }
-        let decides = |known: &KnownRobots| !matches!(known.record.access, RobotsAccess::Unreachable(_));
-        let until = frontier.robots(origin).await?.filter(decides).map(|known| known.until);
-        lock(&self.ends).insert(origin.to_owned(), (until, now));
-        Ok(until.filter(|until| *until > now))
+        let kept = lock(&self.kept).by_origin.get(origin).cloned().filter(|kept| kept.serves(until, now));
+        let kept = match kept {
+            Some(kept) => kept,
+            None => {
+                let asked = RecordRules::of(frontier.robots(origin).await?, now);
+                lock(&self.kept).put(origin, asked.clone());
+                asked
+            }
+        };
+        Ok(kept.rules.filter(|_| until.is_some() || kept.could_be_had && kept.until > now))
     }
 }
 
+/// Parsed rules of the origins that this process asks often, one record each.
+#[derive(Debug, Default)]
+struct KeptRules {
+    by_origin: HashMap<String, RecordRules>,
+    /// How many rules there are, each record counted as one more.
+    weight: usize,
+}
+
+/// What a record says.
+#[derive(Clone, Debug)]
+struct RecordRules {
+    /// Until when it holds.
+    until: Timestamp,
+    /// When the frontier was asked.
+    asked: Timestamp,
+    could_be_had: bool,
+    /// None where there is no record.
+    rules: Option<Arc<Rules>>,
+}
+
+impl RecordRules {
+    fn of(known: Option<KnownRobots>, asked: Timestamp) -> Self {
+        let Some(KnownRobots { record, until, .. }) = known else {
+            return Self { until: Timestamp::default(), asked, could_be_had: false, rules: None };
+        };
+        let could_be_had = !matches!(record.access, RobotsAccess::Unreachable(_));
+        Self { until, asked, could_be_had, rules: Some(Arc::new(rules_of(&record.access))) }
+    }
+
+    /// Whether this is the record that ends then, or else one that holds or was asked for just now.
+    fn serves(&self, until: Option<Timestamp>, now: Timestamp) -> bool {
+        let holds = self.could_be_had && self.until > now;
+        until.map_or(holds || now.since(self.asked) < ASK_AGAIN, |until| until == self.until)
+    }
+
+    fn weight(&self) -> usize {
+        self.rules.as_ref().map_or(1, |rules| rules.len() + 1)
+    }
+}
+
+impl KeptRules {
+    fn put(&mut self, origin: &str, record: RecordRules) {
+        if self.weight > MOST_RULES {
+            *self = Self::default();
+        }
+        self.weight += record.weight();
+        let old = self.by_origin.insert(origin.to_owned(), record);
+        self.weight -= old.map_or(0, |old| old.weight());
+    }
+}
+
+/// A panic elsewhere leaves the maps whole: no entry is ever half written.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_millis(second * 1000)
+    }
+
+    fn record(access: RobotsAccess, until: i64, asked: i64) -> RecordRules {
+        let record = RobotsRecord { access, holds_for: Duration::ZERO, crawl_delay: None, refuses: None };
+        RecordRules::of(Some(KnownRobots { record, until: at(until), failures: 0 }), at(asked))
+    }
+
+    #[test]
+    fn rules_are_found_for_their_own_record_only() {
+        let kept = record(RobotsAccess::Absent, 10, 1);
+        assert!(kept.serves(Some(at(10)), at(99)) && !kept.serves(Some(at(11)), at(2)), "a newer record");
+        assert!(kept.serves(None, at(9)) && !kept.serves(None, at(10)), "it has ended");
+    }
+
+    #[test]
+    fn what_is_not_known_or_could_not_be_had_is_asked_again_after_a_second() {
+        let unreachable = record(RobotsAccess::Unreachable("gone".to_owned()), 100, 1);
+        for kept in [unreachable, RecordRules::of(None, at(1))] {
+            assert!(kept.serves(None, at(1)) && !kept.serves(None, at(2)));
+        }
+    }
+
+    #[test]
+    fn no_more_than_so_many_rules_are_kept_and_a_newer_record_takes_the_place_of_the_older() {
+        let text = "User-agent: *\n".to_owned() + &"Disallow: /a\n".repeat(MOST_RULES / 4);
+        let (mut kept, many) = (KeptRules::default(), record(RobotsAccess::Rules(text), 1, 1));
+        (0..10).for_each(|_| kept.put("same", many.clone()));
+        assert_eq!(kept.weight, MOST_RULES / 4 + 1);
+        (0..100).for_each(|n| kept.put(&n.to_string(), many.clone()));
+        assert!(kept.by_origin.contains_key("99") && kept.by_origin.len() <= 5, "{}", kept.weight);
+    }
 }

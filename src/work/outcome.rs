@@ -7,7 +7,7 @@ use url::Url;
 use crate::canonical_url::CanonicalUrl;
 use crate::fetch::{Exchange, FetchError, FetchErrorKind};
 use crate::manners::{MOST_REDIRECTS, MOST_ROBOTS_REDIRECTS, Signal, backoff, location};
-use crate::robots::{Row, record_of, unreachable};
+use crate::robots::{UnreachableRow, record_of, unreachable};
 use crate::site::Site;
 use crate::task::{Exclusion, Failure, Lease, Origin, Outcome, Put, RobotsFetch, RobotsRecord};
 
@@ -107,7 +107,7 @@ pub(crate) enum RobotsFound {
 
 /// What came of asking for a `robots.txt` to which `hops` redirects led.
 pub(crate) fn robots_found(site: &Site, hops: u32, errand: &RobotsFetch, exchange: &Exchange) -> RobotsFound {
-    let row = Row { failures: errand.failures, random: fastrand::f64() };
+    let row = UnreachableRow { failures: errand.failures, random: fastrand::f64() };
     let fetched = match &exchange.answer {
         Ok(fetched) => fetched,
         Err(error) => return RobotsFound::Record(unreachable(&error.reason(), row)),
@@ -144,5 +144,5 @@ fn moved_robots(
 
 /// The record of a `robots.txt` for which no request could be sent.
 pub(super) fn unsent_errand(errand: &RobotsFetch, error: &FetchError) -> RobotsRecord {
-    unreachable(&error.reason(), Row { failures: errand.failures, random: fastrand::f64() })
+    unreachable(&error.reason(), UnreachableRow { failures: errand.failures, random: fastrand::f64() })
 }

@@ -5,10 +5,14 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{Connection, OptionalExtension, Params, Row, params};
 
-use super::{SinkError, key};
+use super::latest::{item, lines};
+use super::{SinkError, items_files, key};
 use crate::item::Item;
+
+/// Stands for a file among those that were read: what is written now comes after all of them.
+const WRITTEN_NOW: i64 = -1;
 
 /// The last line of every page and of every key.
 ///
@@ -23,17 +27,11 @@ pub struct LastLines {
 /// The files that writers of a fleet have for a site, in order: `<site>-<writer>.jsonl`. Those of a site whose name begins in
 /// the same way look alike.
 pub fn files_of_writers(folder: &Path, site: &str) -> Result<Vec<PathBuf>, SinkError> {
-    let mut files = Vec::new();
-    if folder.is_dir() {
-        for entry in std::fs::read_dir(folder).map_err(|e| SinkError::io("list", folder, e))? {
-            let path = entry.map_err(|e| SinkError::io("list", folder, e))?.path();
-            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            let rest = name.strip_prefix(site).and_then(|rest| rest.strip_suffix(".jsonl"));
-            if rest.is_some_and(|writer| writer.starts_with('-')) {
-                files.push(path);
-            }
-        }
-    }
+    let mut files = if folder.is_dir() { items_files(folder)? } else { Vec::new() };
+    files.retain(|path| {
+        let name = path.file_stem().unwrap_or_default().to_string_lossy();
+        name.strip_prefix(site).is_some_and(|writer| writer.starts_with('-'))
+    });
     files.sort();
     Ok(files)
 }
@@ -57,85 +55,69 @@ impl LastLines {
     }
 
     fn read(&mut self, number: usize, site: &str) -> Result<(), SinkError> {
-        let path = self.files[number].clone();
-        let file = match File::open(&path) {
-            Ok(file) => file,
-            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
-            Err(e) => return Err(SinkError::io("open", &path, e)),
-        };
-        let (mut file, mut text, mut at, mut line) = (BufReader::new(file), Vec::new(), 0_u64, 0_u64);
-        self.run("BEGIN")?;
-        loop {
-            text.clear();
-            line += 1;
-            file.read_until(b'\n', &mut text).map_err(|e| SinkError::io("read", &path, e))?;
-            // A last line without its end is still being written.
-            if !text.ends_with(b"\n") {
-                return self.run("COMMIT");
-            }
-            let item: Item = serde_json::from_slice(&text).map_err(|e| SinkError::Line {
-                path: path.clone(),
-                line,
-                why: e.to_string(),
-            })?;
-            if item.site == site {
-                self.note(&item, number, at).map_err(|e| unusable(&e))?;
-            }
-            at += text.len() as u64;
+        let path = &self.files[number];
+        if !path.try_exists().map_err(|e| SinkError::io("open", path, e))? {
+            return Ok(());
         }
+        self.execute("BEGIN", [])?;
+        for line in lines(path)? {
+            let (at, item) = line?;
+            if item.site == site {
+                self.note(&item, number, at)?;
+            }
+        }
+        self.execute("COMMIT", [])
     }
 
-    fn run(&self, statement: &str) -> Result<(), SinkError> {
-        self.index.execute_batch(statement).map_err(|e| unusable(&e))
-    }
-
-    fn note(&self, item: &Item, file: usize, at: u64) -> rusqlite::Result<()> {
-        let fetched = item.fetched_at.as_millis();
+    fn note(&self, item: &Item, file: usize, at: u64) -> Result<(), SinkError> {
         let (file, at) = (i64::try_from(file).unwrap_or(i64::MAX), at.cast_signed());
         let page = "INSERT INTO page VALUES (?1, ?2, ?3, ?4) ON CONFLICT (url) DO UPDATE
              SET file = ?2, at = ?3, fetched = ?4 WHERE ?2 = file OR ?4 >= fetched";
-        self.index.prepare_cached(page)?.execute(params![item.url, file, at, fetched])?;
+        self.execute(page, params![item.url, file, at, item.fetched_at.as_millis()])?;
+        self.note_key(item, file)
+    }
+
+    fn note_key(&self, item: &Item, file: i64) -> Result<(), SinkError> {
         let key_of = "INSERT INTO key VALUES (?1, ?2, ?3, ?4) ON CONFLICT (key) DO UPDATE
-             SET url = ?2, file = ?3, fetched = ?4 WHERE ?3 = file OR ?4 >= fetched";
-        self.index.prepare_cached(key_of)?.execute(params![key(item), item.url, file, fetched])?;
-        Ok(())
+             SET url = ?2, file = ?3, fetched = ?4 WHERE ?3 IN (file, -1) OR ?4 >= fetched";
+        self.execute(key_of, params![key(item), item.url, file, item.fetched_at.as_millis()])
     }
 
     /// The item that a page gave last.
     pub fn of_page(&self, url: &str) -> Result<Option<Item>, SinkError> {
-        let found = self
-            .index
-            .prepare_cached("SELECT file, at FROM page WHERE url = ?1")
-            .and_then(|mut select| {
-                select.query_row([url], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?))).optional()
-            })
-            .map_err(|e| unusable(&e))?;
+        let place = |row: &Row<'_>| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?));
+        let found = self.row("SELECT file, at FROM page WHERE url = ?1", [url], place)?;
         let Some((file, at)) = found else { return Ok(None) };
         let path = &self.files[usize::try_from(file).unwrap_or_default()];
         let line = line_at(path, at.cast_unsigned()).map_err(|e| SinkError::io("read", path, e))?;
-        let why = |e: serde_json::Error| SinkError::Line { path: path.clone(), line: 0, why: e.to_string() };
-        serde_json::from_slice(&line).map(Some).map_err(why)
+        item(&line, path, 0).map(Some)
     }
 
     /// Whether the line that counts for the item's key is of another page that was fetched after it.
     pub fn is_overtaken(&self, item: &Item) -> Result<bool, SinkError> {
         let select = "SELECT 1 FROM key WHERE key = ?1 AND url <> ?2 AND fetched > ?3";
-        let found = self.index.prepare_cached(select).and_then(|mut select| {
-            let values = params![key(item), item.url, item.fetched_at.as_millis()];
-            select.query_row(values, |_| Ok(())).optional()
-        });
-        Ok(found.map_err(|e| unusable(&e))?.is_some())
+        let values = params![key(item), item.url, item.fetched_at.as_millis()];
+        Ok(self.row(select, values, |_| Ok(()))?.is_some())
     }
 
     /// Takes note that the item was written now.
     pub fn written(&self, item: &Item) -> Result<(), SinkError> {
-        let key_of = "INSERT INTO key VALUES (?1, ?2, -1, ?3) ON CONFLICT (key) DO UPDATE
-             SET url = ?2, file = -1, fetched = ?3";
-        let noted = self
-            .index
-            .prepare_cached(key_of)
-            .and_then(|mut insert| insert.execute(params![key(item), item.url, item.fetched_at.as_millis()]));
-        noted.map(|_| ()).map_err(|e| unusable(&e))
+        self.note_key(item, WRITTEN_NOW)
+    }
+
+    fn execute(&self, statement: &str, values: impl Params) -> Result<(), SinkError> {
+        let executed = self.index.prepare_cached(statement).and_then(|mut ready| ready.execute(values));
+        executed.map(drop).map_err(|e| unusable(&e))
+    }
+
+    fn row<T>(
+        &self,
+        select: &str,
+        values: impl Params,
+        read: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> Result<Option<T>, SinkError> {
+        let found = self.index.prepare_cached(select);
+        found.and_then(|mut select| select.query_row(values, read).optional()).map_err(|e| unusable(&e))
     }
 }
 

@@ -6,19 +6,17 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use rustix::fs::{FlockOperation, flock};
-
 use super::SinkError;
 
 /// A file that only ever grows by whole lines.
 #[derive(Debug)]
 pub(super) struct LineFile {
     path: PathBuf,
-    opened: OnceLock<Opened>,
+    opened: OnceLock<OpenFile>,
 }
 
 #[derive(Debug)]
-struct Opened {
+struct OpenFile {
     file: File,
     /// A pipe or a terminal has no lines to look back at.
     regular: bool,
@@ -37,18 +35,18 @@ impl LineFile {
         Ok(this)
     }
 
-    fn opened(&self) -> Result<&Opened, SinkError> {
+    fn opened(&self) -> Result<&OpenFile, SinkError> {
         if let Some(opened) = self.opened.get() {
             return Ok(opened);
         }
-        let opened = Opened::open(&self.path).map_err(|e| SinkError::io("open", &self.path, e))?;
+        let opened = OpenFile::open(&self.path).map_err(|e| SinkError::io("open", &self.path, e))?;
         Ok(self.opened.get_or_init(|| opened))
     }
 
     /// Appends whole lines: to a file all of them or none, to anything else line by line, as a pipe takes a line that isn't too
     /// long in one piece, whoever else writes to it.
     pub(super) fn append(&self, lines: &[u8]) -> Result<(), SinkError> {
-        let Opened { file, regular } = self.opened()?;
+        let OpenFile { file, regular } = self.opened()?;
         let written =
             if *regular { append_locked(file, &self.path, lines) } else { one_by_one(&mut &*file, lines) };
         written.map_err(|e| SinkError::io("write to", &self.path, e))
@@ -57,36 +55,44 @@ impl LineFile {
     /// Waits until all that was appended is on the disk.
     pub(super) fn sync(&self) -> Result<(), SinkError> {
         let synced = match self.opened.get() {
-            Some(Opened { file, regular: true }) => file.sync_data(),
+            Some(OpenFile { file, regular: true }) => file.sync_data(),
             _ => Ok(()),
         };
         synced.map_err(|e| SinkError::io("flush", &self.path, e))
     }
 }
 
-impl Opened {
+impl OpenFile {
     fn open(path: &Path) -> io::Result<Self> {
         let special = std::fs::metadata(path).is_ok_and(|found| !found.is_file());
         // A pipe opened for reading too would never tell that its reader is gone.
         let mut how = OpenOptions::new();
         let file = how.append(true).create(!special).read(!special).open(path)?;
         if !special {
-            let _lock = Lock::on(&file)?;
-            cut_torn_line(&file, path)?;
+            alone(&file, || cut_torn_line(&file, path))?;
         }
         Ok(Self { file, regular: !special })
     }
 }
 
 fn append_locked(mut file: &File, path: &Path, lines: &[u8]) -> io::Result<()> {
-    let _lock = Lock::on(file)?;
-    // Another process may have been killed in the middle of a line since the last look.
-    let whole = cut_torn_line(file, path)?;
-    let written = file.write_all(lines);
-    if written.is_err() {
-        file.set_len(whole)?;
-    }
-    written
+    alone(file, || {
+        // Another process may have been killed in the middle of a line since the last look.
+        let whole = cut_torn_line(file, path)?;
+        let written = file.write_all(lines);
+        if written.is_err() {
+            file.set_len(whole)?;
+        }
+        written
+    })
+}
+
+/// Works on the file while no other process does.
+fn alone<T>(file: &File, work: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+    file.lock()?;
+    let worked = work();
+    let _ = file.unlock();
+    worked
 }
 
 /// Writes each line by itself.
@@ -122,25 +128,4 @@ fn whole_lines(file: &File, length: u64) -> io::Result<u64> {
         (end, size) = (start, BLOCK);
     }
     Ok(0)
-}
-
-/// The file's lock, for as long as this lives.
-struct Lock<'a>(&'a File);
-
-impl<'a> Lock<'a> {
-    fn on(file: &'a File) -> io::Result<Self> {
-        loop {
-            match flock(file, FlockOperation::LockExclusive) {
-                Ok(()) => return Ok(Self(file)),
-                Err(rustix::io::Errno::INTR) => {}
-                Err(e) => return Err(e.into()),
-            }
-        }
-    }
-}
-
-impl Drop for Lock<'_> {
-    fn drop(&mut self) {
-        let _ = flock(self.0, FlockOperation::Unlock);
-    }
 }

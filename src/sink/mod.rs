@@ -10,7 +10,7 @@ mod writer;
 
 pub use error::SinkError;
 pub use last_lines::{LastLines, files_of_writers};
-pub use latest::{Latest, key, latest, read};
+pub use latest::{key, latest, read};
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -24,8 +24,8 @@ use tracing::{error, warn};
 use crate::batch::{Batches, Sender, batches, linger};
 use crate::item::Item;
 use lines::LineFile;
-use target::{Outlet, Target};
-use writer::Writer;
+use target::{Destination, Outlet, Target};
+use writer::WriterName;
 
 /// How long a flush looks out for others, where there are some: each file costs it a wait for the disk, however many lines are new.
 const COMPANY: Duration = Duration::from_millis(40);
@@ -40,10 +40,10 @@ const WORTH_A_THREAD: usize = 4;
 /// [`ItemSink::write`] lets lines wait, and [`ItemSink::flush`] writes them until they are on the disk. A caller that settles many
 /// tasks at once writes each and flushes once; what no flush wrote is lost with the last clone.
 #[derive(Clone, Debug)]
-pub struct ItemSink(Arc<Inner>);
+pub struct ItemSink(Arc<SinkParts>);
 
 #[derive(Debug)]
-struct Inner {
+struct SinkParts {
     target: Mutex<Target>,
     flushes: Sender<Flush>,
 }
@@ -64,41 +64,41 @@ impl ItemSink {
     /// A file a site in `dir`, which is made where it is missing. Torn last lines of all its files are cut.
     pub fn folder(dir: &Path) -> Result<Self, SinkError> {
         make_folder(dir)?;
-        for path in items_files(dir)? {
-            LineFile::open(&path)?;
-        }
-        Ok(Self::of(Target::folder(dir, None)))
+        Self::mended(dir, None)
     }
 
     /// A file a site and writer in `dir`: `<site>-<writer>.jsonl`, for one process of several. A name that a running process has
     /// in this folder is refused. Torn last lines are cut, those of other writers too: who died may never come back by its name.
     pub fn folder_of(dir: &Path, writer: &str) -> Result<Self, SinkError> {
         make_folder(dir)?;
-        let writer = Writer::take(dir, writer)?;
+        Self::mended(dir, Some(WriterName::take(dir, writer)?))
+    }
+
+    fn mended(dir: &Path, writer: Option<WriterName>) -> Result<Self, SinkError> {
+        let ending = writer.as_ref().map_or_else(String::new, WriterName::ending);
         for path in items_files(dir)? {
-            let is_own = path.to_string_lossy().ends_with(&writer.ending());
             match LineFile::open(&path) {
-                Err(error) if is_own => return Err(error),
+                Err(error) if path.to_string_lossy().ends_with(&ending) => return Err(error),
                 Err(error) => warn!("torn lines of another worker can't be cut: {error}"),
                 Ok(_) => {}
             }
         }
-        Ok(Self::of(Target::folder(dir, Some(writer))))
+        Ok(Self::of(Destination::Folder { dir: dir.to_owned(), writer }))
     }
 
     /// One file for all sites, made where it is missing; a torn last line is cut. It may be a pipe.
     pub fn file(path: &Path) -> Result<Self, SinkError> {
-        Ok(Self::of(Target::one(Outlet::File(Arc::new(LineFile::open(path)?)))))
+        Ok(Self::of(Destination::One(Outlet::File(Arc::new(LineFile::open(path)?)))))
     }
 
     /// Standard output.
     pub fn stdout() -> Self {
-        Self::of(Target::one(Outlet::Stdout))
+        Self::of(Destination::One(Outlet::Stdout))
     }
 
-    fn of(target: Target) -> Self {
+    fn of(destination: Destination) -> Self {
         let (flushes, asked) = batches();
-        let inner = Arc::new(Inner { target: Mutex::new(target), flushes });
+        let inner = Arc::new(SinkParts { target: Mutex::new(Target::to(destination)), flushes });
         let weak = Arc::downgrade(&inner);
         let begun =
             Builder::new().name("items".to_owned()).spawn(move || Flusher::default().run(&weak, asked));
@@ -139,7 +139,7 @@ impl ItemSink {
 
 impl Flusher {
     /// Flushes until the last sink is gone.
-    fn run(mut self, inner: &Weak<Inner>, mut asked: Batches<Flush>) {
+    fn run(mut self, inner: &Weak<SinkParts>, mut asked: Batches<Flush>) {
         while let Some(batch) = self.next(&mut asked)
             && let Some(inner) = inner.upgrade()
         {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::SinkError;
 use super::lines::{LineFile, one_by_one};
-use super::writer::Writer;
+use super::writer::WriterName;
 
 /// Once so many files of items may be open, those that nothing waits for are closed.
 const MAX_OPEN: usize = 256;
@@ -17,20 +17,21 @@ const MOST_WAITING: usize = 1 << 20;
 /// Where lines go, and which of them wait.
 #[derive(Debug)]
 pub(super) struct Target {
-    place: Place,
+    destination: Destination,
+    /// By site; under no name where all go to one place.
+    queues: HashMap<String, Queue>,
     /// How many bytes wait.
     waiting: usize,
 }
 
 #[derive(Debug)]
-enum Place {
+pub(super) enum Destination {
     /// A file a site, or a site and writer.
     Folder {
         dir: PathBuf,
-        writer: Option<Writer>,
-        open: HashMap<String, Queue>,
+        writer: Option<WriterName>,
     },
-    One(Queue),
+    One(Outlet),
 }
 
 /// An outlet, and the lines that wait for it.
@@ -50,26 +51,24 @@ pub(super) enum Outlet {
 /// Lines that are to be written now.
 #[derive(Debug)]
 pub(super) struct Due {
-    site: String,
+    name: String,
     pub(super) outlet: Outlet,
     pub(super) lines: Vec<u8>,
 }
 
 impl Target {
-    pub(super) fn folder(dir: &Path, writer: Option<Writer>) -> Self {
-        Self { place: Place::Folder { dir: dir.to_owned(), writer, open: HashMap::new() }, waiting: 0 }
-    }
-
-    pub(super) fn one(outlet: Outlet) -> Self {
-        Self { place: Place::One(Queue { outlet, lines: Vec::new() }), waiting: 0 }
+    pub(super) fn to(destination: Destination) -> Self {
+        Self { destination, queues: HashMap::new(), waiting: 0 }
     }
 
     /// Lets a line wait for its site's file.
     pub(super) fn put(&mut self, site: &str, line: &[u8]) -> Result<(), SinkError> {
-        let queue = match &mut self.place {
-            Place::Folder { dir, writer, open } => queue_of(dir, writer.as_ref(), open, site)?,
-            Place::One(queue) => queue,
-        };
+        let name = if matches!(self.destination, Destination::One(_)) { "" } else { site };
+        if !self.queues.contains_key(name) {
+            let outlet = self.destination.outlet(name)?;
+            self.queues.insert(name.to_owned(), Queue { outlet, lines: Vec::new() });
+        }
+        let queue = self.queues.get_mut(name).expect("it was put in above");
         queue.lines.extend_from_slice(line);
         self.waiting += line.len();
         Ok(())
@@ -77,45 +76,45 @@ impl Target {
 
     /// Whether what waits should be written, and files closed, before there is more.
     pub(super) fn is_full(&self) -> bool {
-        let open = if let Place::Folder { open, .. } = &self.place { open.len() } else { 0 };
-        open >= MAX_OPEN || self.waiting >= MOST_WAITING
+        self.queues.len() >= MAX_OPEN || self.waiting >= MOST_WAITING
     }
 
     /// Closes the files that nothing waits for.
     pub(super) fn close_idle(&mut self) {
-        if let Place::Folder { open, .. } = &mut self.place {
-            open.retain(|_, queue| !queue.lines.is_empty());
-        }
+        self.queues.retain(|_, queue| !queue.lines.is_empty());
     }
 
     /// All that waits.
     pub(super) fn take(&mut self) -> Vec<Due> {
         self.waiting = 0;
-        match &mut self.place {
-            Place::Folder { open, .. } => {
-                open.iter_mut().filter_map(|(site, queue)| queue.take(site)).collect()
-            }
-            Place::One(queue) => queue.take("").into_iter().collect(),
-        }
+        let due = self.queues.iter_mut().filter(|(_, queue)| !queue.lines.is_empty());
+        due.map(|(name, queue)| {
+            let lines = std::mem::take(&mut queue.lines);
+            Due { name: name.clone(), outlet: queue.outlet.clone(), lines }
+        })
+        .collect()
     }
 
     /// Lets lines wait again that could not be written, before those that came since.
     pub(super) fn put_back(&mut self, due: Due) {
         self.waiting += due.lines.len();
-        let queue = match &mut self.place {
-            Place::Folder { open, .. } => {
-                open.entry(due.site).or_insert(Queue { outlet: due.outlet, lines: Vec::new() })
-            }
-            Place::One(queue) => queue,
-        };
-        queue.lines.splice(0..0, due.lines);
+        let new = Queue { outlet: due.outlet, lines: Vec::new() };
+        self.queues.entry(due.name).or_insert(new).lines.splice(0..0, due.lines);
     }
 }
 
-impl Queue {
-    fn take(&mut self, site: &str) -> Option<Due> {
-        let lines = std::mem::take(&mut self.lines);
-        (!lines.is_empty()).then(|| Due { site: site.to_owned(), outlet: self.outlet.clone(), lines })
+impl Destination {
+    /// Where the lines of a site go.
+    fn outlet(&self, site: &str) -> Result<Outlet, SinkError> {
+        let (dir, writer) = match self {
+            Self::Folder { dir, writer } => (dir, writer),
+            Self::One(outlet) => return Ok(outlet.clone()),
+        };
+        if site.is_empty() || site.starts_with('.') || site.contains(['/', '\0']) {
+            return Err(SinkError::Name(site.to_owned()));
+        }
+        let file = writer.as_ref().map_or_else(|| format!("{site}.jsonl"), |writer| writer.file_of(site));
+        Ok(Outlet::File(Arc::new(LineFile::at(dir.join(file)))))
     }
 }
 
@@ -143,23 +142,6 @@ fn print(lines: &[u8]) -> io::Result<()> {
     stdout.flush()
 }
 
-fn queue_of<'a>(
-    dir: &Path,
-    writer: Option<&Writer>,
-    open: &'a mut HashMap<String, Queue>,
-    site: &str,
-) -> Result<&'a mut Queue, SinkError> {
-    if !open.contains_key(site) {
-        if site.is_empty() || site.starts_with('.') || site.contains(['/', '\0']) {
-            return Err(SinkError::Name(site.to_owned()));
-        }
-        let file = writer.map_or_else(|| format!("{site}.jsonl"), |writer| writer.file_of(site));
-        let outlet = Outlet::File(Arc::new(LineFile::at(dir.join(file))));
-        open.insert(site.to_owned(), Queue { outlet, lines: Vec::new() });
-    }
-    Ok(open.get_mut(site).expect("it was put in above"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -167,7 +149,7 @@ mod tests {
     #[test]
     fn what_could_not_be_written_waits_before_what_came_since() {
         let dir = tempfile::tempdir().expect("a folder");
-        let mut target = Target::folder(dir.path(), None);
+        let mut target = Target::to(Destination::Folder { dir: dir.path().to_owned(), writer: None });
         target.put("a", b"1\n").expect("room");
         let mut due = target.take();
         assert!(target.take().is_empty());
@@ -180,7 +162,7 @@ mod tests {
 
     #[test]
     fn a_mebibyte_of_lines_is_to_be_written() {
-        let mut target = Target::one(Outlet::Stdout);
+        let mut target = Target::to(Destination::One(Outlet::Stdout));
         let line = [b'x'; 1 << 10];
         for _ in 0..MOST_WAITING / line.len() {
             assert!(!target.is_full());

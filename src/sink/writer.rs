@@ -1,24 +1,21 @@
 //! The name of one process among several that write items into one folder, held for as long as it runs.
 
-use std::fs::{self, File};
+use std::fs::{self, File, TryLockError};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-
-use rustix::fs::{FlockOperation, flock};
-use rustix::io::Errno;
 
 use super::SinkError;
 
 /// A writer's name, which nobody else can take in this folder meanwhile.
 #[derive(Debug)]
-pub(super) struct Writer {
+pub(super) struct WriterName {
     name: String,
     path: PathBuf,
     _locked: File,
 }
 
-impl Writer {
+impl WriterName {
     /// Takes the name, unless a process that runs has it.
     pub(super) fn take(dir: &Path, name: &str) -> Result<Self, SinkError> {
         if name.is_empty() || name.contains(['/', '\0']) {
@@ -27,11 +24,11 @@ impl Writer {
         let path = dir.join(format!(".{name}.lock"));
         loop {
             let file = File::create(&path).map_err(|e| SinkError::io("make", &path, e))?;
-            match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-                Err(Errno::WOULDBLOCK) => {
+            match file.try_lock() {
+                Err(TryLockError::WouldBlock) => {
                     return Err(SinkError::Taken { writer: name.to_owned(), folder: dir.to_owned() });
                 }
-                Err(error) => return Err(SinkError::io("lock", &path, error.into())),
+                Err(TryLockError::Error(error)) => return Err(SinkError::io("lock", &path, error)),
                 // Who had the name before may have taken its file away between the two steps.
                 Ok(()) if is_still_there(&file, &path) => {
                     return Ok(Self { name: name.to_owned(), path, _locked: file });
@@ -52,7 +49,7 @@ impl Writer {
     }
 }
 
-impl Drop for Writer {
+impl Drop for WriterName {
     fn drop(&mut self) {
         let _ = fs::remove_file(&self.path);
     }

@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use paced::internals::canonical_url::{CanonicalUrl, Host, StripQuery};
 use paced::internals::fetch::{
-    Ceiling, Exchange, FetchError, FetchErrorKind, Fetched, Fetcher, FetcherOptions, Request, Unsent, Wait,
+    Ceiling, Exchange, FetchError, FetchErrorKind, FetchedPage, Fetcher, FetcherOptions, Request, Unsent,
+    Wait,
 };
 use paced::internals::frontier::permit::Permit;
 use paced::internals::manners::Signal;
@@ -444,7 +445,7 @@ impl Shop {
         fetcher(&[]).get(request(site, &url), Permit::unpaced()).await.expect("it is sent")
     }
 
-    async fn get(&self, site: &Site, path: &str) -> Result<Fetched, FetchError> {
+    async fn get(&self, site: &Site, path: &str) -> Result<FetchedPage, FetchError> {
         self.exchange(site, path).await.answer
     }
 

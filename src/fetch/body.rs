@@ -6,7 +6,7 @@ use bytes::{Bytes, BytesMut};
 use reqwest::Response;
 
 use super::error::{FetchError, FetchErrorKind, Wait};
-use super::{Fetched, Request};
+use super::{FetchedPage, Request};
 use crate::clock::{self, Timestamp};
 use crate::content_coding::{self, CodingError};
 use crate::page::{Headers, Page};
@@ -21,7 +21,7 @@ pub async fn read(
     mut response: Response,
     sent_at: Timestamp,
     sent: Instant,
-) -> Result<Fetched, FetchError> {
+) -> Result<FetchedPage, FetchError> {
     let wanted = Wanted::of(request, &response)?;
     let body = wanted.body(request, &mut response, sent).await?;
     let headers = headers_of(&response);
@@ -43,7 +43,7 @@ pub async fn read(
         response: sent.elapsed(),
         remote: response.remote_addr(),
     };
-    Ok(Fetched { page, decoded })
+    Ok(FetchedPage { page, decoded })
 }
 
 /// Undoes the body's codings; where that may take long, off the threads that keep the pace.
@@ -82,8 +82,7 @@ impl Wanted {
         let media = media_type(response).filter(|media| {
             !request.site.fetch.accept_types.iter().any(|accepted| accepted.eq_ignore_ascii_case(media))
         });
-        let refused = media.map(|media| FetchError::new(request.url, FetchErrorKind::Type(media)));
-        refused.map_or(Ok(Self::Page), Err)
+        media.map_or(Ok(Self::Page), |media| Err(FetchError::new(request.url, FetchErrorKind::Type(media))))
     }
 
     async fn body(
@@ -98,7 +97,13 @@ impl Wanted {
         };
         let mut body = BytesMut::new();
         loop {
-            match chunk(request, response, sent).await {
+            let (patience, wait) = patience(request, sent.elapsed());
+            let chunk = match clock::within(patience, response.chunk()).await {
+                Some(Err(e)) => Err(FetchError::of_answer(request.url, e, FetchErrorKind::Truncated)),
+                Some(Ok(chunk)) => Ok(chunk),
+                None => Err(timed_out(request, wait)),
+            };
+            match chunk {
                 Ok(Some(chunk)) => body.extend_from_slice(&chunk),
                 Ok(None) => return Ok(body.freeze()),
                 Err(_) if self == Self::Words => return Ok(body.freeze()),
@@ -116,19 +121,6 @@ impl Wanted {
         }
         body.truncate(usize::try_from(most).unwrap_or(usize::MAX));
         Ok(body.freeze())
-    }
-}
-
-/// The next piece, within what is left of the whole time and within the time for a piece.
-async fn chunk(
-    request: &Request<'_>,
-    response: &mut Response,
-    sent: Instant,
-) -> Result<Option<Bytes>, FetchError> {
-    let (patience, wait) = patience(request, sent.elapsed());
-    match clock::within(patience, response.chunk()).await {
-        Some(piece) => piece.map_err(|error| FetchError::of_body(request.url, error)),
-        None => Err(timed_out(request, wait)),
     }
 }
 

@@ -27,14 +27,8 @@ pub fn install_tls() {
 pub struct Clients {
     connect_to: Vec<ConnectTo>,
     roots: Vec<Certificate>,
-    made: Mutex<HashMap<Key, Client>>,
-}
-
-/// What makes two requests need two clients.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Key {
-    way: Way,
-    idle: Duration,
+    /// By how connections are made, and for how long an idle one is kept.
+    made: Mutex<HashMap<(Way, Duration), Client>>,
 }
 
 /// How connections are made.
@@ -84,11 +78,11 @@ impl Clients {
         };
         let through_proxy = matches!(way, Way::Proxy { .. });
         let url = rule.map_or_else(|| Ok(url.clone()), |rule| self.connect_to[rule].without_address(url))?;
-        let client = self.client(Key { way, idle: idle(site.pace.interval) })?;
+        let client = self.client((way, idle(site.pace.interval)))?;
         Ok(Chosen { client, url, led_elsewhere: rule.is_some(), through_proxy })
     }
 
-    fn client(&self, key: Key) -> Result<Client, FetcherError> {
+    fn client(&self, key: (Way, Duration)) -> Result<Client, FetcherError> {
         let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(client) = made.get(&key) {
             return Ok(client.clone());
@@ -98,7 +92,7 @@ impl Clients {
         Ok(client)
     }
 
-    fn build(&self, key: &Key) -> Result<Client, FetcherError> {
+    fn build(&self, key: &(Way, Duration)) -> Result<Client, FetcherError> {
         let failed = |error: reqwest::Error| FetcherError::Client(super::error::root(&error).to_string());
         match self.builder(key)?.tls_certs_merge(self.roots.clone()).build() {
             Ok(client) => Ok(client),
@@ -110,15 +104,15 @@ impl Clients {
         }
     }
 
-    fn builder(&self, key: &Key) -> Result<ClientBuilder, FetcherError> {
+    fn builder(&self, (way, idle): &(Way, Duration)) -> Result<ClientBuilder, FetcherError> {
         let builder = ClientBuilder::new()
             .no_proxy()
             .redirect(redirect::Policy::none())
             .retry(retry::never())
             .referer(false)
-            .pool_idle_timeout(key.idle)
+            .pool_idle_timeout(*idle)
             .connector_layer(ColdConnects);
-        Ok(match &key.way {
+        Ok(match way {
             Way::Straight { allow_private } => builder.dns_resolver(Resolver::system(*allow_private, None)),
             Way::Proxy { proxy, allow_private } => {
                 let trusted = proxy.host_str().map(str::to_owned);

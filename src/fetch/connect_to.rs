@@ -3,6 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
 
+use regex::Regex;
 use url::{Host, Url};
 
 use super::FetcherError;
@@ -68,7 +69,11 @@ impl FromStr for ConnectTo {
 
     fn from_str(text: &str) -> Result<Self, ConnectToError> {
         let bad = |why| ConnectToError { text: text.to_owned(), why };
-        let [host, port, address, to_port] = parts(text).ok_or_else(|| bad("it has not four parts"))?;
+        // No colon inside brackets parts anything.
+        const PARTS: &str = r"^((?:\[.*?\]|[^:])*):([^:]*):((?:\[.*?\]|[^:])*):([^:]*)$";
+        let parts = Regex::new(PARTS).expect("a tested expression").captures(text);
+        let (_, [host, port, address, to_port]) =
+            parts.as_ref().ok_or_else(|| bad("it has not four parts"))?.extract();
         let host =
             (!host.is_empty()).then(|| Host::parse(host).map_err(|_| bad("the first part is no host")));
         let number = |part: &str| {
@@ -82,22 +87,6 @@ impl FromStr for ConnectTo {
             to_port: number(to_port)?,
         })
     }
-}
-
-/// Parted at the colons that stand outside brackets.
-fn parts(text: &str) -> Option<[&str; 4]> {
-    let mut depth = 0_u32;
-    let parts: Vec<&str> = text
-        .split(|c| {
-            depth = match c {
-                '[' => depth + 1,
-                ']' => depth.saturating_sub(1),
-                _ => depth,
-            };
-            c == ':' && depth == 0
-        })
-        .collect();
-    parts.try_into().ok()
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! Why a page could not be fetched, and whether trying again may help.
 
+use std::borrow::Cow;
 use std::error::Error;
 use std::fmt;
 use std::io;
@@ -67,6 +68,20 @@ pub enum FetchErrorKind {
     Lacking(String),
 }
 
+impl FetchErrorKind {
+    /// Whether the site answered, where that is known, and whether another attempt may succeed.
+    fn tells(&self) -> (Option<bool>, bool) {
+        match self {
+            Self::Dns | Self::Connect | Self::Tls | Self::Proxy | Self::ProxyPassword => (Some(false), true),
+            Self::Timeout(..) | Self::NoAnswer => (Some(false), true),
+            Self::Certificate => (Some(false), false),
+            Self::BrokenCoding | Self::Truncated | Self::Protocol => (Some(true), true),
+            Self::TooLarge(_) | Self::Type(_) | Self::UnknownCoding(_) => (Some(true), false),
+            Self::Private(_) | Self::Unaskable(_) | Self::Settings(_) | Self::Lacking(_) => (None, false),
+        }
+    }
+}
+
 /// What was waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wait {
@@ -84,6 +99,10 @@ impl FetchError {
         Self { kind, url: Box::new(url.clone()), source: None }
     }
 
+    fn of(url: &CanonicalUrl, kind: FetchErrorKind, source: impl Error + Send + Sync + 'static) -> Self {
+        Self { source: Some(Box::new(source)), ..Self::new(url, kind) }
+    }
+
     /// An error of the HTTP client before the request was sent; `through_proxy` says whose fault it is.
     pub(super) fn of_request(
         url: &CanonicalUrl,
@@ -92,22 +111,13 @@ impl FetchError {
         connect: Duration,
     ) -> Self {
         let kind = kind_of(&error, url, through_proxy, connect);
-        Self { kind, url: Box::new(url.clone()), source: Some(Box::new(error.without_url())) }
+        Self::of(url, kind, error.without_url())
     }
 
-    /// An error of the HTTP client after the request was sent, before the answer's head was there.
-    pub(super) fn of_head(url: &CanonicalUrl, error: reqwest::Error) -> Self {
-        Self::of_answer(url, error, FetchErrorKind::NoAnswer)
-    }
-
-    /// An error of the HTTP client within the answer's body.
-    pub(super) fn of_body(url: &CanonicalUrl, error: reqwest::Error) -> Self {
-        Self::of_answer(url, error, FetchErrorKind::Truncated)
-    }
-
-    fn of_answer(url: &CanonicalUrl, error: reqwest::Error, ended: FetchErrorKind) -> Self {
+    /// An error of the HTTP client after the request was sent; `ended` is what it means that the connection ended early.
+    pub(super) fn of_answer(url: &CanonicalUrl, error: reqwest::Error, ended: FetchErrorKind) -> Self {
         let kind = if ends_early(&error) { ended } else { FetchErrorKind::Protocol };
-        Self { kind, url: Box::new(url.clone()), source: Some(Box::new(error.without_url())) }
+        Self::of(url, kind, error.without_url())
     }
 
     /// An error of decompression.
@@ -117,54 +127,21 @@ impl FetchError {
             CodingError::Unknown(coding) => FetchErrorKind::UnknownCoding(coding.clone()),
             CodingError::Broken(..) => FetchErrorKind::BrokenCoding,
         };
-        Self { kind, url: Box::new(url.clone()), source: Some(Box::new(error)) }
+        Self::of(url, kind, error)
     }
 
     /// What it tells of the site: whether anybody is there who could answer.
     pub fn health(&self) -> Health {
-        use FetchErrorKind as Kind;
-        match self.kind {
-            Kind::Dns
-            | Kind::Connect
-            | Kind::Certificate
-            | Kind::Tls
-            | Kind::Proxy
-            | Kind::ProxyPassword
-            | Kind::Timeout(..)
-            | Kind::NoAnswer => Health::Away(self.reason()),
-            Kind::TooLarge(_)
-            | Kind::Type(_)
-            | Kind::UnknownCoding(_)
-            | Kind::BrokenCoding
-            | Kind::Truncated
-            | Kind::Protocol => Health::Answers,
-            Kind::Private(_) | Kind::Unaskable(_) | Kind::Settings(_) | Kind::Lacking(_) => Health::Unknown,
+        match self.kind.tells() {
+            (Some(true), _) => Health::Answers,
+            (Some(false), _) => Health::Away(self.reason()),
+            (None, _) => Health::Unknown,
         }
     }
 
     /// Whether another attempt may succeed.
     pub fn is_transient(&self) -> bool {
-        use FetchErrorKind as Kind;
-        match self.kind {
-            Kind::Dns
-            | Kind::Connect
-            | Kind::Tls
-            | Kind::Proxy
-            | Kind::ProxyPassword
-            | Kind::Timeout(..)
-            | Kind::BrokenCoding
-            | Kind::NoAnswer
-            | Kind::Truncated
-            | Kind::Protocol => true,
-            Kind::Private(_)
-            | Kind::Certificate
-            | Kind::Settings(_)
-            | Kind::Lacking(_)
-            | Kind::Unaskable(_)
-            | Kind::TooLarge(_)
-            | Kind::Type(_)
-            | Kind::UnknownCoding(_) => false,
-        }
+        self.kind.tells().1
     }
 
     /// What happened, in one line without the URL, and what to do where that helps.
@@ -203,28 +180,22 @@ impl FetchError {
     }
 
     /// What is wrong with the certificate, without what changes from one look to the next.
-    fn certificate_fault(&self) -> String {
-        let fault = self.source().into_iter().flat_map(chain).find_map(|cause| {
-            match cause.downcast_ref::<rustls::Error>() {
-                Some(rustls::Error::InvalidCertificate(fault)) => Some(fault),
-                _ => None,
-            }
-        });
+    fn certificate_fault(&self) -> Cow<'static, str> {
+        use CertificateError as Fault;
+        let tls = self.source().into_iter().flat_map(chain).find_map(|cause| cause.downcast_ref());
+        let Some(rustls::Error::InvalidCertificate(fault)) = tls else { return "isn't trusted".into() };
         match fault {
-            Some(CertificateError::Expired | CertificateError::ExpiredContext { .. }) => {
-                "has expired; if it is good, see whether this machine's clock is right".to_owned()
+            Fault::Expired | Fault::ExpiredContext { .. } => {
+                "has expired; if it is good, see whether this machine's clock is right".into()
             }
-            Some(CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. }) => {
-                "isn't valid yet; if it is good, see whether this machine's clock is right".to_owned()
+            Fault::NotValidYet | Fault::NotValidYetContext { .. } => {
+                "isn't valid yet; if it is good, see whether this machine's clock is right".into()
             }
-            Some(CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. }) => {
-                "is for other names".to_owned()
+            Fault::NotValidForName | Fault::NotValidForNameContext { .. } => "is for other names".into(),
+            Fault::UnknownIssuer => {
+                "is of nobody who is trusted here; --cacert FILE trusts further ones".into()
             }
-            Some(CertificateError::UnknownIssuer) => {
-                "is of nobody who is trusted here; --cacert FILE trusts further ones".to_owned()
-            }
-            Some(other) => format!("isn't trusted: {other}"),
-            None => "isn't trusted".to_owned(),
+            other => format!("isn't trusted: {other}").into(),
         }
     }
 

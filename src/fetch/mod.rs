@@ -63,12 +63,12 @@ pub enum FetcherError {
 #[derive(Debug)]
 pub struct Fetcher {
     clients: Clients,
-    sites: Mutex<HashMap<String, SiteState>>,
+    sites: Mutex<HashMap<String, SiteConnections>>,
 }
 
 /// What is kept of a site from one request to the next.
 #[derive(Clone, Debug)]
-struct SiteState {
+struct SiteConnections {
     cold: Arc<Semaphore>,
     cookies: Arc<Cookies>,
 }
@@ -93,7 +93,7 @@ pub struct Exchange {
     /// The request as sent.
     pub sent: Sent,
     /// The answer.
-    pub answer: Result<Fetched, FetchError>,
+    pub answer: Result<FetchedPage, FetchError>,
 }
 
 /// A request as sent.
@@ -111,7 +111,7 @@ pub struct Sent {
 
 /// An answer.
 #[derive(Clone, Debug)]
-pub struct Fetched {
+pub struct FetchedPage {
     /// The answer as it came.
     pub page: Page,
     /// The body, decompressed. Empty where the status isn't 2xx.
@@ -163,9 +163,9 @@ impl Fetcher {
         }
     }
 
-    fn state_of(&self, site: &Site) -> SiteState {
+    fn state_of(&self, site: &Site) -> SiteConnections {
         let mut sites = self.sites.lock().unwrap_or_else(PoisonError::into_inner);
-        let new = || SiteState { cold: Arc::new(Semaphore::new(1)), cookies: Arc::default() };
+        let new = || SiteConnections { cold: Arc::new(Semaphore::new(1)), cookies: Arc::default() };
         sites.entry(site.name.clone()).or_insert_with(new).clone()
     }
 }
@@ -183,7 +183,7 @@ fn literal_address(url: &CanonicalUrl) -> Option<IpAddr> {
 fn outgoing(
     request: &Request<'_>,
     chosen: &Chosen,
-    state: &SiteState,
+    state: &SiteConnections,
 ) -> Result<(HeaderMap, reqwest::Request), FetchError> {
     let cookies = request.site.fetch.cookies.then(|| state.cookies.of(request.url.url())).flatten();
     let head = head::head(request, cookies)?;
@@ -207,7 +207,7 @@ async fn send(
     request: &Request<'_>,
     chosen: &Chosen,
     outgoing: reqwest::Request,
-    state: &SiteState,
+    state: &SiteConnections,
     permit: Arc<Permit>,
 ) -> Result<Started<reqwest::Result<reqwest::Response>>, Unsent> {
     let connect_timeout = request.site.fetch.connect_timeout;
@@ -229,12 +229,13 @@ async fn send(
 async fn answer(
     request: &Request<'_>,
     started: Started<reqwest::Result<reqwest::Response>>,
-    state: &SiteState,
+    state: &SiteConnections,
     through_proxy: bool,
-) -> Result<Fetched, FetchError> {
+) -> Result<FetchedPage, FetchError> {
     let (_, wait) = body::patience(request, std::time::Duration::ZERO);
     let answer = started.answer.ok_or_else(|| body::timed_out(request, wait))?;
-    let response = answer.map_err(|error| FetchError::of_head(request.url, error))?;
+    let response =
+        answer.map_err(|error| FetchError::of_answer(request.url, error, FetchErrorKind::NoAnswer))?;
     // The site hasn't said a word: this is no answer of its.
     if through_proxy && response.status() == http::StatusCode::PROXY_AUTHENTICATION_REQUIRED {
         return Err(FetchError::new(request.url, FetchErrorKind::ProxyPassword));

@@ -9,10 +9,10 @@ use super::address::is_public;
 
 /// The resolver of one client.
 #[derive(Clone, Debug)]
-pub struct Resolver(Arc<Kind>);
+pub struct Resolver(Arc<Addresses>);
 
 #[derive(Debug)]
-enum Kind {
+enum Addresses {
     /// The system's, its answer filtered.
     System { allow_private: bool, trusted: Option<String> },
     /// Every name is there.
@@ -47,21 +47,22 @@ impl Resolver {
     /// Asks the system. Private addresses are left out unless allowed, or unless they are those of the `trusted` name:
     /// the proxy that a site's file names.
     pub fn system(allow_private: bool, trusted: Option<String>) -> Self {
-        Self(Arc::new(Kind::System { allow_private, trusted }))
+        Self(Arc::new(Addresses::System { allow_private, trusted }))
     }
 
     /// Answers every name with one address; port 0 stands for the port that is asked for.
     pub fn fixed(address: SocketAddr) -> Self {
-        Self(Arc::new(Kind::Fixed(address)))
+        Self(Arc::new(Addresses::Fixed(address)))
     }
 
     async fn addresses(&self, name: &str) -> Result<Vec<SocketAddr>, ResolveError> {
         match &*self.0 {
-            Kind::Fixed(address) => Ok(vec![*address]),
-            Kind::System { allow_private, trusted } => {
+            Addresses::Fixed(address) => Ok(vec![*address]),
+            Addresses::System { allow_private, trusted } => {
                 let all = lookup(name).await?;
                 let any = *allow_private || trusted.as_deref() == Some(name);
-                if any { Ok(all) } else { public(name, all) }
+                let found = if any { all } else { public(name, all)? };
+                if found.is_empty() { Err(ResolveError::Nowhere(name.to_owned())) } else { Ok(found) }
             }
         }
     }
@@ -80,20 +81,16 @@ impl Resolve for Resolver {
 async fn lookup(name: &str) -> Result<Vec<SocketAddr>, ResolveError> {
     let found = tokio::net::lookup_host((name, 0)).await;
     let found = found.map_err(|source| ResolveError::Lookup { name: name.to_owned(), source })?;
-    let all: Vec<_> = found.collect();
-    if all.is_empty() { Err(ResolveError::Nowhere(name.to_owned())) } else { Ok(all) }
+    Ok(found.collect())
 }
 
 /// Only what is left is ever dialled, so a second, different answer has no chance.
 fn public(name: &str, mut all: Vec<SocketAddr>) -> Result<Vec<SocketAddr>, ResolveError> {
-    let Some(first) = all.first().map(SocketAddr::ip) else {
-        return Err(ResolveError::Nowhere(name.to_owned()));
-    };
+    let first = all.first().map(SocketAddr::ip);
     all.retain(|address| is_public(address.ip()));
-    if all.is_empty() {
-        Err(ResolveError::Private { name: name.to_owned(), address: first })
-    } else {
-        Ok(all)
+    match first {
+        Some(address) if all.is_empty() => Err(ResolveError::Private { name: name.to_owned(), address }),
+        _ => Ok(all),
     }
 }
 

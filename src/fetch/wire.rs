@@ -111,19 +111,19 @@ pub async fn send<T, E, S: Future<Output = Result<Timestamp, NotNow>>>(
         let sent = Instant::now();
         let step = until_answered_or_up(request.as_mut(), &errand, sent + patience).await;
         let answer = match step {
-            Step::MayBeUp => continue,
-            Step::TooLate => None,
-            Step::Answered(Err(error)) if errand.stage() == stage::FAILED => {
+            Progress::MayBeUp => continue,
+            Progress::TooLate => None,
+            Progress::Answered(Err(error)) if errand.stage() == stage::FAILED => {
                 return Err(Unstarted::Connect(error));
             }
-            Step::Answered(answer) => Some(answer),
+            Progress::Answered(answer) => Some(answer),
         };
         errand.answered.store(true, Ordering::SeqCst);
         return Ok(Started { sent_at, sent, answer });
     }
 }
 
-enum Step<T> {
+enum Progress<T> {
     Answered(T),
     MayBeUp,
     TooLate,
@@ -133,7 +133,7 @@ async fn until_answered_or_up<F: Future>(
     mut request: Pin<&mut F>,
     errand: &Errand,
     deadline: Instant,
-) -> Step<F::Output> {
+) -> Progress<F::Output> {
     let mut too_late = pin!(clock::wait_until(deadline));
     let wakes = &errand.wakes;
     let waker = Waker::from(Arc::clone(wakes));
@@ -142,17 +142,17 @@ async fn until_answered_or_up<F: Future>(
         wakes.pass_on_to(cx.waker());
         let connecting = errand.stage() == stage::CONNECTING;
         if connecting && !asked_just_now {
-            return if wakes.woken() { Poll::Ready(Step::MayBeUp) } else { Poll::Pending };
+            return if wakes.woken() { Poll::Ready(Progress::MayBeUp) } else { Poll::Pending };
         }
         asked_just_now = false;
         wakes.forget();
         if let Poll::Ready(answer) = request.as_mut().poll(&mut Context::from_waker(&waker)) {
-            return Poll::Ready(Step::Answered(answer));
+            return Poll::Ready(Progress::Answered(answer));
         }
         if errand.stage() == stage::CONNECTING {
             return Poll::Pending;
         }
-        too_late.as_mut().poll(cx).map(|()| Step::TooLate)
+        too_late.as_mut().poll(cx).map(|()| Progress::TooLate)
     })
     .await
 }

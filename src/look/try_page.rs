@@ -8,7 +8,7 @@ use super::ask::{Asker, PaidRequest};
 use super::robots::verdict;
 use crate::canonical_url::CanonicalUrl;
 use crate::clock::Timestamp;
-use crate::fetch::Fetched;
+use crate::fetch::FetchedPage;
 use crate::manners::{MOST_REDIRECTS, Signal};
 use crate::page::Headers;
 use crate::robots::{Verdict, Verdicts};
@@ -109,7 +109,7 @@ async fn step(
     }
 }
 
-fn take(asker: &Asker<'_>, walk: &mut Walk, hop: &mut Hop, fetched: Fetched) -> Option<CanonicalUrl> {
+fn take(asker: &Asker<'_>, walk: &mut Walk, hop: &mut Hop, fetched: FetchedPage) -> Option<CanonicalUrl> {
     let page = &fetched.page;
     let (ended, to) = match Signal::of(page, &asker.site.pace, asker.frontier.clock().now()) {
         Signal::Fine => {

@@ -78,11 +78,8 @@ fn number(letters: &[u8]) -> u64 {
     letters.iter().rev().fold(0, |number, letter| number << 8 | u64::from(*letter))
 }
 
-/// The last name of each slot; which slot a name has is told by its letters.
-pub(super) struct KnownNames([(Spelling, LocalName); SLOTS]);
-
-/// The letters of a short name, and its length.
-type Spelling = (u128, usize);
+/// The letters, length and name of what each slot had last; which slot a name has is told by its letters.
+pub(super) struct KnownNames([((u128, usize), LocalName); SLOTS]);
 
 impl Default for KnownNames {
     fn default() -> Self {

@@ -1,8 +1,9 @@
 //! What a page's first bytes say of their own encoding in `<meta>` (WHATWG HTML section 13.2.3.2).
 
-use std::collections::HashSet;
+use std::collections::BTreeMap;
 
 use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252};
+use html5gum::{HtmlString, Spanned, State, Token, Tokenizer};
 
 /// The encoding that the first `<meta charset>` or `<meta http-equiv=content-type>` in `bytes` names.
 pub fn meta(bytes: &[u8]) -> Option<&'static Encoding> {
@@ -15,137 +16,31 @@ pub fn late_meta(bytes: &[u8]) -> Option<&'static Encoding> {
 }
 
 fn first_meta(bytes: &[u8], raw: &[&[u8]]) -> Option<&'static Encoding> {
-    let mut scan = Scan { rest: bytes };
-    while !scan.rest.is_empty() {
-        if scan.rest.starts_with(b"<!--") {
-            // `<!-->` is a whole comment: its end may share the dashes of its start.
-            scan.skip(2);
-            scan.skip_past(b"-->");
-        } else if scan.starts_tag(b"<meta") {
-            scan.skip(5);
-            if let Some(encoding) = scan.meta() {
-                return Some(encoding);
-            }
-        } else if scan.starts_element() {
-            let name = scan.skip_name();
-            while scan.attribute().is_some() {}
-            if let Some(raw) = raw.iter().find(|raw| name.eq_ignore_ascii_case(raw)) {
-                scan.skip_raw(raw);
-            }
-        } else if [&b"<!"[..], b"</", b"<?"].iter().any(|start| scan.rest.starts_with(start)) {
-            scan.skip_past(b">");
-        } else {
-            scan.skip(1);
+    let mut tokens = Tokenizer::new(bytes);
+    while let Some(Ok(token)) = tokens.next() {
+        let Token::StartTag(tag) = token else { continue };
+        if raw.contains(&tag.name.as_slice()) {
+            tokens.set_state(State::RawText);
+        }
+        if tag.name == b"meta"
+            && let Some(encoding) = named_by(&tag.attributes)
+        {
+            return Some(encoding);
         }
     }
     None
 }
 
-struct Scan<'a> {
-    rest: &'a [u8],
-}
-
-type Attribute = (Vec<u8>, Vec<u8>);
-
-impl<'a> Scan<'a> {
-    fn skip(&mut self, count: usize) {
-        self.rest = &self.rest[count.min(self.rest.len())..];
-    }
-
-    fn skip_past(&mut self, end: &[u8]) {
-        let at = self.rest.windows(end.len()).position(|w| w == end);
-        self.skip(at.map_or(self.rest.len(), |at| at + end.len()));
-    }
-
-    fn starts_tag(&self, tag: &[u8]) -> bool {
-        let end = self.rest.get(tag.len());
-        self.rest.len() > tag.len()
-            && self.rest[..tag.len()].eq_ignore_ascii_case(tag)
-            && end.is_some_and(|b| is_space(*b) || *b == b'/')
-    }
-
-    fn starts_element(&self) -> bool {
-        let name = self.rest.strip_prefix(b"</").or_else(|| self.rest.strip_prefix(b"<"));
-        name.and_then(|name| name.first()).is_some_and(u8::is_ascii_alphabetic)
-    }
-
-    /// Steps over `<` and the name after it, or `</` and the name, which then has a slash.
-    fn skip_name(&mut self) -> &'a [u8] {
-        let end = self.rest.iter().position(|b| is_space(*b) || *b == b'>').unwrap_or(self.rest.len());
-        let name = &self.rest[1..end];
-        self.rest = &self.rest[end..];
-        name
-    }
-
-    /// Steps up to the end tag of an element that holds nothing but text.
-    fn skip_raw(&mut self, name: &[u8]) {
-        let ends = |at: &usize| {
-            self.rest.get(at + 2..at + 2 + name.len()).is_some_and(|end| end.eq_ignore_ascii_case(name))
-        };
-        let tags = self.rest.windows(2).enumerate().filter(|(_, two)| *two == b"</").map(|(at, _)| at);
-        let end = { tags }.find(ends).unwrap_or(self.rest.len());
-        self.skip(end);
-    }
-
-    fn meta(&mut self) -> Option<&'static Encoding> {
-        let mut seen = HashSet::new();
-        let (mut pragma, mut charset, mut content) = (false, None, None);
-        while let Some((name, value)) = self.attribute() {
-            if seen.contains(&name) {
-                continue;
-            }
-            match name.as_slice() {
-                b"http-equiv" => pragma = value == b"content-type",
-                b"content" => content = content.or_else(|| known(charset_in(&value)?)),
-                b"charset" => charset = Some(known(&value)),
-                _ => {}
-            }
-            seen.insert(name);
-        }
-        let encoding = charset.unwrap_or_else(|| content.filter(|_| pragma))?;
-        Some(if encoding.name() == "x-user-defined" { WINDOWS_1252 } else { readable_so_far(encoding) })
-    }
-
-    /// The next attribute of a tag, in lower case; none at the tag's end.
-    fn attribute(&mut self) -> Option<Attribute> {
-        while self.rest.first().is_some_and(|b| is_space(*b) || *b == b'/') {
-            self.skip(1);
-        }
-        let mut name = Vec::new();
-        loop {
-            match *self.rest.first()? {
-                b'=' if !name.is_empty() => break,
-                b'>' if name.is_empty() => {
-                    self.skip(1);
-                    return None;
-                }
-                b'/' | b'>' => return Some((name, Vec::new())),
-                b if is_space(b) => break,
-                b => name.push(b.to_ascii_lowercase()),
-            }
-            self.skip(1);
-        }
-        self.rest = self.rest.trim_ascii_start();
-        if self.rest.first() != Some(&b'=') {
-            return Some((name, Vec::new()));
-        }
-        self.skip(1);
-        self.rest = self.rest.trim_ascii_start();
-        Some((name, self.value()?))
-    }
-
-    fn value(&mut self) -> Option<Vec<u8>> {
-        let quote = *self.rest.first()?;
-        let end = if matches!(quote, b'"' | b'\'') {
-            self.skip(1);
-            self.rest.iter().position(|b| *b == quote)?
-        } else {
-            self.rest.iter().position(|b| is_space(*b) || *b == b'>')?
-        };
-        let value = self.rest[..end].to_ascii_lowercase();
-        self.skip(if matches!(quote, b'"' | b'\'') { end + 1 } else { end });
-        Some(value)
-    }
+/// The encoding that the attributes of a `<meta>` name.
+fn named_by(attributes: &BTreeMap<HtmlString, Spanned<HtmlString, ()>>) -> Option<&'static Encoding> {
+    let value = |name: &[u8]| attributes.get(name).map(|value| value.to_ascii_lowercase());
+    let encoding = if let Some(charset) = value(b"charset") {
+        known(&charset)?
+    } else {
+        value(b"http-equiv").filter(|pragma| pragma == b"content-type")?;
+        known(charset_in(&value(b"content")?)?)?
+    };
+    Some(if encoding.name() == "x-user-defined" { WINDOWS_1252 } else { readable_so_far(encoding) })
 }
 
 /// The encoding of that label; those that WHATWG replaces, as they can't be read safely, count as unknown.

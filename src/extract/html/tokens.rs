@@ -46,12 +46,12 @@ pub(super) struct Tokens<'a> {
     value: JoinedText,
     names: KnownNames,
     comment: JoinedText,
-    doctype: Names,
+    doctype: DoctypeNames,
 }
 
 /// A doctype's name and identifiers.
 #[derive(Default)]
-struct Names {
+struct DoctypeNames {
     name: Vec<u8>,
     public: Option<Vec<u8>>,
     system: Option<Vec<u8>>,
@@ -86,7 +86,7 @@ impl<'a> Tokens<'a> {
             value: JoinedText::default(),
             names: KnownNames::default(),
             comment: JoinedText::default(),
-            doctype: Names::default(),
+            doctype: DoctypeNames::default(),
         }
     }
 
@@ -155,12 +155,8 @@ fn state_after(result: &TokenSinkResult<NodeId>) -> Option<State> {
         TokenSinkResult::Plaintext => Some(State::PlainText),
         TokenSinkResult::RawData(RawKind::Rcdata) => Some(State::RcData),
         TokenSinkResult::RawData(RawKind::Rawtext) => Some(State::RawText),
-        TokenSinkResult::RawData(RawKind::ScriptData | RawKind::ScriptDataEscaped(_)) => {
-            Some(State::ScriptData)
-        }
-        TokenSinkResult::Continue | TokenSinkResult::Script(_) | TokenSinkResult::EncodingIndicator(_) => {
-            None
-        }
+        TokenSinkResult::RawData(_) => Some(State::ScriptData),
+        _ => None,
     }
 }
 
@@ -245,12 +241,12 @@ impl Emitter for Tokens<'_> {
     }
 
     fn init_doctype(&mut self) {
-        self.doctype = Names::default();
+        self.doctype = DoctypeNames::default();
     }
 
     fn emit_current_doctype(&mut self) {
         self.hand_text();
-        let Names { name, public, system, force_quirks } = take(&mut self.doctype);
+        let DoctypeNames { name, public, system, force_quirks } = take(&mut self.doctype);
         let _ = self.hand(Token::DoctypeToken(Doctype {
             name: (!name.is_empty()).then(|| tendril(&name)),
             public_id: public.as_deref().map(tendril),

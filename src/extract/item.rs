@@ -13,24 +13,30 @@ use super::{fields, structured};
 use crate::item::Item;
 use crate::site::{ItemKey, PRODUCT_FIELDS, PageRule, Site};
 
+/// A page, the rule that takes it, and its site.
+pub struct RuledPage<'a> {
+    pub html: &'a Html,
+    pub base: &'a Base,
+    pub page: &'a Fetched<'a>,
+    pub rule: &'a PageRule,
+    pub site: &'a Site,
+}
+
+type FieldValues = Map<String, Value>;
+
 /// The item that the rule makes of the page, and the names of the required fields that aren't on it: with one missing it
 /// is none.
-pub fn item(
-    html: &Html,
-    base: &Base,
-    page: &Fetched<'_>,
-    rule: &PageRule,
-    site: &Site,
-) -> (Item, Vec<String>) {
-    let (fields, from) = values(html, base, page, rule);
+pub fn item(page: &RuledPage<'_>) -> (Item, Vec<String>) {
+    let RuledPage { page: fetched, rule, site, .. } = page;
+    let (fields, from) = values(page);
     let missing = rule.fields.iter().filter(|field| field.required && !fields.contains_key(&field.name));
     let missing = missing.map(|field| field.name.clone()).collect();
     let item = Item {
         site: site.name.clone(),
         page: rule.name.clone(),
-        url: page.url.to_string(),
-        key: key(&rule.key, &fields, html, base, page, site),
-        fetched_at: page.fetched_at,
+        url: fetched.url.to_string(),
+        key: key(page, &fields),
+        fetched_at: fetched.fetched_at,
         noindex: false,
         noarchive: false,
         fields,
@@ -39,15 +45,10 @@ pub fn item(
     (item, missing)
 }
 
-type Fields = Map<String, Value>;
-
 fn values(
-    html: &Html,
-    base: &Base,
-    page: &Fetched<'_>,
-    rule: &PageRule,
-) -> (Fields, BTreeMap<String, String>) {
-    let (mut values, mut from) = (Fields::new(), BTreeMap::new());
+    RuledPage { html, base, page, rule, .. }: &RuledPage<'_>,
+) -> (FieldValues, BTreeMap<String, String>) {
+    let (mut values, mut from) = (FieldValues::new(), BTreeMap::new());
     let facts = if rule.product { structured::product(html, base, page.url.url()) } else { Vec::new() };
     for field in &rule.fields {
         let known = || facts.iter().find(|fact| fact.field == field.name);
@@ -73,31 +74,24 @@ fn values(
 }
 
 /// The currency of the item's own price, whoever named that: another one beside it would be wrong.
-fn of_the_price(values: &Fields, from: &BTreeMap<String, String>) -> Option<(Value, String)> {
+fn of_the_price(values: &FieldValues, from: &BTreeMap<String, String>) -> Option<(Value, String)> {
     let currency = values.get("price")?.get("currency").filter(|currency| currency.is_string())?;
     Some((currency.clone(), from.get("price")?.clone()))
 }
 
-fn key(
-    key: &ItemKey,
-    fields: &Fields,
-    html: &Html,
-    base: &Base,
-    page: &Fetched<'_>,
-    site: &Site,
-) -> Option<String> {
-    match key {
+fn key(page: &RuledPage<'_>, fields: &FieldValues) -> Option<String> {
+    match &page.rule.key {
         ItemKey::Url => None,
-        ItemKey::Canonical => canonical(html, base, site).filter(|url| url != page.url.as_str()),
+        ItemKey::Canonical => canonical(page).filter(|url| url != page.page.url.as_str()),
         ItemKey::Field(name) => fields.get(name).and_then(as_text),
     }
 }
 
-fn canonical(html: &Html, base: &Base, site: &Site) -> Option<String> {
-    let mut links = named(html, local_name!("link")).filter(|link| has_rel(*link, "canonical"));
+fn canonical(page: &RuledPage<'_>) -> Option<String> {
+    let mut links = named(page.html, local_name!("link")).filter(|link| has_rel(*link, "canonical"));
     let href = links.find_map(|link| link.attr("href"))?.trim();
-    let url = base.resolve(Some(href).filter(|href| !href.is_empty())?)?;
-    Some(site.canonical(url).ok()?.to_string())
+    let url = page.base.resolve(Some(href).filter(|href| !href.is_empty())?)?;
+    Some(page.site.canonical(url).ok()?.to_string())
 }
 
 /// A value as a key: a price by its amount.

@@ -24,6 +24,7 @@ use crate::canonical_url::CanonicalUrl;
 use crate::item::Item;
 use crate::site::{MetaRobots, PageRule, Site};
 use html::{Base, Tree, charset};
+use item::RuledPage;
 
 /// What was on a page.
 #[derive(Clone, Debug, PartialEq)]
@@ -57,7 +58,7 @@ pub fn extract(page: &Fetched<'_>, rule: &PageRule, site: &Site) -> Extract {
         MetaRobots::Ignore => PageDirectives::default(),
     };
     let links = if directives.nofollow { Vec::new() } else { links::links(&html, &rule.follow, &base, obey) };
-    let found = rule.item.then(|| item::item(&html, &base, page, rule, site));
+    let found = rule.item.then(|| item::item(&RuledPage { html: &html, base: &base, page, rule, site }));
     let PageDirectives { noindex, noarchive, .. } = directives;
     let found = found.map(|(item, missing)| (Item { noindex, noarchive, ..item }, missing));
     let (item, incomplete, missing) = match found {

@@ -5,12 +5,12 @@ use scraper::Html;
 use serde_json::{Deserializer, Value};
 use url::Url;
 
-use super::product::{Graph, Known};
+use super::product::{Graph, ProductFields};
 use crate::extract::html::Base;
 use crate::extract::html::named;
 
 /// What the page's JSON-LD says of its product.
-pub fn product(html: &Html, base: &Base, page: &Url) -> Known {
+pub fn product(html: &Html, base: &Base, page: &Url) -> ProductFields {
     Graph::of(&values(html)).product(base, page)
 }
 

@@ -7,7 +7,7 @@ use scraper::{ElementRef, Html};
 use serde_json::{Map, Value, json};
 use url::Url;
 
-use super::product::{Graph, Known, is_product, offered};
+use super::product::{Graph, ProductFields, is_product, offered};
 use crate::extract::html::Base;
 use crate::extract::html::text;
 
@@ -17,9 +17,10 @@ const MAX_NESTING: usize = 8;
 const MAX_PRODUCTS: usize = 100;
 
 /// What the page's microdata says of its product. An offer beside its product is taken as the product's.
-pub fn product(html: &Html, base: &Base, page: &Url) -> Known {
+pub fn product(html: &Html, base: &Base, page: &Url) -> ProductFields {
     let ids = ids(html);
-    let read = |scope: &ElementRef<'_>| Item { ids: &ids, seen: HashSet::new(), nesting: 0 }.item(*scope);
+    let read =
+        |scope: &ElementRef<'_>| ItemReader { ids: &ids, seen: HashSet::new(), nesting: 0 }.item(*scope);
     let products = outermost(html, |element| is_scope(element) && is_product(&types(element)));
     let mut items: Vec<Value> = products.iter().take(MAX_PRODUCTS).map(read).collect();
     if !items.iter().any(|item| item.get("offers").is_some() || item.get("price").is_some()) {
@@ -84,13 +85,13 @@ fn ids(html: &Html) -> HashMap<&str, ElementRef<'_>> {
 }
 
 /// One item being read. An element counts once: items may hold themselves by `itemref`.
-struct Item<'a, 'b> {
+struct ItemReader<'a, 'b> {
     ids: &'b HashMap<&'a str, ElementRef<'a>>,
     seen: HashSet<NodeId>,
     nesting: usize,
 }
 
-impl<'a> Item<'a, '_> {
+impl<'a> ItemReader<'a, '_> {
     fn item(&mut self, scope: ElementRef<'a>) -> Value {
         let mut properties = Map::new();
         properties.insert("@type".to_owned(), json!(types(scope)));

@@ -7,14 +7,14 @@ use scraper::Html;
 use serde_json::Value;
 use url::Url;
 
-use super::product::{Known, availability, gtin};
+use super::product::{ProductFields, availability, gtin};
 use crate::extract::html::Base;
 use crate::extract::html::named;
 use crate::extract::html::text;
 use crate::extract::values::Price;
 
 /// What the page's `<meta>` tags say of its product.
-pub fn product(html: &Html, base: &Base) -> Known {
+pub fn product(html: &Html, base: &Base) -> ProductFields {
     let tags = Tags::of(html);
     let text = |names: &[&str]| tags.first(names).map(Value::String);
     let fields = [

@@ -11,7 +11,7 @@ use crate::extract::html::text;
 use crate::extract::values::Price;
 
 /// The fields that were found, by name.
-pub type Known = BTreeMap<&'static str, Value>;
+pub type ProductFields = BTreeMap<&'static str, Value>;
 
 /// Nested nodes past this are left alone.
 const MAX_DEPTH: usize = 32;
@@ -58,7 +58,7 @@ impl<'a> Graph<'a> {
     /// The page's product: the first with the page's URL that has a price, else, as pages name one product in several places, the
     /// first with a price that names no URL, else the first with the page's URL; where none has it, the first with a price, else
     /// the first.
-    pub fn product(&self, base: &Base, page: &Url) -> Known {
+    pub fn product(&self, base: &Base, page: &Url) -> ProductFields {
         let priced = |nodes: &[&'a Value]| nodes.iter().copied().find(|node| self.price(node).is_some());
         let (whole, path_only) = self.with_url_of(page, base);
         // On a page whose query names the product, another query is another product.
@@ -101,7 +101,7 @@ impl<'a> Graph<'a> {
         addresses.filter(|address| address.len() <= MAX_ADDRESS)
     }
 
-    fn known(&self, node: &'a Value, base: &Base) -> Known {
+    fn known(&self, node: &'a Value, base: &Base) -> ProductFields {
         // A group has what its variants share; the first variant has the rest.
         let variant = self.each(node.get("hasVariant")).next();
         let mut known = variant.map(|variant| self.own(variant, base)).unwrap_or_default();
@@ -109,7 +109,7 @@ impl<'a> Graph<'a> {
         known
     }
 
-    fn own(&self, node: &'a Value, base: &Base) -> Known {
+    fn own(&self, node: &'a Value, base: &Base) -> ProductFields {
         let first = |keys: &[&str]| keys.iter().find_map(|key| self.text(node.get(key)?));
         let fields = [
             ("name", first(&["name"]).map(|name| Value::String(decoded(&name)))),
@@ -224,20 +224,11 @@ fn types(node: &Map<String, Value>) -> Vec<&str> {
 
 /// Whether one of these types, with or without schema.org's address, is something that is sold.
 pub fn is_product(types: &[&str]) -> bool {
-    const PRODUCTS: [&str; 9] = [
-        "Product",
-        "ProductGroup",
-        "ProductModel",
-        "IndividualProduct",
-        "SomeProducts",
-        "Vehicle",
-        "Car",
-        "Book",
-        "SoftwareApplication",
-    ];
+    const PRODUCTS: &str = "Product ProductGroup ProductModel IndividualProduct SomeProducts \
+        Vehicle Car Book SoftwareApplication";
     types.iter().any(|kind| {
         let name = kind.rsplit(['/', '#', ':']).next().unwrap_or(kind);
-        PRODUCTS.iter().any(|product| product.eq_ignore_ascii_case(name.trim()))
+        PRODUCTS.split_whitespace().any(|product| product.eq_ignore_ascii_case(name.trim()))
     })
 }
 
@@ -265,36 +256,17 @@ fn amount(value: &Value) -> Option<String> {
 
 /// schema.org's word (`ItemAvailability`) for what shops write.
 pub fn availability(text: &str) -> Option<&'static str> {
-    const WORDS: [(&str, &str); 25] = [
-        ("instock", "InStock"),
-        ("outofstock", "OutOfStock"),
-        ("preorder", "PreOrder"),
-        ("presale", "PreSale"),
-        ("backorder", "BackOrder"),
-        ("discontinued", "Discontinued"),
-        ("instoreonly", "InStoreOnly"),
-        ("limitedavailability", "LimitedAvailability"),
-        ("onlineonly", "OnlineOnly"),
-        ("soldout", "SoldOut"),
-        ("madetoorder", "MadeToOrder"),
-        ("reserved", "Reserved"),
-        ("available", "InStock"),
-        ("availablefororder", "InStock"),
-        ("onstock", "InStock"),
-        ("yes", "InStock"),
-        ("true", "InStock"),
-        ("oos", "OutOfStock"),
-        ("unavailable", "OutOfStock"),
-        ("notavailable", "OutOfStock"),
-        ("notinstock", "OutOfStock"),
-        ("outstock", "OutOfStock"),
-        ("no", "OutOfStock"),
-        ("false", "OutOfStock"),
-        ("lowstock", "LimitedAvailability"),
+    const WORDS: &str = "InStock OutOfStock PreOrder PreSale BackOrder Discontinued InStoreOnly \
+        LimitedAvailability OnlineOnly SoldOut MadeToOrder Reserved";
+    const OTHERS: [(&str, &[&str]); 3] = [
+        ("InStock", &["available", "availablefororder", "onstock", "yes", "true"]),
+        ("OutOfStock", &["oos", "unavailable", "notavailable", "notinstock", "outstock", "no", "false"]),
+        ("LimitedAvailability", &["lowstock"]),
     ];
     let word = text.trim().trim_end_matches('/').rsplit(['/', '#', ':']).next()?;
     let plain: String = word.chars().filter(|c| c.is_alphabetic()).flat_map(char::to_lowercase).collect();
-    WORDS.iter().find(|(name, _)| *name == plain).map(|(_, word)| *word)
+    let other = || OTHERS.iter().find(|(_, names)| names.contains(&&*plain)).map(|(word, _)| *word);
+    WORDS.split_whitespace().find(|word| word.eq_ignore_ascii_case(&plain)).or_else(other)
 }
 
 /// A GTIN of 8, 12, 13 or 14 digits, or an ISBN of 10, without spaces and hyphens.

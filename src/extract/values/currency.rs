@@ -39,8 +39,8 @@ pub fn begins(text: &str) -> bool {
 
 /// The one currency whose sign stands anywhere in the text.
 pub fn anywhere(text: &str) -> Option<Currency> {
-    let mut found =
-        GLYPHS.iter().filter(|(glyph, _)| text.contains(glyph)).filter_map(|(_, currency)| *currency);
+    let shown = GLYPHS.iter().filter(|(_, glyphs)| glyphs.iter().any(|glyph| text.contains(glyph)));
+    let mut found = shown.filter_map(|(currency, _)| *currency);
     found.next().filter(|first| found.all(|other| other == *first))
 }
 
@@ -61,13 +61,8 @@ fn sign_before(text: &str) -> Option<Sign> {
         return Some(Sign { currency: Some(currency), strength: Strength::Code });
     }
     let parted = |sign: &str| !text[..text.len() - sign.len()].ends_with(char::is_alphabetic);
-    let glyph = GLYPHS.iter().find(|(sign, _)| text.ends_with(sign));
-    let found = glyph.or_else(|| {
-        WORDS
-            .iter()
-            .find(|(sign, _)| ends_with_word(text, sign) && (parted(sign) || !starts_with_letter(sign)))
-    });
-    found.map(|(_, currency)| Sign { currency: *currency, strength: Strength::Symbol })
+    let is_word = |sign: &str| ends_with_word(text, sign) && (parted(sign) || !starts_with_letter(sign));
+    first(GLYPHS, |sign| text.ends_with(sign)).or_else(|| first(WORDS, is_word))
 }
 
 fn sign_after(text: &str) -> Option<Sign> {
@@ -78,9 +73,14 @@ fn sign_after(text: &str) -> Option<Sign> {
     if let Some(currency) = code(word) {
         return Some(Sign { currency: Some(currency), strength: Strength::Code });
     }
-    let glyph = GLYPHS.iter().find(|(sign, _)| text.starts_with(sign));
-    let found = glyph.or_else(|| WORDS.iter().find(|(sign, _)| starts_with_word(text, sign)));
-    found.map(|(_, currency)| Sign { currency: *currency, strength: Strength::Symbol })
+    let is_word = |sign: &str| starts_with_word(text, sign);
+    first(GLYPHS, |sign| text.starts_with(sign)).or_else(|| first(WORDS, is_word))
+}
+
+/// The first sign of a table that fits.
+fn first(table: &[(Option<Currency>, &[&str])], fits: impl Fn(&str) -> bool) -> Option<Sign> {
+    let (currency, _) = table.iter().find(|(_, signs)| signs.iter().any(|sign| fits(sign)))?;
+    Some(Sign { currency: *currency, strength: Strength::Symbol })
 }
 
 fn code(word: &str) -> Option<Currency> {
@@ -90,7 +90,7 @@ fn code(word: &str) -> Option<Currency> {
 
 /// A dollar sign after the letters that say whose dollar it is.
 fn dollar(country: &str) -> Sign {
-    let known = DOLLARS.iter().find(|(name, _)| *name == country).map(|(_, currency)| *currency);
+    let known = DOLLARS.iter().find(|(_, names)| names.contains(&country)).map(|(currency, _)| *currency);
     match known.or_else(|| code(country)) {
         Some(currency) => Sign { currency: Some(currency), strength: Strength::Code },
         None => Sign { currency: Some(USD), strength: Strength::Dollar },
@@ -130,112 +130,75 @@ fn lower(text: &str) -> impl Iterator<Item = char> {
     text.chars().flat_map(char::to_lowercase)
 }
 
-const DOLLARS: [(&str, Currency); 22] = [
-    ("US", USD),
-    ("U", USD),
-    ("AU", AUD),
-    ("A", AUD),
-    ("CA", CAD),
-    ("C", CAD),
-    ("CDN", CAD),
-    ("NZ", NZD),
-    ("HK", HKD),
-    ("NT", TWD),
-    ("TW", TWD),
-    ("S", SGD),
-    ("SG", SGD),
-    ("MX", MXN),
-    ("R", BRL),
-    ("J", JMD),
-    ("TT", TTD),
-    ("BZ", BZD),
-    ("MOP", MOP),
-    ("GY", GYD),
-    ("Bds", BBD),
-    ("FJ", FJD),
+const DOLLARS: &[(Currency, &[&str])] = &[
+    (USD, &["US", "U"]),
+    (AUD, &["AU", "A"]),
+    (CAD, &["CA", "C", "CDN"]),
+    (NZD, &["NZ"]),
+    (HKD, &["HK"]),
+    (TWD, &["NT", "TW"]),
+    (SGD, &["S", "SG"]),
+    (MXN, &["MX"]),
+    (BRL, &["R"]),
+    (JMD, &["J"]),
+    (TTD, &["TT"]),
+    (BZD, &["BZ"]),
+    (MOP, &["MOP"]),
+    (GYD, &["GY"]),
+    (BBD, &["Bds"]),
+    (FJD, &["FJ"]),
 ];
 
 /// Signs that need no space around them, the longer before those they hold.
-const GLYPHS: [(&str, Option<Currency>); 30] = [
-    ("CN¥", Some(CNY)),
-    ("€", Some(EUR)),
-    ("£", Some(GBP)),
-    ("￡", Some(GBP)),
-    ("¥", Some(JPY)),
-    ("￥", Some(JPY)),
-    ("円", Some(JPY)),
-    ("元", Some(CNY)),
-    ("₹", Some(INR)),
-    ("₩", Some(KRW)),
-    ("￦", Some(KRW)),
-    ("원", Some(KRW)),
-    ("₪", Some(ILS)),
-    ("₫", Some(VND)),
-    ("₴", Some(UAH)),
-    ("₺", Some(TRY)),
-    ("₽", Some(RUB)),
-    ("฿", Some(THB)),
-    ("₱", Some(PHP)),
-    ("₦", Some(NGN)),
-    ("₡", Some(CRC)),
-    ("₲", Some(PYG)),
-    ("₸", Some(KZT)),
-    ("₼", Some(AZN)),
-    ("₾", Some(GEL)),
-    ("₭", Some(LAK)),
-    ("₮", Some(MNT)),
-    ("₵", Some(GHS)),
-    ("₨", None),
-    ("﷼", None),
+const GLYPHS: &[(Option<Currency>, &[&str])] = &[
+    (Some(CNY), &["CN¥", "元"]),
+    (Some(EUR), &["€"]),
+    (Some(GBP), &["£", "￡"]),
+    (Some(JPY), &["¥", "￥", "円"]),
+    (Some(INR), &["₹"]),
+    (Some(KRW), &["₩", "￦", "원"]),
+    (Some(ILS), &["₪"]),
+    (Some(VND), &["₫"]),
+    (Some(UAH), &["₴"]),
+    (Some(TRY), &["₺"]),
+    (Some(RUB), &["₽"]),
+    (Some(THB), &["฿"]),
+    (Some(PHP), &["₱"]),
+    (Some(NGN), &["₦"]),
+    (Some(CRC), &["₡"]),
+    (Some(PYG), &["₲"]),
+    (Some(KZT), &["₸"]),
+    (Some(AZN), &["₼"]),
+    (Some(GEL), &["₾"]),
+    (Some(LAK), &["₭"]),
+    (Some(MNT), &["₮"]),
+    (Some(GHS), &["₵"]),
+    (None, &["₨", "﷼"]),
 ];
 
-const WORDS: [(&str, Option<Currency>); 46] = [
-    ("zł", Some(PLN)),
-    ("Zł", Some(PLN)),
-    ("ZŁ", Some(PLN)),
-    ("Kč", Some(CZK)),
-    ("kč", Some(CZK)),
-    ("KČ", Some(CZK)),
-    ("euro", Some(EUR)),
-    ("euros", Some(EUR)),
-    ("Ft", Some(HUF)),
-    ("lei", Some(RON)),
-    ("лв", Some(BGN)),
-    ("руб", Some(RUB)),
-    ("рублей", Some(RUB)),
-    ("рубль", Some(RUB)),
-    ("рубля", Some(RUB)),
-    ("р.", Some(RUB)),
-    ("р", Some(RUB)),
-    ("Р", Some(RUB)),
-    ("грн", Some(UAH)),
-    ("TL", Some(TRY)),
-    ("Rp", Some(IDR)),
-    ("RM", Some(MYR)),
-    ("RMB", Some(CNY)),
-    ("SFr.", Some(CHF)),
-    ("Fr.", Some(CHF)),
-    ("FCFA", None),
-    ("CFA", None),
-    ("R", Some(ZAR)),
-    ("KM", Some(BAM)),
-    ("KSh", Some(KES)),
-    ("TSh", Some(TZS)),
-    ("USh", Some(UGX)),
-    ("S/.", Some(PEN)),
-    ("S/", Some(PEN)),
-    ("د.إ", Some(AED)),
-    ("ر.س", Some(SAR)),
-    ("تومان", None),
-    ("ريال", None),
-    ("درهم", None),
-    ("جنيه", None),
-    ("kr", None),
-    ("Kr", None),
-    ("KR", None),
-    ("Rs", None),
-    ("Rs.", None),
-    ("kr.", None),
+const WORDS: &[(Option<Currency>, &[&str])] = &[
+    (Some(PLN), &["zł", "Zł", "ZŁ"]),
+    (Some(CZK), &["Kč", "kč", "KČ"]),
+    (Some(EUR), &["euro", "euros"]),
+    (Some(HUF), &["Ft"]),
+    (Some(RON), &["lei"]),
+    (Some(BGN), &["лв"]),
+    (Some(RUB), &["руб", "рублей", "рубль", "рубля", "р.", "р", "Р"]),
+    (Some(UAH), &["грн"]),
+    (Some(TRY), &["TL"]),
+    (Some(IDR), &["Rp"]),
+    (Some(MYR), &["RM"]),
+    (Some(CNY), &["RMB"]),
+    (Some(CHF), &["SFr.", "Fr."]),
+    (None, &["FCFA", "CFA", "تومان", "ريال", "درهم", "جنيه", "kr", "Kr", "KR", "Rs", "Rs.", "kr."]),
+    (Some(ZAR), &["R"]),
+    (Some(BAM), &["KM"]),
+    (Some(KES), &["KSh"]),
+    (Some(TZS), &["TSh"]),
+    (Some(UGX), &["USh"]),
+    (Some(PEN), &["S/.", "S/"]),
+    (Some(AED), &["د.إ"]),
+    (Some(SAR), &["ر.س"]),
 ];
 
 #[cfg(test)]

@@ -51,24 +51,12 @@ fn date(found: &Captures<'_>) -> Option<String> {
 }
 
 fn month(found: &Captures<'_>) -> Option<u8> {
-    const NAMES: [&str; 12] = [
-        "january",
-        "february",
-        "march",
-        "april",
-        "may",
-        "june",
-        "july",
-        "august",
-        "september",
-        "october",
-        "november",
-        "december",
-    ];
+    const NAMES: &str =
+        "january february march april may june july august september october november december";
     let Some(name) = found.name("name") else { return number(found, "month") };
     let name = name.as_str().to_ascii_lowercase();
-    let at =
-        NAMES.iter().position(|month| month.starts_with(&name) || name == "sept" && *month == "september")?;
+    let name = if name == "sept" { "sep" } else { &name };
+    let at = NAMES.split(' ').position(|month| month.starts_with(name))?;
     u8::try_from(at + 1).ok()
 }
 

@@ -1,6 +1,6 @@
 //! Content codings undone (RFC 9110 section 8.4): from the bytes as stored to the bytes as meant. Charsets are elsewhere.
 
-use std::io::{self, BufRead, Read};
+use std::io::{self, Read};
 
 use brotli_decompressor::Decompressor;
 use bytes::Bytes;
@@ -55,9 +55,28 @@ pub fn decode(headers: &Headers, body: &Bytes, max: u64) -> Result<Bytes, Coding
         if bytes.is_empty() {
             break;
         }
-        bytes = undo(coding, &bytes, max).map_err(|fault| fault.of(coding, max))?.into();
+        let decoded = match coding.as_str() {
+            "gzip" | "x-gzip" => gunzip(&bytes, max),
+            "deflate" => inflate_either(&bytes, max),
+            "br" => {
+                let mut decoded = Vec::new();
+                read_capped(Decompressor::new(&*bytes, CHUNK), &mut decoded, max).map(|()| decoded)
+            }
+            _ => return Err(CodingError::Unknown(coding.clone())),
+        };
+        bytes = decoded.map_err(|error| CodingError::Broken(coding.clone(), why(&error)))?.into();
+        if !within(bytes.len(), max) {
+            break;
+        }
     }
     if within(bytes.len(), max) { Ok(bytes) } else { Err(CodingError::TooLarge { limit: max }) }
+}
+
+fn why(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::UnexpectedEof => "it ends too early".to_owned(),
+        _ => error.to_string(),
+    }
 }
 
 fn codings(headers: &Headers) -> Vec<String> {
@@ -69,94 +88,48 @@ fn codings(headers: &Headers) -> Vec<String> {
         .collect()
 }
 
-enum Fault {
-    TooLarge,
-    Unknown,
-    Broken(String),
-}
-
-impl Fault {
-    fn of(self, coding: &str, limit: u64) -> CodingError {
-        match self {
-            Self::TooLarge => CodingError::TooLarge { limit },
-            Self::Unknown => CodingError::Unknown(coding.to_owned()),
-            Self::Broken(why) => CodingError::Broken(coding.to_owned(), why),
-        }
-    }
-}
-
-impl From<io::Error> for Fault {
-    fn from(error: io::Error) -> Self {
-        Self::Broken(match error.kind() {
-            io::ErrorKind::UnexpectedEof => "it ends too early".to_owned(),
-            _ => error.to_string(),
-        })
-    }
-}
-
-fn undo(coding: &str, body: &[u8], max: u64) -> Result<Vec<u8>, Fault> {
-    match coding {
-        "gzip" | "x-gzip" => gunzip(body, max),
-        "deflate" => inflate_either(body, max),
-        "br" => {
-            let mut decoded = Vec::new();
-            read_capped(Decompressor::new(body, CHUNK), &mut decoded, max)?;
-            Ok(decoded)
-        }
-        _ => Err(Fault::Unknown),
-    }
-}
-
 /// All members of a gzip file (RFC 1952 section 2.2); what follows the last is ignored, as browsers do.
-fn gunzip(mut body: &[u8], max: u64) -> Result<Vec<u8>, Fault> {
+fn gunzip(mut body: &[u8], max: u64) -> io::Result<Vec<u8>> {
     let mut decoded = Vec::new();
     loop {
         let mut member = GzDecoder::new(body);
         read_capped(&mut member, &mut decoded, max)?;
         body = member.into_inner();
-        if !body.fill_buf()?.starts_with(&[0x1f, 0x8b]) {
+        if !within(decoded.len(), max) || !body.starts_with(&[0x1f, 0x8b]) {
             return Ok(decoded);
         }
     }
 }
 
-fn read_capped(from: impl Read, into: &mut Vec<u8>, max: u64) -> Result<(), Fault> {
+/// Reads all of it, or so much that it is over the cap.
+fn read_capped(from: impl Read, into: &mut Vec<u8>, max: u64) -> io::Result<()> {
     let room = max.saturating_add(1).saturating_sub(into.len() as u64);
-    from.take(room).read_to_end(into)?;
-    if within(into.len(), max) { Ok(()) } else { Err(Fault::TooLarge) }
+    from.take(room).read_to_end(into).map(drop)
 }
 
 /// `deflate` means the zlib format (RFC 9110 section 8.4.1.2), but some servers send the bare stream.
-fn inflate_either(body: &[u8], max: u64) -> Result<Vec<u8>, Fault> {
+fn inflate_either(body: &[u8], max: u64) -> io::Result<Vec<u8>> {
     let zlib =
         body.len() >= 2 && body[0] & 0x0f == 8 && (u16::from(body[0]) << 8 | u16::from(body[1])) % 31 == 0;
     if !zlib {
         return inflate(body, false, max);
     }
-    match inflate(body, true, max) {
-        Err(Fault::Broken(why)) => inflate(body, false, max).map_err(|_| Fault::Broken(why)),
-        decoded => decoded,
-    }
+    inflate(body, true, max).or_else(|why| inflate(body, false, max).map_err(|_| why))
 }
 
-fn inflate(body: &[u8], zlib: bool, max: u64) -> Result<Vec<u8>, Fault> {
+fn inflate(body: &[u8], zlib: bool, max: u64) -> io::Result<Vec<u8>> {
     let mut stream = Decompress::new(zlib);
     let mut decoded = Vec::new();
     loop {
         let (seen, made) = (stream.total_in(), decoded.len());
         decoded.reserve(CHUNK);
-        let rest = &body[usize::try_from(seen).map_err(|_| Fault::TooLarge)?..];
-        let status = stream
-            .decompress_vec(rest, &mut decoded, FlushDecompress::None)
-            .map_err(|e| Fault::Broken(e.to_string()))?;
-        if !within(decoded.len(), max) {
-            return Err(Fault::TooLarge);
-        }
-        if status == Status::StreamEnd {
+        let rest = &body[usize::try_from(seen).map_err(io::Error::other)?..];
+        let status = stream.decompress_vec(rest, &mut decoded, FlushDecompress::None)?;
+        if status == Status::StreamEnd || !within(decoded.len(), max) {
             return Ok(decoded);
         }
         if stream.total_in() == seen && decoded.len() == made {
-            return Err(Fault::Broken("it ends too early".to_owned()));
+            return Err(io::ErrorKind::UnexpectedEof.into());
         }
     }
 }

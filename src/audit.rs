@@ -1,25 +1,22 @@
 //! The proof of pace: how far apart the starts of a pace unit were, by their send stamps. Pure; the stamps come from a
 //! scan of the archive.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::archive::Record;
 use crate::clock::{Timestamp, millis};
 use crate::manners::grace;
 
-/// The low bits of a packed start: which site and interval it had.
-const PACE_BITS: u32 = 20;
-const MAX_PACES: usize = 1 << PACE_BITS;
 /// So many early starts are named; the others are counted.
 const NAMED_EARLY: usize = 20;
 
-/// Counts records and reports on them a pace unit at a time. A start takes 8 bytes, 16 while the table grows.
+/// Counts records and reports on them a pace unit at a time. A start takes 16 bytes, 32 while the table grows.
 ///
 /// Starts may come in any order, from any number of processes.
 #[derive(Debug, Default)]
 pub struct Audit {
-    units: BTreeMap<String, Unit>,
+    units: BTreeMap<String, UnitStarts>,
 }
 
 /// What is known of one pace unit's requests.
@@ -98,28 +95,30 @@ impl Audit {
     }
 }
 
-/// The pace that a start was granted under.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Pace {
-    site: String,
-    interval: Duration,
+/// A request that was sent: starts of one unit are in order of time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct RequestStart {
+    at: Timestamp,
+    /// The site's number in its unit.
+    site: u32,
+    /// The interval in force, in milliseconds.
+    interval: u32,
 }
 
 #[derive(Debug, Default)]
-struct Unit {
-    /// The send stamp in ms above, the number of its pace in the lowest bits: sorted, they are in order of time.
-    starts: Vec<i64>,
-    paces: Vec<Pace>,
-    numbers: BTreeMap<String, BTreeMap<Duration, usize>>,
+struct UnitStarts {
+    starts: Vec<RequestStart>,
+    sites: BTreeMap<String, u32>,
     statuses: BTreeMap<u16, u64>,
     unanswered: u64,
     bytes: u64,
 }
 
-impl Unit {
+impl UnitStarts {
     fn count(&mut self, record: &Record) {
-        let pace = self.pace_number(record);
-        self.starts.push((record.sent_at.as_millis() << PACE_BITS) | pace.cast_signed() as i64);
+        let site = self.site_number(&record.site);
+        let interval = u32::try_from(millis(record.interval)).unwrap_or(u32::MAX);
+        self.starts.push(RequestStart { at: record.sent_at, site, interval });
         self.bytes = self.bytes.saturating_add(record.bytes);
         match record.status {
             Some(status) => *self.statuses.entry(status).or_default() += 1,
@@ -127,29 +126,22 @@ impl Unit {
         }
     }
 
-    fn pace_number(&mut self, record: &Record) -> usize {
-        let known = self.numbers.get(&record.site).and_then(|site| site.get(&record.interval));
-        if let Some(number) = known {
+    fn site_number(&mut self, site: &str) -> u32 {
+        if let Some(number) = self.sites.get(site) {
             return *number;
         }
-        // A million different intervals: the last one stands for those that come after.
-        if self.paces.len() == MAX_PACES {
-            return MAX_PACES - 1;
-        }
-        let number = self.paces.len();
-        self.paces.push(Pace { site: record.site.clone(), interval: record.interval });
-        self.numbers.entry(record.site.clone()).or_default().insert(record.interval, number);
+        let number = u32::try_from(self.sites.len()).unwrap_or(u32::MAX);
+        self.sites.insert(site.to_owned(), number);
         number
     }
 
     fn report(mut self, unit: String) -> UnitReport {
         self.starts.sort_unstable();
         let (early, early_starts) = self.early();
-        let stamp = |start: Option<&i64>| start.map_or(Timestamp::default(), |start| sent_at(*start));
-        let intervals = || self.paces.iter().map(|pace| pace.interval);
+        let stamp = |start: Option<&RequestStart>| start.map_or(Timestamp::default(), |start| start.at);
+        let intervals = || self.starts.iter().map(RequestStart::interval);
         UnitReport {
             unit,
-            sites: self.numbers.keys().cloned().collect::<BTreeSet<_>>().into_iter().collect(),
             starts: self.starts.len() as u64,
             interval: (intervals().min().unwrap_or_default(), intervals().max().unwrap_or_default()),
             early,
@@ -158,54 +150,47 @@ impl Unit {
             bytes: self.bytes,
             first: stamp(self.starts.first()),
             last: stamp(self.starts.last()),
+            sites: self.sites.into_keys().collect(),
             statuses: self.statuses,
-            gaps: gaps(self.starts),
+            gaps: gaps(&self.starts),
         }
     }
 
     fn early(&self) -> (u64, Vec<EarlyStart>) {
         let (mut count, mut named) = (0, Vec::new());
         for pair in self.starts.windows(2) {
-            let gap = sent_at(pair[1]).since(sent_at(pair[0]));
-            let interval = owed(self.pace_of(pair[0]), self.pace_of(pair[1]));
+            let (gap, interval) = (pair[1].at.since(pair[0].at), owed(pair[0], pair[1]));
             if gap < interval.saturating_sub(grace(interval)) {
                 count += 1;
                 if named.len() < NAMED_EARLY {
-                    named.push(EarlyStart { at: sent_at(pair[1]), gap, interval });
+                    named.push(EarlyStart { at: pair[1].at, gap, interval });
                 }
             }
         }
         (count, named)
     }
+}
 
-    fn pace_of(&self, start: i64) -> &Pace {
-        let number = usize::try_from(start & ((1 << PACE_BITS) - 1)).expect("20 bits fit");
-        &self.paces[number]
+impl RequestStart {
+    fn interval(&self) -> Duration {
+        Duration::from_millis(self.interval.into())
     }
 }
 
 /// How long the later of two starts had to wait: the interval of the earlier one's site, as in force at the later one
 /// (I1). Where the sites differ, only what was in force at the earlier one is on record.
-fn owed(earlier: &Pace, later: &Pace) -> Duration {
-    if earlier.site == later.site { later.interval } else { earlier.interval }
-}
-fn sent_at(start: i64) -> Timestamp {
-    Timestamp::from_millis(start >> PACE_BITS)
+fn owed(earlier: RequestStart, later: RequestStart) -> Duration {
+    if earlier.site == later.site { later.interval() } else { earlier.interval() }
 }
 
-/// Turns sorted starts into their gaps in place: there may be millions.
-fn gaps(mut starts: Vec<i64>) -> Option<Gaps> {
-    let count = starts.len().checked_sub(1).filter(|count| *count > 0)?;
-    for i in 0..count {
-        starts[i] = millis(sent_at(starts[i + 1]).since(sent_at(starts[i])));
-    }
-    starts.truncate(count);
-    starts.sort_unstable();
+fn gaps(starts: &[RequestStart]) -> Option<Gaps> {
+    let mut gaps: Vec<i64> = starts.windows(2).map(|pair| millis(pair[1].at.since(pair[0].at))).collect();
+    gaps.sort_unstable();
     let rank = |percent: usize| {
-        let gap = starts[(count * percent).div_ceil(100).max(1) - 1];
+        let gap = gaps[(gaps.len() * percent).div_ceil(100).max(1) - 1];
         Duration::from_millis(gap.unsigned_abs())
     };
-    Some(Gaps { min: rank(0), p50: rank(50), p99: rank(99), max: rank(100) })
+    (!gaps.is_empty()).then(|| Gaps { min: rank(0), p50: rank(50), p99: rank(99), max: rank(100) })
 }
 
 #[cfg(test)]
@@ -309,7 +294,7 @@ mod tests {
 
     #[test]
     fn a_start_takes_sixteen_bytes_at_most() {
-        let mut unit = Unit::default();
+        let mut unit = UnitStarts::default();
         for n in 0..100_000 {
             unit.count(&sent("a", n, 1000));
         }

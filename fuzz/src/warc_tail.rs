@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 use bytes::Bytes;
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use paced::internals::archive::{Archive, ArchiveError, Filter, Place, Record, Visit, scan};
+use paced::internals::archive::{Archive, ArchiveError, Filter, Record, RecordPlace, Visit, scan};
 use paced::internals::clock::{Clock, Timestamp};
 use tempfile::TempDir;
 
@@ -21,7 +21,7 @@ const BODY: &[u8] = b"<h1>the page that is durable</h1>";
 
 /// A segment with one whole page in it, as its killed writer left it.
 struct Left {
-    place: Place,
+    place: RecordPlace,
     bytes: Vec<u8>,
     marker: Vec<u8>,
 }
@@ -53,7 +53,7 @@ pub fn hold(bytes: &[u8]) {
 }
 
 /// The places of all records found; the durable page comes first.
-fn walk(dir: &Path, first: &Place, length: usize) -> Vec<Place> {
+fn walk(dir: &Path, first: &RecordPlace, length: usize) -> Vec<RecordPlace> {
     let mut places = Vec::new();
     for found in scan(dir, Filter::default()).expect("a walk") {
         match found {

@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::{Location, Place};
+use super::{Location, RecordPlace};
 
 /// What went wrong in the page store. Cloned for every page of a commit that failed.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -47,7 +47,7 @@ pub enum ArchiveError {
     )]
     Missing {
         /// The place.
-        place: Place,
+        place: RecordPlace,
     },
     /// There is something at that place, but no whole answer of a site.
     #[error("what is kept in {segment} at {offset} is not a whole answer ({why}); fetch the page again")]

@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 
 use super::names::{ENDING, SegmentNames};
-use super::segment::{Segment, marker_of};
+use super::segment::{Segment, found, marker_of, names_in};
 use super::store::{CommitRule, Log, OpenSegment, Patches, Segments, Store};
-use super::{ArchiveError, Place};
+use super::{ArchiveError, RecordPlace};
 
 /// Two commits to a folder are so far apart at least, unless [`COMMIT_PAGES`] are waiting: the first page after a pause
 /// is durable at once, and in a stream no page waits longer than this.
@@ -48,7 +48,7 @@ impl Folder {
 }
 
 impl Store for Folder {
-    fn read(&self, place: &Place, most: u64) -> Result<Bytes, ArchiveError> {
+    fn read(&self, place: &RecordPlace, most: u64) -> Result<Bytes, ArchiveError> {
         let path = self.dir.join(place.segment());
         let missing = || ArchiveError::Missing { place: place.clone() };
         let failed = |e: io::Error| match e.kind() {
@@ -66,7 +66,7 @@ impl Store for Folder {
     }
 
     /// Looks at the file's length, not into it.
-    fn has(&self, place: &Place) -> bool {
+    fn has(&self, place: &RecordPlace) -> bool {
         fs::metadata(self.dir.join(place.segment())).is_ok_and(|file| file.len() >= place.end())
     }
 
@@ -98,18 +98,9 @@ impl Store for Folder {
         self.sync()
     }
 
-    /// A folder that is missing holds nothing.
     fn segments(self: Arc<Self>) -> Result<Segments, ArchiveError> {
-        let listed = match fs::read_dir(&self.dir) {
-            Ok(entries) => entries.map(|e| e.map(|e| e.file_name())).collect::<io::Result<Vec<_>>>(),
-            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
-            Err(e) => Err(e),
-        };
-        let listed = listed.map_err(|e| ArchiveError::io("list", &self.dir, e))?;
-        let mut names: Vec<String> = listed.into_iter().filter_map(|name| name.into_string().ok()).collect();
         // Ours are all packed; who puts another program's file here may have it plain.
-        names.retain(|name| [ENDING, ".warc"].iter().any(|ending| name.ends_with(ending)));
-        names.sort();
+        let names = names_in(&self.dir, &[ENDING, ".warc"])?;
         let dir = self.dir.clone();
         Ok(Box::new(names.into_iter().filter_map(move |name| open(&dir, name).transpose())))
     }
@@ -118,15 +109,10 @@ impl Store for Folder {
 /// Opens a segment, unless it is gone by now.
 fn open(dir: &Path, name: String) -> Result<Option<OpenSegment>, ArchiveError> {
     let path = dir.join(&name);
-    match File::open(&path) {
-        Ok(file) => {
-            let marker = Some(marker_of(&path));
-            let bytes = BufReader::with_capacity(64 * 1024, file);
-            Ok(Some(OpenSegment::new(name, path, bytes, marker)))
-        }
-        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(e) => Err(ArchiveError::io("open", &path, e)),
-    }
+    let file = found(File::open(&path)).map_err(|e| ArchiveError::io("open", &path, e))?;
+    let bytes = file.map(|file| BufReader::with_capacity(64 * 1024, file));
+    let marker = Some(marker_of(&path));
+    Ok(bytes.map(|bytes| OpenSegment::new(name, path, bytes, marker)))
 }
 
 /// Writes into one growing segment of a folder, and into the next when it is full.
@@ -146,10 +132,10 @@ impl FolderLog {
 
     fn write(&mut self, parts: &[&[u8]]) -> Result<(String, u64), ArchiveError> {
         let mut segment = self.growing_segment()?;
-        let written = segment.append(parts).map_err(|e| ArchiveError::io("write to", segment.path(), e));
-        let name = segment.name().to_owned();
+        let written = segment.append(parts).map_err(|e| ArchiveError::io("write to", &segment.path, e));
+        let name = segment.name.clone();
         // An unsound one is let go with its marker, so that its end is checked at the next start.
-        if segment.is_sound() {
+        if segment.sound {
             self.segment = Some(segment);
         }
         Ok((name, written?))
@@ -157,7 +143,7 @@ impl FolderLog {
 
     fn growing_segment(&mut self) -> Result<Segment, ArchiveError> {
         match self.segment.take() {
-            Some(segment) if segment.durable() < self.segment_bytes => return Ok(segment),
+            Some(segment) if segment.durable < self.segment_bytes => return Ok(segment),
             full => self.segment = full,
         }
         if let Err(error) = self.finish_segment() {

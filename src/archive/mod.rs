@@ -24,7 +24,7 @@ pub use error::ArchiveError;
 pub use folder::{COMMIT_PAGES, COMMIT_WAIT};
 pub use location::{Location, LocationError};
 pub use names::writer_name;
-pub use place::{Place, PlaceError};
+pub use place::{PlaceError, RecordPlace};
 pub use scan::{Filter, Record, Records};
 pub use stored::StoredResponse;
 pub use visit::{SentRequest, Visit, VisitOutcome};
@@ -123,7 +123,7 @@ impl Archive {
     /// body it confirms. A failed visit's place is that of the record that tells the error.
     ///
     /// Many callers share one commit. Dropping the future doesn't take the visit back.
-    pub async fn keep(&self, visit: Visit) -> Result<Place, ArchiveError> {
+    pub async fn keep(&self, visit: Visit) -> Result<RecordPlace, ArchiveError> {
         let encoded = self.encode(visit).await?;
         let (reply, kept) = oneshot::channel();
         self.0
@@ -147,12 +147,12 @@ impl Archive {
     /// Reads a stored answer back, in one read; blocks for that long.
     ///
     /// It works on segments that still grow, of this process or another.
-    pub fn read(&self, place: &Place) -> Result<StoredResponse, ArchiveError> {
+    pub fn read(&self, place: &RecordPlace) -> Result<StoredResponse, ArchiveError> {
         stored::read(&*self.0.store, place)
     }
 
     /// Whether the bytes of that place are there, without a look into them; no, where that can't be told just now.
-    pub async fn has(&self, place: &Place) -> bool {
+    pub async fn has(&self, place: &RecordPlace) -> bool {
         let (store, place) = (Arc::clone(&self.0.store), place.clone());
         tokio::task::spawn_blocking(move || store.has(&place)).await.unwrap_or(false)
     }

@@ -1,11 +1,11 @@
-//! `Place`, the page store's own name for one record. What stands there is read elsewhere.
+//! `RecordPlace`, the page store's own name for one record. What stands there is read elsewhere.
 
 use std::fmt;
 use std::str::FromStr;
 
 /// Where one record is: `<segment file>:<offset>:<length>`, both in bytes of the compressed file.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Place {
+pub struct RecordPlace {
     segment: String,
     offset: u64,
     length: u64,
@@ -18,7 +18,7 @@ pub struct Place {
 )]
 pub struct PlaceError(String);
 
-impl Place {
+impl RecordPlace {
     pub(super) fn new(segment: &str, offset: u64, length: u64) -> Self {
         Self { segment: segment.to_owned(), offset, length }
     }
@@ -43,13 +43,13 @@ impl Place {
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for RecordPlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}:{}", self.segment, self.offset, self.length)
     }
 }
 
-impl FromStr for Place {
+impl FromStr for RecordPlace {
     type Err = PlaceError;
 
     fn from_str(text: &str) -> Result<Self, PlaceError> {
@@ -75,7 +75,7 @@ mod tests {
 
     #[test]
     fn a_place_reads_back_what_it_prints() {
-        let place = Place::new("20261120T090000Z-a-00001.warc.gz", 7, 9);
+        let place = RecordPlace::new("20261120T090000Z-a-00001.warc.gz", 7, 9);
         assert_eq!(place.to_string(), "20261120T090000Z-a-00001.warc.gz:7:9");
         assert_eq!(place.to_string().parse(), Ok(place));
     }
@@ -92,7 +92,7 @@ mod tests {
             ":1:2",
             "..:1:2",
         ] {
-            assert_eq!(text.parse::<Place>(), Err(PlaceError(text.to_owned())), "{text}");
+            assert_eq!(text.parse::<RecordPlace>(), Err(PlaceError(text.to_owned())), "{text}");
         }
     }
 }

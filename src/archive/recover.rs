@@ -11,7 +11,7 @@ use super::ArchiveError;
 use super::folder::COPY;
 use super::member::CountingReader;
 use super::names::ENDING;
-use super::segment::{MARKER, marker_of};
+use super::segment::{MARKER, found, marker_of, names_in};
 
 /// Beside a segment from which an older build was to drop answers stands a list of its name and this.
 const DROPS: &str = ".drop";
@@ -45,16 +45,8 @@ pub(super) fn leftovers(dir: &Path) -> Result<(), ArchiveError> {
 
 /// The files whose names are those of segments and then `ending`.
 fn beside_segments(dir: &Path, ending: &str) -> Result<Vec<PathBuf>, ArchiveError> {
-    let listed = || {
-        let mut files = Vec::new();
-        for entry in fs::read_dir(dir)? {
-            let name = entry?.file_name();
-            let segment = name.to_str().and_then(|name| name.strip_suffix(ending));
-            files.extend(segment.filter(|name| name.ends_with(ENDING)).map(|_| dir.join(&name)));
-        }
-        Ok(files)
-    };
-    listed().map_err(|e| ArchiveError::io("list", dir, e))
+    let names = names_in(dir, &[&format!("{ENDING}{ending}")])?;
+    Ok(names.iter().map(|name| dir.join(name)).collect())
 }
 
 fn mend(segment: &Path) -> io::Result<()> {
@@ -113,14 +105,6 @@ fn whole_length(file: &File, from: u64) -> io::Result<u64> {
 pub(super) fn is_torn(error: &io::Error) -> bool {
     use io::ErrorKind::{InvalidData, InvalidInput, UnexpectedEof};
     matches!(error.kind(), UnexpectedEof | InvalidInput | InvalidData)
-}
-
-fn found<T>(result: io::Result<T>) -> io::Result<Option<T>> {
-    match result {
-        Ok(value) => Ok(Some(value)),
-        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(e) => Err(e),
-    }
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use super::member::told_length;
 use super::recover::is_torn;
 use super::store::{OpenSegment, Store};
 use super::warc::{self, Fields};
-use super::{ArchiveError, Place};
+use super::{ArchiveError, RecordPlace};
 use crate::clock::Timestamp;
 
 /// The first line of an answer's block is not longer than this.
@@ -43,7 +43,7 @@ pub struct Record {
     /// Why no answer came, where that is known.
     pub error: Option<String>,
     /// Where the answer is; nowhere, where none came or an older build dropped it.
-    pub place: Option<Place>,
+    pub place: Option<RecordPlace>,
 }
 
 /// Which requests are wanted; by default all.
@@ -110,18 +110,16 @@ impl SegmentWalk {
     fn next(&mut self, filter: &Filter) -> Option<Result<Record, ArchiveError>> {
         while !self.ended {
             let start = self.at();
-            match self.member() {
+            match self.seen() {
                 Ok(Some(seen)) => {
                     if let Some(record) = self.take(seen, start, filter) {
                         return Some(Ok(record));
                     }
                 }
                 Ok(None) => self.ended = true,
-                Err(e) => {
+                Err(error) => {
                     self.ended = true;
-                    if !self.is_tail(&e) {
-                        return Some(Err(self.error(start, e)));
-                    }
+                    return Some(Err(error));
                 }
             }
         }
@@ -133,27 +131,15 @@ impl SegmentWalk {
         self.segment.records.at
     }
 
-    /// What the next member turned out to be.
+    /// What the next member turned out to be. The end of a segment that grows, or whose writer died, is no damage.
     pub(super) fn seen(&mut self) -> Result<Option<RecordSeen>, ArchiveError> {
         let start = self.at();
-        match self.member() {
-            Err(e) if self.is_tail(&e) => Ok(None),
-            seen => seen.map_err(|e| self.error(start, e)),
-        }
-    }
-
-    /// The end of a segment that grows, or whose writer died, is no damage.
-    fn is_tail(&self, error: &io::Error) -> bool {
-        let cut = error.kind() == io::ErrorKind::UnexpectedEof;
-        cut || (is_torn(error) && self.segment.is_open())
-    }
-
-    fn error(&self, start: u64, error: io::Error) -> ArchiveError {
-        if is_torn(&error) {
-            ArchiveError::damaged(&self.segment.name, start, error.to_string())
-        } else {
-            ArchiveError::io("read", &self.segment.path, error)
-        }
+        self.member().or_else(|error| match error.kind() {
+            io::ErrorKind::UnexpectedEof => Ok(None),
+            _ if !is_torn(&error) => Err(ArchiveError::io("read", &self.segment.path, error)),
+            _ if self.segment.is_open() => Ok(None),
+            _ => Err(ArchiveError::damaged(&self.segment.name, start, error.to_string())),
+        })
     }
 
     /// Brings requests and answers together; returns a request of which everything is known.
@@ -165,7 +151,7 @@ impl SegmentWalk {
             }
             RecordSeen::Answer { to, status, bytes, error } => {
                 let (_, record) = self.asked.take_if(|(id, _)| *id == to)?;
-                let place = Some(Place::new(&self.segment.name, start, self.at() - start));
+                let place = Some(RecordPlace::new(&self.segment.name, start, self.at() - start));
                 Some(Record { status, bytes, error, place, ..record })
             }
             // An older build dropped it; the request that it answered stands right before it.

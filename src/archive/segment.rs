@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use super::warc;
+use super::{ArchiveError, warc};
 use crate::clock::Timestamp;
 
 /// Beside a segment that wasn't closed stands a file of its name and this: the marker, which tells the durable length.
@@ -14,13 +14,15 @@ pub(super) const MARKER: &str = ".open";
 /// A segment that this process has open, locked against all others.
 #[derive(Debug)]
 pub(super) struct Segment {
-    name: String,
-    path: PathBuf,
+    pub(super) name: String,
+    pub(super) path: PathBuf,
     file: File,
     marker: File,
-    durable: u64,
+    /// How many bytes are on the disk for good.
+    pub(super) durable: u64,
     empty: bool,
-    sound: bool,
+    /// Whether more may be written: not after the disk refused to say what it holds.
+    pub(super) sound: bool,
 }
 
 impl Segment {
@@ -46,26 +48,6 @@ impl Segment {
             let _ = fs::remove_file(&path);
         }
         begun
-    }
-
-    /// The file's name.
-    pub(super) fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// The file.
-    pub(super) fn path(&self) -> &Path {
-        &self.path
-    }
-
-    /// How many bytes are on the disk for good.
-    pub(super) fn durable(&self) -> u64 {
-        self.durable
-    }
-
-    /// Whether more may be written: not after the disk refused to say what it holds.
-    pub(super) fn is_sound(&self) -> bool {
-        self.sound
     }
 
     /// Writes all parts and makes them durable at once; returns where the first of them begins. On an error the file
@@ -116,6 +98,28 @@ impl Segment {
         }
         fs::remove_file(marker_of(&self.path))
     }
+}
+
+/// What is there; none where there is nothing.
+pub(super) fn found<T>(result: io::Result<T>) -> io::Result<Option<T>> {
+    match result {
+        Ok(value) => Ok(Some(value)),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(e) => Err(e),
+    }
+}
+
+/// The names of all files in a folder whose names end so, in order; a folder that is missing holds nothing.
+pub(super) fn names_in(dir: &Path, endings: &[&str]) -> Result<Vec<String>, ArchiveError> {
+    let listed = found(fs::read_dir(dir)).and_then(|entries| {
+        let entries = entries.into_iter().flatten();
+        entries.map(|entry| Ok(entry?.file_name())).collect::<io::Result<Vec<_>>>()
+    });
+    let listed = listed.map_err(|e| ArchiveError::io("list", dir, e))?;
+    let mut names: Vec<String> = listed.into_iter().filter_map(|name| name.into_string().ok()).collect();
+    names.retain(|name| endings.iter().any(|ending| name.ends_with(ending)));
+    names.sort();
+    Ok(names)
 }
 
 /// The marker of a segment.

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 
 use super::member::CountingReader;
-use super::{ArchiveError, Place};
+use super::{ArchiveError, RecordPlace};
 
 /// Takes commits, one after another; the writer's thread owns it.
 pub(super) trait Log: Debug + Send {
@@ -50,10 +50,10 @@ impl CommitRule {
 /// Reads what any writer has committed. Every method blocks for as long as the reading takes.
 pub(super) trait Store: Debug + Send + Sync {
     /// The first `most` bytes of a record, or all of a shorter one, in one read.
-    fn read(&self, place: &Place, most: u64) -> Result<Bytes, ArchiveError>;
+    fn read(&self, place: &RecordPlace, most: u64) -> Result<Bytes, ArchiveError>;
 
     /// Whether the bytes of that place are there, as far as can be told.
-    fn has(&self, place: &Place) -> bool;
+    fn has(&self, place: &RecordPlace) -> bool;
 
     /// Whether a segment grows from commit to commit, so that it may still be written to.
     fn grows(&self) -> bool;
@@ -71,9 +71,11 @@ pub(super) trait Store: Debug + Send + Sync {
 /// What is written over parts of a segment.
 pub(super) struct Patches<'a> {
     pub(super) ranges: &'a [Range<u64>],
-    /// The bytes that a range gets.
-    pub(super) bytes: &'a dyn Fn(&Range<u64>) -> Result<Vec<u8>, ArchiveError>,
+    pub(super) bytes: &'a Filling<'a>,
 }
+
+/// The bytes that a range gets.
+pub(super) type Filling<'a> = dyn Fn(&Range<u64>) -> Result<Vec<u8>, ArchiveError> + 'a;
 
 /// Segments one after another.
 pub(super) type Segments = Box<dyn Iterator<Item = Result<OpenSegment, ArchiveError>> + Send>;

@@ -1,6 +1,6 @@
 //! Reading one record back. Walking through whole segments is elsewhere.
 
-use std::io::{self, BufReader};
+use std::io::BufReader;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -8,7 +8,7 @@ use flate2::bufread::GzDecoder;
 
 use super::store::Store;
 use super::warc::{self, Fields};
-use super::{ArchiveError, Place, member};
+use super::{ArchiveError, RecordPlace, member};
 use crate::canonical_url::CanonicalUrl;
 use crate::clock::Timestamp;
 use crate::page::Headers;
@@ -34,7 +34,7 @@ pub struct StoredResponse {
 }
 
 /// Reads the answer at a place, in one read.
-pub(super) fn read(store: &dyn Store, place: &Place) -> Result<StoredResponse, ArchiveError> {
+pub(super) fn read(store: &dyn Store, place: &RecordPlace) -> Result<StoredResponse, ArchiveError> {
     let packed = store.read(place, u64::MAX)?;
     let read = parse(&packed).map_err(|why| ArchiveError::damaged(place.segment(), place.offset(), why))?;
     read.ok_or_else(|| ArchiveError::Missing { place: place.clone() })
@@ -145,16 +145,14 @@ pub(super) struct RefersTo {
 
 /// What the record at `place` says of itself. A body confirmed many times keeps its first date, which the caller may
 /// no longer know.
-pub(super) fn origin(store: &dyn Store, place: &Place, fetched_at: Timestamp) -> RefersTo {
-    let fields = store.read(place, BEGINNING).ok().and_then(|packed| header(&packed).ok().flatten());
+pub(super) fn origin(store: &dyn Store, place: &RecordPlace, fetched_at: Timestamp) -> RefersTo {
+    let fields = store.read(place, BEGINNING).ok().and_then(|packed| {
+        Fields::read(&mut BufReader::with_capacity(4096, GzDecoder::new(&*packed))).ok().flatten()
+    });
     let told = |name| fields.as_ref()?.get(name).map(str::to_owned);
     RefersTo {
         id: told("WARC-Record-ID"),
         url: told("WARC-Target-URI"),
         date: told("WARC-Date").unwrap_or_else(|| fetched_at.to_string()),
     }
-}
-
-fn header(packed: &[u8]) -> io::Result<Option<Fields>> {
-    Fields::read(&mut BufReader::with_capacity(4096, GzDecoder::new(packed)))
 }

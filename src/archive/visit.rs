@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::member::Packer;
 use super::store::Store;
 use super::warc::{self, Header};
-use super::{Place, stored};
+use super::{RecordPlace, stored};
 use crate::canonical_url::CanonicalUrl;
 use crate::clock::{Timestamp, millis};
 use crate::page::Page;
@@ -53,7 +53,7 @@ pub enum VisitOutcome {
         /// The answer, which has no body.
         page: Page,
         /// Where the stored body is.
-        of: Place,
+        of: RecordPlace,
         /// When the stored body was fetched; the stored record's own date is preferred where it can be read.
         fetched_at: Timestamp,
     },
@@ -72,7 +72,7 @@ pub(super) struct Encoded {
     /// The record that the visit's place names, in `bytes`.
     pub(super) named: Range<usize>,
     /// Where the body is, if it was kept before.
-    pub(super) stored: Option<Place>,
+    pub(super) stored: Option<RecordPlace>,
 }
 
 /// Spells out a visit's records: the request first, so that a segment cut behind it still tells that it was sent.

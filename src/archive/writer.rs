@@ -12,7 +12,7 @@ use tokio::sync::oneshot;
 
 use super::store::{CommitRule, Log};
 use super::visit::Encoded;
-use super::{ArchiveError, Place};
+use super::{ArchiveError, RecordPlace};
 use crate::batch::{Batches, Sender, batches};
 
 /// What the writer is asked to do.
@@ -39,7 +39,7 @@ pub(super) struct Keep {
     pub(super) encoded: Encoded,
     /// Since when it waits.
     pub(super) since: Instant,
-    pub(super) reply: oneshot::Sender<Result<Place, ArchiveError>>,
+    pub(super) reply: oneshot::Sender<Result<RecordPlace, ArchiveError>>,
 }
 
 /// Starts the writer; it ends when it is told to, or when nobody can ask it any more.
@@ -138,7 +138,7 @@ fn next(waiting: &mut VecDeque<Order>, most: CommitRule) -> Next {
 fn answer(batch: Vec<Keep>, segment: &str, start: u64) {
     let mut at = start;
     for Keep { encoded, reply, .. } in batch {
-        let named = Place::new(segment, at + encoded.named.start as u64, encoded.named.len() as u64);
+        let named = RecordPlace::new(segment, at + encoded.named.start as u64, encoded.named.len() as u64);
         at += encoded.bytes.len() as u64;
         let _ = reply.send(Ok(encoded.stored.unwrap_or(named)));
     }

@@ -12,7 +12,7 @@ use super::fresh_pages::FreshPage;
 use super::outcome::{Judged, RobotsFound, failed, follow, judge, robots_found, unsent_errand};
 use super::parts::VisitParts;
 use super::slots::SlottedLease;
-use crate::archive::{Place, PlaceError, SentRequest, Visit, VisitOutcome};
+use crate::archive::{RecordPlace, PlaceError, SentRequest, Visit, VisitOutcome};
 use crate::canonical_url::CanonicalUrl;
 use crate::fetch::{Exchange, FetchError, FetchErrorKind, Request, Unsent};
 use crate::frontier::FrontierError;
@@ -73,7 +73,7 @@ async fn unwanted(
 async fn request<'a>(parts: &VisitParts, site: &'a Site, lease: &'a Lease) -> Request<'a> {
     let stored = lease.stored.as_ref().filter(|stored| !stored.validators.is_empty());
     // A 304 is only asked for while the body that it would confirm is there.
-    let validators = match stored.map(|stored| (stored, stored.place.parse::<Place>())) {
+    let validators = match stored.map(|stored| (stored, stored.place.parse::<RecordPlace>())) {
         Some((stored, Ok(place))) if parts.archive.has(&place).await => Some(&stored.validators),
         _ => None,
     };
@@ -128,7 +128,7 @@ async fn keep(
     lease: &Lease,
     exchange: &Exchange,
     judged: &Judged,
-) -> Result<Place, VisitError> {
+) -> Result<RecordPlace, VisitError> {
     let asked = lease.robots.as_ref().map_or(&lease.url, |errand| &errand.fetch);
     let paid = (site.unit(), lease.interval);
     let mut visit = Visit { fence: lease.fence, ..visit_to_keep(&lease.site, paid, asked, exchange) };
@@ -178,7 +178,7 @@ async fn conclude(
     lease: &Lease,
     exchange: &Exchange,
     judged: Judged,
-    place: Place,
+    place: RecordPlace,
 ) -> Result<Outcome, VisitError> {
     if let Some(errand) = &lease.robots {
         return Ok(match robots_found(site, lease.hops, errand, exchange) {
@@ -216,7 +216,7 @@ fn done(
     lease: &Lease,
     exchange: &Exchange,
     judged: &Judged,
-    place: &Place,
+    place: &RecordPlace,
 ) -> Outcome {
     let recrawl = site.rule_for(&lease.url).and_then(|rule| rule.recrawl);
     let Ok(fetched) = &exchange.answer else { return Outcome::Done { stored: None, recrawl } };

@@ -9,7 +9,7 @@ use super::error::VisitError;
 use super::fresh_pages::FreshPage;
 use super::parts::VisitParts;
 use super::slots::Slot;
-use crate::archive::{Archive, ArchiveError, Place, StoredResponse};
+use crate::archive::{Archive, ArchiveError, RecordPlace, StoredResponse};
 use crate::content_coding;
 use crate::extract::{self, Extract, Fetched};
 use crate::frontier::FrontierError;
@@ -65,7 +65,7 @@ async fn read(
     if let Some(fresh) = parts.fresh_pages.take(&stored.place) {
         return Ok(Ok(fresh));
     }
-    let Ok(place) = stored.place.parse::<Place>() else {
+    let Ok(place) = stored.place.parse::<RecordPlace>() else {
         return Ok(Err(Failure::new(format!("`{}` is no place in the archive", stored.place))));
     };
     let most = site.fetch.max_body;
@@ -82,7 +82,7 @@ async fn read(
 /// Reads and decompresses a page off the threads that keep the pace.
 async fn from_archive(
     archive: &Archive,
-    place: &Place,
+    place: &RecordPlace,
     most: u64,
 ) -> Result<Result<FreshPage, Failure>, ArchiveError> {
     let (archive, place) = (archive.clone(), place.clone());

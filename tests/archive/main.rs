@@ -20,7 +20,7 @@ use std::time::Duration;
 use answered::{answer, answered};
 use bytes::Bytes;
 use paced::internals::archive::{
-    Archive, ArchiveError, COMMIT_PAGES, Filter, Place, Record, SentRequest, Visit, VisitOutcome, scan,
+    Archive, ArchiveError, COMMIT_PAGES, Filter, Record, RecordPlace, SentRequest, Visit, VisitOutcome, scan,
 };
 use paced::internals::audit::Audit;
 use paced::internals::clock::{Clock, Timestamp};
@@ -243,7 +243,7 @@ async fn a_place_is_there_as_long_as_its_bytes_are() {
     let place = archive.keep(visit(page("http://shop.example/", b"body"))).await.expect("kept");
     assert!(archive.has(&place).await);
     let beyond = |offset| {
-        format!("{}:{offset}:{}", place.segment(), place.length()).parse::<Place>().expect("a place")
+        format!("{}:{offset}:{}", place.segment(), place.length()).parse::<RecordPlace>().expect("a place")
     };
     let later = beyond(place.offset() + 1);
     assert!(!archive.has(&later).await);
@@ -385,7 +385,7 @@ fn a_killed_process_loses_nothing_that_it_was_told_is_kept() {
         .map(|line| line.expect("a line"))
         .filter_map(|line| line.strip_prefix("kept ").map(str::to_owned));
     let reader = open(dir.path());
-    let places: Vec<Place> = places
+    let places: Vec<RecordPlace> = places
         .take(200)
         .map(|text| text.parse().expect("a place"))
         .inspect(|place| assert_eq!(reader.read(place).expect("read while it writes").status, 200))
@@ -410,7 +410,7 @@ fn a_killed_process_loses_nothing_that_it_was_told_is_kept() {
 #[test]
 fn a_process_killed_while_it_goes_from_segment_to_segment_loses_nothing() {
     let dir = TempDir::new().expect("a folder");
-    let (mut kept, mut rotations) = (Vec::<Place>::new(), 0);
+    let (mut kept, mut rotations) = (Vec::<RecordPlace>::new(), 0);
     for round in 0..6 {
         let mut child = child_of("child_keeps_pages_in_small_segments", dir.path(), "");
         let lines = BufReader::new(child.stdout.take().expect("its output")).lines();
@@ -418,7 +418,7 @@ fn a_process_killed_while_it_goes_from_segment_to_segment_loses_nothing() {
             lines.map_while(Result::ok).filter_map(|line| Some(line.strip_prefix("kept ")?.to_owned()));
         let before = names(dir.path()).len();
         // Each commit fills a segment, so that it is killed in the middle of going to the next, more often than not.
-        kept.extend(places.take(60 + 7 * round).map(|text| text.parse::<Place>().expect("a place")));
+        kept.extend(places.take(60 + 7 * round).map(|text| text.parse::<RecordPlace>().expect("a place")));
         child.kill().expect("killed");
         child.wait().expect("gone");
         rotations += names(dir.path()).len() - before;
@@ -589,7 +589,7 @@ fn open(dir: &Path) -> Archive {
     Archive::open(dir, &paced::internals::archive::writer_name(), clock).expect("a page store")
 }
 
-fn keep_spawned(archive: &Archive, n: usize) -> tokio::task::JoinHandle<Result<Place, ArchiveError>> {
+fn keep_spawned(archive: &Archive, n: usize) -> tokio::task::JoinHandle<Result<RecordPlace, ArchiveError>> {
     let (archive, visit) = (archive.clone(), visit(page("http://shop.example/", body_of(n).as_bytes())));
     tokio::spawn(async move { archive.keep(visit).await })
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::process::Command;
 use std::time::Duration;
 
-use paced::internals::archive::{ArchiveError, Erased, Place, Record, Visit, VisitOutcome};
+use paced::internals::archive::{ArchiveError, Erased, Record, RecordPlace, Visit, VisitOutcome};
 use paced::internals::audit::Audit;
 use paced::internals::clock::Timestamp;
 use paced::internals::page::Page;
@@ -87,7 +87,7 @@ fn i1_writers_of_one_place_read_each_other_and_are_audited_together() {
         }
         assert_eq!(two.read(&places[0]).expect("read").body, "at 0");
         assert_eq!(one.read(&places[3]).expect("read").body, "at 3700");
-        let segments: BTreeSet<&str> = places.iter().map(Place::segment).collect();
+        let segments: BTreeSet<&str> = places.iter().map(RecordPlace::segment).collect();
         assert_eq!((segments.len(), s3.objects("both/").await.len()), (5, 5));
         let report = Audit::of(all(&at("both")).await).report().remove(0);
         assert_eq!((report.starts, report.early), (5, 1), "{report:?}");
@@ -114,13 +114,13 @@ fn asking_whether_pages_are_there_costs_one_request_for_many() {
             assert!(other.has(place).await);
         }
         assert_eq!((s3.requests().len(), s3.count("HEAD", false)), (asked + 1, 0));
-        let beyond = |place: &Place, by| {
+        let beyond = |place: &RecordPlace, by| {
             let text = format!("{}:{}:{}", place.segment(), place.offset() + by, place.length());
-            text.parse::<Place>().expect("a place")
+            text.parse::<RecordPlace>().expect("a place")
         };
         let later = beyond(&places[2], 1);
         assert!(!other.has(&later).await);
-        let gone: Place = "20200101T000000Z-gone-00001.warc.gz:100:100".parse().expect("a place");
+        let gone: RecordPlace = "20200101T000000Z-gone-00001.warc.gz:100:100".parse().expect("a place");
         assert!(!other.has(&gone).await);
         let far = beyond(&places[2], 1 << 40);
         let endless = format!("{}:1:{}", places[2].segment(), u64::MAX).parse().expect("a place");
@@ -176,7 +176,7 @@ fn what_many_processes_erase_from_one_object_goes_and_the_rest_stays() {
         for kept in kept.collect::<Vec<_>>() {
             places.push(kept.await.expect("no panic"));
         }
-        let segments: BTreeSet<_> = places.iter().map(Place::segment).collect();
+        let segments: BTreeSet<_> = places.iter().map(RecordPlace::segment).collect();
         assert_eq!(segments.len(), 1, "one commit");
         let erased = (0..7).map(|n| {
             tokio::spawn(async move {

@@ -48,7 +48,7 @@ impl Log for BucketLog {
         let put =
             self.bucket.ask("write to", async move { client.put(&key, PutPayload::from(object)).await });
         put?.ok_or_else(|| self.bucket.broke("write to"))?;
-        self.bucket.sizes.learn(&name, size);
+        self.bucket.sizes.put([(name.clone(), size)]);
         Ok((name, start))
     }
 

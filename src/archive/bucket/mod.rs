@@ -25,7 +25,7 @@ use object_store::{
 use tokio::runtime::Runtime;
 
 use super::store::{Patches, Segments, Store};
-use super::{ArchiveError, Location, Place};
+use super::{ArchiveError, Location, RecordPlace};
 use crate::fetch::install_tls;
 use crate::patience::Patience;
 use sizes::Sizes;
@@ -200,7 +200,7 @@ struct Listing {
 }
 
 impl Store for Bucket {
-    fn read(&self, place: &Place, most: u64) -> Result<Bytes, ArchiveError> {
+    fn read(&self, place: &RecordPlace, most: u64) -> Result<Bytes, ArchiveError> {
         let missing = || ArchiveError::Missing { place: place.clone() };
         let length = place.length().min(most);
         let end =
@@ -211,7 +211,7 @@ impl Store for Bucket {
         read.filter(|bytes| bytes.len() as u64 == length).ok_or_else(missing)
     }
 
-    fn has(&self, place: &Place) -> bool {
+    fn has(&self, place: &RecordPlace) -> bool {
         place.length() > 0 && self.sizes.of(place.segment(), self) >= place.end()
     }
 

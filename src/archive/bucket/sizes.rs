@@ -15,11 +15,6 @@ const MOST: usize = 65_536;
 pub(super) struct Sizes(Mutex<HashMap<String, u64>>);
 
 impl Sizes {
-    /// An object was written.
-    pub(super) fn learn(&self, name: &str, size: u64) {
-        self.put([(name.to_owned(), size)]);
-    }
-
     /// The size of an object. One that isn't known is asked for with the thousand names that follow: pages that were
     /// kept one after another are mostly asked for so, too.
     pub(super) fn of(&self, name: &str, bucket: &Bucket) -> u64 {
@@ -47,7 +42,8 @@ impl Sizes {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).get(name).copied()
     }
 
-    fn put(&self, sizes: impl IntoIterator<Item = (String, u64)>) {
+    /// These are known now.
+    pub(super) fn put(&self, sizes: impl IntoIterator<Item = (String, u64)>) {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if known.len() > MOST {
             known.clear();

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use data_encoding::BASE64;
-use paced::internals::robots::Rules;
+use paced::internals::robots::RobotsRules;
 use serde_json::Value;
 use url::Url;
 
@@ -51,7 +51,7 @@ fn crawl_delays_of_real_files_are_read_as_another_parser_reads_them() {
     let wrong: Vec<_> = rows
         .iter()
         .filter_map(|row| {
-            let rules = Rules::parse_for(&text(row), row["agent"].as_str().expect("an agent"));
+            let rules = RobotsRules::parse_for(&text(row), row["agent"].as_str().expect("an agent"));
             let ours = rules.crawl_delay().map(|delay| delay.as_secs_f64());
             (ours != row["crawl_delay"].as_f64())
                 .then(|| format!("{} {ours:?} {}", row["file"], row["crawl_delay"]))
@@ -80,7 +80,7 @@ fn wrong(rows: &[Value]) -> Vec<String> {
     rows.iter()
         .filter(|row| row["allowed"].is_boolean())
         .filter_map(|row| {
-            let rules = Rules::parse_for(&text(row), agent(row));
+            let rules = RobotsRules::parse_for(&text(row), agent(row));
             (allows(&rules, row["url"].as_str().expect("a URL")) != row["allowed"]).then(|| row.to_string())
         })
         .collect()
@@ -101,7 +101,7 @@ fn agent(row: &Value) -> &str {
 }
 
 /// The URL is asked for as the crawler would, except where the row is about octets that no parsed URL has.
-fn allows(rules: &Rules, url: &str) -> bool {
+fn allows(rules: &RobotsRules, url: &str) -> bool {
     if url.is_ascii() {
         let base = Url::parse("http://site.example/").expect("a URL");
         return rules.allows(&base.join(url).expect("a URL"));

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use paced::internals::page::Headers;
 use paced::internals::robots::{
-    HOLDS, HOLDS_AT_LEAST, Rules, UnreachableRow, deciding_line, record_of, rules_of,
+    HOLDS, HOLDS_AT_LEAST, RobotsRules, UnreachableRow, deciding_line, record_of, rules_of,
 };
 use paced::internals::site::Pace;
 use url::Url;
@@ -13,14 +13,14 @@ use url::Url;
 /// page names its line; `robots.txt` itself may always be asked for.
 pub fn hold(bytes: &[u8]) {
     let pace = Pace::default();
-    let rules = Rules::parse(bytes);
+    let rules = RobotsRules::parse(bytes);
     let record =
         record_of(200, &Headers::default(), bytes, &pace, UnreachableRow { failures: 0, random: 0.5 });
     assert!((HOLDS_AT_LEAST..=HOLDS).contains(&record.holds_for));
     let asked = rules.crawl_delay();
     assert_eq!(record.crawl_delay, asked.map(|delay: Duration| delay.min(pace.max_crawl_delay)));
     assert_eq!(record.refuses.is_some(), asked.is_some_and(|delay| delay > pace.max_crawl_delay));
-    let (again, shared) = (Rules::parse(bytes), rules_of(&record.access));
+    let (again, shared) = (RobotsRules::parse(bytes), rules_of(&record.access));
     assert_eq!((again.len(), shared.len()), (rules.len(), rules.len()));
     for url in pages(bytes) {
         let allowed = rules.allows(&url);

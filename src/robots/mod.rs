@@ -9,7 +9,7 @@ mod verdicts;
 
 pub use change::change;
 pub use record::{HOLDS, HOLDS_AT_LEAST, UnreachableRow, record_of, rules_of, unreachable};
-pub use rules::{Rules, deciding_line};
+pub use rules::{RobotsRules, deciding_line};
 pub use verdicts::{Verdict, Verdicts};
 
 /// The name under which `robots.txt` files speak to this crawler (RFC 9309 section 2.2.1).

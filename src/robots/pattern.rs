@@ -1,6 +1,7 @@
 //! One path of an `Allow` or `Disallow` line, and whether a URL's path fits it. Which line decides is elsewhere.
 
 use std::borrow::Cow;
+use std::fmt::Write as _;
 
 /// A path of a rule, in the two spellings in which it is compared.
 ///
@@ -110,11 +111,9 @@ fn is_unreserved(octet: u8) -> bool {
     octet.is_ascii_alphanumeric() || b"-._~".contains(&octet)
 }
 
-fn push_encoded(text: &mut String, octet: u8) {
-    const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
-    text.push('%');
-    text.push(char::from(DIGITS[usize::from(octet >> 4)]));
-    text.push(char::from(DIGITS[usize::from(octet & 15)]));
+/// Puts an octet in its percent-encoding (RFC 3986 section 2.1).
+pub(super) fn push_encoded(text: &mut String, octet: u8) {
+    let _ = write!(text, "%{octet:02X}");
 }
 
 #[cfg(test)]

@@ -1,10 +1,10 @@
 //! From an answer to the record of a `robots.txt` that every process shares. Redirects are the caller's matter.
 
-use std::fmt::Write as _;
 use std::time::Duration;
 
 use super::lines::at_most;
-use super::{AGENT, MAX_BYTES, Rules};
+use super::pattern::push_encoded;
+use super::{AGENT, MAX_BYTES, RobotsRules};
 use crate::page::Headers;
 use crate::quantity::spoken;
 use crate::site::Pace;
@@ -54,17 +54,17 @@ pub fn unreachable(why: &str, row: UnreachableRow) -> RobotsRecord {
 }
 
 /// The rules that a record stands for.
-pub fn rules_of(access: &RobotsAccess) -> Rules {
+pub fn rules_of(access: &RobotsAccess) -> RobotsRules {
     match access {
-        RobotsAccess::Rules(text) => Rules::parse_whole(text.as_bytes(), AGENT),
-        RobotsAccess::Absent => Rules::allow_all(),
-        RobotsAccess::Unreachable(_) => Rules::forbid_all(),
+        RobotsAccess::Rules(text) => RobotsRules::parse_whole(text.as_bytes(), AGENT),
+        RobotsAccess::Absent => RobotsRules::allow_all(),
+        RobotsAccess::Unreachable(_) => RobotsRules::forbid_all(),
     }
 }
 
 fn rules(headers: &Headers, body: &[u8], pace: &Pace) -> RobotsRecord {
     let text = as_text(at_most(body, MAX_BYTES));
-    let crawl_delay = Rules::parse_whole(text.as_bytes(), AGENT).crawl_delay();
+    let crawl_delay = RobotsRules::parse_whole(text.as_bytes(), AGENT).crawl_delay();
     let refuses = crawl_delay.filter(|delay| *delay > pace.max_crawl_delay).map(|delay| {
         let (asked, most) = (spoken(delay), spoken(pace.max_crawl_delay));
         format!("robots.txt asks for {asked} between requests, more than max_crawl_delay = {most}")
@@ -95,9 +95,7 @@ fn as_text(body: &[u8]) -> String {
     let mut text = String::with_capacity(body.len());
     for chunk in body.utf8_chunks() {
         text.push_str(chunk.valid());
-        for octet in chunk.invalid() {
-            let _ = write!(text, "%{octet:02X}");
-        }
+        chunk.invalid().iter().for_each(|octet| push_encoded(&mut text, *octet));
     }
     text
 }

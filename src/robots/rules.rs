@@ -1,4 +1,4 @@
-//! `Rules`: what one `robots.txt` says to this crawler. Fetching and keeping it is elsewhere.
+//! `RobotsRules`: what one `robots.txt` says to this crawler. Fetching and keeping it is elsewhere.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use super::{AGENT, MAX_BYTES};
 /// The rules of a `robots.txt` that are for us: those of our own groups taken together, else of everybody's
 /// (RFC 9309 section 2.2.1).
 #[derive(Clone, Debug, Default)]
-pub struct Rules {
+pub struct RobotsRules {
     rules: Vec<Rule>,
     crawl_delay: Option<Duration>,
 }
@@ -24,7 +24,7 @@ struct Rule {
     pattern: Pattern,
 }
 
-impl Rules {
+impl RobotsRules {
     /// The rules for this crawler in the first 500 KiB (RFC 9309 section 2.5). Any bytes are a `robots.txt`: what
     /// means nothing is passed over.
     pub fn parse(text: &[u8]) -> Self {
@@ -49,7 +49,7 @@ impl Rules {
                 }
                 // It may stand between two agents of one group and doesn't end it (RFC 9309 section 2.2.4).
                 RobotsLine::CrawlDelay(value) if applies => {
-                    this.crawl_delay = this.crawl_delay.max(seconds(value))
+                    this.crawl_delay = this.crawl_delay.max(seconds(value));
                 }
                 RobotsLine::CrawlDelay(_) => {}
                 RobotsLine::Allow(path) | RobotsLine::Disallow(path) => {
@@ -132,7 +132,7 @@ impl Rules {
 
 /// The line that decides about the URL, counted from 1, with its text; none where no line speaks of it. For people.
 pub fn deciding_line(text: &[u8], url: &Url) -> Option<(usize, String)> {
-    let rules = Rules::parse(text);
+    let rules = RobotsRules::parse(text);
     let number = rules.deciding_rule(path_of(url))?.line;
     let line = super::lines::nth(text, number)?;
     Some((number, String::from_utf8_lossy(line).trim().to_owned()))
@@ -173,11 +173,11 @@ mod tests {
     #[test]
     fn our_groups_are_taken_together_and_everybodys_only_without_them() {
         let text = b"User-agent: *\nDisallow: /every\nUser-agent: Paced/2\nDisallow: /a\n\nuser-agent: x\nuser-agent: PACED\nDisallow: /b";
-        let rules = Rules::parse(text);
+        let rules = RobotsRules::parse(text);
         for (path, allowed) in [("/every", true), ("/a", false), ("/b", false), ("/c", true)] {
             assert_eq!(rules.allows(&url(path)), allowed, "{path}");
         }
-        assert!(!Rules::parse_for(text, "other").allows(&url("/every")));
+        assert!(!RobotsRules::parse_for(text, "other").allows(&url("/every")));
     }
 
     #[test]
@@ -194,7 +194,7 @@ mod tests {
             ("user-agent: *\ncrawl-delay: soon", None),
             ("crawl-delay: 3", None),
         ] {
-            let read = Rules::parse(text.as_bytes()).crawl_delay();
+            let read = RobotsRules::parse(text.as_bytes()).crawl_delay();
             assert_eq!(read, delay.map(Duration::from_millis), "{text}");
         }
     }
@@ -209,7 +209,7 @@ mod tests {
 
     #[test]
     fn a_path_is_forbidden_however_its_letters_are_encoded() {
-        let rules = Rules::parse(b"User-agent: *\nDisallow: /%7Ejoe\nDisallow: /caf\xc3\xa9");
+        let rules = RobotsRules::parse(b"User-agent: *\nDisallow: /%7Ejoe\nDisallow: /caf\xc3\xa9");
         for path in ["/~joe/", "/%7ejoe/", "/%7Ejoe/", "/caf%c3%a9"] {
             assert!(!rules.allows(&url(path)), "{path}");
         }
@@ -217,9 +217,9 @@ mod tests {
 
     #[test]
     fn without_a_file_all_is_allowed_and_with_an_unreachable_one_nothing_but_the_file() {
-        assert!(Rules::allow_all().allows(&url("/")));
-        assert!(!Rules::forbid_all().allows(&url("/")));
-        assert!(Rules::forbid_all().allows(&url("/robots.txt")));
+        assert!(RobotsRules::allow_all().allows(&url("/")));
+        assert!(!RobotsRules::forbid_all().allows(&url("/")));
+        assert!(RobotsRules::forbid_all().allows(&url("/robots.txt")));
     }
 
     #[test]
@@ -227,7 +227,7 @@ mod tests {
         let mut text = b"User-agent: *\nDisallow: /a\n".to_vec();
         text.resize(MAX_BYTES - 11, b'#');
         text.extend_from_slice(b"\nDisallow: /shop");
-        let rules = Rules::parse(&text);
+        let rules = RobotsRules::parse(&text);
         assert!(
             !rules.allows(&url("/a")) && rules.allows(&url("/b")),
             "`Disallow: /` is no line of the file"

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use url::Url;
 
-use super::{Rules, deciding_line, rules_of};
+use super::{RobotsRules, deciding_line, rules_of};
 use crate::canonical_url::CanonicalUrl;
 use crate::clock::Timestamp;
 use crate::frontier::{Frontier, FrontierError, KnownRobots};
@@ -123,20 +123,19 @@ impl Verdicts {
         &self,
         origin: &str,
         until: Option<Timestamp>,
-    ) -> Result<Option<Arc<Rules>>, FrontierError> {
+    ) -> Result<Option<Arc<RobotsRules>>, FrontierError> {
         if let Some(record) = lock(&self.learnt).get(origin) {
             return Ok(Some(Arc::new(rules_of(&record.access))));
         }
         let Some(frontier) = &self.frontier else { return Ok(None) };
         let now = frontier.clock().now();
-        let kept = lock(&self.kept).by_origin.get(origin).cloned().filter(|kept| kept.serves(until, now));
-        let kept = match kept {
-            Some(kept) => kept,
-            None => {
-                let asked = RecordRules::of(frontier.robots(origin).await?, now);
-                lock(&self.kept).put(origin, asked.clone());
-                asked
-            }
+        let kept = lock(&self.kept).by_origin.get(origin).cloned();
+        let kept = if let Some(kept) = kept.filter(|kept| kept.serves(until, now)) {
+            kept
+        } else {
+            let asked = RecordRules::of(frontier.robots(origin).await?, now);
+            lock(&self.kept).put(origin, asked.clone());
+            asked
         };
         Ok(kept.rules.filter(|_| until.is_some() || kept.could_be_had && kept.until > now))
     }
@@ -159,7 +158,7 @@ struct RecordRules {
     asked: Timestamp,
     could_be_had: bool,
     /// None where there is no record.
-    rules: Option<Arc<Rules>>,
+    rules: Option<Arc<RobotsRules>>,
 }
 
 impl RecordRules {

@@ -2,6 +2,17 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use url::{Host, Url};
+
+/// The address that a URL has in the place of a name.
+pub fn literal(url: &Url) -> Option<IpAddr> {
+    match url.host()? {
+        Host::Ipv4(v4) => Some(v4.into()),
+        Host::Ipv6(v6) => Some(v6.into()),
+        Host::Domain(_) => None,
+    }
+}
+
 /// Whether an address is reachable and meant to be reached by anybody (IANA's special-purpose registries, RFC 6890).
 ///
 /// An IPv6 address that carries an IPv4 one (mapped, 6to4, NAT64) is what that one is.

@@ -113,14 +113,16 @@ impl Clients {
             .pool_idle_timeout(*idle)
             .connector_layer(ColdConnects);
         Ok(match way {
-            Way::Straight { allow_private } => builder.dns_resolver(Resolver::system(*allow_private, None)),
+            Way::Straight { allow_private } => {
+                builder.dns_resolver(Resolver::System { allow_private: *allow_private, trusted: None })
+            }
             Way::Proxy { proxy, allow_private } => {
                 let trusted = proxy.host_str().map(str::to_owned);
                 let all =
                     Proxy::all(proxy.clone()).map_err(|error| FetcherError::Client(error.to_string()))?;
-                builder.dns_resolver(Resolver::system(*allow_private, trusted)).proxy(all)
+                builder.dns_resolver(Resolver::System { allow_private: *allow_private, trusted }).proxy(all)
             }
-            Way::To(rule) => builder.dns_resolver(Resolver::fixed(self.connect_to[*rule].target())),
+            Way::To(rule) => builder.dns_resolver(Resolver::Fixed(self.connect_to[*rule].target())),
         })
     }
 }

@@ -7,6 +7,10 @@ use regex::Regex;
 use url::{Host, Url};
 
 use super::FetcherError;
+use super::address::literal;
+
+/// Four parts; a colon inside brackets parts nothing.
+const PARTS: &str = r"^((?:\[.*?\]|[^:])*):([^:]*):((?:\[.*?\]|[^:])*):([^:]*)$";
 
 /// `HOST:PORT:ADDR:PORT`, with curl's meaning: requests for the first pair go to the second, while name, certificate and
 /// `Host` stay those of the first. An empty HOST or first PORT is any; an empty second PORT is the one asked for.
@@ -39,12 +43,7 @@ impl ConnectTo {
     /// `NoName`, where the host is a literal address and TLS would have no name to check.
     pub(super) fn without_address(&self, url: &Url) -> Result<Url, FetcherError> {
         let mut bare = url.clone();
-        let literal = match url.host() {
-            Some(Host::Ipv4(v4)) => Some(v4.to_string()),
-            Some(Host::Ipv6(v6)) => Some(v6.to_string()),
-            Some(Host::Domain(_)) | None => None,
-        };
-        if let Some(literal) = literal {
+        if let Some(literal) = literal(url).map(|address| address.to_string()) {
             let name = format!("{}.invalid", literal.replace([':', '.'], "-").trim_matches('-'));
             let renamed = url.scheme() == "http" && bare.set_host(Some(&name)).is_ok();
             if !renamed {
@@ -69,8 +68,6 @@ impl FromStr for ConnectTo {
 
     fn from_str(text: &str) -> Result<Self, ConnectToError> {
         let bad = |why| ConnectToError { text: text.to_owned(), why };
-        // No colon inside brackets parts anything.
-        const PARTS: &str = r"^((?:\[.*?\]|[^:])*):([^:]*):((?:\[.*?\]|[^:])*):([^:]*)$";
         let parts = Regex::new(PARTS).expect("a tested expression").captures(text);
         let (_, [host, port, address, to_port]) =
             parts.as_ref().ok_or_else(|| bad("it has not four parts"))?.extract();

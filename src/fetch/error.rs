@@ -72,8 +72,13 @@ impl FetchErrorKind {
     /// Whether the site answered, where that is known, and whether another attempt may succeed.
     fn tells(&self) -> (Option<bool>, bool) {
         match self {
-            Self::Dns | Self::Connect | Self::Tls | Self::Proxy | Self::ProxyPassword => (Some(false), true),
-            Self::Timeout(..) | Self::NoAnswer => (Some(false), true),
+            Self::Dns
+            | Self::Connect
+            | Self::Tls
+            | Self::Proxy
+            | Self::ProxyPassword
+            | Self::Timeout(..)
+            | Self::NoAnswer => (Some(false), true),
             Self::Certificate => (Some(false), false),
             Self::BrokenCoding | Self::Truncated | Self::Protocol => (Some(true), true),
             Self::TooLarge(_) | Self::Type(_) | Self::UnknownCoding(_) => (Some(true), false),

@@ -21,7 +21,12 @@ pub fn head(request: &Request<'_>, cookies: Option<HeaderValue>) -> Result<Heade
     let mut head = HeaderMap::new();
     for (name, value) in fields {
         let field = HeaderName::try_from(&name).ok().zip(HeaderValue::try_from(value).ok());
-        let (name, mut value) = field.ok_or_else(|| settings(request, &no_field(&name)))?;
+        let no_field = || {
+            format!(
+                "`{name}` under headers in [fetch] makes no header field; take line breaks out of its value"
+            )
+        };
+        let (name, mut value) = field.ok_or_else(|| settings(request, &no_field()))?;
         value.set_sensitive(name == AUTHORIZATION);
         if name != AUTHORIZATION || is_trusted(request) {
             head.insert(name, value);
@@ -89,10 +94,7 @@ fn unset(variable: &str) -> String {
     format!("auth_env names {variable}: set it to user:password in the environment")
 }
 
-fn no_field(name: &str) -> String {
-    format!("`{name}` under headers in [fetch] makes no header field; take line breaks out of its value")
-}
-
-fn settings(request: &Request<'_>, what: &str) -> FetchError {
+/// The site's file asks for what can't be done.
+pub fn settings(request: &Request<'_>, what: &str) -> FetchError {
     FetchError::new(request.url, FetchErrorKind::Settings(what.to_owned()))
 }

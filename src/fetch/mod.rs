@@ -13,13 +13,11 @@ mod resolve;
 mod wire;
 
 use std::collections::HashMap;
-use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use reqwest::header::{HeaderMap, SET_COOKIE};
 use tokio::sync::Semaphore;
-use url::Host;
 
 pub use ceiling::Ceiling;
 pub use client::install_tls;
@@ -143,7 +141,7 @@ impl Fetcher {
         let chosen = self.choose(&request)?;
         let state = self.state_of(request.site);
         let (head, outgoing) = outgoing(&request, &chosen, &state).map_err(Unsent::Failed)?;
-        let started = send(&request, &chosen, outgoing, &state, Arc::new(permit)).await?;
+        let started = send(&request, &chosen, outgoing, &state, &permit).await?;
         let sent = sent(&request, &head, started.sent_at);
         let answer = answer(&request, started, &state, chosen.through_proxy).await;
         Ok(Exchange { sent, answer })
@@ -153,29 +151,16 @@ impl Fetcher {
         let failed = |kind| Unsent::Failed(FetchError::new(request.url, kind));
         let chosen = self.clients.choose(request.site, request.url.url());
         let chosen = chosen.map_err(|error| failed(FetchErrorKind::Settings(error.to_string())))?;
-        match literal_address(request.url) {
-            Some(ip)
-                if !chosen.led_elsewhere && !request.site.fetch.allow_private && !address::is_public(ip) =>
-            {
-                Err(failed(FetchErrorKind::Private(ip)))
-            }
-            _ => Ok(chosen),
-        }
+        let guarded = !chosen.led_elsewhere && !request.site.fetch.allow_private;
+        // A literal address never reaches the resolver, so it is checked here.
+        let private = address::literal(request.url.url()).filter(|ip| guarded && !address::is_public(*ip));
+        private.map_or(Ok(chosen), |ip| Err(failed(FetchErrorKind::Private(ip))))
     }
 
     fn state_of(&self, site: &Site) -> SiteConnections {
         let mut sites = self.sites.lock().unwrap_or_else(PoisonError::into_inner);
         let new = || SiteConnections { cold: Arc::new(Semaphore::new(1)), cookies: Arc::default() };
         sites.entry(site.name.clone()).or_insert_with(new).clone()
-    }
-}
-
-/// A literal address never reaches the resolver, so it is checked here.
-fn literal_address(url: &CanonicalUrl) -> Option<IpAddr> {
-    match url.url().host()? {
-        Host::Ipv4(v4) => Some(v4.into()),
-        Host::Ipv6(v6) => Some(v6.into()),
-        Host::Domain(_) => None,
     }
 }
 
@@ -194,11 +179,9 @@ fn outgoing(
     let mut outgoing = reqwest::Request::new(reqwest::Method::GET, chosen.url.clone());
     *outgoing.headers_mut() = head.clone();
     if chosen.url != *request.url.url() && !head.contains_key("host") {
-        let host = request.url.host().as_str().parse();
-        let what = |_| FetchErrorKind::Settings("the host makes no header field".to_owned());
-        outgoing
-            .headers_mut()
-            .insert("host", host.map_err(what).map_err(|kind| FetchError::new(request.url, kind))?);
+        let no_field = |_| head::settings(request, "the host makes no header field");
+        let host = request.url.host().as_str().parse().map_err(no_field)?;
+        outgoing.headers_mut().insert("host", host);
     }
     Ok((head, outgoing))
 }
@@ -208,16 +191,12 @@ async fn send(
     chosen: &Chosen,
     outgoing: reqwest::Request,
     state: &SiteConnections,
-    permit: Arc<Permit>,
+    permit: &Permit,
 ) -> Result<Started<reqwest::Result<reqwest::Response>>, Unsent> {
     let connect_timeout = request.site.fetch.connect_timeout;
     let errand = Errand::new(connect_timeout, Arc::clone(&state.cold));
     let (patience, _) = body::patience(request, std::time::Duration::ZERO);
-    let start = || {
-        let permit = Arc::clone(&permit);
-        async move { permit.start().await }
-    };
-    let started = wire::send(chosen.client.execute(outgoing), start, errand, patience).await;
+    let started = wire::send(chosen.client.execute(outgoing), || permit.start(), errand, patience).await;
     started.map_err(|unstarted| match unstarted {
         Unstarted::NotNow(why) => Unsent::NotNow(why),
         Unstarted::Connect(error) => {

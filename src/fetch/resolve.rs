@@ -1,7 +1,6 @@
 //! From a name to addresses that may be asked. A literal address never comes by here: it is checked before a request.
 
 use std::net::{IpAddr, SocketAddr};
-use std::sync::Arc;
 
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
@@ -9,13 +8,11 @@ use super::address::is_public;
 
 /// The resolver of one client.
 #[derive(Clone, Debug)]
-pub struct Resolver(Arc<Addresses>);
-
-#[derive(Debug)]
-enum Addresses {
-    /// The system's, its answer filtered.
+pub enum Resolver {
+    /// Asks the system. Private addresses are left out unless allowed, or unless they are those of the `trusted` name: the proxy
+    /// that a site's file names.
     System { allow_private: bool, trusted: Option<String> },
-    /// Every name is there.
+    /// Answers every name with one address; port 0 stands for the port that is asked for.
     Fixed(SocketAddr),
 }
 
@@ -44,21 +41,10 @@ pub enum ResolveError {
 }
 
 impl Resolver {
-    /// Asks the system. Private addresses are left out unless allowed, or unless they are those of the `trusted` name:
-    /// the proxy that a site's file names.
-    pub fn system(allow_private: bool, trusted: Option<String>) -> Self {
-        Self(Arc::new(Addresses::System { allow_private, trusted }))
-    }
-
-    /// Answers every name with one address; port 0 stands for the port that is asked for.
-    pub fn fixed(address: SocketAddr) -> Self {
-        Self(Arc::new(Addresses::Fixed(address)))
-    }
-
     async fn addresses(&self, name: &str) -> Result<Vec<SocketAddr>, ResolveError> {
-        match &*self.0 {
-            Addresses::Fixed(address) => Ok(vec![*address]),
-            Addresses::System { allow_private, trusted } => {
+        match self {
+            Self::Fixed(address) => Ok(vec![*address]),
+            Self::System { allow_private, trusted } => {
                 let all = lookup(name).await?;
                 let any = *allow_private || trusted.as_deref() == Some(name);
                 let found = if any { all } else { public(name, all)? };

@@ -140,12 +140,12 @@ async fn until_answered_or_up<F: Future>(
     let mut asked_just_now = true;
     std::future::poll_fn(move |cx| {
         wakes.pass_on_to(cx.waker());
+        let woken = wakes.woken.swap(false, Ordering::SeqCst);
         let connecting = errand.stage() == stage::CONNECTING;
         if connecting && !asked_just_now {
-            return if wakes.woken() { Poll::Ready(Progress::MayBeUp) } else { Poll::Pending };
+            return if woken { Poll::Ready(Progress::MayBeUp) } else { Poll::Pending };
         }
         asked_just_now = false;
-        wakes.forget();
         if let Poll::Ready(answer) = request.as_mut().poll(&mut Context::from_waker(&waker)) {
             return Poll::Ready(Progress::Answered(answer));
         }
@@ -169,18 +169,10 @@ impl Wakes {
         self.task.lock().unwrap_or_else(PoisonError::into_inner).replace(task.clone());
     }
 
-    fn woken(&self) -> bool {
-        self.woken.load(Ordering::SeqCst)
-    }
-
     fn wake_task(&self) {
         if let Some(task) = self.task.lock().unwrap_or_else(PoisonError::into_inner).as_ref() {
             task.wake_by_ref();
         }
-    }
-
-    fn forget(&self) {
-        self.woken.store(false, Ordering::SeqCst);
     }
 }
 
@@ -246,7 +238,7 @@ async fn cold_connect<T>(
     let connected = async {
         let _turn = errand.cold.acquire().await?;
         if errand.answered.load(Ordering::SeqCst) {
-            return Err(BoxError::from(Needless));
+            return Err("the request went out on another connection".into());
         }
         clock::within(errand.connect_timeout, connect).await.ok_or(ConnectTimeout)?
     };
@@ -261,11 +253,6 @@ async fn cold_connect<T>(
 #[derive(Debug, thiserror::Error)]
 #[error("no connection in time")]
 pub struct ConnectTimeout;
-
-/// The request went out on another connection meanwhile.
-#[derive(Debug, thiserror::Error)]
-#[error("the connection is needed no longer")]
-struct Needless;
 
 #[cfg(test)]
 mod tests;

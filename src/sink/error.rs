@@ -4,8 +4,6 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::item::Item;
-
 /// What went wrong with a place for items. Cloned for all who waited for the same flush.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum SinkError {
@@ -84,9 +82,5 @@ impl SinkError {
             BrokenPipe => Self::Hung { path },
             _ => Self::Io { doing, path, source },
         }
-    }
-
-    pub(super) fn not_json(item: &Item, why: &serde_json::Error) -> Self {
-        Self::Item { url: item.url.clone(), why: why.to_string() }
     }
 }

@@ -118,7 +118,8 @@ impl ItemSink {
             lock(&self.0.target).close_idle();
         }
         items.iter().try_for_each(|item| {
-            let mut line = serde_json::to_vec(item).map_err(|e| SinkError::not_json(item, &e))?;
+            let failed = |e: serde_json::Error| SinkError::Item { url: item.url.clone(), why: e.to_string() };
+            let mut line = serde_json::to_vec(item).map_err(failed)?;
             line.push(b'\n');
             lock(&self.0.target).put(&item.site, &line)
         })

@@ -61,7 +61,8 @@ fn sign_before(text: &str) -> Option<Sign> {
         return Some(Sign { currency: Some(currency), strength: Strength::Code });
     }
     let parted = |sign: &str| !text[..text.len() - sign.len()].ends_with(char::is_alphabetic);
-    let is_word = |sign: &str| ends_with_word(text, sign) && (parted(sign) || !starts_with_letter(sign));
+    let is_word =
+        |sign: &str| ends_with_word(text, sign) && (parted(sign) || !sign.starts_with(char::is_alphabetic));
     first(GLYPHS, |sign| text.ends_with(sign)).or_else(|| first(WORDS, is_word))
 }
 
@@ -106,10 +107,6 @@ fn dollar_then(rest: &str) -> Sign {
     }
 }
 
-fn starts_with_letter(sign: &str) -> bool {
-    sign.starts_with(char::is_alphabetic)
-}
-
 fn ends_with_word(text: &str, sign: &str) -> bool {
     let tail = text.char_indices().rev().nth(sign.chars().count() - 1).map_or("", |(at, _)| &text[at..]);
     same(tail, sign)
@@ -123,11 +120,9 @@ fn starts_with_word(text: &str, sign: &str) -> bool {
 
 /// Signs of three letters and more are words, written in any case; shorter ones are written one way.
 fn same(text: &str, sign: &str) -> bool {
-    text == sign || (sign.chars().count() > 2 && lower(text).eq(lower(sign)))
-}
-
-fn lower(text: &str) -> impl Iterator<Item = char> {
-    text.chars().flat_map(char::to_lowercase)
+    let is_word = sign.chars().count() > 2;
+    let lower = || text.chars().flat_map(char::to_lowercase);
+    text == sign || (is_word && lower().eq(sign.chars().flat_map(char::to_lowercase)))
 }
 
 const DOLLARS: &[(Currency, &[&str])] = &[

@@ -12,7 +12,7 @@ use super::fresh_pages::FreshPage;
 use super::outcome::{Judged, RobotsFound, failed, follow, judge, robots_found, unsent_errand};
 use super::parts::VisitParts;
 use super::slots::SlottedLease;
-use crate::archive::{RecordPlace, PlaceError, SentRequest, Visit, VisitOutcome};
+use crate::archive::{PlaceError, RecordPlace, SentRequest, Visit, VisitOutcome};
 use crate::canonical_url::CanonicalUrl;
 use crate::fetch::{Exchange, FetchError, FetchErrorKind, Request, Unsent};
 use crate::frontier::FrontierError;

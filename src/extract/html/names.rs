@@ -9,29 +9,26 @@ const SPREAD: u128 = 0x9E37_79B9_7F4A_7C15_F39C_C060_5CED_C835;
 /// A name as it is spelled, letter by letter.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct RawName {
-    /// The letters of a short name as a number, the first one the lowest: two names are compared at once.
-    letters: u128,
+    /// The letters of a short name, and zeroes behind them: two names are compared at once.
+    letters: [u8; SHORT],
     length: usize,
     /// A name that is too long for that.
     long: Vec<u8>,
 }
 
-/// Letters that a short name has at most: one less than fit, as a number can't be shifted by all its bits.
-const SHORT: usize = 15;
+/// Letters that a short name has at most.
+const SHORT: usize = 16;
 
 impl RawName {
     /// Puts letters to the others.
     #[inline]
     pub(super) fn push(&mut self, letters: &[u8]) {
-        let (start, end) = (8 * self.length, self.length + letters.len());
-        match letters {
-            _ if end > SHORT => self.push_long(letters),
+        let end = self.length + letters.len();
+        match (letters, self.letters.get_mut(self.length..end)) {
             // A name comes as its first letter and the others.
-            [letter] => self.letters |= u128::from(*letter) << start,
-            letters => {
-                let (word, rest) = letters.split_at(letters.len().min(WORD));
-                self.letters |= (u128::from(number(word)) | u128::from(number(rest)) << 64) << start;
-            }
+            ([letter], Some(free)) => free[0] = *letter,
+            (letters, Some(free)) => free.copy_from_slice(letters),
+            (letters, None) => self.push_long(letters),
         }
         self.length = end;
     }
@@ -39,8 +36,8 @@ impl RawName {
     #[cold]
     fn push_long(&mut self, letters: &[u8]) {
         if self.long.is_empty() {
-            self.long.extend_from_slice(&self.letters.to_le_bytes()[..self.length]);
-            self.letters = 0;
+            self.long.extend_from_slice(&self.letters[..self.length]);
+            self.letters = [0; SHORT];
         }
         self.long.extend_from_slice(letters);
     }
@@ -50,40 +47,26 @@ impl RawName {
     }
 
     pub(super) fn clear(&mut self) {
-        (self.letters, self.length) = (0, 0);
+        (self.letters, self.length) = ([0; SHORT], 0);
         self.long.clear();
     }
 
     fn name(&self) -> LocalName {
-        let short = self.letters.to_le_bytes();
-        let letters = if self.length > SHORT { &self.long } else { &short[..self.length] };
+        let letters = self.letters.get(..self.length).unwrap_or(&self.long);
         LocalName::from(String::from_utf8_lossy(letters))
     }
 
     fn slot(&self) -> usize {
-        usize::from(self.letters.wrapping_mul(SPREAD).to_be_bytes()[0]) % SLOTS
+        usize::from(u128::from_le_bytes(self.letters).wrapping_mul(SPREAD).to_be_bytes()[0]) % SLOTS
     }
-}
-
-/// Letters that are looked at at once.
-const WORD: usize = 8;
-
-/// Up to eight letters as a number, the first one the lowest; loads that overlap bring what both have.
-#[inline]
-fn number(letters: &[u8]) -> u64 {
-    if let (Some(first), Some(last)) = (letters.first_chunk(), letters.last_chunk()) {
-        let (first, last) = (u32::from_le_bytes(*first), u32::from_le_bytes(*last));
-        return u64::from(first) | u64::from(last) << (8 * (letters.len() - 4));
-    }
-    letters.iter().rev().fold(0, |number, letter| number << 8 | u64::from(*letter))
 }
 
 /// The letters, length and name of what each slot had last; which slot a name has is told by its letters.
-pub(super) struct KnownNames([((u128, usize), LocalName); SLOTS]);
+pub(super) struct KnownNames([(([u8; SHORT], usize), LocalName); SLOTS]);
 
 impl Default for KnownNames {
     fn default() -> Self {
-        Self(std::array::from_fn(|_| ((0, 0), LocalName::default())))
+        Self(std::array::from_fn(|_| (([0; SHORT], 0), LocalName::default())))
     }
 }
 

@@ -51,12 +51,6 @@ impl Bars {
         }
     }
 
-    /// Takes the bars away.
-    pub(super) fn clear(&self) {
-        // A terminal that is gone needs no clearing.
-        let _ = self.drawn.clear();
-    }
-
     /// Has so many rows.
     fn make(&mut self, count: usize) {
         while self.rows.len() < count {
@@ -71,7 +65,8 @@ impl Bars {
 
 impl Drop for Bars {
     fn drop(&mut self) {
-        self.clear();
+        // A terminal that is gone needs no clearing.
+        let _ = self.drawn.clear();
     }
 }
 

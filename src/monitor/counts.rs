@@ -46,18 +46,6 @@ pub struct Tally {
     pub dead: u64,
 }
 
-impl Tally {
-    pub(super) fn plus(self, other: Self) -> Self {
-        Self {
-            starts: self.starts + other.starts,
-            early: self.early + other.early,
-            pages: self.pages + other.pages,
-            items: self.items + other.items,
-            dead: self.dead + other.dead,
-        }
-    }
-}
-
 /// A site that was seen: how it stands, and what was done for it.
 #[derive(Clone, Debug)]
 pub(super) struct Counted {
@@ -139,7 +127,14 @@ impl Monitor {
     /// What was done for all sites.
     pub fn total(&self) -> Tally {
         let state = self.lock();
-        state.sites.values().map(|site| site.tally).fold(Tally::default(), Tally::plus)
+        let tallies = state.sites.values().map(|site| site.tally);
+        tallies.fold(Tally::default(), |sum, one| Tally {
+            starts: sum.starts + one.starts,
+            early: sum.early + one.early,
+            pages: sum.pages + one.pages,
+            items: sum.items + one.items,
+            dead: sum.dead + one.dead,
+        })
     }
 
     pub(super) fn worker_count(&self) -> usize {

@@ -25,7 +25,7 @@ pub enum Shown {
     Bars(MultiProgress),
 }
 
-/// Tells how the process and its sites stand.
+/// Tells how the process and its sites stand. Dropped, it takes the bars away.
 #[derive(Debug)]
 pub struct Pulse {
     monitor: Monitor,
@@ -69,38 +69,33 @@ impl Pulse {
         }
     }
 
-    /// Takes the bars away.
-    pub fn clear(&self) {
-        self.bars.iter().for_each(Bars::clear);
-    }
-
     fn look(&mut self, views: &[View]) -> Vec<SitePulse> {
         self.looks.take(Instant::now(), self.monitor.counted(views))
     }
 }
 
-/// What had been done for every site that was ever looked at, at each look of the last few seconds.
+/// What had been done for the sites that were looked at, at each look of the last few seconds and at the last one before them.
 #[derive(Debug)]
-struct Looks(VecDeque<(Instant, BTreeMap<String, Tally>)>);
+struct Looks(VecDeque<(Instant, BTreeMap<String, Tally>)>, BTreeMap<String, Tally>);
 
 impl Looks {
     fn new() -> Self {
-        Self([(Instant::now(), BTreeMap::new())].into())
+        Self([(Instant::now(), BTreeMap::new())].into(), BTreeMap::new())
     }
 
-    /// How sites that are looked at now have done since the oldest look.
+    /// How sites that are looked at now have done since the oldest look. One that is looked at again after a while has done nothing
+    /// in between.
     fn take(&mut self, now: Instant, sites: Vec<Counted>) -> Vec<SitePulse> {
-        // A site that is looked at again after a while has done nothing in between.
-        let mut tallies = self.0.back().map(|(_, before)| before.clone()).unwrap_or_default();
-        tallies.extend(sites.iter().map(|site| (site.view.site.clone(), site.tally)));
-        self.0.push_back((now, tallies));
-        while self.0.get(1).is_some_and(|(at, _)| now - *at >= Pulse::EVERY) {
-            self.0.pop_front();
+        let Self(looks, past) = self;
+        looks.push_back((now, sites.iter().map(|site| (site.view.site.clone(), site.tally)).collect()));
+        while looks.get(1).is_some_and(|(at, _)| now - *at >= Pulse::EVERY) {
+            past.extend(looks.pop_front().into_iter().flat_map(|(_, tallies)| tallies));
         }
-        let oldest = self.0.front();
+        let oldest = looks.front();
         let seconds = oldest.map_or(0.0, |(at, _)| (now - *at).as_secs_f64()).max(0.001);
         let pulse = |counted: Counted| {
-            let before = oldest.and_then(|(_, before)| before.get(&counted.view.site)).copied();
+            let site = &counted.view.site;
+            let before = oldest.and_then(|(_, before)| before.get(site)).or_else(|| past.get(site)).copied();
             SitePulse { counted, before: before.unwrap_or_default(), seconds }
         };
         sites.into_iter().map(pulse).collect()

@@ -99,7 +99,8 @@ impl<E> Outage<E> {
                 return Err(unanswered);
             }
         };
-        let place = Waiter::take(&self.waiting);
+        lock(&self.waiting).count += 1;
+        let place = Waiter(&self.waiting);
         self.lost(&error);
         let done = tokio::select! {
             biased;
@@ -163,13 +164,6 @@ impl<E> Outage<E> {
 
     async fn last_try(&self) {
         clock::wait_after(&self.leaving, self.terms.last_tries).await;
-    }
-}
-
-impl<'a> Waiter<'a> {
-    fn take(waiting: &'a Mutex<Waiters>) -> Self {
-        lock(waiting).count += 1;
-        Self(waiting)
     }
 }
 

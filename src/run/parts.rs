@@ -12,7 +12,7 @@ use crate::archive::{Archive, Location, writer_name};
 use crate::fetch::{Ceiling, ConnectTo, Fetcher, FetcherOptions};
 use crate::frontier::{Frontier, FrontierError, Member};
 use crate::settings::Settings;
-use crate::sink::ItemSink;
+use crate::sink::{ItemSink, SinkError};
 use crate::work::{PartsOptions, Pool, Role, SiteRules, VisitParts, Workers};
 
 /// Where a process keeps what it has.
@@ -56,6 +56,17 @@ pub struct RunParts {
     pub cacert: Option<Vec<u8>>,
 }
 
+impl ItemsTo {
+    fn open(&self) -> Result<ItemSink, SinkError> {
+        match self {
+            Self::Folder(folder) => ItemSink::folder(folder),
+            Self::FolderOf(folder, writer) => ItemSink::folder_of(folder, writer),
+            Self::File(file) => ItemSink::file(file),
+            Self::Stdout => Ok(ItemSink::stdout()),
+        }
+    }
+}
+
 impl Outputs {
     /// Everything below one folder.
     pub fn below(data: &Path) -> Self {
@@ -80,16 +91,6 @@ impl RunParts {
         }
     }
 
-    /// The sink that items go to.
-    fn sink(&self) -> Result<ItemSink, RunError> {
-        Ok(match &self.places.items {
-            ItemsTo::Folder(folder) => ItemSink::folder(folder)?,
-            ItemsTo::FolderOf(folder, writer) => ItemSink::folder_of(folder, writer)?,
-            ItemsTo::File(file) => ItemSink::file(file)?,
-            ItemsTo::Stdout => ItemSink::stdout(),
-        })
-    }
-
     /// Parts that work on the sites of the rules; this process joins the frontier last, once everything else is there.
     pub(crate) async fn parts(
         &self,
@@ -108,7 +109,7 @@ impl RunParts {
             fetcher,
             ceiling: Ceiling::per_second(ceiling),
             archive: Archive::open_at(&self.places.pages, &writer_name(), frontier.clock()).await?,
-            sink: self.sink()?,
+            sink: self.places.items.open()?,
             role,
             rules: rules.clone(),
             most_pages,

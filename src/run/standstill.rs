@@ -2,7 +2,6 @@
 
 use std::time::{Duration, Instant};
 
-use crate::clock::Timestamp;
 use crate::frontier::View;
 
 /// How long a site stands still already.
@@ -57,6 +56,9 @@ fn reason(view: &View, away: bool) -> Option<String> {
         return Some("nobody there answers".to_owned());
     }
     let (download, parse) = (&view.download, &view.parse);
+    let is_paced = view
+        .last_start
+        .is_some_and(|last| last.as_millis().saturating_add(view.interval) >= view.due.as_millis());
     match (download.waiting, download.delayed) {
         (0, 0) => {
             Some(format!("{} stored pages are to be parsed", parse.waiting + parse.delayed + parse.leased))
@@ -66,22 +68,17 @@ fn reason(view: &View, away: bool) -> Option<String> {
         (0, delayed) => {
             Some(format!("{delayed} pages wait for their next attempt, or for robots.txt to be reachable"))
         }
-        _ if view.due > view.at && !is_explained(view) => {
+        _ if view.due > view.at && !is_paced => {
             Some(format!("nothing may start there before {}; does another program hold its pace?", view.due))
         }
         _ => None,
     }
 }
 
-/// Whether the pace itself says why no start is due yet.
-fn is_explained(view: &View) -> bool {
-    let explained = |last: Timestamp| last.as_millis().saturating_add(view.interval) >= view.due.as_millis();
-    view.last_start.is_some_and(explained)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::clock::Timestamp;
     use crate::frontier::state::StageCounts;
 
     const MINUTE: Duration = Duration::from_mins(1);

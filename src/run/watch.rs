@@ -272,9 +272,8 @@ impl Watch {
     }
 
     /// Ends what is shown; how the sites stood at the last look, and those that were given up, each with the reason.
-    pub(super) fn end(&mut self) -> (Arc<Vec<View>>, Vec<(String, String)>) {
-        self.pulse.clear();
-        (Arc::clone(&self.views), std::mem::take(&mut self.given_up))
+    pub(super) fn end(self) -> (Arc<Vec<View>>, Vec<(String, String)>) {
+        (self.views, self.given_up)
     }
 }
 

@@ -89,9 +89,7 @@ pub async fn work(
     let feeds = role.walks(Stage::Download) && !until_empty;
     let feeding = || tokio::spawn(feed::feed(frontier.clone(), stop.clone()));
     let _feeding = feeds.then(|| AbortOnDropHandle::new(feeding()));
-    let ended = work_until(parts, equipment.workers, &stop, watching).await;
-    watch.end();
-    let ending = ended?;
+    let ending = work_until(parts, equipment.workers, &stop, watching).await?;
     let mut report = WorkReport { ending, sites: Vec::new(), total: monitor.total(), dead: None };
     if ending == Ending::Finished {
         match stop.run_until_cancelled(watch.results()).await.transpose()? {

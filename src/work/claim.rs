@@ -121,19 +121,18 @@ impl Pool {
                 () = clock::wait_after(&self.stop, LAST_CLAIM) => break,
             };
             let member = self.parts.member();
+            let some_are_free = async {
+                self.parts.slots.freed.notified().await;
+                clock::wait_until(asked + GATHER).await;
+            };
             tokio::select! {
                 () = self.stop.cancelled() => {}
                 () = clock::wait_until(again) => {}
-                () = self.some_are_free(asked), if self.is_worth_a_claim() => {}
+                () = some_are_free, if self.is_worth_a_claim() => {}
                 () = self.parts.frontier.woken(&member), if self.parts.slots.free() != (0, 0) => {}
             }
         }
         Ok(())
-    }
-
-    async fn some_are_free(&self, asked: Instant) {
-        self.parts.slots.freed.notified().await;
-        clock::wait_until(asked + GATHER).await;
     }
 
     /// Whether a slot that got free may find something that neither the time to sleep nor a hint tells of.

@@ -28,12 +28,13 @@ pub(super) async fn visit(
     noted: Duration,
 ) -> Result<Option<SlottedLease>, VisitError> {
     let site = parts.site(&lease).await?;
-    if let Some(why) = parts.outages.frontier.in_time(unwanted(parts, &site, &lease)).await? {
+    let task = Download { parts, site: &site, lease: &lease };
+    if let Some(why) = parts.outages.frontier.in_time(task.unwanted()).await? {
         parts.settle(lease, Outcome::Excluded { why, unused: true }).await?;
         return Ok(None);
     }
     let permit = Permit::of(&lease, &parts.frontier, noted, parts.leaving.clone());
-    let exchange = match parts.fetcher.get(request(parts, &site, &lease).await, permit).await {
+    let exchange = match parts.fetcher.get(task.request().await, permit).await {
         Ok(exchange) => exchange,
         Err(unsent) => return not_sent(parts, &site, lease, noted, unsent).await.map(|()| None),
     };
@@ -43,45 +44,124 @@ pub(super) async fn visit(
     let opened = parts.breakers.hear(&site, &lease, noted, health_of(&exchange));
     let block = [block, opened.clone()].into_iter().flatten().max_by_key(|(wait, _)| *wait);
     let body_end = body_end(parts, &site, &lease, &exchange, block.as_ref()).await?;
-    let place = keep(parts, &site, &lease, &exchange, &judged).await?;
-    let outcome = conclude(parts, &site, &lease, &exchange, judged, place).await?;
-    let outcome = put_off(outcome, opened.as_ref());
+    let place = task.keep(&exchange, &judged).await?;
+    let outcome = put_off(task.conclude(&exchange, judged, &place).await?, opened.as_ref());
     let response = exchange.answer.as_ref().ok().map(|fetched| fetched.page.response);
     body_end.settled();
     Ok(parts.settle_download(lease, outcome, block, response).await?)
 }
 
-/// Why the page isn't to be asked for after all, by the rules in force now.
-async fn unwanted(
-    parts: &VisitParts,
-    site: &Site,
-    lease: &Lease,
-) -> Result<Option<Exclusion>, FrontierError> {
-    if lease.robots.is_some() {
-        return Ok(None);
-    }
-    if !site.scope.covers(&lease.url) {
-        return Ok(Some(Exclusion::Scope));
-    }
-    if site.rule_for(&lease.url).is_none() {
-        return Ok(Some(Exclusion::NoRule));
-    }
-    let allowed = parts.verdicts.allows(site, &lease.url, lease.robots_until).await?;
-    Ok((!allowed).then_some(Exclusion::Robots))
+/// A task that is downloaded, by the rules of its site.
+#[derive(Clone, Copy)]
+struct Download<'a> {
+    parts: &'a VisitParts,
+    site: &'a Arc<Site>,
+    lease: &'a Lease,
 }
 
-async fn request<'a>(parts: &VisitParts, site: &'a Site, lease: &'a Lease) -> Request<'a> {
-    let stored = lease.stored.as_ref().filter(|stored| !stored.validators.is_empty());
-    // A 304 is only asked for while the body that it would confirm is there.
-    let validators = match stored.map(|stored| (stored, stored.place.parse::<RecordPlace>())) {
-        Some((stored, Ok(place))) if parts.archive.has(&place).await => Some(&stored.validators),
-        _ => None,
-    };
-    Request {
-        site,
-        url: lease.robots.as_ref().map_or(&lease.url, |errand| &errand.fetch),
-        validators,
-        robots: lease.robots.is_some(),
+impl<'a> Download<'a> {
+    /// Why the page isn't to be asked for after all, by the rules in force now.
+    async fn unwanted(self) -> Result<Option<Exclusion>, FrontierError> {
+        let Self { parts, site, lease } = self;
+        if lease.robots.is_some() {
+            return Ok(None);
+        }
+        if !site.scope.covers(&lease.url) {
+            return Ok(Some(Exclusion::Scope));
+        }
+        if site.rule_for(&lease.url).is_none() {
+            return Ok(Some(Exclusion::NoRule));
+        }
+        let allowed = parts.verdicts.allows(site, &lease.url, lease.robots_until).await?;
+        Ok((!allowed).then_some(Exclusion::Robots))
+    }
+
+    /// What is asked for.
+    fn url(self) -> &'a CanonicalUrl {
+        self.lease.robots.as_ref().map_or(&self.lease.url, |errand| &errand.fetch)
+    }
+
+    async fn request(self) -> Request<'a> {
+        let Self { parts, site, lease } = self;
+        let stored = lease.stored.as_ref().filter(|stored| !stored.validators.is_empty());
+        // A 304 is only asked for while the body that it would confirm is there.
+        let validators = match stored.map(|stored| (stored, stored.place.parse::<RecordPlace>())) {
+            Some((stored, Ok(place))) if parts.archive.has(&place).await => Some(&stored.validators),
+            _ => None,
+        };
+        Request { site, url: self.url(), validators, robots: lease.robots.is_some() }
+    }
+
+    /// Keeps the request and what came of it, durable before the task is settled; where the body is.
+    async fn keep(self, exchange: &Exchange, judged: &Judged) -> Result<RecordPlace, VisitError> {
+        let Self { parts, site, lease } = self;
+        let paid = (site.unit(), lease.interval);
+        let mut visit =
+            Visit { fence: lease.fence, ..visit_to_keep(&lease.site, paid, self.url(), exchange) };
+        match (&exchange.answer, judged, &lease.stored) {
+            (Err(error), _, _) => report(lease, error),
+            (Ok(fetched), Judged::NotModified, Some(stored)) => {
+                let of = stored.place.parse().map_err(|e: PlaceError| VisitError::Parse(e.to_string()))?;
+                let (page, fetched_at) = (fetched.page.clone(), stored.fetched_at);
+                visit.outcome = VisitOutcome::NotModified { page, of, fetched_at };
+            }
+            _ => {}
+        }
+        Ok(parts.outages.pages.patiently(|| parts.archive.keep(visit.clone())).await?)
+    }
+
+    /// How the task ends; a redirect's target is put first, so that a crash in between repeats the put and loses nothing.
+    async fn conclude(
+        self,
+        exchange: &Exchange,
+        judged: Judged,
+        place: &RecordPlace,
+    ) -> Result<Outcome, VisitError> {
+        let Self { site, lease, .. } = self;
+        if let Some(errand) = &lease.robots {
+            return Ok(match robots_found(site, lease.hops, errand, exchange) {
+                RobotsFound::Record(record) => robots(lease, errand, record),
+                RobotsFound::Moved(to) => Outcome::RobotsMoved { to },
+            });
+        }
+        match judged {
+            Judged::Ended(outcome) => Ok(outcome),
+            Judged::Moved(to) => self.redirect(to).await,
+            Judged::Fine | Judged::NotModified => Ok(self.done(exchange, &judged, place)),
+        }
+    }
+
+    async fn redirect(self, to: url::Url) -> Result<Outcome, VisitError> {
+        let Self { parts, site, lease } = self;
+        let owner = parts.outages.frontier.patiently(|| parts.owner_of(site, &to)).await?;
+        let put = match follow(site, lease, to, owner.as_deref()) {
+            Ok(put) => put,
+            Err(outcome) => return Ok(outcome),
+        };
+        let target = put.url.clone();
+        let owner = owner.as_deref().map_or(&site.name, |owner| &owner.name);
+        parts.outages.frontier.patiently(|| parts.frontier.put(owner, vec![put.clone()])).await?;
+        Ok(Outcome::Redirected { to: target })
+    }
+
+    fn done(self, exchange: &Exchange, judged: &Judged, place: &RecordPlace) -> Outcome {
+        let Self { parts, site, lease } = self;
+        let recrawl = site.rule_for(&lease.url).and_then(|rule| rule.recrawl);
+        let Ok(fetched) = &exchange.answer else { return Outcome::Done { stored: None, recrawl } };
+        let (given, fetched_at) = (Validators::of(&fetched.page.headers), exchange.sent.at);
+        let stored = if let (Judged::NotModified, Some(stored)) = (judged, &lease.stored) {
+            let validators = if given.is_empty() { stored.validators.clone() } else { given };
+            StoredPage { place: stored.place.clone(), fetched_at, validators }
+        } else {
+            let place = place.to_string();
+            if parts.role.walks(Stage::Parse) {
+                let fresh =
+                    FreshPage { headers: fetched.page.headers.clone(), body: fetched.decoded.clone() };
+                parts.fresh_pages.lay(place.clone(), fresh);
+            }
+            StoredPage { place, fetched_at, validators: given }
+        };
+        Outcome::Done { stored: Some(stored), recrawl }
     }
 }
 
@@ -121,29 +201,6 @@ async fn not_sent(
     Ok(())
 }
 
-/// Keeps the request and what came of it, durable before the task is settled; where the body is.
-async fn keep(
-    parts: &VisitParts,
-    site: &Arc<Site>,
-    lease: &Lease,
-    exchange: &Exchange,
-    judged: &Judged,
-) -> Result<RecordPlace, VisitError> {
-    let asked = lease.robots.as_ref().map_or(&lease.url, |errand| &errand.fetch);
-    let paid = (site.unit(), lease.interval);
-    let mut visit = Visit { fence: lease.fence, ..visit_to_keep(&lease.site, paid, asked, exchange) };
-    match (&exchange.answer, judged, &lease.stored) {
-        (Err(error), _, _) => report(lease, error),
-        (Ok(fetched), Judged::NotModified, Some(stored)) => {
-            let of = stored.place.parse().map_err(|e: PlaceError| VisitError::Parse(e.to_string()))?;
-            let (page, fetched_at) = (fetched.page.clone(), stored.fetched_at);
-            visit.outcome = VisitOutcome::NotModified { page, of, fetched_at };
-        }
-        _ => {}
-    }
-    Ok(parts.outages.pages.patiently(|| parts.archive.keep(visit.clone())).await?)
-}
-
 /// A request that stands for no task, paid to a pace unit with an interval, and what came of it, as they are kept.
 pub(crate) fn visit_to_keep(
     site: &str,
@@ -169,70 +226,6 @@ pub(crate) fn visit_to_keep(
             Err(error) => VisitOutcome::Failed { error: error.reason() },
         },
     }
-}
-
-/// How the task ends; a redirect's target is put first, so that a crash in between repeats the put and loses nothing.
-async fn conclude(
-    parts: &VisitParts,
-    site: &Arc<Site>,
-    lease: &Lease,
-    exchange: &Exchange,
-    judged: Judged,
-    place: RecordPlace,
-) -> Result<Outcome, VisitError> {
-    if let Some(errand) = &lease.robots {
-        return Ok(match robots_found(site, lease.hops, errand, exchange) {
-            RobotsFound::Record(record) => robots(lease, errand, record),
-            RobotsFound::Moved(to) => Outcome::RobotsMoved { to },
-        });
-    }
-    match judged {
-        Judged::Ended(outcome) => Ok(outcome),
-        Judged::Moved(to) => redirect(parts, site, lease, to).await,
-        Judged::Fine | Judged::NotModified => Ok(done(parts, site, lease, exchange, &judged, &place)),
-    }
-}
-
-async fn redirect(
-    parts: &VisitParts,
-    site: &Arc<Site>,
-    lease: &Lease,
-    to: url::Url,
-) -> Result<Outcome, VisitError> {
-    let owner = parts.outages.frontier.patiently(|| parts.owner_of(site, &to)).await?;
-    let put = match follow(site, lease, to, owner.as_deref()) {
-        Ok(put) => put,
-        Err(outcome) => return Ok(outcome),
-    };
-    let target = put.url.clone();
-    let owner = owner.as_deref().map_or(&site.name, |owner| &owner.name);
-    parts.outages.frontier.patiently(|| parts.frontier.put(owner, vec![put.clone()])).await?;
-    Ok(Outcome::Redirected { to: target })
-}
-
-fn done(
-    parts: &VisitParts,
-    site: &Site,
-    lease: &Lease,
-    exchange: &Exchange,
-    judged: &Judged,
-    place: &RecordPlace,
-) -> Outcome {
-    let recrawl = site.rule_for(&lease.url).and_then(|rule| rule.recrawl);
-    let Ok(fetched) = &exchange.answer else { return Outcome::Done { stored: None, recrawl } };
-    let (given, fetched_at) = (Validators::of(&fetched.page.headers), exchange.sent.at);
-    let stored = if let (Judged::NotModified, Some(stored)) = (judged, &lease.stored) {
-        let validators = if given.is_empty() { stored.validators.clone() } else { given };
-        StoredPage { place: stored.place.clone(), fetched_at, validators }
-    } else {
-        let place = place.to_string();
-        if parts.role.walks(Stage::Parse) {
-            let fresh = FreshPage { headers: fetched.page.headers.clone(), body: fetched.decoded.clone() };
-            parts.fresh_pages.lay(place.clone(), fresh);
-        }
-        StoredPage { place, fetched_at, validators: given }
-    };
-    Outcome::Done { stored: Some(stored), recrawl }
 }
 
 /// How the asking for a `robots.txt` ends; that it can't be had is said once in a row.

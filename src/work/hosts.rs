@@ -39,16 +39,12 @@ impl Hosts {
             Some(name) => rules(frontier, &name, known.and_then(|answer| answer.owner)).await?,
             None => None,
         };
-        self.remember(host, HostOwner { owner: owner.clone(), at: Instant::now() });
-        Ok(owner)
-    }
-
-    fn remember(&self, host: &Host, answer: HostOwner) {
         let mut hosts = self.lock();
         if hosts.len() >= MOST_HOSTS {
             hosts.clear();
         }
-        hosts.insert(host.clone(), answer);
+        hosts.insert(host.clone(), HostOwner { owner: owner.clone(), at: Instant::now() });
+        Ok(owner)
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<Host, HostOwner>> {

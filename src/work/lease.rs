@@ -8,6 +8,7 @@ use tracing::warn;
 
 use super::parts::VisitParts;
 use crate::clock;
+use crate::frontier::FrontierError;
 
 /// The time between two beats.
 const BEAT: Duration = Duration::from_secs(3);
@@ -25,11 +26,8 @@ pub(super) async fn beat(parts: Arc<VisitParts>, stop: CancellationToken) {
 }
 
 async fn tell_alive(parts: &VisitParts) {
-    match parts.frontier.beat(&parts.member()).await {
-        Err(error) if error.is_transient() => parts.outages.frontier.lost(&error),
-        Err(error) => warn!(%error, "this process could not tell the frontier that it is alive"),
-        Ok(()) => {}
-    }
+    let beaten = parts.frontier.beat(&parts.member()).await;
+    heard(parts, beaten, "this process could not tell the frontier that it is alive");
 }
 
 /// Renews what is half over at the next beat; what could not be is tried again then.
@@ -39,13 +37,18 @@ async fn renew(parts: &VisitParts) {
     if half_over.is_empty() {
         return;
     }
-    match parts.frontier.extend(half_over.clone()).await {
-        Ok(alive) => {
-            for (lease, alive) in half_over.iter().zip(alive) {
-                parts.under_way.renewed(lease.token, alive.then_some(asked));
-            }
-        }
-        Err(error) if error.is_transient() => parts.outages.frontier.lost(&error),
-        Err(error) => warn!(%error, "leases could not be renewed"),
+    let alive = parts.frontier.extend(half_over.clone()).await;
+    let alive = heard(parts, alive, "leases could not be renewed");
+    for (lease, alive) in half_over.iter().zip(alive.into_iter().flatten()) {
+        parts.under_way.renewed(lease.token, alive.then_some(asked));
     }
+}
+
+fn heard<T>(parts: &VisitParts, answer: Result<T, FrontierError>, failed: &str) -> Option<T> {
+    match &answer {
+        Err(error) if error.is_transient() => parts.outages.frontier.lost(error),
+        Err(error) => warn!(%error, "{failed}"),
+        Ok(_) => {}
+    }
+    answer.ok()
 }

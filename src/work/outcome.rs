@@ -7,6 +7,7 @@ use url::Url;
 use crate::canonical_url::CanonicalUrl;
 use crate::fetch::{Exchange, FetchError, FetchErrorKind};
 use crate::manners::{MOST_REDIRECTS, MOST_ROBOTS_REDIRECTS, Signal, backoff, location};
+use crate::page::Headers;
 use crate::robots::{UnreachableRow, record_of, unreachable};
 use crate::site::Site;
 use crate::task::{Exclusion, Failure, Lease, Origin, Outcome, Put, RobotsFetch, RobotsRecord};
@@ -114,7 +115,7 @@ pub(crate) fn robots_found(site: &Site, hops: u32, errand: &RobotsFetch, exchang
     };
     let page = &fetched.page;
     if matches!(page.status, 301 | 302 | 303 | 307 | 308) {
-        return match moved_robots(site, hops, &errand.fetch, exchange) {
+        return match moved_robots(site, hops, &errand.fetch, &page.headers) {
             Ok(to) => RobotsFound::Moved(to),
             Err(why) => RobotsFound::Record(unreachable(&why, row)),
         };
@@ -127,11 +128,11 @@ fn moved_robots(
     site: &Site,
     hops: u32,
     asked: &CanonicalUrl,
-    exchange: &Exchange,
+    headers: &Headers,
 ) -> Result<CanonicalUrl, String> {
-    let headers = exchange.answer.as_ref().map(|fetched| &fetched.page.headers).ok();
-    let target = headers.and_then(|headers| location(asked, headers));
-    let Some(Ok(target)) = target else { return Err("robots.txt is redirected nowhere".to_owned()) };
+    let Some(Ok(target)) = location(asked, headers) else {
+        return Err("robots.txt is redirected nowhere".to_owned());
+    };
     let to = CanonicalUrl::from_url(target).map_err(|e| format!("robots.txt is redirected: {e}"))?;
     if !site.scope.owns(&to) {
         return Err(format!("robots.txt is redirected to {}, which is no host of this site", to.host()));

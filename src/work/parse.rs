@@ -17,7 +17,7 @@ use crate::item::Item;
 use crate::robots::Verdicts;
 use crate::sink::SinkError;
 use crate::site::{PageRule, Site};
-use crate::task::{Exclusion, Failure, Lease, Outcome, Put, StoredPage};
+use crate::task::{Exclusion, Failure, Lease, Outcome, Put};
 
 /// Links put in one step: few, as a start that comes up meanwhile waits for the step.
 pub(crate) const PUTS: usize = 50;
@@ -25,28 +25,24 @@ pub(crate) const PUTS: usize = 50;
 /// Parses one task's page.
 pub(super) async fn visit(parts: &VisitParts, lease: Lease, slot: Slot) -> Result<(), VisitError> {
     let site = parts.site(&lease).await?;
+    let task = Parse { parts, site: &site, lease: &lease };
     let Some(rule) = site.pages.iter().position(|rule| rule.takes(&lease.url)) else {
         let why = Exclusion::NoRule;
-        parts.settle(lease, Outcome::Excluded { why, unused: true }).await?;
-        return Ok(());
+        return Ok(parts.settle(lease, Outcome::Excluded { why, unused: true }).await?);
     };
-    let page = match read(parts, &site, lease.stored.as_ref()).await? {
+    let page = match task.read().await? {
         Ok(page) => page,
-        Err(why) => {
-            parts.settle(lease, Outcome::Dead { why }).await?;
-            return Ok(());
-        }
+        Err(why) => return Ok(parts.settle(lease, Outcome::Dead { why }).await?),
     };
-    let extract = take_apart(parts, &site, rule, &lease, page).await?;
+    let extract = task.take_apart(rule, page).await?;
     let _end = parts.slots.free_for_the_end(slot).await;
     if let Some(item) = &extract.item {
         write(parts, item).await?;
         parts.monitor.item(&lease.site);
     }
-    put_links(parts, &site, &lease, &extract.links).await?;
+    task.put_links(&extract.links).await?;
     let outcome = ending(&site.pages[rule], &extract);
-    parts.settle(lease, outcome).await?;
-    Ok(())
+    Ok(parts.settle(lease, outcome).await?)
 }
 
 /// The item, on the disk.
@@ -55,27 +51,70 @@ async fn write(parts: &VisitParts, item: &Item) -> Result<(), SinkError> {
     parts.outages.items.patiently(|| parts.sink.flush()).await
 }
 
-/// The page as handed over fresh, or read back from the archive.
-async fn read(
-    parts: &VisitParts,
-    site: &Arc<Site>,
-    stored: Option<&StoredPage>,
-) -> Result<Result<FreshPage, Failure>, VisitError> {
-    let Some(stored) = stored else { return Ok(Err(Failure::new("no page is kept for it"))) };
-    if let Some(fresh) = parts.fresh_pages.take(&stored.place) {
-        return Ok(Ok(fresh));
-    }
-    let Ok(place) = stored.place.parse::<RecordPlace>() else {
-        return Ok(Err(Failure::new(format!("`{}` is no place in the archive", stored.place))));
-    };
-    let most = site.fetch.max_body;
-    match parts.outages.pages.patiently(|| from_archive(&parts.archive, &place, most)).await {
-        Err(ArchiveError::Missing { place }) => {
-            let why = format!("its page is gone from the archive ({place}); put it again");
-            Ok(Err(Failure::new(why)))
+/// A task whose page is parsed, by the rules of its site.
+#[derive(Clone, Copy)]
+struct Parse<'a> {
+    parts: &'a VisitParts,
+    site: &'a Arc<Site>,
+    lease: &'a Lease,
+}
+
+impl Parse<'_> {
+    /// The page as handed over fresh, or read back from the archive.
+    async fn read(self) -> Result<Result<FreshPage, Failure>, VisitError> {
+        let Self { parts, site, lease } = self;
+        let Some(stored) = &lease.stored else { return Ok(Err(Failure::new("no page is kept for it"))) };
+        if let Some(fresh) = parts.fresh_pages.take(&stored.place) {
+            return Ok(Ok(fresh));
         }
-        Err(error @ ArchiveError::Damaged { .. }) => Ok(Err(Failure::new(error.to_string()))),
-        read => Ok(read?),
+        let Ok(place) = stored.place.parse::<RecordPlace>() else {
+            return Ok(Err(Failure::new(format!("`{}` is no place in the archive", stored.place))));
+        };
+        let most = site.fetch.max_body;
+        match parts.outages.pages.patiently(|| from_archive(&parts.archive, &place, most)).await {
+            Err(ArchiveError::Missing { place }) => {
+                let why = format!("its page is gone from the archive ({place}); put it again");
+                Ok(Err(Failure::new(why)))
+            }
+            Err(error @ ArchiveError::Damaged { .. }) => Ok(Err(Failure::new(error.to_string()))),
+            read => Ok(read?),
+        }
+    }
+
+    /// Extracts items and links by the site's rule, off the threads that keep the pace.
+    async fn take_apart(self, rule: usize, page: FreshPage) -> Result<Extract, VisitError> {
+        let Self { parts, site, lease } = self;
+        let (site, url) = (Arc::clone(site), lease.url.clone());
+        let fetched_at = lease.stored.as_ref().map_or(lease.granted_at, |stored| stored.fetched_at);
+        let parse = move || {
+            let fetched = Fetched { url: &url, fetched_at, headers: &page.headers, body: &page.body };
+            extract::extract(&fetched, &site.pages[rule], &site)
+        };
+        parts.parse_pool.run(parse).await
+    }
+
+    /// Puts the links in scope into the queues of the sites that own them.
+    async fn put_links(self, links: &[Url]) -> Result<(), FrontierError> {
+        let frontier = &self.parts.outages.frontier;
+        let mut queues: BTreeMap<String, Vec<Put>> = BTreeMap::new();
+        for link in links {
+            if let Some((owner, put)) = frontier.patiently(|| self.wanted(link)).await? {
+                queues.entry(owner).or_default().push(put);
+            }
+        }
+        for (owner, puts) in queues {
+            for portion in puts.chunks(PUTS) {
+                frontier.patiently(|| self.parts.frontier.put(&owner, portion.to_vec())).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The link as a put into the queue of the site that owns its host.
+    async fn wanted(self, link: &Url) -> Result<Option<(String, Put)>, FrontierError> {
+        let Some(owner) = self.parts.owner_of(self.site, link).await? else { return Ok(None) };
+        let put = put_of(&owner, link, self.lease.depth + 1, &self.parts.verdicts).await?;
+        Ok(put.map(|put| (owner.name.clone(), put)))
     }
 }
 
@@ -94,57 +133,6 @@ async fn from_archive(
     });
     // A panic in it is one of the task.
     reading.await.unwrap_or_else(|panic| std::panic::resume_unwind(panic.into_panic()))
-}
-
-/// Extracts items and links by the site's rule, off the threads that keep the pace.
-async fn take_apart(
-    parts: &VisitParts,
-    site: &Arc<Site>,
-    rule: usize,
-    lease: &Lease,
-    page: FreshPage,
-) -> Result<Extract, VisitError> {
-    let (site, url) = (Arc::clone(site), lease.url.clone());
-    let fetched_at = lease.stored.as_ref().map_or(lease.granted_at, |stored| stored.fetched_at);
-    let parse = move || {
-        let fetched = Fetched { url: &url, fetched_at, headers: &page.headers, body: &page.body };
-        extract::extract(&fetched, &site.pages[rule], &site)
-    };
-    parts.parse_pool.run(parse).await
-}
-
-/// Puts the links in scope into the queues of the sites that own them.
-async fn put_links(
-    parts: &VisitParts,
-    site: &Arc<Site>,
-    lease: &Lease,
-    links: &[Url],
-) -> Result<(), FrontierError> {
-    let mut queues: BTreeMap<String, Vec<Put>> = BTreeMap::new();
-    for link in links {
-        let wanted = parts.outages.frontier.patiently(|| wanted(parts, site, lease, link)).await?;
-        if let Some((owner, put)) = wanted {
-            queues.entry(owner).or_default().push(put);
-        }
-    }
-    for (owner, puts) in queues {
-        for portion in puts.chunks(PUTS) {
-            parts.outages.frontier.patiently(|| parts.frontier.put(&owner, portion.to_vec())).await?;
-        }
-    }
-    Ok(())
-}
-
-/// The link as a put into the queue of the site that owns its host.
-async fn wanted(
-    parts: &VisitParts,
-    site: &Arc<Site>,
-    lease: &Lease,
-    link: &Url,
-) -> Result<Option<(String, Put)>, FrontierError> {
-    let Some(owner) = parts.owner_of(site, link).await? else { return Ok(None) };
-    let put = put_of(&owner, link, lease.depth + 1, &parts.verdicts).await?;
-    Ok(put.map(|put| (owner.name.clone(), put)))
 }
 
 /// A link of a site as a put: in scope, within depth, taken by a rule, allowed by `robots.txt`.

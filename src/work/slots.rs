@@ -21,8 +21,8 @@ pub(super) struct Slots {
     download: AtomicUsize,
     parse: usize,
     along: usize,
-    downloading: AtomicUsize,
-    parsing: AtomicUsize,
+    /// By stage, how many are taken.
+    taken: [AtomicUsize; 2],
     ends: Semaphore,
     pub(super) freed: Notify,
     /// All download slots are taken, and there was more to claim at once.
@@ -59,8 +59,7 @@ impl Slots {
             download: AtomicUsize::new(0),
             parse: parses(PARSES_A_CORE),
             along: parses(PARSES_ALONG_A_CORE),
-            downloading: AtomicUsize::new(0),
-            parsing: AtomicUsize::new(0),
+            taken: Default::default(),
             ends: Semaphore::new(cores * ENDS_A_CORE),
             freed: Notify::new(),
             are_short: AtomicBool::new(false),
@@ -70,14 +69,14 @@ impl Slots {
 
     /// A slot for what was granted, whether or not one is free.
     pub(super) fn take(self: &Arc<Self>, stage: Stage) -> Slot {
-        self.running(stage).fetch_add(1, Ordering::SeqCst);
+        self.taken(stage).fetch_add(1, Ordering::SeqCst);
         Slot { slots: Arc::clone(self), stage }
     }
 
     /// A slot for the parse of a page that was fetched just now, if one is free.
     pub(super) fn take_free_parse(self: &Arc<Self>) -> Option<Slot> {
         let slot = self.take(Stage::Parse);
-        (self.parsing.load(Ordering::SeqCst) <= self.along).then_some(slot)
+        (self.taken(Stage::Parse).load(Ordering::SeqCst) <= self.along).then_some(slot)
     }
 
     /// For a parse whose page is taken apart: its slot is another page's, once not too many wait for their end.
@@ -99,22 +98,19 @@ impl Slots {
 
     /// Free slots for downloads, and for parses.
     pub(super) fn free(&self) -> (usize, usize) {
-        let downloads = self.downloads().saturating_sub(self.downloading.load(Ordering::SeqCst));
-        let parses = self.parse.saturating_sub(self.parsing.load(Ordering::SeqCst));
+        let downloads = self.downloads().saturating_sub(self.taken(Stage::Download).load(Ordering::SeqCst));
+        let parses = self.parse.saturating_sub(self.taken(Stage::Parse).load(Ordering::SeqCst));
         (downloads, parses)
     }
 
-    fn running(&self, stage: Stage) -> &AtomicUsize {
-        match stage {
-            Stage::Download => &self.downloading,
-            Stage::Parse => &self.parsing,
-        }
+    fn taken(&self, stage: Stage) -> &AtomicUsize {
+        &self.taken[stage as usize]
     }
 }
 
 impl Drop for Slot {
     fn drop(&mut self) {
-        self.slots.running(self.stage).fetch_sub(1, Ordering::SeqCst);
+        self.slots.taken(self.stage).fetch_sub(1, Ordering::SeqCst);
         self.slots.freed.notify_one();
     }
 }

@@ -365,6 +365,13 @@ fn what_is_allowed_but_unwise_is_a_warning() {
              write [page.fields], or product = true for structured data",
         ]
     );
+    let below = format!("{MINIMAL}item = true\n[page.fields]\ntitle = \"h1\"\nfollow = \"a\"\n");
+    let last = told(&below).pop().expect("a warning");
+    assert_eq!(
+        last,
+        "shop.toml:3:1: `follow` below [page.fields] is a field of the page rule `all`; \
+         if the key of [[page]] was meant, write it above [page.fields]"
+    );
 }
 
 #[test]

@@ -42,7 +42,7 @@ impl Verdict {
         match &record.access {
             RobotsAccess::Absent => Self::new(true, "allowed: the host has no robots.txt"),
             RobotsAccess::Unreachable(why) => {
-                Self::new(false, format!("forbidden: robots.txt can't be had ({why})"))
+                Self::new(false, format!("unknown: robots.txt can't be had ({why})"))
             }
             RobotsAccess::Rules(text) => {
                 let allowed = rules_of(&record.access).allows(url);

@@ -47,7 +47,9 @@ fn what_cannot_be_removed_or_mended_is_named_and_holds_up_no_start() {
     fs::write(dir.path().join("c.warc.gz.open"), "").expect("written");
     let goes = dir.path().join("b.warc.gz.erasing");
     // A folder is no file to be removed or cut, whoever asks for it.
-    stuck.iter().for_each(|path| fs::create_dir(path).expect("made"));
+    for path in &stuck {
+        fs::create_dir(path).expect("made");
+    }
     fs::write(&goes, "half").expect("written");
     let log = logged(|| drop(open(dir.path())));
     for path in &stuck {

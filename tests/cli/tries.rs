@@ -227,7 +227,7 @@ fn what_cannot_be_tried_is_said() {
     let url = format!("http://{there}/p/1");
     let run =
         Paced::new(["try", &url, "--site", "shop.toml"]).data(&data).dir(data.path()).run().expect_code(1);
-    assert!(run.stdout.contains("forbidden: robots.txt can't be had (not sent: no connection to"), "{run:?}");
+    assert!(run.stdout.contains("unknown: robots.txt can't be had (not sent: no connection to"), "{run:?}");
 }
 
 /// A site is tried and answers once with `Retry-After: 2`; how long after that it was asked for anything.

@@ -1,5 +1,7 @@
 //! The last log lines of a crawl or a worker: what came of each site.
 
+use std::collections::BTreeSet;
+
 use tracing::{error, info, warn};
 
 use crate::frontier::View;
@@ -24,6 +26,20 @@ pub(in crate::cli) fn tell(report: &CrawlReport) {
         Ending::Deadline => warn!(dead, "ended early: the deadline is over; the next start goes on here"),
         Ending::MaxPages => warn!(dead, "ended early: --max-pages is reached; the next start goes on here"),
         Ending::Stopped | Ending::Lacking => warn!(dead, "stopped; the next start goes on here"),
+    }
+}
+
+/// Pages came, and none was an item, though the site's rules make items: mostly a `follow` or a `match` is wrong.
+pub(in crate::cli) fn warn_of_no_items(report: &CrawlReport, with_items: &BTreeSet<String>) {
+    let finished = report.sites.iter().filter(|site| site.view.finished && site.view.parse.letters == 0);
+    for report in finished.filter(|report| report.tally.pages > 0 && report.tally.items == 0) {
+        let (site, pages) = (&report.view.site, report.tally.pages);
+        if with_items.contains(site) {
+            warn!(
+                site,
+                pages, "no page was an item: `paced try URL` shows which links and rules a page meets"
+            );
+        }
     }
 }
 

@@ -1,5 +1,7 @@
 //! `paced audit`: the proof of pace, from the send stamps of every request that was kept.
 
+use std::collections::BTreeSet;
+
 use clap::Args;
 use serde_json::json;
 
@@ -35,7 +37,10 @@ pub(super) async fn run(options: AuditArgs, globals: &Globals) -> Result<Exit, T
     let reports = audit.await??.report();
     for name in &wanted {
         if !reports.iter().any(|report| report.sites.contains(name)) {
-            return Err(Trouble::failed(format!("no request to site `{name}` is kept")));
+            let kept: BTreeSet<&String> = reports.iter().flat_map(|report| &report.sites).collect();
+            let kept: Vec<_> = kept.into_iter().map(String::as_str).collect();
+            let what = format!("no request to site `{name}` is kept; there are some to: {}", kept.join(", "));
+            return Err(Trouble::failed(what));
         }
     }
     let asked =

@@ -1,5 +1,6 @@
 //! `paced crawl`: a run of the named sites and no others, until nothing is left.
 
+use std::collections::BTreeSet;
 use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -7,7 +8,7 @@ use std::time::Duration;
 use clap::Args;
 
 use crate::cli::parts::equipment::{EquipmentOptions, duration_option};
-use crate::cli::parts::print_crawl::tell;
+use crate::cli::parts::print_crawl::{tell, warn_of_no_items};
 use crate::cli::parts::signals::await_signals;
 use crate::cli::parts::{Exit, Globals, Trouble, sites};
 use crate::run::{CrawlOptions, CrawlReport, Ending, ItemsTo, crawl};
@@ -51,8 +52,11 @@ pub(super) async fn run(options: CrawlArgs, globals: &Globals) -> Result<Exit, T
     // Items on the terminal would run into the bars.
     let shown = globals.start_log(!to_stdout || !std::io::stdout().is_terminal());
     let fail_on_dead = options.fail_on_dead;
+    let with_items = sites.iter().filter(|site| site.pages.iter().any(|rule| rule.item));
+    let with_items: BTreeSet<String> = with_items.map(|site| site.name.clone()).collect();
     let stop = await_signals()?.token;
     let report = crawl(crawl_options(options, globals)?, sites, shown, stop).await?;
+    warn_of_no_items(&report, &with_items);
     tell(&report);
     Ok(exit(&report, fail_on_dead))
 }

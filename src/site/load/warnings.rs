@@ -4,6 +4,9 @@ use crate::site::error::SiteError;
 use crate::site::read::said_of;
 use crate::site::{MetaRobots, RobotsPolicy, Site};
 
+/// Keys of a page rule that hardly are names of fields: below `[page.fields]` TOML makes them fields.
+const KEYS_OF_A_PAGE: [&str; 5] = ["match", "follow", "max_pages", "key", "recrawl"];
+
 /// What is allowed in a site file and yet worth a second thought; `file` names it.
 pub fn warnings(site: &Site, file: &str) -> Vec<SiteError> {
     let mut warnings = Vec::new();
@@ -25,6 +28,13 @@ pub fn warnings(site: &Site, file: &str) -> Vec<SiteError> {
     for rule in site.pages.iter().filter(|rule| rule.item && !rule.product && rule.fields.is_empty()) {
         let what = format!("the items of the page rule `{}` have no fields", rule.name);
         warn(&["page"], what, "write [page.fields], or product = true for structured data");
+    }
+    for rule in &site.pages {
+        for field in rule.fields.iter().filter(|field| KEYS_OF_A_PAGE.contains(&&*field.name)) {
+            let what =
+                format!("`{}` below [page.fields] is a field of the page rule `{}`", field.name, rule.name);
+            warn(&["page"], what, "if the key of [[page]] was meant, write it above [page.fields]");
+        }
     }
     warnings
 }

@@ -114,7 +114,10 @@ impl View {
         if self.finished || all_are_kept_back {
             return None;
         }
-        Some(Duration::from_millis((waiting + delayed).saturating_mul(self.interval.unsigned_abs())))
+        let blocked = self.blocked_until.map_or(Duration::ZERO, |until| until.since(self.at));
+        Some(
+            blocked + Duration::from_millis((waiting + delayed).saturating_mul(self.interval.unsigned_abs())),
+        )
     }
 }
 

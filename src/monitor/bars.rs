@@ -131,7 +131,7 @@ mod tests {
         first.push("500 sites".to_owned());
         assert_eq!(prefixes(&bars), first);
         assert_eq!(bars.rows[10].message(), "500.00/s, 0 running, 7 workers, 0 items");
-        sites[321].counted.tally.starts = 1;
+        sites[321].counted.view.starts = 1;
         bars.draw(&sites, 7);
         assert_eq!(prefixes(&bars), first, "they don't jump about");
         bars.choose(&sites);

@@ -7,9 +7,9 @@ use indicatif::MultiProgress;
 use tracing::info;
 
 use super::bars::Bars;
-use super::counts::{Counted, Monitor, Tally};
+use super::counts::{Counted, Monitor};
 use super::limits::Limits;
-use super::standing_out::{SitePulse, Total, standing_out};
+use super::standing_out::{Before, SitePulse, Total, standing_out};
 use crate::frontier::View;
 use crate::quantity::{compact, compact_rate};
 
@@ -44,7 +44,7 @@ impl Pulse {
     pub fn new(monitor: Monitor, shown: Shown) -> Self {
         let all = matches!(shown, Shown::AllLines);
         let bars = if let Shown::Bars(drawn) = shown { Some(Bars::new(drawn)) } else { None };
-        Self { monitor, looks: Looks::new(), limits: Limits::default(), bars, all }
+        Self { monitor, looks: Looks::default(), limits: Limits::default(), bars, all }
     }
 
     /// Tells how everything stands, and chooses anew which sites the bars show. `views` are of the sites that are looked at, in
@@ -61,11 +61,11 @@ impl Pulse {
         }
     }
 
-    /// Draws the bars, if there are any.
+    /// Looks at everything, and draws the bars, if there are any.
     pub fn draw(&mut self, views: &[View]) {
-        if self.bars.is_some() {
-            let (sites, workers) = (self.look(views), self.monitor.worker_count());
-            self.bars.iter_mut().for_each(|bars| bars.draw(&sites, workers));
+        let (sites, workers) = (self.look(views), self.monitor.worker_count());
+        if let Some(bars) = &mut self.bars {
+            bars.draw(&sites, workers);
         }
     }
 
@@ -74,29 +74,22 @@ impl Pulse {
     }
 }
 
-/// What had been done for the sites that were looked at, at each look of the last few seconds and at the last one before them.
-#[derive(Debug)]
-struct Looks(VecDeque<(Instant, BTreeMap<String, Tally>)>, BTreeMap<String, Tally>);
+/// The sites that were looked at, at each look of the last few seconds and at the last one before them.
+#[derive(Debug, Default)]
+struct Looks(VecDeque<(Instant, BTreeMap<String, Before>)>);
 
 impl Looks {
-    fn new() -> Self {
-        Self([(Instant::now(), BTreeMap::new())].into(), BTreeMap::new())
-    }
-
-    /// How sites that are looked at now have done since the oldest look. One that is looked at again after a while has done nothing
-    /// in between.
+    /// How sites that are looked at now have done since the oldest look. One that wasn't looked at then is new: nothing is
+    /// known of how it did.
     fn take(&mut self, now: Instant, sites: Vec<Counted>) -> Vec<SitePulse> {
-        let Self(looks, past) = self;
-        looks.push_back((now, sites.iter().map(|site| (site.view.site.clone(), site.tally)).collect()));
-        while looks.get(1).is_some_and(|(at, _)| now - *at >= Pulse::EVERY) {
-            past.extend(looks.pop_front().into_iter().flat_map(|(_, tallies)| tallies));
+        let standing = sites.iter().map(|site| (site.view.site.clone(), Before::of(site))).collect();
+        self.0.push_back((now, standing));
+        while self.0.get(1).is_some_and(|(at, _)| now - *at >= Pulse::EVERY) {
+            self.0.pop_front();
         }
-        let oldest = looks.front();
-        let seconds = oldest.map_or(0.0, |(at, _)| (now - *at).as_secs_f64()).max(0.001);
         let pulse = |counted: Counted| {
-            let site = &counted.view.site;
-            let before = oldest.and_then(|(_, before)| before.get(site)).or_else(|| past.get(site)).copied();
-            SitePulse { counted, before: before.unwrap_or_default(), seconds }
+            let earlier = self.0.iter().find_map(|(_, sites)| sites.get(&counted.view.site));
+            SitePulse { before: earlier.copied().unwrap_or_else(|| Before::of(&counted)), counted }
         };
         sites.into_iter().map(pulse).collect()
     }
@@ -143,19 +136,28 @@ fn line(site: &SitePulse, workers: usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::clock::Timestamp;
     use crate::monitor::standing_out::Attention;
     use crate::monitor::standing_out::tests::site;
 
+    const SECOND: Duration = Duration::from_secs(1);
+
+    /// A site of which so many starts were granted, looked at so many seconds after the first time.
+    fn seen(seconds: u32, starts: u64) -> Counted {
+        let mut counted = site("shop").counted;
+        counted.view.starts = starts;
+        counted.view.at = Timestamp::from_millis(counted.view.at.as_millis() + i64::from(seconds) * 1_000);
+        counted
+    }
+
     #[test]
     fn a_rate_is_that_of_the_last_seconds() {
-        let mut looks = Looks::new();
-        let start = looks.0[0].0;
-        let mut rate = |seconds: u64, starts: u64| {
-            let mut counted = site("shop").counted;
-            counted.tally.starts = starts;
-            looks.take(start + Duration::from_secs(seconds), vec![counted])[0].rate()
+        let (mut looks, start) = (Looks::default(), Instant::now());
+        let mut rate = |seconds: u32, starts: u64| {
+            looks.take(start + SECOND * seconds, vec![seen(seconds, starts)])[0].rate()
         };
-        for (seconds, starts, expected) in [(2, 10, 5.0), (5, 10, 2.0), (9, 14, 4.0 / 7.0), (20, 14, 0.0)] {
+        let looked = [(0, 500, 0.0), (2, 501, 0.5), (5, 503, 0.6), (9, 505, 4.0 / 7.0), (20, 505, 0.0)];
+        for (seconds, starts, expected) in looked {
             let rate = rate(seconds, starts);
             assert!((rate - expected).abs() < 0.001, "{rate} at {seconds} s");
         }
@@ -163,20 +165,26 @@ mod tests {
     }
 
     #[test]
-    fn a_site_that_is_looked_at_again_after_a_while_did_in_these_seconds_what_came_since() {
-        let mut looks = Looks::new();
-        let start = looks.0[0].0;
-        let mut counted = site("shop").counted;
-        (counted.tally.starts, counted.tally.dead) = (1_000, 7);
-        looks.take(start + Duration::from_secs(5), vec![counted.clone()]);
+    fn a_rate_is_never_above_the_pace_however_short_the_time() {
+        let (mut looks, start) = (Looks::default(), Instant::now());
+        looks.take(start, vec![seen(0, 0)]);
+        let site = &looks.take(start + SECOND, vec![seen(1, 2)])[0];
+        assert!((site.rate() - 1.0).abs() < 0.001 && (site.used() - 1.0).abs() < 0.001, "{}", site.rate());
+    }
+
+    #[test]
+    fn a_site_that_is_looked_at_again_after_a_while_is_as_new() {
+        let (mut looks, start) = (Looks::default(), Instant::now());
+        let mut counted = seen(5, 1_000);
+        counted.tally.dead = 7;
+        looks.take(start + 5 * SECOND, vec![counted.clone()]);
         for seconds in (10..=70).step_by(5) {
-            looks.take(start + Duration::from_secs(seconds), Vec::new());
+            looks.take(start + SECOND * seconds, Vec::new());
         }
-        counted.tally.starts += 1;
-        let back = &looks.take(start + Duration::from_secs(75), vec![counted])[0];
-        assert!((back.rate() - 0.2).abs() < 0.001, "{} starts a second", back.rate());
+        let mut back = Counted { view: seen(75, 1_001).view, ..counted };
+        back.tally.dead = 9;
+        let back = &looks.take(start + 75 * SECOND, vec![back])[0];
+        assert!(back.rate().abs() < 0.001, "{} starts a second", back.rate());
         assert!(matches!(back.attention(), Attention::Works(_)), "{:?}", back.attention());
-        let new = &looks.take(start + Duration::from_secs(80), vec![site("new").counted])[0];
-        assert!((new.rate() - 2.0).abs() < 0.001, "{} starts a second", new.rate());
     }
 }

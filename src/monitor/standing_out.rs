@@ -4,6 +4,8 @@
 use std::cmp::Reverse;
 
 use super::counts::{Counted, Tally};
+use crate::clock::Timestamp;
+use crate::forecast::rate_of;
 
 /// The most sites that a pulse tells of.
 pub(super) const MOST: usize = 10;
@@ -13,10 +15,25 @@ pub(super) const MOST: usize = 10;
 pub(super) struct SitePulse {
     /// How it stands, and what was done for it in all.
     pub(super) counted: Counted,
-    /// What had been done for it before those seconds.
-    pub(super) before: Tally,
-    /// How many those were.
-    pub(super) seconds: f64,
+    /// How it stood a few seconds before.
+    pub(super) before: Before,
+}
+
+/// How a site stood at an earlier look.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Before {
+    /// When that was, by the frontier's clock.
+    pub(super) at: Timestamp,
+    /// Starts granted in its run, to whatever process.
+    pub(super) starts: u64,
+    /// What this process had done for it.
+    pub(super) tally: Tally,
+}
+
+impl Before {
+    pub(super) fn of(Counted { view, tally, .. }: &Counted) -> Self {
+        Self { at: view.at, starts: view.starts, tally: *tally }
+    }
 }
 
 /// What all sites do together.
@@ -53,7 +70,7 @@ impl SitePulse {
     /// What makes it stand out.
     pub(super) fn attention(&self) -> Attention {
         let view = &self.counted.view;
-        let died = self.counted.tally.dead - self.before.dead;
+        let died = self.counted.tally.dead - self.before.tally.dead;
         match () {
             () if self.is_idle() => Attention::IsOver,
             () if view.blocked_until.is_some() => Attention::Blocked,
@@ -81,29 +98,35 @@ impl SitePulse {
         }
     }
 
-    /// Starts a second.
+    /// Starts a second, of all processes. In a short time an even pace may come to a start more than its share.
     pub(super) fn rate(&self) -> f64 {
-        as_f64(self.starts()) / self.seconds
+        self.rate_of(self.starts())
     }
 
-    /// The share of its pace that it used; all of it where there is no pace.
+    /// The share of its pace that was used; all of it where there is no pace.
     pub(super) fn used(&self) -> f64 {
         self.share(self.starts())
     }
 
     fn share(&self, starts: u64) -> f64 {
-        self.counted.view.allowed().map_or(1.0, |allowed| as_f64(starts) / (allowed * self.seconds))
+        self.counted.view.allowed().map_or(1.0, |allowed| self.rate_of(starts) / allowed)
+    }
+
+    fn rate_of(&self, starts: u64) -> f64 {
+        let view = &self.counted.view;
+        let rate = rate_of(starts, view.at.since(self.before.at)).unwrap_or_default();
+        view.allowed().map_or(rate, |allowed| rate.min(allowed))
     }
 
     /// A host whose pages are kept back. As long as others of the site come, that is no news.
     fn unreachable(&self) -> Option<&str> {
-        let pages = self.counted.tally.pages - self.before.pages;
+        let pages = self.counted.tally.pages - self.before.tally.pages;
         let is_still = pages == 0 && self.counted.view.in_flight == 0;
         self.counted.unreachable.as_deref().filter(|_| is_still)
     }
 
     fn starts(&self) -> u64 {
-        self.counted.tally.starts - self.before.starts
+        self.counted.view.starts.saturating_sub(self.before.starts)
     }
 
     #[expect(
@@ -113,7 +136,7 @@ impl SitePulse {
     )]
     fn used_thousandths(&self) -> u64 {
         // In so short a time an even pace may be a start short.
-        (self.share(self.starts() + 1).min(1.0) * 1_000.0) as u64
+        (self.share(self.starts() + 1) * 1_000.0) as u64
     }
 }
 
@@ -127,11 +150,6 @@ impl Total {
             waiting: sum.waiting + site.counted.view.download.waiting,
         })
     }
-}
-
-#[expect(clippy::cast_precision_loss, reason = "counts for people, far below 2^53")]
-fn as_f64(count: u64) -> f64 {
-    count as f64
 }
 
 /// The sites that stand out most, the most urgent first; among equals, by name.
@@ -151,9 +169,11 @@ pub(super) mod tests {
     pub(in crate::monitor) fn site(name: &str) -> SitePulse {
         let mut view = View { site: name.to_owned(), ..View::example() };
         view.download.waiting = 40;
-        let tally = Tally { starts: 10, pages: 10, ..Tally::default() };
+        let before = Before { at: view.at, starts: 0, tally: Tally::default() };
+        (view.at, view.starts) = (Timestamp::from_millis(view.at.as_millis() + 10_000), 10);
+        let tally = Tally { pages: 10, ..Tally::default() };
         let counted = Counted { view, tally, freshness: Freshness::default(), unreachable: None };
-        SitePulse { counted, before: Tally::default(), seconds: 10.0 }
+        SitePulse { counted, before }
     }
 
     fn blocked(site: &mut SitePulse) {
@@ -170,8 +190,8 @@ pub(super) mod tests {
         type Change = fn(&mut SitePulse);
         let cases: [(&str, Change, Attention); 11] = [
             ("uses all of its pace", |_| (), Attention::Works(1_000)),
-            ("a start short", |s| s.counted.tally.starts = 9, Attention::Works(1_000)),
-            ("uses a fifth", |s| s.counted.tally.starts = 1, Attention::Works(200)),
+            ("a start short", |s| s.counted.view.starts = 9, Attention::Works(1_000)),
+            ("uses a fifth", |s| s.counted.view.starts = 1, Attention::Works(200)),
             ("has no pace", |s| s.counted.view.interval = 0, Attention::Works(1_000)),
             ("blocked", blocked, Attention::Blocked),
             ("unreachable", unreachable, Attention::Unreachable),
@@ -181,7 +201,11 @@ pub(super) mod tests {
                 Attention::Works(1_000),
             ),
             ("dead letters", |s| s.counted.tally.dead = 3, Attention::Died(Reverse(3))),
-            ("dead before", |s| (s.counted.tally.dead, s.before.dead) = (3, 3), Attention::Works(1_000)),
+            (
+                "dead before",
+                |s| (s.counted.tally.dead, s.before.tally.dead) = (3, 3),
+                Attention::Works(1_000),
+            ),
             ("paused", |s| s.counted.view.paused = Some("sale".to_owned()), Attention::Rests),
             ("nothing waits", |s| s.counted.view.download.waiting = 0, Attention::Rests),
         ];
@@ -193,7 +217,7 @@ pub(super) mod tests {
         let mut over = site("shop");
         over.counted.view.finished = true;
         assert_ne!(over.attention(), Attention::IsOver, "it was asked just now");
-        over.before = over.counted.tally;
+        over.before = Before::of(&over.counted);
         blocked(&mut over);
         assert_eq!(over.attention(), Attention::IsOver);
     }
@@ -206,7 +230,7 @@ pub(super) mod tests {
         sites[300].counted.tally.dead = 1;
         sites[301].counted.tally.dead = 9;
         for (at, starts) in [(77, 5), (66, 0), (55, 8)] {
-            sites[at].counted.tally.starts = starts;
+            sites[at].counted.view.starts = starts;
         }
         let names: Vec<&str> = standing_out(&sites).iter().map(|s| s.counted.view.site.as_str()).collect();
         assert_eq!(names, ["s499", "s400", "s301", "s300", "s066", "s077", "s055", "s000", "s001", "s002"]);

@@ -35,6 +35,8 @@ pub(crate) struct Outage<E> {
     turn: tokio::sync::Mutex<()>,
     /// Tells those who wait that its try worked.
     worked: Notify,
+    /// Cancelled once a step had no answer although this process must leave: none is waited for any more.
+    given_up: CancellationToken,
 }
 
 /// Those who wait.
@@ -52,7 +54,7 @@ impl<E> Outage<E> {
     /// Nothing is away yet. Once `leaving` is cancelled, nobody waits for long.
     pub(crate) fn new(notice: Notice<E>, terms: Terms<E>, leaving: CancellationToken) -> Self {
         let (waiting, turn, worked) = (Mutex::default(), tokio::sync::Mutex::default(), Notify::new());
-        Self { notice, terms, leaving, waiting, turn, worked }
+        Self { notice, terms, leaving, waiting, turn, worked, given_up: CancellationToken::new() }
     }
 
     /// Whether it is away.
@@ -127,7 +129,10 @@ impl<E> Outage<E> {
         tokio::select! {
             biased;
             done = step => Ok(done),
-            () = last_try => Err(unanswered()),
+            () = last_try => {
+                self.given_up.cancel();
+                Err(unanswered())
+            }
         }
     }
 
@@ -163,7 +168,8 @@ impl<E> Outage<E> {
     }
 
     async fn last_try(&self) {
-        clock::wait_after(&self.leaving, self.terms.last_tries).await;
+        let last_tries = clock::wait_after(&self.leaving, self.terms.last_tries);
+        self.given_up.run_until_cancelled(last_tries).await;
     }
 }
 
@@ -183,6 +189,8 @@ mod tests {
     use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::time::Instant;
+
+    use futures_util::FutureExt;
 
     use super::*;
 
@@ -291,11 +299,14 @@ mod tests {
     async fn a_step_without_an_answer_is_waited_for_once_when_this_process_must_leave() {
         let leaving = CancellationToken::new();
         leaving.cancel();
-        let (outage, _) = outage(&leaving, MS(1_000));
+        let (outage, _) = outage(&leaving, MS(100));
         let began = Instant::now();
         assert!(outage.patiently(std::future::pending::<Result<(), io::Error>>).await.is_err());
-        let took = began.elapsed();
-        assert!((MS(1_000)..MS(1_900)).contains(&took), "{took:?}");
+        assert!(began.elapsed() >= MS(100));
+        let next = outage.in_time(std::future::pending::<Result<(), io::Error>>());
+        assert!(next.now_or_never().expect("at once").is_err());
+        let next = outage.patiently(std::future::pending::<Result<(), io::Error>>);
+        assert!(next.now_or_never().expect("at once").is_err());
     }
 
     #[tokio::test]
@@ -310,8 +321,10 @@ mod tests {
             };
             waiting.patiently(keep).await
         });
-        clock::wait(MS(15)).await;
-        assert!(outage.is_waited_for());
+        while !outage.is_waited_for() {
+            assert!(!visit.is_finished(), "it waits");
+            clock::wait(MS(1)).await;
+        }
         assert!(visit.await.is_err(), "it broke");
         assert!(outage.is_on() && !outage.is_waited_for());
         outage.found();

@@ -8,7 +8,7 @@ local rename = module(function(rename)
   end
 
   local function move_keys(site, to)
-    for _, key in ipairs(store.KEYS_OF_SITE) do
+    for _, key in ipairs(store.keys_of_site) do
       move(P .. key .. site.name, P .. key .. to)
     end
     for _, set in ipairs(tasks.known_sets(site)) do

@@ -52,7 +52,7 @@ local sites_of = module(function(sites_of)
     fix_starts(unit, name, store.interval(site))
     store.leave(site)
     places.save_unit(unit)
-    for _, key in ipairs(store.KEYS_OF_SITE) do
+    for _, key in ipairs(store.keys_of_site) do
       call('UNLINK', P .. key .. name)
     end
     store.drop_site(name)

@@ -65,7 +65,7 @@ fn a_crawl_whose_pages_give_no_item_says_how_to_find_out_why() {
     let file = data.write("shop.toml", &(site.toml("shop", Duration::from_millis(10)) + &rules));
     let run = Paced::new(["crawl"]).arg(&file).data(&data).run().expect_code(0);
     let said =
-        "no page was an item: `paced try URL` shows which links and rules a page meets site=\"shop\" pages=1";
+        "no page was an item: `paced try URL` shows which links and rules a page meets site=shop pages=1";
     assert!(run.stderr.contains(said), "{}", run.stderr);
     let run = crawl(&TempData::new(), &site, &[]).expect_code(0);
     assert!(!run.stderr.contains("no page was an item"), "{}", run.stderr);

@@ -208,7 +208,10 @@ impl SegmentWalk {
     /// Steps there, unless the segment ends before: its last byte is looked for.
     fn skip_to(&mut self, at: u64) -> io::Result<()> {
         let records = &mut self.segment.records;
-        let cut = |_| io::Error::from(io::ErrorKind::UnexpectedEof);
+        let cut = |error: io::Error| match error.kind() {
+            io::ErrorKind::InvalidInput => io::ErrorKind::UnexpectedEof.into(),
+            _ => error,
+        };
         let step = at.checked_signed_diff(records.at).ok_or(io::ErrorKind::UnexpectedEof)?;
         let is_ahead = step > 0;
         records.inner.seek_relative(step - i64::from(is_ahead)).map_err(cut)?;

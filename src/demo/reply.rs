@@ -14,7 +14,7 @@ use super::arrivals::OpenArrival;
 
 /// One request, its head read.
 #[derive(Clone, Debug)]
-pub struct Request {
+pub struct ShopRequest {
     /// When the head had been read, as `clock::since_boot()`.
     pub at: Duration,
     /// `GET`, mostly.
@@ -27,7 +27,7 @@ pub struct Request {
     pub connection: u64,
 }
 
-impl Request {
+impl ShopRequest {
     /// The first header field of that name, where it is text.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name)?.to_str().ok()
@@ -37,7 +37,7 @@ impl Request {
 /// What to answer, when, and how.
 #[must_use]
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Reply {
+pub struct ShopReply {
     /// The HTTP status.
     pub status: u16,
     /// Header fields; length, date and connection are added in sending.
@@ -75,7 +75,7 @@ pub enum Delivery {
     Silence,
 }
 
-impl Reply {
+impl ShopReply {
     /// A page.
     pub fn html(body: impl Into<Bytes>) -> Self {
         Self::status(200).header("content-type", "text/html; charset=utf-8").with_body(body)

@@ -20,11 +20,11 @@ use tokio::runtime::{Builder, Runtime};
 use tokio_util::sync::CancellationToken;
 
 use super::arrivals::{Arrival, Noted, OpenArrival, Stall};
-use super::reply::{Delivery, Planned, Reply, Request, SentBody};
+use super::reply::{Delivery, Planned, SentBody, ShopReply, ShopRequest};
 use crate::clock;
 
 /// What a host answers to a request. Called at its arrival, on the server's thread: it should not block.
-pub type Routes = Arc<dyn Fn(&Request) -> Reply + Send + Sync>;
+pub type Routes = Arc<dyn Fn(&ShopRequest) -> ShopReply + Send + Sync>;
 
 /// Hosts that are being served, on a thread of their own so that the visitors' work disturbs their stamps little.
 /// Dropped, they stop and their connections end.
@@ -178,7 +178,7 @@ impl Visitor {
     }
 
     fn answer(&self, request: &http::Request<Incoming>) -> Answering {
-        let request = Request {
+        let request = ShopRequest {
             at: clock::since_boot(),
             method: request.method().clone(),
             path: request.uri().path_and_query().map_or("/", |p| p.as_str()).to_owned(),
@@ -198,7 +198,7 @@ impl Visitor {
 }
 
 async fn send(
-    reply: Reply,
+    reply: ShopReply,
     visit: OpenArrival,
     reset: Arc<AtomicBool>,
 ) -> Result<Response<SentBody>, Planned> {

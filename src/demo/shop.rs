@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::gaps::GapReport;
 use super::plan::{FaultKind, PlannedFault, ShopPage, ShopPlan};
-use super::reply::{Delivery, Reply, Request};
+use super::reply::{Delivery, ShopReply, ShopRequest};
 use super::server::{Routes, ServeError, ServedHost, Server};
 use super::site;
 
@@ -98,11 +98,11 @@ impl Desk {
         Self { plan, pages, links, ledger }
     }
 
-    fn serve(&self, request: &Request) -> Reply {
+    fn serve(&self, request: &ShopRequest) -> ShopReply {
         let mut ledger = self.ledger.lock().unwrap_or_else(PoisonError::into_inner);
         let latency = self.plan.latency.draw(&mut ledger.chance);
         let reply = if request.path == "/robots.txt" {
-            self.plan.robots.clone().map_or_else(not_found, Reply::text)
+            self.plan.robots.clone().map_or_else(not_found, ShopReply::text)
         } else {
             let fault = ledger.fault(&self.plan.faults, &request.path);
             fault.map_or_else(|| self.page(&request.path), |kind| faulty(kind, || self.page(&request.path)))
@@ -110,12 +110,12 @@ impl Desk {
         reply.after(latency)
     }
 
-    fn page(&self, path: &str) -> Reply {
+    fn page(&self, path: &str) -> ShopReply {
         if let Some(place) = self.pages.get(path) {
-            return Reply::html(self.plan.page(*place));
+            return ShopReply::html(self.plan.page(*place));
         }
         let target = self.links.get(path).map(|place| self.plan.path(*place));
-        target.map_or_else(not_found, |target| Reply::redirect(301, target))
+        target.map_or_else(not_found, |target| ShopReply::redirect(301, target))
     }
 }
 
@@ -133,11 +133,11 @@ impl Ledger {
     }
 }
 
-fn faulty(kind: FaultKind, page: impl FnOnce() -> Reply) -> Reply {
+fn faulty(kind: FaultKind, page: impl FnOnce() -> ShopReply) -> ShopReply {
     match kind {
         FaultKind::Unavailable { retry_after } => stay_away(503, retry_after),
         FaultKind::TooMany { retry_after } => stay_away(429, retry_after),
-        FaultKind::Reset => Reply::reset(),
+        FaultKind::Reset => ShopReply::reset(),
         FaultKind::Cut => {
             let page = page();
             let after = page.body.len() / 2;
@@ -151,15 +151,15 @@ fn faulty(kind: FaultKind, page: impl FnOnce() -> Reply) -> Reply {
     }
 }
 
-fn stay_away(status: u16, retry_after: Option<Duration>) -> Reply {
-    let reply = Reply::text("Too busy just now.\n").with_status(status);
+fn stay_away(status: u16, retry_after: Option<Duration>) -> ShopReply {
+    let reply = ShopReply::text("Too busy just now.\n").with_status(status);
     match retry_after {
         Some(wait) => reply.header("retry-after", wait.as_secs().to_string()),
         None => reply,
     }
 }
 
-fn not_found() -> Reply {
-    Reply::html("<!DOCTYPE html>\n<title>Not found</title>\n<h1>There is no such page</h1>\n")
+fn not_found() -> ShopReply {
+    ShopReply::html("<!DOCTYPE html>\n<title>Not found</title>\n<h1>There is no such page</h1>\n")
         .with_status(404)
 }

@@ -97,13 +97,14 @@ impl<'a> Asker<'a> {
         let (unit, interval) = (price.unit.clone(), price.interval);
         let visit = visit_to_keep(&self.site.name, (unit.clone(), interval), url, &exchange);
         self.sent.push(PaidRequest { url: url.clone(), unit, interval, at: exchange.sent.at, answer });
-        self.archive.keep(visit).await?;
+        let kept = self.archive.keep(visit).await;
         if let Ok(fetched) = &exchange.answer
             && let Signal::Retry { block: Some((wait, why)), .. } =
                 Signal::of(&fetched.page, &self.site.pace, self.frontier.clock().now())
         {
             self.leave_alone(&price, &permit, wait, &why).await?;
         }
+        kept?;
         Ok(Ok(exchange))
     }
 

@@ -165,11 +165,13 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_is_never_above_the_pace_however_short_the_time() {
+    fn a_start_more_than_its_share_is_no_faster_pace() {
         let (mut looks, start) = (Looks::default(), Instant::now());
         looks.take(start, vec![seen(0, 0)]);
         let site = &looks.take(start + SECOND, vec![seen(1, 2)])[0];
         assert!((site.rate() - 1.0).abs() < 0.001 && (site.used() - 1.0).abs() < 0.001, "{}", site.rate());
+        let site = &looks.take(start + 2 * SECOND, vec![seen(2, 8)])[0];
+        assert!((site.rate() - 4.0).abs() < 0.001, "what is too fast shows: {}", site.rate());
     }
 
     #[test]

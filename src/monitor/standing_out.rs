@@ -98,7 +98,7 @@ impl SitePulse {
         }
     }
 
-    /// Starts a second, of all processes. In a short time an even pace may come to a start more than its share.
+    /// Starts a second, of all processes.
     pub(super) fn rate(&self) -> f64 {
         self.rate_of(self.starts())
     }
@@ -114,8 +114,13 @@ impl SitePulse {
 
     fn rate_of(&self, starts: u64) -> f64 {
         let view = &self.counted.view;
-        let rate = rate_of(starts, view.at.since(self.before.at)).unwrap_or_default();
-        view.allowed().map_or(rate, |allowed| rate.min(allowed))
+        let time = view.at.since(self.before.at);
+        let of = |starts| rate_of(starts, time).unwrap_or_default();
+        // An even pace may come to one start more than its share of so short a time: that is no faster pace.
+        match view.allowed() {
+            Some(allowed) if of(starts.saturating_sub(1)) <= allowed => of(starts).min(allowed),
+            _ => of(starts),
+        }
     }
 
     /// A host whose pages are kept back. As long as others of the site come, that is no news.
@@ -136,7 +141,7 @@ impl SitePulse {
     )]
     fn used_thousandths(&self) -> u64 {
         // In so short a time an even pace may be a start short.
-        (self.share(self.starts() + 1) * 1_000.0) as u64
+        (self.share(self.starts() + 1).min(1.0) * 1_000.0) as u64
     }
 }
 

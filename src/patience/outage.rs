@@ -11,6 +11,9 @@ use tokio_util::sync::CancellationToken;
 use super::{Notice, Patience, Tries};
 use crate::clock;
 
+/// How long a step may take once another had no answer by the time that this process had to leave: enough for one that is back.
+const GIVEN_UP: Duration = Duration::from_millis(250);
+
 /// How an outage is told from other errors, and for how long it is waited out.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Terms<E> {
@@ -35,7 +38,7 @@ pub(crate) struct Outage<E> {
     turn: tokio::sync::Mutex<()>,
     /// Tells those who wait that its try worked.
     worked: Notify,
-    /// Cancelled once a step had no answer although this process must leave: none is waited for any more.
+    /// Cancelled once a step had no answer although this process must leave: none is waited for much longer.
     given_up: CancellationToken,
 }
 
@@ -168,8 +171,10 @@ impl<E> Outage<E> {
     }
 
     async fn last_try(&self) {
-        let last_tries = clock::wait_after(&self.leaving, self.terms.last_tries);
-        self.given_up.run_until_cancelled(last_tries).await;
+        tokio::select! {
+            () = clock::wait_after(&self.leaving, self.terms.last_tries) => {}
+            () = clock::wait_after(&self.given_up, GIVEN_UP) => {}
+        }
     }
 }
 
@@ -189,8 +194,6 @@ mod tests {
     use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::time::Instant;
-
-    use futures_util::FutureExt;
 
     use super::*;
 
@@ -299,14 +302,19 @@ mod tests {
     async fn a_step_without_an_answer_is_waited_for_once_when_this_process_must_leave() {
         let leaving = CancellationToken::new();
         leaving.cancel();
-        let (outage, _) = outage(&leaving, MS(100));
+        let (outage, _) = outage(&leaving, MS(2_000));
         let began = Instant::now();
         assert!(outage.patiently(std::future::pending::<Result<(), io::Error>>).await.is_err());
-        assert!(began.elapsed() >= MS(100));
-        let next = outage.in_time(std::future::pending::<Result<(), io::Error>>());
-        assert!(next.now_or_never().expect("at once").is_err());
-        let next = outage.patiently(std::future::pending::<Result<(), io::Error>>);
-        assert!(next.now_or_never().expect("at once").is_err());
+        let first = began.elapsed();
+        assert!(first >= MS(2_000));
+        assert!(outage.in_time(std::future::pending::<Result<(), io::Error>>()).await.is_err());
+        assert!(outage.patiently(std::future::pending::<Result<(), io::Error>>).await.is_err());
+        assert!(began.elapsed() < first * 2, "the others have a short time left");
+        let late = async {
+            clock::wait(MS(1)).await;
+            Ok(1)
+        };
+        assert_eq!(outage.in_time(late).await.expect("it is back"), 1);
     }
 
     #[tokio::test]

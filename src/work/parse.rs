@@ -77,7 +77,7 @@ impl Parse<'_> {
                 Ok(Err(Failure::new(why)))
             }
             Err(error @ ArchiveError::Damaged { .. }) => Ok(Err(Failure::new(error.to_string()))),
-            read => Ok(read?),
+            read => read?,
         }
     }
 
@@ -123,7 +123,7 @@ async fn from_archive(
     archive: &Archive,
     place: &RecordPlace,
     most: u64,
-) -> Result<Result<FreshPage, Failure>, ArchiveError> {
+) -> Result<Result<Result<FreshPage, Failure>, VisitError>, ArchiveError> {
     let (archive, place) = (archive.clone(), place.clone());
     let reading = tokio::task::spawn_blocking(move || {
         let StoredResponse { headers, body, .. } = archive.read(&place)?;
@@ -131,8 +131,10 @@ async fn from_archive(
         let fresh = body.map(|body| FreshPage { headers, body });
         Ok(fresh.map_err(|error| Failure::new(error.to_string())))
     });
-    // A panic in it is one of the task.
-    reading.await.unwrap_or_else(|panic| std::panic::resume_unwind(panic.into_panic()))
+    match reading.await {
+        Ok(read) => read.map(Ok),
+        Err(panic) => Ok(Err(VisitError::Parse(panic.to_string()))),
+    }
 }
 
 /// A link of a site as a put: in scope, within depth, taken by a rule, allowed by `robots.txt`.

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use paced::internals::demo::reply::Reply;
+use paced::internals::demo::reply::ShopReply as Reply;
 use serde::Deserialize;
 use serde_json::Value;
 

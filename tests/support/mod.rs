@@ -28,7 +28,7 @@ pub use tries::{bound, in_three_tries};
 pub use paced::internals::demo::arrivals::{Arrival, Stall, most_in_flight};
 pub use paced::internals::demo::gaps::{GapReport, PaceVerdict, used_share};
 pub use paced::internals::demo::plan::{FaultKind, Latency, Moved, ShopPlan};
-pub use paced::internals::demo::reply::{Delivery, Reply, Request};
+pub use paced::internals::demo::reply::{Delivery, ShopReply as Reply, ShopRequest as Request};
 pub use paced::internals::demo::shop::{Shop, Shops, serve};
 
 use std::fmt::Display;

@@ -9,7 +9,7 @@ use std::time::Duration;
 use paced::internals::demo::arrivals::{Arrival, Stall};
 use paced::internals::demo::gaps::GapReport;
 use paced::internals::demo::plan::Latency;
-use paced::internals::demo::reply::{Reply, Request};
+use paced::internals::demo::reply::{ShopReply as Reply, ShopRequest as Request};
 use paced::internals::demo::server::{ServedHost, Server};
 
 type Fault = Box<dyn FnMut(&Request) -> Option<Reply> + Send>;

@@ -31,8 +31,11 @@ pub(in crate::cli) fn tell(report: &CrawlReport) {
 
 /// Pages came, and none was an item, though the site's rules make items: mostly a `follow` or a `match` is wrong.
 pub(in crate::cli) fn warn_of_no_items(report: &CrawlReport, with_items: &BTreeSet<String>) {
-    let finished = report.sites.iter().filter(|site| site.view.finished && site.view.parse.letters == 0);
-    for report in finished.filter(|report| report.tally.pages > 0 && report.tally.items == 0) {
+    let whole = report.sites.iter().filter(|site| site.run.begun && site.view.finished);
+    let fruitless = |report: &&SiteReport| {
+        report.tally.pages > 0 && report.tally.items == 0 && report.view.parse.letters == 0
+    };
+    for report in whole.filter(fruitless) {
         let (site, pages) = (&report.view.site, report.tally.pages);
         if with_items.contains(site) {
             warn!(

@@ -39,8 +39,8 @@ pub(super) async fn run(options: AuditArgs, globals: &Globals) -> Result<Exit, T
         if !reports.iter().any(|report| report.sites.contains(name)) {
             let kept: BTreeSet<&String> = reports.iter().flat_map(|report| &report.sites).collect();
             let kept: Vec<_> = kept.into_iter().map(String::as_str).collect();
-            let what = format!("no request to site `{name}` is kept; there are some to: {}", kept.join(", "));
-            return Err(Trouble::failed(what));
+            let others = if kept.is_empty() { "to no other either".to_owned() } else { kept.join(", ") };
+            return Err(Trouble::failed(format!("no request to site `{name}` is kept; kept are: {others}")));
         }
     }
     let asked =

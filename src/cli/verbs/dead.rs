@@ -217,7 +217,11 @@ async fn change(
             let portion = change(&site, letters).await?;
             (count, left) = (count + portion.0, left + portion.1);
         }
-        info!(site, count, left, "dead letters {changed} by an operator");
+        if changed == "revived" {
+            info!(site, revived = count, left, "dead letters revived by an operator");
+        } else {
+            info!(site, dropped = count, "dead letters dropped by an operator");
+        }
         match (count, left) {
             (0, 0) => {}
             (_, 0) => results.line(format_args!("{site}: {count} {changed}"))?,

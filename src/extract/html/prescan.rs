@@ -5,6 +5,9 @@ use std::collections::BTreeMap;
 use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252};
 use html5gum::{HtmlString, Spanned, State, Token, Tokenizer};
 
+/// No later `<meta>` is looked for: the names of a tag's attributes are kept until it ends, and may be as many as bytes.
+const LATEST: usize = 1 << 20;
+
 /// The encoding that the first `<meta charset>` or `<meta http-equiv=content-type>` in `bytes` names.
 pub fn meta(bytes: &[u8]) -> Option<&'static Encoding> {
     first_meta(bytes, &[])
@@ -12,6 +15,7 @@ pub fn meta(bytes: &[u8]) -> Option<&'static Encoding> {
 
 /// The same, in a whole page: what looks like a tag in a script or the like is none there.
 pub fn late_meta(bytes: &[u8]) -> Option<&'static Encoding> {
+    let bytes = &bytes[..bytes.len().min(LATEST)];
     first_meta(bytes, &[b"script", b"style", b"title", b"textarea", b"xmp", b"iframe", b"noframes"])
 }
 

@@ -1,7 +1,7 @@
 //! Redis I/O has its own thread, so that a busy caller cannot delay it.
 
 use std::future::Future;
-use std::sync::OnceLock;
+use std::sync::{OnceLock, mpsc};
 use std::{io, thread};
 
 use tokio::runtime::{Builder, Handle};
@@ -30,9 +30,18 @@ impl IoThread {
 }
 
 fn start() -> io::Result<IoRuntime> {
-    let runtime = Builder::new_current_thread().enable_all().build()?;
     let (owner, gone) = oneshot::channel();
-    let running = IoRuntime { runtime: runtime.handle().clone(), _owner: owner };
-    thread::Builder::new().name("frontier".to_owned()).spawn(move || runtime.block_on(gone))?;
-    Ok(running)
+    let (made, handle) = mpsc::channel();
+    // The runtime is made and dropped in its thread: another runtime, from which it is asked for, bears no drop of one.
+    thread::Builder::new().name("frontier".to_owned()).spawn(move || {
+        // Whoever asked for it waits for what is sent.
+        match Builder::new_current_thread().enable_all().build() {
+            Ok(runtime) => {
+                let _ = made.send(Ok(runtime.handle().clone()));
+                let _ = runtime.block_on(gone);
+            }
+            Err(error) => drop(made.send(Err(error))),
+        }
+    })?;
+    Ok(IoRuntime { runtime: handle.recv().map_err(io::Error::other)??, _owner: owner })
 }

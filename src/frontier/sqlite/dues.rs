@@ -107,7 +107,9 @@ impl Tables<'_> {
         if !self.memory.lasts {
             return Ok(None);
         }
-        self.flush()?;
+        if self.memory.members.get(unit).is_none() {
+            self.flush()?;
+        }
         let members = self.memory.members.get_or_read(unit, || {
             let sql = "SELECT name FROM site WHERE unit = (SELECT id FROM unit WHERE name = ?1)
                  ORDER BY name LIMIT ?2";

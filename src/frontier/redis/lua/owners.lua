@@ -51,8 +51,8 @@ local owners = module(function(owners)
         call('DEL', P .. 'owner:' .. flat[i], store.named(flat[i]))
       end
     end
-    -- An older version that removes an owner leaves the set of its sites.
-    for _, name in ipairs(call('SMEMBERS', P .. 'named')) do
+    -- An older version that removes an owner leaves the set of its sites. Some at a time: the step stays bounded.
+    for _, name in ipairs(call('SRANDMEMBER', P .. 'named', 100)) do
       if call('EXISTS', P .. 'owner:' .. name) == 0 then
         call('DEL', store.named(name))
         call('SREM', P .. 'named', name)

@@ -139,6 +139,18 @@ local sites_of = module(function(sites_of)
     return false
   end
 
+  -- Texts of one map may differ in the order of its names: an older version wrote them as they came.
+  local function same_budgets(old, new)
+    local before, after = cjson.decode(old or '{}'), cjson.decode(new or '{}')
+    for name, most in pairs(after) do
+      if before[name] ~= most then
+        return false
+      end
+      before[name] = nil
+    end
+    return next(before) == nil
+  end
+
   local function put_in_force(new)
     local site = store.site(new.name)
     local to = new.group or new.name
@@ -153,7 +165,7 @@ local sites_of = module(function(sites_of)
         sites_of.move_unit(site, to)
       end
       if site.interval ~= new.interval or site.parallel ~= new.parallel or site.attempts ~= new.attempts
-        or site.robots ~= new.robots or (site.budgets or false) ~= new.budgets or call('GET', key) ~= new.text then
+        or site.robots ~= new.robots or not same_budgets(site.budgets, new.budgets) or call('GET', key) ~= new.text then
         site.version = site.version + 1
       end
     end

@@ -88,7 +88,7 @@ impl Frontier {
     async fn bury_the_dead(&self, own: &str) -> Result<(), FrontierError> {
         let Some(path) = self.0.locked_beside() else { return Ok(()) };
         for owner in self.owners().await? {
-            if owner.name != own && !owner.dead && OwnerFile::is_free(path, &owner.name) {
+            if owner.name != own && !owner.dead && self.is_gone(&owner) {
                 self.bury(&owner.name).await?;
                 OwnerFile::clear(path, &owner.name);
             }
@@ -101,13 +101,15 @@ impl Frontier {
         ask!(self, Bury { owner: owner.to_owned() }).map(drop)
     }
 
-    /// The processes that claim and are alive. On one machine the lock on a process's file tells that at once, on a server
-    /// its beat does within seconds.
+    /// The processes that claim and are alive. On one machine the lock on a process's file tells that at once; on a server one
+    /// that is gone counts until another process, as it joins or beats, has noticed its silence.
     pub async fn at_work(&self) -> Result<Vec<Owner>, FrontierError> {
-        let path = self.0.locked_beside();
-        let lives =
-            |owner: &Owner| !owner.dead && path.is_none_or(|path| !OwnerFile::is_free(path, &owner.name));
-        Ok(self.owners().await?.into_iter().filter(lives).collect())
+        Ok(self.owners().await?.into_iter().filter(|owner| !owner.dead && !self.is_gone(owner)).collect())
+    }
+
+    /// Whether nobody holds the lock on a process's file.
+    fn is_gone(&self, owner: &Owner) -> bool {
+        self.0.locked_beside().is_some_and(|path| OwnerFile::is_free(path, &owner.name))
     }
 
     /// The processes that claim, or did.

@@ -128,11 +128,14 @@ pub(super) async fn run(options: DeadArgs, globals: &Globals) -> Result<Exit, Tr
         }
         What::Revive(meant) => {
             let revive = async |site: &str, letters| revive(site, letters, &frontier).await;
-            change(&meant.checked("revive")?, "revived", revive, &frontier, globals).await
+            let log =
+                |site: &str, revived, left| info!(site, revived, left, "dead letters revived by an operator");
+            change(&meant.checked("revive")?, ("revived", log), revive, &frontier, globals).await
         }
         What::Drop(meant) => {
             let drop = async |site: &str, letters| drop_for_good(site, letters, &frontier).await;
-            change(&meant.checked("drop")?, "dropped", drop, &frontier, globals).await
+            let log = |site: &str, dropped, _| info!(site, dropped, "dead letters dropped by an operator");
+            change(&meant.checked("drop")?, ("dropped", log), drop, &frontier, globals).await
         }
     }
 }
@@ -204,7 +207,7 @@ fn show(explained: ExplainedUrl, as_json: bool) -> Result<Exit, Trouble> {
 /// Changes the letters that fit, and tells of each site how many were and how many could not be.
 async fn change(
     filter: &LetterFilter,
-    changed: &str,
+    (changed, log): (&str, fn(&str, usize, usize)),
     change: impl AsyncFn(&str, Vec<DeadLetter>) -> Result<(usize, usize), Trouble>,
     frontier: &Frontier,
     globals: &Globals,
@@ -217,11 +220,7 @@ async fn change(
             let portion = change(&site, letters).await?;
             (count, left) = (count + portion.0, left + portion.1);
         }
-        if changed == "revived" {
-            info!(site, revived = count, left, "dead letters revived by an operator");
-        } else {
-            info!(site, dropped = count, "dead letters dropped by an operator");
-        }
+        log(&site, count, left);
         match (count, left) {
             (0, 0) => {}
             (_, 0) => results.line(format_args!("{site}: {count} {changed}"))?,

@@ -109,6 +109,14 @@ mod tests {
         }
     }
     #[test]
+    fn no_meta_is_looked_for_beyond_a_mebibyte() {
+        let found =
+            |before: usize| late_meta(format!("{}<meta charset=\"gbk\">", " ".repeat(before)).as_bytes());
+        assert_eq!(found(LATEST - 100).map(Encoding::name), Some("GBK"));
+        assert_eq!(found(LATEST), None);
+    }
+
+    #[test]
     fn a_late_meta_is_none_where_it_is_only_text() {
         for (page, name) in [
             (r#"<script>"<meta charset='big5'>"</script><meta charset="gbk">"#, Some("GBK")),

@@ -7,6 +7,7 @@ mod deploy;
 mod forgotten;
 #[path = "../crawl/ground.rs"]
 mod ground;
+mod late_batches;
 mod leaving;
 mod members;
 mod memory;

@@ -1,6 +1,7 @@
-//! A road to a server that can be closed at any moment: connections through it are forwarded, cut, or robbed of an answer.
+//! A road to a server that can be closed at any moment: connections through it are forwarded, cut, robbed of an answer, or
+//! of a request, which arrives later.
 
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,6 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// Forwards to a server on loopback; ends with the test.
 pub struct RedisProxy {
     addr: SocketAddr,
+    port: u16,
     road: Arc<Road>,
 }
 
@@ -16,6 +18,9 @@ struct Road {
     /// The text whose next request is forwarded and then left without an answer.
     rob: Mutex<Option<Vec<u8>>>,
     robbed: AtomicU64,
+    /// The text whose next request is held back.
+    hold: Mutex<Option<Vec<u8>>>,
+    held: Mutex<Vec<Vec<u8>>>,
     closed: AtomicBool,
     ends: Mutex<Vec<TcpStream>>,
 }
@@ -34,7 +39,7 @@ impl RedisProxy {
                 }
             }
         });
-        Self { addr, road }
+        Self { addr, port, road }
     }
 
     /// What a frontier in that database is called through here.
@@ -50,6 +55,22 @@ impl RedisProxy {
     /// How many answers were lost so far.
     pub fn lost(&self) -> u64 {
         self.road.robbed.load(Ordering::SeqCst)
+    }
+
+    /// The next request that holds this text doesn't reach the server until [`Self::let_through`]; its connection ends.
+    pub fn hold_back(&self, text: &str) {
+        *lock(&self.road.hold) = Some(text.as_bytes().to_vec());
+    }
+
+    /// How many requests are held back.
+    pub fn held(&self) -> usize {
+        lock(&self.road.held).len()
+    }
+
+    /// What was held back reaches the server, in its database 0; what was answered, each a line.
+    pub fn let_through(&self) -> Vec<String> {
+        let held = std::mem::take(&mut *lock(&self.road.held));
+        held.iter().map(|bytes| answer_to(bytes, self.port).expect("a server that answers")).collect()
     }
 
     /// Cuts all connections and takes no new ones.
@@ -85,25 +106,40 @@ fn forward(client: TcpStream, port: u16, road: &Arc<Road>) -> std::io::Result<()
     let (up, down) = ((client.try_clone()?, server.try_clone()?), (server, client));
     let robbed = Arc::new(AtomicBool::new(false));
     let (road, silent) = (Arc::clone(road), Arc::clone(&robbed));
-    std::thread::spawn(move || pump(up, |bytes| road.look(bytes, &robbed)));
+    std::thread::spawn(move || pump(up, |bytes| road.passes(bytes, &robbed)));
     // The answer is read, so that the request was done for certain, and goes nowhere.
     std::thread::spawn(move || pump(down, |_| !silent.load(Ordering::SeqCst)));
     Ok(())
 }
 
 impl Road {
-    /// Requests always pass; the one to be robbed is remembered.
-    fn look(&self, bytes: &[u8], robbed: &AtomicBool) -> bool {
-        let mut rob = lock(&self.rob);
-        if let Some(text) = &*rob
-            && bytes.windows(text.len()).any(|window| window == text.as_slice())
-        {
+    /// Whether a request passes, and not only to be held back; the one to be robbed is remembered.
+    fn passes(&self, bytes: &[u8], robbed: &AtomicBool) -> bool {
+        if take_if_in(&self.rob, bytes) {
             robbed.store(true, Ordering::SeqCst);
             self.robbed.fetch_add(1, Ordering::SeqCst);
-            *rob = None;
         }
-        true
+        let is_held = take_if_in(&self.hold, bytes);
+        if is_held {
+            lock(&self.held).push(bytes.to_vec());
+        }
+        !is_held
     }
+}
+
+/// Whether a text is looked for and found; it is then looked for no more.
+fn take_if_in(text: &Mutex<Option<Vec<u8>>>, bytes: &[u8]) -> bool {
+    let is_in = |text: &mut Vec<u8>| bytes.windows(text.len()).any(|window| window == text.as_slice());
+    lock(text).take_if(is_in).is_some()
+}
+
+/// The first line of what a server answers.
+fn answer_to(bytes: &[u8], port: u16) -> std::io::Result<String> {
+    let mut server = TcpStream::connect(("127.0.0.1", port))?;
+    server.write_all(bytes)?;
+    let mut line = String::new();
+    BufReader::new(server).read_line(&mut line)?;
+    Ok(line.trim_end().to_owned())
 }
 
 /// Copies until either end is gone or `pass` says no; then both ends are.

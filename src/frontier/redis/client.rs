@@ -6,6 +6,7 @@ use redis::aio::MultiplexedConnection;
 use redis::cluster::ClusterClient;
 use redis::cluster_async::ClusterConnection;
 use redis::cluster_routing::{RoutingInfo, SingleNodeRoutingInfo};
+use redis::io::tcp::TcpSettings;
 use redis::{AsyncConnectionConfig, Client, Cmd, FromRedisValue, RedisResult, cmd};
 
 use super::address::Address;
@@ -14,6 +15,15 @@ use super::address::Address;
 const CONNECT: Duration = Duration::from_secs(2);
 /// How long an answer may take: past this the server is taken to be away, and what was asked is asked again.
 const RESPONSE: Duration = Duration::from_secs(10);
+
+/// A connection that is given up takes with it what it has not sent yet: what was asked is asked again on another one, and
+/// these bytes would come after that.
+fn tcp() -> TcpSettings {
+    let tcp = TcpSettings::default().set_nodelay(true).set_linger_time(Duration::ZERO);
+    #[cfg(target_os = "linux")]
+    let tcp = tcp.set_user_timeout(RESPONSE);
+    tcp
+}
 
 /// An open connection; clones share it.
 #[derive(Clone)]
@@ -28,6 +38,7 @@ impl RedisClient {
             let client = ClusterClient::builder(address.nodes.clone())
                 .connection_timeout(CONNECT)
                 .response_timeout(RESPONSE)
+                .tcp_settings(tcp())
                 .retries(3)
                 .build()?;
             return client.get_async_connection().await.map(Self::Cluster);
@@ -35,7 +46,7 @@ impl RedisClient {
         let config = AsyncConnectionConfig::new()
             .set_connection_timeout(Some(CONNECT))
             .set_response_timeout(Some(RESPONSE));
-        let client = Client::open(address.nodes[0].clone())?;
+        let client = Client::open(address.nodes[0].clone().set_tcp_settings(tcp()))?;
         client.get_multiplexed_async_connection_with_config(&config).await.map(Self::One)
     }
 

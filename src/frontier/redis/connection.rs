@@ -6,15 +6,14 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use redis::RedisResult;
 use serde_json::Value;
 use tokio::sync::oneshot;
 use tracing::{info, warn};
 
+use super::batch_call::{BatchCall, Joined};
 use super::connector::Connector;
 use super::error::from_redis;
 use super::io_thread::IoThread;
-use super::program::{self, Function};
 use crate::batch::{Batches, Sender, batches, linger};
 use crate::clock::{Clock, millis, since_boot};
 use crate::frontier::{FrontierError, FrontierErrorKind};
@@ -87,8 +86,7 @@ impl Connection {
             let carrier = BatchSender {
                 key: self.key.clone(),
                 state: Arc::clone(&self.state),
-                client: format!("{:016x}", fastrand::u64(..)),
-                number: 0,
+                joined: None,
                 claimed: None,
                 memory: None,
             };
@@ -103,8 +101,7 @@ impl Connection {
 struct BatchSender {
     key: String,
     state: Arc<LinkState>,
-    client: String,
-    number: u64,
+    joined: Option<Joined>,
     claimed: Option<Instant>,
     /// Whether the memory was full, and when that was looked at.
     memory: Option<(Instant, bool)>,
@@ -168,18 +165,17 @@ impl BatchSender {
 
     /// Sends a batch until it is answered, or until patience is over.
     async fn deliver(&mut self, batch: Vec<QueuedStep>) {
-        self.number += 1;
-        let number = self.number.to_string();
         let steps: Vec<&Value> = batch.iter().map(|job| &job.step).collect();
         let steps = match rmp_serde::to_vec(&steps) {
             Ok(steps) => steps,
             Err(why) => return answer_all(batch, &self.malformed(&why.to_string())),
         };
         let reads = batch.iter().all(QueuedStep::only_reads);
+        let mut call = BatchCall { steps, reads, number: None };
         let is_patient = self.state.patient.load(Ordering::SeqCst);
         let mut tries = if is_patient { PATIENCE } else { PATIENCE.at_most(FOR_ONE_THING) }.begin();
         let error = loop {
-            let error = match self.call(&number, &steps, reads).await {
+            let error = match self.call(&mut call).await {
                 Ok(replies) => return self.answered(batch, replies),
                 Err(error) => error,
             };
@@ -194,15 +190,13 @@ impl BatchSender {
         answer_all(batch, &error);
     }
 
-    async fn call(&self, number: &str, steps: &[u8], reads: bool) -> Result<Vec<Value>, FrontierError> {
+    async fn call(&mut self, batch: &mut BatchCall) -> Result<Vec<Value>, FrontierError> {
         let connector = &self.state.connector;
         let mut server = connector.server().await?;
         let fake =
             self.state.fake.as_ref().map_or(String::new(), |clock| clock.now().as_millis().to_string());
-        let args = [self.client.as_bytes(), number.as_bytes(), fake.as_bytes(), steps];
-        let function = if reads { Function::Read } else { Function::Run };
         self.state.calls.fetch_add(1, Ordering::Relaxed);
-        let called: RedisResult<Vec<u8>> = program::call(&mut server, function, &self.key, &args).await;
+        let called = batch.run(&mut server, &self.key, &mut self.joined, &fake).await;
         let answer = match called {
             Ok(answer) => answer,
             Err(error) => {
@@ -228,10 +222,7 @@ impl BatchSender {
 
     fn answered(&self, batch: Vec<QueuedStep>, replies: Vec<Value>) {
         self.state.away.end();
-        if self.number == 1
-            && self.state.connector.is_forgetful()
-            && self.state.patient.load(Ordering::SeqCst)
-        {
+        if self.state.patient.load(Ordering::SeqCst) && self.state.connector.is_forgetful() {
             let frontier = &self.state.connector.address.shown;
             warn!(
                 frontier,

@@ -41,8 +41,9 @@ impl Connector {
         let connected = RedisClient::connect(&self.address).await;
         let mut server = connected.map_err(|error| from_redis(&self.address, &error))?;
         let forgets = check(&mut server, &self.address, self.existing).await?;
-        self.forgets.store(forgets, Ordering::SeqCst);
-        self.reached.store(true, Ordering::SeqCst);
+        if !self.reached.swap(true, Ordering::SeqCst) {
+            self.forgets.store(forgets, Ordering::SeqCst);
+        }
         *open = Some(server.clone());
         Ok(server)
     }

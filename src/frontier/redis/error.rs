@@ -23,7 +23,7 @@ fn kind_of(address: &Address, error: &RedisError) -> FrontierErrorKind {
         "OOM" => FrontierErrorKind::MemoryFull,
         "READONLY" => FrontierErrorKind::ReadOnly,
         "LOADING" | "TRYAGAIN" | "CLUSTERDOWN" | "MASTERDOWN" | "BUSY" | "MISCONF" | "MOVED" | "ASK"
-        | "NOREPLICAS" | "UNBLOCKED" => FrontierErrorKind::Away,
+        | "NOREPLICAS" | "UNBLOCKED" | "NOTJOINED" | "OVERTAKEN" => FrontierErrorKind::Away,
         _ if refused => FrontierErrorKind::Password,
         _ if is_lost(error) => FrontierErrorKind::Away,
         _ => FrontierErrorKind::Broken,

@@ -2,6 +2,7 @@
 //! clock. What a step does is in `lua/`, file by file what `frontier::steps` says.
 
 mod address;
+mod batch_call;
 mod client;
 mod connection;
 mod connector;

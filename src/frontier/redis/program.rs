@@ -10,7 +10,7 @@ use super::client::RedisClient;
 use super::prelude::prelude;
 
 /// What all functions of the library share, each file after those that it uses.
-pub(super) const FILES: [&str; 21] = [
+pub(super) const FILES: [&str; 22] = [
     include_str!("lua/asked.lua"),
     include_str!("lua/packed.lua"),
     include_str!("lua/store.lua"),
@@ -31,6 +31,7 @@ pub(super) const FILES: [&str; 21] = [
     include_str!("lua/owners.lua"),
     include_str!("lua/letters.lua"),
     include_str!("lua/view.lua"),
+    include_str!("lua/client.lua"),
     include_str!("lua/run.lua"),
 ];
 

@@ -1,19 +1,12 @@
 -- Runs a batch of steps, in order, as one atomic call. A step is named by its module and function; those of `view` change
 -- nothing.
 -- The key is the partition. The arguments: the client · the batch's number · a test's time, or nothing · the steps, each an
--- array with its name first, in MessagePack, as is the answer.
+-- array with its name first, in MessagePack, as is the answer. A client first says hello, without a number, and is given one.
 
 local MODULES = {
   put = put, feed = feed, claim = claim, lease = lease, settle = settle, lock = lock, sites = sites_of,
   directory = directory, rename = rename, owners = owners, view = view, letters = letters,
 }
-
--- Sent again by the same client under the same number, its answer having been lost, a batch changes nothing and answers
--- the same (I5).
-local function answered_before(key, number)
-  local of, reply = string.match(call('GET', key) or '', '^(%S+) (.*)$')
-  return of == number and reply or nil
-end
 
 local function run_steps(steps)
   local replies = {}
@@ -26,19 +19,21 @@ end
 
 local function run(keys, args, reads)
   P = keys[1] .. ':'
-  local reply_key = P .. 'reply:' .. args[1]
-  local before = answered_before(reply_key, args[2])
-  if before then
-    return before
+  local name, number = args[1], args[2]
+  if not reads then
+    if number == '' then
+      return client.join(name)
+    end
+    local answered = client.check(name, number)
+    if answered then
+      return answered
+    end
   end
   batch = {
     fake_time = args[3] ~= '', sites = {}, changed_sites = {}, units = {}, changed_units = {}, firsts = {},
     last_answers = {}, sleepers = {},
   }
   local steps = cmsgpack.unpack(args[4])
-  if not reads then
-    call('DEL', reply_key) -- the first write is one that a full memory allows, and so are all that follow
-  end
   store.read_clock(args[3])
   local replies = run_steps(steps)
   if reads then
@@ -52,6 +47,6 @@ local function run(keys, args, reads)
   end
   store.write_clock()
   local reply = cmsgpack.pack({ now, replies })
-  call('SET', reply_key, args[2] .. ' ' .. reply, 'PX', 120000)
+  client.keep(name, number, reply)
   return reply
 end

@@ -2,6 +2,7 @@
 
 #[path = "../crawl/ground.rs"]
 mod ground;
+mod moves;
 mod registrations;
 #[path = "../redis/steps.rs"]
 mod steps;

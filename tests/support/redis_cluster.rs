@@ -72,6 +72,33 @@ impl RedisCluster {
         self.settle();
     }
 
+    /// Moves a key's slot to another master. `midway` is called when half of its keys are there, with that server and these
+    /// keys.
+    pub fn move_slot(&self, key: &str, midway: impl FnOnce(&RedisServer, &[&str])) {
+        let slot = self.nodes[0].0.cli(&["CLUSTER", "KEYSLOT", key]);
+        let from = self.master_of(key);
+        let next = (slot.parse::<usize>().expect("a slot") + SLOTS / MASTERS) % SLOTS;
+        let to = &self.nodes[self.master_of_slot(next)].0;
+        let [from_id, to_id] = [from, to].map(|node| node.cli(&["CLUSTER", "MYID"]));
+        to.cli(&["CLUSTER", "SETSLOT", &slot, "IMPORTING", &from_id]);
+        from.cli(&["CLUSTER", "SETSLOT", &slot, "MIGRATING", &to_id]);
+        let keys = from.cli(&["CLUSTER", "GETKEYSINSLOT", &slot, "10000"]);
+        let keys: Vec<&str> = keys.lines().collect();
+        let (first, second) = keys.split_at(keys.len() / 2);
+        let port = to.port().to_string();
+        let migrate = |keys: &[&str]| {
+            let words = ["MIGRATE", "127.0.0.1", &port, "", "0", "5000", "KEYS"];
+            from.cli(&words.iter().chain(keys).copied().collect::<Vec<_>>());
+        };
+        migrate(first);
+        midway(to, first);
+        migrate(second);
+        assert_eq!(from.cli(&["CLUSTER", "COUNTKEYSINSLOT", &slot]), "0", "keys were added meanwhile");
+        for node in [to, from] {
+            node.cli(&["CLUSTER", "SETSLOT", &slot, "NODE", &to_id]);
+        }
+    }
+
     /// Waits until every server finds all slots served and every replica follows its master.
     fn settle(&self) {
         for (node, _) in &self.nodes {

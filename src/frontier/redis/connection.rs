@@ -200,8 +200,9 @@ impl BatchSender {
         let answer = match called {
             Ok(answer) => answer,
             Err(error) => {
+                let is_moving = error.code() == Some("TRYAGAIN");
                 let error = from_redis(&connector.address, &error);
-                if error.is_away() {
+                if error.is_away() && !is_moving {
                     connector.drop_connection().await;
                 }
                 return Err(error);

@@ -54,6 +54,10 @@ pub(super) enum Function {
 }
 
 /// Calls a function with the key of its partition; a server that doesn't have the library is given it first.
+///
+/// A server that gives a slot away has some of its keys, and another server the rest. So two are named to it: one that is
+/// there, and the partition's own, which never is. With a part of what was named missing, both servers answer TRYAGAIN until
+/// the slot has moved, and nothing runs on half a partition.
 pub(super) async fn call<T: FromRedisValue>(
     server: &mut RedisClient,
     function: Function,
@@ -67,7 +71,7 @@ pub(super) async fn call<T: FromRedisValue>(
         Function::Read => call.arg(format!("{name}_reads")),
         Function::Lacking => call.arg(format!("{name}_lacking")),
     };
-    call.arg(1).arg(key).arg(args);
+    call.arg(2).arg(key).arg(format!("{key}:clock")).arg(args);
     match server.query(&call).await {
         Err(error) if is_unknown_function(&error) => {}
         called => return called,

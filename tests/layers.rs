@@ -54,6 +54,7 @@ const STRANGERS: &[(&str, &str)] = &[("extract", "frontier")];
 const HOMES: &[(&str, &[&str])] = &[
     ("rusqlite", &["frontier/sqlite", "sink"]),
     ("reqwest", &["fetch"]),
+    ("h2", &["fetch"]),
     ("object_store", &["archive/bucket"]),
     ("scraper", &["extract", "site"]),
     ("cssparser", &["site"]),

@@ -3,8 +3,8 @@
 use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
-use reqwest::Response;
 
+use super::connection::HttpAnswer;
 use super::error::{FetchError, FetchErrorKind, Wait};
 use super::{FetchedPage, Request};
 use crate::clock::{self, Timestamp};
@@ -18,7 +18,7 @@ const SHORT: usize = 16 * 1024;
 /// Reads the answer to a request that was sent at `sent_at`, which is `sent` on the clock of time-outs.
 pub async fn read(
     request: &Request<'_>,
-    mut response: Response,
+    mut response: HttpAnswer,
     sent_at: Timestamp,
     sent: Instant,
 ) -> Result<FetchedPage, FetchError> {
@@ -36,12 +36,12 @@ pub async fn read(
     let page = Page {
         url: request.url.clone(),
         sent_at,
-        version: response.version(),
-        status: response.status().as_u16(),
+        version: response.head.version,
+        status: response.head.status.as_u16(),
         headers,
         body,
         response: sent.elapsed(),
-        remote: response.remote_addr(),
+        remote: response.remote,
     };
     Ok(FetchedPage { page, decoded })
 }
@@ -72,8 +72,8 @@ enum Wanted {
 impl Wanted {
     /// # Errors
     /// `Type`, where a page is of a media type that the site's file doesn't name. One of no type is read.
-    fn of(request: &Request<'_>, response: &Response) -> Result<Self, FetchError> {
-        if !response.status().is_success() {
+    fn of(request: &Request<'_>, response: &HttpAnswer) -> Result<Self, FetchError> {
+        if !response.head.status.is_success() {
             return Ok(Self::Words);
         }
         if request.robots {
@@ -88,7 +88,7 @@ impl Wanted {
     async fn body(
         self,
         request: &Request<'_>,
-        response: &mut Response,
+        response: &mut HttpAnswer,
         sent: Instant,
     ) -> Result<Bytes, FetchError> {
         let most = match self {
@@ -98,7 +98,7 @@ impl Wanted {
         let mut body = BytesMut::new();
         loop {
             let (patience, wait) = patience(request, sent.elapsed());
-            let chunk = match clock::within(patience, response.chunk()).await {
+            let chunk = match clock::within(patience, response.body.chunk()).await {
                 Some(Err(e)) => Err(FetchError::of_answer(request.url, e, FetchErrorKind::Truncated)),
                 Some(Ok(chunk)) => Ok(chunk),
                 None => Err(timed_out(request, wait)),
@@ -144,16 +144,16 @@ pub fn timed_out(request: &Request<'_>, wait: Wait) -> FetchError {
     FetchError::new(request.url, FetchErrorKind::Timeout(wait, most))
 }
 
-fn media_type(response: &Response) -> Option<String> {
-    let value = response.headers().get("content-type")?;
+fn media_type(response: &HttpAnswer) -> Option<String> {
+    let value = response.head.headers.get("content-type")?;
     let text = String::from_utf8_lossy(value.as_bytes());
     let media = text.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     (!media.is_empty()).then_some(media)
 }
 
-fn headers_of(response: &Response) -> Headers {
+fn headers_of(response: &HttpAnswer) -> Headers {
     let field = |(name, value): (&http::HeaderName, &http::HeaderValue)| {
         (name.as_str().to_owned(), value.as_bytes().to_vec())
     };
-    Headers(response.headers().iter().map(field).collect())
+    Headers(response.head.headers.iter().map(field).collect())
 }

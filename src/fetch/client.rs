@@ -1,16 +1,19 @@
-//! HTTP clients: one for most sites, further ones for those whose file or whose pace asks for another.
+//! Pools of connections: one for most sites, further ones for those whose file or whose pace asks for another.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use reqwest::{Certificate, Client, ClientBuilder, Proxy, redirect, retry};
+use hyper_util::client::proxy::matcher::Matcher;
+use reqwest::header::HeaderValue;
+use reqwest::{Certificate, ClientBuilder, Proxy, redirect, retry};
 use url::Url;
 
 use super::FetcherError;
 use super::connect_to::ConnectTo;
+use super::dial::Dialer;
+use super::pool::ConnectionPool;
 use super::resolve::Resolver;
-use super::wire::ColdConnects;
 use crate::site::Site;
 
 /// How long an idle connection is kept at least; a site's is kept for longer than its interval.
@@ -22,13 +25,22 @@ pub fn install_tls() {
     let _ = rustls::crypto::ring::default_provider().install_default();
 }
 
-/// The clients of a process.
+/// The pools of a process.
 #[derive(Debug)]
 pub struct Clients {
     connect_to: Vec<ConnectTo>,
     roots: Vec<Certificate>,
-    /// By how connections are made, and for how long an idle one is kept.
-    made: Mutex<HashMap<(Way, Duration), Client>>,
+    made: Mutex<HashMap<PoolKey, Arc<ConnectionPool>>>,
+}
+
+/// What the connections of one pool have in common.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct PoolKey {
+    way: Way,
+    /// HTTP/2 isn't offered.
+    http1_only: bool,
+    /// How long an idle one is kept.
+    keep: Duration,
 }
 
 /// How connections are made.
@@ -42,17 +54,19 @@ enum Way {
     Straight { allow_private: bool },
 }
 
-/// A client, and the URL to give it.
+/// A pool, and what to ask on its connections.
 #[derive(Debug)]
 pub struct Chosen {
-    /// The client.
-    pub client: Client,
+    /// The pool.
+    pub pool: Arc<ConnectionPool>,
     /// The URL asked for, less what a `ConnectTo` must not see.
     pub url: Url,
     /// A literal address in the URL needs no check: a `ConnectTo` leads elsewhere.
     pub led_elsewhere: bool,
     /// A proxy stands between.
     pub through_proxy: bool,
+    /// The password for the proxy, where that reads the request itself.
+    pub proxy_password: Option<HeaderValue>,
 }
 
 impl Clients {
@@ -67,8 +81,8 @@ impl Clients {
         Ok(Self { connect_to, roots, made: Mutex::default() })
     }
 
-    /// The client for a URL of a site.
-    pub fn choose(&self, site: &Site, url: &Url) -> Result<Chosen, FetcherError> {
+    /// The pool for a URL of a site; `http1_only`, where its server wants no HTTP/2.
+    pub fn choose(&self, site: &Site, url: &Url, http1_only: bool) -> Result<Chosen, FetcherError> {
         let rule = self.connect_to.iter().position(|rule| rule.takes(url));
         let allow_private = site.fetch.allow_private;
         let way = match (rule, &site.fetch.proxy) {
@@ -77,42 +91,39 @@ impl Clients {
             (None, None) => Way::Straight { allow_private },
         };
         let through_proxy = matches!(way, Way::Proxy { .. });
+        let proxy_password = proxy_password(&way, url);
         let url = rule.map_or_else(|| Ok(url.clone()), |rule| self.connect_to[rule].without_address(url))?;
-        let client = self.client((way, idle(site.pace.interval)))?;
-        Ok(Chosen { client, url, led_elsewhere: rule.is_some(), through_proxy })
+        let pool = self.pool(PoolKey { way, http1_only, keep: idle(site.pace.interval) })?;
+        Ok(Chosen { pool, url, led_elsewhere: rule.is_some(), through_proxy, proxy_password })
     }
 
-    fn client(&self, key: (Way, Duration)) -> Result<Client, FetcherError> {
+    fn pool(&self, key: PoolKey) -> Result<Arc<ConnectionPool>, FetcherError> {
         let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(client) = made.get(&key) {
-            return Ok(client.clone());
+        if let Some(pool) = made.get(&key) {
+            return Ok(Arc::clone(pool));
         }
-        let client = self.build(&key)?;
-        made.insert(key, client.clone());
-        Ok(client)
+        let pool = ConnectionPool::new(self.dialer(&key)?, key.keep);
+        made.insert(key, Arc::clone(&pool));
+        Ok(pool)
     }
 
-    fn build(&self, key: &(Way, Duration)) -> Result<Client, FetcherError> {
+    fn dialer(&self, key: &PoolKey) -> Result<Dialer, FetcherError> {
         let failed = |error: reqwest::Error| FetcherError::Client(super::error::root(&error).to_string());
-        match self.builder(key)?.tls_certs_merge(self.roots.clone()).build() {
-            Ok(client) => Ok(client),
+        match Dialer::new(self.builder(key)?.tls_certs_merge(self.roots.clone())) {
+            Ok(dialer) => Ok(dialer),
             // Sites without TLS can be crawled on a machine that trusts nobody.
             Err(error) => {
                 tracing::warn!(error = %super::error::root(&error), "the system's certificates can't be read; https works only with --cacert");
-                self.builder(key)?.tls_certs_only(self.roots.clone()).build().map_err(failed)
+                Dialer::new(self.builder(key)?.tls_certs_only(self.roots.clone())).map_err(failed)
             }
         }
     }
 
-    fn builder(&self, (way, idle): &(Way, Duration)) -> Result<ClientBuilder, FetcherError> {
-        let builder = ClientBuilder::new()
-            .no_proxy()
-            .redirect(redirect::Policy::none())
-            .retry(retry::never())
-            .referer(false)
-            .pool_idle_timeout(*idle)
-            .connector_layer(ColdConnects);
-        Ok(match way {
+    fn builder(&self, key: &PoolKey) -> Result<ClientBuilder, FetcherError> {
+        let builder =
+            ClientBuilder::new().no_proxy().redirect(redirect::Policy::none()).retry(retry::never());
+        let builder = if key.http1_only { builder.http1_only() } else { builder };
+        Ok(match &key.way {
             Way::Straight { allow_private } => {
                 builder.dns_resolver(Resolver::System { allow_private: *allow_private, trusted: None })
             }
@@ -127,7 +138,14 @@ impl Clients {
     }
 }
 
-/// 90 s, or the next power of two from twice the interval: so few clients do for many intervals.
+/// What a proxy wants with a request that it reads itself; through a tunnel the client tells it.
+fn proxy_password(way: &Way, url: &Url) -> Option<HeaderValue> {
+    let Way::Proxy { proxy, .. } = way else { return None };
+    let uri = url.as_str().parse().ok().filter(|_| url.scheme() == "http")?;
+    Matcher::builder().all(proxy.as_str()).build().intercept(&uri)?.basic_auth().cloned()
+}
+
+/// 90 s, or the next power of two from twice the interval: so few pools do for many intervals.
 fn idle(interval: Duration) -> Duration {
     let twice = interval.saturating_mul(2);
     if twice <= IDLE { IDLE } else { Duration::from_secs((twice.as_secs() + 1).next_power_of_two()) }

@@ -9,8 +9,9 @@ use std::time::Duration;
 
 use rustls::CertificateError;
 
+use super::dial::BoxError;
+use super::pool::ConnectTimeout;
 use super::resolve::ResolveError;
-use super::wire::ConnectTimeout;
 use crate::canonical_url::CanonicalUrl;
 use crate::content_coding::CodingError;
 use crate::manners::Health;
@@ -104,25 +105,32 @@ impl FetchError {
         Self { kind, url: Box::new(url.clone()), source: None }
     }
 
-    fn of(url: &CanonicalUrl, kind: FetchErrorKind, source: impl Error + Send + Sync + 'static) -> Self {
-        Self { source: Some(Box::new(source)), ..Self::new(url, kind) }
+    fn of(url: &CanonicalUrl, kind: FetchErrorKind, source: impl Into<BoxError>) -> Self {
+        Self { source: Some(source.into()), ..Self::new(url, kind) }
     }
 
-    /// An error of the HTTP client before the request was sent; `through_proxy` says whose fault it is.
+    /// An error before the request was sent; `through_proxy` says whose fault it is.
     pub(super) fn of_request(
         url: &CanonicalUrl,
-        error: reqwest::Error,
+        error: BoxError,
         through_proxy: bool,
         connect: Duration,
     ) -> Self {
-        let kind = kind_of(&error, url, through_proxy, connect);
-        Self::of(url, kind, error.without_url())
+        let kind = kind_of(error.as_ref(), url, through_proxy, connect);
+        Self::of(url, kind, error)
     }
 
-    /// An error of the HTTP client after the request was sent; `ended` is what it means that the connection ended early.
-    pub(super) fn of_answer(url: &CanonicalUrl, error: reqwest::Error, ended: FetchErrorKind) -> Self {
-        let kind = if ends_early(&error) { ended } else { FetchErrorKind::Protocol };
-        Self::of(url, kind, error.without_url())
+    /// An error after the request was sent; `ended` is what it means that the connection ended early.
+    pub(super) fn of_answer(url: &CanonicalUrl, error: BoxError, ended: FetchErrorKind) -> Self {
+        let kind = if ends_early(error.as_ref()) { ended } else { FetchErrorKind::Protocol };
+        Self::of(url, kind, error)
+    }
+
+    /// The server wants HTTP/1.1 for this (RFC 9113 section 7).
+    pub(super) fn wants_http1(&self) -> bool {
+        let reasons =
+            self.source().into_iter().flat_map(chain).filter_map(|cause| cause.downcast_ref::<h2::Error>());
+        reasons.map(h2::Error::reason).any(|reason| reason == Some(h2::Reason::HTTP_1_1_REQUIRED))
     }
 
     /// An error of decompression.
@@ -232,7 +240,7 @@ impl fmt::Display for Wait {
 }
 
 fn kind_of(
-    error: &reqwest::Error,
+    error: &(dyn Error + 'static),
     url: &CanonicalUrl,
     through_proxy: bool,
     connect: Duration,
@@ -257,18 +265,20 @@ fn kind_of(
             None => {}
         }
     }
-    match () {
-        () if error.is_builder() => FetchErrorKind::Settings(format!("the request can't be made: {error}")),
-        () if error.is_connect() && through_proxy => FetchErrorKind::Proxy,
-        () if error.is_dns() => FetchErrorKind::Dns,
-        () if error.is_connect() => FetchErrorKind::Connect,
-        () => FetchErrorKind::Protocol,
+    match error.downcast_ref::<reqwest::Error>() {
+        Some(error) if error.is_builder() => {
+            FetchErrorKind::Settings(format!("the request can't be made: {error}"))
+        }
+        _ if through_proxy => FetchErrorKind::Proxy,
+        Some(error) if error.is_dns() => FetchErrorKind::Dns,
+        _ => FetchErrorKind::Connect,
     }
 }
 
-fn ends_early(error: &reqwest::Error) -> bool {
+fn ends_early(error: &(dyn Error + 'static)) -> bool {
     chain(error).any(|cause| {
-        let http = cause.downcast_ref::<hyper::Error>().is_some_and(hyper::Error::is_incomplete_message);
+        let http = cause.downcast_ref::<hyper::Error>();
+        let http = http.is_some_and(|error| error.is_incomplete_message() || error.is_canceled());
         let io = cause.downcast_ref::<io::Error>().map(io::Error::kind);
         http || matches!(io, Some(io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset))
     })

@@ -6,17 +6,21 @@ mod body;
 mod ceiling;
 mod client;
 mod connect_to;
+mod connection;
 mod cookies;
+mod dial;
 mod error;
 mod head;
+mod http2;
+mod pool;
 mod resolve;
 mod wire;
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
-use reqwest::header::{HeaderMap, SET_COOKIE};
+use reqwest::header::{HeaderMap, PROXY_AUTHORIZATION, SET_COOKIE};
 use tokio::sync::Semaphore;
 
 pub use ceiling::Ceiling;
@@ -32,7 +36,8 @@ use crate::page::{Page, Validators};
 use crate::site::Site;
 use client::{Chosen, Clients};
 use cookies::Cookies;
-use wire::{Errand, Started, Unstarted};
+use pool::Need;
+use wire::{Started, Unstarted};
 
 /// Settings of a `Fetcher`, the same for all sites.
 #[derive(Clone, Debug, Default)]
@@ -69,6 +74,14 @@ pub struct Fetcher {
 struct SiteConnections {
     cold: Arc<Semaphore>,
     cookies: Arc<Cookies>,
+    /// Origins that asked for HTTP/1.1 where HTTP/2 was agreed on.
+    http1_only: Arc<Mutex<HashSet<url::Origin>>>,
+}
+
+impl SiteConnections {
+    fn http1_only(&self) -> MutexGuard<'_, HashSet<url::Origin>> {
+        self.http1_only.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// What is asked for.
@@ -138,18 +151,22 @@ impl Fetcher {
     ///
     /// `Ok` means that a request went out, whatever came of it; `Err` that none did.
     pub async fn get(&self, request: Request<'_>, permit: Permit) -> Result<Exchange, Unsent> {
-        let chosen = self.choose(&request)?;
         let state = self.state_of(request.site);
+        let chosen = self.choose(&request, &state)?;
         let (head, outgoing) = outgoing(&request, &chosen, &state).map_err(Unsent::Failed)?;
         let started = send(&request, &chosen, outgoing, &state, &permit).await?;
         let sent = sent(&request, &head, started.sent_at);
         let answer = answer(&request, started, &state, chosen.through_proxy).await;
+        if answer.as_ref().is_err_and(FetchError::wants_http1) {
+            state.http1_only().insert(request.url.url().origin());
+        }
         Ok(Exchange { sent, answer })
     }
 
-    fn choose(&self, request: &Request<'_>) -> Result<Chosen, Unsent> {
+    fn choose(&self, request: &Request<'_>, state: &SiteConnections) -> Result<Chosen, Unsent> {
         let failed = |kind| Unsent::Failed(FetchError::new(request.url, kind));
-        let chosen = self.clients.choose(request.site, request.url.url());
+        let http1_only = state.http1_only().contains(&request.url.url().origin());
+        let chosen = self.clients.choose(request.site, request.url.url(), http1_only);
         let chosen = chosen.map_err(|error| failed(FetchErrorKind::Settings(error.to_string())))?;
         let guarded = !chosen.led_elsewhere && !request.site.fetch.allow_private;
         // A literal address never reaches the resolver, so it is checked here.
@@ -159,7 +176,11 @@ impl Fetcher {
 
     fn state_of(&self, site: &Site) -> SiteConnections {
         let mut sites = self.sites.lock().unwrap_or_else(PoisonError::into_inner);
-        let new = || SiteConnections { cold: Arc::new(Semaphore::new(1)), cookies: Arc::default() };
+        let new = || SiteConnections {
+            cold: Arc::new(Semaphore::new(1)),
+            cookies: Arc::default(),
+            http1_only: Arc::default(),
+        };
         sites.entry(site.name.clone()).or_insert_with(new).clone()
     }
 }
@@ -169,19 +190,21 @@ fn outgoing(
     request: &Request<'_>,
     chosen: &Chosen,
     state: &SiteConnections,
-) -> Result<(HeaderMap, reqwest::Request), FetchError> {
+) -> Result<(HeaderMap, http::Request<()>), FetchError> {
     let cookies = request.site.fetch.cookies.then(|| state.cookies.of(request.url.url())).flatten();
     let head = head::head(request, cookies)?;
-    // Told here, before the permit is spent: the client finds out only when it sends.
-    if let Err(why) = http::Uri::try_from(chosen.url.as_str()) {
-        return Err(FetchError::new(request.url, FetchErrorKind::Unaskable(why.to_string())));
-    }
-    let mut outgoing = reqwest::Request::new(reqwest::Method::GET, chosen.url.clone());
+    let unaskable =
+        |why: http::uri::InvalidUri| FetchError::new(request.url, FetchErrorKind::Unaskable(why.to_string()));
+    let mut outgoing = http::Request::new(());
+    *outgoing.uri_mut() = chosen.url.as_str().parse().map_err(unaskable)?;
     *outgoing.headers_mut() = head.clone();
     if chosen.url != *request.url.url() && !head.contains_key("host") {
         let no_field = |_| head::settings(request, "the host makes no header field");
         let host = request.url.host().as_str().parse().map_err(no_field)?;
         outgoing.headers_mut().insert("host", host);
+    }
+    if let Some(password) = &chosen.proxy_password {
+        outgoing.headers_mut().entry(PROXY_AUTHORIZATION).or_insert(password.clone());
     }
     Ok((head, outgoing))
 }
@@ -189,14 +212,14 @@ fn outgoing(
 async fn send(
     request: &Request<'_>,
     chosen: &Chosen,
-    outgoing: reqwest::Request,
+    outgoing: http::Request<()>,
     state: &SiteConnections,
     permit: &Permit,
-) -> Result<Started<reqwest::Result<reqwest::Response>>, Unsent> {
+) -> Result<Started, Unsent> {
     let connect_timeout = request.site.fetch.connect_timeout;
-    let errand = Errand::new(connect_timeout, Arc::clone(&state.cold));
+    let need = Need { url: &chosen.url, cold: &state.cold, patience: connect_timeout };
     let (patience, _) = body::patience(request, std::time::Duration::ZERO);
-    let started = wire::send(chosen.client.execute(outgoing), || permit.start(), errand, patience).await;
+    let started = wire::send(&chosen.pool, need, &outgoing, || permit.start(), patience).await;
     started.map_err(|unstarted| match unstarted {
         Unstarted::NotNow(why) => Unsent::NotNow(why),
         Unstarted::Connect(error) => {
@@ -207,7 +230,7 @@ async fn send(
 
 async fn answer(
     request: &Request<'_>,
-    started: Started<reqwest::Result<reqwest::Response>>,
+    started: Started,
     state: &SiteConnections,
     through_proxy: bool,
 ) -> Result<FetchedPage, FetchError> {
@@ -216,11 +239,11 @@ async fn answer(
     let response =
         answer.map_err(|error| FetchError::of_answer(request.url, error, FetchErrorKind::NoAnswer))?;
     // The site hasn't said a word: this is no answer of its.
-    if through_proxy && response.status() == http::StatusCode::PROXY_AUTHENTICATION_REQUIRED {
+    if through_proxy && response.head.status == http::StatusCode::PROXY_AUTHENTICATION_REQUIRED {
         return Err(FetchError::new(request.url, FetchErrorKind::ProxyPassword));
     }
     if request.site.fetch.cookies {
-        state.cookies.take(response.headers().get_all(SET_COOKIE).iter(), request.url.url());
+        state.cookies.take(response.head.headers.get_all(SET_COOKIE).iter(), request.url.url());
     }
     body::read(request, response, started.sent_at, started.sent).await
 }

@@ -9,6 +9,7 @@ use bytes::Bytes;
 use h2::Reason;
 use h2::server::{Connection, SendResponse};
 use http::{Request, Response};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
@@ -17,6 +18,9 @@ use crate::bad_site::*;
 use crate::ground::*;
 use crate::support::*;
 use crate::tls_server::{self, CERTIFICATE};
+
+/// How long the answers to some paths take.
+const SLOW: Duration = ms(900);
 
 /// What the site was asked for: path, number of the connection, time.
 type Asked = Arc<Mutex<Vec<(String, usize, Duration)>>>;
@@ -37,6 +41,11 @@ enum Then {
 
 impl Site {
     fn serve(goodbye_after: usize, links: Vec<String>) -> Self {
+        Self::with_streams(u32::MAX, goodbye_after, links)
+    }
+
+    /// Allows so many streams at a time.
+    fn with_streams(most_streams: u32, goodbye_after: usize, links: Vec<String>) -> Self {
         let runtime = tokio::runtime::Runtime::new().expect("a runtime");
         let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).expect("a port");
         let addr = listener.local_addr().expect("it is bound");
@@ -54,7 +63,11 @@ impl Site {
                         asked.push((path.to_owned(), number, began.elapsed()));
                         asked.iter().filter(|(other, ..)| other == path).count()
                     };
-                    let _ = connection(stream, note, &front, goodbye_after).await;
+                    let _ = if stream.get_ref().1.alpn_protocol() == Some(b"h2") {
+                        connection(stream, note, &front, goodbye_after, most_streams).await.is_ok()
+                    } else {
+                        plainly(stream, note).await.is_ok()
+                    };
                 });
             }
         });
@@ -86,8 +99,11 @@ async fn connection(
     note: impl Fn(&str) -> usize,
     front: &str,
     goodbye_after: usize,
+    most_streams: u32,
 ) -> Result<(), h2::Error> {
-    let mut connection: Connection<_, Bytes> = h2::server::handshake(stream).await?;
+    let mut server = h2::server::Builder::new();
+    let handshake = server.max_concurrent_streams(most_streams).handshake(stream);
+    let mut connection: Connection<_, Bytes> = handshake.await?;
     let mut met = 0;
     while let Some(request) = connection.accept().await {
         let (request, respond) = request?;
@@ -101,6 +117,24 @@ async fn connection(
         }
     }
     Ok(())
+}
+
+/// Meets the requests of a connection over HTTP/1.1.
+async fn plainly(mut stream: TlsStream<TcpStream>, note: impl Fn(&str) -> usize) -> std::io::Result<()> {
+    let mut head = Vec::new();
+    loop {
+        head.push(stream.read_u8().await?);
+        if head.ends_with(b"\r\n\r\n") {
+            let path = path_of(&String::from_utf8_lossy(&head));
+            note(&path);
+            stream.write_all(&answer("200 OK", "", page(&path, [""; 0]).as_bytes())).await?;
+            head.clear();
+        }
+    }
+}
+
+fn path_of(head: &str) -> String {
+    head.split(' ').nth(1).unwrap_or_default().to_owned()
 }
 
 fn answered<T>(
@@ -130,6 +164,13 @@ fn answered<T>(
             return Ok(Then::SayGoodbye);
         }
         "/aborted" => return Ok(Then::Abort),
+        slow if slow.starts_with("/slow") => {
+            let body = page(slow, [""; 0]);
+            tokio::spawn(async move {
+                tokio::time::sleep(SLOW).await;
+                respond.send_response(head(200), false)?.send_data(body.into(), true)
+            });
+        }
         "/robots.txt" => drop(respond.send_response(head(404), true)?),
         _ => {
             let body = if path == "/" { front.to_owned() } else { page(path, [""; 0]) };
@@ -165,12 +206,37 @@ fn a_server_that_says_goodbye_again_and_again_costs_connections_and_no_page() {
 
 #[test]
 fn streams_and_connections_that_are_reset_are_asked_for_again_and_never_kept_as_whole() {
-    let paths =
-        ["refused-once", "refused", "reset", "wants-http-1.1", "half-reset", "short", "goodbye", "aborted"];
+    let paths = ["refused-once", "refused", "reset", "half-reset", "short", "goodbye", "aborted"];
     let site = Site::serve(usize::MAX, paths.iter().map(|path| format!("/{path}")).collect());
     // One after the other: what is said of a connection is said of all its streams.
     let file = SiteFile::new("shop", "https://shop.example/").pace("parallel = 1").fetch("attempts = 2");
     let ground = site.crawled(file);
     assert_text("http2.txt", &told(&ground, site.counts()));
+    assert_archived(&ground, &site.counts());
+}
+
+#[test]
+fn l7_where_a_server_allows_one_stream_at_a_time_no_request_queues_behind_a_permit_that_is_spent() {
+    let interval = ms(200);
+    let paths = (1..9).map(|number| format!("/{}-{number}", if number % 4 == 1 { "slow" } else { "fast" }));
+    let site = Site::with_streams(1, usize::MAX, paths.collect());
+    let file = SiteFile::new("shop", "https://shop.example/").interval(interval).pace("parallel = 4");
+    let ground = site.crawled(file);
+    assert_eq!(ground.items("shop").len(), 9);
+    let asked = site.asked();
+    assert!(asked.iter().all(|(_, connection, _)| *connection == 1), "{asked:?}");
+    let arrivals: Vec<Duration> = asked.iter().map(|(_, _, at)| *at).collect();
+    assert_gaps_paced(&GapReport::new(&arrivals, &[], interval));
+    assert_archived(&ground, &site.counts());
+    assert_audited(&ground.audit()["shop"], 10);
+}
+
+#[test]
+fn a_server_that_wants_http_1_1_for_a_page_is_asked_so_from_then_on() {
+    let site = Site::serve(usize::MAX, vec!["/wants-http-1.1".to_owned()]);
+    let ground = site.crawled(SiteFile::new("shop", "https://shop.example/").fetch("attempts = 2"));
+    assert_eq!(ground.items("shop").len(), 2);
+    let connections: Vec<usize> = site.asked().into_iter().map(|(_, connection, _)| connection).collect();
+    assert_eq!(connections, [1, 1, 1, 2], "one reset, then a connection of its own");
     assert_archived(&ground, &site.counts());
 }

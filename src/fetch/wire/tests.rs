@@ -2,12 +2,17 @@
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
-use std::sync::atomic::AtomicUsize;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::task::{Context, Poll};
 
-use reqwest::Client;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, Semaphore};
+use tower_layer::Layer;
+use tower_service::Service;
+use url::Url;
 
 use super::*;
+use crate::fetch::dial::Dialer;
 
 const LONG: Duration = Duration::from_secs(20);
 
@@ -16,6 +21,8 @@ const LONG: Duration = Duration::from_secs(20);
 struct Shop {
     url: String,
     told: Arc<AtomicBool>,
+    /// The connection that waits for a request is closed.
+    closing: Arc<AtomicBool>,
     connections: Arc<AtomicUsize>,
     requests: Arc<AtomicUsize>,
 }
@@ -38,7 +45,13 @@ impl Shop {
 
     fn answer(&self, mut stream: std::net::TcpStream) {
         let mut head = [0; 4096];
-        while stream.read(&mut head).is_ok_and(|n| n > 0) {
+        stream.set_read_timeout(Some(Duration::from_millis(20))).expect("a socket");
+        loop {
+            match stream.read(&mut head) {
+                Ok(1..) => {}
+                Err(_) if !self.closing.swap(false, Ordering::SeqCst) => continue,
+                _ => return,
+            }
             self.requests.fetch_add(1, Ordering::SeqCst);
             if head.starts_with(b"GET /mute") {
                 continue;
@@ -49,20 +62,6 @@ impl Shop {
             }
             let _ = stream.write_all(b"ok");
         }
-    }
-
-    /// Takes up the only connection.
-    async fn held(&self, client: &Client) -> reqwest::Response {
-        client.get(format!("{}held", self.url)).send().await.expect("an answer")
-    }
-
-    /// Gives it back once another request is on its way to connect.
-    async fn give_back(&self, held: reqwest::Response, door: &Door) {
-        while door.connects.load(Ordering::SeqCst) < 2 {
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
-        self.told.store(true, Ordering::SeqCst);
-        held.bytes().await.expect("a body");
     }
 
     fn seen(&self) -> (usize, usize) {
@@ -111,14 +110,50 @@ where
     }
 }
 
-fn client(door: &Door) -> Client {
-    crate::fetch::install_tls();
-    let builder = Client::builder().no_proxy().tls_certs_only([]);
-    builder.connector_layer(door.clone()).connector_layer(ColdConnects).build().expect("a client")
+/// One site's way to its server.
+struct Way {
+    pool: Arc<ConnectionPool>,
+    cold: Arc<Semaphore>,
+    patience: Duration,
 }
 
-fn errand() -> Arc<Errand> {
-    Errand::new(LONG, Arc::new(Semaphore::new(1)))
+impl Way {
+    fn through(door: &Door) -> Self {
+        crate::fetch::install_tls();
+        let builder = reqwest::Client::builder().no_proxy().tls_certs_only([]);
+        let dialer = Dialer::new(builder.connector_layer(door.clone())).expect("a client");
+        Self { pool: ConnectionPool::new(dialer, LONG), cold: Arc::new(Semaphore::new(1)), patience: LONG }
+    }
+
+    async fn send<S: Future<Output = Result<Timestamp, NotNow>>>(
+        &self,
+        url: &str,
+        start: impl Fn() -> S,
+        patience: Duration,
+    ) -> Result<Started, Unstarted> {
+        let mut request = Request::new(());
+        *request.uri_mut() = url.parse().expect("a URI");
+        let url = Url::parse(url).expect("a URL");
+        let need = Need { url: &url, cold: &self.cold, patience: self.patience };
+        send(&self.pool, need, &request, start, patience).await
+    }
+
+    /// Sends a request whose permit is asked so and so often; its stamp.
+    async fn fetch(&self, url: &str, asked: &Asked) -> Timestamp {
+        let started = self.send(url, || async { Ok(asked.once_more()) }, LONG).await.expect("it is sent");
+        let sent_at = started.sent_at;
+        assert_eq!(read(started).await, b"ok");
+        sent_at
+    }
+}
+
+async fn read(started: Started) -> Vec<u8> {
+    let mut answer = started.answer.expect("in time").expect("an answer");
+    let mut body = Vec::new();
+    while let Some(chunk) = answer.body.chunk().await.expect("a body") {
+        body.extend_from_slice(&chunk);
+    }
+    body
 }
 
 /// Counts how often it is asked.
@@ -138,102 +173,125 @@ impl Asked {
     }
 }
 
-async fn fetch(client: &Client, url: &str, asked: &Asked, errand: Arc<Errand>) -> Timestamp {
-    let request = client.get(url).send();
-    let started = send(request, || async { Ok(asked.once_more()) }, errand, LONG).await.expect("it is sent");
-    let body = started.answer.expect("in time").expect("an answer").bytes().await.expect("a body");
-    assert_eq!(body, "ok");
-    started.sent_at
+#[tokio::test]
+async fn the_permit_is_asked_once_when_the_connection_is_up_on_a_new_one_as_on_one_that_was_idle() {
+    let (shop, way) = (Shop::open(), Way::through(&Door::default()));
+    for requests in 1..3 {
+        let asked = Asked::never();
+        way.fetch(&shop.url, &asked).await;
+        assert_eq!((asked.times(), shop.seen()), (1, (1, requests)));
+    }
 }
 
 #[tokio::test]
-async fn a_new_connection_asks_the_permit_again_when_it_is_up_and_a_pooled_one_once() {
-    let (shop, client) = (Shop::open(), client(&Door::default()));
-    let (new, pooled) = (Asked::never(), Asked::never());
-    let sent_at = fetch(&client, &shop.url, &new, errand()).await;
-    assert_eq!((new.times(), sent_at), (2, Timestamp::from_millis(2)), "the stamp is the last one");
-    fetch(&client, &shop.url, &pooled, errand()).await;
-    assert_eq!((pooled.times(), shop.seen()), (1, (1, 2)));
-}
-
-#[tokio::test]
-async fn a_permit_that_is_lost_while_connecting_sends_nothing() {
-    let (shop, door, asked) = (Shop::open(), Door::default(), Asked::never());
-    let client = client(&door);
-    let start = || async {
-        let first = asked.once_more() == Timestamp::from_millis(1);
-        if first { Ok(Timestamp::from_millis(1)) } else { Err(NotNow::WentBack) }
+async fn while_a_permit_waits_its_connection_is_made_and_no_other_request_takes_it() {
+    let (shop, way, time) = (Shop::open(), Way::through(&Door::default()), Notify::new());
+    let early = way.send(
+        &shop.url,
+        || async {
+            time.notified().await;
+            Ok(Timestamp::from_millis(0))
+        },
+        LONG,
+    );
+    let other = async {
+        while shop.seen().0 < 1 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        assert_eq!(shop.seen(), (1, 0), "connected, and nothing is sent");
+        time.notify_one();
     };
-    let sent = send(client.get(&shop.url).send(), start, errand(), LONG).await;
+    let (early, ()) = tokio::join!(early, other);
+    assert_eq!((read(early.expect("it is sent")).await, shop.seen()), (b"ok".to_vec(), (1, 1)));
+}
+
+#[tokio::test]
+async fn a_permit_that_is_lost_sends_nothing_and_its_connection_is_the_next_ones() {
+    let (shop, way) = (Shop::open(), Way::through(&Door::default()));
+    let sent = way.send(&shop.url, || async { Err(NotNow::WentBack) }, LONG).await;
     assert!(matches!(sent, Err(Unstarted::NotNow(_))));
+    way.fetch(&shop.url, &Asked::never()).await;
+    assert_eq!(shop.seen(), (1, 1), "only the second request came, on the first one's connection");
+}
+
+#[tokio::test]
+async fn a_connection_that_ends_while_the_permit_waits_is_replaced_and_the_permit_asked_again() {
+    let (shop, door, asked) = (Shop::open(), Door::default(), Asked::never());
+    let way = Way::through(&door);
     door.opened.notify_one();
-    fetch(&client, &shop.url, &Asked::never(), errand()).await;
-    assert_eq!(shop.seen().1, 1, "only the second request came");
+    way.fetch(&shop.url, &Asked::never()).await;
+    let start = || async {
+        let stamp = asked.once_more();
+        if asked.times() == 1 {
+            shop.closing.store(true, Ordering::SeqCst);
+            std::future::pending::<()>().await;
+        }
+        Ok(stamp)
+    };
+    let sent = way.send(&shop.url, start, LONG).await.expect("it is sent");
+    assert_eq!((read(sent).await, asked.times(), shop.seen()), (b"ok".to_vec(), 2, (2, 2)));
 }
 
 #[tokio::test]
-async fn a_connection_given_back_while_another_is_made_asks_the_permit_again() {
-    let (shop, door) = (Shop::open(), Door::default());
-    let (client, asked) = (client(&door), Asked::never());
-    let held = shop.held(&client).await;
-    let (sent_at, ()) =
-        tokio::join!(fetch(&client, &shop.url, &asked, errand()), shop.give_back(held, &door));
-    assert_eq!((asked.times(), sent_at), (2, Timestamp::from_millis(2)), "asked before connect and send");
-    assert_eq!(shop.seen(), (1, 2), "the second connection is still behind the door");
-}
-
-#[tokio::test]
-async fn the_time_for_an_answer_is_up_on_a_connection_given_back_too() {
-    let (shop, door) = (Shop::open(), Door::default());
-    let client = client(&door);
-    let held = shop.held(&client).await;
-    let request = client.get(format!("{}mute", shop.url)).send();
+async fn a_connection_given_back_while_another_is_made_is_taken() {
+    let (shop, door, asked) = (Shop::open(), Door::default(), Asked::never());
+    let way = Way::through(&door);
     let start = || async { Ok(Timestamp::from_millis(0)) };
-    let sent = send(request, start, errand(), Duration::from_millis(200));
-    let (sent, ()) = tokio::join!(sent, shop.give_back(held, &door));
-    assert!(sent.expect("it is sent").answer.is_none());
+    let held = way.send(&format!("{}held", shop.url), start, LONG).await.expect("it is sent");
+    let give_back = async {
+        while door.connects.load(Ordering::SeqCst) < 2 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        shop.told.store(true, Ordering::SeqCst);
+        read(held).await;
+    };
+    tokio::join!(way.fetch(&shop.url, &asked), give_back);
+    assert_eq!((asked.times(), shop.seen()), (1, (1, 2)), "the second connection is still behind the door");
 }
 
 #[tokio::test]
-async fn the_permits_sleep_counts_in_no_time_out() {
-    let (shop, client) = (Shop::open(), client(&Door::default()));
-    let errand = Errand::new(Duration::from_millis(500), Arc::new(Semaphore::new(1)));
+async fn the_permits_sleep_counts_in_no_time_out_and_silence_does() {
+    let (shop, mut way) = (Shop::open(), Way::through(&Door::default()));
+    way.patience = Duration::from_millis(500);
     let start = || async {
         tokio::time::sleep(Duration::from_millis(700)).await;
         Ok(Timestamp::from_millis(0))
     };
-    let sent = send(client.get(&shop.url).send(), start, errand, Duration::from_millis(500)).await;
-    assert!(sent.expect("it is sent").answer.expect("in time").is_ok());
+    for (path, answered) in [("", true), ("mute", false)] {
+        let sent = way.send(&format!("{}{path}", shop.url), start, Duration::from_millis(500)).await;
+        assert_eq!(sent.expect("it is sent").answer.is_some(), answered, "{path}");
+    }
 }
 
 #[tokio::test]
 async fn connections_of_a_site_are_made_one_at_a_time_and_one_that_is_needless_not_at_all() {
     let (shop, door) = (Shop::open(), Door::default());
-    let client = client(&door);
-    let held = shop.held(&client).await;
-    let site = Arc::new(Semaphore::new(1));
-    let errand = || Errand::new(LONG, Arc::clone(&site));
+    let way = Way::through(&door);
+    let start = || async { Ok(Timestamp::from_millis(0)) };
+    let held = way.send(&format!("{}held", shop.url), start, LONG).await.expect("it is sent");
+    let give_back = async {
+        while door.connects.load(Ordering::SeqCst) < 2 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        shop.told.store(true, Ordering::SeqCst);
+        read(held).await;
+    };
     let (second, third) = (Asked::never(), Asked::never());
-    tokio::join!(
-        fetch(&client, &shop.url, &second, errand()),
-        fetch(&client, &shop.url, &third, errand()),
-        shop.give_back(held, &door)
-    );
+    tokio::join!(way.fetch(&shop.url, &second), way.fetch(&shop.url, &third), give_back);
     door.opened.notify_one();
-    let _turn = site.acquire().await.expect("an open semaphore");
+    let _turn = way.cold.acquire().await.expect("an open semaphore");
     tokio::time::sleep(Duration::from_millis(50)).await;
     assert_eq!(door.connects.load(Ordering::SeqCst), 2, "the third request never began to connect");
 }
 
 #[tokio::test]
 async fn a_connection_that_takes_too_long_is_no_request() {
-    let (shop, door) = (Shop::open(), Door::default());
+    let (shop, door, asked) = (Shop::open(), Door::default(), Asked::never());
     door.connects.fetch_add(1, Ordering::SeqCst);
-    let asked = Asked::never();
-    let errand = Errand::new(Duration::from_millis(100), Arc::new(Semaphore::new(1)));
-    let request = client(&door).get(&shop.url).send();
-    let sent = send(request, || async { Ok(asked.once_more()) }, errand, LONG).await;
+    let mut way = Way::through(&door);
+    way.patience = Duration::from_millis(100);
+    let sent = way.send(&shop.url, || async { Ok(asked.once_more()) }, LONG).await;
     let Err(Unstarted::Connect(error)) = sent else { panic!("it was sent") };
-    assert!(format!("{error:?}").contains("ConnectTimeout"), "{error:?}");
-    assert_eq!((asked.times(), shop.seen()), (1, (0, 0)), "no start is spent on the failure");
+    assert!(error.is::<crate::fetch::pool::ConnectTimeout>(), "{error:?}");
+    assert_eq!((asked.times(), shop.seen()), (0, (0, 0)), "no start is spent on the failure");
 }

@@ -1,0 +1,262 @@
+//! Connections that are up: who needs one gets one that is idle, or waits while one is made. How it is made is in `dial`.
+
+use std::collections::HashMap;
+use std::pin::pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+use http::Request;
+use tokio::sync::{Notify, Semaphore};
+use tokio::task::JoinHandle;
+use url::Url;
+
+use super::connection::{self, Exclusive, Http1, HttpAnswer, Opened, Unanswered};
+use super::dial::{BoxError, Dialer};
+use super::http2::Http2;
+use crate::clock;
+
+/// The connections that are made in one way. Dropping it closes the idle ones.
+#[derive(Debug)]
+pub struct ConnectionPool {
+    dialer: Dialer,
+    /// How long an idle one is kept.
+    keep: Duration,
+    /// By origin; those without a connection and without anybody who waits for one go.
+    servers: Mutex<HashMap<String, ServerConnections>>,
+}
+
+#[derive(Debug, Default)]
+struct ServerConnections {
+    /// The last one that became idle comes last.
+    idle: Vec<Idle>,
+    /// Where it speaks HTTP/2, one connection is enough.
+    shared: Option<Http2>,
+    /// Told whenever there may be something for those who wait.
+    changed: Arc<Notify>,
+}
+
+#[derive(Debug)]
+struct Idle {
+    connection: Http1,
+    since: Instant,
+}
+
+/// What a request needs a connection for.
+#[derive(Clone, Copy, Debug)]
+pub struct Need<'a> {
+    /// The URL that is asked for.
+    pub url: &'a Url,
+    /// One new connection at a time of a site.
+    pub cold: &'a Arc<Semaphore>,
+    /// How long the making of one may take.
+    pub patience: Duration,
+}
+
+/// What there is for a request.
+enum Offer {
+    Connection(Exclusive),
+    /// All streams of the connection are taken.
+    Later,
+    Nothing,
+}
+
+impl ConnectionPool {
+    /// A pool that keeps idle connections for so long.
+    pub fn new(dialer: Dialer, keep: Duration) -> Arc<Self> {
+        let pool = Arc::new(Self { dialer, keep, servers: Mutex::default() });
+        tokio::spawn(sweep(Arc::downgrade(&pool), keep / 2));
+        pool
+    }
+
+    /// A connection for one request: one that is there, or else whichever comes first, a new one or one that was given back.
+    ///
+    /// # Errors
+    /// Why no new one came about.
+    pub async fn take(self: &Arc<Self>, need: Need<'_>) -> Result<HeldConnection, BoxError> {
+        let origin = need.url.origin().ascii_serialization();
+        let changed = Arc::clone(&self.servers().entry(origin.clone()).or_default().changed);
+        let wanted = Arc::new(());
+        let mut making = None;
+        loop {
+            let mut change = pin!(changed.notified());
+            change.as_mut().enable();
+            match self.offer(&origin) {
+                Offer::Connection(connection) => {
+                    return Ok(HeldConnection {
+                        connection: Some(connection),
+                        origin,
+                        pool: Arc::clone(self),
+                    });
+                }
+                Offer::Later => change.await,
+                Offer::Nothing => {
+                    let made = making.get_or_insert_with(|| self.make(&origin, need, &wanted));
+                    tokio::select! {
+                        made = made => {
+                            making = None;
+                            made??;
+                        }
+                        () = change => {}
+                    }
+                }
+            }
+        }
+    }
+
+    /// Makes a connection and lays it down, also if it is no longer `wanted` when it is up.
+    fn make(
+        self: &Arc<Self>,
+        origin: &str,
+        need: Need<'_>,
+        wanted: &Arc<()>,
+    ) -> JoinHandle<Result<(), BoxError>> {
+        let (pool, origin, wanted) = (Arc::clone(self), origin.to_owned(), Arc::downgrade(wanted));
+        let (url, cold, patience) = (need.url.clone(), Arc::clone(need.cold), need.patience);
+        tokio::spawn(async move {
+            let _turn = cold.acquire().await?;
+            if wanted.strong_count() == 0 || pool.has_some(&origin) {
+                return Ok(());
+            }
+            let changed = Arc::clone(&pool.servers().entry(origin.clone()).or_default().changed);
+            let opening = async { connection::open(pool.dialer.dial(&url).await?, changed).await };
+            let opened = clock::within(patience, opening).await.ok_or(ConnectTimeout)??;
+            pool.lay(&origin, opened);
+            Ok(())
+        })
+    }
+
+    fn offer(&self, origin: &str) -> Offer {
+        let mut servers = self.servers();
+        let Some(server) = servers.get_mut(origin) else { return Offer::Nothing };
+        server.tidy(self.keep);
+        if let Some(shared) = &server.shared {
+            let slot = shared.reserve().map(Exclusive::Http2);
+            return slot.map_or(Offer::Later, Offer::Connection);
+        }
+        let idle = server.idle.pop();
+        idle.map_or(Offer::Nothing, |idle| Offer::Connection(Exclusive::Http1(idle.connection)))
+    }
+
+    /// Somebody who waits will find something.
+    fn has_some(&self, origin: &str) -> bool {
+        let mut servers = self.servers();
+        servers.get_mut(origin).is_some_and(|server| {
+            server.tidy(self.keep);
+            server.shared.is_some() || !server.idle.is_empty()
+        })
+    }
+
+    fn lay(&self, origin: &str, opened: Opened) {
+        let mut servers = self.servers();
+        let server = servers.entry(origin.to_owned()).or_default();
+        match opened {
+            Opened::Http1(connection) => server.idle.push(Idle { connection, since: Instant::now() }),
+            Opened::Http2(shared) => server.shared = Some(shared),
+        }
+        server.changed.notify_waiters();
+    }
+
+    fn servers(&self) -> MutexGuard<'_, HashMap<String, ServerConnections>> {
+        self.servers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl ServerConnections {
+    /// Drops what ended, and what was idle for too long. A new one stays: the request on it tells that its server closes at
+    /// once, and no further one is made for it.
+    fn tidy(&mut self, keep: Duration) {
+        self.idle.retain(|Idle { connection, since }| {
+            (connection.is_new() || !connection.is_closed()) && since.elapsed() < keep
+        });
+        self.shared.take_if(|shared| {
+            let ended = !shared.is_new() && !shared.is_alive();
+            ended || shared.idle_since().is_some_and(|since| since.elapsed() >= keep)
+        });
+    }
+
+    fn is_needed(&self) -> bool {
+        !self.idle.is_empty() || self.shared.is_some() || Arc::strong_count(&self.changed) > 1
+    }
+}
+
+/// Closes idle connections in time, also of servers that nobody asks any more.
+async fn sweep(pool: Weak<ConnectionPool>, every: Duration) {
+    loop {
+        clock::wait(every).await;
+        let Some(pool) = pool.upgrade() else { return };
+        pool.servers().retain(|_, server| {
+            server.tidy(pool.keep);
+            server.is_needed()
+        });
+    }
+}
+
+/// A connection, or a stream of one, that is one request's; it goes back if that isn't sent.
+#[derive(Debug)]
+pub struct HeldConnection {
+    connection: Option<Exclusive>,
+    origin: String,
+    pool: Arc<ConnectionPool>,
+}
+
+impl HeldConnection {
+    /// A request would leave at once.
+    pub fn is_ready(&self) -> bool {
+        self.connection.as_ref().is_some_and(Exclusive::is_ready)
+    }
+
+    /// Ends when another connection is to be taken. A server that closes new connections isn't asked for further ones: what
+    /// is sent on this one tells of it.
+    pub async fn lost(&self) {
+        match &self.connection {
+            Some(connection) => connection.gone().cancelled().await,
+            None => return,
+        }
+        if self.is_new() {
+            std::future::pending::<()>().await;
+        }
+    }
+
+    /// No request was sent on it yet, and it was made just now.
+    pub fn is_new(&self) -> bool {
+        self.connection.as_ref().is_some_and(Exclusive::is_new)
+    }
+
+    /// Sends a request and waits for the answer's head; its first bytes are on their way when this is first polled.
+    ///
+    /// # Errors
+    /// Why there is no answer.
+    pub async fn send(mut self, request: Request<()>) -> Result<HttpAnswer, Unanswered> {
+        let Some(mut connection) = self.connection.take() else {
+            return Err(Unanswered::Unsent("the connection is used".into()));
+        };
+        let answer = connection.send(request).await?;
+        if let Exclusive::Http1(connection) = connection {
+            self.give_back(connection);
+        }
+        Ok(answer)
+    }
+
+    /// Gives the connection back once its answer is read. An answer that isn't read to its end ends the connection.
+    fn give_back(&self, mut connection: Http1) {
+        let (pool, origin) = (Arc::clone(&self.pool), self.origin.clone());
+        tokio::spawn(async move {
+            if connection.until_ready().await {
+                pool.lay(&origin, Opened::Http1(connection));
+            }
+        });
+    }
+}
+
+impl Drop for HeldConnection {
+    fn drop(&mut self) {
+        if let Some(Exclusive::Http1(connection)) = self.connection.take() {
+            self.pool.lay(&self.origin, Opened::Http1(connection));
+        }
+    }
+}
+
+/// No connection within the site's `connect_timeout`.
+#[derive(Debug, thiserror::Error)]
+#[error("no connection in time")]
+pub struct ConnectTimeout;

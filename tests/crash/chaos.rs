@@ -1,5 +1,5 @@
 //! One crawl, at random killed, stopped, without space on its disk, and with a wall clock that jumps, for as long as
-//! `CHAOS_SECONDS` says.
+//! `CHAOS_SECONDS` says. On a Redis whose packets are dropped: `tests/redis/dropped.rs`.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};

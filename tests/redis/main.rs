@@ -4,6 +4,7 @@ mod answers;
 mod away;
 mod clock;
 mod deploy;
+mod dropped;
 mod forgotten;
 #[path = "../crawl/ground.rs"]
 mod ground;

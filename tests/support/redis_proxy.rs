@@ -5,6 +5,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 /// Forwards to a server on loopback; ends with the test.
 pub struct RedisProxy {
@@ -22,6 +23,7 @@ struct Road {
     hold: Mutex<Option<Vec<u8>>>,
     held: Mutex<Vec<Vec<u8>>>,
     closed: AtomicBool,
+    stalled: AtomicBool,
     ends: Mutex<Vec<TcpStream>>,
 }
 
@@ -84,6 +86,16 @@ impl RedisProxy {
         self.road.closed.store(false, Ordering::SeqCst);
     }
 
+    /// Nothing arrives on either side from now on, as if all packets were dropped; connections stay.
+    pub fn stall(&self) {
+        self.road.stalled.store(true, Ordering::SeqCst);
+    }
+
+    /// What was sent meanwhile arrives, also of connections that their clients have given up.
+    pub fn flow(&self) {
+        self.road.stalled.store(false, Ordering::SeqCst);
+    }
+
     /// Cuts all connections; new ones are welcome.
     pub fn cut(&self) {
         for stream in lock(&self.road.ends).drain(..) {
@@ -105,16 +117,28 @@ fn forward(client: TcpStream, port: u16, road: &Arc<Road>) -> std::io::Result<()
     lock(&road.ends).extend([client.try_clone()?, server.try_clone()?]);
     let (up, down) = ((client.try_clone()?, server.try_clone()?), (server, client));
     let robbed = Arc::new(AtomicBool::new(false));
-    let (road, silent) = (Arc::clone(road), Arc::clone(&robbed));
-    std::thread::spawn(move || pump(up, |bytes| road.passes(bytes, &robbed)));
+    let (there, back, silent) = (Arc::clone(road), Arc::clone(road), Arc::clone(&robbed));
+    std::thread::spawn(move || pump(up, |bytes| there.passes(bytes, &robbed)));
     // The answer is read, so that the request was done for certain, and goes nowhere.
-    std::thread::spawn(move || pump(down, |_| !silent.load(Ordering::SeqCst)));
+    std::thread::spawn(move || {
+        pump(down, |_| {
+            back.wait_for_flow();
+            !silent.load(Ordering::SeqCst)
+        });
+    });
     Ok(())
 }
 
 impl Road {
+    fn wait_for_flow(&self) {
+        while self.stalled.load(Ordering::SeqCst) {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
     /// Whether a request passes, and not only to be held back; the one to be robbed is remembered.
     fn passes(&self, bytes: &[u8], robbed: &AtomicBool) -> bool {
+        self.wait_for_flow();
         if take_if_in(&self.rob, bytes) {
             robbed.store(true, Ordering::SeqCst);
             self.robbed.fetch_add(1, Ordering::SeqCst);

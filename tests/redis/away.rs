@@ -50,6 +50,36 @@ fn a_unit_that_did_not_start_lately_does_not_make_another_one_wait_after_a_resta
 }
 
 #[test]
+fn i1_a_master_that_failed_over_and_back_is_restarted_though_its_process_never_ended() {
+    const INTERVAL: i64 = 1_500;
+    let Some(first) = redis_or_skip() else { return };
+    let Some(second) = RedisServer::builder().replica_of(&first).start() else { return };
+    let follow = |replica: &RedisServer, master: &RedisServer| {
+        replica.cli(&["REPLICAOF", "127.0.0.1", &master.port().to_string()]);
+        eventually("it has all that its master has", || {
+            let is_up = replica.info("master_link_status").as_deref() == Some("up");
+            let [told, heard] = [master, replica].map(|server| server.info("master_repl_offset"));
+            (is_up && told == heard).then_some(())
+        });
+    };
+    let frontier = open(&first.url(0));
+    wait(async {
+        shop(&frontier, INTERVAL, 5).await;
+        let lease = next(&frontier, "one").await;
+        assert_eq!(settle(&frontier, "one", &lease, done()).await, Settled::Kept);
+        follow(&second, &first);
+        second.cli(&["REPLICAOF", "NO", "ONE"]);
+        follow(&first, &second);
+        first.cli(&["REPLICAOF", "NO", "ONE"]);
+        sleep(INTERVAL).await;
+        let grant = claim(&frontier, "one", 1).await;
+        assert!(grant.leases.is_empty(), "the other one may have granted a start that this one doesn't know");
+        assert!(grant.next_in.is_some_and(|wait| (1..=INTERVAL).contains(&wait)), "{grant:?}");
+        next(&frontier, "one").await;
+    });
+}
+
+#[test]
 fn a_step_under_way_while_the_server_stands_still_is_answered_when_it_goes_on() {
     let Some(redis) = redis_or_skip() else { return };
     let frontier = open(&redis.url(0));

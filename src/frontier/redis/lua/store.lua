@@ -43,11 +43,16 @@ local store = module(function(store)
   end
 
   -- Which life of the server this is: another one may have forgotten the last second. No function of the server's outlives
-  -- it.
-  local server_id
+  -- its process. A master that failed over and came back is the same process with what its replica had: each promotion gives
+  -- the data another id of replication, read anew in each call.
+  local process
   function store.server()
-    server_id = server_id or string.match(call('INFO', 'server'), 'run_id:(%x+)')
-    return server_id
+    if not batch.server then
+      process = process or string.match(call('INFO', 'server'), 'run_id:(%x+)')
+      local history = string.match(call('INFO', 'replication'), 'master_replid:(%x+)')
+      batch.server = string.sub(process, 1, 16) .. string.sub(history, 1, 16)
+    end
+    return batch.server
   end
 
   -- A record by its name, read once a call.

@@ -148,7 +148,12 @@ impl Pool {
             self.parts.frontier.work_on(&self.parts.member().name, self.parts.rules.scope()).await?;
             told_of.store(sites_left, Ordering::SeqCst);
         }
-        let (mut download, parse) = self.parts.slots.free();
+        let (mut download, mut parse) = self.parts.slots.free();
+        let is_full = self.parts.outages.memory.is_on();
+        if is_full {
+            // One that is parsed may make room, or finds that there is some.
+            (download, parse) = (0, parse.min(1));
+        }
         download = download.min(self.parts.under_way.pages_left());
         if self.parts.ceiling.is_set() && download > 0 {
             self.parts.ceiling.until_ready().await;
@@ -170,6 +175,9 @@ impl Pool {
         for lease in grant.leases {
             self.start(lease, noted);
         }
+        if is_full {
+            return Ok(Instant::now() + RESCALE);
+        }
         // On a cluster one partition may say so while others granted tasks.
         if grant.buried {
             self.parts.join_anew().await?;
@@ -178,8 +186,8 @@ impl Pool {
         if !self.parts.role.walks(Stage::Download) {
             return Ok(again);
         }
-        let is_full = self.parts.slots.free().0 == 0;
-        self.parts.slots.are_short.fetch_or(is_full && download > 0 && next.is_zero(), Ordering::SeqCst);
+        let is_busy = self.parts.slots.free().0 == 0;
+        self.parts.slots.are_short.fetch_or(is_busy && download > 0 && next.is_zero(), Ordering::SeqCst);
         // With every slot taken, a few more may be enough to go on.
         Ok(if download == 0 { again.min(Instant::now() + RESCALE) } else { again })
     }
@@ -247,7 +255,8 @@ impl Pool {
 
     /// A task was left as it was.
     fn note(&self, left: VisitError) {
-        self.left.fetch_add(usize::from(left.is_our_own()), Ordering::SeqCst);
+        let is_left = left.is_our_own() && !left.is_for_memory();
+        self.left.fetch_add(usize::from(is_left), Ordering::SeqCst);
         if left.is_final() {
             self.broken().get_or_insert(left);
             self.stop.cancel();

@@ -2,7 +2,7 @@
 
 use crate::archive::ArchiveError;
 use crate::fetch::FetchError;
-use crate::frontier::FrontierError;
+use crate::frontier::{FrontierError, FrontierErrorKind};
 use crate::sink::SinkError;
 
 /// Why a visit was left: its lease returns by itself, nothing is lost.
@@ -35,6 +35,11 @@ impl VisitError {
             Self::Lacking(_) => true,
             Self::Parse(_) => false,
         }
+    }
+
+    /// Whether the frontier has no memory for what the task brings: it is tried again.
+    pub(super) fn is_for_memory(&self) -> bool {
+        matches!(self, Self::Frontier(error) if error.kind == FrontierErrorKind::MemoryFull)
     }
 
     /// Whether no further task can be brought to its end: there is no place for items or pages any more.

@@ -21,6 +21,9 @@ const LAST_TRIES: Duration = Duration::from_secs(10);
 #[derive(Debug)]
 pub(crate) struct Outages {
     pub(super) frontier: Outage<FrontierError>,
+    /// Whether the frontier's server has no memory for what pages bring. Nobody waits: a parse whose links are refused goes
+    /// back, and no page is asked for until links are taken in again.
+    pub(super) memory: Notice<FrontierError>,
     pub(super) pages: Outage<ArchiveError>,
     pub(super) items: Outage<SinkError>,
 }
@@ -30,6 +33,7 @@ impl Outages {
     pub(super) fn new(leaving: &CancellationToken) -> Self {
         Self {
             frontier: outage(frontier_away(), FrontierError::is_transient, leaving, Some(no_answer)),
+            memory: memory_full(),
             pages: outage(not_kept("pages"), ArchiveError::is_of_the_store, leaving, None),
             items: outage(not_kept("items"), SinkError::is_transient, leaving, None),
         }
@@ -42,7 +46,7 @@ impl Outages {
 
     /// Whether this process can't go on for now.
     pub(crate) fn is_any_on(&self) -> bool {
-        self.frontier.is_on() || self.is_keeping_held_up()
+        self.frontier.is_on() || self.memory.is_on() || self.is_keeping_held_up()
     }
 }
 
@@ -71,6 +75,13 @@ fn frontier_away() -> Notice<FrontierError> {
         }
     };
     Notice::new(begins, |_| info!("the frontier answers again"))
+}
+
+fn memory_full() -> Notice<FrontierError> {
+    Notice::new(
+        |error| warn!("no pages are asked for until their links are taken in: {error}"),
+        |after| info!("links are taken in again, after {}; it goes on", spoken(after)),
+    )
 }
 
 fn not_kept<E: Error>(what: &'static str) -> Notice<E> {

@@ -12,7 +12,7 @@ use super::slots::Slot;
 use crate::archive::{Archive, ArchiveError, RecordPlace, StoredResponse};
 use crate::content_coding;
 use crate::extract::{self, Extract, Fetched};
-use crate::frontier::FrontierError;
+use crate::frontier::{FrontierError, FrontierErrorKind};
 use crate::item::Item;
 use crate::robots::Verdicts;
 use crate::sink::SinkError;
@@ -36,11 +36,12 @@ pub(super) async fn visit(parts: &VisitParts, lease: Lease, slot: Slot) -> Resul
     };
     let extract = task.take_apart(rule, page).await?;
     let _end = parts.slots.free_for_the_end(slot).await;
+    // Before the item, as a page whose links are refused goes back: it would be written each time.
+    task.put_links(&extract.links).await?;
     if let Some(item) = &extract.item {
         write(parts, item).await?;
         parts.monitor.item(&lease.site);
     }
-    task.put_links(&extract.links).await?;
     let outcome = ending(&site.pages[rule], &extract);
     Ok(parts.settle(lease, outcome).await?)
 }
@@ -104,10 +105,25 @@ impl Parse<'_> {
         }
         for (owner, puts) in queues {
             for portion in puts.chunks(PUTS) {
-                frontier.patiently(|| self.parts.frontier.put(&owner, portion.to_vec())).await?;
+                frontier.patiently(|| self.put(&owner, portion)).await??;
             }
         }
         Ok(())
+    }
+
+    /// Puts links of one site. A full memory isn't waited for: what is done meanwhile may make room.
+    async fn put(self, owner: &str, links: &[Put]) -> Result<Result<(), FrontierError>, FrontierError> {
+        match self.parts.frontier.put(owner, links.to_vec()).await {
+            Err(error) if error.kind == FrontierErrorKind::MemoryFull => {
+                self.parts.outages.memory.begin(&error);
+                Ok(Err(error))
+            }
+            put => {
+                put?;
+                self.parts.outages.memory.end();
+                Ok(Ok(()))
+            }
+        }
     }
 
     /// The link as a put into the queue of the site that owns its host.

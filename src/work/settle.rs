@@ -29,7 +29,7 @@ impl VisitParts {
         response: Option<Duration>,
     ) -> Result<Option<SlottedLease>, FrontierError> {
         let brings = matches!(outcome, Outcome::Done { stored: Some(_), .. });
-        let takes = brings && !self.leaving.is_cancelled() && !self.outages.is_keeping_held_up();
+        let takes = brings && !self.leaving.is_cancelled() && !self.outages.is_any_on();
         let slot = if takes { self.slots.take_free_parse() } else { None };
         let parse = slot.as_ref().map(|_| fastrand::u64(1..TOKENS));
         let settled = self.settle_as(Settlement { lease, outcome, block, response, parse }).await?;

@@ -3,7 +3,7 @@
 use paced::internals::frontier::FrontierErrorKind;
 use paced::internals::task::Settled;
 
-use crate::ground::wait;
+use crate::ground::{Ground, SiteFile, ms, page, paths, wait};
 use crate::steps::*;
 use crate::support::*;
 
@@ -64,6 +64,45 @@ fn a_library_that_a_full_memory_has_no_room_for_is_a_full_memory_and_comes_once_
         redis.cli(&["CONFIG", "SET", "maxmemory", "0"]);
         assert_eq!(frontier.sites().await.expect("there is room"), ["shop"]);
     });
+}
+
+#[test]
+fn a_crawl_on_a_full_memory_asks_for_no_page_grows_no_further_and_goes_on_by_itself() {
+    const PAGES: usize = 40;
+    let Some(redis) = redis_or_skip() else { return };
+    let front: Vec<String> = paths(PAGES).collect();
+    let mut site = TestSite::builder();
+    site = site.page("/", page("front", &front));
+    for path in &front {
+        let more = format!("{path}/more");
+        site = site.page(path, page(path, [&more])).page(&more, page(&more, [""; 0]));
+    }
+    let site = site.serve();
+    let ground = Ground::new([SiteFile::of("shop", &site).interval(ms(100))]);
+    let mut crawl = ground.crawl().env("PACED_FRONTIER", redis.url(0)).start();
+    eventually("a few pages", || {
+        assert!(!crawl.ended(), "it ended:\n{}", crawl.stderr());
+        (site.arrivals().len() > 10).then_some(())
+    });
+    redis.cli(&["CONFIG", "SET", "maxmemory", "1"]);
+    eventually("a refusal", || crawl.stderr().contains("no pages are asked for").then_some(()));
+    // What is granted by then is still asked for.
+    std::thread::sleep(ms(1_500));
+    let used = || -> u64 { redis.info("used_memory").and_then(|used| used.parse().ok()).expect("a number") };
+    let (asked, before) = (site.arrivals().len(), used());
+    std::thread::sleep(ms(5_000));
+    let (asked_now, after) = (site.arrivals().len(), used());
+    assert_eq!(asked_now, asked, "{}", crawl.stderr());
+    assert!(asked < PAGES, "{asked} pages were asked for all the same");
+    assert!(after < before + 50_000, "{} bytes more", after - before);
+
+    redis.cli(&["CONFIG", "SET", "maxmemory", "0"]);
+    let run = crawl.finish().expect_code(0);
+    assert!(site.counts().values().all(|count| *count == 1), "{:?}", site.counts());
+    assert_eq!(ground.items("shop").len(), 2 * PAGES + 1, "each item is there once\n{}", run.stderr);
+    for line in ["no pages are asked for", "links are taken in again"] {
+        assert_eq!(run.stderr.matches(line).count(), 1, "{line}:\n{}", run.stderr);
+    }
 }
 
 /// Asks again until it is taken in.

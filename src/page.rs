@@ -55,6 +55,9 @@ impl Headers {
     }
 }
 
+/// In bytes.
+const LONGEST_VALIDATOR: usize = 256;
+
 /// What a site gave with a page so that it can be asked whether the page has changed (RFC 9110 section 8.8).
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Validators {
@@ -67,9 +70,10 @@ pub struct Validators {
 }
 
 impl Validators {
-    /// The validators in an answer's header.
+    /// The validators in an answer's header. One that is long isn't kept: each page would carry it for good.
     pub fn of(headers: &Headers) -> Self {
-        let text = |name| headers.get(name).map(str::to_owned);
+        let is_short = |text: &&str| text.len() <= LONGEST_VALIDATOR;
+        let text = |name| headers.get(name).filter(is_short).map(str::to_owned);
         Self { etag: text("etag"), last_modified: text("last-modified") }
     }
 

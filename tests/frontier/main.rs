@@ -8,4 +8,5 @@ mod simulation;
 #[path = "../support/mod.rs"]
 mod support;
 mod table;
+mod upgrade;
 mod world;

@@ -95,10 +95,24 @@ impl World {
                 (Frontier::redis(&db.url(), Some(clock.clone())).expect("a URL of Redis"), None, Some(db))
             }
         };
+        Self { other, _folder: folder, _db: db, ..Self::of(frontier, clock) }
+    }
+
+    /// A frontier that a test opened, and its clock.
+    pub fn of(frontier: Frontier, clock: Clock) -> Self {
         let (tokens, turn, dice) =
             (Cell::new(0), Cell::new(false), RefCell::new(fastrand::Rng::with_seed(1)));
-        let met = RefCell::default();
-        Self { frontier, clock, tokens, met, other, dice, turn, _folder: folder, _db: db }
+        Self {
+            frontier,
+            clock,
+            tokens,
+            met: RefCell::default(),
+            other: None,
+            dice,
+            turn,
+            _folder: None,
+            _db: None,
+        }
     }
 
     /// Whoever takes the next step: where two have the frontier open, each takes three in a row or so.

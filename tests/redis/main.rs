@@ -2,6 +2,7 @@
 
 mod answers;
 mod away;
+mod bytes;
 mod clock;
 mod deploy;
 mod dropped;

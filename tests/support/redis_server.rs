@@ -38,12 +38,19 @@ pub struct RedisServerBuilder {
     clock: bool,
     counted: bool,
     ends_with_process: bool,
+    dump: Option<PathBuf>,
 }
 
 impl RedisServerBuilder {
     /// With a line of `redis.conf`. A later one wins.
     pub fn set(mut self, name: &str, value: &str) -> Self {
         self.settings.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// With what a dump holds (`SAVE`).
+    pub fn dump(mut self, file: &Path) -> Self {
+        self.dump = Some(file.to_owned());
         self
     }
 
@@ -123,6 +130,9 @@ impl RedisServerBuilder {
             ends_with_process: self.ends_with_process,
             process: None,
         };
+        if let Some(dump) = &self.dump {
+            fs::copy(dump, server.folder.file("dump.rdb")).expect("a dump");
+        }
         // Another process may have been quicker to take the port.
         while !server.launch() {
             server.port = free_port();
@@ -156,6 +166,7 @@ impl RedisServer {
             clock: false,
             counted: false,
             ends_with_process: false,
+            dump: None,
         }
     }
 

@@ -6,6 +6,7 @@ use super::address::Address;
 use super::client::RedisClient;
 use super::error::from_redis;
 use super::server_check::check;
+use crate::clock::Clock;
 use crate::frontier::FrontierError;
 
 /// Where connections come from.
@@ -13,6 +14,8 @@ pub(super) struct Connector {
     pub(super) address: Address,
     /// Only a frontier that is there already is wanted.
     existing: bool,
+    /// A test's clock.
+    fake: Option<Clock>,
     open: tokio::sync::Mutex<Option<RedisClient>>,
     /// A server was reached, and was fit.
     reached: AtomicBool,
@@ -27,9 +30,9 @@ impl std::fmt::Debug for Connector {
 }
 
 impl Connector {
-    pub(super) fn new(address: Address, existing: bool) -> Self {
+    pub(super) fn new(address: Address, existing: bool, fake: Option<Clock>) -> Self {
         let (open, reached, forgets) = Default::default();
-        Self { address, existing, open, reached, forgets }
+        Self { address, existing, fake, open, reached, forgets }
     }
 
     /// The open connection, or a new one to a server that is fit.
@@ -40,7 +43,7 @@ impl Connector {
         }
         let connected = RedisClient::connect(&self.address).await;
         let mut server = connected.map_err(|error| from_redis(&self.address, &error))?;
-        let forgets = check(&mut server, &self.address, self.existing).await?;
+        let forgets = check(&mut server, &self.address, self.existing, self.fake.as_ref()).await?;
         if !self.reached.swap(true, Ordering::SeqCst) {
             self.forgets.store(forgets, Ordering::SeqCst);
         }

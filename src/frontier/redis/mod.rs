@@ -14,6 +14,7 @@ mod program;
 mod register;
 mod rights;
 mod server_check;
+mod upgrade;
 mod wake;
 mod wire;
 
@@ -60,7 +61,7 @@ impl Shared {
         let base = Arc::new(AtomicI64::new(Clock::wall().now().as_millis() - millis(since_boot())));
         let away = connection::away(&address.shown);
         let state = Arc::new(LinkState {
-            connector: Connector::new(address, existing),
+            connector: Connector::new(address, existing, clock.clone()),
             io_thread: io_thread::IoThread::default(),
             fake: clock.clone(),
             base: Arc::clone(&base),

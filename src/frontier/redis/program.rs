@@ -10,11 +10,12 @@ use super::client::RedisClient;
 use super::prelude::prelude;
 
 /// What all functions of the library share, each file after those that it uses.
-pub(super) const FILES: [&str; 22] = [
+pub(super) const FILES: [&str; 24] = [
     include_str!("lua/asked.lua"),
     include_str!("lua/packed.lua"),
     include_str!("lua/store.lua"),
     include_str!("lua/tasks.lua"),
+    include_str!("lua/kept.lua"),
     include_str!("lua/records.lua"),
     include_str!("lua/pages.lua"),
     include_str!("lua/places.lua"),
@@ -32,6 +33,7 @@ pub(super) const FILES: [&str; 22] = [
     include_str!("lua/letters.lua"),
     include_str!("lua/view.lua"),
     include_str!("lua/client.lua"),
+    include_str!("lua/upgrade.lua"),
     include_str!("lua/run.lua"),
 ];
 

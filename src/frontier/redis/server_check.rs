@@ -1,5 +1,7 @@
 //! Checks each new connection's server before anything is kept on it: version, eviction, rights, schema.
 
+use std::collections::BTreeMap;
+
 use redis::cmd;
 
 use super::PARTITIONS_OF_A_CLUSTER;
@@ -7,10 +9,14 @@ use super::address::Address;
 use super::client::RedisClient;
 use super::error::from_redis;
 use super::rights;
+use super::upgrade::Upgrade;
+use crate::clock::Clock;
 use crate::frontier::{FrontierError, FrontierErrorKind};
 
 /// The schema's version: what the keys hold, and how.
-const SCHEMA: i64 = 3;
+const SCHEMA: i64 = 4;
+/// The oldest schema that is brought up to date.
+const OLDEST_SCHEMA: i64 = 3;
 /// The oldest Redis that keeps functions.
 const OLDEST: u32 = 7;
 
@@ -20,6 +26,7 @@ pub(super) async fn check(
     server: &mut RedisClient,
     address: &Address,
     existing: bool,
+    fake: Option<&Clock>,
 ) -> Result<bool, FrontierError> {
     let mut info = String::new();
     for section in ["server", "memory", "persistence", "replication"] {
@@ -28,7 +35,7 @@ pub(super) async fn check(
     if let Some(why) = unfit(&info, address.cluster) {
         return Err(FrontierError::new(why, address.shown.clone()));
     }
-    mark(server, address, existing).await?;
+    mark(server, address, existing, fake).await?;
     Ok(field(&info, "aof_enabled") == Some("0"))
 }
 
@@ -58,7 +65,12 @@ fn unfit(info: &str, as_cluster: bool) -> Option<FrontierErrorKind> {
 }
 
 /// Writes the schema's version into an empty frontier, compares it in one that is there.
-async fn mark(server: &mut RedisClient, address: &Address, existing: bool) -> Result<(), FrontierError> {
+async fn mark(
+    server: &mut RedisClient,
+    address: &Address,
+    existing: bool,
+    fake: Option<&Clock>,
+) -> Result<(), FrontierError> {
     let partitions = if address.cluster { PARTITIONS_OF_A_CLUSTER } else { 1 };
     let (key, ours) = ("{paced:0}:schema", format!("{SCHEMA} {partitions}"));
     let broken = |error| from_redis(address, &error);
@@ -79,8 +91,24 @@ async fn mark(server: &mut RedisClient, address: &Address, existing: bool) -> Re
     }
     match found {
         Some(found) if found == ours => Ok(()),
+        Some(found) if let Some(from) = upgraded_from(&found, partitions) => {
+            Upgrade { server, address, fake, from, to: SCHEMA, partitions, joined: BTreeMap::new() }
+                .run()
+                .await
+        }
         found => Err(FrontierError::new(other_schema(&found.unwrap_or_default()), address.shown.clone())),
     }
+}
+
+/// The schema from which a frontier is to be brought up to date, or is being.
+fn upgraded_from(found: &str, partitions: usize) -> Option<i64> {
+    let words: Vec<i64> = found.split(' ').map(|word| word.parse().ok()).collect::<Option<_>>()?;
+    let from = match words[..] {
+        [from, parts] if parts == i64::try_from(partitions).ok()? => from,
+        [SCHEMA, parts, from] if parts == i64::try_from(partitions).ok()? => from,
+        _ => return None,
+    };
+    (OLDEST_SCHEMA..SCHEMA).contains(&from).then_some(from)
 }
 
 fn other_schema(found: &str) -> FrontierErrorKind {
@@ -119,6 +147,6 @@ mod tests {
         assert_eq!(other_schema("7 1"), FrontierErrorKind::Newer(7));
         assert_eq!(other_schema("1 1"), FrontierErrorKind::Older(1));
         assert_eq!(other_schema("hello"), FrontierErrorKind::Foreign);
-        assert!(matches!(other_schema("3 16"), FrontierErrorKind::Unfit(_)));
+        assert!(matches!(other_schema("4 16"), FrontierErrorKind::Unfit(_)));
     }
 }

@@ -1,20 +1,6 @@
 -- Records beside the tasks: stored pages, robots, hosts, the timed mutexes, processes.
 local records = module(function(records)
-  -- A page: its fence, where it is kept, in the client's own words, its `recrawl`, and its depth.
-  function records.page(site, url)
-    local row = call('HGET', P .. 'page:' .. site, url)
-    if not row then
-      return nil
-    end
-    local fence, recrawl, depth, stored = string.match(row, '^(%d+) ([%d-]+)@?(%d*) (.*)$')
-    return tonumber(fence), stored, tonumber(recrawl), tonumber(depth) or 0
-  end
-
-  function records.save_page(site, url, fence, stored, recrawl, depth)
-    local period = recrawl and string.format('%.0f', recrawl) or '-'
-    local deep = depth > 0 and string.format('@%d ', depth) or ' '
-    call('HSET', P .. 'page:' .. site, url, string.format('%d ', fence) .. period .. deep .. stored)
-  end
+  records.page, records.save_page = kept.page, kept.save
 
   -- What steps need of an origin's robots.txt; its text stays where it is.
   function records.robots(origin)

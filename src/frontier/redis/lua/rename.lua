@@ -8,6 +8,7 @@ local rename = module(function(rename)
   end
 
   local function move_keys(site, to)
+    kept.flush()
     for _, key in ipairs(store.keys_of_site) do
       move(P .. key .. site.name, P .. key .. to)
     end

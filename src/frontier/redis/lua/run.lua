@@ -5,7 +5,7 @@
 
 local MODULES = {
   put = put, feed = feed, claim = claim, lease = lease, settle = settle, lock = lock, sites = sites_of,
-  directory = directory, rename = rename, owners = owners, view = view, letters = letters,
+  directory = directory, rename = rename, owners = owners, view = view, letters = letters, upgrade = upgrade,
 }
 
 local function run_steps(steps)
@@ -31,7 +31,7 @@ local function run(keys, args, reads)
   end
   batch = {
     fake_time = args[3] ~= '', sites = {}, changed_sites = {}, units = {}, changed_units = {}, firsts = {},
-    last_answers = {}, sleepers = {},
+    last_answers = {}, sleepers = {}, books = {}, segments = {},
   }
   local steps = cmsgpack.unpack(args[4])
   store.read_clock(args[3])
@@ -40,6 +40,7 @@ local function run(keys, args, reads)
     return cmsgpack.pack({ now, replies })
   end
   store.flush()
+  kept.flush()
   records.write_last_answers()
   wake.write_sleepers()
   if batch.coming then

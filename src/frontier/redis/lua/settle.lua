@@ -37,13 +37,13 @@ settle = module(function(settle)
     if stored and task.stage == 'd' then
       local fence, _, before
       if site.keeps then
-        fence, _, before = records.page(task.site, task.url)
+        fence, _, before = records.page(task.site, task.url, task.mark)
       end
       if not fence or fence <= task.fence then
-        records.save_page(task.site, task.url, task.fence, stored, outcome.recrawl, task.depth)
+        records.save_page(task.site, task.url, task.fence, stored, outcome.recrawl, task.depth, task.mark)
         site.keeps = 1
         if before or outcome.recrawl then
-          pages.set_recrawl(site, task.url, before, outcome.recrawl, outcome.fetched_at)
+          pages.set_recrawl(site, task.url, before, outcome.recrawl, stored[1])
         end
       end
       _, parse = put.one(site, 'p', {

@@ -42,7 +42,7 @@ local sites_of = module(function(sites_of)
       return { not_yet = { wait = wait } }
     end
     tasks.leave_known(site)
-    if tasks.sweep_known(site, REMOVED) then
+    if tasks.sweep_known(site, REMOVED) or kept.sweep(name, REMOVED) then
       return 'partly'
     end
     for _, recrawl in ipairs(call('SMEMBERS', P .. 'periods:' .. name)) do

@@ -76,7 +76,7 @@ local store = module(function(store)
     call('SADD', P .. 'sites', site.name)
   end
 
-  store.keys_of_site = { 'q:d:', 'q:p:', 'task:', 'letter:', 'dead:', 'page:', 'again:', 'periods:', 'text:' }
+  store.keys_of_site = { 'q:d:', 'q:p:', 'task:', 'letter:', 'dead:', 'pages:', 'again:', 'periods:', 'text:' }
 
   -- The name stands for no site any more.
   function store.drop_site(name)

@@ -308,7 +308,7 @@ local tasks = module(function(tasks)
     return P .. 'known:' .. site .. ':' .. run .. ':' .. set
   end
 
-  local function set_of(low, sets)
+  function tasks.set_of(low, sets)
     local round = 1
     while round * 2 <= sets do
       round = round * 2
@@ -316,6 +316,8 @@ local tasks = module(function(tasks)
     local set = low % (round * 2)
     return set < sets and set or set - round
   end
+
+  local set_of = tasks.set_of
 
   local function sets_for(count)
     return math.floor(count / SET_SIZE) + 1
@@ -328,6 +330,8 @@ local tasks = module(function(tasks)
     end
     return fingerprint(url)
   end
+
+  tasks.mark = fingerprint
 
   function tasks.is_known(site, url)
     local mark, low = fingerprint(url)

@@ -10,6 +10,7 @@ use crate::frontier::value::{Decoded, FromWire, ReplyRow, embedded, is_true, mal
 use crate::frontier::view::{
     Freshness, Inspection, KnownRobots, LatestPage, Owner, Says, UnitStatus, UrlStatus, View,
 };
+use crate::page::Validators;
 use crate::task::{
     DeadLetter, Failure, Lease, Origin, PageKey, PutReply, RobotsFetch, RobotsRecord, Settled, StoredPage,
 };
@@ -59,7 +60,14 @@ read_by! {
     Renamed: parse;
     StageCounts: parse;
     Failure: parse;
-    StoredPage: embedded;
+    // A task that is older than schema 4 has it as text.
+    StoredPage: |value| {
+        if value.is_string() {
+            return embedded(value);
+        }
+        let (fetched_at, place, etag, last_modified) = FromWire::read(value)?;
+        Ok(Self { place, fetched_at, validators: Validators { etag, last_modified } })
+    };
     RobotsRecord: embedded;
     DeadState: embedded;
     // A token is text; a count is a number.

@@ -11,7 +11,10 @@ use crate::frontier::step::{Claim, Registration, Tuning};
 use crate::frontier::value::ToWire;
 use crate::frontier::view::LetterPlace;
 use crate::frontier::{MutexKey, WorkScope};
-use crate::task::{LeaseKey, Origin, Outcome, Put, RobotsAccess, RobotsRecord, Settlement, Stage};
+use crate::page::Validators;
+use crate::task::{
+    LeaseKey, Origin, Outcome, Put, RobotsAccess, RobotsRecord, Settlement, Stage, StoredPage,
+};
 
 /// In ms.
 const CENTURY: i64 = 100 * 365 * 86_400_000;
@@ -181,8 +184,7 @@ fn outcome(outcome: &Outcome) -> Value {
         Outcome::Done { stored, recrawl } => {
             let mut done = json!({ "how": "done" });
             if let Some(stored) = stored {
-                done["stored"] = json!(json!(stored).to_string());
-                done["fetched_at"] = json!(stored.fetched_at.as_millis());
+                done["stored"] = stored_page(stored);
             }
             if let Some(recrawl) = recrawl {
                 done["recrawl"] = json!(millis(*recrawl));
@@ -196,6 +198,17 @@ fn outcome(outcome: &Outcome) -> Value {
         Outcome::Robots(record) => robots(record),
         Outcome::RobotsMoved { to } => json!({ "how": "robots_moved", "to": to.as_str() }),
     }
+}
+
+/// When it was fetched, where it is, its entity tag and modification date: those that are too long to keep are left out.
+fn stored_page(stored: &StoredPage) -> Value {
+    let Validators { etag, last_modified } = &stored.validators;
+    json!([
+        stored.fetched_at.as_millis(),
+        stored.place,
+        or_false(etag.as_ref()),
+        or_false(last_modified.as_ref())
+    ])
 }
 
 fn robots(record: &RobotsRecord) -> Value {

@@ -1,0 +1,94 @@
+-- A frontier of an earlier schema is brought up to date, at most REMOVED rows a step. What was moved is taken away from where it
+-- lay, so that a step begun again goes on there.
+local upgrade = module(function(upgrade)
+  local LOCK_MS = 30000 -- who upgrades says each step that it still does
+
+  -- The name of a process that lives and was there before.
+  local function living()
+    return call('ZRANGEBYSCORE', P .. 'beat', '(' .. string.format('%.0f', now), '+inf', 'LIMIT', 0, 1)[1]
+  end
+
+  -- Takes the upgrade, in the partition where the schema stands, or holds it on. From the first time on the schema says that it
+  -- is under way, which keeps older builds away. Answers whether the caller has it, and which process stands against it.
+  function upgrade.take(token, from, under_way)
+    if call('GET', P .. 'schema') == from then
+      local name = living()
+      if name then
+        return { false, name }
+      end
+      call('SET', P .. 'schema', under_way)
+    end
+    local holder = call('GET', P .. 'upgrading')
+    if call('GET', P .. 'schema') ~= under_way or holder and holder ~= token then
+      return { false, false }
+    end
+    call('SET', P .. 'upgrading', token, 'PX', LOCK_MS)
+    return { true, false }
+  end
+
+  -- It is done: the schema is the new one.
+  function upgrade.done(token, to)
+    if call('GET', P .. 'upgrading') ~= token then
+      return false
+    end
+    call('SET', P .. 'schema', to)
+    call('DEL', P .. 'upgrading')
+    return true
+  end
+
+  -- `2026-11-20T09:00:00.123Z` in ms.
+  local function ms_of(text)
+    local year, month, day, hour, minute, rest = string.match(text, '^(%d+)-(%d+)-(%d+)T(%d+):(%d+):([%d.]+)Z$')
+    local y = tonumber(year) - (tonumber(month) <= 2 and 1 or 0)
+    local m = (tonumber(month) + 9) % 12 -- years that begin in March
+    local days = y * 365 + math.floor(y / 4) - math.floor(y / 100) + math.floor(y / 400)
+      + math.floor((m * 153 + 2) / 5) + tonumber(day) - 719469
+    return ((days * 24 + tonumber(hour)) * 60 + tonumber(minute)) * 60000 + math.floor(tonumber(rest) * 1000 + 0.5)
+  end
+
+  -- Schema 4: a site's pages lay in a hash by URL, each as text, with JSON of where it is kept.
+  local function move_pages(site, most)
+    local key, moved = P .. 'page:' .. site, 0
+    for _, url in ipairs(call('HRANDFIELD', key, most)) do
+      local row = call('HGET', key, url)
+      local fence, recrawl, depth, text = string.match(row, '^(%d+) ([%d-]+)@?(%d*) (.*)$')
+      local page = cjson.decode(text)
+      local validators = page.validators or {}
+      local stored = { page.fetched_at, page.place, validators.etag or false, validators.last_modified or false }
+      for i = 3, 4 do
+        stored[i] = stored[i] and #stored[i] <= 256 and stored[i]
+      end
+      stored[1] = ms_of(stored[1])
+      kept.save(site, url, tonumber(fence), stored, tonumber(recrawl), tonumber(depth) or 0)
+      call('HDEL', key, url)
+      moved = moved + 1
+    end
+    return moved
+  end
+
+  -- A part of the sites, from a place of their set on; the place at which to go on, and whether it is
+  -- the same one as a site isn't done.
+  local function from_3(most, cursor)
+    local part = call('SSCAN', P .. 'sites', cursor, 'COUNT', 100)
+    for _, site in ipairs(part[2]) do
+      most = most - move_pages(site, most)
+      if most <= 0 then
+        return cursor, true
+      end
+    end
+    return part[1]
+  end
+
+  -- What brings a partition from one schema to the next, by the earlier one. Each does a part, from the place that it told last
+  -- time, '0' at first, and tells where to go on: '0' where it is through, unless it says that more is left there.
+  local STEPS = { [3] = from_3 }
+
+  -- The schema and the place at which to go on; none where there is nothing left to do.
+  function upgrade.step(from, cursor)
+    local at, more = STEPS[from](REMOVED, cursor)
+    if at ~= '0' or more then
+      return { from, at }
+    end
+    return STEPS[from + 1] and { from + 1, '0' }
+  end
+end)

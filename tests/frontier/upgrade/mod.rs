@@ -1,0 +1,5 @@
+//! Frontiers of earlier schemas are opened and worked on (N9).
+
+mod make;
+mod redis;
+mod state;

@@ -12,9 +12,10 @@ use super::client::RedisClient;
 use super::error::from_redis;
 use crate::clock::Clock;
 use crate::frontier::{FrontierError, FrontierErrorKind};
+use crate::patience::Patience;
 
 /// How often a process that waits for another one's upgrade looks.
-const LOOK: Duration = Duration::from_millis(50);
+const LOOK: Patience = Patience::new(Duration::from_millis(50), Duration::from_millis(50));
 
 /// One process's way through an upgrade.
 pub(super) struct Upgrade<'a> {
@@ -36,6 +37,7 @@ impl Upgrade<'_> {
         let token = format!("{:016x}", fastrand::u64(..));
         let [from, to] = [self.from, self.to].map(|schema| format!("{schema} {}", self.partitions));
         let under_way = format!("{to} {}", self.from);
+        let mut looks = LOOK.begin();
         loop {
             let (taken, stands_against): (bool, Value) =
                 self.ask(0, json!(["upgrade.take", token, from, under_way])).await?;
@@ -54,7 +56,7 @@ impl Upgrade<'_> {
             if now.as_deref() == Some(&to) {
                 return Ok(());
             }
-            tokio::time::sleep(LOOK).await;
+            looks.again().await;
         }
         for partition in 0..self.partitions {
             let mut next = Some((self.from, "0".to_owned()));

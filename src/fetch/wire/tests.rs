@@ -252,13 +252,13 @@ async fn a_connection_given_back_while_another_is_made_is_taken() {
 #[tokio::test]
 async fn the_permits_sleep_counts_in_no_time_out_and_silence_does() {
     let (shop, mut way) = (Shop::open(), Way::through(&Door::default()));
-    way.patience = Duration::from_millis(500);
+    way.patience = Duration::from_millis(1_500);
     let start = || async {
-        tokio::time::sleep(Duration::from_millis(700)).await;
+        tokio::time::sleep(Duration::from_millis(1_700)).await;
         Ok(Timestamp::from_millis(0))
     };
     for (path, answered) in [("", true), ("mute", false)] {
-        let sent = way.send(&format!("{}{path}", shop.url), start, Duration::from_millis(500)).await;
+        let sent = way.send(&format!("{}{path}", shop.url), start, Duration::from_millis(1_500)).await;
         assert_eq!(sent.expect("it is sent").answer.is_some(), answered, "{path}");
     }
 }

@@ -197,7 +197,8 @@ impl Single {
 }
 
 fn is_late(granted: &AtomicI64, grace: Duration) -> bool {
-    millis(since_boot()).saturating_sub(granted.load(Ordering::SeqCst)) > millis(grace)
+    // Parts of a ms are cut off from both: a permit of the grace's age may be older than that.
+    millis(since_boot()).saturating_sub(granted.load(Ordering::SeqCst)) >= millis(grace)
 }
 
 async fn wait_ms(wait: i64) {

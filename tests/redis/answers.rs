@@ -116,6 +116,10 @@ fn i3_i5_with_the_way_cut_again_and_again_each_page_is_granted_and_settled_once_
     let Some(redis) = redis_or_skip() else { return };
     let road = RedisProxy::to(redis.port());
     let (plain, shaky) = (open(&redis.url(0)), [open(&road.url(0)), open(&road.url(0))]);
+    // One that never reached its server says so at once.
+    for frontier in &shaky {
+        wait(frontier.sites()).expect("nothing is cut yet");
+    }
     let ended = AtomicBool::new(false);
     let leases = std::thread::scope(|scope| {
         scope.spawn(|| {

@@ -159,8 +159,13 @@ impl Frontier {
     }
 
     /// Takes a new start for a permit that grew late.
-    pub async fn rearm(&self, lease: &LeaseKey) -> Result<Rearm, FrontierError> {
-        ask!(self, Rearm { lease: lease.clone() })
+    pub async fn rearm(
+        &self,
+        lease: &LeaseKey,
+        asked: Option<i64>,
+        lead: i64,
+    ) -> Result<Rearm, FrontierError> {
+        ask!(self, Rearm { lease: lease.clone(), asked, lead })
     }
 
     /// Says that the body ended: the request no longer counts against `parallel`. False: the lease is lost.
@@ -354,8 +359,9 @@ impl Frontier {
         key: &MutexKey,
         token: &str,
         expire: i64,
+        lead: i64,
     ) -> Result<LockReply, FrontierError> {
-        ask!(self, TryLock { mutex: key.clone(), token: token.to_owned(), expire })
+        ask!(self, TryLock { mutex: key.clone(), token: token.to_owned(), expire, lead })
     }
 
     /// Releases without waiting for the answer: for a guard that is dropped.

@@ -1,6 +1,6 @@
 //! Leave to start one request, looked at again when the connection is up (section "from permit to wire").
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
 use std::time::Duration;
 
@@ -9,8 +9,9 @@ use tokio_util::sync::CancellationToken;
 use super::step::{LockReply, Rearm};
 use super::{Frontier, FrontierError, MutexKey};
 use crate::clock::{self, Clock, Timestamp, millis, since_boot};
+use crate::manners::departure::MOST_AHEAD;
 use crate::manners::grace;
-use crate::task::{Lease, LeaseKey};
+use crate::task::{Departure, Lease, LeaseKey};
 
 /// How long a new start is waited for once the process is to end.
 const LAST_WAIT: Duration = Duration::from_secs(5);
@@ -47,9 +48,8 @@ struct Single {
 struct Paced {
     frontier: Frontier,
     lease: LeaseKey,
-    grace: Duration,
-    /// When the start was granted, in ms since boot.
-    granted: AtomicI64,
+    /// When the request is to be sent, and the waits that begin then.
+    departure: Mutex<Departure>,
     rearms: AtomicU32,
     /// Cancelled when no new start is to be waited for.
     leaving: CancellationToken,
@@ -76,20 +76,16 @@ pub enum NotNow {
 }
 
 impl Permit {
-    /// The permit that a download lease carries. Its age counts from the grant where this process reads the frontier's own
-    /// clock, else from `noted`, the time since boot right before the claim: it is never underrated. Once
-    /// `leaving`, a permit that grew late waits a few seconds for a new start, no longer.
-    pub fn of(lease: &Lease, frontier: &Frontier, noted: Duration, leaving: CancellationToken) -> Self {
-        if lease.interval.is_zero() {
+    /// The permit that a download lease carries. Once `leaving`, a permit that grew late waits a few seconds for a new start,
+    /// no longer.
+    pub fn of(lease: &Lease, frontier: &Frontier, leaving: CancellationToken) -> Self {
+        if lease.departure.wait().is_zero() {
             return Self(Arc::new(PermitKind::Unpaced(frontier.clock())));
         }
-        let age = frontier.clock().now().since(lease.granted_at);
-        let granted = if frontier.shares_its_clock() { since_boot().saturating_sub(age) } else { noted };
         Self(Arc::new(PermitKind::Paced(Paced {
             frontier: frontier.clone(),
             lease: lease.key(),
-            grace: grace(lease.interval),
-            granted: AtomicI64::new(millis(granted)),
+            departure: Mutex::new(lease.departure),
             rearms: AtomicU32::new(0),
             leaving,
         })))
@@ -135,29 +131,45 @@ impl Permit {
 }
 
 impl Paced {
+    /// Waits for the departure; one that is missed by more than the grace is asked for anew.
     async fn start(&self) -> Result<Timestamp, NotNow> {
-        while is_late(&self.granted, self.grace) {
-            if self.rearms.fetch_add(1, Ordering::SeqCst) >= REARMS {
+        let clock = self.frontier.clock();
+        loop {
+            let departure = self.departure();
+            let late = clock.now().as_millis() - departure.at;
+            if late < 0 {
+                wait_ms(-late).await;
+            } else if late <= millis(grace(departure.wait())) {
+                return Ok(clock.now());
+            } else if self.rearms.fetch_add(1, Ordering::SeqCst) >= REARMS {
                 return Err(NotNow::TooLate);
-            }
-            tokio::select! {
-                biased;
-                rearmed = self.rearm() => rearmed?,
-                () = clock::wait_after(&self.leaving, LAST_WAIT) => return Err(NotNow::Leaving),
+            } else {
+                tokio::select! {
+                    biased;
+                    rearmed = self.rearm() => rearmed?,
+                    () = clock::wait_after(&self.leaving, LAST_WAIT) => return Err(NotNow::Leaving),
+                }
             }
         }
-        Ok(self.frontier.clock().now())
     }
 
+    fn departure(&self) -> Departure {
+        *self.departure.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes a new start. One that is far away is asked about once more shortly before: the site may have been paused meanwhile.
     async fn rearm(&self) -> Result<(), NotNow> {
+        let mut asked = None;
         loop {
-            let asked = millis(since_boot());
-            let answer = self.frontier.rearm(&self.lease).await.map_err(NotNow::Frontier)?;
-            match answer {
-                Rearm::StartIn(wait) => {
-                    wait_ms(wait).await;
-                    self.granted.store(asked + wait, Ordering::SeqCst);
-                    return Ok(());
+            match self.frontier.rearm(&self.lease, asked, 0).await.map_err(NotNow::Frontier)? {
+                Rearm::Departs(departure) => {
+                    let far = departure.at - self.frontier.clock().now().as_millis() - millis(MOST_AHEAD);
+                    *self.departure.lock().unwrap_or_else(PoisonError::into_inner) = departure;
+                    if far <= 0 || asked == Some(departure.at) {
+                        return Ok(());
+                    }
+                    wait_ms(far).await;
+                    asked = Some(departure.at);
                 }
                 Rearm::Held(wait) => wait_ms(wait.min(LONGEST_SLEEP)).await,
                 Rearm::WentBack => return Err(NotNow::WentBack),
@@ -186,7 +198,7 @@ impl Single {
         {
             return Ok(true);
         }
-        match self.frontier.try_lock(&self.mutex, &self.token, expire).await? {
+        match self.frontier.try_lock(&self.mutex, &self.token, expire, 0).await? {
             LockReply::Taken(_) => Ok(true),
             LockReply::Held(left) => {
                 wait_ms(left.min(LONGEST_SLEEP)).await;

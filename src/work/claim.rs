@@ -209,6 +209,7 @@ impl Pool {
             download: number(download),
             parse: number(parse),
             dice: (0..MOST_GRANTED).map(|_| fastrand::u32(..)).collect(),
+            lead: 0,
         }
     }
 

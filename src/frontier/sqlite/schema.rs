@@ -1,7 +1,7 @@
 //! The tables of the embedded frontier. A change of them raises `VERSION`.
 
 /// The schema's version, kept in `PRAGMA user_version`.
-pub(super) const VERSION: i64 = 6;
+pub(super) const VERSION: i64 = 7;
 /// From which version on a file is brought up to date, and what each step to the next version takes. Since version 4 a site's file
 /// has a table of its own, as the site's row is written with every page; since 5 so has what an owner was answered last, as its row
 /// names all its sites. Since 6 an owner's row says what its claims no longer do: what it works on.
@@ -26,17 +26,19 @@ DROP INDEX IF EXISTS task_owner;
 pub(super) const CREATE: &str = "
 CREATE TABLE meta (key TEXT PRIMARY KEY, value) WITHOUT ROWID;
 CREATE TABLE unit (
-  id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, due INTEGER NOT NULL, parsed_at INTEGER NOT NULL,
+  id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, turn INTEGER NOT NULL, ends INTEGER NOT NULL, due INTEGER NOT NULL,
+  ahead INTEGER NOT NULL, parsed_at INTEGER NOT NULL,
   ready_download INTEGER NOT NULL DEFAULT 0, ready_parse INTEGER NOT NULL DEFAULT 0, state TEXT NOT NULL);
-CREATE INDEX unit_download ON unit (due, name) WHERE ready_download > 0;
+CREATE INDEX unit_download ON unit (turn, name) WHERE ready_download > 0;
 CREATE INDEX unit_parse ON unit (parsed_at, name) WHERE ready_parse > 0;
 CREATE TABLE site (
   id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, unit INTEGER NOT NULL REFERENCES unit (id),
   ready_download INTEGER NOT NULL, ready_parse INTEGER NOT NULL, has_room INTEGER NOT NULL,
-  recrawl_at INTEGER, state TEXT NOT NULL);
+  interval INTEGER NOT NULL, waits_until INTEGER NOT NULL, recrawl_at INTEGER, state TEXT NOT NULL);
 CREATE TABLE site_file (site TEXT PRIMARY KEY, text TEXT NOT NULL) WITHOUT ROWID;
 CREATE INDEX site_unit ON site (unit, name);
-CREATE INDEX site_download ON site (unit, name) WHERE ready_download;
+CREATE INDEX site_download ON site (unit, waits_until, name) WHERE ready_download;
+CREATE INDEX site_interval ON site (unit, interval);
 CREATE INDEX site_parse ON site (unit, name) WHERE ready_parse;
 CREATE INDEX site_recrawl ON site (recrawl_at, name) WHERE has_room AND recrawl_at IS NOT NULL;
 CREATE TABLE host (host TEXT, turn INTEGER, site TEXT NOT NULL, PRIMARY KEY (host, turn)) WITHOUT ROWID;

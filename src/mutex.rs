@@ -239,7 +239,7 @@ impl TimedMutex {
         let (key, expire) = self.terms().await?;
         let token = format!("{:016x}{:016x}", fastrand::u64(..), fastrand::u64(..));
         let asked = Asked { frontier: &self.frontier, key: &key, token: &token };
-        let answer = self.frontier.try_lock(&key, &token, expire, 0).await;
+        let answer = self.frontier.try_lock(&key, &token, expire).await;
         asked.answered();
         Ok(match answer? {
             LockReply::Taken(at) => Ok(Held::new(self, key, token, Timestamp::from_millis(at))),

@@ -159,7 +159,12 @@ impl Frontier {
     }
 
     /// Takes a new start for a permit that grew late.
-    pub async fn rearm(
+    pub async fn rearm(&self, lease: &LeaseKey) -> Result<Rearm, FrontierError> {
+        self.rearm_asking(lease, None, 0).await
+    }
+
+    /// The same, `lead` ms ahead at the least; one that was re-armed to be far away is `asked` about once more.
+    pub async fn rearm_asking(
         &self,
         lease: &LeaseKey,
         asked: Option<i64>,
@@ -355,6 +360,16 @@ impl Frontier {
 impl Frontier {
     /// Takes a mutex for `expire` ms if it is free.
     pub async fn try_lock(
+        &self,
+        key: &MutexKey,
+        token: &str,
+        expire: i64,
+    ) -> Result<LockReply, FrontierError> {
+        self.try_lock_ahead(key, token, expire, 0).await
+    }
+
+    /// The same, from `lead` ms on.
+    pub async fn try_lock_ahead(
         &self,
         key: &MutexKey,
         token: &str,

@@ -161,7 +161,7 @@ impl Paced {
     async fn rearm(&self) -> Result<(), NotNow> {
         let mut asked = None;
         loop {
-            match self.frontier.rearm(&self.lease, asked, 0).await.map_err(NotNow::Frontier)? {
+            match self.frontier.rearm_asking(&self.lease, asked, 0).await.map_err(NotNow::Frontier)? {
                 Rearm::Departs(departure) => {
                     let far = departure.at - self.frontier.clock().now().as_millis() - millis(MOST_AHEAD);
                     *self.departure.lock().unwrap_or_else(PoisonError::into_inner) = departure;
@@ -198,7 +198,7 @@ impl Single {
         {
             return Ok(true);
         }
-        match self.frontier.try_lock(&self.mutex, &self.token, expire, 0).await? {
+        match self.frontier.try_lock(&self.mutex, &self.token, expire).await? {
             LockReply::Taken(_) => Ok(true),
             LockReply::Held(left) => {
                 wait_ms(left.min(LONGEST_SLEEP)).await;

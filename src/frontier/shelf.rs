@@ -90,8 +90,8 @@ pub(crate) trait DueShelf: Fallible {
         scope: &WorkScope,
         n: u32,
     ) -> Result<Option<String>, Self::Error>;
-    /// The first turn of a unit with a site of the scope ready.
-    fn next_turn(&mut self, stage: Stage, scope: &WorkScope) -> Result<Option<Turn>, Self::Error>;
+    /// The first turns of units with a site of the scope ready, in order.
+    fn next_turns(&mut self, stage: Stage, scope: &WorkScope, most: u32) -> Result<Vec<Turn>, Self::Error>;
     /// When the wait of the first of the unit's sites is over that are of the scope and ready for a download, in ms.
     fn first_ready(&mut self, unit: &str, scope: &WorkScope) -> Result<Option<i64>, Self::Error>;
     /// One of the unit's sites that are of the scope and ready, the `dice` modulo n-th of n by the end of their own wait, then

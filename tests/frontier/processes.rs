@@ -76,7 +76,7 @@ async fn hang(frontier: &Frontier) {
 
 fn claim(owner: &str, download: u32) -> Claim {
     let (token, dice) = (fastrand::u64(..), vec![fastrand::u32(..)]);
-    Claim { owner: owner.to_owned(), token, download, parse: 0, dice }
+    Claim { owner: owner.to_owned(), token, download, parse: 0, dice, lead: 0 }
 }
 
 async fn settle(frontier: &Frontier, owner: &str, lease: &Lease) -> Settled {

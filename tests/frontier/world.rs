@@ -61,6 +61,15 @@ pub fn wait_for<T>(future: impl Future<Output = T>) -> T {
     runtime.expect("a runtime").block_on(future)
 }
 
+/// What became of asking for a new start, with times from now on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rearmed {
+    StartIn(i64),
+    Held(i64),
+    WentBack,
+    Stale,
+}
+
 /// A frontier with a clock that is moved by hand.
 pub struct World {
     pub frontier: Frontier,
@@ -205,7 +214,7 @@ impl World {
 
     /// A claim for so many downloads and parses, with a new token.
     pub fn want(&self, download: u32, parse: u32) -> Claim {
-        Claim { owner: OWNER.to_owned(), token: self.token(), download, parse, dice: vec![0] }
+        Claim { owner: OWNER.to_owned(), token: self.token(), download, parse, dice: vec![0], lead: 0 }
     }
 
     /// One download, if any can be had.
@@ -298,8 +307,14 @@ impl World {
         self.frontier.hand_back(lease.key()).await.expect("answers")
     }
 
-    pub async fn rearm(&self, lease: &Lease) -> Rearm {
-        self.frontier.rearm(&lease.key()).await.expect("answers")
+    pub async fn rearm(&self, lease: &Lease) -> Rearmed {
+        match self.frontier.rearm(&lease.key()).await.expect("answers") {
+            Rearm::Departs(departure) if lease.stage == Stage::Parse => Rearmed::StartIn(departure.at),
+            Rearm::Departs(departure) => Rearmed::StartIn(departure.at - START - self.now()),
+            Rearm::Held(wait) => Rearmed::Held(wait),
+            Rearm::WentBack => Rearmed::WentBack,
+            Rearm::Stale => Rearmed::Stale,
+        }
     }
 
     pub async fn landed(&self, lease: &Lease) -> bool {

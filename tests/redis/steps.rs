@@ -78,7 +78,7 @@ pub async fn put_in(
 
 pub fn want(owner: &str, download: u32, parse: u32) -> Claim {
     let (token, dice) = (fastrand::u64(1..1 << 60), vec![fastrand::u32(..)]);
-    Claim { owner: owner.to_owned(), token, download, parse, dice }
+    Claim { owner: owner.to_owned(), token, download, parse, dice, lead: 0 }
 }
 
 /// Up to so many downloads, by a process that joins with its first claim to work on all sites.

@@ -31,7 +31,7 @@ fn c10_a_worker_that_comes_back_under_its_name_gets_its_leases_back_at_the_same_
         settings,
     };
     let claim =
-        |owner: &str, token| Claim { owner: owner.to_owned(), token, download: 1, parse: 0, dice: vec![0] };
+        |owner: &str, token| Claim { owner: owner.to_owned(), token, download: 1, parse: 0, dice: vec![0], lead: 0 };
     wait(async {
         frontier.register(registration).await.expect("registered");
         let url =

@@ -21,8 +21,11 @@ impl DueShelf for Model {
         Ok(due.into_iter().nth(n as usize).map(|(_, name)| name))
     }
 
-    fn next_turn(&mut self, stage: Stage, scope: &WorkScope) -> Sure<Option<Turn>> {
-        Ok(self.ready_units(stage, scope).into_values().min())
+    fn next_turns(&mut self, stage: Stage, scope: &WorkScope, most: u32) -> Sure<Vec<Turn>> {
+        let mut turns: Vec<Turn> = self.ready_units(stage, scope).into_values().collect();
+        turns.sort();
+        turns.truncate(most as usize);
+        Ok(turns)
     }
 
     fn first_ready(&mut self, unit: &str, scope: &WorkScope) -> Sure<Option<i64>> {

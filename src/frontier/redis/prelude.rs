@@ -30,7 +30,7 @@ pub(super) fn prelude() -> String {
 }
 
 /// Spans are in ms.
-fn numbers() -> [(&'static str, i64); 33] {
+fn numbers() -> [(&'static str, i64); 34] {
     [
         ("LEASE_MS", LEASE_MS),
         ("BACK_MS", BACK_MS),
@@ -56,6 +56,7 @@ fn numbers() -> [(&'static str, i64); 33] {
         ("MOST_LEAD", millis(departure::MOST_LEAD)),
         ("LONGEST_LEAD", claim::LONGEST_LEAD),
         ("TURN_PARTS", Turn::PARTS),
+        ("TURNS_TOLD", i64::from(Turn::TOLD)),
         ("AVERAGED", AVERAGED),
         ("EPOCH", EPOCH),
         ("LONGEST_SLEEP", millis(LONGEST_SLEEP)),

@@ -49,15 +49,16 @@ impl DueShelf for Tables<'_> {
         self.file.one(sql, params![until(stage, by), n], |row| row.get(0))
     }
 
-    fn next_turn(&mut self, stage: Stage, scope: &WorkScope) -> Result<Option<Turn>> {
+    fn next_turns(&mut self, stage: Stage, scope: &WorkScope, most: u32) -> Result<Vec<Turn>> {
         if let Some(list) = self.list_of(scope)? {
-            return Ok(list.due(stage).first().map(|(turn, _)| *turn));
+            return Ok(list.due(stage).iter().map(|(turn, _)| *turn).take(most as usize).collect());
         }
         if stage == Stage::Parse {
-            return Ok(self.first_parse()?.map(Turn::of_parse));
+            return Ok(self.first_parse()?.map(Turn::of_parse).into_iter().take(most as usize).collect());
         }
         self.flush()?;
-        Ok(self.file.least("SELECT min(turn) FROM unit WHERE ready_download > 0")?.map(Turn))
+        let sql = "SELECT turn FROM unit WHERE ready_download > 0 ORDER BY turn LIMIT ?1";
+        self.file.all(sql, [most], |row| row.get(0).map(Turn))
     }
 
     fn first_ready(&mut self, unit: &str, scope: &WorkScope) -> Result<Option<i64>> {

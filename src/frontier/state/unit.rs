@@ -105,6 +105,8 @@ pub struct Turn(pub i64);
 impl Turn {
     /// Parts of a ms: the longest time between the two.
     pub const PARTS: i64 = 32;
+    /// Of how many it is worked out when a claimer does best to come.
+    pub const TOLD: u32 = 8;
 
     /// Of the parse stage: units take turns by when each was served last.
     pub fn of_parse(parsed_at: i64) -> Self {
@@ -126,9 +128,12 @@ impl Turn {
         self.0 / Self::PARTS
     }
 
-    /// When a claimer does best to come, in ms.
-    pub fn best(self) -> i64 {
-        self.from() + self.0 % Self::PARTS
+    /// When a claimer does best to come, in ms, by the first turns in order. A later one may want it sooner than the first:
+    /// of those behind the last that is told of, none can be claimed before that one.
+    pub fn best(turns: &[Self]) -> Option<i64> {
+        let best = |turn: &Self| turn.from() + turn.0 % Self::PARTS;
+        let last = turns.get(Self::TOLD as usize - 1).map(|last| last.from());
+        turns.iter().map(best).chain(last).min()
     }
 }
 

@@ -78,8 +78,8 @@ impl<S: Shelf> Moment<'_, S> {
     fn next_in(&mut self, claim: &Claim, scope: &WorkScope) -> Done<S, Option<i64>> {
         let mut soonest = None;
         for (wanted, stage) in [(claim.download, Stage::Download), (claim.parse, Stage::Parse)] {
-            let next = if wanted > 0 { self.shelf.next_turn(stage, scope)? } else { None };
-            let best = next.map(Turn::best);
+            let most = if wanted > 0 { Turn::TOLD } else { 0 };
+            let best = Turn::best(&self.shelf.next_turns(stage, scope, most)?);
             if best.is_some_and(|at| at <= self.now) {
                 return Ok(Some(0));
             }

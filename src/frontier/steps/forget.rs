@@ -17,7 +17,7 @@ impl<S: Shelf> Moment<'_, S> {
             return Ok(busy);
         }
         let unit = self.unit_or_new(&site.unit)?;
-        let wait = self.left_to_wait(&site, &unit)? - self.now;
+        let wait = self.left_to_wait(&site, &unit);
         if wait > 0 {
             return Ok(Forgotten::NotYet { wait });
         }
@@ -32,10 +32,9 @@ impl<S: Shelf> Moment<'_, S> {
         Ok(Forgotten::Wholly)
     }
 
-    /// Until when what its last start and its block ask for is to be kept.
-    fn left_to_wait(&mut self, site: &SiteState, unit: &UnitState) -> Done<S, i64> {
-        let of_unit = if unit.name == site.name { unit.ends(self.wait_of(unit)?) } else { unit.blocked_until };
-        Ok(of_unit.max(site.waits_until()))
+    /// How long what its last start and its block ask for is still to be kept.
+    fn left_to_wait(&self, site: &SiteState, unit: &UnitState) -> i64 {
+        unit.blocked_until.max(site.waits_until()) - self.now
     }
 }
 

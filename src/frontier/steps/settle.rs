@@ -135,7 +135,7 @@ impl<S: Shelf> Moment<'_, S> {
     ) -> Done<S> {
         let mut taken = None;
         if let Some((owner, token)) = taker
-            && self.shelf.next_turn(Stage::Parse, &WorkScope::All)?.is_none()
+            && self.shelf.next_turns(Stage::Parse, &WorkScope::All, 1)?.is_empty()
         {
             let fence = site.next_fence(self.now);
             taken = Some(Running::granted(Stage::Parse, token, owner, fence, Departure::default(), self.now));

@@ -45,7 +45,7 @@ fn a_group_waits_the_larger_of_its_own_interval_and_that_of_the_start_s_site() {
         for (site, wait) in [("quick", 500), ("slow", 3_000), ("quick", 500)] {
             w.put(site, "p").await;
             let lease = w.take().await;
-            assert_eq!((lease.site.as_str(), lease.interval), (site, ms(wait)));
+            assert_eq!((lease.site.as_str(), lease.departure.wait()), (site, ms(wait)));
             assert_eq!(w.view("quick").await.due, at(w.now() + wait));
             w.done(&lease).await;
             w.pass(wait);

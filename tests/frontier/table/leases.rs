@@ -147,7 +147,7 @@ fn i5_a_stale_token_changes_nothing() {
             let before = (w.view("a").await, w.frontier.inspect().await.expect("answers"));
             assert_eq!(w.done(&stale).await, Settled::Stale);
             assert_eq!(w.die(&stale).await, Settled::Stale);
-            assert_eq!(w.rearm(&stale).await, Rearm::Stale);
+            assert_eq!(w.rearm(&stale).await, crate::world::Rearmed::Stale);
             assert!(!w.back(&stale).await);
             assert!(!w.landed(&stale).await);
             assert_eq!(w.frontier.extend(vec![stale.key()]).await.expect("answers"), [false]);

@@ -321,7 +321,7 @@ fn a_site_without_pace_takes_no_mutex_and_starts_as_often_as_parallel_allows() {
         let grant = w.grant(w.want(20, 0)).await;
         assert_eq!(grant.leases.len(), 8);
         assert_eq!(w.mutex_left("a").await, None);
-        assert!(grant.leases.iter().all(|lease| lease.interval.is_zero()));
+        assert!(grant.leases.iter().all(|lease| lease.departure.wait().is_zero()));
     });
 }
 

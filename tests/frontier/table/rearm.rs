@@ -1,9 +1,9 @@
 //! A permit that grew late takes a new start.
 
-use paced::internals::frontier::{LockReply, Rearm, Tuning};
+use paced::internals::frontier::{LockReply, Tuning};
 use paced::internals::task::{Lease, Outcome};
 
-use crate::world::{World, at, ms, on_every_backend, path_of};
+use crate::world::{Rearmed, World, at, ms, on_every_backend, path_of};
 
 /// The first start of a site that has so many pages.
 async fn first_start(w: &World, pages: usize) -> Lease {
@@ -21,7 +21,7 @@ async fn two_starts(w: &World, pages: usize) -> (Lease, Lease) {
 
 /// A new start for a late one comes in so many ms, and the outsiders' mutex lasts so long.
 async fn assert_rearmed(w: &World, late: &Lease, start_in: i64, mutex: i64) {
-    assert_eq!(w.rearm(late).await, Rearm::StartIn(start_in));
+    assert_eq!(w.rearm(late).await, Rearmed::StartIn(start_in));
     assert_eq!(w.view("a").await.last_start, Some(at(w.now() + start_in)));
     assert_eq!(w.mutex_left("a").await, Some(mutex));
 }
@@ -58,11 +58,11 @@ fn i1_where_a_later_start_was_granted_the_new_one_comes_an_interval_after_that()
 fn a_start_re_armed_twice_keeps_its_own_time_while_that_is_to_come() {
     on_every_backend(async |w| {
         let (late, _) = two_starts(w, 2).await;
-        assert_eq!(w.rearm(&late).await, Rearm::StartIn(1_000));
+        assert_eq!(w.rearm(&late).await, Rearmed::StartIn(1_000));
         w.pass(400);
-        assert_eq!(w.rearm(&late).await, Rearm::StartIn(600));
+        assert_eq!(w.rearm(&late).await, Rearmed::StartIn(600));
         w.pass(900);
-        assert_eq!(w.rearm(&late).await, Rearm::StartIn(0));
+        assert_eq!(w.rearm(&late).await, Rearmed::StartIn(0));
         assert_eq!(w.view("a").await.last_start, Some(at(2_300)));
     });
 }
@@ -72,9 +72,9 @@ fn two_late_starts_re_arm_behind_each_other() {
     on_every_backend(async |w| {
         let (one, two) = two_starts(w, 3).await;
         w.pass(500);
-        assert_eq!(w.rearm(&one).await, Rearm::StartIn(500));
-        assert_eq!(w.rearm(&two).await, Rearm::StartIn(1_500));
-        assert_eq!(w.rearm(&one).await, Rearm::StartIn(2_500), "behind the other one again");
+        assert_eq!(w.rearm(&one).await, Rearmed::StartIn(500));
+        assert_eq!(w.rearm(&two).await, Rearmed::StartIn(1_500));
+        assert_eq!(w.rearm(&one).await, Rearmed::StartIn(2_500), "behind the other one again");
         w.back(&one).await;
         assert_eq!(w.view("a").await.last_start, Some(at(3_000)), "the other one's start stands");
     });
@@ -88,7 +88,7 @@ fn the_lease_lasts_thirty_seconds_from_the_new_start_on() {
         let late = w.take().await;
         w.pass(20_000);
         w.take().await;
-        assert_eq!(w.rearm(&late).await, Rearm::StartIn(20_000));
+        assert_eq!(w.rearm(&late).await, Rearmed::StartIn(20_000));
         w.pass(49_999);
         assert_eq!(w.frontier.extend(vec![late.key()]).await.expect("answers"), [true]);
     });
@@ -101,11 +101,11 @@ fn a_re_arm_never_overwrites_somebody_else_s_lock() {
         w.pass(1_000);
         assert!(matches!(w.outsider_locks("a", 3_000).await, LockReply::Taken(_)));
         w.pass(200);
-        assert_eq!(w.rearm(&late).await, Rearm::Held(2_800));
+        assert_eq!(w.rearm(&late).await, Rearmed::Held(2_800));
         assert_eq!(w.mutex_left("a").await, Some(2_800));
         assert_eq!(w.view("a").await.last_start, Some(at(0)));
         w.pass(2_800);
-        assert_eq!(w.rearm(&late).await, Rearm::StartIn(0));
+        assert_eq!(w.rearm(&late).await, Rearmed::StartIn(0));
         assert_eq!(w.mutex_left("a").await, Some(1_000));
     });
 }
@@ -126,9 +126,9 @@ fn i11_while_the_site_is_paused_or_blocked_the_task_goes_back_and_its_start_is_u
             } else {
                 w.tune(site, Tuning::Paused(Some("lunch".to_owned()))).await;
             }
-            assert_eq!(w.rearm(&late).await, Rearm::WentBack);
+            assert_eq!(w.rearm(&late).await, Rearmed::WentBack);
             assert_eq!(w.place(site, "late").await, "waiting");
-            assert_eq!(w.rearm(&late).await, Rearm::Stale);
+            assert_eq!(w.rearm(&late).await, Rearmed::Stale);
             let view = w.view(site).await;
             assert_eq!((view.in_flight, view.last_start), (0, blocked.then(|| at(2_000))));
             w.tune(site, Tuning::Paused(None)).await;
@@ -146,7 +146,7 @@ fn i1_a_re_arm_keeps_to_an_interval_that_was_raised_since_the_start_before() {
         let (_, late) = two_starts(w, 2).await;
         w.tune("a", Tuning::Interval(Some(60_000))).await;
         w.pass(500);
-        assert_eq!(w.rearm(&late).await, Rearm::StartIn(58_500), "60 s after the first");
+        assert_eq!(w.rearm(&late).await, Rearmed::StartIn(58_500), "60 s after the first");
     });
 }
 
@@ -154,7 +154,7 @@ fn i1_a_re_arm_keeps_to_an_interval_that_was_raised_since_the_start_before() {
 fn a_re_armed_start_that_is_given_back_leaves_the_later_one_standing() {
     on_every_backend(async |w| {
         let (late, _) = two_starts(w, 3).await;
-        assert_eq!(w.rearm(&late).await, Rearm::StartIn(1_000));
+        assert_eq!(w.rearm(&late).await, Rearmed::StartIn(1_000));
         w.back(&late).await;
         let view = w.view("a").await;
         assert_eq!((view.last_start, view.due), (Some(at(1_000)), at(2_000)));
@@ -177,8 +177,8 @@ fn a_start_without_pace_in_a_group_takes_the_group_s_lock_over_until_it_starts()
         }
         let (free, paced) = (w.take().await, w.take().await);
         assert_eq!((free.site.as_str(), paced.site.as_str()), ("free", "paced"));
-        assert_eq!(w.rearm(&free).await, Rearm::StartIn(1_000));
+        assert_eq!(w.rearm(&free).await, Rearmed::StartIn(1_000));
         assert_eq!(w.mutex_left("g").await, Some(1_000));
-        assert_eq!(w.rearm(&paced).await, Rearm::StartIn(1_000), "the lock is the group's own");
+        assert_eq!(w.rearm(&paced).await, Rearmed::StartIn(1_000), "the lock is the group's own");
     });
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use paced::internals::frontier::{Forgotten, Rearm, Registration, Tuning};
+use paced::internals::frontier::{Forgotten, Registration, Tuning};
 use paced::internals::task::{
     Exclusion, Failure, Lease, Outcome, PutReply, RobotsAccess, RobotsRecord, Settled,
 };
@@ -489,7 +489,7 @@ fn paused_while_it_grew_late_it_goes_back_and_the_site_is_free_of_it() {
         w.put("a", "p").await;
         let errand = w.take().await;
         w.tune("a", Tuning::Paused(Some("lunch".to_owned()))).await;
-        assert_eq!(w.rearm(&errand).await, Rearm::WentBack);
+        assert_eq!(w.rearm(&errand).await, crate::world::Rearmed::WentBack);
         w.tune("a", Tuning::Paused(None)).await;
         assert!(is_errand(&w.take().await));
     });

@@ -128,12 +128,10 @@ local claim = module(function(claim)
     end
   end
 
-  local NONE = { at = 0, unit = 0, site = 0 }
-
   -- Leases the task, a download with the start that comes `soonest`; not where its site turned out to wait longer.
   local function grant(round, site, unit, task, soonest)
     local token = round.want.tokens[#round.leases + 1]
-    local departure = NONE
+    local departure = places.NO_DEPARTURE
     task.in_flight = nil
     if task.stage == 'd' then
       departure = { unit = store.wait_of(unit), site = store.interval(site) }

@@ -28,6 +28,8 @@ local places = module(function(places)
     task.granted_at, task.ends_at = now, now + LEASE_MS
   end
 
+  places.NO_DEPARTURE = { at = 0, unit = 0, site = 0 } -- of a parse
+
   -- When the request may start, and the waits that begin then.
   function places.departs(task, departure)
     task.departs_at, task.unit_wait, task.site_wait = departure.at, departure.unit, departure.site

@@ -10,10 +10,9 @@ local sites_of = module(function(sites_of)
     return count
   end
 
-  -- Until when what its last start and its block ask for is to be kept.
+  -- How long what its last start and its block ask for is still to be kept.
   local function left_to_wait(site, unit)
-    local of_unit = unit.name == site.name and store.ends(unit) or unit.blocked_until or 0
-    return math.max(of_unit, store.waits_until(site)) - now
+    return math.max(unit.blocked_until or 0, store.waits_until(site)) - now
   end
 
   -- A unit that lost a site: the interval that it waits may have been that site's.

@@ -489,15 +489,41 @@ local store = module(function(store)
     return first or nil
   end
 
-  -- When a claimer does best to come for the first unit with something ready.
-  function store.next_turn(stage, named)
-    local first
+  -- The first turns of units with something ready, in order.
+  local function next_turns(named)
+    local turns = {}
     if named then
-      first = (named_units(stage, named)[1] or {})[1]
-    else
-      first = store.first_of(DUE[stage])
+      for i, turn in ipairs({ unpack(named_units('d', named), 1, TURNS_TOLD) }) do
+        turns[i] = turn[1]
+      end
+      return turns
     end
-    return first and (stage == 'd' and best_of(first) or first)
+    local flat = call('ZRANGE', P .. DUE.d, '0', TURNS_TOLD - 1, 'WITHSCORES')
+    for i = 2, #flat, 2 do
+      turns[#turns + 1] = tonumber(flat[i])
+    end
+    return turns
+  end
+
+  -- When a claimer does best to come. A later unit may want it sooner than the first: of those behind the last one that is
+  -- looked at, none can be claimed before that one.
+  local function best_of_all(turns)
+    local best = turns[TURNS_TOLD] and math.floor(turns[TURNS_TOLD] / TURN_PARTS) or math.huge
+    for _, turn in ipairs(turns) do
+      best = math.min(best, best_of(turn))
+    end
+    return turns[1] and best
+  end
+
+  -- When a claimer does best to come for something that is ready.
+  function store.next_turn(stage, named)
+    if stage == 'd' then
+      return best_of_all(next_turns(named))
+    end
+    if named then
+      return (named_units(stage, named)[1] or {})[1]
+    end
+    return store.first_of(DUE[stage])
   end
 
   -- The site's next turn: later than all before, and it tells when it was given.

@@ -45,7 +45,8 @@ pub use view::{
 };
 
 use crate::canonical_url::{CanonicalUrl, Host};
-use crate::clock::Clock;
+use crate::clock::{Clock, millis};
+use crate::manners::departure::LEAST_GRACE;
 use crate::task::{DeadLetter, LeaseKey, Put, PutReply, Settled, Settlement, Stage, StoredPage};
 use backend::{Backend, Modelled};
 pub(crate) use redis::LONGEST_SLEEP;
@@ -115,9 +116,10 @@ impl Frontier {
         self.0.clock()
     }
 
-    /// Whether the clock of `clock()` is the very one that the steps go by, so that times may be compared.
-    pub fn shares_its_clock(&self) -> bool {
-        !self.0.is_remote()
+    /// How long before it a start is to be granted at the latest, in ms: answers from far away take longer than is usual.
+    pub(crate) fn lead(&self) -> i64 {
+        let doubt = millis(self.clock().doubt());
+        if doubt > millis(LEAST_GRACE) / 2 { 2 * doubt } else { 0 }
     }
 }
 

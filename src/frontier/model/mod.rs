@@ -11,7 +11,8 @@ use crate::clock::Timestamp;
 use crate::frontier::MutexKey;
 use crate::frontier::shelf::{Fallible, PageShelf, Shelf};
 use crate::frontier::state::{
-    DeadState, MutexState, OwnerState, PageState, Recrawl, RobotsState, SiteState, Task, UnitDue, UnitState, WorkScope,
+    DeadState, MutexState, OwnerState, PageState, Recrawl, RobotsState, SiteState, Task, UnitDue, UnitState,
+    WorkScope,
 };
 use crate::frontier::steps;
 use crate::frontier::table::{Reply, Step};

@@ -9,8 +9,7 @@ use super::wire::mark;
 use crate::clock::millis;
 use crate::frontier::mutex_key::UNIT_MUTEX;
 use crate::frontier::state::{
-    AVERAGED, BACK_MS, EPOCH, FED_WAITING, LEASE_MS, MAX_LOSSES, Place, START_TOKEN, Turn,
-    delay_after_loss,
+    AVERAGED, BACK_MS, EPOCH, FED_WAITING, LEASE_MS, MAX_LOSSES, Place, START_TOKEN, Turn, delay_after_loss,
 };
 use crate::frontier::steps::{claim, feed, lease, lock, reasons, settle, site};
 use crate::manners::{MOST_ROBOTS_REDIRECTS, departure};

@@ -83,11 +83,13 @@ impl DueShelf for Tables<'_> {
         dice: u32,
     ) -> Result<Option<String>> {
         if let Some(list) = self.list_of(scope)? {
-            let ready: Vec<&str> = list.ready(stage, unit).filter_map(|(ends, name)| (ends <= by).then_some(name)).collect();
+            let ready: Vec<&str> =
+                list.ready(stage, unit).filter_map(|(ends, name)| (ends <= by).then_some(name)).collect();
             return Ok(nth_of(ready.len(), dice).map(|n| ready[n].to_owned()));
         }
         if let Some(ready) = self.ready_of_few(stage, unit)? {
-            let over: Vec<&String> = ready.iter().filter_map(|(ends, name)| (*ends <= by).then_some(name)).collect();
+            let over: Vec<&String> =
+                ready.iter().filter_map(|(ends, name)| (*ends <= by).then_some(name)).collect();
             return Ok(nth_of(over.len(), dice).map(|n| over[n].clone()));
         }
         self.flush()?;

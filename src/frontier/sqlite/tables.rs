@@ -257,9 +257,8 @@ impl Shelf for Tables<'_> {
         let download = "SELECT name, turn FROM unit WHERE ready_download > 0 ORDER BY name";
         let parse = "SELECT name, parsed_at FROM unit WHERE ready_parse > 0 ORDER BY name";
         let mut due = self.file.all(download, [], |row| Ok((Stage::Download, row.get(0)?, row.get(1)?)))?;
-        let parse = self.file.all(parse, [], |row| {
-            Ok((Stage::Parse, row.get(0)?, Turn::of_parse(row.get(1)?).0))
-        })?;
+        let parse =
+            self.file.all(parse, [], |row| Ok((Stage::Parse, row.get(0)?, Turn::of_parse(row.get(1)?).0)))?;
         due.extend(parse);
         let dead = "SELECT site.name, dead.stage, dead.url FROM dead JOIN site ON site.id = dead.site
              ORDER BY site.name, dead.stage, dead.url";

@@ -136,7 +136,14 @@ pub struct Running {
 
 impl Running {
     /// A lease granted now.
-    pub fn granted(stage: Stage, token: u64, owner: &str, fence: i64, departure: Departure, now: i64) -> Self {
+    pub fn granted(
+        stage: Stage,
+        token: u64,
+        owner: &str,
+        fence: i64,
+        departure: Departure,
+        now: i64,
+    ) -> Self {
         let in_flight = stage == Stage::Download;
         Self {
             token,

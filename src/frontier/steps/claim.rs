@@ -283,11 +283,7 @@ impl<S: Shelf> Moment<'_, S> {
         (unit.held_until, unit.turn) = (0, 0);
         site.running += 1;
         site.starts += 1;
-        if departure.unit > 0 {
-            self.take_mutex(unit, token, departure.at + departure.unit)
-        } else {
-            Ok(())
-        }
+        if departure.unit > 0 { self.take_mutex(unit, token, departure.at + departure.unit) } else { Ok(()) }
     }
 }
 

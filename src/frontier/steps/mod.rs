@@ -57,7 +57,7 @@ pub(crate) fn apply<S: Shelf>(shelf: &mut S, step: Step, now: i64) -> Result<Rep
         Step::Owners {} => Reply::Owners(at.owners()?),
         Step::TryLock { mutex, token, expire, lead } => {
             Reply::TryLock(at.try_lock(&mutex, token, expire, lead)?)
-        },
+        }
         Step::Unlock { mutex, token } => Reply::Unlock(at.unlock(&mutex, &token)?),
         Step::ExtendLock { mutex, token, expire } => {
             Reply::ExtendLock(at.extend_lock(&mutex, &token, expire)?)

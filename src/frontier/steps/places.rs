@@ -5,7 +5,8 @@ use crate::canonical_url::CanonicalUrl;
 use crate::clock::millis;
 use crate::frontier::shelf::Shelf;
 use crate::frontier::state::{
-    DeadState, MutexState, Place, SiteState, Start, Task, UnitDue, UnitState, UnitWait, WorkScope, mutex_token,
+    DeadState, MutexState, Place, SiteState, Start, Task, UnitDue, UnitState, UnitWait, WorkScope,
+    mutex_token,
 };
 use crate::manners::departure::MOST_AHEAD;
 use crate::task::{Failure, Priority, Stage};

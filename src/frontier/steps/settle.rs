@@ -10,9 +10,9 @@ use crate::clock::millis;
 use crate::frontier::shelf::Shelf;
 use crate::frontier::state::{PageState, Place, RobotsState, Running, SiteState, Task, UnitState, WorkScope};
 use crate::manners::MOST_ROBOTS_REDIRECTS;
-use crate::task::{Departure, 
-    Exclusion, Failure, LeaseKey, Outcome, Priority, Put, RobotsAccess, RobotsRecord, Settled, Settlement,
-    Stage, StoredPage,
+use crate::task::{
+    Departure, Exclusion, Failure, LeaseKey, Outcome, Priority, Put, RobotsAccess, RobotsRecord, Settled,
+    Settlement, Stage, StoredPage,
 };
 
 /// How long a `robots.txt` is left alone that ended in a way it should not.

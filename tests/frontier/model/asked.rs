@@ -172,7 +172,9 @@ impl Ledger {
         let leased = self.leased(name);
         let wait = self.left_to_wait(name);
         let expected = match leased {
-            0 if matches!(answer, Forgotten::NotYet { wait: told } if (wait..=wait + 250).contains(&told)) => answer,
+            0 if matches!(answer, Forgotten::NotYet { wait: told } if (wait..=wait + 250).contains(&told)) => {
+                answer
+            }
             0 if wait > 0 => Forgotten::NotYet { wait },
             0 => Forgotten::Wholly,
             leased => Forgotten::Busy { tasks: leased, leased },

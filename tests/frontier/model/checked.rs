@@ -6,8 +6,8 @@ use paced::internals::frontier::state::Turn;
 use paced::internals::frontier::{Inspection, View};
 use paced::internals::task::Stage;
 
-use super::game::stage_name;
 use super::claimed::AHEAD;
+use super::game::stage_name;
 use super::ledger::{Books, Key, Ledger, Place, Task, differs, name};
 use crate::world::START;
 

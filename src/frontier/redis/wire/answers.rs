@@ -12,7 +12,8 @@ use crate::frontier::view::{
 };
 use crate::page::Validators;
 use crate::task::{
-    DeadLetter, Departure, Failure, Lease, Origin, PageKey, PutReply, RobotsFetch, RobotsRecord, Settled, StoredPage,
+    DeadLetter, Departure, Failure, Lease, Origin, PageKey, PutReply, RobotsFetch, RobotsRecord, Settled,
+    StoredPage,
 };
 
 /// Rows of the script: their fields, in its order.

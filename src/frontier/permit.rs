@@ -142,7 +142,7 @@ impl Paced {
             let grace = grace(departure.wait());
             match clock.look(departure.at(), grace / 2) {
                 (left, _) if !left.is_zero() => {
-                    drop(self.leaving.run_until_cancelled(clock::wait(left)).await)
+                    self.leaving.run_until_cancelled(clock::wait(left)).await;
                 }
                 (_, late) if late <= grace => return Ok(clock.now()),
                 _ => self.depart_anew().await?,

@@ -51,12 +51,15 @@ local packed = module(function(packed)
     return record
   end
 
+  packed.read_rare = read_rare
+
   -- Names first, each ended by a zero byte, which no name of a site, a group or a process has. Then fixed-width numbers:
   -- hashing a new Lua string costs per byte.
   local SITE = 'name:s unit:s server:s? last_token:s? before_token:s? version:i5 run:i5 run_began:i6 interval:d? parallel:i5? attempts:i5? robots:i1? position:i6? '
     .. 'fence:i6? known:i5? keeps:i1? running:i5? starts:i6? ready_d:i1? ready_p:i1? response:d? full:i1? d.waiting:i5? '
     .. 'd.leased:i5? d.created:i5? d.done:i5? d.known:i5? d.coalesced:i5? p.waiting:i5? p.leased:i5? p.created:i5? '
     .. 'p.done:i5? last_at:d? last_grace:i2? before_at:d? before_grace:i2? ready_at:d? has_rare'
+  packed.codec = codec
   local pack_site, read_site = codec(SITE)
 
   local COMMON = {}

@@ -68,19 +68,19 @@ local store = module(function(store)
       return record or nil
     end
   end
-  store.site = reader('sites', 'site:', packed.site)
-  store.unit = reader('units', 'unit:', packed.unit)
+  store.site = reader('sites', 'state:', packed.site)
+  store.unit = reader('units', 'pace:', packed.unit)
 
   function store.new_site(site)
     batch.sites[site.name] = packed.new_site(site)
     call('SADD', P .. 'sites', site.name)
   end
 
-  store.keys_of_site = { 'q:d:', 'q:p:', 'task:', 'letter:', 'dead:', 'pages:', 'again:', 'periods:', 'text:' }
+  store.keys_of_site = { 'q:d:', 'q:p:', 'tasks:', 'letter:', 'dead:', 'pages:', 'again:', 'periods:', 'text:' }
 
   -- The name stands for no site any more.
   function store.drop_site(name)
-    call('UNLINK', P .. 'site:' .. name)
+    call('UNLINK', P .. 'state:' .. name)
     call('SREM', P .. 'sites', name)
     call('ZREM', P .. 'again', name)
     call('HDEL', P .. 'admitted', name)
@@ -331,10 +331,10 @@ local store = module(function(store)
   function store.flush()
     local all = {}
     for name, site in pairs(batch.changed_sites) do
-      all[#all + 1], all[#all + 2] = P .. 'site:' .. name, packed.of_site(site)
+      all[#all + 1], all[#all + 2] = P .. 'state:' .. name, packed.of_site(site)
     end
     for name, unit in pairs(batch.changed_units) do
-      all[#all + 1], all[#all + 2] = P .. 'unit:' .. name, packed.of_unit(unit)
+      all[#all + 1], all[#all + 2] = P .. 'pace:' .. name, packed.of_unit(unit)
     end
     for first = 1, #all, 200 do
       call('MSET', unpack(all, first, math.min(#all, first + 199)))

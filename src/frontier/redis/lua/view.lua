@@ -120,7 +120,7 @@ local view = module(function(view)
         for _, url in ipairs(call('ZRANGE', P .. 'q:' .. stage .. ':' .. name, 0, -1)) do
           found[#found + 1] = { name, stage, url, WAITING }
         end
-        local flat = call('HGETALL', P .. 'task:' .. name)
+        local flat = call('HGETALL', P .. 'tasks:' .. name)
         for i = 1, #flat, 2 do
           local place = packed.place_of_task(flat[i + 1])
           if string.sub(flat[i], 1, 1) == stage and place ~= WAITING then

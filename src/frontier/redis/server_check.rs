@@ -147,6 +147,6 @@ mod tests {
         assert_eq!(other_schema("7 1"), FrontierErrorKind::Newer(7));
         assert_eq!(other_schema("1 1"), FrontierErrorKind::Older(1));
         assert_eq!(other_schema("hello"), FrontierErrorKind::Foreign);
-        assert!(matches!(other_schema("4 16"), FrontierErrorKind::Unfit(_)));
+        assert!(matches!(other_schema("5 16"), FrontierErrorKind::Unfit(_)));
     }
 }

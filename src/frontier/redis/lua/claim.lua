@@ -131,7 +131,7 @@ local claim = module(function(claim)
   -- Leases the task, a download with the start that comes `soonest`; not where its site turned out to wait longer.
   local function grant(round, site, unit, task, soonest)
     local token = round.want.tokens[#round.leases + 1]
-    local departure = places.NO_DEPARTURE
+    local departure = places.no_departure
     task.in_flight = nil
     if task.stage == 'd' then
       departure = { unit = store.wait_of(unit), site = store.interval(site) }

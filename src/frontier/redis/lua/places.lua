@@ -28,7 +28,7 @@ local places = module(function(places)
     task.granted_at, task.ends_at = now, now + LEASE_MS
   end
 
-  places.NO_DEPARTURE = { at = 0, unit = 0, site = 0 } -- of a parse
+  places.no_departure = { at = 0, unit = 0, site = 0 } -- of a parse
 
   -- When the request may start, and the waits that begin then.
   function places.departs(task, departure)

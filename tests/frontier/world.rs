@@ -23,6 +23,10 @@ use crate::support::RedisDb;
 pub const START: i64 = 1_800_000_000_000;
 /// The process that claims, unless a test names another.
 pub const OWNER: &str = "one";
+/// How long before its due time a unit can be claimed that waits 200 ms or longer.
+pub const AHEAD: i64 = 50;
+/// How long before it a start is granted at the latest where the wait is 100 ms or longer.
+pub const LEAD: i64 = 10;
 
 /// Where a frontier keeps its records.
 #[derive(Clone, Copy, Debug)]
@@ -227,6 +231,29 @@ impl World {
         self.claim().await.expect("a download is due")
     }
 
+    /// One download, at the moment when its request starts.
+    pub async fn start(&self) -> Lease {
+        let lease = self.take().await;
+        self.depart(&lease);
+        lease
+    }
+
+    /// Time passes until the start that was granted.
+    pub fn depart(&self, lease: &Lease) {
+        self.pass(starts_at(lease) - self.now());
+    }
+
+    /// The next start comes in so many ms: it can be claimed `AHEAD` before, and no sooner.
+    pub async fn next_start_in(&self, wait: i64) -> Lease {
+        let at = self.now() + wait;
+        self.pass(wait - AHEAD - 1);
+        assert_eq!(self.claim().await, None, "too soon");
+        self.pass(1);
+        let lease = self.start().await;
+        assert_eq!(self.now(), at);
+        lease
+    }
+
     /// One download, by another process.
     pub async fn take_as(&self, owner: &str) -> Lease {
         let claim = Claim { owner: owner.to_owned(), ..self.want(1, 0) };
@@ -425,6 +452,11 @@ pub fn url(site: &str, path: &str) -> CanonicalUrl {
 /// The path of a lease's page, without its first slash.
 pub fn path_of(lease: &Lease) -> String {
     lease.url.url().path().trim_start_matches('/').to_owned()
+}
+
+/// When a lease's request starts, in ms since the test began.
+pub fn starts_at(lease: &Lease) -> i64 {
+    lease.departure.at - START
 }
 
 pub fn request(site: &str, path: &str) -> Put {

@@ -14,6 +14,7 @@ mod put;
 mod rearm;
 mod recrawl;
 mod rename;
+mod restarts;
 mod robots;
 mod runs;
 mod settle;

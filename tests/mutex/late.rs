@@ -94,7 +94,10 @@ async fn late_again_and_again() -> Result<(), String> {
             view.expect("the site").last_start
         };
         permit.start().await.map_err(|why| format!("{name}: {why}"))?;
-        bound(last_start().await == Some(lease.departure.at()), format_args!("{name}: it grew late at once"))?;
+        bound(
+            last_start().await == Some(lease.departure.at()),
+            format_args!("{name}: it grew late at once"),
+        )?;
         for number in 1..=3 {
             grow_late().await;
             let before = last_start().await;

@@ -289,7 +289,12 @@ async fn a_sites_mutex_is_left_to_its_time_whatever_is_asked_of_it() {
     for mut sides in Sides::all().await {
         sides.mutex = sides.mutex.auto_release(true).namespace("mine").expire(ms(1));
         sides.mutex.synchronize(async |_| ()).await.expect("the frontier");
-        assert_eq!(sides.left().await, Some(ms(INTERVAL + 10)), "{}: from its start on, 10 ms ahead", sides.name());
+        assert_eq!(
+            sides.left().await,
+            Some(ms(INTERVAL + 10)),
+            "{}: from its start on, 10 ms ahead",
+            sides.name()
+        );
     }
 }
 

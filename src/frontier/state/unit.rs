@@ -53,7 +53,7 @@ pub enum UnitWait {
 }
 
 /// One start that was granted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Start {
     /// When, in ms.
     pub at: i64,

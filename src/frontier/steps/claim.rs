@@ -129,7 +129,7 @@ impl<S: Shelf> Round<'_, S> {
         }
         let Some((name, soonest)) = self.choose(stage, &unit, dice)? else { return Ok(()) };
         let Some(mut site) = self.at.shelf.site(&name)? else { return Ok(()) };
-        if let Some(task) = self.first_wanted(&mut site, stage)? {
+        if let Some(task) = self.first_wanted(&mut site, stage, soonest)? {
             self.grant(&mut site, &mut unit, task, soonest)?;
         }
         if stage == Stage::Parse {
@@ -157,12 +157,13 @@ impl<S: Shelf> Round<'_, S> {
         if wait > 0 { lead_ms(wait).max(self.claim.lead.clamp(0, LONGEST_LEAD)) } else { 0 }
     }
 
-    /// The first task that is still wanted and may go now; those before it are tidied away.
-    fn first_wanted(&mut self, site: &mut SiteState, stage: Stage) -> Done<S, Option<Task>> {
+    /// The first task that is still wanted and may go now, to start `soonest`; those before it are tidied away.
+    fn first_wanted(&mut self, site: &mut SiteState, stage: Stage, soonest: i64) -> Done<S, Option<Task>> {
+        let starts = if stage == Stage::Download { soonest } else { self.at.now };
         while self.tidied < TIDIED {
             let Some(mut task) = self.at.shelf.first_waiting(&site.name, stage)? else { return Ok(None) };
             let errand = task.rare.errand.is_some() && site.settings.robots;
-            if !errand && task.rare.expires.is_some_and(|expires| expires <= self.at.now) {
+            if !errand && task.rare.expires.is_some_and(|expires| expires <= starts) {
                 *site.counts(stage).excluded.entry(Exclusion::Expired).or_default() += 1;
                 self.at.finish(site, task)?;
             } else if stage == Stage::Parse || !site.settings.robots {
@@ -283,7 +284,7 @@ impl<S: Shelf> Moment<'_, S> {
         (unit.held_until, unit.turn) = (0, 0);
         site.running += 1;
         site.starts += 1;
-        if departure.unit > 0 { self.take_mutex(unit, token, departure.at + departure.unit) } else { Ok(()) }
+        if departure.unit > 0 { self.take_mutex(unit, token, start.ends(departure.unit)) } else { Ok(()) }
     }
 }
 

@@ -148,10 +148,10 @@ impl<S: Shelf> Moment<'_, S> {
         let after_site = earliest(token, site.last, &mut site.before, interval);
         let at = soonest.max(after_unit).max(after_site).max(unit.not_before);
         let departure = Departure { at, unit: wait, site: interval };
-        let start = Some(Start::of(token, departure));
-        (unit.last, site.last) = (start, start);
-        if at + wait > self.now {
-            self.take_mutex(&unit, token, at + wait)?;
+        let start = Start::of(token, departure);
+        (unit.last, site.last) = (Some(start), Some(start));
+        if start.ends(wait) > self.now {
+            self.take_mutex(&unit, token, start.ends(wait))?;
         }
         running.ends_at = at + LEASE_MS;
         running.departure = departure;

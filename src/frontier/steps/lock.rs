@@ -59,8 +59,7 @@ impl<S: Shelf> Moment<'_, S> {
     /// How long a unit itself waits whose mutex isn't there: after its last start, or after what a site that joined brought.
     fn left_of_unit(&mut self, key: &MutexKey) -> Done<S, Option<i64>> {
         let Some(unit) = self.unit_of(key)? else { return Ok(None) };
-        let wait = self.wait_of(&unit)?;
-        let ends = unit.last.map_or(0, |last| last.ends(wait)).max(unit.not_before);
+        let ends = self.paced_until(&unit)?.max(unit.not_before);
         if ends <= self.now {
             return Ok(None);
         }

@@ -116,6 +116,13 @@ impl<S: Shelf> Moment<'_, S> {
         Ok(UnitDue { ends, ahead, due: ends.max(self.first_of(unit, &WorkScope::All)?) })
     }
 
+    /// Until when outsiders wait for its last start: that of its site as well, which may have brought it from another unit.
+    pub(super) fn paced_until(&mut self, unit: &UnitState) -> Done<S, i64> {
+        let wait = self.wait_of(unit)?;
+        let own = if unit.wait == UnitWait::Own { self.first_of(unit, &WorkScope::All)? } else { 0 };
+        Ok(unit.last.map_or(0, |last| last.ends(wait)).max(own))
+    }
+
     /// When the wait of the first of its ready sites is over, of those of the scope.
     pub(super) fn first_of(&mut self, unit: &UnitState, scope: &WorkScope) -> Done<S, i64> {
         let first = match unit.wait {
@@ -190,7 +197,7 @@ impl<S: Shelf> Moment<'_, S> {
     /// Saves a unit whose last start or interval in force has changed: its due time and its own timed mutex follow.
     pub(super) fn retime(&mut self, unit: &UnitState) -> Done<S> {
         if let Some(start) = &unit.last {
-            let until = start.ends(self.wait_of(unit)?);
+            let until = self.paced_until(unit)?;
             let held = self.shelf.mutex(&unit.mutex())?;
             let own = held.as_ref().is_some_and(|held| unit.owns(&held.token));
             let free = held.is_none_or(|held| held.until <= self.now);

@@ -37,7 +37,7 @@ impl<S: Shelf> Moment<'_, S> {
             parse: site.parse,
             starts: site.starts,
             response: site.response,
-            last_start: unit.last.map(|start| Timestamp::from_millis(start.at)),
+            last_start: unit.last.max(site.last).map(|start| Timestamp::from_millis(start.at)),
             due: Timestamp::from_millis(due),
             blocked_why: unit.blocked_why.filter(|_| blocked.is_some()),
             blocked_until: blocked,

@@ -102,7 +102,7 @@ impl Ledger {
 
     fn put_off(&mut self, key: &Key, task: &Task, now_at: &str) -> Result<(), String> {
         let errand = task.errand && self.sites[&key.0].robots;
-        if !errand && task.expires.is_some_and(|expires| expires <= self.now) {
+        if !errand && task.expires.is_some_and(|expires| expires <= self.now + AHEAD) {
             self.finish(key);
             return if now_at == "absent" { Ok(()) } else { differs("an expired page", "absent", now_at) };
         }
@@ -259,7 +259,7 @@ impl Ledger {
             (&other.0, other.1) == (&key.0, key.1) && *other != key && page.place == Place::Waiting
         };
         let needed = self.tasks.iter().filter(page).map(|(_, page)| page.order()).min();
-        let expired = task.expires.is_some_and(|expires| expires <= self.now);
+        let expired = task.expires.is_some_and(|expires| expires <= self.now + AHEAD);
         expired
             && !task.errand
             && task.place == Place::Waiting

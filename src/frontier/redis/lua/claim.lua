@@ -89,15 +89,16 @@ local claim = module(function(claim)
     return nil
   end
 
-  -- The first task that is still wanted and may go now; those before it are tidied away.
-  local function first_wanted(round, site, stage)
+  -- The first task that is still wanted and may go now, to start `soonest`; those before it are tidied away.
+  local function first_wanted(round, site, stage, soonest)
+    local starts = stage == 'd' and soonest or now
     while round.tidied < TIDIED do
       local task = tasks.first_waiting(site.name, stage)
       if not task then
         return nil
       end
       local is_errand = task.errand and site.robots == 1
-      if not is_errand and task.expires and task.expires <= now then
+      if not is_errand and task.expires and task.expires <= starts then
         settle.exclude(site, task, EXPIRED)
       elseif stage == 'p' or site.robots ~= 1 then
         task.errand = nil
@@ -124,7 +125,7 @@ local claim = module(function(claim)
     store.add(site, 'running', 1)
     store.add(site, 'starts', 1)
     if departure.unit > 0 then
-      records.save_mutex(places.mutex(unit), places.start_token(token), departure.at + departure.unit)
+      records.save_mutex(places.mutex(unit), places.start_token(token), store.paced_until(unit, departure.unit))
     end
   end
 
@@ -173,7 +174,7 @@ local claim = module(function(claim)
     end
     local site = store.site(name)
     places.knows_restart(site, unit)
-    local task = first_wanted(round, site, stage)
+    local task = first_wanted(round, site, stage, soonest)
     if task then
       grant(round, site, unit, task, soonest)
     end

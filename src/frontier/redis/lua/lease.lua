@@ -110,8 +110,8 @@ local lease = module(function(lease)
     for _, record in ipairs({ unit, site }) do
       places.set_start(record, at, token, longer > 0 and store.grace(longer) or nil)
     end
-    if at + wait > now then
-      records.save_mutex(places.mutex(unit), places.start_token(token), at + wait)
+    if store.paced_until(unit, wait) > now then
+      records.save_mutex(places.mutex(unit), places.start_token(token), store.paced_until(unit, wait))
     end
     task.ends_at = at + LEASE_MS
     places.departs(task, { at = at, unit = wait, site = interval })

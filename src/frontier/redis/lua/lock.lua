@@ -17,13 +17,13 @@ local lock = module(function(lock)
   local function held_now(name, unit, endless)
     local held = records.mutex(name, endless)
     if held and unit and places.owns(unit, held.token) then
-      held.until_at = math.min(held.until_at, store.paced_until(unit, store.wait_of(unit)))
+      held.until_at = math.min(held.until_at, store.outsiders_wait_until(unit))
     end
     return held and held.until_at > now and held or nil
   end
 
   local function left_of(unit)
-    return math.max(store.paced_until(unit, store.wait_of(unit)), unit.not_before or 0) - now
+    return math.max(store.outsiders_wait_until(unit), unit.not_before or 0) - now
   end
 
   -- A site's mutex that isn't there although its last start is younger than the interval, as it was evicted or flushed, or

@@ -172,7 +172,7 @@ local places = module(function(places)
   function places.retime(unit)
     if unit.last_at then
       local wait = store.wait_of(unit)
-      local until_at = store.paced_until(unit, wait)
+      local until_at = store.outsiders_wait_until(unit)
       local held = records.mutex(places.mutex(unit), wait)
       if (held and places.owns(unit, held.token)) or (not held and until_at > now) then
         records.save_mutex(places.mutex(unit), places.start_token(unit.last_token), until_at)

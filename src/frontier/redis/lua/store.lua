@@ -180,6 +180,12 @@ local store = module(function(store)
     return unit.wait or own and store.interval(own) or 0
   end
 
+  -- Until when outsiders wait for the unit's last start: that of its site as well, which may have brought it from another one.
+  function store.outsiders_wait_until(unit)
+    local own = not unit.wait and store.site(unit.name)
+    return math.max(store.paced_until(unit, store.wait_of(unit)), own and store.waits_until(own) or 0)
+  end
+
   local function courtesy_of(unit)
     return unit.last_at and unit.courtesy_token == unit.last_token and unit.courtesy_ms or 0
   end

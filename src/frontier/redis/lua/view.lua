@@ -32,7 +32,7 @@ local view = module(function(view)
       name, site.unit, now, site.run, site.run_began, site.run > 0 and sites_of.is_finished(site),
       math.max(wait, store.interval(site)), store.parallel(site), site.running or 0, counts_of(site, 'd'),
       counts_of(site, 'p'), tasks.oldest_waiting(name, 'd') or false, site.response or false, site.starts or 0,
-      unit.last_at or false, math.max(store.ends(unit), store.waits_until(site)), blocked and unit.blocked_until, blocked and unit.blocked_why,
+      math.max(unit.last_at or 0, site.last_at or 0) > 0 and math.max(unit.last_at or 0, site.last_at or 0), math.max(store.ends(unit), store.waits_until(site)), blocked and unit.blocked_until, blocked and unit.blocked_why,
       site.paused or false, site.version,
       {
         site.interval, site.tuned_interval or false, origin and { floor, origin } or false, unit.wait or false, site.parallel,

@@ -169,7 +169,7 @@ impl<S: Shelf> Round<'_, S> {
             } else if stage == Stage::Parse || !site.settings.robots {
                 task.rare.errand = None;
                 return Ok(Some(task));
-            } else if let Some(task) = self.at.past_robots(site, task)? {
+            } else if let Some(task) = self.at.past_robots(site, task, starts)? {
                 return Ok(Some(task));
             }
             self.tidied += 1;
@@ -203,12 +203,13 @@ impl<S: Shelf> Round<'_, S> {
 
 impl<S: Shelf> Moment<'_, S> {
     /// With a fresh record the task itself, or nothing where its host can't be reached; else the host's `robots.txt`.
-    fn past_robots(&mut self, site: &mut SiteState, mut task: Task) -> Done<S, Option<Task>> {
+    /// The record must hold when the task `starts`.
+    fn past_robots(&mut self, site: &mut SiteState, mut task: Task, starts: i64) -> Done<S, Option<Task>> {
         if task.rare.errand.is_some() {
             return Ok(Some(task));
         }
         let record = self.shelf.robots_brief(&task.url.origin())?;
-        let Some(robots) = record.filter(|robots| robots.until > self.now) else {
+        let Some(robots) = record.filter(|robots| robots.until > starts) else {
             return self.errand(site, task);
         };
         let Some(why) = robots.unreachable else {

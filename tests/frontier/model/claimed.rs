@@ -204,7 +204,8 @@ impl Ledger {
         if self.units[&unit].outsider > now {
             return Err(format!("somebody else holds the mutex of {unit}: {lease:?}"));
         }
-        let fresh = self.robots.get(&origin(&key.2)).filter(|robots| robots.until > now);
+        let starts = lease.departure.at - START;
+        let fresh = self.robots.get(&origin(&key.2)).filter(|robots| robots.until > starts);
         match (site.robots, lease.robots.is_some(), fresh) {
             (true, false, None) => return Err(format!("without a robots record: {lease:?}")),
             (true, false, Some(robots)) if robots.unreachable => {

@@ -68,13 +68,14 @@ local claim = module(function(claim)
   end
 
   -- With a fresh record the task itself, or nothing where its host can't be reached; else the host's robots.txt.
-  local function past_robots(site, task)
+  -- The record must hold when the task `starts`.
+  local function past_robots(site, task, starts)
     if task.errand then
       return task
     end
     local origin = lease.origin_of(task.url)
     local robots = records.robots(origin)
-    if not robots or robots.until_at <= now then
+    if not robots or robots.until_at <= starts then
       return errand(site, task)
     end
     if not robots.unreachable then
@@ -104,7 +105,7 @@ local claim = module(function(claim)
         task.errand = nil
         return task
       else
-        local found = past_robots(site, task)
+        local found = past_robots(site, task, starts)
         if found then
           return found
         end

@@ -10,6 +10,7 @@ use tokio_util::task::AbortOnDropHandle;
 use crate::clock::{self, Timestamp, millis};
 pub use crate::frontier::MutexKey;
 use crate::frontier::{Frontier, FrontierError, LockReply};
+use crate::manners::lead_ms;
 use crate::patience::{Patience, Tries};
 use crate::quantity::spoken;
 
@@ -168,7 +169,7 @@ impl TimedMutex {
 
     /// Takes the mutex if it is free (R1).
     pub async fn try_lock(&self) -> Result<Option<Held>, FrontierError> {
-        Ok(self.acquire().await?.ok())
+        Ok(self.acquire(false).await?.ok())
     }
 
     /// Takes the mutex, waiting as long as it needs. Dropped half way, it leaves nothing locked.
@@ -225,8 +226,12 @@ impl TimedMutex {
     /// taken for the answer's way: one who is told late would else be late at each end.
     async fn look(&self, tries: &mut Tries) -> Result<Result<Held, Duration>, FrontierError> {
         let asked = Instant::now();
-        let answer = self.acquire().await?;
+        let answer = self.acquire(true).await?;
         let travelled = asked.elapsed() / 2;
+        if let Ok(held) = &answer {
+            let (left, _) = self.frontier.clock().look(held.taken_at, Duration::MAX);
+            clock::wait(left).await;
+        }
         let looks = tries.count();
         let pause = |left: Duration| pause(left.saturating_sub(travelled), tries);
         Ok(answer.map_err(pause).inspect(|held| {
@@ -234,12 +239,17 @@ impl TimedMutex {
         }))
     }
 
-    /// Takes it if it is free; else how long it is still held.
-    async fn acquire(&self) -> Result<Result<Held, Duration>, FrontierError> {
+    /// Takes it if it is free; else how long it is still held. Who waits for its turn in a pace has it a few ms ahead, so that
+    /// the answer's way makes no turn late.
+    async fn acquire(&self, waits: bool) -> Result<Result<Held, Duration>, FrontierError> {
         let (key, expire) = self.terms().await?;
+        let lead = match &key {
+            MutexKey::Unit(_) if waits => lead_ms(expire).max(self.frontier.lead()),
+            _ => 0,
+        };
         let token = format!("{:016x}{:016x}", fastrand::u64(..), fastrand::u64(..));
         let asked = Asked { frontier: &self.frontier, key: &key, token: &token };
-        let answer = self.frontier.try_lock(&key, &token, expire).await;
+        let answer = self.frontier.try_lock_ahead(&key, &token, expire, lead).await;
         asked.answered();
         Ok(match answer? {
             LockReply::Taken(at) => Ok(Held::new(self, key, token, Timestamp::from_millis(at))),

@@ -47,6 +47,7 @@ pub async fn pairs_of(frontier: &Frontier, wanted: u64, stage: Stage) -> u64 {
             download: if stage == Stage::Download { most } else { 0 },
             parse: if stage == Stage::Parse { most } else { 0 },
             dice: (0..BATCH).map(|_| fastrand::u32(..)).collect(),
+            lead: 0,
         };
         let leases = frontier.claim(claim).await.expect("a grant").leases;
         if leases.is_empty() {

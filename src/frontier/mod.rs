@@ -45,7 +45,8 @@ pub use view::{
 };
 
 use crate::canonical_url::{CanonicalUrl, Host};
-use crate::clock::Clock;
+use crate::clock::{Clock, millis};
+use crate::manners::departure::LEAST_GRACE;
 use crate::task::{DeadLetter, LeaseKey, Put, PutReply, Settled, Settlement, Stage, StoredPage};
 use backend::{Backend, Modelled};
 pub(crate) use redis::LONGEST_SLEEP;
@@ -115,9 +116,10 @@ impl Frontier {
         self.0.clock()
     }
 
-    /// Whether the clock of `clock()` is the very one that the steps go by, so that times may be compared.
-    pub fn shares_its_clock(&self) -> bool {
-        !self.0.is_remote()
+    /// How long before it a start is to be granted at the latest, in ms: answers from far away take longer than is usual.
+    pub(crate) fn lead(&self) -> i64 {
+        let doubt = millis(self.clock().doubt());
+        if doubt > millis(LEAST_GRACE) / 2 { 2 * doubt } else { 0 }
     }
 }
 
@@ -160,7 +162,17 @@ impl Frontier {
 
     /// Takes a new start for a permit that grew late.
     pub async fn rearm(&self, lease: &LeaseKey) -> Result<Rearm, FrontierError> {
-        ask!(self, Rearm { lease: lease.clone() })
+        self.rearm_asking(lease, None, 0).await
+    }
+
+    /// The same, `lead` ms ahead at the least; one that was re-armed to be far away is `asked` about once more.
+    pub async fn rearm_asking(
+        &self,
+        lease: &LeaseKey,
+        asked: Option<i64>,
+        lead: i64,
+    ) -> Result<Rearm, FrontierError> {
+        ask!(self, Rearm { lease: lease.clone(), asked, lead })
     }
 
     /// Says that the body ended: the request no longer counts against `parallel`. False: the lease is lost.
@@ -355,7 +367,18 @@ impl Frontier {
         token: &str,
         expire: i64,
     ) -> Result<LockReply, FrontierError> {
-        ask!(self, TryLock { mutex: key.clone(), token: token.to_owned(), expire })
+        self.try_lock_ahead(key, token, expire, 0).await
+    }
+
+    /// The same, from `lead` ms on.
+    pub async fn try_lock_ahead(
+        &self,
+        key: &MutexKey,
+        token: &str,
+        expire: i64,
+        lead: i64,
+    ) -> Result<LockReply, FrontierError> {
+        ask!(self, TryLock { mutex: key.clone(), token: token.to_owned(), expire, lead })
     }
 
     /// Releases without waiting for the answer: for a guard that is dropped.

@@ -1,16 +1,17 @@
 //! Leave to start one request, looked at again when the connection is up (section "from permit to wire").
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
 use super::step::{LockReply, Rearm};
 use super::{Frontier, FrontierError, MutexKey};
-use crate::clock::{self, Clock, Timestamp, millis, since_boot};
-use crate::manners::grace;
-use crate::task::{Lease, LeaseKey};
+use crate::clock::{self, Clock, Timestamp, millis};
+use crate::manners::departure::MOST_AHEAD;
+use crate::manners::{grace, lead_ms};
+use crate::task::{Departure, Lease, LeaseKey};
 
 /// How long a new start is waited for once the process is to end.
 const LAST_WAIT: Duration = Duration::from_secs(5);
@@ -39,17 +40,16 @@ struct Single {
     mutex: MutexKey,
     token: String,
     interval: Duration,
-    /// When the mutex was taken, in ms since boot; `i64::MIN` before.
-    granted: AtomicI64,
+    /// From when on the mutex is its own, in ms by the frontier's clock; `i64::MIN` before.
+    at: AtomicI64,
 }
 
 #[derive(Debug)]
 struct Paced {
     frontier: Frontier,
     lease: LeaseKey,
-    grace: Duration,
-    /// When the start was granted, in ms since boot.
-    granted: AtomicI64,
+    /// When the request is to be sent, and the waits that begin then.
+    departure: Mutex<Departure>,
     rearms: AtomicU32,
     /// Cancelled when no new start is to be waited for.
     leaving: CancellationToken,
@@ -76,20 +76,16 @@ pub enum NotNow {
 }
 
 impl Permit {
-    /// The permit that a download lease carries. Its age counts from the grant where this process reads the frontier's own
-    /// clock, else from `noted`, the time since boot right before the claim: it is never underrated. Once
-    /// `leaving`, a permit that grew late waits a few seconds for a new start, no longer.
-    pub fn of(lease: &Lease, frontier: &Frontier, noted: Duration, leaving: CancellationToken) -> Self {
-        if lease.interval.is_zero() {
+    /// The permit that a download lease carries. Once `leaving`, a permit that grew late waits a few seconds for a new start,
+    /// no longer.
+    pub fn of(lease: &Lease, frontier: &Frontier, leaving: CancellationToken) -> Self {
+        if lease.departure.wait().is_zero() {
             return Self(Arc::new(PermitKind::Unpaced(frontier.clock())));
         }
-        let age = frontier.clock().now().since(lease.granted_at);
-        let granted = if frontier.shares_its_clock() { since_boot().saturating_sub(age) } else { noted };
         Self(Arc::new(PermitKind::Paced(Paced {
             frontier: frontier.clone(),
             lease: lease.key(),
-            grace: grace(lease.interval),
-            granted: AtomicI64::new(millis(granted)),
+            departure: Mutex::new(lease.departure),
             rearms: AtomicU32::new(0),
             leaving,
         })))
@@ -106,7 +102,7 @@ impl Permit {
             mutex: MutexKey::unit(unit),
             token: format!("single-{:016x}", fastrand::u64(..)),
             interval,
-            granted: AtomicI64::new(i64::MIN),
+            at: AtomicI64::new(i64::MIN),
         })))
     }
 
@@ -115,8 +111,7 @@ impl Permit {
         Self(Arc::new(PermitKind::Unpaced(Clock::wall())))
     }
 
-    /// Called when the connection is up, right before sending: returns at once within the grace, else takes a new start
-    /// and sleeps until then. The stamp is the moment of the send.
+    /// Called when the connection is up: returns when the request is to be sent, which is right then. The stamp is that moment.
     pub async fn start(&self) -> Result<Timestamp, NotNow> {
         match &*self.0 {
             PermitKind::Unpaced(clock) => Ok(clock.now()),
@@ -135,29 +130,56 @@ impl Permit {
 }
 
 impl Paced {
+    /// Waits for the departure; one that is missed by more than the grace is asked for anew. A process that is to end sends
+    /// nothing that it hasn't sent.
     async fn start(&self) -> Result<Timestamp, NotNow> {
-        while is_late(&self.granted, self.grace) {
-            if self.rearms.fetch_add(1, Ordering::SeqCst) >= REARMS {
-                return Err(NotNow::TooLate);
+        let clock = self.frontier.clock();
+        loop {
+            if self.leaving.is_cancelled() {
+                return Err(NotNow::Leaving);
             }
-            tokio::select! {
-                biased;
-                rearmed = self.rearm() => rearmed?,
-                () = clock::wait_after(&self.leaving, LAST_WAIT) => return Err(NotNow::Leaving),
+            let departure = self.departure();
+            let grace = grace(departure.wait());
+            match clock.look(departure.at(), grace / 2) {
+                (left, _) if !left.is_zero() => {
+                    self.leaving.run_until_cancelled(clock::wait(left)).await;
+                }
+                (_, late) if late <= grace => return Ok(clock.now()),
+                _ => self.depart_anew().await?,
             }
         }
-        Ok(self.frontier.clock().now())
     }
 
+    /// Takes a new start, not more often than a few times.
+    async fn depart_anew(&self) -> Result<(), NotNow> {
+        if self.rearms.fetch_add(1, Ordering::SeqCst) >= REARMS {
+            return Err(NotNow::TooLate);
+        }
+        tokio::select! {
+            biased;
+            rearmed = self.rearm() => rearmed,
+            () = clock::wait_after(&self.leaving, LAST_WAIT) => Err(NotNow::Leaving),
+        }
+    }
+
+    fn departure(&self) -> Departure {
+        *self.departure.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes a new start. One that is far away is asked about once more shortly before: the site may have been paused meanwhile.
     async fn rearm(&self) -> Result<(), NotNow> {
+        let mut asked = None;
         loop {
-            let asked = millis(since_boot());
-            let answer = self.frontier.rearm(&self.lease).await.map_err(NotNow::Frontier)?;
-            match answer {
-                Rearm::StartIn(wait) => {
-                    wait_ms(wait).await;
-                    self.granted.store(asked + wait, Ordering::SeqCst);
-                    return Ok(());
+            let lead = self.frontier.lead();
+            match self.frontier.rearm_asking(&self.lease, asked, lead).await.map_err(NotNow::Frontier)? {
+                Rearm::Departs(departure) => {
+                    let far = departure.at - self.frontier.clock().now().as_millis() - millis(MOST_AHEAD);
+                    *self.departure.lock().unwrap_or_else(PoisonError::into_inner) = departure;
+                    if far <= 0 || asked == Some(departure.at) {
+                        return Ok(());
+                    }
+                    wait_ms(far).await;
+                    asked = Some(departure.at);
                 }
                 Rearm::Held(wait) => wait_ms(wait.min(LONGEST_SLEEP)).await,
                 Rearm::WentBack => return Err(NotNow::WentBack),
@@ -168,37 +190,34 @@ impl Paced {
 }
 
 impl Single {
+    /// Waits for its turn; a start that wasn't used in time is moved, or taken anew.
     async fn start(&self) -> Result<Timestamp, FrontierError> {
-        while is_late(&self.granted, grace(self.interval)) {
-            let asked = millis(since_boot());
-            if self.renew().await? {
-                self.granted.store(asked, Ordering::SeqCst);
-            }
-        }
-        Ok(self.frontier.clock().now())
-    }
-
-    /// Takes the mutex, or moves the end of what was taken and not used in time; false after a wait for somebody else.
-    async fn renew(&self) -> Result<bool, FrontierError> {
-        let expire = millis(self.interval);
-        if self.granted.load(Ordering::SeqCst) > i64::MIN
-            && self.frontier.extend_lock(&self.mutex, &self.token, expire).await?
-        {
-            return Ok(true);
-        }
-        match self.frontier.try_lock(&self.mutex, &self.token, expire).await? {
-            LockReply::Taken(_) => Ok(true),
-            LockReply::Held(left) => {
-                wait_ms(left.min(LONGEST_SLEEP)).await;
-                Ok(false)
+        let (clock, grace) = (self.frontier.clock(), grace(self.interval));
+        loop {
+            let at = self.at.load(Ordering::SeqCst);
+            match clock.look(Timestamp::from_millis(at), grace / 2) {
+                (left, _) if !left.is_zero() => clock::wait(left).await,
+                (_, late) if late <= grace => return Ok(clock.now()),
+                _ => self.renew(at > i64::MIN).await?,
             }
         }
     }
-}
 
-fn is_late(granted: &AtomicI64, grace: Duration) -> bool {
-    // Parts of a ms are cut off from both: a permit of the grace's age may be older than that.
-    millis(since_boot()).saturating_sub(granted.load(Ordering::SeqCst)) >= millis(grace)
+    /// Takes the mutex, or moves the end of what was taken and not used in time; or waits for somebody else.
+    async fn renew(&self, was_taken: bool) -> Result<(), FrontierError> {
+        let (expire, lead) =
+            (millis(self.interval), lead_ms(millis(self.interval)).max(self.frontier.lead()));
+        if was_taken && self.frontier.extend_lock(&self.mutex, &self.token, expire + lead).await? {
+            let soon = self.frontier.clock().now().as_millis() + lead;
+            self.at.store(soon, Ordering::SeqCst);
+            return Ok(());
+        }
+        match self.frontier.try_lock_ahead(&self.mutex, &self.token, expire, lead).await? {
+            LockReply::Taken(at) => self.at.store(at, Ordering::SeqCst),
+            LockReply::Held(left) => wait_ms(left.min(LONGEST_SLEEP)).await,
+        }
+        Ok(())
+    }
 }
 
 async fn wait_ms(wait: i64) {

@@ -3,8 +3,8 @@
 
 use super::mutex_key::MutexKey;
 use super::state::{
-    DeadState, MutexState, OwnerState, PageState, Recrawl, RobotsBrief, RobotsState, SiteState, Task,
-    UnitState, WorkScope,
+    DeadState, MutexState, OwnerState, PageState, Recrawl, RobotsBrief, RobotsState, SiteState, Task, Turn,
+    UnitDue, UnitState, WorkScope,
 };
 use super::view::{Freshness, Inspection, LetterPlace};
 use crate::task::{DeadLetter, PageKey, Stage};
@@ -28,8 +28,10 @@ pub(crate) trait Shelf: DueShelf + TaskShelf + PageShelf {
     fn save_site_text(&mut self, name: &str, text: &str) -> Result<(), Self::Error>;
 
     fn unit(&mut self, name: &str) -> Result<Option<UnitState>, Self::Error>;
-    /// Saves a unit with its due time in ms.
-    fn save_unit(&mut self, unit: &UnitState, due: i64) -> Result<(), Self::Error>;
+    /// Saves a unit and when it is due.
+    fn save_unit(&mut self, unit: &UnitState, due: UnitDue) -> Result<(), Self::Error>;
+    /// The longest interval that the files of a unit's sites name, in ms; 0 without any.
+    fn longest_interval(&mut self, unit: &str) -> Result<i64, Self::Error>;
 
     fn is_known(&mut self, page: PageKey<'_>, run: i64) -> Result<bool, Self::Error>;
     fn add_known(&mut self, page: PageKey<'_>, run: i64) -> Result<(), Self::Error>;
@@ -77,21 +79,31 @@ pub(crate) trait Shelf: DueShelf + TaskShelf + PageShelf {
 
 /// Units and sites by when they are due.
 pub(crate) trait DueShelf: Fallible {
-    /// How many units with something ready are due at `now`, `most` at most: those with a site of the scope ready.
-    fn due_count(&mut self, stage: Stage, now: i64, scope: &WorkScope, most: u32)
+    /// How many units with something ready have their turn by then, `most` at most: those with a site of the scope ready.
+    fn due_count(&mut self, stage: Stage, by: Turn, scope: &WorkScope, most: u32)
     -> Result<u32, Self::Error>;
     /// The n-th of them from 0, the longest due first, then by name.
     fn nth_due(
         &mut self,
         stage: Stage,
-        now: i64,
+        by: Turn,
         scope: &WorkScope,
         n: u32,
     ) -> Result<Option<String>, Self::Error>;
-    /// The least due time of a unit with a site of the scope ready.
-    fn next_due(&mut self, stage: Stage, scope: &WorkScope) -> Result<Option<i64>, Self::Error>;
-    /// The unit's ready sites by name.
-    fn ready_sites(&mut self, stage: Stage, unit: &str) -> Result<Vec<String>, Self::Error>;
+    /// The first turns of units with a site of the scope ready, in order.
+    fn next_turns(&mut self, stage: Stage, scope: &WorkScope, most: u32) -> Result<Vec<Turn>, Self::Error>;
+    /// When the wait of the first of the unit's sites is over that are of the scope and ready for a download, in ms.
+    fn first_ready(&mut self, unit: &str, scope: &WorkScope) -> Result<Option<i64>, Self::Error>;
+    /// One of the unit's sites that are of the scope and ready, the `dice` modulo n-th of n by the end of their own wait, then
+    /// by name; for a download, of those whose wait is over `by` then, in ms.
+    fn nth_ready(
+        &mut self,
+        stage: Stage,
+        unit: &str,
+        scope: &WorkScope,
+        by: i64,
+        dice: u32,
+    ) -> Result<Option<String>, Self::Error>;
 }
 
 /// Tasks, wherever they stand.

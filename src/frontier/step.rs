@@ -4,7 +4,7 @@ use serde::Deserialize;
 
 use super::state::SiteSettings;
 use crate::canonical_url::CanonicalUrl;
-use crate::task::{Lease, Stage};
+use crate::task::{Departure, Lease, Stage};
 
 /// A site as it is registered.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,6 +53,8 @@ pub struct Claim {
     pub parse: u32,
     /// Random numbers for the choice among due units.
     pub dice: Vec<u32>,
+    /// How long before it a start is to be granted at the latest, in ms, where answers take longer than is usual.
+    pub lead: i64,
 }
 
 /// What a claim gives.
@@ -97,8 +99,8 @@ pub struct Feeding {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Rearm {
-    /// Send then: so many ms from now.
-    StartIn(i64),
+    /// Send then.
+    Departs(Departure),
     /// Somebody else holds the mutex for so many ms: ask again then.
     Held(i64),
     /// The site is paused or blocked: the task went back.
@@ -122,7 +124,7 @@ pub enum Tuning {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LockReply {
-    /// It is the asker's, from this moment on, in ms since 1970 by the frontier's clock.
+    /// It is the asker's, from this moment on, in ms since 1970 by the frontier's clock: a few ms ahead where so asked for.
     Taken(i64),
     /// It is somebody else's for so many ms more.
     Held(i64),

@@ -105,7 +105,7 @@ steps! {
     Feed { most: u32 } -> Feeding, "feed.step", Several, Asker;
 
     Claim { claim: Claim } -> Grant, "claim.step", Several, Start;
-    Rearm { lease: LeaseKey } -> Rearm, "lease.rearm", Site(&lease.site), Start;
+    Rearm { lease: LeaseKey, asked: Option<i64>, lead: i64 } -> Rearm, "lease.rearm", Site(&lease.site), Start;
     Landed { lease: LeaseKey, block: Option<(Duration, String)> } -> bool, "lease.landed", Site(&lease.site),
         if block.is_some() { Start } else { Nobody };
     Back { lease: LeaseKey, unused: bool } -> bool, "lease.back", Site(&lease.site), Asker;
@@ -116,7 +116,7 @@ steps! {
     Bury { owner: String } -> bool, "owners.declare_dead", Several, Asker;
     Owners {} -> Vec<Owner>, "view.owners", Directory, Asker;
 
-    TryLock { mutex: MutexKey, token: String, expire: i64 } -> LockReply, "lock.try", Mutex(mutex), Start;
+    TryLock { mutex: MutexKey, token: String, expire: i64, lead: i64 } -> LockReply, "lock.try", Mutex(mutex), Start;
     Unlock { mutex: MutexKey, token: String } -> bool, "lock.unlock", Mutex(mutex), Start;
     ExtendLock { mutex: MutexKey, token: String, expire: i64 } -> bool, "lock.extend", Mutex(mutex), Asker;
     HoldsLock { mutex: MutexKey, token: String } -> bool, "view.holds_lock", Mutex(mutex), Asker;

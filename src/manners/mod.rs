@@ -3,14 +3,14 @@
 
 mod backoff;
 mod breaker;
-pub mod grace;
+pub mod departure;
 mod location;
 mod retry_after;
 mod signal;
 
 pub use backoff::backoff;
 pub use breaker::{Breaker, Health};
-pub use grace::grace;
+pub use departure::{ahead_ms, grace, grace_ms, lead_ms};
 pub use location::{MOST_REDIRECTS, MOST_ROBOTS_REDIRECTS, location};
 pub use retry_after::retry_after;
 pub use signal::Signal;

@@ -71,7 +71,8 @@ impl Monitor {
         }
         let tally = &mut state.site(&site.name).tally;
         tally.starts += 1;
-        tally.early += u64::from(late && gap.is_some_and(|gap| gap + grace(lease.interval) < lease.interval));
+        let wait = lease.departure.wait();
+        tally.early += u64::from(late && gap.is_some_and(|gap| gap + grace(wait) < wait));
     }
 
     /// A task was settled: a page was kept for parsing, or the task died, or neither.

@@ -143,8 +143,8 @@ pub struct Lease {
     pub depth: u32,
     /// Redirects followed on the way here.
     pub hops: u32,
-    /// The pace that its start was granted under; zero for the parse stage and for sites without pace.
-    pub interval: Duration,
+    /// Download: when its request may start, and the waits that begin then.
+    pub departure: Departure,
     /// It is a host's `robots.txt`; its answer goes into `Settlement::robots`.
     pub robots: Option<RobotsFetch>,
     /// Until when the host's robots record holds; none where robots are ignored.
@@ -153,6 +153,29 @@ pub struct Lease {
     pub stored: Option<StoredPage>,
     /// The rule version of the site when it was granted.
     pub version: i64,
+}
+
+/// When a request may start, in ms by the frontier's clock, and the waits that this start begins, in ms.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Departure {
+    /// Not before, and not later than the grace.
+    pub at: i64,
+    /// What the pace unit waits after it.
+    pub unit: i64,
+    /// What the site waits after it.
+    pub site: i64,
+}
+
+impl Departure {
+    /// When the request may start.
+    pub const fn at(&self) -> Timestamp {
+        Timestamp::from_millis(self.at)
+    }
+
+    /// The longer of the two waits, which grace goes by; zero without a pace.
+    pub fn wait(&self) -> Duration {
+        Duration::from_millis(u64::try_from(self.unit.max(self.site)).unwrap_or(0))
+    }
 }
 
 /// Names a page. With a stage it names the page's task or dead letter there.

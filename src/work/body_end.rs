@@ -39,10 +39,10 @@ pub(super) async fn body_end(
 ) -> Result<BodyEnd, FrontierError> {
     let response = exchange.answer.as_ref().map_or(Duration::MAX, |fetched| fetched.page.response);
     let places = site.pace.parallel;
-    let is_short = if lease.interval.is_zero() {
+    let is_short = if lease.departure.wait().is_zero() {
         is_crowded(places, parts.under_way.downloads_of(&lease.site))
     } else {
-        is_short_of_places(places, lease.interval, response)
+        is_short_of_places(places, lease.departure.wait(), response)
     };
     if is_short || block.is_some() {
         match parts.outages.frontier.in_time(parts.frontier.landed_with(lease.key(), block.cloned())).await {

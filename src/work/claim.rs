@@ -33,8 +33,8 @@ const RESCALE: Duration = Duration::from_millis(250);
 /// Slots that get free within so much time of a claim are filled together by the next one: a claim costs a commit. What is due
 /// meanwhile isn't held up.
 const GATHER: Duration = Duration::from_millis(5);
-/// The most tasks granted in one claim: few, as the first one's permit ages until the last one is granted.
-const MOST_GRANTED: usize = 8;
+/// The most tasks granted in one claim, which takes what is due within the next moments.
+const MOST_GRANTED: usize = 32;
 
 /// The claimer, and the tasks that it was granted.
 #[derive(Debug)]
@@ -209,6 +209,7 @@ impl Pool {
             download: number(download),
             parse: number(parse),
             dice: (0..MOST_GRANTED).map(|_| fastrand::u32(..)).collect(),
+            lead: self.parts.frontier.lead(),
         }
     }
 

@@ -33,7 +33,7 @@ pub(super) async fn visit(
         parts.settle(lease, Outcome::Excluded { why, unused: true }).await?;
         return Ok(None);
     }
-    let permit = Permit::of(&lease, &parts.frontier, noted, parts.leaving.clone());
+    let permit = Permit::of(&lease, &parts.frontier, parts.leaving.clone());
     let exchange = match parts.fetcher.get(task.request().await, permit).await {
         Ok(exchange) => exchange,
         Err(unsent) => return not_sent(parts, &site, lease, noted, unsent).await.map(|()| None),
@@ -95,7 +95,7 @@ impl<'a> Download<'a> {
     /// Keeps the request and what came of it, durable before the task is settled; where the body is.
     async fn keep(self, exchange: &Exchange, judged: &Judged) -> Result<RecordPlace, VisitError> {
         let Self { parts, site, lease } = self;
-        let paid = (site.unit(), lease.interval);
+        let paid = (site.unit(), lease.departure.wait());
         let mut visit =
             Visit { fence: lease.fence, ..visit_to_keep(&lease.site, paid, self.url(), exchange) };
         match (&exchange.answer, judged, &lease.stored) {

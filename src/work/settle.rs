@@ -104,7 +104,7 @@ impl VisitParts {
 /// Says what a record that was kept means for the site, where it is news.
 fn log_robots_change(lease: &Lease, before: Option<&RobotsRecord>, now: &RobotsRecord) {
     let site = &lease.site;
-    if let Some(what) = change(before, now, lease.interval) {
+    if let Some(what) = change(before, now, lease.departure.wait()) {
         info!(site, "robots.txt of {} {what}", lease.url.origin());
     }
     if let Some(why) = &now.refuses {

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BinaryHeap};
 use paced::internals::frontier::{Claim, Forgotten};
 use paced::internals::task::Lease;
 
-use crate::world::{World, on_every_backend};
+use crate::world::{World, on_every_backend, starts_at};
 
 /// Each site may start each second, and an answer takes one and a half.
 const TAKES: i64 = 1_500;
@@ -69,7 +69,7 @@ impl Process {
         self.left_some = grant.leases.len() >= wanted as usize;
         self.due = grant.next_in.map(|wait| w.now() + wait.min(LONGEST_SLEEP));
         for lease in grant.leases {
-            self.busy.push(Reverse((w.now() + TAKES, lease.token)));
+            self.busy.push(Reverse((starts_at(&lease) + TAKES, lease.token)));
             self.leases.insert(lease.token, lease);
         }
         grant.next_in

@@ -10,7 +10,7 @@ use crate::support::{SmallDisk, with_mounts};
 use crate::world::{START, request, shop, wait_for};
 
 fn claim(token: u64) -> Claim {
-    Claim { owner: "one".to_owned(), token, download: 1, parse: 0, dice: vec![0] }
+    Claim { owner: "one".to_owned(), token, download: 1, parse: 0, dice: vec![0], lead: 0 }
 }
 
 #[test]

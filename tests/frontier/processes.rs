@@ -76,7 +76,7 @@ async fn hang(frontier: &Frontier) {
 
 fn claim(owner: &str, download: u32) -> Claim {
     let (token, dice) = (fastrand::u64(..), vec![fastrand::u32(..)]);
-    Claim { owner: owner.to_owned(), token, download, parse: 0, dice }
+    Claim { owner: owner.to_owned(), token, download, parse: 0, dice, lead: 0 }
 }
 
 async fn settle(frontier: &Frontier, owner: &str, lease: &Lease) -> Settled {
@@ -92,7 +92,7 @@ async fn settle(frontier: &Frontier, owner: &str, lease: &Lease) -> Settled {
 }
 
 fn tell(what: &str, lease: &Lease) {
-    println!("\n@{what} {} {} {} {}", lease.site, lease.granted_at.as_millis(), lease.fence, lease.url);
+    println!("\n@{what} {} {} {} {}", lease.site, lease.departure.at, lease.fence, lease.url);
 }
 
 /// Starts the suite's own program again, in that role.
@@ -339,7 +339,15 @@ async fn a_file_of_the_version_before_is_brought_up_to_date_with_all_that_is_in_
                 UPDATE site SET text = (SELECT text FROM site_file WHERE site = name);
                 DROP TABLE site_file; DROP TABLE answers;
                 UPDATE task SET lease = json_object('token', token, 'owner', owner, 'granted_at', lease->0, 'ends_at', until,
-                  'fence', lease->1, 'in_flight', json(lease->2), 'interval', lease->3) WHERE place = 3;
+                  'fence', lease->1, 'in_flight', json(lease->2), 'interval', 1000) WHERE place = 3;
+                DROP INDEX unit_download; DROP INDEX site_download; DROP INDEX site_interval;
+                ALTER TABLE unit DROP COLUMN turn; ALTER TABLE unit DROP COLUMN ends; ALTER TABLE unit DROP COLUMN ahead;
+                ALTER TABLE site DROP COLUMN interval; ALTER TABLE site DROP COLUMN waits_until;
+                CREATE INDEX unit_download ON unit (due, name) WHERE ready_download > 0;
+                CREATE INDEX site_download ON site (unit, name) WHERE ready_download;
+                UPDATE unit SET state = json_set(json_remove(state, '$.wait', '$.last.grace'), '$.interval', 0,
+                  '$.last.site', 'books');
+                UPDATE site SET state = json_remove(state, '$.last', '$.before');
                 PRAGMA user_version = 3;";
     connection.execute_batch(back).expect("as it was");
     drop(connection);
@@ -390,7 +398,7 @@ fn a_frontier_outlives_its_processes() {
         drop(first);
         let second = Frontier::sqlite(&file, None).expect("opened again");
         let view = second.view("a").await.expect("answers").expect("there");
-        assert_eq!(view.last_start, Some(lease.granted_at));
+        assert_eq!(view.last_start, Some(lease.departure.at()));
         assert_eq!(settle(&second, "one", &lease).await, Settled::Kept);
         assert_eq!(second.view("a").await.expect("answers").expect("there").download.done, 1);
     });

@@ -23,6 +23,10 @@ use crate::support::RedisDb;
 pub const START: i64 = 1_800_000_000_000;
 /// The process that claims, unless a test names another.
 pub const OWNER: &str = "one";
+/// How long before its due time a unit can be claimed that waits 200 ms or longer.
+pub const AHEAD: i64 = 50;
+/// How long before it a start is granted at the latest where the wait is 100 ms or longer.
+pub const LEAD: i64 = 10;
 
 /// Where a frontier keeps its records.
 #[derive(Clone, Copy, Debug)]
@@ -59,6 +63,15 @@ pub fn on_every_backend(test: impl AsyncFn(&World)) {
 pub fn wait_for<T>(future: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.expect("a runtime").block_on(future)
+}
+
+/// What became of asking for a new start, with times from now on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rearmed {
+    StartIn(i64),
+    Held(i64),
+    WentBack,
+    Stale,
 }
 
 /// A frontier with a clock that is moved by hand.
@@ -205,7 +218,7 @@ impl World {
 
     /// A claim for so many downloads and parses, with a new token.
     pub fn want(&self, download: u32, parse: u32) -> Claim {
-        Claim { owner: OWNER.to_owned(), token: self.token(), download, parse, dice: vec![0] }
+        Claim { owner: OWNER.to_owned(), token: self.token(), download, parse, dice: vec![0], lead: 0 }
     }
 
     /// One download, if any can be had.
@@ -216,6 +229,29 @@ impl World {
     /// One download.
     pub async fn take(&self) -> Lease {
         self.claim().await.expect("a download is due")
+    }
+
+    /// One download, at the moment when its request starts.
+    pub async fn start(&self) -> Lease {
+        let lease = self.take().await;
+        self.depart(&lease);
+        lease
+    }
+
+    /// Time passes until the start that was granted.
+    pub fn depart(&self, lease: &Lease) {
+        self.pass(starts_at(lease) - self.now());
+    }
+
+    /// The next start comes in so many ms: it can be claimed `AHEAD` before, and no sooner.
+    pub async fn next_start_in(&self, wait: i64) -> Lease {
+        let at = self.now() + wait;
+        self.pass(wait - AHEAD - 1);
+        assert_eq!(self.claim().await, None, "too soon");
+        self.pass(1);
+        let lease = self.start().await;
+        assert_eq!(self.now(), at);
+        lease
     }
 
     /// One download, by another process.
@@ -298,8 +334,14 @@ impl World {
         self.frontier.hand_back(lease.key()).await.expect("answers")
     }
 
-    pub async fn rearm(&self, lease: &Lease) -> Rearm {
-        self.frontier.rearm(&lease.key()).await.expect("answers")
+    pub async fn rearm(&self, lease: &Lease) -> Rearmed {
+        match self.frontier.rearm(&lease.key()).await.expect("answers") {
+            Rearm::Departs(departure) if lease.stage == Stage::Parse => Rearmed::StartIn(departure.at),
+            Rearm::Departs(departure) => Rearmed::StartIn(departure.at - START - self.now()),
+            Rearm::Held(wait) => Rearmed::Held(wait),
+            Rearm::WentBack => Rearmed::WentBack,
+            Rearm::Stale => Rearmed::Stale,
+        }
     }
 
     pub async fn landed(&self, lease: &Lease) -> bool {
@@ -410,6 +452,11 @@ pub fn url(site: &str, path: &str) -> CanonicalUrl {
 /// The path of a lease's page, without its first slash.
 pub fn path_of(lease: &Lease) -> String {
     lease.url.url().path().trim_start_matches('/').to_owned()
+}
+
+/// When a lease's request starts, in ms since the test began.
+pub fn starts_at(lease: &Lease) -> i64 {
+    lease.departure.at - START
 }
 
 pub fn request(site: &str, path: &str) -> Put {

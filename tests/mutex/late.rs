@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use paced::internals::clock::since_boot;
 use paced::internals::frontier::permit::{NotNow, Permit};
 use paced::internals::frontier::{Frontier, Tuning, WorkScope};
 use paced::internals::manners::grace;
@@ -38,10 +37,9 @@ impl Claimer {
     /// The next start, waited for, and its permit.
     async fn start(&self) -> (Lease, Permit) {
         loop {
-            let noted = since_boot();
             let mut grant = claim(&self.backend.frontier, &self.owner).await;
             if let Some(lease) = grant.leases.pop() {
-                let permit = Permit::of(&lease, &self.backend.frontier, noted, CancellationToken::new());
+                let permit = Permit::of(&lease, &self.backend.frontier, CancellationToken::new());
                 return (lease, permit);
             }
             tokio::time::sleep(ms(5)).await;
@@ -64,7 +62,7 @@ async fn l7_a_permit_used_after_its_grace_comes_an_interval_behind_the_start_tha
         let (_, late) = claimer.start().await;
         let (other, _) = claimer.start().await;
         let sent = late.start().await.expect("a new start");
-        let gap = sent.since(other.granted_at);
+        let gap = sent.since(other.departure.at());
         assert!(gap >= INTERVAL, "{}: {gap:?} behind the other one", claimer.backend.name);
     }
 }
@@ -96,7 +94,10 @@ async fn late_again_and_again() -> Result<(), String> {
             view.expect("the site").last_start
         };
         permit.start().await.map_err(|why| format!("{name}: {why}"))?;
-        bound(last_start().await == Some(lease.granted_at), format_args!("{name}: it grew late at once"))?;
+        bound(
+            last_start().await == Some(lease.departure.at()),
+            format_args!("{name}: it grew late at once"),
+        )?;
         for number in 1..=3 {
             grow_late().await;
             let before = last_start().await;

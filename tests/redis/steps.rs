@@ -78,7 +78,7 @@ pub async fn put_in(
 
 pub fn want(owner: &str, download: u32, parse: u32) -> Claim {
     let (token, dice) = (fastrand::u64(1..1 << 60), vec![fastrand::u32(..)]);
-    Claim { owner: owner.to_owned(), token, download, parse, dice }
+    Claim { owner: owner.to_owned(), token, download, parse, dice, lead: 0 }
 }
 
 /// Up to so many downloads, by a process that joins with its first claim to work on all sites.
@@ -160,7 +160,7 @@ pub async fn work(frontier: &Frontier, owner: &str) -> Vec<Lease> {
 /// The starts keep the interval, each of them.
 #[track_caller]
 pub fn assert_spaced(leases: &[Lease], interval: i64) {
-    let mut starts: Vec<i64> = leases.iter().map(|lease| lease.granted_at.as_millis()).collect();
+    let mut starts: Vec<i64> = leases.iter().map(|lease| lease.departure.at).collect();
     starts.sort_unstable();
     let early: Vec<_> = starts.windows(2).filter(|pair| pair[1] - pair[0] < interval).collect();
     assert!(early.is_empty(), "less than {interval} ms apart: {early:?}");

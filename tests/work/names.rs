@@ -30,8 +30,14 @@ fn c10_a_worker_that_comes_back_under_its_name_gets_its_leases_back_at_the_same_
         hosts: vec!["shop.example".to_owned()],
         settings,
     };
-    let claim =
-        |owner: &str, token| Claim { owner: owner.to_owned(), token, download: 1, parse: 0, dice: vec![0] };
+    let claim = |owner: &str, token| Claim {
+        owner: owner.to_owned(),
+        token,
+        download: 1,
+        parse: 0,
+        dice: vec![0],
+        lead: 0,
+    };
     wait(async {
         frontier.register(registration).await.expect("registered");
         let url =

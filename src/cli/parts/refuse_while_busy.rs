@@ -32,7 +32,7 @@ async fn free_lost_leases(name: &str, owner: &str, frontier: &Frontier) -> Resul
         }
         // A claim of nothing: it tidies up.
         let (owner, token) = (owner.to_owned(), fastrand::u64(1..TOKENS));
-        frontier.claim(Claim { owner, token, download: 0, parse: 0, dice: Vec::new() }).await?;
+        frontier.claim(Claim { owner, token, download: 0, parse: 0, dice: Vec::new(), lead: 0 }).await?;
     }
     Ok(())
 }

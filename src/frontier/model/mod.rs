@@ -11,7 +11,8 @@ use crate::clock::Timestamp;
 use crate::frontier::MutexKey;
 use crate::frontier::shelf::{Fallible, PageShelf, Shelf};
 use crate::frontier::state::{
-    DeadState, MutexState, OwnerState, PageState, Recrawl, RobotsState, SiteState, Task, UnitState, WorkScope,
+    DeadState, MutexState, OwnerState, PageState, Recrawl, RobotsState, SiteState, Task, UnitDue, UnitState,
+    WorkScope,
 };
 use crate::frontier::steps;
 use crate::frontier::table::{Reply, Step};
@@ -25,7 +26,7 @@ type ModelKey = (String, Stage, CanonicalUrl);
 pub(crate) struct Model {
     sites: BTreeMap<String, SiteState>,
     texts: BTreeMap<String, String>,
-    units: BTreeMap<String, (UnitState, i64)>,
+    units: BTreeMap<String, (UnitState, UnitDue)>,
     tasks: BTreeMap<ModelKey, Task>,
     known: BTreeSet<(String, i64, CanonicalUrl)>,
     dead: BTreeMap<ModelKey, DeadState>,
@@ -111,9 +112,14 @@ impl Shelf for Model {
         Ok(self.units.get(name).map(|(unit, _)| unit.clone()))
     }
 
-    fn save_unit(&mut self, unit: &UnitState, due: i64) -> Sure<()> {
+    fn save_unit(&mut self, unit: &UnitState, due: UnitDue) -> Sure<()> {
         self.units.insert(unit.name.clone(), (unit.clone(), due));
         Ok(())
+    }
+
+    fn longest_interval(&mut self, unit: &str) -> Sure<i64> {
+        let members = self.sites.values().filter(|site| site.unit == unit);
+        Ok(members.map(|site| site.settings.interval).max().unwrap_or(0))
     }
 
     fn is_known(&mut self, page: PageKey<'_>, run: i64) -> Sure<bool> {
@@ -230,7 +236,7 @@ impl Shelf for Model {
 
     fn inspect(&mut self) -> Sure<Inspection> {
         let ready = |stage| self.ready_units(stage, &WorkScope::All).into_iter();
-        let due = Stage::ALL.map(|stage| ready(stage).map(move |(unit, score)| (stage, unit, score)));
+        let due = Stage::ALL.map(|stage| ready(stage).map(move |(unit, turn)| (stage, unit, turn.0)));
         Ok(Inspection {
             tasks: self
                 .tasks

@@ -1,33 +1,50 @@
 //! Tasks of the model, and which units are due by them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Model, Sure, key};
 use crate::frontier::shelf::{DueShelf, TaskShelf};
-use crate::frontier::state::{Place, Running, SiteState, Task, WorkScope};
+use crate::frontier::state::{Place, Running, SiteState, Task, Turn, WorkScope, nth_of};
 use crate::task::{PageKey, Stage};
 
 impl DueShelf for Model {
-    fn due_count(&mut self, stage: Stage, now: i64, scope: &WorkScope, most: u32) -> Sure<u32> {
-        let due = self.ready_units(stage, scope).into_values().filter(|score| *score <= now);
+    fn due_count(&mut self, stage: Stage, by: Turn, scope: &WorkScope, most: u32) -> Sure<u32> {
+        let due = self.ready_units(stage, scope).into_values().filter(|turn| *turn <= by);
         Ok(u32::try_from(due.count()).unwrap_or(most).min(most))
     }
 
-    fn nth_due(&mut self, stage: Stage, now: i64, scope: &WorkScope, n: u32) -> Sure<Option<String>> {
+    fn nth_due(&mut self, stage: Stage, by: Turn, scope: &WorkScope, n: u32) -> Sure<Option<String>> {
         let ready = self.ready_units(stage, scope).into_iter();
-        let mut due: Vec<(i64, String)> =
-            ready.filter(|(_, score)| *score <= now).map(|(name, score)| (score, name)).collect();
+        let mut due: Vec<(Turn, String)> =
+            ready.filter(|(_, turn)| *turn <= by).map(|(name, turn)| (turn, name)).collect();
         due.sort();
         Ok(due.into_iter().nth(n as usize).map(|(_, name)| name))
     }
 
-    fn next_due(&mut self, stage: Stage, scope: &WorkScope) -> Sure<Option<i64>> {
-        Ok(self.ready_units(stage, scope).into_values().min())
+    fn next_turns(&mut self, stage: Stage, scope: &WorkScope, most: u32) -> Sure<Vec<Turn>> {
+        let mut turns: Vec<Turn> = self.ready_units(stage, scope).into_values().collect();
+        turns.sort();
+        turns.truncate(most as usize);
+        Ok(turns)
     }
 
-    fn ready_sites(&mut self, stage: Stage, unit: &str) -> Sure<Vec<String>> {
-        let ready = self.sites.values().filter(|site| site.unit == unit && self.is_ready(site, stage));
-        Ok(ready.map(|site| site.name.clone()).collect())
+    fn first_ready(&mut self, unit: &str, scope: &WorkScope) -> Sure<Option<i64>> {
+        Ok(self.ready_sites(Stage::Download, unit, scope).map(SiteState::waits_until).min())
+    }
+
+    fn nth_ready(
+        &mut self,
+        stage: Stage,
+        unit: &str,
+        scope: &WorkScope,
+        by: i64,
+        dice: u32,
+    ) -> Sure<Option<String>> {
+        let order = |site: &SiteState| if stage == Stage::Download { site.waits_until() } else { 0 };
+        let ready = self.ready_sites(stage, unit, scope).map(|site| (order(site), &site.name));
+        let mut ready: Vec<(i64, &String)> = ready.filter(|(ends, _)| *ends <= by).collect();
+        ready.sort();
+        Ok(nth_of(ready.len(), dice).map(|n| ready[n].1.clone()))
     }
 }
 
@@ -96,17 +113,27 @@ impl TaskShelf for Model {
 }
 
 impl Model {
-    /// Units with a ready site, and their scores: worked out from the tasks themselves.
-    pub(super) fn ready_units(&self, stage: Stage, scope: &WorkScope) -> BTreeMap<String, i64> {
+    /// Units with a ready site, and their turns: worked out from the tasks themselves.
+    pub(super) fn ready_units(&self, stage: Stage, scope: &WorkScope) -> BTreeMap<String, Turn> {
         let ready =
             self.sites.values().filter(|site| scope.includes(&site.name) && self.is_ready(site, stage));
-        ready
-            .filter_map(|site| self.units.get(&site.unit))
-            .map(|(unit, due)| {
-                let score = if stage == Stage::Download { *due } else { unit.parsed_at };
-                (unit.name.clone(), score)
-            })
-            .collect()
+        let units: BTreeSet<&String> = ready.map(|site| &site.unit).collect();
+        let turns = units.into_iter().filter_map(|unit| {
+            let (state, due) = self.units.get(unit)?;
+            let first = self.ready_sites(Stage::Download, unit, scope).map(SiteState::waits_until).min();
+            let turn = match stage {
+                Stage::Download => due.turn(first.unwrap_or(0)),
+                Stage::Parse => Turn::of_parse(state.parsed_at),
+            };
+            Some((unit.clone(), turn))
+        });
+        turns.collect()
+    }
+
+    /// The unit's ready sites of the scope.
+    fn ready_sites(&self, stage: Stage, unit: &str, scope: &WorkScope) -> impl Iterator<Item = &SiteState> {
+        let of_unit = self.sites.values().filter(move |site| site.unit == unit && scope.includes(&site.name));
+        of_unit.filter(move |site| self.is_ready(site, stage))
     }
 
     fn is_ready(&self, site: &SiteState, stage: Stage) -> bool {

@@ -2,7 +2,7 @@
 //! lost is sent again under its number until it is answered. What is in a step isn't looked at here.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -15,7 +15,7 @@ use super::connector::Connector;
 use super::error::from_redis;
 use super::io_thread::IoThread;
 use crate::batch::{Batches, Sender, batches, linger};
-use crate::clock::{Clock, millis, since_boot};
+use crate::clock::{Clock, Followed, boot_micros};
 use crate::frontier::{FrontierError, FrontierErrorKind};
 use crate::patience::{Notice, Patience};
 
@@ -56,8 +56,8 @@ pub(super) struct LinkState {
     pub(super) io_thread: IoThread,
     /// A test's clock, which goes with each batch.
     pub(super) fake: Option<Clock>,
-    /// The server's time less this machine's time since boot, in ms.
-    pub(super) base: Arc<AtomicI64>,
+    /// What its answers tell of the server's time.
+    pub(super) time: Arc<Followed>,
     /// Whether to try for as long as it takes: a worker keeps what it has to tell.
     pub(super) patient: AtomicBool,
     /// Said once for all connections.
@@ -196,6 +196,7 @@ impl BatchSender {
         let fake =
             self.state.fake.as_ref().map_or(String::new(), |clock| clock.now().as_millis().to_string());
         self.state.calls.fetch_add(1, Ordering::Relaxed);
+        let asked = boot_micros();
         let called = batch.run(&mut server, &self.key, &mut self.joined, &fake).await;
         let answer = match called {
             Ok(answer) => answer,
@@ -211,7 +212,7 @@ impl BatchSender {
         let (now, replies) =
             rmp_serde::from_slice(&answer).map_err(|why| self.malformed(&why.to_string()))?;
         if self.state.fake.is_none() {
-            self.state.follow(now);
+            self.state.time.sample(asked, boot_micros(), now);
         }
         Ok(replies)
     }
@@ -250,18 +251,4 @@ pub(super) fn away(shown: &str) -> Notice<FrontierError> {
         |error| warn!(%error, "the frontier is away; what runs goes on, and is told when it is back"),
         move |after| info!(frontier, "the frontier is back after {:.1} s", after.as_secs_f64()),
     )
-}
-
-impl LinkState {
-    /// Follows the server's clock. An answer that was slow makes it look late: the earliest ones are believed, and a little
-    /// is given up now and then, as no two clocks run alike.
-    fn follow(&self, now: i64) {
-        let base = now - millis(since_boot());
-        let before = self.base.load(Ordering::SeqCst);
-        if base > before || before - base > 1_000 {
-            self.base.store(base, Ordering::SeqCst);
-        } else if base < before && fastrand::u8(..) == 0 {
-            self.base.store(before - 1, Ordering::SeqCst);
-        }
-    }
 }

@@ -19,7 +19,7 @@ mod wake;
 mod wire;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use futures_util::future::BoxFuture;
 use serde_json::Value;
@@ -29,7 +29,7 @@ use super::backend::Backend;
 use super::table::{At, Haste, Reply, Step};
 use super::value::{FromWire, MalformedReply};
 use super::{FrontierError, FrontierErrorKind};
-use crate::clock::{Clock, millis, since_boot};
+use crate::clock::{Clock, Followed};
 use address::Address;
 pub(super) use address::is_redis;
 pub use address::without_password;
@@ -58,13 +58,13 @@ impl Shared {
         let address = Address::parse(url)
             .map_err(|why| FrontierError::new(FrontierErrorKind::BadUrl(why), without_password(url)))?;
         let partitions = if address.cluster { PARTITIONS_OF_A_CLUSTER } else { 1 };
-        let base = Arc::new(AtomicI64::new(Clock::wall().now().as_millis() - millis(since_boot())));
+        let time = Arc::new(Followed::default());
         let away = connection::away(&address.shown);
         let state = Arc::new(LinkState {
             connector: Connector::new(address, existing, clock.clone()),
             io_thread: io_thread::IoThread::default(),
             fake: clock.clone(),
-            base: Arc::clone(&base),
+            time: Arc::clone(&time),
             patient: AtomicBool::new(false),
             away,
             calls: AtomicU64::new(0),
@@ -72,7 +72,7 @@ impl Shared {
         let connections =
             (0..partitions).map(|partition| Connection::new(partition, Arc::clone(&state))).collect();
         Ok(Self {
-            clock: clock.unwrap_or_else(|| Clock::following(base)),
+            clock: clock.unwrap_or_else(|| Clock::following(time)),
             connections,
             state,
             wake: Arc::default(),

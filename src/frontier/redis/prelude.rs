@@ -9,10 +9,10 @@ use super::wire::mark;
 use crate::clock::millis;
 use crate::frontier::mutex_key::UNIT_MUTEX;
 use crate::frontier::state::{
-    AVERAGED, BACK_MS, EPOCH, FED_WAITING, LEASE_MS, MAX_LOSSES, Place, START_TOKEN, delay_after_loss,
+    AVERAGED, BACK_MS, EPOCH, FED_WAITING, LEASE_MS, MAX_LOSSES, Place, START_TOKEN, Turn, delay_after_loss,
 };
 use crate::frontier::steps::{claim, feed, lease, lock, reasons, settle, site};
-use crate::manners::{MOST_ROBOTS_REDIRECTS, grace};
+use crate::manners::{MOST_ROBOTS_REDIRECTS, departure};
 use crate::task::{Exclusion, Priority, PutReply, Settled};
 
 /// What hints are told on that something can be claimed; the message is the name of whom it is for.
@@ -29,7 +29,7 @@ pub(super) fn prelude() -> String {
 }
 
 /// Spans are in ms.
-fn numbers() -> [(&'static str, i64); 27] {
+fn numbers() -> [(&'static str, i64); 34] {
     [
         ("LEASE_MS", LEASE_MS),
         ("BACK_MS", BACK_MS),
@@ -46,9 +46,16 @@ fn numbers() -> [(&'static str, i64); 27] {
         ("FED_WAITING", FED_WAITING.cast_signed()),
         ("REMOVED", i64::from(site::REMOVED)),
         ("LONGEST_TURN", lock::LONGEST_TURN),
-        ("GRACE_PARTS", i64::from(grace::PARTS)),
-        ("LEAST_GRACE", millis(grace::LEAST)),
-        ("MOST_GRACE", millis(grace::MOST)),
+        ("GRACE_PARTS", i64::from(departure::GRACE_PARTS)),
+        ("LEAST_GRACE", millis(departure::LEAST_GRACE)),
+        ("MOST_GRACE", millis(departure::MOST_GRACE)),
+        ("AHEAD_PARTS", i64::from(departure::AHEAD_PARTS)),
+        ("MOST_AHEAD", millis(departure::MOST_AHEAD)),
+        ("LEAD_PARTS", i64::from(departure::LEAD_PARTS)),
+        ("MOST_LEAD", millis(departure::MOST_LEAD)),
+        ("LONGEST_LEAD", claim::LONGEST_LEAD),
+        ("TURN_PARTS", Turn::PARTS),
+        ("TURNS_TOLD", i64::from(Turn::TOLD)),
         ("AVERAGED", AVERAGED),
         ("EPOCH", EPOCH),
         ("LONGEST_SLEEP", millis(LONGEST_SLEEP)),

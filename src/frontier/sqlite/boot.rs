@@ -41,16 +41,14 @@ fn postpone(transaction: &Connection, now: i64) -> rusqlite::Result<()> {
     let mut units = transaction.prepare("SELECT name FROM unit")?;
     let units: Vec<String> = units.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
     let mut tables = Tables::new(transaction, Memory::default())?;
-    let mut slowest: HashMap<String, SiteState> = HashMap::new();
+    let mut sites: HashMap<String, Vec<SiteState>> = HashMap::new();
     for name in tables.site_names()? {
         let Some(site) = tables.site(&name)? else { continue };
-        match slowest.get(&site.unit) {
-            Some(slower) if slower.interval() >= site.interval() => {}
-            _ => drop(slowest.insert(site.unit.clone(), site)),
-        }
+        sites.entry(site.unit.clone()).or_default().push(site);
     }
     for unit in units {
-        Moment { shelf: &mut tables, now }.postpone(&unit, slowest.get(&unit))?;
+        let sites = sites.remove(&unit).unwrap_or_default();
+        Moment { shelf: &mut tables, now }.postpone(&unit, sites)?;
     }
     tables.flush()
 }

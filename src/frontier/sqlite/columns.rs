@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::canonical_url::CanonicalUrl;
 use crate::frontier::state::{LastAnswers, OwnerState, Place, Rare, Running, Task};
-use crate::task::{Origin, Priority, Stage};
+use crate::task::{Departure, Origin, Priority, Stage};
 
 const WAITING: i64 = 0;
 const DELAYED: i64 = 1;
@@ -18,10 +18,10 @@ pub(super) fn read_task(row: &Row<'_>) -> Result<Task> {
     let place = match row.get::<_, i64>(3)? {
         WAITING => Place::Waiting,
         RUNNING => {
-            let LeaseColumn { granted_at, fence, in_flight, interval } = json(row, 11)?;
+            let LeaseColumn { granted_at, fence, in_flight, departure } = json(row, 11)?;
             let token = row.get::<_, i64>(9)?.cast_unsigned();
             let (owner, ends_at) = (row.get(10)?, until()?);
-            Place::Running(Running { token, owner, granted_at, ends_at, fence, in_flight, interval })
+            Place::Running(Running { token, owner, granted_at, ends_at, fence, in_flight, departure })
         }
         delayed => Place::Delayed { until: until()?, scheduled: delayed == SCHEDULED },
     };
@@ -57,12 +57,12 @@ pub(super) struct LeaseColumn {
     granted_at: i64,
     fence: i64,
     in_flight: bool,
-    interval: i64,
+    departure: Departure,
 }
 
 impl LeaseColumn {
     pub(super) fn of(running: &Running) -> impl Serialize {
-        (running.granted_at, running.fence, running.in_flight, running.interval)
+        (running.granted_at, running.fence, running.in_flight, running.departure)
     }
 }
 

@@ -3,32 +3,45 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use crate::frontier::state::{SiteState, UnitState, WorkScope};
+use crate::frontier::state::{SiteState, Turn, UnitDue, UnitState, WorkScope};
 use crate::task::Stage;
 
 /// Units of named sites, by when they are due.
 pub(super) struct DueList {
     scope: WorkScope,
-    /// The unit of each named site, and at which stages the site is ready.
-    sites: HashMap<String, (String, [bool; 2])>,
-    units: HashMap<String, DueTurn>,
+    /// The unit of each named site, and its place at each stage.
+    sites: HashMap<String, (String, Places)>,
+    units: HashMap<String, Named>,
     /// By stage, the units with a named site ready: the longest due first, then by name.
-    due: [BTreeSet<(i64, String)>; 2],
+    due: [BTreeSet<(Turn, String)>; 2],
 }
 
-/// What a unit's place goes by, at each stage.
-#[derive(Clone, Copy, Default)]
-struct DueTurn {
-    /// How many of its named sites are ready.
-    ready: [u32; 2],
-    /// From when on it is due, in ms.
-    from: [i64; 2],
+/// By stage, where a site stands that is ready there: when its own wait is over, in ms.
+type Places = [Option<i64>; 2];
+
+/// A unit and its named sites.
+#[derive(Default)]
+struct Named {
+    /// By stage, those that are ready, by the end of their own wait, then by name.
+    ready: [BTreeSet<(i64, String)>; 2],
+    due: UnitDue,
+    parsed_at: i64,
 }
 
-impl DueTurn {
-    fn places(self) -> [Option<i64>; 2] {
-        let ([download, parse], [due, parsed]) = (self.ready, self.from);
-        [(download > 0).then_some(due), (parse > 0).then_some(parsed)]
+impl Named {
+    fn turns(&self) -> [Option<Turn>; 2] {
+        let [download, parse] = &self.ready;
+        let first = download.first().map(|(ends, _)| self.due.turn(*ends));
+        [first, parse.first().map(|_| Turn::of_parse(self.parsed_at))]
+    }
+
+    fn moves(&mut self, site: &str, before: Places, after: Places) {
+        for ((ready, before), after) in self.ready.iter_mut().zip(before).zip(after) {
+            if before != after {
+                before.map(|ends| ready.remove(&(ends, site.to_owned())));
+                ready.extend(after.map(|ends| (ends, site.to_owned())));
+            }
+        }
     }
 }
 
@@ -43,17 +56,25 @@ impl DueList {
     }
 
     /// The units that are ready, in order.
-    pub(super) fn due(&self, stage: Stage) -> &BTreeSet<(i64, String)> {
+    pub(super) fn due(&self, stage: Stage) -> &BTreeSet<(Turn, String)> {
         &self.due[usize::from(stage == Stage::Parse)]
     }
 
+    /// The named sites of a unit that are ready, by the end of their own wait.
+    pub(super) fn ready(&self, stage: Stage, unit: &str) -> impl Iterator<Item = (i64, &str)> {
+        let named = self.units.get(unit).into_iter();
+        let ready = named.flat_map(move |named| &named.ready[usize::from(stage == Stage::Parse)]);
+        ready.map(|(ends, name)| (*ends, name.as_str()))
+    }
+
     /// Takes a named site in.
-    pub(super) fn add(&mut self, site: String, unit: String, ready: [bool; 2], from: [i64; 2]) {
-        self.change(&unit, |turn| {
-            turn.from = from;
-            count(turn, [false; 2], ready);
+    pub(super) fn add(&mut self, site: &SiteState, due: UnitDue, parsed_at: i64) {
+        let after = places(site);
+        self.change(&site.unit, |named| {
+            (named.due, named.parsed_at) = (due, parsed_at);
+            named.moves(&site.name, [None; 2], after);
         });
-        self.sites.insert(site, (unit, ready));
+        self.sites.insert(site.name.clone(), (site.unit.clone(), after));
     }
 
     /// A site is about to change. False where the list is to be read anew: it is a new one, or of another unit now.
@@ -64,26 +85,26 @@ impl DueList {
         if *unit != site.unit {
             return false;
         }
-        let ready = Stage::ALL.map(|stage| site.is_ready(stage));
-        let before = std::mem::replace(before, ready);
-        if before != ready {
-            self.change(&site.unit, |turn| count(turn, before, ready));
+        let after = places(site);
+        let before = std::mem::replace(before, after);
+        if before != after {
+            self.change(&site.unit, |named| named.moves(&site.name, before, after));
         }
         true
     }
 
     /// A unit is about to change.
-    pub(super) fn unit_changes(&mut self, unit: &UnitState, due: i64) {
+    pub(super) fn unit_changes(&mut self, unit: &UnitState, due: UnitDue) {
         if self.units.contains_key(&unit.name) {
-            self.change(&unit.name, |turn| turn.from = [due, unit.parsed_at]);
+            self.change(&unit.name, |named| (named.due, named.parsed_at) = (due, unit.parsed_at));
         }
     }
 
-    fn change(&mut self, unit: &str, change: impl FnOnce(&mut DueTurn)) {
-        let turn = self.units.entry(unit.to_owned()).or_default();
-        let before = turn.places();
-        change(turn);
-        for ((due, before), after) in self.due.iter_mut().zip(before).zip(turn.places()) {
+    fn change(&mut self, unit: &str, change: impl FnOnce(&mut Named)) {
+        let named = self.units.entry(unit.to_owned()).or_default();
+        let before = named.turns();
+        change(named);
+        for ((due, before), after) in self.due.iter_mut().zip(before).zip(named.turns()) {
             if before == after {
                 continue;
             }
@@ -95,8 +116,11 @@ impl DueList {
     }
 }
 
-fn count(turn: &mut DueTurn, before: [bool; 2], after: [bool; 2]) {
-    for ((ready, before), after) in turn.ready.iter_mut().zip(before).zip(after) {
-        *ready = *ready + u32::from(after) - u32::from(before);
-    }
+fn places(site: &SiteState) -> Places {
+    Stage::ALL.map(|stage| site.is_ready(stage).then(|| waits_until(stage, site)))
+}
+
+/// When a site's own wait at a stage is over: nothing is waited for by the parse stage.
+pub(super) fn waits_until(stage: Stage, site: &SiteState) -> i64 {
+    if stage == Stage::Download { site.waits_until() } else { 0 }
 }

@@ -1,109 +1,145 @@
 //! Which pace units are due, and which of their sites are ready: from memory where that is known, else by an index.
 
-use std::collections::BTreeSet;
-
 use rusqlite::{Result, params};
 
-use super::columns::to_json;
-use super::due_list::DueList;
+use super::columns::{json, to_json};
+use super::due_list::{DueList, waits_until};
 use super::session::Tables;
 use crate::frontier::shelf::{DueShelf, Shelf};
-use crate::frontier::state::WorkScope;
+use crate::frontier::state::{Turn, UnitDue, WorkScope, nth_of};
 use crate::task::Stage;
 
 /// The ready sites of larger units are asked of the file.
 const FEW: u32 = 8;
 
 impl DueShelf for Tables<'_> {
-    fn due_count(&mut self, stage: Stage, now: i64, scope: &WorkScope, most: u32) -> Result<u32> {
-        if let Some(ready) = self.ready_of(scope, stage)? {
-            let due = ready.iter().take_while(|(from, _)| *from <= now).take(most as usize).count();
+    fn due_count(&mut self, stage: Stage, by: Turn, scope: &WorkScope, most: u32) -> Result<u32> {
+        if let Some(list) = self.list_of(scope)? {
+            let due = list.due(stage).iter().take_while(|(turn, _)| *turn <= by).take(most as usize).count();
             return Ok(u32::try_from(due).unwrap_or(most));
         }
         self.flush()?;
         let sql = match stage {
             Stage::Download => {
-                "SELECT count(*) FROM (SELECT 1 FROM unit WHERE ready_download > 0 AND due <= ?1 LIMIT ?2)"
+                "SELECT count(*) FROM (SELECT 1 FROM unit WHERE ready_download > 0 AND turn <= ?1 LIMIT ?2)"
             }
             Stage::Parse => {
                 "SELECT count(*) FROM (SELECT 1 FROM unit WHERE ready_parse > 0 AND parsed_at <= ?1 LIMIT ?2)"
             }
         };
-        Ok(self.file.one(sql, params![now, most], |row| row.get(0))?.unwrap_or(0))
+        Ok(self.file.one(sql, params![until(stage, by), most], |row| row.get(0))?.unwrap_or(0))
     }
 
-    fn nth_due(&mut self, stage: Stage, now: i64, scope: &WorkScope, n: u32) -> Result<Option<String>> {
-        if let Some(ready) = self.ready_of(scope, stage)? {
-            let due = ready.iter().take_while(|(from, _)| *from <= now).nth(n as usize);
+    fn nth_due(&mut self, stage: Stage, by: Turn, scope: &WorkScope, n: u32) -> Result<Option<String>> {
+        if let Some(list) = self.list_of(scope)? {
+            let due = list.due(stage).iter().take_while(|(turn, _)| *turn <= by).nth(n as usize);
             return Ok(due.map(|(_, name)| name.clone()));
         }
         self.flush()?;
         let sql = match stage {
             Stage::Download => {
-                "SELECT name FROM unit WHERE ready_download > 0 AND due <= ?1
-                 ORDER BY due, name LIMIT 1 OFFSET ?2"
+                "SELECT name FROM unit WHERE ready_download > 0 AND turn <= ?1
+                 ORDER BY turn, name LIMIT 1 OFFSET ?2"
             }
             Stage::Parse => {
                 "SELECT name FROM unit WHERE ready_parse > 0 AND parsed_at <= ?1
                  ORDER BY parsed_at, name LIMIT 1 OFFSET ?2"
             }
         };
-        self.file.one(sql, params![now, n], |row| row.get(0))
+        self.file.one(sql, params![until(stage, by), n], |row| row.get(0))
     }
 
-    fn next_due(&mut self, stage: Stage, scope: &WorkScope) -> Result<Option<i64>> {
-        if let Some(ready) = self.ready_of(scope, stage)? {
-            return Ok(ready.first().map(|(from, _)| *from));
+    fn next_turns(&mut self, stage: Stage, scope: &WorkScope, most: u32) -> Result<Vec<Turn>> {
+        if let Some(list) = self.list_of(scope)? {
+            return Ok(list.due(stage).iter().map(|(turn, _)| *turn).take(most as usize).collect());
         }
         if stage == Stage::Parse {
-            return self.first_parse();
+            return Ok(self.first_parse()?.map(Turn::of_parse).into_iter().take(most as usize).collect());
         }
         self.flush()?;
-        self.file.least("SELECT min(due) FROM unit WHERE ready_download > 0")
+        let sql = "SELECT turn FROM unit WHERE ready_download > 0 ORDER BY turn LIMIT ?1";
+        self.file.all(sql, [most], |row| row.get(0).map(Turn))
     }
 
-    fn ready_sites(&mut self, stage: Stage, unit: &str) -> Result<Vec<String>> {
-        if let Some(ready) = self.ready_of_few(stage, unit)? {
-            return Ok(ready);
+    fn first_ready(&mut self, unit: &str, scope: &WorkScope) -> Result<Option<i64>> {
+        if let Some(list) = self.list_of(scope)? {
+            return Ok(list.ready(Stage::Download, unit).next().map(|(ends, _)| ends));
+        }
+        if let Some(ready) = self.ready_of_few(Stage::Download, unit)? {
+            return Ok(ready.first().map(|(ends, _)| *ends));
         }
         self.flush()?;
-        let sql = match stage {
-            Stage::Download => {
+        let sql = "SELECT min(waits_until) FROM site
+             WHERE unit = (SELECT id FROM unit WHERE name = ?1) AND ready_download";
+        Ok(self.file.one(sql, [unit], |row| row.get(0))?.flatten())
+    }
+
+    fn nth_ready(
+        &mut self,
+        stage: Stage,
+        unit: &str,
+        scope: &WorkScope,
+        by: i64,
+        dice: u32,
+    ) -> Result<Option<String>> {
+        if let Some(list) = self.list_of(scope)? {
+            let ready: Vec<&str> =
+                list.ready(stage, unit).filter_map(|(ends, name)| (ends <= by).then_some(name)).collect();
+            return Ok(nth_of(ready.len(), dice).map(|n| ready[n].to_owned()));
+        }
+        if let Some(ready) = self.ready_of_few(stage, unit)? {
+            let over: Vec<&String> =
+                ready.iter().filter_map(|(ends, name)| (*ends <= by).then_some(name)).collect();
+            return Ok(nth_of(over.len(), dice).map(|n| over[n].clone()));
+        }
+        self.flush()?;
+        let (count, nth) = match stage {
+            Stage::Download => (
+                "SELECT count(*) FROM site WHERE unit = (SELECT id FROM unit WHERE name = ?1) AND ready_download
+                 AND waits_until <= ?2",
                 "SELECT name FROM site WHERE unit = (SELECT id FROM unit WHERE name = ?1) AND ready_download
-                 ORDER BY name"
-            }
-            Stage::Parse => {
+                 AND waits_until <= ?2 ORDER BY waits_until, name LIMIT 1 OFFSET ?3",
+            ),
+            Stage::Parse => (
+                "SELECT count(*) FROM site WHERE unit = (SELECT id FROM unit WHERE name = ?1) AND ready_parse
+                 AND 0 <= ?2",
                 "SELECT name FROM site WHERE unit = (SELECT id FROM unit WHERE name = ?1) AND ready_parse
-                 ORDER BY name"
-            }
+                 AND 0 <= ?2 ORDER BY name LIMIT 1 OFFSET ?3",
+            ),
         };
-        self.file.all(sql, [unit], |row| row.get(0))
+        let ready: u32 = self.file.one(count, params![unit, by], |row| row.get(0))?.unwrap_or(0);
+        let Some(n) = dice.checked_rem(ready) else { return Ok(None) };
+        self.file.one(nth, params![unit, by, n], |row| row.get(0))
     }
 }
 
+/// What is compared with a stage's index.
+fn until(stage: Stage, by: Turn) -> i64 {
+    if stage == Stage::Download { by.0 } else { by.from() }
+}
+
 impl Tables<'_> {
-    /// The units with a site of the scope ready, the longest due first, then by name. `None` where all sites are worked on:
-    /// the file has them in that order.
-    fn ready_of(&mut self, scope: &WorkScope, stage: Stage) -> Result<Option<&BTreeSet<(i64, String)>>> {
+    /// What is due among the sites of the scope. `None` where all sites are worked on: the file has that in order.
+    fn list_of(&mut self, scope: &WorkScope) -> Result<Option<&DueList>> {
         let WorkScope::Sites(names) = scope else { return Ok(None) };
         if !self.memory.due_list.as_ref().is_some_and(|list| list.is_of(scope)) {
             self.flush()?;
             let mut list = DueList::of(scope);
-            let sql =
-                "SELECT site.name, unit.name, site.ready_download, site.ready_parse, unit.due, unit.parsed_at
+            let sql = "SELECT site.state, unit.name, unit.ends, unit.due, unit.ahead, unit.parsed_at
                  FROM json_each(?1) JOIN site ON site.name = value JOIN unit ON unit.id = site.unit";
             self.file.all(sql, [to_json(&**names)?], |row| {
-                let (ready, from) = ([row.get(2)?, row.get(3)?], [row.get(4)?, row.get(5)?]);
-                list.add(row.get(0)?, row.get(1)?, ready, from);
+                let due = UnitDue { ends: row.get(2)?, due: row.get(3)?, ahead: row.get(4)? };
+                list.add(&json(row, 0)?, due, row.get(5)?);
                 Ok(())
             })?;
             self.memory.due_list = Some(list);
         }
-        Ok(self.memory.due_list.as_ref().map(|list| list.due(stage)))
+        Ok(self.memory.due_list.as_ref())
     }
 
-    /// The ready ones among the sites of a small unit, by name. `None` where the file is to be asked.
-    fn ready_of_few(&mut self, stage: Stage, unit: &str) -> Result<Option<Vec<String>>> {
+    /// The ready ones among the sites of a small unit, by the end of their own wait, then by name. `None` where the file is to
+    /// be asked.
+    fn ready_of_few(&mut self, stage: Stage, unit: &str) -> Result<Option<Vec<(i64, String)>>> {
         if !self.memory.lasts {
             return Ok(None);
         }
@@ -121,10 +157,11 @@ impl Tables<'_> {
         }
         let mut ready = Vec::new();
         for name in members {
-            if self.site(&name)?.is_some_and(|site| site.is_ready(stage)) {
-                ready.push(name);
+            if let Some(site) = self.site(&name)?.filter(|site| site.is_ready(stage)) {
+                ready.push((waits_until(stage, &site), name));
             }
         }
+        ready.sort();
         Ok(Some(ready))
     }
 

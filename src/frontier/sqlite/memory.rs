@@ -7,7 +7,9 @@ use rusqlite::{Connection, Result};
 
 use super::due_list::DueList;
 use crate::frontier::MutexKey;
-use crate::frontier::state::{MutexState, OwnerState, Place, RobotsBrief, SiteState, Task, UnitState};
+use crate::frontier::state::{
+    MutexState, OwnerState, Place, RobotsBrief, SiteState, Task, UnitDue, UnitState,
+};
 use crate::task::Stage;
 
 /// With more records of a kind than this it begins anew.
@@ -19,8 +21,8 @@ pub(super) struct Memory {
     pub(super) sites: Cached<str, SiteState>,
     /// The numbers by which other tables know sites.
     pub(super) ids: Cached<str, i64>,
-    /// With the time from which each is due.
-    pub(super) units: Cached<str, (UnitState, i64)>,
+    /// With when each is due.
+    pub(super) units: Cached<str, (UnitState, UnitDue)>,
     /// The first sites of units, by name; of larger units there are more.
     pub(super) members: Cached<str, Vec<String>>,
     pub(super) owners: Cached<str, OwnerState>,
@@ -139,7 +141,7 @@ impl Memory {
     }
 
     /// A unit is about to stand as it is told.
-    pub(super) fn notes_unit(&mut self, unit: &UnitState, due: i64) {
+    pub(super) fn notes_unit(&mut self, unit: &UnitState, due: UnitDue) {
         if let Some(list) = &mut self.due_list {
             list.unit_changes(unit, due);
         }

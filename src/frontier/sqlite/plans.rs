@@ -88,6 +88,7 @@ impl Shop {
             download: wanted,
             parse: wanted,
             dice: vec![5, 3, 1],
+            lead: 0,
         };
         match self.step(Step::Claim { claim }) {
             Reply::Claim(Grant { leases, .. }) => leases,
@@ -146,7 +147,7 @@ fn exercise(shop: &mut Shop) {
                     let block = Some((Duration::from_millis(1), "no".to_owned()));
                     for step in [
                         Step::Extend { leases: vec![lease.key()] },
-                        Step::Rearm { lease: lease.key() },
+                        Step::Rearm { lease: lease.key(), asked: Some(0), lead: 0 },
                         Step::Landed { lease: lease.key(), block },
                         Step::Back { lease: lease.key(), unused: true },
                     ] {
@@ -167,7 +168,7 @@ fn exercise(shop: &mut Shop) {
     shop.now += 40_000;
     shop.claim("one", 3, &[]);
     for step in [
-        Step::TryLock { mutex: mutex().0, token: mutex().1, expire: 1 },
+        Step::TryLock { mutex: mutex().0, token: mutex().1, expire: 1, lead: 0 },
         Step::ExtendLock { mutex: mutex().0, token: mutex().1, expire: 9 },
         Step::LockLeft { mutex: mutex().0 },
         Step::Unlock { mutex: mutex().0, token: mutex().1 },

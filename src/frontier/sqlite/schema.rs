@@ -1,17 +1,47 @@
 //! The tables of the embedded frontier. A change of them raises `VERSION`.
 
 /// The schema's version, kept in `PRAGMA user_version`.
-pub(super) const VERSION: i64 = 6;
+pub(super) const VERSION: i64 = 7;
 /// From which version on a file is brought up to date, and what each step to the next version takes. Since version 4 a site's file
 /// has a table of its own, as the site's row is written with every page; since 5 so has what an owner was answered last, as its row
 /// names all its sites. Since 6 an owner's row says what its claims no longer do: what it works on.
-pub(super) const STEPS: &[(i64, &str)] = &[(3, FROM_3), (4, FROM_4), (5, "")];
+pub(super) const STEPS: &[(i64, &str)] = &[(3, FROM_3), (4, FROM_4), (5, ""), (6, FROM_6)];
 const FROM_3: &str = "
 CREATE TABLE site_file (site TEXT PRIMARY KEY, text TEXT NOT NULL) WITHOUT ROWID;
 INSERT INTO site_file SELECT name, text FROM site WHERE text IS NOT NULL;
 ALTER TABLE site DROP COLUMN text;
 ";
 const FROM_4: &str = "CREATE TABLE answers (owner TEXT PRIMARY KEY, state TEXT NOT NULL) WITHOUT ROWID;";
+/// Since 7 a site keeps its own last start, which until then was that of its unit; a group's wait says where it comes from; and a
+/// unit's place goes by when it can be claimed. What isn't sure is waited for.
+const FROM_6: &str = "
+ALTER TABLE unit ADD COLUMN turn INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE unit ADD COLUMN ends INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE unit ADD COLUMN ahead INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE site ADD COLUMN interval INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE site ADD COLUMN waits_until INTEGER NOT NULL DEFAULT 0;
+UPDATE site SET interval = state ->> '$.settings.interval',
+  state = json_set(state, '$.last', json((SELECT unit.state -> '$.last' FROM unit WHERE unit.id = site.unit)));
+UPDATE site SET waits_until = coalesce((state ->> '$.last.at') + interval, 0);
+UPDATE unit SET turn = due * 32, ends = due;
+UPDATE unit SET state = json_set(state, '$.wait', json_object('group', state ->> '$.interval'))
+  WHERE state ->> '$.interval' > 0;
+UPDATE unit SET state = json_set(state, '$.wait',
+    json_object('longest', (SELECT max(site.interval) FROM site WHERE site.unit = unit.id)))
+  WHERE state ->> '$.interval' = 0
+    AND EXISTS (SELECT 1 FROM site WHERE site.unit = unit.id AND site.name <> unit.name);
+UPDATE task SET lease = json_array(lease ->> '$[0]', lease ->> '$[1]', json(lease -> '$[2]'),
+    json('{\"at\":0,\"unit\":0,\"site\":0}'))
+  WHERE place = 3 AND json_type(lease) = 'array';
+UPDATE task SET lease = json_array(lease ->> '$.granted_at', lease ->> '$.fence', json(lease -> '$.in_flight'),
+    json('{\"at\":0,\"unit\":0,\"site\":0}'))
+  WHERE place = 3 AND json_type(lease) = 'object';
+DROP INDEX unit_download;
+CREATE INDEX unit_download ON unit (turn, name) WHERE ready_download > 0;
+DROP INDEX site_download;
+CREATE INDEX site_download ON site (unit, waits_until, name) WHERE ready_download;
+CREATE INDEX site_interval ON site (unit, interval);
+";
 /// Marks the file as ours, kept in `PRAGMA application_id` ("pace").
 pub(super) const APPLICATION: i64 = 0x7061_6365;
 
@@ -26,17 +56,19 @@ DROP INDEX IF EXISTS task_owner;
 pub(super) const CREATE: &str = "
 CREATE TABLE meta (key TEXT PRIMARY KEY, value) WITHOUT ROWID;
 CREATE TABLE unit (
-  id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, due INTEGER NOT NULL, parsed_at INTEGER NOT NULL,
+  id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, turn INTEGER NOT NULL, ends INTEGER NOT NULL, due INTEGER NOT NULL,
+  ahead INTEGER NOT NULL, parsed_at INTEGER NOT NULL,
   ready_download INTEGER NOT NULL DEFAULT 0, ready_parse INTEGER NOT NULL DEFAULT 0, state TEXT NOT NULL);
-CREATE INDEX unit_download ON unit (due, name) WHERE ready_download > 0;
+CREATE INDEX unit_download ON unit (turn, name) WHERE ready_download > 0;
 CREATE INDEX unit_parse ON unit (parsed_at, name) WHERE ready_parse > 0;
 CREATE TABLE site (
   id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, unit INTEGER NOT NULL REFERENCES unit (id),
   ready_download INTEGER NOT NULL, ready_parse INTEGER NOT NULL, has_room INTEGER NOT NULL,
-  recrawl_at INTEGER, state TEXT NOT NULL);
+  interval INTEGER NOT NULL, waits_until INTEGER NOT NULL, recrawl_at INTEGER, state TEXT NOT NULL);
 CREATE TABLE site_file (site TEXT PRIMARY KEY, text TEXT NOT NULL) WITHOUT ROWID;
 CREATE INDEX site_unit ON site (unit, name);
-CREATE INDEX site_download ON site (unit, name) WHERE ready_download;
+CREATE INDEX site_download ON site (unit, waits_until, name) WHERE ready_download;
+CREATE INDEX site_interval ON site (unit, interval);
 CREATE INDEX site_parse ON site (unit, name) WHERE ready_parse;
 CREATE INDEX site_recrawl ON site (recrawl_at, name) WHERE has_room AND recrawl_at IS NOT NULL;
 CREATE TABLE host (host TEXT, turn INTEGER, site TEXT NOT NULL, PRIMARY KEY (host, turn)) WITHOUT ROWID;

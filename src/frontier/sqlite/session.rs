@@ -5,7 +5,7 @@ use serde::de::DeserializeOwned;
 
 use super::columns::{json, to_json};
 use super::memory::Memory;
-use crate::frontier::state::{LastAnswers, SiteState, UnitState};
+use crate::frontier::state::{LastAnswers, SiteState, UnitDue, UnitState};
 use crate::task::Stage;
 
 #[cfg(test)]
@@ -115,14 +115,16 @@ impl<'c> Tables<'c> {
     fn write_site(&mut self, before: &SiteState, site: &SiteState) -> Result<()> {
         if before.unit == site.unit && columns(before) == columns(site) {
             let id = self.site_id(&site.name)?;
-            return self.file.run("UPDATE site SET state = ?2 WHERE id = ?1", params![id, to_json(site)?]);
+            let row = params![id, site.waits_until(), to_json(site)?];
+            return self.file.run("UPDATE site SET waits_until = ?2, state = ?3 WHERE id = ?1", row);
         }
         self.write_site_row(site)
     }
 
     pub(super) fn write_site_row(&self, site: &SiteState) -> Result<()> {
         self.file.run(
-            "INSERT OR IGNORE INTO unit (name, due, parsed_at, state) VALUES (?1, 0, 0, ?2)",
+            "INSERT OR IGNORE INTO unit (name, turn, ends, due, ahead, parsed_at, state)
+             VALUES (?1, 0, 0, 0, 0, 0, ?2)",
             params![site.unit, to_json(&UnitState::new(&site.unit))?],
         )?;
         let before = "SELECT unit, ready_download, ready_parse FROM site WHERE name = ?1";
@@ -132,12 +134,14 @@ impl<'c> Tables<'c> {
             .file
             .prepare("SELECT id FROM unit WHERE name = ?1")?
             .query_row([&site.unit], |row| row.get(0))?;
-        let (ready, has_room) = columns(site);
+        let Columns { ready, has_room, interval } = columns(site);
         self.file.run(
-            "INSERT INTO site (name, unit, ready_download, ready_parse, has_room, state) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+            "INSERT INTO site (name, unit, ready_download, ready_parse, has_room, interval, waits_until, state)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
              ON CONFLICT (name) DO UPDATE
-             SET unit = ?2, ready_download = ?3, ready_parse = ?4, has_room = ?5, state = ?6",
-            params![site.name, unit, ready[0], ready[1], has_room, to_json(site)?],
+             SET unit = ?2, ready_download = ?3, ready_parse = ?4, has_room = ?5, interval = ?6, waits_until = ?7,
+                 state = ?8",
+            params![site.name, unit, ready[0], ready[1], has_room, interval, site.waits_until(), to_json(site)?],
         )?;
         let after = [unit, ready[0].into(), ready[1].into()];
         if before == Some(after) {
@@ -151,16 +155,28 @@ impl<'c> Tables<'c> {
         self.file.run(count, after)
     }
 
-    pub(super) fn write_unit(&self, unit: &UnitState, due: i64) -> Result<()> {
+    pub(super) fn write_unit(&self, unit: &UnitState, due: UnitDue) -> Result<()> {
+        let UnitDue { ends, due: at, ahead } = due;
         self.file.run(
-            "INSERT INTO unit (name, due, parsed_at, state) VALUES (?1, ?2, ?3, ?4)
-             ON CONFLICT (name) DO UPDATE SET due = ?2, parsed_at = ?3, state = ?4",
-            params![unit.name, due, unit.parsed_at, to_json(unit)?],
+            "INSERT INTO unit (name, turn, ends, due, ahead, parsed_at, state) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+             ON CONFLICT (name) DO UPDATE
+             SET turn = ?2, ends = ?3, due = ?4, ahead = ?5, parsed_at = ?6, state = ?7",
+            params![unit.name, due.turn(at).0, ends, at, ahead, unit.parsed_at, to_json(unit)?],
         )
     }
 }
 
-/// What of a site stands in columns, its unit aside: at which stages it is ready, and whether it has room.
-fn columns(site: &SiteState) -> ([bool; 2], bool) {
-    (Stage::ALL.map(|stage| site.is_ready(stage)), site.has_room())
+/// What of a site stands in columns and changes now and then, its unit aside.
+#[derive(PartialEq)]
+struct Columns {
+    /// By stage, whether it is ready.
+    ready: [bool; 2],
+    has_room: bool,
+    /// The one that its file names, in ms.
+    interval: i64,
+}
+
+fn columns(site: &SiteState) -> Columns {
+    let ready = Stage::ALL.map(|stage| site.is_ready(stage));
+    Columns { ready, has_room: site.has_room(), interval: site.settings.interval }
 }

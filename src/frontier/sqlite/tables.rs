@@ -7,7 +7,7 @@ use super::session::Tables;
 use crate::frontier::MutexKey;
 use crate::frontier::shelf::{Fallible, Shelf};
 use crate::frontier::state::{
-    DeadState, MutexState, OwnerState, RobotsBrief, RobotsState, SiteState, UnitState,
+    DeadState, MutexState, OwnerState, RobotsBrief, RobotsState, SiteState, Turn, UnitDue, UnitState,
 };
 use crate::frontier::view::{Inspection, LetterPlace};
 use crate::task::{DeadLetter, PageKey, Stage};
@@ -55,15 +55,26 @@ impl Shelf for Tables<'_> {
     }
 
     fn unit(&mut self, name: &str) -> Result<Option<UnitState>> {
-        let sql = "SELECT state, due FROM unit WHERE name = ?1";
-        let read = || self.file.one(sql, [name], |row| Ok((json(row, 0)?, row.get(1)?)));
+        let sql = "SELECT state, ends, due, ahead FROM unit WHERE name = ?1";
+        let read = || {
+            self.file.one(sql, [name], |row| {
+                let due = UnitDue { ends: row.get(1)?, due: row.get(2)?, ahead: row.get(3)? };
+                Ok((json(row, 0)?, due))
+            })
+        };
         Ok(self.memory.units.get_or_read(name, read)?.map(|(unit, _)| unit))
     }
 
-    fn save_unit(&mut self, unit: &UnitState, due: i64) -> Result<()> {
+    fn save_unit(&mut self, unit: &UnitState, due: UnitDue) -> Result<()> {
         self.memory.notes_unit(unit, due);
         let is_known = self.memory.units.change(&unit.name, &(unit.clone(), due));
         if is_known { Ok(()) } else { self.write_unit(unit, due) }
+    }
+
+    fn longest_interval(&mut self, unit: &str) -> Result<i64> {
+        self.flush()?;
+        let sql = "SELECT max(interval) FROM site WHERE unit = (SELECT id FROM unit WHERE name = ?1)";
+        Ok(self.file.one(sql, [unit], |row| row.get(0))?.flatten().unwrap_or(0))
     }
 
     fn is_known(&mut self, page: PageKey<'_>, run: i64) -> Result<bool> {
@@ -243,10 +254,12 @@ impl Shelf for Tables<'_> {
             let place = place.get(usize::from(row.get::<_, u8>(3)?)).copied().unwrap_or("nowhere");
             Ok((row.get(0)?, stage_of(row.get(1)?), row.get(2)?, place.to_owned()))
         })?;
-        let download = "SELECT name, due FROM unit WHERE ready_download > 0 ORDER BY name";
+        let download = "SELECT name, turn FROM unit WHERE ready_download > 0 ORDER BY name";
         let parse = "SELECT name, parsed_at FROM unit WHERE ready_parse > 0 ORDER BY name";
         let mut due = self.file.all(download, [], |row| Ok((Stage::Download, row.get(0)?, row.get(1)?)))?;
-        due.extend(self.file.all(parse, [], |row| Ok((Stage::Parse, row.get(0)?, row.get(1)?)))?);
+        let parse =
+            self.file.all(parse, [], |row| Ok((Stage::Parse, row.get(0)?, Turn::of_parse(row.get(1)?).0)))?;
+        due.extend(parse);
         let dead = "SELECT site.name, dead.stage, dead.url FROM dead JOIN site ON site.id = dead.site
              ORDER BY site.name, dead.stage, dead.url";
         let dead = self.file.all(dead, [], |row| Ok((row.get(0)?, stage_of(row.get(1)?), row.get(2)?)))?;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Serialize, Serializer};
 
-use super::{FED_WAITING, Place, is_default};
+use super::{FED_WAITING, Place, Start, is_default};
 use crate::canonical_url::CanonicalUrl;
 use crate::task::{Exclusion, PageKey, Stage};
 
@@ -49,6 +49,12 @@ pub struct SiteState {
     pub run: i64,
     /// When the run began, in ms.
     pub run_began: i64,
+    /// Its own last start that stands, whatever other sites of its unit did.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub last: Option<Start>,
+    /// The start before it, for when the last one is given back unused.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub before: Option<Start>,
     /// The last fence given.
     pub fence: i64,
     /// Requests in flight.
@@ -199,6 +205,11 @@ impl SiteState {
         let wanted = self.tuned.interval.unwrap_or(self.settings.interval);
         let floor = if self.settings.robots { self.floors.values().copied().max().unwrap_or(0) } else { 0 };
         wanted.max(floor)
+    }
+
+    /// Until when its own wait lasts, in ms.
+    pub fn waits_until(&self) -> i64 {
+        self.last.map_or(0, |start| start.ends(self.interval()))
     }
 
     /// The most requests in flight as in force.

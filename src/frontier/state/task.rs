@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{LEASE_MS, is_default};
 use crate::canonical_url::CanonicalUrl;
-use crate::task::{Failure, Origin, PageKey, Priority, Stage, StoredPage};
+use crate::task::{Departure, Failure, Origin, PageKey, Priority, Stage, StoredPage};
 
 /// One URL of a site at one stage.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -129,13 +129,21 @@ pub struct Running {
     pub fence: i64,
     /// The request counts against `parallel`.
     pub in_flight: bool,
-    /// The pace it was granted under, in ms.
-    pub interval: i64,
+    /// When its request may start, and the waits that begin then.
+    #[serde(default)]
+    pub departure: Departure,
 }
 
 impl Running {
     /// A lease granted now.
-    pub fn granted(stage: Stage, token: u64, owner: &str, fence: i64, interval: i64, now: i64) -> Self {
+    pub fn granted(
+        stage: Stage,
+        token: u64,
+        owner: &str,
+        fence: i64,
+        departure: Departure,
+        now: i64,
+    ) -> Self {
         let in_flight = stage == Stage::Download;
         Self {
             token,
@@ -144,7 +152,7 @@ impl Running {
             ends_at: now + LEASE_MS,
             fence,
             in_flight,
-            interval,
+            departure,
         }
     }
 }

@@ -2,16 +2,19 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{SiteState, is_default};
+use super::is_default;
 use crate::frontier::MutexKey;
+use crate::manners::{ahead_ms, grace_ms};
+use crate::task::Departure;
 
 /// What shares one pace: a group of sites, or a site that has none.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UnitState {
     /// The unit's name.
     pub name: String,
-    /// The group's own interval, in ms; 0 without one.
-    pub interval: i64,
+    /// What it waits between its starts.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub wait: UnitWait,
     /// The last start that stands.
     pub last: Option<Start>,
     /// The start before it, for when the last one is given back unused.
@@ -21,6 +24,9 @@ pub struct UnitState {
     /// Why not.
     #[serde(default, skip_serializing_if = "is_default")]
     pub blocked_why: Option<String>,
+    /// No start before this time, in ms: a site that joined brought the rest of what its former unit waited for.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub not_before: i64,
     /// Somebody else was seen holding the mutex until then, in ms.
     pub held_until: i64,
     /// Somebody else waits for the mutex of this start: the next claim comes so many ms later, to let it in.
@@ -33,18 +39,102 @@ pub struct UnitState {
     pub parsed_at: i64,
 }
 
+/// What a unit waits between its starts, in ms.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum UnitWait {
+    /// It is one site's, whose interval as in force holds.
+    #[default]
+    Own,
+    /// The group's own interval.
+    Group(i64),
+    /// The longest interval that the files of the group's sites name.
+    Longest(i64),
+}
+
 /// One start that was granted.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Start {
     /// When, in ms.
     pub at: i64,
-    /// Of which site: its interval holds afterwards.
-    pub site: String,
     /// By which lease.
     pub token: u64,
-    /// What is waited after it where its site is not of this unit any more, in ms.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub fixed: Option<i64>,
+    /// How late it may be on the wire, in ms.
+    #[serde(default)]
+    pub grace: i64,
+}
+
+impl Start {
+    /// A start that is granted.
+    pub fn of(token: u64, departure: Departure) -> Self {
+        let wait = departure.unit.max(departure.site);
+        Self { at: departure.at, token, grace: if wait > 0 { grace_ms(wait) } else { 0 } }
+    }
+
+    /// Until when a wait after it lasts. One that was granted under a longer wait may be later on the wire than the next one
+    /// reckons with.
+    pub fn ends(&self, wait: i64) -> i64 {
+        let late = if wait > 0 { (self.grace - grace_ms(wait)).max(0) } else { 0 };
+        self.at.saturating_add(wait + late)
+    }
+}
+
+/// When a unit's next start may be, and when a claim may come for it, in ms.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct UnitDue {
+    /// The end of all that the unit itself waits for.
+    pub ends: i64,
+    /// When the first of its ready sites may start as well.
+    pub due: i64,
+    /// How much earlier a claim may come.
+    pub ahead: i64,
+}
+
+impl UnitDue {
+    /// Its turn among others, where the first of the sites in question waits until `first`.
+    pub fn turn(&self, first: i64) -> Turn {
+        Turn::new(self.ends.max(first), self.ahead)
+    }
+}
+
+/// From when on a unit can be claimed, and when a claimer does best to come: half way from there to its due time, so that one
+/// claim finds what becomes due on many units. One number that sorts by the former.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Turn(pub i64);
+
+impl Turn {
+    /// Parts of a ms: the longest time between the two.
+    pub const PARTS: i64 = 32;
+    /// Of how many it is worked out when a claimer does best to come.
+    pub const TOLD: u32 = 8;
+
+    /// Of the parse stage: units take turns by when each was served last.
+    pub fn of_parse(parsed_at: i64) -> Self {
+        Self::new(parsed_at, 0)
+    }
+
+    fn new(due: i64, ahead: i64) -> Self {
+        let from = due.saturating_sub(ahead).clamp(0, i64::MAX / Self::PARTS - 1);
+        Self(from * Self::PARTS + (ahead - ahead / 2))
+    }
+
+    /// The last of those that can be claimed at `now`.
+    pub fn at(now: i64) -> Self {
+        Self(now * Self::PARTS + Self::PARTS - 1)
+    }
+
+    /// From when on it can be claimed, in ms.
+    pub fn from(self) -> i64 {
+        self.0 / Self::PARTS
+    }
+
+    /// When a claimer does best to come, in ms, by the first turns in order. A later one may want it sooner than the first:
+    /// of those behind the last that is told of, none can be claimed before that one.
+    pub fn best(turns: &[Self]) -> Option<i64> {
+        let best = |turn: &Self| turn.from() + turn.0 % Self::PARTS;
+        let last = turns.get(Self::TOLD as usize - 1).map(|last| last.from());
+        turns.iter().map(best).chain(last).min()
+    }
 }
 
 impl UnitState {
@@ -53,26 +143,20 @@ impl UnitState {
         Self { name: name.to_owned(), ..Self::default() }
     }
 
-    /// When the next start may be, given the interval in force after the last one.
-    pub fn due(&self, interval: i64) -> i64 {
-        let paced = self.last.as_ref().map_or(0, |start| start.at + interval + self.courtesy_after(start));
-        paced.max(self.blocked_until).max(self.held_until)
+    /// The end of all that it waits for, given what it waits between starts. Of the starts of one unit the last is the latest.
+    pub fn ends(&self, wait: i64) -> i64 {
+        let paced = self.last.map_or(0, |start| start.ends(wait) + self.courtesy_after(start));
+        paced.max(self.blocked_until).max(self.held_until).max(self.not_before)
     }
 
-    fn courtesy_after(&self, start: &Start) -> i64 {
+    /// How long before its due time it can be claimed: not at all while somebody else holds its mutex, or waits for it.
+    pub fn ahead(&self, wait: i64) -> i64 {
+        let shares = |start: Start| self.held_until > 0 || self.courtesy_after(start) > 0;
+        self.last.map_or(0, |start| if shares(start) { 0 } else { ahead_ms(wait) })
+    }
+
+    fn courtesy_after(&self, start: Start) -> i64 {
         self.courtesy.filter(|(token, _)| *token == start.token).map_or(0, |(_, wait)| wait)
-    }
-
-    /// Its last starts of that site.
-    pub fn starts_of(&mut self, site: &str) -> impl Iterator<Item = &mut Start> {
-        [&mut self.last, &mut self.before].into_iter().flatten().filter(move |start| start.site == site)
-    }
-
-    /// Its last starts of a site that leaves are waited for as long as now.
-    pub fn fix_starts_of(&mut self, site: &SiteState) {
-        for start in self.starts_of(&site.name) {
-            start.fixed.get_or_insert(site.interval());
-        }
     }
 
     /// Its timed mutex.
@@ -82,7 +166,7 @@ impl UnitState {
 
     /// Whether a mutex token is that of the unit's own last start.
     pub fn owns(&self, token: &str) -> bool {
-        self.last.as_ref().is_some_and(|start| mutex_token(start.token) == token)
+        self.last.is_some_and(|start| mutex_token(start.token) == token)
     }
 }
 
@@ -101,4 +185,9 @@ pub struct MutexState {
     pub token: String,
     /// Until when, in ms.
     pub until: i64,
+}
+
+/// Which of so many a die chooses; none of none.
+pub fn nth_of(count: usize, dice: u32) -> Option<usize> {
+    (dice as usize).checked_rem(count)
 }

@@ -6,9 +6,12 @@ use super::{Done, Moment, reasons};
 use crate::canonical_url::CanonicalUrl;
 use crate::clock::millis;
 use crate::frontier::shelf::Shelf;
-use crate::frontier::state::{BACK_MS, Place, Rare, Running, SiteState, Start, Task, UnitState, WorkScope};
+use crate::frontier::state::{
+    BACK_MS, Place, Rare, Running, SiteState, Start, Task, Turn, UnitState, WorkScope,
+};
 use crate::frontier::step::{Claim, Grant};
-use crate::task::{Exclusion, Failure, Lease, Origin, Priority, Stage};
+use crate::manners::lead_ms;
+use crate::task::{Departure, Exclusion, Failure, Lease, Origin, Priority, Stage};
 
 /// Units looked at in one step.
 pub(in crate::frontier) const LOOKS: u32 = 64;
@@ -16,6 +19,8 @@ pub(in crate::frontier) const LOOKS: u32 = 64;
 pub(in crate::frontier) const PARTS: u32 = 4;
 /// The most due units that one choice is among.
 pub(in crate::frontier) const WIDEST: u32 = 64;
+/// The longest lead that is given to one whose answers are slow, in ms.
+pub(in crate::frontier) const LONGEST_LEAD: i64 = 1_000;
 /// Tasks promoted, and tasks tidied away, in one step.
 pub(in crate::frontier) const TIDIED: u32 = 100;
 
@@ -73,11 +78,12 @@ impl<S: Shelf> Moment<'_, S> {
     fn next_in(&mut self, claim: &Claim, scope: &WorkScope) -> Done<S, Option<i64>> {
         let mut soonest = None;
         for (wanted, stage) in [(claim.download, Stage::Download), (claim.parse, Stage::Parse)] {
-            let due = if wanted > 0 { self.shelf.next_due(stage, scope)? } else { None };
-            if due.is_some_and(|at| at <= self.now) {
+            let most = if wanted > 0 { Turn::TOLD } else { 0 };
+            let best = Turn::best(&self.shelf.next_turns(stage, scope, most)?);
+            if best.is_some_and(|at| at <= self.now) {
                 return Ok(Some(0));
             }
-            soonest = [soonest, due].into_iter().flatten().min();
+            soonest = [soonest, best].into_iter().flatten().min();
         }
         let times = [soonest, self.shelf.next_delayed()?, self.shelf.next_lease_end()?];
         Ok(times.into_iter().flatten().min().map(|at| at.saturating_sub(self.now).max(0)))
@@ -102,10 +108,11 @@ impl<S: Shelf> Round<'_, S> {
                 return Ok(());
             }
             let Moment { shelf, now } = &mut self.at;
-            let due = shelf.due_count(stage, *now, self.scope, WIDEST * PARTS)?;
+            let by = Turn::at(*now);
+            let due = shelf.due_count(stage, by, self.scope, WIDEST * PARTS)?;
             let dice = pick(&self.claim.dice, look);
             let turn = dice % window(due);
-            let Some(name) = shelf.nth_due(stage, *now, self.scope, turn)? else { return Ok(()) };
+            let Some(name) = shelf.nth_due(stage, by, self.scope, turn)? else { return Ok(()) };
             let Some(unit) = shelf.unit(&name)? else { return Ok(()) };
             self.look_at(stage, unit, dice / WIDEST)?;
         }
@@ -120,12 +127,10 @@ impl<S: Shelf> Round<'_, S> {
             unit.held_until = held.until;
             return self.at.save_unit(&unit);
         }
-        let mut ready = self.at.shelf.ready_sites(stage, &unit.name)?;
-        ready.retain(|site| self.scope.includes(site));
-        let Some(name) = choose(&ready, dice) else { return Ok(()) };
-        let Some(mut site) = self.at.shelf.site(name)? else { return Ok(()) };
-        if let Some(task) = self.first_wanted(&mut site, stage)? {
-            self.grant(&mut site, &mut unit, task)?;
+        let Some((name, soonest)) = self.choose(stage, &unit, dice)? else { return Ok(()) };
+        let Some(mut site) = self.at.shelf.site(&name)? else { return Ok(()) };
+        if let Some(task) = self.first_wanted(&mut site, stage, soonest)? {
+            self.grant(&mut site, &mut unit, task, soonest)?;
         }
         if stage == Stage::Parse {
             unit.parsed_at = self.at.now;
@@ -134,18 +139,37 @@ impl<S: Shelf> Round<'_, S> {
         self.at.save_unit(&unit)
     }
 
-    /// The first task that is still wanted and may go now; those before it are tidied away.
-    fn first_wanted(&mut self, site: &mut SiteState, stage: Stage) -> Done<S, Option<Task>> {
+    /// One of the unit's ready sites, of those whose own wait is over by the unit's next start; and when that is.
+    fn choose(&mut self, stage: Stage, unit: &UnitState, dice: u32) -> Done<S, Option<(String, i64)>> {
+        let (wait, now) = (self.at.wait_of(unit)?, self.at.now);
+        let soonest = if stage == Stage::Download {
+            let first = self.at.first_of(unit, self.scope)?;
+            unit.ends(wait).max(first).max(now + self.lead(wait))
+        } else {
+            i64::MAX
+        };
+        let name = self.at.shelf.nth_ready(stage, &unit.name, self.scope, soonest, dice)?;
+        Ok(name.map(|name| (name, soonest)))
+    }
+
+    /// How long before it a start is granted at the latest: its asker may know that answers take longer.
+    fn lead(&self, wait: i64) -> i64 {
+        if wait > 0 { lead_ms(wait).max(self.claim.lead.clamp(0, LONGEST_LEAD)) } else { 0 }
+    }
+
+    /// The first task that is still wanted and may go now, to start `soonest`; those before it are tidied away.
+    fn first_wanted(&mut self, site: &mut SiteState, stage: Stage, soonest: i64) -> Done<S, Option<Task>> {
+        let starts = if stage == Stage::Download { soonest } else { self.at.now };
         while self.tidied < TIDIED {
             let Some(mut task) = self.at.shelf.first_waiting(&site.name, stage)? else { return Ok(None) };
             let errand = task.rare.errand.is_some() && site.settings.robots;
-            if !errand && task.rare.expires.is_some_and(|expires| expires <= self.at.now) {
+            if !errand && task.rare.expires.is_some_and(|expires| expires <= starts) {
                 *site.counts(stage).excluded.entry(Exclusion::Expired).or_default() += 1;
                 self.at.finish(site, task)?;
             } else if stage == Stage::Parse || !site.settings.robots {
                 task.rare.errand = None;
                 return Ok(Some(task));
-            } else if let Some(task) = self.at.past_robots(site, task)? {
+            } else if let Some(task) = self.at.past_robots(site, task, starts)? {
                 return Ok(Some(task));
             }
             self.tidied += 1;
@@ -153,18 +177,23 @@ impl<S: Shelf> Round<'_, S> {
         Ok(None)
     }
 
-    fn grant(&mut self, site: &mut SiteState, unit: &mut UnitState, mut task: Task) -> Done<S> {
+    /// Leases the task, a download with the start that comes `soonest`; not where its site turned out to wait longer.
+    fn grant(&mut self, site: &mut SiteState, unit: &mut UnitState, mut task: Task, soonest: i64) -> Done<S> {
         let token = self.claim.token.wrapping_add(self.leases.len() as u64);
-        let mut interval = 0;
+        let mut departure = Departure::default();
         if task.stage == Stage::Download {
-            interval = unit.interval.max(site.interval());
-            self.at.start(site, unit, token, interval)?;
+            departure = Departure { at: soonest, unit: self.at.wait_of(unit)?, site: site.interval() };
+            departure.at = soonest.max(self.at.now + self.lead(departure.unit.max(departure.site)));
+            if unit.ends(departure.unit).max(site.waits_until()) > departure.at {
+                return Ok(());
+            }
+            self.at.start(site, unit, token, departure)?;
         }
         if task.rare.errand.is_some() {
             site.errand = Some(token);
         }
         let (fence, now) = (site.next_fence(self.at.now), self.at.now);
-        let running = Running::granted(task.stage, token, &self.claim.owner, fence, interval, now);
+        let running = Running::granted(task.stage, token, &self.claim.owner, fence, departure, now);
         self.at.shift(site, &mut task, Place::Running(running))?;
         self.at.shelf.save_site(site)?;
         self.leases.extend(self.at.lease_of(&task)?);
@@ -174,12 +203,13 @@ impl<S: Shelf> Round<'_, S> {
 
 impl<S: Shelf> Moment<'_, S> {
     /// With a fresh record the task itself, or nothing where its host can't be reached; else the host's `robots.txt`.
-    fn past_robots(&mut self, site: &mut SiteState, mut task: Task) -> Done<S, Option<Task>> {
+    /// The record must hold when the task `starts`.
+    fn past_robots(&mut self, site: &mut SiteState, mut task: Task, starts: i64) -> Done<S, Option<Task>> {
         if task.rare.errand.is_some() {
             return Ok(Some(task));
         }
         let record = self.shelf.robots_brief(&task.url.origin())?;
-        let Some(robots) = record.filter(|robots| robots.until > self.now) else {
+        let Some(robots) = record.filter(|robots| robots.until > starts) else {
             return self.errand(site, task);
         };
         let Some(why) = robots.unreachable else {
@@ -241,14 +271,21 @@ impl<S: Shelf> Moment<'_, S> {
         Ok(task)
     }
 
-    /// The unit's start: its timed mutex is taken for the interval in force and never released.
-    fn start(&mut self, site: &mut SiteState, unit: &mut UnitState, token: u64, interval: i64) -> Done<S> {
-        let start = Start { at: self.now, site: site.name.clone(), token, fixed: None };
-        unit.before = unit.last.replace(start);
+    /// The unit's start and its site's: the timed mutex is taken for the wait in force and never released.
+    fn start(
+        &mut self,
+        site: &mut SiteState,
+        unit: &mut UnitState,
+        token: u64,
+        departure: Departure,
+    ) -> Done<S> {
+        let start = Start::of(token, departure);
+        (unit.before, unit.last) = (unit.last, Some(start));
+        (site.before, site.last) = (site.last, Some(start));
         (unit.held_until, unit.turn) = (0, 0);
         site.running += 1;
         site.starts += 1;
-        if interval > 0 { self.take_mutex(unit, token, self.now + interval) } else { Ok(()) }
+        if departure.unit > 0 { self.take_mutex(unit, token, start.ends(departure.unit)) } else { Ok(()) }
     }
 }
 
@@ -271,9 +308,4 @@ fn window(due: u32) -> u32 {
 
 fn pick(dice: &[u32], look: u32) -> u32 {
     if dice.is_empty() { 0 } else { dice[look as usize % dice.len()] }
-}
-
-fn choose(names: &[String], dice: u32) -> Option<&String> {
-    let count = u32::try_from(names.len()).ok().filter(|n| *n > 0)?;
-    names.get((dice % count) as usize)
 }

@@ -10,36 +10,31 @@ impl<S: Shelf> Moment<'_, S> {
     /// Forgets a site that has no tasks and no dead letters, a bounded number of pages a step.
     ///
     /// Never before its last start is an interval ago and its block, or that of its group, is over: it may be registered anew
-    /// in another unit. Its own unit keeps its last starts: with a longer interval it waits that long.
+    /// in another unit.
     pub(super) fn forget(&mut self, name: &str) -> Done<S, Forgotten> {
         let Some(site) = self.shelf.site(name)? else { return Ok(Forgotten::Unknown) };
         if let Some(busy) = busy(&site) {
             return Ok(busy);
         }
-        let mut unit = self.unit_or_new(&site.unit)?;
-        let wait = self.left_to_wait(&site, &unit)?;
+        let unit = self.unit_or_new(&site.unit)?;
+        let wait = self.left_to_wait(&site, &unit);
         if wait > 0 {
             return Ok(Forgotten::NotYet { wait });
         }
         if self.shelf.sweep_known(name, site.run + 1, REMOVED)? || self.shelf.remove_pages(name, REMOVED)? {
             return Ok(Forgotten::Partly);
         }
-        unit.fix_starts_of(&site);
         for host in self.shelf.hosts_of(name)? {
             self.shelf.remove_host(&host, name)?;
         }
-        self.save_unit(&unit)?;
         self.shelf.remove_site(name)?;
+        self.leave_unit(unit)?;
         Ok(Forgotten::Wholly)
     }
 
     /// How long what its last start and its block ask for is still to be kept.
-    fn left_to_wait(&mut self, site: &SiteState, unit: &UnitState) -> Done<S, i64> {
-        let paced = match unit.last.as_ref().filter(|last| last.site == site.name) {
-            Some(last) => last.at + self.interval_after(unit, Some(last))?,
-            None => 0,
-        };
-        Ok(paced.max(unit.blocked_until) - self.now)
+    fn left_to_wait(&self, site: &SiteState, unit: &UnitState) -> i64 {
+        unit.blocked_until.max(site.waits_until()) - self.now
     }
 }
 

@@ -3,15 +3,18 @@
 
 use std::time::Duration;
 
+use super::claim::LONGEST_LEAD;
 use super::places::absorb;
 use super::{Done, Moment, reasons};
 use crate::clock::Timestamp;
 use crate::frontier::shelf::Shelf;
 use crate::frontier::state::{
-    BACK_MS, LEASE_MS, MAX_LOSSES, OwnerState, Place, SiteState, Start, Task, WorkScope, delay_after_loss,
+    BACK_MS, LEASE_MS, MAX_LOSSES, OwnerState, Place, SiteState, Start, Task, UnitState, WorkScope,
+    delay_after_loss,
 };
 use crate::frontier::step::{Lost, Rearm};
-use crate::task::{Failure, Lease, LeaseKey, RobotsFetch, RobotsRecord, Stage};
+use crate::manners::lead_ms;
+use crate::task::{Departure, Failure, Lease, LeaseKey, RobotsFetch, RobotsRecord, Stage};
 
 /// Leases freed in one step.
 pub(in crate::frontier) const REAPED: u32 = 100;
@@ -43,7 +46,7 @@ impl<S: Shelf> Moment<'_, S> {
             priority: task.priority,
             depth: task.depth,
             hops: task.rare.hops,
-            interval: Duration::from_millis(u64::try_from(running.interval).unwrap_or(0)),
+            departure: running.departure,
             robots: task.rare.errand.clone().map(|fetch| RobotsFetch { fetch, failures }),
             robots_until: robots.map(|robots| Timestamp::from_millis(robots.until)),
             stored,
@@ -101,44 +104,61 @@ impl<S: Shelf> Moment<'_, S> {
         Ok(true)
     }
 
-    /// A new start for a permit that grew late: the unit's last start becomes this one, so spacing holds.
-    pub(super) fn rearm(&mut self, lease: &LeaseKey) -> Done<S, Rearm> {
-        let Some(mut task) = self.held(lease)? else { return Ok(Rearm::Stale) };
+    /// A new start for a permit that grew late: the last start of its unit and of its site becomes this one, so both spacings
+    /// hold. One that is `asked` about once more, as it is far away, stands where nothing has changed.
+    pub(super) fn rearm(&mut self, lease: &LeaseKey, asked: Option<i64>, lead: i64) -> Done<S, Rearm> {
+        let Some(task) = self.held(lease)? else { return Ok(Rearm::Stale) };
         if task.stage == Stage::Parse {
-            return Ok(Rearm::StartIn(0));
+            return Ok(Rearm::Departs(Departure::default()));
         }
-        let (now, token) = (self.now, lease.token);
         let Some(site) = self.shelf.site(&task.site)? else { return Ok(Rearm::Stale) };
         let Some(mut unit) = self.shelf.unit(&site.unit)? else { return Ok(Rearm::Stale) };
-        if site.tuned.paused.is_some() || unit.blocked_until > now {
+        let stands = asked.is_some_and(|at| is_on_record(&unit, &site, lease.token, at));
+        let waits = (self.wait_of(&unit)?, site.interval());
+        let before = task.running().map(|running| running.departure).unwrap_or_default();
+        let is_longer = waits.0 > before.unit || waits.1 > before.site;
+        if site.tuned.paused.is_some() || unit.blocked_until > self.now || stands && is_longer {
             self.put_back(task, Place::Waiting, true)?;
             return Ok(Rearm::WentBack);
         }
+        if stands {
+            return Ok(Rearm::Departs(before));
+        }
         if let Some(held) = self.held_outside(&unit)? {
-            return Ok(Rearm::Held(held.until - now));
+            unit.held_until = held.until;
+            self.save_unit(&unit)?;
+            return Ok(Rearm::Held(held.until - self.now));
         }
-        let interval = unit.interval.max(site.interval());
-        let own = unit.last.take_if(|last| last.token == token);
-        if let Some(later) = unit.last.take() {
-            unit.before = Some(later);
+        self.depart_anew(task, site, unit, waits, lead).map(Rearm::Departs)
+    }
+
+    /// After the starts before its own or, where later ones were granted, after those.
+    fn depart_anew(
+        &mut self,
+        mut task: Task,
+        mut site: SiteState,
+        mut unit: UnitState,
+        (wait, interval): (i64, i64),
+        lead: i64,
+    ) -> Done<S, Departure> {
+        let Place::Running(running) = &mut task.place else { return Ok(Departure::default()) };
+        let token = running.token;
+        let soonest = self.now + lead_ms(wait.max(interval)).max(lead.clamp(0, LONGEST_LEAD));
+        let after_unit = earliest(token, unit.last, &mut unit.before, wait);
+        let after_site = earliest(token, site.last, &mut site.before, interval);
+        let at = soonest.max(after_unit).max(after_site).max(unit.not_before);
+        let departure = Departure { at, unit: wait, site: interval };
+        let start = Start::of(token, departure);
+        (unit.last, site.last) = (Some(start), Some(start));
+        if start.ends(wait) > self.now {
+            self.take_mutex(&unit, token, start.ends(wait))?;
         }
-        // An interval that was raised since the start before counts as well (I1).
-        let spaced = match unit.before.as_ref().filter(|before| before.token != token) {
-            Some(before) => before.at + self.interval_after(&unit, Some(before))?,
-            None => now,
-        };
-        let at = now.max(spaced).max(own.map_or(now, |own| own.at));
-        unit.last = Some(Start { at, site: site.name.clone(), token, fixed: None });
-        if at + interval > now {
-            self.take_mutex(&unit, token, at + interval)?;
-        }
-        self.save_unit(&unit)?;
-        if let Place::Running(running) = &mut task.place {
-            running.ends_at = at + LEASE_MS;
-            running.interval = interval;
-        }
+        running.ends_at = at + LEASE_MS;
+        running.departure = departure;
         self.shelf.save_task(&task)?;
-        Ok(Rearm::StartIn(at - now))
+        self.shelf.save_site(&site)?;
+        self.save_unit(&unit)?;
+        Ok(departure)
     }
 
     /// The permit was late each time, or its process can't end it: the task goes back to its place, no attempt counted. A
@@ -160,7 +180,7 @@ impl<S: Shelf> Moment<'_, S> {
         absorb(&mut site, &mut task, starts);
         self.shift(&mut site, &mut task, to)?;
         self.save(&site)?;
-        if unused { self.give_back_start(&site.unit, token) } else { Ok(()) }
+        if unused { self.give_back_start(&mut site, token) } else { Ok(()) }
     }
 
     /// Frees leases that ended or whose owner is dead, a bounded number.
@@ -219,4 +239,21 @@ impl<S: Shelf> Moment<'_, S> {
         self.shelf.sweep_owners()?;
         Ok(true)
     }
+}
+
+/// Whether a start is one of the last two of its unit or of its site.
+fn is_on_record(unit: &UnitState, site: &SiteState, token: u64, at: i64) -> bool {
+    let starts = [unit.last, unit.before, site.last, site.before];
+    starts.into_iter().flatten().any(|start| start.token == token && start.at == at)
+}
+
+/// The earliest time of a start that takes the place of the one under that token, in ms. One that isn't the last any more comes
+/// after that, which then is the one before it.
+fn earliest(token: u64, last: Option<Start>, before: &mut Option<Start>, wait: i64) -> i64 {
+    let own = last.filter(|last| last.token == token);
+    if own.is_none() {
+        *before = last;
+    }
+    let after = before.filter(|before| before.token != token).map_or(0, |before| before.ends(wait));
+    after.max(own.map_or(0, |own| own.at))
 }

@@ -1,42 +1,70 @@
 //! The timed mutex: taken if free, ended by its time, released only by its owner (V4-V9, R1-R5).
 
-use std::time::Duration;
-
+use super::claim::LONGEST_LEAD;
 use super::{Done, Moment};
-use crate::clock::millis;
 use crate::frontier::MutexKey;
 use crate::frontier::shelf::Shelf;
 use crate::frontier::state::{MutexState, UnitState};
 use crate::frontier::step::LockReply;
-use crate::manners::grace;
+use crate::manners::grace_ms;
 
 /// The longest time, in ms, for which one side leaves the mutex to the other.
 pub(in crate::frontier) const LONGEST_TURN: i64 = 4_000;
 
 impl<S: Shelf> Moment<'_, S> {
-    /// Takes a mutex for `expire` ms if it is free. Asked again with the same token, it answers the same.
-    pub(super) fn try_lock(&mut self, key: &MutexKey, token: String, expire: i64) -> Done<S, LockReply> {
+    /// Takes a mutex for `expire` ms if it is free, from `lead` ms on. Asked again with the same token, it answers the same.
+    pub(super) fn try_lock(
+        &mut self,
+        key: &MutexKey,
+        token: String,
+        expire: i64,
+        lead: i64,
+    ) -> Done<S, LockReply> {
         let now = self.now;
-        if let Some(held) = self.shelf.mutex(key)? {
-            if held.until > now && held.token == token {
+        let held = self.shelf.mutex(key)?;
+        if let Some(held) = held.as_ref().filter(|held| held.until > now) {
+            if held.token == token {
                 return Ok(LockReply::Taken(held.until.saturating_sub(expire)));
             }
-            if held.until > now {
-                self.book_turn(key, &held, expire)?;
-                return Ok(LockReply::Held(held.until - now));
-            }
-            if let Some(mut unit) = self.unit_of(key)?.filter(|unit| unit.held_until == held.until) {
-                let turn = unit.turn.max(courtesy(expire));
-                if held.until + turn > now {
-                    return Ok(LockReply::Held(held.until + turn - now));
-                }
-                unit.turn = longer(turn);
-                self.save_unit(&unit)?;
-            }
+            self.book_turn(key, held, expire)?;
+            return Ok(LockReply::Held(held.until - now));
         }
-        self.shelf.save_mutex(key, &MutexState { token, until: now.saturating_add(expire) })?;
+        if let Some(left) = self.left_of_unit(key)? {
+            return Ok(LockReply::Held(left));
+        }
+        if let Some(left) = self.take_turn(key, held, expire)? {
+            return Ok(LockReply::Held(left));
+        }
+        let from = now + lead.clamp(0, LONGEST_LEAD);
+        self.shelf.save_mutex(key, &MutexState { token, until: from.saturating_add(expire) })?;
         self.use_turn(key)?;
-        Ok(LockReply::Taken(now))
+        Ok(LockReply::Taken(from))
+    }
+
+    /// The claims have the turn after a lock that they met: for how much longer, in ms; none where they missed it.
+    fn take_turn(&mut self, key: &MutexKey, over: Option<MutexState>, expire: i64) -> Done<S, Option<i64>> {
+        let Some(over) = over else { return Ok(None) };
+        let Some(mut unit) = self.unit_of(key)?.filter(|unit| unit.held_until == over.until) else {
+            return Ok(None);
+        };
+        let turn = unit.turn.max(grace_ms(expire));
+        if over.until + turn > self.now {
+            return Ok(Some(over.until + turn - self.now));
+        }
+        unit.turn = longer(turn);
+        self.save_unit(&unit)?;
+        Ok(None)
+    }
+
+    /// How long a unit itself waits whose mutex isn't there: after its last start, or after what a site that joined brought.
+    fn left_of_unit(&mut self, key: &MutexKey) -> Done<S, Option<i64>> {
+        let Some(unit) = self.unit_of(key)? else { return Ok(None) };
+        let ends = self.paced_until(&unit)?.max(unit.not_before);
+        if ends <= self.now {
+            return Ok(None);
+        }
+        self.retime(&unit)?;
+        Ok(Some(ends - self.now))
     }
 
     /// Releases a mutex that the token holds; a unit that waited for it is due again.
@@ -70,7 +98,8 @@ impl<S: Shelf> Moment<'_, S> {
         Ok(self.shelf.mutex(key)?.map(|mutex| mutex.until - self.now).filter(|left| *left > 0))
     }
 
-    /// Somebody asks for the mutex of a site while a start of the site's own holds it: the next claim lets it in. Without
+    /// Somebody asks for the mutex of a site while a start of the site's own holds it: the next claim lets it in, for as long
+    /// as a permit may be late. Without
     /// this the two would race at each end, and one whose timer is always a little slower would never win. Where it was
     /// too slow for its turn after the start before, this turn is twice as long.
     fn book_turn(&mut self, key: &MutexKey, held: &MutexState, expire: i64) -> Done<S> {
@@ -78,9 +107,9 @@ impl<S: Shelf> Moment<'_, S> {
         let wait = match (unit.courtesy, &unit.before) {
             (Some((token, wait)), _) if unit.last.as_ref().is_some_and(|last| last.token == token) => wait,
             (Some((token, wait)), Some(before)) if before.token == token => longer(wait),
-            _ => courtesy(expire),
+            _ => grace_ms(expire),
         };
-        unit.courtesy = unit.last.as_ref().map(|start| (start.token, wait));
+        unit.courtesy = unit.last.map(|start| (start.token, wait));
         self.save_unit(&unit)
     }
 
@@ -107,11 +136,6 @@ impl<S: Shelf> Moment<'_, S> {
             MutexKey::Named { .. } => Ok(None),
         }
     }
-}
-
-/// How long, in ms, one who waited has the mutex for itself after its end: as long as a permit may be late.
-fn courtesy(interval: i64) -> i64 {
-    millis(grace(Duration::from_millis(interval.unsigned_abs())))
 }
 
 /// The next turn of one who missed this one: on a loaded machine answers and timers are late again and again.

@@ -47,7 +47,7 @@ pub(crate) fn apply<S: Shelf>(shelf: &mut S, step: Step, now: i64) -> Result<Rep
         Step::ParseAgain { site, url } => Reply::ParseAgain(at.parse_again(&site, url)?),
         Step::Feed { most } => Reply::Feed(at.feed(most)?),
         Step::Claim { claim } => Reply::Claim(at.claim(&claim)?),
-        Step::Rearm { lease } => Reply::Rearm(at.rearm(&lease)?),
+        Step::Rearm { lease, asked, lead } => Reply::Rearm(at.rearm(&lease, asked, lead)?),
         Step::Landed { lease, block } => Reply::Landed(at.landed(&lease, block)?),
         Step::Back { lease, unused } => Reply::Back(at.back(&lease, unused)?),
         Step::Extend { leases } => Reply::Extend(at.extend(&leases)?),
@@ -55,7 +55,9 @@ pub(crate) fn apply<S: Shelf>(shelf: &mut S, step: Step, now: i64) -> Result<Rep
         Step::Enlist { owner, pid, scope } => Reply::Enlist(at.enlist(&owner, pid, scope)?),
         Step::Bury { owner } => Reply::Bury(at.bury(&owner)?),
         Step::Owners {} => Reply::Owners(at.owners()?),
-        Step::TryLock { mutex, token, expire } => Reply::TryLock(at.try_lock(&mutex, token, expire)?),
+        Step::TryLock { mutex, token, expire, lead } => {
+            Reply::TryLock(at.try_lock(&mutex, token, expire, lead)?)
+        }
         Step::Unlock { mutex, token } => Reply::Unlock(at.unlock(&mutex, &token)?),
         Step::ExtendLock { mutex, token, expire } => {
             Reply::ExtendLock(at.extend_lock(&mutex, &token, expire)?)

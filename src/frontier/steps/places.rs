@@ -2,8 +2,13 @@
 
 use super::{Done, Moment};
 use crate::canonical_url::CanonicalUrl;
+use crate::clock::millis;
 use crate::frontier::shelf::Shelf;
-use crate::frontier::state::{DeadState, MutexState, Place, SiteState, Start, Task, UnitState, mutex_token};
+use crate::frontier::state::{
+    DeadState, MutexState, Place, SiteState, Start, Task, UnitDue, UnitState, UnitWait, WorkScope,
+    mutex_token,
+};
+use crate::manners::departure::MOST_AHEAD;
 use crate::task::{Failure, Priority, Stage};
 
 impl<S: Shelf> Moment<'_, S> {
@@ -100,18 +105,39 @@ impl<S: Shelf> Moment<'_, S> {
 
     /// Saves a unit with the due time that follows from it.
     pub(super) fn save_unit(&mut self, unit: &UnitState) -> Done<S> {
-        let interval = self.interval_after(unit, unit.last.as_ref())?;
-        self.shelf.save_unit(unit, unit.due(interval))
+        let due = self.due(unit)?;
+        self.shelf.save_unit(unit, due)
     }
 
-    /// What the unit waits after a start: the larger of its own interval and that of the start's site, as in force now.
-    pub(super) fn interval_after(&mut self, unit: &UnitState, start: Option<&Start>) -> Done<S, i64> {
-        let own = match start {
-            Some(Start { fixed: Some(interval), .. }) => *interval,
-            Some(start) => self.shelf.site(&start.site)?.map_or(0, |site| site.interval()),
-            None => 0,
+    /// When the unit's next start may be: two waits hold at once, its own and that of one of its ready sites.
+    pub(super) fn due(&mut self, unit: &UnitState) -> Done<S, UnitDue> {
+        let wait = self.wait_of(unit)?;
+        let (ends, ahead) = (unit.ends(wait), unit.ahead(wait));
+        Ok(UnitDue { ends, ahead, due: ends.max(self.first_of(unit, &WorkScope::All)?) })
+    }
+
+    /// Until when outsiders wait for its last start: that of its site as well, which may have brought it from another unit.
+    pub(super) fn paced_until(&mut self, unit: &UnitState) -> Done<S, i64> {
+        let wait = self.wait_of(unit)?;
+        let own = if unit.wait == UnitWait::Own { self.first_of(unit, &WorkScope::All)? } else { 0 };
+        Ok(unit.last.map_or(0, |last| last.ends(wait)).max(own))
+    }
+
+    /// When the wait of the first of its ready sites is over, of those of the scope.
+    pub(super) fn first_of(&mut self, unit: &UnitState, scope: &WorkScope) -> Done<S, i64> {
+        let first = match unit.wait {
+            UnitWait::Own => self.shelf.site(&unit.name)?.map(|site| site.waits_until()),
+            _ => self.shelf.first_ready(&unit.name, scope)?,
         };
-        Ok(unit.interval.max(own))
+        Ok(first.unwrap_or(0))
+    }
+
+    /// What the unit waits between its starts, as in force now.
+    pub(super) fn wait_of(&mut self, unit: &UnitState) -> Done<S, i64> {
+        Ok(match unit.wait {
+            UnitWait::Group(wait) | UnitWait::Longest(wait) => wait,
+            UnitWait::Own => self.shelf.site(&unit.name)?.map_or(0, |site| site.interval()),
+        })
     }
 
     /// The unit's timed mutex is that of a start of its own, until then.
@@ -125,48 +151,53 @@ impl<S: Shelf> Moment<'_, S> {
         Ok(held.filter(|held| held.until > self.now && !unit.owns(&held.token)))
     }
 
-    /// Gives a start back that wasn't used, unless a later one was granted meanwhile.
+    /// Gives a start back that wasn't used: the site's and the unit's, each unless a later one of it was granted meanwhile.
     ///
     /// The start before it stays the one to fall back on, even where that one is given back as well: an interval that was
     /// raised meanwhile would else count from nowhere.
-    pub(super) fn give_back_start(&mut self, unit: &str, token: u64) -> Done<S> {
-        let Some(mut unit) = self.shelf.unit(unit)? else { return Ok(()) };
-        if unit.last.as_ref().is_none_or(|start| start.token != token) {
-            return Ok(());
-        }
-        let mutex = unit.mutex();
-        if self.shelf.mutex(&mutex)?.is_some_and(|held| unit.owns(&held.token)) {
-            self.shelf.remove_mutex(&mutex)?;
-        }
-        if let Some(start) = std::mem::replace(&mut unit.last, unit.before.clone())
-            && let Some(mut site) = self.shelf.site(&start.site)?
-        {
+    pub(super) fn give_back_start(&mut self, site: &mut SiteState, token: u64) -> Done<S> {
+        let is_it = |start: &Start| start.token == token;
+        let is_last_of_site = site.last.as_ref().is_some_and(is_it);
+        if is_last_of_site {
+            site.last = site.before;
             site.starts = site.starts.saturating_sub(1);
+            self.shelf.save_site(site)?;
+        }
+        let Some(mut unit) = self.shelf.unit(&site.unit)? else { return Ok(()) };
+        if unit.last.as_ref().is_some_and(is_it) {
+            let mutex = unit.mutex();
+            if self.shelf.mutex(&mutex)?.is_some_and(|held| unit.owns(&held.token)) {
+                self.shelf.remove_mutex(&mutex)?;
+            }
+            unit.last = unit.before;
+            return self.retime(&unit);
+        }
+        if is_last_of_site { self.save_unit(&unit) } else { Ok(()) }
+    }
+
+    /// Nobody knows how long ago the last start of the unit was, nor which of its sites was asked: each counts as started soon.
+    pub(in crate::frontier) fn postpone(&mut self, unit: &str, sites: Vec<SiteState>) -> Done<S> {
+        let Some(mut unit) = self.shelf.unit(unit)? else { return Ok(()) };
+        for mut site in sites {
+            site.last = Some(self.started_soon(site.last));
+            site.before = site.last;
             self.shelf.save_site(&site)?;
         }
+        unit.last = Some(self.started_soon(unit.last));
+        unit.before = unit.last;
         self.retime(&unit)
     }
 
-    /// Nobody knows how long ago the last start was, nor of which of the unit's sites: it is waited as if the slowest of them
-    /// had been asked right now. Without any, its last start counts from now.
-    pub(in crate::frontier) fn postpone(&mut self, unit: &str, slowest: Option<&SiteState>) -> Done<S> {
-        let Some(mut unit) = self.shelf.unit(unit)? else { return Ok(()) };
-        let known = self.interval_after(&unit, unit.last.as_ref())?;
-        let now = self.now;
-        unit.last = match (unit.last.take(), slowest) {
-            (None, Some(site)) => Some(Start { at: now, site: site.name.clone(), token: 0, fixed: None }),
-            (Some(last), Some(site)) if site.interval() > known => {
-                Some(Start { at: now.max(last.at), site: site.name.clone(), fixed: None, ..last })
-            }
-            (last, _) => last.map(|last| Start { at: now.max(last.at), ..last }),
-        };
-        self.retime(&unit)
+    /// A start that may have been granted right before a restart went out by then.
+    fn started_soon(&self, last: Option<Start>) -> Start {
+        let soon = self.now + millis(MOST_AHEAD);
+        last.map_or(Start { at: soon, token: 0, grace: 0 }, |last| Start { at: last.at.max(soon), ..last })
     }
 
     /// Saves a unit whose last start or interval in force has changed: its due time and its own timed mutex follow.
     pub(super) fn retime(&mut self, unit: &UnitState) -> Done<S> {
         if let Some(start) = &unit.last {
-            let until = start.at + self.interval_after(unit, Some(start))?;
+            let until = self.paced_until(unit)?;
             let held = self.shelf.mutex(&unit.mutex())?;
             let own = held.as_ref().is_some_and(|held| unit.owns(&held.token));
             let free = held.is_none_or(|held| held.until <= self.now);

@@ -28,8 +28,7 @@ impl<S: Shelf> Moment<'_, S> {
         self.shelf.rename_site(name, to)?;
         to.clone_into(&mut site.name);
         self.shelf.save_site(&site)?;
-        let mut unit = self.unit_or_new(&site.unit)?;
-        unit.starts_of(name).for_each(|start| to.clone_into(&mut start.site));
+        let unit = self.unit_or_new(&site.unit)?;
         self.retime(&unit)?;
         Ok(Renamed::Done)
     }

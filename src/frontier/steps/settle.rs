@@ -11,8 +11,8 @@ use crate::frontier::shelf::Shelf;
 use crate::frontier::state::{PageState, Place, RobotsState, Running, SiteState, Task, UnitState, WorkScope};
 use crate::manners::MOST_ROBOTS_REDIRECTS;
 use crate::task::{
-    Exclusion, Failure, LeaseKey, Outcome, Priority, Put, RobotsAccess, RobotsRecord, Settled, Settlement,
-    Stage, StoredPage,
+    Departure, Exclusion, Failure, LeaseKey, Outcome, Priority, Put, RobotsAccess, RobotsRecord, Settled,
+    Settlement, Stage, StoredPage,
 };
 
 /// How long a `robots.txt` is left alone that ended in a way it should not.
@@ -73,7 +73,7 @@ impl<S: Shelf> Moment<'_, S> {
         let died = site.counts(stage).dead > dead_before;
         self.save(&site)?;
         if unused && stage == Stage::Download {
-            self.give_back_start(&site.unit, lease.token)?;
+            self.give_back_start(&mut site, lease.token)?;
         }
         self.block_for(&site.unit, settlement.block)?;
         Ok(if died { Settled::Died } else { Settled::Kept })
@@ -135,10 +135,10 @@ impl<S: Shelf> Moment<'_, S> {
     ) -> Done<S> {
         let mut taken = None;
         if let Some((owner, token)) = taker
-            && self.shelf.next_due(Stage::Parse, &WorkScope::All)?.is_none()
+            && self.shelf.next_turns(Stage::Parse, &WorkScope::All, 1)?.is_empty()
         {
             let fence = site.next_fence(self.now);
-            taken = Some(Running::granted(Stage::Parse, token, owner, fence, 0, self.now));
+            taken = Some(Running::granted(Stage::Parse, token, owner, fence, Departure::default(), self.now));
         }
         let (depth, hops) = (of.depth, of.rare.hops);
         let put = Put { depth, hops, ..Put::request(of.url.clone(), of.priority) };

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::{Done, Moment, reasons};
 use crate::frontier::shelf::Shelf;
-use crate::frontier::state::{SiteState, Start, UnitState};
+use crate::frontier::state::{SiteState, UnitState, UnitWait};
 use crate::frontier::step::{Registered, Registration, Run, Tuning};
 use crate::task::Put;
 
@@ -17,20 +17,17 @@ impl<S: Shelf> Moment<'_, S> {
         if let Some(refusal) = self.foreign_host(new)? {
             return Ok(Registered::Refused(refusal));
         }
-        let (unit, group_interval) = new.group.clone().unwrap_or((new.name.clone(), 0));
+        let unit = new.group.as_ref().map_or(&new.name, |(group, _)| group);
         let known = self.shelf.site(&new.name)?;
         let version = known.as_ref().map(|site| site.version);
         let mut site = match known {
-            None => {
-                self.take_back(&unit, &new.name)?;
-                SiteState::new(&new.name, &unit, new.settings.clone())
-            }
+            None => SiteState::new(&new.name, unit, new.settings.clone()),
             Some(mut site) => {
-                if site.unit != unit {
+                if site.unit != *unit {
                     if site.download.leased > 0 || site.running > 0 {
                         return Ok(Registered::Refused(reasons::requests_in_flight(&new.name)));
                     }
-                    self.move_unit(&mut site, &unit)?;
+                    self.move_unit(&mut site, unit)?;
                 }
                 if site.settings != new.settings
                     || self.shelf.site_text(&new.name)?.as_ref() != Some(&new.text)
@@ -48,18 +45,16 @@ impl<S: Shelf> Moment<'_, S> {
         if version != Some(site.version) {
             self.ask_robots_again(new)?;
         }
-        let unit = UnitState { interval: group_interval, ..self.unit_or_new(&unit)? };
         self.shelf.save_site(&site)?;
+        let mut unit = self.unit_or_new(unit)?;
+        unit.wait = match &new.group {
+            None => UnitWait::Own,
+            Some((_, 0)) => UnitWait::Longest(self.shelf.longest_interval(&unit.name)?),
+            Some((_, interval)) => UnitWait::Group(*interval),
+        };
         self.retime(&unit)?;
         self.shelf.save_site_text(&site.name, &new.text)?;
         Ok(Registered::Version(site.version))
-    }
-
-    /// Starts of a forgotten site of that name are its own again: its interval as in force holds after them.
-    fn take_back(&mut self, unit: &str, site: &str) -> Done<S> {
-        let Some(mut unit) = self.shelf.unit(unit)? else { return Ok(()) };
-        unit.starts_of(site).for_each(|start| start.fixed = None);
-        self.save_unit(&unit)
     }
 
     /// Under new rules each `robots.txt` is read anew: what it asks of the pace is kept with the site that read it, and its
@@ -95,46 +90,31 @@ impl<S: Shelf> Moment<'_, S> {
         new.hosts.iter().try_for_each(|host| self.shelf.save_host(host, &new.name))
     }
 
-    /// The new unit inherits the later last start and block.
-    ///
-    /// A start that is left in a unit, or taken into one, to which its site doesn't belong is waited for as long as now:
-    /// later changes of that site's interval are not that unit's.
+    /// The site brings its own last start. The new unit keeps its own, takes over the later block, and waits for what the old
+    /// one waits for, be it somebody else's hold on its mutex.
     pub(super) fn move_unit(&mut self, site: &mut SiteState, to: &str) -> Done<S> {
         let old = self.unit_or_new(&site.unit)?;
-        let mut left = old.clone();
-        left.fix_starts_of(site);
-        self.save_unit(&left)?;
         let mut unit = self.unit_or_new(to)?;
-        self.inherit(&mut unit, old, &site.name)?;
+        let held = self.held_outside(&old)?.map_or(0, |held| held.until);
+        let wait = self.wait_of(&old)?;
+        let paced = old.last.map_or(0, |last| last.ends(wait));
+        unit.not_before = unit.not_before.max(old.not_before).max(paced).max(held);
+        if old.blocked_until > unit.blocked_until {
+            unit.blocked_until = old.blocked_until;
+            unit.blocked_why.clone_from(&old.blocked_why);
+        }
         to.clone_into(&mut site.unit);
         self.shelf.save_site(site)?;
+        self.leave_unit(old)?;
         self.save_unit(&unit)
     }
 
-    fn inherit(&mut self, unit: &mut UnitState, old: UnitState, site: &str) -> Done<S> {
-        let own_lock = self.shelf.mutex(&unit.mutex())?.filter(|held| unit.owns(&held.token));
-        let mut starts: Vec<Start> = [unit.before.take(), unit.last.take()].into_iter().flatten().collect();
-        for mut start in [&old.before, &old.last].into_iter().flatten().cloned() {
-            if start.site != site || start.fixed.is_some() {
-                start.fixed = Some(self.interval_after(&old, Some(&start))?);
-            }
-            starts.push(start);
+    /// A unit that lost a site: the interval that it waits may have been that site's.
+    pub(super) fn leave_unit(&mut self, mut unit: UnitState) -> Done<S> {
+        if let UnitWait::Longest(wait) = &mut unit.wait {
+            *wait = self.shelf.longest_interval(&unit.name)?;
         }
-        let mut ordered = Vec::with_capacity(starts.len());
-        for start in starts {
-            ordered.push((start.at, self.interval_after(unit, Some(&start))?, start));
-        }
-        ordered.sort_by_key(|(at, wait, _)| (*at, *wait));
-        unit.last = ordered.pop().map(|(_, _, start)| start);
-        unit.before = ordered.pop().map(|(_, _, start)| start);
-        if let (Some(held), Some(last)) = (own_lock, &unit.last) {
-            self.take_mutex(unit, last.token, held.until)?;
-        }
-        if old.blocked_until > unit.blocked_until {
-            unit.blocked_until = old.blocked_until;
-            unit.blocked_why = old.blocked_why;
-        }
-        Ok(())
+        self.retime(&unit)
     }
 
     /// Goes on with an unfinished run; when the last one is finished, or where a fresh one is wanted, begins a new one and

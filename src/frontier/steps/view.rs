@@ -4,7 +4,7 @@ use super::{Done, Moment};
 use crate::canonical_url::CanonicalUrl;
 use crate::clock::Timestamp;
 use crate::frontier::shelf::Shelf;
-use crate::frontier::state::{EPOCH, Place, SiteState, Task, UnitState};
+use crate::frontier::state::{EPOCH, Place, SiteState, Task, UnitState, UnitWait};
 use crate::frontier::view::{KnownRobots, LatestPage, Owner, Says, UnitStatus, UrlStatus, View};
 use crate::task::{PageKey, Stage};
 
@@ -14,12 +14,13 @@ impl<S: Shelf> Moment<'_, S> {
         let now = self.now;
         let Some(site) = self.shelf.site(name)? else { return Ok(None) };
         let unit = self.unit_or_new(&site.unit)?;
-        let due = unit.due(self.interval_after(&unit, unit.last.as_ref())?);
+        let wait = self.wait_of(&unit)?;
+        let due = unit.ends(wait).max(site.waits_until());
         let blocked = (unit.blocked_until > now).then_some(Timestamp::from_millis(unit.blocked_until));
         let says = says(&site, &unit);
         Ok(Some(View {
             says,
-            interval: unit.interval.max(site.interval()),
+            interval: wait.max(site.interval()),
             parallel: site.parallel(),
             finished: site.run > 0 && site.is_finished(),
             oldest: self
@@ -36,7 +37,7 @@ impl<S: Shelf> Moment<'_, S> {
             parse: site.parse,
             starts: site.starts,
             response: site.response,
-            last_start: unit.last.map(|start| Timestamp::from_millis(start.at)),
+            last_start: unit.last.max(site.last).map(|start| Timestamp::from_millis(start.at)),
             due: Timestamp::from_millis(due),
             blocked_why: unit.blocked_why.filter(|_| blocked.is_some()),
             blocked_until: blocked,
@@ -89,7 +90,10 @@ fn says(site: &SiteState, unit: &UnitState) -> Says {
         interval: site.settings.interval,
         tuned_interval: site.tuned.interval,
         robots: floors.map(|(origin, floor)| (*floor, origin.clone())).max(),
-        group: (unit.interval > 0).then_some(unit.interval),
+        group: match unit.wait {
+            UnitWait::Group(wait) | UnitWait::Longest(wait) => Some(wait),
+            UnitWait::Own => None,
+        },
         parallel: site.settings.parallel,
         tuned_parallel: site.tuned.parallel,
     }

@@ -2,9 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use paced::internals::frontier::state::Turn;
 use paced::internals::frontier::{Inspection, View};
 use paced::internals::task::Stage;
 
+use super::claimed::AHEAD;
 use super::game::stage_name;
 use super::ledger::{Books, Key, Ledger, Place, Task, differs, name};
 use crate::world::START;
@@ -66,7 +68,7 @@ impl Ledger {
         }
         if (view.interval, view.parallel as usize, view.paused.is_some())
             != (
-                self.sites[name].interval().max(self.units[&view.unit].interval),
+                self.sites[name].interval().max(self.wait_of(&view.unit)),
                 self.sites[name].parallel(),
                 self.sites[name].paused,
             )
@@ -108,12 +110,13 @@ impl Ledger {
         }
         for (_, name, score) in inside.due.iter().filter(|due| due.0 == Stage::Download) {
             let unit = &self.units[name];
-            let last = unit.starts.iter().max_by_key(|start| start.at);
-            let paced = last.map_or(i64::MIN, |last| last.at + self.wait_after(name, last));
+            let wait = self.wait_of(name);
+            let paced = unit.starts.iter().map(|start| start.at + wait).max().unwrap_or(i64::MIN);
             // A block that was never set is no time at all.
             let least = if unit.blocked > 0 { paced.max(unit.blocked) } else { paced };
-            if *score - START < least {
-                return differs(&format!("I9: score of {name}"), least, *score - START);
+            let from = Turn(*score).from() - START;
+            if from < least.saturating_sub(AHEAD.min(wait / 4)) {
+                return differs(&format!("I9: score of {name}"), least, from);
             }
         }
         Ok(())

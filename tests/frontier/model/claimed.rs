@@ -10,6 +10,8 @@ use crate::world::START;
 
 /// An outsider that asked in vain is let in first, for no longer than the longest turn of one who missed several, in ms.
 const COURTESY: i64 = 4_000;
+/// How long ahead a start may be granted.
+pub const AHEAD: i64 = 50;
 
 impl Ledger {
     pub fn claim(
@@ -100,7 +102,7 @@ impl Ledger {
 
     fn put_off(&mut self, key: &Key, task: &Task, now_at: &str) -> Result<(), String> {
         let errand = task.errand && self.sites[&key.0].robots;
-        if !errand && task.expires.is_some_and(|expires| expires <= self.now) {
+        if !errand && task.expires.is_some_and(|expires| expires <= self.now + AHEAD) {
             self.finish(key);
             return if now_at == "absent" { Ok(()) } else { differs("an expired page", "absent", now_at) };
         }
@@ -189,8 +191,8 @@ impl Ledger {
         let (name, now) = (&key.0, self.now);
         let unit = self.sites[name].unit.clone();
         let site = &self.sites[name];
-        if site.paused || self.units[&unit].blocked > now {
-            return Err(format!("I11: {name} is paused or blocked: {lease:?}"));
+        if site.paused {
+            return Err(format!("I11: {name} is paused: {lease:?}"));
         }
         if self.in_flight(name) >= site.parallel() {
             return Err(format!("I2: {} in flight on {name} already", self.in_flight(name)));
@@ -202,7 +204,8 @@ impl Ledger {
         if self.units[&unit].outsider > now {
             return Err(format!("somebody else holds the mutex of {unit}: {lease:?}"));
         }
-        let fresh = self.robots.get(&origin(&key.2)).filter(|robots| robots.until > now);
+        let starts = lease.departure.at - START;
+        let fresh = self.robots.get(&origin(&key.2)).filter(|robots| robots.until > starts);
         match (site.robots, lease.robots.is_some(), fresh) {
             (true, false, None) => return Err(format!("without a robots record: {lease:?}")),
             (true, false, Some(robots)) if robots.unreachable => {
@@ -211,8 +214,10 @@ impl Ledger {
             (false, true, _) => return Err(format!("robots.txt of a site that ignores it: {lease:?}")),
             _ => {}
         }
-        self.check_spacing(&unit, now)?;
-        self.start(&unit, lease.token, name);
+        let at = self.start(name, lease.token, &lease.departure)?;
+        if at > now + AHEAD {
+            return Err(format!("{lease:?} was granted more than {AHEAD} ms ahead at {now}"));
+        }
         Ok(())
     }
 
@@ -255,7 +260,7 @@ impl Ledger {
             (&other.0, other.1) == (&key.0, key.1) && *other != key && page.place == Place::Waiting
         };
         let needed = self.tasks.iter().filter(page).map(|(_, page)| page.order()).min();
-        let expired = task.expires.is_some_and(|expires| expires <= self.now);
+        let expired = task.expires.is_some_and(|expires| expires <= self.now + AHEAD);
         expired
             && !task.errand
             && task.place == Place::Waiting
@@ -297,8 +302,7 @@ impl Ledger {
                 }
                 Place::Waiting if key.1 == Stage::Parse && claim.parse > 0 => may(self.now, "a parse"),
                 Place::Waiting if key.1 == Stage::Download && claim.download > 0 && self.is_ready(&key.0) => {
-                    let unit = &self.sites[&key.0].unit;
-                    may(self.due(unit, dues)?, "a unit's due time");
+                    may(self.due(&key.0, dues)?, &format!("the due time of {}", key.0));
                 }
                 Place::Waiting => {}
             }
@@ -312,16 +316,17 @@ impl Ledger {
         }
     }
 
-    /// A unit's due time as it is told, which is not later than anything could make it.
+    /// A site's due time as it is told, which is not later than anything could make it.
     fn due(&self, name: &str, dues: &Dues) -> Result<i64, String> {
-        let unit = &self.units[name];
+        let site = &self.sites[name];
+        let unit = &self.units[&site.unit];
         let told = dues.get(name).copied().unwrap_or(0);
         let held = unit.outsider.max(self.now);
-        let starts = self.units.values().flat_map(|unit| &unit.starts);
-        let wait = |start| self.wait_after(name, start) + COURTESY;
-        let paced = starts.map(|start| start.at + wait(start)).max().unwrap_or(i64::MIN);
-        let given_back = self.now + self.longest_wait(name);
-        let latest = paced.max(unit.blocked).max(held).max(given_back);
+        let starts = self.units.values().flat_map(|unit| &unit.starts).chain(&site.starts);
+        let wait = self.wait_of(&site.unit).max(site.interval()) + COURTESY;
+        let paced = starts.map(|start| start.at + wait.max(start.wait)).max().unwrap_or(i64::MIN);
+        let given_back = self.now + self.longest_wait(&site.unit);
+        let latest = paced.max(unit.blocked).max(held).max(given_back).max(unit.not_before);
         if told > latest { differs(&format!("L1: due of {name}"), latest, told) } else { Ok(told) }
     }
 

@@ -116,7 +116,7 @@ impl Ledger {
         }
         let unit = self.sites[&key.0].unit.clone();
         if matches!(settlement.outcome, Outcome::Excluded { unused: true, .. }) {
-            self.unit(&unit).starts.retain(|start| start.token != token);
+            self.forget_start(&key.0, token);
         }
         self.block(&unit, &settlement.block);
         if self.books(&key).dead > died { Settled::Died } else { Settled::Kept }
@@ -227,8 +227,9 @@ impl Ledger {
             task.absorb(start);
             task.place = to;
         }
-        let unit = self.sites[&lease.key.0].unit.clone();
-        self.unit(&unit).starts.retain(|start| !unused || start.token != token);
+        if unused {
+            self.forget_start(&lease.key.0, token);
+        }
     }
 
     /// Leases that ended or whose owner is dead; how often each task was lost, and how long it is kept back.

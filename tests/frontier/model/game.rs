@@ -170,7 +170,7 @@ impl Game {
         let mut dues = BTreeMap::new();
         for site in SITES.iter().filter(|_| matches!(what, Move::Claim(_))) {
             if let Some(view) = self.worlds[0].frontier.view(site).await.map_err(|e| e.to_string())? {
-                dues.insert(view.unit, view.due.as_millis() - crate::world::START);
+                dues.insert(view.site, view.due.as_millis() - crate::world::START);
             }
         }
         self.ledger.book(&what, &answer, &inside, &dues)?;
@@ -320,7 +320,7 @@ fn scope(sites: Option<usize>) -> WorkScope {
 fn claim(owner: &str, token: u64, wanted: (u32, u32), dice: u32) -> Claim {
     let (download, parse) = wanted;
     let dice = vec![dice, dice / 7, dice / 49];
-    Claim { owner: owner.to_owned(), token, download, parse, dice }
+    Claim { owner: owner.to_owned(), token, download, parse, dice, lead: 0 }
 }
 
 fn registration(site: &str, grouped: bool) -> Registration {

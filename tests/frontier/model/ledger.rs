@@ -10,7 +10,7 @@ use super::game::{Answer, Move};
 
 /// Site, stage, URL.
 pub type Key = (String, Stage, String);
-/// The due time of each unit, as `view` tells it.
+/// The due time of each site, as `view` tells it.
 pub type Dues = BTreeMap<String, i64>;
 
 pub const LEASE: i64 = 30_000;
@@ -48,6 +48,8 @@ pub struct Site {
     pub run: i64,
     pub known: BTreeSet<String>,
     pub fence: i64,
+    /// Its own starts.
+    pub starts: Vec<Start>,
     pub books: BTreeMap<Stage, Books>,
 }
 
@@ -63,9 +65,12 @@ pub struct Books {
 
 #[derive(Default)]
 pub struct Unit {
-    pub interval: i64,
+    /// The group's own interval, 0 where the longest of its sites' files counts; none: it is one site's.
+    pub group: Option<i64>,
     /// Starts in the order of their grants or re-arms, those given back taken out.
     pub starts: Vec<Start>,
+    /// What a site that joined brought of its former unit's wait.
+    pub not_before: i64,
     pub blocked: i64,
     /// Until when the outsider holds the mutex.
     pub outsider: i64,
@@ -75,10 +80,8 @@ pub struct Unit {
 pub struct Start {
     pub token: u64,
     pub at: i64,
-    pub site: String,
-    pub interval: i64,
-    /// What is waited after it in a unit to which its site doesn't belong any more.
-    pub fixed: Option<i64>,
+    /// What the unit waited after it, as it was granted.
+    pub wait: i64,
 }
 
 #[derive(Clone, Debug)]

@@ -1,9 +1,10 @@
 //! Starts and the mutex, booked: whoever starts keeps an interval from the start before (I1).
 
 use paced::internals::frontier::{LockReply, Rearm};
-use paced::internals::task::Stage;
+use paced::internals::task::{Departure, Stage};
 
-use super::ledger::{LEASE, Ledger, Place, Start, differs};
+use super::ledger::{LEASE, Ledger, Place, Site, Start, differs};
+use crate::world::START;
 
 impl Ledger {
     pub fn rearm(&mut self, token: u64, answer: &Rearm) -> Result<(), String> {
@@ -12,7 +13,7 @@ impl Ledger {
         }
         let (key, now) = (self.leases[&token].key.clone(), self.now);
         if key.1 == Stage::Parse {
-            let none = Rearm::StartIn(0);
+            let none = Rearm::Departs(Departure::default());
             return if *answer == none { Ok(()) } else { differs("re-arm", none, answer) };
         }
         let unit = self.sites[&key.0].unit.clone();
@@ -25,40 +26,55 @@ impl Ledger {
             let held = Rearm::Held(left);
             return if *answer == held { Ok(()) } else { differs("re-arm", held, answer) };
         }
-        let Rearm::StartIn(wait) = answer else { return differs("re-arm", "StartIn", answer) };
-        let at = now + wait;
-        self.unit(&unit).starts.retain(|start| start.token != token);
-        self.check_spacing(&unit, at)?;
-        let interval = self.sites[&key.0].interval().max(self.unit(&unit).interval);
-        self.unit(&unit).starts.push(Start { token, at, site: key.0, interval, fixed: None });
+        let Rearm::Departs(departure) = answer else { return differs("re-arm", "Departs", answer) };
+        self.forget_start(&key.0, token);
+        let at = self.start(&key.0, token, departure)?;
         if let Some(lease) = self.leases.get_mut(&token) {
             lease.ends = at + LEASE;
         }
         Ok(())
     }
 
-    /// I1: a new start at `at` comes an interval after every start that stands, the one in force now of that start.
-    pub fn check_spacing(&self, unit: &str, at: i64) -> Result<(), String> {
-        let last = self.units[unit].starts.iter().max_by_key(|start| start.at);
-        match last {
-            Some(last) if at < last.at + self.wait_after(unit, last) => Err(format!(
-                "I1: a start of {unit} at {at}, {} ms after {last:?}, where {} ms were in force",
-                at - last.at,
-                self.wait_after(unit, last)
-            )),
-            _ => Ok(()),
+    /// A start that was given back or moved, of its unit and of its site.
+    pub fn forget_start(&mut self, site: &str, token: u64) {
+        let unit = self.sites[site].unit.clone();
+        self.unit(&unit).starts.retain(|start| start.token != token);
+        if let Some(site) = self.sites.get_mut(site) {
+            site.starts.retain(|start| start.token != token);
         }
     }
 
-    pub fn wait_after(&self, unit: &str, start: &Start) -> i64 {
-        let own = start.fixed.unwrap_or_else(|| self.sites[&start.site].interval());
-        self.units[unit].interval.max(own)
+    /// Books a start: it comes after both waits in force now, that of its unit and that of its site (I1).
+    pub fn start(&mut self, site: &str, token: u64, departure: &Departure) -> Result<i64, String> {
+        let unit = self.sites[site].unit.clone();
+        let (at, wait, interval) = (departure.at - START, self.wait_of(&unit), self.sites[site].interval());
+        if (departure.unit, departure.site) != (wait, interval) {
+            return differs("the waits of a departure", (wait, interval), departure);
+        }
+        if at < self.now || at < self.unit(&unit).blocked {
+            return Err(format!("I11: a start of {site} at {at}, granted at {}", self.now));
+        }
+        spaced(&unit, &self.unit(&unit).starts, at, wait)?;
+        spaced(site, &self.sites[site].starts, at, interval)?;
+        if at < self.unit(&unit).not_before {
+            return Err(format!("I1: a start of {unit} at {at}, before what a site brought that joined"));
+        }
+        let start = Start { token, at, wait };
+        self.unit(&unit).starts.push(start.clone());
+        if let Some(site) = self.sites.get_mut(site) {
+            site.starts.push(start);
+        }
+        Ok(at)
     }
 
-    pub fn start(&mut self, unit: &str, token: u64, site: &str) {
-        let interval = self.sites[site].interval().max(self.unit(unit).interval);
-        let start = Start { token, at: self.now, site: site.to_owned(), interval, fixed: None };
-        self.unit(unit).starts.push(start);
+    /// What a unit waits between its starts, as in force now.
+    pub fn wait_of(&self, unit: &str) -> i64 {
+        let members = self.sites.values().filter(|site| site.unit == unit);
+        match self.units.get(unit).and_then(|unit| unit.group) {
+            None => self.sites.get(unit).map_or(0, Site::interval),
+            Some(0) => members.map(|site| site.file.0).max().unwrap_or(0),
+            Some(interval) => interval,
+        }
     }
 
     /// An outsider that shares the pace never gets the lock within the interval after a start that stands.
@@ -75,12 +91,22 @@ impl Ledger {
         if matches!(answer, LockReply::Taken(_)) {
             let last = self.units[name].starts.iter().max_by_key(|start| start.at);
             // Where it was raised while the outsider itself held the lock, the old one counts.
-            let due = last.map(|last| last.at + last.interval.min(self.wait_after(name, last)));
+            let due = last.map(|last| last.at + last.wait.min(self.wait_of(name)));
             if due.is_some_and(|due| due > now) {
                 return Err(format!("an outsider got the lock of {name} at {now}, before {due:?}: {last:?}"));
             }
             self.unit(name).outsider = now + expire;
         }
         Ok(())
+    }
+}
+
+fn spaced(whose: &str, starts: &[Start], at: i64, wait: i64) -> Result<(), String> {
+    match starts.iter().max_by_key(|start| start.at) {
+        Some(last) if at < last.at + wait => Err(format!(
+            "I1: a start of {whose} at {at}, {} ms after {last:?}, where {wait} ms were in force",
+            at - last.at
+        )),
+        _ => Ok(()),
     }
 }

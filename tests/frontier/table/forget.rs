@@ -21,12 +21,12 @@ fn i1_a_forgotten_site_is_gone_and_registered_again_it_starts_no_sooner_than_bef
         assert_eq!(w.frontier.forget("a").await.expect("answers"), Forgotten::Unknown);
         w.site("a").await;
         w.put_many("a", 30).await;
-        let page = w.take().await;
+        let page = w.start().await;
         w.fetched_for(&page, 60_000).await;
         let parse = w.parse().await.expect("it waits");
         w.done(&parse).await;
         w.pass(1_000);
-        let dead = w.take().await;
+        let dead = w.start().await;
         w.die(&dead).await;
         w.pass(400);
         assert_eq!(
@@ -60,16 +60,13 @@ fn i1_a_site_registered_again_with_a_longer_interval_waits_that_long() {
     on_every_backend(async |w| {
         w.site("a").await;
         w.put("a", "p").await;
-        let lease = w.take().await;
+        let lease = w.start().await;
         w.done(&lease).await;
         w.pass(1_000);
         assert_eq!(forget(w).await, Forgotten::Wholly);
         w.site_with("a", |shop| shop.settings.interval = 5_000).await;
         w.put("a", "p").await;
-        w.pass(3_999);
-        assert_eq!(w.claim().await, None);
-        w.pass(1);
-        w.take().await;
+        w.next_start_in(4_000).await;
     });
 }
 
@@ -109,7 +106,7 @@ fn a_site_with_tasks_in_workers_hands_is_not_forgotten() {
     on_every_backend(async |w| {
         w.site("a").await;
         w.put_many("a", 3).await;
-        let lease = w.take().await;
+        let lease = w.start().await;
         assert_eq!(w.frontier.forget("a").await.expect("answers"), Forgotten::Busy { tasks: 3, leased: 1 });
         w.tune("a", Tuning::Paused(Some("it is being forgotten".to_owned()))).await;
         assert_eq!(forget(w).await, Forgotten::Busy { tasks: 1, leased: 1 });

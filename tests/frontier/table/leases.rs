@@ -57,7 +57,7 @@ fn i1_i13_a_task_handed_back_is_neither_an_attempt_nor_a_loss_and_its_start_stan
         w.site("a").await;
         w.put_many("a", 2).await;
         for round in 0..7 {
-            let lease = w.take().await;
+            let lease = w.start().await;
             assert_eq!(
                 (path_of(&lease), lease.attempts),
                 ("00000".to_owned(), 0),
@@ -147,7 +147,7 @@ fn i5_a_stale_token_changes_nothing() {
             let before = (w.view("a").await, w.frontier.inspect().await.expect("answers"));
             assert_eq!(w.done(&stale).await, Settled::Stale);
             assert_eq!(w.die(&stale).await, Settled::Stale);
-            assert_eq!(w.rearm(&stale).await, Rearm::Stale);
+            assert_eq!(w.rearm(&stale).await, crate::world::Rearmed::Stale);
             assert!(!w.back(&stale).await);
             assert!(!w.landed(&stale).await);
             assert_eq!(w.frontier.extend(vec![stale.key()]).await.expect("answers"), [false]);

@@ -1,6 +1,7 @@
 //! The frontier's rules row by row: each row a test that states it.
 
 mod at_once;
+mod departures;
 mod forget;
 mod groups;
 mod known;
@@ -13,6 +14,7 @@ mod put;
 mod rearm;
 mod recrawl;
 mod rename;
+mod restarts;
 mod robots;
 mod runs;
 mod settle;

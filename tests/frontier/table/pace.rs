@@ -3,7 +3,7 @@
 use paced::internals::frontier::{LockReply, MutexKey, Tuning};
 use paced::internals::task::{LeaseKey, Outcome};
 
-use crate::world::{at, ms, on_every_backend};
+use crate::world::{AHEAD, LEAD, at, ms, on_every_backend, starts_at};
 
 #[test]
 fn v3_five_waiters_start_at_once_and_then_each_second() {
@@ -12,12 +12,12 @@ fn v3_five_waiters_start_at_once_and_then_each_second() {
         w.put_many("a", 5).await;
         let mut starts = Vec::new();
         while starts.len() < 5 {
-            if w.claim().await.is_some() {
-                starts.push(w.now());
+            if let Some(lease) = w.claim().await {
+                starts.push((w.now(), starts_at(&lease)));
             }
             w.pass(1);
         }
-        assert_eq!(starts, [0, 1_000, 2_000, 3_000, 4_000]);
+        assert_eq!(starts, [(0, 10), (960, 1_010), (1_960, 2_010), (2_960, 3_010), (3_960, 4_010)]);
     });
 }
 
@@ -26,15 +26,11 @@ fn v2_i1_how_long_a_request_takes_never_changes_the_spacing() {
     on_every_backend(async |w| {
         w.site("a").await;
         w.put_many("a", 4).await;
-        let slow = w.take().await;
-        w.pass(999);
-        assert_eq!(w.claim().await, None);
-        w.pass(1);
-        let quick = w.take().await;
+        let slow = w.start().await;
+        let quick = w.next_start_in(1_000).await;
         w.done(&quick).await;
         assert_eq!(w.claim().await, None, "done at once is no reason to start at once");
-        w.pass(1_000);
-        w.take().await;
+        w.next_start_in(1_000).await;
         w.done(&slow).await;
         assert_eq!(w.claim().await, None);
     });
@@ -45,11 +41,11 @@ fn v7_fractions_of_a_second_work() {
     on_every_backend(async |w| {
         w.site_with("a", |a| a.settings.interval = 125).await;
         w.put_many("a", 3).await;
-        w.take().await;
-        w.pass(124);
+        w.start().await;
+        w.pass(125 - 31 - 1);
         assert_eq!(w.claim().await, None);
         w.pass(1);
-        w.take().await;
+        assert_eq!(starts_at(&w.take().await), 10 + 125);
     });
 }
 
@@ -71,6 +67,8 @@ fn v6_v11_the_mutex_of_a_site_is_there_to_be_seen_for_one_interval() {
         w.put("a", "p").await;
         assert_eq!(w.mutex_left("a").await, None);
         let lease = w.take().await;
+        assert_eq!(w.mutex_left("a").await, Some(LEAD + 1_000), "after its start");
+        w.depart(&lease);
         assert_eq!(w.mutex_left("a").await, Some(1_000));
         w.done(&lease).await;
         w.pass(400);
@@ -93,7 +91,7 @@ fn an_outsider_s_lock_moves_the_due_time_to_its_end() {
         w.pass(4_999);
         assert_eq!(w.claim().await, None);
         w.pass(1);
-        w.take().await;
+        w.start().await;
         assert_eq!(w.mutex_left("a").await, Some(1_000), "now it is the frontier's");
     });
 }
@@ -109,7 +107,7 @@ fn l1_an_outsider_s_unlock_or_shorter_lock_brings_the_due_time_forward() {
         assert!(w.frontier.extend_lock(&mutex, "outsider", 3_000).await.expect("answers"));
         assert_eq!(w.view("a").await.due, at(3_000));
         assert!(w.outsider_unlocks("a").await);
-        w.take().await;
+        w.start().await;
         assert!(!w.outsider_unlocks("a").await, "the frontier's lock is not the outsider's to release");
         assert_eq!(w.mutex_left("a").await, Some(1_000));
     });
@@ -120,22 +118,18 @@ fn l6_a_tuned_interval_is_in_force_for_the_very_next_claim_and_for_outsiders() {
     on_every_backend(async |w| {
         w.site("a").await;
         w.put_many("a", 4).await;
-        w.take().await;
+        w.start().await;
         w.tune("a", Tuning::Interval(Some(200))).await;
-        assert_eq!(w.mutex_left("a").await, Some(200));
-        w.pass(200);
-        w.take().await;
+        let after_a_late_one = 200 + 100 - 20;
+        assert_eq!(w.mutex_left("a").await, Some(after_a_late_one));
+        w.next_start_in(after_a_late_one).await;
         w.pass(150);
         w.tune("a", Tuning::Interval(Some(10_000))).await;
         assert_eq!(w.mutex_left("a").await, Some(9_850));
-        w.pass(9_849);
-        assert_eq!(w.claim().await, None);
-        w.pass(1);
-        w.take().await;
+        w.next_start_in(9_850).await;
         w.tune("a", Tuning::Interval(None)).await;
         assert_eq!(w.view("a").await.interval, 1_000, "back to the file");
-        w.pass(1_000);
-        w.take().await;
+        w.next_start_in(1_000 + 250 - 100).await;
     });
 }
 
@@ -144,7 +138,7 @@ fn l6_an_interval_raised_after_its_lock_was_over_locks_outsiders_out_again() {
     on_every_backend(async |w| {
         w.site("a").await;
         w.put_many("a", 2).await;
-        w.take().await;
+        w.start().await;
         w.pass(5_000);
         assert_eq!(w.mutex_left("a").await, None);
         w.tune("a", Tuning::Interval(Some(60_000))).await;
@@ -178,10 +172,10 @@ fn l6_a_new_file_s_interval_is_in_force_for_the_very_next_claim() {
     on_every_backend(async |w| {
         w.site("a").await;
         w.put_many("a", 3).await;
-        w.take().await;
+        w.start().await;
         w.site_with("a", |a| a.settings.interval = 5_000).await;
         assert_eq!(w.mutex_left("a").await, Some(5_000));
-        w.pass(4_999);
+        w.pass(5_000 - AHEAD - 1);
         assert_eq!(w.claim().await, None);
         w.site_with("a", |a| a.settings.interval = 100).await;
         w.take().await;
@@ -248,15 +242,12 @@ fn i11_a_block_said_when_the_body_ended_holds_before_the_task_is_settled() {
         assert_eq!((view.in_flight, view.download.leased), (0, 1), "it isn't settled");
         assert_eq!((view.blocked_until, view.blocked_why.as_deref()), (Some(at(20_500)), Some("429")));
         let grant = w.grant(w.want(1, 0)).await;
-        assert_eq!((grant.leases.len(), grant.next_in), (0, Some(20_000)));
+        assert_eq!((grant.leases.len(), grant.next_in), (0, Some(20_000 - AHEAD / 2)));
         w.pass(1_000);
         assert!(w.landed_blocked(&lease, 100, "shorter").await, "once more");
         w.done(&lease).await;
         assert_eq!(w.view("a").await.blocked_until, Some(at(20_500)), "nothing shortens it");
-        w.pass(18_999);
-        assert_eq!(w.claim().await, None);
-        w.pass(1);
-        w.take().await;
+        w.next_start_in(19_000).await;
     });
 }
 
@@ -271,12 +262,11 @@ fn i11_a_block_holds_for_the_group_even_where_the_lease_is_lost() {
         w.pass(30_000);
         assert!(!w.landed_blocked(&lost, 9_000, "429").await, "it is told that it is lost");
         let grant = w.grant(w.want(1, 0)).await;
-        assert_eq!((grant.leases.len(), grant.next_in), (0, Some(9_000)), "neither site");
+        assert_eq!((grant.leases.len(), grant.next_in), (0, Some(9_000 - AHEAD / 2)), "neither site");
         let nowhere = LeaseKey { site: "nowhere".to_owned(), ..lost.key() };
         let block = Some((ms(60_000), "429".to_owned()));
         assert!(!w.frontier.landed_with(nowhere, block).await.expect("answers"));
-        w.pass(9_000);
-        w.take().await;
+        w.next_start_in(9_000).await;
     });
 }
 
@@ -304,12 +294,11 @@ fn i1_a_pause_forgets_no_start() {
     on_every_backend(async |w| {
         w.site("a").await;
         w.put_many("a", 2).await;
-        w.take().await;
+        w.start().await;
         w.tune("a", Tuning::Paused(Some("why not".to_owned()))).await;
         w.tune("a", Tuning::Paused(None)).await;
         assert_eq!(w.claim().await, None);
-        w.pass(1_000);
-        w.take().await;
+        w.next_start_in(1_000).await;
     });
 }
 
@@ -321,7 +310,7 @@ fn a_site_without_pace_takes_no_mutex_and_starts_as_often_as_parallel_allows() {
         let grant = w.grant(w.want(20, 0)).await;
         assert_eq!(grant.leases.len(), 8);
         assert_eq!(w.mutex_left("a").await, None);
-        assert!(grant.leases.iter().all(|lease| lease.interval.is_zero()));
+        assert!(grant.leases.iter().all(|lease| lease.departure.wait().is_zero()));
     });
 }
 

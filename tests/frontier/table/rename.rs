@@ -20,13 +20,13 @@ fn i1_a_renamed_site_keeps_its_tasks_books_and_pace() {
         assert_eq!(rename(w, "a", "b").await, Renamed::Unknown);
         w.site("a").await;
         w.put_many("a", 6).await;
-        let page = w.take().await;
+        let page = w.start().await;
         w.fetched_for(&page, 60_000).await;
         w.pass(1_000);
-        let retried = w.take().await;
+        let retried = w.start().await;
         w.retry(&retried, 1_900).await;
         w.pass(1_000);
-        let dead = w.take().await;
+        let dead = w.start().await;
         w.die(&dead).await;
         w.tune("a", Tuning::Interval(Some(1_500))).await;
         let before = w.view("a").await;
@@ -52,7 +52,7 @@ fn i1_a_renamed_site_keeps_its_tasks_books_and_pace() {
         w.pass(1_099);
         assert_eq!(w.claim().await, None, "its last start was 1,499 ms ago");
         w.pass(1);
-        let first = w.take().await;
+        let first = w.start().await;
         assert_eq!((path_of(&first), first.site.as_str()), (path_of(&retried), "b"), "in its old position");
         assert_eq!(first.attempts, 1);
         w.done(&first).await;
@@ -64,7 +64,7 @@ fn i1_a_renamed_site_keeps_its_tasks_books_and_pace() {
         assert_eq!(known, [PutReply::Known], "what was fetched in this run is known under the new name");
         for _ in 0..3 {
             w.pass(1_500);
-            let lease = w.take().await;
+            let lease = w.start().await;
             w.settle(&lease, Outcome::Done { stored: None, recrawl: None }).await;
         }
         assert_eq!(w.claim().await, None);
@@ -76,7 +76,7 @@ fn i1_a_site_of_the_old_name_asks_nobody_early() {
     on_every_backend(async |w| {
         w.site("a").await;
         w.put("a", "p").await;
-        let lease = w.take().await;
+        let lease = w.start().await;
         w.done(&lease).await;
         assert_eq!(rename(w, "a", "b").await, Renamed::Done);
         // Another site of the same unit's name, with the hosts of its own.
@@ -86,10 +86,7 @@ fn i1_a_site_of_the_old_name_asks_nobody_early() {
             ..request("a", "p")
         };
         w.put_with("a", put).await;
-        w.pass(999);
-        assert_eq!(w.claim().await, None);
-        w.pass(1);
-        assert_eq!(w.take().await.site, "a");
+        assert_eq!(w.next_start_in(1_000).await.site, "a");
     });
 }
 
@@ -169,13 +166,10 @@ fn a_site_of_a_group_keeps_the_groups_pace() {
             w.site_with(name, group).await;
             w.put(name, "p").await;
         }
-        let first = w.take().await;
+        let first = w.start().await;
         w.done(&first).await;
         assert_eq!(rename(w, &first.site, "c").await, Renamed::Done);
-        w.pass(1_999);
-        assert_eq!(w.claim().await, None);
-        w.pass(1);
-        assert_ne!(w.take().await.site, first.site);
+        assert_ne!(w.next_start_in(2_000).await.site, first.site);
         assert_eq!(w.view("c").await.unit, "group:g");
     });
 }

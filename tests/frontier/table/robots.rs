@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use paced::internals::frontier::{Forgotten, Rearm, Registration, Tuning};
+use paced::internals::frontier::{Forgotten, Registration, Tuning};
 use paced::internals::task::{
     Exclusion, Failure, Lease, Outcome, PutReply, RobotsAccess, RobotsRecord, Settled,
 };
@@ -323,7 +323,7 @@ fn its_crawl_delay_is_a_floor_under_file_and_tuning_and_for_outsiders() {
     on_every_backend(async |w| {
         site(w).await;
         w.put_many("a", 3).await;
-        let errand = w.take().await;
+        let errand = w.start().await;
         let slow = RobotsRecord {
             crawl_delay: Some(Duration::from_secs(10)),
             holds_for: ms(25_000),
@@ -334,12 +334,9 @@ fn its_crawl_delay_is_a_floor_under_file_and_tuning_and_for_outsiders() {
         assert_eq!(w.view("a").await.says.robots, Some((10_000, "https://a.example".to_owned())));
         assert_eq!(w.mutex_left("a").await, Some(10_000));
         w.tune("a", Tuning::Interval(Some(100))).await;
-        w.pass(9_999);
-        assert_eq!(w.claim().await, None);
-        w.pass(1);
-        w.take().await;
+        w.next_start_in(10_000).await;
         w.pass(16_000);
-        let errand = w.take().await;
+        let errand = w.start().await;
         assert!(is_errand(&errand));
         w.robots(&errand, RobotsAccess::Unreachable("503".to_owned()), 1_000).await;
         assert_eq!(
@@ -387,7 +384,7 @@ fn under_new_rules_and_after_it_was_forgotten_a_site_reads_it_anew_and_its_crawl
         };
         site(w).await;
         w.put("a", "p").await;
-        let errand = w.take().await;
+        let errand = w.start().await;
         w.settle(&errand, Outcome::Robots(slow())).await;
         while w.frontier.give_up("a").await.expect("answers") {}
         w.pass(10_000);
@@ -396,14 +393,14 @@ fn under_new_rules_and_after_it_was_forgotten_a_site_reads_it_anew_and_its_crawl
         site(w).await;
         w.put("a", "p").await;
         w.pass(1_000);
-        let errand = w.take().await;
+        let errand = w.start().await;
         assert!(is_errand(&errand), "what it asks of the pace went with the site: {errand:?}");
         w.settle(&errand, Outcome::Robots(slow())).await;
         assert_eq!(w.view("a").await.interval, 10_000);
 
         site(w).await;
         w.pass(10_000);
-        let page = w.take().await;
+        let page = w.start().await;
         assert_eq!(path_of(&page), "p", "the same file read again changes nothing");
         w.done(&page).await;
         w.put("a", "q").await;
@@ -454,12 +451,9 @@ fn its_crawl_delay_holds_for_each_site_of_a_group_that_has_the_host() {
         w.done(&w.take().await).await;
         w.tune("b", Tuning::Paused(None)).await;
         w.pass(10_000);
-        assert_eq!(w.take().await.site, "b");
+        assert_eq!(w.start().await.site, "b");
         assert_eq!(w.view("b").await.says.robots, Some((10_000, "https://shared.example".to_owned())));
-        w.pass(9_999);
-        assert_eq!(w.claim().await, None);
-        w.pass(1);
-        assert_eq!(w.take().await.site, "b");
+        assert_eq!(w.next_start_in(10_000).await.site, "b");
     });
 }
 
@@ -475,10 +469,7 @@ fn i11_where_it_asks_for_more_than_the_file_allows_the_unit_is_blocked() {
         let view = w.view("a").await;
         assert_eq!(view.blocked_why.as_deref(), Some("robots asks for 600 s"));
         assert_eq!(view.blocked_until, Some(at(HOUR)));
-        w.pass(HOUR - 1);
-        assert_eq!(w.claim().await, None);
-        w.pass(1);
-        assert!(is_errand(&w.take().await), "asked again when the record ends");
+        assert!(is_errand(&w.next_start_in(HOUR).await), "asked again when the record ends");
     });
 }
 
@@ -489,7 +480,7 @@ fn paused_while_it_grew_late_it_goes_back_and_the_site_is_free_of_it() {
         w.put("a", "p").await;
         let errand = w.take().await;
         w.tune("a", Tuning::Paused(Some("lunch".to_owned()))).await;
-        assert_eq!(w.rearm(&errand).await, Rearm::WentBack);
+        assert_eq!(w.rearm(&errand).await, crate::world::Rearmed::WentBack);
         w.tune("a", Tuning::Paused(None)).await;
         assert!(is_errand(&w.take().await));
     });

@@ -2,7 +2,7 @@
 
 use paced::internals::task::{Exclusion, Failure, Outcome, PutReply, Settled, Stage};
 
-use crate::world::{World, on_every_backend, page, url};
+use crate::world::{AHEAD, World, on_every_backend, page, path_of, url};
 
 /// A running page `p` of site `a` that a request has met.
 async fn met(w: &World) -> paced::internals::task::Lease {
@@ -45,13 +45,17 @@ fn i8_retry_keeps_the_position_and_not_before_its_time() {
         for path in ["p", "q", "r"] {
             w.put("a", path).await;
         }
-        let lease = w.take().await;
-        assert_eq!(w.retry(&lease, 1_000).await, Settled::Kept);
+        let lease = w.start().await;
+        assert_eq!(w.retry(&lease, 1_000 - AHEAD).await, Settled::Kept);
         assert_eq!(w.place("a", "p").await, "delayed");
-        w.pass(999);
-        assert_eq!(w.claim().await, None);
-        w.pass(1);
-        assert_eq!(w.order(1_000).await, ["p", "q", "r"]);
+        let lease = w.next_start_in(1_000).await;
+        assert_eq!(path_of(&lease), "p", "its old position");
+        w.retry(&lease, 1_000 - AHEAD + 1).await;
+        let lease = w.next_start_in(1_000).await;
+        assert_eq!(path_of(&lease), "q", "its time hadn't come");
+        w.done(&lease).await;
+        w.pass(1_000);
+        assert_eq!(w.order(1_000).await, ["p", "r"]);
     });
 }
 
@@ -160,15 +164,15 @@ fn an_excluded_page_that_sent_nothing_gives_its_start_back() {
         w.site("a").await;
         w.put("a", "p").await;
         w.put("a", "q").await;
-        let first = w.take().await;
+        let first = w.start().await;
         w.done(&first).await;
         w.pass(5_000);
         w.put("a", "r").await;
         let unused = w.take().await;
-        assert_eq!(w.view("a").await.due, crate::world::at(6_000));
+        assert_eq!(w.view("a").await.due, crate::world::at(6_020));
         w.settle(&unused, Outcome::Excluded { why: Exclusion::Robots, unused: true }).await;
         let view = w.view("a").await;
-        assert_eq!((view.last_start, view.due), (Some(crate::world::at(0)), crate::world::at(1_000)));
+        assert_eq!((view.last_start, view.due), (Some(crate::world::at(10)), crate::world::at(1_010)));
         assert_eq!(w.mutex_left("a").await, None);
         w.take().await;
     });
@@ -180,11 +184,10 @@ fn a_start_that_was_used_stays_whatever_the_page_was() {
         w.site("a").await;
         w.put("a", "p").await;
         w.put("a", "q").await;
-        let used = w.take().await;
+        let used = w.start().await;
         w.settle(&used, Outcome::Excluded { why: Exclusion::Type, unused: false }).await;
         assert_eq!(w.claim().await, None);
-        w.pass(999);
-        assert_eq!(w.claim().await, None);
+        w.next_start_in(1_000).await;
     });
 }
 
@@ -195,11 +198,10 @@ fn an_unused_start_is_not_given_back_over_a_later_one() {
         for path in ["p", "q", "r"] {
             w.put("a", path).await;
         }
-        let unused = w.take().await;
-        w.pass(1_000);
-        w.take().await;
+        let unused = w.start().await;
+        w.next_start_in(1_000).await;
         w.settle(&unused, Outcome::Excluded { why: Exclusion::Robots, unused: true }).await;
-        assert_eq!(w.view("a").await.due, crate::world::at(2_000));
+        assert_eq!(w.view("a").await.due, crate::world::at(2_010));
         assert_eq!(w.claim().await, None);
     });
 }
@@ -211,12 +213,11 @@ fn i1_two_starts_given_back_in_a_row_keep_the_interval_raised_meanwhile() {
         for path in ["o", "p", "q", "r"] {
             w.put("a", path).await;
         }
-        let used = w.take().await;
+        let used = w.start().await;
         w.done(&used).await;
         let mut unused = Vec::new();
         for _ in 0..2 {
-            w.pass(1_000);
-            unused.push(w.take().await);
+            unused.push(w.next_start_in(1_000).await);
         }
         for lease in unused.iter().rev() {
             w.settle(lease, Outcome::Excluded { why: Exclusion::Robots, unused: true }).await;
@@ -275,10 +276,7 @@ fn response_times_are_averaged_and_a_block_keeps_the_unit_away() {
         let view = w.view("a").await;
         assert_eq!((view.response, view.blocked_why.as_deref()), (Some(800), Some("429")));
         assert_eq!((view.blocked_until, view.due), (Some(crate::world::at(9_000)), crate::world::at(9_000)));
-        w.pass(8_999);
-        assert_eq!(w.claim().await, None);
-        w.pass(1);
-        w.take().await;
+        w.next_start_in(9_000).await;
         assert_eq!(w.view("a").await.blocked_why, None);
     });
 }

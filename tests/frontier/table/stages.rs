@@ -16,7 +16,7 @@ fn v12_a_download_with_a_page_goes_on_to_the_parse_stage() {
         let parse = w.parse().await.expect("a parse");
         assert_eq!((parse.stage, parse.url.clone(), parse.depth), (Stage::Parse, url("a", "p"), 2));
         assert_eq!(parse.stored.as_ref().map(|stored| &stored.place), Some(&format!("warc/{}", lease.fence)));
-        assert!(parse.interval.is_zero());
+        assert!(parse.departure.wait().is_zero());
         assert_eq!(w.done(&parse).await, Settled::Kept);
         assert_eq!(w.place_in("a", Stage::Parse, "p").await, "absent");
     });
@@ -57,7 +57,7 @@ fn v12_a_parse_takes_no_start() {
         w.pass(1_000);
         let parse = w.parse().await.expect("a parse");
         let before = w.view("a").await;
-        assert_eq!(w.rearm(&parse).await, paced::internals::frontier::Rearm::StartIn(0));
+        assert_eq!(w.rearm(&parse).await, crate::world::Rearmed::StartIn(0));
         w.back(&parse).await;
         let after = w.view("a").await;
         assert_eq!((before.last_start, before.due), (after.last_start, after.due));

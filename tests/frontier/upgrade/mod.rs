@@ -2,4 +2,5 @@
 
 mod make;
 mod redis;
+mod sqlite;
 mod state;

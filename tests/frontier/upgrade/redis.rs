@@ -1,15 +1,12 @@
 //! The fixture of schema 3 on a Redis, opened by this build.
 
-use std::collections::BTreeSet;
-
 use paced::internals::clock::{Clock, Timestamp};
-use paced::internals::frontier::{Frontier, FrontierErrorKind, MutexKey};
-use paced::internals::task::Stage;
+use paced::internals::frontier::{Frontier, FrontierErrorKind};
 
 use super::make::fixtures;
-use super::state::{BEHIND, FETCHED, HOUR, fill, path};
+use super::state::{FETCHED, HOUR, crawls_on, is_the_same};
 use crate::support::RedisServer;
-use crate::world::{START, World, path_of, url, wait_for};
+use crate::world::{START, World, url, wait_for};
 
 fn clock(after: i64) -> Clock {
     Clock::fake(Timestamp::from_millis(START + after))
@@ -44,32 +41,10 @@ fn n9_two_processes_that_start_at_once_upgrade_once_and_lose_nothing() {
         let (one, other) = tokio::join!(first.sites(), second.sites());
         assert_eq!(one.expect("upgraded"), other.expect("upgraded"));
     });
-    assert_eq!(server.cli(&["GET", "{paced:0}:schema"]), "4 1");
+    assert_eq!(server.cli(&["GET", "{paced:0}:schema"]), "5 1");
     assert_eq!(server.cli(&["EXISTS", "{paced:0}:page:big"]), "0");
     assert_eq!(server.cli(&["HGET", "{paced:0}:pages:big", "count"]), FETCHED.to_string());
     wait_for(async { is_the_same(&World::of(first, time)).await });
-}
-
-/// As a frontier has it that was filled by this build.
-async fn is_the_same(w: &World) {
-    let same_clock = clock(0);
-    let model = World::of(Frontier::model(same_clock.clone()), same_clock);
-    fill(&model).await;
-    let [mut told, mut expected] = [w, &model].map(|world| world.frontier.clone());
-    let [there, here] = [&mut told, &mut expected];
-    let [inside, by_model] =
-        [there.inspect().await.expect("answers"), here.inspect().await.expect("answers")];
-    assert_eq!((inside.tasks, inside.dead, inside.known), (by_model.tasks, by_model.dead, by_model.known));
-    for page in 0..FETCHED {
-        let url = url("big", &path(page));
-        let latest = there.latest("big", &url).await.expect("answers").expect("it is kept");
-        assert_eq!(Some(&latest), here.latest("big", &url).await.expect("answers").as_ref(), "{url}");
-    }
-    let paused = w.view("paused").await.paused;
-    assert_eq!(paused.as_deref(), Some("the owner asked"));
-    assert!(w.view("blocked").await.blocked_until.is_some());
-    assert!(there.robots("https://obeying.example").await.expect("answers").is_some());
-    assert!(there.lock_left(&MutexKey::named("mail")).await.expect("answers").is_some());
 }
 
 #[test]
@@ -77,22 +52,7 @@ fn n9_an_upgraded_frontier_is_crawled_on_each_page_once_and_at_its_pace() {
     let Some(server) = old() else { return };
     let time = clock(LATER);
     let w = World::of(open(&server, &time), time);
-    wait_for(async {
-        let (mut seen, mut last) = (BTreeSet::new(), None);
-        for _ in 0..500 {
-            for lease in w.grant_of(&["big"], w.want(1, 1)).await.leases {
-                if lease.stage == Stage::Download {
-                    assert!(last.is_none_or(|last| w.now() - last >= 1_000), "paced");
-                    last = Some(w.now());
-                    assert!(seen.insert(path_of(&lease)), "{} came twice", lease.url);
-                }
-                w.done(&lease).await;
-            }
-            w.pass(250);
-        }
-        assert_eq!(seen, (FETCHED..FETCHED + BEHIND).map(path).collect());
-        assert_eq!(w.view("big").await.download.imbalance(), 0);
-    });
+    wait_for(crawls_on(&w));
 }
 
 #[test]
@@ -107,7 +67,7 @@ fn n9_an_upgrade_that_was_cut_off_is_gone_on_with_in_steps_of_a_thousand() {
         server.cli(&words);
     }
     // As who began it, and moved what it could, leaves it.
-    server.cli(&["SET", "{paced:0}:schema", "4 1 3"]);
+    server.cli(&["SET", "{paced:0}:schema", "5 1 3"]);
     server.cli(&["SET", "{paced:0}:upgrading", "somebody", "PX", "300"]);
     let time = clock(LATER);
     let frontier = open(&server, &time);

@@ -1,10 +1,15 @@
 //! The state that the fixtures hold: something of everything that a crawl leaves in a frontier, at a time told by a fake clock.
 
-use paced::internals::frontier::{MutexKey, Tuning, WorkScope};
-use paced::internals::page::Validators;
-use paced::internals::task::{Lease, Outcome, Put, RobotsAccess, RobotsRecord, Settlement, StoredPage};
+use std::collections::BTreeSet;
 
-use crate::world::{OWNER, World, at, ms, request, url};
+use paced::internals::clock::{Clock, Timestamp};
+use paced::internals::frontier::{Frontier, MutexKey, Tuning, WorkScope};
+use paced::internals::page::Validators;
+use paced::internals::task::{
+    Lease, Outcome, Put, RobotsAccess, RobotsRecord, Settlement, Stage, StoredPage,
+};
+
+use crate::world::{OWNER, START, World, at, ms, path_of, request, url};
 
 pub const MINUTE: i64 = 60_000;
 pub const HOUR: i64 = 60 * MINUTE;
@@ -131,4 +136,44 @@ async fn mutexes(w: &World) {
     w.frontier.try_lock(&report, "reporter", HOUR).await.expect("answers");
     w.frontier.try_lock(&MutexKey::named("mail"), "mailer", 2 * HOUR).await.expect("answers");
     w.outsider_locks("thrifty", 10 * MINUTE).await;
+}
+
+/// As a frontier has it that was filled by this build.
+pub async fn is_the_same(w: &World) {
+    let same_clock = Clock::fake(Timestamp::from_millis(START));
+    let model = World::of(Frontier::model(same_clock.clone()), same_clock);
+    fill(&model).await;
+    let [mut told, mut expected] = [w, &model].map(|world| world.frontier.clone());
+    let [there, here] = [&mut told, &mut expected];
+    let [inside, by_model] =
+        [there.inspect().await.expect("answers"), here.inspect().await.expect("answers")];
+    assert_eq!((inside.tasks, inside.dead, inside.known), (by_model.tasks, by_model.dead, by_model.known));
+    for page in 0..FETCHED {
+        let url = url("big", &path(page));
+        let latest = there.latest("big", &url).await.expect("answers").expect("it is kept");
+        assert_eq!(Some(&latest), here.latest("big", &url).await.expect("answers").as_ref(), "{url}");
+    }
+    let paused = w.view("paused").await.paused;
+    assert_eq!(paused.as_deref(), Some("the owner asked"));
+    assert!(w.view("blocked").await.blocked_until.is_some());
+    assert!(there.robots("https://obeying.example").await.expect("answers").is_some());
+    assert!(there.lock_left(&MutexKey::named("mail")).await.expect("answers").is_some());
+}
+
+/// Each page that waits in `big` is granted once, at its pace.
+pub async fn crawls_on(w: &World) {
+    let (mut seen, mut last) = (BTreeSet::new(), None);
+    for _ in 0..500 {
+        for lease in w.grant_of(&["big"], w.want(1, 1)).await.leases {
+            if lease.stage == Stage::Download {
+                assert!(last.is_none_or(|last| lease.departure.at - last >= 1_000), "paced");
+                last = Some(lease.departure.at);
+                assert!(seen.insert(path_of(&lease)), "{} came twice", lease.url);
+            }
+            w.done(&lease).await;
+        }
+        w.pass(250);
+    }
+    assert_eq!(seen, (FETCHED..FETCHED + BEHIND).map(path).collect());
+    assert_eq!(w.view("big").await.download.imbalance(), 0);
 }

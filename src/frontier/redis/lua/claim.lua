@@ -9,10 +9,10 @@ local claim = module(function(claim)
     may(store.first_of('delay'))
     may(store.first_of('lease')) -- 0 where a dead owner has one
     if want.download > 0 then
-      may(store.next_due('d', named))
+      may(store.next_turn('d', named))
     end
     if want.parse > 0 then
-      may(store.next_due('p', named))
+      may(store.next_turn('p', named))
     end
     return soonest and math.max(0, soonest - now)
   end
@@ -28,7 +28,7 @@ local claim = module(function(claim)
 
   -- An outsider's lock moves the due time to its end.
   local function is_held_by_somebody_else(unit)
-    local held = records.mutex(places.mutex(unit), places.interval_after(unit, 'last'))
+    local held = records.mutex(places.mutex(unit), store.wait_of(unit))
     if not held or places.owns(unit, held.token) then
       return false
     end
@@ -68,13 +68,14 @@ local claim = module(function(claim)
   end
 
   -- With a fresh record the task itself, or nothing where its host can't be reached; else the host's robots.txt.
-  local function past_robots(site, task)
+  -- The record must hold when the task `starts`.
+  local function past_robots(site, task, starts)
     if task.errand then
       return task
     end
     local origin = lease.origin_of(task.url)
     local robots = records.robots(origin)
-    if not robots or robots.until_at <= now then
+    if not robots or robots.until_at <= starts then
       return errand(site, task)
     end
     if not robots.unreachable then
@@ -89,21 +90,22 @@ local claim = module(function(claim)
     return nil
   end
 
-  -- The first task that is still wanted and may go now; those before it are tidied away.
-  local function first_wanted(round, site, stage)
+  -- The first task that is still wanted and may go now, to start `soonest`; those before it are tidied away.
+  local function first_wanted(round, site, stage, soonest)
+    local starts = stage == 'd' and soonest or now
     while round.tidied < TIDIED do
       local task = tasks.first_waiting(site.name, stage)
       if not task then
         return nil
       end
       local is_errand = task.errand and site.robots == 1
-      if not is_errand and task.expires and task.expires <= now then
+      if not is_errand and task.expires and task.expires <= starts then
         settle.exclude(site, task, EXPIRED)
       elseif stage == 'p' or site.robots ~= 1 then
         task.errand = nil
         return task
       else
-        local found = past_robots(site, task)
+        local found = past_robots(site, task, starts)
         if found then
           return found
         end
@@ -113,48 +115,69 @@ local claim = module(function(claim)
     return nil
   end
 
-  -- The unit's start: its timed mutex is taken for the interval in force and never released.
-  local function start(site, unit, token)
-    places.copy_start(unit, 'last', 'before')
-    places.set_start(unit, 'last', now, site.name, token)
-    unit.held_until, unit.held_by_another, unit.turn = nil, nil, nil
-    local interval = math.max(unit.interval or 0, store.interval(site))
-    if interval > 0 then
-      records.save_mutex(places.mutex(unit), places.start_token(token), now + interval)
+  -- The unit's start and its site's: the timed mutex is taken for the wait in force and never released.
+  local function start(site, unit, token, departure)
+    local wait = math.max(departure.unit, departure.site)
+    for _, record in ipairs({ unit, site }) do
+      places.keep_start(record)
+      places.set_start(record, departure.at, token, wait > 0 and store.grace(wait) or nil)
     end
-    return interval
+    unit.held_until, unit.held_by_another, unit.turn = nil, nil, nil
+    store.add(site, 'running', 1)
+    store.add(site, 'starts', 1)
+    if departure.unit > 0 then
+      records.save_mutex(places.mutex(unit), places.start_token(token), store.paced_until(unit, departure.unit))
+    end
   end
 
-  local function grant(round, site, unit, task)
+  -- Leases the task, a download with the start that comes `soonest`; not where its site turned out to wait longer.
+  local function grant(round, site, unit, task, soonest)
     local token = round.want.tokens[#round.leases + 1]
-    local interval = 0
+    local departure = places.no_departure
     task.in_flight = nil
     if task.stage == 'd' then
-      interval = start(site, unit, token)
-      store.add(site, 'running', 1)
-      store.add(site, 'starts', 1)
+      departure = { unit = store.wait_of(unit), site = store.interval(site) }
+      departure.at = math.max(soonest, now + places.lead(math.max(departure.unit, departure.site), round.want.lead))
+      if math.max(store.ends(unit), store.waits_until(site)) > departure.at then
+        return
+      end
+      start(site, unit, token, departure)
       task.in_flight = true
     end
     if task.errand then
       site.errand = token
     end
-    places.lease(task, token, round.want.owner, store.next_fence(site), interval)
+    places.lease(task, token, round.want.owner, store.next_fence(site), departure)
     places.shift(site, task, RUNNING)
     round.leases[#round.leases + 1] = lease.of(task)
   end
 
+  -- When the unit's next start is, by its ready sites as well.
+  local function soonest_of(unit, named, lead)
+    local first
+    if unit.wait then
+      first = store.first_ready(unit, named)
+    else
+      local own = store.site(unit.name)
+      first = own and store.waits_until(own)
+    end
+    return math.max(store.ends(unit), first or 0, now + places.lead(store.wait_of(unit), lead))
+  end
+
   local function look_at(round, stage, unit, dice)
-    if stage == 'd' and (places.is_unsure(unit) or is_held_by_somebody_else(unit)) then
+    if stage == 'd' and (places.notices_restart(unit) or is_held_by_somebody_else(unit)) then
       return
     end
-    local ready = store.ready_sites(stage, unit, round.named)
-    if #ready == 0 then
+    local soonest = stage == 'd' and soonest_of(unit, round.named, round.want.lead) or math.huge
+    local name = store.nth_ready(stage, unit, round.named, soonest, dice)
+    if not name then
       return
     end
-    local site = store.site(ready[dice % #ready + 1])
-    local task = first_wanted(round, site, stage)
+    local site = store.site(name)
+    places.knows_restart(site, unit)
+    local task = first_wanted(round, site, stage, soonest)
     if task then
-      grant(round, site, unit, task)
+      grant(round, site, unit, task, soonest)
     end
     if stage == 'p' then
       store.parsed(unit)

@@ -19,7 +19,8 @@ local lease = module(function(lease)
     end
     return {
       task.token, task.site, task.stage, task.url, task.fence, task.granted_at, task.ends_at, task.attempts or 0,
-      task.link or false, task.priority, task.depth, task.hops or 0, task.interval or 0,
+      task.link or false, task.priority, task.depth, task.hops or 0,
+      { task.departs_at or 0, task.unit_wait or 0, task.site_wait or 0 },
       task.errand and { task.errand, robots and robots.failures or 0 } or false, robots and robots.until_at or false,
       stored or false, site.version,
     }
@@ -75,54 +76,81 @@ local lease = module(function(lease)
     places.shift(site, task, place, until_at)
     store.save_site(site)
     if unused then
-      places.give_back_start(store.some_unit(site.unit), token)
+      places.give_back_start(site, token)
     end
   end
 
-  -- A new start for a permit that grew late: the unit's last start becomes this one, so spacing holds.
-  function lease.rearm(token, site_name, field)
+  -- Whether a start is one of the last two of its unit or of its site.
+  local function is_on_record(record, token, at)
+    return record.last_token == token and record.last_at == at or record.before_token == token and record.before_at == at
+  end
+
+  -- The earliest time of a start that takes the place of the one under that token. One that isn't the last any more comes after
+  -- that, which then is the one before it.
+  local function earliest(record, token, wait)
+    local own_at = 0
+    if record.last_at then
+      if record.last_token == token then
+        own_at = record.last_at
+      else
+        places.keep_start(record)
+      end
+    end
+    if record.before_at and record.before_token ~= token then
+      local before = { last_at = record.before_at, last_grace = record.before_grace }
+      return math.max(own_at, store.paced_until(before, wait))
+    end
+    return own_at
+  end
+
+  local function depart_anew(task, site, unit, wait, interval, lead)
+    local token, longer = task.token, math.max(wait, interval)
+    local soonest = now + places.lead(longer, lead)
+    local at = math.max(soonest, earliest(unit, token, wait), earliest(site, token, interval), unit.not_before or 0)
+    for _, record in ipairs({ unit, site }) do
+      places.set_start(record, at, token, longer > 0 and store.grace(longer) or nil)
+    end
+    if store.paced_until(unit, wait) > now then
+      records.save_mutex(places.mutex(unit), places.start_token(token), store.paced_until(unit, wait))
+    end
+    task.ends_at = at + LEASE_MS
+    places.departs(task, { at = at, unit = wait, site = interval })
+    tasks.save(task)
+    store.save_site(site)
+    places.save_unit(unit)
+  end
+
+  -- A new start for a permit that grew late: the last start of its unit and of its site becomes this one, so both spacings
+  -- hold. One that is `asked` about once more, as it is far away, stands where nothing has changed.
+  function lease.rearm(token, site_name, field, asked, lead)
     local task = lease.held(token, site_name, field)
     if not task then
       return 'stale'
     end
     if task.stage == 'p' then
-      return { start_in = 0 }
+      return { departs = { at = 0, unit = 0, site = 0 } }
     end
     local site = store.site(task.site)
     local unit = store.some_unit(site.unit)
-    if site.paused or (unit.blocked_until or 0) > now then
+    places.notices_restart(unit)
+    places.knows_restart(site, unit)
+    local stands = asked and (is_on_record(unit, token, asked) or is_on_record(site, token, asked))
+    local wait, interval = store.wait_of(unit), store.interval(site)
+    local is_longer = wait > (task.unit_wait or 0) or interval > (task.site_wait or 0)
+    if site.paused or (unit.blocked_until or 0) > now or stands and is_longer then
       give_up(task, WAITING, nil, true)
       return 'went_back'
     end
-    local interval = math.max(unit.interval or 0, store.interval(site))
-    local mutex = records.mutex(places.mutex(unit), interval)
-    if mutex and not places.owns(unit, mutex.token) then
-      return { held = mutex.until_at - now }
-    end
-    local own_at
-    if unit.last_at then
-      if unit.last_token == token then
-        own_at = unit.last_at
-      else
-        places.copy_start(unit, 'last', 'before')
+    if not stands then
+      local held = records.mutex(places.mutex(unit), wait)
+      if held and not places.owns(unit, held.token) then
+        unit.held_until, unit.held_by_another = held.until_at, nil
+        places.save_unit(unit)
+        return { held = held.until_at - now }
       end
+      depart_anew(task, site, unit, wait, interval, lead)
     end
-    places.is_unsure(unit)
-    -- An interval that was raised since the start before counts as well (I1).
-    local spaced = now
-    if unit.before_at and unit.before_token ~= token then
-      spaced = unit.before_at + places.interval_after(unit, 'before')
-    end
-    local at = math.max(now, spaced, own_at or now, unit.unsure_until or 0)
-    places.set_start(unit, 'last', at, site.name, token)
-    if at + interval > now then
-      records.save_mutex(places.mutex(unit), places.start_token(token), at + interval)
-    end
-    places.save_unit(unit)
-    task.ends_at = at + LEASE_MS
-    task.interval = interval
-    tasks.save(task)
-    return { start_in = at - now }
+    return { departs = { at = task.departs_at, unit = task.unit_wait, site = task.site_wait } }
   end
 
   -- The permit was late each time, or its process can't end it: the task goes back to its place, no attempt counted. A

@@ -1,9 +1,6 @@
 -- The timed mutex: taken if free, ended by its time, released only by its owner (V4-V9, R1-R5).
 local lock = module(function(lock)
-  -- How long, in ms, one who waited has the mutex for itself after its end: as long as a permit may be late.
-  local function courtesy(interval)
-    return math.max(LEAST_GRACE, math.min(MOST_GRACE, math.floor(interval / GRACE_PARTS)))
-  end
+  local courtesy = store.grace
 
   -- The next turn of one who missed this one: on a loaded machine answers and timers are late again and again.
   local function longer(turn)
@@ -20,20 +17,19 @@ local lock = module(function(lock)
   local function held_now(name, unit, endless)
     local held = records.mutex(name, endless)
     if held and unit and places.owns(unit, held.token) then
-      held.until_at = math.min(held.until_at, unit.last_at + places.interval_after(unit, 'last'))
+      held.until_at = math.min(held.until_at, store.outsiders_wait_until(unit))
     end
     return held and held.until_at > now and held or nil
   end
 
   local function left_of(unit)
-    local paced = unit.last_at and unit.last_at + places.interval_after(unit, 'last') or 0
-    return math.max(paced, unit.unsure_until or 0) - now
+    return math.max(store.outsiders_wait_until(unit), unit.not_before or 0) - now
   end
 
   -- A site's mutex that isn't there although its last start is younger than the interval, as it was evicted or flushed, or
   -- although there may have been one that a restart forgot.
   local function is_too_early(unit)
-    return places.is_unsure(unit) or left_of(unit) > 0
+    return places.notices_restart(unit) or left_of(unit) > 0
   end
 
   -- Somebody asks for the mutex of a site while a start of the site's own holds it: the next claim lets it in.
@@ -62,8 +58,8 @@ local lock = module(function(lock)
     end
   end
 
-  -- Takes a mutex for `expire` ms if it is free. Asked again with the same token, it answers the same.
-  function lock.try(name, token, expire)
+  -- Takes a mutex for `expire` ms if it is free, from `lead` ms on. Asked again with the same token, it answers the same.
+  function lock.try(name, token, expire, lead)
     local unit = unit_of(name)
     local held = held_now(name, unit, expire)
     if held and held.token == token then
@@ -86,11 +82,12 @@ local lock = module(function(lock)
       end
       unit.turn = longer(turn)
     end
-    records.save_mutex(name, token, now + expire)
+    local from = now + math.min(LONGEST_LEAD, math.max(0, lead or 0))
+    records.save_mutex(name, token, from + expire)
     if unit then
       was_another(unit)
     end
-    return { taken = now }
+    return { taken = from }
   end
 
   -- A unit that waits for an outsider's lock need not wait longer than that lasts now (L1).

@@ -51,12 +51,15 @@ local packed = module(function(packed)
     return record
   end
 
+  packed.read_rare = read_rare
+
   -- Names first, each ended by a zero byte, which no name of a site, a group or a process has. Then fixed-width numbers:
   -- hashing a new Lua string costs per byte.
-  local SITE = 'name:s unit:s version:i5 run:i5 run_began:i6 interval:d? parallel:i5? attempts:i5? robots:i1? position:i6? '
+  local SITE = 'name:s unit:s server:s? last_token:s? before_token:s? version:i5 run:i5 run_began:i6 interval:d? parallel:i5? attempts:i5? robots:i1? position:i6? '
     .. 'fence:i6? known:i5? keeps:i1? running:i5? starts:i6? ready_d:i1? ready_p:i1? response:d? full:i1? d.waiting:i5? '
     .. 'd.leased:i5? d.created:i5? d.done:i5? d.known:i5? d.coalesced:i5? p.waiting:i5? p.leased:i5? p.created:i5? '
-    .. 'p.done:i5? has_rare'
+    .. 'p.done:i5? last_at:d? last_grace:i2? before_at:d? before_grace:i2? ready_at:d? has_rare'
+  packed.codec = codec
   local pack_site, read_site = codec(SITE)
 
   local COMMON = {}
@@ -112,11 +115,11 @@ local packed = module(function(packed)
   end
 
   local pack_unit, read_unit = codec(
-    'name:s server:s last_site:s? last_token:s? before_site:s? before_token:s? due:d? ready_d:i3? ready_p:i3? parsed_at:i6? '
-      .. 'interval:d? last_at:d? before_at:d?'
+    'name:s server:s last_token:s? before_token:s? score:d? ends:d? ready_d:i3? ready_p:i3? parsed_at:i6? wait:d? last_at:d? '
+      .. 'last_grace:i2? before_at:d? before_grace:i2?'
   )
   local RARE_OF_UNIT = {
-    'last_fixed', 'before_fixed', 'held_until', 'held_by_another', 'blocked_until', 'blocked_why', 'unsure_until',
+    'held_until', 'held_by_another', 'blocked_until', 'blocked_why', 'not_before', 'restarted_at', 'is_longest',
     'courtesy_token', 'courtesy_ms', 'turn',
   }
 
@@ -131,7 +134,7 @@ local packed = module(function(packed)
 
   local pack_task, read_task = codec(
     'place:s token:s? owner:s? orphan:s? until_at:d? priority:i2 position:i6 depth:i4 link:? granted_at:d? ends_at:d? '
-      .. 'fence:i6? in_flight:? interval:d? site stage url recorded lies lies_position lies_until lies_delayed'
+      .. 'fence:i6? in_flight:? departs_at:d? unit_wait:d? site_wait:d? site stage url recorded lies lies_position lies_until lies_delayed'
   )
   local RARE_OF_TASK = { 'hops', 'attempts', 'losses', 'expires', 'stored', 'deferral', 'errand', 'history' }
 

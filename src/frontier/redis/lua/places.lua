@@ -22,9 +22,25 @@ local places = module(function(places)
   end
 
   -- What a lease granted now says of a task.
-  function places.lease(task, token, owner, fence, interval)
-    task.token, task.owner, task.fence, task.interval = token, owner, fence, interval
+  function places.lease(task, token, owner, fence, departure)
+    task.token, task.owner, task.fence = token, owner, fence
+    places.departs(task, departure)
     task.granted_at, task.ends_at = now, now + LEASE_MS
+  end
+
+  places.no_departure = { at = 0, unit = 0, site = 0 } -- of a parse
+
+  -- When the request may start, and the waits that begin then.
+  function places.departs(task, departure)
+    task.departs_at, task.unit_wait, task.site_wait = departure.at, departure.unit, departure.site
+  end
+
+  -- How long before it a start is granted at the latest.
+  function places.lead(wait, asked)
+    if wait == 0 then
+      return 0
+    end
+    return math.max(math.min(MOST_LEAD, math.floor(wait / LEAD_PARTS)), math.min(LONGEST_LEAD, asked or 0))
   end
 
   -- Puts a task that stood nowhere into a place.
@@ -124,38 +140,7 @@ local places = module(function(places)
     end
   end
 
-  -- What a unit keeps of a start, by name: joining texts at each use would take longer than the use.
-  local function names_of(start)
-    return { at = start .. '_at', site = start .. '_site', token = start .. '_token', fixed = start .. '_fixed' }
-  end
-  local NAMES = { last = names_of('last'), before = names_of('before') }
-
-  -- What the unit waits after a start of a site: the larger of its own interval and the site's, as in force now or fixed.
-  function places.interval_of(unit, name, fixed)
-    local site = not fixed and name and store.site(name)
-    return math.max(unit.interval or 0, fixed or site and store.interval(site) or 0)
-  end
-
-  local function interval_after(unit, start)
-    local names = NAMES[start]
-    return places.interval_of(unit, unit[names.site], unit[names.fixed])
-  end
-  places.interval_after = interval_after
-
-  -- When the unit's next start may be.
-  function places.due(unit)
-    local paced = 0
-    if unit.last_at then
-      local courtesy = unit.courtesy_token == unit.last_token and unit.courtesy_ms or 0
-      paced = unit.last_at + interval_after(unit, 'last') + courtesy
-    end
-    return math.max(paced, unit.blocked_until or 0, unit.held_until or 0, unit.unsure_until or 0)
-  end
-
-  -- Saves a unit with the due time that follows from it.
-  function places.save_unit(unit)
-    store.save_unit(unit, places.due(unit))
-  end
+  places.save_unit = store.save_unit
 
   function places.mutex(unit)
     return UNIT_MUTEX .. unit.name
@@ -170,21 +155,25 @@ local places = module(function(places)
     return unit.last_at and places.start_token(unit.last_token) == token
   end
 
-  function places.set_start(unit, which, at, site, token, fixed)
-    local names = NAMES[which]
-    unit[names.at], unit[names.site], unit[names.token], unit[names.fixed] = at, site, token, fixed
+  -- A start takes the place of the last one, of a unit or of a site.
+  function places.set_start(record, at, token, grace)
+    record.last_at, record.last_token, record.last_grace = at, token, grace
   end
 
-  function places.copy_start(unit, from, to)
-    local names = NAMES[from]
-    places.set_start(unit, to, unit[names.at], unit[names.site], unit[names.token], unit[names.fixed])
+  function places.keep_start(record)
+    record.before_at, record.before_token, record.before_grace = record.last_at, record.last_token, record.last_grace
   end
 
-  -- Saves a unit whose last start or interval in force has changed: its due time and its own timed mutex follow.
+  local function take_start_back(record)
+    places.set_start(record, record.before_at, record.before_token, record.before_grace)
+  end
+
+  -- Saves a unit whose last start or wait has changed: its due time and its own timed mutex follow.
   function places.retime(unit)
     if unit.last_at then
-      local until_at = unit.last_at + interval_after(unit, 'last')
-      local held = records.mutex(places.mutex(unit), interval_after(unit, 'last'))
+      local wait = store.wait_of(unit)
+      local until_at = store.outsiders_wait_until(unit)
+      local held = records.mutex(places.mutex(unit), wait)
       if (held and places.owns(unit, held.token)) or (not held and until_at > now) then
         records.save_mutex(places.mutex(unit), places.start_token(unit.last_token), until_at)
       end
@@ -192,45 +181,58 @@ local places = module(function(places)
     places.save_unit(unit)
   end
 
-  -- Gives a start back that wasn't used, unless a later one was granted meanwhile. The start before it stays the one to
-  -- fall back on.
-  function places.give_back_start(unit, token)
-    if unit.last_token ~= token or not unit.last_at then
-      return
-    end
-    local held = records.mutex(places.mutex(unit))
-    if held and places.owns(unit, held.token) then
-      records.remove_mutex(places.mutex(unit))
-    end
-    local site = store.site(unit.last_site)
-    places.copy_start(unit, 'before', 'last')
-    if site then
+  -- Gives a start back that wasn't used: the site's and the unit's, each unless a later one of it was granted meanwhile. The
+  -- start before it stays the one to fall back on.
+  function places.give_back_start(site, token)
+    local is_last_of_site = site.last_at and site.last_token == token
+    if is_last_of_site then
+      take_start_back(site)
       store.take(site, 'starts')
       store.save_site(site)
     end
-    places.retime(unit)
-  end
-
-  -- The longest that the unit waits after any start: nobody knows whose the last one was.
-  local function longest_interval(unit)
-    local longest = interval_after(unit, 'last')
-    for _, site in ipairs(store.members(unit)) do
-      longest = math.max(longest, store.interval(site))
+    local unit = store.some_unit(site.unit)
+    if unit.last_at and unit.last_token == token then
+      local held = records.mutex(places.mutex(unit))
+      if held and places.owns(unit, held.token) then
+        records.remove_mutex(places.mutex(unit))
+      end
+      take_start_back(unit)
+      places.retime(unit)
+    elseif is_last_of_site then
+      places.save_unit(unit)
     end
-    return longest
   end
 
-  -- After a restart of the server its last second may be forgotten, and a start of any of the unit's sites with it, be it
-  -- their first: the unit waits one interval, the longest of theirs. True: it waits.
-  function places.is_unsure(unit)
+  -- A start that may have been granted right before a restart went out by then.
+  local function started_soon(record, at)
+    places.set_start(record, math.max(at, record.last_at or 0), record.last_token or '0', record.last_grace)
+    places.keep_start(record)
+  end
+
+  -- A restart of the server may have forgotten its last second, and starts with it: the unit and each of its sites count as
+  -- started soon after its first look. True: the unit noticed it now.
+  function places.notices_restart(unit)
     if unit.server == store.server() then
       return false
     end
-    unit.server = store.server()
-    local interval = longest_interval(unit)
-    unit.unsure_until = now + interval
-    places.save_unit(unit)
-    return interval > 0
+    unit.server, unit.restarted_at = store.server(), now + MOST_AHEAD
+    started_soon(unit, unit.restarted_at)
+    if not unit.wait and store.site(unit.name) then
+      places.knows_restart(store.site(unit.name), unit)
+      store.save_site(store.site(unit.name))
+    end
+    places.retime(unit)
+    return true
+  end
+
+  -- The same of a site, as it is looked at.
+  function places.knows_restart(site, unit)
+    if site.server ~= store.server() then
+      site.server = store.server()
+      if unit.restarted_at then
+        started_soon(site, unit.restarted_at)
+      end
+    end
   end
 
   -- No start of the unit before `until_at`.

@@ -96,7 +96,7 @@ local put = module(function(put)
     store.add(site, counter[stage][letter and 'revived' or 'created'], 1)
     if taken then
       task.place = RUNNING
-      places.lease(task, taken.token, taken.owner, taken.fence, 0)
+      places.lease(task, taken.token, taken.owner, taken.fence, places.no_departure)
     end
     places.enter(site, task)
     return task

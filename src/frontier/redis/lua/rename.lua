@@ -66,11 +66,6 @@ local rename = module(function(rename)
     store.save_site(site)
     store.offer_again(site)
     local unit = store.some_unit(site.unit)
-    for _, which in ipairs({ 'last', 'before' }) do
-      if unit[which .. '_site'] == name then
-        unit[which .. '_site'] = to
-      end
-    end
     places.retime(unit)
     return 'done'
   end

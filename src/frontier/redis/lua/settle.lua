@@ -26,7 +26,7 @@ settle = module(function(settle)
 
   -- Who takes the parse at once: as a claim of one parse would, where no other one waits.
   local function parse_for(site, taker)
-    if not taker or store.next_due('p') then
+    if not taker or store.next_turn('p') then
       return nil
     end
     return { token = taker.token, owner = taker.owner, fence = store.next_fence(site) }
@@ -147,7 +147,7 @@ settle = module(function(settle)
     local died = (site[counter[stage].dead] or 0) > dead_before
     store.save_site(site)
     if outcome.unused and stage == 'd' then
-      places.give_back_start(store.some_unit(site.unit), token)
+      places.give_back_start(site, token)
     end
     if block_ms then
       places.block(store.some_unit(site.unit), now + block_ms, block_why)

@@ -10,23 +10,21 @@ local sites_of = module(function(sites_of)
     return count
   end
 
-  -- Starts of a forgotten site are waited for as long as now; where it is registered again they are its own again.
-  local function fix_starts(unit, name, interval)
-    for _, which in ipairs({ 'last', 'before' }) do
-      if unit[which .. '_at'] and unit[which .. '_site'] == name then
-        unit[which .. '_fixed'] = interval and (unit[which .. '_fixed'] or interval) or nil
-      end
-    end
-  end
-
   -- How long what its last start and its block ask for is still to be kept.
   local function left_to_wait(site, unit)
-    local paced = unit.last_site == site.name and unit.last_at + places.interval_after(unit, 'last') or 0
-    return math.max(paced, unit.blocked_until or 0) - now
+    return math.max(unit.blocked_until or 0, store.waits_until(site)) - now
+  end
+
+  -- A unit that lost a site: the interval that it waits may have been that site's.
+  local function leave_unit(unit)
+    if unit.is_longest then
+      unit.wait = store.longest_interval(unit)
+    end
+    places.retime(unit)
   end
 
   -- Forgets a site that has no tasks and no dead letters; never before its last start is an interval ago and its block is
-  -- over. Its unit keeps its last starts.
+  -- over.
   function sites_of.forget(name)
     local site = store.site(name)
     if not site then
@@ -49,77 +47,35 @@ local sites_of = module(function(sites_of)
       call('UNLINK', P .. 'fetched:' .. name .. ':' .. recrawl)
     end
     local unit = store.some_unit(site.unit)
-    fix_starts(unit, name, store.interval(site))
     store.leave(site)
-    places.save_unit(unit)
     for _, key in ipairs(store.keys_of_site) do
       call('UNLINK', P .. key .. name)
     end
     store.drop_site(name)
+    leave_unit(unit)
     return 'wholly'
   end
 
-  -- The new unit's starts are the latest two of both; a start of a site that isn't of the unit is waited for as long as now.
-  local function inherit(unit, old, site)
-    local held = records.mutex(places.mutex(unit))
-    local own_lock = held and places.owns(unit, held.token) and held
-    local starts = {}
-    local function offer(from, which, fix)
-      if from[which .. '_at'] then
-        local fixed = from[which .. '_fixed']
-        if fix and (from[which .. '_site'] ~= site or fixed) then
-          fixed = places.interval_after(from, which)
-        end
-        local start = { from[which .. '_at'], from[which .. '_site'], from[which .. '_token'], fixed }
-        start.wait, start.turn = places.interval_of(unit, start[2], fixed), #starts
-        starts[#starts + 1] = start
-      end
-    end
-    offer(unit, 'before')
-    offer(unit, 'last')
-    offer(old, 'before', true)
-    offer(old, 'last', true)
-    table.sort(starts, function(a, b)
-      if a[1] ~= b[1] then
-        return a[1] < b[1]
-      elseif a.wait ~= b.wait then
-        return a.wait < b.wait
-      end
-      return a.turn < b.turn
-    end)
-    places.set_start(unit, 'last', unpack(starts[#starts] or {}, 1, 4))
-    places.set_start(unit, 'before', unpack(starts[#starts - 1] or {}, 1, 4))
-    if own_lock and unit.last_at then
-      records.save_mutex(places.mutex(unit), places.start_token(unit.last_token), own_lock.until_at)
-    end
+  -- The site brings its own last start. The new unit keeps its own, takes over the later block, and waits for what the old one
+  -- waits for, be it somebody else's hold on its mutex.
+  function sites_of.move_unit(site, to)
+    local old, unit = store.some_unit(site.unit), store.some_unit(to)
+    places.notices_restart(old)
+    places.notices_restart(unit)
+    places.knows_restart(site, old)
+    local held = records.mutex(places.mutex(old))
+    local held_until = held and not places.owns(old, held.token) and held.until_at < math.huge and held.until_at or 0
+    local paced = store.paced_until(old, store.wait_of(old))
+    unit.not_before = math.max(unit.not_before or 0, old.not_before or 0, paced, held_until)
     if (old.blocked_until or 0) > (unit.blocked_until or 0) then
       unit.blocked_until, unit.blocked_why = old.blocked_until, old.blocked_why
     end
-    -- What a restart may have made the old one forget, the new one hasn't seen either.
-    if old.server ~= store.server() then
-      unit.server = old.server
-    end
-    if (old.unsure_until or 0) > (unit.unsure_until or 0) then
-      unit.unsure_until = old.unsure_until
-    end
-  end
-
-  -- The new unit inherits the later last start and block, and what isn't sure after a restart.
-  function sites_of.move_unit(site, to)
-    local old = store.some_unit(site.unit)
-    local seen = {}
-    for field, value in pairs(old) do
-      seen[field] = value
-    end
-    fix_starts(old, site.name, store.interval(site))
     store.unready(site)
     store.leave(site)
-    places.save_unit(old)
-    local unit = store.some_unit(to)
-    inherit(unit, seen, site.name)
     site.unit = to
     store.join(site)
     store.save_site(site)
+    leave_unit(old)
     places.save_unit(unit)
   end
 
@@ -159,7 +115,6 @@ local sites_of = module(function(sites_of)
     if not site then
       site = { name = new.name, unit = to, version = 1, run = 0, run_began = 0 }
       store.new_site(site)
-      fix_starts(store.some_unit(to), new.name)
     else
       if site.unit ~= to then
         sites_of.move_unit(site, to)
@@ -177,10 +132,16 @@ local sites_of = module(function(sites_of)
     if version ~= site.version then
       ask_robots_again(new)
     end
-    local unit = store.some_unit(to)
-    unit.interval = new.group_interval
-    store.join(site) -- also one that an older build registered
+    store.join(site)
     store.save_site(site)
+    local unit = store.some_unit(to)
+    if not new.group then
+      unit.wait, unit.is_longest = false, nil
+    elseif new.group_interval == 0 then
+      unit.wait, unit.is_longest = store.longest_interval(unit), 1
+    else
+      unit.wait, unit.is_longest = new.group_interval, nil
+    end
     places.retime(unit)
     call('SET', key, new.text)
     return { version = site.version }

@@ -68,19 +68,19 @@ local store = module(function(store)
       return record or nil
     end
   end
-  store.site = reader('sites', 'site:', packed.site)
-  store.unit = reader('units', 'unit:', packed.unit)
+  store.site = reader('sites', 'state:', packed.site)
+  store.unit = reader('units', 'pace:', packed.unit)
 
   function store.new_site(site)
     batch.sites[site.name] = packed.new_site(site)
     call('SADD', P .. 'sites', site.name)
   end
 
-  store.keys_of_site = { 'q:d:', 'q:p:', 'task:', 'letter:', 'dead:', 'pages:', 'again:', 'periods:', 'text:' }
+  store.keys_of_site = { 'q:d:', 'q:p:', 'tasks:', 'letter:', 'dead:', 'pages:', 'again:', 'periods:', 'text:' }
 
   -- The name stands for no site any more.
   function store.drop_site(name)
-    call('UNLINK', P .. 'site:' .. name)
+    call('UNLINK', P .. 'state:' .. name)
     call('SREM', P .. 'sites', name)
     call('ZREM', P .. 'again', name)
     call('HDEL', P .. 'admitted', name)
@@ -154,8 +154,67 @@ local store = module(function(store)
     batch.coming[stage] = math.min(at, batch.coming[stage] or math.huge)
   end
 
+  -- A start may be so late on the wire, in ms, and is granted so long ahead.
+  function store.grace(wait)
+    return math.max(LEAST_GRACE, math.min(MOST_GRACE, math.floor(wait / GRACE_PARTS)))
+  end
+
+  -- Until when a wait lasts after the last start of a unit or a site. One that was granted under a longer wait may be later on
+  -- the wire than the next one reckons with.
+  function store.paced_until(record, wait)
+    if not record.last_at then
+      return 0
+    end
+    local late = wait > 0 and math.max(0, (record.last_grace or 0) - store.grace(wait)) or 0
+    return record.last_at + wait + late
+  end
+
+  -- Until when the site's own wait lasts.
+  function store.waits_until(site)
+    return store.paced_until(site, store.interval(site))
+  end
+
+  -- What the unit waits between its starts, as in force now: a group's own time, or the interval of its site.
+  function store.wait_of(unit)
+    local own = not unit.wait and store.site(unit.name)
+    return unit.wait or own and store.interval(own) or 0
+  end
+
+  -- Until when outsiders wait for the unit's last start: that of its site as well, which may have brought it from another one.
+  function store.outsiders_wait_until(unit)
+    local own = not unit.wait and store.site(unit.name)
+    return math.max(store.paced_until(unit, store.wait_of(unit)), own and store.waits_until(own) or 0)
+  end
+
+  local function courtesy_of(unit)
+    return unit.last_at and unit.courtesy_token == unit.last_token and unit.courtesy_ms or 0
+  end
+
+  -- The end of all that the unit itself waits for.
+  function store.ends(unit)
+    local paced = store.paced_until(unit, store.wait_of(unit)) + courtesy_of(unit)
+    return math.max(paced, unit.blocked_until or 0, unit.held_until or 0, unit.not_before or 0)
+  end
+
+  -- How long before its due time the unit can be claimed: not at all while somebody else holds its mutex, or waits for it.
+  local function ahead_of(unit)
+    if not unit.last_at or (unit.held_until or 0) > 0 or courtesy_of(unit) > 0 then
+      return 0
+    end
+    return math.min(MOST_AHEAD, math.floor(store.wait_of(unit) / AHEAD_PARTS))
+  end
+
+  -- A unit's turn among others: from when on it can be claimed, and in the small change when a claimer does best to come.
+  local function turn_of(due, ahead)
+    return math.max(0, due - ahead) * TURN_PARTS + ahead - math.floor(ahead / 2)
+  end
+
+  local function best_of(turn)
+    return math.floor(turn / TURN_PARTS) + turn % TURN_PARTS
+  end
+
   local function score_of(unit, stage)
-    return stage == 'd' and unit.due or unit.parsed_at
+    return stage == 'd' and unit.score or unit.parsed_at
   end
 
   -- When the unit is due in a stage; false where none of its sites is ready.
@@ -168,21 +227,32 @@ local store = module(function(store)
     batch.firsts[DUE[stage]], batch.named_units = nil, nil
   end
 
+  local function ready_key(stage, unit)
+    return P .. 'ready:' .. stage .. ':' .. unit
+  end
+
+  -- Where a ready site stands among those of its group: by the end of its own wait.
+  local function place_of(site, stage)
+    return stage == 'd' and store.waits_until(site) or 0
+  end
+
   -- Keeps the unit in the due index exactly while one of its sites is ready.
   local function count_ready(unit, site, stage, ready)
     if unit.name ~= site.name then
-      local key = P .. 'ready:' .. stage .. ':' .. unit.name
       if ready then
-        call('ZADD', key, '0', site.name)
+        call('ZADD', ready_key(stage, unit.name), place_of(site, stage), site.name)
       else
-        call('ZREM', key, site.name)
+        call('ZREM', ready_key(stage, unit.name), site.name)
       end
     end
     store.add(unit, READY[stage], ready and 1 or -1)
     batch.changed_units[unit.name] = unit
+    if stage == 'd' then
+      store.reckon(unit)
+    end
     if unit[READY[stage]] then
       set_due(unit, stage, score_of(unit, stage) or 0)
-      store.comes(stage, stage == 'd' and unit.due or now)
+      store.comes(stage, stage == 'd' and best_of(unit.score) or now)
     else
       set_due(unit, stage, false)
     end
@@ -223,17 +293,38 @@ local store = module(function(store)
         count_ready(store.some_unit(site.unit), site, stage, ready)
       end
     end
-  end
-
-  function store.save_unit(unit, due)
-    if unit.ready_d and unit.due ~= due then
-      set_due(unit, 'd', due)
-      if due < (unit.due or 0) then
-        store.comes('d', due)
+    if site.unit ~= site.name and site.ready_d then
+      local place = store.waits_until(site)
+      if place ~= site.ready_at then
+        site.ready_at = place
+        call('ZADD', ready_key('d', site.unit), place, site.name)
+        batch.named_units = nil
       end
     end
-    unit.due = due
+  end
+
+  -- Works out the unit's turn; whether it is another one now.
+  function store.reckon(unit)
+    local first = unit.wait and store.first_ready(unit, nil)
+    if not unit.wait then
+      local own = store.site(unit.name)
+      first = own and store.waits_until(own)
+    end
+    unit.ends = store.ends(unit)
+    local score, before = turn_of(math.max(unit.ends, first or 0), ahead_of(unit)), unit.score
+    unit.score = score
     batch.changed_units[unit.name] = unit
+    return score ~= before, before
+  end
+
+  function store.save_unit(unit)
+    local is_another, before = store.reckon(unit)
+    if unit.ready_d and is_another then
+      set_due(unit, 'd', unit.score)
+      if unit.score < (before or 0) then
+        store.comes('d', best_of(unit.score))
+      end
+    end
   end
 
   function store.parsed(unit)
@@ -246,10 +337,10 @@ local store = module(function(store)
   function store.flush()
     local all = {}
     for name, site in pairs(batch.changed_sites) do
-      all[#all + 1], all[#all + 2] = P .. 'site:' .. name, packed.of_site(site)
+      all[#all + 1], all[#all + 2] = P .. 'state:' .. name, packed.of_site(site)
     end
     for name, unit in pairs(batch.changed_units) do
-      all[#all + 1], all[#all + 2] = P .. 'unit:' .. name, packed.of_unit(unit)
+      all[#all + 1], all[#all + 2] = P .. 'pace:' .. name, packed.of_unit(unit)
     end
     for first = 1, #all, 200 do
       call('MSET', unpack(all, first, math.min(#all, first + 199)))
@@ -257,33 +348,27 @@ local store = module(function(store)
   end
 
   local function members_key(site)
-    return P .. 'members:' .. site.unit
+    return P .. 'intervals:' .. site.unit
   end
 
   -- The site is of its unit, which lists those that don't have its name.
   function store.join(site)
     if site.unit ~= site.name then
-      call('SADD', members_key(site), site.name)
+      call('ZADD', members_key(site), site.interval or 0, site.name)
       call('SADD', P .. 'grouped', site.name)
     end
   end
 
   function store.leave(site)
-    call('SREM', members_key(site), site.name)
+    call('ZREM', members_key(site), site.name)
     call('SREM', P .. 'grouped', site.name)
   end
 
-  -- All sites of a unit.
-  function store.members(unit)
-    local names, members = call('SMEMBERS', P .. 'members:' .. unit.name), {}
-    names[#names + 1] = unit.name
-    for _, name in ipairs(names) do
-      local site = store.site(name)
-      if site and site.unit == unit.name then
-        members[#members + 1] = site
-      end
-    end
-    return members
+  -- The longest interval that the files of a unit's sites name.
+  function store.longest_interval(unit)
+    local longest = tonumber(call('ZRANGE', P .. 'intervals:' .. unit.name, '0', '0', 'REV', 'WITHSCORES')[2]) or 0
+    local own = store.site(unit.name)
+    return own and own.unit == unit.name and math.max(longest, own.interval or 0) or longest
   end
 
   -- The set of the sites that a process works on, if these aren't all.
@@ -291,19 +376,58 @@ local store = module(function(store)
     return P .. 'named:' .. owner
   end
 
-  -- The unit's ready sites by name, those that `named` works on alone.
-  function store.ready_sites(stage, unit, named)
-    local own, names = store.site(unit.name), {}
-    local is_ready = own and own.unit == unit.name and own[READY[stage]]
-    if (unit[READY[stage]] or 0) > (is_ready and 1 or 0) then
-      local key = P .. 'ready:' .. stage .. ':' .. unit.name
-      names = named and call('ZINTER', '2', key, store.named(named)) or call('ZRANGE', key, '0', '-1')
+  -- The unit's ready sites that `named` works on, each with the end of its own wait, in that order, then by name. All of them
+  -- are asked for only where the unit has its name from one of them, or for the few that are named.
+  local function ready_list(stage, unit, named, own)
+    local key, found = ready_key(stage, unit.name), {}
+    local flat = named and call('ZINTER', '2', key, store.named(named), 'WEIGHTS', '1', '0', 'WITHSCORES')
+      or call('ZRANGE', key, '0', '-1', 'WITHSCORES')
+    for i = 1, #flat, 2 do
+      found[#found + 1] = { tonumber(flat[i + 1]), flat[i] }
     end
-    if is_ready and (not named or call('SISMEMBER', store.named(named), unit.name) == 1) then
-      names[#names + 1] = unit.name
-      table.sort(names)
+    if own and (not named or call('SISMEMBER', store.named(named), unit.name) == 1) then
+      found[#found + 1] = { place_of(own, stage), unit.name }
     end
-    return names
+    table.sort(found, function(a, b)
+      return a[1] < b[1] or (a[1] == b[1] and a[2] < b[2])
+    end)
+    return found
+  end
+
+  -- The site that has the unit's name, where it is ready; and whether it is the only one.
+  local function own_ready(stage, unit)
+    local own = store.site(unit.name)
+    own = own and own.unit == unit.name and own[READY[stage]] and own
+    return own, own and (unit[READY[stage]] or 0) == 1
+  end
+
+  -- When the wait of the first of the unit's sites is over that are ready for a download.
+  function store.first_ready(unit, named)
+    local own = own_ready('d', unit)
+    if named or own then
+      local first = ready_list('d', unit, named, own)[1]
+      return first and first[1]
+    end
+    return tonumber(call('ZRANGE', ready_key('d', unit.name), '0', '0', 'WITHSCORES')[2])
+  end
+
+  -- One of the unit's ready sites, the `dice` modulo n-th of n; for a download, of those whose own wait is over `by` then.
+  function store.nth_ready(stage, unit, named, by, dice)
+    local own, is_only = own_ready(stage, unit)
+    if is_only and not named then
+      return place_of(own, stage) <= by and unit.name
+    end
+    if named or own then
+      local found, over = ready_list(stage, unit, named, own), 0
+      while found[over + 1] and found[over + 1][1] <= by do
+        over = over + 1
+      end
+      return over > 0 and found[dice % over + 1][2]
+    end
+    local key = ready_key(stage, unit.name)
+    local over = call('ZCOUNT', key, '-inf', by)
+    local nth = over > 0 and string.format('%d', dice % over)
+    return nth and call('ZRANGE', key, nth, nth)[1]
   end
 
   -- Units with a site ready that `named` works on, the longest due first, then by name: read once as long as none of them
@@ -320,7 +444,12 @@ local store = module(function(store)
       local site = store.site(name)
       if site and site.unit ~= name and site[READY[stage]] and not seen[site.unit] then
         seen[site.unit] = true
-        found[#found + 1] = { score_of(store.unit(site.unit), stage) or 0, site.unit }
+        local unit = store.unit(site.unit)
+        local turn = unit.parsed_at or 0
+        if stage == 'd' then
+          turn = turn_of(math.max(store.ends(unit), store.first_ready(unit, named) or 0), ahead_of(unit))
+        end
+        found[#found + 1] = { turn, site.unit }
       end
     end
     local grouped = #found > 0
@@ -339,9 +468,10 @@ local store = module(function(store)
 
   -- How many units are due, counted up to `most`, and a way to the n-th longest due of them, from 0.
   function store.due_units(stage, named, most)
+    local by = stage == 'd' and now * TURN_PARTS + TURN_PARTS - 1 or now
     if named then
       local found, due = named_units(stage, named), 0
-      while due < most and found[due + 1] and found[due + 1][1] <= now do
+      while due < most and found[due + 1] and found[due + 1][1] <= by do
         due = due + 1
       end
       return due, function(n)
@@ -349,7 +479,7 @@ local store = module(function(store)
       end
     end
     local key = P .. DUE[stage]
-    return math.min(most, call('ZCOUNT', key, '-inf', string.format('%d', now))), function(n)
+    return math.min(most, call('ZCOUNT', key, '-inf', by)), function(n)
       local nth = string.format('%d', n)
       return call('ZRANGE', key, nth, nth)[1]
     end
@@ -365,13 +495,41 @@ local store = module(function(store)
     return first or nil
   end
 
-  -- The least due time of a unit with something ready.
-  function store.next_due(stage, named)
-    if not named then
-      return store.first_of(DUE[stage])
+  -- The first turns of units with something ready, in order.
+  local function next_turns(named)
+    local turns = {}
+    if named then
+      for i, turn in ipairs({ unpack(named_units('d', named), 1, TURNS_TOLD) }) do
+        turns[i] = turn[1]
+      end
+      return turns
     end
-    local first = named_units(stage, named)[1]
-    return first and first[1]
+    local flat = call('ZRANGE', P .. DUE.d, '0', TURNS_TOLD - 1, 'WITHSCORES')
+    for i = 2, #flat, 2 do
+      turns[#turns + 1] = tonumber(flat[i])
+    end
+    return turns
+  end
+
+  -- When a claimer does best to come. A later unit may want it sooner than the first: of those behind the last one that is
+  -- looked at, none can be claimed before that one.
+  local function best_of_all(turns)
+    local best = turns[TURNS_TOLD] and math.floor(turns[TURNS_TOLD] / TURN_PARTS) or math.huge
+    for _, turn in ipairs(turns) do
+      best = math.min(best, best_of(turn))
+    end
+    return turns[1] and best
+  end
+
+  -- When a claimer does best to come for something that is ready.
+  function store.next_turn(stage, named)
+    if stage == 'd' then
+      return best_of_all(next_turns(named))
+    end
+    if named then
+      return (named_units(stage, named)[1] or {})[1]
+    end
+    return store.first_of(DUE[stage])
   end
 
   -- The site's next turn: later than all before, and it tells when it was given.

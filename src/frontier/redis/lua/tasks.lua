@@ -49,7 +49,7 @@ local tasks = module(function(tasks)
 
   -- The task that lies beside a record and isn't in a queue.
   local function find_recorded(site, stage, url)
-    return of_record(site, stage, url, call('HGET', P .. 'task:' .. site, stage .. url))
+    return of_record(site, stage, url, call('HGET', P .. 'tasks:' .. site, stage .. url))
   end
 
   -- The site, the stage and the URL stand behind a position.
@@ -83,7 +83,7 @@ local tasks = module(function(tasks)
     end
     local names = counter[stage]
     if #fields > 0 and (site[names.leased] or site[names.delayed] or site[names.scheduled]) then
-      local records = call('HMGET', P .. 'task:' .. site.name, unpack(fields))
+      local records = call('HMGET', P .. 'tasks:' .. site.name, unpack(fields))
       for i = 1, #others do
         found[others[i]] = of_record(site.name, stage, others[i], records[i]) or false
       end
@@ -114,7 +114,7 @@ local tasks = module(function(tasks)
 
   -- The task that runs under a token, over or not; `field` is its stage and URL, as its record lies.
   function tasks.leased(token, site, field)
-    local record = call('HGET', P .. 'task:' .. site, field)
+    local record = call('HGET', P .. 'tasks:' .. site, field)
     local task = of_record(site, string.sub(field, 1, 1), string.sub(field, 2), record)
     return task and task.place == RUNNING and task.token == token and task or nil
   end
@@ -150,7 +150,7 @@ local tasks = module(function(tasks)
 
   local function forget_record(task)
     if task.recorded then
-      call('HDEL', P .. 'task:' .. task.site, task.stage .. task.url)
+      call('HDEL', P .. 'tasks:' .. task.site, task.stage .. task.url)
       task.recorded = nil
     end
   end
@@ -177,7 +177,7 @@ local tasks = module(function(tasks)
         return
       end
     end
-    call('HSET', P .. 'task:' .. task.site, task.stage .. task.url, packed.of_task(task, rare))
+    call('HSET', P .. 'tasks:' .. task.site, task.stage .. task.url, packed.of_task(task, rare))
     task.recorded = true
     if task.place == RUNNING then
       if task.lies ~= RUNNING or task.lies_until ~= task.ends_at then
@@ -266,7 +266,7 @@ local tasks = module(function(tasks)
   function tasks.recorded(site, wanted, most)
     local found, cursor = {}, '0'
     repeat
-      local page = call('HSCAN', P .. 'task:' .. site, cursor, 'COUNT', 500)
+      local page = call('HSCAN', P .. 'tasks:' .. site, cursor, 'COUNT', 500)
       cursor = page[1]
       for i = 1, #page[2], 2 do
         local task = of_record(site, string.sub(page[2][i], 1, 1), string.sub(page[2][i], 2), page[2][i + 1])

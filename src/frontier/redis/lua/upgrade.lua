@@ -79,9 +79,93 @@ local upgrade = module(function(upgrade)
     return part[1]
   end
 
+  -- Schema 5: a site keeps its own last start, a group's wait says where it comes from, and a lease when its request departs.
+  -- The records lay under other keys.
+  local _, read_site = packed.codec(
+    'name:s unit:s version:i5 run:i5 run_began:i6 interval:d? parallel:i5? attempts:i5? robots:i1? position:i6? fence:i6? '
+      .. 'known:i5? keeps:i1? running:i5? starts:i6? ready_d:i1? ready_p:i1? response:d? full:i1? d.waiting:i5? d.leased:i5? '
+      .. 'd.created:i5? d.done:i5? d.known:i5? d.coalesced:i5? p.waiting:i5? p.leased:i5? p.created:i5? p.done:i5?'
+  )
+  local _, read_unit = packed.codec(
+    'name:s server:s last_site:s? last_token:s? before_site:s? before_token:s? due:d? ready_d:i3? ready_p:i3? parsed_at:i6? '
+      .. 'interval:d? last_at:d? before_at:d?'
+  )
+  local _, read_task = packed.codec(
+    'place:s token:s? owner:s? orphan:s? until_at:d? priority:i2 position:i6 depth:i4 link:? granted_at:d? ends_at:d? '
+      .. 'fence:i6? in_flight:? interval:d?'
+  )
+
+  local function old_record(key, read)
+    local text = call('GET', key)
+    if not text then
+      return nil
+    end
+    local record, rest = read(text)
+    return packed.read_rare(record, text, rest), rest <= #text
+  end
+
+  local function move_tasks(site, most)
+    local from, moved = P .. 'task:' .. site, 0
+    for _, field in ipairs(call('HRANDFIELD', from, most)) do
+      local text = call('HGET', from, field)
+      local task, rest = read_task(text)
+      packed.read_rare(task, text, rest)
+      call('HSET', P .. 'tasks:' .. site, field, packed.of_task(task, packed.rare_of_task(task)))
+      call('HDEL', from, field)
+      moved = moved + 1
+    end
+    return moved
+  end
+
+  -- The unit as it is now: it waits for all that it waited for, and what a restart left unsure.
+  local function moved_unit(name)
+    local key = P .. 'unit:' .. name
+    local unit = old_record(key, read_unit)
+    if not unit then
+      return store.some_unit(name)
+    end
+    unit.wait = (unit.interval or 0) > 0 and unit.interval
+    unit.not_before = unit.unsure_until
+    batch.units[name] = unit
+    call('UNLINK', key, P .. 'members:' .. name)
+    return unit
+  end
+
+  -- Nobody noted a site's own last start: each of a group's counts as started with the unit's.
+  local function move_site(name)
+    local key = P .. 'site:' .. name
+    local site, has_rare = old_record(key, read_site)
+    if not site then
+      return
+    end
+    local unit = moved_unit(site.unit)
+    site.has_rare = has_rare
+    site.server, site.last_at, site.last_token = unit.server, unit.last_at, unit.last_token
+    batch.sites[name] = packed.new_site(site)
+    call('UNLINK', key)
+    store.join(site)
+    if site.unit ~= name and (not unit.wait or unit.is_longest) then
+      unit.wait, unit.is_longest = store.longest_interval(unit), 1
+    end
+    store.save_site(site)
+    places.save_unit(unit)
+  end
+
+  local function from_4(most, cursor)
+    local part = call('SSCAN', P .. 'sites', cursor, 'COUNT', 100)
+    for _, site in ipairs(part[2]) do
+      most = most - move_tasks(site, most)
+      if most <= 0 then
+        return cursor, true
+      end
+      move_site(site)
+    end
+    return part[1]
+  end
+
   -- What brings a partition from one schema to the next, by the earlier one. Each does a part, from the place that it told last
   -- time, '0' at first, and tells where to go on: '0' where it is through, unless it says that more is left there.
-  local STEPS = { [3] = from_3 }
+  local STEPS = { [3] = from_3, [4] = from_4 }
 
   -- The schema and the place at which to go on; none where there is nothing left to do.
   function upgrade.step(from, cursor)

@@ -27,15 +27,15 @@ local view = module(function(view)
     end
     local unit = store.some_unit(site.unit)
     local floor, origin = store.floor(site)
-    local blocked, group = (unit.blocked_until or 0) > now, (unit.interval or 0) > 0
+    local blocked, wait = (unit.blocked_until or 0) > now, store.wait_of(unit)
     return {
       name, site.unit, now, site.run, site.run_began, site.run > 0 and sites_of.is_finished(site),
-      math.max(unit.interval or 0, store.interval(site)), store.parallel(site), site.running or 0, counts_of(site, 'd'),
+      math.max(wait, store.interval(site)), store.parallel(site), site.running or 0, counts_of(site, 'd'),
       counts_of(site, 'p'), tasks.oldest_waiting(name, 'd') or false, site.response or false, site.starts or 0,
-      unit.last_at or false, places.due(unit), blocked and unit.blocked_until, blocked and unit.blocked_why,
+      math.max(unit.last_at or 0, site.last_at or 0) > 0 and math.max(unit.last_at or 0, site.last_at or 0), math.max(store.ends(unit), store.waits_until(site)), blocked and unit.blocked_until, blocked and unit.blocked_why,
       site.paused or false, site.version,
       {
-        site.interval, site.tuned_interval or false, origin and { floor, origin } or false, group and unit.interval, site.parallel,
+        site.interval, site.tuned_interval or false, origin and { floor, origin } or false, unit.wait or false, site.parallel,
         site.tuned_parallel or false,
       },
     }
@@ -120,7 +120,7 @@ local view = module(function(view)
         for _, url in ipairs(call('ZRANGE', P .. 'q:' .. stage .. ':' .. name, 0, -1)) do
           found[#found + 1] = { name, stage, url, WAITING }
         end
-        local flat = call('HGETALL', P .. 'task:' .. name)
+        local flat = call('HGETALL', P .. 'tasks:' .. name)
         for i = 1, #flat, 2 do
           local place = packed.place_of_task(flat[i + 1])
           if string.sub(flat[i], 1, 1) == stage and place ~= WAITING then
@@ -139,7 +139,7 @@ local view = module(function(view)
     for _, stage in ipairs(STAGES) do
       local flat = call('ZRANGE', P .. 'due:' .. stage, 0, -1, 'WITHSCORES')
       for i = 1, #flat, 2 do
-        due[#due + 1] = { stage, flat[i], tonumber(flat[i + 1]) }
+        due[#due + 1] = { stage, flat[i], tonumber(flat[i + 1]) * (stage == 'p' and TURN_PARTS or 1) }
       end
     end
     return { found, due, dead, known }

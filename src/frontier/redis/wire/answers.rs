@@ -12,7 +12,8 @@ use crate::frontier::view::{
 };
 use crate::page::Validators;
 use crate::task::{
-    DeadLetter, Failure, Lease, Origin, PageKey, PutReply, RobotsFetch, RobotsRecord, Settled, StoredPage,
+    DeadLetter, Departure, Failure, Lease, Origin, PageKey, PutReply, RobotsFetch, RobotsRecord, Settled,
+    StoredPage,
 };
 
 /// Rows of the script: their fields, in its order.
@@ -32,7 +33,7 @@ rows! {
     Feeding { put, next_in }
     Grant { leases, next_in, buried, lost }
     Lease {
-        token, site, stage, url, fence, granted_at, ends_at, attempts, origin, priority, depth, hops, interval, robots,
+        token, site, stage, url, fence, granted_at, ends_at, attempts, origin, priority, depth, hops, departure, robots,
         robots_until, stored, version
     }
     RobotsFetch { fetch, failures }
@@ -46,6 +47,7 @@ rows! {
     KnownRobots { record, until, failures }
     UrlStatus { tasks, letters, latest, recrawl_at, is_known }
     UnitStatus { stage, place, until, owner, priority, put_at, depth, attempts, losses, failure }
+    Departure { at, unit, site }
     LatestPage { stored, depth }
     Freshness { fresh, all, oldest }
     Inspection { tasks, due, dead, known }

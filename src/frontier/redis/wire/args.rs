@@ -56,6 +56,12 @@ impl ToWire for LeaseKey {
     }
 }
 
+impl ToWire for Option<i64> {
+    fn put(&self, row: &mut Vec<Value>) {
+        row.push(or_false(*self));
+    }
+}
+
 impl ToWire for Option<(Duration, String)> {
     fn put(&self, row: &mut Vec<Value>) {
         row.extend(block(self.as_ref()));
@@ -137,7 +143,7 @@ fn claim(claim: &Claim) -> Value {
     let tokens: Vec<String> = (0..=wanted).map(|i| hex(claim.token.wrapping_add(i))).collect();
     json!({
         "owner": claim.owner, "tokens": tokens, "download": claim.download, "parse": claim.parse,
-        "dice": claim.dice,
+        "dice": claim.dice, "lead": claim.lead,
     })
 }
 

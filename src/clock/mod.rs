@@ -1,12 +1,15 @@
 //! Time as the crawler counts it: whole milliseconds since 1970, read from one place; and waiting for a time that a rule names.
 //! Tries that are repeated are `patience`, work that is done together is `batch`.
 
+mod followed;
+
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+pub(crate) use followed::Followed;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
@@ -101,7 +104,7 @@ pub struct Clock(ClockKind);
 enum ClockKind {
     Wall,
     SinceBoot { base: i64 },
-    Following(Arc<AtomicI64>),
+    Following(Arc<Followed>),
     Fake(Arc<AtomicI64>),
 }
 
@@ -116,9 +119,9 @@ impl Clock {
         Self(ClockKind::SinceBoot { base: base.0 })
     }
 
-    /// Another machine's clock: `base`, which is kept true elsewhere, plus the time since boot.
-    pub(crate) const fn following(base: Arc<AtomicI64>) -> Self {
-        Self(ClockKind::Following(base))
+    /// Another machine's clock, as far as its answers tell. It is never ahead of the true time, once the first one is there.
+    pub(crate) const fn following(followed: Arc<Followed>) -> Self {
+        Self(ClockKind::Following(followed))
     }
 
     /// A clock that stands still until it is advanced.
@@ -131,9 +134,40 @@ impl Clock {
         Timestamp(match &self.0 {
             ClockKind::Wall => wall_millis(),
             ClockKind::SinceBoot { base } => base + millis(since_boot()),
-            ClockKind::Following(base) => base.load(Ordering::SeqCst) + millis(since_boot()),
+            ClockKind::Following(_) => self.micros().0.div_euclid(1_000),
             ClockKind::Fake(now) => now.load(Ordering::SeqCst),
         })
+    }
+
+    /// The time now in µs since 1970: at the earliest and at the latest.
+    fn micros(&self) -> (i64, i64) {
+        let now = match &self.0 {
+            ClockKind::SinceBoot { base } => base * 1_000 + boot_micros(),
+            ClockKind::Following(followed) => {
+                let known = followed.at(boot_micros());
+                return known.unwrap_or_else(|| (wall_millis() * 1_000, wall_millis() * 1_000));
+            }
+            ClockKind::Wall | ClockKind::Fake(_) => self.now().0 * 1_000,
+        };
+        (now, now)
+    }
+
+    /// How long it is until `then`, and how late it is already: one of them is zero. The former ends when it surely has come;
+    /// the latter is the most that it may be. Where the two are further apart than `apart`, both go by the middle.
+    pub fn look(&self, then: Timestamp, apart: Duration) -> (Duration, Duration) {
+        let (mut least, mut most) = self.micros();
+        if most - least > micros(apart) {
+            (least, most) = (least.midpoint(most), least.midpoint(most));
+        }
+        let then = then.0.saturating_mul(1_000);
+        let span = |us: i64| Duration::from_micros(u64::try_from(us).unwrap_or(0));
+        if least < then { (span(then - least), Duration::ZERO) } else { (Duration::ZERO, span(most - then)) }
+    }
+
+    /// How far apart the earliest and the latest are that it may be.
+    pub fn doubt(&self) -> Duration {
+        let (least, most) = self.micros();
+        Duration::from_micros(u64::try_from(most - least).unwrap_or(0))
     }
 
     /// Moves a fake clock forward; any other clock moves by itself and is left alone.
@@ -150,6 +184,15 @@ pub fn since_boot() -> Duration {
     let seconds = u64::try_from(now.tv_sec).unwrap_or(0);
     let nanos = u32::try_from(now.tv_nsec).unwrap_or(0);
     Duration::new(seconds, nanos)
+}
+
+/// The same in µs.
+pub(crate) fn boot_micros() -> i64 {
+    micros(since_boot())
+}
+
+fn micros(time: Duration) -> i64 {
+    i64::try_from(time.as_micros()).unwrap_or(i64::MAX)
 }
 
 /// Waits for so long.

@@ -1,5 +1,7 @@
 //! A pace unit: its last start, its block, its timed mutex.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use super::is_default;
@@ -35,8 +37,23 @@ pub struct UnitState {
     /// The claims missed the turn that was theirs after a lock: after the one that ends at `held_until` they have so many ms.
     #[serde(default, skip_serializing_if = "is_default")]
     pub turn: i64,
+    /// What `robots.txt` asks of the pace of a group, by origin.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub floors: BTreeMap<String, GroupFloor>,
     /// When the parse stage was last served, in ms.
     pub parsed_at: i64,
+}
+
+/// What the `robots.txt` of an origin asks of the pace. One site of a group waits for it itself; where several have pages
+/// there, all of them wait for it together.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GroupFloor {
+    /// The least time between starts, in ms.
+    pub wait: i64,
+    /// The site that read it.
+    pub reader: String,
+    /// Another site of the group was seen to have pages there.
+    pub is_shared: bool,
 }
 
 /// What a unit waits between its starts, in ms.
@@ -62,21 +79,36 @@ pub struct Start {
     /// How late it may be on the wire, in ms.
     #[serde(default)]
     pub grace: i64,
+    /// When the start before it was and how late that may have been, in ms: a re-arm still comes after it, also where this
+    /// one became the last again.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub after: Option<(i64, i64)>,
 }
 
 impl Start {
-    /// A start that is granted.
-    pub fn of(token: u64, departure: Departure) -> Self {
+    /// A start that is granted, after another one.
+    pub fn of(token: u64, departure: Departure, after: Option<Self>) -> Self {
         let wait = departure.unit.max(departure.site);
-        Self { at: departure.at, token, grace: if wait > 0 { grace_ms(wait) } else { 0 } }
+        let grace = if wait > 0 { grace_ms(wait) } else { 0 };
+        Self { at: departure.at, token, grace, after: after.map(|start| (start.at, start.grace)) }
     }
 
-    /// Until when a wait after it lasts. One that was granted under a longer wait may be later on the wire than the next one
-    /// reckons with.
+    /// Until when a wait after it lasts.
     pub fn ends(&self, wait: i64) -> i64 {
-        let late = if wait > 0 { (self.grace - grace_ms(wait)).max(0) } else { 0 };
-        self.at.saturating_add(wait + late)
+        end_of_wait((self.at, self.grace), wait)
     }
+
+    /// Until when a wait after the start before it lasts.
+    pub fn comes_after(&self, wait: i64) -> i64 {
+        self.after.map_or(0, |before| end_of_wait(before, wait))
+    }
+}
+
+/// Until when a wait lasts after a start that may have been so late. One that was granted under a longer wait may be later on
+/// the wire than the next one reckons with.
+fn end_of_wait((at, grace): (i64, i64), wait: i64) -> i64 {
+    let late = if wait > 0 { (grace - grace_ms(wait)).max(0) } else { 0 };
+    at.saturating_add(wait + late)
 }
 
 /// When a unit's next start may be, and when a claim may come for it, in ms.
@@ -153,6 +185,34 @@ impl UnitState {
     pub fn ahead(&self, wait: i64) -> i64 {
         let shares = |start: Start| self.held_until > 0 || self.courtesy_after(start) > 0;
         self.last.map_or(0, |start| if shares(start) { 0 } else { ahead_ms(wait) })
+    }
+
+    /// Notes what the `robots.txt` of an origin asks of the pace, in ms, as a site of the group has read it.
+    pub fn keep_floor(&mut self, reader: &str, origin: &str, wait: Option<i64>) {
+        let Some(wait) = wait.filter(|_| self.wait != UnitWait::Own) else {
+            self.floors.remove(origin);
+            return;
+        };
+        let is_shared =
+            self.floors.get(origin).is_some_and(|floor| floor.is_shared || floor.reader != reader);
+        self.floors.insert(origin.to_owned(), GroupFloor { wait, reader: reader.to_owned(), is_shared });
+    }
+
+    /// Notes that a site has pages at an origin.
+    pub fn share_floor(&mut self, site: &str, origin: &str) {
+        if let Some(floor) = self.floors.get_mut(origin) {
+            floor.is_shared |= floor.reader != site;
+        }
+    }
+
+    /// The `robots.txt` of these hosts are to be read anew.
+    pub fn forget_floors(&mut self, hosts: &[String]) {
+        self.floors.retain(|origin, _| !hosts.iter().any(|host| origin.split("://").nth(1) == Some(host)));
+    }
+
+    /// What the group waits for the sake of hosts that several of its sites share, in ms.
+    pub fn shared_floor(&self) -> i64 {
+        self.floors.values().filter(|floor| floor.is_shared).map(|floor| floor.wait).max().unwrap_or(0)
     }
 
     fn courtesy_after(&self, start: Start) -> i64 {

@@ -129,7 +129,7 @@ impl<S: Shelf> Round<'_, S> {
         }
         let Some((name, soonest)) = self.choose(stage, &unit, dice)? else { return Ok(()) };
         let Some(mut site) = self.at.shelf.site(&name)? else { return Ok(()) };
-        if let Some(task) = self.first_wanted(&mut site, stage, soonest)? {
+        if let Some(task) = self.first_wanted(&mut site, &mut unit, stage, soonest)? {
             self.grant(&mut site, &mut unit, task, soonest)?;
         }
         if stage == Stage::Parse {
@@ -158,7 +158,13 @@ impl<S: Shelf> Round<'_, S> {
     }
 
     /// The first task that is still wanted and may go now, to start `soonest`; those before it are tidied away.
-    fn first_wanted(&mut self, site: &mut SiteState, stage: Stage, soonest: i64) -> Done<S, Option<Task>> {
+    fn first_wanted(
+        &mut self,
+        site: &mut SiteState,
+        unit: &mut UnitState,
+        stage: Stage,
+        soonest: i64,
+    ) -> Done<S, Option<Task>> {
         let starts = if stage == Stage::Download { soonest } else { self.at.now };
         while self.tidied < TIDIED {
             let Some(mut task) = self.at.shelf.first_waiting(&site.name, stage)? else { return Ok(None) };
@@ -169,7 +175,7 @@ impl<S: Shelf> Round<'_, S> {
             } else if stage == Stage::Parse || !site.settings.robots {
                 task.rare.errand = None;
                 return Ok(Some(task));
-            } else if let Some(task) = self.at.past_robots(site, task, starts)? {
+            } else if let Some(task) = self.at.past_robots(site, unit, task, starts)? {
                 return Ok(Some(task));
             }
             self.tidied += 1;
@@ -204,7 +210,13 @@ impl<S: Shelf> Round<'_, S> {
 impl<S: Shelf> Moment<'_, S> {
     /// With a fresh record the task itself, or nothing where its host can't be reached; else the host's `robots.txt`.
     /// The record must hold when the task `starts`.
-    fn past_robots(&mut self, site: &mut SiteState, mut task: Task, starts: i64) -> Done<S, Option<Task>> {
+    fn past_robots(
+        &mut self,
+        site: &mut SiteState,
+        unit: &mut UnitState,
+        mut task: Task,
+        starts: i64,
+    ) -> Done<S, Option<Task>> {
         if task.rare.errand.is_some() {
             return Ok(Some(task));
         }
@@ -214,6 +226,7 @@ impl<S: Shelf> Moment<'_, S> {
         };
         let Some(why) = robots.unreachable else {
             follow_floor(site, &task.url.origin(), robots.crawl_delay);
+            unit.share_floor(&site.name, &task.url.origin());
             return Ok(Some(task));
         };
         if robots.failures >= site.settings.attempts {
@@ -279,9 +292,9 @@ impl<S: Shelf> Moment<'_, S> {
         token: u64,
         departure: Departure,
     ) -> Done<S> {
-        let start = Start::of(token, departure);
-        (unit.before, unit.last) = (unit.last, Some(start));
-        (site.before, site.last) = (site.last, Some(start));
+        let start = Start::of(token, departure, unit.last);
+        unit.before = unit.last.replace(start);
+        site.before = site.last.replace(Start::of(token, departure, site.last));
         (unit.held_until, unit.turn) = (0, 0);
         site.running += 1;
         site.starts += 1;

@@ -144,14 +144,15 @@ impl<S: Shelf> Moment<'_, S> {
         let Place::Running(running) = &mut task.place else { return Ok(Departure::default()) };
         let token = running.token;
         let soonest = self.now + lead_ms(wait.max(interval)).max(lead.clamp(0, LONGEST_LEAD));
-        let after_unit = earliest(token, unit.last, &mut unit.before, wait);
-        let after_site = earliest(token, site.last, &mut site.before, interval);
+        let after_unit = earliest(token, unit.last, wait);
+        let after_site = earliest(token, site.last, interval);
         let at = soonest.max(after_unit).max(after_site).max(unit.not_before);
         let departure = Departure { at, unit: wait, site: interval };
-        let start = Start::of(token, departure);
-        (unit.last, site.last) = (Some(start), Some(start));
-        if start.ends(wait) > self.now {
-            self.take_mutex(&unit, token, start.ends(wait))?;
+        depart(token, departure, &mut unit.last, &mut unit.before);
+        depart(token, departure, &mut site.last, &mut site.before);
+        let until = unit.last.map_or(at, |last| last.ends(wait));
+        if until > self.now {
+            self.take_mutex(&unit, token, until)?;
         }
         running.ends_at = at + LEASE_MS;
         running.departure = departure;
@@ -248,12 +249,20 @@ fn is_on_record(unit: &UnitState, site: &SiteState, token: u64, at: i64) -> bool
 }
 
 /// The earliest time of a start that takes the place of the one under that token, in ms. One that isn't the last any more comes
-/// after that, which then is the one before it.
-fn earliest(token: u64, last: Option<Start>, before: &mut Option<Start>, wait: i64) -> i64 {
-    let own = last.filter(|last| last.token == token);
-    if own.is_none() {
-        *before = last;
+/// after that.
+fn earliest(token: u64, last: Option<Start>, wait: i64) -> i64 {
+    last.map_or(
+        0,
+        |last| if last.token == token { last.at.max(last.comes_after(wait)) } else { last.ends(wait) },
+    )
+}
+
+/// The start under that token is the last one, at another time.
+fn depart(token: u64, departure: Departure, last: &mut Option<Start>, before: &mut Option<Start>) {
+    match last {
+        Some(own) if own.token == token => {
+            *own = Start { after: own.after, ..Start::of(token, departure, None) };
+        }
+        _ => *before = last.replace(Start::of(token, departure, *last)),
     }
-    let after = before.filter(|before| before.token != token).map_or(0, |before| before.ends(wait));
-    after.max(own.map_or(0, |own| own.at))
 }

@@ -135,7 +135,7 @@ impl<S: Shelf> Moment<'_, S> {
     /// What the unit waits between its starts, as in force now.
     pub(super) fn wait_of(&mut self, unit: &UnitState) -> Done<S, i64> {
         Ok(match unit.wait {
-            UnitWait::Group(wait) | UnitWait::Longest(wait) => wait,
+            UnitWait::Group(wait) | UnitWait::Longest(wait) => wait.max(unit.shared_floor()),
             UnitWait::Own => self.shelf.site(&unit.name)?.map_or(0, |site| site.interval()),
         })
     }
@@ -191,7 +191,10 @@ impl<S: Shelf> Moment<'_, S> {
     /// A start that may have been granted right before a restart went out by then.
     fn started_soon(&self, last: Option<Start>) -> Start {
         let soon = self.now + millis(MOST_AHEAD);
-        last.map_or(Start { at: soon, token: 0, grace: 0 }, |last| Start { at: last.at.max(soon), ..last })
+        last.map_or(Start { at: soon, token: 0, grace: 0, after: None }, |last| Start {
+            at: last.at.max(soon),
+            ..last
+        })
     }
 
     /// Saves a unit whose last start or interval in force has changed: its due time and its own timed mutex follow.

@@ -179,8 +179,9 @@ impl<S: Shelf> Moment<'_, S> {
         let before = self.shelf.robots_brief(&origin)?.map_or(0, |robots| robots.failures);
         let unreachable = matches!(record.access, RobotsAccess::Unreachable(_));
         let until = self.now + millis(record.holds_for);
-        match record.crawl_delay {
-            Some(delay) => drop(site.floors.insert(origin.clone(), millis(delay))),
+        let delay = record.crawl_delay.map(millis);
+        match delay {
+            Some(delay) => drop(site.floors.insert(origin.clone(), delay)),
             None if unreachable => {}
             None => drop(site.floors.remove(&origin)),
         }
@@ -193,10 +194,11 @@ impl<S: Shelf> Moment<'_, S> {
         if let Some(why) = refuses {
             self.block_until(&site.unit, until, why)?;
         }
-        match self.shelf.unit(&site.unit)? {
-            Some(unit) => self.retime(&unit),
-            None => Ok(()),
+        let Some(mut unit) = self.shelf.unit(&site.unit)? else { return Ok(()) };
+        if delay.is_some() || !unreachable {
+            unit.keep_floor(&site.name, &origin, delay);
         }
+        self.retime(&unit)
     }
 
     /// A `robots.txt` is asked for where it was redirected to, as often as it may be.

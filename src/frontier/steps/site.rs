@@ -47,6 +47,9 @@ impl<S: Shelf> Moment<'_, S> {
         }
         self.shelf.save_site(&site)?;
         let mut unit = self.unit_or_new(unit)?;
+        if version != Some(site.version) {
+            unit.forget_floors(&new.hosts);
+        }
         unit.wait = match &new.group {
             None => UnitWait::Own,
             Some((_, 0)) => UnitWait::Longest(self.shelf.longest_interval(&unit.name)?),

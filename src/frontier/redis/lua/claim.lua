@@ -80,6 +80,7 @@ local claim = module(function(claim)
     end
     if not robots.unreachable then
       places.follow_floor(site, origin, robots.delay)
+      places.share_floor(store.some_unit(site.unit), site, origin)
       return task
     end
     if robots.failures >= site.attempts then
@@ -119,8 +120,7 @@ local claim = module(function(claim)
   local function start(site, unit, token, departure)
     local wait = math.max(departure.unit, departure.site)
     for _, record in ipairs({ unit, site }) do
-      places.keep_start(record)
-      places.set_start(record, departure.at, token, wait > 0 and store.grace(wait) or nil)
+      places.add_start(record, departure.at, token, wait > 0 and store.grace(wait) or nil)
     end
     unit.held_until, unit.held_by_another, unit.turn = nil, nil, nil
     store.add(site, 'running', 1)

@@ -85,22 +85,14 @@ local lease = module(function(lease)
     return record.last_token == token and record.last_at == at or record.before_token == token and record.before_at == at
   end
 
-  -- The earliest time of a start that takes the place of the one under that token. One that isn't the last any more comes after
-  -- that, which then is the one before it.
+  -- The earliest time of a start that takes the place of the one under that token. One that isn't the last any more comes
+  -- after that.
   local function earliest(record, token, wait)
-    local own_at = 0
-    if record.last_at then
-      if record.last_token == token then
-        own_at = record.last_at
-      else
-        places.keep_start(record)
-      end
+    if record.last_at and record.last_token == token then
+      local before = { last_at = record.last_after_at, last_grace = record.last_after_grace }
+      return math.max(record.last_at, store.paced_until(before, wait))
     end
-    if record.before_at and record.before_token ~= token then
-      local before = { last_at = record.before_at, last_grace = record.before_grace }
-      return math.max(own_at, store.paced_until(before, wait))
-    end
-    return own_at
+    return store.paced_until(record, wait)
   end
 
   local function depart_anew(task, site, unit, wait, interval, lead)
@@ -108,7 +100,8 @@ local lease = module(function(lease)
     local soonest = now + places.lead(longer, lead)
     local at = math.max(soonest, earliest(unit, token, wait), earliest(site, token, interval), unit.not_before or 0)
     for _, record in ipairs({ unit, site }) do
-      places.set_start(record, at, token, longer > 0 and store.grace(longer) or nil)
+      local set = record.last_token == token and places.set_start or places.add_start
+      set(record, at, token, longer > 0 and store.grace(longer) or nil)
     end
     if store.paced_until(unit, wait) > now then
       records.save_mutex(places.mutex(unit), places.start_token(token), store.paced_until(unit, wait))

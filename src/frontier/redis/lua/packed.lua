@@ -58,7 +58,8 @@ local packed = module(function(packed)
   local SITE = 'name:s unit:s server:s? last_token:s? before_token:s? version:i5 run:i5 run_began:i6 interval:d? parallel:i5? attempts:i5? robots:i1? position:i6? '
     .. 'fence:i6? known:i5? keeps:i1? running:i5? starts:i6? ready_d:i1? ready_p:i1? response:d? full:i1? d.waiting:i5? '
     .. 'd.leased:i5? d.created:i5? d.done:i5? d.known:i5? d.coalesced:i5? p.waiting:i5? p.leased:i5? p.created:i5? '
-    .. 'p.done:i5? last_at:d? last_grace:i2? before_at:d? before_grace:i2? ready_at:d? has_rare'
+    .. 'p.done:i5? last_at:d? last_grace:i2? before_at:d? before_grace:i2? ready_at:d? '
+    .. 'last_after_at:d? last_after_grace:i2? before_after_at:d? before_after_grace:i2? has_rare'
   packed.codec = codec
   local pack_site, read_site = codec(SITE)
 
@@ -116,11 +117,12 @@ local packed = module(function(packed)
 
   local pack_unit, read_unit = codec(
     'name:s server:s last_token:s? before_token:s? score:d? ends:d? ready_d:i3? ready_p:i3? parsed_at:i6? wait:d? last_at:d? '
-      .. 'last_grace:i2? before_at:d? before_grace:i2?'
+      .. 'last_grace:i2? before_at:d? before_grace:i2? last_after_at:d? last_after_grace:i2? before_after_at:d? '
+      .. 'before_after_grace:i2?'
   )
   local RARE_OF_UNIT = {
     'held_until', 'held_by_another', 'blocked_until', 'blocked_why', 'not_before', 'restarted_at', 'is_longest',
-    'courtesy_token', 'courtesy_ms', 'turn',
+    'courtesy_token', 'courtesy_ms', 'turn', 'floors',
   }
 
   function packed.of_unit(unit)

@@ -140,6 +140,35 @@ local places = module(function(places)
     end
   end
 
+  -- Notes what the robots.txt of an origin asks of the pace, as a site of the group has read it. One site waits for it itself;
+  -- where several have pages there, all of them wait for it together.
+  function places.keep_floor(unit, reader, origin, delay)
+    local floors = unit.floors or {}
+    local before = floors[origin]
+    floors[origin] = unit.wait and delay and {
+      wait = delay, reader = reader, is_shared = before and (before.is_shared or before.reader ~= reader),
+    } or nil
+    unit.floors = next(floors) and floors
+  end
+
+  -- Notes that a site of the group has pages at an origin.
+  function places.share_floor(unit, site, origin)
+    local floor = unit.floors and unit.floors[origin]
+    if floor then
+      floor.is_shared = floor.is_shared or floor.reader ~= site.name
+    end
+  end
+
+  -- The robots.txt of these hosts are to be read anew.
+  function places.forget_floors(unit, hosts)
+    for _, host in ipairs(unit.floors and hosts or {}) do
+      for _, scheme in ipairs({ 'https://', 'http://' }) do
+        unit.floors[scheme .. host] = nil
+      end
+    end
+    unit.floors = unit.floors and next(unit.floors) and unit.floors
+  end
+
   places.save_unit = store.save_unit
 
   function places.mutex(unit)
@@ -155,17 +184,29 @@ local places = module(function(places)
     return unit.last_at and places.start_token(unit.last_token) == token
   end
 
-  -- A start takes the place of the last one, of a unit or of a site.
+  -- The last start of a unit or of a site is at another time.
   function places.set_start(record, at, token, grace)
     record.last_at, record.last_token, record.last_grace = at, token, grace
   end
 
-  function places.keep_start(record)
-    record.before_at, record.before_token, record.before_grace = record.last_at, record.last_token, record.last_grace
+  local START = { 'at', 'token', 'grace', 'after_at', 'after_grace' }
+
+  local function copy_start(record, from, to)
+    for _, field in ipairs(START) do
+      record[to .. field] = record[from .. field]
+    end
+  end
+
+  -- A start is the last one. When the one before it was stays with it, and how late that may have been: a re-arm still comes
+  -- after it, also where this one became the last again.
+  function places.add_start(record, at, token, grace)
+    copy_start(record, 'last_', 'before_')
+    record.last_after_at, record.last_after_grace = record.last_at, record.last_grace
+    places.set_start(record, at, token, grace)
   end
 
   local function take_start_back(record)
-    places.set_start(record, record.before_at, record.before_token, record.before_grace)
+    copy_start(record, 'before_', 'last_')
   end
 
   -- Saves a unit whose last start or wait has changed: its due time and its own timed mutex follow.
@@ -206,7 +247,7 @@ local places = module(function(places)
   -- A start that may have been granted right before a restart went out by then.
   local function started_soon(record, at)
     places.set_start(record, math.max(at, record.last_at or 0), record.last_token or '0', record.last_grace)
-    places.keep_start(record)
+    copy_start(record, 'last_', 'before_')
   end
 
   -- A restart of the server may have forgotten its last second, and starts with it: the unit and each of its sites count as

@@ -21,6 +21,9 @@ settle = module(function(settle)
     if record.refuses then
       places.block(unit, until_at, record.refuses)
     end
+    if record.crawl_delay or not record.why then
+      places.keep_floor(unit, site.name, origin, record.crawl_delay)
+    end
     places.retime(unit)
   end
 

@@ -135,6 +135,9 @@ local sites_of = module(function(sites_of)
     store.join(site)
     store.save_site(site)
     local unit = store.some_unit(to)
+    if version ~= site.version then
+      places.forget_floors(unit, new.hosts)
+    end
     if not new.group then
       unit.wait, unit.is_longest = false, nil
     elseif new.group_interval == 0 then

@@ -174,10 +174,22 @@ local store = module(function(store)
     return store.paced_until(site, store.interval(site))
   end
 
+  -- What the group waits for the sake of hosts that several of its sites share.
+  local function shared_floor(unit)
+    local most = 0
+    for _, floor in pairs(unit.floors or {}) do
+      most = floor.is_shared and math.max(most, floor.wait) or most
+    end
+    return most
+  end
+
   -- What the unit waits between its starts, as in force now: a group's own time, or the interval of its site.
   function store.wait_of(unit)
-    local own = not unit.wait and store.site(unit.name)
-    return unit.wait or own and store.interval(own) or 0
+    if unit.wait then
+      return math.max(unit.wait, shared_floor(unit))
+    end
+    local own = store.site(unit.name)
+    return own and store.interval(own) or 0
   end
 
   -- Until when outsiders wait for the unit's last start: that of its site as well, which may have brought it from another one.

@@ -116,6 +116,7 @@ async fn claims_alone(server: &RedisServer, frontier: &Frontier, count: u64) {
             download: 1,
             parse: 0,
             dice: vec![fastrand::u32(..)],
+            lead: 0,
         };
         leases.extend(frontier.claim(claim).await.expect("a grant").leases);
     }
@@ -258,6 +259,7 @@ async fn claim(frontier: &Frontier, download: u32, parse: u32) -> Option<Lease> 
         download,
         parse,
         dice: vec![fastrand::u32(..)],
+        lead: 0,
     };
     frontier.claim(claim).await.expect("a grant").leases.pop()
 }
@@ -287,6 +289,7 @@ async fn known_pages(server: &RedisServer, frontier: &Frontier) {
                 download: 8,
                 parse: 0,
                 dice: vec![0],
+                lead: 0,
             };
             let leases = frontier.claim(claim).await.expect("a grant").leases;
             let settlements: Vec<_> = leases.into_iter().map(|lease| done(lease, false)).collect();

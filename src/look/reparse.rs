@@ -158,6 +158,7 @@ impl Reparse {
             let put = put_of(&site, &link, depth, &self.verdicts).await?;
             puts.extend(put.filter(|put| seen.insert(put.url.clone())));
         }
+        puts.sort_by_key(|put| !site.leads_on(put));
         let mut created = 0;
         for portion in puts.chunks(PUTS) {
             let replies = self.materials.frontier.put(&site.name, portion.to_vec()).await?;

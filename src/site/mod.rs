@@ -27,6 +27,7 @@ use std::path::Path;
 use url::Url;
 
 use crate::canonical_url::{CanonicalUrl, UrlError};
+use crate::task::Put;
 
 /// A shop to crawl: its seeds, its pace, its bounds and what is wanted of its pages.
 #[derive(Clone, Debug)]
@@ -68,6 +69,12 @@ impl Site {
     /// The rule that takes this URL, if any does.
     pub fn rule_for(&self, url: &CanonicalUrl) -> Option<&PageRule> {
         self.pages.iter().find(|rule| rule.takes(url))
+    }
+
+    /// Whether the rule that takes a link follows links itself.
+    pub fn leads_on(&self, link: &Put) -> bool {
+        let leads_on = |rule: &PageRule| !matches!(rule.follow, Follow::Nothing);
+        self.pages.iter().any(|rule| Some(&rule.name) == link.rule.as_ref() && leads_on(rule))
     }
 
     /// The spelling under which this site stores a URL.

@@ -94,18 +94,20 @@ impl Parse<'_> {
         parts.parse_pool.run(parse).await
     }
 
-    /// Puts the links in scope into the queues of the sites that own them.
+    /// Puts the links in scope into the queues of the sites that own them, those that lead on before the leaves: the next
+    /// listing is fetched while this one's products still wait.
     async fn put_links(self, links: &[Url]) -> Result<(), FrontierError> {
         let frontier = &self.parts.outages.frontier;
-        let mut queues: BTreeMap<String, Vec<Put>> = BTreeMap::new();
+        let mut queues: BTreeMap<String, (Arc<Site>, Vec<Put>)> = BTreeMap::new();
         for link in links {
             if let Some((owner, put)) = frontier.patiently(|| self.wanted(link)).await? {
-                queues.entry(owner).or_default().push(put);
+                queues.entry(owner.name.clone()).or_insert_with(|| (owner, Vec::new())).1.push(put);
             }
         }
-        for (owner, puts) in queues {
+        for (name, (owner, mut puts)) in queues {
+            puts.sort_by_key(|put| !owner.leads_on(put));
             for portion in puts.chunks(PUTS) {
-                frontier.patiently(|| self.put(&owner, portion)).await??;
+                frontier.patiently(|| self.put(&name, portion)).await??;
             }
         }
         Ok(())
@@ -127,10 +129,10 @@ impl Parse<'_> {
     }
 
     /// The link as a put into the queue of the site that owns its host.
-    async fn wanted(self, link: &Url) -> Result<Option<(String, Put)>, FrontierError> {
+    async fn wanted(self, link: &Url) -> Result<Option<(Arc<Site>, Put)>, FrontierError> {
         let Some(owner) = self.parts.owner_of(self.site, link).await? else { return Ok(None) };
         let put = put_of(&owner, link, self.lease.depth + 1, &self.parts.verdicts).await?;
-        Ok(put.map(|put| (owner.name.clone(), put)))
+        Ok(put.map(|put| (owner, put)))
     }
 }
 

@@ -45,6 +45,25 @@ fn max_rate_bounds_the_whole_process() {
 }
 
 #[test]
+fn of_one_page_s_links_those_that_lead_on_are_fetched_before_the_leaves() {
+    let shop = ["/l/2", "/l/3"].into_iter().enumerate().fold(TestSite::builder(), |shop, (at, next)| {
+        let listing = if at == 0 { "/".to_owned() } else { format!("/l/{}", at + 1) };
+        let products: Vec<String> = (0..3).map(|n| format!("/p/{at}-{n}")).collect();
+        let shop = products.iter().fold(shop, |shop, path| shop.page(path, page(path, [""; 0])));
+        shop.page(&listing, page(&listing, products.iter().map(String::as_str).chain([next])))
+    });
+    let site = shop.page("/l/3", page("the last", [""; 0])).serve();
+    let rules = "[[page]]\nname = \"product\"\nmatch = \"/p/**\"\nitem = true\n[page.fields]\ntitle = \"h1\"\n\n\
+                 [[page]]\nname = \"listing\"\nmatch = \"/**\"\nfollow = \"*\"\n";
+    let ground = Ground::new([SiteFile::of("shop", &site).pages(rules)]);
+    ground.crawl().arg("--workers").arg("1").run().expect_code(0);
+    let asked: Vec<String> = site.arrivals().into_iter().map(|arrival| arrival.path).collect();
+    let at = |path: &str| asked.iter().position(|asked| asked == path).expect("it was asked for");
+    assert!(at("/l/2") < at("/p/0-0") && at("/l/3") < at("/p/1-0"), "{asked:?}");
+    assert_eq!(ground.items("shop").len(), 6);
+}
+
+#[test]
 fn a_crawl_that_comes_to_nothing_fails() {
     let site = TestSite::builder().serve();
     let ground = Ground::new([SiteFile::of("shop", &site)]);

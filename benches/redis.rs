@@ -24,19 +24,6 @@ use paced::internals::task::{Lease, Priority, Put, Settled, Settlement};
 use support::RedisServer;
 use tokio::task::JoinSet;
 
-/// The barest claim, to compare with on the same machine: a due site, its lock, its first task, and nothing kept that a crash or
-/// a resent call would need.
-const BARE: &str = "local time = redis.call('TIME')
-    local now = time[1] * 1000 + math.floor(time[2] / 1000)
-    local due = redis.call('ZRANGEBYSCORE', 'bare:due', '-inf', now, 'LIMIT', 0, 64)
-    local site = due[ARGV[1] % math.max(#due, 1) + 1]
-    if not site or not redis.call('SET', 'bare:lock:' .. site, ARGV[1], 'NX', 'PX', 1) then return false end
-    redis.call('ZADD', 'bare:due', now + 1, site)
-    return redis.call('LMOVE', 'bare:tasks:' .. site, 'bare:leased', 'LEFT', 'RIGHT')";
-const FILL_BARE: &str = "for site = 1, ARGV[1] do
-        redis.call('ZADD', 'bare:due', 0, 'site' .. site)
-        for page = 1, 10 do redis.call('RPUSH', 'bare:tasks:site' .. site, 'https://www.example.com/products/' .. page) end
-    end";
 const WORKERS: u64 = 16;
 const OWNER: &str = "bench";
 
@@ -151,20 +138,10 @@ async fn whole_pages(server: &RedisServer, frontier: &Frontier, pages: u64, site
 
 fn bare_claims(server: &RedisServer, sites: u64) {
     let mut cli = server.connect();
-    let mut say = |words: &[&str]| cli.say(words).expect("an answer").text();
-    say(&["EVAL", FILL_BARE, "0", &sites.min(10_000).to_string()]);
-    let script = say(&["SCRIPT", "LOAD", BARE]);
-    server.cli(&["CONFIG", "RESETSTAT"]);
     let before = cpu(server);
-    for _ in 0..2_000 {
-        say(&["EVALSHA", &script, "0", &fastrand::u32(..1_000_000).to_string()]);
-    }
-    let Spent { calls, usec, cpu } = Spent::by(server);
-    println!(
-        "to compare with, {calls} of the barest claims: {:.0} us of the server, {:.0} us of its CPU",
-        share(usec, calls),
-        share(cpu.saturating_sub(before), calls)
-    );
+    let micros = measure::barest_claim(|words| cli.say(words).expect("an answer").text(), sites);
+    let cpu = share(cpu(server).saturating_sub(before), measure::BAREST_CLAIMS);
+    println!("to compare with, the barest claim: {micros:.0} us of the server, {cpu:.0} us of its CPU");
 }
 
 /// Sixteen workers take a page each until there were so many.

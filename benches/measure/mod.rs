@@ -3,12 +3,14 @@
 
 #[path = "../../tests/support/answered.rs"]
 mod answered;
+mod barest;
 mod child;
 mod kept;
 mod pages;
 mod queue;
 mod shops;
 
+pub use barest::{BAREST_CLAIMS, barest_claim};
 pub use child::{Cost, Measured};
 pub use kept::{body, keep};
 pub use pages::Shop;

@@ -143,6 +143,11 @@ impl Shared {
         Some(Self(Some(Arc::new((server, frontier)))))
     }
 
+    /// Whether it is on a Redis.
+    pub fn is_redis(&self) -> bool {
+        self.0.is_some()
+    }
+
     /// Its server.
     pub fn server(&self) -> &RedisServer {
         &self.0.as_ref().expect("it is on Redis").0

@@ -1,0 +1,108 @@
+//! One crawl: shops, processes, and what came of it.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use crate::gaps::Gaps;
+use crate::ground::{Ground, Shared, SiteFile};
+use crate::machine::Machine;
+use crate::measure::{must_be, share};
+use crate::shops::{Plan, Yard};
+use crate::support::{RedisServer, Running};
+
+/// What came of one crawl.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    pub pages: u32,
+    pub gaps: Gaps,
+    /// How late requests were sent, p50 and p99 of all sites' worst, in ms.
+    pub late: Option<[f64; 2]>,
+    /// CPU time of all processes.
+    pub cpu: Duration,
+    /// What it took of the Redis, where there was one.
+    pub server: Option<OfServer>,
+}
+
+/// What a page took of a Redis.
+#[derive(Clone, Copy, Debug)]
+pub struct OfServer {
+    pub calls: f64,
+    pub micros: f64,
+    /// The same of the barest claim, on the same server.
+    pub barest: f64,
+}
+
+impl Outcome {
+    pub fn lateness(&self) -> String {
+        self.late.map_or_else(String::new, |[half, most]| format!("{half:.1}, {most:.1}"))
+    }
+}
+
+/// Crawls the shops by so many processes, and looks whether each page came once.
+pub fn crawl(plan: &Plan, shared: &Shared, processes: usize) -> Outcome {
+    let yard = Yard::open(plan);
+    let interval = Duration::from_millis(plan.interval);
+    let file = |(number, addr): (usize, &SocketAddr)| {
+        let file = SiteFile::new(&format!("s{number:02}"), format!("http://{addr}/")).interval(interval);
+        file.pace("parallel = 32").pages(plan.rules())
+    };
+    let ground = Ground::on(shared, yard.addrs.iter().enumerate().map(file));
+    ground.verb_on_all("seed").run().expect_code(0);
+    let server = shared.is_redis().then(|| shared.server());
+    let (machine, before) = (Machine::watch(), server.map(spent));
+    let start =
+        |number| ground.verb("work").arg("--name").arg(format!("w{number}")).arg("--until-empty").start();
+    let workers: Vec<Running> = (0..processes).map(start).collect();
+    let spent_before = children();
+    for worker in workers {
+        worker.finish().expect_code(0);
+    }
+    let cpu = children().saturating_sub(spent_before);
+    let (stalls, after) = (machine.stalls(), server.map(spent));
+    let seen = yard.close();
+    let pages = plan.sites * plan.pages_of_a_site();
+    must_be("requests, each page and each robots.txt once", &seen.requests, &(pages + plan.sites));
+    let of_server = |server: &RedisServer| {
+        let (from, to) = (before.expect("asked"), after.expect("asked"));
+        let mut cli = server.connect();
+        OfServer {
+            calls: share(to.0 - from.0, pages.into()),
+            micros: share(to.1 - from.1, pages.into()),
+            barest: crate::measure::barest_claim(
+                |words| cli.say(words).expect("an answer").text(),
+                plan.sites.into(),
+            ),
+        }
+    };
+    let gaps = Gaps::of(&seen.arrivals, &[seen.stalls(), stalls].concat(), interval);
+    Outcome { pages, gaps, late: lateness(&ground), cpu, server: server.map(of_server) }
+}
+
+/// Batches that a Redis ran, and the microseconds that these took.
+fn spent(server: &RedisServer) -> (u64, u64) {
+    let text = server.cli(&["INFO", "commandstats"]);
+    let line = text.lines().find_map(|line| line.strip_prefix("cmdstat_fcall:")).unwrap_or_default();
+    let field = |name: &str| {
+        let value = line.split(',').find_map(|field| field.strip_prefix(name)).unwrap_or("0");
+        value.parse().expect("a number")
+    };
+    (field("calls="), field("usec="))
+}
+
+/// CPU time of the processes that ended.
+fn children() -> Duration {
+    let stat = std::fs::read_to_string("/proc/self/stat").expect("Linux tells it");
+    let fields: Vec<&str> = stat.rsplit_once(") ").expect("a name").1.split(' ').collect();
+    let hundredths: u64 = fields[13..15].iter().map(|field| field.parse::<u64>().expect("a number")).sum();
+    Duration::from_millis(hundredths * 10)
+}
+
+/// How late requests were sent, by the audit: the worst site's p50 and p99.
+fn lateness(ground: &Ground) -> Option<[f64; 2]> {
+    let audit = ground.audit();
+    let of = |name: &str| {
+        let all = audit.values().filter_map(|unit| unit["late_ms"][name].as_f64());
+        all.max_by(f64::total_cmp)
+    };
+    Some([of("p50")?, of("p99")?])
+}

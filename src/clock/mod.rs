@@ -161,7 +161,11 @@ impl Clock {
         }
         let then = then.0.saturating_mul(1_000);
         let span = |us: i64| Duration::from_micros(u64::try_from(us).unwrap_or(0));
-        if least < then { (span(then - least), Duration::ZERO) } else { (Duration::ZERO, span(most - then)) }
+        if least < then {
+            (span(then.saturating_sub(least)), Duration::ZERO)
+        } else {
+            (Duration::ZERO, span(most.saturating_sub(then)))
+        }
     }
 
     /// How far apart the earliest and the latest are that it may be.

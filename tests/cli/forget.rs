@@ -106,6 +106,7 @@ fn i1_it_waits_for_the_last_start_and_for_what_a_killed_crawl_had_in_hand() {
     let running = Paced::new(["crawl"]).arg(&file).data(&data).start();
     eventually("a request", || (!site.arrivals().is_empty()).then_some(()));
     running.signal(rustix::process::Signal::KILL);
+    running.finish();
     let last = std::time::Instant::now();
     Paced::new(["forget", "shop", "--yes"]).data(&data).run().expect_code(0);
     assert!(last.elapsed() + std::time::Duration::from_secs(1) >= interval, "{:?}", last.elapsed());

@@ -33,7 +33,7 @@ impl Gaps {
             }
             if let [first, .., last] = arrivals[..] {
                 used += arrivals.len() - 1;
-                span += last - first;
+                span += last.saturating_sub(first);
             }
         }
         let used = u32::try_from(used).expect("not that many");

@@ -6,8 +6,10 @@
 //! own stalls explain is set aside, and told.
 
 #[path = "../../tests/crawl/ground.rs"]
+#[allow(clippy::wildcard_imports, reason = "as in tests")]
 mod ground;
 #[path = "../../tests/pace/machine.rs"]
+#[allow(clippy::wildcard_imports, reason = "as in tests")]
 mod machine;
 #[path = "../measure/mod.rs"]
 mod measure;

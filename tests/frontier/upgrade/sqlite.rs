@@ -1,6 +1,6 @@
 //! The fixture of schema 6 in a file, opened by this build.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use paced::internals::clock::{Clock, Timestamp};
 use paced::internals::frontier::Frontier;
@@ -18,7 +18,7 @@ fn old() -> (TempDir, PathBuf, Clock) {
     (folder, file, Clock::fake(Timestamp::from_millis(START + HOUR / 2)))
 }
 
-fn open(file: &PathBuf, time: &Clock) -> World {
+fn open(file: &Path, time: &Clock) -> World {
     World::of(Frontier::sqlite(file, Some(time.clone())).expect("upgraded"), time.clone())
 }
 

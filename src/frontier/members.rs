@@ -60,7 +60,7 @@ impl Frontier {
 
     /// Says what a process works on from now on: its very next claim goes by that.
     pub async fn work_on(&self, owner: &str, scope: WorkScope) -> Result<(), FrontierError> {
-        self.say(owner, Some(scope)).await.map(drop)
+        self.say(owner, Some(scope)).await
     }
 
     /// Says that a member is alive, and frees the leases of those that are not. Wanted every few seconds.
@@ -69,14 +69,12 @@ impl Frontier {
     }
 
     async fn enlist(&self, owner: &str, scope: Option<WorkScope>) -> Result<(), FrontierError> {
-        for silent in self.say(owner, scope).await? {
-            self.bury(&silent).await?;
-        }
+        self.say(owner, scope).await?;
         self.bury_the_dead(owner).await
     }
 
-    /// The names of those that a server hasn't heard of for too long.
-    async fn say(&self, owner: &str, scope: Option<WorkScope>) -> Result<Vec<String>, FrontierError> {
+    /// A server that hears of a process declares those dead that it hasn't heard of for too long.
+    async fn say(&self, owner: &str, scope: Option<WorkScope>) -> Result<(), FrontierError> {
         ask!(self, Enlist { owner: owner.to_owned(), pid: std::process::id(), scope })
     }
 

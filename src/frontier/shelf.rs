@@ -109,8 +109,8 @@ pub(crate) trait DueShelf: Fallible {
 /// Tasks, wherever they stand.
 pub(crate) trait TaskShelf: Fallible {
     fn task(&mut self, page: PageKey<'_>, stage: Stage) -> Result<Option<Task>, Self::Error>;
-    /// The running task that was granted under that token, wherever it is: sought among all leases.
-    fn granted(&mut self, token: u64) -> Result<Option<Task>, Self::Error>;
+    /// The task that runs under that token of a process: sought among its leases.
+    fn granted(&mut self, owner: &str, token: u64) -> Result<Option<Task>, Self::Error>;
     /// Saves a task that stands nowhere yet.
     fn add_task(&mut self, task: &Task) -> Result<(), Self::Error>;
     fn save_task(&mut self, task: &Task) -> Result<(), Self::Error>;

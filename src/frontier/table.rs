@@ -112,7 +112,7 @@ steps! {
     Extend { leases: Vec<LeaseKey> } -> Vec<bool>, "lease.extend", Several, Asker;
     Settle { owner: String, token: u64, settlements: Vec<Settlement> } -> Vec<Settled>, "settle.step", Several, Nobody;
 
-    Enlist { owner: String, pid: u32, scope: Option<WorkScope> } -> Vec<String>, "owners.enlist", Several, Asker;
+    Enlist { owner: String, pid: u32, scope: Option<WorkScope> } -> (), "owners.enlist", Several, Asker;
     Bury { owner: String } -> bool, "owners.declare_dead", Several, Asker;
     Owners {} -> Vec<Owner>, "view.owners", Directory, Asker;
 

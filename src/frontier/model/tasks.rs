@@ -53,8 +53,9 @@ impl TaskShelf for Model {
         Ok(self.tasks.get(&key(page, stage)).cloned())
     }
 
-    fn granted(&mut self, token: u64) -> Sure<Option<Task>> {
-        Ok(self.running().find(|(_, running)| running.token == token).map(|(task, _)| task.clone()))
+    fn granted(&mut self, owner: &str, token: u64) -> Sure<Option<Task>> {
+        let is_it = |running: &Running| running.owner == owner && running.token == token;
+        Ok(self.running().find(|(_, running)| is_it(running)).map(|(task, _)| task.clone()))
     }
 
     fn add_task(&mut self, task: &Task) -> Sure<()> {

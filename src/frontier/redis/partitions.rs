@@ -245,11 +245,6 @@ impl Shared {
             join(&mut all, self.step_in(partition, step.clone()).await?);
         }
         match &mut all {
-            // Those that have not been heard of for too long, whichever partition says so.
-            Reply::Enlist(silent) => {
-                silent.sort();
-                silent.dedup();
-            }
             Reply::Inspect(found) => {
                 found.tasks.sort();
                 found.due.sort();
@@ -294,7 +289,6 @@ impl Shared {
 fn join(all: &mut Reply, part: Reply) {
     match (all, part) {
         (Reply::Bury(was_known), Reply::Bury(is_known)) => *was_known |= is_known,
-        (Reply::Enlist(silent), Reply::Enlist(more)) => silent.extend(more),
         (Reply::Inspect(all), Reply::Inspect(part)) => {
             all.tasks.extend(part.tasks);
             all.due.extend(part.due);

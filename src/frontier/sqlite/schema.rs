@@ -50,6 +50,7 @@ pub(super) const INDEXES: &str = "
 CREATE INDEX IF NOT EXISTS site_unit ON site (unit, name);
 DROP INDEX IF EXISTS task_token;
 DROP INDEX IF EXISTS task_owner;
+CREATE INDEX IF NOT EXISTS task_held ON task (owner, until, position) WHERE place = 3;
 ";
 
 /// Creates an empty frontier. Sites, units and rare values of a task are small JSON records; what is searched by is a column.
@@ -82,6 +83,7 @@ CREATE INDEX task_key ON task (site, stage, fp);
 CREATE INDEX task_waiting ON task (site, stage, priority, position) WHERE place = 0;
 CREATE INDEX task_delayed ON task (until, position) WHERE place IN (1, 2);
 CREATE INDEX task_leased ON task (until, position) WHERE place = 3;
+CREATE INDEX task_held ON task (owner, until, position) WHERE place = 3;
 CREATE TABLE dead (
   id INTEGER PRIMARY KEY, site INTEGER NOT NULL, stage INTEGER NOT NULL, fp INTEGER NOT NULL, url TEXT NOT NULL,
   died_at INTEGER NOT NULL, state TEXT NOT NULL);

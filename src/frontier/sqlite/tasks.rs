@@ -27,9 +27,9 @@ impl TaskShelf for Tables<'_> {
         )
     }
 
-    fn granted(&mut self, token: u64) -> Result<Option<Task>> {
-        let sql = of_all_sites("WHERE task.place = 3 AND task.token = ?1");
-        self.file.one(&sql, [token.cast_signed()], read_task)
+    fn granted(&mut self, owner: &str, token: u64) -> Result<Option<Task>> {
+        let sql = of_all_sites("WHERE task.place = 3 AND task.owner = ?1 AND task.token = ?2");
+        self.file.one(&sql, params![owner, token.cast_signed()], read_task)
     }
 
     fn add_task(&mut self, task: &Task) -> Result<()> {
@@ -122,15 +122,7 @@ impl TaskShelf for Tables<'_> {
              ORDER BY task.until, task.position, site.name, task.stage LIMIT ?2";
         let mut lost = self.tasks(ended, params![now, most])?;
         if orphaned {
-            let orphans = "WHERE task.place = 3 AND task.until > ?1
-                 AND task.owner IN (SELECT name FROM owner WHERE dead)
-                 ORDER BY +task.until, task.position, site.name, task.stage LIMIT ?2";
-            let orphans = self.tasks(orphans, params![now, most])?;
-            if orphans.is_empty() {
-                self.memory.may_have_orphans = Some(false);
-            }
-            lost.extend(orphans);
-            lost.truncate(most as usize);
+            lost.extend(self.orphans(now, most.saturating_sub(count(&lost)))?);
         }
         Ok(lost)
     }
@@ -163,6 +155,22 @@ impl Tables<'_> {
         let first = self.file.least("SELECT min(until) FROM task WHERE place = 3")?;
         self.memory.leased_until = Some(first.unwrap_or(i64::MAX));
         Ok(first)
+    }
+
+    /// Leases of dead processes that hadn't ended by `now`, at most so many.
+    fn orphans(&mut self, now: i64, most: u32) -> Result<Vec<Task>> {
+        let mut orphans = Vec::new();
+        let dead = "SELECT name FROM owner WHERE dead ORDER BY name";
+        for owner in self.file.all(dead, [], |row| row.get::<_, String>(0))? {
+            let held = "WHERE task.place = 3 AND task.owner = ?1 AND task.until > ?2
+                 ORDER BY task.until, task.position LIMIT ?3";
+            orphans.extend(self.tasks(held, params![owner, now, most.saturating_sub(count(&orphans))])?);
+        }
+        if orphans.is_empty() && most > 0 {
+            self.memory.may_have_orphans = Some(false);
+        }
+        orphans.sort_by(|one, other| order(one).cmp(&order(other)));
+        Ok(orphans)
     }
 
     fn may_have_orphans(&mut self) -> Result<bool> {
@@ -200,6 +208,15 @@ impl Tables<'_> {
         };
         self.file.run(sql, values)
     }
+}
+
+fn count(tasks: &[Task]) -> u32 {
+    u32::try_from(tasks.len()).unwrap_or(u32::MAX)
+}
+
+/// Running tasks are in order of the ends of their leases.
+fn order(task: &Task) -> (Option<i64>, i64, &str, Stage) {
+    (task.running().map(|running| running.ends_at), task.position, &task.site, task.stage)
 }
 
 fn of_all_sites(rest: &str) -> String {

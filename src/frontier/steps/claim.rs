@@ -34,7 +34,7 @@ impl<S: Shelf> Moment<'_, S> {
         if let Some((token, granted)) = owner.last.claimed
             && token == claim.token
         {
-            let leases = self.granted_before(token, granted)?;
+            let leases = self.granted_before(&claim.owner, token, granted)?;
             return Ok(Grant { leases, next_in: self.next_in(claim, &scope)?, ..Grant::default() });
         }
         let lost = self.free_lost_leases()?;
@@ -51,10 +51,10 @@ impl<S: Shelf> Moment<'_, S> {
     }
 
     /// The same claim again, its answer having been lost: the same tasks, as far as they still run.
-    fn granted_before(&mut self, token: u64, granted: u64) -> Done<S, Vec<Lease>> {
+    fn granted_before(&mut self, owner: &str, token: u64, granted: u64) -> Done<S, Vec<Lease>> {
         let mut leases = Vec::new();
         for token in (0..granted).map(|i| token.wrapping_add(i)) {
-            if let Some(task) = self.shelf.granted(token)? {
+            if let Some(task) = self.shelf.granted(owner, token)? {
                 leases.extend(self.lease_of(&task)?);
             }
         }

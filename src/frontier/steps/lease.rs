@@ -186,14 +186,20 @@ impl<S: Shelf> Moment<'_, S> {
 
     /// Frees leases that ended or whose owner is dead, a bounded number.
     pub(super) fn free_lost_leases(&mut self) -> Done<S, Vec<Lost>> {
-        let mut lost = Vec::new();
+        let (mut lost, mut of_dead) = (Vec::new(), false);
         for task in self.shelf.lost_leases(self.now, REAPED)? {
+            if let Some(running) = task.running() {
+                of_dead |= self.shelf.owner(&running.owner)?.is_some_and(|owner| owner.dead);
+            }
             if let Some(mut site) = self.shelf.site(&task.site)? {
                 let (url, stage, losses) = (task.url.clone(), task.stage, task.rare.losses + 1);
                 let kept_back = self.lose(&mut site, task)?;
                 self.save(&site)?;
                 lost.push(Lost { site: site.name, url, stage, losses, kept_back });
             }
+        }
+        if of_dead {
+            self.shelf.sweep_owners()?;
         }
         Ok(lost)
     }
@@ -223,15 +229,15 @@ impl<S: Shelf> Moment<'_, S> {
 
     /// A process says what it works on from now on, or merely that it is there. None is silent for too long here: whether one
     /// lives shows by the lock on its file.
-    pub(super) fn enlist(&mut self, name: &str, pid: u32, scope: Option<WorkScope>) -> Done<S, Vec<String>> {
+    pub(super) fn enlist(&mut self, name: &str, pid: u32, scope: Option<WorkScope>) -> Done<S> {
         if let Some(scope) = scope {
             let owner = self.shelf.owner(name)?.unwrap_or_default();
             self.shelf.save_owner(name, &OwnerState { pid, scope, ..owner })?;
         }
-        Ok(Vec::new())
+        Ok(())
     }
 
-    /// A process is dead: from now on its tokens are stale and its leases return.
+    /// A process is dead: from now on its tokens are stale and its leases return. Its record goes with the last of them.
     pub(super) fn bury(&mut self, name: &str) -> Done<S, bool> {
         let Some(mut owner) = self.shelf.owner(name)? else { return Ok(false) };
         owner.dead = true;

@@ -7,7 +7,7 @@ local claim = module(function(claim)
       soonest = at and math.min(at, soonest or math.huge) or soonest
     end
     may(store.first_of('delay'))
-    may(store.first_of('lease')) -- 0 where a dead owner has one
+    may(lease.first_end()) -- 0 where a dead owner has one
     if want.download > 0 then
       may(store.next_turn('d', named))
     end
@@ -19,7 +19,7 @@ local claim = module(function(claim)
 
   -- Delayed tasks whose time has come wait again, in their old position.
   local function promote()
-    for _, task in ipairs(tasks.until_now('delay', TIDIED)) do
+    for _, task in ipairs(tasks.overdue(TIDIED)) do
       local site = store.site(task.site)
       places.shift(site, task, WAITING)
       store.save_site(site)
@@ -209,7 +209,7 @@ local claim = module(function(claim)
   -- The same claim again, its answer having been lost: the same tasks, as far as they still run.
   local function again(want, named, granted)
     local leases = {}
-    for i, task in ipairs(tasks.granted({ unpack(want.tokens, 1, granted) })) do
+    for i, task in ipairs(lease.granted(want.owner, { unpack(want.tokens, 1, granted) })) do
       leases[i] = lease.of(task)
     end
     return { leases, next_in(want, named) or false }

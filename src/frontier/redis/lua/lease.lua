@@ -30,7 +30,7 @@ local lease = module(function(lease)
   -- token, its site, and its task's stage and URL.
   function lease.held(token, site, field)
     local task = tasks.leased(token, site, field)
-    if not task or task.ends_at <= now then
+    if not task or task.ends_at <= now or records.last_answers(task.owner).dead then
       return nil
     end
     return task
@@ -161,9 +161,6 @@ local lease = module(function(lease)
   local function lose(site, task)
     store.add(site, counter[task.stage].lost, 1)
     task.losses = (task.losses or 0) + 1
-    if task.orphan then
-      call('HINCRBY', P .. 'dead', task.orphan, -1)
-    end
     if task.losses >= MAX_LOSSES then
       if task.errand then
         settle.keep_robots(site, task, { why = WORKER_DIED, holds_for = DEADLY_ROBOTS })
@@ -182,10 +179,74 @@ local lease = module(function(lease)
     return wait
   end
 
+  -- Puts the processes whose leases changed in `leases`, by when the first of each ends: 0 where the process is dead, which goes
+  -- with its last lease.
+  function lease.index_lessees()
+    for owner in pairs(batch.lessees) do
+      local first, is_dead = tasks.first_end_of(owner), records.last_answers(owner).dead
+      if first then
+        call('ZADD', P .. 'leases', is_dead and 0 or first, owner)
+      else
+        call('ZREM', P .. 'leases', owner)
+        if is_dead then
+          records.remove_owner(owner)
+        end
+      end
+      batch.firsts.leases = nil
+    end
+    batch.lessees = {}
+  end
+
+  -- When the first lease ends; 0 where a dead process has one.
+  function lease.first_end()
+    lease.index_lessees()
+    return store.first_of('leases')
+  end
+
+  local function ends_before(one, other)
+    if one.ends_at ~= other.ends_at then
+      return one.ends_at < other.ends_at
+    elseif one.position ~= other.position then
+      return one.position < other.position
+    elseif one.site ~= other.site then
+      return one.site < other.site
+    end
+    return one.stage < other.stage
+  end
+
+  -- Running tasks whose lease has ended or whose process is dead, a bounded number.
+  local function lost()
+    local found, first = {}, lease.first_end()
+    if not first or first > now then
+      return found
+    end
+    local flat = call('ZRANGEBYSCORE', P .. 'leases', '-inf', now, 'WITHSCORES', 'LIMIT', 0, REAPED)
+    for i = 1, #flat, 2 do
+      local by = flat[i + 1] == '0' and '+inf' or now
+      for _, task in ipairs(#found < REAPED and tasks.held_by(flat[i], by, REAPED - #found) or {}) do
+        found[#found + 1] = task
+      end
+    end
+    table.sort(found, ends_before)
+    return found
+  end
+
+  -- The tasks that run under these tokens of a process: sought among its leases.
+  function lease.granted(owner, tokens)
+    local running, found = {}, {}
+    for _, task in ipairs(tasks.held_by(owner, '+inf', -1)) do
+      running[task.token] = task
+    end
+    for i = 1, #tokens do
+      found[#found + 1] = running[tokens[i]]
+    end
+    return found
+  end
+
   -- Frees leases that ended or whose owner is dead, a bounded number: which they were, if there were any.
   function lease.free_lost()
     local freed
-    for i, task in ipairs(tasks.until_now('lease', REAPED)) do
+    for i, task in ipairs(lost()) do
       local site, losses = store.site(task.site), (task.losses or 0) + 1
       freed = freed or {}
       freed[i] = { task.site, task.stage, task.url, losses, lose(site, task) }

@@ -135,7 +135,7 @@ local packed = module(function(packed)
   end
 
   local pack_task, read_task = codec(
-    'place:s token:s? owner:s? orphan:s? until_at:d? priority:i2 position:i6 depth:i4 link:? granted_at:d? ends_at:d? '
+    'place:s token:s? owner:s? until_at:d? priority:i2 position:i6 depth:i4 link:? granted_at:d? ends_at:d? '
       .. 'fence:i6? in_flight:? departs_at:d? unit_wait:d? site_wait:d? site stage url recorded lies lies_position lies_until lies_delayed'
   )
   local RARE_OF_TASK = { 'hops', 'attempts', 'losses', 'expires', 'stored', 'deferral', 'errand', 'history' }

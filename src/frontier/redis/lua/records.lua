@@ -124,6 +124,12 @@ local records = module(function(records)
     last.settled, last.replies, last.is_changed = token, replies, true
   end
 
+  function records.remove_owner(name)
+    batch.last_answers[name] = nil
+    call('SREM', P .. 'owners', name)
+    call('UNLINK', P .. 'owner:' .. name, store.named(name))
+  end
+
   function records.write_last_answers()
     for name, last in pairs(batch.last_answers) do
       if last.is_changed then

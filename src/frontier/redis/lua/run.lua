@@ -31,7 +31,7 @@ local function run(keys, args, reads)
   end
   batch = {
     fake_time = args[3] ~= '', sites = {}, changed_sites = {}, units = {}, changed_units = {}, firsts = {},
-    last_answers = {}, sleepers = {}, books = {}, segments = {},
+    last_answers = {}, sleepers = {}, books = {}, segments = {}, lessees = {},
   }
   local steps = cmsgpack.unpack(args[4])
   store.read_clock(args[3])
@@ -39,6 +39,7 @@ local function run(keys, args, reads)
   if reads then
     return cmsgpack.pack({ now, replies })
   end
+  lease.index_lessees()
   store.flush()
   kept.flush()
   records.write_last_answers()

@@ -24,7 +24,7 @@ local tasks = module(function(tasks)
     return depth, link, position, (score - position) / TURN
   end
 
-  local OF_RUNNING = { 'token', 'owner', 'granted_at', 'ends_at', 'fence', 'in_flight', 'interval', 'orphan' }
+  local OF_RUNNING = { 'token', 'owner', 'granted_at', 'ends_at', 'fence', 'in_flight', 'interval' }
 
   local function member_at(task, position)
     return string.format('%013d', position) .. task.site .. '\n' .. task.stage .. task.url
@@ -32,6 +32,11 @@ local tasks = module(function(tasks)
 
   function tasks.member_of(task)
     return member_at(task, task.position)
+  end
+
+  -- Where the leases of a process lie by their ends: as many as it has slots.
+  local function leases_of(owner)
+    return 'leases:' .. owner
   end
 
   -- Remembers where the task lies, so that the next save can take it away from there.
@@ -137,8 +142,10 @@ local tasks = module(function(tasks)
   local function take_away(task)
     if task.lies == RUNNING then
       if task.place ~= RUNNING then
-        call('ZREM', P .. 'lease', member_at(task, task.lies_position))
-        leaves('lease', task.lies_until)
+        local index = leases_of(task.owner)
+        call('ZREM', P .. index, member_at(task, task.lies_position))
+        leaves(index, task.lies_until)
+        batch.lessees[task.owner] = true
       end
     elseif task.lies == DELAYED or task.lies == SCHEDULED then
       call('ZREM', P .. 'delay', member_at(task, task.lies_position))
@@ -153,6 +160,12 @@ local tasks = module(function(tasks)
       call('HDEL', P .. 'tasks:' .. task.site, task.stage .. task.url)
       task.recorded = nil
     end
+  end
+
+  -- Lists a running task among its process's leases.
+  function tasks.list_lease(task)
+    enters(leases_of(task.owner), task.ends_at, tasks.member_of(task))
+    batch.lessees[task.owner] = true
   end
 
   function tasks.save(task)
@@ -181,8 +194,8 @@ local tasks = module(function(tasks)
     task.recorded = true
     if task.place == RUNNING then
       if task.lies ~= RUNNING or task.lies_until ~= task.ends_at then
-        leaves('lease', task.lies_until)
-        enters('lease', task.ends_at, tasks.member_of(task))
+        leaves(leases_of(task.owner), task.lies_until)
+        tasks.list_lease(task)
       end
     elseif task.place ~= WAITING then
       enters('delay', task.until_at, tasks.member_of(task))
@@ -228,38 +241,23 @@ local tasks = module(function(tasks)
     return found
   end
 
-  -- Delayed tasks whose time has come, or running ones whose lease has ended or whose owner is dead.
-  function tasks.until_now(index, most)
-    local first = store.first_of(index)
+  -- Delayed tasks whose time has come.
+  function tasks.overdue(most)
+    local first = store.first_of('delay')
     if not first or first > now then
       return {}
     end
-    return all_of(call('ZRANGEBYSCORE', P .. index, '-inf', now, 'LIMIT', 0, most))
+    return all_of(call('ZRANGEBYSCORE', P .. 'delay', '-inf', now, 'LIMIT', 0, most))
   end
 
-  -- The tasks that run under these tokens, wherever they are: sought among all leases.
-  function tasks.granted(tokens)
-    local running, found = {}, {}
-    for _, task in ipairs(all_of(call('ZRANGE', P .. 'lease', 0, -1))) do
-      running[task.token] = task
-    end
-    for i = 1, #tokens do
-      found[#found + 1] = running[tokens[i]]
-    end
-    return found
+  -- Tasks under leases of a process that end by then, the first ones first.
+  function tasks.held_by(owner, by, most)
+    return all_of(call('ZRANGEBYSCORE', P .. leases_of(owner), '-inf', by, 'LIMIT', 0, most))
   end
 
-  -- The leases of a dead owner are over from now on; how many they are.
-  function tasks.orphan(owner)
-    local count = 0
-    for _, task in ipairs(all_of(call('ZRANGE', P .. 'lease', 0, -1))) do
-      if task.owner == owner and task.ends_at > 0 then
-        task.ends_at, task.orphan = 0, owner
-        tasks.save(task)
-        count = count + 1
-      end
-    end
-    return count
+  -- When the first of a process's leases ends.
+  function tasks.first_end_of(owner)
+    return store.first_of(leases_of(owner))
   end
 
   -- Tasks of a site that lie beside a record, of the wanted places, at most so many.

@@ -110,7 +110,11 @@ local upgrade = module(function(upgrade)
       local text = call('HGET', from, field)
       local task, rest = read_task(text)
       packed.read_rare(task, text, rest)
+      task.site, task.stage, task.url = site, string.sub(field, 1, 1), string.sub(field, 2)
       call('HSET', P .. 'tasks:' .. site, field, packed.of_task(task, packed.rare_of_task(task)))
+      if task.place == RUNNING then
+        tasks.list_lease(task)
+      end
       call('HDEL', from, field)
       moved = moved + 1
     end
@@ -151,6 +155,24 @@ local upgrade = module(function(upgrade)
     places.save_unit(unit)
   end
 
+  -- The leases of all processes lay in one index, those of the dead were counted, and an older version still, which removed a
+  -- process, left the set of its sites.
+  local function tidy_owners(most)
+    lease.index_lessees()
+    for _, name in ipairs(call('HKEYS', P .. 'dead')) do
+      if not call('ZSCORE', P .. 'leases', name) then
+        records.remove_owner(name)
+      end
+    end
+    for _, name in ipairs(call('SPOP', P .. 'named', most)) do
+      if call('EXISTS', P .. 'owner:' .. name) == 0 then
+        call('UNLINK', store.named(name))
+      end
+    end
+    call('UNLINK', P .. 'lease', P .. 'dead', P .. 'picky')
+    return call('EXISTS', P .. 'named') == 1
+  end
+
   local function from_4(most, cursor)
     local part = call('SSCAN', P .. 'sites', cursor, 'COUNT', 100)
     for _, site in ipairs(part[2]) do
@@ -159,6 +181,9 @@ local upgrade = module(function(upgrade)
         return cursor, true
       end
       move_site(site)
+    end
+    if part[1] == '0' and tidy_owners(most) then
+      return cursor, true
     end
     return part[1]
   end

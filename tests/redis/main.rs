@@ -2,6 +2,7 @@
 
 mod answers;
 mod away;
+mod bounded;
 mod bytes;
 mod clock;
 mod deploy;

@@ -17,11 +17,6 @@ fn only(site: &str) -> WorkScope {
     WorkScope::of([site.to_owned()])
 }
 
-/// The keys whose names have this in them.
-fn keys(redis: &RedisServer, part: &str) -> String {
-    redis.cli(&["KEYS", &format!("*{part}*")])
-}
-
 #[test]
 fn a_fresh_crawl_is_refused_while_a_process_of_an_older_version_crawls_the_site() {
     let Some(redis) = redis_or_skip() else { return };
@@ -39,25 +34,6 @@ fn a_fresh_crawl_is_refused_while_a_process_of_an_older_version_crawls_the_site(
     assert!(run.code != Some(0) && run.stderr.contains("process 7 crawls other, shop"), "{}", run.stderr);
     wait(open(&redis.url(0)).bury("older")).expect("declared dead");
     fresh().run().expect_code(0);
-}
-
-#[test]
-fn i15_what_members_of_an_older_version_leave_behind_is_removed_when_one_joins_or_leaves() {
-    let Some(redis) = redis_or_skip() else { return };
-    let frontier = open(&redis.url(0));
-    wait(async {
-        let gone = frontier.join(only("a")).await.expect("joined");
-        older_member(&redis, "older", r#"["shop"]"#);
-        // An older version that declares a process dead knows nothing of the sites that it named.
-        redis.cli(&["DEL", &format!("{{paced:0}}:owner:{}", gone.name)]);
-        redis.cli(&["SREM", "{paced:0}:owners", &gone.name]);
-        let stays = frontier.join(only("b")).await.expect("joined");
-        let leaves = frontier.join(only("c")).await.expect("joined");
-        frontier.bury("older").await.expect("declared dead");
-        frontier.leave(leaves).await.expect("left");
-        assert_eq!(keys(&redis, "picky"), "");
-        assert_eq!(keys(&redis, ":named:"), format!("{{paced:0}}:named:{}", stays.name));
-    });
 }
 
 async fn in_group(frontier: &Frontier, name: &str, interval: i64) {

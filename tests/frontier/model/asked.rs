@@ -189,11 +189,15 @@ impl Ledger {
         Ok(())
     }
 
-    /// The dead are forgotten once they hold nothing any more.
     pub fn bury(&mut self, owner: &str) {
         let Some(known) = self.owners.get_mut(owner) else { return };
         known.dead = true;
         known.settled = None;
+        self.forget_the_dead();
+    }
+
+    /// Those that hold nothing any more.
+    pub fn forget_the_dead(&mut self) {
         let holders: BTreeSet<&String> = self.leases.values().map(|lease| &lease.owner).collect();
         self.owners.retain(|name, owner| !owner.dead || holders.contains(name));
     }

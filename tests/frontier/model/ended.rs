@@ -259,6 +259,7 @@ impl Ledger {
                 }
             }
         }
+        self.forget_the_dead();
         told
     }
 }

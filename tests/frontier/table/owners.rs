@@ -49,9 +49,13 @@ fn c10_a_process_buried_by_mistake_is_told_at_its_next_claim_and_gets_its_tasks_
         assert!(!grant.buried && grant.leases.len() == 2, "{grant:?}");
         assert_eq!(path_of(&grant.leases[0]), path_of(&lease), "its task, in the old position");
         let owners = w.frontier.owners().await.expect("answers");
-        let scope =
-            |name: &str| owners.iter().find(|owner| owner.name == name).map(|owner| owner.scope.clone());
-        assert_eq!(scope(&again.name), scope(&member.name), "it works on what it worked on");
+        let scopes: Vec<_> = owners.into_iter().map(|owner| (owner.name, owner.scope)).collect();
+        let only_a = WorkScope::of(["a".to_owned()]);
+        assert_eq!(
+            scopes,
+            [(again.name, only_a)],
+            "it works on what it worked on, and its old name is forgotten"
+        );
     });
 }
 
@@ -98,6 +102,28 @@ fn i15_a_dead_owner_without_leases_is_forgotten() {
         assert_eq!((owners[0].pid, &owners[0].scope), (std::process::id(), &WorkScope::of(["a".to_owned()])));
         w.frontier.leave(member).await.expect("left");
         assert_eq!(w.frontier.owners().await.expect("answers"), []);
+    });
+}
+
+#[test]
+fn i17_a_dead_owner_is_forgotten_with_the_last_of_its_leases() {
+    on_every_backend(async |w| {
+        w.site_with("a", |a| a.settings.interval = 0).await;
+        w.put_many("a", 2).await;
+        let member = w.frontier.join(WorkScope::All).await.expect("joined");
+        let leases = [w.take_as(&member.name).await, w.take_as(&member.name).await];
+        w.frontier.bury(&member.name).await.expect("buried");
+        let names = async || {
+            let owners = w.frontier.owners().await.expect("answers");
+            owners.into_iter().map(|owner| (owner.name, owner.dead)).collect::<Vec<_>>()
+        };
+        assert_eq!(names().await, [(member.name.clone(), true)], "its leases have not returned");
+        w.work_on("one", WorkScope::All).await;
+        assert_eq!(w.grant(w.want(0, 0)).await.lost.len(), 2);
+        assert_eq!(names().await, [("one".to_owned(), false)]);
+        for lease in &leases {
+            assert_eq!(w.done(lease).await, Settled::Stale);
+        }
     });
 }
 

@@ -55,6 +55,14 @@ fn n9_an_upgraded_frontier_is_crawled_on_each_page_once_and_at_its_pace() {
     wait_for(crawls_on(&w));
 }
 
+fn redis_of_a_dead_process(server: &RedisServer) {
+    server.cli(&["HSET", "{paced:0}:owner:two", "pid", "2", "dead", "1"]);
+    server.cli(&["SADD", "{paced:0}:owners", "two"]);
+    server.cli(&["HSET", "{paced:0}:dead", "two", "0"]);
+    server.cli(&["SADD", "{paced:0}:named:three", "slow"]);
+    server.cli(&["SADD", "{paced:0}:named", "three"]);
+}
+
 #[test]
 fn n9_an_upgrade_that_was_cut_off_is_gone_on_with_in_steps_of_a_thousand() {
     let Some(server) = old() else { return };
@@ -66,6 +74,8 @@ fn n9_an_upgrade_that_was_cut_off_is_gone_on_with_in_steps_of_a_thousand() {
         words.extend(pages.iter().flat_map(|page| [page.as_str(), row]));
         server.cli(&words);
     }
+    // As an older version leaves it: a dead process with a lease, one without, and the set of a third one's sites.
+    redis_of_a_dead_process(&server);
     // As who began it, and moved what it could, leaves it.
     server.cli(&["SET", "{paced:0}:schema", "5 1 3"]);
     server.cli(&["SET", "{paced:0}:upgrading", "somebody", "PX", "300"]);
@@ -78,4 +88,8 @@ fn n9_an_upgrade_that_was_cut_off_is_gone_on_with_in_steps_of_a_thousand() {
     });
     assert_eq!(server.cli(&["HGET", "{paced:0}:pages:slow", "count"]), "3000");
     assert!(server.batches() > 6, "a step moves a thousand at most");
+    let dead = ["lease", "dead", "picky", "named", "owner:two", "named:three"]
+        .map(|key| format!("{{paced:0}}:{key}"));
+    let dead: Vec<&str> = ["EXISTS"].into_iter().chain(dead.iter().map(String::as_str)).collect();
+    assert_eq!(server.cli(&dead), "0");
 }

@@ -237,6 +237,13 @@ mod tests {
     }
 
     #[test]
+    fn a_time_that_never_was_is_long_over_and_one_that_never_comes_is_far() {
+        let clock = Clock::wall();
+        let look = |then| clock.look(Timestamp::from_millis(then), Duration::ZERO);
+        assert!(look(i64::MIN).1 > Duration::from_hours(24) && look(i64::MAX).0 > Duration::from_hours(24));
+    }
+
+    #[test]
     fn a_fake_clock_moves_only_when_told_and_its_clones_with_it() {
         let clock = Clock::fake(Timestamp::from_millis(5));
         let twin = clock.clone();

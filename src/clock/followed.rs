@@ -10,18 +10,18 @@ const DRIFT: i64 = 20_000;
 /// Each answer that tells the time is a sample: when it was asked for, that time hadn't come to its end yet, and when it came,
 /// it had begun. The best of them bound how far the other clock is ahead of this machine's time since boot.
 #[derive(Debug, Default)]
-pub struct Followed(Mutex<Option<Bounds>>);
+pub struct Followed(Mutex<Option<TimeBounds>>);
 
 /// How far the other clock is ahead, in µs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Bounds {
+struct TimeBounds {
     least: i64,
     most: i64,
     /// When they were last looked after, in µs since boot.
     at: i64,
 }
 
-impl Bounds {
+impl TimeBounds {
     /// Of one sample: a whole ms, asked for and answered at these times.
     fn of(asked: i64, answered: i64, told_ms: i64) -> Self {
         Self { least: told_ms * 1_000 - answered, most: (told_ms + 1) * 1_000 - asked, at: answered }
@@ -42,7 +42,7 @@ impl Bounds {
 impl Followed {
     /// Takes a sample in: times in µs since boot, and what the other machine told in between, in ms.
     pub fn sample(&self, asked: i64, answered: i64, told_ms: i64) {
-        let sample = Bounds::of(asked, answered, told_ms);
+        let sample = TimeBounds::of(asked, answered, told_ms);
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         *known = Some(known.map_or(sample, |known| known.aged(answered).narrowed_by(sample)));
     }
@@ -50,7 +50,7 @@ impl Followed {
     /// The other machine's time at `now` µs since boot, at the earliest and at the latest, in µs. None before the first answer.
     pub fn at(&self, now: i64) -> Option<(i64, i64)> {
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner).map(|known| known.aged(now));
-        known.map(|Bounds { least, most, .. }| (now + least, now + most))
+        known.map(|TimeBounds { least, most, .. }| (now + least, now + most))
     }
 }
 

@@ -27,6 +27,7 @@ mod table;
 mod value;
 mod view;
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -276,9 +277,15 @@ impl Frontier {
         ask!(self, Tune { site: site.to_owned(), tuning })
     }
 
-    /// The names of all sites.
+    /// The names of all sites, in order. They are read in portions, each at a moment of its own.
     pub async fn sites(&self) -> Result<Vec<String>, FrontierError> {
-        ask!(self, Sites {})
+        let (mut names, mut from) = (BTreeSet::new(), Some(String::new()));
+        while let Some(place) = from {
+            let portion = ask!(self, Sites { from: place })?;
+            names.extend(portion.names);
+            from = portion.next;
+        }
+        Ok(names.into_iter().collect())
     }
 
     /// How a site stands; none if there is no such site.

@@ -23,7 +23,8 @@ pub(crate) trait Shelf: DueShelf + TaskShelf + PageShelf {
     fn remove_site(&mut self, name: &str) -> Result<(), Self::Error>;
     /// All that is kept under a site's name, and its hosts, is kept under another; its record is saved afterwards.
     fn rename_site(&mut self, name: &str, to: &str) -> Result<(), Self::Error>;
-    fn site_names(&mut self) -> Result<Vec<String>, Self::Error>;
+    /// The next names after that one, in order.
+    fn site_names(&mut self, after: &str, most: u32) -> Result<Vec<String>, Self::Error>;
     fn site_text(&mut self, name: &str) -> Result<Option<String>, Self::Error>;
     fn save_site_text(&mut self, name: &str, text: &str) -> Result<(), Self::Error>;
 
@@ -57,8 +58,8 @@ pub(crate) trait Shelf: DueShelf + TaskShelf + PageShelf {
     fn save_robots(&mut self, origin: &str, robots: &RobotsState) -> Result<(), Self::Error>;
     fn remove_robots(&mut self, origin: &str) -> Result<(), Self::Error>;
 
-    /// The sites that name a host, in the order in which they did: it belongs to the first.
-    fn sites_of(&mut self, host: &str) -> Result<Vec<String>, Self::Error>;
+    /// The first sites that name a host, in the order in which they did: it belongs to the first of all.
+    fn sites_of(&mut self, host: &str, most: u32) -> Result<Vec<String>, Self::Error>;
     /// Adds a site to those that name a host, unless it is among them.
     fn save_host(&mut self, host: &str, site: &str) -> Result<(), Self::Error>;
     fn remove_host(&mut self, host: &str, site: &str) -> Result<(), Self::Error>;
@@ -130,7 +131,7 @@ pub(crate) trait TaskShelf: Fallible {
     fn next_lease_end(&mut self) -> Result<Option<i64>, Self::Error>;
     /// Waiting and delayed tasks of a site, by stage, then fingerprint.
     fn idle_tasks(&mut self, site: &str, most: u32) -> Result<Vec<Task>, Self::Error>;
-    /// Running tasks of a site, by the end of their leases, then position.
+    /// Running tasks of a site that has no others, in no order.
     fn running_tasks(&mut self, site: &str) -> Result<Vec<Task>, Self::Error>;
 }
 

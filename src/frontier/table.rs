@@ -11,7 +11,7 @@ use super::step::{
     Claim, Feeding, Forgotten, Grant, LockReply, Rearm, Registered, Registration, Renamed, Run, Tuning,
 };
 use super::value::{Decoded, FromWire, ToWire};
-use super::view::{Freshness, Inspection, KnownRobots, LatestPage, LetterPlace, Owner, UrlStatus, View};
+use super::view::{Freshness, Inspection, KnownRobots, LatestPage, LetterPlace, Owner, SiteNames, UrlStatus, View};
 use crate::canonical_url::CanonicalUrl;
 use crate::task::{DeadLetter, LeaseKey, Put, PutReply, Settled, Settlement, Stage};
 
@@ -122,7 +122,7 @@ steps! {
     HoldsLock { mutex: MutexKey, token: String } -> bool, "view.holds_lock", Mutex(mutex), Asker;
     LockLeft { mutex: MutexKey } -> Option<i64>, "view.lock_left", Mutex(mutex), Asker;
 
-    Sites {} -> Vec<String>, "view.sites", Directory, Asker;
+    Sites { from: String } -> SiteNames, "view.sites", Directory, Asker;
     View { site: String } -> Option<Box<View>>, "view.site", Site(site), Onlooker;
     Text { site: String } -> Option<String>, "view.text", Site(site), Asker;
     SiteOf { host: String } -> Option<String>, "view.site_of", Directory, Asker;

@@ -20,6 +20,20 @@ pub struct Owner {
     pub dead: bool,
 }
 
+/// A portion of the names of all sites.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct SiteNames {
+    /// Some names; one that is there from the first portion to the last is in one of them, or more.
+    pub(crate) names: Vec<String>,
+    /// Where the next portion begins; none behind the last.
+    pub(crate) next: Option<String>,
+}
+
+impl SiteNames {
+    /// The most in a portion, or as many as the server has at one place.
+    pub(crate) const MOST: u32 = 1_000;
+}
+
 impl Owner {
     /// Whether it lives and may have tasks of a site in hand.
     pub fn works_on(&self, site: &str) -> bool {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use paced::internals::frontier::{Frontier, WorkScope};
+use paced::internals::frontier::{Frontier, Registered, Registration, Tuning, WorkScope};
 
 use crate::ground::wait;
 use crate::steps::*;
@@ -33,7 +33,7 @@ fn i16_a_burial_takes_as_long_however_many_leases_there_are_and_is_done_once() {
             let frontier = open(&redis.url(if each == 200 { 0 } else { 1 }));
             shop(&frontier, 0, 2 * each).await;
             frontier
-                .tune("shop", paced::internals::frontier::Tuning::Parallel(Some(9_999)))
+                .tune("shop", Tuning::Parallel(Some(9_999)))
                 .await
                 .expect("set");
             for owner in ["living", "dying"] {
@@ -66,5 +66,46 @@ fn c10_who_was_silent_for_too_long_is_declared_dead_by_the_first_beat_of_another
         let dead: Vec<_> = owners.into_iter().filter(|owner| owner.dead).map(|owner| owner.name).collect();
         assert_eq!(dead, ["silent"]);
         assert_eq!(redis.cli(&["ZSCORE", "{paced:0}:beat", "silent"]), "");
+    });
+}
+
+#[test]
+fn i16_the_names_of_sites_are_read_in_portions() {
+    let Some(redis) = redis_or_skip() else { return };
+    let frontier = open(&redis.url(0));
+    wait(async {
+        register(&frontier, 0).await;
+        let many = "for i = 1, 20000 do redis.call('HSET', KEYS[1], 'site-' .. i, 'site-' .. i) end";
+        redis.cli(&["EVAL", many, "1", "{paced:0}:units"]);
+        let (names, calls) = calls_of(&redis, frontier.sites()).await;
+        assert_eq!(names.expect("answers").len(), 20_001);
+        let portions = calls["fcall"];
+        assert!((10..=30).contains(&portions) && calls["hscan"] == portions, "{calls:?}");
+        assert_eq!(calls.get("hkeys"), None);
+    });
+}
+
+#[test]
+fn i16_a_site_is_registered_at_the_same_cost_however_many_of_its_group_share_its_host() {
+    let Some(redis) = redis_or_skip() else { return };
+    let frontier = open(&redis.url(0));
+    let member = |name: String| Registration {
+        group: Some(("group:g".to_owned(), 1_000)),
+        hosts: vec!["shared.example".to_owned()],
+        ..registration(&name, 1_000)
+    };
+    wait(async {
+        let mut costs = Vec::new();
+        for upto in [20, 200] {
+            for n in 0..upto {
+                frontier.register(member(format!("s{n:03}"))).await.expect("answers");
+            }
+            let (answer, calls) = calls_of(&redis, frontier.register(member(format!("new-{upto}")))).await;
+            assert!(matches!(answer, Ok(Registered::Version(_))), "{answer:?}");
+            costs.push(calls);
+        }
+        assert_eq!(costs[0], costs[1]);
+        let alone = Registration { group: None, ..member("alone".to_owned()) };
+        assert!(matches!(frontier.register(alone).await, Ok(Registered::Refused(_))));
     });
 }

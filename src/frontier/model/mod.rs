@@ -95,8 +95,8 @@ impl Shelf for Model {
         Ok(())
     }
 
-    fn site_names(&mut self) -> Sure<Vec<String>> {
-        Ok(self.sites.keys().cloned().collect())
+    fn site_names(&mut self, after: &str, most: u32) -> Sure<Vec<String>> {
+        Ok(self.sites.keys().filter(|name| *name.as_str() > *after).take(most as usize).cloned().collect())
     }
 
     fn site_text(&mut self, name: &str) -> Sure<Option<String>> {
@@ -177,8 +177,8 @@ impl Shelf for Model {
         Ok(())
     }
 
-    fn sites_of(&mut self, host: &str) -> Sure<Vec<String>> {
-        Ok(self.hosts.get(host).cloned().unwrap_or_default())
+    fn sites_of(&mut self, host: &str, most: u32) -> Sure<Vec<String>> {
+        Ok(self.hosts.get(host).into_iter().flatten().take(most as usize).cloned().collect())
     }
 
     fn save_host(&mut self, host: &str, site: &str) -> Sure<()> {

@@ -11,6 +11,7 @@ use crate::frontier::mutex_key::UNIT_MUTEX;
 use crate::frontier::state::{
     AVERAGED, BACK_MS, EPOCH, FED_WAITING, LEASE_MS, MAX_LOSSES, Place, START_TOKEN, Turn, delay_after_loss,
 };
+use crate::frontier::view::SiteNames;
 use crate::frontier::steps::{claim, feed, lease, lock, reasons, settle, site};
 use crate::manners::{MOST_ROBOTS_REDIRECTS, departure};
 use crate::task::{Exclusion, Priority, PutReply, Settled};
@@ -29,7 +30,7 @@ pub(super) fn prelude() -> String {
 }
 
 /// Spans are in ms.
-fn numbers() -> [(&'static str, i64); 34] {
+fn numbers() -> [(&'static str, i64); 35] {
     [
         ("LEASE_MS", LEASE_MS),
         ("BACK_MS", BACK_MS),
@@ -44,6 +45,7 @@ fn numbers() -> [(&'static str, i64); 34] {
         ("TIDIED", i64::from(claim::TIDIED)),
         ("FED", i64::from(feed::FED)),
         ("FED_WAITING", FED_WAITING.cast_signed()),
+        ("NAMES", i64::from(SiteNames::MOST)),
         ("REMOVED", i64::from(site::REMOVED)),
         ("LONGEST_TURN", lock::LONGEST_TURN),
         ("GRACE_PARTS", i64::from(departure::GRACE_PARTS)),

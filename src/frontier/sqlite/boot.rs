@@ -42,7 +42,7 @@ fn postpone(transaction: &Connection, now: i64) -> rusqlite::Result<()> {
     let units: Vec<String> = units.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
     let mut tables = Tables::new(transaction, Memory::default())?;
     let mut sites: HashMap<String, Vec<SiteState>> = HashMap::new();
-    for name in tables.site_names()? {
+    for name in tables.site_names("", u32::MAX)? {
         let Some(site) = tables.site(&name)? else { continue };
         sites.entry(site.unit.clone()).or_default().push(site);
     }

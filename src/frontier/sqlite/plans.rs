@@ -19,8 +19,7 @@ use crate::task::{
 
 const START: i64 = 1_800_000_000_000;
 /// Read by people or at a process's coming and going, of tables with a row a site or a process.
-const MAY_SCAN: [&str; 4] = [
-    "SELECT name FROM site ORDER BY name",
+const MAY_SCAN: [&str; 3] = [
     "SELECT name, state FROM owner",
     "DELETE FROM owner",
     "DELETE FROM answers",
@@ -186,7 +185,7 @@ fn exercise(shop: &mut Shop) {
         Step::DeadLetters { site: site(), after: None, most: 5 },
         Step::DropLetters { site: site(), letters: vec![(Stage::Parse, url("a", 0))] },
         Step::Owners {},
-        Step::Sites {},
+        Step::Sites { from: String::new() },
         Step::GiveUp { site: site() },
         Step::BeginRun { site: site(), seeds: vec![], fresh: true },
         Step::Sweep { site: site() },

@@ -42,8 +42,9 @@ impl Shelf for Tables<'_> {
         self.file.run("UPDATE host SET site = ?2 WHERE site = ?1", [name, to])
     }
 
-    fn site_names(&mut self) -> Result<Vec<String>> {
-        self.file.all("SELECT name FROM site ORDER BY name", [], |row| row.get(0))
+    fn site_names(&mut self, after: &str, most: u32) -> Result<Vec<String>> {
+        let sql = "SELECT name FROM site WHERE name > ?1 ORDER BY name LIMIT ?2";
+        self.file.all(sql, params![after, most], |row| row.get(0))
     }
 
     fn site_text(&mut self, name: &str) -> Result<Option<String>> {
@@ -167,8 +168,9 @@ impl Shelf for Tables<'_> {
         self.file.run("INSERT OR REPLACE INTO robots VALUES (?1, ?2)", params![origin, to_json(robots)?])
     }
 
-    fn sites_of(&mut self, host: &str) -> Result<Vec<String>> {
-        self.file.all("SELECT site FROM host WHERE host = ?1 ORDER BY turn", [host], |row| row.get(0))
+    fn sites_of(&mut self, host: &str, most: u32) -> Result<Vec<String>> {
+        let sql = "SELECT site FROM host WHERE host = ?1 ORDER BY turn LIMIT ?2";
+        self.file.all(sql, params![host, most], |row| row.get(0))
     }
 
     fn save_host(&mut self, host: &str, site: &str) -> Result<()> {

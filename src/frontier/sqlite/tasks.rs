@@ -146,7 +146,7 @@ impl TaskShelf for Tables<'_> {
 
     fn running_tasks(&mut self, site: &str) -> Result<Vec<Task>> {
         let site = self.site_id(site)?;
-        self.tasks("WHERE task.place = 3 AND +task.site = ?1 ORDER BY task.until, task.position", [site])
+        self.tasks("WHERE task.site = ?1 AND +task.place = 3", [site])
     }
 }
 

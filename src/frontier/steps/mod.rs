@@ -64,10 +64,10 @@ pub(crate) fn apply<S: Shelf>(shelf: &mut S, step: Step, now: i64) -> Result<Rep
         }
         Step::HoldsLock { mutex, token } => Reply::HoldsLock(at.holds_lock(&mutex, &token)?),
         Step::LockLeft { mutex } => Reply::LockLeft(at.lock_left(&mutex)?),
-        Step::Sites {} => Reply::Sites(at.shelf.site_names()?),
+        Step::Sites { from } => Reply::Sites(at.sites(&from)?),
         Step::View { site } => Reply::View(at.view(&site)?.map(Box::new)),
         Step::Text { site } => Reply::Text(at.shelf.site_text(&site)?),
-        Step::SiteOf { host } => Reply::SiteOf(at.shelf.sites_of(&host)?.into_iter().next()),
+        Step::SiteOf { host } => Reply::SiteOf(at.shelf.sites_of(&host, 1)?.into_iter().next()),
         Step::Robots { origin } => Reply::Robots(at.robots(&origin)?),
         Step::Stored { site, url } => Reply::Stored(at.latest(PageKey { site: &site, url: &url })?),
         Step::UrlStatus { site, url } => Reply::UrlStatus(Box::new(at.url_status(&site, &url)?)),

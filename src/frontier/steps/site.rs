@@ -74,7 +74,8 @@ impl<S: Shelf> Moment<'_, S> {
     /// A host belongs to one site, unless both are of one group: else two files would double a shop's load.
     fn foreign_host(&mut self, new: &Registration) -> Done<S, Option<String>> {
         for host in &new.hosts {
-            for owner in self.shelf.sites_of(host)?.into_iter().filter(|owner| *owner != new.name) {
+            // Those that have a host are all of one group: two of them tell.
+            for owner in self.shelf.sites_of(host, 2)?.into_iter().filter(|owner| *owner != new.name) {
                 let unit = self.shelf.site(&owner)?.map(|site| site.unit);
                 if unit.is_none() || unit.as_ref() != new.group.as_ref().map(|(name, _)| name) {
                     return Ok(Some(reasons::foreign_host(host, &owner)));
@@ -142,7 +143,7 @@ impl<S: Shelf> Moment<'_, S> {
     pub(super) fn give_up(&mut self, name: &str) -> Done<S, bool> {
         let Some(mut site) = self.shelf.site(name)? else { return Ok(false) };
         let tasks = self.shelf.idle_tasks(name, REMOVED)?;
-        let more = tasks.len() == REMOVED as usize;
+        let more = !tasks.is_empty();
         for task in tasks {
             site.counts(task.stage).dropped += 1;
             self.remove(&mut site, &task)?;

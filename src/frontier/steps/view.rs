@@ -5,7 +5,7 @@ use crate::canonical_url::CanonicalUrl;
 use crate::clock::Timestamp;
 use crate::frontier::shelf::Shelf;
 use crate::frontier::state::{EPOCH, Place, SiteState, Task, UnitState, UnitWait};
-use crate::frontier::view::{KnownRobots, LatestPage, Owner, Says, UnitStatus, UrlStatus, View};
+use crate::frontier::view::{KnownRobots, LatestPage, Owner, Says, SiteNames, UnitStatus, UrlStatus, View};
 use crate::task::{PageKey, Stage};
 
 impl<S: Shelf> Moment<'_, S> {
@@ -44,6 +44,13 @@ impl<S: Shelf> Moment<'_, S> {
             paused: site.tuned.paused,
             version: site.version,
         }))
+    }
+
+    /// The names of the sites behind that one, up to a number.
+    pub(super) fn sites(&mut self, after: &str) -> Done<S, SiteNames> {
+        let names = self.shelf.site_names(after, SiteNames::MOST)?;
+        let is_full = names.len() == SiteNames::MOST as usize;
+        Ok(SiteNames { next: names.last().filter(|_| is_full).cloned(), names })
     }
 
     /// Where a URL stands.

@@ -96,3 +96,14 @@ fn a_site_tells_whose_its_values_are() {
         assert_eq!((view.interval, view.parallel), (3_000, 2));
     });
 }
+
+#[test]
+fn i16_the_names_of_many_sites_are_told_in_order_and_each_once() {
+    on_every_backend(async |w| {
+        let names: Vec<String> = (0..1_100).map(|n| format!("s{n:04}")).collect();
+        for name in names.iter().rev() {
+            w.site(name).await;
+        }
+        assert_eq!(w.frontier.sites().await.expect("answers"), names);
+    });
+}

@@ -6,10 +6,12 @@ local directory = module(function(directory)
     return call('HGET', P .. 'units', site) == group and (not to or to == group)
   end
 
-  -- A host belongs to one site, unless both are of one group: else two files would double a shop's load.
+  -- A host belongs to one site, unless both are of one group: else two files would double a shop's load. Those that have a host
+  -- are all of one group, so two of them tell; unless one of them is on its way to another.
   function directory.foreign_host(new)
+    local last = call('EXISTS', P .. 'moving') == 1 and -1 or 1
     for _, host in ipairs(new.hosts) do
-      for _, owner in ipairs(call('LRANGE', P .. 'host:' .. host, 0, -1)) do
+      for _, owner in ipairs(call('LRANGE', P .. 'host:' .. host, 0, last)) do
         if owner ~= new.name and not (new.group and is_of(owner, new.group)) then
           return filled(FOREIGN_HOST, { host = host, owner = owner })
         end
@@ -31,7 +33,7 @@ local directory = module(function(directory)
     for _, host in ipairs(new.hosts) do
       wanted[host] = true
     end
-    for _, host in ipairs(call('SMEMBERS', key)) do
+    for _, host in ipairs(call('SMEMBERS', key)) do -- those that its file named
       if not wanted[host] then
         call('SREM', key, host)
         call('LREM', P .. 'host:' .. host, 0, new.name)

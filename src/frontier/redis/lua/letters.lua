@@ -9,7 +9,7 @@ local letters = module(function(letters)
       return tasks.read_letters(site, call('ZRANGE', key, rank + 1, rank + most))
     end
     local found = {}
-    for _, member in ipairs(call('ZRANGEBYSCORE', key, after[1], after[1])) do
+    for _, member in ipairs(call('ZRANGEBYSCORE', key, after[1], after[1])) do -- those that died in one ms
       if member > after[2] and #found < most then
         found[#found + 1] = member
       end

@@ -43,7 +43,7 @@ local sites_of = module(function(sites_of)
     if tasks.sweep_known(site, REMOVED) or kept.sweep(name, REMOVED) then
       return 'partly'
     end
-    for _, recrawl in ipairs(call('SMEMBERS', P .. 'periods:' .. name)) do
+    for _, recrawl in ipairs(call('SMEMBERS', P .. 'periods:' .. name)) do -- as many as its file names
       call('UNLINK', P .. 'fetched:' .. name .. ':' .. recrawl)
     end
     local unit = store.some_unit(site.unit)
@@ -210,8 +210,8 @@ local sites_of = module(function(sites_of)
       store.add(site, counter[task.stage].dropped, 1)
       places.remove(site, task)
     end
-    local more = #idle == REMOVED
-    if not more then
+    local more = #idle > 0
+    if not more then -- running tasks alone have a record now: as many as workers have slots
       for _, letter in ipairs(call('ZRANGE', P .. 'dead:' .. name, 0, REMOVED - 1)) do
         tasks.remove_dead(site, string.sub(letter, 1, 1), string.sub(letter, 2))
       end

@@ -219,7 +219,7 @@ local tasks = module(function(tasks)
     return tasks.waiting(site, stage, first[1], tonumber(first[2]))
   end
 
-  -- When the longest waiting task was put, by the least position of each priority.
+  -- When the longest waiting task was put, by the least position of each priority: as many looks as there are priorities.
   function tasks.oldest_waiting(site, stage)
     local key, above, least = queue(site, stage), '-inf', nil
     while true do
@@ -276,16 +276,16 @@ local tasks = module(function(tasks)
     return found
   end
 
-  -- Waiting and delayed tasks of a site.
+  -- Waiting tasks of a site, and once there are none, delayed ones: then few others lie beside a record.
   function tasks.idle(site, most)
-    local found = tasks.recorded(site, { [DELAYED] = true, [SCHEDULED] = true }, most)
+    local found = {}
     for _, stage in ipairs(STAGES) do
       local waiting = call('ZRANGE', queue(site, stage), 0, most - #found - 1, 'WITHSCORES')
       for i = 1, most > #found and #waiting or 0, 2 do
         found[#found + 1] = tasks.waiting(site, stage, waiting[i], tonumber(waiting[i + 1]))
       end
     end
-    return found
+    return #found > 0 and found or tasks.recorded(site, { [DELAYED] = true, [SCHEDULED] = true }, most)
   end
 
   -- Fingerprints lie in small sets of integers; there is one more set for every 200 of them, and each time one of the old

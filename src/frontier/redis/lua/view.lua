@@ -96,8 +96,13 @@ local view = module(function(view)
     return found
   end
 
-  function view.sites()
-    return sorted(call('HKEYS', P .. 'units'))
+  -- A portion of the names, and where the next one begins.
+  function view.sites(from)
+    local part, names = call('HSCAN', P .. 'units', from == '' and '0' or from, 'COUNT', NAMES), {}
+    for i = 1, #part[2], 2 do
+      names[#names + 1] = part[2][i]
+    end
+    return { names, part[1] ~= '0' and part[1] }
   end
 
   function view.text(name)

@@ -8,7 +8,7 @@ use crate::frontier::state::{DeadState, StageCounts, WorkScope};
 use crate::frontier::step::{Feeding, Forgotten, Grant, LockReply, Lost, Rearm, Registered, Renamed, Run};
 use crate::frontier::value::{Decoded, FromWire, ReplyRow, embedded, is_true, malformed, parse, read_by};
 use crate::frontier::view::{
-    Freshness, Inspection, KnownRobots, LatestPage, Owner, Says, UnitStatus, UrlStatus, View,
+    Freshness, Inspection, KnownRobots, LatestPage, Owner, Says, SiteNames, UnitStatus, UrlStatus, View,
 };
 use crate::page::Validators;
 use crate::task::{
@@ -39,6 +39,7 @@ rows! {
     RobotsFetch { fetch, failures }
     Lost { site, stage, url, losses, kept_back }
     Owner { name, pid, scope, dead }
+    SiteNames { names, next }
     View {
         site, unit, at, run, run_began, finished, interval, parallel, in_flight, download, parse, oldest, response, starts,
         last_start, due, blocked_until, blocked_why, paused, version, says

@@ -11,7 +11,9 @@ use super::step::{
     Claim, Feeding, Forgotten, Grant, LockReply, Rearm, Registered, Registration, Renamed, Run, Tuning,
 };
 use super::value::{Decoded, FromWire, ToWire};
-use super::view::{Freshness, Inspection, KnownRobots, LatestPage, LetterPlace, Owner, SiteNames, UrlStatus, View};
+use super::view::{
+    Freshness, Inspection, KnownRobots, LatestPage, LetterPlace, Owner, SiteNames, UrlStatus, View,
+};
 use crate::canonical_url::CanonicalUrl;
 use crate::task::{DeadLetter, LeaseKey, Put, PutReply, Settled, Settlement, Stage};
 

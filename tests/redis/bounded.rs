@@ -32,10 +32,7 @@ fn i16_a_burial_takes_as_long_however_many_leases_there_are_and_is_done_once() {
         wait(async {
             let frontier = open(&redis.url(if each == 200 { 0 } else { 1 }));
             shop(&frontier, 0, 2 * each).await;
-            frontier
-                .tune("shop", Tuning::Parallel(Some(9_999)))
-                .await
-                .expect("set");
+            frontier.tune("shop", Tuning::Parallel(Some(9_999))).await.expect("set");
             for owner in ["living", "dying"] {
                 leases(&frontier, owner, each as usize).await;
             }

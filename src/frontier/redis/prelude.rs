@@ -11,8 +11,8 @@ use crate::frontier::mutex_key::UNIT_MUTEX;
 use crate::frontier::state::{
     AVERAGED, BACK_MS, EPOCH, FED_WAITING, LEASE_MS, MAX_LOSSES, Place, START_TOKEN, Turn, delay_after_loss,
 };
-use crate::frontier::view::SiteNames;
 use crate::frontier::steps::{claim, feed, lease, lock, reasons, settle, site};
+use crate::frontier::view::SiteNames;
 use crate::manners::{MOST_ROBOTS_REDIRECTS, departure};
 use crate::task::{Exclusion, Priority, PutReply, Settled};
 

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use crate::archive::Record;
 use crate::clock::{Timestamp, millis};
-use crate::manners::grace;
+use crate::manners::departure::{LEAST_EXACT, LEAST_GRACE};
+use crate::manners::is_early;
 
 /// So many early starts are named; the others are counted.
 const NAMED_EARLY: usize = 20;
@@ -28,14 +29,18 @@ pub struct UnitReport {
     pub sites: Vec<String>,
     /// How many requests were sent.
     pub starts: u64,
-    /// The shortest and the longest interval that was in force.
+    /// The shortest and the longest interval that was in force: the longer of a start's two waits.
     pub interval: (Duration, Duration),
     /// The times between one start and the next; none for a single start.
     pub gaps: Option<Gaps>,
-    /// How many starts came before their time by more than grace.
+    /// How long after their time requests were sent; none where that isn't on record.
+    pub lateness: Option<Lateness>,
+    /// How many starts came before their time by more than grace, in their unit or in their site.
     pub early: u64,
     /// The earliest in time of them, at most 20.
     pub early_starts: Vec<EarlyStart>,
+    /// Starts with waits under 100 ms, of which the mean alone is judged.
+    pub quick: Option<MeanGap>,
     /// How many answers had which status.
     pub statuses: BTreeMap<u16, u64>,
     /// How many requests had no answer.
@@ -61,15 +66,35 @@ pub struct Gaps {
     pub max: Duration,
 }
 
+/// How far from its time a request was sent; percentiles by nearest rank.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lateness {
+    /// Half of them were not further.
+    pub p50: Duration,
+    /// All but one in a hundred were not further.
+    pub p99: Duration,
+}
+
+/// The mean time between starts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MeanGap {
+    /// What it was.
+    pub gap: Duration,
+    /// What it had to be.
+    pub due: Duration,
+    /// Whether these starts took as long as they had to, but for one grace.
+    pub kept: bool,
+}
+
 /// A start that came too early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EarlyStart {
     /// When it was sent.
     pub at: Timestamp,
-    /// How long after the start before it.
+    /// How long after the start before it in its unit, or in its site.
     pub gap: Duration,
-    /// How long it had to be, grace not taken off.
-    pub interval: Duration,
+    /// What that had to be, grace not taken off.
+    pub wait: Duration,
 }
 
 impl Audit {
@@ -99,15 +124,27 @@ impl Audit {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct RequestStart {
     at: Timestamp,
+    /// The number of its terms in its unit.
+    terms: u32,
+    /// How far from its time it was sent, in ms; `UNTOLD` where that isn't on record.
+    late: u32,
+}
+
+/// What starts have in common.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Terms {
     /// The site's number in its unit.
     site: u32,
-    /// The interval in force, in milliseconds.
-    interval: u32,
+    unit_wait: Duration,
+    site_wait: Duration,
 }
+
+const UNTOLD: u32 = u32::MAX;
 
 #[derive(Debug, Default)]
 struct UnitStarts {
     starts: Vec<RequestStart>,
+    terms: BTreeMap<Terms, u32>,
     sites: BTreeMap<String, u32>,
     statuses: BTreeMap<u16, u64>,
     unanswered: u64,
@@ -116,9 +153,14 @@ struct UnitStarts {
 
 impl UnitStarts {
     fn count(&mut self, record: &Record) {
-        let site = self.site_number(&record.site);
-        let interval = u32::try_from(millis(record.interval)).unwrap_or(u32::MAX);
-        self.starts.push(RequestStart { at: record.sent_at, site, interval });
+        let Record { sent_at: at, unit_wait, site_wait, .. } = *record;
+        let terms = Terms { site: self.site_number(&record.site), unit_wait, site_wait };
+        let next = u32::try_from(self.terms.len()).unwrap_or(u32::MAX);
+        let terms = *self.terms.entry(terms).or_insert(next);
+        let ms = |start_at: Timestamp| at.as_millis().abs_diff(start_at.as_millis());
+        let late =
+            record.start_at.map_or(UNTOLD, |start_at| u32::try_from(ms(start_at)).unwrap_or(UNTOLD - 1));
+        self.starts.push(RequestStart { at, terms, late });
         self.bytes = self.bytes.saturating_add(record.bytes);
         match record.status {
             Some(status) => *self.statuses.entry(status).or_default() += 1,
@@ -137,15 +179,17 @@ impl UnitStarts {
 
     fn report(mut self, unit: String) -> UnitReport {
         self.starts.sort_unstable();
-        let (early, early_starts) = self.early();
+        let judged = self.judged();
         let stamp = |start: Option<&RequestStart>| start.map_or(Timestamp::default(), |start| start.at);
-        let intervals = || self.starts.iter().map(RequestStart::interval);
+        let intervals = || self.terms.keys().map(|terms| terms.unit_wait.max(terms.site_wait));
         UnitReport {
             unit,
             starts: self.starts.len() as u64,
             interval: (intervals().min().unwrap_or_default(), intervals().max().unwrap_or_default()),
-            early,
-            early_starts,
+            lateness: lateness(&self.starts),
+            early: judged.early,
+            quick: judged.quick(),
+            early_starts: judged.early_starts,
             unanswered: self.unanswered,
             bytes: self.bytes,
             first: stamp(self.starts.first()),
@@ -156,41 +200,79 @@ impl UnitStarts {
         }
     }
 
-    fn early(&self) -> (u64, Vec<EarlyStart>) {
-        let (mut count, mut named) = (0, Vec::new());
-        for pair in self.starts.windows(2) {
-            let (gap, interval) = (pair[1].at.since(pair[0].at), owed(pair[0], pair[1]));
-            if gap < interval.saturating_sub(grace(interval)) {
-                count += 1;
-                if named.len() < NAMED_EARLY {
-                    named.push(EarlyStart { at: pair[1].at, gap, interval });
-                }
+    /// Judges each start by its own waits (I1): how long after the last one in its unit, and in its site, it came.
+    fn judged(&self) -> Judged {
+        let mut terms: Vec<&Terms> = self.terms.keys().collect();
+        terms.sort_unstable_by_key(|of| self.terms[*of]);
+        let (mut judged, mut last_of_unit) = (Judged::default(), None);
+        let mut last_of_site = vec![None; self.sites.len()];
+        for RequestStart { at, terms: number, .. } in self.starts.iter().copied() {
+            let Terms { site, unit_wait, site_wait } = *terms[number as usize];
+            let last_of_site = &mut last_of_site[site as usize];
+            let lasts = [(last_of_unit, unit_wait), (*last_of_site, site_wait)];
+            let waited = lasts.into_iter().filter_map(|(last, wait): (Option<Timestamp>, _)| {
+                Some(EarlyStart { at, gap: at.since(last?), wait })
+            });
+            // The one that was short of more.
+            if let Some(waited) = waited.min_by_key(|waited| millis(waited.gap) - millis(waited.wait)) {
+                judged.take(waited);
+            }
+            (last_of_unit, *last_of_site) = (Some(at), Some(at));
+        }
+        judged
+    }
+}
+
+/// What the gaps of a unit come to.
+#[derive(Debug, Default)]
+struct Judged {
+    early: u64,
+    early_starts: Vec<EarlyStart>,
+    /// Starts that wait too short a time to be exact, how long they took, and how long they had to take.
+    quick: u32,
+    took: Duration,
+    due: Duration,
+}
+
+impl Judged {
+    fn take(&mut self, start: EarlyStart) {
+        if is_early(start.gap, start.wait) {
+            self.early += 1;
+            if self.early_starts.len() < NAMED_EARLY {
+                self.early_starts.push(start);
             }
         }
-        (count, named)
+        if !start.wait.is_zero() && start.wait < LEAST_EXACT {
+            self.quick += 1;
+            self.took += start.gap;
+            self.due += start.wait;
+        }
+    }
+
+    fn quick(&self) -> Option<MeanGap> {
+        let Self { quick, took, due, .. } = *self;
+        (quick > 0).then(|| MeanGap { gap: took / quick, due: due / quick, kept: took + LEAST_GRACE >= due })
     }
 }
 
-impl RequestStart {
-    fn interval(&self) -> Duration {
-        Duration::from_millis(self.interval.into())
-    }
-}
-
-/// How long the later of two starts had to wait: the interval of the earlier one's site, as in force at the later one
-/// (I1). Where the sites differ, only what was in force at the earlier one is on record.
-fn owed(earlier: RequestStart, later: RequestStart) -> Duration {
-    if earlier.site == later.site { later.interval() } else { earlier.interval() }
+fn lateness(starts: &[RequestStart]) -> Option<Lateness> {
+    let told = starts.iter().map(|start| start.late).filter(|late| *late != UNTOLD);
+    let mut late: Vec<i64> = told.map(i64::from).collect();
+    late.sort_unstable();
+    (!late.is_empty()).then(|| Lateness { p50: rank(&late, 50), p99: rank(&late, 99) })
 }
 
 fn gaps(starts: &[RequestStart]) -> Option<Gaps> {
     let mut gaps: Vec<i64> = starts.windows(2).map(|pair| millis(pair[1].at.since(pair[0].at))).collect();
     gaps.sort_unstable();
-    let rank = |percent: usize| {
-        let gap = gaps[(gaps.len() * percent).div_ceil(100).max(1) - 1];
-        Duration::from_millis(gap.unsigned_abs())
-    };
-    (!gaps.is_empty()).then(|| Gaps { min: rank(0), p50: rank(50), p99: rank(99), max: rank(100) })
+    let at = |percent| rank(&gaps, percent);
+    (!gaps.is_empty()).then(|| Gaps { min: at(0), p50: at(50), p99: at(99), max: at(100) })
+}
+
+/// Of sorted times in ms, the one of that rank.
+fn rank(sorted: &[i64], percent: usize) -> Duration {
+    let ms = sorted[(sorted.len() * percent).div_ceil(100).max(1) - 1];
+    Duration::from_millis(ms.unsigned_abs())
 }
 
 #[cfg(test)]
@@ -201,7 +283,9 @@ mod tests {
         Record {
             site: site.to_owned(),
             unit: "unit".to_owned(),
-            interval: Duration::from_millis(interval),
+            start_at: Some(Timestamp::from_millis(1_795_165_200_000 + at - 1)),
+            unit_wait: Duration::from_millis(interval),
+            site_wait: Duration::from_millis(interval),
             fence: 1,
             url: "http://shop.example/".to_owned(),
             sent_at: Timestamp::from_millis(1_795_165_200_000 + at),
@@ -226,8 +310,9 @@ mod tests {
             (&[("a", 899, 1000), ("a", 0, 1000)], 1),
             (&[("a", 0, 10_000), ("a", 9750, 10_000)], 0),
             (&[("a", 0, 10_000), ("a", 9749, 10_000)], 1),
-            (&[("a", 0, 50), ("a", 40, 50)], 0),
-            (&[("a", 0, 50), ("a", 39, 50)], 1),
+            (&[("a", 0, 100), ("a", 90, 100)], 0),
+            (&[("a", 0, 100), ("a", 89, 100)], 1),
+            (&[("a", 0, 99), ("a", 1, 99)], 0),
             (&[("a", 0, 1000), ("a", 0, 1000), ("a", 0, 1000)], 2),
             (&[("a", 0, 0), ("a", 0, 0)], 0),
             (&[("a", 0, 1000)], 0),
@@ -243,9 +328,42 @@ mod tests {
     }
 
     #[test]
-    fn i1_in_a_group_the_earlier_starts_own_site_is_the_measure() {
-        assert_eq!(early(&[("slow", 0, 5000), ("fast", 1000, 1000)]), 1);
-        assert_eq!(early(&[("fast", 0, 1000), ("slow", 1000, 5000)]), 0);
+    fn i1_in_a_group_a_start_waits_for_its_unit_and_for_its_own_site() {
+        let group = |starts: &[(&str, i64, u64)]| {
+            let in_unit = |record| Record { unit_wait: Duration::from_secs(1), ..record };
+            let records = starts.iter().map(|(site, at, wait)| in_unit(sent(site, *at, *wait)));
+            Audit::of(records).report()[0].early
+        };
+        assert_eq!(group(&[("slow", 0, 5000), ("fast", 1000, 1000), ("slow", 5000, 5000)]), 0);
+        assert_eq!(group(&[("slow", 0, 5000), ("fast", 4100, 1000), ("slow", 4749, 5000)]), 1, "both waits");
+        assert_eq!(group(&[("slow", 0, 5000), ("fast", 1000, 1000), ("slow", 4000, 5000)]), 1, "the site's");
+        assert_eq!(group(&[("slow", 0, 5000), ("fast", 899, 1000)]), 1, "the unit's");
+    }
+
+    #[test]
+    fn records_of_earlier_builds_are_judged_by_their_site_alone() {
+        let told = |record| Record { start_at: None, unit_wait: Duration::ZERO, ..record };
+        let records =
+            [("a", 0, 1000), ("b", 10, 5000), ("a", 899, 1000)].map(|(s, at, ms)| told(sent(s, at, ms)));
+        let report = &Audit::of(records).report()[0];
+        assert_eq!((report.early, report.lateness, report.interval.1.as_secs()), (1, None, 5));
+    }
+
+    #[test]
+    fn l7_under_100_ms_the_mean_alone_is_judged() {
+        let quick = |gaps: [i64; 3]| {
+            let mut at = 0;
+            let stamps = gaps.map(|gap| {
+                at += gap;
+                sent("a", at, 20)
+            });
+            let report = Audit::of([sent("a", 0, 20)].into_iter().chain(stamps)).report().remove(0);
+            let quick = report.quick.expect("three gaps");
+            (report.early, quick.gap.as_millis(), quick.due.as_millis(), quick.kept)
+        };
+        assert_eq!(quick([40, 0, 20]), (0, 20, 20, true));
+        assert_eq!(quick([40, 0, 8]), (0, 16, 20, false));
+        assert_eq!(Audit::of([sent("a", 0, 100), sent("a", 1, 100)]).report()[0].quick, None);
     }
 
     #[test]
@@ -275,7 +393,7 @@ mod tests {
         let named = EarlyStart {
             at: Timestamp::from_millis(1_795_165_200_500),
             gap: Duration::from_millis(500),
-            interval: Duration::from_secs(1),
+            wait: Duration::from_secs(1),
         };
         assert_eq!(report.early_starts, [named]);
     }
@@ -287,17 +405,26 @@ mod tests {
             at += n;
             sent("a", at, 0)
         });
-        let report = &Audit::of(records.collect::<Vec<_>>()).report()[0];
+        let late = |(n, record): (i64, Record)| Record {
+            start_at: Some(Timestamp::from_millis(record.sent_at.as_millis() - n)),
+            ..record
+        };
+        let report = &Audit::of((0..=100).zip(records).map(late)).report()[0];
         let ms = Duration::from_millis;
+        assert_eq!(report.lateness, Some(Lateness { p50: ms(50), p99: ms(99) }));
         assert_eq!(report.gaps, Some(Gaps { min: ms(1), p50: ms(50), p99: ms(99), max: ms(100) }));
     }
 
     #[test]
-    fn a_start_takes_sixteen_bytes_at_most() {
+    fn a_start_takes_16_bytes_and_32_while_the_table_grows() {
         let mut unit = UnitStarts::default();
         for n in 0..100_000 {
             unit.count(&sent("a", n, 1000));
         }
-        assert!(unit.starts.capacity() * size_of::<i64>() <= 16 * 100_000, "{}", unit.starts.capacity());
+        assert!(
+            unit.starts.capacity() * size_of::<RequestStart>() <= 32 * 100_000,
+            "{}",
+            unit.starts.capacity()
+        );
     }
 }

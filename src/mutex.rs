@@ -229,7 +229,7 @@ impl TimedMutex {
         let answer = self.acquire(true).await?;
         let travelled = asked.elapsed() / 2;
         if let Ok(held) = &answer {
-            let (left, _) = self.frontier.clock().look(held.taken_at, Duration::MAX);
+            let (left, _) = self.frontier.clock_of(&held.key).look(held.taken_at, Duration::MAX);
             clock::wait(left).await;
         }
         let looks = tries.count();

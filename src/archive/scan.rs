@@ -28,8 +28,13 @@ pub struct Record {
     pub site: String,
     /// The pace unit: the site's group, or the site.
     pub unit: String,
-    /// The interval in force when it was sent.
-    pub interval: Duration,
+    /// When it was to be sent; none without a pace, and in records of earlier builds.
+    pub start_at: Option<Timestamp>,
+    /// What its pace unit waited before it, as in force at its last grant. Zero in records of earlier builds, which tell of the
+    /// site alone.
+    pub unit_wait: Duration,
+    /// What its site waited before it.
+    pub site_wait: Duration,
     /// The lease's fence.
     pub fence: i64,
     /// What was asked for.
@@ -252,10 +257,13 @@ fn no_record() -> io::Error {
 /// A request that this crawler sent: others lack the fields that audits go by.
 fn request(fields: &Fields) -> Option<Record> {
     let text = |name| fields.get(name).map(str::to_owned);
+    let wait = |name| Some(Duration::from_millis(fields.get(name)?.parse().ok()?));
     Some(Record {
         site: text("Paced-Site")?,
         unit: text("Paced-Unit")?,
-        interval: Duration::from_millis(fields.get("Paced-Interval-Ms")?.parse().ok()?),
+        start_at: fields.get("Paced-Start-At").and_then(|text| text.parse().ok()),
+        unit_wait: wait("Paced-Unit-Wait-Ms").unwrap_or_default(),
+        site_wait: wait("Paced-Site-Wait-Ms").or_else(|| wait("Paced-Interval-Ms"))?,
         fence: fields.get("Paced-Fence")?.parse().ok()?,
         url: text("WARC-Target-URI")?,
         sent_at: fields.get("WARC-Date")?.parse().ok()?,
@@ -358,5 +366,8 @@ mod tests {
             (record.url.as_str(), record.status, record.place),
             ("http://shop.example/", Some(200), None)
         );
+        // Such a build told its site's interval alone.
+        let waits = (record.start_at, record.unit_wait, record.site_wait);
+        assert_eq!(waits, (None, Duration::ZERO, Duration::from_secs(1)));
     }
 }

@@ -1,7 +1,6 @@
 //! One request and what came of it, and the records that tell it. Where they are written is decided elsewhere.
 
 use std::ops::Range;
-use std::time::Duration;
 
 use super::member::Packer;
 use super::store::Store;
@@ -10,6 +9,7 @@ use super::{RecordPlace, stored};
 use crate::canonical_url::CanonicalUrl;
 use crate::clock::{Timestamp, millis};
 use crate::page::Page;
+use crate::task::Departure;
 
 /// A request that was sent, under which pace, and how it ended.
 #[derive(Clone, Debug)]
@@ -18,8 +18,8 @@ pub struct Visit {
     pub site: String,
     /// The pace unit: the site's group, or the site.
     pub unit: String,
-    /// The interval in force when the request was sent.
-    pub interval: Duration,
+    /// When the request was to be sent, and the waits as in force at its last grant.
+    pub departure: Departure,
     /// The lease's fence.
     pub fence: i64,
     /// What was sent.
@@ -124,7 +124,9 @@ fn request(out: &mut Vec<u8>, packer: &mut Packer, visit: &Visit, id: &str, answ
         .with("Content-Type", warc::HTTP_REQUEST)
         .with("Paced-Site", &visit.site)
         .with("Paced-Unit", &visit.unit)
-        .with("Paced-Interval-Ms", millis(visit.interval))
+        .with_some("Paced-Start-At", visit.departure.is_paced().then(|| visit.departure.at()))
+        .with("Paced-Unit-Wait-Ms", visit.departure.unit)
+        .with("Paced-Site-Wait-Ms", visit.departure.site)
         .with("Paced-Fence", visit.fence);
     let target = &url.url()[url::Position::BeforePath..url::Position::AfterQuery];
     let first = format!("{method} {target} {}", http_name(visit.request.http_version));

@@ -3,12 +3,13 @@
 use std::fmt::Debug;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use futures_util::future::{BoxFuture, pending, ready};
 
-use super::FrontierError;
 use super::model::Model;
 use super::table::{Reply, Step};
+use super::{FrontierError, MutexKey};
 use crate::clock::Clock;
 
 /// Where steps are done, each atomically.
@@ -21,6 +22,16 @@ pub(super) trait Backend: Debug + Send + Sync {
 
     /// The clock that steps go by, as far as this process can tell.
     fn clock(&self) -> Clock;
+
+    /// The clock that the steps of a mutex go by.
+    fn clock_of(&self, _mutex: &MutexKey) -> Clock {
+        self.clock()
+    }
+
+    /// How far apart the earliest and the latest are that it may be, by the clock that is known least well.
+    fn doubt(&self) -> Duration {
+        self.clock().doubt()
+    }
 
     /// Which frontier it is, as people may see it.
     fn shown(&self) -> String;

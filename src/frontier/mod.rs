@@ -24,6 +24,7 @@ pub mod state;
 mod step;
 mod steps;
 mod table;
+pub mod unit_news;
 mod value;
 mod view;
 
@@ -117,9 +118,14 @@ impl Frontier {
         self.0.clock()
     }
 
+    /// The clock that a pace unit goes by: on a cluster that of its partition's server.
+    pub fn clock_of(&self, unit: &MutexKey) -> Clock {
+        self.0.clock_of(unit)
+    }
+
     /// How long before it a start is to be granted at the latest, in ms: answers from far away take longer than is usual.
     pub(crate) fn lead(&self) -> i64 {
-        let doubt = millis(self.clock().doubt());
+        let doubt = millis(self.0.doubt());
         if doubt > millis(LEAST_GRACE) / 2 { 2 * doubt } else { 0 }
     }
 }

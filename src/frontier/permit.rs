@@ -1,5 +1,6 @@
 //! Leave to start one request, looked at again when the connection is up (section "from permit to wire").
 
+use std::pin::pin;
 use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -7,9 +8,10 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 use super::step::{LockReply, Rearm};
+use super::unit_news::UnitNews;
 use super::{Frontier, FrontierError, MutexKey};
-use crate::clock::{self, Clock, Timestamp, millis};
-use crate::manners::departure::MOST_AHEAD;
+use crate::clock::{self, Clock, Timestamp, millis, since_boot};
+use crate::manners::departure::{LATE, MOST_AHEAD};
 use crate::manners::{grace, lead_ms};
 use crate::task::{Departure, Lease, LeaseKey};
 
@@ -44,15 +46,43 @@ struct Single {
     at: AtomicI64,
 }
 
+/// What the permits of one pace unit go by.
+#[derive(Clone, Debug)]
+pub struct PermitGround {
+    /// Where the start was granted.
+    pub frontier: Frontier,
+    /// The pace unit.
+    pub unit: String,
+    /// What the process learns of its units.
+    pub news: Arc<UnitNews>,
+    /// Cancelled when no new start is to be waited for.
+    pub leaving: CancellationToken,
+}
+
 #[derive(Debug)]
 struct Paced {
-    frontier: Frontier,
+    ground: PermitGround,
     lease: LeaseKey,
-    /// When the request is to be sent, and the waits that begin then.
-    departure: Mutex<Departure>,
+    granted: Mutex<Granted>,
     rearms: AtomicU32,
-    /// Cancelled when no new start is to be waited for.
-    leaving: CancellationToken,
+}
+
+/// The start that a permit has.
+#[derive(Clone, Copy, Debug)]
+struct Granted {
+    /// When the request is to be sent, and the waits that begin then.
+    departure: Departure,
+    /// The time since boot right before it was asked for, or asked about: what was learnt earlier is known to it.
+    asked: Duration,
+}
+
+/// What a permit is to do now.
+enum Next {
+    Wait(Duration),
+    /// So late.
+    Send(Duration),
+    /// It is too late.
+    Rearm,
 }
 
 /// Why a permit no longer holds.
@@ -61,8 +91,8 @@ pub enum NotNow {
     /// It grew late each time: the task goes back, no attempt is counted.
     #[error("its start was late {REARMS} times")]
     TooLate,
-    /// The site was paused or blocked meanwhile: the task went back already.
-    #[error("the site was paused or blocked meanwhile")]
+    /// The site was paused, blocked or slowed down meanwhile: the task went back already, its start unused.
+    #[error("the site was paused, blocked or slowed down meanwhile")]
     WentBack,
     /// The lease was lost: somebody else has the task.
     #[error("its lease was lost")]
@@ -76,26 +106,19 @@ pub enum NotNow {
 }
 
 impl Permit {
-    /// The permit that a download lease carries. Once `leaving`, a permit that grew late waits a few seconds for a new start,
+    /// The permit that a download lease carries, whose claim was sent right after `asked`, by the time since boot. Once `leaving`, a permit that grew late waits a few seconds for a new start,
     /// no longer.
-    pub fn of(lease: &Lease, frontier: &Frontier, leaving: CancellationToken) -> Self {
-        if lease.departure.wait().is_zero() {
-            return Self(Arc::new(PermitKind::Unpaced(frontier.clock())));
-        }
-        Self(Arc::new(PermitKind::Paced(Paced {
-            frontier: frontier.clone(),
-            lease: lease.key(),
-            departure: Mutex::new(lease.departure),
-            rearms: AtomicU32::new(0),
-            leaving,
-        })))
+    pub fn of(lease: &Lease, asked: Duration, ground: PermitGround) -> Self {
+        let granted = Mutex::new(Granted { departure: lease.departure, asked });
+        let rearms = AtomicU32::new(0);
+        Self(Arc::new(PermitKind::Paced(Paced { ground, lease: lease.key(), granted, rearms })))
     }
 
     /// A permit for one start outside of all tasks, as for a person's look at a page: it takes the timed mutex of the pace
     /// unit for `interval`, waiting for its turn as any outsider does.
     pub fn single(frontier: &Frontier, unit: &str, interval: Duration) -> Self {
         if interval.is_zero() {
-            return Self(Arc::new(PermitKind::Unpaced(frontier.clock())));
+            return Self(Arc::new(PermitKind::Unpaced(frontier.clock_of(&MutexKey::unit(unit)))));
         }
         Self(Arc::new(PermitKind::Single(Single {
             frontier: frontier.clone(),
@@ -120,6 +143,15 @@ impl Permit {
         }
     }
 
+    /// When its request is to be sent, and the waits that begin then, as last granted.
+    pub fn departure(&self) -> Departure {
+        match &*self.0 {
+            PermitKind::Unpaced(_) => Departure::default(),
+            PermitKind::Paced(paced) => paced.granted().departure,
+            PermitKind::Single(single) => single.departure(),
+        }
+    }
+
     /// Holds the pace unit for so long from now, and for no less than its interval: a site asked for that. False: this permit
     /// took no mutex, or it isn't its own any more.
     pub(crate) async fn hold(&self, wait: Duration) -> Result<bool, FrontierError> {
@@ -131,55 +163,88 @@ impl Permit {
 
 impl Paced {
     /// Waits for the departure; one that is missed by more than the grace is asked for anew. A process that is to end sends
-    /// nothing that it hasn't sent.
+    /// nothing that it hasn't sent, and what it learns of the unit meanwhile counts.
     async fn start(&self) -> Result<Timestamp, NotNow> {
-        let clock = self.frontier.clock();
+        let PermitGround { frontier, unit, news, leaving } = &self.ground;
+        let clock = frontier.clock_of(&MutexKey::unit(unit));
         loop {
-            if self.leaving.is_cancelled() {
+            let mut told = pin!(news.told());
+            told.as_mut().enable();
+            let Granted { departure, asked } = self.granted();
+            if leaving.is_cancelled() {
                 return Err(NotNow::Leaving);
             }
-            let departure = self.departure();
-            let grace = grace(departure.wait());
-            match clock.look(departure.at(), grace / 2) {
-                (left, _) if !left.is_zero() => {
-                    self.leaving.run_until_cancelled(clock::wait(left)).await;
+            if news.is_in_doubt(unit, asked) {
+                self.ask(Some(departure.at)).await?;
+                continue;
+            }
+            match self.next(&clock, departure) {
+                Next::Wait(left) => tokio::select! {
+                    () = clock::wait(left) => {}
+                    () = told => {}
+                    () = leaving.cancelled() => {}
+                },
+                Next::Send(late) => {
+                    if late > LATE {
+                        news.went_late(unit, self.lease.token, spell(departure.unit));
+                    }
+                    return Ok(clock.now());
                 }
-                (_, late) if late <= grace => return Ok(clock.now()),
-                _ => self.depart_anew().await?,
+                Next::Rearm if self.rearms.fetch_add(1, Ordering::SeqCst) >= REARMS => {
+                    return Err(NotNow::TooLate);
+                }
+                Next::Rearm => self.ask(None).await?,
             }
         }
     }
 
-    /// Takes a new start, not more often than a few times.
-    async fn depart_anew(&self) -> Result<(), NotNow> {
-        if self.rearms.fetch_add(1, Ordering::SeqCst) >= REARMS {
-            return Err(NotNow::TooLate);
+    /// A start whose predecessor was sent late is sent late itself, as far as its own grace allows.
+    fn next(&self, clock: &Clock, departure: Departure) -> Next {
+        if !departure.is_paced() {
+            return Next::Send(Duration::ZERO);
         }
-        tokio::select! {
-            biased;
-            rearmed = self.rearm() => rearmed,
-            () = clock::wait_after(&self.leaving, LAST_WAIT) => Err(NotNow::Leaving),
+        let grace = grace(departure.wait());
+        let (left, late) = clock.look(departure.at(), grace / 2);
+        if !left.is_zero() {
+            return Next::Wait(left);
+        }
+        let PermitGround { unit, news, .. } = &self.ground;
+        match news.held(unit, self.lease.token, spell(departure.unit)) {
+            held if late + held > grace => Next::Rearm,
+            held if !held.is_zero() => Next::Wait(held),
+            _ => Next::Send(late),
         }
     }
 
-    fn departure(&self) -> Departure {
-        *self.departure.lock().unwrap_or_else(PoisonError::into_inner)
+    fn granted(&self) -> Granted {
+        *self.granted.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Asks for a new start, or whether the one at that time still stands.
+    async fn ask(&self, whether: Option<i64>) -> Result<(), NotNow> {
+        tokio::select! {
+            biased;
+            rearmed = self.rearm(whether) => rearmed,
+            () = clock::wait_after(&self.ground.leaving, LAST_WAIT) => Err(NotNow::Leaving),
+        }
     }
 
     /// Takes a new start. One that is far away is asked about once more shortly before: the site may have been paused meanwhile.
-    async fn rearm(&self) -> Result<(), NotNow> {
-        let mut asked = None;
+    async fn rearm(&self, mut whether: Option<i64>) -> Result<(), NotNow> {
+        let PermitGround { frontier, unit, .. } = &self.ground;
+        let clock = frontier.clock_of(&MutexKey::unit(unit));
         loop {
-            let lead = self.frontier.lead();
-            match self.frontier.rearm_asking(&self.lease, asked, lead).await.map_err(NotNow::Frontier)? {
+            let (asked, lead) = (since_boot(), frontier.lead());
+            match frontier.rearm_asking(&self.lease, whether, lead).await.map_err(NotNow::Frontier)? {
                 Rearm::Departs(departure) => {
-                    let far = departure.at - self.frontier.clock().now().as_millis() - millis(MOST_AHEAD);
-                    *self.departure.lock().unwrap_or_else(PoisonError::into_inner) = departure;
-                    if far <= 0 || asked == Some(departure.at) {
+                    let far = departure.at - clock.now().as_millis() - millis(MOST_AHEAD);
+                    *self.granted.lock().unwrap_or_else(PoisonError::into_inner) =
+                        Granted { departure, asked };
+                    if far <= 0 || whether == Some(departure.at) {
                         return Ok(());
                     }
                     wait_ms(far).await;
-                    asked = Some(departure.at);
+                    whether = Some(departure.at);
                 }
                 Rearm::Held(wait) => wait_ms(wait.min(LONGEST_SLEEP)).await,
                 Rearm::WentBack => return Err(NotNow::WentBack),
@@ -190,9 +255,14 @@ impl Paced {
 }
 
 impl Single {
+    fn departure(&self) -> Departure {
+        let wait = millis(self.interval);
+        Departure { at: self.at.load(Ordering::SeqCst), unit: wait, site: wait }
+    }
+
     /// Waits for its turn; a start that wasn't used in time is moved, or taken anew.
     async fn start(&self) -> Result<Timestamp, FrontierError> {
-        let (clock, grace) = (self.frontier.clock(), grace(self.interval));
+        let (clock, grace) = (self.frontier.clock_of(&self.mutex), grace(self.interval));
         loop {
             let at = self.at.load(Ordering::SeqCst);
             match clock.look(Timestamp::from_millis(at), grace / 2) {
@@ -208,7 +278,7 @@ impl Single {
         let (expire, lead) =
             (millis(self.interval), lead_ms(millis(self.interval)).max(self.frontier.lead()));
         if was_taken && self.frontier.extend_lock(&self.mutex, &self.token, expire + lead).await? {
-            let soon = self.frontier.clock().now().as_millis() + lead;
+            let soon = self.frontier.clock_of(&self.mutex).now().as_millis() + lead;
             self.at.store(soon, Ordering::SeqCst);
             return Ok(());
         }
@@ -221,5 +291,9 @@ impl Single {
 }
 
 async fn wait_ms(wait: i64) {
-    clock::wait(Duration::from_millis(u64::try_from(wait).unwrap_or(0))).await;
+    clock::wait(spell(wait)).await;
+}
+
+fn spell(ms: i64) -> Duration {
+    Duration::from_millis(u64::try_from(ms).unwrap_or(0))
 }

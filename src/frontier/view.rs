@@ -106,6 +106,25 @@ impl View {
         (!interval.is_zero()).then(|| interval.as_secs_f64().recip())
     }
 
+    /// When its next request starts: the one that was granted ahead, or else the earliest that may be. None while it is paused,
+    /// and where nothing waits.
+    pub fn next_start(&self) -> Option<Timestamp> {
+        let is_own = self.unit == self.site;
+        match self.last_start.filter(|granted| is_own && *granted > self.at) {
+            Some(granted) => Some(granted),
+            None if self.paused.is_some() || self.download.waiting == 0 => None,
+            None => Some(self.due.max(self.at)),
+        }
+    }
+
+    /// Whether it was paused, blocked for longer or slowed down since it was seen `before`.
+    pub fn holds_more_than(&self, before: Option<&Self>) -> bool {
+        let Some(before) = before else { return self.paused.is_some() || self.blocked_until.is_some() };
+        self.interval > before.interval
+            || self.blocked_until > before.blocked_until
+            || self.paused.is_some() && before.paused.is_none()
+    }
+
     /// Why nothing of it may start just now, where it is paused or blocked.
     pub fn left_alone(&self) -> Option<String> {
         if let Some(why) = &self.paused {
@@ -292,4 +311,54 @@ pub struct Inspection {
     pub dead: Vec<(String, Stage, String)>,
     /// Fingerprints of known pages.
     pub known: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_next_start_is_the_one_granted_ahead_or_the_earliest_that_may_be() {
+        let at = View::example().at;
+        let after = |ms| Some(at.plus(Duration::from_millis(ms)));
+        let view = View {
+            download: StageCounts { waiting: 3, ..StageCounts::default() },
+            last_start: Some(at),
+            due: at.plus(Duration::from_millis(900)),
+            ..View::example()
+        };
+        assert_eq!(view.next_start(), after(900));
+        let ahead = View { last_start: after(30), ..view.clone() };
+        assert_eq!(ahead.next_start(), after(30));
+        let in_group = View { unit: "shops".to_owned(), ..ahead.clone() };
+        assert_eq!(in_group.next_start(), after(900), "that one may be another site's");
+        assert_eq!(View { due: Timestamp::from_millis(0), ..view.clone() }.next_start(), Some(at), "now");
+        assert_eq!(View { paused: Some("holidays".to_owned()), ..view.clone() }.next_start(), None);
+        assert_eq!(View { download: StageCounts::default(), ..view }.next_start(), None, "nothing waits");
+    }
+
+    #[test]
+    fn a_site_holds_more_once_it_is_paused_blocked_for_longer_or_slowed_down() {
+        let view = View::example();
+        let blocked =
+            |ms| View { blocked_until: Some(view.at.plus(Duration::from_millis(ms))), ..view.clone() };
+        let paused = View { paused: Some("holidays".to_owned()), ..view.clone() };
+        let slow = View { interval: 2_000, ..view.clone() };
+        for (before, after, more) in [
+            (Some(&view), &view, false),
+            (Some(&view), &paused, true),
+            (Some(&paused), &paused, false),
+            (Some(&paused), &view, false),
+            (Some(&view), &blocked(5), true),
+            (Some(&blocked(5)), &blocked(9), true),
+            (Some(&blocked(9)), &view, false),
+            (Some(&view), &slow, true),
+            (Some(&slow), &view, false),
+            (None, &view, false),
+            (None, &paused, true),
+            (None, &blocked(5), true),
+        ] {
+            assert_eq!(after.holds_more_than(before), more, "{before:?} {after:?}");
+        }
+    }
 }

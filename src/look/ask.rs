@@ -95,7 +95,7 @@ impl<'a> Asker<'a> {
         let answer =
             exchange.answer.as_ref().ok().map(|fetched| (fetched.page.status, fetched.page.response));
         let (unit, interval) = (price.unit.clone(), price.interval);
-        let visit = visit_to_keep(&self.site.name, (unit.clone(), interval), url, &exchange);
+        let visit = visit_to_keep(&self.site.name, (unit.clone(), permit.departure()), url, &exchange);
         self.sent.push(PaidRequest { url: url.clone(), unit, interval, at: exchange.sent.at, answer });
         let kept = self.archive.keep(visit).await;
         if let Ok(fetched) = &exchange.answer

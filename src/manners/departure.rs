@@ -19,6 +19,16 @@ pub const LEAD_PARTS: u32 = 10;
 /// That is never longer.
 pub const MOST_LEAD: Duration = Duration::from_millis(10);
 
+/// A start that is sent no later than this is exact.
+pub const LATE: Duration = Duration::from_millis(2);
+/// Of starts that are less than this apart, the mean rate alone is kept.
+pub const LEAST_EXACT: Duration = Duration::from_millis(100);
+
+/// Whether a start came too soon after the one before: by more than the grace of its wait.
+pub fn is_early(gap: Duration, wait: Duration) -> bool {
+    wait >= LEAST_EXACT && gap < wait - grace(wait)
+}
+
 /// How late a start may be on the wire: a tenth of the wait, between 10 and 250 ms.
 pub fn grace(wait: Duration) -> Duration {
     (wait / GRACE_PARTS).clamp(LEAST_GRACE, MOST_GRACE)
@@ -46,6 +56,21 @@ fn spell(wait: i64) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_start_is_early_by_more_than_its_grace_where_starts_are_exact() {
+        let ms = Duration::from_millis;
+        for (gap, wait, early) in [
+            (900, 1_000, false),
+            (899, 1_000, true),
+            (90, 100, false),
+            (89, 100, true),
+            (0, 99, false),
+            (0, 0, false),
+        ] {
+            assert_eq!(is_early(ms(gap), ms(wait)), early, "{gap} of {wait} ms");
+        }
+    }
 
     #[test]
     fn grace_is_a_tenth_within_bounds() {

@@ -2,15 +2,17 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use tracing::debug;
 
+use crate::canonical_url::CanonicalUrl;
 use crate::clock::Timestamp;
 use crate::fetch::Exchange;
 use crate::frontier::{Freshness, View};
-use crate::manners::grace;
+use crate::manners::is_early;
 use crate::site::Site;
-use crate::task::{Lease, RobotsAccess};
+use crate::task::{Departure, RobotsAccess};
 
 /// The counters of a process. Cheap to clone; clones count together.
 #[derive(Clone, Debug, Default)]
@@ -19,13 +21,15 @@ pub struct Monitor(Arc<Mutex<Counts>>);
 #[derive(Debug, Default)]
 struct Counts {
     sites: BTreeMap<String, SiteCounts>,
-    last_sent: HashMap<String, Timestamp>,
+    /// The last request of each pace unit.
+    last_sent: HashMap<String, Option<Timestamp>>,
     workers: usize,
 }
 
 #[derive(Debug, Default)]
 struct SiteCounts {
     tally: Tally,
+    last_sent: Option<Timestamp>,
     freshness: Freshness,
     /// Hosts whose `robots.txt` could not be had when this process asked last, and why.
     unreachable: BTreeMap<String, String>,
@@ -36,7 +40,7 @@ struct SiteCounts {
 pub struct Tally {
     /// Requests sent.
     pub starts: u64,
-    /// Starts sooner after the one before than the interval, less the grace, in this process.
+    /// Starts sooner after the one before in the unit or in the site than its wait, less the grace, in this process.
     pub early: u64,
     /// Pages kept for parsing.
     pub pages: u64,
@@ -58,21 +62,17 @@ pub(super) struct Counted {
 
 impl Monitor {
     /// A request was sent, and its answer has ended.
-    pub fn sent(&self, site: &Site, lease: &Lease, exchange: &Exchange) {
+    pub fn sent(&self, site: &Site, url: &CanonicalUrl, departure: Departure, exchange: &Exchange) {
         let at = exchange.sent.at;
-        let unit = site.unit();
         let status = exchange.answer.as_ref().map_or(0, |fetched| fetched.page.status);
-        debug!(site = site.name, url = lease.url.as_str(), status, "sent at {at}");
+        debug!(site = site.name, url = url.as_str(), status, "sent at {at}");
         let mut state = self.lock();
-        let gap = state.last_sent.get(&unit).map(|last| at.since(*last));
-        let late = state.last_sent.get(&unit).is_none_or(|last| at > *last);
-        if late {
-            state.last_sent.insert(unit, at);
-        }
-        let tally = &mut state.site(&site.name).tally;
+        let last_of_unit = state.last_sent.entry(site.unit()).or_default();
+        let is_early_in_unit = follows_early(last_of_unit, at, departure.unit);
+        let SiteCounts { tally, last_sent, .. } = state.site(&site.name);
+        let is_early_in_site = follows_early(last_sent, at, departure.site);
         tally.starts += 1;
-        let wait = lease.departure.wait();
-        tally.early += u64::from(late && gap.is_some_and(|gap| gap + grace(wait) < wait));
+        tally.early += u64::from(is_early_in_unit || is_early_in_site);
     }
 
     /// A task was settled: a page was kept for parsing, or the task died, or neither.
@@ -113,7 +113,7 @@ impl Monitor {
     pub(super) fn counted(&self, views: &[View]) -> Vec<Counted> {
         let mut state = self.lock();
         let counted = |view: &View| {
-            let SiteCounts { tally, freshness, unreachable } = state.site(&view.site);
+            let SiteCounts { tally, freshness, unreachable, .. } = state.site(&view.site);
             let unreachable = unreachable.iter().next().map(|(origin, why)| format!("{origin}: {why}"));
             Counted { view: view.clone(), tally: *tally, freshness: *freshness, unreachable }
         };
@@ -145,6 +145,14 @@ impl Monitor {
     fn lock(&self) -> MutexGuard<'_, Counts> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Whether a request came too early after the last one; it becomes the last one, unless its answer only ended later.
+fn follows_early(last: &mut Option<Timestamp>, at: Timestamp, wait: i64) -> bool {
+    let before = *last;
+    *last = before.max(Some(at));
+    let wait = Duration::from_millis(wait.unsigned_abs());
+    before.is_some_and(|before| at > before && is_early(at.since(before), wait))
 }
 
 impl Counts {

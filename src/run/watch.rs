@@ -1,6 +1,6 @@
 //! A run under way, watched: how its sites stand, what is told of it, and when it is over.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -10,6 +10,7 @@ use tracing::warn;
 use super::report::Ending;
 use super::standstill::Standstill;
 use crate::clock;
+use crate::frontier::unit_news::UnitNews;
 use crate::frontier::{Frontier, FrontierError, View};
 use crate::monitor::{Monitor, Pulse, Shown, Tally};
 use crate::work::{Breakers, Outages, SiteRules, UnderWay, VisitParts};
@@ -47,6 +48,7 @@ pub(super) struct Watch {
     outages: Arc<Outages>,
     breakers: Arc<Breakers>,
     under_way: Arc<UnderWay>,
+    news: Arc<UnitNews>,
     monitor: Monitor,
     goal: Goal,
     pulse: Pulse,
@@ -72,6 +74,7 @@ impl Watch {
             outages: Arc::clone(&parts.outages),
             breakers: Arc::clone(&parts.breakers),
             under_way: Arc::clone(&parts.under_way),
+            news: Arc::clone(&parts.news),
             monitor: parts.monitor.clone(),
             pulse: Pulse::new(parts.monitor.clone(), shown),
             goal,
@@ -235,7 +238,13 @@ impl Watch {
         Ok(())
     }
 
+    /// Starts that were granted by what is no longer so are asked about again.
     fn saw(&mut self, views: Vec<View>) {
+        let before: HashMap<&str, &View> = self.views.iter().map(|view| (view.site.as_str(), view)).collect();
+        for view in views.iter().filter(|view| view.holds_more_than(before.get(view.site.as_str()).copied()))
+        {
+            self.news.doubt(&view.unit);
+        }
         self.views = Arc::new(views);
         self.under_way.saw(&self.views);
     }

@@ -172,6 +172,11 @@ impl Departure {
         Timestamp::from_millis(self.at)
     }
 
+    /// Whether there is anything to wait for between two starts.
+    pub const fn is_paced(&self) -> bool {
+        self.unit > 0 || self.site > 0
+    }
+
     /// The longer of the two waits, which grace goes by; zero without a pace.
     pub fn wait(&self) -> Duration {
         Duration::from_millis(u64::try_from(self.unit.max(self.site)).unwrap_or(0))

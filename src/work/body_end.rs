@@ -45,7 +45,11 @@ pub(super) async fn body_end(
         is_short_of_places(places, lease.departure.wait(), response)
     };
     if is_short || block.is_some() {
-        match parts.outages.frontier.in_time(parts.frontier.landed_with(lease.key(), block.cloned())).await {
+        let landed = parts.frontier.landed_with(lease.key(), block.cloned());
+        // Said once the block is on its way, so that those who ask what it means for their start come behind it.
+        let doubt = async { block.is_some().then(|| parts.news.doubt(&site.unit())) };
+        let (answer, _) = tokio::join!(biased; parts.outages.frontier.in_time(landed), doubt);
+        match answer {
             // The settlement says it: the page is kept all the same.
             Err(error) if error.is_transient() => parts.outages.frontier.lost(&error),
             answer => drop(answer?),

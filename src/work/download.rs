@@ -19,7 +19,9 @@ use crate::frontier::FrontierError;
 use crate::frontier::permit::{NotNow, Permit};
 use crate::page::Validators;
 use crate::site::Site;
-use crate::task::{Exclusion, Lease, Outcome, RobotsAccess, RobotsFetch, RobotsRecord, Stage, StoredPage};
+use crate::task::{
+    Departure, Exclusion, Lease, Outcome, RobotsAccess, RobotsFetch, RobotsRecord, Stage, StoredPage,
+};
 
 /// Downloads one task's page; the parse that its settlement took along. `noted` is the time since boot right before its claim.
 pub(super) async fn visit(
@@ -33,18 +35,19 @@ pub(super) async fn visit(
         parts.settle(lease, Outcome::Excluded { why, unused: true }).await?;
         return Ok(None);
     }
-    let permit = Permit::of(&lease, &parts.frontier, parts.leaving.clone());
-    let exchange = match parts.fetcher.get(task.request().await, permit).await {
+    let permit = Permit::of(&lease, noted, parts.ground_of(&site));
+    let exchange = match parts.fetcher.get(task.request().await, permit.clone()).await {
         Ok(exchange) => exchange,
         Err(unsent) => return not_sent(parts, &site, lease, noted, unsent).await.map(|()| None),
     };
     parts.under_way.answered(lease.token);
-    parts.monitor.sent(&site, &lease, &exchange);
+    let departure = permit.departure();
+    parts.monitor.sent(&site, &lease.url, departure, &exchange);
     let (judged, block) = judge(&site, &lease, &exchange, parts.frontier.clock().now());
     let opened = parts.breakers.hear(&site, &lease, noted, health_of(&exchange));
     let block = [block, opened.clone()].into_iter().flatten().max_by_key(|(wait, _)| *wait);
     let body_end = body_end(parts, &site, &lease, &exchange, block.as_ref()).await?;
-    let place = task.keep(&exchange, &judged).await?;
+    let place = task.keep(&exchange, departure, &judged).await?;
     let outcome = put_off(task.conclude(&exchange, judged, &place).await?, opened.as_ref());
     let response = exchange.answer.as_ref().ok().map(|fetched| fetched.page.response);
     body_end.settled();
@@ -93,9 +96,14 @@ impl<'a> Download<'a> {
     }
 
     /// Keeps the request and what came of it, durable before the task is settled; where the body is.
-    async fn keep(self, exchange: &Exchange, judged: &Judged) -> Result<RecordPlace, VisitError> {
+    async fn keep(
+        self,
+        exchange: &Exchange,
+        departure: Departure,
+        judged: &Judged,
+    ) -> Result<RecordPlace, VisitError> {
         let Self { parts, site, lease } = self;
-        let paid = (site.unit(), lease.departure.wait());
+        let paid = (site.unit(), departure);
         let mut visit =
             Visit { fence: lease.fence, ..visit_to_keep(&lease.site, paid, self.url(), exchange) };
         match (&exchange.answer, judged, &lease.stored) {
@@ -201,10 +209,10 @@ async fn not_sent(
     Ok(())
 }
 
-/// A request that stands for no task, paid to a pace unit with an interval, and what came of it, as they are kept.
+/// A request that stands for no task, paid to a pace unit with a departure, and what came of it, as they are kept.
 pub(crate) fn visit_to_keep(
     site: &str,
-    (unit, interval): (String, Duration),
+    (unit, departure): (String, Departure),
     url: &CanonicalUrl,
     exchange: &Exchange,
 ) -> Visit {
@@ -212,7 +220,7 @@ pub(crate) fn visit_to_keep(
     Visit {
         site: site.to_owned(),
         unit,
-        interval,
+        departure,
         fence: 0,
         request: SentRequest {
             url: url.clone(),

@@ -21,6 +21,8 @@ use crate::archive::Archive;
 use crate::canonical_url::CanonicalUrl;
 use crate::clock;
 use crate::fetch::{Ceiling, Fetcher};
+use crate::frontier::permit::PermitGround;
+use crate::frontier::unit_news::UnitNews;
 use crate::frontier::{Frontier, FrontierError, Member};
 use crate::monitor::Monitor;
 use crate::robots::Verdicts;
@@ -74,6 +76,8 @@ pub struct VisitParts {
     pub(crate) monitor: Monitor,
     pub(crate) breakers: Arc<Breakers>,
     pub(crate) under_way: Arc<UnderWay>,
+    /// What was learnt of pace units whose granted starts may not be sent yet.
+    pub(crate) news: Arc<UnitNews>,
     pub(super) verdicts: Verdicts,
     pub(super) fresh_pages: FreshPages,
     /// One a core.
@@ -89,6 +93,7 @@ impl VisitParts {
         Ok(Self {
             outages: Arc::new(Outages::new(&leaving)),
             breakers: Arc::default(),
+            news: Arc::default(),
             under_way: Arc::new(UnderWay::new(options.most_pages)),
             verdicts: Verdicts::new(Some(&options.frontier)),
             frontier: options.frontier,
@@ -106,6 +111,16 @@ impl VisitParts {
             parse_pool: ParsePool::new(cores())?,
             leaving,
         })
+    }
+
+    /// What permits of a site go by.
+    pub(super) fn ground_of(&self, site: &Site) -> PermitGround {
+        PermitGround {
+            frontier: self.frontier.clone(),
+            unit: site.unit(),
+            news: Arc::clone(&self.news),
+            leaving: self.leaving.clone(),
+        }
     }
 
     /// The site of a lease, by the rules in force when it was granted or newer ones.

@@ -49,6 +49,12 @@ impl VisitParts {
         let step = || self.frontier.settle(&member.name, token, vec![settlement.clone()]);
         let settled =
             self.outages.frontier.patiently(step).await?.into_iter().next().unwrap_or(Settled::Stale);
+        // A block, or what a robots.txt asks for, is in force now: starts that were granted before may be void.
+        if (settlement.block.is_some() || matches!(said, Outcome::Robots(_)))
+            && let Some(rules) = self.rules.get(site, lease.version)
+        {
+            self.news.doubt(&rules.unit());
+        }
         let is_kept = matches!(settled, Settled::Kept | Settled::Leased(_));
         let brings = is_kept && stage == Stage::Download && matches!(said, Outcome::Done { .. });
         if brings {

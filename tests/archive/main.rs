@@ -25,6 +25,7 @@ use paced::internals::archive::{
 use paced::internals::audit::Audit;
 use paced::internals::clock::{Clock, Timestamp};
 use paced::internals::page::{Headers, Page};
+use paced::internals::task::Departure;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tempfile::TempDir;
 use tries::{bound, in_three_tries};
@@ -129,7 +130,9 @@ async fn every_request_is_on_record_failures_too() {
         ("WARC-IP-Address", "192.0.2.7"),
         ("Paced-Site", "shop"),
         ("Paced-Unit", "shops"),
-        ("Paced-Interval-Ms", "1500"),
+        ("Paced-Start-At", "2026-11-20T09:00:00.121Z"),
+        ("Paced-Unit-Wait-Ms", "500"),
+        ("Paced-Site-Wait-Ms", "1500"),
         ("Paced-Fence", "42"),
     ] {
         assert_eq!(field(request, name), value);
@@ -611,7 +614,8 @@ fn visit(page: Page) -> Visit {
     let visit = answered(page);
     let headers = vec![("user-agent".to_owned(), "paced".to_owned())];
     let request = SentRequest { headers, ..visit.request };
-    Visit { unit: "shops".to_owned(), interval: Duration::from_millis(1500), fence: 42, request, ..visit }
+    let departure = Departure { at: START - 2, unit: 500, site: 1500 };
+    Visit { unit: "shops".to_owned(), departure, fence: 42, request, ..visit }
 }
 
 /// The record of a request that `visit` makes, as yet unanswered.
@@ -619,7 +623,9 @@ fn asked(path: &str) -> Record {
     Record {
         site: "shop".to_owned(),
         unit: "shops".to_owned(),
-        interval: Duration::from_millis(1500),
+        start_at: Some(Timestamp::from_millis(START - 2)),
+        unit_wait: Duration::from_millis(500),
+        site_wait: Duration::from_millis(1500),
         fence: 42,
         url: format!("http://shop.example/{path}"),
         sent_at: Timestamp::from_millis(START),

@@ -87,6 +87,8 @@ fn l7_every_request_pays_the_pace_and_is_kept_for_the_audit() {
     let unit = json_lines_of(&audit.stdout).remove(0);
     assert_eq!((&unit["starts"], &unit["early"]), (&json!(before + 2), &json!(0)), "{unit}");
     assert_eq!(unit["interval_ms"], json!({ "min": 300, "max": 300 }));
+    let late = unit["lateness_ms"]["p99"].as_u64().expect("those of `try` are on record as well");
+    assert!(late <= 30, "within the grace: {unit}");
 }
 
 #[test]

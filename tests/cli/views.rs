@@ -13,7 +13,7 @@ fn plain(text: &str) -> String {
     for (pattern, name) in [
         (r"\d{4}-\d\d-\d\dT[\d:.]+Z", "TIME"),
         (r"\b\d+(\.\d+)?/s\b", "N/s"),
-        (r"\b\d+ ?ms\b", "N ms"),
+        (r"\b\d+(\.\d+)? ?ms\b", "N ms"),
         (r" +", " "),
     ] {
         text = Regex::new(pattern).expect("a pattern").replace_all(&text, name).into_owned();
@@ -103,7 +103,7 @@ fn audit_proves_the_pace_for_people_and_for_machines() {
     assert_eq!(
         plain(&run.stdout),
         "shop\n starts 5 from TIME to TIME\n interval N ms\n gaps min N ms, p50 N ms, p99 N ms, max N ms\n \
-         early 0\n answers 200: 4, 404: 1; none: 0\n bytes BYTES\n"
+         lateness p50 N ms, p99 N ms\n mean N ms of N ms due\n early 0\n answers 200: 4, 404: 1; none: 0\n bytes BYTES\n"
             .replace("BYTES", run.stdout.split_whitespace().next_back().expect("a number"))
     );
     let run = Paced::new(["audit", "--json"]).data(&data).run().expect_code(0);
@@ -114,7 +114,10 @@ fn audit_proves_the_pace_for_people_and_for_machines() {
         "{unit}"
     );
     assert_eq!((&unit["statuses"]["200"], &unit["statuses"]["404"]), (&4.into(), &1.into()), "{unit}");
-    assert!(unit["gap_ms"]["min"].as_u64().is_some(), "{unit}");
+    assert!(
+        unit["gap_ms"]["min"].as_u64().is_some() && unit["lateness_ms"]["p99"].as_u64().is_some(),
+        "{unit}"
+    );
     let run = Paced::new(["audit", "books"]).data(&data).run().expect_code(1);
     assert!(run.stderr.contains("no request to site `books` is kept"), "{}", run.stderr);
 }

@@ -113,6 +113,30 @@ fn retry_after_silences_every_site_of_the_group() {
 }
 
 #[test]
+fn i11_retry_after_voids_starts_that_are_granted_and_not_sent_yet() {
+    let interval = ms(400);
+    in_three_tries(|| {
+        let mut asked_before = false;
+        // Each answer ends right before the next start, which was granted by then.
+        let site = star(6).latency(Latency::fixed(interval - ms(12))).faults(move |request| {
+            let first = request.path == "/p/2" && !std::mem::replace(&mut asked_before, true);
+            first.then(|| Reply::status(429).header("retry-after", "2"))
+        });
+        let site = site.serve();
+        let ground = Ground::new([SiteFile::of("shop", &site).interval(interval).pace("parallel = 8")]);
+        let run = ground.crawl().env("RUST_LOG", "paced=debug").run().expect_code(0);
+        let refusal = site.arrivals().into_iter().find(|arrival| arrival.status == 429).expect("a refusal");
+        let told = refusal.done.expect("it was answered");
+        let meanwhile = |arrival: &Arrival| arrival.at > told && arrival.at < told + ms(1_900);
+        let asked: Vec<_> = site.arrivals().into_iter().filter(meanwhile).collect();
+        let view = ground.view("shop");
+        assert_eq!((ground.items("shop").len(), view.download.retried, view.download.lost), (7, 1, 0));
+        bound(asked.is_empty(), format_args!("asked after the refusal: {asked:?}"))?;
+        bound(run.stderr.contains("blocked or slowed down meanwhile"), "no start was granted by then")
+    });
+}
+
+#[test]
 fn sites_of_one_group_share_one_pace() {
     let interval = ms(100);
     let sites = [star(7).serve(), star(7).serve()];

@@ -348,6 +348,7 @@ pub fn asked(site: &TestSite) -> Vec<String> {
 pub fn assert_audited(unit: &Value, starts: usize) {
     assert!(starts > 0, "nobody was asked");
     assert_eq!((&unit["starts"], &unit["early"]), (&starts.into(), &0.into()), "{unit}");
+    assert_ne!(unit["mean_ms"]["kept"], false, "{unit}");
 }
 
 /// Fails unless the arrivals keep the interval at the server (L7). One gap may be early: tests run side by side here, and a

@@ -1,8 +1,11 @@
 //! A permit between the claim and the wire: within its grace it stands, later it takes a new start, waits for its turn, or is lost.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use paced::internals::frontier::permit::{NotNow, Permit};
+use paced::internals::clock::since_boot;
+use paced::internals::frontier::permit::{NotNow, Permit, PermitGround};
+use paced::internals::frontier::unit_news::UnitNews;
 use paced::internals::frontier::{Frontier, Tuning, WorkScope};
 use paced::internals::manners::grace;
 use paced::internals::mutex::TimedMutex;
@@ -19,6 +22,7 @@ const INTERVAL: Duration = Duration::from_millis(400);
 struct Claimer {
     backend: Backend,
     owner: String,
+    news: Arc<UnitNews>,
 }
 
 impl Claimer {
@@ -29,7 +33,7 @@ impl Claimer {
             with_books(&backend.frontier).await;
             tune(&backend.frontier, Tuning::Interval(i64::try_from(INTERVAL.as_millis()).ok())).await;
             let owner = backend.frontier.join(WorkScope::All).await.expect("the frontier").name;
-            all.push(Self { backend, owner });
+            all.push(Self { backend, owner, news: Arc::default() });
         }
         all
     }
@@ -37,9 +41,16 @@ impl Claimer {
     /// The next start, waited for, and its permit.
     async fn start(&self) -> (Lease, Permit) {
         loop {
+            let asked = since_boot();
             let mut grant = claim(&self.backend.frontier, &self.owner).await;
             if let Some(lease) = grant.leases.pop() {
-                let permit = Permit::of(&lease, &self.backend.frontier, CancellationToken::new());
+                let ground = PermitGround {
+                    frontier: self.backend.frontier.clone(),
+                    unit: "books".to_owned(),
+                    news: Arc::clone(&self.news),
+                    leaving: CancellationToken::new(),
+                };
+                let permit = Permit::of(&lease, asked, ground);
                 return (lease, permit);
             }
             tokio::time::sleep(ms(5)).await;
@@ -65,6 +76,34 @@ async fn l7_a_permit_used_after_its_grace_comes_an_interval_behind_the_start_tha
         let gap = sent.since(other.departure.at());
         assert!(gap >= INTERVAL, "{}: {gap:?} behind the other one", claimer.backend.name);
     }
+}
+
+#[test]
+fn l7_a_start_that_went_out_late_keeps_the_next_one_of_its_unit_back() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    in_three_tries(|| runtime.block_on(late_within_its_grace()));
+}
+
+async fn late_within_its_grace() -> Result<(), String> {
+    for claimer in Claimer::all().await {
+        let name = claimer.backend.name;
+        let (lease, permit) = claimer.start().await;
+        permit.start().await.map_err(|why| format!("{name}: {why}"))?;
+        tokio::time::sleep(grace(INTERVAL) / 2).await;
+        // As if the process had stood still between: the same permit, now half its grace late.
+        permit.start().await.map_err(|why| format!("{name}: {why}"))?;
+        let sent = since_boot();
+        let (next, permit) = claimer.start().await;
+        permit.start().await.map_err(|why| format!("{name}: {why}"))?;
+        let gap = since_boot().saturating_sub(sent);
+        let apart = next.departure.at().since(lease.departure.at());
+        bound(
+            apart == INTERVAL && permit.departure() == next.departure,
+            format_args!("{name}: it took a new start"),
+        )?;
+        bound(gap >= INTERVAL - ms(3), format_args!("{name}: {gap:?} between the two on the wire"))?;
+    }
+    Ok(())
 }
 
 #[tokio::test]

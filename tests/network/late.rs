@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use paced::internals::clock::since_boot;
+use paced::internals::manners::grace;
 use paced::internals::mutex::TimedMutex;
 
 use crate::bad_site::*;
@@ -58,7 +59,10 @@ fn l7_a_start_that_grew_late_while_its_connection_was_made_keeps_its_distance_to
     let ground = SlowSite::ground();
     site.crawl(&ground).run().expect_code(0);
     assert_eq!(ground.items("shop").len(), 9);
-    assert_audited(&ground.audit()["shop"], 9);
+    let audit = &ground.audit()["shop"];
+    assert_audited(audit, 9);
+    let late = audit["lateness_ms"]["p99"].as_u64().expect("on record");
+    assert!(ms(late) <= grace(INTERVAL), "what is on record is the start that it took last: {audit}");
     assert_gaps_paced(&GapReport::new(&site.asked(), &[], INTERVAL));
     let view = ground.view("shop");
     assert_eq!((view.download.retried, view.download.lost), (0, 0), "a late start is no attempt");

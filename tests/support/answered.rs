@@ -7,6 +7,7 @@ use paced::internals::archive::{SentRequest, Visit, VisitOutcome};
 use paced::internals::canonical_url::CanonicalUrl;
 use paced::internals::clock::Timestamp;
 use paced::internals::page::{Headers, Page};
+use paced::internals::task::Departure;
 
 /// A page of HTML.
 pub fn answer(url: &str, sent_at: Timestamp, body: Bytes) -> Page {
@@ -27,7 +28,7 @@ pub fn answered(page: Page) -> Visit {
     Visit {
         site: "shop".to_owned(),
         unit: "shop".to_owned(),
-        interval: Duration::from_secs(1),
+        departure: Departure { at: page.sent_at.as_millis() - 1, unit: 1_000, site: 1_000 },
         fence: 1,
         request: SentRequest {
             url: page.url.clone(),

@@ -6,7 +6,7 @@ use clap::Args;
 use serde_json::json;
 
 use crate::archive::{Filter, scan};
-use crate::audit::{Audit, Gaps, UnitReport};
+use crate::audit::{Audit, Gaps, Lateness, MeanGap, UnitReport};
 use crate::cli::parts::results::Results;
 use crate::cli::parts::{Exit, Globals, Trouble, sites};
 use crate::quantity::spoken;
@@ -66,9 +66,16 @@ fn text(report: &UnitReport) -> String {
         let [min, p50, p99, max] = [gaps.min, gaps.p50, gaps.p99, gaps.max].map(|gap| gap.as_millis());
         lines.push(format!("  gaps      min {min} ms, p50 {p50} ms, p99 {p99} ms, max {max} ms"));
     }
+    if let Some(Lateness { p50, p99 }) = report.lateness {
+        lines.push(format!("  lateness  p50 {} ms, p99 {} ms", p50.as_millis(), p99.as_millis()));
+    }
+    if let Some(MeanGap { gap, due, kept }) = report.quick {
+        let verdict = if kept { "" } else { ": too fast" };
+        lines.push(format!("  mean      {} of {} due{verdict}", spoken(gap), spoken(due)));
+    }
     lines.push(format!("  early     {}", report.early));
     for early in &report.early_starts {
-        let (at, gap, due) = (early.at, early.gap.as_millis(), early.interval.as_millis());
+        let (at, gap, due) = (early.at, early.gap.as_millis(), early.wait.as_millis());
         lines.push(format!("            {at}: {gap} ms after the one before, {due} ms were due"));
     }
     let statuses: Vec<String> =
@@ -85,6 +92,10 @@ fn object(report: &UnitReport) -> serde_json::Value {
         "unit": report.unit, "sites": report.sites, "starts": report.starts, "first": report.first,
         "last": report.last, "interval_ms": { "min": report.interval.0.as_millis(), "max": report.interval.1.as_millis() },
         "gap_ms": { "min": gap(|g| g.min), "p50": gap(|g| g.p50), "p99": gap(|g| g.p99), "max": gap(|g| g.max) },
+        "lateness_ms": report.lateness.map(|late| json!({ "p50": late.p50.as_millis(), "p99": late.p99.as_millis() })),
+        "mean_ms": report.quick.map(|quick| json!({
+            "gap": quick.gap.as_secs_f64() * 1000.0, "due": quick.due.as_secs_f64() * 1000.0, "kept": quick.kept,
+        })),
         "early": report.early, "statuses": report.statuses, "unanswered": report.unanswered, "bytes": report.bytes,
     })
 }

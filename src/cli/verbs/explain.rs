@@ -1,5 +1,7 @@
 //! `paced explain`: why a site isn't moving, and what became of a URL. It only looks.
 
+use std::time::Duration;
+
 use clap::Args;
 use serde_json::json;
 
@@ -95,15 +97,29 @@ fn tell_pace(account: &mut Account, view: &View) {
     if let Some(response) = view.response {
         account.tell("response", format!("{}: measured", spoken_ms(response)));
     }
-    if let Some(last) = view.last_start {
+    if let Some(last) = view.last_start.filter(|last| *last <= view.at) {
         account.tell("last start", format!("{last}, {} ago", spoken(view.at.since(last))));
     }
+    account.tell("next start", next_start(view));
     account.tell("pace unit", view.unit.clone());
     account.keep(json!({
         "interval_ms": view.interval, "interval_of": whose_interval(view), "parallel": view.parallel,
         "parallel_of": whose_parallel(&view.says), "in_flight": view.in_flight, "response_ms": view.response,
-        "last_start": view.last_start, "next_start": view.due, "blocked_until": view.blocked_until, "unit": view.unit,
+        "last_start": view.last_start, "next_start": view.next_start(), "blocked_until": view.blocked_until, "unit": view.unit,
     }));
+}
+
+/// When the next request starts, and why then.
+fn next_start(view: &View) -> String {
+    let Some(next) = view.next_start() else {
+        let why = if view.paused.is_some() { "it is paused" } else { "nothing waits" };
+        return format!("none: {why}");
+    };
+    match next.since(view.at) {
+        Duration::ZERO => "now".to_owned(),
+        left if view.blocked_until == Some(next) => format!("{next}, in {}, as it is blocked", spoken(left)),
+        left => format!("{next}, in {}", spoken(left)),
+    }
 }
 
 /// Whose the interval in force is, and what the others would be that it overrules.

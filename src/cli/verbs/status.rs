@@ -128,7 +128,7 @@ fn object(stand: &Stand) -> Value {
         "scheduled": view.download.scheduled, "dead": view.download.letters + view.parse.letters,
         "done": view.download.done, "oldest_waiting": view.oldest, "response_ms": view.response,
         "allowed_per_s": view.allowed(), "reached_per_s": reached(view),
-        "eta_s": view.eta().map(|eta| eta.as_secs()), "last_start": view.last_start, "next_start": view.due,
+        "eta_s": view.eta().map(|eta| eta.as_secs()), "last_start": view.last_start, "next_start": view.next_start(),
         "blocked_until": view.blocked_until, "blocked_why": view.blocked_why, "paused": view.paused,
         "fresh_percent": freshness.percent(), "oldest_page": freshness.oldest, "download": view.download, "parse": view.parse,
     })

@@ -56,8 +56,6 @@ pub(super) struct LinkState {
     pub(super) io_thread: IoThread,
     /// A test's clock, which goes with each batch.
     pub(super) fake: Option<Clock>,
-    /// What its answers tell of the server's time.
-    pub(super) time: Arc<Followed>,
     /// Whether to try for as long as it takes: a worker keeps what it has to tell.
     pub(super) patient: AtomicBool,
     /// Said once for all connections.
@@ -71,12 +69,18 @@ pub(super) struct LinkState {
 pub(super) struct Connection {
     key: String,
     state: Arc<LinkState>,
+    /// What its answers tell of the time of the partition's server.
+    time: Arc<Followed>,
     jobs: OnceLock<Sender<QueuedStep>>,
 }
 
 impl Connection {
     pub(super) fn new(partition: usize, state: Arc<LinkState>) -> Self {
-        Self { key: format!("{{paced:{partition}}}"), state, jobs: OnceLock::new() }
+        Self { key: format!("{{paced:{partition}}}"), state, time: Arc::default(), jobs: OnceLock::new() }
+    }
+
+    pub(super) fn time(&self) -> &Arc<Followed> {
+        &self.time
     }
 
     /// Hands a step over; its answer comes by `job.reply`.
@@ -86,6 +90,7 @@ impl Connection {
             let carrier = BatchSender {
                 key: self.key.clone(),
                 state: Arc::clone(&self.state),
+                time: Arc::clone(&self.time),
                 joined: None,
                 claimed: None,
                 memory: None,
@@ -101,6 +106,7 @@ impl Connection {
 struct BatchSender {
     key: String,
     state: Arc<LinkState>,
+    time: Arc<Followed>,
     joined: Option<Joined>,
     claimed: Option<Instant>,
     /// Whether the memory was full, and when that was looked at.
@@ -212,7 +218,7 @@ impl BatchSender {
         let (now, replies) =
             rmp_serde::from_slice(&answer).map_err(|why| self.malformed(&why.to_string()))?;
         if self.state.fake.is_none() {
-            self.state.time.sample(asked, boot_micros(), now);
+            self.time.sample(asked, boot_micros(), now);
         }
         Ok(replies)
     }

@@ -20,6 +20,7 @@ mod wire;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use serde_json::Value;
@@ -28,8 +29,8 @@ use tokio::sync::oneshot;
 use super::backend::Backend;
 use super::table::{At, Haste, Reply, Step};
 use super::value::{FromWire, MalformedReply};
-use super::{FrontierError, FrontierErrorKind};
-use crate::clock::{Clock, Followed};
+use super::{FrontierError, FrontierErrorKind, MutexKey};
+use crate::clock::Clock;
 use address::Address;
 pub(super) use address::is_redis;
 pub use address::without_password;
@@ -46,7 +47,8 @@ const PARTITIONS_OF_A_CLUSTER: usize = 16;
 #[derive(Debug)]
 pub(crate) struct Shared {
     state: Arc<LinkState>,
-    clock: Clock,
+    /// A test's clock, which all servers go by.
+    fake: Option<Clock>,
     connections: Vec<Connection>,
     wake: Arc<Wake>,
     partitions: Partitions,
@@ -58,26 +60,23 @@ impl Shared {
         let address = Address::parse(url)
             .map_err(|why| FrontierError::new(FrontierErrorKind::BadUrl(why), without_password(url)))?;
         let partitions = if address.cluster { PARTITIONS_OF_A_CLUSTER } else { 1 };
-        let time = Arc::new(Followed::default());
         let away = connection::away(&address.shown);
         let state = Arc::new(LinkState {
             connector: Connector::new(address, existing, clock.clone()),
             io_thread: io_thread::IoThread::default(),
             fake: clock.clone(),
-            time: Arc::clone(&time),
             patient: AtomicBool::new(false),
             away,
             calls: AtomicU64::new(0),
         });
         let connections =
             (0..partitions).map(|partition| Connection::new(partition, Arc::clone(&state))).collect();
-        Ok(Self {
-            clock: clock.unwrap_or_else(|| Clock::following(time)),
-            connections,
-            state,
-            wake: Arc::default(),
-            partitions: Partitions::default(),
-        })
+        Ok(Self { fake: clock, connections, state, wake: Arc::default(), partitions: Partitions::default() })
+    }
+
+    fn clock_at(&self, partition: usize) -> Clock {
+        let following = || Clock::following(Arc::clone(self.connections[partition].time()));
+        self.fake.clone().unwrap_or_else(following)
     }
 
     async fn ask(&self, partition: usize, step: &Step, value: Value) -> Result<Value, FrontierError> {
@@ -134,8 +133,20 @@ impl Backend for Shared {
         self.send(partition, &step, step.to_wire(), oneshot::channel().0);
     }
 
+    /// That of the partition where the directory is.
     fn clock(&self) -> Clock {
-        self.clock.clone()
+        self.clock_at(DIRECTORY)
+    }
+
+    fn clock_of(&self, mutex: &MutexKey) -> Clock {
+        self.clock_at(self.partition_of_mutex(mutex))
+    }
+
+    fn doubt(&self) -> Duration {
+        (0..self.connections.len())
+            .map(|partition| self.clock_at(partition).doubt())
+            .max()
+            .unwrap_or_default()
     }
 
     fn shown(&self) -> String {

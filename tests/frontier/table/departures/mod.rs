@@ -3,6 +3,7 @@
 mod ahead;
 mod late;
 mod moved;
+mod void;
 
 use paced::internals::frontier::{Rearm, Registration};
 use paced::internals::task::Lease;

@@ -132,7 +132,7 @@ struct RequestStart {
 
 /// What starts have in common.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Terms {
+struct StartTerms {
     /// The site's number in its unit.
     site: u32,
     unit_wait: Duration,
@@ -144,7 +144,7 @@ const UNTOLD: u32 = u32::MAX;
 #[derive(Debug, Default)]
 struct UnitStarts {
     starts: Vec<RequestStart>,
-    terms: BTreeMap<Terms, u32>,
+    terms: BTreeMap<StartTerms, u32>,
     sites: BTreeMap<String, u32>,
     statuses: BTreeMap<u16, u64>,
     unanswered: u64,
@@ -154,7 +154,7 @@ struct UnitStarts {
 impl UnitStarts {
     fn count(&mut self, record: &Record) {
         let Record { sent_at: at, unit_wait, site_wait, .. } = *record;
-        let terms = Terms { site: self.site_number(&record.site), unit_wait, site_wait };
+        let terms = StartTerms { site: self.site_number(&record.site), unit_wait, site_wait };
         let next = u32::try_from(self.terms.len()).unwrap_or(u32::MAX);
         let terms = *self.terms.entry(terms).or_insert(next);
         let ms = |start_at: Timestamp| at.as_millis().abs_diff(start_at.as_millis());
@@ -179,7 +179,7 @@ impl UnitStarts {
 
     fn report(mut self, unit: String) -> UnitReport {
         self.starts.sort_unstable();
-        let judged = self.judged();
+        let tally = self.tally();
         let stamp = |start: Option<&RequestStart>| start.map_or(Timestamp::default(), |start| start.at);
         let intervals = || self.terms.keys().map(|terms| terms.unit_wait.max(terms.site_wait));
         UnitReport {
@@ -187,9 +187,9 @@ impl UnitStarts {
             starts: self.starts.len() as u64,
             interval: (intervals().min().unwrap_or_default(), intervals().max().unwrap_or_default()),
             lateness: lateness(&self.starts),
-            early: judged.early,
-            quick: judged.quick(),
-            early_starts: judged.early_starts,
+            early: tally.early,
+            quick: tally.quick(),
+            early_starts: tally.early_starts,
             unanswered: self.unanswered,
             bytes: self.bytes,
             first: stamp(self.starts.first()),
@@ -201,13 +201,13 @@ impl UnitStarts {
     }
 
     /// Judges each start by its own waits (I1): how long after the last one in its unit, and in its site, it came.
-    fn judged(&self) -> Judged {
-        let mut terms: Vec<&Terms> = self.terms.keys().collect();
+    fn tally(&self) -> PaceTally {
+        let mut terms: Vec<&StartTerms> = self.terms.keys().collect();
         terms.sort_unstable_by_key(|of| self.terms[*of]);
-        let (mut judged, mut last_of_unit) = (Judged::default(), None);
+        let (mut tally, mut last_of_unit) = (PaceTally::default(), None);
         let mut last_of_site = vec![None; self.sites.len()];
         for RequestStart { at, terms: number, .. } in self.starts.iter().copied() {
-            let Terms { site, unit_wait, site_wait } = *terms[number as usize];
+            let StartTerms { site, unit_wait, site_wait } = *terms[number as usize];
             let last_of_site = &mut last_of_site[site as usize];
             let lasts = [(last_of_unit, unit_wait), (*last_of_site, site_wait)];
             let waited = lasts.into_iter().filter_map(|(last, wait): (Option<Timestamp>, _)| {
@@ -215,17 +215,17 @@ impl UnitStarts {
             });
             // The one that was short of more.
             if let Some(waited) = waited.min_by_key(|waited| millis(waited.gap) - millis(waited.wait)) {
-                judged.take(waited);
+                tally.take(waited);
             }
             (last_of_unit, *last_of_site) = (Some(at), Some(at));
         }
-        judged
+        tally
     }
 }
 
 /// What the gaps of a unit come to.
 #[derive(Debug, Default)]
-struct Judged {
+struct PaceTally {
     early: u64,
     early_starts: Vec<EarlyStart>,
     /// Starts that wait too short a time to be exact, how long they took, and how long they had to take.
@@ -234,7 +234,7 @@ struct Judged {
     due: Duration,
 }
 
-impl Judged {
+impl PaceTally {
     fn take(&mut self, start: EarlyStart) {
         if is_early(start.gap, start.wait) {
             self.early += 1;

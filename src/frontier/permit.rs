@@ -77,7 +77,7 @@ struct Granted {
 }
 
 /// What a permit is to do now.
-enum Next {
+enum PermitStep {
     Wait(Duration),
     /// So late.
     Send(Duration),
@@ -179,40 +179,40 @@ impl Paced {
                 continue;
             }
             match self.next(&clock, departure) {
-                Next::Wait(left) => tokio::select! {
+                PermitStep::Wait(left) => tokio::select! {
                     () = clock::wait(left) => {}
                     () = told => {}
                     () = leaving.cancelled() => {}
                 },
-                Next::Send(late) => {
+                PermitStep::Send(late) => {
                     if late > LATE {
                         news.went_late(unit, self.lease.token, spell(departure.unit));
                     }
                     return Ok(clock.now());
                 }
-                Next::Rearm if self.rearms.fetch_add(1, Ordering::SeqCst) >= REARMS => {
+                PermitStep::Rearm if self.rearms.fetch_add(1, Ordering::SeqCst) >= REARMS => {
                     return Err(NotNow::TooLate);
                 }
-                Next::Rearm => self.ask(None).await?,
+                PermitStep::Rearm => self.ask(None).await?,
             }
         }
     }
 
     /// A start whose predecessor was sent late is sent late itself, as far as its own grace allows.
-    fn next(&self, clock: &Clock, departure: Departure) -> Next {
+    fn next(&self, clock: &Clock, departure: Departure) -> PermitStep {
         if !departure.is_paced() {
-            return Next::Send(Duration::ZERO);
+            return PermitStep::Send(Duration::ZERO);
         }
         let grace = grace(departure.wait());
         let (left, late) = clock.look(departure.at(), grace / 2);
         if !left.is_zero() {
-            return Next::Wait(left);
+            return PermitStep::Wait(left);
         }
         let PermitGround { unit, news, .. } = &self.ground;
         match news.held(unit, self.lease.token, spell(departure.unit)) {
-            held if late + held > grace => Next::Rearm,
-            held if !held.is_zero() => Next::Wait(held),
-            _ => Next::Send(late),
+            held if late + held > grace => PermitStep::Rearm,
+            held if !held.is_zero() => PermitStep::Wait(held),
+            _ => PermitStep::Send(late),
         }
     }
 

@@ -14,13 +14,13 @@ use crate::manners::departure::{LATE, LEAST_EXACT, MOST_GRACE};
 /// By pace unit, what those who hold a start of it must know. Times are since boot.
 #[derive(Debug, Default)]
 pub struct UnitNews {
-    units: Mutex<HashMap<String, News>>,
+    units: Mutex<HashMap<String, UnitNote>>,
     /// Told when a unit is in doubt, or a start went out late.
     told: Notify,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct News {
+struct UnitNote {
     /// When something was learnt by which starts that were granted before may be void.
     doubted: Duration,
     /// The last start that was sent late: by which lease, and when.
@@ -61,7 +61,7 @@ impl UnitNews {
         self.told.notified()
     }
 
-    fn note(&self, unit: &str, until: Duration, note: impl FnOnce(&mut News)) {
+    fn note(&self, unit: &str, until: Duration, note: impl FnOnce(&mut UnitNote)) {
         let (mut units, now) = (self.units(), since_boot());
         units.retain(|_, news| news.until > now);
         let news = units.entry(unit.to_owned()).or_default();
@@ -71,7 +71,7 @@ impl UnitNews {
         self.told.notify_waiters();
     }
 
-    fn units(&self) -> MutexGuard<'_, HashMap<String, News>> {
+    fn units(&self) -> MutexGuard<'_, HashMap<String, UnitNote>> {
         self.units.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

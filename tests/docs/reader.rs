@@ -14,7 +14,7 @@ const SHOP: &str = "https://shop.example";
 const BOOKS: &str = "https://books.toscrape.com";
 /// The pace that the pages' file names, and the one that is quick enough for a test.
 const POLITE: &str = "interval = \"2s\"";
-const QUICK: &str = "interval = \"10ms\"";
+const QUICK: &str = "interval = \"100ms\"";
 const REDIS: &str = "redis://redis.internal/0";
 
 /// The shops that stand for those of the pages.

@@ -16,7 +16,7 @@ use super::pool::ConnectionPool;
 use super::resolve::Resolver;
 use crate::site::Site;
 
-/// How long an idle connection is kept at least; a site's is kept for longer than its interval.
+/// How long an idle connection is kept at least; a site's is kept for longer than its interval as in force.
 const IDLE: Duration = Duration::from_secs(90);
 
 /// Installs the cryptography that TLS uses, once a process; further calls do nothing.
@@ -81,8 +81,14 @@ impl Clients {
         Ok(Self { connect_to, roots, made: Mutex::default() })
     }
 
-    /// The pool for a URL of a site; `http1_only`, where its server wants no HTTP/2.
-    pub fn choose(&self, site: &Site, url: &Url, http1_only: bool) -> Result<Chosen, FetcherError> {
+    /// The pool for a URL of a site, asked so long after the request before; `http1_only`, where its server wants no HTTP/2.
+    pub fn choose(
+        &self,
+        site: &Site,
+        url: &Url,
+        http1_only: bool,
+        wait: Duration,
+    ) -> Result<Chosen, FetcherError> {
         let rule = self.connect_to.iter().position(|rule| rule.takes(url));
         let allow_private = site.fetch.allow_private;
         let way = match (rule, &site.fetch.proxy) {
@@ -93,7 +99,8 @@ impl Clients {
         let through_proxy = matches!(way, Way::Proxy { .. });
         let proxy_password = proxy_password(&way, url);
         let url = rule.map_or_else(|| Ok(url.clone()), |rule| self.connect_to[rule].without_address(url))?;
-        let pool = self.pool(PoolKey { way, http1_only, keep: idle(site.pace.interval) })?;
+        let keep = idle(site.pace.interval.max(wait));
+        let pool = self.pool(PoolKey { way, http1_only, keep })?;
         Ok(Chosen { pool, url, led_elsewhere: rule.is_some(), through_proxy, proxy_password })
     }
 
@@ -154,6 +161,19 @@ fn idle(interval: Duration) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn a_connection_is_kept_for_longer_than_the_wait_in_force_whatever_the_file_says() {
+        let clients = Clients::new(Vec::new(), None).expect("clients");
+        let text = "seeds = [\"http://shop.example/\"]\n[[page]]\nname = \"p\"\nmatch = \"/**\"\n";
+        let site = crate::site::parse(text, "shop.toml").expect("a good site");
+        let url = Url::parse("http://shop.example/").expect("a URL");
+        let kept = |wait| {
+            let chosen = clients.choose(&site, &url, false, Duration::from_secs(wait)).expect("a pool");
+            chosen.pool.keeps_for().as_secs()
+        };
+        assert_eq!((kept(0), kept(1), kept(60), kept(3600)), (90, 90, 128, 8192));
+    }
 
     #[test]
     fn an_idle_connection_outlives_the_interval() {

@@ -18,6 +18,7 @@ mod wire;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use bytes::Bytes;
 use reqwest::header::{HeaderMap, PROXY_AUTHORIZATION, SET_COOKIE};
@@ -152,7 +153,7 @@ impl Fetcher {
     /// `Ok` means that a request went out, whatever came of it; `Err` that none did.
     pub async fn get(&self, request: Request<'_>, permit: Permit) -> Result<Exchange, Unsent> {
         let state = self.state_of(request.site);
-        let chosen = self.choose(&request, &state)?;
+        let chosen = self.choose(&request, &state, permit.departure().wait())?;
         let (head, outgoing) = outgoing(&request, &chosen, &state).map_err(Unsent::Failed)?;
         let started = send(&request, &chosen, outgoing, &state, &permit).await?;
         let sent = sent(&request, &head, started.sent_at);
@@ -163,10 +164,16 @@ impl Fetcher {
         Ok(Exchange { sent, answer })
     }
 
-    fn choose(&self, request: &Request<'_>, state: &SiteConnections) -> Result<Chosen, Unsent> {
+    /// The connections that are kept for longer than `wait`, the time between two starts as in force.
+    fn choose(
+        &self,
+        request: &Request<'_>,
+        state: &SiteConnections,
+        wait: Duration,
+    ) -> Result<Chosen, Unsent> {
         let failed = |kind| Unsent::Failed(FetchError::new(request.url, kind));
         let http1_only = state.http1_only().contains(&request.url.url().origin());
-        let chosen = self.clients.choose(request.site, request.url.url(), http1_only);
+        let chosen = self.clients.choose(request.site, request.url.url(), http1_only, wait);
         let chosen = chosen.map_err(|error| failed(FetchErrorKind::Settings(error.to_string())))?;
         let guarded = !chosen.led_elsewhere && !request.site.fetch.allow_private;
         // A literal address never reaches the resolver, so it is checked here.
@@ -218,7 +225,7 @@ async fn send(
 ) -> Result<Started, Unsent> {
     let connect_timeout = request.site.fetch.connect_timeout;
     let need = Need { url: &chosen.url, cold: &state.cold, patience: connect_timeout };
-    let (patience, _) = body::patience(request, std::time::Duration::ZERO);
+    let (patience, _) = body::patience(request, Duration::ZERO);
     let started = wire::send(&chosen.pool, need, &outgoing, || permit.start(), patience).await;
     started.map_err(|unstarted| match unstarted {
         Unstarted::NotNow(why) => Unsent::NotNow(why),
@@ -234,7 +241,7 @@ async fn answer(
     state: &SiteConnections,
     through_proxy: bool,
 ) -> Result<FetchedPage, FetchError> {
-    let (_, wait) = body::patience(request, std::time::Duration::ZERO);
+    let (_, wait) = body::patience(request, Duration::ZERO);
     let answer = started.answer.ok_or_else(|| body::timed_out(request, wait))?;
     let response =
         answer.map_err(|error| FetchError::of_answer(request.url, error, FetchErrorKind::NoAnswer))?;

@@ -68,6 +68,12 @@ impl ConnectionPool {
         pool
     }
 
+    /// How long an idle connection is kept.
+    #[cfg(test)]
+    pub fn keeps_for(&self) -> Duration {
+        self.keep
+    }
+
     /// A connection for one request: one that is there, or else whichever comes first, a new one or one that was given back.
     ///
     /// # Errors

@@ -204,11 +204,15 @@ impl Paced {
             return PermitStep::Send(Duration::ZERO);
         }
         let grace = grace(departure.wait());
+        let PermitGround { unit, news, .. } = &self.ground;
+        let doubt = clock.doubt();
+        if doubt > grace / 2 {
+            news.is_far(doubt);
+        }
         let (left, late) = clock.look(departure.at(), grace / 2);
         if !left.is_zero() {
             return PermitStep::Wait(left);
         }
-        let PermitGround { unit, news, .. } = &self.ground;
         match news.held(unit, self.lease.token, spell(departure.unit)) {
             held if late + held > grace => PermitStep::Rearm,
             held if !held.is_zero() => PermitStep::Wait(held),

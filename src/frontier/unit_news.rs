@@ -1,15 +1,18 @@
 //! What this process learns of its pace units while starts of theirs wait to be sent: one table a process.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
+use tracing::warn;
 
 use super::state::LEASE_MS;
 use crate::clock::since_boot;
 use crate::manners::departure::{LATE, LEAST_EXACT, MOST_GRACE};
+use crate::quantity::spoken;
 
 /// By pace unit, what those who hold a start of it must know. Times are since boot.
 #[derive(Debug, Default)]
@@ -17,6 +20,8 @@ pub struct UnitNews {
     units: Mutex<HashMap<String, UnitNote>>,
     /// Told when a unit is in doubt, or a start went out late.
     told: Notify,
+    /// It was said that the frontier is too far away for exact starts.
+    far: AtomicBool,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -54,6 +59,16 @@ impl UnitNews {
         let late = self.units().get(unit).and_then(|news| news.late).filter(|(whose, _)| *whose != token);
         let Some((_, sent)) = late.filter(|_| wait >= LEAST_EXACT) else { return Duration::ZERO };
         (sent + wait - LATE).saturating_sub(since_boot())
+    }
+
+    /// The frontier's time is known so badly that only the mean rate is kept: said once.
+    pub(super) fn is_far(&self, doubt: Duration) {
+        if !self.far.swap(true, Ordering::SeqCst) {
+            let doubt = spoken(doubt);
+            warn!(
+                "the frontier is far away, its time is known to {doubt}: only the mean rate of starts is kept"
+            );
+        }
     }
 
     /// Resolves when there is something new.

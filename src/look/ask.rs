@@ -62,6 +62,8 @@ struct Payment {
     is_known: bool,
     unit: String,
     interval: Duration,
+    /// When the site's own wait is over, which its unit's mutex knows nothing of.
+    due: Timestamp,
 }
 
 impl<'a> Asker<'a> {
@@ -136,6 +138,7 @@ impl<'a> Asker<'a> {
             let waited = self.frontier.clock().now().since(last.at);
             clock::wait(price.interval.saturating_sub(waited)).await;
         }
+        clock::wait(price.due.since(self.frontier.clock().now())).await;
         let mutex = TimedMutex::of_unit(self.frontier, &price.unit);
         while let Some(left) = mutex.left().await? {
             if !price.is_known && left > price.interval.max(LONGEST_WAIT) {
@@ -154,13 +157,15 @@ impl<'a> Asker<'a> {
         let group = site.group.as_ref().and_then(|group| self.settings.groups.get(group).copied());
         let wanted = site.pace.interval.max(group.unwrap_or_default()).max(self.crawl_delay);
         let Some(view) = self.frontier.view(&owner).await? else {
-            return Ok(Payment { owner, is_known: false, unit: site.unit(), interval: wanted });
+            let due = Timestamp::default();
+            return Ok(Payment { owner, is_known: false, unit: site.unit(), interval: wanted, due });
         };
         if let Some(why) = view.left_alone() {
             return Err(refused(&view.site, &why));
         }
         let in_force = Duration::from_millis(view.interval.unsigned_abs());
-        Ok(Payment { owner, is_known: true, unit: view.unit, interval: wanted.max(in_force) })
+        let (unit, interval, due) = (view.unit, wanted.max(in_force), view.due);
+        Ok(Payment { owner, is_known: true, unit, interval, due })
     }
 }
 

@@ -39,9 +39,14 @@ pub fn grace_ms(wait: i64) -> i64 {
     millis(grace(spell(wait)))
 }
 
-/// How long before its due time a unit can be claimed, in ms: a quarter of its wait, 50 ms at most.
+/// How long before its due time a unit can be claimed: a quarter of its wait, 50 ms at most.
+pub fn ahead(wait: Duration) -> Duration {
+    (wait / AHEAD_PARTS).min(MOST_AHEAD)
+}
+
+/// The same, in ms.
 pub fn ahead_ms(wait: i64) -> i64 {
-    millis((spell(wait) / AHEAD_PARTS).min(MOST_AHEAD))
+    millis(ahead(spell(wait)))
 }
 
 /// How long before it a start is granted at the latest, in ms: a tenth of the wait, 10 ms at most.

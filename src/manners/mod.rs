@@ -10,7 +10,7 @@ mod signal;
 
 pub use backoff::backoff;
 pub use breaker::{Breaker, Health};
-pub use departure::{ahead_ms, grace, grace_ms, is_early, lead_ms};
+pub use departure::{ahead, ahead_ms, grace, grace_ms, is_early, lead_ms};
 pub use location::{MOST_REDIRECTS, MOST_ROBOTS_REDIRECTS, location};
 pub use retry_after::retry_after;
 pub use signal::Signal;

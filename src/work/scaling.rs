@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use crate::forecast::{self, Demand};
 use crate::frontier::View;
+use crate::manners::ahead;
 
 /// The most sites that are named where the number of workers changes.
 const MOST_TOLD: usize = 3;
@@ -73,7 +74,9 @@ pub(super) fn most_asking(loads: &[Load]) -> String {
 }
 
 fn slots(load: &Load) -> f64 {
-    let response = load.response.unwrap_or(Demand::ASSUMED).max(load.oldest);
+    // A request is in flight from its grant on, which comes ahead of its start.
+    let response = load.response.unwrap_or(Demand::ASSUMED) + ahead(load.interval);
+    let response = response.max(load.oldest);
     let demand = Demand { interval: load.interval, parallel: load.parallel, response };
     if load.interval.is_zero() {
         return demand.slots();
@@ -99,10 +102,10 @@ mod tests {
 
     #[test]
     fn v15_workers_follow_response_time_over_interval() {
-        assert_eq!(workers(&[load(3_000, 1_000, 8)]), 4);
+        assert_eq!(workers(&[load(2_950, 1_000, 8)]), 4, "in flight for 3 s with the time ahead");
         assert_eq!(workers(&[load(200, 1_000, 8)]), 2);
         assert_eq!(workers(&[load(20_000, 1_000, 8)]), 10);
-        let sites = vec![load(1_000, 200, 16); 20];
+        let sites = vec![load(950, 200, 16); 20];
         assert_eq!(workers(&sites), 115);
         assert_eq!(workers(&[load(50, 0, 8)]), 10);
     }
@@ -145,7 +148,7 @@ mod tests {
 
     #[test]
     fn v15_workers_that_wait_for_a_slow_page_store_are_made_up_for() {
-        let keeping = |ms| Load { keeping: Duration::from_millis(ms), ..load(200, 200, 8) };
+        let keeping = |ms| Load { keeping: Duration::from_millis(ms), ..load(150, 200, 8) };
         assert_eq!(workers(&[keeping(50)]), 2, "a local disk costs none");
         assert_eq!(workers(&[keeping(5_100)]), 30, "beyond `parallel`, which is about requests in flight");
     }

@@ -8,6 +8,7 @@ mod support;
 
 mod backlog;
 mod fleet;
+mod lateness;
 mod machine;
 mod many_sites;
 mod proof;

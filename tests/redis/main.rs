@@ -7,6 +7,7 @@ mod bytes;
 mod clock;
 mod deploy;
 mod dropped;
+mod far;
 mod forgotten;
 #[path = "../crawl/ground.rs"]
 mod ground;

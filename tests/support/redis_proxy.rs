@@ -24,6 +24,8 @@ struct Road {
     held: Mutex<Vec<Vec<u8>>>,
     closed: AtomicBool,
     stalled: AtomicBool,
+    /// How many ms each piece takes on its way.
+    slow: AtomicU64,
     ends: Mutex<Vec<TcpStream>>,
 }
 
@@ -91,6 +93,11 @@ impl RedisProxy {
         self.road.stalled.store(true, Ordering::SeqCst);
     }
 
+    /// From now on each piece takes so long on its way, there and back.
+    pub fn slow(&self, way: Duration) {
+        self.road.slow.store(u64::try_from(way.as_millis()).unwrap_or(u64::MAX), Ordering::SeqCst);
+    }
+
     /// What was sent meanwhile arrives, also of connections that their clients have given up.
     pub fn flow(&self) {
         self.road.stalled.store(false, Ordering::SeqCst);
@@ -131,6 +138,7 @@ fn forward(client: TcpStream, port: u16, road: &Arc<Road>) -> std::io::Result<()
 
 impl Road {
     fn wait_for_flow(&self) {
+        std::thread::sleep(Duration::from_millis(self.slow.load(Ordering::SeqCst)));
         while self.stalled.load(Ordering::SeqCst) {
             std::thread::sleep(Duration::from_millis(5));
         }

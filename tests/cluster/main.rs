@@ -1,5 +1,6 @@
 //! The frontier on a real Redis Cluster: sites spread over its masters, one of which dies.
 
+mod clocks;
 #[path = "../crawl/ground.rs"]
 mod ground;
 mod moves;

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::eventually;
-use super::redis_server::{RedisServer, free_port};
+use super::redis_server::{RedisServer, RedisServerBuilder, free_port};
 
 const MASTERS: usize = 3;
 const SLOTS: usize = 16_384;
@@ -16,7 +16,18 @@ pub struct RedisCluster {
 impl RedisCluster {
     /// Starts it and waits until all slots are served and all replicas follow. None, said loudly, where Redis isn't installed.
     pub fn start() -> Option<Self> {
-        let nodes = (0..2 * MASTERS).map(|_| node()).collect::<Option<Vec<_>>>()?;
+        let nodes = (0..2 * MASTERS).map(|_| node(RedisServer::builder())).collect::<Option<_>>()?;
+        Some(Self::of(nodes))
+    }
+
+    /// The same, where the wall clocks of each master and its replica are so many ms ahead.
+    pub fn with_clocks(ahead: [i64; MASTERS]) -> Option<Self> {
+        let moved = |ms| node(RedisServer::builder().clock_ahead(ms));
+        let nodes = [ahead, ahead].concat().into_iter().map(moved).collect::<Option<_>>()?;
+        Some(Self::of(nodes))
+    }
+
+    fn of(nodes: Vec<(RedisServer, u16)>) -> Self {
         let cluster = Self { nodes };
         for (i, (master, _)) in cluster.nodes.iter().take(MASTERS).enumerate() {
             let (first, last) = (i * SLOTS / MASTERS, (i + 1) * SLOTS / MASTERS - 1);
@@ -37,7 +48,7 @@ impl RedisCluster {
             replica.cli(&["CLUSTER", "REPLICATE", &master]);
         }
         cluster.settle();
-        Some(cluster)
+        cluster
     }
 
     /// What a frontier on it is called.
@@ -124,9 +135,9 @@ impl RedisCluster {
     }
 }
 
-fn node() -> Option<(RedisServer, u16)> {
+fn node(builder: RedisServerBuilder) -> Option<(RedisServer, u16)> {
     let bus = free_port();
-    let node = RedisServer::builder()
+    let node = builder
         .set("cluster-enabled", "yes")
         .set("cluster-port", &bus.to_string())
         .set("cluster-node-timeout", "1000")

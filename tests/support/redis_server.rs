@@ -35,7 +35,8 @@ pub struct RedisServerBuilder {
     password: Option<String>,
     user: Option<String>,
     tls: bool,
-    clock: bool,
+    /// How many ms its wall clock, which can be moved, is ahead.
+    clock: Option<i64>,
     counted: bool,
     ends_with_process: bool,
     dump: Option<PathBuf>,
@@ -91,8 +92,13 @@ impl RedisServerBuilder {
     }
 
     /// With a wall clock that [`RedisServer::shift_clock`] moves.
-    pub fn movable_clock(mut self) -> Self {
-        self.clock = true;
+    pub fn movable_clock(self) -> Self {
+        self.clock_ahead(0)
+    }
+
+    /// The same, with one that is so many ms ahead from the start.
+    pub fn clock_ahead(mut self, ms: i64) -> Self {
+        self.clock = Some(ms);
         self
     }
 
@@ -125,11 +131,14 @@ impl RedisServerBuilder {
             user: self.user,
             password: self.password,
             tls: self.tls,
-            clock: self.clock.then(moved_clock::library),
+            clock: self.clock.map(|_| moved_clock::library()),
             counted: self.counted,
             ends_with_process: self.ends_with_process,
             process: None,
         };
+        if let Some(ahead) = self.clock {
+            server.shift_clock(ahead);
+        }
         if let Some(dump) = &self.dump {
             fs::copy(dump, server.folder.file("dump.rdb")).expect("a dump");
         }
@@ -163,7 +172,7 @@ impl RedisServer {
             password: None,
             user: None,
             tls: false,
-            clock: false,
+            clock: None,
             counted: false,
             ends_with_process: false,
             dump: None,

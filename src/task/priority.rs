@@ -5,9 +5,15 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// How urgent a task is: the smaller number goes first (C1-C3).
+/// How urgent a task is: the smaller number goes first (C1-C3). 118 to 362, or 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(from = "u16")]
 pub struct Priority(u16);
+
+/// `operator:high-2`.
+const MOST_URGENT: u16 = 118;
+/// `system:low+2`.
+const LEAST_URGENT: u16 = 362;
 
 impl Priority {
     /// Before everything else: a host's `robots.txt`.
@@ -26,9 +32,20 @@ impl Priority {
         self.0
     }
 
-    /// A stored number read back.
+    /// The priority of a number: one outside the table is the nearest in it, but for 0, which is a `robots.txt`'s.
     pub const fn from_value(value: u16) -> Self {
-        Self(value)
+        match value {
+            0 => Self::ROBOTS,
+            1..MOST_URGENT => Self(MOST_URGENT),
+            MOST_URGENT..=LEAST_URGENT => Self(value),
+            _ => Self(LEAST_URGENT),
+        }
+    }
+}
+
+impl From<u16> for Priority {
+    fn from(value: u16) -> Self {
+        Self::from_value(value)
     }
 }
 
@@ -58,7 +75,7 @@ impl FromStr for Priority {
         let cell = 120
             + 20 * u16::try_from(actor).map_err(|_| bad())?
             + 100 * u16::try_from(level).map_err(|_| bad())?;
-        Ok(Self(cell.saturating_add_signed(fine)))
+        Ok(Self::from_value(cell.saturating_add_signed(fine)))
     }
 }
 
@@ -100,6 +117,19 @@ mod tests {
         assert_eq!(Priority::ROBOTS.to_string(), "0");
         assert_eq!(value("system:low+2"), Ok(362));
         assert_eq!(value("user:high-1"), Ok(139));
+    }
+
+    #[test]
+    fn c1_a_number_outside_the_table_is_the_nearest_in_it_however_it_is_read() {
+        let table = [(0, 0), (1, 118), (117, 118), (118, 118), (239, 239), (362, 362), (363, 362), (u16::MAX, 362)];
+        for (number, priority) in table {
+            assert_eq!(Priority::from_value(number).value(), priority);
+            let read: Priority = serde_json::from_str(&number.to_string()).expect("a number");
+            assert_eq!(read.value(), priority);
+        }
+        for (text, end) in [("operator:high-2", 118), ("system:low+2", 362)] {
+            assert_eq!(text.parse::<Priority>().map(Priority::value), Ok(end));
+        }
     }
 
     #[test]

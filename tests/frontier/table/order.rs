@@ -48,6 +48,20 @@ fn c1_i8_equal_priorities_go_in_the_order_of_their_puts_not_of_their_names() {
 }
 
 #[test]
+fn c1_a_priority_outside_the_table_is_the_nearest_in_it_and_keeps_the_order_of_puts() {
+    on_every_backend(async |w| {
+        w.site_with("a", |a| a.settings.interval = 0).await;
+        for (path, priority) in [("z", u16::MAX), ("y", 40_000), ("x", u16::MAX), ("b", 362), ("a", 361)] {
+            w.put_with("a", urgent("a", path, priority)).await;
+        }
+        for (path, priority) in [("n", 118), ("m", 1)] {
+            w.put_with("a", urgent("a", path, priority)).await;
+        }
+        assert_eq!(w.order(0).await, ["n", "m", "a", "z", "y", "x", "b"]);
+    });
+}
+
+#[test]
 fn c3_a_fine_step_never_crosses_into_the_next_cell() {
     on_every_backend(async |w| {
         w.site_with("a", |a| a.settings.interval = 0).await;

@@ -14,6 +14,7 @@ fn plain(text: &str, site: &TestSite) -> String {
         (r"\d{4}-\d\d-\d\dT[\d:.]+Z", "TIME"),
         (r"\b\d+(\.\d+)? ?(ms|s)\b", "SPAN"),
         (r"\S+\.warc\.gz:\d+:\d+", "PLACE"),
+        (r"\bversion \d+", "version N"),
     ] {
         text = Regex::new(pattern).expect("a pattern").replace_all(&text, name).into_owned();
     }

@@ -137,7 +137,7 @@ async fn file_with(path: &Path, sites: &[&str], pages: usize) -> Frontier {
         let mut shop = shop(site);
         shop.settings.interval = INTERVAL;
         let answer = frontier.register(shop).await.expect("registered");
-        assert!(matches!(answer, Registered::Version(1)));
+        assert!(matches!(answer, Registered::Version(_)));
         let puts = (0..pages).map(|page| request(site, &page.to_string())).collect();
         frontier.put(site, puts).await.expect("put");
     }

@@ -38,7 +38,7 @@ pub struct SiteState {
     pub name: String,
     /// The pace unit it belongs to: its group, or itself.
     pub unit: String,
-    /// Counts the changes of the site's file.
+    /// Rises with each change of the site's file, and never restarts.
     pub version: i64,
     /// The file's values.
     pub settings: SiteSettings,
@@ -197,7 +197,7 @@ impl SiteState {
 
     /// A site that was never seen before.
     pub fn new(name: &str, unit: &str, settings: SiteSettings) -> Self {
-        Self { name: name.to_owned(), unit: unit.to_owned(), version: 1, settings, ..Self::default() }
+        Self { name: name.to_owned(), unit: unit.to_owned(), settings, ..Self::default() }
     }
 
     /// The least time between starts as in force: tuned wins over the file, robots' floor over both. In ms.
@@ -268,6 +268,12 @@ impl SiteState {
     pub fn next_fence(&mut self, now: i64) -> i64 {
         self.fence = (self.fence + 1).max(now);
         self.fence
+    }
+
+    /// Other rules, or the same under another name. Processes keep rules by name and version, so a version is above all that
+    /// its name had, those of a site that was forgotten too: it is the time, in ms since [`EPOCH`].
+    pub fn renew_version(&mut self, now: i64) {
+        self.version = (self.version + 1).max(now - EPOCH);
     }
 
     /// The next position: after all that were given before, and no earlier than now.

@@ -27,6 +27,7 @@ impl<S: Shelf> Moment<'_, S> {
         }
         self.shelf.rename_site(name, to)?;
         to.clone_into(&mut site.name);
+        site.renew_version(self.now);
         self.shelf.save_site(&site)?;
         let unit = self.unit_or_new(&site.unit)?;
         self.retime(&unit)?;

@@ -21,7 +21,11 @@ impl<S: Shelf> Moment<'_, S> {
         let known = self.shelf.site(&new.name)?;
         let version = known.as_ref().map(|site| site.version);
         let mut site = match known {
-            None => SiteState::new(&new.name, unit, new.settings.clone()),
+            None => {
+                let mut site = SiteState::new(&new.name, unit, new.settings.clone());
+                site.renew_version(self.now);
+                site
+            }
             Some(mut site) => {
                 if site.unit != *unit {
                     if site.download.leased > 0 || site.running > 0 {
@@ -32,7 +36,7 @@ impl<S: Shelf> Moment<'_, S> {
                 if site.settings != new.settings
                     || self.shelf.site_text(&new.name)?.as_ref() != Some(&new.text)
                 {
-                    site.version += 1;
+                    site.renew_version(self.now);
                 }
                 site.settings = new.settings.clone();
                 site

@@ -88,9 +88,9 @@ impl Ledger {
             let refused = matches!(answer, Registered::Refused(_));
             return if refused { Ok(()) } else { differs("register", "Refused", answer) };
         }
-        if !matches!(answer, Registered::Version(_)) {
+        let Registered::Version(version) = *answer else {
             return differs("register", "Version", answer);
-        }
+        };
         if let Some(before) = before.filter(|_| moves) {
             let wait = self.wait_of(&before);
             let old = self.unit(&before);
@@ -109,7 +109,15 @@ impl Ledger {
         site.robots = new.settings.robots;
         site.budgets.clone_from(&new.settings.budgets);
         let rules = (new.text.clone(), new.settings.clone());
-        if site.rules.replace(rules.clone()) != Some(rules) {
+        let are_new = site.rules.replace(rules.clone()) != Some(rules);
+        let before = self.versions.entry(new.name.clone()).or_insert((version, self.now));
+        if version < before.0 || are_new && version == before.0 && self.now > before.1 {
+            return differs("version", format!("more than {before:?}"), version);
+        }
+        if version > before.0 {
+            *before = (version, self.now);
+        }
+        if are_new {
             self.robots
                 .retain(|origin, _| !new.hosts.iter().any(|host| origin.ends_with(&format!("://{host}"))));
         }

@@ -28,6 +28,8 @@ pub struct Ledger {
     /// Stored pages by site and URL.
     pub pages: BTreeMap<(String, String), Page>,
     pub owners: BTreeMap<String, Owner>,
+    /// The newest version of the rules that each name of a site had, and when it was given.
+    pub versions: BTreeMap<String, (i64, i64)>,
     pub turns: u64,
 }
 

@@ -1,6 +1,6 @@
 //! Groups: several sites, one pace. Hosts: one site each.
 
-use paced::internals::frontier::{LockReply, Registered, Registration, Tuning};
+use paced::internals::frontier::{Forgotten, LockReply, Registered, Registration, Renamed, Tuning};
 use paced::internals::task::Outcome;
 
 use crate::world::{World, at, ms, on_every_backend, starts_at};
@@ -158,7 +158,7 @@ fn a_changed_group_is_taken_only_with_nothing_in_flight() {
         assert!(matches!(refused, Registered::Refused(why) if why.contains("in flight")));
         assert_eq!(w.view("a").await.unit, "a", "the old rules stay in force");
         w.done(&lease).await;
-        assert_eq!(w.register("a", in_group("g", 0)).await, Registered::Version(1), "the text is the same");
+        assert_eq!(version(&w.register("a", in_group("g", 0)).await), w.view("a").await.version);
         assert_eq!(w.view("a").await.unit, "g");
     });
 }
@@ -288,14 +288,52 @@ fn a_refused_file_neither_frees_a_host_nor_takes_one() {
     });
 }
 
+fn version(answer: &Registered) -> i64 {
+    let Registered::Version(version) = answer else { panic!("{answer:?}") };
+    *version
+}
+
 #[test]
-fn a_version_counts_the_changes_of_a_site_s_file() {
+fn a_version_rises_with_each_change_of_a_site_s_file() {
     on_every_backend(async |w| {
-        assert_eq!(w.register("a", |_| {}).await, Registered::Version(1));
-        assert_eq!(w.register("a", |_| {}).await, Registered::Version(1));
-        assert_eq!(w.register("a", |a| a.text = "new".to_owned()).await, Registered::Version(2));
-        assert_eq!(w.frontier.text("a").await.expect("answers").as_deref(), Some("new"));
+        let first = version(&w.register("a", |_| {}).await);
+        assert_eq!(version(&w.register("a", |_| {}).await), first);
+        let second = version(&w.register("a", |a| a.text = "new".to_owned()).await);
+        assert_eq!(second, first + 1, "in the same ms");
+        w.pass(1_000);
+        assert_eq!(version(&w.register("a", |a| a.text = "new".to_owned()).await), second);
+        let third = version(&w.register("a", |a| a.settings.parallel = 3).await);
+        assert!(third > second, "{third} after {second}");
         w.put("a", "p").await;
-        assert_eq!(w.take().await.version, 2);
+        assert_eq!(w.take().await.version, third);
+    });
+}
+
+#[test]
+fn a_site_that_is_forgotten_and_registered_again_gets_a_version_above_all_that_it_had() {
+    on_every_backend(async |w| {
+        let before = version(&w.register("a", |_| {}).await);
+        let before = before.max(version(&w.register("a", |a| a.text = "new".to_owned()).await));
+        w.pass(60_000);
+        assert_eq!(w.frontier.forget("a").await.expect("answers"), Forgotten::Wholly);
+        let after = version(&w.register("a", |a| a.text = "another".to_owned()).await);
+        assert!(after > before, "{after} after {before}");
+        w.put("a", "p").await;
+        assert_eq!(w.take().await.version, after);
+    });
+}
+
+#[test]
+fn a_site_gets_a_version_with_its_name_above_all_that_another_of_that_name_had() {
+    on_every_backend(async |w| {
+        w.site("a").await;
+        w.pass(60_000);
+        w.site("b").await;
+        let before = version(&w.register("b", |b| b.text = "new".to_owned()).await);
+        w.pass(60_000);
+        assert_eq!(w.frontier.rename("b", "c").await.expect("answers"), Renamed::Done);
+        assert_eq!(w.frontier.rename("a", "b").await.expect("answers"), Renamed::Done);
+        let after = w.view("b").await.version;
+        assert!(after > before, "{after} after {before}");
     });
 }

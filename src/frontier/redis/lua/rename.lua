@@ -61,6 +61,7 @@ local rename = module(function(rename)
     move_delayed(delayed, to)
     store.drop_site(name)
     site.name = to
+    store.renew_version(site)
     store.new_site(site)
     store.join(site)
     store.save_site(site)

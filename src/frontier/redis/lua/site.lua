@@ -113,7 +113,8 @@ local sites_of = module(function(sites_of)
     local key = P .. 'text:' .. new.name
     local version = site and site.version
     if not site then
-      site = { name = new.name, unit = to, version = 1, run = 0, run_began = 0 }
+      site = { name = new.name, unit = to, version = 0, run = 0, run_began = 0 }
+      store.renew_version(site)
       store.new_site(site)
     else
       if site.unit ~= to then
@@ -121,7 +122,7 @@ local sites_of = module(function(sites_of)
       end
       if site.interval ~= new.interval or site.parallel ~= new.parallel or site.attempts ~= new.attempts
         or site.robots ~= new.robots or not same_budgets(site.budgets, new.budgets) or call('GET', key) ~= new.text then
-        site.version = site.version + 1
+        store.renew_version(site)
       end
     end
     site.interval, site.parallel, site.attempts, site.robots = new.interval, new.parallel, new.attempts, new.robots

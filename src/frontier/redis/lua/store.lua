@@ -550,6 +550,11 @@ local store = module(function(store)
     return site.position
   end
 
+  -- Other rules, or the same under another name: a version above all that its name had.
+  function store.renew_version(site)
+    site.version = math.max(site.version + 1, now - EPOCH)
+  end
+
   function store.next_fence(site)
     site.fence = math.max((site.fence or 0) + 1, now)
     return site.fence

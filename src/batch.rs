@@ -22,6 +22,7 @@ pub(crate) fn batches<T>() -> (Sender<T>, Batches<T>) {
     let shared = Arc::new(BatchQueue(Mutex::new(BatchState {
         waiting: VecDeque::new(),
         closed: false,
+        holds: 0,
         sleeper: None,
     })));
     (Sender(Arc::clone(&shared)), Batches(shared))
@@ -49,6 +50,25 @@ impl<T> Sender<T> {
         state.waiting.push_back(thing);
         wake_if_due(state);
         Ok(())
+    }
+}
+
+impl<T> Sender<T> {
+    /// Nothing is handed out while this is held: what is sent meanwhile is there together.
+    pub(crate) fn hold(&self) -> Hold<T> {
+        self.0.lock().holds += 1;
+        Hold(Arc::clone(&self.0))
+    }
+}
+
+/// Keeps what is sent from being handed out.
+pub(crate) struct Hold<T>(Arc<BatchQueue<T>>);
+
+impl<T> Drop for Hold<T> {
+    fn drop(&mut self) {
+        let mut state = self.0.lock();
+        state.holds -= 1;
+        wake_if_due(state);
     }
 }
 
@@ -163,6 +183,8 @@ struct BatchState<T> {
     waiting: VecDeque<T>,
     /// One of the two ends is gone.
     closed: bool,
+    /// How many keep it from being handed out.
+    holds: u32,
     sleeper: Option<Sleeper<T>>,
 }
 
@@ -185,7 +207,7 @@ impl<T> BatchQueue<T> {
 impl<T> BatchState<T> {
     fn rest(&mut self) -> Rest {
         match &mut self.sleeper {
-            Some(_) if !self.closed && self.waiting.is_empty() => Rest::UntilMore,
+            Some(_) if !self.closed && (self.holds > 0 || self.waiting.is_empty()) => Rest::UntilMore,
             Some(sleeper) if !self.closed => {
                 (sleeper.expected)(&self.waiting).map_or(Rest::Over, Rest::Until)
             }
@@ -331,6 +353,20 @@ mod tests {
         assert_eq!(taken, Some(vec![2, 3]));
         drop(sender);
         assert_eq!(batches.next_async(up_to(2, LATE), all).await, None);
+    }
+
+    #[test]
+    fn what_is_sent_while_it_is_held_is_a_batch_and_a_sleeper_is_woken_for_it_at_the_end() {
+        let (sender, mut batches) = filled(&[]);
+        let hold = sender.hold();
+        let owner = thread::spawn(move || batches.next(up_to(1, Duration::ZERO), all));
+        until_it_sleeps(&sender);
+        for number in [1, 2, 3] {
+            sender.send(number).expect("it is open");
+        }
+        assert!(sleeps(&sender), "it is held");
+        drop(hold);
+        assert_eq!(owner.join().expect("no panic"), Some(vec![1, 2, 3]));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! What a frontier runs on: one private trait, chosen by URL at run time. The handle stands over it and knows no backend.
 
+use std::any::Any;
 use std::fmt::Debug;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
@@ -19,6 +20,11 @@ pub(super) trait Backend: Debug + Send + Sync {
 
     /// Does a step without anybody waiting for its answer.
     fn post(&self, step: Step);
+
+    /// Steps that are asked for while this is held are done together.
+    fn hold(&self) -> Box<dyn Any> {
+        Box::new(())
+    }
 
     /// The clock that steps go by, as far as this process can tell.
     fn clock(&self) -> Clock;

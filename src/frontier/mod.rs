@@ -28,6 +28,7 @@ pub mod unit_news;
 mod value;
 mod view;
 
+use std::any::Any;
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -111,6 +112,11 @@ impl Frontier {
     /// Calls sent to a server so far; none where there is no server.
     pub fn calls(&self) -> Option<u64> {
         self.0.calls()
+    }
+
+    /// Steps that are asked for while this is held are done together: for tests of what a batch remembers between steps.
+    pub fn hold(&self) -> Box<dyn Any> {
+        self.0.hold()
     }
 
     /// The clock that this frontier goes by.

@@ -136,6 +136,11 @@ impl World {
         self.other.as_ref().filter(|_| self.turn.get()).unwrap_or(&self.frontier)
     }
 
+    /// Whether steps that a start waits for overtake others that are posted with them.
+    pub fn others_are_overtaken(&self) -> bool {
+        self.frontier.calls().is_none()
+    }
+
     /// Milliseconds since the test began.
     pub fn now(&self) -> i64 {
         self.clock.now().as_millis() - START

@@ -14,7 +14,7 @@ use super::batch_call::{BatchCall, Joined};
 use super::connector::Connector;
 use super::error::from_redis;
 use super::io_thread::IoThread;
-use crate::batch::{Batches, Sender, batches, linger};
+use crate::batch::{Batches, Hold, Sender, batches, linger};
 use crate::clock::{Clock, Followed, boot_micros};
 use crate::frontier::{FrontierError, FrontierErrorKind};
 use crate::patience::{Notice, Patience};
@@ -85,7 +85,17 @@ impl Connection {
 
     /// Hands a step over; its answer comes by `job.reply`.
     pub(super) fn send(&self, job: QueuedStep) {
-        let jobs = self.jobs.get_or_init(|| {
+        // Without a carrier the job is dropped, and whoever waits is told so.
+        let _ = self.jobs().send(job);
+    }
+
+    /// What is handed over while this is held travels together.
+    pub(super) fn hold(&self) -> Hold<QueuedStep> {
+        self.jobs().hold()
+    }
+
+    fn jobs(&self) -> &Sender<QueuedStep> {
+        self.jobs.get_or_init(|| {
             let (jobs, inbox) = batches();
             let carrier = BatchSender {
                 key: self.key.clone(),
@@ -97,9 +107,7 @@ impl Connection {
             };
             self.state.io_thread.run(carrier.carry(inbox));
             jobs
-        });
-        // Without a carrier the job is dropped, and whoever waits is told so.
-        let _ = jobs.send(job);
+        })
     }
 }
 

@@ -18,6 +18,7 @@ mod upgrade;
 mod wake;
 mod wire;
 
+use std::any::Any;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -131,6 +132,10 @@ impl Backend for Shared {
             _ => DIRECTORY,
         };
         self.send(partition, &step, step.to_wire(), oneshot::channel().0);
+    }
+
+    fn hold(&self) -> Box<dyn Any> {
+        Box::new(self.connections.iter().map(Connection::hold).collect::<Vec<_>>())
     }
 
     /// That of the partition where the directory is.

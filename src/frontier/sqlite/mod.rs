@@ -15,6 +15,7 @@ mod session;
 mod tables;
 mod tasks;
 
+use std::any::Any;
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::thread::{self, JoinHandle};
@@ -107,6 +108,10 @@ impl Backend for Embedded {
 
     fn post(&self, step: Step) {
         let _ = self.send(PendingStep { step, reply: oneshot::channel().0 });
+    }
+
+    fn hold(&self) -> Box<dyn Any> {
+        Box::new(self.writer.as_ref().map(|(jobs, _)| jobs.hold()))
     }
 
     fn clock(&self) -> Clock {

@@ -1,12 +1,15 @@
 //! One history under way: each move goes to the model and to every other backend, the answers are compared and booked.
 
 use std::collections::BTreeMap;
+use std::mem::take;
 use std::time::Duration;
+
+use futures_util::future::{Either, ready, select, try_join_all};
 
 use paced::internals::canonical_url::CanonicalUrl;
 use paced::internals::frontier::{
-    Claim, Feeding, Forgotten, Frontier, FrontierError, Grant, LockReply, MutexKey, Rearm, Registered,
-    Registration, Renamed, Run, Tuning, WorkScope,
+    Claim, Feeding, Forgotten, Frontier, FrontierError, Grant, Inspection, LockReply, MutexKey, Rearm,
+    Registered, Registration, Renamed, Run, Tuning, WorkScope,
 };
 use paced::internals::page::Validators;
 use paced::internals::task::{
@@ -14,8 +17,8 @@ use paced::internals::task::{
     RobotsRecord, Settled, Settlement, Stage, StoredPage,
 };
 
-use super::ledger::Ledger;
-use super::op::{OWNERS, Op, PLANNED, Page, SITES, UNITS};
+use super::ledger::{Dues, Ledger};
+use super::op::{OWNERS, Op, PLANNED, Page, Posted, SITES, UNITS};
 use crate::world::{Backend, World, at, ms, page, shop};
 
 /// A move with everything filled in: the same for each backend.
@@ -65,6 +68,51 @@ pub enum Answer {
     Renamed([Renamed; 2]),
 }
 
+impl Move {
+    /// Whether it is one step of the frontier: those that are more can only come last of those posted at once.
+    fn is_one_step(&self) -> bool {
+        !matches!(self, Self::BeginRun(..) | Self::Forget(_) | Self::Rename(_))
+    }
+
+    /// Whether a start waits for it: such steps overtake others.
+    fn overtakes(&self) -> bool {
+        matches!(
+            self,
+            Self::Claim(_)
+                | Self::Rearm(_)
+                | Self::Landed(_, Some(_))
+                | Self::Block(..)
+                | Self::LockReply(..)
+                | Self::Unlock(_)
+        )
+    }
+}
+
+impl World {
+    /// Posts moves at once, as far as they are done in their order then: on one file those that overtake others go alone.
+    async fn post(&self, moves: &[Move]) -> Result<Vec<Answer>, FrontierError> {
+        let overtakes = |what: &Move| self.others_are_overtaken() && what.overtakes();
+        let mut answers = Vec::new();
+        for together in moves.chunk_by(|one, next| !overtakes(one) && !overtakes(next)) {
+            let (frontier, calls) = (self.next(), self.frontier.calls());
+            let held = frontier.hold();
+            let posted = try_join_all(together.iter().map(|what| perform(frontier, what.clone())));
+            // Polled once, each has sent its step.
+            match select(posted, ready(())).await {
+                Either::Left((answered, _)) => answers.extend(answered?),
+                Either::Right(((), posted)) => {
+                    drop(held);
+                    answers.extend(posted.await?);
+                }
+            }
+            if together.iter().all(Move::is_one_step) {
+                assert_eq!(self.frontier.calls(), calls.map(|calls| calls + 1), "they travel together");
+            }
+        }
+        Ok(answers)
+    }
+}
+
 pub struct Game {
     worlds: Vec<World>,
     ledger: Ledger,
@@ -72,6 +120,8 @@ pub struct Game {
     leases: Vec<Lease>,
     claims: BTreeMap<String, Claim>,
     settled: Option<Move>,
+    /// The newest answer.
+    last: Option<Answer>,
 }
 
 impl Game {
@@ -83,6 +133,7 @@ impl Game {
             leases: Vec::new(),
             claims: BTreeMap::new(),
             settled: None,
+            last: None,
         };
         for site in SITES {
             let mut registration = registration(site, matches!(site, "c" | "d"));
@@ -95,17 +146,26 @@ impl Game {
         Ok(game)
     }
 
-    /// Plays a move and looks at everything afterwards.
-    pub async fn play(&mut self, step: usize, op: &Op) -> Result<(), String> {
-        if let Op::Advance(by) = op {
-            self.pass(*by);
-        } else if let Some(what) = self.fill_in(step, op) {
-            self.make(what).await?;
-            if let Op::Forget { site, grouped } = op {
-                self.make(Move::Register(registration(SITES[*site], *grouped))).await?;
+    /// Plays moves that are posted at once and looks at everything afterwards.
+    pub async fn play(&mut self, step: usize, posted: &[Posted]) -> Result<(), String> {
+        let mut moves = Vec::new();
+        for (step, Posted { op, .. }) in (step..).zip(posted) {
+            if let Op::Advance(by) = op {
+                self.make_all(take(&mut moves)).await?;
+                self.pass(*by);
+            } else if let Some(what) = self.again(op, &moves).or_else(|| self.fill_in(step, op)) {
+                let is_one_step = what.is_one_step();
+                moves.push(what);
+                if !is_one_step {
+                    self.make_all(take(&mut moves)).await?;
+                }
+                if let Op::Forget { site, grouped } = op {
+                    moves.push(Move::Register(registration(SITES[*site], *grouped)));
+                }
             }
         }
-        self.look(step.is_multiple_of(8)).await
+        self.make_all(moves).await?;
+        self.look((step..step + posted.len()).any(|step| step.is_multiple_of(8))).await
     }
 
     /// Lets everything run to its end: it does, and leaves nothing behind (I15, L1, L4).
@@ -143,17 +203,48 @@ impl Game {
         self.ledger.now += by;
     }
 
-    /// Makes a move on every backend, compares the answers with the model's and books it.
+    /// Makes moves at once on every backend, in their order on the model, compares the answers with the model's and books them.
+    async fn make_all(&mut self, moves: Vec<Move>) -> Result<(), String> {
+        let mut expected = Vec::new();
+        for what in &moves {
+            expected.push(self.ask_model(what).await?);
+        }
+        for world in &self.worlds[1..] {
+            let answers = world.post(&moves).await.map_err(|e| e.to_string())?;
+            for ((what, (answer, ..)), other) in moves.iter().zip(&expected).zip(answers) {
+                if *answer != other {
+                    return Err(format!("answers to {what:?} differ:\n  {answer:?}\n  {other:?}"));
+                }
+            }
+        }
+        for (what, (answer, inside, dues)) in moves.iter().zip(&expected) {
+            self.book(what, answer, inside, dues)?;
+        }
+        Ok(())
+    }
+
+    /// Makes one move.
     async fn make(&mut self, what: Move) -> Result<Answer, String> {
-        let mut answers = Vec::new();
-        for world in &self.worlds {
-            answers.push(perform(world.next(), what.clone()).await.map_err(|e| e.to_string())?);
+        self.make_all(vec![what]).await?;
+        self.last.take().ok_or_else(|| "a move is answered".to_owned())
+    }
+
+    /// What the model answers, what is in it then, and, after a claim, when its sites are due.
+    async fn ask_model(&self, what: &Move) -> Result<(Answer, Inspection, Dues), String> {
+        let model = &self.worlds[0].frontier;
+        let answer = perform(model, what.clone()).await.map_err(|e| e.to_string())?;
+        let inside = self.inspect().await?;
+        let mut dues = Dues::new();
+        for site in SITES.iter().filter(|_| matches!(what, Move::Claim(_))) {
+            if let Some(view) = model.view(site).await.map_err(|e| e.to_string())? {
+                dues.insert(view.site, view.due.as_millis() - crate::world::START);
+            }
         }
-        if let Some(other) = answers.iter().find(|answer| **answer != answers[0]) {
-            return Err(format!("answers differ:\n  {:?}\n  {other:?}", answers[0]));
-        }
-        let answer = answers.swap_remove(0);
-        match (&what, &answer) {
+        Ok((answer, inside, dues))
+    }
+
+    fn book(&mut self, what: &Move, answer: &Answer, inside: &Inspection, dues: &Dues) -> Result<(), String> {
+        match (what, answer) {
             (Move::Claim(claim), Answer::Grant(grant)) => {
                 self.note(&grant.leases);
                 self.claims.insert(claim.owner.clone(), claim.clone());
@@ -166,15 +257,9 @@ impl Game {
             }
             _ => {}
         }
-        let inside = self.inspect().await?;
-        let mut dues = BTreeMap::new();
-        for site in SITES.iter().filter(|_| matches!(what, Move::Claim(_))) {
-            if let Some(view) = self.worlds[0].frontier.view(site).await.map_err(|e| e.to_string())? {
-                dues.insert(view.site, view.due.as_millis() - crate::world::START);
-            }
-        }
-        self.ledger.book(&what, &answer, &inside, &dues)?;
-        Ok(answer)
+        self.ledger.book(what, answer, inside, dues).map_err(|e| format!("{what:?}: {e}"))?;
+        self.last = Some(answer.clone());
+        Ok(())
     }
 
     /// Remembers leases, the same one once.
@@ -183,7 +268,7 @@ impl Game {
         self.leases.extend(leases.iter().filter(|lease| !known.contains(&lease.token)).cloned());
     }
 
-    async fn inspect(&self) -> Result<paced::internals::frontier::Inspection, String> {
+    async fn inspect(&self) -> Result<Inspection, String> {
         self.worlds[0].frontier.inspect().await.map_err(|e| e.to_string())
     }
 
@@ -229,19 +314,35 @@ impl Game {
         Ok(())
     }
 
+    /// What is sent once more: a process's newest claim, or the newest settlement, be it one that is `posted` with it.
+    fn again(&self, op: &Op, posted: &[Move]) -> Option<Move> {
+        let mut newest = posted.iter().rev();
+        match op {
+            Op::ClaimAgain { owner } => {
+                let is_theirs =
+                    |what: &&Move| matches!(what, Move::Claim(claim) if claim.owner == OWNERS[*owner]);
+                let before = || self.claims.get(OWNERS[*owner]).cloned().map(Move::Claim);
+                newest.find(is_theirs).cloned().or_else(before)
+            }
+            Op::SettleAgain => {
+                newest.find(|what| matches!(what, Move::Settle(..))).or(self.settled.as_ref()).cloned()
+            }
+            _ => None,
+        }
+    }
+
     fn fill_in(&self, step: usize, op: &Op) -> Option<Move> {
         let token = (step as u64 + 1) * 1_000;
         let named = |site: &usize| SITES[*site].to_owned();
         let unit = |unit: &usize| UNITS[*unit].to_owned();
         let held = |which: &usize| self.lease(*which).map(Lease::key);
         Some(match op {
-            Op::Advance(_) => return None,
+            Op::Advance(_) | Op::ClaimAgain { .. } | Op::SettleAgain => return None,
             Op::Put(page) => Move::Put(named(&page.site), self.put(page)),
             Op::Claim { owner, download, parse, dice } => {
                 Move::Claim(claim(OWNERS[*owner], token, (*download, *parse), *dice))
             }
             Op::WorkOn { owner, sites } => Move::WorkOn(OWNERS[*owner].to_owned(), scope(*sites)),
-            Op::ClaimAgain { owner } => Move::Claim(self.claims.get(OWNERS[*owner])?.clone()),
             Op::Settle { which, how, block, other_owner, parse } => {
                 let lease = self.lease(*which)?;
                 let owner = self.ledger.owner_of(lease.token).unwrap_or(OWNERS[0]);
@@ -249,7 +350,6 @@ impl Game {
                 let parse = parse.then_some(token + 1);
                 Move::Settle(owner.to_owned(), token, Settlement { parse, ..settlement(lease, *how, *block) })
             }
-            Op::SettleAgain => self.settled.clone()?,
             Op::Rearm { which } => Move::Rearm(held(which)?),
             Op::Landed { which, block: wait } => Move::Landed(held(which)?, block(*wait)),
             Op::Back { which, unused } => Move::Back(held(which)?, *unused),

@@ -15,7 +15,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::world::{Backend, wait_for};
 use game::Game;
-use op::Op;
+use op::Posted;
 
 /// Steps of a history.
 const LENGTH: usize = 200;
@@ -58,7 +58,9 @@ fn play_seed(seed: u64) {
     let (ops, backends) = (op::history(seed, LENGTH), backends(seed));
     let Err(failure) = play(&ops, &backends) else { return };
     let (ops, failure) = shrink(ops, &backends, failure);
-    let lines: Vec<String> = ops.iter().map(|op| format!("  {op:?}")).collect();
+    let mark = |joins| if joins { "+" } else { " " };
+    let lines: Vec<String> =
+        ops.iter().map(|posted| format!("{} {:?}", mark(posted.joins), posted.op)).collect();
     panic!("FRONTIER_SEED={seed}: {failure}\nafter these {} moves:\n{}", ops.len(), lines.join("\n"));
 }
 
@@ -68,12 +70,14 @@ fn backends(seed: u64) -> Vec<Backend> {
     all.chain(seed.is_multiple_of(2).then_some(Backend::SharedSqlite)).collect()
 }
 
-fn play(ops: &[Op], backends: &[Backend]) -> Result<(), String> {
+fn play(ops: &[Posted], backends: &[Backend]) -> Result<(), String> {
     let played = catch_unwind(AssertUnwindSafe(|| {
         wait_for(async {
             let mut game = Game::new(backends).await?;
-            for (step, op) in ops.iter().enumerate() {
-                game.play(step, op).await.map_err(|e| format!("move {step}, {op:?}: {e}"))?;
+            let mut step = 0;
+            for posted in ops.chunk_by(|_, next| next.joins) {
+                game.play(step, posted).await.map_err(|e| format!("move {step}, {posted:?}: {e}"))?;
+                step += posted.len();
             }
             game.finish().await.map_err(|e| format!("in the end: {e}"))
         })
@@ -85,7 +89,7 @@ fn play(ops: &[Op], backends: &[Backend]) -> Result<(), String> {
 }
 
 /// Leaves out what isn't needed to fail: halves first, single moves last.
-fn shrink(mut ops: Vec<Op>, backends: &[Backend], mut failure: String) -> (Vec<Op>, String) {
+fn shrink(mut ops: Vec<Posted>, backends: &[Backend], mut failure: String) -> (Vec<Posted>, String) {
     let mut size = ops.len() / 2;
     let mut tries = 300;
     while size > 0 {

@@ -141,10 +141,26 @@ pub struct Page {
     pub hops: u32,
 }
 
-/// The history of a seed.
-pub fn history(seed: u64, length: usize) -> Vec<Op> {
+/// A move, and whether it is posted at once with the one before it.
+#[derive(Clone, Debug)]
+pub struct Posted {
+    pub op: Op,
+    pub joins: bool,
+}
+
+/// The most moves posted at once.
+const MOST: usize = 6;
+
+/// The history of a seed: every other move is posted by itself, the others two to six at once.
+pub fn history(seed: u64, length: usize) -> Vec<Posted> {
     let mut dice = Rng::with_seed(seed);
-    (0..length).map(|_| op(&mut dice)).collect()
+    let mut left = 0;
+    let mut post = || {
+        let joins = left > 0;
+        left = if joins { left - 1 } else { dice.usize(0..2) * dice.usize(1..MOST) };
+        Posted { op: op(&mut dice), joins }
+    };
+    (0..length).map(|_| post()).collect()
 }
 
 fn op(dice: &mut Rng) -> Op {

@@ -187,7 +187,7 @@ local claim = module(function(claim)
   end
 
   -- Random among the longest due, until enough is granted or nothing is due: of the quarter that is due longest, so that
-  -- nobody waits much longer than in turn (L2). Whether others are due still.
+  -- nobody waits much longer than in turn (L2). Whether others can be claimed still.
   local function serve(round, stage, wanted)
     local enough, more = #round.leases + wanted, false
     for look = 0, LOOKS - 1 do
@@ -229,10 +229,10 @@ local claim = module(function(claim)
     local round = { want = want, named = named, tidied = 0, leases = {} }
     local lost = lease.free_lost()
     promote()
-    local more_downloads = serve(round, 'd', want.download)
+    serve(round, 'd', want.download) -- of those that can be claimed, some are better claimed a little later
     local more_parses = serve(round, 'p', want.parse)
     records.claimed(want.owner, want.tokens[1], #round.leases)
-    local wait = (more_downloads or more_parses) and 0 or next_in(want, named)
+    local wait = more_parses and 0 or next_in(want, named)
     wake.sleeps(want, #round.leases, wait)
     return { round.leases, wait or false, false, lost }
   end

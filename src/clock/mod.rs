@@ -195,7 +195,7 @@ pub(crate) fn boot_micros() -> i64 {
     micros(since_boot())
 }
 
-fn micros(time: Duration) -> i64 {
+pub(crate) fn micros(time: Duration) -> i64 {
     i64::try_from(time.as_micros()).unwrap_or(i64::MAX)
 }
 

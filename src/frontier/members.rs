@@ -1,11 +1,18 @@
 //! Who claims: how a process joins, says what it works on and that it lives, and leaves. What one held that is gone returns
 //! (C10).
 
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+
 use super::sqlite::OwnerFile;
 use super::state::WorkScope;
 use super::table::{Reply, Step};
 use super::view::Owner;
 use super::{Frontier, FrontierError, FrontierErrorKind};
+use crate::clock::{boot_micros, micros};
+
+/// How long a server takes a process for alive after a beat, which is renewed every 3 s.
+pub(super) const BEAT: Duration = Duration::from_secs(10);
 
 /// A process's place among those that claim. Dropping it is the end of its leases.
 #[derive(Debug)]
@@ -13,6 +20,8 @@ pub struct Member {
     /// The name that its claims carry.
     pub name: String,
     _file: Option<OwnerFile>,
+    /// When its newest beat that was heard was sent, in µs since boot.
+    beaten: AtomicI64,
 }
 
 impl Frontier {
@@ -45,7 +54,7 @@ impl Frontier {
             })
         };
         let file = self.0.locked_beside().map(lock).transpose()?;
-        let member = Member { name, _file: file };
+        let member = Member { name, _file: file, beaten: AtomicI64::new(boot_micros()) };
         self.enlist(&member.name, Some(scope)).await?;
         Ok(member)
     }
@@ -65,7 +74,16 @@ impl Frontier {
 
     /// Says that a member is alive, and frees the leases of those that are not. Wanted every few seconds.
     pub async fn beat(&self, member: &Member) -> Result<(), FrontierError> {
-        self.enlist(&member.name, None).await
+        let sent = boot_micros();
+        self.enlist(&member.name, None).await?;
+        member.beaten.fetch_max(sent, Ordering::SeqCst);
+        Ok(())
+    }
+
+    /// Whether nobody takes a member for dead before that time since boot, as far as it can tell by itself. On one machine the
+    /// lock on its file says that it lives.
+    pub(crate) fn surely_lives(&self, member: &Member, until: Duration) -> bool {
+        !self.0.is_remote() || micros(until) < member.beaten.load(Ordering::SeqCst) + micros(BEAT)
     }
 
     async fn enlist(&self, owner: &str, scope: Option<WorkScope>) -> Result<(), FrontierError> {

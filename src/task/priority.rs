@@ -121,7 +121,8 @@ mod tests {
 
     #[test]
     fn c1_a_number_outside_the_table_is_the_nearest_in_it_however_it_is_read() {
-        let table = [(0, 0), (1, 118), (117, 118), (118, 118), (239, 239), (362, 362), (363, 362), (u16::MAX, 362)];
+        let table =
+            [(0, 0), (1, 118), (117, 118), (118, 118), (239, 239), (362, 362), (363, 362), (u16::MAX, 362)];
         for (number, priority) in table {
             assert_eq!(Priority::from_value(number).value(), priority);
             let read: Priority = serde_json::from_str(&number.to_string()).expect("a number");

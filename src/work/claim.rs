@@ -218,20 +218,20 @@ impl Pool {
     fn start(self: &Arc<Self>, lease: Lease, noted: Duration) {
         let slot = self.parts.slots.take(lease.stage);
         // Before anything else is claimed: it counts against what may still be asked for.
-        let mut running = self.parts.under_way.begin(&lease);
+        let mut running = self.parts.under_way.begin(&lease, noted);
         let pool = Arc::clone(self);
         self.tasks.spawn(async move {
-            let mut task = SlottedLease { lease, slot };
-            while let Some(next) = pool.walk(task, running, noted).await {
-                running = pool.parts.under_way.begin(&next.lease);
+            let mut task = SlottedLease { lease, slot, noted };
+            while let Some(next) = pool.walk(task, running).await {
+                running = pool.parts.under_way.begin(&next.lease, next.noted);
                 task = next;
             }
         });
     }
 
     /// Walks a task along its line; what its settlement took along.
-    async fn walk(&self, task: SlottedLease, _running: RunningTask, noted: Duration) -> Option<SlottedLease> {
-        let SlottedLease { lease, slot } = task;
+    async fn walk(&self, task: SlottedLease, _running: RunningTask) -> Option<SlottedLease> {
+        let SlottedLease { lease, slot, noted } = task;
         let (parts, key) = (&self.parts, lease.key());
         let span = info_span!("visit", site = key.site, url = key.url.as_str(), attempt = lease.attempts + 1);
         let line = async {

@@ -1,14 +1,16 @@
-//! Staying alive in the frontier's eyes: the beat of this process, and the renewal of leases that are half over.
+//! Staying alive in the frontier's eyes: the beat of this process, the renewal of leases that are half over, and whether one
+//! still holds.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
 use super::parts::VisitParts;
-use crate::clock;
+use crate::clock::{self, since_boot};
 use crate::frontier::FrontierError;
+use crate::task::Lease;
 
 /// The time between two beats.
 const BEAT: Duration = Duration::from_secs(3);
@@ -32,7 +34,7 @@ async fn tell_alive(parts: &VisitParts) {
 
 /// Renews what is half over at the next beat; what could not be is tried again then.
 async fn renew(parts: &VisitParts) {
-    let asked = Instant::now();
+    let asked = since_boot();
     let half_over = parts.under_way.half_over(asked + BEAT);
     if half_over.is_empty() {
         return;
@@ -41,6 +43,28 @@ async fn renew(parts: &VisitParts) {
     let alive = heard(parts, alive, "leases could not be renewed");
     for (lease, alive) in half_over.iter().zip(alive.into_iter().flatten()) {
         parts.under_way.renewed(lease.token, alive.then_some(asked));
+    }
+}
+
+/// How long what a lease allows may take: an item's way to the disk.
+const A_MOMENT: Duration = Duration::from_secs(1);
+
+impl VisitParts {
+    /// Whether a lease still is this process's. The frontier is asked only where the lease may be over by the time since it was
+    /// asked for, or where this process may have been taken for dead: its thread, or the machine, may have stood still.
+    pub(super) async fn holds(&self, lease: &Lease) -> Result<bool, FrontierError> {
+        let until = since_boot() + A_MOMENT;
+        if self.under_way.lasts(lease.token, until) && self.frontier.surely_lives(&self.member(), until) {
+            return Ok(true);
+        }
+        let ask = || async {
+            let asked = since_boot();
+            let holds = self.frontier.extend(vec![lease.key()]).await? == [true];
+            Ok(holds.then_some(asked))
+        };
+        let renewed = self.outages.frontier.patiently(ask).await?;
+        self.under_way.renewed(lease.token, renewed);
+        Ok(renewed.is_some())
     }
 }
 

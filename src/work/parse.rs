@@ -38,18 +38,13 @@ pub(super) async fn visit(parts: &VisitParts, lease: Lease, slot: Slot) -> Resul
     let _end = parts.slots.free_for_the_end(slot).await;
     // Before the item, as a page whose links are refused goes back: it would be written each time.
     task.put_links(&extract.links).await?;
-    if let Some(item) = &extract.item {
-        write(parts, item).await?;
+    if let Some(item) = &extract.item
+        && task.write(item).await?
+    {
         parts.monitor.item(&lease.site);
     }
     let outcome = ending(&site.pages[rule], &extract);
     Ok(parts.settle(lease, outcome).await?)
-}
-
-/// The item, on the disk.
-async fn write(parts: &VisitParts, item: &Item) -> Result<(), SinkError> {
-    parts.outages.items.patiently(|| parts.sink.write(std::slice::from_ref(item))).await?;
-    parts.outages.items.patiently(|| parts.sink.flush()).await
 }
 
 /// A task whose page is parsed, by the rules of its site.
@@ -128,6 +123,25 @@ impl Parse<'_> {
         }
     }
 
+    /// The item, on the disk, unless the lease is lost: it would stand behind that of whoever has the page now, and the last line
+    /// wins (R5).
+    async fn write(self, item: &Item) -> Result<bool, VisitError> {
+        let Self { parts, lease, .. } = self;
+        let items = &parts.outages.items;
+        let if_it_holds = || async {
+            let holds = parts.holds(lease).await;
+            if let Ok(true) = holds {
+                parts.sink.write(std::slice::from_ref(item)).await?;
+            }
+            Ok::<_, SinkError>(holds)
+        };
+        let is_written = items.patiently(if_it_holds).await??;
+        if is_written {
+            items.patiently(|| parts.sink.flush()).await?;
+        }
+        Ok(is_written)
+    }
+
     /// The link as a put into the queue of the site that owns its host.
     async fn wanted(self, link: &Url) -> Result<Option<(Arc<Site>, Put)>, FrontierError> {
         let Some(owner) = self.parts.owner_of(self.site, link).await? else { return Ok(None) };
@@ -177,4 +191,146 @@ fn ending(rule: &PageRule, extract: &Extract) -> Outcome {
     let fields = extract.missing.join(", ");
     let reason = format!("rule `{}`: required field not found: {fields}", rule.name);
     Outcome::Dead { why: Failure::new(reason) }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use std::time::Duration;
+
+    use tempfile::TempDir;
+
+    use super::*;
+    use crate::canonical_url::CanonicalUrl;
+    use crate::clock::{Clock, Timestamp, since_boot};
+    use crate::fetch::{Ceiling, Fetcher, FetcherOptions};
+    use crate::frontier::{Claim, Frontier, Registration, SiteSettings, WorkScope};
+    use crate::sink::ItemSink;
+    use crate::task::StoredPage;
+    use crate::work::{PartsOptions, Role, SiteRules};
+
+    const PAGE: &str = "https://shop.example/p";
+    const SITE: &str = "seeds = [\"https://shop.example/\"]\n[pace]\ncontact = \"a@b.example\"\n\
+                        [[page]]\nname = \"p\"\nmatch = \"/**\"\n";
+
+    /// A frontier with a page to be parsed, and a process that may parse it.
+    struct Ground {
+        parts: VisitParts,
+        clock: Clock,
+        folder: TempDir,
+    }
+
+    impl Ground {
+        async fn new() -> Self {
+            let clock = Clock::fake(Timestamp::from_millis(1_800_000_000_000));
+            let (frontier, folder) = (Frontier::model(clock.clone()), tempfile::tempdir().expect("a folder"));
+            let settings = SiteSettings {
+                interval: 0,
+                parallel: 1,
+                attempts: 5,
+                robots: false,
+                budgets: BTreeMap::new(),
+            };
+            let (name, hosts) = ("shop".to_owned(), vec!["shop.example".to_owned()]);
+            let shop = Registration { name, text: SITE.to_owned(), group: None, hosts, settings };
+            frontier.register(shop).await.expect("registered");
+            let options = PartsOptions {
+                member: frontier.join(WorkScope::All).await.expect("joined"),
+                fetcher: Fetcher::new(FetcherOptions { connect_to: Vec::new(), cacert: None }).expect("TLS"),
+                ceiling: Ceiling::per_second(None),
+                archive: Archive::open(&folder.path().join("pages"), "w", clock.clone()).expect("a folder"),
+                sink: ItemSink::file(&folder.path().join("items.jsonl")).expect("a file"),
+                role: Role::Both,
+                rules: SiteRules::of_all(),
+                most_pages: None,
+                frontier,
+            };
+            Self { parts: VisitParts::new(options).expect("threads"), clock, folder }
+        }
+
+        async fn claim(&self, download: u32, parse: u32) -> Lease {
+            let (owner, token) = (self.parts.member().name.clone(), fastrand::u64(1..1 << 40));
+            let claim = Claim { owner, token, download, parse, dice: vec![0], lead: 0 };
+            self.parts.frontier.claim(claim).await.expect("answers").leases.pop().expect("it is due")
+        }
+
+        async fn settle(&self, lease: Lease, stored: Option<StoredPage>) {
+            self.parts.settle(lease, Outcome::Done { stored, recrawl: None }).await.expect("settled");
+        }
+
+        /// The page is fetched, and its parse is granted.
+        async fn fetched(&self) -> Lease {
+            let url = CanonicalUrl::parse(PAGE).expect("a URL");
+            self.parts.frontier.put("shop", vec![Put::seed(url)]).await.expect("put");
+            let lease = self.claim(1, 0).await;
+            let stored = StoredPage {
+                place: format!("pages:{}", lease.fence),
+                fetched_at: self.clock.now(),
+                validators: crate::page::Validators::default(),
+            };
+            self.settle(lease, Some(stored)).await;
+            self.claim(0, 1).await
+        }
+
+        /// Writes the item that the parse brought; whether it was written.
+        async fn write(&self, lease: &Lease) -> bool {
+            let site = self.parts.site(lease).await.expect("its rules");
+            let fetched_at = lease.stored.as_ref().expect("a page").fetched_at;
+            let item = Item {
+                site: "shop".to_owned(),
+                page: "p".to_owned(),
+                url: PAGE.to_owned(),
+                key: None,
+                fetched_at,
+                noindex: false,
+                noarchive: false,
+                fields: serde_json::Map::new(),
+                from: BTreeMap::new(),
+            };
+            Parse { parts: &self.parts, site: &site, lease }.write(&item).await.expect("a disk")
+        }
+
+        /// When the page of each line was fetched.
+        fn lines(&self) -> Vec<Timestamp> {
+            let text = std::fs::read_to_string(self.folder.path().join("items.jsonl")).expect("a file");
+            let items = text.lines().map(|line| serde_json::from_str::<Item>(line).expect("an item"));
+            items.map(|item| item.fetched_at).collect()
+        }
+    }
+
+    #[tokio::test]
+    async fn r5_the_item_of_a_lost_lease_is_not_written_behind_a_newer_one() {
+        let ground = Ground::new().await;
+        let lost = ground.fetched().await;
+        let noted = since_boot();
+        let _running = ground.parts.under_way.begin(&lost, noted.saturating_sub(Duration::from_secs(31)));
+        // This process stands still between the parse and the write; another one parses the page, and its next version.
+        ground.clock.advance(Duration::from_secs(31));
+        let again = ground.claim(0, 1).await;
+        let _again = ground.parts.under_way.begin(&again, noted);
+        assert!(ground.write(&again).await);
+        ground.settle(again, None).await;
+        let newer = ground.fetched().await;
+        let _newer = ground.parts.under_way.begin(&newer, noted);
+        assert!(ground.write(&newer).await);
+        let lines = ground.lines();
+        assert!(!ground.write(&lost).await);
+        assert_eq!(ground.lines(), lines);
+        assert_eq!(lines.len(), 2);
+    }
+
+    #[tokio::test]
+    async fn r5_where_a_lease_may_be_over_the_frontier_is_asked_and_one_that_holds_is_renewed() {
+        let ground = Ground::new().await;
+        let lease = ground.fetched().await;
+        let noted = since_boot().saturating_sub(Duration::from_secs(31));
+        let _running = ground.parts.under_way.begin(&lease, noted);
+        ground.clock.advance(Duration::from_secs(20));
+        assert!(ground.write(&lease).await);
+        assert!(ground.parts.under_way.lasts(lease.token, since_boot()));
+        ground.clock.advance(Duration::from_secs(20));
+        assert!(ground.write(&lease).await, "it was renewed");
+        assert_eq!(ground.lines().len(), 2);
+    }
 }

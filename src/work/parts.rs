@@ -184,6 +184,7 @@ impl VisitParts {
             name = member.name,
             "this process was taken for dead and its leases are lost; it goes on under a new name"
         );
+        self.under_way.doubt_all();
         self.member.send_replace(Arc::new(member));
         Ok(())
     }

@@ -7,7 +7,7 @@ use tracing::{debug, info, warn};
 use super::error::VisitError;
 use super::parts::{LEAVING, VisitParts};
 use super::slots::SlottedLease;
-use crate::clock;
+use crate::clock::{self, since_boot};
 use crate::frontier::{FrontierError, TOKENS};
 use crate::robots::change;
 use crate::task::{Lease, LeaseKey, Outcome, RobotsAccess, RobotsRecord, Settled, Settlement, Stage};
@@ -32,9 +32,10 @@ impl VisitParts {
         let takes = brings && !self.leaving.is_cancelled() && !self.outages.is_any_on();
         let slot = if takes { self.slots.take_free_parse() } else { None };
         let parse = slot.as_ref().map(|_| fastrand::u64(1..TOKENS));
+        let noted = since_boot();
         let settled = self.settle_as(Settlement { lease, outcome, block, response, parse }).await?;
         let Settled::Leased(lease) = settled else { return Ok(None) };
-        Ok(slot.map(|slot| SlottedLease { lease: *lease, slot }))
+        Ok(slot.map(|slot| SlottedLease { lease: *lease, slot, noted }))
     }
 
     /// Keeps at it while the frontier can't be reached. A lost lease is said once and changes nothing.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
 
 use tokio::sync::{Notify, Semaphore, SemaphorePermit};
 
@@ -43,6 +44,8 @@ pub(super) struct Slot {
 pub(super) struct SlottedLease {
     pub(super) lease: Lease,
     pub(super) slot: Slot,
+    /// The time since boot right before it was asked for.
+    pub(super) noted: Duration,
 }
 
 /// The processor's cores that this process may use.

@@ -35,8 +35,8 @@ struct Table {
 struct TaskUnderWay {
     lease: LeaseKey,
     since: Instant,
-    /// None once it was lost.
-    renew_at: Option<Instant>,
+    /// The time since boot right before its lease was asked for, or last renewed; none once it was lost.
+    noted: Option<Duration>,
     /// Since when its answer waits to be durable.
     answered: Option<Instant>,
 }
@@ -61,10 +61,10 @@ impl UnderWay {
         Self { most_pages, ..Self::default() }
     }
 
-    /// A task was granted.
-    pub(super) fn begin(self: &Arc<Self>, lease: &Lease) -> RunningTask {
+    /// A task was granted that was asked for when the machine had run for so long.
+    pub(super) fn begin(self: &Arc<Self>, lease: &Lease, noted: Duration) -> RunningTask {
         let (mut table, since) = (self.lock(), Instant::now());
-        let task = TaskUnderWay { lease: lease.key(), since, renew_at: Some(since + half()), answered: None };
+        let task = TaskUnderWay { lease: lease.key(), since, noted: Some(noted), answered: None };
         table.tasks.insert(lease.token, task);
         let new = SiteUnderWay { granted: since, downloads: 0 };
         let site = table.sites.entry(lease.site.clone()).or_insert(new);
@@ -149,18 +149,33 @@ impl UnderWay {
         Some((oldest.since.elapsed(), oldest.lease.url.clone()))
     }
 
-    /// Leases that are half over by then.
-    pub(super) fn half_over(&self, by: Instant) -> Vec<LeaseKey> {
+    /// Leases that are half over by then, in time since boot. Each began after it was asked for, and a slow answer is a part of it.
+    pub(super) fn half_over(&self, by: Duration) -> Vec<LeaseKey> {
         let table = self.lock();
-        let due = table.tasks.values().filter(|task| task.renew_at.is_some_and(|at| at <= by));
+        let due = table.tasks.values().filter(|task| task.noted.is_some_and(|noted| noted + LEASE / 2 <= by));
         due.map(|task| task.lease.clone()).collect()
     }
 
-    /// A lease was renewed, at the latest then; or it is lost.
-    pub(super) fn renewed(&self, token: u64, at: Option<Instant>) {
+    /// Whether a lease ends no sooner than that, in time since boot, whatever the frontier says.
+    pub(super) fn lasts(&self, token: u64, until: Duration) -> bool {
+        let noted = self.lock().tasks.get(&token).and_then(|task| task.noted);
+        noted.is_some_and(|noted| until < noted + LEASE)
+    }
+
+    /// A lease was renewed, which was asked for then; or it is lost.
+    pub(super) fn renewed(&self, token: u64, noted: Option<Duration>) {
         if let Some(task) = self.lock().tasks.get_mut(&token) {
-            task.renew_at = at.map(|at| at + half());
+            task.noted = noted;
         }
+    }
+
+    /// This process was taken for dead: each of its leases may be lost, and is asked about at the next beat.
+    pub(super) fn doubt_all(&self) {
+        self.lock()
+            .tasks
+            .values_mut()
+            .filter_map(|task| task.noted.as_mut())
+            .for_each(|noted| *noted = Duration::ZERO);
     }
 
     fn lock(&self) -> MutexGuard<'_, Table> {
@@ -178,13 +193,14 @@ impl Drop for RunningTask {
     }
 }
 
-fn half() -> Duration {
-    Duration::from_millis(LEASE_MS.unsigned_abs() / 2)
-}
+/// How long a lease lasts.
+const LEASE: Duration = Duration::from_millis(LEASE_MS.unsigned_abs());
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const S: fn(u64) -> Duration = Duration::from_secs;
 
     fn lease(token: u64) -> Lease {
         let text = format!(
@@ -198,36 +214,52 @@ mod tests {
     #[test]
     fn a_lease_is_renewed_until_its_task_ends_however_or_it_is_lost() {
         let under_way = Arc::new(UnderWay::default());
-        let half_over = |under_way: &UnderWay| {
-            under_way
-                .lock()
-                .tasks
-                .values_mut()
-                .for_each(|task| task.renew_at = task.renew_at.and_then(|at| at.checked_sub(half())));
-            under_way.half_over(Instant::now()).iter().map(|lease| lease.token).collect::<Vec<_>>()
-        };
-        let first = under_way.begin(&lease(1));
+        let tokens = |leases: Vec<LeaseKey>| leases.iter().map(|lease| lease.token).collect::<Vec<_>>();
+        let half_over = |under_way: &UnderWay, by| tokens(under_way.half_over(S(by)));
+        let first = under_way.begin(&lease(1), S(100));
         let second = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            let _second = under_way.begin(&lease(2));
+            let _second = under_way.begin(&lease(2), S(100));
             panic!("a task that broke");
         }));
         assert!(second.is_err());
-        assert_eq!(half_over(&under_way), [1]);
-        assert_eq!(half_over(&under_way), [1], "it is due until it was renewed");
-        under_way.renewed(1, Some(Instant::now()));
-        assert!(under_way.half_over(Instant::now()).is_empty());
-        assert_eq!(half_over(&under_way), [1]);
+        assert_eq!(half_over(&under_way, 114), [0; 0]);
+        assert_eq!(half_over(&under_way, 115), [1]);
+        assert_eq!(half_over(&under_way, 116), [1], "it is due until it was renewed");
+        under_way.renewed(1, Some(S(116)));
+        assert_eq!(half_over(&under_way, 130), [0; 0]);
+        assert_eq!(half_over(&under_way, 131), [1]);
         under_way.renewed(1, None);
-        assert_eq!(half_over(&under_way), [0; 0]);
+        assert_eq!(half_over(&under_way, 1_000), [0; 0]);
         assert_eq!(under_way.oldest().expect("it still runs").1.as_str(), "http://127.0.0.1/1");
         drop(first);
         assert!(under_way.oldest().is_none());
     }
 
     #[test]
+    fn r5_a_lease_lasts_from_before_it_was_asked_for_until_it_is_lost() {
+        let under_way = Arc::new(UnderWay::default());
+        // The claim was sent after 100 s, and took 20 s.
+        let task = under_way.begin(&lease(1), S(100));
+        assert_eq!(
+            [120, 129, 130, 150].map(|until| under_way.lasts(1, S(until))),
+            [true, true, false, false]
+        );
+        under_way.renewed(1, Some(S(120)));
+        assert_eq!([130, 149, 150].map(|until| under_way.lasts(1, S(until))), [true, true, false]);
+        under_way.doubt_all();
+        assert!(!under_way.lasts(1, S(121)), "this process was taken for dead");
+        assert_eq!(under_way.half_over(S(121)).len(), 1);
+        under_way.renewed(1, None);
+        under_way.doubt_all();
+        assert!(!under_way.lasts(1, S(121)) && under_way.half_over(S(121)).is_empty(), "it is lost");
+        drop(task);
+        assert!(!under_way.lasts(1, S(0)), "it has ended");
+    }
+
+    #[test]
     fn pages_under_way_count_against_the_most_until_they_are_kept_or_given_back() {
         let under_way = Arc::new(UnderWay::new(Some(2)));
-        let (kept, back) = (under_way.begin(&lease(1)), under_way.begin(&lease(2)));
+        let (kept, back) = (under_way.begin(&lease(1), S(1)), under_way.begin(&lease(2), S(1)));
         assert_eq!((under_way.pages_left(), under_way.downloads_of("shop")), (0, 2));
         drop(back);
         under_way.page_kept();

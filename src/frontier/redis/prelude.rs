@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use super::wire::mark;
 use crate::clock::millis;
+use crate::frontier::members::BEAT;
 use crate::frontier::mutex_key::UNIT_MUTEX;
 use crate::frontier::state::{
     AVERAGED, BACK_MS, EPOCH, FED_WAITING, LEASE_MS, MAX_LOSSES, Place, START_TOKEN, Turn, delay_after_loss,
@@ -30,9 +31,10 @@ pub(super) fn prelude() -> String {
 }
 
 /// Spans are in ms.
-fn numbers() -> [(&'static str, i64); 35] {
+fn numbers() -> [(&'static str, i64); 36] {
     [
         ("LEASE_MS", LEASE_MS),
+        ("BEAT_MS", millis(BEAT)),
         ("BACK_MS", BACK_MS),
         ("MAX_LOSSES", i64::from(MAX_LOSSES)),
         ("REAPED", i64::from(lease::REAPED)),

@@ -1,6 +1,5 @@
 -- Processes that claim: alive while they are heard of.
 local owners = module(function(owners)
-  local BEAT_MS = 10000 -- a beat lives so long, and is renewed every 3 s
   local BURIED = 10 -- in one step
   local SILENCE_MS = 6000 -- nobody beat for so long: the server was away, not they
 

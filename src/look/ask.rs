@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::archive::Archive;
 use crate::canonical_url::CanonicalUrl;
-use crate::clock::{self, Timestamp};
+use crate::clock::{self, Timestamp, millis};
 use crate::fetch::{Exchange, Fetcher, Request, Unsent};
 use crate::frontier::Frontier;
 use crate::frontier::permit::Permit;
@@ -14,6 +14,7 @@ use crate::quantity::spoken;
 use crate::run::RunError;
 use crate::settings::Settings;
 use crate::site::Site;
+use crate::task::Departure;
 use crate::work::visit_to_keep;
 
 /// The longest that a site which the frontier doesn't know is waited for beyond its interval: others that look at it pay no more,
@@ -61,9 +62,20 @@ struct Payment {
     /// Whether the frontier knows it.
     is_known: bool,
     unit: String,
+    /// The longer of what the unit and the site wait.
     interval: Duration,
+    /// What a group waits, which may be less than its site; zero where that isn't known.
+    group: Option<Duration>,
     /// When the site's own wait is over, which its unit's mutex knows nothing of.
     due: Timestamp,
+}
+
+impl Payment {
+    /// The start that a permit has, with what its unit and its site waited for it.
+    fn departure(&self, permit: &Permit) -> Departure {
+        let departure = permit.departure();
+        Departure { unit: self.group.map_or(departure.unit, millis), ..departure }
+    }
 }
 
 impl<'a> Asker<'a> {
@@ -97,7 +109,8 @@ impl<'a> Asker<'a> {
         let answer =
             exchange.answer.as_ref().ok().map(|fetched| (fetched.page.status, fetched.page.response));
         let (unit, interval) = (price.unit.clone(), price.interval);
-        let visit = visit_to_keep(&self.site.name, (unit.clone(), permit.departure()), url, &exchange);
+        let paid = (unit.clone(), price.departure(&permit));
+        let visit = visit_to_keep(&self.site.name, paid, url, &exchange);
         self.sent.push(PaidRequest { url: url.clone(), unit, interval, at: exchange.sent.at, answer });
         let kept = self.archive.keep(visit).await;
         if let Ok(fetched) = &exchange.answer
@@ -154,18 +167,20 @@ impl<'a> Asker<'a> {
     async fn price(&self, url: &CanonicalUrl) -> Result<Payment, RunError> {
         let site = self.site;
         let owner = self.frontier.site_of(&url.host()).await?.unwrap_or_else(|| site.name.clone());
-        let group = site.group.as_ref().and_then(|group| self.settings.groups.get(group).copied());
+        let in_settings = |group| self.settings.groups.get(group).copied().unwrap_or_default();
+        let group = site.group.as_ref().map(in_settings);
         let wanted = site.pace.interval.max(group.unwrap_or_default()).max(self.crawl_delay);
         let Some(view) = self.frontier.view(&owner).await? else {
             let due = Timestamp::default();
-            return Ok(Payment { owner, is_known: false, unit: site.unit(), interval: wanted, due });
+            return Ok(Payment { owner, is_known: false, unit: site.unit(), interval: wanted, group, due });
         };
         if let Some(why) = view.left_alone() {
             return Err(refused(&view.site, &why));
         }
         let in_force = Duration::from_millis(view.interval.unsigned_abs());
+        let group = view.says.group.map(|wait| Duration::from_millis(wait.unsigned_abs()));
         let (unit, interval, due) = (view.unit, wanted.max(in_force), view.due);
-        Ok(Payment { owner, is_known: true, unit, interval, due })
+        Ok(Payment { owner, is_known: true, unit, interval, group, due })
     }
 }
 

@@ -121,6 +121,32 @@ fn a_crawl_delay_read_just_now_holds_for_the_page() {
 }
 
 #[test]
+fn i1_in_a_group_a_try_waits_for_its_own_site_as_well_and_owes_the_others_their_group_s_interval() {
+    let (data, slow, quick) = (TempData::new(), shop(), shop());
+    data.write("paced.toml", "[group.pair]\ninterval = \"300ms\"\n");
+    for (name, site, interval) in [("slow", &slow, 4 * INTERVAL), ("quick", &quick, INTERVAL)] {
+        let text = format!("group = \"pair\"\n{}{THINGS}", site.toml(name, interval));
+        data.write(&format!("{name}.toml"), &text);
+    }
+    Paced::new(["crawl", "quick.toml", "slow.toml", "--config", "paced.toml"])
+        .data(&data)
+        .dir(data.path())
+        .run()
+        .expect_code(0);
+    tried(&data, &slow, "/p/1", &["--site", "slow.toml", "--config", "paced.toml"]).expect_code(0);
+    tried(&data, &quick, "/p/1", &["--site", "quick.toml", "--config", "paced.toml"]).expect_code(0);
+    let gaps = slow.gaps(4 * INTERVAL);
+    assert_eq!(gaps.early.len(), 0, "{gaps:?}");
+    let audit = Paced::new(["audit", "--json"]).data(&data).run().expect_code(0);
+    let unit = json_lines_of(&audit.stdout).remove(0);
+    assert_eq!(
+        (&unit["unit"], &unit["starts"], &unit["early"]),
+        (&json!("group:pair"), &json!(10), &json!(0)),
+        "{unit}"
+    );
+}
+
+#[test]
 fn redirects_are_shown_and_followed_only_where_a_crawl_would() {
     let (data, site) = (TempData::new(), shop());
     file(&data, &site);

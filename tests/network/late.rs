@@ -4,7 +4,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use paced::internals::clock::since_boot;
-use paced::internals::manners::departure::LATE;
 use paced::internals::manners::grace;
 use paced::internals::mutex::TimedMutex;
 
@@ -67,19 +66,6 @@ fn l7_a_start_that_grew_late_while_its_connection_was_made_keeps_its_distance_to
     assert_gaps_paced(&GapReport::new(&site.asked(), &[], INTERVAL));
     let view = ground.view("shop");
     assert_eq!((view.download.retried, view.download.lost), (0, 0), "a late start is no attempt");
-}
-
-#[test]
-fn l7_requests_leave_at_their_time_though_each_handshake_takes_as_long_as_the_interval() {
-    in_three_tries(|| {
-        let site = SlowSite::serve(|_| INTERVAL, 12);
-        let ground = SlowSite::ground();
-        site.crawl(&ground).run().expect_code(0);
-        let audit = &ground.audit()["shop"];
-        assert_audited(audit, 13);
-        let late = audit["lateness_ms"]["p99"].as_u64().map(ms).expect("on record");
-        bound(late <= LATE, format_args!("{audit}"))
-    });
 }
 
 #[test]

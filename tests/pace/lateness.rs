@@ -6,8 +6,11 @@ use paced::internals::manners::departure::LATE;
 use crate::alone;
 use crate::ground::*;
 use crate::support::*;
+use crate::tls_server::{self, CERTIFICATE};
 
 const PAGES: usize = 40;
+/// So many that one of them may be late.
+const HANDSHAKES: usize = 101;
 
 /// How far from its time each request was sent that was kept.
 fn all_of(ground: &Ground) -> Vec<u64> {
@@ -67,6 +70,29 @@ fn l7_requests_leave_at_their_time_on_connections_that_are_there() {
 fn l7_requests_leave_at_their_time_on_connections_that_are_made_for_them() {
     let _turn = alone();
     on_each_frontier(|shared| in_three_tries(|| crawl(shared, true)));
+}
+
+/// One site over TLS, each of whose handshakes takes as long as three intervals, and which closes after each answer.
+#[test]
+fn l7_requests_leave_at_their_time_though_handshakes_take_300_ms() {
+    let _turn = alone();
+    in_three_tries(|| {
+        let front = page("front", paths(HANDSHAKES - 1));
+        let reply = move |head: &str| {
+            let body = if head.starts_with("GET / ") { front.clone() } else { page("page", [""; 0]) };
+            let length = body.len();
+            let head = format!("HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ncontent-length: {length}\r\n");
+            format!("{head}connection: close\r\n\r\n{body}").into_bytes()
+        };
+        let server = tls_server::serving(CERTIFICATE, |_| std::thread::sleep(ms(300)), reply);
+        let file = SiteFile::new("shop", "https://shop.example/").interval(ms(100));
+        let ground = Ground::new([file.pace("robots = \"ignore\"")]);
+        let trusted = ground.data.write("shop.pem", CERTIFICATE);
+        let led = format!("::{}", server.addr());
+        ground.crawl().arg("--cacert").arg(trusted).arg("--connect-to").arg(led).run().expect_code(0);
+        assert_audited(&ground.audit()["shop"], HANDSHAKES);
+        exact(&ground, HANDSHAKES)
+    });
 }
 
 #[test]

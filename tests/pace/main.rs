@@ -12,6 +12,9 @@ mod lateness;
 mod machine;
 mod many_sites;
 mod proof;
+#[path = "../network/tls_server.rs"]
+#[allow(dead_code, reason = "`lateness.rs` needs a part of it")]
+mod tls_server;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

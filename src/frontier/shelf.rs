@@ -3,7 +3,7 @@
 
 use super::mutex_key::MutexKey;
 use super::state::{
-    DeadState, MutexState, OwnerState, PageState, Recrawl, RobotsBrief, RobotsState, SiteState, Task, Turn,
+    AwayHost, DeadState, MutexState, OwnerState, PageState, Recrawl, RobotsBrief, RobotsState, SiteState, Task, Turn,
     UnitDue, UnitState, WorkScope,
 };
 use super::view::{Freshness, Inspection, LetterPlace};
@@ -15,7 +15,7 @@ pub(crate) trait Fallible {
 }
 
 /// A store inside one atomic step. Every answer is ordered, so that all stores make the same choices.
-pub(crate) trait Shelf: DueShelf + TaskShelf + PageShelf {
+pub(crate) trait Shelf: DueShelf + TaskShelf + HostShelf + PageShelf {
     fn site(&mut self, name: &str) -> Result<Option<SiteState>, Self::Error>;
     /// Saves a site and keeps its entries among the ready ones true.
     fn save_site(&mut self, site: &SiteState) -> Result<(), Self::Error>;
@@ -107,6 +107,19 @@ pub(crate) trait DueShelf: Fallible {
     ) -> Result<Option<String>, Self::Error>;
 }
 
+/// Hosts that can't be reached, and the tasks that wait for them.
+pub(crate) trait HostShelf: Fallible {
+    /// When a host of a site is looked at again, in ms; none where it isn't kept back.
+    fn away(&mut self, site: &str, origin: &str) -> Result<Option<i64>, Self::Error>;
+    fn set_away(&mut self, site: &str, origin: &str, at: Option<i64>) -> Result<(), Self::Error>;
+    /// The host that is looked at first: by time, then site and origin.
+    fn first_away(&mut self) -> Result<Option<AwayHost>, Self::Error>;
+    /// The hosts of a site that are kept back: as many as its file names at most, and those that it named before.
+    fn hosts_away(&mut self, site: &str) -> Result<Vec<String>, Self::Error>;
+    /// Tasks that wait for a host, by priority, then position.
+    fn parked(&mut self, site: &str, origin: &str, most: u32) -> Result<Vec<Task>, Self::Error>;
+}
+
 /// Tasks, wherever they stand.
 pub(crate) trait TaskShelf: Fallible {
     fn task(&mut self, page: PageKey<'_>, stage: Stage) -> Result<Option<Task>, Self::Error>;
@@ -129,7 +142,7 @@ pub(crate) trait TaskShelf: Fallible {
     fn lost_leases(&mut self, now: i64, most: u32) -> Result<Vec<Task>, Self::Error>;
     /// When the next lease ends; `i64::MIN` if a dead owner has one.
     fn next_lease_end(&mut self) -> Result<Option<i64>, Self::Error>;
-    /// Waiting and delayed tasks of a site, by stage, then fingerprint.
+    /// Waiting, parked and delayed tasks of a site, by stage, then fingerprint.
     fn idle_tasks(&mut self, site: &str, most: u32) -> Result<Vec<Task>, Self::Error>;
     /// Running tasks of a site that has no others, in no order.
     fn running_tasks(&mut self, site: &str) -> Result<Vec<Task>, Self::Error>;

@@ -143,7 +143,8 @@ impl View {
     /// all of them are kept back for later.
     pub fn eta(&self) -> Option<Duration> {
         let (waiting, delayed) = (self.download.waiting, self.download.delayed);
-        let all_are_kept_back = waiting == 0 && self.in_flight == 0 && delayed > 0;
+        let all_are_kept_back =
+            self.download.ready() == 0 && self.in_flight == 0 && delayed + self.download.parked > 0;
         if self.finished || all_are_kept_back {
             return None;
         }
@@ -262,7 +263,7 @@ pub struct LatestPage {
 pub struct UnitStatus {
     /// Download or parse.
     pub stage: Stage,
-    /// `waiting`, `delayed`, `scheduled` or `running`.
+    /// `waiting`, `parked`, `delayed`, `scheduled` or `running`.
     pub place: String,
     /// Delayed: until then. Running: when the lease ends, unless it is renewed.
     pub until: Option<Timestamp>,

@@ -28,8 +28,8 @@ pub fn why(view: &View, has_workers: bool, unreachable: Option<&str>) -> String 
     if !has_workers {
         return "no process works on it: start `paced crawl` or `paced work`".to_owned();
     }
-    let is_moving = counts.waiting > 0 || view.in_flight > 0;
-    match unreachable.filter(|_| is_moving || counts.delayed > 0) {
+    let is_moving = counts.ready() > 0 || view.in_flight > 0;
+    match unreachable.filter(|_| is_moving || counts.parked + counts.delayed > 0) {
         None => busy(view),
         Some(host) if is_moving => format!("{}; robots unreachable: {host}", busy(view)),
         Some(host) => format!("robots unreachable: {host}"),
@@ -39,11 +39,11 @@ pub fn why(view: &View, has_workers: bool, unreachable: Option<&str>) -> String 
 /// What a site waits for that may go on.
 fn busy(view: &View) -> String {
     let (counts, in_flight) = (&view.download, view.in_flight);
-    if counts.waiting == 0 {
-        return match (in_flight, counts.delayed, view.parse.waiting + view.parse.leased) {
+    if counts.ready() == 0 {
+        return match (in_flight, counts.parked + counts.delayed, view.parse.waiting + view.parse.leased) {
             (0, 0, pages) => format!("nothing left to ask for; {pages} stored pages are to be parsed"),
             (0, delayed, _) => {
-                format!("nothing waits; {delayed} are kept back after a failure or a lost lease")
+                format!("nothing is ready; {delayed} are kept back: after a failure, a lost lease, or for robots.txt")
             }
             (running, ..) => format!("{running} in flight, nothing else waits"),
         };
@@ -56,9 +56,9 @@ fn busy(view: &View) -> String {
     let wait = view.due.since(view.at);
     let pace = spoken(millis(view.interval));
     if wait.is_zero() {
-        return format!("a start is due now; {} wait, one start per {pace}", counts.waiting);
+        return format!("a start is due now; {} wait, one start per {pace}", counts.ready());
     }
-    format!("next start in {}; {} wait, one start per {pace}", spoken(wait), counts.waiting)
+    format!("next start in {}; {} wait, one start per {pace}", spoken(wait), counts.ready())
 }
 
 fn millis(ms: i64) -> Duration {
@@ -102,7 +102,7 @@ mod tests {
         };
         assert_eq!(told(blocked), "blocked until 2027-01-15T08:01:30.000Z, for 1.5 min: Retry-After");
         let idle = |v: &mut View| (v.download.waiting, v.in_flight, v.download.delayed) = (0, 0, 3);
-        assert_eq!(told(idle), "nothing waits; 3 are kept back after a failure or a lost lease");
+        assert_eq!(told(idle), "nothing is ready; 3 are kept back: after a failure, a lost lease, or for robots.txt");
         assert_eq!(why(&view(), false, None), "no process works on it: start `paced crawl` or `paced work`");
     }
 
@@ -120,6 +120,11 @@ mod tests {
             format!("1 in flight, nothing else waits; {lost}")
         );
         assert_eq!(told(|v| (v.download.waiting, v.in_flight, v.download.delayed) = (0, 0, 3)), lost);
+        assert_eq!(told(|v| (v.in_flight, v.download.parked) = (0, 40)), lost);
+        assert_eq!(
+            told(|v| v.download.parked = 30),
+            format!("a start is due now; 10 wait, one start per 1 s; {lost}")
+        );
         assert_eq!(
             told(|v| (v.download.waiting, v.in_flight) = (0, 0)),
             "nothing left to ask for; 0 stored pages are to be parsed",

@@ -17,7 +17,7 @@ pub const HOLDS_AT_LEAST: Duration = Duration::from_hours(1);
 /// How long the first unreachable record holds; each further one in a row twice as long.
 pub const UNREACHABLE: Duration = Duration::from_secs(30);
 /// The longest that an unreachable record holds.
-pub const UNREACHABLE_AT_MOST: Duration = Duration::from_hours(1);
+pub const UNREACHABLE_AT_MOST: Duration = Duration::from_hours(6);
 
 /// What came before an unreachable `robots.txt`, and chance.
 #[derive(Clone, Copy, Debug)]
@@ -141,10 +141,10 @@ mod tests {
     }
 
     #[test]
-    fn an_unreachable_file_is_asked_for_again_ever_later_up_to_an_hour() {
+    fn an_unreachable_file_is_asked_for_again_ever_later_up_to_six_hours() {
         let holds =
             |failures, random| unreachable("down", UnreachableRow { failures, random }).holds_for.as_secs();
-        assert_eq!([0, 1, 2, 6, 7, 40].map(|failures| holds(failures, 1.0)), [30, 60, 120, 1920, 3600, 3600]);
+        assert_eq!([0, 1, 2, 6, 7, 40].map(|failures| holds(failures, 1.0)), [30, 60, 120, 1920, 3840, 21600]);
         assert_eq!(holds(2, 0.0), 90);
     }
 

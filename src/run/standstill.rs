@@ -59,7 +59,7 @@ fn reason(view: &View, away: bool) -> Option<String> {
     let is_paced = view
         .last_start
         .is_some_and(|last| last.as_millis().saturating_add(view.interval) >= view.due.as_millis());
-    match (download.waiting, download.delayed) {
+    match (download.ready(), download.parked + download.delayed) {
         (0, 0) => {
             Some(format!("{} stored pages are to be parsed", parse.waiting + parse.delayed + parse.leased))
         }
@@ -119,6 +119,9 @@ mod tests {
     fn who_is_blocked_or_unreachable_stands_still_and_a_page_ends_that() {
         assert_eq!(stood(&vec![blocked(view(5, 0)); 10]), Some(MINUTE * 10));
         assert_eq!(stood(&vec![view(0, 5); 10]), Some(MINUTE * 10));
+        let mut parked = view(5, 0);
+        parked.download.parked = 5;
+        assert_eq!(stood(&vec![parked; 10]), Some(MINUTE * 10), "their host can't be reached");
         let held = View { interval: 1_000, ..due_later(view(5, 0)) };
         assert_eq!(stood(&vec![held; 10]), Some(MINUTE * 10), "by another program");
         // What was kept back waits for a moment before each try in vain: that counts neither way.

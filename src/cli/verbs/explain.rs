@@ -72,11 +72,14 @@ async fn of_site(name: &str, frontier: &Frontier) -> Result<Account, Trouble> {
 
 fn tell_books(account: &mut Account, view: &View) {
     let (download, parse) = (&view.download, &view.parse);
-    let StageCounts { waiting, leased, delayed, scheduled, letters, done, .. } = download;
+    let StageCounts { waiting, parked, leased, delayed, scheduled, letters, done, .. } = download;
+    let parked =
+        if *parked > 0 { format!(" ({parked} of them for their host's robots.txt)") } else { String::new() };
     account.tell(
         "downloads",
         format!(
-            "{waiting} waiting, {leased} running, {delayed} delayed, {scheduled} for later, {letters} dead, {done} done"
+            "{waiting} waiting{parked}, {leased} running, {delayed} delayed, {scheduled} for later, {letters} dead, \
+             {done} done"
         ),
     );
     let StageCounts { waiting, leased, letters, done, .. } = parse;

@@ -115,6 +115,9 @@ fn state(Stand { view, has_workers, .. }: &Stand) -> String {
         (_, _, _, 0) => "never run".to_owned(),
         (_, _, true, _) => "finished".to_owned(),
         _ if !has_workers => "stopped".to_owned(),
+        _ if view.download.ready() == 0 && view.download.parked > 0 && view.in_flight == 0 => {
+            "robots.txt can't be had".to_owned()
+        }
         _ => "running".to_owned(),
     }
 }

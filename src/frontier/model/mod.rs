@@ -35,6 +35,8 @@ pub(crate) struct Model {
     hosts: BTreeMap<String, Vec<String>>,
     mutexes: BTreeMap<MutexKey, MutexState>,
     owners: BTreeMap<String, OwnerState>,
+    /// By site and origin.
+    away: BTreeMap<(String, String), i64>,
 }
 
 impl Model {
@@ -91,6 +93,8 @@ impl Shelf for Model {
         self.dead = dead.map(|((site, stage, url), letter)| ((renamed(&site), stage, url), letter)).collect();
         let pages = take(&mut self.pages).into_iter();
         self.pages = pages.map(|((site, url), page)| ((renamed(&site), url), page)).collect();
+        let away = take(&mut self.away).into_iter();
+        self.away = away.map(|((site, origin), at)| ((renamed(&site), origin), at)).collect();
         self.hosts.values_mut().flatten().filter(|site| *site == name).for_each(|site| to.clone_into(site));
         Ok(())
     }

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Model, Sure, key};
-use crate::frontier::shelf::{DueShelf, TaskShelf};
-use crate::frontier::state::{Place, Running, SiteState, Task, Turn, WorkScope, nth_of};
+use crate::frontier::shelf::{DueShelf, HostShelf, TaskShelf};
+use crate::frontier::state::{AwayHost, Place, Running, SiteState, Task, Turn, WorkScope, nth_of};
 use crate::task::{PageKey, Stage};
 
 impl DueShelf for Model {
@@ -45,6 +45,42 @@ impl DueShelf for Model {
         let mut ready: Vec<(i64, &String)> = ready.filter(|(ends, _)| *ends <= by).collect();
         ready.sort();
         Ok(nth_of(ready.len(), dice).map(|n| ready[n].1.clone()))
+    }
+}
+
+impl HostShelf for Model {
+    fn away(&mut self, site: &str, origin: &str) -> Sure<Option<i64>> {
+        Ok(self.away.get(&(site.to_owned(), origin.to_owned())).copied())
+    }
+
+    fn set_away(&mut self, site: &str, origin: &str, at: Option<i64>) -> Sure<()> {
+        let host = (site.to_owned(), origin.to_owned());
+        match at {
+            Some(at) => drop(self.away.insert(host, at)),
+            None => drop(self.away.remove(&host)),
+        }
+        Ok(())
+    }
+
+    fn first_away(&mut self) -> Sure<Option<AwayHost>> {
+        let hosts = self.away.iter();
+        let hosts =
+            hosts.map(|((site, origin), at)| AwayHost { at: *at, site: site.clone(), origin: origin.clone() });
+        Ok(hosts.min())
+    }
+
+    fn hosts_away(&mut self, site: &str) -> Sure<Vec<String>> {
+        Ok(self.away.keys().filter(|(name, _)| name == site).map(|(_, origin)| origin.clone()).collect())
+    }
+
+    fn parked(&mut self, site: &str, origin: &str, most: u32) -> Sure<Vec<Task>> {
+        let is_it = |task: &&Task| {
+            task.site == site && task.place == Place::Parked && task.url.origin() == origin
+        };
+        let mut parked: Vec<Task> = self.tasks.values().filter(is_it).cloned().collect();
+        parked.sort_by_key(|task| (task.priority, task.position));
+        parked.truncate(most as usize);
+        Ok(parked)
     }
 }
 

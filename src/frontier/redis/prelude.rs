@@ -77,7 +77,6 @@ fn texts() -> [(&'static str, String); 25] {
     [
         ("WORKER_DIED", reasons::WORKER_DIED.to_owned()),
         ("NO_RECORD", reasons::NO_RECORD.to_owned()),
-        ("ROBOTS_UNREACHABLE", reasons::robots_unreachable("{why}")),
         ("ROBOTS_MOVED_ON", reasons::robots_moved_on("{to}")),
         ("FOREIGN_HOST", reasons::foreign_host("{host}", "{owner}")),
         ("REQUESTS_IN_FLIGHT", reasons::requests_in_flight("{site}")),
@@ -85,6 +84,7 @@ fn texts() -> [(&'static str, String); 25] {
         ("START_TOKEN", START_TOKEN.to_owned()),
         ("CHANNEL", CHANNEL.to_owned()),
         ("WAITING", Place::WAITING.to_owned()),
+        ("PARKED", Place::PARKED.to_owned()),
         ("DELAYED", Place::DELAYED.to_owned()),
         ("SCHEDULED", Place::SCHEDULED.to_owned()),
         ("RUNNING", Place::RUNNING.to_owned()),

@@ -10,7 +10,7 @@ use super::client::RedisClient;
 use super::prelude::prelude;
 
 /// What all functions of the library share, each file after those that it uses.
-pub(super) const FILES: [&str; 24] = [
+pub(super) const FILES: [&str; 25] = [
     include_str!("lua/asked.lua"),
     include_str!("lua/packed.lua"),
     include_str!("lua/store.lua"),
@@ -19,8 +19,9 @@ pub(super) const FILES: [&str; 24] = [
     include_str!("lua/records.lua"),
     include_str!("lua/pages.lua"),
     include_str!("lua/places.lua"),
-    include_str!("lua/put.lua"),
     include_str!("lua/lease.lua"),
+    include_str!("lua/away.lua"),
+    include_str!("lua/put.lua"),
     include_str!("lua/settle.lua"),
     include_str!("lua/feed.lua"),
     include_str!("lua/wake.lua"),

@@ -8,7 +8,7 @@ use rusqlite::{Connection, Result};
 use super::due_list::DueList;
 use crate::frontier::MutexKey;
 use crate::frontier::state::{
-    MutexState, OwnerState, Place, RobotsBrief, SiteState, Task, UnitDue, UnitState,
+    AwayHost, MutexState, OwnerState, Place, RobotsBrief, SiteState, Task, UnitDue, UnitState,
 };
 use crate::task::Stage;
 
@@ -38,6 +38,8 @@ pub(super) struct Memory {
     pub(super) first_parse: Option<i64>,
     /// No task is delayed until an earlier time, where that is known.
     pub(super) delayed_from: Option<i64>,
+    /// The host that is looked at first, where that is known.
+    pub(super) first_away: Option<Option<AwayHost>>,
     /// No lease ends at an earlier time, where that is known.
     pub(super) leased_until: Option<i64>,
     /// It is from the transaction before: nobody else writes just now.
@@ -154,7 +156,7 @@ impl Memory {
     /// A task is about to stand as it is told.
     pub(super) fn notes_task(&mut self, key: TaskKey, task: &Task) {
         match &task.place {
-            Place::Waiting => {}
+            Place::Waiting | Place::Parked => {}
             Place::Delayed { until, .. } => {
                 self.delayed_from = self.delayed_from.map(|first| first.min(*until));
             }

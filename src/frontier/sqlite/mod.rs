@@ -1,6 +1,7 @@
 //! The embedded frontier: one `SQLite` file, one writer thread a process, several processes on one folder.
 //! What a step does is not decided here.
 
+mod away;
 mod boot;
 mod columns;
 mod due_list;

@@ -129,7 +129,11 @@ fn exercise(shop: &mut Shop) {
             let why = Failure::new("no");
             let outcome = match round % 6 {
                 _ if lease.robots.is_some() => Outcome::Robots(RobotsRecord {
-                    access: RobotsAccess::Absent,
+                    access: if round < 4 {
+                        RobotsAccess::Unreachable("503".to_owned())
+                    } else {
+                        RobotsAccess::Absent
+                    },
                     holds_for: Duration::from_secs(3),
                     crawl_delay: None,
                     refuses: None,
@@ -203,8 +207,9 @@ fn i16_no_statement_scans_a_table() {
         let mut rows = explain.raw_query();
         while let Some(row) = rows.next().expect("a row") {
             let detail: String = row.get(3).expect("its text");
-            // A partial index holds only what is sought, `json_each` the sites that were named; the dead hold few leases.
-            let partial = ["unit_download", "unit_parse", "task_leased", "task_delayed", "owner_dead"];
+            // A partial index holds only what is sought, that of hosts is read in order, `json_each` the sites that were named;
+            // the dead hold few leases.
+            let partial = ["unit_download", "unit_parse", "away_time", "task_leased", "task_delayed", "owner_dead"];
             let counted = detail.starts_with("SCAN (subquery") && sql.contains("LIMIT ?2)");
             let scan = detail.starts_with("SCAN")
                 && !detail.starts_with("SCAN json_each")

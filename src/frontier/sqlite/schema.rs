@@ -12,8 +12,9 @@ INSERT INTO site_file SELECT name, text FROM site WHERE text IS NOT NULL;
 ALTER TABLE site DROP COLUMN text;
 ";
 const FROM_4: &str = "CREATE TABLE answers (owner TEXT PRIMARY KEY, state TEXT NOT NULL) WITHOUT ROWID;";
-/// Since 7 a site keeps its own last start, which until then was that of its unit; a group's wait says where it comes from; and a
-/// unit's place goes by when it can be claimed. What isn't sure is waited for.
+/// Since 7 a site keeps its own last start, which until then was that of its unit; a group's wait says where it comes from; a
+/// unit's place goes by when it can be claimed; and hosts that can't be reached keep their tasks beside the queue. What isn't sure is
+/// waited for.
 const FROM_6: &str = "
 ALTER TABLE unit ADD COLUMN turn INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE unit ADD COLUMN ends INTEGER NOT NULL DEFAULT 0;
@@ -41,6 +42,10 @@ CREATE INDEX unit_download ON unit (turn, name) WHERE ready_download > 0;
 DROP INDEX site_download;
 CREATE INDEX site_download ON site (unit, waits_until, name) WHERE ready_download;
 CREATE INDEX site_interval ON site (unit, interval);
+ALTER TABLE task ADD COLUMN host TEXT;
+CREATE INDEX task_parked ON task (site, host, priority, position) WHERE place = 4;
+CREATE TABLE away (site TEXT, origin TEXT, until INTEGER NOT NULL, PRIMARY KEY (site, origin)) WITHOUT ROWID;
+CREATE INDEX away_time ON away (until, site, origin);
 ";
 /// Marks the file as ours, kept in `PRAGMA application_id` ("pace").
 pub(super) const APPLICATION: i64 = 0x7061_6365;
@@ -78,12 +83,16 @@ CREATE TABLE robots (origin TEXT PRIMARY KEY, state TEXT NOT NULL) WITHOUT ROWID
 CREATE TABLE task (
   id INTEGER PRIMARY KEY, site INTEGER NOT NULL, stage INTEGER NOT NULL, fp INTEGER NOT NULL, url TEXT NOT NULL,
   place INTEGER NOT NULL, priority INTEGER NOT NULL, position INTEGER NOT NULL, depth INTEGER NOT NULL,
-  origin INTEGER NOT NULL, until INTEGER, token INTEGER, owner TEXT, lease TEXT, rare TEXT);
+  origin INTEGER NOT NULL, until INTEGER, token INTEGER, owner TEXT, lease TEXT, rare TEXT,
+  host TEXT);
 CREATE INDEX task_key ON task (site, stage, fp);
 CREATE INDEX task_waiting ON task (site, stage, priority, position) WHERE place = 0;
 CREATE INDEX task_delayed ON task (until, position) WHERE place IN (1, 2);
 CREATE INDEX task_leased ON task (until, position) WHERE place = 3;
 CREATE INDEX task_held ON task (owner, until, position) WHERE place = 3;
+CREATE INDEX task_parked ON task (site, host, priority, position) WHERE place = 4;
+CREATE TABLE away (site TEXT, origin TEXT, until INTEGER NOT NULL, PRIMARY KEY (site, origin)) WITHOUT ROWID;
+CREATE INDEX away_time ON away (until, site, origin);
 CREATE TABLE dead (
   id INTEGER PRIMARY KEY, site INTEGER NOT NULL, stage INTEGER NOT NULL, fp INTEGER NOT NULL, url TEXT NOT NULL,
   died_at INTEGER NOT NULL, state TEXT NOT NULL);

@@ -39,6 +39,7 @@ impl Shelf for Tables<'_> {
         self.forget_all()?;
         self.file.run("UPDATE site SET name = ?2 WHERE name = ?1", [name, to])?;
         self.file.run("UPDATE site_file SET site = ?2 WHERE site = ?1", [name, to])?;
+        self.file.run("UPDATE away SET site = ?2 WHERE site = ?1", [name, to])?;
         self.file.run("UPDATE host SET site = ?2 WHERE site = ?1", [name, to])
     }
 
@@ -252,7 +253,7 @@ impl Shelf for Tables<'_> {
             "SELECT site.name, task.stage, task.url, task.place FROM task JOIN site ON site.id = task.site
              ORDER BY site.name, task.stage, task.url";
         let tasks = self.file.all(tasks, [], |row| {
-            let place = ["waiting", "delayed", "scheduled", "running"];
+            let place = ["waiting", "delayed", "scheduled", "running", "parked"];
             let place = place.get(usize::from(row.get::<_, u8>(3)?)).copied().unwrap_or("nowhere");
             Ok((row.get(0)?, stage_of(row.get(1)?), row.get(2)?, place.to_owned()))
         })?;

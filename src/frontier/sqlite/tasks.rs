@@ -5,7 +5,7 @@ use rusqlite::{Params, Result, named_params, params};
 use super::columns::{LeaseColumn, place_columns, read_task, stage_column, to_json};
 use super::session::Tables;
 use crate::frontier::shelf::TaskShelf;
-use crate::frontier::state::{Rare, Task};
+use crate::frontier::state::{Place, Rare, Task};
 use crate::task::{Origin, PageKey, Stage};
 
 /// What is read of a task, behind its site's name.
@@ -35,9 +35,9 @@ impl TaskShelf for Tables<'_> {
     fn add_task(&mut self, task: &Task) -> Result<()> {
         self.write_task(
             "INSERT INTO task (site, stage, fp, url, place, priority, position, depth, origin, until, token, owner,
-             lease, rare)
+             lease, rare, host)
              VALUES (:site, :stage, :fp, :url, :place, :priority, :position, :depth, :origin, :until, :token, :owner,
-             :lease, :rare)",
+             :lease, :rare, :host)",
             task,
         )
     }
@@ -45,7 +45,7 @@ impl TaskShelf for Tables<'_> {
     fn save_task(&mut self, task: &Task) -> Result<()> {
         self.write_task(
             "UPDATE task SET place = :place, priority = :priority, position = :position, depth = :depth,
-             origin = :origin, until = :until, token = :token, owner = :owner, lease = :lease, rare = :rare
+             origin = :origin, until = :until, token = :token, owner = :owner, lease = :lease, rare = :rare, host = :host
              WHERE site = :site AND stage = :stage AND fp = :fp AND url = :url",
             task,
         )
@@ -191,6 +191,11 @@ impl Tables<'_> {
         self.file.one(&format!("SELECT ?1, {COLUMNS} FROM task {rest}"), params, read_task)
     }
 
+    /// Tasks of the site whose name is the first parameter.
+    pub(super) fn tasks_of(&self, rest: &str, params: impl Params) -> Result<Vec<Task>> {
+        self.file.all(&format!("SELECT ?1, {COLUMNS} FROM task {rest}"), params, read_task)
+    }
+
     /// Writes a task by one of the statements that name its columns.
     fn write_task(&mut self, sql: &str, task: &Task) -> Result<()> {
         let (site, fingerprint) = (self.site_id(&task.site)?, task.url.fingerprint());
@@ -205,6 +210,7 @@ impl Tables<'_> {
             ":position": task.position, ":depth": task.depth, ":origin": i64::from(task.origin == Origin::Link),
             ":until": until, ":token": running.map(|r| r.token.cast_signed()),
             ":owner": running.map(|r| &r.owner), ":lease": lease, ":rare": rare,
+            ":host": (task.place == Place::Parked).then(|| task.url.origin()),
         };
         self.file.run(sql, values)
     }

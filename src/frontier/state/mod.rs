@@ -6,7 +6,7 @@ mod task;
 mod unit;
 
 pub use records::{
-    DeadState, LastAnswers, OwnerState, PageState, Recrawl, RobotsBrief, RobotsState, WorkScope,
+    AwayHost, DeadState, LastAnswers, OwnerState, PageState, Recrawl, RobotsBrief, RobotsState, WorkScope,
 };
 pub use site::{AVERAGED, EPOCH, SiteSettings, SiteState, StageCounts, Tuned};
 pub use task::{Deferral, Place, Rare, Running, Task, delay_after_loss, later_expiry};

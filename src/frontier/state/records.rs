@@ -47,6 +47,22 @@ impl RobotsState {
     }
 }
 
+/// A host of a site that can't be reached, and when it is looked at again.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct AwayHost {
+    /// In ms.
+    pub at: i64,
+    /// The site.
+    pub site: String,
+    /// The host, with its scheme.
+    pub origin: String,
+}
+
+impl AwayHost {
+    /// Its `robots.txt` is under way: the record of that tells when.
+    pub const NEVER: i64 = i64::MAX;
+}
+
 /// A page that was fetched before.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PageState {

@@ -100,8 +100,10 @@ pub struct Tuned {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct StageCounts {
-    /// Tasks that may be claimed.
+    /// Tasks that wait for nothing but their turn or their host.
     pub waiting: u64,
+    /// Those of them whose host can't be reached.
+    pub parked: u64,
     /// Tasks that wait for a back-off's end.
     pub delayed: u64,
     /// Tasks put for a later time.
@@ -152,7 +154,7 @@ fn without_zeroes<S: Serializer>(counts: &StageCounts, serializer: S) -> Result<
         }};
     }
     let (counters, excluded) = counters!(
-        waiting delayed scheduled leased letters created revived reruns done dead dropped coalesced deferred known absorbed
+        waiting parked delayed scheduled leased letters created revived reruns done dead dropped coalesced deferred known absorbed
         over_budget redirected lost retried
     );
     let mut map = serializer.serialize_map(None)?;
@@ -179,9 +181,14 @@ impl StageCounts {
         self.waiting + self.delayed + self.leased == 0
     }
 
+    /// Tasks that may be claimed.
+    pub fn ready(&self) -> u64 {
+        self.waiting.saturating_sub(self.parked)
+    }
+
     fn place(&mut self, place: &Place) -> &mut u64 {
         match place {
-            Place::Waiting => &mut self.waiting,
+            Place::Waiting | Place::Parked => &mut self.waiting,
             Place::Delayed { scheduled: true, .. } => &mut self.scheduled,
             Place::Delayed { scheduled: false, .. } => &mut self.delayed,
             Place::Running(_) => &mut self.leased,
@@ -222,7 +229,7 @@ impl SiteState {
         match stage {
             Stage::Parse => self.parse.waiting > 0,
             Stage::Download => {
-                self.download.waiting > 0
+                self.download.ready() > 0
                     && self.tuned.paused.is_none()
                     && self.running < self.parallel()
                     && self.errand.is_none()
@@ -251,12 +258,17 @@ impl SiteState {
     /// Books a task into a place.
     pub fn enters(&mut self, stage: Stage, place: &Place) {
         *self.counts(stage).place(place) += 1;
+        self.counts(stage).parked += u64::from(*place == Place::Parked);
     }
 
     /// Books a task out of a place.
     pub fn leaves(&mut self, stage: Stage, place: &Place) {
         let count = self.counts(stage).place(place);
         *count = count.saturating_sub(1);
+        if *place == Place::Parked {
+            let parked = &mut self.counts(stage).parked;
+            *parked = parked.saturating_sub(1);
+        }
         if let Place::Running(run) = place
             && run.in_flight
         {

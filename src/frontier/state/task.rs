@@ -103,6 +103,8 @@ impl Deferral {
 pub enum Place {
     /// It may be claimed.
     Waiting,
+    /// It waits for its host, which can't be reached.
+    Parked,
     /// It waits for a time.
     Delayed {
         /// Until when, in ms.
@@ -207,6 +209,7 @@ pub fn later_expiry(one: Option<i64>, other: Option<i64>) -> Option<i64> {
 impl Place {
     /// The names of the places, as stores and people have them.
     pub(crate) const WAITING: &'static str = "waiting";
+    pub(crate) const PARKED: &'static str = "parked";
     pub(crate) const DELAYED: &'static str = "delayed";
     pub(crate) const SCHEDULED: &'static str = "scheduled";
     pub(crate) const RUNNING: &'static str = "running";
@@ -215,6 +218,7 @@ impl Place {
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Waiting => Self::WAITING,
+            Self::Parked => Self::PARKED,
             Self::Delayed { scheduled: true, .. } => Self::SCHEDULED,
             Self::Delayed { scheduled: false, .. } => Self::DELAYED,
             Self::Running(_) => Self::RUNNING,

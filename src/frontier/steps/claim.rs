@@ -2,16 +2,16 @@
 
 use std::time::Duration;
 
-use super::{Done, Moment, reasons};
-use crate::canonical_url::CanonicalUrl;
+use super::away::Errand;
+use super::{Done, Moment};
 use crate::clock::millis;
 use crate::frontier::shelf::Shelf;
 use crate::frontier::state::{
-    BACK_MS, Place, Rare, Running, SiteState, Start, Task, Turn, UnitState, WorkScope,
+    AwayHost, Place, Running, SiteState, Start, Task, Turn, UnitState, WorkScope,
 };
 use crate::frontier::step::{Claim, Grant};
 use crate::manners::lead_ms;
-use crate::task::{Departure, Exclusion, Failure, Lease, Origin, Priority, Stage};
+use crate::task::{Departure, Exclusion, Lease, Stage};
 
 /// Units looked at in one step.
 pub(in crate::frontier) const LOOKS: u32 = 64;
@@ -39,6 +39,7 @@ impl<S: Shelf> Moment<'_, S> {
         }
         let lost = self.free_lost_leases()?;
         self.promote()?;
+        self.look_at_hosts()?;
         let (shelf, now) = (&mut *self.shelf, self.now);
         let mut round =
             Round { at: Moment { shelf, now }, claim, scope: &scope, tidied: 0, leases: Vec::new() };
@@ -85,7 +86,8 @@ impl<S: Shelf> Moment<'_, S> {
             }
             soonest = [soonest, best].into_iter().flatten().min();
         }
-        let times = [soonest, self.shelf.next_delayed()?, self.shelf.next_lease_end()?];
+        let away = self.shelf.first_away()?.map(|host| host.at).filter(|at| *at < AwayHost::NEVER);
+        let times = [soonest, self.shelf.next_delayed()?, self.shelf.next_lease_end()?, away];
         Ok(times.into_iter().flatten().min().map(|at| at.saturating_sub(self.now).max(0)))
     }
 }
@@ -214,7 +216,7 @@ impl<S: Shelf> Moment<'_, S> {
         &mut self,
         site: &mut SiteState,
         unit: &mut UnitState,
-        mut task: Task,
+        task: Task,
         starts: i64,
     ) -> Done<S, Option<Task>> {
         if task.rare.errand.is_some() {
@@ -222,66 +224,17 @@ impl<S: Shelf> Moment<'_, S> {
         }
         let record = self.shelf.robots_brief(&task.url.origin())?;
         let Some(robots) = record.filter(|robots| robots.until > starts) else {
-            return self.errand(site, task);
+            return match self.errand(site, task.url.robots_txt())? {
+                Errand::Task(errand) => Ok(Some(errand)),
+                Errand::LookAt(at) => self.park(site, task, at).map(|()| None),
+            };
         };
-        let Some(why) = robots.unreachable else {
-            follow_floor(site, &task.url.origin(), robots.crawl_delay);
-            unit.share_floor(&site.name, &task.url.origin());
-            return Ok(Some(task));
-        };
-        if robots.failures >= site.settings.attempts {
-            self.die(site, task, Failure::new(reasons::robots_unreachable(&why)))?;
-        } else {
-            self.delay(site, &mut task, robots.until)?;
+        if robots.unreachable.is_some() {
+            return self.park(site, task, robots.until).map(|()| None);
         }
-        Ok(None)
-    }
-
-    /// The `robots.txt` of a task's host, made or raised to go before everything else.
-    fn errand(&mut self, site: &mut SiteState, mut for_task: Task) -> Done<S, Option<Task>> {
-        let url = for_task.url.robots_txt();
-        let Some(mut task) = self.shelf.task(site.page(&url), Stage::Download)? else {
-            return self.new_errand(site, url).map(Some);
-        };
-        if let Some(until) = self.unavailable_until(&task) {
-            self.delay(site, &mut for_task, until)?;
-            return Ok(None);
-        }
-        task.priority = Priority::ROBOTS;
-        task.rare.errand = Some(url);
-        self.shift(site, &mut task, Place::Waiting)?;
+        follow_floor(site, &task.url.origin(), robots.crawl_delay);
+        unit.share_floor(&site.name, &task.url.origin());
         Ok(Some(task))
-    }
-
-    /// A `robots.txt` asked for as an ordinary page before the record ended, or one that went back: its host waits.
-    fn unavailable_until(&self, task: &Task) -> Option<i64> {
-        match task.place {
-            Place::Running(_) => Some(self.now + BACK_MS),
-            Place::Delayed { until, .. } if task.rare.errand.is_some() && until > self.now => Some(until),
-            _ => None,
-        }
-    }
-
-    fn new_errand(&mut self, site: &mut SiteState, url: CanonicalUrl) -> Done<S, Task> {
-        if self.shelf.dead(site.page(&url), Stage::Download)?.is_some() {
-            self.remove_letter(site, Stage::Download, &url)?;
-            site.download.revived += 1;
-        } else {
-            site.download.created += 1;
-        }
-        let task = Task {
-            site: site.name.clone(),
-            stage: Stage::Download,
-            url: url.clone(),
-            place: Place::Waiting,
-            priority: Priority::ROBOTS,
-            position: site.next_position(self.now),
-            depth: 0,
-            origin: Origin::Link,
-            rare: Rare { errand: Some(url), ..Rare::default() },
-        };
-        self.enter(site, &task)?;
-        Ok(task)
     }
 
     /// The unit's start and its site's: the timed mutex is taken for the wait in force and never released.

@@ -53,7 +53,7 @@ impl<S: Shelf> Moment<'_, S> {
         if let Some(task) = self.shelf.task(site.page(&put.url), stage)? {
             return match task.place {
                 Place::Running(_) => self.defer(site, task, new),
-                Place::Waiting | Place::Delayed { .. } => self.coalesce(site, task, new),
+                Place::Waiting | Place::Parked | Place::Delayed { .. } => self.coalesce(site, task, new),
             };
         }
         let has_letters = site.counts(stage).letters > 0;

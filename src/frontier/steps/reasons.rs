@@ -8,11 +8,6 @@ pub(in crate::frontier) const WORKER_DIED: &str = "its worker died each time";
 /// Of a `robots.txt` that ended as an ordinary page.
 pub(in crate::frontier) const NO_RECORD: &str = "no record was left";
 
-/// Of a page whose host's `robots.txt` can't be had.
-pub(in crate::frontier) fn robots_unreachable(why: &str) -> String {
-    format!("robots unreachable: {why}")
-}
-
 /// Of a `robots.txt` that is never there.
 pub(in crate::frontier) fn robots_moved_on(to: &str) -> String {
     format!("robots.txt redirected more than {MOST_ROBOTS_REDIRECTS} times, last to {to}")

@@ -188,6 +188,7 @@ impl<S: Shelf> Moment<'_, S> {
         let refuses = record.refuses.clone();
         let failures = if unreachable { before + 1 } else { 0 };
         self.shelf.save_robots(&origin, &RobotsState { record, until, failures })?;
+        self.found_about(&site.name, &origin, if unreachable { until } else { self.now })?;
         task.rare.errand = None;
         self.finish(site, task)?;
         self.save(site)?;

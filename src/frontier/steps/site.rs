@@ -48,6 +48,7 @@ impl<S: Shelf> Moment<'_, S> {
         self.save_hosts(new)?;
         if version != Some(site.version) {
             self.ask_robots_again(new)?;
+            self.look_at_all_hosts(&new.name, Some(self.now))?;
         }
         self.shelf.save_site(&site)?;
         let mut unit = self.unit_or_new(unit)?;
@@ -152,10 +153,13 @@ impl<S: Shelf> Moment<'_, S> {
             site.counts(task.stage).dropped += 1;
             self.remove(&mut site, &task)?;
         }
-        if !more {
+        if more {
+            self.look_at_all_hosts(name, Some(self.now))?;
+        } else {
             for letter in self.shelf.letters(name, None, REMOVED)? {
                 self.remove_letter(&mut site, letter.stage, &letter.url)?;
             }
+            self.look_at_all_hosts(name, None)?;
             for mut task in self.shelf.running_tasks(name)? {
                 if task.rare.deferral.take().is_some() {
                     self.shelf.save_task(&task)?;

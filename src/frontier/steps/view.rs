@@ -108,7 +108,7 @@ fn says(site: &SiteState, unit: &UnitState) -> Says {
 
 fn standing(task: &Task) -> UnitStatus {
     let (until, owner) = match &task.place {
-        Place::Waiting => (None, None),
+        Place::Waiting | Place::Parked => (None, None),
         Place::Delayed { until, .. } => (Some(*until), None),
         Place::Running(running) => (Some(running.ends_at), Some(running.owner.clone())),
     };

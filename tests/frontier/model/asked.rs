@@ -118,6 +118,12 @@ impl Ledger {
             *before = (version, self.now);
         }
         if are_new {
+            let now = self.now;
+            for (_, task) in self.tasks.iter_mut().filter(|(key, _)| key.0 == new.name) {
+                if matches!(task.place, Place::Parked(_)) {
+                    task.place = Place::Parked(now);
+                }
+            }
             self.robots
                 .retain(|origin, _| !new.hosts.iter().any(|host| origin.ends_with(&format!("://{host}"))));
         }

@@ -57,8 +57,10 @@ impl Ledger {
                 };
                 self.tasks.iter().filter(is).count() as u64
             };
-            let counted = (here("waiting"), here("delayed"), here("scheduled"), here("running"));
-            let told = (counts.waiting, counts.delayed, counts.scheduled, counts.leased);
+            let parked = here("parked");
+            let counted =
+                (here("waiting") + parked, parked, here("delayed"), here("scheduled"), here("running"));
+            let told = (counts.waiting, counts.parked, counts.delayed, counts.scheduled, counts.leased);
             if told != counted || counts.imbalance() != 0 {
                 return differs(&format!("I14: places of {name}, {}", stage_name(stage)), counted, counts);
             }

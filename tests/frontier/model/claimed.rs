@@ -1,11 +1,11 @@
 //! A claim, booked: what it promoted, tidied away and granted must each be right (I1-I3, I6, I8, I11-I13, L1).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use paced::internals::frontier::{Claim, Grant, Inspection, WorkScope};
 use paced::internals::task::{Lease, Stage};
 
-use super::ledger::{Dues, Held, Key, LEASE, Ledger, Place, Task, differs, origin};
+use super::ledger::{Dues, Held, Key, LEASE, Ledger, NEVER, Place, Task, differs, origin};
 use crate::world::START;
 
 /// An outsider that asked in vain is let in first, for no longer than the longest turn of one who missed several, in ms.
@@ -47,6 +47,7 @@ impl Ledger {
             return differs("lost leases that a claim tells of", lost, told);
         }
         self.promote();
+        self.look_at_hosts();
         self.tidy(grant, inside)?;
         for lease in &grant.leases {
             if !scope.includes(&lease.site) {
@@ -115,35 +116,75 @@ impl Ledger {
             let robots_txt = (key.0.clone(), Stage::Download, format!("{origin}/robots.txt"));
             let until = match self.tasks.get(&robots_txt) {
                 Some(Task { place: Place::Running(_), errand: false, .. }) => self.now + 1_000,
-                Some(Task { place: Place::Delayed(until), errand: true, .. }) => *until,
+                Some(Task { place: Place::Delayed(_), errand: true, .. }) => NEVER,
                 other => return Err(format!("{} was put off for a robots.txt that is {other:?}", key.2)),
             };
-            self.set(key, Place::Delayed(until));
-            return if now_at == "delayed" {
+            self.park(key, until);
+            return if now_at == "parked" {
                 Ok(())
             } else {
-                differs("a waiting host's page", "delayed", now_at)
+                differs("a waiting host's page", "parked", now_at)
             };
         };
         if !record.unreachable {
             return Err(format!("{} was put off though its robots.txt was read", key.2));
         }
-        if record.failures >= self.sites[&key.0].attempts {
-            self.die(key);
-            return if now_at == "absent" {
-                Ok(())
-            } else {
-                differs("an unreachable host's page", "dead", now_at)
-            };
-        }
-        self.set(key, Place::Delayed(record.until));
-        if now_at == "delayed" { Ok(()) } else { differs("an unreachable host's page", "delayed", now_at) }
+        self.park(key, record.until);
+        if now_at == "parked" { Ok(()) } else { differs("an unreachable host's page", "parked", now_at) }
     }
 
-    fn set(&mut self, key: &Key, place: Place) {
+    /// The page waits for its host, which all that wait for it are looked at with.
+    fn park(&mut self, key: &Key, until: i64) {
         if let Some(task) = self.tasks.get_mut(key) {
-            task.place = place;
+            task.place = Place::Parked(until);
         }
+        self.look_at(&key.0, &origin(&key.2), until);
+    }
+
+    /// Hosts whose time has come: their pages wait for their turn again, or for what robots.txt says now.
+    fn look_at_hosts(&mut self) {
+        let now = self.now;
+        let due = self.tasks.iter().filter_map(|((site, _, url), task)| match task.place {
+            Place::Parked(until) if until <= now => Some((until, site.clone(), origin(url))),
+            _ => None,
+        });
+        for (_, site, origin) in due.collect::<BTreeSet<_>>() {
+            let record = self.robots.get(&origin).filter(|robots| robots.until > now);
+            let at = match record {
+                _ if !self.sites[&site].robots => None,
+                Some(record) => record.unreachable.then_some(record.until),
+                None => Some(self.ask_for_robots(&site, &origin)),
+            };
+            match at {
+                Some(at) => self.look_at(&site, &origin, at),
+                None => self.return_parked(&site, &origin),
+            }
+        }
+    }
+
+    fn return_parked(&mut self, site: &str, host: &str) {
+        for ((name, _, url), task) in &mut self.tasks {
+            if name == site && origin(url) == host && matches!(task.place, Place::Parked(_)) {
+                task.place = Place::Waiting;
+            }
+        }
+    }
+
+    /// A robots.txt is made or raised; when its host is looked at again.
+    fn ask_for_robots(&mut self, site: &str, origin: &str) -> i64 {
+        let key = (site.to_owned(), Stage::Download, format!("{origin}/robots.txt"));
+        match self.tasks.get(&key) {
+            Some(Task { place: Place::Running(_), errand, .. }) => {
+                return if *errand { NEVER } else { self.now + 1_000 };
+            }
+            Some(Task { place: Place::Delayed(until), errand: true, .. }) if *until > self.now => return NEVER,
+            Some(_) => {}
+            None => self.make_robots(&key),
+        }
+        if let Some(task) = self.tasks.get_mut(&key) {
+            (task.place, task.priority, task.errand) = (Place::Waiting, 0, true);
+        }
+        NEVER
     }
 
     pub fn grant(&mut self, owner: &str, lease: &Lease) -> Result<(), String> {
@@ -240,6 +281,11 @@ impl Ledger {
             }
             return Ok(());
         }
+        self.make_robots(key);
+        Ok(())
+    }
+
+    fn make_robots(&mut self, key: &Key) {
         self.turns += 1;
         let task = Task::new(Place::Waiting, 0, self.turns);
         self.tasks.insert(key.clone(), task);
@@ -250,7 +296,6 @@ impl Ledger {
         } else {
             books.created += 1;
         }
-        Ok(())
     }
 
     /// An ordinary robots.txt that expired and stood before the page that needs one: tidied away, then made anew.
@@ -304,7 +349,8 @@ impl Ledger {
                 Place::Waiting if key.1 == Stage::Download && claim.download > 0 && self.is_ready(&key.0) => {
                     may(self.due(&key.0, dues)?, &format!("the due time of {}", key.0));
                 }
-                Place::Waiting => {}
+                Place::Parked(NEVER) | Place::Waiting => {}
+                Place::Parked(until) => may(until, "an unreachable host's time"),
             }
         }
         match (first, grant.next_in) {

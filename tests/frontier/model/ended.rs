@@ -172,6 +172,7 @@ impl Ledger {
         let before = self.robots.get(&origin).map_or(0, |robots| robots.failures);
         let failures = if unreachable { before + 1 } else { 0 };
         self.robots.insert(origin.clone(), Robots { until, unreachable, failures });
+        self.look_at(&key.0, &origin, if unreachable { until } else { self.now });
         let Some(site) = self.sites.get_mut(&key.0) else { return };
         match record.crawl_delay {
             Some(delay) => drop(site.floors.insert(origin, millis(delay))),
@@ -184,6 +185,15 @@ impl Ledger {
             unit.blocked = unit.blocked.max(until);
         }
         self.finish(key);
+    }
+
+    /// The host of these parked pages is looked at then.
+    pub fn look_at(&mut self, site: &str, host: &str, at: i64) {
+        for ((name, _, url), task) in &mut self.tasks {
+            if name == site && origin(url) == host && matches!(task.place, Place::Parked(_)) {
+                task.place = Place::Parked(at);
+            }
+        }
     }
 
     pub fn finish(&mut self, key: &Key) {

@@ -14,6 +14,8 @@ pub type Key = (String, Stage, String);
 pub type Dues = BTreeMap<String, i64>;
 
 pub const LEASE: i64 = 30_000;
+/// When a host is looked at whose robots.txt is under way.
+pub const NEVER: i64 = i64::MAX;
 
 #[derive(Default)]
 pub struct Ledger {
@@ -103,6 +105,8 @@ pub struct Task {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     Waiting,
+    /// Its host can't be reached, and is looked at again then.
+    Parked(i64),
     Delayed(i64),
     Scheduled(i64),
     Running(u64),
@@ -329,6 +333,7 @@ impl Ledger {
 pub fn name(place: Place) -> &'static str {
     match place {
         Place::Waiting => "waiting",
+        Place::Parked(_) => "parked",
         Place::Delayed(_) => "delayed",
         Place::Scheduled(_) => "scheduled",
         Place::Running(_) => "running",

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use paced::internals::frontier::{Forgotten, Registration, Tuning};
+use paced::internals::frontier::{Forgotten, Registration, Renamed, Tuning};
 use paced::internals::task::{
     Exclusion, Failure, Lease, Outcome, PutReply, RobotsAccess, RobotsRecord, Settled,
 };
@@ -194,7 +194,8 @@ fn pages_of_an_unreachable_host_wait_without_an_attempt_and_hold_up_no_other_hos
         let errand = w.take().await;
         assert_eq!(errand.url.origin(), "https://other.example");
         w.robots(&errand, RobotsAccess::Absent, HOUR).await;
-        assert_eq!(w.downloads("a").await.delayed, 3, "until the record ends");
+        let books = w.downloads("a").await;
+        assert_eq!((books.waiting, books.parked, books.delayed), (4, 3, 0), "until the record ends");
         w.pass(1_000);
         let page = w.take().await;
         assert_eq!(path_of(&page), "q");
@@ -213,7 +214,7 @@ fn pages_of_an_unreachable_host_wait_without_an_attempt_and_hold_up_no_other_hos
 }
 
 #[test]
-fn i13_after_as_many_unreachable_records_in_a_row_as_attempts_its_pages_are_dead() {
+fn i13_however_often_a_host_can_t_be_reached_its_pages_wait_and_no_attempt_is_counted() {
     on_every_backend(async |w| {
         w.site_with("a", |shop| {
             obeying(shop);
@@ -221,7 +222,7 @@ fn i13_after_as_many_unreachable_records_in_a_row_as_attempts_its_pages_are_dead
         })
         .await;
         w.put("a", "p").await;
-        for failures in 1..=3 {
+        for failures in 1..=9 {
             let errand = w.take().await;
             assert!(is_errand(&errand));
             w.robots(&errand, RobotsAccess::Unreachable("503".to_owned()), 5_000).await;
@@ -229,33 +230,164 @@ fn i13_after_as_many_unreachable_records_in_a_row_as_attempts_its_pages_are_dead
             assert_eq!(known.failures, failures);
             w.pass(1_000);
             assert_eq!(w.claim().await, None);
-            assert_eq!(w.place("a", "p").await, if failures < 3 { "delayed" } else { "dead" });
+            assert_eq!(w.place("a", "p").await, "parked");
+            assert!(!w.view("a").await.finished, "it still has it to do");
             w.pass(4_000);
         }
-        let letters = w.frontier.dead_letters("a", 9).await.expect("answers");
-        assert_eq!(letters[0].why.reason, "robots unreachable: 503");
-        assert_eq!(w.put("a", "p").await, PutReply::Revived);
+        assert_eq!(w.frontier.dead_letters("a", 9).await.expect("answers"), []);
         let errand = w.take().await;
         w.robots(&errand, RobotsAccess::Absent, HOUR).await;
         let known = w.frontier.robots("https://a.example").await.expect("answers").expect("a record");
         assert_eq!(known.failures, 0, "in a row");
+        w.pass(1_000);
+        let page = w.take().await;
+        assert_eq!((path_of(&page), page.attempts), ("p".to_owned(), 0));
     });
 }
 
 #[test]
-fn i16_pages_of_an_unreachable_host_are_put_off_a_hundred_a_step() {
+fn i16_pages_of_an_unreachable_host_are_parked_and_return_a_hundred_a_step() {
     on_every_backend(async |w| {
         site(w).await;
         w.put_many("a", 250).await;
         let errand = w.take().await;
         w.robots(&errand, RobotsAccess::Unreachable("503".to_owned()), 60_000).await;
         w.pass(1_000);
-        for delayed in [100, 200, 250] {
+        for parked in [100, 200, 250] {
             let grant = w.grant(w.want(1, 0)).await;
             assert_eq!(grant.leases, []);
-            assert_eq!(w.downloads("a").await.delayed, delayed);
-            assert_eq!(grant.next_in == Some(0), delayed < 250, "{grant:?}");
+            let books = w.downloads("a").await;
+            assert_eq!((books.parked, books.waiting, books.delayed), (parked, 250, 0));
+            assert_eq!(grant.next_in == Some(0), parked < 250, "{grant:?}");
         }
+        w.pass(59_000);
+        let errand = w.take().await;
+        assert!(is_errand(&errand), "one entry, whatever waits for it");
+        assert_eq!(w.downloads("a").await.parked, 250);
+        w.robots(&errand, RobotsAccess::Absent, HOUR).await;
+        for parked in [150, 50, 0] {
+            let grant = w.grant(w.want(0, 0)).await;
+            assert_eq!(w.downloads("a").await.parked, parked);
+            assert_eq!(grant.next_in == Some(0), parked > 0, "{grant:?}");
+        }
+        w.pass(1_000);
+        assert_eq!(path_of(&w.take().await), "00000", "position kept");
+    });
+}
+
+#[test]
+fn i16_a_host_that_answers_with_many_pages_holds_up_neither_another_one_nor_a_retry() {
+    on_every_backend(async |w| {
+        for name in ["a", "b", "c"] {
+            w.site_with(name, |shop| {
+                shop.settings.robots = name != "c";
+                shop.settings.interval = 0;
+            })
+            .await;
+        }
+        w.put_many("a", 1_000).await;
+        w.put("b", "p").await;
+        w.put("c", "p").await;
+        for lease in w.grant(w.want(3, 0)).await.leases {
+            match lease.site.as_str() {
+                "c" => drop(w.retry(&lease, 60_001).await),
+                _ => drop(w.robots(&lease, RobotsAccess::Unreachable("503".to_owned()), 60_000).await),
+            }
+        }
+        while w.grant(w.want(9, 0)).await.next_in == Some(0) {}
+        w.pass(60_001);
+        let mut seen = Vec::new();
+        for lease in w.grant(w.want(9, 0)).await.leases {
+            match lease.site.as_str() {
+                "c" => seen.push(path_of(&lease)),
+                _ => drop(w.robots(&lease, RobotsAccess::Absent, HOUR).await),
+            }
+        }
+        assert_eq!(seen, ["p"], "the retry comes at once");
+        let sites = async || {
+            let leases = w.grant(w.want(9, 0)).await.leases;
+            leases.into_iter().map(|lease| lease.site).collect::<Vec<_>>()
+        };
+        let mut first = sites().await;
+        for _ in 0..2 {
+            w.pass(1);
+            first.extend(sites().await);
+        }
+        assert!(first.contains(&"b".to_owned()), "{first:?}");
+        assert!(w.downloads("a").await.parked >= 700, "while most of the others are still to return");
+    });
+}
+
+#[test]
+fn i14_parked_pages_are_put_again_renamed_given_up_and_forgotten_as_waiting_ones() {
+    on_every_backend(async |w| {
+        site(w).await;
+        for i in 0..3 {
+            w.put("a", &i.to_string()).await;
+        }
+        let errand = w.take().await;
+        w.robots(&errand, RobotsAccess::Unreachable("503".to_owned()), 60_000).await;
+        w.pass(1_000);
+        assert_eq!(w.claim().await, None);
+        assert_eq!(w.put_with("a", crate::world::urgent("a", "2", 120)).await, PutReply::Coalesced);
+        assert_eq!(w.link("a", "1").await, PutReply::Coalesced);
+        assert_eq!(w.place("a", "2").await, "parked");
+        assert_eq!(w.frontier.rename("a", "z").await.expect("answers"), Renamed::Done);
+        let found = w.frontier.whereabouts("z", &url("a", "2")).await.expect("answers");
+        assert_eq!((found.tasks[0].place.as_str(), found.tasks[0].priority.value()), ("parked", 120));
+        w.pass(59_000);
+        let errand = w.take().await;
+        assert_eq!((errand.site.as_str(), is_errand(&errand)), ("z", true));
+        w.robots(&errand, RobotsAccess::Absent, HOUR).await;
+        w.pass(1_000);
+        let page = w.take().await;
+        assert_eq!(path_of(&page), "2", "the most urgent first");
+        w.done(&page).await;
+        assert_eq!(w.frontier.rename("z", "a").await.expect("answers"), Renamed::Done);
+        w.pass(HOUR);
+        let errand = w.take().await;
+        w.robots(&errand, RobotsAccess::Unreachable("503".to_owned()), 60_000).await;
+        w.pass(1_000);
+        assert_eq!((w.claim().await, w.downloads("a").await.parked), (None, 2));
+        while w.frontier.give_up("a").await.expect("answers") {}
+        let books = w.downloads("a").await;
+        assert_eq!((books.waiting, books.parked, books.dropped), (0, 0, 2));
+        assert_eq!(w.grant(w.want(9, 9)).await.next_in, None, "nothing is left to look at");
+        w.pass(1_000);
+        assert_eq!(w.frontier.forget("a").await.expect("answers"), Forgotten::Wholly);
+    });
+}
+
+#[test]
+fn turned_off_in_the_file_parked_pages_return_at_once() {
+    on_every_backend(async |w| {
+        site(w).await;
+        w.put("a", "p").await;
+        let errand = w.take().await;
+        w.robots(&errand, RobotsAccess::Unreachable("503".to_owned()), HOUR).await;
+        w.pass(1_000);
+        assert_eq!((w.claim().await, w.place("a", "p").await), (None, "parked".to_owned()));
+        w.site_with("a", |_| {}).await;
+        assert_eq!(path_of(&w.take().await), "p");
+    });
+}
+
+#[test]
+fn i12_a_parked_page_that_expires_spends_no_start() {
+    on_every_backend(async |w| {
+        site(w).await;
+        let expiring = paced::internals::task::Put { expires: Some(at(30_000)), ..request("a", "p") };
+        w.put_with("a", expiring).await;
+        let errand = w.take().await;
+        w.robots(&errand, RobotsAccess::Unreachable("503".to_owned()), 60_000).await;
+        w.pass(1_000);
+        assert_eq!((w.claim().await, w.place("a", "p").await), (None, "parked".to_owned()));
+        w.pass(59_000);
+        let errand = w.take().await;
+        w.robots(&errand, RobotsAccess::Absent, HOUR).await;
+        w.pass(1_000);
+        assert_eq!(w.claim().await, None);
+        assert_eq!(w.downloads("a").await.excluded.get(&Exclusion::Expired), Some(&1));
     });
 }
 

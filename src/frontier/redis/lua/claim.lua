@@ -7,6 +7,7 @@ local claim = module(function(claim)
       soonest = at and math.min(at, soonest or math.huge) or soonest
     end
     may(store.first_of('delay'))
+    may(away.first())
     may(lease.first_end()) -- 0 where a dead owner has one
     if want.download > 0 then
       may(store.next_turn('d', named))
@@ -38,35 +39,6 @@ local claim = module(function(claim)
     return true
   end
 
-  -- A robots.txt asked for as an ordinary page before the record ended, or one that went back: its host waits.
-  local function unavailable_until(task)
-    if task.place == RUNNING then
-      return now + BACK_MS
-    end
-    if (task.place == DELAYED or task.place == SCHEDULED) and task.errand and task.until_at > now then
-      return task.until_at
-    end
-    return nil
-  end
-
-  -- The robots.txt of a task's host, made or raised to go before everything else.
-  local function errand(site, for_task)
-    local url = lease.origin_of(for_task.url) .. '/robots.txt'
-    local task = tasks.find(site, 'd', url)
-    if not task then
-      local asked = { url = url, link = true, priority = PRIORITY_ROBOTS, depth = 0, errand = url }
-      return put.create(site, 'd', asked, tasks.dead(site, 'd', url))
-    end
-    local until_at = unavailable_until(task)
-    if until_at then
-      places.shift(site, for_task, DELAYED, until_at)
-      return nil
-    end
-    task.priority, task.errand = PRIORITY_ROBOTS, url
-    places.shift(site, task, WAITING)
-    return task
-  end
-
   -- With a fresh record the task itself, or nothing where its host can't be reached; else the host's robots.txt.
   -- The record must hold when the task `starts`.
   local function past_robots(site, task, starts)
@@ -76,18 +48,18 @@ local claim = module(function(claim)
     local origin = lease.origin_of(task.url)
     local robots = records.robots(origin)
     if not robots or robots.until_at <= starts then
-      return errand(site, task)
+      local errand, later = away.errand(site, origin)
+      if not errand then
+        away.park(site, task, later)
+      end
+      return errand
     end
     if not robots.unreachable then
       places.follow_floor(site, origin, robots.delay)
       places.share_floor(store.some_unit(site.unit), site, origin)
       return task
     end
-    if robots.failures >= site.attempts then
-      places.die(site, task, { reason = filled(ROBOTS_UNREACHABLE, { why = robots.unreachable }) })
-    else
-      places.shift(site, task, DELAYED, robots.until_at)
-    end
+    away.park(site, task, robots.until_at)
     return nil
   end
 
@@ -229,6 +201,7 @@ local claim = module(function(claim)
     local round = { want = want, named = named, tidied = 0, leases = {} }
     local lost = lease.free_lost()
     promote()
+    away.look()
     serve(round, 'd', want.download) -- of those that can be claimed, some are better claimed a little later
     local more_parses = serve(round, 'p', want.parse)
     records.claimed(want.owner, want.tokens[1], #round.leases)

@@ -2,10 +2,7 @@
 
 local settle
 local lease = module(function(lease)
-  local function origin_of(url)
-    local scheme, authority = string.match(url, '^(%a[%w+.-]*://)([^/?#]*)')
-    return scheme .. (string.match(authority, '@([^@]*)$') or authority)
-  end
+  local origin_of = tasks.origin_of
   lease.origin_of = origin_of
 
   -- The lease of a running task, as its worker sees it.

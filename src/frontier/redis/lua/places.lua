@@ -6,11 +6,21 @@ local places = module(function(places)
   end
 
   local function place_field(place)
-    return place == RUNNING and 'leased' or place
+    return place == RUNNING and 'leased' or place == PARKED and WAITING or place
+  end
+
+  local function arrive(site, task)
+    count(site, task, place_field(task.place))
+    if task.place == PARKED then
+      count(site, task, PARKED)
+    end
   end
 
   local function leave(site, task)
     store.take(site, counter[task.stage][place_field(task.place)])
+    if task.place == PARKED then
+      store.take(site, counter[task.stage][PARKED])
+    end
     if task.place == RUNNING then
       if task.in_flight then
         store.take(site, 'running')
@@ -45,7 +55,7 @@ local places = module(function(places)
 
   -- Puts a task that stood nowhere into a place.
   function places.enter(site, task)
-    count(site, task, place_field(task.place))
+    arrive(site, task)
     tasks.save(task)
   end
 
@@ -53,7 +63,7 @@ local places = module(function(places)
   function places.shift(site, task, place, until_at)
     leave(site, task)
     task.place, task.until_at = place, until_at
-    count(site, task, place_field(place))
+    arrive(site, task)
     tasks.save(task)
   end
 

@@ -1,6 +1,6 @@
 -- A put: one function a row of the table "state is a place".
 -- A put comes as {url, link, priority, depth, hops, at, expires, again, rule}; what is missing is false.
-local put = module(function(put)
+put = module(function(put)
   -- Whether a link of this rule still fits the budgets.
   local function has_budget(site, rule)
     if not site.budgets then

@@ -15,6 +15,9 @@ local rename = module(function(rename)
     for _, set in ipairs(tasks.known_sets(site)) do
       move(P .. 'known:' .. site.name .. set, P .. 'known:' .. to .. set)
     end
+    for _, origin in ipairs(away.hosts(to)) do
+      move(tasks.parked_key(site.name, origin), tasks.parked_key(to, origin))
+    end
     for _, recrawl in ipairs(call('SMEMBERS', P .. 'periods:' .. to)) do
       move(P .. 'fetched:' .. site.name .. ':' .. recrawl, P .. 'fetched:' .. to .. ':' .. recrawl)
     end
@@ -66,6 +69,7 @@ local rename = module(function(rename)
     store.join(site)
     store.save_site(site)
     store.offer_again(site)
+    away.offer(to)
     local unit = store.some_unit(site.unit)
     places.retime(unit)
     return 'done'

@@ -14,6 +14,7 @@ settle = module(function(settle)
         holds_for = { secs = math.floor(record.holds_for / 1000), nanos = record.holds_for % 1000 * 1000000 },
       })
     records.save_robots(origin, until_at, failures, text, record.why, record.crawl_delay)
+    away.found(site.name, origin, record.why and until_at or now)
     task.errand = nil
     places.finish(site, task)
     store.save_site(site)

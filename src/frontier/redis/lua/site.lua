@@ -47,6 +47,7 @@ local sites_of = module(function(sites_of)
       call('UNLINK', P .. 'fetched:' .. name .. ':' .. recrawl)
     end
     local unit = store.some_unit(site.unit)
+    away.look_at_all(name, nil)
     store.leave(site)
     for _, key in ipairs(store.keys_of_site) do
       call('UNLINK', P .. key .. name)
@@ -132,6 +133,7 @@ local sites_of = module(function(sites_of)
     end
     if version ~= site.version then
       ask_robots_again(new)
+      away.look_at_all(new.name, now)
     end
     store.join(site)
     store.save_site(site)
@@ -206,12 +208,13 @@ local sites_of = module(function(sites_of)
     if not site then
       return false
     end
-    local idle = tasks.idle(name, REMOVED)
+    local idle = tasks.idle(name, away.hosts(name), REMOVED)
     for _, task in ipairs(idle) do
       store.add(site, counter[task.stage].dropped, 1)
       places.remove(site, task)
     end
     local more = #idle > 0
+    away.look_at_all(name, more and now or nil)
     if not more then -- running tasks alone have a record now: as many as workers have slots
       for _, letter in ipairs(call('ZRANGE', P .. 'dead:' .. name, 0, REMOVED - 1)) do
         tasks.remove_dead(site, string.sub(letter, 1, 1), string.sub(letter, 2))

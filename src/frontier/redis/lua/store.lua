@@ -76,13 +76,15 @@ local store = module(function(store)
     call('SADD', P .. 'sites', site.name)
   end
 
-  store.keys_of_site = { 'q:d:', 'q:p:', 'tasks:', 'letter:', 'dead:', 'pages:', 'again:', 'periods:', 'text:' }
+  store.keys_of_site = { 'q:d:', 'q:p:', 'tasks:', 'letter:', 'dead:', 'pages:', 'again:', 'periods:', 'text:', 'away:' }
 
   -- The name stands for no site any more.
   function store.drop_site(name)
     call('UNLINK', P .. 'state:' .. name)
     call('SREM', P .. 'sites', name)
     call('ZREM', P .. 'again', name)
+    call('ZREM', P .. 'away', name)
+    batch.firsts.away = nil
     call('HDEL', P .. 'admitted', name)
     batch.sites[name], batch.changed_sites[name] = false, nil
   end
@@ -144,7 +146,7 @@ local store = module(function(store)
     if stage == 'p' then
       return (site['p.waiting'] or 0) > 0
     end
-    return (site['d.waiting'] or 0) > 0 and not site.paused and (site.running or 0) < store.parallel(site)
+    return (site['d.waiting'] or 0) > (site['d.parked'] or 0) and not site.paused and (site.running or 0) < store.parallel(site)
       and not site.errand
   end
 

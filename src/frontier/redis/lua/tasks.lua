@@ -9,6 +9,29 @@ local tasks = module(function(tasks)
     return P .. 'q:' .. stage .. ':' .. site
   end
 
+  function tasks.origin_of(url)
+    local scheme, authority = string.match(url, '^(%a[%w+.-]*://)([^/?#]*)')
+    return scheme .. (string.match(authority, '@([^@]*)$') or authority)
+  end
+
+  -- Where the tasks of a site lie that wait for a host.
+  local function parked_key(site, origin)
+    return P .. 'parked:' .. site .. ':' .. origin
+  end
+  tasks.parked_key = parked_key
+
+  -- Where a task lies in a place by its turn.
+  local function queue_of(task, place)
+    if place == PARKED then
+      return parked_key(task.site, tasks.origin_of(task.url))
+    end
+    return queue(task.site, task.stage)
+  end
+
+  local function has_turn(place)
+    return place == WAITING or place == PARKED
+  end
+
   -- Priority, position, who asked and depth in one number of 53 bits: queues are in the order of the first two.
   local function score_of(task, depth)
     return ((task.priority * TURN + task.position) * 2 + (task.link and 1 or 0)) * 16 + depth
@@ -69,6 +92,10 @@ local tasks = module(function(tasks)
         return tasks.waiting(site.name, stage, url, tonumber(score))
       end
     end
+    local parked = site[counter[stage].parked] and call('ZSCORE', parked_key(site.name, tasks.origin_of(url)), url)
+    if parked then
+      return tasks.waiting(site.name, stage, url, tonumber(parked), PARKED)
+    end
     if site[counter[stage].leased] or site[counter[stage].delayed] or site[counter[stage].scheduled] then
       return find_recorded(site.name, stage, url)
     end
@@ -93,6 +120,12 @@ local tasks = module(function(tasks)
         found[others[i]] = of_record(site.name, stage, others[i], records[i]) or false
       end
     end
+    for i = 1, site[names.parked] and #others or 0 do
+      local score = call('ZSCORE', parked_key(site.name, tasks.origin_of(others[i])), others[i])
+      if score then
+        found[others[i]] = tasks.waiting(site.name, stage, others[i], tonumber(score), PARKED)
+      end
+    end
     return found
   end
 
@@ -102,7 +135,7 @@ local tasks = module(function(tasks)
     return depth ~= DEEP and link.depth >= depth and link.priority >= math.floor(score / (TURN * 32))
   end
 
-  function tasks.waiting(site, stage, url, score)
+  function tasks.waiting(site, stage, url, score, place)
     local depth, link, position, priority = read_score(score)
     if depth == DEEP then
       local task = find_recorded(site, stage, url)
@@ -110,9 +143,9 @@ local tasks = module(function(tasks)
       return task
     end
     return {
-      site = site, stage = stage, url = url, place = WAITING, until_at = false, priority = priority,
+      site = site, stage = stage, url = url, place = place or WAITING, until_at = false, priority = priority,
       position = position, depth = depth, link = link, token = false, owner = false, granted_at = false,
-      ends_at = false, fence = false, in_flight = false, interval = false, lies = WAITING, lies_score = score,
+      ends_at = false, fence = false, in_flight = false, interval = false, lies = place or WAITING, lies_score = score,
       recorded = false, lies_position = false, lies_until = false,
     }
   end
@@ -150,8 +183,8 @@ local tasks = module(function(tasks)
     elseif task.lies == DELAYED or task.lies == SCHEDULED then
       call('ZREM', P .. 'delay', member_at(task, task.lies_position))
       leaves('delay', task.lies_delayed)
-    elseif task.lies == WAITING and task.place ~= WAITING then
-      call('ZREM', queue(task.site, task.stage), task.url)
+    elseif has_turn(task.lies) and task.place ~= task.lies then
+      call('ZREM', queue_of(task, task.lies), task.url)
     end
   end
 
@@ -176,12 +209,12 @@ local tasks = module(function(tasks)
       end
     end
     local rare = packed.rare_of_task(task)
-    if task.place == WAITING then
+    if has_turn(task.place) then
       task.until_at = nil
       local plain = not rare and task.depth < DEEP
       local score = score_of(task, plain and task.depth or DEEP)
-      if task.lies ~= WAITING or score ~= task.lies_score then
-        call('ZADD', queue(task.site, task.stage), string.format('%d', score), task.url)
+      if task.lies ~= task.place or score ~= task.lies_score then
+        call('ZADD', queue_of(task, task.place), string.format('%d', score), task.url)
       end
       task.lies_score = score
       if plain then
@@ -197,7 +230,7 @@ local tasks = module(function(tasks)
         leaves(leases_of(task.owner), task.lies_until)
         tasks.list_lease(task)
       end
-    elseif task.place ~= WAITING then
+    elseif not has_turn(task.place) then
       enters('delay', task.until_at, tasks.member_of(task))
       store.comes(task.stage, task.until_at)
     end
@@ -217,6 +250,15 @@ local tasks = module(function(tasks)
       return nil
     end
     return tasks.waiting(site, stage, first[1], tonumber(first[2]))
+  end
+
+  -- Tasks of a site that wait for a host, in the order of a queue.
+  function tasks.parked(site, origin, most)
+    local flat, found = call('ZRANGE', parked_key(site, origin), 0, most - 1, 'WITHSCORES'), {}
+    for i = 1, #flat, 2 do
+      found[#found + 1] = tasks.waiting(site, 'd', flat[i], tonumber(flat[i + 1]), PARKED)
+    end
+    return found
   end
 
   -- When the longest waiting task was put, by the least position of each priority: as many looks as there are priorities.
@@ -276,14 +318,18 @@ local tasks = module(function(tasks)
     return found
   end
 
-  -- Waiting tasks of a site, and once there are none, delayed ones: then few others lie beside a record.
-  function tasks.idle(site, most)
+  -- Waiting tasks of a site, and once there are none, those that wait for these hosts, then delayed ones: few others lie beside
+  -- a record then.
+  function tasks.idle(site, hosts, most)
     local found = {}
     for _, stage in ipairs(STAGES) do
       local waiting = call('ZRANGE', queue(site, stage), 0, most - #found - 1, 'WITHSCORES')
       for i = 1, most > #found and #waiting or 0, 2 do
         found[#found + 1] = tasks.waiting(site, stage, waiting[i], tonumber(waiting[i + 1]))
       end
+    end
+    for _, origin in ipairs(hosts) do
+      found = #found > 0 and found or tasks.parked(site, origin, most)
     end
     return #found > 0 and found or tasks.recorded(site, { [DELAYED] = true, [SCHEDULED] = true }, most)
   end

@@ -125,10 +125,15 @@ local view = module(function(view)
         for _, url in ipairs(call('ZRANGE', P .. 'q:' .. stage .. ':' .. name, 0, -1)) do
           found[#found + 1] = { name, stage, url, WAITING }
         end
+        for _, origin in ipairs(stage == 'd' and away.hosts(name) or {}) do
+          for _, task in ipairs(tasks.parked(name, origin, 0)) do
+            found[#found + 1] = { name, stage, task.url, PARKED }
+          end
+        end
         local flat = call('HGETALL', P .. 'tasks:' .. name)
         for i = 1, #flat, 2 do
           local place = packed.place_of_task(flat[i + 1])
-          if string.sub(flat[i], 1, 1) == stage and place ~= WAITING then
+          if string.sub(flat[i], 1, 1) == stage and place ~= WAITING and place ~= PARKED then
             found[#found + 1] = { name, stage, string.sub(flat[i], 2), place }
           end
         end

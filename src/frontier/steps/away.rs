@@ -1,0 +1,127 @@
+//! Hosts whose `robots.txt` can't be had: each is kept back as a whole, its tasks parked beside the queue, until it is looked at
+//! again. Parked tasks keep position and attempts, count as waiting, and hold up no other host.
+
+use super::claim::TIDIED;
+use super::{Done, Moment};
+use crate::canonical_url::CanonicalUrl;
+use crate::frontier::shelf::Shelf;
+use crate::frontier::state::{AwayHost, BACK_MS, Place, Rare, SiteState, Task};
+use crate::task::{Origin, Priority, Stage};
+
+/// The `robots.txt` of a host.
+pub(super) enum Errand {
+    /// It is to be asked for.
+    Task(Task),
+    /// It is under way: when the host is looked at again.
+    LookAt(i64),
+}
+
+impl<S: Shelf> Moment<'_, S> {
+    /// Hosts whose time has come: a bounded number of tasks returns, or `robots.txt` is asked for again.
+    pub(super) fn look_at_hosts(&mut self) -> Done<S> {
+        let mut left = TIDIED;
+        while left > 0 {
+            let Some(host) = self.shelf.first_away()?.filter(|host| host.at <= self.now) else { return Ok(()) };
+            let returned = self.look_at_host(&host, left)?;
+            left = left.saturating_sub(returned.max(1));
+        }
+        Ok(())
+    }
+
+    /// How many tasks returned. Where some are left, the host stands behind others that are due.
+    fn look_at_host(&mut self, host: &AwayHost, most: u32) -> Done<S, u32> {
+        let AwayHost { site: name, origin, .. } = host;
+        let parked = self.shelf.parked(name, origin, most)?;
+        let Some(mut site) = self.shelf.site(name)?.filter(|_| !parked.is_empty()) else {
+            self.shelf.set_away(name, origin, None)?;
+            return Ok(0);
+        };
+        let record = if site.settings.robots { self.shelf.robots_brief(origin)? } else { None };
+        let record = record.filter(|robots| robots.until > self.now);
+        if !site.settings.robots || record.as_ref().is_some_and(|robots| robots.unreachable.is_none()) {
+            let returned = u32::try_from(parked.len()).unwrap_or(most);
+            for mut task in parked {
+                self.shift(&mut site, &mut task, Place::Waiting)?;
+            }
+            self.save(&site)?;
+            self.shelf.set_away(name, origin, Some(self.now))?;
+            return Ok(returned);
+        }
+        let at = match record {
+            Some(robots) => robots.until,
+            None => match self.errand(&mut site, parked[0].url.robots_txt())? {
+                Errand::Task(_) => AwayHost::NEVER,
+                Errand::LookAt(at) => at,
+            },
+        };
+        self.save(&site)?;
+        self.shelf.set_away(name, origin, Some(at))?;
+        Ok(0)
+    }
+
+    /// The host of a task can't be reached: it stands beside the queue until that is looked at again.
+    pub(super) fn park(&mut self, site: &mut SiteState, mut task: Task, at: i64) -> Done<S> {
+        self.shift(site, &mut task, Place::Parked)?;
+        self.shelf.set_away(&site.name, &task.url.origin(), Some(at))
+    }
+
+    /// What was found about a host that is kept back: it is looked at again then.
+    pub(super) fn found_about(&mut self, site: &str, origin: &str, at: i64) -> Done<S> {
+        match self.shelf.away(site, origin)? {
+            Some(_) => self.shelf.set_away(site, origin, Some(at)),
+            None => Ok(()),
+        }
+    }
+
+    /// All hosts of a site that are kept back are looked at then; without a time none is kept back any more.
+    pub(super) fn look_at_all_hosts(&mut self, site: &str, at: Option<i64>) -> Done<S> {
+        for origin in self.shelf.hosts_away(site)? {
+            self.shelf.set_away(site, &origin, at)?;
+        }
+        Ok(())
+    }
+
+    /// The `robots.txt` of a host, made or raised to go before everything else.
+    pub(super) fn errand(&mut self, site: &mut SiteState, url: CanonicalUrl) -> Done<S, Errand> {
+        let Some(mut task) = self.shelf.task(site.page(&url), Stage::Download)? else {
+            return self.new_errand(site, url).map(Errand::Task);
+        };
+        let is_errand = task.rare.errand.is_some();
+        match task.place {
+            // Its record tells when.
+            Place::Running(_) if is_errand => return Ok(Errand::LookAt(AwayHost::NEVER)),
+            Place::Delayed { until, .. } if is_errand && until > self.now => {
+                return Ok(Errand::LookAt(AwayHost::NEVER));
+            }
+            // Asked for as an ordinary page before the record ended.
+            Place::Running(_) => return Ok(Errand::LookAt(self.now + BACK_MS)),
+            _ => {}
+        }
+        task.priority = Priority::ROBOTS;
+        task.rare.errand = Some(url);
+        self.shift(site, &mut task, Place::Waiting)?;
+        Ok(Errand::Task(task))
+    }
+
+    fn new_errand(&mut self, site: &mut SiteState, url: CanonicalUrl) -> Done<S, Task> {
+        if self.shelf.dead(site.page(&url), Stage::Download)?.is_some() {
+            self.remove_letter(site, Stage::Download, &url)?;
+            site.download.revived += 1;
+        } else {
+            site.download.created += 1;
+        }
+        let task = Task {
+            site: site.name.clone(),
+            stage: Stage::Download,
+            url: url.clone(),
+            place: Place::Waiting,
+            priority: Priority::ROBOTS,
+            position: site.next_position(self.now),
+            depth: 0,
+            origin: Origin::Link,
+            rare: Rare { errand: Some(url), ..Rare::default() },
+        };
+        self.enter(site, &task)?;
+        Ok(task)
+    }
+}

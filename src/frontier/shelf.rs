@@ -3,8 +3,8 @@
 
 use super::mutex_key::MutexKey;
 use super::state::{
-    AwayHost, DeadState, MutexState, OwnerState, PageState, Recrawl, RobotsBrief, RobotsState, SiteState, Task, Turn,
-    UnitDue, UnitState, WorkScope,
+    AwayHost, DeadState, MutexState, OwnerState, PageState, Recrawl, RobotsBrief, RobotsState, SiteState,
+    Task, Turn, UnitDue, UnitState, WorkScope,
 };
 use super::view::{Freshness, Inspection, LetterPlace};
 use crate::task::{DeadLetter, PageKey, Stage};

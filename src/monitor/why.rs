@@ -43,7 +43,9 @@ fn busy(view: &View) -> String {
         return match (in_flight, counts.parked + counts.delayed, view.parse.waiting + view.parse.leased) {
             (0, 0, pages) => format!("nothing left to ask for; {pages} stored pages are to be parsed"),
             (0, delayed, _) => {
-                format!("nothing is ready; {delayed} are kept back: after a failure, a lost lease, or for robots.txt")
+                format!(
+                    "nothing is ready; {delayed} are kept back: after a failure, a lost lease, or for robots.txt"
+                )
             }
             (running, ..) => format!("{running} in flight, nothing else waits"),
         };
@@ -102,7 +104,10 @@ mod tests {
         };
         assert_eq!(told(blocked), "blocked until 2027-01-15T08:01:30.000Z, for 1.5 min: Retry-After");
         let idle = |v: &mut View| (v.download.waiting, v.in_flight, v.download.delayed) = (0, 0, 3);
-        assert_eq!(told(idle), "nothing is ready; 3 are kept back: after a failure, a lost lease, or for robots.txt");
+        assert_eq!(
+            told(idle),
+            "nothing is ready; 3 are kept back: after a failure, a lost lease, or for robots.txt"
+        );
         assert_eq!(why(&view(), false, None), "no process works on it: start `paced crawl` or `paced work`");
     }
 

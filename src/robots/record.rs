@@ -144,7 +144,10 @@ mod tests {
     fn an_unreachable_file_is_asked_for_again_ever_later_up_to_six_hours() {
         let holds =
             |failures, random| unreachable("down", UnreachableRow { failures, random }).holds_for.as_secs();
-        assert_eq!([0, 1, 2, 6, 7, 40].map(|failures| holds(failures, 1.0)), [30, 60, 120, 1920, 3840, 21600]);
+        assert_eq!(
+            [0, 1, 2, 6, 7, 40].map(|failures| holds(failures, 1.0)),
+            [30, 60, 120, 1920, 3840, 21600]
+        );
         assert_eq!(holds(2, 0.0), 90);
     }
 

@@ -418,7 +418,14 @@ impl World {
                 let dead = inside.dead.iter().filter(|dead| dead.0 == site && dead.1 == stage).count();
                 assert_eq!(books.imbalance(), 0, "{site} {stage}: {books:?}");
                 assert_eq!(
-                    (books.ready(), books.parked, books.delayed, books.scheduled, books.leased, books.letters),
+                    (
+                        books.ready(),
+                        books.parked,
+                        books.delayed,
+                        books.scheduled,
+                        books.leased,
+                        books.letters
+                    ),
                     (
                         counted("waiting"),
                         counted("parked"),

@@ -121,7 +121,8 @@ fn i16_a_claim_takes_as_long_however_many_pages_wait_for_an_unreachable_host() {
             register_as(&frontier, "other", 0).await;
             put_in(&frontier, "other", 0..1).await.expect("answers");
             let mut found = claim(&frontier, "one", 2).await.leases;
-            let (errands, pages): (Vec<_>, Vec<_>) = found.drain(..).partition(|lease| lease.robots.is_some());
+            let (errands, pages): (Vec<_>, Vec<_>) =
+                found.drain(..).partition(|lease| lease.robots.is_some());
             let holds_for = std::time::Duration::from_millis(1_500);
             let lost = |holds_for| Outcome::Robots(RobotsRecord::unreachable("503", holds_for));
             settle(&frontier, "one", &errands[0], lost(holds_for)).await;
@@ -134,7 +135,8 @@ fn i16_a_claim_takes_as_long_however_many_pages_wait_for_an_unreachable_host() {
             let leases = due.expect("a grant").leases;
             assert_eq!(leases.len(), 2, "robots.txt, and the page that was delayed until the same time");
             let errand = leases.iter().find(|lease| lease.robots.is_some()).expect("robots.txt");
-            let absent = RobotsRecord { access: RobotsAccess::Absent, ..RobotsRecord::unreachable("", holds_for) };
+            let absent =
+                RobotsRecord { access: RobotsAccess::Absent, ..RobotsRecord::unreachable("", holds_for) };
             settle(&frontier, "one", errand, Outcome::Robots(absent)).await;
             let (_, returns) = calls_of(&redis, frontier.claim(want("one", 0, 0))).await;
             [asleep, asks, returns]

@@ -64,8 +64,11 @@ impl HostShelf for Model {
 
     fn first_away(&mut self) -> Sure<Option<AwayHost>> {
         let hosts = self.away.iter();
-        let hosts =
-            hosts.map(|((site, origin), at)| AwayHost { at: *at, site: site.clone(), origin: origin.clone() });
+        let hosts = hosts.map(|((site, origin), at)| AwayHost {
+            at: *at,
+            site: site.clone(),
+            origin: origin.clone(),
+        });
         Ok(hosts.min())
     }
 
@@ -74,9 +77,8 @@ impl HostShelf for Model {
     }
 
     fn parked(&mut self, site: &str, origin: &str, most: u32) -> Sure<Vec<Task>> {
-        let is_it = |task: &&Task| {
-            task.site == site && task.place == Place::Parked && task.url.origin() == origin
-        };
+        let is_it =
+            |task: &&Task| task.site == site && task.place == Place::Parked && task.url.origin() == origin;
         let mut parked: Vec<Task> = self.tasks.values().filter(is_it).cloned().collect();
         parked.sort_by_key(|task| (task.priority, task.position));
         parked.truncate(most as usize);

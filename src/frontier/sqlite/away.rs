@@ -8,7 +8,8 @@ use crate::frontier::state::{AwayHost, Task};
 
 impl HostShelf for Tables<'_> {
     fn away(&mut self, site: &str, origin: &str) -> Result<Option<i64>> {
-        self.file.one("SELECT until FROM away WHERE site = ?1 AND origin = ?2", [site, origin], |row| row.get(0))
+        self.file
+            .one("SELECT until FROM away WHERE site = ?1 AND origin = ?2", [site, origin], |row| row.get(0))
     }
 
     fn set_away(&mut self, site: &str, origin: &str, at: Option<i64>) -> Result<()> {
@@ -26,9 +27,9 @@ impl HostShelf for Tables<'_> {
             return Ok(first.clone());
         }
         let sql = "SELECT until, site, origin FROM away ORDER BY until, site, origin LIMIT 1";
-        let first = self.file.one(sql, [], |row| {
-            Ok(AwayHost { at: row.get(0)?, site: row.get(1)?, origin: row.get(2)? })
-        })?;
+        let first = self
+            .file
+            .one(sql, [], |row| Ok(AwayHost { at: row.get(0)?, site: row.get(1)?, origin: row.get(2)? }))?;
         self.memory.first_away = Some(first.clone());
         Ok(first)
     }

@@ -209,7 +209,8 @@ fn i16_no_statement_scans_a_table() {
             let detail: String = row.get(3).expect("its text");
             // A partial index holds only what is sought, that of hosts is read in order, `json_each` the sites that were named;
             // the dead hold few leases.
-            let partial = ["unit_download", "unit_parse", "away_time", "task_leased", "task_delayed", "owner_dead"];
+            let partial =
+                ["unit_download", "unit_parse", "away_time", "task_leased", "task_delayed", "owner_dead"];
             let counted = detail.starts_with("SCAN (subquery") && sql.contains("LIMIT ?2)");
             let scan = detail.starts_with("SCAN")
                 && !detail.starts_with("SCAN json_each")

@@ -21,7 +21,9 @@ impl<S: Shelf> Moment<'_, S> {
     pub(super) fn look_at_hosts(&mut self) -> Done<S> {
         let mut left = TIDIED;
         while left > 0 {
-            let Some(host) = self.shelf.first_away()?.filter(|host| host.at <= self.now) else { return Ok(()) };
+            let Some(host) = self.shelf.first_away()?.filter(|host| host.at <= self.now) else {
+                return Ok(());
+            };
             let returned = self.look_at_host(&host, left)?;
             left = left.saturating_sub(returned.max(1));
         }

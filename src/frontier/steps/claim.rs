@@ -6,9 +6,7 @@ use super::away::Errand;
 use super::{Done, Moment};
 use crate::clock::millis;
 use crate::frontier::shelf::Shelf;
-use crate::frontier::state::{
-    AwayHost, Place, Running, SiteState, Start, Task, Turn, UnitState, WorkScope,
-};
+use crate::frontier::state::{AwayHost, Place, Running, SiteState, Start, Task, Turn, UnitState, WorkScope};
 use crate::frontier::step::{Claim, Grant};
 use crate::manners::lead_ms;
 use crate::task::{Departure, Exclusion, Lease, Stage};

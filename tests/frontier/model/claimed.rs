@@ -177,7 +177,9 @@ impl Ledger {
             Some(Task { place: Place::Running(_), errand, .. }) => {
                 return if *errand { NEVER } else { self.now + 1_000 };
             }
-            Some(Task { place: Place::Delayed(until), errand: true, .. }) if *until > self.now => return NEVER,
+            Some(Task { place: Place::Delayed(until), errand: true, .. }) if *until > self.now => {
+                return NEVER;
+            }
             Some(_) => {}
             None => self.make_robots(&key),
         }

@@ -12,7 +12,7 @@ use crate::frontier::mutex_key::UNIT_MUTEX;
 use crate::frontier::state::{
     AVERAGED, BACK_MS, EPOCH, FED_WAITING, LEASE_MS, MAX_LOSSES, Place, START_TOKEN, Turn, delay_after_loss,
 };
-use crate::frontier::steps::{claim, feed, lease, lock, reasons, settle, site};
+use crate::frontier::steps::{away, claim, feed, lease, lock, reasons, settle, site};
 use crate::frontier::view::SiteNames;
 use crate::manners::{MOST_ROBOTS_REDIRECTS, departure};
 use crate::task::{Exclusion, Priority, PutReply, Settled};
@@ -44,7 +44,7 @@ fn numbers() -> [(&'static str, i64); 36] {
         ("LOOKS", i64::from(claim::LOOKS)),
         ("WIDEST", i64::from(claim::WIDEST)),
         ("DUE_PARTS", i64::from(claim::PARTS)),
-        ("TIDIED", i64::from(claim::TIDIED)),
+        ("TIDIED", i64::from(away::TIDIED)),
         ("FED", i64::from(feed::FED)),
         ("FED_WAITING", FED_WAITING.cast_signed()),
         ("NAMES", i64::from(SiteNames::MOST)),

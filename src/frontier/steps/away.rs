@@ -1,12 +1,14 @@
 //! Hosts whose `robots.txt` can't be had: each is kept back as a whole, its tasks parked beside the queue, until it is looked at
 //! again. Parked tasks keep position and attempts, count as waiting, and hold up no other host.
 
-use super::claim::TIDIED;
 use super::{Done, Moment};
 use crate::canonical_url::CanonicalUrl;
 use crate::frontier::shelf::Shelf;
 use crate::frontier::state::{AwayHost, BACK_MS, Place, Rare, SiteState, Task};
 use crate::task::{Origin, Priority, Stage};
+
+/// Tasks promoted, returned, and tidied away, in one step.
+pub(in crate::frontier) const TIDIED: u32 = 100;
 
 /// The `robots.txt` of a host.
 pub(super) enum Errand {

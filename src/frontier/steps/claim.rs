@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::away::Errand;
+use super::away::{Errand, TIDIED};
 use super::{Done, Moment};
 use crate::clock::millis;
 use crate::frontier::shelf::Shelf;
@@ -19,8 +19,6 @@ pub(in crate::frontier) const PARTS: u32 = 4;
 pub(in crate::frontier) const WIDEST: u32 = 64;
 /// The longest lead that is given to one whose answers are slow, in ms.
 pub(in crate::frontier) const LONGEST_LEAD: i64 = 1_000;
-/// Tasks promoted, and tasks tidied away, in one step.
-pub(in crate::frontier) const TIDIED: u32 = 100;
 
 impl<S: Shelf> Moment<'_, S> {
     /// Grants up to as many tasks as asked for.

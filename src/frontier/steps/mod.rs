@@ -1,7 +1,7 @@
 //! The specification: every step of the frontier as a pure function of a store and the time.
 //! Nothing here knows how a store keeps its records.
 
-mod away;
+pub(super) mod away;
 pub(super) mod claim;
 pub(super) mod feed;
 mod forget;

@@ -43,7 +43,7 @@ impl UnitNews {
     }
 
     /// Whether something was learnt of the unit since then.
-    pub(super) fn is_in_doubt(&self, unit: &str, since: Duration) -> bool {
+    pub fn is_in_doubt(&self, unit: &str, since: Duration) -> bool {
         self.units().get(unit).is_some_and(|news| news.doubted > since)
     }
 

@@ -93,7 +93,7 @@ impl VisitParts {
         Ok(Self {
             outages: Arc::new(Outages::new(&leaving)),
             breakers: Arc::default(),
-            news: Arc::default(),
+            news: Arc::clone(options.rules.news()),
             under_way: Arc::new(UnderWay::new(options.most_pages)),
             verdicts: Verdicts::new(Some(&options.frontier)),
             frontier: options.frontier,

@@ -7,6 +7,7 @@ use tracing::warn;
 
 use crate::canonical_url::Host;
 use crate::frontier::WorkScope;
+use crate::frontier::unit_news::UnitNews;
 use crate::site::{RobotsPolicy, Site};
 
 /// The most sites of which one that works on all keeps the rules; those not used for longest are read again when needed.
@@ -18,6 +19,8 @@ pub struct SiteRules {
     /// Every site of the frontier is worked on, also those that nobody has named here.
     of_all: bool,
     sites: Arc<Mutex<Sites>>,
+    /// What was learnt of pace units whose granted starts may not be sent yet: newer rules may slow one down.
+    news: Arc<UnitNews>,
 }
 
 #[derive(Debug, Default)]
@@ -85,12 +88,20 @@ impl SiteRules {
     fn take_in(&self, site: Site, version: i64) -> (Arc<Site>, bool) {
         let site = Arc::new(site);
         let mut sites = self.lock();
+        if sites.by_name.get(&site.name).is_some_and(|known| known.version < version) {
+            self.news.doubt(&site.unit());
+        }
         let is_newest = sites.by_name.get(&site.name).is_none_or(|known| known.version <= version);
         let ignores_now = is_newest && sites.replace(&site, version);
         if self.of_all && sites.by_name.len() > MOST_SITES {
             sites.forget_half();
         }
         (site, ignores_now)
+    }
+
+    /// What this process learns of its pace units.
+    pub(crate) fn news(&self) -> &Arc<UnitNews> {
+        &self.news
     }
 
     /// The names of the sites that were taken in and are worked on, in order.
@@ -157,6 +168,8 @@ impl Sites {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use crate::site;
 
@@ -166,6 +179,15 @@ mod tests {
              [[page]]\nname = \"p\"\nmatch = \"/**\"\n"
         );
         site::parse(&text, &format!("{name}.toml")).expect("a good site")
+    }
+
+    #[test]
+    fn newer_rules_put_the_granted_starts_of_their_unit_in_doubt() {
+        let (rules, began) = (SiteRules::default(), Duration::ZERO);
+        for (version, is_in_doubt) in [(2, false), (2, false), (1, false), (3, true)] {
+            rules.put(site("a"), version);
+            assert_eq!(rules.news().is_in_doubt(&site("a").unit(), began), is_in_doubt, "version {version}");
+        }
     }
 
     #[test]

@@ -26,7 +26,7 @@ pub const LEAST_EXACT: Duration = Duration::from_millis(100);
 
 /// Whether a start came too soon after the one before: by more than the grace of its wait.
 pub fn is_early(gap: Duration, wait: Duration) -> bool {
-    wait >= LEAST_EXACT && gap < wait - grace(wait)
+    wait >= LEAST_EXACT && gap + grace(wait) < wait
 }
 
 /// How late a start may be on the wire: a tenth of the wait, between 10 and 250 ms.

@@ -29,7 +29,6 @@ pub fn redis_or_skip() -> Option<RedisServer> {
 
 /// What a server is started with.
 #[must_use]
-#[expect(clippy::struct_excessive_bools, reason = "each is a wish of its own")]
 pub struct RedisServerBuilder {
     settings: Vec<(String, String)>,
     password: Option<String>,

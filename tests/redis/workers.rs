@@ -4,6 +4,7 @@ use paced::internals::frontier::{Frontier, WorkScope};
 use paced::internals::task::Settled;
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use rustix::process::Signal;
 
@@ -134,6 +135,28 @@ fn i5_i6_a_worker_that_stood_still_past_its_beat_is_told_and_nothing_of_it_is_ke
     let books = wait(books(&open(&redis.url(0))));
     assert!(books.lost > 0, "what it had in flight was granted anew: {books:?}");
     assert_eq!((books.waiting, books.delayed, books.leased, books.dead), (0, 0, 0, 0), "{books:?}");
+}
+
+#[test]
+fn r5_the_item_of_a_worker_that_stood_still_past_its_beat_is_not_written_behind_that_of_another() {
+    let Some(redis) = redis_or_skip() else { return };
+    let (site, road) = (star(300).serve(), RedisProxy::to(redis.port()));
+    let ground = Ground::new([SiteFile::of("shop", &site)]);
+    let file = ground.data.file("sites/shop.toml");
+    ground.verb("seed").arg(file).env("PACED_FRONTIER", redis.url(0)).run().expect_code(0);
+    // The links of the front page are put in many steps, before its item is written.
+    road.slow(ms(150));
+    let zombie = worker(&ground, &redis, "zombie").env("PACED_FRONTIER", road.url(0)).start();
+    let frontier = open(&redis.url(0));
+    eventually("the first links", || (wait(books(&frontier)).created > 10).then_some(()));
+    zombie.signal(Signal::STOP);
+    worker(&ground, &redis, "alive").start().finish().expect_code(0);
+    assert!(items(&ground, &["alive"]).contains(&"/".to_owned()), "it has taken the page over");
+    road.slow(Duration::ZERO);
+    zombie.signal(Signal::CONT);
+    let back = zombie.finish().expect_code(0);
+    assert!(back.stderr.contains("its lease was lost"), "{}", back.stderr);
+    assert!(!items(&ground, &["zombie"]).contains(&"/".to_owned()), "{}", back.stderr);
 }
 
 #[test]

@@ -50,6 +50,32 @@ fn star_paths(count: usize) -> BTreeSet<String> {
 }
 
 #[test]
+fn i3_an_answer_slower_than_a_lease_is_waited_for_and_nobody_else_asks() {
+    let slow = |shared: &Shared| {
+        let front = TestSite::builder().page("/", page("front", [""; 0]));
+        let site = front.latency(Latency::fixed(ms(33_000))).serve();
+        let file = SiteFile::of("shop", &site).pace("robots = \"ignore\"");
+        let file = file.fetch("timeout = \"60s\"").fetch("read_timeout = \"60s\"");
+        let ground = Ground::on(shared, [file]);
+        seed(&ground);
+        let workers = ["left", "right"].map(|name| to_the_end(&ground, name).start());
+        (site, ground, workers)
+    };
+    // Both at once, as it takes that long.
+    let shared = [Some(Shared::default()), Shared::redis()];
+    let under_way: Vec<_> = shared.iter().flatten().map(slow).collect();
+    for (site, ground, workers) in under_way {
+        for worker in workers {
+            let run = worker.finish().expect_code(0);
+            assert!(!run.stderr.contains("lease"), "{}", run.stderr);
+        }
+        assert_eq!(site.count("/"), 1);
+        assert_eq!(paths_by(&ground, "shop", &["left", "right"]).len(), 1);
+        assert_eq!(ground.view("shop").download.lost, 0);
+    }
+}
+
+#[test]
 fn i3_two_workers_on_one_folder_share_the_pages_of_all_sites_and_keep_the_pace() {
     on_each_frontier(|shared| {
         let sites = [star(30).latency(Latency::fixed(ms(150))).serve(), star(30).serve()];

@@ -152,7 +152,7 @@ impl Game {
         for (step, Posted { op, .. }) in (step..).zip(posted) {
             if let Op::Advance(by) = op {
                 self.make_all(take(&mut moves)).await?;
-                self.pass(*by);
+                self.pass(*by).await?;
             } else if let Some(what) = self.again(op, &moves).or_else(|| self.fill_in(step, op)) {
                 let is_one_step = what.is_one_step();
                 moves.push(what);
@@ -189,18 +189,25 @@ impl Game {
             }
             match grant.next_in {
                 _ if !grant.leases.is_empty() => {}
-                Some(wait) => self.pass(wait),
+                Some(wait) => self.pass(wait).await?,
                 None => return self.ledger.check_empty(&self.inspect().await?),
             }
         }
         Err("it never came to its end".to_owned())
     }
 
-    fn pass(&mut self, by: i64) {
+    /// Time passes, and processes that live say so: a server that hasn't heard of one for long takes it for dead.
+    async fn pass(&mut self, by: i64) -> Result<(), String> {
         for world in &self.worlds {
             world.pass(by);
         }
         self.ledger.now += by;
+        for world in self.worlds.iter().filter(|world| world.frontier.calls().is_some()) {
+            for (name, owner) in self.ledger.owners.iter().filter(|(_, owner)| !owner.dead) {
+                world.frontier.work_on(name, owner.scope.clone()).await.map_err(|e| e.to_string())?;
+            }
+        }
+        Ok(())
     }
 
     /// Makes moves at once on every backend, in their order on the model, compares the answers with the model's and books them.

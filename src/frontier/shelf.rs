@@ -68,6 +68,8 @@ pub(crate) trait Shelf: DueShelf + TaskShelf + HostShelf + PageShelf {
     fn mutex(&mut self, key: &MutexKey) -> Result<Option<MutexState>, Self::Error>;
     fn save_mutex(&mut self, key: &MutexKey, mutex: &MutexState) -> Result<(), Self::Error>;
     fn remove_mutex(&mut self, key: &MutexKey) -> Result<(), Self::Error>;
+    /// Forgets locks with a name that ended by `now`, at most so many.
+    fn sweep_mutexes(&mut self, now: i64, most: u32) -> Result<(), Self::Error>;
 
     fn owner(&mut self, name: &str) -> Result<Option<OwnerState>, Self::Error>;
     fn save_owner(&mut self, name: &str, owner: &OwnerState) -> Result<(), Self::Error>;

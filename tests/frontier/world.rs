@@ -85,8 +85,8 @@ pub struct World {
     other: Option<Frontier>,
     dice: RefCell<fastrand::Rng>,
     turn: Cell<bool>,
-    _folder: Option<TempDir>,
-    _db: Option<RedisDb>,
+    folder: Option<TempDir>,
+    db: Option<RedisDb>,
 }
 
 impl World {
@@ -108,7 +108,7 @@ impl World {
                 (Frontier::redis(&db.url(), Some(clock.clone())).expect("a URL of Redis"), None, Some(db))
             }
         };
-        Self { other, _folder: folder, _db: db, ..Self::of(frontier, clock) }
+        Self { other, folder, db, ..Self::of(frontier, clock) }
     }
 
     /// A frontier that a test opened, and its clock.
@@ -123,9 +123,24 @@ impl World {
             other: None,
             dice,
             turn,
-            _folder: None,
-            _db: None,
+            folder: None,
+            db: None,
         }
+    }
+
+    /// Locks with a name that something is kept of, over or not, where that can be looked at from outside.
+    pub fn locks_kept(&self) -> Option<usize> {
+        if let Some(db) = &self.db {
+            let ends: usize = db.cli(&["HLEN", "{paced:0}:mutex-noted"]).parse().expect("a number");
+            let times: usize = db.cli(&["ZCARD", "{paced:0}:mutex-times"]).parse().expect("a number");
+            assert_eq!(ends, times);
+            return Some(ends);
+        }
+        let file = self.folder.as_ref()?.path().join("frontier.sqlite");
+        let connection = rusqlite::Connection::open(file).expect("ours");
+        let sql = "SELECT count(*) FROM mutex WHERE name NOT GLOB 'site/*'";
+        let locks: u32 = connection.query_row(sql, [], |row| row.get(0)).expect("counted");
+        usize::try_from(locks).ok()
     }
 
     /// Whoever takes the next step: where two have the frontier open, each takes three in a row or so.

@@ -219,6 +219,14 @@ impl Shelf for Model {
         Ok(())
     }
 
+    fn sweep_mutexes(&mut self, now: i64, most: u32) -> Sure<()> {
+        let is_over = |key: &MutexKey, mutex: &mut MutexState| {
+            matches!(key, MutexKey::Named { .. }) && mutex.until <= now
+        };
+        self.mutexes.extract_if(.., is_over).take(most as usize).for_each(drop);
+        Ok(())
+    }
+
     fn owner(&mut self, name: &str) -> Sure<Option<OwnerState>> {
         Ok(self.owners.get(name).cloned())
     }

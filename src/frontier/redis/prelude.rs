@@ -31,7 +31,7 @@ pub(super) fn prelude() -> String {
 }
 
 /// Spans are in ms.
-fn numbers() -> [(&'static str, i64); 36] {
+fn numbers() -> [(&'static str, i64); 37] {
     [
         ("LEASE_MS", LEASE_MS),
         ("BEAT_MS", millis(BEAT)),
@@ -47,6 +47,7 @@ fn numbers() -> [(&'static str, i64); 36] {
         ("TIDIED", i64::from(away::TIDIED)),
         ("FED", i64::from(feed::FED)),
         ("FED_WAITING", FED_WAITING.cast_signed()),
+        ("SWEPT", i64::from(lock::SWEPT)),
         ("NAMES", i64::from(SiteNames::MOST)),
         ("REMOVED", i64::from(site::REMOVED)),
         ("LONGEST_TURN", lock::LONGEST_TURN),

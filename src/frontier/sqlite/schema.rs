@@ -46,6 +46,7 @@ ALTER TABLE task ADD COLUMN host TEXT;
 CREATE INDEX task_parked ON task (site, host, priority, position) WHERE place = 4;
 CREATE TABLE away (site TEXT, origin TEXT, until INTEGER NOT NULL, PRIMARY KEY (site, origin)) WITHOUT ROWID;
 CREATE INDEX away_time ON away (until, site, origin);
+CREATE INDEX mutex_named ON mutex (until) WHERE name NOT GLOB 'site/*';
 ";
 /// Marks the file as ours, kept in `PRAGMA application_id` ("pace").
 pub(super) const APPLICATION: i64 = 0x7061_6365;
@@ -106,6 +107,7 @@ CREATE INDEX page_recrawl ON page (site, recrawl_at, url) WHERE recrawl_at IS NO
 CREATE INDEX page_age ON page (site, fetched_at, recrawl) WHERE recrawl IS NOT NULL;
 CREATE INDEX page_key ON page (site, fp);
 CREATE TABLE mutex (name TEXT PRIMARY KEY, token TEXT NOT NULL, until INTEGER NOT NULL) WITHOUT ROWID;
+CREATE INDEX mutex_named ON mutex (until) WHERE name NOT GLOB 'site/*';
 CREATE TABLE owner (name TEXT PRIMARY KEY, dead INTEGER NOT NULL, state TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE answers (owner TEXT PRIMARY KEY, state TEXT NOT NULL) WITHOUT ROWID;
 CREATE INDEX owner_dead ON owner (name) WHERE dead;

@@ -3,6 +3,7 @@
 use rusqlite::{Result, Row, params};
 
 use super::columns::{json, read_owner, stage_column, stage_of, to_json, url};
+use super::memory::Cached;
 use super::session::Tables;
 use crate::frontier::MutexKey;
 use crate::frontier::shelf::{Fallible, Shelf};
@@ -206,6 +207,15 @@ impl Shelf for Tables<'_> {
     fn remove_mutex(&mut self, key: &MutexKey) -> Result<()> {
         self.memory.mutexes.stands(key, None);
         self.file.run("DELETE FROM mutex WHERE name = ?1", [key.stored()])
+    }
+
+    fn sweep_mutexes(&mut self, now: i64, most: u32) -> Result<()> {
+        let sql = "DELETE FROM mutex WHERE name IN
+             (SELECT name FROM mutex WHERE name NOT GLOB 'site/*' AND until <= ?1 ORDER BY until LIMIT ?2)";
+        if self.file.changed(sql, params![now, most])? > 0 {
+            self.memory.mutexes = Cached::default();
+        }
+        Ok(())
     }
 
     fn owner(&mut self, name: &str) -> Result<Option<OwnerState>> {

@@ -26,6 +26,7 @@ impl<S: Shelf> Moment<'_, S> {
         }
         for host in self.shelf.hosts_of(name)? {
             self.shelf.remove_host(&host, name)?;
+            self.forget_robots(&host)?;
         }
         self.look_at_all_hosts(name, None)?;
         self.shelf.remove_site(name)?;

@@ -11,6 +11,9 @@ use crate::manners::grace_ms;
 /// The longest time, in ms, for which one side leaves the mutex to the other.
 pub(in crate::frontier) const LONGEST_TURN: i64 = 4_000;
 
+/// Locks that ended and are forgotten in one step.
+pub(in crate::frontier) const SWEPT: u32 = 10;
+
 impl<S: Shelf> Moment<'_, S> {
     /// Takes a mutex for `expire` ms if it is free, from `lead` ms on. Asked again with the same token, it answers the same.
     pub(super) fn try_lock(
@@ -21,6 +24,7 @@ impl<S: Shelf> Moment<'_, S> {
         lead: i64,
     ) -> Done<S, LockReply> {
         let now = self.now;
+        self.shelf.sweep_mutexes(now, SWEPT)?;
         let held = self.shelf.mutex(key)?;
         if let Some(held) = held.as_ref().filter(|held| held.until > now) {
             if held.token == token {

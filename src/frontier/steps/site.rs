@@ -46,6 +46,8 @@ impl<S: Shelf> Moment<'_, S> {
             site.fence = self.now;
         }
         self.save_hosts(new)?;
+        let host_of = |origin: &str| origin.split_once("://").map(|(_, host)| host.to_owned());
+        site.floors.retain(|origin, _| host_of(origin).is_some_and(|host| new.hosts.contains(&host)));
         if version != Some(site.version) {
             self.ask_robots_again(new)?;
             self.look_at_all_hosts(&new.name, Some(self.now))?;
@@ -68,10 +70,12 @@ impl<S: Shelf> Moment<'_, S> {
     /// Under new rules each `robots.txt` is read anew: what it asks of the pace is kept with the site that read it, and its
     /// hosts may have been another site's, or those of one that was forgotten.
     fn ask_robots_again(&mut self, new: &Registration) -> Done<S> {
-        for host in &new.hosts {
-            for scheme in ["https", "http"] {
-                self.shelf.remove_robots(&format!("{scheme}://{host}"))?;
-            }
+        new.hosts.iter().try_for_each(|host| self.forget_robots(host))
+    }
+
+    pub(super) fn forget_robots(&mut self, host: &str) -> Done<S> {
+        for scheme in ["https", "http"] {
+            self.shelf.remove_robots(&format!("{scheme}://{host}"))?;
         }
         Ok(())
     }
@@ -94,6 +98,7 @@ impl<S: Shelf> Moment<'_, S> {
         for host in self.shelf.hosts_of(&new.name)? {
             if !new.hosts.contains(&host) {
                 self.shelf.remove_host(&host, &new.name)?;
+                self.forget_robots(&host)?;
             }
         }
         new.hosts.iter().try_for_each(|host| self.shelf.save_host(host, &new.name))

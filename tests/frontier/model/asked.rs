@@ -103,6 +103,8 @@ impl Ledger {
         self.unit(&unit).group = new.group.as_ref().map(|(_, interval)| *interval);
         let site = self.sites.entry(new.name.clone()).or_default();
         site.unit = unit;
+        let dropped: Vec<String> =
+            site.hosts.iter().filter(|host| !new.hosts.contains(host)).cloned().collect();
         site.hosts.clone_from(&new.hosts);
         site.file = (new.settings.interval, new.settings.parallel);
         site.attempts = new.settings.attempts;
@@ -117,6 +119,11 @@ impl Ledger {
         if version > before.0 {
             *before = (version, self.now);
         }
+        let is_of = |origin: &str, hosts: &[String]| {
+            hosts.iter().any(|host| origin.ends_with(&format!("://{host}")))
+        };
+        self.robots.retain(|origin, _| !is_of(origin, &dropped));
+        site.floors.retain(|origin, _| is_of(origin, &new.hosts));
         if are_new {
             let now = self.now;
             for (_, task) in self.tasks.iter_mut().filter(|(key, _)| key.0 == new.name) {
@@ -197,7 +204,8 @@ impl Ledger {
             return differs("forget", expected, answer);
         }
         if expected == Forgotten::Wholly {
-            self.sites.remove(name);
+            let hosts = self.sites.remove(name).map(|site| site.hosts).unwrap_or_default();
+            self.robots.retain(|origin, _| !hosts.iter().any(|host| origin.ends_with(&format!("://{host}"))));
             self.pages.retain(|(site, _), _| site != name);
         }
         Ok(())

@@ -1,9 +1,9 @@
 //! A site is forgotten: all of it goes but its pace.
 
-use paced::internals::frontier::{Forgotten, Tuning};
-use paced::internals::task::{Outcome, PutReply};
+use paced::internals::frontier::{Forgotten, MutexKey, Tuning};
+use paced::internals::task::{Outcome, Put, PutReply, RobotsAccess, RobotsRecord};
 
-use crate::world::{World, ms, on_every_backend, url};
+use crate::world::{World, ms, on_every_backend, request, url};
 
 async fn forget(w: &World) -> Forgotten {
     loop {
@@ -113,5 +113,50 @@ fn a_site_with_tasks_in_workers_hands_is_not_forgotten() {
         w.fetched(&lease).await;
         w.pass(1_000);
         assert_eq!(forget(w).await, Forgotten::Wholly, "the parse that was put meanwhile is given up too");
+    });
+}
+
+#[test]
+fn i17_locks_that_ended_and_the_robots_of_hosts_that_nobody_has_are_forgotten() {
+    on_every_backend(async |w| {
+        for n in 0..25 {
+            let job = MutexKey::named(&format!("job-{n}"));
+            w.frontier.try_lock(&job, "somebody", 1_000).await.expect("answers");
+        }
+        w.site_with("a", |shop| {
+            shop.settings.robots = true;
+            shop.hosts.push("other.example".to_owned());
+        })
+        .await;
+        w.put("a", "p").await;
+        let other = "https://other.example/q".parse().expect("a URL");
+        w.put_with("a", Put { url: other, ..request("a", "q") }).await;
+        for _ in 0..2 {
+            w.pass(10_000);
+            let lease = w.start().await;
+            let robots = lease.robots.is_some().then(|| RobotsRecord {
+                access: RobotsAccess::Absent,
+                holds_for: ms(3_600_000),
+                crawl_delay: Some(ms(7_000)),
+                refuses: None,
+            });
+            w.settle(&lease, Outcome::Robots(robots.expect("of each host"))).await;
+            w.pass(10_000);
+            w.done(&w.start().await).await;
+        }
+        assert_eq!(w.view("a").await.interval, 7_000);
+        w.site_with("a", |shop| shop.settings.robots = true).await;
+        let known = async |origin: &str| w.frontier.robots(origin).await.expect("answers").is_some();
+        assert!(!known("https://other.example").await, "it has that host no more");
+        assert_eq!(w.view("a").await.says.robots.map(|(_, origin)| origin).as_deref(), Some("https://a.example"));
+        while w.frontier.give_up("a").await.expect("answers") {}
+        w.pass(10_000);
+        assert_eq!(w.frontier.forget("a").await.expect("answers"), Forgotten::Wholly);
+        assert!(!known("https://a.example").await);
+        for n in 0..3 {
+            let job = MutexKey::named(&format!("last-{n}"));
+            w.frontier.try_lock(&job, "somebody", 0).await.expect("answers");
+        }
+        assert!(w.locks_kept().is_none_or(|locks| locks <= 2), "the last one, and that of the site's unit");
     });
 }

@@ -37,6 +37,7 @@ local directory = module(function(directory)
       if not wanted[host] then
         call('SREM', key, host)
         call('LREM', P .. 'host:' .. host, 0, new.name)
+        call('UNLINK', P .. 'robots:https://' .. host, P .. 'robots:http://' .. host)
       end
     end
   end

@@ -150,6 +150,17 @@ local places = module(function(places)
     end
   end
 
+  -- Hosts that a site has no more ask nothing of its pace.
+  function places.keep_floors_of(site, hosts)
+    local floors, kept = store.map(site, 'floors'), {}
+    for _, host in ipairs(hosts) do
+      for _, scheme in ipairs({ 'https://', 'http://' }) do
+        kept[scheme .. host] = floors[scheme .. host]
+      end
+    end
+    store.set_map(site, 'floors', kept)
+  end
+
   -- Notes what the robots.txt of an origin asks of the pace, as a site of the group has read it. One site waits for it itself;
   -- where several have pages there, all of them wait for it together.
   function places.keep_floor(unit, reader, origin, delay)

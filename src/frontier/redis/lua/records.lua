@@ -40,13 +40,14 @@ local records = module(function(records)
 
   local function note_end(name, token, until_at)
     if batch.fake_time or string.sub(token, 1, #START_TOKEN) ~= START_TOKEN then
-      call('HSET', P .. 'mutex-ends', name, string.format('%.0f ', until_at) .. token)
+      call('HSET', P .. 'mutex-noted', name, string.format('%.0f ', until_at) .. token)
+      call('ZADD', P .. 'mutex-times', until_at, name)
     end
   end
 
   -- Until when a key is held that was seen to last so long more; never longer than when it was first seen.
   local function noted_end(name, token, until_at)
-    local noted, of = string.match(call('HGET', P .. 'mutex-ends', name) or '', '^(%d+) (.*)$')
+    local noted, of = string.match(call('HGET', P .. 'mutex-noted', name) or '', '^(%d+) (.*)$')
     if of == token then
       return math.min(until_at, tonumber(noted))
     end
@@ -97,7 +98,21 @@ local records = module(function(records)
 
   function records.remove_mutex(name)
     call('DEL', mutex_key(name))
-    call('HDEL', P .. 'mutex-ends', name)
+    call('HDEL', P .. 'mutex-noted', name)
+    call('ZREM', P .. 'mutex-times', name)
+  end
+
+  -- Forgets locks that ended, a bounded number. Such a key may be there still, after a jump of the server's clock.
+  function records.sweep_mutexes()
+    for _, name in ipairs(call('ZRANGEBYSCORE', P .. 'mutex-times', '-inf', now, 'LIMIT', 0, SWEPT)) do
+      local noted = string.match(call('HGET', P .. 'mutex-noted', name) or '', '^%d+ (.*)$')
+      if call('GET', mutex_key(name)) == noted then
+        records.remove_mutex(name)
+      else
+        call('HDEL', P .. 'mutex-noted', name)
+        call('ZREM', P .. 'mutex-times', name)
+      end
+    end
   end
 
   -- What a process claimed and settled last: read once a call, and written at its end.

@@ -23,6 +23,13 @@ local sites_of = module(function(sites_of)
     places.retime(unit)
   end
 
+  -- Under new rules each robots.txt is read anew: what it asks of the pace is kept with the site that read it.
+  local function ask_robots_again(new)
+    for _, host in ipairs(new.hosts) do
+      call('UNLINK', P .. 'robots:https://' .. host, P .. 'robots:http://' .. host)
+    end
+  end
+
   -- Forgets a site that has no tasks and no dead letters; never before its last start is an interval ago and its block is
   -- over.
   function sites_of.forget(name)
@@ -48,6 +55,7 @@ local sites_of = module(function(sites_of)
     end
     local unit = store.some_unit(site.unit)
     away.look_at_all(name, nil)
+    ask_robots_again({ hosts = call('SMEMBERS', P .. 'hosts:' .. name) })
     store.leave(site)
     for _, key in ipairs(store.keys_of_site) do
       call('UNLINK', P .. key .. name)
@@ -78,13 +86,6 @@ local sites_of = module(function(sites_of)
     store.save_site(site)
     leave_unit(old)
     places.save_unit(unit)
-  end
-
-  -- Under new rules each robots.txt is read anew: what it asks of the pace is kept with the site that read it.
-  local function ask_robots_again(new)
-    for _, host in ipairs(new.hosts) do
-      call('UNLINK', P .. 'robots:https://' .. host, P .. 'robots:http://' .. host)
-    end
   end
 
   -- What stands against a site's going to that unit.
@@ -130,6 +131,9 @@ local sites_of = module(function(sites_of)
     site.budgets = new.budgets or nil
     if not site.fence then
       site.fence = now
+    end
+    if site.floors then
+      places.keep_floors_of(site, new.hosts)
     end
     if version ~= site.version then
       ask_robots_again(new)

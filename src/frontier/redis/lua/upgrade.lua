@@ -156,7 +156,7 @@ local upgrade = module(function(upgrade)
   end
 
   -- The leases of all processes lay in one index, those of the dead were counted, and an older version still, which removed a
-  -- process, left the set of its sites.
+  -- process, left the set of its sites. Locks that ended were noted for ever.
   local function tidy_owners(most)
     lease.index_lessees()
     for _, name in ipairs(call('HKEYS', P .. 'dead')) do
@@ -170,7 +170,13 @@ local upgrade = module(function(upgrade)
       end
     end
     call('UNLINK', P .. 'lease', P .. 'dead', P .. 'picky')
-    return call('EXISTS', P .. 'named') == 1
+    for _, name in ipairs(call('HRANDFIELD', P .. 'mutex-ends', most)) do
+      local noted = call('HGET', P .. 'mutex-ends', name)
+      call('HSET', P .. 'mutex-noted', name, noted)
+      call('ZADD', P .. 'mutex-times', string.match(noted, '^%d+'), name)
+      call('HDEL', P .. 'mutex-ends', name)
+    end
+    return call('EXISTS', P .. 'named', P .. 'mutex-ends') > 0
   end
 
   local function from_4(most, cursor)

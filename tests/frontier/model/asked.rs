@@ -119,9 +119,8 @@ impl Ledger {
         if version > before.0 {
             *before = (version, self.now);
         }
-        let is_of = |origin: &str, hosts: &[String]| {
-            hosts.iter().any(|host| origin.ends_with(&format!("://{host}")))
-        };
+        let is_of =
+            |origin: &str, hosts: &[String]| hosts.iter().any(|host| origin.ends_with(&format!("://{host}")));
         self.robots.retain(|origin, _| !is_of(origin, &dropped));
         site.floors.retain(|origin, _| is_of(origin, &new.hosts));
         if are_new {

@@ -148,7 +148,10 @@ fn i17_locks_that_ended_and_the_robots_of_hosts_that_nobody_has_are_forgotten() 
         w.site_with("a", |shop| shop.settings.robots = true).await;
         let known = async |origin: &str| w.frontier.robots(origin).await.expect("answers").is_some();
         assert!(!known("https://other.example").await, "it has that host no more");
-        assert_eq!(w.view("a").await.says.robots.map(|(_, origin)| origin).as_deref(), Some("https://a.example"));
+        assert_eq!(
+            w.view("a").await.says.robots.map(|(_, origin)| origin).as_deref(),
+            Some("https://a.example")
+        );
         while w.frontier.give_up("a").await.expect("answers") {}
         w.pass(10_000);
         assert_eq!(w.frontier.forget("a").await.expect("answers"), Forgotten::Wholly);

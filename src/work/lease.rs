@@ -1,16 +1,18 @@
 //! Staying alive in the frontier's eyes: the beat of this process, the renewal of leases that are half over, and whether one
 //! still holds.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
 use super::parts::VisitParts;
 use crate::clock::{self, since_boot};
 use crate::frontier::FrontierError;
-use crate::task::Lease;
+use crate::task::{Lease, LeaseKey};
 
 /// The time between two beats.
 const BEAT: Duration = Duration::from_secs(3);
@@ -20,8 +22,8 @@ pub(super) async fn beat(parts: Arc<VisitParts>, stop: CancellationToken) {
     let beats = async {
         loop {
             clock::wait(BEAT).await;
-            tell_alive(&parts).await;
-            renew(&parts).await;
+            // A part of the frontier that is silent holds up neither the next beat nor the leases of the others.
+            clock::within(BEAT, async { tokio::join!(tell_alive(&parts), renew(&parts)) }).await;
         }
     };
     stop.run_until_cancelled(beats).await;
@@ -32,18 +34,21 @@ async fn tell_alive(parts: &VisitParts) {
     heard(parts, beaten, "this process could not tell the frontier that it is alive");
 }
 
-/// Renews what is half over at the next beat; what could not be is tried again then.
+/// Renews what is half over at the next beat, each site's leases by themselves; what could not be is tried again then.
 async fn renew(parts: &VisitParts) {
     let asked = since_boot();
-    let half_over = parts.under_way.half_over(asked + BEAT);
-    if half_over.is_empty() {
-        return;
+    let mut sites: BTreeMap<String, Vec<LeaseKey>> = BTreeMap::new();
+    for lease in parts.under_way.half_over(asked + BEAT) {
+        sites.entry(lease.site.clone()).or_default().push(lease);
     }
-    let alive = parts.frontier.extend(half_over.clone()).await;
-    let alive = heard(parts, alive, "leases could not be renewed");
-    for (lease, alive) in half_over.iter().zip(alive.into_iter().flatten()) {
-        parts.under_way.renewed(lease.token, alive.then_some(asked));
-    }
+    let renewals = sites.into_values().map(async |leases| {
+        let alive = parts.frontier.extend(leases.clone()).await;
+        let alive = heard(parts, alive, "leases could not be renewed");
+        for (lease, alive) in leases.iter().zip(alive.into_iter().flatten()) {
+            parts.under_way.renewed(lease.token, alive.then_some(asked));
+        }
+    });
+    join_all(renewals).await;
 }
 
 /// How long what a lease allows may take: an item's way to the disk.

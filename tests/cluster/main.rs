@@ -4,6 +4,7 @@ mod clocks;
 #[path = "../crawl/ground.rs"]
 mod ground;
 mod moves;
+mod one_away;
 mod registrations;
 #[path = "../redis/steps.rs"]
 mod steps;
@@ -308,7 +309,7 @@ fn c10_what_other_partitions_granted_is_worked_on_when_one_says_that_the_process
             let living: Vec<&String> = owners.difference(&dead).collect();
             (living.len() == 16 && site.arrivals().len() > 5).then_some(())
         });
-        let partition = keys("*:site:shop")[0].split(':').take(2).collect::<Vec<_>>().join(":");
+        let partition = keys("*:state:shop")[0].split(':').take(2).collect::<Vec<_>>().join(":");
         for key in keys("*:owner:*").into_iter().filter(|key| !dead.contains(key)).collect::<Vec<_>>() {
             if !key.starts_with(&partition) {
                 cluster.master_of(&key).cli(&["HSET", &key, "dead", "1"]);

@@ -17,7 +17,7 @@ fn l4_i3_while_a_slot_moves_nothing_runs_on_half_a_partition_and_then_it_goes_on
     let url = cluster.url();
     let names = wait(async { sites(&open(&url), 6, 100, PAGES).await });
     // A partition with a site, and not the one of the directory.
-    let keys = cluster.nodes().map(|node| node.cli(&["KEYS", "*:site:*"])).collect::<Vec<_>>().join("\n");
+    let keys = cluster.nodes().map(|node| node.cli(&["KEYS", "*:state:*"])).collect::<Vec<_>>().join("\n");
     let key = keys.lines().find(|key| !key.is_empty() && !key.starts_with("{paced:0}"));
     let key = key.expect("a site of another partition").to_owned();
     let granted = std::thread::scope(|scope| {

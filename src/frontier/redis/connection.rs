@@ -8,8 +8,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use tokio::sync::oneshot;
-use tracing::{info, warn};
+use tracing::warn;
 
+use super::away::AwayPartitions;
 use super::batch_call::{BatchCall, Joined};
 use super::connector::Connector;
 use super::error::from_redis;
@@ -17,7 +18,7 @@ use super::io_thread::IoThread;
 use crate::batch::{Batches, Hold, Sender, batches, linger};
 use crate::clock::{Clock, Followed, boot_micros};
 use crate::frontier::{FrontierError, FrontierErrorKind};
-use crate::patience::{Notice, Patience};
+use crate::patience::Patience;
 
 /// The most steps in one batch: a step that comes meanwhile waits for no more than these.
 const BATCH: usize = 64;
@@ -58,8 +59,7 @@ pub(super) struct LinkState {
     pub(super) fake: Option<Clock>,
     /// Whether to try for as long as it takes: a worker keeps what it has to tell.
     pub(super) patient: AtomicBool,
-    /// Said once for all connections.
-    pub(super) away: Notice<FrontierError>,
+    pub(super) away: AwayPartitions,
     /// Batches sent, for those who count calls.
     pub(super) calls: std::sync::atomic::AtomicU64,
 }
@@ -67,7 +67,7 @@ pub(super) struct LinkState {
 /// The way to one partition; its carrier starts with the first step.
 #[derive(Debug)]
 pub(super) struct Connection {
-    key: String,
+    partition: usize,
     state: Arc<LinkState>,
     /// What its answers tell of the time of the partition's server.
     time: Arc<Followed>,
@@ -76,7 +76,7 @@ pub(super) struct Connection {
 
 impl Connection {
     pub(super) fn new(partition: usize, state: Arc<LinkState>) -> Self {
-        Self { key: format!("{{paced:{partition}}}"), state, time: Arc::default(), jobs: OnceLock::new() }
+        Self { partition, state, time: Arc::default(), jobs: OnceLock::new() }
     }
 
     pub(super) fn time(&self) -> &Arc<Followed> {
@@ -98,7 +98,8 @@ impl Connection {
         self.jobs.get_or_init(|| {
             let (jobs, inbox) = batches();
             let carrier = BatchSender {
-                key: self.key.clone(),
+                partition: self.partition,
+                key: format!("{{paced:{}}}", self.partition),
                 state: Arc::clone(&self.state),
                 time: Arc::clone(&self.time),
                 joined: None,
@@ -112,6 +113,7 @@ impl Connection {
 }
 
 struct BatchSender {
+    partition: usize,
     key: String,
     state: Arc<LinkState>,
     time: Arc<Followed>,
@@ -196,7 +198,7 @@ impl BatchSender {
             if !error.is_away() || !self.state.connector.was_reached() {
                 break error;
             }
-            self.state.away.begin(&error);
+            self.state.away.begin(self.partition, &error);
             if !tries.again().await {
                 break error;
             }
@@ -216,8 +218,10 @@ impl BatchSender {
             Ok(answer) => answer,
             Err(error) => {
                 let is_moving = error.code() == Some("TRYAGAIN");
+                // A node of a cluster that is silent says nothing of the others, which share the connection.
+                let is_one_of_many = connector.address.cluster && error.is_timeout();
                 let error = from_redis(&connector.address, &error);
-                if error.is_away() && !is_moving {
+                if error.is_away() && !is_moving && !is_one_of_many {
                     connector.drop_connection().await;
                 }
                 return Err(error);
@@ -237,7 +241,7 @@ impl BatchSender {
     }
 
     fn answered(&self, batch: Vec<QueuedStep>, replies: Vec<Value>) {
-        self.state.away.end();
+        self.state.away.end(self.partition);
         if self.state.patient.load(Ordering::SeqCst) && self.state.connector.is_forgetful() {
             let frontier = &self.state.connector.address.shown;
             warn!(
@@ -256,13 +260,4 @@ fn answer_all(batch: Vec<QueuedStep>, error: &FrontierError) {
     for job in batch {
         let _ = job.reply.send(Err(error.clone()));
     }
-}
-
-/// What is said of a server that is away.
-pub(super) fn away(shown: &str) -> Notice<FrontierError> {
-    let frontier = shown.to_owned();
-    Notice::new(
-        |error| warn!(%error, "the frontier is away; what runs goes on, and is told when it is back"),
-        move |after| info!(frontier, "the frontier is back after {:.1} s", after.as_secs_f64()),
-    )
 }

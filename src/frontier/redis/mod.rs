@@ -2,6 +2,7 @@
 //! clock. What a step does is in `lua/`, file by file what `frontier::steps` says.
 
 mod address;
+mod away;
 mod batch_call;
 mod client;
 mod connection;
@@ -35,6 +36,7 @@ use crate::clock::Clock;
 use address::Address;
 pub(super) use address::is_redis;
 pub use address::without_password;
+use away::AwayPartitions;
 use connection::{Connection, LinkState, QueuedStep};
 use connector::Connector;
 use partitions::{DIRECTORY, Partitions};
@@ -61,7 +63,7 @@ impl Shared {
         let address = Address::parse(url)
             .map_err(|why| FrontierError::new(FrontierErrorKind::BadUrl(why), without_password(url)))?;
         let partitions = if address.cluster { PARTITIONS_OF_A_CLUSTER } else { 1 };
-        let away = connection::away(&address.shown);
+        let away = AwayPartitions::new(&address.shown);
         let state = Arc::new(LinkState {
             connector: Connector::new(address, existing, clock.clone()),
             io_thread: io_thread::IoThread::default(),
@@ -83,8 +85,11 @@ impl Shared {
     async fn ask(&self, partition: usize, step: &Step, value: Value) -> Result<Value, FrontierError> {
         let (reply, answer) = oneshot::channel();
         self.send(partition, step, value, reply);
-        let closed = || FrontierError::new(FrontierErrorKind::Closed, self.shown());
-        answer.await.map_err(|_| closed())?
+        answer.await.map_err(|_| self.closed())?
+    }
+
+    fn closed(&self) -> FrontierError {
+        FrontierError::new(FrontierErrorKind::Closed, self.shown())
     }
 
     fn send(

@@ -5,18 +5,27 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use futures_util::future::try_join_all;
+use serde_json::Value;
+use tokio::sync::oneshot;
+
 use super::Shared;
 use crate::canonical_url::fingerprint;
-use crate::clock::millis;
+use crate::clock::{self, millis};
 use crate::frontier::step::{Claim, Feeding, Forgotten, Grant, Renamed};
 use crate::frontier::table::{At, Reply, Step};
 use crate::frontier::{FrontierError, MutexKey};
-use crate::task::{Lease, LeaseKey, Settled, Settlement};
+use crate::task::{Lease, LeaseKey, Settled, Settlement, Stage};
 
 /// Where the directory is.
 pub(super) const DIRECTORY: usize = 0;
 /// How long a partition that had nothing to give is left alone at most.
 const LEFT_ALONE: Duration = Duration::from_secs(5);
+/// How long a claim waits for its partitions: the others go on without one that is silent, and a later claim takes its answer
+/// up.
+const ANSWERS_WITHIN: Duration = Duration::from_millis(250);
+/// How long it waits for each, where one before it took all that time; and when a claim looks for late answers.
+const ANSWERS_SOON: Duration = Duration::from_millis(25);
 
 /// What this process knows of where things are.
 #[derive(Debug, Default)]
@@ -25,6 +34,15 @@ pub(super) struct Partitions {
     sites: Mutex<HashMap<String, usize>>,
     /// Partitions that have nothing to give before a time, and whether they may have something then, if nothing else happens.
     bare: Mutex<HashMap<usize, (Instant, bool)>>,
+    /// Claims that partitions haven't answered yet.
+    late: Mutex<HashMap<usize, LateClaim>>,
+}
+
+/// A claim under way in one partition.
+#[derive(Debug)]
+struct LateClaim {
+    step: Step,
+    answer: oneshot::Receiver<Result<Value, FrontierError>>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -146,41 +164,85 @@ impl Shared {
     }
 
     /// Claims from one partition after the other until there is enough. Asked again with the same token it goes the same way.
+    /// One that doesn't answer soon holds up no other: what it grants comes with a later claim, or goes back.
     async fn claim(&self, claim: Claim) -> Result<Grant, FrontierError> {
         let count = self.connections.len();
         let first = usize::try_from(claim.token % count as u64).unwrap_or(0);
-        let (mut all, mut soonest) = (Grant::default(), None);
+        let (mut all, mut soonest, began) = (Grant::default(), None, Instant::now());
         let (mut download, mut parse) = (claim.download, claim.parse);
         for partition in (0..count).map(|i| (first + i) % count) {
+            let late = lock(&self.partitions.late).remove(&partition);
             let (now, bare) = (Instant::now(), lock(&self.partitions.bare).get(&partition).copied());
-            if let Some((until, may_have)) = bare.filter(|(until, _)| *until > now) {
+            if let Some((until, may_have)) = bare.filter(|(until, _)| *until > now && late.is_none()) {
                 soonest = least(soonest, may_have.then(|| millis(until - now) + 1));
                 continue;
             }
             let has_enough = download + parse == 0 && claim.download + claim.parse > 0;
-            if has_enough {
+            if has_enough && late.is_none() {
                 soonest = Some(0);
                 break;
             }
-            let token = claim.token.wrapping_add(all.leases.len() as u64);
-            let part = Claim { token, download, parse, ..claim.clone() };
-            let Reply::Claim(grant) = self.step_in(partition, Step::Claim { claim: part }).await? else {
+            let wait = match late {
+                Some(_) => Duration::ZERO,
+                None => ANSWERS_WITHIN.saturating_sub(began.elapsed()).max(ANSWERS_SOON),
+            };
+            let asked = late.unwrap_or_else(|| {
+                let token = claim.token.wrapping_add(all.leases.len() as u64);
+                self.ask_to_claim(partition, Claim { token, download, parse, ..claim.clone() })
+            });
+            let Some(grant) = self.granted(partition, asked, wait).await? else {
+                soonest = least(soonest, Some(millis(ANSWERS_SOON)));
                 continue;
             };
-            for lease in &grant.leases {
-                let wanted =
-                    if lease.stage == crate::task::Stage::Download { &mut download } else { &mut parse };
-                *wanted = wanted.saturating_sub(1);
-            }
             self.lie_in(&grant.leases, partition);
             self.leave_alone(partition, grant.next_in);
             soonest = least(soonest, grant.next_in);
             all.buried |= grant.buried;
-            all.leases.extend(grant.leases);
             all.lost.extend(grant.lost);
+            for lease in grant.leases {
+                let wanted = if lease.stage == Stage::Download { &mut download } else { &mut parse };
+                if let Some(left) = wanted.checked_sub(1) {
+                    *wanted = left;
+                    all.leases.push(lease);
+                } else {
+                    self.give_back(partition, &lease);
+                }
+            }
         }
         all.next_in = soonest;
         Ok(all)
+    }
+
+    /// What was granted late has found no slot.
+    fn give_back(&self, partition: usize, lease: &Lease) {
+        let step = Step::Back { lease: lease.key(), unused: true };
+        self.send(partition, &step, step.to_wire(), oneshot::channel().0);
+        self.look_into(partition);
+    }
+
+    fn ask_to_claim(&self, partition: usize, claim: Claim) -> LateClaim {
+        let (reply, answer) = oneshot::channel();
+        let step = Step::Claim { claim };
+        self.send(partition, &step, step.to_wire(), reply);
+        LateClaim { step, answer }
+    }
+
+    /// What a partition grants; nothing yet where it doesn't answer within `wait`.
+    async fn granted(
+        &self,
+        partition: usize,
+        mut asked: LateClaim,
+        wait: Duration,
+    ) -> Result<Option<Grant>, FrontierError> {
+        let Some(answer) = clock::within(wait, &mut asked.answer).await else {
+            lock(&self.partitions.late).insert(partition, asked);
+            return Ok(None);
+        };
+        let value = answer.map_err(|_| self.closed())??;
+        match asked.step.read(&value).map_err(|odd| self.broken(&odd))? {
+            Reply::Claim(grant) => Ok(Some(grant)),
+            _ => Ok(None),
+        }
     }
 
     fn leave_alone(&self, partition: usize, next_in: Option<i64>) {
@@ -206,9 +268,12 @@ impl Shared {
             }
         }
         let mut alive = vec![false; leases.len()];
-        for (partition, turns) in shares {
-            let step = Step::Extend { leases: turns.iter().map(|turn| leases[*turn].clone()).collect() };
-            if let Reply::Extend(held) = self.step_in(partition, step).await? {
+        let parts = shares.into_iter().map(async |(partition, turns)| {
+            let leases = turns.iter().map(|turn| leases[*turn].clone()).collect();
+            Ok((turns, self.step_in(partition, Step::Extend { leases }).await?))
+        });
+        for (turns, reply) in try_join_all(parts).await? {
+            if let Reply::Extend(held) = reply {
                 turns.into_iter().zip(held).for_each(|(turn, held)| alive[turn] = held);
             }
         }
@@ -238,12 +303,12 @@ impl Shared {
         Ok(settled)
     }
 
-    /// Does a step in every partition; the answers are one.
+    /// Does a step in every partition, side by side; the answers are one.
     async fn everywhere(&self, step: Step) -> Result<Reply, FrontierError> {
-        let mut all = self.step_in(DIRECTORY, step.clone()).await?;
-        for partition in 1..self.connections.len() {
-            join(&mut all, self.step_in(partition, step.clone()).await?);
-        }
+        let parts = (0..self.connections.len()).map(|partition| self.step_in(partition, step.clone()));
+        let mut replies = try_join_all(parts).await?.into_iter();
+        let Some(mut all) = replies.next() else { return Err(self.closed()) };
+        replies.for_each(|reply| join(&mut all, reply));
         match &mut all {
             Reply::Inspect(found) => {
                 found.tasks.sort();
@@ -255,12 +320,13 @@ impl Shared {
         Ok(all)
     }
 
-    /// Feeds one partition after the other.
+    /// Feeds one partition after the other; one that doesn't answer soon is fed later.
     async fn feed(&self, most: u32) -> Result<Feeding, FrontierError> {
         let mut all = Feeding::default();
         for partition in 0..self.connections.len() {
             let left = most.saturating_sub(u32::try_from(all.put).unwrap_or(most));
-            if let Reply::Feed(part) = self.step_in(partition, Step::Feed { most: left }).await? {
+            let fed = self.step_in(partition, Step::Feed { most: left });
+            if let Some(Reply::Feed(part)) = clock::within(ANSWERS_WITHIN, fed).await.transpose()? {
                 all.put += part.put;
                 all.next_in = least(all.next_in, part.next_in);
             }

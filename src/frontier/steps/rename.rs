@@ -24,6 +24,11 @@ impl<S: Shelf> Moment<'_, S> {
             if let Some(held) = self.held_outside(&left)? {
                 self.shelf.save_mutex(&MutexKey::unit(to), &held)?;
             }
+            let mut unit = self.unit_or_new(to)?;
+            if unit.last.is_none() {
+                (unit.last, unit.before) = (left.last, left.before);
+                self.save_unit(&unit)?;
+            }
         }
         self.shelf.rename_site(name, to)?;
         to.clone_into(&mut site.name);

@@ -226,6 +226,16 @@ local places = module(function(places)
     places.set_start(record, at, token, grace)
   end
 
+  -- A unit that never started has the starts of another one.
+  function places.take_starts(unit, from)
+    if not unit.last_at then
+      for _, field in ipairs(START) do
+        unit['last_' .. field], unit['before_' .. field] = from['last_' .. field], from['before_' .. field]
+      end
+      places.save_unit(unit)
+    end
+  end
+
   local function take_start_back(record)
     copy_start(record, 'before_', 'last_')
   end

@@ -56,6 +56,7 @@ local rename = module(function(rename)
     if site.unit == name then
       sites_of.move_unit(site, to)
       move_outsider(store.unit(name), store.unit(to))
+      places.take_starts(store.unit(to), store.unit(name))
     end
     store.unready(site)
     store.leave(site)

@@ -1,5 +1,8 @@
 //! Who claims, while processes of an older version work beside, or left something behind.
 
+use std::pin::pin;
+
+use futures_util::future::{FutureExt, join3};
 use paced::internals::frontier::{Frontier, Registration, WorkScope};
 
 use crate::ground::{Ground, SiteFile, ms, star, wait};
@@ -55,6 +58,26 @@ fn a_claim_passes_over_sites_that_are_listed_as_of_a_group_and_are_gone_or_have_
         let grant = claim(&frontier, "one", 1).await;
         assert_eq!(grant.leases.len(), 1);
         assert!(grant.next_in.is_some_and(|wait| wait > 20_000), "the site is one unit: {grant:?}");
+    });
+}
+
+#[test]
+fn a_claim_goes_by_the_sites_that_its_process_named_in_the_same_batch() {
+    let Some(redis) = redis_or_skip() else { return };
+    let frontier = open(&redis.url(0));
+    wait(async {
+        shop(&frontier, 0, 1).await;
+        frontier.work_on("one", only("nowhere")).await.expect("said");
+        let (held, before) = (frontier.hold(), frontier.calls());
+        let claim = || frontier.claim(want("one", 1, 0));
+        let mut posted = pin!(join3(claim(), frontier.work_on("one", only("shop")), claim()));
+        assert!(posted.as_mut().now_or_never().is_none(), "they are held");
+        drop(held);
+        let (first, said, second) = posted.await;
+        said.expect("said");
+        let granted = [first, second].map(|grant| grant.expect("answers").leases.len());
+        assert_eq!(granted, [0, 1]);
+        assert_eq!(frontier.calls(), before.map(|calls| calls + 1), "they travel together");
     });
 }
 

@@ -152,7 +152,7 @@ fn links_to_a_host_whose_robots_txt_fails_wait_with_its_other_pages() {
     ground.crawl().arg("--give-up").arg("1s").run().expect_code(3);
     assert_eq!(asked(&broken), ["/robots.txt"]);
     let download = ground.view("shop").download;
-    assert_eq!((download.delayed, download.waiting), (3, 0), "the seed and two links: {download:?}");
+    assert_eq!((download.parked, download.ready()), (3, 0), "the seed and two links: {download:?}");
 }
 
 #[test]

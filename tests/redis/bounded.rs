@@ -31,7 +31,7 @@ fn i16_a_burial_takes_as_long_however_many_leases_there_are_and_is_done_once() {
     let Some(redis) = redis_or_skip() else { return };
     let costs = [200_u32, 2_000].map(|each| {
         wait(async {
-            let frontier = open(&redis.url(if each == 200 { 0 } else { 1 }));
+            let frontier = open(&redis.url(u32::from(each != 200)));
             shop(&frontier, 0, 2 * each).await;
             frontier.tune("shop", Tuning::Parallel(Some(9_999))).await.expect("set");
             for owner in ["living", "dying"] {
@@ -113,7 +113,7 @@ fn i16_a_claim_takes_as_long_however_many_pages_wait_for_an_unreachable_host() {
     let Some(redis) = redis_or_skip() else { return };
     let costs = [300_u32, 3_000].map(|pages| {
         wait(async {
-            let frontier = open(&redis.url(if pages == 300 { 0 } else { 1 }));
+            let frontier = open(&redis.url(u32::from(pages != 300)));
             let mut site = registration("shop", 0);
             site.settings.robots = true;
             frontier.register(site).await.expect("answers");

@@ -309,13 +309,10 @@ impl Shared {
         let mut replies = try_join_all(parts).await?.into_iter();
         let Some(mut all) = replies.next() else { return Err(self.closed()) };
         replies.for_each(|reply| join(&mut all, reply));
-        match &mut all {
-            Reply::Inspect(found) => {
-                found.tasks.sort();
-                found.due.sort();
-                found.dead.sort();
-            }
-            _ => {}
+        if let Reply::Inspect(found) = &mut all {
+            found.tasks.sort();
+            found.due.sort();
+            found.dead.sort();
         }
         Ok(all)
     }

@@ -39,6 +39,7 @@ pub(super) struct Memory {
     /// No task is delayed until an earlier time, where that is known.
     pub(super) delayed_from: Option<i64>,
     /// The host that is looked at first, where that is known.
+    #[expect(clippy::option_option, reason = "that there is none is known as well")]
     pub(super) first_away: Option<Option<AwayHost>>,
     /// No lease ends at an earlier time, where that is known.
     pub(super) leased_until: Option<i64>,

@@ -13,7 +13,7 @@ pub(in crate::frontier) const TIDIED: u32 = 100;
 /// The `robots.txt` of a host.
 pub(super) enum Errand {
     /// It is to be asked for.
-    Task(Task),
+    Task(Box<Task>),
     /// It is under way: when the host is looked at again.
     LookAt(i64),
 }
@@ -88,7 +88,7 @@ impl<S: Shelf> Moment<'_, S> {
     /// The `robots.txt` of a host, made or raised to go before everything else.
     pub(super) fn errand(&mut self, site: &mut SiteState, url: CanonicalUrl) -> Done<S, Errand> {
         let Some(mut task) = self.shelf.task(site.page(&url), Stage::Download)? else {
-            return self.new_errand(site, url).map(Errand::Task);
+            return self.new_errand(site, url).map(|task| Errand::Task(Box::new(task)));
         };
         let is_errand = task.rare.errand.is_some();
         match task.place {
@@ -104,7 +104,7 @@ impl<S: Shelf> Moment<'_, S> {
         task.priority = Priority::ROBOTS;
         task.rare.errand = Some(url);
         self.shift(site, &mut task, Place::Waiting)?;
-        Ok(Errand::Task(task))
+        Ok(Errand::Task(Box::new(task)))
     }
 
     fn new_errand(&mut self, site: &mut SiteState, url: CanonicalUrl) -> Done<S, Task> {

@@ -221,7 +221,7 @@ impl<S: Shelf> Moment<'_, S> {
         let record = self.shelf.robots_brief(&task.url.origin())?;
         let Some(robots) = record.filter(|robots| robots.until > starts) else {
             return match self.errand(site, task.url.robots_txt())? {
-                Errand::Task(errand) => Ok(Some(errand)),
+                Errand::Task(errand) => Ok(Some(*errand)),
                 Errand::LookAt(at) => self.park(site, task, at).map(|()| None),
             };
         };

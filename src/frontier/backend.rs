@@ -53,7 +53,7 @@ pub(super) trait Backend: Debug + Send + Sync {
         None
     }
 
-    /// Resolves when another process may have made something claimable for that member; never where nothing tells.
+    /// Resolves when that member is to claim what another process made claimable; never where nothing tells.
     fn woken<'a>(&'a self, _member: &'a str) -> BoxFuture<'a, ()> {
         Box::pin(pending())
     }

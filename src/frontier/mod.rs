@@ -168,7 +168,7 @@ impl Frontier {
         self.0.is_remote()
     }
 
-    /// Resolves when another process may have made something claimable for this member: a hint, never a task.
+    /// Resolves when this member is to claim what another process made claimable: a hint, never a task.
     pub async fn woken(&self, member: &Member) {
         self.0.woken(&member.name).await;
     }

@@ -62,7 +62,8 @@ pub struct Claim {
 pub struct Grant {
     /// The tasks, each under a lease.
     pub leases: Vec<Lease>,
-    /// The time until something more can be claimed if nothing else happens, in ms; none: only another event helps (L1).
+    /// The time until the claimer is to come again, in ms; none: only another event helps. That is when something more can be
+    /// claimed if nothing else happens, or later where others who sleep come for it (L1).
     pub next_in: Option<i64>,
     /// The process that asked was declared dead, or never joined: it gets nothing under this name. One that lives joins anew.
     pub buried: bool,

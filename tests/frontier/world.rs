@@ -165,6 +165,16 @@ impl World {
         self.clock.advance(Duration::from_millis(u64::try_from(ms).expect("forward")));
     }
 
+    /// When each process comes for a task of the stage that works on all sites and sleeps, in ms since the test began. `None`
+    /// where nobody is told by what others do.
+    pub fn asleep(&self, stage: Stage) -> Option<BTreeMap<String, i64>> {
+        let key = if stage == Stage::Download { "{paced:0}:asleep:d" } else { "{paced:0}:asleep:p" };
+        let told = self.db.as_ref()?.cli(&["ZRANGE", key, "0", "-1", "WITHSCORES"]);
+        let lines: Vec<&str> = told.lines().collect();
+        let time = |text: &str| text.parse::<i64>().expect("ms") - START;
+        Some(lines.chunks_exact(2).map(|row| (row[0].to_owned(), time(row[1]))).collect())
+    }
+
     /// A token that no lease had before.
     pub fn token(&self) -> u64 {
         self.tokens.set(self.tokens.get() + 1_000);

@@ -19,4 +19,5 @@ mod refused;
 mod steps;
 #[path = "../support/mod.rs"]
 mod support;
+mod told;
 mod workers;

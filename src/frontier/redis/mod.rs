@@ -173,8 +173,8 @@ impl Backend for Shared {
 
     fn woken<'a>(&'a self, member: &'a str) -> BoxFuture<'a, ()> {
         Box::pin(async move {
-            self.wake.woken(member, &self.state).await;
-            self.partitions.look_everywhere();
+            let partition = self.wake.woken(member, &self.state).await;
+            self.look_into(partition);
         })
     }
 

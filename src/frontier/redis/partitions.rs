@@ -49,13 +49,6 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Partitions {
-    /// Something may be claimed anywhere after all.
-    pub(super) fn look_everywhere(&self) {
-        lock(&self.bare).clear();
-    }
-}
-
 impl Shared {
     /// Does one step in the partitions that it is for.
     pub(super) async fn routed(&self, step: Step) -> Result<Reply, FrontierError> {
@@ -335,6 +328,9 @@ impl Shared {
     async fn step_in(&self, partition: usize, step: Step) -> Result<Reply, FrontierError> {
         let changes =
             !step.only_reads() && !matches!(step, Step::Claim { .. } | Step::Enlist { scope: None, .. });
+        if let Step::Claim { claim } = &step {
+            self.wake.claims(&claim.owner, partition);
+        }
         let value = self.ask(partition, &step, step.to_wire()).await?;
         if changes {
             self.look_into(partition);

@@ -17,7 +17,7 @@ use crate::frontier::view::SiteNames;
 use crate::manners::{MOST_ROBOTS_REDIRECTS, departure};
 use crate::task::{Exclusion, Priority, PutReply, Settled};
 
-/// What hints are told on that something can be claimed; the message is the name of whom it is for.
+/// What hints are told on that something can be claimed: the partition, in how many ms, and the name of whom it is for.
 pub(super) const CHANNEL: &str = "paced:wake";
 /// Nobody sleeps longer, as a hint may get lost.
 pub(crate) const LONGEST_SLEEP: Duration = Duration::from_secs(5);

@@ -1,9 +1,9 @@
-//! Hints that something can be claimed: heard on a connection of its own, never the way a task is taken. One that is lost
+//! Hints of when something can be claimed: heard on a connection of its own, never the way a task is taken. One that is lost
 //! costs a little time, as nobody sleeps for longer than a few seconds.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::{Duration, Instant};
 
 use redis::{AsyncConnectionConfig, Client, ProtocolVersion, PushInfo, PushKind, Value};
 use tokio::sync::{Notify, mpsc};
@@ -12,6 +12,7 @@ use tracing::debug;
 use super::address::Address;
 use super::connection::LinkState;
 use super::prelude::CHANNEL;
+use crate::clock;
 use crate::patience::Patience;
 
 /// The pauses before the connection is made anew: hints are a help, and need no haste.
@@ -20,28 +21,76 @@ const AGAIN: Patience = Patience::new(Duration::from_secs(1), Duration::from_sec
 /// Who listens, by name.
 #[derive(Debug, Default)]
 pub(super) struct Wake {
-    sleepers: Mutex<HashMap<String, Arc<Notify>>>,
+    sleepers: Mutex<HashMap<String, Arc<Sleeper>>>,
+}
+
+/// One member, and when it was told to claim, by partition. A claim answers that anew.
+#[derive(Debug, Default)]
+struct Sleeper {
+    told: Mutex<HashMap<usize, Instant>>,
+    hint: Notify,
+}
+
+impl Sleeper {
+    fn told(&self) -> MutexGuard<'_, HashMap<usize, Instant>> {
+        self.told.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn first(&self) -> Option<(usize, Instant)> {
+        self.told().iter().map(|(partition, at)| (*partition, *at)).min_by_key(|(_, at)| *at)
+    }
 }
 
 impl Wake {
-    /// Resolves with the next hint for `name`. The first call starts to listen.
-    pub(super) async fn woken(self: &Arc<Self>, name: &str, state: &Arc<LinkState>) {
-        let (hint, first) = {
-            let mut sleepers = self.sleepers.lock().unwrap_or_else(PoisonError::into_inner);
-            let first = sleepers.is_empty();
-            (Arc::clone(sleepers.entry(name.to_owned()).or_default()), first)
+    /// Resolves when `name` was told to claim; from which partition. The first call starts to listen.
+    pub(super) async fn woken(self: &Arc<Self>, name: &str, state: &Arc<LinkState>) -> usize {
+        let (sleeper, is_first) = {
+            let mut sleepers = self.sleepers();
+            let is_first = sleepers.is_empty();
+            (Arc::clone(sleepers.entry(name.to_owned()).or_default()), is_first)
         };
-        if first {
+        if is_first {
             state.io_thread.run(listen(Arc::downgrade(self), Arc::downgrade(state)));
         }
-        hint.notified().await;
+        loop {
+            let hint = sleeper.hint.notified();
+            let Some((partition, at)) = sleeper.first() else {
+                hint.await;
+                continue;
+            };
+            tokio::select! {
+                () = hint => {}
+                () = clock::wait_until(at) => {
+                    sleeper.told().remove(&partition);
+                    return partition;
+                }
+            }
+        }
     }
 
-    fn tell(&self, name: &str) {
-        let sleepers = self.sleepers.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(hint) = sleepers.get(name) {
-            hint.notify_one();
+    /// A claim is answered with when to come next: what its member was told before holds no more.
+    pub(super) fn claims(&self, name: &str, partition: usize) {
+        if let Some(sleeper) = self.sleepers().get(name) {
+            sleeper.told().remove(&partition);
         }
+    }
+
+    /// A hint is the partition, the time until then in ms, and whom it is for.
+    fn tell(&self, hint: &str) -> Option<()> {
+        let mut parts = hint.splitn(3, ' ');
+        let partition = parts.next()?.parse().ok()?;
+        let at = Instant::now() + Duration::from_millis(parts.next()?.parse().ok()?);
+        let sleeper = self.sleepers().get(parts.next()?).map(Arc::clone)?;
+        let mut told = sleeper.told();
+        let first = told.get(&partition).map_or(at, |before| at.min(*before));
+        told.insert(partition, first);
+        drop(told);
+        sleeper.hint.notify_one();
+        Some(())
+    }
+
+    fn sleepers(&self) -> MutexGuard<'_, HashMap<String, Arc<Sleeper>>> {
+        self.sleepers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -70,8 +119,8 @@ async fn hear(wake: &Weak<Wake>, address: &Address, turn: usize) -> redis::Redis
     while let Some(PushInfo { kind, data }) = hints.recv().await {
         match (kind, data.get(1), wake.upgrade()) {
             (_, _, None) | (PushKind::Disconnection, _, _) => return Ok(()),
-            (PushKind::Message, Some(Value::BulkString(name)), Some(wake)) => {
-                wake.tell(&String::from_utf8_lossy(name));
+            (PushKind::Message, Some(Value::BulkString(hint)), Some(wake)) => {
+                wake.tell(&String::from_utf8_lossy(hint));
             }
             _ => {}
         }

@@ -48,6 +48,11 @@ pub enum Move {
     Unlock(String),
 }
 
+/// How much later a second claimer comes for a moment that another one was told, in ms.
+const STAND_IN: i64 = 250;
+/// How long a claimer sleeps at most that was told no moment of its own, in ms.
+const IDLE_SLEEP: i64 = 1_000;
+
 /// For how long a unit is left alone, and why.
 pub type Block = Option<(Duration, String)>;
 
@@ -218,7 +223,18 @@ impl Game {
         }
         for world in &self.worlds[1..] {
             let answers = world.post(&moves).await.map_err(|e| e.to_string())?;
-            for ((what, (answer, ..)), other) in moves.iter().zip(&expected).zip(answers) {
+            for ((what, (answer, ..)), mut other) in moves.iter().zip(&expected).zip(answers) {
+                if let (Move::Claim(claim), Answer::Grant(first), Answer::Grant(grant)) =
+                    (what, answer, &mut other)
+                    && let stage = if claim.download > 0 { Stage::Download } else { Stage::Parse }
+                    && let Some(asleep) = world.asleep(stage)
+                {
+                    // Who slept in the middle of several moves isn't known any more.
+                    grant.next_in = match moves.len() {
+                        1 => met(claim, first.next_in, grant.next_in, asleep, world.now())?,
+                        _ => first.next_in.filter(|_| grant.next_in.is_some()),
+                    };
+                }
                 if *answer != other {
                     return Err(format!("answers to {what:?} differ:\n  {answer:?}\n  {other:?}"));
                 }
@@ -416,6 +432,28 @@ impl Game {
             rule: (page.rule && site == PLANNED).then(|| "rule".to_owned()),
         }
     }
+}
+
+/// L1: a claimer is told the first moment, unless another one comes for it, and a second one within 250 ms after that. The first
+/// moment.
+fn met(
+    claim: &Claim,
+    first: Option<i64>,
+    told: Option<i64>,
+    mut asleep: BTreeMap<String, i64>,
+    now: i64,
+) -> Result<Option<i64>, String> {
+    let (Some(moment), Some(wait)) = (first, told.filter(|_| told != first)) else { return Ok(told) };
+    asleep.remove(&claim.owner);
+    let comes = asleep.values().filter(|at| (now + 1..=now + moment).contains(at)).max();
+    let is_met = |at: &i64| {
+        let in_its_stead = at + 1..=at + STAND_IN;
+        in_its_stead.contains(&(now + wait)) || asleep.values().any(|other| in_its_stead.contains(other))
+    };
+    if (wait > moment || wait == IDLE_SLEEP) && comes.is_some_and(is_met) {
+        return Ok(first);
+    }
+    Err(format!("L1: at {now} told to come in {wait}, though something is in {moment}; asleep: {asleep:?}"))
 }
 
 fn scope(sites: Option<usize>) -> WorkScope {

@@ -23,7 +23,7 @@ local away = module(function(away)
     if at then
       call('ZADD', hosts_key(site), at, origin)
       if at < NO_TIME then
-        store.comes('d', at)
+        store.comes('d', at, site)
       end
     else
       call('ZREM', hosts_key(site), origin)

@@ -1,7 +1,7 @@
 -- The claim: a due unit, its timed mutex, a ready site, its first task, a lease. One step, bounded (I16).
 local claim = module(function(claim)
   -- When something more can be claimed, if nothing else happens: never later than the first such moment (L1).
-  local function next_in(want, named)
+  local function first_moment(want, named)
     local soonest
     local function may(at)
       soonest = at and math.min(at, soonest or math.huge) or soonest
@@ -15,7 +15,26 @@ local claim = module(function(claim)
     if want.parse > 0 then
       may(store.next_turn('p', named))
     end
-    return soonest and math.max(0, soonest - now)
+    return soonest
+  end
+
+  -- What is granted, and when the claimer is to come again. Others that sleep may come before it.
+  local function answer(want, named, leases, more, lost)
+    local granted = { d = 0, p = 0 }
+    for _, granted_lease in ipairs(leases) do
+      granted[granted_lease[3]] = granted[granted_lease[3]] + 1
+    end
+    local at = more and now or first_moment(want, named)
+    if not named then
+      wake.took(want, granted)
+    end
+    if at and not named and want.download > granted.d then
+      at = wake.moment('d', want.owner, at)
+    elseif at and not named and want.download == 0 and want.parse > granted.p then
+      at = wake.moment('p', want.owner, at)
+    end
+    wake.sleeps(want, named, granted, at)
+    return { leases, at and math.max(0, at - now) or false, false, lost }
   end
 
   -- Delayed tasks whose time has come wait again, in their old position.
@@ -184,7 +203,7 @@ local claim = module(function(claim)
     for i, task in ipairs(lease.granted(want.owner, { unpack(want.tokens, 1, granted) })) do
       leases[i] = lease.of(task)
     end
-    return { leases, next_in(want, named) or false }
+    return answer(want, named, leases, false)
   end
 
   -- Grants up to as many tasks as asked for.
@@ -205,8 +224,6 @@ local claim = module(function(claim)
     serve(round, 'd', want.download) -- of those that can be claimed, some are better claimed a little later
     local more_parses = serve(round, 'p', want.parse)
     records.claimed(want.owner, want.tokens[1], #round.leases)
-    local wait = more_parses and 0 or next_in(want, named)
-    wake.sleeps(want, #round.leases, wait)
-    return { round.leases, wait or false, false, lost }
+    return answer(want, named, round.leases, more_parses, lost)
   end
 end)

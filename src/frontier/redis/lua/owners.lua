@@ -6,6 +6,7 @@ local owners = module(function(owners)
   -- What a process works on: all sites (`true`), or those of these names, which are a set beside its record.
   local function save_scope(name, pid, scope)
     records.write_last_answers()
+    wake.leaves(name)
     local key = P .. 'owner:' .. name
     call('SADD', P .. 'owners', name)
     call('HSET', key, 'pid', pid)
@@ -47,10 +48,8 @@ local owners = module(function(owners)
   -- has, that is said once, where it stands among those that have leases.
   function owners.declare_dead(name)
     records.write_last_answers()
-    wake.write_sleepers()
-    for _, index in ipairs({ 'beat', 'asleep:d', 'asleep:p' }) do
-      call('ZREM', P .. index, name)
-    end
+    wake.leaves(name)
+    call('ZREM', P .. 'beat', name)
     local key = P .. 'owner:' .. name
     if call('EXISTS', key) == 0 then
       return false

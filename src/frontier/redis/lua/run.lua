@@ -31,7 +31,7 @@ local function run(keys, args, reads)
   end
   batch = {
     fake_time = args[3] ~= '', sites = {}, changed_sites = {}, units = {}, changed_units = {}, firsts = {},
-    last_answers = {}, sleepers = {}, books = {}, segments = {}, lessees = {},
+    last_answers = {}, sleepers = {}, coming = {}, books = {}, segments = {}, lessees = {},
   }
   local steps = cmsgpack.unpack(args[4])
   store.read_clock(args[3])
@@ -44,9 +44,7 @@ local function run(keys, args, reads)
   kept.flush()
   records.write_last_answers()
   wake.write_sleepers()
-  if batch.coming then
-    wake.hint()
-  end
+  wake.hints()
   store.write_clock()
   local reply = cmsgpack.pack({ now, replies })
   client.keep(name, number, reply)

@@ -150,10 +150,13 @@ local store = module(function(store)
       and not site.errand
   end
 
-  -- Something can be claimed at `at`: those who sleep longer want to know.
-  function store.comes(stage, at)
-    batch.coming = batch.coming or {}
-    batch.coming[stage] = math.min(at, batch.coming[stage] or math.huge)
+  store.any_site = ''
+
+  -- Something of a site can be claimed at `at`: those who sleep longer want to know.
+  function store.comes(stage, at, site)
+    local coming = batch.coming[stage] or { at = math.huge, sites = {} }
+    coming.at, coming.sites[site] = math.min(at, coming.at), true
+    batch.coming[stage] = coming
   end
 
   -- A start may be so late on the wire, in ms, and is granted so long ahead.
@@ -266,7 +269,7 @@ local store = module(function(store)
     end
     if unit[READY[stage]] then
       set_due(unit, stage, score_of(unit, stage) or 0)
-      store.comes(stage, stage == 'd' and best_of(unit.score) or now)
+      store.comes(stage, stage == 'd' and best_of(unit.score) or now, site.name)
     else
       set_due(unit, stage, false)
     end
@@ -336,7 +339,7 @@ local store = module(function(store)
     if unit.ready_d and is_another then
       set_due(unit, 'd', unit.score)
       if unit.score < (before or 0) then
-        store.comes('d', best_of(unit.score))
+        store.comes('d', best_of(unit.score), unit.wait and store.any_site or unit.name)
       end
     end
   end
@@ -509,18 +512,23 @@ local store = module(function(store)
     return first or nil
   end
 
-  -- The first turns of units with something ready, in order.
-  local function next_turns(named)
+  -- The first turns of units with something ready, in order, from that one on.
+  local function turns_from(turn)
     local turns = {}
-    if named then
-      for i, turn in ipairs({ unpack(named_units('d', named), 1, TURNS_TOLD) }) do
-        turns[i] = turn[1]
-      end
-      return turns
-    end
-    local flat = call('ZRANGE', P .. DUE.d, '0', TURNS_TOLD - 1, 'WITHSCORES')
+    local flat = call('ZRANGE', P .. DUE.d, turn, '+inf', 'BYSCORE', 'LIMIT', 0, TURNS_TOLD, 'WITHSCORES')
     for i = 2, #flat, 2 do
       turns[#turns + 1] = tonumber(flat[i])
+    end
+    return turns
+  end
+
+  local function next_turns(named)
+    if not named then
+      return turns_from('-inf')
+    end
+    local turns = {}
+    for i, turn in ipairs({ unpack(named_units('d', named), 1, TURNS_TOLD) }) do
+      turns[i] = turn[1]
     end
     return turns
   end
@@ -544,6 +552,35 @@ local store = module(function(store)
       return (named_units(stage, named)[1] or {})[1]
     end
     return store.first_of(DUE[stage])
+  end
+
+  -- Of the moments that begin after `after` (or at any time) the first: from when on something can be claimed then, and when a
+  -- claimer does best to come for it. One is `sure` to be among them.
+  function store.moment_after(stage, after, sure)
+    local from, best
+    local function may(begins, at)
+      from, best = math.min(begins, from or math.huge), math.min(at, best or math.huge)
+    end
+    if stage == 'd' then
+      local turns = turns_from(after and (after + 1) * TURN_PARTS or '-inf')
+      if turns[1] then
+        may(math.floor(turns[1] / TURN_PARTS), best_of_all(turns))
+      end
+    end
+    local times = { sure or math.huge }
+    for _, index in ipairs({ 'delay', 'away' }) do
+      local first = store.first_of(index)
+      if first and after and first <= after then
+        first = tonumber(call('ZRANGE', P .. index, '(' .. after, '+inf', 'BYSCORE', 'LIMIT', 0, 1, 'WITHSCORES')[2])
+      end
+      times[#times + 1] = first
+    end
+    for _, at in ipairs(times) do
+      if at < math.huge then
+        may(at, at)
+      end
+    end
+    return from, best
   end
 
   -- The site's next turn: later than all before, and it tells when it was given.

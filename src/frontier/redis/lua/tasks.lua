@@ -232,7 +232,7 @@ local tasks = module(function(tasks)
       end
     elseif not has_turn(task.place) then
       enters('delay', task.until_at, tasks.member_of(task))
-      store.comes(task.stage, task.until_at)
+      store.comes(task.stage, task.until_at, task.site)
     end
     lies(task)
   end

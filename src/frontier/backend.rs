@@ -48,6 +48,11 @@ pub(super) trait Backend: Debug + Send + Sync {
         false
     }
 
+    /// Whether what lies of a site is known to be away: nothing that bears being left out is to be asked there.
+    fn is_away_for(&self, _site: &str) -> bool {
+        false
+    }
+
     /// Calls sent to a server so far; none where there is no server.
     fn calls(&self) -> Option<u64> {
         None

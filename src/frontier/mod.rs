@@ -129,6 +129,11 @@ impl Frontier {
         self.0.clock_of(unit)
     }
 
+    /// Whether what lies of a site is known to be away.
+    pub(crate) fn is_away_for(&self, site: &str) -> bool {
+        self.0.is_away_for(site)
+    }
+
     /// How long before it a start is to be granted at the latest, in ms: answers from far away take longer than is usual.
     pub(crate) fn lead(&self) -> i64 {
         let doubt = millis(self.0.doubt());

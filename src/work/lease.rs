@@ -38,7 +38,8 @@ async fn tell_alive(parts: &VisitParts) {
 async fn renew(parts: &VisitParts) {
     let asked = since_boot();
     let mut sites: BTreeMap<String, Vec<LeaseKey>> = BTreeMap::new();
-    for lease in parts.under_way.half_over(asked + BEAT) {
+    let half_over = parts.under_way.half_over(asked + BEAT).into_iter();
+    for lease in half_over.filter(|lease| !parts.frontier.is_away_for(&lease.site)) {
         sites.entry(lease.site.clone()).or_default().push(lease);
     }
     let renewals = sites.into_values().map(async |leases| {

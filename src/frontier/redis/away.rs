@@ -33,6 +33,11 @@ impl AwayPartitions {
         self.notice.begin(error);
     }
 
+    /// Whether this one is away.
+    pub(super) fn has(&self, partition: usize) -> bool {
+        self.which.lock().unwrap_or_else(PoisonError::into_inner).contains(&partition)
+    }
+
     /// One answers.
     pub(super) fn end(&self, partition: usize) {
         let mut which = self.which.lock().unwrap_or_else(PoisonError::into_inner);

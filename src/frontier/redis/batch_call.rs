@@ -12,6 +12,8 @@ pub(super) struct BatchCall {
     pub(super) reads: bool,
     /// None before it was first sent.
     pub(super) number: Option<u64>,
+    /// When it was first sent, in microseconds since boot.
+    pub(super) asked: Option<i64>,
 }
 
 /// A client that the server knows: its name, and the number of its newest batch.

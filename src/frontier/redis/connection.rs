@@ -187,7 +187,7 @@ impl BatchSender {
             Err(why) => return answer_all(batch, &self.malformed(&why.to_string())),
         };
         let reads = batch.iter().all(QueuedStep::only_reads);
-        let mut call = BatchCall { steps, reads, number: None };
+        let mut call = BatchCall { steps, reads, number: None, asked: None };
         let is_patient = self.state.patient.load(Ordering::SeqCst);
         let mut tries = if is_patient { PATIENCE } else { PATIENCE.at_most(FOR_ONE_THING) }.begin();
         let error = loop {
@@ -212,7 +212,8 @@ impl BatchSender {
         let fake =
             self.state.fake.as_ref().map_or(String::new(), |clock| clock.now().as_millis().to_string());
         self.state.calls.fetch_add(1, Ordering::Relaxed);
-        let asked = boot_micros();
+        // An answer that was lost comes again as it was: its time is that of the first try.
+        let asked = *batch.asked.get_or_insert_with(boot_micros);
         let called = batch.run(&mut server, &self.key, &mut self.joined, &fake).await;
         let answer = match called {
             Ok(answer) => answer,

@@ -154,9 +154,14 @@ impl Backend for Shared {
 
     fn doubt(&self) -> Duration {
         (0..self.connections.len())
+            .filter(|partition| !self.state.away.has(*partition))
             .map(|partition| self.clock_at(partition).doubt())
             .max()
             .unwrap_or_default()
+    }
+
+    fn is_away_for(&self, site: &str) -> bool {
+        Self::is_away_for(self, site)
     }
 
     fn shown(&self) -> String {

@@ -15,7 +15,7 @@ use crate::clock::{self, millis};
 use crate::frontier::step::{Claim, Feeding, Forgotten, Grant, Renamed};
 use crate::frontier::table::{At, Reply, Step};
 use crate::frontier::{FrontierError, MutexKey};
-use crate::task::{Lease, LeaseKey, Settled, Settlement, Stage};
+use crate::task::{Lease, LeaseKey, Settled, Settlement};
 
 /// Where the directory is.
 pub(super) const DIRECTORY: usize = 0;
@@ -56,6 +56,7 @@ impl Shared {
             Step::Forget { site } => self.forget(site).await.map(Reply::Forget),
             Step::Rename { site, to } => self.rename(site, to).await.map(Reply::Rename),
             Step::Inspect {} => self.everywhere(step).await,
+            Step::Enlist { scope: None, .. } => self.beat(step).await,
             step if self.connections.len() == 1 => self.step_in(DIRECTORY, step).await,
             Step::Register { new } => self.register(new).await.map(Reply::Register),
             Step::Claim { claim } => self.claim(claim).await.map(Reply::Claim),
@@ -70,6 +71,12 @@ impl Shared {
                 self.step_in(partition, step).await
             }
         }
+    }
+
+    /// Whether the partition of a site is known to be away.
+    pub(super) fn is_away_for(&self, site: &str) -> bool {
+        let partition = lock(&self.partitions.sites).get(site).copied();
+        self.state.away.has(partition.unwrap_or(DIRECTORY))
     }
 
     /// The partition of what a step names; none where nobody knows it.
@@ -156,34 +163,25 @@ impl Shared {
         Ok(Renamed::Done)
     }
 
-    /// Claims from one partition after the other until there is enough. Asked again with the same token it goes the same way.
-    /// One that doesn't answer soon holds up no other: what it grants comes with a later claim, or goes back.
+    /// Asks one partition after the other until one grants something: that leaves soon, and waits for no other one. One that
+    /// doesn't answer soon holds up no other either: what it grants then goes back.
     async fn claim(&self, claim: Claim) -> Result<Grant, FrontierError> {
+        self.give_back_late();
         let count = self.connections.len();
         let first = usize::try_from(claim.token % count as u64).unwrap_or(0);
         let (mut all, mut soonest, began) = (Grant::default(), None, Instant::now());
-        let (mut download, mut parse) = (claim.download, claim.parse);
         for partition in (0..count).map(|i| (first + i) % count) {
-            let late = lock(&self.partitions.late).remove(&partition);
             let (now, bare) = (Instant::now(), lock(&self.partitions.bare).get(&partition).copied());
-            if let Some((until, may_have)) = bare.filter(|(until, _)| *until > now && late.is_none()) {
+            if let Some((until, may_have)) = bare.filter(|(until, _)| *until > now) {
                 soonest = least(soonest, may_have.then(|| millis(until - now) + 1));
                 continue;
             }
-            let has_enough = download + parse == 0 && claim.download + claim.parse > 0;
-            if has_enough && late.is_none() {
+            if !all.leases.is_empty() {
                 soonest = Some(0);
                 break;
             }
-            let wait = match late {
-                Some(_) => Duration::ZERO,
-                None => ANSWERS_WITHIN.saturating_sub(began.elapsed()).max(ANSWERS_SOON),
-            };
-            let asked = late.unwrap_or_else(|| {
-                let token = claim.token.wrapping_add(all.leases.len() as u64);
-                self.ask_to_claim(partition, Claim { token, download, parse, ..claim.clone() })
-            });
-            let Some(grant) = self.granted(partition, asked, wait).await? else {
+            let wait = ANSWERS_WITHIN.saturating_sub(began.elapsed()).max(ANSWERS_SOON);
+            let Some(grant) = self.granted(partition, claim.clone(), wait).await? else {
                 soonest = least(soonest, Some(millis(ANSWERS_SOON)));
                 continue;
             };
@@ -191,51 +189,57 @@ impl Shared {
             self.leave_alone(partition, grant.next_in);
             soonest = least(soonest, grant.next_in);
             all.buried |= grant.buried;
+            all.leases.extend(grant.leases);
             all.lost.extend(grant.lost);
-            for lease in grant.leases {
-                let wanted = if lease.stage == Stage::Download { &mut download } else { &mut parse };
-                if let Some(left) = wanted.checked_sub(1) {
-                    *wanted = left;
-                    all.leases.push(lease);
-                } else {
-                    self.give_back(partition, &lease);
-                }
-            }
         }
         all.next_in = soonest;
         Ok(all)
     }
 
-    /// What was granted late has found no slot.
-    fn give_back(&self, partition: usize, lease: &Lease) {
-        let step = Step::Back { lease: lease.key(), unused: true };
-        self.send(partition, &step, step.to_wire(), oneshot::channel().0);
-        self.look_into(partition);
-    }
-
-    fn ask_to_claim(&self, partition: usize, claim: Claim) -> LateClaim {
-        let (reply, answer) = oneshot::channel();
-        let step = Step::Claim { claim };
-        self.send(partition, &step, step.to_wire(), reply);
-        LateClaim { step, answer }
-    }
-
-    /// What a partition grants; nothing yet where it doesn't answer within `wait`.
+    /// What a partition grants; nothing where it doesn't answer within `wait`, or still has a claim to answer.
     async fn granted(
         &self,
         partition: usize,
-        mut asked: LateClaim,
+        claim: Claim,
         wait: Duration,
     ) -> Result<Option<Grant>, FrontierError> {
-        let Some(answer) = clock::within(wait, &mut asked.answer).await else {
-            lock(&self.partitions.late).insert(partition, asked);
+        if lock(&self.partitions.late).contains_key(&partition) {
+            return Ok(None);
+        }
+        self.wake.claims(&claim.owner, partition);
+        let (reply, mut answer) = oneshot::channel();
+        let step = Step::Claim { claim };
+        self.send(partition, &step, step.to_wire(), reply);
+        let Some(answered) = clock::within(wait, &mut answer).await else {
+            lock(&self.partitions.late).insert(partition, LateClaim { step, answer });
             return Ok(None);
         };
-        let value = answer.map_err(|_| self.closed())??;
-        match asked.step.read(&value).map_err(|odd| self.broken(&odd))? {
+        let value = answered.map_err(|_| self.closed())??;
+        match step.read(&value).map_err(|odd| self.broken(&odd))? {
             Reply::Claim(grant) => Ok(Some(grant)),
             _ => Ok(None),
         }
+    }
+
+    /// What was granted too late goes back: nobody has renewed it, and its starts are over.
+    fn give_back_late(&self) {
+        lock(&self.partitions.late).retain(|&partition, late| {
+            let answered = match late.answer.try_recv() {
+                Err(oneshot::error::TryRecvError::Empty) => return true,
+                answered => answered,
+            };
+            if let Ok(Ok(value)) = answered
+                && let Ok(Reply::Claim(grant)) = late.step.read(&value)
+            {
+                self.lie_in(&grant.leases, partition);
+                for lease in grant.leases {
+                    let step = Step::Back { lease: lease.key(), unused: true };
+                    self.send(partition, &step, step.to_wire(), oneshot::channel().0);
+                }
+            }
+            self.look_into(partition);
+            false
+        });
     }
 
     fn leave_alone(&self, partition: usize, next_in: Option<i64>) {
@@ -310,10 +314,23 @@ impl Shared {
         Ok(all)
     }
 
+    /// A sign of life for every partition that is there. It is heard once all of them have heard it.
+    async fn beat(&self, step: Step) -> Result<Reply, FrontierError> {
+        self.give_back_late();
+        let (away, there): (Vec<usize>, Vec<usize>) =
+            (0..self.connections.len()).partition(|partition| self.state.away.has(*partition));
+        let mut replies =
+            try_join_all(there.into_iter().map(|partition| self.step_in(partition, step.clone()))).await?;
+        match replies.pop() {
+            Some(reply) if away.is_empty() => Ok(reply),
+            _ => std::future::pending().await,
+        }
+    }
+
     /// Feeds one partition after the other; one that doesn't answer soon is fed later.
     async fn feed(&self, most: u32) -> Result<Feeding, FrontierError> {
         let mut all = Feeding::default();
-        for partition in 0..self.connections.len() {
+        for partition in (0..self.connections.len()).filter(|partition| !self.state.away.has(*partition)) {
             let left = most.saturating_sub(u32::try_from(all.put).unwrap_or(most));
             let fed = self.step_in(partition, Step::Feed { most: left });
             if let Some(Reply::Feed(part)) = clock::within(ANSWERS_WITHIN, fed).await.transpose()? {

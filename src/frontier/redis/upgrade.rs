@@ -74,7 +74,7 @@ impl Upgrade<'_> {
         let fake = self.fake.map_or(String::new(), |clock| clock.now().as_millis().to_string());
         let steps =
             rmp_serde::to_vec(&[step]).map_err(|why| self.error(FrontierErrorKind::Broken).because(why))?;
-        let mut call = BatchCall { steps, reads: false, number: None };
+        let mut call = BatchCall { steps, reads: false, number: None, asked: None };
         let key = format!("{{paced:{partition}}}");
         let called = call.run(self.server, &key, self.joined.entry(partition).or_default(), &fake).await;
         let answer = called.map_err(|error| from_redis(self.address, &error))?;

@@ -23,7 +23,10 @@ ALTER TABLE site ADD COLUMN interval INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE site ADD COLUMN waits_until INTEGER NOT NULL DEFAULT 0;
 UPDATE site SET interval = state ->> '$.settings.interval',
   state = json_set(state, '$.last', json((SELECT unit.state -> '$.last' FROM unit WHERE unit.id = site.unit)));
-UPDATE site SET waits_until = coalesce((state ->> '$.last.at') + interval, 0);
+UPDATE site SET waits_until = coalesce((state ->> '$.last.at') + max(
+    coalesce(state ->> '$.tuned.interval', interval),
+    iif(state ->> '$.settings.robots',
+      coalesce((SELECT max(floor.value) FROM json_each(state, '$.floors') AS floor), 0), 0)), 0);
 UPDATE unit SET turn = due * 32, ends = due;
 UPDATE unit SET state = json_set(state, '$.wait', json_object('group', state ->> '$.interval'))
   WHERE state ->> '$.interval' > 0;

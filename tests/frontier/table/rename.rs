@@ -49,7 +49,7 @@ fn i1_a_renamed_site_keeps_its_tasks_books_and_pace() {
         let parse = w.parse().await.expect("it waits");
         assert_eq!((&parse.site, &parse.url), (&"b".to_owned(), &page.url));
         w.done(&parse).await;
-        w.pass(1_109 - AHEAD - 1);
+        w.pass(1_100 - AHEAD - 1);
         assert_eq!(w.claim().await, None, "the next start is 51 ms away");
         w.pass(1);
         let first = w.start().await;

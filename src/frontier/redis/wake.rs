@@ -21,17 +21,17 @@ const AGAIN: Patience = Patience::new(Duration::from_secs(1), Duration::from_sec
 /// Who listens, by name.
 #[derive(Debug, Default)]
 pub(super) struct Wake {
-    sleepers: Mutex<HashMap<String, Arc<Sleeper>>>,
+    sleepers: Mutex<HashMap<String, Arc<ToldMember>>>,
 }
 
 /// One member, and when it was told to claim, by partition. A claim answers that anew.
 #[derive(Debug, Default)]
-struct Sleeper {
+struct ToldMember {
     told: Mutex<HashMap<usize, Instant>>,
     hint: Notify,
 }
 
-impl Sleeper {
+impl ToldMember {
     fn told(&self) -> MutexGuard<'_, HashMap<usize, Instant>> {
         self.told.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -89,7 +89,7 @@ impl Wake {
         Some(())
     }
 
-    fn sleepers(&self) -> MutexGuard<'_, HashMap<String, Arc<Sleeper>>> {
+    fn sleepers(&self) -> MutexGuard<'_, HashMap<String, Arc<ToldMember>>> {
         self.sleepers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

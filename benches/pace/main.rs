@@ -6,10 +6,10 @@
 //! own stalls explain is set aside, and told.
 
 #[path = "../../tests/crawl/ground.rs"]
-#[allow(clippy::wildcard_imports, reason = "as in tests")]
+#[allow(clippy::wildcard_imports, reason = "a file of the tests, where clippy lets it pass")]
 mod ground;
 #[path = "../../tests/pace/machine.rs"]
-#[allow(clippy::wildcard_imports, reason = "as in tests")]
+#[allow(clippy::wildcard_imports, reason = "a file of the tests, where clippy lets it pass")]
 mod machine;
 #[path = "../measure/mod.rs"]
 mod measure;

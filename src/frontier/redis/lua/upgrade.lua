@@ -66,17 +66,22 @@ local upgrade = module(function(upgrade)
     return moved
   end
 
-  -- A part of the sites, from a place of their set on; the place at which to go on, and whether it is
-  -- the same one as a site isn't done.
-  local function from_3(most, cursor)
+  -- A part of the sites, from a place of their set on: `move` moves so much of one at most and tells how much, and `done` ends
+  -- one. The place at which to go on, whether it is the same one as a site isn't done, and what is left of `most`.
+  local function through_sites(most, cursor, move, done)
     local part = call('SSCAN', P .. 'sites', cursor, 'COUNT', 100)
     for _, site in ipairs(part[2]) do
-      most = most - move_pages(site, most)
+      most = most - move(site, most)
       if most <= 0 then
         return cursor, true
       end
+      done(site)
     end
-    return part[1]
+    return part[1], false, most
+  end
+
+  local function from_3(most, cursor)
+    return through_sites(most, cursor, move_pages, function() end)
   end
 
   -- Schema 5: a site keeps its own last start, a group's wait says where it comes from, and a lease when its request departs.
@@ -180,18 +185,11 @@ local upgrade = module(function(upgrade)
   end
 
   local function from_4(most, cursor)
-    local part = call('SSCAN', P .. 'sites', cursor, 'COUNT', 100)
-    for _, site in ipairs(part[2]) do
-      most = most - move_tasks(site, most)
-      if most <= 0 then
-        return cursor, true
-      end
-      move_site(site)
-    end
-    if part[1] == '0' and tidy_owners(most) then
+    local at, more, left = through_sites(most, cursor, move_tasks, move_site)
+    if at == '0' and not more and tidy_owners(left) then
       return cursor, true
     end
-    return part[1]
+    return at, more
   end
 
   -- What brings a partition from one schema to the next, by the earlier one. Each does a part, from the place that it told last

@@ -89,6 +89,12 @@ impl FrontierError {
         Self { kind, at: at.into(), cause: None }
     }
 
+    /// A process of an older version stands against the upgrade.
+    pub(crate) fn older_in_use(schema: i64, at: impl Into<String>, process: &str) -> Self {
+        let why = format!("the process {process} works on it");
+        Self::new(FrontierErrorKind::OlderInUse(schema), at).because(why)
+    }
+
     pub(crate) fn no_site(site: &str) -> Self {
         Self::new(FrontierErrorKind::NoSite(site.to_owned()), "frontier")
     }

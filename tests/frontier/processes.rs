@@ -338,7 +338,9 @@ async fn a_file_of_the_version_before_is_brought_up_to_date_with_all_that_is_in_
     let back = "ALTER TABLE site ADD COLUMN text TEXT;
                 UPDATE site SET text = (SELECT text FROM site_file WHERE site = name);
                 DROP TABLE site_file; DROP TABLE answers; DROP TABLE away;
-                DROP INDEX task_parked; ALTER TABLE task DROP COLUMN host; DROP INDEX task_held; DROP INDEX mutex_named;
+                DROP INDEX task_parked; ALTER TABLE task DROP COLUMN host; DROP INDEX task_waiting;
+                ALTER TABLE task DROP COLUMN lane;
+                CREATE INDEX task_waiting ON task (site, stage, priority, position) WHERE place = 0; DROP INDEX task_held; DROP INDEX mutex_named;
                 UPDATE task SET lease = json_object('token', token, 'owner', owner, 'granted_at', lease->0, 'ends_at', until,
                   'fence', lease->1, 'in_flight', json(lease->2), 'interval', 1000) WHERE place = 3;
                 DROP INDEX unit_download; DROP INDEX site_download; DROP INDEX site_interval;

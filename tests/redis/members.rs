@@ -88,7 +88,7 @@ fn i16_a_claim_among_named_sites_copes_with_a_large_group_and_lists_its_sites_on
     wait(async {
         in_group(&frontier, "a", 60_000).await;
         let crowd = "for i = 1, 9000 do redis.call('ZADD', KEYS[1], 0, 'crowd' .. i) end";
-        redis.cli(&["EVAL", crowd, "1", "{paced:0}:ready:d:g"]);
+        redis.cli(&["EVAL", crowd, "1", "{paced:0}:ready:d:g:general"]);
         frontier.work_on("one", only("a")).await.expect("said");
         assert_eq!(claim(&frontier, "one", 1).await.leases.len(), 1);
         redis.cli(&["CONFIG", "RESETSTAT"]);

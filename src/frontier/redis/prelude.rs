@@ -10,7 +10,7 @@ use crate::clock::millis;
 use crate::frontier::members::BEAT;
 use crate::frontier::mutex_key::UNIT_MUTEX;
 use crate::frontier::state::{
-    AVERAGED, BACK_MS, EPOCH, FED_WAITING, LEASE_MS, MAX_LOSSES, Place, START_TOKEN, Turn, delay_after_loss,
+    AVERAGED, BACK_MS, EPOCH, FED_WAITING, LANE, LEASE_MS, MAX_LOSSES, Place, START_TOKEN, Turn, delay_after_loss,
 };
 use crate::frontier::steps::{away, claim, feed, lease, lock, reasons, settle, site};
 use crate::frontier::view::SiteNames;
@@ -74,8 +74,10 @@ fn numbers() -> [(&'static str, i64); 37] {
 }
 
 /// Reasons have the name of what they tell of in braces.
-fn texts() -> [(&'static str, String); 25] {
+fn texts() -> [(&'static str, String); 27] {
     [
+        ("PROGRAM", env!("CARGO_PKG_VERSION").to_owned()),
+        ("LANE", LANE.to_owned()),
         ("WORKER_DIED", reasons::WORKER_DIED.to_owned()),
         ("NO_RECORD", reasons::NO_RECORD.to_owned()),
         ("ROBOTS_MOVED_ON", reasons::robots_moved_on("{to}")),

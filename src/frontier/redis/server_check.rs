@@ -14,7 +14,7 @@ use crate::clock::Clock;
 use crate::frontier::{FrontierError, FrontierErrorKind};
 
 /// The schema's version: what the keys hold, and how.
-const SCHEMA: i64 = 5;
+const SCHEMA: i64 = 6;
 /// The oldest schema that is brought up to date.
 const OLDEST_SCHEMA: i64 = 3;
 /// The oldest Redis that keeps functions.
@@ -147,6 +147,6 @@ mod tests {
         assert_eq!(other_schema("7 1"), FrontierErrorKind::Newer(7));
         assert_eq!(other_schema("1 1"), FrontierErrorKind::Older(1));
         assert_eq!(other_schema("hello"), FrontierErrorKind::Foreign);
-        assert!(matches!(other_schema("5 16"), FrontierErrorKind::Unfit(_)));
+        assert!(matches!(other_schema("6 16"), FrontierErrorKind::Unfit(_)));
     }
 }

@@ -42,8 +42,7 @@ impl Upgrade<'_> {
             let (taken, stands_against): (bool, Value) =
                 self.ask(0, json!(["upgrade.take", token, from, under_way])).await?;
             if let Some(process) = stands_against.as_str() {
-                let kind = FrontierErrorKind::OlderInUse(self.from);
-                return Err(self.error(kind).because(format!("the process {process} works on it")));
+                return Err(FrontierError::older_in_use(self.from, self.address.shown.clone(), process));
             }
             if taken {
                 break;

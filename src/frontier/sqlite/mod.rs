@@ -15,6 +15,7 @@ mod schema;
 mod session;
 mod tables;
 mod tasks;
+mod upgrade;
 
 use std::any::Any;
 use std::collections::VecDeque;
@@ -251,12 +252,14 @@ fn connect(path: &Path) -> Result<Connection, FrontierError> {
     let mut connection = open().map_err(|e| explain(path, &e))?;
     match prepare(&mut connection, path).map_err(|e| explain(path, &e))? {
         None => Ok(connection),
-        Some(refusal) => Err(FrontierError::new(refusal, name(path))),
+        Some(refusal) => Err(refusal),
     }
 }
 
-/// Checks whose file it is before anything is written, creates the tables in an empty one. What stands against its use.
-fn prepare(connection: &mut Connection, path: &Path) -> rusqlite::Result<Option<FrontierErrorKind>> {
+/// Checks whose file it is before anything is written, creates the tables in an empty one, and brings an older one up to date.
+/// What stands against its use.
+fn prepare(connection: &mut Connection, path: &Path) -> rusqlite::Result<Option<FrontierError>> {
+    let refused = |kind| Ok(Some(FrontierError::new(kind, name(path))));
     let look = |connection: &Connection| -> rusqlite::Result<(i64, i64, i64)> {
         Ok((
             connection.pragma_query_value(None, "application_id", |row| row.get(0))?,
@@ -269,18 +272,18 @@ fn prepare(connection: &mut Connection, path: &Path) -> rusqlite::Result<Option<
     let (application, version, tables) = look(&moment)?;
     drop(moment);
     if application != schema::APPLICATION && (application != 0 || version != 0 || tables != 0) {
-        return Ok(Some(FrontierErrorKind::Foreign));
+        return refused(FrontierErrorKind::Foreign);
     }
     if version > schema::VERSION {
-        return Ok(Some(FrontierErrorKind::Newer(version)));
+        return refused(FrontierErrorKind::Newer(version));
     }
     if application == schema::APPLICATION && version < schema::VERSION {
-        if schema::STEPS.iter().all(|(from, _)| version != *from) {
-            return Ok(Some(FrontierErrorKind::Older(version)));
+        if !upgrade::is_from(version) {
+            return refused(FrontierErrorKind::Older(version));
         }
-        if OwnerFile::is_any_held(path) {
-            // It wouldn't know the new tables.
-            return Ok(Some(FrontierErrorKind::OlderInUse(version)));
+        // It wouldn't know the new tables.
+        if let Some(process) = OwnerFile::any_held(path) {
+            return Ok(Some(FrontierError::older_in_use(version, name(path), &process)));
         }
     }
     let mut tries = JOURNAL.begin();
@@ -296,22 +299,24 @@ fn prepare(connection: &mut Connection, path: &Path) -> rusqlite::Result<Option<
          PRAGMA wal_autocheckpoint = 4000;",
     )?;
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    match look(&transaction)? {
-        (0, ..) => {
-            transaction.execute_batch(schema::CREATE)?;
-            transaction.pragma_update(None, "application_id", schema::APPLICATION)?;
-            transaction.pragma_update(None, "user_version", schema::VERSION)?;
-        }
-        (_, version, _) => {
-            for (from, step) in schema::STEPS.iter().filter(|(from, _)| *from >= version) {
-                transaction.execute_batch(step)?;
-                transaction.pragma_update(None, "user_version", from + 1)?;
+    if look(&transaction)?.0 == 0 {
+        schema::create(&transaction)?;
+        transaction.pragma_update(None, "application_id", schema::APPLICATION)?;
+        transaction.pragma_update(None, "user_version", schema::VERSION)?;
+    }
+    transaction.commit()?;
+    let mut tries = STEPS.begin();
+    loop {
+        match upgrade::step(connection, || OwnerFile::any_held(path)) {
+            Ok(Ok(true)) => {}
+            Ok(Ok(false)) => return Ok(None),
+            Ok(Err((version, process))) => {
+                return Ok(Some(FrontierError::older_in_use(version, name(path), &process)));
             }
+            Err(error) if is_busy(&error) && tries.again_here() => {}
+            Err(error) => return Err(error),
         }
     }
-    transaction.execute_batch(schema::INDEXES)?;
-    transaction.commit()?;
-    Ok(None)
 }
 
 fn is_busy(error: &rusqlite::Error) -> bool {

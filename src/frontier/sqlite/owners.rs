@@ -1,7 +1,7 @@
 //! Who is alive on this machine: a process is, while it holds the lock on its owner file.
 
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
@@ -22,6 +22,8 @@ impl OwnerFile {
         }
         let file = File::create(&path)?;
         flock(&file, FlockOperation::NonBlockingLockExclusive)?;
+        // For people: who stands against the upgrade of a newer version.
+        write!(&file, "pid {}, paced {}", std::process::id(), env!("CARGO_PKG_VERSION"))?;
         Ok(Self { path, _locked: file })
     }
 
@@ -33,10 +35,15 @@ impl OwnerFile {
         }
     }
 
-    /// Whether some process works on the frontier.
-    pub(super) fn is_any_held(frontier: &Path) -> bool {
+    /// A process that works on the frontier: its name, and what else its file tells.
+    pub(super) fn any_held(frontier: &Path) -> Option<String> {
         let files = fs::read_dir(folder_of(frontier)).into_iter().flatten().flatten();
-        files.map(|file| file.file_name()).any(|owner| !Self::is_free(frontier, &owner.to_string_lossy()))
+        let mut owners = files.map(|file| file.file_name().to_string_lossy().into_owned());
+        let held = owners.find(|owner| !Self::is_free(frontier, owner))?;
+        match fs::read_to_string(file_of(frontier, &held)) {
+            Ok(told) if !told.is_empty() => Some(format!("{held} ({told})")),
+            _ => Some(held),
+        }
     }
 
     /// Removes the file of a process that is gone.

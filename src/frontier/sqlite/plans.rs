@@ -31,7 +31,7 @@ impl Shop {
     fn new() -> Self {
         let connection = Connection::open_in_memory().expect("in memory");
         connection.set_prepared_statement_cache_capacity(128);
-        connection.execute_batch(schema::CREATE).expect("the tables");
+        schema::create(&connection).expect("the tables");
         Self { connection, now: START, token: 0 }
     }
 

@@ -35,9 +35,9 @@ impl TaskShelf for Tables<'_> {
     fn add_task(&mut self, task: &Task) -> Result<()> {
         self.write_task(
             "INSERT INTO task (site, stage, fp, url, place, priority, position, depth, origin, until, token, owner,
-             lease, rare, host)
+             lease, rare, host, lane)
              VALUES (:site, :stage, :fp, :url, :place, :priority, :position, :depth, :origin, :until, :token, :owner,
-             :lease, :rare, :host)",
+             :lease, :rare, :host, :lane)",
             task,
         )
     }
@@ -45,7 +45,8 @@ impl TaskShelf for Tables<'_> {
     fn save_task(&mut self, task: &Task) -> Result<()> {
         self.write_task(
             "UPDATE task SET place = :place, priority = :priority, position = :position, depth = :depth,
-             origin = :origin, until = :until, token = :token, owner = :owner, lease = :lease, rare = :rare, host = :host
+             origin = :origin, until = :until, token = :token, owner = :owner, lease = :lease, rare = :rare, host = :host,
+             lane = :lane
              WHERE site = :site AND stage = :stage AND fp = :fp AND url = :url",
             task,
         )
@@ -63,7 +64,7 @@ impl TaskShelf for Tables<'_> {
     fn first_waiting(&mut self, site: &str, stage: Stage) -> Result<Option<Task>> {
         let id = self.site_id(site)?;
         self.first_task_of(
-            "WHERE task.site = ?2 AND task.stage = ?3 AND task.place = 0
+            "WHERE task.site = ?2 AND task.stage = ?3 AND task.lane = '' AND task.place = 0
              ORDER BY task.priority, task.position LIMIT 1",
             params![site, id, stage_column(stage)],
         )
@@ -73,7 +74,7 @@ impl TaskShelf for Tables<'_> {
         let site = self.site_id(site)?;
         // By an index that begins with the priority: the first of each is looked at.
         let sql = "SELECT priority, position FROM task
-             WHERE site = ?1 AND stage = ?2 AND place = 0 AND priority > ?3
+             WHERE site = ?1 AND stage = ?2 AND lane = '' AND place = 0 AND priority > ?3
              ORDER BY priority, position LIMIT 1";
         let mut first: Option<i64> = None;
         let mut above = -1_i64;
@@ -211,6 +212,7 @@ impl Tables<'_> {
             ":until": until, ":token": running.map(|r| r.token.cast_signed()),
             ":owner": running.map(|r| &r.owner), ":lease": lease, ":rare": rare,
             ":host": (task.place == Place::Parked).then(|| task.url.origin()),
+            ":lane": task.rare.lane.as_deref().unwrap_or_default(),
         };
         self.file.run(sql, values)
     }

@@ -10,10 +10,12 @@ pub use records::{
 };
 pub use site::{AVERAGED, EPOCH, SiteSettings, SiteState, StageCounts, Tuned};
 pub use task::{Deferral, Place, Rare, Running, Task, delay_after_loss, later_expiry};
-pub use unit::{MutexState, START_TOKEN, Start, Turn, UnitDue, UnitState, UnitWait, mutex_token, nth_of};
+pub use unit::{MutexState, START_TOKEN, Start, Turn, UnitDue, UnitState, UnitWait, Wall, mutex_token, nth_of};
 
 /// Pages are fed to a site while it has fewer waiting downloads.
 pub const FED_WAITING: u64 = 1_000;
+/// The lane that is always there, and the only one so far.
+pub const LANE: &str = "general";
 /// How long a lease lives unless it is renewed, in ms.
 pub const LEASE_MS: i64 = 30_000;
 /// Losses after which a task is dead.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Serialize, Serializer};
 
-use super::{FED_WAITING, Place, Start, is_default};
+use super::{FED_WAITING, Place, Start, Wall, is_default};
 use crate::canonical_url::CanonicalUrl;
 use crate::task::{Exclusion, PageKey, Stage};
 
@@ -82,6 +82,9 @@ pub struct SiteState {
     /// The last position given.
     #[serde(default)]
     pub position: i64,
+    /// It refuses by itself, whatever other sites of its unit do.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub wall: Option<Wall>,
 }
 
 /// Values set while a site runs.

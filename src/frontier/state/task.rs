@@ -54,6 +54,12 @@ pub struct Rare {
     /// It is its host's `robots.txt`, to be asked for at this URL.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub errand: Option<CanonicalUrl>,
+    /// The lane that it keeps until it is settled; none is the one that is always there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lane: Option<String>,
+    /// Who it is for; none is whom its site is for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tenant: Option<String>,
     /// Failures so far.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub history: Vec<Failure>,

@@ -42,6 +42,25 @@ pub struct UnitState {
     pub floors: BTreeMap<String, GroupFloor>,
     /// When the parse stage was last served, in ms.
     pub parsed_at: i64,
+    /// It refuses, and is left alone but for a probe.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub wall: Option<Wall>,
+}
+
+/// A site or a unit that refuses without saying for how long.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Wall {
+    /// What it answered.
+    pub why: String,
+    /// When that was first seen, in ms.
+    pub since: i64,
+    /// The first page that it refused, which is asked for again.
+    pub url: String,
+    /// When, in ms.
+    pub probe_at: i64,
+    /// Probes that were refused.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub probes: u32,
 }
 
 /// What the `robots.txt` of an origin asks of the pace. One site of a group waits for it itself; where several have pages

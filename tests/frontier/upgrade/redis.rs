@@ -1,10 +1,12 @@
-//! The fixture of schema 3 on a Redis, opened by this build.
+//! The fixtures of earlier schemas on a Redis, opened by this build.
+
+use std::collections::BTreeSet;
 
 use paced::internals::clock::{Clock, Timestamp};
 use paced::internals::frontier::{Frontier, FrontierErrorKind};
 
 use super::make::fixtures;
-use super::state::{FETCHED, HOUR, crawls_on, is_the_same};
+use super::state::{FETCHED, HOUR, crawls_on, fill, is_the_same};
 use crate::support::RedisServer;
 use crate::world::{START, World, url, wait_for};
 
@@ -12,12 +14,33 @@ fn clock(after: i64) -> Clock {
     Clock::fake(Timestamp::from_millis(START + after))
 }
 
-fn old() -> Option<RedisServer> {
-    RedisServer::builder().dump(&fixtures().join("schema-3.rdb")).start()
+const SCHEMAS: [i64; 2] = [3, 5];
+
+fn old(schema: i64) -> Option<RedisServer> {
+    RedisServer::builder().dump(&fixtures().join(format!("schema-{schema}.rdb"))).start()
 }
 
 fn open(server: &RedisServer, clock: &Clock) -> Frontier {
     Frontier::redis(&server.url(0), Some(clock.clone())).expect("a URL")
+}
+
+/// A key without the names in it: `{paced:0}:q:d:big:general` is `q:d:general`.
+fn kind(key: &str) -> String {
+    let words = key.split(':').skip(2).take_while(|word| *word != "client").filter(|word| !NAMES.contains(word) && word.parse::<u64>().is_err());
+    words.filter(|word| !word.contains("//") && !word.contains("example")).collect::<Vec<_>>().join(":")
+}
+
+const NAMES: [&str; 12] = [
+    "big", "slow", "obeying", "paused", "blocked", "one", "two", "pair", "thrifty", "https", "reports/daily", "mail",
+];
+
+/// The kinds of keys of a frontier that this build filled, but for what a living process has.
+fn kinds_of_a_new_one() -> BTreeSet<String> {
+    let server = RedisServer::builder().start().expect("Redis is installed");
+    let time = clock(0);
+    let w = World::of(open(&server, &time), time);
+    wait_for(fill(&w));
+    server.cli(&["KEYS", "*"]).lines().map(kind).collect()
 }
 
 /// When its last process had been silent for long.
@@ -25,34 +48,42 @@ const LATER: i64 = HOUR / 2;
 
 #[test]
 fn n9_an_older_frontier_is_refused_while_one_of_its_processes_lives_and_that_one_is_named() {
-    let Some(server) = old() else { return };
-    let error = wait_for(async { open(&server, &clock(1_000)).sites().await.expect_err("it is in use") });
-    assert_eq!(error.kind, FrontierErrorKind::OlderInUse(3));
-    assert!(error.to_string().contains("the process one works on it"), "{error}");
-    assert_eq!(server.cli(&["GET", "{paced:0}:schema"]), "3 1");
+    for schema in SCHEMAS {
+        let Some(server) = old(schema) else { return };
+        let error = wait_for(async { open(&server, &clock(1_000)).sites().await.expect_err("it is in use") });
+        assert_eq!(error.kind, FrontierErrorKind::OlderInUse(schema));
+        assert!(error.to_string().contains("the process one (pid "), "{error}");
+        assert_eq!(server.cli(&["GET", "{paced:0}:schema"]), format!("{schema} 1"));
+    }
 }
 
 #[test]
 fn n9_two_processes_that_start_at_once_upgrade_once_and_lose_nothing() {
-    let Some(server) = old() else { return };
-    let time = clock(LATER);
-    let [first, second] = [open(&server, &time), open(&server, &time)];
-    wait_for(async {
-        let (one, other) = tokio::join!(first.sites(), second.sites());
-        assert_eq!(one.expect("upgraded"), other.expect("upgraded"));
-    });
-    assert_eq!(server.cli(&["GET", "{paced:0}:schema"]), "5 1");
-    assert_eq!(server.cli(&["EXISTS", "{paced:0}:page:big"]), "0");
-    assert_eq!(server.cli(&["HGET", "{paced:0}:pages:big", "count"]), FETCHED.to_string());
-    wait_for(async { is_the_same(&World::of(first, time)).await });
+    for schema in SCHEMAS {
+        let Some(server) = old(schema) else { return };
+        let time = clock(LATER);
+        let [first, second] = [open(&server, &time), open(&server, &time)];
+        wait_for(async {
+            let (one, other) = tokio::join!(first.sites(), second.sites());
+            assert_eq!(one.expect("upgraded"), other.expect("upgraded"));
+        });
+        assert_eq!(server.cli(&["GET", "{paced:0}:schema"]), "6 1");
+        assert_eq!(server.cli(&["EXISTS", "{paced:0}:page:big"]), "0");
+        assert_eq!(server.cli(&["HGET", "{paced:0}:pages:big", "count"]), FETCHED.to_string());
+        wait_for(async { is_the_same(&World::of(first, time)).await });
+        let kinds: BTreeSet<String> = server.cli(&["KEYS", "*"]).lines().map(kind).collect();
+        assert_eq!(kinds, kinds_of_a_new_one(), "from schema {schema}");
+    }
 }
 
 #[test]
 fn n9_an_upgraded_frontier_is_crawled_on_each_page_once_and_at_its_pace() {
-    let Some(server) = old() else { return };
-    let time = clock(LATER);
-    let w = World::of(open(&server, &time), time);
-    wait_for(crawls_on(&w));
+    for schema in SCHEMAS {
+        let Some(server) = old(schema) else { return };
+        let time = clock(LATER);
+        let w = World::of(open(&server, &time), time);
+        wait_for(crawls_on(&w));
+    }
 }
 
 fn redis_of_a_dead_process(server: &RedisServer) {
@@ -65,7 +96,7 @@ fn redis_of_a_dead_process(server: &RedisServer) {
 
 #[test]
 fn n9_an_upgrade_that_was_cut_off_is_gone_on_with_in_steps_of_a_thousand() {
-    let Some(server) = old() else { return };
+    let Some(server) = old(3) else { return };
     let row = "1800000000000 - {\"place\":\"a:1:2\",\"fetched_at\":\"2027-01-15T08:00:00.250Z\"}";
     for first in (0..3_000).step_by(500) {
         let pages: Vec<String> =
@@ -77,7 +108,7 @@ fn n9_an_upgrade_that_was_cut_off_is_gone_on_with_in_steps_of_a_thousand() {
     // As an older version leaves it: a dead process with a lease, one without, and the set of a third one's sites.
     redis_of_a_dead_process(&server);
     // As who began it, and moved what it could, leaves it.
-    server.cli(&["SET", "{paced:0}:schema", "5 1 3"]);
+    server.cli(&["SET", "{paced:0}:schema", "6 1 3"]);
     server.cli(&["SET", "{paced:0}:upgrading", "somebody", "PX", "300"]);
     let time = clock(LATER);
     let frontier = open(&server, &time);

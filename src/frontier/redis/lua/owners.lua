@@ -9,7 +9,7 @@ local owners = module(function(owners)
     wake.leaves(name)
     local key = P .. 'owner:' .. name
     call('SADD', P .. 'owners', name)
-    call('HSET', key, 'pid', pid)
+    call('HSET', key, 'pid', pid, 'program', PROGRAM)
     call('DEL', store.named(name))
     if scope == true then
       call('HDEL', key, 'named')

@@ -122,7 +122,7 @@ local packed = module(function(packed)
   )
   local RARE_OF_UNIT = {
     'held_until', 'held_by_another', 'blocked_until', 'blocked_why', 'not_before', 'restarted_at', 'is_longest',
-    'courtesy_token', 'courtesy_ms', 'turn', 'floors',
+    'courtesy_token', 'courtesy_ms', 'turn', 'floors', 'wall',
   }
 
   function packed.of_unit(unit)
@@ -138,7 +138,7 @@ local packed = module(function(packed)
     'place:s token:s? owner:s? until_at:d? priority:i2 position:i6 depth:i4 link:? granted_at:d? ends_at:d? '
       .. 'fence:i6? in_flight:? departs_at:d? unit_wait:d? site_wait:d? site stage url recorded lies lies_position lies_until lies_delayed'
   )
-  local RARE_OF_TASK = { 'hops', 'attempts', 'losses', 'expires', 'stored', 'deferral', 'errand', 'history' }
+  local RARE_OF_TASK = { 'hops', 'attempts', 'losses', 'expires', 'stored', 'deferral', 'errand', 'history', 'lane', 'tenant' }
 
   -- What few tasks have; none where it has nothing of that.
   function packed.rare_of_task(task)

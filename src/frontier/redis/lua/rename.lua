@@ -10,7 +10,7 @@ local rename = module(function(rename)
   local function move_keys(site, to)
     kept.flush()
     for _, key in ipairs(store.keys_of_site) do
-      move(P .. key .. site.name, P .. key .. to)
+      move(store.key_of_site(key, site.name), store.key_of_site(key, to))
     end
     for _, set in ipairs(tasks.known_sets(site)) do
       move(P .. 'known:' .. site.name .. set, P .. 'known:' .. to .. set)

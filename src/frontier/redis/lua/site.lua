@@ -58,7 +58,7 @@ local sites_of = module(function(sites_of)
     ask_robots_again({ hosts = call('SMEMBERS', P .. 'hosts:' .. name) })
     store.leave(site)
     for _, key in ipairs(store.keys_of_site) do
-      call('UNLINK', P .. key .. name)
+      call('UNLINK', store.key_of_site(key, name))
     end
     store.drop_site(name)
     leave_unit(unit)

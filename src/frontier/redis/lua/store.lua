@@ -3,7 +3,7 @@
 
 local STAGES = { 'd', 'p' }
 local READY = { d = 'ready_d', p = 'ready_p' }
-local DUE = { d = 'due:d', p = 'due:p' }
+local DUE = { d = 'due:d:' .. LANE, p = 'due:p:' .. LANE }
 local store = module(function(store)
   local function wall_clock()
     local time = call('TIME')
@@ -76,7 +76,15 @@ local store = module(function(store)
     call('SADD', P .. 'sites', site.name)
   end
 
-  store.keys_of_site = { 'q:d:', 'q:p:', 'tasks:', 'letter:', 'dead:', 'pages:', 'again:', 'periods:', 'text:', 'away:' }
+  -- What lies under a site's name alone: where the name stands in each key.
+  store.keys_of_site = {
+    'q:d:%s:' .. LANE, 'q:p:%s:' .. LANE, 'tasks:%s', 'letter:%s', 'dead:%s', 'pages:%s', 'again:%s', 'periods:%s', 'text:%s',
+    'away:%s',
+  }
+
+  function store.key_of_site(key, name)
+    return P .. string.format(key, name)
+  end
 
   -- The name stands for no site any more.
   function store.drop_site(name)
@@ -245,8 +253,10 @@ local store = module(function(store)
   end
 
   local function ready_key(stage, unit)
-    return P .. 'ready:' .. stage .. ':' .. unit
+    return P .. 'ready:' .. stage .. ':' .. unit .. ':' .. LANE
   end
+
+  store.ready_key = ready_key
 
   -- Where a ready site stands among those of its group: by the end of its own wait.
   local function place_of(site, stage)

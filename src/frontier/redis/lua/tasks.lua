@@ -5,9 +5,12 @@ local tasks = module(function(tasks)
   local TURN = 2 ^ 39 -- positions below this
   local DEEP = 15 -- the depth that stands for a record
 
+  -- Where the tasks of a site wait, in the one lane that there is.
   local function queue(site, stage)
-    return P .. 'q:' .. stage .. ':' .. site
+    return P .. 'q:' .. stage .. ':' .. site .. ':' .. LANE
   end
+
+  tasks.queue = queue
 
   function tasks.origin_of(url)
     local scheme, authority = string.match(url, '^(%a[%w+.-]*://)([^/?#]*)')

@@ -3,9 +3,14 @@
 local upgrade = module(function(upgrade)
   local LOCK_MS = 30000 -- who upgrades says each step that it still does
 
-  -- The name of a process that lives and was there before.
+  -- A process that lives and was there before: its name, its process id, and its program's version, if that is known.
   local function living()
-    return call('ZRANGEBYSCORE', P .. 'beat', '(' .. string.format('%.0f', now), '+inf', 'LIMIT', 0, 1)[1]
+    local name = call('ZRANGEBYSCORE', P .. 'beat', '(' .. string.format('%.0f', now), '+inf', 'LIMIT', 0, 1)[1]
+    local told = name and call('HMGET', P .. 'owner:' .. name, 'pid', 'program')
+    if not told or not told[1] then
+      return name
+    end
+    return name .. ' (pid ' .. told[1] .. (told[2] and ', paced ' .. told[2] or '') .. ')'
   end
 
   -- Takes the upgrade, in the partition where the schema stands, or holds it on. From the first time on the schema says that it
@@ -192,9 +197,44 @@ local upgrade = module(function(upgrade)
     return at, more
   end
 
+  -- An index gets another name. What stands under both has been brought up to date already.
+  local function move_index(from, to, most)
+    if call('EXISTS', to) == 0 then
+      if call('EXISTS', from) == 1 then
+        call('RENAME', from, to)
+      end
+      return 0
+    end
+    local flat = call('ZPOPMIN', from, most)
+    for i = 1, #flat, 2 do
+      call('ZADD', to, 'NX', flat[i + 1], flat[i])
+    end
+    return #flat / 2
+  end
+
+  -- Schema 6: what waits, is ready or is due lies in a lane.
+  local function into_lanes(name, most)
+    local unit, moved = store.site(name).unit, 0
+    for _, stage in ipairs(STAGES) do
+      move_index(P .. 'q:' .. stage .. ':' .. name, tasks.queue(name, stage), most)
+      moved = moved + move_index(P .. 'ready:' .. stage .. ':' .. unit, store.ready_key(stage, unit), most)
+    end
+    return moved
+  end
+
+  local function from_5(most, cursor)
+    for _, stage in ipairs(STAGES) do
+      most = most - move_index(P .. 'due:' .. stage, P .. DUE[stage], most)
+    end
+    if most <= 0 then
+      return cursor, true
+    end
+    return through_sites(most, cursor, into_lanes, function() end)
+  end
+
   -- What brings a partition from one schema to the next, by the earlier one. Each does a part, from the place that it told last
   -- time, '0' at first, and tells where to go on: '0' where it is through, unless it says that more is left there.
-  local STEPS = { [3] = from_3, [4] = from_4 }
+  local STEPS = { [3] = from_3, [4] = from_4, [5] = from_5 }
 
   -- The schema and the place at which to go on; none where there is nothing left to do.
   function upgrade.step(from, cursor)

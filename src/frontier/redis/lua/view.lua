@@ -122,7 +122,7 @@ local view = module(function(view)
     local found, due, dead, known = {}, {}, {}, 0
     for _, name in ipairs(sorted(call('SMEMBERS', P .. 'sites'))) do
       for _, stage in ipairs(STAGES) do
-        for _, url in ipairs(call('ZRANGE', P .. 'q:' .. stage .. ':' .. name, 0, -1)) do
+        for _, url in ipairs(call('ZRANGE', tasks.queue(name, stage), 0, -1)) do
           found[#found + 1] = { name, stage, url, WAITING }
         end
         for _, origin in ipairs(stage == 'd' and away.hosts(name) or {}) do
@@ -147,7 +147,7 @@ local view = module(function(view)
       end
     end
     for _, stage in ipairs(STAGES) do
-      local flat = call('ZRANGE', P .. 'due:' .. stage, 0, -1, 'WITHSCORES')
+      local flat = call('ZRANGE', P .. DUE[stage], 0, -1, 'WITHSCORES')
       for i = 1, #flat, 2 do
         due[#due + 1] = { stage, flat[i], tonumber(flat[i + 1]) * (stage == 'p' and TURN_PARTS or 1) }
       end

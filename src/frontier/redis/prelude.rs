@@ -10,7 +10,8 @@ use crate::clock::millis;
 use crate::frontier::members::BEAT;
 use crate::frontier::mutex_key::UNIT_MUTEX;
 use crate::frontier::state::{
-    AVERAGED, BACK_MS, EPOCH, FED_WAITING, LANE, LEASE_MS, MAX_LOSSES, Place, START_TOKEN, Turn, delay_after_loss,
+    AVERAGED, BACK_MS, EPOCH, FED_WAITING, LANE, LEASE_MS, MAX_LOSSES, Place, START_TOKEN, Turn,
+    delay_after_loss,
 };
 use crate::frontier::steps::{away, claim, feed, lease, lock, reasons, settle, site};
 use crate::frontier::view::SiteNames;

@@ -10,7 +10,9 @@ pub use records::{
 };
 pub use site::{AVERAGED, EPOCH, SiteSettings, SiteState, StageCounts, Tuned};
 pub use task::{Deferral, Place, Rare, Running, Task, delay_after_loss, later_expiry};
-pub use unit::{MutexState, START_TOKEN, Start, Turn, UnitDue, UnitState, UnitWait, Wall, mutex_token, nth_of};
+pub use unit::{
+    MutexState, START_TOKEN, Start, Turn, UnitDue, UnitState, UnitWait, Wall, mutex_token, nth_of,
+};
 
 /// Pages are fed to a site while it has fewer waiting downloads.
 pub const FED_WAITING: u64 = 1_000;

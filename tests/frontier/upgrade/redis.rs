@@ -26,12 +26,27 @@ fn open(server: &RedisServer, clock: &Clock) -> Frontier {
 
 /// A key without the names in it: `{paced:0}:q:d:big:general` is `q:d:general`.
 fn kind(key: &str) -> String {
-    let words = key.split(':').skip(2).take_while(|word| *word != "client").filter(|word| !NAMES.contains(word) && word.parse::<u64>().is_err());
+    let words = key
+        .split(':')
+        .skip(2)
+        .take_while(|word| *word != "client")
+        .filter(|word| !NAMES.contains(word) && word.parse::<u64>().is_err());
     words.filter(|word| !word.contains("//") && !word.contains("example")).collect::<Vec<_>>().join(":")
 }
 
 const NAMES: [&str; 12] = [
-    "big", "slow", "obeying", "paused", "blocked", "one", "two", "pair", "thrifty", "https", "reports/daily", "mail",
+    "big",
+    "slow",
+    "obeying",
+    "paused",
+    "blocked",
+    "one",
+    "two",
+    "pair",
+    "thrifty",
+    "https",
+    "reports/daily",
+    "mail",
 ];
 
 /// The kinds of keys of a frontier that this build filled, but for what a living process has.

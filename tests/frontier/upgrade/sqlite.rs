@@ -78,8 +78,12 @@ fn n9_an_older_file_is_refused_while_one_of_its_processes_lives_and_that_one_is_
     let before = std::fs::read(&file).expect("read");
     let error = Frontier::sqlite(&file, None).expect_err("it is in use");
     assert_eq!(error.kind, FrontierErrorKind::OlderInUse(7), "{error}");
-    let told =
-        format!("the process {} (pid {}, paced {}) works on it", member.name, id(), env!("CARGO_PKG_VERSION"));
+    let told = format!(
+        "the process {} (pid {}, paced {}) works on it",
+        member.name,
+        id(),
+        env!("CARGO_PKG_VERSION")
+    );
     assert!(error.to_string().contains(&told), "{told} isn't in: {error}");
     assert_eq!(std::fs::read(&file).expect("read"), before, "it is as it was");
     wait_for(frontier.leave(member)).expect("it leaves");

@@ -9,7 +9,7 @@ use super::state::WorkScope;
 use super::table::{Reply, Step};
 use super::view::Owner;
 use super::{Frontier, FrontierError, FrontierErrorKind};
-use crate::clock::{boot_micros, micros};
+use crate::clock::boot_micros;
 
 /// How long a server takes a process for alive after a beat, which is renewed every 3 s.
 pub(super) const BEAT: Duration = Duration::from_secs(10);
@@ -80,10 +80,14 @@ impl Frontier {
         Ok(())
     }
 
-    /// Whether nobody takes a member for dead before that time since boot, as far as it can tell by itself. On one machine the
+    /// Until when, by the time since boot, nobody takes a member for dead, as far as it can tell by itself. On one machine the
     /// lock on its file says that it lives.
-    pub(crate) fn surely_lives(&self, member: &Member, until: Duration) -> bool {
-        !self.0.is_remote() || micros(until) < member.beaten.load(Ordering::SeqCst) + micros(BEAT)
+    pub(crate) fn surely_lives_until(&self, member: &Member) -> Duration {
+        if !self.0.is_remote() {
+            return Duration::MAX;
+        }
+        let beaten = member.beaten.load(Ordering::SeqCst);
+        Duration::from_micros(u64::try_from(beaten).unwrap_or(0)) + BEAT
     }
 
     async fn enlist(&self, owner: &str, scope: Option<WorkScope>) -> Result<(), FrontierError> {

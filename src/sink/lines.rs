@@ -4,9 +4,32 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use super::SinkError;
+use crate::clock::since_boot;
+
+/// A line that waits to be written.
+#[derive(Debug)]
+pub(super) struct Line {
+    pub(super) bytes: Vec<u8>,
+    /// From this time since boot on it is dropped instead.
+    pub(super) until: Duration,
+    /// Whether it was handed to the system.
+    pub(super) written: Arc<AtomicBool>,
+}
+
+impl Line {
+    fn is_over(&self) -> bool {
+        since_boot() >= self.until
+    }
+
+    fn was_written(&self) {
+        self.written.store(true, Ordering::SeqCst);
+    }
+}
 
 /// A file that only ever grows by whole lines.
 #[derive(Debug)]
@@ -44,8 +67,8 @@ impl LineFile {
     }
 
     /// Appends whole lines: to a file all of them or none, to anything else line by line, as a pipe takes a line that isn't too
-    /// long in one piece, whoever else writes to it.
-    pub(super) fn append(&self, lines: &[u8]) -> Result<(), SinkError> {
+    /// long in one piece, whoever else writes to it. A line whose time is over is left out.
+    pub(super) fn append(&self, lines: &[Line]) -> Result<(), SinkError> {
         let OpenFile { file, regular } = self.opened()?;
         let written =
             if *regular { append_locked(file, &self.path, lines) } else { one_by_one(&mut &*file, lines) };
@@ -75,13 +98,17 @@ impl OpenFile {
     }
 }
 
-fn append_locked(mut file: &File, path: &Path, lines: &[u8]) -> io::Result<()> {
+fn append_locked(mut file: &File, path: &Path, lines: &[Line]) -> io::Result<()> {
     alone(file, || {
         // Another process may have been killed in the middle of a line since the last look.
         let whole = cut_torn_line(file, path)?;
-        let written = file.write_all(lines);
-        if written.is_err() {
-            file.set_len(whole)?;
+        // Looked at now: another process may have had the file for long.
+        let lines: Vec<&Line> = lines.iter().filter(|line| !line.is_over()).collect();
+        let bytes: Vec<u8> = lines.iter().flat_map(|line| &line.bytes).copied().collect();
+        let written = file.write_all(&bytes);
+        match written {
+            Ok(()) => lines.into_iter().for_each(Line::was_written),
+            Err(_) => file.set_len(whole)?,
         }
         written
     })
@@ -96,8 +123,12 @@ fn alone<T>(file: &File, work: impl FnOnce() -> io::Result<T>) -> io::Result<T> 
 }
 
 /// Writes each line by itself.
-pub(super) fn one_by_one(to: &mut impl Write, lines: &[u8]) -> io::Result<()> {
-    lines.split_inclusive(|byte| *byte == b'\n').try_for_each(|line| to.write_all(line))
+pub(super) fn one_by_one(to: &mut impl Write, lines: &[Line]) -> io::Result<()> {
+    lines.iter().filter(|line| !line.is_over()).try_for_each(|line| {
+        to.write_all(&line.bytes)?;
+        line.was_written();
+        Ok(())
+    })
 }
 
 /// The file's length once its last line is whole.

@@ -13,6 +13,7 @@ pub use last_lines::{LastLines, files_of_writers};
 pub use latest::{key, latest, read};
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::Builder;
 use std::time::Duration;
@@ -23,7 +24,7 @@ use tracing::{error, warn};
 
 use crate::batch::{Batches, Sender, batches, linger};
 use crate::item::Item;
-use lines::LineFile;
+use lines::{Line, LineFile};
 use target::{Destination, Outlet, Target};
 use writer::WriterName;
 
@@ -46,6 +47,17 @@ pub struct ItemSink(Arc<SinkParts>);
 struct SinkParts {
     target: Mutex<Target>,
     flushes: Sender<Flush>,
+}
+
+/// An item's line on its way.
+#[derive(Debug)]
+pub(crate) struct WaitingLine(Arc<AtomicBool>);
+
+impl WaitingLine {
+    /// Whether it was written, by a flush that succeeded.
+    pub(crate) fn is_written(&self) -> bool {
+        self.0.load(Ordering::SeqCst)
+    }
 }
 
 /// Where to say how a flush that was asked for went.
@@ -112,17 +124,27 @@ impl ItemSink {
     /// Takes a line an item, to be written with the next flush; where very much waits, that is now. After an error some may have
     /// been taken: to write them again is harmless, as the last line of a key wins.
     pub async fn write(&self, items: &[Item]) -> Result<(), SinkError> {
+        for item in items {
+            self.write_until(item, Duration::MAX).await?;
+        }
+        Ok(())
+    }
+
+    /// The same for one item, whose line is dropped if the system gets it no sooner than that, by the time since boot. After a
+    /// flush the answer tells whether it was written.
+    pub(crate) async fn write_until(&self, item: &Item, until: Duration) -> Result<WaitingLine, SinkError> {
         // Others that waited for the same flush come first, and may have filled it again.
         while lock(&self.0.target).is_full() {
             self.flush().await?;
             lock(&self.0.target).close_idle();
         }
-        items.iter().try_for_each(|item| {
-            let failed = |e: serde_json::Error| SinkError::Item { url: item.url.clone(), why: e.to_string() };
-            let mut line = serde_json::to_vec(item).map_err(failed)?;
-            line.push(b'\n');
-            lock(&self.0.target).put(&item.site, &line)
-        })
+        let failed = |e: serde_json::Error| SinkError::Item { url: item.url.clone(), why: e.to_string() };
+        let mut bytes = serde_json::to_vec(item).map_err(failed)?;
+        bytes.push(b'\n');
+        let written = Arc::default();
+        let line = Line { bytes, until, written: Arc::clone(&written) };
+        lock(&self.0.target).put(&item.site, line)?;
+        Ok(WaitingLine(written))
     }
 
     /// Waits until everything taken so far is on the disk: each file's lines in one piece, and one `fdatasync` for them. Those who

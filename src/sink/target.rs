@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::SinkError;
-use super::lines::{LineFile, one_by_one};
+use super::lines::{Line, LineFile, one_by_one};
 use super::writer::WriterName;
 
 /// Once so many files of items may be open, those that nothing waits for are closed.
@@ -38,7 +38,7 @@ pub(super) enum Destination {
 #[derive(Debug)]
 struct Queue {
     outlet: Outlet,
-    lines: Vec<u8>,
+    lines: Vec<Line>,
 }
 
 /// Takes lines.
@@ -53,7 +53,7 @@ pub(super) enum Outlet {
 pub(super) struct Due {
     name: String,
     pub(super) outlet: Outlet,
-    pub(super) lines: Vec<u8>,
+    pub(super) lines: Vec<Line>,
 }
 
 impl Target {
@@ -62,15 +62,15 @@ impl Target {
     }
 
     /// Lets a line wait for its site's file.
-    pub(super) fn put(&mut self, site: &str, line: &[u8]) -> Result<(), SinkError> {
+    pub(super) fn put(&mut self, site: &str, line: Line) -> Result<(), SinkError> {
         let name = if matches!(self.destination, Destination::One(_)) { "" } else { site };
         if !self.queues.contains_key(name) {
             let outlet = self.destination.outlet(name)?;
             self.queues.insert(name.to_owned(), Queue { outlet, lines: Vec::new() });
         }
         let queue = self.queues.get_mut(name).expect("it was put in above");
-        queue.lines.extend_from_slice(line);
-        self.waiting += line.len();
+        self.waiting += line.bytes.len();
+        queue.lines.push(line);
         Ok(())
     }
 
@@ -97,7 +97,7 @@ impl Target {
 
     /// Lets lines wait again that could not be written, before those that came since.
     pub(super) fn put_back(&mut self, due: Due) {
-        self.waiting += due.lines.len();
+        self.waiting += due.lines.iter().map(|line| line.bytes.len()).sum::<usize>();
         let new = Queue { outlet: due.outlet, lines: Vec::new() };
         self.queues.entry(due.name).or_insert(new).lines.splice(0..0, due.lines);
     }
@@ -120,7 +120,7 @@ impl Destination {
 
 impl Outlet {
     /// Hands whole lines to the system: where that is a file, all of them or none.
-    pub(super) fn append(&self, lines: &[u8]) -> Result<(), SinkError> {
+    pub(super) fn append(&self, lines: &[Line]) -> Result<(), SinkError> {
         match self {
             Self::File(file) => file.append(lines),
             Self::Stdout => print(lines).map_err(|e| SinkError::io("write to", Path::new("stdout"), e)),
@@ -136,7 +136,7 @@ impl Outlet {
     }
 }
 
-fn print(lines: &[u8]) -> io::Result<()> {
+fn print(lines: &[Line]) -> io::Result<()> {
     let mut stdout = io::stdout().lock();
     one_by_one(&mut stdout, lines)?;
     stdout.flush()
@@ -144,29 +144,36 @@ fn print(lines: &[u8]) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
+
+    fn line(bytes: &[u8]) -> Line {
+        Line { bytes: bytes.to_vec(), until: Duration::MAX, written: Arc::default() }
+    }
 
     #[test]
     fn what_could_not_be_written_waits_before_what_came_since() {
         let dir = tempfile::tempdir().expect("a folder");
         let mut target = Target::to(Destination::Folder { dir: dir.path().to_owned(), writer: None });
-        target.put("a", b"1\n").expect("room");
+        target.put("a", line(b"1\n")).expect("room");
         let mut due = target.take();
         assert!(target.take().is_empty());
         // Who makes room meanwhile closes the file.
         target.close_idle();
-        target.put("a", b"2\n").expect("room");
+        target.put("a", line(b"2\n")).expect("room");
         target.put_back(due.remove(0));
-        assert_eq!(target.take().remove(0).lines, b"1\n2\n");
+        let lines = target.take().remove(0).lines;
+        assert_eq!(lines.iter().map(|line| &line.bytes[..]).collect::<Vec<_>>(), [b"1\n", b"2\n"]);
     }
 
     #[test]
     fn a_mebibyte_of_lines_is_to_be_written() {
         let mut target = Target::to(Destination::One(Outlet::Stdout));
-        let line = [b'x'; 1 << 10];
-        for _ in 0..MOST_WAITING / line.len() {
+        let kib = [b'x'; 1 << 10];
+        for _ in 0..MOST_WAITING / kib.len() {
             assert!(!target.is_full());
-            target.put("a", &line).expect("room");
+            target.put("a", line(&kib)).expect("room");
         }
         assert!(target.is_full());
         let due = target.take().remove(0);

@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
 use super::parts::VisitParts;
+use super::under_way::LEASE;
 use crate::clock::{self, since_boot};
 use crate::frontier::FrontierError;
 use crate::task::{Lease, LeaseKey};
@@ -56,12 +57,14 @@ async fn renew(parts: &VisitParts) {
 const A_MOMENT: Duration = Duration::from_secs(1);
 
 impl VisitParts {
-    /// Whether a lease still is this process's. The frontier is asked only where the lease may be over by the time since it was
-    /// asked for, or where this process may have been taken for dead: its thread, or the machine, may have stood still.
-    pub(super) async fn holds(&self, lease: &Lease) -> Result<bool, FrontierError> {
-        let until = since_boot() + A_MOMENT;
-        if self.under_way.lasts(lease.token, until) && self.frontier.surely_lives(&self.member(), until) {
-            return Ok(true);
+    /// Until when, by the time since boot, a lease surely is this process's; none if it is lost. The frontier is asked only where
+    /// the lease may be over by the time since it was asked for, or where this process may have been taken for dead: its thread,
+    /// or the machine, may have stood still.
+    pub(super) async fn holds_until(&self, lease: &Lease) -> Result<Option<Duration>, FrontierError> {
+        let lives_until = || self.frontier.surely_lives_until(&self.member());
+        let known = self.under_way.ends(lease.token).map(|end| end.min(lives_until()));
+        if let Some(until) = known.filter(|until| since_boot() + A_MOMENT < *until) {
+            return Ok(Some(until));
         }
         let ask = || async {
             let asked = since_boot();
@@ -70,7 +73,8 @@ impl VisitParts {
         };
         let renewed = self.outages.frontier.patiently(ask).await?;
         self.under_way.renewed(lease.token, renewed);
-        Ok(renewed.is_some())
+        let until = |asked: Duration| (asked + LEASE).min(lives_until()).max(asked + A_MOMENT);
+        Ok(renewed.map(until))
     }
 }
 

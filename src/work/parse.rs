@@ -124,22 +124,23 @@ impl Parse<'_> {
     }
 
     /// The item, on the disk, unless the lease is lost: it would stand behind that of whoever has the page now, and the last line
-    /// wins (R5).
+    /// wins (R5). A line that reaches the disk too late for its lease is dropped there, and the lease is asked about anew.
     async fn write(self, item: &Item) -> Result<bool, VisitError> {
         let Self { parts, lease, .. } = self;
         let items = &parts.outages.items;
         let if_it_holds = || async {
-            let holds = parts.holds(lease).await;
-            if let Ok(true) = holds {
-                parts.sink.write(std::slice::from_ref(item)).await?;
+            match parts.holds_until(lease).await {
+                Ok(Some(until)) => Ok(Ok(Some(parts.sink.write_until(item, until).await?))),
+                answer => Ok::<_, SinkError>(answer.map(|_| None)),
             }
-            Ok::<_, SinkError>(holds)
         };
-        let is_written = items.patiently(if_it_holds).await??;
-        if is_written {
+        loop {
+            let Some(line) = items.patiently(if_it_holds).await?? else { return Ok(false) };
             items.patiently(|| parts.sink.flush()).await?;
+            if line.is_written() {
+                return Ok(true);
+            }
         }
-        Ok(is_written)
     }
 
     /// The link as a put into the queue of the site that owns its host.
@@ -321,6 +322,49 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn r5_an_item_that_waits_for_the_disk_until_its_lease_is_lost_is_not_written_behind_a_newer_one() {
+        let ground = Ground::new().await;
+        let (lost, kept) = (ground.fetched().await, ground.folder.path().join("items.jsonl"));
+        // The lease lasts for as long as an item may need, and a bit.
+        let noted = since_boot().saturating_sub(Duration::from_millis(28_700));
+        let _running = ground.parts.under_way.begin(&lost, noted);
+        let file = std::fs::File::open(&kept).expect("a file");
+        file.lock().expect("a lock");
+        let meanwhile = async {
+            // Another process has the file for longer than the lease lasts, and one that has the page now writes first.
+            crate::clock::wait(Duration::from_millis(1_500)).await;
+            ground.clock.advance(Duration::from_secs(31));
+            let again = ground.claim(0, 1).await;
+            assert_eq!(again.url, lost.url);
+            std::fs::write(&kept, "{\"newer\": 1}\n").expect("written");
+            file.unlock().expect("unlocked");
+        };
+        let (is_written, ()) = tokio::join!(ground.write(&lost), meanwhile);
+        assert!(!is_written);
+        assert_eq!(std::fs::read_to_string(&kept).expect("a file"), "{\"newer\": 1}\n");
+    }
+
+    #[tokio::test]
+    async fn r5_an_item_that_waited_too_long_for_the_disk_is_written_where_its_lease_still_holds() {
+        let ground = Ground::new().await;
+        let (lease, kept) = (ground.fetched().await, ground.folder.path().join("items.jsonl"));
+        let noted = since_boot().saturating_sub(Duration::from_millis(28_700));
+        let _running = ground.parts.under_way.begin(&lease, noted);
+        let file = std::fs::File::open(&kept).expect("a file");
+        file.lock().expect("a lock");
+        let meanwhile = async {
+            crate::clock::wait(Duration::from_millis(1_500)).await;
+            file.unlock().expect("unlocked");
+        };
+        let (is_written, ()) = tokio::join!(ground.write(&lease), meanwhile);
+        assert!(
+            is_written && ground.parts.under_way.ends(lease.token) > Some(since_boot()),
+            "it was renewed"
+        );
+        assert_eq!(ground.lines().len(), 1);
+    }
+
+    #[tokio::test]
     async fn r5_where_a_lease_may_be_over_the_frontier_is_asked_and_one_that_holds_is_renewed() {
         let ground = Ground::new().await;
         let lease = ground.fetched().await;
@@ -328,7 +372,7 @@ mod tests {
         let _running = ground.parts.under_way.begin(&lease, noted);
         ground.clock.advance(Duration::from_secs(20));
         assert!(ground.write(&lease).await);
-        assert!(ground.parts.under_way.lasts(lease.token, since_boot()));
+        assert!(ground.parts.under_way.ends(lease.token) > Some(since_boot()));
         ground.clock.advance(Duration::from_secs(20));
         assert!(ground.write(&lease).await, "it was renewed");
         assert_eq!(ground.lines().len(), 2);

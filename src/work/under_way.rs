@@ -156,10 +156,10 @@ impl UnderWay {
         due.map(|task| task.lease.clone()).collect()
     }
 
-    /// Whether a lease ends no sooner than that, in time since boot, whatever the frontier says.
-    pub(super) fn lasts(&self, token: u64, until: Duration) -> bool {
+    /// When a lease ends at the earliest, in time since boot; none if it is lost.
+    pub(super) fn ends(&self, token: u64) -> Option<Duration> {
         let noted = self.lock().tasks.get(&token).and_then(|task| task.noted);
-        noted.is_some_and(|noted| until < noted + LEASE)
+        noted.map(|noted| noted + LEASE)
     }
 
     /// A lease was renewed, which was asked for then; or it is lost.
@@ -194,7 +194,7 @@ impl Drop for RunningTask {
 }
 
 /// How long a lease lasts.
-const LEASE: Duration = Duration::from_millis(LEASE_MS.unsigned_abs());
+pub(super) const LEASE: Duration = Duration::from_millis(LEASE_MS.unsigned_abs());
 
 #[cfg(test)]
 mod tests {
@@ -240,20 +240,17 @@ mod tests {
         let under_way = Arc::new(UnderWay::default());
         // The claim was sent after 100 s, and took 20 s.
         let task = under_way.begin(&lease(1), S(100));
-        assert_eq!(
-            [120, 129, 130, 150].map(|until| under_way.lasts(1, S(until))),
-            [true, true, false, false]
-        );
+        assert_eq!(under_way.ends(1), Some(S(130)));
         under_way.renewed(1, Some(S(120)));
-        assert_eq!([130, 149, 150].map(|until| under_way.lasts(1, S(until))), [true, true, false]);
+        assert_eq!(under_way.ends(1), Some(S(150)));
         under_way.doubt_all();
-        assert!(!under_way.lasts(1, S(121)), "this process was taken for dead");
+        assert_eq!(under_way.ends(1), Some(S(30)), "this process was taken for dead");
         assert_eq!(under_way.half_over(S(121)).len(), 1);
         under_way.renewed(1, None);
         under_way.doubt_all();
-        assert!(!under_way.lasts(1, S(121)) && under_way.half_over(S(121)).is_empty(), "it is lost");
+        assert!(under_way.ends(1).is_none() && under_way.half_over(S(121)).is_empty(), "it is lost");
         drop(task);
-        assert!(!under_way.lasts(1, S(0)), "it has ended");
+        assert_eq!(under_way.ends(1), None, "it has ended");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The proof of pace: how far apart the starts of a pace unit were, by their send stamps. Pure; the stamps come from a
 //! scan of the archive.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 
 use crate::archive::Record;
@@ -18,6 +18,8 @@ const NAMED_EARLY: usize = 20;
 #[derive(Debug, Default)]
 pub struct Audit {
     units: BTreeMap<String, UnitStarts>,
+    /// The sites' numbers.
+    sites: BTreeMap<String, u32>,
 }
 
 /// What is known of one pace unit's requests.
@@ -35,8 +37,11 @@ pub struct UnitReport {
     pub gaps: Option<Gaps>,
     /// How long after their time requests were sent; none where that isn't on record.
     pub lateness: Option<Lateness>,
-    /// How many starts came before their time by more than grace, in their unit or in their site.
+    /// How many starts came before their time by more than grace, in their unit or in their site, which may have had another unit
+    /// before.
     pub early: u64,
+    /// Starts of several sites that are judged by their own site alone: the wait of their unit isn't on record.
+    pub without_unit_wait: u64,
     /// The earliest in time of them, at most 20.
     pub early_starts: Vec<EarlyStart>,
     /// Starts with waits under 100 ms, of which the mean alone is judged.
@@ -107,16 +112,66 @@ impl Audit {
 
     /// Counts one record.
     pub fn count(&mut self, record: &Record) {
+        let site = self.site_number(&record.site);
         if let Some(unit) = self.units.get_mut(&record.unit) {
-            unit.count(record);
+            unit.count(site, record);
         } else {
-            self.units.entry(record.unit.clone()).or_default().count(record);
+            self.units.entry(record.unit.clone()).or_default().count(site, record);
         }
+    }
+
+    fn site_number(&mut self, site: &str) -> u32 {
+        if let Some(number) = self.sites.get(site) {
+            return *number;
+        }
+        let number = u32::try_from(self.sites.len()).unwrap_or(u32::MAX);
+        self.sites.insert(site.to_owned(), number);
+        number
     }
 
     /// What was counted, sorted by the units' names.
     pub fn report(self) -> Vec<UnitReport> {
-        self.units.into_iter().map(|(name, unit)| unit.report(name)).collect()
+        let Self { mut units, sites } = self;
+        units.values_mut().for_each(|unit| unit.starts.sort_unstable());
+        let moved = Moved::between(&units);
+        let mut names: Vec<(u32, String)> = sites.into_iter().map(|(name, number)| (number, name)).collect();
+        names.sort_unstable();
+        let reports =
+            (0..).zip(units).map(|(number, (name, unit))| unit.report(name, number, &names, &moved));
+        reports.collect()
+    }
+}
+
+/// The starts of sites that were in several units: in order of time, each with its unit's number.
+struct Moved(HashMap<u32, Vec<(Timestamp, usize)>>);
+
+impl Moved {
+    fn between(units: &BTreeMap<String, UnitStarts>) -> Self {
+        let mut of_sites: HashMap<u32, usize> = HashMap::new();
+        units.values().flat_map(|unit| &unit.sites).for_each(|site| *of_sites.entry(*site).or_default() += 1);
+        let moved = of_sites.into_iter().filter(|(_, units)| *units > 1);
+        let mut moved: HashMap<u32, Vec<(Timestamp, usize)>> =
+            moved.map(|(site, _)| (site, Vec::new())).collect();
+        if moved.is_empty() {
+            return Self(moved);
+        }
+        for (number, unit) in units.values().enumerate() {
+            let sites = unit.sites_of_terms();
+            for start in &unit.starts {
+                if let Some(starts) = moved.get_mut(&sites[start.terms as usize]) {
+                    starts.push((start.at, number));
+                }
+            }
+        }
+        moved.values_mut().for_each(|starts| starts.sort_unstable());
+        Self(moved)
+    }
+
+    /// The last start of a site before one of that unit at that time.
+    fn before(&self, site: u32, at: Timestamp, unit: usize) -> Option<Timestamp> {
+        let starts = self.0.get(&site)?;
+        let earlier = starts.partition_point(|start| *start < (at, unit));
+        Some(starts[..earlier].last()?.0)
     }
 }
 
@@ -133,9 +188,10 @@ struct RequestStart {
 /// What starts have in common.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct StartTerms {
-    /// The site's number in its unit.
+    /// The site's number.
     site: u32,
-    unit_wait: Duration,
+    /// None where that isn't on record.
+    unit_wait: Option<Duration>,
     site_wait: Duration,
 }
 
@@ -145,16 +201,17 @@ const UNTOLD: u32 = u32::MAX;
 struct UnitStarts {
     starts: Vec<RequestStart>,
     terms: BTreeMap<StartTerms, u32>,
-    sites: BTreeMap<String, u32>,
+    sites: BTreeSet<u32>,
     statuses: BTreeMap<u16, u64>,
     unanswered: u64,
     bytes: u64,
 }
 
 impl UnitStarts {
-    fn count(&mut self, record: &Record) {
+    fn count(&mut self, site: u32, record: &Record) {
         let Record { sent_at: at, unit_wait, site_wait, .. } = *record;
-        let terms = StartTerms { site: self.site_number(&record.site), unit_wait, site_wait };
+        self.sites.insert(site);
+        let terms = StartTerms { site, unit_wait, site_wait };
         let next = u32::try_from(self.terms.len()).unwrap_or(u32::MAX);
         let terms = *self.terms.entry(terms).or_insert(next);
         let ms = |start_at: Timestamp| at.as_millis().abs_diff(start_at.as_millis());
@@ -168,48 +225,59 @@ impl UnitStarts {
         }
     }
 
-    fn site_number(&mut self, site: &str) -> u32 {
-        if let Some(number) = self.sites.get(site) {
-            return *number;
-        }
-        let number = u32::try_from(self.sites.len()).unwrap_or(u32::MAX);
-        self.sites.insert(site.to_owned(), number);
-        number
+    /// The site of each of the terms, by their number.
+    fn sites_of_terms(&self) -> Vec<u32> {
+        self.terms_in_order().iter().map(|terms| terms.site).collect()
     }
 
-    fn report(mut self, unit: String) -> UnitReport {
-        self.starts.sort_unstable();
-        let tally = self.tally();
+    fn terms_in_order(&self) -> Vec<&StartTerms> {
+        let mut terms: Vec<&StartTerms> = self.terms.keys().collect();
+        terms.sort_unstable_by_key(|of| self.terms[*of]);
+        terms
+    }
+
+    /// Of starts in order of time.
+    fn report(self, unit: String, number: usize, names: &[(u32, String)], moved: &Moved) -> UnitReport {
+        let tally = self.tally(number, moved);
         let stamp = |start: Option<&RequestStart>| start.map_or(Timestamp::default(), |start| start.at);
-        let intervals = || self.terms.keys().map(|terms| terms.unit_wait.max(terms.site_wait));
+        let intervals =
+            || self.terms.keys().map(|terms| terms.unit_wait.unwrap_or_default().max(terms.site_wait));
         UnitReport {
             unit,
             starts: self.starts.len() as u64,
             interval: (intervals().min().unwrap_or_default(), intervals().max().unwrap_or_default()),
             lateness: lateness(&self.starts),
             early: tally.early,
+            without_unit_wait: if self.sites.len() > 1 { tally.without_unit_wait } else { 0 },
             quick: tally.quick(),
             early_starts: tally.early_starts,
             unanswered: self.unanswered,
             bytes: self.bytes,
             first: stamp(self.starts.first()),
             last: stamp(self.starts.last()),
-            sites: self.sites.into_keys().collect(),
+            sites: self.names(names),
             statuses: self.statuses,
             gaps: gaps(&self.starts),
         }
     }
 
-    /// Judges each start by its own waits (I1): how long after the last one in its unit, and in its site, it came.
-    fn tally(&self) -> PaceTally {
-        let mut terms: Vec<&StartTerms> = self.terms.keys().collect();
-        terms.sort_unstable_by_key(|of| self.terms[*of]);
+    fn names(&self, all: &[(u32, String)]) -> Vec<String> {
+        let mut names: Vec<String> = self.sites.iter().map(|site| all[*site as usize].1.clone()).collect();
+        names.sort_unstable();
+        names
+    }
+
+    /// Judges each start by its own waits (I1): how long after the last one in its unit, and in its site, it came. The site's may
+    /// have been in another unit.
+    fn tally(&self, unit: usize, moved: &Moved) -> PaceTally {
+        let terms = self.terms_in_order();
         let (mut tally, mut last_of_unit) = (PaceTally::default(), None);
-        let mut last_of_site = vec![None; self.sites.len()];
+        let mut last_of_site: HashMap<u32, Timestamp> = HashMap::new();
         for RequestStart { at, terms: number, .. } in self.starts.iter().copied() {
             let StartTerms { site, unit_wait, site_wait } = *terms[number as usize];
-            let last_of_site = &mut last_of_site[site as usize];
-            let lasts = [(last_of_unit, unit_wait), (*last_of_site, site_wait)];
+            let last_of_its_site = last_of_site.insert(site, at).max(moved.before(site, at, unit));
+            tally.without_unit_wait += u64::from(unit_wait.is_none());
+            let lasts = [(last_of_unit, unit_wait.unwrap_or_default()), (last_of_its_site, site_wait)];
             let waited = lasts.into_iter().filter_map(|(last, wait): (Option<Timestamp>, _)| {
                 Some(EarlyStart { at, gap: at.since(last?), wait })
             });
@@ -217,7 +285,7 @@ impl UnitStarts {
             if let Some(waited) = waited.min_by_key(|waited| millis(waited.gap) - millis(waited.wait)) {
                 tally.take(waited);
             }
-            (last_of_unit, *last_of_site) = (Some(at), Some(at));
+            last_of_unit = Some(at);
         }
         tally
     }
@@ -228,6 +296,7 @@ impl UnitStarts {
 struct PaceTally {
     early: u64,
     early_starts: Vec<EarlyStart>,
+    without_unit_wait: u64,
     /// Starts that wait too short a time to be exact, how long they took, and how long they had to take.
     quick: u32,
     took: Duration,
@@ -284,7 +353,7 @@ mod tests {
             site: site.to_owned(),
             unit: "unit".to_owned(),
             start_at: Some(Timestamp::from_millis(1_795_165_200_000 + at - 1)),
-            unit_wait: Duration::from_millis(interval),
+            unit_wait: Some(Duration::from_millis(interval)),
             site_wait: Duration::from_millis(interval),
             fence: 1,
             url: "http://shop.example/".to_owned(),
@@ -330,7 +399,7 @@ mod tests {
     #[test]
     fn i1_in_a_group_a_start_waits_for_its_unit_and_for_its_own_site() {
         let group = |starts: &[(&str, i64, u64)]| {
-            let in_unit = |record| Record { unit_wait: Duration::from_secs(1), ..record };
+            let in_unit = |record| Record { unit_wait: Some(Duration::from_secs(1)), ..record };
             let records = starts.iter().map(|(site, at, wait)| in_unit(sent(site, *at, *wait)));
             Audit::of(records).report()[0].early
         };
@@ -341,12 +410,31 @@ mod tests {
     }
 
     #[test]
-    fn records_of_earlier_builds_are_judged_by_their_site_alone() {
-        let told = |record| Record { start_at: None, unit_wait: Duration::ZERO, ..record };
+    fn i1_a_site_that_changed_its_unit_waits_for_its_own_last_start_in_the_former_one() {
+        let of =
+            |unit: &str, record| Record { unit: unit.to_owned(), unit_wait: Some(Duration::ZERO), ..record };
+        let early = |records: &[(&str, &str, i64)]| {
+            let records = records.iter().map(|(unit, site, at)| of(unit, sent(site, *at, 1000)));
+            Audit::of(records).report().iter().map(|report| report.early).collect::<Vec<_>>()
+        };
+        assert_eq!(early(&[("a", "a", 0), ("g", "a", 899)]), [0, 1]);
+        assert_eq!(early(&[("a", "a", 0), ("g", "a", 900)]), [0, 0]);
+        assert_eq!(early(&[("a", "a", 0), ("g", "b", 10), ("g", "a", 899)]), [0, 1], "of several sites");
+        assert_eq!(early(&[("g", "a", 0), ("a", "a", 899), ("g", "a", 1800)]), [1, 0], "and back");
+        assert_eq!(early(&[("a", "a", 0), ("g", "a", 0)]), [0, 1], "at one moment, once");
+        assert_eq!(early(&[("a", "a", 0), ("g", "b", 10)]), [0, 0], "other sites are their own");
+    }
+
+    #[test]
+    fn records_of_earlier_builds_are_judged_by_their_site_alone_and_it_is_told() {
+        let told = |record| Record { start_at: None, unit_wait: None, ..record };
         let records =
             [("a", 0, 1000), ("b", 10, 5000), ("a", 899, 1000)].map(|(s, at, ms)| told(sent(s, at, ms)));
         let report = &Audit::of(records).report()[0];
         assert_eq!((report.early, report.lateness, report.interval.1.as_secs()), (1, None, 5));
+        assert_eq!(report.without_unit_wait, 3);
+        let alone = [("a", 0, 1000), ("a", 1000, 1000)].map(|(s, at, ms)| told(sent(s, at, ms)));
+        assert_eq!(Audit::of(alone).report()[0].without_unit_wait, 0, "a site alone is judged wholly");
     }
 
     #[test]
@@ -419,7 +507,7 @@ mod tests {
     fn a_start_takes_16_bytes_and_32_while_the_table_grows() {
         let mut unit = UnitStarts::default();
         for n in 0..100_000 {
-            unit.count(&sent("a", n, 1000));
+            unit.count(0, &sent("a", n, 1000));
         }
         assert!(
             unit.starts.capacity() * size_of::<RequestStart>() <= 32 * 100_000,

@@ -30,9 +30,9 @@ pub struct Record {
     pub unit: String,
     /// When it was to be sent; none without a pace, and in records of earlier builds.
     pub start_at: Option<Timestamp>,
-    /// What its pace unit waited before it, as in force at its last grant. Zero in records of earlier builds, which tell of the
+    /// What its pace unit waited before it, as in force at its last grant. None in records of earlier builds, which tell of the
     /// site alone.
-    pub unit_wait: Duration,
+    pub unit_wait: Option<Duration>,
     /// What its site waited before it.
     pub site_wait: Duration,
     /// The lease's fence.
@@ -262,7 +262,7 @@ fn request(fields: &Fields) -> Option<Record> {
         site: text("Paced-Site")?,
         unit: text("Paced-Unit")?,
         start_at: fields.get("Paced-Start-At").and_then(|text| text.parse().ok()),
-        unit_wait: wait("Paced-Unit-Wait-Ms").unwrap_or_default(),
+        unit_wait: wait("Paced-Unit-Wait-Ms"),
         site_wait: wait("Paced-Site-Wait-Ms").or_else(|| wait("Paced-Interval-Ms"))?,
         fence: fields.get("Paced-Fence")?.parse().ok()?,
         url: text("WARC-Target-URI")?,
@@ -368,6 +368,6 @@ mod tests {
         );
         // Such a build told its site's interval alone.
         let waits = (record.start_at, record.unit_wait, record.site_wait);
-        assert_eq!(waits, (None, Duration::ZERO, Duration::from_secs(1)));
+        assert_eq!(waits, (None, None, Duration::from_secs(1)));
     }
 }

@@ -624,7 +624,7 @@ fn asked(path: &str) -> Record {
         site: "shop".to_owned(),
         unit: "shops".to_owned(),
         start_at: Some(Timestamp::from_millis(START - 2)),
-        unit_wait: Duration::from_millis(500),
+        unit_wait: Some(Duration::from_millis(500)),
         site_wait: Duration::from_millis(1500),
         fence: 42,
         url: format!("http://shop.example/{path}"),

@@ -121,3 +121,25 @@ fn audit_proves_the_pace_for_people_and_for_machines() {
     let run = Paced::new(["audit", "books"]).data(&data).run().expect_code(1);
     assert!(run.stderr.contains("no request to site `books` is kept"), "{}", run.stderr);
 }
+
+/// Two requests of a group's sites, as builds kept them that told of the site's interval alone.
+const OLDER: &str = "WARC/1.1\r\nWARC-Type: request\r\nWARC-Record-ID: <a>\r\nWARC-Date: 2026-11-20T09:00:00Z\r\n\
+    WARC-Target-URI: http://a.example/\r\nPaced-Site: a\r\nPaced-Unit: group:g\r\n\
+    Paced-Interval-Ms: 1000\r\nPaced-Fence: 1\r\nContent-Length: 0\r\n\r\n\r\n\r\n\
+    WARC/1.1\r\nWARC-Type: metadata\r\nPaced-Erased: yes\r\nPaced-Status: 200\r\n\
+    Content-Length: 0\r\n\r\n\r\n\r\n";
+
+#[test]
+fn audit_says_which_starts_it_can_judge_by_their_own_site_alone() {
+    let data = TempData::new();
+    let other = OLDER.replace("a.example", "b.example").replace("Paced-Site: a", "Paced-Site: b");
+    let kept = OLDER.to_owned() + &other.replace("<a>", "<b>").replace("09:00:00Z", "09:00:00.010Z");
+    std::fs::create_dir_all(data.file("pages")).expect("a folder");
+    std::fs::write(data.file("pages/older.warc"), kept).expect("written");
+    let run = Paced::new(["audit"]).data(&data).run().expect_code(0);
+    let told = "  untold    2 starts without their group's wait, as older builds kept them:\n            \
+                gaps between sites of the group aren't judged there\n";
+    assert!(run.stdout.contains(&format!("  early     0\n{told}")), "{}", run.stdout);
+    let run = Paced::new(["audit", "--json"]).data(&data).run().expect_code(0);
+    assert_eq!(json_lines_of(&run.stdout)[0]["without_unit_wait"], 2, "{}", run.stdout);
+}

@@ -78,6 +78,13 @@ fn text(report: &UnitReport) -> String {
         let (at, gap, due) = (early.at, early.gap.as_millis(), early.wait.as_millis());
         lines.push(format!("            {at}: {gap} ms after the one before, {due} ms were due"));
     }
+    if report.without_unit_wait > 0 {
+        lines.push(format!(
+            "  untold    {} starts without their group's wait, as older builds kept them:",
+            report.without_unit_wait
+        ));
+        lines.push("            gaps between sites of the group aren't judged there".to_owned());
+    }
     let statuses: Vec<String> =
         report.statuses.iter().map(|(status, count)| format!("{status}: {count}")).collect();
     lines.push(format!("  answers   {}; none: {}", statuses.join(", "), report.unanswered));
@@ -96,6 +103,6 @@ fn object(report: &UnitReport) -> serde_json::Value {
         "mean_ms": report.quick.map(|quick| json!({
             "gap": quick.gap.as_secs_f64() * 1000.0, "due": quick.due.as_secs_f64() * 1000.0, "kept": quick.kept,
         })),
-        "early": report.early, "statuses": report.statuses, "unanswered": report.unanswered, "bytes": report.bytes,
+        "early": report.early, "without_unit_wait": report.without_unit_wait, "statuses": report.statuses, "unanswered": report.unanswered, "bytes": report.bytes,
     })
 }

@@ -44,6 +44,8 @@ struct Single {
     interval: Duration,
     /// From when on the mutex is its own, in ms by the frontier's clock; `i64::MIN` before.
     at: AtomicI64,
+    /// How long the last answer to a move of it took, in ms.
+    trip: AtomicI64,
 }
 
 /// What the permits of one pace unit go by.
@@ -126,6 +128,7 @@ impl Permit {
             token: format!("single-{:016x}", fastrand::u64(..)),
             interval,
             at: AtomicI64::new(i64::MIN),
+            trip: AtomicI64::new(0),
         })))
     }
 
@@ -279,11 +282,9 @@ impl Single {
 
     /// Takes the mutex, or moves the end of what was taken and not used in time; or waits for somebody else.
     async fn renew(&self, was_taken: bool) -> Result<(), FrontierError> {
-        let (expire, lead) =
-            (millis(self.interval), lead_ms(millis(self.interval)).max(self.frontier.lead()));
-        if was_taken && self.frontier.extend_lock(&self.mutex, &self.token, expire + lead).await? {
-            let soon = self.frontier.clock_of(&self.mutex).now().as_millis() + lead;
-            self.at.store(soon, Ordering::SeqCst);
+        let expire = millis(self.interval);
+        let lead = lead_ms(expire).max(self.frontier.lead());
+        if was_taken && self.moved(expire, lead.max(self.trip.load(Ordering::SeqCst))).await? {
             return Ok(());
         }
         match self.frontier.try_lock_ahead(&self.mutex, &self.token, expire, lead).await? {
@@ -291,6 +292,19 @@ impl Single {
             LockReply::Held(left) => wait_ms(left.min(LONGEST_SLEEP)).await,
         }
         Ok(())
+    }
+
+    /// Moves the start to `lead` ms from now, and the end of the mutex to no sooner than an interval after it: the mutex is moved
+    /// later than this is sent, whenever the answer comes. False: the mutex isn't its own any more.
+    async fn moved(&self, expire: i64, lead: i64) -> Result<bool, FrontierError> {
+        let (asked, sent) = (self.frontier.clock_of(&self.mutex).now().as_millis(), since_boot());
+        let is_own = self.frontier.extend_lock(&self.mutex, &self.token, expire + lead).await?;
+        if is_own {
+            self.at.store(asked + lead, Ordering::SeqCst);
+            // An answer that comes after its time is waited for the next time.
+            self.trip.store(millis(since_boot().saturating_sub(sent)), Ordering::SeqCst);
+        }
+        Ok(is_own)
     }
 }
 

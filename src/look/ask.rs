@@ -6,8 +6,8 @@ use crate::archive::Archive;
 use crate::canonical_url::CanonicalUrl;
 use crate::clock::{self, Timestamp, millis};
 use crate::fetch::{Exchange, Fetcher, Request, Unsent};
-use crate::frontier::Frontier;
 use crate::frontier::permit::Permit;
+use crate::frontier::{Frontier, MutexKey};
 use crate::manners::Signal;
 use crate::mutex::TimedMutex;
 use crate::quantity::spoken;
@@ -146,12 +146,14 @@ impl<'a> Asker<'a> {
         if price.interval.is_zero() && price.is_known {
             return Ok(());
         }
+        // Each server of a cluster has a time of its own.
+        let clock = self.frontier.clock_of(&MutexKey::unit(&price.unit));
         if let Some(last) = self.sent.iter().rev().find(|sent| sent.unit == price.unit) {
             // What a robots.txt that was just read asks for may be more than its own request paid.
-            let waited = self.frontier.clock().now().since(last.at);
+            let waited = clock.now().since(last.at);
             clock::wait(price.interval.saturating_sub(waited)).await;
         }
-        clock::wait(price.due.since(self.frontier.clock().now())).await;
+        clock::wait(price.due.since(clock.now())).await;
         let mutex = TimedMutex::of_unit(self.frontier, &price.unit);
         while let Some(left) = mutex.left().await? {
             if !price.is_known && left > price.interval.max(LONGEST_WAIT) {

@@ -3,6 +3,8 @@
 use paced::internals::clock::Timestamp;
 use paced::internals::manners::grace;
 
+use paced::internals::manners::departure::is_early;
+
 use crate::ground::{Ground, SiteFile, assert_audited, assert_gaps_paced, ms, star};
 use crate::support::*;
 
@@ -27,5 +29,30 @@ fn l7_each_partition_s_starts_leave_by_the_clock_of_its_own_server() {
         let late = unit["lateness_ms"]["p99"].as_u64().map(ms).expect("on record");
         assert!(late <= grace(interval), "{unit}");
         assert_gaps_paced(&site.gaps(interval));
+    }
+}
+
+#[test]
+fn l7_a_try_waits_by_the_clock_of_the_server_that_paces_its_site() {
+    const DELAY: std::time::Duration = std::time::Duration::from_secs(2);
+    let Some(cluster) = RedisCluster::with_clocks([0, 20_000, -20_000]) else { return };
+    // What robots.txt asks for is longer than what its own request paid.
+    let served = || TestSite::builder().robots("User-agent: *\nCrawl-delay: 2\n").page("/", "<p>").serve();
+    let sites: Vec<TestSite> = (0..6).map(|_| served()).collect();
+    let file = |(number, site)| SiteFile::of(&format!("shop{number}"), site).interval(ms(200));
+    let ground = Ground::new(sites.iter().enumerate().map(file));
+    std::thread::scope(|scope| {
+        for (number, site) in sites.iter().enumerate() {
+            let file = ground.file(&format!("shop{number}"));
+            let tried = ground.verb("try").arg(site.url("/")).arg("--site").arg(file);
+            let tried = tried.env("PACED_FRONTIER", cluster.url());
+            scope.spawn(move || tried.run().expect_code(0));
+        }
+    });
+    for site in &sites {
+        let at: Vec<_> = site.arrivals().iter().map(|arrival| arrival.at).collect();
+        assert_eq!(at.len(), 2, "robots.txt and the page");
+        let gap = at[1].saturating_sub(at[0]);
+        assert!(!is_early(gap, DELAY), "{gap:?} between the two");
     }
 }

@@ -1,6 +1,14 @@
 //! A Redis so far away that its time is known badly: the mean rate is kept, and that is said.
 
-use crate::ground::{Ground, SiteFile, asked, ms, star};
+use std::time::Duration;
+
+use paced::internals::clock::millis;
+use paced::internals::frontier::MutexKey;
+use paced::internals::frontier::permit::Permit;
+use paced::internals::manners::grace;
+
+use crate::ground::{Ground, SiteFile, asked, ms, star, wait};
+use crate::steps::open;
 use crate::support::*;
 
 #[test]
@@ -19,4 +27,44 @@ fn a_redis_far_away_keeps_the_mean_rate_and_says_so_once() {
     let took = arrivals[arrivals.len() - 1].saturating_sub(arrivals[0]);
     let due = interval * u32::try_from(PAGES + 1).expect("a few");
     assert!(took + interval / 2 >= due, "{took:?} for what takes {due:?}");
+}
+
+#[test]
+fn v5_a_permit_that_is_moved_counts_from_when_that_was_asked_for_not_from_its_answer() {
+    let interval = Duration::from_secs(3);
+    let Some(redis) = redis_or_skip() else { return };
+    let road = RedisProxy::to(redis.port());
+    let (frontier, near) = (open(&road.url(0)), open(&redis.url(0)));
+    let unit = MutexKey::unit("shop");
+    wait(async {
+        let permit = Permit::single(&frontier, "shop", interval);
+        permit.start().await.expect("nobody has it");
+        // It grows late, and the answer to its move is slow.
+        tokio::time::sleep(grace(interval) + ms(50)).await;
+        road.slow(ms(100));
+        let asked = near.clock_of(&unit).now();
+        permit.start().await.expect("it is moved");
+        let left = near.lock_left(&unit).await.expect("answers").expect("it is held");
+        let ends = near.clock_of(&unit).now().as_millis() + left;
+        let at = permit.departure().at;
+        assert!(
+            at >= asked.as_millis() && at + millis(interval) <= ends + 2,
+            "{at} in {asked:?}, until {ends}"
+        );
+    });
+}
+
+#[test]
+fn a_permit_is_moved_by_a_slow_answer_too_however_short_its_grace() {
+    let Some(redis) = redis_or_skip() else { return };
+    let road = RedisProxy::to(redis.port());
+    let frontier = open(&road.url(0));
+    wait(async {
+        let permit = Permit::single(&frontier, "shop", ms(200));
+        permit.start().await.expect("nobody has it");
+        tokio::time::sleep(grace(ms(200)) + ms(10)).await;
+        road.slow(ms(60));
+        let moved = tokio::time::timeout(Duration::from_secs(30), permit.start()).await;
+        moved.expect("it finds a time").expect("answers");
+    });
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use paced::internals::frontier::{Frontier, Registered, Registration, Tuning, WorkScope};
-use paced::internals::task::{Failure, Outcome, RobotsAccess, RobotsRecord};
+use paced::internals::task::{Failure, Outcome, Priority, Put, RobotsAccess, RobotsRecord};
 
 use crate::ground::wait;
 use crate::steps::*;
@@ -108,39 +108,50 @@ fn i16_a_site_is_registered_at_the_same_cost_however_many_of_its_group_share_its
     });
 }
 
+/// A host with so many pages of that depth is unreachable for a while, then answers: what a claim takes that meets it as it is kept back, as
+/// its `robots.txt` is to be asked for, and as its pages return.
+async fn unreachable(redis: &RedisServer, db: u32, pages: u32, depth: u32) -> [BTreeMap<String, u64>; 3] {
+    let frontier = open(&redis.url(db));
+    let mut site = registration("shop", 0);
+    site.settings.robots = true;
+    frontier.register(site).await.expect("answers");
+    for page in 0..pages {
+        let page = Put { depth, ..Put::request(url(page), Priority::from_value(240)) };
+        frontier.put("shop", vec![page]).await.expect("answers");
+    }
+    register_as(&frontier, "other", 0).await;
+    put_in(&frontier, "other", 0..1).await.expect("answers");
+    let mut found = claim(&frontier, "one", 2).await.leases;
+    let (errands, pages): (Vec<_>, Vec<_>) = found.drain(..).partition(|lease| lease.robots.is_some());
+    let holds_for = std::time::Duration::from_millis(1_500);
+    let lost = |holds_for| Outcome::Robots(RobotsRecord::unreachable("503", holds_for));
+    settle(&frontier, "one", &errands[0], lost(holds_for)).await;
+    while claim(&frontier, "one", 1).await.next_in == Some(0) {}
+    let later = Outcome::Retry { after: holds_for, why: Failure::new("503") };
+    settle(&frontier, "one", &pages[0], later).await;
+    let (_, asleep) = calls_of(redis, frontier.claim(want("one", 1, 0))).await;
+    sleep(1_700).await;
+    let (due, asks) = calls_of(redis, frontier.claim(want("one", 2, 0))).await;
+    let leases = due.expect("a grant").leases;
+    assert_eq!(leases.len(), 2, "robots.txt, and the page that was delayed until the same time");
+    let errand = leases.iter().find(|lease| lease.robots.is_some()).expect("robots.txt");
+    let absent = RobotsRecord { access: RobotsAccess::Absent, ..RobotsRecord::unreachable("", holds_for) };
+    settle(&frontier, "one", errand, Outcome::Robots(absent)).await;
+    let (_, returns) = calls_of(redis, frontier.claim(want("one", 0, 0))).await;
+    [asleep, asks, returns]
+}
+
 #[test]
 fn i16_a_claim_takes_as_long_however_many_pages_wait_for_an_unreachable_host() {
     let Some(redis) = redis_or_skip() else { return };
-    let costs = [300_u32, 3_000].map(|pages| {
-        wait(async {
-            let frontier = open(&redis.url(u32::from(pages != 300)));
-            let mut site = registration("shop", 0);
-            site.settings.robots = true;
-            frontier.register(site).await.expect("answers");
-            put(&frontier, 0..pages).await.expect("answers");
-            register_as(&frontier, "other", 0).await;
-            put_in(&frontier, "other", 0..1).await.expect("answers");
-            let mut found = claim(&frontier, "one", 2).await.leases;
-            let (errands, pages): (Vec<_>, Vec<_>) =
-                found.drain(..).partition(|lease| lease.robots.is_some());
-            let holds_for = std::time::Duration::from_millis(1_500);
-            let lost = |holds_for| Outcome::Robots(RobotsRecord::unreachable("503", holds_for));
-            settle(&frontier, "one", &errands[0], lost(holds_for)).await;
-            while claim(&frontier, "one", 1).await.next_in == Some(0) {}
-            let later = Outcome::Retry { after: holds_for, why: Failure::new("503") };
-            settle(&frontier, "one", &pages[0], later).await;
-            let (_, asleep) = calls_of(&redis, frontier.claim(want("one", 1, 0))).await;
-            sleep(1_700).await;
-            let (due, asks) = calls_of(&redis, frontier.claim(want("one", 2, 0))).await;
-            let leases = due.expect("a grant").leases;
-            assert_eq!(leases.len(), 2, "robots.txt, and the page that was delayed until the same time");
-            let errand = leases.iter().find(|lease| lease.robots.is_some()).expect("robots.txt");
-            let absent =
-                RobotsRecord { access: RobotsAccess::Absent, ..RobotsRecord::unreachable("", holds_for) };
-            settle(&frontier, "one", errand, Outcome::Robots(absent)).await;
-            let (_, returns) = calls_of(&redis, frontier.claim(want("one", 0, 0))).await;
-            [asleep, asks, returns]
-        })
-    });
+    let costs = [(0, 300), (1, 3_000)].map(|(db, pages)| wait(unreachable(&redis, db, pages, 0)));
     assert_eq!(costs[0], costs[1]);
+}
+
+#[test]
+fn i16_the_robots_txt_of_an_unreachable_host_is_asked_for_without_a_look_at_its_pages() {
+    let Some(redis) = redis_or_skip() else { return };
+    // Pages so deep have a record each.
+    let [few, many] = [(0, 3), (1, 90)].map(|(db, pages)| wait(unreachable(&redis, db, pages, 20)));
+    assert_eq!(few[1], many[1]);
 }

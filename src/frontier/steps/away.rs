@@ -35,14 +35,21 @@ impl<S: Shelf> Moment<'_, S> {
     /// How many tasks returned. Where some are left, the host stands behind others that are due.
     fn look_at_host(&mut self, host: &AwayHost, most: u32) -> Done<S, u32> {
         let AwayHost { site: name, origin, .. } = host;
-        let parked = self.shelf.parked(name, origin, most)?;
-        let Some(mut site) = self.shelf.site(name)?.filter(|_| !parked.is_empty()) else {
+        let Some(mut site) = self.shelf.site(name)? else {
             self.shelf.set_away(name, origin, None)?;
             return Ok(0);
         };
         let record = if site.settings.robots { self.shelf.robots_brief(origin)? } else { None };
         let record = record.filter(|robots| robots.until > self.now);
-        if !site.settings.robots || record.as_ref().is_some_and(|robots| robots.unreachable.is_none()) {
+        let is_back =
+            !site.settings.robots || record.as_ref().is_some_and(|robots| robots.unreachable.is_none());
+        // While it is away, one task tells that there are any.
+        let parked = self.shelf.parked(name, origin, if is_back { most } else { 1 })?;
+        if parked.is_empty() {
+            self.shelf.set_away(name, origin, None)?;
+            return Ok(0);
+        }
+        if is_back {
             let returned = u32::try_from(parked.len()).unwrap_or(most);
             for mut task in parked {
                 self.shift(&mut site, &mut task, Place::Waiting)?;

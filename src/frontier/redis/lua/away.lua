@@ -83,8 +83,7 @@ local away = module(function(away)
 
   -- How many tasks returned. Where some are left, the host stands behind others that are due.
   local function look_at(name, origin, most)
-    local parked = tasks.parked(name, origin, most)
-    local site = #parked > 0 and store.site(name)
+    local site = store.site(name)
     if not site then
       set(name, origin, nil)
       return 0
@@ -93,7 +92,14 @@ local away = module(function(away)
     if robots and robots.until_at <= now then
       robots = nil
     end
-    if site.robots ~= 1 or robots and not robots.unreachable then
+    local is_back = site.robots ~= 1 or robots and not robots.unreachable
+    -- While it is away, one task tells that there are any.
+    local parked = tasks.parked(name, origin, is_back and most or 1)
+    if #parked == 0 then
+      set(name, origin, nil)
+      return 0
+    end
+    if is_back then
       for _, task in ipairs(parked) do
         places.shift(site, task, WAITING)
       end

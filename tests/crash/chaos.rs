@@ -9,7 +9,8 @@ use rustix::process::Signal;
 use crate::books::*;
 use crate::support::*;
 
-const INTERVAL: Duration = Duration::from_millis(50);
+/// The shortest of which each gap is judged.
+const INTERVAL: Duration = Duration::from_millis(100);
 const HOUR: i64 = 3_600_000;
 /// A stop that is longer may outlast a lease that was about to be renewed.
 const SHORT_STOP: Duration = Duration::from_secs(12);

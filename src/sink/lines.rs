@@ -13,7 +13,7 @@ use crate::clock::since_boot;
 
 /// A line that waits to be written.
 #[derive(Debug)]
-pub(super) struct Line {
+pub(super) struct ItemLine {
     pub(super) bytes: Vec<u8>,
     /// From this time since boot on it is dropped instead.
     pub(super) until: Duration,
@@ -21,7 +21,7 @@ pub(super) struct Line {
     pub(super) written: Arc<AtomicBool>,
 }
 
-impl Line {
+impl ItemLine {
     fn is_over(&self) -> bool {
         since_boot() >= self.until
     }
@@ -68,7 +68,7 @@ impl LineFile {
 
     /// Appends whole lines: to a file all of them or none, to anything else line by line, as a pipe takes a line that isn't too
     /// long in one piece, whoever else writes to it. A line whose time is over is left out.
-    pub(super) fn append(&self, lines: &[Line]) -> Result<(), SinkError> {
+    pub(super) fn append(&self, lines: &[ItemLine]) -> Result<(), SinkError> {
         let OpenFile { file, regular } = self.opened()?;
         let written =
             if *regular { append_locked(file, &self.path, lines) } else { one_by_one(&mut &*file, lines) };
@@ -98,16 +98,16 @@ impl OpenFile {
     }
 }
 
-fn append_locked(mut file: &File, path: &Path, lines: &[Line]) -> io::Result<()> {
+fn append_locked(mut file: &File, path: &Path, lines: &[ItemLine]) -> io::Result<()> {
     alone(file, || {
         // Another process may have been killed in the middle of a line since the last look.
         let whole = cut_torn_line(file, path)?;
         // Looked at now: another process may have had the file for long.
-        let lines: Vec<&Line> = lines.iter().filter(|line| !line.is_over()).collect();
+        let lines: Vec<&ItemLine> = lines.iter().filter(|line| !line.is_over()).collect();
         let bytes: Vec<u8> = lines.iter().flat_map(|line| &line.bytes).copied().collect();
         let written = file.write_all(&bytes);
         match written {
-            Ok(()) => lines.into_iter().for_each(Line::was_written),
+            Ok(()) => lines.into_iter().for_each(ItemLine::was_written),
             Err(_) => file.set_len(whole)?,
         }
         written
@@ -123,7 +123,7 @@ fn alone<T>(file: &File, work: impl FnOnce() -> io::Result<T>) -> io::Result<T> 
 }
 
 /// Writes each line by itself.
-pub(super) fn one_by_one(to: &mut impl Write, lines: &[Line]) -> io::Result<()> {
+pub(super) fn one_by_one(to: &mut impl Write, lines: &[ItemLine]) -> io::Result<()> {
     lines.iter().filter(|line| !line.is_over()).try_for_each(|line| {
         to.write_all(&line.bytes)?;
         line.was_written();

@@ -24,7 +24,7 @@ use tracing::{error, warn};
 
 use crate::batch::{Batches, Sender, batches, linger};
 use crate::item::Item;
-use lines::{Line, LineFile};
+use lines::{ItemLine, LineFile};
 use target::{Destination, Outlet, Target};
 use writer::WriterName;
 
@@ -142,7 +142,7 @@ impl ItemSink {
         let mut bytes = serde_json::to_vec(item).map_err(failed)?;
         bytes.push(b'\n');
         let written = Arc::default();
-        let line = Line { bytes, until, written: Arc::clone(&written) };
+        let line = ItemLine { bytes, until, written: Arc::clone(&written) };
         lock(&self.0.target).put(&item.site, line)?;
         Ok(WaitingLine(written))
     }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::SinkError;
-use super::lines::{Line, LineFile, one_by_one};
+use super::lines::{ItemLine, LineFile, one_by_one};
 use super::writer::WriterName;
 
 /// Once so many files of items may be open, those that nothing waits for are closed.
@@ -38,7 +38,7 @@ pub(super) enum Destination {
 #[derive(Debug)]
 struct Queue {
     outlet: Outlet,
-    lines: Vec<Line>,
+    lines: Vec<ItemLine>,
 }
 
 /// Takes lines.
@@ -53,7 +53,7 @@ pub(super) enum Outlet {
 pub(super) struct Due {
     name: String,
     pub(super) outlet: Outlet,
-    pub(super) lines: Vec<Line>,
+    pub(super) lines: Vec<ItemLine>,
 }
 
 impl Target {
@@ -62,7 +62,7 @@ impl Target {
     }
 
     /// Lets a line wait for its site's file.
-    pub(super) fn put(&mut self, site: &str, line: Line) -> Result<(), SinkError> {
+    pub(super) fn put(&mut self, site: &str, line: ItemLine) -> Result<(), SinkError> {
         let name = if matches!(self.destination, Destination::One(_)) { "" } else { site };
         if !self.queues.contains_key(name) {
             let outlet = self.destination.outlet(name)?;
@@ -120,7 +120,7 @@ impl Destination {
 
 impl Outlet {
     /// Hands whole lines to the system: where that is a file, all of them or none.
-    pub(super) fn append(&self, lines: &[Line]) -> Result<(), SinkError> {
+    pub(super) fn append(&self, lines: &[ItemLine]) -> Result<(), SinkError> {
         match self {
             Self::File(file) => file.append(lines),
             Self::Stdout => print(lines).map_err(|e| SinkError::io("write to", Path::new("stdout"), e)),
@@ -136,7 +136,7 @@ impl Outlet {
     }
 }
 
-fn print(lines: &[Line]) -> io::Result<()> {
+fn print(lines: &[ItemLine]) -> io::Result<()> {
     let mut stdout = io::stdout().lock();
     one_by_one(&mut stdout, lines)?;
     stdout.flush()
@@ -148,8 +148,8 @@ mod tests {
 
     use super::*;
 
-    fn line(bytes: &[u8]) -> Line {
-        Line { bytes: bytes.to_vec(), until: Duration::MAX, written: Arc::default() }
+    fn line(bytes: &[u8]) -> ItemLine {
+        ItemLine { bytes: bytes.to_vec(), until: Duration::MAX, written: Arc::default() }
     }
 
     #[test]

@@ -128,7 +128,8 @@ impl Yard {
 
 impl Drop for Yard {
     fn drop(&mut self) {
-        drop(self.stdin.take());
+        // What it has to tell isn't read any more, so it could wait for ever.
+        let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }

@@ -129,7 +129,7 @@ pub struct Running {
     pub token: u64,
     /// The process that holds it.
     pub owner: String,
-    /// When it was granted, in ms.
+    /// When its start was granted last, in ms.
     pub granted_at: i64,
     /// When the lease ends, in ms.
     pub ends_at: i64,

@@ -105,7 +105,8 @@ impl<S: Shelf> Moment<'_, S> {
     }
 
     /// A new start for a permit that grew late: the last start of its unit and of its site becomes this one, so both spacings
-    /// hold. One that is `asked` about once more, as it is far away, stands where nothing has changed.
+    /// hold. One that is `asked` about once more, as it is far away, stands where nothing has changed, however many were granted
+    /// after it.
     pub(super) fn rearm(&mut self, lease: &LeaseKey, asked: Option<i64>, lead: i64) -> Done<S, Rearm> {
         let Some(task) = self.held(lease)? else { return Ok(Rearm::Stale) };
         if task.stage == Stage::Parse {
@@ -113,9 +114,9 @@ impl<S: Shelf> Moment<'_, S> {
         }
         let Some(site) = self.shelf.site(&task.site)? else { return Ok(Rearm::Stale) };
         let Some(mut unit) = self.shelf.unit(&site.unit)? else { return Ok(Rearm::Stale) };
-        let stands = asked.is_some_and(|at| is_on_record(&unit, &site, lease.token, at));
         let waits = (self.wait_of(&unit)?, site.interval());
         let before = task.running().map(|running| running.departure).unwrap_or_default();
+        let stands = asked == Some(before.at);
         let is_longer = waits.0 > before.unit || waits.1 > before.site;
         if site.tuned.paused.is_some() || unit.blocked_until > self.now || stands && is_longer {
             self.put_back(task, Place::Waiting, true)?;
@@ -154,7 +155,7 @@ impl<S: Shelf> Moment<'_, S> {
         if until > self.now {
             self.take_mutex(&unit, token, until)?;
         }
-        running.ends_at = at + LEASE_MS;
+        (running.granted_at, running.ends_at) = (self.now, at + LEASE_MS);
         running.departure = departure;
         self.shelf.save_task(&task)?;
         self.shelf.save_site(&site)?;
@@ -246,12 +247,6 @@ impl<S: Shelf> Moment<'_, S> {
         self.shelf.sweep_owners()?;
         Ok(true)
     }
-}
-
-/// Whether a start is one of the last two of its unit or of its site.
-fn is_on_record(unit: &UnitState, site: &SiteState, token: u64, at: i64) -> bool {
-    let starts = [unit.last, unit.before, site.last, site.before];
-    starts.into_iter().flatten().any(|start| start.token == token && start.at == at)
 }
 
 /// The earliest time of a start that takes the place of the one under that token, in ms. One that isn't the last any more comes

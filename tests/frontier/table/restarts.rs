@@ -1,7 +1,7 @@
 //! A restart may have forgotten starts that were granted ahead: each unit and site counts as started by when they went out.
 
 use paced::internals::clock::{Clock, Timestamp};
-use paced::internals::frontier::{Claim, Frontier, Grant, LockReply, MutexKey, WorkScope};
+use paced::internals::frontier::{Claim, Frontier, Grant, LockReply, MutexKey, Rearm, WorkScope};
 use paced::internals::task::Lease;
 
 use crate::support::redis_or_skip;
@@ -41,6 +41,35 @@ fn g8_on_redis_a_grant_that_the_server_forgot_counts_as_started_50_ms_after_it_c
         assert_eq!(outsider, LockReply::Held(250));
         clock.advance(ms(249));
         assert_eq!(grant(&frontier).await.leases, [], "nor ahead: the outsider waits for it");
+    });
+}
+
+#[test]
+fn g8_on_redis_a_far_start_granted_before_a_restart_moves_once_and_stands_then() {
+    let Some(mut redis) = redis_or_skip() else { return };
+    let clock = Clock::fake(Timestamp::from_millis(START));
+    let frontier = Frontier::redis(&redis.url(0), Some(clock.clone())).expect("a URL of Redis");
+    wait_for(async {
+        put_up(&frontier, 200).await;
+        let first = take(&frontier).await;
+        clock.advance(ms(200));
+        let second = take(&frontier).await;
+        let ask = async |lease: &Lease, whether: Option<i64>| {
+            let whether = whether.map(|at| START + at);
+            match frontier.rearm_asking(&lease.key(), whether, 0).await.expect("answers") {
+                Rearm::Departs(departure) => departure.at - START,
+                other => panic!("it has a start: {other:?}"),
+            }
+        };
+        assert_eq!((ask(&first, None).await, ask(&second, None).await), (410, 610));
+        assert_eq!(ask(&first, Some(410)).await, 410);
+        assert_eq!(redis.cli(&["SAVE"]), "OK");
+        redis.restart();
+        assert_eq!(ask(&first, Some(410)).await, 810, "others may have been granted since it was saved");
+        clock.advance(ms(1));
+        assert_eq!(ask(&second, Some(610)).await, 1_010);
+        assert_eq!((ask(&first, Some(810)).await, ask(&first, Some(810)).await), (1_210, 1_210));
+        assert_eq!(ask(&second, Some(1_010)).await, 1_010);
     });
 }
 

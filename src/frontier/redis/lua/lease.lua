@@ -77,9 +77,9 @@ local lease = module(function(lease)
     end
   end
 
-  -- Whether a start is one of the last two of its unit or of its site.
-  local function is_on_record(record, token, at)
-    return record.last_token == token and record.last_at == at or record.before_token == token and record.before_at == at
+  -- Whether a start that is asked about is the one that the task was granted: no restart has forgotten it since.
+  local function is_on_record(task, unit, asked)
+    return task.departs_at == asked and task.granted_at > (unit.restarted_at or 0) - MOST_AHEAD
   end
 
   -- The earliest time of a start that takes the place of the one under that token. One that isn't the last any more comes
@@ -103,7 +103,7 @@ local lease = module(function(lease)
     if store.paced_until(unit, wait) > now then
       records.save_mutex(places.mutex(unit), places.start_token(token), store.paced_until(unit, wait))
     end
-    task.ends_at = at + LEASE_MS
+    task.granted_at, task.ends_at = now, at + LEASE_MS
     places.departs(task, { at = at, unit = wait, site = interval })
     tasks.save(task)
     store.save_site(site)
@@ -111,7 +111,8 @@ local lease = module(function(lease)
   end
 
   -- A new start for a permit that grew late: the last start of its unit and of its site becomes this one, so both spacings
-  -- hold. One that is `asked` about once more, as it is far away, stands where nothing has changed.
+  -- hold. One that is `asked` about once more, as it is far away, stands where nothing has changed, however many were granted
+  -- after it.
   function lease.rearm(token, site_name, field, asked, lead)
     local task = lease.held(token, site_name, field)
     if not task then
@@ -124,7 +125,7 @@ local lease = module(function(lease)
     local unit = store.some_unit(site.unit)
     places.notices_restart(unit)
     places.knows_restart(site, unit)
-    local stands = asked and (is_on_record(unit, token, asked) or is_on_record(site, token, asked))
+    local stands = asked and is_on_record(task, unit, asked)
     local wait, interval = store.wait_of(unit), store.interval(site)
     local is_longer = wait > (task.unit_wait or 0) or interval > (task.site_wait or 0)
     if site.paused or (unit.blocked_until or 0) > now or stands and is_longer then

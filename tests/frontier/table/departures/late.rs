@@ -90,16 +90,20 @@ fn g5_a_far_start_asked_about_once_more_goes_back_where_it_has_to_wait_longer() 
     }
 }
 
+/// Each that moved behind the others would make those move in turn, for ever.
 #[test]
-fn g5_a_far_start_no_longer_on_record_moves_behind_the_last() {
+fn g5_l1_however_many_starts_were_re_armed_after_it_a_far_one_stands() {
     on_every_backend(async |w| {
-        let [one, two, three] = three_late(w, "a").await;
-        assert_eq!(w.rearm(&two).await, Rearmed::StartIn(2_000));
-        assert_eq!(w.rearm(&three).await, Rearmed::StartIn(3_000));
+        let late = three_late(w, "a").await;
+        assert_eq!(w.rearm(&late[1]).await, Rearmed::StartIn(2_000));
+        assert_eq!(w.rearm(&late[2]).await, Rearmed::StartIn(3_000));
         w.pass(1_000 - AHEAD);
-        let moved = Departure { at: START + 6_010, unit: 1_000, site: 1_000 };
-        assert_eq!(ask_again(w, &one, 3_010).await, Rearm::Departs(moved));
-        assert_eq!(w.view("a").await.last_start, Some(at(6_010)));
+        for (lease, starts) in late.iter().zip([3_010, 4_010, 5_010]) {
+            let stands = Departure { at: START + starts, unit: 1_000, site: 1_000 };
+            assert_eq!(ask_again(w, lease, starts).await, Rearm::Departs(stands));
+            w.pass(1_000);
+        }
+        assert_eq!(w.view("a").await.last_start, Some(at(5_010)));
     });
 }
 

@@ -64,6 +64,7 @@ pub(crate) trait Shelf: DueShelf + TaskShelf + HostShelf + PageShelf {
     fn save_host(&mut self, host: &str, site: &str) -> Result<(), Self::Error>;
     fn remove_host(&mut self, host: &str, site: &str) -> Result<(), Self::Error>;
     fn hosts_of(&mut self, site: &str) -> Result<Vec<String>, Self::Error>;
+    fn has_host(&mut self, site: &str, host: &str) -> Result<bool, Self::Error>;
 
     fn mutex(&mut self, key: &MutexKey) -> Result<Option<MutexState>, Self::Error>;
     fn save_mutex(&mut self, key: &MutexKey, mutex: &MutexState) -> Result<(), Self::Error>;
@@ -118,6 +119,8 @@ pub(crate) trait HostShelf: Fallible {
     fn first_away(&mut self) -> Result<Option<AwayHost>, Self::Error>;
     /// The hosts of a site that are kept back: as many as its file names at most, and those that it named before.
     fn hosts_away(&mut self, site: &str) -> Result<Vec<String>, Self::Error>;
+    /// Of the sites that wait for a host too, and longer than until `at`: the one that waits longest, the last by name of those.
+    fn waits_longest(&mut self, origin: &str, at: i64) -> Result<Option<String>, Self::Error>;
     /// Tasks that wait for a host, by priority, then position.
     fn parked(&mut self, site: &str, origin: &str, most: u32) -> Result<Vec<Task>, Self::Error>;
 }

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use paced::internals::canonical_url::Host;
-use paced::internals::frontier::{Frontier, Registered, Registration};
+use paced::internals::frontier::{Forgotten, Frontier, Registered, Registration};
+use paced::internals::task::{Exclusion, Priority, Put};
 
 use crate::ground::wait;
 use crate::steps::*;
@@ -114,5 +115,37 @@ fn hosts_in_force_stay_booked_though_several_register_the_site_at_once_and_die_o
             }
         }
         assert!(died > 0, "none died on the way");
+    });
+}
+
+#[test]
+fn pages_of_a_host_that_is_dropped_are_excluded_in_every_partition() {
+    let Some(cluster) = RedisCluster::start() else { return };
+    let frontier = Frontier::open(&cluster.url()).expect("a URL");
+    let of = |name: &str, hosts: &[&str]| {
+        let mut new = site(name, hosts, None);
+        new.settings.robots = true;
+        new
+    };
+    wait(async {
+        let names: Vec<String> = (0..6).map(|number| format!("shop{number}")).collect();
+        for name in &names {
+            let other = format!("other-{name}");
+            register(&frontier, of(name, &[name, &other])).await.expect("nobody has them");
+            let url = format!("https://{other}.example/").parse().expect("a URL");
+            frontier.put(name, vec![Put::request(url, Priority::SEED)]).await.expect("put");
+            register(&frontier, of(name, &[name])).await.expect("it is its own");
+        }
+        for _ in 0..2 * names.len() {
+            assert_eq!(claim(&frontier, "one", 8).await.leases, []);
+        }
+        for name in &names {
+            let books = frontier.view(name).await.expect("answers").expect("the site is there").download;
+            assert_eq!(books.excluded.get(&Exclusion::Scope), Some(&1), "{name}: {books:?}");
+            assert!(matches!(frontier.forget(name).await, Ok(Forgotten::Wholly)), "{name}");
+        }
+        for node in cluster.nodes() {
+            assert_eq!(node.cli(&["KEYS", "*}:hosts:*"]), "");
+        }
     });
 }

@@ -205,6 +205,10 @@ impl Shelf for Model {
         Ok(named.map(|(host, _)| host.clone()).collect())
     }
 
+    fn has_host(&mut self, site: &str, host: &str) -> Sure<bool> {
+        Ok(self.hosts.get(host).is_some_and(|sites| sites.iter().any(|name| name == site)))
+    }
+
     fn mutex(&mut self, key: &MutexKey) -> Sure<Option<MutexState>> {
         Ok(self.mutexes.get(key).cloned())
     }

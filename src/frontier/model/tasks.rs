@@ -76,6 +76,11 @@ impl HostShelf for Model {
         Ok(self.away.keys().filter(|(name, _)| name == site).map(|(_, origin)| origin.clone()).collect())
     }
 
+    fn waits_longest(&mut self, origin: &str, at: i64) -> Sure<Option<String>> {
+        let hosts = self.away.iter().filter(|((_, host), until)| host == origin && **until > at);
+        Ok(hosts.map(|((site, _), until)| (until, site)).max().map(|(_, site)| site.clone()))
+    }
+
     fn parked(&mut self, site: &str, origin: &str, most: u32) -> Sure<Vec<Task>> {
         let is_it =
             |task: &&Task| task.site == site && task.place == Place::Parked && task.url.origin() == origin;

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use super::partitions::DIRECTORY;
 use super::wire::mark;
 use crate::clock::millis;
 use crate::frontier::members::BEAT;
@@ -75,7 +76,7 @@ fn numbers() -> [(&'static str, i64); 37] {
 }
 
 /// Reasons have the name of what they tell of in braces.
-fn texts() -> [(&'static str, String); 27] {
+fn texts() -> [(&'static str, String); 28] {
     [
         ("PROGRAM", env!("CARGO_PKG_VERSION").to_owned()),
         ("LANE", LANE.to_owned()),
@@ -87,6 +88,7 @@ fn texts() -> [(&'static str, String); 27] {
         ("UNIT_MUTEX", UNIT_MUTEX.to_owned()),
         ("START_TOKEN", START_TOKEN.to_owned()),
         ("CHANNEL", CHANNEL.to_owned()),
+        ("DIRECTORY", format!("{{paced:{DIRECTORY}}}:")),
         ("WAITING", Place::WAITING.to_owned()),
         ("PARKED", Place::PARKED.to_owned()),
         ("DELAYED", Place::DELAYED.to_owned()),

@@ -38,6 +38,11 @@ impl HostShelf for Tables<'_> {
         self.file.all("SELECT origin FROM away WHERE site = ?1 ORDER BY origin", [site], |row| row.get(0))
     }
 
+    fn waits_longest(&mut self, origin: &str, at: i64) -> Result<Option<String>> {
+        let sql = "SELECT site FROM away WHERE origin = ?1 AND until > ?2 ORDER BY until DESC, site DESC LIMIT 1";
+        self.file.one(sql, params![origin, at], |row| row.get(0))
+    }
+
     fn parked(&mut self, site: &str, origin: &str, most: u32) -> Result<Vec<Task>> {
         let id = self.site_id(site)?;
         self.tasks_of(

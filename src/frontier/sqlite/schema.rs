@@ -36,6 +36,7 @@ CREATE UNIQUE INDEX host_site ON host (site, host);
 CREATE TABLE robots (origin TEXT PRIMARY KEY, state TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE away (site TEXT, origin TEXT, until INTEGER NOT NULL, PRIMARY KEY (site, origin)) WITHOUT ROWID;
 CREATE INDEX away_time ON away (until, site, origin);
+CREATE INDEX away_origin ON away (origin, until, site);
 CREATE TABLE dead (
   id INTEGER PRIMARY KEY, site INTEGER NOT NULL, stage INTEGER NOT NULL, fp INTEGER NOT NULL, url TEXT NOT NULL,
   died_at INTEGER NOT NULL, state TEXT NOT NULL);

@@ -191,6 +191,11 @@ impl Shelf for Tables<'_> {
         self.file.all("SELECT host FROM host WHERE site = ?1 ORDER BY host", [site], |row| row.get(0))
     }
 
+    fn has_host(&mut self, site: &str, host: &str) -> Result<bool> {
+        let sql = "SELECT 1 FROM host WHERE site = ?1 AND host = ?2";
+        Ok(self.file.one(sql, [site, host], |_| Ok(()))?.is_some())
+    }
+
     fn mutex(&mut self, key: &MutexKey) -> Result<Option<MutexState>> {
         let sql = "SELECT token, until FROM mutex WHERE name = ?1";
         let state = |row: &Row<'_>| Ok(MutexState { token: row.get(0)?, until: row.get(1)? });

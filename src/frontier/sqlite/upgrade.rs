@@ -85,6 +85,7 @@ DROP INDEX task_delayed;
 DROP INDEX task_leased;
 DROP INDEX task_parked;
 ALTER TABLE task RENAME TO task_7;
+CREATE INDEX away_origin ON away (origin, until, site);
 ";
 
 fn move_tasks(file: &Connection, most: u32) -> Result<usize> {

@@ -5,7 +5,7 @@ use super::{Done, Moment};
 use crate::canonical_url::CanonicalUrl;
 use crate::frontier::shelf::Shelf;
 use crate::frontier::state::{AwayHost, BACK_MS, Place, Rare, SiteState, Task};
-use crate::task::{Origin, Priority, Stage};
+use crate::task::{Exclusion, Origin, Priority, Stage};
 
 /// Tasks promoted, returned, and tidied away, in one step.
 pub(in crate::frontier) const TIDIED: u32 = 100;
@@ -35,24 +35,31 @@ impl<S: Shelf> Moment<'_, S> {
     /// How many tasks returned. Where some are left, the host stands behind others that are due.
     fn look_at_host(&mut self, host: &AwayHost, most: u32) -> Done<S, u32> {
         let AwayHost { site: name, origin, .. } = host;
+        let record = self.shelf.robots_brief(origin)?.filter(|robots| robots.until > self.now);
+        let answers = record.as_ref().is_some_and(|robots| robots.unreachable.is_none());
+        if answers {
+            self.found_by_another(origin)?;
+        }
         let Some(mut site) = self.shelf.site(name)? else {
             self.shelf.set_away(name, origin, None)?;
             return Ok(0);
         };
-        let record = if site.settings.robots { self.shelf.robots_brief(origin)? } else { None };
-        let record = record.filter(|robots| robots.until > self.now);
-        let is_back =
-            !site.settings.robots || record.as_ref().is_some_and(|robots| robots.unreachable.is_none());
+        let is_dropped = !self.is_of(name, origin)?;
+        let is_over = is_dropped || answers || !site.settings.robots;
         // While it is away, one task tells that there are any.
-        let parked = self.shelf.parked(name, origin, if is_back { most } else { 1 })?;
+        let parked = self.shelf.parked(name, origin, if is_over { most } else { 1 })?;
         if parked.is_empty() {
             self.shelf.set_away(name, origin, None)?;
             return Ok(0);
         }
-        if is_back {
+        if is_over {
             let returned = u32::try_from(parked.len()).unwrap_or(most);
             for mut task in parked {
-                self.shift(&mut site, &mut task, Place::Waiting)?;
+                if is_dropped {
+                    self.exclude(&mut site, task, Exclusion::Scope)?;
+                } else {
+                    self.shift(&mut site, &mut task, Place::Waiting)?;
+                }
             }
             self.save(&site)?;
             self.shelf.set_away(name, origin, Some(self.now))?;
@@ -82,6 +89,19 @@ impl<S: Shelf> Moment<'_, S> {
             Some(_) => self.shelf.set_away(site, origin, Some(at)),
             None => Ok(()),
         }
+    }
+
+    /// A host answers that other sites of its group wait for too: one of them is looked at now, and that one finds the next.
+    pub(super) fn found_by_another(&mut self, origin: &str) -> Done<S> {
+        match self.shelf.waits_longest(origin, self.now)? {
+            Some(site) => self.shelf.set_away(&site, origin, Some(self.now)),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether the site's file still names the host of an origin.
+    pub(super) fn is_of(&mut self, site: &str, origin: &str) -> Done<S, bool> {
+        self.shelf.has_host(site, origin.split_once("://").map_or(origin, |(_, host)| host))
     }
 
     /// All hosts of a site that are kept back are looked at then; without a time none is kept back any more.

@@ -37,14 +37,15 @@ impl<S: Shelf> Moment<'_, S> {
         self.promote()?;
         self.look_at_hosts()?;
         let (shelf, now) = (&mut *self.shelf, self.now);
-        let mut round =
-            Round { at: Moment { shelf, now }, claim, scope: &scope, tidied: 0, leases: Vec::new() };
+        let at = Moment { shelf, now };
+        let mut round = Round { at, claim, scope: &scope, tidied: 0, was_cut: false, leases: Vec::new() };
         round.serve(Stage::Download, claim.download)?;
         round.serve(Stage::Parse, claim.parse)?;
-        let leases = round.leases;
+        let Round { leases, was_cut, .. } = round;
         owner.last.claimed = Some((claim.token, leases.len() as u64));
         self.shelf.save_owner(&claim.owner, &owner)?;
-        Ok(Grant { leases, next_in: self.next_in(claim, &scope)?, buried: false, lost })
+        let next_in = if was_cut { Some(0) } else { self.next_in(claim, &scope)? };
+        Ok(Grant { leases, next_in, buried: false, lost })
     }
 
     /// The same claim again, its answer having been lost: the same tasks, as far as they still run.
@@ -88,25 +89,41 @@ impl<S: Shelf> Moment<'_, S> {
     }
 }
 
+/// What is to become of the first task of a queue.
+enum Found {
+    /// It is granted.
+    Wanted,
+    /// The `robots.txt` of its host is granted instead.
+    Errand(Box<Task>),
+    /// It ends.
+    Unwanted(Exclusion),
+    /// Its host can't be reached, and is looked at again then.
+    Away(i64),
+}
+
 /// One claim under way.
 struct Round<'a, S> {
     at: Moment<'a, S>,
     claim: &'a Claim,
     scope: &'a WorkScope,
     tidied: u32,
+    /// A look ended before what was to be tidied away.
+    was_cut: bool,
     leases: Vec<Lease>,
 }
 
 impl<S: Shelf> Round<'_, S> {
-    /// Random among the longest due, until enough is granted or nothing is due.
+    /// Random among the longest due, until enough is granted or nothing is due. What has more to be tidied away than one step
+    /// does stands behind all others that are due.
     fn serve(&mut self, stage: Stage, wanted: u32) -> Done<S> {
         let enough = self.leases.len() + wanted as usize;
         for look in 0..LOOKS {
-            if self.leases.len() >= enough || self.tidied >= TIDIED {
+            if self.leases.len() >= enough {
                 return Ok(());
             }
+            let is_cut = self.tidied >= TIDIED;
             let Moment { shelf, now } = &mut self.at;
-            let by = Turn::at(*now);
+            let by = Turn::at(*now - i64::from(is_cut));
             let due = shelf.due_count(stage, by, self.scope, WIDEST * PARTS)?;
             let dice = pick(&self.claim.dice, look);
             let turn = dice % window(due);
@@ -164,19 +181,35 @@ impl<S: Shelf> Round<'_, S> {
         soonest: i64,
     ) -> Done<S, Option<Task>> {
         let starts = if stage == Stage::Download { soonest } else { self.at.now };
-        while self.tidied < TIDIED {
-            let Some(mut task) = self.at.shelf.first_waiting(&site.name, stage)? else { return Ok(None) };
+        while let Some(mut task) = self.at.shelf.first_waiting(&site.name, stage)? {
             let errand = task.rare.errand.is_some() && site.settings.robots;
-            if !errand && task.rare.expires.is_some_and(|expires| expires <= starts) {
-                *site.counts(stage).excluded.entry(Exclusion::Expired).or_default() += 1;
-                self.at.finish(site, task)?;
+            let found = if !errand && task.rare.expires.is_some_and(|expires| expires <= starts) {
+                Found::Unwanted(Exclusion::Expired)
             } else if stage == Stage::Parse || !site.settings.robots {
                 task.rare.errand = None;
                 return Ok(Some(task));
-            } else if let Some(task) = self.at.past_robots(site, unit, task, starts)? {
+            } else {
+                self.at.past_robots(site, unit, &task, starts)?
+            };
+            if let Found::Errand(errand) = found {
+                return Ok(Some(*errand));
+            }
+            if matches!(found, Found::Wanted) {
                 return Ok(Some(task));
             }
+            if self.tidied >= TIDIED {
+                self.was_cut = true;
+                if stage == Stage::Download {
+                    self.at.stand_behind(unit)?;
+                }
+                return Ok(None);
+            }
             self.tidied += 1;
+            match found {
+                Found::Unwanted(why) => self.at.exclude(site, task, why)?,
+                Found::Away(at) => self.at.park(site, task, at)?,
+                Found::Wanted | Found::Errand(_) => {}
+            }
         }
         Ok(None)
     }
@@ -206,31 +239,44 @@ impl<S: Shelf> Round<'_, S> {
 }
 
 impl<S: Shelf> Moment<'_, S> {
-    /// With a fresh record the task itself, or nothing where its host can't be reached; else the host's `robots.txt`.
-    /// The record must hold when the task `starts`.
+    /// What the `robots.txt` of its host makes of a task. The record must hold when the task `starts`.
     fn past_robots(
         &mut self,
         site: &mut SiteState,
         unit: &mut UnitState,
-        task: Task,
+        task: &Task,
         starts: i64,
-    ) -> Done<S, Option<Task>> {
-        if task.rare.errand.is_some() {
-            return Ok(Some(task));
-        }
-        let record = self.shelf.robots_brief(&task.url.origin())?;
-        let Some(robots) = record.filter(|robots| robots.until > starts) else {
-            return match self.errand(site, task.url.robots_txt())? {
-                Errand::Task(errand) => Ok(Some(*errand)),
-                Errand::LookAt(at) => self.park(site, task, at).map(|()| None),
-            };
+    ) -> Done<S, Found> {
+        let origin = task.url.origin();
+        let record = match task.rare.errand {
+            Some(_) => None,
+            None => self.shelf.robots_brief(&origin)?.filter(|robots| robots.until > starts),
         };
-        if robots.unreachable.is_some() {
-            return self.park(site, task, robots.until).map(|()| None);
+        if let Some(robots) = record.as_ref().filter(|robots| robots.unreachable.is_none()) {
+            follow_floor(site, &origin, robots.crawl_delay);
+            unit.share_floor(&site.name, &origin);
+            return Ok(Found::Wanted);
         }
-        follow_floor(site, &task.url.origin(), robots.crawl_delay);
-        unit.share_floor(&site.name, &task.url.origin());
-        Ok(Some(task))
+        if !self.is_of(&site.name, &origin)? {
+            return Ok(Found::Unwanted(Exclusion::Scope));
+        }
+        if let Some(robots) = record {
+            return Ok(Found::Away(robots.until));
+        }
+        if task.rare.errand.is_some() {
+            return Ok(Found::Wanted);
+        }
+        Ok(match self.errand(site, task.url.robots_txt())? {
+            Errand::Task(errand) => Found::Errand(errand),
+            Errand::LookAt(at) => Found::Away(at),
+        })
+    }
+
+    /// The unit's turn is behind all that are due now.
+    fn stand_behind(&mut self, unit: &mut UnitState) -> Done<S> {
+        let ahead = unit.ahead(self.wait_of(unit)?);
+        unit.not_before = unit.not_before.max(self.now + ahead);
+        Ok(())
     }
 
     /// The unit's start and its site's: the timed mutex is taken for the wait in force and never released.

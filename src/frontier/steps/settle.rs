@@ -94,12 +94,7 @@ impl<S: Shelf> Moment<'_, S> {
                     self.put_parse(site, &task, stored, taker)?;
                 }
             }
-            Outcome::Excluded { why, .. } => {
-                *site.counts(task.stage).excluded.entry(why).or_default() += 1;
-                if matches!(why, Exclusion::NoRule | Exclusion::Scope) {
-                    self.forget_recrawl(&task)?;
-                }
-            }
+            Outcome::Excluded { why, .. } => return self.exclude(site, task, why),
             Outcome::Redirected { .. } => site.counts(task.stage).redirected += 1,
             Outcome::Retry { after, why } => return self.retry(site, task, millis(after), why),
             Outcome::Dead { why } => {
@@ -108,6 +103,15 @@ impl<S: Shelf> Moment<'_, S> {
             }
             Outcome::Robots(record) => return self.keep_robots(site, task, record),
             Outcome::RobotsMoved { to } => return self.follow_robots(site, task, to),
+        }
+        self.finish(site, task)
+    }
+
+    /// Done by being unwanted, counted by reason.
+    pub(super) fn exclude(&mut self, site: &mut SiteState, task: Task, why: Exclusion) -> Done<S> {
+        *site.counts(task.stage).excluded.entry(why).or_default() += 1;
+        if matches!(why, Exclusion::NoRule | Exclusion::Scope) {
+            self.forget_recrawl(&task)?;
         }
         self.finish(site, task)
     }
@@ -189,6 +193,9 @@ impl<S: Shelf> Moment<'_, S> {
         let failures = if unreachable { before + 1 } else { 0 };
         self.shelf.save_robots(&origin, &RobotsState { record, until, failures })?;
         self.found_about(&site.name, &origin, if unreachable { until } else { self.now })?;
+        if !unreachable {
+            self.found_by_another(&origin)?;
+        }
         task.rare.errand = None;
         self.finish(site, task)?;
         self.save(site)?;

@@ -108,10 +108,18 @@ impl Ledger {
             return if now_at == "absent" { Ok(()) } else { differs("an expired page", "absent", now_at) };
         }
         let origin = origin(&key.2);
-        if key.1 == Stage::Parse || !self.sites[&key.0].robots || task.errand {
+        if key.1 == Stage::Parse || !self.sites[&key.0].robots {
             return Err(format!("{} was put off without a reason", key.2));
         }
         let record = self.robots.get(&origin).filter(|robots| robots.until > self.now).cloned();
+        let is_allowed = record.as_ref().is_some_and(|record| !record.unreachable);
+        if !self.sites[&key.0].has(&origin) && (task.errand || !is_allowed) {
+            self.exclude_from_scope(key);
+            return if now_at == "absent" { Ok(()) } else { differs("a dropped host's page", "absent", now_at) };
+        }
+        if task.errand {
+            return Err(format!("{} was put off though it is a robots.txt", key.2));
+        }
         let Some(record) = record else {
             let robots_txt = (key.0.clone(), Stage::Download, format!("{origin}/robots.txt"));
             let until = match self.tasks.get(&robots_txt) {
@@ -150,6 +158,10 @@ impl Ledger {
         });
         for (_, site, origin) in due.collect::<BTreeSet<_>>() {
             let record = self.robots.get(&origin).filter(|robots| robots.until > now);
+            if !self.sites[&site].has(&origin) {
+                self.exclude_parked(&site, &origin);
+                continue;
+            }
             let at = match record {
                 _ if !self.sites[&site].robots => None,
                 Some(record) => record.unreachable.then_some(record.until),
@@ -160,6 +172,21 @@ impl Ledger {
                 None => self.return_parked(&site, &origin),
             }
         }
+    }
+
+    /// Pages that waited for a host which is the site's no more.
+    fn exclude_parked(&mut self, site: &str, host: &str) {
+        let parked = self.tasks.iter().filter(|((name, _, url), task)| {
+            name == site && origin(url) == host && matches!(task.place, Place::Parked(_))
+        });
+        for key in parked.map(|(key, _)| key.clone()).collect::<Vec<_>>() {
+            self.exclude_from_scope(&key);
+        }
+    }
+
+    fn exclude_from_scope(&mut self, key: &Key) {
+        self.keep_no_recrawl(key);
+        self.finish(key);
     }
 
     fn return_parked(&mut self, site: &str, host: &str) {
@@ -255,6 +282,9 @@ impl Ledger {
                 return Err(format!("its robots.txt is unreachable: {lease:?}"));
             }
             (false, true, _) => return Err(format!("robots.txt of a site that ignores it: {lease:?}")),
+            (true, true, _) if !site.has(&origin(&key.2)) => {
+                return Err(format!("robots.txt of a host that the site has no more: {lease:?}"));
+            }
             _ => {}
         }
         let at = self.start(name, lease.token, &lease.departure)?;

@@ -158,6 +158,11 @@ impl Site {
         self.tuned.0.unwrap_or(self.file.0).max(floor)
     }
 
+    /// Whether its file names the host of an origin.
+    pub fn has(&self, origin: &str) -> bool {
+        self.hosts.iter().any(|host| origin.ends_with(&format!("://{host}")))
+    }
+
     pub fn parallel(&self) -> usize {
         self.tuned.1.unwrap_or(self.file.1) as usize
     }

@@ -1,6 +1,7 @@
 //! The frontier's rules row by row: each row a test that states it.
 
 mod at_once;
+mod away;
 mod departures;
 mod forget;
 mod groups;

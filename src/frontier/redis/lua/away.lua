@@ -1,11 +1,16 @@
 -- Hosts whose robots.txt can't be had: each is kept back as a whole, its tasks parked beside the queue, until it is looked at
--- again. The hosts of a site lie by that time in an index of its own, and the sites by the first of theirs in `away`.
+-- again. The hosts of a site lie by that time in an index of its own, and the sites by the first of theirs in `away`; the sites
+-- that wait for one host in an index of that.
 local put
 local away = module(function(away)
   local NO_TIME = math.huge -- its robots.txt is under way: the record of that tells when
 
   local function hosts_key(site)
     return P .. 'away:' .. site
+  end
+
+  local function sites_key(origin)
+    return P .. 'wait-for:' .. origin
   end
 
   -- Keeps the site where the first of its hosts is looked at.
@@ -22,13 +27,27 @@ local away = module(function(away)
   local function set(site, origin, at)
     if at then
       call('ZADD', hosts_key(site), at, origin)
+      call('ZADD', sites_key(origin), at, site)
       if at < NO_TIME then
         store.comes('d', at, site)
       end
     else
       call('ZREM', hosts_key(site), origin)
+      call('ZREM', sites_key(origin), site)
     end
     away.offer(site)
+  end
+
+  -- A site that has another name waits for a host as before.
+  function away.rename(site, to, origin)
+    call('ZADD', sites_key(origin), call('ZSCORE', sites_key(origin), site) or now, to)
+    call('ZREM', sites_key(origin), site)
+  end
+
+  -- Whether the site's file still names the host of an origin; where nothing is known of its hosts, it does.
+  function away.is_of(site, origin)
+    local hosts = P .. 'hosts:' .. site
+    return call('SISMEMBER', hosts, string.match(origin, '://(.*)$')) == 1 or P ~= DIRECTORY and call('EXISTS', hosts) == 0
   end
 
   -- The hosts of a site that are kept back: as many as its file names at most, and those that it named before.
@@ -52,6 +71,14 @@ local away = module(function(away)
   function away.found(site, origin, at)
     if call('ZSCORE', hosts_key(site), origin) then
       set(site, origin, at)
+    end
+  end
+
+  -- A host answers that other sites of its group wait for too: one of them is looked at now, and that one finds the next.
+  function away.found_by_another(origin)
+    local site = call('ZRANGE', sites_key(origin), '+inf', '(' .. string.format('%.0f', now), 'BYSCORE', 'REV', 'LIMIT', 0, 1)[1]
+    if site then
+      set(site, origin, now)
     end
   end
 
@@ -83,25 +110,34 @@ local away = module(function(away)
 
   -- How many tasks returned. Where some are left, the host stands behind others that are due.
   local function look_at(name, origin, most)
+    local robots = records.robots(origin)
+    if robots and robots.until_at <= now then
+      robots = nil
+    end
+    local answers = robots and not robots.unreachable
+    if answers then
+      away.found_by_another(origin)
+    end
     local site = store.site(name)
     if not site then
       set(name, origin, nil)
       return 0
     end
-    local robots = site.robots == 1 and records.robots(origin)
-    if robots and robots.until_at <= now then
-      robots = nil
-    end
-    local is_back = site.robots ~= 1 or robots and not robots.unreachable
+    local is_dropped = not away.is_of(name, origin)
+    local is_over = is_dropped or answers or site.robots ~= 1
     -- While it is away, one task tells that there are any.
-    local parked = tasks.parked(name, origin, is_back and most or 1)
+    local parked = tasks.parked(name, origin, is_over and most or 1)
     if #parked == 0 then
       set(name, origin, nil)
       return 0
     end
-    if is_back then
+    if is_over then
       for _, task in ipairs(parked) do
-        places.shift(site, task, WAITING)
+        if is_dropped then
+          settle.exclude(site, task, SCOPE)
+        else
+          places.shift(site, task, WAITING)
+        end
       end
       store.save_site(site)
       set(name, origin, now)

@@ -58,51 +58,69 @@ local claim = module(function(claim)
     return true
   end
 
-  -- With a fresh record the task itself, or nothing where its host can't be reached; else the host's robots.txt.
-  -- The record must hold when the task `starts`.
+  -- What the robots.txt of its host makes of a task: the one that is granted, or why it is unwanted, or when its host is looked
+  -- at again. The record must hold when the task `starts`.
   local function past_robots(site, task, starts)
-    if task.errand then
-      return task
-    end
     local origin = lease.origin_of(task.url)
-    local robots = records.robots(origin)
-    if not robots or robots.until_at <= starts then
-      local errand, later = away.errand(site, origin)
-      if not errand then
-        away.park(site, task, later)
-      end
-      return errand
+    local robots = not task.errand and records.robots(origin)
+    if robots and robots.until_at <= starts then
+      robots = nil
     end
-    if not robots.unreachable then
+    if robots and not robots.unreachable then
       places.follow_floor(site, origin, robots.delay)
       places.share_floor(store.some_unit(site.unit), site, origin)
       return task
     end
-    away.park(site, task, robots.until_at)
-    return nil
+    if not away.is_of(site.name, origin) then
+      return nil, SCOPE
+    end
+    if robots then
+      return nil, nil, robots.until_at
+    end
+    if task.errand then
+      return task
+    end
+    local errand, later = away.errand(site, origin)
+    return errand, nil, later
+  end
+
+  -- The unit's turn is behind all that are due now.
+  local function stand_behind(unit)
+    unit.not_before = math.max(unit.not_before or 0, now + store.ahead_of(unit))
   end
 
   -- The first task that is still wanted and may go now, to start `soonest`; those before it are tidied away.
-  local function first_wanted(round, site, stage, soonest)
+  local function first_wanted(round, site, unit, stage, soonest)
     local starts = stage == 'd' and soonest or now
-    while round.tidied < TIDIED do
-      local task = tasks.first_waiting(site.name, stage)
-      if not task then
-        return nil
-      end
+    local task = tasks.first_waiting(site.name, stage)
+    while task do
       local is_errand = task.errand and site.robots == 1
+      local found, why, at
       if not is_errand and task.expires and task.expires <= starts then
-        settle.exclude(site, task, EXPIRED)
+        why = EXPIRED
       elseif stage == 'p' or site.robots ~= 1 then
         task.errand = nil
         return task
       else
-        local found = past_robots(site, task, starts)
-        if found then
-          return found
+        found, why, at = past_robots(site, task, starts)
+      end
+      if found then
+        return found
+      end
+      if round.tidied >= TIDIED then
+        round.was_cut = true
+        if stage == 'd' then
+          stand_behind(unit)
         end
+        return nil
       end
       round.tidied = round.tidied + 1
+      if why then
+        settle.exclude(site, task, why)
+      else
+        away.park(site, task, at)
+      end
+      task = tasks.first_waiting(site.name, stage)
     end
     return nil
   end
@@ -166,7 +184,7 @@ local claim = module(function(claim)
     end
     local site = store.site(name)
     places.knows_restart(site, unit)
-    local task = first_wanted(round, site, stage, soonest)
+    local task = first_wanted(round, site, unit, stage, soonest)
     if task then
       grant(round, site, unit, task, soonest)
     end
@@ -182,10 +200,11 @@ local claim = module(function(claim)
   local function serve(round, stage, wanted)
     local enough, more = #round.leases + wanted, false
     for look = 0, LOOKS - 1 do
-      if #round.leases >= enough or round.tidied >= TIDIED then
+      if #round.leases >= enough then
         return more
       end
-      local due, nth = store.due_units(stage, round.named, WIDEST * DUE_PARTS)
+      local by = round.tidied >= TIDIED and now - 1 or now -- what has more to be tidied away stands behind all that are due
+      local due, nth = store.due_units(stage, round.named, WIDEST * DUE_PARTS, by)
       if due == 0 then
         return false
       end
@@ -217,13 +236,13 @@ local claim = module(function(claim)
     if last.claimed == want.tokens[1] then
       return again(want, named, tonumber(last.granted))
     end
-    local round = { want = want, named = named, tidied = 0, leases = {} }
+    local round = { want = want, named = named, tidied = 0, was_cut = false, leases = {} }
     local lost = lease.free_lost()
     promote()
     away.look()
     serve(round, 'd', want.download) -- of those that can be claimed, some are better claimed a little later
     local more_parses = serve(round, 'p', want.parse)
     records.claimed(want.owner, want.tokens[1], #round.leases)
-    return answer(want, named, round.leases, more_parses, lost)
+    return answer(want, named, round.leases, more_parses or round.was_cut, lost)
   end
 end)

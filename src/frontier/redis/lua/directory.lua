@@ -50,6 +50,16 @@ local directory = module(function(directory)
     call('HDEL', P .. 'moving', new.name)
   end
 
+  -- In another partition, where the site itself lies, its hosts are noted once more.
+  function directory.copy(new)
+    if P ~= DIRECTORY then
+      drop_other_hosts(new)
+      for _, host in ipairs(new.hosts) do
+        call('SADD', P .. 'hosts:' .. new.name, host)
+      end
+    end
+  end
+
   -- Reserves, for a site of another partition, its hosts beside what it has; they become its own when it is registered
   -- there. Returns the refusal, or the booking's number and whether it is all that is booked of the site.
   function directory.book(new)

@@ -17,6 +17,10 @@ local rename = module(function(rename)
     end
     for _, origin in ipairs(away.hosts(to)) do
       move(tasks.parked_key(site.name, origin), tasks.parked_key(to, origin))
+      away.rename(site.name, to, origin)
+    end
+    if P ~= DIRECTORY then
+      move(P .. 'hosts:' .. site.name, P .. 'hosts:' .. to)
     end
     for _, recrawl in ipairs(call('SMEMBERS', P .. 'periods:' .. to)) do
       move(P .. 'fetched:' .. site.name .. ':' .. recrawl, P .. 'fetched:' .. to .. ':' .. recrawl)

@@ -15,6 +15,9 @@ settle = module(function(settle)
       })
     records.save_robots(origin, until_at, failures, text, record.why, record.crawl_delay)
     away.found(site.name, origin, record.why and until_at or now)
+    if not record.why then
+      away.found_by_another(origin)
+    end
     task.errand = nil
     places.finish(site, task)
     store.save_site(site)

@@ -56,6 +56,9 @@ local sites_of = module(function(sites_of)
     local unit = store.some_unit(site.unit)
     away.look_at_all(name, nil)
     ask_robots_again({ hosts = call('SMEMBERS', P .. 'hosts:' .. name) })
+    if P ~= DIRECTORY then
+      call('UNLINK', P .. 'hosts:' .. name)
+    end
     store.leave(site)
     for _, key in ipairs(store.keys_of_site) do
       call('UNLINK', store.key_of_site(key, name))
@@ -179,6 +182,7 @@ local sites_of = module(function(sites_of)
       return false
     end
     call('HSET', P .. 'admitted', new.name, number)
+    directory.copy(new)
     return put_in_force(new)
   end
 

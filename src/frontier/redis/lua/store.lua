@@ -222,7 +222,7 @@ local store = module(function(store)
   end
 
   -- How long before its due time the unit can be claimed: not at all while somebody else holds its mutex, or waits for it.
-  local function ahead_of(unit)
+  function store.ahead_of(unit)
     if not unit.last_at or (unit.held_until or 0) > 0 or courtesy_of(unit) > 0 then
       return 0
     end
@@ -338,7 +338,7 @@ local store = module(function(store)
       first = own and store.waits_until(own)
     end
     unit.ends = store.ends(unit)
-    local score, before = turn_of(math.max(unit.ends, first or 0), ahead_of(unit)), unit.score
+    local score, before = turn_of(math.max(unit.ends, first or 0), store.ahead_of(unit)), unit.score
     unit.score = score
     batch.changed_units[unit.name] = unit
     return score ~= before, before
@@ -474,7 +474,7 @@ local store = module(function(store)
         local unit = store.unit(site.unit)
         local turn = unit.parsed_at or 0
         if stage == 'd' then
-          turn = turn_of(math.max(store.ends(unit), store.first_ready(unit, named) or 0), ahead_of(unit))
+          turn = turn_of(math.max(store.ends(unit), store.first_ready(unit, named) or 0), store.ahead_of(unit))
         end
         found[#found + 1] = { turn, site.unit }
       end
@@ -493,9 +493,9 @@ local store = module(function(store)
     return found
   end
 
-  -- How many units are due, counted up to `most`, and a way to the n-th longest due of them, from 0.
-  function store.due_units(stage, named, most)
-    local by = stage == 'd' and now * TURN_PARTS + TURN_PARTS - 1 or now
+  -- How many units are due at a time, counted up to `most`, and a way to the n-th longest due of them, from 0.
+  function store.due_units(stage, named, most, at)
+    local by = stage == 'd' and at * TURN_PARTS + TURN_PARTS - 1 or at
     if named then
       local found, due = named_units(stage, named), 0
       while due < most and found[due + 1] and found[due + 1][1] <= by do

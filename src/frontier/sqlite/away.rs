@@ -39,7 +39,8 @@ impl HostShelf for Tables<'_> {
     }
 
     fn waits_longest(&mut self, origin: &str, at: i64) -> Result<Option<String>> {
-        let sql = "SELECT site FROM away WHERE origin = ?1 AND until > ?2 ORDER BY until DESC, site DESC LIMIT 1";
+        let sql =
+            "SELECT site FROM away WHERE origin = ?1 AND until > ?2 ORDER BY until DESC, site DESC LIMIT 1";
         self.file.one(sql, params![origin, at], |row| row.get(0))
     }
 

@@ -115,7 +115,11 @@ impl Ledger {
         let is_allowed = record.as_ref().is_some_and(|record| !record.unreachable);
         if !self.sites[&key.0].has(&origin) && (task.errand || !is_allowed) {
             self.exclude_from_scope(key);
-            return if now_at == "absent" { Ok(()) } else { differs("a dropped host's page", "absent", now_at) };
+            return if now_at == "absent" {
+                Ok(())
+            } else {
+                differs("a dropped host's page", "absent", now_at)
+            };
         }
         if task.errand {
             return Err(format!("{} was put off though it is a robots.txt", key.2));

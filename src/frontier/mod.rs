@@ -41,13 +41,13 @@ pub use members::Member;
 pub use mutex_key::MutexKey;
 pub use state::{SiteSettings, WorkScope};
 pub use step::{
-    Claim, Feeding, Forgotten, Grant, LockReply, Lost, Rearm, Registered, Registration, Renamed, Run, Tuning,
+    Begun, Claim, Feeding, Forgotten, Grant, LockReply, Lost, Rearm, Registered, Registration, Renamed, Run, Tuning,
 };
 pub use view::{
     Freshness, Inspection, KnownRobots, LatestPage, LetterPlace, Owner, Says, UnitStatus, UrlStatus, View,
 };
 
-use crate::canonical_url::{CanonicalUrl, Host};
+use crate::canonical_url::{CanonicalUrl, Host, fingerprint};
 use crate::clock::{Clock, millis};
 use crate::manners::departure::LEAST_GRACE;
 use crate::task::{DeadLetter, LeaseKey, Put, PutReply, Settled, Settlement, Stage, StoredPage};
@@ -61,6 +61,8 @@ use table::{Reply, Step};
 /// Tokens of leases, the last of a claim's as well, are below this: every store has room for 63 bits.
 pub const TOKENS: u64 = i64::MAX as u64;
 
+/// Seeds put in one step.
+const SEEDED: usize = 1_000;
 /// Views asked for at once: few, as a start that comes up meanwhile waits for them.
 const VIEWS: usize = 32;
 
@@ -139,6 +141,12 @@ impl Frontier {
         let doubt = millis(self.0.doubt());
         if doubt > millis(LEAST_GRACE) / 2 { 2 * doubt } else { 0 }
     }
+}
+
+/// What tells a list of seeds from another one.
+fn list_of(seeds: &[Put]) -> u64 {
+    let add = |list: u64, seed: &Put| list.rotate_left(1) ^ fingerprint(seed.url.as_str()).cast_unsigned();
+    seeds.iter().fold(0, add) % TOKENS
 }
 
 /// What workers live by.
@@ -272,21 +280,49 @@ impl Frontier {
         ask!(self, Register { new: registration })
     }
 
-    /// Goes on with an unfinished run; when the last one is finished, begins a new one with these seeds.
+    /// Goes on with an unfinished run; when the last one is finished, begins a new one with these seeds. They are put in
+    /// portions: a run that was begun by a process which died puts the rest of them now.
     pub async fn begin_run(&self, site: &str, seeds: Vec<Put>) -> Result<Run, FrontierError> {
-        self.run(site, seeds, false).await
+        match self.run(site, &seeds, false).await? {
+            Some(run) => Ok(run),
+            None => self.begin_fresh_run(site, seeds).await,
+        }
     }
 
     /// Gives up an unfinished run, in small steps, and begins a new one.
     pub async fn begin_fresh_run(&self, site: &str, seeds: Vec<Put>) -> Result<Run, FrontierError> {
-        while ask!(self, GiveUp { site: site.to_owned() })? {}
-        self.run(site, seeds, true).await
+        loop {
+            while self.give_up(site).await? {}
+            if let Some(run) = self.run(site, &seeds, true).await? {
+                return Ok(run);
+            }
+        }
     }
 
-    async fn run(&self, site: &str, seeds: Vec<Put>, fresh: bool) -> Result<Run, FrontierError> {
-        let run = ask!(self, BeginRun { site: site.to_owned(), seeds, fresh })?;
+    /// None where the run is being given up.
+    async fn run(&self, site: &str, seeds: &[Put], fresh: bool) -> Result<Option<Run>, FrontierError> {
+        let begun = self.begin(site, seeds, fresh).await?;
+        if begun.is_given_up {
+            return Ok(None);
+        }
+        let mut next = begun.next;
+        while let Some(from) = next {
+            next = self.seed(site, seeds, from).await?;
+        }
         while ask!(self, Sweep { site: site.to_owned() })? {}
-        Ok(run)
+        Ok(Some(begun.run))
+    }
+
+    /// The first step of a run, which puts none of its seeds yet.
+    pub async fn begin(&self, site: &str, seeds: &[Put], fresh: bool) -> Result<Begun, FrontierError> {
+        let count = u32::try_from(seeds.len()).unwrap_or(u32::MAX);
+        ask!(self, BeginRun { site: site.to_owned(), fresh, list: list_of(seeds), seeds: count })
+    }
+
+    /// Puts at most 1,000 of a run's seeds, from that one on; which is next, if one is.
+    pub async fn seed(&self, site: &str, seeds: &[Put], from: u32) -> Result<Option<u32>, FrontierError> {
+        let puts = seeds.iter().skip(from as usize).take(SEEDED).cloned().collect();
+        ask!(self, Seed { site: site.to_owned(), list: list_of(seeds), from, puts })
     }
 
     /// Sets a value of a running site, in force for the very next claim. False: there is no such site.

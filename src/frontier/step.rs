@@ -40,6 +40,17 @@ pub struct Run {
     pub begun: bool,
 }
 
+/// A run, and what is still to be done for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Begun {
+    /// The run.
+    pub run: Run,
+    /// The first seed of the list that isn't put yet.
+    pub next: Option<u32>,
+    /// The run is being given up: that goes on first, then a fresh one begins.
+    pub is_given_up: bool,
+}
+
 /// What a claim asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Claim {

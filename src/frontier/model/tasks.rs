@@ -186,7 +186,7 @@ impl Model {
         let gated = site.tuned.paused.is_some()
             || site.errand.is_some()
             || in_flight.count() >= site.parallel() as usize;
-        waits && (stage == Stage::Parse || !gated)
+        waits && !site.given_up && (stage == Stage::Parse || !gated)
     }
 
     fn waiting(&self, site: &str, stage: Stage) -> impl Iterator<Item = &Task> {

@@ -105,7 +105,7 @@ impl Shared {
             Step::Put { .. }
                 | Step::ParseAgain { .. }
                 | Step::Feed { .. }
-                | Step::BeginRun { .. }
+                | Step::Seed { .. }
                 | Step::Register { .. }
         );
         self.connections[partition].send(QueuedStep { step: value, urgent, fills, reply });

@@ -49,6 +49,12 @@ pub struct SiteState {
     pub run: i64,
     /// When the run began, in ms.
     pub run_began: i64,
+    /// While not all of its seeds are put.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub seeding: Option<Seeding>,
+    /// Its run is being given up: nothing is granted.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub given_up: bool,
     /// Its own last start that stands, whatever other sites of its unit did.
     #[serde(default, skip_serializing_if = "is_default")]
     pub last: Option<Start>,
@@ -85,6 +91,17 @@ pub struct SiteState {
     /// It refuses by itself, whatever other sites of its unit do.
     #[serde(default, skip_serializing_if = "is_default")]
     pub wall: Option<Wall>,
+}
+
+/// How far the putting of a run's seeds is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Seeding {
+    /// What tells their list from another one.
+    pub list: u64,
+    /// So many are put.
+    pub put: u32,
+    /// Of so many.
+    pub of: u32,
 }
 
 /// Values set while a site runs.
@@ -230,9 +247,10 @@ impl SiteState {
     /// Whether a claim of this stage could be given a task (I9).
     pub fn is_ready(&self, stage: Stage) -> bool {
         match stage {
-            Stage::Parse => self.parse.waiting > 0,
+            Stage::Parse => self.parse.waiting > 0 && !self.given_up,
             Stage::Download => {
                 self.download.ready() > 0
+                    && !self.given_up
                     && self.tuned.paused.is_none()
                     && self.running < self.parallel()
                     && self.errand.is_none()
@@ -245,9 +263,9 @@ impl SiteState {
         self.download.waiting < FED_WAITING
     }
 
-    /// The run is over: nothing waiting, delayed by back-off or running, in both stages.
+    /// The run is over: its seeds are put, and nothing is waiting, delayed by back-off or running, in both stages.
     pub fn is_finished(&self) -> bool {
-        self.download.is_finished() && self.parse.is_finished()
+        self.seeding.is_none() && self.download.is_finished() && self.parse.is_finished()
     }
 
     /// The counters of a stage.

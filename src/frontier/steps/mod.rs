@@ -34,7 +34,10 @@ pub(crate) fn apply<S: Shelf>(shelf: &mut S, step: Step, now: i64) -> Result<Rep
     let mut at = Moment { shelf, now };
     Ok(match step {
         Step::Register { new } => Reply::Register(at.register(&new)?),
-        Step::BeginRun { site, seeds, fresh } => Reply::BeginRun(at.begin_run(&site, seeds, fresh)?),
+        Step::BeginRun { site, fresh, list, seeds } => {
+            Reply::BeginRun(at.begin_run(&site, fresh, list, seeds)?)
+        }
+        Step::Seed { site, list, from, puts } => Reply::Seed(at.seed(&site, list, from, puts)?),
         Step::GiveUp { site } => Reply::GiveUp(at.give_up(&site)?),
         Step::Sweep { site } => Reply::Sweep(at.sweep(&site)?),
         Step::Forget { site } => Reply::Forget(at.forget(&site)?),

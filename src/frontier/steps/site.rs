@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use super::{Done, Moment, reasons};
 use crate::frontier::shelf::Shelf;
-use crate::frontier::state::{SiteState, UnitState, UnitWait};
-use crate::frontier::step::{Registered, Registration, Run, Tuning};
+use crate::frontier::state::{Seeding, SiteState, UnitState, UnitWait};
+use crate::frontier::step::{Begun, Registered, Registration, Run, Tuning};
 use crate::task::Put;
 
 /// Tasks, pages or fingerprints removed in one step.
@@ -131,23 +131,48 @@ impl<S: Shelf> Moment<'_, S> {
         self.retime(&unit)
     }
 
-    /// Goes on with an unfinished run; when the last one is finished, or where a fresh one is wanted, begins a new one and
-    /// puts its seeds, in one step. Tasks that run are adopted by the new one.
-    pub(super) fn begin_run(&mut self, name: &str, seeds: Vec<Put>, fresh: bool) -> Done<S, Run> {
-        let Some(mut site) = self.shelf.site(name)? else { return Ok(Run { number: 0, begun: false }) };
-        if site.run > 0 && !site.is_finished() && !fresh {
-            return Ok(Run { number: site.run, begun: false });
+    /// Goes on with an unfinished run; when the last one is finished, or where a fresh one is wanted, begins a new one whose
+    /// seeds are put next. Tasks that run are adopted by the new one. Where not all seeds of an unfinished run were put, those
+    /// that are left are next, and all of them where the list is another one now.
+    pub(super) fn begin_run(&mut self, name: &str, fresh: bool, list: u64, seeds: u32) -> Done<S, Begun> {
+        let Some(mut site) = self.shelf.site(name)? else {
+            let run = Run { number: 0, begun: false };
+            return Ok(Begun { run, next: None, is_given_up: false });
+        };
+        let begun = site.run == 0 || site.is_finished() || fresh;
+        let is_given_up = site.given_up;
+        if !is_given_up {
+            let is_another = site.seeding.is_some_and(|seeding| seeding.list != list);
+            if begun {
+                site.run += 1;
+                site.run_began = self.now;
+                site.spent.clear();
+                site.starts = 0;
+            }
+            if begun || is_another {
+                site.seeding = (seeds > 0).then_some(Seeding { list, put: 0, of: seeds });
+            }
+            self.save(&site)?;
         }
-        site.run += 1;
-        site.run_began = self.now;
-        site.spent.clear();
-        site.starts = 0;
-        self.put_all(&mut site, seeds)?;
-        self.save(&site)?;
-        Ok(Run { number: site.run, begun: true })
+        let run = Run { number: site.run, begun };
+        Ok(Begun { run, next: site.seeding.map(|seeding| seeding.put), is_given_up })
     }
 
-    /// Gives up an unfinished run, a bounded number of tasks a step; whether some are left.
+    /// Puts seeds of a run, those from that one on; which is next. Those that another process has put meanwhile aren't put
+    /// again.
+    pub(super) fn seed(&mut self, name: &str, list: u64, from: u32, puts: Vec<Put>) -> Done<S, Option<u32>> {
+        let Some(mut site) = self.shelf.site(name)? else { return Ok(None) };
+        let Some(mut seeding) = site.seeding.filter(|seeding| seeding.list == list) else { return Ok(None) };
+        if from == seeding.put {
+            seeding.put += u32::try_from(puts.len()).unwrap_or(u32::MAX);
+            self.put_all(&mut site, puts)?;
+            site.seeding = Some(seeding).filter(|seeding| seeding.put < seeding.of);
+            self.save(&site)?;
+        }
+        Ok(site.seeding.map(|seeding| seeding.put))
+    }
+
+    /// Gives up an unfinished run, a bounded number of tasks a step; whether some are left. Nothing of it is granted meanwhile.
     ///
     /// Running tasks are adopted by the next run, what met them is dropped.
     pub(super) fn give_up(&mut self, name: &str) -> Done<S, bool> {
@@ -171,9 +196,10 @@ impl<S: Shelf> Moment<'_, S> {
                 }
             }
         }
-        let letters_left = !self.shelf.letters(name, None, 1)?.is_empty();
+        site.given_up = more || !self.shelf.letters(name, None, 1)?.is_empty();
+        site.seeding = None;
         self.save(&site)?;
-        Ok(more || letters_left)
+        Ok(site.given_up)
     }
 
     /// Forgets pages known in earlier runs, a bounded number a step; whether some are left.

@@ -147,6 +147,67 @@ fn i16_a_big_queue_and_many_letters_are_given_up_in_steps() {
     });
 }
 
+fn seeds(numbers: std::ops::Range<u32>) -> Vec<Put> {
+    numbers.map(|number| Put::seed(url("a", &format!("{number:05}")))).collect()
+}
+
+#[test]
+fn i16_seeds_are_put_in_portions_and_a_run_whose_seeds_are_not_all_put_is_not_finished() {
+    on_every_backend(async |w| {
+        w.site_with("a", |a| a.settings.interval = 0).await;
+        let all = seeds(0..2_500);
+        let begun = w.frontier.begin("a", &all, false).await.expect("answers");
+        assert_eq!((begun.run, begun.next), (Run { number: 1, begun: true }, Some(0)));
+        assert!(!w.view("a").await.finished, "none is put yet");
+        assert_eq!(w.frontier.seed("a", &all, 0).await.expect("answers"), Some(1_000));
+        assert_eq!(w.downloads("a").await.waiting, 1_000);
+        let lease = w.take().await;
+        w.done(&lease).await;
+        // Sent again by one who died before it heard the answer, and by another process.
+        assert_eq!(w.frontier.seed("a", &all, 0).await.expect("answers"), Some(1_000));
+        let run = w.frontier.begin_run("a", all.clone()).await.expect("answers");
+        assert_eq!(run, Run { number: 1, begun: false }, "it goes on");
+        let books = w.downloads("a").await;
+        assert_eq!((books.created, books.done, books.coalesced, books.waiting), (2_500, 1, 0, 2_499));
+        assert_eq!(w.frontier.seed("a", &all, 0).await.expect("answers"), None, "all of them are put");
+        assert_eq!(w.downloads("a").await.created, 2_500);
+    });
+}
+
+#[test]
+fn i16_a_list_that_changed_before_all_its_seeds_were_put_is_put_from_its_beginning() {
+    on_every_backend(async |w| {
+        w.site("a").await;
+        let (old, new) = (seeds(0..1_500), seeds(200..1_600));
+        w.frontier.begin("a", &old, false).await.expect("answers");
+        assert_eq!(w.frontier.seed("a", &old, 0).await.expect("answers"), Some(1_000));
+        assert!(!w.frontier.begin_run("a", new).await.expect("answers").begun);
+        let books = w.downloads("a").await;
+        assert_eq!((books.created, books.coalesced), (1_600, 800));
+        assert_eq!(w.frontier.seed("a", &old, 1_000).await.expect("answers"), None, "nobody's any more");
+    });
+}
+
+#[test]
+fn i16_a_run_that_is_given_up_grants_nothing_and_whoever_comes_next_gives_up_the_rest() {
+    on_every_backend(async |w| {
+        w.site_with("a", |a| a.settings.interval = 0).await;
+        w.frontier.begin_run("a", seeds(0..2_500)).await.expect("answers");
+        let lease = w.take().await;
+        w.fetched(&lease).await;
+        assert!(w.frontier.give_up("a").await.expect("answers"), "a thousand a step");
+        assert_eq!(w.downloads("a").await.dropped, 1_000);
+        assert_eq!((w.claim().await, w.parse().await), (None, None));
+        // Its process dies here.
+        let run = w.frontier.begin_run("a", seeds(0..3)).await.expect("answers");
+        assert_eq!(run, Run { number: 2, begun: true });
+        let books = w.downloads("a").await;
+        assert_eq!((books.waiting, books.created, books.done), (3, 2_503, 1));
+        assert_eq!(books.dropped + w.parses("a").await.dropped, 2_500);
+        assert_eq!(path_of(&w.take().await), "00000");
+    });
+}
+
 #[test]
 fn i15_when_all_is_done_nothing_is_left_in_any_index() {
     on_every_backend(async |w| {

@@ -187,30 +187,52 @@ local sites_of = module(function(sites_of)
   end
 
   function sites_of.is_finished(site)
-    return things_of(site, { '.waiting', '.delayed', '.leased' }) == 0
+    return not site.seeding and things_of(site, { '.waiting', '.delayed', '.leased' }) == 0
   end
 
-  -- Goes on with an unfinished run; when the last one is finished, or where a fresh one is wanted, begins a new one and
-  -- puts its seeds, in one step. Tasks that run are adopted by the new one.
-  function sites_of.begin_run(name, seeds, marks, fresh)
+  -- Goes on with an unfinished run; when the last one is finished, or where a fresh one is wanted, begins a new one whose seeds
+  -- are put next. Tasks that run are adopted by the new one. Where not all seeds of an unfinished run were put, those that are
+  -- left are next, and all of them where the list is another one now.
+  function sites_of.begin_run(name, fresh, list, seeds)
     local site = store.site(name)
     if not site then
-      return { 0, false }
+      return { { 0, false }, false, false }
     end
-    if site.run > 0 and not sites_of.is_finished(site) and not fresh then
-      return { site.run, false }
+    local begun = site.run == 0 or sites_of.is_finished(site) or fresh
+    if not site.given_up then
+      local is_another = site.seeding and site.seeding.list ~= list
+      if begun then
+        tasks.leave_known(site)
+        site.run = site.run + 1
+        site.run_began = now
+        site.spent, site.starts = nil, nil
+      end
+      if begun or is_another then
+        site.seeding = seeds > 0 and { list = list, put = 0, of = seeds } or nil
+      end
+      store.save_site(site)
     end
-    tasks.leave_known(site)
-    site.run = site.run + 1
-    site.run_began = now
-    site.spent, site.starts = nil, nil
-    put.all(site, seeds, marks)
-    store.save_site(site)
-    return { site.run, true }
+    return { { site.run, begun }, site.seeding and site.seeding.put or false, site.given_up or false }
   end
 
-  -- Gives up an unfinished run, a bounded number of tasks a step; whether some are left. Running tasks are adopted by the
-  -- next run, what met them is dropped.
+  -- Puts seeds of a run, those from that one on; which is next. Those that another process has put meanwhile aren't put again.
+  function sites_of.seed(name, list, from, puts, marks)
+    local site = store.site(name)
+    local seeding = site and site.seeding
+    if not seeding or seeding.list ~= list then
+      return false
+    end
+    if from == seeding.put then
+      seeding.put = seeding.put + #puts
+      put.all(site, puts, marks)
+      site.seeding = seeding.put < seeding.of and seeding or nil
+      store.save_site(site)
+    end
+    return site.seeding and seeding.put
+  end
+
+  -- Gives up an unfinished run, a bounded number of tasks a step; whether some are left. Nothing of it is granted meanwhile.
+  -- Running tasks are adopted by the next run, what met them is dropped.
   function sites_of.give_up(name)
     local site = store.site(name)
     if not site then
@@ -234,8 +256,10 @@ local sites_of = module(function(sites_of)
         end
       end
     end
+    site.given_up = (more or (site['d.letters'] or 0) + (site['p.letters'] or 0) > 0) or nil
+    site.seeding = nil
     store.save_site(site)
-    return more or (site['d.letters'] or 0) + (site['p.letters'] or 0) > 0
+    return site.given_up
   end
 
   function sites_of.sweep(name)

@@ -152,9 +152,9 @@ local store = module(function(store)
 
   local function is_ready(site, stage)
     if stage == 'p' then
-      return (site['p.waiting'] or 0) > 0
+      return (site['p.waiting'] or 0) > 0 and not site.given_up
     end
-    return (site['d.waiting'] or 0) > (site['d.parked'] or 0) and not site.paused and (site.running or 0) < store.parallel(site)
+    return (site['d.waiting'] or 0) > (site['d.parked'] or 0) and not site.given_up and not site.paused and (site.running or 0) < store.parallel(site)
       and not site.errand
   end
 

@@ -41,7 +41,8 @@ pub use members::Member;
 pub use mutex_key::MutexKey;
 pub use state::{SiteSettings, WorkScope};
 pub use step::{
-    Begun, Claim, Feeding, Forgotten, Grant, LockReply, Lost, Rearm, Registered, Registration, Renamed, Run, Tuning,
+    Begun, Claim, Feeding, Forgotten, Grant, LockReply, Lost, Rearm, Registered, Registration, Renamed, Run,
+    Tuning,
 };
 pub use view::{
     Freshness, Inspection, KnownRobots, LatestPage, LetterPlace, Owner, Says, UnitStatus, UrlStatus, View,

@@ -5,7 +5,9 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::frontier::state::{DeadState, StageCounts, WorkScope};
-use crate::frontier::step::{Begun, Feeding, Forgotten, Grant, LockReply, Lost, Rearm, Registered, Renamed, Run};
+use crate::frontier::step::{
+    Begun, Feeding, Forgotten, Grant, LockReply, Lost, Rearm, Registered, Renamed, Run,
+};
 use crate::frontier::value::{Decoded, FromWire, ReplyRow, embedded, is_true, malformed, parse, read_by};
 use crate::frontier::view::{
     Freshness, Inspection, KnownRobots, LatestPage, Owner, Says, SiteNames, UnitStatus, UrlStatus, View,

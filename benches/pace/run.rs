@@ -101,7 +101,7 @@ fn children() -> Duration {
 fn lateness(ground: &Ground) -> Option<[f64; 2]> {
     let audit = ground.audit();
     let of = |name: &str| {
-        let all = audit.values().filter_map(|unit| unit["late_ms"][name].as_f64());
+        let all = audit.values().filter_map(|unit| unit["lateness_ms"][name].as_f64());
         all.max_by(f64::total_cmp)
     };
     Some([of("p50")?, of("p99")?])

@@ -380,6 +380,16 @@ impl Frontier {
 
     /// Gives a site that nobody works on another name; all it has stays, its pace too.
     pub async fn rename(&self, site: &str, to: &str) -> Result<Renamed, FrontierError> {
+        loop {
+            match self.rename_step(site, to).await? {
+                Renamed::Partly => {}
+                renamed => return Ok(renamed),
+            }
+        }
+    }
+
+    /// One step of it.
+    pub async fn rename_step(&self, site: &str, to: &str) -> Result<Renamed, FrontierError> {
         ask!(self, Rename { site: site.to_owned(), to: to.to_owned() })
     }
 

@@ -181,6 +181,8 @@ pub enum Renamed {
     },
     /// The new name would lie in another partition of the cluster.
     Elsewhere,
+    /// Some of what there are many of is left to be renamed.
+    Partly,
     /// It has the new name.
     Done,
 }

@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use paced::internals::frontier::{Frontier, Registered, Registration, Tuning, WorkScope};
+use paced::internals::clock::Timestamp;
+use paced::internals::frontier::{
+    Forgotten, Frontier, Registered, Registration, Renamed, Tuning, WorkScope,
+};
 use paced::internals::task::{Failure, Outcome, Priority, Put, RobotsAccess, RobotsRecord};
 
 use crate::ground::wait;
@@ -154,4 +157,97 @@ fn i16_the_robots_txt_of_an_unreachable_host_is_asked_for_without_a_look_at_its_
     // Pages so deep have a record each.
     let [few, many] = [(0, 3), (1, 90)].map(|(db, pages)| wait(unreachable(&redis, db, pages, 20)));
     assert_eq!(few[1], many[1]);
+}
+
+#[test]
+fn i16_a_site_is_renamed_in_steps_and_goes_on_in_between() {
+    let Some(redis) = redis_or_skip() else { return };
+    let frontier = open(&redis.url(0));
+    wait(async {
+        shop(&frontier, 0, 0).await;
+        for page in 5_000..5_300 {
+            put(&frontier, page..page + 1).await.expect("answers");
+            let lease = next(&frontier, "one").await;
+            settle(&frontier, "one", &lease, done()).await;
+        }
+        let soon = Timestamp::from_millis(frontier.clock().now().as_millis() + 3_000);
+        let later = |page| Put { at: Some(soon), ..Put::request(url(page), Priority::SEED) };
+        frontier.put("shop", (0..5_000).map(later).collect()).await.expect("answers");
+        assert_eq!(frontier.rename_step("shop", "new").await.expect("answers"), Renamed::Partly);
+        let (step, calls) = calls_of(&redis, frontier.rename_step("shop", "new")).await;
+        assert_eq!(step.expect("answers"), Renamed::Partly);
+        assert!(calls["zadd"] <= 1_100, "about a thousand a step: {calls:?}");
+        // Whoever renamed it died here.
+        let refused = register(&frontier, 0).await;
+        assert!(matches!(&refused, Registered::Refused(why) if why.contains("being renamed")), "{refused:?}");
+        sleep(3_000).await;
+        let books = async || frontier.view("new").await.expect("answers").expect("it is there").download;
+        while books().await.scheduled > 0 {
+            claim(&frontier, "one", 0).await;
+        }
+        for _ in 0..10 {
+            let lease = next(&frontier, "one").await;
+            assert_eq!(lease.site, "new");
+            settle(&frontier, "one", &lease, done()).await;
+        }
+        let link = |page| Put::link(url(page), 1);
+        let known = frontier.put("new", (5_000..5_300).map(link).collect()).await.expect("answers");
+        assert!(known.iter().all(|reply| *reply == paced::internals::task::PutReply::Known), "those of either name");
+        assert_eq!(frontier.rename("shop", "new").await.expect("answers"), Renamed::Done);
+        assert_eq!(redis.cli(&["ZCARD", "{paced:0}:delay"]), "0");
+        for left in ["{paced:0}:renamed", "{paced:0}:known:shop:*", "{paced:0}:*:shop"] {
+            assert_eq!(redis.cli(&["KEYS", left]), "{paced:0}:pace:shop".repeat(usize::from(left.contains("*:shop"))));
+        }
+        assert!(matches!(frontier.rename("shop", "new").await, Ok(Renamed::Unknown)));
+        let books = books().await;
+        assert_eq!((books.waiting, books.imbalance()), (4_990, 0), "{books:?}");
+    });
+}
+
+/// How long claims took, in µs: the median and the 99th of a hundred.
+fn percentiles(mut took: Vec<u128>) -> (u128, u128) {
+    took.sort_unstable();
+    (took[took.len() / 2], took[took.len() * 99 / 100])
+}
+
+/// `FORGOTTEN_TASKS` are as many tasks as the site has that is forgotten.
+#[test]
+fn i16_claims_wait_no_longer_while_a_huge_site_is_forgotten() {
+    let tasks: u32 = std::env::var("FORGOTTEN_TASKS").map_or(20_000, |text| text.parse().expect("a number"));
+    in_three_tries(|| {
+        let Some(redis) = redis_or_skip() else { return Ok(()) };
+        let (frontier, other) = (open(&redis.url(0)), open(&redis.url(0)));
+        wait(async {
+            register_as(&frontier, "huge", 0).await;
+            frontier.tune("huge", Tuning::Paused(Some("it goes".to_owned()))).await.expect("set");
+            for from in (0..tasks).step_by(5_000) {
+                put_in(&frontier, "huge", from..(from + 5_000).min(tasks)).await.expect("answers");
+            }
+            shop(&frontier, 0, 3_000).await;
+            let is_over = std::sync::atomic::AtomicBool::new(false);
+            let claims = async |least: usize| {
+                let mut took = Vec::new();
+                while took.len() < least || !is_over.load(std::sync::atomic::Ordering::Relaxed) && least > 400 {
+                    let began = std::time::Instant::now();
+                    let grant = claim(&frontier, "one", 1).await;
+                    took.push(began.elapsed().as_micros());
+                    for lease in &grant.leases {
+                        frontier.hand_back(lease.key()).await.expect("answers");
+                    }
+                    sleep(1).await;
+                }
+                percentiles(took)
+            };
+            let alone = claims(400).await;
+            let forget = async {
+                while other.give_up("huge").await.expect("answers") {}
+                while !matches!(other.forget("huge").await, Ok(Forgotten::Wholly)) {}
+                is_over.store(true, std::sync::atomic::Ordering::Relaxed);
+            };
+            let (beside, ()) = futures_util::join!(claims(401), forget);
+            let said = format!("median and p99 of claims {beside:?} µs, alone {alone:?} µs");
+            println!("{tasks} tasks forgotten: {said}");
+            bound(beside.1 <= 2 * alone.1, said)
+        })
+    });
 }

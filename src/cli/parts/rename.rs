@@ -46,6 +46,6 @@ fn why(name: &str, to: &str, refused: &Renamed) -> String {
         Renamed::Busy { leased } => {
             format!("site `{name}` has {leased} pages in workers' hands: run this again in a minute")
         }
-        Renamed::Unknown | Renamed::Done => format!("site `{name}` is gone"),
+        Renamed::Unknown | Renamed::Done | Renamed::Partly => format!("site `{name}` is gone"),
     }
 }

@@ -153,10 +153,10 @@ impl Shared {
             return Ok(Renamed::Taken);
         }
         let step = Step::Rename { site: site.clone(), to: to.clone() };
-        if let Reply::Rename(renamed @ (Renamed::Busy { .. } | Renamed::Taken | Renamed::Elsewhere)) =
-            self.step_in(partition, step).await?
-        {
-            return Ok(renamed);
+        match self.step_in(partition, step).await? {
+            Reply::Rename(Renamed::Unknown | Renamed::Done) => {}
+            Reply::Rename(renamed) => return Ok(renamed),
+            _ => return Err(self.closed()),
         }
         self.step_in(DIRECTORY, Step::Rebook { site: site.clone(), to }).await?;
         lock(&self.partitions.sites).remove(&site);

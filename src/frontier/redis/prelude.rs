@@ -76,7 +76,7 @@ fn numbers() -> [(&'static str, i64); 37] {
 }
 
 /// Reasons have the name of what they tell of in braces.
-fn texts() -> [(&'static str, String); 28] {
+fn texts() -> [(&'static str, String); 29] {
     [
         ("PROGRAM", env!("CARGO_PKG_VERSION").to_owned()),
         ("LANE", LANE.to_owned()),
@@ -84,6 +84,7 @@ fn texts() -> [(&'static str, String); 28] {
         ("NO_RECORD", reasons::NO_RECORD.to_owned()),
         ("ROBOTS_MOVED_ON", reasons::robots_moved_on("{to}")),
         ("FOREIGN_HOST", reasons::foreign_host("{host}", "{owner}")),
+        ("BEING_RENAMED", reasons::being_renamed("{site}", "{to}")),
         ("REQUESTS_IN_FLIGHT", reasons::requests_in_flight("{site}")),
         ("UNIT_MUTEX", UNIT_MUTEX.to_owned()),
         ("START_TOKEN", START_TOKEN.to_owned()),

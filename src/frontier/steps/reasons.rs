@@ -20,6 +20,11 @@ pub(in crate::frontier) fn foreign_host(host: &str, owner: &str) -> String {
     )
 }
 
+/// Some of what a site has still lies under its old name.
+pub(in crate::frontier) fn being_renamed(site: &str, to: &str) -> String {
+    format!("site `{site}` is being renamed to `{to}`; finish that first: paced forget {site} --rename-to {to}")
+}
+
 /// Requests in flight belong to the pace of the group that they began in.
 pub(in crate::frontier) fn requests_in_flight(site: &str) -> String {
     format!("site `{site}` has requests in flight, its group can't change now; stop its crawl first")

@@ -1,5 +1,6 @@
--- A site gets another name and keeps all it has. Its keys are renamed, which takes no longer for more tasks; what names it
--- within others is written anew.
+-- A site gets another name and keeps all it has. Its keys are renamed, which takes no longer for more tasks. What there are
+-- many of follows in steps, and is found under the old name until then: sets of known pages, and delayed tasks, which stand in
+-- an index of all sites.
 local rename = module(function(rename)
   local function move(from, to)
     if call('EXISTS', from) == 1 then
@@ -11,9 +12,6 @@ local rename = module(function(rename)
     kept.flush()
     for _, key in ipairs(store.keys_of_site) do
       move(store.key_of_site(key, site.name), store.key_of_site(key, to))
-    end
-    for _, set in ipairs(tasks.known_sets(site)) do
-      move(P .. 'known:' .. site.name .. set, P .. 'known:' .. to .. set)
     end
     for _, origin in ipairs(away.hosts(to)) do
       move(tasks.parked_key(site.name, origin), tasks.parked_key(to, origin))
@@ -27,15 +25,6 @@ local rename = module(function(rename)
     end
   end
 
-  -- Delayed tasks stand in an index of all sites.
-  local function move_delayed(delayed, to)
-    for _, task in ipairs(delayed) do
-      call('ZREM', P .. 'delay', tasks.member_of(task))
-      task.site = to
-      call('ZADD', P .. 'delay', task.until_at, tasks.member_of(task))
-    end
-  end
-
   -- Who holds the unit's mutex from outside holds that of the new name as well.
   local function move_outsider(old, new)
     local held = records.mutex(places.mutex(old))
@@ -44,11 +33,23 @@ local rename = module(function(rename)
     end
   end
 
+  local function go_on(site)
+    local is_left = tasks.move_known(site, REMOVED) or tasks.move_delayed(site, REMOVED)
+    if not is_left then
+      call('HDEL', P .. 'renamed', site.renamed_from.name)
+      site.renamed_from = nil
+    end
+    store.save_site(site)
+    return is_left and 'partly' or 'done'
+  end
+
   -- Renames a site that nobody works on. A pace unit of its own is renamed with it; the old one keeps its last starts.
   function rename.step(name, to)
     local site = store.site(name)
     if not site then
-      return 'unknown'
+      local there = store.site(to)
+      local from = there and there.renamed_from
+      return from and from.name == name and go_on(there) or 'unknown'
     end
     if store.site(to) then
       return 'taken'
@@ -57,6 +58,13 @@ local rename = module(function(rename)
     if leased > 0 then
       return { busy = { leased = leased } }
     end
+    if site.renamed_from then
+      go_on(site) -- it is being renamed to this name still
+      return 'partly'
+    end
+    if tasks.sweep_known(site, REMOVED) then
+      return 'partly'
+    end
     if site.unit == name then
       sites_of.move_unit(site, to)
       move_outsider(store.unit(name), store.unit(to))
@@ -64,11 +72,11 @@ local rename = module(function(rename)
     end
     store.unready(site)
     store.leave(site)
-    local delayed = tasks.recorded(name, { [DELAYED] = true, [SCHEDULED] = true }, math.huge)
     move_keys(site, to)
-    move_delayed(delayed, to)
     store.drop_site(name)
     site.name = to
+    site.renamed_from = { name = name, run = site.run, moved = 0, sets = tasks.sets_known(site), cursor = '0' }
+    call('HSET', P .. 'renamed', name, to)
     store.renew_version(site)
     store.new_site(site)
     store.join(site)
@@ -77,6 +85,6 @@ local rename = module(function(rename)
     away.offer(to)
     local unit = store.some_unit(site.unit)
     places.retime(unit)
-    return 'done'
+    return 'partly'
   end
 end)

@@ -93,7 +93,10 @@ local sites_of = module(function(sites_of)
 
   -- What stands against a site's going to that unit.
   function sites_of.bar(name, to)
-    local site = store.site(name)
+    local site, renamed = store.site(name), call('HGET', P .. 'renamed', name)
+    if renamed then
+      return filled(BEING_RENAMED, { site = name, to = renamed })
+    end
     if site and site.unit ~= to and ((site['d.leased'] or 0) > 0 or (site.running or 0) > 0) then
       return filled(REQUESTS_IN_FLIGHT, { site = name })
     end

@@ -52,8 +52,12 @@ local tasks = module(function(tasks)
 
   local OF_RUNNING = { 'token', 'owner', 'granted_at', 'ends_at', 'fence', 'in_flight', 'interval' }
 
+  local function member_of_name(site, task, position)
+    return string.format('%013d', position) .. site .. '\n' .. task.stage .. task.url
+  end
+
   local function member_at(task, position)
-    return string.format('%013d', position) .. task.site .. '\n' .. task.stage .. task.url
+    return member_of_name(task.site, task, position)
   end
 
   function tasks.member_of(task)
@@ -85,7 +89,8 @@ local tasks = module(function(tasks)
 
   -- The site, the stage and the URL stand behind a position.
   local function of_member(member)
-    return find_recorded(string.match(string.sub(member, 14), '^([^\n]*)\n(.)(.*)$'))
+    local site, stage, url = string.match(string.sub(member, 14), '^([^\n]*)\n(.)(.*)$')
+    return find_recorded(site, stage, url) or find_recorded(call('HGET', P .. 'renamed', site) or site, stage, url)
   end
 
   function tasks.find(site, stage, url)
@@ -185,6 +190,11 @@ local tasks = module(function(tasks)
       end
     elseif task.lies == DELAYED or task.lies == SCHEDULED then
       call('ZREM', P .. 'delay', member_at(task, task.lies_position))
+      local site = store.site(task.site)
+      local from = site and site.renamed_from
+      if from then
+        call('ZREM', P .. 'delay', member_of_name(from.name, task, task.lies_position))
+      end
       leaves('delay', task.lies_delayed)
     elseif has_turn(task.lies) and task.place ~= task.lies then
       call('ZREM', queue_of(task, task.lies), task.url)
@@ -351,8 +361,11 @@ local tasks = module(function(tasks)
     return string.format('%d%09d', tonumber(string.sub(hash, 9, 16), 16) + 1, low), low
   end
 
+  -- Some may lie under the name that the site had before.
   local function known_key(site, run, set)
-    return P .. 'known:' .. site .. ':' .. run .. ':' .. set
+    local from = site.renamed_from
+    local is_left = from and tonumber(run) == from.run and set >= from.moved and set < from.sets
+    return P .. 'known:' .. (is_left and from.name or site.name) .. ':' .. run .. ':' .. set
   end
 
   function tasks.set_of(low, sets)
@@ -382,7 +395,7 @@ local tasks = module(function(tasks)
 
   function tasks.is_known(site, url)
     local mark, low = fingerprint(url)
-    return call('SISMEMBER', known_key(site.name, site.run, set_of(low, sets_for(site.known or 0))), mark) == 1
+    return call('SISMEMBER', known_key(site, site.run, set_of(low, sets_for(site.known or 0))), mark) == 1
   end
 
   -- Those of the URLs that are nowhere else and known. Where the client sent marks, of links alone, theirs begin at `first`.
@@ -401,7 +414,7 @@ local tasks = module(function(tasks)
       end
     end
     for set, those in pairs(asked) do
-      local are_known = call('SMISMEMBER', known_key(site.name, site.run, set), unpack(those))
+      local are_known = call('SMISMEMBER', known_key(site, site.run, set), unpack(those))
       for i = 1, #those do
         known[urls_of[set][i]] = are_known[i] == 1
       end
@@ -411,7 +424,7 @@ local tasks = module(function(tasks)
 
   local function split(site, sets)
     local from = set_of(sets, sets) -- the set that shared its fingerprints with the new one
-    local old, new = known_key(site.name, site.run, from), known_key(site.name, site.run, sets)
+    local old, new = known_key(site, site.run, from), known_key(site, site.run, sets)
     local moved = {}
     for _, mark in ipairs(call('SMEMBERS', old)) do
       if set_of(tonumber(string.sub(mark, -9)), sets + 1) == sets then
@@ -428,7 +441,7 @@ local tasks = module(function(tasks)
     local mark, low = mark_of(url, sent)
     local count = site.known or 0
     local sets = sets_for(count)
-    if call('SADD', known_key(site.name, site.run, set_of(low, sets)), mark) == 1 then
+    if call('SADD', known_key(site, site.run, set_of(low, sets)), mark) == 1 then
       site.known = count + 1
       if sets_for(count + 1) > sets then
         split(site, sets)
@@ -448,7 +461,7 @@ local tasks = module(function(tasks)
     local removed = 0
     while site.swept and removed < most do
       local run, sets, rest = string.match(site.swept, '^(%d+):(%d+);(.*)$')
-      local key = known_key(site.name, run, sets - 1)
+      local key = known_key(site, run, sets - 1)
       removed = removed + call('SCARD', key) + 1
       call('DEL', key)
       sets = sets - 1
@@ -461,16 +474,48 @@ local tasks = module(function(tasks)
     return site.swept ~= nil
   end
 
-  -- The ends of the names of all its sets, those of runs that are over too.
+  -- All its sets, those of runs that are over too.
   function tasks.known_sets(site)
-    local ends = {}
-    local of_run = string.format('%d:%d;', site.run, site.known and sets_for(site.known) or 0)
+    local keys = {}
+    local of_run = string.format('%d:%d;', site.run, tasks.sets_known(site))
     for run, sets in string.gmatch((site.swept or '') .. of_run, '(%d+):(%d+);') do
       for set = 0, sets - 1 do
-        ends[#ends + 1] = ':' .. run .. ':' .. set
+        keys[#keys + 1] = known_key(site, run, set)
       end
     end
-    return ends
+    return keys
+  end
+
+  -- How many sets there are of this run.
+  function tasks.sets_known(site)
+    return site.known and sets_for(site.known) or 0
+  end
+
+  -- Moves sets from under the name that the site had before, at most so many; whether some are left.
+  function tasks.move_known(site, most)
+    local from = site.renamed_from
+    for _ = 1, math.min(most, from.sets - from.moved) do
+      local old = known_key(site, from.run, from.moved)
+      from.moved = from.moved + 1
+      if call('EXISTS', old) == 1 then
+        call('RENAME', old, known_key(site, from.run, from.moved - 1))
+      end
+    end
+    return from.moved < from.sets
+  end
+
+  -- Moves delayed tasks from under the name that the site had before, about so many; whether some are left.
+  function tasks.move_delayed(site, most)
+    local from = site.renamed_from
+    local page = call('HSCAN', P .. 'tasks:' .. site.name, from.cursor, 'COUNT', most)
+    for i = 1, #page[2], 2 do
+      local task = of_record(site.name, string.sub(page[2][i], 1, 1), string.sub(page[2][i], 2), page[2][i + 1])
+      if task.lies_delayed and call('ZREM', P .. 'delay', member_of_name(from.name, task, task.position)) == 1 then
+        call('ZADD', P .. 'delay', task.lies_delayed, tasks.member_of(task))
+      end
+    end
+    from.cursor = page[1]
+    return from.cursor ~= '0'
   end
 
   function tasks.dead(site, stage, url)

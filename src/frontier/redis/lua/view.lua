@@ -143,7 +143,7 @@ local view = module(function(view)
       end
       local site = store.site(name)
       for _, set in ipairs(tasks.known_sets(site)) do
-        known = known + call('SCARD', P .. 'known:' .. name .. set)
+        known = known + call('SCARD', set)
       end
     end
     for _, stage in ipairs(STAGES) do

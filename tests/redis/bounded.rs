@@ -3,9 +3,7 @@
 use std::collections::BTreeMap;
 
 use paced::internals::clock::Timestamp;
-use paced::internals::frontier::{
-    Forgotten, Frontier, Registered, Registration, Renamed, Tuning, WorkScope,
-};
+use paced::internals::frontier::{Forgotten, Frontier, Registered, Registration, Renamed, Tuning, WorkScope};
 use paced::internals::task::{Failure, Outcome, Priority, Put, RobotsAccess, RobotsRecord};
 
 use crate::ground::wait;
@@ -192,11 +190,17 @@ fn i16_a_site_is_renamed_in_steps_and_goes_on_in_between() {
         }
         let link = |page| Put::link(url(page), 1);
         let known = frontier.put("new", (5_000..5_300).map(link).collect()).await.expect("answers");
-        assert!(known.iter().all(|reply| *reply == paced::internals::task::PutReply::Known), "those of either name");
+        assert!(
+            known.iter().all(|reply| *reply == paced::internals::task::PutReply::Known),
+            "those of either name"
+        );
         assert_eq!(frontier.rename("shop", "new").await.expect("answers"), Renamed::Done);
         assert_eq!(redis.cli(&["ZCARD", "{paced:0}:delay"]), "0");
         for left in ["{paced:0}:renamed", "{paced:0}:known:shop:*", "{paced:0}:*:shop"] {
-            assert_eq!(redis.cli(&["KEYS", left]), "{paced:0}:pace:shop".repeat(usize::from(left.contains("*:shop"))));
+            assert_eq!(
+                redis.cli(&["KEYS", left]),
+                "{paced:0}:pace:shop".repeat(usize::from(left.contains("*:shop")))
+            );
         }
         assert!(matches!(frontier.rename("shop", "new").await, Ok(Renamed::Unknown)));
         let books = books().await;
@@ -227,7 +231,8 @@ fn i16_claims_wait_no_longer_while_a_huge_site_is_forgotten() {
             let is_over = std::sync::atomic::AtomicBool::new(false);
             let claims = async |least: usize| {
                 let mut took = Vec::new();
-                while took.len() < least || !is_over.load(std::sync::atomic::Ordering::Relaxed) && least > 400 {
+                while took.len() < least || !is_over.load(std::sync::atomic::Ordering::Relaxed) && least > 400
+                {
                     let began = std::time::Instant::now();
                     let grant = claim(&frontier, "one", 1).await;
                     took.push(began.elapsed().as_micros());

@@ -22,7 +22,9 @@ pub(in crate::frontier) fn foreign_host(host: &str, owner: &str) -> String {
 
 /// Some of what a site has still lies under its old name.
 pub(in crate::frontier) fn being_renamed(site: &str, to: &str) -> String {
-    format!("site `{site}` is being renamed to `{to}`; finish that first: paced forget {site} --rename-to {to}")
+    format!(
+        "site `{site}` is being renamed to `{to}`; finish that first: paced forget {site} --rename-to {to}"
+    )
 }
 
 /// Requests in flight belong to the pace of the group that they began in.

@@ -58,6 +58,11 @@ pub(super) trait Backend: Debug + Send + Sync {
         None
     }
 
+    /// Statements that the steps so far took; none where that isn't counted.
+    fn statements(&self) -> Option<u64> {
+        None
+    }
+
     /// Resolves when that member is to claim what another process made claimable; never where nothing tells.
     fn woken<'a>(&'a self, _member: &'a str) -> BoxFuture<'a, ()> {
         Box::pin(pending())

@@ -117,6 +117,11 @@ impl Frontier {
         self.0.calls()
     }
 
+    /// Statements that the steps so far took on a file; none elsewhere.
+    pub fn statements(&self) -> Option<u64> {
+        self.0.statements()
+    }
+
     /// Steps that are asked for while this is held are done together: for tests of what a batch remembers between steps.
     pub fn hold(&self) -> Box<dyn Any> {
         self.0.hold()

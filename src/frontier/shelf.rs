@@ -34,6 +34,15 @@ pub(crate) trait Shelf: DueShelf + TaskShelf + HostShelf + PageShelf {
     /// The longest interval that the files of a unit's sites name, in ms; 0 without any.
     fn longest_interval(&mut self, unit: &str) -> Result<i64, Self::Error>;
 
+    /// Whether any site is of that unit.
+    fn has_sites(&mut self, unit: &str) -> Result<bool, Self::Error>;
+    /// Notes until when what a unit without sites waits for is kept; none: it isn't idle.
+    fn set_idle(&mut self, unit: &str, until: Option<i64>) -> Result<(), Self::Error>;
+    /// Units that were noted as idle until `now` or earlier, the earliest first, then by name.
+    fn idle_units(&mut self, now: i64, most: u32) -> Result<Vec<String>, Self::Error>;
+    /// Removes a unit that has no sites.
+    fn remove_unit(&mut self, unit: &str) -> Result<(), Self::Error>;
+
     fn is_known(&mut self, page: PageKey<'_>, run: i64) -> Result<bool, Self::Error>;
     fn add_known(&mut self, page: PageKey<'_>, run: i64) -> Result<(), Self::Error>;
     /// Forgets pages known in runs before `run`; whether some are left.

@@ -3,6 +3,7 @@
 mod claimers;
 mod full_disk;
 mod model;
+mod month;
 mod processes;
 mod simulation;
 #[path = "../support/mod.rs"]

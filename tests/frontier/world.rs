@@ -143,6 +143,17 @@ impl World {
         usize::try_from(locks).ok()
     }
 
+    /// Pace units that are kept, where that can be looked at from outside.
+    pub fn units_kept(&self) -> Option<usize> {
+        if let Some(db) = &self.db {
+            return Some(db.cli(&["KEYS", "{paced:0}:pace:*"]).lines().count());
+        }
+        let file = self.folder.as_ref()?.path().join("frontier.sqlite");
+        let connection = rusqlite::Connection::open(file).expect("ours");
+        let units: u32 = connection.query_row("SELECT count(*) FROM unit", [], |row| row.get(0)).expect("counted");
+        usize::try_from(units).ok()
+    }
+
     /// Whoever takes the next step: where two have the frontier open, each takes three in a row or so.
     pub fn next(&self) -> &Frontier {
         if self.dice.borrow_mut().u32(..3) == 0 {

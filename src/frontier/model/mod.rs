@@ -27,6 +27,8 @@ pub(crate) struct Model {
     sites: BTreeMap<String, SiteState>,
     texts: BTreeMap<String, String>,
     units: BTreeMap<String, (UnitState, UnitDue)>,
+    /// Units without sites, and until when they are kept.
+    idle: BTreeMap<String, i64>,
     tasks: BTreeMap<ModelKey, Task>,
     known: BTreeSet<(String, i64, CanonicalUrl)>,
     dead: BTreeMap<ModelKey, DeadState>,
@@ -124,6 +126,29 @@ impl Shelf for Model {
     fn longest_interval(&mut self, unit: &str) -> Sure<i64> {
         let members = self.sites.values().filter(|site| site.unit == unit);
         Ok(members.map(|site| site.settings.interval).max().unwrap_or(0))
+    }
+
+    fn has_sites(&mut self, unit: &str) -> Sure<bool> {
+        Ok(self.sites.values().any(|site| site.unit == unit))
+    }
+
+    fn set_idle(&mut self, unit: &str, until: Option<i64>) -> Sure<()> {
+        match until {
+            Some(until) => drop(self.idle.insert(unit.to_owned(), until)),
+            None => drop(self.idle.remove(unit)),
+        }
+        Ok(())
+    }
+
+    fn idle_units(&mut self, now: i64, most: u32) -> Sure<Vec<String>> {
+        let over = self.idle.iter().filter(|(_, until)| **until <= now).map(|(name, until)| (until, name));
+        let over: BTreeSet<(&i64, &String)> = over.collect();
+        Ok(over.into_iter().take(most as usize).map(|(_, name)| name.clone()).collect())
+    }
+
+    fn remove_unit(&mut self, unit: &str) -> Sure<()> {
+        self.units.remove(unit);
+        Ok(())
     }
 
     fn is_known(&mut self, page: PageKey<'_>, run: i64) -> Sure<bool> {

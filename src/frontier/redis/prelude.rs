@@ -33,7 +33,7 @@ pub(super) fn prelude() -> String {
 }
 
 /// Spans are in ms.
-fn numbers() -> [(&'static str, i64); 37] {
+fn numbers() -> [(&'static str, i64); 38] {
     [
         ("LEASE_MS", LEASE_MS),
         ("BEAT_MS", millis(BEAT)),
@@ -52,6 +52,7 @@ fn numbers() -> [(&'static str, i64); 37] {
         ("SWEPT", i64::from(lock::SWEPT)),
         ("NAMES", i64::from(SiteNames::MOST)),
         ("REMOVED", i64::from(site::REMOVED)),
+        ("IDLE_MS", site::IDLE_MS),
         ("LONGEST_TURN", lock::LONGEST_TURN),
         ("GRACE_PARTS", i64::from(departure::GRACE_PARTS)),
         ("LEAST_GRACE", millis(departure::LEAST_GRACE)),

@@ -20,6 +20,8 @@ mod upgrade;
 use std::any::Any;
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -58,6 +60,8 @@ const LINGER: Duration = Duration::from_millis(3);
 pub(crate) struct Embedded {
     path: PathBuf,
     clock: Clock,
+    /// Statements of steps that stand.
+    asked: Arc<AtomicU64>,
     /// Taken when it is dropped.
     writer: Option<(Sender<PendingStep>, JoinHandle<()>)>,
 }
@@ -81,14 +85,15 @@ impl Embedded {
             None => boot::clock(&mut connection).map_err(|e| explain(path, &e))?,
         };
         let (jobs, mut inbox) = batches();
-        let (memory, full_since) = (Memory::default(), None);
+        let (memory, full_since, asked) = (Memory::default(), None, Arc::new(AtomicU64::new(0)));
+        let (path, counted) = (path.to_owned(), asked.clone());
         let writer =
-            StepWriter { path: path.to_owned(), connection, clock: clock.clone(), full_since, memory };
+            StepWriter { path: path.clone(), connection, clock: clock.clone(), full_since, memory, asked };
         let thread = thread::Builder::new()
             .name("frontier".to_owned())
             .spawn(move || writer.work(&mut inbox))
-            .map_err(|e| FrontierError::new(FrontierErrorKind::Closed, name(path)).because(e))?;
-        Ok(Self { path: path.to_owned(), clock, writer: Some((jobs, thread)) })
+            .map_err(|e| FrontierError::new(FrontierErrorKind::Closed, name(&path)).because(e))?;
+        Ok(Self { path, clock, asked: counted, writer: Some((jobs, thread)) })
     }
 
     fn send(&self, job: PendingStep) -> Option<()> {
@@ -124,6 +129,10 @@ impl Backend for Embedded {
         name(&self.path)
     }
 
+    fn statements(&self) -> Option<u64> {
+        Some(self.asked.load(Ordering::Relaxed))
+    }
+
     fn locked_beside(&self) -> Option<&Path> {
         Some(&self.path)
     }
@@ -147,6 +156,7 @@ struct StepWriter {
     full_since: Option<Timestamp>,
     /// Empty after a transaction that failed.
     memory: Memory,
+    asked: Arc<AtomicU64>,
 }
 
 impl StepWriter {
@@ -205,8 +215,9 @@ impl StepWriter {
             }
         }
         tables.flush()?;
-        let memory = tables.memory;
+        let (memory, asked) = (tables.memory, tables.file.asked.get());
         transaction.commit()?;
+        self.asked.fetch_add(asked, Ordering::Relaxed);
         if resumes.is_some() {
             self.full_since = None;
         }

@@ -21,6 +21,8 @@ CREATE TABLE unit (
   ready_download INTEGER NOT NULL DEFAULT 0, ready_parse INTEGER NOT NULL DEFAULT 0, state TEXT NOT NULL);
 CREATE INDEX unit_download ON unit (turn, name) WHERE ready_download > 0;
 CREATE INDEX unit_parse ON unit (parsed_at, name) WHERE ready_parse > 0;
+CREATE TABLE idle_unit (name TEXT PRIMARY KEY, until INTEGER NOT NULL) WITHOUT ROWID;
+CREATE INDEX idle_unit_until ON idle_unit (until, name);
 CREATE TABLE site (
   id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, unit INTEGER NOT NULL REFERENCES unit (id),
   ready_download INTEGER NOT NULL, ready_parse INTEGER NOT NULL, has_room INTEGER NOT NULL,

@@ -1,5 +1,7 @@
 //! One transaction at work: prepared statements, and the sites and units that are held back until they are needed.
 
+use std::cell::Cell;
+
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Params, Result, Row, params};
 use serde::de::DeserializeOwned;
 
@@ -27,13 +29,18 @@ pub(super) struct Tables<'c> {
 }
 
 /// The prepared statements of a connection.
-pub(super) struct Statements<'c>(&'c Connection);
+pub(super) struct Statements<'c> {
+    connection: &'c Connection,
+    /// So many were asked for.
+    pub(super) asked: Cell<u64>,
+}
 
 impl<'c> Statements<'c> {
     pub(super) fn prepare(&self, sql: &str) -> Result<CachedStatement<'c>> {
         #[cfg(test)]
         SEEN.with_borrow_mut(|seen| seen.insert(sql.to_owned()));
-        self.0.prepare_cached(sql)
+        self.asked.set(self.asked.get() + 1);
+        self.connection.prepare_cached(sql)
     }
 
     pub(super) fn one<T>(
@@ -76,7 +83,7 @@ impl<'c> Statements<'c> {
 impl<'c> Tables<'c> {
     /// The tables of a connection inside a transaction, and what is remembered of them.
     pub(super) fn new(connection: &'c Connection, memory: Memory) -> Result<Self> {
-        Ok(Self { file: Statements(connection), memory: memory.in_transaction(connection)? })
+        Ok(Self { file: Statements { connection, asked: Cell::new(0) }, memory: memory.in_transaction(connection)? })
     }
 
     /// Writes what was held back. Without it, changes of sites, units and answers are lost.

@@ -80,6 +80,29 @@ impl Shelf for Tables<'_> {
         Ok(self.file.one(sql, [unit], |row| row.get(0))?.flatten().unwrap_or(0))
     }
 
+    fn has_sites(&mut self, unit: &str) -> Result<bool> {
+        self.flush()?;
+        let sql = "SELECT 1 FROM site WHERE unit = (SELECT id FROM unit WHERE name = ?1) LIMIT 1";
+        Ok(self.file.one(sql, [unit], |_| Ok(()))?.is_some())
+    }
+
+    fn set_idle(&mut self, unit: &str, until: Option<i64>) -> Result<()> {
+        match until {
+            Some(until) => self.file.run("INSERT OR REPLACE INTO idle_unit VALUES (?1, ?2)", params![unit, until]),
+            None => self.file.run("DELETE FROM idle_unit WHERE name = ?1", [unit]),
+        }
+    }
+
+    fn idle_units(&mut self, now: i64, most: u32) -> Result<Vec<String>> {
+        let sql = "SELECT name FROM idle_unit WHERE until <= ?1 ORDER BY until, name LIMIT ?2";
+        self.file.all(sql, params![now, most], |row| row.get(0))
+    }
+
+    fn remove_unit(&mut self, unit: &str) -> Result<()> {
+        self.forget_all()?;
+        self.file.run("DELETE FROM unit WHERE name = ?1", [unit])
+    }
+
     fn is_known(&mut self, page: PageKey<'_>, run: i64) -> Result<bool> {
         let site = self.site_id(page.site)?;
         let sql = "SELECT 1 FROM known WHERE site = ?1 AND run = ?2 AND fp = ?3";

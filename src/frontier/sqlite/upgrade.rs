@@ -86,6 +86,9 @@ DROP INDEX task_leased;
 DROP INDEX task_parked;
 ALTER TABLE task RENAME TO task_7;
 CREATE INDEX away_origin ON away (origin, until, site);
+CREATE TABLE idle_unit (name TEXT PRIMARY KEY, until INTEGER NOT NULL) WITHOUT ROWID;
+CREATE INDEX idle_unit_until ON idle_unit (until, name);
+INSERT INTO idle_unit SELECT name, ends + 86400000 FROM unit WHERE id NOT IN (SELECT unit FROM site);
 ";
 
 fn move_tasks(file: &Connection, most: u32) -> Result<usize> {

@@ -2,11 +2,16 @@
 
 use std::time::Duration;
 
+use super::lock::SWEPT;
 use super::{Done, Moment, reasons};
+use crate::frontier::MutexKey;
 use crate::frontier::shelf::Shelf;
 use crate::frontier::state::{Seeding, SiteState, UnitState, UnitWait};
 use crate::frontier::step::{Begun, Registered, Registration, Run, Tuning};
 use crate::task::Put;
+
+/// How long a unit without sites is kept beyond what it waits for, in ms.
+pub(in crate::frontier) const IDLE_MS: i64 = 86_400_000;
 
 /// Tasks, pages or fingerprints removed in one step.
 pub(in crate::frontier) const REMOVED: u32 = 1_000;
@@ -123,12 +128,33 @@ impl<S: Shelf> Moment<'_, S> {
         self.save_unit(&unit)
     }
 
-    /// A unit that lost a site: the interval that it waits may have been that site's.
+    /// A unit that lost a site: the interval that it waits may have been that site's. One that has none left is kept for a day
+    /// beyond what it waits for, as it may get one again that waits longer.
     pub(super) fn leave_unit(&mut self, mut unit: UnitState) -> Done<S> {
         if let UnitWait::Longest(wait) = &mut unit.wait {
             *wait = self.shelf.longest_interval(&unit.name)?;
         }
-        self.retime(&unit)
+        self.retime(&unit)?;
+        if !self.shelf.has_sites(&unit.name)? {
+            let wait = self.wait_of(&unit)?;
+            self.shelf.set_idle(&unit.name, Some(unit.ends(wait).max(self.now) + IDLE_MS))?;
+        }
+        self.sweep_units()
+    }
+
+    /// Forgets units that had no sites for long enough, at most so many.
+    fn sweep_units(&mut self) -> Done<S> {
+        for name in self.shelf.idle_units(self.now, SWEPT)? {
+            let mutex = MutexKey::unit(&name);
+            let is_held = self.shelf.mutex(&mutex)?.is_some_and(|held| held.until > self.now);
+            let is_idle = !self.shelf.has_sites(&name)?;
+            self.shelf.set_idle(&name, (is_idle && is_held).then_some(self.now + IDLE_MS))?;
+            if is_idle && !is_held {
+                self.shelf.remove_mutex(&mutex)?;
+                self.shelf.remove_unit(&name)?;
+            }
+        }
+        Ok(())
     }
 
     /// Goes on with an unfinished run; when the last one is finished, or where a fresh one is wanted, begins a new one whose

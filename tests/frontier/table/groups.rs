@@ -337,3 +337,27 @@ fn a_site_gets_a_version_with_its_name_above_all_that_another_of_that_name_had()
         assert!(after > before, "{after} after {before}");
     });
 }
+
+#[test]
+fn i17_a_unit_that_has_no_site_any_more_is_kept_for_a_day_and_then_goes() {
+    const DAY: i64 = 86_400_000;
+    on_every_backend(async |w| {
+        let join = async |group: Option<&str>| {
+            w.site_with("a", |shop| shop.group = group.map(|name| (format!("group:{name}"), 1_000))).await;
+        };
+        w.site("z").await;
+        for day in 0..5 {
+            join(Some(&day.to_string())).await;
+            w.site("b").await;
+            assert_eq!(w.frontier.rename("b", "c").await.expect("answers"), Renamed::Done);
+            assert_eq!(w.frontier.forget("c").await.expect("answers"), Forgotten::Wholly);
+            w.pass(DAY / 2);
+            join(None).await;
+            w.pass(DAY / 2 + 1);
+        }
+        // Whatever became idle in the last day and that of `z`, and the site's own.
+        if let Some(units) = w.units_kept() {
+            assert!(units <= 6, "{units}");
+        }
+    });
+}

@@ -15,12 +15,32 @@ local sites_of = module(function(sites_of)
     return math.max(unit.blocked_until or 0, store.waits_until(site)) - now
   end
 
-  -- A unit that lost a site: the interval that it waits may have been that site's.
+  -- Forgets units that had no sites for long enough, at most so many.
+  local function sweep_units()
+    for _, name in ipairs(call('ZRANGE', P .. 'idle-units', '-inf', now, 'BYSCORE', 'LIMIT', 0, SWEPT)) do
+      call('ZREM', P .. 'idle-units', name)
+      if not store.has_sites(name) then
+        if records.mutex(UNIT_MUTEX .. name) then
+          call('ZADD', P .. 'idle-units', now + IDLE_MS, name)
+        else
+          records.remove_mutex(UNIT_MUTEX .. name)
+          store.drop_unit(name)
+        end
+      end
+    end
+  end
+
+  -- A unit that lost a site: the interval that it waits may have been that site's. One that has none left is kept for a day
+  -- beyond what it waits for, as it may get one again that waits longer.
   local function leave_unit(unit)
     if unit.is_longest then
       unit.wait = store.longest_interval(unit)
     end
     places.retime(unit)
+    if not store.has_sites(unit.name) then
+      call('ZADD', P .. 'idle-units', math.max(store.ends(unit), now) + IDLE_MS, unit.name)
+    end
+    sweep_units()
   end
 
   -- Under new rules each robots.txt is read anew: what it asks of the pace is kept with the site that read it.

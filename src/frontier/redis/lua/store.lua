@@ -107,6 +107,17 @@ local store = module(function(store)
     return unit
   end
 
+  -- Whether any site is of that unit.
+  function store.has_sites(name)
+    local own = store.site(name)
+    return own and own.unit == name or call('EXISTS', P .. 'intervals:' .. name) == 1
+  end
+
+  function store.drop_unit(name)
+    call('UNLINK', P .. 'pace:' .. name)
+    batch.units[name], batch.changed_units[name] = false, nil
+  end
+
   -- A decoded JSON field of a record.
   function store.map(record, field)
     local text = record[field]

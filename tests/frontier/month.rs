@@ -6,7 +6,9 @@ use std::path::Path;
 
 use paced::internals::clock::{Clock, Timestamp};
 use paced::internals::frontier::{Claim, Forgotten, Frontier, MutexKey, Renamed};
-use paced::internals::task::{Exclusion, Failure, Lease, Outcome, RobotsAccess, RobotsRecord, Settlement, Stage};
+use paced::internals::task::{
+    Exclusion, Failure, Lease, Outcome, RobotsAccess, RobotsRecord, Settlement, Stage,
+};
 
 use crate::support::{RedisServer, redis_or_skip};
 use crate::world::{OWNER, START, World, ms, page, path_of, request, wait_for};

@@ -150,7 +150,8 @@ impl World {
         }
         let file = self.folder.as_ref()?.path().join("frontier.sqlite");
         let connection = rusqlite::Connection::open(file).expect("ours");
-        let units: u32 = connection.query_row("SELECT count(*) FROM unit", [], |row| row.get(0)).expect("counted");
+        let units: u32 =
+            connection.query_row("SELECT count(*) FROM unit", [], |row| row.get(0)).expect("counted");
         usize::try_from(units).ok()
     }
 

@@ -83,7 +83,10 @@ impl<'c> Statements<'c> {
 impl<'c> Tables<'c> {
     /// The tables of a connection inside a transaction, and what is remembered of them.
     pub(super) fn new(connection: &'c Connection, memory: Memory) -> Result<Self> {
-        Ok(Self { file: Statements { connection, asked: Cell::new(0) }, memory: memory.in_transaction(connection)? })
+        Ok(Self {
+            file: Statements { connection, asked: Cell::new(0) },
+            memory: memory.in_transaction(connection)?,
+        })
     }
 
     /// Writes what was held back. Without it, changes of sites, units and answers are lost.

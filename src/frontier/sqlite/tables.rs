@@ -88,7 +88,9 @@ impl Shelf for Tables<'_> {
 
     fn set_idle(&mut self, unit: &str, until: Option<i64>) -> Result<()> {
         match until {
-            Some(until) => self.file.run("INSERT OR REPLACE INTO idle_unit VALUES (?1, ?2)", params![unit, until]),
+            Some(until) => {
+                self.file.run("INSERT OR REPLACE INTO idle_unit VALUES (?1, ?2)", params![unit, until])
+            }
             None => self.file.run("DELETE FROM idle_unit WHERE name = ?1", [unit]),
         }
     }

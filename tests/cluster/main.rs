@@ -3,6 +3,7 @@
 mod clocks;
 #[path = "../crawl/ground.rs"]
 mod ground;
+mod links;
 mod moves;
 mod one_away;
 mod registrations;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use paced::internals::canonical_url::Host;
-use paced::internals::frontier::{Forgotten, Frontier, Registered, Registration};
+use paced::internals::frontier::{Forgotten, Frontier, MutexKey, Registered, Registration};
 use paced::internals::task::{Exclusion, Priority, Put};
 
 use crate::ground::wait;
@@ -66,6 +66,41 @@ fn i1_a_refused_move_to_a_group_books_nothing_and_frees_nothing() {
         register(&frontier, site("shop", &["shop"], group)).await.expect("nothing is in flight");
         register(&frontier, site("b", &["shop"], group)).await.expect("both are of the group");
         register(&frontier, site("c", &["dropped"], None)).await.expect("it is free");
+    });
+}
+
+#[test]
+fn i1_a_site_stays_where_it_is_when_its_file_names_a_group_of_another_partition_and_that_is_said() {
+    let Some(cluster) = RedisCluster::start() else { return };
+    let frontier = Frontier::open(&cluster.url()).expect("a URL");
+    wait(async {
+        register(&frontier, site("shop", &["shop"], None)).await.expect("nobody has it");
+        put(&frontier, 0..3).await.expect("answers");
+        let lease = next(&frontier, "one").await;
+        settle(&frontier, "one", &lease, done()).await;
+        let before = frontier.view("shop").await.expect("answers").expect("it is there");
+        let mut refused = 0;
+        for number in 0..16 {
+            let group = format!("far{number}");
+            let moved = register(&frontier, site("shop", &["shop", "new"], Some(&group))).await;
+            let Err(why) = moved else {
+                // A group beside it: from there on it is another one's site.
+                break;
+            };
+            refused += 1;
+            let said = format!(
+                "site `shop` can't move to the group `{group}`, which lies in another partition; give it another name"
+            );
+            assert_eq!(why, said);
+            let now = frontier.view("shop").await.expect("answers").expect("it is there");
+            assert_eq!((&now.unit, now.last_start, now.due), (&before.unit, before.last_start, before.due));
+            assert_eq!((now.download.waiting, now.version), (2, before.version));
+            assert_eq!(site_of(&frontier, "new").await, None);
+            assert_eq!(site_of(&frontier, "shop").await.as_deref(), Some("shop"));
+            let left = frontier.lock_left(&MutexKey::unit("shop")).await.expect("answers");
+            assert!(left.is_some(), "its start holds its pace");
+        }
+        assert!(refused > 0, "sixteen groups in one partition of sixteen");
     });
 }
 

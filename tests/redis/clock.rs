@@ -121,3 +121,35 @@ fn a_jump_forward_takes_no_process_for_dead_that_is_alive() {
         assert_eq!(settle(&frontier, &one.name, &lease, done()).await, Settled::Kept);
     });
 }
+
+#[test]
+fn l7_an_answer_that_was_lost_and_comes_again_sets_no_clock_back() {
+    const AWAY: u64 = 1_000;
+    let Some(redis) = redis_or_skip() else { return };
+    let road = RedisProxy::to(redis.port());
+    let (near, frontier) = (open(&redis.url(0)), open(&road.url(0)));
+    wait(async {
+        shop(&near, 0, 0).await;
+        for number in 0..5 {
+            put(&frontier, number..number + 1).await.expect("answers");
+        }
+        // What was done at once is answered a second later, with the time of its doing.
+        road.lose_answer_to("put.step");
+        let robbed = road.lost();
+        let away = async {
+            while road.lost() == robbed {
+                tokio::task::yield_now().await;
+            }
+            road.close();
+            sleep(AWAY.try_into().expect("small")).await;
+            road.open();
+        };
+        let (answered, ()) = tokio::join!(put(&frontier, 5..6), away);
+        answered.expect("answers");
+        // Before anything else is heard of the server.
+        let told = frontier.clock().now();
+        books(&near).await;
+        let behind = near.clock().now().since(told);
+        assert!(behind < Duration::from_millis(AWAY / 2), "it is {behind:?} behind the server");
+    });
+}

@@ -72,8 +72,15 @@ impl RedisCluster {
 
     /// Ends that server as a power cut does, and waits until its replica is the master and all is served again.
     pub fn fail_over(&mut self, key: &str) {
+        self.fail_over_after(key, || {});
+    }
+
+    /// The same, where the server is silent at first, while `meanwhile` lasts.
+    pub fn fail_over_after(&mut self, key: &str, meanwhile: impl FnOnce()) {
         let slot = self.nodes[0].0.cli(&["CLUSTER", "KEYSLOT", key]).parse().expect("a slot");
         let (mut dead, _) = self.nodes.remove(self.master_of_slot(slot));
+        dead.pause();
+        meanwhile();
         dead.kill9();
         let gone = dead.port();
         eventually("its replica is promoted", || {

@@ -1,0 +1,103 @@
+#!/bin/sh
+# Makes each mutant of the frontier, one line of sed each, and says which tests kill it: rows for the table in
+# tests/frontier/README.md. By hand: `sh tests/mutants.sh [PART OF A NAME…]`. Fails if one survives.
+#
+# All of it happens in a copy, and each file is put back before the next mutant. FRONTIER_HISTORIES (default 2) is how many
+# random histories of each part are played.
+set -eu
+cd "$(dirname -- "$0")/.."
+copy=$(mktemp -d "${TMPDIR:-/tmp}/paced-mutants.XXXXXX")
+trap 'rm -rf "$copy"' EXIT
+trap 'exit 1' INT TERM HUP
+git ls-files -z --cached --others --exclude-standard | xargs -0 cp --parents -t "$copy"
+export CARGO_TARGET_DIR="${MUTANTS_TARGET:-$PWD/target/mutants}" FRONTIER_HISTORIES="${FRONTIER_HISTORIES:-2}" RUST_BACKTRACE=0
+survived=""
+cd "$copy"
+
+# The names of tests that failed, of what the suite printed: rows of the tables first, of the histories how many parts.
+killers() {
+    rows=$(sed -n 's/^test \(.*\) \.\.\. FAILED$/\1/p' "$1" | grep -v random_histories | sed 's/.*::\(.*\)$/`\1`/' | sort -u)
+    parts=$(grep -c '^test .*random_histories.* FAILED$' "$1" || true)
+    count=$(printf '%s' "$rows" | grep -c . || true)
+    said=$(printf '%s' "$rows" | head -n 3 | paste -sd ',' | sed 's/,/, /g')
+    [ "$count" -le 3 ] || said="$said and $((count - 3)) more"
+    [ "$parts" -eq 0 ] || said="${said:+$said, }random histories ($parts of 4 parts)"
+    grep -q '^test result' "$1" || said="${said:+$said, }no end was reached"
+    echo "$said"
+}
+
+# mutant NAME FILE SED [SUITE [TEST…]]: by default the tables and the histories of the suite of the frontier.
+mutant() {
+    name=$1 file=src/frontier/$2 change=$3 suite=${4:-frontier}
+    [ $# -lt 4 ] || shift
+    shift 3
+    for part in $only; do
+        case $name in *"$part"*) break ;; *) part='' ;; esac
+    done
+    [ -z "$only" ] || [ -n "$part" ] || return 0
+    cp -p "$file" kept
+    sed -i "$change" "$file"
+    if cmp -s "$file" kept; then
+        said="" why="nothing to change in $file"
+    elif ! cargo test -q --test "$suite" --no-run >built 2>&1; then
+        said="" why="it does not compile: $(grep -m 1 '^error' built)"
+    else
+        why="it survived"
+        timeout 300 cargo test --test "$suite" --no-fail-fast -- ${*:-table:: model::} >told 2>&1 || true
+        said=$(killers told)
+    fi
+    cp -p kept "$file"
+    touch "$file"
+    [ -n "$said" ] || survived="$survived
+$name: $why"
+    echo "| $name | ${said:-**$why**} |"
+}
+
+only=$*
+mutant 'parallel check removed' state/site.rs 's/&& self.running < self.parallel()//'
+mutant 'interval - 1 ms' state/unit.rs 's/at.saturating_add(wait + late)/at.saturating_add(wait + late - 1)/'
+mutant 'fence not increasing' state/site.rs 's/self.fence = (self.fence + 1).max(now);/self.fence = self.fence.max(now);/'
+mutant 'a page kept over a newer fence' steps/settle.rs 's/before.fence > fence/before.fence > fence + 3_600_000/'
+mutant 'deferral ignored' steps/put.rs 's/task.rare.deferral = Some(deferral);/drop(deferral);/'
+mutant 'retry with a new position' steps/settle.rs 's/^        self.delay(site, &mut task, until)$/        task.position = site.next_position(self.now);\n&/'
+mutant 'running not decremented when a lease ends' steps/lease.rs 's/^        let wait = if is_errand/        site.running += u32::from(task.running().is_some_and(|run| run.in_flight));\n&/'
+mutant 'due not recomputed on tune' steps/site.rs '/pub(super) fn tune/,/^    }/ s/self.retime(&unit)?;/drop(unit);/'
+mutant 'own mutex not moved by tune' steps/site.rs '/pub(super) fn tune/,/^    }/ s/self.retime(&unit)?/self.save_unit(\&unit)?/'
+mutant "a re-arm that doesn't move the last start of the unit" steps/lease.rs 's/^        depart(token, departure, &mut unit.last.*//'
+mutant "a re-arm that doesn't move the last start of the site" steps/lease.rs 's/^        depart(token, departure, &mut site.last.*//'
+mutant "a permit used after its grace" permit.rs 's/held if late + held > grace => PermitStep::Rearm,/held if late + held > 99 * grace => PermitStep::Rearm,/' mutex late::
+mutant 'mutex not looked at by the claim' steps/claim.rs '/fn look_at/,/^    }/ s/self.at.held_outside(&unit)?/self.at.held_outside(\&unit)?.filter(|held| held.until == 0)/'
+mutant 'a re-arm over the lock of another' steps/lease.rs '/fn rearm/,/^    }/ s/self.held_outside(&unit)?/self.held_outside(\&unit)?.filter(|held| held.until == 0)/'
+mutant 'ahead of time where another waits for the mutex' state/unit.rs 's/if shares(start) { 0 }/if shares(start) { ahead_ms(wait) }/'
+mutant 'a grant without lead' steps/claim.rs 's/departure.at = soonest.max(self.at.now .*/departure.at = soonest;/'
+mutant 'a slow start takes no more grace than others' state/unit.rs 's/(grace - grace_ms(wait)).max(0)/(grace - grace_ms(wait)).clamp(0, 0)/'
+mutant 'a site that changes its group leaves its wait behind' steps/site.rs 's/.max(old.not_before).max(paced).max(held)/.max(old.not_before).max(held)/'
+mutant "a site of a group doesn't wait its own interval" state/site.rs 's/self.last.map_or(0, |start| start.ends(self.interval()))/self.last.map_or(0, |start| start.at)/'
+mutant 'unused start not given back' steps/places.rs 's/^        let is_it = |start: &Start| start.token == token;/        let is_it = |start: \&Start| start.token == token + 1;/'
+mutant 'a start of a site given back over a later one' steps/places.rs 's/let is_last_of_site = site.last.as_ref().is_some_and(is_it);/let is_last_of_site = true;/'
+mutant 'a start of a unit given back over a later one' steps/places.rs 's/if unit.last.as_ref().is_some_and(is_it) {/if unit.last.is_some() {/'
+mutant 'losses counted as attempts' steps/lease.rs 's/task.rare.losses += 1;/&\n        task.rare.attempts += 1;/'
+mutant 'a stale settle accepted' steps/lease.rs 's/Ok((!over).then_some(task))/Ok((!over || over).then_some(task))/'
+mutant "a dead owner's token accepted" steps/lease.rs 's/^            running.ends_at <= self.now || self.shelf.*/            running.ends_at <= self.now;/'
+mutant 'a token good for any running task' steps/lease.rs 's/running.token == lease.token/running.token > 0/'
+mutant 'a claim sent again grants anew' steps/claim.rs 's/&& token == claim.token$/\&\& token == claim.token.wrapping_sub(1)/'
+mutant 'a settle sent again is settled anew' steps/settle.rs 's/Some((last, replies)) if \*last == token/Some((last, replies)) if *last == token.wrapping_sub(1)/'
+mutant 'a bounded step without next_in 0' steps/claim.rs 's/return Ok(Some(0));/return Ok(Some(1));/'
+mutant 'an expired task granted' steps/claim.rs 's/|expires| expires <= starts)/|expires| expires <= starts - 3_600_000)/'
+mutant 'promoted before its time' steps/claim.rs 's/self.shelf.overdue(self.now, TIDIED)/self.shelf.overdue(self.now + 1, TIDIED)/'
+mutant 'other tasks beside a robots.txt under way' state/site.rs 's/&& self.errand.is_none()//'
+mutant 'a block shortened' steps/settle.rs 's/Some(unit) if until > unit.blocked_until/Some(unit) if until != unit.blocked_until/'
+mutant 'a block said when the body ended dropped where the lease is lost' steps/lease.rs 's/^            self.block(&lease.site, wait, why)?;/            let _ = self.held(lease)?.is_some() \&\& self.block(\&lease.site, wait, why)?;/'
+mutant 'a body that landed still counts' steps/lease.rs 's/^            site.running = site.running.saturating_sub(1);//'
+mutant 'least urgent priority wins' steps/put.rs 's/task.priority = task.priority.min(put.priority);/task.priority = task.priority.max(put.priority);/'
+mutant 'a known page asked for again by a link' steps/put.rs 's/self.shelf.is_known(site.page(&put.url), site.run)?/self.shelf.is_known(site.page(\&put.url), site.run + 1)?/'
+mutant 'a parse taken along though another one waits' steps/settle.rs 's/&& self.shelf.next_turns(Stage::Parse, &WorkScope::All, 1)?.is_empty()/\&\& self.shelf.next_turns(Stage::Parse, \&WorkScope::All, 1)?.len() < 9/'
+mutant 'no parse taken along' steps/settle.rs 's/^        if let Some((owner, token)) = taker$/        if let Some((owner, token)) = taker.filter(|(_, token)| *token == 0)/'
+mutant 'a choice among all 64 longest due' steps/claim.rs 's/(due \/ PARTS).clamp(1, WIDEST)/due.clamp(1, WIDEST)/' frontier simulation::l2
+mutant 'a choice among a quarter rounded up' steps/claim.rs 's/(due \/ PARTS).clamp(1, WIDEST)/due.div_ceil(PARTS).clamp(1, WIDEST)/' frontier simulation::l2
+mutant 'SQLite remembers what another process changed' sqlite/memory.rs 's/PRAGMA data_version/PRAGMA page_size/' frontier processes:: model:: table::
+mutant 'parallel check removed (Redis)' redis/lua/store.lua 's/ and (site.running or 0) < store.parallel(site)//'
+mutant 'a block shortened (Redis)' redis/lua/places.lua 's/if until_at > (unit.blocked_until or 0) then/if until_at ~= unit.blocked_until then/'
+mutant 'a site that changes its group leaves its wait behind (Redis)' redis/lua/site.lua 's/old.not_before or 0, paced, held_until)/old.not_before or 0, held_until)/'
+
+[ -z "$survived" ] || { echo "survived:$survived" >&2; exit 1; }

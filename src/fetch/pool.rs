@@ -14,6 +14,7 @@ use super::connection::{self, Exclusive, Http1, HttpAnswer, Opened, Unanswered};
 use super::dial::{BoxError, Dialer};
 use super::http2::Http2;
 use crate::clock;
+use crate::manners::departure::MOST_AHEAD;
 
 /// The connections that are made in one way. Dropping it closes the idle ones.
 #[derive(Debug)]
@@ -33,6 +34,10 @@ struct ServerConnections {
     shared: Option<Http2>,
     /// Told whenever there may be something for those who wait.
     changed: Arc<Notify>,
+    /// The last one took longer to make than a start is granted ahead.
+    is_slow: bool,
+    /// One is made that nobody waits for yet.
+    makes_spare: bool,
 }
 
 #[derive(Debug)]
@@ -88,6 +93,7 @@ impl ConnectionPool {
             change.as_mut().enable();
             match self.offer(&origin) {
                 Offer::Connection(connection) => {
+                    self.make_spare(&origin, need);
                     return Ok(HeldConnection {
                         connection: Some(connection),
                         origin,
@@ -124,11 +130,35 @@ impl ConnectionPool {
                 return Ok(());
             }
             let changed = Arc::clone(&pool.servers().entry(origin.clone()).or_default().changed);
+            let began = Instant::now();
             let opening = async { connection::open(pool.dialer.dial(&url).await?, changed).await };
             let opened = clock::within(patience, opening).await.ok_or(ConnectTimeout)??;
+            pool.servers().entry(origin.clone()).or_default().is_slow = began.elapsed() > MOST_AHEAD;
             pool.lay(&origin, opened);
             Ok(())
         })
+    }
+
+    /// Where connections are slow to make, the next request finds one: begun once it is granted, it would be late.
+    fn make_spare(self: &Arc<Self>, origin: &str, need: Need<'_>) {
+        let mut servers = self.servers();
+        let Some(server) = servers.get_mut(origin) else { return };
+        if !server.is_slow || !server.idle.is_empty() || server.shared.is_some() || server.makes_spare {
+            return;
+        }
+        server.makes_spare = true;
+        drop(servers);
+        let wanted = Arc::new(());
+        let making = self.make(origin, need, &wanted);
+        let (pool, origin) = (Arc::clone(self), origin.to_owned());
+        tokio::spawn(async move {
+            // Why none came about the next request is told.
+            let _ = making.await;
+            drop(wanted);
+            if let Some(server) = pool.servers().get_mut(&origin) {
+                server.makes_spare = false;
+            }
+        });
     }
 
     fn offer(&self, origin: &str) -> Offer {

@@ -36,17 +36,30 @@ pub fn serving(
     met: impl Fn(usize) + Send + Sync + 'static,
     answer: impl Fn(&str) -> Vec<u8> + Send + Sync + 'static,
 ) -> RawServer {
+    keeping(certificate, met, move |head| (answer(head), true))
+}
+
+/// The same, where the answer says whether the connection is closed after it.
+pub fn keeping(
+    certificate: &str,
+    met: impl Fn(usize) + Send + Sync + 'static,
+    answer: impl Fn(&str) -> (Vec<u8>, bool) + Send + Sync + 'static,
+) -> RawServer {
     let config = config(certificate, &["http/1.1"]);
     RawServer::start(move |stream, number| {
         met(number);
         let session = rustls::ServerConnection::new(Arc::clone(&config)).expect("a session");
         let mut stream = rustls::StreamOwned::new(session, stream);
-        let (mut head, mut byte) = (Vec::new(), [0]);
-        while !head.ends_with(b"\r\n\r\n") {
-            let Ok(1) = stream.read(&mut byte) else { return };
-            head.push(byte[0]);
+        let mut closes = false;
+        while !closes {
+            let (mut head, mut byte) = (Vec::new(), [0]);
+            while !head.ends_with(b"\r\n\r\n") {
+                let Ok(1) = stream.read(&mut byte) else { return };
+                head.push(byte[0]);
+            }
+            let (bytes, is_last) = answer(&String::from_utf8_lossy(&head));
+            closes = stream.write_all(&bytes).and_then(|()| stream.flush()).is_err() || is_last;
         }
-        let _ = stream.write_all(&answer(&String::from_utf8_lossy(&head)));
         stream.conn.send_close_notify();
         let _ = stream.flush();
     })

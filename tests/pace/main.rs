@@ -8,12 +8,13 @@ mod support;
 
 mod backlog;
 mod fleet;
+mod handshakes;
 mod lateness;
 mod machine;
 mod many_sites;
 mod proof;
 #[path = "../network/tls_server.rs"]
-#[allow(dead_code, reason = "`lateness.rs` needs a part of it")]
+#[allow(dead_code, reason = "each test needs a part of it")]
 mod tls_server;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};

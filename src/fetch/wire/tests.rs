@@ -13,6 +13,7 @@ use url::Url;
 
 use super::*;
 use crate::fetch::dial::Dialer;
+use crate::manners::departure::MOST_AHEAD;
 
 const LONG: Duration = Duration::from_secs(20);
 
@@ -282,6 +283,28 @@ async fn connections_of_a_site_are_made_one_at_a_time_and_one_that_is_needless_n
     let _turn = way.cold.acquire().await.expect("an open semaphore");
     tokio::time::sleep(Duration::from_millis(50)).await;
     assert_eq!(door.connects.load(Ordering::SeqCst), 2, "the third request never began to connect");
+}
+
+#[tokio::test]
+async fn where_a_connection_was_slow_to_make_the_next_one_is_begun_before_a_request_needs_it() {
+    let (shop, door, asked) = (Shop::open(), Door::default(), Asked::never());
+    door.connects.fetch_add(1, Ordering::SeqCst);
+    let way = Way::through(&door);
+    let begun = async |count| {
+        while door.connects.load(Ordering::SeqCst) < count {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    let slow = async {
+        begun(2).await;
+        tokio::time::sleep(MOST_AHEAD + Duration::from_millis(20)).await;
+        door.opened.notify_one();
+    };
+    tokio::join!(way.fetch(&shop.url, &asked), slow);
+    begun(3).await;
+    door.opened.notify_one();
+    way.fetch(&shop.url, &asked).await;
+    assert_eq!((asked.times(), door.connects.load(Ordering::SeqCst)), (2, 3), "one more is enough");
 }
 
 #[tokio::test]

@@ -36,6 +36,8 @@ struct ServerConnections {
     changed: Arc<Notify>,
     /// The last one took longer to make than a start is granted ahead.
     is_slow: bool,
+    /// One ended that could have been used again.
+    loses_some: bool,
     /// One is made that nobody waits for yet.
     makes_spare: bool,
 }
@@ -139,11 +141,12 @@ impl ConnectionPool {
         })
     }
 
-    /// Where connections are slow to make, the next request finds one: begun once it is granted, it would be late.
+    /// Where connections are slow to make and don't last, the next request finds one: begun once it is granted, it would be late.
     fn make_spare(self: &Arc<Self>, origin: &str, need: Need<'_>) {
         let mut servers = self.servers();
         let Some(server) = servers.get_mut(origin) else { return };
-        if !server.is_slow || !server.idle.is_empty() || server.shared.is_some() || server.makes_spare {
+        let is_wanted = server.is_slow && server.loses_some && server.idle.is_empty();
+        if !is_wanted || server.shared.is_some() || server.makes_spare {
             return;
         }
         server.makes_spare = true;
@@ -201,9 +204,11 @@ impl ServerConnections {
     /// Drops what ended, and what was idle for too long. A new one stays: the request on it tells that its server closes at
     /// once, and no further one is made for it.
     fn tidy(&mut self, keep: Duration) {
-        self.idle.retain(|Idle { connection, since }| {
-            (connection.is_new() || !connection.is_closed()) && since.elapsed() < keep
-        });
+        let open = self
+            .idle
+            .extract_if(.., |Idle { connection, .. }| !connection.is_new() && connection.is_closed());
+        self.loses_some |= open.count() > 0;
+        self.idle.retain(|Idle { since, .. }| since.elapsed() < keep);
         self.shared.take_if(|shared| {
             let ended = !shared.is_new() && !shared.is_alive();
             ended || shared.idle_since().is_some_and(|since| since.elapsed() >= keep)
@@ -279,6 +284,8 @@ impl HeldConnection {
         tokio::spawn(async move {
             if connection.until_ready().await {
                 pool.lay(&origin, Opened::Http1(connection));
+            } else if let Some(server) = pool.servers().get_mut(&origin) {
+                server.loses_some = true;
             }
         });
     }

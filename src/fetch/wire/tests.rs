@@ -17,7 +17,8 @@ use crate::manners::departure::MOST_AHEAD;
 
 const LONG: Duration = Duration::from_secs(20);
 
-/// Answers every request; counts connections and requests. The body of `/held` waits until told.
+/// Answers every request; counts connections and requests. The body of `/held` waits until told, `/last` ends its
+/// connection.
 #[derive(Clone, Default)]
 struct Shop {
     url: String,
@@ -62,6 +63,9 @@ impl Shop {
                 std::thread::sleep(Duration::from_millis(1));
             }
             let _ = stream.write_all(b"ok");
+            if head.starts_with(b"GET /last") {
+                return;
+            }
         }
     }
 
@@ -286,7 +290,7 @@ async fn connections_of_a_site_are_made_one_at_a_time_and_one_that_is_needless_n
 }
 
 #[tokio::test]
-async fn where_a_connection_was_slow_to_make_the_next_one_is_begun_before_a_request_needs_it() {
+async fn where_connections_are_slow_to_make_and_do_not_last_one_is_begun_before_a_request_needs_it() {
     let (shop, door, asked) = (Shop::open(), Door::default(), Asked::never());
     door.connects.fetch_add(1, Ordering::SeqCst);
     let way = Way::through(&door);
@@ -295,16 +299,19 @@ async fn where_a_connection_was_slow_to_make_the_next_one_is_begun_before_a_requ
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
     };
-    let slow = async {
-        begun(2).await;
+    let slow = async |count| {
+        begun(count).await;
         tokio::time::sleep(MOST_AHEAD + Duration::from_millis(20)).await;
         door.opened.notify_one();
     };
-    tokio::join!(way.fetch(&shop.url, &asked), slow);
-    begun(3).await;
+    let last = format!("{}last", shop.url);
+    tokio::join!(way.fetch(&last, &asked), slow(2));
+    assert_eq!(door.connects.load(Ordering::SeqCst), 2, "it may last");
+    tokio::join!(way.fetch(&shop.url, &asked), slow(3));
+    begun(4).await;
     door.opened.notify_one();
     way.fetch(&shop.url, &asked).await;
-    assert_eq!((asked.times(), door.connects.load(Ordering::SeqCst)), (2, 3), "one more is enough");
+    assert_eq!((asked.times(), door.connects.load(Ordering::SeqCst)), (3, 4), "one more is enough");
 }
 
 #[tokio::test]

@@ -23,20 +23,20 @@ pub(crate) fn batches<T>() -> (Sender<T>, Batches<T>) {
         waiting: VecDeque::new(),
         closed: false,
         holds: 0,
+        hurried: false,
         sleeper: None,
     })));
     (Sender(Arc::clone(&shared)), Batches(shared))
 }
 
-/// Company is expected for `time` from when something waits, unless there is `enough`.
+/// Company is expected for as long as `time` says for what waits, from when something waits; zero: not at all.
 pub(crate) fn linger<T>(
-    time: Duration,
-    enough: impl Fn(&VecDeque<T>) -> bool,
+    time: impl Fn(&VecDeque<T>) -> Duration,
 ) -> impl FnMut(&VecDeque<T>) -> Option<Instant> {
-    let mut until = None;
+    let mut began = None;
     move |waiting| {
-        let expected = !time.is_zero() && !enough(waiting);
-        expected.then(|| *until.get_or_insert_with(|| Instant::now() + time))
+        let time = time(waiting);
+        (!time.is_zero()).then(|| *began.get_or_insert_with(Instant::now) + time)
     }
 }
 
@@ -58,6 +58,13 @@ impl<T> Sender<T> {
     pub(crate) fn hold(&self) -> Hold<T> {
         self.0.lock().holds += 1;
         Hold(Arc::clone(&self.0))
+    }
+
+    /// What waits, and whatever comes, is handed out at once from now on.
+    pub(crate) fn hurry(&self) {
+        let mut state = self.0.lock();
+        state.hurried = true;
+        wake_if_due(state);
     }
 }
 
@@ -185,6 +192,8 @@ struct BatchState<T> {
     closed: bool,
     /// How many keep it from being handed out.
     holds: u32,
+    /// No company is expected any more.
+    hurried: bool,
     sleeper: Option<Sleeper<T>>,
 }
 
@@ -208,7 +217,7 @@ impl<T> BatchState<T> {
     fn rest(&mut self) -> Rest {
         match &mut self.sleeper {
             Some(_) if !self.closed && (self.holds > 0 || self.waiting.is_empty()) => Rest::UntilMore,
-            Some(sleeper) if !self.closed => {
+            Some(sleeper) if !self.closed && !self.hurried => {
                 (sleeper.expected)(&self.waiting).map_or(Rest::Over, Rest::Until)
             }
             _ => Rest::Over,
@@ -272,7 +281,7 @@ mod tests {
 
     /// Company is expected for so long, up to so many.
     fn up_to(most: usize, time: Duration) -> impl FnMut(&VecDeque<u8>) -> Option<Instant> + Send {
-        linger(time, move |waiting: &VecDeque<u8>| waiting.len() >= most)
+        linger(move |waiting: &VecDeque<u8>| if waiting.len() >= most { Duration::ZERO } else { time })
     }
 
     /// Whether somebody sleeps who was not woken yet.
@@ -367,6 +376,18 @@ mod tests {
         assert!(sleeps(&sender), "it is held");
         drop(hold);
         assert_eq!(owner.join().expect("no panic"), Some(vec![1, 2, 3]));
+    }
+
+    #[test]
+    fn in_a_hurry_nothing_waits_for_company() {
+        let (sender, mut batches) = filled(&[1]);
+        let owner = thread::spawn(move || (batches.next(up_to(2, LATE), all), batches));
+        until_it_sleeps(&sender);
+        sender.hurry();
+        let (first, mut batches) = owner.join().expect("no panic");
+        assert_eq!(first, Some(vec![1]));
+        sender.send(2).expect("it is open");
+        assert_eq!(batches.next(up_to(2, LATE), all), Some(vec![2]));
     }
 
     #[test]

@@ -73,6 +73,9 @@ pub(super) trait Backend: Debug + Send + Sync {
         None
     }
 
+    /// From now on no step waits for another one to travel with.
+    fn hurry(&self) {}
+
     /// From now on an outage is waited for as long as it takes.
     fn wait_for_ever(&self) {}
 }

@@ -57,7 +57,8 @@ pub(crate) use redis::LONGEST_SLEEP;
 pub use redis::without_password;
 use redis::{Shared, is_redis};
 use sqlite::Embedded;
-use table::{Reply, Step};
+pub(crate) use table::UNTIL_A_CLAIM;
+use table::{Haste, Reply, Step};
 
 /// Tokens of leases, the last of a claim's as well, are below this: every store has room for 63 bits.
 pub const TOKENS: u64 = i64::MAX as u64;
@@ -159,7 +160,17 @@ fn list_of(seeds: &[Put]) -> u64 {
 impl Frontier {
     /// Puts pages into a site's queue, in order. Each answer says what became of that page.
     pub async fn put(&self, site: &str, puts: Vec<Put>) -> Result<Vec<PutReply>, FrontierError> {
-        let replies = ask!(self, Put { site: site.to_owned(), puts })?;
+        self.put_waiting(site, puts, false).await
+    }
+
+    /// The same for links: they may wait for a claim to travel with, for 100 ms.
+    pub async fn put_waiting(
+        &self,
+        site: &str,
+        puts: Vec<Put>,
+        may_wait: bool,
+    ) -> Result<Vec<PutReply>, FrontierError> {
+        let replies = ask!(self, Put { site: site.to_owned(), puts, haste: Haste::of(may_wait) })?;
         replies.ok_or_else(|| self.no_site(site))
     }
 
@@ -209,7 +220,12 @@ impl Frontier {
 
     /// Says that the body ended: the request no longer counts against `parallel`. False: the lease is lost.
     pub async fn landed(&self, lease: LeaseKey) -> Result<bool, FrontierError> {
-        self.landed_with(lease, None).await
+        ask!(self, Landed { lease, block: None, haste: Haste::Nobody })
+    }
+
+    /// The same where nobody waits for it: it travels with a claim, or after 100 ms.
+    pub async fn landed_waiting(&self, lease: LeaseKey) -> Result<bool, FrontierError> {
+        ask!(self, Landed { lease, block: None, haste: Haste::Claim })
     }
 
     /// Says that the body ended, and for how long and why the unit is to be left alone from now on. The block holds even
@@ -219,7 +235,8 @@ impl Frontier {
         lease: LeaseKey,
         block: Option<(Duration, String)>,
     ) -> Result<bool, FrontierError> {
-        ask!(self, Landed { lease, block })
+        let haste = if block.is_some() { Haste::Start } else { Haste::Nobody };
+        ask!(self, Landed { lease, block, haste })
     }
 
     /// Gives a task back whose start came too late, to its old place after 1 s; no attempt is counted.
@@ -251,7 +268,23 @@ impl Frontier {
         token: u64,
         settlements: Vec<Settlement>,
     ) -> Result<Vec<Settled>, FrontierError> {
-        ask!(self, Settle { owner: owner.to_owned(), token, settlements })
+        self.settle_waiting(owner, token, settlements, false).await
+    }
+
+    /// The same; they may wait for a claim to travel with, for 100 ms.
+    pub async fn settle_waiting(
+        &self,
+        owner: &str,
+        token: u64,
+        settlements: Vec<Settlement>,
+        may_wait: bool,
+    ) -> Result<Vec<Settled>, FrontierError> {
+        ask!(self, Settle { owner: owner.to_owned(), token, settlements, haste: Haste::of(may_wait) })
+    }
+
+    /// Nothing waits for a claim to travel with any more: this process leaves.
+    pub fn hurry(&self) {
+        self.0.hurry();
     }
 
     /// What is known of an origin's `robots.txt`.

@@ -44,6 +44,18 @@ pub(crate) enum Haste {
     Onlooker,
     /// Nobody, for a few ms.
     Nobody,
+    /// Nobody: it travels with the next claim, or goes after [`UNTIL_A_CLAIM`].
+    Claim,
+}
+
+/// How long what a worker brings may wait for a claim to travel with.
+pub(crate) const UNTIL_A_CLAIM: Duration = Duration::from_millis(100);
+
+impl Haste {
+    /// That of what a worker brings.
+    pub(crate) fn of(may_wait: bool) -> Self {
+        if may_wait { Self::Claim } else { Self::Nobody }
+    }
 }
 
 macro_rules! steps {
@@ -88,7 +100,7 @@ macro_rules! steps {
 }
 
 use At::{Directory, Mutex, Origin, Several, Site};
-use Haste::{Asker, Nobody, Onlooker, Start};
+use Haste::{Asker, Onlooker, Start};
 
 steps! {
     Register { new: Registration } -> Registered, "sites.register", Several, Asker;
@@ -103,17 +115,18 @@ steps! {
     Tune { site: String, tuning: Tuning } -> bool, "sites.tune", Site(site), Asker;
     Block { site: String, wait: Duration, why: String } -> bool, "sites.block", Site(site), Start;
 
-    Put { site: String, puts: Vec<Put> } -> Option<Vec<PutReply>>, "put.step", Site(site), Nobody;
+    Put { site: String, puts: Vec<Put>, haste: Haste } -> Option<Vec<PutReply>>, "put.step", Site(site), *haste;
     ParseAgain { site: String, url: CanonicalUrl } -> bool, "put.parse_again", Site(site), Asker;
     Feed { most: u32 } -> Feeding, "feed.step", Several, Asker;
 
     Claim { claim: Claim } -> Grant, "claim.step", Several, Start;
     Rearm { lease: LeaseKey, asked: Option<i64>, lead: i64 } -> Rearm, "lease.rearm", Site(&lease.site), Start;
-    Landed { lease: LeaseKey, block: Option<(Duration, String)> } -> bool, "lease.landed", Site(&lease.site),
-        if block.is_some() { Start } else { Nobody };
+    Landed { lease: LeaseKey, block: Option<(Duration, String)>, haste: Haste } -> bool, "lease.landed",
+        Site(&lease.site), *haste;
     Back { lease: LeaseKey, unused: bool } -> bool, "lease.back", Site(&lease.site), Asker;
     Extend { leases: Vec<LeaseKey> } -> Vec<bool>, "lease.extend", Several, Asker;
-    Settle { owner: String, token: u64, settlements: Vec<Settlement> } -> Vec<Settled>, "settle.step", Several, Nobody;
+    Settle { owner: String, token: u64, settlements: Vec<Settlement>, haste: Haste } -> Vec<Settled>, "settle.step",
+        Several, *haste;
 
     Enlist { owner: String, pid: u32, scope: Option<WorkScope> } -> (), "owners.enlist", Several, Asker;
     Bury { owner: String } -> bool, "owners.declare_dead", Several, Asker;
@@ -152,6 +165,7 @@ impl Step {
 
     /// Whether nobody is kept from anything while the step waits for a few ms.
     pub(crate) fn can_wait(&self) -> bool {
-        self.haste() == Nobody
+        matches!(self.haste(), Haste::Nobody | Haste::Claim)
     }
+
 }

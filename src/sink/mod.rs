@@ -177,7 +177,7 @@ impl Flusher {
 
     fn next(&mut self, asked: &mut Batches<Flush>) -> Option<Vec<Flush>> {
         let time = if self.in_company { COMPANY } else { Duration::ZERO };
-        let batch: Vec<Flush> = asked.next(linger(time, |_| false), |waiting| waiting.drain(..).collect())?;
+        let batch: Vec<Flush> = asked.next(linger(move |_| time), |waiting| waiting.drain(..).collect())?;
         self.in_company = batch.len() > 1;
         Some(batch)
     }

@@ -153,6 +153,9 @@ pub struct Lease {
     pub stored: Option<StoredPage>,
     /// The rule version of the site when it was granted.
     pub version: i64,
+    /// For how long the downloads that wait in its site last at the least, in ms from the grant on: until then no start waits for
+    /// what this task brings.
+    pub supply: i64,
 }
 
 /// When a request may start, in ms by the frontier's clock, and the waits that this start begins, in ms.

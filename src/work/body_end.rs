@@ -60,7 +60,7 @@ pub(super) async fn body_end(
     let later = tokio::spawn(async move {
         clock::wait(SOON).await;
         // A frontier that is away hears it from the settlement.
-        let _ = frontier.landed(lease).await;
+        let _ = frontier.landed_waiting(lease).await;
     });
     Ok(BodyEnd(Some(later)))
 }

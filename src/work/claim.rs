@@ -69,6 +69,7 @@ impl Pool {
         let beating = tokio::spawn(beat(Arc::clone(&pool.parts), still.clone()));
         let worked = pool.claim_until_stopped().await;
         pool.parts.leaving.cancel();
+        pool.parts.frontier.hurry();
         pool.tasks.close();
         pool.wait_for_the_last().await;
         still.cancel();
@@ -231,17 +232,14 @@ impl Pool {
 
     /// Walks a task along its line; what its settlement took along.
     async fn walk(&self, task: SlottedLease, _running: RunningTask) -> Option<SlottedLease> {
-        let SlottedLease { lease, slot, noted } = task;
-        let (parts, key) = (&self.parts, lease.key());
-        let span = info_span!("visit", site = key.site, url = key.url.as_str(), attempt = lease.attempts + 1);
+        let (parts, key) = (&self.parts, task.lease.key());
+        let attempt = task.lease.attempts + 1;
+        let span = info_span!("visit", site = key.site, url = key.url.as_str(), attempt);
         let line = async {
-            debug!(fence = lease.fence, stage = %key.stage, "start");
+            debug!(fence = task.lease.fence, stage = %key.stage, "start");
             let walked = match key.stage {
-                Stage::Download => {
-                    let _in_use = slot;
-                    download::visit(parts, lease, noted).await
-                }
-                Stage::Parse => parse::visit(parts, lease, slot).await.map(|()| None),
+                Stage::Download => download::visit(parts, task).await,
+                Stage::Parse => parse::visit(parts, task.lease, task.slot).await.map(|()| None),
             };
             if let Err(left) = &walked {
                 parts.return_unused(key, left).await;

@@ -23,12 +23,12 @@ use crate::task::{
     Departure, Exclusion, Lease, Outcome, RobotsAccess, RobotsFetch, RobotsRecord, Stage, StoredPage,
 };
 
-/// Downloads one task's page; the parse that its settlement took along. `noted` is the time since boot right before its claim.
+/// Downloads one task's page; the parse that its settlement took along. Its settlement needs no slot.
 pub(super) async fn visit(
     parts: &VisitParts,
-    lease: Lease,
-    noted: Duration,
+    task: SlottedLease,
 ) -> Result<Option<SlottedLease>, VisitError> {
+    let SlottedLease { lease, slot, noted } = task;
     let site = parts.site(&lease).await?;
     let task = Download { parts, site: &site, lease: &lease };
     if let Some(why) = parts.outages.frontier.in_time(task.unwanted()).await? {
@@ -51,6 +51,8 @@ pub(super) async fn visit(
     let outcome = put_off(task.conclude(&exchange, judged, &place).await?, opened.as_ref());
     let response = exchange.answer.as_ref().ok().map(|fetched| fetched.page.response);
     body_end.settled();
+    parts.under_way.kept(lease.token);
+    drop(slot);
     Ok(parts.settle_download(lease, outcome, block, response).await?)
 }
 

@@ -10,6 +10,7 @@ use super::fresh_pages::FreshPage;
 use super::parts::VisitParts;
 use super::slots::Slot;
 use crate::archive::{Archive, ArchiveError, RecordPlace, StoredResponse};
+use crate::clock::since_boot;
 use crate::content_coding;
 use crate::extract::{self, Extract, Fetched};
 use crate::frontier::{FrontierError, FrontierErrorKind};
@@ -99,18 +100,27 @@ impl Parse<'_> {
                 queues.entry(owner.name.clone()).or_insert_with(|| (owner, Vec::new())).1.push(put);
             }
         }
+        let is_one_site = queues.len() == 1;
         for (name, (owner, mut puts)) in queues {
             puts.sort_by_key(|put| !owner.leads_on(put));
+            // Several steps would wait one after the other.
+            let is_one = is_one_site && puts.len() <= PUTS;
+            let may_wait = is_one && self.parts.under_way.is_supplied(&name, since_boot());
             for portion in puts.chunks(PUTS) {
-                frontier.patiently(|| self.put(&name, portion)).await??;
+                frontier.patiently(|| self.put(&name, portion, may_wait)).await??;
             }
         }
         Ok(())
     }
 
     /// Puts links of one site. A full memory isn't waited for: what is done meanwhile may make room.
-    async fn put(self, owner: &str, links: &[Put]) -> Result<Result<(), FrontierError>, FrontierError> {
-        match self.parts.frontier.put(owner, links.to_vec()).await {
+    async fn put(
+        self,
+        owner: &str,
+        links: &[Put],
+        may_wait: bool,
+    ) -> Result<Result<(), FrontierError>, FrontierError> {
+        match self.parts.frontier.put_waiting(owner, links.to_vec(), may_wait).await {
             Err(error) if error.kind == FrontierErrorKind::MemoryFull => {
                 self.parts.outages.memory.begin(&error);
                 Ok(Err(error))

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use super::scaling::Load;
 use crate::canonical_url::CanonicalUrl;
-use crate::frontier::View;
 use crate::frontier::state::LEASE_MS;
+use crate::frontier::{UNTIL_A_CLAIM, View};
 use crate::task::{Lease, LeaseKey, Stage};
 
 /// The tasks of this process, and what they are of.
@@ -39,12 +39,16 @@ struct TaskUnderWay {
     noted: Option<Duration>,
     /// Since when its answer waits to be durable.
     answered: Option<Instant>,
+    /// It needs no slot any more: its page is kept.
+    kept: bool,
 }
 
 #[derive(Debug)]
 struct SiteUnderWay {
     granted: Instant,
     downloads: usize,
+    /// Until when its queue lasts at the least, in time since boot.
+    supplied_until: Duration,
 }
 
 /// A task in this process's hands: its lease is renewed until this is dropped, however it ends.
@@ -64,11 +68,13 @@ impl UnderWay {
     /// A task was granted that was asked for when the machine had run for so long.
     pub(super) fn begin(self: &Arc<Self>, lease: &Lease, noted: Duration) -> RunningTask {
         let (mut table, since) = (self.lock(), Instant::now());
-        let task = TaskUnderWay { lease: lease.key(), since, noted: Some(noted), answered: None };
+        let task =
+            TaskUnderWay { lease: lease.key(), since, noted: Some(noted), answered: None, kept: false };
         table.tasks.insert(lease.token, task);
-        let new = SiteUnderWay { granted: since, downloads: 0 };
+        let new = SiteUnderWay { granted: since, downloads: 0, supplied_until: noted };
         let site = table.sites.entry(lease.site.clone()).or_insert(new);
         site.granted = since;
+        site.supplied_until = noted + Duration::from_millis(lease.supply.unsigned_abs());
         site.downloads += usize::from(lease.stage == Stage::Download);
         RunningTask { under_way: Arc::clone(self), token: lease.token }
     }
@@ -78,6 +84,18 @@ impl UnderWay {
         if let Some(task) = self.lock().tasks.get_mut(&token) {
             task.answered = Some(Instant::now());
         }
+    }
+
+    /// Its page is durable, and its slot free: what is left is to say so.
+    pub(super) fn kept(&self, token: u64) {
+        if let Some(task) = self.lock().tasks.get_mut(&token) {
+            task.kept = true;
+        }
+    }
+
+    /// Whether so much waits in a site, as far as is known, that no start misses what takes a little longer.
+    pub(super) fn is_supplied(&self, site: &str, now: Duration) -> bool {
+        self.lock().sites.get(site).is_some_and(|site| now + A_WHILE <= site.supplied_until)
     }
 
     /// A page was kept for good.
@@ -127,7 +145,8 @@ impl UnderWay {
         let table = self.lock();
         let now = Instant::now();
         let mut ages: HashMap<&str, (Duration, Duration)> = HashMap::new();
-        for task in table.tasks.values().filter(|task| task.lease.stage == Stage::Download) {
+        let is_counted = |task: &&TaskUnderWay| task.lease.stage == Stage::Download && !task.kept;
+        for task in table.tasks.values().filter(is_counted) {
             let (oldest, keeping) = ages.entry(&task.lease.site).or_default();
             match task.answered {
                 Some(answered) => *keeping = (*keeping).max(now - answered),
@@ -193,6 +212,8 @@ impl Drop for RunningTask {
     }
 }
 
+/// The longest that a page's links take to its queue if they wait for claims to travel with: its settlement, and their put.
+const A_WHILE: Duration = UNTIL_A_CLAIM.saturating_mul(3);
 /// How long a lease lasts.
 pub(super) const LEASE: Duration = Duration::from_millis(LEASE_MS.unsigned_abs());
 
@@ -206,7 +227,7 @@ mod tests {
         let text = format!(
             r#"{{"token":{token},"site":"shop","stage":"download","url":"http://127.0.0.1/{token}","fence":1,"granted_at":"2026-11-20T09:00:00Z",
             "ends_at":"2026-11-20T09:00:30Z","attempts":0,"origin":"link","priority":240,"depth":0,"hops":0,"departure":{{"at":0,"unit":0,"site":0}},
-            "robots":null,"robots_until":null,"stored":null,"version":1}}"#
+            "robots":null,"robots_until":null,"stored":null,"version":1,"supply":0}}"#
         );
         serde_json::from_str(&text).expect("a lease")
     }
@@ -251,6 +272,20 @@ mod tests {
         assert!(under_way.ends(1).is_none() && under_way.half_over(S(121)).is_empty(), "it is lost");
         drop(task);
         assert_eq!(under_way.ends(1), None, "it has ended");
+    }
+
+    #[test]
+    fn a_site_is_supplied_while_its_queue_surely_lasts_for_a_while_by_its_newest_grant() {
+        let under_way = Arc::new(UnderWay::default());
+        let granted = |token, supply| Lease { supply, ..lease(token) };
+        assert!(!under_way.is_supplied("shop", S(0)), "nothing is known of it");
+        let _first = under_way.begin(&granted(1, 2_000), S(100));
+        assert_eq!(
+            [100_000, 101_700, 101_701].map(|ms| under_way.is_supplied("shop", Duration::from_millis(ms))),
+            [true, true, false]
+        );
+        let _second = under_way.begin(&granted(2, 200), S(100));
+        assert!(!under_way.is_supplied("shop", S(100)), "others took what waited");
     }
 
     #[test]

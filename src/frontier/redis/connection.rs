@@ -17,12 +17,13 @@ use super::error::from_redis;
 use super::io_thread::IoThread;
 use crate::batch::{Batches, Hold, Sender, batches, linger};
 use crate::clock::{Clock, Followed, boot_micros};
+use crate::frontier::table::UNTIL_A_CLAIM;
 use crate::frontier::{FrontierError, FrontierErrorKind};
 use crate::patience::Patience;
 
 /// The most steps in one batch: a step that comes meanwhile waits for no more than these.
 const BATCH: usize = 64;
-/// How long a step that nobody's start waits for looks out for one to travel with.
+/// How long a step that no start waits for looks out for a claim to travel with.
 const LINGER: Duration = Duration::from_millis(15);
 /// How long after a claim others are expected.
 const CLAIMING: Duration = Duration::from_secs(1);
@@ -38,6 +39,8 @@ pub(super) struct QueuedStep {
     pub(super) step: Value,
     /// A request's start waits for it.
     pub(super) urgent: bool,
+    /// Nobody waits for it before the next claim.
+    pub(super) waits: bool,
     /// It fills the memory.
     pub(super) fills: bool,
     pub(super) reply: oneshot::Sender<Result<Value, FrontierError>>,
@@ -89,6 +92,11 @@ impl Connection {
         let _ = self.jobs().send(job);
     }
 
+    /// Nothing waits for company any more.
+    pub(super) fn hurry(&self) {
+        self.jobs().hurry();
+    }
+
     /// What is handed over while this is held travels together.
     pub(super) fn hold(&self) -> Hold<QueuedStep> {
         self.jobs().hold()
@@ -136,13 +144,15 @@ impl BatchSender {
     /// Takes what has come, and waits a little for a claim to travel with if one is likely.
     async fn gather(&mut self, inbox: &mut Batches<QueuedStep>) -> Option<Vec<QueuedStep>> {
         let claimed = self.claimed.filter(|_| self.state.fake.is_none());
-        let is_enough = move |waiting: &VecDeque<QueuedStep>| {
-            waiting.len() >= BATCH
-                || claimed.is_none_or(|at| at.elapsed() >= CLAIMING)
-                || waiting.iter().any(|job| job.urgent)
+        let is_claiming = move || claimed.is_some_and(|at| at.elapsed() < CLAIMING);
+        let time = move |waiting: &VecDeque<QueuedStep>| match () {
+            () if waiting.len() >= BATCH || waiting.iter().any(|job| job.urgent) => Duration::ZERO,
+            () if !is_claiming() => Duration::ZERO,
+            () if waiting.iter().all(|job| job.waits) => UNTIL_A_CLAIM,
+            () => LINGER,
         };
         let take = |waiting: &mut VecDeque<QueuedStep>| waiting.drain(..waiting.len().min(BATCH)).collect();
-        let batch: Vec<QueuedStep> = inbox.next_async(linger(LINGER, is_enough), take).await?;
+        let batch: Vec<QueuedStep> = inbox.next_async(linger(time), take).await?;
         if batch.iter().any(|job| job.urgent) {
             self.claimed = Some(Instant::now());
         }

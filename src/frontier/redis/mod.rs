@@ -108,7 +108,8 @@ impl Shared {
                 | Step::Seed { .. }
                 | Step::Register { .. }
         );
-        self.connections[partition].send(QueuedStep { step: value, urgent, fills, reply });
+        let waits = step.haste() == Haste::Claim;
+        self.connections[partition].send(QueuedStep { step: value, urgent, waits, fills, reply });
     }
 
     /// Asks for what isn't the whole of a step.
@@ -181,6 +182,10 @@ impl Backend for Shared {
             let partition = self.wake.woken(member, &self.state).await;
             self.look_into(partition);
         })
+    }
+
+    fn hurry(&self) {
+        self.connections.iter().for_each(Connection::hurry);
     }
 
     fn wait_for_ever(&self) {

@@ -13,7 +13,7 @@ use super::Shared;
 use crate::canonical_url::fingerprint;
 use crate::clock::{self, millis};
 use crate::frontier::step::{Claim, Feeding, Forgotten, Grant, Renamed};
-use crate::frontier::table::{At, Reply, Step};
+use crate::frontier::table::{At, Haste, Reply, Step};
 use crate::frontier::{FrontierError, MutexKey};
 use crate::task::{Lease, LeaseKey, Settled, Settlement};
 
@@ -60,8 +60,8 @@ impl Shared {
             step if self.connections.len() == 1 => self.step_in(DIRECTORY, step).await,
             Step::Register { new } => self.register(new).await.map(Reply::Register),
             Step::Claim { claim } => self.claim(claim).await.map(Reply::Claim),
-            Step::Settle { owner, token, settlements } => {
-                self.settle(&owner, token, settlements).await.map(Reply::Settle)
+            Step::Settle { owner, token, settlements, haste } => {
+                self.settle(&owner, token, settlements, haste).await.map(Reply::Settle)
             }
             Step::Extend { leases } => self.extend(leases).await.map(Reply::Extend),
             Step::Feed { most } => self.feed(most).await.map(Reply::Feed),
@@ -282,6 +282,7 @@ impl Shared {
         owner: &str,
         token: u64,
         settlements: Vec<Settlement>,
+        haste: Haste,
     ) -> Result<Vec<Settled>, FrontierError> {
         let mut settled = Vec::with_capacity(settlements.len());
         for settlement in settlements {
@@ -291,8 +292,8 @@ impl Shared {
                 continue;
             };
             // One lease is settled once: its token tells this part of the call from the others.
-            let step =
-                Step::Settle { owner: owner.to_owned(), token: token ^ lease, settlements: vec![settlement] };
+            let (owner, token, settlements) = (owner.to_owned(), token ^ lease, vec![settlement]);
+            let step = Step::Settle { owner, token, settlements, haste };
             if let Reply::Settle(part) = self.step_in(partition, step).await? {
                 settled.extend(part);
             }

@@ -36,7 +36,7 @@ use super::backend::Backend;
 use super::error::{FrontierError, FrontierErrorKind};
 use super::state::LEASE_MS;
 use super::steps;
-use super::table::{Reply, Step};
+use super::table::{Haste, Reply, Step, UNTIL_A_CLAIM};
 use crate::batch::{Batches, Sender, batches, linger};
 use crate::clock::{Clock, Timestamp};
 use crate::patience::Patience;
@@ -119,6 +119,12 @@ impl Backend for Embedded {
 
     fn hold(&self) -> Box<dyn Any> {
         Box::new(self.writer.as_ref().map(|(jobs, _)| jobs.hold()))
+    }
+
+    fn hurry(&self) {
+        if let Some((jobs, _)) = &self.writer {
+            jobs.hurry();
+        }
     }
 
     fn clock(&self) -> Clock {
@@ -232,23 +238,46 @@ fn renew(connection: &Connection, since: Timestamp, now: Timestamp) -> rusqlite:
     connection.execute(sql, [since.as_millis(), now.as_millis() + LEASE_MS]).map(drop)
 }
 
-/// What is done next. A step that a request's start waits for goes first and alone, as its permit ages meanwhile. Where the last
-/// batch held more than one, others work at the same time: then steps that nobody waits for look out for them a little.
+/// What is done next. A step that a request's start waits for goes first, as its permit ages meanwhile. A claim's permits are
+/// for a few ms later: it takes what waits for it along. Where the last batch held more than one, others work at the same
+/// time: then steps that nobody waits for look out for them a little.
 fn next_batch(inbox: &mut Batches<PendingStep>, in_company: &mut bool) -> Option<Vec<PendingStep>> {
-    let time = if *in_company { LINGER } else { Duration::ZERO };
-    inbox.next(linger(time, is_enough), |waiting| {
+    let is_likely = *in_company;
+    inbox.next(linger(move |waiting| company_expected(waiting, is_likely)), |waiting| {
         let urgent = waiting.iter().position(|job| job.step.is_urgent());
         if let Some(job) = urgent.and_then(|at| waiting.remove(at)) {
-            return vec![job];
+            let is_claim = matches!(job.step, Step::Claim { .. });
+            let mut batch = if is_claim { take_company(waiting) } else { Vec::new() };
+            batch.push(job);
+            return batch;
         }
         *in_company = waiting.len() > 1;
         waiting.drain(..waiting.len().min(BATCH)).collect()
     })
 }
 
-/// Whether a commit is worth it, or somebody waits for an answer.
-fn is_enough(waiting: &VecDeque<PendingStep>) -> bool {
-    waiting.len() >= BATCH || waiting.iter().any(|job| !job.step.can_wait())
+/// How long company is waited for: not at all where a commit is worth it, or somebody waits for an answer.
+fn company_expected(waiting: &VecDeque<PendingStep>, is_likely: bool) -> Duration {
+    match () {
+        () if waiting.len() >= BATCH || waiting.iter().any(|job| !job.step.can_wait()) => Duration::ZERO,
+        () if waiting.iter().all(|job| job.step.haste() == Haste::Claim) => UNTIL_A_CLAIM,
+        () if is_likely => LINGER,
+        () => Duration::ZERO,
+    }
+}
+
+/// Takes what a claim has room for, of the steps that bring what workers did.
+fn take_company(waiting: &mut VecDeque<PendingStep>) -> Vec<PendingStep> {
+    let (mut company, mut others) = (Vec::new(), VecDeque::new());
+    for job in waiting.drain(..) {
+        if company.len() + 1 < BATCH && job.step.can_wait() {
+            company.push(job);
+        } else {
+            others.push_back(job);
+        }
+    }
+    *waiting = others;
+    company
 }
 
 fn connect(path: &Path) -> Result<Connection, FrontierError> {

@@ -11,7 +11,7 @@ use super::session::{Tables, statements};
 use crate::canonical_url::CanonicalUrl;
 use crate::clock::Timestamp;
 use crate::frontier::step::{Claim, Grant, Registration, Tuning};
-use crate::frontier::table::{Reply, Step};
+use crate::frontier::table::{Haste, Reply, Step};
 use crate::frontier::{MutexKey, SiteSettings, WorkScope, steps};
 use crate::task::{
     Failure, Lease, Origin, Outcome, Priority, Put, RobotsAccess, RobotsRecord, Settlement, Stage, StoredPage,
@@ -69,7 +69,7 @@ impl Shop {
             change(&mut put);
             put
         });
-        self.step(Step::Put { site: site.to_owned(), puts: puts.collect() });
+        self.step(Step::Put { site: site.to_owned(), puts: puts.collect(), haste: Haste::Nobody });
     }
 
     fn claim(&mut self, owner: &str, wanted: u32, only: &[&str]) -> Vec<Lease> {
@@ -95,7 +95,8 @@ impl Shop {
         self.token += 1_000;
         let block = Some((Duration::from_millis(1), "429".to_owned()));
         let settlement = Settlement { lease, outcome, block, response: None, parse: None };
-        let step = Step::Settle { owner: "one".to_owned(), token: self.token, settlements: vec![settlement] };
+        let (owner, settlements) = ("one".to_owned(), vec![settlement]);
+        let step = Step::Settle { owner, token: self.token, settlements, haste: Haste::Nobody };
         self.step(step);
     }
 }
@@ -147,7 +148,7 @@ fn exercise(shop: &mut Shop) {
                     for step in [
                         Step::Extend { leases: vec![lease.key()] },
                         Step::Rearm { lease: lease.key(), asked: Some(0), lead: 0 },
-                        Step::Landed { lease: lease.key(), block },
+                        Step::Landed { lease: lease.key(), block, haste: Haste::Nobody },
                         Step::Back { lease: lease.key(), unused: true },
                     ] {
                         shop.step(step);

@@ -217,6 +217,11 @@ impl StageCounts {
 }
 
 impl SiteState {
+    /// How long its waiting downloads last at the least, in ms: one start an interval.
+    pub fn supply(&self) -> i64 {
+        i64::try_from(self.download.ready()).unwrap_or(i64::MAX).saturating_mul(self.interval())
+    }
+
     /// One of its pages.
     pub fn page<'a>(&'a self, url: &'a CanonicalUrl) -> PageKey<'a> {
         PageKey { site: &self.name, url }

@@ -51,6 +51,7 @@ impl<S: Shelf> Moment<'_, S> {
             robots_until: robots.map(|robots| Timestamp::from_millis(robots.until)),
             stored,
             version: site.version,
+            supply: site.supply(),
         }))
     }
 

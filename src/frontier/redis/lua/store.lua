@@ -157,6 +157,11 @@ local store = module(function(store)
     return math.max(site.tuned_interval or site.interval, (store.floor(site)))
   end
 
+  -- How long its waiting downloads last at the least, in ms: one start an interval.
+  function store.supply(site)
+    return math.max(0, (site['d.waiting'] or 0) - (site['d.parked'] or 0)) * store.interval(site)
+  end
+
   function store.parallel(site)
     return site.tuned_parallel or site.parallel
   end

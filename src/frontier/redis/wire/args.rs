@@ -8,6 +8,7 @@ use super::mark::mark;
 use crate::canonical_url::CanonicalUrl;
 use crate::clock::{Timestamp, millis};
 use crate::frontier::step::{Claim, Registration, Tuning};
+use crate::frontier::table::Haste;
 use crate::frontier::value::ToWire;
 use crate::frontier::view::LetterPlace;
 use crate::frontier::{MutexKey, WorkScope};
@@ -54,6 +55,11 @@ impl ToWire for LeaseKey {
     fn put(&self, row: &mut Vec<Value>) {
         row.extend(named(self).map(Value::String));
     }
+}
+
+/// It stays with the sender.
+impl ToWire for Haste {
+    fn put(&self, _row: &mut Vec<Value>) {}
 }
 
 impl ToWire for Option<i64> {

@@ -5,6 +5,7 @@ mod away;
 mod bounded;
 mod bytes;
 mod clock;
+mod company;
 mod deploy;
 mod dropped;
 mod far;

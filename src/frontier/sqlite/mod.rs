@@ -387,3 +387,82 @@ fn explain(path: &Path, error: &rusqlite::Error) -> FrontierError {
 fn name(path: &Path) -> String {
     path.display().to_string()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::canonical_url::CanonicalUrl;
+    use crate::frontier::step::Claim;
+    use crate::task::{LeaseKey, Stage};
+
+    fn url() -> CanonicalUrl {
+        CanonicalUrl::parse("https://shop.example/").expect("a URL")
+    }
+
+    fn lease() -> LeaseKey {
+        LeaseKey { token: 1, site: "shop".to_owned(), stage: Stage::Download, url: url() }
+    }
+
+    fn put(haste: Haste) -> Step {
+        Step::Put { site: "shop".to_owned(), puts: Vec::new(), haste }
+    }
+
+    fn claim() -> Step {
+        let (owner, dice) = ("one".to_owned(), Vec::new());
+        Step::Claim { claim: Claim { owner, token: 1, download: 1, parse: 0, dice, lead: 0 } }
+    }
+
+    fn rearm() -> Step {
+        Step::Rearm { lease: lease(), asked: None, lead: 0 }
+    }
+
+    fn view() -> Step {
+        Step::Text { site: "shop".to_owned() }
+    }
+
+    fn pending(step: Step) -> PendingStep {
+        PendingStep { step, reply: oneshot::channel().0 }
+    }
+
+    /// The batches that these steps are done in, by what they are called.
+    fn done_in(steps: Vec<Step>) -> Vec<Vec<&'static str>> {
+        let (jobs, mut inbox) = batches();
+        for step in steps {
+            assert!(jobs.send(pending(step)).is_ok(), "it is open");
+        }
+        drop(jobs);
+        let called = |batch: Vec<PendingStep>| batch.iter().map(|job| job.step.called()).collect();
+        std::iter::from_fn(|| next_batch(&mut inbox, &mut false)).map(called).collect()
+    }
+
+    #[test]
+    fn a_claim_takes_along_what_workers_bring_and_is_done_last_of_it() {
+        let steps = vec![put(Haste::Claim), view(), claim(), put(Haste::Nobody)];
+        let batches = [vec!["put.step", "put.step", "claim.step"], vec!["view.text"]];
+        assert_eq!(done_in(steps), batches);
+        let many = done_in((0..20).map(|_| put(Haste::Claim)).chain([claim()]).collect());
+        assert_eq!(many.iter().map(Vec::len).collect::<Vec<_>>(), [BATCH, 5]);
+    }
+
+    #[test]
+    fn what_a_late_start_waits_for_goes_first_and_alone() {
+        let batches = [vec!["lease.rearm"], vec!["put.step"]];
+        assert_eq!(done_in(vec![put(Haste::Claim), rearm()]), batches);
+    }
+
+    #[test]
+    fn company_is_waited_for_by_what_waits() {
+        let ms = Duration::from_millis;
+        for (steps, is_likely, time) in [
+            (vec![put(Haste::Claim); 3], false, UNTIL_A_CLAIM),
+            (vec![put(Haste::Claim); BATCH], false, ms(0)),
+            (vec![put(Haste::Claim), put(Haste::Nobody)], true, LINGER),
+            (vec![put(Haste::Nobody)], false, ms(0)),
+            (vec![put(Haste::Claim), view()], true, ms(0)),
+            (vec![put(Haste::Claim), claim()], true, ms(0)),
+        ] {
+            let waiting = steps.into_iter().map(pending).collect();
+            assert_eq!(company_expected(&waiting, is_likely), time);
+        }
+    }
+}

@@ -79,6 +79,11 @@ impl Move {
         !matches!(self, Self::BeginRun(..) | Self::Forget(_) | Self::Rename(_))
     }
 
+    /// Whether a claim takes it along.
+    fn waits_for_a_claim(&self) -> bool {
+        matches!(self, Self::Put(..) | Self::Settle(..) | Self::Landed(_, None))
+    }
+
     /// Whether a start waits for it: such steps overtake others.
     fn overtakes(&self) -> bool {
         matches!(
@@ -94,11 +99,10 @@ impl Move {
 }
 
 impl World {
-    /// Posts moves at once, as far as they are done in their order then: on one file those that overtake others go alone.
+    /// Posts moves at once, as far as they are done in their order then.
     async fn post(&self, moves: &[Move]) -> Result<Vec<Answer>, FrontierError> {
-        let overtakes = |what: &Move| self.others_are_overtaken() && what.overtakes();
         let mut answers = Vec::new();
-        for together in moves.chunk_by(|one, next| !overtakes(one) && !overtakes(next)) {
+        for together in self.in_order(moves) {
             let (frontier, calls) = (self.next(), self.frontier.calls());
             let held = frontier.hold();
             let posted = try_join_all(together.iter().map(|what| perform(frontier, what.clone())));
@@ -115,6 +119,24 @@ impl World {
             }
         }
         Ok(answers)
+    }
+
+    /// Moves that are done in their order if they are posted at once. On one file those that overtake others go alone, but a
+    /// claim may come last of those that travel with it.
+    fn in_order<'a>(&self, mut moves: &'a [Move]) -> Vec<&'a [Move]> {
+        let overtakes = |what: &Move| self.others_are_overtaken() && what.overtakes();
+        let mut parts = Vec::new();
+        while !moves.is_empty() {
+            let travel = moves.iter().take_while(|what| what.waits_for_a_claim()).count();
+            let some = match moves.get(travel) {
+                Some(Move::Claim(_)) if self.others_are_overtaken() => travel + 1,
+                _ => moves.iter().take_while(|what| !overtakes(what)).count().max(1),
+            };
+            let (part, rest) = moves.split_at(some);
+            parts.push(part);
+            moves = rest;
+        }
+        parts
     }
 }
 

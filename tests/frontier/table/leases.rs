@@ -1,6 +1,6 @@
 //! Leases: lost, renewed, repeated, stale; going back; landing; fences.
 
-use paced::internals::frontier::Rearm;
+use paced::internals::frontier::{Rearm, Tuning};
 use paced::internals::task::{Lease, LeaseKey, Put, PutReply, Settled, Stage};
 
 use crate::world::{START, at, on_every_backend, path_of, request, url};
@@ -373,5 +373,24 @@ fn a_claim_may_be_limited_to_some_sites() {
         let sites: Vec<_> = grant.leases.iter().map(|lease| lease.site.as_str()).collect();
         assert_eq!(sites, ["b"]);
         assert_eq!(grant.next_in, Some(30_000), "the end of the lease; the other sites are not this claim's");
+    });
+}
+
+#[test]
+fn l1_a_lease_tells_how_long_what_waits_in_its_site_lasts_at_the_least() {
+    on_every_backend(async |w| {
+        w.site("a").await;
+        w.put_many("a", 3).await;
+        w.put_with("a", Put { at: Some(at(900_000)), ..request("a", "later") }).await;
+        let first = w.start().await;
+        assert_eq!(first.supply, 2_000, "two wait, and a start takes a second");
+        w.tune("a", Tuning::Interval(Some(400))).await;
+        w.pass(1_000);
+        let second = w.start().await;
+        assert_eq!(second.supply, 400, "by the interval in force");
+        w.fetched(&second).await;
+        assert_eq!(w.parse().await.expect("its page is kept").supply, 400, "a parse brings links to its site");
+        w.pass(1_000);
+        assert_eq!(w.start().await.supply, 0, "nothing waits");
     });
 }

@@ -1,25 +1,36 @@
-//! Re-crawls: pages whose `recrawl` is over are put into their sites' queues. Each process that downloads feeds; what one has
-//! put, the others find done.
+//! Re-crawls: pages whose `recrawl` is over are put into their sites' queues, by one process of all that download. It holds a
+//! timed mutex while it feeds; where it died or left, another one takes over.
 
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
-use crate::clock;
-use crate::frontier::{Frontier, FrontierError};
+use crate::clock::{self, millis};
+use crate::frontier::{Frontier, FrontierError, LockReply, MutexKey};
 
 /// Pages put in one step: few, as a start that comes up meanwhile waits for it.
 const PORTION: u32 = 100;
 /// The shortest and the longest time between two steps: a page may get a shorter `recrawl`, or a site room, at any time.
 const SHORTEST: Duration = Duration::from_millis(100);
 const LONGEST: Duration = Duration::from_secs(3);
+/// How long the mutex is held if its holder dies. It is extended with each step.
+const HELD: Duration = Duration::from_secs(10);
 
-/// Feeds until it is stopped.
+/// One process of those that may feed.
+struct Feeder {
+    frontier: Frontier,
+    mutex: MutexKey,
+    token: String,
+    /// It holds the mutex, as far as it knows.
+    holds: bool,
+}
+
+/// Feeds when it is this process's turn, until it is stopped.
 pub(super) async fn feed(frontier: Frontier, stop: CancellationToken) {
-    let mut warned = false;
+    let (mut feeder, mut warned) = (Feeder::new(frontier), false);
     while !stop.is_cancelled() {
-        let pause = match put_due(&frontier).await {
+        let pause = match feeder.step().await {
             Ok(pause) => pause,
             // The pool says so, once.
             Err(error) if error.is_transient() => LONGEST,
@@ -32,14 +43,76 @@ pub(super) async fn feed(frontier: Frontier, stop: CancellationToken) {
         };
         stop.run_until_cancelled(clock::wait(pause)).await;
     }
+    feeder.leave();
 }
 
-/// Puts a portion of what is due; when to look again.
-async fn put_due(frontier: &Frontier) -> Result<Duration, FrontierError> {
-    let feeding = frontier.feed(PORTION).await?;
-    if feeding.put > 0 {
-        debug!(pages = feeding.put, "put for their next crawl");
+impl Feeder {
+    fn new(frontier: Frontier) -> Self {
+        let mutex = MutexKey::Named { namespace: "paced".to_owned(), name: "feed".to_owned() };
+        Self { frontier, mutex, token: format!("{:016x}", fastrand::u64(..)), holds: false }
     }
-    let next = feeding.next_in.map_or(LONGEST, |ms| Duration::from_millis(ms.unsigned_abs()));
-    Ok(next.clamp(SHORTEST, LONGEST))
+
+    /// Puts a portion of what is due, if this process is the one that feeds; when to look again.
+    async fn step(&mut self) -> Result<Duration, FrontierError> {
+        match self.wait_for_turn().await {
+            Ok(Some(wait)) => return Ok(wait),
+            Ok(None) => {}
+            // Where the mutex is away, what can be reached is fed nevertheless: a page that is put twice is put once.
+            Err(error) if error.is_transient() => {}
+            Err(error) => return Err(error),
+        }
+        let feeding = self.frontier.feed(PORTION).await?;
+        if feeding.put > 0 {
+            debug!(pages = feeding.put, "put for their next crawl");
+        }
+        let next = feeding.next_in.map_or(LONGEST, |ms| Duration::from_millis(ms.unsigned_abs()));
+        Ok(next.clamp(SHORTEST, LONGEST))
+    }
+
+    /// Takes the mutex or goes on holding it; if somebody else holds it, for how long at the least.
+    async fn wait_for_turn(&mut self) -> Result<Option<Duration>, FrontierError> {
+        let (frontier, mutex, token) = (&self.frontier, &self.mutex, &self.token);
+        if self.holds && frontier.extend_lock(mutex, token, millis(HELD)).await? {
+            return Ok(None);
+        }
+        let answer = frontier.try_lock(mutex, token, millis(HELD)).await?;
+        self.holds = matches!(answer, LockReply::Taken(_));
+        Ok(match answer {
+            LockReply::Taken(_) => None,
+            LockReply::Held(ms) => Some(Duration::from_millis(ms.unsigned_abs()).max(SHORTEST)),
+        })
+    }
+
+    /// The next one may feed.
+    fn leave(self) {
+        if self.holds {
+            self.frontier.post_unlock(&self.mutex, &self.token);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::{Clock, Timestamp};
+
+    #[tokio::test]
+    async fn l1_one_process_feeds_and_another_one_once_it_is_gone() {
+        let clock = Clock::fake(Timestamp::from_millis(1_000));
+        let frontier = Frontier::model(clock.clone());
+        let [mut first, mut second, mut third] = [(); 3].map(|()| Feeder::new(frontier.clone()));
+        let wait = async |feeder: &mut Feeder| feeder.step().await.expect("a model");
+        for _ in 0..5 {
+            assert_eq!(wait(&mut first).await, LONGEST, "nothing is due yet");
+            assert_eq!(wait(&mut second).await, HELD, "another one feeds");
+            clock.advance(LONGEST);
+        }
+        // The first one died 3 s ago.
+        assert_eq!(wait(&mut second).await, HELD - LONGEST);
+        clock.advance(HELD - LONGEST);
+        assert_eq!(wait(&mut second).await, LONGEST);
+        assert_eq!(wait(&mut first).await, HELD, "it only stood still");
+        second.leave();
+        assert_eq!(wait(&mut third).await, LONGEST);
+    }
 }

@@ -79,3 +79,22 @@ fn v13_a_worker_that_ends_once_nothing_is_left_does_not_feed() {
     assert!(run.stderr.contains("starts=0"), "{}", run.stderr);
     assert_eq!(site.count("/p/1"), 1);
 }
+
+#[test]
+fn v13_where_the_worker_that_feeds_is_killed_another_one_does() {
+    on_each_frontier(|shared| {
+        let site = site();
+        let ground = Ground::on(shared, [SiteFile::of("shop", &site).pages(RULES)]);
+        seed(&ground);
+        let feeds = worker(&ground, "a").start();
+        eventually("a re-crawl", || (site.count("/p/1") > 1).then_some(()));
+        let mut other = worker(&ground, "b").start();
+        other.wait_for_stderr("at work on");
+        feeds.kill();
+        feeds.finish();
+        let before = site.count("/p/1");
+        eventually("further re-crawls", || (site.count("/p/1") > before + 2).then_some(()));
+        other.terminate();
+        other.finish().expect_code(0);
+    });
+}

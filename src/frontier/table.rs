@@ -167,5 +167,4 @@ impl Step {
     pub(crate) fn can_wait(&self) -> bool {
         matches!(self.haste(), Haste::Nobody | Haste::Claim)
     }
-
 }

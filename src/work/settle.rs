@@ -48,8 +48,7 @@ impl VisitParts {
         let robots_before = self.robots_before(&settlement).await?;
         let (token, member) = (fastrand::u64(..), self.member());
         let may_wait = self.may_wait(&settlement);
-        let step =
-            || self.frontier.settle_waiting(&member.name, token, vec![settlement.clone()], may_wait);
+        let step = || self.frontier.settle_waiting(&member.name, token, vec![settlement.clone()], may_wait);
         let settled =
             self.outages.frontier.patiently(step).await?.into_iter().next().unwrap_or(Settled::Stale);
         // A block, or what a robots.txt asks for, is in force now: starts that were granted before may be void.
@@ -84,8 +83,11 @@ impl VisitParts {
     /// `robots.txt`, and more waits in its site. Places in flight that are short are given back when the body ends.
     fn may_wait(&self, settlement: &Settlement) -> bool {
         use Outcome::{Dead, Done, Redirected, Retry};
-        let is_usual = matches!(settlement.outcome, Done { .. } | Dead { .. } | Redirected { .. } | Retry { .. });
-        is_usual && settlement.block.is_none() && self.under_way.is_supplied(&settlement.lease.site, since_boot())
+        let is_usual =
+            matches!(settlement.outcome, Done { .. } | Dead { .. } | Redirected { .. } | Retry { .. });
+        is_usual
+            && settlement.block.is_none()
+            && self.under_way.is_supplied(&settlement.lease.site, since_boot())
     }
 
     /// The record whose place a settlement's is to take; none where it brings no rules to compare, or it can't be read.

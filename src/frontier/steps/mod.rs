@@ -55,7 +55,9 @@ pub(crate) fn apply<S: Shelf>(shelf: &mut S, step: Step, now: i64) -> Result<Rep
         Step::Landed { lease, block, .. } => Reply::Landed(at.landed(&lease, block)?),
         Step::Back { lease, unused } => Reply::Back(at.back(&lease, unused)?),
         Step::Extend { leases } => Reply::Extend(at.extend(&leases)?),
-        Step::Settle { owner, token, settlements, .. } => Reply::Settle(at.settle(&owner, token, settlements)?),
+        Step::Settle { owner, token, settlements, .. } => {
+            Reply::Settle(at.settle(&owner, token, settlements)?)
+        }
         Step::Enlist { owner, pid, scope } => Reply::Enlist(at.enlist(&owner, pid, scope)?),
         Step::Bury { owner } => Reply::Bury(at.bury(&owner)?),
         Step::Owners {} => Reply::Owners(at.owners()?),

@@ -389,7 +389,11 @@ fn l1_a_lease_tells_how_long_what_waits_in_its_site_lasts_at_the_least() {
         let second = w.start().await;
         assert_eq!(second.supply, 400, "by the interval in force");
         w.fetched(&second).await;
-        assert_eq!(w.parse().await.expect("its page is kept").supply, 400, "a parse brings links to its site");
+        assert_eq!(
+            w.parse().await.expect("its page is kept").supply,
+            400,
+            "a parse brings links to its site"
+        );
         w.pass(1_000);
         assert_eq!(w.start().await.supply, 0, "nothing waits");
     });

@@ -12,6 +12,7 @@ macro_rules! ask {
 }
 
 mod backend;
+mod company;
 mod error;
 mod members;
 mod model;
@@ -163,17 +164,6 @@ impl Frontier {
         self.put_waiting(site, puts, false).await
     }
 
-    /// The same for links: they may wait for a claim to travel with, for 100 ms.
-    pub async fn put_waiting(
-        &self,
-        site: &str,
-        puts: Vec<Put>,
-        may_wait: bool,
-    ) -> Result<Vec<PutReply>, FrontierError> {
-        let replies = ask!(self, Put { site: site.to_owned(), puts, haste: Haste::of(may_wait) })?;
-        replies.ok_or_else(|| self.no_site(site))
-    }
-
     /// Puts a page whose parse is a dead letter into the parse queue again, from where it is kept. False: there is no such
     /// letter, or no page is kept.
     pub async fn parse_again(&self, site: &str, url: &CanonicalUrl) -> Result<bool, FrontierError> {
@@ -223,11 +213,6 @@ impl Frontier {
         ask!(self, Landed { lease, block: None, haste: Haste::Nobody })
     }
 
-    /// The same where nobody waits for it: it travels with a claim, or after 100 ms.
-    pub async fn landed_waiting(&self, lease: LeaseKey) -> Result<bool, FrontierError> {
-        ask!(self, Landed { lease, block: None, haste: Haste::Claim })
-    }
-
     /// Says that the body ended, and for how long and why the unit is to be left alone from now on. The block holds even
     /// where the lease is lost; a shorter one never shortens a longer one.
     pub async fn landed_with(
@@ -269,22 +254,6 @@ impl Frontier {
         settlements: Vec<Settlement>,
     ) -> Result<Vec<Settled>, FrontierError> {
         self.settle_waiting(owner, token, settlements, false).await
-    }
-
-    /// The same; they may wait for a claim to travel with, for 100 ms.
-    pub async fn settle_waiting(
-        &self,
-        owner: &str,
-        token: u64,
-        settlements: Vec<Settlement>,
-        may_wait: bool,
-    ) -> Result<Vec<Settled>, FrontierError> {
-        ask!(self, Settle { owner: owner.to_owned(), token, settlements, haste: Haste::of(may_wait) })
-    }
-
-    /// Nothing waits for a claim to travel with any more: this process leaves.
-    pub fn hurry(&self) {
-        self.0.hurry();
     }
 
     /// What is known of an origin's `robots.txt`.

@@ -16,7 +16,7 @@ impl<S: Shelf> Moment<'_, S> {
         if let Some(busy) = busy(&site) {
             return Ok(busy);
         }
-        let unit = self.unit_or_new(&site.unit)?;
+        let mut unit = self.unit_or_new(&site.unit)?;
         let wait = self.left_to_wait(&site, &unit);
         if wait > 0 {
             return Ok(Forgotten::NotYet { wait });
@@ -24,10 +24,12 @@ impl<S: Shelf> Moment<'_, S> {
         if self.shelf.sweep_known(name, site.run + 1, REMOVED)? || self.shelf.remove_pages(name, REMOVED)? {
             return Ok(Forgotten::Partly);
         }
-        for host in self.shelf.hosts_of(name)? {
-            self.shelf.remove_host(&host, name)?;
-            self.forget_robots(&host)?;
+        let hosts = self.shelf.hosts_of(name)?;
+        for host in &hosts {
+            self.shelf.remove_host(host, name)?;
+            self.forget_robots(host)?;
         }
+        unit.forget_floors(&hosts);
         self.look_at_all_hosts(name, None)?;
         self.shelf.remove_site(name)?;
         self.leave_unit(unit)?;

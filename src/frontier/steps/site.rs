@@ -50,7 +50,7 @@ impl<S: Shelf> Moment<'_, S> {
         if site.fence == 0 {
             site.fence = self.now;
         }
-        self.save_hosts(new)?;
+        let dropped = self.save_hosts(new)?;
         let host_of = |origin: &str| origin.split_once("://").map(|(_, host)| host.to_owned());
         site.floors.retain(|origin, _| host_of(origin).is_some_and(|host| new.hosts.contains(&host)));
         if version != Some(site.version) {
@@ -59,6 +59,7 @@ impl<S: Shelf> Moment<'_, S> {
         }
         self.shelf.save_site(&site)?;
         let mut unit = self.unit_or_new(unit)?;
+        unit.forget_floors(&dropped);
         if version != Some(site.version) {
             unit.forget_floors(&new.hosts);
         }
@@ -99,20 +100,22 @@ impl<S: Shelf> Moment<'_, S> {
         Ok(None)
     }
 
-    fn save_hosts(&mut self, new: &Registration) -> Done<S> {
-        for host in self.shelf.hosts_of(&new.name)? {
-            if !new.hosts.contains(&host) {
-                self.shelf.remove_host(&host, &new.name)?;
-                self.forget_robots(&host)?;
-            }
+    /// The hosts that it has no more.
+    fn save_hosts(&mut self, new: &Registration) -> Done<S, Vec<String>> {
+        let mut dropped = self.shelf.hosts_of(&new.name)?;
+        dropped.retain(|host| !new.hosts.contains(host));
+        for host in &dropped {
+            self.shelf.remove_host(host, &new.name)?;
+            self.forget_robots(host)?;
         }
-        new.hosts.iter().try_for_each(|host| self.shelf.save_host(host, &new.name))
+        new.hosts.iter().try_for_each(|host| self.shelf.save_host(host, &new.name))?;
+        Ok(dropped)
     }
 
     /// The site brings its own last start. The new unit keeps its own, takes over the later block, and waits for what the old
     /// one waits for, be it somebody else's hold on its mutex.
     pub(super) fn move_unit(&mut self, site: &mut SiteState, to: &str) -> Done<S> {
-        let old = self.unit_or_new(&site.unit)?;
+        let mut old = self.unit_or_new(&site.unit)?;
         let mut unit = self.unit_or_new(to)?;
         let held = self.held_outside(&old)?.map_or(0, |held| held.until);
         let wait = self.wait_of(&old)?;
@@ -124,6 +127,7 @@ impl<S: Shelf> Moment<'_, S> {
         }
         to.clone_into(&mut site.unit);
         self.shelf.save_site(site)?;
+        old.forget_floors(&self.shelf.hosts_of(&site.name)?);
         self.leave_unit(old)?;
         self.save_unit(&unit)
     }

@@ -1,9 +1,9 @@
 //! Groups: several sites, one pace. Hosts: one site each.
 
 use paced::internals::frontier::{Forgotten, LockReply, Registered, Registration, Renamed, Tuning};
-use paced::internals::task::Outcome;
+use paced::internals::task::{Outcome, Put, RobotsAccess, RobotsRecord};
 
-use crate::world::{World, at, ms, on_every_backend, starts_at};
+use crate::world::{World, at, ms, on_every_backend, request, starts_at};
 
 fn in_group(name: &str, interval: i64) -> impl FnOnce(&mut Registration) {
     let group = Some((name.to_owned(), interval));
@@ -358,6 +358,46 @@ fn i17_a_unit_that_has_no_site_any_more_is_kept_for_a_day_and_then_goes() {
         // Whatever became idle in the last day and that of `z`, and the site's own.
         if let Some(units) = w.units_kept() {
             assert!(units <= 6, "{units}");
+        }
+    });
+}
+
+#[test]
+fn i17_a_host_that_no_site_of_a_group_has_any_more_asks_nothing_of_its_pace() {
+    on_every_backend(async |w| {
+        let member = async |name: &str, shares: bool, group: &str| {
+            w.site_with(name, |shop| {
+                shop.settings.robots = true;
+                shop.group = Some((group.to_owned(), 1_000));
+                shop.hosts.extend(shares.then(|| "shared.example".to_owned()));
+            })
+            .await;
+        };
+        let page = |path: &str| Put {
+            url: format!("https://shared.example/{path}").parse().expect("a URL"),
+            ..request("a", "")
+        };
+        for leaves in [false, true] {
+            for name in ["a", "b"] {
+                member(name, true, "group:g").await;
+                w.put_with(name, page(name)).await;
+            }
+            let errand = w.take().await;
+            let record =
+                RobotsRecord { crawl_delay: Some(ms(7_000)), ..RobotsRecord::unreachable("", ms(3_600_000)) };
+            let record = RobotsRecord { access: RobotsAccess::Absent, ..record };
+            w.settle(&errand, Outcome::Robots(record)).await;
+            for _ in 0..2 {
+                w.pass(7_000);
+                let lease = w.take().await;
+                w.done(&lease).await;
+            }
+            assert_eq!(w.view("b").await.interval, 7_000);
+            // Both have it no more: its file says so, or it left the group.
+            member("a", false, if leaves { "group:h" } else { "group:g" }).await;
+            member("b", false, "group:g").await;
+            assert_eq!(w.view("b").await.interval, 1_000);
+            w.pass(7_000);
         }
     });
 }

@@ -28,17 +28,23 @@ local directory = module(function(directory)
     end
   end
 
-  local function drop_other_hosts(new)
-    local key, wanted = P .. 'hosts:' .. new.name, {}
+  -- Hosts that the site's file named and names no more.
+  function directory.dropped(new)
+    local wanted, dropped = {}, {}
     for _, host in ipairs(new.hosts) do
       wanted[host] = true
     end
-    for _, host in ipairs(call('SMEMBERS', key)) do -- those that its file named
-      if not wanted[host] then
-        call('SREM', key, host)
-        call('LREM', P .. 'host:' .. host, 0, new.name)
-        call('UNLINK', P .. 'robots:https://' .. host, P .. 'robots:http://' .. host)
-      end
+    for _, host in ipairs(call('SMEMBERS', P .. 'hosts:' .. new.name)) do
+      dropped[#dropped + 1] = not wanted[host] and host or nil
+    end
+    return dropped
+  end
+
+  local function drop_other_hosts(new)
+    for _, host in ipairs(directory.dropped(new)) do
+      call('SREM', P .. 'hosts:' .. new.name, host)
+      call('LREM', P .. 'host:' .. host, 0, new.name)
+      call('UNLINK', P .. 'robots:https://' .. host, P .. 'robots:http://' .. host)
     end
   end
 

@@ -75,7 +75,9 @@ local sites_of = module(function(sites_of)
     end
     local unit = store.some_unit(site.unit)
     away.look_at_all(name, nil)
-    ask_robots_again({ hosts = call('SMEMBERS', P .. 'hosts:' .. name) })
+    local hosts = call('SMEMBERS', P .. 'hosts:' .. name)
+    ask_robots_again({ hosts = hosts })
+    places.forget_floors(unit, hosts)
     if P ~= DIRECTORY then
       call('UNLINK', P .. 'hosts:' .. name)
     end
@@ -107,6 +109,7 @@ local sites_of = module(function(sites_of)
     site.unit = to
     store.join(site)
     store.save_site(site)
+    places.forget_floors(old, call('SMEMBERS', P .. 'hosts:' .. site.name))
     leave_unit(old)
     places.save_unit(unit)
   end
@@ -135,7 +138,7 @@ local sites_of = module(function(sites_of)
     return next(before) == nil
   end
 
-  local function put_in_force(new)
+  local function put_in_force(new, dropped)
     local site = store.site(new.name)
     local to = new.group or new.name
     local key = P .. 'text:' .. new.name
@@ -145,6 +148,7 @@ local sites_of = module(function(sites_of)
       store.renew_version(site)
       store.new_site(site)
     else
+      places.forget_floors(store.some_unit(site.unit), dropped)
       if site.unit ~= to then
         sites_of.move_unit(site, to)
       end
@@ -190,8 +194,9 @@ local sites_of = module(function(sites_of)
     if refusal then
       return { refused = refusal }
     end
+    local dropped = directory.dropped(new)
     directory.save(new)
-    return put_in_force(new)
+    return put_in_force(new, dropped)
   end
 
   -- The same for a site that was booked in the directory of another partition, under that number. A later booking that is
@@ -205,8 +210,9 @@ local sites_of = module(function(sites_of)
       return false
     end
     call('HSET', P .. 'admitted', new.name, number)
+    local dropped = directory.dropped(new)
     directory.copy(new)
-    return put_in_force(new)
+    return put_in_force(new, dropped)
   end
 
   function sites_of.is_finished(site)

@@ -57,7 +57,6 @@ only=$*
 mutant 'parallel check removed' state/site.rs 's/&& self.running < self.parallel()//'
 mutant 'interval - 1 ms' state/unit.rs 's/at.saturating_add(wait + late)/at.saturating_add(wait + late - 1)/'
 mutant 'fence not increasing' state/site.rs 's/self.fence = (self.fence + 1).max(now);/self.fence = self.fence.max(now);/'
-mutant 'a page kept over a newer fence' steps/settle.rs 's/before.fence > fence/before.fence > fence + 3_600_000/'
 mutant 'deferral ignored' steps/put.rs 's/task.rare.deferral = Some(deferral);/drop(deferral);/'
 mutant 'retry with a new position' steps/settle.rs 's/^        self.delay(site, &mut task, until)$/        task.position = site.next_position(self.now);\n&/'
 mutant 'running not decremented when a lease ends' steps/lease.rs 's/^        let wait = if is_errand/        site.running += u32::from(task.running().is_some_and(|run| run.in_flight));\n&/'

@@ -17,7 +17,7 @@ pub struct Followed(Mutex<Option<TimeBounds>>);
 struct TimeBounds {
     least: i64,
     most: i64,
-    /// When they were last looked after, in µs since boot.
+    /// Until when they moved apart, in µs since boot.
     at: i64,
 }
 
@@ -29,13 +29,14 @@ impl TimeBounds {
 
     fn aged(self, now: i64) -> Self {
         let drift = (now - self.at).max(0) / DRIFT;
-        Self { least: self.least - drift, most: self.most + drift, at: now }
+        // What is less than a µs of drift counts later, however often this is asked.
+        Self { least: self.least - drift, most: self.most + drift, at: self.at + drift * DRIFT }
     }
 
     /// What both say; only the later where they contradict each other: the other clock was set, or is being drawn back.
     fn narrowed_by(self, later: Self) -> Self {
         let (least, most) = (self.least.max(later.least), self.most.min(later.most));
-        if least <= most { Self { least, most, at: later.at } } else { later }
+        if least <= most { Self { least, most, at: self.at } } else { later }
     }
 }
 
@@ -82,6 +83,19 @@ mod tests {
         assert_eq!(clock.at(3 * MS), Some((9_000 * MS, 9_002 * MS)), "set forward");
         clock.sample(4 * MS, 5 * MS, 4_000);
         assert_eq!(clock.at(5 * MS), Some((4_000 * MS, 4_002 * MS)), "set back");
+    }
+
+    #[test]
+    fn bounds_move_apart_however_often_the_time_is_told() {
+        let clock = Followed::default();
+        clock.sample(0, 0, 1_000);
+        // Slow answers every 10 ms: each of them alone says less than the first one.
+        for told in 1..=2_000 {
+            let at = told * 10 * MS;
+            clock.sample(at - 9 * MS, at + 9 * MS, 1_000 + told * 10);
+        }
+        let (least, most) = clock.at(20_009 * MS).expect("known");
+        assert_eq!((least, most), (21_009 * MS - MS, 21_010 * MS + MS));
     }
 
     #[test]

@@ -175,8 +175,11 @@ pub(crate) trait PageShelf: Fallible {
         now: &PageState,
     ) -> Result<(), Self::Error>;
 
-    /// The first page to be asked for again, of a site that has room for it: by time, then site and URL.
+    /// The latest time at which a page of a site is asked for again that has this `recrawl`, in ms; none where none has it.
+    fn last_recrawl(&mut self, site: &str, period: i64) -> Result<Option<i64>, Self::Error>;
+    /// The first page to be asked for again, of a site that has room for it: by time, then site and `recrawl`.
     fn first_recrawl(&mut self) -> Result<Option<Recrawl>, Self::Error>;
-    /// How many pages have a `recrawl`, how many of them are fresh at `now`, and how old the oldest is.
+    /// How many pages have a `recrawl`, how many of them are fresh at `now`, and how old the oldest is, as
+    /// [`PageState::fetched_slot`] tells it.
     fn freshness(&mut self, site: &str, now: i64) -> Result<Freshness, Self::Error>;
 }

@@ -184,6 +184,14 @@ async fn month(w: &World, kept: impl Fn() -> BTreeMap<String, f64>, work: impl F
                 *rows /= of.len() as f64;
             }
         }
+        if let Some(rows) = kept.get_mut("seen") {
+            *rows /= month.fetched.union(&month.known).count() as f64;
+        }
+        // An entry of a list that its page has left goes once it comes first: some are there, and never many.
+        if let Some(entries) = kept.get_mut("again") {
+            assert!(*entries <= 1.3 * pages as f64, "{entries} entries of {pages} pages on day {day}");
+            *entries = entries.min(pages as f64);
+        }
         let work = (after - before) as f64 / (month.granted - granted) as f64;
         evenings.push(Evening { kept, work });
     }

@@ -340,7 +340,14 @@ async fn a_file_of_the_version_before_is_brought_up_to_date_with_all_that_is_in_
                 DROP TABLE site_file; DROP TABLE answers; DROP TABLE away;
                 DROP INDEX task_parked; ALTER TABLE task DROP COLUMN host; DROP INDEX task_waiting;
                 ALTER TABLE task DROP COLUMN lane;
-                CREATE INDEX task_waiting ON task (site, stage, priority, position) WHERE place = 0; DROP INDEX task_held; DROP INDEX mutex_named;
+                CREATE INDEX task_waiting ON task (site, stage, priority, position) WHERE place = 0;
+                DROP TABLE page; DROP TABLE seen; DROP TABLE again; DROP TABLE recrawl; DROP TABLE fetched; DROP TABLE segment;
+                CREATE TABLE known (site INTEGER, run INTEGER, fp INTEGER, PRIMARY KEY (site, run, fp)) WITHOUT ROWID;
+                CREATE TABLE page (id INTEGER PRIMARY KEY, site INTEGER NOT NULL, fp INTEGER NOT NULL, url TEXT NOT NULL,
+                  state TEXT NOT NULL, fetched_at INTEGER NOT NULL, recrawl INTEGER, recrawl_at INTEGER);
+                CREATE INDEX page_recrawl ON page (site, recrawl_at, url) WHERE recrawl_at IS NOT NULL;
+                CREATE INDEX page_age ON page (site, fetched_at, recrawl) WHERE recrawl IS NOT NULL;
+                CREATE INDEX page_key ON page (site, fp); DROP INDEX task_held; DROP INDEX mutex_named;
                 UPDATE task SET lease = json_object('token', token, 'owner', owner, 'granted_at', lease->0, 'ends_at', until,
                   'fence', lease->1, 'in_flight', json(lease->2), 'interval', 1000) WHERE place = 3;
                 DROP INDEX unit_download; DROP INDEX site_download; DROP INDEX site_interval;

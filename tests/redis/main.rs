@@ -3,7 +3,6 @@
 mod answers;
 mod away;
 mod bounded;
-mod bytes;
 mod clock;
 mod company;
 mod deploy;

@@ -33,6 +33,8 @@ pub(crate) struct Model {
     known: BTreeSet<(String, i64, CanonicalUrl)>,
     dead: BTreeMap<ModelKey, DeadState>,
     pages: BTreeMap<(String, CanonicalUrl), PageState>,
+    /// The latest time at which a page is asked for again, by site and `recrawl`.
+    recrawls: BTreeMap<(String, i64), i64>,
     robots: BTreeMap<String, RobotsState>,
     hosts: BTreeMap<String, Vec<String>>,
     mutexes: BTreeMap<MutexKey, MutexState>,
@@ -95,6 +97,8 @@ impl Shelf for Model {
         self.dead = dead.map(|((site, stage, url), letter)| ((renamed(&site), stage, url), letter)).collect();
         let pages = take(&mut self.pages).into_iter();
         self.pages = pages.map(|((site, url), page)| ((renamed(&site), url), page)).collect();
+        let recrawls = take(&mut self.recrawls).into_iter();
+        self.recrawls = recrawls.map(|((site, period), last)| ((renamed(&site), period), last)).collect();
         let away = take(&mut self.away).into_iter();
         self.away = away.map(|((site, origin), at)| ((renamed(&site), origin), at)).collect();
         self.hosts.values_mut().flatten().filter(|site| *site == name).for_each(|site| to.clone_into(site));
@@ -291,20 +295,39 @@ impl Shelf for Model {
     }
 }
 
+impl Model {
+    /// Of periods that no page has any more nothing is known.
+    fn forget_periods(&mut self) {
+        let pages = self.pages.iter();
+        let periods: BTreeSet<(&str, i64)> =
+            pages.filter_map(|((site, _), page)| Some((site.as_str(), page.recrawl?))).collect();
+        self.recrawls.retain(|(site, period), _| periods.contains(&(site, *period)));
+    }
+}
+
 impl PageShelf for Model {
     fn page(&mut self, page: PageKey<'_>) -> Sure<Option<PageState>> {
         Ok(self.pages.get(&owned(page)).cloned())
     }
 
     fn remove_pages(&mut self, site: &str, most: u32) -> Sure<bool> {
-        let removed = self.pages.extract_if(.., |(s, _), _| s == site);
-        Ok(removed.take(most as usize).count() == most as usize)
+        let removed = self.pages.extract_if(.., |(s, _), _| s == site).take(most as usize).count();
+        self.forget_periods();
+        Ok(removed == most as usize)
     }
 
     fn save_page(&mut self, page: PageKey<'_>, before: Option<&PageState>, now: &PageState) -> Sure<()> {
         debug_assert_eq!(self.pages.get(&owned(page)), before);
         self.pages.insert(owned(page), now.clone());
+        if let (Some(period), Some(at)) = (now.recrawl, now.recrawl_at) {
+            self.recrawls.insert((page.site.to_owned(), period), at);
+        }
+        self.forget_periods();
         Ok(())
+    }
+
+    fn last_recrawl(&mut self, site: &str, period: i64) -> Sure<Option<i64>> {
+        Ok(self.recrawls.get(&(site.to_owned(), period)).copied())
     }
 
     fn freshness(&mut self, site: &str, now: i64) -> Sure<Freshness> {
@@ -312,14 +335,15 @@ impl PageShelf for Model {
         let pages: Vec<(&PageState, i64)> =
             pages.filter_map(|(_, page)| Some((page, page.fresh_until()?))).collect();
         let fresh = pages.iter().filter(|(_, end)| *end > now).count();
-        let oldest = pages.iter().map(|(page, _)| page.stored.fetched_at).min();
+        let oldest = pages.iter().map(|(page, _)| Timestamp::from_millis(page.fetched_slot())).min();
         Ok(Freshness { fresh: fresh as u64, all: pages.len() as u64, oldest })
     }
 
     fn first_recrawl(&mut self) -> Sure<Option<Recrawl>> {
         let has_room = |site: &str| self.sites.get(site).is_some_and(SiteState::has_room);
         let pages = self.pages.iter().filter(|((site, _), _)| has_room(site));
-        let first = pages.filter_map(|((site, url), page)| Some((page.recrawl_at?, site, url))).min();
-        Ok(first.map(|(at, site, url)| Recrawl { at, site: site.clone(), url: url.clone() }))
+        let times =
+            pages.filter_map(|((site, url), page)| Some((page.recrawl_at?, site, page.recrawl?, url)));
+        Ok(times.min().map(|(at, site, _, url)| Recrawl { at, site: site.clone(), url: url.clone() }))
     }
 }

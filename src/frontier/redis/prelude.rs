@@ -11,7 +11,7 @@ use crate::clock::millis;
 use crate::frontier::members::BEAT;
 use crate::frontier::mutex_key::UNIT_MUTEX;
 use crate::frontier::state::{
-    AVERAGED, BACK_MS, EPOCH, FED_WAITING, LANE, LEASE_MS, MAX_LOSSES, Place, START_TOKEN, Turn,
+    AVERAGED, BACK_MS, EPOCH, FED_WAITING, LANE, LEASE_MS, MAX_LOSSES, PageState, Place, START_TOKEN, Turn,
     delay_after_loss,
 };
 use crate::frontier::steps::{away, claim, feed, lease, lock, reasons, settle, site};
@@ -33,8 +33,9 @@ pub(super) fn prelude() -> String {
 }
 
 /// Spans are in ms.
-fn numbers() -> [(&'static str, i64); 38] {
+fn numbers() -> [(&'static str, i64); 39] {
     [
+        ("SLOTS", PageState::SLOTS),
         ("LEASE_MS", LEASE_MS),
         ("BEAT_MS", millis(BEAT)),
         ("BACK_MS", BACK_MS),

@@ -8,6 +8,7 @@ mod due_list;
 mod dues;
 mod memory;
 mod owners;
+mod page_row;
 mod pages;
 #[cfg(test)]
 mod plans;

@@ -66,13 +66,17 @@ CREATE INDEX task_held ON task (owner, until, position) WHERE place = 3;
 CREATE INDEX task_parked ON task (site, host, priority, position) WHERE place = 4;
 ";
 
-/// What is known of pages, and what is kept of them.
+/// Pages. What a page leaves for good is its URL with a packed row, and what leads to it: a row of `seen`, which says as well in
+/// which run the page was seen last (-1: in none), and without a page (0) that alone. Behind the clock are the pages that have a `recrawl`: when
+/// each is asked for again, the latest time of each period, and how many were fetched in each part of it.
 pub(super) const PAGES: &str = "
-CREATE TABLE known (site INTEGER, run INTEGER, fp INTEGER, PRIMARY KEY (site, run, fp)) WITHOUT ROWID;
-CREATE TABLE page (
-  id INTEGER PRIMARY KEY, site INTEGER NOT NULL, fp INTEGER NOT NULL, url TEXT NOT NULL, state TEXT NOT NULL,
-  fetched_at INTEGER NOT NULL, recrawl INTEGER, recrawl_at INTEGER);
-CREATE INDEX page_recrawl ON page (site, recrawl_at, url) WHERE recrawl_at IS NOT NULL;
-CREATE INDEX page_age ON page (site, fetched_at, recrawl) WHERE recrawl IS NOT NULL;
-CREATE INDEX page_key ON page (site, fp);
+CREATE TABLE segment (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, pages INTEGER NOT NULL);
+CREATE TABLE page (id INTEGER PRIMARY KEY, url TEXT NOT NULL, segment INTEGER, row BLOB NOT NULL);
+CREATE TABLE seen (site INTEGER, fp INTEGER, page INTEGER, run INTEGER NOT NULL, PRIMARY KEY (site, fp, page)) WITHOUT ROWID;
+CREATE INDEX seen_alone ON seen (site, run) WHERE page = 0;
+CREATE TABLE again (site INTEGER, at INTEGER, page INTEGER, PRIMARY KEY (site, at, page)) WITHOUT ROWID;
+CREATE TABLE recrawl (site INTEGER, period INTEGER, pages INTEGER NOT NULL, last INTEGER NOT NULL, PRIMARY KEY (site, period))
+  WITHOUT ROWID;
+CREATE TABLE fetched (site INTEGER, period INTEGER, slot INTEGER, pages INTEGER NOT NULL, PRIMARY KEY (site, period, slot))
+  WITHOUT ROWID;
 ";

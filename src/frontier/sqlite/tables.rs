@@ -107,22 +107,19 @@ impl Shelf for Tables<'_> {
 
     fn is_known(&mut self, page: PageKey<'_>, run: i64) -> Result<bool> {
         let site = self.site_id(page.site)?;
-        let sql = "SELECT 1 FROM known WHERE site = ?1 AND run = ?2 AND fp = ?3";
-        Ok(self.file.one(sql, params![site, run, page.url.fingerprint()], |_| Ok(()))?.is_some())
+        let sql = "SELECT 1 FROM seen WHERE site = ?1 AND fp = ?2 AND run = ?3";
+        Ok(self.file.one(sql, params![site, page.url.fingerprint(), run], |_| Ok(()))?.is_some())
     }
 
     fn add_known(&mut self, page: PageKey<'_>, run: i64) -> Result<()> {
-        let site = self.site_id(page.site)?;
-        self.file.run(
-            "INSERT OR IGNORE INTO known VALUES (?1, ?2, ?3)",
-            params![site, run, page.url.fingerprint()],
-        )
+        let Some(site) = self.site_id(page.site)? else { return Ok(()) };
+        self.see(site, page.url.fingerprint(), run)
     }
 
     fn sweep_known(&mut self, site: &str, run: i64, most: u32) -> Result<bool> {
         let site = self.site_id(site)?;
-        let sql = "DELETE FROM known WHERE (site, run, fp) IN
-             (SELECT site, run, fp FROM known WHERE site = ?1 AND run < ?2 LIMIT ?3)";
+        let sql = "DELETE FROM seen WHERE (site, fp, page) IN
+             (SELECT site, fp, page FROM seen WHERE site = ?1 AND page = 0 AND run < ?2 LIMIT ?3)";
         Ok(self.file.changed(sql, params![site, run, most])? == most as usize)
     }
 
@@ -306,7 +303,10 @@ impl Shelf for Tables<'_> {
         let dead = "SELECT site.name, dead.stage, dead.url FROM dead JOIN site ON site.id = dead.site
              ORDER BY site.name, dead.stage, dead.url";
         let dead = self.file.all(dead, [], |row| Ok((row.get(0)?, stage_of(row.get(1)?), row.get(2)?)))?;
-        let known = self.file.one("SELECT count(*) FROM known", [], |row| row.get::<_, i64>(0))?.unwrap_or(0);
+        // What a page's own row says of an earlier run is nothing that is known.
+        let known = "SELECT count(*) FROM seen JOIN site ON site.id = seen.site
+             WHERE seen.run = site.state ->> '$.run' OR seen.page = 0 AND seen.run >= 0";
+        let known = self.file.one(known, [], |row| row.get::<_, i64>(0))?.unwrap_or(0);
         Ok(Inspection { tasks, due, dead, known: u64::try_from(known).unwrap_or(0) })
     }
 }

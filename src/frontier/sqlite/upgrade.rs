@@ -3,7 +3,11 @@
 
 use rusqlite::{Connection, OptionalExtension, Result, TransactionBehavior, params};
 
-use super::schema::{TASKS, VERSION};
+use super::columns::{json, url};
+use super::memory::Memory;
+use super::schema::{PAGES, TASKS, VERSION};
+use super::session::Tables;
+use crate::frontier::state::PageState;
 
 /// Rows moved in one transaction.
 const MOST: u32 = 1_000;
@@ -18,7 +22,7 @@ enum Part {
 
 /// From which version each part leads on. Since version 4 a site's file has a table of its own, as the site's row is written with
 /// every page; since 5 so has what an owner was answered last, as its row names all its sites. Since 6 an owner's row says what its
-/// claims no longer do: what it works on. Since 8 a task has a lane.
+/// claims no longer do: what it works on. Since 8 a task has a lane, and pages are packed.
 const PARTS: &[(i64, Part)] = &[
     (3, Part::Sql(FROM_3)),
     (4, Part::Sql(FROM_4)),
@@ -27,7 +31,10 @@ const PARTS: &[(i64, Part)] = &[
     (7, Part::Sql(FROM_7)),
     (7, Part::Sql(TASKS)),
     (7, Part::Rows(move_tasks)),
-    (7, Part::Sql("DROP TABLE task_7")),
+    (7, Part::Sql(PAGES)),
+    (7, Part::Rows(move_pages)),
+    (7, Part::Rows(move_known)),
+    (7, Part::Sql("DROP TABLE task_7; DROP TABLE page_7; DROP TABLE known_7")),
 ];
 const FROM_3: &str = "
 CREATE TABLE site_file (site TEXT PRIMARY KEY, text TEXT NOT NULL) WITHOUT ROWID;
@@ -84,7 +91,12 @@ DROP INDEX task_waiting;
 DROP INDEX task_delayed;
 DROP INDEX task_leased;
 DROP INDEX task_parked;
+DROP INDEX page_recrawl;
+DROP INDEX page_age;
+DROP INDEX page_key;
 ALTER TABLE task RENAME TO task_7;
+ALTER TABLE page RENAME TO page_7;
+ALTER TABLE known RENAME TO known_7;
 CREATE INDEX away_origin ON away (origin, until, site);
 CREATE TABLE idle_unit (name TEXT PRIMARY KEY, until INTEGER NOT NULL) WITHOUT ROWID;
 CREATE INDEX idle_unit_until ON idle_unit (until, name);
@@ -97,6 +109,31 @@ fn move_tasks(file: &Connection, most: u32) -> Result<usize> {
     let copy = format!("INSERT INTO task ({columns}) SELECT {columns} FROM task_7 WHERE id IN {first}");
     file.execute(&copy, [most])?;
     file.execute(&format!("DELETE FROM task_7 WHERE id IN {first}"), [most])
+}
+
+fn move_pages(file: &Connection, most: u32) -> Result<usize> {
+    let tables = Tables::new(file, Memory::default())?;
+    let sql = "SELECT id, site, url, state FROM page_7 ORDER BY id LIMIT ?1";
+    let pages = tables.file.all(sql, [most], |row| {
+        Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?, url(row, 2)?, json::<PageState>(row, 3)?))
+    })?;
+    for (id, site, url, page) in &pages {
+        tables.keep_page(*site, url, None, page)?;
+        tables.file.run("DELETE FROM page_7 WHERE id = ?1", [id])?;
+    }
+    Ok(pages.len())
+}
+
+fn move_known(file: &Connection, most: u32) -> Result<usize> {
+    let tables = Tables::new(file, Memory::default())?;
+    let sql = "SELECT site, run, fp FROM known_7 LIMIT ?1";
+    let known = tables.file.all(sql, [most], |row| Ok([row.get::<_, i64>(0)?, row.get(1)?, row.get(2)?]))?;
+    for [site, run, fingerprint] in &known {
+        tables.see(*site, *fingerprint, *run)?;
+        let sql = "DELETE FROM known_7 WHERE site = ?1 AND run = ?2 AND fp = ?3";
+        tables.file.run(sql, [site, run, fingerprint])?;
+    }
+    Ok(known.len())
 }
 
 /// Whether a file of that version is brought up to date.

@@ -82,15 +82,28 @@ pub struct PageState {
 }
 
 impl PageState {
-    /// Counts a `recrawl` from now on; without one the page isn't asked for again.
-    pub fn recrawl_from(&mut self, now: i64, recrawl: Option<i64>) {
+    /// Pages of one `recrawl` are counted by when they were fetched, in so many parts of it.
+    pub const SLOTS: i64 = 128;
+
+    /// Counts a `recrawl` from now on; without one the page isn't asked for again. No two pages of a site and a period are asked for
+    /// at the same time: the latest of them is at `last`. If that is this page, it gives its time back.
+    pub fn recrawl_from(&mut self, now: i64, recrawl: Option<i64>, last: Option<i64>) {
+        let is_latest = self.recrawl == recrawl && self.recrawl_at == last;
+        let free = last.map_or(0, |last| if is_latest { last } else { last + 1 });
         self.recrawl = recrawl;
-        self.recrawl_at = recrawl.map(|period| now + period.max(1));
+        self.recrawl_at = recrawl.map(|period| (now + period.max(1)).max(free));
+    }
+
+    /// The beginning of the part of its period in which it was fetched, in ms: by it the page is fresh or not.
+    pub fn fetched_slot(&self) -> i64 {
+        let width = (self.recrawl.unwrap_or_default() / Self::SLOTS).max(1);
+        let fetched_at = self.stored.fetched_at.as_millis();
+        fetched_at - fetched_at.rem_euclid(width)
     }
 
     /// Until when it is fresh, in ms; none without a `recrawl`.
     pub fn fresh_until(&self) -> Option<i64> {
-        self.recrawl.map(|period| self.stored.fetched_at.as_millis() + period)
+        self.recrawl.map(|period| self.fetched_slot() + period)
     }
 }
 

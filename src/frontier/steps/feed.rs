@@ -2,7 +2,7 @@
 
 use super::{Done, Moment};
 use crate::frontier::shelf::Shelf;
-use crate::frontier::state::Recrawl;
+use crate::frontier::state::{PageState, Recrawl};
 use crate::frontier::step::Feeding;
 use crate::task::{Priority, Put, Stage};
 
@@ -23,13 +23,23 @@ impl<S: Shelf> Moment<'_, S> {
         Ok(Feeding { put, next_in: next.map(|next| (next.at - self.now).max(0)) })
     }
 
+    /// A page is asked for again a `recrawl` from now.
+    pub(super) fn recrawl(&mut self, site: &str, page: &mut PageState, recrawl: Option<i64>) -> Done<S> {
+        let last = match recrawl {
+            Some(period) => self.shelf.last_recrawl(site, period)?,
+            None => None,
+        };
+        page.recrawl_from(self.now, recrawl, last);
+        Ok(())
+    }
+
     /// Whether the page was put.
     fn ask_again(&mut self, due: Recrawl) -> Done<S, bool> {
         let mut depth = 0;
         if let Some(before) = self.shelf.page(due.page())? {
             depth = before.depth;
             let mut page = before.clone();
-            page.recrawl_from(self.now, page.recrawl);
+            self.recrawl(&due.site, &mut page, before.recrawl)?;
             self.shelf.save_page(due.page(), Some(&before), &page)?;
         }
         let Some(mut site) = self.shelf.site(&due.site)? else { return Ok(false) };

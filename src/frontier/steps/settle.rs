@@ -124,8 +124,10 @@ impl<S: Shelf> Moment<'_, S> {
             return Ok(());
         }
         let (stored, depth) = (stored.clone(), task.depth);
-        let mut page = PageState { stored, fence, depth, recrawl: None, recrawl_at: None };
-        page.recrawl_from(self.now, recrawl.map(millis));
+        let (before_in, before_at) =
+            before.as_ref().map_or((None, None), |page| (page.recrawl, page.recrawl_at));
+        let mut page = PageState { stored, fence, depth, recrawl: before_in, recrawl_at: before_at };
+        self.recrawl(&task.site, &mut page, recrawl.map(millis))?;
         self.shelf.save_page(task.page(), before.as_ref(), &page)
     }
 
@@ -153,7 +155,7 @@ impl<S: Shelf> Moment<'_, S> {
     fn forget_recrawl(&mut self, task: &Task) -> Done<S> {
         if let Some(before) = self.shelf.page(task.page())?.filter(|page| page.recrawl.is_some()) {
             let mut page = before.clone();
-            page.recrawl_from(0, None);
+            self.recrawl(&task.site, &mut page, None)?;
             self.shelf.save_page(task.page(), Some(&before), &page)?;
         }
         Ok(())

@@ -206,6 +206,7 @@ impl Ledger {
             let hosts = self.sites.remove(name).map(|site| site.hosts).unwrap_or_default();
             self.robots.retain(|origin, _| !hosts.iter().any(|host| origin.ends_with(&format!("://{host}"))));
             self.pages.retain(|(site, _), _| site != name);
+            self.forget_periods();
         }
         Ok(())
     }

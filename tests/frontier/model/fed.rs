@@ -1,5 +1,6 @@
 //! Pages that are fetched or parsed again, booked: which are due, and what putting them does.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use paced::internals::canonical_url::CanonicalUrl;
@@ -18,21 +19,41 @@ impl Ledger {
             return;
         }
         let recrawl = recrawl.map(|period| i64::try_from(period.as_millis()).unwrap_or(0));
-        let again_at = recrawl.map(|period| self.now + period.max(1));
+        let again_at = self.again_at(&place, recrawl);
         let fetched_at = fetched_at.as_millis() - START;
         self.pages.insert(place, Page { fence, fetched_at, recrawl, again_at });
+        self.forget_periods();
+    }
+
+    /// A period from now, and later than any other page of the site that has this one.
+    fn again_at(&mut self, place: &(String, String), recrawl: Option<i64>) -> Option<i64> {
+        let period = recrawl?;
+        let own = self.pages.get(place).filter(|page| page.recrawl == recrawl).and_then(|page| page.again_at);
+        let last = self.recrawls.entry((place.0.clone(), period)).or_insert(i64::MIN);
+        let free = if own == Some(*last) { *last } else { last.saturating_add(1) };
+        *last = (self.now + period.max(1)).max(free);
+        Some(*last)
+    }
+
+    /// Of periods that no page has any more nothing is known.
+    pub fn forget_periods(&mut self) {
+        let periods: BTreeSet<(&String, Option<i64>)> =
+            self.pages.iter().map(|((site, _), page)| (site, page.recrawl)).collect();
+        self.recrawls.retain(|(site, period), _| periods.contains(&(site, Some(*period))));
     }
 
     pub fn keep_no_recrawl(&mut self, key: &Key) {
         if let Some(page) = self.pages.get_mut(&(key.0.clone(), key.2.clone())) {
             (page.recrawl, page.again_at) = (None, None);
         }
+        self.forget_periods();
     }
 
     /// No site of a history has a thousand pages: all have room.
     fn first_again(&self) -> Option<(i64, String, String)> {
-        let again = self.pages.iter().filter_map(|((site, url), page)| Some((page.again_at?, site, url)));
-        again.min().map(|(at, site, url)| (at, site.clone(), url.clone()))
+        let pages = self.pages.iter();
+        let again = pages.filter_map(|((site, url), page)| Some((page.again_at?, site, page.recrawl?, url)));
+        again.min().map(|(at, site, _, url)| (at, site.clone(), url.clone()))
     }
 
     /// A dead letter of the parse stage whose page is kept is parsed again.
@@ -75,8 +96,11 @@ impl Ledger {
                 self.put(&site, Stage::Download, &Put::request(again, Priority::from_value(260)));
                 put += 1;
             }
-            if let Some(page) = self.pages.get_mut(&(site, url)) {
-                page.again_at = page.recrawl.map(|period| self.now + period.max(1));
+            let recrawl = self.pages.get(&(site.clone(), url.clone())).and_then(|page| page.recrawl);
+            let place = (site, url);
+            let again_at = self.again_at(&place, recrawl);
+            if let Some(page) = self.pages.get_mut(&place) {
+                page.again_at = again_at;
             }
         }
         let next_in = self.first_again().map(|(at, ..)| (at - self.now).max(0));
@@ -87,7 +111,7 @@ impl Ledger {
     pub fn check_freshness(&self, site: &str, told: Freshness) -> Result<(), String> {
         let pages = self.pages.iter().filter(|((owner, _), _)| owner == site);
         let ages: Vec<(i64, i64)> =
-            pages.filter_map(|(_, page)| Some((page.fetched_at, page.fetched_at + page.recrawl?))).collect();
+            pages.filter_map(|(_, page)| Some((page.slot(), page.slot() + page.recrawl?))).collect();
         let fresh = ages.iter().filter(|(_, end)| *end > self.now).count() as u64;
         let oldest = ages.iter().map(|(fetched_at, _)| at(*fetched_at)).min();
         let expected = Freshness { fresh, all: ages.len() as u64, oldest };

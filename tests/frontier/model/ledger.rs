@@ -7,6 +7,7 @@ use paced::internals::frontier::{Inspection, Renamed, SiteSettings, Tuning, Work
 use paced::internals::task::{Settled, Stage};
 
 use super::game::{Answer, Move};
+use crate::world::START;
 
 /// Site, stage, URL.
 pub type Key = (String, Stage, String);
@@ -29,6 +30,8 @@ pub struct Ledger {
     pub robots: BTreeMap<String, Robots>,
     /// Stored pages by site and URL.
     pub pages: BTreeMap<(String, String), Page>,
+    /// By site and `recrawl`, the latest time at which a page is asked for again.
+    pub recrawls: BTreeMap<(String, i64), i64>,
     pub owners: BTreeMap<String, Owner>,
     /// The newest version of the rules that each name of a site had, and when it was given.
     pub versions: BTreeMap<String, (i64, i64)>,
@@ -142,6 +145,14 @@ pub struct Page {
     pub recrawl: Option<i64>,
     /// When it is asked for again.
     pub again_at: Option<i64>,
+}
+
+impl Page {
+    /// The beginning of the 128th part of its period in which it was fetched.
+    pub fn slot(&self) -> i64 {
+        let width = (self.recrawl.unwrap_or(0) / 128).max(1);
+        self.fetched_at - (START + self.fetched_at).rem_euclid(width)
+    }
 }
 
 #[derive(Clone, Debug, Default)]

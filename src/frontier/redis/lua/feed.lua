@@ -7,13 +7,16 @@ local feed = module(function(feed)
     local fed = 0
     local at, name, url = pages.first_again()
     while fed < math.min(most, FED) and at and at <= now do
-      local site = store.site(name)
-      local _, _, recrawl, depth = records.page(name, url)
-      pages.ask_again(site, url, recrawl)
+      if not url then
+        return { fed, 0 }
+      end
+      local site, page = store.site(name), kept.page(name, url)
+      local depth = page.depth
+      pages.save(site, url, page, { fence = page.fence, stored = page.stored, depth = depth, recrawl = page.recrawl })
       local task = tasks.find(site, 'd', url)
       if not task or task.place ~= RUNNING then
         -- As far from a seed as it was: what `max_depth` holds off its links stays off.
-        put.one(site, 'd', { url = url, link = false, priority = PRIORITY_RECRAWL, depth = depth or 0 })
+        put.one(site, 'd', { url = url, link = false, priority = PRIORITY_RECRAWL, depth = depth })
         fed = fed + 1
       end
       store.save_site(site)

@@ -6,9 +6,14 @@ local kept = module(function(kept)
   -- The depth, what chooses the bucket, the fence, how much later it was fetched in ms, its segment's number, offset and
   -- length. Behind that stands what few have, by name. A row begins with a byte below 32, as no URL does.
   local ROW, ROW_BYTES = '<BI3I5I3I2I4I3', 21
+  local AGAIN = '<I6I6' -- a page's `recrawl`, and when it is asked for again
   local HASHES = 2 ^ 24
   local DEEP = 31 -- the depth that stands behind the row
   local SCHEME = 'https://' -- left out of a URL
+
+  local function long(url)
+    return string.match(url, '^%a[%w+.-]*://') and url or SCHEME .. url
+  end
 
   local function short(url)
     return string.sub(url, 1, #SCHEME) == SCHEME and string.sub(url, #SCHEME + 1) or url
@@ -97,7 +102,7 @@ local kept = module(function(kept)
       tell('m', last_modified)
     end
     if page.recrawl then
-      tell('r', page.recrawl)
+      tell('r', page.again and struct.pack(AGAIN, page.recrawl, page.again) or page.recrawl)
     end
     page.segment = name and segment_of(name)
     if page.segment and page.segment.number >= 2 ^ 16 then
@@ -113,9 +118,13 @@ local kept = module(function(kept)
     local depth, hash, fence, later, segment, offset, length = struct.unpack(ROW, row)
     local rare = #row > ROW_BYTES and cmsgpack.unpack(string.sub(row, ROW_BYTES + 1)) or {}
     fence, segment = EPOCH + fence, segment > 0 and segment_at(segment)
+    local recrawl, again = rare.r, nil
+    if type(recrawl) == 'string' then
+      recrawl, again = struct.unpack(AGAIN, recrawl)
+    end
     local place = rare.place or string.format('%s:%.0f:%.0f', segment.name, offset, length)
     return {
-      fence = fence, hash = hash, depth = rare.depth or depth, recrawl = rare.r, segment = segment,
+      fence = fence, hash = hash, depth = rare.depth or depth, recrawl = recrawl, again = again, segment = segment,
       stored = { rare.at or fence + later, place, rare.e or false, rare.m or false },
     }
   end
@@ -142,11 +151,20 @@ local kept = module(function(kept)
     return seen.page
   end
 
-  -- A page: its fence, where it is kept, its `recrawl`, and its depth.
-  function kept.page(site, url, mark)
-    local page = look(site, url, mark)
-    if page.fence then
-      return page.fence, page.stored, page.recrawl, page.depth
+  -- A page: its fence, where it is `stored`, its depth, its `recrawl` and when it is asked for `again`. Without a fence there
+  -- is none.
+  kept.page = look
+
+  -- The URL of the page that is asked for again at that time; nothing where there is none.
+  function kept.url_of(site, hash, recrawl, again)
+    local book = book_of(site)
+    local all = book.count > 0 and call('LRANGE', bucket_key(book, tasks.set_of(hash, buckets_for(book.count))), 0, -1) or {}
+    for i = 2, #all, 2 do
+      local _, other = struct.unpack('<BI3', all[i])
+      local page = other == hash and #all[i] > ROW_BYTES and read(all[i])
+      if page and page.again == again and page.recrawl == recrawl then
+        return long(all[i - 1])
+      end
     end
     return nil
   end
@@ -187,9 +205,10 @@ local kept = module(function(kept)
     end
   end
 
-  function kept.save(site, url, fence, stored, recrawl, depth, mark)
+  -- Keeps a page in place of what was kept of it before.
+  function kept.save(site, url, page, mark)
     local before = look(site, url, mark)
-    local page = { hash = before.hash, fence = fence, stored = stored, recrawl = recrawl, depth = depth }
+    page.hash = before.hash
     local row = pack(page)
     if before.index then
       call('LSET', before.key, before.index + 1, row)

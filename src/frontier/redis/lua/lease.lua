@@ -11,8 +11,7 @@ local lease = module(function(lease)
     local robots = site.robots == 1 and records.robots(origin_of(task.url))
     local stored = task.stored
     if task.stage == 'd' and site.keeps then
-      local _, kept = records.page(task.site, task.url)
-      stored = kept
+      stored = kept.page(task.site, task.url).stored
     end
     return {
       task.token, task.site, task.stage, task.url, task.fence, task.granted_at, task.ends_at, task.attempts or 0,

@@ -204,7 +204,7 @@ put = module(function(put)
     if not letter then
       return false
     end
-    local _, stored = records.page(name, url)
+    local stored = kept.page(name, url).stored
     if not stored then
       return false
     end

@@ -1,7 +1,5 @@
 -- Records beside the tasks: stored pages, robots, hosts, the timed mutexes, processes.
 local records = module(function(records)
-  records.page, records.save_page = kept.page, kept.save
-
   -- What steps need of an origin's robots.txt; its text stays where it is.
   function records.robots(origin)
     local found = call('HMGET', P .. 'robots:' .. origin, 'until', 'failures', 'unreachable', 'delay')

@@ -21,7 +21,7 @@ local rename = module(function(rename)
       move(P .. 'hosts:' .. site.name, P .. 'hosts:' .. to)
     end
     for _, recrawl in ipairs(call('SMEMBERS', P .. 'periods:' .. to)) do
-      move(P .. 'fetched:' .. site.name .. ':' .. recrawl, P .. 'fetched:' .. to .. ':' .. recrawl)
+      move(store.again_list(site.name, recrawl), store.again_list(to, recrawl))
     end
   end
 

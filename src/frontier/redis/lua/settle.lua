@@ -42,16 +42,11 @@ settle = module(function(settle)
   local function done(site, task, outcome, taker)
     local stored, parse = outcome.stored
     if stored and task.stage == 'd' then
-      local fence, _, before
-      if site.keeps then
-        fence, _, before = records.page(task.site, task.url, task.mark)
-      end
-      if not fence or fence <= task.fence then
-        records.save_page(task.site, task.url, task.fence, stored, outcome.recrawl, task.depth, task.mark)
+      local before, _ = kept.page(task.site, task.url, task.mark), nil
+      if not before.fence or before.fence <= task.fence then
+        local page = { fence = task.fence, stored = stored, depth = task.depth, recrawl = outcome.recrawl }
+        pages.save(site, task.url, before, page, task.mark)
         site.keeps = 1
-        if before or outcome.recrawl then
-          pages.set_recrawl(site, task.url, before, outcome.recrawl, stored[1])
-        end
       end
       _, parse = put.one(site, 'p', {
         url = task.url, link = false, priority = task.priority, depth = task.depth, hops = task.hops,

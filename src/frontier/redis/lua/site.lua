@@ -71,7 +71,7 @@ local sites_of = module(function(sites_of)
       return 'partly'
     end
     for _, recrawl in ipairs(call('SMEMBERS', P .. 'periods:' .. name)) do -- as many as its file names
-      call('UNLINK', P .. 'fetched:' .. name .. ':' .. recrawl)
+      call('UNLINK', store.again_list(name, recrawl))
     end
     local unit = store.some_unit(site.unit)
     away.look_at_all(name, nil)

@@ -4,6 +4,7 @@
 local STAGES = { 'd', 'p' }
 local READY = { d = 'ready_d', p = 'ready_p' }
 local DUE = { d = 'due:d:' .. LANE, p = 'due:p:' .. LANE }
+local AGAIN_ENTRY = '<I6I3' -- a page that is asked for again: when, and what chooses its bucket
 local store = module(function(store)
   local function wall_clock()
     local time = call('TIME')
@@ -78,7 +79,7 @@ local store = module(function(store)
 
   -- What lies under a site's name alone: where the name stands in each key.
   store.keys_of_site = {
-    'q:d:%s:' .. LANE, 'q:p:%s:' .. LANE, 'tasks:%s', 'letter:%s', 'dead:%s', 'pages:%s', 'again:%s', 'periods:%s', 'text:%s',
+    'q:d:%s:' .. LANE, 'q:p:%s:' .. LANE, 'tasks:%s', 'letter:%s', 'dead:%s', 'pages:%s', 'recrawl:%s', 'periods:%s', 'text:%s',
     'away:%s',
   }
 
@@ -311,9 +312,31 @@ local store = module(function(store)
     end
   end
 
+  -- Where the pages of a period lie, by when they are asked for again.
+  function store.again_list(site, period)
+    return P .. 'again:' .. site .. ':' .. period
+  end
+
+  function store.periods_of(site)
+    return P .. 'periods:' .. site
+  end
+
+  -- When the site's first page is asked for again, and of which period that is: the shortest of those at the same time.
+  function store.first_again(site)
+    local first, of
+    for _, period in ipairs(call('SMEMBERS', store.periods_of(site))) do
+      local entry = call('LINDEX', store.again_list(site, period), 0)
+      local at = entry and struct.unpack(AGAIN_ENTRY, entry)
+      if at and (not first or at < first or at == first and tonumber(period) < tonumber(of)) then
+        first, of = at, period
+      end
+    end
+    return first, of
+  end
+
   -- Keeps the site among those whose pages are fed exactly while it has room and a page to be asked for again.
   function store.offer_again(site)
-    local first = not site.full and call('ZRANGE', P .. 'again:' .. site.name, '0', '0', 'WITHSCORES')[2]
+    local first = not site.full and store.first_again(site.name)
     if first then
       call('ZADD', P .. 'again', first, site.name)
     else

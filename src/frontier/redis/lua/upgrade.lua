@@ -64,7 +64,8 @@ local upgrade = module(function(upgrade)
         stored[i] = stored[i] and #stored[i] <= 256 and stored[i]
       end
       stored[1] = ms_of(stored[1])
-      kept.save(site, url, tonumber(fence), stored, tonumber(recrawl), tonumber(depth) or 0)
+      local depth_of = tonumber(depth) or 0
+      kept.save(site, url, { fence = tonumber(fence), stored = stored, recrawl = tonumber(recrawl), depth = depth_of })
       call('HDEL', key, url)
       moved = moved + 1
     end
@@ -212,9 +213,25 @@ local upgrade = module(function(upgrade)
     return #flat / 2
   end
 
-  -- Schema 6: what waits, is ready or is due lies in a lane.
+  -- Schema 6: what waits, is ready or is due lies in a lane. Pages that have a `recrawl` lie in lists; they lay in indexes of URLs.
+  local function move_recrawls(name, most)
+    local key, site = P .. 'again:' .. name, store.site(name)
+    local flat = call('ZRANGE', key, 0, most - 1, 'WITHSCORES')
+    for i = 1, #flat, 2 do
+      pages.enlist(site, flat[i], tonumber(flat[i + 1]))
+    end
+    call('ZREMRANGEBYRANK', key, 0, most - 1)
+    return #flat / 2
+  end
+
+  local function leave_indexes(name)
+    for _, recrawl in ipairs(call('SMEMBERS', P .. 'periods:' .. name)) do
+      call('UNLINK', P .. 'fetched:' .. name .. ':' .. recrawl)
+    end
+  end
+
   local function into_lanes(name, most)
-    local unit, moved = store.site(name).unit, 0
+    local unit, moved = store.site(name).unit, move_recrawls(name, most)
     for _, stage in ipairs(STAGES) do
       move_index(P .. 'q:' .. stage .. ':' .. name, tasks.queue(name, stage), most)
       moved = moved + move_index(P .. 'ready:' .. stage .. ':' .. unit, store.ready_key(stage, unit), most)
@@ -229,7 +246,7 @@ local upgrade = module(function(upgrade)
     if most <= 0 then
       return cursor, true
     end
-    return through_sites(most, cursor, into_lanes, function() end)
+    return through_sites(most, cursor, into_lanes, leave_indexes)
   end
 
   -- What brings a partition from one schema to the next, by the earlier one. Each does a part, from the place that it told last

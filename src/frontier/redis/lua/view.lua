@@ -47,8 +47,8 @@ local view = module(function(view)
   end
 
   function view.stored(site, url)
-    local _, stored, _, depth = records.page(site, url)
-    return stored and { stored, depth } or false
+    local page = kept.page(site, url)
+    return page.stored and { page.stored, page.depth } or false
   end
 
   -- Where a URL stands: its tasks, dead letters, page.
@@ -72,8 +72,7 @@ local view = module(function(view)
         found_letters[#found_letters + 1] = { stage, url, letter, name }
       end
     end
-    local _, _, recrawl = records.page(name, url)
-    local again = recrawl and tonumber(call('ZSCORE', P .. 'again:' .. name, url)) or false
+    local again = kept.page(name, url).again or false
     return { found, found_letters, view.stored(name, url), again, tasks.is_known(site, url) }
   end
 

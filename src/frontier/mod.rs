@@ -36,6 +36,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures_util::future::try_join_all;
+use tracing::warn;
 
 pub use error::{FrontierError, FrontierErrorKind};
 pub use members::Member;
@@ -43,7 +44,7 @@ pub use mutex_key::MutexKey;
 pub use state::{SiteSettings, WorkScope};
 pub use step::{
     Begun, Claim, Feeding, Forgotten, Grant, LockReply, Lost, Rearm, Registered, Registration, Renamed, Run,
-    Tuning,
+    SeedReply, Tuning,
 };
 pub use view::{
     Freshness, Inspection, KnownRobots, LatestPage, LetterPlace, Owner, Says, UnitStatus, UrlStatus, View,
@@ -291,44 +292,55 @@ impl Frontier {
     /// Goes on with an unfinished run; when the last one is finished, begins a new one with these seeds. They are put in
     /// portions: a run that was begun by a process which died puts the rest of them now.
     pub async fn begin_run(&self, site: &str, seeds: Vec<Put>) -> Result<Run, FrontierError> {
-        match self.run(site, &seeds, false).await? {
-            Some(run) => Ok(run),
-            None => self.begin_fresh_run(site, seeds).await,
-        }
+        self.run(site, &seeds, None).await
     }
 
-    /// Gives up an unfinished run, in small steps, and begins a new one.
+    /// Gives up an unfinished run, in small steps, and begins a new one. A run that another process began meanwhile is gone on
+    /// with.
     pub async fn begin_fresh_run(&self, site: &str, seeds: Vec<Put>) -> Result<Run, FrontierError> {
-        loop {
-            while self.give_up(site).await? {}
-            if let Some(run) = self.run(site, &seeds, true).await? {
-                return Ok(run);
-            }
-        }
+        let old = self.view(site).await?.map_or(0, |view| view.run);
+        while self.give_up_run(site, old).await? {}
+        self.run(site, &seeds, Some(old)).await
     }
 
-    /// None where the run is being given up.
-    async fn run(&self, site: &str, seeds: &[Put], fresh: bool) -> Result<Option<Run>, FrontierError> {
-        let begun = self.begin(site, seeds, fresh).await?;
-        if begun.is_given_up {
-            return Ok(None);
+    async fn run(&self, site: &str, seeds: &[Put], fresh: Option<i64>) -> Result<Run, FrontierError> {
+        let mut begun = self.begin(site, seeds, fresh).await?;
+        while begun.is_given_up {
+            while self.go_on_giving_up(site).await? {}
+            begun = self.begin(site, seeds, Some(begun.run.number)).await?;
         }
         let mut next = begun.next;
         while let Some(from) = next {
-            next = self.seed(site, seeds, from).await?;
+            next = match self.seed(site, seeds, from).await? {
+                SeedReply::Next(next) => Some(next),
+                SeedReply::Done => None,
+                SeedReply::Another => {
+                    let all = seeds.len();
+                    warn!(
+                        site,
+                        "{from} of {all} seeds were put, then another list took their place, or the run was given up"
+                    );
+                    None
+                }
+            };
         }
         while ask!(self, Sweep { site: site.to_owned() })? {}
-        Ok(Some(begun.run))
+        Ok(begun.run)
     }
 
-    /// The first step of a run, which puts none of its seeds yet.
-    pub async fn begin(&self, site: &str, seeds: &[Put], fresh: bool) -> Result<Begun, FrontierError> {
+    /// The first step of a run, which puts none of its seeds yet. It may be a fresh one, to follow the run of that number.
+    pub async fn begin(
+        &self,
+        site: &str,
+        seeds: &[Put],
+        fresh: Option<i64>,
+    ) -> Result<Begun, FrontierError> {
         let count = u32::try_from(seeds.len()).unwrap_or(u32::MAX);
         ask!(self, BeginRun { site: site.to_owned(), fresh, list: list_of(seeds), seeds: count })
     }
 
-    /// Puts at most 1,000 of a run's seeds, from that one on; which is next, if one is.
-    pub async fn seed(&self, site: &str, seeds: &[Put], from: u32) -> Result<Option<u32>, FrontierError> {
+    /// Puts at most 1,000 of a run's seeds, from that one on; which is next, if one is. Pages of the run aren't fetched again.
+    pub async fn seed(&self, site: &str, seeds: &[Put], from: u32) -> Result<SeedReply, FrontierError> {
         let puts = seeds.iter().skip(from as usize).take(SEEDED).cloned().collect();
         ask!(self, Seed { site: site.to_owned(), list: list_of(seeds), from, puts })
     }
@@ -402,7 +414,17 @@ impl Frontier {
 
     /// Gives up an unfinished run, its dead letters included, a bounded number of tasks a step; whether some are left.
     pub async fn give_up(&self, site: &str) -> Result<bool, FrontierError> {
-        ask!(self, GiveUp { site: site.to_owned() })
+        ask!(self, GiveUp { site: site.to_owned(), run: None, goes_on: false })
+    }
+
+    /// The same for a run of that number, and no later one.
+    pub async fn give_up_run(&self, site: &str, run: i64) -> Result<bool, FrontierError> {
+        ask!(self, GiveUp { site: site.to_owned(), run: Some(run), goes_on: false })
+    }
+
+    /// The same where a run is being given up: whoever began that may have died.
+    pub async fn go_on_giving_up(&self, site: &str) -> Result<bool, FrontierError> {
+        ask!(self, GiveUp { site: site.to_owned(), run: None, goes_on: true })
     }
 
     /// A site's first dead letters, oldest first.

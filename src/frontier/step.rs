@@ -51,6 +51,18 @@ pub struct Begun {
     pub is_given_up: bool,
 }
 
+/// How far a list of seeds is put.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SeedReply {
+    /// This one is the next.
+    Next(u32),
+    /// All of them are.
+    Done,
+    /// It is the run's list no more: another one took its place, or the run was given up.
+    Another,
+}
+
 /// What a claim asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Claim {

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::mutex_key::MutexKey;
 use super::state::WorkScope;
 use super::step::{
-    Begun, Claim, Feeding, Forgotten, Grant, LockReply, Rearm, Registered, Registration, Renamed, Tuning,
+    Begun, Claim, Feeding, Forgotten, Grant, LockReply, Rearm, Registered, Registration, Renamed, SeedReply, Tuning,
 };
 use super::value::{Decoded, FromWire, ToWire};
 use super::view::{
@@ -104,9 +104,9 @@ use Haste::{Asker, Onlooker, Start};
 
 steps! {
     Register { new: Registration } -> Registered, "sites.register", Several, Asker;
-    BeginRun { site: String, fresh: bool, list: u64, seeds: u32 } -> Begun, "sites.begin_run", Site(site), Asker;
-    Seed { site: String, list: u64, from: u32, puts: Vec<Put> } -> Option<u32>, "sites.seed", Site(site), Asker;
-    GiveUp { site: String } -> bool, "sites.give_up", Site(site), Asker;
+    BeginRun { site: String, fresh: Option<i64>, list: u64, seeds: u32 } -> Begun, "sites.begin_run", Site(site), Asker;
+    Seed { site: String, list: u64, from: u32, puts: Vec<Put> } -> SeedReply, "sites.seed", Site(site), Asker;
+    GiveUp { site: String, run: Option<i64>, goes_on: bool } -> bool, "sites.give_up", Site(site), Asker;
     Sweep { site: String } -> bool, "sites.sweep", Site(site), Asker;
     Forget { site: String } -> Forgotten, "sites.forget", Several, Asker;
     Unbook { site: String } -> (), "directory.unbook", Directory, Asker;

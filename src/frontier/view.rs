@@ -97,6 +97,10 @@ pub struct View {
     pub version: i64,
     /// What has a say in the pace.
     pub says: Says,
+    /// Where not all seeds of the run are put: so many are, of so many.
+    pub seeds: Option<(u32, u32)>,
+    /// Its run is being given up.
+    pub is_given_up: bool,
 }
 
 impl View {
@@ -182,6 +186,8 @@ impl View {
             paused: None,
             version: 1,
             says: Says::default(),
+            seeds: None,
+            is_given_up: false,
         }
     }
 }

@@ -118,7 +118,7 @@ fn done(lease: &Lease) -> Outcome {
 fn exercise(shop: &mut Shop) {
     for (site, group) in [("a", None), ("b", None), ("c", Some("g")), ("d", Some("g"))] {
         shop.register(site, site == "a", group.map(|name| (name.to_owned(), 100)));
-        shop.step(Step::BeginRun { site: site.to_owned(), fresh: false, list: 0, seeds: 0 });
+        shop.step(Step::BeginRun { site: site.to_owned(), fresh: None, list: 0, seeds: 0 });
         shop.put(site, 0..6, |_| {});
         shop.put(site, 0..6, |put| put.origin = Origin::Link);
         shop.put(site, 6..8, |put| put.at = Some(Timestamp::from_millis(START + 3_000)));
@@ -187,8 +187,8 @@ fn exercise(shop: &mut Shop) {
         Step::DropLetters { site: site(), letters: vec![(Stage::Parse, url("a", 0))] },
         Step::Owners {},
         Step::Sites { from: String::new() },
-        Step::GiveUp { site: site() },
-        Step::BeginRun { site: site(), fresh: true, list: 0, seeds: 0 },
+        Step::GiveUp { site: site(), run: None, goes_on: false },
+        Step::BeginRun { site: site(), fresh: Some(1), list: 0, seeds: 0 },
         Step::Sweep { site: site() },
     ] {
         shop.step(step);

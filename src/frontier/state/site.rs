@@ -49,7 +49,7 @@ pub struct SiteState {
     pub run: i64,
     /// When the run began, in ms.
     pub run_began: i64,
-    /// While not all of its seeds are put.
+    /// How far its seeds are put, if it has some.
     #[serde(default, skip_serializing_if = "is_default")]
     pub seeding: Option<Seeding>,
     /// Its run is being given up: nothing is granted.
@@ -102,6 +102,13 @@ pub struct Seeding {
     pub put: u32,
     /// Of so many.
     pub of: u32,
+}
+
+impl Seeding {
+    /// All of them are.
+    pub fn is_done(&self) -> bool {
+        self.put >= self.of
+    }
 }
 
 /// Values set while a site runs.
@@ -270,7 +277,7 @@ impl SiteState {
 
     /// The run is over: its seeds are put, and nothing is waiting, delayed by back-off or running, in both stages.
     pub fn is_finished(&self) -> bool {
-        self.seeding.is_none() && self.download.is_finished() && self.parse.is_finished()
+        self.seeding.is_none_or(|seeding| seeding.is_done()) && self.download.is_finished() && self.parse.is_finished()
     }
 
     /// The counters of a stage.

@@ -49,7 +49,7 @@ impl<S: Shelf> Moment<'_, S> {
         }
         // As far from a seed as it was: what `max_depth` holds off its links stays off.
         let put = Put { depth, ..Put::request(due.url, Priority::RECRAWL) };
-        self.put_all(&mut site, vec![put])?;
+        self.put_all(&mut site, vec![put], false)?;
         self.save(&site)?;
         Ok(true)
     }

@@ -38,7 +38,7 @@ pub(crate) fn apply<S: Shelf>(shelf: &mut S, step: Step, now: i64) -> Result<Rep
             Reply::BeginRun(at.begin_run(&site, fresh, list, seeds)?)
         }
         Step::Seed { site, list, from, puts } => Reply::Seed(at.seed(&site, list, from, puts)?),
-        Step::GiveUp { site } => Reply::GiveUp(at.give_up(&site)?),
+        Step::GiveUp { site, run, goes_on } => Reply::GiveUp(at.give_up(&site, run, goes_on)?),
         Step::Sweep { site } => Reply::Sweep(at.sweep(&site)?),
         Step::Forget { site } => Reply::Forget(at.forget(&site)?),
         Step::Rename { site, to } => Reply::Rename(at.rename(&site, &to)?),

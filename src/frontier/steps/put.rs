@@ -17,20 +17,34 @@ pub(super) struct Incoming {
     pub(super) stored: Option<StoredPage>,
     /// Parse: who takes it at once, if it stands nowhere yet.
     pub(super) taken: Option<Running>,
+    /// A seed of the run: a page that it has fetched or fetches now isn't fetched again.
+    pub(super) is_seed: bool,
+}
+
+impl Incoming {
+    /// It asks nothing of a page that the run has seen.
+    fn passes(&self) -> bool {
+        self.is_seed || self.put.origin == Origin::Link
+    }
 }
 
 impl<S: Shelf> Moment<'_, S> {
     /// Puts pages into a site's download queue, in order; `None` if there is no such site.
     pub(super) fn put(&mut self, site: &str, puts: Vec<Put>) -> Done<S, Option<Vec<PutReply>>> {
         let Some(mut site) = self.shelf.site(site)? else { return Ok(None) };
-        let replies = self.put_all(&mut site, puts)?;
+        let replies = self.put_all(&mut site, puts, false)?;
         self.save(&site)?;
         Ok(Some(replies))
     }
 
     /// Puts pages into the download queue of a site that the caller saves.
-    pub(super) fn put_all(&mut self, site: &mut SiteState, puts: Vec<Put>) -> Done<S, Vec<PutReply>> {
-        let of = |put| Incoming { put, stage: Stage::Download, stored: None, taken: None };
+    pub(super) fn put_all(
+        &mut self,
+        site: &mut SiteState,
+        puts: Vec<Put>,
+        is_seed: bool,
+    ) -> Done<S, Vec<PutReply>> {
+        let of = |put| Incoming { put, stage: Stage::Download, stored: None, taken: None, is_seed };
         puts.into_iter().map(|put| self.put_one(site, of(put))).collect()
     }
 
@@ -40,7 +54,7 @@ impl<S: Shelf> Moment<'_, S> {
         let Some(dead) = self.shelf.dead(site.page(&url), Stage::Parse)? else { return Ok(false) };
         let Some(page) = self.shelf.page(site.page(&url))? else { return Ok(false) };
         let put = Put { depth: dead.depth, ..Put::request(url, Priority::LINK) };
-        let new = Incoming { put, stage: Stage::Parse, stored: Some(page.stored), taken: None };
+        let new = Incoming { put, stage: Stage::Parse, stored: Some(page.stored), taken: None, is_seed: false };
         self.put_one(&mut site, new)?;
         self.save(&site)?;
         Ok(true)
@@ -62,7 +76,7 @@ impl<S: Shelf> Moment<'_, S> {
             Some(letter) => letter.run == site.run,
             None => stage == Stage::Download && self.shelf.is_known(site.page(&put.url), site.run)?,
         };
-        if put.origin == Origin::Link && seen {
+        if new.passes() && seen {
             site.counts(stage).known += 1;
             return Ok(PutReply::Known);
         }
@@ -86,7 +100,7 @@ impl<S: Shelf> Moment<'_, S> {
     }
 
     fn create(&mut self, site: &mut SiteState, new: Incoming) -> Done<S> {
-        let Incoming { put, stage, stored, taken } = new;
+        let Incoming { put, stage, stored, taken, .. } = new;
         let idle = self.asked_for(put.at.map(Timestamp::as_millis));
         let expires = put.expires.map(Timestamp::as_millis);
         let task = Task {
@@ -124,14 +138,14 @@ impl<S: Shelf> Moment<'_, S> {
         Ok(PutReply::Coalesced)
     }
 
-    /// A link asks nothing of a running task; a request asks for one further run, however many requests there are.
+    /// A link or a seed asks nothing of a running task; another request asks for one further run, however many requests there are.
     fn defer(&mut self, site: &mut SiteState, mut task: Task, new: Incoming) -> Done<S, PutReply> {
-        let Incoming { put, stored, .. } = new;
         let counts = site.counts(task.stage);
-        if put.origin == Origin::Link {
+        if new.passes() {
             counts.known += 1;
             return Ok(PutReply::Known);
         }
+        let Incoming { put, stored, .. } = new;
         let asked = Deferral {
             priority: put.priority,
             depth: put.depth,

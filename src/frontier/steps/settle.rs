@@ -148,7 +148,8 @@ impl<S: Shelf> Moment<'_, S> {
         }
         let (depth, hops) = (of.depth, of.rare.hops);
         let put = Put { depth, hops, ..Put::request(of.url.clone(), of.priority) };
-        self.put_one(site, Incoming { put, stage: Stage::Parse, stored: Some(stored), taken }).map(drop)
+        let stage = Stage::Parse;
+        self.put_one(site, Incoming { put, stage, stored: Some(stored), taken, is_seed: false }).map(drop)
     }
 
     /// A page that the site's file doesn't want any more isn't asked for again.

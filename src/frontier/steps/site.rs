@@ -7,7 +7,7 @@ use super::{Done, Moment, reasons};
 use crate::frontier::MutexKey;
 use crate::frontier::shelf::Shelf;
 use crate::frontier::state::{Seeding, SiteState, UnitState, UnitWait};
-use crate::frontier::step::{Begun, Registered, Registration, Run, Tuning};
+use crate::frontier::step::{Begun, Registered, Registration, Run, SeedReply, Tuning};
 use crate::task::Put;
 
 /// How long a unit without sites is kept beyond what it waits for, in ms.
@@ -161,18 +161,25 @@ impl<S: Shelf> Moment<'_, S> {
         Ok(())
     }
 
-    /// Goes on with an unfinished run; when the last one is finished, or where a fresh one is wanted, begins a new one whose
-    /// seeds are put next. Tasks that run are adopted by the new one. Where not all seeds of an unfinished run were put, those
-    /// that are left are next, and all of them where the list is another one now.
-    pub(super) fn begin_run(&mut self, name: &str, fresh: bool, list: u64, seeds: u32) -> Done<S, Begun> {
+    /// Goes on with an unfinished run; when the last one is finished, or is the one that a fresh one is to follow, begins a new
+    /// one whose seeds are put next. Tasks that run are adopted by the new one. Where not all seeds of an unfinished run were
+    /// put, those that are left are next, and all of them where the list is another one now.
+    pub(super) fn begin_run(
+        &mut self,
+        name: &str,
+        fresh: Option<i64>,
+        list: u64,
+        seeds: u32,
+    ) -> Done<S, Begun> {
         let Some(mut site) = self.shelf.site(name)? else {
             let run = Run { number: 0, begun: false };
             return Ok(Begun { run, next: None, is_given_up: false });
         };
-        let begun = site.run == 0 || site.is_finished() || fresh;
+        let begun = site.run == 0 || site.is_finished() || fresh == Some(site.run);
         let is_given_up = site.given_up;
         if !is_given_up {
-            let is_another = site.seeding.is_some_and(|seeding| seeding.list != list);
+            let is_another =
+                seeds > 0 && site.seeding.is_some_and(|seeding| seeding.list != list && !seeding.is_done());
             if begun {
                 site.run += 1;
                 site.run_began = self.now;
@@ -185,28 +192,35 @@ impl<S: Shelf> Moment<'_, S> {
             self.save(&site)?;
         }
         let run = Run { number: site.run, begun };
-        Ok(Begun { run, next: site.seeding.map(|seeding| seeding.put), is_given_up })
+        let own = site.seeding.filter(|seeding| seeding.list == list && !seeding.is_done());
+        Ok(Begun { run, next: own.map(|seeding| seeding.put), is_given_up })
     }
 
     /// Puts seeds of a run, those from that one on; which is next. Those that another process has put meanwhile aren't put
-    /// again.
-    pub(super) fn seed(&mut self, name: &str, list: u64, from: u32, puts: Vec<Put>) -> Done<S, Option<u32>> {
-        let Some(mut site) = self.shelf.site(name)? else { return Ok(None) };
-        let Some(mut seeding) = site.seeding.filter(|seeding| seeding.list == list) else { return Ok(None) };
-        if from == seeding.put {
+    /// again, nor pages that the run has fetched or fetches now.
+    pub(super) fn seed(&mut self, name: &str, list: u64, from: u32, puts: Vec<Put>) -> Done<S, SeedReply> {
+        let Some(mut site) = self.shelf.site(name)? else { return Ok(SeedReply::Another) };
+        let Some(mut seeding) = site.seeding.filter(|seeding| seeding.list == list) else {
+            return Ok(SeedReply::Another);
+        };
+        if from == seeding.put && !seeding.is_done() {
             seeding.put += u32::try_from(puts.len()).unwrap_or(u32::MAX);
-            self.put_all(&mut site, puts)?;
-            site.seeding = Some(seeding).filter(|seeding| seeding.put < seeding.of);
+            self.put_all(&mut site, puts, true)?;
+            site.seeding = Some(seeding);
             self.save(&site)?;
         }
-        Ok(site.seeding.map(|seeding| seeding.put))
+        Ok(if seeding.is_done() { SeedReply::Done } else { SeedReply::Next(seeding.put) })
     }
 
     /// Gives up an unfinished run, a bounded number of tasks a step; whether some are left. Nothing of it is granted meanwhile.
+    /// It may be for a certain run alone, or only where that goes on.
     ///
     /// Running tasks are adopted by the next run, what met them is dropped.
-    pub(super) fn give_up(&mut self, name: &str) -> Done<S, bool> {
+    pub(super) fn give_up(&mut self, name: &str, run: Option<i64>, goes_on: bool) -> Done<S, bool> {
         let Some(mut site) = self.shelf.site(name)? else { return Ok(false) };
+        if run.is_some_and(|run| run != site.run) || goes_on && !site.given_up {
+            return Ok(false);
+        }
         let tasks = self.shelf.idle_tasks(name, REMOVED)?;
         let more = !tasks.is_empty();
         for task in tasks {

@@ -43,6 +43,8 @@ impl<S: Shelf> Moment<'_, S> {
             blocked_until: blocked,
             paused: site.tuned.paused,
             version: site.version,
+            seeds: site.seeding.filter(|seeding| !seeding.is_done()).map(|seeding| (seeding.put, seeding.of)),
+            is_given_up: site.given_up,
         }))
     }
 

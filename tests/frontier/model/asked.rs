@@ -157,7 +157,11 @@ impl Ledger {
         site.known.clear();
         site.spent.clear();
         for seed in seeds {
-            self.put(name, Stage::Download, seed);
+            let key = (name.to_owned(), Stage::Download, seed.url.to_string());
+            // What runs is adopted by the new run, which fetches it with that.
+            if self.tasks.get(&key).is_none_or(Task::is_idle) {
+                self.put(name, Stage::Download, seed);
+            }
         }
         true
     }

@@ -1,6 +1,6 @@
 //! Runs: begun, gone on with, given up.
 
-use paced::internals::frontier::Run;
+use paced::internals::frontier::{Run, SeedReply};
 use paced::internals::task::{Put, PutReply, Settled, Stage};
 
 use crate::world::{World, at, ms, on_every_backend, path_of, request, url};
@@ -156,20 +156,20 @@ fn i16_seeds_are_put_in_portions_and_a_run_whose_seeds_are_not_all_put_is_not_fi
     on_every_backend(async |w| {
         w.site_with("a", |a| a.settings.interval = 0).await;
         let all = seeds(0..2_500);
-        let begun = w.frontier.begin("a", &all, false).await.expect("answers");
+        let begun = w.frontier.begin("a", &all, None).await.expect("answers");
         assert_eq!((begun.run, begun.next), (Run { number: 1, begun: true }, Some(0)));
         assert!(!w.view("a").await.finished, "none is put yet");
-        assert_eq!(w.frontier.seed("a", &all, 0).await.expect("answers"), Some(1_000));
+        assert_eq!(w.frontier.seed("a", &all, 0).await.expect("answers"), SeedReply::Next(1_000));
         assert_eq!(w.downloads("a").await.waiting, 1_000);
         let lease = w.take().await;
         w.done(&lease).await;
         // Sent again by one who died before it heard the answer, and by another process.
-        assert_eq!(w.frontier.seed("a", &all, 0).await.expect("answers"), Some(1_000));
+        assert_eq!(w.frontier.seed("a", &all, 0).await.expect("answers"), SeedReply::Next(1_000));
         let run = w.frontier.begin_run("a", all.clone()).await.expect("answers");
         assert_eq!(run, Run { number: 1, begun: false }, "it goes on");
         let books = w.downloads("a").await;
         assert_eq!((books.created, books.done, books.coalesced, books.waiting), (2_500, 1, 0, 2_499));
-        assert_eq!(w.frontier.seed("a", &all, 0).await.expect("answers"), None, "all of them are put");
+        assert_eq!(w.frontier.seed("a", &all, 0).await.expect("answers"), SeedReply::Done, "all of them are put");
         assert_eq!(w.downloads("a").await.created, 2_500);
     });
 }
@@ -179,12 +179,12 @@ fn i16_a_list_that_changed_before_all_its_seeds_were_put_is_put_from_its_beginni
     on_every_backend(async |w| {
         w.site("a").await;
         let (old, new) = (seeds(0..1_500), seeds(200..1_600));
-        w.frontier.begin("a", &old, false).await.expect("answers");
-        assert_eq!(w.frontier.seed("a", &old, 0).await.expect("answers"), Some(1_000));
+        w.frontier.begin("a", &old, None).await.expect("answers");
+        assert_eq!(w.frontier.seed("a", &old, 0).await.expect("answers"), SeedReply::Next(1_000));
         assert!(!w.frontier.begin_run("a", new).await.expect("answers").begun);
         let books = w.downloads("a").await;
         assert_eq!((books.created, books.coalesced), (1_600, 800));
-        assert_eq!(w.frontier.seed("a", &old, 1_000).await.expect("answers"), None, "nobody's any more");
+        assert_eq!(w.frontier.seed("a", &old, 1_000).await.expect("answers"), SeedReply::Another);
     });
 }
 
@@ -205,6 +205,104 @@ fn i16_a_run_that_is_given_up_grants_nothing_and_whoever_comes_next_gives_up_the
         assert_eq!((books.waiting, books.created, books.done), (3, 2_503, 1));
         assert_eq!(books.dropped + w.parses("a").await.dropped, 2_500);
         assert_eq!(path_of(&w.take().await), "00000");
+    });
+}
+
+#[test]
+fn i16_seeds_that_are_put_late_or_again_fetch_no_page_of_the_run_twice() {
+    on_every_backend(async |w| {
+        w.site_with("a", |a| a.settings.interval = 0).await;
+        let all = seeds(0..1_500);
+        w.frontier.begin("a", &all, None).await.expect("answers");
+        // Links lead to seeds that aren't put yet: one is fetched, one is being fetched, one died.
+        for path in ["01490", "01491", "01492"] {
+            assert_eq!(w.link("a", path).await, PutReply::Created);
+        }
+        let fetched = w.take().await;
+        w.done(&fetched).await;
+        let running = w.take().await;
+        let died = w.take().await;
+        w.die(&died).await;
+        assert!(!w.frontier.begin_run("a", all.clone()).await.expect("answers").begun);
+        let books = w.downloads("a").await;
+        assert_eq!((books.created, books.waiting, books.known, books.revived), (1_500, 1_497, 3, 0));
+        assert_eq!((books.deferred, books.letters), (0, 1), "nothing is asked of what runs, nor of what died");
+        w.done(&running).await;
+        assert_eq!(w.place("a", &path_of(&running)).await, "absent");
+        // What is asked for by hand is still fetched again.
+        assert_eq!(w.put("a", &path_of(&fetched)).await, PutReply::Created);
+        assert_eq!(w.put("a", &path_of(&died)).await, PutReply::Revived);
+    });
+}
+
+#[test]
+fn i16_a_list_that_changed_fetches_no_page_of_the_run_twice() {
+    on_every_backend(async |w| {
+        w.site_with("a", |a| a.settings.interval = 0).await;
+        let (old, new) = (seeds(0..1_500), seeds(0..1_600));
+        w.frontier.begin("a", &old, None).await.expect("answers");
+        w.frontier.seed("a", &old, 0).await.expect("answers");
+        for _ in 0..10 {
+            let lease = w.take().await;
+            w.done(&lease).await;
+        }
+        w.frontier.begin_run("a", new).await.expect("answers");
+        let books = w.downloads("a").await;
+        assert_eq!((books.created, books.known, books.coalesced, books.waiting), (1_600, 10, 990, 1_590));
+    });
+}
+
+#[test]
+fn i16_an_empty_list_stops_no_seeding_and_one_that_changed_after_all_were_put_is_not_put() {
+    on_every_backend(async |w| {
+        w.site("a").await;
+        let all = seeds(0..1_500);
+        w.frontier.begin("a", &all, None).await.expect("answers");
+        w.frontier.seed("a", &all, 0).await.expect("answers");
+        assert!(!begin(w, &[]).await.begun);
+        assert_eq!(w.downloads("a").await.created, 1_000);
+        assert_eq!(w.view("a").await.seeds, Some((1_000, 1_500)));
+        assert_eq!(w.frontier.seed("a", &all, 1_000).await.expect("answers"), SeedReply::Done);
+        assert_eq!(w.view("a").await.seeds, None);
+        assert!(!w.frontier.begin_run("a", seeds(0..1_600)).await.expect("answers").begun);
+        assert_eq!(w.downloads("a").await.created, 1_500);
+    });
+}
+
+#[test]
+fn i16_whose_list_is_the_run_s_no_more_is_told_so() {
+    on_every_backend(async |w| {
+        w.site("a").await;
+        let (one, other) = (seeds(0..2_500), seeds(0..10));
+        w.frontier.begin("a", &one, None).await.expect("answers");
+        w.frontier.seed("a", &one, 0).await.expect("answers");
+        w.frontier.begin_run("a", other.clone()).await.expect("answers");
+        assert_eq!(w.frontier.seed("a", &one, 1_000).await.expect("answers"), SeedReply::Another, "all are put");
+        assert_eq!(w.frontier.seed("a", &other, 0).await.expect("answers"), SeedReply::Done);
+        begin_fresh(w, &["p"]).await;
+        assert_eq!(w.frontier.seed("a", &other, 0).await.expect("answers"), SeedReply::Another);
+        assert_eq!(w.downloads("a").await.waiting, 1);
+    });
+}
+
+#[test]
+fn i16_who_goes_on_with_a_giving_up_drops_nothing_of_the_run_that_another_one_began_meanwhile() {
+    on_every_backend(async |w| {
+        w.site("a").await;
+        w.frontier.begin_run("a", seeds(0..1_500)).await.expect("answers");
+        assert!(w.frontier.give_up_run("a", 1).await.expect("answers"));
+        assert!(w.view("a").await.is_given_up);
+        let (one, other) = (seeds(0..3), seeds(3..5));
+        assert!(w.frontier.begin("a", &one, None).await.expect("answers").is_given_up);
+        // The other one is faster: it gives up the rest, begins, and puts its seeds.
+        assert_eq!(w.frontier.begin_run("a", other).await.expect("answers"), Run { number: 2, begun: true });
+        assert!(!w.frontier.go_on_giving_up("a").await.expect("answers"));
+        assert!(!w.frontier.give_up_run("a", 1).await.expect("answers"), "it was asked to give up run 1");
+        let begun = w.frontier.begin("a", &one, Some(1)).await.expect("answers");
+        assert_eq!((begun.run, begun.next, begun.is_given_up), (Run { number: 2, begun: false }, None, false));
+        let books = w.downloads("a").await;
+        assert_eq!((books.waiting, books.dropped), (2, 1_500));
+        assert!(!w.view("a").await.is_given_up);
     });
 }
 

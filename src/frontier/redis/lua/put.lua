@@ -1,5 +1,6 @@
 -- A put: one function a row of the table "state is a place".
 -- A put comes as {url, link, priority, depth, hops, at, expires, again, rule}; what is missing is false.
+-- A link or a seed of the run `passes`: it asks nothing of a page that the run has fetched or fetches now.
 put = module(function(put)
   -- Whether a link of this rule still fits the budgets.
   local function has_budget(site, rule)
@@ -53,9 +54,9 @@ put = module(function(put)
     return COALESCED
   end
 
-  -- A link asks nothing of a running task; a request asks for one further run, however many requests there are.
+  -- What passes asks nothing of a running task; another request asks for one further run, however many requests there are.
   local function put_on_running(site, task, asked, stored)
-    if asked.link then
+    if asked.passes then
       store.add(site, counter[task.stage].known, 1)
       return KNOWN
     end
@@ -113,9 +114,9 @@ put = module(function(put)
     if letter then
       seen = letter.run == site.run
     else
-      seen = asked.link and stage == 'd' and is_known
+      seen = asked.passes and stage == 'd' and is_known
     end
-    if asked.link and seen then
+    if asked.passes and seen then
       store.add(site, counter[stage].known, 1)
       return KNOWN
     end
@@ -132,7 +133,7 @@ put = module(function(put)
 
   function put.one(site, stage, asked, stored, taken)
     local task = tasks.find(site, stage, asked.url)
-    local is_known = not task and asked.link and stage == 'd' and tasks.is_known(site, asked.url)
+    local is_known = not task and asked.passes and stage == 'd' and tasks.is_known(site, asked.url)
     return put_found(site, stage, asked, stored, task, is_known, taken)
   end
 
@@ -158,7 +159,7 @@ put = module(function(put)
     return urls
   end
 
-  local function put_portion(site, puts, marks, first, last, asked, replies)
+  local function put_portion(site, puts, marks, are_seeds, first, last, asked, replies)
     local urls = urls_of(puts, first, last)
     local found = tasks.find_all(site, 'd', urls)
     local known = tasks.known_among(site, urls, found, marks, first)
@@ -166,6 +167,7 @@ put = module(function(put)
     local known_links, coalesced_links = 0, 0 -- most links of a page are of these two kinds: they are booked together
     for i = first, last do
       asked = read_row(puts[i], asked)
+      asked.passes = asked.link or are_seeds
       local url = asked.url
       local task = found[url]
       local waits = type(task) == 'number'
@@ -174,7 +176,7 @@ put = module(function(put)
       elseif waits and asked.link and not asked.again and tasks.outranks(task, asked) then
         coalesced_links = coalesced_links + 1
         replies[i] = COALESCED
-      elseif not task and asked.link and known[url] and not has_letters then
+      elseif not task and asked.passes and known[url] and not has_letters then
         known_links = known_links + 1
         replies[i] = KNOWN
       else
@@ -188,11 +190,12 @@ put = module(function(put)
     return asked
   end
 
-  -- Puts pages into the download queue of a site that the caller saves; with their marks, where the client sent them.
-  function put.all(site, puts, marks)
+  -- Puts pages into the download queue of a site that the caller saves; with their marks, where the client sent them. Seeds
+  -- have none.
+  function put.all(site, puts, marks, are_seeds)
     local replies, asked = {}, nil
     for first = 1, #puts, PORTION do
-      asked = put_portion(site, puts, marks, first, math.min(#puts, first + PORTION - 1), asked, replies)
+      asked = put_portion(site, puts, marks, are_seeds, first, math.min(#puts, first + PORTION - 1), asked, replies)
     end
     return replies
   end

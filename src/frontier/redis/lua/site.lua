@@ -215,21 +215,26 @@ local sites_of = module(function(sites_of)
     return put_in_force(new, dropped)
   end
 
-  function sites_of.is_finished(site)
-    return not site.seeding and things_of(site, { '.waiting', '.delayed', '.leased' }) == 0
+  -- Whether not all seeds of its run are put.
+  function sites_of.is_seeding(site)
+    return site.seeding ~= nil and site.seeding.put < site.seeding.of
   end
 
-  -- Goes on with an unfinished run; when the last one is finished, or where a fresh one is wanted, begins a new one whose seeds
-  -- are put next. Tasks that run are adopted by the new one. Where not all seeds of an unfinished run were put, those that are
-  -- left are next, and all of them where the list is another one now.
+  function sites_of.is_finished(site)
+    return not sites_of.is_seeding(site) and things_of(site, { '.waiting', '.delayed', '.leased' }) == 0
+  end
+
+  -- Goes on with an unfinished run; when the last one is finished, or is the one that a fresh one is to follow, begins a new one
+  -- whose seeds are put next. Tasks that run are adopted by the new one. Where not all seeds of an unfinished run were put,
+  -- those that are left are next, and all of them where the list is another one now.
   function sites_of.begin_run(name, fresh, list, seeds)
     local site = store.site(name)
     if not site then
       return { { 0, false }, false, false }
     end
-    local begun = site.run == 0 or sites_of.is_finished(site) or fresh
+    local begun = site.run == 0 or sites_of.is_finished(site) or fresh == site.run
     if not site.given_up then
-      local is_another = site.seeding and site.seeding.list ~= list
+      local is_another = seeds > 0 and sites_of.is_seeding(site) and site.seeding.list ~= list
       if begun then
         tasks.leave_known(site)
         site.run = site.run + 1
@@ -241,30 +246,33 @@ local sites_of = module(function(sites_of)
       end
       store.save_site(site)
     end
-    return { { site.run, begun }, site.seeding and site.seeding.put or false, site.given_up or false }
+    local is_own = sites_of.is_seeding(site) and site.seeding.list == list
+    return { { site.run, begun }, is_own and site.seeding.put, site.given_up or false }
   end
 
-  -- Puts seeds of a run, those from that one on; which is next. Those that another process has put meanwhile aren't put again.
-  function sites_of.seed(name, list, from, puts, marks)
+  -- Puts seeds of a run, those from that one on; which is next. Those that another process has put meanwhile aren't put again,
+  -- nor pages that the run has fetched or fetches now.
+  function sites_of.seed(name, list, from, puts)
     local site = store.site(name)
     local seeding = site and site.seeding
     if not seeding or seeding.list ~= list then
-      return false
+      return 'another'
     end
-    if from == seeding.put then
+    if from == seeding.put and sites_of.is_seeding(site) then
       seeding.put = seeding.put + #puts
-      put.all(site, puts, marks)
-      site.seeding = seeding.put < seeding.of and seeding or nil
+      put.all(site, puts, nil, true)
+      site.seeding = seeding
       store.save_site(site)
     end
-    return site.seeding and seeding.put
+    return sites_of.is_seeding(site) and { next = seeding.put } or 'done'
   end
 
   -- Gives up an unfinished run, a bounded number of tasks a step; whether some are left. Nothing of it is granted meanwhile.
-  -- Running tasks are adopted by the next run, what met them is dropped.
-  function sites_of.give_up(name)
+  -- It may be for a certain run alone, or only where that goes on. Running tasks are adopted by the next run, what met them is
+  -- dropped.
+  function sites_of.give_up(name, run, goes_on)
     local site = store.site(name)
-    if not site then
+    if not site or (run and run ~= site.run) or (goes_on and not site.given_up) then
       return false
     end
     local idle = tasks.idle(name, away.hosts(name), REMOVED)

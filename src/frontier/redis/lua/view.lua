@@ -38,6 +38,7 @@ local view = module(function(view)
         site.interval, site.tuned_interval or false, origin and { floor, origin } or false, unit.wait or false, site.parallel,
         site.tuned_parallel or false,
       },
+      sites_of.is_seeding(site) and { site.seeding.put, site.seeding.of }, site.given_up or false,
     }
   end
 

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::frontier::state::{DeadState, StageCounts, WorkScope};
 use crate::frontier::step::{
-    Begun, Feeding, Forgotten, Grant, LockReply, Lost, Rearm, Registered, Renamed, Run,
+    Begun, Feeding, Forgotten, Grant, LockReply, Lost, Rearm, Registered, Renamed, Run, SeedReply,
 };
 use crate::frontier::value::{Decoded, FromWire, ReplyRow, embedded, is_true, malformed, parse, read_by};
 use crate::frontier::view::{
@@ -45,7 +45,7 @@ rows! {
     SiteNames { names, next }
     View {
         site, unit, at, run, run_began, finished, interval, parallel, in_flight, download, parse, oldest, response, starts,
-        last_start, due, blocked_until, blocked_why, paused, version, says
+        last_start, due, blocked_until, blocked_why, paused, version, says, seeds, is_given_up
     }
     Says { interval, tuned_interval, robots, group, parallel, tuned_parallel }
     KnownRobots { record, until, failures }
@@ -60,6 +60,7 @@ rows! {
 read_by! {
     Registered: parse;
     PutReply: parse;
+    SeedReply: parse;
     Rearm: parse;
     LockReply: parse;
     Forgotten: parse;

@@ -329,12 +329,7 @@ impl Frontier {
     }
 
     /// The first step of a run, which puts none of its seeds yet. It may be a fresh one, to follow the run of that number.
-    pub async fn begin(
-        &self,
-        site: &str,
-        seeds: &[Put],
-        fresh: Option<i64>,
-    ) -> Result<Begun, FrontierError> {
+    pub async fn begin(&self, site: &str, seeds: &[Put], fresh: Option<i64>) -> Result<Begun, FrontierError> {
         let count = u32::try_from(seeds.len()).unwrap_or(u32::MAX);
         ask!(self, BeginRun { site: site.to_owned(), fresh, list: list_of(seeds), seeds: count })
     }

@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 use super::mutex_key::MutexKey;
 use super::state::WorkScope;
 use super::step::{
-    Begun, Claim, Feeding, Forgotten, Grant, LockReply, Rearm, Registered, Registration, Renamed, SeedReply, Tuning,
+    Begun, Claim, Feeding, Forgotten, Grant, LockReply, Rearm, Registered, Registration, Renamed, SeedReply,
+    Tuning,
 };
 use super::value::{Decoded, FromWire, ToWire};
 use super::view::{

@@ -277,7 +277,9 @@ impl SiteState {
 
     /// The run is over: its seeds are put, and nothing is waiting, delayed by back-off or running, in both stages.
     pub fn is_finished(&self) -> bool {
-        self.seeding.is_none_or(|seeding| seeding.is_done()) && self.download.is_finished() && self.parse.is_finished()
+        self.seeding.is_none_or(|seeding| seeding.is_done())
+            && self.download.is_finished()
+            && self.parse.is_finished()
     }
 
     /// The counters of a stage.

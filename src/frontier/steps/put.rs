@@ -54,7 +54,8 @@ impl<S: Shelf> Moment<'_, S> {
         let Some(dead) = self.shelf.dead(site.page(&url), Stage::Parse)? else { return Ok(false) };
         let Some(page) = self.shelf.page(site.page(&url))? else { return Ok(false) };
         let put = Put { depth: dead.depth, ..Put::request(url, Priority::LINK) };
-        let new = Incoming { put, stage: Stage::Parse, stored: Some(page.stored), taken: None, is_seed: false };
+        let new =
+            Incoming { put, stage: Stage::Parse, stored: Some(page.stored), taken: None, is_seed: false };
         self.put_one(&mut site, new)?;
         self.save(&site)?;
         Ok(true)

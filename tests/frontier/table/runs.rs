@@ -169,7 +169,11 @@ fn i16_seeds_are_put_in_portions_and_a_run_whose_seeds_are_not_all_put_is_not_fi
         assert_eq!(run, Run { number: 1, begun: false }, "it goes on");
         let books = w.downloads("a").await;
         assert_eq!((books.created, books.done, books.coalesced, books.waiting), (2_500, 1, 0, 2_499));
-        assert_eq!(w.frontier.seed("a", &all, 0).await.expect("answers"), SeedReply::Done, "all of them are put");
+        assert_eq!(
+            w.frontier.seed("a", &all, 0).await.expect("answers"),
+            SeedReply::Done,
+            "all of them are put"
+        );
         assert_eq!(w.downloads("a").await.created, 2_500);
     });
 }
@@ -226,7 +230,11 @@ fn i16_seeds_that_are_put_late_or_again_fetch_no_page_of_the_run_twice() {
         assert!(!w.frontier.begin_run("a", all.clone()).await.expect("answers").begun);
         let books = w.downloads("a").await;
         assert_eq!((books.created, books.waiting, books.known, books.revived), (1_500, 1_497, 3, 0));
-        assert_eq!((books.deferred, books.letters), (0, 1), "nothing is asked of what runs, nor of what died");
+        assert_eq!(
+            (books.deferred, books.letters),
+            (0, 1),
+            "nothing is asked of what runs, nor of what died"
+        );
         w.done(&running).await;
         assert_eq!(w.place("a", &path_of(&running)).await, "absent");
         // What is asked for by hand is still fetched again.
@@ -277,7 +285,11 @@ fn i16_whose_list_is_the_run_s_no_more_is_told_so() {
         w.frontier.begin("a", &one, None).await.expect("answers");
         w.frontier.seed("a", &one, 0).await.expect("answers");
         w.frontier.begin_run("a", other.clone()).await.expect("answers");
-        assert_eq!(w.frontier.seed("a", &one, 1_000).await.expect("answers"), SeedReply::Another, "all are put");
+        assert_eq!(
+            w.frontier.seed("a", &one, 1_000).await.expect("answers"),
+            SeedReply::Another,
+            "all are put"
+        );
         assert_eq!(w.frontier.seed("a", &other, 0).await.expect("answers"), SeedReply::Done);
         begin_fresh(w, &["p"]).await;
         assert_eq!(w.frontier.seed("a", &other, 0).await.expect("answers"), SeedReply::Another);
@@ -299,7 +311,10 @@ fn i16_who_goes_on_with_a_giving_up_drops_nothing_of_the_run_that_another_one_be
         assert!(!w.frontier.go_on_giving_up("a").await.expect("answers"));
         assert!(!w.frontier.give_up_run("a", 1).await.expect("answers"), "it was asked to give up run 1");
         let begun = w.frontier.begin("a", &one, Some(1)).await.expect("answers");
-        assert_eq!((begun.run, begun.next, begun.is_given_up), (Run { number: 2, begun: false }, None, false));
+        assert_eq!(
+            (begun.run, begun.next, begun.is_given_up),
+            (Run { number: 2, begun: false }, None, false)
+        );
         let books = w.downloads("a").await;
         assert_eq!((books.waiting, books.dropped), (2, 1_500));
         assert!(!w.view("a").await.is_given_up);

@@ -19,6 +19,7 @@ mod model;
 mod mutex_key;
 pub mod permit;
 mod redis;
+mod runs;
 mod shelf;
 mod sqlite;
 pub mod state;
@@ -36,7 +37,6 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures_util::future::try_join_all;
-use tracing::warn;
 
 pub use error::{FrontierError, FrontierErrorKind};
 pub use members::Member;
@@ -50,7 +50,7 @@ pub use view::{
     Freshness, Inspection, KnownRobots, LatestPage, LetterPlace, Owner, Says, UnitStatus, UrlStatus, View,
 };
 
-use crate::canonical_url::{CanonicalUrl, Host, fingerprint};
+use crate::canonical_url::{CanonicalUrl, Host};
 use crate::clock::{Clock, millis};
 use crate::manners::departure::LEAST_GRACE;
 use crate::task::{DeadLetter, LeaseKey, Put, PutReply, Settled, Settlement, Stage, StoredPage};
@@ -65,8 +65,6 @@ use table::{Haste, Reply, Step};
 /// Tokens of leases, the last of a claim's as well, are below this: every store has room for 63 bits.
 pub const TOKENS: u64 = i64::MAX as u64;
 
-/// Seeds put in one step.
-const SEEDED: usize = 1_000;
 /// Views asked for at once: few, as a start that comes up meanwhile waits for them.
 const VIEWS: usize = 32;
 
@@ -150,12 +148,6 @@ impl Frontier {
         let doubt = millis(self.0.doubt());
         if doubt > millis(LEAST_GRACE) / 2 { 2 * doubt } else { 0 }
     }
-}
-
-/// What tells a list of seeds from another one.
-fn list_of(seeds: &[Put]) -> u64 {
-    let add = |list: u64, seed: &Put| list.rotate_left(1) ^ fingerprint(seed.url.as_str()).cast_unsigned();
-    seeds.iter().fold(0, add) % TOKENS
 }
 
 /// What workers live by.
@@ -289,57 +281,6 @@ impl Frontier {
         ask!(self, Register { new: registration })
     }
 
-    /// Goes on with an unfinished run; when the last one is finished, begins a new one with these seeds. They are put in
-    /// portions: a run that was begun by a process which died puts the rest of them now.
-    pub async fn begin_run(&self, site: &str, seeds: Vec<Put>) -> Result<Run, FrontierError> {
-        self.run(site, &seeds, None).await
-    }
-
-    /// Gives up an unfinished run, in small steps, and begins a new one. A run that another process began meanwhile is gone on
-    /// with.
-    pub async fn begin_fresh_run(&self, site: &str, seeds: Vec<Put>) -> Result<Run, FrontierError> {
-        let old = self.view(site).await?.map_or(0, |view| view.run);
-        while self.give_up_run(site, old).await? {}
-        self.run(site, &seeds, Some(old)).await
-    }
-
-    async fn run(&self, site: &str, seeds: &[Put], fresh: Option<i64>) -> Result<Run, FrontierError> {
-        let mut begun = self.begin(site, seeds, fresh).await?;
-        while begun.is_given_up {
-            while self.go_on_giving_up(site).await? {}
-            begun = self.begin(site, seeds, Some(begun.run.number)).await?;
-        }
-        let mut next = begun.next;
-        while let Some(from) = next {
-            next = match self.seed(site, seeds, from).await? {
-                SeedReply::Next(next) => Some(next),
-                SeedReply::Done => None,
-                SeedReply::Another => {
-                    let all = seeds.len();
-                    warn!(
-                        site,
-                        "{from} of {all} seeds were put, then another list took their place, or the run was given up"
-                    );
-                    None
-                }
-            };
-        }
-        while ask!(self, Sweep { site: site.to_owned() })? {}
-        Ok(begun.run)
-    }
-
-    /// The first step of a run, which puts none of its seeds yet. It may be a fresh one, to follow the run of that number.
-    pub async fn begin(&self, site: &str, seeds: &[Put], fresh: Option<i64>) -> Result<Begun, FrontierError> {
-        let count = u32::try_from(seeds.len()).unwrap_or(u32::MAX);
-        ask!(self, BeginRun { site: site.to_owned(), fresh, list: list_of(seeds), seeds: count })
-    }
-
-    /// Puts at most 1,000 of a run's seeds, from that one on; which is next, if one is. Pages of the run aren't fetched again.
-    pub async fn seed(&self, site: &str, seeds: &[Put], from: u32) -> Result<SeedReply, FrontierError> {
-        let puts = seeds.iter().skip(from as usize).take(SEEDED).cloned().collect();
-        ask!(self, Seed { site: site.to_owned(), list: list_of(seeds), from, puts })
-    }
-
     /// Sets a value of a running site, in force for the very next claim. False: there is no such site.
     pub async fn tune(&self, site: &str, tuning: Tuning) -> Result<bool, FrontierError> {
         ask!(self, Tune { site: site.to_owned(), tuning })
@@ -405,21 +346,6 @@ impl Frontier {
     /// One step of it.
     pub async fn rename_step(&self, site: &str, to: &str) -> Result<Renamed, FrontierError> {
         ask!(self, Rename { site: site.to_owned(), to: to.to_owned() })
-    }
-
-    /// Gives up an unfinished run, its dead letters included, a bounded number of tasks a step; whether some are left.
-    pub async fn give_up(&self, site: &str) -> Result<bool, FrontierError> {
-        ask!(self, GiveUp { site: site.to_owned(), run: None, goes_on: false })
-    }
-
-    /// The same for a run of that number, and no later one.
-    pub async fn give_up_run(&self, site: &str, run: i64) -> Result<bool, FrontierError> {
-        ask!(self, GiveUp { site: site.to_owned(), run: Some(run), goes_on: false })
-    }
-
-    /// The same where a run is being given up: whoever began that may have died.
-    pub async fn go_on_giving_up(&self, site: &str) -> Result<bool, FrontierError> {
-        ask!(self, GiveUp { site: site.to_owned(), run: None, goes_on: true })
     }
 
     /// A site's first dead letters, oldest first.

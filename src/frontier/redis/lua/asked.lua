@@ -2,6 +2,9 @@
 -- one call lies in `batch`. A module makes its functions when the first of them is used.
 
 local call = redis.call
+-- What is global is sought in a chain of tables, each time that it is named.
+local math, string, table, struct, cjson, cmsgpack = math, string, table, struct, cjson, cmsgpack
+local ipairs, pairs, next, tonumber, type, unpack = ipairs, pairs, next, tonumber, type, unpack
 local P -- what all keys of the partition begin with
 local now -- the time in ms
 local batch -- what the steps of this call share

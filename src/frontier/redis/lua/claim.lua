@@ -48,8 +48,9 @@ local claim = module(function(claim)
 
   -- An outsider's lock moves the due time to its end.
   local function is_held_by_somebody_else(unit)
-    local held = records.mutex(places.mutex(unit), store.wait_of(unit))
-    if not held or places.owns(unit, held.token) then
+    local holder = records.holder(places.mutex(unit))
+    local held = holder and not places.owns(unit, holder) and records.mutex(places.mutex(unit), store.wait_of(unit))
+    if not held then
       return false
     end
     records.note_mutex(places.mutex(unit), held)

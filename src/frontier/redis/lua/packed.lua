@@ -72,7 +72,7 @@ local packed = module(function(packed)
   local watched = {
     __newindex = function(site, field, value)
       rawset(site, field, value)
-      if not COMMON[field] then
+      if value and not COMMON[field] then
         rawset(site, 'has_rare', true)
       end
     end,
@@ -88,13 +88,17 @@ local packed = module(function(packed)
       if value and not COMMON[field] then
         rare = rare or {}
         rare[field] = value
+      elseif not COMMON[field] then
+        site[field] = nil -- if it comes again, that is noted
       end
     end
     return rare
   end
 
   function packed.of_site(site)
-    return with_rare(pack_site(site), site.has_rare and rare_of(site))
+    local rare = site.has_rare and rare_of(site)
+    site.has_rare = rare and true or false
+    return with_rare(pack_site(site), rare)
   end
 
   function packed.site(text)
@@ -103,16 +107,19 @@ local packed = module(function(packed)
     return setmetatable(read_rare(site, text, rest), watched)
   end
 
-  local function chosen(record, fields)
-    local rare
-    for i = 1, #fields do
-      local value = record[fields[i]]
-      if value then
-        rare = rare or {}
-        rare[fields[i]] = value
+  -- A function that picks what a record has of these fields; nothing where that is none of them, as it mostly is.
+  local function chooser(fields)
+    local has_any = loadstring('local record = ... return record.' .. table.concat(fields, ' or record.'))
+    return function(record)
+      if not has_any(record) then
+        return nil
       end
+      local rare = {}
+      for i = 1, #fields do
+        rare[fields[i]] = record[fields[i]] or nil
+      end
+      return rare
     end
-    return rare
   end
 
   local pack_unit, read_unit = codec(
@@ -120,13 +127,13 @@ local packed = module(function(packed)
       .. 'last_grace:i2? before_at:d? before_grace:i2? last_after_at:d? last_after_grace:i2? before_after_at:d? '
       .. 'before_after_grace:i2?'
   )
-  local RARE_OF_UNIT = {
+  local rare_of_unit = chooser({
     'held_until', 'held_by_another', 'blocked_until', 'blocked_why', 'not_before', 'restarted_at', 'is_longest',
     'courtesy_token', 'courtesy_ms', 'turn', 'floors', 'wall',
-  }
+  })
 
   function packed.of_unit(unit)
-    return with_rare(pack_unit(unit), chosen(unit, RARE_OF_UNIT))
+    return with_rare(pack_unit(unit), rare_of_unit(unit))
   end
 
   function packed.unit(text)
@@ -138,12 +145,11 @@ local packed = module(function(packed)
     'place:s token:s? owner:s? until_at:d? priority:i2 position:i6 depth:i4 link:? granted_at:d? ends_at:d? '
       .. 'fence:i6? in_flight:? departs_at:d? unit_wait:d? site_wait:d? site stage url recorded lies lies_position lies_until lies_delayed'
   )
-  local RARE_OF_TASK = { 'hops', 'attempts', 'losses', 'expires', 'stored', 'deferral', 'errand', 'history', 'lane', 'tenant' }
 
   -- What few tasks have; none where it has nothing of that.
-  function packed.rare_of_task(task)
-    return chosen(task, RARE_OF_TASK)
-  end
+  packed.rare_of_task = chooser({
+    'hops', 'attempts', 'losses', 'expires', 'stored', 'deferral', 'errand', 'history', 'lane', 'tenant',
+  })
 
   function packed.of_task(task, rare)
     return with_rare(pack_task(task), rare)

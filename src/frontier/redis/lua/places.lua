@@ -210,18 +210,19 @@ local places = module(function(places)
     record.last_at, record.last_token, record.last_grace = at, token, grace
   end
 
-  local START = { 'at', 'token', 'grace', 'after_at', 'after_grace' }
+  local LAST = { 'last_at', 'last_token', 'last_grace', 'last_after_at', 'last_after_grace' }
+  local BEFORE = { 'before_at', 'before_token', 'before_grace', 'before_after_at', 'before_after_grace' }
 
   local function copy_start(record, from, to)
-    for _, field in ipairs(START) do
-      record[to .. field] = record[from .. field]
+    for i = 1, #from do
+      record[to[i]] = record[from[i]]
     end
   end
 
   -- A start is the last one. When the one before it was stays with it, and how late that may have been: a re-arm still comes
   -- after it, also where this one became the last again.
   function places.add_start(record, at, token, grace)
-    copy_start(record, 'last_', 'before_')
+    copy_start(record, LAST, BEFORE)
     record.last_after_at, record.last_after_grace = record.last_at, record.last_grace
     places.set_start(record, at, token, grace)
   end
@@ -229,15 +230,15 @@ local places = module(function(places)
   -- A unit that never started has the starts of another one.
   function places.take_starts(unit, from)
     if not unit.last_at then
-      for _, field in ipairs(START) do
-        unit['last_' .. field], unit['before_' .. field] = from['last_' .. field], from['before_' .. field]
+      for i = 1, #LAST do
+        unit[LAST[i]], unit[BEFORE[i]] = from[LAST[i]], from[BEFORE[i]]
       end
       places.save_unit(unit)
     end
   end
 
   local function take_start_back(record)
-    copy_start(record, 'before_', 'last_')
+    copy_start(record, BEFORE, LAST)
   end
 
   -- Saves a unit whose last start or wait has changed: its due time and its own timed mutex follow.
@@ -278,7 +279,7 @@ local places = module(function(places)
   -- A start that may have been granted right before a restart went out by then.
   local function started_soon(record, at)
     places.set_start(record, math.max(at, record.last_at or 0), record.last_token or '0', record.last_grace)
-    copy_start(record, 'last_', 'before_')
+    copy_start(record, LAST, BEFORE)
   end
 
   -- A restart of the server may have forgotten its last second, and starts with it: the unit and each of its sites count as

@@ -1,18 +1,22 @@
 -- Records beside the tasks: stored pages, robots, hosts, the timed mutexes, processes.
 local records = module(function(records)
   -- What steps need of an origin's robots.txt; its text stays where it is.
+  -- Read once a call.
   function records.robots(origin)
-    local found = call('HMGET', P .. 'robots:' .. origin, 'until', 'failures', 'unreachable', 'delay')
-    if not found[1] then
-      return nil
+    local robots = batch.robots[origin]
+    if robots == nil then
+      local found = call('HMGET', P .. 'robots:' .. origin, 'until', 'failures', 'unreachable', 'delay')
+      robots = found[1] and {
+        until_at = tonumber(found[1]), failures = tonumber(found[2]), unreachable = found[3], delay = tonumber(found[4]),
+      }
+      batch.robots[origin] = robots
     end
-    return {
-      until_at = tonumber(found[1]), failures = tonumber(found[2]), unreachable = found[3], delay = tonumber(found[4]),
-    }
+    return robots or nil
   end
 
   function records.save_robots(origin, until_at, failures, record, unreachable, delay)
     local key = P .. 'robots:' .. origin
+    batch.robots[origin] = nil
     call('HSET', key, 'delay', string.format('%.0f', delay or -1))
     call('HSET', key, 'until', until_at, 'failures', failures, 'record', record)
     if unreachable then
@@ -50,6 +54,11 @@ local records = module(function(records)
       return math.min(until_at, tonumber(noted))
     end
     return until_at
+  end
+
+  -- Whose it is, over or not.
+  function records.holder(name)
+    return call('GET', mutex_key(name))
   end
 
   -- Who holds it, and until when; one that has no end is looked at again after `endless`.

@@ -8,11 +8,19 @@ local MODULES = {
   directory = directory, rename = rename, owners = owners, view = view, letters = letters, upgrade = upgrade,
 }
 
+-- The function of each step, by the step's name.
+local FUNCTIONS = setmetatable({}, {
+  __index = function(functions, step)
+    local module_name, name = string.match(step, '^(%l+)%.([%l_]+)$')
+    functions[step] = MODULES[module_name][name]
+    return functions[step]
+  end,
+})
+
 local function run_steps(steps)
   local replies = {}
   for i = 1, #steps do
-    local module_name, name = string.match(steps[i][1], '^(%l+)%.([%l_]+)$')
-    replies[i] = MODULES[module_name][name](unpack(steps[i], 2)) or false
+    replies[i] = FUNCTIONS[steps[i][1]](unpack(steps[i], 2)) or false
   end
   return replies
 end
@@ -31,7 +39,7 @@ local function run(keys, args, reads)
   end
   batch = {
     fake_time = args[3] ~= '', sites = {}, changed_sites = {}, units = {}, changed_units = {}, firsts = {},
-    last_answers = {}, sleepers = {}, coming = {}, books = {}, segments = {}, lessees = {},
+    last_answers = {}, sleepers = {}, coming = {}, books = {}, segments = {}, lessees = {}, robots = {},
   }
   local steps = cmsgpack.unpack(args[4])
   store.read_clock(args[3])

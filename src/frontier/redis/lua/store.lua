@@ -56,14 +56,34 @@ local store = module(function(store)
     return batch.server
   end
 
+  -- What was written last, by its key, with the record that it was made of: one that is the same still isn't unpacked again.
+  -- While a call has it, it isn't here, as that may end with an error and change nothing.
+  local REMEMBERED = 2000
+  local texts, written, remembered = {}, {}, 0
+
+  local function remember(key, text, record)
+    if texts[key] == nil then
+      remembered = remembered + 1
+      if remembered > REMEMBERED then
+        texts, written, remembered = {}, {}, 1
+      end
+    end
+    texts[key], written[key] = text, record
+  end
+
   -- A record by its name, read once a call.
   local function reader(kind, prefix, unpacked)
     return function(name)
       local read = batch[kind]
       local record = read[name]
       if record == nil then
-        local text = call('GET', P .. prefix .. name)
-        record = text and unpacked(text)
+        local key = P .. prefix .. name
+        local text = call('GET', key)
+        if text and texts[key] == text then
+          record, texts[key] = written[key], false
+        else
+          record = text and unpacked(text)
+        end
         read[name] = record
       end
       return record or nil
@@ -155,7 +175,8 @@ local store = module(function(store)
   end
 
   function store.interval(site)
-    return math.max(site.tuned_interval or site.interval, (store.floor(site)))
+    local interval = site.tuned_interval or site.interval
+    return site.floors and math.max(interval, (store.floor(site))) or interval
   end
 
   -- How long its waiting downloads last at the least, in ms: one start an interval.
@@ -186,7 +207,8 @@ local store = module(function(store)
 
   -- A start may be so late on the wire, in ms, and is granted so long ahead.
   function store.grace(wait)
-    return math.max(LEAST_GRACE, math.min(MOST_GRACE, math.floor(wait / GRACE_PARTS)))
+    local grace = math.floor(wait / GRACE_PARTS)
+    return grace < LEAST_GRACE and LEAST_GRACE or grace > MOST_GRACE and MOST_GRACE or grace
   end
 
   -- Until when a wait lasts after the last start of a unit or a site. One that was granted under a longer wait may be later on
@@ -195,8 +217,9 @@ local store = module(function(store)
     if not record.last_at then
       return 0
     end
-    local late = wait > 0 and math.max(0, (record.last_grace or 0) - store.grace(wait)) or 0
-    return record.last_at + wait + late
+    local grace = wait > 0 and record.last_grace or 0
+    local late = grace > LEAST_GRACE and grace - store.grace(wait) or 0
+    return record.last_at + wait + (late > 0 and late or 0)
   end
 
   -- Until when the site's own wait lasts.
@@ -344,6 +367,13 @@ local store = module(function(store)
     end
   end
 
+  local function keep_ready(site, stage, before, ready)
+    if ready ~= before then
+      site[READY[stage]] = ready and 1
+      count_ready(store.some_unit(site.unit), site, stage, ready)
+    end
+  end
+
   function store.save_site(site)
     batch.changed_sites[site.name] = site
     local full = (site['d.waiting'] or 0) >= FED_WAITING
@@ -351,14 +381,8 @@ local store = module(function(store)
       site.full = full and 1
       store.offer_again(site)
     end
-    for _, stage in ipairs(STAGES) do
-      local ready = is_ready(site, stage)
-      local field = READY[stage]
-      if ready ~= (site[field] == 1) then
-        site[field] = ready and 1
-        count_ready(store.some_unit(site.unit), site, stage, ready)
-      end
-    end
+    keep_ready(site, 'd', site.ready_d == 1, is_ready(site, 'd'))
+    keep_ready(site, 'p', site.ready_p == 1, is_ready(site, 'p'))
     if site.unit ~= site.name and site.ready_d then
       local place = store.waits_until(site)
       if place ~= site.ready_at then
@@ -401,15 +425,20 @@ local store = module(function(store)
   end
 
   function store.flush()
-    local all = {}
+    local all, changed = {}, {}
     for name, site in pairs(batch.changed_sites) do
       all[#all + 1], all[#all + 2] = P .. 'state:' .. name, packed.of_site(site)
+      changed[#changed + 1] = site
     end
     for name, unit in pairs(batch.changed_units) do
       all[#all + 1], all[#all + 2] = P .. 'pace:' .. name, packed.of_unit(unit)
+      changed[#changed + 1] = unit
     end
     for first = 1, #all, 200 do
       call('MSET', unpack(all, first, math.min(#all, first + 199)))
+    end
+    for i = 1, #changed do
+      remember(all[2 * i - 1], all[2 * i], changed[i])
     end
   end
 

@@ -8,12 +8,25 @@ use crate::quantity::spoken;
 /// One line on what a site waits for. `has_workers` tells whether a process is alive that works on it, `unreachable` which
 /// of its hosts' robots.txt can't be had for now: that keeps the host's own pages back, and no others.
 pub fn why(view: &View, has_workers: bool, unreachable: Option<&str>) -> String {
+    let told = reason(view, has_workers, unreachable);
+    match view.seeds {
+        Some((put, of)) if !view.is_given_up => {
+            format!("{told}; {put} of {of} seeds are put: if nobody puts the others, `paced seed FILE` does")
+        }
+        _ => told,
+    }
+}
+
+fn reason(view: &View, has_workers: bool, unreachable: Option<&str>) -> String {
     let counts = &view.download;
     if view.run == 0 {
         return "never run: `paced crawl` or `paced seed` begins its first run".to_owned();
     }
     if let Some(why) = &view.paused {
         return format!("paused: {why}");
+    }
+    if view.is_given_up {
+        return "its run is being given up: if nobody does that any more, `paced seed FILE` does, and begins again".to_owned();
     }
     if let Some(until) = view.blocked_until {
         let why = view.blocked_why.as_deref().unwrap_or("no reason was given");
@@ -99,6 +112,15 @@ mod tests {
         assert_eq!(told(|v| v.paused = Some("sale".to_owned())), "paused: sale");
         assert_eq!(told(|v| v.run = 0), "never run: `paced crawl` or `paced seed` begins its first run");
         assert_eq!(told(|v| v.finished = true), "run 1 is finished");
+        assert_eq!(
+            told(|v| v.is_given_up = true),
+            "its run is being given up: if nobody does that any more, `paced seed FILE` does, and begins again"
+        );
+        assert_eq!(
+            told(|v| v.seeds = Some((1_000, 2_500))),
+            "a start is due now; 40 wait, one start per 1 s; 1000 of 2500 seeds are put: if nobody puts the others, \
+             `paced seed FILE` does"
+        );
         let blocked = |v: &mut View| {
             (v.blocked_until, v.blocked_why) = (Some(later(90_000)), Some("Retry-After".to_owned()));
         };

@@ -90,7 +90,7 @@ fn cells(stand: &Stand) -> [String; 15] {
     [
         view.site.clone(),
         view.run.to_string(),
-        state(stand),
+        with_seeds(stand),
         download.waiting.to_string(),
         or_dash(view.oldest.map(|put| compact(view.at.since(put)))),
         view.in_flight.to_string(),
@@ -106,9 +106,16 @@ fn cells(stand: &Stand) -> [String; 15] {
     ]
 }
 
+/// The state, and how far its seeds are put, unless all are.
+fn with_seeds(stand: &Stand) -> String {
+    let seeds = stand.view.seeds.filter(|_| !stand.view.is_given_up);
+    seeds.map_or_else(|| state(stand), |(put, of)| format!("{}, {put} of {of} seeds put", state(stand)))
+}
+
 fn state(Stand { view, has_workers, .. }: &Stand) -> String {
     match (&view.paused, &view.blocked_until, view.finished, view.run) {
         (Some(why), ..) => format!("paused: {why}"),
+        _ if view.is_given_up => "being given up".to_owned(),
         (_, Some(until), ..) => {
             format!("blocked until {until}: {}", view.blocked_why.as_deref().unwrap_or("-"))
         }
@@ -133,6 +140,7 @@ fn object(stand: &Stand) -> Value {
         "allowed_per_s": view.allowed(), "reached_per_s": reached(view),
         "eta_s": view.eta().map(|eta| eta.as_secs()), "last_start": view.last_start, "next_start": view.next_start(),
         "blocked_until": view.blocked_until, "blocked_why": view.blocked_why, "paused": view.paused,
+        "seeds_put": view.seeds.map(|(put, _)| put), "seeds": view.seeds.map(|(_, of)| of),
         "fresh_percent": freshness.percent(), "oldest_page": freshness.oldest, "download": view.download, "parse": view.parse,
     })
 }

@@ -8,6 +8,7 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 use super::step::{LockReply, Rearm};
+use super::steps::claim::LONGEST_LEAD;
 use super::unit_news::UnitNews;
 use super::{Frontier, FrontierError, MutexKey};
 use crate::clock::{self, Clock, Timestamp, millis, since_boot};
@@ -284,7 +285,9 @@ impl Single {
     async fn renew(&self, was_taken: bool) -> Result<(), FrontierError> {
         let expire = millis(self.interval);
         let lead = lead_ms(expire).max(self.frontier.lead());
-        if was_taken && self.moved(expire, lead.max(self.trip.load(Ordering::SeqCst))).await? {
+        // An answer that was slower than a start may be ahead was one of its kind: the mutex isn't held for as long again.
+        let ahead = lead.max(self.trip.load(Ordering::SeqCst)).min(LONGEST_LEAD);
+        if was_taken && self.moved(expire, ahead).await? {
             return Ok(());
         }
         match self.frontier.try_lock_ahead(&self.mutex, &self.token, expire, lead).await? {

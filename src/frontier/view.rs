@@ -65,7 +65,7 @@ pub struct View {
     pub run: i64,
     /// When the run began.
     pub run_began: Timestamp,
-    /// Whether the run is over.
+    /// Whether the run is over: all its seeds are put, nothing of it is left, and nobody is giving it up.
     pub finished: bool,
     /// The interval in force, in ms.
     pub interval: i64,

@@ -110,7 +110,8 @@ impl<'a> Asker<'a> {
             exchange.answer.as_ref().ok().map(|fetched| (fetched.page.status, fetched.page.response));
         let (unit, interval) = (price.unit.clone(), price.interval);
         let paid = (unit.clone(), price.departure(&permit));
-        let visit = visit_to_keep(&self.site.name, paid, url, &exchange);
+        // Under the site whose pace it kept: of another one's starts it knows nothing.
+        let visit = visit_to_keep(&price.owner, paid, url, &exchange);
         self.sent.push(PaidRequest { url: url.clone(), unit, interval, at: exchange.sent.at, answer });
         let kept = self.archive.keep(visit).await;
         if let Ok(fetched) = &exchange.answer

@@ -12,7 +12,7 @@ use super::report::{CrawlReport, Ending, SiteReport};
 use super::watch::{Goal, Watch};
 use crate::clock;
 use crate::fetch::lacking;
-use crate::frontier::{Frontier, FrontierError, FrontierErrorKind, View, without_password};
+use crate::frontier::{Frontier, FrontierError, FrontierErrorKind, Run, View, without_password};
 use crate::monitor::Shown;
 use crate::site::Site;
 use crate::work::Role;
@@ -73,17 +73,25 @@ pub async fn crawl(
     let join = async |frontier: &Frontier| frontier.join(rules.scope()).await;
     let parts = equipment.parts(&frontier, &rules, Role::Both, options.max_pages, join).await?;
     let mut found = BTreeMap::new();
-    for site in &sites {
-        let view = frontier.view(&site.name).await?;
-        found.insert(site.name.clone(), (view, begin(&frontier, site, options.fresh).await?));
-    }
     let deadline = options.deadline.and_then(|deadline| Instant::now().checked_add(deadline));
+    let beginning = parts.alive_during(begin_all(&frontier, &sites, options.fresh, &mut found));
+    let beginning = stop.run_until_cancelled(beginning);
+    let cut_short = match clock::within(options.deadline.unwrap_or(Duration::MAX), beginning).await {
+        Some(Some(begun)) => begun.map(|()| None)?,
+        Some(None) => Some(Ending::Stopped),
+        None => Some(Ending::Deadline),
+    };
     let goal = Goal::Named { names, give_up: options.give_up, deadline };
     let monitor = parts.monitor.clone();
     let mut watch = Watch::new(goal, &parts, shown);
-    watch.is_finished().await?;
-    let watching = async |over: &CancellationToken| watch.until_the_end(over).await;
-    let ending = work_until(parts, equipment.workers, &stop, watching).await?;
+    let ending = if let Some(ending) = cut_short {
+        parts.disband().await?;
+        ending
+    } else {
+        watch.is_finished().await?;
+        let watching = async |over: &CancellationToken| watch.until_the_end(over).await;
+        work_until(parts, equipment.workers, &stop, watching).await?
+    };
     let looked = clock::within(LAST_LOOK, watch.is_finished()).await;
     let (views, given_up) = watch.end();
     let no_answer =
@@ -95,6 +103,21 @@ pub async fn crawl(
         Some(SiteReport { found: found.unwrap_or_else(|| view.clone()), run, view: view.clone(), tally })
     };
     let sites = views.iter().filter_map(site).collect();
-    let ending = if finished && given_up.is_empty() { Ending::Finished } else { ending };
+    let is_whole = cut_short.is_none() && given_up.is_empty();
+    let ending = if finished && is_whole { Ending::Finished } else { ending };
     Ok(CrawlReport { ending, sites, given_up })
+}
+
+/// Begins the runs of the sites, one after the other. It may be left at any moment: the next start puts the seeds that are left.
+async fn begin_all(
+    frontier: &Frontier,
+    sites: &[Site],
+    fresh: bool,
+    found: &mut BTreeMap<String, (Option<View>, Run)>,
+) -> Result<(), FrontierError> {
+    for site in sites {
+        let view = frontier.view(&site.name).await?;
+        found.insert(site.name.clone(), (view, begin(frontier, site, fresh).await?));
+    }
+    Ok(())
 }

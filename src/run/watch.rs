@@ -292,7 +292,8 @@ fn entered(view: &View) -> u64 {
     stages.iter().map(|stage| stage.created + stage.revived + stage.reruns).sum()
 }
 
-/// Whether nothing of a site is left, also of one whose run was never begun: what was put into it nevertheless counts.
+/// Whether nothing of a site is left. A run is not over before all its seeds are put. Of a site whose run was never begun, what
+/// was put into it nevertheless counts.
 fn is_empty(view: &View) -> bool {
-    view.download.is_finished() && view.parse.is_finished()
+    view.finished || view.run == 0 && view.download.is_finished() && view.parse.is_finished()
 }

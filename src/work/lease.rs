@@ -2,6 +2,7 @@
 //! still holds.
 
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,14 +21,15 @@ const BEAT: Duration = Duration::from_secs(3);
 
 /// Beats until it is stopped, also while it waits for an answer.
 pub(super) async fn beat(parts: Arc<VisitParts>, stop: CancellationToken) {
-    let beats = async {
-        loop {
-            clock::wait(BEAT).await;
-            // A part of the frontier that is silent holds up neither the next beat nor the leases of the others.
-            clock::within(BEAT, async { tokio::join!(tell_alive(&parts), renew(&parts)) }).await;
-        }
-    };
-    stop.run_until_cancelled(beats).await;
+    stop.run_until_cancelled(beats(&parts)).await;
+}
+
+async fn beats(parts: &VisitParts) -> Infallible {
+    loop {
+        clock::wait(BEAT).await;
+        // A part of the frontier that is silent holds up neither the next beat nor the leases of the others.
+        clock::within(BEAT, async { tokio::join!(tell_alive(parts), renew(parts)) }).await;
+    }
 }
 
 async fn tell_alive(parts: &VisitParts) {
@@ -57,6 +59,14 @@ async fn renew(parts: &VisitParts) {
 const A_MOMENT: Duration = Duration::from_secs(1);
 
 impl VisitParts {
+    /// Beats while that is under way, however long it takes: the pool beats only once it works.
+    pub(crate) async fn alive_during<T>(&self, work: impl Future<Output = T>) -> T {
+        tokio::select! {
+            done = work => done,
+            never = beats(self) => match never {},
+        }
+    }
+
     /// Until when, by the time since boot, a lease surely is this process's; none if it is lost. The frontier is asked only where
     /// the lease may be over by the time since it was asked for, or where this process may have been taken for dead: its thread,
     /// or the machine, may have stood still.
@@ -67,14 +77,17 @@ impl VisitParts {
             return Ok(Some(until));
         }
         let ask = || async {
+            // Who may be taken for dead says first that it lives: an answer would hold until then and no longer.
+            if lives_until() < since_boot() + BEAT {
+                self.frontier.beat(&self.member()).await?;
+            }
             let asked = since_boot();
             let holds = self.frontier.extend(vec![lease.key()]).await? == [true];
             Ok(holds.then_some(asked))
         };
         let renewed = self.outages.frontier.patiently(ask).await?;
         self.under_way.renewed(lease.token, renewed);
-        let until = |asked: Duration| (asked + LEASE).min(lives_until()).max(asked + A_MOMENT);
-        Ok(renewed.map(until))
+        Ok(renewed.map(|asked| (asked + LEASE).min(lives_until())))
     }
 }
 

@@ -147,6 +147,25 @@ fn i1_in_a_group_a_try_waits_for_its_own_site_as_well_and_owes_the_others_their_
 }
 
 #[test]
+fn i1_a_try_of_hosts_of_two_sites_is_on_record_under_the_site_whose_pace_it_kept() {
+    let (data, one, two) = (TempData::new(), shop(), shop());
+    for (name, site) in [("one", &one), ("two", &two)] {
+        data.write(&format!("{name}.toml"), &(site.toml(name, 3 * INTERVAL) + THINGS));
+    }
+    Paced::new(["crawl", "one.toml", "two.toml"]).data(&data).dir(data.path()).run().expect_code(0);
+    one.put("/p/far", Reply::redirect(302, &two.url("/p/1")));
+    let hosts = format!("[scope]\nhosts = [\"{}\", \"{}\"]\n", one.addr(), two.addr());
+    let both = one.toml("both", 3 * INTERVAL) + &THINGS.replacen("[scope]\n", &hosts, 1);
+    data.write("both.toml", &both);
+    tried(&data, &one, "/p/far", &["--site", "both.toml"]).expect_code(0);
+    assert_eq!((one.count("/p/far"), two.count("/p/1")), (1, 2));
+    let audit = Paced::new(["audit", "--json"]).data(&data).run().expect_code(0);
+    for unit in json_lines_of(&audit.stdout) {
+        assert_eq!((&unit["early"], unit["sites"].as_array().map(Vec::len)), (&json!(0), Some(1)), "{unit}");
+    }
+}
+
+#[test]
 fn redirects_are_shown_and_followed_only_where_a_crawl_would() {
     let (data, site) = (TempData::new(), shop());
     file(&data, &site);

@@ -32,6 +32,20 @@ fn a_deadline_ends_a_crawl_early_and_the_next_goes_on_without_asking_twice() {
 }
 
 #[test]
+fn i16_a_deadline_ends_a_crawl_that_puts_its_seeds_and_the_next_start_puts_the_others() {
+    let site = star(1).serve();
+    let seeds = (0..3_000).map(|n| site.url(&format!("/none/{n}")));
+    let ground = Ground::new([seeds.fold(SiteFile::of("shop", &site), SiteFile::seed)]);
+    let run = ground.crawl().arg("--deadline").arg("0s").run().expect_code(3);
+    assert!(run.stderr.contains("the deadline is over; the next start goes on here"), "{}", run.stderr);
+    let view = ground.view("shop");
+    assert!(view.download.created <= 1_000 && !view.finished, "{view:?}");
+    assert!(site.requests().is_empty(), "{site:?}");
+    ground.verb_on_all("seed").run().expect_code(0);
+    assert_eq!(ground.view("shop").download.waiting, 3_001);
+}
+
+#[test]
 fn max_rate_bounds_the_whole_process() {
     let sites = [star(5).serve(), star(5).serve(), star(5).serve()];
     let files = ["a", "b", "c"].into_iter().zip(&sites).map(|(name, site)| SiteFile::of(name, site));

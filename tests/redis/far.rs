@@ -68,3 +68,36 @@ fn a_permit_is_moved_by_a_slow_answer_too_however_short_its_grace() {
         moved.expect("it finds a time").expect("answers");
     });
 }
+
+#[test]
+fn after_one_slow_answer_a_permit_holds_its_unit_for_its_interval_and_no_second_more() {
+    let interval = Duration::from_secs(1);
+    let Some(redis) = redis_or_skip() else { return };
+    let road = RedisProxy::to(redis.port());
+    let (frontier, near) = (open(&road.url(0)), open(&redis.url(0)));
+    let unit = MutexKey::unit("shop");
+    wait(async {
+        let permit = Permit::single(&frontier, "shop", interval);
+        permit.start().await.expect("nobody has it");
+        tokio::time::sleep(grace(interval) + ms(50)).await;
+        road.slow(ms(1_000));
+        let moved = async {
+            let moved = permit.start().await;
+            moved.expect("it is moved");
+        };
+        let mut longest = 0;
+        let looks = async {
+            tokio::time::sleep(ms(1_500)).await;
+            road.slow(ms(0));
+            loop {
+                longest = longest.max(near.lock_left(&unit).await.expect("answers").unwrap_or(0));
+                tokio::time::sleep(ms(20)).await;
+            }
+        };
+        tokio::select! {
+            () = moved => {}
+            () = looks => {}
+        }
+        assert!(longest > 0 && longest <= millis(interval) + 1_000, "{longest} ms");
+    });
+}

@@ -2,6 +2,9 @@
 
 use std::time::Instant;
 
+use paced::internals::canonical_url::CanonicalUrl;
+use paced::internals::task::Put;
+
 use crate::fleet::{items_of, register_only, seed, to_the_end, worker};
 use crate::ground::*;
 use crate::support::*;
@@ -91,6 +94,27 @@ fn until_empty_waits_for_what_others_run_and_for_back_offs_but_not_for_what_was_
             "dead letters of others count as well: {}",
             run.stderr
         );
+    });
+}
+
+#[test]
+fn i16_until_empty_waits_for_seeds_that_are_not_all_put() {
+    on_each_frontier(|shared| {
+        let site = star(2).serve();
+        let ground = Ground::on(shared, [SiteFile::of("shop", &site)]);
+        register_only(&ground, "shop");
+        let url = |path: String| CanonicalUrl::parse(&site.url(&path)).expect("a URL");
+        let seeds: Vec<Put> =
+            ["/".to_owned()].into_iter().chain(paths(2)).map(|p| Put::seed(url(p))).collect();
+        let frontier = ground.frontier();
+        wait(frontier.begin("shop", &seeds, None)).expect("begun, and no seed is put");
+        let mut worker = to_the_end(&ground, "w").start();
+        worker.wait_for_stderr("at work");
+        std::thread::sleep(ms(1_500));
+        assert!(!worker.ended(), "it took a run for finished whose seeds aren't put");
+        wait(frontier.begin_run("shop", seeds.clone())).expect("put");
+        worker.finish().expect_code(0);
+        assert_eq!(["/", "/p/1", "/p/2"].map(|path| site.count(path)), [1; 3]);
     });
 }
 

@@ -22,7 +22,7 @@ impl<S: Shelf> Moment<'_, S> {
             says,
             interval: wait.max(site.interval()),
             parallel: site.parallel(),
-            finished: site.run > 0 && site.is_finished(),
+            finished: site.run > 0 && site.is_finished() && !site.given_up,
             oldest: self
                 .shelf
                 .first_position(name, Stage::Download)?

@@ -48,6 +48,9 @@ impl VisitParts {
         let robots_before = self.robots_before(&settlement).await?;
         let (token, member) = (fastrand::u64(..), self.member());
         let may_wait = self.may_wait(&settlement);
+        if matches!(said, Outcome::Excluded { .. }) {
+            self.under_way.is_in_doubt(site);
+        }
         let step = || self.frontier.settle_waiting(&member.name, token, vec![settlement.clone()], may_wait);
         let settled =
             self.outages.frontier.patiently(step).await?.into_iter().next().unwrap_or(Settled::Stale);
@@ -80,13 +83,14 @@ impl VisitParts {
     }
 
     /// Whether no start waits for a settlement: it blocks nothing, gives no start back, frees no site that waited for its
-    /// `robots.txt`, and more waits in its site. Places in flight that are short are given back when the body ends.
+    /// `robots.txt`, keeps no parse slot that a claim needs, and more waits in its site. Places in flight that are short are given back when the body ends.
     fn may_wait(&self, settlement: &Settlement) -> bool {
         use Outcome::{Dead, Done, Redirected, Retry};
         let is_usual =
             matches!(settlement.outcome, Done { .. } | Dead { .. } | Redirected { .. } | Retry { .. });
         is_usual
             && settlement.block.is_none()
+            && (settlement.parse.is_none() || self.slots.has_parses_to_spare())
             && self.under_way.is_supplied(&settlement.lease.site, since_boot())
     }
 

@@ -82,6 +82,11 @@ impl Slots {
         (self.taken(Stage::Parse).load(Ordering::SeqCst) <= self.along).then_some(slot)
     }
 
+    /// Whether a parse slot may be kept for one that is only asked for: enough are left for what a claim brings.
+    pub(super) fn has_parses_to_spare(&self) -> bool {
+        2 * self.free().1 >= self.parse
+    }
+
     /// For a parse whose page is taken apart: its slot is another page's, once not too many wait for their end.
     pub(super) async fn free_for_the_end(&self, slot: Slot) -> Option<SemaphorePermit<'_>> {
         let end = self.ends.acquire().await.ok();
@@ -127,9 +132,11 @@ mod tests {
         let slots = Slots::new(Role::Both);
         let taken: Vec<Slot> = std::iter::from_fn(|| slots.take_free_parse()).collect();
         assert_eq!((taken.len(), slots.free()), (slots.along, (0, 0)));
+        assert!(!slots.has_parses_to_spare());
         let beyond = slots.take(Stage::Parse);
         drop(taken);
         assert_eq!(slots.free(), (0, slots.parse - 1));
+        assert!(slots.has_parses_to_spare());
         drop(beyond);
         assert_eq!(slots.free(), (0, slots.parse));
         assert!(Slots::new(Role::Download).take_free_parse().is_none());

@@ -98,6 +98,13 @@ impl UnderWay {
         self.lock().sites.get(site).is_some_and(|site| now + A_WHILE <= site.supplied_until)
     }
 
+    /// Tasks of a site end without a start, which takes no interval: how long its queue lasts is not known until its next grant.
+    pub(super) fn is_in_doubt(&self, site: &str) {
+        if let Some(site) = self.lock().sites.get_mut(site) {
+            site.supplied_until = Duration::ZERO;
+        }
+    }
+
     /// A page was kept for good.
     pub(super) fn page_kept(&self) {
         self.pages.fetch_add(1, Ordering::SeqCst);
@@ -284,6 +291,10 @@ mod tests {
             [100_000, 101_700, 101_701].map(|ms| under_way.is_supplied("shop", Duration::from_millis(ms))),
             [true, true, false]
         );
+        under_way.is_in_doubt("shop");
+        assert!(!under_way.is_supplied("shop", S(100)), "what waits may end without a start");
+        let _again = under_way.begin(&granted(3, 2_000), S(100));
+        assert!(under_way.is_supplied("shop", S(100)), "by its newest grant");
         let _second = under_way.begin(&granted(2, 200), S(100));
         assert!(!under_way.is_supplied("shop", S(100)), "others took what waited");
     }

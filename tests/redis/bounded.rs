@@ -208,6 +208,31 @@ fn i16_a_site_is_renamed_in_steps_and_goes_on_in_between() {
     });
 }
 
+#[test]
+fn pages_that_wait_for_a_host_wait_on_while_their_site_is_being_renamed() {
+    let Some(redis) = redis_or_skip() else { return };
+    let frontier = open(&redis.url(0));
+    wait(async {
+        let mut site = registration("shop", 0);
+        site.settings.robots = true;
+        frontier.register(site).await.expect("registered");
+        put(&frontier, 0..10).await.expect("answers");
+        let errand = next(&frontier, "one").await;
+        let lost = RobotsRecord::unreachable("503", std::time::Duration::from_secs(60));
+        settle(&frontier, "one", &errand, Outcome::Robots(lost)).await;
+        claim(&frontier, "one", 1).await;
+        let books = async |name| frontier.view(name).await.expect("answers").expect("it is there").download;
+        assert_eq!(books("shop").await.parked, 10);
+        assert_eq!(frontier.rename_step("shop", "new").await.expect("answers"), Renamed::Partly);
+        // Whoever renamed it died here; the host is looked at again.
+        redis.cli(&["ZADD", "{paced:0}:away:new", "1", "https://shop.example"]);
+        redis.cli(&["ZADD", "{paced:0}:away", "1", "new"]);
+        claim(&frontier, "one", 1).await;
+        let books = books("new").await;
+        assert_eq!((books.parked, books.excluded.len()), (10, 0), "{books:?}");
+    });
+}
+
 /// How long claims took, in µs: the median and the 99th of a hundred.
 fn percentiles(mut took: Vec<u128>) -> (u128, u128) {
     took.sort_unstable();

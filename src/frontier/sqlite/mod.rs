@@ -33,6 +33,7 @@ use tokio::sync::oneshot;
 
 pub(crate) use owners::OwnerFile;
 
+use self::upgrade::Bar;
 use super::backend::Backend;
 use super::error::{FrontierError, FrontierErrorKind};
 use super::state::LEASE_MS;
@@ -351,7 +352,8 @@ fn prepare(connection: &mut Connection, path: &Path) -> rusqlite::Result<Option<
         match upgrade::step(connection, || OwnerFile::any_held(path)) {
             Ok(Ok(true)) => {}
             Ok(Ok(false)) => return Ok(None),
-            Ok(Err((version, process))) => {
+            Ok(Err((version, Bar::Newer))) => return refused(FrontierErrorKind::Newer(version)),
+            Ok(Err((version, Bar::Process(process)))) => {
                 return Ok(Some(FrontierError::older_in_use(version, name(path), &process)));
             }
             Err(error) if is_busy(&error) && tries.again_here() => {}

@@ -136,24 +136,36 @@ fn move_known(file: &Connection, most: u32) -> Result<usize> {
     Ok(known.len())
 }
 
+/// What keeps a file from being brought up to date.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Bar {
+    /// A process of this name works on it.
+    Process(String),
+    /// A newer build has brought it further than this one can, since it was looked at.
+    Newer,
+}
+
 /// Whether a file of that version is brought up to date.
 pub(super) fn is_from(version: i64) -> bool {
     PARTS.iter().any(|(from, _)| *from == version)
 }
 
 /// Does one transaction's worth of it; whether anything is left. The first one raises the version, which keeps older builds away;
-/// it isn't begun while a process `stands_against` it, whose name is told with the version that it has.
+/// it isn't begun while a process `stands_against` it. What keeps it from being done is told with the version that the file has.
 pub(super) fn step(
     connection: &mut Connection,
     stands_against: impl FnOnce() -> Option<String>,
-) -> Result<std::result::Result<bool, (i64, String)>> {
+) -> Result<std::result::Result<bool, (i64, Bar)>> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let version: i64 = transaction.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    if version > VERSION {
+        return Ok(Err((version, Bar::Newer)));
+    }
     let at = match under_way(&transaction)? {
         Some(at) => at,
         None if version == VERSION => return Ok(Ok(false)),
         None => match stands_against() {
-            Some(process) => return Ok(Err((version, process))),
+            Some(process) => return Ok(Err((version, Bar::Process(process)))),
             None => PARTS.iter().position(|(from, _)| *from == version).unwrap_or(PARTS.len()),
         },
     };
@@ -185,4 +197,22 @@ fn under_way(file: &Connection) -> Result<Option<usize>> {
     let sql = "SELECT value FROM meta WHERE key = 'upgrade'";
     let name: Option<String> = file.query_row(sql, params![], |row| row.get(0)).optional()?;
     Ok(name.and_then(|name| (0..PARTS.len()).find(|part| name_of(*part) == name)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn n9_a_file_that_a_newer_build_upgraded_meanwhile_is_left_to_it() {
+        let mut file = Connection::open_in_memory().expect("a file");
+        file.execute_batch("CREATE TABLE meta (key TEXT PRIMARY KEY, value)").expect("made");
+        file.pragma_update(None, "user_version", VERSION + 1).expect("set");
+        for under_way in [None, Some("7.1")] {
+            let noted = "INSERT INTO meta SELECT 'upgrade', ?1 WHERE ?1 IS NOT NULL";
+            file.execute(noted, [under_way]).expect("noted");
+            let refused = step(&mut file, || None).expect("read");
+            assert_eq!(refused, Err((VERSION + 1, Bar::Newer)));
+        }
+    }
 }

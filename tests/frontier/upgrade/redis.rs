@@ -139,3 +139,24 @@ fn n9_an_upgrade_that_was_cut_off_is_gone_on_with_in_steps_of_a_thousand() {
     let dead: Vec<&str> = ["EXISTS"].into_iter().chain(dead.iter().map(String::as_str)).collect();
     assert_eq!(server.cli(&dead), "0");
 }
+
+#[test]
+fn n9_a_long_queue_what_waits_for_a_host_and_idle_units_are_brought_along_from_schema_5() {
+    let Some(server) = old(5) else { return };
+    // Two queues of one site, as they are where an upgrade was cut off: the second one is longer than a step.
+    server.cli(&["ZADD", "{paced:0}:q:d:slow:general", "1", "https://slow.example/first"]);
+    for first in (0..3_000).step_by(500) {
+        let pages: Vec<String> =
+            (first..first + 500).map(|page| format!("https://slow.example/{page}")).collect();
+        let mut words = vec!["ZADD", "{paced:0}:q:d:slow"];
+        words.extend(pages.iter().flat_map(|page| ["2", page.as_str()]));
+        server.cli(&words);
+    }
+    server.cli(&["ZADD", "{paced:0}:away:slow", "5", "https://slow.example"]);
+    server.cli(&["COPY", "{paced:0}:pace:slow", "{paced:0}:pace:gone"]);
+    wait_for(async { open(&server, &clock(LATER)).sites().await.expect("upgraded") });
+    assert_eq!(server.cli(&["EXISTS", "{paced:0}:q:d:slow"]), "0");
+    assert!(server.cli(&["ZCARD", "{paced:0}:q:d:slow:general"]).parse::<u32>().is_ok_and(|all| all > 3_000));
+    assert_eq!(server.cli(&["ZSCORE", "{paced:0}:wait-for:https://slow.example", "slow"]), "5");
+    assert_eq!(server.cli(&["ZRANGE", "{paced:0}:idle-units", "0", "-1"]), "gone");
+}

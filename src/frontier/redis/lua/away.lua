@@ -38,6 +38,14 @@ local away = module(function(away)
     away.offer(site)
   end
 
+  -- The sites that wait for a host are noted by it.
+  function away.note(site)
+    local flat = call('ZRANGE', hosts_key(site), '0', '-1', 'WITHSCORES')
+    for i = 1, #flat, 2 do
+      call('ZADD', sites_key(flat[i]), flat[i + 1], site)
+    end
+  end
+
   -- A site that has another name waits for a host as before.
   function away.rename(site, to, origin)
     call('ZADD', sites_key(origin), call('ZSCORE', sites_key(origin), site) or now, to)

@@ -19,6 +19,8 @@ local rename = module(function(rename)
     end
     if P ~= DIRECTORY then
       move(P .. 'hosts:' .. site.name, P .. 'hosts:' .. to)
+    else -- until they are booked under the new name, they are its hosts already
+      call('COPY', P .. 'hosts:' .. site.name, P .. 'hosts:' .. to)
     end
     for _, recrawl in ipairs(call('SMEMBERS', P .. 'periods:' .. to)) do
       move(store.again_list(site.name, recrawl), store.again_list(to, recrawl))

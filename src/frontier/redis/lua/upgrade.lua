@@ -213,7 +213,8 @@ local upgrade = module(function(upgrade)
     return #flat / 2
   end
 
-  -- Schema 6: what waits, is ready or is due lies in a lane. Pages that have a `recrawl` lie in lists; they lay in indexes of URLs.
+  -- Schema 6: what waits, is ready or is due lies in a lane, and a host that is kept back tells which sites wait for it.
+  -- Pages that have a `recrawl` lie in lists; they lay in indexes of URLs.
   local function move_recrawls(name, most)
     local key, site = P .. 'again:' .. name, store.site(name)
     local flat = call('ZRANGE', key, 0, most - 1, 'WITHSCORES')
@@ -233,20 +234,42 @@ local upgrade = module(function(upgrade)
   local function into_lanes(name, most)
     local unit, moved = store.site(name).unit, move_recrawls(name, most)
     for _, stage in ipairs(STAGES) do
-      move_index(P .. 'q:' .. stage .. ':' .. name, tasks.queue(name, stage), most)
+      moved = moved + move_index(P .. 'q:' .. stage .. ':' .. name, tasks.queue(name, stage), most)
       moved = moved + move_index(P .. 'ready:' .. stage .. ':' .. unit, store.ready_key(stage, unit), most)
     end
+    away.note(name)
     return moved
   end
 
+  -- Units that have no sites go after a day, as those do that lose their last one from now on.
+  local function note_idle(cursor)
+    local prefix = P .. 'pace:'
+    local part = call('SCAN', cursor, 'MATCH', prefix .. '*', 'COUNT', REMOVED)
+    for _, key in ipairs(part[2]) do
+      local name = string.sub(key, #prefix + 1)
+      if not store.has_sites(name) then
+        call('ZADD', P .. 'idle-units', 'NX', math.max(store.ends(store.unit(name)), now) + IDLE_MS, name)
+      end
+    end
+    return part[1] == '0' and '0' or 'units ' .. part[1]
+  end
+
   local function from_5(most, cursor)
+    local units = string.match(cursor, '^units (%d+)$')
+    if units then
+      return note_idle(units)
+    end
     for _, stage in ipairs(STAGES) do
       most = most - move_index(P .. 'due:' .. stage, P .. DUE[stage], most)
     end
     if most <= 0 then
       return cursor, true
     end
-    return through_sites(most, cursor, into_lanes, leave_indexes)
+    local at, more = through_sites(most, cursor, into_lanes, leave_indexes)
+    if at == '0' and not more then
+      return 'units 0', true
+    end
+    return at, more
   end
 
   -- What brings a partition from one schema to the next, by the earlier one. Each does a part, from the place that it told last

@@ -155,11 +155,13 @@ pub enum LockReply {
 }
 
 /// How far the forgetting of a site is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Forgotten {
     /// There is no such site.
     Unknown,
+    /// It is being renamed: why that is to be finished first.
+    Refused(String),
     /// It still has tasks or dead letters: so many, of which so many are in a worker's hands.
     Busy {
         /// All of them.
@@ -186,6 +188,8 @@ pub enum Renamed {
     Unknown,
     /// There is a site of the new name.
     Taken,
+    /// One of the two names is that of another renaming: why that is to be finished first.
+    Refused(String),
     /// Tasks are in workers' hands.
     Busy {
         /// So many.

@@ -113,6 +113,7 @@ steps! {
     Unbook { site: String } -> (), "directory.unbook", Directory, Asker;
     Rename { site: String, to: String } -> Renamed, "rename.step", Several, Asker;
     Rebook { site: String, to: String } -> (), "directory.rebook", Directory, Asker;
+    EndRename { site: String, to: String } -> (), "rename.finish", Several, Asker;
     Tune { site: String, tuning: Tuning } -> bool, "sites.tune", Site(site), Asker;
     Block { site: String, wait: Duration, why: String } -> bool, "sites.block", Site(site), Start;
 

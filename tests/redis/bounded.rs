@@ -233,6 +233,52 @@ fn pages_that_wait_for_a_host_wait_on_while_their_site_is_being_renamed() {
     });
 }
 
+#[test]
+fn a_rename_that_was_cut_off_stands_against_all_else_until_it_is_finished() {
+    let Some(redis) = redis_or_skip() else { return };
+    let frontier = open(&redis.url(0));
+    wait(async {
+        shop(&frontier, 0, 10).await;
+        register_as(&frontier, "other", 0).await;
+        let rename = async |from, to| frontier.rename_step(from, to).await.expect("answers");
+        let is_told = |why: &String| why.contains("`shop` is being renamed to `new`");
+        assert_eq!(rename("shop", "new").await, Renamed::Partly);
+        // Whoever renamed it died here.
+        for (from, to) in [("shop", "third"), ("other", "shop"), ("other", "new")] {
+            let renamed = rename(from, to).await;
+            let is_kept_back = match &renamed {
+                Renamed::Refused(why) => is_told(why),
+                // Its name is still booked.
+                Renamed::Taken => to == "shop",
+                _ => false,
+            };
+            assert!(is_kept_back, "{from} to {to}: {renamed:?}");
+        }
+        for name in ["shop", "new"] {
+            let forgotten = frontier.forget(name).await.expect("answers");
+            assert!(matches!(&forgotten, Forgotten::Refused(why) if is_told(why)), "{name}: {forgotten:?}");
+            let registered = register_as(&frontier, name, 0).await;
+            assert!(matches!(&registered, Registered::Refused(_)), "{name}: {registered:?}");
+        }
+        let mut thief = registration("thief", 0);
+        thief.hosts = vec!["shop.example".to_owned()];
+        let thief = frontier.register(thief).await.expect("answers");
+        assert!(matches!(&thief, Registered::Refused(_)), "its host isn't free: {thief:?}");
+        assert_eq!(next(&frontier, "one").await.site, "new");
+
+        assert_eq!(frontier.rename("shop", "new").await.expect("answers"), Renamed::Done);
+        // As if it had been cut off right before its end.
+        redis.cli(&["HSET", "{paced:0}:renamed", "shop", "new"]);
+        assert_eq!(frontier.rename("shop", "new").await.expect("answers"), Renamed::Done);
+        assert_eq!(redis.cli(&["EXISTS", "{paced:0}:renamed"]), "0");
+        assert_eq!(frontier.site_of(&url(0).host()).await.expect("answers").as_deref(), Some("new"));
+        let mut shop = registration("shop", 0);
+        shop.hosts = vec!["another.example".to_owned()];
+        let shop = frontier.register(shop).await.expect("answers");
+        assert!(matches!(shop, Registered::Version(_)), "the old name is free: {shop:?}");
+    });
+}
+
 /// How long claims took, in µs: the median and the 99th of a hundred.
 fn percentiles(mut took: Vec<u128>) -> (u128, u128) {
     took.sort_unstable();

@@ -20,6 +20,10 @@ pub(in crate::cli) async fn rename(
     refuse_while_worked_on(name, frontier).await?;
     match frontier.rename(name, to).await? {
         Renamed::Done => info!(site = name, to, "renamed by an operator"),
+        Renamed::Unknown => {
+            sites::known_one(frontier, name, globals).await?;
+            return Err(Trouble::failed(why(name, to, &Renamed::Unknown)));
+        }
         refused => return Err(Trouble::failed(why(name, to, &refused))),
     }
     let registered = register_one(frontier, &globals.settings()?, &site).await?;
@@ -39,6 +43,7 @@ pub(in crate::cli) async fn rename(
 
 fn why(name: &str, to: &str, refused: &Renamed) -> String {
     match refused {
+        Renamed::Refused(why) => why.clone(),
         Renamed::Taken => format!("there is a site `{to}` already: forget it first, or choose another name"),
         Renamed::Elsewhere => {
             format!("`{to}` would lie in another partition of the cluster than `{name}`: choose another name")

@@ -49,10 +49,12 @@ const PAUSE: &str = "it is being forgotten";
 /// Forgets a site; interrupted, it goes on when it is run again.
 pub(super) async fn run(options: ForgetArgs, globals: &Globals) -> Result<Exit, Trouble> {
     let frontier = globals.open_existing()?;
-    let name = sites::known_one(&frontier, &options.site, globals).await?;
     if let Some(new) = &options.rename_to {
+        // One whose renaming was cut off isn't among the sites any more.
+        let name = sites::names(std::slice::from_ref(&options.site))?.remove(0);
         return rename(&name, new, &frontier, globals).await;
     }
+    let name = sites::known_one(&frontier, &options.site, globals).await?;
     let pages = if options.stored_pages { Some(globals.stored_pages(Clock::wall()).await?) } else { None };
     refuse_while_worked_on(&name, &frontier).await?;
     if !options.yes && !is_wanted(&name, &frontier, globals).await? {
@@ -179,6 +181,7 @@ async fn until_gone(name: &str, frontier: &Frontier) -> Result<(), Trouble> {
         while frontier.give_up(name).await? {}
         match frontier.forget(name).await? {
             Forgotten::Unknown | Forgotten::Wholly => return Ok(()),
+            Forgotten::Refused(why) => return Err(Trouble::failed(why)),
             Forgotten::Busy { leased: 0, .. } | Forgotten::Partly => {}
             Forgotten::NotYet { wait } if wait <= LONGEST_WAIT => {
                 clock::wait(Duration::from_millis(wait.unsigned_abs())).await;

@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use futures_util::future::try_join_all;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
 use super::Shared;
@@ -121,15 +121,14 @@ impl Shared {
 
     async fn unit_of(&self, site: &str) -> Result<Option<String>, FrontierError> {
         let step = Step::Text { site: site.to_owned() };
-        self.ask_for(DIRECTORY, &step, serde_json::json!(["view.unit_of", site])).await
+        self.ask_for(DIRECTORY, &step, json!(["view.unit_of", site])).await
     }
 
     /// The site goes first, what the directory books of it last: begun again after a crash, both go.
     async fn forget(&self, site: String) -> Result<Forgotten, FrontierError> {
         let mut forgotten = Forgotten::Unknown;
-        if let Some(partition) = self.partition_of_site(&site).await?
-            && let Reply::Forget(there) = self.step_in(partition, Step::Forget { site: site.clone() }).await?
-        {
+        let partition = self.partition_of_site(&site).await?.unwrap_or(DIRECTORY);
+        if let Reply::Forget(there) = self.step_in(partition, Step::Forget { site: site.clone() }).await? {
             forgotten = there;
         }
         if matches!(forgotten, Forgotten::Unknown | Forgotten::Wholly) {
@@ -139,27 +138,42 @@ impl Shared {
         Ok(forgotten)
     }
 
-    /// The site is renamed first, what the directory books of it last: begun again after a crash, the rest is done.
+    /// The site is renamed first, then what the directory books of it. Its partition knows last that all is done, and until then
+    /// nothing else is done with either name. Begun again after a crash, the rest is done.
     async fn rename(&self, site: String, to: String) -> Result<Renamed, FrontierError> {
-        let (Some(unit), Some(partition)) =
-            (self.unit_of(&site).await?, self.partition_of_site(&site).await?)
-        else {
-            return Ok(Renamed::Unknown);
-        };
-        if unit == site && self.partition_of_unit(&to) != partition {
-            return Ok(Renamed::Elsewhere);
-        }
-        if self.unit_of(&to).await?.is_some() {
-            return Ok(Renamed::Taken);
-        }
         let step = Step::Rename { site: site.clone(), to: to.clone() };
+        let unit = self.unit_of(&site).await?;
+        let at = unit.as_ref().map(|unit| self.partition_of_unit(unit));
+        let there = self.unit_of(&to).await?.map(|unit| self.partition_of_unit(&unit));
+        let mut begun_in = None;
+        for partition in [at, there].into_iter().flatten() {
+            let renamed: Option<String> =
+                self.ask_for(partition, &step, json!(["view.renamed", site])).await?;
+            if renamed.as_ref() == Some(&to) {
+                begun_in = Some(partition);
+                break;
+            }
+        }
+        let partition = match (begun_in, at) {
+            (Some(partition), _) => partition,
+            (None, None) => return Ok(Renamed::Unknown),
+            (None, Some(at)) if unit.as_ref() == Some(&site) && self.partition_of_unit(&to) != at => {
+                return Ok(Renamed::Elsewhere);
+            }
+            (None, Some(_)) if there.is_some() => return Ok(Renamed::Taken),
+            (None, Some(at)) => at,
+        };
         match self.step_in(partition, step).await? {
-            Reply::Rename(Renamed::Unknown | Renamed::Done) => {}
+            Reply::Rename(Renamed::Done) => {}
             Reply::Rename(renamed) => return Ok(renamed),
             _ => return Err(self.closed()),
         }
-        self.step_in(DIRECTORY, Step::Rebook { site: site.clone(), to }).await?;
+        // One of the old name that lies elsewhere is another site.
+        if at == Some(partition) {
+            self.step_in(DIRECTORY, Step::Rebook { site: site.clone(), to: to.clone() }).await?;
+        }
         lock(&self.partitions.sites).remove(&site);
+        self.step_in(partition, Step::EndRename { site, to }).await?;
         Ok(Renamed::Done)
     }
 

@@ -45,6 +45,7 @@ pub(crate) fn apply<S: Shelf>(shelf: &mut S, step: Step, now: i64) -> Result<Rep
         // What a partition books of another's sites; a store in one piece has no such book.
         Step::Unbook { .. } => Reply::Unbook(()),
         Step::Rebook { .. } => Reply::Rebook(()),
+        Step::EndRename { .. } => Reply::EndRename(()),
         Step::Tune { site, tuning } => Reply::Tune(at.tune(&site, tuning)?),
         Step::Block { site, wait, why } => Reply::Block(at.block(&site, wait, why)?),
         Step::Put { site, puts, .. } => Reply::Put(at.put(&site, puts)?),

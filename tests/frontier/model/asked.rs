@@ -197,7 +197,7 @@ impl Ledger {
         let wait = self.left_to_wait(name);
         let expected = match leased {
             0 if matches!(answer, Forgotten::NotYet { wait: told } if (wait..=wait + 250).contains(&told)) => {
-                answer
+                answer.clone()
             }
             0 if wait > 0 => Forgotten::NotYet { wait },
             0 => Forgotten::Wholly,

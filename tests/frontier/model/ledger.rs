@@ -273,7 +273,7 @@ impl Ledger {
                 Ok(())
             }
             (Move::Register(new), Answer::Registered(answer)) => self.register(new, answer),
-            (Move::Forget(site), Answer::Forgotten(answer)) => self.forget(site, *answer),
+            (Move::Forget(site), Answer::Forgotten(answer)) => self.forget(site, answer.clone()),
             (Move::Rename(site), Answer::Renamed(answer)) => {
                 let expected = match self.leased(site) {
                     0 => [Renamed::Done, Renamed::Done],

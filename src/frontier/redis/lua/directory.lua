@@ -110,12 +110,12 @@ local directory = module(function(directory)
   function directory.rebook(name, to)
     for _, host in ipairs(call('SMEMBERS', P .. 'hosts:' .. name)) do
       local key = P .. 'host:' .. host
+      call('LREM', key, 0, to)
       call('LINSERT', key, 'BEFORE', name, to)
       call('LREM', key, 0, name)
     end
-    if call('EXISTS', P .. 'hosts:' .. name) == 1 then
-      call('RENAME', P .. 'hosts:' .. name, P .. 'hosts:' .. to)
-    end
+    call('SUNIONSTORE', P .. 'hosts:' .. to, P .. 'hosts:' .. to, P .. 'hosts:' .. name)
+    call('DEL', P .. 'hosts:' .. name)
     for _, book in ipairs({ 'units', 'moving' }) do
       local unit = call('HGET', P .. book, name)
       if unit then

@@ -37,21 +37,22 @@ local rename = module(function(rename)
 
   local function go_on(site)
     local is_left = tasks.move_known(site, REMOVED) or tasks.move_delayed(site, REMOVED)
-    if not is_left then
-      call('HDEL', P .. 'renamed', site.renamed_from.name)
-      site.renamed_from = nil
-    end
     store.save_site(site)
     return is_left and 'partly' or 'done'
   end
 
   -- Renames a site that nobody works on. A pace unit of its own is renamed with it; the old one keeps its last starts.
   function rename.step(name, to)
+    if call('HGET', P .. 'renamed', name) == to then
+      return go_on(store.site(to))
+    end
+    local refusal = sites_of.renaming(name) or sites_of.renaming(to)
+    if refusal then
+      return { refused = refusal }
+    end
     local site = store.site(name)
     if not site then
-      local there = store.site(to)
-      local from = there and there.renamed_from
-      return from and from.name == name and go_on(there) or 'unknown'
+      return 'unknown'
     end
     if store.site(to) then
       return 'taken'
@@ -59,10 +60,6 @@ local rename = module(function(rename)
     local leased = (site['d.leased'] or 0) + (site['p.leased'] or 0)
     if leased > 0 then
       return { busy = { leased = leased } }
-    end
-    if site.renamed_from then
-      go_on(site) -- it is being renamed to this name still
-      return 'partly'
     end
     if tasks.sweep_known(site, REMOVED) then
       return 'partly'
@@ -88,5 +85,16 @@ local rename = module(function(rename)
     local unit = store.some_unit(site.unit)
     places.retime(unit)
     return 'partly'
+  end
+
+  -- The directory books all under the new name: the old one is free.
+  function rename.finish(name, to)
+    if call('HGET', P .. 'renamed', name) == to then
+      call('HDEL', P .. 'renamed', name)
+      local site = store.site(to)
+      site.renamed_from = nil
+      store.save_site(site)
+    end
+    return true
   end
 end)

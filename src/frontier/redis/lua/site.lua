@@ -50,9 +50,22 @@ local sites_of = module(function(sites_of)
     end
   end
 
+  -- What stands against doing anything else with a name that a site is losing or getting: that is to be finished first.
+  function sites_of.renaming(name)
+    local site, to = store.site(name), call('HGET', P .. 'renamed', name)
+    if not to and site and site.renamed_from then
+      name, to = site.renamed_from.name, name
+    end
+    return to and filled(BEING_RENAMED, { site = name, to = to }) or nil
+  end
+
   -- Forgets a site that has no tasks and no dead letters; never before its last start is an interval ago and its block is
   -- over.
   function sites_of.forget(name)
+    local refusal = sites_of.renaming(name)
+    if refusal then
+      return { refused = refusal }
+    end
     local site = store.site(name)
     if not site then
       return 'unknown'
@@ -116,9 +129,9 @@ local sites_of = module(function(sites_of)
 
   -- What stands against a site's going to that unit.
   function sites_of.bar(name, to)
-    local site, renamed = store.site(name), call('HGET', P .. 'renamed', name)
-    if renamed then
-      return filled(BEING_RENAMED, { site = name, to = renamed })
+    local site, renaming = store.site(name), sites_of.renaming(name)
+    if renaming then
+      return renaming
     end
     if site and site.unit ~= to and ((site['d.leased'] or 0) > 0 or (site.running or 0) > 0) then
       return filled(REQUESTS_IN_FLIGHT, { site = name })

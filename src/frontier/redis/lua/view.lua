@@ -117,6 +117,11 @@ local view = module(function(view)
     return call('HGET', P .. 'units', name)
   end
 
+  -- The name that a site is getting.
+  function view.renamed(name)
+    return call('HGET', P .. 'renamed', name)
+  end
+
   -- Everything in it: for tests of small frontiers.
   function view.inspect()
     local found, due, dead, known = {}, {}, {}, 0

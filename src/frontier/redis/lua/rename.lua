@@ -36,6 +36,9 @@ local rename = module(function(rename)
   end
 
   local function go_on(site)
+    if not site.renamed_from then
+      return 'done'
+    end
     local is_left = tasks.move_known(site, REMOVED) or tasks.move_delayed(site, REMOVED)
     store.save_site(site)
     return is_left and 'partly' or 'done'

@@ -132,7 +132,9 @@ impl Audit {
     /// What was counted, sorted by the units' names.
     pub fn report(self) -> Vec<UnitReport> {
         let Self { mut units, sites } = self;
-        units.values_mut().for_each(|unit| unit.starts.sort_unstable());
+        for unit in units.values_mut() {
+            unit.starts.sort_unstable();
+        }
         let moved = MovedSites::between(&units);
         let mut names: Vec<(u32, String)> = sites.into_iter().map(|(name, number)| (number, name)).collect();
         names.sort_unstable();
@@ -163,7 +165,9 @@ impl MovedSites {
                 }
             }
         }
-        moved.values_mut().for_each(|starts| starts.sort_unstable());
+        for starts in moved.values_mut() {
+            starts.sort_unstable();
+        }
         Self(moved)
     }
 

@@ -74,7 +74,7 @@ pub async fn crawl(
     let parts = equipment.parts(&frontier, &rules, Role::Both, options.max_pages, join).await?;
     let mut found = BTreeMap::new();
     let deadline = options.deadline.and_then(|deadline| Instant::now().checked_add(deadline));
-    let beginning = parts.alive_during(begin_all(&frontier, &sites, options.fresh, &mut found));
+    let beginning = Box::pin(parts.alive_during(begin_all(&frontier, &sites, options.fresh, &mut found)));
     let beginning = stop.run_until_cancelled(beginning);
     let cut_short = match clock::within(options.deadline.unwrap_or(Duration::MAX), beginning).await {
         Some(Some(begun)) => begun.map(|()| None)?,

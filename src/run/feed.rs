@@ -108,8 +108,8 @@ mod tests {
             clock.advance(LONGEST);
         }
         // The first one died 3 s ago.
-        assert_eq!(wait(&mut second).await, HELD - LONGEST);
-        clock.advance(HELD - LONGEST);
+        assert_eq!(wait(&mut second).await, HELD.saturating_sub(LONGEST));
+        clock.advance(HELD.saturating_sub(LONGEST));
         assert_eq!(wait(&mut second).await, LONGEST);
         assert_eq!(wait(&mut first).await, HELD, "it only stood still");
         second.leave();

@@ -153,7 +153,7 @@ fn i1_a_try_of_hosts_of_two_sites_is_on_record_under_the_site_whose_pace_it_kept
         data.write(&format!("{name}.toml"), &(site.toml(name, 3 * INTERVAL) + THINGS));
     }
     Paced::new(["crawl", "one.toml", "two.toml"]).data(&data).dir(data.path()).run().expect_code(0);
-    one.put("/p/far", Reply::redirect(302, &two.url("/p/1")));
+    one.put("/p/far", Reply::redirect(302, two.url("/p/1")));
     let hosts = format!("[scope]\nhosts = [\"{}\", \"{}\"]\n", one.addr(), two.addr());
     let both = one.toml("both", 3 * INTERVAL) + &THINGS.replacen("[scope]\n", &hosts, 1);
     data.write("both.toml", &both);

@@ -101,6 +101,7 @@ fn on_redis(length: u32, recrawl: fn(u32) -> Option<Duration>) -> Option<f64> {
     Some(left_by(&frontier, used, length, recrawl))
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "a page may have none")]
 fn week(_: u32) -> Option<Duration> {
     Some(Duration::from_hours(7 * 24))
 }

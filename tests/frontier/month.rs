@@ -166,6 +166,7 @@ impl Month<'_> {
 }
 
 /// Thirty days; the evening of each.
+#[expect(clippy::cast_precision_loss, reason = "counts of rows")]
 async fn month(w: &World, kept: impl Fn() -> BTreeMap<String, f64>, work: impl Fn() -> u64) -> Vec<Evening> {
     let (sites, pages) = (size("MONTH_SITES", 6), size("MONTH_PAGES", 100));
     for number in 0..sites {

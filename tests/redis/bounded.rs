@@ -218,7 +218,7 @@ fn pages_that_wait_for_a_host_wait_on_while_their_site_is_being_renamed() {
         frontier.register(site).await.expect("registered");
         put(&frontier, 0..10).await.expect("answers");
         let errand = next(&frontier, "one").await;
-        let lost = RobotsRecord::unreachable("503", std::time::Duration::from_secs(60));
+        let lost = RobotsRecord::unreachable("503", std::time::Duration::from_mins(1));
         settle(&frontier, "one", &errand, Outcome::Robots(lost)).await;
         claim(&frontier, "one", 1).await;
         let books = async |name| frontier.view(name).await.expect("answers").expect("it is there").download;

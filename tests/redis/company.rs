@@ -78,7 +78,7 @@ fn l1_what_somebody_waits_for_and_the_last_words_of_a_process_wait_for_no_claim(
                 sleep(5).await;
                 frontier.hurry();
             });
-            let leaving = began.elapsed() - in_company;
+            let leaving = began.elapsed().saturating_sub(in_company);
             bound(in_company.max(leaving) < UNTIL_A_CLAIM, format_args!("{in_company:?}, {leaving:?}"))
         })
     });

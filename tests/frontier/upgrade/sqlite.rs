@@ -136,7 +136,7 @@ fn n9_an_upgrade_of_a_file_that_was_killed_is_gone_on_with_in_steps_of_a_thousan
             .stdout(Stdio::null())
             .spawn()
             .expect("started");
-        let moved = || part().map(|_| rows(&connection, "task")).unwrap_or(0);
+        let moved = || part().map_or(0, |_| rows(&connection, "task"));
         while !(least..before).contains(&moved()) {
             assert_eq!(child.try_wait().expect("asked"), None, "it was through before it could be killed");
         }

@@ -77,17 +77,14 @@ impl VisitParts {
             return Ok(Some(until));
         }
         let ask = || async {
-            // Who may be taken for dead says first that it lives: an answer would hold until then and no longer.
-            if lives_until() < since_boot() + BEAT {
-                self.frontier.beat(&self.member()).await?;
-            }
             let asked = since_boot();
             let holds = self.frontier.extend(vec![lease.key()]).await? == [true];
             Ok(holds.then_some(asked))
         };
         let renewed = self.outages.frontier.patiently(ask).await?;
         self.under_way.renewed(lease.token, renewed);
-        Ok(renewed.map(|asked| (asked + LEASE).min(lives_until())))
+        let until = |asked: Duration| (asked + LEASE).min(lives_until()).max(asked + A_MOMENT);
+        Ok(renewed.map(until))
     }
 }
 

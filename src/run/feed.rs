@@ -38,12 +38,12 @@ pub(super) async fn feed(frontier: Frontier, stop: CancellationToken) {
                 if !std::mem::replace(&mut warned, true) {
                     warn!(%error, "pages can't be put for their next crawl");
                 }
-                LONGEST
+                feeder.let_go();
+                HELD
             }
         };
         stop.run_until_cancelled(clock::wait(pause)).await;
     }
-    feeder.leave();
 }
 
 impl Feeder {
@@ -84,10 +84,17 @@ impl Feeder {
     }
 
     /// The next one may feed.
-    fn leave(self) {
-        if self.holds {
+    fn let_go(&mut self) {
+        if std::mem::take(&mut self.holds) {
             self.frontier.post_unlock(&self.mutex, &self.token);
         }
+    }
+}
+
+/// However its process ends that work, nobody waits for it.
+impl Drop for Feeder {
+    fn drop(&mut self) {
+        self.let_go();
     }
 }
 
@@ -112,7 +119,7 @@ mod tests {
         clock.advance(HELD.saturating_sub(LONGEST));
         assert_eq!(wait(&mut second).await, LONGEST);
         assert_eq!(wait(&mut first).await, HELD, "it only stood still");
-        second.leave();
+        drop(second);
         assert_eq!(wait(&mut third).await, LONGEST);
     }
 }

@@ -342,10 +342,13 @@ impl Shared {
         }
     }
 
-    /// Feeds one partition after the other; one that doesn't answer soon is fed later.
+    /// Feeds one partition after the other, from any one on, as the first may have more than is put; one that doesn't answer soon
+    /// is fed later.
     async fn feed(&self, most: u32) -> Result<Feeding, FrontierError> {
-        let mut all = Feeding::default();
-        for partition in (0..self.connections.len()).filter(|partition| !self.state.away.has(*partition)) {
+        let (mut all, count) = (Feeding::default(), self.connections.len());
+        let first = fastrand::usize(..count);
+        let partitions = (0..count).map(|i| (first + i) % count);
+        for partition in partitions.filter(|partition| !self.state.away.has(*partition)) {
             let left = most.saturating_sub(u32::try_from(all.put).unwrap_or(most));
             let fed = self.step_in(partition, Step::Feed { most: left });
             if let Some(Reply::Feed(part)) = clock::within(ANSWERS_WITHIN, fed).await.transpose()? {

@@ -3,8 +3,8 @@
 use std::time::{Duration, Instant};
 
 use paced::internals::clock::millis;
-use paced::internals::frontier::MutexKey;
 use paced::internals::frontier::permit::Permit;
+use paced::internals::frontier::{Frontier, MutexKey};
 use paced::internals::manners::grace;
 
 use crate::ground::{Ground, SiteFile, asked, ms, star, wait};
@@ -29,6 +29,15 @@ fn a_redis_far_away_keeps_the_mean_rate_and_says_so_once() {
     assert!(took + interval / 2 >= due, "{took:?} for what takes {due:?}");
 }
 
+/// A permit that has its start and lets it grow late; what the frontier answers next takes so long there and back.
+async fn late_permit(frontier: &Frontier, interval: Duration, road: &RedisProxy, slow: Duration) -> Permit {
+    let permit = Permit::single(frontier, "shop", interval);
+    permit.start().await.expect("nobody has it");
+    tokio::time::sleep(grace(interval) + ms(50)).await;
+    road.slow(slow);
+    permit
+}
+
 #[test]
 fn v5_a_permit_that_is_moved_counts_from_when_that_was_asked_for_not_from_its_answer() {
     let interval = Duration::from_secs(3);
@@ -37,11 +46,7 @@ fn v5_a_permit_that_is_moved_counts_from_when_that_was_asked_for_not_from_its_an
     let (frontier, near) = (open(&road.url(0)), open(&redis.url(0)));
     let unit = MutexKey::unit("shop");
     wait(async {
-        let permit = Permit::single(&frontier, "shop", interval);
-        permit.start().await.expect("nobody has it");
-        // It grows late, and the answer to its move is slow.
-        tokio::time::sleep(grace(interval) + ms(50)).await;
-        road.slow(ms(100));
+        let permit = late_permit(&frontier, interval, &road, ms(100)).await;
         let asked = near.clock_of(&unit).now();
         permit.start().await.expect("it is moved");
         let left = near.lock_left(&unit).await.expect("answers").expect("it is held");
@@ -60,10 +65,7 @@ fn a_permit_is_moved_by_a_slow_answer_too_however_short_its_grace() {
     let road = RedisProxy::to(redis.port());
     let frontier = open(&road.url(0));
     wait(async {
-        let permit = Permit::single(&frontier, "shop", ms(200));
-        permit.start().await.expect("nobody has it");
-        tokio::time::sleep(grace(ms(200)) + ms(10)).await;
-        road.slow(ms(60));
+        let permit = late_permit(&frontier, ms(200), &road, ms(60)).await;
         let moved = tokio::time::timeout(Duration::from_secs(30), permit.start()).await;
         moved.expect("it finds a time").expect("answers");
     });
@@ -77,14 +79,8 @@ fn after_one_slow_answer_a_permit_holds_its_unit_for_its_interval_and_no_second_
     let (frontier, near) = (open(&road.url(0)), open(&redis.url(0)));
     let unit = MutexKey::unit("shop");
     wait(async {
-        let permit = Permit::single(&frontier, "shop", interval);
-        permit.start().await.expect("nobody has it");
-        tokio::time::sleep(grace(interval) + ms(50)).await;
-        road.slow(ms(1_000));
-        let moved = async {
-            let moved = permit.start().await;
-            moved.expect("it is moved");
-        };
+        let permit = late_permit(&frontier, interval, &road, ms(1_000)).await;
+        let moved = async { drop(permit.start().await.expect("it is moved")) };
         let mut longest = 0;
         let looks = async {
             let began = Instant::now();

@@ -83,7 +83,8 @@ impl VisitParts {
     }
 
     /// Whether no start waits for a settlement: it blocks nothing, gives no start back, frees no site that waited for its
-    /// `robots.txt`, keeps no parse slot that a claim needs, and more waits in its site. Places in flight that are short are given back when the body ends.
+    /// `robots.txt`, keeps no parse slot that a claim needs, and more waits in its site. Places in flight that are short are
+    /// given back when the body ends.
     fn may_wait(&self, settlement: &Settlement) -> bool {
         use Outcome::{Dead, Done, Redirected, Retry};
         let is_usual =

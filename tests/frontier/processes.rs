@@ -320,6 +320,30 @@ fn a_file_of_an_older_version_is_refused_says_what_to_do_and_is_left_as_it_is() 
 }
 
 #[tokio::test]
+async fn a_damaged_row_fails_the_steps_that_meet_it_and_not_the_claim_they_travel_with() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("frontier.sqlite");
+    let open = || Frontier::sqlite(&file, None).expect("our file");
+    let frontier = open();
+    for name in ["good", "bad"] {
+        frontier.register(shop(name)).await.expect("registered");
+    }
+    frontier.put("good", vec![request("good", "/1")]).await.expect("put");
+    frontier.work_on("one", WorkScope::All).await.expect("said");
+    drop(frontier);
+    let connection = rusqlite::Connection::open(&file).expect("opened");
+    connection.execute("UPDATE site SET state = '{' WHERE name = 'bad'", []).expect("damaged");
+    drop(connection);
+    let frontier = open();
+    let (put, grant) = tokio::join!(
+        frontier.put_waiting("bad", vec![request("bad", "/1")], true),
+        frontier.claim(claim("one", 1))
+    );
+    assert!(put.is_err(), "{put:?}");
+    assert_eq!(grant.expect("granted").leases.len(), 1);
+}
+
+#[tokio::test]
 async fn a_file_of_the_version_before_is_brought_up_to_date_with_all_that_is_in_it() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("frontier.sqlite");

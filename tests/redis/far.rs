@@ -80,7 +80,7 @@ fn after_one_slow_answer_a_permit_holds_its_unit_for_its_interval_and_no_second_
     let unit = MutexKey::unit("shop");
     wait(async {
         let permit = late_permit(&frontier, interval, &road, ms(1_000)).await;
-        let moved = async { drop(permit.start().await.expect("it is moved")) };
+        let moved = permit.start();
         let mut longest = 0;
         let looks = async {
             let began = Instant::now();
@@ -93,7 +93,7 @@ fn after_one_slow_answer_a_permit_holds_its_unit_for_its_interval_and_no_second_
             }
         };
         tokio::select! {
-            () = moved => {}
+            moved = moved => assert!(moved.is_ok(), "{moved:?}"),
             () = looks => {}
         }
         assert!(longest > 0 && longest <= millis(interval) + 1_000, "{longest} ms");

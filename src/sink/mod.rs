@@ -12,6 +12,7 @@ pub use error::SinkError;
 pub use last_lines::{LastLines, files_of_writers};
 pub use latest::{key, latest, read};
 
+use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -29,12 +30,14 @@ use target::{Destination, Outlet, Target};
 use writer::WriterName;
 
 /// How long a flush looks out for others, where there are some: each file costs it a wait for the disk, however many lines are new.
-const COMPANY: Duration = Duration::from_millis(40);
+const COMPANY: Duration = Duration::from_millis(400);
+/// As many as ask are company enough: fewer than may wait for their end on one core.
+const ENOUGH: usize = 32;
 
 /// Files that are waited for at a time.
 const AT_A_TIME: usize = 8;
-/// With fewer files one thread waits for one after the other.
-const WORTH_A_THREAD: usize = 4;
+/// With so many files or fewer one thread waits for one after the other: to begin another one costs more than some of them.
+const WORTH_A_THREAD: usize = 16;
 
 /// Where items go. Cheap to clone; clones write to the same place.
 ///
@@ -148,7 +151,7 @@ impl ItemSink {
     }
 
     /// Waits until everything taken so far is on the disk: each file's lines in one piece, and one `fdatasync` for them. Those who
-    /// ask together wait together: one flush is for all of them, and up to 40 ms later than one that is asked for alone. Several
+    /// ask together wait together: one flush is for all of them, and up to 400 ms later than one that is asked for alone. Several
     /// processes may write to one file at once: lines never mix. To a pipe or stdout they go one by one.
     ///
     /// What could not be written waits for the next flush. Once the disk failed to say that it has what was written, every
@@ -176,8 +179,9 @@ impl Flusher {
     }
 
     fn next(&mut self, asked: &mut Batches<Flush>) -> Option<Vec<Flush>> {
-        let time = if self.in_company { COMPANY } else { Duration::ZERO };
-        let batch: Vec<Flush> = asked.next(linger(move |_| time), |waiting| waiting.drain(..).collect())?;
+        let in_company = self.in_company;
+        let time = linger(move |waiting: &VecDeque<Flush>| company_expected(waiting.len(), in_company));
+        let batch: Vec<Flush> = asked.next(time, |waiting| waiting.drain(..).collect())?;
         self.in_company = batch.len() > 1;
         Some(batch)
     }
@@ -201,6 +205,11 @@ impl Flusher {
         self.broken = synced.is_err();
         synced.and(refused)
     }
+}
+
+/// How long company is waited for: not at all where enough wait, or the last flush was for one alone.
+fn company_expected(waiting: usize, in_company: bool) -> Duration {
+    if in_company && waiting < ENOUGH { COMPANY } else { Duration::ZERO }
 }
 
 /// Some at a time: those that wait together share what the disk does for them, which is most of the cost where many sites have a
@@ -263,6 +272,18 @@ mod tests {
             assert_eq!(flusher.next(&mut asked).map(|batch| batch.len()), Some(came));
             assert_eq!(flusher.in_company, in_company);
             assert!(!waits || began.elapsed() >= COMPANY, "one after several looks out for others");
+        }
+    }
+
+    #[test]
+    fn as_many_as_are_enough_wait_for_nobody() {
+        for (waiting, in_company, time) in [
+            (1, false, Duration::ZERO),
+            (1, true, COMPANY),
+            (ENOUGH - 1, true, COMPANY),
+            (ENOUGH, true, Duration::ZERO),
+        ] {
+            assert_eq!(company_expected(waiting, in_company), time, "{waiting} {in_company}");
         }
     }
 

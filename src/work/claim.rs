@@ -104,12 +104,14 @@ impl Pool {
 
     async fn claim_until_stopped(self: &Arc<Self>) -> Result<(), FrontierError> {
         let outages = &self.parts.outages;
-        let mut scale = Scale::default();
+        let (mut scale, mut rescaled) = (Scale::default(), None);
         let sites_left = AtomicUsize::new(0);
         while !self.stop.is_cancelled() {
             // What waits for a disk or the frontier says nothing of response times.
-            if !outages.is_any_on() {
+            let is_due = rescaled.is_none_or(|at: Instant| at.elapsed() >= RESCALE);
+            if (is_due || self.parts.slots.are_short.load(Ordering::SeqCst)) && !outages.is_any_on() {
                 self.rescale(&mut scale);
+                rescaled = Some(Instant::now());
             }
             if outages.is_keeping_held_up() {
                 self.stop.run_until_cancelled(clock::wait(RESCALE)).await;

@@ -94,6 +94,7 @@ impl Parse<'_> {
     /// listing is fetched while this one's products still wait.
     async fn put_links(self, links: &[Url]) -> Result<(), FrontierError> {
         let frontier = &self.parts.outages.frontier;
+        frontier.patiently(|| self.parts.learn_owners(self.site, links)).await?;
         let mut queues: BTreeMap<String, (Arc<Site>, Vec<Put>)> = BTreeMap::new();
         for link in links {
             if let Some((owner, put)) = frontier.patiently(|| self.wanted(link)).await? {

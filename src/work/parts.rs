@@ -151,6 +151,16 @@ impl VisitParts {
         Ok(self.rules.owner(&url.host()))
     }
 
+    /// Learns whose hosts these URLs are on, before they are asked about one by one.
+    pub(super) async fn learn_owners(&self, site: &Site, urls: &[url::Url]) -> Result<(), FrontierError> {
+        if !self.rules.is_of_all() {
+            return Ok(());
+        }
+        let urls = urls.iter().filter_map(|url| CanonicalUrl::from_url(url.clone()).ok());
+        let foreign = urls.filter(|url| !site.scope.owns(url)).map(|url| url.host());
+        self.hosts.learn(&self.frontier, foreign).await
+    }
+
     /// This process's place among those that claim.
     pub(super) fn member(&self) -> Arc<Member> {
         Arc::clone(&self.member.borrow())

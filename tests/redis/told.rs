@@ -70,8 +70,8 @@ impl Sleepers {
 }
 
 #[test]
-fn l1_a_tune_a_put_a_give_back_or_an_unlock_tells_one_sleeper_at_once_and_a_second_one_later() {
-    for what in ["tune", "resume", "put", "back", "unused", "unlock", "settle"] {
+fn l1_a_tune_a_put_a_give_back_an_unlock_or_a_burial_tells_one_sleeper_at_once_and_a_second_one_later() {
+    for what in ["tune", "resume", "put", "back", "unused", "unlock", "settle", "bury"] {
         wait(async {
             let Some(all) = Sleepers::of(&["a", "b", "c"]).await else { return };
             let frontier = &all.frontier;
@@ -121,6 +121,11 @@ fn l1_a_tune_a_put_a_give_back_or_an_unlock_tells_one_sleeper_at_once_and_a_seco
                         all.falls_asleep(name).await;
                     }
                     assert!(frontier.unlock(&key, "outsider").await.expect("answers"));
+                    true
+                }
+                "bury" => {
+                    // Its lease returns, though its site may not start yet: it may wait in another one by then.
+                    frontier.bury("full").await.expect("answers");
                     true
                 }
                 _ => {

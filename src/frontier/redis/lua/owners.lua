@@ -58,6 +58,11 @@ local owners = module(function(owners)
     call('HSET', key, 'dead', 1)
     batch.lessees[name] = true
     lease.index_lessees()
+    if call('ZSCORE', P .. 'leases', name) then
+      for _, stage in ipairs(STAGES) do
+        store.comes(stage, now, store.any_site) -- the next claim takes its leases back
+      end
+    end
     return true
   end
 end)

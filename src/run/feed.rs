@@ -1,7 +1,7 @@
 //! Re-crawls: pages whose `recrawl` is over are put into their sites' queues, by one process of all that download. It holds a
 //! timed mutex while it feeds; where it died or left, another one takes over.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
@@ -11,7 +11,8 @@ use crate::frontier::{Frontier, FrontierError, LockReply, MutexKey};
 
 /// Pages put in one step: few, as a start that comes up meanwhile waits for it.
 const PORTION: u32 = 100;
-/// The shortest and the longest time between two steps: a page may get a shorter `recrawl`, or a site room, at any time.
+/// The shortest and the longest time between two steps where nothing is due: a page may get a shorter `recrawl`, or a site room,
+/// at any time.
 const SHORTEST: Duration = Duration::from_millis(100);
 const LONGEST: Duration = Duration::from_secs(3);
 /// How long the mutex is held if its holder dies. It is extended with each step.
@@ -61,9 +62,14 @@ impl Feeder {
             Err(error) if error.is_transient() => {}
             Err(error) => return Err(error),
         }
+        let began = Instant::now();
         let feeding = self.frontier.feed(PORTION).await?;
         if feeding.put > 0 {
             debug!(pages = feeding.put, "put for their next crawl");
+        }
+        if feeding.put >= u64::from(PORTION) {
+            // More may be due: others have as much time in between.
+            return Ok(began.elapsed());
         }
         let next = feeding.next_in.map_or(LONGEST, |ms| Duration::from_millis(ms.unsigned_abs()));
         Ok(next.clamp(SHORTEST, LONGEST))
@@ -100,8 +106,39 @@ impl Drop for Feeder {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
+    use crate::canonical_url::CanonicalUrl;
     use crate::clock::{Clock, Timestamp};
+    use crate::frontier::{Claim, Registration, SiteSettings, WorkScope};
+    use crate::page::Validators;
+    use crate::task::{Outcome, Put, Settlement, StoredPage};
+
+    /// A site without pace, and so many of its pages fetched, each to be asked for again after an hour.
+    async fn fetch(frontier: &Frontier, pages: u32) {
+        let settings =
+            SiteSettings { interval: 0, parallel: 8, attempts: 5, robots: false, budgets: BTreeMap::new() };
+        let (name, hosts) = ("shop".to_owned(), vec!["shop.example".to_owned()]);
+        let shop = Registration { name, text: String::new(), group: None, hosts, settings };
+        frontier.register(shop).await.expect("a model");
+        let owner = frontier.join(WorkScope::All).await.expect("a model").name;
+        let url = |n| CanonicalUrl::parse(&format!("https://shop.example/{n}")).expect("a URL");
+        frontier.put("shop", (0..pages).map(|n| Put::link(url(n), 1)).collect()).await.expect("a model");
+        for token in 1..=u64::from(pages) {
+            let claim = Claim { owner: owner.clone(), token, download: 1, parse: 0, dice: vec![0], lead: 0 };
+            let lease = frontier.claim(claim).await.expect("a model").leases.remove(0);
+            let validators = Validators::default();
+            let stored = Some(StoredPage {
+                place: "segment:1:1".to_owned(),
+                fetched_at: lease.granted_at,
+                validators,
+            });
+            let outcome = Outcome::Done { stored, recrawl: Some(Duration::from_hours(1)) };
+            let settlement = Settlement { lease, outcome, block: None, response: None, parse: None };
+            frontier.settle(&owner, token, vec![settlement]).await.expect("a model");
+        }
+    }
 
     #[tokio::test]
     async fn l1_one_process_feeds_and_another_one_once_it_is_gone() {
@@ -121,5 +158,24 @@ mod tests {
         assert_eq!(wait(&mut first).await, HELD, "it only stood still");
         drop(second);
         assert_eq!(wait(&mut third).await, LONGEST);
+    }
+
+    #[tokio::test]
+    async fn l1_more_than_a_portion_is_fed_at_once_portion_by_portion() {
+        let clock = Clock::fake(Timestamp::from_millis(1_000));
+        let frontier = Frontier::model(clock.clone());
+        let pages = 2 * PORTION + 7;
+        fetch(&frontier, pages).await;
+        let mut feeder = Feeder::new(frontier.clone());
+        assert_eq!(feeder.step().await.expect("a model"), LONGEST, "nothing is due yet");
+        clock.advance(Duration::from_hours(2));
+        let mut waited = Vec::new();
+        while waited.last() != Some(&LONGEST) {
+            waited.push(feeder.step().await.expect("a model"));
+        }
+        // However long a portion took, as much is left to others.
+        assert!(waited.len() == 3 && waited[..2].iter().all(|wait| *wait < SHORTEST), "{waited:?}");
+        let waiting = frontier.view("shop").await.expect("a model").expect("the site").download.waiting;
+        assert_eq!(waiting, u64::from(pages));
     }
 }

@@ -15,7 +15,7 @@ impl<S: Shelf> Moment<'_, S> {
     /// with enough waiting downloads is passed over until it has room.
     pub(super) fn feed(&mut self, most: u32) -> Done<S, Feeding> {
         let mut put = 0;
-        while put < u64::from(most.min(FED)) {
+        for _ in 0..most.min(FED) {
             let Some(due) = self.shelf.first_recrawl()?.filter(|due| due.at <= self.now) else { break };
             put += u64::from(self.ask_again(due)?);
         }

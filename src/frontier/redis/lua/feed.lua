@@ -6,7 +6,10 @@ local feed = module(function(feed)
   function feed.step(most)
     local fed = 0
     local at, name, url = pages.first_again()
-    while fed < math.min(most, FED) and at and at <= now do
+    for _ = 1, math.min(most, FED) do
+      if not at or at > now then
+        break
+      end
       if not url then
         return { fed, 0 }
       end

@@ -86,6 +86,27 @@ mod tests {
     }
 
     #[test]
+    fn a_clock_that_runs_fast_or_slow_is_never_mistaken_by_more_than_a_way_and_a_millisecond() {
+        // Ten times what two clocks may differ by, as a clock that is being drawn to the right time does.
+        for slew in [-DRIFT / 10, DRIFT / 10] {
+            let clock = Followed::default();
+            let other = |at: i64| 1_000 * MS + at + at / slew;
+            let (way, pause) = (MS / 2, 100 * MS);
+            for turn in 1..3_000 {
+                let at = turn * pause;
+                clock.sample(at - way, at + way, other(at).div_euclid(MS));
+                for later in [way, pause - way] {
+                    let (least, most) = clock.at(at + later).expect("known");
+                    let (mistake, moved) = (way + MS, pause / slew.abs() + 1);
+                    let true_time = other(at + later);
+                    assert!(least <= true_time + mistake + moved, "{} µs ahead", least - true_time);
+                    assert!(most + mistake + moved >= true_time, "{} µs behind", true_time - most);
+                }
+            }
+        }
+    }
+
+    #[test]
     fn bounds_move_apart_however_often_the_time_is_told() {
         let clock = Followed::default();
         clock.sample(0, 0, 1_000);

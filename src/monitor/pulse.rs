@@ -10,6 +10,7 @@ use super::bars::Bars;
 use super::counts::{Counted, Monitor};
 use super::limits::Limits;
 use super::standing_out::{Before, SitePulse, Total, standing_out};
+use crate::forecast::rate_of;
 use crate::frontier::View;
 use crate::quantity::{compact, compact_rate};
 
@@ -34,6 +35,8 @@ pub struct Pulse {
     bars: Option<Bars>,
     /// Lines tell of every site that moves.
     all: bool,
+    /// When the last pulse was, and how many requests this process had sent by then.
+    sent: (Instant, u64),
 }
 
 impl Pulse {
@@ -44,7 +47,8 @@ impl Pulse {
     pub fn new(monitor: Monitor, shown: Shown) -> Self {
         let all = matches!(shown, Shown::AllLines);
         let bars = if let Shown::Bars(drawn) = shown { Some(Bars::new(drawn)) } else { None };
-        Self { monitor, looks: Looks::default(), limits: Limits::default(), bars, all }
+        let sent = (Instant::now(), monitor.total().starts);
+        Self { monitor, looks: Looks::default(), limits: Limits::default(), bars, all, sent }
     }
 
     /// Tells how everything stands, and chooses anew which sites the bars show. `views` are of the sites that are looked at, in
@@ -52,8 +56,11 @@ impl Pulse {
     pub fn beat(&mut self, views: &[View]) {
         let (sites, workers) = (self.look(views), self.monitor.worker_count());
         sites.iter().filter(|site| !site.is_idle()).for_each(|site| self.limits.look(&site.counted.view));
+        let (since, before) =
+            std::mem::replace(&mut self.sent, (Instant::now(), self.monitor.total().starts));
+        let sent = rate_of(self.sent.1 - before, self.sent.0 - since).unwrap_or_default();
         match &mut self.bars {
-            None => lines(&sites, self.all, workers),
+            None => lines(&sites, self.all, workers, sent),
             Some(bars) => {
                 bars.choose(&sites);
                 bars.draw(&sites, workers);
@@ -95,13 +102,15 @@ impl Looks {
     }
 }
 
-fn lines(sites: &[SitePulse], all: bool, workers: usize) {
+/// `sent` is how many requests a second this process sent; rates of sites are of all processes.
+fn lines(sites: &[SitePulse], all: bool, workers: usize, sent: f64) {
     let told = if all { sites.iter().collect() } else { standing_out(sites) };
     told.iter().filter(|site| !site.is_idle()).for_each(|site| line(site, workers));
     let Total { sites, rate: reached, running, waiting } =
         Total::of(sites.iter().filter(|site| !site.is_idle()));
-    if sites > 0 {
-        info!(sites, rate = %compact_rate(reached), running, workers, waiting, "pulse");
+    if sites > 0 || sent > 0.0 {
+        let (rate, sent) = (compact_rate(reached), compact_rate(sent));
+        info!(sites, rate = %rate, sent = %sent, running, workers, waiting, "pulse");
     }
 }
 

@@ -25,10 +25,8 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE_OF_ALL: Duration = Pulse::EVERY;
 /// Of so many sites it is asked at once whether they are finished; the first that isn't is an answer.
 const SITES_AT_ONCE: usize = 100;
-/// A site moves if something of it was granted to this process within this time.
-const LATELY: Duration = Duration::from_mins(1);
-/// How often sites are looked at while the number of those that move changes; else at each pulse.
-const LOOK_AT_MOVING: Duration = Duration::from_secs(1);
+/// How often it is looked of which sites this process tells; each of them is looked at then, and at each pulse.
+const LOOK_AT_TOLD: Duration = Duration::from_secs(1);
 /// How often fresh pages are counted.
 const COUNT_FRESH: Duration = Duration::from_mins(1);
 
@@ -62,6 +60,8 @@ pub(super) struct Watch {
     looked: Instant,
     /// A site that was not finished at the last look: it most likely isn't yet.
     unfinished: Option<String>,
+    /// How many looks found that not all sites are finished, though nothing was under way here.
+    in_vain: u32,
     still: BTreeMap<String, Standstill>,
     given_up: Vec<(String, String)>,
 }
@@ -83,6 +83,7 @@ impl Watch {
             counted: None,
             looked: Instant::now(),
             unfinished: None,
+            in_vain: 0,
             still: BTreeMap::new(),
             given_up: Vec::new(),
         }
@@ -124,7 +125,7 @@ impl Watch {
     async fn look_at_sites(&mut self, is_due: bool) -> Result<bool, FrontierError> {
         let finished = self.is_finished().await?;
         if let Goal::All { .. } = self.goal {
-            self.look_at_moving(is_due).await?;
+            self.look_at_told(is_due).await?;
         }
         if is_due {
             self.count_fresh().await?;
@@ -141,7 +142,9 @@ impl Watch {
     fn pause(&self, took: Duration) -> Duration {
         let longest =
             if matches!(self.goal, Goal::Named { .. }) { LONGEST_PAUSE } else { LONGEST_PAUSE_OF_ALL };
-        LOOK.max(took * SHARE).min(self.time_left()).min(longest)
+        // The last pages of a fleet aren't to be outnumbered by those who wait for its end.
+        let look = LOOK.saturating_mul(2_u32.saturating_pow(self.in_vain)).min(LONGEST_PAUSE);
+        look.max(took * SHARE).min(self.time_left()).min(longest)
     }
 
     /// Until the deadline.
@@ -208,10 +211,15 @@ impl Watch {
     }
 
     async fn every_site_finished(&mut self) -> Result<Option<u64>, FrontierError> {
+        // What this process has in hand is of a site that isn't finished.
+        if !self.under_way.is_idle() {
+            return Ok(None);
+        }
         if let Some(name) = &self.unfinished
             && let Some(view) = self.frontier.view(name).await?
             && !is_empty(&view)
         {
+            self.in_vain += 1;
             return Ok(None);
         }
         let mut total = 0;
@@ -219,6 +227,7 @@ impl Watch {
             for view in self.frontier.views(some).await? {
                 if !is_empty(&view) {
                     self.unfinished = Some(view.site);
+                    self.in_vain += 1;
                     return Ok(None);
                 }
                 total += entered(&view);
@@ -227,13 +236,24 @@ impl Watch {
         Ok(Some(total))
     }
 
-    /// Looks at the sites of which this process got something lately, before a pulse or where they are others now.
-    async fn look_at_moving(&mut self, is_due: bool) -> Result<(), FrontierError> {
-        let moving = self.under_way.moving(LATELY);
-        if is_due || (moving.len() != self.views.len() && self.looked.elapsed() >= LOOK_AT_MOVING) {
-            let views = self.frontier.views(&moving).await?;
+    /// Looks at the sites of which this process tells before a pulse, and meanwhile at those of which it begins to. Of several
+    /// processes one at a time tells of a site.
+    async fn look_at_told(&mut self, is_due: bool) -> Result<(), FrontierError> {
+        if !is_due && self.looked.elapsed() < LOOK_AT_TOLD {
+            return Ok(());
+        }
+        self.looked = Instant::now();
+        let mut told = self.under_way.told();
+        let mut views = Vec::new();
+        if !is_due {
+            let seen = self.views.iter().filter(|view| told.contains(&view.site));
+            views.extend(seen.cloned());
+            told.retain(|site| views.iter().all(|view| view.site != *site));
+        }
+        if is_due || !told.is_empty() {
+            views.extend(self.frontier.views(&told).await?);
+            views.sort_by(|one, other| one.site.cmp(&other.site));
             self.saw(views);
-            self.looked = Instant::now();
         }
         Ok(())
     }

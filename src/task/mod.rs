@@ -156,6 +156,12 @@ pub struct Lease {
     /// For how long the downloads that wait in its site last at the least, in ms from the grant on: until then no start waits for
     /// what this task brings.
     pub supply: i64,
+    /// The most requests in flight of its site, as in force.
+    pub parallel: u32,
+    /// Response time of its site, a moving average in ms.
+    pub response: Option<i64>,
+    /// The first start of its site in a minute: of all processes this one tells people how the site stands.
+    pub tells: bool,
 }
 
 /// When a request may start, in ms by the frontier's clock, and the waits that this start begins, in ms.

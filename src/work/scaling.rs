@@ -3,7 +3,6 @@
 use std::time::{Duration, Instant};
 
 use crate::forecast::{self, Demand};
-use crate::frontier::View;
 use crate::manners::ahead;
 
 /// The most sites that are named where the number of workers changes.
@@ -14,24 +13,16 @@ const LAG: Duration = Duration::from_secs(5);
 /// What the formula for workers needs of a site that moves.
 #[derive(Clone, Debug)]
 pub(super) struct Load {
-    site: String,
-    interval: Duration,
+    pub(super) site: String,
+    pub(super) interval: Duration,
     /// The most requests in flight.
-    parallel: u32,
+    pub(super) parallel: u32,
     /// The response time measured, if any.
-    response: Option<Duration>,
+    pub(super) response: Option<Duration>,
     /// The age of its oldest request in flight: the response time is at least that.
-    oldest: Duration,
+    pub(super) oldest: Duration,
     /// How long the oldest of its answers waits to be durable.
-    keeping: Duration,
-}
-
-impl Load {
-    pub(super) fn of(view: &View, oldest: Duration, keeping: Duration) -> Self {
-        let ms = |ms: i64| Duration::from_millis(ms.unsigned_abs());
-        let (interval, response) = (ms(view.interval), view.response.map(ms));
-        Self { site: view.site.clone(), interval, parallel: view.parallel, response, oldest, keeping }
-    }
+    pub(super) keeping: Duration,
 }
 
 /// How many workers there are: more as soon as they are needed, fewer after a while.

@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 
 use super::scaling::Load;
 use crate::canonical_url::CanonicalUrl;
-use crate::frontier::state::LEASE_MS;
+use crate::clock::since_boot;
+use crate::frontier::state::{LEASE_MS, TOLD_MS};
 use crate::frontier::{UNTIL_A_CLAIM, View};
 use crate::task::{Lease, LeaseKey, Stage};
 
@@ -45,10 +46,22 @@ struct TaskUnderWay {
 
 #[derive(Debug)]
 struct SiteUnderWay {
-    granted: Instant,
+    /// When a start of it made this process the one that tells how it stands.
+    told: Option<Instant>,
+    /// The newest download that was granted.
+    newest: Option<NewestGrant>,
     downloads: usize,
     /// Until when its queue lasts at the least, in time since boot.
     supplied_until: Duration,
+}
+
+/// How a site stood when a download of it was granted.
+#[derive(Clone, Copy, Debug)]
+struct NewestGrant {
+    at: Instant,
+    interval: Duration,
+    parallel: u32,
+    response: Option<Duration>,
 }
 
 /// A task in this process's hands: its lease is renewed until this is dropped, however it ends.
@@ -71,9 +84,14 @@ impl UnderWay {
         let task =
             TaskUnderWay { lease: lease.key(), since, noted: Some(noted), answered: None, kept: false };
         table.tasks.insert(lease.token, task);
-        let new = SiteUnderWay { granted: since, downloads: 0, supplied_until: noted };
+        let new = SiteUnderWay { told: None, newest: None, downloads: 0, supplied_until: noted };
         let site = table.sites.entry(lease.site.clone()).or_insert(new);
-        site.granted = since;
+        if lease.stage == Stage::Download {
+            site.newest = Some(NewestGrant::of(lease, since));
+        }
+        if lease.tells {
+            site.told = Some(since);
+        }
         site.supplied_until = noted + Duration::from_millis(lease.supply.unsigned_abs());
         site.downloads += usize::from(lease.stage == Stage::Download);
         RunningTask { under_way: Arc::clone(self), token: lease.token }
@@ -132,14 +150,20 @@ impl UnderWay {
         self.lock().views = Arc::clone(views);
     }
 
-    /// The sites of which something was granted within that time, or is under way, or that are blocked since, by name.
-    pub(crate) fn moving(&self, within: Duration) -> Vec<String> {
+    /// The sites of which this process tells how they stand, by name: those of which a start made it so lately, and those that
+    /// are blocked since. Their other starts may be anybody's.
+    pub(crate) fn told(&self) -> Vec<String> {
         let table = self.lock();
-        let moves = |site: &SiteUnderWay| site.downloads > 0 || site.granted.elapsed() < within;
-        let moving = table.sites.iter().filter(|(_, site)| moves(site)).map(|(name, _)| name);
+        let is_told = |site: &SiteUnderWay| site.told.is_some_and(|at| at.elapsed() < TOLD);
+        let told = table.sites.iter().filter(|(_, site)| is_told(site)).map(|(name, _)| name);
         let is_blocked = |view: &&View| view.blocked_until.is_some() && !view.finished;
         let blocked = table.views.iter().filter(is_blocked).map(|view| &view.site);
-        moving.chain(blocked).cloned().collect::<BTreeSet<_>>().into_iter().collect()
+        told.chain(blocked).cloned().collect::<BTreeSet<_>>().into_iter().collect()
+    }
+
+    /// Whether nothing at all is under way here.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.lock().tasks.is_empty()
     }
 
     /// Whether anything of a site was ever granted.
@@ -150,7 +174,7 @@ impl UnderWay {
     /// The load of every site that moves.
     pub(super) fn loads(&self) -> Vec<Load> {
         let table = self.lock();
-        let now = Instant::now();
+        let (now, booted) = (Instant::now(), since_boot());
         let mut ages: HashMap<&str, (Duration, Duration)> = HashMap::new();
         let is_counted = |task: &&TaskUnderWay| task.lease.stage == Stage::Download && !task.kept;
         for task in table.tasks.values().filter(is_counted) {
@@ -160,10 +184,12 @@ impl UnderWay {
                 None => *oldest = (*oldest).max(now - task.since),
             }
         }
-        let loads = table.views.iter().filter_map(|view| {
-            let ages = ages.get(view.site.as_str()).copied();
-            let (oldest, keeping) = ages.or((view.download.waiting > 0).then_some(Default::default()))?;
-            Some(Load::of(view, oldest, keeping))
+        let loads = table.sites.iter().filter_map(|(name, site)| {
+            let newest = site.newest.filter(|newest| site.downloads > 0 || now - newest.at < LATELY)?;
+            let ages = ages.get(name.as_str()).copied();
+            let (oldest, keeping) = ages.or((site.supplied_until > booted).then_some(Default::default()))?;
+            let NewestGrant { interval, parallel, response, .. } = newest;
+            Some(Load { site: name.clone(), interval, parallel, response, oldest, keeping })
         });
         loads.collect()
     }
@@ -209,6 +235,13 @@ impl UnderWay {
     }
 }
 
+impl NewestGrant {
+    fn of(lease: &Lease, at: Instant) -> Self {
+        let response = lease.response.map(|ms| Duration::from_millis(ms.unsigned_abs()));
+        Self { at, interval: lease.departure.wait(), parallel: lease.parallel, response }
+    }
+}
+
 impl Drop for RunningTask {
     fn drop(&mut self) {
         let mut table = self.under_way.lock();
@@ -221,6 +254,10 @@ impl Drop for RunningTask {
 
 /// The longest that a page's links take to its queue if they wait for claims to travel with: its settlement, and their put.
 const A_WHILE: Duration = UNTIL_A_CLAIM.saturating_mul(3);
+/// A site moves if something of it was granted to this process within this time.
+const LATELY: Duration = Duration::from_mins(1);
+/// For how long this process tells how a site stands after a start that made it so.
+const TOLD: Duration = Duration::from_millis(TOLD_MS.unsigned_abs());
 /// How long a lease lasts.
 pub(super) const LEASE: Duration = Duration::from_millis(LEASE_MS.unsigned_abs());
 
@@ -234,7 +271,8 @@ mod tests {
         let text = format!(
             r#"{{"token":{token},"site":"shop","stage":"download","url":"http://127.0.0.1/{token}","fence":1,"granted_at":"2026-11-20T09:00:00Z",
             "ends_at":"2026-11-20T09:00:30Z","attempts":0,"origin":"link","priority":240,"depth":0,"hops":0,"departure":{{"at":0,"unit":0,"site":0}},
-            "robots":null,"robots_until":null,"stored":null,"version":1,"supply":0}}"#
+            "robots":null,"robots_until":null,"stored":null,"version":1,"supply":0,"parallel":8,
+            "response":null,"tells":false}}"#
         );
         serde_json::from_str(&text).expect("a lease")
     }

@@ -37,7 +37,7 @@ fn a_line_has_its_time_its_level_and_a_message_that_can_be_read_alone() {
 fn the_pulse_says_how_a_site_and_the_process_stand() {
     let log = log(&[]);
     let site = r"pulse site=shop rate=[\d.]+/s allowed=100\.00/s used=\d+% waiting=\d+ oldest=\S+ running=\d+ workers=\d+ response_ms=\d+ eta=\S+ .*early=0";
-    let process = r"pulse sites=1 rate=[\d.]+/s running=\d+ workers=\d+ waiting=\d+";
+    let process = r"pulse sites=1 rate=[\d.]+/s sent=[\d.]+/s running=\d+ workers=\d+ waiting=\d+";
     for pattern in [site, process] {
         assert!(Regex::new(pattern).expect("a pattern").is_match(&log), "no {pattern} in\n{log}");
     }

@@ -65,7 +65,8 @@ impl RedisCli {
         self.hear()
     }
 
-    fn hear(&mut self) -> io::Result<Said> {
+    /// The next answer, or what is told unasked.
+    pub(super) fn hear(&mut self) -> io::Result<Said> {
         let line = self.line()?;
         let (kind, rest) = line.split_at_checked(1).ok_or(io::ErrorKind::UnexpectedEof)?;
         Ok(match kind {

@@ -11,6 +11,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::redis_cli::{RedisCli, Said};
+use super::redis_steps::HeardSteps;
 use super::{TempData, eventually, moved_clock, skip};
 
 /// Tells the program's process id, and kills it when nobody holds the standard input any more: not even a test that was
@@ -221,6 +222,11 @@ impl RedisServer {
             cli.say(&["AUTH", user, password]).ok()?;
         }
         (cli.say(&["PING"]).ok()? == Said::Text("PONG".to_owned())).then_some(cli)
+    }
+
+    /// Hears what steps clients ask for from now on.
+    pub fn heard_steps(&self) -> HeardSteps {
+        HeardSteps::by(self.connect())
     }
 
     /// Says one command in a database, as an operator does; what was answered, as text. A refusal fails the test.

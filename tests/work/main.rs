@@ -6,8 +6,10 @@ mod ends;
 mod fleet;
 #[path = "../crawl/ground.rs"]
 mod ground;
+mod hosts;
 mod idle;
 mod left_alone;
+mod load;
 mod names;
 mod recrawls;
 mod rules;

@@ -11,8 +11,8 @@ use crate::clock::millis;
 use crate::frontier::members::BEAT;
 use crate::frontier::mutex_key::UNIT_MUTEX;
 use crate::frontier::state::{
-    AVERAGED, BACK_MS, EPOCH, FED_WAITING, LANE, LEASE_MS, MAX_LOSSES, PageState, Place, START_TOKEN, Turn,
-    delay_after_loss,
+    AVERAGED, BACK_MS, EPOCH, FED_WAITING, LANE, LEASE_MS, MAX_LOSSES, PageState, Place, START_TOKEN,
+    TOLD_MS, Turn, delay_after_loss,
 };
 use crate::frontier::steps::{away, claim, feed, lease, lock, reasons, settle, site};
 use crate::frontier::view::SiteNames;
@@ -33,7 +33,7 @@ pub(super) fn prelude() -> String {
 }
 
 /// Spans are in ms.
-fn numbers() -> [(&'static str, i64); 39] {
+fn numbers() -> [(&'static str, i64); 40] {
     [
         ("SLOTS", PageState::SLOTS),
         ("LEASE_MS", LEASE_MS),
@@ -66,6 +66,7 @@ fn numbers() -> [(&'static str, i64); 39] {
         ("TURN_PARTS", Turn::PARTS),
         ("TURNS_TOLD", i64::from(Turn::TOLD)),
         ("AVERAGED", AVERAGED),
+        ("TOLD_MS", TOLD_MS),
         ("EPOCH", EPOCH),
         ("LONGEST_SLEEP", millis(LONGEST_SLEEP)),
         ("MARK_LOW", i64::from(mark::LOW)),

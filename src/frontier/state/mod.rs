@@ -8,7 +8,7 @@ mod unit;
 pub use records::{
     AwayHost, DeadState, LastAnswers, OwnerState, PageState, Recrawl, RobotsBrief, RobotsState, WorkScope,
 };
-pub use site::{AVERAGED, EPOCH, Seeding, SiteSettings, SiteState, StageCounts, Tuned};
+pub use site::{AVERAGED, EPOCH, Seeding, SiteSettings, SiteState, StageCounts, TOLD_MS, Tuned};
 pub use task::{Deferral, Place, Rare, Running, Task, delay_after_loss, later_expiry};
 pub use unit::{
     MutexState, START_TOKEN, Start, Turn, UnitDue, UnitState, UnitWait, Wall, mutex_token, nth_of,

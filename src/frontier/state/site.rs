@@ -13,6 +13,8 @@ use crate::task::{Exclusion, PageKey, Stage};
 /// its putting. Positions fit 39 bits until 2043; a burst of n puts in one ms runs at most n ms ahead of the clock.
 pub const EPOCH: i64 = 1_767_225_600_000;
 
+/// For how long one process tells people how a site stands, in ms.
+pub const TOLD_MS: i64 = 60_000;
 /// A response time counts for one part in so many of the average.
 pub const AVERAGED: i64 = 8;
 
@@ -227,6 +229,13 @@ impl SiteState {
     /// How long its waiting downloads last at the least, in ms: one start an interval.
     pub fn supply(&self) -> i64 {
         i64::try_from(self.download.ready()).unwrap_or(i64::MAX).saturating_mul(self.interval())
+    }
+
+    /// Whether its last start is that lease's, and the first of its time.
+    pub fn is_told_by(&self, token: u64) -> bool {
+        let turn = |at: i64| at.div_euclid(TOLD_MS);
+        let is_first = |last: &Start| last.after.is_none_or(|(before, _)| turn(before) != turn(last.at));
+        self.last.as_ref().is_some_and(|last| last.token == token && is_first(last))
     }
 
     /// One of its pages.

@@ -52,6 +52,9 @@ impl<S: Shelf> Moment<'_, S> {
             stored,
             version: site.version,
             supply: site.supply(),
+            parallel: site.parallel(),
+            response: site.response,
+            tells: site.is_told_by(running.token),
         }))
     }
 

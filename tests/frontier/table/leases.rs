@@ -1,9 +1,11 @@
 //! Leases: lost, renewed, repeated, stale; going back; landing; fences.
 
+use std::collections::BTreeMap;
+
 use paced::internals::frontier::{Rearm, Tuning};
 use paced::internals::task::{Lease, LeaseKey, Put, PutReply, Settled, Stage};
 
-use crate::world::{START, at, on_every_backend, path_of, request, url};
+use crate::world::{START, at, on_every_backend, path_of, request, starts_at, url};
 
 #[test]
 fn i5_a_lease_lasts_thirty_seconds_unless_it_is_renewed() {
@@ -373,6 +375,34 @@ fn a_claim_may_be_limited_to_some_sites() {
         let sites: Vec<_> = grant.leases.iter().map(|lease| lease.site.as_str()).collect();
         assert_eq!(sites, ["b"]);
         assert_eq!(grant.next_in, Some(30_000), "the end of the lease; the other sites are not this claim's");
+    });
+}
+
+#[test]
+fn of_all_processes_the_one_with_the_first_start_of_a_minute_tells_how_a_site_stands() {
+    on_every_backend(async |w| {
+        for site in ["a", "b"] {
+            w.site(site).await;
+            w.put_many(site, 70).await;
+        }
+        let mut told: BTreeMap<String, Vec<i64>> = BTreeMap::new();
+        for _ in 0..66 {
+            for _ in ["a", "b"] {
+                let lease = w.start().await;
+                if lease.tells {
+                    told.entry(lease.site.clone()).or_default().push(starts_at(&lease).div_euclid(60_000));
+                }
+                w.fetched(&lease).await;
+                let parse = w.parse().await.expect("its page is kept");
+                assert!(!parse.tells, "nobody is asked for it");
+                w.done(&parse).await;
+            }
+            w.pass(1_000);
+        }
+        let first = told["a"][0];
+        let minutes = |told: &[i64]| told.iter().map(|minute| minute - first).collect::<Vec<_>>();
+        let per_site: Vec<Vec<i64>> = told.values().map(|told| minutes(told)).collect();
+        assert!(per_site == [[0, 1], [0, 1]] || per_site == [[0, 1, 2], [0, 1, 2]], "{told:?}");
     });
 }
 

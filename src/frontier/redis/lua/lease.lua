@@ -5,6 +5,14 @@ local lease = module(function(lease)
   local origin_of = tasks.origin_of
   lease.origin_of = origin_of
 
+  -- Whether the site's last start is that lease's, and the first of its time.
+  local function is_told_by(site, token)
+    if not site.last_at or site.last_token ~= token then
+      return false
+    end
+    return not site.last_after_at or math.floor(site.last_after_at / TOLD_MS) ~= math.floor(site.last_at / TOLD_MS)
+  end
+
   -- The lease of a running task, as its worker sees it.
   function lease.of(task)
     local site = store.site(task.site)
@@ -18,7 +26,8 @@ local lease = module(function(lease)
       task.link or false, task.priority, task.depth, task.hops or 0,
       { task.departs_at or 0, task.unit_wait or 0, task.site_wait or 0 },
       task.errand and { task.errand, robots and robots.failures or 0 } or false, robots and robots.until_at or false,
-      stored or false, site.version, store.supply(site),
+      stored or false, site.version, store.supply(site), store.parallel(site),
+      site.response or false, is_told_by(site, task.token),
     }
   end
 

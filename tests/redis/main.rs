@@ -13,6 +13,7 @@ mod forgotten;
 mod ground;
 mod late_batches;
 mod leaving;
+mod many_claimers;
 mod members;
 mod memory;
 mod refused;

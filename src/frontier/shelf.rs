@@ -107,15 +107,22 @@ pub(crate) trait DueShelf: Fallible {
     fn next_turns(&mut self, stage: Stage, scope: &WorkScope, most: u32) -> Result<Vec<Turn>, Self::Error>;
     /// When the wait of the first of the unit's sites is over that are of the scope and ready for a download, in ms.
     fn first_ready(&mut self, unit: &str, scope: &WorkScope) -> Result<Option<i64>, Self::Error>;
-    /// One of the unit's sites that are of the scope and ready, the `dice` modulo n-th of n by the end of their own wait, then
-    /// by name; for a download, of those whose wait is over `by` then, in ms.
-    fn nth_ready(
+    /// Of the unit's sites that are of the scope, ready for a download, and whose own wait is over `by` then, in ms: the first
+    /// ones by the end of that, then by name.
+    fn ready_by(
         &mut self,
-        stage: Stage,
         unit: &str,
         scope: &WorkScope,
         by: i64,
-        dice: u32,
+        most: u32,
+    ) -> Result<Vec<String>, Self::Error>;
+    /// The first by name of the unit's sites that are of the scope and have a parse ready: of those after that one, else of
+    /// all.
+    fn next_parse(
+        &mut self,
+        unit: &str,
+        scope: &WorkScope,
+        after: &str,
     ) -> Result<Option<String>, Self::Error>;
 }
 

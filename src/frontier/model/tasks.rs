@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Model, Sure, key};
 use crate::frontier::shelf::{DueShelf, HostShelf, TaskShelf};
-use crate::frontier::state::{AwayHost, Place, Running, SiteState, Task, Turn, WorkScope, nth_of};
+use crate::frontier::state::{AwayHost, Place, Running, SiteState, Task, Turn, WorkScope};
 use crate::task::{PageKey, Stage};
 
 impl DueShelf for Model {
@@ -32,19 +32,19 @@ impl DueShelf for Model {
         Ok(self.ready_sites(Stage::Download, unit, scope).map(SiteState::waits_until).min())
     }
 
-    fn nth_ready(
-        &mut self,
-        stage: Stage,
-        unit: &str,
-        scope: &WorkScope,
-        by: i64,
-        dice: u32,
-    ) -> Sure<Option<String>> {
-        let order = |site: &SiteState| if stage == Stage::Download { site.waits_until() } else { 0 };
-        let ready = self.ready_sites(stage, unit, scope).map(|site| (order(site), &site.name));
-        let mut ready: Vec<(i64, &String)> = ready.filter(|(ends, _)| *ends <= by).collect();
+    fn ready_by(&mut self, unit: &str, scope: &WorkScope, by: i64, most: u32) -> Sure<Vec<String>> {
+        let ready = self.ready_sites(Stage::Download, unit, scope);
+        let mut ready: Vec<(i64, &String)> =
+            ready.map(|site| (site.waits_until(), &site.name)).filter(|(ends, _)| *ends <= by).collect();
         ready.sort();
-        Ok(nth_of(ready.len(), dice).map(|n| ready[n].1.clone()))
+        Ok(ready.into_iter().take(most as usize).map(|(_, name)| name.clone()).collect())
+    }
+
+    fn next_parse(&mut self, unit: &str, scope: &WorkScope, after: &str) -> Sure<Option<String>> {
+        let ready: BTreeSet<&str> =
+            self.ready_sites(Stage::Parse, unit, scope).map(|site| site.name.as_str()).collect();
+        let next = ready.iter().find(|name| **name > after).or(ready.first());
+        Ok(next.map(|name| (*name).to_owned()))
     }
 }
 

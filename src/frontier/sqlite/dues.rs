@@ -6,7 +6,7 @@ use super::columns::{json, to_json};
 use super::due_list::{DueList, waits_until};
 use super::session::Tables;
 use crate::frontier::shelf::{DueShelf, Shelf};
-use crate::frontier::state::{Turn, UnitDue, WorkScope, nth_of};
+use crate::frontier::state::{Turn, UnitDue, WorkScope};
 use crate::task::Stage;
 
 /// The ready sites of larger units are asked of the file.
@@ -74,42 +74,45 @@ impl DueShelf for Tables<'_> {
         Ok(self.file.one(sql, [unit], |row| row.get(0))?.flatten())
     }
 
-    fn nth_ready(
-        &mut self,
-        stage: Stage,
-        unit: &str,
-        scope: &WorkScope,
-        by: i64,
-        dice: u32,
-    ) -> Result<Option<String>> {
+    fn ready_by(&mut self, unit: &str, scope: &WorkScope, by: i64, most: u32) -> Result<Vec<String>> {
         if let Some(list) = self.list_of(scope)? {
-            let ready: Vec<&str> =
-                list.ready(stage, unit).filter_map(|(ends, name)| (ends <= by).then_some(name)).collect();
-            return Ok(nth_of(ready.len(), dice).map(|n| ready[n].to_owned()));
+            let over = list.ready(Stage::Download, unit).take_while(|(ends, _)| *ends <= by);
+            return Ok(over.take(most as usize).map(|(_, name)| name.to_owned()).collect());
         }
-        if let Some(ready) = self.ready_of_few(stage, unit)? {
-            let over: Vec<&String> =
-                ready.iter().filter_map(|(ends, name)| (*ends <= by).then_some(name)).collect();
-            return Ok(nth_of(over.len(), dice).map(|n| over[n].clone()));
+        if let Some(ready) = self.ready_of_few(Stage::Download, unit)? {
+            let over = ready.into_iter().take_while(|(ends, _)| *ends <= by);
+            return Ok(over.take(most as usize).map(|(_, name)| name).collect());
         }
         self.flush()?;
-        let (count, nth) = match stage {
-            Stage::Download => (
-                "SELECT count(*) FROM site WHERE unit = (SELECT id FROM unit WHERE name = ?1) AND ready_download
-                 AND waits_until <= ?2",
-                "SELECT name FROM site WHERE unit = (SELECT id FROM unit WHERE name = ?1) AND ready_download
-                 AND waits_until <= ?2 ORDER BY waits_until, name LIMIT 1 OFFSET ?3",
-            ),
-            Stage::Parse => (
-                "SELECT count(*) FROM site WHERE unit = (SELECT id FROM unit WHERE name = ?1) AND ready_parse
-                 AND 0 <= ?2",
-                "SELECT name FROM site WHERE unit = (SELECT id FROM unit WHERE name = ?1) AND ready_parse
-                 AND 0 <= ?2 ORDER BY name LIMIT 1 OFFSET ?3",
-            ),
+        let sql = "SELECT name FROM site WHERE unit = (SELECT id FROM unit WHERE name = ?1) AND ready_download
+             AND waits_until <= ?2 ORDER BY waits_until, name LIMIT ?3";
+        self.file.all(sql, params![unit, by, most], |row| row.get(0))
+    }
+
+    fn next_parse(&mut self, unit: &str, scope: &WorkScope, after: &str) -> Result<Option<String>> {
+        let next = |ready: &mut dyn Iterator<Item = &str>| {
+            let mut first = None;
+            for name in ready {
+                if name > after {
+                    return Some(name.to_owned());
+                }
+                first.get_or_insert(name);
+            }
+            first.map(str::to_owned)
         };
-        let ready: u32 = self.file.one(count, params![unit, by], |row| row.get(0))?.unwrap_or(0);
-        let Some(n) = dice.checked_rem(ready) else { return Ok(None) };
-        self.file.one(nth, params![unit, by, n], |row| row.get(0))
+        if let Some(list) = self.list_of(scope)? {
+            return Ok(next(&mut list.ready(Stage::Parse, unit).map(|(_, name)| name)));
+        }
+        if let Some(ready) = self.ready_of_few(Stage::Parse, unit)? {
+            return Ok(next(&mut ready.iter().map(|(_, name)| name.as_str())));
+        }
+        self.flush()?;
+        let sql = "SELECT name FROM site WHERE unit = (SELECT id FROM unit WHERE name = ?1) AND ready_parse
+             AND name > ?2 ORDER BY name LIMIT 1";
+        match self.file.one(sql, [unit, after], |row| row.get(0))? {
+            None if !after.is_empty() => self.file.one(sql, [unit, ""], |row| row.get(0)),
+            next => Ok(next),
+        }
     }
 }
 

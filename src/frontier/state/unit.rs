@@ -42,6 +42,9 @@ pub struct UnitState {
     pub floors: BTreeMap<String, GroupFloor>,
     /// When the parse stage was last served, in ms.
     pub parsed_at: i64,
+    /// Which site of a group had that turn: the next one by name has the next.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub parsed_site: String,
     /// It refuses, and is left alone but for a probe.
     #[serde(default, skip_serializing_if = "is_default")]
     pub wall: Option<Wall>,

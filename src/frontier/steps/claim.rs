@@ -6,7 +6,9 @@ use super::away::{Errand, TIDIED};
 use super::{Done, Moment};
 use crate::clock::millis;
 use crate::frontier::shelf::Shelf;
-use crate::frontier::state::{AwayHost, Place, Running, SiteState, Start, Task, Turn, UnitState, WorkScope};
+use crate::frontier::state::{
+    AwayHost, Place, Running, SiteState, Start, Task, Turn, UnitState, WorkScope, nth_of,
+};
 use crate::frontier::step::{Claim, Grant};
 use crate::manners::lead_ms;
 use crate::task::{Departure, Exclusion, Lease, Stage};
@@ -15,7 +17,7 @@ use crate::task::{Departure, Exclusion, Lease, Stage};
 pub(in crate::frontier) const LOOKS: u32 = 64;
 /// A choice is made among one part in so many of the due units: those that are due longest.
 pub(in crate::frontier) const PARTS: u32 = 4;
-/// The most due units that one choice is among.
+/// The most due units that one choice is among, and the most ready sites of a unit.
 pub(in crate::frontier) const WIDEST: u32 = 64;
 /// The longest lead that is given to one whose answers are slow, in ms.
 pub(in crate::frontier) const LONGEST_LEAD: i64 = 1_000;
@@ -149,22 +151,25 @@ impl<S: Shelf> Round<'_, S> {
         }
         if stage == Stage::Parse {
             unit.parsed_at = self.at.now;
+            unit.parsed_site = if name == unit.name { String::new() } else { name };
         }
         self.at.shelf.save_site(&site)?;
         self.at.save_unit(&unit)
     }
 
-    /// One of the unit's ready sites, of those whose own wait is over by the unit's next start; and when that is.
+    /// One of the unit's ready sites; and when its next start is. For a download it is random among those whose own wait is
+    /// over by then, of the ones that are so longest; parses take turns by name.
     fn choose(&mut self, stage: Stage, unit: &UnitState, dice: u32) -> Done<S, Option<(String, i64)>> {
+        if stage == Stage::Parse {
+            let name = self.at.shelf.next_parse(&unit.name, self.scope, &unit.parsed_site)?;
+            return Ok(name.map(|name| (name, i64::MAX)));
+        }
         let (wait, now) = (self.at.wait_of(unit)?, self.at.now);
-        let soonest = if stage == Stage::Download {
-            let first = self.at.first_of(unit, self.scope)?;
-            unit.ends(wait).max(first).max(now + self.lead(wait))
-        } else {
-            i64::MAX
-        };
-        let name = self.at.shelf.nth_ready(stage, &unit.name, self.scope, soonest, dice)?;
-        Ok(name.map(|name| (name, soonest)))
+        let first = self.at.first_of(unit, self.scope)?;
+        let soonest = unit.ends(wait).max(first).max(now + self.lead(wait));
+        let mut ready = self.at.shelf.ready_by(&unit.name, self.scope, soonest, WIDEST)?;
+        let chosen = nth_of(ready.len(), dice).map(|n| ready.swap_remove(n));
+        Ok(chosen.map(|name| (name, soonest)))
     }
 
     /// How long before it a start is granted at the latest: its asker may know that answers take longer.

@@ -401,3 +401,23 @@ fn i17_a_host_that_no_site_of_a_group_has_any_more_asks_nothing_of_its_pace() {
         }
     });
 }
+
+#[test]
+fn i16_a_start_of_a_huge_group_is_random_among_the_64_sites_that_are_ready_longest() {
+    on_every_backend(async |w| {
+        for site in 0..70 {
+            let name = format!("s{site:02}");
+            w.site_with(&name, |shop| {
+                shop.group = Some(("g".to_owned(), 0));
+                shop.settings.interval = 0;
+            })
+            .await;
+            w.put_many(&name, 2).await;
+        }
+        for (nth, site) in [(63, "s63"), (64, "s00"), (0, "s01"), (63, "s66")] {
+            let claim = paced::internals::frontier::Claim { dice: vec![64 * nth], ..w.want(1, 0) };
+            assert_eq!(w.grant(claim).await.leases[0].site, site);
+            w.pass(1);
+        }
+    });
+}

@@ -143,3 +143,32 @@ fn i13_a_page_whose_parse_died_is_parsed_again_from_where_it_is_kept() {
         w.check_books().await;
     });
 }
+
+#[test]
+fn i16_parses_of_a_group_take_turns_by_the_names_of_its_sites() {
+    on_every_backend(async |w| {
+        let names: Vec<String> = (0..12).map(|n| format!("s{n:02}")).collect();
+        for name in &names {
+            w.site_with(name, |site| {
+                site.group = Some(("g".to_owned(), 0));
+                site.settings.interval = 0;
+            })
+            .await;
+            w.put_many(name, 3).await;
+        }
+        let leases = w.grant(w.want(36, 0)).await.leases;
+        assert_eq!(leases.len(), 36);
+        for lease in &leases {
+            w.fetched(lease).await;
+        }
+        for name in names.iter().chain(&names[..6]) {
+            assert_eq!(w.parse().await.expect("it waits").site, *name);
+        }
+        let of_named = async |named: &[&str]| {
+            let leases = w.grant_of(named, w.want(0, 3)).await.leases;
+            leases.into_iter().map(|lease| lease.site).collect::<Vec<_>>()
+        };
+        assert_eq!(of_named(&["s03", "s08"]).await, ["s08", "s03", "s08"]);
+        assert_eq!(w.parse().await.expect("it waits").site, "s09");
+    });
+}

@@ -179,7 +179,12 @@ local claim = module(function(claim)
       return
     end
     local soonest = stage == 'd' and soonest_of(unit, round.named, round.want.lead) or math.huge
-    local name = store.nth_ready(stage, unit, round.named, soonest, dice)
+    local name
+    if stage == 'd' then
+      name = store.nth_ready(unit, round.named, soonest, dice)
+    else
+      name = store.next_parse(unit, round.named)
+    end
     if not name then
       return
     end
@@ -190,7 +195,7 @@ local claim = module(function(claim)
       grant(round, site, unit, task, soonest)
     end
     if stage == 'p' then
-      store.parsed(unit)
+      store.parsed(unit, name)
     end
     store.save_site(site)
     places.save_unit(unit)

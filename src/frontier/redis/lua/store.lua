@@ -417,8 +417,8 @@ local store = module(function(store)
     end
   end
 
-  function store.parsed(unit)
-    unit.parsed_at = now
+  function store.parsed(unit, site)
+    unit.parsed_at, unit.parsed_site = now, site ~= unit.name and site
     if unit.ready_p then
       set_due(unit, 'p', now)
     end
@@ -506,23 +506,44 @@ local store = module(function(store)
     return tonumber(call('ZRANGE', ready_key('d', unit.name), '0', '0', 'WITHSCORES')[2])
   end
 
-  -- One of the unit's ready sites, the `dice` modulo n-th of n; for a download, of those whose own wait is over `by` then.
-  function store.nth_ready(stage, unit, named, by, dice)
-    local own, is_only = own_ready(stage, unit)
+  -- One of the unit's sites that are ready for a download and whose own wait is over `by` then: the `dice` modulo n-th of the
+  -- first n of them.
+  function store.nth_ready(unit, named, by, dice)
+    local own, is_only = own_ready('d', unit)
     if is_only and not named then
-      return place_of(own, stage) <= by and unit.name
+      return place_of(own, 'd') <= by and unit.name
     end
     if named or own then
-      local found, over = ready_list(stage, unit, named, own), 0
-      while found[over + 1] and found[over + 1][1] <= by do
+      local found, over = ready_list('d', unit, named, own), 0
+      while over < WIDEST and found[over + 1] and found[over + 1][1] <= by do
         over = over + 1
       end
       return over > 0 and found[dice % over + 1][2]
     end
-    local key = ready_key(stage, unit.name)
-    local over = call('ZCOUNT', key, '-inf', by)
+    local key = ready_key('d', unit.name)
+    local over = math.min(WIDEST, call('ZCOUNT', key, '-inf', by))
     local nth = over > 0 and string.format('%d', dice % over)
     return nth and call('ZRANGE', key, nth, nth)[1]
+  end
+
+  -- The first by name of the unit's sites that have a parse ready: of those after the one that had the last turn, else of all.
+  function store.next_parse(unit, named)
+    local own, is_only = own_ready('p', unit)
+    if is_only and not named then
+      return unit.name
+    end
+    local after = unit.parsed_site or ''
+    if named or own then
+      local found = ready_list('p', unit, named, own)
+      for _, ready in ipairs(found) do
+        if ready[2] > after then
+          return ready[2]
+        end
+      end
+      return found[1] and found[1][2]
+    end
+    local key = ready_key('p', unit.name)
+    return call('ZRANGE', key, '(' .. after, '+', 'BYLEX', 'LIMIT', 0, 1)[1] or call('ZRANGE', key, '0', '0')[1]
   end
 
   -- Units with a site ready that `named` works on, the longest due first, then by name: read once as long as none of them

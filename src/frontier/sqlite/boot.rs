@@ -1,56 +1,72 @@
 //! One clock for all processes of a machine: a base kept in the file plus the time since boot, so that changes of the wall
 //! clock move nothing.
 
-use std::collections::HashMap;
-
 use rusqlite::types::FromSql;
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 
 use super::memory::Memory;
 use super::session::Tables;
 use crate::clock::{Clock, Timestamp, millis, since_boot};
-use crate::frontier::shelf::Shelf;
-use crate::frontier::state::SiteState;
 use crate::frontier::steps::Moment;
 
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
+/// Sites or units postponed in one transaction.
+const POSTPONED: u32 = 1_000;
 
 /// The file's clock; at the first open after a boot it is set anew, to no earlier than it was last seen.
 pub(super) fn clock(connection: &mut Connection) -> rusqlite::Result<Clock> {
     let boot = std::fs::read_to_string(BOOT_ID).unwrap_or_default();
-    let boot = boot.trim();
+    loop {
+        if let Some(base) = step(connection, boot.trim())? {
+            return Ok(Clock::since_boot(base));
+        }
+    }
+}
+
+/// One step of what a boot asks for, in a transaction: when the machine booted by the file's clock, once all of it is done. A
+/// process that is killed in between leaves the rest to the next one that opens the file.
+fn step(connection: &mut Connection, boot: &str) -> rusqlite::Result<Option<Timestamp>> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    let base: i64 = if read::<String>(&transaction, "boot")?.as_deref() == Some(boot) {
-        read(&transaction, "base")?.unwrap_or(0)
-    } else {
+    let boot_of = |key| read::<String>(&transaction, key);
+    if boot_of("boot")?.as_deref() == Some(boot) {
+        let base = read(&transaction, "base")?.unwrap_or(0);
+        return Ok(Some(Timestamp::from_millis(base)));
+    }
+    if boot_of("booting")?.as_deref() != Some(boot) {
         let seen = read(&transaction, "seen")?.unwrap_or(0);
         let now = Clock::wall().now().as_millis().max(seen);
-        let base = now - millis(since_boot());
-        postpone(&transaction, now)?;
+        set(&transaction, "base", now - millis(since_boot()))?;
+        set(&transaction, "booting", boot)?;
+        clear(&transaction, &["postponed_site", "postponed_unit"])?;
+    }
+    let base: i64 = read(&transaction, "base")?.unwrap_or(0);
+    if !postpone(&transaction, base + millis(since_boot()))? {
         set(&transaction, "boot", boot)?;
-        set(&transaction, "base", base)?;
-        base
-    };
+        clear(&transaction, &["booting", "postponed_site", "postponed_unit"])?;
+    }
     transaction.commit()?;
-    Ok(Clock::since_boot(Timestamp::from_millis(base)))
+    Ok(None)
 }
 
 /// Nobody knows when the last starts were: a power cut forgets what was committed last, and the wall clock may have been set, or be
-/// another machine's.
-fn postpone(transaction: &Connection, now: i64) -> rusqlite::Result<()> {
-    let mut units = transaction.prepare("SELECT name FROM unit")?;
-    let units: Vec<String> = units.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
+/// another machine's. A portion of the sites, then of the units, from the one on to which that came; false where there are none
+/// left.
+fn postpone(transaction: &Connection, now: i64) -> rusqlite::Result<bool> {
     let mut tables = Tables::new(transaction, Memory::default())?;
-    let mut sites: HashMap<String, Vec<SiteState>> = HashMap::new();
-    for name in tables.site_names("", u32::MAX)? {
-        let Some(site) = tables.site(&name)? else { continue };
-        sites.entry(site.unit.clone()).or_default().push(site);
+    for (done, table) in [("postponed_site", "site"), ("postponed_unit", "unit")] {
+        let after: String = read(transaction, done)?.unwrap_or_default();
+        let sql = format!("SELECT name FROM {table} WHERE name > ?1 ORDER BY name LIMIT ?2");
+        let names: Vec<String> = tables.file.all(&sql, params![after, POSTPONED], |row| row.get(0))?;
+        let Some(last) = names.last() else { continue };
+        let mut at = Moment { shelf: &mut tables, now };
+        for name in &names {
+            if table == "site" { at.postpone_site(name)? } else { at.postpone_unit(name)? }
+        }
+        tables.flush()?;
+        set(transaction, done, last)?;
+        return Ok(true);
     }
-    for unit in units {
-        let sites = sites.remove(&unit).unwrap_or_default();
-        Moment { shelf: &mut tables, now }.postpone(&unit, sites)?;
-    }
-    tables.flush()
+    Ok(false)
 }
 
 /// Remembers that it was at least that late.
@@ -64,4 +80,67 @@ fn set(connection: &Connection, key: &str, value: impl rusqlite::ToSql) -> rusql
 
 fn read<T: FromSql>(connection: &Connection, key: &str) -> rusqlite::Result<Option<T>> {
     connection.query_row("SELECT value FROM meta WHERE key = ?1", [key], |row| row.get(0)).optional()
+}
+
+fn clear(connection: &Connection, keys: &[&str]) -> rusqlite::Result<()> {
+    keys.iter().try_for_each(|key| connection.execute("DELETE FROM meta WHERE key = ?1", [key]).map(drop))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::schema;
+    use super::*;
+    use crate::frontier::SiteSettings;
+    use crate::frontier::shelf::Shelf;
+    use crate::frontier::state::SiteState;
+
+    /// So many sites, each a unit.
+    fn with_sites(count: usize) -> Connection {
+        let connection = Connection::open_in_memory().expect("in memory");
+        schema::create(&connection).expect("the tables");
+        let transaction = connection.unchecked_transaction().expect("begun");
+        let mut tables = Tables::new(&transaction, Memory::default()).expect("begun");
+        for n in 0..count {
+            let name = format!("s{n:05}");
+            let settings = SiteSettings { interval: 1_000, parallel: 1, ..SiteSettings::default() };
+            tables.save_site(&SiteState::new(&name, &name, settings)).expect("saved");
+        }
+        drop(tables);
+        transaction.commit().expect("kept");
+        connection
+    }
+
+    fn count(connection: &Connection, of: &str) -> i64 {
+        connection.query_row(&format!("SELECT count(*) FROM {of}"), [], |row| row.get(0)).expect("counted")
+    }
+
+    #[test]
+    fn i16_after_a_boot_a_thousand_sites_or_units_are_postponed_in_a_transaction_also_after_a_kill() {
+        let mut connection = with_sites(1_500);
+        let is_done = |connection: &mut Connection| step(connection, "one").expect("done").is_some();
+        let postponed = |connection: &Connection| {
+            let soon = "state ->> '$.last.at' > (SELECT value FROM meta WHERE key = 'base')";
+            ["site", "unit"].map(|table| count(connection, &format!("{table} WHERE {soon}")))
+        };
+        for expected in [[1_000, 0], [1_500, 0], [1_500, 1_000], [1_500, 1_500], [1_500, 1_500]] {
+            assert!(!is_done(&mut connection), "whoever opens the file next goes on");
+            assert_eq!(postponed(&connection), expected);
+        }
+        let changes = connection.total_changes();
+        assert!(is_done(&mut connection));
+        assert_eq!(connection.total_changes(), changes);
+        assert_eq!(count(&connection, "unit WHERE due >= 1000 + (state ->> '$.last.at')"), 1_500);
+        assert_eq!(count(&connection, "meta WHERE key NOT IN ('boot', 'base')"), 0);
+    }
+
+    #[test]
+    fn a_boot_while_another_one_s_sites_are_postponed_begins_anew() {
+        let mut connection = with_sites(1_001);
+        assert_eq!(step(&mut connection, "one").expect("done"), None);
+        let mut steps = 0;
+        while step(&mut connection, "two").expect("done").is_none() {
+            steps += 1;
+        }
+        assert_eq!(steps, 5, "two portions of sites, two of units, and the end");
+    }
 }

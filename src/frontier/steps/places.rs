@@ -175,14 +175,17 @@ impl<S: Shelf> Moment<'_, S> {
         if is_last_of_site { self.save_unit(&unit) } else { Ok(()) }
     }
 
-    /// Nobody knows how long ago the last start of the unit was, nor which of its sites was asked: each counts as started soon.
-    pub(in crate::frontier) fn postpone(&mut self, unit: &str, sites: Vec<SiteState>) -> Done<S> {
-        let Some(mut unit) = self.shelf.unit(unit)? else { return Ok(()) };
-        for mut site in sites {
-            site.last = Some(self.started_soon(site.last));
-            site.before = site.last;
-            self.shelf.save_site(&site)?;
-        }
+    /// Nobody knows how long ago the last start of a site was: it counts as started soon. So does its unit, afterwards.
+    pub(in crate::frontier) fn postpone_site(&mut self, name: &str) -> Done<S> {
+        let Some(mut site) = self.shelf.site(name)? else { return Ok(()) };
+        site.last = Some(self.started_soon(site.last));
+        site.before = site.last;
+        self.shelf.save_site(&site)
+    }
+
+    /// The unit counts as started soon.
+    pub(in crate::frontier) fn postpone_unit(&mut self, name: &str) -> Done<S> {
+        let Some(mut unit) = self.shelf.unit(name)? else { return Ok(()) };
         unit.last = Some(self.started_soon(unit.last));
         unit.before = unit.last;
         self.retime(&unit)

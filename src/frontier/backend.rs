@@ -13,6 +13,21 @@ use super::table::{Reply, Step};
 use super::{FrontierError, MutexKey};
 use crate::clock::Clock;
 
+/// What a file was asked.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Effort {
+    pub(crate) statements: u64,
+    /// Of `SQLite`'s machine, as these ran.
+    pub(crate) instructions: u64,
+}
+
+impl Effort {
+    pub(crate) fn add(&mut self, more: Self) {
+        self.statements += more.statements;
+        self.instructions += more.instructions;
+    }
+}
+
 /// Where steps are done, each atomically.
 pub(super) trait Backend: Debug + Send + Sync {
     /// Does one step. Dropping the future doesn't undo it.
@@ -58,8 +73,8 @@ pub(super) trait Backend: Debug + Send + Sync {
         None
     }
 
-    /// Statements that the steps so far took; none where that isn't counted.
-    fn statements(&self) -> Option<u64> {
+    /// What the steps so far took; none where that isn't counted.
+    fn effort(&self) -> Option<Effort> {
         None
     }
 

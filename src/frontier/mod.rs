@@ -120,7 +120,12 @@ impl Frontier {
 
     /// Statements that the steps so far took on a file; none elsewhere.
     pub fn statements(&self) -> Option<u64> {
-        self.0.statements()
+        self.0.effort().map(|effort| effort.statements)
+    }
+
+    /// Instructions of `SQLite`'s machine that they took; none elsewhere.
+    pub fn instructions(&self) -> Option<u64> {
+        self.0.effort().map(|effort| effort.instructions)
     }
 
     /// Steps that are asked for while this is held are done together: for tests of what a batch remembers between steps.
@@ -318,7 +323,7 @@ impl Frontier {
         ask!(self, Text { site: site.to_owned() })
     }
 
-    /// How many pages of a site are younger than their `recrawl`; it looks at every such page.
+    /// How many pages of a site are younger than their `recrawl`, and how old the oldest is.
     pub async fn freshness(&self, site: &str) -> Result<Freshness, FrontierError> {
         ask!(self, Freshness { site: site.to_owned() })
     }

@@ -52,6 +52,11 @@ pub(crate) enum Haste {
 /// How long what a worker brings may wait for a claim to travel with.
 pub(crate) const UNTIL_A_CLAIM: Duration = Duration::from_millis(100);
 
+/// What a row is long by, in bytes.
+const ROW: usize = 512;
+/// Rows of a step that does a portion of something big, at the most.
+const PORTION: usize = 1_000;
+
 impl Haste {
     /// That of what a worker brings.
     pub(crate) fn of(may_wait: bool) -> Self {
@@ -163,6 +168,21 @@ impl Step {
     /// Whether a request's start waits for it.
     pub(crate) fn is_urgent(&self) -> bool {
         self.haste() == Start
+    }
+
+    /// What it takes, in rows that it writes; where these are long, in so many bytes each.
+    pub(crate) fn weight(&self) -> usize {
+        match self {
+            Self::Put { puts, .. } | Self::Seed { puts, .. } => {
+                puts.iter().map(|put| 1 + put.url.as_str().len() / ROW).sum()
+            }
+            Self::Settle { settlements, .. } => settlements.len(),
+            Self::Extend { leases } => leases.len(),
+            Self::DropLetters { letters, .. } => letters.len(),
+            Self::Feed { most } => usize::try_from(*most).unwrap_or(PORTION).min(PORTION),
+            Self::GiveUp { .. } | Self::Sweep { .. } | Self::Forget { .. } => PORTION,
+            _ => 1,
+        }
     }
 
     /// Whether nobody is kept from anything while the step waits for a few ms.

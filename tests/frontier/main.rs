@@ -1,5 +1,6 @@
 //! The frontier's suite: every test on every backend, with one clock that stands still until it is moved.
 
+mod bounded;
 mod bytes;
 mod claimers;
 mod full_disk;

@@ -143,6 +143,15 @@ impl World {
         usize::try_from(locks).ok()
     }
 
+    /// Timed mutexes of units that are kept in a file, over or not.
+    pub fn unit_locks_kept(&self) -> Option<u32> {
+        let file = self.folder.as_ref()?.path().join("frontier.sqlite");
+        let connection = rusqlite::Connection::open(file).expect("ours");
+        let sql =
+            "SELECT (SELECT count(*) FROM mutex WHERE name GLOB 'site/*') + (SELECT count(*) FROM idle_unit)";
+        connection.query_row(sql, [], |row| row.get(0)).ok()
+    }
+
     /// Pace units that are kept, where that can be looked at from outside.
     pub fn units_kept(&self) -> Option<usize> {
         if let Some(db) = &self.db {

@@ -84,7 +84,8 @@ impl DueShelf for Tables<'_> {
             return Ok(over.take(most as usize).map(|(_, name)| name).collect());
         }
         self.flush()?;
-        let sql = "SELECT name FROM site WHERE unit = (SELECT id FROM unit WHERE name = ?1) AND ready_download
+        let sql =
+            "SELECT name FROM site WHERE unit = (SELECT id FROM unit WHERE name = ?1) AND ready_download
              AND waits_until <= ?2 ORDER BY waits_until, name LIMIT ?3";
         self.file.all(sql, params![unit, by, most], |row| row.get(0))
     }

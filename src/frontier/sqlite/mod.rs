@@ -22,8 +22,7 @@ mod writer;
 
 use std::any::Any;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -35,7 +34,7 @@ pub(crate) use owners::OwnerFile;
 
 use self::open::connect;
 use self::writer::{PendingStep, StepWriter};
-use super::backend::Backend;
+use super::backend::{Backend, Effort};
 use super::error::{FrontierError, FrontierErrorKind};
 use super::table::{Reply, Step};
 use crate::batch::{Sender, batches};
@@ -51,8 +50,8 @@ const STEPS: Patience =
 pub(crate) struct Embedded {
     path: PathBuf,
     clock: Clock,
-    /// Statements of steps that stand.
-    asked: Arc<AtomicU64>,
+    /// What the steps that stand took.
+    effort: Arc<Mutex<Effort>>,
     /// Taken when it is dropped.
     writer: Option<(Sender<PendingStep>, JoinHandle<()>)>,
 }
@@ -71,13 +70,13 @@ impl Embedded {
             None => boot::clock(&mut connection).map_err(|e| explain(path, &e))?,
         };
         let (jobs, mut inbox) = batches();
-        let (path, asked) = (path.to_owned(), Arc::default());
-        let writer = StepWriter::new(path.clone(), connection, clock.clone(), Arc::clone(&asked));
+        let (path, effort) = (path.to_owned(), Arc::default());
+        let writer = StepWriter::new(path.clone(), connection, clock.clone(), Arc::clone(&effort));
         let thread = thread::Builder::new()
             .name("frontier".to_owned())
             .spawn(move || writer.work(&mut inbox))
             .map_err(|e| FrontierError::new(FrontierErrorKind::Closed, name(&path)).because(e))?;
-        Ok(Self { path, clock, asked, writer: Some((jobs, thread)) })
+        Ok(Self { path, clock, effort, writer: Some((jobs, thread)) })
     }
 
     fn send(&self, job: PendingStep) -> Option<()> {
@@ -119,8 +118,8 @@ impl Backend for Embedded {
         name(&self.path)
     }
 
-    fn statements(&self) -> Option<u64> {
-        Some(self.asked.load(Ordering::Relaxed))
+    fn effort(&self) -> Option<Effort> {
+        Some(*self.effort.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     fn locked_beside(&self) -> Option<&Path> {

@@ -2,11 +2,14 @@
 
 use std::cell::Cell;
 
-use rusqlite::{CachedStatement, Connection, OptionalExtension, Params, Result, Row, params};
+use rusqlite::{
+    CachedStatement, Connection, OptionalExtension, Params, Result, Row, Statement, StatementStatus, params,
+};
 use serde::de::DeserializeOwned;
 
 use super::columns::{json, to_json};
 use super::memory::Memory;
+use crate::frontier::backend::Effort;
 use crate::frontier::state::{LastAnswers, SiteState, UnitDue, UnitState};
 use crate::task::Stage;
 
@@ -31,16 +34,22 @@ pub(super) struct Tables<'c> {
 /// The prepared statements of a connection.
 pub(super) struct Statements<'c> {
     connection: &'c Connection,
-    /// So many were asked for.
-    pub(super) asked: Cell<u64>,
+    /// What these took.
+    pub(super) effort: Cell<Effort>,
 }
 
 impl<'c> Statements<'c> {
-    pub(super) fn prepare(&self, sql: &str) -> Result<CachedStatement<'c>> {
+    fn prepare(&self, sql: &str) -> Result<CachedStatement<'c>> {
         #[cfg(test)]
         SEEN.with_borrow_mut(|seen| seen.insert(sql.to_owned()));
-        self.asked.set(self.asked.get() + 1);
         self.connection.prepare_cached(sql)
+    }
+
+    fn count(&self, statement: &Statement<'_>) {
+        let instructions = u64::from(statement.reset_status(StatementStatus::VmStep).unsigned_abs());
+        let mut effort = self.effort.get();
+        effort.add(Effort { statements: 1, instructions });
+        self.effort.set(effort);
     }
 
     pub(super) fn one<T>(
@@ -49,7 +58,10 @@ impl<'c> Statements<'c> {
         params: impl Params,
         read: impl FnOnce(&Row<'_>) -> Result<T>,
     ) -> Result<Option<T>> {
-        self.prepare(sql)?.query_row(params, read).optional()
+        let mut statement = self.prepare(sql)?;
+        let found = statement.query_row(params, read).optional();
+        self.count(&statement);
+        found
     }
 
     pub(super) fn all<T>(
@@ -58,7 +70,10 @@ impl<'c> Statements<'c> {
         params: impl Params,
         read: impl FnMut(&Row<'_>) -> Result<T>,
     ) -> Result<Vec<T>> {
-        self.prepare(sql)?.query_map(params, read)?.collect()
+        let mut statement = self.prepare(sql)?;
+        let found = statement.query_map(params, read)?.collect();
+        self.count(&statement);
+        found
     }
 
     pub(super) fn run(&self, sql: &str, params: impl Params) -> Result<()> {
@@ -67,7 +82,10 @@ impl<'c> Statements<'c> {
 
     /// How many rows were changed.
     pub(super) fn changed(&self, sql: &str, params: impl Params) -> Result<usize> {
-        self.prepare(sql)?.execute(params)
+        let mut statement = self.prepare(sql)?;
+        let changed = statement.execute(params);
+        self.count(&statement);
+        changed
     }
 
     /// The only value of the only row.
@@ -84,7 +102,7 @@ impl<'c> Tables<'c> {
     /// The tables of a connection inside a transaction, and what is remembered of them.
     pub(super) fn new(connection: &'c Connection, memory: Memory) -> Result<Self> {
         Ok(Self {
-            file: Statements { connection, asked: Cell::new(0) },
+            file: Statements { connection, effort: Cell::default() },
             memory: memory.in_transaction(connection)?,
         })
     }
@@ -140,10 +158,8 @@ impl<'c> Tables<'c> {
         let before = "SELECT unit, ready_download, ready_parse FROM site WHERE name = ?1";
         let before: Option<[i64; 3]> =
             self.file.one(before, [&site.name], |row| Ok([row.get(0)?, row.get(1)?, row.get(2)?]))?;
-        let unit: i64 = self
-            .file
-            .prepare("SELECT id FROM unit WHERE name = ?1")?
-            .query_row([&site.unit], |row| row.get(0))?;
+        let unit = self.file.one("SELECT id FROM unit WHERE name = ?1", [&site.unit], |row| row.get(0))?;
+        let unit: i64 = unit.ok_or(rusqlite::Error::QueryReturnedNoRows)?;
         let Columns { ready, has_room, interval } = columns(site);
         self.file.run(
             "INSERT INTO site (name, unit, ready_download, ready_parse, has_room, interval, waits_until, state)

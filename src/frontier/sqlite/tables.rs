@@ -273,15 +273,10 @@ impl Shelf for Tables<'_> {
 
     fn sweep_owners(&mut self) -> Result<()> {
         self.forget_all()?;
-        self.file.run(
-            "DELETE FROM owner WHERE dead AND NOT EXISTS
-             (SELECT 1 FROM task WHERE task.place = 3 AND task.owner = owner.name)",
-            [],
-        )?;
-        self.file.run(
-            "DELETE FROM answers WHERE NOT EXISTS (SELECT 1 FROM owner WHERE owner.name = answers.owner)",
-            [],
-        )
+        let gone = "DELETE FROM owner WHERE dead AND NOT EXISTS
+             (SELECT 1 FROM task WHERE task.place = 3 AND task.owner = owner.name) RETURNING name";
+        let gone: Vec<String> = self.file.all(gone, [], |row| row.get(0))?;
+        gone.iter().try_for_each(|owner| self.file.run("DELETE FROM answers WHERE owner = ?1", [owner]))
     }
 
     fn inspect(&mut self) -> Result<Inspection> {

@@ -2,8 +2,7 @@
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use rusqlite::{Connection, ErrorCode, TransactionBehavior};
@@ -14,13 +13,16 @@ use super::session::Tables;
 use super::{STEPS, boot, explain, is_busy, is_full};
 use crate::batch::{Batches, linger};
 use crate::clock::{Clock, Timestamp};
+use crate::frontier::backend::Effort;
 use crate::frontier::error::FrontierError;
 use crate::frontier::state::LEASE_MS;
 use crate::frontier::steps;
 use crate::frontier::table::{Haste, Reply, Step, UNTIL_A_CLAIM};
 
-/// The most steps in one transaction: a start that comes up meanwhile waits for no more than these.
+/// The most steps in one transaction, and the most that several of them may weigh: a start that comes up meanwhile waits for no
+/// more than these.
 const BATCH: usize = 16;
+const WEIGHT: usize = 256;
 /// How long steps that no start waits for look out for company, where there is some: half of a step's cost is its commit.
 const LINGER: Duration = Duration::from_millis(3);
 
@@ -37,12 +39,17 @@ pub(super) struct StepWriter {
     full_since: Option<Timestamp>,
     /// Empty after a transaction that failed.
     memory: Memory,
-    asked: Arc<AtomicU64>,
+    effort: Arc<Mutex<Effort>>,
 }
 
 impl StepWriter {
-    pub(super) fn new(path: PathBuf, connection: Connection, clock: Clock, asked: Arc<AtomicU64>) -> Self {
-        Self { path, connection, clock, full_since: None, memory: Memory::default(), asked }
+    pub(super) fn new(
+        path: PathBuf,
+        connection: Connection,
+        clock: Clock,
+        effort: Arc<Mutex<Effort>>,
+    ) -> Self {
+        Self { path, connection, clock, full_since: None, memory: Memory::default(), effort }
     }
 
     /// Steps that arrive together share a transaction; each still reads its own time.
@@ -110,9 +117,9 @@ impl StepWriter {
             }
         }
         tables.flush()?;
-        let (memory, asked) = (tables.memory, tables.file.asked.get());
+        let (memory, effort) = (tables.memory, tables.file.effort.get());
         transaction.commit()?;
-        self.asked.fetch_add(asked, Ordering::Relaxed);
+        self.effort.lock().unwrap_or_else(PoisonError::into_inner).add(effort);
         if resumes.is_some() {
             self.full_since = None;
         }
@@ -146,25 +153,39 @@ fn next_batch(inbox: &mut Batches<PendingStep>, in_company: &mut bool) -> Option
             return batch;
         }
         *in_company = waiting.len() > 1;
-        waiting.drain(..waiting.len().min(BATCH)).collect()
+        waiting.drain(..fitting(waiting)).collect()
     })
+}
+
+/// How many of the first steps fit into one transaction. One that is too heavy for company has one to itself.
+fn fitting(waiting: &VecDeque<PendingStep>) -> usize {
+    let mut weight = 0;
+    let is_room = |job: &&PendingStep| {
+        weight += job.step.weight();
+        weight <= WEIGHT
+    };
+    waiting.iter().take(BATCH).take_while(is_room).count().max(1)
 }
 
 /// How long company is waited for: not at all where a commit is worth it, or somebody waits for an answer.
 fn company_expected(waiting: &VecDeque<PendingStep>, is_likely: bool) -> Duration {
     match () {
-        () if waiting.len() >= BATCH || waiting.iter().any(|job| !job.step.can_wait()) => Duration::ZERO,
+        () if waiting.iter().any(|job| !job.step.can_wait()) => Duration::ZERO,
+        () if waiting.len() >= BATCH || fitting(waiting) < waiting.len() => Duration::ZERO,
         () if waiting.iter().all(|job| job.step.haste() == Haste::Claim) => UNTIL_A_CLAIM,
         () if is_likely => LINGER,
         () => Duration::ZERO,
     }
 }
 
-/// Takes what a claim has room for, of the steps that bring what workers did.
+/// Takes what a claim has room for, of the steps that bring what workers did. One that is too heavy comes when no start is waited
+/// for.
 fn take_company(waiting: &mut VecDeque<PendingStep>) -> Vec<PendingStep> {
-    let (mut company, mut others) = (Vec::new(), VecDeque::new());
+    let (mut company, mut others, mut room) = (Vec::new(), VecDeque::new(), WEIGHT);
     for job in waiting.drain(..) {
-        if company.len() + 1 < BATCH && job.step.can_wait() {
+        let weight = job.step.weight();
+        if company.len() + 1 < BATCH && weight <= room && job.step.can_wait() {
+            room -= weight;
             company.push(job);
         } else {
             others.push_back(job);
@@ -180,7 +201,7 @@ mod tests {
     use crate::batch::batches;
     use crate::canonical_url::CanonicalUrl;
     use crate::frontier::step::Claim;
-    use crate::task::{LeaseKey, Stage};
+    use crate::task::{LeaseKey, Put, Stage};
 
     fn url() -> CanonicalUrl {
         CanonicalUrl::parse("https://shop.example/").expect("a URL")
@@ -192,6 +213,14 @@ mod tests {
 
     fn put(haste: Haste) -> Step {
         Step::Put { site: "shop".to_owned(), puts: Vec::new(), haste }
+    }
+
+    /// A put of so many links, each with a URL of so many bytes.
+    fn links(count: usize, bytes: usize) -> Step {
+        let url = format!("https://shop.example/{}", "x".repeat(bytes));
+        let url = CanonicalUrl::parse(&url).expect("a URL");
+        let puts = vec![Put::link(url, 1); count];
+        Step::Put { site: "shop".to_owned(), puts, haste: Haste::Claim }
     }
 
     fn claim() -> Step {
@@ -229,6 +258,31 @@ mod tests {
         assert_eq!(done_in(steps), batches);
         let many = done_in((0..20).map(|_| put(Haste::Claim)).chain([claim()]).collect());
         assert_eq!(many.iter().map(Vec::len).collect::<Vec<_>>(), [BATCH, 5]);
+    }
+
+    #[test]
+    fn i16_a_claim_s_company_is_weighed_and_not_only_counted() {
+        let weights = |steps: Vec<Step>| {
+            let (jobs, mut inbox) = batches();
+            for step in steps {
+                assert!(jobs.send(pending(step)).is_ok(), "it is open");
+            }
+            drop(jobs);
+            let weights = |batch: Vec<PendingStep>| batch.iter().map(|job| job.step.weight()).collect();
+            std::iter::from_fn(|| next_batch(&mut inbox, &mut false))
+                .map(weights)
+                .collect::<Vec<Vec<usize>>>()
+        };
+        let steps = vec![links(200, 60), links(100, 60), links(1_000, 60), links(50, 60), claim()];
+        assert_eq!(weights(steps), [vec![200, 50, 1], vec![100], vec![1_000]]);
+        assert_eq!(weights(vec![links(100, 1_000), claim()]), [vec![200, 1]]);
+        assert_eq!(weights(vec![links(100, 1_600), claim()]), [vec![1], vec![400]]);
+        let give_up = || Step::GiveUp { site: "shop".to_owned(), run: None, goes_on: false };
+        let alone = [vec![1_000], vec![1_000], vec![100, 1]];
+        assert_eq!(weights(vec![give_up(), give_up(), links(100, 60), view()]), alone);
+        let waiting = |counts: &[usize]| counts.iter().map(|count| pending(links(*count, 60))).collect();
+        assert_eq!(company_expected(&waiting(&[200, 50]), false), UNTIL_A_CLAIM);
+        assert_eq!(company_expected(&waiting(&[200, 100]), false), Duration::ZERO);
     }
 
     #[test]

@@ -6,13 +6,13 @@ use crate::frontier::state::{PageState, Recrawl};
 use crate::frontier::step::Feeding;
 use crate::task::{Priority, Put, Stage};
 
-/// Pages put in one step.
+/// Pages looked at in one step.
 pub(in crate::frontier) const FED: u32 = 1_000;
 
 impl<S: Shelf> Moment<'_, S> {
     /// Puts pages whose time has come as requests, the longest due first. Each is due again a period later, whatever becomes
     /// of the request. A page that is being fetched just now isn't asked for once more: that fetch is its re-crawl. A site
-    /// with enough waiting downloads is passed over until it has room.
+    /// with enough waiting downloads is passed over until it has room. So many pages are looked at, put or not.
     pub(super) fn feed(&mut self, most: u32) -> Done<S, Feeding> {
         let mut put = 0;
         for _ in 0..most.min(FED) {

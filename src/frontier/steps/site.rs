@@ -147,7 +147,7 @@ impl<S: Shelf> Moment<'_, S> {
     }
 
     /// Forgets units that had no sites for long enough, at most so many.
-    fn sweep_units(&mut self) -> Done<S> {
+    pub(super) fn sweep_units(&mut self) -> Done<S> {
         for name in self.shelf.idle_units(self.now, SWEPT)? {
             let mutex = MutexKey::unit(&name);
             let is_held = self.shelf.mutex(&mutex)?.is_some_and(|held| held.until > self.now);

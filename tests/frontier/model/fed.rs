@@ -87,9 +87,8 @@ impl Ledger {
 
     pub fn feed(&mut self, most: u32, fed: Feeding) -> Result<(), String> {
         let mut put = 0;
-        while put < u64::from(most)
-            && let Some((_, site, url)) = self.first_again().filter(|(at, ..)| *at <= self.now)
-        {
+        for _ in 0..most {
+            let Some((_, site, url)) = self.first_again().filter(|(at, ..)| *at <= self.now) else { break };
             let again = CanonicalUrl::parse(&url).map_err(|e| e.to_string())?;
             let key = (site.clone(), Stage::Download, url.clone());
             if self.tasks.get(&key).is_none_or(Task::is_idle) {

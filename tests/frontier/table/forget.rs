@@ -163,3 +163,31 @@ fn i17_locks_that_ended_and_the_robots_of_hosts_that_nobody_has_are_forgotten() 
         assert!(w.locks_kept().is_none_or(|locks| locks <= 2), "the last one, and that of the site's unit");
     });
 }
+
+#[test]
+fn i17_an_outsider_s_lock_on_a_unit_that_never_had_a_site_is_forgotten_once_it_is_over() {
+    on_every_backend(async |w| {
+        let lock = async |unit: &str, expire| {
+            w.frontier.try_lock(&MutexKey::unit(unit), "outsider", expire).await.expect("answers")
+        };
+        w.site("a").await;
+        lock("a", 5_000).await;
+        for n in 0..25 {
+            lock(&format!("unit-{n}"), 1_000).await;
+        }
+        let last = MutexKey::unit("unit-24");
+        assert!(w.frontier.extend_lock(&last, "outsider", 9_000).await.expect("answers"));
+        w.pass(8_999);
+        for _ in 0..3 {
+            lock("a", 5_000).await;
+        }
+        assert!(
+            w.unit_locks_kept().is_none_or(|locks| locks == 3),
+            "that of the site, and what is still held"
+        );
+        assert!(w.mutex_left("unit-24").await.is_none_or(|left| left == 1));
+        w.pass(1);
+        lock("a", 5_000).await;
+        assert!(w.unit_locks_kept().is_none_or(|locks| locks == 1), "that of the site's unit stays");
+    });
+}

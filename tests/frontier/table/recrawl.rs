@@ -289,3 +289,22 @@ fn v13_a_run_is_over_though_pages_are_to_be_fetched_again_and_a_fed_page_is_an_o
         assert_eq!(other, paced::internals::task::PutReply::Coalesced);
     });
 }
+
+#[test]
+fn v13_i16_no_more_pages_are_looked_at_than_asked_for_though_none_is_put() {
+    on_every_backend(async |w| {
+        fast_site(w, "a").await;
+        for path in ["p", "q", "r"] {
+            fetch(w, "a", path, 1_000).await;
+        }
+        w.pass(1_010);
+        assert_eq!(w.feed(10).await.put, 3);
+        for _ in 0..3 {
+            w.take().await;
+        }
+        w.pass(1_010);
+        assert_eq!(w.feed(2).await, fed(0, Some(0)), "the third is left over");
+        let Feeding { put, next_in } = w.feed(2).await;
+        assert!(put == 0 && next_in.is_some_and(|wait| wait > 900), "{next_in:?}");
+    });
+}

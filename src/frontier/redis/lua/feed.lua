@@ -2,17 +2,12 @@
 local feed = module(function(feed)
   -- Puts pages whose time has come as requests, the longest due first. Each is due again a period later, whatever becomes
   -- of the request. A page that is being fetched just now isn't asked for once more: that fetch is its re-crawl. A site
-  -- with enough waiting downloads is passed over until it has room.
+  -- with enough waiting downloads is passed over until it has room. So many pages are looked at, put or not.
   function feed.step(most)
-    local fed = 0
-    local at, name, url = pages.first_again()
-    for _ = 1, math.min(most, FED) do
-      if not at or at > now then
-        break
-      end
-      if not url then
-        return { fed, 0 }
-      end
+    local fed, looks = 0, math.min(most, FED)
+    local at, name, url, left = pages.first_again(REMOVED)
+    while looks > 0 and url and at <= now do
+      looks = looks - 1
       local site, page = store.site(name), kept.page(name, url)
       local depth = page.depth
       pages.save(site, url, page, { fence = page.fence, stored = page.stored, depth = depth, recrawl = page.recrawl })
@@ -23,7 +18,10 @@ local feed = module(function(feed)
         fed = fed + 1
       end
       store.save_site(site)
-      at, name, url = pages.first_again()
+      at, name, url, left = pages.first_again(left)
+    end
+    if at and not url then
+      return { fed, 0 }
     end
     return { fed, at and math.max(0, at - now) or false }
   end

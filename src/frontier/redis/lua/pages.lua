@@ -21,19 +21,19 @@ local pages = module(function(pages)
     return text(page.recrawl) .. ' ' .. text(at - at % math.max(1, math.floor(page.recrawl / SLOTS)))
   end
 
-  -- The first entry of a period that its page still has: the time and the URL. Those before it go, a bounded number; without
-  -- a URL there are more of these. Whether any went.
-  local function first_of(site, period)
+  -- The first entry of a period that its page still has: the time and the URL. Those before it go, `most` of them; without a
+  -- URL there are more of these. How many went.
+  local function first_of(site, period, most)
     local key, again = store.again_list(site, period), nil
-    for gone = 0, REMOVED do
+    for gone = 0, most do
       local entry, hash, url = call('LINDEX', key, 0)
       if not entry then
-        return nil, nil, gone > 0
+        return nil, nil, gone
       end
       again, hash = struct.unpack(AGAIN_ENTRY, entry)
       url = kept.url_of(site, hash, tonumber(period), again)
-      if url or gone == REMOVED then
-        return again, url, gone > 0
+      if url or gone == most then
+        return again, url, gone
       end
       call('LPOP', key)
     end
@@ -67,7 +67,7 @@ local pages = module(function(pages)
       call('UNLINK', key)
     elseif call('LINDEX', key, 0) == entry_of(page) then
       call('LPOP', key)
-      first_of(site, period)
+      first_of(site, period, SWEPT)
     end
   end
 
@@ -117,22 +117,25 @@ local pages = module(function(pages)
     end
   end
 
-  -- The first page to be asked for again, of a site that has room for it: when, of which site, which one. Without a page there
-  -- is more to be tidied.
-  function pages.first_again()
-    local site = call('ZRANGE', P .. 'again', '0', '0')[1]
-    if not site then
-      return nil
+  -- The first page to be asked for again, of a site that has room for it: when, of which site, which one. Of the entries before
+  -- it that their pages have left, `most` go: without a page there are more of these. How many more may go.
+  function pages.first_again(most)
+    while true do
+      local site = call('ZRANGE', P .. 'again', '0', '0')[1]
+      if not site then
+        return nil, nil, nil, most
+      end
+      local _, period = store.first_again(site)
+      local at, url, gone = first_of(site, period, most)
+      if gone > 0 then
+        store.offer_again(store.site(site))
+      end
+      most = most - gone
+      if gone == 0 or at and not url then
+        return at, site, url, most
+      end
+      -- Another site may be before it now.
     end
-    local _, period = store.first_again(site)
-    local at, url, is_tidied = first_of(site, period)
-    if is_tidied then
-      store.offer_again(store.site(site))
-    end
-    if is_tidied and url then
-      return pages.first_again() -- another site may be before it now
-    end
-    return at, site, url
   end
 
   -- Pages that have a `recrawl`: how many are fresh, how many there are, and when the oldest was fetched.

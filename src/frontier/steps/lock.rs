@@ -41,7 +41,7 @@ impl<S: Shelf> Moment<'_, S> {
             return Ok(LockReply::Held(left));
         }
         let from = now + lead.clamp(0, LONGEST_LEAD);
-        self.hold(key, MutexState { token, until: from.saturating_add(expire) })?;
+        self.hold(key, &MutexState { token, until: from.saturating_add(expire) })?;
         self.use_turn(key)?;
         Ok(LockReply::Taken(from))
     }
@@ -87,20 +87,20 @@ impl<S: Shelf> Moment<'_, S> {
         let holds = self.holds_lock(key, token)?;
         if holds {
             let until = self.now.saturating_add(expire);
-            self.hold(key, MutexState { token: token.to_owned(), until })?;
+            self.hold(key, &MutexState { token: token.to_owned(), until })?;
             self.bring_forward(key, until)?;
         }
         Ok(holds)
     }
 
     /// A token holds a mutex. That of a unit which no site was ever of is forgotten once it is over.
-    fn hold(&mut self, key: &MutexKey, mutex: MutexState) -> Done<S> {
+    fn hold(&mut self, key: &MutexKey, mutex: &MutexState) -> Done<S> {
         if let MutexKey::Unit(unit) = key
             && self.shelf.unit(unit)?.is_none()
         {
             self.shelf.set_idle(unit, Some(mutex.until))?;
         }
-        self.shelf.save_mutex(key, &mutex)
+        self.shelf.save_mutex(key, mutex)
     }
 
     /// Whether the token holds a mutex.

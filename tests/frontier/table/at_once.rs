@@ -43,6 +43,7 @@ fn the_parse_is_leased_with_the_settlement_as_if_it_had_been_claimed() {
             url: claimed.url.clone(),
             fence: claimed.fence,
             stored: claimed.stored.clone(),
+            response: claimed.response,
             ..taken.clone()
         };
         assert_eq!(same, claimed);

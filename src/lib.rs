@@ -46,6 +46,7 @@ mod mutex;
 mod page;
 mod patience;
 mod quantity;
+mod recent;
 mod robots;
 mod run;
 mod settings;

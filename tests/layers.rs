@@ -22,6 +22,7 @@ const ORDER: &[&str] = &[
     "quantity",
     "batch",
     "patience",
+    "recent",
     "canonical_url",
     "page",
     "item",

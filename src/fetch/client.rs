@@ -109,6 +109,8 @@ impl Clients {
         if let Some(pool) = made.get(&key) {
             return Ok(Arc::clone(pool));
         }
+        // An older pool goes once nobody holds it and no connection of its is up: a proxy, or a pace, that is no site's any more.
+        made.retain(|_, pool| Arc::strong_count(pool) > 1 || pool.has_servers());
         let pool = ConnectionPool::new(self.dialer(&key)?, key.keep);
         made.insert(key, Arc::clone(&pool));
         Ok(pool)
@@ -173,6 +175,22 @@ mod tests {
             chosen.pool.keeps_for().as_secs()
         };
         assert_eq!((kept(0), kept(1), kept(60), kept(3600)), (90, 90, 128, 8192));
+    }
+
+    #[tokio::test]
+    async fn i17_pools_that_no_site_uses_any_more_go() {
+        let clients = Clients::new(Vec::new(), None).expect("clients");
+        let pool = |n: u64| {
+            let proxy = Url::parse(&format!("http://10.0.0.1:{}/", 1_000 + n)).expect("a URL");
+            let way = Way::Proxy { proxy, allow_private: false };
+            clients.pool(PoolKey { way, http1_only: false, keep: IDLE }).expect("a pool")
+        };
+        let held = pool(0);
+        for n in 1..20 {
+            drop(pool(n));
+        }
+        assert_eq!(clients.made.lock().expect("whole").len(), 2, "one that is used, and the last one");
+        assert!(Arc::ptr_eq(&held, &pool(0)));
     }
 
     #[test]

@@ -16,7 +16,6 @@ mod pool;
 mod resolve;
 mod wire;
 
-use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -34,11 +33,17 @@ use crate::canonical_url::CanonicalUrl;
 use crate::clock::Timestamp;
 use crate::frontier::permit::{NotNow, Permit};
 use crate::page::{Page, Validators};
+use crate::recent::Recent;
 use crate::site::Site;
 use client::{Chosen, Clients};
 use cookies::Cookies;
 use pool::Need;
 use wire::{Started, Unstarted};
+
+/// The most sites whose cookies are kept.
+const MOST_SITES: usize = 16_384;
+/// The most origins of a site of which it is known that they want HTTP/1.1.
+const MOST_ORIGINS: usize = 256;
 
 /// Settings of a `Fetcher`, the same for all sites.
 #[derive(Clone, Debug, Default)]
@@ -67,7 +72,7 @@ pub enum FetcherError {
 #[derive(Debug)]
 pub struct Fetcher {
     clients: Clients,
-    sites: Mutex<HashMap<String, SiteConnections>>,
+    sites: Mutex<Recent<String, SiteConnections, MOST_SITES>>,
 }
 
 /// What is kept of a site from one request to the next.
@@ -76,11 +81,11 @@ struct SiteConnections {
     cold: Arc<Semaphore>,
     cookies: Arc<Cookies>,
     /// Origins that asked for HTTP/1.1 where HTTP/2 was agreed on.
-    http1_only: Arc<Mutex<HashSet<url::Origin>>>,
+    http1_only: Arc<Mutex<Recent<url::Origin, (), MOST_ORIGINS>>>,
 }
 
 impl SiteConnections {
-    fn http1_only(&self) -> MutexGuard<'_, HashSet<url::Origin>> {
+    fn http1_only(&self) -> MutexGuard<'_, Recent<url::Origin, (), MOST_ORIGINS>> {
         self.http1_only.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -159,7 +164,7 @@ impl Fetcher {
         let sent = sent(&request, &head, started.sent_at);
         let answer = answer(&request, started, &state, chosen.through_proxy).await;
         if answer.as_ref().is_err_and(FetchError::wants_http1) {
-            state.http1_only().insert(request.url.url().origin());
+            state.http1_only().put(request.url.url().origin(), ());
         }
         Ok(Exchange { sent, answer })
     }
@@ -172,7 +177,7 @@ impl Fetcher {
         wait: Duration,
     ) -> Result<Chosen, Unsent> {
         let failed = |kind| Unsent::Failed(FetchError::new(request.url, kind));
-        let http1_only = state.http1_only().contains(&request.url.url().origin());
+        let http1_only = state.http1_only().get(&request.url.url().origin()).is_some();
         let chosen = self.clients.choose(request.site, request.url.url(), http1_only, wait);
         let chosen = chosen.map_err(|error| failed(FetchErrorKind::Settings(error.to_string())))?;
         let guarded = !chosen.led_elsewhere && !request.site.fetch.allow_private;
@@ -188,7 +193,7 @@ impl Fetcher {
             cookies: Arc::default(),
             http1_only: Arc::default(),
         };
-        sites.entry(site.name.clone()).or_insert_with(new).clone()
+        sites.get_or(site.name.clone(), new).clone()
     }
 }
 
@@ -272,5 +277,26 @@ fn sent(request: &Request<'_>, head: &HeaderMap, at: Timestamp) -> Sent {
         method: "GET",
         target: url[url::Position::BeforePath..url::Position::AfterQuery].to_owned(),
         headers: host.into_iter().chain(fields).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn i17_of_many_sites_the_cookies_of_the_last_ones_stay() {
+        let fetcher = Fetcher::new(FetcherOptions::default()).expect("a fetcher");
+        let text = "seeds = [\"https://shop.example/\"]\n[[page]]\nname = \"p\"\nmatch = \"/**\"\n";
+        let mut site = crate::site::parse(text, "shop.toml").expect("a good site");
+        let mut state_of = |n: usize| {
+            site.name = format!("s{n}");
+            fetcher.state_of(&site)
+        };
+        let first = state_of(0);
+        assert!(Arc::ptr_eq(&first.cookies, &state_of(0).cookies));
+        (1..2 * MOST_SITES).for_each(|n| drop(state_of(n)));
+        assert!(fetcher.sites.lock().expect("whole").len() <= MOST_SITES);
+        assert!(!Arc::ptr_eq(&first.cookies, &state_of(0).cookies), "they were forgotten");
     }
 }

@@ -176,6 +176,11 @@ impl ConnectionPool {
         idle.map_or(Offer::Nothing, |idle| Offer::Connection(Exclusive::Http1(idle.connection)))
     }
 
+    /// Whether some server has a connection here, or somebody who waits for one.
+    pub fn has_servers(&self) -> bool {
+        self.servers().values().any(ServerConnections::is_needed)
+    }
+
     /// Somebody who waits will find something.
     fn has_some(&self, origin: &str) -> bool {
         let mut servers = self.servers();
@@ -303,3 +308,29 @@ impl Drop for HeldConnection {
 #[derive(Debug, thiserror::Error)]
 #[error("no connection in time")]
 pub struct ConnectTimeout;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn i17_of_servers_that_nobody_asks_any_more_nothing_is_kept() {
+        super::super::install_tls();
+        let keep = Duration::from_millis(40);
+        let dialer = Dialer::new(reqwest::ClientBuilder::new().no_proxy()).expect("a dialer");
+        let (pool, cold) = (ConnectionPool::new(dialer, keep), Arc::new(Semaphore::new(1)));
+        for port in 1..=200 {
+            let url = Url::parse(&format!("http://127.0.0.1:{port}/")).expect("a URL");
+            let need = Need { url: &url, cold: &cold, patience: Duration::from_secs(5) };
+            let refused = pool.take(need).await;
+            assert!(refused.is_err(), "nobody listens on port {port}");
+        }
+        for _ in 0..1_000 {
+            if pool.servers().is_empty() {
+                return;
+            }
+            clock::wait(keep).await;
+        }
+        panic!("{} servers are still known", pool.servers().len());
+    }
+}

@@ -1,6 +1,6 @@
 //! What this process did, counted as it happens.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -11,8 +11,12 @@ use crate::clock::Timestamp;
 use crate::fetch::Exchange;
 use crate::frontier::{Freshness, View};
 use crate::manners::is_early;
+use crate::recent::Recent;
 use crate::site::Site;
 use crate::task::{Departure, RobotsAccess};
+
+/// The most sites, and the most pace units, of which something is kept.
+const MOST: usize = 32_768;
 
 /// The counters of a process. Cheap to clone; clones count together.
 #[derive(Clone, Debug, Default)]
@@ -20,9 +24,11 @@ pub struct Monitor(Arc<Mutex<Counts>>);
 
 #[derive(Debug, Default)]
 struct Counts {
-    sites: BTreeMap<String, SiteCounts>,
+    sites: Recent<String, SiteCounts, MOST>,
+    /// What was done for all sites, also for those that are forgotten.
+    total: Tally,
     /// The last request of each pace unit.
-    last_sent: HashMap<String, Option<Timestamp>>,
+    last_sent: Recent<String, Option<Timestamp>, MOST>,
     workers: usize,
 }
 
@@ -67,20 +73,17 @@ impl Monitor {
         let status = exchange.answer.as_ref().map_or(0, |fetched| fetched.page.status);
         debug!(site = site.name, url = url.as_str(), status, "sent at {at}");
         let mut state = self.lock();
-        let last_of_unit = state.last_sent.entry(site.unit()).or_default();
+        let last_of_unit = state.last_sent.get_or(site.unit(), Option::default);
         let is_early_in_unit = follows_early(last_of_unit, at, departure.unit);
-        let SiteCounts { tally, last_sent, .. } = state.site(&site.name);
-        let is_early_in_site = follows_early(last_sent, at, departure.site);
-        tally.starts += 1;
-        tally.early += u64::from(is_early_in_unit || is_early_in_site);
+        let is_early_in_site = follows_early(&mut state.site(&site.name).last_sent, at, departure.site);
+        let early = u64::from(is_early_in_unit || is_early_in_site);
+        state.count(&site.name, Tally { starts: 1, early, ..Tally::default() });
     }
 
     /// A task was settled: a page was kept for parsing, or the task died, or neither.
     pub fn settled(&self, site: &str, kept: bool, died: bool) {
-        let mut state = self.lock();
-        let tally = &mut state.site(site).tally;
-        tally.pages += u64::from(kept);
-        tally.dead += u64::from(died);
+        let tally = Tally { pages: u64::from(kept), dead: u64::from(died), ..Tally::default() };
+        self.lock().count(site, tally);
     }
 
     /// What a host's `robots.txt` says was found out.
@@ -96,7 +99,7 @@ impl Monitor {
 
     /// An item was written.
     pub fn item(&self, site: &str) {
-        self.lock().site(site).tally.items += 1;
+        self.lock().count(site, Tally { items: 1, ..Tally::default() });
     }
 
     /// So many workers download at once.
@@ -127,15 +130,7 @@ impl Monitor {
 
     /// What was done for all sites.
     pub fn total(&self) -> Tally {
-        let state = self.lock();
-        let tallies = state.sites.values().map(|site| site.tally);
-        tallies.fold(Tally::default(), |sum, one| Tally {
-            starts: sum.starts + one.starts,
-            early: sum.early + one.early,
-            pages: sum.pages + one.pages,
-            items: sum.items + one.items,
-            dead: sum.dead + one.dead,
-        })
+        self.lock().total
     }
 
     pub(super) fn worker_count(&self) -> usize {
@@ -157,6 +152,47 @@ fn follows_early(last: &mut Option<Timestamp>, at: Timestamp, wait: i64) -> bool
 
 impl Counts {
     fn site(&mut self, name: &str) -> &mut SiteCounts {
-        self.sites.entry(name.to_owned()).or_default()
+        self.sites.get_or(name.to_owned(), SiteCounts::default)
+    }
+
+    /// So much more was done for a site.
+    fn count(&mut self, site: &str, more: Tally) {
+        let tally = &mut self.site(site).tally;
+        *tally = tally.and(more);
+        self.total = self.total.and(more);
+    }
+}
+
+impl Tally {
+    fn and(self, more: Self) -> Self {
+        Self {
+            starts: self.starts + more.starts,
+            early: self.early + more.early,
+            pages: self.pages + more.pages,
+            items: self.items + more.items,
+            dead: self.dead + more.dead,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn i17_of_many_sites_the_last_ones_counters_stay_and_all_are_in_the_total() {
+        const SITES: u64 = 2 * MOST as u64;
+        let monitor = Monitor::default();
+        for n in 0..SITES {
+            let site = format!("s{n}");
+            monitor.settled(&site, true, n % 2 == 0);
+            monitor.item(&site);
+            monitor.robots(&site, "http://a", &RobotsAccess::Unreachable("503".to_owned()));
+        }
+        assert!(monitor.lock().sites.len() <= MOST);
+        let counted = |pages, items, dead| Tally { pages, items, dead, ..Tally::default() };
+        assert_eq!(monitor.total(), counted(SITES, SITES, SITES / 2));
+        let last = format!("s{}", SITES - 1);
+        assert_eq!([monitor.tally(&last), monitor.tally("s0")], [counted(1, 1, 0), Tally::default()]);
     }
 }

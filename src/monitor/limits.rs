@@ -1,6 +1,5 @@
 //! Sites whose `parallel` keeps them from using every start. Said once, and once more when it is over.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use tracing::{info, warn};
@@ -8,13 +7,17 @@ use tracing::{info, warn};
 use crate::forecast::Demand;
 use crate::frontier::View;
 use crate::quantity::{compact, spoken, spoken_rate};
+use crate::recent::Recent;
 
 /// Looks in a row that must agree: a single slow answer is none of them.
 const LOOKS: u32 = 3;
 
+/// The most sites whose limit is kept in mind.
+const MOST_SITES: usize = 32_768;
+
 /// What was seen of each site's limit.
 #[derive(Debug, Default)]
-pub(super) struct Limits(BTreeMap<String, SiteLimit>);
+pub(super) struct Limits(Recent<String, SiteLimit, MOST_SITES>);
 
 #[derive(Clone, Copy, Debug, Default)]
 struct SiteLimit {
@@ -37,7 +40,7 @@ impl Limits {
     pub(super) fn look(&mut self, view: &View) {
         let (Some(demand), true) = (demand(view), view.download.waiting > 0) else { return };
         let (site, parallel) = (&view.site, demand.parallel);
-        match self.0.entry(site.clone()).or_default().judge(&demand) {
+        match self.0.get_or(site.clone(), SiteLimit::default).judge(&demand) {
             Some(News::IsLimit(enough)) => {
                 let rate = spoken_rate(demand.rate().unwrap_or_default());
                 let (response, told) = (spoken(demand.response), compact(demand.response));

@@ -1,7 +1,7 @@
 //! A folder of site files, whose rules are put in force at the start and again when asked. A bad file leaves the rules in
 //! force that were there before.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::convert::Infallible;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -27,7 +27,7 @@ pub(super) struct SiteFolder {
     path: PathBuf,
     settings: Settings,
     rules: SiteRules,
-    /// By site, the version of its rules as last registered from here.
+    /// By site that has a file, the version of its rules as last registered from here.
     versions: BTreeMap<String, i64>,
 }
 
@@ -57,6 +57,8 @@ impl SiteFolder {
         patience: Option<Patience>,
     ) -> Result<(), RunError> {
         let (mut reading, mut tries) = (self.load().await?, patience.map(Patience::begin));
+        let named: HashSet<&str> = reading.left.iter().map(|(_, site)| site.name.as_str()).collect();
+        self.versions.retain(|name, _| named.contains(name.as_str()));
         while let Err(error) = self.register(frontier, &mut reading).await {
             let Some(tries) = tries.as_mut().filter(|_| error.is_transient()) else {
                 return Err(error.into());

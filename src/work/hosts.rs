@@ -107,3 +107,21 @@ impl Hosts {
 pub(super) fn site_of_text(name: &str, text: &str) -> Result<Site, FrontierError> {
     site::parse(text, &format!("{name}.toml")).map_err(|errors| FrontierError::unreadable_rules(name, errors))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::{Clock, Timestamp};
+
+    #[tokio::test]
+    async fn i17_of_many_hosts_those_asked_for_last_are_remembered() {
+        let frontier = Frontier::model(Clock::fake(Timestamp::from_millis(1_800_000_000_000)));
+        let (hosts, mut most) = (Hosts::default(), 0);
+        for n in 0..2 * MOST_HOSTS {
+            let host = Host::parse(&format!("h{n}.example")).expect("a host");
+            assert!(hosts.owner(&frontier, &host).await.expect("answers").is_none());
+            most = most.max(hosts.lock().owners.len());
+        }
+        assert_eq!((most, hosts.lock().sites.len()), (MOST_HOSTS, 0));
+    }
+}

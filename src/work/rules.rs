@@ -8,10 +8,13 @@ use tracing::warn;
 use crate::canonical_url::Host;
 use crate::frontier::WorkScope;
 use crate::frontier::unit_news::UnitNews;
+use crate::recent::Recent;
 use crate::site::{RobotsPolicy, Site};
 
 /// The most sites of which one that works on all keeps the rules; those not used for longest are read again when needed.
 const MOST_SITES: usize = 4_096;
+/// The most sites of which it is known that something of them was said.
+const MOST_TOLD: usize = 32_768;
 
 /// The sites of a process. Shared; newer rules replace older ones.
 #[derive(Clone, Debug, Default)]
@@ -25,23 +28,19 @@ pub struct SiteRules {
 
 #[derive(Debug, Default)]
 struct Sites {
-    /// Rises with each use.
-    turn: u64,
-    by_name: HashMap<String, KnownSite>,
+    by_name: Recent<String, KnownSite, { usize::MAX }>,
     by_host: HashMap<Host, String>,
     left: HashSet<String>,
     /// Those by whose rules robots.txt is ignored, also where the rules themselves are forgotten: it is said once of each.
-    ignoring: HashSet<String>,
+    ignoring: Recent<String, (), MOST_TOLD>,
     /// Those for which this process lacks something: that is said once too.
-    lacking: HashSet<String>,
+    lacking: Recent<String, (), MOST_TOLD>,
 }
 
 #[derive(Debug)]
 struct KnownSite {
     version: i64,
     site: Arc<Site>,
-    /// The turn of its last use.
-    used: u64,
 }
 
 impl SiteRules {
@@ -76,22 +75,22 @@ impl SiteRules {
 
     /// Whether it is the first time that this process turns out to lack something that the site's file asks for.
     pub(super) fn warns_first_of_lack(&self, site: &str) -> bool {
-        self.lock().lacking.insert(site.to_owned())
+        self.lock().lacking.put(site.to_owned(), ()).is_none()
     }
 
     /// Whether this process lacks something for a site that it worked on.
     pub fn lacks_something(&self) -> bool {
-        !self.lock().lacking.is_empty()
+        self.lock().lacking.len() > 0
     }
 
     /// The site, and whether it ignores robots.txt from now on.
     fn take_in(&self, site: Site, version: i64) -> (Arc<Site>, bool) {
         let site = Arc::new(site);
         let mut sites = self.lock();
-        if sites.by_name.get(&site.name).is_some_and(|known| known.version < version) {
+        if sites.by_name.peek(&site.name).is_some_and(|known| known.version < version) {
             self.news.doubt(&site.unit());
         }
-        let is_newest = sites.by_name.get(&site.name).is_none_or(|known| known.version <= version);
+        let is_newest = sites.by_name.peek(&site.name).is_none_or(|known| known.version <= version);
         let ignores_now = is_newest && sites.replace(&site, version);
         if self.of_all && sites.by_name.len() > MOST_SITES {
             sites.forget_half();
@@ -107,8 +106,13 @@ impl SiteRules {
     /// The names of the sites that were taken in and are worked on, in order.
     pub fn names(&self) -> Vec<String> {
         let sites = self.lock();
-        let mut names: Vec<String> =
-            sites.by_name.keys().filter(|name| !sites.left.contains(*name)).cloned().collect();
+        let mut names: Vec<String> = sites
+            .by_name
+            .iter()
+            .map(|(name, _)| name)
+            .filter(|name| !sites.left.contains(*name))
+            .cloned()
+            .collect();
         names.sort();
         names
     }
@@ -120,10 +124,8 @@ impl SiteRules {
 
     /// A site by its rules of that version or newer.
     pub(super) fn get(&self, name: &str, version: i64) -> Option<Arc<Site>> {
-        let Sites { by_name, turn, .. } = &mut *self.lock();
-        let known = by_name.get_mut(name).filter(|known| known.version >= version)?;
-        *turn += 1;
-        known.used = *turn;
+        let mut sites = self.lock();
+        let known = sites.by_name.get(name).filter(|known| known.version >= version)?;
         Some(Arc::clone(&known.site))
     }
 
@@ -131,7 +133,7 @@ impl SiteRules {
     pub(super) fn owner(&self, host: &Host) -> Option<Arc<Site>> {
         let sites = self.lock();
         let name = sites.by_host.get(host)?;
-        sites.by_name.get(name).map(|known| Arc::clone(&known.site))
+        sites.by_name.peek(name).map(|known| Arc::clone(&known.site))
     }
 
     fn lock(&self) -> MutexGuard<'_, Sites> {
@@ -146,23 +148,18 @@ impl Sites {
         for host in &site.scope.hosts {
             self.by_host.entry(host.clone()).or_insert_with(|| site.name.clone());
         }
-        self.turn += 1;
-        let known = KnownSite { version, site: Arc::clone(site), used: self.turn };
-        self.by_name.insert(site.name.clone(), known);
+        self.by_name.put(site.name.clone(), KnownSite { version, site: Arc::clone(site) });
         if site.pace.robots == RobotsPolicy::Ignore {
-            return self.ignoring.insert(site.name.clone());
+            return self.ignoring.put(site.name.clone(), ()).is_none();
         }
         self.ignoring.remove(&site.name);
         false
     }
 
     fn forget_half(&mut self) {
-        let mut turns: Vec<u64> = self.by_name.values().map(|known| known.used).collect();
-        turns.sort_unstable();
-        let since = turns[turns.len() / 2];
-        self.by_name.retain(|_, known| known.used >= since);
+        self.by_name.forget_half();
         let Self { by_name, by_host, .. } = self;
-        by_host.retain(|_, owner| by_name.contains_key(owner));
+        by_host.retain(|_, owner| by_name.peek(owner).is_some());
     }
 }
 
@@ -229,6 +226,21 @@ mod tests {
     }
 
     #[test]
+    fn i17_of_many_sites_that_ignore_robots_txt_or_that_this_process_lacks_something_for_few_are_kept() {
+        let rules = SiteRules::of_all();
+        let mut site = site("a");
+        site.pace.robots = RobotsPolicy::Ignore;
+        for n in 0..MOST_TOLD + 10 {
+            site.name = n.to_string();
+            rules.lock().replace(&Arc::new(site.clone()), 1);
+            rules.lock().by_name.remove(&site.name);
+            assert!(rules.warns_first_of_lack(&site.name) && !rules.warns_first_of_lack(&site.name));
+        }
+        let sites = rules.lock();
+        assert!(sites.ignoring.len() <= MOST_TOLD && sites.lacking.len() <= MOST_TOLD);
+    }
+
+    #[test]
     fn one_that_works_on_all_sites_forgets_those_not_used_for_longest() {
         let rules = SiteRules::of_all();
         let one = site("a");
@@ -239,5 +251,7 @@ mod tests {
         assert!(rules.names().len() <= MOST_SITES / 2 + 2);
         assert!(rules.get("0", 1).is_some() && rules.get("1", 1).is_none());
         assert!(rules.get(&MOST_SITES.to_string(), 1).is_some());
+        let sites = rules.lock();
+        assert!(sites.by_host.len() <= sites.by_name.len());
     }
 }

@@ -1,7 +1,7 @@
 //! What is under way in this process: its tasks with their leases, the sites that they are of, and how many more pages it may
 //! ask for.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -11,7 +11,11 @@ use crate::canonical_url::CanonicalUrl;
 use crate::clock::since_boot;
 use crate::frontier::state::{LEASE_MS, TOLD_MS};
 use crate::frontier::{UNTIL_A_CLAIM, View};
+use crate::recent::Recent;
 use crate::task::{Lease, LeaseKey, Stage};
+
+/// The most sites of which it is known that something was granted.
+const MOST_SITES: usize = 32_768;
 
 /// The tasks of this process, and what they are of.
 #[derive(Debug, Default)]
@@ -26,8 +30,8 @@ pub(crate) struct UnderWay {
 struct Table {
     /// By the token of their lease.
     tasks: HashMap<u64, TaskUnderWay>,
-    /// Those of which anything was ever granted.
-    sites: BTreeMap<String, SiteUnderWay>,
+    /// Those of which anything was granted, the last ones of very many.
+    sites: Recent<String, SiteUnderWay, MOST_SITES>,
     /// How the sites stand that are looked at.
     views: Arc<Vec<View>>,
 }
@@ -84,8 +88,8 @@ impl UnderWay {
         let task =
             TaskUnderWay { lease: lease.key(), since, noted: Some(noted), answered: None, kept: false };
         table.tasks.insert(lease.token, task);
-        let new = SiteUnderWay { told: None, newest: None, downloads: 0, supplied_until: noted };
-        let site = table.sites.entry(lease.site.clone()).or_insert(new);
+        let new = || SiteUnderWay { told: None, newest: None, downloads: 0, supplied_until: noted };
+        let site = table.sites.get_or(lease.site.clone(), new);
         if lease.stage == Stage::Download {
             site.newest = Some(NewestGrant::of(lease, since));
         }
@@ -113,12 +117,12 @@ impl UnderWay {
 
     /// Whether so much waits in a site, as far as is known, that no start misses what takes a little longer.
     pub(super) fn is_supplied(&self, site: &str, now: Duration) -> bool {
-        self.lock().sites.get(site).is_some_and(|site| now + A_WHILE <= site.supplied_until)
+        self.lock().sites.peek(site).is_some_and(|site| now + A_WHILE <= site.supplied_until)
     }
 
     /// Tasks of a site end without a start, which takes no interval: how long its queue lasts is not known until its next grant.
     pub(super) fn is_in_doubt(&self, site: &str) {
-        if let Some(site) = self.lock().sites.get_mut(site) {
+        if let Some(site) = self.lock().sites.get(site) {
             site.supplied_until = Duration::ZERO;
         }
     }
@@ -131,7 +135,8 @@ impl UnderWay {
     /// How many more pages may be claimed.
     pub(super) fn pages_left(&self) -> usize {
         let Some(most) = self.most_pages else { return usize::MAX };
-        let downloads: usize = self.lock().sites.values().map(|site| site.downloads).sum();
+        let is_download = |task: &&TaskUnderWay| task.lease.stage == Stage::Download;
+        let downloads = self.lock().tasks.values().filter(is_download).count();
         most.saturating_sub(self.pages.load(Ordering::SeqCst) + downloads)
     }
 
@@ -142,7 +147,7 @@ impl UnderWay {
 
     /// Downloads of a site in this process's hands.
     pub(super) fn downloads_of(&self, site: &str) -> usize {
-        self.lock().sites.get(site).map_or(0, |site| site.downloads)
+        self.lock().sites.peek(site).map_or(0, |site| site.downloads)
     }
 
     /// How the sites that are looked at stand.
@@ -166,9 +171,9 @@ impl UnderWay {
         self.lock().tasks.is_empty()
     }
 
-    /// Whether anything of a site was ever granted.
+    /// Whether anything of a site was granted.
     pub(crate) fn has_worked_on(&self, site: &str) -> bool {
-        self.lock().sites.contains_key(site)
+        self.lock().sites.peek(site).is_some()
     }
 
     /// The load of every site that moves.
@@ -246,7 +251,7 @@ impl Drop for RunningTask {
     fn drop(&mut self) {
         let mut table = self.under_way.lock();
         let Some(task) = table.tasks.remove(&self.token) else { return };
-        if let Some(site) = table.sites.get_mut(&task.lease.site) {
+        if let Some(site) = table.sites.get(&task.lease.site) {
             site.downloads -= usize::from(task.lease.stage == Stage::Download);
         }
     }
@@ -262,12 +267,13 @@ const TOLD: Duration = Duration::from_millis(TOLD_MS.unsigned_abs());
 pub(super) const LEASE: Duration = Duration::from_millis(LEASE_MS.unsigned_abs());
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
     const S: fn(u64) -> Duration = Duration::from_secs;
 
-    fn lease(token: u64) -> Lease {
+    /// The lease of a download.
+    pub(in crate::work) fn lease(token: u64) -> Lease {
         let text = format!(
             r#"{{"token":{token},"site":"shop","stage":"download","url":"http://127.0.0.1/{token}","fence":1,"granted_at":"2026-11-20T09:00:00Z",
             "ends_at":"2026-11-20T09:00:30Z","attempts":0,"origin":"link","priority":240,"depth":0,"hops":0,"departure":{{"at":0,"unit":0,"site":0}},
@@ -335,6 +341,18 @@ mod tests {
         assert!(under_way.is_supplied("shop", S(100)), "by its newest grant");
         let _second = under_way.begin(&granted(2, 200), S(100));
         assert!(!under_way.is_supplied("shop", S(100)), "others took what waited");
+    }
+
+    #[test]
+    fn i17_nothing_is_kept_of_tasks_that_ended_and_of_many_sites_that_of_the_last_ones() {
+        let under_way = Arc::new(UnderWay::default());
+        let of_site = |n: usize| Lease { site: format!("s{n}"), ..lease(n as u64) };
+        let first = under_way.begin(&of_site(0), S(1));
+        (1..2 * MOST_SITES).for_each(|n| drop(under_way.begin(&of_site(n), S(1))));
+        assert!(!under_way.has_worked_on("s0") && under_way.has_worked_on(&of_site(2 * MOST_SITES - 1).site));
+        drop(first);
+        let table = under_way.lock();
+        assert!(table.tasks.is_empty() && table.sites.len() <= MOST_SITES);
     }
 
     #[test]

@@ -15,6 +15,7 @@ use crate::clock::{self, millis};
 use crate::frontier::step::{Claim, Feeding, Forgotten, Grant, Renamed};
 use crate::frontier::table::{At, Haste, Reply, Step};
 use crate::frontier::{FrontierError, MutexKey};
+use crate::recent::Recent;
 use crate::task::{Lease, LeaseKey, Settled, Settlement};
 
 /// Where the directory is.
@@ -27,11 +28,14 @@ const ANSWERS_WITHIN: Duration = Duration::from_millis(250);
 /// How long it waits for each, where one before it took all that time; and when a claim looks for late answers.
 const ANSWERS_SOON: Duration = Duration::from_millis(25);
 
+/// The most sites whose partition is known without asking.
+const MOST_SITES: usize = 65_536;
+
 /// What this process knows of where things are.
 #[derive(Debug, Default)]
 pub(super) struct Partitions {
-    /// The partition of each site met; it never changes.
-    sites: Mutex<HashMap<String, usize>>,
+    /// The partition of each site met, the last ones of very many; it never changes.
+    sites: Mutex<Recent<String, usize, MOST_SITES>>,
     /// Partitions that have nothing to give before a time, and whether they may have something then, if nothing else happens.
     bare: Mutex<HashMap<usize, (Instant, bool)>>,
     /// Claims that partitions haven't answered yet.
@@ -75,7 +79,7 @@ impl Shared {
 
     /// Whether the partition of a site is known to be away.
     pub(super) fn is_away_for(&self, site: &str) -> bool {
-        let partition = lock(&self.partitions.sites).get(site).copied();
+        let partition = lock(&self.partitions.sites).peek(site).copied();
         self.state.away.has(partition.unwrap_or(DIRECTORY))
     }
 
@@ -107,7 +111,7 @@ impl Shared {
         }
         let Some(unit) = self.unit_of(site).await? else { return Ok(None) };
         let partition = self.partition_of_unit(&unit);
-        lock(&self.partitions.sites).insert(site.to_owned(), partition);
+        lock(&self.partitions.sites).put(site.to_owned(), partition);
         Ok(Some(partition))
     }
 
@@ -229,10 +233,10 @@ impl Shared {
             return Ok(None);
         };
         let value = answered.map_err(|_| self.closed())??;
-        match step.read(&value).map_err(|odd| self.broken(&odd))? {
-            Reply::Claim(grant) => Ok(Some(grant)),
-            _ => Ok(None),
-        }
+        let reply = step.read(&value).map_err(|odd| self.broken(&odd))?;
+        self.forget_the_dead(&step, &reply);
+        let Reply::Claim(grant) = reply else { return Ok(None) };
+        Ok(Some(grant))
     }
 
     /// What was granted too late goes back: nobody has renewed it, and its starts are over.
@@ -265,8 +269,8 @@ impl Shared {
     fn lie_in(&self, leases: &[Lease], partition: usize) {
         let mut sites = lock(&self.partitions.sites);
         for lease in leases {
-            if !sites.contains_key(&lease.site) {
-                sites.insert(lease.site.clone(), partition);
+            if sites.get(&lease.site).is_none() {
+                sites.put(lease.site.clone(), partition);
             }
         }
     }
@@ -370,7 +374,18 @@ impl Shared {
         if changes {
             self.look_into(partition);
         }
-        step.read(&value).map_err(|odd| self.broken(&odd))
+        let reply = step.read(&value).map_err(|odd| self.broken(&odd))?;
+        self.forget_the_dead(&step, &reply);
+        Ok(reply)
+    }
+
+    /// Nobody is told any more what a member is told that was declared dead.
+    pub(super) fn forget_the_dead(&self, step: &Step, reply: &Reply) {
+        match (step, reply) {
+            (Step::Bury { owner }, _) => self.wake.forget(owner),
+            (Step::Claim { claim }, Reply::Claim(grant)) if grant.buried => self.wake.forget(&claim.owner),
+            _ => {}
+        }
     }
 
     /// Something may be claimed in a partition after all.

@@ -2,6 +2,7 @@
 //! costs a little time, as nobody sleeps for longer than a few seconds.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
@@ -22,6 +23,8 @@ const AGAIN: Patience = Patience::new(Duration::from_secs(1), Duration::from_sec
 #[derive(Debug, Default)]
 pub(super) struct Wake {
     sleepers: Mutex<HashMap<String, Arc<ToldMember>>>,
+    /// Hints are listened for.
+    listens: AtomicBool,
 }
 
 /// One member, and when it was told to claim, by partition. A claim answers that anew.
@@ -46,8 +49,8 @@ impl Wake {
     pub(super) async fn woken(self: &Arc<Self>, name: &str, state: &Arc<LinkState>) -> usize {
         let (sleeper, is_first) = {
             let mut sleepers = self.sleepers();
-            let is_first = sleepers.is_empty();
-            (Arc::clone(sleepers.entry(name.to_owned()).or_default()), is_first)
+            let sleeper = Arc::clone(sleepers.entry(name.to_owned()).or_default());
+            (sleeper, !self.listens.swap(true, Ordering::SeqCst))
         };
         if is_first {
             state.io_thread.run(listen(Arc::downgrade(self), Arc::downgrade(state)));
@@ -73,6 +76,11 @@ impl Wake {
         if let Some(sleeper) = self.sleepers().get(name) {
             sleeper.told().remove(&partition);
         }
+    }
+
+    /// A member is gone, or goes on under another name: nobody sleeps under this one any more.
+    pub(super) fn forget(&self, name: &str) {
+        self.sleepers().remove(name);
     }
 
     /// A hint is the partition, the time until then in ms, and whom it is for.
@@ -126,4 +134,28 @@ async fn hear(wake: &Weak<Wake>, address: &Address, turn: usize) -> redis::Redis
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Shared;
+    use super::*;
+    use crate::frontier::step::{Claim, Grant};
+    use crate::frontier::table::{Reply, Step};
+
+    #[test]
+    fn i17_c10_of_a_member_that_left_or_was_declared_dead_nothing_is_kept() {
+        let shared = Shared::open("redis://127.0.0.1:1/", None, false).expect("it is reached later");
+        let sleeps = |name: &str| drop(shared.wake.sleepers().insert(name.to_owned(), Arc::default()));
+        sleeps("alive");
+        for n in 0..1_000 {
+            let [left, dead] = ["left", "dead"].map(|what| format!("{what}~{n}"));
+            [&left, &dead].map(|name| sleeps(name));
+            shared.forget_the_dead(&Step::Bury { owner: left }, &Reply::Bury(true));
+            let claim = Claim { owner: dead, token: 1, download: 1, parse: 1, dice: Vec::new(), lead: 0 };
+            let grant = Grant { buried: true, ..Grant::default() };
+            shared.forget_the_dead(&Step::Claim { claim }, &Reply::Claim(grant));
+        }
+        assert_eq!(shared.wake.sleepers().keys().collect::<Vec<_>>(), ["alive"]);
+    }
 }

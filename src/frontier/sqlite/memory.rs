@@ -121,9 +121,12 @@ impl Memory {
     }
 
     fn is_small(&self) -> bool {
-        let (sites, running) = (self.sites.known.len(), self.running.known.len());
-        let (robots, mutexes) = (self.robots.known.len(), self.mutexes.known.len());
-        [sites, running, robots, mutexes].into_iter().all(|size| size <= MOST)
+        let [sites, ids, units] = [self.sites.known.len(), self.ids.known.len(), self.units.known.len()];
+        let [members, owners] = [self.members.known.len(), self.owners.known.len()];
+        let [robots, mutexes, running] =
+            [self.robots.known.len(), self.mutexes.known.len(), self.running.known.len()];
+        let sizes = [sites, ids, units, members, owners, robots, mutexes, running];
+        sizes.into_iter().all(|size| size <= MOST)
     }
 
     /// Nothing is known any more.
@@ -167,5 +170,32 @@ impl Memory {
             }
         }
         self.running.forget(&key);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn i17_of_many_records_of_any_kind_none_are_known_in_the_next_transaction() {
+        let file = Connection::open_in_memory().expect("a file");
+        let begun = |memory: Memory| memory.in_transaction(&file).expect("begun");
+        type Fill = fn(&mut Memory, &str);
+        let kinds: [Fill; 4] = [
+            |memory, name| memory.ids.stands(name, 1),
+            |memory, name| memory.members.stands(name, Vec::new()),
+            |memory, name| memory.robots.stands(name, None),
+            |memory, name| memory.mutexes.stands(&MutexKey::Unit(name.to_owned()), None),
+        ];
+        for fill in kinds {
+            let mut memory = begun(Memory::default());
+            (0..MOST).for_each(|n| fill(&mut memory, &n.to_string()));
+            memory = begun(memory);
+            assert!(memory.lasts);
+            fill(&mut memory, "one more");
+            memory = begun(memory);
+            assert!(!memory.lasts && memory.ids.known.is_empty() && memory.mutexes.known.is_empty());
+        }
     }
 }

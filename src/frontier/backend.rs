@@ -33,6 +33,11 @@ pub(super) trait Backend: Debug + Send + Sync {
     /// Does one step. Dropping the future doesn't undo it.
     fn step(&self, step: Step) -> BoxFuture<'_, Result<Reply, FrontierError>>;
 
+    /// Does a step only where a site lies, although it may be for every part of the frontier.
+    fn step_of<'a>(&'a self, _site: &'a str, step: Step) -> BoxFuture<'a, Result<Reply, FrontierError>> {
+        self.step(step)
+    }
+
     /// Does a step without anybody waiting for its answer.
     fn post(&self, step: Step);
 

@@ -5,11 +5,12 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use super::sqlite::OwnerFile;
-use super::state::WorkScope;
+use super::state::{LEASE_MS, WorkScope};
 use super::table::{Reply, Step};
 use super::view::Owner;
 use super::{Frontier, FrontierError, FrontierErrorKind};
-use crate::clock::boot_micros;
+use crate::clock::{boot_micros, since_boot};
+use crate::task::LeaseKey;
 
 /// How long a server takes a process for alive after a beat, which is renewed every 3 s.
 pub(super) const BEAT: Duration = Duration::from_secs(10);
@@ -88,6 +89,24 @@ impl Frontier {
         }
         let beaten = member.beaten.load(Ordering::SeqCst);
         Duration::from_micros(u64::try_from(beaten).unwrap_or(0)) + BEAT
+    }
+
+    /// Renews a lease, after a sign of life where the lease lies and nowhere else, so that no other part of the frontier is waited
+    /// for: until when it is the member's, by the time since boot; none if it is lost.
+    pub async fn hold_lease(
+        &self,
+        member: &Member,
+        lease: LeaseKey,
+    ) -> Result<Option<Duration>, FrontierError> {
+        let sent = since_boot();
+        let lasts = Duration::from_millis(LEASE_MS.unsigned_abs());
+        let mut until = sent + lasts;
+        if self.0.is_remote() {
+            let (owner, pid) = (member.name.clone(), std::process::id());
+            self.0.step_of(&lease.site, Step::Enlist { owner, pid, scope: None }).await?;
+            until = sent + lasts.min(BEAT);
+        }
+        Ok((self.extend(vec![lease]).await? == [true]).then_some(until))
     }
 
     async fn enlist(&self, owner: &str, scope: Option<WorkScope>) -> Result<(), FrontierError> {

@@ -174,6 +174,14 @@ impl Frontier {
         ask!(self, Feed { most })
     }
 
+    /// Whether what is put now is taken in.
+    ///
+    /// # Errors
+    /// The memory is full, or the frontier can't be asked.
+    pub async fn has_room(&self) -> Result<(), FrontierError> {
+        self.feed(0).await.map(drop)
+    }
+
     /// Grants up to as many tasks as asked for, each due, each under a lease of 30 s.
     pub async fn claim(&self, claim: Claim) -> Result<Grant, FrontierError> {
         let mut grant = ask!(self, Claim { claim })?;

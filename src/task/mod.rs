@@ -156,6 +156,8 @@ pub struct Lease {
     /// For how long the downloads that wait in its site last at the least, in ms from the grant on: until then no start waits for
     /// what this task brings.
     pub supply: i64,
+    /// How many more requests its site may have in flight after the grant.
+    pub places: u32,
     /// The most requests in flight of its site, as in force.
     pub parallel: u32,
     /// Response time of its site, a moving average in ms.

@@ -6,8 +6,7 @@ use std::time::Duration;
 use tokio::task::JoinHandle;
 
 use super::parts::VisitParts;
-use crate::clock;
-use crate::fetch::Exchange;
+use crate::clock::{self, since_boot};
 use crate::frontier::FrontierError;
 use crate::site::Site;
 use crate::task::Lease;
@@ -21,11 +20,14 @@ const SOON: Duration = Duration::from_millis(200);
 pub(super) struct BodyEnd(Option<JoinHandle<()>>);
 
 impl BodyEnd {
-    /// The settlement says it.
-    pub(super) fn settled(mut self) {
-        if let Some(later) = self.0.take() {
+    /// The settlement says it, if it wasn't said before; whether it is left to the settlement.
+    pub(super) fn settled(mut self) -> bool {
+        let later = self.0.take();
+        let is_left = later.as_ref().is_some_and(|later| !later.is_finished());
+        if let Some(later) = later {
             later.abort();
         }
+        is_left
     }
 }
 
@@ -34,15 +36,12 @@ pub(super) async fn body_end(
     parts: &VisitParts,
     site: &Site,
     lease: &Lease,
-    exchange: &Exchange,
     block: Option<&(Duration, String)>,
 ) -> Result<BodyEnd, FrontierError> {
-    let response = exchange.answer.as_ref().map_or(Duration::MAX, |fetched| fetched.page.response);
-    let places = site.pace.parallel;
     let is_short = if lease.departure.wait().is_zero() {
-        is_crowded(places, parts.under_way.downloads_of(&lease.site))
+        is_crowded(site.pace.parallel, parts.under_way.downloads_of(&lease.site))
     } else {
-        is_short_of_places(places, lease.departure.wait(), response)
+        !parts.under_way.has_places(&lease.site, since_boot() + SOON)
     };
     if is_short || block.is_some() {
         let landed = parts.frontier.landed_with(lease.key(), block.cloned());
@@ -65,12 +64,6 @@ pub(super) async fn body_end(
     Ok(BodyEnd(Some(later)))
 }
 
-/// Whether a place in flight that is kept a little longer could hold up a start: at this pace and response time the places
-/// are nearly all taken.
-fn is_short_of_places(parallel: u32, interval: Duration, response: Duration) -> bool {
-    response.saturating_add(2 * SOON) >= interval.saturating_mul(parallel.saturating_sub(1))
-}
-
 /// Whether a site without pace has so many of its places taken by this process alone that they may all be taken, others being
 /// at work as well.
 fn is_crowded(parallel: u32, in_flight: usize) -> bool {
@@ -86,24 +79,5 @@ mod tests {
         for (parallel, in_flight, short) in [(64, 3, false), (64, 16, true), (4, 1, true), (1, 1, true)] {
             assert_eq!(is_crowded(parallel, in_flight), short, "{parallel} {in_flight}");
         }
-    }
-
-    #[test]
-    fn places_are_short_where_response_times_fill_them() {
-        let ms = Duration::from_millis;
-        for (parallel, interval, response, short) in [
-            (8, 1_000, 300, false),
-            (8, 200, 600, false),
-            (8, 200, 1_100, true),
-            (1, 1_000, 10, true),
-            (2, 1_000, 500, false),
-        ] {
-            assert_eq!(
-                is_short_of_places(parallel, ms(interval), ms(response)),
-                short,
-                "{parallel} {interval} {response}"
-            );
-        }
-        assert!(is_short_of_places(8, ms(200), Duration::MAX));
     }
 }

@@ -23,7 +23,7 @@ use crate::task::{
     Departure, Exclusion, Lease, Outcome, RobotsAccess, RobotsFetch, RobotsRecord, Stage, StoredPage,
 };
 
-/// Downloads one task's page; the parse that its settlement took along. Its settlement needs no slot.
+/// Downloads one task's page; the parse that its settlement took along. Its settlement needs no slot, unless many wait for theirs.
 pub(super) async fn visit(
     parts: &VisitParts,
     task: SlottedLease,
@@ -46,14 +46,14 @@ pub(super) async fn visit(
     let (judged, block) = judge(&site, &lease, &exchange, parts.frontier.clock().now());
     let opened = parts.breakers.hear(&site, &lease, noted, health_of(&exchange));
     let block = [block, opened.clone()].into_iter().flatten().max_by_key(|(wait, _)| *wait);
-    let body_end = body_end(parts, &site, &lease, &exchange, block.as_ref()).await?;
+    let body_end = body_end(parts, &site, &lease, block.as_ref()).await?;
     let place = task.keep(&exchange, departure, &judged).await?;
     let outcome = put_off(task.conclude(&exchange, judged, &place).await?, opened.as_ref());
     let response = exchange.answer.as_ref().ok().map(|fetched| fetched.page.response);
-    body_end.settled();
     parts.under_way.kept(lease.token);
-    drop(slot);
-    Ok(parts.settle_download(lease, outcome, block, response).await?)
+    let _end = parts.slots.free_for_the_end(slot).await;
+    let frees_place = body_end.settled();
+    Ok(parts.settle_download(lease, outcome, block, response, frees_place).await?)
 }
 
 /// A task that is downloaded, by the rules of its site.
@@ -207,7 +207,7 @@ async fn not_sent(
     };
     report(&lease, &error);
     let opened = parts.breakers.hear(site, &lease, noted, error.health());
-    parts.settle_download(lease, put_off(outcome, opened.as_ref()), opened, None).await?;
+    parts.settle_download(lease, put_off(outcome, opened.as_ref()), opened, None, true).await?;
     Ok(())
 }
 

@@ -11,10 +11,9 @@ use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
 use super::parts::VisitParts;
-use super::under_way::LEASE;
 use crate::clock::{self, since_boot};
-use crate::frontier::FrontierError;
-use crate::task::{Lease, LeaseKey};
+use crate::frontier::{FrontierError, FrontierErrorKind};
+use crate::task::{Lease, LeaseKey, Stage};
 
 /// The time between two beats.
 const BEAT: Duration = Duration::from_secs(3);
@@ -28,13 +27,30 @@ async fn beats(parts: &VisitParts) -> Infallible {
     loop {
         clock::wait(BEAT).await;
         // A part of the frontier that is silent holds up neither the next beat nor the leases of the others.
-        clock::within(BEAT, async { tokio::join!(tell_alive(parts), renew(parts)) }).await;
+        clock::within(BEAT, async { tokio::join!(tell_alive(parts), renew(parts), look_for_room(parts)) })
+            .await;
     }
 }
 
 async fn tell_alive(parts: &VisitParts) {
     let beaten = parts.frontier.beat(&parts.member()).await;
     heard(parts, beaten, "this process could not tell the frontier that it is alive");
+}
+
+/// A process that only downloads puts nothing that a full memory would refuse, while each of its pages takes memory: it asks whether
+/// there is room for what others find on them.
+async fn look_for_room(parts: &VisitParts) {
+    if parts.role.walks(Stage::Parse) || !parts.frontier.has_wake_ups() {
+        return;
+    }
+    match parts.frontier.has_room().await {
+        Err(error) if error.kind == FrontierErrorKind::MemoryFull => {
+            parts.outages.memory.begin(&error);
+        }
+        Ok(()) => parts.outages.memory.end(),
+        // The beat tells of it.
+        Err(_) => {}
+    }
 }
 
 /// Renews what is half over at the next beat, each site's leases by themselves; what could not be is tried again then.
@@ -71,20 +87,18 @@ impl VisitParts {
     /// the lease may be over by the time since it was asked for, or where this process may have been taken for dead: its thread,
     /// or the machine, may have stood still.
     pub(super) async fn holds_until(&self, lease: &Lease) -> Result<Option<Duration>, FrontierError> {
-        let lives_until = || self.frontier.surely_lives_until(&self.member());
-        let known = self.under_way.ends(lease.token).map(|end| end.min(lives_until()));
+        let lives_until = self.frontier.surely_lives_until(&self.member());
+        let known = self.under_way.ends(lease.token).map(|end| end.min(lives_until));
         if let Some(until) = known.filter(|until| since_boot() + A_MOMENT < *until) {
             return Ok(Some(until));
         }
         let ask = || async {
             let asked = since_boot();
-            let holds = self.frontier.extend(vec![lease.key()]).await? == [true];
-            Ok(holds.then_some(asked))
+            Ok(self.frontier.hold_lease(&self.member(), lease.key()).await?.map(|until| (asked, until)))
         };
         let renewed = self.outages.frontier.patiently(ask).await?;
-        self.under_way.renewed(lease.token, renewed);
-        let until = |asked: Duration| (asked + LEASE).min(lives_until()).max(asked + A_MOMENT);
-        Ok(renewed.map(until))
+        self.under_way.renewed(lease.token, renewed.map(|(asked, _)| asked));
+        Ok(renewed.map(|(_, until)| until))
     }
 }
 

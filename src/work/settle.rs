@@ -15,31 +15,33 @@ use crate::task::{Lease, LeaseKey, Outcome, RobotsAccess, RobotsRecord, Settled,
 impl VisitParts {
     /// Settles a task.
     pub(super) async fn settle(&self, lease: Lease, outcome: Outcome) -> Result<(), FrontierError> {
-        self.settle_as(Settlement { lease, outcome, block: None, response: None, parse: None })
-            .await
-            .map(drop)
+        let settlement = Settlement { lease, outcome, block: None, response: None, parse: None };
+        self.settle_as(settlement, false).await.map(drop)
     }
 
-    /// Settles a download, and takes the parse of the page that it brings along where a slot is free for it.
+    /// Settles a download, and takes the parse of the page that it brings along where a slot is free for it. `frees_place` where
+    /// nobody was told yet that its body has ended.
     pub(super) async fn settle_download(
         &self,
         lease: Lease,
         outcome: Outcome,
         block: Option<(Duration, String)>,
         response: Option<Duration>,
+        frees_place: bool,
     ) -> Result<Option<SlottedLease>, FrontierError> {
         let brings = matches!(outcome, Outcome::Done { stored: Some(_), .. });
         let takes = brings && !self.leaving.is_cancelled() && !self.outages.is_any_on();
         let slot = if takes { self.slots.take_free_parse() } else { None };
         let parse = slot.as_ref().map(|_| fastrand::u64(1..TOKENS));
         let noted = since_boot();
-        let settled = self.settle_as(Settlement { lease, outcome, block, response, parse }).await?;
+        let settled =
+            self.settle_as(Settlement { lease, outcome, block, response, parse }, frees_place).await?;
         let Settled::Leased(lease) = settled else { return Ok(None) };
         Ok(slot.map(|slot| SlottedLease { lease: *lease, slot, noted }))
     }
 
     /// Keeps at it while the frontier can't be reached. A lost lease is said once and changes nothing.
-    async fn settle_as(&self, settlement: Settlement) -> Result<Settled, FrontierError> {
+    async fn settle_as(&self, settlement: Settlement, frees_place: bool) -> Result<Settled, FrontierError> {
         let (lease, said) = (&settlement.lease, &settlement.outcome);
         let (site, url, stage) = (&lease.site, &lease.url, lease.stage);
         if let Some((wait, why)) = &settlement.block {
@@ -47,7 +49,7 @@ impl VisitParts {
         }
         let robots_before = self.robots_before(&settlement).await?;
         let (token, member) = (fastrand::u64(..), self.member());
-        let may_wait = self.may_wait(&settlement);
+        let may_wait = self.may_wait(&settlement, frees_place);
         if matches!(said, Outcome::Excluded { .. }) {
             self.under_way.is_in_doubt(site);
         }
@@ -83,15 +85,16 @@ impl VisitParts {
     }
 
     /// Whether no start waits for a settlement: it blocks nothing, gives no start back, frees no site that waited for its
-    /// `robots.txt`, keeps no parse slot that a claim needs, and more waits in its site. Places in flight that are short are
-    /// given back when the body ends.
-    fn may_wait(&self, settlement: &Settlement) -> bool {
+    /// `robots.txt`, keeps no parse slot that a claim needs, and more waits in its site, which has
+    /// places in flight left where the settlement gives one back.
+    fn may_wait(&self, settlement: &Settlement, frees_place: bool) -> bool {
         use Outcome::{Dead, Done, Redirected, Retry};
         let is_usual =
             matches!(settlement.outcome, Done { .. } | Dead { .. } | Redirected { .. } | Retry { .. });
         is_usual
             && settlement.block.is_none()
             && (settlement.parse.is_none() || self.slots.has_parses_to_spare())
+            && (!frees_place || self.under_way.has_places(&settlement.lease.site, since_boot()))
             && self.under_way.is_supplied(&settlement.lease.site, since_boot())
     }
 

@@ -15,6 +15,8 @@ const PARSES_A_CORE: usize = 8;
 const PARSES_ALONG_A_CORE: usize = 32;
 /// Parses for each core that wait for the disk and the frontier alone. Many, as those that wait together share a flush and a commit.
 const ENDS_A_CORE: usize = 64;
+/// Downloads for each core whose page is kept and that wait for the frontier alone.
+const SETTLEMENTS_A_CORE: usize = 128;
 
 /// The slots of a process.
 #[derive(Debug)]
@@ -24,7 +26,8 @@ pub(super) struct Slots {
     along: usize,
     /// By stage, how many are taken.
     taken: [AtomicUsize; 2],
-    ends: Semaphore,
+    /// By stage, how many more may wait for their end.
+    ends: [Semaphore; 2],
     pub(super) freed: Notify,
     /// All download slots are taken, and there was more to claim at once.
     pub(super) are_short: AtomicBool,
@@ -63,7 +66,7 @@ impl Slots {
             parse: parses(PARSES_A_CORE),
             along: parses(PARSES_ALONG_A_CORE),
             taken: Default::default(),
-            ends: Semaphore::new(cores * ENDS_A_CORE),
+            ends: [SETTLEMENTS_A_CORE, ENDS_A_CORE].map(|a_core| Semaphore::new(cores * a_core)),
             freed: Notify::new(),
             are_short: AtomicBool::new(false),
             left_some: AtomicBool::new(true),
@@ -87,9 +90,9 @@ impl Slots {
         2 * self.free().1 >= self.parse
     }
 
-    /// For a parse whose page is taken apart: its slot is another page's, once not too many wait for their end.
+    /// For a page that is kept, or taken apart: its slot is another one's, once not too many of its stage wait for their end.
     pub(super) async fn free_for_the_end(&self, slot: Slot) -> Option<SemaphorePermit<'_>> {
-        let end = self.ends.acquire().await.ok();
+        let end = self.ends[slot.stage as usize].acquire().await.ok();
         drop(slot);
         end
     }
@@ -126,6 +129,28 @@ impl Drop for Slot {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn where_nothing_comes_to_its_end_a_bounded_number_gives_its_slot_to_others() {
+        for (stage, a_core) in [(Stage::Download, SETTLEMENTS_A_CORE), (Stage::Parse, ENDS_A_CORE)] {
+            let (slots, most) = (Slots::new(Role::Both), cores() * a_core);
+            let mut ends = Vec::new();
+            for _ in 0..most {
+                ends.push(slots.free_for_the_end(slots.take(stage)).await);
+            }
+            let next = slots.free_for_the_end(slots.take(stage));
+            let taken = || slots.taken(stage).load(Ordering::SeqCst);
+            tokio::pin!(next);
+            assert!(futures_util::poll!(&mut next).is_pending(), "{stage}: one more than {most}");
+            assert_eq!(taken(), 1, "{stage}: it keeps its slot");
+            // The other stage is held up by none of them.
+            let other = if stage == Stage::Parse { Stage::Download } else { Stage::Parse };
+            assert!(slots.free_for_the_end(slots.take(other)).await.is_some());
+            ends.pop();
+            assert!(next.await.is_some());
+            assert_eq!(taken(), 0, "{stage}");
+        }
+    }
 
     #[test]
     fn a_parse_is_taken_along_only_while_a_slot_is_free_and_a_dropped_slot_is_free_again() {

@@ -11,6 +11,7 @@ use crate::canonical_url::CanonicalUrl;
 use crate::clock::since_boot;
 use crate::frontier::state::{LEASE_MS, TOLD_MS};
 use crate::frontier::{UNTIL_A_CLAIM, View};
+use crate::manners::departure::MOST_AHEAD;
 use crate::recent::Recent;
 use crate::task::{Lease, LeaseKey, Stage};
 
@@ -57,6 +58,8 @@ struct SiteUnderWay {
     downloads: usize,
     /// Until when its queue lasts at the least, in time since boot.
     supplied_until: Duration,
+    /// Until when there surely is a place in flight for its next request, in time since boot.
+    has_places_until: Duration,
 }
 
 /// How a site stood when a download of it was granted.
@@ -88,16 +91,24 @@ impl UnderWay {
         let task =
             TaskUnderWay { lease: lease.key(), since, noted: Some(noted), answered: None, kept: false };
         table.tasks.insert(lease.token, task);
-        let new = || SiteUnderWay { told: None, newest: None, downloads: 0, supplied_until: noted };
+        let new = || SiteUnderWay {
+            told: None,
+            newest: None,
+            downloads: 0,
+            supplied_until: noted,
+            has_places_until: noted,
+        };
         let site = table.sites.get_or(lease.site.clone(), new);
-        if lease.stage == Stage::Download {
-            site.newest = Some(NewestGrant::of(lease, since));
-        }
         if lease.tells {
             site.told = Some(since);
         }
         site.supplied_until = noted + Duration::from_millis(lease.supply.unsigned_abs());
-        site.downloads += usize::from(lease.stage == Stage::Download);
+        if lease.stage == Stage::Download {
+            // Whoever takes them, one goes in each wait.
+            site.has_places_until = noted + lease.departure.wait() * lease.places;
+            site.newest = Some(NewestGrant::of(lease, since));
+            site.downloads += 1;
+        }
         RunningTask { under_way: Arc::clone(self), token: lease.token }
     }
 
@@ -118,6 +129,12 @@ impl UnderWay {
     /// Whether so much waits in a site, as far as is known, that no start misses what takes a little longer.
     pub(super) fn is_supplied(&self, site: &str, now: Duration) -> bool {
         self.lock().sites.peek(site).is_some_and(|site| now + A_WHILE <= site.supplied_until)
+    }
+
+    /// Whether a site surely has places in flight for a while: no start of it waits for one that is given back a little later.
+    pub(super) fn has_places(&self, site: &str, now: Duration) -> bool {
+        let until = self.lock().sites.peek(site).map_or(Duration::ZERO, |site| site.has_places_until);
+        now + UNTIL_A_CLAIM + MOST_AHEAD <= until
     }
 
     /// Tasks of a site end without a start, which takes no interval: how long its queue lasts is not known until its next grant.
@@ -277,7 +294,7 @@ pub(super) mod tests {
         let text = format!(
             r#"{{"token":{token},"site":"shop","stage":"download","url":"http://127.0.0.1/{token}","fence":1,"granted_at":"2026-11-20T09:00:00Z",
             "ends_at":"2026-11-20T09:00:30Z","attempts":0,"origin":"link","priority":240,"depth":0,"hops":0,"departure":{{"at":0,"unit":0,"site":0}},
-            "robots":null,"robots_until":null,"stored":null,"version":1,"supply":0,"parallel":8,
+            "robots":null,"robots_until":null,"stored":null,"version":1,"supply":0,"places":0,"parallel":8,
             "response":null,"tells":false}}"#
         );
         serde_json::from_str(&text).expect("a lease")
@@ -353,6 +370,25 @@ pub(super) mod tests {
         drop(first);
         let table = under_way.lock();
         assert!(table.tasks.is_empty() && table.sites.len() <= MOST_SITES);
+    }
+
+    #[test]
+    fn a_site_has_places_while_starts_at_its_pace_surely_leave_some_whoever_makes_them() {
+        let under_way = Arc::new(UnderWay::default());
+        let departure = |wait| crate::task::Departure { at: 0, unit: 0, site: wait };
+        let granted = |token, wait, places| Lease { departure: departure(wait), places, ..lease(token) };
+        let has_places = |ms: u64| under_way.has_places("shop", Duration::from_millis(ms));
+        assert!(!has_places(0), "nothing is known of it");
+        let first = under_way.begin(&granted(1, 1_000, 2), S(100));
+        assert_eq!([100_000, 101_850, 101_851].map(has_places), [true, true, false]);
+        let parse = Lease { stage: Stage::Parse, ..granted(2, 0, 0) };
+        let _parse = under_way.begin(&parse, S(100));
+        assert!(has_places(100_000), "a parse takes none");
+        let _second = under_way.begin(&granted(3, 1_000, 0), S(100));
+        assert!(!has_places(100_000), "the last one was taken");
+        drop(first);
+        let _fast = under_way.begin(&granted(4, 0, 50), S(101));
+        assert!(!has_places(101_000), "without pace they may be taken at once");
     }
 
     #[test]

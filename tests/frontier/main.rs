@@ -6,6 +6,7 @@ mod claimers;
 mod full_disk;
 mod model;
 mod month;
+mod newer;
 mod processes;
 mod simulation;
 #[path = "../support/mod.rs"]

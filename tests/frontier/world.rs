@@ -2,6 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use paced::internals::canonical_url::CanonicalUrl;
@@ -128,6 +129,16 @@ impl World {
         }
     }
 
+    /// Its file, where it is one.
+    pub fn file(&self) -> Option<PathBuf> {
+        Some(self.folder.as_ref()?.path().join("frontier.sqlite"))
+    }
+
+    /// Its Redis, where it is one.
+    pub fn redis(&self) -> Option<&RedisDb> {
+        self.db.as_ref()
+    }
+
     /// Locks with a name that something is kept of, over or not, where that can be looked at from outside.
     pub fn locks_kept(&self) -> Option<usize> {
         if let Some(db) = &self.db {
@@ -136,8 +147,7 @@ impl World {
             assert_eq!(ends, times);
             return Some(ends);
         }
-        let file = self.folder.as_ref()?.path().join("frontier.sqlite");
-        let connection = rusqlite::Connection::open(file).expect("ours");
+        let connection = rusqlite::Connection::open(self.file()?).expect("ours");
         let sql = "SELECT count(*) FROM mutex WHERE name NOT GLOB 'site/*'";
         let locks: u32 = connection.query_row(sql, [], |row| row.get(0)).expect("counted");
         usize::try_from(locks).ok()
@@ -157,8 +167,7 @@ impl World {
         if let Some(db) = &self.db {
             return Some(db.cli(&["KEYS", "{paced:0}:pace:*"]).lines().count());
         }
-        let file = self.folder.as_ref()?.path().join("frontier.sqlite");
-        let connection = rusqlite::Connection::open(file).expect("ours");
+        let connection = rusqlite::Connection::open(self.file()?).expect("ours");
         let units: u32 =
             connection.query_row("SELECT count(*) FROM unit", [], |row| row.get(0)).expect("counted");
         usize::try_from(units).ok()

@@ -1,7 +1,9 @@
 //! The server's memory is full: nothing more is taken in, and that is said; what empties the queues goes on.
 
-use paced::internals::frontier::FrontierErrorKind;
+use paced::internals::frontier::{FrontierErrorKind, WorkScope};
 use paced::internals::task::Settled;
+
+use std::time::Instant;
 
 use crate::ground::{Ground, SiteFile, ms, page, paths, wait};
 use crate::steps::*;
@@ -98,11 +100,85 @@ fn a_crawl_on_a_full_memory_asks_for_no_page_grows_no_further_and_goes_on_by_its
 
     redis.cli(&["CONFIG", "SET", "maxmemory", "0"]);
     let run = crawl.finish().expect_code(0);
+    let parse = wait(view(&open(&redis.url(0)))).parse;
+    let attempts = (parse.retried, parse.lost, parse.dead);
+    assert_eq!(attempts, (0, 0, 0), "parses that were refused went back: {parse:?}");
     assert!(site.counts().values().all(|count| *count == 1), "{:?}", site.counts());
     assert_eq!(ground.items("shop").len(), 2 * PAGES + 1, "each item is there once\n{}", run.stderr);
     for line in ["no pages are asked for", "links are taken in again"] {
         assert_eq!(run.stderr.matches(line).count(), 1, "{line}:\n{}", run.stderr);
     }
+}
+
+#[test]
+fn while_the_parses_of_others_are_refused_a_process_that_only_downloads_asks_for_no_page_and_none_of_them_counts_as_an_attempt()
+ {
+    const PAGES: usize = 120;
+    let Some(redis) = redis_or_skip() else { return };
+    let front: Vec<String> = paths(PAGES).collect();
+    let mut site = TestSite::builder().page("/", page("front", &front));
+    for path in &front {
+        let more = format!("{path}/more");
+        site = site.page(path, page(path, [&more])).page(&more, page(&more, [""; 0]));
+    }
+    let site = site.serve();
+    let ground = Ground::new([SiteFile::of("shop", &site).interval(ms(100))]);
+    let file = ground.data.file("sites/shop.toml");
+    ground.verb("seed").arg(file).env("PACED_FRONTIER", redis.url(0)).run().expect_code(0);
+    let start = |role: &str| {
+        let worker = ground.verb("work").env("PACED_FRONTIER", redis.url(0));
+        worker.arg("--role").arg(role).arg("--name").arg(role).start()
+    };
+    let (downloads, parses) = (start("download"), start("parse"));
+    eventually("a few pages", || (site.arrivals().len() > 10).then_some(()));
+    redis.cli(&["CONFIG", "SET", "maxmemory", "1"]);
+    for process in [&downloads, &parses] {
+        eventually("a refusal", || process.stderr().contains("no pages are asked for").then_some(()));
+    }
+    // What is granted by then is still asked for.
+    std::thread::sleep(ms(1_500));
+    let used = || -> u64 { redis.info("used_memory").and_then(|used| used.parse().ok()).expect("a number") };
+    let (asked, before) = (site.arrivals().len(), used());
+    std::thread::sleep(ms(5_000));
+    assert_eq!(site.arrivals().len(), asked, "{}", downloads.stderr());
+    assert!(asked < PAGES, "{asked} pages were asked for all the same");
+    assert!(used() < before + 50_000, "{} bytes more", used() - before);
+
+    // Those that were refused have gone back as they were.
+    parses.terminate();
+    parses.finish().expect_code(0);
+    let frontier = open(&redis.url(0));
+    wait(async {
+        let refused = view(&frontier).await.parse;
+        assert!(refused.waiting + refused.delayed > 1, "{refused:?}");
+        let none = (refused.retried, refused.lost, refused.dead, refused.letters);
+        assert_eq!(none, (0, 0, 0, 0), "{refused:?}");
+        frontier.work_on("test", WorkScope::All).await.expect("answers");
+        let began = Instant::now();
+        let lease = loop {
+            let grant = frontier.claim(want("test", 0, 1)).await.expect("answers");
+            match grant.leases.into_iter().next() {
+                Some(lease) => break lease,
+                None if began.elapsed() < ms(20_000) => sleep(100).await,
+                None => panic!("no parse is due: {refused:?}"),
+            }
+        };
+        assert_eq!(lease.attempts, 0);
+        assert!(frontier.hand_back(lease.key()).await.expect("answers"));
+    });
+
+    redis.cli(&["CONFIG", "SET", "maxmemory", "0"]);
+    let parses = start("parse");
+    let items = || json_lines(&ground.data.file("data/items/shop-parse.jsonl")).len();
+    eventually("all items", || (items() == 2 * PAGES + 1).then_some(()));
+    for process in [downloads, parses] {
+        process.terminate();
+        let run = process.finish().expect_code(0);
+        let said = |line: &str| run.stderr.matches(line).count();
+        assert!(said("no pages are asked for") <= 1, "{}", run.stderr);
+        assert_eq!(said("links are taken in again"), said("no pages are asked for"), "{}", run.stderr);
+    }
+    assert!(site.counts().values().all(|count| *count == 1), "{:?}", site.counts());
 }
 
 /// Asks again until it is taken in.

@@ -138,6 +138,33 @@ fn i5_i6_a_worker_that_stood_still_past_its_beat_is_told_and_nothing_of_it_is_ke
 }
 
 #[test]
+fn r5_a_lease_that_is_asked_about_after_a_lapsed_beat_holds_for_as_long_as_is_said() {
+    let Some(redis) = RedisServer::builder().movable_clock().start() else { return };
+    let (here, there) = (open(&redis.url(0)), open(&redis.url(0)));
+    wait(async {
+        shop(&here, 0, 2).await;
+        let member = here.join(WorkScope::All).await.expect("joined");
+        let other = there.join(WorkScope::All).await.expect("joined");
+        let [asked, unasked] = [(); 2].map(|()| claim(&here, &member.name, 1));
+        let (asked, unasked) = (asked.await.leases.pop(), unasked.await.leases.pop());
+        let (asked, unasked) = (asked.expect("a page is due"), unasked.expect("and another one"));
+        redis.shift_clock(11_000);
+        let before = paced::internals::clock::since_boot();
+        let until =
+            here.hold_lease(&member, asked.key()).await.expect("answers").expect("nobody has noticed");
+        assert!((before + ms(9_000)..before + ms(11_000)).contains(&until), "{until:?} after {before:?}");
+        // The other one declares those dead that it hasn't heard of for ten seconds.
+        there.beat(&other).await.expect("beaten");
+        redis.shift_clock(20_000);
+        there.beat(&other).await.expect("beaten");
+        assert_eq!(settle(&here, &member.name, &asked, fetched(&asked)).await, Settled::Kept);
+        redis.shift_clock(32_000);
+        there.beat(&other).await.expect("beaten");
+        assert_eq!(here.hold_lease(&member, unasked.key()).await.expect("answers"), None, "it is lost");
+    });
+}
+
+#[test]
 fn r5_the_item_of_a_worker_that_stood_still_past_its_beat_is_not_written_behind_that_of_another() {
     let Some(redis) = redis_or_skip() else { return };
     let (site, road) = (star(300).serve(), RedisProxy::to(redis.port()));

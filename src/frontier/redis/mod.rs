@@ -132,6 +132,13 @@ impl Backend for Shared {
         Box::pin(self.routed(step))
     }
 
+    fn step_of<'a>(&'a self, site: &'a str, step: Step) -> BoxFuture<'a, Result<Reply, FrontierError>> {
+        Box::pin(async move {
+            let partition = self.partition_of_site(site).await?.unwrap_or(DIRECTORY);
+            self.step_in(partition, step).await
+        })
+    }
+
     fn post(&self, step: Step) {
         let partition = match step.at() {
             At::Mutex(mutex) => self.partition_of_mutex(mutex),

@@ -364,7 +364,7 @@ impl Shared {
     }
 
     /// A step in one partition; after it something may be claimed there.
-    async fn step_in(&self, partition: usize, step: Step) -> Result<Reply, FrontierError> {
+    pub(super) async fn step_in(&self, partition: usize, step: Step) -> Result<Reply, FrontierError> {
         let changes =
             !step.only_reads() && !matches!(step, Step::Claim { .. } | Step::Enlist { scope: None, .. });
         if let Step::Claim { claim } = &step {

@@ -150,7 +150,8 @@ mod tests {
         sleeps("alive");
         for n in 0..1_000 {
             let [left, dead] = ["left", "dead"].map(|what| format!("{what}~{n}"));
-            [&left, &dead].map(|name| sleeps(name));
+            sleeps(&left);
+            sleeps(&dead);
             shared.forget_the_dead(&Step::Bury { owner: left }, &Reply::Bury(true));
             let claim = Claim { owner: dead, token: 1, download: 1, parse: 1, dice: Vec::new(), lead: 0 };
             let grant = Grant { buried: true, ..Grant::default() };

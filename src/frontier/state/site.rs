@@ -231,6 +231,11 @@ impl SiteState {
         i64::try_from(self.download.ready()).unwrap_or(i64::MAX).saturating_mul(self.interval())
     }
 
+    /// How many more requests may be in flight.
+    pub fn places(&self) -> u32 {
+        self.parallel().saturating_sub(self.running)
+    }
+
     /// Whether its last start is that lease's, and the first of its time.
     pub fn is_told_by(&self, token: u64) -> bool {
         let turn = |at: i64| at.div_euclid(TOLD_MS);
@@ -273,7 +278,7 @@ impl SiteState {
                 self.download.ready() > 0
                     && !self.given_up
                     && self.tuned.paused.is_none()
-                    && self.running < self.parallel()
+                    && self.places() > 0
                     && self.errand.is_none()
             }
         }

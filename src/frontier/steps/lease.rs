@@ -52,6 +52,7 @@ impl<S: Shelf> Moment<'_, S> {
             stored,
             version: site.version,
             supply: site.supply(),
+            places: site.places(),
             parallel: site.parallel(),
             response: site.response,
             tells: site.is_told_by(running.token),

@@ -407,6 +407,24 @@ fn of_all_processes_the_one_with_the_first_start_of_a_minute_tells_how_a_site_st
 }
 
 #[test]
+fn l1_a_lease_tells_how_many_more_requests_its_site_may_have_in_flight() {
+    on_every_backend(async |w| {
+        w.site("a").await;
+        w.put_many("a", 5).await;
+        w.tune("a", Tuning::Parallel(Some(3))).await;
+        let first = w.start().await;
+        assert_eq!(first.places, 2, "by the number in force");
+        w.pass(1_000);
+        assert_eq!(w.start().await.places, 1);
+        w.fetched(&first).await;
+        assert_eq!(w.parse().await.expect("its page is kept").places, 2, "its body has ended");
+        w.tune("a", Tuning::Parallel(Some(2))).await;
+        w.pass(1_000);
+        assert_eq!(w.start().await.places, 0);
+    });
+}
+
+#[test]
 fn l1_a_lease_tells_how_long_what_waits_in_its_site_lasts_at_the_least() {
     on_every_backend(async |w| {
         w.site("a").await;

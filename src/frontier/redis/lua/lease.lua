@@ -26,7 +26,7 @@ local lease = module(function(lease)
       task.link or false, task.priority, task.depth, task.hops or 0,
       { task.departs_at or 0, task.unit_wait or 0, task.site_wait or 0 },
       task.errand and { task.errand, robots and robots.failures or 0 } or false, robots and robots.until_at or false,
-      stored or false, site.version, store.supply(site), store.parallel(site),
+      stored or false, site.version, store.supply(site), store.places(site), store.parallel(site),
       site.response or false, is_told_by(site, task.token),
     }
   end

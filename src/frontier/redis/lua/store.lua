@@ -188,11 +188,16 @@ local store = module(function(store)
     return site.tuned_parallel or site.parallel
   end
 
+  -- How many more requests may be in flight.
+  function store.places(site)
+    return math.max(0, store.parallel(site) - (site.running or 0))
+  end
+
   local function is_ready(site, stage)
     if stage == 'p' then
       return (site['p.waiting'] or 0) > 0 and not site.given_up
     end
-    return (site['d.waiting'] or 0) > (site['d.parked'] or 0) and not site.given_up and not site.paused and (site.running or 0) < store.parallel(site)
+    return (site['d.waiting'] or 0) > (site['d.parked'] or 0) and not site.given_up and not site.paused and store.places(site) > 0
       and not site.errand
   end
 

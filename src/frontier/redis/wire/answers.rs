@@ -37,7 +37,7 @@ rows! {
     Grant { leases, next_in, buried, lost }
     Lease {
         token, site, stage, url, fence, granted_at, ends_at, attempts, origin, priority, depth, hops, departure, robots,
-        robots_until, stored, version, supply, parallel, response, tells
+        robots_until, stored, version, supply, places, parallel, response, tells
     }
     RobotsFetch { fetch, failures }
     Lost { site, stage, url, losses, kept_back }

@@ -177,11 +177,12 @@ impl Memory {
 mod tests {
     use super::*;
 
+    type Fill = fn(&mut Memory, &str);
+
     #[test]
     fn i17_of_many_records_of_any_kind_none_are_known_in_the_next_transaction() {
         let file = Connection::open_in_memory().expect("a file");
         let begun = |memory: Memory| memory.in_transaction(&file).expect("begun");
-        type Fill = fn(&mut Memory, &str);
         let kinds: [Fill; 4] = [
             |memory, name| memory.ids.stands(name, 1),
             |memory, name| memory.members.stands(name, Vec::new()),

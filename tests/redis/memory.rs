@@ -171,8 +171,7 @@ fn while_the_parses_of_others_are_refused_a_process_that_only_downloads_asks_for
     let parses = start("parse");
     let file = ground.data.file("data/items/shop-parse.jsonl");
     // The last line may be under way.
-    let items =
-        || std::fs::read(&file).map_or(0, |items| items.iter().filter(|byte| **byte == b'\n').count());
+    let items = || std::fs::read_to_string(&file).map_or(0, |items| items.matches('\n').count());
     eventually("all items", || (items() == 2 * PAGES + 1).then_some(()));
     for process in [downloads, parses] {
         process.terminate();

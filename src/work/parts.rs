@@ -189,7 +189,8 @@ impl VisitParts {
 
     /// This process was declared dead, its leases are lost: it goes on under another name.
     pub(super) async fn join_anew(&self) -> Result<(), FrontierError> {
-        let member = self.frontier.join_anew(&self.member(), self.rules.scope()).await?;
+        let scope = self.rules.scope_on(&self.frontier).await?;
+        let member = self.frontier.join_anew(&self.member(), scope).await?;
         warn!(
             name = member.name,
             "this process was taken for dead and its leases are lost; it goes on under a new name"

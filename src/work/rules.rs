@@ -1,13 +1,14 @@
 //! The sites of a process by their rules: those it was given and no others, or all that the frontier knows.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use tracing::warn;
 
 use crate::canonical_url::Host;
-use crate::frontier::WorkScope;
 use crate::frontier::unit_news::UnitNews;
+use crate::frontier::{Frontier, FrontierError, WorkScope};
 use crate::recent::Recent;
 use crate::site::{RobotsPolicy, Site};
 
@@ -15,6 +16,8 @@ use crate::site::{RobotsPolicy, Site};
 const MOST_SITES: usize = 4_096;
 /// The most sites of which it is known that something of them was said.
 const MOST_TOLD: usize = 32_768;
+/// For how long a site is left to others for which this process lacks something: then it is tried again, by newer rules maybe.
+const LENT: Duration = Duration::from_mins(1);
 
 /// The sites of a process. Shared; newer rules replace older ones.
 #[derive(Clone, Debug, Default)]
@@ -30,7 +33,10 @@ pub struct SiteRules {
 struct Sites {
     by_name: Recent<String, KnownSite, { usize::MAX }>,
     by_host: HashMap<Host, String>,
-    left: HashSet<String>,
+    /// Those left to others: for good, or until then.
+    left: HashMap<String, Option<Instant>>,
+    /// How often what is left to others changed.
+    changes: usize,
     /// Those by whose rules robots.txt is ignored, also where the rules themselves are forgotten: it is said once of each.
     ignoring: Recent<String, (), MOST_TOLD>,
     /// Those for which this process lacks something: that is said once too.
@@ -49,14 +55,28 @@ impl SiteRules {
         Self { of_all: true, ..Self::default() }
     }
 
-    /// What is worked on.
+    /// What is worked on at first.
     pub fn scope(&self) -> WorkScope {
         if self.of_all { WorkScope::All } else { WorkScope::of(self.names()) }
     }
 
-    /// How many sites were left to others so far.
-    pub(super) fn sites_left(&self) -> usize {
-        self.lock().left.len()
+    /// What is worked on, of the sites that the frontier knows.
+    pub(super) async fn scope_on(&self, frontier: &Frontier) -> Result<WorkScope, FrontierError> {
+        if !self.of_all || self.lock().left.is_empty() {
+            return Ok(self.scope());
+        }
+        let known = frontier.sites().await?;
+        let sites = self.lock();
+        Ok(WorkScope::of(known.into_iter().filter(|name| !sites.left.contains_key(name))))
+    }
+
+    /// How often it has changed by `now` what is left to others. Those that were left for a while are tried again.
+    pub(super) fn changes(&self, now: Instant) -> usize {
+        let mut sites = self.lock();
+        let before = sites.left.len();
+        sites.left.retain(|_, until| until.is_none_or(|until| now < until));
+        sites.changes += before - sites.left.len();
+        sites.changes
     }
 
     /// Whether all sites are worked on.
@@ -71,11 +91,6 @@ impl SiteRules {
             warn!(site = site.name, "robots.txt is ignored, as the site's file says");
         }
         site
-    }
-
-    /// Whether it is the first time that this process turns out to lack something that the site's file asks for.
-    pub(super) fn warns_first_of_lack(&self, site: &str) -> bool {
-        self.lock().lacking.put(site.to_owned(), ()).is_none()
     }
 
     /// Whether this process lacks something for a site that it worked on.
@@ -110,7 +125,7 @@ impl SiteRules {
             .by_name
             .iter()
             .map(|(name, _)| name)
-            .filter(|name| !sites.left.contains(*name))
+            .filter(|name| !sites.left.contains_key(*name))
             .cloned()
             .collect();
         names.sort();
@@ -119,7 +134,19 @@ impl SiteRules {
 
     /// Leaves a site to others.
     pub fn remove(&self, name: &str) {
-        self.lock().left.insert(name.to_owned());
+        let mut sites = self.lock();
+        sites.left.insert(name.to_owned(), None);
+        sites.changes += 1;
+    }
+
+    /// Leaves a site to others for a while, as this process lacks something for it; whether that is the first time.
+    pub(super) fn lend(&self, name: &str, now: Instant) -> bool {
+        let mut sites = self.lock();
+        if !sites.left.contains_key(name) {
+            sites.left.insert(name.to_owned(), Some(now + LENT));
+            sites.changes += 1;
+        }
+        sites.lacking.put(name.to_owned(), ()).is_none()
     }
 
     /// A site by its rules of that version or newer.
@@ -227,17 +254,34 @@ mod tests {
 
     #[test]
     fn i17_of_many_sites_that_ignore_robots_txt_or_that_this_process_lacks_something_for_few_are_kept() {
-        let rules = SiteRules::of_all();
+        let (rules, now) = (SiteRules::of_all(), Instant::now());
         let mut site = site("a");
         site.pace.robots = RobotsPolicy::Ignore;
         for n in 0..MOST_TOLD + 10 {
             site.name = n.to_string();
             rules.lock().replace(&Arc::new(site.clone()), 1);
             rules.lock().by_name.remove(&site.name);
-            assert!(rules.warns_first_of_lack(&site.name) && !rules.warns_first_of_lack(&site.name));
+            assert!(rules.lend(&site.name, now) && !rules.lend(&site.name, now));
         }
+        rules.changes(now + LENT);
         let sites = rules.lock();
-        assert!(sites.ignoring.len() <= MOST_TOLD && sites.lacking.len() <= MOST_TOLD);
+        assert!(
+            sites.left.is_empty() && sites.ignoring.len() <= MOST_TOLD && sites.lacking.len() <= MOST_TOLD
+        );
+    }
+
+    #[test]
+    fn a_site_for_which_something_is_lacking_is_left_to_others_for_a_minute_and_one_given_up_for_good() {
+        let (rules, now) = (SiteRules::default(), Instant::now());
+        for name in ["a", "b", "c"] {
+            rules.put(site(name), 1);
+        }
+        assert_eq!(rules.changes(now), 0);
+        assert!(rules.lend("a", now) && !rules.lend("a", now + LENT / 2), "it is said once");
+        rules.remove("b");
+        assert_eq!((rules.changes(now), rules.names()), (2, vec!["c".to_owned()]));
+        assert_eq!(rules.changes(now + LENT), 3, "counted from the first time");
+        assert_eq!(rules.names(), ["a", "c"]);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The end of a visit: its settlement, or its lease returned unused; and what is logged of either.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tracing::{debug, info, warn};
 
@@ -119,7 +119,7 @@ impl VisitParts {
             return;
         }
         match left {
-            VisitError::Lacking(error) if self.rules.warns_first_of_lack(site) => {
+            VisitError::Lacking(error) if self.rules.lend(site, Instant::now()) => {
                 warn!(site, "its pages go back to the others: {}", error.reason());
             }
             left => debug!(site, url, "{left}; it goes back"),

@@ -84,7 +84,7 @@ fn v13_status_shows_the_age_of_the_oldest_page_that_is_to_be_fetched_again() {
     assert!(time("run_began") - part < oldest && oldest < time("at"), "to a part of its period: {object}");
     assert_eq!(object["fresh_percent"], 100);
     let run = Paced::new(["status"]).data(&data).run().expect_code(0);
-    let age = Regex::new(r" (\d+m)?\d+m?s\s*$").expect("a pattern");
+    let age = Regex::new(r" \d+(m|s|ms|m\d+s)\s*$").expect("a pattern");
     assert!(age.is_match(&run.stdout), "{}", run.stdout);
 }
 

@@ -282,7 +282,7 @@ impl Watch {
         let Some((stood, why)) = stands.filter(|(stood, _)| *stood >= give_up) else { return false };
         let without = if away { "an answer" } else { "a start" };
         warn!(site = view.site, "given up after {}s without {without}: {why}", stood.as_secs());
-        self.rules.remove(&view.site);
+        self.rules.leave(&view.site);
         self.given_up.push((view.site.clone(), why));
         true
     }

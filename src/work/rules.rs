@@ -17,7 +17,7 @@ const MOST_SITES: usize = 4_096;
 /// The most sites of which it is known that something of them was said.
 const MOST_TOLD: usize = 32_768;
 /// For how long a site is left to others for which this process lacks something: then it is tried again, by newer rules maybe.
-const LENT: Duration = Duration::from_mins(1);
+const A_WHILE: Duration = Duration::from_mins(1);
 
 /// The sites of a process. Shared; newer rules replace older ones.
 #[derive(Clone, Debug, Default)]
@@ -55,12 +55,12 @@ impl SiteRules {
         Self { of_all: true, ..Self::default() }
     }
 
-    /// What is worked on at first.
+    /// What is worked on, by what this process knows itself.
     pub fn scope(&self) -> WorkScope {
         if self.of_all { WorkScope::All } else { WorkScope::of(self.names()) }
     }
 
-    /// What is worked on, of the sites that the frontier knows.
+    /// What is worked on. One that works on all sites asks the frontier which these are, to name them but for those left.
     pub(super) async fn scope_on(&self, frontier: &Frontier) -> Result<WorkScope, FrontierError> {
         if !self.of_all || self.lock().left.is_empty() {
             return Ok(self.scope());
@@ -133,17 +133,17 @@ impl SiteRules {
     }
 
     /// Leaves a site to others.
-    pub fn remove(&self, name: &str) {
+    pub fn leave(&self, name: &str) {
         let mut sites = self.lock();
         sites.left.insert(name.to_owned(), None);
         sites.changes += 1;
     }
 
     /// Leaves a site to others for a while, as this process lacks something for it; whether that is the first time.
-    pub(super) fn lend(&self, name: &str, now: Instant) -> bool {
+    pub(super) fn leave_for_a_while(&self, name: &str, now: Instant) -> bool {
         let mut sites = self.lock();
         if !sites.left.contains_key(name) {
-            sites.left.insert(name.to_owned(), Some(now + LENT));
+            sites.left.insert(name.to_owned(), Some(now + A_WHILE));
             sites.changes += 1;
         }
         sites.lacking.put(name.to_owned(), ()).is_none()
@@ -261,9 +261,9 @@ mod tests {
             site.name = n.to_string();
             rules.lock().replace(&Arc::new(site.clone()), 1);
             rules.lock().by_name.remove(&site.name);
-            assert!(rules.lend(&site.name, now) && !rules.lend(&site.name, now));
+            assert!(rules.leave_for_a_while(&site.name, now) && !rules.leave_for_a_while(&site.name, now));
         }
-        rules.changes(now + LENT);
+        rules.changes(now + A_WHILE);
         let sites = rules.lock();
         assert!(
             sites.left.is_empty() && sites.ignoring.len() <= MOST_TOLD && sites.lacking.len() <= MOST_TOLD
@@ -277,10 +277,13 @@ mod tests {
             rules.put(site(name), 1);
         }
         assert_eq!(rules.changes(now), 0);
-        assert!(rules.lend("a", now) && !rules.lend("a", now + LENT / 2), "it is said once");
-        rules.remove("b");
+        assert!(
+            rules.leave_for_a_while("a", now) && !rules.leave_for_a_while("a", now + A_WHILE / 2),
+            "it is said once"
+        );
+        rules.leave("b");
         assert_eq!((rules.changes(now), rules.names()), (2, vec!["c".to_owned()]));
-        assert_eq!(rules.changes(now + LENT), 3, "counted from the first time");
+        assert_eq!(rules.changes(now + A_WHILE), 3, "counted from the first time");
         assert_eq!(rules.names(), ["a", "c"]);
     }
 

@@ -119,7 +119,7 @@ impl VisitParts {
             return;
         }
         match left {
-            VisitError::Lacking(error) if self.rules.lend(site, Instant::now()) => {
+            VisitError::Lacking(error) if self.rules.leave_for_a_while(site, Instant::now()) => {
                 warn!(site, "its pages go back to the others: {}", error.reason());
             }
             left => debug!(site, url, "{left}; it goes back"),

@@ -105,7 +105,6 @@ impl Pool {
     async fn claim_until_stopped(self: &Arc<Self>) -> Result<(), FrontierError> {
         let outages = &self.parts.outages;
         let (mut scale, mut rescaled) = (Scale::default(), None);
-        let told_changes = AtomicUsize::new(0);
         while !self.stop.is_cancelled() {
             // What waits for a disk or the frontier says nothing of response times.
             let is_due = rescaled.is_none_or(|at: Instant| at.elapsed() >= RESCALE);
@@ -119,7 +118,7 @@ impl Pool {
             }
             let asked = Instant::now();
             let again = tokio::select! {
-                again = outages.frontier.patiently(|| self.claim(&told_changes)) => again?,
+                again = outages.frontier.patiently(|| self.claim()) => again?,
                 // What it may be granted after all returns when this process leaves.
                 () = clock::wait_after(&self.stop, LAST_CLAIM) => break,
             };
@@ -143,15 +142,8 @@ impl Pool {
         !self.parts.frontier.has_wake_ups() || self.parts.slots.left_some.load(Ordering::SeqCst)
     }
 
-    /// Claims for the free slots and starts what is granted; when to ask for more. The frontier is told first where other sites
-    /// are left to others than it knows of.
-    async fn claim(self: &Arc<Self>, told_changes: &AtomicUsize) -> Result<Instant, FrontierError> {
-        let (frontier, rules) = (&self.parts.frontier, &self.parts.rules);
-        let changes = rules.changes(Instant::now());
-        if told_changes.load(Ordering::SeqCst) != changes {
-            frontier.work_on(&self.parts.member().name, rules.scope_on(frontier).await?).await?;
-            told_changes.store(changes, Ordering::SeqCst);
-        }
+    /// Claims for the free slots and starts what is granted; when to ask for more.
+    async fn claim(self: &Arc<Self>) -> Result<Instant, FrontierError> {
         let (mut download, mut parse) = self.parts.slots.free();
         let is_full = self.parts.outages.memory.is_on();
         if is_full {

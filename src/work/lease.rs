@@ -1,10 +1,10 @@
-//! Staying alive in the frontier's eyes: the beat of this process, the renewal of leases that are half over, and whether one
-//! still holds.
+//! Staying alive in the frontier's eyes: the beat of this process, what it works on, the renewal of leases that are half over, and
+//! whether one still holds.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
 use tokio_util::sync::CancellationToken;
@@ -24,17 +24,36 @@ pub(super) async fn beat(parts: Arc<VisitParts>, stop: CancellationToken) {
 }
 
 async fn beats(parts: &VisitParts) -> Infallible {
+    let mut told = 0;
     loop {
         clock::wait(BEAT).await;
         // A part of the frontier that is silent holds up neither the next beat nor the leases of the others.
-        clock::within(BEAT, async { tokio::join!(tell_alive(parts), renew(parts), look_for_room(parts)) })
-            .await;
+        let beat = async {
+            let scope = tell_scope(parts, &mut told);
+            tokio::join!(tell_alive(parts), renew(parts), look_for_room(parts), scope)
+        };
+        clock::within(BEAT, beat).await;
     }
 }
 
 async fn tell_alive(parts: &VisitParts) {
     let beaten = parts.frontier.beat(&parts.member()).await;
     heard(parts, beaten, "this process could not tell the frontier that it is alive");
+}
+
+/// Tells what is worked on where that changed; again at the next beat where not all have heard it.
+async fn tell_scope(parts: &VisitParts, told: &mut usize) {
+    let changes = parts.rules.changes(Instant::now());
+    if *told == changes {
+        return;
+    }
+    let tell = async {
+        let scope = parts.rules.scope_on(&parts.frontier).await?;
+        parts.frontier.work_on(&parts.member().name, scope).await
+    };
+    if heard(parts, tell.await, "the frontier could not be told which sites are left to others").is_some() {
+        *told = changes;
+    }
 }
 
 /// A process that only downloads puts nothing that a full memory would refuse, while each of its pages takes memory: it asks whether

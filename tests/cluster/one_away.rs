@@ -2,7 +2,11 @@
 
 use std::time::Duration;
 
-use crate::ground::{Ground, SiteFile, ms, star};
+use paced::internals::canonical_url::CanonicalUrl;
+use paced::internals::task::Put;
+use paced::internals::{frontier::Frontier, run, settings::Settings, site};
+
+use crate::ground::{Ground, SiteFile, ms, star, wait};
 use crate::support::*;
 
 const INTERVAL: Duration = ms(100);
@@ -68,5 +72,55 @@ fn l4_while_one_partition_is_silent_the_others_keep_their_pace_and_no_lease_is_l
         others.into_iter().try_for_each(|(starts, _)| {
             bound(*starts >= most * 4 / 5, format_args!("{starts} starts of {most}: {during:?} {is_away:?}"))
         })
+    });
+}
+
+#[test]
+fn l4_a_worker_that_leaves_a_site_to_others_while_a_partition_is_silent_keeps_the_pace_of_the_rest() {
+    in_three_tries(|| {
+        let Some(cluster) = RedisCluster::start() else { return Ok(()) };
+        for node in cluster.nodes() {
+            node.cli(&["CONFIG", "SET", "cluster-node-timeout", "60000"]);
+        }
+        let (open, locked): (Vec<TestSite>, Vec<TestSite>) =
+            (0..6).map(|_| (star(400).serve(), star(1).serve())).unzip();
+        let files = |kind: &str, sites: &[TestSite]| -> Vec<SiteFile> {
+            let named = sites.iter().enumerate().map(|(n, site)| (format!("{kind}{n}"), site));
+            named.map(|(name, site)| SiteFile::of(&name, site).interval(INTERVAL)).collect()
+        };
+        let lacking = files("locked", &locked).into_iter();
+        let lacking = lacking.map(|file| file.fetch("auth_env = \"SHOP_PASSWORD\""));
+        let ground = Ground::new(files("open", &open).into_iter().chain(lacking));
+        let verb = |verb: &str| ground.verb(verb).env("PACED_FRONTIER", cluster.url());
+        (0..6).fold(verb("seed"), |seed, n| seed.arg(ground.file(&format!("open{n}")))).run().expect_code(0);
+        let names: Vec<String> = (0..6).map(|n| format!("locked{n}")).collect();
+        let sites: Vec<_> = names.iter().map(|name| site::load(&ground.file(name)).expect("good")).collect();
+        let frontier = Frontier::open(&cluster.url()).expect("an address");
+        wait(run::register(&frontier, &Settings::default(), &sites)).expect("registered");
+        let mut running = verb("work").start();
+        eventually("all are under way", || open.iter().all(|site| site.arrivals().len() > 5).then_some(()));
+
+        let port = |site: String| server_of(&cluster, &site).port();
+        let directory = cluster.master_of("{paced:0}:").port();
+        let silent = (0..6).map(|n| server_of(&cluster, &format!("open{n}")));
+        let silent = silent.into_iter().find(|server| server.port() != directory).expect("sites are spread");
+        let others: Vec<usize> = (0..6).filter(|n| port(format!("open{n}")) != silent.port()).collect();
+        let there = (0..6).find(|n| port(format!("locked{n}")) != silent.port()).expect("sites are spread");
+        silent.pause();
+        let page = CanonicalUrl::parse(&locked[there].url("/p/1")).expect("a URL");
+        wait(frontier.put(&names[there], vec![Put::seed(page)])).expect("put");
+        running.wait_for_stderr("its pages go back to the others");
+        let arrived = || others.iter().map(|n| open[*n].arrivals().len()).collect::<Vec<_>>();
+        let before = arrived();
+        std::thread::sleep(SILENT);
+        let after = arrived();
+        silent.resume();
+        running.terminate();
+        running.finish().expect_code(0);
+        assert!(!others.is_empty(), "sites are spread");
+        let most = usize::try_from(SILENT.as_millis() / INTERVAL.as_millis()).expect("a few");
+        let mut pairs = before.iter().zip(&after);
+        let is_kept = pairs.all(|(before, after)| after - before >= most * 4 / 5);
+        bound(is_kept, format_args!("starts before and after {most} intervals: {before:?} {after:?}"))
     });
 }

@@ -50,6 +50,8 @@ pub struct UnitReport {
     pub statuses: BTreeMap<u16, u64>,
     /// How many requests had no answer.
     pub unanswered: u64,
+    /// How many requests were signed with which key, by its thumbprint: the site finds them by it in its own log.
+    pub signed_by: BTreeMap<String, u64>,
     /// The length of all answers, heads and bodies as kept.
     pub bytes: u64,
     /// The first start.
@@ -208,6 +210,7 @@ struct UnitStarts {
     sites: BTreeSet<u32>,
     statuses: BTreeMap<u16, u64>,
     unanswered: u64,
+    signed_by: BTreeMap<String, u64>,
     bytes: u64,
 }
 
@@ -223,6 +226,9 @@ impl UnitStarts {
             record.start_at.map_or(UNTOLD, |start_at| u32::try_from(ms(start_at)).unwrap_or(UNTOLD - 1));
         self.starts.push(RequestStart { at, terms, late });
         self.bytes = self.bytes.saturating_add(record.bytes);
+        if let Some(key) = &record.signed_by {
+            *self.signed_by.entry(key.clone()).or_default() += 1;
+        }
         match record.status {
             Some(status) => *self.statuses.entry(status).or_default() += 1,
             None => self.unanswered += 1,
@@ -261,6 +267,7 @@ impl UnitStarts {
             last: stamp(self.starts.last()),
             sites: self.names(names),
             statuses: self.statuses,
+            signed_by: self.signed_by,
             gaps: gaps(&self.starts),
         }
     }

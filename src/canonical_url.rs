@@ -17,6 +17,9 @@ use url::Url;
 #[serde(try_from = "String", into = "String")]
 pub struct CanonicalUrl(Url);
 
+/// The bytes of a URL, at most: servers take about as many, and what multiplies on a page stays small.
+pub const MOST_BYTES: usize = 8 << 10;
+
 /// Why a text is no URL that can be crawled.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UrlError {
@@ -28,6 +31,14 @@ pub enum UrlError {
         /// The parser's reason.
         why: String,
     },
+    /// It is longer than URLs may be.
+    #[error("`{start}…` is {bytes} bytes long, and a URL may have {MOST_BYTES}; leave out what isn't needed")]
+    TooLong {
+        /// How it begins.
+        start: String,
+        /// Its length, as far as it is known.
+        bytes: usize,
+    },
     /// It is a URL of a scheme that isn't crawled.
     #[error("`{0}` is neither http nor https")]
     Scheme(String),
@@ -36,13 +47,18 @@ pub enum UrlError {
 impl CanonicalUrl {
     /// Reads an absolute URL.
     pub fn parse(text: &str) -> Result<Self, UrlError> {
-        let url = Url::parse(text.trim())
-            .map_err(|e| UrlError::Invalid { text: text.to_owned(), why: e.to_string() })?;
-        Self::from_url(url)
+        short_enough(text)?;
+        Self::from_url(parsed(text)?)
     }
 
     /// Takes a parsed URL, dropping fragment, user and password.
-    pub fn from_url(mut url: Url) -> Result<Self, UrlError> {
+    pub fn from_url(url: Url) -> Result<Self, UrlError> {
+        let url = Self::of_any_length(url)?;
+        short_enough(url.as_str())?;
+        Ok(url)
+    }
+
+    fn of_any_length(mut url: Url) -> Result<Self, UrlError> {
         if !matches!(url.scheme(), "http" | "https") || url.host().is_none() {
             return Err(UrlError::Scheme(url.to_string()));
         }
@@ -106,6 +122,17 @@ impl CanonicalUrl {
     }
 }
 
+fn parsed(text: &str) -> Result<Url, UrlError> {
+    Url::parse(text.trim()).map_err(|e| UrlError::Invalid { text: text.to_owned(), why: e.to_string() })
+}
+
+fn short_enough(text: &str) -> Result<(), UrlError> {
+    if text.len() <= MOST_BYTES {
+        return Ok(());
+    }
+    Err(UrlError::TooLong { start: text.chars().take(64).collect(), bytes: text.len() })
+}
+
 /// A reference as the parser is to see it: before a host, slashes after the first two are ignored (WHATWG URL, "special
 /// authority ignore slashes"), where the parser would find an empty host.
 pub fn reference(text: &str) -> Cow<'_, str> {
@@ -139,8 +166,9 @@ impl FromStr for CanonicalUrl {
 impl TryFrom<String> for CanonicalUrl {
     type Error = UrlError;
 
+    /// What is stored was accepted once, however long it is.
     fn try_from(text: String) -> Result<Self, UrlError> {
-        Self::parse(&text)
+        Self::of_any_length(parsed(&text)?)
     }
 }
 
@@ -185,18 +213,30 @@ impl StripQuery {
         Self(patterns)
     }
 
+    /// How many they are.
+    pub fn count(&self) -> usize {
+        self.0.len()
+    }
+
     fn names(&self, pair: &str) -> bool {
         let name = pair.split('=').next().unwrap_or(pair);
-        self.0.iter().any(|pattern| glob(pattern.as_bytes(), name.as_bytes()))
+        self.0.iter().any(|pattern| fits(pattern, name, true))
     }
 }
 
-fn glob(pattern: &[u8], text: &[u8]) -> bool {
-    match pattern.split_first() {
-        None => text.is_empty(),
-        Some((b'*', rest)) => (0..=text.len()).any(|skip| glob(rest, &text[skip..])),
-        Some((first, rest)) => text.split_first().is_some_and(|(t, tail)| t == first && glob(rest, tail)),
+/// Whether a text is what the pattern says, or else begins so; `*` stands for any run of characters.
+///
+/// The pieces between stars are taken at their first place, one after the other: linear, whatever the pattern.
+pub fn fits(pattern: &str, text: &str, to_the_end: bool) -> bool {
+    let mut pieces = pattern.split('*');
+    let first = pieces.next().unwrap_or_default();
+    let Some(mut rest) = text.strip_prefix(first) else { return false };
+    let Some(last) = pieces.next_back() else { return !to_the_end || rest.is_empty() };
+    for piece in pieces {
+        let Some(at) = rest.find(piece) else { return false };
+        rest = &rest[at + piece.len()..];
     }
+    if to_the_end { rest.ends_with(last) } else { rest.contains(last) }
 }
 
 #[cfg(test)]
@@ -232,6 +272,36 @@ mod tests {
             assert_eq!(canonical(given), stored);
             assert_eq!(canonical(stored), stored);
         }
+    }
+
+    #[test]
+    fn a_parameters_pattern_fits_from_end_to_end_and_costs_no_more_than_its_length() {
+        for (pattern, name, fit) in [
+            ("utm_*", "utm_source", true),
+            ("utm_*", "xutm_source", false),
+            ("*id", "sessionid", true),
+            ("*id", "ids", false),
+            ("a*b*c", "aXbYc", true),
+            ("a*b*c", "acb", false),
+            ("a*a", "a", false),
+            ("**", "", true),
+            ("", "a", false),
+        ] {
+            assert_eq!(fits(pattern, name, true), fit, "{pattern} on {name}");
+        }
+        let (pattern, name) = ("*a".repeat(40) + "b", "a".repeat(8_000));
+        assert!(!fits(&pattern, &name, true));
+    }
+
+    #[test]
+    fn a_url_that_is_too_long_is_refused_unless_it_was_stored_before() {
+        let long = format!("https://shop.example/{}", "a".repeat(MOST_BYTES - 21));
+        assert!(CanonicalUrl::parse(&long).is_ok());
+        let longer = format!("{long}b");
+        let why = CanonicalUrl::parse(&longer).expect_err("too long").to_string();
+        assert!(why.contains("8193 bytes long") && why.len() < 200, "{why}");
+        assert!(CanonicalUrl::parse(&format!("https://shop.example/{}", "é".repeat(3_000))).is_err());
+        assert_eq!(CanonicalUrl::try_from(longer.clone()).map(String::from), Ok(longer));
     }
 
     #[test]

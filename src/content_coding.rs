@@ -52,24 +52,40 @@ pub fn decode(headers: &Headers, body: &Bytes, max: u64) -> Result<Bytes, Coding
     }
     let mut bytes = body.clone();
     for coding in codings.iter().rev() {
-        if bytes.is_empty() {
-            break;
-        }
-        let decoded = match coding.as_str() {
-            "gzip" | "x-gzip" => gunzip(&bytes, max),
-            "deflate" => inflate_either(&bytes, max),
-            "br" => {
-                let mut decoded = Vec::new();
-                read_capped(Decompressor::new(&*bytes, CHUNK), &mut decoded, max).map(|()| decoded)
-            }
-            _ => return Err(CodingError::Unknown(coding.clone())),
-        };
-        bytes = decoded.map_err(|error| CodingError::Broken(coding.clone(), why(&error)))?.into();
+        bytes = undo(coding, bytes, max)?;
         if !within(bytes.len(), max) {
             break;
         }
     }
     if within(bytes.len(), max) { Ok(bytes) } else { Err(CodingError::TooLarge { limit: max }) }
+}
+
+/// The first `most` bytes of the body of an answer that brings no page. What is broken, or coded twice, says nothing.
+pub fn beginning(headers: &Headers, body: &Bytes, most: usize) -> Bytes {
+    let undone = match &codings(headers)[..] {
+        [] => Ok(body.clone()),
+        [coding] => undo(coding, body.clone(), most as u64),
+        _ => return Bytes::new(),
+    };
+    let bytes = undone.unwrap_or_default();
+    bytes.slice(..bytes.len().min(most))
+}
+
+/// Undoes one coding; of what is longer than `max`, a bit more than that.
+fn undo(coding: &str, bytes: Bytes, max: u64) -> Result<Bytes, CodingError> {
+    if bytes.is_empty() {
+        return Ok(bytes);
+    }
+    let decoded = match coding {
+        "gzip" | "x-gzip" => gunzip(&bytes, max),
+        "deflate" => inflate_either(&bytes, max),
+        "br" => {
+            let mut decoded = Vec::new();
+            read_capped(Decompressor::new(&*bytes, CHUNK), &mut decoded, max).map(|()| decoded)
+        }
+        _ => return Err(CodingError::Unknown(coding.to_owned())),
+    };
+    decoded.map(Bytes::from).map_err(|error| CodingError::Broken(coding.to_owned(), why(&error)))
 }
 
 fn why(error: &io::Error) -> String {
@@ -211,6 +227,25 @@ mod tests {
         }
         assert_eq!(decoded(&[], vec![0; 11], 10), Err(CodingError::TooLarge { limit: 10 }));
         assert_eq!(decoded(&["gzip"], gzip(TEXT), TEXT.len() as u64).as_deref(), Ok(TEXT));
+    }
+
+    #[test]
+    fn of_an_answer_that_brings_no_page_the_beginning_is_read_however_long_it_is() {
+        let long = TEXT.repeat(100_000);
+        let of = |coding: &str, body: Vec<u8>| {
+            let headers = Headers(vec![("content-encoding".to_owned(), coding.as_bytes().to_vec())]);
+            beginning(&headers, &body.into(), 1_000)
+        };
+        for (coding, body) in [
+            ("identity", long.clone()),
+            ("gzip", gzip(&long)),
+            ("deflate", zlib(&long)),
+            ("deflate", raw(&long)),
+        ] {
+            assert_eq!(of(coding, body), long[..1_000], "{coding}");
+        }
+        assert_eq!(of("gzip", gzip(TEXT)), TEXT);
+        assert!(of("gzip", TEXT.to_vec()).is_empty() && of("x-mine", TEXT.to_vec()).is_empty());
     }
 
     #[test]

@@ -29,6 +29,7 @@
 mod archive;
 mod audit;
 mod batch;
+mod budget;
 mod canonical_url;
 mod cli;
 mod clock;
@@ -43,13 +44,17 @@ mod look;
 mod manners;
 mod monitor;
 mod mutex;
+mod owner_only;
 mod page;
 mod patience;
+mod plain_text;
 mod quantity;
 mod recent;
 mod robots;
 mod run;
+mod secret;
 mod settings;
+mod signature;
 mod sink;
 mod site;
 mod task;
@@ -78,5 +83,5 @@ macro_rules! internals {
 }
 
 internals! {
-    archive audit canonical_url cli clock content_coding demo extract fetch forecast frontier item look manners monitor mutex page robots run settings sink site task work
+    archive audit budget canonical_url cli clock content_coding demo extract fetch forecast frontier item look manners monitor mutex page robots run secret settings signature sink site task work
 }

@@ -34,4 +34,4 @@ export PACED_VENV
 # The tests of pace measure time at a server: nothing else should keep the machine busy meanwhile.
 cargo test --locked
 # Pages in a bucket; what both builds share is built once.
-cargo test --locked --features s3 --lib --test s3
+cargo test --locked --features s3 --lib --test s3 --test licences

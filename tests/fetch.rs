@@ -15,7 +15,8 @@ use paced::internals::fetch::{
 use paced::internals::frontier::permit::Permit;
 use paced::internals::manners::Signal;
 use paced::internals::page::Validators;
-use paced::internals::site::{FetchRules, Pace, Scope, Site};
+use paced::internals::secret::SecretName;
+use paced::internals::site::{FetchRules, Pace, ProxyRule, Scope, Site};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
@@ -146,7 +147,8 @@ async fn a_robots_txt_is_of_any_type_and_cut_at_500_kib() {
     let head =
         format!("HTTP/1.1 200 OK\r\nContent-Type: image/png\r\nContent-Length: {}\r\n\r\n", body.len());
     let shop = Shop::answering(&[head.as_bytes(), &body].concat());
-    let (site, url) = (site(), shop.url("/robots.txt"));
+    let (mut site, url) = (site(), shop.url("/robots.txt"));
+    site.scope.hosts.push(url.host());
     let validators = Validators { etag: Some("\"1\"".into()), last_modified: None };
     let request = Request { robots: true, validators: Some(&validators), ..request(&site, &url) };
     let exchange = fetcher(&[]).get(request, Permit::unpaced()).await.expect("it is sent");
@@ -241,15 +243,36 @@ async fn connect_to_leads_to_a_private_address_whatever_host_and_port_were_asked
 }
 
 #[tokio::test]
+async fn cookies_go_to_the_hosts_of_the_seeds_alone() {
+    let (shop, mut site) = (
+        Shop::answering(b"HTTP/1.1 200 OK\r\nset-cookie: basket=7; Path=/\r\ncontent-length: 0\r\n\r\n"),
+        site(),
+    );
+    site.fetch.cookies = true;
+    let (fetcher, url) = (fetcher(&[]), shop.url("/"));
+    for (seed, sent_back) in [("http://elsewhere.example/", false), (url.as_str(), true)] {
+        site.seeds = vec![CanonicalUrl::parse(seed).expect("a URL")];
+        for _ in 0..2 {
+            let exchange = fetcher.get(request(&site, &url), Permit::unpaced()).await.expect("it is sent");
+            let page = exchange.answer.expect("an answer").page;
+            assert_eq!(page.headers.get("set-cookie"), Some("basket=***"), "it is shown nowhere");
+        }
+        assert_eq!(shop.heads().last().expect("a request").contains("cookie: basket=7"), sent_back);
+    }
+}
+
+#[tokio::test]
 async fn cookies_are_sent_back_only_where_the_site_keeps_them() {
     let shop = Shop::answering(b"HTTP/1.1 200 OK\r\nSet-Cookie: basket=7\r\nContent-Length: 2\r\n\r\nok");
     for (cookies, sent_back) in [(true, true), (false, false)] {
         let (mut site, fetcher) = (site(), fetcher(&[]));
         site.fetch.cookies = cookies;
+        site.seeds = vec![shop.url("/")];
         for _ in 0..2 {
             let url = shop.url("/");
             let exchange = fetcher.get(request(&site, &url), Permit::unpaced()).await.expect("it is sent");
-            exchange.answer.expect("an answer");
+            let page = exchange.answer.expect("an answer").page;
+            assert_eq!(page.headers.get("set-cookie"), Some("basket=***"), "it may be a key to an account");
         }
         assert_eq!(shop.heads().last().expect("a request").contains("cookie: basket=7"), sent_back);
     }
@@ -260,11 +283,16 @@ async fn a_proxy_gets_requests_only_where_the_site_names_it() {
     let proxy = Shop::answering(OK);
     let mut site = site();
     site.fetch.allow_private = false;
-    site.fetch.proxy = url::Url::parse(&format!("http://localhost:{}", proxy.address.port())).ok();
+    let at = url::Url::parse(&format!("http://localhost:{}", proxy.address.port())).expect("a URL");
+    site.fetch.proxy = Some(ProxyRule::Open(at));
     let url = CanonicalUrl::parse("http://shop.example/a").expect("a URL");
     let exchange = fetcher(&[]).get(request(&site, &url), Permit::unpaced()).await.expect("it is sent");
     exchange.answer.expect("an answer");
     assert!(proxy.heads()[0].starts_with("GET http://shop.example/a HTTP/1.1"), "{:?}", proxy.heads());
+}
+
+fn secret(name: &str) -> SecretName {
+    SecretName::of(name, &["shop"]).expect("a name")
 }
 
 #[test]
@@ -274,7 +302,8 @@ fn the_environments_proxy_is_not_used_and_credentials_come_from_the_named_variab
     let status = Command::new(std::env::current_exe().expect("this test"))
         .args(["--exact", "in_a_process_with_proxy_and_credentials", "--ignored"])
         .envs([("http_proxy", &at), ("HTTP_PROXY", &at), ("ALL_PROXY", &at)])
-        .env("SHOP_AUTH", "user:pass")
+        .envs([("PACED_SECRET_SHOP", "user:pass"), ("PACED_SECRET_SHOP_KEY", "Bearer secret")])
+        .env("PACED_SECRET_SHOP_PROXY", "http://me:planted@127.0.0.1:1")
         .status();
     assert!(status.expect("a process").success());
     assert_eq!(proxy.accepts(), 0);
@@ -286,8 +315,8 @@ async fn in_a_process_with_proxy_and_credentials() {
     assert!(std::env::var_os("http_proxy").is_some(), "run by the test above");
     let shop = Shop::answering(OK);
     let mut site = site();
-    site.fetch.auth_env = Some("SHOP_AUTH".into());
-    site.fetch.headers = vec![("Authorization".into(), "Bearer secret".into())];
+    site.fetch.auth_env = Some(secret("PACED_SECRET_SHOP"));
+    site.fetch.secret_headers = vec![("X-Key".into(), secret("PACED_SECRET_SHOP_KEY"))];
     let url = shop.url("/");
     site.seeds = vec![url.clone()];
     let exchange = fetcher(&[]).get(request(&site, &url), Permit::unpaced()).await.expect("it is sent");
@@ -297,29 +326,35 @@ async fn in_a_process_with_proxy_and_credentials() {
     let url = other.url("/");
     let exchange = fetcher(&[]).get(request(&site, &url), Permit::unpaced()).await.expect("it is sent");
     exchange.answer.expect("an answer");
-    assert!(!other.heads()[0].contains("authorization"), "no seed is there: {}", other.heads()[0]);
+    let unsafe_head = other.heads()[0].clone();
+    assert!(!unsafe_head.contains("authorization") && !unsafe_head.contains("x-key"), "{unsafe_head}");
     site.fetch.auth_env = None;
     site.seeds = vec![url.clone()];
     let exchange = fetcher(&[]).get(request(&site, &url), Permit::unpaced()).await.expect("it is sent");
-    assert!(other.heads()[1].contains("authorization: Bearer secret\r\n"));
+    assert!(other.heads()[1].contains("x-key: Bearer secret\r\n"));
     let kept = format!("{:?}", exchange.sent);
-    assert!(!kept.contains("secret") && kept.contains("Bearer ***"), "credentials aren't kept: {kept}");
+    assert!(!kept.contains("ecret") && kept.contains("***"), "secrets aren't kept: {kept}");
     // The same host, but where everybody listens.
     site.seeds = vec![CanonicalUrl::parse(&format!("https://{}/", other.address)).expect("a URL")];
     let exchange = fetcher(&[]).get(request(&site, &url), Permit::unpaced()).await.expect("it is sent");
     exchange.answer.expect("an answer");
-    assert!(!other.heads()[2].contains("authorization"), "{}", other.heads()[2]);
+    assert!(!other.heads()[2].contains("x-key"), "{}", other.heads()[2]);
+    // A proxy that nobody answers at any more is shown without its password.
+    site.fetch.proxy = Some(ProxyRule::Secret(secret("PACED_SECRET_SHOP_PROXY")));
+    let told =
+        format!("{:?} {:?}", fetcher(&[]).get(request(&site, &url), Permit::unpaced()).await, site.fetch);
+    assert!(!told.contains("planted"), "{told}");
 }
 
 #[tokio::test]
 async fn a_variable_that_isnt_set_is_named_and_nothing_is_sent() {
     let shop = Shop::answering(OK);
     let (mut site, url) = (site(), shop.url("/"));
-    site.fetch.auth_env = Some("NO_SUCH_VARIABLE".into());
+    site.fetch.auth_env = Some(secret("PACED_SECRET_SHOP_NONE"));
     site.seeds = vec![url.clone()];
     let unsent = fetcher(&[]).get(request(&site, &url), Permit::unpaced()).await;
     let Err(Unsent::Failed(error)) = unsent else { panic!("{unsent:?}") };
-    assert!(error.to_string().contains("NO_SUCH_VARIABLE") && !error.is_transient(), "{error}");
+    assert!(error.to_string().contains("PACED_SECRET_SHOP_NONE") && !error.is_transient(), "{error}");
     assert_eq!(shop.accepts(), 0);
 }
 
@@ -357,7 +392,8 @@ async fn a_copy_of_a_tls_site_is_reached_with_its_certificate_and_refused_withou
         ("other.example", 443, cacert, Some(FetchErrorKind::Certificate)),
     ] {
         let connect_to = vec![format!("::127.0.0.1:{port}").parse().expect("a rule")];
-        let fetcher = Fetcher::new(FetcherOptions { connect_to, cacert }).expect("a fetcher");
+        let fetcher = Fetcher::new(FetcherOptions { connect_to, cacert, ..FetcherOptions::default() })
+            .expect("a fetcher");
         let url = CanonicalUrl::parse(&format!("https://{host}:{asked_port}/")).expect("a URL");
         let seen = shop.heads().len();
         match fetcher.get(request(&site, &url), Permit::unpaced()).await {

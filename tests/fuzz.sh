@@ -9,7 +9,7 @@ set -eu
 cd "$(dirname -- "$0")/.."
 seconds=${1:-60}
 [ $# -eq 0 ] || shift
-targets=${*:-site_file robots page warc_tail headers canonical_url}
+targets=${*:-site_file robots page warc_tail headers canonical_url structured robots_links redis_answers foreign_warc}
 corpora=${PACED_CORPORA:-../shared/corpora}
 [ -d "$corpora" ] || echo "tests/fuzz.sh: no $corpora; only the seeds of fuzz/seeds are used" >&2
 # The page store is made and cut thousands of times a second.
@@ -21,9 +21,10 @@ more_seeds() {
     site_file) echo sites tests/fixtures/site_files ;;
     robots) echo "$corpora/robots/real" ;;
     page) echo "$corpora/html/metascraper-shopping" "$corpora/encodings/chardet" "$corpora/html/extruct-samples" ;;
-    warc_tail) echo "$corpora/warc/files" ;;
+    warc_tail | foreign_warc) echo "$corpora/warc/files" ;;
     headers) echo "$corpora/http/compressed" ;;
-    canonical_url) ;;
+    structured) echo "$corpora/html/metascraper-shopping" "$corpora/html/extruct-samples" ;;
+    canonical_url | robots_links | redis_answers) ;;
     esac
 }
 
@@ -46,7 +47,7 @@ run_guided() {
     mkdir -p "fuzz/corpus/$1" "fuzz/artifacts/$1"
     # The bundled SQLite defines a name twice; a thread that is just ending isn't a leak.
     # shellcheck disable=SC2046 # folders without spaces
-    ASAN_OPTIONS=detect_odr_violation=0 "$built/$1" -max_total_time="$seconds" -rss_limit_mb=2048 -timeout=20 \
+    ASAN_OPTIONS=detect_odr_violation=0 "$built/$1" -max_total_time="$seconds" -rss_limit_mb=2048 -timeout=120 \
         -max_len=16384 -detect_leaks=0 -print_final_stats=1 -artifact_prefix="fuzz/artifacts/$1/" \
         "fuzz/corpus/$1" "fuzz/seeds/$1" $(present "$1") >"fuzz/artifacts/$1.log" 2>&1
 }
@@ -60,6 +61,10 @@ run_plain() {
     warc_tail) test=any_bytes_may_end_a_segment ;;
     headers) test=any_bytes_are_header_fields ;;
     canonical_url) test=any_bytes_are_no_url ;;
+    structured) test=any_product_of_any_size ;;
+    robots_links) test=any_rules_and_any_links ;;
+    redis_answers) test=any_answer_of_a_redis ;;
+    foreign_warc) test=any_bytes_are_a_warc_file ;;
     *) echo "tests/fuzz.sh: no target $1" >&2; return 1 ;;
     esac
     mkdir -p fuzz/artifacts

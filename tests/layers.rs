@@ -7,6 +7,8 @@ mod circles;
 mod monitor;
 #[path = "layers/names.rs"]
 mod names;
+#[path = "layers/secrets.rs"]
+mod secrets;
 #[path = "layers/waits.rs"]
 mod waits;
 
@@ -20,7 +22,12 @@ use regex::Regex;
 const ORDER: &[&str] = &[
     "clock",
     "quantity",
+    "plain_text",
+    "owner_only",
+    "secret",
+    "signature",
     "batch",
+    "budget",
     "patience",
     "recent",
     "canonical_url",
@@ -63,13 +70,35 @@ const HOMES: &[(&str, &[&str])] = &[
     ("html5gum", &["extract/html"]),
     ("mimalloc", &["main"]),
     ("ego_tree", &["extract", "site"]),
+    ("selectors", &["site/css"]),
     ("governor", &["fetch"]),
+    ("ring", &["signature"]),
+    ("sfv", &["signature"]),
     ("clap", &["cli", "main"]),
     ("clap_complete", &["cli/verbs/completions"]),
     ("clap_mangen", &["cli/verbs/man"]),
     ("indicatif", &["cli", "monitor", "demo"]),
     ("comfy_table", &["cli", "monitor", "demo"]),
     ("SystemTime::now", &["clock"]),
+    // Whoever opens a secret may show it.
+    ("reveal", &["secret", "fetch/head"]),
+    // What is made is its owner's alone, but for items and what a person asked to be written.
+    ("File::create", &["sink"]),
+    ("OpenOptions::new", &["owner_only", "sink", "archive/recover"]),
+    ("fs::create_dir_all", &["owner_only", "sink", "cli/verbs/man"]),
+    ("std::fs::create_dir_all", &["cli/verbs/man"]),
+    ("std::fs::write", &["cli/verbs/man", "cli/verbs/demo"]),
+    // Who prints escapes what steers a terminal.
+    ("io::stdout", &["cli/parts/results", "sink/target"]),
+    ("io::stderr", &["cli/parts/trouble", "monitor/log"]),
+    // These two only ask whether it is a terminal.
+    ("std::io::stdout", &["cli/verbs/crawl"]),
+    ("std::io::stderr", &["cli/parts/globals"]),
+    ("print!", &[]),
+    ("println!", &[]),
+    ("eprint!", &[]),
+    ("eprintln!", &[]),
+    ("dbg!", &[]),
 ];
 
 const LONGEST_FILE: usize = 500;

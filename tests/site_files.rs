@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
+use paced::internals::secret::SecretName;
 use paced::internals::site::{
-    FetchRules, FieldKind, FieldRule, Follow, ItemKey, MetaRobots, Pace, RobotsPolicy, Scope, Site,
-    SiteError, load, outlook, parse, two_sites_one_host, warnings,
+    FetchRules, FieldKind, FieldRule, Follow, ItemKey, MetaRobots, Pace, ProxyRule, RobotsPolicy, Scope,
+    SignatureRule, Site, SiteError, load, outlook, parse, two_sites_one_host, warnings,
 };
 use proptest::prelude::*;
 use serde_json::json;
@@ -192,6 +193,8 @@ fn every_key_of_a_full_file_takes_effect() {
     assert_eq!(
         site.pace,
         Pace {
+            min_interval: Some(Duration::from_millis(100)),
+            max_parallel: Some(6),
             interval: Duration::from_millis(200),
             parallel: 3,
             robots: RobotsPolicy::Ignore,
@@ -208,6 +211,7 @@ fn every_key_of_a_full_file_takes_effect() {
             connect_timeout: Duration::from_secs(5),
             read_timeout: Duration::from_secs(7),
             max_body: 512 * 1024,
+            parse_budget: Duration::from_secs(3),
             accept_types: vec!["text/html".to_owned(), "application/xhtml+xml".to_owned()],
             attempts: 4,
             headers: vec![
@@ -215,8 +219,16 @@ fn every_key_of_a_full_file_takes_effect() {
                 ("Accept-Language".to_owned(), "ja".to_owned())
             ],
             cookies: true,
-            auth_env: Some("SHOP_AUTH".to_owned()),
-            proxy: Some("http://proxy.example:3128".parse().expect("a URL")),
+            auth_env: SecretName::of("PACED_SECRET_BOOKS", &["books"]),
+            secret_headers: vec![(
+                "X-Api-Key".to_owned(),
+                SecretName::of("PACED_SECRET_SHOPIFY_KEY", &["shopify"]).expect("a name")
+            )],
+            signature: Some(SignatureRule::Key {
+                name: "crawler".to_owned(),
+                agent: "https://bots.example".to_owned(),
+            }),
+            proxy: Some(ProxyRule::Open("http://proxy.example:3128".parse().expect("a URL"))),
             allow_private: true,
         }
     );
@@ -365,6 +377,16 @@ fn what_is_allowed_but_unwise_is_a_warning() {
              write [page.fields], or product = true for structured data",
         ]
     );
+    for (scheme, warned) in
+        [("http", 1), ("https", 1), ("socks4a", 1), ("socks5h", 1), ("socks4", 0), ("socks5", 0)]
+    {
+        let text = format!("{MINIMAL}[fetch]\nproxy = \"{scheme}://10.0.0.1:1\"\n");
+        let all = told(&text);
+        let of_proxy: Vec<&String> =
+            all.iter().filter(|warning| warning.contains("proxy resolves")).collect();
+        assert_eq!(of_proxy.len(), warned, "{scheme}: {all:?}");
+        assert!(of_proxy.iter().all(|warning| warning.ends_with("or write socks5://")), "{all:?}");
+    }
     let below = format!("{MINIMAL}item = true\n[page.fields]\ntitle = \"h1\"\nfollow = \"a\"\n");
     let last = told(&below).pop().expect("a warning");
     assert_eq!(
@@ -402,6 +424,63 @@ fn a_host_belongs_to_one_site_unless_a_group_shares_its_pace() {
     let scoped =
         ("d.toml".to_owned(), site(&format!("{MINIMAL}[scope]\nhosts = [\"www.shop.example\"]\n"), "d.toml"));
     assert_eq!(told(&[file("a.toml", ""), scoped])[0].split(": ").next(), Some("d.toml:8:9"));
+}
+
+#[test]
+fn no_secret_stands_in_a_file_and_none_of_another_site_is_named() {
+    for (line, told) in [
+        ("auth_env = \"planted\"", "write \"PACED_SECRET_SHOP\", or that with `_` and more"),
+        ("auth_env = \"AWS_SECRET_ACCESS_KEY\"", "`auth_env` names no variable of this site's"),
+        ("auth_env = \"PACED_SECRET_SHOP2\"", "`auth_env` names no variable of this site's"),
+        (
+            "headers = { Authorization = \"planted\" }",
+            "secret_headers = { Authorization = \"PACED_SECRET_SHOP_KEY\" }",
+        ),
+        ("headers = { Cookie = \"planted\" }", "the header `Cookie` holds a secret"),
+        ("headers = { X-API-Key = \"planted\" }", "the header `X-API-Key` holds a secret"),
+        ("headers = { X_Api_Key = \"planted\" }", "the header `X_Api_Key` holds a secret"),
+        ("headers = { X-Session-Id = \"planted\" }", "the header `X-Session-Id` holds a secret"),
+        ("headers = { X-Auth-Token = \"planted\" }", "the header `X-Auth-Token` holds a secret"),
+        ("secret_headers = { X-Api-Key = \"planted\" }", "`X-Api-Key` names no variable of this site's"),
+        (
+            "secret_headers = { Host = \"PACED_SECRET_SHOP\" }",
+            "the header `Host` is set by the crawler itself",
+        ),
+        ("proxy = \"http://me:planted@proxy.example:3128\"", "proxy = { env = \"PACED_SECRET_SHOP_PROXY\" }"),
+        ("proxy = { env = \"planted\" }", "`env` names no variable of this site's"),
+        ("signature = \"planted\"", "write signature = { env = \"PACED_SECRET_SHOP_SIG\" }, or { key ="),
+        ("signature = { env = \"planted\" }", "`env` names no variable of this site's"),
+        ("signature = { key = \"../k\", agent = \"https://b.example\" }", "`key` is no key's name"),
+        ("signature = { key = \"k\", agent = \"http://b.example\" }", "is no site that publishes keys"),
+        ("signature = { key = \"k\", agent = \"https://me:planted@b\" }", "is no site that publishes keys"),
+        ("signature = { key = \"-- planted\", agent = \"https://b.example\" }", "`key` is no key's name"),
+        ("proxy = \"http://${planted}:3128\"", "`proxy` is no URL of a proxy"),
+        ("signature = { key = \"k\", agent = \"https://b.example/x\" }", "is no site that publishes keys"),
+        ("signature = { key = \"k\", url = \"https://b.example\" }", "`signature` has other keys"),
+        ("signature = { key = \"k\" }", "`signature` has other keys"),
+        ("signature = {}", "`signature` has other keys"),
+        ("proxy = { url = \"http://proxy.example\" }", "`proxy` has other keys than `env`"),
+    ] {
+        let text = format!(
+            "seeds = [\"https://shop.example/\"]\n[fetch]\n{line}\n[[page]]\nname = \"p\"\nmatch = \"/**\"\n"
+        );
+        let errors = parse(&text, "shop.toml").expect_err(line).to_string();
+        assert!(errors.contains(told) && !errors.contains("planted"), "{line}: {errors}");
+    }
+    for seed in ["https://me:planted@shop.example/", "https://me:planted@shop.example:99999/"] {
+        let text = format!("seeds = [\"{seed}\"]\n[[page]]\nname = \"p\"\nmatch = \"/**\"\n");
+        let errors = parse(&text, "shop.toml").expect_err("a password").to_string();
+        assert!(
+            errors.contains("a seed holds a user or a password") && !errors.contains("planted"),
+            "{errors}"
+        );
+    }
+    for line in ["auth_env = \"PACED_SECRET_SHOP\"", "proxy = { env = \"PACED_SECRET_SHOP_PROXY\" }"] {
+        let text = format!(
+            "seeds = [\"https://shop.example/\"]\n[fetch]\n{line}\n[[page]]\nname = \"p\"\nmatch = \"/**\"\n"
+        );
+        assert!(parse(&text, "shop.toml").is_ok(), "{line}");
+    }
 }
 
 proptest! {

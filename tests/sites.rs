@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use paced::internals::budget::Budget;
 use paced::internals::canonical_url::CanonicalUrl;
 use paced::internals::site::{FieldRule, Follow, Site, load, parse, two_sites_one_host};
 use scraper::{ElementRef, Html};
@@ -148,7 +149,8 @@ fn visit(site: &Site, url: &CanonicalUrl, html: &str, crawled: &mut Crawled) -> 
         crawled.items.insert(url.url().path().to_owned(), fields.collect());
     }
     let Follow::Selected(selectors) = &rule.follow else { return Vec::new() };
-    let links = selectors.iter().flat_map(|css| css.select(&page));
+    let budget = Budget::without_end();
+    let links = selectors.iter().flat_map(|css| css.select(&page, &budget));
     links.filter_map(|link| link.attr("href").map(str::to_owned)).collect()
 }
 
@@ -163,7 +165,8 @@ fn found(field: &FieldRule, page: &Html) -> Option<String> {
         let groups = regex.captures(&text)?;
         Some(groups.get(1).or(groups.get(0))?.as_str().to_owned())
     };
-    let mut values = field.css.select(page).filter_map(value);
+    let budget = Budget::without_end();
+    let mut values = field.css.select(page, &budget).filter_map(value);
     if field.all { Some(values.collect::<Vec<_>>().join("|")) } else { values.next() }
 }
 

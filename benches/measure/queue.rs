@@ -29,6 +29,7 @@ pub async fn register_at(frontier: &Frontier, site: u64, interval: i64) {
             attempts: 5,
             robots: false,
             budgets: std::collections::BTreeMap::new(),
+            ..SiteSettings::default()
         },
     };
     let answer = frontier.register(registration).await.expect("registered");
@@ -68,7 +69,7 @@ pub fn done(lease: Lease, brings: bool) -> Settlement {
         validators: Validators::default(),
     });
     let outcome = Outcome::Done { stored, recrawl: None };
-    Settlement { lease, outcome, block: None, response: None, parse: None }
+    Settlement::of(lease, outcome)
 }
 
 /// The name of the n-th site.

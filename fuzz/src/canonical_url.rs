@@ -2,14 +2,23 @@
 
 use paced::internals::canonical_url::{CanonicalUrl, Host, StripQuery};
 
-/// A canonical URL is one again, unchanged, with or without parameters taken out, and its host is one too.
+use super::cost::Linear;
+
+/// A byte that is no UTF-8 is read as a sign of three, each of which is written as three. A letter of three bytes in a host may
+/// stand for eighteen, which Punycode writes in up to twice as many bytes.
+pub const SPELLED: Linear = Linear { least: 64, each: 16 };
+
+/// A canonical URL is one again, unchanged, with or without parameters taken out, and its host is one too; none of them is
+/// longer than the text allows.
 pub fn hold(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     let Ok(url) = CanonicalUrl::parse(&text) else { return };
+    SPELLED.holds(url.as_str().len(), bytes.len(), "bytes of a URL");
     same_again(&url);
     let strip = StripQuery::new(["utm_*", "*id", "a*b*c"].map(str::to_owned).to_vec());
-    let stripped = url.stripped(&strip);
+    let stripped = url.clone().stripped(&strip);
     assert_eq!(stripped.clone().stripped(&strip), stripped, "{text:?}");
+    assert!(stripped.as_str().len() <= url.as_str().len(), "{stripped} is longer than {url}");
     same_again(&stripped);
 }
 

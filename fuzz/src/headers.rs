@@ -10,12 +10,17 @@ use paced::internals::manners::{Signal, retry_after};
 use paced::internals::page::{Headers, Page, Validators};
 use paced::internals::robots::{HOLDS, HOLDS_AT_LEAST, UnreachableRow, record_of};
 use paced::internals::site::Pace;
+use paced::internals::task::RobotsAccess;
 
-use super::canonical_url::same_again;
+use super::canonical_url::{SPELLED, same_again};
+use super::cost::Linear;
 
 const MAX_BODY: u64 = 100_000;
+/// The record of a `robots.txt`: a byte of it that is no UTF-8 is written as three.
+const RECORD: Linear = Linear { least: 1_000, each: 3 };
 
-/// What an answer asks for has bounds: a wait, a redirect to a page, how long `robots.txt` holds, a decoded body.
+/// What an answer asks for has bounds: a wait, a redirect to a page, how long `robots.txt` holds, a decoded body, and the length
+/// of what is kept of them.
 pub fn hold(bytes: &[u8]) {
     let (headers, body) = split(bytes);
     let (pace, now) = (Pace::default(), Timestamp::from_millis(1_795_165_200_123));
@@ -34,6 +39,7 @@ pub fn hold(bytes: &[u8]) {
             }
             Signal::Redirect(target) => {
                 assert!(target.has_host(), "{target}");
+                SPELLED.holds(target.as_str().len(), bytes.len(), "bytes of a target");
                 if let Ok(target) = CanonicalUrl::from_url(target) {
                     same_again(&target);
                 }
@@ -42,12 +48,25 @@ pub fn hold(bytes: &[u8]) {
         }
         let record = record_of(status, &headers, &body, &pace, UnreachableRow { failures: 3, random: 0.5 });
         assert!(record.holds_for <= HOLDS && !record.holds_for.is_zero());
+        RECORD.holds(
+            format!("{:?}", record.refuses).len() + access(&record.access),
+            body.len(),
+            "bytes of a record",
+        );
         assert!(status != 200 || record.holds_for >= HOLDS_AT_LEAST);
     }
     let _ = Validators::of(&headers).is_empty();
     if let Ok(decoded) = decode(&headers, &body, MAX_BODY) {
         assert!(decoded.len() as u64 <= MAX_BODY);
         assert_eq!(decode(&headers, &body, MAX_BODY), Ok(decoded), "decoded twice, it differs");
+    }
+}
+
+/// How long what is kept of a `robots.txt` is.
+fn access(access: &RobotsAccess) -> usize {
+    match access {
+        RobotsAccess::Rules(text) | RobotsAccess::Unreachable(text) => text.len(),
+        RobotsAccess::Absent => 0,
     }
 }
 

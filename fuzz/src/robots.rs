@@ -7,10 +7,18 @@ use paced::internals::robots::{
     HOLDS, HOLDS_AT_LEAST, RobotsRules, UnreachableRow, deciding_line, record_of, rules_of,
 };
 use paced::internals::site::Pace;
+use paced::internals::task::RobotsAccess;
 use url::Url;
 
+use super::cost::Linear;
+
+/// A rule of twelve bytes or more is compared with a path, which has up to 16 KiB here, 16 letters a step, in two spellings.
+const STEPS: Linear = Linear { least: 1_000, each: 256 };
+/// A byte that is no UTF-8 is written as three.
+const GIVEN: Linear = Linear { least: 1_000, each: 3 };
+
 /// A file gives the same verdicts when it is read again, and from the record that processes share; a verdict against a
-/// page names its line; `robots.txt` itself may always be asked for.
+/// page names its line and takes as many steps as the file's length allows; `robots.txt` itself may always be asked for.
 pub fn hold(bytes: &[u8]) {
     let pace = Pace::default();
     let rules = RobotsRules::parse(bytes);
@@ -20,10 +28,16 @@ pub fn hold(bytes: &[u8]) {
     let asked = rules.crawl_delay();
     assert_eq!(record.crawl_delay, asked.map(|delay: Duration| delay.min(pace.max_crawl_delay)));
     assert_eq!(record.refuses.is_some(), asked.is_some_and(|delay| delay > pace.max_crawl_delay));
+    if let RobotsAccess::Rules(text) = &record.access {
+        GIVEN.holds(text.len(), bytes.len(), "bytes of a record");
+    }
     let (again, shared) = (RobotsRules::parse(bytes), rules_of(&record.access));
     assert_eq!((again.len(), shared.len()), (rules.len(), rules.len()));
     for url in pages(bytes) {
         let allowed = rules.allows(&url);
+        let budget = STEPS.budget(bytes.len() + url.as_str().len());
+        assert_eq!(rules.allows_within(&url, &budget), allowed, "{url}");
+        assert_eq!(budget.spent(), None, "{url}");
         assert_eq!((again.allows(&url), shared.allows(&url)), (allowed, allowed), "{url}");
         let line = deciding_line(bytes, &url);
         assert!(allowed || line.is_some(), "{url} is forbidden by no line");

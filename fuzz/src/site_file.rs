@@ -2,13 +2,20 @@
 
 use paced::internals::site::{Site, parse, warnings};
 
-/// A file is a site whose seeds its own rules take, or errors that each name a place in the file and what to do.
+use super::cost::Linear;
+
+/// What is said of a file. A key may be wrong in a letter, and what is said of it names those that it may stand for.
+const SAID: Linear = Linear { least: 16 << 10, each: 512 };
+
+/// A file is a site whose seeds its own rules take, or errors that each name a place in the file and what to do; and no more is
+/// said of it than its length allows.
 pub fn hold(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     match parse(text, "fuzz.toml") {
         Ok(site) => sound(&site, text),
         Err(wrong) => {
             assert!(!wrong.errors.is_empty());
+            SAID.holds(wrong.to_string().len(), bytes.len(), "bytes of errors");
             for error in &wrong.errors {
                 let lines = text.split('\n').count();
                 assert!((1..=lines).contains(&error.line) && error.column >= 1, "{error}");
@@ -28,7 +35,13 @@ fn sound(site: &Site, text: &str) {
         assert_eq!(site.canonical(seed.url().clone()).as_ref(), Ok(seed), "a seed is stored as it is put");
         assert!(site.rule_for(seed).is_some(), "{seed} is taken by no rule");
     }
-    for warning in warnings(site, "fuzz.toml") {
+    let warnings = warnings(site, "fuzz.toml");
+    SAID.holds(
+        warnings.iter().map(|warning| warning.to_string().len()).sum(),
+        text.len(),
+        "bytes of warnings",
+    );
+    for warning in warnings {
         assert!(warning.line >= 1 && warning.column >= 1, "{warning}");
     }
 }

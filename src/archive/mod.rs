@@ -38,6 +38,7 @@ use tokio::sync::oneshot;
 
 use crate::batch::Sender;
 use crate::clock::{Clock, Timestamp};
+use crate::owner_only;
 use folder::{Folder, FolderLog};
 use names::SegmentNames;
 use store::{Log, Store};
@@ -92,7 +93,7 @@ impl Archive {
         clock: Clock,
         segment_bytes: u64,
     ) -> Result<Self, ArchiveError> {
-        std::fs::create_dir_all(dir).map_err(|e| ArchiveError::io("make the folder", dir, e))?;
+        owner_only::make_with_data_folder(dir).map_err(|e| ArchiveError::io("make the folder", dir, e))?;
         recover::torn_tails(dir)?;
         recover::leftovers(dir)?;
         let log = FolderLog::new(dir, SegmentNames::new(writer, clock), segment_bytes);

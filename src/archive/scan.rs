@@ -37,6 +37,8 @@ pub struct Record {
     pub site_wait: Duration,
     /// The lease's fence.
     pub fence: i64,
+    /// The key that signed it, by its thumbprint.
+    pub signed_by: Option<String>,
     /// What was asked for.
     pub url: String,
     /// When it was sent.
@@ -101,7 +103,7 @@ pub(super) struct SegmentWalk {
 
 /// What one member turned out to be.
 pub(super) enum RecordSeen {
-    Request { id: String, record: Record },
+    Request { id: String, record: Box<Record> },
     Answer { to: String, status: Option<u16>, bytes: u64, error: Option<String> },
     Erased { status: Option<u16> },
     Other,
@@ -151,7 +153,7 @@ impl SegmentWalk {
     fn take(&mut self, seen: RecordSeen, start: u64, filter: &Filter) -> Option<Record> {
         match seen {
             RecordSeen::Request { id, record } => {
-                let wanted = filter.takes(&record).then_some((id, record));
+                let wanted = filter.takes(&record).then_some((id, *record));
                 std::mem::replace(&mut self.asked, wanted).map(|(_, unanswered)| unanswered)
             }
             RecordSeen::Answer { to, status, bytes, error } => {
@@ -237,7 +239,11 @@ fn read_record(plain: &mut impl BufRead) -> io::Result<(RecordSeen, u64)> {
     Ok(match text("WARC-Type") {
         "request" => {
             let id = text("WARC-Record-ID").to_owned();
-            (request(&fields).map_or(RecordSeen::Other, |record| RecordSeen::Request { id, record }), length)
+            (
+                request(&fields)
+                    .map_or(RecordSeen::Other, |record| RecordSeen::Request { id, record: Box::new(record) }),
+                length,
+            )
         }
         "metadata" if fields.get(warc::ERASED).is_some() => {
             (RecordSeen::Erased { status: text(warc::STATUS).parse().ok() }, length)
@@ -265,6 +271,7 @@ fn request(fields: &Fields) -> Option<Record> {
         unit_wait: wait("Paced-Unit-Wait-Ms"),
         site_wait: wait("Paced-Site-Wait-Ms").or_else(|| wait("Paced-Interval-Ms"))?,
         fence: fields.get("Paced-Fence")?.parse().ok()?,
+        signed_by: text(warc::SIGNED_BY),
         url: text("WARC-Target-URI")?,
         sent_at: fields.get("WARC-Date")?.parse().ok()?,
         status: None,

@@ -1,12 +1,13 @@
 //! One growing WARC file: its name, its lock, its durable length. What is in it is decided elsewhere.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use super::{ArchiveError, warc};
 use crate::clock::Timestamp;
+use crate::owner_only;
 
 /// Beside a segment that wasn't closed stands a file of its name and this: the marker, which tells the durable length.
 pub(super) const MARKER: &str = ".open";
@@ -29,10 +30,11 @@ impl Segment {
     /// Makes the file, locked and begun.
     pub(super) fn create(dir: &Path, name: String, now: Timestamp) -> io::Result<Self> {
         let path = dir.join(&name);
-        let file = OpenOptions::new().write(true).create_new(true).open(&path)?;
+        let file = owner_only::options().write(true).create_new(true).open(&path)?;
         // Locked before the marker is there: whoever finds a marker without a lock knows that the writer is dead.
         let begun = file.try_lock().map_err(io::Error::from).and_then(|()| {
-            let marker = File::create(marker_of(&path))?;
+            let marker =
+                owner_only::options().write(true).create(true).truncate(true).open(marker_of(&path))?;
             let info = warc::info(&name, now);
             let mut segment =
                 Self { name, path: path.clone(), file, marker, durable: 0, empty: true, sound: true };

@@ -39,6 +39,8 @@ pub struct SentRequest {
     pub headers: Vec<(String, String)>,
     /// When it was sent: the stamp that the proof of pace goes by.
     pub sent_at: Timestamp,
+    /// The key that signed it, by its thumbprint.
+    pub signed_by: Option<String>,
     /// The protocol that was spoken.
     pub http_version: http::Version,
 }
@@ -127,7 +129,8 @@ fn request(out: &mut Vec<u8>, packer: &mut Packer, visit: &Visit, id: &str, answ
         .with_some("Paced-Start-At", visit.departure.is_paced().then(|| visit.departure.at()))
         .with("Paced-Unit-Wait-Ms", visit.departure.unit)
         .with("Paced-Site-Wait-Ms", visit.departure.site)
-        .with("Paced-Fence", visit.fence);
+        .with("Paced-Fence", visit.fence)
+        .with_some(warc::SIGNED_BY, visit.request.signed_by.as_ref());
     let target = &url.url()[url::Position::BeforePath..url::Position::AfterQuery];
     let first = format!("{method} {target} {}", http_name(visit.request.http_version));
     let host = url.host();

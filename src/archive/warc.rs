@@ -20,6 +20,8 @@ pub(super) const WARC_FIELDS: &str = "application/warc-fields";
 /// A 304 confirmed a stored body (WARC 1.1 section 6.7.3).
 pub(super) const NOT_MODIFIED: &str = "http://netpreserve.org/warc/1.1/revisit/server-not-modified";
 
+/// The key that signed a request, by its thumbprint.
+pub(super) const SIGNED_BY: &str = "Paced-Signed-By";
 /// A field of nothing else than records that were erased.
 pub(super) const ERASED: &str = "Paced-Erased";
 /// The HTTP status of an answer that an older build dropped, while its request stays.

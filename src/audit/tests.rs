@@ -10,6 +10,7 @@ fn sent(site: &str, at: i64, interval: u64) -> Record {
         unit_wait: Some(Duration::from_millis(interval)),
         site_wait: Duration::from_millis(interval),
         fence: 1,
+        signed_by: None,
         url: "http://shop.example/".to_owned(),
         sent_at: Timestamp::from_millis(1_795_165_200_000 + at),
         status: Some(200),

@@ -5,15 +5,16 @@ mod verbs;
 
 use std::process::ExitCode;
 
+use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser};
 
 use crate::fetch::install_tls;
 use crate::work::cores;
-use parts::{Exit, Globals, Trouble};
+use parts::{Exit, Globals, Trouble, say};
 use verbs::Verb;
 
 /// A polite web crawler: request starts on a site keep one steady interval, and nothing is lost.
-#[derive(Debug, Parser)]
+#[derive(Parser)]
 #[command(name = "paced", version, arg_required_else_help = true, after_help = EXAMPLE)]
 struct Cli {
     #[command(flatten)]
@@ -23,7 +24,7 @@ struct Cli {
 }
 
 const EXAMPLE: &str = "Example:
-  paced demo                      four shops on this machine, crawled before your eyes
+  paced demo                      five shops on this machine, crawled before your eyes
   paced check sites/books.toml    is the site file right?
   paced crawl sites/books.toml    fetch its pages, write its items
   paced status                    how does it stand?
@@ -31,10 +32,20 @@ const EXAMPLE: &str = "Example:
 
 /// Runs the program of this process's arguments.
 pub fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = Cli::try_parse().unwrap_or_else(|error| refuse(&error));
     install_tls();
     let exit = run(cli).unwrap_or_else(Trouble::tell);
     ExitCode::from(exit as u8)
+}
+
+/// Help is printed in its colours; what is wrong may quote what was pasted from a site, and goes where all words do.
+fn refuse(error: &clap::Error) -> ! {
+    use ErrorKind::{DisplayHelp, DisplayHelpOnMissingArgumentOrSubcommand, DisplayVersion};
+    if let DisplayHelp | DisplayHelpOnMissingArgumentOrSubcommand | DisplayVersion = error.kind() {
+        error.exit()
+    }
+    error.to_string().lines().for_each(say);
+    std::process::exit(error.exit_code())
 }
 
 fn run(cli: Cli) -> Result<Exit, Trouble> {

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 pub(crate) use followed::Followed;
+use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
@@ -184,7 +185,16 @@ impl Clock {
 
 /// Time since the machine booted, suspended time included (`CLOCK_BOOTTIME`).
 pub fn since_boot() -> Duration {
-    let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+    read(ClockId::Boottime)
+}
+
+/// Time that this thread was on a processor (`CLOCK_THREAD_CPUTIME_ID`).
+pub fn thread_time() -> Duration {
+    read(ClockId::ThreadCPUTime)
+}
+
+fn read(clock: ClockId) -> Duration {
+    let now = clock_gettime(clock);
     let seconds = u64::try_from(now.tv_sec).unwrap_or(0);
     let nanos = u32::try_from(now.tv_nsec).unwrap_or(0);
     Duration::new(seconds, nanos)

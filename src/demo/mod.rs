@@ -26,6 +26,9 @@ pub struct DemoShop {
     pub interval: Duration,
 }
 
+/// A wall of a demo shop is probed for the first time after so long.
+pub const FIRST_PROBE: Duration = Duration::from_secs(2);
+
 /// The shops of `paced demo`. Together they are crawled in about 25 s: the pace decides, however slow a shop is.
 pub fn plans() -> Vec<DemoShop> {
     let slow = ShopPlan { currency: Currency::Eur, ..ShopPlan::new("slow", 100) };
@@ -35,6 +38,7 @@ pub fn plans() -> Vec<DemoShop> {
         shop(200, slow.page_size(12_000).latency(fixed(1_500))),
         shop(250, flaky()),
         shop(250, moved.moved(Moved::Products).latency(fixed(60))),
+        shop(100, ShopPlan::new("walled", 60).wall(25, Duration::from_secs(3)).latency(fixed(40))),
     ]
 }
 
@@ -63,6 +67,9 @@ mod tests {
             // A fault costs its repeat, and a second or so in which the shop is left alone.
             let time =
                 interval * plan.requests() + (interval + Duration::from_secs(1)) * faults + plan.latency.most;
+            // The second probe comes through; then 20 starts take four times as long, and 20 twice.
+            let walled = plan.wall.map(|_| 3 * FIRST_PROBE + interval * (20 * 3 + 17));
+            let time = time + walled.unwrap_or_default();
             assert!((15..=35).contains(&time.as_secs()), "{}: {time:?}", plan.name);
         }
     }

@@ -29,6 +29,8 @@ pub struct ShopPlan {
     pub faults: Vec<PlannedFault>,
     /// Which of its links are redirected.
     pub moved: Moved,
+    /// It refuses for a while.
+    pub wall: Option<PlannedWall>,
     /// The port it listens on; 0 takes any that is free.
     pub port: u16,
 }
@@ -94,6 +96,15 @@ pub enum FaultKind {
     },
 }
 
+/// For a while, everything but `robots.txt` is answered as Cloudflare's challenge is: 403, and nothing of when.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PlannedWall {
+    /// It begins after so many requests.
+    pub after: u32,
+    /// It lasts so long.
+    pub lasts: Duration,
+}
+
 /// Which of a shop's links are redirected (301) to where the page now is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Moved {
@@ -123,6 +134,7 @@ impl ShopPlan {
             robots: None,
             faults: Vec::new(),
             moved: Moved::Nothing,
+            wall: None,
             port: 0,
         }
     }
@@ -160,6 +172,12 @@ impl ShopPlan {
     /// With a fault on each `every`-th request.
     pub fn fault(mut self, every: u32, kind: FaultKind) -> Self {
         self.faults.push(PlannedFault { kind, every: every.max(1) });
+        self
+    }
+
+    /// With a wall that stands for a while, after so many requests.
+    pub fn wall(mut self, after: u32, lasts: Duration) -> Self {
+        self.wall = Some(PlannedWall { after, lasts });
         self
     }
 

@@ -151,7 +151,7 @@ impl ShopReply {
     pub(super) fn into_response(self, visit: OpenArrival) -> Response<SentBody> {
         let mut response = Response::builder().status(self.status);
         for (name, value) in &self.headers {
-            response = response.header(name, value);
+            response = response.header(name, value.as_bytes());
         }
         if self.delivery != Delivery::Chunked && !self.body.is_empty() {
             response = response.header("content-length", self.body.len());

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use super::gaps::GapReport;
-use super::plan::{FaultKind, PlannedFault, ShopPage, ShopPlan};
+use super::plan::{FaultKind, PlannedFault, PlannedWall, ShopPage, ShopPlan};
 use super::reply::{Delivery, ShopReply, ShopRequest};
 use super::server::{Routes, ServeError, ServedHost, Server};
 use super::site;
@@ -87,6 +87,8 @@ struct Ledger {
     chance: fastrand::Rng,
     requests: u32,
     failures: HashMap<String, u32>,
+    /// When its wall began, since boot.
+    walled: Option<Duration>,
 }
 
 impl Desk {
@@ -94,7 +96,7 @@ impl Desk {
         let pages = plan.places().map(|place| (plan.path(place), place)).collect();
         let links = plan.places().map(|place| (plan.link(place), place)).collect();
         let chance = fastrand::Rng::with_seed(plan.seed);
-        let ledger = Mutex::new(Ledger { chance, requests: 0, failures: HashMap::new() });
+        let ledger = Mutex::new(Ledger { chance, requests: 0, failures: HashMap::new(), walled: None });
         Self { plan, pages, links, ledger }
     }
 
@@ -105,7 +107,11 @@ impl Desk {
             self.plan.robots.clone().map_or_else(not_found, ShopReply::text)
         } else {
             let fault = ledger.fault(&self.plan.faults, &request.path);
-            fault.map_or_else(|| self.page(&request.path), |kind| faulty(kind, || self.page(&request.path)))
+            let page = || self.page(&request.path);
+            match self.plan.wall {
+                Some(wall) if ledger.is_walled(wall, request.at) => challenge(),
+                _ => fault.map_or_else(page, |kind| faulty(kind, page)),
+            }
         };
         reply.after(latency)
     }
@@ -120,6 +126,14 @@ impl Desk {
 }
 
 impl Ledger {
+    /// Whether the wall stands at that time, since boot. It begins with the first request that it meets.
+    fn is_walled(&mut self, wall: PlannedWall, at: Duration) -> bool {
+        if self.requests <= wall.after {
+            return false;
+        }
+        at < *self.walled.get_or_insert(at) + wall.lasts
+    }
+
     /// Counts a request, and says what befalls it.
     fn fault(&mut self, faults: &[PlannedFault], path: &str) -> Option<FaultKind> {
         self.requests += 1;
@@ -157,6 +171,12 @@ fn stay_away(status: u16, retry_after: Option<Duration>) -> ShopReply {
         Some(wait) => reply.header("retry-after", wait.as_secs().to_string()),
         None => reply,
     }
+}
+
+fn challenge() -> ShopReply {
+    ShopReply::html("<!DOCTYPE html>\n<title>Just a moment...</title>\n<p>Prove that you are human.</p>\n")
+        .with_status(403)
+        .header("cf-mitigated", "challenge")
 }
 
 fn not_found() -> ShopReply {

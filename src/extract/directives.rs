@@ -1,9 +1,8 @@
 //! What a page says of itself to robots: in `<meta name="robots">` and in the `X-Robots-Tag` header field.
 
 use html5ever::local_name;
-use scraper::Html;
 
-use super::html::named;
+use super::html::Tree;
 use crate::page::Headers;
 
 /// The name under which a page may speak to this crawler alone.
@@ -22,12 +21,15 @@ pub struct PageDirectives {
 
 impl PageDirectives {
     /// Reads the page's header and head.
-    pub fn of(html: &Html, headers: &Headers) -> Self {
+    pub fn of(tree: &Tree, headers: &Headers) -> Self {
         let mut directives = Self::default();
-        for meta in named(html, local_name!("meta")) {
+        for meta in tree.named(local_name!("meta")) {
             let name = meta.attr("name").unwrap_or_default().trim();
             if name.eq_ignore_ascii_case("robots") || name.eq_ignore_ascii_case(TOKEN) {
-                directives.add_meta(meta.attr("content").unwrap_or_default());
+                let content = meta.attr("content").unwrap_or_default();
+                if tree.budget.reads(4 * content.len()) {
+                    directives.add_meta(content);
+                }
             }
         }
         headers.all("x-robots-tag").for_each(|value| directives.add_header(value));
@@ -110,11 +112,12 @@ fn is_robot(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::extract::html::Tree;
+    use crate::budget::Budget;
 
     fn flags(html: &str, tags: &[&str]) -> String {
         let fields = tags.iter().map(|tag| ("x-robots-tag".to_owned(), tag.as_bytes().to_vec()));
-        let found = PageDirectives::of(&Tree::parse(html).html, &Headers(fields.collect()));
+        let found =
+            PageDirectives::of(&Tree::parse(html, &Budget::without_end()), &Headers(fields.collect()));
         let names =
             [(found.nofollow, "nofollow"), (found.noindex, "noindex"), (found.noarchive, "noarchive")];
         names.iter().filter(|(set, _)| *set).map(|(_, name)| *name).collect::<Vec<_>>().join(" ")

@@ -1,40 +1,118 @@
 //! `[page.fields]`: what a page's rule finds by selector, read as what the rule says it is.
 
+use std::io;
+
+use html5ever::serialize::{SerializeOpts, serialize};
 use regex::Regex;
-use scraper::{ElementRef, Html};
+use scraper::ElementRef;
 use serde_json::{Number, Value};
 
-use super::html::{Base, text};
+use super::html::text::{self, MOST_OF_A_VALUE};
+use super::html::{Base, Tree};
 use super::values::number::{self, OneMark};
 use super::values::{Price, date};
+use crate::budget::Budget;
 use crate::site::{FieldKind, FieldRule};
+
+/// Bytes of all values of one field, at most, as found: what holds another such element is counted with it.
+const MOST_OF_ALL: usize = 16 << 20;
+/// Bytes that an object of two short values takes.
+const OBJECT: usize = 512;
+/// Steps of a piece of HTML that is written: for each escaped letter the rest of its text may be looked through.
+const A_WRITE: usize = 512;
+/// What is left out, in words.
+const LONG: &str = "a value over 1 MiB";
+const MANY: &str = "values of a field over 16 MiB together";
 
 /// The field's value on this page; none where nothing is found that can be read as the rule's kind.
 ///
 /// Without `all` the first element counts that the selector finds and whose text the regular expression matches.
 /// With `all` the value is a list of every one that can be read. A `bool` is always found.
-pub fn value(html: &Html, rule: &FieldRule, base: &Base) -> Option<Value> {
-    let mut found = rule.css.select(html).filter_map(|element| written(element, rule));
+///
+/// A value that is longer than an item's may be is none, and so are the values of `all` that are so together. The memory of what is
+/// found is paid for.
+pub fn value(tree: &Tree, rule: &FieldRule, base: &Base) -> Option<Value> {
+    let mut found = tree.select(&rule.css).filter_map(|element| written(element, rule, &tree.budget));
     if rule.kind == FieldKind::Bool {
         return Some(Value::Bool(found.next().is_some()));
     }
     if rule.all {
-        let values: Vec<Value> = found.filter_map(|text| read(&text, rule.kind, base)).collect();
-        return (!values.is_empty()).then_some(Value::Array(values));
+        return every(found, rule.kind, base, &tree.budget);
     }
-    read(&found.next()?, rule.kind, base)
+    let text = found.next()?;
+    if text.len() > MOST_OF_A_VALUE {
+        tree.budget.leaves_out(LONG);
+    }
+    tree.budget.takes(memory(&text, rule.kind)).then(|| read(&text, rule.kind, base)).flatten()
 }
 
-fn written(element: ElementRef<'_>, rule: &FieldRule) -> Option<String> {
+/// Every value that can be read; none where they are too much together.
+fn every(
+    found: impl Iterator<Item = String>,
+    kind: FieldKind,
+    base: &Base,
+    budget: &Budget,
+) -> Option<Value> {
+    let (mut values, mut given) = (Vec::new(), 0);
+    for text in found {
+        given += memory(&text, kind);
+        if given > MOST_OF_ALL {
+            budget.leaves_out(MANY);
+            return None;
+        }
+        values.extend(read(&text, kind, base));
+    }
+    (budget.takes(given) && !values.is_empty()).then_some(Value::Array(values))
+}
+
+/// About what the value of a text takes in memory.
+fn memory(text: &str, kind: FieldKind) -> usize {
+    text.len() + if kind == FieldKind::Price { OBJECT } else { size_of::<Value>() }
+}
+
+fn written(element: ElementRef<'_>, rule: &FieldRule, budget: &Budget) -> Option<String> {
+    let attribute = |text| text::as_long_as_a_value(text).to_owned();
     let whole = match (&rule.attr, rule.kind) {
-        (Some(attr), _) => element.attr(attr)?.to_owned(),
-        (None, FieldKind::Html) => element.inner_html().trim().to_owned(),
-        (None, kind) => own_attribute(element, kind).map_or_else(|| text::visible(element), str::to_owned),
+        (Some(attr), _) => attribute(element.attr(attr)?),
+        (None, FieldKind::Html) => inner_html(element, budget),
+        (None, kind) => {
+            own_attribute(element, kind).map_or_else(|| text::visible(element, budget), attribute)
+        }
     };
+    if !budget.reads(4 * whole.len()) {
+        return None;
+    }
     match &rule.regex {
         Some(regex) => matched(regex, &whole),
         None => Some(whole),
     }
+}
+
+/// The element's inner HTML, up to where it is longer than a value may be.
+fn inner_html(element: ElementRef<'_>, budget: &Budget) -> String {
+    struct UpToAValue<'a>(Vec<u8>, &'a Budget);
+    impl io::Write for UpToAValue<'_> {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            let Self(html, budget) = self;
+            let end = bytes.len().min((MOST_OF_A_VALUE + 1).saturating_sub(html.len()));
+            if end == 0 || !budget.pays(A_WRITE + end / 16) {
+                return Err(io::ErrorKind::FileTooLarge.into());
+            }
+            html.extend_from_slice(&bytes[..end]);
+            Ok(end)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut html = UpToAValue(Vec::new(), budget);
+    let inside = SerializeOpts { scripting_enabled: false, ..SerializeOpts::default() };
+    // What ends it early is its length.
+    let _ = serialize(&mut html, &element, inside);
+    let text = String::from_utf8_lossy(&html.0);
+    // One that was cut stays too long.
+    if html.0.len() > MOST_OF_A_VALUE { text.into_owned() } else { text.trim().to_owned() }
 }
 
 /// Where an element has its value in an attribute by its nature, as a link its address.
@@ -47,13 +125,17 @@ fn own_attribute(element: ElementRef<'_>, kind: FieldKind) -> Option<&str> {
     }
 }
 
+/// What the regular expression finds in the first MiB of a text.
 fn matched(regex: &Regex, text: &str) -> Option<String> {
-    let found = regex.captures(text)?;
+    let found = regex.captures(&text[..text.floor_char_boundary(MOST_OF_A_VALUE)])?;
     let group = if found.len() > 1 { found.get(1) } else { found.get(0) };
     Some(group?.as_str().to_owned())
 }
 
 fn read(written: &str, kind: FieldKind, base: &Base) -> Option<Value> {
+    if written.len() > MOST_OF_A_VALUE {
+        return None;
+    }
     match kind {
         FieldKind::Text => Some(text::folded(written)).filter(|text| !text.is_empty()).map(Value::String),
         FieldKind::Html => (!written.is_empty()).then(|| Value::String(written.to_owned())),
@@ -86,7 +168,6 @@ mod tests {
     use url::Url;
 
     use super::*;
-    use crate::extract::html::Tree;
     use crate::site::Css;
 
     const PAGE: &str = r#"<base href="/shop/">
@@ -114,9 +195,13 @@ mod tests {
     }
 
     fn found(rule: &FieldRule) -> Value {
-        let html = Tree::parse(PAGE).html;
+        found_on(PAGE, rule)
+    }
+
+    fn found_on(page: &str, rule: &FieldRule) -> Value {
+        let tree = Tree::parse(page, &Budget::without_end());
         let page = Url::parse("https://shop.example/a/b").expect("a URL");
-        value(&html, rule, &Base::of(&html, &page, UTF_8)).unwrap_or(Value::Null)
+        value(&tree, rule, &Base::of(&tree, &page, UTF_8)).unwrap_or(Value::Null)
     }
 
     #[test]
@@ -148,6 +233,20 @@ mod tests {
         ] {
             assert_eq!(found(&rule(css, kind)), value, "{css} as {kind:?}");
         }
+    }
+
+    #[test]
+    fn a_value_that_is_too_long_is_absent_and_so_are_values_that_are_too_much_together() {
+        let text = rule("p", FieldKind::Text);
+        assert_eq!(found_on(&format!("<p>{}", "x".repeat(1 << 20)), &text), json!("x".repeat(1 << 20)));
+        let long = format!("<p>price: 5 {}", "x".repeat(1 << 20));
+        assert_eq!(found_on(&long, &text), json!(null));
+        let regex = Regex::new(r"price: (\d+)").ok();
+        assert_eq!(found_on(&long, &FieldRule { regex, ..rule("p", FieldKind::Text) }), json!("5"));
+        let nested = |times: usize| format!("{}{}", "<div>".repeat(times), "x".repeat(100_000));
+        let all = FieldRule { all: true, ..rule("div", FieldKind::Text) };
+        assert_eq!(found_on(&nested(100), &all).as_array().map(Vec::len), Some(100));
+        assert_eq!(found_on(&nested(200), &all), json!(null));
     }
 
     #[test]

@@ -3,11 +3,10 @@
 use std::collections::BTreeMap;
 
 use html5ever::local_name;
-use scraper::Html;
 use serde_json::{Map, Value};
 
 use super::fetched::Fetched;
-use super::html::{Base, named};
+use super::html::{Base, Tree};
 use super::links::has_rel;
 use super::{fields, structured};
 use crate::item::Item;
@@ -15,7 +14,7 @@ use crate::site::{ItemKey, PRODUCT_FIELDS, PageRule, Site};
 
 /// A page, the rule that takes it, and its site.
 pub struct RuledPage<'a> {
-    pub html: &'a Html,
+    pub tree: &'a Tree,
     pub base: &'a Base,
     pub page: &'a Fetched<'a>,
     pub rule: &'a PageRule,
@@ -46,13 +45,15 @@ pub fn item(page: &RuledPage<'_>) -> (Item, Vec<String>) {
 }
 
 fn values(
-    RuledPage { html, base, page, rule, .. }: &RuledPage<'_>,
+    RuledPage { tree, base, page, rule, .. }: &RuledPage<'_>,
 ) -> (FieldValues, BTreeMap<String, String>) {
     let (mut values, mut from) = (FieldValues::new(), BTreeMap::new());
-    let facts = if rule.product { structured::product(html, base, page.url.url()) } else { Vec::new() };
+    tree.budget.begin("its structured data");
+    let facts = if rule.product { structured::product(tree, base, page.url.url()) } else { Vec::new() };
+    tree.budget.begin("its fields");
     for field in &rule.fields {
         let known = || facts.iter().find(|fact| fact.field == field.name);
-        let found = fields::value(html, field, base)
+        let found = fields::value(tree, field, base)
             .map(|value| (value, "css"))
             .or_else(|| known().map(|fact| (fact.value.clone(), fact.from)))
             .or_else(|| field.default.clone().map(|value| (value, "default")));
@@ -88,7 +89,7 @@ fn key(page: &RuledPage<'_>, fields: &FieldValues) -> Option<String> {
 }
 
 fn canonical(page: &RuledPage<'_>) -> Option<String> {
-    let mut links = named(page.html, local_name!("link")).filter(|link| has_rel(*link, "canonical"));
+    let mut links = page.tree.named(local_name!("link")).filter(|link| has_rel(*link, "canonical"));
     let href = links.find_map(|link| link.attr("href"))?.trim();
     let url = page.base.resolve(Some(href).filter(|href| !href.is_empty())?)?;
     Some(page.site.canonical(url).ok()?.to_string())

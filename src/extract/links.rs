@@ -3,35 +3,61 @@
 use std::collections::HashSet;
 
 use ego_tree::NodeId;
-use scraper::{ElementRef, Html};
+use scraper::ElementRef;
 use url::Url;
 
-use super::html::Base;
+use super::html::{Base, Tree};
+use crate::canonical_url::MOST_BYTES;
 use crate::site::{Follow, MetaRobots};
 
-/// The links that `follow` names, in document order, each once, without fragments.
+/// Links of a page that are put, at most; whoever needs more of them has more than one listing.
+pub const MOST_LINKS: usize = 10_000;
+
+/// Links of a page, and how many were dropped behind them.
+#[derive(Debug, Default)]
+pub struct Links {
+    /// In document order, each once, without fragments.
+    pub kept: Vec<Url>,
+    /// Those past [`MOST_LINKS`], and those that are longer than a URL may be.
+    pub dropped: usize,
+}
+
+/// The links that `follow` names.
 ///
 /// A selector names the element that has the `href`, or one that holds it: then its first link counts. `"*"` names
 /// `a`, `area`, and `link` of the relations `next` and `prev`. Links marked `nofollow` are left out where that is obeyed.
-pub fn links(html: &Html, follow: &Follow, base: &Base, obey: MetaRobots) -> Vec<Url> {
-    let mut seen = HashSet::new();
-    followed(html, follow)
-        .into_iter()
-        .filter(|link| obey == MetaRobots::Ignore || !has_rel(*link, "nofollow"))
-        .filter_map(|link| address(link, base))
-        .filter(|url| seen.insert(url.clone()))
-        .collect()
+pub fn links(tree: &Tree, follow: &Follow, base: &Base, obey: MetaRobots) -> Links {
+    let (mut links, mut seen) = (Links::default(), HashSet::new());
+    let found = followed(tree, follow).into_iter();
+    for href in
+        found.filter(|link| obey == MetaRobots::Ignore || !has_rel(*link, "nofollow")).filter_map(href)
+    {
+        if tree.budget.is_spent() {
+            break;
+        }
+        if links.kept.len() == MOST_LINKS || href.len() > MOST_BYTES {
+            links.dropped += 1;
+            continue;
+        }
+        let Some(mut url) = base.resolve(href) else { continue };
+        url.set_fragment(None);
+        if tree.budget.takes(2 * (size_of::<Url>() + url.as_str().len())) && seen.insert(url.clone()) {
+            links.kept.push(url);
+        }
+    }
+    links
 }
 
-fn followed<'a>(html: &'a Html, follow: &Follow) -> Vec<ElementRef<'a>> {
-    let elements = html.tree.root().descendants().filter_map(ElementRef::wrap);
+fn followed<'a>(tree: &'a Tree, follow: &Follow) -> Vec<ElementRef<'a>> {
+    let elements = tree.elements();
     match follow {
         Follow::Nothing => Vec::new(),
         Follow::Everything => elements.filter(|element| leads_on(*element)).collect(),
         Follow::Selected(selectors) => {
             let found: HashSet<NodeId> =
-                selectors.iter().flat_map(|css| css.select(html)).map(|element| element.id()).collect();
-            elements.filter(|element| found.contains(&element.id())).filter_map(link_in).collect()
+                selectors.iter().flat_map(|css| tree.select(css)).map(|element| element.id()).collect();
+            let holders = elements.filter(|element| found.contains(&element.id()));
+            holders.filter_map(|element| link_in(tree, element)).collect()
         }
     }
 }
@@ -45,12 +71,12 @@ fn leads_on(element: ElementRef<'_>) -> bool {
     }
 }
 
-fn link_in(element: ElementRef<'_>) -> Option<ElementRef<'_>> {
+fn link_in<'a>(tree: &'a Tree, element: ElementRef<'a>) -> Option<ElementRef<'a>> {
     if element.attr("href").is_some() {
         return Some(element);
     }
     let is_link = |e: &ElementRef| e.value().name() == "a" && e.attr("href").is_some();
-    element.descendants().filter_map(ElementRef::wrap).find(is_link)
+    tree.inside(element).find(is_link)
 }
 
 /// Whether one of the element's relations is this one.
@@ -59,14 +85,10 @@ pub(super) fn has_rel(element: ElementRef<'_>, relation: &str) -> bool {
     rel.split_ascii_whitespace().any(|word| word.eq_ignore_ascii_case(relation))
 }
 
-fn address(link: ElementRef<'_>, base: &Base) -> Option<Url> {
+/// Where a link leads, as written; none where that is this page.
+fn href(link: ElementRef<'_>) -> Option<&str> {
     let href = link.attr("href")?.trim_matches(|c: char| c <= ' ');
-    if href.is_empty() || href.starts_with('#') {
-        return None;
-    }
-    let mut url = base.resolve(href)?;
-    url.set_fragment(None);
-    Some(url)
+    (!href.is_empty() && !href.starts_with('#')).then_some(href)
 }
 
 #[cfg(test)]
@@ -74,7 +96,7 @@ mod tests {
     use encoding_rs::UTF_8;
 
     use super::*;
-    use crate::extract::html::Tree;
+    use crate::budget::Budget;
     use crate::site::Css;
 
     const PAGE: &str = r##"
@@ -89,8 +111,8 @@ mod tests {
 
     fn paths(follow: &Follow, obey: MetaRobots) -> Vec<String> {
         let url = Url::parse("https://shop.example/list").expect("a URL");
-        let html = Tree::parse(PAGE).html;
-        let found = links(&html, follow, &Base::of(&html, &url, UTF_8), obey);
+        let tree = Tree::parse(PAGE, &Budget::without_end());
+        let found = links(&tree, follow, &Base::of(&tree, &url, UTF_8), obey).kept;
         found.iter().map(|url| url.as_str().trim_start_matches("https://shop.example").to_owned()).collect()
     }
 
@@ -104,6 +126,26 @@ mod tests {
         assert_eq!(found, ["/list?page=2", "/b", "/area", "/1", "/1b", "/n"]);
         assert_eq!(paths(&Follow::Everything, MetaRobots::Ignore)[5], "/2");
         assert!(paths(&Follow::Nothing, MetaRobots::Obey).is_empty());
+    }
+
+    #[test]
+    fn what_is_past_ten_thousand_links_or_longer_than_a_url_is_dropped_and_counted() {
+        let url = Url::parse("https://shop.example/list").expect("a URL");
+        let of = |page: &str| {
+            let tree = Tree::parse(page, &Budget::without_end());
+            let Links { kept, dropped } =
+                links(&tree, &Follow::Everything, &Base::of(&tree, &url, UTF_8), MetaRobots::Obey);
+            (kept.len(), dropped, kept.last().map(|url| url.path().len()))
+        };
+        let many = (0..10_003).map(|n| format!("<a href=/{n}>")).collect::<Vec<_>>().concat();
+        assert_eq!(of(&many), (10_000, 3, Some(5)));
+        let long = "x".repeat(9_000);
+        assert_eq!(of(&format!("<a href=/{long}><a href=/short>")), (1, 1, Some(6)));
+        assert_eq!(
+            of(&format!("<base href=/{long}/><a href=b>")),
+            (1, 0, Some(2)),
+            "the base counts for nothing"
+        );
     }
 
     #[test]

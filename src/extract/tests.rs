@@ -62,6 +62,7 @@ fn read_at(url: &str, fields: &[(&str, &str)], page: &[u8], rule: &PageRule, sit
         rule,
         site,
     )
+    .expect("within its budget")
 }
 
 fn read(page: &[u8], rule: &PageRule) -> Extract {

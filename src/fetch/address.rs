@@ -13,10 +13,40 @@ pub fn literal(url: &Url) -> Option<IpAddr> {
     }
 }
 
+/// Where clouds answer whoever asks from one of their machines, with its passwords among other things.
+const METADATA_V4: [Ipv4Addr; 7] = [
+    Ipv4Addr::new(169, 254, 169, 254), // nearly all of them
+    Ipv4Addr::new(169, 254, 170, 2),   // tasks on Amazon ECS
+    Ipv4Addr::new(169, 254, 170, 23),  // pods on Amazon EKS
+    Ipv4Addr::new(169, 254, 0, 23),    // Tencent
+    Ipv4Addr::new(168, 63, 129, 16),   // Azure's own machines, at an address that looks public
+    Ipv4Addr::new(100, 100, 100, 200), // Alibaba
+    Ipv4Addr::new(192, 0, 0, 192),     // Oracle, formerly
+];
+const METADATA_V6: [Ipv6Addr; 4] = [
+    Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254), // Amazon
+    Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x23),  // pods on Amazon EKS
+    Ipv6Addr::new(0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254),  // Google
+    Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0xa9fe, 0xa9fe), // OpenStack
+];
+
+/// Whether a cloud's metadata service is there: no name leads to it, whatever private addresses may be crawled.
+pub fn is_metadata(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(v4) => METADATA_V4.contains(&v4),
+        IpAddr::V6(v6) => {
+            METADATA_V6.contains(&v6) || carried_v4(v6).is_some_and(|v4| METADATA_V4.contains(&v4))
+        }
+    }
+}
+
 /// Whether an address is reachable and meant to be reached by anybody (IANA's special-purpose registries, RFC 6890).
 ///
 /// An IPv6 address that carries an IPv4 one (mapped, 6to4, NAT64) is what that one is.
 pub fn is_public(address: IpAddr) -> bool {
+    if is_metadata(address) {
+        return false;
+    }
     match address {
         IpAddr::V4(v4) => is_public_v4(v4),
         IpAddr::V6(v6) => carried_v4(v6).map_or_else(|| is_public_v6(v6), is_public_v4),
@@ -120,6 +150,26 @@ mod tests {
         ] {
             let address: IpAddr = text.parse().expect("an address");
             assert_eq!(is_public(address), public, "{text}");
+        }
+    }
+
+    #[test]
+    fn the_metadata_of_clouds_is_known_however_its_address_is_written() {
+        for (text, known) in [
+            ("169.254.169.254", true),
+            ("168.63.129.16", true),
+            ("100.100.100.200", true),
+            ("fd00:ec2::254", true),
+            ("::ffff:169.254.169.254", true),
+            ("64:ff9b::a83f:8110", true),
+            ("169.254.1.1", false),
+            ("168.63.129.17", false),
+            ("127.0.0.1", false),
+            ("::1", false),
+        ] {
+            let address: IpAddr = text.parse().expect("an address");
+            assert_eq!(is_metadata(address), known, "{text}");
+            assert!(!(known && is_public(address)), "{text}");
         }
     }
 }

@@ -11,9 +11,11 @@ use crate::clock::{self, Timestamp};
 use crate::content_coding::{self, CodingError};
 use crate::page::{Headers, Page};
 use crate::robots;
+use crate::site::FetchRules;
 
-/// A coded body of so many bytes is decoded in a moment.
+/// A coded body of so many bytes, that decodes to so many, takes a moment.
 const SHORT: usize = 16 * 1024;
+const SHORT_DECODED: u64 = 128 * 1024;
 
 /// Reads the answer to a request that was sent at `sent_at`, which is `sent` on the clock of time-outs.
 pub async fn read(
@@ -27,9 +29,7 @@ pub async fn read(
     let headers = headers_of(&response);
     let decoded = match wanted {
         Wanted::Words => Bytes::new(),
-        // What was cut can't be decompressed; it was asked for without compression.
-        Wanted::Robots if body.len() > robots::MAX_BYTES => body.clone(),
-        Wanted::Page | Wanted::Robots => decode(&headers, &body, request.site.fetch.max_body)
+        Wanted::Page | Wanted::Robots => decode(&headers, &body, wanted.most_decoded(request))
             .await
             .map_err(|error| FetchError::of_coding(request.url, error))?,
     };
@@ -48,8 +48,16 @@ pub async fn read(
 
 /// Undoes the body's codings; where that may take long, off the threads that keep the pace.
 async fn decode(headers: &Headers, body: &Bytes, most: u64) -> Result<Bytes, CodingError> {
-    if body.len() <= SHORT || headers.get("content-encoding").is_none() {
+    if headers.get("content-encoding").is_none() {
         return content_coding::decode(headers, body, most);
+    }
+    if body.len() <= SHORT {
+        // A few bytes may decode to many.
+        let short = SHORT_DECODED.min(most);
+        match content_coding::decode(headers, body, short) {
+            Err(CodingError::TooLarge { .. }) if short < most => {}
+            decoded => return decoded,
+        }
     }
     let (headers, body) = (headers.clone(), body.clone());
     let decoding = tokio::task::spawn_blocking(move || content_coding::decode(&headers, &body, most));
@@ -83,6 +91,11 @@ impl Wanted {
             !request.site.fetch.accept_types.iter().any(|accepted| accepted.eq_ignore_ascii_case(media))
         });
         media.map_or(Ok(Self::Page), |media| Err(FetchError::new(request.url, FetchErrorKind::Type(media))))
+    }
+
+    /// A `robots.txt` is read whatever pages may be; what was cut while it was compressed is broken, not empty.
+    fn most_decoded(self, request: &Request<'_>) -> u64 {
+        if self == Self::Robots { FetchRules::MAX_BODY } else { request.site.fetch.max_body }
     }
 
     async fn body(
@@ -156,4 +169,54 @@ fn headers_of(response: &HttpAnswer) -> Headers {
         (name.as_str().to_owned(), value.as_bytes().to_vec())
     };
     Headers(response.head.headers.iter().map(field).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::task::{Context, Waker};
+
+    use flate2::Compression;
+    use flate2::write::GzEncoder;
+
+    use super::*;
+
+    fn gzip(bytes: &[u8]) -> Bytes {
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+        encoder.write_all(bytes).and_then(|()| encoder.finish()).expect("memory takes it").into()
+    }
+
+    /// A runtime whose only other thread is held up until it is let go.
+    fn held_up() -> (tokio::runtime::Runtime, std::sync::mpsc::Sender<()>) {
+        let runtime =
+            tokio::runtime::Builder::new_current_thread().max_blocking_threads(1).enable_all().build();
+        let (runtime, (let_go, held)) = (runtime.expect("threads"), std::sync::mpsc::channel());
+        runtime.spawn_blocking(move || held.recv());
+        (runtime, let_go)
+    }
+
+    #[test]
+    fn a_short_body_is_decoded_at_once_and_one_that_is_long_or_grows_long_on_another_thread() {
+        let headers = Headers(vec![("content-encoding".to_owned(), b"gzip".to_vec())]);
+        let noise: Vec<u8> = (0..40_000).map(|_| fastrand::u8(..)).collect();
+        for (body, at_once) in [(vec![b'a'; 100_000], true), (noise, false), (vec![b'a'; 1 << 20], false)] {
+            let packed = gzip(&body);
+            let (runtime, let_go) = held_up();
+            let _on_it = runtime.enter();
+            let mut decoding = std::pin::pin!(decode(&headers, &packed, 8 << 20));
+            let looked = decoding.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+            assert_eq!(looked.is_ready(), at_once, "{} bytes, {} as sent", body.len(), packed.len());
+            drop(let_go);
+            if looked.is_pending() {
+                assert_eq!(runtime.block_on(decoding).as_deref(), Ok(&body[..]));
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn what_grows_beyond_what_is_wanted_is_too_large() {
+        let headers = Headers(vec![("content-encoding".to_owned(), b"gzip".to_vec())]);
+        let bomb = gzip(&vec![0; 1 << 20]);
+        assert_eq!(decode(&headers, &bomb, 100_000).await, Err(CodingError::TooLarge { limit: 100_000 }));
+    }
 }

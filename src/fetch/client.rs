@@ -1,6 +1,7 @@
 //! Pools of connections: one for most sites, further ones for those whose file or whose pace asks for another.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -12,6 +13,7 @@ use url::Url;
 use super::FetcherError;
 use super::connect_to::ConnectTo;
 use super::dial::Dialer;
+use super::head::proxy_of;
 use super::pool::ConnectionPool;
 use super::resolve::Resolver;
 use crate::site::Site;
@@ -26,7 +28,6 @@ pub fn install_tls() {
 }
 
 /// The pools of a process.
-#[derive(Debug)]
 pub struct Clients {
     connect_to: Vec<ConnectTo>,
     roots: Vec<Certificate>,
@@ -34,7 +35,7 @@ pub struct Clients {
 }
 
 /// What the connections of one pool have in common.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, PartialEq, Eq, Hash)]
 struct PoolKey {
     way: Way,
     /// HTTP/2 isn't offered.
@@ -43,8 +44,8 @@ struct PoolKey {
     keep: Duration,
 }
 
-/// How connections are made.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+/// How connections are made. Not to be printed: a proxy's URL may have a password.
+#[derive(Clone, PartialEq, Eq, Hash)]
 enum Way {
     /// To where a `ConnectTo`, by its place among all, leads.
     To(usize),
@@ -69,6 +70,22 @@ pub struct Chosen {
     pub proxy_password: Option<HeaderValue>,
 }
 
+/// How far a request may reach.
+#[derive(Clone, Copy, Debug)]
+pub struct Reach {
+    /// Private addresses are allowed.
+    pub allow_private: bool,
+    /// Its server wants no HTTP/2.
+    pub http1_only: bool,
+}
+
+/// Without what its pools lead through.
+impl fmt::Debug for Clients {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Clients").field("connect_to", &self.connect_to).finish_non_exhaustive()
+    }
+}
+
 impl Clients {
     /// Clients that obey `connect_to` and trust the certificates of `cacert` (PEM) besides the system's.
     pub fn new(connect_to: Vec<ConnectTo>, cacert: Option<&[u8]>) -> Result<Self, FetcherError> {
@@ -81,19 +98,19 @@ impl Clients {
         Ok(Self { connect_to, roots, made: Mutex::default() })
     }
 
-    /// The pool for a URL of a site, asked so long after the request before; `http1_only`, where its server wants no HTTP/2.
+    /// The pool for a URL that a site asks for, so long after the request before.
     pub fn choose(
         &self,
         site: &Site,
         url: &Url,
-        http1_only: bool,
+        reach: Reach,
         wait: Duration,
     ) -> Result<Chosen, FetcherError> {
+        let Reach { allow_private, http1_only } = reach;
         let rule = self.connect_to.iter().position(|rule| rule.takes(url));
-        let allow_private = site.fetch.allow_private;
-        let way = match (rule, &site.fetch.proxy) {
+        let way = match (rule, proxy_of(site).map_err(FetcherError::Client)?) {
             (Some(rule), _) => Way::To(rule),
-            (None, Some(proxy)) => Way::Proxy { proxy: proxy.clone(), allow_private },
+            (None, Some(proxy)) => Way::Proxy { proxy, allow_private },
             (None, None) => Way::Straight { allow_private },
         };
         let through_proxy = matches!(way, Way::Proxy { .. });
@@ -171,7 +188,8 @@ mod tests {
         let site = crate::site::parse(text, "shop.toml").expect("a good site");
         let url = Url::parse("http://shop.example/").expect("a URL");
         let kept = |wait| {
-            let chosen = clients.choose(&site, &url, false, Duration::from_secs(wait)).expect("a pool");
+            let reach = Reach { allow_private: false, http1_only: false };
+            let chosen = clients.choose(&site, &url, reach, Duration::from_secs(wait)).expect("a pool");
             chosen.pool.keeps_for().as_secs()
         };
         assert_eq!((kept(0), kept(1), kept(60), kept(3600)), (90, 90, 128, 8192));

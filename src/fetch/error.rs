@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use rustls::CertificateError;
 
+use super::address;
 use super::dial::BoxError;
 use super::pool::ConnectTimeout;
 use super::resolve::ResolveError;
@@ -164,6 +165,11 @@ impl FetchError {
         let host = self.url.host();
         match &self.kind {
             Kind::Dns => format!("the name {host} can't be resolved{}", cause()),
+            Kind::Private(ip) if address::is_metadata(*ip) => {
+                format!(
+                    "{host} is at {ip}, where a cloud tells a machine its passwords; never asked for by a name"
+                )
+            }
             Kind::Private(ip) => {
                 format!(
                     "{host} is at the private address {ip}; set allow_private = true in [fetch] if it is yours"
@@ -174,7 +180,7 @@ impl FetchError {
             Kind::Tls => format!("TLS with {host} failed{}", cause()),
             Kind::Proxy => format!("the proxy of the site's file is no help{}", cause()),
             Kind::ProxyPassword => {
-                "the proxy of the site's file wants a password; write it as http://user:password@host:port"
+                "the proxy of the site's file wants a password; write proxy = { env = … }, and its whole URL there"
                     .to_owned()
             }
             Kind::Timeout(wait, most) => format!("{wait} within {}", spoken(*most)),

@@ -16,42 +16,50 @@ mod pool;
 mod resolve;
 mod wire;
 
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
 use reqwest::header::{HeaderMap, PROXY_AUTHORIZATION, SET_COOKIE};
 use tokio::sync::Semaphore;
+use tracing::warn;
 
 pub use ceiling::Ceiling;
 pub use client::install_tls;
 pub use connect_to::{ConnectTo, ConnectToError};
 pub use error::{FetchError, FetchErrorKind, Wait};
-pub use head::lacking;
+pub use head::{lacking, signature_end};
 
 use crate::canonical_url::CanonicalUrl;
-use crate::clock::Timestamp;
+use crate::clock::{Clock, Timestamp};
 use crate::frontier::permit::{NotNow, Permit};
 use crate::page::{Page, Validators};
 use crate::recent::Recent;
+use crate::signature::{self, KeyFolder};
 use crate::site::Site;
-use client::{Chosen, Clients};
+use client::{Chosen, Clients, Reach};
 use cookies::Cookies;
+use head::Head;
 use pool::Need;
 use wire::{Started, Unstarted};
 
 /// The most sites whose cookies are kept.
 const MOST_SITES: usize = 16_384;
+/// A day, in ms.
+const DAY: i64 = 24 * 3_600_000;
 /// The most origins of a site of which it is known that they want HTTP/1.1.
 const MOST_ORIGINS: usize = 256;
 
 /// Settings of a `Fetcher`, the same for all sites.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub struct FetcherOptions {
     /// Where requests go instead; the first that takes a URL counts.
     pub connect_to: Vec<ConnectTo>,
     /// Certificates in PEM to trust besides the system's.
     pub cacert: Option<Vec<u8>>,
+    /// The keys to sign with.
+    pub keys: KeyFolder,
 }
 
 /// Why no `Fetcher` could be made.
@@ -72,6 +80,7 @@ pub enum FetcherError {
 #[derive(Debug)]
 pub struct Fetcher {
     clients: Clients,
+    keys: KeyFolder,
     sites: Mutex<Recent<String, SiteConnections, MOST_SITES>>,
 }
 
@@ -82,9 +91,22 @@ struct SiteConnections {
     cookies: Arc<Cookies>,
     /// Origins that asked for HTTP/1.1 where HTTP/2 was agreed on.
     http1_only: Arc<Mutex<Recent<url::Origin, (), MOST_ORIGINS>>>,
+    /// The day on which it was last said that its signature ends soon.
+    warned: Arc<AtomicI64>,
 }
 
 impl SiteConnections {
+    /// Says once a day that the site's signature ends soon.
+    fn warn_of_end(&self, site: &Site) {
+        let now = Clock::wall().now();
+        if let Some(soon) = signature_end(site).and_then(|ends| signature::soon(ends, now)) {
+            let day = now.as_millis() / DAY;
+            if self.warned.swap(day, Ordering::Relaxed) != day {
+                warn!(site = site.name, "{soon}; {}", signature::ASK);
+            }
+        }
+    }
+
     fn http1_only(&self) -> MutexGuard<'_, Recent<url::Origin, (), MOST_ORIGINS>> {
         self.http1_only.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -102,6 +124,14 @@ pub struct Request<'a> {
     /// It is a `robots.txt`: any media type will do, no validators are sent, and it is cut after 500 KiB
     /// (RFC 9309 section 2.5).
     pub robots: bool,
+}
+
+impl Request<'_> {
+    /// Whether a `robots.txt` was redirected to a host that isn't the site's: that one is a public one, or it isn't asked, and what
+    /// the site's file adds isn't for it.
+    fn is_elsewhere(&self) -> bool {
+        self.robots && !self.site.scope.owns(self.url)
+    }
 }
 
 /// A request that was sent, and what came of it.
@@ -122,8 +152,10 @@ pub struct Sent {
     pub method: &'static str,
     /// Path and query.
     pub target: String,
-    /// The header fields, names in lower case, `host` first. Credentials of `auth_env` are left out.
+    /// The header fields, names in lower case, `host` first. Secrets and cookies are left out.
     pub headers: Vec<(String, String)>,
+    /// The key that signed it, by its thumbprint.
+    pub signed_by: Option<String>,
 }
 
 /// An answer.
@@ -150,18 +182,24 @@ impl Fetcher {
     /// A fetcher for all sites of a process.
     pub fn new(options: FetcherOptions) -> Result<Self, FetcherError> {
         let clients = Clients::new(options.connect_to, options.cacert.as_deref())?;
-        Ok(Self { clients, sites: Mutex::default() })
+        Ok(Self { clients, keys: options.keys, sites: Mutex::default() })
     }
 
     /// Sends one GET while the permit holds and reads the answer, following nothing.
     ///
     /// `Ok` means that a request went out, whatever came of it; `Err` that none did.
     pub async fn get(&self, request: Request<'_>, permit: Permit) -> Result<Exchange, Unsent> {
+        if let Some(lacking) = lacking(request.site, &self.keys) {
+            return Err(Unsent::Failed(FetchError::new(request.url, FetchErrorKind::Lacking(lacking))));
+        }
         let state = self.state_of(request.site);
+        state.warn_of_end(request.site);
         let chosen = self.choose(&request, &state, permit.departure().wait())?;
-        let (head, outgoing) = outgoing(&request, &chosen, &state).map_err(Unsent::Failed)?;
+        let cookies = request.site.fetch.cookies.then(|| state.cookies.of(request.url.url())).flatten();
+        let head = head::head(&request, cookies, &self.keys).map_err(Unsent::Failed)?;
+        let outgoing = outgoing(&request, &chosen, &head.fields).map_err(Unsent::Failed)?;
         let started = send(&request, &chosen, outgoing, &state, &permit).await?;
-        let sent = sent(&request, &head, started.sent_at);
+        let sent = sent(&request, head, started.sent_at);
         let answer = answer(&request, started, &state, chosen.through_proxy).await;
         if answer.as_ref().is_err_and(FetchError::wants_http1) {
             state.http1_only().put(request.url.url().origin(), ());
@@ -177,12 +215,22 @@ impl Fetcher {
         wait: Duration,
     ) -> Result<Chosen, Unsent> {
         let failed = |kind| Unsent::Failed(FetchError::new(request.url, kind));
+        if request.is_elsewhere() && is_of_proxy(request) {
+            let why = "robots.txt was redirected to the site's own proxy".to_owned();
+            return Err(failed(FetchErrorKind::Settings(why)));
+        }
         let http1_only = state.http1_only().get(&request.url.url().origin()).is_some();
-        let chosen = self.clients.choose(request.site, request.url.url(), http1_only, wait);
+        let allow_private = request.site.fetch.allow_private && !request.is_elsewhere();
+        let way = Reach { allow_private, http1_only };
+        let chosen = self.clients.choose(request.site, request.url.url(), way, wait);
         let chosen = chosen.map_err(|error| failed(FetchErrorKind::Settings(error.to_string())))?;
-        let guarded = !chosen.led_elsewhere && !request.site.fetch.allow_private;
+        let guarded = !chosen.led_elsewhere && !allow_private;
+        let is_named = request.site.scope.owns(request.url);
         // A literal address never reaches the resolver, so it is checked here.
-        let private = address::literal(request.url.url()).filter(|ip| guarded && !address::is_public(*ip));
+        let private = address::literal(request.url.url()).filter(|ip| {
+            guarded && !address::is_public(*ip)
+                || !chosen.led_elsewhere && !is_named && address::is_metadata(*ip)
+        });
         private.map_or(Ok(chosen), |ip| Err(failed(FetchErrorKind::Private(ip))))
     }
 
@@ -192,19 +240,24 @@ impl Fetcher {
             cold: Arc::new(Semaphore::new(1)),
             cookies: Arc::default(),
             http1_only: Arc::default(),
+            warned: Arc::default(),
         };
         sites.get_or(site.name.clone(), new).clone()
     }
 }
 
-/// The header, and the request with it.
+/// Whether a request is for the host of its site's proxy, which may be at a private address.
+fn is_of_proxy(request: &Request<'_>) -> bool {
+    let proxy = head::proxy_of(request.site).ok().flatten();
+    proxy.is_some_and(|proxy| proxy.host_str() == request.url.url().host_str())
+}
+
+/// The request with its header.
 fn outgoing(
     request: &Request<'_>,
     chosen: &Chosen,
-    state: &SiteConnections,
-) -> Result<(HeaderMap, http::Request<()>), FetchError> {
-    let cookies = request.site.fetch.cookies.then(|| state.cookies.of(request.url.url())).flatten();
-    let head = head::head(request, cookies)?;
+    head: &HeaderMap,
+) -> Result<http::Request<()>, FetchError> {
     let unaskable =
         |why: http::uri::InvalidUri| FetchError::new(request.url, FetchErrorKind::Unaskable(why.to_string()));
     let mut outgoing = http::Request::new(());
@@ -218,7 +271,7 @@ fn outgoing(
     if let Some(password) = &chosen.proxy_password {
         outgoing.headers_mut().entry(PROXY_AUTHORIZATION).or_insert(password.clone());
     }
-    Ok((head, outgoing))
+    Ok(outgoing)
 }
 
 async fn send(
@@ -248,7 +301,7 @@ async fn answer(
 ) -> Result<FetchedPage, FetchError> {
     let (_, wait) = body::patience(request, Duration::ZERO);
     let answer = started.answer.ok_or_else(|| body::timed_out(request, wait))?;
-    let response =
+    let mut response =
         answer.map_err(|error| FetchError::of_answer(request.url, error, FetchErrorKind::NoAnswer))?;
     // The site hasn't said a word: this is no answer of its.
     if through_proxy && response.head.status == http::StatusCode::PROXY_AUTHENTICATION_REQUIRED {
@@ -257,19 +310,34 @@ async fn answer(
     if request.site.fetch.cookies {
         state.cookies.take(response.head.headers.get_all(SET_COOKIE).iter(), request.url.url());
     }
+    mask_cookies(&mut response.head.headers);
     body::read(request, response, started.sent_at, started.sent).await
 }
 
-fn sent(request: &Request<'_>, head: &HeaderMap, at: Timestamp) -> Sent {
+/// A cookie may be the key to an account: its value is kept nowhere but, where it is sent back, in memory.
+fn mask_cookies(headers: &mut HeaderMap) {
+    let masked = |value: &http::HeaderValue| {
+        let name = value.as_bytes().split(|byte| matches!(byte, b'=' | b';')).next().unwrap_or_default();
+        http::HeaderValue::from_bytes(&[name, b"=***"].concat()).ok()
+    };
+    let kept: Vec<_> = headers.get_all(SET_COOKIE).iter().filter_map(masked).collect();
+    headers.remove(SET_COOKIE);
+    for value in kept {
+        headers.append(SET_COOKIE, value);
+    }
+}
+
+fn sent(request: &Request<'_>, head: Head, at: Timestamp) -> Sent {
     let url = request.url.url();
     let shown = |value: &http::HeaderValue| {
         let text = String::from_utf8_lossy(value.as_bytes()).into_owned();
         match text.split_once(' ') {
             _ if !value.is_sensitive() => text,
-            Some((scheme, _)) => format!("{scheme} ***"),
-            None => "***".to_owned(),
+            Some((scheme @ "Basic", _)) => format!("{scheme} ***"),
+            _ => "***".to_owned(),
         }
     };
+    let Head { fields: head, signed_by } = head;
     let host = (!head.contains_key("host")).then(|| ("host".to_owned(), request.url.host().to_string()));
     let fields = head.iter().map(|(name, value)| (name.as_str().to_owned(), shown(value)));
     Sent {
@@ -277,6 +345,7 @@ fn sent(request: &Request<'_>, head: &HeaderMap, at: Timestamp) -> Sent {
         method: "GET",
         target: url[url::Position::BeforePath..url::Position::AfterQuery].to_owned(),
         headers: host.into_iter().chain(fields).collect(),
+        signed_by,
     }
 }
 

@@ -4,13 +4,13 @@ use std::net::{IpAddr, SocketAddr};
 
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
-use super::address::is_public;
+use super::address::{is_metadata, is_public};
 
 /// The resolver of one client.
 #[derive(Clone, Debug)]
 pub enum Resolver {
     /// Asks the system. Private addresses are left out unless allowed, or unless they are those of the `trusted` name: the proxy
-    /// that a site's file names.
+    /// that a site's file names. Those of a cloud's metadata always are.
     System { allow_private: bool, trusted: Option<String> },
     /// Answers every name with one address; port 0 stands for the port that is asked for.
     Fixed(SocketAddr),
@@ -19,7 +19,7 @@ pub enum Resolver {
 /// Why a name leads nowhere.
 #[derive(Debug, thiserror::Error)]
 pub enum ResolveError {
-    /// Every address it has is private.
+    /// Every address it has is private, or a cloud's metadata.
     #[error("{name} is at the private address {address}")]
     Private {
         /// The name.
@@ -47,7 +47,7 @@ impl Resolver {
             Self::System { allow_private, trusted } => {
                 let all = lookup(name).await?;
                 let any = *allow_private || trusted.as_deref() == Some(name);
-                let found = if any { all } else { public(name, all)? };
+                let found = dialled(name, all, any)?;
                 if found.is_empty() { Err(ResolveError::Nowhere(name.to_owned())) } else { Ok(found) }
             }
         }
@@ -71,9 +71,13 @@ async fn lookup(name: &str) -> Result<Vec<SocketAddr>, ResolveError> {
 }
 
 /// Only what is left is ever dialled, so a second, different answer has no chance.
-fn public(name: &str, mut all: Vec<SocketAddr>) -> Result<Vec<SocketAddr>, ResolveError> {
+fn dialled(
+    name: &str,
+    mut all: Vec<SocketAddr>,
+    allow_private: bool,
+) -> Result<Vec<SocketAddr>, ResolveError> {
     let first = all.first().map(SocketAddr::ip);
-    all.retain(|address| is_public(address.ip()));
+    all.retain(|address| !is_metadata(address.ip()) && (allow_private || is_public(address.ip())));
     match first {
         Some(address) if all.is_empty() => Err(ResolveError::Private { name: name.to_owned(), address }),
         _ => Ok(all),
@@ -88,8 +92,17 @@ mod tests {
     fn of_a_mixed_answer_only_the_public_addresses_are_left() {
         let address = |text: &str| SocketAddr::new(text.parse().expect("an address"), 0);
         let mixed = vec![address("10.0.0.7"), address("93.184.216.34"), address("::1")];
-        assert_eq!(public("a.example", mixed).ok(), Some(vec![address("93.184.216.34")]));
-        let private = public("a.example", vec![address("10.0.0.7")]);
+        assert_eq!(dialled("a.example", mixed, false).ok(), Some(vec![address("93.184.216.34")]));
+        let private = dialled("a.example", vec![address("10.0.0.7")], false);
         assert!(matches!(private, Err(ResolveError::Private { .. })));
+    }
+
+    #[test]
+    fn no_name_leads_to_a_cloud_s_metadata_though_private_addresses_are_allowed() {
+        let address = |text: &str| SocketAddr::new(text.parse().expect("an address"), 0);
+        let mixed = vec![address("169.254.169.254"), address("10.0.0.7"), address("fd00:ec2::254")];
+        assert_eq!(dialled("a.example", mixed, true).ok(), Some(vec![address("10.0.0.7")]));
+        let hidden = dialled("a.example", vec![address("168.63.129.16")], true);
+        assert!(matches!(hidden, Err(ResolveError::Private { .. })));
     }
 }

@@ -41,23 +41,26 @@ use futures_util::future::try_join_all;
 pub use error::{FrontierError, FrontierErrorKind};
 pub use members::Member;
 pub use mutex_key::MutexKey;
-pub use state::{SiteSettings, WorkScope};
+pub use state::{Pause, SiteSettings, TuneReply, Tuning, WorkScope};
 pub use step::{
-    Begun, Claim, Feeding, Forgotten, Grant, LockReply, Lost, Rearm, Registered, Registration, Renamed, Run,
-    SeedReply, Tuning,
+    Act, Begun, Claim, Feeding, Forgotten, Grant, LockReply, Lost, Rearm, Registered, Registration, Renamed,
+    Run, SeedReply,
 };
 pub use view::{
-    Freshness, Inspection, KnownRobots, LatestPage, LetterPlace, Owner, Says, UnitStatus, UrlStatus, View,
+    DatedAct, Freshness, Inspection, KnownRobots, KnownWall, LatestPage, LetterPlace, Owner, Says,
+    UnitStatus, UrlStatus, View,
 };
 
 use crate::canonical_url::{CanonicalUrl, Host};
 use crate::clock::{Clock, millis};
 use crate::manners::departure::LEAST_GRACE;
-use crate::task::{DeadLetter, LeaseKey, Put, PutReply, Settled, Settlement, Stage, StoredPage};
+use crate::task::{
+    DeadLetter, LeaseKey, Put, PutReply, Settled, Settlement, Stage, StoredPage, WallSighting,
+};
 use backend::{Backend, Modelled};
 pub(crate) use redis::LONGEST_SLEEP;
-pub use redis::without_password;
 use redis::{Shared, is_redis};
+pub use redis::{redis_answers, without_password};
 use sqlite::Embedded;
 pub(crate) use table::UNTIL_A_CLAIM;
 use table::{Haste, Reply, Step};
@@ -230,6 +233,28 @@ impl Frontier {
         ask!(self, Landed { lease, block, haste })
     }
 
+    /// Says that the body ended, and that it refuses: nothing is asked there from now on but one probe at a time. That holds
+    /// even where the lease is lost. False: it is.
+    pub async fn refuse(&self, lease: LeaseKey, refusal: WallSighting) -> Result<bool, FrontierError> {
+        ask!(self, Refuse { lease, refusal })
+    }
+
+    /// Says how a page was answered that was asked for without a lease: refused, or else by the site, which ends its walls.
+    /// False: there is no such site.
+    pub async fn probed(
+        &self,
+        site: &str,
+        url: &CanonicalUrl,
+        refusal: Option<WallSighting>,
+    ) -> Result<bool, FrontierError> {
+        ask!(self, Probed { site: site.to_owned(), url: url.to_string(), refusal })
+    }
+
+    /// Makes the next probe of a site due. False: no wall of it is known.
+    pub async fn resume(&self, site: &str) -> Result<bool, FrontierError> {
+        ask!(self, Resume { site: site.to_owned() })
+    }
+
     /// Gives a task back whose start came too late, to its old place after 1 s; no attempt is counted.
     pub async fn back(&self, lease: LeaseKey) -> Result<bool, FrontierError> {
         ask!(self, Back { lease, unused: true })
@@ -294,9 +319,31 @@ impl Frontier {
         ask!(self, Register { new: registration })
     }
 
-    /// Sets a value of a running site, in force for the very next claim. False: there is no such site.
+    /// Sets a value of a running site, in force for the very next claim. False: there is no such site, or it can't be set so.
     pub async fn tune(&self, site: &str, tuning: Tuning) -> Result<bool, FrontierError> {
-        ask!(self, Tune { site: site.to_owned(), tuning })
+        let set: Result<TuneReply, FrontierError> =
+            ask!(self, Tune { site: site.to_owned(), tunings: vec![tuning], act: None });
+        Ok(set? == TuneReply::Done)
+    }
+
+    /// The same, by somebody and for a reason that are kept with it: all of the values or, where one can't be, none.
+    pub async fn tune_by(
+        &self,
+        act: Act,
+        site: &str,
+        tunings: Vec<Tuning>,
+    ) -> Result<TuneReply, FrontierError> {
+        ask!(self, Tune { site: site.to_owned(), tunings, act: Some(act) })
+    }
+
+    /// Keeps what was done to a site, or under no name what concerns none that is there. False: there is no such site.
+    pub async fn note(&self, site: &str, act: Act) -> Result<bool, FrontierError> {
+        ask!(self, Note { site: site.to_owned(), act })
+    }
+
+    /// What people did to a site, the latest first: 1,000 acts and 400 days at most.
+    pub async fn acts(&self, site: &str) -> Result<Vec<DatedAct>, FrontierError> {
+        ask!(self, Acts { site: site.to_owned() })
     }
 
     /// The names of all sites, in order. They are read in portions, each at a moment of its own.

@@ -48,6 +48,7 @@ impl Frontier {
                         site,
                         "{from} of {all} seeds were put, then another list took their place, or the run was given up"
                     );
+                    begun.run.is_replaced = true;
                     None
                 }
             };

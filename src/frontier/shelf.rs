@@ -6,7 +6,7 @@ use super::state::{
     AwayHost, DeadState, MutexState, OwnerState, PageState, Recrawl, RobotsBrief, RobotsState, SiteState,
     Task, Turn, UnitDue, UnitState, WorkScope,
 };
-use super::view::{Freshness, Inspection, LetterPlace};
+use super::view::{DatedAct, Freshness, Inspection, LetterPlace};
 use crate::task::{DeadLetter, PageKey, Stage};
 
 /// A store that may fail.
@@ -86,6 +86,11 @@ pub(crate) trait Shelf: DueShelf + TaskShelf + HostShelf + PageShelf {
     fn owners(&mut self) -> Result<Vec<(String, OwnerState)>, Self::Error>;
     /// Removes dead owners that hold no lease any more.
     fn sweep_owners(&mut self) -> Result<(), Self::Error>;
+
+    /// Adds what was done to a site, and drops what is more than [`MOST_ACTS`] of them or older than `since`, in ms.
+    fn add_act(&mut self, site: &str, act: &DatedAct, since: i64) -> Result<(), Self::Error>;
+    /// What was done to a site, the latest first.
+    fn acts(&mut self, site: &str) -> Result<Vec<DatedAct>, Self::Error>;
 
     fn inspect(&mut self) -> Result<Inspection, Self::Error>;
 }

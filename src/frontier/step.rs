@@ -1,6 +1,6 @@
 //! What steps are asked and what they answer, where it isn't a simple value. The steps themselves: `table.rs`.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::state::SiteSettings;
 use crate::canonical_url::CanonicalUrl;
@@ -38,6 +38,15 @@ pub struct Run {
     pub number: i64,
     /// It began now; else it goes on where it was.
     pub begun: bool,
+    /// Another list of seeds took the place of those that were being put, or the run was given up meanwhile.
+    pub is_replaced: bool,
+}
+
+impl Run {
+    /// The run of that number, whose seeds are not another list's.
+    pub fn of(number: i64, begun: bool) -> Self {
+        Self { number, begun, is_replaced: false }
+    }
 }
 
 /// A run, and what is still to be done for it.
@@ -78,6 +87,15 @@ pub struct Claim {
     pub dice: Vec<u32>,
     /// How long before it a start is to be granted at the latest, in ms, where answers take longer than is usual.
     pub lead: i64,
+}
+
+impl Claim {
+    /// The stages of which something is wanted, and how much.
+    pub(crate) fn wanted(&self) -> impl Iterator<Item = (Stage, u32)> {
+        [(Stage::Download, self.download), (Stage::Parse, self.parse)]
+            .into_iter()
+            .filter(|(_, wanted)| *wanted > 0)
+    }
 }
 
 /// What a claim gives.
@@ -133,15 +151,15 @@ pub enum Rearm {
     Stale,
 }
 
-/// A value set while a site runs; `None` gives it back to the file.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Tuning {
-    /// The interval, in ms.
-    Interval(Option<i64>),
-    /// The most requests in flight.
-    Parallel(Option<u32>),
-    /// Paused, and why.
-    Paused(Option<String>),
+/// What a person did, as the log keeps it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Act {
+    /// Who.
+    pub who: String,
+    /// What, as in `tune interval=2s`.
+    pub did: String,
+    /// Why.
+    pub why: String,
 }
 
 /// What became of asking for a mutex.

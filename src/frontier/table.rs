@@ -6,17 +6,17 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::mutex_key::MutexKey;
-use super::state::WorkScope;
+use super::state::{TuneReply, Tuning, WorkScope};
 use super::step::{
-    Begun, Claim, Feeding, Forgotten, Grant, LockReply, Rearm, Registered, Registration, Renamed, SeedReply,
-    Tuning,
+    Act, Begun, Claim, Feeding, Forgotten, Grant, LockReply, Rearm, Registered, Registration, Renamed,
+    SeedReply,
 };
 use super::value::{Decoded, FromWire, ToWire};
 use super::view::{
-    Freshness, Inspection, KnownRobots, LatestPage, LetterPlace, Owner, SiteNames, UrlStatus, View,
+    DatedAct, Freshness, Inspection, KnownRobots, LatestPage, LetterPlace, Owner, SiteNames, UrlStatus, View,
 };
 use crate::canonical_url::CanonicalUrl;
-use crate::task::{DeadLetter, LeaseKey, Put, PutReply, Settled, Settlement, Stage};
+use crate::task::{DeadLetter, LeaseKey, Put, PutReply, Settled, Settlement, Stage, WallSighting};
 
 /// The partition of a cluster that a step is for.
 #[derive(Clone, Copy, Debug)]
@@ -74,6 +74,13 @@ macro_rules! steps {
         #[derive(Clone, Debug, PartialEq)]
         pub(crate) enum Reply { $($name($answer)),* }
 
+        impl Reply {
+            /// What a server's answer would be to each step there is.
+            pub(crate) fn of_each_step(answer: &Value) -> Vec<Decoded<Self>> {
+                vec![$(FromWire::read(answer).map(Self::$name)),*]
+            }
+        }
+
         impl Step {
             /// The function that does it on a server. Those of `view` change nothing.
             pub(crate) fn called(&self) -> &'static str {
@@ -119,7 +126,8 @@ steps! {
     Rename { site: String, to: String } -> Renamed, "rename.step", Several, Asker;
     Rebook { site: String, to: String } -> (), "directory.rebook", Directory, Asker;
     EndRename { site: String, to: String } -> (), "rename.finish", Several, Asker;
-    Tune { site: String, tuning: Tuning } -> bool, "sites.tune", Site(site), Asker;
+    Tune { site: String, tunings: Vec<Tuning>, act: Option<Act> } -> TuneReply, "sites.tune", Site(site), Asker;
+    Note { site: String, act: Act } -> bool, "acts.note", of_acts(site), Asker;
     Block { site: String, wait: Duration, why: String } -> bool, "sites.block", Site(site), Start;
 
     Put { site: String, puts: Vec<Put>, haste: Haste } -> Option<Vec<PutReply>>, "put.step", Site(site), *haste;
@@ -130,6 +138,9 @@ steps! {
     Rearm { lease: LeaseKey, asked: Option<i64>, lead: i64 } -> Rearm, "lease.rearm", Site(&lease.site), Start;
     Landed { lease: LeaseKey, block: Option<(Duration, String)>, haste: Haste } -> bool, "lease.landed",
         Site(&lease.site), *haste;
+    Refuse { lease: LeaseKey, refusal: WallSighting } -> bool, "walls.refuse", Site(&lease.site), Start;
+    Probed { site: String, url: String, refusal: Option<WallSighting> } -> bool, "walls.probed", Site(site), Start;
+    Resume { site: String } -> bool, "walls.resume", Site(site), Asker;
     Back { lease: LeaseKey, unused: bool } -> bool, "lease.back", Site(&lease.site), Asker;
     Extend { leases: Vec<LeaseKey> } -> Vec<bool>, "lease.extend", Several, Asker;
     Settle { owner: String, token: u64, settlements: Vec<Settlement>, haste: Haste } -> Vec<Settled>, "settle.step",
@@ -156,7 +167,13 @@ steps! {
     DeadLetters { site: String, most: u32, after: Option<LetterPlace> } -> Vec<DeadLetter>, "view.dead_letters",
         Site(site), Asker;
     DropLetters { site: String, letters: Vec<(Stage, CanonicalUrl)> } -> Vec<bool>, "letters.drop", Site(site), Asker;
+    Acts { site: String } -> Vec<DatedAct>, "view.acts", of_acts(site), Asker;
     Inspect {} -> Box<Inspection>, "view.inspect", Several, Asker;
+}
+
+/// Where it is kept what people did: with the site or, where that is gone, with the directory.
+fn of_acts(site: &str) -> At<'_> {
+    if site.is_empty() { Directory } else { Site(site) }
 }
 
 impl Step {

@@ -2,9 +2,13 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use super::state::{StageCounts, WorkScope};
+use super::step::Act;
 use crate::canonical_url::CanonicalUrl;
 use crate::clock::Timestamp;
+use crate::quantity::spoken;
 use crate::task::{DeadLetter, Failure, Priority, RobotsRecord, Stage, StoredPage};
 
 /// A process that claims, or did.
@@ -93,6 +97,8 @@ pub struct View {
     pub blocked_why: Option<String>,
     /// Why it is paused.
     pub paused: Option<String>,
+    /// When the pause ends by itself.
+    pub paused_until: Option<Timestamp>,
     /// Version of its rules.
     pub version: i64,
     /// What has a say in the pace.
@@ -101,6 +107,40 @@ pub struct View {
     pub seeds: Option<(u32, u32)>,
     /// Its run is being given up.
     pub is_given_up: bool,
+    /// It refuses, by itself or with its unit.
+    pub wall: Option<KnownWall>,
+    /// It was left alone for long: so many starts come before the usual pace is in force.
+    pub slow_starts: u32,
+}
+
+impl KnownWall {
+    /// What it is, on one line.
+    pub fn told(&self, now: Timestamp) -> String {
+        let Self { why, since, probe_at, refused, .. } = self;
+        let probes = match refused {
+            0 => "no probe yet".to_owned(),
+            1 => "1 probe was refused".to_owned(),
+            many => format!("{many} probes were refused"),
+        };
+        format!("walled since {since}: {why}; {probes}, the next one in {}", spoken(probe_at.since(now)))
+    }
+}
+
+/// A wall as people look at it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KnownWall {
+    /// What the site answered.
+    pub why: String,
+    /// When that was first seen.
+    pub since: Timestamp,
+    /// The page that it refused first.
+    pub url: String,
+    /// When the next probe may start.
+    pub probe_at: Timestamp,
+    /// Probes that were refused.
+    pub refused: u32,
+    /// What tells it from a page of the site's own, as `manners::wall::looks` has it.
+    pub looks: u32,
 }
 
 impl View {
@@ -116,26 +156,42 @@ impl View {
         let is_own = self.unit == self.site;
         match self.last_start.filter(|granted| is_own && *granted > self.at) {
             Some(granted) => Some(granted),
-            None if self.paused.is_some() || self.download.waiting == 0 => None,
+            None if self.paused.is_some() && self.paused_until.is_none() => None,
+            None if self.download.waiting == 0 => None,
             None => Some(self.due.max(self.at)),
         }
     }
 
     /// Whether it was paused, blocked for longer or slowed down since it was seen `before`.
     pub fn holds_more_than(&self, before: Option<&Self>) -> bool {
-        let Some(before) = before else { return self.paused.is_some() || self.blocked_until.is_some() };
+        let Some(before) = before else {
+            return self.paused.is_some() || self.blocked_until.is_some() || self.wall.is_some();
+        };
         self.interval > before.interval
+            || self.wall.is_some() && before.wall.is_none()
             || self.blocked_until > before.blocked_until
             || self.paused.is_some() && before.paused.is_none()
     }
 
-    /// Why nothing of it may start just now, where it is paused or blocked.
+    /// Why nothing of it may start just now, where it is paused, blocked or walled.
     pub fn left_alone(&self) -> Option<String> {
-        if let Some(why) = &self.paused {
-            return Some(format!("paused: {why}"));
+        self.held_back().or_else(|| self.wall.as_ref().map(|wall| wall.told(self.at)))
+    }
+
+    /// The same, where it is paused or blocked: a wall is probed.
+    pub fn held_back(&self) -> Option<String> {
+        if let Some(pause) = self.pause() {
+            return Some(pause);
         }
         let (until, why) = (self.blocked_until?, self.blocked_why.as_deref());
         Some(format!("blocked until {until}: {}", why.unwrap_or("no reason is known")))
+    }
+
+    /// That it is paused, until when, and why.
+    pub fn pause(&self) -> Option<String> {
+        let why = self.paused.as_ref()?;
+        let until = self.paused_until.map(|until| format!(" until {until}")).unwrap_or_default();
+        Some(format!("paused{until}: {why}"))
     }
 
     /// Pages that ever came and were handed to the parse stage; it never falls.
@@ -149,10 +205,12 @@ impl View {
         let (waiting, delayed) = (self.download.waiting, self.download.delayed);
         let all_are_kept_back =
             self.download.ready() == 0 && self.in_flight == 0 && delayed + self.download.parked > 0;
-        if self.finished || all_are_kept_back {
+        let is_paused_for_good = self.paused.is_some() && self.paused_until.is_none();
+        if self.finished || all_are_kept_back || is_paused_for_good {
             return None;
         }
-        let blocked = self.blocked_until.map_or(Duration::ZERO, |until| until.since(self.at));
+        let blocked =
+            self.blocked_until.max(self.paused_until).map_or(Duration::ZERO, |until| until.since(self.at));
         Some(
             blocked + Duration::from_millis((waiting + delayed).saturating_mul(self.interval.unsigned_abs())),
         )
@@ -184,10 +242,13 @@ impl View {
             blocked_until: None,
             blocked_why: None,
             paused: None,
+            paused_until: None,
             version: 1,
             says: Says::default(),
             seeds: None,
             is_given_up: false,
+            wall: None,
+            slow_starts: 0,
         }
     }
 }
@@ -207,6 +268,20 @@ pub struct Says {
     pub parallel: u32,
     /// Set while it runs, wins over the file's.
     pub tuned_parallel: Option<u32>,
+    /// The least interval that may be set while it runs, in ms.
+    pub least_interval: i64,
+    /// The most requests in flight that may be set while it runs.
+    pub most_parallel: u32,
+}
+
+/// What a person did, and when.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DatedAct {
+    /// When.
+    pub at: Timestamp,
+    /// What, who and why.
+    #[serde(flatten)]
+    pub act: Act,
 }
 
 /// Where a dead letter stands among those of its site, which are in order of death.

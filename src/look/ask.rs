@@ -8,14 +8,14 @@ use crate::clock::{self, Timestamp, millis};
 use crate::fetch::{Exchange, Fetcher, Request, Unsent};
 use crate::frontier::permit::Permit;
 use crate::frontier::{Frontier, MutexKey};
-use crate::manners::Signal;
+use crate::manners::{Signal, wall};
 use crate::mutex::TimedMutex;
 use crate::quantity::spoken;
 use crate::run::RunError;
 use crate::settings::Settings;
 use crate::site::Site;
-use crate::task::Departure;
-use crate::work::visit_to_keep;
+use crate::task::{Departure, WallSighting};
+use crate::work::{mark_of, told_again, visit_to_keep};
 
 /// The longest that a site which the frontier doesn't know is waited for beyond its interval: others that look at it pay no more,
 /// unless its robots.txt asks for more.
@@ -120,8 +120,43 @@ impl<'a> Asker<'a> {
         {
             self.leave_alone(&price, &permit, wait, &why).await?;
         }
+        if !robots {
+            self.tell_wall(&price, url, &exchange).await?;
+        }
         kept?;
         Ok(Ok(exchange))
+    }
+
+    /// Who tries a page of a walled site is its probe; a page that is refused by a mark that needs no look at it makes a wall. What
+    /// is to be asked for again later says nothing of it.
+    async fn tell_wall(
+        &self,
+        price: &Payment,
+        url: &CanonicalUrl,
+        exchange: &Exchange,
+    ) -> Result<(), RunError> {
+        let Ok(fetched) = &exchange.answer else { return Ok(()) };
+        let (page, now) = (&fetched.page, self.frontier.clock().now());
+        let signal = Signal::of(page, &self.site.pace, now);
+        let (is_block, is_answer) =
+            (matches!(signal, Signal::Retry { block: Some(_), .. }), !matches!(signal, Signal::Retry { .. }));
+        let known = self.frontier.view(&price.owner).await?.and_then(|view| view.wall);
+        let mark =
+            mark_of(fetched, is_block).filter(|mark| mark.is_sure || known.is_some()).map(|mark| mark.why);
+        let again =
+            known.as_ref().filter(|wall| wall::refuses_again(page.status, &fetched.decoded, wall.looks));
+        let again = again.map(|_| told_again(page.status));
+        let refusal = mark.or(again).map(|why| WallSighting {
+            why,
+            of_site: wall::is_of_site(page.status),
+            looks: wall::looks(page.status, &fetched.decoded),
+            first: wall::FIRST_PROBE,
+            dice: fastrand::u32(..),
+        });
+        if !is_block && (known.is_some() && is_answer || refusal.is_some()) {
+            self.frontier.probed(&price.owner, url, refusal).await?;
+        }
+        Ok(())
     }
 
     /// Nobody starts a request of the unit for as long as the site asked to be left alone. A site that the frontier doesn't know
@@ -177,12 +212,15 @@ impl<'a> Asker<'a> {
             let due = Timestamp::default();
             return Ok(Payment { owner, is_known: false, unit: site.unit(), interval: wanted, group, due });
         };
-        if let Some(why) = view.left_alone() {
+        if let Some(why) = view.held_back() {
             return Err(refused(&view.site, &why));
         }
         let in_force = Duration::from_millis(view.interval.unsigned_abs());
         let group = view.says.group.map(|wait| Duration::from_millis(wait.unsigned_abs()));
-        let (unit, interval, due) = (view.unit, wanted.max(in_force), view.due);
+        // Whoever tries a page of a walled site is its probe.
+        let paced = view.last_start.map_or(Timestamp::default(), |last| last.plus(in_force));
+        let due = if view.wall.is_some() { paced } else { view.due };
+        let (unit, interval) = (view.unit, wanted.max(in_force));
         Ok(Payment { owner, is_known: true, unit, interval, group, due })
     }
 }

@@ -1,18 +1,23 @@
 //! `Look`: what a rule makes of a page, each value with where it came from, and each link with what becomes of it.
 
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::mem::take;
 use std::sync::Arc;
 
 use serde_json::Value;
 use url::Url;
 
 use super::try_page::Content;
+use crate::budget::Budget;
 use crate::canonical_url::CanonicalUrl;
 use crate::extract::{Extract, Fetched, PageDirectives, extract};
 use crate::item::Item;
-use crate::robots::Verdicts;
+use crate::robots::{QuotedRules, Verdict, Verdicts};
 use crate::run::RunError;
-use crate::site::{Refusal, Site};
-use crate::work::VisitError;
+use crate::site::{Refusal, RobotsPolicy, Site};
+use crate::task::{RobotsAccess, RobotsRecord};
+use crate::work::{LinkBudget, VisitError};
 
 /// What is on a page.
 #[derive(Clone, Debug)]
@@ -21,6 +26,8 @@ pub struct Look {
     pub encoding: &'static str,
     /// The page went past a limit of the parser: what came after is missing.
     pub cut: bool,
+    /// What of the page was left out as it is too much, in words.
+    pub left_out: Vec<&'static str>,
     /// What the page asks of robots.
     pub directives: PageDirectives,
     /// The item that a crawl would write.
@@ -33,6 +40,8 @@ pub struct Look {
     pub followed: Vec<FollowedLink>,
     /// Links that the rule follows and a crawl would not put, each with the reason.
     pub refused: Vec<RefusedLink>,
+    /// Links that were dropped, as they are too many or too long.
+    pub dropped: usize,
 }
 
 /// One field of an item.
@@ -80,38 +89,86 @@ pub async fn look(
         let page = Fetched { url, fetched_at: *fetched_at, headers, body };
         extract(&page, &read_by.pages[rule], &read_by)
     });
-    let extract = reading.await.map_err(|panic| VisitError::Parse(panic.to_string()))?;
-    let (mut followed, mut refused) = (Vec::new(), Vec::new());
-    for link in &extract.links {
-        match judge_link(site, link, depth + 1, verdicts).await? {
-            Ok(link) => followed.push(link),
-            Err(link) => refused.push(link),
-        }
-    }
+    let mut extract = reading.await.map_err(|panic| VisitError::Parse(panic.to_string()))??;
+    let links = take(&mut extract.links);
+    let records = records(site, verdicts, &links).await?;
+    let judged_by = Arc::clone(site);
+    let judging = tokio::task::spawn_blocking(move || judge_links(&judged_by, &links, depth + 1, &records));
+    let JudgedLinks { followed, refused, dropped } =
+        judging.await.map_err(|panic| VisitError::Parse(panic.to_string()))?;
     let fields = fields(site, rule, &extract);
-    let Extract { item, missing, directives, cut, encoding, .. } = extract;
-    Ok(Look { encoding, cut, directives, item, missing, fields, followed, refused })
+    let dropped = dropped + extract.dropped;
+    let Extract { item, missing, left_out, directives, cut, encoding, .. } = extract;
+    Ok(Look { encoding, cut, left_out, directives, item, missing, fields, followed, refused, dropped })
 }
 
-async fn judge_link(
+/// By origin, what its robots.txt says; none where that says nothing of links.
+type RobotsByOrigin = HashMap<String, Option<RobotsRecord>>;
+
+async fn records(site: &Site, verdicts: &Verdicts, links: &[Url]) -> Result<RobotsByOrigin, RunError> {
+    let mut records = RobotsByOrigin::new();
+    if site.pace.robots == RobotsPolicy::Ignore {
+        return Ok(records);
+    }
+    for link in links {
+        let Ok(url) = site.canonical(link.clone()) else { continue };
+        if site.scope.owns(&url)
+            && let Entry::Vacant(unknown) = records.entry(url.origin())
+        {
+            unknown.insert(verdicts.record(&url.origin()).await?);
+        }
+    }
+    Ok(records)
+}
+
+/// What becomes of the links of a page.
+#[derive(Debug, Default)]
+struct JudgedLinks {
+    followed: Vec<FollowedLink>,
+    refused: Vec<RefusedLink>,
+    dropped: usize,
+}
+
+fn judge_links(site: &Site, links: &[Url], depth: u32, records: &RobotsByOrigin) -> JudgedLinks {
+    let (mut judged, budget) = (JudgedLinks::default(), LinkBudget::of(site.fetch.parse_budget));
+    let rules: HashMap<&String, _> =
+        records.iter().filter_map(|(origin, record)| Some((origin, quoted(record.as_ref()?)?))).collect();
+    for link in links {
+        if !budget.pays(site, link) {
+            judged.dropped += 1;
+            continue;
+        }
+        match judge_link(site, link, depth, &rules, &budget.robots) {
+            Ok(link) => judged.followed.push(link),
+            Err(link) => judged.refused.push(link),
+        }
+    }
+    judged
+}
+
+/// The rules of a record; none where it has none, or can't be had: then it is asked again before the fetch.
+fn quoted(record: &RobotsRecord) -> Option<QuotedRules<'_>> {
+    match &record.access {
+        RobotsAccess::Rules(text) => Some(QuotedRules::of(text)),
+        RobotsAccess::Absent | RobotsAccess::Unreachable(_) => None,
+    }
+}
+
+fn judge_link(
     site: &Site,
     link: &Url,
     depth: u32,
-    verdicts: &Verdicts,
-) -> Result<Result<FollowedLink, RefusedLink>, RunError> {
-    let refused = |reason: &'static str, why: String| Err(RefusedLink { url: link.to_string(), reason, why });
-    let url = match site.canonical(link.clone()) {
-        Ok(url) => url,
-        Err(error) => return Ok(refused("scheme", error.to_string())),
-    };
-    let rule = match site.takes(&url, depth) {
-        Ok(rule) => rule.name.clone(),
-        Err(why) => return Ok(refused(why.name(), in_words(&why, &url))),
-    };
-    if verdicts.allows(site, &url, None).await? {
-        return Ok(Ok(FollowedLink { url, rule }));
+    rules: &HashMap<&String, QuotedRules<'_>>,
+    budget: &Budget,
+) -> Result<FollowedLink, RefusedLink> {
+    let refused = |reason: &'static str, why: String| RefusedLink { url: link.to_string(), reason, why };
+    let url = site.canonical(link.clone()).map_err(|error| refused("scheme", error.to_string()))?;
+    let rule = site.takes(&url, depth).map_err(|why| refused(why.name(), in_words(&why, &url)))?;
+    let verdict = rules.get(&url.origin()).map(|rules| Verdict::by_rules(rules, url.url(), budget));
+    match verdict.filter(|verdict| !verdict.allowed) {
+        Some(verdict) => Err(refused("robots", verdict.why)),
+        None => Ok(FollowedLink { rule: rule.name.clone(), url }),
     }
-    Ok(refused("robots", verdicts.explain(site, &url).await?.why))
 }
 
 /// The reason for a link; the host is named, as a site may lack one of its own.

@@ -1,10 +1,13 @@
 //! Today's rules over the stored pages of a site: what they make of each page, against the item that stands in the files. No
 //! request is sent. In small portions, so that memory doesn't grow with the number of pages.
 
-use std::collections::HashSet;
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use futures_util::future::try_join_all;
+use futures_util::stream::{StreamExt, TryStreamExt, iter};
+use url::Url;
 
 use super::finding::Finding;
 use super::stored::{Kept, StoredWalk};
@@ -13,12 +16,12 @@ use crate::canonical_url::CanonicalUrl;
 use crate::content_coding;
 use crate::extract::{Extract, Fetched, extract};
 use crate::frontier::Frontier;
-use crate::robots::Verdicts;
+use crate::robots::{RobotsRules, Verdicts};
 use crate::run::RunError;
 use crate::sink::{ItemSink, LastLines};
 use crate::site::Site;
-use crate::task::{PutReply, StoredPage};
-use crate::work::{PUTS, VisitError, put_of};
+use crate::task::{Put, PutReply, StoredPage};
+use crate::work::{LinkBudget, VisitError, cores, portions, put_of};
 
 /// What a reparse works with.
 #[derive(Debug)]
@@ -80,7 +83,7 @@ impl Reparse {
                     let old = self.materials.items.of_page(kept.url.as_str())?;
                     let finding = Finding::of(old, read.extract.as_ref(), &read.why_none);
                     let found = read.extract.map(|extract| extract.links).unwrap_or_default();
-                    links.extend(found.into_iter().map(|link| (link, kept.depth + 1)));
+                    links.push(PageLinks { depth: kept.depth + 1, found });
                     finding
                 }
             };
@@ -95,7 +98,7 @@ impl Reparse {
         Ok(Some(portion))
     }
 
-    /// Reads and parses pages side by side, in blocking threads; the answers are in the pages' order.
+    /// Reads and parses pages side by side, one a core, in blocking threads; the answers are in the pages' order.
     async fn read(&self, pages: Vec<Kept>) -> Result<Vec<(Kept, Result<Read, String>)>, RunError> {
         let parsing = pages.into_iter().map(|page| {
             let (archive, site) = (self.materials.archive.clone(), Arc::clone(&self.materials.site));
@@ -104,7 +107,8 @@ impl Reparse {
                 (page, read)
             })
         });
-        Ok(try_join_all(parsing).await.map_err(|panic| VisitError::Parse(panic.to_string()))?)
+        let read: Result<_, _> = iter(parsing).buffered(cores()).try_collect().await;
+        Ok(read.map_err(|panic| VisitError::Parse(panic.to_string()))?)
     }
 
     /// Writes what is new or changed, where there is a sink. That its page was not fetched again meanwhile is asked right before, as
@@ -150,22 +154,61 @@ impl Reparse {
     }
 
     /// Puts the links that a crawl would follow; how many of them were new.
-    async fn put(&mut self, mut links: Vec<(url::Url, u32)>) -> Result<u64, RunError> {
+    async fn put(&mut self, mut links: Vec<PageLinks>) -> Result<u64, RunError> {
         let site = Arc::clone(&self.materials.site);
-        let (mut puts, mut seen) = (Vec::new(), HashSet::new());
-        links.sort_by_key(|(_, depth)| *depth); // of the pages that have a link the one that is nearest to a seed counts
-        for (link, depth) in links {
-            let put = put_of(&site, &link, depth, &self.verdicts).await?;
-            puts.extend(put.filter(|put| seen.insert(put.url.clone())));
-        }
-        puts.sort_by_key(|put| !site.leads_on(put));
+        links.sort_by_key(|links| links.depth); // of the pages that have a link the one that is nearest to a seed counts
+        let robots = self.robots(&links).await?;
+        let judging = tokio::task::spawn_blocking(move || wanted(&site, &links, &robots));
+        let puts = judging.await.map_err(|panic| VisitError::Parse(panic.to_string()))?;
         let mut created = 0;
-        for portion in puts.chunks(PUTS) {
-            let replies = self.materials.frontier.put(&site.name, portion.to_vec()).await?;
+        for portion in portions(&puts) {
+            let replies = self.materials.frontier.put(&self.materials.site.name, portion.to_vec()).await?;
             created += replies.iter().filter(|reply| **reply == PutReply::Created).count() as u64;
         }
         Ok(created)
     }
+
+    /// By origin, what its robots.txt says of links.
+    async fn robots(&self, links: &[PageLinks]) -> Result<RulesByOrigin, RunError> {
+        let (site, mut robots) = (&self.materials.site, RulesByOrigin::new());
+        for link in links.iter().flat_map(|links| &links.found) {
+            let Ok(url) = site.canonical(link.clone()) else { continue };
+            if site.scope.owns(&url)
+                && let Entry::Vacant(unknown) = robots.entry(url.origin())
+            {
+                unknown.insert(self.verdicts.for_links(site, &url).await?);
+            }
+        }
+        Ok(robots)
+    }
+}
+
+/// The links of a page, and how far from a seed they are.
+#[derive(Debug)]
+struct PageLinks {
+    depth: u32,
+    found: Vec<Url>,
+}
+
+type RulesByOrigin = HashMap<String, Option<Arc<RobotsRules>>>;
+
+/// The links that a crawl would put, each once, those that lead on first; each page's links have a budget of their own.
+fn wanted(site: &Site, links: &[PageLinks], robots: &RulesByOrigin) -> Vec<Put> {
+    let (mut puts, mut seen) = (Vec::new(), HashSet::new());
+    for PageLinks { depth, found } in links {
+        let budget = LinkBudget::of(site.fetch.parse_budget);
+        for link in found {
+            if !budget.pays(site, link) {
+                break;
+            }
+            let Ok(url) = site.canonical(link.clone()) else { continue };
+            let robots = robots.get(&url.origin()).and_then(Option::as_deref);
+            let put = put_of(site, link, *depth, robots, &budget.robots);
+            puts.extend(put.filter(|put| seen.insert(put.url.clone())));
+        }
+    }
+    puts.sort_by_key(|put| !site.leads_on(put));
+    puts
 }
 
 /// A page taken apart by today's rules.
@@ -189,6 +232,6 @@ fn read(archive: &Archive, site: &Site, page: &Kept) -> Result<Read, String> {
     let body = body.map_err(|e| e.to_string())?;
     let StoredPage { fetched_at, .. } = page.stored;
     let fetched = Fetched { url: &page.url, fetched_at, headers: &stored.headers, body: &body };
-    let extract = extract(&fetched, rule, site);
+    let extract = extract(&fetched, rule, site).map_err(|spent| spent.to_string())?;
     Ok(Read { extract: Some(extract), why_none: format!("rule `{}` makes no item", rule.name) })
 }

@@ -26,7 +26,7 @@ pub(super) async fn verdict(
     Ok(verdicts.explain(asker.site, url).await?)
 }
 
-/// Asks for a `robots.txt`, also where it is elsewhere on the site.
+/// Asks for a `robots.txt`, also where it is elsewhere.
 async fn ask(asker: &mut Asker<'_>, url: CanonicalUrl) -> Result<RobotsRecord, RunError> {
     let mut errand = RobotsFetch { fetch: url, failures: 0 };
     let mut hops = 0;

@@ -24,11 +24,13 @@ pub enum Health {
 }
 
 impl Health {
-    /// What a status tells. Asked too often, and what a gateway says whose server is gone, is as good as no answer (RFC 9110
-    /// sections 15.6.3 to 15.6.5; 520 to 530 are Cloudflare's); an error of the server's own may be the page's.
+    /// What a status tells. What a gateway says whose server is gone is as good as no answer (RFC 9110 sections 15.6.3 to
+    /// 15.6.5; 520 to 530 are Cloudflare's); an error of the server's own may be the page's. A server that asks to be left
+    /// alone is there, but may not be well: that is a block, or a wall.
     pub fn of_status(status: u16) -> Self {
         match status {
-            429 | 502..=504 | 520..=530 => Self::Away(format!("HTTP {status}")),
+            429 | 503 => Self::Unknown,
+            502 | 504 | 520..=530 => Self::Away(format!("HTTP {status}")),
             _ => Self::Answers,
         }
     }
@@ -127,8 +129,11 @@ mod tests {
         for status in [200, 204, 301, 304, 401, 403, 404, 408, 500, 501, 505, 599] {
             assert_eq!(Health::of_status(status), Health::Answers, "{status}");
         }
-        for status in [429, 502, 503, 504, 522] {
+        for status in [502, 504, 522] {
             assert_eq!(Health::of_status(status), Health::Away(format!("HTTP {status}")));
+        }
+        for status in [429, 503] {
+            assert_eq!(Health::of_status(status), Health::Unknown, "a block or a wall: {status}");
         }
     }
 }

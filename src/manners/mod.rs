@@ -7,6 +7,8 @@ pub mod departure;
 mod location;
 mod retry_after;
 mod signal;
+pub mod slow_start;
+pub mod wall;
 
 pub use backoff::backoff;
 pub use breaker::{Breaker, Health};

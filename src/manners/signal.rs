@@ -9,7 +9,7 @@ use super::{location, retry_after};
 use crate::clock::Timestamp;
 use crate::page::Page;
 use crate::site::Pace;
-use crate::task::Failure;
+use crate::task::{Failure, short_reason};
 
 /// What an answer means to the page that was asked for, and to the site's pace.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -68,7 +68,7 @@ fn block(page: &Page, pace: &Pace, now: Timestamp) -> Option<(Duration, String)>
     let value = matches!(page.status, 429 | 503).then(|| page.header("retry-after"))??;
     let asked = retry_after(value, now)?;
     let reason = format!("{} with Retry-After: {}", in_words(page.status), value.trim());
-    (!asked.is_zero()).then(|| (asked.min(pace.max_retry_after), reason))
+    (!asked.is_zero()).then(|| (asked.min(pace.max_retry_after), short_reason(reason)))
 }
 
 /// `HTTP 404 Not Found`.

@@ -6,6 +6,7 @@ use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 
 use super::standing_out::{MOST, SitePulse, Total, standing_out};
 use crate::frontier::View;
+use crate::plain_text::plain;
 use crate::quantity::{compact, compact_rate};
 
 /// One line: what is named here is cut where it doesn't fit.
@@ -71,10 +72,10 @@ impl Drop for Bars {
 }
 
 fn fill(row: &ProgressBar, name: &str, (over, all): (u64, u64), message: &str) {
-    row.set_prefix(name.to_owned());
+    row.set_prefix(plain(name));
     row.set_length(all);
     row.set_position(over);
-    row.set_message(message.to_owned());
+    row.set_message(plain(message));
 }
 
 /// Downloads that came to an end, and all.

@@ -10,6 +10,7 @@ use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields, FormattedFi
 use tracing_subscriber::registry::LookupSpan;
 
 use crate::clock::Clock;
+use crate::plain_text::{plain, plain_json};
 
 /// How log lines look.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -51,7 +52,7 @@ where
                 writeln!(writer, "\x1b[2m{at}\x1b[0m \x1b[{color}m{level:>5}\x1b[0m {values}")
             }
             Format::Text => writeln!(writer, "{at} {level:>5} {values}"),
-            Format::Json => writeln!(writer, "{}", values.object(at, level)),
+            Format::Json => writeln!(writer, "{}", plain_json(&values.object(at, level).to_string())),
         }
     }
 }
@@ -100,16 +101,14 @@ impl Values {
     }
 }
 
-/// `message name=value name="value with spaces"`. What a site sent can't write to the terminal: controls are escaped.
+/// `message name=value name="value with spaces"`. Nothing that a site sent steers the terminal.
 impl fmt::Display for Values {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for c in self.message.chars() {
-            if c.is_control() { write!(f, "{}", c.escape_default())? } else { write!(f, "{c}")? }
-        }
+        write!(f, "{}", plain(&self.message))?;
         for (name, value) in &self.fields {
             match value {
                 Value::String(text) if !is_word(text) => write!(f, " {name}={text:?}")?,
-                Value::String(text) => write!(f, " {name}={text}")?,
+                Value::String(text) => write!(f, " {name}={}", plain(text))?,
                 other => write!(f, " {name}={other}")?,
             }
         }
@@ -186,7 +185,8 @@ mod tests {
 
     fn visited() {
         let span = tracing::info_span!("visit", site = "books", url = "http://a/", attempt = 2);
-        span.in_scope(|| tracing::warn!(site = "books", wait_s = 1, why = "HTTP 503", "left alone\x1b[2J"));
+        let why = "HTTP 503";
+        span.in_scope(|| tracing::warn!(site = "b\u{202e}", wait_s = 1, why, "left\nalone\x1b[2J\u{9b}"));
     }
 
     #[test]
@@ -196,7 +196,7 @@ mod tests {
         assert!(at.parse::<crate::clock::Timestamp>().is_ok(), "{line}");
         assert_eq!(
             rest,
-            " WARN left alone\\u{1b}[2J site=books wait_s=1 why=\"HTTP 503\" attempt=2 url=http://a/"
+            " WARN left\\u{a}alone\\u{1b}[2J\\u{9b} site=b\\u{202e} wait_s=1 why=\"HTTP 503\" attempt=2 url=http://a/"
         );
     }
 
@@ -206,6 +206,7 @@ mod tests {
         let object: Map<String, Value> = serde_json::from_str(&line).expect("one object");
         let names: Vec<&str> = object.keys().map(String::as_str).collect();
         assert_eq!(names, ["timestamp", "level", "message", "site", "wait_s", "why", "attempt", "url"]);
+        assert!(!line.contains(['\u{202e}', '\u{9b}']) && object["site"] == "b\u{202e}", "{line}");
         assert_eq!((&object["level"], &object["attempt"]), (&"WARN".into(), &2.into()));
     }
 }

@@ -52,6 +52,8 @@ pub(super) struct Total {
 /// What makes a site stand out, the most urgent first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Attention {
+    /// It refuses.
+    Walled,
     /// It is left alone for a while.
     Blocked,
     /// Its `robots.txt` can't be had, and nothing was asked for.
@@ -73,6 +75,7 @@ impl SitePulse {
         let died = self.counted.tally.dead - self.before.tally.dead;
         match () {
             () if self.is_idle() => Attention::IsOver,
+            () if view.wall.is_some() => Attention::Walled,
             () if view.blocked_until.is_some() => Attention::Blocked,
             () if self.unreachable().is_some() => Attention::Unreachable,
             () if died > 0 => Attention::Died(Reverse(died)),
@@ -91,9 +94,10 @@ impl SitePulse {
     /// Why nothing of it is asked for, where that isn't its pace.
     pub(super) fn why(&self) -> Option<String> {
         let view = &self.counted.view;
-        match (&view.paused, &view.blocked_why) {
-            (Some(why), _) => Some(format!("paused: {why}")),
+        match (view.pause(), &view.blocked_why) {
+            (Some(pause), _) => Some(pause),
             (None, Some(why)) => Some(format!("blocked: {why}")),
+            (None, None) if view.wall.is_some() => view.wall.as_ref().map(|wall| wall.told(view.at)),
             (None, None) => self.unreachable().map(|origin| format!("robots unreachable: {origin}")),
         }
     }

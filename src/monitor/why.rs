@@ -22,8 +22,8 @@ fn reason(view: &View, has_workers: bool, unreachable: Option<&str>) -> String {
     if view.run == 0 {
         return "never run: `paced crawl` or `paced seed` begins its first run".to_owned();
     }
-    if let Some(why) = &view.paused {
-        return format!("paused: {why}");
+    if let Some(pause) = view.pause() {
+        return pause;
     }
     if view.is_given_up {
         return "its run is being given up: if nobody does that any more, `paced seed FILE` does, and begins again".to_owned();
@@ -31,6 +31,9 @@ fn reason(view: &View, has_workers: bool, unreachable: Option<&str>) -> String {
     if let Some(until) = view.blocked_until {
         let why = view.blocked_why.as_deref().unwrap_or("no reason was given");
         return format!("blocked until {until}, for {}: {why}", spoken(until.since(view.at)));
+    }
+    if let Some(wall) = &view.wall {
+        return wall.told(view.at);
     }
     if view.finished {
         return match counts.scheduled {

@@ -19,6 +19,11 @@ pub fn lines(text: &[u8]) -> impl Iterator<Item = (usize, RobotsLine<'_>)> {
     split(text).enumerate().filter_map(|(at, line)| Some((at + 1, meaning(line)?)))
 }
 
+/// Every line as it stands, for whoever wants many of them by their number.
+pub fn all(text: &[u8]) -> Vec<&[u8]> {
+    split(text).collect()
+}
+
 /// The line of that number, as it stands.
 pub fn nth(text: &[u8], number: usize) -> Option<&[u8]> {
     split(text).nth(number.checked_sub(1)?)

@@ -3,10 +3,12 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
+use crate::canonical_url;
+
 /// A path of a rule, in the two spellings in which it is compared.
 ///
-/// RFC 9309 section 2.2.2 wants `%62` taken for `b`; the most used parsers take it as it is written. The rules are
-/// asked both ways, and a URL must be allowed both ways.
+/// RFC 9309 section 2.2.2 wants `%62` taken for `b`, and section 2.2.3 `%2A` and `%24` for the signs themselves; the most used
+/// parsers take them as they are written. The rules are asked both ways, and a URL must be allowed both ways.
 #[derive(Clone, Debug)]
 pub struct Pattern {
     written: String,
@@ -19,7 +21,7 @@ pub struct Pattern {
 pub enum Spelling {
     /// As they are written.
     Written,
-    /// Decoded, where they are unreserved (RFC 3986 section 2.3).
+    /// Decoded, where they are unreserved (RFC 3986 section 2.3); a `*` or `$` that stands for itself is encoded.
     Decoded,
 }
 
@@ -28,38 +30,31 @@ impl Pattern {
     pub fn parse(path: &[u8]) -> Option<Self> {
         matches!(path.first(), Some(b'/' | b'*')).then(|| {
             let written = spell(&encoded(path), Spelling::Written).into_owned();
-            let decoded = spell(&written, Spelling::Decoded).into_owned();
+            let decoded = with_plain_signs(&spell(&written, Spelling::Decoded));
             Self { decoded: (decoded != written).then_some(decoded), written }
         })
     }
 
-    /// The octets that fit, of which the most decide (RFC 9309 section 2.2.2); none where the path doesn't fit.
-    pub fn octets_that_fit(&self, path: &str, spelling: Spelling) -> Option<usize> {
-        let pattern = match (spelling, &self.decoded) {
+    /// The path in that spelling. Of those that fit, the one with the most octets decides (RFC 9309 section 2.2.2).
+    pub fn text(&self, spelling: Spelling) -> &str {
+        match (spelling, &self.decoded) {
             (Spelling::Decoded, Some(decoded)) => decoded,
             _ => &self.written,
-        };
-        fits(pattern, path).then_some(pattern.len())
+        }
+    }
+
+    /// Whether a URL's path in that spelling fits.
+    pub fn fits(&self, path: &str, spelling: Spelling) -> bool {
+        fits(self.text(spelling), path)
     }
 }
 
 /// Whether the path fits: `*` stands for anything, a `$` at the end for the end (RFC 9309 section 2.2.3).
-///
-/// The pieces between stars are taken at their first place, one after the other: linear, whatever the pattern.
 fn fits(pattern: &str, path: &str) -> bool {
-    let (pattern, to_the_end) = match pattern.strip_suffix('$') {
-        Some(pattern) => (pattern, true),
-        None => (pattern, false),
-    };
-    let mut pieces = pattern.split('*');
-    let first = pieces.next().unwrap_or_default();
-    let Some(mut rest) = path.strip_prefix(first) else { return false };
-    let Some(last) = pieces.next_back() else { return !to_the_end || rest.is_empty() };
-    for piece in pieces {
-        let Some(at) = rest.find(piece) else { return false };
-        rest = &rest[at + piece.len()..];
+    match pattern.strip_suffix('$') {
+        Some(pattern) => canonical_url::fits(pattern, path, true),
+        None => canonical_url::fits(pattern, path, false),
     }
-    if to_the_end { rest.ends_with(last) } else { rest.contains(last) }
 }
 
 /// The octets that a URL's path never shows bare, percent-encoded.
@@ -100,6 +95,23 @@ pub fn spell(path: &str, spelling: Spelling) -> Cow<'_, str> {
     }
     text.push_str(rest);
     Cow::Owned(text)
+}
+
+/// The path of a URL in one spelling: no `*` or `$` in it means anything but itself.
+pub fn spell_path(path: &str, spelling: Spelling) -> Cow<'_, str> {
+    let path = spell(path, spelling);
+    if spelling == Spelling::Decoded && path.contains(['*', '$']) {
+        return Cow::Owned(path.replace('*', "%2A").replace('$', "%24"));
+    }
+    path
+}
+
+/// A pattern in which a `$` stands bare only at its end, where it means something.
+fn with_plain_signs(pattern: &str) -> String {
+    match pattern.strip_suffix('$') {
+        Some(rest) => rest.replace('$', "%24") + "$",
+        None => pattern.replace('$', "%24"),
+    }
 }
 
 fn hexadecimal(digits: &str) -> Option<u8> {
@@ -149,6 +161,7 @@ mod tests {
             ("/ツ", "/%E3%83%84", "/%E3%83%84"),
             ("/%7e%62", "/%7E%62", "/~b"),
             ("/%2f%zz%", "/%2F%zz%", "/%2F%zz%"),
+            ("/a$b%2a*$", "/a$b%2A*$", "/a%24b%2A*$"),
         ] {
             let pattern = Pattern::parse(pattern.as_bytes()).expect("a pattern");
             assert_eq!(pattern.written, written);

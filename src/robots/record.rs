@@ -161,6 +161,8 @@ mod tests {
         assert_eq!(record(200, b"User-agent: *\nCrawl-delay: 30").refuses, None);
         let endless = record(200, b"User-agent: *\nCrawl-delay: 100000000000000000");
         assert_eq!((endless.crawl_delay, endless.refuses.is_some()), (refused.crawl_delay, true));
+        let huge = record(200, b"User-agent: *\nCrawl-delay: 1e308");
+        assert_eq!((huge.crawl_delay, huge.refuses.is_some()), (refused.crawl_delay, true));
     }
 
     #[test]

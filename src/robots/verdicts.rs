@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use url::Url;
 
-use super::{RobotsRules, deciding_line, rules_of};
+use super::{QuotedRules, RobotsRules, rules_of};
+use crate::budget::Budget;
 use crate::canonical_url::CanonicalUrl;
 use crate::clock::Timestamp;
 use crate::frontier::{Frontier, FrontierError, KnownRobots};
@@ -44,18 +45,19 @@ impl Verdict {
             RobotsAccess::Unreachable(why) => {
                 Self::new(false, format!("unknown: robots.txt can't be had ({why})"))
             }
-            RobotsAccess::Rules(text) => {
-                let allowed = rules_of(&record.access).allows(url);
-                let word = if allowed { "allowed" } else { "forbidden" };
-                match deciding_line(text.as_bytes(), url) {
-                    Some((number, line)) => {
-                        let why = format!("{word} by line {number} of robots.txt: {line}");
-                        Self { allowed, line: Some((number, line)), why }
-                    }
-                    None => Self::new(allowed, format!("{word}: no line of robots.txt speaks of it")),
-                }
-            }
+            RobotsAccess::Rules(text) => Self::by_rules(&QuotedRules::of(text), url, &Budget::without_end()),
         }
+    }
+
+    /// The verdict of rules; where the budget is spent it is allowed for now.
+    pub fn by_rules(rules: &QuotedRules<'_>, url: &Url, budget: &Budget) -> Self {
+        let (allowed, line) = rules.verdict(url, budget);
+        let word = if allowed { "allowed" } else { "forbidden" };
+        let why = match &line {
+            Some((number, line)) => format!("{word} by line {number} of robots.txt: {line}"),
+            None => format!("{word}: no line of robots.txt speaks of it"),
+        };
+        Self { allowed, line, why }
     }
 }
 
@@ -66,13 +68,25 @@ pub struct Verdicts {
     frontier: Option<Frontier>,
     kept: Mutex<KeptRules>,
     /// By origin, records that this process asked for outside of all queues.
-    learnt: Mutex<HashMap<String, RobotsRecord>>,
+    learnt: Mutex<HashMap<String, (RobotsRecord, Arc<RobotsRules>)>>,
 }
 
 impl Verdicts {
     /// By what the frontier knows.
     pub fn new(frontier: Option<&Frontier>) -> Self {
         Self { frontier: frontier.cloned(), kept: Mutex::default(), learnt: Mutex::default() }
+    }
+
+    /// The rules that hold now for a link to the URL; none where it may be put in any case.
+    pub async fn for_links(
+        &self,
+        site: &Site,
+        url: &CanonicalUrl,
+    ) -> Result<Option<Arc<RobotsRules>>, FrontierError> {
+        if site.pace.robots == RobotsPolicy::Ignore {
+            return Ok(None);
+        }
+        self.rules(&url.origin(), None).await
     }
 
     /// Whether the site may be asked for the URL, by the record that ends at `until` or by the one that holds now.
@@ -88,7 +102,13 @@ impl Verdicts {
         if site.pace.robots == RobotsPolicy::Ignore {
             return Ok(true);
         }
-        Ok(self.rules(&url.origin(), until).await?.is_none_or(|rules| rules.allows(url.url())))
+        let Some(rules) = self.rules(&url.origin(), until).await? else { return Ok(true) };
+        if !rules.may_take_long(url.url()) {
+            return Ok(rules.allows(url.url()));
+        }
+        let url = url.url().clone();
+        // Where such a thread panics nothing is known, and nothing is asked for.
+        Ok(tokio::task::spawn_blocking(move || rules.allows(&url)).await.unwrap_or(false))
     }
 
     /// The same in words, with the line that decides. A host whose robots.txt can't be had is not asked for anything.
@@ -104,7 +124,7 @@ impl Verdicts {
 
     /// The record of an origin that holds now, or the one that was learnt.
     pub async fn record(&self, origin: &str) -> Result<Option<RobotsRecord>, FrontierError> {
-        if let Some(record) = lock(&self.learnt).get(origin) {
+        if let Some((record, _)) = lock(&self.learnt).get(origin) {
             return Ok(Some(record.clone()));
         }
         let Some(frontier) = &self.frontier else { return Ok(None) };
@@ -114,7 +134,8 @@ impl Verdicts {
 
     /// Takes a record that this process asked for; it comes before the frontier's.
     pub fn learn(&self, origin: String, record: RobotsRecord) {
-        lock(&self.learnt).insert(origin, record);
+        let rules = Arc::new(rules_of(&record.access));
+        lock(&self.learnt).insert(origin, (record, rules));
     }
 
     /// The rules of the record that ends at `until`, or of the one that holds now and could be had: that is asked of the
@@ -124,8 +145,8 @@ impl Verdicts {
         origin: &str,
         until: Option<Timestamp>,
     ) -> Result<Option<Arc<RobotsRules>>, FrontierError> {
-        if let Some(record) = lock(&self.learnt).get(origin) {
-            return Ok(Some(Arc::new(rules_of(&record.access))));
+        if let Some((_, rules)) = lock(&self.learnt).get(origin) {
+            return Ok(Some(Arc::clone(rules)));
         }
         let Some(frontier) = &self.frontier else { return Ok(None) };
         let now = frontier.clock().now();

@@ -14,6 +14,7 @@ use crate::clock;
 use crate::fetch::lacking;
 use crate::frontier::{Frontier, FrontierError, FrontierErrorKind, Run, View, without_password};
 use crate::monitor::Shown;
+use crate::signature::KeyFolder;
 use crate::site::Site;
 use crate::work::Role;
 
@@ -60,7 +61,8 @@ pub async fn crawl(
     shown: Shown,
     stop: CancellationToken,
 ) -> Result<CrawlReport, RunError> {
-    if let Some(what) = sites.iter().find_map(lacking) {
+    let keys = KeyFolder::new(&options.equipment.places.keys);
+    if let Some(what) = sites.iter().find_map(|site| lacking(site, &keys)) {
         return Err(RunError::Refused(what));
     }
     let equipment = &options.equipment;

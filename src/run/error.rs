@@ -3,6 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
+use crate::budget::Spent;
 use crate::fetch::FetcherError;
 use crate::work::VisitError;
 
@@ -12,6 +13,9 @@ pub enum RunError {
     /// The frontier, the archive or the sink failed, or a parse did. What is left goes on at the next start.
     #[error(transparent)]
     Visit(VisitError),
+    /// The page that was looked at costs more than its site's file allows.
+    #[error("{0}; mend the rule or raise `parse_budget`")]
+    TooDear(#[from] Spent),
     /// The fetcher could not be made.
     #[error(transparent)]
     Fetcher(#[from] FetcherError),

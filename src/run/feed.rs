@@ -106,7 +106,6 @@ impl Drop for Feeder {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
 
     use super::*;
     use crate::canonical_url::CanonicalUrl;
@@ -117,8 +116,7 @@ mod tests {
 
     /// A site without pace, and so many of its pages fetched, each to be asked for again after an hour.
     async fn fetch(frontier: &Frontier, pages: u32) {
-        let settings =
-            SiteSettings { interval: 0, parallel: 8, attempts: 5, robots: false, budgets: BTreeMap::new() };
+        let settings = SiteSettings { parallel: 8, attempts: 5, ..SiteSettings::default() };
         let (name, hosts) = ("shop".to_owned(), vec!["shop.example".to_owned()]);
         let shop = Registration { name, text: String::new(), group: None, hosts, settings };
         frontier.register(shop).await.expect("a model");
@@ -135,7 +133,7 @@ mod tests {
                 validators,
             });
             let outcome = Outcome::Done { stored, recrawl: Some(Duration::from_hours(1)) };
-            let settlement = Settlement { lease, outcome, block: None, response: None, parse: None };
+            let settlement = Settlement::of(lease, outcome);
             frontier.settle(&owner, token, vec![settlement]).await.expect("a model");
         }
     }

@@ -1,8 +1,10 @@
 //! What a process that works is made of, whoever tells it when to end: places, settings, and the parts built from them.
 
+use std::fmt;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
@@ -10,13 +12,15 @@ use tracing::warn;
 use super::error::RunError;
 use crate::archive::{Archive, Location, writer_name};
 use crate::fetch::{Ceiling, ConnectTo, Fetcher, FetcherOptions};
-use crate::frontier::{Frontier, FrontierError, Member};
+use crate::frontier::{Frontier, FrontierError, Member, without_password};
+use crate::manners::wall::FIRST_PROBE;
 use crate::settings::Settings;
+use crate::signature::KeyFolder;
 use crate::sink::{ItemSink, SinkError};
 use crate::work::{PartsOptions, Pool, Role, SiteRules, VisitParts, Workers};
 
 /// Where a process keeps what it has.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Outputs {
     /// The frontier's URL.
     pub frontier: String,
@@ -24,6 +28,8 @@ pub struct Outputs {
     pub pages: Location,
     /// Where items go.
     pub items: ItemsTo,
+    /// The folder of keys to sign requests with.
+    pub keys: PathBuf,
 }
 
 /// Where items go.
@@ -54,6 +60,8 @@ pub struct RunParts {
     pub connect_to: Vec<ConnectTo>,
     /// Certificates in PEM to trust besides the system's.
     pub cacert: Option<Vec<u8>>,
+    /// How long the first probe of a wall waits.
+    pub first_probe: Duration,
 }
 
 impl ItemsTo {
@@ -67,6 +75,15 @@ impl ItemsTo {
     }
 }
 
+/// Without the password of the frontier's URL.
+impl fmt::Debug for Outputs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("Outputs");
+        shown.field("frontier", &without_password(&self.frontier));
+        shown.field("pages", &self.pages).field("items", &self.items).field("keys", &self.keys).finish()
+    }
+}
+
 impl Outputs {
     /// Everything below one folder.
     pub fn below(data: &Path) -> Self {
@@ -74,11 +91,15 @@ impl Outputs {
             frontier: format!("sqlite:{}", data.join("frontier.db").display()),
             pages: Location::Folder(data.join("pages")),
             items: ItemsTo::Folder(data.join("items")),
+            keys: data.join("keys"),
         }
     }
 }
 
 impl RunParts {
+    /// A wall is probed for the first time after so long.
+    pub const FIRST_PROBE: Duration = Duration::from_millis(FIRST_PROBE.unsigned_abs());
+
     /// Nothing out of the ordinary.
     pub fn new(places: Outputs) -> Self {
         Self {
@@ -88,6 +109,7 @@ impl RunParts {
             max_rate: None,
             connect_to: Vec::new(),
             cacert: None,
+            first_probe: Self::FIRST_PROBE,
         }
     }
 
@@ -103,6 +125,7 @@ impl RunParts {
         let fetcher = Fetcher::new(FetcherOptions {
             connect_to: self.connect_to.clone(),
             cacert: self.cacert.clone(),
+            keys: KeyFolder::new(&self.places.keys),
         })?;
         let ceiling = self.max_rate.or(self.settings.max_rate.and_then(NonZeroU32::new));
         let parts = VisitParts::new(PartsOptions {
@@ -113,6 +136,7 @@ impl RunParts {
             role,
             rules: rules.clone(),
             most_pages,
+            first_probe: self.first_probe,
             member: join(frontier).await?,
             frontier: frontier.clone(),
         });

@@ -63,6 +63,8 @@ fn registration(site: &Site, settings: &Settings) -> Registration {
             attempts: site.fetch.attempts,
             robots: site.pace.robots == RobotsPolicy::Obey,
             budgets: rules.chain(whole).collect(),
+            min_interval: site.pace.min_interval.map_or(0, millis),
+            max_parallel: site.pace.max_parallel.unwrap_or(0),
         },
     }
 }

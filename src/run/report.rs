@@ -51,6 +51,15 @@ impl CrawlReport {
         self.sites.iter().map(|site| site.view.download.letters + site.view.parse.letters).sum()
     }
 
+    /// The first site of which more pages died in the run than came, and how many of each.
+    pub fn mostly_dead(&self) -> Option<(&str, u64, u64)> {
+        let counted = self.sites.iter().map(|site| {
+            let dead = site.dead_of_run();
+            (site.view.site.as_str(), dead, site.pages_of_run().saturating_sub(site.parses_dead_of_run()))
+        });
+        counted.into_iter().find(|(_, dead, came)| dead > came)
+    }
+
     /// Whether no page at all came of the sites' runs, though some were asked for.
     ///
     /// Of a run that goes on where it was, what came of it before isn't told apart from what came of earlier ones.
@@ -69,6 +78,14 @@ impl SiteReport {
     pub fn excluded(&self, why: Exclusion) -> u64 {
         let of = |view: &View| view.download.excluded.get(&why).copied().unwrap_or(0);
         of(&self.view).saturating_sub(of(&self.found))
+    }
+
+    fn dead_of_run(&self) -> u64 {
+        self.view.download.dead.saturating_sub(self.found.download.dead) + self.parses_dead_of_run()
+    }
+
+    fn parses_dead_of_run(&self) -> u64 {
+        self.view.parse.dead.saturating_sub(self.found.parse.dead)
     }
 
     fn pages_of_run(&self) -> u64 {

@@ -19,7 +19,7 @@ impl Standstill {
     }
 
     /// How long it has stood still by now, with the reason if it does at this moment; a site that merely waits for its turn
-    /// doesn't. `away` tells that nobody there answered lately, `held_up` that it isn't the site that is waited for.
+    /// doesn't, nor one that is paused until a time. `away` tells that nobody there answered lately, `held_up` that it isn't the site that is waited for.
     pub(super) fn look(
         &mut self,
         view: &View,
@@ -30,7 +30,7 @@ impl Standstill {
         let (progress, since) = (progress_of(view), now.duration_since(self.looked));
         let moves = self.progress != progress && !away;
         (self.progress, self.looked) = (progress, now);
-        if moves || held_up {
+        if moves || held_up || view.paused_until.is_some() {
             self.stood = Duration::ZERO;
             return None;
         }
@@ -151,5 +151,14 @@ mod tests {
         assert_eq!(still.look(&tried, true, true, began + MINUTE * 3), None);
         let told = still.look(&tried, true, false, began + MINUTE * 4);
         assert_eq!(told.map(|(stood, _)| stood), Some(MINUTE));
+    }
+
+    #[test]
+    fn a_pause_without_an_end_is_a_standstill_and_one_with_an_end_is_none() {
+        let paused = View { paused: Some("lunch".to_owned()), ..view(3, 0) };
+        assert_eq!(stood(&[paused.clone(), paused.clone()]), Some(2 * MINUTE));
+        let until = Some(Timestamp::from_millis(paused.at.as_millis() + 7_200_000));
+        let ends = View { paused_until: until, ..paused };
+        assert_eq!(stood(&[ends.clone(), ends.clone(), ends]), None);
     }
 }

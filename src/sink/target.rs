@@ -8,6 +8,7 @@ use std::sync::Arc;
 use super::SinkError;
 use super::lines::{ItemLine, LineFile, one_by_one};
 use super::writer::WriterName;
+use crate::plain_text::plain_json;
 
 /// Once so many files of items may be open, those that nothing waits for are closed.
 const MAX_OPEN: usize = 256;
@@ -137,9 +138,28 @@ impl Outlet {
 }
 
 fn print(lines: &[ItemLine]) -> io::Result<()> {
-    let mut stdout = io::stdout().lock();
+    let mut stdout = PlainLines(io::stdout().lock());
     one_by_one(&mut stdout, lines)?;
     stdout.flush()
+}
+
+/// Lines of JSON that may go to a terminal: each write is whole lines.
+struct PlainLines<W>(W);
+
+impl<W: Write> Write for PlainLines<W> {
+    fn write(&mut self, lines: &[u8]) -> io::Result<usize> {
+        for line in lines.split_inclusive(|byte| *byte == b'\n') {
+            match std::str::from_utf8(line).ok().and_then(|line| line.strip_suffix('\n')) {
+                Some(json) => writeln!(self.0, "{}", plain_json(json))?,
+                None => self.0.write_all(line)?,
+            }
+        }
+        Ok(lines.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
 }
 
 #[cfg(test)]

@@ -1,17 +1,25 @@
 //! CSS selectors of a site file. Each knows what its elements must have, so that most of a page is passed over at a glance.
 
+mod counted;
+
 use std::mem::take;
 
 use cssparser::{Parser, Token};
 use html5ever::{LocalName, local_name};
 use scraper::error::SelectorErrorKind;
 use scraper::node::Element;
-use scraper::{ElementRef, Html, Selector};
+use scraper::selector::{self, Simple};
+use scraper::{ElementRef, Html};
+use selectors::SelectorList;
+use selectors::parser::ParseRelative;
+
+use crate::budget::Budget;
+use counted::Matcher;
 
 /// A compiled selector, or several with commas between.
 #[derive(Clone, Debug)]
 pub struct Css {
-    selector: Selector,
+    selectors: SelectorList<Simple>,
     /// An entry for each selector between commas; `None`: anything may match.
     needs: Option<Vec<Needs>>,
 }
@@ -27,28 +35,28 @@ struct Needs {
 impl Css {
     /// Compiles a selector list (Selectors Level 4).
     pub fn parse(text: &str) -> Result<Self, SelectorErrorKind> {
-        Ok(Self { selector: Selector::parse(text)?, needs: needs(text) })
+        let selectors = SelectorList::parse(&selector::Parser, &mut Parser::new(text), ParseRelative::No)?;
+        Ok(Self { selectors, needs: needs(text) })
     }
 
-    /// The elements of the page that match, in the order in which the parser made them.
-    pub fn select<'a>(&'a self, html: &'a Html) -> Box<dyn Iterator<Item = ElementRef<'a>> + 'a> {
-        let Some(needs) = &self.needs else {
-            // It remembers what `:nth-child` and its like counted.
-            return Box::new(html.select(&self.selector));
-        };
-        let candidates = html.tree.nodes().filter(|node| {
-            node.value().as_element().is_some_and(|element| needs.iter().any(|needs| needs.are_met(element)))
-        });
-        let inside = candidates.filter_map(ElementRef::wrap).filter(|element| element.parent().is_some());
-        Box::new(inside.filter(|element| self.selector.matches(element)))
+    /// The elements of the page that match, in the order in which the parser made them; no more once the budget is spent.
+    pub fn select<'a>(&'a self, html: &'a Html, budget: &'a Budget) -> impl Iterator<Item = ElementRef<'a>> {
+        let mut matcher = Matcher::of(&self.selectors, budget);
+        let nodes = html.tree.nodes().take_while(|_| budget.pays(1));
+        let elements = nodes.filter_map(ElementRef::wrap).filter(|element| element.parent().is_some());
+        elements.filter(move |element| self.may_match(element.value(), budget) && matcher.matches(*element))
+    }
+
+    fn may_match(&self, element: &Element, budget: &Budget) -> bool {
+        self.needs.as_ref().is_none_or(|all| all.iter().any(|needs| needs.are_met(element, budget)))
     }
 }
 
 impl Needs {
-    fn are_met(&self, element: &Element) -> bool {
+    fn are_met(&self, element: &Element, budget: &Budget) -> bool {
         let has = |name: &LocalName, wanted: &str| {
-            let named = element.attrs.iter().filter(|(attribute, _)| attribute.local == *name);
-            named.flat_map(|(_, value)| value.split_ascii_whitespace()).any(|word| word == wanted)
+            let mut named = element.attrs.iter().filter(|(attribute, _)| attribute.local == *name);
+            named.any(|(_, value)| budget.reads(value.len()) && has_word(value, wanted))
         };
         self.tag.as_ref().is_none_or(|tag| element.name.local == *tag)
             && self.class.as_ref().is_none_or(|class| has(&local_name!("class"), class))
@@ -56,8 +64,12 @@ impl Needs {
     }
 }
 
+fn has_word(value: &str, wanted: &str) -> bool {
+    value.split_ascii_whitespace().any(|word| word == wanted)
+}
+
 /// What the selectors between commas need; none where something stands in them that isn't known here. What isn't told needs
-/// nothing: `selector` decides in any case.
+/// nothing: `selectors` decide in any case.
 fn needs(text: &str) -> Option<Vec<Needs>> {
     let mut tokens = Parser::new(text);
     let (mut all, mut last, mut is_past) = (Vec::new(), Needs::default(), false);
@@ -98,6 +110,7 @@ fn needs(text: &str) -> Option<Vec<Needs>> {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+    use scraper::Selector;
 
     use super::*;
 
@@ -138,6 +151,29 @@ mod tests {
         }
     }
 
+    #[test]
+    fn siblings_that_are_all_compared_cost_their_steps_and_no_more_than_there_are() {
+        let html = Html::parse_document(&format!("<p>{}", "<b></b>".repeat(20_000)));
+        let css = Css::parse("i ~ b").expect("a selector");
+        let budget = Budget::of_steps(1_000_000);
+        assert_eq!(css.select(&html, &budget).count(), 0);
+        assert!(budget.spent().is_some() && budget.steps() < 1_100_000, "{}", budget.steps());
+        let budget = Budget::without_end();
+        assert_eq!(css.select(&html, &budget).count(), 0);
+        assert!(budget.steps() > 100_000_000 && budget.most_at_once() < 100);
+    }
+
+    #[test]
+    fn a_long_attribute_costs_its_length_each_time_that_it_is_compared() {
+        let long = "y ".repeat(500_000);
+        let html = Html::parse_document(&format!("<div class='{long}' x='{long}'>{}", "<b></b>".repeat(100)));
+        for css in [".x b", "[x*=z] b", "div:not(.x) > b", "#x b"] {
+            let budget = Budget::without_end();
+            let _ = Css::parse(css).expect("a selector").select(&html, &budget).count();
+            assert!(css.contains('#') || budget.steps() > 60_000, "{css}: {}", budget.steps());
+        }
+    }
+
     proptest! {
         #[test]
         fn what_is_found_is_what_the_selector_finds_by_itself(
@@ -152,8 +188,9 @@ mod tests {
         ) {
             let Ok(css) = Css::parse(&parts.concat()) else { return Ok(()) };
             let html = Html::parse_document(&page.concat());
-            let ours: Vec<_> = css.select(&html).map(|element| element.id()).collect();
-            let own: Vec<_> = html.select(&css.selector).map(|element| element.id()).collect();
+            let (budget, selector) = (Budget::without_end(), Selector::parse(&parts.concat()).expect("a selector"));
+            let ours: Vec<_> = css.select(&html, &budget).map(|element| element.id()).collect();
+            let own: Vec<_> = html.select(&selector).map(|element| element.id()).collect();
             prop_assert_eq!(ours, own);
         }
     }

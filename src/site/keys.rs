@@ -23,6 +23,16 @@ pub(super) const KEYS: Layout = &[
             "The least time between the starts of two requests. robots.txt may ask for more. Zero is allowed only with `allow_private`.",
         ),
         key("parallel", Shape::Count { least: 1, default: Some(Pace::PARALLEL) }, "The most requests in flight at once."),
+        key(
+            "min_interval",
+            Shape::Duration { zero: false, default: None },
+            "The least interval that `paced tune` may set. Without it, that is `interval`.",
+        ),
+        key(
+            "max_parallel",
+            Shape::Count { least: 1, default: None },
+            "The most requests in flight that `paced tune` may set. Without it, four times `parallel`, at most 256.",
+        ),
         key("robots", Shape::OneOf(|| words(&RobotsPolicy::WORDS)), "Whether robots.txt is obeyed. Ignoring it is logged at every start."),
         key(
             "meta_robots",
@@ -70,6 +80,7 @@ pub(super) const KEYS: Layout = &[
         key("connect_timeout", above_zero(FetchRules::CONNECT_TIMEOUT), "For a connection to be up, TLS included."),
         key("read_timeout", above_zero(FetchRules::READ_TIMEOUT), "The longest silence while an answer is read."),
         key("max_body", Shape::Size(FetchRules::MAX_BODY), "The largest body, after decompression."),
+        key("parse_budget", above_zero(FetchRules::PARSE_BUDGET), "Time on a processor for the parse of one page."),
         key("accept_types", Shape::ListOr(TextForm::MediaType, 1, &FetchRules::ACCEPT_TYPES), "The media types that are kept."),
         key(
             "attempts",
@@ -82,9 +93,15 @@ pub(super) const KEYS: Layout = &[
         key(
             "auth_env",
             Shape::Text(TextForm::Variable, "none"),
-            "The environment variable with `user:password`. It is sent to the seeds' hosts alone, and unencrypted only where a seed is.",
+            "The environment variable with `user:password`. Its name begins with `PACED_SECRET_` and the site's or group's name. Secrets and cookies are sent to the seeds' hosts alone, unencrypted only where a seed is.",
         ),
-        key("proxy", Shape::Text(TextForm::Proxy, "none"), "The proxy. The environment's is never used."),
+        key("secret_headers", Shape::Table(TextForm::Variable), "Header fields whose values are in the variables that are named."),
+        key(
+            "signature",
+            Shape::Text(TextForm::Signature, "none"),
+            "How requests are signed (Web Bot Auth). `{ env = \"PACED_SECRET_…\" }` names header lines that the site's owner made. `{ key = \"NAME\", agent = \"https://…\" }` signs with a key of `paced key new NAME`, which that site publishes.",
+        ),
+        key("proxy", Shape::Text(TextForm::Proxy, "none"), "The proxy. One with a password is `{ env = \"PACED_SECRET_…\" }`. The environment's own is never used."),
         key("allow_private", Shape::Flag, "Whether loopback and private addresses may be crawled."),
     ]),
     ("page", &[

@@ -76,7 +76,9 @@ fn name(form: TextForm) -> &'static str {
         TextForm::Selector => "a CSS selector",
         TextForm::MediaType => "a media type",
         TextForm::Variable => "a variable's name",
-        TextForm::Proxy => "a proxy's URL",
+        TextForm::Proxy => "a proxy's URL, or a table",
+        TextForm::Signature => "a table",
+        TextForm::Origin => "a site's `https` URL",
         TextForm::Rate => "a rate, as in `\"50/s\"`",
         TextForm::Header => "a value by header field",
         TextForm::Group => "a section by group",
@@ -87,8 +89,6 @@ fn name(form: TextForm) -> &'static str {
 fn default(shape: Shape) -> String {
     match (shape, shape.default()) {
         (Shape::Text(_, words) | Shape::List(_, _, words), _) => words.to_owned(),
-        (Shape::Count { .. }, None) => "no limit".to_owned(),
-        (Shape::Duration { .. }, None) => "never".to_owned(),
         (Shape::Section(_) | Shape::Sections(_), _) => "each key's own".to_owned(),
         (_, Some(Value::Array(all))) if !all.is_empty() => {
             all.iter().map(|one| format!("`{one}`")).collect::<Vec<_>>().join(", ")

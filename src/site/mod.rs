@@ -14,9 +14,10 @@ mod scope;
 
 pub use css::Css;
 pub use error::{SiteError, SiteErrors};
+pub(crate) use load::{is_plain_name, proxy_url};
 pub use load::{load, most_pages, outlook, parse, two_sites_one_host, warnings};
 pub use manual::keys_page;
-pub use pace::{FetchRules, MetaRobots, Pace, RobotsPolicy};
+pub use pace::{FetchRules, MetaRobots, Pace, ProxyRule, RobotsPolicy, SignatureRule};
 pub use page_rule::{FieldKind, FieldRule, Follow, ItemKey, PRODUCT_FIELDS, PageRule};
 pub use refusal::Refusal;
 pub use schema::schema;
@@ -69,6 +70,13 @@ impl Site {
     /// The rule that takes this URL, if any does.
     pub fn rule_for(&self, url: &CanonicalUrl) -> Option<&PageRule> {
         self.pages.iter().find(|rule| rule.takes(url))
+    }
+
+    /// How many patterns a URL is compared with, at most.
+    pub fn patterns(&self) -> usize {
+        self.scope.strip_query.count()
+            + self.scope.deny.len()
+            + self.pages.iter().map(|rule| rule.matches.len()).sum::<usize>()
     }
 
     /// Whether the rule that takes a link follows links itself.

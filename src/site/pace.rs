@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use url::Url;
 
+use crate::secret::SecretName;
+
 /// The `[pace]` table of a site file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pace {
@@ -11,6 +13,10 @@ pub struct Pace {
     pub interval: Duration,
     /// The most requests in flight at once.
     pub parallel: u32,
+    /// The least interval that `paced tune` may set; without it, `interval`.
+    pub min_interval: Option<Duration>,
+    /// The most requests in flight that `paced tune` may set; without it, four times `parallel`, up to 256.
+    pub max_parallel: Option<u32>,
     /// Whether `robots.txt` is obeyed.
     pub robots: RobotsPolicy,
     /// Whether `nofollow`, `noindex` and `noarchive` on a page are obeyed.
@@ -48,6 +54,8 @@ impl Default for Pace {
         Self {
             interval: Self::INTERVAL,
             parallel: Self::PARALLEL,
+            min_interval: None,
+            max_parallel: None,
             robots: RobotsPolicy::Obey,
             meta_robots: MetaRobots::Obey,
             contact: None,
@@ -85,6 +93,29 @@ impl MetaRobots {
     pub(super) const WORDS: [(&str, Self); 2] = [("obey", Self::Obey), ("ignore", Self::Ignore)];
 }
 
+/// `proxy` in `[fetch]`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ProxyRule {
+    /// Its URL, without a password.
+    Open(Url),
+    /// The environment variable that holds its URL.
+    Secret(SecretName),
+}
+
+/// `signature` in `[fetch]`: how requests are signed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SignatureRule {
+    /// The environment variable that holds the header lines which the site's owner made.
+    Made(SecretName),
+    /// With a key of our own.
+    Key {
+        /// Its name in the folder of keys.
+        name: String,
+        /// The origin that publishes it, as in `https://bots.example`.
+        agent: String,
+    },
+}
+
 /// The `[fetch]` table of a site file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FetchRules {
@@ -96,6 +127,8 @@ pub struct FetchRules {
     pub read_timeout: Duration,
     /// The largest body, in bytes after decompression.
     pub max_body: u64,
+    /// Time on a processor that the parse of one page may take.
+    pub parse_budget: Duration,
     /// The media types that are kept; others are excluded by type.
     pub accept_types: Vec<String>,
     /// How often a page is tried before it is dead.
@@ -105,9 +138,13 @@ pub struct FetchRules {
     /// Whether cookies are kept and sent back.
     pub cookies: bool,
     /// The environment variable that holds `user:password` for basic authentication.
-    pub auth_env: Option<String>,
+    pub auth_env: Option<SecretName>,
+    /// Header fields whose values are secrets.
+    pub secret_headers: Vec<(String, SecretName)>,
+    /// How requests are signed.
+    pub signature: Option<SignatureRule>,
     /// The proxy; the environment's is never used.
-    pub proxy: Option<Url>,
+    pub proxy: Option<ProxyRule>,
     /// Whether loopback and private addresses may be crawled.
     pub allow_private: bool,
 }
@@ -121,6 +158,8 @@ impl FetchRules {
     pub const READ_TIMEOUT: Duration = Duration::from_secs(15);
     /// `max_body` where the file names none.
     pub const MAX_BODY: u64 = 8 * 1024 * 1024;
+    /// `parse_budget` where the file names none: thirty times what the dearest real pages take.
+    pub const PARSE_BUDGET: Duration = Duration::from_secs(2);
     /// `accept_types` where the file names none.
     pub const ACCEPT_TYPES: [&'static str; 4] =
         ["text/html", "application/xhtml+xml", "application/xml", "text/xml"];
@@ -135,11 +174,14 @@ impl Default for FetchRules {
             connect_timeout: Self::CONNECT_TIMEOUT,
             read_timeout: Self::READ_TIMEOUT,
             max_body: Self::MAX_BODY,
+            parse_budget: Self::PARSE_BUDGET,
             accept_types: Self::ACCEPT_TYPES.iter().map(ToString::to_string).collect(),
             attempts: Self::ATTEMPTS,
             headers: Vec::new(),
             cookies: false,
             auth_env: None,
+            secret_headers: Vec::new(),
+            signature: None,
             proxy: None,
             allow_private: false,
         }

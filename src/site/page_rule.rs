@@ -41,6 +41,11 @@ impl PageRule {
     pub fn takes(&self, url: &CanonicalUrl) -> bool {
         self.matches.iter().any(|pattern| pattern.matches(url))
     }
+
+    /// Whether it looks for fields.
+    pub fn has_fields(&self) -> bool {
+        self.product || !self.fields.is_empty()
+    }
 }
 
 /// `follow = […]`.

@@ -90,21 +90,37 @@ fn value(shape: Shape) -> Value {
     }
 }
 
-fn form(form: TextForm) -> Value {
+fn form(of: TextForm) -> Value {
     let text = |pattern: &str| json!({ "type": "string", "pattern": pattern });
-    match form {
+    match of {
         TextForm::Text | TextForm::Selector => reference("text"),
         TextForm::Name => reference("name"),
         TextForm::Url => text("^\\s*[Hh][Tt][Tt][Pp][Ss]?://"),
         TextForm::Host => text("^[^/@*?#\\\\\\s]+$"),
         TextForm::Pattern => reference("pattern"),
         TextForm::MediaType => text("^[^/\\s;]+/[^/\\s;]+$"),
-        TextForm::Variable => text("^[A-Za-z_][A-Za-z0-9_]*$"),
-        TextForm::Proxy => text("^(https?|socks4a?|socks5h?)://"),
+        TextForm::Variable => text("^PACED_SECRET_[A-Z0-9_]+$"),
+        TextForm::Proxy => json!({ "oneOf": [
+            text("^(https?|socks4a?|socks5h?)://[^@]+$"),
+            table(&[("env", TextForm::Variable)])
+        ] }),
+        TextForm::Signature => json!({ "oneOf": [
+            table(&[("env", TextForm::Variable)]),
+            table(&[("key", TextForm::Name), ("agent", TextForm::Origin)])
+        ] }),
+        TextForm::Origin => text("^https://[^/@?#\\s]+/?$"),
         TextForm::Header | TextForm::Rate => json!({ "type": "string" }),
         TextForm::Group => json!({ "type": "object" }),
         TextForm::Field => reference("field"),
     }
+}
+
+/// A table of just these keys.
+fn table(keys: &[(&str, TextForm)]) -> Value {
+    let properties: Map<String, Value> =
+        keys.iter().map(|(key, of)| ((*key).to_owned(), form(*of))).collect();
+    let required: Vec<&str> = keys.iter().map(|(key, _)| *key).collect();
+    json!({ "type": "object", "additionalProperties": false, "required": required, "properties": properties })
 }
 
 fn list(of: TextForm, least: usize) -> Value {

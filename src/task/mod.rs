@@ -1,5 +1,7 @@
-//! One URL of a site at one stage: what is asked for, what is granted, how it ended. How it is stored is elsewhere.
+//! One URL of a site at one stage: what is asked for, what is granted, and in `outcome` how it ended. How it is stored is the
+//! matter of `frontier`.
 
+mod outcome;
 mod priority;
 
 use std::fmt;
@@ -10,6 +12,11 @@ use serde::{Deserialize, Serialize};
 use crate::canonical_url::CanonicalUrl;
 use crate::clock::Timestamp;
 use crate::page::Validators;
+pub(crate) use outcome::short_reason;
+pub use outcome::{
+    DeadLetter, Exclusion, Failure, Outcome, RobotsAccess, RobotsRecord, Settled, Settlement, TooMuch,
+    WallSighting,
+};
 pub use priority::{Priority, PriorityError};
 
 /// The two halves of a page's way. Pace, mutex, `parallel`, block and pause gate `Download` alone (V12).
@@ -63,6 +70,8 @@ pub struct Put {
     pub at: Option<Timestamp>,
     /// Not after this time: it is then excluded without a request.
     pub expires: Option<Timestamp>,
+    /// A request alone: it asks nothing of a page that was fetched since then, or is fetched now.
+    pub unless_newer: Option<Timestamp>,
     /// Pull a page that waits for its `at` to now.
     pub again: bool,
     /// The page rule that takes it, whose budget a link must fit.
@@ -85,6 +94,7 @@ impl Put {
             hops: 0,
             at: None,
             expires: None,
+            unless_newer: None,
             again: false,
             rule: None,
         }
@@ -108,7 +118,7 @@ pub enum PutReply {
     Deferred,
     /// A dead letter waits again, as if new.
     Revived,
-    /// The page has been seen in this run; a link asks no more than that.
+    /// The page has been seen in this run, and a link asks no more than that; or it is as new as a request asks for.
     Known,
     /// A link over its rule's or its site's `max_pages`; nothing changed.
     OverBudget,
@@ -164,6 +174,8 @@ pub struct Lease {
     pub response: Option<i64>,
     /// The first start of its site in a minute: of all processes this one tells people how the site stands.
     pub tells: bool,
+    /// It tries whether a wall is still there, which looks so (`manners::wall::looks`).
+    pub probe_of: Option<u32>,
 }
 
 /// When a request may start, in ms by the frontier's clock, and the waits that this start begins, in ms.
@@ -224,6 +236,11 @@ impl LeaseKey {
 }
 
 impl Lease {
+    /// Whether it tries if a wall is still there.
+    pub fn is_probe(&self) -> bool {
+        self.probe_of.is_some()
+    }
+
     /// What names it in the steps that follow.
     pub fn key(&self) -> LeaseKey {
         let Self { token, site, stage, url, .. } = self;
@@ -250,182 +267,4 @@ pub struct StoredPage {
     /// Its entity tag and modification date.
     #[serde(default, skip_serializing_if = "Validators::is_empty")]
     pub validators: Validators,
-}
-
-/// How a worker leaves a task.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Outcome {
-    /// It is done; a download leaves the stored page, which goes on to the parse stage.
-    Done {
-        /// The page kept, for a download that brought one.
-        stored: Option<StoredPage>,
-        /// When it should be fetched again, counted from now.
-        recrawl: Option<Duration>,
-    },
-    /// It is done without being wanted.
-    Excluded {
-        /// Why.
-        why: Exclusion,
-        /// No request was sent: the start is given back.
-        unused: bool,
-    },
-    /// It is done here; its target was put before this.
-    Redirected {
-        /// Where it went.
-        to: CanonicalUrl,
-    },
-    /// It failed and may succeed later; at the last attempt it is dead.
-    Retry {
-        /// How long to wait.
-        after: Duration,
-        /// What happened.
-        why: Failure,
-    },
-    /// It failed for good.
-    Dead {
-        /// What happened.
-        why: Failure,
-    },
-    /// A host's `robots.txt` brought a record, or none after all.
-    Robots(RobotsRecord),
-    /// A host's `robots.txt` is elsewhere on the same site.
-    RobotsMoved {
-        /// Where.
-        to: CanonicalUrl,
-    },
-}
-
-/// Why a task was not wanted after all: a kind of done, counted apart.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Exclusion {
-    /// `robots.txt` forbids it.
-    Robots,
-    /// It is out of scope.
-    Scope,
-    /// Its media type isn't among `accept_types`.
-    Type,
-    /// Its time was over.
-    Expired,
-    /// No page rule takes it any more.
-    NoRule,
-}
-
-impl fmt::Display for Exclusion {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Robots => "robots",
-            Self::Scope => "scope",
-            Self::Type => "type",
-            Self::Expired => "expired",
-            Self::NoRule => "no rule",
-        })
-    }
-}
-
-/// What went wrong, in words, with the HTTP status where there was one.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Failure {
-    /// One line for people.
-    pub reason: String,
-    /// The last status.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub status: Option<u16>,
-}
-
-impl Failure {
-    /// A failure without an HTTP status.
-    pub fn new(reason: impl Into<String>) -> Self {
-        Self { reason: reason.into(), status: None }
-    }
-
-    /// A failure that an HTTP status told.
-    pub fn status(status: u16, reason: impl Into<String>) -> Self {
-        Self { reason: reason.into(), status: Some(status) }
-    }
-}
-
-/// What is known of one origin's `robots.txt`, shared by every process.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RobotsRecord {
-    /// How the fetch ended.
-    pub access: RobotsAccess,
-    /// How long it holds, counted from when it is settled.
-    pub holds_for: Duration,
-    /// The pace that it asks for, which is a floor.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub crawl_delay: Option<Duration>,
-    /// Set where it asks for more than the site's file allows: the unit is blocked with this reason.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub refuses: Option<String>,
-}
-
-impl RobotsRecord {
-    /// None could be had.
-    pub fn unreachable(why: impl Into<String>, holds_for: Duration) -> Self {
-        let access = RobotsAccess::Unreachable(why.into());
-        Self { access, holds_for, crawl_delay: None, refuses: None }
-    }
-}
-
-/// How the fetch of a `robots.txt` ended (RFC 9309 section 2.3.1).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum RobotsAccess {
-    /// Its rules, as text.
-    Rules(String),
-    /// There is none (4xx): everything is allowed.
-    Absent,
-    /// It could not be had (5xx, network): everything is forbidden for now.
-    Unreachable(String),
-}
-
-/// An outcome with the lease that it ends, and what the answer said about the site's pace.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Settlement {
-    /// The task's lease.
-    pub lease: Lease,
-    /// How it ended.
-    pub outcome: Outcome,
-    /// The site asked to be left alone for so long, and why.
-    pub block: Option<(Duration, String)>,
-    /// How long the answer took.
-    pub response: Option<Duration>,
-    /// Under this token the page's parse is leased to the same process at once, where no other parse waits.
-    pub parse: Option<u64>,
-}
-
-/// What became of a settlement.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Settled {
-    /// As asked.
-    Kept,
-    /// As asked, and this is the lease of the page's parse.
-    Leased(Box<Lease>),
-    /// A retry that was the last attempt: the task is dead.
-    Died,
-    /// The lease was lost; nothing changed.
-    Stale,
-}
-
-/// A task that failed for good, kept with its reason until it is revived or dropped (I13).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct DeadLetter {
-    /// The site's name.
-    pub site: String,
-    /// Where it died.
-    pub stage: Stage,
-    /// The page.
-    pub url: CanonicalUrl,
-    /// The last failure.
-    pub why: Failure,
-    /// How often it was tried.
-    pub attempts: u32,
-    /// Failures, oldest first.
-    pub history: Vec<Failure>,
-    /// When it died.
-    pub died_at: Timestamp,
-    /// Links between a seed and its page.
-    pub depth: u32,
 }

@@ -20,6 +20,9 @@ const SOON: Duration = Duration::from_millis(200);
 pub(super) struct BodyEnd(Option<JoinHandle<()>>);
 
 impl BodyEnd {
+    /// It was said already.
+    pub(super) const SAID: Self = Self(None);
+
     /// The settlement says it, if it wasn't said before; whether it is left to the settlement.
     pub(super) fn settled(mut self) -> bool {
         let later = self.0.take();

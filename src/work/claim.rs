@@ -26,6 +26,8 @@ use crate::task::{Lease, Stage};
 const LONGEST_SLEEP_UNTOLD: Duration = Duration::from_secs(1);
 /// How long a claim under way is waited for when the pool is told to stop: a frontier that is away may not answer for long.
 const LAST_CLAIM: Duration = Duration::from_secs(2);
+/// Pages that wait to be taken apart are waited for this long when the pool is told to stop; then they go back.
+const PARSES_END: Duration = Duration::from_secs(2);
 /// How often a process that leaves tells what it still waits for.
 const TELL: Duration = Duration::from_secs(10);
 /// The time between two looks at how many workers are enough.
@@ -91,6 +93,10 @@ impl Pool {
 
     /// Waits for what runs, and tells those who wait as well what for.
     async fn wait_for_the_last(&self) {
+        if clock::within(PARSES_END, self.tasks.wait()).await.is_some() {
+            return;
+        }
+        self.parts.parse_pool.leave();
         while clock::within(TELL, self.tasks.wait()).await.is_none() {
             let Some((time, url)) = self.parts.under_way.oldest() else { continue };
             info!(

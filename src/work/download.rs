@@ -5,13 +5,14 @@ use std::time::Duration;
 
 use tracing::{debug, warn};
 
-use super::body_end::body_end;
+use super::body_end::{BodyEnd, body_end};
 use super::breakers::{health_of, put_off};
 use super::error::VisitError;
 use super::fresh_pages::FreshPage;
-use super::outcome::{Judged, RobotsFound, failed, follow, judge, robots_found, unsent_errand};
+use super::outcome::{Judged, RobotsFound, failed, follow, judge, refused_or, robots_found, unsent_errand};
 use super::parts::VisitParts;
 use super::slots::SlottedLease;
+use super::walls::refusal;
 use crate::archive::{PlaceError, RecordPlace, SentRequest, Visit, VisitOutcome};
 use crate::canonical_url::CanonicalUrl;
 use crate::fetch::{Exchange, FetchError, FetchErrorKind, Request, Unsent};
@@ -44,9 +45,14 @@ pub(super) async fn visit(
     let departure = permit.departure();
     parts.monitor.sent(&site, &lease.url, departure, &exchange);
     let (judged, block) = judge(&site, &lease, &exchange, parts.frontier.clock().now());
+    let refusal = refusal(parts, &site, &lease, &exchange, block.is_some()).await?;
     let opened = parts.breakers.hear(&site, &lease, noted, health_of(&exchange));
     let block = [block, opened.clone()].into_iter().flatten().max_by_key(|(wait, _)| *wait);
-    let body_end = body_end(parts, &site, &lease, block.as_ref()).await?;
+    let judged = refused_or(judged, &exchange, refusal.as_ref());
+    let body_end = match &refusal {
+        Some(refusal) => parts.say_refused(&site, &lease, refusal).await.map(|()| BodyEnd::SAID)?,
+        None => body_end(parts, &site, &lease, block.as_ref()).await?,
+    };
     let place = task.keep(&exchange, departure, &judged).await?;
     let outcome = put_off(task.conclude(&exchange, judged, &place).await?, opened.as_ref());
     let response = exchange.answer.as_ref().ok().map(|fetched| fetched.page.response);
@@ -229,6 +235,7 @@ pub(crate) fn visit_to_keep(
             method: sent.method,
             headers: sent.headers.clone(),
             sent_at: sent.at,
+            signed_by: sent.signed_by.clone(),
             http_version: answer.as_ref().map_or(http::Version::HTTP_11, |fetched| fetched.page.version),
         },
         outcome: match answer {

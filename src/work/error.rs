@@ -20,6 +20,9 @@ pub enum VisitError {
     /// This process lacks what the site's file asks for.
     #[error("{0}")]
     Lacking(FetchError),
+    /// This process ends before it begins with this.
+    #[error("this process ends")]
+    Leaving,
     /// The parse of a page panicked.
     #[error("the parse of a page broke: {0}")]
     Parse(String),
@@ -32,7 +35,7 @@ impl VisitError {
             Self::Frontier(error) => error.is_transient(),
             Self::Archive(error) => error.is_of_the_store() || self.is_final(),
             Self::Sink(error) => error.is_transient() || self.is_final(),
-            Self::Lacking(_) => true,
+            Self::Lacking(_) | Self::Leaving => true,
             Self::Parse(_) => false,
         }
     }

@@ -4,13 +4,14 @@ use std::time::Duration;
 
 use url::Url;
 
+use super::walls::mark_of;
 use crate::canonical_url::CanonicalUrl;
 use crate::fetch::{Exchange, FetchError, FetchErrorKind};
 use crate::manners::{MOST_REDIRECTS, MOST_ROBOTS_REDIRECTS, Signal, backoff, location};
 use crate::page::Headers;
 use crate::robots::{UnreachableRow, record_of, unreachable};
 use crate::site::Site;
-use crate::task::{Exclusion, Failure, Lease, Origin, Outcome, Put, RobotsFetch, RobotsRecord};
+use crate::task::{Exclusion, Failure, Lease, Origin, Outcome, Put, RobotsFetch, RobotsRecord, WallSighting};
 
 /// What an answer means to a page.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,6 +47,17 @@ pub(super) fn judge(
         Signal::Redirect(to) => (Judged::Moved(to), None),
         Signal::Retry { why, block } => (Judged::Ended(again(lease, why)), block),
         Signal::Dead(why) => (Judged::Ended(Outcome::Dead { why }), None),
+    }
+}
+
+/// What a page is that a wall stands before.
+pub(super) fn refused_or(judged: Judged, exchange: &Exchange, refusal: Option<&WallSighting>) -> Judged {
+    match (refusal, &exchange.answer) {
+        (Some(refusal), Ok(fetched)) => {
+            let why = Failure::status(fetched.page.status, refusal.why.clone());
+            Judged::Ended(Outcome::Refused { why })
+        }
+        _ => judged,
     }
 }
 
@@ -115,28 +127,25 @@ pub(crate) fn robots_found(site: &Site, hops: u32, errand: &RobotsFetch, exchang
     };
     let page = &fetched.page;
     if matches!(page.status, 301 | 302 | 303 | 307 | 308) {
-        return match moved_robots(site, hops, &errand.fetch, &page.headers) {
+        return match moved_robots(hops, &errand.fetch, &page.headers) {
             Ok(to) => RobotsFound::Moved(to),
             Err(why) => RobotsFound::Record(unreachable(&why, row)),
         };
     }
+    // A page of the wall's is not the host's word: taken for none, everything would be allowed.
+    if let Some(mark) = mark_of(fetched, false) {
+        return RobotsFound::Record(unreachable(&mark.why, row));
+    }
     RobotsFound::Record(record_of(page.status, &page.headers, &fetched.decoded, &site.pace, row))
 }
 
-/// Where a redirected `robots.txt` is, or why it can't be had; `hops` redirects led to the one that was `asked` for.
-fn moved_robots(
-    site: &Site,
-    hops: u32,
-    asked: &CanonicalUrl,
-    headers: &Headers,
-) -> Result<CanonicalUrl, String> {
+/// Where a redirected `robots.txt` is, or why it can't be had; `hops` redirects led to the one that was `asked` for. It may be on
+/// another host (RFC 9309 section 2.3.1.2); the fetcher asks none but public ones.
+fn moved_robots(hops: u32, asked: &CanonicalUrl, headers: &Headers) -> Result<CanonicalUrl, String> {
     let Some(Ok(target)) = location(asked, headers) else {
         return Err("robots.txt is redirected nowhere".to_owned());
     };
     let to = CanonicalUrl::from_url(target).map_err(|e| format!("robots.txt is redirected: {e}"))?;
-    if !site.scope.owns(&to) {
-        return Err(format!("robots.txt is redirected to {}, which is no host of this site", to.host()));
-    }
     if hops >= MOST_ROBOTS_REDIRECTS {
         return Err(format!("robots.txt is redirected more than {MOST_ROBOTS_REDIRECTS} times"));
     }

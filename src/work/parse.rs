@@ -1,27 +1,29 @@
 //! The parse line: from a stored page to items and links. It never holds a download up (V12). One step a line, in `visit`.
 
-use std::collections::BTreeMap;
+use std::collections::hash_map::Entry;
+use std::mem::take;
 use std::sync::Arc;
 
+use tracing::warn;
 use url::Url;
 
 use super::error::VisitError;
 use super::fresh_pages::FreshPage;
+use super::links::{LinkBudget, LinkGrounds, WantedLinks, portions};
 use super::parts::VisitParts;
 use super::slots::Slot;
+use super::walls::has_found;
 use crate::archive::{Archive, ArchiveError, RecordPlace, StoredResponse};
+use crate::budget::Spent;
+use crate::canonical_url::{CanonicalUrl, MOST_BYTES};
 use crate::clock::since_boot;
 use crate::content_coding;
-use crate::extract::{self, Extract, Fetched};
+use crate::extract::{self, Extract, Fetched, MOST_LINKS};
 use crate::frontier::{FrontierError, FrontierErrorKind};
 use crate::item::Item;
-use crate::robots::Verdicts;
 use crate::sink::SinkError;
 use crate::site::{PageRule, Site};
-use crate::task::{Exclusion, Failure, Lease, Outcome, Put};
-
-/// Links put in one step: few, as a start that comes up meanwhile waits for the step.
-pub(crate) const PUTS: usize = 50;
+use crate::task::{Exclusion, Failure, Lease, Outcome, Put, TooMuch};
 
 /// Parses one task's page.
 pub(super) async fn visit(parts: &VisitParts, lease: Lease, slot: Slot) -> Result<(), VisitError> {
@@ -35,17 +37,29 @@ pub(super) async fn visit(parts: &VisitParts, lease: Lease, slot: Slot) -> Resul
         Ok(page) => page,
         Err(why) => return Ok(parts.settle(lease, Outcome::Dead { why }).await?),
     };
-    let extract = task.take_apart(rule, page).await?;
+    let body = page.body.clone();
+    let mut extract = match task.take_apart(rule, page).await? {
+        Ok(extract) => extract,
+        Err(spent) => {
+            let (why, too_much) =
+                (too_dear(&site, rule, spent), TooMuch { too_dear: true, ..TooMuch::default() });
+            return Ok(parts.settle_parse(lease, Outcome::Dead { why }, too_much).await?);
+        }
+    };
+    let rule = &site.pages[rule];
+    let has_found = has_found(rule, &extract, &site, lease.depth);
     let _end = parts.slots.free_for_the_end(slot).await;
     // Before the item, as a page whose links are refused goes back: it would be written each time.
-    task.put_links(&extract.links).await?;
+    extract.dropped += task.put_links(take(&mut extract.links)).await?;
+    let too_much = task.say_what_is_too_much(&extract);
     if let Some(item) = &extract.item
         && task.write(item).await?
     {
         parts.monitor.item(&lease.site);
     }
-    let outcome = ending(&site.pages[rule], &extract);
-    Ok(parts.settle(lease, outcome).await?)
+    let outcome = ending(rule, &extract);
+    parts.learn(&lease, rule, has_found, matches!(outcome, Outcome::Done { .. }), &body);
+    Ok(parts.settle_parse(lease, outcome, too_much).await?)
 }
 
 /// A task whose page is parsed, by the rules of its site.
@@ -79,7 +93,7 @@ impl Parse<'_> {
     }
 
     /// Extracts items and links by the site's rule, off the threads that keep the pace.
-    async fn take_apart(self, rule: usize, page: FreshPage) -> Result<Extract, VisitError> {
+    async fn take_apart(self, rule: usize, page: FreshPage) -> Result<Result<Extract, Spent>, VisitError> {
         let Self { parts, site, lease } = self;
         let (site, url) = (Arc::clone(site), lease.url.clone());
         let fetched_at = lease.stored.as_ref().map_or(lease.granted_at, |stored| stored.fetched_at);
@@ -87,31 +101,51 @@ impl Parse<'_> {
             let fetched = Fetched { url: &url, fetched_at, headers: &page.headers, body: &page.body };
             extract::extract(&fetched, &site.pages[rule], &site)
         };
-        parts.parse_pool.run(parse).await
+        parts.parse_pool.run(&lease.site, parse).await
     }
 
     /// Puts the links in scope into the queues of the sites that own them, those that lead on before the leaves: the next
-    /// listing is fetched while this one's products still wait.
-    async fn put_links(self, links: &[Url]) -> Result<(), FrontierError> {
+    /// listing is fetched while this one's products still wait. How many were dropped, as there was no time to look at them.
+    async fn put_links(self, links: Vec<Url>) -> Result<usize, VisitError> {
+        if links.is_empty() {
+            return Ok(0);
+        }
         let frontier = &self.parts.outages.frontier;
-        frontier.patiently(|| self.parts.learn_owners(self.site, links)).await?;
-        let mut queues: BTreeMap<String, (Arc<Site>, Vec<Put>)> = BTreeMap::new();
-        for link in links {
-            if let Some((owner, put)) = frontier.patiently(|| self.wanted(link)).await? {
-                queues.entry(owner.name.clone()).or_insert_with(|| (owner, Vec::new())).1.push(put);
-            }
-        }
+        let grounds = frontier.patiently(|| self.grounds(&links)).await?;
+        let (depth, parse_budget) = (self.lease.depth + 1, self.site.fetch.parse_budget);
+        let judging = move || WantedLinks::of(&grounds, &links, depth, &LinkBudget::of(parse_budget));
+        let WantedLinks { queues, dropped } =
+            self.parts.parse_pool.run_next(&self.lease.site, judging).await?;
         let is_one_site = queues.len() == 1;
-        for (name, (owner, mut puts)) in queues {
-            puts.sort_by_key(|put| !owner.leads_on(put));
+        for (name, puts) in queues {
+            let portions = portions(&puts);
             // Several steps would wait one after the other.
-            let is_one = is_one_site && puts.len() <= PUTS;
+            let is_one = is_one_site && portions.len() == 1;
             let may_wait = is_one && self.parts.under_way.is_supplied(&name, since_boot());
-            for portion in puts.chunks(PUTS) {
+            for portion in portions {
                 frontier.patiently(|| self.put(&name, portion, may_wait)).await??;
+                self.parts.brought_some(may_wait);
             }
         }
-        Ok(())
+        Ok(dropped)
+    }
+
+    /// What links are judged by, for each origin.
+    async fn grounds(self, links: &[Url]) -> Result<LinkGrounds, FrontierError> {
+        let Self { parts, site, .. } = self;
+        parts.learn_owners(site, links).await?;
+        let mut grounds = LinkGrounds::new();
+        for link in links {
+            let Ok(url) = CanonicalUrl::from_url(link.clone()) else { continue };
+            if let Entry::Vacant(unknown) = grounds.entry(url.origin()) {
+                let owner = parts.owner_of(site, link).await?;
+                unknown.insert(match owner {
+                    Some(owner) => Some((Arc::clone(&owner), parts.verdicts.for_links(&owner, &url).await?)),
+                    None => None,
+                });
+            }
+        }
+        Ok(grounds)
     }
 
     /// Puts links of one site. A full memory isn't waited for: what is done meanwhile may make room.
@@ -134,6 +168,28 @@ impl Parse<'_> {
         }
     }
 
+    /// Says what of the page was too much, once a page.
+    fn say_what_is_too_much(self, extract: &Extract) -> TooMuch {
+        let (site, url) = (&self.lease.site, self.lease.url.as_str());
+        let dropped = extract.dropped;
+        if dropped > 0 {
+            warn!(
+                site,
+                url,
+                dropped,
+                "links dropped: a page has {MOST_LINKS} at most, a URL {MOST_BYTES} bytes, a look at them `parse_budget`"
+            );
+        }
+        if !extract.left_out.is_empty() {
+            warn!(site, url, "left out, as it is too much: {}", extract.left_out.join(", "));
+        }
+        TooMuch {
+            links: u32::try_from(dropped).unwrap_or(u32::MAX),
+            left_out: !extract.left_out.is_empty(),
+            too_dear: false,
+        }
+    }
+
     /// The item, on the disk, unless the lease is lost: it would stand behind that of whoever has the page now, and the last line
     /// wins (R5). A line that reaches the disk too late for its lease is dropped there, and the lease is asked about anew.
     async fn write(self, item: &Item) -> Result<bool, VisitError> {
@@ -152,13 +208,6 @@ impl Parse<'_> {
                 return Ok(true);
             }
         }
-    }
-
-    /// The link as a put into the queue of the site that owns its host.
-    async fn wanted(self, link: &Url) -> Result<Option<(Arc<Site>, Put)>, FrontierError> {
-        let Some(owner) = self.parts.owner_of(self.site, link).await? else { return Ok(None) };
-        let put = put_of(&owner, link, self.lease.depth + 1, &self.parts.verdicts).await?;
-        Ok(put.map(|put| (owner, put)))
     }
 }
 
@@ -181,18 +230,9 @@ async fn from_archive(
     }
 }
 
-/// A link of a site as a put: in scope, within depth, taken by a rule, allowed by `robots.txt`.
-pub(crate) async fn put_of(
-    site: &Site,
-    link: &Url,
-    depth: u32,
-    verdicts: &Verdicts,
-) -> Result<Option<Put>, FrontierError> {
-    let Ok(url) = site.canonical(link.clone()) else { return Ok(None) };
-    let Ok(rule) = site.takes(&url, depth) else { return Ok(None) };
-    let rule = Some(rule.name.clone());
-    let allowed = verdicts.allows(site, &url, None).await?;
-    Ok(allowed.then(|| Put { rule, ..Put::link(url, depth) }))
+/// A page that costs more than the site's file allows is a dead letter, revived after rule or budget are mended.
+fn too_dear(site: &Site, rule: usize, spent: Spent) -> Failure {
+    Failure::new(format!("rule `{}`: {spent}; mend the rule or raise `parse_budget`", site.pages[rule].name))
 }
 
 /// An item without a required field is none: the page is a dead letter, revived after the rule is mended.
@@ -243,19 +283,21 @@ mod tests {
                 attempts: 5,
                 robots: false,
                 budgets: BTreeMap::new(),
+                ..SiteSettings::default()
             };
             let (name, hosts) = ("shop".to_owned(), vec!["shop.example".to_owned()]);
             let shop = Registration { name, text: SITE.to_owned(), group: None, hosts, settings };
             frontier.register(shop).await.expect("registered");
             let options = PartsOptions {
                 member: frontier.join(WorkScope::All).await.expect("joined"),
-                fetcher: Fetcher::new(FetcherOptions { connect_to: Vec::new(), cacert: None }).expect("TLS"),
+                fetcher: Fetcher::new(FetcherOptions::default()).expect("TLS"),
                 ceiling: Ceiling::per_second(None),
                 archive: Archive::open(&folder.path().join("pages"), "w", clock.clone()).expect("a folder"),
                 sink: ItemSink::file(&folder.path().join("items.jsonl")).expect("a file"),
                 role: Role::Both,
                 rules: SiteRules::of_all(),
                 most_pages: None,
+                first_probe: Duration::from_mins(1),
                 frontier,
             };
             Self { parts: VisitParts::new(options).expect("threads"), clock, folder }
@@ -309,6 +351,22 @@ mod tests {
             let items = text.lines().map(|line| serde_json::from_str::<Item>(line).expect("an item"));
             items.map(|item| item.fetched_at).collect()
         }
+    }
+
+    #[tokio::test]
+    async fn l1_the_claimer_looks_after_what_was_settled_and_put_where_no_frontier_wakes_it() {
+        let ground = Ground::new().await;
+        let is_told = async || {
+            let freed = ground.parts.slots.freed.notified();
+            crate::clock::within(Duration::from_millis(1), freed).await.is_some()
+        };
+        assert!(!is_told().await);
+        let lease = ground.fetched().await;
+        assert!(is_told().await && !is_told().await, "its download was settled");
+        let site = ground.parts.site(&lease).await.expect("its rules");
+        let links = vec![Url::parse("https://shop.example/next").expect("a URL")];
+        Parse { parts: &ground.parts, site: &site, lease: &lease }.put_links(links).await.expect("put");
+        assert!(is_told().await && !is_told().await, "its link was put");
     }
 
     #[tokio::test]

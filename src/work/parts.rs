@@ -13,6 +13,7 @@ use super::fresh_pages::FreshPages;
 use super::hosts::{Hosts, site_of_text};
 use super::outages::Outages;
 use super::parse_pool::ParsePool;
+use super::refusals::Refusals;
 use super::role::Role;
 use super::rules::SiteRules;
 use super::slots::{Slots, cores};
@@ -54,6 +55,8 @@ pub struct PartsOptions {
     pub rules: SiteRules,
     /// Nothing more is claimed once so many pages are kept.
     pub most_pages: Option<u64>,
+    /// How long the first probe of a wall waits.
+    pub first_probe: Duration,
 }
 
 /// What the two lines share. One a process.
@@ -75,12 +78,15 @@ pub struct VisitParts {
     pub(super) leaving: CancellationToken,
     pub(crate) monitor: Monitor,
     pub(crate) breakers: Arc<Breakers>,
+    pub(super) refusals: Refusals,
+    /// How long the first probe of a wall waits.
+    pub(super) first_probe: Duration,
     pub(crate) under_way: Arc<UnderWay>,
     /// What was learnt of pace units whose granted starts may not be sent yet.
     pub(crate) news: Arc<UnitNews>,
     pub(super) verdicts: Verdicts,
     pub(super) fresh_pages: FreshPages,
-    /// One a core.
+    /// A thread a core, and for one site half of them: with more, a site could hold every core.
     pub(super) parse_pool: ParsePool,
     /// How many tasks may run, and how many do.
     pub(super) slots: Arc<Slots>,
@@ -93,6 +99,8 @@ impl VisitParts {
         Ok(Self {
             outages: Arc::new(Outages::new(&leaving)),
             breakers: Arc::default(),
+            refusals: Refusals::default(),
+            first_probe: options.first_probe,
             news: Arc::clone(options.rules.news()),
             under_way: Arc::new(UnderWay::new(options.most_pages)),
             verdicts: Verdicts::new(Some(&options.frontier)),
@@ -108,7 +116,7 @@ impl VisitParts {
             hosts: Hosts::default(),
             monitor: Monitor::default(),
             fresh_pages: FreshPages::default(),
-            parse_pool: ParsePool::new(cores())?,
+            parse_pool: ParsePool::new(cores().div_ceil(2))?,
             leaving,
         })
     }

@@ -7,15 +7,28 @@ use tracing::{debug, info, warn};
 use super::error::VisitError;
 use super::parts::{LEAVING, VisitParts};
 use super::slots::SlottedLease;
+use super::walls::log_probe;
 use crate::clock::{self, since_boot};
 use crate::frontier::{FrontierError, TOKENS};
 use crate::robots::change;
-use crate::task::{Lease, LeaseKey, Outcome, RobotsAccess, RobotsRecord, Settled, Settlement, Stage};
+use crate::task::{
+    Lease, LeaseKey, Outcome, RobotsAccess, RobotsRecord, Settled, Settlement, Stage, TooMuch,
+};
 
 impl VisitParts {
     /// Settles a task.
     pub(super) async fn settle(&self, lease: Lease, outcome: Outcome) -> Result<(), FrontierError> {
-        let settlement = Settlement { lease, outcome, block: None, response: None, parse: None };
+        self.settle_parse(lease, outcome, TooMuch::default()).await
+    }
+
+    /// Settles a parse, with what of its page was too much.
+    pub(super) async fn settle_parse(
+        &self,
+        lease: Lease,
+        outcome: Outcome,
+        too_much: TooMuch,
+    ) -> Result<(), FrontierError> {
+        let settlement = Settlement { lease, outcome, block: None, response: None, parse: None, too_much };
         self.settle_as(settlement, false).await.map(drop)
     }
 
@@ -34,8 +47,9 @@ impl VisitParts {
         let slot = if takes { self.slots.take_free_parse() } else { None };
         let parse = slot.as_ref().map(|_| fastrand::u64(1..TOKENS));
         let noted = since_boot();
-        let settled =
-            self.settle_as(Settlement { lease, outcome, block, response, parse }, frees_place).await?;
+        let settled = self
+            .settle_as(Settlement { block, response, parse, ..Settlement::of(lease, outcome) }, frees_place)
+            .await?;
         let Settled::Leased(lease) = settled else { return Ok(None) };
         Ok(slot.map(|slot| SlottedLease { lease: *lease, slot, noted }))
     }
@@ -56,6 +70,7 @@ impl VisitParts {
         let step = || self.frontier.settle_waiting(&member.name, token, vec![settlement.clone()], may_wait);
         let settled =
             self.outages.frontier.patiently(step).await?.into_iter().next().unwrap_or(Settled::Stale);
+        self.brought_some(may_wait);
         // A block, or what a robots.txt asks for, is in force now: starts that were granted before may be void.
         if (settlement.block.is_some() || matches!(said, Outcome::Robots(_)))
             && let Some(rules) = self.rules.get(site, lease.version)
@@ -63,6 +78,9 @@ impl VisitParts {
             self.news.doubt(&rules.unit());
         }
         let is_kept = matches!(settled, Settled::Kept | Settled::Leased(_));
+        if is_kept {
+            log_probe(lease, said);
+        }
         let brings = is_kept && stage == Stage::Download && matches!(said, Outcome::Done { .. });
         if brings {
             self.under_way.page_kept();
@@ -84,6 +102,13 @@ impl VisitParts {
         Ok(settled)
     }
 
+    /// A step has brought what may be claimed: this process's claimer looks, unless no start waits for it, or the frontier tells.
+    pub(super) fn brought_some(&self, may_wait: bool) {
+        if !may_wait && !self.frontier.has_wake_ups() {
+            self.slots.freed.notify_one();
+        }
+    }
+
     /// Whether no start waits for a settlement: it blocks nothing, gives no start back, frees no site that waited for its
     /// `robots.txt`, keeps no parse slot that a claim needs, and more waits in its site, which has
     /// places in flight left where the settlement gives one back.
@@ -93,6 +118,7 @@ impl VisitParts {
             matches!(settlement.outcome, Done { .. } | Dead { .. } | Redirected { .. } | Retry { .. });
         is_usual
             && settlement.block.is_none()
+            && !settlement.lease.is_probe()
             && (settlement.parse.is_none() || self.slots.has_parses_to_spare())
             && (!frees_place || self.under_way.has_places(&settlement.lease.site, since_boot()))
             && self.under_way.is_supplied(&settlement.lease.site, since_boot())

@@ -627,6 +627,7 @@ fn asked(path: &str) -> Record {
         unit_wait: Some(Duration::from_millis(500)),
         site_wait: Duration::from_millis(1500),
         fence: 42,
+        signed_by: None,
         url: format!("http://shop.example/{path}"),
         sent_at: Timestamp::from_millis(START),
         status: None,

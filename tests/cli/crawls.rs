@@ -149,13 +149,13 @@ async fn a_site_whose_pace_another_program_holds_is_given_up_and_named() {
 fn a_crawl_without_the_password_that_its_site_names_is_not_begun() {
     let (data, site) = (TempData::new(), small_site());
     let toml = site.toml("shop", Duration::from_millis(10)) + RULES;
-    let toml = toml.replacen("[fetch]\n", "[fetch]\nauth_env = \"SHOP_PASSWORD\"\n", 1);
+    let toml = toml.replacen("[fetch]\n", "[fetch]\nauth_env = \"PACED_SECRET_SHOP\"\n", 1);
     let file = data.write("shop.toml", &toml);
     let run = Paced::new(["crawl"]).arg(&file).data(&data).run().expect_code(1);
-    let what = "auth_env names SHOP_PASSWORD: set it to user:password in the environment";
+    let what = "auth_env names PACED_SECRET_SHOP: set it to user:password in the environment";
     assert!(run.stderr.contains(what), "{run:?}");
     assert_eq!(site.requests().len(), 0);
-    Paced::new(["crawl"]).arg(&file).data(&data).env("SHOP_PASSWORD", "me:secret").run().expect_code(0);
+    Paced::new(["crawl"]).arg(&file).data(&data).env("PACED_SECRET_SHOP", "me:secret").run().expect_code(0);
 }
 
 #[test]
@@ -169,7 +169,7 @@ fn of_two_sites_each_is_told_by_its_own_run() {
     let (old, empty) = (file("a", &old), file("z", &empty));
     Paced::new(["crawl", "--max-pages", "1"]).arg(&old).data(&data).run().expect_code(3);
     // Named against the order of their names: one begins without a page, the other goes on, and has some.
-    let run = Paced::new(["crawl"]).arg(&empty).arg(&old).data(&data).run().expect_code(0);
+    let run = Paced::new(["crawl"]).arg(&empty).arg(&old).data(&data).run().expect_code(3);
     assert!(run.stderr.contains("run begun site=z run=1"), "{run:?}");
     assert!(run.stderr.contains("run goes on where it was site=a run=1"), "{run:?}");
     assert_last_line(&run, "done dead=2");

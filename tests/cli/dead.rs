@@ -18,7 +18,7 @@ fn with_letters() -> (TempData, TestSite) {
     let data = TempData::new();
     let rules = RULES.replace("title = \"h1\"", "title = { css = \"h1\", required = true }");
     let file = data.write("shop.toml", &(site.toml("shop", Duration::from_millis(10)) + &rules));
-    Paced::new(["crawl"]).arg(&file).data(&data).run().expect_code(0);
+    Paced::new(["crawl"]).arg(&file).data(&data).run().expect_code(3);
     (data, site)
 }
 

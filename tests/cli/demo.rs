@@ -15,7 +15,7 @@ fn l7_a_demo_crawls_its_shops_whole_finds_no_early_start_and_leaves_other_fronti
         let run = run.expect_code(0);
         let audit = Paced::new(["audit", "--json"]).data_at(&kept).run().expect_code(0);
         let units = json_lines_of(&audit.stdout);
-        for (shop, products) in [("fast", 200), ("slow", 100), ("flaky", 50), ("moved", 45)] {
+        for (shop, products) in [("fast", 200), ("slow", 100), ("flaky", 50), ("moved", 45), ("walled", 60)] {
             let row = run.stdout.lines().find(|line| line.contains(&format!("{products}/{products}")));
             let row = row.unwrap_or_else(|| panic!("{shop}: {}", run.stdout));
             let cells: Vec<&str> = row.split_whitespace().filter(|word| *word != "│").collect();

@@ -6,7 +6,7 @@ use crate::expected::*;
 use crate::support::*;
 
 /// It serves shops and a frontier of its own: `tests/cli/demo.rs`. It only prints what others say of themselves.
-const ELSEWHERE: [&str; 2] = ["demo", "help"];
+const ELSEWHERE: [&str; 3] = ["demo", "help", "key"];
 
 /// A verb with its arguments, its exit code, and what it prints.
 type Step<'a> = (&'a [&'a str], i32, &'a str);
@@ -28,6 +28,10 @@ fn each_verb_does_its_work_on_a_frontier_on_redis() {
         (&["status"], 0, "shop"),
         (&["explain", "shop"], 0, "shop"),
         (&["explain", &dead], 0, "404"),
+        (&["tune", "shop", "interval=20s"], 0, "interval 20 s"),
+        (&["pause", "shop", "--until", "2h"], 0, "paused until"),
+        (&["resume", "shop"], 0, "goes on"),
+        (&["log", "shop"], 0, "tune interval=20s"),
         (&["dead", "list", "shop"], 0, &dead),
         (&["dead", "show", &dead], 0, "404"),
         (&["dead", "revive", "shop"], 0, ""),

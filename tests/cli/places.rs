@@ -23,12 +23,15 @@ fn a_frontier_that_is_not_supported_is_wrong_usage() {
     let (data, site) = (TempData::new(), small_site());
     let file = site_file(&data, &site);
     for (url, told) in [
-        ("redis://me:secret@127.0.0.1:port/0", "redis://…@127.0.0.1:port/0: "),
+        ("redis://me:secret@127.0.0.1:port/0", "redis://…@127.0.0.1:…/0: "),
         ("redis+cluster://:secret@", "redis+cluster://…@: no node is named; write redis://host:port/db"),
         ("postgres://me:secret@db.example/0", "postgres://…@db.example/0: name a frontier as sqlite:PATH"),
         ("sqlite:", "no path after `sqlite:`"),
         ("mysql://x", "mysql://x: name a frontier as sqlite:PATH"),
-        ("frontier.db", "frontier.db: name a frontier as sqlite:PATH"),
+        ("frontier.db", "…: name a frontier as sqlite:PATH"),
+        ("me:secret@redis.internal:6379", "…@redis.internal:6379: name a frontier as sqlite:PATH"),
+        ("redis:/me:secret%40redis.internal", "redis:/me:…: "),
+        ("redis://me:secret/0", "redis://me:…/0: "),
     ] {
         let crawl = Paced::new(["crawl", "--frontier", url]).arg(&file).data(&data).run().expect_code(2);
         let status = Paced::new(["status", "--frontier", url]).data(&data).run().expect_code(2);
@@ -134,4 +137,44 @@ fn folder_and_frontier_can_be_named_by_variables_and_options_win() {
     let status =
         Paced::new(["status"]).env("PACED_FRONTIER", &frontier).dir(data.path()).run().expect_code(0);
     assert!(status.stdout.contains("finished"), "{}", status.stdout);
+}
+
+#[test]
+fn a_file_can_name_the_frontier_so_that_its_password_is_in_no_variable() {
+    let (data, site) = (TempData::new(), small_site());
+    let file = site_file(&data, &site);
+    let frontier = format!("sqlite:{}", data.file("elsewhere/f.db").display());
+    let secret = data.write("frontier.url", &format!("\n{frontier}\n"));
+    Paced::new(["crawl"]).arg(&file).data(&data).env("PACED_FRONTIER_FILE", &secret).run().expect_code(0);
+    assert!(data.file("elsewhere/f.db").exists() && !data.file("frontier.db").exists());
+    // A pipe can be read once, and `status` of an unknown site asks for the URL twice.
+    let words = "mkfifo pipe; (echo $URL > pipe &) ; PACED_FRONTIER_FILE=pipe $PACED status nowhere";
+    let mut shell = std::process::Command::new("sh");
+    shell.args(["-c", words]).current_dir(data.path()).env("URL", &frontier).env("PACED", paced());
+    let told = String::from_utf8(shell.output().expect("a shell").stderr).expect("text");
+    assert!(told.contains(&format!("there is no site `nowhere` in {frontier}")), "{told}");
+    // The option wins over the file, as over each variable.
+    let run = Paced::new(["status", "--frontier", &frontier]).env("PACED_FRONTIER_FILE", "/nowhere");
+    assert!(run.dir(data.path()).run().expect_code(0).stdout.contains("finished"));
+}
+
+#[test]
+fn a_file_that_names_no_frontier_is_wrong_usage_and_is_not_shown() {
+    let data = TempData::new();
+    for (text, told) in [
+        ("", "frontier.url: it is empty; write the frontier's URL into it"),
+        ("redis://me:secret@h/0\nand more\n", "frontier.url: it has more than one line"),
+        ("redis://me:secret@h:port/0\n", "redis://…@h:…/0: "),
+        ("password: secret\n", "password:…: name a frontier as sqlite:PATH"),
+    ] {
+        let file = data.write("frontier.url", text);
+        let run = Paced::new(["status"]).data(&data).env("PACED_FRONTIER_FILE", &file).run().expect_code(2);
+        assert!(run.stderr.contains(told) && !run.stderr.contains("secret"), "no `{told}` in {}", run.stderr);
+    }
+    let missing = Paced::new(["status"]).data(&data).env("PACED_FRONTIER_FILE", data.file("none"));
+    let run = missing.run().expect_code(2);
+    assert!(run.stderr.contains("PACED_FRONTIER_FILE") && run.stderr.contains("none: No such"), "{run:?}");
+    let both = Paced::new(["status"]).data(&data).env("PACED_FRONTIER_FILE", "f");
+    let run = both.env("PACED_FRONTIER", "redis://me:secret@h/0").run().expect_code(2);
+    assert!(run.stderr.contains("both name the frontier") && !run.stderr.contains("secret"), "{run:?}");
 }

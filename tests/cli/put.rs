@@ -104,3 +104,34 @@ fn a_page_put_for_later_waits_until_it_is_wanted_again_now() {
     crawl(&data, &file);
     assert_eq!(site.count("/p/9"), 1);
 }
+
+#[test]
+fn n6_a_page_that_expires_before_its_turn_costs_no_start() {
+    let (data, site, file) = crawled();
+    let nine = site.url("/p/9");
+    let run = put(&data, &[&nine, "--at", "2h", "--expires", "1h"]).run().expect_code(2);
+    assert!(run.stderr.contains("nothing was put"), "{run:?}");
+    put(&data, &[&nine, "--expires", "1s"]).run().expect_code(0);
+    std::thread::sleep(std::time::Duration::from_millis(1_100));
+    crawl(&data, &file);
+    assert_eq!(site.count("/p/9"), 0);
+    assert_eq!(status(&data)["download"]["excluded"]["expired"], 1);
+    put(&data, &[&nine, "--expires", "1h"]).run().expect_code(0);
+    crawl(&data, &file);
+    assert_eq!(site.count("/p/9"), 1);
+}
+
+#[test]
+fn a_page_that_is_as_new_as_a_feed_needs_costs_no_start() {
+    let (data, site, _) = crawled();
+    let one = site.url("/p/1");
+    let run = put(&data, &[&one, "--unless-newer", "1h"]).run().expect_code(0);
+    assert_eq!(run.stdout, format!("known\t{one}\n"));
+    assert_eq!(status(&data)["waiting"], 0);
+    std::thread::sleep(std::time::Duration::from_millis(50));
+    let run = put(&data, &[&one, "--unless-newer", "10ms"]).run().expect_code(0);
+    assert_eq!(run.stdout, format!("created\t{one}\n"));
+    assert_eq!(status(&data)["waiting"], 1);
+    let run = put(&data, &[&one, "--unless-newer", "2999-01-01T00:00:00Z"]).run().expect_code(2);
+    assert!(run.stderr.contains("still to come"), "{run:?}");
+}

@@ -101,6 +101,26 @@ fn sites_are_spread_over_all_masters_by_the_tag_of_their_keys_and_all_are_served
 }
 
 #[test]
+fn l1_a_partition_without_parses_is_asked_for_downloads_all_the_same() {
+    let Some(cluster) = RedisCluster::start() else { return };
+    let frontier = Frontier::open(&cluster.url()).expect("a URL");
+    wait(async {
+        sites(&frontier, 3, 0, 2).await;
+        frontier.work_on("one", WorkScope::All).await.expect("answers");
+        let granted = async |download, parse| {
+            frontier.claim(want("one", download, parse)).await.expect("answers").leases.len()
+        };
+        assert_eq!(granted(0, 8).await, 0, "nothing has been fetched");
+        let mut downloads = 0;
+        for _ in 0..3 {
+            downloads += granted(8, 0).await;
+        }
+        assert_eq!(downloads, 6, "they are there");
+        assert_eq!(granted(8, 8).await, 0, "nothing is left");
+    });
+}
+
+#[test]
 fn l4_i1_a_master_dies_its_replica_takes_over_nothing_is_lost_and_no_start_comes_early() {
     const INTERVAL: i64 = 300;
     const PAGES: u32 = 25;
@@ -209,7 +229,7 @@ fn a_parse_taken_along_is_renewed_and_settled_in_the_partition_of_its_site() {
             let lease = claim(&frontier, &member.name, 1).await.leases.pop().expect("each site has a page");
             let parse = Some(fastrand::u64(1..1 << 60));
             let outcome = fetched(&lease);
-            let settlement = Settlement { lease, outcome, block: None, response: None, parse };
+            let settlement = Settlement { parse, ..Settlement::of(lease, outcome) };
             let settled = frontier.settle(&member.name, fastrand::u64(..), vec![settlement]).await;
             let Some(Settled::Leased(lease)) = settled.expect("answers").pop() else {
                 panic!("{name}: no other parse waits");

@@ -89,7 +89,9 @@ fn l4_a_worker_that_leaves_a_site_to_others_while_a_partition_is_silent_keeps_th
             named.map(|(name, site)| SiteFile::of(&name, site).interval(INTERVAL)).collect()
         };
         let lacking = files("locked", &locked).into_iter();
-        let lacking = lacking.map(|file| file.fetch("auth_env = \"SHOP_PASSWORD\""));
+        let named =
+            |(n, file): (usize, SiteFile)| file.fetch(&format!("auth_env = \"PACED_SECRET_LOCKED{n}\""));
+        let lacking = lacking.enumerate().map(named);
         let ground = Ground::new(files("open", &open).into_iter().chain(lacking));
         let verb = |verb: &str| ground.verb(verb).env("PACED_FRONTIER", cluster.url());
         (0..6).fold(verb("seed"), |seed, n| seed.arg(ground.file(&format!("open{n}")))).run().expect_code(0);

@@ -171,4 +171,5 @@ fn prices_in_metascraper_snippets_are_found() {
 fn read_product(url: &str, page: &[u8]) -> Extract {
     let url = CanonicalUrl::parse(url).expect("a URL");
     extract(&fetched(&url, &Headers::default(), page), &product_rule(), &site(&url))
+        .expect("within its budget")
 }

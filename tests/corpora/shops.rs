@@ -33,7 +33,8 @@ fn every_product_of_zyte_ecommerce_is_read_exactly() {
         let path = truth["url_path"].as_str().expect("a path");
         let body = fs::read(folder.path().join(files[path])).expect("a page");
         let url = CanonicalUrl::parse(&format!("https://shop.example{path}")).expect("a URL");
-        let read = extract(&fetched(&url, &Headers::default(), &body), &rule, &site(&url));
+        let read = extract(&fetched(&url, &Headers::default(), &body), &rule, &site(&url))
+            .expect("within its budget");
         let fields = read.item.map(|item| Value::Object(item.fields)).unwrap_or_default();
         let expected = json!({
             "name": truth["h1_normalised"],
@@ -64,7 +65,8 @@ fn every_product_of_books_toscrape_is_read_exactly() {
         let path = truth["url_path"].as_str().expect("a path");
         let body = fs::read(folder.path().join(path.trim_start_matches('/'))).expect("a page");
         let url = CanonicalUrl::parse(&format!("https://books.example{path}")).expect("a URL");
-        let read = extract(&fetched(&url, &Headers::default(), &body), &rule, &site(&url));
+        let read = extract(&fetched(&url, &Headers::default(), &body), &rule, &site(&url))
+            .expect("within its budget");
         let fields = read.item.map(|item| Value::Object(item.fields)).unwrap_or_default();
         let expected = json!({
             "title": folded(&truth["title"]),
@@ -95,7 +97,10 @@ fn following_two_selectors_reaches_every_page_of_books_toscrape() {
         let path = url.url().path().trim_start_matches('/');
         let file = folder.path().join(if path.is_empty() { "index.html" } else { path });
         let body = fs::read(file).expect("links lead to pages");
-        for link in extract(&fetched(&url, &Headers::default(), &body), &rule, &site).links {
+        for link in extract(&fetched(&url, &Headers::default(), &body), &rule, &site)
+            .expect("within its budget")
+            .links
+        {
             let link = site.canonical(link).expect("links are http URLs");
             if seen.insert(link.clone()) {
                 open.push(link);

@@ -177,7 +177,8 @@ fn redirects_that_lead_nowhere_are_dead_letters_that_say_what_to_do() {
     let site = (0..12).fold(site, |site, n| site.redirect(&format!("/{n}"), 301, &format!("/{}", n + 1)));
     let site = site.page("/12", page("never reached", NONE)).serve();
     let ground = Ground::new([SiteFile::of("shop", &site).scope("deny = [\"/cart\"]")]);
-    ground.crawled();
+    // More pages died than came (W8).
+    ground.crawl().run().expect_code(3);
     let dead = ground.dead("shop");
     let expected = [
         ("/10", "redirected more than 10 times"),
@@ -255,7 +256,8 @@ fn a_body_over_the_bound_dies_and_a_media_type_not_asked_for_is_excluded() {
         site.reply("/pdf", Reply::status(200).header("content-type", "application/pdf").with_body("%PDF"));
     let site = site.serve();
     let ground = Ground::new([SiteFile::of("shop", &site).fetch("max_body = \"20KiB\"")]);
-    ground.crawled();
+    // More pages died than came (W8).
+    ground.crawl().run().expect_code(3);
     let dead = ground.dead("shop");
     assert_eq!(dead.keys().collect::<Vec<_>>(), ["/big", "/bomb", "/chunked"], "{dead:?}");
     assert!(dead.values().all(|reason| reason.contains("max_body")), "{dead:?}");

@@ -167,18 +167,67 @@ fn a_redirected_robots_txt_is_followed_within_the_site_and_pays_each_hop() {
 }
 
 #[test]
-fn a_robots_txt_that_is_redirected_to_a_foreign_host_counts_as_unreachable() {
+fn a_robots_txt_that_is_redirected_to_a_private_host_that_is_not_the_sites_counts_as_unreachable() {
     let foreign = TestSite::builder().robots("User-agent: *\nAllow: /\n").serve();
-    let site = star(2).redirect("/robots.txt", 301, &foreign.url("/robots.txt")).serve();
-    let ground = Ground::new([SiteFile::of("shop", &site)]);
-    let run = ground.crawl().arg("--give-up").arg("1s").run().expect_code(3);
-    assert_eq!((asked(&site), asked(&foreign)), (vec!["/robots.txt".to_owned()], vec![]));
-    let RobotsAccess::Unreachable(why) = record(&ground, site.url("").trim_end_matches('/')).record.access
-    else {
+    for (to, why) in [
+        (foreign.url("/robots.txt"), "private address"),
+        ("http://169.254.169.254/latest/".to_owned(), "a cloud tells a machine its passwords"),
+    ] {
+        let site = star(2).redirect("/robots.txt", 301, &to).serve();
+        // The site's own address is private, and allowed.
+        let ground = Ground::new([SiteFile::of("shop", &site)]);
+        let run = ground.crawl().arg("--give-up").arg("1s").run().expect_code(3);
+        assert_eq!((asked(&site), asked(&foreign)), (vec!["/robots.txt".to_owned()], vec![]));
+        let record = record(&ground, site.url("").trim_end_matches('/')).record;
+        let RobotsAccess::Unreachable(told) = record.access else { panic!("{record:?}") };
+        assert!(told.contains(why), "{told}");
+        assert!(run.stderr.contains("given up"), "{}", run.stderr);
+    }
+}
+
+/// Crawls `shop.example`, whose `robots.txt` is at `other.example`.
+fn led_to_two_hosts(ground: &Ground, shop: &TestSite, other: &TestSite) -> Paced {
+    let led = |host: &str, site: &TestSite| format!("{host}:80:{}", site.addr());
+    let paced = ground.crawl().arg("--connect-to").arg(led("shop.example", shop));
+    paced.arg("--connect-to").arg(led("other.example", other))
+}
+
+#[test]
+fn a_redirected_robots_txt_is_followed_to_another_public_host_at_the_pace_of_the_one_that_asks() {
+    let interval = ms(150);
+    let other = TestSite::builder()
+        .redirect("/robots.txt", 302, "/there.txt")
+        .reply("/there.txt", Reply::text("User-agent: *\nDisallow: /p/2\n"))
+        .serve();
+    let shop = star(3).redirect("/robots.txt", 301, "http://other.example/robots.txt").serve();
+    let file = SiteFile::new("shop", "http://shop.example/").interval(interval);
+    let ground = Ground::new([file]);
+    led_to_two_hosts(&ground, &shop, &other).run().expect_code(0);
+    assert_eq!(asked(&other), ["/robots.txt", "/there.txt"]);
+    assert_eq!(asked(&shop), ["/robots.txt", "/", "/p/1", "/p/3"]);
+    assert_audited(&ground.audit()["shop"], 6);
+}
+
+#[test]
+fn a_robots_txt_takes_five_redirects_in_all_and_no_sixth() {
+    let other = TestSite::builder().redirect("/robots.txt", 302, "/robots.txt").serve();
+    let shop = star(1).redirect("/robots.txt", 301, "http://other.example/robots.txt").serve();
+    let ground = Ground::new([SiteFile::new("shop", "http://shop.example/").interval(ms(20))]);
+    led_to_two_hosts(&ground, &shop, &other).args(["--give-up", "1s"]).run().expect_code(3);
+    assert_eq!((shop.arrivals().len(), other.arrivals().len()), (1, 5));
+    let RobotsAccess::Unreachable(why) = record(&ground, "http://shop.example").record.access else {
         panic!("it is not unreachable")
     };
-    assert!(why.contains("redirected to") && why.contains("no host of this site"), "{why}");
-    assert!(run.stderr.contains("given up"), "{}", run.stderr);
+    assert!(why.contains("redirected more than 5 times"), "{why}");
+}
+
+#[test]
+fn a_crawl_delay_of_more_seconds_than_a_clock_counts_blocks_the_site() {
+    let site = star(3).robots(&format!("User-agent: *\nCrawl-delay: {}\n", "9".repeat(400))).serve();
+    let ground = Ground::new([SiteFile::of("shop", &site)]);
+    let run = ground.crawl().args(["--give-up", "1s"]).run().expect_code(3);
+    assert!(run.stderr.contains("more than max_crawl_delay = 30 s"), "{}", run.stderr);
+    assert_eq!(asked(&site), ["/robots.txt"]);
 }
 
 #[test]

@@ -172,3 +172,18 @@ fn l4_an_interrupted_and_a_killed_crawl_go_on_and_each_page_is_kept() {
     ground.assert_paced_but(in_flight, "shop", &site, interval);
     assert_eq!(ground.view("shop").run, 1);
 }
+
+#[test]
+fn l1_what_a_page_brings_is_asked_for_at_once_where_nothing_else_waits() {
+    on_each_frontier(|shared| {
+        in_three_tries(|| {
+            let chain = (0..12).map(|n| (format!("/{n}"), page(n, [format!("/{}", n + 1)])));
+            let site = TestSite::builder().page("/", page("front", ["/0"])).latency(Latency::fixed(ms(30)));
+            let site = chain.fold(site, |site, (path, html)| site.page(&path, html)).serve();
+            let file = SiteFile::of("shop", &site).interval(ms(50));
+            Ground::on(shared, [file]).crawl().run();
+            let max = site.gaps(ms(50)).max;
+            bound(max < ms(600), format_args!("nothing was asked for {max:?}"))
+        });
+    });
+}

@@ -57,7 +57,7 @@ async fn put_many(w: &World, site: &str, count: usize, change: impl Fn(Put) -> P
 async fn settle_all(w: &World, leases: Vec<Lease>, outcome: impl Fn(&Lease) -> Outcome) {
     let settlement = |lease: Lease| {
         let outcome = outcome(&lease);
-        Settlement { lease, outcome, block: None, response: None, parse: None }
+        Settlement::of(lease, outcome)
     };
     let settlements = leases.into_iter().map(settlement).collect();
     w.frontier.settle(OWNER, w.token(), settlements).await.expect("answers");
@@ -170,8 +170,8 @@ async fn costs(w: &World, work: &dyn Fn() -> u64, n: usize) -> BTreeMap<&'static
     let some = letters.into_iter().map(|letter| (letter.stage, letter.url)).collect();
     m.of("drop letters", f.drop_letters("dead", some)).await.expect("answers");
 
-    m.of("tune", w.tune("big", Tuning::Parallel(Some(999_999)))).await;
-    m.of("tune one of a group", w.tune(&member(5), Tuning::Interval(Some(9)))).await;
+    m.of("tune", w.tune("big", Tuning::Parallel(Some(999)))).await;
+    m.of("tune one of a group", w.tune(&member(5), Tuning::Interval(Some(60_000)))).await;
     m.of("block", f.block("dead", ms(5), "429")).await.expect("answers");
     m.of("lock", w.outsider_locks("big", 5)).await;
     m.of("lock what is held", f.try_lock(&MutexKey::named("job-5"), "other", 5)).await.expect("answers");

@@ -52,7 +52,7 @@ async fn crawl(
             let settlements = leases.into_iter().map(|lease| {
                 page += u32::from(lease.stage == Stage::Download);
                 let outcome = done(&lease, page, recrawl(page));
-                Settlement { lease, outcome, block: None, response: None, parse: None }
+                Settlement::of(lease, outcome)
             });
             frontier.settle("one", fastrand::u64(..), settlements.collect()).await.expect("answers");
         }

@@ -49,7 +49,7 @@ fn i5_l4_no_lease_ends_by_a_disk_that_was_full_for_a_minute() {
             disk.free();
             let done = |lease| {
                 let outcome = Outcome::Done { stored: None, recrawl: None };
-                vec![Settlement { lease, outcome, block: None, response: None, parse: None }]
+                vec![Settlement::of(lease, outcome)]
             };
             assert_eq!(frontier.settle("one", 1, done(held)).await.expect("settled"), [Settled::Kept]);
             assert_eq!(frontier.settle("one", 2, done(over)).await.expect("settled"), [Settled::Stale]);

@@ -82,7 +82,7 @@ impl Month<'_> {
                 if lease.stage == Stage::Download && !matches!(&outcome, Outcome::Dead { .. }) {
                     self.known.insert(of());
                 }
-                Settlement { lease, outcome, block: None, response: None, parse: None }
+                Settlement::of(lease, outcome)
             })
             .collect();
         self.granted += settlements.len() as u64;

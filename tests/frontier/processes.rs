@@ -80,13 +80,7 @@ fn claim(owner: &str, download: u32) -> Claim {
 }
 
 async fn settle(frontier: &Frontier, owner: &str, lease: &Lease) -> Settled {
-    let settlement = Settlement {
-        lease: lease.clone(),
-        outcome: Outcome::Done { stored: None, recrawl: None },
-        block: None,
-        response: None,
-        parse: None,
-    };
+    let settlement = Settlement::of(lease.clone(), Outcome::Done { stored: None, recrawl: None });
     let settled = frontier.settle(owner, fastrand::u64(..), vec![settlement]).await.expect("settled");
     settled[0].clone()
 }
@@ -361,7 +355,7 @@ async fn a_file_of_the_version_before_is_brought_up_to_date_with_all_that_is_in_
     let connection = rusqlite::Connection::open(&file).expect("opened");
     let back = "ALTER TABLE site ADD COLUMN text TEXT;
                 UPDATE site SET text = (SELECT text FROM site_file WHERE site = name);
-                DROP TABLE site_file; DROP TABLE answers; DROP TABLE away; DROP TABLE idle_unit;
+                DROP TABLE site_file; DROP TABLE act; DROP TABLE answers; DROP TABLE away; DROP TABLE idle_unit;
                 DROP INDEX task_parked; ALTER TABLE task DROP COLUMN host; DROP INDEX task_waiting;
                 ALTER TABLE task DROP COLUMN lane;
                 CREATE INDEX task_waiting ON task (site, stage, priority, position) WHERE place = 0;

@@ -346,7 +346,7 @@ impl World {
         outcome: Outcome,
         block: Option<(Duration, String)>,
     ) -> Settled {
-        let settlement = Settlement { lease: lease.clone(), outcome, block, response: None, parse: None };
+        let settlement = Settlement { block, ..Settlement::of(lease.clone(), outcome) };
         let settled = self.frontier.settle(OWNER, self.token(), vec![settlement]).await.expect("answers");
         settled[0].clone()
     }
@@ -509,6 +509,8 @@ pub fn shop(name: &str) -> Registration {
             attempts: 5,
             robots: false,
             budgets: BTreeMap::new(),
+            min_interval: 1,
+            max_parallel: 1_000,
         },
     }
 }

@@ -72,6 +72,19 @@ const ODD: &[&[u8]] = &[
     b"http://",
     b"..",
     b"%2e",
+    b"{%900*",
+    b"%}",
+    b"#%",
+    b"\n--\n",
+    b"{\"@id\":\"1\"}",
+    b" itemscope itemprop=offers",
+    b"null",
+    b"\xc0",
+    b"\xdf",
+    b"*3\r\n",
+    b"$-1\r\n",
+    b"\r\n\r\nWARC/1.0\r\n",
+    b"Transfer-Encoding: chunked\r\n",
 ];
 
 /// Mutations of seeds, one after another.

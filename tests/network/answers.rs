@@ -34,7 +34,8 @@ fn chunked(chunks: &str) -> Vec<u8> {
 fn crawled_as(name: &str, site: BadSiteBuilder) {
     let site = site.serve();
     let ground = Ground::new([SiteFile::new("shop", site.url("/")).fetch(FETCH)]);
-    ground.crawled();
+    // More of its pages die than come.
+    ground.crawl().run().expect_code(3);
     assert_text(name, &told(&ground, site.counts()));
     assert_archived(&ground, &site.counts());
     assert_eq!(ground.view("shop").download.imbalance(), 0);
@@ -99,7 +100,7 @@ fn what_is_no_http_is_told_apart_from_what_is_odd_http() {
             while stream.write_all(b"X-A: aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\r\n").is_ok() {}
         })
         .bytes("/header-with-nul", answer("200 OK", "X-A: a\0b\r\n", WHOLE.as_bytes()))
-        .bytes("/status-999", answer("999 Request denied", "", WHOLE.as_bytes()))
+        .bytes("/status-998", answer("998 Hardly", "", WHOLE.as_bytes()))
         .bytes("/status-1000", answer("1000 Many", "", WHOLE.as_bytes()))
         .bytes("/status-099", answer("099 Few", "", WHOLE.as_bytes()))
         .bytes(
@@ -153,6 +154,26 @@ fn bodies_that_do_not_decode_are_no_page() {
     crawled_as("answers_coded.txt", site);
 }
 
+#[test]
+fn a_robots_txt_is_read_up_to_500_kib_whatever_max_body_is_and_none_that_is_cut_while_compressed() {
+    let long = format!("User-agent: *\n{}Disallow: /shut\n", "# a word\n".repeat(50_000));
+    let (gzipped, noise) =
+        (gzip(long.as_bytes()), (0..600_000).map(|_| fastrand::u8(..)).collect::<Vec<_>>());
+    for (fields, body, read) in [
+        ("", long.as_bytes(), true),
+        ("Content-Encoding: gzip\r\n", &gzipped, true),
+        ("Content-Encoding: gzip\r\n", &gzip(&noise), false),
+    ] {
+        let site = BadSite::builder().body("/robots.txt", fields, body);
+        let site = site.body("/shut", "", WHOLE).body("/open", "", WHOLE).serve();
+        let ground = Ground::new([SiteFile::new("shop", site.url("/")).fetch("max_body = \"20KiB\"")]);
+        ground.crawl().args(["--give-up", "1s"]).run().expect_code(if read { 0 } else { 3 });
+        let counts = site.counts();
+        let asked = |path: &str| counts.get(path).copied().unwrap_or(0);
+        assert_eq!((asked("/shut"), asked("/open")), (0, usize::from(read)), "{fields:?} {}", body.len());
+    }
+}
+
 fn wrong_sum(packed: &[u8]) -> Vec<u8> {
     let mut wrong = packed.to_vec();
     let sum = wrong.len() - 8;
@@ -176,10 +197,20 @@ fn redirects_of_any_kind_end_with_a_word() {
         .bytes("/to-nowhere", answer("301 Moved Permanently", "", b""))
         .bytes("/to-empty", to(""))
         .bytes("/to-no-host", to("http:///"))
-        .bytes("/to-far-away", to(&format!("/{}", "a".repeat(100_000))))
         .bytes("/multiple-choices", answer("300 Multiple Choices", "", b""))
         .bytes("/not-modified", answer("304 Not Modified", "", b""));
     crawled_as("answers_moved.txt", site);
+}
+
+#[test]
+fn a_redirect_to_a_url_of_100_kb_is_dead() {
+    let far = format!("Location: /{}\r\n", "a".repeat(100_000));
+    let site = BadSite::builder().bytes("/far", answer("302 Found", &far, b"")).serve();
+    let ground = Ground::new([SiteFile::new("shop", site.url("/")).fetch(FETCH)]);
+    ground.crawled();
+    let dead = ground.dead("shop");
+    assert!(dead.len() == 1 && dead["/far"].contains("bytes long, and a URL may have 8192"), "{dead:?}");
+    assert_archived(&ground, &site.counts());
 }
 
 #[test]

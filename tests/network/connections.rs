@@ -132,7 +132,7 @@ fn a_redirect_to_a_private_address_sends_nothing_even_where_it_is_in_scope() {
     let text = file.text().replace("allow_private = true\n", "");
     let ground = Ground::of_texts([("shop".to_owned(), text)]);
     let led = format!("shop.example:80:{}", site.addr());
-    ground.crawl().arg("--connect-to").arg(led).run().expect_code(0);
+    ground.crawl().arg("--connect-to").arg(led).run().expect_code(3);
     let reasons: Vec<String> = ground.letters("shop").into_iter().map(|letter| letter.why.reason).collect();
     assert_eq!(reasons.len(), 2, "{reasons:?}");
     assert!(reasons.iter().all(|reason| reason.contains("private address")), "{reasons:?}");

@@ -25,7 +25,10 @@ fn v12_pages_that_take_long_to_parse_hold_no_download_up() {
             site.page(path, if path.starts_with("/huge") { huge.clone() } else { page(path, [""; 0]) })
         });
         let site = site.serve();
-        let ground = Ground::new([SiteFile::of("shop", &site).interval(interval).pages(&rules)]);
+        let ground = Ground::new([SiteFile::of("shop", &site)
+            .interval(interval)
+            .fetch("parse_budget = \"1m\"")
+            .pages(&rules)]);
         let crawl = ground.crawl().start();
         let last = format!("/huge/{HUGE}");
         eventually("the last huge page's download", || (site.count(&last) == 1).then_some(()));

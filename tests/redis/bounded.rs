@@ -294,7 +294,7 @@ fn i16_claims_wait_no_longer_while_a_huge_site_is_forgotten() {
         let (frontier, other) = (open(&redis.url(0)), open(&redis.url(0)));
         wait(async {
             register_as(&frontier, "huge", 0).await;
-            frontier.tune("huge", Tuning::Paused(Some("it goes".to_owned()))).await.expect("set");
+            frontier.tune("huge", Tuning::pause("it goes")).await.expect("set");
             for from in (0..tasks).step_by(5_000) {
                 put_in(&frontier, "huge", from..(from + 5_000).min(tasks)).await.expect("answers");
             }

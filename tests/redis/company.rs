@@ -13,7 +13,7 @@ use crate::support::*;
 const UNTIL_A_CLAIM: Duration = Duration::from_millis(100);
 
 async fn settle_when_one_claims(frontier: &Frontier, lease: Lease) -> Settled {
-    let settlement = Settlement { lease, outcome: done(), block: None, response: None, parse: None };
+    let settlement = Settlement::of(lease, done());
     let settled = frontier.settle_waiting("one", fastrand::u64(..), vec![settlement], true).await;
     settled.expect("it answers").remove(0)
 }

@@ -6,6 +6,7 @@ mod bounded;
 mod clock;
 mod company;
 mod deploy;
+mod deploy_files;
 mod dropped;
 mod far;
 mod forgotten;

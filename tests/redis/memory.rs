@@ -150,7 +150,7 @@ fn while_the_parses_of_others_are_refused_a_process_that_only_downloads_asks_for
     let frontier = open(&redis.url(0));
     wait(async {
         let refused = view(&frontier).await.parse;
-        assert!(refused.waiting + refused.delayed > 1, "{refused:?}");
+        assert!(refused.waiting + refused.delayed > 0, "{refused:?}");
         let none = (refused.retried, refused.lost, refused.dead, refused.letters);
         assert_eq!(none, (0, 0, 0, 0), "{refused:?}");
         frontier.work_on("test", WorkScope::All).await.expect("answers");

@@ -34,7 +34,9 @@ pub fn registration(name: &str, interval: i64) -> Registration {
         parallel: 1_000,
         attempts: 5,
         robots: false,
-        budgets: std::collections::BTreeMap::new(),
+        min_interval: 1,
+        max_parallel: 100_000,
+        ..SiteSettings::default()
     };
     Registration {
         name: name.to_owned(),
@@ -110,7 +112,7 @@ pub async fn sleep(ms: i64) {
 }
 
 pub async fn settle(frontier: &Frontier, owner: &str, lease: &Lease, outcome: Outcome) -> Settled {
-    let settlement = Settlement { lease: lease.clone(), outcome, block: None, response: None, parse: None };
+    let settlement = Settlement::of(lease.clone(), outcome);
     let settled = frontier.settle(owner, fastrand::u64(..), vec![settlement]).await;
     settled.expect("a frontier that answers").remove(0)
 }

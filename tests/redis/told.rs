@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use paced::internals::clock::{Clock, Timestamp};
-use paced::internals::frontier::{Frontier, MutexKey, Tuning, WorkScope};
+use paced::internals::frontier::{Frontier, MutexKey, Pause, Tuning, WorkScope};
 use paced::internals::task::Settlement;
 
 use crate::ground::wait;
@@ -82,7 +82,7 @@ fn l1_a_tune_a_put_a_give_back_an_unlock_or_a_burial_tells_one_sleeper_at_once_a
                     true
                 }
                 "resume" => {
-                    let paused = |why: Option<&str>| Tuning::Paused(why.map(str::to_owned));
+                    let paused = |why: Option<&str>| Tuning::Paused(why.map(Pause::of));
                     assert!(frontier.tune("shop", paused(Some("lunch"))).await.expect("answers"));
                     all.pass(u64::try_from(HOUR).expect("forward"));
                     for name in ["a", "b", "c"] {
@@ -137,7 +137,7 @@ fn l1_a_tune_a_put_a_give_back_an_unlock_or_a_burial_tells_one_sleeper_at_once_a
                         all.falls_asleep(name).await;
                     }
                     let (outcome, block, response, parse) = (done(), None, None, None);
-                    let settlement = Settlement { lease, outcome, block, response, parse };
+                    let settlement = Settlement { block, response, parse, ..Settlement::of(lease, outcome) };
                     frontier.settle("full", 7, vec![settlement]).await.expect("answers");
                     true
                 }
@@ -158,7 +158,7 @@ fn l1_a_claimer_that_fills_up_or_leaves_has_another_one_told_what_it_was_told() 
     for leaves in [true, false] {
         wait(async {
             let Some(all) = Sleepers::of(&[]).await else { return };
-            let paused = Tuning::Paused(Some("lunch".to_owned()));
+            let paused = Tuning::pause("lunch");
             assert!(all.frontier.tune("shop", paused).await.expect("answers"));
             register_as(&all.frontier, "other", 2_000).await;
             put_in(&all.frontier, "other", 0..3).await.expect("answers");

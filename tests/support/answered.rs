@@ -35,6 +35,7 @@ pub fn answered(page: Page) -> Visit {
             method: "GET",
             headers: Vec::new(),
             sent_at: page.sent_at,
+            signed_by: None,
             http_version: http::Version::HTTP_11,
         },
         outcome: VisitOutcome::Response(page),

@@ -23,12 +23,8 @@ fn i16_owners_of_a_page_s_hosts_are_asked_for_in_portions() {
     let ground = Ground::on(&shared, [SiteFile::of("shop", &site).pace("robots = \"ignore\""), others]);
     register_only(&ground, "shop");
     register_only(&ground, "others");
-    wait(
-        ground
-            .frontier()
-            .tune("others", paced::internals::frontier::Tuning::Paused(Some("later".to_owned()))),
-    )
-    .expect("paused");
+    wait(ground.frontier().tune("others", paced::internals::frontier::Tuning::pause("later")))
+        .expect("paused");
     let mut running = worker(&ground, "w").start();
     running.wait_for_stderr("at work");
     let heard = shared.server().heard_steps();

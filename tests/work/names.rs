@@ -22,6 +22,7 @@ fn c10_a_worker_that_comes_back_under_its_name_gets_its_leases_back_at_the_same_
         attempts: 5,
         robots: false,
         budgets: std::collections::BTreeMap::new(),
+        ..SiteSettings::default()
     };
     let registration = Registration {
         name: "shop".to_owned(),

@@ -125,19 +125,19 @@ fn rules_that_another_process_registers_count_from_the_next_page_on() {
 fn a_worker_without_a_sites_password_leaves_its_pages_to_those_that_have_it() {
     on_each_frontier(|shared| {
         let site = star(3).serve();
-        let file = SiteFile::of("shop", &site).fetch("auth_env = \"SHOP_PASSWORD\"");
+        let file = SiteFile::of("shop", &site).fetch("auth_env = \"PACED_SECRET_SHOP\"");
         let open = star(2).serve();
         let ground = Ground::on(shared, [file, SiteFile::of("open", &open)]);
         seed(&ground);
         let mut without = worker(&ground, "without").start();
-        without.wait_for_stderr("its pages go back to the others: auth_env names SHOP_PASSWORD");
+        without.wait_for_stderr("its pages go back to the others: auth_env names PACED_SECRET_SHOP");
         assert_eq!(site.requests().len(), 0);
         eventually("it works on the other site", || (open.count("/p/2") == 1).then_some(()));
         ground.verb("put").arg("open").arg(open.url("/p/1")).run().expect_code(0);
         eventually("also what comes later", || (open.count("/p/1") == 2).then_some(()));
         let log = to_the_end(&ground, "neither").run().expect_code(1).stderr;
         assert!(log.contains("ended early: the password of a site is missing here"), "{log}");
-        let with = to_the_end(&ground, "with").env("SHOP_PASSWORD", "me:secret").run().expect_code(0);
+        let with = to_the_end(&ground, "with").env("PACED_SECRET_SHOP", "me:secret").run().expect_code(0);
         assert!(with.stderr.contains("done dead=0"), "{}", with.stderr);
         assert_eq!(said(&without, "its pages go back to the others"), 1, "{}", without.stderr());
         assert!(site.requests().iter().all(|request| request.header("authorization").is_some()));

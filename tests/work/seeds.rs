@@ -16,7 +16,7 @@ fn seed_says_of_each_site_what_it_did_and_puts_seeds_when_a_run_begins() {
     assert_eq!(fresh.stdout, "two: run 2 begun, 2 seeds put\n");
     let told = ground.verb_on_all("seed").arg("--json").run().expect_code(0);
     let first = told.stdout.lines().next().expect("a line");
-    assert_eq!(first, r#"{"site":"one","run":1,"begun":false,"seeds":0,"waiting":1}"#);
+    assert_eq!(first, r#"{"site":"one","run":1,"begun":false,"replaced":false,"seeds":0,"waiting":1}"#);
     assert!(one.requests().is_empty() && two.requests().is_empty(), "it asks nobody");
 }
 

@@ -31,7 +31,7 @@ impl Account {
     pub(in crate::cli) fn print(self, as_json: bool) -> Result<Exit, Trouble> {
         let mut results = Results::default();
         if as_json {
-            results.line(Value::Object(self.object))?;
+            results.json(Value::Object(self.object))?;
         } else {
             results.line(self.headline)?;
             self.lines

@@ -56,6 +56,7 @@ impl EquipmentOptions {
             cacert: self.elsewhere.certificates()?,
             connect_to: self.elsewhere.connect_to,
             places: globals.places()?,
+            first_probe: RunParts::FIRST_PROBE,
         })
     }
 }

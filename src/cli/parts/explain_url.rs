@@ -75,12 +75,17 @@ async fn owner(
 ) -> Result<Site, Trouble> {
     let name = match given {
         Some(given) => given.to_owned(),
-        None => frontier.site_of(&url.host()).await?.ok_or_else(|| {
-            let (frontier, host) = (globals.shown_frontier(), url.host());
-            Trouble::usage(format!("no site of {frontier} has the host {host}; name one with --site"))
-        })?,
+        None => match frontier.site_of(&url.host()).await? {
+            Some(owner) => owner,
+            None => return Err(nobody_has(url, globals)?),
+        },
     };
     sites::known_site(frontier, &name, globals).await
+}
+
+fn nobody_has(url: &CanonicalUrl, globals: &Globals) -> Result<Trouble, Trouble> {
+    let (frontier, host) = (globals.shown_frontier()?, url.host());
+    Ok(Trouble::usage(format!("no site of {frontier} has the host {host}; name one with --site")))
 }
 
 /// The answer whose body is stored.

@@ -2,12 +2,13 @@
 
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ColorChoice};
 use indicatif::{MultiProgress, ProgressDrawTarget};
 
-use super::Trouble;
+use super::{Trouble, frontier_url};
 use crate::archive::{Archive, Location, writer_name};
 use crate::clock::Clock;
 use crate::frontier::{Frontier, without_password};
@@ -15,21 +16,29 @@ use crate::monitor::Shown;
 use crate::monitor::log::{self, Format};
 use crate::run::Outputs;
 use crate::settings::Settings;
+use crate::signature::KeyFolder;
 
+const FRONTIER: &str = "The frontier [env: PACED_FRONTIER, or a file that has it: PACED_FRONTIER_FILE] [default: \
+                        sqlite:DIR/frontier.db]";
 const PAGES: &str = "The pages: a folder, or s3://BUCKET/PREFIX [default: DIR/pages]";
 
-/// Options that every verb takes.
-#[derive(Clone, Debug, Args)]
+/// Options that every verb takes. Not to be printed: a frontier's URL may have a password.
+#[derive(Clone, Args)]
 #[command(next_help_heading = "Everywhere")]
 pub struct Globals {
     /// The folder of frontier, pages and items
     #[arg(long, global = true, env = "PACED_DATA", default_value = "paced-data", value_name = "DIR")]
     pub data: PathBuf,
-    /// The frontier [default: sqlite:DIR/frontier.db]
-    #[arg(long, global = true, env = "PACED_FRONTIER", value_name = "URL", hide_env_values = true)]
+    #[arg(long, global = true, value_name = "URL", help = FRONTIER)]
     frontier: Option<String>,
+    /// Looked for once: its file may be one that can be read once.
+    #[arg(skip)]
+    found: OnceLock<String>,
     #[arg(long, global = true, value_name = "URL", help = PAGES)]
     pages: Option<String>,
+    /// The folder of keys to sign requests with [default: DIR/keys]
+    #[arg(long, global = true, env = "PACED_KEYS", value_name = "DIR")]
+    keys: Option<PathBuf>,
     /// Settings for all sites [default: paced.toml beside the data folder, if there is one]
     #[arg(long, global = true, value_name = "FILE")]
     config: Option<PathBuf>,
@@ -82,18 +91,32 @@ impl Globals {
 
     /// Where everything is kept.
     pub(in crate::cli) fn places(&self) -> Result<Outputs, Trouble> {
-        Ok(Outputs { frontier: self.frontier_url(), pages: self.pages()?, ..Outputs::below(&self.data) })
+        let (frontier, pages, keys) = (self.frontier_url()?, self.pages()?, self.key_folder());
+        Ok(Outputs { frontier, pages, keys, ..Outputs::below(&self.data) })
     }
 
-    /// The frontier's URL.
-    pub(in crate::cli) fn frontier_url(&self) -> String {
+    /// The keys to sign requests with.
+    pub(in crate::cli) fn keys(&self) -> KeyFolder {
+        KeyFolder::new(&self.key_folder())
+    }
+
+    fn key_folder(&self) -> PathBuf {
+        self.keys.clone().unwrap_or_else(|| self.data.join("keys"))
+    }
+
+    /// The frontier's URL: the option's, else a variable's, else that of the file in the data folder.
+    pub(in crate::cli) fn frontier_url(&self) -> Result<String, Trouble> {
+        if let Some(found) = self.frontier.as_ref().or(self.found.get()) {
+            return Ok(found.clone());
+        }
         let default = || format!("sqlite:{}", self.data.join("frontier.db").display());
-        self.frontier.clone().unwrap_or_else(default)
+        let url = frontier_url::of_variables()?.unwrap_or_else(default);
+        Ok(self.found.get_or_init(|| url).clone())
     }
 
     /// The frontier's URL as it may be shown.
-    pub(in crate::cli) fn shown_frontier(&self) -> String {
-        without_password(&self.frontier_url())
+    pub(in crate::cli) fn shown_frontier(&self) -> Result<String, Trouble> {
+        self.frontier_url().map(|url| without_password(&url))
     }
 
     /// Where the pages are.
@@ -106,7 +129,7 @@ impl Globals {
 
     /// Opens the frontier of a verb that only makes sense where something was crawled before.
     pub(in crate::cli) fn open_existing(&self) -> Result<Frontier, Trouble> {
-        let url = self.frontier_url();
+        let url = self.frontier_url()?;
         if let Some(path) = url.strip_prefix("sqlite:").filter(|path| !path.is_empty())
             && !Path::new(path).exists()
         {

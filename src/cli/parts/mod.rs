@@ -1,8 +1,10 @@
 //! What verbs share: their global options, sites by name, results on stdout, prompts, signals, printing.
 
 pub(super) mod account;
+pub(super) mod act;
 pub(super) mod equipment;
 pub(super) mod explain_url;
+mod frontier_url;
 mod globals;
 pub(super) mod print_crawl;
 pub(super) mod print_trial;
@@ -13,6 +15,7 @@ pub(super) mod signals;
 pub(super) mod sites;
 pub(super) mod table;
 mod trouble;
+pub(super) mod when;
 
 pub use globals::Globals;
 pub(in crate::cli) use trouble::say;

@@ -19,6 +19,9 @@ pub(in crate::cli) fn tell(report: &CrawlReport) {
     if report.ending == Ending::Finished && report.is_fruitless() {
         report.sites.iter().for_each(tell_why_nothing);
     }
+    if let Some((site, dead, came)) = report.mostly_dead().filter(|_| !report.is_fruitless()) {
+        warn!(site, dead, came, "more of its pages died than came: `paced dead list` tells why");
+    }
     let dead = report.dead();
     match report.ending {
         Ending::Finished => info!(dead, "done"),

@@ -43,7 +43,7 @@ impl PrintedTrial<'_> {
         allowed && self.look.is_some_and(|look| look.missing.is_empty())
     }
 
-    pub(in crate::cli) fn text(&self) -> String {
+    pub(in crate::cli) fn lines(&self) -> Vec<String> {
         let mut lines = Vec::new();
         for hop in &self.walk.hops {
             lines.push(hop.url.to_string());
@@ -58,7 +58,7 @@ impl PrintedTrial<'_> {
             lines.extend(field_rows(&look.fields));
             lines.extend(link_rows(look));
         }
-        lines.join("\n") + "\n"
+        lines
     }
 
     fn request_of(&self, hop: &Hop) -> Option<&PaidRequest> {
@@ -117,6 +117,9 @@ fn item_rows(look: &Look) -> Vec<String> {
     if !flags.is_empty() {
         rows.push(row("asks for", flags.join(", ")));
     }
+    if !look.left_out.is_empty() {
+        rows.push(row("left out", format_args!("{}: too much", look.left_out.join(", "))));
+    }
     rows.push(match (&look.item, look.missing.as_slice()) {
         (Some(item), _) => {
             row("item", format_args!("yes, its key: {}", item.key.as_deref().unwrap_or(&item.url)))
@@ -160,7 +163,8 @@ fn shortened(text: &str) -> String {
 
 fn link_rows(look: &Look) -> Vec<String> {
     let (all, refused) = (look.followed.len(), look.refused.len());
-    let mut rows = vec![row("links", format_args!("{all} followed, {refused} refused"))];
+    let dropped = if look.dropped > 0 { format!(", {} dropped", look.dropped) } else { String::new() };
+    let mut rows = vec![row("links", format_args!("{all} followed, {refused} refused{dropped}"))];
     let shown = &look.followed[..all.min(LINKS)];
     let rule = shown.iter().map(|link| link.rule.chars().count()).max().unwrap_or(0);
     rows.extend(shown.iter().map(|link| format!("    {:<rule$}  {}", link.rule, link.url)));
@@ -210,11 +214,12 @@ fn look_object(look: &Look) -> Value {
     let refused =
         look.refused.iter().map(|link| json!({ "url": link.url, "reason": link.reason, "why": link.why }));
     json!({
-        "encoding": look.encoding, "cut": look.cut, "item": look.item, "missing": look.missing,
+        "encoding": look.encoding, "cut": look.cut, "left_out": look.left_out, "item": look.item, "missing": look.missing,
         "nofollow": look.directives.nofollow, "noindex": look.directives.noindex, "noarchive": look.directives.noarchive,
         "fields": fields.collect::<Vec<_>>(),
         "links": {
             "followed": followed.collect::<Vec<_>>(), "refused": refused.collect::<Vec<_>>(), "refused_counts": counts,
+            "dropped": look.dropped,
         },
     })
 }

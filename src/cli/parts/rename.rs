@@ -2,6 +2,7 @@
 
 use tracing::info;
 
+use super::act::act_of;
 use super::refuse_while_busy::refuse_while_worked_on;
 use super::results::Results;
 use super::{Exit, Globals, Trouble, sites};
@@ -19,7 +20,10 @@ pub(in crate::cli) async fn rename(
     let to = &site.name;
     refuse_while_worked_on(name, frontier).await?;
     match frontier.rename(name, to).await? {
-        Renamed::Done => info!(site = name, to, "renamed by an operator"),
+        Renamed::Done => {
+            frontier.note(to, act_of(&format!("rename {name} to {to}"))).await?;
+            info!(site = name, to, "renamed by an operator");
+        }
         Renamed::Unknown => {
             sites::known_one(frontier, name, globals).await?;
             return Err(Trouble::failed(why(name, to, &Renamed::Unknown)));

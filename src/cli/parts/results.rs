@@ -1,9 +1,10 @@
-//! Results on stdout. A reader that went away (`| head`) is no failure.
+//! Results on stdout, where nothing from outside steers a terminal. A reader that went away (`| head`) is no failure.
 
 use std::fmt::Display;
 use std::io::{self, ErrorKind, Write};
 
 use super::Trouble;
+use crate::plain_text::{plain, plain_json};
 
 /// Stdout, for as long as somebody reads it.
 #[derive(Debug, Default)]
@@ -12,13 +13,27 @@ pub(in crate::cli) struct Results {
 }
 
 impl Results {
-    /// Writes a line; nothing where nobody reads any more.
+    /// Writes one line for people; nothing where nobody reads any more. What steers a terminal is escaped.
     pub(in crate::cli) fn line(&mut self, text: impl Display) -> Result<(), Trouble> {
-        self.write(&format!("{text}\n"))
+        self.ours(&(plain(text) + "\n"))
     }
 
-    /// Writes text as it is.
-    pub(in crate::cli) fn write(&mut self, text: &str) -> Result<(), Trouble> {
+    /// Writes each as a line for people.
+    pub(in crate::cli) fn lines<T: Display>(
+        &mut self,
+        lines: impl IntoIterator<Item = T>,
+    ) -> Result<(), Trouble> {
+        let text: String = lines.into_iter().map(|line| plain(line) + "\n").collect();
+        self.ours(&text)
+    }
+
+    /// Writes one line of JSON.
+    pub(in crate::cli) fn json(&mut self, value: impl Display) -> Result<(), Trouble> {
+        self.ours(&format!("{}\n", plain_json(&value.to_string())))
+    }
+
+    /// Writes text that is the program's own as it is.
+    pub(in crate::cli) fn ours(&mut self, text: &str) -> Result<(), Trouble> {
         if self.closed {
             return Ok(());
         }

@@ -116,7 +116,7 @@ pub(in crate::cli) async fn known(
     let wanted = names(given)?;
     if let Some(unknown) = wanted.iter().find(|name| !all.contains(name)) {
         let known = if all.is_empty() { "none".to_owned() } else { all.join(", ") };
-        let frontier = globals.shown_frontier();
+        let frontier = globals.shown_frontier()?;
         return Err(Trouble::usage(format!("there is no site `{unknown}` in {frontier}; it knows {known}")));
     }
     Ok(if wanted.is_empty() { all } else { wanted })

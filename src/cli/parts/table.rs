@@ -2,7 +2,9 @@
 
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 
-/// The rows below their heads, which have commas between them; from column `first_number` on cells stand at the right.
+use crate::plain_text::plain;
+
+/// The rows below their heads, which have commas between them, each cell in one line; from column `first_number` on cells stand at the right.
 pub(in crate::cli) fn table<const N: usize>(
     heads: &str,
     rows: Vec<[String; N]>,
@@ -10,7 +12,7 @@ pub(in crate::cli) fn table<const N: usize>(
 ) -> String {
     let mut table = Table::new();
     table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
-    table.set_header(heads.split(", ")).add_rows(rows);
+    table.set_header(heads.split(", ")).add_rows(rows.into_iter().map(|row| row.map(plain)));
     for (index, column) in table.column_iter_mut().enumerate() {
         column.set_padding((0, 2));
         if index >= first_number {

@@ -5,13 +5,14 @@ use std::fmt::Display;
 use std::io::{self, Write};
 
 use crate::frontier::{FrontierError, FrontierErrorKind};
+use crate::plain_text::plain;
 use crate::run::RunError;
 use crate::sink::SinkError;
 use crate::work::VisitError;
 
-/// A line for the person at the terminal; lost where stderr is closed.
+/// A line for the person at the terminal, which nothing in it steers; lost where stderr is closed.
 pub(in crate::cli) fn say(text: impl Display) {
-    let _ = writeln!(io::stderr(), "{text}");
+    let _ = writeln!(io::stderr(), "{}", plain(text));
 }
 
 /// How a verb ended, as its exit code.

@@ -47,12 +47,12 @@ pub(super) async fn run(options: AuditArgs, globals: &Globals) -> Result<Exit, T
         |report: &&UnitReport| wanted.is_empty() || report.sites.iter().any(|site| wanted.contains(site));
     let mut results = Results::default();
     for report in reports.iter().filter(asked) {
-        if options.json { results.line(object(report))? } else { results.write(&text(report))? }
+        if options.json { results.json(object(report))? } else { results.lines(lines(report))? }
     }
     Ok(Exit::Done)
 }
 
-fn text(report: &UnitReport) -> String {
+fn lines(report: &UnitReport) -> Vec<String> {
     let (least, most) = report.interval;
     let interval =
         if least == most { spoken(least) } else { format!("{} to {}", spoken(least), spoken(most)) };
@@ -88,8 +88,11 @@ fn text(report: &UnitReport) -> String {
     let statuses: Vec<String> =
         report.statuses.iter().map(|(status, count)| format!("{status}: {count}")).collect();
     lines.push(format!("  answers   {}; none: {}", statuses.join(", "), report.unanswered));
+    for (key, count) in &report.signed_by {
+        lines.push(format!("  signed    {count} with the key {key}"));
+    }
     lines.push(format!("  bytes     {}", report.bytes));
-    lines.join("\n") + "\n"
+    lines
 }
 
 fn object(report: &UnitReport) -> serde_json::Value {
@@ -103,6 +106,6 @@ fn object(report: &UnitReport) -> serde_json::Value {
         "mean_ms": report.quick.map(|quick| json!({
             "gap": quick.gap.as_secs_f64() * 1000.0, "due": quick.due.as_secs_f64() * 1000.0, "kept": quick.kept,
         })),
-        "early": report.early, "without_unit_wait": report.without_unit_wait, "statuses": report.statuses, "unanswered": report.unanswered, "bytes": report.bytes,
+        "early": report.early, "without_unit_wait": report.without_unit_wait, "statuses": report.statuses, "unanswered": report.unanswered, "signed_by": report.signed_by, "bytes": report.bytes,
     })
 }

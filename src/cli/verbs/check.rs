@@ -8,9 +8,12 @@ use serde_json::json;
 
 use crate::cli::parts::results::Results;
 use crate::cli::parts::{Exit, Globals, Trouble, say, sites};
-use crate::clock;
+use crate::clock::{self, Clock};
+use crate::fetch;
 use crate::frontier::View;
 use crate::quantity::spoken;
+use crate::signature;
+use crate::site::read::said_of;
 use crate::site::{self, Site, SiteError};
 
 /// How long a frontier may take to tell response times.
@@ -36,7 +39,7 @@ pub(in crate::cli) struct CheckArgs {
 /// Says of each file that it is right, or everything that is wrong with it.
 pub(super) async fn run(options: CheckArgs, globals: &Globals) -> Result<Exit, Trouble> {
     if options.schema {
-        Results::default().line(format_args!("{:#}", site::schema()))?;
+        Results::default().ours(&format!("{:#}\n", site::schema()))?;
         return Ok(Exit::Done);
     }
     let settings = globals.settings()?;
@@ -44,7 +47,7 @@ pub(super) async fn run(options: CheckArgs, globals: &Globals) -> Result<Exit, T
     let mut results = Results::default();
     for error in &wrong {
         if options.json {
-            results.line(json!(error))?;
+            results.json(json!(error))?;
         } else {
             results.line(error)?;
         }
@@ -53,10 +56,13 @@ pub(super) async fn run(options: CheckArgs, globals: &Globals) -> Result<Exit, T
     let outlook = site::outlook(&loaded, &settings.groups, &measured(&loaded, globals).await);
     for (file, site) in &loaded {
         let mut warnings = site::warnings(site, file);
+        let ends = fetch::signature_end(site).and_then(|ends| signature::soon(ends, Clock::wall().now()));
+        let keys = ["fetch", "signature"];
+        warnings.extend(ends.map(|soon| said_of((file, &site.text), &keys, soon, signature::ASK)));
         warn(&warnings);
         if options.json {
             warnings.extend(outlook.iter().filter(|warning| warning.file == *file).cloned());
-            results.line(json!({ "file": file, "site": site.name, "ok": true, "warnings": warnings }))?;
+            results.json(json!({ "file": file, "site": site.name, "ok": true, "warnings": warnings }))?;
         } else {
             results.line(format_args!("{file}: ok: {}", summary(site)))?;
         }

@@ -22,6 +22,6 @@ pub(in crate::cli) struct CompletionsArgs {
 pub(super) fn run(options: CompletionsArgs, mut program: Command) -> Result<Exit, Trouble> {
     let mut script = Vec::new();
     clap_complete::generate(options.shell, &mut program, "paced", &mut script);
-    Results::default().write(&String::from_utf8_lossy(&script))?;
+    Results::default().ours(&String::from_utf8_lossy(&script))?;
     Ok(Exit::Done)
 }

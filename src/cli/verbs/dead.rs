@@ -6,6 +6,7 @@ use futures_util::future::join_all;
 use tracing::info;
 
 use crate::cli::parts::account::counted;
+use crate::cli::parts::act::act_of;
 use crate::cli::parts::explain_url::{ExplainedUrl, explain, letter_object};
 use crate::cli::parts::results::Results;
 use crate::cli::parts::{Exit, Globals, Trouble, say, sites};
@@ -170,7 +171,7 @@ async fn list(
         while let Some(letters) = portions.next().await?.filter(|_| !results.is_closed()) {
             count += letters.len();
             for letter in &letters {
-                if as_json { results.line(letter_object(letter))? } else { results.line(line(letter))? }
+                if as_json { results.json(letter_object(letter))? } else { results.line(line(letter))? }
             }
         }
     }
@@ -221,6 +222,9 @@ async fn change(
             (count, left) = (count + portion.0, left + portion.1);
         }
         log(&site, count, left);
+        if count > 0 {
+            frontier.note(&site, act_of(&format!("dead letters: {count} {changed}"))).await?;
+        }
         match (count, left) {
             (0, 0) => {}
             (_, 0) => results.line(format_args!("{site}: {count} {changed}"))?,

@@ -13,8 +13,9 @@ use crate::cli::parts::{Exit, Globals, Trouble};
 use crate::demo::gaps::GapReport;
 use crate::demo::shop::{Shop, Shops, serve};
 use crate::demo::table::{ShopRow, table};
-use crate::demo::{DemoShop, plans};
+use crate::demo::{DemoShop, FIRST_PROBE, plans};
 use crate::item::Item;
+use crate::owner_only;
 use crate::run::{CrawlOptions, Ending, Outputs, crawl};
 use crate::sink;
 use crate::site::{self, Site};
@@ -41,7 +42,9 @@ pub(super) async fn run(options: DemoArgs, globals: &Globals) -> Result<Exit, Tr
     let plans = plans();
     let shops = serve(plans.iter().map(|demo| demo.plan.clone()))?;
     let sites = sites(&shops, &plans, &folder.path)?;
-    let report = crawl(CrawlOptions::new(Outputs::below(&folder.path)), sites, shown, stop).await?;
+    let mut options = CrawlOptions::new(Outputs::below(&folder.path));
+    options.equipment.first_probe = FIRST_PROBE;
+    let report = crawl(options, sites, shown, stop).await?;
     tell(&report);
     let rows: Vec<ShopRow> =
         shops.all().iter().zip(&plans).map(|(shop, demo)| row(shop, demo, &folder.path)).collect();
@@ -52,15 +55,17 @@ pub(super) async fn run(options: DemoArgs, globals: &Globals) -> Result<Exit, Tr
         let items = sink::read(&file).into_iter().flatten().flatten();
         items.take(SHOWN).try_for_each(|item| results.line(format_args!("  {}", told(&item))))?;
     }
-    results.line("\nThe pace, as each shop measured it (gaps between arrivals in ms):")?;
-    results.line(table(&rows))?;
+    results.lines(["", "The pace, as each shop measured it (gaps between arrivals in ms):"])?;
+    results.lines(table(&rows).lines())?;
     for row in rows.iter().filter(|row| row.is_early()) {
-        results.line(format_args!("\nToo early at the shop {}: {}", row.shop, row.gaps))?;
+        results.line("")?;
+        results.lines(format!("Too early at the shop {}: {}", row.shop, row.gaps).lines())?;
     }
     if folder.keep {
         let kept = folder.path.display();
-        results.line(format_args!("\nKept in {kept}. Look closer:\n  head -1 {kept}/items/fast.jsonl"))?;
-        results.line(format_args!("  paced --data {kept} status\n  paced --data {kept} audit"))?;
+        results.lines([String::new(), format!("Kept in {kept}. Look closer:")])?;
+        results.line(format_args!("  head -1 {kept}/items/fast.jsonl"))?;
+        results.lines(["status", "audit"].map(|verb| format!("  paced --data {kept} {verb}")))?;
     }
     Ok(exit(report.ending, &rows))
 }
@@ -128,7 +133,7 @@ impl DemoFolder {
         if path.exists() {
             return Err(Trouble::usage(format!("{}: it exists already; name a new folder", path.display())));
         }
-        std::fs::create_dir_all(&path)?;
+        owner_only::make_folder(&path)?;
         Ok(Self { path, keep })
     }
 }

@@ -7,12 +7,14 @@ use serde_json::json;
 
 use crate::cli::parts::account::Account;
 use crate::cli::parts::{Exit, Globals, Trouble, explain_url, sites};
-use crate::clock::Timestamp;
+use crate::clock::{Clock, Timestamp};
+use crate::fetch;
 use crate::frontier::state::StageCounts;
-use crate::frontier::{Frontier, Says, View};
+use crate::frontier::{DatedAct, Frontier, Says, View};
 use crate::monitor::why;
 use crate::quantity::spoken;
-use crate::site::Site;
+use crate::signature;
+use crate::site::{SignatureRule, Site};
 use crate::task::RobotsAccess;
 
 /// Options of `paced explain`.
@@ -58,7 +60,7 @@ async fn of_site(name: &str, frontier: &Frontier) -> Result<Account, Trouble> {
     let mut account = Account::new(format!("{name}: {headline}"));
     account.keep(json!({ "site": name, "why": headline }));
     tell_books(&mut account, &view);
-    tell_pace(&mut account, &view);
+    tell_pace(&mut account, &view, &frontier.acts(name).await?);
     let said: Vec<String> = robots.into_iter().map(|(said, _)| said).collect();
     for said in &said {
         account.tell("robots.txt", said);
@@ -66,8 +68,27 @@ async fn of_site(name: &str, frontier: &Frontier) -> Result<Account, Trouble> {
     account.keep(json!({ "robots": said }));
     if let Some(site) = &site {
         account.tell("rules", format!("version {}, {} page rules", view.version, site.pages.len()));
+        tell_signature(&mut account, site);
     }
     Ok(account)
+}
+
+/// With which key requests are signed; until when, where the site's owner made the signature and this process has it.
+fn tell_signature(account: &mut Account, site: &Site) {
+    let ends = fetch::signature_end(site);
+    let told = match &site.fetch.signature {
+        None => return,
+        Some(SignatureRule::Key { name, agent }) => format!("with the key {name}, published by {agent}"),
+        Some(SignatureRule::Made(variable)) => match ends {
+            Some(ends) => signature::soon(ends, Clock::wall().now()).map_or_else(
+                || format!("in {}, until {ends}", variable.as_str()),
+                |soon| format!("{soon}; {}", signature::ASK),
+            ),
+            None => format!("in {}: its end isn't known here", variable.as_str()),
+        },
+    };
+    account.tell("signature", told);
+    account.keep(json!({ "signature_ends": ends }));
 }
 
 fn tell_books(account: &mut Account, view: &View) {
@@ -84,6 +105,18 @@ fn tell_books(account: &mut Account, view: &View) {
     );
     let StageCounts { waiting, leased, letters, done, .. } = parse;
     account.tell("parses", format!("{waiting} waiting, {leased} running, {letters} dead, {done} done"));
+    let StageCounts { dropped_links, left_out, too_dear, .. } = parse;
+    let too_much = [
+        (dropped_links, "links dropped"),
+        (left_out, "pages with structured data or values left out"),
+        (too_dear, "parses too dear"),
+    ];
+    let too_much =
+        too_much.iter().filter(|(count, _)| **count > 0).map(|(count, what)| format!("{count} {what}"));
+    let too_much: Vec<String> = too_much.collect();
+    if !too_much.is_empty() {
+        account.tell("too much", too_much.join(", "));
+    }
     for (stage, counts) in [("download", download), ("parse", parse)] {
         for (reason, count) in &counts.excluded {
             account.tell("left out", format!("{count} in the {stage} stage: {reason}"));
@@ -92,10 +125,11 @@ fn tell_books(account: &mut Account, view: &View) {
     account.keep(json!({ "run": view.run, "download": download, "parse": parse }));
 }
 
-fn tell_pace(account: &mut Account, view: &View) {
+fn tell_pace(account: &mut Account, view: &View, acts: &[DatedAct]) {
     let interval = spoken_ms(view.interval);
-    account.tell("interval", format!("{interval}: {}", whose_interval(view)));
-    account.tell("parallel", format!("{}: {}", view.parallel, whose_parallel(&view.says)));
+    let (interval_of, parallel_of) = (whose_interval(view, acts), whose_parallel(&view.says, acts));
+    account.tell("interval", format!("{interval}: {interval_of}"));
+    account.tell("parallel", format!("{}: {parallel_of}", view.parallel));
     account.tell("in flight", view.in_flight.to_string());
     if let Some(response) = view.response {
         account.tell("response", format!("{}: measured", spoken_ms(response)));
@@ -104,13 +138,30 @@ fn tell_pace(account: &mut Account, view: &View) {
         account.tell("last start", format!("{last}, {} ago", spoken(view.at.since(last))));
     }
     account.tell("next start", next_start(view));
+    if let Some(wall) = &view.wall {
+        account.tell("wall", format!("{}; first refused: {}", wall.told(view.at), wall.url));
+        account.tell("what helps", WALL_HELP);
+    }
+    if view.slow_starts > 0 {
+        account
+            .tell("slow start", format!("{} more starts, as it was left alone for long", view.slow_starts));
+    }
     account.tell("pace unit", view.unit.clone());
     account.keep(json!({
-        "interval_ms": view.interval, "interval_of": whose_interval(view), "parallel": view.parallel,
-        "parallel_of": whose_parallel(&view.says), "in_flight": view.in_flight, "response_ms": view.response,
+        "interval_ms": view.interval, "interval_of": interval_of, "parallel": view.parallel,
+        "parallel_of": parallel_of, "paused": view.paused, "paused_until": view.paused_until, "in_flight": view.in_flight, "response_ms": view.response,
         "last_start": view.last_start, "next_start": view.next_start(), "blocked_until": view.blocked_until, "unit": view.unit,
+        "wall": view.wall.as_ref().map(|wall| json!({
+            "why": wall.why, "since": wall.since, "url": wall.url, "next_probe": wall.probe_at,
+            "probes_refused": wall.refused,
+        })),
+        "slow_starts": view.slow_starts,
     }));
 }
+
+/// Nothing is ever solved or disguised.
+const WALL_HELP: &str = "a slower interval, a signature that the owner lets in, or a mail to the owner with `paced audit`; \
+                         `paced resume SITE` asks at once";
 
 /// When the next request starts, and why then.
 fn next_start(view: &View) -> String {
@@ -126,27 +177,48 @@ fn next_start(view: &View) -> String {
 }
 
 /// Whose the interval in force is, and what the others would be that it overrules.
-fn whose_interval(view: &View) -> String {
+fn whose_interval(view: &View, acts: &[DatedAct]) -> String {
     let says = &view.says;
     let file = format!("the site's file ({})", spoken_ms(says.interval));
-    let tuned = says.tuned_interval.map(|tuned| format!("set while it runs ({})", spoken_ms(tuned)));
+    let by = set_by("interval", acts);
+    let tuned = says.tuned_interval.map(|tuned| format!("set while it runs{by} ({})", spoken_ms(tuned)));
     let robots = says.robots.as_ref().map(|(floor, origin)| (*floor, format!("robots.txt of {origin}")));
     let group = says.group.map(|floor| (floor, format!("the group {}", view.unit)));
-    let wanted = says.tuned_interval.unwrap_or(says.interval);
+    let wanted = says.tuned_interval.map_or(says.interval, |tuned| tuned.max(says.least_interval));
     let own = tuned.unwrap_or_else(|| file.clone());
     let floor = robots.into_iter().chain(group).filter(|(floor, _)| *floor > wanted).max();
     match floor {
         Some((_, whose)) => format!("{whose}, over {own}"),
+        None if says.tuned_interval.is_some_and(|tuned| tuned < says.least_interval) => {
+            format!("the least that the site's file allows, over {own}")
+        }
         None if says.tuned_interval.is_some() => format!("{own}, over {file}"),
         None => "the site's file".to_owned(),
     }
 }
 
-fn whose_parallel(says: &Says) -> String {
+fn whose_parallel(says: &Says, acts: &[DatedAct]) -> String {
     match says.tuned_parallel {
-        Some(_) => format!("set while it runs, over the site's file ({})", says.parallel),
+        Some(tuned) if tuned > says.most_parallel => {
+            let by = set_by("parallel", acts);
+            format!("the most that the site's file allows, over {tuned}, set while it runs{by}")
+        }
+        Some(_) => {
+            let by = set_by("parallel", acts);
+            format!("set while it runs{by}, over the site's file ({})", says.parallel)
+        }
         None => "the site's file".to_owned(),
     }
+}
+
+/// Who set a key last, when and why, as far as that is kept.
+fn set_by(key: &str, acts: &[DatedAct]) -> String {
+    let sets = |did: &str| {
+        let values = did.strip_prefix("tune ").unwrap_or_default().split(' ');
+        values.filter_map(|value| value.split_once('=')).any(|(set, _)| set == key)
+    };
+    let last = acts.iter().find(|DatedAct { act, .. }| sets(&act.did));
+    last.map(|DatedAct { at, act }| format!(" by {} at {at}, {}", act.who, act.why)).unwrap_or_default()
 }
 
 /// What is known of the `robots.txt` of each host, and whether that counts as unreachable now.

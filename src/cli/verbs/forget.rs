@@ -11,6 +11,7 @@ use tracing::info;
 
 use crate::archive::{Archive, Erased, Record};
 use crate::canonical_url::{CanonicalUrl, Host};
+use crate::cli::parts::act::act_of;
 use crate::cli::parts::refuse_while_busy::refuse_while_worked_on;
 use crate::cli::parts::rename::rename;
 use crate::cli::parts::results::Results;
@@ -61,7 +62,7 @@ pub(super) async fn run(options: ForgetArgs, globals: &Globals) -> Result<Exit, 
         say("nothing was forgotten");
         return Ok(Exit::Failed);
     }
-    frontier.tune(&name, Tuning::Paused(Some(PAUSE.to_owned()))).await?;
+    frontier.tune(&name, Tuning::pause(PAUSE)).await?;
     while frontier.give_up(&name).await? {}
     let mut results = Results::default();
     // While the site is known, so that all of it can be run again.
@@ -70,6 +71,7 @@ pub(super) async fn run(options: ForgetArgs, globals: &Globals) -> Result<Exit, 
         erase(&name, pages, &frontier, &mut results).await?;
     }
     until_gone(&name, &frontier).await?;
+    frontier.note("", act_of(&format!("forget {name}"))).await?;
     info!(site = name, "forgotten by an operator");
     let stay = if pages.is_some() { "" } else { "; its stored pages stay in the archive" };
     results.line(format_args!("{name}: forgotten{stay}"))?;
@@ -169,7 +171,7 @@ async fn is_wanted(name: &str, frontier: &Frontier, globals: &Globals) -> Result
     let (waiting, done) = view.map_or((0, 0), |view| (view.download.waiting, view.download.done));
     say(format_args!(
         "forget site `{name}` in {}: {waiting} pages wait, {done} were fetched? [y/N]",
-        globals.shown_frontier()
+        globals.shown_frontier()?
     ));
     let mut answer = String::new();
     io::stdin().read_line(&mut answer)?;

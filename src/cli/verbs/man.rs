@@ -24,7 +24,7 @@ pub(in crate::cli) struct ManArgs {
 pub(super) fn run(options: ManArgs, program: Command) -> Result<Exit, Trouble> {
     let program = pages_of(program);
     let ManArgs { dir: Some(dir) } = options else {
-        Results::default().write(&whole(&program)?)?;
+        Results::default().ours(&whole(&program)?)?;
         return Ok(Exit::Done);
     };
     write_all(&program, &dir)

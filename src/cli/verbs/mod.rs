@@ -8,13 +8,18 @@ mod dead;
 mod demo;
 mod explain;
 mod forget;
+mod key;
+mod log;
 mod man;
+mod pause;
 mod plan;
 mod put;
 mod reparse;
+mod resume;
 mod seed;
 mod status;
 mod try_page;
+mod tune;
 mod work;
 
 use clap::{Command, Subcommand};
@@ -45,8 +50,18 @@ pub(super) enum Verb {
     Explain(explain::ExplainArgs),
     /// Dead letters, tasks that failed for good: list or show them with their reason, revive or drop them
     Dead(dead::DeadArgs),
+    /// Another pace for a site while it runs, within what its file allows; in force from its next start on
+    Tune(tune::TuneArgs),
+    /// Ask nothing of sites until they are resumed, or until a time
+    Pause(pause::PauseArgs),
+    /// Go on with a paused site; of a walled one, the page that it refused first is asked for again when its pace allows it
+    Resume(resume::ResumeArgs),
+    /// What people did to sites: when, who, why
+    Log(log::LogArgs),
     /// Forget a site: its queue, dead letters, what is known of its pages; its pace stays
     Forget(forget::ForgetArgs),
+    /// Keys to sign requests with, so that a site knows its crawler: make one, and show what to publish of it
+    Key(key::KeyArgs),
     /// Workers needed, pages a day, and when it would end: from site files, or from what is measured
     Plan(plan::PlanArgs),
     /// The proof of pace: starts, gaps and early ones, as a report for a site's owner
@@ -72,7 +87,12 @@ impl Verb {
             Self::Status(options) => status::run(options, globals).await,
             Self::Explain(options) => explain::run(options, globals).await,
             Self::Dead(options) => dead::run(options, globals).await,
+            Self::Tune(options) => tune::run(options, globals).await,
+            Self::Pause(options) => pause::run(options, globals).await,
+            Self::Log(options) => log::run(options, globals).await,
+            Self::Resume(options) => resume::run(options, globals).await,
             Self::Forget(options) => forget::run(options, globals).await,
+            Self::Key(options) => key::run(options, globals),
             Self::Plan(options) => plan::run(options, globals).await,
             Self::Audit(options) => audit::run(options, globals).await,
             Self::Completions(options) => completions::run(options, program),

@@ -43,12 +43,12 @@ pub(super) async fn run(options: PlanArgs, globals: &Globals) -> Result<Exit, Tr
     let all = PlanTotal::of(&paces);
     let mut results = Results::default();
     if options.json {
-        paces.iter().try_for_each(|pace| results.line(pace.object()))?;
-        results.line(all.object())?;
+        paces.iter().try_for_each(|pace| results.json(pace.object()))?;
+        results.json(all.object())?;
         return Ok(Exit::Done);
     }
     let rows = paces.iter().map(PlannedPace::cells).chain([all.cells()]).collect();
-    results.line(table("site, interval, response, in flight, a day, pages, takes", rows, 1))?;
+    results.lines(table("site, interval, response, in flight, a day, pages, takes", rows, 1).lines())?;
     for PlannedPace { name, demand, .. } in &paces {
         if let Some(enough) = demand.parallel_short_of() {
             let parallel = demand.parallel;

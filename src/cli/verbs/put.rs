@@ -7,6 +7,7 @@ use serde_json::json;
 
 use crate::canonical_url::CanonicalUrl;
 use crate::cli::parts::results::Results;
+use crate::cli::parts::when::When;
 use crate::cli::parts::{Exit, Globals, Trouble, say, sites};
 use crate::clock::Timestamp;
 use crate::frontier::Frontier;
@@ -22,7 +23,8 @@ const ROOM: usize = 64 * 1024;
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Examples:
   paced put books https://books.toscrape.com/catalogue/page-2.html
-  my-feed-reader | paced put books - --priority user")]
+  my-feed-reader | paced put books - --priority user
+  paced put books https://books.toscrape.com/sale.html --at 08:00 --expires 6h")]
 pub(in crate::cli) struct PutArgs {
     /// The site: a name, or its file
     site: String,
@@ -32,9 +34,15 @@ pub(in crate::cli) struct PutArgs {
     /// operator|user|system[:high|middle|low][±2]
     #[arg(long, default_value = "operator:middle", value_name = "PRIORITY")]
     priority: Priority,
-    /// Not before this time (RFC 3339)
-    #[arg(long, value_name = "TIME", value_parser = time)]
-    at: Option<Timestamp>,
+    /// Not before this time: 2026-11-20T09:00:00Z, the next 14:05 of this machine, or a duration (2h)
+    #[arg(long, value_name = "TIME", value_parser = When::read)]
+    at: Option<When>,
+    /// Not after this time: a page that no request was sent for by then is left out
+    #[arg(long, value_name = "TIME", value_parser = When::read)]
+    expires: Option<When>,
+    /// Ask nothing of pages that were fetched since this time, or that long ago (1h)
+    #[arg(long, value_name = "TIME", value_parser = When::read)]
+    unless_newer: Option<When>,
     /// Pull pages that wait for their time to now
     #[arg(long, conflicts_with = "at")]
     again: bool,
@@ -43,16 +51,25 @@ pub(in crate::cli) struct PutArgs {
     json: bool,
 }
 
-fn time(text: &str) -> Result<Timestamp, String> {
-    text.parse().map_err(|_| format!("`{text}` is no time; write it as 2026-11-20T09:00:00Z"))
-}
-
 /// Puts each page that a rule takes, and says what became of each.
 pub(super) async fn run(options: PutArgs, globals: &Globals) -> Result<Exit, Trouble> {
     let frontier = globals.open_existing()?;
     let site = sites::known_site(&frontier, &options.site, globals).await?;
     let results = Results::default();
-    let mut intake = Intake { options: &options, frontier, site, portion: Vec::new(), refused: 0, results };
+    let now = frontier.clock().now();
+    let [at, expires] = [options.at, options.expires].map(|when| when.map(|when| when.at(now)));
+    if let Some(expires) = expires.filter(|expires| *expires <= at.unwrap_or(now)) {
+        return Err(Trouble::usage(format!(
+            "{expires} is over before a page may be asked for: nothing was put"
+        )));
+    }
+    let unless_newer = options.unless_newer.map(|when| when.since(now));
+    if let Some(since) = unless_newer.filter(|since| *since > now) {
+        return Err(Trouble::usage(format!("{since} is still to come: nothing was fetched since then")));
+    }
+    let (portion, refused) = (Vec::new(), 0);
+    let mut intake =
+        Intake { options: &options, at, expires, unless_newer, frontier, site, portion, refused, results };
     for url in &options.urls {
         if url == "-" {
             intake.take_lines(BufReader::with_capacity(ROOM, io::stdin().lock())).await?;
@@ -67,6 +84,9 @@ pub(super) async fn run(options: PutArgs, globals: &Globals) -> Result<Exit, Tro
 /// Takes URLs in and hands them in by portions.
 struct Intake<'a> {
     options: &'a PutArgs,
+    at: Option<Timestamp>,
+    expires: Option<Timestamp>,
+    unless_newer: Option<Timestamp>,
     frontier: Frontier,
     site: Site,
     portion: Vec<Put>,
@@ -104,7 +124,7 @@ impl Intake<'_> {
 
     fn refuse(&mut self, text: &str, why: &str) -> Result<(), Trouble> {
         if self.options.json {
-            return self.results.line(json!({ "url": text.trim(), "reply": "refused", "why": why }));
+            return self.results.json(json!({ "url": text.trim(), "reply": "refused", "why": why }));
         }
         say(format_args!("paced: {why}"));
         Ok(())
@@ -122,8 +142,9 @@ impl Intake<'_> {
             Refusal::Denied(_) => format!("{url}: scope.deny of site `{name}` forbids it"),
             _ => format!("{url}: no page rule of site `{name}` takes it; add one to its file"),
         })?;
-        let (at, again, rule) = (self.options.at, self.options.again, Some(rule.name.clone()));
-        Ok(Put { at, again, rule, ..Put::request(url, self.options.priority) })
+        let (again, rule) = (self.options.again, Some(rule.name.clone()));
+        let Self { at, expires, unless_newer, .. } = *self;
+        Ok(Put { at, expires, unless_newer, again, rule, ..Put::request(url, self.options.priority) })
     }
 
     async fn hand_in(&mut self) -> Result<(), Trouble> {
@@ -140,7 +161,7 @@ impl Intake<'_> {
     fn tell(&mut self, url: &CanonicalUrl, reply: PutReply) -> Result<(), Trouble> {
         let reply = json!(reply);
         if self.options.json {
-            return self.results.line(json!({ "url": url, "reply": reply }));
+            return self.results.json(json!({ "url": url, "reply": reply }));
         }
         self.results.line(format_args!("{}\t{url}", reply.as_str().unwrap_or("put")))
     }

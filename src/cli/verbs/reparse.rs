@@ -146,8 +146,8 @@ impl Findings {
                 Finding::Failed(why) => warn!(site = self.site.name, url = url.as_str(), "{why}"),
                 Finding::Same | Finding::NoItem => {}
                 _ if !self.options.diff => {}
-                _ if self.options.json => self.results.line(object(url, finding))?,
-                _ => self.results.write(&text(url, finding))?,
+                _ if self.options.json => self.results.json(object(url, finding))?,
+                _ => self.results.lines(lines(url, finding))?,
             }
         }
         Ok(())
@@ -166,7 +166,7 @@ impl Findings {
             for (name, count) in counts {
                 summary[name] = json!(count);
             }
-            return self.results.line(summary);
+            return self.results.json(summary);
         }
         let counts =
             counts.iter().filter(|(name, count)| *count > 0 || ["same", "changed", "new"].contains(&&**name));
@@ -199,7 +199,7 @@ impl Findings {
     }
 }
 
-fn text(url: &CanonicalUrl, finding: &Finding) -> String {
+fn lines(url: &CanonicalUrl, finding: &Finding) -> Vec<String> {
     let mut lines = vec![format!("{:<9} {url}", finding.name())];
     match finding {
         Finding::Changed(item, changes) if changes.is_empty() => {
@@ -218,7 +218,7 @@ fn text(url: &CanonicalUrl, finding: &Finding) -> String {
         Finding::Failed(why) => lines.push(format!("  {why}")),
         Finding::Same | Finding::NoItem => {}
     }
-    lines.join("\n") + "\n"
+    lines
 }
 
 fn change(change: &Change) -> String {

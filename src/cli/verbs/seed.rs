@@ -30,17 +30,28 @@ pub(super) async fn run(options: SeedArgs, globals: &Globals) -> Result<Exit, Tr
     let sites = sites::load_all(&options.sites)?;
     let settings = globals.settings()?;
     globals.start_log(false);
-    let frontier = Frontier::open(&globals.frontier_url())?;
+    let frontier = Frontier::open(&globals.frontier_url()?)?;
     let mut results = Results::default();
-    for seeded in seed(&frontier, &settings, &sites, options.fresh).await? {
-        if options.json { results.line(object(&seeded))? } else { results.line(text(&seeded))? }
+    let seeded = seed(&frontier, &settings, &sites, options.fresh).await?;
+    for seeded in &seeded {
+        if options.json { results.json(object(seeded))? } else { results.line(text(seeded))? }
     }
-    Ok(Exit::Done)
+    Ok(exit(&seeded))
+}
+
+/// Seeds of which another list took the place were not put.
+fn exit(seeded: &[Seeded]) -> Exit {
+    if seeded.iter().any(|seeded| seeded.run.is_replaced) { Exit::Failed } else { Exit::Done }
 }
 
 fn text(seeded: &Seeded) -> String {
     let Seeded { site, run, seeds, waiting } = seeded;
     let number = run.number;
+    if run.is_replaced {
+        return format!(
+            "{site}: not all of its seeds are put: another list took their place, or its run was given up"
+        );
+    }
     match (run.begun, seeds) {
         (true, 1) => format!("{site}: run {number} begun, 1 seed put"),
         (true, _) => format!("{site}: run {number} begun, {seeds} seeds put"),
@@ -50,5 +61,25 @@ fn text(seeded: &Seeded) -> String {
 
 fn object(seeded: &Seeded) -> serde_json::Value {
     let Seeded { site, run, seeds, waiting } = seeded;
-    json!({ "site": site, "run": run.number, "begun": run.begun, "seeds": seeds, "waiting": waiting })
+    json!({ "site": site, "run": run.number, "begun": run.begun, "replaced": run.is_replaced, "seeds": seeds, "waiting": waiting })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::frontier::Run;
+
+    #[test]
+    fn seeds_that_another_list_took_the_place_of_are_a_failure() {
+        let seeded = |is_replaced| {
+            let run = Run { is_replaced, ..Run::of(2, true) };
+            Seeded { site: "shop".to_owned(), run, seeds: 3, waiting: 0 }
+        };
+        assert_eq!(exit(&[seeded(false)]), Exit::Done);
+        assert_eq!(exit(&[seeded(false), seeded(true)]), Exit::Failed);
+        assert_eq!(text(&seeded(false)), "shop: run 2 begun, 3 seeds put");
+        let told =
+            "shop: not all of its seeds are put: another list took their place, or its run was given up";
+        assert_eq!(text(&seeded(true)), told);
+    }
 }

@@ -57,7 +57,7 @@ pub(super) async fn run(options: StatusArgs, globals: &Globals) -> Result<Exit, 
     while !stop.is_cancelled() && !results.is_closed() {
         let stands = stands(&frontier, &names).await?;
         if !options.json {
-            results.write("\x1b[2J\x1b[H")?;
+            results.ours("\x1b[2J\x1b[H")?;
         }
         show(&stands, options.json, &mut results)?;
         stop.run_until_cancelled(clock::wait(LOOK)).await;
@@ -78,10 +78,10 @@ async fn stands(frontier: &Frontier, names: &[String]) -> Result<Vec<Stand>, Tro
 
 fn show(stands: &[Stand], as_json: bool, results: &mut Results) -> Result<(), Trouble> {
     if as_json {
-        return stands.iter().try_for_each(|stand| results.line(object(stand)));
+        return stands.iter().try_for_each(|stand| results.json(object(stand)));
     }
     let rows = stands.iter().map(cells).collect();
-    results.line(table(HEADS, rows, FIRST_NUMBER))
+    results.lines(table(HEADS, rows, FIRST_NUMBER).lines())
 }
 
 fn cells(stand: &Stand) -> [String; 15] {
@@ -113,12 +113,13 @@ fn with_seeds(stand: &Stand) -> String {
 }
 
 fn state(Stand { view, has_workers, .. }: &Stand) -> String {
-    match (&view.paused, &view.blocked_until, view.finished, view.run) {
-        (Some(why), ..) => format!("paused: {why}"),
+    match (view.pause(), &view.blocked_until, view.finished, view.run) {
+        (Some(pause), ..) => pause,
         _ if view.is_given_up => "being given up".to_owned(),
         (_, Some(until), ..) => {
             format!("blocked until {until}: {}", view.blocked_why.as_deref().unwrap_or("-"))
         }
+        _ if view.wall.is_some() => view.left_alone().unwrap_or_default(),
         (_, _, _, 0) => "never run".to_owned(),
         (_, _, true, _) => "finished".to_owned(),
         _ if !has_workers => "stopped".to_owned(),
@@ -139,10 +140,17 @@ fn object(stand: &Stand) -> Value {
         "done": view.download.done, "oldest_waiting": view.oldest, "response_ms": view.response,
         "allowed_per_s": view.allowed(), "reached_per_s": reached(view),
         "eta_s": view.eta().map(|eta| eta.as_secs()), "last_start": view.last_start, "next_start": view.next_start(),
-        "blocked_until": view.blocked_until, "blocked_why": view.blocked_why, "paused": view.paused,
+        "blocked_until": view.blocked_until, "blocked_why": view.blocked_why, "paused": view.paused, "paused_until": view.paused_until, "wall": wall_object(view),
         "seeds_put": view.seeds.map(|(put, _)| put), "seeds": view.seeds.map(|(_, of)| of),
         "fresh_percent": freshness.percent(), "oldest_page": freshness.oldest, "download": view.download, "parse": view.parse,
     })
+}
+
+fn wall_object(view: &View) -> Option<Value> {
+    let wall = view.wall.as_ref()?;
+    Some(json!({
+        "why": wall.why, "since": wall.since, "url": wall.url, "next_probe": wall.probe_at, "probes_refused": wall.refused,
+    }))
 }
 
 /// Starts a second since the run began, up to its last start.

@@ -81,9 +81,9 @@ pub(super) async fn run(options: TryArgs, globals: &Globals) -> Result<Exit, Tro
     let shown = PrintedTrial { site: &site, rules: &rules, source, walk: &walk, rule, look: look.as_ref() };
     let mut results = Results::default();
     if options.json {
-        results.line(shown.object())?;
+        results.json(shown.object())?;
     } else {
-        results.write(&shown.text())?;
+        results.lines(shown.lines())?;
     }
     Ok(if shown.is_taken() { Exit::Done } else { Exit::Failed })
 }
@@ -93,7 +93,7 @@ fn frontier(options: &TryArgs, globals: &Globals) -> Result<Option<Frontier>, Tr
     if options.stored {
         return globals.open_existing().map(Some);
     }
-    let url = globals.frontier_url();
+    let url = globals.frontier_url()?;
     if options.from.is_none() {
         return Ok(Some(Frontier::open(&url)?));
     }
@@ -134,7 +134,8 @@ impl Trial<'_> {
     async fn fetched(self, frontier: &Frontier, globals: &Globals) -> Result<Walk, Trouble> {
         let StorageOptions { connect_to, .. } = &self.options.elsewhere;
         let cacert = self.options.elsewhere.certificates()?;
-        let fetcher = Fetcher::new(FetcherOptions { connect_to: connect_to.clone(), cacert })?;
+        let fetcher =
+            Fetcher::new(FetcherOptions { connect_to: connect_to.clone(), cacert, keys: globals.keys() })?;
         let settings = globals.settings()?;
         let archive = Archive::open_at(&globals.pages()?, &writer_name(), frontier.clock()).await?;
         let mut asker = Asker::new(self.site, frontier, &archive, &fetcher, &settings);

@@ -2,36 +2,43 @@
 
 use encoding_rs::Encoding;
 use html5ever::local_name;
-use scraper::Html;
 use url::Url;
 
-use super::tree::named;
-use crate::canonical_url::reference;
+use super::tree::Tree;
+use crate::budget::Budget;
+use crate::canonical_url::{MOST_BYTES, reference};
 
 /// What a page's relative URLs start from (WHATWG HTML section 2.4.2).
 #[derive(Clone, Debug)]
 pub struct Base {
     url: Url,
     encoding: &'static Encoding,
+    budget: Budget,
 }
 
 impl Base {
-    /// The page's `<base href>`, or else its own URL.
-    pub fn of(html: &Html, page: &Url, encoding: &'static Encoding) -> Self {
-        let own = Self { url: page.clone(), encoding };
-        let named = named(html, local_name!("base")).find_map(|base| base.attr("href"));
+    /// The page's `<base href>`, or else its own URL, also where the base is longer than a URL may be.
+    pub fn of(tree: &Tree, page: &Url, encoding: &'static Encoding) -> Self {
+        let own = Self { url: page.clone(), encoding, budget: tree.budget.clone() };
+        let named = tree.named(local_name!("base")).find_map(|base| base.attr("href"));
         let named = named.and_then(|href| own.resolve(href));
-        Self { url: named.unwrap_or(own.url), encoding }
+        Self { url: named.unwrap_or(own.url), ..own }
     }
 
-    /// The `http` or `https` URL that `href` means here. Its query is written in the page's encoding, as browsers do.
+    /// The `http` or `https` URL that `href` means here, unless it is longer than a URL may be. Its query is written in the page's
+    /// encoding, as browsers do.
     pub fn resolve(&self, href: &str) -> Option<Url> {
+        // A letter costs about a step, as each is looked at.
+        if href.len() > MOST_BYTES || !self.budget.pays(href.len() + self.url.as_str().len()) {
+            return None;
+        }
         let url = Url::options()
             .base_url(Some(&self.url))
             .encoding_override(Some(&|query| self.encoding.encode(query).0))
             .parse(&reference(href))
             .ok()?;
-        (matches!(url.scheme(), "http" | "https") && url.has_host()).then_some(url)
+        let is_web = matches!(url.scheme(), "http" | "https") && url.has_host();
+        (is_web && url.as_str().len() <= MOST_BYTES).then_some(url)
     }
 }
 
@@ -46,7 +53,9 @@ mod tests {
     fn an_address_is_read_against_the_base_in_the_pages_encoding() {
         let resolved = |html: &str, encoding, href: &str| {
             let page = Url::parse("https://shop.example/a/b?c").expect("a URL");
-            Base::of(&Tree::parse(html).html, &page, encoding).resolve(href).map(String::from)
+            Base::of(&Tree::parse(html, &Budget::without_end()), &page, encoding)
+                .resolve(href)
+                .map(String::from)
         };
         for (html, encoding, href, url) in [
             ("", UTF_8, "x", Some("https://shop.example/a/x")),
@@ -60,6 +69,9 @@ mod tests {
             ("", UTF_8, "mailto:a@b.example", None),
             ("", UTF_8, "data:text/html,x", None),
             ("", UTF_8, "http://", None),
+            ("", UTF_8, &format!("/{}", "x".repeat(8_192)), None),
+            ("", UTF_8, &"é".repeat(3_000), None),
+            (&format!("<base href='/{}/'>", "x".repeat(9_000)), UTF_8, "x", Some("https://shop.example/a/x")),
         ] {
             assert_eq!(resolved(html, encoding, href).as_deref(), url, "{href} with {html}");
         }

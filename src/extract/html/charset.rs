@@ -7,9 +7,13 @@ use encoding_rs::{Encoding, UTF_16BE, UTF_16LE};
 
 use super::content_type;
 use super::prescan::{self, known, readable_so_far};
+use crate::budget::Budget;
 
 /// How far into a page its own declarations are looked for, in bytes (WHATWG HTML, "prescan a byte stream").
 const DECLARED_WITHIN: usize = 1024;
+
+/// Bytes between two looks at the budget.
+const PIECE: usize = 64 << 10;
 
 /// The page as text, and the encoding it was read in.
 ///
@@ -20,6 +24,18 @@ pub fn text<'a>(
     content_type: Option<&str>,
     tld: Option<&str>,
 ) -> (Cow<'a, str>, &'static Encoding) {
+    text_within(&Budget::without_end(), body, content_type, tld)
+}
+
+/// The same, within that budget; where it is spent the text means nothing.
+pub fn text_within<'a>(
+    budget: &Budget,
+    body: &'a [u8],
+    content_type: Option<&str>,
+    tld: Option<&str>,
+) -> (Cow<'a, str>, &'static Encoding) {
+    // It is decoded in one go.
+    budget.reads(body.len());
     if let Some((encoding, mark)) = Encoding::for_bom(body) {
         return (encoding.decode_without_bom_handling(&body[mark..]).0, encoding);
     }
@@ -28,8 +44,8 @@ pub fn text<'a>(
         .and_then(named_in_header)
         .or_else(|| named_in_xml(start))
         .or_else(|| prescan::meta(start))
-        .or_else(|| prescan::late_meta(body))
-        .unwrap_or_else(|| detected(body, tld));
+        .or_else(|| prescan::late_meta(body).filter(|_| budget.reads(4 * body.len().min(prescan::LATEST))))
+        .unwrap_or_else(|| detected(body, tld, budget));
     (encoding.decode_without_bom_handling(body).0, encoding)
 }
 
@@ -54,9 +70,12 @@ fn named_in_xml(start: &[u8]) -> Option<&'static Encoding> {
     known(&value[..end]).map(readable_so_far)
 }
 
-fn detected(body: &[u8], tld: Option<&str>) -> &'static Encoding {
+fn detected(body: &[u8], tld: Option<&str>, budget: &Budget) -> &'static Encoding {
     let mut detector = EncodingDetector::new(Iso2022JpDetection::Allow);
-    detector.feed(body, true);
+    for piece in body.chunks(PIECE).take_while(|piece| budget.reads(4 * piece.len())) {
+        detector.feed(piece, false);
+    }
+    detector.feed(&[], true);
     let plain =
         |tld: &&str| tld.bytes().all(|b| b.is_ascii_lowercase() || b == b'-') || tld.starts_with("xn--");
     detector.guess(tld.filter(plain).map(str::as_bytes), Utf8Detection::Allow)

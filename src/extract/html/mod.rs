@@ -13,4 +13,3 @@ mod tree;
 
 pub use base::Base;
 pub use tree::Tree;
-pub(super) use tree::named;

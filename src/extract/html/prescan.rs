@@ -1,12 +1,13 @@
 //! What a page's first bytes say of their own encoding in `<meta>` (WHATWG HTML section 13.2.3.2).
 
-use std::collections::BTreeMap;
+use std::mem::take;
 
 use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252};
-use html5gum::{HtmlString, Spanned, State, Token, Tokenizer};
+use html5gum::emitters::callback::{CallbackEmitter, CallbackEvent};
+use html5gum::{Span, State, Tokenizer};
 
 /// No later `<meta>` is looked for: the names of a tag's attributes are kept until it ends, and may be as many as bytes.
-const LATEST: usize = 1 << 20;
+pub const LATEST: usize = 1 << 20;
 
 /// The encoding that the first `<meta charset>` or `<meta http-equiv=content-type>` in `bytes` names.
 pub fn meta(bytes: &[u8]) -> Option<&'static Encoding> {
@@ -20,29 +21,76 @@ pub fn late_meta(bytes: &[u8]) -> Option<&'static Encoding> {
 }
 
 fn first_meta(bytes: &[u8], raw: &[&[u8]]) -> Option<&'static Encoding> {
-    let mut tokens = Tokenizer::new(bytes);
-    while let Some(Ok(token)) = tokens.next() {
-        let Token::StartTag(tag) = token else { continue };
-        if raw.contains(&tag.name.as_slice()) {
-            tokens.set_state(State::RawText);
-        }
-        if tag.name == b"meta"
-            && let Some(encoding) = named_by(&tag.attributes)
-        {
-            return Some(encoding);
+    let mut tag = OpenTag::default();
+    // What the tokenizer finds wrong isn't kept: a binary page has an error a byte.
+    let emitter = CallbackEmitter::new(|event: CallbackEvent<'_>, _: Span<()>| tag.read(&event, raw));
+    let mut tokens = Tokenizer::new_with_emitter(bytes, emitter);
+    while let Some(Ok(ended)) = tokens.next() {
+        match ended {
+            Ended::Naming(encoding) => return Some(encoding),
+            Ended::Raw => tokens.set_state(State::RawText),
         }
     }
     None
 }
 
+/// A tag that ended, where that matters.
+enum Ended {
+    /// It names an encoding.
+    Naming(&'static Encoding),
+    /// What follows is text, up to the tag that closes it.
+    Raw,
+}
+
+/// The tag that is being read, and of a `<meta>` the attributes that may name an encoding.
+#[derive(Default)]
+struct OpenTag {
+    is_meta: bool,
+    is_raw: bool,
+    attribute: Option<usize>,
+    values: [Option<Vec<u8>>; NAMING.len()],
+}
+
+/// Attributes that an encoding is named by.
+const NAMING: [&[u8]; 3] = [b"charset", b"http-equiv", b"content"];
+
+impl OpenTag {
+    fn read(&mut self, event: &CallbackEvent<'_>, raw: &[&[u8]]) -> Option<Ended> {
+        match *event {
+            CallbackEvent::OpenStartTag { name } => {
+                *self = Self { is_meta: name == b"meta", is_raw: raw.contains(&name), ..Self::default() };
+            }
+            CallbackEvent::AttributeName { name } => {
+                let nth = NAMING.iter().position(|known| *known == name).filter(|_| self.is_meta);
+                // Of two with one name the first counts.
+                self.attribute = nth.filter(|nth| self.values[*nth].is_none());
+                if let Some(nth) = self.attribute {
+                    self.values[nth] = Some(Vec::new());
+                }
+            }
+            CallbackEvent::AttributeValue { value } => {
+                if let Some(nth) = self.attribute.take() {
+                    self.values[nth] = Some(value.to_ascii_lowercase());
+                }
+            }
+            CallbackEvent::CloseStartTag { .. } => {
+                let Self { is_meta, is_raw, values, .. } = take(self);
+                let named = named_by(&values).filter(|_| is_meta).map(Ended::Naming);
+                return named.or(is_raw.then_some(Ended::Raw));
+            }
+            _ => {}
+        }
+        None
+    }
+}
+
 /// The encoding that the attributes of a `<meta>` name.
-fn named_by(attributes: &BTreeMap<HtmlString, Spanned<HtmlString, ()>>) -> Option<&'static Encoding> {
-    let value = |name: &[u8]| attributes.get(name).map(|value| value.to_ascii_lowercase());
-    let encoding = if let Some(charset) = value(b"charset") {
-        known(&charset)?
+fn named_by([charset, pragma, content]: &[Option<Vec<u8>>; NAMING.len()]) -> Option<&'static Encoding> {
+    let encoding = if let Some(charset) = charset {
+        known(charset)?
     } else {
-        value(b"http-equiv").filter(|pragma| pragma == b"content-type")?;
-        known(charset_in(&value(b"content")?)?)?
+        pragma.as_ref().filter(|pragma| *pragma == b"content-type")?;
+        known(charset_in(content.as_ref()?)?)?
     };
     Some(if encoding.name() == "x-user-defined" { WINDOWS_1252 } else { readable_so_far(encoding) })
 }
@@ -83,6 +131,16 @@ fn is_space(byte: u8) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn errors_of_a_binary_page_are_not_kept() {
+        assert_eq!(
+            size_of::<Ended>(),
+            size_of::<usize>(),
+            "what may wait is small, and none of it is an error"
+        );
+        assert_eq!(late_meta(&vec![0; LATEST]).map(Encoding::name), None);
+    }
 
     #[test]
     fn the_first_meta_that_names_an_encoding_is_found() {

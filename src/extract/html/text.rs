@@ -1,50 +1,109 @@
 //! An element's text as a reader sees it. What the text means is read elsewhere.
 
+use std::mem::take;
+
 use ego_tree::NodeRef;
 use ego_tree::iter::Edge;
 use scraper::{ElementRef, Node};
 
+use crate::budget::Budget;
+
+/// Bytes of a value, at most: a description of a megabyte is no description.
+pub const MOST_OF_A_VALUE: usize = 1 << 20;
+/// Bytes that are read between two looks at the budget.
+pub const PIECE: usize = 64 << 10;
+
 /// The text inside the element with white space folded. Blocks and line breaks part words; scripts, styles and
-/// templates inside it are not text.
-pub fn visible(element: ElementRef<'_>) -> String {
-    let mut text = String::new();
+/// templates inside it are not text. Each node and letter is paid for. A text that is longer than a value may be ends soon behind
+/// that.
+pub fn visible(element: ElementRef<'_>, budget: &Budget) -> String {
+    let mut text = FoldedText::default();
     let mut hidden = 0_usize;
     for edge in element.traverse() {
+        if text.is_long() || !budget.pays(2) {
+            break;
+        }
+        let (Edge::Open(node) | Edge::Close(node)) = edge;
+        if parts_words(node) {
+            text.part();
+        }
+        let hides = usize::from(node.id() != element.id() && is_hidden(node));
         match edge {
-            Edge::Open(node) => {
-                hidden += usize::from(node.id() != element.id() && is_hidden(node));
-                push(&mut text, node, hidden == 0);
-            }
-            Edge::Close(node) => {
-                hidden -= usize::from(node.id() != element.id() && is_hidden(node));
-                if parts_words(node) {
-                    text.push(' ');
+            Edge::Close(_) => hidden -= hides,
+            Edge::Open(_) => {
+                hidden += hides;
+                if let (Node::Text(part), 0) = (node.value(), hidden) {
+                    text.read(part, budget);
                 }
             }
         }
     }
-    folded(&text)
+    text.text
 }
 
 /// The text with every run of white space as one space, none at the ends, and without characters of no width.
 pub fn folded(text: &str) -> String {
-    let mut folded = String::with_capacity(text.len());
-    for word in text.split_whitespace() {
-        let mut seen = word.chars().filter(|c| !matches!(c, '\u{ad}' | '\u{200b}' | '\u{feff}')).peekable();
-        if seen.peek().is_some() && !folded.is_empty() {
-            folded.push(' ');
-        }
-        folded.extend(seen);
-    }
-    folded
+    let mut folded =
+        FoldedText { text: String::with_capacity(text.len().min(MOST_OF_A_VALUE)), ..FoldedText::default() };
+    folded.push(text);
+    folded.text
 }
 
-fn push(text: &mut String, node: NodeRef<'_, Node>, seen: bool) {
-    if parts_words(node) {
-        text.push(' ');
+/// As much of a text as tells that it is longer than a value may be.
+pub fn as_long_as_a_value(text: &str) -> &str {
+    &text[..text.ceil_char_boundary(MOST_OF_A_VALUE + 1)]
+}
+
+/// The text in pieces of a bounded length.
+pub fn pieces(text: &str) -> impl Iterator<Item = &str> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        let (piece, more) = rest.split_at(rest.floor_char_boundary(PIECE));
+        rest = more;
+        (!piece.is_empty()).then_some(piece)
+    })
+}
+
+/// Text that is folded as it comes, up to where it is longer than a value may be.
+#[derive(Default)]
+struct FoldedText {
+    text: String,
+    /// White space was met since the last letter.
+    is_parted: bool,
+}
+
+impl FoldedText {
+    fn part(&mut self) {
+        self.is_parted = true;
     }
-    if let (Node::Text(part), true) = (node.value(), seen) {
-        text.push_str(part);
+
+    fn is_long(&self) -> bool {
+        self.text.len() > MOST_OF_A_VALUE
+    }
+
+    fn read(&mut self, text: &str, budget: &Budget) {
+        for piece in pieces(text) {
+            if self.is_long() || !budget.reads(2 * piece.len()) {
+                return;
+            }
+            self.push(piece);
+        }
+    }
+
+    fn push(&mut self, text: &str) {
+        self.is_parted |= text.starts_with(char::is_whitespace);
+        for (nth, word) in text.split_whitespace().enumerate() {
+            self.is_parted |= nth > 0;
+            let mut seen =
+                word.chars().filter(|c| !matches!(c, '\u{ad}' | '\u{200b}' | '\u{feff}')).peekable();
+            if seen.peek().is_some() {
+                if take(&mut self.is_parted) && !self.text.is_empty() {
+                    self.text.push(' ');
+                }
+                self.text.extend(seen);
+            }
+        }
+        self.is_parted |= text.ends_with(char::is_whitespace);
     }
 }
 
@@ -84,14 +143,38 @@ mod tests {
             ("&lt;b&gt; &amp;amp;", "<b> &amp;"),
             ("", ""),
         ] {
-            assert_eq!(visible(Html::parse_fragment(html).root_element()), text, "{html}");
+            assert_eq!(
+                visible(Html::parse_fragment(html).root_element(), &Budget::without_end()),
+                text,
+                "{html}"
+            );
         }
+    }
+
+    #[test]
+    fn a_text_in_pieces_is_folded_as_a_whole_and_ends_soon_behind_the_longest_value() {
+        let parts = [" a", "\u{200b}", "b\u{ad} ", " ", "\u{feff}", " c", "d", "", "e\n"];
+        let mut pieced = FoldedText::default();
+        for part in parts {
+            pieced.push(part);
+        }
+        assert_eq!((pieced.text.as_str(), folded(&parts.concat()).as_str()), ("ab cde", "ab cde"));
+        let long = "é ".repeat(400_000);
+        assert_eq!(pieces(&long).collect::<Vec<_>>().concat(), long);
+        let html = Html::parse_fragment(&format!("<p>{long}</p><i>{}</i>", " x".repeat(3 << 20)));
+        let text = visible(html.root_element(), &Budget::without_end());
+        assert!((MOST_OF_A_VALUE + 1..MOST_OF_A_VALUE + PIECE).contains(&text.len()), "{}", text.len());
+        assert_eq!(as_long_as_a_value(&long).len(), MOST_OF_A_VALUE + 1);
+        assert_eq!(as_long_as_a_value("é"), "é");
     }
 
     #[test]
     fn a_script_that_is_asked_for_has_its_text() {
         let html = Html::parse_fragment("<script>let x = 1;</script>");
         let script = Selector::parse("script").expect("a selector");
-        assert_eq!(html.select(&script).next().map(visible).as_deref(), Some("let x = 1;"));
+        assert_eq!(
+            html.select(&script).next().map(|script| visible(script, &Budget::without_end())).as_deref(),
+            Some("let x = 1;")
+        );
     }
 }

@@ -17,11 +17,15 @@ use scraper::{Html, HtmlTreeSink, Node};
 use super::gathered::{JoinedText, tendril};
 use super::guard::{Guard, MAX_ATTRIBUTES};
 use super::names::{KnownNames, RawName};
+use super::text::{PIECE, pieces};
+use crate::budget::Budget;
 
 /// Tags between two looks at the tree.
 const LOOK: usize = 32;
-/// Tokens between two times that errors are thrown away.
-const TIDIED: usize = 1_024;
+/// What a token costs.
+const STEPS_A_TOKEN: usize = 16;
+/// Errors that are kept.
+const MOST_ERRORS: usize = 1_024;
 
 /// Gathers a token at a time and hands it to the builder of the tree.
 pub(super) struct Tokens<'a> {
@@ -30,8 +34,8 @@ pub(super) struct Tokens<'a> {
     page: &'a StrTendril,
     has_zeroes: bool,
     guard: Guard,
+    budget: &'a Budget,
     tags: usize,
-    handed: usize,
     /// Attributes of all tags `html` and `body`.
     of_roots: usize,
     /// The page went past a limit: nothing more is wanted.
@@ -66,14 +70,18 @@ pub(super) fn builder(room: usize) -> TreeBuilder<NodeId, HtmlTreeSink> {
 }
 
 impl<'a> Tokens<'a> {
-    pub(super) fn of(page: &'a StrTendril, builder: &'a TreeBuilder<NodeId, HtmlTreeSink>) -> Self {
+    pub(super) fn of(
+        page: &'a StrTendril,
+        builder: &'a TreeBuilder<NodeId, HtmlTreeSink>,
+        budget: &'a Budget,
+    ) -> Self {
         Self {
             builder,
             page,
             has_zeroes: page.contains('\0'),
             guard: Guard::default(),
+            budget,
             tags: 0,
-            handed: 0,
             of_roots: 0,
             cut: false,
             text: JoinedText::default(),
@@ -91,12 +99,15 @@ impl<'a> Tokens<'a> {
     }
 
     fn hand(&mut self, token: Token) -> TokenSinkResult<NodeId> {
-        self.handed += 1;
-        if self.handed.is_multiple_of(TIDIED) {
+        // Open elements are compared with a tag, hundreds at most, mostly a few.
+        self.cut |= !self.budget.pays(STEPS_A_TOKEN);
+        let result = self.builder.process_token(token, 1);
+        let errors = &mut self.builder.sink.0.borrow_mut().errors;
+        if errors.len() > MOST_ERRORS {
             // A binary page brings an error a byte, and nobody reads them.
-            self.builder.sink.0.borrow_mut().errors.clear();
+            errors.clear();
         }
-        self.builder.process_token(token, 1)
+        result
     }
 
     /// The text since the last token; a zero byte is a token of its own.
@@ -106,17 +117,38 @@ impl<'a> Tokens<'a> {
         }
         let text = self.text.take(self.page);
         if !self.has_zeroes {
-            let _ = self.hand(Token::CharacterTokens(text));
-            return;
+            return self.hand_characters(text);
         }
-        for (nth, part) in text.split('\0').enumerate() {
+        for (nth, part) in text.split('\0').take_while(|_| !self.budget.is_spent()).enumerate() {
             if nth > 0 {
                 let _ = self.hand(Token::NullCharacterToken);
             }
-            if !part.is_empty() {
-                let _ = self.hand(Token::CharacterTokens(StrTendril::from_slice(part)));
-            }
+            self.hand_characters(StrTendril::from_slice(part));
         }
+    }
+
+    /// A long text piece by piece: some places of the tree look at each of its words.
+    fn hand_characters(&mut self, text: StrTendril) {
+        if text.len() <= PIECE {
+            if !text.is_empty() {
+                let _ = self.hand(Token::CharacterTokens(text));
+            }
+            return;
+        }
+        let mut at = 0;
+        for piece in pieces(&text) {
+            let Ok(length) = u32::try_from(piece.len()) else { return };
+            self.read(piece.as_bytes());
+            let _ = self.hand(Token::CharacterTokens(text.subtendril(at, length)));
+            at += length;
+        }
+    }
+
+    /// Pays for bytes of the page.
+    #[inline]
+    fn read(&mut self, bytes: &[u8]) {
+        let mut pieces = bytes.chunks(PIECE);
+        self.cut = self.cut || pieces.any(|piece| !self.budget.reads(piece.len()));
     }
 
     /// Puts the attribute that was read to its tag; of two with one name the first counts.
@@ -130,13 +162,13 @@ impl<'a> Tokens<'a> {
         if !self.attributes.iter().any(|other| other.name.local == name) {
             self.attributes.push(Attribute { name: QualName::new(None, ns!(), name), value });
         }
-        self.cut |= self.attributes.len() > MAX_ATTRIBUTES;
+        self.cut |= self.attributes.len() > MAX_ATTRIBUTES || !self.budget.pays(1 + self.attributes.len());
     }
 
     fn look_at_the_tree(&mut self) {
         self.tags += 1;
         if self.tags.is_multiple_of(LOOK) {
-            self.cut |= self.guard.trips(&self.builder.sink.0.borrow());
+            self.cut |= self.guard.trips(&self.builder.sink.0.borrow(), self.budget);
         }
     }
 }
@@ -185,6 +217,7 @@ impl Emitter for Tokens<'_> {
     }
 
     fn emit_string(&mut self, bytes: &[u8]) {
+        self.read(bytes);
         self.text.push(self.page, bytes);
     }
 
@@ -230,6 +263,7 @@ impl Emitter for Tokens<'_> {
     }
 
     fn push_comment(&mut self, bytes: &[u8]) {
+        self.read(bytes);
         self.comment.push(self.page, bytes);
     }
 
@@ -264,10 +298,12 @@ impl Emitter for Tokens<'_> {
     }
 
     fn push_tag_name(&mut self, bytes: &[u8]) {
+        self.read(bytes);
         self.name.push(bytes);
     }
 
     fn push_doctype_name(&mut self, bytes: &[u8]) {
+        self.read(bytes);
         add(&mut self.doctype.name, bytes);
     }
 
@@ -276,10 +312,12 @@ impl Emitter for Tokens<'_> {
     }
 
     fn push_attribute_name(&mut self, bytes: &[u8]) {
+        self.read(bytes);
         self.attribute.push(bytes);
     }
 
     fn push_attribute_value(&mut self, bytes: &[u8]) {
+        self.read(bytes);
         self.value.push(self.page, bytes);
     }
 
@@ -292,10 +330,12 @@ impl Emitter for Tokens<'_> {
     }
 
     fn push_doctype_public_identifier(&mut self, bytes: &[u8]) {
+        self.read(bytes);
         add(self.doctype.public.get_or_insert_default(), bytes);
     }
 
     fn push_doctype_system_identifier(&mut self, bytes: &[u8]) {
+        self.read(bytes);
         add(self.doctype.system.get_or_insert_default(), bytes);
     }
 

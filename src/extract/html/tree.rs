@@ -9,6 +9,8 @@ use html5gum::Tokenizer;
 use scraper::{ElementRef, Html, Node};
 
 use super::tokens::{Tokens, builder};
+use crate::budget::Budget;
+use crate::site::Css;
 
 /// A shop's page has a node about every so many bytes.
 const BYTES_A_NODE: usize = 32;
@@ -17,41 +19,69 @@ const MOST_ROOM: usize = 4_096;
 /// Bytes of a page that are looked at, at most: a tendril counts its own in 32 bits.
 const LONGEST: usize = 1 << 30;
 
-/// A parsed page, as much of it as was worth parsing.
+/// A parsed page, as much of it as was worth parsing, and the budget that each walk over it is paid from.
 #[derive(Debug)]
 pub struct Tree {
     /// The elements.
     pub html: Html,
     /// The page went past a limit, and the rest of it is missing.
     pub cut: bool,
+    /// What is left for it.
+    pub budget: Budget,
 }
 
 impl Tree {
     /// Parses the page as a browser without scripts does: what `<noscript>` holds are elements.
-    pub fn parse(text: &str) -> Self {
+    pub fn parse(text: &str, budget: &Budget) -> Self {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let (text, is_long) = beginning(text, LONGEST);
         let page = StrTendril::from_slice(text);
         let builder = builder((text.len() / BYTES_A_NODE).min(MOST_ROOM));
         // It stops with something only where a limit was passed.
-        let cut = Tokenizer::new_with_emitter(&*page, Tokens::of(&page, &builder)).next().is_some();
+        let cut = Tokenizer::new_with_emitter(&*page, Tokens::of(&page, &builder, budget)).next().is_some();
         let _ = builder.process_token(Token::EOFToken, 1);
         builder.end();
-        Self { html: builder.sink.finish(), cut: cut || is_long }
+        Self { html: builder.sink.finish(), cut: cut || is_long, budget: budget.clone() }
+    }
+
+    /// The elements in the order of the page.
+    pub fn elements(&self) -> impl Iterator<Item = ElementRef<'_>> {
+        self.each(self.html.tree.root().descendants())
+    }
+
+    /// The element and all in it, in the order of the page.
+    pub fn inside<'a>(&'a self, element: ElementRef<'a>) -> impl Iterator<Item = ElementRef<'a>> {
+        self.each(element.descendants())
+    }
+
+    /// The elements right inside this one.
+    pub fn children<'a>(&'a self, element: ElementRef<'a>) -> impl Iterator<Item = ElementRef<'a>> {
+        self.each(element.children())
+    }
+
+    /// The elements of that name, in the order in which the parser made them.
+    pub fn named(&self, name: LocalName) -> impl Iterator<Item = ElementRef<'_>> {
+        let elements = self.each(self.html.tree.nodes());
+        elements.filter(move |element| element.value().name.local == name && element.parent().is_some())
+    }
+
+    /// The elements that the selector finds.
+    pub fn select<'a>(&'a self, css: &'a Css) -> impl Iterator<Item = ElementRef<'a>> {
+        css.select(&self.html, &self.budget)
+    }
+
+    /// The elements among these nodes; each node is paid for.
+    fn each<'a>(
+        &'a self,
+        nodes: impl Iterator<Item = NodeRef<'a, Node>>,
+    ) -> impl Iterator<Item = ElementRef<'a>> {
+        nodes.take_while(|_| self.budget.pays(1)).filter_map(ElementRef::wrap)
     }
 }
 
 /// As much of the text as is looked at, and whether that isn't all.
 fn beginning(text: &str, most: usize) -> (&str, bool) {
     (&text[..text.floor_char_boundary(most)], text.len() > most)
-}
-
-/// The elements of that name, in the order in which the parser made them.
-pub(in crate::extract) fn named(html: &Html, name: LocalName) -> impl Iterator<Item = ElementRef<'_>> {
-    let is_named = move |node: &NodeRef<'_, Node>| {
-        node.value().as_element().is_some_and(|element| element.name.local == name) && node.parent().is_some()
-    };
-    html.tree.nodes().filter(is_named).filter_map(ElementRef::wrap)
 }
 
 #[cfg(test)]
@@ -65,6 +95,10 @@ mod tests {
     use super::super::guard::MAX_NODES;
     use super::*;
 
+    fn parsed(text: &str) -> Tree {
+        Tree::parse(text, &Budget::without_end())
+    }
+
     fn count(tree: &Tree, css: &str) -> usize {
         tree.html.select(&Selector::parse(css).expect("a selector")).count()
     }
@@ -72,14 +106,14 @@ mod tests {
     #[test]
     fn an_ordinary_page_is_whole() {
         let page = format!("<title>x</title>{}", "<div><p>text <b>bold</b></p></div>".repeat(5000));
-        let tree = Tree::parse(&page);
+        let tree = parsed(&page);
         assert!(!tree.cut);
         assert_eq!(count(&tree, "b"), 5000);
     }
 
     #[test]
     fn a_hundred_thousand_nested_divs_are_cut_and_the_head_is_kept() {
-        let tree = Tree::parse(&format!("<title>x</title>{}", "<div>".repeat(100_000)));
+        let tree = parsed(&format!("<title>x</title>{}", "<div>".repeat(100_000)));
         assert!(tree.cut);
         assert_eq!(count(&tree, "title"), 1);
         assert!(count(&tree, "div") < 2000);
@@ -87,14 +121,14 @@ mod tests {
 
     #[test]
     fn depth_is_seen_behind_shallow_nodes() {
-        let tree = Tree::parse(&format!("{}</body><!-- -->", "<div>".repeat(700)).repeat(100));
+        let tree = parsed(&format!("{}</body><!-- -->", "<div>".repeat(700)).repeat(100));
         assert!(tree.cut);
     }
 
     #[test]
     fn formatting_that_multiplies_is_cut() {
         let formats = (0..400).map(|n| format!("<b a={n}>")).collect::<Vec<_>>().concat();
-        let tree = Tree::parse(&format!("<p>{formats}{}", "<p>x".repeat(100_000)));
+        let tree = parsed(&format!("<p>{formats}{}", "<p>x".repeat(100_000)));
         assert!(tree.cut);
         assert!(tree.html.tree.values().len() < 2 * MAX_NODES);
     }
@@ -102,7 +136,7 @@ mod tests {
     #[test]
     fn a_tag_of_a_million_attributes_is_cut() {
         let attributes = (0..1_000_000).map(|n| format!(" a{n}")).collect::<Vec<_>>().concat();
-        assert!(Tree::parse(&format!("<h1>kept</h1><p{attributes}>")).cut);
+        assert!(parsed(&format!("<h1>kept</h1><p{attributes}>")).cut);
     }
 
     #[test]
@@ -111,16 +145,16 @@ mod tests {
             |from: usize| (from..from + 400).rev().map(|n| format!(" a{n}")).collect::<Vec<_>>().concat();
         for tag in ["html", "body"] {
             let page: Vec<_> = (0..100).rev().map(|nth| format!("<{tag}{}>", names(nth * 400))).collect();
-            assert!(Tree::parse(&page.concat()).cut, "{tag}");
+            assert!(parsed(&page.concat()).cut, "{tag}");
         }
         let formats: Vec<_> = (0..100).map(|nth| format!("<b{}>", names(nth * 400))).collect();
-        let tree = Tree::parse(&format!("<p>{}{}", formats.concat(), "<p>x".repeat(10_000)));
+        let tree = parsed(&format!("<p>{}{}", formats.concat(), "<p>x".repeat(10_000)));
         assert!(tree.cut && tree.html.tree.values().len() < 20_000);
     }
 
     #[test]
     fn errors_of_a_binary_page_are_thrown_away() {
-        let tree = Tree::parse(&"\0".repeat(100_000));
+        let tree = parsed(&"\0".repeat(100_000));
         assert!(tree.html.errors.len() < 2_000, "{}", tree.html.errors.len());
     }
 
@@ -130,7 +164,7 @@ mod tests {
             "<img src='data:image/png;base64,{}'><i></i>",
             "iVBORw0KGgoAAAANSUhEUgAA+/".repeat(25_000)
         );
-        let tree = Tree::parse(&format!("<p>{}</p>{image}", "some words of text ".repeat(100_000)));
+        let tree = parsed(&format!("<p>{}</p>{image}", "some words of text ".repeat(100_000)));
         assert_eq!((tree.cut, count(&tree, "i")), (false, 1));
     }
 
@@ -155,7 +189,7 @@ mod tests {
             for before in ["", "<p ", "<!--", "<svg><![CDATA[", "<textarea>", "<script><!--", "<!doctype "] {
                 let page = format!("{before}{}", bit.repeat(6_000));
                 let small = std::thread::Builder::new().stack_size(1 << 19);
-                let parsing = small.spawn(move || Tree::parse(&page).html.tree.values().len());
+                let parsing = small.spawn(move || parsed(&page).html.tree.values().len());
                 let nodes = parsing.expect("a thread").join().expect("no panic");
                 assert!(nodes < 2 * MAX_NODES, "{before}{bit}");
             }
@@ -177,7 +211,7 @@ mod tests {
 
     #[test]
     fn what_noscript_holds_are_elements() {
-        let tree = Tree::parse("<body><noscript><a href=/x>x</a></noscript>");
+        let tree = parsed("<body><noscript><a href=/x>x</a></noscript>");
         assert_eq!(count(&tree, "noscript a"), 1);
     }
 
@@ -185,7 +219,7 @@ mod tests {
     fn an_empty_and_a_binary_page_have_a_tree() {
         let binary: String = (0..200_000_u32).filter_map(|n| char::from_u32(n % 256)).collect();
         for page in ["", "\0", &binary] {
-            assert_eq!(count(&Tree::parse(page), "html"), 1);
+            assert_eq!(count(&parsed(page), "html"), 1);
         }
     }
 
@@ -197,7 +231,7 @@ mod tests {
     }
 
     fn is_as_by_html5ever(text: &str) -> bool {
-        let (ours, theirs) = (Tree::parse(text).html, by_html5ever(text));
+        let (ours, theirs) = (parsed(text).html, by_html5ever(text));
         ours.tree == theirs.tree && ours.quirks_mode == theirs.quirks_mode
     }
 

@@ -1,34 +1,85 @@
 //! JSON-LD: the scripts of a page as JSON, mended where shops commonly break it.
 
 use html5ever::local_name;
-use scraper::Html;
 use serde_json::{Deserializer, Value};
 use url::Url;
 
 use super::product::{Graph, ProductFields};
-use crate::extract::html::Base;
-use crate::extract::html::named;
+use crate::extract::html::{Base, Tree};
 
-/// What the page's JSON-LD says of its product.
-pub fn product(html: &Html, base: &Base, page: &Url) -> ProductFields {
-    Graph::of(&values(html)).product(base, page)
+/// Bytes of a page's JSON-LD, at most: the largest real ones have a tenth of it.
+const MOST_BYTES: usize = 4 << 20;
+/// Values of a page's JSON-LD, at most, nested ones counted too.
+const MOST_VALUES: usize = 250_000;
+/// About how many bytes each takes.
+const A_VALUE: usize = 150;
+/// An object takes as much as so many values.
+const OBJECT: usize = 4;
+
+/// What the page's JSON-LD says of its product; nothing where there is too much of it.
+pub fn product(tree: &Tree, base: &Base, page: &Url) -> ProductFields {
+    let Some(Scripts { values, memory }) = Scripts::of(tree) else {
+        tree.budget.leaves_out("JSON-LD");
+        return ProductFields::new();
+    };
+    let known = Graph::of(&values, &tree.budget).product(base, page);
+    tree.budget.frees(memory);
+    known
 }
 
-fn values(html: &Html) -> Vec<Value> {
-    let scripts = named(html, local_name!("script")).filter(|script| {
-        let kind = script.attr("type").unwrap_or_default().split(';').next().unwrap_or_default();
-        kind.trim().eq_ignore_ascii_case("application/ld+json")
-    });
-    scripts.flat_map(|script| read(&script.text().collect::<String>())).collect()
+/// The values of a page's scripts, and about how much memory they take.
+struct Scripts {
+    values: Vec<Value>,
+    memory: usize,
 }
 
-/// The values of one script, as many as can be read from its start.
-fn read(script: &str) -> Vec<Value> {
+impl Scripts {
+    /// Those of all scripts; none where they are too long or too many.
+    fn of(tree: &Tree) -> Option<Self> {
+        let scripts = tree.named(local_name!("script")).filter(|script| {
+            let kind = script.attr("type").unwrap_or_default().split(';').next().unwrap_or_default();
+            kind.trim().eq_ignore_ascii_case("application/ld+json")
+        });
+        let (mut values, mut bytes, mut nested, mut memory) = (Vec::new(), 0, 0, 0);
+        for script in scripts {
+            let parts = || script.text().take_while(|_| tree.budget.pays(1));
+            bytes += parts().map(str::len).sum::<usize>();
+            if bytes > MOST_BYTES {
+                return None;
+            }
+            let text: String = parts().collect();
+            let weight = text.bytes().map(weight).sum::<usize>();
+            nested += weight;
+            let needed = weight * A_VALUE + 2 * text.len();
+            // It is looked at several times, letter by letter.
+            if nested > MOST_VALUES || !(tree.budget.reads(2 * text.len()) && tree.budget.takes(needed)) {
+                return None;
+            }
+            memory += needed;
+            values.extend(read(&text, (MOST_VALUES + 1).saturating_sub(values.len())));
+        }
+        (values.len() <= MOST_VALUES).then_some(Self { values, memory })
+    }
+}
+
+/// How many values begin here, or may.
+fn weight(byte: u8) -> usize {
+    match byte {
+        b',' | b'[' => 1,
+        b'{' => OBJECT,
+        _ => 0,
+    }
+}
+
+/// The values of one script, as many as can be read from its start, and no more than so many.
+fn read(script: &str, most: usize) -> Vec<Value> {
     let start = script.find(['{', '[']).unwrap_or(script.len());
     let text = mended(script);
     let mended_start = text.find(['{', '[']).unwrap_or(text.len());
-    let values =
-        |text| Deserializer::from_str(text).into_iter::<Value>().map_while(Result::ok).collect::<Vec<_>>();
+    let values = |text| {
+        let values = Deserializer::from_str(text).into_iter::<Value>().map_while(Result::ok);
+        values.take(most).collect::<Vec<_>>()
+    };
     match values(&script[start..]) {
         found if found.is_empty() => values(&text[mended_start..]),
         found => found,
@@ -103,7 +154,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::extract::html::Tree;
+    use crate::budget::Budget;
 
     fn found(scripts: &[&str]) -> Value {
         found_at("https://shop.example/p/1?x=2", scripts)
@@ -115,9 +166,9 @@ mod tests {
             .map(|s| format!("<script type='application/ld+json'>{s}</script>"))
             .collect::<Vec<_>>()
             .concat();
-        let html = Tree::parse(&page).html;
+        let tree = Tree::parse(&page, &Budget::without_end());
         let url = Url::parse(url).expect("a URL");
-        json!(product(&html, &Base::of(&html, &url, UTF_8), &url))
+        json!(product(&tree, &Base::of(&tree, &url, UTF_8), &url))
     }
 
     #[test]
@@ -173,6 +224,43 @@ mod tests {
         for script in ["", "null", "{", "[[[", "\"", "{\"@type\": \"Product", &"[".repeat(100_000)] {
             assert_eq!(found(&[script]), json!({}), "{script:.20}");
         }
+    }
+
+    #[test]
+    fn too_much_json_ld_is_none() {
+        let product = r#"{"@type": "Product", "name": "A"}"#;
+        let beside = |more: &str| found(&[product, more]);
+        assert_eq!(beside(&format!("[{}0]", "0,".repeat(200_000))), json!({"name": "A"}));
+        assert_eq!(beside(&format!("[{}0]", "0,".repeat(250_001))), json!({}));
+        assert_eq!(beside(&format!("{{}} {}", "0 ".repeat(249_000))), json!({"name": "A"}));
+        assert_eq!(beside(&format!("{{}} {}", "0 ".repeat(250_001))), json!({}), "one after the other");
+        assert_eq!(beside(&format!("[{}0]", r#"{"a":0},"#.repeat(40_000))), json!({"name": "A"}));
+        assert_eq!(beside(&format!("[{}0]", r#"{"a":0},"#.repeat(60_000))), json!({}), "objects take more");
+        assert_eq!(beside(&format!("\"{}\"", "x".repeat(3 << 20))), json!({"name": "A"}));
+        assert_eq!(beside(&format!("\"{}\"", "x".repeat(5 << 20))), json!({}));
+    }
+
+    #[test]
+    fn references_that_multiply_are_followed_once_each() {
+        let ids = |kind: &str| {
+            (0..100).map(|n| format!("{{\"@id\": \"{kind}{n}\"}}")).collect::<Vec<_>>().join(",")
+        };
+        let nodes = |kind: &str, inner: &str| {
+            let node = |n| format!("{{\"@type\": \"Product\", \"@id\": \"{kind}{n}\", {inner}}}");
+            (0..100).map(node).collect::<Vec<_>>().join(",")
+        };
+        let page = format!(
+            "{{\"@graph\": [{}, {}, {}]}}",
+            nodes("p", &format!("\"hasVariant\": [{}]", ids("v"))),
+            nodes("v", &format!("\"offers\": [{}]", ids("o"))),
+            nodes("o", &format!("\"offers\": [{}]", ids("o"))),
+        );
+        let page = format!("<script type='application/ld+json'>{page}</script>");
+        let budget = Budget::without_end();
+        let (tree, url) = (Tree::parse(&page, &budget), Url::parse("https://shop.example/p").expect("a URL"));
+        let parsed = budget.steps();
+        assert_eq!(product(&tree, &Base::of(&tree, &url, UTF_8), &url), ProductFields::new());
+        assert!(budget.steps() - parsed < 3_000_000, "{}", budget.steps() - parsed);
     }
 
     #[test]

@@ -1,47 +1,77 @@
 //! Microdata (WHATWG HTML chapter 5): `itemscope` and `itemprop` as a tree of JSON in schema.org's words.
 
+use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
 
 use ego_tree::NodeId;
-use scraper::{ElementRef, Html};
+use scraper::ElementRef;
 use serde_json::{Map, Value, json};
 use url::Url;
 
 use super::product::{Graph, ProductFields, is_product, offered};
-use crate::extract::html::Base;
-use crate::extract::html::text;
+use crate::budget::Budget;
+use crate::extract::html::{Base, Tree, text};
 
 /// Items inside items past this are left out.
 const MAX_NESTING: usize = 8;
 /// The page's own product is among the first.
 const MAX_PRODUCTS: usize = 100;
+/// Types of an item past this are left out.
+const MAX_TYPES: usize = 100;
+/// What an item refers to past this is left out.
+const MAX_REFERENCES: usize = 1_000;
+/// Bytes that an item takes beside its properties.
+const ITEM: usize = 512;
+/// Bytes that a property takes beside its name and its values.
+const PROPERTY: usize = 512;
 
-/// What the page's microdata says of its product. An offer beside its product is taken as the product's.
-pub fn product(html: &Html, base: &Base, page: &Url) -> ProductFields {
-    let ids = ids(html);
-    let read =
-        |scope: &ElementRef<'_>| ItemReader { ids: &ids, seen: HashSet::new(), nesting: 0 }.item(*scope);
-    let products = outermost(html, |element| is_scope(element) && is_product(&types(element)));
+/// Bytes of all values of a page, at most, each counted as often as it is given out: what holds another is counted with it.
+const MOST_GIVEN: usize = 16 << 20;
+
+/// What the page's microdata says of its product; nothing where there is too much of it. An offer beside its product is taken as
+/// the product's.
+pub fn product(tree: &Tree, base: &Base, page: &Url) -> ProductFields {
+    let given = Cell::new(0);
+    let items = items(tree, &given);
+    if given.get() > MOST_GIVEN {
+        tree.budget.leaves_out("microdata");
+        return ProductFields::new();
+    }
+    if !tree.budget.takes(given.get()) {
+        return ProductFields::new();
+    }
+    let known = Graph::of(&items, &tree.budget).product(base, page);
+    tree.budget.frees(given.get());
+    known
+}
+
+fn items(tree: &Tree, given: &Cell<usize>) -> Vec<Value> {
+    let ids = ids(tree);
+    let read = |scope: &ElementRef<'_>| {
+        ItemReader { tree, ids: &ids, seen: HashSet::new(), nesting: 0, given }.item(*scope)
+    };
+    let products = outermost(tree, |element| is_scope(element) && is_product(&types(element)));
     let mut items: Vec<Value> = products.iter().take(MAX_PRODUCTS).map(read).collect();
     if !items.iter().any(|item| item.get("offers").is_some() || item.get("price").is_some()) {
-        let offers = outermost(html, |element| is_scope(element) && is_offer(&types(element)));
-        if let Some(offer) = offers.first().map(read).or_else(|| loose(html)) {
+        let offers = outermost(tree, |element| is_scope(element) && is_offer(&types(element)));
+        if let Some(offer) = offers.first().map(read).or_else(|| loose(tree)) {
             let first = if items.is_empty() { Value::Null } else { items.remove(0) };
             items.insert(0, offered(first, offer));
         }
     }
-    Graph::of(&items).product(base, page)
+    items
 }
 
 /// The elements that `wanted` names and that are not inside another such element.
-fn outermost<'a>(html: &'a Html, wanted: impl Fn(ElementRef<'a>) -> bool) -> Vec<ElementRef<'a>> {
+fn outermost<'a>(tree: &'a Tree, wanted: impl Fn(ElementRef<'a>) -> bool) -> Vec<ElementRef<'a>> {
     let mut found = Vec::new();
-    let mut open: Vec<ElementRef<'a>> = html.tree.root().children().filter_map(ElementRef::wrap).collect();
+    let mut open: Vec<ElementRef<'a>> =
+        tree.html.tree.root().children().filter_map(ElementRef::wrap).collect();
     while let Some(element) = open.pop() {
         if wanted(element) {
             found.push(element);
         } else {
-            open.extend(element.child_elements().collect::<Vec<_>>().into_iter().rev());
+            open.extend(tree.children(element).collect::<Vec<_>>().into_iter().rev());
         }
     }
     found
@@ -52,7 +82,7 @@ fn is_scope(element: ElementRef<'_>) -> bool {
 }
 
 fn types(element: ElementRef<'_>) -> Vec<&str> {
-    element.attr("itemtype").unwrap_or_default().split_ascii_whitespace().collect()
+    element.attr("itemtype").unwrap_or_default().split_ascii_whitespace().take(MAX_TYPES).collect()
 }
 
 fn is_offer(types: &[&str]) -> bool {
@@ -60,23 +90,23 @@ fn is_offer(types: &[&str]) -> bool {
 }
 
 /// Properties of an offer that belong to no item, as some shops leave them.
-fn loose(html: &Html) -> Option<Value> {
+fn loose(tree: &Tree) -> Option<Value> {
     const OFFER: [&str; 4] = ["price", "priceCurrency", "currency", "availability"];
     let is_property = |element: ElementRef<'_>| OFFER.contains(&element.attr("itemprop").unwrap_or_default());
     let mut offer = Map::new();
-    for element in outermost(html, |element| is_scope(element) || is_property(element)) {
+    for element in outermost(tree, |element| is_scope(element) || is_property(element)) {
         if !is_scope(element) {
             let name = element.attr("itemprop").unwrap_or_default();
-            offer.entry(name).or_insert_with(|| Value::String(written(element, name)));
+            offer.entry(name).or_insert_with(|| Value::String(written(element, name, &tree.budget)));
         }
     }
     (!offer.is_empty()).then_some(Value::Object(offer))
 }
 
 /// The elements that `itemref` may count in.
-fn ids(html: &Html) -> HashMap<&str, ElementRef<'_>> {
+fn ids(tree: &Tree) -> HashMap<&str, ElementRef<'_>> {
     let mut ids = HashMap::new();
-    for element in html.tree.root().descendants().filter_map(ElementRef::wrap) {
+    for element in tree.elements() {
         if let Some(id) = element.value().id() {
             ids.entry(id).or_insert(element);
         }
@@ -86,19 +116,28 @@ fn ids(html: &Html) -> HashMap<&str, ElementRef<'_>> {
 
 /// One item being read. An element counts once: items may hold themselves by `itemref`.
 struct ItemReader<'a, 'b> {
+    tree: &'a Tree,
     ids: &'b HashMap<&'a str, ElementRef<'a>>,
     seen: HashSet<NodeId>,
     nesting: usize,
+    /// Bytes given out so far.
+    given: &'b Cell<usize>,
 }
 
 impl<'a> ItemReader<'a, '_> {
     fn item(&mut self, scope: ElementRef<'a>) -> Value {
-        let mut properties = Map::new();
-        properties.insert("@type".to_owned(), json!(types(scope)));
+        let (mut properties, types) = (Map::new(), types(scope));
+        let named: usize = types.iter().map(|name| name.len() + size_of::<Value>()).sum();
+        self.given.set(self.given.get() + ITEM + named);
+        properties.insert("@type".to_owned(), json!(types));
         let references = scope.attr("itemref").unwrap_or_default().split_ascii_whitespace();
+        let references = references.take(MAX_REFERENCES);
         let mut open: Vec<ElementRef<'a>> = references.filter_map(|id| self.ids.get(id).copied()).collect();
-        open.extend(scope.child_elements().collect::<Vec<_>>().into_iter().rev());
+        open.extend(self.tree.children(scope).collect::<Vec<_>>().into_iter().rev());
         while let Some(element) = open.pop() {
+            if self.given.get() > MOST_GIVEN {
+                break;
+            }
             if !self.seen.insert(element.id()) {
                 continue;
             }
@@ -107,7 +146,7 @@ impl<'a> ItemReader<'a, '_> {
                 self.add(&mut properties, element, names, is_item);
             }
             if !is_item {
-                open.extend(element.child_elements().collect::<Vec<_>>().into_iter().rev());
+                open.extend(self.tree.children(element).collect::<Vec<_>>().into_iter().rev());
             }
         }
         Value::Object(properties)
@@ -120,14 +159,25 @@ impl<'a> ItemReader<'a, '_> {
         names: &str,
         is_item: bool,
     ) {
+        let before = self.given.get();
         let nested = (is_item && self.nesting < MAX_NESTING).then(|| {
             self.nesting += 1;
             let item = self.item(element);
             self.nesting -= 1;
             item
         });
+        let of_nested = self.given.get() - before;
         for name in names.split_ascii_whitespace() {
-            let value = nested.clone().unwrap_or_else(|| Value::String(written(element, name)));
+            let value = match &nested {
+                Some(item) => item.clone(),
+                None => Value::String(written(element, name, &self.tree.budget)),
+            };
+            let of_name = if properties.contains_key(name) { 0 } else { PROPERTY + name.len() };
+            let bytes = value.as_str().map_or(of_nested, str::len) + of_name + size_of::<Value>();
+            self.given.set(self.given.get() + bytes);
+            if self.given.get() > MOST_GIVEN || !self.tree.budget.reads(bytes) {
+                return;
+            }
             match properties.entry(name).or_insert_with(|| json!([])) {
                 Value::Array(values) => values.push(value),
                 other => *other = value,
@@ -138,7 +188,7 @@ impl<'a> ItemReader<'a, '_> {
 
 /// A property's value: by the standard where the element has it, but `content` goes first on every element, and the
 /// text of a link is its value unless the property is an address.
-fn written(element: ElementRef<'_>, property: &str) -> String {
+fn written(element: ElementRef<'_>, property: &str, budget: &Budget) -> String {
     let is_address = matches!(property, "url" | "image" | "availability" | "itemCondition" | "sameAs");
     let attribute = match element.value().name() {
         "a" | "area" if !is_address => None,
@@ -151,8 +201,12 @@ fn written(element: ElementRef<'_>, property: &str) -> String {
         "time" => element.attr("datetime"),
         _ => None,
     };
-    let value = element.attr("content").filter(|content| !content.trim().is_empty()).or(attribute);
-    value.map_or_else(|| text::visible(element), text::folded)
+    // Each of an element's names reads them again.
+    let is_paid = |text: &&str| budget.reads(4 * text.len());
+    let content = element.attr("content").filter(is_paid).filter(|content| !content.trim().is_empty());
+    let value = content.or(attribute.filter(is_paid));
+    let of_attribute = |text| text::folded(text::as_long_as_a_value(text));
+    value.map_or_else(|| text::visible(element, budget), of_attribute)
 }
 
 #[cfg(test)]
@@ -160,12 +214,11 @@ mod tests {
     use encoding_rs::UTF_8;
 
     use super::*;
-    use crate::extract::html::Tree;
 
     fn found(page: &str) -> Value {
-        let html = Tree::parse(page).html;
+        let tree = Tree::parse(page, &Budget::without_end());
         let url = Url::parse("https://shop.example/p/1").expect("a URL");
-        json!(product(&html, &Base::of(&html, &url, UTF_8), &url))
+        json!(product(&tree, &Base::of(&tree, &url, UTF_8), &url))
     }
 
     #[test]
@@ -210,6 +263,22 @@ mod tests {
         ] {
             assert_eq!(found(&format!("{product}{offer}")), known, "{offer}");
         }
+    }
+
+    #[test]
+    fn an_item_counts_as_often_as_it_is_given_out_with_its_types() {
+        let page = |names: usize, types: usize| {
+            let (names, types) = ("n ".repeat(names), "https://schema.org/Thing ".repeat(types));
+            format!(
+                r#"<div itemscope itemtype="https://schema.org/Product"><b itemprop="name">A</b>
+                <i itemprop="{names}" itemscope itemtype="{types}"></i></div>"#
+            )
+        };
+        assert_eq!(found(&page(3_000, 1)), json!({"name": "A"}));
+        assert_eq!(found(&page(3_000, 3_000)), json!({}));
+        assert_eq!(found(&page(40_000, 0)), json!({}), "empty ones take memory as well");
+        let parts = r#"<i itemprop="isRelatedTo" itemscope></i>"#;
+        assert_eq!(found(&page(1, 1).replace("</b>", &format!("</b>{}", parts.repeat(40_000)))), json!({}));
     }
 
     #[test]

@@ -5,11 +5,11 @@ mod microdata;
 mod open_graph;
 mod product;
 
-use scraper::Html;
 use serde_json::Value;
 use url::Url;
 
-use crate::extract::html::Base;
+use crate::extract::html::text::MOST_OF_A_VALUE;
+use crate::extract::html::{Base, Tree};
 use crate::site::PRODUCT_FIELDS;
 
 /// One field of a product, and which kind of markup it was in.
@@ -24,11 +24,11 @@ pub struct Fact {
 }
 
 /// What is known of the page's product: each field once, from the first kind of markup that has it.
-pub fn product(html: &Html, base: &Base, page: &Url) -> Vec<Fact> {
+pub fn product(tree: &Tree, base: &Base, page: &Url) -> Vec<Fact> {
     let sources = [
-        ("json-ld", json_ld::product(html, base, page)),
-        ("microdata", microdata::product(html, base, page)),
-        ("opengraph", open_graph::product(html, base)),
+        ("json-ld", json_ld::product(tree, base, page)),
+        ("microdata", microdata::product(tree, base, page)),
+        ("opengraph", open_graph::product(tree, base)),
     ];
     let fact = |field| {
         sources.iter().find_map(|(from, known)| {
@@ -37,7 +37,9 @@ pub fn product(html: &Html, base: &Base, page: &Url) -> Vec<Fact> {
                 "currency" => known.get("price")?.get("currency").filter(|known| !known.is_null()),
                 _ => known.get(field),
             };
-            Some(Fact { field, value: value?.clone(), from })
+            let value =
+                value.filter(|value| value.as_str().is_none_or(|text| text.len() <= MOST_OF_A_VALUE))?;
+            Some(Fact { field, value: value.clone(), from })
         })
     };
     PRODUCT_FIELDS.into_iter().filter_map(fact).collect()
@@ -49,7 +51,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::extract::html::Tree;
+    use crate::budget::Budget;
 
     #[test]
     fn json_ld_goes_before_microdata_and_microdata_before_opengraph() {
@@ -58,9 +60,9 @@ mod tests {
             <div itemscope itemtype="http://schema.org/Product"><b itemprop="name">Micro</b><i itemprop="brand">Micro brand</i></div>
             <meta property="product:price:amount" content="6"><meta property="product:price:currency" content="EUR">
             <script type="application/ld+json">{"@type": "Product", "name": "JSON", "offers": {"price": 5}}</script>"#;
-        let html = Tree::parse(page).html;
+        let tree = Tree::parse(page, &Budget::without_end());
         let url = Url::parse("https://shop.example/p").expect("a URL");
-        let facts = product(&html, &Base::of(&html, &url, UTF_8), &url);
+        let facts = product(&tree, &Base::of(&tree, &url, UTF_8), &url);
         let shown: Vec<_> = facts.iter().map(|fact| (fact.field, fact.value.clone(), fact.from)).collect();
         assert_eq!(
             shown,

@@ -3,19 +3,16 @@
 use std::collections::HashMap;
 
 use html5ever::local_name;
-use scraper::Html;
 use serde_json::Value;
 use url::Url;
 
 use super::product::{ProductFields, availability, gtin};
-use crate::extract::html::Base;
-use crate::extract::html::named;
-use crate::extract::html::text;
+use crate::extract::html::{Base, Tree, text};
 use crate::extract::values::Price;
 
 /// What the page's `<meta>` tags say of its product.
-pub fn product(html: &Html, base: &Base) -> ProductFields {
-    let tags = Tags::of(html);
+pub fn product(tree: &Tree, base: &Base) -> ProductFields {
+    let tags = Tags::of(tree);
     let text = |names: &[&str]| tags.first(names).map(Value::String);
     let fields = [
         ("name", text(&["og:title", "twitter:title"])),
@@ -42,11 +39,16 @@ struct Tags(HashMap<String, String>);
 
 impl Tags {
     /// The first of each name that isn't empty.
-    fn of(html: &Html) -> Self {
+    fn of(tree: &Tree) -> Self {
         let mut tags = HashMap::new();
-        for meta in named(html, local_name!("meta")) {
+        for meta in tree.named(local_name!("meta")) {
             let name = meta.attr("property").or_else(|| meta.attr("name")).unwrap_or_default();
-            let content = text::folded(meta.attr("content").unwrap_or_default());
+            let written = meta.attr("content").unwrap_or_default();
+            let bytes = name.len() + written.len();
+            if !(tree.budget.reads(bytes) && tree.budget.takes(bytes)) {
+                break;
+            }
+            let content = text::folded(written);
             if !content.is_empty() {
                 tags.entry(name.trim().to_ascii_lowercase()).or_insert(content);
             }
@@ -74,7 +76,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::extract::html::Tree;
+    use crate::budget::Budget;
 
     #[test]
     fn product_tags_are_read() {
@@ -83,12 +85,12 @@ mod tests {
             <meta property="product:price:currency" content="jpy"><meta property="og:availability" content="oos">
             <meta property="product:brand" content=""><meta property="product:brand" content="ACME">
             <meta property="product:retailer_item_id" content="S1"><meta property="product:ean" content="4054278533728">"#;
-        let html = Tree::parse(page).html;
+        let tree = Tree::parse(page, &Budget::without_end());
         let url = Url::parse("https://shop.example/p").expect("a URL");
         let known = json!({
             "availability": "OutOfStock", "brand": "ACME", "gtin": "4054278533728", "image": "https://cdn.example/i.jpg",
             "name": "A", "price": {"amount": "1234.50", "currency": "JPY"}, "sku": "S1",
         });
-        assert_eq!(json!(product(&html, &Base::of(&html, &url, UTF_8))), known);
+        assert_eq!(json!(product(&tree, &Base::of(&tree, &url, UTF_8))), known);
     }
 }

@@ -1,13 +1,16 @@
 //! A product in schema.org's words, read from a tree of JSON: what JSON-LD is, and what microdata is turned into.
 
+use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, HashMap};
+use std::ptr;
 
 use scraper::Html;
 use serde_json::{Map, Value, json};
 use url::Url;
 
+use crate::budget::Budget;
 use crate::extract::html::Base;
-use crate::extract::html::text;
+use crate::extract::html::text::{self, MOST_OF_A_VALUE};
 use crate::extract::values::Price;
 
 /// The fields that were found, by name.
@@ -17,19 +20,26 @@ pub type ProductFields = BTreeMap<&'static str, Value>;
 const MAX_DEPTH: usize = 32;
 /// Products of a page, or values of a property, past this are left alone: references make many out of few.
 const MAX_VALUES: usize = 100;
-/// Addresses longer than this are not compared with the page's.
+/// Values of all properties that are looked at, at most: past it the page has no product.
+const MAX_STEPS: usize = 1_000_000;
+/// Addresses longer than this are not compared with the page's, and prices, codes and numbers are none.
 const MAX_ADDRESS: usize = 4096;
 
 /// The nodes of one page: those that stand for a product, and those that others name by `@id`.
 pub struct Graph<'a> {
     products: Vec<&'a Value>,
     by_id: HashMap<&'a str, &'a Value>,
+    budget: &'a Budget,
+    steps: Cell<usize>,
+    /// The offer that counts and its price, of each node that was asked.
+    offers: RefCell<HashMap<*const Value, Option<(&'a Value, Price)>>>,
 }
 
 impl<'a> Graph<'a> {
     /// Walks through everything that may hold a product; what is related to a product is not looked at.
-    pub fn of(roots: &'a [Value]) -> Self {
-        let mut graph = Self { products: Vec::new(), by_id: HashMap::new() };
+    pub fn of(roots: &'a [Value], budget: &'a Budget) -> Self {
+        let (products, by_id) = (Vec::new(), HashMap::new());
+        let mut graph = Self { products, by_id, budget, steps: Cell::new(0), offers: RefCell::default() };
         for root in roots {
             graph.add(root, 0);
         }
@@ -47,7 +57,8 @@ impl<'a> Graph<'a> {
         if let Some(id) = node.get("@id").and_then(Value::as_str).filter(|_| node.len() > 1) {
             self.by_id.entry(id).or_insert(value);
         }
-        if is_product(&types(node)) && self.products.len() < MAX_VALUES {
+        let types = types(node);
+        if self.budget.pays(1 + types.len()) && is_product(&types) && self.products.len() < MAX_VALUES {
             self.products.push(value);
         }
         for key in ["@graph", "mainEntity", "mainEntityOfPage"] {
@@ -73,7 +84,18 @@ impl<'a> Graph<'a> {
             .or_else(|| own.first().copied())
             .or_else(|| priced(&self.products))
             .or_else(|| self.products.first().copied());
-        chosen.map(|node| self.known(node, base)).unwrap_or_default()
+        let known = chosen.map(|node| self.known(node, base)).unwrap_or_default();
+        if self.steps.get() > MAX_STEPS {
+            self.budget.leaves_out("structured data of more than 1 M steps");
+            return ProductFields::new();
+        }
+        known
+    }
+
+    /// Takes a step; false once there were too many.
+    fn steps(&self) -> bool {
+        self.steps.set(self.steps.get() + 1);
+        self.steps.get() <= MAX_STEPS && self.budget.pays(1)
     }
 
     /// The products with the page's URL, and those with its host and path alone. Fragments don't count, and `http` is as good
@@ -112,12 +134,12 @@ impl<'a> Graph<'a> {
     fn own(&self, node: &'a Value, base: &Base) -> ProductFields {
         let first = |keys: &[&str]| keys.iter().find_map(|key| self.text(node.get(key)?));
         let fields = [
-            ("name", first(&["name"]).map(|name| Value::String(decoded(&name)))),
+            ("name", first(&["name"]).map(|name| Value::String(self.decoded(name)))),
             ("price", self.price(node).map(|price| price.to_value())),
             ("availability", self.availability(node).map(Value::from)),
             ("sku", first(&["sku"]).or_else(|| product_id(&first(&["productID"])?)).map(Value::String)),
             ("gtin", self.gtin(node).map(Value::String)),
-            ("brand", first(&["brand"]).map(|brand| Value::String(decoded(&brand)))),
+            ("brand", first(&["brand"]).map(|brand| Value::String(self.decoded(brand)))),
             ("image", self.image(node, base).map(Value::String)),
         ];
         fields.into_iter().filter_map(|(field, value)| Some((field, value?))).collect()
@@ -130,21 +152,33 @@ impl<'a> Graph<'a> {
 
     fn price(&self, node: &'a Value) -> Option<Price> {
         let variants = || self.each(node.get("hasVariant"));
-        let own = self.offer(node).and_then(|offer| self.offer_price(offer));
-        own.or_else(|| variants().find_map(|variant| self.offer_price(self.offer(variant)?)))
+        let own = self.offer(node).map(|(_, price)| price);
+        own.or_else(|| variants().find_map(|variant| self.offer(variant)).map(|(_, price)| price))
     }
 
     fn availability(&self, node: &'a Value) -> Option<&'static str> {
-        let offers = self.offers(node);
-        let chosen = self.offer(node).and_then(|offer| self.offer_availability(offer));
-        chosen.or_else(|| offers.iter().find_map(|offer| self.offer_availability(offer)))
+        let chosen = self.offer(node).and_then(|(offer, _)| self.offer_availability(offer));
+        let mut offers = self.offers(node).into_iter();
+        chosen.or_else(|| offers.find_map(|offer| self.offer_availability(offer)))
     }
 
-    /// The offer that counts: the first with a price that is in stock, else the first with a price.
-    fn offer(&self, node: &'a Value) -> Option<&'a Value> {
-        let offers = self.offers(node);
-        let priced = || offers.iter().copied().filter(|offer| self.offer_price(offer).is_some());
-        priced().find(|offer| self.offer_availability(offer) == Some("InStock")).or_else(|| priced().next())
+    /// The offer that counts, and its price: the first with a price that is in stock, else the first with a price. It is looked
+    /// for once, as many nodes may refer to one.
+    fn offer(&self, node: &'a Value) -> Option<(&'a Value, Price)> {
+        if let Some(known) = self.offers.borrow().get(&ptr::from_ref(node)) {
+            return known.clone();
+        }
+        let mut chosen = None;
+        for offer in self.offers(node) {
+            let Some(price) = self.offer_price(offer) else { continue };
+            if self.offer_availability(offer) == Some("InStock") {
+                chosen = Some((offer, price));
+                break;
+            }
+            chosen.get_or_insert((offer, price));
+        }
+        self.offers.borrow_mut().insert(ptr::from_ref(node), chosen.clone());
+        chosen
     }
 
     /// Offers, those inside an aggregate after it, and the product itself, as some give it the price.
@@ -161,7 +195,8 @@ impl<'a> Graph<'a> {
     fn offer_price(&self, offer: &'a Value) -> Option<Price> {
         let code = |node: &'a Value| self.text(node.get("priceCurrency").or_else(|| node.get("currency"))?);
         let amount = |node: &'a Value| {
-            ["price", "lowPrice", "minPrice"].iter().find_map(|key| amount(self.each(node.get(key)).next()?))
+            let amount = |key| amount(self.each(node.get(key)).next()?);
+            ["price", "lowPrice", "minPrice"].into_iter().find_map(amount)
         };
         let specification = || {
             let all = self.each(offer.get("priceSpecification"));
@@ -193,8 +228,33 @@ impl<'a> Graph<'a> {
     /// A property's text; of a thing, its name. References may run in circles, so it is one step and no more.
     fn text(&self, value: &'a Value) -> Option<String> {
         let first = self.each(Some(value)).next()?;
-        let named = || ["name", "@value", "@id"].iter().find_map(|key| scalar(first.get(key)?));
-        scalar(first).or_else(named)
+        let named = || ["name", "@value", "@id"].iter().find_map(|key| self.scalar(first.get(key)?));
+        self.scalar(first).or_else(named)
+    }
+
+    /// A value that is a text or a number, or the first text of a list; none where it is longer than a value may be.
+    fn scalar(&self, value: &Value) -> Option<String> {
+        match value {
+            Value::String(text) => {
+                let is_read = text.len() <= MOST_OF_A_VALUE && self.budget.reads(4 * text.len());
+                is_read.then(|| text::folded(text)).filter(|text| !text.is_empty())
+            }
+            Value::Number(number) => Some(number.to_string()),
+            Value::Array(values) => {
+                let mut values = values.iter().take(MAX_VALUES).take_while(|_| self.steps());
+                values.find(|value| value.is_string()).and_then(|text| self.scalar(text))
+            }
+            _ => None,
+        }
+    }
+
+    /// Shops often escape a name for HTML before it goes into JSON.
+    fn decoded(&self, name: String) -> String {
+        if !(name.contains('&') && name.contains(';') && self.budget.reads(8 * name.len())) {
+            return name;
+        }
+        let html = Html::parse_fragment(&name.replace('<', "&lt;"));
+        text::folded(&html.root_element().text().collect::<String>())
     }
 
     /// The values of a property, one or many, with references followed.
@@ -204,7 +264,7 @@ impl<'a> Graph<'a> {
             Some(Value::Null) | None => &[],
             Some(one) => std::slice::from_ref(one),
         };
-        values.iter().take(MAX_VALUES).map(|value| {
+        values.iter().take(MAX_VALUES).take_while(|_| self.steps()).map(|value| {
             let id =
                 value.as_object().filter(|node| node.len() == 1).and_then(|node| node.get("@id")?.as_str());
             id.and_then(|id| self.by_id.get(id).copied()).unwrap_or(value)
@@ -232,19 +292,10 @@ pub fn is_product(types: &[&str]) -> bool {
     })
 }
 
-fn scalar(value: &Value) -> Option<String> {
-    match value {
-        Value::String(text) => Some(text::folded(text)).filter(|text| !text.is_empty()),
-        Value::Number(number) => Some(number.to_string()),
-        Value::Array(values) => values.iter().find(|value| value.is_string()).and_then(scalar),
-        _ => None,
-    }
-}
-
 /// A number in JSON may carry the noise of binary fractions: `19.989999999999998`.
 fn amount(value: &Value) -> Option<String> {
     match value {
-        Value::String(text) => Some(text.clone()).filter(|text| !text.trim().is_empty()),
+        Value::String(text) => (text.len() <= MAX_ADDRESS && !text.trim().is_empty()).then(|| text.clone()),
         Value::Number(number) => {
             let text = number.to_string();
             let noisy = text.split_once('.').is_some_and(|(_, decimals)| decimals.len() > 6);
@@ -293,15 +344,6 @@ fn product_id(text: &str) -> Option<String> {
         Some((kind, id)) => kind.eq_ignore_ascii_case("sku").then(|| id.trim().to_owned()),
         None => Some(text.to_owned()),
     }
-}
-
-/// Shops often escape a name for HTML before it goes into JSON.
-fn decoded(name: &str) -> String {
-    if !(name.contains('&') && name.contains(';')) {
-        return name.to_owned();
-    }
-    let html = Html::parse_fragment(&name.replace('<', "&lt;"));
-    text::folded(&html.root_element().text().collect::<String>())
 }
 
 /// A node for microdata's loose ends.

@@ -36,7 +36,7 @@ pub fn ascii(text: &str) -> String {
 }
 
 /// Where numbers stand in the text, percentages left out.
-pub fn find_all(text: &str) -> Vec<Range<usize>> {
+pub fn find_all(text: &str) -> impl Iterator<Item = Range<usize>> {
     static NUMBER: LazyLock<Regex> = LazyLock::new(|| {
         Regex::new(
             r"(?x) ( [0-9]{1,3} (?:\ [0-9]{3})+ (?:[.,][0-9]+)?
@@ -47,15 +47,16 @@ pub fn find_all(text: &str) -> Vec<Range<usize>> {
         )
         .expect("a tested expression")
     });
-    let mut found = Vec::new();
     let mut from = 0;
-    while let Some(number) = NUMBER.captures_at(text, from).and_then(|c| c.get(1)) {
-        from = number.end();
-        if !text[from..].trim_start().starts_with('%') {
-            found.push(number.range());
+    std::iter::from_fn(move || {
+        loop {
+            let number = NUMBER.captures_at(text, from)?.get(1)?;
+            from = number.end();
+            if !text[from..].trim_start().starts_with('%') {
+                return Some(number.range());
+            }
         }
-    }
-    found
+    })
 }
 
 /// The number as a plain decimal: digits, and where there are decimals a point and digits. None if the marks don't
@@ -121,12 +122,12 @@ fn joined(whole: &str, decimals: Option<&str>) -> String {
 /// The one number of the text, with its sign. Text around it is fine; a second number is not.
 pub fn only(text: &str, one_mark: OneMark) -> Option<String> {
     let text = ascii(text);
-    let found = find_all(&text);
-    let [range] = found.as_slice() else { return None };
+    let mut found = find_all(&text);
+    let (Some(range), None) = (found.next(), found.next()) else { return None };
     let before = text[..range.start].trim_end_matches(' ');
     let front = before.strip_suffix(['-', '−']);
     let negative = front.is_some_and(|front| !front.ends_with(char::is_alphanumeric));
-    let number = decimal(&text[range.clone()], one_mark)?;
+    let number = decimal(&text[range], one_mark)?;
     Some(if negative { format!("-{number}") } else { number })
 }
 

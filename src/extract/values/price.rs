@@ -7,6 +7,9 @@ use super::number::{self, OneMark};
 use super::{cents, currency};
 use crate::extract::html::text;
 
+/// The price of a text is among its first numbers: each is compared with all signs of money.
+const MOST_NUMBERS: usize = 1_000;
+
 /// What something costs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Price {
@@ -17,10 +20,11 @@ pub struct Price {
 }
 
 impl Price {
-    /// Reads a price as people write it. The first number with a currency beside it is taken, else the first number.
+    /// Reads a price as people write it. The first number with a currency beside it is taken, else the first number; a
+    /// number past the first thousand is none.
     pub fn read(written: &str) -> Option<Self> {
         let text = number::ascii(&text::folded(written));
-        let numbers = number::find_all(&text);
+        let numbers: Vec<_> = number::find_all(&text).take(MOST_NUMBERS).collect();
         let sign = |at: &std::ops::Range<usize>| currency::beside(&text[..at.start], &text[at.end..]);
         let elsewhere = currency::anywhere(&text);
         let read = |at: &std::ops::Range<usize>| {

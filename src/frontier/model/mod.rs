@@ -15,8 +15,9 @@ use crate::frontier::state::{
     WorkScope,
 };
 use crate::frontier::steps;
+use crate::frontier::steps::acts::MOST_ACTS;
 use crate::frontier::table::{Reply, Step};
-use crate::frontier::view::{Freshness, Inspection, LetterPlace};
+use crate::frontier::view::{DatedAct, Freshness, Inspection, LetterPlace};
 use crate::task::{DeadLetter, PageKey, Stage};
 
 type ModelKey = (String, Stage, CanonicalUrl);
@@ -41,6 +42,8 @@ pub(crate) struct Model {
     owners: BTreeMap<String, OwnerState>,
     /// By site and origin.
     away: BTreeMap<(String, String), i64>,
+    /// What people did, by site, the latest first.
+    acts: BTreeMap<String, Vec<DatedAct>>,
 }
 
 impl Model {
@@ -81,6 +84,7 @@ impl Shelf for Model {
     fn remove_site(&mut self, name: &str) -> Sure<()> {
         self.sites.remove(name);
         self.texts.remove(name);
+        self.acts.remove(name);
         Ok(())
     }
 
@@ -88,6 +92,7 @@ impl Shelf for Model {
         let renamed = |site: &str| if site == name { to.to_owned() } else { site.to_owned() };
         self.sites.remove(name);
         self.texts = take(&mut self.texts).into_iter().map(|(site, text)| (renamed(&site), text)).collect();
+        self.acts = take(&mut self.acts).into_iter().map(|(site, acts)| (renamed(&site), acts)).collect();
         let tasks = take(&mut self.tasks).into_values();
         let tasks = tasks.map(|task| Task { site: renamed(&task.site), ..task });
         self.tasks = tasks.map(|task| (key(task.page(), task.stage), task)).collect();
@@ -277,6 +282,18 @@ impl Shelf for Model {
         let holders: BTreeSet<String> = self.running().map(|(_, r)| r.owner.clone()).collect();
         self.owners.retain(|name, owner| !owner.dead || holders.contains(name));
         Ok(())
+    }
+
+    fn add_act(&mut self, site: &str, act: &DatedAct, since: i64) -> Sure<()> {
+        let acts = self.acts.entry(site.to_owned()).or_default();
+        acts.insert(0, act.clone());
+        acts.retain(|act| act.at.as_millis() >= since);
+        acts.truncate(MOST_ACTS as usize);
+        Ok(())
+    }
+
+    fn acts(&mut self, site: &str) -> Sure<Vec<DatedAct>> {
+        Ok(self.acts.get(site).cloned().unwrap_or_default())
     }
 
     fn inspect(&mut self) -> Sure<Inspection> {

@@ -183,9 +183,8 @@ impl Model {
     fn is_ready(&self, site: &SiteState, stage: Stage) -> bool {
         let waits = self.waiting(&site.name, stage).next().is_some();
         let in_flight = self.running().filter(|(task, running)| task.site == site.name && running.in_flight);
-        let gated = site.tuned.paused.is_some()
-            || site.errand.is_some()
-            || in_flight.count() >= site.parallel() as usize;
+        let paused = site.tuned.paused.is_some() && site.tuned.paused_until.is_none();
+        let gated = paused || site.errand.is_some() || in_flight.count() >= site.parallel() as usize;
         waits && !site.given_up && (stage == Stage::Parse || !gated)
     }
 

@@ -1,6 +1,6 @@
 //! Where a Redis is: the URL that names it, read once; and how it may be shown.
 
-use redis::{ConnectionInfo, IntoConnectionInfo};
+use redis::{ConnectionInfo, IntoConnectionInfo, RedisError};
 
 /// How to write one.
 const FORMS: &str = "write redis://host:port/db, rediss://user:password@host:port/db, unix:/path/to.sock?db=0, or \
@@ -45,7 +45,8 @@ impl Address {
             _ => (vec![url.to_owned()], false),
         };
         let read = |url: String| {
-            let node = url.as_str().into_connection_info().map_err(|why| format!("{why}; {FORMS}"))?;
+            let node =
+                url.as_str().into_connection_info().map_err(|why| format!("{}; {FORMS}", bare(&why)))?;
             // Telling the server a library's name would be one more right.
             let settings = node.redis_settings().clone().set_skip_set_lib_name();
             Ok(node.set_redis_settings(settings))
@@ -67,17 +68,76 @@ fn nodes(scheme: &str, rest: &str) -> Result<Vec<String>, String> {
     Ok(hosts.iter().map(|host| format!("{scheme}://{user}{host}")).collect())
 }
 
-/// A URL as it may be shown and logged.
+/// What is wrong, without the part of the URL that the library quotes.
+fn bare(why: &RedisError) -> String {
+    let text = why.to_string();
+    let quoted = why.detail().and_then(|detail| text.strip_suffix(detail));
+    quoted.unwrap_or(&text).trim_end_matches([' ', ':']).to_owned()
+}
+
+/// A URL as it may be shown and logged, whatever is wrong with it: nothing is shown but what can't be a password.
 pub fn without_password(url: &str) -> String {
-    let hidden = |(scheme, rest): (&str, &str)| Some(format!("{scheme}://…@{}", rest.rsplit_once('@')?.1));
-    let shown = url.split_once("://").and_then(hidden).unwrap_or_else(|| url.to_owned());
-    let Some((place, query)) = shown.split_once('?') else { return shown };
-    let hidden = |pair: &str| match pair.split_once('=') {
-        Some((key, _)) if key.starts_with("pass") => format!("{key}=…"),
-        _ => pair.to_owned(),
+    if url.starts_with("sqlite:") {
+        return url.to_owned();
+    }
+    let (scheme, rest) = match url.split_once(':') {
+        Some((scheme, rest)) if rest.starts_with("//") || is_redis(url) => (format!("{scheme}:"), rest),
+        _ => (String::new(), url),
     };
-    let pairs: Vec<String> = query.split('&').map(hidden).collect();
-    format!("{place}?{}", pairs.join("&"))
+    let place = rest.trim_start_matches('/');
+    let slashes = &rest[..rest.len() - place.len()];
+    let (user, place) = match place.rsplit_once('@') {
+        Some((_, place)) => ("…@", place),
+        None => ("", place),
+    };
+    let end = place.find(['?', '#']).unwrap_or(place.len());
+    let (place, query) = place.split_at(end);
+    let is_path = scheme.contains("unix") && user.is_empty();
+    // A word by itself may be the password that the file of a secret holds.
+    let is_word = slashes.is_empty() && user.is_empty() && !place.contains(':');
+    let place = match (is_path, is_word) {
+        (true, _) => place.to_owned(),
+        (false, true) => "…".to_owned(),
+        (false, false) => shown_hosts(place),
+    };
+    let pairs: Vec<String> = query.split_inclusive(['?', '#', '&', ';']).map(shown_pair).collect();
+    format!("{scheme}{slashes}{user}{place}{}", pairs.concat())
+}
+
+/// `host:port,host:port/db`: a port and a database are numbers, a host is a name or an address.
+fn shown_hosts(place: &str) -> String {
+    let (hosts, database) = match place.split_once('/') {
+        Some((hosts, database)) => (hosts, format!("/{}", number(database))),
+        None => (place, String::new()),
+    };
+    let host = |host: &str| {
+        let of_address = host.rfind(']').map_or(0, |end| end + 1);
+        let port = host[of_address..].find(':').map(|at| of_address + at);
+        let (name, port) = host.split_at(port.unwrap_or(host.len()));
+        let is_name = name.chars().all(|c| c.is_ascii_alphanumeric() || "-._[]:".contains(c));
+        let port = port.strip_prefix(':').map(|port| format!(":{}", number(port))).unwrap_or_default();
+        format!("{}{port}", if is_name { name } else { "…" })
+    };
+    let hosts: Vec<String> = hosts.split(',').map(host).collect();
+    format!("{}{database}", hosts.join(","))
+}
+
+/// One piece of a query with the mark that ends it: its key, and its value where that is a number.
+fn shown_pair(pair: &str) -> String {
+    let text = pair.trim_end_matches(['?', '#', '&', ';']);
+    let end = &pair[text.len()..];
+    match text.split_once('=') {
+        Some((key, value)) if ["db", "protocol"].contains(&key) => format!("{key}={}{end}", number(value)),
+        Some((key, _)) if ["user", "pass"].contains(&key) => format!("{key}=…{end}"),
+        _ if text.is_empty() => end.to_owned(),
+        _ => format!("…{end}"),
+    }
+}
+
+/// A small number as it is, anything else hidden.
+fn number(text: &str) -> &str {
+    let is_one = text.len() <= 5 && text.bytes().all(|b| b.is_ascii_digit());
+    if is_one { text } else { "…" }
 }
 
 #[cfg(test)]
@@ -101,5 +161,42 @@ mod tests {
         }
         assert!(Address::parse("redis+cluster://").is_err());
         assert!(Address::parse("redis://host:port").is_err());
+    }
+
+    #[test]
+    fn a_malformed_url_shows_no_password_either() {
+        for (url, shown) in [
+            ("redis://me:hunter@h:port/0", "redis://…@h:…/0"),
+            ("redis:/me:hunter@h:1/0", "redis:/…@h:1/0"),
+            ("redis:me:hunter@h", "redis:…@h"),
+            ("redis:hunter", "redis:…"),
+            ("hunter", "…"),
+            ("me:hunter@h:1", "…@h:1"),
+            ("me:hunter", "me:…"),
+            ("h:6379", "h:6379"),
+            ("redis//me:hunter@h", "…@h"),
+            ("redis://me:hunter", "redis://me:…"),
+            ("redis://:hunter/0", "redis://:…/0"),
+            ("redis://me:hunter%40h:1/0", "redis://me:…/0"),
+            ("redis://me:%68unter%40h", "redis://me:…"),
+            ("redis://me:1234567890/0", "redis://me:…/0"),
+            ("redis://me:a@hunter/b@h:1/0", "redis://…@h:1/0"),
+            ("redis://me:1@h/hunter", "redis://…@h/…"),
+            ("redis://me:12?hunter@h", "redis://…@h"),
+            ("redis://h/0?password=hunter", "redis://h/0?…"),
+            ("redis://h/0?db=1;pass=hunter&x#hunter", "redis://h/0?db=1;pass=…&…#…"),
+            ("redis://h/0?protocol=hunter", "redis://h/0?protocol=…"),
+            ("unix:/r.sock?db=hunter&user=hunter", "unix:/r.sock?db=…&user=…"),
+            ("unix:me:hunter@/r.sock", "unix:…@/…"),
+            ("redis+cluster://a:1,me:hunter%40b:2", "redis+cluster://a:1,me:…"),
+            ("redis://[::1]:6379/0", "redis://[::1]:6379/0"),
+            ("redis://[::1/0", "redis://[:…/0"),
+            ("sqlite:/data/me@home/frontier.db", "sqlite:/data/me@home/frontier.db"),
+        ] {
+            assert_eq!(without_password(url), shown, "{url}");
+            // A host's name alone is one, and may be shown.
+            let said = Address::parse(url).err().unwrap_or_default();
+            assert!(!said.contains("hunter"), "{url}: {said}");
+        }
     }
 }

@@ -15,6 +15,7 @@ use super::batch_call::{BatchCall, Joined};
 use super::connector::Connector;
 use super::error::from_redis;
 use super::io_thread::IoThread;
+use super::wire::BatchReply;
 use crate::batch::{Batches, Hold, Sender, batches, linger};
 use crate::clock::{Clock, Followed, boot_micros};
 use crate::frontier::table::UNTIL_A_CLAIM;
@@ -238,12 +239,11 @@ impl BatchSender {
                 return Err(error);
             }
         };
-        let (now, replies) =
-            rmp_serde::from_slice(&answer).map_err(|why| self.malformed(&why.to_string()))?;
+        let BatchReply { now, answers } = BatchReply::read(&answer).map_err(|why| self.malformed(&why))?;
         if self.state.fake.is_none() {
             self.time.sample(asked, boot_micros(), now);
         }
-        Ok(replies)
+        Ok(answers)
     }
 
     fn malformed(&self, why: &str) -> FrontierError {

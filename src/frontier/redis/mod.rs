@@ -42,6 +42,7 @@ use connector::Connector;
 use partitions::{DIRECTORY, Partitions};
 pub(crate) use prelude::LONGEST_SLEEP;
 use wake::Wake;
+pub use wire::redis_answers;
 
 /// Partitions of a cluster's frontier, set when it is made: pace units are spread over them.
 const PARTITIONS_OF_A_CLUSTER: usize = 16;

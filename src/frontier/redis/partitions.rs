@@ -16,7 +16,7 @@ use crate::frontier::step::{Claim, Feeding, Forgotten, Grant, Renamed};
 use crate::frontier::table::{At, Haste, Reply, Step};
 use crate::frontier::{FrontierError, MutexKey};
 use crate::recent::Recent;
-use crate::task::{Lease, LeaseKey, Settled, Settlement};
+use crate::task::{Lease, LeaseKey, Settled, Settlement, Stage};
 
 /// Where the directory is.
 pub(super) const DIRECTORY: usize = 0;
@@ -36,8 +36,9 @@ const MOST_SITES: usize = 65_536;
 pub(super) struct Partitions {
     /// The partition of each site met, the last ones of very many; it never changes.
     sites: Mutex<Recent<String, usize, MOST_SITES>>,
-    /// Partitions that have nothing to give before a time, and whether they may have something then, if nothing else happens.
-    bare: Mutex<HashMap<usize, (Instant, bool)>>,
+    /// Partitions that have nothing to give of a stage before a time, and whether they may have something then, if nothing else
+    /// happens. Each has been asked for that stage, so that it tells this process of news.
+    bare: Mutex<HashMap<(usize, Stage), (Instant, bool)>>,
     /// Claims that partitions haven't answered yet.
     late: Mutex<HashMap<usize, LateClaim>>,
 }
@@ -189,9 +190,8 @@ impl Shared {
         let first = usize::try_from(claim.token % count as u64).unwrap_or(0);
         let (mut all, mut soonest, began) = (Grant::default(), None, Instant::now());
         for partition in (0..count).map(|i| (first + i) % count) {
-            let (now, bare) = (Instant::now(), lock(&self.partitions.bare).get(&partition).copied());
-            if let Some((until, may_have)) = bare.filter(|(until, _)| *until > now) {
-                soonest = least(soonest, may_have.then(|| millis(until - now) + 1));
+            if let Some(moments) = self.left_alone_for(partition, &claim) {
+                soonest = moments.into_iter().flatten().chain(soonest).min();
                 continue;
             }
             if !all.leases.is_empty() {
@@ -204,7 +204,7 @@ impl Shared {
                 continue;
             };
             self.lie_in(&grant.leases, partition);
-            self.leave_alone(partition, grant.next_in);
+            self.leave_alone(partition, &claim, &grant);
             soonest = least(soonest, grant.next_in);
             all.buried |= grant.buried;
             all.leases.extend(grant.leases);
@@ -234,7 +234,7 @@ impl Shared {
         };
         let value = answered.map_err(|_| self.closed())??;
         let reply = step.read(&value).map_err(|odd| self.broken(&odd))?;
-        self.forget_the_dead(&step, &reply);
+        self.note_members(partition, &step, &reply);
         let Reply::Claim(grant) = reply else { return Ok(None) };
         Ok(Some(grant))
     }
@@ -260,9 +260,28 @@ impl Shared {
         });
     }
 
-    fn leave_alone(&self, partition: usize, next_in: Option<i64>) {
-        let wait = next_in.map_or(LEFT_ALONE, |ms| Duration::from_millis(ms.unsigned_abs()).min(LEFT_ALONE));
-        lock(&self.partitions.bare).insert(partition, (Instant::now() + wait, next_in.is_some()));
+    /// A partition is left alone for what it had less of than was wanted. Of the rest it tells nothing any more.
+    fn leave_alone(&self, partition: usize, claim: &Claim, grant: &Grant) {
+        let wait = grant.next_in.map_or(LEFT_ALONE, |ms| Duration::from_millis(ms.unsigned_abs()));
+        let until = (Instant::now() + wait.min(LEFT_ALONE), grant.next_in.is_some());
+        let mut bare = lock(&self.partitions.bare);
+        bare.retain(|(bare, _), _| *bare != partition);
+        for (stage, wanted) in claim.wanted() {
+            if grant.leases.iter().filter(|lease| lease.stage == stage).count() < wanted as usize {
+                bare.insert((partition, stage), until);
+            }
+        }
+    }
+
+    /// In how many ms a partition may have something of each stage that is wanted, if nothing else happens; none where it may have
+    /// something now.
+    fn left_alone_for(&self, partition: usize, claim: &Claim) -> Option<Vec<Option<i64>>> {
+        let (bare, now) = (lock(&self.partitions.bare), Instant::now());
+        let of_stage = |(stage, _)| {
+            let (until, may_have) = bare.get(&(partition, stage)).filter(|(until, _)| *until > now)?;
+            Some(may_have.then(|| millis(*until - now) + 1))
+        };
+        claim.wanted().map(of_stage).collect()
     }
 
     /// The sites of these leases lie in this partition.
@@ -375,13 +394,17 @@ impl Shared {
             self.look_into(partition);
         }
         let reply = step.read(&value).map_err(|odd| self.broken(&odd))?;
-        self.forget_the_dead(&step, &reply);
+        self.note_members(partition, &step, &reply);
         Ok(reply)
     }
 
-    /// Nobody is told any more what a member is told that was declared dead.
-    pub(super) fn forget_the_dead(&self, step: &Step, reply: &Reply) {
+    /// Nobody is told any more what a member is told that was declared dead. One that says anew what it works on is told nothing
+    /// there until it claims: it does that at once.
+    pub(super) fn note_members(&self, partition: usize, step: &Step, reply: &Reply) {
         match (step, reply) {
+            (Step::Enlist { owner, scope: Some(_), .. }, _) => {
+                self.wake.tell_member(owner, partition, Duration::ZERO);
+            }
             (Step::Bury { owner }, _) => self.wake.forget(owner),
             (Step::Claim { claim }, Reply::Claim(grant)) if grant.buried => self.wake.forget(&claim.owner),
             _ => {}
@@ -390,7 +413,7 @@ impl Shared {
 
     /// Something may be claimed in a partition after all.
     pub(super) fn look_into(&self, partition: usize) {
-        lock(&self.partitions.bare).remove(&partition);
+        lock(&self.partitions.bare).retain(|(bare, _), _| *bare != partition);
     }
 }
 
@@ -410,4 +433,26 @@ fn join(all: &mut Reply, part: Reply) {
 
 fn least(one: Option<i64>, other: Option<i64>) -> Option<i64> {
     one.into_iter().chain(other).min()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn l1_a_partition_is_left_alone_for_what_it_tells_of_alone() {
+        let shared = Shared::open("redis+cluster://127.0.0.1:1/", None, false).expect("it is reached later");
+        let claim = |download, parse| {
+            let owner = "one".to_owned();
+            Claim { owner, token: 1, download, parse, dice: Vec::new(), lead: 0 }
+        };
+        let is_left_alone = |download, parse| shared.left_alone_for(3, &claim(download, parse)).is_some();
+        shared.leave_alone(3, &claim(1, 0), &Grant::default());
+        assert!(is_left_alone(1, 0) && !is_left_alone(1, 1), "it was not asked for parses");
+        shared.leave_alone(3, &claim(1, 1), &Grant::default());
+        assert!(is_left_alone(1, 1));
+        // Another one granted the download: this one knows that no more are wanted, and tells of none.
+        shared.leave_alone(3, &claim(0, 1), &Grant::default());
+        assert!(is_left_alone(0, 1) && !is_left_alone(1, 1));
+    }
 }

@@ -11,12 +11,12 @@ use crate::clock::millis;
 use crate::frontier::members::BEAT;
 use crate::frontier::mutex_key::UNIT_MUTEX;
 use crate::frontier::state::{
-    AVERAGED, BACK_MS, EPOCH, FED_WAITING, LANE, LEASE_MS, MAX_LOSSES, PageState, Place, START_TOKEN,
-    TOLD_MS, Turn, delay_after_loss,
+    AVERAGED, BACK_MS, EPOCH, FED_WAITING, LANE, LEASE_MS, LONGEST_INTERVAL, MAX_LOSSES, PageState, Place,
+    START_TOKEN, SiteSettings, TOLD_MS, Turn, delay_after_loss,
 };
-use crate::frontier::steps::{away, claim, feed, lease, lock, reasons, settle, site};
+use crate::frontier::steps::{acts, away, claim, feed, lease, lock, reasons, settle, site};
 use crate::frontier::view::SiteNames;
-use crate::manners::{MOST_ROBOTS_REDIRECTS, departure};
+use crate::manners::{MOST_ROBOTS_REDIRECTS, departure, slow_start, wall};
 use crate::task::{Exclusion, Priority, PutReply, Settled};
 
 /// What hints are told on that something can be claimed: the partition, in how many ms, and the name of whom it is for.
@@ -33,7 +33,7 @@ pub(super) fn prelude() -> String {
 }
 
 /// Spans are in ms.
-fn numbers() -> [(&'static str, i64); 40] {
+fn numbers() -> [(&'static str, i64); 51] {
     [
         ("SLOTS", PageState::SLOTS),
         ("LEASE_MS", LEASE_MS),
@@ -54,6 +54,11 @@ fn numbers() -> [(&'static str, i64); 40] {
         ("NAMES", i64::from(SiteNames::MOST)),
         ("REMOVED", i64::from(site::REMOVED)),
         ("IDLE_MS", site::IDLE_MS),
+        ("MOST_ACTS", i64::from(acts::MOST_ACTS)),
+        ("ACTS_KEPT_MS", acts::ACTS_KEPT_MS),
+        ("LONGEST_INTERVAL", LONGEST_INTERVAL),
+        ("PARALLEL_TIMES", i64::from(SiteSettings::MOST_PARALLEL.0)),
+        ("PARALLEL_MOST", i64::from(SiteSettings::MOST_PARALLEL.1)),
         ("LONGEST_TURN", lock::LONGEST_TURN),
         ("GRACE_PARTS", i64::from(departure::GRACE_PARTS)),
         ("LEAST_GRACE", millis(departure::LEAST_GRACE)),
@@ -72,6 +77,12 @@ fn numbers() -> [(&'static str, i64); 40] {
         ("MARK_LOW", i64::from(mark::LOW)),
         ("MARK_BLOCK", i64::try_from(mark::BLOCK).unwrap_or_default()),
         ("MARK_TEXT", i64::try_from(mark::TEXT).unwrap_or_default()),
+        ("SPREAD_PARTS", wall::SPREAD_PARTS),
+        ("MOST_BETWEEN_PROBES", wall::MOST_BETWEEN_PROBES),
+        ("LEAST_BLOCK", slow_start::LEAST_BLOCK),
+        ("SLOW_STARTS", i64::from(slow_start::STARTS)),
+        ("SLOW_STEP", i64::from(slow_start::STARTS_A_STEP)),
+        ("FORGIVEN_AFTER", slow_start::FORGIVEN_AFTER),
         ("PRIORITY_ROBOTS", i64::from(Priority::ROBOTS.value())),
         ("PRIORITY_LINK", i64::from(Priority::LINK.value())),
         ("PRIORITY_RECRAWL", i64::from(Priority::RECRAWL.value())),

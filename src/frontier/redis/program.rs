@@ -10,7 +10,7 @@ use super::client::RedisClient;
 use super::prelude::prelude;
 
 /// What all functions of the library share, each file after those that it uses.
-pub(super) const FILES: [&str; 25] = [
+pub(super) const FILES: [&str; 27] = [
     include_str!("lua/asked.lua"),
     include_str!("lua/packed.lua"),
     include_str!("lua/store.lua"),
@@ -19,6 +19,7 @@ pub(super) const FILES: [&str; 25] = [
     include_str!("lua/records.lua"),
     include_str!("lua/pages.lua"),
     include_str!("lua/places.lua"),
+    include_str!("lua/walls.lua"),
     include_str!("lua/lease.lua"),
     include_str!("lua/away.lua"),
     include_str!("lua/put.lua"),
@@ -28,6 +29,7 @@ pub(super) const FILES: [&str; 25] = [
     include_str!("lua/claim.lua"),
     include_str!("lua/lock.lua"),
     include_str!("lua/directory.lua"),
+    include_str!("lua/acts.lua"),
     include_str!("lua/site.lua"),
     include_str!("lua/rename.lua"),
     include_str!("lua/owners.lua"),

@@ -87,8 +87,14 @@ impl Wake {
     fn tell(&self, hint: &str) -> Option<()> {
         let mut parts = hint.splitn(3, ' ');
         let partition = parts.next()?.parse().ok()?;
-        let at = Instant::now() + Duration::from_millis(parts.next()?.parse().ok()?);
-        let sleeper = self.sleepers().get(parts.next()?).map(Arc::clone)?;
+        let wait = Duration::from_millis(parts.next()?.parse().ok()?);
+        self.tell_member(parts.next()?, partition, wait)
+    }
+
+    /// Tells a member to claim in a partition after so long; nothing where nobody sleeps under that name.
+    pub(super) fn tell_member(&self, name: &str, partition: usize, wait: Duration) -> Option<()> {
+        let at = Instant::now() + wait;
+        let sleeper = self.sleepers().get(name).map(Arc::clone)?;
         let mut told = sleeper.told();
         let first = told.get(&partition).map_or(at, |before| at.min(*before));
         told.insert(partition, first);
@@ -140,6 +146,7 @@ async fn hear(wake: &Weak<Wake>, address: &Address, turn: usize) -> redis::Redis
 mod tests {
     use super::super::Shared;
     use super::*;
+    use crate::frontier::state::WorkScope;
     use crate::frontier::step::{Claim, Grant};
     use crate::frontier::table::{Reply, Step};
 
@@ -152,11 +159,24 @@ mod tests {
             let [left, dead] = ["left", "dead"].map(|what| format!("{what}~{n}"));
             sleeps(&left);
             sleeps(&dead);
-            shared.forget_the_dead(&Step::Bury { owner: left }, &Reply::Bury(true));
+            shared.note_members(0, &Step::Bury { owner: left }, &Reply::Bury(true));
             let claim = Claim { owner: dead, token: 1, download: 1, parse: 1, dice: Vec::new(), lead: 0 };
             let grant = Grant { buried: true, ..Grant::default() };
-            shared.forget_the_dead(&Step::Claim { claim }, &Reply::Claim(grant));
+            shared.note_members(0, &Step::Claim { claim }, &Reply::Claim(grant));
         }
         assert_eq!(shared.wake.sleepers().keys().collect::<Vec<_>>(), ["alive"]);
+    }
+
+    #[test]
+    fn l1_a_member_that_says_anew_what_it_works_on_claims_at_once_as_it_is_told_nothing_until_then() {
+        let shared = Shared::open("redis://127.0.0.1:1/", None, false).expect("it is reached later");
+        let sleeper = Arc::new(ToldMember::default());
+        shared.wake.sleepers().insert("one".to_owned(), Arc::clone(&sleeper));
+        let enlist = |owner: &str, scope| Step::Enlist { owner: owner.to_owned(), pid: 1, scope };
+        shared.note_members(0, &enlist("one", None), &Reply::Enlist(()));
+        shared.note_members(0, &enlist("other", Some(WorkScope::All)), &Reply::Enlist(()));
+        assert!(sleeper.first().is_none());
+        shared.note_members(0, &enlist("one", Some(WorkScope::All)), &Reply::Enlist(()));
+        assert!(sleeper.first().is_some_and(|(partition, at)| partition == 0 && at <= Instant::now()));
     }
 }

@@ -39,6 +39,7 @@ use super::error::{FrontierError, FrontierErrorKind};
 use super::table::{Reply, Step};
 use crate::batch::{Sender, batches};
 use crate::clock::Clock;
+use crate::owner_only;
 use crate::patience::Patience;
 
 /// A step on a file that others hold is tried for a minute in all: `SQLite` waits by itself.
@@ -60,7 +61,7 @@ impl Embedded {
     /// Opens or creates the file. The clock is the machine's since boot, unless a test brings its own.
     pub(crate) fn open(path: &Path, clock: Option<Clock>) -> Result<Self, FrontierError> {
         if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-            std::fs::create_dir_all(folder).map_err(|e| {
+            owner_only::make_folder(folder).map_err(|e| {
                 FrontierError::new(FrontierErrorKind::Folder(folder.to_owned()), "").because(e)
             })?;
         }

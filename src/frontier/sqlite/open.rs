@@ -10,6 +10,7 @@ use super::owners::OwnerFile;
 use super::upgrade::Bar;
 use super::{STEPS, explain, is_busy, name, schema, upgrade};
 use crate::frontier::error::{FrontierError, FrontierErrorKind};
+use crate::owner_only;
 use crate::patience::Patience;
 
 /// How long another process may hold the file before `SQLite` gives up on a try.
@@ -18,6 +19,8 @@ const BUSY: Duration = Duration::from_secs(5);
 const JOURNAL: Patience = Patience::new(Duration::from_millis(10), Duration::from_millis(10)).at_most(BUSY);
 pub(super) fn connect(path: &Path) -> Result<Connection, FrontierError> {
     let open = || -> rusqlite::Result<Connection> {
+        // Where it can't be made, SQLite says why. It gives the files that it makes beside it the same rights.
+        let _ = owner_only::options().write(true).create_new(true).open(path);
         let connection = Connection::open(path)?;
         connection.busy_timeout(BUSY)?;
         connection.set_prepared_statement_cache_capacity(128);

@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
 
+use crate::owner_only;
+
 /// The locked file of a process; the lock ends with the process, however it ends.
 #[derive(Debug)]
 pub(crate) struct OwnerFile {
@@ -18,9 +20,9 @@ impl OwnerFile {
     pub(crate) fn lock(frontier: &Path, owner: &str) -> io::Result<Self> {
         let path = file_of(frontier, owner);
         if let Some(folder) = path.parent() {
-            fs::create_dir_all(folder)?;
+            owner_only::make_folder(folder)?;
         }
-        let file = File::create(&path)?;
+        let file = owner_only::options().write(true).create(true).truncate(true).open(&path)?;
         flock(&file, FlockOperation::NonBlockingLockExclusive)?;
         // For people: who stands against the upgrade of a newer version.
         write!(&file, "pid {}, paced {}", std::process::id(), env!("CARGO_PKG_VERSION"))?;

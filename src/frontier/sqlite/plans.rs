@@ -10,7 +10,8 @@ use super::schema;
 use super::session::{Tables, statements};
 use crate::canonical_url::CanonicalUrl;
 use crate::clock::Timestamp;
-use crate::frontier::step::{Claim, Grant, Registration, Tuning};
+use crate::frontier::Tuning;
+use crate::frontier::step::{Act, Claim, Grant, Registration};
 use crate::frontier::table::{Haste, Reply, Step};
 use crate::frontier::{MutexKey, SiteSettings, WorkScope, steps};
 use crate::task::{
@@ -58,6 +59,7 @@ impl Shop {
                     attempts: 2,
                     robots,
                     budgets: [(String::new(), 100_000)].into(),
+                    ..SiteSettings::default()
                 },
             },
         });
@@ -94,7 +96,7 @@ impl Shop {
     fn settle(&mut self, lease: Lease, outcome: Outcome) {
         self.token += 1_000;
         let block = Some((Duration::from_millis(1), "429".to_owned()));
-        let settlement = Settlement { lease, outcome, block, response: None, parse: None };
+        let settlement = Settlement { block, ..Settlement::of(lease, outcome) };
         let (owner, settlements) = ("one".to_owned(), vec![settlement]);
         let step = Step::Settle { owner, token: self.token, settlements, haste: Haste::Nobody };
         self.step(step);
@@ -172,7 +174,8 @@ fn exercise(shop: &mut Shop) {
         Step::ExtendLock { mutex: mutex().0, token: mutex().1, expire: 9 },
         Step::LockLeft { mutex: mutex().0 },
         Step::Unlock { mutex: mutex().0, token: mutex().1 },
-        Step::Tune { site: site(), tuning: Tuning::Interval(Some(5)) },
+        Step::Tune { site: site(), tunings: vec![Tuning::Interval(Some(5))], act: Some(Act::default()) },
+        Step::Acts { site: site() },
         Step::Block { site: site(), wait: Duration::from_millis(1), why: "429".to_owned() },
         Step::View { site: site() },
         Step::Text { site: site() },

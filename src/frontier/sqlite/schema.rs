@@ -3,7 +3,7 @@
 use rusqlite::{Connection, Result};
 
 /// The schema's version, kept in `PRAGMA user_version`.
-pub(super) const VERSION: i64 = 8;
+pub(super) const VERSION: i64 = 9;
 /// Marks the file as ours, kept in `PRAGMA application_id` ("pace").
 pub(super) const APPLICATION: i64 = 0x7061_6365;
 
@@ -49,6 +49,8 @@ CREATE INDEX mutex_named ON mutex (until) WHERE name NOT GLOB 'site/*';
 CREATE TABLE owner (name TEXT PRIMARY KEY, dead INTEGER NOT NULL, state TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE answers (owner TEXT PRIMARY KEY, state TEXT NOT NULL) WITHOUT ROWID;
 CREATE INDEX owner_dead ON owner (name) WHERE dead;
+CREATE TABLE act (id INTEGER PRIMARY KEY, site TEXT NOT NULL, at INTEGER NOT NULL, state TEXT NOT NULL);
+CREATE INDEX act_site ON act (site);
 ";
 
 /// Tasks. Of the lane that is always there nothing is written.

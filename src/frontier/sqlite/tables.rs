@@ -5,12 +5,14 @@ use rusqlite::{Result, Row, params};
 use super::columns::{json, read_owner, stage_column, stage_of, to_json, url};
 use super::memory::Cached;
 use super::session::Tables;
+use crate::clock::Timestamp;
 use crate::frontier::MutexKey;
 use crate::frontier::shelf::{Fallible, Shelf};
 use crate::frontier::state::{
     DeadState, MutexState, OwnerState, RobotsBrief, RobotsState, SiteState, Turn, UnitDue, UnitState,
 };
-use crate::frontier::view::{Inspection, LetterPlace};
+use crate::frontier::steps::acts::MOST_ACTS;
+use crate::frontier::view::{DatedAct, Inspection, LetterPlace};
 use crate::task::{DeadLetter, PageKey, Stage};
 
 const ROBOTS: &str = "SELECT state FROM robots WHERE origin = ?1";
@@ -33,6 +35,7 @@ impl Shelf for Tables<'_> {
     fn remove_site(&mut self, name: &str) -> Result<()> {
         self.forget_all()?;
         self.file.run("DELETE FROM site_file WHERE site = ?1", [name])?;
+        self.file.run("DELETE FROM act WHERE site = ?1", [name])?;
         self.file.run("DELETE FROM site WHERE name = ?1", [name])
     }
 
@@ -41,6 +44,7 @@ impl Shelf for Tables<'_> {
         self.file.run("UPDATE site SET name = ?2 WHERE name = ?1", [name, to])?;
         self.file.run("UPDATE site_file SET site = ?2 WHERE site = ?1", [name, to])?;
         self.file.run("UPDATE away SET site = ?2 WHERE site = ?1", [name, to])?;
+        self.file.run("UPDATE act SET site = ?2 WHERE site = ?1", [name, to])?;
         self.file.run("UPDATE host SET site = ?2 WHERE site = ?1", [name, to])
     }
 
@@ -277,6 +281,22 @@ impl Shelf for Tables<'_> {
              (SELECT 1 FROM task WHERE task.place = 3 AND task.owner = owner.name) RETURNING name";
         let gone: Vec<String> = self.file.all(gone, [], |row| row.get(0))?;
         gone.iter().try_for_each(|owner| self.file.run("DELETE FROM answers WHERE owner = ?1", [owner]))
+    }
+
+    fn add_act(&mut self, site: &str, act: &DatedAct, since: i64) -> Result<()> {
+        let DatedAct { at, act } = act;
+        let add = "INSERT INTO act (site, at, state) VALUES (?1, ?2, ?3)";
+        self.file.run(add, params![site, at.as_millis(), to_json(act)?])?;
+        self.file.run("DELETE FROM act WHERE site = ?1 AND at < ?2", params![site, since])?;
+        let last = "(SELECT id FROM act WHERE site = ?1 ORDER BY id DESC LIMIT 1 OFFSET ?2)";
+        self.file.run(&format!("DELETE FROM act WHERE site = ?1 AND id <= {last}"), params![site, MOST_ACTS])
+    }
+
+    fn acts(&mut self, site: &str) -> Result<Vec<DatedAct>> {
+        let sql = "SELECT at, state FROM act WHERE site = ?1 ORDER BY id DESC";
+        self.file.all(sql, [site], |row| {
+            Ok(DatedAct { at: Timestamp::from_millis(row.get(0)?), act: json(row, 1)? })
+        })
     }
 
     fn inspect(&mut self) -> Result<Inspection> {

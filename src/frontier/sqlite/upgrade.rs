@@ -23,6 +23,7 @@ enum Part {
 /// From which version each part leads on. Since version 4 a site's file has a table of its own, as the site's row is written with
 /// every page; since 5 so has what an owner was answered last, as its row names all its sites. Since 6 an owner's row says what its
 /// claims no longer do: what it works on. Since 8 a task has a lane, and pages are packed.
+/// Since 9 it is kept what people did.
 const PARTS: &[(i64, Part)] = &[
     (3, Part::Sql(FROM_3)),
     (4, Part::Sql(FROM_4)),
@@ -35,6 +36,7 @@ const PARTS: &[(i64, Part)] = &[
     (7, Part::Rows(move_pages)),
     (7, Part::Rows(move_known)),
     (7, Part::Sql("DROP TABLE task_7; DROP TABLE page_7; DROP TABLE known_7")),
+    (8, Part::Sql(FROM_8)),
 ];
 const FROM_3: &str = "
 CREATE TABLE site_file (site TEXT PRIMARY KEY, text TEXT NOT NULL) WITHOUT ROWID;
@@ -101,6 +103,10 @@ CREATE INDEX away_origin ON away (origin, until, site);
 CREATE TABLE idle_unit (name TEXT PRIMARY KEY, until INTEGER NOT NULL) WITHOUT ROWID;
 CREATE INDEX idle_unit_until ON idle_unit (until, name);
 INSERT INTO idle_unit SELECT name, ends + 86400000 FROM unit WHERE id NOT IN (SELECT unit FROM site);
+";
+const FROM_8: &str = "
+CREATE TABLE act (id INTEGER PRIMARY KEY, site TEXT NOT NULL, at INTEGER NOT NULL, state TEXT NOT NULL);
+CREATE INDEX act_site ON act (site);
 ";
 
 fn move_tasks(file: &Connection, most: u32) -> Result<usize> {

@@ -3,16 +3,18 @@
 mod records;
 mod site;
 mod task;
+mod tuned;
 mod unit;
+mod wall;
 
 pub use records::{
     AwayHost, DeadState, LastAnswers, OwnerState, PageState, Recrawl, RobotsBrief, RobotsState, WorkScope,
 };
-pub use site::{AVERAGED, EPOCH, Seeding, SiteSettings, SiteState, StageCounts, TOLD_MS, Tuned};
+pub use site::{AVERAGED, EPOCH, Seeding, SiteSettings, SiteState, StageCounts, TOLD_MS};
 pub use task::{Deferral, Place, Rare, Running, Task, delay_after_loss, later_expiry};
-pub use unit::{
-    MutexState, START_TOKEN, Start, Turn, UnitDue, UnitState, UnitWait, Wall, mutex_token, nth_of,
-};
+pub use tuned::{LONGEST_INTERVAL, Pause, TuneReply, Tuned, Tuning};
+pub use unit::{MutexState, START_TOKEN, Start, Turn, UnitDue, UnitState, UnitWait, mutex_token, nth_of};
+pub use wall::{Probe, SlowStart, Wall};
 
 /// Pages are fed to a site while it has fewer waiting downloads.
 pub const FED_WAITING: u64 = 1_000;

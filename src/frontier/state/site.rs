@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Serialize, Serializer};
 
-use super::{FED_WAITING, Place, Start, Wall, is_default};
+use super::tuned::{LONGEST_INTERVAL, TuneReply, Tuned, Tuning};
+use super::{FED_WAITING, Place, SlowStart, Start, Wall, is_default};
 use crate::canonical_url::CanonicalUrl;
-use crate::task::{Exclusion, PageKey, Stage};
+use crate::task::{Exclusion, PageKey, Stage, TooMuch};
 
 /// 2026-01-01T00:00:00Z in ms: where positions count from. One number is both a task's turn among equals and the time of
 /// its putting. Positions fit 39 bits until 2043; a burst of n puts in one ms runs at most n ms ahead of the clock.
@@ -31,6 +32,29 @@ pub struct SiteSettings {
     pub robots: bool,
     /// `max_pages` of the rules by name, and of the site under the empty name.
     pub budgets: BTreeMap<String, u64>,
+    /// The least interval that may be set while it runs, in ms; 0 is the file's own.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub min_interval: i64,
+    /// The most requests in flight that may be set while it runs; 0 is four times the file's own, up to 256.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub max_parallel: u32,
+}
+
+impl SiteSettings {
+    /// Of `parallel`, so many times may be set where the file doesn't say, and so much at most.
+    pub const MOST_PARALLEL: (u32, u32) = (4, 256);
+
+    /// The least interval that may be set while it runs, in ms.
+    pub fn least_interval(&self) -> i64 {
+        if self.min_interval > 0 { self.min_interval } else { self.interval }
+    }
+
+    /// The most requests in flight that may be set while it runs.
+    pub fn most_parallel(&self) -> u32 {
+        let (times, most) = Self::MOST_PARALLEL;
+        let usual = self.parallel.saturating_mul(times).min(most).max(self.parallel);
+        if self.max_parallel > 0 { self.max_parallel } else { usual }
+    }
 }
 
 /// A site's record: it goes only by being forgotten.
@@ -93,6 +117,9 @@ pub struct SiteState {
     /// It refuses by itself, whatever other sites of its unit do.
     #[serde(default, skip_serializing_if = "is_default")]
     pub wall: Option<Wall>,
+    /// It was walled, and is asked slowly at first.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub slow: Option<SlowStart>,
 }
 
 /// How far the putting of a run's seeds is.
@@ -111,18 +138,6 @@ impl Seeding {
     pub fn is_done(&self) -> bool {
         self.put >= self.of
     }
-}
-
-/// Values set while a site runs.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Tuned {
-    /// Wins over the file's interval, in ms.
-    pub interval: Option<i64>,
-    /// Wins over the file's parallel.
-    pub parallel: Option<u32>,
-    /// No download is granted while set.
-    #[serde(default)]
-    pub paused: Option<String>,
 }
 
 /// Where the tasks of one site and stage are, and what became of them.
@@ -169,6 +184,12 @@ pub struct StageCounts {
     pub lost: u64,
     /// Attempts that failed and are tried again.
     pub retried: u64,
+    /// Links of its pages that were dropped, as they were too many or too long.
+    pub dropped_links: u64,
+    /// Pages whose structured data or values were left out, as they were too much.
+    pub left_out: u64,
+    /// Pages whose parse took more than their site's file allows.
+    pub too_dear: u64,
     /// Done by being unwanted, by reason.
     pub excluded: BTreeMap<Exclusion, u64>,
 }
@@ -184,7 +205,7 @@ fn without_zeroes<S: Serializer>(counts: &StageCounts, serializer: S) -> Result<
     }
     let (counters, excluded) = counters!(
         waiting parked delayed scheduled leased letters created revived reruns done dead dropped coalesced deferred known absorbed
-        over_budget redirected lost retried
+        over_budget redirected lost retried dropped_links left_out too_dear
     );
     let mut map = serializer.serialize_map(None)?;
     for (name, count) in counters.into_iter().filter(|(_, count)| **count > 0) {
@@ -203,6 +224,13 @@ impl StageCounts {
         let left = self.done + self.dead + self.dropped;
         let here = self.waiting + self.delayed + self.scheduled + self.leased;
         i128::from(entered) - i128::from(left) - i128::from(here)
+    }
+
+    /// Counts what of a page was too much.
+    pub fn add_too_much(&mut self, TooMuch { links, left_out, too_dear }: TooMuch) {
+        self.dropped_links += u64::from(links);
+        self.left_out += u64::from(left_out);
+        self.too_dear += u64::from(too_dear);
     }
 
     /// Nothing of the run is left here; what was put for a later time doesn't count.
@@ -253,21 +281,50 @@ impl SiteState {
         Self { name: name.to_owned(), unit: unit.to_owned(), settings, ..Self::default() }
     }
 
-    /// The least time between starts as in force: tuned wins over the file, robots' floor over both. In ms.
+    /// The least time between starts as in force: tuned wins over the file, robots' floor over both, and a slow start takes a
+    /// multiple of that. In ms.
     pub fn interval(&self) -> i64 {
-        let wanted = self.tuned.interval.unwrap_or(self.settings.interval);
-        let floor = if self.settings.robots { self.floors.values().copied().max().unwrap_or(0) } else { 0 };
-        wanted.max(floor)
+        let tuned = self.tuned.interval.map(|tuned| tuned.max(self.settings.least_interval()));
+        let wanted = tuned.unwrap_or(self.settings.interval);
+        SlowStart::lengthens(self.slow, wanted.max(self.floor()))
     }
 
-    /// Until when its own wait lasts, in ms.
+    /// What the `robots.txt` of its hosts ask for at least, in ms.
+    fn floor(&self) -> i64 {
+        if self.settings.robots { self.floors.values().copied().max().unwrap_or(0) } else { 0 }
+    }
+
+    /// Why a value can't be set while it runs, with what can; its group waits so long, in ms.
+    pub fn refuses(&self, tuning: &Tuning, group: i64) -> Option<TuneReply> {
+        match tuning {
+            Tuning::Interval(Some(interval)) => {
+                let least = self.settings.least_interval().max(self.floor()).max(group);
+                let may_be = (least..=LONGEST_INTERVAL.max(least)).contains(interval);
+                (!may_be).then_some(TuneReply::Interval(least, LONGEST_INTERVAL.max(least)))
+            }
+            Tuning::Parallel(Some(parallel)) => {
+                let most = self.settings.most_parallel();
+                (!(1..=most).contains(parallel)).then_some(TuneReply::Parallel(1, most))
+            }
+            _ => None,
+        }
+    }
+
+    /// Until when its own wait lasts, in ms: its last start's, a wall's, or a pause's that ends by itself.
     pub fn waits_until(&self) -> i64 {
+        let probe = self.wall.as_ref().map_or(0, |wall| wall.probe_at);
+        self.paced_until().max(probe).max(self.tuned.paused_until.unwrap_or(0))
+    }
+
+    /// Until when its last start is waited for, in ms.
+    pub fn paced_until(&self) -> i64 {
         self.last.map_or(0, |start| start.ends(self.interval()))
     }
 
     /// The most requests in flight as in force.
     pub fn parallel(&self) -> u32 {
-        self.tuned.parallel.unwrap_or(self.settings.parallel)
+        let tuned = self.tuned.parallel.map(|tuned| tuned.min(self.settings.most_parallel()));
+        tuned.unwrap_or(self.settings.parallel)
     }
 
     /// Whether a claim of this stage could be given a task (I9).
@@ -277,7 +334,7 @@ impl SiteState {
             Stage::Download => {
                 self.download.ready() > 0
                     && !self.given_up
-                    && self.tuned.paused.is_none()
+                    && !self.tuned.is_paused_for_good()
                     && self.places() > 0
                     && self.errand.is_none()
             }
@@ -374,7 +431,8 @@ mod tests {
 
     fn site() -> SiteState {
         let budgets = BTreeMap::new();
-        let settings = SiteSettings { interval: 0, parallel: 1, attempts: 1, robots: false, budgets };
+        let settings =
+            SiteSettings { interval: 0, parallel: 1, attempts: 1, budgets, ..SiteSettings::default() };
         SiteState::new("a", "a", settings)
     }
 

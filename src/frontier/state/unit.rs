@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::is_default;
+use super::{SlowStart, Wall, is_default};
 use crate::frontier::MutexKey;
 use crate::manners::{ahead_ms, grace_ms};
 use crate::task::Departure;
@@ -48,22 +48,9 @@ pub struct UnitState {
     /// It refuses, and is left alone but for a probe.
     #[serde(default, skip_serializing_if = "is_default")]
     pub wall: Option<Wall>,
-}
-
-/// A site or a unit that refuses without saying for how long.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Wall {
-    /// What it answered.
-    pub why: String,
-    /// When that was first seen, in ms.
-    pub since: i64,
-    /// The first page that it refused, which is asked for again.
-    pub url: String,
-    /// When, in ms.
-    pub probe_at: i64,
-    /// Probes that were refused.
+    /// It was left alone for long, and is asked slowly at first.
     #[serde(default, skip_serializing_if = "is_default")]
-    pub probes: u32,
+    pub slow: Option<SlowStart>,
 }
 
 /// What the `robots.txt` of an origin asks of the pace. One site of a group waits for it itself; where several have pages
@@ -200,7 +187,8 @@ impl UnitState {
     /// The end of all that it waits for, given what it waits between starts. Of the starts of one unit the last is the latest.
     pub fn ends(&self, wait: i64) -> i64 {
         let paced = self.last.map_or(0, |start| start.ends(wait) + self.courtesy_after(start));
-        paced.max(self.blocked_until).max(self.held_until).max(self.not_before)
+        let probe = self.wall.as_ref().map_or(0, |wall| wall.probe_at);
+        paced.max(self.blocked_until).max(self.held_until).max(self.not_before).max(probe)
     }
 
     /// How long before its due time it can be claimed: not at all while somebody else holds its mutex, or waits for it.
@@ -230,6 +218,14 @@ impl UnitState {
     /// The `robots.txt` of these hosts are to be read anew.
     pub fn forget_floors(&mut self, hosts: &[String]) {
         self.floors.retain(|origin, _| !hosts.iter().any(|host| origin.split("://").nth(1) == Some(host)));
+    }
+
+    /// What its group asks a site to wait, whatever it was set to, in ms; 0 where it is in none.
+    pub fn group_wait(&self) -> i64 {
+        match self.wait {
+            UnitWait::Group(wait) | UnitWait::Longest(wait) => wait.max(self.shared_floor()),
+            UnitWait::Own => 0,
+        }
     }
 
     /// What the group waits for the sake of hosts that several of its sites share, in ms.

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::away::{Errand, TIDIED};
+use super::wall::begin_probe;
 use super::{Done, Moment};
 use crate::clock::millis;
 use crate::frontier::shelf::Shelf;
@@ -146,6 +147,10 @@ impl<S: Shelf> Round<'_, S> {
         }
         let Some((name, soonest)) = self.choose(stage, &unit, dice)? else { return Ok(()) };
         let Some(mut site) = self.at.shelf.site(&name)? else { return Ok(()) };
+        if stage == Stage::Download && self.at.awaits_probe(&mut site, &mut unit, soonest)? {
+            self.at.shelf.save_site(&site)?;
+            return self.at.save_unit(&unit);
+        }
         if let Some(task) = self.first_wanted(&mut site, &mut unit, stage, soonest)? {
             self.grant(&mut site, &mut unit, task, soonest)?;
         }
@@ -167,6 +172,9 @@ impl<S: Shelf> Round<'_, S> {
         let (wait, now) = (self.at.wait_of(unit)?, self.at.now);
         let first = self.at.first_of(unit, self.scope)?;
         let soonest = unit.ends(wait).max(first).max(now + self.lead(wait));
+        if let Some(name) = self.at.first_refused(unit, self.scope, soonest)? {
+            return Ok(Some((name, soonest)));
+        }
         let mut ready = self.at.shelf.ready_by(&unit.name, self.scope, soonest, WIDEST)?;
         let chosen = nth_of(ready.len(), dice).map(|n| ready.swap_remove(n));
         Ok(chosen.map(|name| (name, soonest)))
@@ -186,7 +194,14 @@ impl<S: Shelf> Round<'_, S> {
         soonest: i64,
     ) -> Done<S, Option<Task>> {
         let starts = if stage == Stage::Download { soonest } else { self.at.now };
-        while let Some(mut task) = self.at.shelf.first_waiting(&site.name, stage)? {
+        let is_download = stage == Stage::Download;
+        let mut refused = if is_download { self.at.refused_page(site, unit)? } else { None };
+        loop {
+            let first = match refused.take() {
+                None => self.at.shelf.first_waiting(&site.name, stage)?,
+                first => first,
+            };
+            let Some(mut task) = first else { return Ok(None) };
             let errand = task.rare.errand.is_some() && site.settings.robots;
             let found = if !errand && task.rare.expires.is_some_and(|expires| expires <= starts) {
                 Found::Unwanted(Exclusion::Expired)
@@ -216,7 +231,6 @@ impl<S: Shelf> Round<'_, S> {
                 Found::Wanted | Found::Errand(_) => {}
             }
         }
-        Ok(None)
     }
 
     /// Leases the task, a download with the start that comes `soonest`; not where its site turned out to wait longer.
@@ -230,6 +244,8 @@ impl<S: Shelf> Round<'_, S> {
                 return Ok(());
             }
             self.at.start(site, unit, token, departure)?;
+            let dice = pick(&self.claim.dice, u32::try_from(self.leases.len()).unwrap_or(0));
+            begin_probe((site, unit), (token, task.url.as_str()), departure.at, dice);
         }
         if task.rare.errand.is_some() {
             site.errand = Some(token);
@@ -238,7 +254,10 @@ impl<S: Shelf> Round<'_, S> {
         let running = Running::granted(task.stage, token, &self.claim.owner, fence, departure, now);
         self.at.shift(site, &mut task, Place::Running(running))?;
         self.at.shelf.save_site(site)?;
-        self.leases.extend(self.at.lease_of(&task)?);
+        let lease = self.at.lease_of(&task)?;
+        // The unit is saved later.
+        let wall = unit.wall.as_ref().filter(|_| task.stage == Stage::Download).map(|wall| wall.looks);
+        self.leases.extend(lease.map(|lease| Lease { probe_of: lease.probe_of.or(wall), ..lease }));
         Ok(())
     }
 }
@@ -295,7 +314,10 @@ impl<S: Shelf> Moment<'_, S> {
         let start = Start::of(token, departure, unit.last);
         unit.before = unit.last.replace(start);
         site.before = site.last.replace(Start::of(token, departure, site.last));
+        unit.slow = unit.slow.and_then(|slow| slow.after_start(self.now));
+        site.slow = site.slow.and_then(|slow| slow.after_start(self.now));
         (unit.held_until, unit.turn) = (0, 0);
+        site.tuned.tidy(self.now);
         site.running += 1;
         site.starts += 1;
         if departure.unit > 0 { self.take_mutex(unit, token, start.ends(departure.unit)) } else { Ok(()) }

@@ -38,7 +38,8 @@ impl<S: Shelf> Moment<'_, S> {
 
     /// How long what its last start and its block ask for is still to be kept.
     fn left_to_wait(&self, site: &SiteState, unit: &UnitState) -> i64 {
-        unit.blocked_until.max(site.waits_until()) - self.now
+        let probe = unit.wall.as_ref().map_or(0, |wall| wall.probe_at);
+        unit.blocked_until.max(site.waits_until()).max(probe) - self.now
     }
 }
 

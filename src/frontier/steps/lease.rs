@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::claim::LONGEST_LEAD;
 use super::places::absorb;
+use super::wall::is_walled_against;
 use super::{Done, Moment, reasons};
 use crate::clock::Timestamp;
 use crate::frontier::shelf::Shelf;
@@ -56,6 +57,10 @@ impl<S: Shelf> Moment<'_, S> {
             parallel: site.parallel(),
             response: site.response,
             tells: site.is_told_by(running.token),
+            probe_of: match task.stage {
+                Stage::Download => self.probe_of(&site, running.token)?,
+                Stage::Parse => None,
+            },
         }))
     }
 
@@ -123,7 +128,10 @@ impl<S: Shelf> Moment<'_, S> {
         let before = task.running().map(|running| running.departure).unwrap_or_default();
         let stands = asked == Some(before.at);
         let is_longer = waits.0 > before.unit || waits.1 > before.site;
-        if site.tuned.paused.is_some() || unit.blocked_until > self.now || stands && is_longer {
+        let is_void = site.tuned.is_paused(self.now)
+            || unit.blocked_until > self.now
+            || is_walled_against(&site, &unit, lease.token);
+        if is_void || stands && is_longer {
             self.put_back(task, Place::Waiting, true)?;
             return Ok(Rearm::WentBack);
         }

@@ -1,6 +1,7 @@
 //! The specification: every step of the frontier as a pure function of a store and the time.
 //! Nothing here knows how a store keeps its records.
 
+pub(super) mod acts;
 pub(super) mod away;
 pub(super) mod claim;
 pub(super) mod feed;
@@ -15,6 +16,7 @@ mod rename;
 pub(super) mod settle;
 pub(super) mod site;
 mod view;
+mod wall;
 
 use super::shelf::{Fallible, Shelf};
 use super::table::{Reply, Step};
@@ -46,13 +48,17 @@ pub(crate) fn apply<S: Shelf>(shelf: &mut S, step: Step, now: i64) -> Result<Rep
         Step::Unbook { .. } => Reply::Unbook(()),
         Step::Rebook { .. } => Reply::Rebook(()),
         Step::EndRename { .. } => Reply::EndRename(()),
-        Step::Tune { site, tuning } => Reply::Tune(at.tune(&site, tuning)?),
+        Step::Tune { site, tunings, act } => Reply::Tune(at.tune(&site, tunings, act)?),
+        Step::Note { site, act } => Reply::Note(at.note(&site, act)?),
         Step::Block { site, wait, why } => Reply::Block(at.block(&site, wait, why)?),
         Step::Put { site, puts, .. } => Reply::Put(at.put(&site, puts)?),
         Step::ParseAgain { site, url } => Reply::ParseAgain(at.parse_again(&site, url)?),
         Step::Feed { most } => Reply::Feed(at.feed(most)?),
         Step::Claim { claim } => Reply::Claim(at.claim(&claim)?),
         Step::Rearm { lease, asked, lead } => Reply::Rearm(at.rearm(&lease, asked, lead)?),
+        Step::Refuse { lease, refusal } => Reply::Refuse(at.refuse(&lease, &refusal)?),
+        Step::Probed { site, url, refusal } => Reply::Probed(at.probed(&site, &url, refusal.as_ref())?),
+        Step::Resume { site } => Reply::Resume(at.resume(&site)?),
         Step::Landed { lease, block, .. } => Reply::Landed(at.landed(&lease, block)?),
         Step::Back { lease, unused } => Reply::Back(at.back(&lease, unused)?),
         Step::Extend { leases } => Reply::Extend(at.extend(&leases)?),
@@ -82,6 +88,7 @@ pub(crate) fn apply<S: Shelf>(shelf: &mut S, step: Step, now: i64) -> Result<Rep
         Step::DeadLetters { site, most, after } => {
             Reply::DeadLetters(at.shelf.letters(&site, after.as_ref(), most)?)
         }
+        Step::Acts { site } => Reply::Acts(at.acts(&site)?),
         Step::DropLetters { site, letters } => Reply::DropLetters(at.drop_letters(&site, &letters)?),
         Step::Inspect {} => Reply::Inspect(Box::new(at.shelf.inspect()?)),
     })

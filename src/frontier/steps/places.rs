@@ -5,7 +5,7 @@ use crate::canonical_url::CanonicalUrl;
 use crate::clock::millis;
 use crate::frontier::shelf::Shelf;
 use crate::frontier::state::{
-    DeadState, MutexState, Place, SiteState, Start, Task, UnitDue, UnitState, UnitWait, WorkScope,
+    DeadState, MutexState, Place, SiteState, SlowStart, Start, Task, UnitDue, UnitState, UnitWait, WorkScope,
     mutex_token,
 };
 use crate::manners::departure::MOST_AHEAD;
@@ -119,8 +119,8 @@ impl<S: Shelf> Moment<'_, S> {
     /// Until when outsiders wait for its last start: that of its site as well, which may have brought it from another unit.
     pub(super) fn paced_until(&mut self, unit: &UnitState) -> Done<S, i64> {
         let wait = self.wait_of(unit)?;
-        let own = if unit.wait == UnitWait::Own { self.first_of(unit, &WorkScope::All)? } else { 0 };
-        Ok(unit.last.map_or(0, |last| last.ends(wait)).max(own))
+        let own = if unit.wait == UnitWait::Own { self.shelf.site(&unit.name)? } else { None };
+        Ok(unit.last.map_or(0, |last| last.ends(wait)).max(own.map_or(0, |site| site.paced_until())))
     }
 
     /// When the wait of the first of its ready sites is over, of those of the scope.
@@ -134,10 +134,11 @@ impl<S: Shelf> Moment<'_, S> {
 
     /// What the unit waits between its starts, as in force now.
     pub(super) fn wait_of(&mut self, unit: &UnitState) -> Done<S, i64> {
-        Ok(match unit.wait {
-            UnitWait::Group(wait) | UnitWait::Longest(wait) => wait.max(unit.shared_floor()),
+        let wait = match unit.wait {
+            UnitWait::Group(_) | UnitWait::Longest(_) => unit.group_wait(),
             UnitWait::Own => self.shelf.site(&unit.name)?.map_or(0, |site| site.interval()),
-        })
+        };
+        Ok(SlowStart::lengthens(unit.slow, wait))
     }
 
     /// The unit's timed mutex is that of a start of its own, until then.
@@ -158,12 +159,14 @@ impl<S: Shelf> Moment<'_, S> {
     pub(super) fn give_back_start(&mut self, site: &mut SiteState, token: u64) -> Done<S> {
         let is_it = |start: &Start| start.token == token;
         let is_last_of_site = site.last.as_ref().is_some_and(is_it);
+        site.wall.iter_mut().for_each(|wall| wall.unprobed(token, self.now));
         if is_last_of_site {
             site.last = site.before;
             site.starts = site.starts.saturating_sub(1);
-            self.shelf.save_site(site)?;
         }
+        self.shelf.save_site(site)?;
         let Some(mut unit) = self.shelf.unit(&site.unit)? else { return Ok(()) };
+        unit.wall.iter_mut().for_each(|wall| wall.unprobed(token, self.now));
         if unit.last.as_ref().is_some_and(is_it) {
             let mutex = unit.mutex();
             if self.shelf.mutex(&mutex)?.is_some_and(|held| unit.owns(&held.token)) {
@@ -172,7 +175,7 @@ impl<S: Shelf> Moment<'_, S> {
             unit.last = unit.before;
             return self.retime(&unit);
         }
-        if is_last_of_site { self.save_unit(&unit) } else { Ok(()) }
+        self.save_unit(&unit)
     }
 
     /// Nobody knows how long ago the last start of a site was: it counts as started soon. So does its unit, afterwards.

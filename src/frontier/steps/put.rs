@@ -77,7 +77,8 @@ impl<S: Shelf> Moment<'_, S> {
             Some(letter) => letter.run == site.run,
             None => stage == Stage::Download && self.shelf.is_known(site.page(&put.url), site.run)?,
         };
-        if new.passes() && seen {
+        let is_new_enough = letter.is_none() && self.is_new_enough(site, &new)?;
+        if new.passes() && seen || is_new_enough {
             site.counts(stage).known += 1;
             return Ok(PutReply::Known);
         }
@@ -98,6 +99,15 @@ impl<S: Shelf> Moment<'_, S> {
         }
         site.counts(stage).created += 1;
         Ok(PutReply::Created)
+    }
+
+    /// Whether the page was fetched since the time that the put names.
+    fn is_new_enough(&mut self, site: &SiteState, new: &Incoming) -> Done<S, bool> {
+        let Some(since) = new.put.unless_newer.filter(|_| new.stage == Stage::Download) else {
+            return Ok(false);
+        };
+        let page = self.shelf.page(site.page(&new.put.url))?;
+        Ok(page.is_some_and(|page| page.stored.fetched_at >= since))
     }
 
     fn create(&mut self, site: &mut SiteState, new: Incoming) -> Done<S> {
@@ -139,10 +149,13 @@ impl<S: Shelf> Moment<'_, S> {
         Ok(PutReply::Coalesced)
     }
 
-    /// A link or a seed asks nothing of a running task; another request asks for one further run, however many requests there are.
+    /// A link or a seed asks nothing of a running task, nor does a request that wants nothing newer; another request asks for one
+    /// further run, however many requests there are.
     fn defer(&mut self, site: &mut SiteState, mut task: Task, new: Incoming) -> Done<S, PutReply> {
         let counts = site.counts(task.stage);
-        if new.passes() {
+        let granted_at = task.running().map_or(0, |running| running.granted_at);
+        let is_new_enough = new.put.unless_newer.is_some_and(|since| granted_at >= since.as_millis());
+        if new.passes() || is_new_enough {
             counts.known += 1;
             return Ok(PutReply::Known);
         }

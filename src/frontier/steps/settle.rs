@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::places::absorb;
 use super::put::Incoming;
+use super::wall::after_block;
 use super::{Done, Moment, reasons};
 use crate::canonical_url::CanonicalUrl;
 use crate::clock::millis;
@@ -68,7 +69,11 @@ impl<S: Shelf> Moment<'_, S> {
         }
         let unused = matches!(settlement.outcome, Outcome::Excluded { unused: true, .. });
         let stage = task.stage;
+        site.counts(stage).add_too_much(settlement.too_much);
         let dead_before = site.counts(stage).dead;
+        if stage == Stage::Download {
+            self.ends_probe(&mut site, lease.token, &settlement.outcome)?;
+        }
         self.conclude(&mut site, task, settlement.outcome, taker.zip(settlement.parse))?;
         let died = site.counts(stage).dead > dead_before;
         self.save(&site)?;
@@ -101,6 +106,7 @@ impl<S: Shelf> Moment<'_, S> {
                 task.rare.attempts += 1;
                 return self.die(site, task, why);
             }
+            Outcome::Refused { .. } => return self.stand_back(site, task),
             Outcome::Robots(record) => return self.keep_robots(site, task, record),
             Outcome::RobotsMoved { to } => return self.follow_robots(site, task, to),
         }
@@ -238,7 +244,8 @@ impl<S: Shelf> Moment<'_, S> {
     fn block_until(&mut self, unit: &str, until: i64, why: String) -> Done<S> {
         match self.shelf.unit(unit)? {
             Some(unit) if until > unit.blocked_until => {
-                self.save_unit(&UnitState { blocked_until: until, blocked_why: Some(why), ..unit })
+                let slow = after_block(unit.slow, until, self.now);
+                self.save_unit(&UnitState { blocked_until: until, blocked_why: Some(why), slow, ..unit })
             }
             _ => Ok(()),
         }
@@ -254,7 +261,7 @@ fn as_errand(outcome: Outcome) -> Outcome {
     let (why, holds_for) = match outcome {
         Outcome::Robots(_) | Outcome::RobotsMoved { .. } => return outcome,
         Outcome::Retry { after, why } => (why.reason, after),
-        Outcome::Dead { why } => (why.reason, ODD_ROBOTS),
+        Outcome::Dead { why } | Outcome::Refused { why } => (why.reason, ODD_ROBOTS),
         Outcome::Done { .. } | Outcome::Excluded { .. } | Outcome::Redirected { .. } => {
             (reasons::NO_RECORD.to_owned(), ODD_ROBOTS)
         }

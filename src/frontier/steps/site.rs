@@ -6,15 +6,15 @@ use super::lock::SWEPT;
 use super::{Done, Moment, reasons};
 use crate::frontier::MutexKey;
 use crate::frontier::shelf::Shelf;
-use crate::frontier::state::{Seeding, SiteState, UnitState, UnitWait};
-use crate::frontier::step::{Begun, Registered, Registration, Run, SeedReply, Tuning};
+use crate::frontier::state::{Seeding, SiteState, TuneReply, Tuning, UnitState, UnitWait};
+use crate::frontier::step::{Act, Begun, Registered, Registration, Run, SeedReply};
 use crate::task::Put;
 
 /// How long a unit without sites is kept beyond what it waits for, in ms.
 pub(in crate::frontier) const IDLE_MS: i64 = 86_400_000;
 
-/// Tasks, pages or fingerprints removed in one step.
-pub(in crate::frontier) const REMOVED: u32 = 1_000;
+/// Tasks, pages or fingerprints removed in one step. A server takes about a millisecond for so many tasks, and claims wait for it.
+pub(in crate::frontier) const REMOVED: u32 = 250;
 
 impl<S: Shelf> Moment<'_, S> {
     /// Puts a site's rules in force, or says what stands against it and leaves the old ones.
@@ -125,6 +125,10 @@ impl<S: Shelf> Moment<'_, S> {
             unit.blocked_until = old.blocked_until;
             unit.blocked_why.clone_from(&old.blocked_why);
         }
+        if unit.wall.is_none() {
+            unit.wall.clone_from(&old.wall);
+        }
+        unit.slow = unit.slow.or(old.slow);
         to.clone_into(&mut site.unit);
         self.shelf.save_site(site)?;
         old.forget_floors(&self.shelf.hosts_of(&site.name)?);
@@ -172,7 +176,7 @@ impl<S: Shelf> Moment<'_, S> {
         seeds: u32,
     ) -> Done<S, Begun> {
         let Some(mut site) = self.shelf.site(name)? else {
-            let run = Run { number: 0, begun: false };
+            let run = Run::of(0, false);
             return Ok(Begun { run, next: None, is_given_up: false });
         };
         let begun = site.run == 0 || site.is_finished() || fresh == Some(site.run);
@@ -191,7 +195,7 @@ impl<S: Shelf> Moment<'_, S> {
             }
             self.save(&site)?;
         }
-        let run = Run { number: site.run, begun };
+        let run = Run::of(site.run, begun);
         let own = site.seeding.filter(|seeding| seeding.list == list && !seeding.is_done());
         Ok(Begun { run, next: own.map(|seeding| seeding.put), is_given_up })
     }
@@ -261,18 +265,26 @@ impl<S: Shelf> Moment<'_, S> {
         Ok(true)
     }
 
-    /// Sets a value that is in force for the very next claim (L6).
-    pub(super) fn tune(&mut self, name: &str, tuning: Tuning) -> Done<S, bool> {
-        let Some(mut site) = self.shelf.site(name)? else { return Ok(false) };
-        match tuning {
-            Tuning::Interval(interval) => site.tuned.interval = interval,
-            Tuning::Parallel(parallel) => site.tuned.parallel = parallel,
-            Tuning::Paused(why) => site.tuned.paused = why,
+    /// Sets values that are in force for the very next claim (L6): all of them or, where one can't be, none.
+    pub(super) fn tune(&mut self, name: &str, tunings: Vec<Tuning>, act: Option<Act>) -> Done<S, TuneReply> {
+        let Some(mut site) = self.shelf.site(name)? else { return Ok(TuneReply::Unknown) };
+        let unit = self.unit_or_new(&site.unit)?;
+        let group = unit.group_wait();
+        if let Some(refused) = tunings.iter().find_map(|tuning| site.refuses(tuning, group)) {
+            return Ok(refused);
+        }
+        for tuning in tunings {
+            match tuning {
+                Tuning::Interval(interval) => site.tuned.interval = interval,
+                Tuning::Parallel(parallel) => site.tuned.parallel = parallel,
+                Tuning::Paused(pause) => site.tuned.pause(pause),
+            }
         }
         self.shelf.save_site(&site)?;
-        if let Some(unit) = self.shelf.unit(&site.unit)? {
-            self.retime(&unit)?;
+        self.retime(&unit)?;
+        if let Some(act) = act {
+            self.keep_act(name, act)?;
         }
-        Ok(true)
+        Ok(TuneReply::Done)
     }
 }

@@ -4,8 +4,10 @@ use super::{Done, Moment};
 use crate::canonical_url::CanonicalUrl;
 use crate::clock::Timestamp;
 use crate::frontier::shelf::Shelf;
-use crate::frontier::state::{EPOCH, Place, SiteState, Task, UnitState, UnitWait};
-use crate::frontier::view::{KnownRobots, LatestPage, Owner, Says, SiteNames, UnitStatus, UrlStatus, View};
+use crate::frontier::state::{EPOCH, Place, SiteState, SlowStart, Task, UnitState, UnitWait, Wall};
+use crate::frontier::view::{
+    KnownRobots, KnownWall, LatestPage, Owner, Says, SiteNames, UnitStatus, UrlStatus, View,
+};
 use crate::task::{PageKey, Stage};
 
 impl<S: Shelf> Moment<'_, S> {
@@ -18,6 +20,10 @@ impl<S: Shelf> Moment<'_, S> {
         let due = unit.ends(wait).max(site.waits_until());
         let blocked = (unit.blocked_until > now).then_some(Timestamp::from_millis(unit.blocked_until));
         let says = says(&site, &unit);
+        let wall = unit.wall.as_ref().or(site.wall.as_ref()).map(known_wall);
+        let left = |slow: Option<SlowStart>| slow.map_or(0, |slow| slow.left);
+        let slow_starts = left(unit.slow).max(left(site.slow));
+        let is_paused = site.tuned.is_paused(now);
         Ok(Some(View {
             says,
             interval: wait.max(site.interval()),
@@ -41,10 +47,13 @@ impl<S: Shelf> Moment<'_, S> {
             due: Timestamp::from_millis(due),
             blocked_why: unit.blocked_why.filter(|_| blocked.is_some()),
             blocked_until: blocked,
-            paused: site.tuned.paused,
+            paused_until: site.tuned.paused_until.filter(|_| is_paused).map(Timestamp::from_millis),
+            paused: site.tuned.paused.filter(|_| is_paused),
             version: site.version,
             seeds: site.seeding.filter(|seeding| !seeding.is_done()).map(|seeding| (seeding.put, seeding.of)),
             is_given_up: site.given_up,
+            wall,
+            slow_starts,
         }))
     }
 
@@ -93,6 +102,12 @@ impl<S: Shelf> Moment<'_, S> {
     }
 }
 
+fn known_wall(wall: &Wall) -> KnownWall {
+    let Wall { why, since, url, probe_at, refused, looks, .. } = wall.clone();
+    let (since, probe_at) = (Timestamp::from_millis(since), Timestamp::from_millis(probe_at));
+    KnownWall { why, since, url, probe_at, refused, looks }
+}
+
 fn says(site: &SiteState, unit: &UnitState) -> Says {
     let floors = site.floors.iter().filter(|_| site.settings.robots);
     Says {
@@ -105,6 +120,8 @@ fn says(site: &SiteState, unit: &UnitState) -> Says {
         },
         parallel: site.settings.parallel,
         tuned_parallel: site.tuned.parallel,
+        least_interval: site.settings.least_interval(),
+        most_parallel: site.settings.most_parallel(),
     }
 }
 

@@ -12,6 +12,8 @@ mod seeds;
 mod together;
 mod warnings;
 
+pub(crate) use fetch::proxy_url;
+pub(crate) use names::is_plain as is_plain_name;
 pub use outlook::{most_pages, outlook};
 pub use together::two_sites_one_host;
 pub use warnings::warnings;
@@ -47,7 +49,8 @@ fn read<'a>(report: &'a Report<'a>, table: &'a DeTable<'a>, text: &str, file: &s
     let top = Section::top(report, KEYS, table);
     let name = names::site_name(&top, file);
     let group = top.get("group").and_then(|entry| names::plain(&entry));
-    let fetch = fetch::read(&top.section("fetch"));
+    let owners: Vec<&str> = [Some(&name), group.as_ref()].into_iter().flatten().map(String::as_str).collect();
+    let fetch = fetch::read(&top.section("fetch"), &owners);
     let pace = pace::read(&top.section("pace"), fetch.allow_private);
     let seeds = seeds::read(&top);
     let bounds = scope::read(&top.section("scope"), seeds.iter().map(|seed| &seed.url));

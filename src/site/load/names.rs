@@ -32,7 +32,8 @@ pub(super) fn plain(entry: &Entry<'_>) -> Option<String> {
     entry.refuse(format!("`{name}` can't be a {}", entry.key), WHAT_TO_DO)
 }
 
-fn is_plain(name: &str) -> bool {
+/// Whether a name can be part of a file's name and of a queue's key.
+pub(crate) fn is_plain(name: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     name.len() <= 100 && name.starts_with(|c: char| c.is_ascii_alphanumeric()) && name.chars().all(plain)
 }

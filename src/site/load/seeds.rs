@@ -25,6 +25,14 @@ pub(super) fn read<'a>(top: &Section<'a>) -> Vec<Seed<'a>> {
 
 fn seed(entry: Entry<'_>) -> Option<Seed<'_>> {
     let text = entry.text()?;
+    let has_user = |url: url::Url| !url.username().is_empty() || url.password().is_some();
+    // What is no URL may hold one all the same.
+    if url::Url::parse(text).map_or_else(|_| text.contains('@'), has_user) {
+        return entry.refuse(
+            "a seed holds a user or a password",
+            "take both out, and name a variable that holds them: auth_env in [fetch]",
+        );
+    }
     match CanonicalUrl::parse(text) {
         Ok(url) => Some(Seed { entry, url }),
         Err(_) => entry.refuse(

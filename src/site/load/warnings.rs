@@ -2,10 +2,13 @@
 
 use crate::site::error::SiteError;
 use crate::site::read::said_of;
-use crate::site::{MetaRobots, RobotsPolicy, Site};
+use crate::site::{MetaRobots, ProxyRule, RobotsPolicy, Site};
 
 /// Keys of a page rule that hardly are names of fields: below `[page.fields]` TOML makes them fields.
 const KEYS_OF_A_PAGE: [&str; 5] = ["match", "follow", "max_pages", "key", "recrawl"];
+
+/// Schemes of proxies that are told names, and not addresses.
+const RESOLVING_PROXIES: [&str; 4] = ["http", "https", "socks4a", "socks5h"];
 
 /// What is allowed in a site file and yet worth a second thought; `file` names it.
 pub fn warnings(site: &Site, file: &str) -> Vec<SiteError> {
@@ -25,7 +28,20 @@ pub fn warnings(site: &Site, file: &str) -> Vec<SiteError> {
         let what = "what pages say to robots (nofollow, noindex, noarchive) is ignored".to_owned();
         warn(&["pace", "meta_robots"], what, "write meta_robots = \"obey\" unless the owner agreed");
     }
-    for rule in site.pages.iter().filter(|rule| rule.item && !rule.product && rule.fields.is_empty()) {
+    // Which proxy it is that a secret names is known only where that is set.
+    let resolves = |proxy: &ProxyRule| match proxy {
+        ProxyRule::Open(url) => RESOLVING_PROXIES.contains(&url.scheme()),
+        ProxyRule::Secret(_) => true,
+    };
+    if site.fetch.proxy.as_ref().is_some_and(resolves) {
+        let what = "the proxy resolves the names of hosts, so `allow_private` can't see to which addresses they lead";
+        warn(
+            &["fetch", "proxy"],
+            what.to_owned(),
+            "let the proxy refuse private addresses, or write socks5://",
+        );
+    }
+    for rule in site.pages.iter().filter(|rule| rule.item && !rule.has_fields()) {
         let what = format!("the items of the page rule `{}` have no fields", rule.name);
         warn(&["page"], what, "write [page.fields], or product = true for structured data");
     }

@@ -67,6 +67,8 @@ pub(crate) enum TextForm {
     MediaType,
     Variable,
     Proxy,
+    Signature,
+    Origin,
     Rate,
     Header,
     Group,
@@ -92,7 +94,7 @@ impl Shape {
             Self::Only(only) => serde_json::from_str(only).ok()?,
             Self::TextOr(_, default) => json!(default),
             Self::ListOr(_, _, default) => json!(default),
-            Self::Table(TextForm::Header) => json!({}),
+            Self::Table(TextForm::Header | TextForm::Variable) => json!({}),
             _ => return None,
         })
     }

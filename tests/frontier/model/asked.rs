@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use paced::internals::frontier::{Forgotten, Registered, Registration};
+use paced::internals::frontier::{Forgotten, Registered, Registration, SiteSettings};
 use paced::internals::task::{Origin, Put, PutReply, Stage};
 
-use super::ledger::{Deferral, Held, Key, Ledger, Place, Task, differs};
+use super::ledger::{Deferral, Held, Key, Ledger, NEVER, Place, Task, differs};
 use crate::world::START;
 
 impl Ledger {
@@ -20,7 +20,10 @@ impl Ledger {
         let later = |one: Option<i64>, two: Option<i64>| one.and_then(|one| two.map(|two| one.max(two)));
         if let Some(task) = self.tasks.get_mut(&key) {
             if !task.is_idle() {
-                if link {
+                let granted =
+                    self.leases.values().filter(|lease| lease.key == key).map(|lease| lease.granted);
+                let is_new_enough = time(put.unless_newer).zip(granted.max());
+                if link || is_new_enough.is_some_and(|(since, granted)| granted >= since) {
                     return PutReply::Known;
                 }
                 let priority = put.priority.value();
@@ -50,7 +53,10 @@ impl Ledger {
             Some(run) => run == site.run,
             None => stage == Stage::Download && site.known.contains(&key.2),
         };
-        if link && seen {
+        let page = self.pages.get(&(site_name.to_owned(), key.2.clone()));
+        let fetched = page.map(|page| page.fetched_at).zip(time(put.unless_newer));
+        let is_new_enough = letter.is_none() && fetched.is_some_and(|(fetched, since)| fetched >= since);
+        if link && seen || stage == Stage::Download && is_new_enough {
             return PutReply::Known;
         }
         let names: Vec<&str> = [Some(""), put.rule.as_deref()].into_iter().flatten().collect();
@@ -96,9 +102,12 @@ impl Ledger {
             let old = self.unit(&before);
             let paced = old.starts.iter().map(|start| start.at + wait).max().unwrap_or(0);
             let (not_before, blocked) = (old.not_before.max(paced).max(old.outsider), old.blocked);
+            let (wall, slow) = (old.wall.clone(), old.slow);
             let to = self.unit(&unit);
             to.not_before = to.not_before.max(not_before);
             to.blocked = to.blocked.max(blocked);
+            to.wall = to.wall.take().or(wall);
+            to.slow = to.slow.or(slow);
         }
         self.unit(&unit).group = new.group.as_ref().map(|(_, interval)| *interval);
         let site = self.sites.entry(new.name.clone()).or_default();
@@ -107,6 +116,12 @@ impl Ledger {
             site.hosts.iter().filter(|host| !new.hosts.contains(host)).cloned().collect();
         site.hosts.clone_from(&new.hosts);
         site.file = (new.settings.interval, new.settings.parallel);
+        let SiteSettings { interval, parallel, min_interval, max_parallel, .. } = new.settings;
+        let usual = (4 * parallel).clamp(parallel, 256.max(parallel));
+        site.bounds = (
+            if min_interval > 0 { min_interval } else { interval },
+            if max_parallel > 0 { max_parallel } else { usual },
+        );
         site.attempts = new.settings.attempts;
         site.robots = new.settings.robots;
         site.budgets.clone_from(&new.settings.budgets);
@@ -187,16 +202,21 @@ impl Ledger {
     fn left_to_wait(&self, name: &str) -> i64 {
         let site = &self.sites[name];
         let paced = site.starts.iter().map(|start| start.at + site.interval()).max().unwrap_or(0);
-        paced.max(self.units[&site.unit].blocked) - self.now
+        let paused = site.paused.filter(|until| *until < NEVER).unwrap_or(0);
+        paced.max(self.units[&site.unit].blocked).max(paused) - self.now
     }
 
     /// All of a site goes but what its unit knows of starts. One that was granted under a longer interval may be later on the wire.
     pub fn forget(&mut self, name: &str, answer: Forgotten) -> Result<(), String> {
         self.give_up(name);
         let leased = self.leased(name);
-        let wait = self.left_to_wait(name);
+        let (wait, now) = (self.left_to_wait(name), self.now);
+        let probe = self.walls(name).into_iter().map(|wall| wall.latest(now)).max().unwrap_or(0);
         let expected = match leased {
             0 if matches!(answer, Forgotten::NotYet { wait: told } if (wait..=wait + 250).contains(&told)) => {
+                answer.clone()
+            }
+            0 if matches!(answer, Forgotten::NotYet { wait } if wait > 0 && wait <= probe - self.now) => {
                 answer.clone()
             }
             0 if wait > 0 => Forgotten::NotYet { wait },

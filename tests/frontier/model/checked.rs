@@ -8,7 +8,7 @@ use paced::internals::task::Stage;
 
 use super::claimed::AHEAD;
 use super::game::stage_name;
-use super::ledger::{Books, Key, Ledger, Place, Task, differs, name};
+use super::ledger::{Books, Key, Ledger, NEVER, Place, Task, differs, name};
 use crate::world::START;
 
 impl Ledger {
@@ -72,7 +72,7 @@ impl Ledger {
             != (
                 self.sites[name].interval().max(self.wait_of(&view.unit)),
                 self.sites[name].parallel(),
-                self.sites[name].paused,
+                self.sites[name].is_paused(self.now),
             )
         {
             return Err(format!("L6: values in force on {name}: {view:?}"));
@@ -90,7 +90,9 @@ impl Ledger {
         let mut tasks = self.tasks.iter().filter(|(key, _)| key.0 == name && key.1 == Stage::Download);
         let errand = tasks.clone().any(|(_, task)| task.errand && !task.is_idle());
         let waits = tasks.any(|(_, task)| task.place == Place::Waiting);
-        waits && !errand && !site.paused && self.in_flight(name) < site.parallel()
+        // One that ends by itself is a wait.
+        let is_paused = site.paused == Some(NEVER);
+        waits && !errand && !is_paused && self.in_flight(name) < site.parallel()
     }
 
     pub fn check_due(&self, inside: &Inspection) -> Result<(), String> {

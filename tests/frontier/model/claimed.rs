@@ -93,7 +93,7 @@ impl Ledger {
                     && rest.order() < task.order()
                     && !granted(other)
             };
-            if let Some((before, _)) = self.tasks.iter().find(waits) {
+            if let Some((before, _)) = self.tasks.iter().find(waits).filter(|_| !self.is_walled(&key.0)) {
                 return Err(format!("I8: {} was put off before {}", key.2, before.2));
             }
             self.put_off(&key, &task, after.get(&key).copied().unwrap_or("absent"))?;
@@ -224,7 +224,7 @@ impl Ledger {
         let key = key_of(lease);
         let (now, token) = (self.now, lease.token);
         if lease.robots.is_some() {
-            self.raise(&key)?;
+            self.raise(&key, lease.departure.at - START)?;
         }
         let Some(task) = self.tasks.get(&key) else { return Err(format!("{key:?} was nowhere")) };
         if task.place != Place::Waiting {
@@ -243,6 +243,7 @@ impl Ledger {
         if lease.granted_at.as_millis() - START != now || lease.ends_at.as_millis() - START != now + LEASE {
             return Err(format!("times of {lease:?} at {now}"));
         }
+        self.check_probe(lease)?;
         let site = self.sites.get_mut(&key.0).ok_or("no such site")?;
         if lease.fence <= site.fence {
             return Err(format!("I6: fence {} after {}", lease.fence, site.fence));
@@ -256,7 +257,7 @@ impl Ledger {
             task.place = Place::Running(token);
             task.errand = lease.robots.is_some();
         }
-        let held = Held { key, owner: owner.to_owned(), ends: now + LEASE, in_flight };
+        let held = Held { key, owner: owner.to_owned(), granted: now, ends: now + LEASE, in_flight };
         self.leases.insert(token, held);
         Ok(())
     }
@@ -265,7 +266,7 @@ impl Ledger {
         let (name, now) = (&key.0, self.now);
         let unit = self.sites[name].unit.clone();
         let site = &self.sites[name];
-        if site.paused {
+        if site.is_paused(lease.departure.at - START) {
             return Err(format!("I11: {name} is paused: {lease:?}"));
         }
         if self.in_flight(name) >= site.parallel() {
@@ -292,6 +293,7 @@ impl Ledger {
             _ => {}
         }
         let at = self.start(name, lease.token, &lease.departure)?;
+        self.probe(name, lease.token, at)?;
         if at > now + AHEAD {
             return Err(format!("{lease:?} was granted more than {AHEAD} ms ahead at {now}"));
         }
@@ -299,11 +301,11 @@ impl Ledger {
     }
 
     /// A robots.txt under way is made by the claim, or raised from where it was.
-    fn raise(&mut self, key: &Key) -> Result<(), String> {
+    fn raise(&mut self, key: &Key, starts: i64) -> Result<(), String> {
         if !key.2.ends_with("/robots.txt") {
             return Err(format!("{} is no robots.txt", key.2));
         }
-        if self.expired_before_it_was_needed(key) {
+        if self.expired_before_it_was_needed(key, starts) {
             self.finish(key);
         }
         if let Some(task) = self.tasks.get_mut(key) {
@@ -335,13 +337,13 @@ impl Ledger {
     }
 
     /// An ordinary robots.txt that expired and stood before the page that needs one: tidied away, then made anew.
-    fn expired_before_it_was_needed(&self, key: &Key) -> bool {
-        let Some(task) = self.tasks.get(key) else { return false };
+    fn expired_before_it_was_needed(&self, key: &Key, starts: i64) -> bool {
+        let Some(task) = self.tasks.get(key).filter(|_| !self.is_refused_first(key)) else { return false };
         let page = |(other, page): &(&Key, &Task)| {
             (&other.0, other.1) == (&key.0, key.1) && *other != key && page.place == Place::Waiting
         };
         let needed = self.tasks.iter().filter(page).map(|(_, page)| page.order()).min();
-        let expired = task.expires.is_some_and(|expires| expires <= self.now + AHEAD);
+        let expired = task.expires.is_some_and(|expires| expires <= starts);
         expired
             && !task.errand
             && task.place == Place::Waiting
@@ -350,7 +352,7 @@ impl Ledger {
 
     /// I8: of those that may run now, none of the site and stage waits that should have gone before.
     fn check_order(&self, grant: &Grant) -> Result<(), String> {
-        for lease in grant.leases.iter().filter(|lease| lease.robots.is_none()) {
+        for lease in grant.leases.iter().filter(|lease| lease.robots.is_none() && !lease.is_probe()) {
             let key = key_of(lease);
             let own = self.tasks[&key].order();
             let before = |(other, task): &(&Key, &Task)| {
@@ -408,7 +410,10 @@ impl Ledger {
         let wait = self.wait_of(&site.unit).max(site.interval()) + COURTESY;
         let paced = starts.map(|start| start.at + wait.max(start.wait)).max().unwrap_or(i64::MIN);
         let given_back = self.now + self.longest_wait(&site.unit);
-        let latest = paced.max(unit.blocked).max(held).max(given_back).max(unit.not_before);
+        let walls = [&site.wall, &unit.wall].into_iter().flatten();
+        let probe = walls.map(|wall| wall.latest(self.now)).max().unwrap_or(0);
+        let latest = paced.max(unit.blocked).max(held).max(given_back).max(unit.not_before).max(probe);
+        let latest = latest.max(site.paused.filter(|until| *until < NEVER).unwrap_or(i64::MIN));
         if told > latest { differs(&format!("L1: due of {name}"), latest, told) } else { Ok(told) }
     }
 

@@ -8,6 +8,7 @@ use paced::internals::task::{
 
 use super::game::Block;
 use super::ledger::{Key, Ledger, Place, Robots, differs, origin};
+use super::walled::after_block;
 
 impl Ledger {
     /// Books a settlement. The parse of the page that it brings may be leased with it: it must be where that was asked for
@@ -77,6 +78,9 @@ impl Ledger {
         let key = lease.key;
         let attempts = self.sites[&key.0].attempts;
         let died = self.books(&key).dead;
+        if key.1 == Stage::Download {
+            self.ends_probe(&key.0, token, &settlement.outcome);
+        }
         let Some(task) = self.tasks.get_mut(&key) else { return Settled::Stale };
         let now = self.now;
         match &settlement.outcome {
@@ -111,6 +115,11 @@ impl Ledger {
                     task.place = Place::Delayed(until);
                 }
             }
+            Outcome::Refused { .. } => {
+                self.turns += 1;
+                task.absorb(now);
+                (task.place, task.turn) = (Place::Waiting, self.turns);
+            }
             Outcome::Dead { .. } => self.die(&key),
             Outcome::Robots(_) | Outcome::RobotsMoved { .. } => unreachable!("only for errands"),
         }
@@ -136,8 +145,11 @@ impl Ledger {
     pub fn block(&mut self, unit: &str, block: &Block) {
         let Some((wait, _)) = block else { return };
         let until = self.now + i64::try_from(wait.as_millis()).unwrap_or(0);
+        let now = self.now;
         let unit = self.unit(unit);
-        unit.blocked = unit.blocked.max(until);
+        if until > unit.blocked {
+            (unit.blocked, unit.slow) = (until, after_block(unit.slow, until, now));
+        }
     }
 
     pub fn settle_errand(&mut self, key: &Key, outcome: &Outcome) {

@@ -8,18 +8,18 @@ use futures_util::future::{Either, ready, select, try_join_all};
 
 use paced::internals::canonical_url::CanonicalUrl;
 use paced::internals::frontier::{
-    Claim, Feeding, Forgotten, Frontier, FrontierError, Grant, Inspection, LockReply, MutexKey, Rearm,
-    Registered, Registration, Renamed, Run, Tuning, WorkScope,
+    Act, Claim, Feeding, Forgotten, Frontier, FrontierError, Grant, Inspection, LockReply, MutexKey, Pause,
+    Rearm, Registered, Registration, Renamed, Run, TuneReply, Tuning, WorkScope,
 };
 use paced::internals::page::Validators;
 use paced::internals::task::{
     Exclusion, Failure, Lease, LeaseKey, Origin, Outcome, Priority, Put, PutReply, RobotsAccess,
-    RobotsRecord, Settled, Settlement, Stage, StoredPage,
+    RobotsRecord, Settled, Settlement, Stage, StoredPage, TooMuch, WallSighting,
 };
 
 use super::ledger::{Dues, Ledger};
 use super::op::{OWNERS, Op, PLANNED, Page, Posted, SITES, UNITS};
-use crate::world::{Backend, World, at, ms, page, shop};
+use crate::world::{Backend, START, World, at, ms, page, shop};
 
 /// A move with everything filled in: the same for each backend.
 #[derive(Clone, Debug)]
@@ -30,9 +30,12 @@ pub enum Move {
     Settle(String, u64, Settlement),
     Rearm(LeaseKey),
     Landed(LeaseKey, Block),
+    Refuse(LeaseKey, WallSighting),
+    Probed(String, CanonicalUrl, Option<WallSighting>),
+    Resume(String),
     Back(LeaseKey, bool),
     Extend(LeaseKey),
-    Tune(String, Tuning),
+    Tune(String, Vec<Tuning>),
     Block(String, Block),
     Register(Registration),
     Feed(u32),
@@ -71,6 +74,7 @@ pub enum Answer {
     LockReply(LockReply),
     Forgotten(Forgotten),
     Renamed([Renamed; 2]),
+    Tuned(TuneReply),
 }
 
 impl Move {
@@ -92,6 +96,8 @@ impl Move {
                 | Self::Rearm(_)
                 | Self::Landed(_, Some(_))
                 | Self::Block(..)
+                | Self::Refuse(..)
+                | Self::Probed(..)
                 | Self::LockReply(..)
                 | Self::Unlock(_)
         )
@@ -198,8 +204,8 @@ impl Game {
     /// Lets everything run to its end: it does, and leaves nothing behind (I15, L1, L4).
     pub async fn finish(&mut self) -> Result<(), String> {
         for site in SITES {
-            self.make(Move::Tune(site.to_owned(), Tuning::Paused(None))).await?;
-            self.make(Move::Tune(site.to_owned(), Tuning::Parallel(None))).await?;
+            let free = vec![Tuning::Paused(None), Tuning::Parallel(None)];
+            self.make(Move::Tune(site.to_owned(), free)).await?;
         }
         self.make(Move::WorkOn("last".to_owned(), WorkScope::All)).await?;
         for round in 0..1_000_u64 {
@@ -328,6 +334,8 @@ impl Game {
         for site in SITES {
             let freshness = self.worlds[0].frontier.freshness(site).await.map_err(|e| e.to_string())?;
             self.ledger.check_freshness(site, freshness)?;
+            let acts = self.worlds[0].frontier.acts(site).await.map_err(|e| e.to_string())?;
+            self.ledger.check_acts(site, &acts)?;
         }
         for world in self.worlds[1..].iter().filter(|_| all) {
             let other = world.frontier.inspect().await.map_err(|e| e.to_string())?;
@@ -343,6 +351,11 @@ impl Game {
                 let other = world.frontier.freshness(&view.site).await;
                 if fresh.map_err(|e| e.to_string())? != other.map_err(|e| e.to_string())? {
                     return Err(format!("freshness of {} differs", view.site));
+                }
+                let acts = self.worlds[0].frontier.acts(&view.site).await;
+                let other = world.frontier.acts(&view.site).await;
+                if acts.map_err(|e| e.to_string())? != other.map_err(|e| e.to_string())? {
+                    return Err(format!("what was done to {} differs", view.site));
                 }
                 let letters = self.worlds[0].frontier.dead_letters(&view.site, 99).await;
                 let others = world.frontier.dead_letters(&view.site, 99).await;
@@ -397,11 +410,23 @@ impl Game {
             }
             Op::Rearm { which } => Move::Rearm(held(which)?),
             Op::Landed { which, block: wait } => Move::Landed(held(which)?, block(*wait)),
+            Op::Refuse { which, of_site, first, dice } => {
+                let lease = self.lease(*which).filter(|lease| lease.stage == Stage::Download)?;
+                Move::Refuse(lease.key(), refusal(*of_site, *first, *dice))
+            }
+            Op::Probed { site, dice } => {
+                let refusal = dice.map(|dice| refusal(dice.is_multiple_of(2), 2_000, dice));
+                Move::Probed(named(site), url(SITES[*site], 0, false), refusal)
+            }
+            Op::Resume { site } => Move::Resume(named(site)),
             Op::Back { which, unused } => Move::Back(held(which)?, *unused),
             Op::Extend { which } => Move::Extend(held(which)?),
-            Op::Interval { site, value } => Move::Tune(named(site), Tuning::Interval(*value)),
-            Op::Parallel { site, value } => Move::Tune(named(site), Tuning::Parallel(*value)),
-            Op::Pause { site, on } => Move::Tune(named(site), Tuning::Paused(on.then(|| "lunch".to_owned()))),
+            Op::Tune { site, tunings } => Move::Tune(named(site), tunings.clone()),
+            Op::Pause { site, on, ends } => {
+                let until = ends.map(|wait| START + self.ledger.now + wait);
+                let pause = on.then(|| Pause { why: "lunch".to_owned(), until });
+                Move::Tune(named(site), vec![Tuning::Paused(pause)])
+            }
             Op::Block { site, wait } => Move::Block(named(site), block(Some(*wait))),
             Op::Register { site, interval, parallel, attempts, robots, grouped, shared, lean } => {
                 let mut new = registration(SITES[*site], grouped.is_some());
@@ -409,6 +434,8 @@ impl Game {
                 new.hosts.truncate(if *lean { 1 } else { 2 });
                 new.hosts.extend(shared.then(|| "shared.example".to_owned()));
                 new.settings.interval = *interval;
+                new.settings.min_interval = if *interval < 1_000 { 0 } else { interval / 5 };
+                new.settings.max_parallel = 3;
                 new.settings.parallel = *parallel;
                 new.settings.attempts = *attempts;
                 new.settings.robots = *robots;
@@ -450,6 +477,7 @@ impl Game {
             hops: page.hops,
             at: page.at.map(|wait| at(now + wait)),
             expires: page.expires.map(|wait| at(now + wait)),
+            unless_newer: page.unless_newer.filter(|_| !page.link).map(|age| at(now - age)),
             again: page.again,
             rule: (page.rule && site == PLANNED).then(|| "rule".to_owned()),
         }
@@ -522,7 +550,8 @@ fn settlement(lease: &Lease, how: u32, wait: Option<i64>) -> Settlement {
     let outcome = match (lease.robots.is_some(), how) {
         (true, 0..8) => Outcome::Dead { why: why() },
         (true, 8..16) => Outcome::Retry { after: ms(5_000), why: why() },
-        (true, 16..20) => Outcome::Excluded { why: Exclusion::Type, unused: how.is_multiple_of(2) },
+        (true, 16..18) => Outcome::Refused { why: why() },
+        (true, 18..20) => Outcome::Excluded { why: Exclusion::Type, unused: how.is_multiple_of(2) },
         (true, 20..40) => Outcome::RobotsMoved { to: lease.url.clone() },
         (true, _) => Outcome::Robots(robots(how)),
         (false, 0..40) => {
@@ -535,8 +564,9 @@ fn settlement(lease: &Lease, how: u32, wait: Option<i64>) -> Settlement {
             let why = if how.is_multiple_of(2) { Exclusion::Robots } else { Exclusion::NoRule };
             Outcome::Excluded { why, unused: !how.is_multiple_of(3) }
         }
-        (false, 55..60) => Outcome::Redirected { to: lease.url.clone() },
-        (false, 60..90) => Outcome::Retry { after: ms(i64::from(how % 4) * 900), why: why() },
+        (false, 55..58) => Outcome::Redirected { to: lease.url.clone() },
+        (false, 58..63) if lease.stage == Stage::Download => Outcome::Refused { why: why() },
+        (false, 58..90) => Outcome::Retry { after: ms(i64::from(how % 4) * 900), why: why() },
         (false, _) => Outcome::Dead { why: why() },
     };
     Settlement {
@@ -545,7 +575,16 @@ fn settlement(lease: &Lease, how: u32, wait: Option<i64>) -> Settlement {
         block: block(wait),
         response: Some(ms(i64::from(how))),
         parse: None,
+        too_much: TooMuch {
+            links: how % 3,
+            left_out: how.is_multiple_of(5),
+            too_dear: how.is_multiple_of(7),
+        },
     }
+}
+
+fn refusal(of_site: bool, first: i64, dice: u32) -> WallSighting {
+    WallSighting { why: "HTTP 403".to_owned(), of_site, looks: 403, first, dice }
 }
 
 fn block(wait: Option<i64>) -> Block {
@@ -575,10 +614,16 @@ async fn perform(frontier: &Frontier, what: Move) -> Result<Answer, FrontierErro
         }
         Move::Rearm(lease) => Answer::Rearm(frontier.rearm(&lease).await?),
         Move::Landed(lease, block) => Answer::Is(frontier.landed_with(lease, block).await?),
+        Move::Refuse(lease, refusal) => Answer::Is(frontier.refuse(lease, refusal).await?),
+        Move::Probed(site, url, refusal) => Answer::Is(frontier.probed(&site, &url, refusal).await?),
+        Move::Resume(site) => Answer::Is(frontier.resume(&site).await?),
         Move::Back(lease, true) => Answer::Is(frontier.back(lease).await?),
         Move::Back(lease, false) => Answer::Is(frontier.hand_back(lease).await?),
         Move::Extend(lease) => Answer::Is(frontier.extend(vec![lease]).await?[0]),
-        Move::Tune(site, tuning) => Answer::Is(frontier.tune(&site, tuning).await?),
+        Move::Tune(site, tunings) => {
+            let act = Act { did: format!("{tunings:?}"), ..Act::default() };
+            Answer::Tuned(frontier.tune_by(act, &site, tunings).await?)
+        }
         Move::Block(site, block) => {
             let (wait, why) = block.unwrap_or_default();
             Answer::Is(frontier.block(&site, wait, &why).await?)

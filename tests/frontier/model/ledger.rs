@@ -3,10 +3,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use paced::internals::frontier::{Inspection, Renamed, SiteSettings, Tuning, WorkScope};
+use paced::internals::frontier::{DatedAct, Inspection, Renamed, SiteSettings, TuneReply, Tuning, WorkScope};
 use paced::internals::task::{Settled, Stage};
 
 use super::game::{Answer, Move};
+use super::walled::{Slow, Wall, slowed};
 use crate::world::START;
 
 /// Site, stage, URL.
@@ -44,7 +45,12 @@ pub struct Site {
     pub hosts: Vec<String>,
     pub file: (i64, u32),
     pub tuned: (Option<i64>, Option<u32>),
-    pub paused: bool,
+    /// When a pause ends by itself, in ms, or [`NEVER`].
+    pub paused: Option<i64>,
+    /// What people did, the latest first.
+    pub acts: Vec<String>,
+    /// What the file allows to be set: the least interval and the most requests in flight.
+    pub bounds: (i64, u32),
     pub attempts: u32,
     pub robots: bool,
     /// Its file's text and what the frontier keeps of it.
@@ -57,6 +63,8 @@ pub struct Site {
     pub fence: i64,
     /// Its own starts.
     pub starts: Vec<Start>,
+    pub wall: Option<Wall>,
+    pub slow: Option<Slow>,
     pub books: BTreeMap<Stage, Books>,
 }
 
@@ -81,6 +89,8 @@ pub struct Unit {
     pub blocked: i64,
     /// Until when the outsider holds the mutex.
     pub outsider: i64,
+    pub wall: Option<Wall>,
+    pub slow: Option<Slow>,
 }
 
 #[derive(Clone, Debug)]
@@ -127,6 +137,8 @@ pub struct Deferral {
 pub struct Held {
     pub key: Key,
     pub owner: String,
+    /// When its start was granted last.
+    pub granted: i64,
     pub ends: i64,
     pub in_flight: bool,
 }
@@ -165,8 +177,17 @@ pub struct Owner {
 
 impl Site {
     pub fn interval(&self) -> i64 {
-        let floor = self.floors.values().copied().max().filter(|_| self.robots).unwrap_or(0);
-        self.tuned.0.unwrap_or(self.file.0).max(floor)
+        let tuned = self.tuned.0.map(|tuned| tuned.max(self.bounds.0));
+        slowed(self.slow, tuned.unwrap_or(self.file.0).max(self.floor()))
+    }
+
+    pub fn floor(&self) -> i64 {
+        self.floors.values().copied().max().filter(|_| self.robots).unwrap_or(0)
+    }
+
+    /// Whether nothing of it may start at that time, in ms.
+    pub fn is_paused(&self, at: i64) -> bool {
+        self.paused.is_some_and(|until| until > at)
     }
 
     /// Whether its file names the host of an origin.
@@ -175,7 +196,7 @@ impl Site {
     }
 
     pub fn parallel(&self) -> usize {
-        self.tuned.1.unwrap_or(self.file.1) as usize
+        self.tuned.1.map_or(self.file.1, |tuned| tuned.min(self.bounds.1)) as usize
     }
 }
 
@@ -221,6 +242,46 @@ pub fn differs<T>(
 }
 
 impl Ledger {
+    /// Values that lie within what the site's file, its group and its robots.txt allow are in force; else none of them is. What is
+    /// in force is kept as somebody's act.
+    fn tune(&mut self, name: &str, tunings: &[Tuning], answer: TuneReply) -> Result<(), String> {
+        let unit = self.sites.get(name).ok_or("no such site")?.unit.clone();
+        let group = if self.unit(&unit).group.is_some() { self.usual_wait_of(&unit) } else { 0 };
+        let Some(site) = self.sites.get_mut(name) else { return Ok(()) };
+        let (least, most) = (site.floor().max(site.bounds.0).max(group), site.bounds.1);
+        let refused = |tuning: &Tuning| match tuning {
+            Tuning::Interval(Some(value)) if *value < least => Some(TuneReply::Interval(least, 86_400_000)),
+            Tuning::Parallel(Some(value)) if *value < 1 || *value > most => {
+                Some(TuneReply::Parallel(1, most))
+            }
+            _ => None,
+        };
+        let expected = tunings.iter().find_map(refused).unwrap_or(TuneReply::Done);
+        if expected != answer {
+            return differs("tune", expected, answer);
+        }
+        if answer == TuneReply::Done {
+            for tuning in tunings {
+                match tuning {
+                    Tuning::Interval(value) => site.tuned.0 = *value,
+                    Tuning::Parallel(value) => site.tuned.1 = *value,
+                    Tuning::Paused(pause) => {
+                        site.paused =
+                            pause.as_ref().map(|pause| pause.until.map_or(NEVER, |until| until - START));
+                    }
+                }
+            }
+            site.acts.insert(0, format!("{tunings:?}"));
+        }
+        Ok(())
+    }
+
+    pub fn check_acts(&self, name: &str, acts: &[DatedAct]) -> Result<(), String> {
+        let told: Vec<&str> = acts.iter().map(|act| act.act.did.as_str()).collect();
+        let done = self.sites.get(name).map(|site| site.acts.clone()).unwrap_or_default();
+        if done == told { Ok(()) } else { differs(&format!("what was done to {name}"), done, told) }
+    }
+
     /// Books a move and its answer, or says which invariant it breaks.
     pub fn book(
         &mut self,
@@ -250,6 +311,12 @@ impl Ledger {
                 }
                 if holds == *is { Ok(()) } else { differs("back", holds, is) }
             }
+            (Move::Refuse(lease, refusal), Answer::Is(is)) => self.refuse(lease, refusal, *is),
+            (Move::Probed(site, url, refusal), Answer::Is(true)) => {
+                self.probed(site, url.as_str(), refusal.as_ref());
+                Ok(())
+            }
+            (Move::Resume(site), Answer::Is(is)) => self.resume(site, *is),
             (Move::Extend(lease), Answer::Is(is)) => {
                 let holds = self.holds(lease.token);
                 let ends = self.now + LEASE;
@@ -258,15 +325,7 @@ impl Ledger {
                 }
                 if holds == *is { Ok(()) } else { differs("extend", holds, is) }
             }
-            (Move::Tune(site, tuning), Answer::Is(true)) => {
-                let site = self.sites.get_mut(site).ok_or("no such site")?;
-                match tuning {
-                    Tuning::Interval(value) => site.tuned.0 = *value,
-                    Tuning::Parallel(value) => site.tuned.1 = *value,
-                    Tuning::Paused(why) => site.paused = why.is_some(),
-                }
-                Ok(())
-            }
+            (Move::Tune(site, tunings), Answer::Tuned(answer)) => self.tune(site, tunings, *answer),
             (Move::Block(site, block), Answer::Is(true)) => {
                 let unit = self.sites[site].unit.clone();
                 self.block(&unit, block);

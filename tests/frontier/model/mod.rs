@@ -10,6 +10,7 @@ mod game;
 mod ledger;
 mod op;
 mod paced;
+mod walled;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 

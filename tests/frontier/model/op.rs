@@ -1,6 +1,7 @@
 //! The moves of a random history. A history is made from its seed alone, so that it can be played again and cut down.
 
 use fastrand::Rng;
+use paced::internals::frontier::Tuning;
 
 /// Sites of every history; the last two begin in one group.
 pub const SITES: [&str; 4] = ["a", "b", "c", "d"];
@@ -48,6 +49,21 @@ pub enum Op {
         which: usize,
         block: Option<i64>,
     },
+    /// A body that refuses ended.
+    Refuse {
+        which: usize,
+        of_site: bool,
+        first: i64,
+        dice: u32,
+    },
+    /// A person asked for a page of a site; refused or not.
+    Probed {
+        site: usize,
+        dice: Option<u32>,
+    },
+    Resume {
+        site: usize,
+    },
     Back {
         which: usize,
         unused: bool,
@@ -55,17 +71,15 @@ pub enum Op {
     Extend {
         which: usize,
     },
-    Interval {
+    Tune {
         site: usize,
-        value: Option<i64>,
-    },
-    Parallel {
-        site: usize,
-        value: Option<u32>,
+        tunings: Vec<Tuning>,
     },
     Pause {
         site: usize,
         on: bool,
+        /// In so many ms, by itself.
+        ends: Option<i64>,
     },
     Block {
         site: usize,
@@ -136,6 +150,8 @@ pub struct Page {
     pub priority: u16,
     pub at: Option<i64>,
     pub expires: Option<i64>,
+    /// It asks nothing of a page that is this new, in ms.
+    pub unless_newer: Option<i64>,
     pub again: bool,
     pub rule: bool,
     pub hops: u32,
@@ -166,7 +182,13 @@ pub fn history(seed: u64, length: usize) -> Vec<Posted> {
 fn op(dice: &mut Rng) -> Op {
     let which = recent(dice);
     match dice.u32(0..100) {
-        0..20 => Op::Advance(wait(dice)),
+        0..19 => Op::Advance(wait(dice)),
+        19 => Op::Refuse {
+            which,
+            of_site: dice.bool(),
+            first: dice.choice([500, 2_000, 60_000]).unwrap_or(0),
+            dice: dice.u32(..),
+        },
         20..38 => Op::Put(page(dice)),
         38..56 => claim(dice),
         56..58 => work_on(dice),
@@ -182,11 +204,25 @@ fn op(dice: &mut Rng) -> Op {
         75..80 => Op::Rearm { which },
         80..82 => Op::Landed { which, block: (dice.u32(0..4) == 0).then(|| dice.i64(1..20_000)) },
         82..84 => Op::Back { which, unused: dice.bool() },
-        84..86 => Op::Extend { which },
-        86 => Op::Interval { site: site(dice), value: some(dice, &[0, 200, 1_000, 7_000, 60_000]) },
-        87 => Op::Parallel { site: site(dice), value: some(dice, &[0, 1, 2, 4]) },
-        88..90 => Op::Pause { site: site(dice), on: dice.u32(0..3) == 0 },
-        90 => Op::Block { site: site(dice), wait: dice.i64(1..20_000) },
+        84 => Op::Extend { which },
+        85 if dice.bool() => Op::Resume { site: site(dice) },
+        85 => Op::Probed { site: site(dice), dice: dice.bool().then(|| dice.u32(..)) },
+        86 | 87 => {
+            let interval = Tuning::Interval(some(dice, &[0, 200, 1_000, 7_000, 60_000]));
+            let parallel = Tuning::Parallel(some(dice, &[0, 1, 2, 4]));
+            let both = [interval, parallel];
+            let some = dice.choice([&both[..1], &both[1..], &both]).unwrap_or(&both);
+            Op::Tune { site: site(dice), tunings: some.to_vec() }
+        }
+        88..90 => Op::Pause {
+            site: site(dice),
+            on: dice.u32(0..3) == 0,
+            ends: some(dice, &[1, 500, 3_000, 20_000]),
+        },
+        90 => {
+            let longest = if dice.u32(0..4) == 0 { 90_000 } else { 20_000 };
+            Op::Block { site: site(dice), wait: dice.i64(1..longest) }
+        }
         91..93 => Op::Register {
             site: site(dice),
             interval: dice.choice([0, 100, 1_000, 1_000, 3_000]).unwrap_or(0),
@@ -240,6 +276,7 @@ fn page(dice: &mut Rng) -> Page {
         priority: dice.choice([120, 220, 240, 240, 240, 360]).unwrap_or(240),
         at: (planned && dice.u32(0..4) == 0).then(|| dice.i64(0..30_000)),
         expires: (!planned && dice.u32(0..5) == 0).then(|| dice.i64(0..10_000)),
+        unless_newer: (dice.u32(0..5) == 0).then(|| dice.i64(0..20_000)),
         again: dice.u32(0..6) == 0,
         rule: dice.bool(),
         hops: dice.u32(0..3),

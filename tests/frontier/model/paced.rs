@@ -4,6 +4,7 @@ use paced::internals::frontier::{LockReply, Rearm};
 use paced::internals::task::{Departure, Stage};
 
 use super::ledger::{LEASE, Ledger, Place, Site, Start, differs};
+use super::walled::slowed;
 use crate::world::START;
 
 impl Ledger {
@@ -17,7 +18,8 @@ impl Ledger {
             return if *answer == none { Ok(()) } else { differs("re-arm", none, answer) };
         }
         let unit = self.sites[&key.0].unit.clone();
-        if self.sites[&key.0].paused || self.unit(&unit).blocked > now {
+        let is_void = self.sites[&key.0].is_paused(now) || self.unit(&unit).blocked > now;
+        if is_void || self.is_walled_against(&key.0, token) {
             self.go_back(token, Place::Waiting, true);
             return if *answer == Rearm::WentBack { Ok(()) } else { differs("re-arm", "WentBack", answer) };
         }
@@ -27,16 +29,22 @@ impl Ledger {
             return if *answer == held { Ok(()) } else { differs("re-arm", held, answer) };
         }
         let Rearm::Departs(departure) = answer else { return differs("re-arm", "Departs", answer) };
-        self.forget_start(&key.0, token);
+        self.move_start(&key.0, token);
         let at = self.start(&key.0, token, departure)?;
         if let Some(lease) = self.leases.get_mut(&token) {
-            lease.ends = at + LEASE;
+            (lease.granted, lease.ends) = (now, at + LEASE);
         }
         Ok(())
     }
 
-    /// A start that was given back or moved, of its unit and of its site.
+    /// A start that was given back: if it was a probe, that was never sent.
     pub fn forget_start(&mut self, site: &str, token: u64) {
+        self.walls(site).into_iter().for_each(|wall| wall.forget_probe(token));
+        self.move_start(site, token);
+    }
+
+    /// A start that is over, of its unit and of its site.
+    fn move_start(&mut self, site: &str, token: u64) {
         let unit = self.sites[site].unit.clone();
         self.unit(&unit).starts.retain(|start| start.token != token);
         if let Some(site) = self.sites.get_mut(site) {
@@ -69,6 +77,11 @@ impl Ledger {
 
     /// What a unit waits between its starts, as in force now.
     pub fn wait_of(&self, unit: &str) -> i64 {
+        slowed(self.units.get(unit).and_then(|unit| unit.slow), self.usual_wait_of(unit))
+    }
+
+    /// The same but for a slow start.
+    pub fn usual_wait_of(&self, unit: &str) -> i64 {
         let members = self.sites.values().filter(|site| site.unit == unit);
         match self.units.get(unit).and_then(|unit| unit.group) {
             None => self.sites.get(unit).map_or(0, Site::interval),

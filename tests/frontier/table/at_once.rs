@@ -8,7 +8,7 @@ use crate::world::{OWNER, World, ms, on_every_backend, page, path_of};
 fn with_parse(w: &World, lease: &Lease) -> Settlement {
     let stored = Some(page(&format!("warc/{}", lease.fence), lease.granted_at));
     let outcome = Outcome::Done { stored, recrawl: None };
-    Settlement { lease: lease.clone(), outcome, block: None, response: Some(ms(9)), parse: Some(w.token()) }
+    Settlement { response: Some(ms(9)), parse: Some(w.token()), ..Settlement::of(lease.clone(), outcome) }
 }
 
 async fn settle(w: &World, owner: &str, settlement: &Settlement) -> Settled {
@@ -86,7 +86,7 @@ fn i5_sent_again_it_gets_the_same_lease_until_that_is_settled() {
         assert_eq!(w.view("a").await, before);
         let [Settled::Leased(lease)] = first.as_slice() else { panic!("{first:?}") };
         let outcome = Outcome::Done { stored: None, recrawl: None };
-        let ended = Settlement { lease: *lease.clone(), outcome, block: None, response: None, parse: None };
+        let ended = Settlement::of(*lease.clone(), outcome);
         assert_eq!(settle(w, "two", &ended).await, Settled::Kept);
         assert_eq!(ask().await, [Settled::Kept], "it runs no more");
         assert_eq!(settle(w, OWNER, &settlement).await, Settled::Stale, "under a new token it is a new call");

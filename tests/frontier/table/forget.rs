@@ -108,7 +108,7 @@ fn a_site_with_tasks_in_workers_hands_is_not_forgotten() {
         w.put_many("a", 3).await;
         let lease = w.start().await;
         assert_eq!(w.frontier.forget("a").await.expect("answers"), Forgotten::Busy { tasks: 3, leased: 1 });
-        w.tune("a", Tuning::Paused(Some("it is being forgotten".to_owned()))).await;
+        w.tune("a", Tuning::pause("it is being forgotten")).await;
         assert_eq!(forget(w).await, Forgotten::Busy { tasks: 1, leased: 1 });
         w.fetched(&lease).await;
         w.pass(1_000);

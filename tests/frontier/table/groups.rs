@@ -74,7 +74,8 @@ fn a_group_without_an_interval_waits_the_longest_that_its_sites_files_name() {
             .await;
         }
         w.put_many("a", 4).await;
-        w.tune("b", Tuning::Interval(Some(500))).await;
+        let is_set = w.frontier.tune("b", Tuning::Interval(Some(500))).await.expect("answers");
+        assert!(!is_set, "its group waits for longer");
         w.start().await;
         w.tune("b", Tuning::Interval(Some(60_000))).await;
         w.next_start_in(6_000).await;
@@ -136,7 +137,7 @@ fn parallel_and_pause_are_the_site_s_and_a_block_is_the_group_s() {
         assert_eq!((a.site.as_str(), b.site.as_str()), ("a", "b"));
         w.done(&b).await;
         w.pass(1_000);
-        w.tune("b", Tuning::Paused(Some("lunch".to_owned()))).await;
+        w.tune("b", Tuning::pause("lunch")).await;
         assert_eq!(w.claim().await, None, "one is full, the other paused");
         w.tune("b", Tuning::Paused(None)).await;
         let block = Some((ms(9_000), "429".to_owned()));

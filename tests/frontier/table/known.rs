@@ -20,7 +20,7 @@ fn each_of_many_pages_that_were_seen_is_known_and_no_other() {
             done += leases.len();
             let done = |lease| {
                 let outcome = Outcome::Done { stored: None, recrawl: None };
-                Settlement { lease, outcome, block: None, response: None, parse: None }
+                Settlement::of(lease, outcome)
             };
             let settlements = leases.into_iter().map(done).collect();
             world.frontier.settle(OWNER, world.token(), settlements).await.expect("answers");

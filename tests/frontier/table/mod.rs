@@ -20,4 +20,6 @@ mod robots;
 mod runs;
 mod settle;
 mod stages;
+mod tuned;
+mod walls;
 mod whereabouts;

@@ -205,7 +205,7 @@ fn l6_i11_a_paused_site_gives_no_download_and_resuming_needs_nothing_else() {
     on_every_backend(async |w| {
         w.site("a").await;
         w.put_many("a", 2).await;
-        w.tune("a", Tuning::Paused(Some("lunch".to_owned()))).await;
+        w.tune("a", Tuning::pause("lunch")).await;
         let grant = w.grant(w.want(1, 0)).await;
         assert_eq!((grant.leases.len(), grant.next_in), (0, None), "only another event helps");
         assert_eq!(w.view("a").await.paused.as_deref(), Some("lunch"));
@@ -295,7 +295,7 @@ fn i1_a_pause_forgets_no_start() {
         w.site("a").await;
         w.put_many("a", 2).await;
         w.start().await;
-        w.tune("a", Tuning::Paused(Some("why not".to_owned()))).await;
+        w.tune("a", Tuning::pause("why not")).await;
         w.tune("a", Tuning::Paused(None)).await;
         assert_eq!(w.claim().await, None);
         w.next_start_in(1_000).await;

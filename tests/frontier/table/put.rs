@@ -418,3 +418,28 @@ fn the_oldest_waiting_page_of_a_burst_is_never_told_to_be_put_later_than_now() {
         assert_eq!(w.view("a").await.oldest, Some(at(9)), "within the length of the burst");
     });
 }
+
+#[test]
+fn a_request_that_wants_nothing_newer_asks_nothing_of_a_page_that_is_new_enough() {
+    on_every_backend(async |w| {
+        w.site("a").await;
+        w.put("a", "p").await;
+        let lease = w.take().await;
+        w.fetched(&lease).await;
+        w.pass(10_000);
+        let newer_than = |ms| Put { unless_newer: Some(at(ms)), ..request("a", "p") };
+        let known = w.downloads("a").await.known;
+        assert_eq!(w.put_with("a", newer_than(0)).await, PutReply::Known);
+        assert_eq!(w.downloads("a").await.known, known + 1);
+        assert_eq!(w.put_with("a", newer_than(5_000)).await, PutReply::Created);
+        assert_eq!(w.put_with("a", newer_than(0)).await, PutReply::Coalesced, "it waits");
+        let lease = w.take().await;
+        assert_eq!(w.put_with("a", newer_than(5_000)).await, PutReply::Known, "it is fetched just now");
+        assert_eq!(w.put_with("a", newer_than(10_001)).await, PutReply::Deferred);
+        w.die(&lease).await;
+        w.pass(1_000);
+        let letter = w.take().await;
+        w.die(&letter).await;
+        assert_eq!(w.put_with("a", newer_than(0)).await, PutReply::Revived, "it died since");
+    });
+}

@@ -119,7 +119,7 @@ fn i11_while_the_site_is_paused_or_blocked_the_task_goes_back_and_its_start_is_u
                 let block = Some((ms(60_000), "429".to_owned()));
                 w.settle_with(&other, Outcome::Done { stored: None, recrawl: None }, block).await;
             } else {
-                w.tune(site, Tuning::Paused(Some("lunch".to_owned()))).await;
+                w.tune(site, Tuning::pause("lunch")).await;
             }
             assert_eq!(w.rearm(&late).await, Rearmed::WentBack);
             assert_eq!(w.place(site, "late").await, "waiting");

@@ -158,7 +158,7 @@ fn v13_pages_of_a_paused_site_are_put_and_not_granted() {
     on_every_backend(async |w| {
         fast_site(w, "a").await;
         fetch(w, "a", "p", 1_000).await;
-        w.tune("a", Tuning::Paused(Some("lunch".to_owned()))).await;
+        w.tune("a", Tuning::pause("lunch")).await;
         w.pass(1_000);
         assert_eq!(w.feed(10).await, fed(1, Some(1_000)));
         assert_eq!(w.claim().await, None);

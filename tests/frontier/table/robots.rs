@@ -454,6 +454,7 @@ fn a_request_that_met_a_redirected_robots_txt_is_served_by_the_next_hop() {
 fn its_crawl_delay_is_a_floor_under_file_and_tuning_and_for_outsiders() {
     on_every_backend(async |w| {
         site(w).await;
+        w.tune("a", Tuning::Interval(Some(100))).await;
         w.put_many("a", 3).await;
         let errand = w.start().await;
         let slow = RobotsRecord {
@@ -465,7 +466,6 @@ fn its_crawl_delay_is_a_floor_under_file_and_tuning_and_for_outsiders() {
         assert_eq!(w.view("a").await.interval, 10_000);
         assert_eq!(w.view("a").await.says.robots, Some((10_000, "https://a.example".to_owned())));
         assert_eq!(w.mutex_left("a").await, Some(10_000));
-        w.tune("a", Tuning::Interval(Some(100))).await;
         w.next_start_in(10_000).await;
         w.pass(16_000);
         let errand = w.start().await;
@@ -574,7 +574,7 @@ fn its_crawl_delay_holds_for_each_site_of_a_group_that_has_the_host() {
         }
         // Under the rules of b robots.txt is read anew, by whichever site of the two comes first.
         w.put_with("a", page("s")).await;
-        w.tune("b", Tuning::Paused(Some("a comes first".to_owned()))).await;
+        w.tune("b", Tuning::pause("a comes first")).await;
         w.pass(10_000);
         let errand = w.take().await;
         assert_eq!((errand.site.as_str(), is_errand(&errand)), ("a", true));
@@ -611,7 +611,7 @@ fn paused_while_it_grew_late_it_goes_back_and_the_site_is_free_of_it() {
         site(w).await;
         w.put("a", "p").await;
         let errand = w.take().await;
-        w.tune("a", Tuning::Paused(Some("lunch".to_owned()))).await;
+        w.tune("a", Tuning::pause("lunch")).await;
         assert_eq!(w.rearm(&errand).await, crate::world::Rearmed::WentBack);
         w.tune("a", Tuning::Paused(None)).await;
         assert!(is_errand(&w.take().await));

@@ -19,9 +19,9 @@ async fn begin_fresh(w: &World, paths: &[&str]) -> Run {
 fn an_unfinished_run_goes_on_and_puts_no_seeds() {
     on_every_backend(async |w| {
         w.site("a").await;
-        assert_eq!(begin(w, &["p"]).await, Run { number: 1, begun: true });
+        assert_eq!(begin(w, &["p"]).await, Run::of(1, true));
         let lease = w.take().await;
-        assert_eq!(begin(w, &["p", "q"]).await, Run { number: 1, begun: false });
+        assert_eq!(begin(w, &["p", "q"]).await, Run::of(1, false));
         assert_eq!(w.place("a", "q").await, "absent");
         w.retry(&lease, 60_000).await;
         assert!(!begin(w, &["q"]).await.begun, "a back-off is unfinished");
@@ -33,7 +33,7 @@ fn an_unfinished_run_goes_on_and_puts_no_seeds() {
         let parse = w.parse().await.expect("a parse");
         w.done(&parse).await;
         assert!(w.view("a").await.finished);
-        assert_eq!(begin(w, &["q"]).await, Run { number: 2, begun: true });
+        assert_eq!(begin(w, &["q"]).await, Run::of(2, true));
         w.pass(1_000);
         assert_eq!(path_of(&w.take().await), "q");
     });
@@ -83,7 +83,7 @@ fn fresh_gives_up_waiting_delayed_dead_and_known_and_adopts_what_runs() {
             }
         }
         assert_eq!(w.put("a", "running").await, PutReply::Deferred);
-        assert_eq!(begin_fresh(w, &["seed"]).await, Run { number: 2, begun: true });
+        assert_eq!(begin_fresh(w, &["seed"]).await, Run::of(2, true));
         let inside = w.frontier.inspect().await.expect("answers");
         let left: Vec<_> = inside.tasks.iter().map(|task| (task.1, &*task.2, &*task.3)).collect();
         let expected = [
@@ -157,7 +157,7 @@ fn i16_seeds_are_put_in_portions_and_a_run_whose_seeds_are_not_all_put_is_not_fi
         w.site_with("a", |a| a.settings.interval = 0).await;
         let all = seeds(0..2_500);
         let begun = w.frontier.begin("a", &all, None).await.expect("answers");
-        assert_eq!((begun.run, begun.next), (Run { number: 1, begun: true }, Some(0)));
+        assert_eq!((begun.run, begun.next), (Run::of(1, true), Some(0)));
         assert!(!w.view("a").await.finished, "none is put yet");
         assert_eq!(w.frontier.seed("a", &all, 0).await.expect("answers"), SeedReply::Next(1_000));
         assert_eq!(w.downloads("a").await.waiting, 1_000);
@@ -166,7 +166,7 @@ fn i16_seeds_are_put_in_portions_and_a_run_whose_seeds_are_not_all_put_is_not_fi
         // Sent again by one who died before it heard the answer, and by another process.
         assert_eq!(w.frontier.seed("a", &all, 0).await.expect("answers"), SeedReply::Next(1_000));
         let run = w.frontier.begin_run("a", all.clone()).await.expect("answers");
-        assert_eq!(run, Run { number: 1, begun: false }, "it goes on");
+        assert_eq!(run, Run::of(1, false), "it goes on");
         let books = w.downloads("a").await;
         assert_eq!((books.created, books.done, books.coalesced, books.waiting), (2_500, 1, 0, 2_499));
         assert_eq!(
@@ -205,7 +205,7 @@ fn i16_a_run_that_is_given_up_grants_nothing_and_whoever_comes_next_gives_up_the
         assert_eq!((w.claim().await, w.parse().await), (None, None));
         // Its process dies here.
         let run = w.frontier.begin_run("a", seeds(0..3)).await.expect("answers");
-        assert_eq!(run, Run { number: 2, begun: true });
+        assert_eq!(run, Run::of(2, true));
         let books = w.downloads("a").await;
         assert_eq!((books.waiting, books.created, books.done), (3, 2_503, 1));
         assert_eq!(books.dropped + w.parses("a").await.dropped, 2_500);
@@ -308,14 +308,11 @@ fn i16_who_goes_on_with_a_giving_up_drops_nothing_of_the_run_that_another_one_be
         let (one, other) = (seeds(0..3), seeds(3..5));
         assert!(w.frontier.begin("a", &one, None).await.expect("answers").is_given_up);
         // The other one is faster: it gives up the rest, begins, and puts its seeds.
-        assert_eq!(w.frontier.begin_run("a", other).await.expect("answers"), Run { number: 2, begun: true });
+        assert_eq!(w.frontier.begin_run("a", other).await.expect("answers"), Run::of(2, true));
         assert!(!w.frontier.go_on_giving_up("a").await.expect("answers"));
         assert!(!w.frontier.give_up_run("a", 1).await.expect("answers"), "it was asked to give up run 1");
         let begun = w.frontier.begin("a", &one, Some(1)).await.expect("answers");
-        assert_eq!(
-            (begun.run, begun.next, begun.is_given_up),
-            (Run { number: 2, begun: false }, None, false)
-        );
+        assert_eq!((begun.run, begun.next, begun.is_given_up), (Run::of(2, false), None, false));
         let books = w.downloads("a").await;
         assert_eq!((books.waiting, books.dropped), (2, 1_500));
         assert!(!w.view("a").await.is_given_up);

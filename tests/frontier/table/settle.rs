@@ -1,6 +1,6 @@
 //! How a task ends, and what becomes of a request that met it.
 
-use paced::internals::task::{Exclusion, Failure, Outcome, PutReply, Settled, Stage};
+use paced::internals::task::{Exclusion, Failure, Outcome, PutReply, Settled, Settlement, Stage};
 
 use crate::world::{AHEAD, World, on_every_backend, page, path_of, url};
 
@@ -236,13 +236,7 @@ fn i5_a_settle_sent_again_gets_the_same_answer_and_changes_nothing() {
         w.site("a").await;
         w.put("a", "p").await;
         let lease = w.take().await;
-        let settlement = paced::internals::task::Settlement {
-            lease,
-            outcome: Outcome::Dead { why: Failure::new("no") },
-            block: None,
-            response: None,
-            parse: None,
-        };
+        let settlement = Settlement::of(lease, Outcome::Dead { why: Failure::new("no") });
         let token = w.token();
         let first = w.frontier.settle("one", token, vec![settlement.clone()]).await.expect("answers");
         let before = w.view("a").await;
@@ -259,18 +253,46 @@ fn i5_a_settle_sent_again_gets_the_same_answer_and_changes_nothing() {
 }
 
 #[test]
+fn what_of_a_page_was_too_much_is_counted_once() {
+    on_every_backend(async |w| {
+        w.site("a").await;
+        let counts = async || {
+            let books = w.view("a").await.download;
+            (books.dropped_links, books.left_out, books.too_dear)
+        };
+        for (path, links, left_out, too_dear) in
+            [("p", 3, true, false), ("q", 0, false, true), ("r", 7, true, false)]
+        {
+            w.put("a", path).await;
+            let settlement = paced::internals::task::Settlement {
+                lease: w.take().await,
+                outcome: Outcome::Done { stored: None, recrawl: None },
+                block: None,
+                response: None,
+                parse: None,
+                too_much: paced::internals::task::TooMuch { links, left_out, too_dear },
+            };
+            let token = w.token();
+            for _ in 0..2 {
+                w.frontier.settle("one", token, vec![settlement.clone()]).await.expect("answers");
+            }
+            w.pass(1_000);
+        }
+        assert_eq!(counts().await, (10, 2, 1));
+    });
+}
+
+#[test]
 fn response_times_are_averaged_and_a_block_keeps_the_unit_away() {
     on_every_backend(async |w| {
         w.site("a").await;
         w.put("a", "p").await;
         w.put("a", "q").await;
         let lease = w.take().await;
-        let settlement = paced::internals::task::Settlement {
-            lease,
-            outcome: Outcome::Done { stored: None, recrawl: None },
+        let settlement = Settlement {
             block: Some((crate::world::ms(9_000), "429".to_owned())),
             response: Some(crate::world::ms(800)),
-            parse: None,
+            ..Settlement::of(lease, Outcome::Done { stored: None, recrawl: None })
         };
         w.frontier.settle("one", w.token(), vec![settlement]).await.expect("answers");
         let view = w.view("a").await;

@@ -38,8 +38,8 @@ fn v12_pace_parallel_pause_and_block_gate_downloads_alone() {
             w.settle_with(&lease, Outcome::Done { stored, recrawl: None }, block).await;
             w.pass(60_000);
         }
-        w.tune("a", Tuning::Paused(Some("lunch".to_owned()))).await;
-        w.tune("a", Tuning::Parallel(Some(0))).await;
+        w.tune("a", Tuning::pause("lunch")).await;
+        w.tune("a", Tuning::Parallel(Some(1))).await;
         let grant = w.grant(w.want(10, 10)).await;
         assert_eq!(grant.leases.len(), 4);
         assert!(grant.leases.iter().all(|lease| lease.stage == Stage::Parse));

@@ -59,7 +59,7 @@ async fn sites(w: &World) {
     w.frontier.begin_run("big", vec![request("big", "")]).await.expect("answers");
     w.tune("slow", Tuning::Interval(Some(20_000))).await;
     w.tune("slow", Tuning::Parallel(Some(2))).await;
-    w.tune("paused", Tuning::Paused(Some("the owner asked".to_owned()))).await;
+    w.tune("paused", Tuning::pause("the owner asked")).await;
 }
 
 /// Pages that were fetched and parsed.
@@ -74,7 +74,7 @@ async fn fetch(w: &World) {
         let (stored, recrawl) = stored(page, &lease);
         let outcome = Outcome::Done { stored: Some(stored), recrawl: recrawl.map(ms) };
         let response = Some(ms(80));
-        let settlement = Settlement { lease, outcome, block: None, response, parse: None };
+        let settlement = Settlement { response, ..Settlement::of(lease, outcome) };
         w.frontier.settle(OWNER, w.token(), vec![settlement]).await.expect("answers");
         let parse = w.parse().await.expect("it follows");
         w.done(&parse).await;

@@ -93,7 +93,7 @@ local claim = module(function(claim)
   -- The first task that is still wanted and may go now, to start `soonest`; those before it are tidied away.
   local function first_wanted(round, site, unit, stage, soonest)
     local starts = stage == 'd' and soonest or now
-    local task = tasks.first_waiting(site.name, stage)
+    local task = stage == 'd' and walls.refused_page(site, unit) or tasks.first_waiting(site.name, stage)
     while task do
       local is_errand = task.errand and site.robots == 1
       local found, why, at
@@ -133,6 +133,11 @@ local claim = module(function(claim)
       places.add_start(record, departure.at, token, wait > 0 and store.grace(wait) or nil)
     end
     unit.held_until, unit.held_by_another, unit.turn = nil, nil, nil
+    walls.count_start(unit)
+    walls.count_start(site)
+    if site.paused_until and site.paused_until <= now then
+      site.paused, site.paused_until = nil, nil
+    end
     store.add(site, 'running', 1)
     store.add(site, 'starts', 1)
     if departure.unit > 0 then
@@ -152,6 +157,8 @@ local claim = module(function(claim)
         return
       end
       start(site, unit, token, departure)
+      local dice = round.want.dice[#round.leases % math.max(1, #round.want.dice) + 1] or 0
+      walls.begin_probe(site, unit, token, task.url, departure.at, dice)
       task.in_flight = true
     end
     if task.errand then
@@ -181,7 +188,7 @@ local claim = module(function(claim)
     local soonest = stage == 'd' and soonest_of(unit, round.named, round.want.lead) or math.huge
     local name
     if stage == 'd' then
-      name = store.nth_ready(unit, round.named, soonest, dice)
+      name = walls.first_refused(unit, round.named, soonest) or store.nth_ready(unit, round.named, soonest, dice)
     else
       name = store.next_parse(unit, round.named)
     end
@@ -190,6 +197,11 @@ local claim = module(function(claim)
     end
     local site = store.site(name)
     places.knows_restart(site, unit)
+    if stage == 'd' and walls.awaits_probe(site, unit, soonest) then
+      store.save_site(site)
+      places.save_unit(unit)
+      return
+    end
     local task = first_wanted(round, site, unit, stage, soonest)
     if task then
       grant(round, site, unit, task, soonest)

@@ -1,7 +1,7 @@
 -- What a worker does with a lease before it settles, and what happens to leases that nobody renews.
 
 local settle
-local lease = module(function(lease)
+lease = module(function(lease)
   local origin_of = tasks.origin_of
   lease.origin_of = origin_of
 
@@ -27,7 +27,7 @@ local lease = module(function(lease)
       { task.departs_at or 0, task.unit_wait or 0, task.site_wait or 0 },
       task.errand and { task.errand, robots and robots.failures or 0 } or false, robots and robots.until_at or false,
       stored or false, site.version, store.supply(site), store.places(site), store.parallel(site),
-      site.response or false, is_told_by(site, task.token),
+      site.response or false, is_told_by(site, task.token), task.stage == 'd' and walls.probe_of(site, task.token),
     }
   end
 
@@ -136,7 +136,8 @@ local lease = module(function(lease)
     local stands = asked and is_on_record(task, unit, asked)
     local wait, interval = store.wait_of(unit), store.interval(site)
     local is_longer = wait > (task.unit_wait or 0) or interval > (task.site_wait or 0)
-    if site.paused or (unit.blocked_until or 0) > now or stands and is_longer then
+    local is_void = store.is_paused(site) or (unit.blocked_until or 0) > now or walls.is_against(site, unit, token)
+    if is_void or stands and is_longer then
       give_up(task, WAITING, nil, true)
       return 'went_back'
     end

@@ -13,10 +13,12 @@ local lock = module(function(lock)
     return unit and store.unit(unit)
   end
 
-  -- Who holds it now. A start's own lock lasts as long as the unit says.
+  -- Who holds it now. A start's own lock lasts as long as the unit says; one that its site has left says nothing new.
   local function held_now(name, unit, endless)
     local held = records.mutex(name, endless)
-    if held and unit and places.owns(unit, held.token) then
+    local own = unit and store.site(unit.name)
+    local is_left = own and own.unit ~= unit.name
+    if held and unit and not is_left and places.owns(unit, held.token) then
       held.until_at = math.min(held.until_at, store.outsiders_wait_until(unit))
     end
     return held and held.until_at > now and held or nil

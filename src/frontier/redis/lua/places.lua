@@ -254,16 +254,34 @@ local places = module(function(places)
     places.save_unit(unit)
   end
 
+  -- The probe under that token was never sent: the next one is due. Nor was the start that was granted ahead: the first probe
+  -- waits no longer for it.
+  local function take_probe_back(wall, token)
+    if wall and wall.ahead == token then
+      wall.ahead = nil
+      if not wall.probe then
+        wall.probes = math.max(0, wall.probes - 1)
+        wall.probe_at = wall.probe_at - math.floor((wall.probe_at - wall.since) / 2)
+      end
+    end
+    if wall and wall.probe and wall.probe.token == token then
+      wall.probe = nil
+      wall.probes = math.max(0, wall.probes - 1)
+      wall.probe_at = now
+    end
+  end
+
   -- Gives a start back that wasn't used: the site's and the unit's, each unless a later one of it was granted meanwhile. The
   -- start before it stays the one to fall back on.
   function places.give_back_start(site, token)
-    local is_last_of_site = site.last_at and site.last_token == token
-    if is_last_of_site then
+    local unit = store.some_unit(site.unit)
+    take_probe_back(site.wall, token)
+    take_probe_back(unit.wall, token)
+    if site.last_at and site.last_token == token then
       take_start_back(site)
       store.take(site, 'starts')
-      store.save_site(site)
     end
-    local unit = store.some_unit(site.unit)
+    store.save_site(site)
     if unit.last_at and unit.last_token == token then
       local held = records.mutex(places.mutex(unit))
       if held and places.owns(unit, held.token) then
@@ -271,7 +289,7 @@ local places = module(function(places)
       end
       take_start_back(unit)
       places.retime(unit)
-    elseif is_last_of_site then
+    else
       places.save_unit(unit)
     end
   end
@@ -312,6 +330,10 @@ local places = module(function(places)
   function places.block(unit, until_at, why)
     if until_at > (unit.blocked_until or 0) then
       unit.blocked_until, unit.blocked_why = until_at, why
+      if until_at - now >= LEAST_BLOCK then
+        local before = unit.slow and now < unit.slow.until_at and unit.slow
+        unit.slow = { left = SLOW_STARTS, until_at = until_at + FORGIVEN_AFTER, probes = before and before.probes or 0 }
+      end
       places.save_unit(unit)
     end
   end

@@ -1,5 +1,5 @@
 -- A put: one function a row of the table "state is a place".
--- A put comes as {url, link, priority, depth, hops, at, expires, again, rule}; what is missing is false.
+-- A put comes as {url, link, priority, depth, hops, at, expires, again, rule, unless_newer}; what is missing is false.
 -- A link or a seed of the run `passes`: it asks nothing of a page that the run has fetched or fetches now.
 put = module(function(put)
   -- Whether a link of this rule still fits the budgets.
@@ -56,7 +56,7 @@ put = module(function(put)
 
   -- What passes asks nothing of a running task; another request asks for one further run, however many requests there are.
   local function put_on_running(site, task, asked, stored)
-    if asked.passes then
+    if asked.passes or asked.unless_newer and task.granted_at >= asked.unless_newer then
       store.add(site, counter[task.stage].known, 1)
       return KNOWN
     end
@@ -103,6 +103,12 @@ put = module(function(put)
     return task
   end
 
+  -- Whether the page was fetched since the time that the put names.
+  local function is_new_enough(site, asked)
+    local stored = asked.unless_newer and kept.page(site.name, asked.url).stored
+    return stored and stored[1] >= asked.unless_newer
+  end
+
   -- Puts one page into a stage's queue, its task found before. `stored` is where a page to parse is kept. If its parse waits
   -- nowhere yet, the parse is leased to `taken`, whoever settled the download, and returned as well.
   local function put_found(site, stage, asked, stored, task, is_known, taken)
@@ -116,7 +122,7 @@ put = module(function(put)
     else
       seen = asked.passes and stage == 'd' and is_known
     end
-    if asked.passes and seen then
+    if asked.passes and seen or not letter and stage == 'd' and is_new_enough(site, asked) then
       store.add(site, counter[stage].known, 1)
       return KNOWN
     end
@@ -148,6 +154,7 @@ put = module(function(put)
     return {
       url = row[1], link = row[2], priority = row[3], depth = row[4], hops = row[5] > 0 and row[5] or nil,
       at = row[6] or nil, expires = row[7] or nil, again = row[8], rule = row[9],
+      unless_newer = row[10] or nil,
     }
   end
 

@@ -1,5 +1,7 @@
 -- How a task ends, row by row of the table "state is a place".
 settle = module(function(settle)
+  local TOO_MUCH = { 'dropped_links', 'left_out', 'too_dear' }
+
   -- Keeps what a robots.txt said: a floor for the pace, or a block.
   function settle.keep_robots(site, task, record)
     local origin = lease.origin_of(task.url)
@@ -87,7 +89,7 @@ settle = module(function(settle)
     if how == 'robots_moved' then
       return robots_moved(site, task, outcome.to)
     elseif how ~= 'robots' then
-      local failed = how == 'retry' or how == 'dead'
+      local failed = how == 'retry' or how == 'dead' or how == 'refused'
       outcome = {
         why = failed and outcome.why.reason or NO_RECORD, holds_for = how == 'retry' and outcome.after or ODD_ROBOTS,
       }
@@ -109,6 +111,8 @@ settle = module(function(settle)
       places.finish(site, task)
     elseif how == 'retry' then
       retry(site, task, outcome.after, outcome.why)
+    elseif how == 'refused' then
+      walls.stand_back(site, task)
     elseif how == 'dead' then
       task.attempts = (task.attempts or 0) + 1
       places.die(site, task, outcome.why)
@@ -130,7 +134,7 @@ settle = module(function(settle)
   end
 
   -- A settlement comes as {token, response, block for ms, block why, outcome, token of the parse, mark of the page, site,
-  -- stage and URL}.
+  -- stage and URL, what of the page was too much}; the last as {links, left out, too dear}.
   local function settle_one(row, owner)
     local token, response, block_ms, block_why, outcome = row[1], row[2], row[3], row[4], row[5]
     local taker = owner and row[6] and { owner = owner, token = row[6] }
@@ -144,7 +148,15 @@ settle = module(function(settle)
     end
     task.mark = row[7]
     local stage = task.stage
+    if row[10] then
+      for i, name in ipairs(TOO_MUCH) do
+        store.add(site, counter[stage][name], row[10][i])
+      end
+    end
     local dead_before = site[counter[stage].dead] or 0
+    if stage == 'd' then
+      walls.ends_probe(site, token, outcome)
+    end
     local parse = conclude(site, task, outcome, taker)
     local died = (site[counter[stage].dead] or 0) > dead_before
     store.save_site(site)

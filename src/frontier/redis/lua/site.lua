@@ -12,7 +12,8 @@ local sites_of = module(function(sites_of)
 
   -- How long what its last start and its block ask for is still to be kept.
   local function left_to_wait(site, unit)
-    return math.max(unit.blocked_until or 0, store.waits_until(site)) - now
+    local probe = unit.wall and unit.wall.probe_at or 0
+    return math.max(unit.blocked_until or 0, store.waits_until(site), probe) - now
   end
 
   -- Forgets units that had no sites for long enough, at most so many.
@@ -117,6 +118,8 @@ local sites_of = module(function(sites_of)
     if (old.blocked_until or 0) > (unit.blocked_until or 0) then
       unit.blocked_until, unit.blocked_why = old.blocked_until, old.blocked_why
     end
+    unit.wall = unit.wall or old.wall and cmsgpack.unpack(cmsgpack.pack(old.wall))
+    unit.slow = unit.slow or old.slow
     store.unready(site)
     store.leave(site)
     site.unit = to
@@ -165,12 +168,15 @@ local sites_of = module(function(sites_of)
       if site.unit ~= to then
         sites_of.move_unit(site, to)
       end
-      if site.interval ~= new.interval or site.parallel ~= new.parallel or site.attempts ~= new.attempts
+      if site.interval ~= new.interval or (site.min_interval or 0) ~= new.min_interval
+        or (site.max_parallel or 0) ~= new.max_parallel or site.parallel ~= new.parallel or site.attempts ~= new.attempts
         or site.robots ~= new.robots or not same_budgets(site.budgets, new.budgets) or call('GET', key) ~= new.text then
         store.renew_version(site)
       end
     end
     site.interval, site.parallel, site.attempts, site.robots = new.interval, new.parallel, new.attempts, new.robots
+    site.min_interval = new.min_interval > 0 and new.min_interval or nil
+    site.max_parallel = new.max_parallel > 0 and new.max_parallel or nil
     site.budgets = new.budgets or nil
     if not site.fence then
       site.fence = now
@@ -327,15 +333,41 @@ local sites_of = module(function(sites_of)
     return true
   end
 
-  -- Sets a value that is in force for the very next claim (L6); false gives it back to the file.
-  function sites_of.tune(name, what, value)
+  -- Why a value can't be set while a site runs, with what can.
+  local function refusal_of(site, unit, what, value)
+    if value and what == 'tuned_interval' then
+      local floor = site.floors and store.floor(site) or 0
+      local least = math.max(store.least_interval(site), floor, store.group_wait(unit))
+      local most = math.max(least, LONGEST_INTERVAL)
+      return (value < least or value > most) and { interval = { least, most } }
+    elseif value and what == 'tuned_parallel' then
+      local most = store.most_parallel(site)
+      return (value < 1 or value > most) and { parallel = { 1, most } }
+    end
+  end
+
+  -- Sets values that are in force for the very next claim (L6): all of them or, where one can't be, none. Each comes as
+  -- {field, value}; false gives it back to the file.
+  function sites_of.tune(name, tunings, act)
     local site = store.site(name)
     if not site then
-      return false
+      return 'unknown'
     end
-    site[what] = value or nil
+    local unit = store.some_unit(site.unit)
+    for _, tuning in ipairs(tunings) do
+      local refusal = refusal_of(site, unit, tuning[1], tuning[2])
+      if refusal then
+        return refusal
+      end
+    end
+    for _, tuning in ipairs(tunings) do
+      site[tuning[1]] = tuning[2] or nil
+    end
     store.save_site(site)
-    places.retime(store.some_unit(site.unit))
-    return true
+    places.retime(unit)
+    if act then
+      acts.keep(name, act)
+    end
+    return 'done'
   end
 end)

@@ -100,7 +100,7 @@ local store = module(function(store)
   -- What lies under a site's name alone: where the name stands in each key.
   store.keys_of_site = {
     'q:d:%s:' .. LANE, 'q:p:%s:' .. LANE, 'tasks:%s', 'letter:%s', 'dead:%s', 'pages:%s', 'recrawl:%s', 'periods:%s', 'text:%s',
-    'away:%s',
+    'away:%s', 'acts:%s',
   }
 
   function store.key_of_site(key, name)
@@ -174,9 +174,19 @@ local store = module(function(store)
     return most, whose
   end
 
+  -- A wait as it is in force in a slow start.
+  local function lengthened(record, wait)
+    local slow = record.slow
+    if not slow or slow.left <= SLOW_STEP then
+      return wait
+    end
+    return wait * (slow.left > 2 * SLOW_STEP and 4 or 2)
+  end
+
   function store.interval(site)
-    local interval = site.tuned_interval or site.interval
-    return site.floors and math.max(interval, (store.floor(site))) or interval
+    local tuned = site.tuned_interval
+    local interval = tuned and math.max(tuned, store.least_interval(site)) or site.interval
+    return lengthened(site, site.floors and math.max(interval, (store.floor(site))) or interval)
   end
 
   -- How long its waiting downloads last at the least, in ms: one start an interval.
@@ -185,7 +195,22 @@ local store = module(function(store)
   end
 
   function store.parallel(site)
-    return site.tuned_parallel or site.parallel
+    local tuned = site.tuned_parallel
+    return tuned and math.min(tuned, store.most_parallel(site)) or site.parallel
+  end
+
+  -- What may be set while it runs, where its file doesn't say: its own interval, and several times its own requests in flight.
+  function store.least_interval(site)
+    return site.min_interval or site.interval
+  end
+
+  function store.most_parallel(site)
+    return site.max_parallel or math.max(site.parallel, math.min(site.parallel * PARALLEL_TIMES, PARALLEL_MOST))
+  end
+
+  -- A pause is in force; it may end by itself.
+  function store.is_paused(site)
+    return site.paused and (site.paused_until or math.huge) > now
   end
 
   -- How many more requests may be in flight.
@@ -197,7 +222,7 @@ local store = module(function(store)
     if stage == 'p' then
       return (site['p.waiting'] or 0) > 0 and not site.given_up
     end
-    return (site['d.waiting'] or 0) > (site['d.parked'] or 0) and not site.given_up and not site.paused and store.places(site) > 0
+    return (site['d.waiting'] or 0) > (site['d.parked'] or 0) and not site.given_up and not (site.paused and not site.paused_until) and store.places(site) > 0
       and not site.errand
   end
 
@@ -227,9 +252,11 @@ local store = module(function(store)
     return record.last_at + wait + (late > 0 and late or 0)
   end
 
-  -- Until when the site's own wait lasts.
+  -- Until when the site's own wait lasts: its last start's, a wall's, or a pause's that ends by itself.
   function store.waits_until(site)
-    return store.paced_until(site, store.interval(site))
+    local ends = store.paced_until(site, store.interval(site))
+    ends = site.wall and math.max(ends, site.wall.probe_at) or ends
+    return site.paused_until and math.max(ends, site.paused_until) or ends
   end
 
   -- What the group waits for the sake of hosts that several of its sites share.
@@ -242,18 +269,23 @@ local store = module(function(store)
   end
 
   -- What the unit waits between its starts, as in force now: a group's own time, or the interval of its site.
+  -- What its group asks a site to wait, whatever it was set to; 0 where it is in none.
+  function store.group_wait(unit)
+    return unit.wait and math.max(unit.wait, shared_floor(unit)) or 0
+  end
+
   function store.wait_of(unit)
     if unit.wait then
-      return math.max(unit.wait, shared_floor(unit))
+      return lengthened(unit, store.group_wait(unit))
     end
     local own = store.site(unit.name)
-    return own and store.interval(own) or 0
+    return own and lengthened(unit, store.interval(own)) or 0
   end
 
   -- Until when outsiders wait for the unit's last start: that of its site as well, which may have brought it from another one.
   function store.outsiders_wait_until(unit)
     local own = not unit.wait and store.site(unit.name)
-    return math.max(store.paced_until(unit, store.wait_of(unit)), own and store.waits_until(own) or 0)
+    return math.max(store.paced_until(unit, store.wait_of(unit)), own and store.paced_until(own, store.interval(own)) or 0)
   end
 
   local function courtesy_of(unit)
@@ -263,7 +295,8 @@ local store = module(function(store)
   -- The end of all that the unit itself waits for.
   function store.ends(unit)
     local paced = store.paced_until(unit, store.wait_of(unit)) + courtesy_of(unit)
-    return math.max(paced, unit.blocked_until or 0, unit.held_until or 0, unit.not_before or 0)
+    local probe = unit.wall and unit.wall.probe_at or 0
+    return math.max(paced, unit.blocked_until or 0, unit.held_until or 0, unit.not_before or 0, probe)
   end
 
   -- How long before its due time the unit can be claimed: not at all while somebody else holds its mutex, or waits for it.

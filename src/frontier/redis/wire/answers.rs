@@ -4,13 +4,15 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::frontier::state::{DeadState, StageCounts, WorkScope};
+use crate::clock::Timestamp;
+use crate::frontier::state::{DeadState, StageCounts, TuneReply, WorkScope};
 use crate::frontier::step::{
     Begun, Feeding, Forgotten, Grant, LockReply, Lost, Rearm, Registered, Renamed, Run, SeedReply,
 };
 use crate::frontier::value::{Decoded, FromWire, ReplyRow, embedded, is_true, malformed, parse, read_by};
 use crate::frontier::view::{
-    Freshness, Inspection, KnownRobots, LatestPage, Owner, Says, SiteNames, UnitStatus, UrlStatus, View,
+    DatedAct, Freshness, Inspection, KnownRobots, KnownWall, LatestPage, Owner, Says, SiteNames, UnitStatus,
+    UrlStatus, View,
 };
 use crate::page::Validators;
 use crate::task::{
@@ -31,13 +33,13 @@ macro_rules! rows {
 }
 
 rows! {
-    Run { number, begun }
+    Run { number, begun, is_replaced }
     Begun { run, next, is_given_up }
     Feeding { put, next_in }
     Grant { leases, next_in, buried, lost }
     Lease {
         token, site, stage, url, fence, granted_at, ends_at, attempts, origin, priority, depth, hops, departure, robots,
-        robots_until, stored, version, supply, places, parallel, response, tells
+        robots_until, stored, version, supply, places, parallel, response, tells, probe_of
     }
     RobotsFetch { fetch, failures }
     Lost { site, stage, url, losses, kept_back }
@@ -45,9 +47,10 @@ rows! {
     SiteNames { names, next }
     View {
         site, unit, at, run, run_began, finished, interval, parallel, in_flight, download, parse, oldest, response, starts,
-        last_start, due, blocked_until, blocked_why, paused, version, says, seeds, is_given_up
+        last_start, due, blocked_until, blocked_why, paused, paused_until, version, says, seeds, is_given_up, wall, slow_starts
     }
-    Says { interval, tuned_interval, robots, group, parallel, tuned_parallel }
+    KnownWall { why, since, url, probe_at, refused, looks }
+    Says { interval, tuned_interval, robots, group, parallel, tuned_parallel, least_interval, most_parallel }
     KnownRobots { record, until, failures }
     UrlStatus { tasks, letters, latest, recrawl_at, is_known }
     UnitStatus { stage, place, until, owner, priority, put_at, depth, attempts, losses, failure }
@@ -63,6 +66,7 @@ read_by! {
     SeedReply: parse;
     Rearm: parse;
     LockReply: parse;
+    TuneReply: parse;
     Forgotten: parse;
     Renamed: parse;
     StageCounts: parse;
@@ -77,6 +81,12 @@ read_by! {
     };
     RobotsRecord: embedded;
     DeadState: embedded;
+    // Its time in ms, then the rest.
+    DatedAct: |value| {
+        let (at, act) = value.as_str().and_then(|entry| entry.split_once(' ')).ok_or_else(|| malformed(value))?;
+        let at = at.parse().map(Timestamp::from_millis).map_err(|_| malformed(value))?;
+        Ok(Self { at, act: serde_json::from_str(act).map_err(|_| malformed(value))? })
+    };
     // A token is text; a count is a number.
     u64: |value| match value.as_str() {
         Some(token) => u64::from_str_radix(token, 16).map_err(|_| malformed(value)),

@@ -7,14 +7,16 @@ use serde_json::{Value, json};
 use super::mark::mark;
 use crate::canonical_url::CanonicalUrl;
 use crate::clock::{Timestamp, millis};
-use crate::frontier::step::{Claim, Registration, Tuning};
+use crate::frontier::state::Tuning;
+use crate::frontier::step::{Act, Claim, Registration};
 use crate::frontier::table::Haste;
 use crate::frontier::value::ToWire;
 use crate::frontier::view::LetterPlace;
 use crate::frontier::{MutexKey, WorkScope};
 use crate::page::Validators;
 use crate::task::{
-    LeaseKey, Origin, Outcome, Put, RobotsAccess, RobotsRecord, Settlement, Stage, StoredPage,
+    LeaseKey, Origin, Outcome, Put, RobotsAccess, RobotsRecord, Settlement, Stage, StoredPage, TooMuch,
+    WallSighting,
 };
 
 /// In ms.
@@ -48,6 +50,10 @@ as_one_value! {
     Vec<Settlement>: |settlements| settlements.iter().map(settlement).collect();
     Vec<(Stage, CanonicalUrl)>: |letters| letters.iter().map(|(stage, url)| json!(member(*stage, url))).collect();
     Option<LetterPlace>: |place| or_false(place.as_ref().map(|at| json!([at.died_at, member(at.stage, &at.url)])));
+    Vec<Tuning>: |tunings| tunings.iter().flat_map(tuned).collect();
+    // The script keeps it unread.
+    Act: |act| json!(json!(act).to_string());
+    Option<Act>: |act| or_false(act.as_ref().map(|act| json!(act).to_string()));
     Option<WorkScope>: |scope| scope.as_ref().map_or(json!(false), work_scope);
 }
 
@@ -74,6 +80,23 @@ impl ToWire for Option<(Duration, String)> {
     }
 }
 
+impl ToWire for WallSighting {
+    fn put(&self, row: &mut Vec<Value>) {
+        let Self { why, of_site, looks, first, dice } = self;
+        let first = first.min(&CENTURY);
+        row.push(json!({ "why": why, "of_site": of_site, "looks": looks, "first": first, "dice": dice }));
+    }
+}
+
+impl ToWire for Option<WallSighting> {
+    fn put(&self, row: &mut Vec<Value>) {
+        match self {
+            Some(refusal) => refusal.put(row),
+            None => row.push(json!(false)),
+        }
+    }
+}
+
 /// The rows, then their marks.
 impl ToWire for Vec<Put> {
     fn put(&self, row: &mut Vec<Value>) {
@@ -81,15 +104,16 @@ impl ToWire for Vec<Put> {
     }
 }
 
-/// The field, then its value.
-impl ToWire for Tuning {
-    fn put(&self, row: &mut Vec<Value>) {
-        let (field, value) = match self {
-            Self::Interval(interval) => ("tuned_interval", or_false(*interval)),
-            Self::Parallel(parallel) => ("tuned_parallel", or_false(*parallel)),
-            Self::Paused(why) => ("paused", or_false(why.as_ref())),
-        };
-        row.extend([json!(field), value]);
+/// Fields of the site, each with its value.
+fn tuned(tuning: &Tuning) -> Vec<Value> {
+    match tuning {
+        Tuning::Interval(interval) => vec![json!(["tuned_interval", or_false(*interval)])],
+        Tuning::Parallel(parallel) => vec![json!(["tuned_parallel", or_false(*parallel)])],
+        Tuning::Paused(pause) => {
+            let (why, until) =
+                (pause.as_ref().map(|pause| &pause.why), pause.as_ref().and_then(|pause| pause.until));
+            vec![json!(["paused", or_false(why)]), json!(["paused_until", or_false(until)])]
+        }
     }
 }
 
@@ -141,6 +165,7 @@ fn put(put: &Put) -> Value {
         time(put.expires),
         put.again,
         or_false(put.rule.as_ref()),
+        time(put.unless_newer),
     ])
 }
 
@@ -167,6 +192,7 @@ pub(in crate::frontier::redis) fn registration(new: &Registration) -> Value {
         "group": or_false(new.group.as_ref().map(|(name, _)| name)),
         "group_interval": new.group.as_ref().map_or(0, |(_, interval)| *interval),
         "interval": new.settings.interval, "parallel": new.settings.parallel, "attempts": new.settings.attempts,
+        "min_interval": new.settings.min_interval, "max_parallel": new.settings.max_parallel,
         "robots": i32::from(new.settings.robots), "budgets": or_false((!budgets.is_empty()).then(|| json!(budgets).to_string())),
     })
 }
@@ -183,7 +209,14 @@ fn settlement(settlement: &Settlement) -> Value {
         mark(&settlement.lease.url),
         settlement.lease.site,
         member(settlement.lease.stage, &settlement.lease.url),
+        too_much(settlement.too_much),
     ])
+}
+
+/// Its counts, if there are some.
+fn too_much(counts: TooMuch) -> Value {
+    let TooMuch { links, left_out, too_dear } = counts;
+    or_false((counts != TooMuch::default()).then(|| json!([links, u8::from(left_out), u8::from(too_dear)])))
 }
 
 /// For how long the unit is left alone, and why.
@@ -206,6 +239,7 @@ fn outcome(outcome: &Outcome) -> Value {
         Outcome::Excluded { why, unused } => json!({ "how": "excluded", "why": why, "unused": unused }),
         Outcome::Redirected { .. } => json!({ "how": "redirected" }),
         Outcome::Retry { after, why } => json!({ "how": "retry", "after": millis(*after), "why": why }),
+        Outcome::Refused { why } => json!({ "how": "refused", "why": why }),
         Outcome::Dead { why } => json!({ "how": "dead", "why": why }),
         Outcome::Robots(record) => robots(record),
         Outcome::RobotsMoved { to } => json!({ "how": "robots_moved", "to": to.as_str() }),

@@ -4,5 +4,8 @@
 mod answers;
 mod args;
 pub(super) mod mark;
+mod reply;
 
 pub(super) use args::{booked, registration};
+pub(super) use reply::BatchReply;
+pub use reply::redis_answers;

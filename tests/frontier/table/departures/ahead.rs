@@ -29,7 +29,7 @@ fn a_unit_is_claimable_a_quarter_of_its_wait_ahead_at_most_50_ms_and_departs_whe
             w.pass(wait - lead / 2);
             let late = w.start().await;
             assert_eq!(starts_at(&late), starts_at(&early) + wait + lead - lead / 2, "now + LEAD");
-            w.tune(site, Tuning::Paused(Some("the next one's turn".to_owned()))).await;
+            w.tune(site, Tuning::pause("the next one's turn")).await;
         }
     });
 }
@@ -82,7 +82,7 @@ fn g1_while_somebody_else_holds_the_mutex_nothing_is_claimable_ahead() {
             }
             let now = w.now();
             assert_eq!(starts_at(&w.start().await), now + LEAD);
-            w.tune(site, Tuning::Paused(Some("the next one's turn".to_owned()))).await;
+            w.tune(site, Tuning::pause("the next one's turn")).await;
         }
     });
 }

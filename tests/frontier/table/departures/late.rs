@@ -79,7 +79,7 @@ fn g5_a_far_start_asked_about_once_more_goes_back_where_it_has_to_wait_longer() 
             w.pass(1_000 - AHEAD);
             match change {
                 "block" => block(w, "a", 60_000).await,
-                "pause" => w.tune("a", Tuning::Paused(Some("lunch".to_owned()))).await,
+                "pause" => w.tune("a", Tuning::pause("lunch")).await,
                 _ => w.tune("a", Tuning::Interval(Some(9_000))).await,
             }
             assert_eq!(ask_again(w, &one, 3_010).await, Rearm::WentBack, "{change}");

@@ -40,7 +40,7 @@ impl Learnt {
     async fn happens(self, w: &World) {
         match self {
             Self::Block => block(w, "a", 60_000).await,
-            Self::Pause => w.tune("a", Tuning::Paused(Some("lunch".to_owned()))).await,
+            Self::Pause => w.tune("a", Tuning::pause("lunch")).await,
             Self::Tune(interval) => w.tune("a", Tuning::Interval(Some(interval))).await,
         }
     }

@@ -1,0 +1,149 @@
+//! The links of a page: which of them are put, into whose queue, and in which portions.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+
+use url::Url;
+
+use crate::budget::Budget;
+use crate::canonical_url::CanonicalUrl;
+use crate::robots::RobotsRules;
+use crate::site::Site;
+use crate::task::Put;
+
+/// Links put in one step: few, as a start that comes up meanwhile waits for the step.
+const PUTS: usize = 50;
+/// What the verdicts of robots.txt on one page's links may cost, in steps.
+const VERDICT_STEPS: u64 = 50_000_000;
+/// Bytes of the links of one step: usual ones have fewer.
+const PUT_BYTES: usize = 64 << 10;
+
+/// By origin, the site that has its host, and what its robots.txt says; none where nobody has it.
+pub(super) type LinkGrounds = HashMap<String, Option<(Arc<Site>, Option<Arc<RobotsRules>>)>>;
+
+/// What the links of one page may cost.
+#[derive(Debug)]
+pub(crate) struct LinkBudget {
+    /// For all that is done with them: where it is spent, those that are left are dropped.
+    all: Budget,
+    /// For robots.txt: where it is spent, links are allowed for now, to be asked again before the fetch.
+    pub(crate) robots: Budget,
+}
+
+impl LinkBudget {
+    /// For a page that may take so long.
+    pub(crate) fn of(parse_budget: Duration) -> Self {
+        Self { all: Budget::of_time(parse_budget), robots: Budget::of_both(parse_budget / 2, VERDICT_STEPS) }
+    }
+
+    /// Pays for the patterns of a site on one link; whether something is left.
+    pub(crate) fn pays(&self, site: &Site, link: &Url) -> bool {
+        self.all.reads(link.as_str().len().saturating_mul(site.patterns() + 2))
+    }
+}
+
+/// Links as puts, by the sites that have their hosts.
+#[derive(Debug, Default)]
+pub(super) struct WantedLinks {
+    /// Those that lead on come first.
+    pub(super) queues: BTreeMap<String, Vec<Put>>,
+    /// So many weren't looked at, as the others took too long.
+    pub(super) dropped: usize,
+}
+
+impl WantedLinks {
+    /// Those of the links of one page that are wanted.
+    pub(super) fn of(grounds: &LinkGrounds, links: &[Url], depth: u32, budget: &LinkBudget) -> Self {
+        let (mut queues, mut dropped) = (BTreeMap::<String, (&Site, Vec<Put>)>::new(), 0);
+        for link in links {
+            let Ok(url) = CanonicalUrl::from_url(link.clone()) else { continue };
+            let Some(Some((owner, robots))) = grounds.get(&url.origin()) else { continue };
+            if !budget.pays(owner, link) {
+                dropped += 1;
+            } else if let Some(put) = put_of(owner, link, depth, robots.as_deref(), &budget.robots) {
+                queues.entry(owner.name.clone()).or_insert_with(|| (owner, Vec::new())).1.push(put);
+            }
+        }
+        let ordered = |(owner, mut puts): (&Site, Vec<Put>)| {
+            puts.sort_by_key(|put| !owner.leads_on(put));
+            puts
+        };
+        Self { queues: queues.into_iter().map(|(name, queue)| (name, ordered(queue))).collect(), dropped }
+    }
+}
+
+/// Links in steps that are short to take, for the one who sends them and for the one who stores them.
+pub(crate) fn portions(puts: &[Put]) -> Vec<&[Put]> {
+    let (mut portions, mut start, mut bytes) = (Vec::new(), 0, 0);
+    for (at, put) in puts.iter().enumerate() {
+        if at - start == PUTS || bytes > PUT_BYTES {
+            portions.push(&puts[start..at]);
+            (start, bytes) = (at, 0);
+        }
+        bytes += put.url.as_str().len();
+    }
+    portions.extend((start < puts.len()).then(|| &puts[start..]));
+    portions
+}
+
+/// A link of a site as a put: in scope, within depth, taken by a rule, allowed by `robots.txt`. Where the budget is spent the
+/// last isn't asked: it is asked again before the fetch.
+pub(crate) fn put_of(
+    site: &Site,
+    link: &Url,
+    depth: u32,
+    robots: Option<&RobotsRules>,
+    budget: &Budget,
+) -> Option<Put> {
+    let url = site.canonical(link.clone()).ok()?;
+    let rule = Some(site.takes(&url, depth).ok()?.name.clone());
+    let allowed = robots.is_none_or(|robots| robots.allows_within(url.url(), budget));
+    allowed.then(|| Put { rule, ..Put::link(url, depth) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tens_of_thousands_of_rules_on_as_many_links_as_a_page_may_have_end_in_time_and_no_link_is_lost() {
+        let text = "seeds = [\"https://shop.example/\"]\n[pace]\ncontact = \"a@b.example\"\n\
+             [[page]]\nname = \"p\"\nmatch = \"/**\"\n";
+        let site = Arc::new(crate::site::parse(text, "shop.toml").expect("a good site"));
+        let rules = (0..32_000).map(|n| format!("Disallow:*~{n:x}\n")).collect::<Vec<_>>().concat();
+        let rules = Arc::new(RobotsRules::parse(format!("User-agent: *\n{rules}").as_bytes()));
+        assert_eq!(rules.len(), 32_000);
+        let link = |n| Url::parse(&format!("https://shop.example/{n:0400}")).expect("a URL");
+        let links: Vec<Url> = (0..10_000).map(link).collect();
+        let grounds = LinkGrounds::from([("https://shop.example".to_owned(), Some((site, Some(rules))))]);
+        let budget = LinkBudget::of(Duration::from_secs(2));
+        let WantedLinks { queues, dropped } = WantedLinks::of(&grounds, &links, 1, &budget);
+        assert_eq!(
+            (queues["shop"].len(), dropped),
+            (10_000, 0),
+            "they are asked about again before the fetch"
+        );
+        assert!(budget.robots.is_spent() && budget.robots.steps() < VERDICT_STEPS + 1_000_000);
+        assert!(budget.robots.most_at_once() < 1_000_000, "{}", budget.robots.most_at_once());
+        let none = LinkBudget::of(Duration::ZERO);
+        assert_eq!(
+            WantedLinks::of(&grounds, &links, 1, &none).dropped,
+            10_000,
+            "without time none is looked at"
+        );
+    }
+
+    #[test]
+    fn links_are_put_in_portions_by_number_and_by_bytes() {
+        let puts = |count: usize, length: usize| -> Vec<Put> {
+            let url = |n| CanonicalUrl::parse(&format!("https://shop.example/{n:0length$}")).expect("a URL");
+            (0..count).map(|n| Put::link(url(n), 1)).collect()
+        };
+        let sizes = |puts: &[Put]| portions(puts).iter().map(|portion| portion.len()).collect::<Vec<_>>();
+        assert_eq!(sizes(&puts(0, 10)), [0_usize; 0]);
+        assert_eq!(sizes(&puts(50, 10)), [50]);
+        assert_eq!(sizes(&puts(120, 10)), [50, 50, 20]);
+        assert_eq!(sizes(&puts(20, 8_000)), [9, 9, 2]);
+    }
+}

@@ -1,0 +1,148 @@
+//! Values set while a site runs: within bounds, in force for the very next claim, and whose they are.
+
+use paced::internals::frontier::{Act, DatedAct, Forgotten, Pause, SiteSettings, TuneReply, Tuning};
+
+use crate::world::{START, World, at, on_every_backend, shop};
+
+fn act(did: &str) -> Act {
+    Act { who: "ann@desk".to_owned(), did: did.to_owned(), why: "a sale".to_owned() }
+}
+
+async fn tuned(w: &World, site: &str, tunings: Vec<Tuning>) -> TuneReply {
+    w.frontier.tune_by(act(&format!("tune {}", tunings.len())), site, tunings).await.expect("an answer")
+}
+
+/// A site of one start a second that may be tuned to half of that, and to four requests at once.
+async fn bounded(w: &World) {
+    let mut new = shop("a");
+    new.settings = SiteSettings { min_interval: 500, max_parallel: 4, parallel: 2, ..new.settings };
+    w.frontier.register(new).await.expect("registered");
+}
+
+async fn in_force(w: &World) -> (i64, u32) {
+    let view = w.view("a").await;
+    (view.interval, view.parallel)
+}
+
+#[test]
+fn l6_a_value_within_the_file_s_bounds_is_in_force_and_one_outside_says_what_can_be() {
+    on_every_backend(async |w| {
+        bounded(w).await;
+        let interval = |ms| vec![Tuning::Interval(Some(ms))];
+        let parallel = |most| vec![Tuning::Parallel(Some(most))];
+        assert_eq!(tuned(w, "a", interval(499)).await, TuneReply::Interval(500, 86_400_000));
+        assert_eq!(tuned(w, "a", interval(86_400_001)).await, TuneReply::Interval(500, 86_400_000));
+        assert_eq!(tuned(w, "a", parallel(5)).await, TuneReply::Parallel(1, 4));
+        assert_eq!(tuned(w, "a", parallel(0)).await, TuneReply::Parallel(1, 4));
+        assert_eq!(tuned(w, "b", interval(500)).await, TuneReply::Unknown);
+        assert_eq!(in_force(w).await, (1_000, 2), "what was refused changed nothing");
+        assert_eq!(tuned(w, "a", [interval(500), parallel(5)].concat()).await, TuneReply::Parallel(1, 4));
+        assert_eq!(in_force(w).await, (1_000, 2), "all of them or none");
+        assert_eq!(tuned(w, "a", [interval(500), parallel(4)].concat()).await, TuneReply::Done);
+        assert_eq!(in_force(w).await, (500, 4));
+        assert_eq!(tuned(w, "a", interval(86_400_000)).await, TuneReply::Done);
+        assert_eq!(
+            tuned(w, "a", vec![Tuning::Interval(None), Tuning::Parallel(None)]).await,
+            TuneReply::Done
+        );
+        assert_eq!(in_force(w).await, (1_000, 2), "the file's again");
+    });
+}
+
+#[test]
+fn l6_a_file_that_allows_less_than_was_set_wins() {
+    on_every_backend(async |w| {
+        bounded(w).await;
+        assert_eq!(
+            tuned(w, "a", vec![Tuning::Interval(Some(500)), Tuning::Parallel(Some(4))]).await,
+            TuneReply::Done
+        );
+        let mut new = shop("a");
+        new.settings = SiteSettings { min_interval: 800, max_parallel: 3, ..new.settings };
+        w.frontier.register(new).await.expect("registered");
+        assert_eq!(in_force(w).await, (800, 3));
+    });
+}
+
+#[test]
+fn i1_a_tuned_interval_is_no_shorter_than_the_one_of_its_group() {
+    on_every_backend(async |w| {
+        w.site_with("a", |new| new.group = Some(("g".to_owned(), 3_000))).await;
+        assert_eq!(
+            tuned(w, "a", vec![Tuning::Interval(Some(2_000))]).await,
+            TuneReply::Interval(3_000, 86_400_000)
+        );
+    });
+}
+
+#[test]
+fn i11_l1_a_pause_that_ends_by_itself_needs_no_other_event() {
+    on_every_backend(async |w| {
+        w.site("a").await;
+        w.put_many("a", 2).await;
+        let pause = Pause { why: "lunch".to_owned(), until: Some(START + 20_000) };
+        assert_eq!(tuned(w, "a", vec![Tuning::Paused(Some(pause))]).await, TuneReply::Done);
+        let view = w.view("a").await;
+        assert_eq!(view.pause().as_deref(), Some(&*format!("paused until {}: lunch", at(20_000))));
+        assert_eq!(view.next_start(), Some(at(20_000)));
+        let grant = w.grant(w.want(1, 0)).await;
+        assert_eq!((grant.leases.len(), grant.next_in), (0, Some(20_000)));
+        w.pass(20_000);
+        assert_eq!(w.view("a").await.pause(), None);
+        w.take().await;
+    });
+}
+
+#[test]
+fn i11_a_pause_that_was_to_end_by_itself_can_be_made_longer_and_lifted() {
+    on_every_backend(async |w| {
+        w.site("a").await;
+        w.put_many("a", 2).await;
+        let pause = Pause { why: "lunch".to_owned(), until: Some(START + 20_000) };
+        tuned(w, "a", vec![Tuning::Paused(Some(pause))]).await;
+        tuned(w, "a", vec![Tuning::pause("for good")]).await;
+        w.pass(30_000);
+        let grant = w.grant(w.want(1, 0)).await;
+        assert_eq!((grant.leases.len(), grant.next_in), (0, None));
+        tuned(w, "a", vec![Tuning::Paused(None)]).await;
+        w.take().await;
+    });
+}
+
+#[test]
+fn what_people_did_is_kept_latest_first_with_who_and_why_and_goes_with_the_site() {
+    on_every_backend(async |w| {
+        w.site("a").await;
+        tuned(w, "a", vec![Tuning::Interval(Some(2_000))]).await;
+        tuned(w, "a", vec![Tuning::Parallel(Some(0))]).await;
+        w.pass(10);
+        assert!(w.frontier.note("a", act("dead letters: 3 revived")).await.expect("kept"));
+        assert!(!w.frontier.note("b", act("nothing")).await.expect("answered"), "there is no such site");
+        let dated = |ms, did: &str| DatedAct { at: at(ms), act: act(did) };
+        let expected = vec![dated(10, "dead letters: 3 revived"), dated(0, "tune 1")];
+        assert_eq!(w.frontier.acts("a").await.expect("acts"), expected, "what was refused isn't among them");
+        w.frontier.rename("a", "z").await.expect("renamed");
+        assert_eq!(w.frontier.acts("z").await.expect("acts"), expected);
+        assert_eq!(w.frontier.acts("a").await.expect("acts"), []);
+        while w.frontier.forget("z").await.expect("answered") != Forgotten::Wholly {}
+        assert_eq!(w.frontier.acts("z").await.expect("acts"), []);
+        assert!(w.frontier.note("", act("forget z")).await.expect("kept"));
+        assert_eq!(w.frontier.acts("").await.expect("acts"), [dated(10, "forget z")]);
+    });
+}
+
+#[test]
+fn i17_of_what_people_did_a_thousand_acts_and_400_days_are_kept() {
+    on_every_backend(async |w| {
+        w.site("a").await;
+        for nth in 0..1_003 {
+            assert!(w.frontier.note("a", act(&nth.to_string())).await.expect("kept"));
+        }
+        let acts = w.frontier.acts("a").await.expect("acts");
+        assert_eq!((acts.len(), &*acts[0].act.did, &*acts[999].act.did), (1_000, "1002", "3"));
+        w.pass(400 * 86_400_000 + 1);
+        assert_eq!(w.frontier.acts("a").await.expect("acts"), []);
+        assert!(w.frontier.note("a", act("new")).await.expect("kept"));
+        assert_eq!(w.frontier.acts("a").await.expect("acts").len(), 1);
+    });
+}

@@ -34,6 +34,7 @@ impl Measured<'_> {
 fn quick(site: &mut Registration) {
     site.settings.interval = 0;
     site.settings.parallel = 1_000_000;
+    site.settings.max_parallel = 1_000_000;
 }
 
 /// A site of one huge group, whose unit comes first.
@@ -170,7 +171,7 @@ async fn costs(w: &World, work: &dyn Fn() -> u64, n: usize) -> BTreeMap<&'static
     let some = letters.into_iter().map(|letter| (letter.stage, letter.url)).collect();
     m.of("drop letters", f.drop_letters("dead", some)).await.expect("answers");
 
-    m.of("tune", w.tune("big", Tuning::Parallel(Some(999)))).await;
+    m.of("tune", w.tune("big", Tuning::Parallel(Some(999_999)))).await;
     m.of("tune one of a group", w.tune(&member(5), Tuning::Interval(Some(60_000)))).await;
     m.of("block", f.block("dead", ms(5), "429")).await.expect("answers");
     m.of("lock", w.outsider_locks("big", 5)).await;

@@ -6,6 +6,8 @@
 //! wherever places in flight aren't short. Server time is that of `cmdstat_fcall`,
 //! which is wall time; beside it stands the CPU time of the server, its reading and writing included.
 //!
+//! `LANES=1` adds five lanes, three rules and a thousand tenants, who put every page and link.
+//!
 //! `INSTRUCTIONS=1` counts instructions of the server instead, by valgrind: other programs of the machine disturb that by
 //! next to nothing. It is some fifty times as slow, so that there are fewer sites, tasks and pages (20, 4000, 192).
 
@@ -20,7 +22,7 @@ use std::time::Instant;
 
 use measure::{done, name, register_at, url};
 use paced::internals::frontier::{Claim, Frontier, WorkScope};
-use paced::internals::task::{Lease, Priority, Put, Settled, Settlement};
+use paced::internals::task::{FleetRules, LaneRule, LaneWish, Lease, Priority, Put, Settled, Settlement};
 use support::RedisServer;
 use tokio::task::JoinSet;
 
@@ -42,6 +44,9 @@ async fn run() {
     let frontier = Frontier::open(&server.url(0)).expect("a URL");
     println!("{sites} sites, {tasks} tasks, {pages} pages");
     frontier.work_on(OWNER, WorkScope::All).await.expect("said");
+    if has_lanes() {
+        frontier.agree(rules(), 1).await.expect("agreed");
+    }
 
     let began = Instant::now();
     register(&frontier, sites).await;
@@ -82,13 +87,40 @@ async fn register(frontier: &Frontier, sites: u64) {
 
 async fn fill(frontier: &Frontier, sites: u64, each: u64, portion: usize) {
     in_parallel(frontier, 0..sites, move |frontier, site| async move {
-        let puts: Vec<Put> =
-            (0..each).map(|page| Put::request(url(site, page), Priority::from_value(240))).collect();
+        let put = |page| Put { wish: wish(page), ..Put::request(url(site, page), Priority::from_value(240)) };
+        let puts: Vec<Put> = (0..each).map(put).collect();
         for portion in puts.chunks(portion) {
             frontier.put(&name(site), portion.to_vec()).await.expect("put");
         }
     })
     .await;
+}
+
+/// Whether there are lanes, rules and tenants.
+fn has_lanes() -> bool {
+    std::env::var_os("LANES").is_some()
+}
+
+/// Five lanes, and rules that lead a tenant from one to the next but for the last.
+fn rules() -> FleetRules {
+    let rule =
+        |lane: &str, threshold| LaneRule { lane: lane.to_owned(), threshold, per: 86_400_000, stage: None };
+    let lanes = [("general", 6), ("slow", 3), ("slower", 2), ("slowest", 1), ("bulk", 1)];
+    FleetRules {
+        lanes: lanes.map(|(lane, weight)| (lane.to_owned(), weight)).into(),
+        fairness: vec![rule("slow", 20), rule("slower", 40), rule("slowest", 60)],
+        ..FleetRules::default()
+    }
+}
+
+/// Of a thousand tenants one, and now and then a lane that was asked for.
+fn wish(page: u64) -> LaneWish {
+    if !has_lanes() {
+        return LaneWish::default();
+    }
+    let tenant = Some(format!("tenant{}", fastrand::u32(..1_000)));
+    let lane = page.is_multiple_of(5).then(|| "bulk".to_owned());
+    LaneWish { lane, urgent: false, tenant }
 }
 
 /// Claims of one task each, one after the other; what they leased goes back to its place by settling.
@@ -173,8 +205,9 @@ async fn page(frontier: &Frontier, new: &AtomicU64, sites: u64) {
 /// Ten links, one of which is new.
 async fn links(frontier: &Frontier, lease: &Lease, new: &AtomicU64, sites: u64) {
     let number: u64 = lease.site[4..].parse().unwrap_or(fastrand::u64(..sites));
-    let mut links: Vec<Put> = (0..9).map(|page| Put::link(url(number, page), 1)).collect();
-    links.push(Put::link(url(number, new.fetch_add(1, Ordering::SeqCst)), 1));
+    let link = |page| Put { wish: wish(1), ..Put::link(url(number, page), 1) };
+    let mut links: Vec<Put> = (0..9).map(link).collect();
+    links.push(link(new.fetch_add(1, Ordering::SeqCst)));
     frontier.put(&lease.site, links).await.expect("put");
 }
 

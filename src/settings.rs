@@ -1,21 +1,32 @@
 //! `paced.toml` as a checked value: what holds for all sites of a process. What holds for one site is in its own file.
 
+mod fleet;
+
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
 use toml::de::DeTable;
 
+use crate::canonical_url::fingerprint;
 use crate::quantity::read_rate;
 use crate::site::SiteErrors;
 use crate::site::read::{Entry, FileKey, Layout, Report, Section, Shape, TextForm, key};
+use crate::task::FleetRules;
 
 /// Every key of `paced.toml`.
-const KEYS: Layout = &[("", TOP), ("group", GROUP)];
+const KEYS: Layout = &[("", TOP), ("group", GROUP), ("fairness", FAIRNESS), ("tenant", TENANT)];
 
 const TOP: &[FileKey] = &[
     key("group", Shape::Table(TextForm::Group), "The paces that groups of sites share, by name."),
     key("max_rate", Shape::Text(TextForm::Rate, "none"), "The most request starts a second of the process."),
+    key("lanes", Shape::Table(TextForm::Weight), "Lanes by name, each with its weight from 1 to 100."),
+    key(
+        "fairness",
+        Shape::Sections("fairness"),
+        "When a tenant's next tasks go to another lane. The last that matches decides.",
+    ),
+    key("tenant", Shape::Table(TextForm::Tenant), "Tenants that have rules of their own, by name."),
 ];
 
 const GROUP: &[FileKey] = &[key(
@@ -24,6 +35,25 @@ const GROUP: &[FileKey] = &[key(
     "The least time between the starts of two requests to any of its sites.",
 )];
 
+const FAIRNESS: &[FileKey] = &[
+    key("lane", Shape::Text(TextForm::Name, ""), "Where the next ones go.").needed(),
+    key("threshold", Shape::Count { least: 1, default: None }, "So many go where they would, up to 10,000.")
+        .needed(),
+    key(
+        "per",
+        Shape::Duration { zero: false, default: Some(fleet::PER) },
+        "Within so long, from 1 s to 31 days.",
+    ),
+    key(
+        "stage",
+        Shape::Text(TextForm::Text, "both, each counted apart"),
+        "Of downloads alone, or of parses.",
+    ),
+];
+
+const TENANT: &[FileKey] =
+    &[key("fairness", Shape::Sections("fairness"), "Its rules, in place of those for all tenants.").needed()];
+
 /// What `paced.toml` says; the default is what holds without one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Settings {
@@ -31,6 +61,10 @@ pub struct Settings {
     pub groups: BTreeMap<String, Duration>,
     /// The most request starts a second of the whole process; at least 1.
     pub max_rate: Option<u32>,
+    /// Lanes and fairness rules, which the frontier holds for all machines; none where the file says nothing of them.
+    pub fleet: Option<FleetRules>,
+    /// What tells the file's text from others; 0 without a file.
+    pub mark: u64,
 }
 
 impl Settings {
@@ -47,16 +81,21 @@ impl Settings {
     pub fn parse(text: &str, file: &str) -> Result<Self, SiteErrors> {
         let report = Report::new(file, text);
         let document = report.document();
-        let settings = document.as_ref().map(|table| read(&report, table));
+        let settings = document.as_ref().map(|table| read(&report, table, text));
         report.finish(settings)
     }
 }
 
-fn read<'a>(report: &'a Report<'a>, table: &'a DeTable<'a>) -> Settings {
+fn read<'a>(report: &'a Report<'a>, table: &'a DeTable<'a>, text: &str) -> Settings {
     let top = Section::top(report, KEYS, table);
     Settings {
         groups: top.get("group").map(|entry| groups(&entry)).unwrap_or_default(),
         max_rate: top.get("max_rate").and_then(|entry| max_rate(&entry)),
+        fleet: ["lanes", "fairness", "tenant"]
+            .iter()
+            .any(|key| top.get(key).is_some())
+            .then(|| fleet::read(&top)),
+        mark: fingerprint(text).cast_unsigned(),
     }
 }
 
@@ -100,26 +139,28 @@ mod tests {
         let groups = [("own", Duration::from_millis(100)), ("shopify", Duration::from_secs(2))];
         assert_eq!(settings.groups, groups.map(|(name, interval)| (name.to_owned(), interval)).into());
         assert_eq!(settings.max_rate, Some(50));
-        assert_eq!(Settings::parse("", "paced.toml"), Ok(Settings::default()));
+        let empty = Settings::parse("", "paced.toml").expect("nothing is needed");
+        assert_eq!(Settings { mark: 0, ..empty }, Settings::default());
     }
 
     #[test]
     fn everything_that_is_wrong_is_said_at_once() {
         let text = "max_rate = \"0/s\"\norder = \"deadline\"\nmax_rat = 1\n[group.a]\n[group.b]\ninterval = \"0s\"\n\
-                    [group.c]\nintervall = \"1s\"\ninterval = 1\n[lanes]\nfast = 3\n[group]\nd = 1\n";
+                    [group.c]\nintervall = \"1s\"\ninterval = 1\n[lane]\nfast = 3\n[group]\nd = 1\n";
         assert_eq!(
             told(text),
             [
                 "paced.toml:1:12: `max_rate` can't be `0/s`; \
                  write request starts a second, as a whole number from 1 on, as in \"50/s\"",
-                "paced.toml:2:1: unknown key `order`; remove it; the top of the file takes group, max_rate",
+                "paced.toml:2:1: unknown key `order`; remove it; \
+                 the top of the file takes group, max_rate, lanes, fairness, tenant",
                 "paced.toml:3:1: unknown key `max_rat`; did you mean `max_rate`?",
                 "paced.toml:4:1: the group `a` has no `interval`; write interval = \"2s\", or remove the group",
                 "paced.toml:6:12: `interval` can't be zero; write a duration of at least \"1ms\"",
                 "paced.toml:8:1: unknown key `intervall`; did you mean `interval`?",
                 "paced.toml:9:12: `interval` is an integer, not a duration; \
                  write a number and a unit, as in \"200ms\", \"2s\" or \"6h\"",
-                "paced.toml:10:2: unknown key `lanes`; remove it; the top of the file takes group, max_rate",
+                "paced.toml:10:2: unknown key `lane`; did you mean `lanes`?",
                 "paced.toml:13:5: `d` is an integer, not a section; \
                  write [group.NAME], and interval = \"2s\" below it",
             ]

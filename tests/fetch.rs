@@ -564,6 +564,8 @@ fn site() -> Site {
     Site {
         name: "shop".into(),
         seeds: Vec::new(),
+        lane: None,
+        tenant: None,
         group: None,
         pace: Pace::default(),
         scope: Scope {

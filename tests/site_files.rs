@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use paced::internals::secret::SecretName;
+use paced::internals::settings::Settings;
 use paced::internals::site::{
     FetchRules, FieldKind, FieldRule, Follow, ItemKey, MetaRobots, Pace, ProxyRule, RobotsPolicy, Scope,
-    SignatureRule, Site, SiteError, load, outlook, parse, two_sites_one_host, warnings,
+    SignatureRule, Site, SiteError, load, outlook, parse, two_sites_one_host, unknown_lanes, warnings,
 };
 use proptest::prelude::*;
 use serde_json::json;
@@ -189,6 +190,7 @@ fn every_key_of_a_full_file_takes_effect() {
         ["https://books.toscrape.com/"]
     );
     assert_eq!(site.group.as_deref(), Some("shopify"));
+    assert_eq!((site.lane.as_deref(), site.tenant.as_deref()), (Some("slow"), Some("acme")));
     assert_eq!(site.text, text);
     assert_eq!(
         site.pace,
@@ -304,7 +306,7 @@ fn hosts(scope: &Scope) -> Vec<&str> {
 fn a_minimal_file_gets_every_default() {
     let site = site(MINIMAL, "sites/shop.toml");
     assert_eq!(site.name, "shop");
-    assert_eq!(site.group, None);
+    assert_eq!([&site.group, &site.lane, &site.tenant], [&None; 3]);
     assert_eq!(site.pace, Pace::default());
     assert_eq!(site.fetch, FetchRules::default());
     assert_eq!(hosts(&site.scope), ["www.shop.example", "shop.example"]);
@@ -424,6 +426,27 @@ fn a_host_belongs_to_one_site_unless_a_group_shares_its_pace() {
     let scoped =
         ("d.toml".to_owned(), site(&format!("{MINIMAL}[scope]\nhosts = [\"www.shop.example\"]\n"), "d.toml"));
     assert_eq!(told(&[file("a.toml", ""), scoped])[0].split(": ").next(), Some("d.toml:8:9"));
+}
+
+#[test]
+fn f15_a_site_waits_in_a_lane_that_is_there() {
+    let file = |lane: &str| ("a.toml".to_owned(), site(&format!("lane = \"{lane}\"\n{MINIMAL}"), "a.toml"));
+    let fleet = Settings::parse("[lanes]\nslow = 3\n", "paced.toml").expect("good settings").fleet;
+    let told = |lane: &str| texts(&unknown_lanes(&[file(lane)], &fleet.clone().expect("lanes")));
+    assert_eq!([told("slow"), told("general")].concat(), [""; 0]);
+    assert_eq!(file("general").1.lane, None);
+    assert_eq!(
+        told("slo"),
+        ["a.toml:1:8: there is no lane `slo`; \
+          write it into [lanes] of paced.toml, or name one that is there: general, slow"]
+    );
+    for (line, told) in [
+        ("lane = \"a b\"", "`a b` can't be a lane; use up to 100 of a-z, A-Z, 0-9"),
+        ("tenant = \"a:b\"", "`a:b` can't be a tenant; use up to 100 of a-z, A-Z, 0-9"),
+    ] {
+        let errors = errors(&format!("{line}\n{MINIMAL}"));
+        assert!(errors.len() == 1 && errors[0].contains(told), "{errors:?}");
+    }
 }
 
 #[test]

@@ -26,6 +26,8 @@ fn site() -> Site {
             strip_query: StripQuery::new(vec!["utm_*".into()]),
         },
         seeds: vec![seed],
+        lane: None,
+        tenant: None,
         group: None,
         pace: Pace::default(),
         fetch: FetchRules::default(),

@@ -14,6 +14,7 @@ macro_rules! ask {
 mod backend;
 mod company;
 mod error;
+mod lanes;
 mod members;
 mod model;
 mod mutex_key;
@@ -41,14 +42,14 @@ use futures_util::future::try_join_all;
 pub use error::{FrontierError, FrontierErrorKind};
 pub use members::Member;
 pub use mutex_key::MutexKey;
-pub use state::{Pause, SiteSettings, TuneReply, Tuning, WorkScope};
+pub use state::{Agreed, MOST_NOW, Pause, SiteSettings, TuneReply, Tuning, WorkScope};
 pub use step::{
-    Act, Begun, Claim, Feeding, Forgotten, Grant, LockReply, Lost, Rearm, Registered, Registration, Renamed,
-    Run, SeedReply,
+    Act, Begun, Claim, Feeding, Forgotten, Grant, LockReply, Lost, QueueChange, Rearm, Registered,
+    Registration, Renamed, Run, SeedReply,
 };
 pub use view::{
-    DatedAct, Freshness, Inspection, KnownRobots, KnownWall, LatestPage, LetterPlace, Owner, Says,
-    UnitStatus, UrlStatus, View,
+    DatedAct, Freshness, Inspection, KnownRobots, KnownWall, LatestPage, LetterPlace, Owner, QueuePlace,
+    Queued, Says, UnitStatus, UrlStatus, View,
 };
 
 use crate::canonical_url::{CanonicalUrl, Host};

@@ -3,11 +3,11 @@
 
 use super::mutex_key::MutexKey;
 use super::state::{
-    AwayHost, DeadState, MutexState, OwnerState, PageState, Recrawl, RobotsBrief, RobotsState, SiteState,
-    Task, Turn, UnitDue, UnitState, WorkScope,
+    AwayHost, DeadState, FleetState, MutexState, OwnerState, PageState, Recrawl, RobotsBrief, RobotsState,
+    SiteState, Task, Turn, UnitDue, UnitState, WorkScope,
 };
 use super::view::{DatedAct, Freshness, Inspection, LetterPlace};
-use crate::task::{DeadLetter, PageKey, Stage};
+use crate::task::{DeadLetter, PageKey, Priority, Stage};
 
 /// A store that may fail.
 pub(crate) trait Fallible {
@@ -15,7 +15,7 @@ pub(crate) trait Fallible {
 }
 
 /// A store inside one atomic step. Every answer is ordered, so that all stores make the same choices.
-pub(crate) trait Shelf: DueShelf + TaskShelf + HostShelf + PageShelf {
+pub(crate) trait Shelf: DueShelf + TaskShelf + HostShelf + PageShelf + LaneShelf {
     fn site(&mut self, name: &str) -> Result<Option<SiteState>, Self::Error>;
     /// Saves a site and keeps its entries among the ready ones true.
     fn save_site(&mut self, site: &SiteState) -> Result<(), Self::Error>;
@@ -131,6 +131,25 @@ pub(crate) trait DueShelf: Fallible {
     ) -> Result<Option<String>, Self::Error>;
 }
 
+/// What a fleet agreed on, and how many tasks its tenants asked for lately.
+pub(crate) trait LaneShelf: Fallible {
+    fn fleet(&mut self) -> Result<FleetState, Self::Error>;
+    fn save_fleet(&mut self, fleet: &FleetState) -> Result<(), Self::Error>;
+    /// Counts one more task of a tenant. Of its window the newest `keep` are kept, until that time.
+    fn count_in(&mut self, window: Window<'_>, at: i64, keep: u32, until: i64) -> Result<(), Self::Error>;
+    /// When the n-th newest task of a window was counted, from 0, in ms.
+    fn nth_newest(&mut self, window: Window<'_>, n: u32) -> Result<Option<i64>, Self::Error>;
+    /// Forgets windows that are over by `now`, at most so many: the first ones by end, then stage and tenant.
+    fn sweep_windows(&mut self, now: i64, most: u32) -> Result<(), Self::Error>;
+}
+
+/// The tasks of a stage that were made for a tenant.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Window<'a> {
+    pub(crate) stage: Stage,
+    pub(crate) tenant: &'a str,
+}
+
 /// Hosts that can't be reached, and the tasks that wait for them.
 pub(crate) trait HostShelf: Fallible {
     /// When a host of a site is looked at again, in ms; none where it isn't kept back.
@@ -155,10 +174,19 @@ pub(crate) trait TaskShelf: Fallible {
     fn add_task(&mut self, task: &Task) -> Result<(), Self::Error>;
     fn save_task(&mut self, task: &Task) -> Result<(), Self::Error>;
     fn remove_task(&mut self, task: &Task) -> Result<(), Self::Error>;
-    /// The waiting task that goes first: by priority, then position.
-    fn first_waiting(&mut self, site: &str, stage: Stage) -> Result<Option<Task>, Self::Error>;
-    /// The least position among the waiting tasks.
-    fn first_position(&mut self, site: &str, stage: Stage) -> Result<Option<i64>, Self::Error>;
+    /// The waiting task of a lane that goes first: by priority, then position.
+    fn first_waiting(&mut self, site: &str, stage: Stage, lane: &str) -> Result<Option<Task>, Self::Error>;
+    /// Those behind that place of it, in order.
+    fn waiting_behind(
+        &mut self,
+        site: &str,
+        stage: Stage,
+        lane: &str,
+        behind: (Priority, i64),
+        most: u32,
+    ) -> Result<Vec<Task>, Self::Error>;
+    /// The least position among the waiting tasks of a lane.
+    fn first_position(&mut self, site: &str, stage: Stage, lane: &str) -> Result<Option<i64>, Self::Error>;
     /// Delayed tasks whose time has come, by time, then position, site and stage.
     fn overdue(&mut self, now: i64, most: u32) -> Result<Vec<Task>, Self::Error>;
     /// When the next delayed task's time comes.

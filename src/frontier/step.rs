@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::state::SiteSettings;
 use crate::canonical_url::CanonicalUrl;
-use crate::task::{Departure, Lease, Stage};
+use crate::task::{Departure, Lease, Priority, Stage};
 
 /// A site as it is registered.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -160,6 +160,17 @@ pub struct Act {
     pub did: String,
     /// Why.
     pub why: String,
+}
+
+/// What is to become of waiting tasks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum QueueChange {
+    /// They go, as if they had never been asked for.
+    Drop,
+    /// They are so urgent.
+    Priority(Priority),
+    /// They wait in that lane.
+    Lane(String),
 }
 
 /// What became of asking for a mutex.

@@ -6,17 +6,20 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::mutex_key::MutexKey;
-use super::state::{TuneReply, Tuning, WorkScope};
+use super::state::{Agreed, TuneReply, Tuning, WorkScope};
 use super::step::{
-    Act, Begun, Claim, Feeding, Forgotten, Grant, LockReply, Rearm, Registered, Registration, Renamed,
-    SeedReply,
+    Act, Begun, Claim, Feeding, Forgotten, Grant, LockReply, QueueChange, Rearm, Registered, Registration,
+    Renamed, SeedReply,
 };
 use super::value::{Decoded, FromWire, ToWire};
 use super::view::{
-    DatedAct, Freshness, Inspection, KnownRobots, LatestPage, LetterPlace, Owner, SiteNames, UrlStatus, View,
+    DatedAct, Freshness, Inspection, KnownRobots, LatestPage, LetterPlace, Owner, QueuePlace, Queued,
+    SiteNames, UrlStatus, View,
 };
 use crate::canonical_url::CanonicalUrl;
-use crate::task::{DeadLetter, LeaseKey, Put, PutReply, Settled, Settlement, Stage, WallSighting};
+use crate::task::{
+    DeadLetter, FleetRules, LeaseKey, Put, PutReply, Settled, Settlement, Stage, WallSighting,
+};
 
 /// The partition of a cluster that a step is for.
 #[derive(Clone, Copy, Debug)]
@@ -167,6 +170,12 @@ steps! {
     DeadLetters { site: String, most: u32, after: Option<LetterPlace> } -> Vec<DeadLetter>, "view.dead_letters",
         Site(site), Asker;
     DropLetters { site: String, letters: Vec<(Stage, CanonicalUrl)> } -> Vec<bool>, "letters.drop", Site(site), Asker;
+    Agree { rules: FleetRules, mark: u64 } -> Agreed, "gate.agree", Several, Asker;
+    Fleet {} -> Box<FleetRules>, "view.fleet", Directory, Asker;
+    Queue { site: String, lane: String, after: Option<QueuePlace>, most: u32 } -> Option<Vec<Queued>>, "view.queue",
+        Site(site), Asker;
+    Requeue { site: String, urls: Vec<CanonicalUrl>, change: QueueChange } -> Option<u32>, "queue.change",
+        Site(site), Asker;
     Acts { site: String } -> Vec<DatedAct>, "view.acts", of_acts(site), Asker;
     Inspect {} -> Box<Inspection>, "view.inspect", Several, Asker;
 }
@@ -196,7 +205,10 @@ impl Step {
             Self::Settle { settlements, .. } => settlements.len(),
             Self::Extend { leases } => leases.len(),
             Self::DropLetters { letters, .. } => letters.len(),
-            Self::Feed { most } => usize::try_from(*most).unwrap_or(PORTION).min(PORTION),
+            Self::Requeue { urls, .. } => urls.len(),
+            Self::Queue { most, .. } | Self::Feed { most } => {
+                usize::try_from(*most).unwrap_or(PORTION).min(PORTION)
+            }
             Self::GiveUp { .. } | Self::Sweep { .. } | Self::Forget { .. } => PORTION,
             _ => 1,
         }

@@ -17,7 +17,7 @@ pub use crawl::{CrawlOptions, crawl};
 pub use error::RunError;
 pub use parts::{ItemsTo, Outputs, RunParts};
 pub use register::register;
-pub(crate) use register::register_one;
+pub(crate) use register::{agree, register_one};
 pub use report::{CrawlReport, Ending, SiteReport};
 pub use seed::{Seeded, seed};
 pub use worker::{WorkOptions, WorkReport, work};

@@ -6,18 +6,36 @@ use tracing::{info, warn};
 
 use super::error::RunError;
 use crate::clock::millis;
-use crate::frontier::{Frontier, FrontierError, Registered, Registration, Run, SiteSettings, WorkScope};
+use crate::frontier::{
+    Agreed, Frontier, FrontierError, Registered, Registration, Run, SiteSettings, WorkScope,
+};
 use crate::settings::Settings;
-use crate::site::{RobotsPolicy, Site};
-use crate::task::Put;
+use crate::site::{RobotsPolicy, Site, lane_names};
+use crate::task::{FleetRules, Put};
 use crate::work::SiteRules;
 
-/// Puts the sites' rules in force.
+/// Puts lanes and fairness rules in force for all machines, unless newer ones took their place. Where `paced.toml` says nothing of
+/// them, those of the others stay.
+pub(crate) async fn agree(frontier: &Frontier, settings: &Settings) -> Result<(), FrontierError> {
+    let Some(fleet) = &settings.fleet else { return Ok(()) };
+    match frontier.agree(fleet.clone(), settings.mark).await? {
+        Agreed::InForce => {}
+        Agreed::Replaced => info!("lanes and fairness rules of paced.toml are in force for all machines"),
+        Agreed::Older => warn!(
+            "this paced.toml is older than the one in force: the newer lanes and fairness rules stay; \
+             to put this one in force, change it (a comment is enough)"
+        ),
+    }
+    Ok(())
+}
+
+/// Puts the sites' rules in force, and before them what `paced.toml` says for all machines.
 pub async fn register(
     frontier: &Frontier,
     settings: &Settings,
     sites: &[Site],
 ) -> Result<SiteRules, RunError> {
+    agree(frontier, settings).await?;
     let rules = SiteRules::default();
     for site in sites {
         match register_one(frontier, settings, site).await? {
@@ -35,7 +53,20 @@ pub(crate) async fn register_one(
     settings: &Settings,
     site: &Site,
 ) -> Result<Registered, FrontierError> {
+    if let Some(lane) = &site.lane {
+        let fleet = frontier.fleet_rules().await?;
+        if !fleet.has_lane(lane) {
+            return Ok(Registered::Refused(no_such_lane(&site.name, lane, &fleet)));
+        }
+    }
     frontier.register(registration(site, settings)).await
+}
+
+fn no_such_lane(site: &str, lane: &str, fleet: &FleetRules) -> String {
+    let known = lane_names(fleet).join(", ");
+    format!(
+        "site `{site}` waits in the lane `{lane}`, which isn't there; write it into [lanes] of paced.toml, or name one of {known}"
+    )
 }
 
 /// Says that a site's owner can reach nobody.
@@ -65,6 +96,8 @@ fn registration(site: &Site, settings: &Settings) -> Registration {
             budgets: rules.chain(whole).collect(),
             min_interval: site.pace.min_interval.map_or(0, millis),
             max_parallel: site.pace.max_parallel.unwrap_or(0),
+            lane: site.lane.clone(),
+            tenant: site.tenant.clone(),
         },
     }
 }

@@ -11,6 +11,7 @@ use tracing::info;
 use super::error::RunError;
 use super::feed;
 use super::parts::{ItemsTo, RunParts, work_until};
+use super::register::agree;
 use super::report::Ending;
 use super::site_folder::{SiteFolder, read_again_when_told};
 use super::watch::{Goal, Watch};
@@ -71,6 +72,7 @@ pub async fn work(
     let rules = SiteRules::of_all();
     let mut folder = sites.map(|sites| SiteFolder::open(&sites, &equipment.settings, &rules)).transpose()?;
     let frontier = Frontier::open(&equipment.places.frontier)?;
+    agree(&frontier, &equipment.settings).await?;
     if let Some(folder) = &mut folder {
         folder.read(&frontier, None).await?;
     }

@@ -2,6 +2,7 @@
 
 use super::read::{Layout, Shape, TextForm, key};
 use super::{FetchRules, FieldKind, MetaRobots, Pace, RobotsPolicy, Scope};
+use crate::task::LANE;
 
 /// The keys, section by section in the order of the manual.
 pub(super) const KEYS: Layout = &[
@@ -9,7 +10,16 @@ pub(super) const KEYS: Layout = &[
         key("name", Shape::Text(TextForm::Name, "the file's name"), "The site's name, which names files and queues."),
         key("seeds", Shape::List(TextForm::Url, 1, ""), "Where a run starts.").needed(),
         key("sitemaps", Shape::Only("\"off\""), "Sitemaps to read."),
-        key("lane", Shape::Only("\"general\""), "The lane that the site's tasks wait in."),
+        key(
+            "lane",
+            Shape::TextOr(TextForm::Name, LANE),
+            "The lane that the site's tasks wait in. Lanes other than `general` stand in `[lanes]` of `paced.toml`.",
+        ),
+        key(
+            "tenant",
+            Shape::Text(TextForm::Name, "none"),
+            "Whom the site's tasks are for. Fairness rules of `paced.toml` count tasks by tenant.",
+        ),
         key("group", Shape::Text(TextForm::Name, "none"), "Sites of one group share one pace. The group's own interval may stand in `paced.toml`."),
         key("pace", Shape::Section("pace"), "How fast, and with what manners."),
         key("scope", Shape::Section("scope"), "Which URLs belong to the crawl."),

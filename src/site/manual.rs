@@ -82,6 +82,8 @@ fn name(form: TextForm) -> &'static str {
         TextForm::Rate => "a rate, as in `\"50/s\"`",
         TextForm::Header => "a value by header field",
         TextForm::Group => "a section by group",
+        TextForm::Weight => "a whole number by lane",
+        TextForm::Tenant => "a section by tenant",
         TextForm::Field => "a selector or table by field",
     }
 }

@@ -14,8 +14,8 @@ mod scope;
 
 pub use css::Css;
 pub use error::{SiteError, SiteErrors};
-pub(crate) use load::{is_plain_name, proxy_url};
-pub use load::{load, most_pages, outlook, parse, two_sites_one_host, warnings};
+pub(crate) use load::{is_plain_name, plain_key, proxy_url};
+pub use load::{lane_names, load, most_pages, outlook, parse, two_sites_one_host, unknown_lanes, warnings};
 pub use manual::keys_page;
 pub use pace::{FetchRules, MetaRobots, Pace, ProxyRule, RobotsPolicy, SignatureRule};
 pub use page_rule::{FieldKind, FieldRule, Follow, ItemKey, PRODUCT_FIELDS, PageRule};
@@ -37,6 +37,10 @@ pub struct Site {
     pub name: String,
     /// Where a run starts.
     pub seeds: Vec<CanonicalUrl>,
+    /// The lane that its tasks wait in, unless it is `general`.
+    pub lane: Option<String>,
+    /// Whom its tasks are for, as fairness rules count them.
+    pub tenant: Option<String>,
     /// Sites of one group share one pace.
     pub group: Option<String>,
     /// How fast, and with what manners.

@@ -110,7 +110,8 @@ fn form(of: TextForm) -> Value {
         ] }),
         TextForm::Origin => text("^https://[^/@?#\\s]+/?$"),
         TextForm::Header | TextForm::Rate => json!({ "type": "string" }),
-        TextForm::Group => json!({ "type": "object" }),
+        TextForm::Group | TextForm::Tenant => json!({ "type": "object" }),
+        TextForm::Weight => json!({ "type": "integer" }),
         TextForm::Field => reference("field"),
     }
 }

@@ -1,6 +1,7 @@
 //! One URL of a site at one stage: what is asked for, what is granted, and in `outcome` how it ended. How it is stored is the
 //! matter of `frontier`.
 
+mod lanes;
 mod outcome;
 mod priority;
 
@@ -12,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::canonical_url::CanonicalUrl;
 use crate::clock::Timestamp;
 use crate::page::Validators;
+pub use lanes::{FleetRules, LANE, LaneRule, LaneWish, NOW};
 pub(crate) use outcome::short_reason;
 pub use outcome::{
     DeadLetter, Exclusion, Failure, Outcome, RobotsAccess, RobotsRecord, Settled, Settlement, TooMuch,
@@ -76,6 +78,8 @@ pub struct Put {
     pub again: bool,
     /// The page rule that takes it, whose budget a link must fit.
     pub rule: Option<String>,
+    /// Where it waits, and for whom it is.
+    pub wish: LaneWish,
 }
 
 impl Put {
@@ -97,6 +101,7 @@ impl Put {
             unless_newer: None,
             again: false,
             rule: None,
+            wish: LaneWish::default(),
         }
     }
 
@@ -176,6 +181,8 @@ pub struct Lease {
     pub tells: bool,
     /// It tries whether a wall is still there, which looks so (`manners::wall::looks`).
     pub probe_of: Option<u32>,
+    /// Whom it is for, where that isn't whom its site is for: what it brings is for that one too.
+    pub tenant: Option<String>,
 }
 
 /// When a request may start, in ms by the frontier's clock, and the waits that this start begins, in ms.

@@ -32,6 +32,11 @@ impl Priority {
         self.0
     }
 
+    /// Whether an operator asks, at whatever level.
+    pub const fn is_operators(self) -> bool {
+        matches!(self.0, 118..=122 | 218..=222 | 318..=322)
+    }
+
     /// The priority of a number: one outside the table is the nearest in it, but for 0, which is a `robots.txt`'s.
     pub const fn from_value(value: u16) -> Self {
         match value {
@@ -131,6 +136,20 @@ mod tests {
         for (text, end) in [("operator:high-2", 118), ("system:low+2", 362)] {
             assert_eq!(text.parse::<Priority>().map(Priority::value), Ok(end));
         }
+    }
+
+    #[test]
+    fn an_operator_s_priority_is_told_from_others_at_every_level() {
+        for level in ["high", "middle", "low"] {
+            for fine in ["-2", "-1", "", "+1", "+2"] {
+                for (actor, is_operators) in [("operator", true), ("user", false), ("system", false)] {
+                    let text = format!("{actor}:{level}{fine}");
+                    let priority: Priority = text.parse().expect("a priority");
+                    assert_eq!(priority.is_operators(), is_operators, "{text}");
+                }
+            }
+        }
+        assert!(!Priority::ROBOTS.is_operators());
     }
 
     #[test]

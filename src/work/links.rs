@@ -10,7 +10,7 @@ use crate::budget::Budget;
 use crate::canonical_url::CanonicalUrl;
 use crate::robots::RobotsRules;
 use crate::site::Site;
-use crate::task::Put;
+use crate::task::{LaneWish, Lease, Put};
 
 /// Links put in one step: few, as a start that comes up meanwhile waits for the step.
 const PUTS: usize = 50;
@@ -53,8 +53,14 @@ pub(super) struct WantedLinks {
 }
 
 impl WantedLinks {
-    /// Those of the links of one page that are wanted.
-    pub(super) fn of(grounds: &LinkGrounds, links: &[Url], depth: u32, budget: &LinkBudget) -> Self {
+    /// Those of the links of one page that are wanted, for whom the page was.
+    pub(super) fn of(
+        grounds: &LinkGrounds,
+        links: &[Url],
+        depth: u32,
+        tenant: Option<&str>,
+        budget: &LinkBudget,
+    ) -> Self {
         let (mut queues, mut dropped) = (BTreeMap::<String, (&Site, Vec<Put>)>::new(), 0);
         for link in links {
             let Ok(url) = CanonicalUrl::from_url(link.clone()) else { continue };
@@ -62,6 +68,7 @@ impl WantedLinks {
             if !budget.pays(owner, link) {
                 dropped += 1;
             } else if let Some(put) = put_of(owner, link, depth, robots.as_deref(), &budget.robots) {
+                let put = Put { wish: wish_for(tenant, owner), ..put };
                 queues.entry(owner.name.clone()).or_insert_with(|| (owner, Vec::new())).1.push(put);
             }
         }
@@ -71,6 +78,17 @@ impl WantedLinks {
         };
         Self { queues: queues.into_iter().map(|(name, queue)| (name, ordered(queue))).collect(), dropped }
     }
+}
+
+/// Whom a task is for, and with it all that it leads to.
+pub(super) fn tenant_of<'a>(lease: &'a Lease, site: &'a Site) -> Option<&'a str> {
+    lease.tenant.as_deref().or(site.tenant.as_deref())
+}
+
+/// The lane of a page that another one led to follows from its tenant (F14), which is named where it isn't that of the page's site.
+pub(super) fn wish_for(tenant: Option<&str>, owner: &Site) -> LaneWish {
+    let tenant = tenant.filter(|tenant| owner.tenant.as_deref() != Some(*tenant));
+    LaneWish { tenant: tenant.map(str::to_owned), ..LaneWish::default() }
 }
 
 /// Links in steps that are short to take, for the one who sends them and for the one who stores them.
@@ -118,7 +136,7 @@ mod tests {
         let links: Vec<Url> = (0..10_000).map(link).collect();
         let grounds = LinkGrounds::from([("https://shop.example".to_owned(), Some((site, Some(rules))))]);
         let budget = LinkBudget::of(Duration::from_secs(2));
-        let WantedLinks { queues, dropped } = WantedLinks::of(&grounds, &links, 1, &budget);
+        let WantedLinks { queues, dropped } = WantedLinks::of(&grounds, &links, 1, None, &budget);
         assert_eq!(
             (queues["shop"].len(), dropped),
             (10_000, 0),
@@ -128,10 +146,33 @@ mod tests {
         assert!(budget.robots.most_at_once() < 1_000_000, "{}", budget.robots.most_at_once());
         let none = LinkBudget::of(Duration::ZERO);
         assert_eq!(
-            WantedLinks::of(&grounds, &links, 1, &none).dropped,
+            WantedLinks::of(&grounds, &links, 1, None, &none).dropped,
             10_000,
             "without time none is looked at"
         );
+    }
+
+    #[test]
+    fn f14_links_are_for_the_tenant_of_their_page_on_whichever_site_they_are() {
+        let site = |name: &str, more: &str| {
+            let text = format!(
+                "seeds = [\"https://{name}.example/\"]\n{more}[[page]]\nname = \"p\"\nmatch = \"/**\"\n"
+            );
+            Arc::new(crate::site::parse(&text, &format!("{name}.toml")).expect("a good site"))
+        };
+        let (acme, other) = (site("a", "tenant = \"acme\"\n"), site("b", ""));
+        let grounds = [("https://a.example", acme), ("https://b.example", other)];
+        let grounds = grounds.map(|(origin, site)| (origin.to_owned(), Some((site, None))));
+        let grounds = LinkGrounds::from(grounds);
+        let links = ["https://a.example/1", "https://b.example/2"].map(|url| Url::parse(url).expect("a URL"));
+        let budget = LinkBudget::of(Duration::from_secs(2));
+        for (tenant, on_a, on_b) in
+            [(None, None, None), (Some("acme"), None, Some("acme")), (Some("big"), Some("big"), Some("big"))]
+        {
+            let queues = WantedLinks::of(&grounds, &links, 1, tenant, &budget).queues;
+            let of = |name: &str| queues[name][0].wish.tenant.as_deref();
+            assert_eq!((of("a"), of("b")), (on_a, on_b), "{tenant:?}");
+        }
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use url::Url;
 
+use super::links::{tenant_of, wish_for};
 use super::walls::mark_of;
 use crate::canonical_url::CanonicalUrl;
 use crate::fetch::{Exchange, FetchError, FetchErrorKind};
@@ -106,7 +107,8 @@ pub(super) fn follow(site: &Site, lease: &Lease, to: Url, owner: Option<&Site>) 
         Origin::Request | Origin::Link => Put::request(target, lease.priority),
     };
     let (depth, hops, priority) = (lease.depth, lease.hops + 1, lease.priority);
-    Ok(Put { depth, hops, priority, rule: Some(rule.name.clone()), ..put })
+    let (rule, wish) = (Some(rule.name.clone()), wish_for(tenant_of(lease, site), owner));
+    Ok(Put { priority, depth, hops, rule, wish, ..put })
 }
 
 /// What an answer to the request for a `robots.txt` comes to.

@@ -9,7 +9,7 @@ use url::Url;
 
 use super::error::VisitError;
 use super::fresh_pages::FreshPage;
-use super::links::{LinkBudget, LinkGrounds, WantedLinks, portions};
+use super::links::{LinkBudget, LinkGrounds, WantedLinks, portions, tenant_of};
 use super::parts::VisitParts;
 use super::slots::Slot;
 use super::walls::has_found;
@@ -113,7 +113,10 @@ impl Parse<'_> {
         let frontier = &self.parts.outages.frontier;
         let grounds = frontier.patiently(|| self.grounds(&links)).await?;
         let (depth, parse_budget) = (self.lease.depth + 1, self.site.fetch.parse_budget);
-        let judging = move || WantedLinks::of(&grounds, &links, depth, &LinkBudget::of(parse_budget));
+        let tenant = tenant_of(self.lease, self.site).map(str::to_owned);
+        let judging = move || {
+            WantedLinks::of(&grounds, &links, depth, tenant.as_deref(), &LinkBudget::of(parse_budget))
+        };
         let WantedLinks { queues, dropped } =
             self.parts.parse_pool.run_next(&self.lease.site, judging).await?;
         let is_one_site = queues.len() == 1;

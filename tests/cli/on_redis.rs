@@ -24,6 +24,8 @@ fn each_verb_does_its_work_on_a_frontier_on_redis() {
         (&["plan", "shop"], 0, "shop"),
         (&["work", "--name", "w", "--until-empty"], 0, "done dead=1"),
         (&["put", "shop", &put], 0, "created"),
+        (&["queue", "shop", "list"], 0, &put),
+        (&["queue", "shop", "lower", "--yes"], 0, "shop: 1 of 1 waiting pages lowered"),
         (&["crawl", &file], 0, "crawled site=shop"),
         (&["status"], 0, "shop"),
         (&["explain", "shop"], 0, "shop"),

@@ -40,8 +40,8 @@ fn results_that_nobody_reads_are_no_failure() {
 fn pages_are_put_also_where_nobody_reads_the_answers() {
     let (data, site, _) = crawled();
     let lines: String = (0..1200).flat_map(|n| [site.url(&format!("/p/n{n}")), "\n".to_owned()]).collect();
-    let run =
-        Paced::new(["put", "shop", "-"]).data(&data).stdin(&lines).stdout_to(closed()).run().expect_code(0);
+    let put = Paced::new(["put", "shop", "-", "--priority", "user"]).data(&data);
+    let run = put.stdin(&lines).stdout_to(closed()).run().expect_code(0);
     assert_eq!(run.stderr, "");
     assert_eq!(status(&data)["waiting"], 1200);
 }

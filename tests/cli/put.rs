@@ -71,7 +71,10 @@ fn a_feed_writes_its_pages_to_stdin() {
     let run = put(&data, &["-"]).stdin(&lines).run().expect_code(1);
     let count = |word: &str| run.stdout.lines().filter(|line| line.starts_with(word)).count();
     assert_eq!((count("created\t"), count("coalesced\t"), run.stdout.lines().count()), (1200, 1, 1201));
-    assert_eq!(run.stderr.lines().count(), 1, "{}", run.stderr);
+    let full = "paced: `now` holds 100 pages of a site at most: the others wait in the lane of site `shop`";
+    let told: Vec<&str> = run.stderr.lines().collect();
+    assert!(told.len() == 2 && told.contains(&full), "it is said once, beside what is no page: {told:?}");
+    assert_eq!(status(&data)["download"]["lanes"]["now"], 100);
     assert_eq!(status(&data)["waiting"], 1200);
 }
 

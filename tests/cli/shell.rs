@@ -51,6 +51,10 @@ fn verbs_below_a_verb_have_their_options_in_the_manual() {
     let places: Vec<Option<usize>> = titles.iter().map(|title| page.find(title)).collect();
     assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{places:?}");
     assert!(page.contains("\\fBpaced dead revive\\fR [\\fB\\-\\-stage\\fR]"), "{page}");
+    assert!(
+        page.contains("paced queue <SITE> list [OPTIONS]"),
+        "where a verb below another comes behind SITE: {page}"
+    );
 }
 
 #[test]

@@ -94,6 +94,9 @@ fn no_verb_prints_what_steers_a_terminal() {
             vec!["try", "--stored", &thing],
             vec!["put", "shop", HOSTILE],
             vec!["dead", "list", "--url", HOSTILE],
+            vec!["queue", "shop", "list", "--match", HOSTILE],
+            vec!["queue", "shop", "drop", "--tenant", HOSTILE],
+            vec!["queue", "shop", "move", "--lane", HOSTILE, "--yes"],
             vec!["explain", HOSTILE],
         ];
         for page in &pages {
@@ -113,8 +116,18 @@ fn no_verb_prints_what_steers_a_terminal() {
         let escaped = Regex::new(&format!(r"{place}.{{0,4}}(\\u\{{?0*[19]b|%1B|%C2%9B)")).expect("a pattern");
         assert!(escaped.is_match(&seen), "nothing showed {place}: {seen}");
     }
-    for words in [&["forget", "shop", "--items", "--stored-pages"][..], &["seed", shop], &["status", HOSTILE]]
-    {
+    let hostile = format!("{thing}{HOSTILE}");
+    for words in [
+        &["put", "shop", &hostile][..],
+        &["queue", "shop", "list"],
+        &["queue", "shop", "list", "--json"],
+        &["queue", "shop", "drop"],
+        &["queue", "shop", "drop", "--yes", "--match", &format!("re:/p/1|{IN_A_HEADER}"), "--why", HOSTILE],
+        &["log", "shop"],
+        &["forget", "shop", "--items", "--stored-pages"],
+        &["seed", shop],
+        &["status", HOSTILE],
+    ] {
         run(words);
     }
 }

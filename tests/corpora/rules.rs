@@ -14,6 +14,8 @@ pub fn site(seed: &CanonicalUrl) -> Site {
     Site {
         name: "shop".to_owned(),
         seeds: vec![seed.clone()],
+        lane: None,
+        tenant: None,
         group: None,
         pace: Pace::default(),
         scope: Scope {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use regex::Regex;
 
-use crate::markdown::Page;
+use crate::markdown::{Block, Page};
 use crate::support::*;
 
 /// The site that pages use as their example, and the one of README.
@@ -80,6 +80,17 @@ impl<'a> Desk<'a> {
         folder.write("sites/shop.toml", &(town.here(&first_file()) + "\n[fetch]\nallow_private = true\n"));
         folder.write("sites/books.toml", &town.shop("books").site_toml(Duration::from_millis(10)));
         Self { town, folder }
+    }
+
+    /// With the `paced.toml` that a page shows first, if it shows one.
+    pub fn with_settings_of(self, page: &Page) -> Self {
+        let first = |(info, block): &(&str, &Block)| {
+            *info == "toml" && block.lines.first().is_some_and(|line| line == "# paced.toml")
+        };
+        if let Some((_, settings)) = page.fences().find(first) {
+            self.folder.write("paced.toml", &(settings.text() + "\n"));
+        }
+        self
     }
 
     /// With both sites crawled to their end, and a page that isn't there.

@@ -44,7 +44,7 @@ fn wrong_on(page: &Page, town: &Town) -> Vec<String> {
     if blocks.is_empty() {
         return Vec::new();
     }
-    let desk = Desk::new(town);
+    let desk = Desk::new(town).with_settings_of(page);
     let desk = if FROM_NOTHING.contains(&page.name.as_str()) { desk } else { desk.crawled() };
     blocks
         .iter()

@@ -4,8 +4,10 @@
 use std::collections::BTreeMap;
 
 use paced::internals::clock::{Clock, Timestamp};
-use paced::internals::frontier::{Claim, Forgotten, Frontier, MutexKey, Registration, Tuning, WorkScope};
-use paced::internals::task::{Failure, Lease, Outcome, Put, Settlement};
+use paced::internals::frontier::{
+    Claim, Forgotten, Frontier, MutexKey, QueueChange, Registration, Tuning, WorkScope,
+};
+use paced::internals::task::{Failure, FleetRules, LaneRule, LaneWish, Lease, Outcome, Put, Settlement};
 
 use crate::support::redis_or_skip;
 use crate::world::{OWNER, START, World, at, ms, page, request, url, wait_for};
@@ -115,6 +117,17 @@ async fn fill(w: &World, n: usize) {
             .expect("answers");
     }
     w.work_on(OWNER, WorkScope::All).await;
+    // A tenant's window is as full as its rule needs it.
+    let rule = LaneRule { lane: "slow".to_owned(), threshold: 20, per: 99 * DAY, stage: None };
+    let lanes = [("slow".to_owned(), 1)].into();
+    let rules = FleetRules { lanes, fairness: vec![rule], ..FleetRules::default() };
+    w.frontier.agree(rules, 1).await.expect("agreed");
+    let theirs = |put: Put| Put { url: url("big", &format!("theirs-{}", put.url.fingerprint())), ..put };
+    put_many(w, "big", n, |put| Put { wish: for_tenant(), at: Some(at(9 * DAY)), ..theirs(put) }).await;
+}
+
+fn for_tenant() -> LaneWish {
+    LaneWish { tenant: Some("acme".to_owned()), ..LaneWish::default() }
 }
 
 /// What each step takes where there is so much.
@@ -153,6 +166,12 @@ async fn costs(w: &World, work: &dyn Fn() -> u64, n: usize) -> BTreeMap<&'static
     m.of("put what waits", w.put("big", "000900")).await;
     m.of("put what is known", w.link("old", "000001")).await;
     m.of("put what is dead", w.put("dead", "000001")).await;
+    m.of("put for a tenant", w.put_with("big", Put { wish: for_tenant(), ..request("big", "t") })).await;
+    m.of("list what waits", f.queued("big", "general", None, 100)).await.expect("answers");
+    let some = vec![url("big", "000901"), url("big", "000902")];
+    m.of("move what waits", f.requeue("big", some, QueueChange::Lane("slow".to_owned())))
+        .await
+        .expect("answers");
     m.of("put 100", f.put("big", (0..100).map(|i| request("big", &format!("x{i}"))).collect()))
         .await
         .expect("put");

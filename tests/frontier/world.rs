@@ -173,6 +173,26 @@ impl World {
         usize::try_from(units).ok()
     }
 
+    /// Windows of tenants that are kept, where that can be looked at from outside.
+    pub fn windows_kept(&self) -> Option<usize> {
+        if let Some(db) = &self.db {
+            let kept: usize = db.cli(&["ZCARD", "{paced:0}:windows"]).parse().expect("a number");
+            assert_eq!(kept, db.cli(&["KEYS", "{paced:0}:window:*"]).lines().count());
+            return Some(kept);
+        }
+        let connection = rusqlite::Connection::open(self.file()?).expect("ours");
+        let sql = "SELECT count(*), (SELECT count(DISTINCT tenant || stage) FROM counted) FROM window";
+        let read = |row: &rusqlite::Row<'_>| Ok((row.get::<_, u32>(0)?, row.get::<_, u32>(1)?));
+        let (kept, counted) = connection.query_row(sql, [], read).expect("counted");
+        assert_eq!(kept, counted);
+        usize::try_from(kept).ok()
+    }
+
+    /// Whether it is the model, whose every index is a scan.
+    pub fn is_model(&self) -> bool {
+        self.db.is_none() && self.folder.is_none()
+    }
+
     /// Whoever takes the next step: where two have the frontier open, each takes three in a row or so.
     pub fn next(&self) -> &Frontier {
         if self.dice.borrow_mut().u32(..3) == 0 {
@@ -511,6 +531,8 @@ pub fn shop(name: &str) -> Registration {
             budgets: BTreeMap::new(),
             min_interval: 1,
             max_parallel: 1_000,
+            lane: None,
+            tenant: None,
         },
     }
 }

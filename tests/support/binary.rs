@@ -1,6 +1,7 @@
 //! The binary under test: started with arguments, signalled, and what it printed.
 
 use std::ffi::OsStr;
+use std::fs::File;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -10,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
+use super::keyboard::typed_at;
 use super::{PATIENCE, TempData, eventually, moved_clock};
 
 /// The binary's path.
@@ -22,6 +24,7 @@ pub fn paced() -> PathBuf {
 pub struct Paced {
     command: Command,
     stdin: Option<String>,
+    typed: Option<String>,
 }
 
 impl Paced {
@@ -39,7 +42,7 @@ impl Paced {
                 command.env_remove(&name);
             }
         }
-        Self { command, stdin: None }
+        Self { command, stdin: None, typed: None }
     }
 
     /// With one argument more.
@@ -100,6 +103,12 @@ impl Paced {
         self
     }
 
+    /// At a terminal where this is typed; what it prints is gathered as ever.
+    pub fn typed(mut self, text: &str) -> Self {
+        self.typed = Some(text.to_owned());
+        self
+    }
+
     /// Runs it to its end.
     pub fn run(self) -> Run {
         self.start().finish()
@@ -107,7 +116,12 @@ impl Paced {
 
     /// Starts it.
     pub fn start(mut self) -> Running {
-        self.command.stdin(if self.stdin.is_some() { Stdio::piped() } else { Stdio::null() });
+        let (keyboard, stdin) = match self.typed.as_deref().map(typed_at) {
+            Some((keyboard, terminal)) => (Some(keyboard), Stdio::from(terminal)),
+            None if self.stdin.is_some() => (None, Stdio::piped()),
+            None => (None, Stdio::null()),
+        };
+        self.command.stdin(stdin);
         let mut child = self.command.spawn().expect("the binary was built with the tests");
         if let (Some(text), Some(mut pipe)) = (self.stdin, child.stdin.take()) {
             // It may end without having read everything.
@@ -115,7 +129,7 @@ impl Paced {
         }
         let stdout = Output::of(child.stdout.take());
         let stderr = Output::of(child.stderr.take());
-        Running { child, stdout, stderr }
+        Running { child, stdout, stderr, keyboard }
     }
 }
 
@@ -124,6 +138,8 @@ pub struct Running {
     child: Child,
     stdout: Output,
     stderr: Output,
+    /// Of its terminal, which is there for as long as this is.
+    keyboard: Option<File>,
 }
 
 impl Running {

@@ -3,6 +3,7 @@
 
 mod binary;
 mod corpus;
+mod keyboard;
 mod load;
 pub mod moved_clock;
 mod raw_server;

@@ -8,6 +8,7 @@ mod fleet;
 mod ground;
 mod hosts;
 mod idle;
+mod lanes;
 mod left_alone;
 mod load;
 mod names;

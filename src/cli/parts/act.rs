@@ -1,10 +1,8 @@
 //! Who did what, and why: kept in the frontier beside what was done, for those who wonder later.
 
-use std::io::{self, BufRead, IsTerminal};
-
 use clap::Args;
 
-use super::say;
+use super::ask::{ask, is_at_a_terminal};
 use crate::frontier::Act;
 
 /// Who is named instead of `user@host`.
@@ -27,7 +25,16 @@ pub(in crate::cli) struct Why {
 impl Why {
     /// What is kept of it, by whoever runs this.
     pub(in crate::cli) fn act(&self, did: &str) -> Act {
-        let why = self.why.clone().or_else(ask).map(|why| why.trim().to_owned());
+        self.act_told(did, asked)
+    }
+
+    /// The same where nobody is asked.
+    pub(in crate::cli) fn act_unasked(&self, did: &str) -> Act {
+        self.act_told(did, || None)
+    }
+
+    fn act_told(&self, did: &str, otherwise: impl FnOnce() -> Option<String>) -> Act {
+        let why = self.why.clone().or_else(otherwise).map(|why| why.trim().to_owned());
         let why = why.filter(|why| !why.is_empty()).unwrap_or_else(|| NO_REASON.to_owned());
         act(did, &why)
     }
@@ -43,14 +50,11 @@ pub(in crate::cli) fn act_of(did: &str) -> Act {
     act(did, NO_REASON)
 }
 
-fn ask() -> Option<String> {
-    if !io::stdin().is_terminal() {
+fn asked() -> Option<String> {
+    if !is_at_a_terminal() {
         return None;
     }
-    say("why? (for the log; Enter gives no reason)");
-    let mut line = String::new();
-    io::stdin().lock().read_line(&mut line).ok()?;
-    Some(line)
+    ask("why? (for the log; Enter gives no reason)").ok()
 }
 
 fn who() -> String {

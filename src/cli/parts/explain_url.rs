@@ -14,7 +14,7 @@ use crate::quantity::spoken;
 use crate::robots::Verdicts;
 use crate::sink::LastLines;
 use crate::site::Site;
-use crate::task::{DeadLetter, Stage};
+use crate::task::{DeadLetter, LANE, Stage};
 
 /// A URL as its site stores it, where it stands, and what there is to tell of it.
 pub(in crate::cli) struct ExplainedUrl {
@@ -60,7 +60,7 @@ pub(in crate::cli) async fn explain(
         "url": url, "site": site.name, "state": state, "rule": rule, "refused": refused, "allowed": robots.allowed,
         "robots": robots.why,
     }));
-    tell_tasks(&mut account, &status, now);
+    tell_tasks(&mut account, &site, &status, now);
     tell_page(&mut account, &status, answer, now);
     let blocked = refused.or((!robots.allowed).then_some(robots.why));
     tell_item(&mut account, item.as_ref(), &why_no_item(&site, &url, &status, blocked));
@@ -123,24 +123,30 @@ fn state(found: &UrlStatus, now: Timestamp) -> String {
     }
 }
 
-fn tell_tasks(account: &mut Account, found: &UrlStatus, now: Timestamp) {
+fn tell_tasks(account: &mut Account, site: &Site, found: &UrlStatus, now: Timestamp) {
     for task in &found.tasks {
-        account.tell("task", said(task, now));
+        account.tell("task", said(task, site, now));
     }
     for DeadLetter { stage, attempts, why, .. } in &found.letters {
         let status = why.status.map(|status| format!(", status {status}")).unwrap_or_default();
         account
             .tell("died", format!("{stage} after {}, {}{status}", counted(*attempts, "attempt"), why.reason));
     }
-    let tasks: Vec<Value> = found.tasks.iter().map(object).collect();
+    let tasks: Vec<Value> = found.tasks.iter().map(|task| object(task, site)).collect();
     let letters: Vec<Value> = found.letters.iter().map(letter_object).collect();
     account.keep(json!({ "tasks": tasks, "dead_letters": letters }));
 }
 
-fn said(task: &UnitStatus, now: Timestamp) -> String {
+fn said(task: &UnitStatus, site: &Site, now: Timestamp) -> String {
     let UnitStatus { stage, place, priority, depth, .. } = task;
     let ago = spoken(now.since(task.put_at));
     let mut said = format!("{stage}: {place}, put {ago} ago, priority {priority}, {depth} links from a seed");
+    if let Some(lane) = &task.lane {
+        let _ = write!(said, ", lane {lane}");
+    }
+    if let Some(tenant) = tenant(task, site) {
+        let _ = write!(said, ", tenant {tenant}");
+    }
     if task.attempts + task.losses > 0 {
         let _ = write!(said, ", {} attempts failed, {} leases lost", task.attempts, task.losses);
     }
@@ -150,11 +156,17 @@ fn said(task: &UnitStatus, now: Timestamp) -> String {
     said
 }
 
-fn object(task: &UnitStatus) -> Value {
+/// Whom a task is for: its own tenant, or else its site's.
+fn tenant<'a>(task: &'a UnitStatus, site: &'a Site) -> Option<&'a str> {
+    task.tenant.as_deref().or(site.tenant.as_deref())
+}
+
+fn object(task: &UnitStatus, site: &Site) -> Value {
     json!({
         "stage": task.stage.to_string(), "place": task.place, "until": task.until, "worker": task.owner,
         "priority": task.priority.to_string(), "put_at": task.put_at, "depth": task.depth,
-        "attempts": task.attempts, "losses": task.losses,
+        "attempts": task.attempts, "losses": task.losses, "lane": task.lane.as_deref().unwrap_or(LANE),
+        "tenant": tenant(task, site),
         "last_failure": task.failure.as_ref().map(|failure| &failure.reason),
     })
 }

@@ -2,10 +2,12 @@
 
 pub(super) mod account;
 pub(super) mod act;
+pub(super) mod ask;
 pub(super) mod equipment;
 pub(super) mod explain_url;
 mod frontier_url;
 mod globals;
+pub(super) mod lanes;
 pub(super) mod print_crawl;
 pub(super) mod print_trial;
 pub(super) mod refuse_while_busy;
@@ -15,6 +17,7 @@ pub(super) mod signals;
 pub(super) mod sites;
 pub(super) mod table;
 mod trouble;
+pub(super) mod waiting;
 pub(super) mod when;
 
 pub use globals::Globals;

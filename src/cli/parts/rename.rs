@@ -7,7 +7,7 @@ use super::refuse_while_busy::refuse_while_worked_on;
 use super::results::Results;
 use super::{Exit, Globals, Trouble, sites};
 use crate::frontier::{Frontier, Registered, Renamed};
-use crate::run::register_one;
+use crate::run::{agree, register_one};
 
 /// Renames a site to that of another file, whose rules are in force from then on.
 pub(in crate::cli) async fn rename(
@@ -30,7 +30,9 @@ pub(in crate::cli) async fn rename(
         }
         refused => return Err(Trouble::failed(why(name, to, &refused))),
     }
-    let registered = register_one(frontier, &globals.settings()?, &site).await?;
+    let settings = globals.settings()?;
+    agree(frontier, &settings).await?;
+    let registered = register_one(frontier, &settings, &site).await?;
     let mut results = Results::default();
     let view = frontier.view(to).await?;
     let (waiting, dead) =

@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 
 use super::{Globals, Trouble};
 use crate::frontier::Frontier;
+use crate::settings::Settings;
 use crate::site::{self, Site, SiteError, SiteErrors};
+use crate::task::FleetRules;
 
 /// The folder in which a name is looked up.
 const FOLDER: &str = "sites";
@@ -13,7 +15,11 @@ const FOLDER: &str = "sites";
 const MOST_NAMES: usize = 20;
 
 /// Loads what names and paths stand for, each once: the sites with their files, and all that is wrong with the others.
-pub(in crate::cli) fn load(given: &[String]) -> (Vec<(String, Site)>, Vec<SiteError>) {
+/// `fleet` has the lanes that they may name; without it none is refused.
+pub(in crate::cli) fn load(
+    given: &[String],
+    fleet: Option<&FleetRules>,
+) -> (Vec<(String, Site)>, Vec<SiteError>) {
     let (mut seen, mut sites, mut errors) = (HashSet::new(), Vec::new(), Vec::new());
     for text in given {
         let file = file_of(text);
@@ -26,12 +32,14 @@ pub(in crate::cli) fn load(given: &[String]) -> (Vec<(String, Site)>, Vec<SiteEr
         }
     }
     errors.extend(site::two_sites_one_host(&sites));
+    errors.extend(fleet.map(|fleet| site::unknown_lanes(&sites, fleet)).unwrap_or_default());
     (sites, errors)
 }
 
-/// Loads every site, or tells all that is wrong with all of them.
-pub(in crate::cli) fn load_all(given: &[String]) -> Result<Vec<Site>, Trouble> {
-    match load(given) {
+/// Loads every site, or tells all that is wrong with all of them. Without a `paced.toml` the lanes are those of other machines: they
+/// are looked up in the frontier when the sites are registered.
+pub(in crate::cli) fn load_all(given: &[String], settings: &Settings) -> Result<Vec<Site>, Trouble> {
+    match load(given, settings.fleet.as_ref()) {
         (sites, errors) if errors.is_empty() => Ok(sites.into_iter().map(|(_, site)| site).collect()),
         (_, errors) => Err(Trouble::usage(SiteErrors { errors })),
     }

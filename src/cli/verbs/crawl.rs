@@ -47,7 +47,7 @@ pub(in crate::cli) struct CrawlArgs {
 
 /// Crawls until nothing is left or a signal asks to stop.
 pub(super) async fn run(options: CrawlArgs, globals: &Globals) -> Result<Exit, Trouble> {
-    let sites = sites::load_all(&options.sites)?;
+    let sites = sites::load_all(&options.sites, &globals.settings()?)?;
     let to_stdout = options.items.as_ref().is_some_and(|file| file.as_os_str() == "-");
     // Items on the terminal would run into the bars.
     let shown = globals.start_log(!to_stdout || !std::io::stdout().is_terminal());

@@ -12,7 +12,7 @@ use crate::cli::parts::results::Results;
 use crate::cli::parts::{Exit, Globals, Trouble, say, sites};
 use crate::frontier::{Frontier, LetterPlace};
 use crate::site::{Site, UrlPattern};
-use crate::task::{DeadLetter, Priority, Put, PutReply, Stage};
+use crate::task::{DeadLetter, LaneWish, Priority, Put, PutReply, Stage};
 
 /// Letters looked at, and moved, in one step.
 const PORTION: usize = 100;
@@ -260,11 +260,12 @@ async fn revive(
     Ok((revived, all - revived))
 }
 
-/// As deep as it was: what `max_depth` holds off its links stays off.
+/// Before all others, while there is room; as deep as it was: what `max_depth` holds off its links stays off.
 fn again(site: &Site, letter: &DeadLetter) -> Option<Put> {
     let (url, depth) = (&letter.url, letter.depth);
     let rule = Some(site.takes(url, depth).ok()?.name.clone());
-    Some(Put { depth, rule, ..Put::request(url.clone(), Priority::OPERATOR) })
+    let wish = LaneWish { urgent: true, ..LaneWish::default() };
+    Some(Put { depth, rule, wish, ..Put::request(url.clone(), Priority::OPERATOR) })
 }
 
 async fn drop_for_good(

@@ -6,6 +6,7 @@ use clap::Args;
 use serde_json::json;
 
 use crate::cli::parts::account::Account;
+use crate::cli::parts::lanes::by_lane;
 use crate::cli::parts::{Exit, Globals, Trouble, explain_url, sites};
 use crate::clock::{Clock, Timestamp};
 use crate::fetch;
@@ -15,7 +16,7 @@ use crate::monitor::why;
 use crate::quantity::spoken;
 use crate::signature;
 use crate::site::{SignatureRule, Site};
-use crate::task::RobotsAccess;
+use crate::task::{LANE, RobotsAccess};
 
 /// Options of `paced explain`.
 #[derive(Clone, Debug, Args)]
@@ -68,9 +69,20 @@ async fn of_site(name: &str, frontier: &Frontier) -> Result<Account, Trouble> {
     account.keep(json!({ "robots": said }));
     if let Some(site) = &site {
         account.tell("rules", format!("version {}, {} page rules", view.version, site.pages.len()));
+        tell_lane(&mut account, site);
         tell_signature(&mut account, site);
     }
     Ok(account)
+}
+
+/// In which lane its tasks wait, and whom they are for, where its file says so.
+fn tell_lane(account: &mut Account, site: &Site) {
+    for (what, name) in [("lane", &site.lane), ("tenant", &site.tenant)] {
+        if let Some(name) = name {
+            account.tell(what, name);
+        }
+    }
+    account.keep(json!({ "lane": site.lane.as_deref().unwrap_or(LANE), "tenant": site.tenant }));
 }
 
 /// With which key requests are signed; until when, where the site's owner made the signature and this process has it.
@@ -105,6 +117,11 @@ fn tell_books(account: &mut Account, view: &View) {
     );
     let StageCounts { waiting, leased, letters, done, .. } = parse;
     account.tell("parses", format!("{waiting} waiting, {leased} running, {letters} dead, {done} done"));
+    for (what, counts) in [("downloads", download), ("parses", parse)] {
+        if let Some(lanes) = by_lane(counts) {
+            account.tell("by lane", format!("{what}: {lanes}"));
+        }
+    }
     let StageCounts { dropped_links, left_out, too_dear, .. } = parse;
     let too_much = [
         (dropped_links, "links dropped"),

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 use std::fs;
-use std::io::{self, BufRead, BufReader, IsTerminal};
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -12,6 +12,7 @@ use tracing::info;
 use crate::archive::{Archive, Erased, Record};
 use crate::canonical_url::{CanonicalUrl, Host};
 use crate::cli::parts::act::act_of;
+use crate::cli::parts::ask::{is_at_a_terminal, is_wanted};
 use crate::cli::parts::refuse_while_busy::refuse_while_worked_on;
 use crate::cli::parts::rename::rename;
 use crate::cli::parts::results::Results;
@@ -58,7 +59,7 @@ pub(super) async fn run(options: ForgetArgs, globals: &Globals) -> Result<Exit, 
     let name = sites::known_one(&frontier, &options.site, globals).await?;
     let pages = if options.stored_pages { Some(globals.stored_pages(Clock::wall()).await?) } else { None };
     refuse_while_worked_on(&name, &frontier).await?;
-    if !options.yes && !is_wanted(&name, &frontier, globals).await? {
+    if !options.yes && !is_meant(&name, &frontier, globals).await? {
         say("nothing was forgotten");
         return Ok(Exit::Failed);
     }
@@ -163,19 +164,16 @@ fn site_of_items(file: &Path) -> Option<String> {
 }
 
 /// Asks the person at the terminal; a script is taken at its word.
-async fn is_wanted(name: &str, frontier: &Frontier, globals: &Globals) -> Result<bool, Trouble> {
-    if !io::stdin().is_terminal() {
+async fn is_meant(name: &str, frontier: &Frontier, globals: &Globals) -> Result<bool, Trouble> {
+    if !is_at_a_terminal() {
         return Ok(true);
     }
     let view = frontier.view(name).await?;
     let (waiting, done) = view.map_or((0, 0), |view| (view.download.waiting, view.download.done));
-    say(format_args!(
-        "forget site `{name}` in {}: {waiting} pages wait, {done} were fetched? [y/N]",
-        globals.shown_frontier()?
-    ));
-    let mut answer = String::new();
-    io::stdin().read_line(&mut answer)?;
-    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+    let shown = globals.shown_frontier()?;
+    Ok(is_wanted(format_args!(
+        "forget site `{name}` in {shown}: {waiting} pages wait, {done} were fetched?"
+    ))?)
 }
 
 async fn until_gone(name: &str, frontier: &Frontier) -> Result<(), Trouble> {

@@ -14,6 +14,7 @@ mod man;
 mod pause;
 mod plan;
 mod put;
+mod queue;
 mod reparse;
 mod resume;
 mod seed;
@@ -56,6 +57,8 @@ pub(super) enum Verb {
     Pause(pause::PauseArgs),
     /// Go on with a paused site; of a walled one, the page that it refused first is asked for again when its pace allows it
     Resume(resume::ResumeArgs),
+    /// Pages that wait: list them, drop them, raise or lower their priority, move them to another lane
+    Queue(queue::QueueArgs),
     /// What people did to sites: when, who, why
     Log(log::LogArgs),
     /// Forget a site: its queue, dead letters, what is known of its pages; its pace stays
@@ -89,6 +92,7 @@ impl Verb {
             Self::Dead(options) => dead::run(options, globals).await,
             Self::Tune(options) => tune::run(options, globals).await,
             Self::Pause(options) => pause::run(options, globals).await,
+            Self::Queue(options) => queue::run(options, globals).await,
             Self::Log(options) => log::run(options, globals).await,
             Self::Resume(options) => resume::run(options, globals).await,
             Self::Forget(options) => forget::run(options, globals).await,

@@ -6,13 +6,14 @@ use clap::Args;
 use serde_json::json;
 
 use crate::canonical_url::CanonicalUrl;
+use crate::cli::parts::lanes::{must_be_there, tenant};
 use crate::cli::parts::results::Results;
 use crate::cli::parts::when::When;
 use crate::cli::parts::{Exit, Globals, Trouble, say, sites};
 use crate::clock::Timestamp;
-use crate::frontier::Frontier;
+use crate::frontier::{Frontier, MOST_NOW};
 use crate::site::{Refusal, Site};
-use crate::task::{Priority, Put, PutReply};
+use crate::task::{LaneWish, NOW, Priority, Put, PutReply};
 
 /// URLs put in one step.
 const PORTION: usize = 500;
@@ -24,7 +25,8 @@ const ROOM: usize = 64 * 1024;
 #[command(after_help = "Examples:
   paced put books https://books.toscrape.com/catalogue/page-2.html
   my-feed-reader | paced put books - --priority user
-  paced put books https://books.toscrape.com/sale.html --at 08:00 --expires 6h")]
+  paced put books https://books.toscrape.com/sale.html --at 08:00 --expires 6h
+  my-feed-reader | paced put books - --tenant acme --lane slow")]
 pub(in crate::cli) struct PutArgs {
     /// The site: a name, or its file
     site: String,
@@ -46,6 +48,12 @@ pub(in crate::cli) struct PutArgs {
     /// Pull pages that wait for their time to now
     #[arg(long, conflicts_with = "at")]
     again: bool,
+    /// Wait in this lane, whatever the fairness rules say [default: the site's; `now` for an operator's first 100 pages]
+    #[arg(long, value_name = "LANE")]
+    lane: Option<String>,
+    /// Whom the pages are for, where that isn't the site's own tenant
+    #[arg(long, value_name = "NAME", value_parser = tenant)]
+    tenant: Option<String>,
     /// One JSON object a line
     #[arg(long)]
     json: bool,
@@ -67,9 +75,20 @@ pub(super) async fn run(options: PutArgs, globals: &Globals) -> Result<Exit, Tro
     if let Some(since) = unless_newer.filter(|since| *since > now) {
         return Err(Trouble::usage(format!("{since} is still to come: nothing was fetched since then")));
     }
+    let lanes = PutLanes::of(&options, &frontier).await?;
     let (portion, refused) = (Vec::new(), 0);
-    let mut intake =
-        Intake { options: &options, at, expires, unless_newer, frontier, site, portion, refused, results };
+    let mut intake = Intake {
+        options: &options,
+        at,
+        expires,
+        unless_newer,
+        lanes,
+        frontier,
+        site,
+        portion,
+        refused,
+        results,
+    };
     for url in &options.urls {
         if url == "-" {
             intake.take_lines(BufReader::with_capacity(ROOM, io::stdin().lock())).await?;
@@ -81,12 +100,57 @@ pub(super) async fn run(options: PutArgs, globals: &Globals) -> Result<Exit, Tro
     Ok(if intake.refused > 0 { Exit::Failed } else { Exit::Done })
 }
 
+/// Where the pages wait, and for whom they are.
+struct PutLanes {
+    wish: LaneWish,
+    /// So many more go before all others, as far as is known.
+    room: u64,
+    is_full: bool,
+}
+
+impl PutLanes {
+    /// Pages that an operator asks for go before all others, unless their lane is named.
+    async fn of(options: &PutArgs, frontier: &Frontier) -> Result<Self, Trouble> {
+        let PutArgs { lane, tenant, priority, .. } = options;
+        if let Some(lane) = lane {
+            must_be_there(lane, frontier).await?;
+        }
+        let urgent = lane.is_none() && priority.is_operators();
+        Ok(Self {
+            wish: LaneWish { lane: lane.clone(), urgent, tenant: tenant.clone() },
+            room: 0,
+            is_full: false,
+        })
+    }
+
+    /// Says once that so many pages more may not all go before the others.
+    async fn tell_if_full(&mut self, pages: u64, frontier: &Frontier, site: &str) -> Result<(), Trouble> {
+        if !self.wish.urgent || self.is_full {
+            return Ok(());
+        }
+        if self.room < pages {
+            let view = frontier.view(site).await?;
+            let waiting = view.and_then(|view| view.download.lanes.get(NOW).copied()).unwrap_or(0);
+            self.room = MOST_NOW.saturating_sub(waiting);
+        }
+        self.is_full = self.room < pages;
+        self.room = self.room.saturating_sub(pages);
+        if self.is_full {
+            say(format_args!(
+                "paced: `{NOW}` holds {MOST_NOW} pages of a site at most: the others wait in the lane of site `{site}`"
+            ));
+        }
+        Ok(())
+    }
+}
+
 /// Takes URLs in and hands them in by portions.
 struct Intake<'a> {
     options: &'a PutArgs,
     at: Option<Timestamp>,
     expires: Option<Timestamp>,
     unless_newer: Option<Timestamp>,
+    lanes: PutLanes,
     frontier: Frontier,
     site: Site,
     portion: Vec<Put>,
@@ -144,7 +208,8 @@ impl Intake<'_> {
         })?;
         let (again, rule) = (self.options.again, Some(rule.name.clone()));
         let Self { at, expires, unless_newer, .. } = *self;
-        Ok(Put { at, expires, unless_newer, again, rule, ..Put::request(url, self.options.priority) })
+        let wish = self.lanes.wish.clone();
+        Ok(Put { at, expires, unless_newer, again, rule, wish, ..Put::request(url, self.options.priority) })
     }
 
     async fn hand_in(&mut self) -> Result<(), Trouble> {
@@ -152,6 +217,7 @@ impl Intake<'_> {
         if puts.is_empty() {
             return Ok(());
         }
+        self.lanes.tell_if_full(puts.len() as u64, &self.frontier, &self.site.name).await?;
         let urls: Vec<CanonicalUrl> = puts.iter().map(|put| put.url.clone()).collect();
         let replies = self.frontier.put(&self.site.name, puts).await?;
         urls.iter().zip(replies).try_for_each(|(url, reply)| self.tell(url, reply))

@@ -27,8 +27,8 @@ pub(in crate::cli) struct SeedArgs {
 
 /// Seeds the frontier and says what became of each site.
 pub(super) async fn run(options: SeedArgs, globals: &Globals) -> Result<Exit, Trouble> {
-    let sites = sites::load_all(&options.sites)?;
     let settings = globals.settings()?;
+    let sites = sites::load_all(&options.sites, &settings)?;
     globals.start_log(false);
     let frontier = Frontier::open(&globals.frontier_url()?)?;
     let mut results = Results::default();

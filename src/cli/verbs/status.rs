@@ -5,6 +5,7 @@ use std::time::Duration;
 use clap::Args;
 use serde_json::{Value, json};
 
+use crate::cli::parts::lanes::by_lane;
 use crate::cli::parts::results::Results;
 use crate::cli::parts::signals::await_signals;
 use crate::cli::parts::table::{or_dash, table};
@@ -81,7 +82,8 @@ fn show(stands: &[Stand], as_json: bool, results: &mut Results) -> Result<(), Tr
         return stands.iter().try_for_each(|stand| results.json(object(stand)));
     }
     let rows = stands.iter().map(cells).collect();
-    results.lines(table(HEADS, rows, FIRST_NUMBER).lines())
+    results.lines(table(HEADS, rows, FIRST_NUMBER).lines())?;
+    results.lines(stands.iter().flat_map(|stand| lanes(&stand.view)))
 }
 
 fn cells(stand: &Stand) -> [String; 15] {
@@ -104,6 +106,12 @@ fn cells(stand: &Stand) -> [String; 15] {
         or_dash(freshness.percent().map(|percent| format!("{percent}%"))),
         or_dash(freshness.oldest.map(|fetched| compact(view.at.since(fetched)))),
     ]
+}
+
+/// A line for each stage whose tasks stand in several lanes.
+fn lanes(view: &View) -> Vec<String> {
+    let stages = [("downloads", &view.download), ("parses", &view.parse)].into_iter();
+    stages.filter_map(|(what, counts)| Some(format!("{}: {what}: {}", view.site, by_lane(counts)?))).collect()
 }
 
 /// The state, and how far its seeds are put, unless all are.

@@ -9,10 +9,10 @@ use std::mem::take;
 use crate::canonical_url::CanonicalUrl;
 use crate::clock::Timestamp;
 use crate::frontier::MutexKey;
-use crate::frontier::shelf::{Fallible, PageShelf, Shelf};
+use crate::frontier::shelf::{Fallible, LaneShelf, PageShelf, Shelf, Window};
 use crate::frontier::state::{
-    DeadState, MutexState, OwnerState, PageState, Recrawl, RobotsState, SiteState, Task, UnitDue, UnitState,
-    WorkScope,
+    DeadState, FleetState, MutexState, OwnerState, PageState, Recrawl, RobotsState, SiteState, Task, UnitDue,
+    UnitState, WorkScope,
 };
 use crate::frontier::steps;
 use crate::frontier::steps::acts::MOST_ACTS;
@@ -44,6 +44,9 @@ pub(crate) struct Model {
     away: BTreeMap<(String, String), i64>,
     /// What people did, by site, the latest first.
     acts: BTreeMap<String, Vec<DatedAct>>,
+    fleet: FleetState,
+    /// By stage and tenant: when the newest tasks were counted, the newest first; and until when that is kept.
+    windows: BTreeMap<(Stage, String), (Vec<i64>, i64)>,
 }
 
 impl Model {
@@ -309,6 +312,39 @@ impl Shelf for Model {
             dead: self.dead.keys().map(|(s, stage, url)| (s.clone(), *stage, url.to_string())).collect(),
             known: self.known.len() as u64,
         })
+    }
+}
+
+impl LaneShelf for Model {
+    fn fleet(&mut self) -> Sure<FleetState> {
+        Ok(self.fleet.clone())
+    }
+
+    fn save_fleet(&mut self, fleet: &FleetState) -> Sure<()> {
+        self.fleet = fleet.clone();
+        Ok(())
+    }
+
+    fn count_in(&mut self, window: Window<'_>, at: i64, keep: u32, until: i64) -> Sure<()> {
+        let (times, end) = self.windows.entry((window.stage, window.tenant.to_owned())).or_default();
+        times.insert(0, at);
+        times.truncate(keep as usize);
+        *end = until;
+        Ok(())
+    }
+
+    fn nth_newest(&mut self, window: Window<'_>, n: u32) -> Sure<Option<i64>> {
+        let times = self.windows.get(&(window.stage, window.tenant.to_owned()));
+        Ok(times.and_then(|(times, _)| times.get(n as usize).copied()))
+    }
+
+    fn sweep_windows(&mut self, now: i64, most: u32) -> Sure<()> {
+        let over = self.windows.iter().filter(|(_, (_, end))| *end <= now);
+        let over: BTreeSet<_> = over.map(|(window, (_, end))| (*end, window.clone())).collect();
+        for (_, window) in over.into_iter().take(most as usize) {
+            self.windows.remove(&window);
+        }
+        Ok(())
     }
 }
 

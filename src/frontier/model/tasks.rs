@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::{Model, Sure, key};
 use crate::frontier::shelf::{DueShelf, HostShelf, TaskShelf};
 use crate::frontier::state::{AwayHost, Place, Running, SiteState, Task, Turn, WorkScope};
-use crate::task::{PageKey, Stage};
+use crate::task::{LANE, PageKey, Priority, Stage};
 
 impl DueShelf for Model {
     fn due_count(&mut self, stage: Stage, by: Turn, scope: &WorkScope, most: u32) -> Sure<u32> {
@@ -116,12 +116,27 @@ impl TaskShelf for Model {
         Ok(())
     }
 
-    fn first_waiting(&mut self, site: &str, stage: Stage) -> Sure<Option<Task>> {
-        Ok(self.waiting(site, stage).min_by_key(|task| (task.priority, task.position)).cloned())
+    fn first_waiting(&mut self, site: &str, stage: Stage, lane: &str) -> Sure<Option<Task>> {
+        Ok(self.waiting(site, stage, lane).min_by_key(|task| (task.priority, task.position)).cloned())
     }
 
-    fn first_position(&mut self, site: &str, stage: Stage) -> Sure<Option<i64>> {
-        Ok(self.waiting(site, stage).map(|task| task.position).min())
+    fn waiting_behind(
+        &mut self,
+        site: &str,
+        stage: Stage,
+        lane: &str,
+        behind: (Priority, i64),
+        most: u32,
+    ) -> Sure<Vec<Task>> {
+        let waiting = self.waiting(site, stage, lane).filter(|task| (task.priority, task.position) > behind);
+        let mut waiting: Vec<Task> = waiting.cloned().collect();
+        waiting.sort_by_key(|task| (task.priority, task.position));
+        waiting.truncate(most as usize);
+        Ok(waiting)
+    }
+
+    fn first_position(&mut self, site: &str, stage: Stage, lane: &str) -> Sure<Option<i64>> {
+        Ok(self.waiting(site, stage, lane).map(|task| task.position).min())
     }
 
     fn overdue(&mut self, now: i64, most: u32) -> Sure<Vec<Task>> {
@@ -181,16 +196,20 @@ impl Model {
     }
 
     fn is_ready(&self, site: &SiteState, stage: Stage) -> bool {
-        let waits = self.waiting(&site.name, stage).next().is_some();
+        let waits = self.all_waiting(&site.name, stage).next().is_some();
         let in_flight = self.running().filter(|(task, running)| task.site == site.name && running.in_flight);
         let paused = site.tuned.paused.is_some() && site.tuned.paused_until.is_none();
         let gated = paused || site.errand.is_some() || in_flight.count() >= site.parallel() as usize;
         waits && !site.given_up && (stage == Stage::Parse || !gated)
     }
 
-    fn waiting(&self, site: &str, stage: Stage) -> impl Iterator<Item = &Task> {
+    fn all_waiting(&self, site: &str, stage: Stage) -> impl Iterator<Item = &Task> {
         let of_stage = self.tasks.values().filter(move |task| task.site == site && task.stage == stage);
         of_stage.filter(|task| task.place == Place::Waiting)
+    }
+
+    fn waiting(&self, site: &str, stage: Stage, lane: &str) -> impl Iterator<Item = &Task> {
+        self.all_waiting(site, stage).filter(move |task| task.queued_in().unwrap_or(LANE) == lane)
     }
 
     /// When each delayed task's time comes.

@@ -70,7 +70,7 @@ impl Shared {
             }
             Step::Extend { leases } => self.extend(leases).await.map(Reply::Extend),
             Step::Feed { most } => self.feed(most).await.map(Reply::Feed),
-            Step::Enlist { .. } | Step::Bury { .. } => self.everywhere(step).await,
+            Step::Enlist { .. } | Step::Bury { .. } | Step::Agree { .. } => self.everywhere(step).await,
             step => {
                 let partition = self.partition_of(&step).await?.unwrap_or(DIRECTORY);
                 self.step_in(partition, step).await

@@ -11,13 +11,13 @@ use crate::clock::millis;
 use crate::frontier::members::BEAT;
 use crate::frontier::mutex_key::UNIT_MUTEX;
 use crate::frontier::state::{
-    AVERAGED, BACK_MS, EPOCH, FED_WAITING, LANE, LEASE_MS, LONGEST_INTERVAL, MAX_LOSSES, PageState, Place,
-    START_TOKEN, SiteSettings, TOLD_MS, Turn, delay_after_loss,
+    AVERAGED, BACK_MS, EPOCH, FED_WAITING, LEASE_MS, LONGEST_INTERVAL, MAX_LOSSES, MOST_NOW, PageState,
+    Place, REPLACED, START_TOKEN, SiteSettings, TOLD_MS, Turn, delay_after_loss,
 };
-use crate::frontier::steps::{acts, away, claim, feed, lease, lock, reasons, settle, site};
+use crate::frontier::steps::{acts, away, claim, feed, gate, lease, lock, queue, reasons, settle, site};
 use crate::frontier::view::SiteNames;
 use crate::manners::{MOST_ROBOTS_REDIRECTS, departure, slow_start, wall};
-use crate::task::{Exclusion, Priority, PutReply, Settled};
+use crate::task::{Exclusion, LANE, NOW, Priority, PutReply, Settled};
 
 /// What hints are told on that something can be claimed: the partition, in how many ms, and the name of whom it is for.
 pub(super) const CHANNEL: &str = "paced:wake";
@@ -33,7 +33,7 @@ pub(super) fn prelude() -> String {
 }
 
 /// Spans are in ms.
-fn numbers() -> [(&'static str, i64); 51] {
+fn numbers() -> [(&'static str, i64); 55] {
     [
         ("SLOTS", PageState::SLOTS),
         ("LEASE_MS", LEASE_MS),
@@ -48,11 +48,15 @@ fn numbers() -> [(&'static str, i64); 51] {
         ("WIDEST", i64::from(claim::WIDEST)),
         ("DUE_PARTS", i64::from(claim::PARTS)),
         ("TIDIED", i64::from(away::TIDIED)),
+        ("MOST_NOW", MOST_NOW.cast_signed()),
+        ("REPLACED", i64::try_from(REPLACED).unwrap_or_default()),
+        ("SWEPT_WINDOWS", i64::from(gate::SWEPT_WINDOWS)),
         ("FED", i64::from(feed::FED)),
         ("FED_WAITING", FED_WAITING.cast_signed()),
         ("SWEPT", i64::from(lock::SWEPT)),
         ("NAMES", i64::from(SiteNames::MOST)),
         ("REMOVED", i64::from(site::REMOVED)),
+        ("QUEUE_LISTED", i64::from(queue::QUEUE_LISTED)),
         ("IDLE_MS", site::IDLE_MS),
         ("MOST_ACTS", i64::from(acts::MOST_ACTS)),
         ("ACTS_KEPT_MS", acts::ACTS_KEPT_MS),
@@ -90,10 +94,11 @@ fn numbers() -> [(&'static str, i64); 51] {
 }
 
 /// Reasons have the name of what they tell of in braces.
-fn texts() -> [(&'static str, String); 29] {
+fn texts() -> [(&'static str, String); 30] {
     [
         ("PROGRAM", env!("CARGO_PKG_VERSION").to_owned()),
         ("LANE", LANE.to_owned()),
+        ("NOW", NOW.to_owned()),
         ("WORKER_DIED", reasons::WORKER_DIED.to_owned()),
         ("NO_RECORD", reasons::NO_RECORD.to_owned()),
         ("ROBOTS_MOVED_ON", reasons::robots_moved_on("{to}")),

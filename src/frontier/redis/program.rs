@@ -10,10 +10,11 @@ use super::client::RedisClient;
 use super::prelude::prelude;
 
 /// What all functions of the library share, each file after those that it uses.
-pub(super) const FILES: [&str; 27] = [
+pub(super) const FILES: [&str; 29] = [
     include_str!("lua/asked.lua"),
     include_str!("lua/packed.lua"),
     include_str!("lua/store.lua"),
+    include_str!("lua/gate.lua"),
     include_str!("lua/tasks.lua"),
     include_str!("lua/kept.lua"),
     include_str!("lua/records.lua"),
@@ -30,6 +31,7 @@ pub(super) const FILES: [&str; 27] = [
     include_str!("lua/lock.lua"),
     include_str!("lua/directory.lua"),
     include_str!("lua/acts.lua"),
+    include_str!("lua/queue.lua"),
     include_str!("lua/site.lua"),
     include_str!("lua/rename.lua"),
     include_str!("lua/owners.lua"),

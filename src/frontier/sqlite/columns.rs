@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::canonical_url::CanonicalUrl;
 use crate::frontier::state::{LastAnswers, OwnerState, Place, Rare, Running, Task};
-use crate::task::{Departure, Origin, Priority, Stage};
+use crate::task::{Departure, LANE, Origin, Priority, Stage};
 
 const WAITING: i64 = 0;
 const DELAYED: i64 = 1;
@@ -80,6 +80,11 @@ pub(super) fn place_columns(place: &Place) -> (i64, Option<i64>) {
 
 pub(super) fn stage_column(stage: Stage) -> i64 {
     i64::from(stage == Stage::Parse)
+}
+
+/// Nothing is written of the lane that is always there.
+pub(super) fn lane_column(lane: &str) -> &str {
+    if lane == LANE { "" } else { lane }
 }
 
 pub(super) fn stage_of(column: i64) -> Stage {

@@ -8,7 +8,7 @@ use rusqlite::{Connection, Result};
 use super::due_list::DueList;
 use crate::frontier::MutexKey;
 use crate::frontier::state::{
-    AwayHost, MutexState, OwnerState, Place, RobotsBrief, SiteState, Task, UnitDue, UnitState,
+    AwayHost, FleetState, MutexState, OwnerState, Place, RobotsBrief, SiteState, Task, UnitDue, UnitState,
 };
 use crate::task::Stage;
 
@@ -43,6 +43,8 @@ pub(super) struct Memory {
     pub(super) first_away: Option<Option<AwayHost>>,
     /// No lease ends at an earlier time, where that is known.
     pub(super) leased_until: Option<i64>,
+    /// What the fleet agreed on, once it was asked for.
+    pub(super) fleet: Option<FleetState>,
     /// It is from the transaction before: nobody else writes just now.
     pub(super) lasts: bool,
     /// Of which state of the file it is.

@@ -6,6 +6,7 @@ mod boot;
 mod columns;
 mod due_list;
 mod dues;
+mod lanes;
 mod memory;
 mod open;
 mod owners;

@@ -51,6 +51,9 @@ CREATE TABLE answers (owner TEXT PRIMARY KEY, state TEXT NOT NULL) WITHOUT ROWID
 CREATE INDEX owner_dead ON owner (name) WHERE dead;
 CREATE TABLE act (id INTEGER PRIMARY KEY, site TEXT NOT NULL, at INTEGER NOT NULL, state TEXT NOT NULL);
 CREATE INDEX act_site ON act (site);
+CREATE TABLE counted (stage INTEGER, tenant TEXT, turn INTEGER, at INTEGER NOT NULL, PRIMARY KEY (stage, tenant, turn)) WITHOUT ROWID;
+CREATE TABLE window (stage INTEGER, tenant TEXT, until INTEGER NOT NULL, PRIMARY KEY (stage, tenant)) WITHOUT ROWID;
+CREATE INDEX window_until ON window (until, stage, tenant);
 ";
 
 /// Tasks. Of the lane that is always there nothing is written.

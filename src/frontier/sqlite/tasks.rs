@@ -2,11 +2,11 @@
 
 use rusqlite::{Params, Result, named_params, params};
 
-use super::columns::{LeaseColumn, place_columns, read_task, stage_column, to_json};
+use super::columns::{LeaseColumn, lane_column, place_columns, read_task, stage_column, to_json};
 use super::session::Tables;
 use crate::frontier::shelf::TaskShelf;
 use crate::frontier::state::{Place, Rare, Task};
-use crate::task::{Origin, PageKey, Stage};
+use crate::task::{LANE, Origin, PageKey, Priority, Stage};
 
 /// What is read of a task, behind its site's name.
 const COLUMNS: &str =
@@ -61,25 +61,43 @@ impl TaskShelf for Tables<'_> {
         )
     }
 
-    fn first_waiting(&mut self, site: &str, stage: Stage) -> Result<Option<Task>> {
+    fn first_waiting(&mut self, site: &str, stage: Stage, lane: &str) -> Result<Option<Task>> {
         let id = self.site_id(site)?;
         self.first_task_of(
-            "WHERE task.site = ?2 AND task.stage = ?3 AND task.lane = '' AND task.place = 0
+            "WHERE task.site = ?2 AND task.stage = ?3 AND task.lane = ?4 AND task.place = 0
              ORDER BY task.priority, task.position LIMIT 1",
-            params![site, id, stage_column(stage)],
+            params![site, id, stage_column(stage), lane_column(lane)],
         )
     }
 
-    fn first_position(&mut self, site: &str, stage: Stage) -> Result<Option<i64>> {
+    fn waiting_behind(
+        &mut self,
+        site: &str,
+        stage: Stage,
+        lane: &str,
+        (priority, position): (Priority, i64),
+        most: u32,
+    ) -> Result<Vec<Task>> {
+        let id = self.site_id(site)?;
+        let (stage, lane, priority) = (stage_column(stage), lane_column(lane), priority.value());
+        self.tasks_of(
+            "WHERE task.site = ?2 AND task.stage = ?3 AND task.lane = ?4 AND task.place = 0
+             AND (task.priority, task.position) > (?5, ?6)
+             ORDER BY task.priority, task.position LIMIT ?7",
+            params![site, id, stage, lane, priority, position, most],
+        )
+    }
+
+    fn first_position(&mut self, site: &str, stage: Stage, lane: &str) -> Result<Option<i64>> {
         let site = self.site_id(site)?;
         // By an index that begins with the priority: the first of each is looked at.
         let sql = "SELECT priority, position FROM task
-             WHERE site = ?1 AND stage = ?2 AND lane = '' AND place = 0 AND priority > ?3
+             WHERE site = ?1 AND stage = ?2 AND lane = ?4 AND place = 0 AND priority > ?3
              ORDER BY priority, position LIMIT 1";
         let mut first: Option<i64> = None;
         let mut above = -1_i64;
         while let Some((priority, position)) =
-            self.file.one(sql, params![site, stage_column(stage), above], |row| {
+            self.file.one(sql, params![site, stage_column(stage), above, lane_column(lane)], |row| {
                 Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?))
             })?
         {
@@ -212,7 +230,7 @@ impl Tables<'_> {
             ":until": until, ":token": running.map(|r| r.token.cast_signed()),
             ":owner": running.map(|r| &r.owner), ":lease": lease, ":rare": rare,
             ":host": (task.place == Place::Parked).then(|| task.url.origin()),
-            ":lane": task.rare.lane.as_deref().unwrap_or_default(),
+            ":lane": lane_column(task.rare.lane.as_deref().unwrap_or(LANE)),
         };
         self.file.run(sql, values)
     }

@@ -1,5 +1,6 @@
 //! What the frontier knows of a site, a pace unit and a task, and the pure rules on them. How it is stored is elsewhere.
 
+mod fleet;
 mod records;
 mod site;
 mod task;
@@ -7,6 +8,7 @@ mod tuned;
 mod unit;
 mod wall;
 
+pub use fleet::{Agreed, FleetState, MOST_NOW, REPLACED};
 pub use records::{
     AwayHost, DeadState, LastAnswers, OwnerState, PageState, Recrawl, RobotsBrief, RobotsState, WorkScope,
 };
@@ -18,8 +20,6 @@ pub use wall::{Probe, SlowStart, Wall};
 
 /// Pages are fed to a site while it has fewer waiting downloads.
 pub const FED_WAITING: u64 = 1_000;
-/// The lane that is always there, and the only one so far.
-pub const LANE: &str = "general";
 /// How long a lease lives unless it is renewed, in ms.
 pub const LEASE_MS: i64 = 30_000;
 /// Losses after which a task is dead.

@@ -6,9 +6,9 @@ use serde::ser::SerializeMap;
 use serde::{Deserialize, Serialize, Serializer};
 
 use super::tuned::{LONGEST_INTERVAL, TuneReply, Tuned, Tuning};
-use super::{FED_WAITING, Place, SlowStart, Start, Wall, is_default};
+use super::{FED_WAITING, Place, SlowStart, Start, Task, Wall, is_default};
 use crate::canonical_url::CanonicalUrl;
-use crate::task::{Exclusion, PageKey, Stage, TooMuch};
+use crate::task::{Exclusion, LANE, PageKey, Stage, TooMuch};
 
 /// 2026-01-01T00:00:00Z in ms: where positions count from. One number is both a task's turn among equals and the time of
 /// its putting. Positions fit 39 bits until 2043; a burst of n puts in one ms runs at most n ms ahead of the clock.
@@ -38,6 +38,12 @@ pub struct SiteSettings {
     /// The most requests in flight that may be set while it runs; 0 is four times the file's own, up to 256.
     #[serde(default, skip_serializing_if = "is_default")]
     pub max_parallel: u32,
+    /// The lane that its tasks wait in unless a rule says otherwise; none is the one that is always there.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub lane: Option<String>,
+    /// Whom its tasks are for unless a put names somebody else.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub tenant: Option<String>,
 }
 
 impl SiteSettings {
@@ -192,6 +198,8 @@ pub struct StageCounts {
     pub too_dear: u64,
     /// Done by being unwanted, by reason.
     pub excluded: BTreeMap<Exclusion, u64>,
+    /// Tasks that may be claimed, by lane; those of the lane that is always there aren't counted here.
+    pub lanes: BTreeMap<String, u64>,
 }
 
 /// As a site's record has it, which is written with every page, while most counters stay zero. People are shown them all.
@@ -199,11 +207,11 @@ fn without_zeroes<S: Serializer>(counts: &StageCounts, serializer: S) -> Result<
     macro_rules! counters {
         ($($name:ident)*) => {{
             // All of them: one that is missing here is an error.
-            let StageCounts { $($name,)* excluded } = counts;
-            ([$((stringify!($name), $name)),*], excluded)
+            let StageCounts { $($name,)* excluded, lanes } = counts;
+            ([$((stringify!($name), $name)),*], excluded, lanes)
         }};
     }
-    let (counters, excluded) = counters!(
+    let (counters, excluded, lanes) = counters!(
         waiting parked delayed scheduled leased letters created revived reruns done dead dropped coalesced deferred known absorbed
         over_budget redirected lost retried dropped_links left_out too_dear
     );
@@ -213,6 +221,9 @@ fn without_zeroes<S: Serializer>(counts: &StageCounts, serializer: S) -> Result<
     }
     if !excluded.is_empty() {
         map.serialize_entry("excluded", excluded)?;
+    }
+    if !lanes.is_empty() {
+        map.serialize_entry("lanes", lanes)?;
     }
     map.end()
 }
@@ -241,6 +252,12 @@ impl StageCounts {
     /// Tasks that may be claimed.
     pub fn ready(&self) -> u64 {
         self.waiting.saturating_sub(self.parked)
+    }
+
+    /// The lanes that have such tasks: the one that is always there first, then by name.
+    pub fn ready_lanes(&self) -> impl Iterator<Item = &str> + Clone {
+        let general = (self.ready() > self.lanes.values().sum()).then_some(LANE);
+        general.into_iter().chain(self.lanes.keys().map(String::as_str))
     }
 
     fn place(&mut self, place: &Place) -> &mut u64 {
@@ -361,21 +378,33 @@ impl SiteState {
         }
     }
 
-    /// Books a task into a place.
-    pub fn enters(&mut self, stage: Stage, place: &Place) {
-        *self.counts(stage).place(place) += 1;
-        self.counts(stage).parked += u64::from(*place == Place::Parked);
+    /// Books a task into the place where it stands.
+    pub fn enters(&mut self, task: &Task) {
+        let counts = self.counts(task.stage);
+        *counts.place(&task.place) += 1;
+        counts.parked += u64::from(task.place == Place::Parked);
+        if let Some(lane) = task.queued_in() {
+            *counts.lanes.entry(lane.to_owned()).or_default() += 1;
+        }
     }
 
-    /// Books a task out of a place.
-    pub fn leaves(&mut self, stage: Stage, place: &Place) {
-        let count = self.counts(stage).place(place);
+    /// Books a task out of the place where it stands.
+    pub fn leaves(&mut self, task: &Task) {
+        let counts = self.counts(task.stage);
+        let count = counts.place(&task.place);
         *count = count.saturating_sub(1);
-        if *place == Place::Parked {
-            let parked = &mut self.counts(stage).parked;
-            *parked = parked.saturating_sub(1);
+        if task.place == Place::Parked {
+            counts.parked = counts.parked.saturating_sub(1);
         }
-        if let Place::Running(run) = place
+        if let Some(lane) = task.queued_in()
+            && let Some(count) = counts.lanes.get_mut(lane)
+        {
+            *count = count.saturating_sub(1);
+            if *count == 0 {
+                counts.lanes.remove(lane);
+            }
+        }
+        if let Place::Running(run) = &task.place
             && run.in_flight
         {
             self.running = self.running.saturating_sub(1);

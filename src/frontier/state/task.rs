@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{LEASE_MS, is_default};
 use crate::canonical_url::CanonicalUrl;
-use crate::task::{Departure, Failure, Origin, PageKey, Priority, Stage, StoredPage};
+use crate::task::{Departure, Failure, LaneWish, Origin, PageKey, Priority, Stage, StoredPage};
 
 /// One URL of a site at one stage.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -82,6 +82,9 @@ pub struct Deferral {
     pub expires: Option<i64>,
     /// The latest payload.
     pub stored: Option<StoredPage>,
+    /// Where the latest of them asked to wait, and for whom it was.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub wish: LaneWish,
 }
 
 impl Deferral {
@@ -100,6 +103,7 @@ impl Deferral {
             expires: later_expiry(self.expires, later.expires),
             stored: later.stored.or(self.stored),
             hops: later.hops,
+            wish: later.wish,
         }
     }
 }
@@ -177,6 +181,11 @@ impl Task {
             Place::Running(running) => Some(running),
             _ => None,
         }
+    }
+
+    /// The lane where it may be claimed, unless that is the one that is always there.
+    pub fn queued_in(&self) -> Option<&str> {
+        self.rare.lane.as_deref().filter(|_| self.place == Place::Waiting)
     }
 
     /// A further run takes the place of this one: new attempts, the request's own values.

@@ -151,7 +151,8 @@ impl<S: Shelf> Round<'_, S> {
             self.at.shelf.save_site(&site)?;
             return self.at.save_unit(&unit);
         }
-        if let Some(task) = self.first_wanted(&mut site, &mut unit, stage, soonest)? {
+        let lanes = dice / WIDEST;
+        if let Some(task) = self.first_wanted(&mut site, &mut unit, stage, (soonest, lanes))? {
             self.grant(&mut site, &mut unit, task, soonest)?;
         }
         if stage == Stage::Parse {
@@ -191,14 +192,14 @@ impl<S: Shelf> Round<'_, S> {
         site: &mut SiteState,
         unit: &mut UnitState,
         stage: Stage,
-        soonest: i64,
+        (soonest, dice): (i64, u32),
     ) -> Done<S, Option<Task>> {
         let starts = if stage == Stage::Download { soonest } else { self.at.now };
         let is_download = stage == Stage::Download;
         let mut refused = if is_download { self.at.refused_page(site, unit)? } else { None };
         loop {
             let first = match refused.take() {
-                None => self.at.shelf.first_waiting(&site.name, stage)?,
+                None => self.at.first_in_lane(site, stage, dice)?,
                 first => first,
             };
             let Some(mut task) = first else { return Ok(None) };

@@ -61,6 +61,7 @@ impl<S: Shelf> Moment<'_, S> {
                 Stage::Download => self.probe_of(&site, running.token)?,
                 Stage::Parse => None,
             },
+            tenant: task.rare.tenant.clone(),
         }))
     }
 

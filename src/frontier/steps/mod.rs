@@ -5,12 +5,15 @@ pub(super) mod acts;
 pub(super) mod away;
 pub(super) mod claim;
 pub(super) mod feed;
+mod fleet;
 mod forget;
+pub(super) mod gate;
 pub(super) mod lease;
 mod letters;
 pub(super) mod lock;
 mod places;
 mod put;
+pub(super) mod queue;
 pub(super) mod reasons;
 mod rename;
 pub(super) mod settle;
@@ -89,6 +92,10 @@ pub(crate) fn apply<S: Shelf>(shelf: &mut S, step: Step, now: i64) -> Result<Rep
             Reply::DeadLetters(at.shelf.letters(&site, after.as_ref(), most)?)
         }
         Step::Acts { site } => Reply::Acts(at.acts(&site)?),
+        Step::Queue { site, lane, after, most } => Reply::Queue(at.queue(&site, &lane, after, most)?),
+        Step::Requeue { site, urls, change } => Reply::Requeue(at.requeue(&site, urls, &change)?),
+        Step::Agree { rules, mark } => Reply::Agree(at.agree(rules, mark)?),
+        Step::Fleet {} => Reply::Fleet(Box::new(at.shelf.fleet()?.rules)),
         Step::DropLetters { site, letters } => Reply::DropLetters(at.drop_letters(&site, &letters)?),
         Step::Inspect {} => Reply::Inspect(Box::new(at.shelf.inspect()?)),
     })

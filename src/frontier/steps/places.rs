@@ -14,15 +14,28 @@ use crate::task::{Failure, Priority, Stage};
 impl<S: Shelf> Moment<'_, S> {
     /// Puts a task that stood nowhere into a place.
     pub(super) fn enter(&mut self, site: &mut SiteState, task: &Task) -> Done<S> {
-        site.enters(task.stage, &task.place);
+        site.enters(task);
         self.shelf.add_task(task)
     }
 
     /// Moves a task from the place where it stands to another.
     pub(super) fn shift(&mut self, site: &mut SiteState, task: &mut Task, to: Place) -> Done<S> {
         leave(site, task);
-        site.enters(task.stage, &to);
         task.place = to;
+        site.enters(task);
+        self.shelf.save_task(task)
+    }
+
+    /// Moves a task to another lane; where it stands stays.
+    pub(super) fn change_lane(
+        &mut self,
+        site: &mut SiteState,
+        task: &mut Task,
+        lane: Option<String>,
+    ) -> Done<S> {
+        site.leaves(task);
+        task.rare.lane = lane;
+        site.enters(task);
         self.shelf.save_task(task)
     }
 
@@ -78,6 +91,7 @@ impl<S: Shelf> Moment<'_, S> {
         let Some(deferral) = task.rare.deferral.take() else { return Ok(()) };
         site.counts(task.stage).reruns += 1;
         let to = self.asked_for(deferral.at);
+        self.stand_in_lane(site, &mut task, &deferral.wish)?;
         task.take_up(deferral);
         task.position = site.next_position(self.now);
         self.shift(site, &mut task, to)
@@ -232,6 +246,6 @@ pub(super) fn absorb(site: &mut SiteState, task: &mut Task, starts: i64) {
 }
 
 fn leave(site: &mut SiteState, task: &Task) {
-    site.leaves(task.stage, &task.place);
+    site.leaves(task);
     site.errand.take_if(|token| task.running().is_some_and(|running| running.token == *token));
 }

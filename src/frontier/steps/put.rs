@@ -1,11 +1,12 @@
 //! A put, row by row of the table "state is a place".
 
+use super::gate::goes_now;
 use super::{Done, Moment};
 use crate::canonical_url::CanonicalUrl;
 use crate::clock::Timestamp;
 use crate::frontier::shelf::Shelf;
 use crate::frontier::state::{Deferral, Place, Rare, Running, SiteState, Task, later_expiry};
-use crate::task::{Origin, Priority, Put, PutReply, Stage, StoredPage};
+use crate::task::{NOW, Origin, Priority, Put, PutReply, Stage, StoredPage};
 
 /// A page on its way into a stage's queue.
 pub(super) struct Incoming {
@@ -114,7 +115,7 @@ impl<S: Shelf> Moment<'_, S> {
         let Incoming { put, stage, stored, taken, .. } = new;
         let idle = self.asked_for(put.at.map(Timestamp::as_millis));
         let expires = put.expires.map(Timestamp::as_millis);
-        let task = Task {
+        let mut task = Task {
             site: site.name.clone(),
             stage,
             url: put.url,
@@ -125,10 +126,12 @@ impl<S: Shelf> Moment<'_, S> {
             origin: put.origin,
             rare: Rare { hops: put.hops, expires, stored, ..Rare::default() },
         };
+        self.stand_in_lane(site, &mut task, &put.wish)?;
         self.enter(site, &task)
     }
 
-    /// A waiting or delayed task stands for the put: most urgent priority, original position.
+    /// A waiting or delayed task stands for the put: most urgent priority, original position. It keeps its lane, unless the put
+    /// goes before all others.
     fn coalesce(&mut self, site: &mut SiteState, mut task: Task, new: Incoming) -> Done<S, PutReply> {
         let put = new.put;
         site.counts(task.stage).coalesced += 1;
@@ -139,6 +142,9 @@ impl<S: Shelf> Moment<'_, S> {
             task.rare.hops = put.hops;
             task.rare.expires = later_expiry(task.rare.expires, put.expires.map(Timestamp::as_millis));
             task.rare.stored = new.stored.or(task.rare.stored);
+        }
+        if task.rare.lane.as_deref() != Some(NOW) && goes_now(site, task.stage, &put.wish) {
+            self.change_lane(site, &mut task, Some(NOW.to_owned()))?;
         }
         let scheduled = matches!(task.place, Place::Delayed { scheduled: true, until } if until > self.now);
         if put.again && scheduled {
@@ -167,6 +173,7 @@ impl<S: Shelf> Moment<'_, S> {
             at: put.at.map(Timestamp::as_millis).filter(|at| *at > self.now),
             expires: put.expires.map(Timestamp::as_millis),
             stored,
+            wish: put.wish,
         };
         let (reply, count, deferral) = match task.rare.deferral.take() {
             Some(before) => (PutReply::Coalesced, &mut counts.coalesced, before.joined_by(asked)),

@@ -12,8 +12,8 @@ use crate::frontier::shelf::Shelf;
 use crate::frontier::state::{PageState, Place, RobotsState, Running, SiteState, Task, UnitState, WorkScope};
 use crate::manners::MOST_ROBOTS_REDIRECTS;
 use crate::task::{
-    Departure, Exclusion, Failure, LeaseKey, Outcome, Priority, Put, RobotsAccess, RobotsRecord, Settled,
-    Settlement, Stage, StoredPage,
+    Departure, Exclusion, Failure, LaneWish, LeaseKey, NOW, Outcome, Priority, Put, RobotsAccess,
+    RobotsRecord, Settled, Settlement, Stage, StoredPage,
 };
 
 /// How long a `robots.txt` is left alone that ended in a way it should not.
@@ -153,7 +153,9 @@ impl<S: Shelf> Moment<'_, S> {
             taken = Some(Running::granted(Stage::Parse, token, owner, fence, Departure::default(), self.now));
         }
         let (depth, hops) = (of.depth, of.rare.hops);
-        let put = Put { depth, hops, ..Put::request(of.url.clone(), of.priority) };
+        let urgent = of.rare.lane.as_deref() == Some(NOW);
+        let wish = LaneWish { lane: None, urgent, tenant: of.rare.tenant.clone() };
+        let put = Put { depth, hops, wish, ..Put::request(of.url.clone(), of.priority) };
         let stage = Stage::Parse;
         self.put_one(site, Incoming { put, stage, stored: Some(stored), taken, is_seed: false }).map(drop)
     }

@@ -29,10 +29,7 @@ impl<S: Shelf> Moment<'_, S> {
             interval: wait.max(site.interval()),
             parallel: site.parallel(),
             finished: site.run > 0 && site.is_finished() && !site.given_up,
-            oldest: self
-                .shelf
-                .first_position(name, Stage::Download)?
-                .map(|put| Timestamp::from_millis(now.min(EPOCH + put))),
+            oldest: self.oldest(&site)?.map(|put| Timestamp::from_millis(now.min(EPOCH + put))),
             site: site.name,
             unit: unit.name,
             at: Timestamp::from_millis(now),
@@ -55,6 +52,16 @@ impl<S: Shelf> Moment<'_, S> {
             wall,
             slow_starts,
         }))
+    }
+
+    /// The least position among its waiting downloads, of any lane.
+    fn oldest(&mut self, site: &SiteState) -> Done<S, Option<i64>> {
+        let mut oldest: Option<i64> = None;
+        for lane in site.download.ready_lanes() {
+            let first = self.shelf.first_position(&site.name, Stage::Download, lane)?;
+            oldest = oldest.into_iter().chain(first).min();
+        }
+        Ok(oldest)
     }
 
     /// The names of the sites behind that one, up to a number.
@@ -142,5 +149,7 @@ fn standing(task: &Task) -> UnitStatus {
         attempts: task.rare.attempts,
         losses: task.rare.losses,
         failure: task.rare.history.last().cloned(),
+        lane: task.rare.lane.clone(),
+        tenant: task.rare.tenant.clone(),
     }
 }

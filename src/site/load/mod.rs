@@ -13,9 +13,9 @@ mod together;
 mod warnings;
 
 pub(crate) use fetch::proxy_url;
-pub(crate) use names::is_plain as is_plain_name;
+pub(crate) use names::{is_plain as is_plain_name, plain_key};
 pub use outlook::{most_pages, outlook};
-pub use together::two_sites_one_host;
+pub use together::{lane_names, two_sites_one_host, unknown_lanes};
 pub use warnings::warnings;
 
 use std::path::Path;
@@ -48,7 +48,8 @@ pub fn parse(text: &str, file: &str) -> Result<Site, SiteErrors> {
 fn read<'a>(report: &'a Report<'a>, table: &'a DeTable<'a>, text: &str, file: &str) -> Site {
     let top = Section::top(report, KEYS, table);
     let name = names::site_name(&top, file);
-    let group = top.get("group").and_then(|entry| names::plain(&entry));
+    let [group, tenant] = ["group", "tenant"].map(|key| top.get(key).and_then(|entry| names::plain(&entry)));
+    let lane = top.get("lane").and_then(|entry| names::lane(&entry));
     let owners: Vec<&str> = [Some(&name), group.as_ref()].into_iter().flatten().map(String::as_str).collect();
     let fetch = fetch::read(&top.section("fetch"), &owners);
     let pace = pace::read(&top.section("pace"), fetch.allow_private);
@@ -57,5 +58,5 @@ fn read<'a>(report: &'a Report<'a>, table: &'a DeTable<'a>, text: &str, file: &s
     let rules = pages::read(&top);
     let seeds = seeds::checked(seeds, &bounds, &rules, &fetch);
     let (scope, pages) = (bounds.scope, rules.rules);
-    Site { name, seeds, group, pace, scope, fetch, pages, text: text.to_owned() }
+    Site { name, seeds, lane, tenant, group, pace, scope, fetch, pages, text: text.to_owned() }
 }

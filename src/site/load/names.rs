@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use crate::site::read::{Entry, Section};
+use crate::task::{LANE, NOW};
 
 const WHAT_TO_DO: &str =
     "use up to 100 of a-z, A-Z, 0-9, `-`, `_` and `.`, beginning with a letter or a digit";
@@ -30,6 +31,26 @@ pub(super) fn plain(entry: &Entry<'_>) -> Option<String> {
         return Some(name.to_owned());
     }
     entry.refuse(format!("`{name}` can't be a {}", entry.key), WHAT_TO_DO)
+}
+
+/// The same, of a `kind`, as the key of a table whose keys are names.
+pub(crate) fn plain_key(entry: &Entry<'_>, kind: &str) -> Option<String> {
+    if is_plain(entry.key) {
+        return Some(entry.key.to_owned());
+    }
+    entry.refuse(format!("`{}` can't be a {kind}", entry.key), WHAT_TO_DO)
+}
+
+/// The lane that a site names; none where it is the one that is always there.
+pub(super) fn lane(entry: &Entry<'_>) -> Option<String> {
+    match plain(entry)?.as_str() {
+        LANE => None,
+        NOW => entry.refuse(
+            format!("`lane` can't be `{NOW}`, which goes before all others"),
+            "name a lane of [lanes] in paced.toml; `paced put --lane now` is for single pages",
+        ),
+        lane => Some(lane.to_owned()),
+    }
 }
 
 /// Whether a name can be part of a file's name and of a queue's key.

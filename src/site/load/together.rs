@@ -1,8 +1,9 @@
-//! What two site files can't both have.
+//! What a site file can't have beside others: a name or host of another one's, a lane that isn't in `paced.toml`.
 
 use crate::site::Site;
 use crate::site::error::SiteError;
 use crate::site::read::{place_of, said_of};
+use crate::task::{FleetRules, LANE};
 
 /// Two sites with one name, or with one host, which would be asked at two paces; sites of one group share theirs.
 ///
@@ -16,6 +17,24 @@ pub fn two_sites_one_host(sites: &[(String, Site)]) -> Vec<SiteError> {
         }
     }
     errors
+}
+
+/// Sites whose lane is none of the fleet's, each with its file's name (F15).
+pub fn unknown_lanes(sites: &[(String, Site)], fleet: &FleetRules) -> Vec<SiteError> {
+    let unknown = |(file, site): &(String, Site)| {
+        let lane = site.lane.as_ref().filter(|lane| !fleet.has_lane(lane))?;
+        let what = format!("there is no lane `{lane}`");
+        let known = lane_names(fleet).join(", ");
+        let what_to_do = format!("write it into [lanes] of paced.toml, or name one that is there: {known}");
+        Some(said_of((file, &site.text), &["lane"], what, what_to_do))
+    };
+    sites.iter().filter_map(unknown).collect()
+}
+
+/// The lanes that a site may name, the one that is always there first.
+pub fn lane_names(fleet: &FleetRules) -> Vec<&str> {
+    let others = fleet.lanes.keys().map(String::as_str).filter(|lane| *lane != LANE);
+    std::iter::once(LANE).chain(others).collect()
 }
 
 fn one_name(file: &str, site: &Site, other_file: &str, other: &Site) -> Option<SiteError> {

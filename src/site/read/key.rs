@@ -72,6 +72,8 @@ pub(crate) enum TextForm {
     Rate,
     Header,
     Group,
+    Weight,
+    Tenant,
     /// A selector, or a table of how a field is read.
     Field,
 }

@@ -157,6 +157,8 @@ pub(crate) fn title(kind: &str) -> String {
         "page" => "a [[page]]".to_owned(),
         "field" => "a field".to_owned(),
         "group" => "a [group.NAME]".to_owned(),
+        "fairness" => "a [[fairness]]".to_owned(),
+        "tenant" => "a [tenant.NAME]".to_owned(),
         _ => format!("[{kind}]"),
     }
 }

@@ -3,8 +3,9 @@
 use std::collections::BTreeSet;
 
 use paced::internals::frontier::{Forgotten, Registered, Registration, SiteSettings};
-use paced::internals::task::{Origin, Put, PutReply, Stage};
+use paced::internals::task::{NOW, Origin, Put, PutReply, Stage};
 
+use super::laned::goes_now;
 use super::ledger::{Deferral, Held, Key, Ledger, NEVER, Place, Task, differs};
 use crate::world::START;
 
@@ -17,6 +18,7 @@ impl Ledger {
             |time: Option<paced::internals::clock::Timestamp>| time.map(|time| time.as_millis() - START);
         let (expires, now) = (time(put.expires), self.now);
         let at = time(put.at).filter(|at| *at > now);
+        let goes_now = goes_now(&put.wish);
         let later = |one: Option<i64>, two: Option<i64>| one.and_then(|one| two.map(|two| one.max(two)));
         if let Some(task) = self.tasks.get_mut(&key) {
             if !task.is_idle() {
@@ -28,12 +30,14 @@ impl Ledger {
                 }
                 let priority = put.priority.value();
                 let Some(deferral) = &mut task.deferral else {
-                    task.deferral = Some(Deferral { priority, expires, hops: put.hops, at });
+                    task.deferral =
+                        Some(Deferral { priority, expires, hops: put.hops, at, wish: put.wish.clone() });
                     return PutReply::Deferred;
                 };
                 deferral.priority = deferral.priority.min(priority);
                 deferral.expires = later(deferral.expires, expires);
                 deferral.hops = put.hops;
+                deferral.wish.clone_from(&put.wish);
                 deferral.at = deferral.at.and_then(|one| at.map(|two| one.min(two)));
                 return PutReply::Coalesced;
             }
@@ -41,6 +45,9 @@ impl Ledger {
             if !link {
                 task.expires = later(task.expires, expires);
                 task.hops = put.hops;
+            }
+            if goes_now {
+                task.lane = Some(NOW.to_owned());
             }
             if put.again && matches!(task.place, Place::Scheduled(until) if until > now) {
                 task.place = Place::Waiting;
@@ -75,6 +82,8 @@ impl Ledger {
         let place = at.map_or(Place::Waiting, Place::Scheduled);
         let mut task = Task::new(place, put.priority.value(), self.turns);
         (task.expires, task.hops) = (expires, put.hops);
+        (task.lane, task.tenant) = self.gate(site_name, stage, &put.wish);
+        let Some(site) = self.sites.get_mut(site_name) else { return PutReply::Known };
         let books = site.books.entry(stage).or_default();
         self.tasks.insert(key.clone(), task);
         if self.dead.remove(&key).is_some() {

@@ -60,6 +60,7 @@ impl Ledger {
             let parked = here("parked");
             let counted =
                 (here("waiting") + parked, parked, here("delayed"), here("scheduled"), here("running"));
+            self.check_lanes(name, stage, counts)?;
             let told = (counts.waiting, counts.parked, counts.delayed, counts.scheduled, counts.leased);
             if told != counted || counts.imbalance() != 0 {
                 return differs(&format!("I14: places of {name}, {}", stage_name(stage)), counted, counts);

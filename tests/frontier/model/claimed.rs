@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use paced::internals::frontier::{Claim, Grant, Inspection, WorkScope};
-use paced::internals::task::{Lease, Stage};
+use paced::internals::task::{Lease, NOW, Stage};
 
 use super::ledger::{Dues, Held, Key, LEASE, Ledger, NEVER, Place, Task, differs, origin};
 use crate::world::START;
@@ -88,7 +88,7 @@ impl Ledger {
         gone.sort_by_key(|(_, task)| task.order());
         for (key, task) in gone {
             let waits = |(other, rest): &(&Key, &Task)| {
-                (&other.0, other.1) == (&key.0, key.1)
+                (&other.0, other.1, &rest.lane) == (&key.0, key.1, &task.lane)
                     && rest.place == Place::Waiting
                     && rest.order() < task.order()
                     && !granted(other)
@@ -233,8 +233,8 @@ impl Ledger {
         if task.expires.is_some_and(|expires| expires <= now) && lease.robots.is_none() {
             return Err(format!("I12: {key:?} had expired"));
         }
-        let told = (lease.attempts, lease.priority.value(), lease.hops);
-        if told != (task.attempts, task.priority, task.hops) {
+        let told = (lease.attempts, lease.priority.value(), lease.hops, lease.tenant.clone());
+        if told != (task.attempts, task.priority, task.hops, task.tenant.clone()) {
             return differs(&format!("lease of {}", key.2), task, lease);
         }
         if lease.attempts >= self.sites[&key.0].attempts.max(1) && lease.attempts > 4 {
@@ -354,9 +354,12 @@ impl Ledger {
     fn check_order(&self, grant: &Grant) -> Result<(), String> {
         for lease in grant.leases.iter().filter(|lease| lease.robots.is_none() && !lease.is_probe()) {
             let key = key_of(lease);
-            let own = self.tasks[&key].order();
+            let own = &self.tasks[&key];
             let before = |(other, task): &(&Key, &Task)| {
-                (&other.0, other.1) == (&key.0, key.1) && task.place == Place::Waiting && task.order() < own
+                let is_beside = (&other.0, other.1) == (&key.0, key.1) && task.place == Place::Waiting;
+                let goes_now = |task: &Task| task.lane.as_deref() == Some(NOW);
+                let is_first = task.lane == own.lane && task.order() < own.order();
+                is_beside && (is_first || goes_now(task) && !goes_now(own))
             };
             if let Some((other, task)) = self.tasks.iter().find(before) {
                 return Err(format!("I8: {} went before {}: {task:?}", key.2, other.2));

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use paced::internals::task::{
-    Exclusion, LeaseKey, Outcome, Put, RobotsAccess, RobotsRecord, Settled, Settlement, Stage,
+    Exclusion, LaneWish, LeaseKey, NOW, Outcome, Put, RobotsAccess, RobotsRecord, Settled, Settlement, Stage,
 };
 
 use super::game::Block;
@@ -90,7 +90,10 @@ impl Ledger {
                 let page = stored.as_ref().map(|stored| (stored.fetched_at, *recrawl));
                 if stored.is_some() && key.1 == Stage::Download {
                     let priority = paced::internals::task::Priority::from_value(task.priority);
-                    let put = Put { hops: task.hops, ..Put::request(settlement.lease.url.clone(), priority) };
+                    let urgent = task.lane.as_deref() == Some(NOW);
+                    let wish = LaneWish { urgent, tenant: task.tenant.clone(), ..LaneWish::default() };
+                    let put =
+                        Put { hops: task.hops, wish, ..Put::request(settlement.lease.url.clone(), priority) };
                     self.put(&key.0, Stage::Parse, &put);
                 }
                 if let (Some((fetched_at, recrawl)), Stage::Download) = (page, key.1) {
@@ -232,6 +235,9 @@ impl Ledger {
         let Some(task) = self.tasks.get_mut(key) else { return false };
         let Some(deferral) = task.deferral.take() else { return false };
         let at = deferral.at.filter(|at| *at > now);
+        let (lane, tenant) = self.gate(&key.0, key.1, &deferral.wish);
+        let Some(task) = self.tasks.get_mut(key) else { return false };
+        (task.lane, task.tenant) = (lane, tenant);
         task.take_up(&deferral);
         task.errand = false;
         task.place = at.map_or(Place::Waiting, Place::Scheduled);

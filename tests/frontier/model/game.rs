@@ -8,15 +8,16 @@ use futures_util::future::{Either, ready, select, try_join_all};
 
 use paced::internals::canonical_url::CanonicalUrl;
 use paced::internals::frontier::{
-    Act, Claim, Feeding, Forgotten, Frontier, FrontierError, Grant, Inspection, LockReply, MutexKey, Pause,
-    Rearm, Registered, Registration, Renamed, Run, TuneReply, Tuning, WorkScope,
+    Act, Agreed, Claim, Feeding, Forgotten, Frontier, FrontierError, Grant, Inspection, LockReply, MutexKey,
+    Pause, QueueChange, Rearm, Registered, Registration, Renamed, Run, TuneReply, Tuning, WorkScope,
 };
 use paced::internals::page::Validators;
 use paced::internals::task::{
-    Exclusion, Failure, Lease, LeaseKey, Origin, Outcome, Priority, Put, PutReply, RobotsAccess,
-    RobotsRecord, Settled, Settlement, Stage, StoredPage, TooMuch, WallSighting,
+    Exclusion, Failure, FleetRules, LANE, Lease, LeaseKey, NOW, Origin, Outcome, Priority, Put, PutReply,
+    RobotsAccess, RobotsRecord, Settled, Settlement, Stage, StoredPage, TooMuch, WallSighting,
 };
 
+use super::laned::{LANES, rules};
 use super::ledger::{Dues, Ledger};
 use super::op::{OWNERS, Op, PLANNED, Page, Posted, SITES, UNITS};
 use crate::world::{Backend, START, World, at, ms, page, shop};
@@ -38,6 +39,8 @@ pub enum Move {
     Tune(String, Vec<Tuning>),
     Block(String, Block),
     Register(Registration),
+    Agree(FleetRules, u64),
+    Requeue(String, CanonicalUrl, QueueChange),
     Feed(u32),
     ParseAgain(String, CanonicalUrl),
     DropLetter(String, Stage, CanonicalUrl),
@@ -75,6 +78,8 @@ pub enum Answer {
     Forgotten(Forgotten),
     Renamed([Renamed; 2]),
     Tuned(TuneReply),
+    Agreed(Agreed),
+    Requeued(Option<u32>),
 }
 
 impl Move {
@@ -337,7 +342,12 @@ impl Game {
             let acts = self.worlds[0].frontier.acts(site).await.map_err(|e| e.to_string())?;
             self.ledger.check_acts(site, &acts)?;
         }
+        let fleet = self.worlds[0].frontier.fleet_rules().await.map_err(|e| e.to_string())?;
+        self.ledger.check_fleet(&fleet)?;
         for world in self.worlds[1..].iter().filter(|_| all) {
+            if world.frontier.fleet_rules().await.map_err(|e| e.to_string())? != fleet {
+                return Err("the fleet's rules differ".to_owned());
+            }
             let other = world.frontier.inspect().await.map_err(|e| e.to_string())?;
             if other != inside {
                 return Err(format!("insides differ:\n  {inside:?}\n  {other:?}"));
@@ -428,7 +438,11 @@ impl Game {
                 Move::Tune(named(site), vec![Tuning::Paused(pause)])
             }
             Op::Block { site, wait } => Move::Block(named(site), block(Some(*wait))),
-            Op::Register { site, interval, parallel, attempts, robots, grouped, shared, lean } => {
+            Op::Requeue { site, path, second_host, change } => {
+                Move::Requeue(named(site), url(SITES[*site], *path, *second_host), queue_change(*change))
+            }
+            Op::Agree(which) => Move::Agree(rules(*which), *which as u64),
+            Op::Register { site, interval, parallel, attempts, robots, grouped, shared, lean, wish } => {
                 let mut new = registration(SITES[*site], grouped.is_some());
                 new.group = grouped.map(|interval| ("g".to_owned(), interval));
                 new.hosts.truncate(if *lean { 1 } else { 2 });
@@ -439,6 +453,8 @@ impl Game {
                 new.settings.parallel = *parallel;
                 new.settings.attempts = *attempts;
                 new.settings.robots = *robots;
+                new.settings.lane = wish.lane.clone().filter(|lane| lane != LANE && lane != NOW);
+                new.settings.tenant.clone_from(&wish.tenant);
                 Move::Register(new)
             }
             Op::BeginRun { site, fresh, seeds } => {
@@ -480,6 +496,7 @@ impl Game {
             unless_newer: page.unless_newer.filter(|_| !page.link).map(|age| at(now - age)),
             again: page.again,
             rule: (page.rule && site == PLANNED).then(|| "rule".to_owned()),
+            wish: page.wish.clone(),
         }
     }
 }
@@ -583,6 +600,14 @@ fn settlement(lease: &Lease, how: u32, wait: Option<i64>) -> Settlement {
     }
 }
 
+fn queue_change(change: u32) -> QueueChange {
+    match change {
+        0 => QueueChange::Drop,
+        1 | 2 => QueueChange::Priority(Priority::from_value(if change == 1 { 120 } else { 360 })),
+        lane => QueueChange::Lane(LANES[lane as usize - 3].to_owned()),
+    }
+}
+
 fn refusal(of_site: bool, first: i64, dice: u32) -> WallSighting {
     WallSighting { why: "HTTP 403".to_owned(), of_site, looks: 403, first, dice }
 }
@@ -629,6 +654,10 @@ async fn perform(frontier: &Frontier, what: Move) -> Result<Answer, FrontierErro
             Answer::Is(frontier.block(&site, wait, &why).await?)
         }
         Move::Register(new) => Answer::Registered(frontier.register(new).await?),
+        Move::Requeue(site, url, change) => {
+            Answer::Requeued(frontier.requeue(&site, vec![url], change).await?)
+        }
+        Move::Agree(rules, mark) => Answer::Agreed(frontier.agree(rules, mark).await?),
         Move::ParseAgain(site, url) => Answer::Is(frontier.parse_again(&site, &url).await?),
         Move::DropLetter(site, stage, url) => {
             Answer::Is(frontier.drop_letters(&site, vec![(stage, url)]).await? == [true])

@@ -4,9 +4,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use paced::internals::frontier::{DatedAct, Inspection, Renamed, SiteSettings, TuneReply, Tuning, WorkScope};
-use paced::internals::task::{Settled, Stage};
+use paced::internals::task::{LaneWish, Settled, Stage};
 
 use super::game::{Answer, Move};
+use super::laned::Fleet;
 use super::walled::{Slow, Wall, slowed};
 use crate::world::START;
 
@@ -37,6 +38,7 @@ pub struct Ledger {
     /// The newest version of the rules that each name of a site had, and when it was given.
     pub versions: BTreeMap<String, (i64, i64)>,
     pub turns: u64,
+    pub fleet: Fleet,
 }
 
 #[derive(Default)]
@@ -113,6 +115,10 @@ pub struct Task {
     pub hops: u32,
     pub errand: bool,
     pub deferral: Option<Deferral>,
+    /// None: the one that is always there.
+    pub lane: Option<String>,
+    /// Where it isn't whom its site was for.
+    pub tenant: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -131,6 +137,7 @@ pub struct Deferral {
     pub expires: Option<i64>,
     pub hops: u32,
     pub at: Option<i64>,
+    pub wish: LaneWish,
 }
 
 #[derive(Clone, Debug)]
@@ -202,8 +209,9 @@ impl Site {
 
 impl Task {
     pub fn new(place: Place, priority: u16, turn: u64) -> Self {
-        let (expires, deferral) = (None, None);
-        Self { place, priority, turn, expires, attempts: 0, losses: 0, hops: 0, errand: false, deferral }
+        let (expires, deferral, lane, tenant) = (None, None, None, None);
+        let (attempts, losses, hops, errand) = (0, 0, 0, false);
+        Self { place, priority, turn, expires, attempts, losses, hops, errand, deferral, lane, tenant }
     }
 
     pub fn is_idle(&self) -> bool {
@@ -332,6 +340,10 @@ impl Ledger {
                 Ok(())
             }
             (Move::Register(new), Answer::Registered(answer)) => self.register(new, answer),
+            (Move::Requeue(site, url, change), Answer::Requeued(changed)) => {
+                self.requeue(site, url.as_str(), change, *changed)
+            }
+            (Move::Agree(rules, mark), Answer::Agreed(agreed)) => self.agree(rules, *mark, *agreed),
             (Move::Forget(site), Answer::Forgotten(answer)) => self.forget(site, answer.clone()),
             (Move::Rename(site), Answer::Renamed(answer)) => {
                 let expected = match self.leased(site) {

@@ -7,6 +7,7 @@ mod claimed;
 mod ended;
 mod fed;
 mod game;
+mod laned;
 mod ledger;
 mod op;
 mod paced;

@@ -2,6 +2,9 @@
 
 use fastrand::Rng;
 use paced::internals::frontier::Tuning;
+use paced::internals::task::LaneWish;
+
+use super::laned::{LANES, RULES, TENANTS};
 
 /// Sites of every history; the last two begin in one group.
 pub const SITES: [&str; 4] = ["a", "b", "c", "d"];
@@ -97,7 +100,18 @@ pub enum Op {
         shared: bool,
         /// Without its own second host.
         lean: bool,
+        /// Its lane and whom it is for.
+        wish: LaneWish,
     },
+    /// Waiting downloads are dropped, raised or lowered, or moved.
+    Requeue {
+        site: usize,
+        path: usize,
+        second_host: bool,
+        change: u32,
+    },
+    /// A machine comes with rules for the fleet.
+    Agree(usize),
     Feed(u32),
     ParseAgain {
         site: usize,
@@ -155,6 +169,7 @@ pub struct Page {
     pub again: bool,
     pub rule: bool,
     pub hops: u32,
+    pub wish: LaneWish,
 }
 
 /// A move, and whether it is posted at once with the one before it.
@@ -167,19 +182,20 @@ pub struct Posted {
 /// The most moves posted at once.
 const MOST: usize = 6;
 
-/// The history of a seed: every other move is posted by itself, the others two to six at once.
+/// The history of a seed: every other move is posted by itself, the others two to six at once. Two of four know lanes.
 pub fn history(seed: u64, length: usize) -> Vec<Posted> {
     let mut dice = Rng::with_seed(seed);
+    let lanes = seed % 4 >= 2;
     let mut left = 0;
     let mut post = || {
         let joins = left > 0;
         left = if joins { left - 1 } else { dice.usize(0..2) * dice.usize(1..MOST) };
-        Posted { op: op(&mut dice), joins }
+        Posted { op: op(&mut dice, lanes), joins }
     };
     (0..length).map(|_| post()).collect()
 }
 
-fn op(dice: &mut Rng) -> Op {
+fn op(dice: &mut Rng, lanes: bool) -> Op {
     let which = recent(dice);
     match dice.u32(0..100) {
         0..19 => Op::Advance(wait(dice)),
@@ -189,7 +205,14 @@ fn op(dice: &mut Rng) -> Op {
             first: dice.choice([500, 2_000, 60_000]).unwrap_or(0),
             dice: dice.u32(..),
         },
-        20..38 => Op::Put(page(dice)),
+        20 if lanes => Op::Agree(dice.usize(0..RULES)),
+        21 => Op::Requeue {
+            site: site(dice),
+            path: dice.usize(0..4),
+            second_host: dice.u32(0..3) == 0,
+            change: dice.u32(0..if lanes { 6 } else { 3 }),
+        },
+        20..38 => Op::Put(page(dice, lanes)),
         38..56 => claim(dice),
         56..58 => work_on(dice),
         58..60 => Op::ClaimAgain { owner: dice.usize(0..OWNERS.len()) },
@@ -232,6 +255,7 @@ fn op(dice: &mut Rng) -> Op {
             grouped: dice.bool().then(|| dice.choice([0, 500, 5_000]).unwrap_or(0)),
             shared: dice.bool(),
             lean: dice.u32(0..3) == 0,
+            wish: LaneWish { urgent: false, ..wish(dice, lanes) },
         },
         93..95 => Op::BeginRun { site: site(dice), fresh: dice.u32(0..3) == 0, seeds: dice.usize(0..3) },
         95 if dice.bool() => {
@@ -264,22 +288,35 @@ fn work_on(dice: &mut Rng) -> Op {
     Op::WorkOn { owner: dice.usize(0..OWNERS.len()), sites: some(dice, &sites) }
 }
 
-fn page(dice: &mut Rng) -> Page {
+fn wish(dice: &mut Rng, lanes: bool) -> LaneWish {
+    if !lanes {
+        return LaneWish::default();
+    }
+    let lane = (dice.u32(0..4) == 0).then(|| dice.choice(LANES)).flatten();
+    let tenant = dice.bool().then(|| dice.choice(TENANTS)).flatten();
+    LaneWish { lane: lane.map(str::to_owned), urgent: dice.u32(0..6) == 0, tenant: tenant.map(str::to_owned) }
+}
+
+fn page(dice: &mut Rng, lanes: bool) -> Page {
     let site = site(dice);
     let planned = SITES[site] == PLANNED;
+    // The fourth is `robots.txt` itself.
+    let path = if dice.u32(0..12) == 0 { 3 } else { dice.usize(0..3) };
+    // With lanes it isn't told whether one that expired went first or was needed first.
+    let may_expire = !(planned || lanes && path == 3);
     Page {
         site,
-        // The fourth is `robots.txt` itself.
-        path: if dice.u32(0..12) == 0 { 3 } else { dice.usize(0..3) },
+        path,
         second_host: dice.u32(0..3) == 0,
         link: dice.bool(),
         priority: dice.choice([120, 220, 240, 240, 240, 360]).unwrap_or(240),
         at: (planned && dice.u32(0..4) == 0).then(|| dice.i64(0..30_000)),
-        expires: (!planned && dice.u32(0..5) == 0).then(|| dice.i64(0..10_000)),
+        expires: (may_expire && dice.u32(0..5) == 0).then(|| dice.i64(0..10_000)),
         unless_newer: (dice.u32(0..5) == 0).then(|| dice.i64(0..20_000)),
         again: dice.u32(0..6) == 0,
         rule: dice.bool(),
         hops: dice.u32(0..3),
+        wish: wish(dice, lanes),
     }
 }
 

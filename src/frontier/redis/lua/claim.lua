@@ -91,9 +91,12 @@ local claim = module(function(claim)
   end
 
   -- The first task that is still wanted and may go now, to start `soonest`; those before it are tidied away.
-  local function first_wanted(round, site, unit, stage, soonest)
+  local function first_wanted(round, site, unit, stage, soonest, dice)
     local starts = stage == 'd' and soonest or now
-    local task = stage == 'd' and walls.refused_page(site, unit) or tasks.first_waiting(site.name, stage)
+    local function first()
+      return tasks.first_waiting(site.name, stage, gate.draw(site, stage, dice))
+    end
+    local task = stage == 'd' and walls.refused_page(site, unit) or first()
     while task do
       local is_errand = task.errand and site.robots == 1
       local found, why, at
@@ -121,7 +124,7 @@ local claim = module(function(claim)
       else
         away.park(site, task, at)
       end
-      task = tasks.first_waiting(site.name, stage)
+      task = first()
     end
     return nil
   end
@@ -202,7 +205,7 @@ local claim = module(function(claim)
       places.save_unit(unit)
       return
     end
-    local task = first_wanted(round, site, unit, stage, soonest)
+    local task = first_wanted(round, site, unit, stage, soonest, math.floor(dice / WIDEST))
     if task then
       grant(round, site, unit, task, soonest)
     end

@@ -44,7 +44,7 @@ local directory = module(function(directory)
     for _, host in ipairs(directory.dropped(new)) do
       call('SREM', P .. 'hosts:' .. new.name, host)
       call('LREM', P .. 'host:' .. host, 0, new.name)
-      call('UNLINK', P .. 'robots:https://' .. host, P .. 'robots:http://' .. host)
+      records.forget_robots(host)
     end
   end
 

@@ -107,9 +107,14 @@ local packed = module(function(packed)
     return setmetatable(read_rare(site, text, rest), watched)
   end
 
+  -- Whether a record has one of these fields.
+  local function has_one_of(fields)
+    return loadstring('local record = ... return record.' .. table.concat(fields, ' or record.'))
+  end
+
   -- A function that picks what a record has of these fields; nothing where that is none of them, as it mostly is.
   local function chooser(fields)
-    local has_any = loadstring('local record = ... return record.' .. table.concat(fields, ' or record.'))
+    local has_any = has_one_of(fields)
     return function(record)
       if not has_any(record) then
         return nil
@@ -143,13 +148,13 @@ local packed = module(function(packed)
 
   local pack_task, read_task = codec(
     'place:s token:s? owner:s? until_at:d? priority:i2 position:i6 depth:i4 link:? granted_at:d? ends_at:d? '
-      .. 'fence:i6? in_flight:? departs_at:d? unit_wait:d? site_wait:d? site stage url recorded lies lies_position lies_until lies_delayed'
+      .. 'fence:i6? in_flight:? departs_at:d? unit_wait:d? site_wait:d? site stage url recorded lies lies_position lies_until lies_delayed lies_lane'
   )
 
   -- What few tasks have; none where it has nothing of that.
-  packed.rare_of_task = chooser({
-    'hops', 'attempts', 'losses', 'expires', 'stored', 'deferral', 'errand', 'history', 'lane', 'tenant',
-  })
+  local BESIDE_LANE = { 'hops', 'attempts', 'losses', 'expires', 'stored', 'deferral', 'errand', 'history', 'tenant' }
+  packed.has_more_than_lane = has_one_of(BESIDE_LANE)
+  packed.rare_of_task = chooser({ 'lane', unpack(BESIDE_LANE) })
 
   function packed.of_task(task, rare)
     return with_rare(pack_task(task), rare)
@@ -164,6 +169,8 @@ local packed = module(function(packed)
     task.site, task.stage, task.url, task.recorded = site, stage, url, true
     task.lies, task.lies_position, task.lies_until, task.lies_delayed =
       task.place, task.position, task.ends_at, task.until_at
-    return read_rare(task, text, rest)
+    read_rare(task, text, rest)
+    task.lies_lane = task.lane
+    return task
   end
 end)

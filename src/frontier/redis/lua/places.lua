@@ -11,12 +11,14 @@ local places = module(function(places)
 
   local function arrive(site, task)
     count(site, task, place_field(task.place))
+    gate.count(site, task, 1)
     if task.place == PARKED then
       count(site, task, PARKED)
     end
   end
 
   local function leave(site, task)
+    gate.count(site, task, -1)
     store.take(site, counter[task.stage][place_field(task.place)])
     if task.place == PARKED then
       store.take(site, counter[task.stage][PARKED])
@@ -67,6 +69,14 @@ local places = module(function(places)
     tasks.save(task)
   end
 
+  -- Moves a task to another lane; where it stands stays.
+  function places.change_lane(site, task, lane)
+    gate.count(site, task, -1)
+    task.lane = lane
+    gate.count(site, task, 1)
+    tasks.save(task)
+  end
+
   -- Takes a task out for good.
   function places.remove(site, task)
     leave(site, task)
@@ -101,6 +111,7 @@ local places = module(function(places)
   local function rerun(site, task)
     local deferral = task.deferral
     count(site, task, 'reruns')
+    gate.stand(site, task, deferral)
     places.take_up(task, deferral)
     task.position = store.next_position(site)
     if deferral.at and deferral.at > now then

@@ -1,5 +1,6 @@
 -- A put: one function a row of the table "state is a place".
--- A put comes as {url, link, priority, depth, hops, at, expires, again, rule, unless_newer}; what is missing is false.
+-- A put comes as {url, link, priority, depth, hops, at, expires, again, rule, unless_newer, lane, urgent, tenant}; what is
+-- missing is false.
 -- A link or a seed of the run `passes`: it asks nothing of a page that the run has fetched or fetches now.
 put = module(function(put)
   -- Whether a link of this rule still fits the budgets.
@@ -35,7 +36,8 @@ put = module(function(put)
   -- A waiting or delayed task stands for the put: most urgent priority, original position.
   local function coalesce(site, task, asked, stored)
     store.add(site, counter[task.stage].coalesced, 1)
-    if asked.link and asked.priority >= task.priority and asked.depth >= task.depth and not asked.again then
+    local goes_now = task.lane ~= NOW and gate.goes_now(site, task.stage, asked)
+    if asked.link and asked.priority >= task.priority and asked.depth >= task.depth and not asked.again and not goes_now then
       return COALESCED
     end
     task.priority = math.min(task.priority, asked.priority)
@@ -45,6 +47,9 @@ put = module(function(put)
       task.hops = asked.hops
       task.expires = later_expiry(task.expires, asked.expires)
       task.stored = stored or task.stored
+    end
+    if goes_now then
+      places.change_lane(site, task, NOW)
     end
     if asked.again and task.place == SCHEDULED and task.until_at > now then
       places.shift(site, task, WAITING)
@@ -70,11 +75,12 @@ put = module(function(put)
       deferral.at = deferral.at and at and math.min(deferral.at, at) or nil
       deferral.expires = later_expiry(deferral.expires, asked.expires)
       deferral.stored = stored or deferral.stored
+      deferral.lane, deferral.urgent, deferral.tenant = asked.lane, asked.urgent, asked.tenant
     else
       store.add(site, counter[task.stage].deferred, 1)
       task.deferral = {
         priority = asked.priority, depth = asked.depth, hops = asked.hops, at = at, expires = asked.expires,
-        stored = stored,
+        stored = stored, lane = asked.lane, urgent = asked.urgent, tenant = asked.tenant,
       }
       reply = DEFERRED
     end
@@ -93,6 +99,9 @@ put = module(function(put)
     }
     if letter then
       tasks.remove_dead(site, stage, asked.url)
+    end
+    if not asked.errand then
+      gate.stand(site, task, asked)
     end
     store.add(site, counter[stage][letter and 'revived' or 'created'], 1)
     if taken then
@@ -154,7 +163,7 @@ put = module(function(put)
     return {
       url = row[1], link = row[2], priority = row[3], depth = row[4], hops = row[5] > 0 and row[5] or nil,
       at = row[6] or nil, expires = row[7] or nil, again = row[8], rule = row[9],
-      unless_newer = row[10] or nil,
+      unless_newer = row[10] or nil, lane = row[11] or nil, urgent = row[12] or nil, tenant = row[13] or nil,
     }
   end
 
@@ -180,7 +189,7 @@ put = module(function(put)
       local waits = type(task) == 'number'
       if task == nil then
         replies[i] = put.one(site, 'd', asked) -- it came before, in this portion
-      elseif waits and asked.link and not asked.again and tasks.outranks(task, asked) then
+      elseif waits and asked.link and not asked.again and not asked.lane and not asked.urgent and tasks.outranks(task, asked) then
         coalesced_links = coalesced_links + 1
         replies[i] = COALESCED
       elseif not task and asked.passes and known[url] and not has_letters then

@@ -26,6 +26,14 @@ local records = module(function(records)
     end
   end
 
+  -- Those of a host are to be read anew.
+  function records.forget_robots(host)
+    for _, origin in ipairs({ 'https://' .. host, 'http://' .. host }) do
+      batch.robots[origin] = nil
+      call('UNLINK', P .. 'robots:' .. origin)
+    end
+  end
+
   -- The timed mutexes are plain keys that end by themselves, so that PTTL shows them and any program can take one with
   -- SET key token NX PX ms. When one ends is also kept beside it, by our own clock: the server's may jump, and a test's is
   -- its own. A start's own lock needs no such note, as the unit knows its last start.

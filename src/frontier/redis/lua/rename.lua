@@ -10,6 +10,9 @@ local rename = module(function(rename)
 
   local function move_keys(site, to)
     kept.flush()
+    for _, queued in ipairs(tasks.queues(site)) do
+      move(tasks.queue(site.name, unpack(queued)), tasks.queue(to, unpack(queued)))
+    end
     for _, key in ipairs(store.keys_of_site) do
       move(store.key_of_site(key, site.name), store.key_of_site(key, to))
     end

@@ -52,6 +52,7 @@ settle = module(function(settle)
       end
       _, parse = put.one(site, 'p', {
         url = task.url, link = false, priority = task.priority, depth = task.depth, hops = task.hops,
+        urgent = task.lane == NOW or nil, tenant = task.tenant,
       }, stored, parse_for(site, taker))
     end
     places.finish(site, task)

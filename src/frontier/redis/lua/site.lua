@@ -47,7 +47,7 @@ local sites_of = module(function(sites_of)
   -- Under new rules each robots.txt is read anew: what it asks of the pace is kept with the site that read it.
   local function ask_robots_again(new)
     for _, host in ipairs(new.hosts) do
-      call('UNLINK', P .. 'robots:https://' .. host, P .. 'robots:http://' .. host)
+      records.forget_robots(host)
     end
   end
 
@@ -170,6 +170,7 @@ local sites_of = module(function(sites_of)
       end
       if site.interval ~= new.interval or (site.min_interval or 0) ~= new.min_interval
         or (site.max_parallel or 0) ~= new.max_parallel or site.parallel ~= new.parallel or site.attempts ~= new.attempts
+        or (site.lane or false) ~= new.lane or (site.tenant or false) ~= new.tenant
         or site.robots ~= new.robots or not same_budgets(site.budgets, new.budgets) or call('GET', key) ~= new.text then
         store.renew_version(site)
       end
@@ -177,7 +178,7 @@ local sites_of = module(function(sites_of)
     site.interval, site.parallel, site.attempts, site.robots = new.interval, new.parallel, new.attempts, new.robots
     site.min_interval = new.min_interval > 0 and new.min_interval or nil
     site.max_parallel = new.max_parallel > 0 and new.max_parallel or nil
-    site.budgets = new.budgets or nil
+    site.budgets, site.lane, site.tenant = new.budgets or nil, new.lane or nil, new.tenant or nil
     if not site.fence then
       site.fence = now
     end

@@ -99,7 +99,7 @@ local store = module(function(store)
 
   -- What lies under a site's name alone: where the name stands in each key.
   store.keys_of_site = {
-    'q:d:%s:' .. LANE, 'q:p:%s:' .. LANE, 'tasks:%s', 'letter:%s', 'dead:%s', 'pages:%s', 'recrawl:%s', 'periods:%s', 'text:%s',
+    'tasks:%s', 'letter:%s', 'dead:%s', 'pages:%s', 'recrawl:%s', 'periods:%s', 'text:%s',
     'away:%s', 'acts:%s',
   }
 

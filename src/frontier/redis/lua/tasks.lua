@@ -5,9 +5,9 @@ local tasks = module(function(tasks)
   local TURN = 2 ^ 39 -- positions below this
   local DEEP = 15 -- the depth that stands for a record
 
-  -- Where the tasks of a site wait, in the one lane that there is.
-  local function queue(site, stage)
-    return P .. 'q:' .. stage .. ':' .. site .. ':' .. LANE
+  -- Where the tasks of a site wait, in one of its lanes.
+  local function queue(site, stage, lane)
+    return P .. 'q:' .. stage .. ':' .. site .. ':' .. (lane or LANE)
   end
 
   tasks.queue = queue
@@ -24,11 +24,11 @@ local tasks = module(function(tasks)
   tasks.parked_key = parked_key
 
   -- Where a task lies in a place by its turn.
-  local function queue_of(task, place)
+  local function queue_of(task, place, lane)
     if place == PARKED then
       return parked_key(task.site, tasks.origin_of(task.url))
     end
-    return queue(task.site, task.stage)
+    return queue(task.site, task.stage, lane)
   end
 
   local function has_turn(place)
@@ -71,7 +71,7 @@ local tasks = module(function(tasks)
 
   -- Remembers where the task lies, so that the next save can take it away from there.
   local function lies(task)
-    task.lies = task.place
+    task.lies, task.lies_lane = task.place, task.lane
     if task.place ~= WAITING then
       task.lies_position, task.lies_until, task.lies_delayed = task.position, task.ends_at, task.until_at
     end
@@ -94,10 +94,10 @@ local tasks = module(function(tasks)
   end
 
   function tasks.find(site, stage, url)
-    if site[counter[stage].waiting] then
-      local score = call('ZSCORE', queue(site.name, stage), url)
+    for _, lane in ipairs(site[counter[stage].waiting] and gate.lanes(site, stage) or {}) do
+      local score = call('ZSCORE', queue(site.name, stage, lane), url)
       if score then
-        return tasks.waiting(site.name, stage, url, tonumber(score))
+        return tasks.waiting(site.name, stage, url, tonumber(score), WAITING, lane)
       end
     end
     local parked = site[counter[stage].parked] and call('ZSCORE', parked_key(site.name, tasks.origin_of(url)), url)
@@ -110,7 +110,19 @@ local tasks = module(function(tasks)
     return nil
   end
 
-  -- Of each URL: false where it is nowhere, its score where it waits, or else its task.
+  -- Those of the URLs that wait in a lane other than the one that is always there.
+  local function find_in_lanes(site, stage, urls, found)
+    local lanes = gate.lanes(site, stage)
+    for i = 2, #urls > 0 and #lanes or 0 do
+      for at, score in ipairs(call('ZMSCORE', queue(site.name, stage, lanes[i]), unpack(urls))) do
+        if score then
+          found[urls[at]] = tasks.waiting(site.name, stage, urls[at], tonumber(score), WAITING, lanes[i])
+        end
+      end
+    end
+  end
+
+  -- Of each URL: false where it is nowhere, its score where it waits in the lane that is always there, or else its task.
   function tasks.find_all(site, stage, urls)
     local found, fields, others = {}, {}, {}
     local scores = site[counter[stage].waiting] and call('ZMSCORE', queue(site.name, stage), unpack(urls)) or {}
@@ -128,6 +140,9 @@ local tasks = module(function(tasks)
         found[others[i]] = of_record(site.name, stage, others[i], records[i]) or false
       end
     end
+    if site[names.lanes] then
+      find_in_lanes(site, stage, others, found)
+    end
     for i = 1, site[names.parked] and #others or 0 do
       local score = call('ZSCORE', parked_key(site.name, tasks.origin_of(others[i])), others[i])
       if score then
@@ -143,7 +158,7 @@ local tasks = module(function(tasks)
     return depth ~= DEEP and link.depth >= depth and link.priority >= math.floor(score / (TURN * 32))
   end
 
-  function tasks.waiting(site, stage, url, score, place)
+  function tasks.waiting(site, stage, url, score, place, lane)
     local depth, link, position, priority = read_score(score)
     if depth == DEEP then
       local task = find_recorded(site, stage, url)
@@ -154,7 +169,8 @@ local tasks = module(function(tasks)
       site = site, stage = stage, url = url, place = place or WAITING, until_at = false, priority = priority,
       position = position, depth = depth, link = link, token = false, owner = false, granted_at = false,
       ends_at = false, fence = false, in_flight = false, interval = false, lies = place or WAITING, lies_score = score,
-      recorded = false, lies_position = false, lies_until = false,
+      recorded = false, lies_position = false, lies_until = false, lane = lane ~= LANE and lane or nil,
+      lies_lane = lane ~= LANE and lane or nil,
     }
   end
 
@@ -196,8 +212,9 @@ local tasks = module(function(tasks)
         call('ZREM', P .. 'delay', member_of_name(from.name, task, task.lies_position))
       end
       leaves('delay', task.lies_delayed)
-    elseif has_turn(task.lies) and task.place ~= task.lies then
-      call('ZREM', queue_of(task, task.lies), task.url)
+    elseif has_turn(task.lies) and (task.place ~= task.lies or task.lane ~= task.lies_lane) then
+      call('ZREM', queue_of(task, task.lies, task.lies_lane), task.url)
+      task.lies = nil
     end
   end
 
@@ -224,10 +241,11 @@ local tasks = module(function(tasks)
     local rare = packed.rare_of_task(task)
     if has_turn(task.place) then
       task.until_at = nil
-      local plain = not rare and task.depth < DEEP
+      -- The queue that it waits in tells its lane.
+      local plain = task.depth < DEEP and not (rare and (task.place == PARKED or packed.has_more_than_lane(task)))
       local score = score_of(task, plain and task.depth or DEEP)
       if task.lies ~= task.place or score ~= task.lies_score then
-        call('ZADD', queue_of(task, task.place), string.format('%d', score), task.url)
+        call('ZADD', queue_of(task, task.place, task.lane), string.format('%d', score), task.url)
       end
       task.lies_score = score
       if plain then
@@ -256,13 +274,24 @@ local tasks = module(function(tasks)
     forget_record(task)
   end
 
-  -- The waiting task that goes first: by priority, then position.
-  function tasks.first_waiting(site, stage)
-    local first = call('ZRANGE', queue(site, stage), '0', '0', 'WITHSCORES')
+  -- The waiting task of a lane that goes first: by priority, then position.
+  function tasks.first_waiting(site, stage, lane)
+    local first = call('ZRANGE', queue(site, stage, lane), '0', '0', 'WITHSCORES')
     if not first[1] then
       return nil
     end
-    return tasks.waiting(site, stage, first[1], tonumber(first[2]))
+    return tasks.waiting(site, stage, first[1], tonumber(first[2]), WAITING, lane)
+  end
+
+  -- Waiting tasks of a lane behind a place of it, in order.
+  function tasks.waiting_behind(site, stage, lane, priority, position, most)
+    local behind = string.format('(%d', score_of({ priority = priority, position = position, link = true }, DEEP))
+    local flat = call('ZRANGEBYSCORE', queue(site, stage, lane), behind, '+inf', 'WITHSCORES', 'LIMIT', 0, most)
+    local found = {}
+    for i = 1, #flat, 2 do
+      found[#found + 1] = tasks.waiting(site, stage, flat[i], tonumber(flat[i + 1]), WAITING, lane)
+    end
+    return found
   end
 
   -- Tasks of a site that wait for a host, in the order of a queue.
@@ -274,18 +303,27 @@ local tasks = module(function(tasks)
     return found
   end
 
-  -- When the longest waiting task was put, by the least position of each priority: as many looks as there are priorities.
-  function tasks.oldest_waiting(site, stage)
-    local key, above, least = queue(site, stage), '-inf', nil
+  -- The least position in a lane, by that of each priority: as many looks as there are priorities.
+  local function first_position(key)
+    local above, least = '-inf', math.huge
     while true do
       local first = call('ZRANGEBYSCORE', key, above, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
       if not first[1] then
-        return least and math.min(now, EPOCH + least)
+        return least
       end
       local _, _, position, priority = read_score(tonumber(first[2]))
-      least = math.min(least or math.huge, position)
+      least = math.min(least, position)
       above = (priority + 1) * TURN * 32
     end
+  end
+
+  -- When the longest waiting task was put.
+  function tasks.oldest_waiting(site, stage)
+    local least = math.huge
+    for _, lane in ipairs(gate.lanes(site, stage)) do
+      least = math.min(least, first_position(queue(site.name, stage, lane)))
+    end
+    return least < math.huge and math.min(now, EPOCH + least)
   end
 
   local function all_of(members)
@@ -331,14 +369,26 @@ local tasks = module(function(tasks)
     return found
   end
 
+  -- The queues of a site: of each its stage and its lane.
+  function tasks.queues(site)
+    local queues = {}
+    for _, stage in ipairs(STAGES) do
+      for _, lane in ipairs(gate.lanes(site, stage)) do
+        queues[#queues + 1] = { stage, lane }
+      end
+    end
+    return queues
+  end
+
   -- Waiting tasks of a site, and once there are none, those that wait for these hosts, then delayed ones: few others lie beside
   -- a record then.
   function tasks.idle(site, hosts, most)
     local found = {}
-    for _, stage in ipairs(STAGES) do
-      local waiting = call('ZRANGE', queue(site, stage), 0, most - #found - 1, 'WITHSCORES')
-      for i = 1, most > #found and #waiting or 0, 2 do
-        found[#found + 1] = tasks.waiting(site, stage, waiting[i], tonumber(waiting[i + 1]))
+    for _, queued in ipairs(tasks.queues(store.site(site))) do
+      local stage, lane = unpack(queued)
+      local waiting = most > #found and call('ZRANGE', queue(site, stage, lane), 0, most - #found - 1, 'WITHSCORES') or {}
+      for i = 1, #waiting, 2 do
+        found[#found + 1] = tasks.waiting(site, stage, waiting[i], tonumber(waiting[i + 1]), WAITING, lane)
       end
     end
     for _, origin in ipairs(hosts) do

@@ -1,7 +1,7 @@
 -- What people and other modules look at; nothing here changes anything.
 local view = module(function(view)
   view.freshness, view.dead_letters, view.bar = pages.freshness, letters.after, sites_of.bar
-  view.holds_lock, view.lock_left, view.acts = lock.holds, lock.left, acts.all
+  view.holds_lock, view.lock_left, view.acts, view.fleet, view.queue = lock.holds, lock.left, acts.all, gate.rules, queue.list
 
   local function sorted(names)
     table.sort(names)
@@ -31,7 +31,7 @@ local view = module(function(view)
     return {
       name, site.unit, now, site.run, site.run_began, site.run > 0 and sites_of.is_finished(site) and not site.given_up,
       math.max(wait, store.interval(site)), store.parallel(site), site.running or 0, counts_of(site, 'd'),
-      counts_of(site, 'p'), tasks.oldest_waiting(name, 'd') or false, site.response or false, site.starts or 0,
+      counts_of(site, 'p'), tasks.oldest_waiting(site, 'd') or false, site.response or false, site.starts or 0,
       math.max(unit.last_at or 0, site.last_at or 0) > 0 and math.max(unit.last_at or 0, site.last_at or 0), math.max(store.ends(unit), store.waits_until(site)), blocked and unit.blocked_until, blocked and unit.blocked_why,
       is_paused and site.paused or false, is_paused and site.paused_until or false, site.version,
       {
@@ -67,6 +67,7 @@ local view = module(function(view)
         found[#found + 1] = {
           stage, task.place, task.place == RUNNING and task.ends_at or task.until_at or false, task.owner or false,
           task.priority, EPOCH + task.position, task.depth, task.attempts or 0, task.losses or 0, history[#history] or false,
+          task.lane or false, task.tenant or false,
         }
       end
       local letter = call('HGET', P .. 'letter:' .. name, stage .. url)
@@ -128,8 +129,10 @@ local view = module(function(view)
     local found, due, dead, known = {}, {}, {}, 0
     for _, name in ipairs(sorted(call('SMEMBERS', P .. 'sites'))) do
       for _, stage in ipairs(STAGES) do
-        for _, url in ipairs(call('ZRANGE', tasks.queue(name, stage), 0, -1)) do
-          found[#found + 1] = { name, stage, url, WAITING }
+        for _, lane in ipairs(gate.lanes(store.site(name), stage)) do
+          for _, url in ipairs(call('ZRANGE', tasks.queue(name, stage, lane), 0, -1)) do
+            found[#found + 1] = { name, stage, url, WAITING }
+          end
         end
         for _, origin in ipairs(stage == 'd' and away.hosts(name) or {}) do
           for _, task in ipairs(tasks.parked(name, origin, 0)) do

@@ -5,19 +5,19 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::clock::Timestamp;
-use crate::frontier::state::{DeadState, StageCounts, TuneReply, WorkScope};
+use crate::frontier::state::{Agreed, DeadState, StageCounts, TuneReply, WorkScope};
 use crate::frontier::step::{
     Begun, Feeding, Forgotten, Grant, LockReply, Lost, Rearm, Registered, Renamed, Run, SeedReply,
 };
 use crate::frontier::value::{Decoded, FromWire, ReplyRow, embedded, is_true, malformed, parse, read_by};
 use crate::frontier::view::{
-    DatedAct, Freshness, Inspection, KnownRobots, KnownWall, LatestPage, Owner, Says, SiteNames, UnitStatus,
-    UrlStatus, View,
+    DatedAct, Freshness, Inspection, KnownRobots, KnownWall, LatestPage, Owner, Queued, Says, SiteNames,
+    UnitStatus, UrlStatus, View,
 };
 use crate::page::Validators;
 use crate::task::{
-    DeadLetter, Departure, Failure, Lease, Origin, PageKey, PutReply, RobotsFetch, RobotsRecord, Settled,
-    StoredPage,
+    DeadLetter, Departure, Failure, FleetRules, Lease, Origin, PageKey, PutReply, RobotsFetch, RobotsRecord,
+    Settled, StoredPage,
 };
 
 /// Rows of the script: their fields, in its order.
@@ -39,7 +39,7 @@ rows! {
     Grant { leases, next_in, buried, lost }
     Lease {
         token, site, stage, url, fence, granted_at, ends_at, attempts, origin, priority, depth, hops, departure, robots,
-        robots_until, stored, version, supply, places, parallel, response, tells, probe_of
+        robots_until, stored, version, supply, places, parallel, response, tells, probe_of, tenant
     }
     RobotsFetch { fetch, failures }
     Lost { site, stage, url, losses, kept_back }
@@ -53,7 +53,8 @@ rows! {
     Says { interval, tuned_interval, robots, group, parallel, tuned_parallel, least_interval, most_parallel }
     KnownRobots { record, until, failures }
     UrlStatus { tasks, letters, latest, recrawl_at, is_known }
-    UnitStatus { stage, place, until, owner, priority, put_at, depth, attempts, losses, failure }
+    Queued { url, priority, put_at, depth, lane, tenant }
+    UnitStatus { stage, place, until, owner, priority, put_at, depth, attempts, losses, failure, lane, tenant }
     Departure { at, unit, site }
     LatestPage { stored, depth }
     Freshness { fresh, all, oldest }
@@ -67,6 +68,14 @@ read_by! {
     Rearm: parse;
     LockReply: parse;
     TuneReply: parse;
+    Agreed: parse;
+    // Those for all as text, then each tenant's.
+    FleetRules: |value| {
+        let (for_all, own): (String, Vec<(String, String)>) = FromWire::read(value)?;
+        let read = |text: &str| serde_json::from_str(text).map_err(|_| malformed(value));
+        let tenants = own.into_iter().map(|(name, rules)| Ok((name, serde_json::from_str(&rules).map_err(|_| malformed(value))?)));
+        Ok(Self { tenants: tenants.collect::<Decoded<_>>()?, ..read(&for_all)? })
+    };
     Forgotten: parse;
     Renamed: parse;
     StageCounts: parse;

@@ -5,18 +5,18 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::mark::mark;
-use crate::canonical_url::CanonicalUrl;
+use crate::canonical_url::{CanonicalUrl, fingerprint};
 use crate::clock::{Timestamp, millis};
 use crate::frontier::state::Tuning;
-use crate::frontier::step::{Act, Claim, Registration};
+use crate::frontier::step::{Act, Claim, QueueChange, Registration};
 use crate::frontier::table::Haste;
 use crate::frontier::value::ToWire;
-use crate::frontier::view::LetterPlace;
+use crate::frontier::view::{LetterPlace, QueuePlace};
 use crate::frontier::{MutexKey, WorkScope};
 use crate::page::Validators;
 use crate::task::{
-    LeaseKey, Origin, Outcome, Put, RobotsAccess, RobotsRecord, Settlement, Stage, StoredPage, TooMuch,
-    WallSighting,
+    FleetRules, LeaseKey, Origin, Outcome, Put, RobotsAccess, RobotsRecord, Settlement, Stage, StoredPage,
+    TooMuch, WallSighting,
 };
 
 /// In ms.
@@ -51,6 +51,16 @@ as_one_value! {
     Vec<(Stage, CanonicalUrl)>: |letters| letters.iter().map(|(stage, url)| json!(member(*stage, url))).collect();
     Option<LetterPlace>: |place| or_false(place.as_ref().map(|at| json!([at.died_at, member(at.stage, &at.url)])));
     Vec<Tuning>: |tunings| tunings.iter().flat_map(tuned).collect();
+    Vec<CanonicalUrl>: |urls| urls.iter().map(|url| json!(url.as_str())).collect();
+    Option<QueuePlace>: |place| {
+        or_false(place.as_ref().map(|place| json!([place.priority.value(), place.put_at.as_millis()])))
+    };
+    // What is changed, and to what.
+    QueueChange: |change| match change {
+        QueueChange::Drop => json!(["drop"]),
+        QueueChange::Priority(priority) => json!(["priority", priority.value()]),
+        QueueChange::Lane(lane) => json!(["lane", lane]),
+    };
     // The script keeps it unread.
     Act: |act| json!(json!(act).to_string());
     Option<Act>: |act| or_false(act.as_ref().map(|act| json!(act).to_string()));
@@ -66,6 +76,18 @@ impl ToWire for LeaseKey {
 /// It stays with the sender.
 impl ToWire for Haste {
     fn put(&self, _row: &mut Vec<Value>) {}
+}
+
+/// The rules for all, each tenant's own, what tells all of them from others, and whether there are any.
+impl ToWire for FleetRules {
+    fn put(&self, row: &mut Vec<Value>) {
+        let Self { lanes, fairness, tenants } = self;
+        let for_all = json!({ "lanes": lanes, "fairness": fairness }).to_string();
+        let own: Vec<_> =
+            tenants.iter().map(|(name, rules)| json!([name, json!(rules).to_string()])).collect();
+        let digest = fingerprint(&json!(self).to_string()).cast_unsigned();
+        row.extend([json!(for_all), json!(own), json!(hex(digest)), json!(*self == Self::default())]);
+    }
 }
 
 impl ToWire for Option<i64> {
@@ -166,6 +188,9 @@ fn put(put: &Put) -> Value {
         put.again,
         or_false(put.rule.as_ref()),
         time(put.unless_newer),
+        or_false(put.wish.lane.as_ref()),
+        put.wish.urgent,
+        or_false(put.wish.tenant.as_ref()),
     ])
 }
 
@@ -192,6 +217,7 @@ pub(in crate::frontier::redis) fn registration(new: &Registration) -> Value {
         "group": or_false(new.group.as_ref().map(|(name, _)| name)),
         "group_interval": new.group.as_ref().map_or(0, |(_, interval)| *interval),
         "interval": new.settings.interval, "parallel": new.settings.parallel, "attempts": new.settings.attempts,
+        "lane": or_false(new.settings.lane.as_ref()), "tenant": or_false(new.settings.tenant.as_ref()),
         "min_interval": new.settings.min_interval, "max_parallel": new.settings.max_parallel,
         "robots": i32::from(new.settings.robots), "budgets": or_false((!budgets.is_empty()).then(|| json!(budgets).to_string())),
     })

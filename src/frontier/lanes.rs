@@ -1,0 +1,42 @@
+//! Lanes: what a fleet agreed on, and what waits in them.
+
+use super::table::{Reply, Step};
+use super::{Agreed, Frontier, FrontierError, QueueChange, QueuePlace, Queued};
+use crate::canonical_url::CanonicalUrl;
+use crate::task::FleetRules;
+
+impl Frontier {
+    /// Downloads that wait in a lane of a site, in the order in which they go: those behind `after`, 1,000 at most; none where there
+    /// is no such site (N5).
+    pub async fn queued(
+        &self,
+        site: &str,
+        lane: &str,
+        after: Option<QueuePlace>,
+        most: u32,
+    ) -> Result<Option<Vec<Queued>>, FrontierError> {
+        ask!(self, Queue { site: site.to_owned(), lane: lane.to_owned(), after, most })
+    }
+
+    /// Changes those of the pages that still wait, back off or are put for later; how many those are, or none where there is no
+    /// such site.
+    pub async fn requeue(
+        &self,
+        site: &str,
+        urls: Vec<CanonicalUrl>,
+        change: QueueChange,
+    ) -> Result<Option<u32>, FrontierError> {
+        ask!(self, Requeue { site: site.to_owned(), urls, change })
+    }
+
+    /// Puts rules in force for all machines, unless newer ones took the place of the text that `mark` tells (N8).
+    pub async fn agree(&self, rules: FleetRules, mark: u64) -> Result<Agreed, FrontierError> {
+        ask!(self, Agree { rules, mark })
+    }
+
+    /// The rules in force for all machines.
+    pub async fn fleet_rules(&self) -> Result<FleetRules, FrontierError> {
+        let rules: Result<Box<FleetRules>, FrontierError> = ask!(self, Fleet {});
+        rules.map(|rules| *rules)
+    }
+}

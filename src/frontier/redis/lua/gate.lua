@@ -1,0 +1,177 @@
+-- Which lane a task waits in, and which lane the next start is of.
+local gate = module(function(gate)
+  local ONLY = { LANE }
+
+  -- The lanes that have tasks which may be claimed, and the one that is always there before them.
+  function gate.lanes(site, stage)
+    if not site[counter[stage].lanes] then
+      return ONLY
+    end
+    local lanes = {}
+    for lane in pairs(store.map(site, counter[stage].lanes)) do
+      lanes[#lanes + 1] = lane
+    end
+    table.sort(lanes)
+    table.insert(lanes, 1, LANE)
+    return lanes
+  end
+
+  -- Books a task into its lane, or out of it; those of the lane that is always there aren't counted.
+  function gate.count(site, task, by)
+    if task.place ~= WAITING or not task.lane then
+      return
+    end
+    local field = counter[task.stage].lanes
+    local lanes = store.map(site, field)
+    local count = (lanes[task.lane] or 0) + by
+    lanes[task.lane] = count > 0 and count or nil
+    store.set_map(site, field, lanes)
+  end
+
+  -- The lanes with their weights and the rules that hold for all; read once a call, and decoded again only where they changed.
+  local text, rules = false, {}
+  local function in_force()
+    local read = batch.fleet
+    if read == nil then
+      read = call('HGET', P .. 'fleet', 'rules')
+      batch.fleet = read
+    end
+    if read ~= text then
+      text, rules = read, read and cjson.decode(read) or {}
+    end
+    return rules
+  end
+
+  -- The lane of the next start: `now` before all others, else one of those that have something ready, by its weight (F13, F18).
+  function gate.draw(site, stage, dice)
+    local names = counter[stage]
+    if not site[names.lanes] then
+      return LANE
+    end
+    local counts, left = store.map(site, names.lanes), (site[names.waiting] or 0) - (site[names.parked] or 0)
+    if counts[NOW] then
+      return NOW
+    end
+    local weights, ready, all = in_force().lanes or {}, {}, 0
+    local lanes = gate.lanes(site, stage)
+    for i = 2, #lanes do
+      left = left - counts[lanes[i]]
+    end
+    for i = left > 0 and 1 or 2, #lanes do
+      ready[#ready + 1] = lanes[i]
+      all = all + math.max(1, weights[lanes[i]] or 1)
+    end
+    local at = dice % all
+    for _, lane in ipairs(ready) do
+      at = at - math.max(1, weights[lane] or 1)
+      if at < 0 then
+        return lane
+      end
+    end
+  end
+
+  -- Whether a put goes before all others: it asked for that, or for as long as there is room.
+  function gate.goes_now(site, stage, wish)
+    if wish.lane or not wish.urgent then
+      return wish.lane == NOW
+    end
+    return (store.map(site, counter[stage].lanes)[NOW] or 0) < MOST_NOW
+  end
+
+  local function window(stage, tenant)
+    return P .. 'window:' .. stage .. ':' .. tenant
+  end
+
+  -- Forgets windows that are over, a bounded number.
+  local function sweep()
+    for _, member in ipairs(call('ZRANGEBYSCORE', P .. 'windows', '-inf', now, 'LIMIT', 0, SWEPT_WINDOWS)) do
+      call('DEL', window(string.sub(member, 1, 1), string.sub(member, 2)))
+      call('ZREM', P .. 'windows', member)
+    end
+  end
+
+  local function rules_for(tenant, stage)
+    local own = call('HGET', P .. 'tenants', tenant)
+    local found, most, longest = {}, nil, 0
+    for _, rule in ipairs(own and cjson.decode(own) or in_force().fairness or {}) do
+      if not rule.stage or string.sub(rule.stage, 1, 1) == stage then
+        found[#found + 1] = rule
+        most, longest = math.max(most or 0, rule.threshold), math.max(longest, rule.per)
+      end
+    end
+    return found, most, longest
+  end
+
+  -- The lane of the last rule that a tenant's window matches, this task included (F1-F3).
+  local function ruled_lane(stage, tenant)
+    local lane
+    local matching, most, longest = rules_for(tenant, stage)
+    if not most then
+      return nil
+    end
+    sweep()
+    local key = window(stage, tenant)
+    call('LPUSH', key, string.format('%.0f', now))
+    call('LTRIM', key, 0, most)
+    call('ZADD', P .. 'windows', now + longest + 1, stage .. tenant)
+    for _, rule in ipairs(matching) do
+      local at = call('LINDEX', key, rule.threshold)
+      if at and tonumber(at) >= now - rule.per then
+        lane = rule.lane
+      end
+    end
+    return lane
+  end
+
+  local function lane_of(site, stage, wish)
+    if gate.goes_now(site, stage, wish) then
+      return NOW
+    elseif wish.lane then
+      return wish.lane
+    end
+    local tenant = wish.tenant or site.tenant
+    return tenant and ruled_lane(stage, tenant) or site.lane
+  end
+
+  -- A task that is made now gets its lane, which it keeps until it is settled, and is noted as somebody's.
+  function gate.stand(site, task, wish)
+    local lane = lane_of(site, task.stage, wish)
+    task.lane = lane ~= LANE and lane or nil
+    task.tenant = wish.tenant ~= site.tenant and wish.tenant or nil
+  end
+
+  -- Puts the rules of a machine in force for all of them, unless newer ones took their place before (N8). `digest` tells the
+  -- rules from others, `mark` their text; without rules they are none.
+  function gate.agree(lanes_and_fairness, tenants, digest, is_none, mark)
+    local key = P .. 'fleet'
+    local known, before, replaced = unpack(call('HMGET', key, 'digest', 'mark', 'replaced'))
+    if known == digest or not known and is_none then
+      return 'in_force'
+    end
+    local marks = {}
+    for old in string.gmatch(replaced or '', '%x+') do
+      if old == mark then
+        return 'older'
+      end
+      marks[#marks + 1] = old
+    end
+    marks[#marks + 1] = before or string.rep('0', 16)
+    replaced = table.concat(marks, ' ', math.max(1, #marks - REPLACED + 1))
+    call('HSET', key, 'digest', digest, 'mark', mark, 'replaced', replaced, 'rules', lanes_and_fairness)
+    batch.fleet = nil
+    call('DEL', P .. 'tenants')
+    for _, tenant in ipairs(tenants) do
+      call('HSET', P .. 'tenants', tenant[1], tenant[2])
+    end
+    return 'replaced'
+  end
+
+  -- The rules in force: those for all, and of each tenant with rules of its own its name and these.
+  function gate.rules()
+    local found, flat = {}, call('HGETALL', P .. 'tenants')
+    for i = 1, #flat, 2 do
+      found[#found + 1] = { flat[i], flat[i + 1] }
+    end
+    return { call('HGET', P .. 'fleet', 'rules') or '{}', found }
+  end
+end)

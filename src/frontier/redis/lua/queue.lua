@@ -1,0 +1,49 @@
+-- What people do to downloads that wait: look at them, and drop them, raise or lower them, move them to another lane.
+local queue = module(function(queue)
+  -- Those of a lane behind that place, which comes as {priority, ms}, in order.
+  function queue.list(name, lane, after, most)
+    if not store.site(name) then
+      return false
+    end
+    local found = {}
+    -- Those before are hosts' robots.txt.
+    local priority, put_at = unpack(after or { PRIORITY_ROBOTS + 1, EPOCH - 1 })
+    for i, task in ipairs(tasks.waiting_behind(name, 'd', lane, priority, put_at - EPOCH, math.min(most, QUEUE_LISTED))) do
+      found[i] = {
+        task.url, task.priority, EPOCH + task.position, task.depth, task.lane or false, task.tenant or false,
+      }
+    end
+    return found
+  end
+
+  local CHANGES = {
+    drop = function(site, task)
+      store.add(site, counter.d.dropped, 1)
+      places.remove(site, task)
+    end,
+    priority = function(_, task, priority)
+      task.priority = priority
+      tasks.save(task)
+    end,
+    lane = function(site, task, lane)
+      places.change_lane(site, task, lane ~= LANE and lane or nil)
+    end,
+  }
+
+  -- Changes those of the pages that wait, for whatever; how many they are.
+  function queue.change(name, urls, change)
+    local site, changed = store.site(name), 0
+    if not site then
+      return false
+    end
+    for _, url in ipairs(urls) do
+      local task = tasks.find(site, 'd', url)
+      if task and task.place ~= RUNNING and not task.errand then
+        changed = changed + 1
+        CHANGES[change[1]](site, task, change[2])
+      end
+    end
+    store.save_site(site)
+    return changed
+  end
+end)

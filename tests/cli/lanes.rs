@@ -1,0 +1,105 @@
+//! Lanes and tenants: which of `paced.toml` are in force, and where a page waits that is put.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::expected::*;
+use crate::support::*;
+
+const LANES: &str =
+    "[lanes]\ngeneral = 6\nslow = 3\n[[fairness]]\nlane = \"slow\"\nthreshold = 2\nstage = \"download\"\n";
+
+/// A site's file whose first lines are these.
+fn site_with(data: &TempData, site: &TestSite, name: &str, lines: &str) -> PathBuf {
+    let text = format!("{lines}{}{RULES}", site.toml(name, Duration::from_millis(10)));
+    data.write(&format!("{name}.toml"), &text)
+}
+
+#[test]
+fn f2_f5_f16_a_tenant_s_flood_waits_in_its_lane_and_pages_put_by_hand_go_first() {
+    let (data, site) = (TempData::new(), small_site());
+    let file = site_with(&data, &site, "shop", "tenant = \"acme\"\n");
+    let config = data.write("paced.toml", LANES);
+    let paced = |words: &[&str]| Paced::new(words).arg("--config").arg(&config).data(&data);
+    paced(&["crawl", "--workers", "1"]).arg(&file).run().expect_code(0);
+    let put = |words: &[&str], path: &str| {
+        paced(&["put", "shop"]).args(words).arg(site.url(path)).run().expect_code(0);
+    };
+    // The crawl's own four pages were more than the threshold.
+    put(&["--priority", "user"], "/p/9");
+    put(&["--priority", "user", "--tenant", "beta"], "/p/2");
+    put(&["--priority", "user", "--lane", "slow"], "/p/3");
+    put(&[], "/p/1");
+    let told = paced(&["status"]).run().expect_code(0).stdout;
+    let by_lane = "downloads: 1 in now, 1 in general, 2 in slow\n";
+    assert!(told.contains(&format!("\nshop: {by_lane}")), "{told}");
+    assert_eq!(status(&data)["download"]["lanes"], serde_json::json!({ "now": 1, "slow": 2 }));
+    let explain = |what: &str| paced(&["explain", what]).run().expect_code(0).stdout;
+    let told = explain("shop");
+    assert!(
+        told.contains(&format!("  by lane     {by_lane}")) && told.contains("  tenant      acme\n"),
+        "{told}"
+    );
+    for (path, ends) in [
+        ("/p/9", ", lane slow, tenant acme\n"),
+        ("/p/2", "0 links from a seed, tenant beta\n"),
+        ("/p/1", ", lane now, tenant acme\n"),
+    ] {
+        let told = explain(&site.url(path));
+        assert!(told.contains(ends), "no `{ends}` in\n{told}");
+    }
+    let before = site.requests().len();
+    paced(&["crawl", "--workers", "1"]).arg(&file).run().expect_code(0);
+    let asked: Vec<String> = site.requests().split_off(before).into_iter().map(|asked| asked.path).collect();
+    assert_eq!((asked[0].as_str(), asked.len()), ("/p/1", 4), "{asked:?}");
+}
+
+#[test]
+fn f15_a_lane_that_is_nowhere_is_refused_with_those_that_there_are() {
+    let (data, site, _) = crawled();
+    let file = site_with(&data, &site, "other", "lane = \"slo\"\n");
+    let config = data.write("paced.toml", LANES);
+    let told = "other.toml:1:8: there is no lane `slo`; \
+                write it into [lanes] of paced.toml, or name one that is there: general, slow";
+    for verb in ["check", "crawl", "seed"] {
+        let run = Paced::new([verb]).arg(&file).arg("--config").arg(&config).data(&data).run().expect_code(2);
+        assert!((run.stdout.clone() + &run.stderr).contains(told), "no `{told}` in\n{run:?}");
+    }
+    let run = Paced::new(["seed"]).arg(&file).data(&data).run().expect_code(1);
+    let told = "site `other` waits in the lane `slo`, which isn't there; \
+                write it into [lanes] of paced.toml, or name one of general";
+    assert!(run.stderr.contains(told), "without a paced.toml the frontier knows the lanes: {run:?}");
+    for (words, told) in [
+        (["--lane", "slo"], "there is no lane `slo`; name now, or one of general"),
+        (["--tenant", "a b"], "`a b` is no tenant; write letters, digits, `-`, `_` and `.`"),
+    ] {
+        let put = Paced::new(["put", "shop"]).arg(site.url("/p/9")).args(words).data(&data);
+        let run = put.run().expect_code(2);
+        assert!(run.stderr.contains(told), "no `{told}` in\n{}", run.stderr);
+    }
+    assert_eq!(status(&data)["waiting"], 0);
+}
+
+#[test]
+fn n8_rules_that_were_replaced_do_not_come_back_by_a_restart_and_both_machines_are_told() {
+    let (data, _site, file) = crawled();
+    let seed = |config: &Path| {
+        Paced::new(["seed"]).arg(&file).arg("--config").arg(config).data(&data).run().expect_code(0).stderr
+    };
+    let old = data.write("old.toml", "[lanes]\nslow = 1\n");
+    let new = data.write("new.toml", "[lanes]\nslow = 2\n");
+    let in_force = "lanes and fairness rules of paced.toml are in force for all machines";
+    let older = "this paced.toml is older than the one in force: the newer lanes and fairness rules stay";
+    for (config, first, again) in
+        [(&old, Some(in_force), None), (&new, Some(in_force), None), (&old, Some(older), Some(older))]
+    {
+        for told in [first, again] {
+            let log = seed(config);
+            for said in [in_force, older] {
+                assert_eq!(log.contains(said), told == Some(said), "{}: {log}", config.display());
+            }
+        }
+    }
+    data.write("old.toml", "# once more\n[lanes]\nslow = 1\n");
+    assert!(seed(&old).contains(in_force), "another text is a newer one");
+}

@@ -1,0 +1,152 @@
+//! Lanes, booked: which one each task waits in, by every task that was ever made for its tenant (I10).
+
+use std::collections::BTreeMap;
+
+use paced::internals::frontier::state::StageCounts;
+use paced::internals::frontier::{Agreed, QueueChange};
+use paced::internals::task::{FleetRules, LANE, LaneRule, LaneWish, NOW, Stage};
+
+use super::ledger::{Ledger, Place, differs};
+
+/// Lanes that a put may name.
+pub const LANES: [&str; 4] = ["general", "slow", "superslow", "now"];
+pub const TENANTS: [&str; 3] = ["acme", "bolt", "corp"];
+/// So many texts of rules there are.
+pub const RULES: usize = 4;
+
+/// What the ledger knows of a fleet.
+#[derive(Default)]
+pub struct Fleet {
+    rules: FleetRules,
+    mark: u64,
+    replaced: Vec<u64>,
+    /// By stage and tenant, when each task was made that was counted.
+    made: BTreeMap<(Stage, String), Vec<i64>>,
+}
+
+/// The rules of a text. All that have some count as many tasks, for as long: what one of them forgot none of the others needs.
+pub fn rules(which: usize) -> FleetRules {
+    let rule = |lane: &str, threshold: u32, per: i64, stage: Option<Stage>| LaneRule {
+        lane: lane.to_owned(),
+        threshold,
+        per,
+        stage,
+    };
+    let lanes = |slow, superslow| [("slow".to_owned(), slow), ("superslow".to_owned(), superslow)].into();
+    let longest = |lane: &str| rule(lane, 3, 60_000, None);
+    match which {
+        0 => FleetRules::default(),
+        1 => FleetRules {
+            lanes: lanes(3, 1),
+            fairness: vec![rule("slow", 1, 5_000, None), longest("superslow")],
+            tenants: BTreeMap::new(),
+        },
+        2 => FleetRules {
+            lanes: lanes(1, 5),
+            fairness: vec![longest("slow"), rule("superslow", 2, 1_000, Some(Stage::Download))],
+            tenants: [("bolt".to_owned(), vec![longest("slow"), rule("general", 1, 2_000, None)])].into(),
+        },
+        _ => FleetRules {
+            lanes: lanes(9, 9),
+            fairness: vec![longest("slow")],
+            tenants: [("acme".to_owned(), Vec::new())].into(),
+        },
+    }
+}
+
+/// There is room: a history has fewer tasks than fit.
+pub fn goes_now(wish: &LaneWish) -> bool {
+    wish.lane.as_deref() == Some(NOW) || wish.lane.is_none() && wish.urgent
+}
+
+impl Ledger {
+    /// Rules that others replaced before don't come back (N8).
+    pub fn agree(&mut self, rules: &FleetRules, mark: u64, agreed: Agreed) -> Result<(), String> {
+        let fleet = &mut self.fleet;
+        let expected = if fleet.rules == *rules {
+            Agreed::InForce
+        } else if fleet.replaced.contains(&mark) {
+            Agreed::Older
+        } else {
+            fleet.replaced.push(fleet.mark);
+            (fleet.rules, fleet.mark) = (rules.clone(), mark);
+            Agreed::Replaced
+        };
+        if expected == agreed { Ok(()) } else { differs("N8: agree", expected, agreed) }
+    }
+
+    /// A download that a worker hasn't, nor is somebody's robots.txt.
+    pub fn requeue(
+        &mut self,
+        site: &str,
+        url: &str,
+        change: &QueueChange,
+        changed: Option<u32>,
+    ) -> Result<(), String> {
+        let key = (site.to_owned(), Stage::Download, url.to_owned());
+        let waits = self.tasks.get(&key).is_some_and(|task| task.is_idle() && !task.errand);
+        if changed != Some(u32::from(waits)) {
+            return differs("N5: changed", waits, changed);
+        }
+        let Some(task) = self.tasks.get_mut(&key).filter(|_| waits) else { return Ok(()) };
+        match change {
+            QueueChange::Priority(priority) => task.priority = priority.value(),
+            QueueChange::Lane(lane) => task.lane = Some(lane.clone()).filter(|lane| lane != LANE),
+            QueueChange::Drop => {
+                self.tasks.remove(&key);
+                self.books(&key).dropped += 1;
+            }
+        }
+        Ok(())
+    }
+
+    pub fn check_fleet(&self, rules: &FleetRules) -> Result<(), String> {
+        if self.fleet.rules == *rules { Ok(()) } else { differs("N8: rules", &self.fleet.rules, rules) }
+    }
+
+    /// The lane of a task that is made now, and whom it is for.
+    pub fn gate(&mut self, site: &str, stage: Stage, wish: &LaneWish) -> (Option<String>, Option<String>) {
+        let settings =
+            self.sites[site].rules.as_ref().map(|(_, settings)| settings.clone()).unwrap_or_default();
+        let tenant = wish.tenant.clone().filter(|tenant| Some(tenant) != settings.tenant.as_ref());
+        let lane = if goes_now(wish) {
+            Some(NOW.to_owned())
+        } else if wish.lane.is_some() {
+            wish.lane.clone()
+        } else {
+            let ruled = wish.tenant.clone().or(settings.tenant).and_then(|tenant| self.ruled(stage, tenant));
+            ruled.or(settings.lane)
+        };
+        (lane.filter(|lane| lane != LANE), tenant)
+    }
+
+    fn ruled(&mut self, stage: Stage, tenant: String) -> Option<String> {
+        let Fleet { rules, made, .. } = &mut self.fleet;
+        let rules = rules.tenants.get(&tenant).unwrap_or(&rules.fairness).iter();
+        let rules: Vec<&LaneRule> =
+            rules.filter(|rule| rule.stage.is_none_or(|only| only == stage)).collect();
+        if rules.is_empty() {
+            return None;
+        }
+        let made = made.entry((stage, tenant)).or_default();
+        made.push(self.now);
+        let within = |per: i64| made.iter().filter(|at| **at >= self.now - per).count();
+        let matching = rules.iter().filter(|rule| within(rule.per) > rule.threshold as usize);
+        matching.map(|rule| rule.lane.clone()).next_back()
+    }
+
+    pub fn check_lanes(&self, site: &str, stage: Stage, counts: &StageCounts) -> Result<(), String> {
+        let mut lanes = BTreeMap::<String, u64>::new();
+        let here = self.tasks.iter().filter(|(key, _)| (key.0.as_str(), key.1) == (site, stage));
+        for (_, task) in here.filter(|(_, task)| task.place == Place::Waiting) {
+            if let Some(lane) = &task.lane {
+                *lanes.entry(lane.clone()).or_default() += 1;
+            }
+        }
+        if lanes == counts.lanes {
+            Ok(())
+        } else {
+            differs(&format!("I10: lanes of {site}"), lanes, &counts.lanes)
+        }
+    }
+}

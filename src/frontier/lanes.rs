@@ -18,8 +18,7 @@ impl Frontier {
         ask!(self, Queue { site: site.to_owned(), lane: lane.to_owned(), after, most })
     }
 
-    /// Changes those of the pages that still wait, back off or are put for later; how many those are, or none where there is no
-    /// such site.
+    /// Changes those of the pages that still wait as they were seen to; how many those are, or none where there is no such site.
     pub async fn requeue(
         &self,
         site: &str,
@@ -31,7 +30,7 @@ impl Frontier {
 
     /// Puts rules in force for all machines, unless newer ones took the place of the text that `mark` tells (N8).
     pub async fn agree(&self, rules: FleetRules, mark: u64) -> Result<Agreed, FrontierError> {
-        ask!(self, Agree { rules, mark })
+        ask!(self, Agree { rules, mark, by_directory: false })
     }
 
     /// The rules in force for all machines.

@@ -1,6 +1,8 @@
 //! What a store must offer for the steps to run on it: places to put records, and indexes in a stated order.
 //! The steps are written once over this seam; the plain maps of the model and the tables of `SQLite` stand behind it.
 
+use std::sync::Arc;
+
 use super::mutex_key::MutexKey;
 use super::state::{
     AwayHost, DeadState, FleetState, MutexState, OwnerState, PageState, Recrawl, RobotsBrief, RobotsState,
@@ -133,7 +135,7 @@ pub(crate) trait DueShelf: Fallible {
 
 /// What a fleet agreed on, and how many tasks its tenants asked for lately.
 pub(crate) trait LaneShelf: Fallible {
-    fn fleet(&mut self) -> Result<FleetState, Self::Error>;
+    fn fleet(&mut self) -> Result<Arc<FleetState>, Self::Error>;
     fn save_fleet(&mut self, fleet: &FleetState) -> Result<(), Self::Error>;
     /// Counts one more task of a tenant. Of its window the newest `keep` are kept, until that time.
     fn count_in(&mut self, window: Window<'_>, at: i64, keep: u32, until: i64) -> Result<(), Self::Error>;

@@ -167,10 +167,20 @@ pub struct Act {
 pub enum QueueChange {
     /// They go, as if they had never been asked for.
     Drop,
-    /// They are so urgent.
-    Priority(Priority),
-    /// They wait in that lane.
-    Lane(String),
+    /// Those that are so urgent get another priority.
+    Priority {
+        /// As they are.
+        from: Priority,
+        /// As they are to be.
+        to: Priority,
+    },
+    /// Those of a lane go to another one.
+    Lane {
+        /// Where they wait.
+        from: String,
+        /// Where they are to wait.
+        to: String,
+    },
 }
 
 /// What became of asking for a mutex.

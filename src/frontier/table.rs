@@ -170,7 +170,7 @@ steps! {
     DeadLetters { site: String, most: u32, after: Option<LetterPlace> } -> Vec<DeadLetter>, "view.dead_letters",
         Site(site), Asker;
     DropLetters { site: String, letters: Vec<(Stage, CanonicalUrl)> } -> Vec<bool>, "letters.drop", Site(site), Asker;
-    Agree { rules: FleetRules, mark: u64 } -> Agreed, "gate.agree", Several, Asker;
+    Agree { rules: FleetRules, mark: u64, by_directory: bool } -> Agreed, "gate.agree", Several, Asker;
     Fleet {} -> Box<FleetRules>, "view.fleet", Directory, Asker;
     Queue { site: String, lane: String, after: Option<QueuePlace>, most: u32 } -> Option<Vec<Queued>>, "view.queue",
         Site(site), Asker;

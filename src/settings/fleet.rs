@@ -16,6 +16,7 @@ pub(super) const PER: Duration = Duration::from_hours(24);
 const PERS: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_hours(31 * 24);
 const MOST_WEIGHT: u32 = 100;
 const MOST_THRESHOLD: u32 = 10_000;
+const MOST_LANES: usize = 16;
 const MOST_RULES: usize = 16;
 const MOST_TENANTS: usize = 10_000;
 
@@ -30,6 +31,9 @@ const TENANT: &str = "write [tenant.NAME], and fairness = [{ lane = \"slow\", th
 /// What the file says for all machines.
 pub(super) fn read(top: &Section<'_>) -> FleetRules {
     let named = top.get("lanes").map(|entry| entry.entries("a section", LANES)).unwrap_or_default();
+    if let Some(entry) = top.get("lanes").filter(|_| named.len() > MOST_LANES) {
+        entry.refuse::<()>(format!("there are {} lanes", named.len()), format!("keep {MOST_LANES} at most"));
+    }
     let others = named.iter().map(|entry| entry.key).filter(|lane| ![LANE, NOW].contains(lane));
     let known: Vec<&str> = [LANE].into_iter().chain(others).collect();
     FleetRules {

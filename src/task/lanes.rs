@@ -26,6 +26,15 @@ pub struct LaneWish {
     pub tenant: Option<String>,
 }
 
+impl LaneWish {
+    /// That of a later put for the same page; what went before all others does so still.
+    #[must_use]
+    pub fn joined_by(self, later: Self) -> Self {
+        let lane = self.lane.filter(|lane| lane == NOW).or(later.lane);
+        Self { lane, urgent: self.urgent || later.urgent, tenant: later.tenant }
+    }
+}
+
 /// The rules that hold for all machines of a fleet.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]

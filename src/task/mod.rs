@@ -183,6 +183,8 @@ pub struct Lease {
     pub probe_of: Option<u32>,
     /// Whom it is for, where that isn't whom its site is for: what it brings is for that one too.
     pub tenant: Option<String>,
+    /// It goes before all others: so does where it leads by a redirect.
+    pub urgent: bool,
 }
 
 /// When a request may start, in ms by the frontier's clock, and the waits that this start begins, in ms.

@@ -32,9 +32,9 @@ impl Priority {
         self.0
     }
 
-    /// Whether an operator asks, at whatever level.
-    pub const fn is_operators(self) -> bool {
-        matches!(self.0, 118..=122 | 218..=222 | 318..=322)
+    /// Whether an operator asks, at a level above `low`: that goes before all others.
+    pub const fn is_urgent(self) -> bool {
+        matches!(self.0, 118..=122 | 218..=222)
     }
 
     /// The priority of a number: one outside the table is the nearest in it, but for 0, which is a `robots.txt`'s.
@@ -139,17 +139,19 @@ mod tests {
     }
 
     #[test]
-    fn an_operator_s_priority_is_told_from_others_at_every_level() {
+    fn an_operator_s_priority_is_urgent_but_for_the_lowest_level() {
         for level in ["high", "middle", "low"] {
             for fine in ["-2", "-1", "", "+1", "+2"] {
-                for (actor, is_operators) in [("operator", true), ("user", false), ("system", false)] {
+                for (actor, is_operators) in
+                    [("operator", level != "low"), ("user", false), ("system", false)]
+                {
                     let text = format!("{actor}:{level}{fine}");
                     let priority: Priority = text.parse().expect("a priority");
-                    assert_eq!(priority.is_operators(), is_operators, "{text}");
+                    assert_eq!(priority.is_urgent(), is_operators, "{text}");
                 }
             }
         }
-        assert!(!Priority::ROBOTS.is_operators());
+        assert!(!Priority::ROBOTS.is_urgent());
     }
 
     #[test]

@@ -12,7 +12,9 @@ use crate::manners::{MOST_REDIRECTS, MOST_ROBOTS_REDIRECTS, Signal, backoff, loc
 use crate::page::Headers;
 use crate::robots::{UnreachableRow, record_of, unreachable};
 use crate::site::Site;
-use crate::task::{Exclusion, Failure, Lease, Origin, Outcome, Put, RobotsFetch, RobotsRecord, WallSighting};
+use crate::task::{
+    Exclusion, Failure, LaneWish, Lease, Origin, Outcome, Put, RobotsFetch, RobotsRecord, WallSighting,
+};
 
 /// What an answer means to a page.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -107,7 +109,8 @@ pub(super) fn follow(site: &Site, lease: &Lease, to: Url, owner: Option<&Site>) 
         Origin::Request | Origin::Link => Put::request(target, lease.priority),
     };
     let (depth, hops, priority) = (lease.depth, lease.hops + 1, lease.priority);
-    let (rule, wish) = (Some(rule.name.clone()), wish_for(tenant_of(lease, site), owner));
+    let wish = LaneWish { urgent: lease.urgent, ..wish_for(tenant_of(lease, site), owner) };
+    let rule = Some(rule.name.clone());
     Ok(Put { priority, depth, hops, rule, wish, ..put })
 }
 

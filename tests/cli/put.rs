@@ -71,7 +71,8 @@ fn a_feed_writes_its_pages_to_stdin() {
     let run = put(&data, &["-"]).stdin(&lines).run().expect_code(1);
     let count = |word: &str| run.stdout.lines().filter(|line| line.starts_with(word)).count();
     assert_eq!((count("created\t"), count("coalesced\t"), run.stdout.lines().count()), (1200, 1, 1201));
-    let full = "paced: `now` holds 100 pages of a site at most: the others wait in the lane of site `shop`";
+    let full =
+        "paced: `now` holds 100 pages of a site: further ones may wait in other lanes; --lane now takes all";
     let told: Vec<&str> = run.stderr.lines().collect();
     assert!(told.len() == 2 && told.contains(&full), "it is said once, beside what is no page: {told:?}");
     assert_eq!(status(&data)["download"]["lanes"]["now"], 100);

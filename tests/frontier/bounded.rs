@@ -169,9 +169,12 @@ async fn costs(w: &World, work: &dyn Fn() -> u64, n: usize) -> BTreeMap<&'static
     m.of("put for a tenant", w.put_with("big", Put { wish: for_tenant(), ..request("big", "t") })).await;
     m.of("list what waits", f.queued("big", "general", None, 100)).await.expect("answers");
     let some = vec![url("big", "000901"), url("big", "000902")];
-    m.of("move what waits", f.requeue("big", some, QueueChange::Lane("slow".to_owned())))
-        .await
-        .expect("answers");
+    m.of(
+        "move what waits",
+        f.requeue("big", some, QueueChange::Lane { from: "general".to_owned(), to: "slow".to_owned() }),
+    )
+    .await
+    .expect("answers");
     m.of("put 100", f.put("big", (0..100).map(|i| request("big", &format!("x{i}"))).collect()))
         .await
         .expect("put");

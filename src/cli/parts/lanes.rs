@@ -34,7 +34,9 @@ pub(in crate::cli) async fn must_be_there(lane: &str, frontier: &Frontier) -> Re
         return Ok(());
     }
     let known = lane_names(&fleet).join(", ");
-    Err(Trouble::usage(format!("there is no lane `{lane}`; name {NOW}, or one of {known}")))
+    Err(Trouble::usage(format!(
+        "there is no lane `{lane}`; name {NOW}, or one of {known} (lanes of paced.toml hold from the next crawl, seed or work on)"
+    )))
 }
 
 /// Reads the name of a tenant.

@@ -43,7 +43,7 @@ pub(super) async fn run(options: CheckArgs, globals: &Globals) -> Result<Exit, T
         return Ok(Exit::Done);
     }
     let settings = globals.settings()?;
-    let (mut loaded, wrong) = sites::load(&options.sites, Some(&settings.fleet.clone().unwrap_or_default()));
+    let (mut loaded, wrong) = sites::load(&options.sites, settings.fleet.as_ref());
     let mut results = Results::default();
     for error in &wrong {
         if options.json {

@@ -109,13 +109,14 @@ struct PutLanes {
 }
 
 impl PutLanes {
-    /// Pages that an operator asks for go before all others, unless their lane is named.
+    /// Pages that an operator asks for go before all others, unless their lane or their tenant is named: a team's pages are to be
+    /// fair to other teams.
     async fn of(options: &PutArgs, frontier: &Frontier) -> Result<Self, Trouble> {
-        let PutArgs { lane, tenant, priority, .. } = options;
+        let PutArgs { lane, tenant, priority, at, .. } = options;
         if let Some(lane) = lane {
             must_be_there(lane, frontier).await?;
         }
-        let urgent = lane.is_none() && priority.is_operators();
+        let urgent = lane.is_none() && tenant.is_none() && at.is_none() && priority.is_urgent();
         Ok(Self {
             wish: LaneWish { lane: lane.clone(), urgent, tenant: tenant.clone() },
             room: 0,
@@ -137,7 +138,7 @@ impl PutLanes {
         self.room = self.room.saturating_sub(pages);
         if self.is_full {
             say(format_args!(
-                "paced: `{NOW}` holds {MOST_NOW} pages of a site at most: the others wait in the lane of site `{site}`"
+                "paced: `{NOW}` holds {MOST_NOW} pages of a site: further ones may wait in other lanes; --lane {NOW} takes all"
             ));
         }
         Ok(())

@@ -217,13 +217,16 @@ impl PageChange {
             Self::Drop => Some(QueueChange::Drop),
             Self::Raise(to) => {
                 let to = to.or_else(|| levels_away(own, -LEVEL)).filter(|to| *to < own);
-                to.map(QueueChange::Priority)
+                to.map(|to| QueueChange::Priority { from: own, to })
             }
             Self::Lower(to) => {
                 let to = to.or_else(|| levels_away(own, LEVEL)).filter(|to| *to > own);
-                to.map(QueueChange::Priority)
+                to.map(|to| QueueChange::Priority { from: own, to })
             }
-            Self::Move(lane) => (lane_of(page) != lane).then(|| QueueChange::Lane(lane.clone())),
+            Self::Move(lane) => {
+                let from = lane_of(page);
+                (from != lane).then(|| QueueChange::Lane { from: from.to_owned(), to: lane.clone() })
+            }
         }
     }
 
@@ -350,8 +353,14 @@ async fn apply(
     let mut changed = 0;
     for (change, urls) in changes {
         for portion in urls.chunks(CHANGED) {
-            let count = frontier.requeue(site, portion.to_vec(), change.clone()).await?;
-            changed += u64::from(count.ok_or_else(|| gone(site))?);
+            match frontier.requeue(site, portion.to_vec(), change.clone()).await {
+                Ok(count) => changed += u64::from(count.ok_or_else(|| gone(site))?),
+                Err(error) => {
+                    let so_far = counted(changed, "page");
+                    say(format_args!("{so_far} changed before this; the others wait as they did"));
+                    return Err(error.into());
+                }
+            }
         }
     }
     Ok(changed)
@@ -377,7 +386,7 @@ mod tests {
     #[test]
     fn n5_a_level_up_or_down_stays_in_the_table() {
         let to = |change: &PageChange, own| match change.of(&page(own)) {
-            Some(QueueChange::Priority(to)) => Some(to.value()),
+            Some(QueueChange::Priority { to, .. }) => Some(to.value()),
             None => None,
             other => panic!("{other:?}"),
         };
@@ -399,7 +408,8 @@ mod tests {
     fn n5_a_priority_that_is_named_changes_only_what_it_makes_more_or_less_urgent() {
         let user = Some(Priority::from_value(240));
         for (own, raised, lowered) in [(220, false, true), (240, false, false), (260, true, false)] {
-            let set = Some(QueueChange::Priority(Priority::from_value(240)));
+            let [from, to] = [own, 240].map(Priority::from_value);
+            let set = Some(QueueChange::Priority { from, to });
             let of = |change: &PageChange| change.of(&page(own));
             assert_eq!(of(&PageChange::Raise(user)), set.clone().filter(|_| raised), "{own}");
             assert_eq!(of(&PageChange::Lower(user)), set.filter(|_| lowered), "{own}");
@@ -409,7 +419,8 @@ mod tests {
     #[test]
     fn n5_only_what_is_in_another_lane_is_moved() {
         let to = |lane: &str| PageChange::Move(lane.to_owned()).of(&page(240));
-        assert_eq!(to("slow"), Some(QueueChange::Lane("slow".to_owned())));
+        let [from, there] = [LANE, "slow"].map(str::to_owned);
+        assert_eq!(to("slow"), Some(QueueChange::Lane { from, to: there }));
         assert_eq!(to(LANE), None);
     }
 }

@@ -5,6 +5,7 @@ mod tasks;
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 use std::mem::take;
+use std::sync::Arc;
 
 use crate::canonical_url::CanonicalUrl;
 use crate::clock::Timestamp;
@@ -44,7 +45,7 @@ pub(crate) struct Model {
     away: BTreeMap<(String, String), i64>,
     /// What people did, by site, the latest first.
     acts: BTreeMap<String, Vec<DatedAct>>,
-    fleet: FleetState,
+    fleet: Arc<FleetState>,
     /// By stage and tenant: when the newest tasks were counted, the newest first; and until when that is kept.
     windows: BTreeMap<(Stage, String), (Vec<i64>, i64)>,
 }
@@ -316,12 +317,12 @@ impl Shelf for Model {
 }
 
 impl LaneShelf for Model {
-    fn fleet(&mut self) -> Sure<FleetState> {
-        Ok(self.fleet.clone())
+    fn fleet(&mut self) -> Sure<Arc<FleetState>> {
+        Ok(Arc::clone(&self.fleet))
     }
 
     fn save_fleet(&mut self, fleet: &FleetState) -> Sure<()> {
-        self.fleet = fleet.clone();
+        self.fleet = Arc::new(fleet.clone());
         Ok(())
     }
 

@@ -14,9 +14,9 @@ use crate::canonical_url::fingerprint;
 use crate::clock::{self, millis};
 use crate::frontier::step::{Claim, Feeding, Forgotten, Grant, Renamed};
 use crate::frontier::table::{At, Haste, Reply, Step};
-use crate::frontier::{FrontierError, MutexKey};
+use crate::frontier::{Agreed, FrontierError, MutexKey};
 use crate::recent::Recent;
-use crate::task::{Lease, LeaseKey, Settled, Settlement, Stage};
+use crate::task::{FleetRules, Lease, LeaseKey, Settled, Settlement, Stage};
 
 /// Where the directory is.
 pub(super) const DIRECTORY: usize = 0;
@@ -70,7 +70,8 @@ impl Shared {
             }
             Step::Extend { leases } => self.extend(leases).await.map(Reply::Extend),
             Step::Feed { most } => self.feed(most).await.map(Reply::Feed),
-            Step::Enlist { .. } | Step::Bury { .. } | Step::Agree { .. } => self.everywhere(step).await,
+            Step::Enlist { .. } | Step::Bury { .. } => self.everywhere(step).await,
+            Step::Agree { rules, mark, .. } => self.agree(rules, mark).await.map(Reply::Agree),
             step => {
                 let partition = self.partition_of(&step).await?.unwrap_or(DIRECTORY);
                 self.step_in(partition, step).await
@@ -292,6 +293,19 @@ impl Shared {
                 sites.put(lease.site.clone(), partition);
             }
         }
+    }
+
+    /// The directory agrees, or not; what it agreed to holds in every partition, also where a process died half way before.
+    async fn agree(&self, rules: FleetRules, mark: u64) -> Result<Agreed, FrontierError> {
+        let step = |by_directory| Step::Agree { rules: rules.clone(), mark, by_directory };
+        let Reply::Agree(agreed) = self.step_in(DIRECTORY, step(false)).await? else {
+            return Err(self.closed());
+        };
+        if agreed != Agreed::Older {
+            let others = (0..self.connections.len()).filter(|partition| *partition != DIRECTORY);
+            try_join_all(others.map(|partition| self.step_in(partition, step(true)))).await?;
+        }
+        Ok(agreed)
     }
 
     async fn extend(&self, leases: Vec<LeaseKey>) -> Result<Vec<bool>, FrontierError> {

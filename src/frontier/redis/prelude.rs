@@ -12,7 +12,7 @@ use crate::frontier::members::BEAT;
 use crate::frontier::mutex_key::UNIT_MUTEX;
 use crate::frontier::state::{
     AVERAGED, BACK_MS, EPOCH, FED_WAITING, LEASE_MS, LONGEST_INTERVAL, MAX_LOSSES, MOST_NOW, PageState,
-    Place, REPLACED, START_TOKEN, SiteSettings, TOLD_MS, Turn, delay_after_loss,
+    Place, REMEMBERED, START_TOKEN, SiteSettings, TOLD_MS, Turn, delay_after_loss,
 };
 use crate::frontier::steps::{acts, away, claim, feed, gate, lease, lock, queue, reasons, settle, site};
 use crate::frontier::view::SiteNames;
@@ -49,7 +49,7 @@ fn numbers() -> [(&'static str, i64); 55] {
         ("DUE_PARTS", i64::from(claim::PARTS)),
         ("TIDIED", i64::from(away::TIDIED)),
         ("MOST_NOW", MOST_NOW.cast_signed()),
-        ("REPLACED", i64::try_from(REPLACED).unwrap_or_default()),
+        ("REMEMBERED", i64::try_from(REMEMBERED).unwrap_or_default()),
         ("SWEPT_WINDOWS", i64::from(gate::SWEPT_WINDOWS)),
         ("FED", i64::from(feed::FED)),
         ("FED_WAITING", FED_WAITING.cast_signed()),

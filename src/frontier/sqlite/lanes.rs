@@ -1,5 +1,7 @@
 //! What a fleet agreed on, and the tasks that its tenants asked for lately.
 
+use std::sync::Arc;
+
 use rusqlite::{Result, params};
 
 use super::columns::{stage_column, to_json};
@@ -7,17 +9,20 @@ use super::session::Tables;
 use crate::frontier::shelf::{LaneShelf, Window};
 use crate::frontier::state::FleetState;
 
+/// Rows of a window that go at once.
+const SWEPT: u32 = 100;
+
 impl LaneShelf for Tables<'_> {
-    fn fleet(&mut self) -> Result<FleetState> {
+    fn fleet(&mut self) -> Result<Arc<FleetState>> {
         if let Some(known) = &self.memory.fleet {
-            return Ok(known.clone());
+            return Ok(Arc::clone(known));
         }
         let fleet = self.file.record("SELECT value FROM meta WHERE key = 'fleet'", [])?;
-        Ok(self.memory.fleet.insert(fleet.unwrap_or_default()).clone())
+        Ok(Arc::clone(self.memory.fleet.insert(Arc::new(fleet.unwrap_or_default()))))
     }
 
     fn save_fleet(&mut self, fleet: &FleetState) -> Result<()> {
-        self.memory.fleet = Some(fleet.clone());
+        self.memory.fleet = Some(Arc::new(fleet.clone()));
         self.file.run("INSERT OR REPLACE INTO meta VALUES ('fleet', ?1)", [to_json(fleet)?])
     }
 
@@ -42,8 +47,13 @@ impl LaneShelf for Tables<'_> {
         let over: Vec<(i64, String)> =
             self.file.all(over, params![now, most], |row| Ok((row.get(0)?, row.get(1)?)))?;
         for (stage, tenant) in over {
-            self.file.run("DELETE FROM counted WHERE stage = ?1 AND tenant = ?2", params![stage, tenant])?;
-            self.file.run("DELETE FROM window WHERE stage = ?1 AND tenant = ?2", params![stage, tenant])?;
+            let first = "(SELECT min(turn) FROM counted WHERE stage = ?1 AND tenant = ?2)";
+            let some =
+                format!("DELETE FROM counted WHERE stage = ?1 AND tenant = ?2 AND turn < {first} + ?3");
+            if self.file.changed(&some, params![stage, tenant, SWEPT])? < SWEPT as usize {
+                self.file
+                    .run("DELETE FROM window WHERE stage = ?1 AND tenant = ?2", params![stage, tenant])?;
+            }
         }
         Ok(())
     }

@@ -2,6 +2,7 @@
 
 use std::borrow::Borrow;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use rusqlite::{Connection, Result};
 
@@ -44,7 +45,7 @@ pub(super) struct Memory {
     /// No lease ends at an earlier time, where that is known.
     pub(super) leased_until: Option<i64>,
     /// What the fleet agreed on, once it was asked for.
-    pub(super) fleet: Option<FleetState>,
+    pub(super) fleet: Option<Arc<FleetState>>,
     /// It is from the transaction before: nobody else writes just now.
     pub(super) lasts: bool,
     /// Of which state of the file it is.

@@ -23,7 +23,7 @@ enum Part {
 /// From which version each part leads on. Since version 4 a site's file has a table of its own, as the site's row is written with
 /// every page; since 5 so has what an owner was answered last, as its row names all its sites. Since 6 an owner's row says what its
 /// claims no longer do: what it works on. Since 8 a task has a lane, and pages are packed.
-/// Since 9 it is kept what people did, and how many tasks were made for each tenant lately.
+/// Since 9 it is kept what people did, and since 10 how many tasks were made for each tenant lately.
 const PARTS: &[(i64, Part)] = &[
     (3, Part::Sql(FROM_3)),
     (4, Part::Sql(FROM_4)),
@@ -37,6 +37,7 @@ const PARTS: &[(i64, Part)] = &[
     (7, Part::Rows(move_known)),
     (7, Part::Sql("DROP TABLE task_7; DROP TABLE page_7; DROP TABLE known_7")),
     (8, Part::Sql(FROM_8)),
+    (9, Part::Sql(FROM_9)),
 ];
 const FROM_3: &str = "
 CREATE TABLE site_file (site TEXT PRIMARY KEY, text TEXT NOT NULL) WITHOUT ROWID;
@@ -107,6 +108,9 @@ INSERT INTO idle_unit SELECT name, ends + 86400000 FROM unit WHERE id NOT IN (SE
 const FROM_8: &str = "
 CREATE TABLE act (id INTEGER PRIMARY KEY, site TEXT NOT NULL, at INTEGER NOT NULL, state TEXT NOT NULL);
 CREATE INDEX act_site ON act (site);
+";
+
+const FROM_9: &str = "
 CREATE TABLE counted (stage INTEGER, tenant TEXT, turn INTEGER, at INTEGER NOT NULL, PRIMARY KEY (stage, tenant, turn)) WITHOUT ROWID;
 CREATE TABLE window (stage INTEGER, tenant TEXT, until INTEGER NOT NULL, PRIMARY KEY (stage, tenant)) WITHOUT ROWID;
 CREATE INDEX window_until ON window (until, stage, tenant);

@@ -6,16 +6,16 @@ use crate::task::FleetRules;
 
 /// An urgent put goes to the lane `now` while fewer tasks of its site and stage wait there.
 pub const MOST_NOW: u64 = 100;
-/// So many replaced texts of the rules are remembered, that none of them comes back by a restart.
-pub const REPLACED: usize = 16;
+/// So many texts are remembered of the rules in force, and so many of those that they replaced: none of these comes back by a restart.
+pub const REMEMBERED: usize = 64;
 
 /// The rules in force, and what tells those that they replaced.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FleetState {
     /// The rules.
     pub rules: FleetRules,
-    /// What tells their text from others.
-    pub mark: u64,
+    /// What tells the texts that say so from others, the latest last: machines may differ in what is theirs alone.
+    pub marks: Vec<u64>,
     /// Of the texts before, the latest last.
     pub replaced: Vec<u64>,
 }
@@ -36,17 +36,25 @@ impl FleetState {
     /// Takes the rules of a text, unless newer ones replaced that one.
     pub fn agree(&mut self, rules: FleetRules, mark: u64) -> Agreed {
         if self.rules == rules {
+            if !self.marks.contains(&mark) {
+                self.marks.push(mark);
+                keep_latest(&mut self.marks);
+            }
             return Agreed::InForce;
         }
         if self.replaced.contains(&mark) {
             return Agreed::Older;
         }
-        self.replaced.push(self.mark);
-        let over = self.replaced.len().saturating_sub(REPLACED);
-        self.replaced.drain(..over);
-        (self.rules, self.mark) = (rules, mark);
+        self.replaced.append(&mut self.marks);
+        keep_latest(&mut self.replaced);
+        (self.rules, self.marks) = (rules, vec![mark]);
         Agreed::Replaced
     }
+}
+
+fn keep_latest(marks: &mut Vec<u64>) {
+    let over = marks.len().saturating_sub(REMEMBERED);
+    marks.drain(..over);
 }
 
 #[cfg(test)]
@@ -67,9 +75,22 @@ mod tests {
         assert_eq!(state.agree(old.clone(), 1), Agreed::Older);
         assert_eq!(state.rules, new);
         assert_eq!(state.agree(new, 9), Agreed::InForce, "another text of the same rules");
-        for mark in 10..40 {
+        for mark in 10..100 {
             assert_eq!(state.agree(rules(mark), u64::from(mark)), Agreed::Replaced);
         }
-        assert_eq!(state.replaced.len(), REPLACED);
+        assert_eq!(state.replaced.len(), REMEMBERED);
+        for mark in 200..300 {
+            assert_eq!(state.agree(rules(99), mark), Agreed::InForce);
+        }
+        assert_eq!(state.marks.len(), REMEMBERED);
+    }
+
+    #[test]
+    fn n8_a_machine_whose_file_differs_in_what_is_its_own_turns_nothing_back_either() {
+        let mut state = FleetState::default();
+        assert_eq!(state.agree(rules(1), 1), Agreed::Replaced);
+        assert_eq!(state.agree(rules(1), 2), Agreed::InForce, "the same rules, and another max_rate");
+        assert_eq!(state.agree(rules(9), 3), Agreed::Replaced);
+        assert_eq!([1, 2].map(|mark| state.agree(rules(1), mark)), [Agreed::Older; 2]);
     }
 }

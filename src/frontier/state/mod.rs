@@ -8,7 +8,7 @@ mod tuned;
 mod unit;
 mod wall;
 
-pub use fleet::{Agreed, FleetState, MOST_NOW, REPLACED};
+pub use fleet::{Agreed, FleetState, MOST_NOW, REMEMBERED};
 pub use records::{
     AwayHost, DeadState, LastAnswers, OwnerState, PageState, Recrawl, RobotsBrief, RobotsState, WorkScope,
 };

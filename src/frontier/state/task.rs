@@ -103,7 +103,7 @@ impl Deferral {
             expires: later_expiry(self.expires, later.expires),
             stored: later.stored.or(self.stored),
             hops: later.hops,
-            wish: later.wish,
+            wish: self.wish.joined_by(later.wish),
         }
     }
 }

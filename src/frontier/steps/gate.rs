@@ -10,8 +10,14 @@ pub(in crate::frontier) const SWEPT_WINDOWS: u32 = 2;
 
 impl<S: Shelf> Moment<'_, S> {
     /// A task that is made now gets its lane, which it keeps until it is settled, and is noted as somebody's.
-    pub(super) fn stand_in_lane(&mut self, site: &SiteState, task: &mut Task, wish: &LaneWish) -> Done<S> {
-        let lane = self.lane_of(site, task.stage, wish)?;
+    pub(super) fn stand_in_lane(
+        &mut self,
+        site: &SiteState,
+        task: &mut Task,
+        wish: &LaneWish,
+        is_later: bool,
+    ) -> Done<S> {
+        let lane = self.lane_of(site, task.stage, wish, is_later)?;
         task.rare.lane = lane.filter(|lane| lane != LANE);
         task.rare.tenant = wish.tenant.clone().filter(|tenant| Some(tenant) != site.settings.tenant.as_ref());
         Ok(())
@@ -19,8 +25,14 @@ impl<S: Shelf> Moment<'_, S> {
 
     /// The lane that was asked for; else that of the last rule that its tenant's window matches, this task included (F1-F3);
     /// else its site's. What goes where it asked to isn't counted (F7).
-    fn lane_of(&mut self, site: &SiteState, stage: Stage, wish: &LaneWish) -> Done<S, Option<String>> {
-        if goes_now(site, stage, wish) {
+    fn lane_of(
+        &mut self,
+        site: &SiteState,
+        stage: Stage,
+        wish: &LaneWish,
+        is_later: bool,
+    ) -> Done<S, Option<String>> {
+        if goes_now(site, stage, wish, is_later) {
             return Ok(Some(NOW.to_owned()));
         }
         if wish.lane.is_some() {
@@ -69,9 +81,9 @@ impl<S: Shelf> Moment<'_, S> {
     }
 }
 
-/// Whether a put goes before all others: it asked for that, or for as long as there is room.
-pub(super) fn goes_now(site: &SiteState, stage: Stage, wish: &LaneWish) -> bool {
+/// Whether a put goes before all others: it asked for that, or for as long as there is room and it isn't for later.
+pub(super) fn goes_now(site: &SiteState, stage: Stage, wish: &LaneWish, is_later: bool) -> bool {
     let counts = if stage == Stage::Download { &site.download } else { &site.parse };
     let has_room = || counts.lanes.get(NOW).is_none_or(|count| *count < MOST_NOW);
-    wish.lane.as_deref() == Some(NOW) || wish.lane.is_none() && wish.urgent && has_room()
+    wish.lane.as_deref() == Some(NOW) || wish.lane.is_none() && wish.urgent && !is_later && has_room()
 }

@@ -15,7 +15,7 @@ use crate::frontier::state::{
 };
 use crate::frontier::step::{Lost, Rearm};
 use crate::manners::lead_ms;
-use crate::task::{Departure, Failure, Lease, LeaseKey, RobotsFetch, RobotsRecord, Stage};
+use crate::task::{Departure, Failure, Lease, LeaseKey, NOW, RobotsFetch, RobotsRecord, Stage};
 
 /// Leases freed in one step.
 pub(in crate::frontier) const REAPED: u32 = 100;
@@ -62,6 +62,7 @@ impl<S: Shelf> Moment<'_, S> {
                 Stage::Parse => None,
             },
             tenant: task.rare.tenant.clone(),
+            urgent: task.rare.lane.as_deref() == Some(NOW),
         }))
     }
 

@@ -94,8 +94,8 @@ pub(crate) fn apply<S: Shelf>(shelf: &mut S, step: Step, now: i64) -> Result<Rep
         Step::Acts { site } => Reply::Acts(at.acts(&site)?),
         Step::Queue { site, lane, after, most } => Reply::Queue(at.queue(&site, &lane, after, most)?),
         Step::Requeue { site, urls, change } => Reply::Requeue(at.requeue(&site, urls, &change)?),
-        Step::Agree { rules, mark } => Reply::Agree(at.agree(rules, mark)?),
-        Step::Fleet {} => Reply::Fleet(Box::new(at.shelf.fleet()?.rules)),
+        Step::Agree { rules, mark, by_directory } => Reply::Agree(at.agree(rules, mark, by_directory)?),
+        Step::Fleet {} => Reply::Fleet(Box::new(at.shelf.fleet()?.rules.clone())),
         Step::DropLetters { site, letters } => Reply::DropLetters(at.drop_letters(&site, &letters)?),
         Step::Inspect {} => Reply::Inspect(Box::new(at.shelf.inspect()?)),
     })

@@ -1,5 +1,6 @@
 //! The moves between places. Each keeps the task, its site's books and the unit's due time true together.
 
+use super::gate::goes_now;
 use super::{Done, Moment};
 use crate::canonical_url::CanonicalUrl;
 use crate::clock::millis;
@@ -9,7 +10,7 @@ use crate::frontier::state::{
     mutex_token,
 };
 use crate::manners::departure::MOST_AHEAD;
-use crate::task::{Failure, Priority, Stage};
+use crate::task::{Failure, NOW, Priority, Stage};
 
 impl<S: Shelf> Moment<'_, S> {
     /// Puts a task that stood nowhere into a place.
@@ -91,7 +92,7 @@ impl<S: Shelf> Moment<'_, S> {
         let Some(deferral) = task.rare.deferral.take() else { return Ok(()) };
         site.counts(task.stage).reruns += 1;
         let to = self.asked_for(deferral.at);
-        self.stand_in_lane(site, &mut task, &deferral.wish)?;
+        self.stand_in_lane(site, &mut task, &deferral.wish, to != Place::Waiting)?;
         task.take_up(deferral);
         task.position = site.next_position(self.now);
         self.shift(site, &mut task, to)
@@ -236,6 +237,9 @@ impl<S: Shelf> Moment<'_, S> {
 pub(super) fn absorb(site: &mut SiteState, task: &mut Task, starts: i64) {
     if let Some(deferral) = task.rare.deferral.take_if(|deferral| deferral.is_served_by(starts)) {
         site.counts(task.stage).absorbed += 1;
+        if goes_now(site, task.stage, &deferral.wish, false) {
+            task.rare.lane = Some(NOW.to_owned());
+        }
         let errand = task.rare.errand.clone();
         task.take_up(deferral);
         if errand.is_some() {

@@ -126,7 +126,8 @@ impl<S: Shelf> Moment<'_, S> {
             origin: put.origin,
             rare: Rare { hops: put.hops, expires, stored, ..Rare::default() },
         };
-        self.stand_in_lane(site, &mut task, &put.wish)?;
+        let is_later = matches!(task.place, Place::Delayed { .. });
+        self.stand_in_lane(site, &mut task, &put.wish, is_later)?;
         self.enter(site, &task)
     }
 
@@ -143,7 +144,9 @@ impl<S: Shelf> Moment<'_, S> {
             task.rare.expires = later_expiry(task.rare.expires, put.expires.map(Timestamp::as_millis));
             task.rare.stored = new.stored.or(task.rare.stored);
         }
-        if task.rare.lane.as_deref() != Some(NOW) && goes_now(site, task.stage, &put.wish) {
+        if task.rare.lane.as_deref() != Some(NOW)
+            && goes_now(site, task.stage, &put.wish, task.place != Place::Waiting)
+        {
             self.change_lane(site, &mut task, Some(NOW.to_owned()))?;
         }
         let scheduled = matches!(task.place, Place::Delayed { scheduled: true, until } if until > self.now);

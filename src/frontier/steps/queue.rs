@@ -4,7 +4,7 @@ use super::{Done, Moment};
 use crate::canonical_url::CanonicalUrl;
 use crate::clock::Timestamp;
 use crate::frontier::shelf::Shelf;
-use crate::frontier::state::{EPOCH, Task};
+use crate::frontier::state::{EPOCH, Place, Task};
 use crate::frontier::step::QueueChange;
 use crate::frontier::view::{QueuePlace, Queued};
 use crate::task::{LANE, Priority, Stage};
@@ -31,7 +31,7 @@ impl<S: Shelf> Moment<'_, S> {
         Ok(Some(tasks.into_iter().map(queued).collect()))
     }
 
-    /// Changes those of the pages that wait, for whatever; how many they are.
+    /// Changes those of the pages that wait as they were seen to; how many they are.
     pub(super) fn requeue(
         &mut self,
         name: &str,
@@ -42,20 +42,19 @@ impl<S: Shelf> Moment<'_, S> {
         let mut changed = 0;
         for url in urls {
             let task = self.shelf.task(site.page(&url), Stage::Download)?;
-            let waits = |task: &Task| task.running().is_none() && task.rare.errand.is_none();
-            let Some(mut task) = task.filter(waits) else { continue };
+            let Some(mut task) = task.filter(|task| is_as_seen(task, change)) else { continue };
             changed += 1;
             match change {
                 QueueChange::Drop => {
                     site.download.dropped += 1;
                     self.remove(&mut site, &task)?;
                 }
-                QueueChange::Priority(priority) => {
-                    task.priority = *priority;
+                QueueChange::Priority { to, .. } => {
+                    task.priority = *to;
                     self.shelf.save_task(&task)?;
                 }
-                QueueChange::Lane(lane) => {
-                    let lane = Some(lane.clone()).filter(|lane| lane != LANE);
+                QueueChange::Lane { to, .. } => {
+                    let lane = Some(to.clone()).filter(|lane| lane != LANE);
                     self.change_lane(&mut site, &mut task, lane)?;
                 }
             }
@@ -63,6 +62,17 @@ impl<S: Shelf> Moment<'_, S> {
         self.save(&site)?;
         Ok(Some(changed))
     }
+}
+
+/// Somebody may have asked for it otherwise since.
+fn is_as_seen(task: &Task, change: &QueueChange) -> bool {
+    let waits = task.place == Place::Waiting && task.rare.errand.is_none();
+    waits
+        && match change {
+            QueueChange::Drop => true,
+            QueueChange::Priority { from, .. } => task.priority == *from,
+            QueueChange::Lane { from, .. } => task.queued_in().unwrap_or(LANE) == from,
+        }
 }
 
 fn queued(task: Task) -> Queued {

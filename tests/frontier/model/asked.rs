@@ -18,7 +18,6 @@ impl Ledger {
             |time: Option<paced::internals::clock::Timestamp>| time.map(|time| time.as_millis() - START);
         let (expires, now) = (time(put.expires), self.now);
         let at = time(put.at).filter(|at| *at > now);
-        let goes_now = goes_now(&put.wish);
         let later = |one: Option<i64>, two: Option<i64>| one.and_then(|one| two.map(|two| one.max(two)));
         if let Some(task) = self.tasks.get_mut(&key) {
             if !task.is_idle() {
@@ -37,7 +36,7 @@ impl Ledger {
                 deferral.priority = deferral.priority.min(priority);
                 deferral.expires = later(deferral.expires, expires);
                 deferral.hops = put.hops;
-                deferral.wish.clone_from(&put.wish);
+                deferral.wish = deferral.wish.clone().joined_by(put.wish.clone());
                 deferral.at = deferral.at.and_then(|one| at.map(|two| one.min(two)));
                 return PutReply::Coalesced;
             }
@@ -46,7 +45,7 @@ impl Ledger {
                 task.expires = later(task.expires, expires);
                 task.hops = put.hops;
             }
-            if goes_now {
+            if goes_now(&put.wish, task.place != Place::Waiting) {
                 task.lane = Some(NOW.to_owned());
             }
             if put.again && matches!(task.place, Place::Scheduled(until) if until > now) {
@@ -82,7 +81,7 @@ impl Ledger {
         let place = at.map_or(Place::Waiting, Place::Scheduled);
         let mut task = Task::new(place, put.priority.value(), self.turns);
         (task.expires, task.hops) = (expires, put.hops);
-        (task.lane, task.tenant) = self.gate(site_name, stage, &put.wish);
+        (task.lane, task.tenant) = self.gate(site_name, stage, &put.wish, at.is_some());
         let Some(site) = self.sites.get_mut(site_name) else { return PutReply::Known };
         let books = site.books.entry(stage).or_default();
         self.tasks.insert(key.clone(), task);

@@ -235,7 +235,7 @@ impl Ledger {
         let Some(task) = self.tasks.get_mut(key) else { return false };
         let Some(deferral) = task.deferral.take() else { return false };
         let at = deferral.at.filter(|at| *at > now);
-        let (lane, tenant) = self.gate(&key.0, key.1, &deferral.wish);
+        let (lane, tenant) = self.gate(&key.0, key.1, &deferral.wish, at.is_some());
         let Some(task) = self.tasks.get_mut(key) else { return false };
         (task.lane, task.tenant) = (lane, tenant);
         task.take_up(&deferral);

@@ -603,8 +603,14 @@ fn settlement(lease: &Lease, how: u32, wait: Option<i64>) -> Settlement {
 fn queue_change(change: u32) -> QueueChange {
     match change {
         0 => QueueChange::Drop,
-        1 | 2 => QueueChange::Priority(Priority::from_value(if change == 1 { 120 } else { 360 })),
-        lane => QueueChange::Lane(LANES[lane as usize - 3].to_owned()),
+        1 | 2 => {
+            let [from, to] = [240, if change == 1 { 120 } else { 360 }].map(Priority::from_value);
+            QueueChange::Priority { from, to }
+        }
+        lane => {
+            let [from, to] = [LANES[lane as usize - 3], LANES[lane as usize - 2]].map(str::to_owned);
+            QueueChange::Lane { from, to }
+        }
     }
 }
 

@@ -6,7 +6,7 @@ use paced::internals::frontier::state::StageCounts;
 use paced::internals::frontier::{Agreed, QueueChange};
 use paced::internals::task::{FleetRules, LANE, LaneRule, LaneWish, NOW, Stage};
 
-use super::ledger::{Ledger, Place, differs};
+use super::ledger::{Ledger, Place, Task, differs};
 
 /// Lanes that a put may name.
 pub const LANES: [&str; 4] = ["general", "slow", "superslow", "now"];
@@ -18,7 +18,7 @@ pub const RULES: usize = 4;
 #[derive(Default)]
 pub struct Fleet {
     rules: FleetRules,
-    mark: u64,
+    marks: Vec<u64>,
     replaced: Vec<u64>,
     /// By stage and tenant, when each task was made that was counted.
     made: BTreeMap<(Stage, String), Vec<i64>>,
@@ -55,8 +55,8 @@ pub fn rules(which: usize) -> FleetRules {
 }
 
 /// There is room: a history has fewer tasks than fit.
-pub fn goes_now(wish: &LaneWish) -> bool {
-    wish.lane.as_deref() == Some(NOW) || wish.lane.is_none() && wish.urgent
+pub fn goes_now(wish: &LaneWish, is_later: bool) -> bool {
+    wish.lane.as_deref() == Some(NOW) || wish.lane.is_none() && wish.urgent && !is_later
 }
 
 impl Ledger {
@@ -64,18 +64,19 @@ impl Ledger {
     pub fn agree(&mut self, rules: &FleetRules, mark: u64, agreed: Agreed) -> Result<(), String> {
         let fleet = &mut self.fleet;
         let expected = if fleet.rules == *rules {
+            fleet.marks.push(mark);
             Agreed::InForce
         } else if fleet.replaced.contains(&mark) {
             Agreed::Older
         } else {
-            fleet.replaced.push(fleet.mark);
-            (fleet.rules, fleet.mark) = (rules.clone(), mark);
+            fleet.replaced.append(&mut fleet.marks);
+            (fleet.rules, fleet.marks) = (rules.clone(), vec![mark]);
             Agreed::Replaced
         };
         if expected == agreed { Ok(()) } else { differs("N8: agree", expected, agreed) }
     }
 
-    /// A download that a worker hasn't, nor is somebody's robots.txt.
+    /// A download that waits as it was seen to, and is nobody's robots.txt.
     pub fn requeue(
         &mut self,
         site: &str,
@@ -84,14 +85,20 @@ impl Ledger {
         changed: Option<u32>,
     ) -> Result<(), String> {
         let key = (site.to_owned(), Stage::Download, url.to_owned());
-        let waits = self.tasks.get(&key).is_some_and(|task| task.is_idle() && !task.errand);
+        let is_as_seen = |task: &Task| match change {
+            QueueChange::Drop => true,
+            QueueChange::Priority { from, .. } => task.priority == from.value(),
+            QueueChange::Lane { from, .. } => task.lane.as_deref().unwrap_or(LANE) == from,
+        };
+        let waits = |task: &Task| task.place == Place::Waiting && !task.errand && is_as_seen(task);
+        let waits = self.tasks.get(&key).is_some_and(waits);
         if changed != Some(u32::from(waits)) {
             return differs("N5: changed", waits, changed);
         }
         let Some(task) = self.tasks.get_mut(&key).filter(|_| waits) else { return Ok(()) };
         match change {
-            QueueChange::Priority(priority) => task.priority = priority.value(),
-            QueueChange::Lane(lane) => task.lane = Some(lane.clone()).filter(|lane| lane != LANE),
+            QueueChange::Priority { to, .. } => task.priority = to.value(),
+            QueueChange::Lane { to, .. } => task.lane = Some(to.clone()).filter(|lane| lane != LANE),
             QueueChange::Drop => {
                 self.tasks.remove(&key);
                 self.books(&key).dropped += 1;
@@ -105,11 +112,17 @@ impl Ledger {
     }
 
     /// The lane of a task that is made now, and whom it is for.
-    pub fn gate(&mut self, site: &str, stage: Stage, wish: &LaneWish) -> (Option<String>, Option<String>) {
+    pub fn gate(
+        &mut self,
+        site: &str,
+        stage: Stage,
+        wish: &LaneWish,
+        is_later: bool,
+    ) -> (Option<String>, Option<String>) {
         let settings =
             self.sites[site].rules.as_ref().map(|(_, settings)| settings.clone()).unwrap_or_default();
         let tenant = wish.tenant.clone().filter(|tenant| Some(tenant) != settings.tenant.as_ref());
-        let lane = if goes_now(wish) {
+        let lane = if goes_now(wish, is_later) {
             Some(NOW.to_owned())
         } else if wish.lane.is_some() {
             wish.lane.clone()

@@ -7,7 +7,7 @@ use paced::internals::frontier::{DatedAct, Inspection, Renamed, SiteSettings, Tu
 use paced::internals::task::{LaneWish, Settled, Stage};
 
 use super::game::{Answer, Move};
-use super::laned::Fleet;
+use super::laned::{Fleet, goes_now};
 use super::walled::{Slow, Wall, slowed};
 use crate::world::START;
 
@@ -233,6 +233,9 @@ impl Task {
     /// A run that starts at `start` anyway is the run of a request that isn't for later.
     pub fn absorb(&mut self, start: i64) {
         if let Some(deferral) = self.deferral.take_if(|deferral| deferral.at.is_none_or(|at| at <= start)) {
+            if goes_now(&deferral.wish, false) {
+                self.lane = Some("now".to_owned());
+            }
             self.take_up(&deferral);
             // A robots.txt stays the first of its site.
             self.priority = if self.errand { 0 } else { self.priority };

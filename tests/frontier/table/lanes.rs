@@ -6,7 +6,7 @@ use fastrand::Rng;
 use paced::internals::frontier::{Agreed, Claim};
 use paced::internals::task::{FleetRules, LaneRule, LaneWish, Put, PutReply, Stage};
 
-use crate::world::{World, on_every_backend, path_of, request, urgent, url};
+use crate::world::{Backend, World, on_every_backend, path_of, request, urgent, url, wait_for};
 
 const HOUR: i64 = 3_600_000;
 const DAY: i64 = 24 * HOUR;
@@ -315,6 +315,60 @@ fn f16_a_put_that_goes_now_takes_the_waiting_task_along_and_any_other_leaves_it_
         w.pass(5_000);
         w.grant(w.want(0, 0)).await;
         assert_eq!(w.downloads("a").await.lanes, [("now".to_owned(), 2)].into());
+    });
+}
+
+#[test]
+fn f16_what_is_put_for_later_never_fills_now() {
+    on_every_backend(async |w| {
+        w.site("a").await;
+        let later = |path: &str| Put { at: Some(crate::world::at(5_000)), ..wished(path, now()) };
+        w.put_with("a", later("x")).await;
+        w.put_with("a", wished("x", now())).await;
+        w.pass(5_000);
+        w.grant(w.want(0, 0)).await;
+        assert_eq!(
+            (w.lane("x").await, w.downloads("a").await.lanes),
+            ("general".to_owned(), BTreeMap::new())
+        );
+        let running = w.take().await;
+        w.put_with("a", wished("x", now())).await;
+        w.put_with("a", wished("x", LaneWish::default())).await;
+        w.done(&running).await;
+        assert_eq!(w.lane("x").await, "now", "one of two that met a run asked for it");
+    });
+}
+
+#[test]
+fn f16_a_retry_that_stands_for_an_operators_put_goes_before_all_others() {
+    on_every_backend(async |w| {
+        w.site_with("a", |a| a.settings.interval = 0).await;
+        w.agreed(fleet(&[("slow", 1)], &[]), 1).await;
+        w.put_with("a", wished("x", into("slow"))).await;
+        let lease = w.take().await;
+        assert!(!lease.urgent);
+        w.put_with("a", wished("x", now())).await;
+        w.retry(&lease, 1_000).await;
+        w.pass(1_000);
+        w.grant(w.want(0, 0)).await;
+        assert_eq!(w.lane("x").await, "now");
+        assert!(w.take().await.urgent);
+    });
+}
+
+#[test]
+fn l1_a_lane_that_somebody_emptied_by_hand_stops_nothing() {
+    if !matches!(Backend::all().last(), Some(Backend::Redis)) {
+        return;
+    }
+    wait_for(async {
+        let w = World::new(Backend::Redis);
+        let db = w.redis().expect("it is one");
+        w.site("a").await;
+        w.put_with("a", wished("gone", into("now"))).await;
+        w.put("a", "x").await;
+        db.cli(&["DEL", "{paced:0}:q:d:a:now"]);
+        assert_eq!(path_of(&w.take().await), "x");
     });
 }
 

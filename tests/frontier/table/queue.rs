@@ -54,21 +54,31 @@ fn n5_what_waits_is_dropped_raised_lowered_or_moved_and_what_runs_is_left_alone(
             w.put("a", path).await;
         }
         w.put_with("a", Put { at: Some(at(9_000)), ..request("a", "later") }).await;
-        let raise = QueueChange::Priority(Priority::from_value(120));
-        assert_eq!(w.change(&["5", "running", "nowhere"], raise).await, 1);
-        assert_eq!(w.change(&["1"], QueueChange::Priority(Priority::from_value(360))).await, 1);
-        assert_eq!(w.change(&["2", "later"], QueueChange::Drop).await, 2);
-        assert_eq!(w.change(&["3"], QueueChange::Lane("slow".to_owned())).await, 1);
+        let priority = |from, to| {
+            let [from, to] = [from, to].map(Priority::from_value);
+            QueueChange::Priority { from, to }
+        };
+        let lane = |from: &str, to: &str| QueueChange::Lane { from: from.to_owned(), to: to.to_owned() };
+        assert_eq!(w.change(&["5", "running", "nowhere"], priority(240, 120)).await, 1);
+        assert_eq!(w.change(&["1"], priority(240, 360)).await, 1);
+        assert_eq!(
+            w.change(&["1", "5"], priority(240, 260)).await,
+            0,
+            "they are not any more as they were seen"
+        );
+        assert_eq!(w.change(&["2", "later"], QueueChange::Drop).await, 1);
+        assert_eq!(w.change(&["3"], lane("general", "slow")).await, 1);
+        assert_eq!(w.change(&["3"], lane("general", "now")).await, 0);
         assert_eq!(w.listed("general").await, ["5", "4", "1"]);
         assert_eq!(w.listed("slow").await, ["3"]);
         let books = w.downloads("a").await;
-        assert_eq!((books.dropped, books.waiting, books.scheduled, books.leased), (2, 4, 0, 1));
+        assert_eq!((books.dropped, books.waiting, books.scheduled, books.leased), (1, 4, 1, 1));
         assert_eq!(
             w.link("a", "2").await,
             paced::internals::task::PutReply::Created,
             "as if never asked for"
         );
-        assert_eq!(w.change(&["3"], QueueChange::Lane("general".to_owned())).await, 1);
+        assert_eq!(w.change(&["3"], lane("slow", "general")).await, 1);
         assert_eq!(w.order(0).await, ["5", "3", "4", "2", "1"], "each in its old turn");
         w.done(&running).await;
     });

@@ -28,6 +28,13 @@ local gate = module(function(gate)
     store.set_map(site, field, lanes)
   end
 
+  -- Nothing waits in a lane, whatever was counted: a hand in the server may have taken it away.
+  function gate.is_empty(site, stage, lane)
+    local lanes = store.map(site, counter[stage].lanes)
+    lanes[lane] = nil
+    store.set_map(site, counter[stage].lanes, lanes)
+  end
+
   -- The lanes with their weights and the rules that hold for all; read once a call, and decoded again only where they changed.
   local text, rules = false, {}
   local function in_force()
@@ -70,9 +77,9 @@ local gate = module(function(gate)
     end
   end
 
-  -- Whether a put goes before all others: it asked for that, or for as long as there is room.
-  function gate.goes_now(site, stage, wish)
-    if wish.lane or not wish.urgent then
+  -- Whether a put goes before all others: it asked for that, or for as long as there is room and it isn't for later.
+  function gate.goes_now(site, stage, wish, is_later)
+    if wish.lane or not wish.urgent or is_later then
       return wish.lane == NOW
     end
     return (store.map(site, counter[stage].lanes)[NOW] or 0) < MOST_NOW
@@ -123,8 +130,8 @@ local gate = module(function(gate)
     return lane
   end
 
-  local function lane_of(site, stage, wish)
-    if gate.goes_now(site, stage, wish) then
+  local function lane_of(site, stage, wish, is_later)
+    if gate.goes_now(site, stage, wish, is_later) then
       return NOW
     elseif wish.lane then
       return wish.lane
@@ -134,30 +141,39 @@ local gate = module(function(gate)
   end
 
   -- A task that is made now gets its lane, which it keeps until it is settled, and is noted as somebody's.
-  function gate.stand(site, task, wish)
-    local lane = lane_of(site, task.stage, wish)
+  function gate.stand(site, task, wish, is_later)
+    local lane = lane_of(site, task.stage, wish, is_later)
     task.lane = lane ~= LANE and lane or nil
     task.tenant = wish.tenant ~= site.tenant and wish.tenant or nil
   end
 
+  local function has_mark(marks, mark)
+    return marks and string.find(marks, mark, 1, true) ~= nil
+  end
+
+  -- Marks in one text, each of sixteen digits, and others behind them: the latest of all.
+  local function latest(marks, others)
+    local all = {}
+    for mark in string.gmatch((marks or '') .. ' ' .. (others or ''), '%x+') do
+      all[#all + 1] = mark
+    end
+    return table.concat(all, ' ', math.max(1, #all - REMEMBERED + 1))
+  end
+
   -- Puts the rules of a machine in force for all of them, unless newer ones took their place before (N8). `digest` tells the
-  -- rules from others, `mark` their text; without rules they are none.
-  function gate.agree(lanes_and_fairness, tenants, digest, is_none, mark)
+  -- rules from others, `mark` their text. What the directory of a cluster has agreed to holds in each partition.
+  function gate.agree(lanes_and_fairness, tenants, digest, is_none, mark, by_directory)
     local key = P .. 'fleet'
-    local known, before, replaced = unpack(call('HMGET', key, 'digest', 'mark', 'replaced'))
+    local known, marks, replaced = unpack(call('HMGET', key, 'digest', 'marks', 'replaced'))
     if known == digest or not known and is_none then
-      return 'in_force'
-    end
-    local marks = {}
-    for old in string.gmatch(replaced or '', '%x+') do
-      if old == mark then
-        return 'older'
+      if not has_mark(marks, mark) then
+        call('HSET', key, 'digest', digest, 'marks', latest(marks, mark))
       end
-      marks[#marks + 1] = old
+      return 'in_force'
+    elseif has_mark(replaced, mark) and not by_directory then
+      return 'older'
     end
-    marks[#marks + 1] = before or string.rep('0', 16)
-    replaced = table.concat(marks, ' ', math.max(1, #marks - REPLACED + 1))
-    call('HSET', key, 'digest', digest, 'mark', mark, 'replaced', replaced, 'rules', lanes_and_fairness)
+    call('HSET', key, 'digest', digest, 'marks', mark, 'replaced', latest(by_directory and replaced and string.gsub(replaced, mark, '') or replaced, marks), 'rules', lanes_and_fairness)
     batch.fleet = nil
     call('DEL', P .. 'tenants')
     for _, tenant in ipairs(tenants) do

@@ -99,6 +99,9 @@ local places = module(function(places)
     local deferral = task.deferral
     if deferral and (not deferral.at or deferral.at <= starts) then
       count(site, task, 'absorbed')
+      if gate.goes_now(site, task.stage, deferral) then
+        task.lane = NOW
+      end
       local errand = task.errand
       places.take_up(task, deferral)
       if errand then
@@ -111,7 +114,7 @@ local places = module(function(places)
   local function rerun(site, task)
     local deferral = task.deferral
     count(site, task, 'reruns')
-    gate.stand(site, task, deferral)
+    gate.stand(site, task, deferral, deferral.at and deferral.at > now)
     places.take_up(task, deferral)
     task.position = store.next_position(site)
     if deferral.at and deferral.at > now then

@@ -36,7 +36,7 @@ put = module(function(put)
   -- A waiting or delayed task stands for the put: most urgent priority, original position.
   local function coalesce(site, task, asked, stored)
     store.add(site, counter[task.stage].coalesced, 1)
-    local goes_now = task.lane ~= NOW and gate.goes_now(site, task.stage, asked)
+    local goes_now = task.lane ~= NOW and gate.goes_now(site, task.stage, asked, task.place ~= WAITING)
     if asked.link and asked.priority >= task.priority and asked.depth >= task.depth and not asked.again and not goes_now then
       return COALESCED
     end
@@ -75,7 +75,8 @@ put = module(function(put)
       deferral.at = deferral.at and at and math.min(deferral.at, at) or nil
       deferral.expires = later_expiry(deferral.expires, asked.expires)
       deferral.stored = stored or deferral.stored
-      deferral.lane, deferral.urgent, deferral.tenant = asked.lane, asked.urgent, asked.tenant
+      deferral.lane = deferral.lane == NOW and NOW or asked.lane
+      deferral.urgent, deferral.tenant = deferral.urgent or asked.urgent, asked.tenant
     else
       store.add(site, counter[task.stage].deferred, 1)
       task.deferral = {
@@ -101,7 +102,7 @@ put = module(function(put)
       tasks.remove_dead(site, stage, asked.url)
     end
     if not asked.errand then
-      gate.stand(site, task, asked)
+      gate.stand(site, task, asked, later)
     end
     store.add(site, counter[stage][letter and 'revived' or 'created'], 1)
     if taken then

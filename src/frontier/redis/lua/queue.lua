@@ -16,6 +16,19 @@ local queue = module(function(queue)
     return found
   end
 
+  -- Somebody may have asked for it otherwise since.
+  local AS_SEEN = {
+    drop = function()
+      return true
+    end,
+    priority = function(task, from)
+      return task.priority == from
+    end,
+    lane = function(task, from)
+      return (task.lane or LANE) == from
+    end,
+  }
+
   local CHANGES = {
     drop = function(site, task)
       store.add(site, counter.d.dropped, 1)
@@ -30,7 +43,7 @@ local queue = module(function(queue)
     end,
   }
 
-  -- Changes those of the pages that wait, for whatever; how many they are.
+  -- Changes those of the pages that wait as they were seen to; how many they are.
   function queue.change(name, urls, change)
     local site, changed = store.site(name), 0
     if not site then
@@ -38,9 +51,9 @@ local queue = module(function(queue)
     end
     for _, url in ipairs(urls) do
       local task = tasks.find(site, 'd', url)
-      if task and task.place ~= RUNNING and not task.errand then
+      if task and task.place == WAITING and not task.errand and AS_SEEN[change[1]](task, change[2]) then
         changed = changed + 1
-        CHANGES[change[1]](site, task, change[2])
+        CHANGES[change[1]](site, task, change[3])
       end
     end
     store.save_site(site)

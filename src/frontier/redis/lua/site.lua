@@ -96,6 +96,9 @@ local sites_of = module(function(sites_of)
       call('UNLINK', P .. 'hosts:' .. name)
     end
     store.leave(site)
+    for _, queued in ipairs(tasks.queues(site)) do
+      call('UNLINK', tasks.queue(name, unpack(queued)))
+    end
     for _, key in ipairs(store.keys_of_site) do
       call('UNLINK', store.key_of_site(key, name))
     end

@@ -39,7 +39,7 @@ rows! {
     Grant { leases, next_in, buried, lost }
     Lease {
         token, site, stage, url, fence, granted_at, ends_at, attempts, origin, priority, depth, hops, departure, robots,
-        robots_until, stored, version, supply, places, parallel, response, tells, probe_of, tenant
+        robots_until, stored, version, supply, places, parallel, response, tells, probe_of, tenant, urgent
     }
     RobotsFetch { fetch, failures }
     Lost { site, stage, url, losses, kept_back }

@@ -58,8 +58,8 @@ as_one_value! {
     // What is changed, and to what.
     QueueChange: |change| match change {
         QueueChange::Drop => json!(["drop"]),
-        QueueChange::Priority(priority) => json!(["priority", priority.value()]),
-        QueueChange::Lane(lane) => json!(["lane", lane]),
+        QueueChange::Priority { from, to } => json!(["priority", from.value(), to.value()]),
+        QueueChange::Lane { from, to } => json!(["lane", from, to]),
     };
     // The script keeps it unread.
     Act: |act| json!(json!(act).to_string());

@@ -295,7 +295,7 @@ pub(super) mod tests {
             r#"{{"token":{token},"site":"shop","stage":"download","url":"http://127.0.0.1/{token}","fence":1,"granted_at":"2026-11-20T09:00:00Z",
             "ends_at":"2026-11-20T09:00:30Z","attempts":0,"origin":"link","priority":240,"depth":0,"hops":0,"departure":{{"at":0,"unit":0,"site":0}},
             "robots":null,"robots_until":null,"stored":null,"version":1,"supply":0,"places":0,"parallel":8,
-            "response":null,"tells":false,"probe_of":null}}"#
+            "response":null,"tells":false,"probe_of":null,"urgent":false}}"#
         );
         serde_json::from_str(&text).expect("a lease")
     }

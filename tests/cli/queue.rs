@@ -179,8 +179,12 @@ fn n5_without_a_terminal_nothing_is_changed_unless_yes_is_said() {
         ("drop --tenant acme", 2, "paced: shop: 2 of 5 waiting pages would be dropped; add --yes to do it\n"),
         ("raise user:high", 2, "paced: shop: 5 of 5 waiting pages would be raised to user:high; add --yes"),
         ("drop --match /q/*", 0, "no waiting pages match\n"),
-        ("move --lane slo --yes", 2, "there is no lane `slo`; name now, or one of general, slow\n"),
-        ("drop --lane slo --yes", 2, "there is no lane `slo`; name now, or one of general, slow\n"),
+        (
+            "move --lane slo --yes",
+            2,
+            "there is no lane `slo`; name now, or one of general, slow (lanes of paced.toml hold",
+        ),
+        ("drop --lane slo --yes", 2, "there is no lane `slo`; name now, or one of general, slow"),
     ] {
         let run = queue(&data, words).run().expect_code(code);
         assert!(run.stderr.contains(told) && run.stdout.is_empty(), "{words}: {run:?}");

@@ -11,8 +11,8 @@ use crate::clock::millis;
 use crate::frontier::members::BEAT;
 use crate::frontier::mutex_key::UNIT_MUTEX;
 use crate::frontier::state::{
-    AVERAGED, BACK_MS, EPOCH, FED_WAITING, LEASE_MS, LONGEST_INTERVAL, MAX_LOSSES, MOST_NOW, PageState,
-    Place, REMEMBERED, START_TOKEN, SiteSettings, TOLD_MS, Turn, delay_after_loss,
+    AVERAGED, BACK_MS, EPOCH, FED_WAITING, LEASE_MS, LONGEST_INTERVAL, MARKS_KEPT, MAX_LOSSES, MOST_NOW,
+    PageState, Place, START_TOKEN, SiteSettings, TOLD_MS, Turn, delay_after_loss,
 };
 use crate::frontier::steps::{acts, away, claim, feed, gate, lease, lock, queue, reasons, settle, site};
 use crate::frontier::view::SiteNames;
@@ -49,7 +49,7 @@ fn numbers() -> [(&'static str, i64); 55] {
         ("DUE_PARTS", i64::from(claim::PARTS)),
         ("TIDIED", i64::from(away::TIDIED)),
         ("MOST_NOW", MOST_NOW.cast_signed()),
-        ("REMEMBERED", i64::try_from(REMEMBERED).unwrap_or_default()),
+        ("MARKS_KEPT", i64::try_from(MARKS_KEPT).unwrap_or_default()),
         ("SWEPT_WINDOWS", i64::from(gate::SWEPT_WINDOWS)),
         ("FED", i64::from(feed::FED)),
         ("FED_WAITING", FED_WAITING.cast_signed()),

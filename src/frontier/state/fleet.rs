@@ -7,7 +7,7 @@ use crate::task::FleetRules;
 /// An urgent put goes to the lane `now` while fewer tasks of its site and stage wait there.
 pub const MOST_NOW: u64 = 100;
 /// So many texts are remembered of the rules in force, and so many of those that they replaced: none of these comes back by a restart.
-pub const REMEMBERED: usize = 64;
+pub const MARKS_KEPT: usize = 64;
 
 /// The rules in force, and what tells those that they replaced.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -53,7 +53,7 @@ impl FleetState {
 }
 
 fn keep_latest(marks: &mut Vec<u64>) {
-    let over = marks.len().saturating_sub(REMEMBERED);
+    let over = marks.len().saturating_sub(MARKS_KEPT);
     marks.drain(..over);
 }
 
@@ -78,11 +78,11 @@ mod tests {
         for mark in 10..100 {
             assert_eq!(state.agree(rules(mark), u64::from(mark)), Agreed::Replaced);
         }
-        assert_eq!(state.replaced.len(), REMEMBERED);
+        assert_eq!(state.replaced.len(), MARKS_KEPT);
         for mark in 200..300 {
             assert_eq!(state.agree(rules(99), mark), Agreed::InForce);
         }
-        assert_eq!(state.marks.len(), REMEMBERED);
+        assert_eq!(state.marks.len(), MARKS_KEPT);
     }
 
     #[test]

@@ -8,7 +8,7 @@ mod tuned;
 mod unit;
 mod wall;
 
-pub use fleet::{Agreed, FleetState, MOST_NOW, REMEMBERED};
+pub use fleet::{Agreed, FleetState, MARKS_KEPT, MOST_NOW};
 pub use records::{
     AwayHost, DeadState, LastAnswers, OwnerState, PageState, Recrawl, RobotsBrief, RobotsState, WorkScope,
 };

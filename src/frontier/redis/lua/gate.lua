@@ -157,7 +157,7 @@ local gate = module(function(gate)
     for mark in string.gmatch((marks or '') .. ' ' .. (others or ''), '%x+') do
       all[#all + 1] = mark
     end
-    return table.concat(all, ' ', math.max(1, #all - REMEMBERED + 1))
+    return table.concat(all, ' ', math.max(1, #all - MARKS_KEPT + 1))
   end
 
   -- Puts the rules of a machine in force for all of them, unless newer ones took their place before (N8). `digest` tells the

@@ -54,7 +54,7 @@ $name: $why"
 }
 
 only=$*
-mutant 'parallel check removed' state/site.rs 's/&& self.running < self.parallel()//'
+mutant 'parallel check removed' state/site.rs 's/&& self.places() > 0//'
 mutant 'interval - 1 ms' state/unit.rs 's/at.saturating_add(wait + late)/at.saturating_add(wait + late - 1)/'
 mutant 'fence not increasing' state/site.rs 's/self.fence = (self.fence + 1).max(now);/self.fence = self.fence.max(now);/'
 mutant 'deferral ignored' steps/put.rs 's/task.rare.deferral = Some(deferral);/drop(deferral);/'
@@ -95,7 +95,19 @@ mutant 'no parse taken along' steps/settle.rs 's/^        if let Some((owner, to
 mutant 'a choice among all 64 longest due' steps/claim.rs 's/(due \/ PARTS).clamp(1, WIDEST)/due.clamp(1, WIDEST)/' frontier simulation::l2
 mutant 'a choice among a quarter rounded up' steps/claim.rs 's/(due \/ PARTS).clamp(1, WIDEST)/due.div_ceil(PARTS).clamp(1, WIDEST)/' frontier simulation::l2
 mutant 'SQLite remembers what another process changed' sqlite/memory.rs 's/PRAGMA data_version/PRAGMA page_size/' frontier processes:: model:: table::
-mutant 'parallel check removed (Redis)' redis/lua/store.lua 's/ and (site.running or 0) < store.parallel(site)//'
+mutant 'weights of lanes collapsed' ../task/lanes.rs 's/self.lanes.get(lane).copied().unwrap_or(1).max(1)/self.lanes.get(lane).map_or(1, |_| 1)/'
+mutant 'a lane not drawn anew for each start' steps/claim.rs 's/let lanes = dice \/ WIDEST;/let lanes = dice.min(0);/'
+mutant 'the lane now drawn by a weight' ../task/lanes.rs 's/if ready.contains(&NOW) {/if ready == [NOW] {/'
+mutant 'the lane now without an end' steps/gate.rs 's/waiting_in(NOW) < MOST_NOW/waiting_in(NOW) < 9 * MOST_NOW/'
+mutant 'the lane of the first rule that matches' steps/gate.rs 's/lane = Some(rule.lane.clone());/lane = lane.or_else(|| Some(rule.lane.clone()));/'
+mutant 'a window with one task fewer' steps/gate.rs 's/self.shelf.nth_newest(window, rule.threshold)?/self.shelf.nth_newest(window, rule.threshold.saturating_sub(1))?/'
+mutant 'a window of one ms less' steps/gate.rs 's/|at| at >= self.now - rule.per/|at| at > self.now - rule.per/'
+mutant 'a window that counts what named its lane' steps/gate.rs '/fn lane_of/,/^    }/ s/if wish.lane.is_some() {/if wish.lane.is_some() \&\& wish.tenant.is_none() {/'
+mutant 'a lane kept by a further run' steps/places.rs 's/^        self.stand_in_lane(site, &mut task, &deferral.wish, .*//'
+mutant 'a flood in one lane stops the feed' state/site.rs 's/self.download.waiting_in(.*) < FED_WAITING/self.download.waiting < FED_WAITING/'
+mutant 'a lane not drawn anew for each start (Redis)' redis/lua/gate.lua 's/local at = dice % all/local at = 0/'
+mutant 'the lane of the first rule that matches (Redis)' redis/lua/gate.lua 's/^        lane = rule.lane$/        lane = lane or rule.lane/'
+mutant 'parallel check removed (Redis)' redis/lua/store.lua 's/ and store.places(site) > 0$//'
 mutant 'a block shortened (Redis)' redis/lua/places.lua 's/if until_at > (unit.blocked_until or 0) then/if until_at ~= unit.blocked_until then/'
 mutant 'a site that changes its group leaves its wait behind (Redis)' redis/lua/site.lua 's/old.not_before or 0, paced, held_until)/old.not_before or 0, held_until)/'
 

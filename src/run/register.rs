@@ -10,7 +10,7 @@ use crate::frontier::{
     Agreed, Frontier, FrontierError, Registered, Registration, Run, SiteSettings, WorkScope,
 };
 use crate::settings::Settings;
-use crate::site::{RobotsPolicy, Site, lane_names};
+use crate::site::{RobotsPolicy, Site};
 use crate::task::{FleetRules, Put};
 use crate::work::SiteRules;
 
@@ -63,7 +63,7 @@ pub(crate) async fn register_one(
 }
 
 fn no_such_lane(site: &str, lane: &str, fleet: &FleetRules) -> String {
-    let known = lane_names(fleet).join(", ");
+    let known = fleet.known_lanes();
     format!(
         "site `{site}` waits in the lane `{lane}`, which isn't there; write it into [lanes] of paced.toml, or name one of {known}"
     )

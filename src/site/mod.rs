@@ -15,7 +15,7 @@ mod scope;
 pub use css::Css;
 pub use error::{SiteError, SiteErrors};
 pub(crate) use load::{is_plain_name, plain_key, proxy_url};
-pub use load::{lane_names, load, most_pages, outlook, parse, two_sites_one_host, unknown_lanes, warnings};
+pub use load::{load, most_pages, outlook, parse, two_sites_one_host, unknown_lanes, warnings};
 pub use manual::keys_page;
 pub use pace::{FetchRules, MetaRobots, Pace, ProxyRule, RobotsPolicy, SignatureRule};
 pub use page_rule::{FieldKind, FieldRule, Follow, ItemKey, PRODUCT_FIELDS, PageRule};

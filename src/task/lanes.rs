@@ -86,6 +86,12 @@ impl FleetRules {
         [LANE, NOW].contains(&lane) || self.lanes.contains_key(lane)
     }
 
+    /// The lanes that a site may name, the one that is always there first, as a list for people.
+    pub fn known_lanes(&self) -> String {
+        let others = self.lanes.keys().map(String::as_str).filter(|lane| *lane != LANE);
+        std::iter::once(LANE).chain(others).collect::<Vec<_>>().join(", ")
+    }
+
     fn weight(&self, lane: &str) -> u32 {
         self.lanes.get(lane).copied().unwrap_or(1).max(1)
     }

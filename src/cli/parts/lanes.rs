@@ -3,7 +3,7 @@
 use super::Trouble;
 use crate::frontier::Frontier;
 use crate::frontier::state::StageCounts;
-use crate::site::{is_plain_name, lane_names};
+use crate::site::is_plain_name;
 use crate::task::{LANE, NOW};
 
 /// How many tasks of a stage are ready in each lane, the one that goes first before the others. None where all stand in the lane that
@@ -33,7 +33,7 @@ pub(in crate::cli) async fn must_be_there(lane: &str, frontier: &Frontier) -> Re
     if fleet.has_lane(lane) {
         return Ok(());
     }
-    let known = lane_names(&fleet).join(", ");
+    let known = fleet.known_lanes();
     Err(Trouble::usage(format!(
         "there is no lane `{lane}`; name {NOW}, or one of {known} (lanes of paced.toml hold from the next crawl, seed or work on)"
     )))

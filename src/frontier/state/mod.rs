@@ -1,5 +1,6 @@
 //! What the frontier knows of a site, a pace unit and a task, and the pure rules on them. How it is stored is elsewhere.
 
+mod counts;
 mod fleet;
 mod records;
 mod site;
@@ -8,11 +9,12 @@ mod tuned;
 mod unit;
 mod wall;
 
+pub use counts::StageCounts;
 pub use fleet::{Agreed, FleetState, MARKS_KEPT, MOST_NOW};
 pub use records::{
     AwayHost, DeadState, LastAnswers, OwnerState, PageState, Recrawl, RobotsBrief, RobotsState, WorkScope,
 };
-pub use site::{AVERAGED, EPOCH, Seeding, SiteSettings, SiteState, StageCounts, TOLD_MS};
+pub use site::{AVERAGED, EPOCH, Seeding, SiteSettings, SiteState, TOLD_MS};
 pub use task::{Deferral, Place, Rare, Running, Task, delay_after_loss, later_expiry};
 pub use tuned::{LONGEST_INTERVAL, Pause, TuneReply, Tuned, Tuning};
 pub use unit::{MutexState, START_TOKEN, Start, Turn, UnitDue, UnitState, UnitWait, mutex_token, nth_of};

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use serde::ser::SerializeMap;
-use serde::{Deserialize, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 
+use super::counts::without_zeroes;
 use super::tuned::{LONGEST_INTERVAL, TuneReply, Tuned, Tuning};
-use super::{FED_WAITING, Place, SlowStart, Start, Task, Wall, is_default};
+use super::{FED_WAITING, Place, SlowStart, StageCounts, Start, Task, Wall, is_default};
 use crate::canonical_url::CanonicalUrl;
-use crate::task::{Exclusion, LANE, PageKey, Stage, TooMuch};
+use crate::task::{LANE, PageKey, Stage};
 
 /// 2026-01-01T00:00:00Z in ms: where positions count from. One number is both a task's turn among equals and the time of
 /// its putting. Positions fit 39 bits until 2043; a burst of n puts in one ms runs at most n ms ahead of the clock.
@@ -146,130 +146,6 @@ impl Seeding {
     }
 }
 
-/// Where the tasks of one site and stage are, and what became of them.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct StageCounts {
-    /// Tasks that wait for nothing but their turn or their host.
-    pub waiting: u64,
-    /// Those of them whose host can't be reached.
-    pub parked: u64,
-    /// Tasks that wait for a back-off's end.
-    pub delayed: u64,
-    /// Tasks put for a later time.
-    pub scheduled: u64,
-    /// Tasks under a lease.
-    pub leased: u64,
-    /// Dead letters kept.
-    pub letters: u64,
-    /// Puts that made a task.
-    pub created: u64,
-    /// Dead letters that came back.
-    pub revived: u64,
-    /// Further runs after a request met a running task.
-    pub reruns: u64,
-    /// Tasks done, excluded and redirected ones included.
-    pub done: u64,
-    /// Tasks that died, letters kept or not.
-    pub dead: u64,
-    /// Tasks given up.
-    pub dropped: u64,
-    /// Puts that a waiting task stood for already.
-    pub coalesced: u64,
-    /// Requests that met a running task.
-    pub deferred: u64,
-    /// Links to pages seen before.
-    pub known: u64,
-    /// Deferrals that a lost lease or a retry took up.
-    pub absorbed: u64,
-    /// Links over a budget.
-    pub over_budget: u64,
-    /// Done by being redirected.
-    pub redirected: u64,
-    /// Leases lost.
-    pub lost: u64,
-    /// Attempts that failed and are tried again.
-    pub retried: u64,
-    /// Links of its pages that were dropped, as they were too many or too long.
-    pub dropped_links: u64,
-    /// Pages whose structured data or values were left out, as they were too much.
-    pub left_out: u64,
-    /// Pages whose parse took more than their site's file allows.
-    pub too_dear: u64,
-    /// Done by being unwanted, by reason.
-    pub excluded: BTreeMap<Exclusion, u64>,
-    /// Tasks that may be claimed, by lane; those of the lane that is always there aren't counted here.
-    pub lanes: BTreeMap<String, u64>,
-}
-
-/// As a site's record has it, which is written with every page, while most counters stay zero. People are shown them all.
-fn without_zeroes<S: Serializer>(counts: &StageCounts, serializer: S) -> Result<S::Ok, S::Error> {
-    macro_rules! counters {
-        ($($name:ident)*) => {{
-            // All of them: one that is missing here is an error.
-            let StageCounts { $($name,)* excluded, lanes } = counts;
-            ([$((stringify!($name), $name)),*], excluded, lanes)
-        }};
-    }
-    let (counters, excluded, lanes) = counters!(
-        waiting parked delayed scheduled leased letters created revived reruns done dead dropped coalesced deferred known absorbed
-        over_budget redirected lost retried dropped_links left_out too_dear
-    );
-    let mut map = serializer.serialize_map(None)?;
-    for (name, count) in counters.into_iter().filter(|(_, count)| **count > 0) {
-        map.serialize_entry(name, count)?;
-    }
-    if !excluded.is_empty() {
-        map.serialize_entry("excluded", excluded)?;
-    }
-    if !lanes.is_empty() {
-        map.serialize_entry("lanes", lanes)?;
-    }
-    map.end()
-}
-
-impl StageCounts {
-    /// What came in must be somewhere (I14): 0 when the books balance.
-    pub fn imbalance(&self) -> i128 {
-        let entered = self.created + self.revived + self.reruns;
-        let left = self.done + self.dead + self.dropped;
-        let here = self.waiting + self.delayed + self.scheduled + self.leased;
-        i128::from(entered) - i128::from(left) - i128::from(here)
-    }
-
-    /// Counts what of a page was too much.
-    pub fn add_too_much(&mut self, TooMuch { links, left_out, too_dear }: TooMuch) {
-        self.dropped_links += u64::from(links);
-        self.left_out += u64::from(left_out);
-        self.too_dear += u64::from(too_dear);
-    }
-
-    /// Nothing of the run is left here; what was put for a later time doesn't count.
-    pub fn is_finished(&self) -> bool {
-        self.waiting + self.delayed + self.leased == 0
-    }
-
-    /// Tasks that may be claimed.
-    pub fn ready(&self) -> u64 {
-        self.waiting.saturating_sub(self.parked)
-    }
-
-    /// The lanes that have such tasks: the one that is always there first, then by name.
-    pub fn ready_lanes(&self) -> impl Iterator<Item = &str> + Clone {
-        let general = (self.ready() > self.lanes.values().sum()).then_some(LANE);
-        general.into_iter().chain(self.lanes.keys().map(String::as_str))
-    }
-
-    fn place(&mut self, place: &Place) -> &mut u64 {
-        match place {
-            Place::Waiting | Place::Parked => &mut self.waiting,
-            Place::Delayed { scheduled: true, .. } => &mut self.scheduled,
-            Place::Delayed { scheduled: false, .. } => &mut self.delayed,
-            Place::Running(_) => &mut self.leased,
-        }
-    }
-}
-
 impl SiteState {
     /// How long its waiting downloads last at the least, in ms: one start an interval.
     pub fn supply(&self) -> i64 {
@@ -358,9 +234,9 @@ impl SiteState {
         }
     }
 
-    /// Whether pages that are to be fetched again may be put now.
+    /// Whether pages that are to be fetched again may be put now: a flood in another lane than theirs takes them no room (F5).
     pub fn has_room(&self) -> bool {
-        self.download.waiting < FED_WAITING
+        self.download.waiting_in(self.settings.lane.as_deref().unwrap_or(LANE)) < FED_WAITING
     }
 
     /// The run is over: its seeds are put, and nothing is waiting, delayed by back-off or running, in both stages.
@@ -368,6 +244,14 @@ impl SiteState {
         self.seeding.is_none_or(|seeding| seeding.is_done())
             && self.download.is_finished()
             && self.parse.is_finished()
+    }
+
+    /// The counters of a stage, to be looked at.
+    pub fn counted(&self, stage: Stage) -> &StageCounts {
+        match stage {
+            Stage::Download => &self.download,
+            Stage::Parse => &self.parse,
+        }
     }
 
     /// The counters of a stage.
@@ -380,30 +264,12 @@ impl SiteState {
 
     /// Books a task into the place where it stands.
     pub fn enters(&mut self, task: &Task) {
-        let counts = self.counts(task.stage);
-        *counts.place(&task.place) += 1;
-        counts.parked += u64::from(task.place == Place::Parked);
-        if let Some(lane) = task.queued_in() {
-            *counts.lanes.entry(lane.to_owned()).or_default() += 1;
-        }
+        self.counts(task.stage).enters(task);
     }
 
     /// Books a task out of the place where it stands.
     pub fn leaves(&mut self, task: &Task) {
-        let counts = self.counts(task.stage);
-        let count = counts.place(&task.place);
-        *count = count.saturating_sub(1);
-        if task.place == Place::Parked {
-            counts.parked = counts.parked.saturating_sub(1);
-        }
-        if let Some(lane) = task.queued_in()
-            && let Some(count) = counts.lanes.get_mut(lane)
-        {
-            *count = count.saturating_sub(1);
-            if *count == 0 {
-                counts.lanes.remove(lane);
-            }
-        }
+        self.counts(task.stage).leaves(task);
         if let Place::Running(run) = &task.place
             && run.in_flight
         {

@@ -70,7 +70,7 @@ impl<S: Shelf> Moment<'_, S> {
         stage: Stage,
         dice: u32,
     ) -> Done<S, Option<Task>> {
-        let counts = if stage == Stage::Download { &site.download } else { &site.parse };
+        let counts = site.counted(stage);
         let lane = if counts.lanes.is_empty() {
             LANE
         } else {
@@ -83,7 +83,6 @@ impl<S: Shelf> Moment<'_, S> {
 
 /// Whether a put goes before all others: it asked for that, or for as long as there is room and it isn't for later.
 pub(super) fn goes_now(site: &SiteState, stage: Stage, wish: &LaneWish, is_later: bool) -> bool {
-    let counts = if stage == Stage::Download { &site.download } else { &site.parse };
-    let has_room = || counts.lanes.get(NOW).is_none_or(|count| *count < MOST_NOW);
+    let has_room = || site.counted(stage).waiting_in(NOW) < MOST_NOW;
     wish.lane.as_deref() == Some(NOW) || wish.lane.is_none() && wish.urgent && !is_later && has_room()
 }

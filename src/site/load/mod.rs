@@ -15,7 +15,7 @@ mod warnings;
 pub(crate) use fetch::proxy_url;
 pub(crate) use names::{is_plain as is_plain_name, plain_key};
 pub use outlook::{most_pages, outlook};
-pub use together::{lane_names, two_sites_one_host, unknown_lanes};
+pub use together::{two_sites_one_host, unknown_lanes};
 pub use warnings::warnings;
 
 use std::path::Path;

@@ -3,7 +3,7 @@
 use crate::site::Site;
 use crate::site::error::SiteError;
 use crate::site::read::{place_of, said_of};
-use crate::task::{FleetRules, LANE};
+use crate::task::FleetRules;
 
 /// Two sites with one name, or with one host, which would be asked at two paces; sites of one group share theirs.
 ///
@@ -24,17 +24,11 @@ pub fn unknown_lanes(sites: &[(String, Site)], fleet: &FleetRules) -> Vec<SiteEr
     let unknown = |(file, site): &(String, Site)| {
         let lane = site.lane.as_ref().filter(|lane| !fleet.has_lane(lane))?;
         let what = format!("there is no lane `{lane}`");
-        let known = lane_names(fleet).join(", ");
+        let known = fleet.known_lanes();
         let what_to_do = format!("write it into [lanes] of paced.toml, or name one that is there: {known}");
         Some(said_of((file, &site.text), &["lane"], what, what_to_do))
     };
     sites.iter().filter_map(unknown).collect()
-}
-
-/// The lanes that a site may name, the one that is always there first.
-pub fn lane_names(fleet: &FleetRules) -> Vec<&str> {
-    let others = fleet.lanes.keys().map(String::as_str).filter(|lane| *lane != LANE);
-    std::iter::once(LANE).chain(others).collect()
 }
 
 fn one_name(file: &str, site: &Site, other_file: &str, other: &Site) -> Option<SiteError> {

@@ -115,6 +115,23 @@ fn f2_a_task_counts_for_exactly_as_long_as_the_rule_says() {
 }
 
 #[test]
+fn f5_a_flood_in_one_lane_takes_pages_to_be_fetched_again_no_room() {
+    on_every_backend(async |w| {
+        w.site_with("a", |a| a.settings.interval = 0).await;
+        w.agreed(fleet(&[("slow", 1)], &[]), 1).await;
+        w.put("a", "again").await;
+        let lease = w.take().await;
+        w.fetched_for(&lease, HOUR).await;
+        w.done(&w.parse().await.expect("it waits")).await;
+        let flood = (0..1_000).map(|n| wished(&n.to_string(), into("slow")));
+        w.frontier.put("a", flood.collect()).await.expect("answers");
+        w.pass(2 * HOUR);
+        assert_eq!(w.feed(9).await.put, 1);
+        assert_eq!(w.lane("again").await, "general");
+    });
+}
+
+#[test]
 fn f7_a_lane_that_was_asked_for_is_kept_to_and_such_a_task_is_not_counted() {
     on_every_backend(async |w| {
         w.site("a").await;

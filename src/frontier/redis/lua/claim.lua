@@ -93,14 +93,13 @@ local claim = module(function(claim)
   -- The first task that is still wanted and may go now, to start `soonest`; those before it are tidied away.
   local function first_wanted(round, site, unit, stage, soonest, dice)
     local starts = stage == 'd' and soonest or now
-    local first
-    function first()
+    local function first()
       local lane = gate.draw(site, stage, dice)
       local task = tasks.first_waiting(site.name, stage, lane)
       if task or lane == LANE then
         return task
       end
-      gate.is_empty(site, stage, lane)
+      gate.forget_lane(site, stage, lane)
       return first()
     end
     local task = stage == 'd' and walls.refused_page(site, unit) or first()

@@ -1,5 +1,5 @@
 -- Which lane a task waits in, and which lane the next start is of.
-local gate = module(function(gate)
+gate = module(function(gate)
   local ONLY = { LANE }
 
   -- The lanes that have tasks which may be claimed, and the one that is always there before them.
@@ -28,8 +28,21 @@ local gate = module(function(gate)
     store.set_map(site, field, lanes)
   end
 
+  -- How many tasks of a lane wait for nothing but their turn; those that wait for their host are the one's that is always there.
+  function gate.waiting_in(site, stage, lane)
+    local names = counter[stage]
+    local lanes, waiting = site[names.lanes] and store.map(site, names.lanes) or {}, site[names.waiting] or 0
+    if lane ~= LANE then
+      return lanes[lane] or 0
+    end
+    for _, count in pairs(lanes) do
+      waiting = waiting - count
+    end
+    return waiting
+  end
+
   -- Nothing waits in a lane, whatever was counted: a hand in the server may have taken it away.
-  function gate.is_empty(site, stage, lane)
+  function gate.forget_lane(site, stage, lane)
     local lanes = store.map(site, counter[stage].lanes)
     lanes[lane] = nil
     store.set_map(site, counter[stage].lanes, lanes)
@@ -82,7 +95,7 @@ local gate = module(function(gate)
     if wish.lane or not wish.urgent or is_later then
       return wish.lane == NOW
     end
-    return (store.map(site, counter[stage].lanes)[NOW] or 0) < MOST_NOW
+    return gate.waiting_in(site, stage, NOW) < MOST_NOW
   end
 
   local function window(stage, tenant)
@@ -170,10 +183,12 @@ local gate = module(function(gate)
         call('HSET', key, 'digest', digest, 'marks', latest(marks, mark))
       end
       return 'in_force'
-    elseif has_mark(replaced, mark) and not by_directory then
+    elseif by_directory then
+      replaced = replaced and string.gsub(replaced, mark, '')
+    elseif has_mark(replaced, mark) then
       return 'older'
     end
-    call('HSET', key, 'digest', digest, 'marks', mark, 'replaced', latest(by_directory and replaced and string.gsub(replaced, mark, '') or replaced, marks), 'rules', lanes_and_fairness)
+    call('HSET', key, 'digest', digest, 'marks', mark, 'replaced', latest(replaced, marks), 'rules', lanes_and_fairness)
     batch.fleet = nil
     call('DEL', P .. 'tenants')
     for _, tenant in ipairs(tenants) do

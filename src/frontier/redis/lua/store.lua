@@ -5,6 +5,7 @@ local STAGES = { 'd', 'p' }
 local READY = { d = 'ready_d', p = 'ready_p' }
 local DUE = { d = 'due:d:' .. LANE, p = 'due:p:' .. LANE }
 local AGAIN_ENTRY = '<I6I3' -- a page that is asked for again: when, and what chooses its bucket
+local gate
 local store = module(function(store)
   local function wall_clock()
     local time = call('TIME')
@@ -414,7 +415,9 @@ local store = module(function(store)
 
   function store.save_site(site)
     batch.changed_sites[site.name] = site
-    local full = (site['d.waiting'] or 0) >= FED_WAITING
+    -- A flood in another lane than that of pages to be fetched again takes them no room.
+    local waiting = site['d.waiting'] or 0
+    local full = waiting >= FED_WAITING and gate.waiting_in(site, 'd', site.lane or LANE) >= FED_WAITING
     if full ~= (site.full == 1) then
       site.full = full and 1
       store.offer_again(site)

@@ -32,7 +32,7 @@ use writer::WriterName;
 /// How long a flush looks out for others, where there are some: each file costs it a wait for the disk, however many lines are new.
 const COMPANY: Duration = Duration::from_millis(400);
 /// As many as ask are company enough: fewer than may wait for their end on one core.
-const ENOUGH: usize = 32;
+const ENOUGH: usize = 48;
 
 /// Files that are waited for at a time.
 const AT_A_TIME: usize = 8;

@@ -12,7 +12,7 @@ use crate::task::{Lease, Stage};
 /// For each core, parses of pages at once up to which more are claimed.
 const PARSES_A_CORE: usize = 8;
 /// And up to which downloads take their own along: those pages are in memory anyway, and queueing each costs a claim more.
-const PARSES_ALONG_A_CORE: usize = 32;
+const PARSES_ALONG_A_CORE: usize = 128;
 /// Parses for each core that wait for the disk and the frontier alone. Many, as those that wait together share a flush and a commit.
 const ENDS_A_CORE: usize = 64;
 /// Downloads for each core whose page is kept and that wait for the frontier alone.

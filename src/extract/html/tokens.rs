@@ -35,6 +35,8 @@ pub(super) struct Tokens<'a> {
     has_zeroes: bool,
     guard: Guard,
     budget: &'a Budget,
+    /// Bytes that were read and are to be paid for with the next token.
+    unpaid: usize,
     tags: usize,
     /// Attributes of all tags `html` and `body`.
     of_roots: usize,
@@ -81,6 +83,7 @@ impl<'a> Tokens<'a> {
             has_zeroes: page.contains('\0'),
             guard: Guard::default(),
             budget,
+            unpaid: 0,
             tags: 0,
             of_roots: 0,
             cut: false,
@@ -100,7 +103,7 @@ impl<'a> Tokens<'a> {
 
     fn hand(&mut self, token: Token) -> TokenSinkResult<NodeId> {
         // Open elements are compared with a tag, hundreds at most, mostly a few.
-        self.cut |= !self.budget.pays(STEPS_A_TOKEN);
+        self.cut |= !self.budget.pays(STEPS_A_TOKEN) || !self.budget.reads(take(&mut self.unpaid));
         let result = self.builder.process_token(token, 1);
         let errors = &mut self.builder.sink.0.borrow_mut().errors;
         if errors.len() > MOST_ERRORS {
@@ -144,11 +147,22 @@ impl<'a> Tokens<'a> {
         }
     }
 
-    /// Pays for bytes of the page.
+    /// Counts bytes of the page: names come byte by byte, so that they are paid for token by token, and piece by piece in a long one.
     #[inline]
     fn read(&mut self, bytes: &[u8]) {
-        let mut pieces = bytes.chunks(PIECE);
-        self.cut = self.cut || pieces.any(|piece| !self.budget.reads(piece.len()));
+        self.unpaid += bytes.len();
+        if self.unpaid >= PIECE {
+            self.pay();
+        }
+    }
+
+    #[cold]
+    fn pay(&mut self) {
+        while self.unpaid > 0 && !self.cut {
+            let piece = self.unpaid.min(PIECE);
+            self.unpaid -= piece;
+            self.cut = !self.budget.reads(piece);
+        }
     }
 
     /// Puts the attribute that was read to its tag; of two with one name the first counts.

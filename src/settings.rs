@@ -15,7 +15,8 @@ use crate::site::read::{Entry, FileKey, Layout, Report, Section, Shape, TextForm
 use crate::task::FleetRules;
 
 /// Every key of `paced.toml`.
-const KEYS: Layout = &[("", TOP), ("group", GROUP), ("fairness", FAIRNESS), ("tenant", TENANT)];
+const KEYS: Layout =
+    &[("", TOP), ("group", GROUP), ("fairness", FAIRNESS), ("tenant", TENANT), ("high_water", HIGH_WATER)];
 
 const TOP: &[FileKey] = &[
     key("group", Shape::Table(TextForm::Group), "The paces that groups of sites share, by name."),
@@ -27,6 +28,7 @@ const TOP: &[FileKey] = &[
         "When a tenant's next tasks go to another lane. The last that matches decides.",
     ),
     key("tenant", Shape::Table(TextForm::Tenant), "Tenants that have rules of their own, by name."),
+    key("high_water", Shape::Section("high_water"), "How much may wait."),
 ];
 
 const GROUP: &[FileKey] = &[key(
@@ -54,6 +56,12 @@ const FAIRNESS: &[FileKey] = &[
 const TENANT: &[FileKey] =
     &[key("fairness", Shape::Sections("fairness"), "Its rules, in place of those for all tenants.").needed()];
 
+const HIGH_WATER: &[FileKey] = &[key(
+    "site",
+    Shape::Count { least: 1, default: Some(5_000_000) },
+    "Downloads of a site that wait, at most: then puts are refused, and links wait with their page.",
+)];
+
 /// What `paced.toml` says; the default is what holds without one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Settings {
@@ -61,7 +69,7 @@ pub struct Settings {
     pub groups: BTreeMap<String, Duration>,
     /// The most request starts a second of the whole process; at least 1.
     pub max_rate: Option<u32>,
-    /// Lanes and fairness rules, which the frontier holds for all machines; none where the file says nothing of them.
+    /// Lanes, fairness rules and marks, which the frontier holds for all machines; none where the file says nothing of them.
     pub fleet: Option<FleetRules>,
     /// What tells the file's text from others; 0 without a file.
     pub mark: u64,
@@ -91,7 +99,7 @@ fn read<'a>(report: &'a Report<'a>, table: &'a DeTable<'a>, text: &str) -> Setti
     Settings {
         groups: top.get("group").map(|entry| groups(&entry)).unwrap_or_default(),
         max_rate: top.get("max_rate").and_then(|entry| max_rate(&entry)),
-        fleet: ["lanes", "fairness", "tenant"]
+        fleet: ["lanes", "fairness", "tenant", "high_water"]
             .iter()
             .any(|key| top.get(key).is_some())
             .then(|| fleet::read(&top)),

@@ -163,6 +163,10 @@ impl Reparse {
         let mut created = 0;
         for portion in portions(&puts) {
             let replies = self.materials.frontier.put(&self.materials.site.name, portion.to_vec()).await?;
+            if replies.contains(&PutReply::Refused) {
+                let full = self.materials.frontier.fleet_rules().await?.told_full(&self.materials.site.name);
+                return Err(RunError::Refused(format!("{full}: reparse again once fewer wait")));
+            }
             created += replies.iter().filter(|reply| **reply == PutReply::Created).count() as u64;
         }
         Ok(created)

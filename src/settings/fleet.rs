@@ -1,4 +1,4 @@
-//! Lanes, fairness rules and tenants of `paced.toml`, which are the same for all machines of a fleet.
+//! Lanes, fairness rules, tenants and marks of `paced.toml`, which are the same for all machines of a fleet.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -26,6 +26,7 @@ const STAGES: [(&str, Stage); 2] = [("download", Stage::Download), ("parse", Sta
 const LANES: &str = "write [lanes], and slow = 3 below it";
 const RULES: &str = "write [[fairness]], in two brackets";
 const RULE: &str = "write it as in { lane = \"slow\", threshold = 100, per = \"1h\" }";
+const MARKS: &str = "write [high_water], and site = 1_000_000 below it";
 const TENANT: &str = "write [tenant.NAME], and fairness = [{ lane = \"slow\", threshold = 1000 }] below it";
 
 /// What the file says for all machines.
@@ -40,7 +41,13 @@ pub(super) fn read(top: &Section<'_>) -> FleetRules {
         lanes: named.iter().filter_map(lane).collect(),
         fairness: top.get("fairness").map(|entry| rules(&entry, &known, RULES)).unwrap_or_default(),
         tenants: top.get("tenant").map(|entry| tenants(&entry, &known)).unwrap_or_default(),
+        most_waiting: top.get("high_water").and_then(|entry| most_waiting(&entry)),
     }
+}
+
+fn most_waiting(entry: &Entry<'_>) -> Option<u64> {
+    let marks = entry.section(KEYS, "high_water", MARKS)?;
+    marks.get("site")?.count(1)
 }
 
 fn lane(entry: &Entry<'_>) -> Option<(String, u32)> {
@@ -155,7 +162,7 @@ mod tests {
                     [[fairness]]\nlane = \"super-slow\"\nthreshold = 10000\nper = \"1h\"\nstage = \"download\"\n\
                     [tenant.acme]\nfairness = [{ lane = \"slow\", threshold = 1, per = \"31d\", stage = \"parse\" }]\n\
                     [[tenant.big.fairness]]\nlane = \"general\"\nthreshold = 5\nper = \"1s\"\n\
-                    [tenant.free]\nfairness = []\n";
+                    [tenant.free]\nfairness = []\n[high_water]\nsite = 1_000\n";
         let settings = Settings::parse(text, "paced.toml").unwrap_or_else(|errors| panic!("{errors}"));
         let lanes = [("general", 6), ("slow", 3), ("super-slow", 1)];
         let (day, both) = (24 * 3_600, None);
@@ -171,6 +178,7 @@ mod tests {
                 rule("super-slow", 10_000, 3_600, Some(Stage::Download)),
             ],
             tenants: tenants.map(|(tenant, rules)| (tenant.to_owned(), rules)).into(),
+            most_waiting: Some(1_000),
         };
         assert_eq!(settings.fleet.as_ref(), Some(&fleet));
         let other = Settings::parse(&format!("# v2\n{text}"), "paced.toml").expect("the same rules");

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::Stage;
+use crate::quantity::spoken_count;
 
 /// The lane that is always there; a task that names none waits in it.
 pub const LANE: &str = "general";
@@ -35,6 +36,9 @@ impl LaneWish {
     }
 }
 
+/// Downloads of a site that wait, at most, where `paced.toml` says nothing else (M10).
+pub const MOST_WAITING: u64 = 5_000_000;
+
 /// The rules that hold for all machines of a fleet.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -48,6 +52,9 @@ pub struct FleetRules {
     /// For these tenants, in place of the rules above (F17).
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub tenants: BTreeMap<String, Vec<LaneRule>>,
+    /// Downloads of a site that wait, at most; [`MOST_WAITING`] where it isn't said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub most_waiting: Option<u64>,
 }
 
 /// A tenant with more than `threshold` tasks within `per` gets another lane.
@@ -79,6 +86,17 @@ impl FleetRules {
     ) -> impl Iterator<Item = &'a LaneRule> + Clone + use<'a> {
         let rules = self.tenants.get(tenant).unwrap_or(&self.fairness);
         rules.iter().filter(move |rule| rule.is_for(stage))
+    }
+
+    /// Downloads of a site that wait, at most (M10).
+    pub fn most_waiting(&self) -> u64 {
+        self.most_waiting.unwrap_or(MOST_WAITING)
+    }
+
+    /// Why a site takes nothing more in for now, and where that is set (M10).
+    pub fn told_full(&self, site: &str) -> String {
+        let most = spoken_count(self.most_waiting());
+        format!("site `{site}` holds {most} waiting pages, as many as [high_water] of paced.toml allows")
     }
 
     /// Whether there is such a lane.

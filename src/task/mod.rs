@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::canonical_url::CanonicalUrl;
 use crate::clock::Timestamp;
 use crate::page::Validators;
-pub use lanes::{FleetRules, LANE, LaneRule, LaneWish, NOW};
+pub use lanes::{FleetRules, LANE, LaneRule, LaneWish, MOST_WAITING, NOW};
 pub(crate) use outcome::short_reason;
 pub use outcome::{
     DeadLetter, Exclusion, Failure, Outcome, RobotsAccess, RobotsRecord, Settled, Settlement, TooMuch,
@@ -127,6 +127,8 @@ pub enum PutReply {
     Known,
     /// A link over its rule's or its site's `max_pages`; nothing changed.
     OverBudget,
+    /// The site holds as many pages as it may (M10); nothing changed, and the page is to be put again later.
+    Refused,
 }
 
 /// A task granted to one worker, for as long as it is renewed.

@@ -43,6 +43,11 @@ pub enum Outcome {
         /// What happened.
         why: Failure,
     },
+    /// What it leads to has no room for now (M10): it is tried again after that, no attempt counted.
+    Postponed {
+        /// How long to wait.
+        after: Duration,
+    },
     /// It failed for good.
     Dead {
         /// What happened.

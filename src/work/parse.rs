@@ -3,8 +3,9 @@
 use std::collections::hash_map::Entry;
 use std::mem::take;
 use std::sync::Arc;
+use std::time::Duration;
 
-use tracing::warn;
+use tracing::{debug, warn};
 use url::Url;
 
 use super::error::VisitError;
@@ -23,7 +24,10 @@ use crate::frontier::{FrontierError, FrontierErrorKind};
 use crate::item::Item;
 use crate::sink::SinkError;
 use crate::site::{PageRule, Site};
-use crate::task::{Exclusion, Failure, Lease, Outcome, Put, TooMuch};
+use crate::task::{Exclusion, Failure, Lease, Outcome, Put, PutReply, TooMuch};
+
+/// A page whose links have no room in their site's queue waits for so long (M10).
+const NO_ROOM: Duration = Duration::from_secs(30);
 
 /// Parses one task's page.
 pub(super) async fn visit(parts: &VisitParts, lease: Lease, slot: Slot) -> Result<(), VisitError> {
@@ -50,7 +54,10 @@ pub(super) async fn visit(parts: &VisitParts, lease: Lease, slot: Slot) -> Resul
     let has_found = has_found(rule, &extract, &site, lease.depth);
     let _end = parts.slots.free_for_the_end(slot).await;
     // Before the item, as a page whose links are refused goes back: it would be written each time.
-    extract.dropped += task.put_links(take(&mut extract.links)).await?;
+    let Some(dropped) = task.put_links(take(&mut extract.links)).await? else {
+        return Ok(parts.settle(lease, Outcome::Postponed { after: NO_ROOM }).await?);
+    };
+    extract.dropped += dropped;
     let too_much = task.say_what_is_too_much(&extract);
     if let Some(item) = &extract.item
         && task.write(item).await?
@@ -105,10 +112,11 @@ impl Parse<'_> {
     }
 
     /// Puts the links in scope into the queues of the sites that own them, those that lead on before the leaves: the next
-    /// listing is fetched while this one's products still wait. How many were dropped, as there was no time to look at them.
-    async fn put_links(self, links: Vec<Url>) -> Result<usize, VisitError> {
+    /// listing is fetched while this one's products still wait. How many were dropped, as there was no time to look at them; none
+    /// where a site has no room for all of the others.
+    async fn put_links(self, links: Vec<Url>) -> Result<Option<usize>, VisitError> {
         if links.is_empty() {
-            return Ok(0);
+            return Ok(Some(0));
         }
         let frontier = &self.parts.outages.frontier;
         let grounds = frontier.patiently(|| self.grounds(&links)).await?;
@@ -126,11 +134,20 @@ impl Parse<'_> {
             let is_one = is_one_site && portions.len() == 1;
             let may_wait = is_one && self.parts.under_way.is_supplied(&name, since_boot());
             for portion in portions {
-                frontier.patiently(|| self.put(&name, portion, may_wait)).await??;
+                let replies = frontier.patiently(|| self.put(&name, portion, may_wait)).await??;
                 self.parts.brought_some(may_wait);
+                if replies.contains(&PutReply::Refused) {
+                    self.say_there_is_no_room(&name);
+                    return Ok(None);
+                }
             }
         }
-        Ok(dropped)
+        Ok(Some(dropped))
+    }
+
+    fn say_there_is_no_room(self, owner: &str) {
+        let (site, url) = (&self.lease.site, self.lease.url.as_str());
+        debug!(site, url, "links wait with their page: `{owner}` holds as many pages as its mark allows");
     }
 
     /// What links are judged by, for each origin.
@@ -157,16 +174,16 @@ impl Parse<'_> {
         owner: &str,
         links: &[Put],
         may_wait: bool,
-    ) -> Result<Result<(), FrontierError>, FrontierError> {
+    ) -> Result<Result<Vec<PutReply>, FrontierError>, FrontierError> {
         match self.parts.frontier.put_waiting(owner, links.to_vec(), may_wait).await {
             Err(error) if error.kind == FrontierErrorKind::MemoryFull => {
                 self.parts.outages.memory.begin(&error);
                 Ok(Err(error))
             }
             put => {
-                put?;
+                let replies = put?;
                 self.parts.outages.memory.end();
-                Ok(Ok(()))
+                Ok(Ok(replies))
             }
         }
     }
@@ -251,8 +268,6 @@ fn ending(rule: &PageRule, extract: &Extract) -> Outcome {
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
-
-    use std::time::Duration;
 
     use tempfile::TempDir;
 

@@ -103,3 +103,29 @@ fn n8_rules_that_were_replaced_do_not_come_back_by_a_restart_and_both_machines_a
     data.write("old.toml", "# once more\n[lanes]\nslow = 1\n");
     assert!(seed(&old).contains(in_force), "another text is a newer one");
 }
+
+#[test]
+fn m10_a_put_past_the_site_s_mark_is_refused_with_the_mark_named_and_nothing_is_changed_by_it() {
+    let (data, site) = (TempData::new(), small_site());
+    let file = site_with(&data, &site, "shop", "");
+    let config = data.write("paced.toml", "[high_water]\nsite = 2\n");
+    let paced = |words: &[&str]| Paced::new(words).arg("--config").arg(&config).data(&data);
+    paced(&["crawl", "--workers", "1"]).arg(&file).run().expect_code(0);
+    let put = |paths: &[&str], words: &[&str]| {
+        paced(&["put", "shop", "--at", "2h"]).args(paths.iter().map(|path| site.url(path))).args(words).run()
+    };
+    let run = put(&["/p/7", "/p/8", "/p/9"], &[]).expect_code(1);
+    let replies: Vec<&str> = run.stdout.lines().filter_map(|line| line.split('\t').next()).collect();
+    assert_eq!(replies, ["created", "created", "refused"]);
+    let mark = "site `shop` holds 2 waiting pages, as many as [high_water] of paced.toml allows";
+    assert!(run.stderr.contains(&format!("paced: {mark}: put what is refused again later\n")), "{run:?}");
+    assert_eq!(run.stderr.matches("[high_water]").count(), 1, "it is said once");
+    let run = put(&["/p/9", "/p/8"], &["--json"]).expect_code(1);
+    let told: Vec<serde_json::Value> =
+        run.stdout.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    assert_eq!((&told[0]["reply"], &told[0]["why"]), (&"refused".into(), &mark.into()));
+    assert_eq!((&told[1]["reply"], &told[1]["why"]), (&"coalesced".into(), &serde_json::Value::Null));
+    let told = paced(&["explain", "shop"]).run().expect_code(0).stdout;
+    assert!(told.contains(&format!("  full        {mark}: puts are refused")), "{told}");
+    assert_eq!(status(&data)["download"]["scheduled"], 2);
+}

@@ -123,3 +123,16 @@ fn n8_a_machine_that_starts_with_an_old_paced_toml_turns_no_fleet_back_and_says_
         assert_eq!(rules.fairness[0].threshold, 2);
     });
 }
+
+#[test]
+fn m10_links_past_the_mark_wait_with_their_page_and_each_page_is_fetched_once() {
+    let site = star(4).serve();
+    let ground = Ground::new([SiteFile::of("shop", &site).interval(ms(50)).pace("robots = \"ignore\"")]);
+    ground.data.write("paced.toml", "[high_water]\nsite = 2\n");
+    let run = with_rules(&ground, ground.verb_on_all("crawl")).run().expect_code(0);
+    for path in ["/", "/p/1", "/p/2", "/p/3", "/p/4"] {
+        assert_eq!(site.count(path), 1, "{path}\n{}", run.stderr);
+    }
+    let shop = &ground.status()["shop"];
+    assert_eq!((&shop["parse"]["done"], &shop["parse"]["retried"]), (&5.into(), &0.into()), "{shop}");
+}

@@ -16,7 +16,7 @@ use crate::monitor::why;
 use crate::quantity::spoken;
 use crate::signature;
 use crate::site::{SignatureRule, Site};
-use crate::task::{LANE, RobotsAccess};
+use crate::task::{FleetRules, LANE, RobotsAccess};
 
 /// Options of `paced explain`.
 #[derive(Clone, Debug, Args)]
@@ -61,6 +61,7 @@ async fn of_site(name: &str, frontier: &Frontier) -> Result<Account, Trouble> {
     let mut account = Account::new(format!("{name}: {headline}"));
     account.keep(json!({ "site": name, "why": headline }));
     tell_books(&mut account, &view);
+    tell_mark(&mut account, &view, &frontier.fleet_rules().await?);
     tell_pace(&mut account, &view, &frontier.acts(name).await?);
     let said: Vec<String> = robots.into_iter().map(|(said, _)| said).collect();
     for said in &said {
@@ -73,6 +74,16 @@ async fn of_site(name: &str, frontier: &Frontier) -> Result<Account, Trouble> {
         tell_signature(&mut account, site);
     }
     Ok(account)
+}
+
+/// Where a site takes nothing more in for now (M10).
+fn tell_mark(account: &mut Account, view: &View, fleet: &FleetRules) {
+    let is_full = view.download.idle() >= fleet.most_waiting();
+    if is_full {
+        let full = fleet.told_full(&view.site);
+        account.tell("full", format!("{full}: puts are refused, and links wait with their page"));
+    }
+    account.keep(json!({ "full": is_full }));
 }
 
 /// In which lane its tasks wait, and whom they are for, where its file says so.

@@ -87,6 +87,7 @@ pub(super) async fn run(options: PutArgs, globals: &Globals) -> Result<Exit, Tro
         site,
         portion,
         refused,
+        is_full: false,
         results,
     };
     for url in &options.urls {
@@ -156,6 +157,8 @@ struct Intake<'a> {
     site: Site,
     portion: Vec<Put>,
     refused: u64,
+    /// The site's mark was told.
+    is_full: bool,
     results: Results,
 }
 
@@ -221,14 +224,31 @@ impl Intake<'_> {
         self.lanes.tell_if_full(puts.len() as u64, &self.frontier, &self.site.name).await?;
         let urls: Vec<CanonicalUrl> = puts.iter().map(|put| put.url.clone()).collect();
         let replies = self.frontier.put(&self.site.name, puts).await?;
-        urls.iter().zip(replies).try_for_each(|(url, reply)| self.tell(url, reply))
+        let full = replies.contains(&PutReply::Refused);
+        let full = if full { Some(self.told_full().await?) } else { None };
+        urls.iter().zip(replies).try_for_each(|(url, reply)| self.tell(url, reply, full.as_deref()))
+    }
+
+    /// Says once that nothing more is taken in for now.
+    async fn told_full(&mut self) -> Result<String, Trouble> {
+        let told = self.frontier.fleet_rules().await?.told_full(&self.site.name);
+        if !self.options.json && !self.is_full {
+            say(format_args!("paced: {told}: put what is refused again later"));
+        }
+        self.is_full = true;
+        Ok(told)
     }
 
     /// Pages are put also where nobody reads the answers any more.
-    fn tell(&mut self, url: &CanonicalUrl, reply: PutReply) -> Result<(), Trouble> {
+    fn tell(&mut self, url: &CanonicalUrl, reply: PutReply, full: Option<&str>) -> Result<(), Trouble> {
+        let why = full.filter(|_| reply == PutReply::Refused);
+        self.refused += u64::from(why.is_some());
         let reply = json!(reply);
         if self.options.json {
-            return self.results.json(json!({ "url": url, "reply": reply }));
+            return self.results.json(match why {
+                Some(why) => json!({ "url": url, "reply": reply, "why": why }),
+                None => json!({ "url": url, "reply": reply }),
+            });
         }
         self.results.line(format_args!("{}\t{url}", reply.as_str().unwrap_or("put")))
     }

@@ -17,7 +17,7 @@ use crate::frontier::state::{
 use crate::frontier::steps::{acts, away, claim, feed, gate, lease, lock, queue, reasons, settle, site};
 use crate::frontier::view::SiteNames;
 use crate::manners::{MOST_ROBOTS_REDIRECTS, departure, slow_start, wall};
-use crate::task::{Exclusion, LANE, NOW, Priority, PutReply, Settled};
+use crate::task::{Exclusion, LANE, MOST_WAITING, NOW, Priority, PutReply, Settled};
 
 /// What hints are told on that something can be claimed: the partition, in how many ms, and the name of whom it is for.
 pub(super) const CHANNEL: &str = "paced:wake";
@@ -33,7 +33,7 @@ pub(super) fn prelude() -> String {
 }
 
 /// Spans are in ms.
-fn numbers() -> [(&'static str, i64); 55] {
+fn numbers() -> [(&'static str, i64); 56] {
     [
         ("SLOTS", PageState::SLOTS),
         ("LEASE_MS", LEASE_MS),
@@ -49,6 +49,7 @@ fn numbers() -> [(&'static str, i64); 55] {
         ("DUE_PARTS", i64::from(claim::PARTS)),
         ("TIDIED", i64::from(away::TIDIED)),
         ("MOST_NOW", MOST_NOW.cast_signed()),
+        ("MOST_WAITING", MOST_WAITING.cast_signed()),
         ("MARKS_KEPT", i64::try_from(MARKS_KEPT).unwrap_or_default()),
         ("SWEPT_WINDOWS", i64::from(gate::SWEPT_WINDOWS)),
         ("FED", i64::from(feed::FED)),
@@ -94,7 +95,7 @@ fn numbers() -> [(&'static str, i64); 55] {
 }
 
 /// Reasons have the name of what they tell of in braces.
-fn texts() -> [(&'static str, String); 30] {
+fn texts() -> [(&'static str, String); 31] {
     [
         ("PROGRAM", env!("CARGO_PKG_VERSION").to_owned()),
         ("LANE", LANE.to_owned()),
@@ -120,6 +121,7 @@ fn texts() -> [(&'static str, String); 30] {
         ("REVIVED", word(&PutReply::Revived)),
         ("KNOWN", word(&PutReply::Known)),
         ("OVER_BUDGET", word(&PutReply::OverBudget)),
+        ("REFUSED", word(&PutReply::Refused)),
         ("KEPT", word(&Settled::Kept)),
         ("DIED", word(&Settled::Died)),
         ("STALE", word(&Settled::Stale)),

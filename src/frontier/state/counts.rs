@@ -111,6 +111,11 @@ impl StageCounts {
         self.waiting + self.delayed + self.leased == 0
     }
 
+    /// Tasks that nobody works on: they wait for their turn, their host or their time.
+    pub fn idle(&self) -> u64 {
+        self.waiting + self.delayed + self.scheduled
+    }
+
     /// Tasks that may be claimed.
     pub fn ready(&self) -> u64 {
         self.waiting.saturating_sub(self.parked)

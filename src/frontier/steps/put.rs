@@ -20,9 +20,22 @@ pub(super) struct Incoming {
     pub(super) taken: Option<Running>,
     /// A seed of the run: a page that it has fetched or fetches now isn't fetched again.
     pub(super) is_seed: bool,
+    /// It is refused where its site holds as many pages as it may: a put by somebody who can put it again.
+    pub(super) may_be_refused: bool,
 }
 
 impl Incoming {
+    /// Into the download queue.
+    fn download(put: Put) -> Self {
+        let stage = Stage::Download;
+        Self { put, stage, stored: None, taken: None, is_seed: false, may_be_refused: false }
+    }
+
+    /// Into the parse queue, from where the page is kept.
+    pub(super) fn parse(put: Put, stored: StoredPage) -> Self {
+        Self { stage: Stage::Parse, stored: Some(stored), ..Self::download(put) }
+    }
+
     /// It asks nothing of a page that the run has seen.
     fn passes(&self) -> bool {
         self.is_seed || self.put.origin == Origin::Link
@@ -33,20 +46,20 @@ impl<S: Shelf> Moment<'_, S> {
     /// Puts pages into a site's download queue, in order; `None` if there is no such site.
     pub(super) fn put(&mut self, site: &str, puts: Vec<Put>) -> Done<S, Option<Vec<PutReply>>> {
         let Some(mut site) = self.shelf.site(site)? else { return Ok(None) };
-        let replies = self.put_all(&mut site, puts, false)?;
+        let replies = puts.into_iter().map(|put| {
+            // The target of a redirect takes the place of its origin.
+            let may_be_refused = put.hops == 0;
+            self.put_one(&mut site, Incoming { may_be_refused, ..Incoming::download(put) })
+        });
+        let replies = replies.collect::<Result<Vec<_>, _>>()?;
         self.save(&site)?;
         Ok(Some(replies))
     }
 
-    /// Puts pages into the download queue of a site that the caller saves.
-    pub(super) fn put_all(
-        &mut self,
-        site: &mut SiteState,
-        puts: Vec<Put>,
-        is_seed: bool,
-    ) -> Done<S, Vec<PutReply>> {
-        let of = |put| Incoming { put, stage: Stage::Download, stored: None, taken: None, is_seed };
-        puts.into_iter().map(|put| self.put_one(site, of(put))).collect()
+    /// Puts pages that are taken in whatever waits into the download queue of a site that the caller saves.
+    pub(super) fn put_all(&mut self, site: &mut SiteState, puts: Vec<Put>, is_seed: bool) -> Done<S> {
+        let mut puts = puts.into_iter();
+        puts.try_for_each(|put| self.put_one(site, Incoming { is_seed, ..Incoming::download(put) }).map(drop))
     }
 
     /// A page whose parse died is parsed again, from where it is kept; whether there was such a dead letter.
@@ -55,9 +68,7 @@ impl<S: Shelf> Moment<'_, S> {
         let Some(dead) = self.shelf.dead(site.page(&url), Stage::Parse)? else { return Ok(false) };
         let Some(page) = self.shelf.page(site.page(&url))? else { return Ok(false) };
         let put = Put { depth: dead.depth, ..Put::request(url, Priority::LINK) };
-        let new =
-            Incoming { put, stage: Stage::Parse, stored: Some(page.stored), taken: None, is_seed: false };
-        self.put_one(&mut site, new)?;
+        self.put_one(&mut site, Incoming::parse(put, page.stored))?;
         self.save(&site)?;
         Ok(true)
     }
@@ -86,6 +97,9 @@ impl<S: Shelf> Moment<'_, S> {
         if put.origin == Origin::Link && !site.has_budget(put.rule.as_deref()) {
             site.counts(stage).over_budget += 1;
             return Ok(PutReply::OverBudget);
+        }
+        if new.may_be_refused && site.counts(stage).idle() >= self.shelf.fleet()?.rules.most_waiting() {
+            return Ok(PutReply::Refused);
         }
         if letter.is_some() {
             self.remove_letter(site, stage, &put.url)?;

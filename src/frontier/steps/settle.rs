@@ -107,6 +107,7 @@ impl<S: Shelf> Moment<'_, S> {
                 return self.die(site, task, why);
             }
             Outcome::Refused { .. } => return self.stand_back(site, task),
+            Outcome::Postponed { after } => return self.postpone(site, task, millis(after)),
             Outcome::Robots(record) => return self.keep_robots(site, task, record),
             Outcome::RobotsMoved { to } => return self.follow_robots(site, task, to),
         }
@@ -156,8 +157,7 @@ impl<S: Shelf> Moment<'_, S> {
         let urgent = of.rare.lane.as_deref() == Some(NOW);
         let wish = LaneWish { lane: None, urgent, tenant: of.rare.tenant.clone() };
         let put = Put { depth, hops, wish, ..Put::request(of.url.clone(), of.priority) };
-        let stage = Stage::Parse;
-        self.put_one(site, Incoming { put, stage, stored: Some(stored), taken, is_seed: false }).map(drop)
+        self.put_one(site, Incoming { taken, ..Incoming::parse(put, stored) }).map(drop)
     }
 
     /// A page that the site's file doesn't want any more isn't asked for again.
@@ -178,6 +178,11 @@ impl<S: Shelf> Moment<'_, S> {
         }
         site.counts(task.stage).retried += 1;
         task.rare.history.push(why);
+        self.postpone(site, task, after)
+    }
+
+    /// Done again in its old position; where a request met it, that is that request's run.
+    fn postpone(&mut self, site: &mut SiteState, mut task: Task, after: i64) -> Done<S> {
         let until = self.now + after;
         absorb(site, &mut task, until);
         self.delay(site, &mut task, until)
@@ -263,6 +268,7 @@ fn as_errand(outcome: Outcome) -> Outcome {
     let (why, holds_for) = match outcome {
         Outcome::Robots(_) | Outcome::RobotsMoved { .. } => return outcome,
         Outcome::Retry { after, why } => (why.reason, after),
+        Outcome::Postponed { after } => (reasons::NO_RECORD.to_owned(), after),
         Outcome::Dead { why } | Outcome::Refused { why } => (why.reason, ODD_ROBOTS),
         Outcome::Done { .. } | Outcome::Excluded { .. } | Outcome::Redirected { .. } => {
             (reasons::NO_RECORD.to_owned(), ODD_ROBOTS)

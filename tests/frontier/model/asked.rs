@@ -10,8 +10,18 @@ use super::ledger::{Deferral, Held, Key, Ledger, NEVER, Place, Task, differs};
 use crate::world::START;
 
 impl Ledger {
+    /// A put by somebody who can put it again: it is refused where too much waits, but the target of a redirect (M10).
+    pub fn put_by_somebody(&mut self, site_name: &str, put: &Put) -> PutReply {
+        let is_full = put.hops == 0 && self.sites.contains_key(site_name) && self.is_full(site_name);
+        self.put_where(site_name, Stage::Download, put, is_full)
+    }
+
     /// A put by the table of section 4.
     pub fn put(&mut self, site_name: &str, stage: Stage, put: &Put) -> PutReply {
+        self.put_where(site_name, stage, put, false)
+    }
+
+    fn put_where(&mut self, site_name: &str, stage: Stage, put: &Put, is_full: bool) -> PutReply {
         let key = (site_name.to_owned(), stage, put.url.to_string());
         let link = put.origin == Origin::Link;
         let time =
@@ -71,6 +81,9 @@ impl Ledger {
         };
         if link && names.iter().any(full) {
             return PutReply::OverBudget;
+        }
+        if is_full {
+            return PutReply::Refused;
         }
         if stage == Stage::Download {
             for name in names {

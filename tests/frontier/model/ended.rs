@@ -123,6 +123,11 @@ impl Ledger {
                 task.absorb(now);
                 (task.place, task.turn) = (Place::Waiting, self.turns);
             }
+            Outcome::Postponed { after } => {
+                let until = now + i64::try_from(after.as_millis()).unwrap_or(0);
+                task.absorb(until);
+                task.place = Place::Delayed(until);
+            }
             Outcome::Dead { .. } => self.die(&key),
             Outcome::Robots(_) | Outcome::RobotsMoved { .. } => unreachable!("only for errands"),
         }
@@ -173,7 +178,7 @@ impl Ledger {
                 return;
             }
             Outcome::Robots(record) => record.clone(),
-            Outcome::Retry { after, .. } => unreachable(*after),
+            Outcome::Retry { after, .. } | Outcome::Postponed { after } => unreachable(*after),
             _ => unreachable(hour),
         };
         self.keep_robots(key, &record);

@@ -569,7 +569,8 @@ fn settlement(lease: &Lease, how: u32, wait: Option<i64>) -> Settlement {
         (true, 8..16) => Outcome::Retry { after: ms(5_000), why: why() },
         (true, 16..18) => Outcome::Refused { why: why() },
         (true, 18..20) => Outcome::Excluded { why: Exclusion::Type, unused: how.is_multiple_of(2) },
-        (true, 20..40) => Outcome::RobotsMoved { to: lease.url.clone() },
+        (true, 20..22) => Outcome::Postponed { after: ms(5_000) },
+        (true, 22..40) => Outcome::RobotsMoved { to: lease.url.clone() },
         (true, _) => Outcome::Robots(robots(how)),
         (false, 0..40) => {
             let brings = how.is_multiple_of(2) && lease.stage == Stage::Download;
@@ -583,6 +584,9 @@ fn settlement(lease: &Lease, how: u32, wait: Option<i64>) -> Settlement {
         }
         (false, 55..58) => Outcome::Redirected { to: lease.url.clone() },
         (false, 58..63) if lease.stage == Stage::Download => Outcome::Refused { why: why() },
+        (false, 58..66) if lease.stage == Stage::Parse => {
+            Outcome::Postponed { after: ms(i64::from(how % 4) * 900) }
+        }
         (false, 58..90) => Outcome::Retry { after: ms(i64::from(how % 4) * 900), why: why() },
         (false, _) => Outcome::Dead { why: why() },
     };

@@ -39,17 +39,19 @@ pub fn rules(which: usize) -> FleetRules {
         1 => FleetRules {
             lanes: lanes(3, 1),
             fairness: vec![rule("slow", 1, 5_000, None), longest("superslow")],
-            tenants: BTreeMap::new(),
+            ..FleetRules::default()
         },
         2 => FleetRules {
             lanes: lanes(1, 5),
             fairness: vec![longest("slow"), rule("superslow", 2, 1_000, Some(Stage::Download))],
             tenants: [("bolt".to_owned(), vec![longest("slow"), rule("general", 1, 2_000, None)])].into(),
+            most_waiting: Some(2),
         },
         _ => FleetRules {
             lanes: lanes(9, 9),
             fairness: vec![longest("slow")],
             tenants: [("acme".to_owned(), Vec::new())].into(),
+            most_waiting: Some(4),
         },
     }
 }
@@ -105,6 +107,14 @@ impl Ledger {
             }
         }
         Ok(())
+    }
+
+    /// Whether as many downloads of a site wait as may, whatever for (M10).
+    pub fn is_full(&self, site: &str) -> bool {
+        let waits = |(key, task): &(&super::ledger::Key, &Task)| {
+            key.0 == site && key.1 == Stage::Download && task.is_idle()
+        };
+        self.tasks.iter().filter(waits).count() as u64 >= self.fleet.rules.most_waiting.unwrap_or(5_000_000)
     }
 
     pub fn check_fleet(&self, rules: &FleetRules) -> Result<(), String> {

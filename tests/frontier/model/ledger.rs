@@ -303,7 +303,7 @@ impl Ledger {
     ) -> Result<(), String> {
         match (what, answer) {
             (Move::Put(site, put), Answer::Put(reply)) => {
-                let expected = self.put(site, Stage::Download, put);
+                let expected = self.put_by_somebody(site, put);
                 if expected == *reply { Ok(()) } else { differs("put", expected, reply) }
             }
             (Move::Claim(claim), Answer::Grant(grant)) => self.claim(claim, grant, inside, dues),

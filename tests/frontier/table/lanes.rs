@@ -17,7 +17,7 @@ fn rule(lane: &str, threshold: u32, per: i64) -> LaneRule {
 
 fn fleet(lanes: &[(&str, u32)], fairness: &[LaneRule]) -> FleetRules {
     let lanes = lanes.iter().map(|(lane, weight)| ((*lane).to_owned(), *weight)).collect();
-    FleetRules { lanes, fairness: fairness.to_vec(), tenants: BTreeMap::new() }
+    FleetRules { lanes, fairness: fairness.to_vec(), ..FleetRules::default() }
 }
 
 /// Two lanes, and the rule that a hundred tasks an hour are as usual.

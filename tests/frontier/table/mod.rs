@@ -9,6 +9,7 @@ mod known;
 mod lanes;
 mod leases;
 mod letters;
+mod marks;
 mod order;
 mod owners;
 mod pace;

@@ -62,6 +62,12 @@ gate = module(function(gate)
     return rules
   end
 
+  -- Whether as many downloads of a site wait as may, whatever for.
+  function gate.is_full(site)
+    local waiting = (site['d.waiting'] or 0) + (site['d.delayed'] or 0) + (site['d.scheduled'] or 0)
+    return waiting >= (in_force().most_waiting or MOST_WAITING)
+  end
+
   -- The lane of the next start: `now` before all others, else one of those that have something ready, by its weight (F13, F18).
   function gate.draw(site, stage, dice)
     local names = counter[stage]

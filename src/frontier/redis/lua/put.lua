@@ -140,6 +140,9 @@ put = module(function(put)
       store.add(site, counter[stage].over_budget, 1)
       return OVER_BUDGET
     end
+    if asked.may_be_refused and not asked.hops and gate.is_full(site) then
+      return REFUSED
+    end
     if stage == 'd' then
       spend(site, asked.rule)
     end
@@ -184,7 +187,7 @@ put = module(function(put)
     local known_links, coalesced_links = 0, 0 -- most links of a page are of these two kinds: they are booked together
     for i = first, last do
       asked = read_row(puts[i], asked)
-      asked.passes = asked.link or are_seeds
+      asked.passes, asked.may_be_refused = asked.link or are_seeds, not are_seeds
       local url = asked.url
       local task = found[url]
       local waits = type(task) == 'number'

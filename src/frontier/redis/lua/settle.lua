@@ -59,7 +59,14 @@ settle = module(function(settle)
     return parse
   end
 
-  -- Tried again in its old position; where a request met it, the retry is that request's run.
+  -- Done again in its old position; where a request met it, that is that request's run.
+  local function postpone(site, task, after)
+    local until_at = now + after
+    places.absorb(site, task, until_at)
+    places.shift(site, task, DELAYED, until_at)
+  end
+
+  -- Tried again in its old position.
   local function retry(site, task, after, why)
     task.attempts = (task.attempts or 0) + 1
     if task.attempts >= site.attempts then
@@ -68,9 +75,7 @@ settle = module(function(settle)
     store.add(site, counter[task.stage].retried, 1)
     task.history = task.history or {}
     task.history[#task.history + 1] = why
-    local until_at = now + after
-    places.absorb(site, task, until_at)
-    places.shift(site, task, DELAYED, until_at)
+    postpone(site, task, after)
   end
 
   local function robots_moved(site, task, to)
@@ -92,7 +97,7 @@ settle = module(function(settle)
     elseif how ~= 'robots' then
       local failed = how == 'retry' or how == 'dead' or how == 'refused'
       outcome = {
-        why = failed and outcome.why.reason or NO_RECORD, holds_for = how == 'retry' and outcome.after or ODD_ROBOTS,
+        why = failed and outcome.why.reason or NO_RECORD, holds_for = outcome.after or ODD_ROBOTS,
       }
     end
     settle.keep_robots(site, task, outcome)
@@ -114,6 +119,8 @@ settle = module(function(settle)
       retry(site, task, outcome.after, outcome.why)
     elseif how == 'refused' then
       walls.stand_back(site, task)
+    elseif how == 'postponed' then
+      postpone(site, task, outcome.after)
     elseif how == 'dead' then
       task.attempts = (task.attempts or 0) + 1
       places.die(site, task, outcome.why)

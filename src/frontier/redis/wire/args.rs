@@ -81,8 +81,12 @@ impl ToWire for Haste {
 /// The rules for all, each tenant's own, what tells all of them from others, and whether there are any.
 impl ToWire for FleetRules {
     fn put(&self, row: &mut Vec<Value>) {
-        let Self { lanes, fairness, tenants } = self;
-        let for_all = json!({ "lanes": lanes, "fairness": fairness }).to_string();
+        let Self { lanes, fairness, tenants, most_waiting } = self;
+        let mut for_all = json!({ "lanes": lanes, "fairness": fairness });
+        if let Some(most_waiting) = most_waiting {
+            for_all["most_waiting"] = json!(most_waiting);
+        }
+        let for_all = for_all.to_string();
         let own: Vec<_> =
             tenants.iter().map(|(name, rules)| json!([name, json!(rules).to_string()])).collect();
         let digest = fingerprint(&json!(self).to_string()).cast_unsigned();
@@ -266,6 +270,7 @@ fn outcome(outcome: &Outcome) -> Value {
         Outcome::Redirected { .. } => json!({ "how": "redirected" }),
         Outcome::Retry { after, why } => json!({ "how": "retry", "after": millis(*after), "why": why }),
         Outcome::Refused { why } => json!({ "how": "refused", "why": why }),
+        Outcome::Postponed { after } => json!({ "how": "postponed", "after": millis(*after) }),
         Outcome::Dead { why } => json!({ "how": "dead", "why": why }),
         Outcome::Robots(record) => robots(record),
         Outcome::RobotsMoved { to } => json!({ "how": "robots_moved", "to": to.as_str() }),

@@ -161,7 +161,7 @@ mod tests {
                 "paced.toml:1:12: `max_rate` can't be `0/s`; \
                  write request starts a second, as a whole number from 1 on, as in \"50/s\"",
                 "paced.toml:2:1: unknown key `order`; remove it; \
-                 the top of the file takes group, max_rate, lanes, fairness, tenant",
+                 the top of the file takes group, max_rate, lanes, fairness, tenant, high_water",
                 "paced.toml:3:1: unknown key `max_rat`; did you mean `max_rate`?",
                 "paced.toml:4:1: the group `a` has no `interval`; write interval = \"2s\", or remove the group",
                 "paced.toml:6:12: `interval` can't be zero; write a duration of at least \"1ms\"",

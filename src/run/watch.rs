@@ -223,7 +223,7 @@ impl Watch {
             return Ok(None);
         }
         let mut total = 0;
-        for some in self.frontier.sites().await?.chunks(SITES_AT_ONCE) {
+        for some in self.rules.all_on(&self.frontier).await?.chunks(SITES_AT_ONCE) {
             for view in self.frontier.views(some).await? {
                 if !is_empty(&view) {
                     self.unfinished = Some(view.site);
@@ -287,10 +287,10 @@ impl Watch {
         true
     }
 
-    /// How the sites stand on which this process worked, and what it did for each; the dead letters of all sites.
+    /// How the sites stand on which this process worked, and what it did for each; the dead letters of all that it may work on.
     pub(super) async fn results(&self) -> Result<(Vec<(View, Tally)>, u64), FrontierError> {
         let (mut sites, mut dead) = (Vec::new(), 0);
-        for view in self.frontier.views(&self.frontier.sites().await?).await? {
+        for view in self.frontier.views(&self.rules.all_on(&self.frontier).await?).await? {
             dead += view.download.letters + view.parse.letters;
             if self.under_way.has_worked_on(&view.site) {
                 let tally = self.monitor.tally(&view.site);

@@ -1,12 +1,13 @@
 //! A worker: one process of several that share a frontier. It works on whatever the frontier holds until it is told to stop.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
-use tracing::info;
+use tracing::{info, warn};
 
 use super::error::RunError;
 use super::feed;
@@ -30,6 +31,8 @@ pub struct WorkOptions {
     pub name: WorkerName,
     /// Which of the two lines it walks.
     pub role: Role,
+    /// The sites on which it works; none: all of the frontier (N7).
+    pub only_sites: Option<Vec<String>>,
     /// A folder of site files to register at the start, and again when told to.
     pub sites: Option<PathBuf>,
     /// End once nothing is left.
@@ -45,7 +48,7 @@ pub struct WorkReport {
     pub total: Tally,
     /// Where nothing is left: how the sites stand on which it worked, and what it did for each.
     pub sites: Vec<(View, Tally)>,
-    /// Where nothing is left: dead letters of all sites of the frontier.
+    /// Where nothing is left: dead letters of all sites on which it may work.
     pub dead: Option<u64>,
 }
 
@@ -56,7 +59,7 @@ impl WorkOptions {
         if let ItemsTo::Folder(folder) = equipment.places.items {
             equipment.places.items = ItemsTo::FolderOf(folder, name.to_string());
         }
-        Self { equipment, name, role: Role::default(), sites: None, until_empty: false }
+        Self { equipment, name, role: Role::default(), only_sites: None, sites: None, until_empty: false }
     }
 }
 
@@ -68,13 +71,16 @@ pub async fn work(
     stop: CancellationToken,
     reload: Arc<Notify>,
 ) -> Result<WorkReport, RunError> {
-    let WorkOptions { equipment, name, role, sites, until_empty } = options;
-    let rules = SiteRules::of_all();
+    let WorkOptions { equipment, name, role, only_sites, sites, until_empty } = options;
+    let rules = only_sites.as_deref().map_or_else(SiteRules::of_all, SiteRules::of_only);
     let mut folder = sites.map(|sites| SiteFolder::open(&sites, &equipment.settings, &rules)).transpose()?;
     let frontier = Frontier::open(&equipment.places.frontier)?;
     agree(&frontier, &equipment.settings).await?;
     if let Some(folder) = &mut folder {
         folder.read(&frontier, None).await?;
+    }
+    if let Some(only) = &only_sites {
+        tell_of_unknown(only, &frontier).await?;
     }
     let join = async |frontier: &Frontier| frontier.join_as(name.as_str(), rules.scope()).await;
     let parts = equipment.parts(&frontier, &rules, role, None, join).await?;
@@ -100,4 +106,13 @@ pub async fn work(
         }
     }
     Ok(report)
+}
+
+/// A name that is misspelt would be waited for in silence.
+async fn tell_of_unknown(names: &[String], frontier: &Frontier) -> Result<(), RunError> {
+    let known: BTreeSet<String> = frontier.views(names).await?.into_iter().map(|view| view.site).collect();
+    for site in names.iter().filter(|name| !known.contains(*name)) {
+        warn!(site, "there is no such site yet: it is worked on once somebody registers it");
+    }
+    Ok(())
 }

@@ -24,6 +24,8 @@ const A_WHILE: Duration = Duration::from_mins(1);
 pub struct SiteRules {
     /// Every site of the frontier is worked on, also those that nobody has named here.
     of_all: bool,
+    /// But of these alone, where some are named (N7).
+    only: Option<Arc<[String]>>,
     sites: Arc<Mutex<Sites>>,
     /// What was learnt of pace units whose granted starts may not be sent yet: newer rules may slow one down.
     news: Arc<UnitNews>,
@@ -55,9 +57,18 @@ impl SiteRules {
         Self { of_all: true, ..Self::default() }
     }
 
+    /// These sites of the frontier, whoever registers them and whenever (N7). Their links into others are put all the same.
+    pub fn of_only(names: &[String]) -> Self {
+        Self { only: Some(names.into()), ..Self::of_all() }
+    }
+
     /// What is worked on, by what this process knows itself.
     pub fn scope(&self) -> WorkScope {
-        if self.of_all { WorkScope::All } else { WorkScope::of(self.names()) }
+        match &self.only {
+            Some(only) => self.without_left(only.to_vec()),
+            None if self.of_all => WorkScope::All,
+            None => WorkScope::of(self.names()),
+        }
     }
 
     /// What is worked on. One that works on all sites asks the frontier which these are, to name them but for those left.
@@ -65,9 +76,20 @@ impl SiteRules {
         if !self.of_all || self.lock().left.is_empty() {
             return Ok(self.scope());
         }
-        let known = frontier.sites().await?;
+        Ok(self.without_left(self.all_on(frontier).await?))
+    }
+
+    /// The sites of the frontier on which one works that isn't given their files.
+    pub async fn all_on(&self, frontier: &Frontier) -> Result<Vec<String>, FrontierError> {
+        match &self.only {
+            Some(only) => Ok(only.to_vec()),
+            None => frontier.sites().await,
+        }
+    }
+
+    fn without_left(&self, names: Vec<String>) -> WorkScope {
         let sites = self.lock();
-        Ok(WorkScope::of(known.into_iter().filter(|name| !sites.left.contains_key(name))))
+        WorkScope::of(names.into_iter().filter(|name| !sites.left.contains_key(name)))
     }
 
     /// How often it has changed by `now` what is left to others. Those that were left for a while are tried again.
@@ -285,6 +307,18 @@ mod tests {
         assert_eq!((rules.changes(now), rules.names()), (2, vec!["c".to_owned()]));
         assert_eq!(rules.changes(now + A_WHILE), 3, "counted from the first time");
         assert_eq!(rules.names(), ["a", "c"]);
+    }
+
+    #[tokio::test]
+    async fn n7_one_that_works_on_some_sites_names_them_but_for_those_left_to_others() {
+        let frontier = Frontier::model(crate::clock::Clock::wall());
+        let rules = SiteRules::of_only(&["a", "b"].map(str::to_owned));
+        let scope = |names: &[&str]| WorkScope::of(names.iter().map(|name| (*name).to_owned()));
+        assert_eq!(rules.scope(), scope(&["a", "b"]));
+        rules.put(site("c"), 1);
+        rules.leave("b");
+        assert_eq!(rules.scope(), scope(&["a"]));
+        assert_eq!(rules.scope_on(&frontier).await.expect("a model"), scope(&["a"]));
     }
 
     #[test]

@@ -235,3 +235,21 @@ fn a_link_is_followed_soon_after_the_site_it_leads_to_is_registered() {
         running.finish().expect_code(0);
     });
 }
+
+#[test]
+fn n7_a_worker_for_some_sites_leaves_the_others_alone_and_ends_when_they_are_done() {
+    on_each_frontier(|shared| {
+        let [books, music] = [0; 2].map(|_| star(3).serve());
+        let ground = Ground::on(shared, [SiteFile::of("books", &books), SiteFile::of("music", &music)]);
+        seed(&ground);
+        let only =
+            |names: &str| to_the_end(&ground, "one").args(["--only-sites", names]).run().expect_code(0);
+        let run = only("books,bokks");
+        assert_eq!(paths_by(&ground, "books", &["one"]), star_paths(3));
+        assert!(ground.view("music").download.waiting > 0 && music.requests().is_empty());
+        let told = "there is no such site yet: it is worked on once somebody registers it";
+        assert!(run.stderr.contains(told) && run.stderr.contains("bokks"), "{}", run.stderr);
+        only("music");
+        assert_eq!(paths_by(&ground, "music", &["one"]), star_paths(3));
+    });
+}

@@ -26,7 +26,10 @@ pub(in crate::cli) struct WorkArgs {
     /// Register every *.toml of this folder, now and again on SIGHUP
     #[arg(long, value_name = "DIR")]
     sites: Option<PathBuf>,
-    /// End once nothing is left in the frontier
+    /// Work on these sites alone, as in books,music [default: all of the frontier]
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    only_sites: Option<Vec<String>>,
+    /// End once nothing is left in the frontier, or of --only-sites
     #[arg(long)]
     until_empty: bool,
     /// With --until-empty, exit with 3 if there are dead letters
@@ -57,8 +60,8 @@ pub(super) async fn run(options: WorkArgs, globals: &Globals) -> Result<Exit, Tr
 fn work_options(options: WorkArgs, globals: &Globals) -> Result<WorkOptions, Trouble> {
     let name = options.name.unwrap_or_else(WorkerName::of_this_process);
     let equipment = options.equipment.equipment(globals)?;
-    let (role, sites, until_empty) = (options.role, options.sites, options.until_empty);
-    Ok(WorkOptions { role, sites, until_empty, ..WorkOptions::new(equipment, name) })
+    let WorkArgs { role, only_sites, sites, until_empty, .. } = options;
+    Ok(WorkOptions { role, only_sites, sites, until_empty, ..WorkOptions::new(equipment, name) })
 }
 
 /// The last log lines: what this process did, and where nothing is left, how the sites stand.

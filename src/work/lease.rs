@@ -18,6 +18,9 @@ use crate::task::{Lease, LeaseKey, Stage};
 /// The time between two beats.
 const BEAT: Duration = Duration::from_secs(3);
 
+/// Leases renewed in one step: a start that comes up meanwhile waits for the step.
+const RENEWED: usize = 250;
+
 /// Beats until it is stopped, also while it waits for an answer.
 pub(super) async fn beat(parts: Arc<VisitParts>, stop: CancellationToken) {
     stop.run_until_cancelled(beats(&parts)).await;
@@ -80,7 +83,9 @@ async fn renew(parts: &VisitParts) {
     for lease in half_over.filter(|lease| !parts.frontier.is_away_for(&lease.site)) {
         sites.entry(lease.site.clone()).or_default().push(lease);
     }
-    let renewals = sites.into_values().map(async |leases| {
+    let portions =
+        sites.into_values().flat_map(|leases| leases.chunks(RENEWED).map(<[_]>::to_vec).collect::<Vec<_>>());
+    let renewals = portions.map(async |leases| {
         let alive = parts.frontier.extend(leases.clone()).await;
         let alive = heard(parts, alive, "leases could not be renewed");
         for (lease, alive) in leases.iter().zip(alive.into_iter().flatten()) {

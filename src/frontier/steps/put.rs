@@ -47,8 +47,9 @@ impl<S: Shelf> Moment<'_, S> {
     pub(super) fn put(&mut self, site: &str, puts: Vec<Put>) -> Done<S, Option<Vec<PutReply>>> {
         let Some(mut site) = self.shelf.site(site)? else { return Ok(None) };
         let replies = puts.into_iter().map(|put| {
-            // The target of a redirect takes the place of its origin.
-            let may_be_refused = put.hops == 0;
+            // The target of a redirect takes the place of its origin, and what is as urgent as a robots.txt shows whether there is
+            // a wall.
+            let may_be_refused = put.hops == 0 && put.priority != Priority::ROBOTS;
             self.put_one(&mut site, Incoming { may_be_refused, ..Incoming::download(put) })
         });
         let replies = replies.collect::<Result<Vec<_>, _>>()?;
@@ -98,7 +99,8 @@ impl<S: Shelf> Moment<'_, S> {
             site.counts(stage).over_budget += 1;
             return Ok(PutReply::OverBudget);
         }
-        if new.may_be_refused && site.counts(stage).idle() >= self.shelf.fleet()?.rules.most_waiting() {
+        let is_new = letter.is_none() && new.may_be_refused;
+        if is_new && site.counts(stage).idle() >= self.shelf.fleet()?.rules.most_waiting() {
             return Ok(PutReply::Refused);
         }
         if letter.is_some() {

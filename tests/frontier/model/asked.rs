@@ -3,16 +3,20 @@
 use std::collections::BTreeSet;
 
 use paced::internals::frontier::{Forgotten, Registered, Registration, SiteSettings};
-use paced::internals::task::{NOW, Origin, Put, PutReply, Stage};
+use paced::internals::task::{NOW, Origin, Priority, Put, PutReply, Stage};
 
 use super::laned::goes_now;
 use super::ledger::{Deferral, Held, Key, Ledger, NEVER, Place, Task, differs};
 use crate::world::START;
 
 impl Ledger {
-    /// A put by somebody who can put it again: it is refused where too much waits, but the target of a redirect (M10).
+    /// A put by somebody who can put it again: it is refused where too much waits, but the target of a redirect, a probe, and what
+    /// was taken in before (M10).
     pub fn put_by_somebody(&mut self, site_name: &str, put: &Put) -> PutReply {
-        let is_full = put.hops == 0 && self.sites.contains_key(site_name) && self.is_full(site_name);
+        let is_full = put.hops == 0
+            && put.priority != Priority::ROBOTS
+            && self.sites.contains_key(site_name)
+            && self.is_full(site_name);
         self.put_where(site_name, Stage::Download, put, is_full)
     }
 
@@ -82,7 +86,7 @@ impl Ledger {
         if link && names.iter().any(full) {
             return PutReply::OverBudget;
         }
-        if is_full {
+        if is_full && letter.is_none() {
             return PutReply::Refused;
         }
         if stage == Stage::Download {

@@ -1,7 +1,7 @@
 //! Marks: a site takes in no more than may wait, and what it refuses is still with whoever asked (M10).
 
 use paced::internals::frontier::Agreed;
-use paced::internals::task::{FleetRules, Outcome, Put, PutReply, Settled, Stage};
+use paced::internals::task::{FleetRules, Outcome, Priority, Put, PutReply, Settled, Stage};
 
 use crate::world::{World, at, ms, on_every_backend, request, url};
 
@@ -65,7 +65,7 @@ fn m10_a_put_that_makes_no_page_wait_is_not_refused() {
 }
 
 #[test]
-fn m10_a_dead_letter_that_is_refused_stays_one() {
+fn m10_what_was_taken_in_before_and_what_shows_a_wall_is_not_refused() {
     on_every_backend(async |w| {
         w.marked().await;
         w.put("a", "dead").await;
@@ -73,10 +73,10 @@ fn m10_a_dead_letter_that_is_refused_stays_one() {
         for path in ["1", "2", "3"] {
             w.put("a", path).await;
         }
-        assert_eq!(w.put("a", "dead").await, PutReply::Refused);
-        assert_eq!(w.downloads("a").await.letters, 1);
-        w.done(&w.take().await).await;
+        assert_eq!(w.put("a", "4").await, PutReply::Refused);
         assert_eq!(w.put("a", "dead").await, PutReply::Revived);
+        let probe = Put::request(url("a", "probe"), Priority::ROBOTS);
+        assert_eq!(w.put_with("a", probe).await, PutReply::Created);
     });
 }
 

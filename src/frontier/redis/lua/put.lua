@@ -119,6 +119,12 @@ put = module(function(put)
     return stored and stored[1] >= asked.unless_newer
   end
 
+  -- Whether somebody put it who can put it again. The target of a redirect takes the place of its origin, and what is as urgent as
+  -- a robots.txt shows whether there is a wall.
+  local function may_be_refused(asked)
+    return asked.by_somebody and not asked.hops and asked.priority ~= PRIORITY_ROBOTS
+  end
+
   -- Puts one page into a stage's queue, its task found before. `stored` is where a page to parse is kept. If its parse waits
   -- nowhere yet, the parse is leased to `taken`, whoever settled the download, and returned as well.
   local function put_found(site, stage, asked, stored, task, is_known, taken)
@@ -140,7 +146,7 @@ put = module(function(put)
       store.add(site, counter[stage].over_budget, 1)
       return OVER_BUDGET
     end
-    if asked.may_be_refused and not asked.hops and gate.is_full(site) then
+    if not letter and may_be_refused(asked) and gate.is_full(site) then
       return REFUSED
     end
     if stage == 'd' then
@@ -187,7 +193,7 @@ put = module(function(put)
     local known_links, coalesced_links = 0, 0 -- most links of a page are of these two kinds: they are booked together
     for i = first, last do
       asked = read_row(puts[i], asked)
-      asked.passes, asked.may_be_refused = asked.link or are_seeds, not are_seeds
+      asked.passes, asked.by_somebody = asked.link or are_seeds, not are_seeds
       local url = asked.url
       local task = found[url]
       local waits = type(task) == 'number'

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use futures_util::future::try_join_all;
 use futures_util::stream::{StreamExt, TryStreamExt, iter};
+use tracing::warn;
 use url::Url;
 
 use super::finding::Finding;
@@ -163,9 +164,10 @@ impl Reparse {
         let mut created = 0;
         for portion in portions(&puts) {
             let replies = self.materials.frontier.put(&self.materials.site.name, portion.to_vec()).await?;
-            if replies.contains(&PutReply::Refused) {
+            let refused = replies.iter().filter(|reply| **reply == PutReply::Refused).count();
+            if refused > 0 {
                 let full = self.materials.frontier.fleet_rules().await?.told_full(&self.materials.site.name);
-                return Err(RunError::Refused(format!("{full}: reparse again once fewer wait")));
+                warn!(links = refused, "links are left out, reparse again once fewer wait: {full}");
             }
             created += replies.iter().filter(|reply| **reply == PutReply::Created).count() as u64;
         }

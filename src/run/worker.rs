@@ -80,7 +80,7 @@ pub async fn work(
         folder.read(&frontier, None).await?;
     }
     if let Some(only) = &only_sites {
-        tell_of_unknown(only, &frontier).await?;
+        look_for(only, until_empty, &frontier).await?;
     }
     let join = async |frontier: &Frontier| frontier.join_as(name.as_str(), rules.scope()).await;
     let parts = equipment.parts(&frontier, &rules, role, None, join).await?;
@@ -108,10 +108,13 @@ pub async fn work(
     Ok(report)
 }
 
-/// A name that is misspelt would be waited for in silence.
-async fn tell_of_unknown(names: &[String], frontier: &Frontier) -> Result<(), RunError> {
+/// A name that is misspelt would be waited for in silence, or nothing would be left of it.
+async fn look_for(names: &[String], until_empty: bool, frontier: &Frontier) -> Result<(), RunError> {
     let known: BTreeSet<String> = frontier.views(names).await?.into_iter().map(|view| view.site).collect();
     for site in names.iter().filter(|name| !known.contains(*name)) {
+        if until_empty {
+            return Err(RunError::Refused(format!("there is no site `{site}`: `paced seed` its file first")));
+        }
         warn!(site, "there is no such site yet: it is worked on once somebody registers it");
     }
     Ok(())

@@ -95,8 +95,11 @@ impl FleetRules {
 
     /// Why a site takes nothing more in for now, and where that is set (M10).
     pub fn told_full(&self, site: &str) -> String {
-        let most = spoken_count(self.most_waiting());
-        format!("site `{site}` holds {most} waiting pages, as many as [high_water] of paced.toml allows")
+        let (most, default) = (spoken_count(self.most_waiting()), self.most_waiting.is_none());
+        let default = if default { ", by default" } else { "" };
+        format!(
+            "site `{site}` is full: its mark is {most} waiting and delayed pages ([high_water] of paced.toml{default})"
+        )
     }
 
     /// Whether there is such a lane.

@@ -43,7 +43,7 @@ pub enum Outcome {
         /// What happened.
         why: Failure,
     },
-    /// What it leads to has no room for now (M10): it is tried again after that, no attempt counted.
+    /// What it leads to has no room for now (M10): it is done again after that, behind the others, no attempt counted.
     Postponed {
         /// How long to wait.
         after: Duration,

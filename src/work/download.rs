@@ -55,11 +55,13 @@ pub(super) async fn visit(
     };
     let place = task.keep(&exchange, departure, &judged).await?;
     let outcome = put_off(task.conclude(&exchange, judged, &place).await?, opened.as_ref());
-    let response = exchange.answer.as_ref().ok().map(|fetched| fetched.page.response);
+    let answer = exchange.answer.as_ref().ok();
+    let response = answer.map(|fetched| fetched.page.response);
+    let bytes = answer.map_or(0, |fetched| fetched.decoded.len());
     parts.under_way.kept(lease.token);
     let _end = parts.slots.free_for_the_end(slot).await;
     let frees_place = body_end.settled();
-    Ok(parts.settle_download(lease, outcome, block, response, frees_place).await?)
+    Ok(parts.settle_download(lease, outcome, block, response, bytes, frees_place).await?)
 }
 
 /// A task that is downloaded, by the rules of its site.
@@ -213,7 +215,7 @@ async fn not_sent(
     };
     report(&lease, &error);
     let opened = parts.breakers.hear(site, &lease, noted, error.health());
-    parts.settle_download(lease, put_off(outcome, opened.as_ref()), opened, None, true).await?;
+    parts.settle_download(lease, put_off(outcome, opened.as_ref()), opened, None, 0, true).await?;
     Ok(())
 }
 

@@ -1,11 +1,13 @@
 //! The parse line: from a stored page to items and links. It never holds a download up (V12). One step a line, in `visit`.
 
+use std::collections::BTreeSet;
 use std::collections::hash_map::Entry;
 use std::mem::take;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tracing::{debug, warn};
+use bytes::Bytes;
+use tracing::warn;
 use url::Url;
 
 use super::error::VisitError;
@@ -28,6 +30,8 @@ use crate::task::{Exclusion, Failure, Lease, Outcome, Put, PutReply, TooMuch};
 
 /// A page whose links have no room in their site's queue waits for so long (M10).
 const NO_ROOM: Duration = Duration::from_secs(30);
+/// For each time so many pages of a site that wait so, as much longer.
+const PAGES_WITHOUT_ROOM: u64 = 500;
 
 /// Parses one task's page.
 pub(super) async fn visit(parts: &VisitParts, lease: Lease, slot: Slot) -> Result<(), VisitError> {
@@ -52,10 +56,13 @@ pub(super) async fn visit(parts: &VisitParts, lease: Lease, slot: Slot) -> Resul
     };
     let rule = &site.pages[rule];
     let has_found = has_found(rule, &extract, &site, lease.depth);
+    // What is learnt of a page without fields is learnt from its body, which others need not wait with.
+    let body = if has_found { Bytes::new() } else { body };
     let _end = parts.slots.free_for_the_end(slot).await;
     // Before the item, as a page whose links are refused goes back: it would be written each time.
     let Some(dropped) = task.put_links(take(&mut extract.links)).await? else {
-        return Ok(parts.settle(lease, Outcome::Postponed { after: NO_ROOM }).await?);
+        let after = task.wait_for_room().await?;
+        return Ok(parts.settle(lease, Outcome::Postponed { after }).await?);
     };
     extract.dropped += dropped;
     let too_much = task.say_what_is_too_much(&extract);
@@ -127,7 +134,7 @@ impl Parse<'_> {
         };
         let WantedLinks { queues, dropped } =
             self.parts.parse_pool.run_next(&self.lease.site, judging).await?;
-        let is_one_site = queues.len() == 1;
+        let (is_one_site, mut full) = (queues.len() == 1, BTreeSet::new());
         for (name, puts) in queues {
             let portions = portions(&puts);
             // Several steps would wait one after the other.
@@ -137,17 +144,29 @@ impl Parse<'_> {
                 let replies = frontier.patiently(|| self.put(&name, portion, may_wait)).await??;
                 self.parts.brought_some(may_wait);
                 if replies.contains(&PutReply::Refused) {
-                    self.say_there_is_no_room(&name);
-                    return Ok(None);
+                    full.insert(name.clone());
                 }
             }
         }
-        Ok(Some(dropped))
+        for name in &full {
+            self.say_it_is_full(name);
+        }
+        Ok(full.is_empty().then_some(dropped))
     }
 
-    fn say_there_is_no_room(self, owner: &str) {
+    fn say_it_is_full(self, owner: &str) {
         let (site, url) = (&self.lease.site, self.lease.url.as_str());
-        debug!(site, url, "links wait with their page: `{owner}` holds as many pages as its mark allows");
+        if self.parts.refusals.is_said_again(site, owner) {
+            warn!(site, url, "links wait with their pages and items: as many pages of `{owner}` wait as may");
+        }
+    }
+
+    /// For how long a page without room for its links is left alone: longer where many are, as each is taken apart anew.
+    async fn wait_for_room(self) -> Result<Duration, FrontierError> {
+        let view =
+            self.parts.outages.frontier.patiently(|| self.parts.frontier.view(&self.lease.site)).await?;
+        let delayed = view.map_or(0, |view| view.parse.delayed);
+        Ok(NO_ROOM * u32::try_from(1 + delayed / PAGES_WITHOUT_ROOM).unwrap_or(u32::MAX))
     }
 
     /// What links are judged by, for each origin.

@@ -1,7 +1,8 @@
-//! What this process remembers of answers that are a refusal only when there are several.
+//! What this process remembers of answers that are a refusal only when there are several, and of sites without room.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use crate::canonical_url::CanonicalUrl;
 use crate::clock::since_boot;
@@ -18,10 +19,15 @@ struct RefusalMemory {
     errors: Recent<String, ServerErrors, MOST>,
     /// By site, and in it by rule.
     records: Recent<String, HashMap<String, RuleRecord>, MOST>,
+    /// By site and the one that has no room for its links, since when that was said.
+    full: Recent<(String, String), Duration, MOST>,
 }
 
 /// Units, and sites, that are remembered.
 const MOST: usize = 16_384;
+
+/// That a site has no room is said again after this.
+const SAID_AGAIN: Duration = Duration::from_mins(10);
 
 /// Rules of one site that have a record.
 const MOST_RULES: usize = 50;
@@ -56,6 +62,16 @@ impl Refusals {
             return false;
         }
         memory.errors.get_or(unit, ServerErrors::default).hear(is_error)
+    }
+
+    /// Whether it is time to say that a site has no room for links of another one.
+    pub(super) fn is_said_again(&self, site: &str, owner: &str) -> bool {
+        let (mut memory, key, now) = (self.memory(), (site.to_owned(), owner.to_owned()), since_boot());
+        if memory.full.peek(&key).is_some_and(|said| now < *said + SAID_AGAIN) {
+            return false;
+        }
+        memory.full.put(key, now);
+        true
     }
 
     /// A page gave what its rule wants.

@@ -32,19 +32,20 @@ impl VisitParts {
         self.settle_as(settlement, false).await.map(drop)
     }
 
-    /// Settles a download, and takes the parse of the page that it brings along where a slot is free for it. `frees_place` where
-    /// nobody was told yet that its body has ended.
+    /// Settles a download, and takes the parse of the page of so many bytes that it brings along where a slot is free for it.
+    /// `frees_place` where nobody was told yet that its body has ended.
     pub(super) async fn settle_download(
         &self,
         lease: Lease,
         outcome: Outcome,
         block: Option<(Duration, String)>,
         response: Option<Duration>,
+        bytes: usize,
         frees_place: bool,
     ) -> Result<Option<SlottedLease>, FrontierError> {
         let brings = matches!(outcome, Outcome::Done { stored: Some(_), .. });
         let takes = brings && !self.leaving.is_cancelled() && !self.outages.is_any_on();
-        let slot = if takes { self.slots.take_free_parse() } else { None };
+        let slot = if takes { self.slots.take_along(bytes) } else { None };
         let parse = slot.as_ref().map(|_| fastrand::u64(1..TOKENS));
         let noted = since_boot();
         let settled = self

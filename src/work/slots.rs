@@ -11,8 +11,10 @@ use crate::task::{Lease, Stage};
 
 /// For each core, parses of pages at once up to which more are claimed.
 const PARSES_A_CORE: usize = 8;
-/// And up to which downloads take their own along: those pages are in memory anyway, and queueing each costs a claim more.
+/// Besides these, parses that downloads take along: those pages are in memory anyway, and queueing each costs a claim more.
 const PARSES_ALONG_A_CORE: usize = 128;
+/// Bytes of the pages that downloads take along, at most: a thousand usual ones.
+const MOST_ALONG: usize = 32 << 20;
 /// Parses for each core that wait for the disk and the frontier alone. Many, as those that wait together share a flush and a commit.
 const ENDS_A_CORE: usize = 64;
 /// Downloads for each core whose page is kept and that wait for the frontier alone.
@@ -24,8 +26,11 @@ pub(super) struct Slots {
     download: AtomicUsize,
     parse: usize,
     along: usize,
-    /// By stage, how many are taken.
+    /// By stage, how many are taken, but for those of parses that downloads took along.
     taken: [AtomicUsize; 2],
+    /// How many of these are taken, and the bytes of their pages.
+    taken_along: AtomicUsize,
+    bytes_along: AtomicUsize,
     /// By stage, how many more may wait for their end.
     ends: [Semaphore; 2],
     /// A slot got free, or there may be more for one that is.
@@ -41,6 +46,8 @@ pub(super) struct Slots {
 pub(super) struct Slot {
     slots: Arc<Slots>,
     stage: Stage,
+    /// Of a parse that its download took along: the bytes of its page.
+    along: Option<usize>,
 }
 
 /// A task, and the slot in which it runs.
@@ -67,6 +74,8 @@ impl Slots {
             parse: parses(PARSES_A_CORE),
             along: parses(PARSES_ALONG_A_CORE),
             taken: Default::default(),
+            taken_along: AtomicUsize::new(0),
+            bytes_along: AtomicUsize::new(0),
             ends: [SETTLEMENTS_A_CORE, ENDS_A_CORE].map(|a_core| Semaphore::new(cores * a_core)),
             freed: Notify::new(),
             are_short: AtomicBool::new(false),
@@ -77,18 +86,21 @@ impl Slots {
     /// A slot for what was granted, whether or not one is free.
     pub(super) fn take(self: &Arc<Self>, stage: Stage) -> Slot {
         self.taken(stage).fetch_add(1, Ordering::SeqCst);
-        Slot { slots: Arc::clone(self), stage }
+        Slot { slots: Arc::clone(self), stage, along: None }
     }
 
-    /// A slot for the parse of a page that was fetched just now, if one is free.
-    pub(super) fn take_free_parse(self: &Arc<Self>) -> Option<Slot> {
-        let slot = self.take(Stage::Parse);
-        (self.taken(Stage::Parse).load(Ordering::SeqCst) <= self.along).then_some(slot)
+    /// A slot for the parse of a page of so many bytes that was fetched just now, if one is free. Those that are claimed have
+    /// theirs apart: the parses of one site don't hold up those of the others.
+    pub(super) fn take_along(self: &Arc<Self>, bytes: usize) -> Option<Slot> {
+        let taken = 1 + self.taken_along.fetch_add(1, Ordering::SeqCst);
+        let held = bytes + self.bytes_along.fetch_add(bytes, Ordering::SeqCst);
+        let slot = Slot { slots: Arc::clone(self), stage: Stage::Parse, along: Some(bytes) };
+        (taken <= self.along && held <= MOST_ALONG).then_some(slot)
     }
 
-    /// Whether a parse slot may be kept for one that is only asked for: enough are left for what a claim brings.
+    /// Whether a slot may be kept for a parse that is only asked for: enough are left for others that come along.
     pub(super) fn has_parses_to_spare(&self) -> bool {
-        2 * self.free().1 >= self.parse
+        2 * self.taken_along.load(Ordering::SeqCst) <= self.along
     }
 
     /// For a page that is kept, or taken apart: its slot is another one's, once not too many of its stage wait for their end.
@@ -122,7 +134,12 @@ impl Slots {
 
 impl Drop for Slot {
     fn drop(&mut self) {
-        self.slots.taken(self.stage).fetch_sub(1, Ordering::SeqCst);
+        if let Some(bytes) = self.along {
+            self.slots.taken_along.fetch_sub(1, Ordering::SeqCst);
+            self.slots.bytes_along.fetch_sub(bytes, Ordering::SeqCst);
+        } else {
+            self.slots.taken(self.stage).fetch_sub(1, Ordering::SeqCst);
+        }
         self.slots.freed.notify_one();
     }
 }
@@ -154,17 +171,21 @@ mod tests {
     }
 
     #[test]
-    fn a_parse_is_taken_along_only_while_a_slot_is_free_and_a_dropped_slot_is_free_again() {
+    fn parses_are_taken_along_up_to_a_number_and_to_bytes_and_claimed_ones_have_slots_of_their_own() {
         let slots = Slots::new(Role::Both);
-        let taken: Vec<Slot> = std::iter::from_fn(|| slots.take_free_parse()).collect();
-        assert_eq!((taken.len(), slots.free()), (slots.along, (0, 0)));
+        let taken: Vec<Slot> = std::iter::from_fn(|| slots.take_along(1_000)).collect();
+        assert_eq!((taken.len(), slots.free()), (slots.along, (0, slots.parse)));
         assert!(!slots.has_parses_to_spare());
-        let beyond = slots.take(Stage::Parse);
+        let claimed = slots.take(Stage::Parse);
         drop(taken);
         assert_eq!(slots.free(), (0, slots.parse - 1));
         assert!(slots.has_parses_to_spare());
-        drop(beyond);
+        drop(claimed);
         assert_eq!(slots.free(), (0, slots.parse));
-        assert!(Slots::new(Role::Download).take_free_parse().is_none());
+        let large: Vec<Slot> = std::iter::from_fn(|| slots.take_along(8 << 20)).collect();
+        assert_eq!(large.len(), MOST_ALONG / (8 << 20));
+        drop(large);
+        assert!(slots.take_along(MOST_ALONG).is_some() && slots.take_along(MOST_ALONG + 1).is_none());
+        assert!(Slots::new(Role::Download).take_along(0).is_none());
     }
 }

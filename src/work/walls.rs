@@ -82,7 +82,9 @@ async fn in_a_row(
     let told = open.told(rule);
     let (puts, why) = if let Heard::Confirmed(_) = heard {
         let letters = open.letters.iter().filter(|letter| **letter != lease.url);
-        let puts = letters.map(|letter| Put::request(letter.clone(), Priority::LINK)).collect();
+        // As the targets of redirects do, they take the place of what was taken in before: a site that is full has room for them.
+        let puts =
+            letters.map(|letter| Put { hops: 1, ..Put::request(letter.clone(), Priority::LINK) }).collect();
         (puts, Some(format!("{told}, and for one that was good before")))
     } else {
         info!(site = name, url = open.probe.as_str(), "{told}: a page that was good is asked for again");

@@ -117,7 +117,7 @@ fn m10_a_put_past_the_site_s_mark_is_refused_with_the_mark_named_and_nothing_is_
     let run = put(&["/p/7", "/p/8", "/p/9"], &[]).expect_code(1);
     let replies: Vec<&str> = run.stdout.lines().filter_map(|line| line.split('\t').next()).collect();
     assert_eq!(replies, ["created", "created", "refused"]);
-    let mark = "site `shop` holds 2 waiting pages, as many as [high_water] of paced.toml allows";
+    let mark = "site `shop` is full: its mark is 2 waiting and delayed pages ([high_water] of paced.toml)";
     assert!(run.stderr.contains(&format!("paced: {mark}: put what is refused again later\n")), "{run:?}");
     assert_eq!(run.stderr.matches("[high_water]").count(), 1, "it is said once");
     let run = put(&["/p/9", "/p/8"], &["--json"]).expect_code(1);

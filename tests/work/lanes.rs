@@ -1,5 +1,7 @@
 //! Lanes and tenants from end to end: what `paced put` asks for, and what a page's links and redirects are.
 
+use std::time::Instant;
+
 use crate::ground::*;
 use crate::support::*;
 
@@ -126,13 +128,22 @@ fn n8_a_machine_that_starts_with_an_old_paced_toml_turns_no_fleet_back_and_says_
 
 #[test]
 fn m10_links_past_the_mark_wait_with_their_page_and_each_page_is_fetched_once() {
-    let site = star(4).serve();
-    let ground = Ground::new([SiteFile::of("shop", &site).interval(ms(50)).pace("robots = \"ignore\"")]);
+    let (other, began) = (star(3).serve(), Instant::now());
+    let links = ["/p/1", "/p/2", "/p/3", "/p/4"].map(str::to_owned);
+    let links = ["/p/1", "/p/2", "/p/3"].map(|path| other.url(path)).into_iter().chain(links);
+    let site = star(4).page("/", page("front", links)).serve();
+    // The one that is full comes first.
+    let full = SiteFile::of("another", &other).interval(ms(50)).pace("robots = \"ignore\"");
+    let shop = SiteFile::of("shop", &site).interval(ms(50)).pace("robots = \"ignore\"");
+    let ground = Ground::new([full, shop]);
     ground.data.write("paced.toml", "[high_water]\nsite = 2\n");
     let run = with_rules(&ground, ground.verb_on_all("crawl")).run().expect_code(0);
     for path in ["/", "/p/1", "/p/2", "/p/3", "/p/4"] {
         assert_eq!(site.count(path), 1, "{path}\n{}", run.stderr);
     }
+    assert_eq!(["/p/1", "/p/2", "/p/3"].map(|path| other.count(path)), [1; 3]);
     let shop = &ground.status()["shop"];
     assert_eq!((&shop["parse"]["done"], &shop["parse"]["retried"]), (&5.into(), &0.into()), "{shop}");
+    assert!(began.elapsed() > ms(30_000), "nothing was refused");
+    assert!(run.stderr.contains("links wait with their pages and items"), "{}", run.stderr);
 }

@@ -1,5 +1,6 @@
 //! `paced work`: a worker of a shared frontier, for as long as nobody tells it to stop.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -27,7 +28,7 @@ pub(in crate::cli) struct WorkArgs {
     #[arg(long, value_name = "DIR")]
     sites: Option<PathBuf>,
     /// Work on these sites alone, as in books,music [default: all of the frontier]
-    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = site_name)]
     only_sites: Option<Vec<String>>,
     /// End once nothing is left in the frontier, or of --only-sites
     #[arg(long)]
@@ -40,6 +41,13 @@ pub(in crate::cli) struct WorkArgs {
     name: Option<WorkerName>,
     #[command(flatten)]
     equipment: EquipmentOptions,
+}
+
+fn site_name(text: &str) -> Result<String, String> {
+    match text.trim() {
+        "" => Err("write names of sites, with commas between them".to_owned()),
+        name => Ok(name.to_owned()),
+    }
 }
 
 fn role() -> impl TypedValueParser<Value = Role> {
@@ -61,6 +69,8 @@ fn work_options(options: WorkArgs, globals: &Globals) -> Result<WorkOptions, Tro
     let name = options.name.unwrap_or_else(WorkerName::of_this_process);
     let equipment = options.equipment.equipment(globals)?;
     let WorkArgs { role, only_sites, sites, until_empty, .. } = options;
+    let named = |names: Vec<String>| names.into_iter().collect::<BTreeSet<_>>().into_iter().collect();
+    let only_sites = only_sites.map(named);
     Ok(WorkOptions { role, only_sites, sites, until_empty, ..WorkOptions::new(equipment, name) })
 }
 

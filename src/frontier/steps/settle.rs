@@ -107,7 +107,11 @@ impl<S: Shelf> Moment<'_, S> {
                 return self.die(site, task, why);
             }
             Outcome::Refused { .. } => return self.stand_back(site, task),
-            Outcome::Postponed { after } => return self.postpone(site, task, millis(after)),
+            Outcome::Postponed { after } => {
+                // Behind those whose links may have room.
+                task.position = site.next_position(self.now);
+                return self.postpone(site, task, millis(after));
+            }
             Outcome::Robots(record) => return self.keep_robots(site, task, record),
             Outcome::RobotsMoved { to } => return self.follow_robots(site, task, to),
         }
@@ -181,7 +185,7 @@ impl<S: Shelf> Moment<'_, S> {
         self.postpone(site, task, after)
     }
 
-    /// Done again in its old position; where a request met it, that is that request's run.
+    /// Done again later; where a request met it, that is that request's run.
     fn postpone(&mut self, site: &mut SiteState, mut task: Task, after: i64) -> Done<S> {
         let until = self.now + after;
         absorb(site, &mut task, until);

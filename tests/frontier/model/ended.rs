@@ -124,9 +124,10 @@ impl Ledger {
                 (task.place, task.turn) = (Place::Waiting, self.turns);
             }
             Outcome::Postponed { after } => {
+                self.turns += 1;
                 let until = now + i64::try_from(after.as_millis()).unwrap_or(0);
                 task.absorb(until);
-                task.place = Place::Delayed(until);
+                (task.place, task.turn) = (Place::Delayed(until), self.turns);
             }
             Outcome::Dead { .. } => self.die(&key),
             Outcome::Robots(_) | Outcome::RobotsMoved { .. } => unreachable!("only for errands"),

@@ -59,7 +59,7 @@ settle = module(function(settle)
     return parse
   end
 
-  -- Done again in its old position; where a request met it, that is that request's run.
+  -- Done again later; where a request met it, that is that request's run.
   local function postpone(site, task, after)
     local until_at = now + after
     places.absorb(site, task, until_at)
@@ -120,6 +120,7 @@ settle = module(function(settle)
     elseif how == 'refused' then
       walls.stand_back(site, task)
     elseif how == 'postponed' then
+      task.position = store.next_position(site) -- behind those whose links may have room
       postpone(site, task, outcome.after)
     elseif how == 'dead' then
       task.attempts = (task.attempts or 0) + 1

@@ -12,7 +12,7 @@ use crate::canonical_url::fingerprint;
 use crate::quantity::read_rate;
 use crate::site::SiteErrors;
 use crate::site::read::{Entry, FileKey, Layout, Report, Section, Shape, TextForm, key};
-use crate::task::FleetRules;
+use crate::task::{FleetRules, MOST_WAITING};
 
 /// Every key of `paced.toml`.
 const KEYS: Layout =
@@ -58,7 +58,7 @@ const TENANT: &[FileKey] =
 
 const HIGH_WATER: &[FileKey] = &[key(
     "site",
-    Shape::Count { least: 1, default: Some(5_000_000) },
+    Shape::Count { least: 1, default: Some(MOST_WAITING) },
     "Downloads of a site that wait, at most: then puts are refused, and links wait with their page.",
 )];
 

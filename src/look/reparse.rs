@@ -161,15 +161,16 @@ impl Reparse {
         let robots = self.robots(&links).await?;
         let judging = tokio::task::spawn_blocking(move || wanted(&site, &links, &robots));
         let puts = judging.await.map_err(|panic| VisitError::Parse(panic.to_string()))?;
-        let mut created = 0;
+        let (mut created, mut refused) = (0, 0);
         for portion in portions(&puts) {
             let replies = self.materials.frontier.put(&self.materials.site.name, portion.to_vec()).await?;
-            let refused = replies.iter().filter(|reply| **reply == PutReply::Refused).count();
-            if refused > 0 {
-                let full = self.materials.frontier.fleet_rules().await?.told_full(&self.materials.site.name);
-                warn!(links = refused, "links are left out, reparse again once fewer wait: {full}");
-            }
-            created += replies.iter().filter(|reply| **reply == PutReply::Created).count() as u64;
+            let count = |reply| replies.iter().filter(|known| **known == reply).count() as u64;
+            created += count(PutReply::Created);
+            refused += count(PutReply::Refused);
+        }
+        if refused > 0 {
+            let full = self.materials.frontier.fleet_rules().await?.told_full(&self.materials.site.name);
+            warn!(links = refused, "links are left out, reparse again once fewer wait: {full}");
         }
         Ok(created)
     }

@@ -37,7 +37,7 @@ impl LaneWish {
 }
 
 /// Downloads of a site that wait, at most, where `paced.toml` says nothing else (M10).
-pub const MOST_WAITING: u64 = 5_000_000;
+pub const MOST_WAITING: u32 = 5_000_000;
 
 /// The rules that hold for all machines of a fleet.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -90,7 +90,7 @@ impl FleetRules {
 
     /// Downloads of a site that wait, at most (M10).
     pub fn most_waiting(&self) -> u64 {
-        self.most_waiting.unwrap_or(MOST_WAITING)
+        self.most_waiting.unwrap_or(MOST_WAITING.into())
     }
 
     /// Why a site takes nothing more in for now, and where that is set (M10).

@@ -56,7 +56,7 @@ pub(super) async fn visit(parts: &VisitParts, lease: Lease, slot: Slot) -> Resul
     };
     let rule = &site.pages[rule];
     let has_found = has_found(rule, &extract, &site, lease.depth);
-    // What is learnt of a page without fields is learnt from its body, which others need not wait with.
+    // Only where a rule found nothing is the body looked at again: the others let go of it before they wait.
     let body = if has_found { Bytes::new() } else { body };
     let _end = parts.slots.free_for_the_end(slot).await;
     // Before the item, as a page whose links are refused goes back: it would be written each time.

@@ -49,7 +49,7 @@ fn numbers() -> [(&'static str, i64); 56] {
         ("DUE_PARTS", i64::from(claim::PARTS)),
         ("TIDIED", i64::from(away::TIDIED)),
         ("MOST_NOW", MOST_NOW.cast_signed()),
-        ("MOST_WAITING", MOST_WAITING.cast_signed()),
+        ("MOST_WAITING", MOST_WAITING.into()),
         ("MARKS_KEPT", i64::try_from(MARKS_KEPT).unwrap_or_default()),
         ("SWEPT_WINDOWS", i64::from(gate::SWEPT_WINDOWS)),
         ("FED", i64::from(feed::FED)),

@@ -114,7 +114,7 @@ impl Ledger {
         let waits = |(key, task): &(&super::ledger::Key, &Task)| {
             key.0 == site && key.1 == Stage::Download && task.is_idle()
         };
-        self.tasks.iter().filter(waits).count() as u64 >= self.fleet.rules.most_waiting.unwrap_or(5_000_000)
+        self.tasks.iter().filter(waits).count() as u64 >= self.fleet.rules.most_waiting()
     }
 
     pub fn check_fleet(&self, rules: &FleetRules) -> Result<(), String> {

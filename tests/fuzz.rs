@@ -28,6 +28,8 @@ const MUTATIONS_THAT_GROW: usize = 100;
 const MOST_MEMORY: u64 = 1 << 30;
 /// An input that takes longer on a processor is kept, for people to look at: time alone is no find.
 const NOTICED: Duration = Duration::from_millis(100);
+/// Bytes of a find that are told, as the folder it is kept in may be gone when somebody reads of it.
+const TOLD: usize = 4_096;
 /// Longer files make poor seeds.
 const LONGEST: u64 = 256 * 1024;
 
@@ -141,8 +143,11 @@ impl Run<'_> {
         let took = thread_time().saturating_sub(began);
         if held.is_err() {
             let place = self.keep("found", bytes);
-            let target = self.target;
-            panic!("{target} fails on {} bytes, kept in {place}; the reason is above", bytes.len());
+            let (target, beginning) = (self.target, bytes[..bytes.len().min(TOLD)].escape_ascii());
+            panic!(
+                "{target} fails on {} bytes, kept in {place}; the reason is above\nthey are \"{beginning}\"",
+                bytes.len()
+            );
         }
         if self.alone && took > self.dearest.max(NOTICED) {
             self.dearest = took;

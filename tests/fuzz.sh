@@ -97,7 +97,8 @@ round() {
             echo "$target: nothing found in $seconds s (${summary##*: })"
         else
             failed="$failed $target"
-            echo "$target: FAILED; the end of fuzz/artifacts/$target.log:" >&2
+            echo "$target: FAILED; what fuzz/artifacts/$target.log has of it, and its end:" >&2
+            grep -A 2 'panicked at' "fuzz/artifacts/$target.log" >&2 || true
             tail -n 40 "fuzz/artifacts/$target.log" >&2
         fi
     done

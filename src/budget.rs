@@ -11,8 +11,8 @@ use crate::quantity::spoken;
 
 /// Memory for what is made of a page's tree: its values and links. The tree itself has a limit of nodes.
 pub const MOST_MEMORY: usize = 48 << 20;
-/// Steps between two looks at the clock: about a millisecond of the dearest ones.
-const LOOK: u64 = 8_192;
+/// Steps between two looks at the clock, which are system calls: a few milliseconds of the dearest ones.
+const LOOK: u64 = 32_768;
 
 /// What one page may cost. A page is worked at by one thread; clones share what is left.
 ///

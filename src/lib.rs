@@ -34,6 +34,7 @@ mod canonical_url;
 mod cli;
 mod clock;
 mod content_coding;
+mod cores;
 mod demo;
 mod extract;
 mod fetch;

@@ -26,6 +26,7 @@ const ORDER: &[&str] = &[
     "owner_only",
     "secret",
     "signature",
+    "cores",
     "batch",
     "budget",
     "patience",

@@ -8,8 +8,8 @@ use std::process::ExitCode;
 use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser};
 
+use crate::cores::cores;
 use crate::fetch::install_tls;
-use crate::work::cores;
 use parts::{Exit, Globals, Trouble, say};
 use verbs::Verb;
 

@@ -15,6 +15,7 @@ use super::stored::{Kept, StoredWalk};
 use crate::archive::{Archive, Location};
 use crate::canonical_url::CanonicalUrl;
 use crate::content_coding;
+use crate::cores::cores;
 use crate::extract::{Extract, Fetched, extract};
 use crate::frontier::Frontier;
 use crate::robots::{RobotsRules, Verdicts};
@@ -22,7 +23,7 @@ use crate::run::RunError;
 use crate::sink::{ItemSink, LastLines};
 use crate::site::Site;
 use crate::task::{Put, PutReply, StoredPage};
-use crate::work::{LinkBudget, VisitError, cores, portions, put_of};
+use crate::work::{LinkBudget, VisitError, portions, put_of};
 
 /// What a reparse works with.
 #[derive(Debug)]

@@ -24,6 +24,7 @@ use tokio::sync::oneshot;
 use tracing::{error, warn};
 
 use crate::batch::{Batches, Sender, batches, linger};
+use crate::cores::cores;
 use crate::item::Item;
 use lines::{ItemLine, LineFile};
 use target::{Destination, Outlet, Target};
@@ -31,8 +32,8 @@ use writer::WriterName;
 
 /// How long a flush looks out for others, where there are some: each file costs it a wait for the disk, however many lines are new.
 const COMPANY: Duration = Duration::from_millis(400);
-/// As many as ask are company enough: fewer than may wait for their end on one core.
-const ENOUGH: usize = 48;
+/// For each core, as many as ask are company enough: fewer than may wait for their end.
+const ENOUGH_A_CORE: usize = 48;
 
 /// Files that are waited for at a time.
 const AT_A_TIME: usize = 8;
@@ -67,8 +68,10 @@ impl WaitingLine {
 type Flush = oneshot::Sender<Result<(), SinkError>>;
 
 /// Flushes for all who ask, on a thread of its own.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Flusher {
+    /// As many as ask are company enough.
+    enough: usize,
     /// The last flush was for several.
     in_company: bool,
     /// A flush failed in a way that leaves unknown what the disk holds: a second try would not tell.
@@ -116,7 +119,7 @@ impl ItemSink {
         let inner = Arc::new(SinkParts { target: Mutex::new(Target::to(destination)), flushes });
         let weak = Arc::downgrade(&inner);
         let begun =
-            Builder::new().name("items".to_owned()).spawn(move || Flusher::default().run(&weak, asked));
+            Builder::new().name("items".to_owned()).spawn(move || Flusher::new(cores()).run(&weak, asked));
         if let Err(error) = begun {
             // Each flush fails.
             error!(%error, "no thread can be started for items");
@@ -164,6 +167,10 @@ impl ItemSink {
 }
 
 impl Flusher {
+    fn new(cores: usize) -> Self {
+        Self { enough: cores * ENOUGH_A_CORE, in_company: false, broken: false }
+    }
+
     /// Flushes until the last sink is gone.
     fn run(mut self, inner: &Weak<SinkParts>, mut asked: Batches<Flush>) {
         while let Some(batch) = self.next(&mut asked)
@@ -179,8 +186,9 @@ impl Flusher {
     }
 
     fn next(&mut self, asked: &mut Batches<Flush>) -> Option<Vec<Flush>> {
-        let in_company = self.in_company;
-        let time = linger(move |waiting: &VecDeque<Flush>| company_expected(waiting.len(), in_company));
+        let (enough, in_company) = (self.enough, self.in_company);
+        let expected = move |waiting: &VecDeque<Flush>| in_company && waiting.len() < enough;
+        let time = linger(move |waiting| if expected(waiting) { COMPANY } else { Duration::ZERO });
         let batch: Vec<Flush> = asked.next(time, |waiting| waiting.drain(..).collect())?;
         self.in_company = batch.len() > 1;
         Some(batch)
@@ -205,11 +213,6 @@ impl Flusher {
         self.broken = synced.is_err();
         synced.and(refused)
     }
-}
-
-/// How long company is waited for: not at all where enough wait, or the last flush was for one alone.
-fn company_expected(waiting: usize, in_company: bool) -> Duration {
-    if in_company && waiting < ENOUGH { COMPANY } else { Duration::ZERO }
 }
 
 /// Some at a time: those that wait together share what the disk does for them, which is most of the cost where many sites have a
@@ -261,7 +264,7 @@ mod tests {
 
     #[test]
     fn flushes_that_come_together_are_one_and_a_lone_one_looks_out_for_nobody() {
-        let (mut flusher, (flushes, mut asked)) = (Flusher::default(), batches());
+        let (mut flusher, (flushes, mut asked)) = (Flusher::new(1), batches());
         for (came, in_company, waits) in
             [(1, false, false), (3, true, false), (1, false, true), (1, false, false)]
         {
@@ -277,13 +280,14 @@ mod tests {
 
     #[test]
     fn as_many_as_are_enough_wait_for_nobody() {
-        for (waiting, in_company, time) in [
-            (1, false, Duration::ZERO),
-            (1, true, COMPANY),
-            (ENOUGH - 1, true, COMPANY),
-            (ENOUGH, true, Duration::ZERO),
-        ] {
-            assert_eq!(company_expected(waiting, in_company), time, "{waiting} {in_company}");
+        let (mut flusher, (flushes, mut asked)) = (Flusher::new(2), batches());
+        for (came, waits) in [(2, false), (2 * ENOUGH_A_CORE - 1, true), (2 * ENOUGH_A_CORE, false)] {
+            for _ in 0..came {
+                flushes.send(oneshot::channel().0).expect("it is open");
+            }
+            let time = Instant::now();
+            assert_eq!(flusher.next(&mut asked).map(|batch| batch.len()), Some(came));
+            assert_eq!(time.elapsed() >= COMPANY, waits, "{came}");
         }
     }
 

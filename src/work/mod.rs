@@ -34,7 +34,6 @@ pub(crate) use outcome::{RobotsFound, robots_found};
 pub use parts::{PartsOptions, VisitParts};
 pub use role::{Role, RoleError};
 pub use rules::SiteRules;
-pub(crate) use slots::cores;
 pub(crate) use under_way::UnderWay;
 pub(crate) use walls::{mark_of, told_again};
 pub use workers::{Workers, WorkersError};

@@ -7,6 +7,7 @@ use std::time::Duration;
 use tokio::sync::{Notify, Semaphore, SemaphorePermit};
 
 use super::role::Role;
+use crate::cores::cores;
 use crate::task::{Lease, Stage};
 
 /// For each core, parses of pages at once up to which more are claimed.
@@ -57,11 +58,6 @@ pub(super) struct SlottedLease {
     pub(super) slot: Slot,
     /// The time since boot right before it was asked for.
     pub(super) noted: Duration,
-}
-
-/// The processor's cores that this process may use.
-pub(crate) fn cores() -> usize {
-    std::thread::available_parallelism().map_or(2, usize::from)
 }
 
 impl Slots {

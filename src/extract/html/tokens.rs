@@ -17,7 +17,7 @@ use scraper::{Html, HtmlTreeSink, Node};
 use super::gathered::{JoinedText, tendril};
 use super::guard::{Guard, MAX_ATTRIBUTES};
 use super::names::{KnownNames, RawName};
-use super::text::{PIECE, pieces};
+use super::text::PIECE;
 use crate::budget::Budget;
 
 /// Tags between two looks at the tree.
@@ -103,7 +103,7 @@ impl<'a> Tokens<'a> {
 
     fn hand(&mut self, token: Token) -> TokenSinkResult<NodeId> {
         // Open elements are compared with a tag, hundreds at most, mostly a few.
-        self.cut |= !self.budget.pays(STEPS_A_TOKEN) || !self.budget.reads(take(&mut self.unpaid));
+        self.cut |= !self.budget.pays(STEPS_A_TOKEN + take(&mut self.unpaid) / 16);
         let result = self.builder.process_token(token, 1);
         let errors = &mut self.builder.sink.0.borrow_mut().errors;
         if errors.len() > MOST_ERRORS {
@@ -132,18 +132,24 @@ impl<'a> Tokens<'a> {
 
     /// A long text piece by piece: some places of the tree look at each of its words.
     fn hand_characters(&mut self, text: StrTendril) {
-        if text.len() <= PIECE {
-            if !text.is_empty() {
-                let _ = self.hand(Token::CharacterTokens(text));
-            }
-            return;
+        if text.len() > PIECE {
+            return self.hand_piecewise(text);
         }
-        let mut at = 0;
-        for piece in pieces(&text) {
-            let Ok(length) = u32::try_from(piece.len()) else { return };
+        if !text.is_empty() {
+            let _ = self.hand(Token::CharacterTokens(text));
+        }
+    }
+
+    /// Each piece shares the page's memory.
+    #[cold]
+    fn hand_piecewise(&mut self, mut rest: StrTendril) {
+        while !rest.is_empty() && !self.cut {
+            let after = rest.len() - rest.floor_char_boundary(PIECE);
+            let mut piece = rest.clone();
+            piece.pop_back(u32::try_from(after).unwrap_or_default());
+            rest.pop_front(piece.len32());
             self.read(piece.as_bytes());
-            let _ = self.hand(Token::CharacterTokens(text.subtendril(at, length)));
-            at += length;
+            let _ = self.hand(Token::CharacterTokens(piece));
         }
     }
 
@@ -158,9 +164,10 @@ impl<'a> Tokens<'a> {
 
     #[cold]
     fn pay(&mut self) {
-        while self.unpaid > 0 && !self.cut {
-            let piece = self.unpaid.min(PIECE);
-            self.unpaid -= piece;
+        let mut unpaid = take(&mut self.unpaid);
+        while unpaid > 0 && !self.cut {
+            let piece = unpaid.min(PIECE);
+            unpaid -= piece;
             self.cut = !self.budget.reads(piece);
         }
     }

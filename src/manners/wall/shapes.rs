@@ -3,6 +3,7 @@
 
 use std::sync::LazyLock;
 
+use memchr::memmem::find;
 use regex::bytes::Regex;
 
 use crate::page::Headers;
@@ -74,30 +75,32 @@ const MITIGATED: &[(&str, &str, &str)] = &[
     ("sg-captcha", "challenge", "SiteGround"),
 ];
 
-/// Every text of the shapes at once, and where a title begins.
-static TEXTS: LazyLock<Regex> = LazyLock::new(|| {
-    let mut texts: Vec<String> =
-        SHAPES.iter().flat_map(|shape| shape.2).map(|text| regex::escape(text)).collect();
-    texts.sort_by_key(|text| std::cmp::Reverse(text.len()));
-    texts.dedup();
-    Regex::new(&format!("{}|<title|<TITLE", texts.join("|"))).expect("texts that are escaped")
+/// The first text of each shape that has no title, all at once, and where a title begins.
+static KEYS: LazyLock<Regex> = LazyLock::new(|| {
+    let keys = SHAPES.iter().filter(|shape| shape.1.is_empty()).filter_map(|shape| shape.2.first());
+    let mut keys: Vec<String> = keys.map(|text| regex::escape(text)).collect();
+    keys.sort_by_key(|key| std::cmp::Reverse(key.len()));
+    keys.dedup();
+    Regex::new(&format!("{}|<title|<TITLE", keys.join("|"))).expect("texts that are escaped")
 });
 
 /// Whose page a body is, if it is a vendor's.
 pub(super) fn of(body: &[u8]) -> Option<&'static str> {
-    let (mut found, mut title): (Vec<&[u8]>, _) = (Vec::new(), None);
-    for part in TEXTS.find_iter(body) {
+    let (mut keys, mut title): (Vec<&[u8]>, _) = (Vec::new(), None);
+    for part in KEYS.find_iter(body) {
         if part.as_bytes().eq_ignore_ascii_case(b"<title") {
             title = title.or_else(|| Some(text_of(&body[part.end()..])));
-        } else if !found.contains(&part.as_bytes()) {
-            found.push(part.as_bytes());
+        } else if !keys.contains(&part.as_bytes()) {
+            keys.push(part.as_bytes());
         }
     }
     let title = title.unwrap_or_default();
-    let is_it = |VendorPage(_, says, texts): &&VendorPage| {
-        title.contains(says) && texts.iter().all(|text| found.contains(&text.as_bytes()))
+    let may_be = |VendorPage(_, says, texts): &&VendorPage| match says {
+        &"" => texts.first().is_some_and(|text| keys.contains(&text.as_bytes())),
+        says => title.contains(says),
     };
-    SHAPES.iter().find(is_it).map(|shape| shape.0)
+    let is_it = |shape: &&VendorPage| shape.2.iter().all(|text| find(body, text.as_bytes()).is_some());
+    SHAPES.iter().filter(may_be).find(is_it).map(|shape| shape.0)
 }
 
 /// Who says in the header that it challenges.

@@ -56,7 +56,8 @@ impl Frontier {
         };
         let file = self.0.locked_beside().map(lock).transpose()?;
         let member = Member { name, _file: file, beaten: AtomicI64::new(boot_micros()) };
-        self.enlist(&member.name, Some(scope)).await?;
+        self.work_on(&member.name, scope).await?;
+        self.bury_the_dead(&member.name).await?;
         Ok(member)
     }
 
@@ -70,15 +71,17 @@ impl Frontier {
 
     /// Says what a process works on from now on: its very next claim goes by that.
     pub async fn work_on(&self, owner: &str, scope: WorkScope) -> Result<(), FrontierError> {
-        self.say(owner, Some(scope)).await
+        self.say(owner, Some(scope), false).await.map(drop)
     }
 
-    /// Says that a member is alive, and frees the leases of those that are not. Wanted every few seconds.
-    pub async fn beat(&self, member: &Member) -> Result<(), FrontierError> {
+    /// Says that a member is alive, and that it downloads where it does; frees the leases of those that are not alive. Wanted every
+    /// few seconds. The answer is how many processes share the downloads: those that said so and are taken for alive.
+    pub async fn beat(&self, member: &Member, downloads: bool) -> Result<u32, FrontierError> {
         let sent = boot_micros();
-        self.enlist(&member.name, None).await?;
+        let sharers = self.say(&member.name, None, downloads).await?;
+        self.bury_the_dead(&member.name).await?;
         member.beaten.fetch_max(sent, Ordering::SeqCst);
-        Ok(())
+        Ok(sharers)
     }
 
     /// Until when, by the time since boot, nobody takes a member for dead, as far as it can tell by itself. On one machine the
@@ -103,20 +106,20 @@ impl Frontier {
         let mut until = sent + lasts;
         if self.0.is_remote() {
             let (owner, pid) = (member.name.clone(), std::process::id());
-            self.0.step_of(&lease.site, Step::Enlist { owner, pid, scope: None }).await?;
+            self.0.step_of(&lease.site, Step::Enlist { owner, pid, scope: None, downloads: false }).await?;
             until = sent + lasts.min(BEAT);
         }
         Ok((self.extend(vec![lease]).await? == [true]).then_some(until))
     }
 
-    async fn enlist(&self, owner: &str, scope: Option<WorkScope>) -> Result<(), FrontierError> {
-        self.say(owner, scope).await?;
-        self.bury_the_dead(owner).await
-    }
-
     /// A server that hears of a process declares those dead that it hasn't heard of for too long.
-    async fn say(&self, owner: &str, scope: Option<WorkScope>) -> Result<(), FrontierError> {
-        ask!(self, Enlist { owner: owner.to_owned(), pid: std::process::id(), scope })
+    async fn say(
+        &self,
+        owner: &str,
+        scope: Option<WorkScope>,
+        downloads: bool,
+    ) -> Result<u32, FrontierError> {
+        ask!(self, Enlist { owner: owner.to_owned(), pid: std::process::id(), scope, downloads })
     }
 
     /// Leaves those that claim; leases still held return.

@@ -149,7 +149,8 @@ steps! {
     Settle { owner: String, token: u64, settlements: Vec<Settlement>, haste: Haste } -> Vec<Settled>, "settle.step",
         Several, *haste;
 
-    Enlist { owner: String, pid: u32, scope: Option<WorkScope> } -> (), "owners.enlist", Several, Asker;
+    Enlist { owner: String, pid: u32, scope: Option<WorkScope>, downloads: bool } -> u32, "owners.enlist", Several,
+        Asker;
     Bury { owner: String } -> bool, "owners.declare_dead", Several, Asker;
     Owners {} -> Vec<Owner>, "view.owners", Directory, Asker;
 

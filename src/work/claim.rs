@@ -274,7 +274,7 @@ impl Pool {
             Workers::Fixed(workers) => workers,
             Workers::Auto { least, most } => {
                 let are_short = self.parts.slots.are_short.swap(false, Ordering::SeqCst);
-                let known = workers(&self.parts.under_way.loads());
+                let known = self.parts.slots.part_of(workers(&self.parts.under_way.loads()));
                 let short = if are_short { 2 * self.parts.slots.downloads() } else { 0 };
                 scale.follow(known.max(short).clamp(least, most), Instant::now())
             }

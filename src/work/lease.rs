@@ -40,8 +40,10 @@ async fn beats(parts: &VisitParts) -> Infallible {
 }
 
 async fn tell_alive(parts: &VisitParts) {
-    let beaten = parts.frontier.beat(&parts.member()).await;
-    heard(parts, beaten, "this process could not tell the frontier that it is alive");
+    let beaten = parts.frontier.beat(&parts.member(), parts.role.walks(Stage::Download)).await;
+    if let Some(sharers) = heard(parts, beaten, "this process could not tell the frontier that it is alive") {
+        parts.slots.shared_by(sharers as usize);
+    }
 }
 
 /// Tells what is worked on where that changed; again at the next beat where not all have heard it.

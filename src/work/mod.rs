@@ -36,4 +36,4 @@ pub use role::{Role, RoleError};
 pub use rules::SiteRules;
 pub(crate) use under_way::UnderWay;
 pub(crate) use walls::{mark_of, told_again};
-pub use workers::{Workers, WorkersError};
+pub use workers::{MOST_WORKERS, Workers, WorkersError};

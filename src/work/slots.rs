@@ -25,6 +25,8 @@ const SETTLEMENTS_A_CORE: usize = 128;
 #[derive(Debug)]
 pub(super) struct Slots {
     download: AtomicUsize,
+    /// The processes that share the downloads, as far as is known.
+    sharers: AtomicUsize,
     parse: usize,
     along: usize,
     /// By stage, how many are taken, but for those of parses that downloads took along.
@@ -67,6 +69,7 @@ impl Slots {
         let parses = |a_core| if role.walks(Stage::Parse) { cores * a_core } else { 0 };
         Arc::new(Self {
             download: AtomicUsize::new(0),
+            sharers: AtomicUsize::new(1),
             parse: parses(PARSES_A_CORE),
             along: parses(PARSES_ALONG_A_CORE),
             taken: Default::default(),
@@ -109,6 +112,16 @@ impl Slots {
     /// So many downloads may run from now on; how many they were before.
     pub(super) fn set_downloads(&self, downloads: usize) -> usize {
         self.download.swap(downloads, Ordering::SeqCst)
+    }
+
+    /// So many processes share the downloads from now on.
+    pub(super) fn shared_by(&self, sharers: usize) {
+        self.sharers.store(sharers.max(1), Ordering::SeqCst);
+    }
+
+    /// The part of so many workers that falls to this process.
+    pub(super) fn part_of(&self, workers: usize) -> usize {
+        workers.div_ceil(self.sharers.load(Ordering::SeqCst))
     }
 
     /// How many downloads may run.

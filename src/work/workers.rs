@@ -2,6 +2,9 @@
 
 use std::str::FromStr;
 
+/// As many as a process has at most where it isn't told.
+pub const MOST_WORKERS: u32 = 1_000;
+
 /// `--workers auto | N | MIN..MAX`: how many downloads at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Workers {
@@ -18,7 +21,7 @@ pub enum Workers {
 
 impl Default for Workers {
     fn default() -> Self {
-        Self::Auto { least: 1, most: 1_000 }
+        Self::Auto { least: 1, most: MOST_WORKERS as usize }
     }
 }
 

@@ -29,6 +29,8 @@ fn v15_plan_tells_workers_pages_a_day_and_how_long_it_takes_from_files() {
     let plan = ["plan", "big", "slow", "twin", "--response", "3s"];
     let run = Paced::new(plan).dir(data.path()).run().expect_code(0);
     assert_text("plan.txt", &run.stdout);
+    let enough = "1 process is enough, as each has up to 1,000 workers; more make nothing faster, as the pace sets the time";
+    assert_eq!(run.stderr.trim_end(), enough);
     let run =
         Paced::new(plan.iter().chain(&["--json", "--count", "100"])).dir(data.path()).run().expect_code(0);
     let objects = json_lines_of(&run.stdout);
@@ -37,18 +39,30 @@ fn v15_plan_tells_workers_pages_a_day_and_how_long_it_takes_from_files() {
     assert_eq!((&objects[1]["pages"], &objects[1]["takes_s"]), (&200.into(), &100.into()));
     let all = &objects[2];
     assert_eq!(
-        (&all["workers"], &all["pages"], &all["takes_s"]),
-        (&9.into(), &300.into(), &200.into()),
+        (&all["workers"], &all["processes"], &all["pages"], &all["takes_s"]),
+        (&9.into(), &1.into(), &300.into(), &200.into()),
         "{all}"
     );
     assert!(all["ends"].is_string(), "{all}");
 }
 
 #[test]
+fn v15_plan_says_how_many_processes_have_so_many_workers() {
+    let data = three_sites();
+    data.write(
+        "sites/wide.toml",
+        &file("wide", "", "interval = \"10ms\"\nparallel = 2000\nmin_interval = \"10ms\"", 9),
+    );
+    let run = Paced::new(["plan", "wide", "--response", "15s"]).dir(data.path()).run().expect_code(0);
+    assert!(run.stderr.contains("2 processes are enough"), "{run:?}");
+}
+
+#[test]
 fn plan_says_what_parallel_would_do() {
     let data = three_sites();
     let run = Paced::new(["plan", "big", "--response", "20s"]).dir(data.path()).run().expect_code(0);
-    assert_eq!(run.stderr, "big: parallel = 8 keeps it below its pace; 12 would use every start\n");
+    let says = "big: parallel = 8 keeps it below its pace; 12 would use every start";
+    assert_eq!(run.stderr.lines().next(), Some(says));
 }
 
 #[test]
@@ -68,7 +82,10 @@ fn a_plan_of_no_sites_needs_no_worker() {
     let all = run.stdout.lines().last().expect("the line of all sites");
     assert_eq!(all.split_whitespace().collect::<Vec<_>>().join(" "), "all: 0 workers 0.0 0 0 -", "{run:?}");
     let run = Paced::new(["plan", "--json"]).data(&data).run().expect_code(0);
-    assert!(run.stdout.contains("\"workers\":0,\"in_flight\":0.0,\"pages_a_day\":0.0,"), "{run:?}");
+    assert!(
+        run.stdout.contains("\"workers\":0,\"processes\":0,\"in_flight\":0.0,\"pages_a_day\":0.0,"),
+        "{run:?}"
+    );
 }
 
 #[test]

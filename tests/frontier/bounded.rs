@@ -229,7 +229,7 @@ async fn costs(w: &World, work: &dyn Fn() -> u64, n: usize) -> BTreeMap<&'static
     }
     // Those that are no process here are buried by the first one that is.
     let process = f.join(WorkScope::All).await.expect("joined");
-    m.of("beat", f.beat(&process)).await.expect("answers");
+    m.of("beat", f.beat(&process, true)).await.expect("answers");
     m.costs
 }
 

@@ -58,7 +58,7 @@ async fn work(frontier: &Frontier) {
             Some(wait) => {
                 let wait = u64::try_from(wait).expect("forward").min(50);
                 tokio::time::sleep(Duration::from_millis(wait)).await;
-                frontier.beat(&member).await.expect("beaten");
+                frontier.beat(&member, true).await.expect("beaten");
             }
             None => break,
         }
@@ -219,7 +219,7 @@ fn l4_c10_the_leases_of_a_killed_process_return_to_the_next_that_joins_or_beats(
             let mut lines = BufReader::new(hanging.stdout.take().expect("its output")).lines();
             let granted = lines.find(|line| line.as_ref().is_ok_and(|line| line.starts_with("@granted")));
             assert!(granted.is_some(), "it has the task");
-            frontier.beat(&member).await.expect("beaten");
+            frontier.beat(&member, true).await.expect("beaten");
             let books = frontier.view("a").await.expect("answers").expect("there").download;
             assert_eq!((books.leased, books.lost), (1, round - 1), "it is alive, the task is its own");
             hanging.kill().expect("killed");
@@ -228,7 +228,7 @@ fn l4_c10_the_leases_of_a_killed_process_return_to_the_next_that_joins_or_beats(
                 let other = frontier.join(WorkScope::All).await.expect("joined");
                 other.name.clone()
             } else {
-                frontier.beat(&member).await.expect("beaten");
+                frontier.beat(&member, true).await.expect("beaten");
                 member.name.clone()
             };
             frontier.claim(claim(&name, 0)).await.expect("claimed");

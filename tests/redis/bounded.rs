@@ -60,7 +60,7 @@ fn c10_who_was_silent_for_too_long_is_declared_dead_by_the_first_beat_of_another
         }
         leases(&frontier, "silent", 2).await;
         redis.cli(&["ZADD", "{paced:0}:beat", "1", "silent"]);
-        frontier.beat(&members[0]).await.expect("beaten");
+        frontier.beat(&members[0], true).await.expect("beaten");
         let owners = frontier.owners().await.expect("answers");
         let dead: Vec<_> = owners.into_iter().filter(|owner| owner.dead).map(|owner| owner.name).collect();
         assert_eq!(dead, ["silent"]);

@@ -113,8 +113,8 @@ fn a_jump_forward_takes_no_process_for_dead_that_is_alive() {
             (frontier.join(WorkScope::All).await, frontier.join(WorkScope::All).await.expect("joined"));
         let one = one.expect("joined");
         redis.shift_clock(HOUR);
-        frontier.beat(&two).await.expect("beaten");
-        frontier.beat(&one).await.expect("beaten");
+        frontier.beat(&two, true).await.expect("beaten");
+        frontier.beat(&one, true).await.expect("beaten");
         let owners = frontier.owners().await.expect("answers");
         assert!(owners.iter().all(|owner| !owner.dead), "{owners:?}");
         let lease = claim(&frontier, &one.name, 1).await.leases.pop().expect("a page is due");

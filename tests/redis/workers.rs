@@ -22,7 +22,7 @@ async fn live_on(
 ) {
     for second in (from..=from + seconds).step_by(3) {
         redis.shift_clock(second * 1_000);
-        frontier.beat(member).await.expect("beaten");
+        frontier.beat(member, true).await.expect("beaten");
     }
 }
 
@@ -154,12 +154,12 @@ fn r5_a_lease_that_is_asked_about_after_a_lapsed_beat_holds_for_as_long_as_is_sa
             here.hold_lease(&member, asked.key()).await.expect("answers").expect("nobody has noticed");
         assert!((before + ms(9_000)..before + ms(11_000)).contains(&until), "{until:?} after {before:?}");
         // The other one declares those dead that it hasn't heard of for ten seconds.
-        there.beat(&other).await.expect("beaten");
+        there.beat(&other, true).await.expect("beaten");
         redis.shift_clock(20_000);
-        there.beat(&other).await.expect("beaten");
+        there.beat(&other, true).await.expect("beaten");
         assert_eq!(settle(&here, &member.name, &asked, fetched(&asked)).await, Settled::Kept);
         redis.shift_clock(32_000);
-        there.beat(&other).await.expect("beaten");
+        there.beat(&other, true).await.expect("beaten");
         assert_eq!(here.hold_lease(&member, unasked.key()).await.expect("answers"), None, "it is lost");
     });
 }

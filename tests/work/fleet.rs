@@ -215,6 +215,29 @@ fn v15_a_worker_takes_as_many_requests_in_flight_as_slow_sites_need() {
 }
 
 #[test]
+fn v15_c18_two_workers_share_the_requests_in_flight_that_a_slow_site_needs() {
+    on_each_frontier(|shared| {
+        let site = star(100).latency(Latency::fixed(ms(2_000))).serve();
+        let file = SiteFile::of("shop", &site).interval(ms(200)).pace("parallel = 32\nrobots = \"ignore\"");
+        let ground = Ground::on(shared, [file]);
+        seed(&ground);
+        let both = ["one", "other"].map(|name| to_the_end(&ground, name).start());
+        let runs = both.map(|running| running.finish().expect_code(0));
+        // 2 s / 200 ms and 15 % more are 12 for one alone, as which each takes itself for its first seconds.
+        let last = |run: &Run| {
+            let scaled =
+                run.stderr.lines().filter_map(|line| line.split_once("workers scaled").map(|_| line));
+            let mut workers =
+                scaled.filter_map(|line| line.split("workers=").nth(1)?.split(' ').next()?.parse().ok());
+            workers.next_back().unwrap_or(0_usize)
+        };
+        let workers = runs.each_ref().map(last);
+        assert!(workers.iter().all(|workers| (1..=8).contains(workers)), "{workers:?}");
+        ground.assert_paced("shop", &site, ms(200));
+    });
+}
+
+#[test]
 fn a_link_is_followed_soon_after_the_site_it_leads_to_is_registered() {
     on_each_frontier(|shared| {
         let other = star(1).serve();

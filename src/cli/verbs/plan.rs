@@ -18,6 +18,7 @@ use crate::frontier::View;
 use crate::quantity::{spoken, spoken_count, spoken_rate};
 use crate::settings::Settings;
 use crate::site::{self, Site};
+use crate::work::MOST_WORKERS;
 
 /// Options of `paced plan`.
 #[derive(Clone, Debug, Args)]
@@ -56,6 +57,16 @@ pub(super) async fn run(options: PlanArgs, globals: &Globals) -> Result<Exit, Tr
                 "{name}: parallel = {parallel} keeps it below its pace; {enough} would use every start"
             ));
         }
+    }
+    if all.a_day.is_some_and(|a_day| a_day > 0.0) {
+        let enough = match all.processes() {
+            1 => "1 process is enough".to_owned(),
+            processes => format!("{processes} processes are enough"),
+        };
+        let most = spoken_count(u64::from(MOST_WORKERS));
+        say(format_args!(
+            "{enough}, as each has up to {most} workers; more make nothing faster, as the pace sets the time"
+        ));
     }
     Ok(Exit::Done)
 }
@@ -202,6 +213,11 @@ impl PlanTotal {
         }
     }
 
+    /// The processes that have so many workers between them.
+    fn processes(&self) -> u32 {
+        self.workers.div_ceil(MOST_WORKERS)
+    }
+
     fn cells(&self) -> [String; 7] {
         [
             format!("all: {}", counted(self.workers, "worker")),
@@ -216,7 +232,7 @@ impl PlanTotal {
 
     fn object(&self) -> Value {
         json!({
-            "all": true, "workers": self.workers, "in_flight": self.slots, "pages_a_day": self.a_day,
+            "all": true, "workers": self.workers, "processes": self.processes(), "in_flight": self.slots, "pages_a_day": self.a_day,
             "pages": self.pages, "takes_s": self.time.map(|time| time.as_secs()), "ends": self.time.and_then(end),
         })
     }

@@ -172,11 +172,12 @@ mod tests {
         let shared = Shared::open("redis://127.0.0.1:1/", None, false).expect("it is reached later");
         let sleeper = Arc::new(ToldMember::default());
         shared.wake.sleepers().insert("one".to_owned(), Arc::clone(&sleeper));
-        let enlist = |owner: &str, scope| Step::Enlist { owner: owner.to_owned(), pid: 1, scope };
-        shared.note_members(0, &enlist("one", None), &Reply::Enlist(()));
-        shared.note_members(0, &enlist("other", Some(WorkScope::All)), &Reply::Enlist(()));
+        let enlist =
+            |owner: &str, scope| Step::Enlist { owner: owner.to_owned(), pid: 1, scope, downloads: false };
+        shared.note_members(0, &enlist("one", None), &Reply::Enlist(0));
+        shared.note_members(0, &enlist("other", Some(WorkScope::All)), &Reply::Enlist(0));
         assert!(sleeper.first().is_none());
-        shared.note_members(0, &enlist("one", Some(WorkScope::All)), &Reply::Enlist(()));
+        shared.note_members(0, &enlist("one", Some(WorkScope::All)), &Reply::Enlist(0));
         assert!(sleeper.first().is_some_and(|(partition, at)| partition == 0 && at <= Instant::now()));
     }
 }

@@ -178,6 +178,9 @@ pub struct OwnerState {
     /// What it works on.
     #[serde(default)]
     pub scope: WorkScope,
+    /// It has said that it downloads.
+    #[serde(default)]
+    pub downloads: bool,
     /// Kept apart from what seldom changes.
     #[serde(skip)]
     pub last: LastAnswers,
@@ -195,7 +198,8 @@ pub struct LastAnswers {
 impl OwnerState {
     /// Whether all else is the same.
     pub fn is_same_but_for_answers(&self, other: &Self) -> bool {
-        (self.dead, self.pid, &self.scope) == (other.dead, other.pid, &other.scope)
+        let seldom = |it: &Self| (it.dead, it.pid, it.downloads);
+        seldom(self) == seldom(other) && self.scope == other.scope
     }
 }
 

@@ -243,14 +243,25 @@ impl<S: Shelf> Moment<'_, S> {
         Ok(Some(wait))
     }
 
-    /// A process says what it works on from now on, or merely that it is there. None is silent for too long here: whether one
-    /// lives shows by the lock on its file.
-    pub(super) fn enlist(&mut self, name: &str, pid: u32, scope: Option<WorkScope>) -> Done<S> {
+    /// A process says what it works on from now on, or merely that it is there, and that it downloads. None is silent for too long
+    /// here: whether one lives shows by the lock on its file. How many of the living download.
+    pub(super) fn enlist(
+        &mut self,
+        name: &str,
+        pid: u32,
+        scope: Option<WorkScope>,
+        downloads: bool,
+    ) -> Done<S, u32> {
         if let Some(scope) = scope {
             let owner = self.shelf.owner(name)?.unwrap_or_default();
             self.shelf.save_owner(name, &OwnerState { pid, scope, ..owner })?;
         }
-        Ok(())
+        if let Some(owner) = self.shelf.owner(name)?.filter(|owner| downloads && !owner.dead) {
+            self.shelf.save_owner(name, &OwnerState { downloads, ..owner })?;
+        }
+        let owners = self.shelf.owners()?;
+        let sharers = owners.iter().filter(|(_, owner)| owner.downloads && !owner.dead).count();
+        Ok(u32::try_from(sharers).unwrap_or(u32::MAX))
     }
 
     /// A process is dead: from now on its tokens are stale and its leases return. Its record goes with the last of them.

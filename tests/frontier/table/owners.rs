@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use paced::internals::frontier::{Claim, Grant, WorkScope};
+use paced::internals::frontier::{Claim, Grant, Member, WorkScope};
 use paced::internals::task::Settled;
 
 use crate::world::{Backend, World, on_every_backend, path_of, wait_for};
@@ -38,7 +38,7 @@ fn c10_a_process_buried_by_mistake_is_told_at_its_next_claim_and_gets_its_tasks_
         let member = w.frontier.join(WorkScope::of(["a".to_owned()])).await.expect("joined");
         let lease = w.take_as(&member.name).await;
         w.frontier.bury(&member.name).await.expect("buried");
-        w.frontier.beat(&member).await.expect("a beat is no resurrection");
+        w.frontier.beat(&member, true).await.expect("a beat is no resurrection");
         for _ in 0..2 {
             let grant = w.grant(Claim { owner: member.name.clone(), ..w.want(2, 0) }).await;
             assert!(grant.buried && grant.leases.is_empty(), "{grant:?}");
@@ -94,6 +94,27 @@ fn i16_a_dead_owner_s_leases_return_a_hundred_a_step() {
 }
 
 #[test]
+fn c18_a_beat_tells_how_many_processes_share_the_downloads() {
+    on_every_backend(async |w| {
+        let join = async || w.frontier.join(WorkScope::All).await.expect("joined");
+        let beat =
+            async |member: &Member, downloads| w.frontier.beat(member, downloads).await.expect("beaten");
+        let (one, two, parses) = (join().await, join().await, join().await);
+        assert_eq!(beat(&parses, false).await, 0, "who only parses shares none");
+        assert_eq!(beat(&one, true).await, 1, "the other one hasn't said so");
+        assert_eq!(beat(&two, true).await, 2);
+        assert_eq!(beat(&one, true).await, 2, "who says it again is one all the same");
+        w.work_on(&two.name, WorkScope::of(["a".to_owned()])).await;
+        assert_eq!(beat(&parses, false).await, 2, "it downloads, whatever it works on");
+        w.frontier.bury(&two.name).await.expect("buried");
+        assert_eq!(beat(&one, true).await, 1, "the dead share none");
+        assert_eq!(beat(&two, true).await, 1, "and don't come back");
+        w.frontier.leave(one).await.expect("left");
+        assert_eq!(beat(&parses, false).await, 0);
+    });
+}
+
+#[test]
 fn i15_a_dead_owner_without_leases_is_forgotten() {
     on_every_backend(async |w| {
         let member = w.frontier.join(WorkScope::of(["a".to_owned()])).await.expect("joined");
@@ -138,7 +159,7 @@ fn l4_a_member_that_was_dropped_without_a_word_is_buried_by_the_next_one() {
         let other = w.frontier.join(WorkScope::All).await.expect("joined");
         assert_eq!(w.frontier.extend(vec![lost.key()]).await.expect("answers"), [true], "it is alive");
         drop(gone);
-        w.frontier.beat(&other).await.expect("beaten");
+        w.frontier.beat(&other, true).await.expect("beaten");
         assert_eq!(w.frontier.extend(vec![lost.key()]).await.expect("answers"), [false]);
         w.pass(1_000);
         w.take_as(&other.name).await;
@@ -173,7 +194,7 @@ fn l6_what_a_process_works_on_is_in_force_for_its_very_next_claim_and_a_beat_lea
         }
         let member = w.frontier.join(WorkScope::of(["b".to_owned()])).await.expect("joined");
         let sites = async || {
-            w.frontier.beat(&member).await.expect("beaten");
+            w.frontier.beat(&member, true).await.expect("beaten");
             let grant = w.grant(Claim { owner: member.name.clone(), ..w.want(2, 0) }).await;
             grant.leases.into_iter().map(|lease| lease.site).collect::<Vec<_>>()
         };

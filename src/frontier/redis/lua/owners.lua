@@ -21,9 +21,9 @@ local owners = module(function(owners)
     end
   end
 
-  -- A process says what it works on from now on (`true`: all sites), or merely that it is there. Those who haven't been heard of
-  -- for too long are dead, a few a step.
-  function owners.enlist(name, pid, scope)
+  -- A process says what it works on from now on (`true`: all sites), or merely that it is there, and that it downloads. Those who
+  -- haven't been heard of for too long are dead, a few a step. How many of the living download.
+  function owners.enlist(name, pid, scope, downloads)
     if scope then
       save_scope(name, pid, scope)
     end
@@ -37,11 +37,14 @@ local owners = module(function(owners)
     local owner = records.last_answers(name)
     if owner.pid and not owner.dead then
       call('ZADD', key, now + BEAT_MS, name)
+      if downloads then
+        call('SADD', P .. 'downloaders', name)
+      end
     end
     for _, silent in ipairs(call('ZRANGEBYSCORE', key, '-inf', now, 'LIMIT', 0, BURIED)) do
       owners.declare_dead(silent)
     end
-    return true
+    return call('SCARD', P .. 'downloaders')
   end
 
   -- A process is dead: from now on its tokens are stale and its leases return; its record stays until they have. However many it
@@ -50,6 +53,7 @@ local owners = module(function(owners)
     records.write_last_answers()
     wake.leaves(name)
     call('ZREM', P .. 'beat', name)
+    call('SREM', P .. 'downloaders', name)
     local key = P .. 'owner:' .. name
     if call('EXISTS', key) == 0 then
       return false

@@ -100,6 +100,30 @@ fn v19_a_slow_site_and_a_fast_one_do_not_disturb_each_other() {
 }
 
 #[test]
+fn l5_v19_nineteen_small_sites_end_on_time_beside_one_of_twenty_thousand_pages() {
+    let _turn = alone();
+    let plan = |name: &str, products| {
+        ShopPlan::new(name, products).per_page(5_000).page_size(4_000).latency(Latency::fixed(ms(50)))
+    };
+    in_three_tries(|| {
+        let small = (1..20).map(|number| plan(&format!("s{number:02}"), 50));
+        let shops = serve([plan("huge", 20_000)].into_iter().chain(small)).expect("shops");
+        let (huge, small) = shops.all().split_first().expect("twenty shops");
+        let ground = Ground::of_texts(shops.all().iter().map(|shop| site_toml(shop, ms(50))));
+        let crawl = ground.crawl().start();
+        eventually("the small ones' last pages", || {
+            let is_done = |shop: &Shop| shop.arrivals().len() >= shop.plan.requests() as usize;
+            small.iter().all(is_done).then_some(())
+        });
+        crawl.kill();
+        crawl.finish();
+        let starts: Vec<_> = small.iter().map(full_queue).collect();
+        used(0.97, &starts, ms(50))?;
+        used(0.97, &[full_queue(huge)], ms(50))
+    });
+}
+
+#[test]
 fn v18_more_workers_do_not_raise_the_load_on_a_site() {
     let _turn = alone();
     let plan = ShopPlan::new("shop", 30).per_page(30).page_size(4_000).latency(Latency::fixed(ms(700)));

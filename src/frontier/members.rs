@@ -75,7 +75,8 @@ impl Frontier {
     }
 
     /// Says that a member is alive, and that it downloads where it does; frees the leases of those that are not alive. Wanted every
-    /// few seconds. The answer is how many processes share the downloads: those that said so and are taken for alive.
+    /// few seconds. The answer is how many processes share the downloads of all sites: those that said so and are taken for alive;
+    /// 0 for one that works on some sites alone.
     pub async fn beat(&self, member: &Member, downloads: bool) -> Result<u32, FrontierError> {
         let sent = boot_micros();
         let sharers = self.say(&member.name, None, downloads).await?;

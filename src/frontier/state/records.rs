@@ -178,7 +178,7 @@ pub struct OwnerState {
     /// What it works on.
     #[serde(default)]
     pub scope: WorkScope,
-    /// It has said that it downloads.
+    /// It has said that it downloads, and works on all sites.
     #[serde(default)]
     pub downloads: bool,
     /// Kept apart from what seldom changes.

@@ -244,7 +244,7 @@ impl<S: Shelf> Moment<'_, S> {
     }
 
     /// A process says what it works on from now on, or merely that it is there, and that it downloads. None is silent for too long
-    /// here: whether one lives shows by the lock on its file. How many of the living download.
+    /// here: whether one lives shows by the lock on its file. How many of the living download from all sites, if it may as well.
     pub(super) fn enlist(
         &mut self,
         name: &str,
@@ -254,9 +254,11 @@ impl<S: Shelf> Moment<'_, S> {
     ) -> Done<S, u32> {
         if let Some(scope) = scope {
             let owner = self.shelf.owner(name)?.unwrap_or_default();
-            self.shelf.save_owner(name, &OwnerState { pid, scope, ..owner })?;
+            self.shelf.save_owner(name, &OwnerState { pid, scope, downloads: false, ..owner })?;
         }
-        if let Some(owner) = self.shelf.owner(name)?.filter(|owner| downloads && !owner.dead) {
+        let shares = |owner: &OwnerState| !owner.dead && owner.scope == WorkScope::All;
+        let Some(owner) = self.shelf.owner(name)?.filter(shares) else { return Ok(0) };
+        if downloads {
             self.shelf.save_owner(name, &OwnerState { downloads, ..owner })?;
         }
         let owners = self.shelf.owners()?;

@@ -105,10 +105,15 @@ fn c18_a_beat_tells_how_many_processes_share_the_downloads() {
         assert_eq!(beat(&two, true).await, 2);
         assert_eq!(beat(&one, true).await, 2, "who says it again is one all the same");
         w.work_on(&two.name, WorkScope::of(["a".to_owned()])).await;
-        assert_eq!(beat(&parses, false).await, 2, "it downloads, whatever it works on");
+        assert_eq!(beat(&two, true).await, 0, "who works on some sites alone shares none");
+        assert_eq!(beat(&one, true).await, 1);
+        w.work_on(&two.name, WorkScope::All).await;
+        assert_eq!(beat(&one, true).await, 1, "the other one hasn't said so again");
+        assert_eq!(beat(&two, true).await, 2);
         w.frontier.bury(&two.name).await.expect("buried");
         assert_eq!(beat(&one, true).await, 1, "the dead share none");
-        assert_eq!(beat(&two, true).await, 1, "and don't come back");
+        assert_eq!(beat(&two, true).await, 0, "and don't come back");
+        assert_eq!(beat(&one, true).await, 1);
         w.frontier.leave(one).await.expect("left");
         assert_eq!(beat(&parses, false).await, 0);
     });

@@ -11,6 +11,7 @@ local owners = module(function(owners)
     call('SADD', P .. 'owners', name)
     call('HSET', key, 'pid', pid, 'program', PROGRAM)
     call('DEL', store.named(name))
+    call('SREM', P .. 'downloaders', name)
     if scope == true then
       call('HDEL', key, 'named')
       return
@@ -22,7 +23,7 @@ local owners = module(function(owners)
   end
 
   -- A process says what it works on from now on (`true`: all sites), or merely that it is there, and that it downloads. Those who
-  -- haven't been heard of for too long are dead, a few a step. How many of the living download.
+  -- haven't been heard of for too long are dead, a few a step. How many of the living download from all sites, if it may as well.
   function owners.enlist(name, pid, scope, downloads)
     if scope then
       save_scope(name, pid, scope)
@@ -35,16 +36,17 @@ local owners = module(function(owners)
       end
     end
     local owner = records.last_answers(name)
-    if owner.pid and not owner.dead then
+    local is_alive = owner.pid and not owner.dead
+    if is_alive then
       call('ZADD', key, now + BEAT_MS, name)
-      if downloads then
+      if downloads and not owner.named then
         call('SADD', P .. 'downloaders', name)
       end
     end
     for _, silent in ipairs(call('ZRANGEBYSCORE', key, '-inf', now, 'LIMIT', 0, BURIED)) do
       owners.declare_dead(silent)
     end
-    return call('SCARD', P .. 'downloaders')
+    return is_alive and not owner.named and call('SCARD', P .. 'downloaders') or 0
   end
 
   -- A process is dead: from now on its tokens are stale and its leases return; its record stays until they have. However many it

@@ -34,6 +34,8 @@ use writer::WriterName;
 const COMPANY: Duration = Duration::from_millis(400);
 /// For each core, as many as ask are company enough: fewer than may wait for their end.
 const ENOUGH_A_CORE: usize = 48;
+/// And as many for all of them: fewer than would fill the sink, which lets nobody in before it is flushed.
+const ENOUGH: usize = 192;
 
 /// Files that are waited for at a time.
 const AT_A_TIME: usize = 8;
@@ -168,7 +170,7 @@ impl ItemSink {
 
 impl Flusher {
     fn new(cores: usize) -> Self {
-        Self { enough: cores * ENOUGH_A_CORE, in_company: false, broken: false }
+        Self { enough: ENOUGH.min(cores * ENOUGH_A_CORE), in_company: false, broken: false }
     }
 
     /// Flushes until the last sink is gone.

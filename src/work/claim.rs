@@ -13,7 +13,7 @@ use super::error::VisitError;
 use super::lease::beat;
 use super::parse;
 use super::parts::VisitParts;
-use super::scaling::{Scale, most_asking, workers};
+use super::scaling::{Scale, most_asking, part_of, workers};
 use super::slots::SlottedLease;
 use super::under_way::RunningTask;
 use super::workers::Workers;
@@ -274,7 +274,9 @@ impl Pool {
             Workers::Fixed(workers) => workers,
             Workers::Auto { least, most } => {
                 let are_short = self.parts.slots.are_short.swap(false, Ordering::SeqCst);
-                let known = self.parts.slots.part_of(workers(&self.parts.under_way.loads()));
+                let slots = &self.parts.slots;
+                let known =
+                    part_of(workers(&self.parts.under_way.loads()), slots.sharers(), slots.downloading());
                 let short = if are_short { 2 * self.parts.slots.downloads() } else { 0 };
                 scale.follow(known.max(short).clamp(least, most), Instant::now())
             }

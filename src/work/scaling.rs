@@ -55,6 +55,13 @@ pub(super) fn workers(loads: &[Load]) -> usize {
     forecast::workers(loads.iter().map(slots).sum()) as usize
 }
 
+/// What of so many workers falls to one of the processes that share them (C18): an equal part, and always some more than it has
+/// downloads under way, as others may do less than their part.
+pub(super) fn part_of(workers: usize, sharers: usize, under_way: usize) -> usize {
+    let more = forecast::workers(u32::try_from(under_way).map_or(f64::MAX, f64::from)) as usize;
+    workers.div_ceil(sharers).max(more).min(workers)
+}
+
 /// The sites that ask for most of the workers, and how many each.
 pub(super) fn most_asking(loads: &[Load]) -> String {
     let mut asking: Vec<(f64, &str)> = loads.iter().map(|load| (slots(load), load.site.as_str())).collect();
@@ -99,6 +106,22 @@ mod tests {
         let sites = vec![load(950, 200, 16); 20];
         assert_eq!(workers(&sites), 115);
         assert_eq!(workers(&[load(50, 0, 8)]), 10);
+    }
+
+    #[test]
+    fn c18_processes_share_workers_and_one_that_does_more_than_its_part_has_some_to_spare() {
+        for (workers, sharers, under_way, part) in [
+            (12, 1, 0, 12),
+            (12, 2, 0, 6),
+            (12, 2, 5, 6),
+            (12, 2, 6, 7),
+            (12, 2, 10, 12),
+            (12, 2, 40, 12),
+            (1, 30, 0, 1),
+            (100, 30, 60, 69),
+        ] {
+            assert_eq!(part_of(workers, sharers, under_way), part, "{workers} {sharers} {under_way}");
+        }
     }
 
     #[test]

@@ -119,9 +119,14 @@ impl Slots {
         self.sharers.store(sharers.max(1), Ordering::SeqCst);
     }
 
-    /// The part of so many workers that falls to this process.
-    pub(super) fn part_of(&self, workers: usize) -> usize {
-        workers.div_ceil(self.sharers.load(Ordering::SeqCst))
+    /// How many processes share the downloads.
+    pub(super) fn sharers(&self) -> usize {
+        self.sharers.load(Ordering::SeqCst)
+    }
+
+    /// Slots that downloads have taken.
+    pub(super) fn downloading(&self) -> usize {
+        self.taken(Stage::Download).load(Ordering::SeqCst)
     }
 
     /// How many downloads may run.
@@ -131,7 +136,7 @@ impl Slots {
 
     /// Free slots for downloads, and for parses.
     pub(super) fn free(&self) -> (usize, usize) {
-        let downloads = self.downloads().saturating_sub(self.taken(Stage::Download).load(Ordering::SeqCst));
+        let downloads = self.downloads().saturating_sub(self.downloading());
         let parses = self.parse.saturating_sub(self.taken(Stage::Parse).load(Ordering::SeqCst));
         (downloads, parses)
     }

@@ -29,8 +29,8 @@ fn v15_plan_tells_workers_pages_a_day_and_how_long_it_takes_from_files() {
     let plan = ["plan", "big", "slow", "twin", "--response", "3s"];
     let run = Paced::new(plan).dir(data.path()).run().expect_code(0);
     assert_text("plan.txt", &run.stdout);
-    let enough = "1 process is enough, as each has up to 1,000 workers; more make nothing faster, as the pace sets the time";
-    assert_eq!(run.stderr.trim_end(), enough);
+    let room = "1 process has room for so many workers, up to 1,000 each; more workers make nothing faster, as the pace sets the time";
+    assert_eq!(run.stderr.trim_end(), room);
     let run =
         Paced::new(plan.iter().chain(&["--json", "--count", "100"])).dir(data.path()).run().expect_code(0);
     let objects = json_lines_of(&run.stdout);
@@ -54,7 +54,7 @@ fn v15_plan_says_how_many_processes_have_so_many_workers() {
         &file("wide", "", "interval = \"10ms\"\nparallel = 2000\nmin_interval = \"10ms\"", 9),
     );
     let run = Paced::new(["plan", "wide", "--response", "15s"]).dir(data.path()).run().expect_code(0);
-    assert!(run.stderr.contains("2 processes are enough"), "{run:?}");
+    assert!(run.stderr.contains("2 processes have room"), "{run:?}");
 }
 
 #[test]

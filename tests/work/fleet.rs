@@ -232,7 +232,7 @@ fn v15_c18_two_workers_share_the_requests_in_flight_that_a_slow_site_needs() {
             workers.next_back().unwrap_or(0_usize)
         };
         let workers = runs.each_ref().map(last);
-        assert!(workers.iter().all(|workers| (1..=8).contains(workers)), "{workers:?}");
+        assert!(workers.iter().sum::<usize>() < 20, "{workers:?}");
         ground.assert_paced("shop", &site, ms(200));
     });
 }

@@ -59,13 +59,13 @@ pub(super) async fn run(options: PlanArgs, globals: &Globals) -> Result<Exit, Tr
         }
     }
     if all.a_day.is_some_and(|a_day| a_day > 0.0) {
-        let enough = match all.processes() {
-            1 => "1 process is enough".to_owned(),
-            processes => format!("{processes} processes are enough"),
+        let room = match all.processes() {
+            1 => "1 process has room".to_owned(),
+            processes => format!("{processes} processes have room"),
         };
         let most = spoken_count(u64::from(MOST_WORKERS));
         say(format_args!(
-            "{enough}, as each has up to {most} workers; more make nothing faster, as the pace sets the time"
+            "{room} for so many workers, up to {most} each; more workers make nothing faster, as the pace sets the time"
         ));
     }
     Ok(Exit::Done)

@@ -124,6 +124,14 @@ mod tests {
     use super::*;
 
     #[test]
+    fn w1_each_shape_is_found_by_its_own_texts_and_title() {
+        for VendorPage(whose, title, texts) in SHAPES {
+            let body = format!("<html><title>{title}</title><body>{}</body>", texts.join("</p><p>"));
+            assert_eq!(of(body.as_bytes()), Some(*whose), "{body}");
+        }
+    }
+
+    #[test]
     fn w1_a_vendor_s_page_has_a_shape_and_its_scripts_on_a_shop_s_page_have_none() {
         for (body, whose) in [
             ("<html><head><title>Just a moment...</title></head>", Some("Cloudflare")),

@@ -11,7 +11,7 @@ local owners = module(function(owners)
     call('SADD', P .. 'owners', name)
     call('HSET', key, 'pid', pid, 'program', PROGRAM)
     call('DEL', store.named(name))
-    call('SREM', P .. 'downloaders', name)
+    call('ZREM', P .. 'downloaders', name)
     if scope == true then
       call('HDEL', key, 'named')
       return
@@ -40,13 +40,16 @@ local owners = module(function(owners)
     if is_alive then
       call('ZADD', key, now + BEAT_MS, name)
       if downloads and not owner.named then
-        call('SADD', P .. 'downloaders', name)
+        call('ZADD', P .. 'downloaders', now + BEAT_MS, name)
       end
     end
     for _, silent in ipairs(call('ZRANGEBYSCORE', key, '-inf', now, 'LIMIT', 0, BURIED)) do
       owners.declare_dead(silent)
     end
-    return is_alive and not owner.named and call('SCARD', P .. 'downloaders') or 0
+    for _, silent in ipairs(call('ZRANGEBYSCORE', P .. 'downloaders', '-inf', now, 'LIMIT', 0, BURIED)) do
+      call('ZREM', P .. 'downloaders', silent)
+    end
+    return is_alive and not owner.named and call('ZCOUNT', P .. 'downloaders', '(' .. string.format('%.0f', now), '+inf') or 0
   end
 
   -- A process is dead: from now on its tokens are stale and its leases return; its record stays until they have. However many it
@@ -55,7 +58,7 @@ local owners = module(function(owners)
     records.write_last_answers()
     wake.leaves(name)
     call('ZREM', P .. 'beat', name)
-    call('SREM', P .. 'downloaders', name)
+    call('ZREM', P .. 'downloaders', name)
     local key = P .. 'owner:' .. name
     if call('EXISTS', key) == 0 then
       return false

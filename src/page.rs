@@ -82,3 +82,19 @@ impl Validators {
         self.etag.is_none() && self.last_modified.is_none()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_validator_of_more_than_256_bytes_is_not_kept() {
+        for (length, is_kept) in [(256, true), (257, false)] {
+            let field = |name: &str| (name.to_owned(), "x".repeat(length).into_bytes());
+            for name in ["etag", "last-modified"] {
+                let of = Validators::of(&Headers(vec![field(name)]));
+                assert_eq!(!of.is_empty(), is_kept, "{name} of {length} bytes");
+            }
+        }
+    }
+}

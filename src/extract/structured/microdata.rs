@@ -237,6 +237,18 @@ mod tests {
     }
 
     #[test]
+    fn too_much_microdata_is_none_however_little_of_it_is_written() {
+        let long = "x".repeat(1 << 20);
+        for (names, known) in [(15, json!({"name": "A"})), (16, json!({}))] {
+            let names = (0..names).map(|n| format!("p{n}")).collect::<Vec<_>>().join(" ");
+            let page = format!(
+                r#"<div itemscope itemtype="http://schema.org/Product"><b itemprop="name">A</b><meta itemprop="{names}" content="{long}"></div>"#
+            );
+            assert_eq!(found(&page), known, "1 MiB given out under {names}");
+        }
+    }
+
+    #[test]
     fn the_pages_own_product_is_chosen() {
         let product = |name: &str, url: &str, more: &str| {
             format!(

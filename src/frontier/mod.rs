@@ -48,8 +48,8 @@ pub use step::{
     Registration, Renamed, Run, SeedReply,
 };
 pub use view::{
-    DatedAct, Freshness, Inspection, KnownRobots, KnownWall, LatestPage, LetterPlace, Owner, QueuePlace,
-    Queued, Says, UnitStatus, UrlStatus, View,
+    DatedAct, Freshness, HeldSession, Inspection, KnownRobots, KnownWall, LatestPage, LetterPlace, Owner,
+    QueuePlace, Queued, Says, SessionStatus, UnitStatus, UrlStatus, View,
 };
 
 use crate::canonical_url::{CanonicalUrl, Host};
@@ -340,6 +340,12 @@ impl Frontier {
     /// Keeps what was done to a site, or under no name what concerns none that is there. False: there is no such site.
     pub async fn note(&self, site: &str, act: Act) -> Result<bool, FrontierError> {
         ask!(self, Note { site: site.to_owned(), act })
+    }
+
+    /// How a session of a site stands; none where there is no such one, or it ended a day ago or earlier (C11).
+    pub async fn session(&self, site: &str, name: &str) -> Result<Option<SessionStatus>, FrontierError> {
+        let status = ask!(self, Session { site: site.to_owned(), name: name.to_owned() })?;
+        Ok(status.map(|status| *status))
     }
 
     /// What people did to a site, the latest first: 1,000 acts and 400 days at most.

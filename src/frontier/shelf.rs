@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::mutex_key::MutexKey;
 use super::state::{
     AwayHost, DeadState, FleetState, MutexState, OwnerState, PageState, Recrawl, RobotsBrief, RobotsState,
-    SiteState, Task, Turn, UnitDue, UnitState, WorkScope,
+    SessionState, SiteState, Task, Turn, UnitDue, UnitState, WorkScope,
 };
 use super::view::{DatedAct, Freshness, Inspection, LetterPlace};
 use crate::task::{DeadLetter, PageKey, Priority, Stage};
@@ -17,7 +17,9 @@ pub(crate) trait Fallible {
 }
 
 /// A store inside one atomic step. Every answer is ordered, so that all stores make the same choices.
-pub(crate) trait Shelf: DueShelf + TaskShelf + HostShelf + PageShelf + LaneShelf {
+pub(crate) trait Shelf:
+    DueShelf + TaskShelf + HostShelf + PageShelf + LaneShelf + SessionShelf
+{
     fn site(&mut self, name: &str) -> Result<Option<SiteState>, Self::Error>;
     /// Saves a site and keeps its entries among the ready ones true.
     fn save_site(&mut self, site: &SiteState) -> Result<(), Self::Error>;
@@ -150,6 +152,21 @@ pub(crate) trait LaneShelf: Fallible {
 pub(crate) struct Window<'a> {
     pub(crate) stage: Stage,
     pub(crate) tenant: &'a str,
+}
+
+/// Sessions of a site. Which tasks are behind their heads, the tasks themselves say.
+pub(crate) trait SessionShelf: Fallible {
+    fn session(&mut self, site: &str, name: &str) -> Result<Option<SessionState>, Self::Error>;
+    fn save_session(&mut self, site: &str, name: &str, session: &SessionState) -> Result<(), Self::Error>;
+    fn remove_session(&mut self, site: &str, name: &str) -> Result<(), Self::Error>;
+    /// The downloads that are behind the head of a session, in the order of their steps.
+    fn steps_behind(&mut self, site: &str, name: &str, most: u32) -> Result<Vec<Task>, Self::Error>;
+    /// Names of sessions that are held, in order.
+    fn held_sessions(&mut self, site: &str, most: u32) -> Result<Vec<String>, Self::Error>;
+    /// How many sessions are kept that ended.
+    fn count_ended(&mut self, site: &str) -> Result<u64, Self::Error>;
+    /// Sessions that ended, each with when: the earliest first, then by name.
+    fn ended_sessions(&mut self, site: &str, most: u32) -> Result<Vec<(i64, String)>, Self::Error>;
 }
 
 /// Hosts that can't be reached, and the tasks that wait for them.

@@ -14,7 +14,7 @@ use super::step::{
 use super::value::{Decoded, FromWire, ToWire};
 use super::view::{
     DatedAct, Freshness, Inspection, KnownRobots, LatestPage, LetterPlace, Owner, QueuePlace, Queued,
-    SiteNames, UrlStatus, View,
+    SessionStatus, SiteNames, UrlStatus, View,
 };
 use crate::canonical_url::CanonicalUrl;
 use crate::task::{
@@ -177,6 +177,7 @@ steps! {
         Site(site), Asker;
     Requeue { site: String, urls: Vec<CanonicalUrl>, change: QueueChange } -> Option<u32>, "queue.change",
         Site(site), Asker;
+    Session { site: String, name: String } -> Option<Box<SessionStatus>>, "view.session", Site(site), Asker;
     Acts { site: String } -> Vec<DatedAct>, "view.acts", of_acts(site), Asker;
     Inspect {} -> Box<Inspection>, "view.inspect", Several, Asker;
 }

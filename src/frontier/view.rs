@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::state::{StageCounts, WorkScope};
+use super::state::{SessionState, StageCounts, WorkScope};
 use super::step::Act;
 use crate::canonical_url::CanonicalUrl;
 use crate::clock::Timestamp;
@@ -111,6 +111,35 @@ pub struct View {
     pub wall: Option<KnownWall>,
     /// It was left alone for long: so many starts come before the usual pace is in force.
     pub slow_starts: u32,
+    /// Sessions that a dead step holds, the first by name.
+    pub held: Vec<HeldSession>,
+}
+
+/// A session that a dead step holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HeldSession {
+    /// Its name.
+    pub name: String,
+    /// That step.
+    pub url: CanonicalUrl,
+}
+
+/// How a session stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SessionStatus {
+    /// Its books.
+    pub session: SessionState,
+    /// The first steps behind its head, in order.
+    pub next: Vec<SessionStep>,
+}
+
+/// A step of a session that waits for those before it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SessionStep {
+    /// The page.
+    pub url: CanonicalUrl,
+    /// How urgent.
+    pub priority: Priority,
 }
 
 impl KnownWall {
@@ -249,6 +278,7 @@ impl View {
             is_given_up: false,
             wall: None,
             slow_starts: 0,
+            held: Vec::new(),
         }
     }
 }
@@ -344,7 +374,7 @@ pub struct LatestPage {
 pub struct UnitStatus {
     /// Download or parse.
     pub stage: Stage,
-    /// `waiting`, `parked`, `delayed`, `scheduled` or `running`.
+    /// `waiting`, `parked`, `behind`, `delayed`, `scheduled` or `running`.
     pub place: String,
     /// Delayed: until then. Running: when the lease ends, unless it is renewed.
     pub until: Option<Timestamp>,
@@ -366,6 +396,8 @@ pub struct UnitStatus {
     pub lane: Option<String>,
     /// Whom it is for, where that isn't whom its site is for.
     pub tenant: Option<String>,
+    /// The session that it is a step of.
+    pub session: Option<String>,
 }
 
 /// A download that waits in a lane.

@@ -36,10 +36,10 @@ fn reason(view: &View, has_workers: bool, unreachable: Option<&str>) -> String {
         return wall.told(view.at);
     }
     if view.finished {
-        return match counts.scheduled {
-            0 => format!("run {} is finished", view.run),
-            later => format!("run {} is finished; {later} put for a later time", view.run),
-        };
+        let later = counts.scheduled.saturating_sub(counts.behind);
+        let left = [(later, "put for a later time"), (counts.behind, "behind other steps of their session")];
+        let left = left.iter().filter(|(count, _)| *count > 0).map(|(count, why)| format!("; {count} {why}"));
+        return format!("run {} is finished{}", view.run, left.collect::<Vec<_>>().concat());
     }
     if !has_workers {
         return "no process works on it: start `paced crawl` or `paced work`".to_owned();

@@ -1,6 +1,6 @@
 //! What came of a crawl.
 
-use crate::frontier::{Run, View};
+use crate::frontier::{HeldSession, Run, View};
 use crate::monitor::Tally;
 use crate::task::Exclusion;
 
@@ -49,6 +49,12 @@ impl CrawlReport {
     /// Dead letters of all sites.
     pub fn dead(&self) -> u64 {
         self.sites.iter().map(|site| site.view.download.letters + site.view.parse.letters).sum()
+    }
+
+    /// The first sessions that a dead step holds, each with its site.
+    pub fn held(&self) -> impl Iterator<Item = (&str, &HeldSession)> {
+        let views = self.sites.iter().map(|site| &site.view);
+        views.flat_map(|view| view.held.iter().map(|held| (view.site.as_str(), held)))
     }
 
     /// The first site of which more pages died in the run than came, and how many of each.

@@ -11,7 +11,7 @@ use super::report::Ending;
 use super::standstill::Standstill;
 use crate::clock;
 use crate::frontier::unit_news::UnitNews;
-use crate::frontier::{Frontier, FrontierError, View};
+use crate::frontier::{Frontier, FrontierError, HeldSession, View};
 use crate::monitor::{Monitor, Pulse, Shown, Tally};
 use crate::work::{Breakers, Outages, SiteRules, UnderWay, VisitParts};
 
@@ -287,23 +287,35 @@ impl Watch {
         true
     }
 
-    /// How the sites stand on which this process worked, and what it did for each; the dead letters of all that it may work on.
-    pub(super) async fn results(&self) -> Result<(Vec<(View, Tally)>, u64), FrontierError> {
-        let (mut sites, mut dead) = (Vec::new(), 0);
+    /// What came of it.
+    pub(super) async fn results(&self) -> Result<Results, FrontierError> {
+        let Results { mut sites, mut dead, mut held } = Results::default();
         for view in self.frontier.views(&self.rules.all_on(&self.frontier).await?).await? {
             dead += view.download.letters + view.parse.letters;
+            held.extend(view.held.iter().map(|held| (view.site.clone(), held.clone())));
             if self.under_way.has_worked_on(&view.site) {
                 let tally = self.monitor.tally(&view.site);
                 sites.push((view, tally));
             }
         }
-        Ok((sites, dead))
+        Ok(Results { sites, dead, held })
     }
 
     /// Ends what is shown; how the sites stood at the last look, and those that were given up, each with the reason.
     pub(super) fn end(self) -> (Arc<Vec<View>>, Vec<(String, String)>) {
         (self.views, self.given_up)
     }
+}
+
+/// What came of a run of all sites.
+#[derive(Debug, Default)]
+pub(super) struct Results {
+    /// How the sites stand on which this process worked, and what it did for each.
+    pub(super) sites: Vec<(View, Tally)>,
+    /// The dead letters of all that it may work on.
+    pub(super) dead: u64,
+    /// Their sessions that a dead step holds, the first of each site.
+    pub(super) held: Vec<(String, HeldSession)>,
 }
 
 /// What ever entered a site; it never falls.

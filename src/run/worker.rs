@@ -15,9 +15,9 @@ use super::parts::{ItemsTo, RunParts, work_until};
 use super::register::agree;
 use super::report::Ending;
 use super::site_folder::{SiteFolder, read_again_when_told};
-use super::watch::{Goal, Watch};
+use super::watch::{Goal, Results, Watch};
 use super::worker_name::WorkerName;
-use crate::frontier::{Frontier, View, without_password};
+use crate::frontier::{Frontier, HeldSession, View, without_password};
 use crate::monitor::{Shown, Tally};
 use crate::task::Stage;
 use crate::work::{Role, SiteRules};
@@ -50,6 +50,8 @@ pub struct WorkReport {
     pub sites: Vec<(View, Tally)>,
     /// Where nothing is left: dead letters of all sites on which it may work.
     pub dead: Option<u64>,
+    /// Where nothing is left: their sessions that a dead step holds, the first of each site.
+    pub held: Vec<(String, HeldSession)>,
 }
 
 impl WorkOptions {
@@ -98,10 +100,13 @@ pub async fn work(
     let feeding = || tokio::spawn(feed::feed(frontier.clone(), stop.clone()));
     let _feeding = feeds.then(|| AbortOnDropHandle::new(feeding()));
     let ending = work_until(parts, equipment.workers, &stop, watching).await?;
-    let mut report = WorkReport { ending, sites: Vec::new(), total: monitor.total(), dead: None };
+    let mut report =
+        WorkReport { ending, sites: Vec::new(), total: monitor.total(), dead: None, held: Vec::new() };
     if ending == Ending::Finished {
         match stop.run_until_cancelled(watch.results()).await.transpose()? {
-            Some((sites, dead)) => (report.sites, report.dead) = (sites, Some(dead)),
+            Some(Results { sites, dead, held }) => {
+                (report.sites, report.dead, report.held) = (sites, Some(dead), held);
+            }
             None => report.ending = Ending::Stopped,
         }
     }

@@ -4,6 +4,7 @@
 mod lanes;
 mod outcome;
 mod priority;
+mod session;
 
 use std::fmt;
 use std::time::Duration;
@@ -20,6 +21,7 @@ pub use outcome::{
     WallSighting,
 };
 pub use priority::{Priority, PriorityError};
+pub use session::{OnFailure, SessionWish};
 
 /// The two halves of a page's way. Pace, mutex, `parallel`, block and pause gate `Download` alone (V12).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -80,6 +82,8 @@ pub struct Put {
     pub rule: Option<String>,
     /// Where it waits, and for whom it is.
     pub wish: LaneWish,
+    /// The session that it is a step of.
+    pub session: Option<SessionWish>,
 }
 
 impl Put {
@@ -102,6 +106,7 @@ impl Put {
             again: false,
             rule: None,
             wish: LaneWish::default(),
+            session: None,
         }
     }
 
@@ -129,6 +134,8 @@ pub enum PutReply {
     OverBudget,
     /// The site holds as many pages as it may (M10); nothing changed, and the page is to be put again later.
     Refused,
+    /// The page is a step of another session, or runs outside of this one; nothing changed.
+    Busy,
 }
 
 /// A task granted to one worker, for as long as it is renewed.
@@ -187,6 +194,8 @@ pub struct Lease {
     pub tenant: Option<String>,
     /// It goes before all others: so does where it leads by a redirect.
     pub urgent: bool,
+    /// The session that it is a step of: where it leads by a redirect takes its place in it.
+    pub session: Option<String>,
 }
 
 /// When a request may start, in ms by the frontier's clock, and the waits that this start begins, in ms.

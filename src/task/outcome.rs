@@ -243,6 +243,9 @@ pub struct DeadLetter {
     pub died_at: Timestamp,
     /// Links between a seed and its page.
     pub depth: u32,
+    /// The session that it holds until it is revived or dropped.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
 }
 
 #[cfg(test)]

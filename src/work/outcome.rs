@@ -13,7 +13,8 @@ use crate::page::Headers;
 use crate::robots::{UnreachableRow, record_of, unreachable};
 use crate::site::Site;
 use crate::task::{
-    Exclusion, Failure, LaneWish, Lease, Origin, Outcome, Put, RobotsFetch, RobotsRecord, WallSighting,
+    Exclusion, Failure, LaneWish, Lease, Origin, Outcome, Put, RobotsFetch, RobotsRecord, SessionWish,
+    WallSighting,
 };
 
 /// What an answer means to a page.
@@ -111,7 +112,8 @@ pub(super) fn follow(site: &Site, lease: &Lease, to: Url, owner: Option<&Site>) 
     let (depth, hops, priority) = (lease.depth, lease.hops + 1, lease.priority);
     let wish = LaneWish { urgent: lease.urgent, ..wish_for(tenant_of(lease, site), owner) };
     let rule = Some(rule.name.clone());
-    Ok(Put { priority, depth, hops, rule, wish, ..put })
+    let session = lease.session.as_deref().filter(|_| owner.name == site.name).map(SessionWish::of);
+    Ok(Put { priority, depth, hops, rule, wish, session, ..put })
 }
 
 /// What an answer to the request for a `robots.txt` comes to.

@@ -188,6 +188,24 @@ impl World {
         usize::try_from(kept).ok()
     }
 
+    /// Sessions that something is kept of, where that can be looked at from outside.
+    pub fn sessions_kept(&self) -> Option<usize> {
+        if let Some(db) = &self.db {
+            let keys = |pattern: &str| db.cli(&["KEYS", pattern]);
+            let sum = |command: &str, pattern: &str| -> usize {
+                let keys = keys(pattern);
+                keys.lines().map(|key| db.cli(&[command, key]).parse::<usize>().expect("a number")).sum()
+            };
+            let kept = sum("HLEN", "{paced:0}:sessions:*");
+            assert_eq!(kept, sum("ZCARD", "{paced:0}:session-turns:*"));
+            return Some(kept);
+        }
+        let connection = rusqlite::Connection::open(self.file()?).expect("ours");
+        let kept: u32 =
+            connection.query_row("SELECT count(*) FROM session", [], |row| row.get(0)).expect("counted");
+        usize::try_from(kept).ok()
+    }
+
     /// Whether it is the model, whose every index is a scan.
     pub fn is_model(&self) -> bool {
         self.db.is_none() && self.folder.is_none()
@@ -505,7 +523,7 @@ impl World {
                         counted("waiting"),
                         counted("parked"),
                         counted("delayed"),
-                        counted("scheduled"),
+                        counted("scheduled") + counted("behind"),
                         counted("running"),
                         dead as u64
                     ),

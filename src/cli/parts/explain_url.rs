@@ -112,6 +112,10 @@ fn state(found: &UrlStatus, now: Timestamp) -> String {
                 format!("running in {}: its {stage}", task.owner.as_deref().unwrap_or("a worker"))
             }
             (place, Some(until)) => format!("{place} until {until}: its {stage}"),
+            ("behind", _) => {
+                let session = task.session.as_deref().unwrap_or("-");
+                format!("behind other steps of session `{session}`: its {stage}")
+            }
             (place, None) => format!("{place}: its {stage}"),
         };
     }
@@ -127,10 +131,11 @@ fn tell_tasks(account: &mut Account, site: &Site, found: &UrlStatus, now: Timest
     for task in &found.tasks {
         account.tell("task", said(task, site, now));
     }
-    for DeadLetter { stage, attempts, why, .. } in &found.letters {
+    for DeadLetter { stage, attempts, why, session, .. } in &found.letters {
         let status = why.status.map(|status| format!(", status {status}")).unwrap_or_default();
-        account
-            .tell("died", format!("{stage} after {}, {}{status}", counted(*attempts, "attempt"), why.reason));
+        let holds = session.as_ref().map(|name| format!("; it holds session `{name}`")).unwrap_or_default();
+        let tried = counted(*attempts, "attempt");
+        account.tell("died", format!("{stage} after {tried}, {}{status}{holds}", why.reason));
     }
     let tasks: Vec<Value> = found.tasks.iter().map(|task| object(task, site)).collect();
     let letters: Vec<Value> = found.letters.iter().map(letter_object).collect();
@@ -146,6 +151,9 @@ fn said(task: &UnitStatus, site: &Site, now: Timestamp) -> String {
     }
     if let Some(tenant) = tenant(task, site) {
         let _ = write!(said, ", tenant {tenant}");
+    }
+    if let Some(session) = &task.session {
+        let _ = write!(said, ", session {session}");
     }
     if task.attempts + task.losses > 0 {
         let _ = write!(said, ", {} attempts failed, {} leases lost", task.attempts, task.losses);
@@ -166,7 +174,7 @@ fn object(task: &UnitStatus, site: &Site) -> Value {
         "stage": task.stage.to_string(), "place": task.place, "until": task.until, "worker": task.owner,
         "priority": task.priority.to_string(), "put_at": task.put_at, "depth": task.depth,
         "attempts": task.attempts, "losses": task.losses, "lane": task.lane.as_deref().unwrap_or(LANE),
-        "tenant": tenant(task, site),
+        "tenant": tenant(task, site), "session": task.session,
         "last_failure": task.failure.as_ref().map(|failure| &failure.reason),
     })
 }
@@ -176,7 +184,7 @@ pub(in crate::cli) fn letter_object(letter: &DeadLetter) -> Value {
     json!({
         "site": letter.site, "stage": letter.stage.to_string(), "url": letter.url, "status": letter.why.status,
         "reason": letter.why.reason, "attempts": letter.attempts, "died_at": letter.died_at, "depth": letter.depth,
-        "history": letter.history,
+        "history": letter.history, "session": letter.session,
     })
 }
 

@@ -13,6 +13,7 @@ pub(super) mod print_trial;
 pub(super) mod refuse_while_busy;
 pub(super) mod rename;
 pub(super) mod results;
+pub(super) mod sessions;
 pub(super) mod signals;
 pub(super) mod sites;
 pub(super) mod table;

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use tracing::{error, info, warn};
 
+use super::sessions::told_held;
 use crate::frontier::View;
 use crate::monitor::Tally;
 use crate::quantity::compact;
@@ -21,6 +22,9 @@ pub(in crate::cli) fn tell(report: &CrawlReport) {
     }
     if let Some((site, dead, came)) = report.mostly_dead().filter(|_| !report.is_fruitless()) {
         warn!(site, dead, came, "more of its pages died than came: `paced dead list` tells why");
+    }
+    for (site, held) in report.held() {
+        warn!(site, "{}", told_held(site, held));
     }
     let dead = report.dead();
     match report.ending {

@@ -7,6 +7,7 @@ use serde_json::json;
 
 use crate::cli::parts::account::Account;
 use crate::cli::parts::lanes::by_lane;
+use crate::cli::parts::sessions::told_held;
 use crate::cli::parts::{Exit, Globals, Trouble, explain_url, sites};
 use crate::clock::{Clock, Timestamp};
 use crate::fetch;
@@ -116,16 +117,22 @@ fn tell_signature(account: &mut Account, site: &Site) {
 
 fn tell_books(account: &mut Account, view: &View) {
     let (download, parse) = (&view.download, &view.parse);
-    let StageCounts { waiting, parked, leased, delayed, scheduled, letters, done, .. } = download;
+    let StageCounts { waiting, parked, leased, delayed, scheduled, behind, letters, done, .. } = download;
     let parked =
         if *parked > 0 { format!(" ({parked} of them for their host's robots.txt)") } else { String::new() };
+    let later = scheduled.saturating_sub(*behind);
+    let behind =
+        if *behind > 0 { format!("{behind} behind others of their session, ") } else { String::new() };
     account.tell(
         "downloads",
         format!(
-            "{waiting} waiting{parked}, {leased} running, {delayed} delayed, {scheduled} for later, {letters} dead, \
+            "{waiting} waiting{parked}, {leased} running, {delayed} delayed, {later} for later, {behind}{letters} dead, \
              {done} done"
         ),
     );
+    for held in &view.held {
+        account.tell("held", told_held(&view.site, held));
+    }
     let StageCounts { waiting, leased, letters, done, .. } = parse;
     account.tell("parses", format!("{waiting} waiting, {leased} running, {letters} dead, {done} done"));
     for (what, counts) in [("downloads", download), ("parses", parse)] {

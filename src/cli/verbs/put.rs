@@ -8,15 +8,18 @@ use serde_json::json;
 use crate::canonical_url::CanonicalUrl;
 use crate::cli::parts::lanes::{must_be_there, tenant};
 use crate::cli::parts::results::Results;
+use crate::cli::parts::sessions::{on_failure, session_name};
 use crate::cli::parts::when::When;
 use crate::cli::parts::{Exit, Globals, Trouble, say, sites};
 use crate::clock::Timestamp;
 use crate::frontier::{Frontier, MOST_NOW};
 use crate::site::{Refusal, Site};
-use crate::task::{LaneWish, NOW, Priority, Put, PutReply};
+use crate::task::{LaneWish, NOW, OnFailure, Priority, Put, PutReply, SessionWish};
 
 /// URLs put in one step.
 const PORTION: usize = 500;
+/// Why a page can't be a step of a session now.
+const BUSY: &str = "it is a step of another session, or runs outside of this one: nothing was put; put it again once that is done";
 /// Bytes read from stdin at once.
 const ROOM: usize = 64 * 1024;
 
@@ -26,7 +29,8 @@ const ROOM: usize = 64 * 1024;
   paced put books https://books.toscrape.com/catalogue/page-2.html
   my-feed-reader | paced put books - --priority user
   paced put books https://books.toscrape.com/sale.html --at 08:00 --expires 6h
-  my-feed-reader | paced put books - --tenant acme --lane slow")]
+  my-feed-reader | paced put books - --tenant acme --lane slow
+  paced put books https://books.toscrape.com/a.html https://books.toscrape.com/b.html --session roll-out")]
 pub(in crate::cli) struct PutArgs {
     /// The site: a name, or its file
     site: String,
@@ -54,6 +58,13 @@ pub(in crate::cli) struct PutArgs {
     /// Whom the pages are for, where that isn't the site's own tenant
     #[arg(long, value_name = "NAME", value_parser = tenant)]
     tenant: Option<String>,
+    /// Fetch the pages one after the other, as steps of this session of the site: each once those before it ended
+    #[arg(long, value_name = "NAME", value_parser = session_name)]
+    session: Option<String>,
+    /// What a step that dies does to its session: `block` it until the step is revived or dropped, or `skip` to the next [default:
+    /// as it is, block at first]
+    #[arg(long, value_name = "WHAT", value_parser = on_failure, requires = "session")]
+    on_failure: Option<OnFailure>,
     /// One JSON object a line
     #[arg(long)]
     json: bool,
@@ -213,7 +224,10 @@ impl Intake<'_> {
         let (again, rule) = (self.options.again, Some(rule.name.clone()));
         let Self { at, expires, unless_newer, .. } = *self;
         let wish = self.lanes.wish.clone();
-        Ok(Put { at, expires, unless_newer, again, rule, wish, ..Put::request(url, self.options.priority) })
+        let on_failure = self.options.on_failure;
+        let session = self.options.session.clone().map(|name| SessionWish { name, on_failure });
+        let put = Put::request(url, self.options.priority);
+        Ok(Put { at, expires, unless_newer, again, rule, wish, session, ..put })
     }
 
     async fn hand_in(&mut self) -> Result<(), Trouble> {
@@ -241,7 +255,14 @@ impl Intake<'_> {
 
     /// Pages are put also where nobody reads the answers any more.
     fn tell(&mut self, url: &CanonicalUrl, reply: PutReply, full: Option<&str>) -> Result<(), Trouble> {
-        let why = full.filter(|_| reply == PutReply::Refused);
+        let why = match reply {
+            PutReply::Refused => full,
+            PutReply::Busy => Some(BUSY),
+            _ => None,
+        };
+        if reply == PutReply::Busy && !self.options.json {
+            say(format_args!("paced: {url}: {BUSY}"));
+        }
         self.refused += u64::from(why.is_some());
         let reply = json!(reply);
         if self.options.json {

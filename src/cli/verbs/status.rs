@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use crate::cli::parts::lanes::by_lane;
 use crate::cli::parts::results::Results;
+use crate::cli::parts::sessions::{session_name, show_session, told_held};
 use crate::cli::parts::signals::await_signals;
 use crate::cli::parts::table::{or_dash, table};
 use crate::cli::parts::{Exit, Globals, Trouble, sites};
@@ -24,7 +25,9 @@ const FIRST_NUMBER: usize = 3;
 
 /// Options of `paced status`.
 #[derive(Clone, Debug, Args)]
-#[command(after_help = "Example:\n  paced status books --watch")]
+#[command(after_help = "Examples:
+  paced status books --watch
+  paced status books --session roll-out")]
 pub(in crate::cli) struct StatusArgs {
     /// Sites: names or files; all without any
     #[arg(value_name = "SITE")]
@@ -32,6 +35,9 @@ pub(in crate::cli) struct StatusArgs {
     /// Look again every 2 s until Ctrl-C
     #[arg(long)]
     watch: bool,
+    /// How this session of the one site that is named stands
+    #[arg(long, value_name = "NAME", value_parser = session_name, conflicts_with = "watch")]
+    session: Option<String>,
     /// One JSON object a site
     #[arg(long)]
     json: bool,
@@ -49,6 +55,14 @@ struct Stand {
 pub(super) async fn run(options: StatusArgs, globals: &Globals) -> Result<Exit, Trouble> {
     let frontier = globals.open_existing()?;
     let names = sites::known(&frontier, &options.sites, globals).await?;
+    if let Some(session) = &options.session {
+        let ([site], false) = (names.as_slice(), options.sites.is_empty()) else {
+            return Err(Trouble::usage(
+                "name the one site whose session it is, as in `paced status SITE --session NAME`",
+            ));
+        };
+        return show_session(site, session, options.json, &frontier).await;
+    }
     let mut results = Results::default();
     if !options.watch {
         show(&stands(&frontier, &names).await?, options.json, &mut results)?;
@@ -83,7 +97,9 @@ fn show(stands: &[Stand], as_json: bool, results: &mut Results) -> Result<(), Tr
     }
     let rows = stands.iter().map(cells).collect();
     results.lines(table(HEADS, rows, FIRST_NUMBER).lines())?;
-    results.lines(stands.iter().flat_map(|stand| lanes(&stand.view)))
+    results.lines(stands.iter().flat_map(|stand| lanes(&stand.view)))?;
+    let held = stands.iter().flat_map(|Stand { view, .. }| view.held.iter().map(move |held| (view, held)));
+    results.lines(held.map(|(view, held)| format!("{}: {}", view.site, told_held(&view.site, held))))
 }
 
 fn cells(stand: &Stand) -> [String; 15] {
@@ -149,6 +165,7 @@ fn object(stand: &Stand) -> Value {
         "allowed_per_s": view.allowed(), "reached_per_s": reached(view),
         "eta_s": view.eta().map(|eta| eta.as_secs()), "last_start": view.last_start, "next_start": view.next_start(),
         "blocked_until": view.blocked_until, "blocked_why": view.blocked_why, "paused": view.paused, "paused_until": view.paused_until, "wall": wall_object(view),
+        "held_sessions": view.held.iter().map(|held| &held.name).collect::<Vec<_>>(),
         "seeds_put": view.seeds.map(|(put, _)| put), "seeds": view.seeds.map(|(_, of)| of),
         "fresh_percent": freshness.percent(), "oldest_page": freshness.oldest, "download": view.download, "parse": view.parse,
     })

@@ -5,10 +5,11 @@ use std::path::PathBuf;
 
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use tracing::{error, info};
+use tracing::{error, info, warn};
 
 use crate::cli::parts::equipment::EquipmentOptions;
 use crate::cli::parts::print_crawl::tell_site;
+use crate::cli::parts::sessions::told_held;
 use crate::cli::parts::signals::{Stop, await_signals, reload_on_hangup};
 use crate::cli::parts::{Exit, Globals, Trouble};
 use crate::run::{Ending, WorkOptions, WorkReport, WorkerName, work};
@@ -77,6 +78,9 @@ fn work_options(options: WorkArgs, globals: &Globals) -> Result<WorkOptions, Tro
 /// The last log lines: what this process did, and where nothing is left, how the sites stand.
 fn tell(report: &WorkReport) {
     report.sites.iter().for_each(|(view, tally)| tell_site(view, view.download.done, *tally));
+    for (site, held) in &report.held {
+        warn!(site, "{}", told_held(site, held));
+    }
     let did = report.total;
     info!(
         starts = did.starts,
@@ -102,6 +106,7 @@ fn exit(report: &WorkReport, stop: &Stop, fail_on_dead: bool) -> Exit {
         Ending::Stopped if stop.interrupted.is_cancelled() => Exit::Interrupted,
         Ending::Lacking => Exit::Failed,
         Ending::Stopped if !stop.token.is_cancelled() => Exit::Failed,
+        Ending::Finished if !report.held.is_empty() => Exit::Early,
         Ending::Finished if fail_on_dead && report.dead.is_some_and(|dead| dead > 0) => Exit::Early,
         _ => Exit::Done,
     }

@@ -1,5 +1,6 @@
 //! The model: the steps over plain maps, every index a scan. It is what other backends are compared with.
 
+mod sessions;
 mod tasks;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,8 +13,8 @@ use crate::clock::Timestamp;
 use crate::frontier::MutexKey;
 use crate::frontier::shelf::{Fallible, LaneShelf, PageShelf, Shelf, Window};
 use crate::frontier::state::{
-    DeadState, FleetState, MutexState, OwnerState, PageState, Recrawl, RobotsState, SiteState, Task, UnitDue,
-    UnitState, WorkScope,
+    DeadState, FleetState, MutexState, OwnerState, PageState, Recrawl, RobotsState, SessionState, SiteState,
+    Task, UnitDue, UnitState, WorkScope,
 };
 use crate::frontier::steps;
 use crate::frontier::steps::acts::MOST_ACTS;
@@ -45,6 +46,8 @@ pub(crate) struct Model {
     away: BTreeMap<(String, String), i64>,
     /// What people did, by site, the latest first.
     acts: BTreeMap<String, Vec<DatedAct>>,
+    /// By site and name.
+    sessions: BTreeMap<(String, String), SessionState>,
     fleet: Arc<FleetState>,
     /// By stage and tenant: when the newest tasks were counted, the newest first; and until when that is kept.
     windows: BTreeMap<(Stage, String), (Vec<i64>, i64)>,
@@ -89,6 +92,7 @@ impl Shelf for Model {
         self.sites.remove(name);
         self.texts.remove(name);
         self.acts.remove(name);
+        self.sessions.retain(|(site, _), _| site != name);
         Ok(())
     }
 
@@ -97,6 +101,8 @@ impl Shelf for Model {
         self.sites.remove(name);
         self.texts = take(&mut self.texts).into_iter().map(|(site, text)| (renamed(&site), text)).collect();
         self.acts = take(&mut self.acts).into_iter().map(|(site, acts)| (renamed(&site), acts)).collect();
+        let sessions = take(&mut self.sessions).into_iter();
+        self.sessions = sessions.map(|((site, of), session)| ((renamed(&site), of), session)).collect();
         let tasks = take(&mut self.tasks).into_values();
         let tasks = tasks.map(|task| Task { site: renamed(&task.site), ..task });
         self.tasks = tasks.map(|task| (key(task.page(), task.stage), task)).collect();

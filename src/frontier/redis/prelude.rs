@@ -11,10 +11,13 @@ use crate::clock::millis;
 use crate::frontier::members::BEAT;
 use crate::frontier::mutex_key::UNIT_MUTEX;
 use crate::frontier::state::{
-    AVERAGED, BACK_MS, EPOCH, FED_WAITING, LEASE_MS, LONGEST_INTERVAL, MARKS_KEPT, MAX_LOSSES, MOST_NOW,
-    PageState, Place, START_TOKEN, SiteSettings, TOLD_MS, Turn, delay_after_loss,
+    AVERAGED, BACK_MS, ENDED_KEPT, ENDED_MS, EPOCH, FED_WAITING, LEASE_MS, LONGEST_INTERVAL, MARKS_KEPT,
+    MAX_LOSSES, MOST_NOW, PageState, Place, START_TOKEN, SessionPlace, SiteSettings, TOLD_MS, Turn,
+    delay_after_loss,
 };
-use crate::frontier::steps::{acts, away, claim, feed, gate, lease, lock, queue, reasons, settle, site};
+use crate::frontier::steps::{
+    acts, away, claim, feed, gate, lease, lock, queue, reasons, session, settle, site,
+};
 use crate::frontier::view::SiteNames;
 use crate::manners::{MOST_ROBOTS_REDIRECTS, departure, slow_start, wall};
 use crate::task::{Exclusion, LANE, MOST_WAITING, NOW, Priority, PutReply, Settled};
@@ -33,7 +36,7 @@ pub(super) fn prelude() -> String {
 }
 
 /// Spans are in ms.
-fn numbers() -> [(&'static str, i64); 56] {
+fn numbers() -> [(&'static str, i64); 63] {
     [
         ("SLOTS", PageState::SLOTS),
         ("LEASE_MS", LEASE_MS),
@@ -59,6 +62,13 @@ fn numbers() -> [(&'static str, i64); 56] {
         ("REMOVED", i64::from(site::REMOVED)),
         ("QUEUE_LISTED", i64::from(queue::QUEUE_LISTED)),
         ("IDLE_MS", site::IDLE_MS),
+        ("SESSION_HELD", SessionPlace::HELD),
+        ("SESSION_OPEN", SessionPlace::OPEN),
+        ("SESSIONS_SWEPT", i64::from(session::SWEPT)),
+        ("STEPS_SHOWN", i64::from(session::STEPS_SHOWN)),
+        ("HELD_SHOWN", i64::from(session::HELD_SHOWN)),
+        ("ENDED_KEPT", i64::try_from(ENDED_KEPT).unwrap_or_default()),
+        ("ENDED_MS", ENDED_MS),
         ("MOST_ACTS", i64::from(acts::MOST_ACTS)),
         ("ACTS_KEPT_MS", acts::ACTS_KEPT_MS),
         ("LONGEST_INTERVAL", LONGEST_INTERVAL),
@@ -95,7 +105,7 @@ fn numbers() -> [(&'static str, i64); 56] {
 }
 
 /// Reasons have the name of what they tell of in braces.
-fn texts() -> [(&'static str, String); 31] {
+fn texts() -> [(&'static str, String); 33] {
     [
         ("PROGRAM", env!("CARGO_PKG_VERSION").to_owned()),
         ("LANE", LANE.to_owned()),
@@ -115,6 +125,7 @@ fn texts() -> [(&'static str, String); 31] {
         ("DELAYED", Place::DELAYED.to_owned()),
         ("SCHEDULED", Place::SCHEDULED.to_owned()),
         ("RUNNING", Place::RUNNING.to_owned()),
+        ("BEHIND", Place::BEHIND.to_owned()),
         ("CREATED", word(&PutReply::Created)),
         ("COALESCED", word(&PutReply::Coalesced)),
         ("DEFERRED", word(&PutReply::Deferred)),
@@ -122,6 +133,7 @@ fn texts() -> [(&'static str, String); 31] {
         ("KNOWN", word(&PutReply::Known)),
         ("OVER_BUDGET", word(&PutReply::OverBudget)),
         ("REFUSED", word(&PutReply::Refused)),
+        ("BUSY", word(&PutReply::Busy)),
         ("KEPT", word(&Settled::Kept)),
         ("DIED", word(&Settled::Died)),
         ("STALE", word(&Settled::Stale)),

@@ -14,7 +14,7 @@ use crate::clock::Clock;
 use crate::frontier::{FrontierError, FrontierErrorKind};
 
 /// The schema's version: what the keys hold, and how.
-const SCHEMA: i64 = 7;
+const SCHEMA: i64 = 8;
 /// The oldest schema that is brought up to date.
 const OLDEST_SCHEMA: i64 = 3;
 /// The oldest Redis that keeps functions.

@@ -13,12 +13,14 @@ const DELAYED: i64 = 1;
 const SCHEDULED: i64 = 2;
 const RUNNING: i64 = 3;
 const PARKED: i64 = 4;
+const BEHIND: i64 = 5;
 
 pub(super) fn read_task(row: &Row<'_>) -> Result<Task> {
     let until = || row.get::<_, Option<i64>>(8).map(Option::unwrap_or_default);
     let place = match row.get::<_, i64>(3)? {
         WAITING => Place::Waiting,
         PARKED => Place::Parked,
+        BEHIND => Place::Behind,
         RUNNING => {
             let LeaseColumn { granted_at, fence, in_flight, departure } = json(row, 11)?;
             let token = row.get::<_, i64>(9)?.cast_unsigned();
@@ -68,10 +70,12 @@ impl LeaseColumn {
     }
 }
 
-pub(super) fn place_columns(place: &Place) -> (i64, Option<i64>) {
-    match place {
+pub(super) fn place_columns(task: &Task) -> (i64, Option<i64>) {
+    match &task.place {
         Place::Waiting => (WAITING, None),
         Place::Parked => (PARKED, None),
+        // Its turn in its session.
+        Place::Behind => (BEHIND, Some(task.step().1)),
         Place::Delayed { until, scheduled: false } => (DELAYED, Some(*until)),
         Place::Delayed { until, scheduled: true } => (SCHEDULED, Some(*until)),
         Place::Running(running) => (RUNNING, Some(running.ends_at)),

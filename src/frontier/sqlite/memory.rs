@@ -163,7 +163,7 @@ impl Memory {
     /// A task is about to stand as it is told.
     pub(super) fn notes_task(&mut self, key: TaskKey, task: &Task) {
         match &task.place {
-            Place::Waiting | Place::Parked => {}
+            Place::Waiting | Place::Parked | Place::Behind => {}
             Place::Delayed { until, .. } => {
                 self.delayed_from = self.delayed_from.map(|first| first.min(*until));
             }

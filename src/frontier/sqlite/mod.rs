@@ -16,6 +16,7 @@ mod pages;
 mod plans;
 mod schema;
 mod session;
+mod sessions;
 mod tables;
 mod tasks;
 mod upgrade;

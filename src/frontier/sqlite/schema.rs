@@ -3,7 +3,7 @@
 use rusqlite::{Connection, Result};
 
 /// The schema's version, kept in `PRAGMA user_version`.
-pub(super) const VERSION: i64 = 10;
+pub(super) const VERSION: i64 = 11;
 /// Marks the file as ours, kept in `PRAGMA application_id` ("pace").
 pub(super) const APPLICATION: i64 = 0x7061_6365;
 
@@ -54,6 +54,8 @@ CREATE INDEX act_site ON act (site);
 CREATE TABLE counted (stage INTEGER, tenant TEXT, turn INTEGER, at INTEGER NOT NULL, PRIMARY KEY (stage, tenant, turn)) WITHOUT ROWID;
 CREATE TABLE window (stage INTEGER, tenant TEXT, until INTEGER NOT NULL, PRIMARY KEY (stage, tenant)) WITHOUT ROWID;
 CREATE INDEX window_until ON window (until, stage, tenant);
+CREATE TABLE session (site INTEGER, name TEXT, turn INTEGER NOT NULL, state TEXT NOT NULL, PRIMARY KEY (site, name)) WITHOUT ROWID;
+CREATE INDEX session_turn ON session (site, turn, name);
 ";
 
 /// Tasks. Of the lane that is always there nothing is written.
@@ -62,13 +64,14 @@ CREATE TABLE task (
   id INTEGER PRIMARY KEY, site INTEGER NOT NULL, stage INTEGER NOT NULL, fp INTEGER NOT NULL, url TEXT NOT NULL,
   place INTEGER NOT NULL, priority INTEGER NOT NULL, position INTEGER NOT NULL, depth INTEGER NOT NULL,
   origin INTEGER NOT NULL, until INTEGER, token INTEGER, owner TEXT, lease TEXT, rare TEXT,
-  host TEXT, lane TEXT NOT NULL DEFAULT '');
+  host TEXT, lane TEXT NOT NULL DEFAULT '', session TEXT);
 CREATE INDEX task_key ON task (site, stage, fp);
 CREATE INDEX task_waiting ON task (site, stage, lane, priority, position) WHERE place = 0;
 CREATE INDEX task_delayed ON task (until, position) WHERE place IN (1, 2);
 CREATE INDEX task_leased ON task (until, position) WHERE place = 3;
 CREATE INDEX task_held ON task (owner, until, position) WHERE place = 3;
 CREATE INDEX task_parked ON task (site, host, priority, position) WHERE place = 4;
+CREATE INDEX task_behind ON task (site, session, priority, until, position) WHERE place = 5;
 ";
 
 /// Pages. What a page leaves for good is its URL with a packed row, and what leads to it: a row of `seen`, which says as well in

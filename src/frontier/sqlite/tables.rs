@@ -34,6 +34,7 @@ impl Shelf for Tables<'_> {
 
     fn remove_site(&mut self, name: &str) -> Result<()> {
         self.forget_all()?;
+        self.file.run("DELETE FROM session WHERE site = (SELECT id FROM site WHERE name = ?1)", [name])?;
         self.file.run("DELETE FROM site_file WHERE site = ?1", [name])?;
         self.file.run("DELETE FROM act WHERE site = ?1", [name])?;
         self.file.run("DELETE FROM site WHERE name = ?1", [name])
@@ -305,7 +306,7 @@ impl Shelf for Tables<'_> {
             "SELECT site.name, task.stage, task.url, task.place FROM task JOIN site ON site.id = task.site
              ORDER BY site.name, task.stage, task.url";
         let tasks = self.file.all(tasks, [], |row| {
-            let place = ["waiting", "delayed", "scheduled", "running", "parked"];
+            let place = ["waiting", "delayed", "scheduled", "running", "parked", "behind"];
             let place = place.get(usize::from(row.get::<_, u8>(3)?)).copied().unwrap_or("nowhere");
             Ok((row.get(0)?, stage_of(row.get(1)?), row.get(2)?, place.to_owned()))
         })?;

@@ -35,9 +35,9 @@ impl TaskShelf for Tables<'_> {
     fn add_task(&mut self, task: &Task) -> Result<()> {
         self.write_task(
             "INSERT INTO task (site, stage, fp, url, place, priority, position, depth, origin, until, token, owner,
-             lease, rare, host, lane)
+             lease, rare, host, lane, session)
              VALUES (:site, :stage, :fp, :url, :place, :priority, :position, :depth, :origin, :until, :token, :owner,
-             :lease, :rare, :host, :lane)",
+             :lease, :rare, :host, :lane, :session)",
             task,
         )
     }
@@ -46,7 +46,7 @@ impl TaskShelf for Tables<'_> {
         self.write_task(
             "UPDATE task SET place = :place, priority = :priority, position = :position, depth = :depth,
              origin = :origin, until = :until, token = :token, owner = :owner, lease = :lease, rare = :rare, host = :host,
-             lane = :lane
+             lane = :lane, session = :session
              WHERE site = :site AND stage = :stage AND fp = :fp AND url = :url",
             task,
         )
@@ -219,7 +219,7 @@ impl Tables<'_> {
     fn write_task(&mut self, sql: &str, task: &Task) -> Result<()> {
         let (site, fingerprint) = (self.site_id(&task.site)?, task.url.fingerprint());
         self.memory.notes_task((site, task.stage, fingerprint), task);
-        let (place, until) = place_columns(&task.place);
+        let (place, until) = place_columns(task);
         let running = task.running();
         let lease = running.map(|running| to_json(&LeaseColumn::of(running))).transpose()?;
         let rare = (task.rare != Rare::default()).then(|| to_json(&task.rare)).transpose()?;
@@ -231,6 +231,7 @@ impl Tables<'_> {
             ":owner": running.map(|r| &r.owner), ":lease": lease, ":rare": rare,
             ":host": (task.place == Place::Parked).then(|| task.url.origin()),
             ":lane": lane_column(task.rare.lane.as_deref().unwrap_or(LANE)),
+            ":session": task.rare.session.as_deref(),
         };
         self.file.run(sql, values)
     }

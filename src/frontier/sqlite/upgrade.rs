@@ -38,6 +38,8 @@ const PARTS: &[(i64, Part)] = &[
     (7, Part::Sql("DROP TABLE task_7; DROP TABLE page_7; DROP TABLE known_7")),
     (8, Part::Sql(FROM_8)),
     (9, Part::Sql(FROM_9)),
+    (10, Part::Sql(FROM_10)),
+    (10, Part::Rows(add_steps)),
 ];
 const FROM_3: &str = "
 CREATE TABLE site_file (site TEXT PRIMARY KEY, text TEXT NOT NULL) WITHOUT ROWID;
@@ -115,6 +117,23 @@ CREATE TABLE counted (stage INTEGER, tenant TEXT, turn INTEGER, at INTEGER NOT N
 CREATE TABLE window (stage INTEGER, tenant TEXT, until INTEGER NOT NULL, PRIMARY KEY (stage, tenant)) WITHOUT ROWID;
 CREATE INDEX window_until ON window (until, stage, tenant);
 ";
+
+const FROM_10: &str = "
+CREATE TABLE session (site INTEGER, name TEXT, turn INTEGER NOT NULL, state TEXT NOT NULL, PRIMARY KEY (site, name)) WITHOUT ROWID;
+CREATE INDEX session_turn ON session (site, turn, name);
+";
+
+/// Tasks say which session they are steps of. In a file from before 8 their table was made anew, as it is now.
+fn add_steps(file: &Connection, _most: u32) -> Result<usize> {
+    let has_it = "SELECT count(*) FROM pragma_table_info('task') WHERE name = 'session'";
+    if file.query_row(has_it, [], |row| row.get::<_, u32>(0))? == 0 {
+        file.execute_batch(
+            "ALTER TABLE task ADD COLUMN session TEXT;
+             CREATE INDEX task_behind ON task (site, session, priority, until, position) WHERE place = 5;",
+        )?;
+    }
+    Ok(0)
+}
 
 fn move_tasks(file: &Connection, most: u32) -> Result<usize> {
     let first = "(SELECT id FROM task_7 ORDER BY id LIMIT ?1)";

@@ -18,8 +18,10 @@ pub struct StageCounts {
     pub parked: u64,
     /// Tasks that wait for a back-off's end.
     pub delayed: u64,
-    /// Tasks put for a later time.
+    /// Tasks put for a later time, or behind others of their session.
     pub scheduled: u64,
+    /// Those of them that are behind others.
+    pub behind: u64,
     /// Tasks under a lease.
     pub leased: u64,
     /// Dead letters kept.
@@ -74,7 +76,7 @@ pub(super) fn without_zeroes<S: Serializer>(counts: &StageCounts, serializer: S)
         }};
     }
     let (counters, excluded, lanes) = counters!(
-        waiting parked delayed scheduled leased letters created revived reruns done dead dropped coalesced deferred known absorbed
+        waiting parked delayed scheduled behind leased letters created revived reruns done dead dropped coalesced deferred known absorbed
         over_budget redirected lost retried dropped_links left_out too_dear
     );
     let mut map = serializer.serialize_map(None)?;
@@ -139,6 +141,7 @@ impl StageCounts {
     pub(super) fn enters(&mut self, task: &Task) {
         *self.place(&task.place) += 1;
         self.parked += u64::from(task.place == Place::Parked);
+        self.behind += u64::from(task.place == Place::Behind);
         if let Some(lane) = task.queued_in() {
             *self.lanes.entry(lane.to_owned()).or_default() += 1;
         }
@@ -151,6 +154,9 @@ impl StageCounts {
         if task.place == Place::Parked {
             self.parked = self.parked.saturating_sub(1);
         }
+        if task.place == Place::Behind {
+            self.behind = self.behind.saturating_sub(1);
+        }
         let Some(lane) = task.queued_in() else { return };
         if let Some(count) = self.lanes.get_mut(lane) {
             *count = count.saturating_sub(1);
@@ -161,7 +167,7 @@ impl StageCounts {
     fn place(&mut self, place: &Place) -> &mut u64 {
         match place {
             Place::Waiting | Place::Parked => &mut self.waiting,
-            Place::Delayed { scheduled: true, .. } => &mut self.scheduled,
+            Place::Delayed { scheduled: true, .. } | Place::Behind => &mut self.scheduled,
             Place::Delayed { scheduled: false, .. } => &mut self.delayed,
             Place::Running(_) => &mut self.leased,
         }

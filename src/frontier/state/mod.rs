@@ -3,6 +3,7 @@
 mod counts;
 mod fleet;
 mod records;
+mod session;
 mod site;
 mod task;
 mod tuned;
@@ -14,6 +15,7 @@ pub use fleet::{Agreed, FleetState, MARKS_KEPT, MOST_NOW};
 pub use records::{
     AwayHost, DeadState, LastAnswers, OwnerState, PageState, Recrawl, RobotsBrief, RobotsState, WorkScope,
 };
+pub use session::{ENDED_KEPT, ENDED_MS, SessionPlace, SessionState};
 pub use site::{AVERAGED, EPOCH, Seeding, SiteSettings, SiteState, TOLD_MS};
 pub use task::{Deferral, Place, Rare, Running, Task, delay_after_loss, later_expiry};
 pub use tuned::{LONGEST_INTERVAL, Pause, TuneReply, Tuned, Tuning};

@@ -141,6 +141,9 @@ pub struct DeadState {
     /// Links between a seed and its page.
     #[serde(default, skip_serializing_if = "is_default")]
     pub depth: u32,
+    /// The session that it holds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
 }
 
 /// What a process works on: it is said when the process joins, and when it changes.
@@ -215,6 +218,7 @@ impl DeadState {
             history: self.history.clone(),
             died_at: Timestamp::from_millis(self.died_at),
             depth: self.depth,
+            session: self.session.clone(),
         }
     }
 }

@@ -126,6 +126,9 @@ pub struct SiteState {
     /// It was walled, and is asked slowly at first.
     #[serde(default, skip_serializing_if = "is_default")]
     pub slow: Option<SlowStart>,
+    /// Its sessions that a dead step holds.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub held: u64,
 }
 
 /// How far the putting of a run's seeds is.

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{LEASE_MS, is_default};
+use super::{EPOCH, LEASE_MS, is_default};
 use crate::canonical_url::CanonicalUrl;
 use crate::task::{Departure, Failure, LaneWish, Origin, PageKey, Priority, Stage, StoredPage};
 
@@ -60,6 +60,15 @@ pub struct Rare {
     /// Who it is for; none is whom its site is for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tenant: Option<String>,
+    /// The session that it is a step of.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
+    /// In a session: the time that it was put for, in ms.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub after: Option<i64>,
+    /// In a session: it was granted once.
+    #[serde(skip_serializing_if = "is_default")]
+    pub begun: bool,
     /// Failures so far.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub history: Vec<Failure>,
@@ -85,6 +94,9 @@ pub struct Deferral {
     /// Where the latest of them asked to wait, and for whom it was.
     #[serde(default, skip_serializing_if = "is_default")]
     pub wish: LaneWish,
+    /// The position of the further run, where it is a step of the session as well.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turn: Option<i64>,
 }
 
 impl Deferral {
@@ -104,6 +116,7 @@ impl Deferral {
             stored: later.stored.or(self.stored),
             hops: later.hops,
             wish: self.wish.joined_by(later.wish),
+            turn: self.turn.or(later.turn),
         }
     }
 }
@@ -115,6 +128,8 @@ pub enum Place {
     Waiting,
     /// It waits for its host, which can't be reached.
     Parked,
+    /// It waits for the steps of its session that go before it.
+    Behind,
     /// It waits for a time.
     Delayed {
         /// Until when, in ms.
@@ -203,6 +218,11 @@ impl Task {
         self.rare.errand = None;
         self.rare.history.clear();
     }
+
+    /// Its turn among the steps of its session: the more urgent first, then the earlier.
+    pub fn step(&self) -> (Priority, i64, i64) {
+        (self.priority, self.rare.after.unwrap_or(EPOCH + self.position), self.position)
+    }
 }
 
 /// How long a task waits after its n-th lost lease, in ms; the first one puts it back at once.
@@ -228,12 +248,14 @@ impl Place {
     pub(crate) const DELAYED: &'static str = "delayed";
     pub(crate) const SCHEDULED: &'static str = "scheduled";
     pub(crate) const RUNNING: &'static str = "running";
+    pub(crate) const BEHIND: &'static str = "behind";
 
     /// The place's name.
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Waiting => Self::WAITING,
             Self::Parked => Self::PARKED,
+            Self::Behind => Self::BEHIND,
             Self::Delayed { scheduled: true, .. } => Self::SCHEDULED,
             Self::Delayed { scheduled: false, .. } => Self::DELAYED,
             Self::Running(_) => Self::RUNNING,

@@ -1,6 +1,7 @@
 //! Hosts whose `robots.txt` can't be had: each is kept back as a whole, its tasks parked beside the queue, until it is looked at
 //! again. Parked tasks keep position and attempts, count as waiting, and hold up no other host.
 
+use super::session::Left;
 use super::{Done, Moment};
 use crate::canonical_url::CanonicalUrl;
 use crate::frontier::shelf::Shelf;
@@ -130,13 +131,18 @@ impl<S: Shelf> Moment<'_, S> {
         }
         task.priority = Priority::ROBOTS;
         task.rare.errand = Some(url);
+        let session = task.rare.session.take();
         self.shift(site, &mut task, Place::Waiting)?;
+        if let Some(name) = session {
+            self.left(site, (&name, &task.url), Left::Dropped.alone())?;
+        }
         Ok(Errand::Task(Box::new(task)))
     }
 
     fn new_errand(&mut self, site: &mut SiteState, url: CanonicalUrl) -> Done<S, Task> {
-        if self.shelf.dead(site.page(&url), Stage::Download)?.is_some() {
+        if let Some(letter) = self.shelf.dead(site.page(&url), Stage::Download)? {
             self.remove_letter(site, Stage::Download, &url)?;
+            self.release(site, letter.session.as_deref(), false)?;
             site.download.revived += 1;
         } else {
             site.download.created += 1;

@@ -63,6 +63,7 @@ impl<S: Shelf> Moment<'_, S> {
             },
             tenant: task.rare.tenant.clone(),
             urgent: task.rare.lane.as_deref() == Some(NOW),
+            session: task.rare.session.clone(),
         }))
     }
 

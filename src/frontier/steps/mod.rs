@@ -16,6 +16,7 @@ mod put;
 pub(super) mod queue;
 pub(super) mod reasons;
 mod rename;
+pub(super) mod session;
 pub(super) mod settle;
 pub(super) mod site;
 mod view;
@@ -93,6 +94,7 @@ pub(crate) fn apply<S: Shelf>(shelf: &mut S, step: Step, now: i64) -> Result<Rep
         Step::DeadLetters { site, most, after } => {
             Reply::DeadLetters(at.shelf.letters(&site, after.as_ref(), most)?)
         }
+        Step::Session { site, name } => Reply::Session(at.session_status(&site, &name)?),
         Step::Acts { site } => Reply::Acts(at.acts(&site)?),
         Step::Queue { site, lane, after, most } => Reply::Queue(at.queue(&site, &lane, after, most)?),
         Step::Requeue { site, urls, change } => Reply::Requeue(at.requeue(&site, urls, &change)?),

@@ -1,6 +1,7 @@
 //! The moves between places. Each keeps the task, its site's books and the unit's due time true together.
 
 use super::gate::goes_now;
+use super::session::{Leaving, Left};
 use super::{Done, Moment};
 use crate::canonical_url::CanonicalUrl;
 use crate::clock::millis;
@@ -46,33 +47,74 @@ impl<S: Shelf> Moment<'_, S> {
     }
 
     /// Takes a task out for good.
-    pub(super) fn remove(&mut self, site: &mut SiteState, task: &Task) -> Done<S> {
+    fn remove(&mut self, site: &mut SiteState, task: &Task) -> Done<S> {
         leave(site, task);
         self.shelf.remove_task(task)
     }
 
     /// Done: gone and known, or, where a request met it, waiting once more at a new position.
     pub(super) fn finish(&mut self, site: &mut SiteState, task: Task) -> Done<S> {
+        self.finish_before(site, task, None)
+    }
+
+    /// Done, and that page takes its place in its session.
+    pub(super) fn finish_before(
+        &mut self,
+        site: &mut SiteState,
+        task: Task,
+        next: Option<&CanonicalUrl>,
+    ) -> Done<S> {
         site.counts(task.stage).done += 1;
         if task.stage == Stage::Download {
             self.shelf.add_known(site.page(&task.url), site.run)?;
         }
-        if task.rare.deferral.is_some() { self.rerun(site, task) } else { self.remove(site, &task) }
+        self.end(site, task, Leaving { next, ..Left::Done.alone() })
     }
 
-    /// Dead: a letter is kept, or, where a request met it, it waits once more.
+    /// Dead: a letter is kept, which may hold its session, or, where a request met it, it waits once more.
     pub(super) fn die(&mut self, site: &mut SiteState, task: Task, why: Failure) -> Done<S> {
         site.counts(task.stage).dead += 1;
-        if task.rare.deferral.is_some() {
-            return self.rerun(site, task);
+        let session = if self.is_to_hold(site, &task)? { task.rare.session.clone() } else { None };
+        let runs_again = task.rare.deferral.is_some();
+        if let Some(name) = &session {
+            self.died_in_session(site, name, runs_again)?;
+        }
+        if runs_again {
+            return match session {
+                Some(_) => self.rerun(site, task, None),
+                None => self.end(site, task, Left::Dead.alone()),
+            };
         }
         let mut history = task.rare.history.clone();
         history.push(why.clone());
         let (attempts, depth) = (task.rare.attempts, task.depth);
-        let dead = DeadState { why, attempts, history, died_at: self.now, run: site.run, depth };
+        let is_holding = session.is_some();
+        let dead = DeadState { why, attempts, history, died_at: self.now, run: site.run, depth, session };
         site.counts(task.stage).letters += 1;
         self.shelf.save_dead(task.page(), task.stage, &dead)?;
-        self.remove(site, &task)
+        if is_holding { self.remove(site, &task) } else { self.end(site, task, Left::Dead.alone()) }
+    }
+
+    /// Nobody wants a task any more that nobody works on.
+    pub(super) fn drop_task(&mut self, site: &mut SiteState, task: &Task) -> Done<S> {
+        site.counts(task.stage).dropped += 1;
+        self.leave_for_good(site, task, Left::Dropped.alone())
+    }
+
+    fn end(&mut self, site: &mut SiteState, task: Task, leaving: Leaving<'_>) -> Done<S> {
+        match task.rare.deferral {
+            Some(_) => self.rerun(site, task, Some(leaving)),
+            None => self.leave_for_good(site, &task, leaving),
+        }
+    }
+
+    /// Takes a task out, of its session as well.
+    fn leave_for_good(&mut self, site: &mut SiteState, task: &Task, leaving: Leaving<'_>) -> Done<S> {
+        self.remove(site, task)?;
+        match &task.rare.session {
+            Some(name) => self.left(site, (name, &task.url), leaving),
+            None => Ok(()),
+        }
     }
 
     /// Takes a dead letter away.
@@ -87,15 +129,28 @@ impl<S: Shelf> Moment<'_, S> {
         self.shelf.remove_dead(site.page(url), stage)
     }
 
-    /// The further run is a task of its own: a new turn, not before the time that was asked for.
-    fn rerun(&mut self, site: &mut SiteState, mut task: Task) -> Done<S> {
+    /// The further run is a task of its own: a new turn, not before the time that was asked for. Where it doesn't leave its session,
+    /// it goes on in its place there.
+    fn rerun(&mut self, site: &mut SiteState, mut task: Task, leaving: Option<Leaving<'_>>) -> Done<S> {
         let Some(deferral) = task.rare.deferral.take() else { return Ok(()) };
         site.counts(task.stage).reruns += 1;
         let to = self.asked_for(deferral.at);
         self.stand_in_lane(site, &mut task, &deferral.wish, to != Place::Waiting)?;
+        let left = leaving.zip(task.rare.session.clone());
+        let again = deferral.turn.is_some() && left.is_some();
+        task.position = deferral.turn.filter(|_| again).unwrap_or_else(|| site.next_position(self.now));
+        (task.rare.after, task.rare.begun) = (None, left.is_none() && task.rare.begun);
+        if again {
+            task.rare.after = deferral.at.filter(|at| *at > self.now);
+        } else if left.is_some() {
+            task.rare.session = None;
+        }
         task.take_up(deferral);
-        task.position = site.next_position(self.now);
-        self.shift(site, &mut task, to)
+        self.shift(site, &mut task, if again { Place::Behind } else { to })?;
+        match left {
+            Some((leaving, name)) => self.left(site, (&name, &task.url), Leaving { again, ..leaving }),
+            None => Ok(()),
+        }
     }
 
     /// Where a task goes that was asked for at that time, in ms.

@@ -36,6 +36,13 @@ impl Incoming {
         Self { stage: Stage::Parse, stored: Some(stored), ..Self::download(put) }
     }
 
+    /// It is a step of another session than that which the page's dead letter holds. The target of a redirect takes its origin's
+    /// place as far as it can.
+    fn is_of_another(&self, held: Option<&str>) -> bool {
+        let wish = self.put.session.as_ref().filter(|_| self.put.hops == 0);
+        held.zip(wish).is_some_and(|(held, wish)| wish.name != held)
+    }
+
     /// It asks nothing of a page that the run has seen.
     fn passes(&self) -> bool {
         self.is_seed || self.put.origin == Origin::Link
@@ -79,13 +86,14 @@ impl<S: Shelf> Moment<'_, S> {
         let Incoming { put, stage, .. } = &new;
         let stage = *stage;
         if let Some(task) = self.shelf.task(site.page(&put.url), stage)? {
-            return match task.place {
-                Place::Running(_) => self.defer(site, task, new),
-                Place::Waiting | Place::Parked | Place::Delayed { .. } => self.coalesce(site, task, new),
-            };
+            return self.put_on(site, task, new);
         }
         let has_letters = site.counts(stage).letters > 0;
         let letter = if has_letters { self.shelf.dead(site.page(&put.url), stage)? } else { None };
+        let held = letter.as_ref().and_then(|letter| letter.session.clone());
+        if new.is_of_another(held.as_deref()) {
+            return Ok(PutReply::Busy);
+        }
         let seen = match &letter {
             Some(letter) => letter.run == site.run,
             None => stage == Stage::Download && self.shelf.is_known(site.page(&put.url), site.run)?,
@@ -109,13 +117,37 @@ impl<S: Shelf> Moment<'_, S> {
         if stage == Stage::Download {
             site.spend(put.rule.as_deref());
         }
-        self.create(site, new)?;
+        self.create(site, new, held)?;
         if letter.is_some() {
             site.counts(stage).revived += 1;
             return Ok(PutReply::Revived);
         }
         site.counts(stage).created += 1;
         Ok(PutReply::Created)
+    }
+
+    /// A page that is in hand: it isn't, or it isn't to be, a step of two sessions.
+    fn put_on(&mut self, site: &mut SiteState, task: Task, mut new: Incoming) -> Done<S, PutReply> {
+        let is_fixed = task.running().is_some() || task.rare.errand.is_some();
+        let is_elsewhere = match (&new.put.session, &task.rare.session) {
+            (None, _) => false,
+            (Some(_), None) => is_fixed,
+            (Some(wish), Some(name)) => wish.name != *name,
+        };
+        if is_elsewhere {
+            if new.put.hops == 0 {
+                return Ok(PutReply::Busy);
+            }
+            new.put.session = None;
+        } else if let Some(wish) = &new.put.session {
+            self.tell_session(site, wish)?;
+        }
+        match task.place {
+            Place::Running(_) => self.defer(site, task, new),
+            Place::Waiting | Place::Parked | Place::Behind | Place::Delayed { .. } => {
+                self.coalesce(site, task, new)
+            }
+        }
     }
 
     /// Whether the page was fetched since the time that the put names.
@@ -127,10 +159,17 @@ impl<S: Shelf> Moment<'_, S> {
         Ok(page.is_some_and(|page| page.stored.fetched_at >= since))
     }
 
-    fn create(&mut self, site: &mut SiteState, new: Incoming) -> Done<S> {
+    /// The page of a letter that held a session goes on as its head.
+    fn create(&mut self, site: &mut SiteState, new: Incoming, held: Option<String>) -> Done<S> {
         let Incoming { put, stage, stored, taken, .. } = new;
         let idle = self.asked_for(put.at.map(Timestamp::as_millis));
+        let is_later = matches!(idle, Place::Delayed { .. }) && taken.is_none();
+        let joins = put.session.filter(|_| held.is_none());
+        let session = held.clone().or_else(|| joins.as_ref().map(|wish| wish.name.clone()));
         let expires = put.expires.map(Timestamp::as_millis);
+        let after = put.at.map(Timestamp::as_millis).filter(|_| session.is_some() && is_later);
+        let begun = held.is_some();
+        let idle = if joins.is_some() { Place::Behind } else { idle };
         let mut task = Task {
             site: site.name.clone(),
             stage,
@@ -140,11 +179,14 @@ impl<S: Shelf> Moment<'_, S> {
             position: site.next_position(self.now),
             depth: put.depth,
             origin: put.origin,
-            rare: Rare { hops: put.hops, expires, stored, ..Rare::default() },
+            rare: Rare { hops: put.hops, expires, stored, session, after, begun, ..Rare::default() },
         };
-        let is_later = matches!(task.place, Place::Delayed { .. });
         self.stand_in_lane(site, &mut task, &put.wish, is_later)?;
-        self.enter(site, &task)
+        self.enter(site, &task)?;
+        match joins {
+            Some(wish) => self.joined(site, &wish),
+            None => self.release(site, held.as_deref(), true),
+        }
     }
 
     /// A waiting or delayed task stands for the put: most urgent priority, original position. It keeps its lane, unless the put
@@ -165,12 +207,27 @@ impl<S: Shelf> Moment<'_, S> {
         {
             self.change_lane(site, &mut task, Some(NOW.to_owned()))?;
         }
-        let scheduled = matches!(task.place, Place::Delayed { scheduled: true, until } if until > self.now);
-        if put.again && scheduled {
+        let until = match task.place {
+            Place::Delayed { until, scheduled } if until > self.now => Some((until, scheduled)),
+            _ => None,
+        };
+        let is_pulled = put.again && until.is_none_or(|(_, scheduled)| scheduled);
+        if is_pulled {
+            task.rare.after = None;
+        }
+        if let Some(wish) = put.session.filter(|_| task.rare.session.is_none()) {
+            task.rare.session = Some(wish.name.clone());
+            task.rare.after = until.filter(|_| !is_pulled).map(|(until, _)| until);
+            self.shift(site, &mut task, Place::Behind)?;
+            self.joined(site, &wish)?;
+            return Ok(PutReply::Coalesced);
+        }
+        if is_pulled && until.is_some() {
             self.shift(site, &mut task, Place::Waiting)?;
         } else {
             self.shelf.save_task(&task)?;
         }
+        self.reorder(site, &task)?;
         Ok(PutReply::Coalesced)
     }
 
@@ -193,7 +250,9 @@ impl<S: Shelf> Moment<'_, S> {
             expires: put.expires.map(Timestamp::as_millis),
             stored,
             wish: put.wish,
+            turn: put.session.map(|_| site.next_position(self.now)),
         };
+        let counts = site.counts(task.stage);
         let (reply, count, deferral) = match task.rare.deferral.take() {
             Some(before) => (PutReply::Coalesced, &mut counts.coalesced, before.joined_by(asked)),
             None => (PutReply::Deferred, &mut counts.deferred, asked),

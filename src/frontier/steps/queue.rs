@@ -46,12 +46,12 @@ impl<S: Shelf> Moment<'_, S> {
             changed += 1;
             match change {
                 QueueChange::Drop => {
-                    site.download.dropped += 1;
-                    self.remove(&mut site, &task)?;
+                    self.drop_task(&mut site, &task)?;
                 }
                 QueueChange::Priority { to, .. } => {
                     task.priority = *to;
                     self.shelf.save_task(&task)?;
+                    self.reorder(&mut site, &task)?;
                 }
                 QueueChange::Lane { to, .. } => {
                     let lane = Some(to.clone()).filter(|lane| lane != LANE);

@@ -100,7 +100,10 @@ impl<S: Shelf> Moment<'_, S> {
                 }
             }
             Outcome::Excluded { why, .. } => return self.exclude(site, task, why),
-            Outcome::Redirected { .. } => site.counts(task.stage).redirected += 1,
+            Outcome::Redirected { to } => {
+                site.counts(task.stage).redirected += 1;
+                return self.finish_before(site, task, Some(&to));
+            }
             Outcome::Retry { after, why } => return self.retry(site, task, millis(after), why),
             Outcome::Dead { why } => {
                 task.rare.attempts += 1;

@@ -225,17 +225,16 @@ impl<S: Shelf> Moment<'_, S> {
         if run.is_some_and(|run| run != site.run) || goes_on && !site.given_up {
             return Ok(false);
         }
+        site.given_up = true;
         let tasks = self.shelf.idle_tasks(name, REMOVED)?;
         let more = !tasks.is_empty();
-        for task in tasks {
-            site.counts(task.stage).dropped += 1;
-            self.remove(&mut site, &task)?;
-        }
+        tasks.iter().try_for_each(|task| self.drop_task(&mut site, task))?;
         if more {
             self.look_at_all_hosts(name, Some(self.now))?;
         } else {
             for letter in self.shelf.letters(name, None, REMOVED)? {
                 self.remove_letter(&mut site, letter.stage, &letter.url)?;
+                self.release(&mut site, letter.session.as_deref(), false)?;
             }
             self.look_at_all_hosts(name, None)?;
             for mut task in self.shelf.running_tasks(name)? {
@@ -253,7 +252,10 @@ impl<S: Shelf> Moment<'_, S> {
     /// Forgets pages known in earlier runs, a bounded number a step; whether some are left.
     pub(super) fn sweep(&mut self, name: &str) -> Done<S, bool> {
         match self.shelf.site(name)? {
-            Some(site) => self.shelf.sweep_known(name, site.run, REMOVED),
+            Some(site) => {
+                self.sweep_sessions(&site, REMOVED)?;
+                self.shelf.sweep_known(name, site.run, REMOVED)
+            }
             None => Ok(false),
         }
     }

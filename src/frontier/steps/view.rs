@@ -24,6 +24,7 @@ impl<S: Shelf> Moment<'_, S> {
         let left = |slow: Option<SlowStart>| slow.map_or(0, |slow| slow.left);
         let slow_starts = left(unit.slow).max(left(site.slow));
         let is_paused = site.tuned.is_paused(now);
+        let held = if site.held > 0 { self.sessions_held(name)? } else { Vec::new() };
         Ok(Some(View {
             says,
             interval: wait.max(site.interval()),
@@ -51,6 +52,7 @@ impl<S: Shelf> Moment<'_, S> {
             is_given_up: site.given_up,
             wall,
             slow_starts,
+            held,
         }))
     }
 
@@ -134,7 +136,7 @@ fn says(site: &SiteState, unit: &UnitState) -> Says {
 
 fn standing(task: &Task) -> UnitStatus {
     let (until, owner) = match &task.place {
-        Place::Waiting | Place::Parked => (None, None),
+        Place::Waiting | Place::Parked | Place::Behind => (None, None),
         Place::Delayed { until, .. } => (Some(*until), None),
         Place::Running(running) => (Some(running.ends_at), Some(running.owner.clone())),
     };
@@ -151,5 +153,6 @@ fn standing(task: &Task) -> UnitStatus {
         failure: task.rare.history.last().cloned(),
         lane: task.rare.lane.clone(),
         tenant: task.rare.tenant.clone(),
+        session: task.rare.session.clone(),
     }
 }

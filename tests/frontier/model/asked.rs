@@ -33,6 +33,15 @@ impl Ledger {
         let (expires, now) = (time(put.expires), self.now);
         let at = time(put.at).filter(|at| *at > now);
         let later = |one: Option<i64>, two: Option<i64>| one.and_then(|one| two.map(|two| one.max(two)));
+        let mut wish = put.session.clone();
+        if self.is_busy(&key, put) {
+            if put.hops == 0 {
+                return PutReply::Busy;
+            }
+            wish = wish.filter(|_| !self.tasks.contains_key(&key));
+        } else if let Some(wish) = wish.as_ref().filter(|_| self.tasks.contains_key(&key)) {
+            self.tell_session(site_name, wish);
+        }
         if let Some(task) = self.tasks.get_mut(&key) {
             if !task.is_idle() {
                 let granted =
@@ -42,11 +51,14 @@ impl Ledger {
                     return PutReply::Known;
                 }
                 let priority = put.priority.value();
+                let step = wish.map(|_| self.next_turn(site_name));
+                let Some(task) = self.tasks.get_mut(&key) else { return PutReply::Known };
                 let Some(deferral) = &mut task.deferral else {
-                    task.deferral =
-                        Some(Deferral { priority, expires, hops: put.hops, at, wish: put.wish.clone() });
+                    let wish = put.wish.clone();
+                    task.deferral = Some(Deferral { priority, expires, hops: put.hops, at, wish, step });
                     return PutReply::Deferred;
                 };
+                deferral.step = deferral.step.or(step);
                 deferral.priority = deferral.priority.min(priority);
                 deferral.expires = later(deferral.expires, expires);
                 deferral.hops = put.hops;
@@ -62,8 +74,26 @@ impl Ledger {
             if goes_now(&put.wish, task.place != Place::Waiting) {
                 task.lane = Some(NOW.to_owned());
             }
-            if put.again && matches!(task.place, Place::Scheduled(until) if until > now) {
-                task.place = Place::Waiting;
+            let until = match task.place {
+                Place::Scheduled(until) | Place::Delayed(until) if until > now => Some(until),
+                _ => None,
+            };
+            let is_pulled = put.again && (until.is_none() || matches!(task.place, Place::Scheduled(_)));
+            task.after = task.after.filter(|_| !is_pulled);
+            match (&task.session, wish) {
+                (None, Some(wish)) => {
+                    task.after = until.filter(|_| !is_pulled);
+                    self.join(&key, &wish);
+                }
+                (session, _) => {
+                    let session = session.clone();
+                    if is_pulled && until.is_some() {
+                        task.place = Place::Waiting;
+                    }
+                    if let Some(name) = session {
+                        self.put_in_order(site_name, &name);
+                    }
+                }
             }
             return PutReply::Coalesced;
         }
@@ -94,20 +124,25 @@ impl Ledger {
                 *site.spent.entry(name.to_owned()).or_default() += 1;
             }
         }
-        self.turns += 1;
+        let (turn, made) = self.next_turn(site_name);
         let place = at.map_or(Place::Waiting, Place::Scheduled);
-        let mut task = Task::new(place, put.priority.value(), self.turns);
+        let mut task = Task::new(place, put.priority.value(), turn);
+        let held = self.held_by(&key).filter(|_| letter.is_some());
+        (task.made, task.session, task.begun) = (made, held.clone(), held.is_some());
+        task.after = at.filter(|_| held.is_some() || wish.is_some());
         (task.expires, task.hops) = (expires, put.hops);
         (task.lane, task.tenant) = self.gate(site_name, stage, &put.wish, at.is_some());
         let Some(site) = self.sites.get_mut(site_name) else { return PutReply::Known };
         let books = site.books.entry(stage).or_default();
         self.tasks.insert(key.clone(), task);
-        if self.dead.remove(&key).is_some() {
-            books.revived += 1;
-            return PutReply::Revived;
+        let is_revived = self.dead.remove(&key).is_some();
+        *(if is_revived { &mut books.revived } else { &mut books.created }) += 1;
+        match (held, wish) {
+            (Some(held), _) => self.release(site_name, &held, true),
+            (None, Some(wish)) => self.join(&key, &wish),
+            (None, None) => {}
         }
-        books.created += 1;
-        PutReply::Created
+        if is_revived { PutReply::Revived } else { PutReply::Created }
     }
 
     pub fn register(&mut self, new: &Registration, answer: &Registered) -> Result<(), String> {
@@ -184,8 +219,9 @@ impl Ledger {
     }
 
     pub fn begin_run(&mut self, name: &str, fresh: bool, seeds: &[Put]) -> bool {
-        let unfinished =
-            |(key, task): (&Key, &Task)| key.0 == name && !matches!(task.place, Place::Scheduled(_));
+        let unfinished = |(key, task): (&Key, &Task)| {
+            key.0 == name && !matches!(task.place, Place::Scheduled(_) | Place::Behind)
+        };
         if self.sites[name].run > 0 && !fresh && self.tasks.iter().any(unfinished) {
             return false;
         }
@@ -209,9 +245,13 @@ impl Ledger {
     fn give_up(&mut self, name: &str) {
         let idle = self.tasks.iter().filter(|(key, task)| key.0 == name && task.is_idle());
         for key in idle.map(|(key, _)| key.clone()).collect::<Vec<_>>() {
-            self.tasks.remove(&key);
+            let task = self.tasks.remove(&key);
             self.books(&key).dropped += 1;
+            if let Some(name) = task.and_then(|task| task.session) {
+                self.step_given_up(&key, &name);
+            }
         }
+        self.release_all(name);
         self.dead.retain(|key, _| key.0 != name);
         for (_, task) in self.tasks.iter_mut().filter(|(key, _)| key.0 == name) {
             task.deferral = None;
@@ -255,6 +295,7 @@ impl Ledger {
             let hosts = self.sites.remove(name).map(|site| site.hosts).unwrap_or_default();
             self.robots.retain(|origin, _| !hosts.iter().any(|host| origin.ends_with(&format!("://{host}"))));
             self.pages.retain(|(site, _), _| site != name);
+            self.sessions.retain(|(site, _), _| site != name);
             self.forget_periods();
         }
         Ok(())

@@ -58,10 +58,12 @@ impl Ledger {
                 self.tasks.iter().filter(is).count() as u64
             };
             let parked = here("parked");
-            let counted =
-                (here("waiting") + parked, parked, here("delayed"), here("scheduled"), here("running"));
+            let behind = here("behind");
+            let later = [here("delayed"), here("scheduled") + behind, behind];
+            let counted = (here("waiting") + parked, parked, later, here("running"));
             self.check_lanes(name, stage, counts)?;
-            let told = (counts.waiting, counts.parked, counts.delayed, counts.scheduled, counts.leased);
+            let later = [counts.delayed, counts.scheduled, counts.behind];
+            let told = (counts.waiting, counts.parked, later, counts.leased);
             if told != counted || counts.imbalance() != 0 {
                 return differs(&format!("I14: places of {name}, {}", stage_name(stage)), counted, counts);
             }

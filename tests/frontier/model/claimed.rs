@@ -6,6 +6,7 @@ use paced::internals::frontier::{Claim, Grant, Inspection, WorkScope};
 use paced::internals::task::{Lease, NOW, Stage};
 
 use super::ledger::{Dues, Held, Key, LEASE, Ledger, NEVER, Place, Task, differs, origin};
+use super::stepped::Ended;
 use crate::world::START;
 
 /// An outsider that asked in vain is let in first, for no longer than the longest turn of one who missed several, in ms.
@@ -42,6 +43,7 @@ impl Ledger {
         let told = grant.lost.iter().map(|lost| {
             ((lost.site.clone(), lost.stage, lost.url.to_string()), (lost.losses, lost.kept_back))
         });
+        self.let_in_now.clear();
         let (told, lost) = (told.collect::<BTreeMap<_, _>>(), self.lose_leases());
         if told != lost {
             return differs("lost leases that a claim tells of", lost, told);
@@ -83,10 +85,9 @@ impl Ledger {
         let gone = |(key, task): &(&Key, &Task)| {
             task.place == Place::Waiting && after.get(*key) != Some(&"waiting") && !granted(key)
         };
-        let mut gone: Vec<(Key, Task)> =
-            self.tasks.iter().filter(gone).map(|(key, task)| (key.clone(), task.clone())).collect();
-        gone.sort_by_key(|(_, task)| task.order());
-        for (key, task) in gone {
+        // One that goes may let another in, which may go as well.
+        while let Some((key, task)) = self.tasks.iter().filter(gone).min_by_key(|(_, task)| task.order()) {
+            let (key, task) = (key.clone(), task.clone());
             let waits = |(other, rest): &(&Key, &Task)| {
                 (&other.0, other.1, &rest.lane) == (&key.0, key.1, &task.lane)
                     && rest.place == Place::Waiting
@@ -256,6 +257,7 @@ impl Ledger {
         if let Some(task) = self.tasks.get_mut(&key) {
             task.place = Place::Running(token);
             task.errand = lease.robots.is_some();
+            task.begun = task.session.is_some();
         }
         let held = Held { key, owner: owner.to_owned(), granted: now, ends: now + LEASE, in_flight };
         self.leases.insert(token, held);
@@ -316,6 +318,10 @@ impl Ledger {
                 // An errand that waits already was raised when it was made.
                 task.priority = if task.errand { task.priority } else { 0 };
                 task.place = Place::Waiting;
+                // It is no step any more.
+                if let Some(name) = task.session.take() {
+                    self.step_ended(key, &name, Ended::Dropped, None, false);
+                }
             }
             return Ok(());
         }
@@ -324,10 +330,14 @@ impl Ledger {
     }
 
     fn make_robots(&mut self, key: &Key) {
-        self.turns += 1;
-        let task = Task::new(Place::Waiting, 0, self.turns);
+        let (turn, made) = self.next_turn(&key.0);
+        let task = Task { made, ..Task::new(Place::Waiting, 0, turn) };
         self.tasks.insert(key.clone(), task);
+        let held = self.held_by(key);
         let revived = self.dead.remove(key).is_some();
+        if let Some(held) = held.filter(|_| revived) {
+            self.release(&key.0, &held, false);
+        }
         let books = self.books(key);
         if revived {
             books.revived += 1;
@@ -359,7 +369,8 @@ impl Ledger {
                 let is_beside = (&other.0, other.1) == (&key.0, key.1) && task.place == Place::Waiting;
                 let goes_now = |task: &Task| task.lane.as_deref() == Some(NOW);
                 let is_first = task.lane == own.lane && task.order() < own.order();
-                is_beside && (is_first || goes_now(task) && !goes_now(own))
+                let was_there = !self.let_in_now.contains(*other);
+                is_beside && was_there && (is_first || goes_now(task) && !goes_now(own))
             };
             if let Some((other, task)) = self.tasks.iter().find(before) {
                 return Err(format!("I8: {} went before {}: {task:?}", key.2, other.2));
@@ -390,7 +401,7 @@ impl Ledger {
                 Place::Waiting if key.1 == Stage::Download && claim.download > 0 && self.is_ready(&key.0) => {
                     may(self.due(&key.0, dues)?, &format!("the due time of {}", key.0));
                 }
-                Place::Parked(NEVER) | Place::Waiting => {}
+                Place::Parked(NEVER) | Place::Waiting | Place::Behind => {}
                 Place::Parked(until) => may(until, "an unreachable host's time"),
             }
         }

@@ -8,6 +8,7 @@ use paced::internals::task::{
 
 use super::game::Block;
 use super::ledger::{Key, Ledger, Place, Robots, differs, origin};
+use super::stepped::Ended;
 use super::walled::after_block;
 
 impl Ledger {
@@ -107,7 +108,7 @@ impl Ledger {
                 }
                 self.finish(&key);
             }
-            Outcome::Redirected { .. } => self.finish(&key),
+            Outcome::Redirected { to } => self.finish_before(&key, Some(to.as_str())),
             Outcome::Retry { after, .. } => {
                 task.attempts += 1;
                 if task.attempts >= attempts {
@@ -119,15 +120,15 @@ impl Ledger {
                 }
             }
             Outcome::Refused { .. } => {
-                self.turns += 1;
                 task.absorb(now);
-                (task.place, task.turn) = (Place::Waiting, self.turns);
+                task.place = Place::Waiting;
+                self.stand_last(&key);
             }
             Outcome::Postponed { after } => {
-                self.turns += 1;
                 let until = now + i64::try_from(after.as_millis()).unwrap_or(0);
                 task.absorb(until);
-                (task.place, task.turn) = (Place::Delayed(until), self.turns);
+                task.place = Place::Delayed(until);
+                self.stand_last(&key);
             }
             Outcome::Dead { .. } => self.die(&key),
             Outcome::Robots(_) | Outcome::RobotsMoved { .. } => unreachable!("only for errands"),
@@ -217,40 +218,81 @@ impl Ledger {
         }
     }
 
+    /// Behind all that wait.
+    fn stand_last(&mut self, key: &Key) {
+        let (turn, made) = self.next_turn(&key.0);
+        if let Some(task) = self.tasks.get_mut(key) {
+            (task.turn, task.made) = (turn, made);
+        }
+    }
+
     pub fn finish(&mut self, key: &Key) {
+        self.finish_before(key, None);
+    }
+
+    fn finish_before(&mut self, key: &Key, next: Option<&str>) {
         self.books(key).done += 1;
         if key.1 == Stage::Download {
             let site = self.sites.entry(key.0.clone()).or_default();
             site.known.insert(key.2.clone());
         }
-        if !self.rerun(key) {
-            self.tasks.remove(key);
-        }
+        self.end(key, Ended::Done, next);
     }
 
     pub fn die(&mut self, key: &Key) {
         self.books(key).dead += 1;
-        if !self.rerun(key) {
-            self.tasks.remove(key);
-            self.dead.insert(key.clone(), self.sites[&key.0].run);
+        let runs_again = self.tasks.get(key).is_some_and(|task| task.deferral.is_some());
+        let holds = self.dies(key, runs_again);
+        match (runs_again, holds) {
+            (true, true) => drop(self.rerun(key, false)),
+            (true, false) => self.end(key, Ended::Dead, None),
+            (false, holds) => {
+                self.dead.insert(key.clone(), self.sites[&key.0].run);
+                if holds {
+                    self.tasks.remove(key);
+                } else {
+                    self.end(key, Ended::Dead, None);
+                }
+            }
         }
     }
 
-    pub fn rerun(&mut self, key: &Key) -> bool {
+    /// A task is gone, or runs once more, and so is a step of its session.
+    fn end(&mut self, key: &Key, how: Ended, next: Option<&str>) {
+        let session = self.tasks.get(key).and_then(|task| task.session.clone());
+        let again = self.rerun(key, true);
+        if again.is_none() {
+            self.tasks.remove(key);
+        }
+        if let Some(name) = session {
+            self.step_ended(key, &name, how, next, again == Some(true));
+        }
+    }
+
+    /// A further run, if there is one; whether it is a step of the session that the task `leaves`.
+    pub fn rerun(&mut self, key: &Key, leaves: bool) -> Option<bool> {
         let now = self.now;
-        let Some(task) = self.tasks.get_mut(key) else { return false };
-        let Some(deferral) = task.deferral.take() else { return false };
+        let task = self.tasks.get_mut(key)?;
+        let deferral = task.deferral.take()?;
         let at = deferral.at.filter(|at| *at > now);
         let (lane, tenant) = self.gate(&key.0, key.1, &deferral.wish, at.is_some());
-        let Some(task) = self.tasks.get_mut(key) else { return false };
+        let leaves = leaves && self.tasks[key].session.is_some();
+        let step = deferral.step.filter(|_| leaves);
+        let (turn, made) = step.unwrap_or_else(|| self.next_turn(&key.0));
+        let task = self.tasks.get_mut(key)?;
         (task.lane, task.tenant) = (lane, tenant);
         task.take_up(&deferral);
         task.errand = false;
         task.place = at.map_or(Place::Waiting, Place::Scheduled);
-        self.turns += 1;
-        task.turn = self.turns;
+        (task.turn, task.made) = (turn, made);
+        (task.after, task.begun) = (at.filter(|_| step.is_some()), task.begun && !leaves);
+        if step.is_some() {
+            task.place = Place::Behind;
+        } else if leaves {
+            task.session = None;
+        }
         self.books(key).reruns += 1;
-        true
+        Some(step.is_some())
     }
 
     /// The task goes back and its start is unused.

@@ -75,7 +75,11 @@ impl Ledger {
         was: bool,
     ) -> Result<(), String> {
         let key = (site.to_owned(), stage, url.to_string());
+        let held = self.held_by(&key);
         let died_in = self.dead.remove(&key);
+        if let Some(held) = held {
+            self.release(site, &held, false);
+        }
         if let Some(known) = self.sites.get_mut(site)
             && stage == Stage::Download
             && died_in == Some(known.run)

@@ -20,6 +20,7 @@ use paced::internals::task::{
 use super::laned::{LANES, rules};
 use super::ledger::{Dues, Ledger};
 use super::op::{OWNERS, Op, PLANNED, Page, Posted, SITES, UNITS};
+use super::stepped::SESSIONS;
 use crate::world::{Backend, START, World, at, ms, page, shop};
 
 /// A move with everything filled in: the same for each backend.
@@ -228,7 +229,14 @@ impl Game {
             match grant.next_in {
                 _ if !grant.leases.is_empty() => {}
                 Some(wait) => self.pass(wait).await?,
-                None => return self.ledger.check_empty(&self.inspect().await?),
+                None => match self.ledger.first_held() {
+                    // What is behind a dead step waits for somebody.
+                    Some((site, stage, url)) => {
+                        let url = CanonicalUrl::parse(&url).map_err(|e| e.to_string())?;
+                        self.make(Move::DropLetter(site, stage, url)).await?;
+                    }
+                    None => return self.ledger.check_empty(&self.inspect().await?),
+                },
             }
         }
         Err("it never came to its end".to_owned())
@@ -342,11 +350,23 @@ impl Game {
             let acts = self.worlds[0].frontier.acts(site).await.map_err(|e| e.to_string())?;
             self.ledger.check_acts(site, &acts)?;
         }
+        let mut sessions = Vec::new();
+        for (site, name) in SITES.iter().flat_map(|site| SESSIONS.map(|name| (*site, name))) {
+            let told = self.worlds[0].frontier.session(site, name).await.map_err(|e| e.to_string())?;
+            self.ledger.check_session(site, name, told.as_ref())?;
+            sessions.push((site, name, told));
+        }
         let fleet = self.worlds[0].frontier.fleet_rules().await.map_err(|e| e.to_string())?;
         self.ledger.check_fleet(&fleet)?;
         for world in self.worlds[1..].iter().filter(|_| all) {
             if world.frontier.fleet_rules().await.map_err(|e| e.to_string())? != fleet {
                 return Err("the fleet's rules differ".to_owned());
+            }
+            for (site, name, told) in &sessions {
+                let other = world.frontier.session(site, name).await.map_err(|e| e.to_string())?;
+                if other != *told {
+                    return Err(format!("sessions differ:\n  {told:?}\n  {other:?}"));
+                }
             }
             let other = world.frontier.inspect().await.map_err(|e| e.to_string())?;
             if other != inside {
@@ -497,6 +517,7 @@ impl Game {
             again: page.again,
             rule: (page.rule && site == PLANNED).then(|| "rule".to_owned()),
             wish: page.wish.clone(),
+            session: page.session.clone(),
         }
     }
 }
@@ -582,7 +603,7 @@ fn settlement(lease: &Lease, how: u32, wait: Option<i64>) -> Settlement {
             let why = if how.is_multiple_of(2) { Exclusion::Robots } else { Exclusion::NoRule };
             Outcome::Excluded { why, unused: !how.is_multiple_of(3) }
         }
-        (false, 55..58) => Outcome::Redirected { to: lease.url.clone() },
+        (false, 55..58) => Outcome::Redirected { to: url(&lease.site, how as usize % 3, false) },
         (false, 58..63) if lease.stage == Stage::Download => Outcome::Refused { why: why() },
         (false, 58..66) if lease.stage == Stage::Parse => {
             Outcome::Postponed { after: ms(i64::from(how % 4) * 900) }

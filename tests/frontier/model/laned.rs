@@ -7,6 +7,7 @@ use paced::internals::frontier::{Agreed, QueueChange};
 use paced::internals::task::{FleetRules, LANE, LaneRule, LaneWish, NOW, Stage};
 
 use super::ledger::{Ledger, Place, Task, differs};
+use super::stepped::Ended;
 
 /// Lanes that a put may name.
 pub const LANES: [&str; 4] = ["general", "slow", "superslow", "now"];
@@ -102,9 +103,16 @@ impl Ledger {
             QueueChange::Priority { to, .. } => task.priority = to.value(),
             QueueChange::Lane { to, .. } => task.lane = Some(to.clone()).filter(|lane| lane != LANE),
             QueueChange::Drop => {
-                self.tasks.remove(&key);
+                let task = self.tasks.remove(&key);
                 self.books(&key).dropped += 1;
+                if let Some(name) = task.and_then(|task| task.session) {
+                    self.step_ended(&key, &name, Ended::Dropped, None, false);
+                }
+                return Ok(());
             }
+        }
+        if let Some(name) = task.session.clone() {
+            self.put_in_order(site, &name);
         }
         Ok(())
     }

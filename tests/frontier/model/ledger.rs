@@ -8,6 +8,7 @@ use paced::internals::task::{LaneWish, Settled, Stage};
 
 use super::game::{Answer, Move};
 use super::laned::{Fleet, goes_now};
+use super::stepped::Sessions;
 use super::walled::{Slow, Wall, slowed};
 use crate::world::START;
 
@@ -39,6 +40,9 @@ pub struct Ledger {
     pub versions: BTreeMap<String, (i64, i64)>,
     pub turns: u64,
     pub fleet: Fleet,
+    pub sessions: Sessions,
+    /// Steps that were let in since the last claim began.
+    pub let_in_now: BTreeSet<Key>,
 }
 
 #[derive(Default)]
@@ -68,6 +72,8 @@ pub struct Site {
     pub wall: Option<Wall>,
     pub slow: Option<Slow>,
     pub books: BTreeMap<Stage, Books>,
+    /// When the last turn was given; a burst runs ahead of the clock.
+    pub made: i64,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -119,6 +125,13 @@ pub struct Task {
     pub lane: Option<String>,
     /// Where it isn't whom its site was for.
     pub tenant: Option<String>,
+    /// When its turn was given, each of a site a little later.
+    pub made: i64,
+    pub session: Option<String>,
+    /// In a session: the time that it was put for.
+    pub after: Option<i64>,
+    /// In a session: it was granted once.
+    pub begun: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -128,6 +141,8 @@ pub enum Place {
     Parked(i64),
     Delayed(i64),
     Scheduled(i64),
+    /// Steps of its session go before it.
+    Behind,
     Running(u64),
 }
 
@@ -138,6 +153,8 @@ pub struct Deferral {
     pub hops: u32,
     pub at: Option<i64>,
     pub wish: LaneWish,
+    /// The turn of the further run, where it is a step of the session as well.
+    pub step: Option<(u64, i64)>,
 }
 
 #[derive(Clone, Debug)]
@@ -211,7 +228,24 @@ impl Task {
     pub fn new(place: Place, priority: u16, turn: u64) -> Self {
         let (expires, deferral, lane, tenant) = (None, None, None, None);
         let (attempts, losses, hops, errand) = (0, 0, 0, false);
-        Self { place, priority, turn, expires, attempts, losses, hops, errand, deferral, lane, tenant }
+        let (made, session, after, begun) = (0, None, None, false);
+        Self {
+            place,
+            priority,
+            turn,
+            expires,
+            attempts,
+            losses,
+            hops,
+            errand,
+            deferral,
+            lane,
+            tenant,
+            made,
+            session,
+            after,
+            begun,
+        }
     }
 
     pub fn is_idle(&self) -> bool {
@@ -415,6 +449,16 @@ impl Ledger {
         self.leases.get(&token).map(|lease| lease.owner.as_str())
     }
 
+    /// The next turn of a site, and when it is given.
+    pub fn next_turn(&mut self, site: &str) -> (u64, i64) {
+        self.turns += 1;
+        let now = self.now;
+        let site =
+            self.sites.entry(site.to_owned()).or_insert_with(|| Site { made: i64::MIN, ..Site::default() });
+        site.made = (site.made.saturating_add(1)).max(now);
+        (self.turns, site.made)
+    }
+
     pub fn unit(&mut self, name: &str) -> &mut Unit {
         self.units.entry(name.to_owned()).or_default()
     }
@@ -426,6 +470,7 @@ pub fn name(place: Place) -> &'static str {
         Place::Parked(_) => "parked",
         Place::Delayed(_) => "delayed",
         Place::Scheduled(_) => "scheduled",
+        Place::Behind => "behind",
         Place::Running(_) => "running",
     }
 }

@@ -11,6 +11,7 @@ mod laned;
 mod ledger;
 mod op;
 mod paced;
+mod stepped;
 mod walled;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};

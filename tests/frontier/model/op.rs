@@ -2,9 +2,10 @@
 
 use fastrand::Rng;
 use paced::internals::frontier::Tuning;
-use paced::internals::task::LaneWish;
+use paced::internals::task::{LaneWish, OnFailure, SessionWish};
 
 use super::laned::{LANES, RULES, TENANTS};
+use super::stepped::SESSIONS;
 
 /// Sites of every history; the last two begin in one group.
 pub const SITES: [&str; 4] = ["a", "b", "c", "d"];
@@ -170,6 +171,7 @@ pub struct Page {
     pub rule: bool,
     pub hops: u32,
     pub wish: LaneWish,
+    pub session: Option<SessionWish>,
 }
 
 /// A move, and whether it is posted at once with the one before it.
@@ -182,20 +184,21 @@ pub struct Posted {
 /// The most moves posted at once.
 const MOST: usize = 6;
 
-/// The history of a seed: every other move is posted by itself, the others two to six at once. Two of four know lanes.
+/// The history of a seed: every other move is posted by itself, the others two to six at once. Two of four know lanes, and two of
+/// them sessions.
 pub fn history(seed: u64, length: usize) -> Vec<Posted> {
     let mut dice = Rng::with_seed(seed);
-    let lanes = seed % 4 >= 2;
+    let (lanes, sessions) = (seed % 4 >= 2, seed % 2 == 1);
     let mut left = 0;
     let mut post = || {
         let joins = left > 0;
         left = if joins { left - 1 } else { dice.usize(0..2) * dice.usize(1..MOST) };
-        Posted { op: op(&mut dice, lanes), joins }
+        Posted { op: op(&mut dice, lanes, sessions), joins }
     };
     (0..length).map(|_| post()).collect()
 }
 
-fn op(dice: &mut Rng, lanes: bool) -> Op {
+fn op(dice: &mut Rng, lanes: bool, sessions: bool) -> Op {
     let which = recent(dice);
     match dice.u32(0..100) {
         0..19 => Op::Advance(wait(dice)),
@@ -212,7 +215,7 @@ fn op(dice: &mut Rng, lanes: bool) -> Op {
             second_host: dice.u32(0..3) == 0,
             change: dice.u32(0..if lanes { 6 } else { 3 }),
         },
-        20..38 => Op::Put(page(dice, lanes)),
+        20..38 => Op::Put(page(dice, lanes, sessions)),
         38..56 => claim(dice),
         56..58 => work_on(dice),
         58..60 => Op::ClaimAgain { owner: dice.usize(0..OWNERS.len()) },
@@ -297,7 +300,7 @@ fn wish(dice: &mut Rng, lanes: bool) -> LaneWish {
     LaneWish { lane: lane.map(str::to_owned), urgent: dice.u32(0..6) == 0, tenant: tenant.map(str::to_owned) }
 }
 
-fn page(dice: &mut Rng, lanes: bool) -> Page {
+fn page(dice: &mut Rng, lanes: bool, sessions: bool) -> Page {
     let site = site(dice);
     let planned = SITES[site] == PLANNED;
     // The fourth is `robots.txt` itself.
@@ -317,7 +320,14 @@ fn page(dice: &mut Rng, lanes: bool) -> Page {
         rule: dice.bool(),
         hops: dice.u32(0..3),
         wish: wish(dice, lanes),
+        session: if sessions { session(dice) } else { None },
     }
+}
+
+fn session(dice: &mut Rng) -> Option<SessionWish> {
+    let name = dice.bool().then(|| dice.choice(SESSIONS)).flatten()?;
+    let on_failure = dice.choice([None, None, Some(OnFailure::Block), Some(OnFailure::Skip)]).flatten();
+    Some(SessionWish { name: name.to_owned(), on_failure })
 }
 
 /// Mostly a few milliseconds or about an interval, now and then past a lease's end or a long back-off.

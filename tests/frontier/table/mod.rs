@@ -21,6 +21,7 @@ mod rename;
 mod restarts;
 mod robots;
 mod runs;
+mod sessions;
 mod settle;
 mod stages;
 mod tuned;

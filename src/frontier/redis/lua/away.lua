@@ -103,7 +103,10 @@ local away = module(function(away)
     local task = tasks.find(site, 'd', url)
     if not task then
       local asked = { url = url, link = true, priority = PRIORITY_ROBOTS, depth = 0, errand = url }
-      return put.create(site, 'd', asked, tasks.dead(site, 'd', url))
+      local letter = tasks.dead(site, 'd', url)
+      task = put.create(site, 'd', asked, letter)
+      sessions.release(site, letter and letter.session)
+      return task
     end
     if task.place == RUNNING then
       return nil, task.errand and NO_TIME or now + BACK_MS -- asked for as an ordinary page before the record ended
@@ -111,8 +114,12 @@ local away = module(function(away)
     if (task.place == DELAYED or task.place == SCHEDULED) and task.errand and task.until_at > now then
       return nil, NO_TIME
     end
-    task.priority, task.errand = PRIORITY_ROBOTS, url
+    local session = task.session
+    task.priority, task.errand, task.session = PRIORITY_ROBOTS, url, nil
     places.shift(site, task, WAITING)
+    if session then
+      sessions.left(site, session, url, 'dropped')
+    end
     return task
   end
 

@@ -173,6 +173,7 @@ local claim = module(function(claim)
     if task.errand then
       site.errand = token
     end
+    task.begun = task.session and true or nil
     places.lease(task, token, round.want.owner, store.next_fence(site), departure)
     places.shift(site, task, RUNNING)
     round.leases[#round.leases + 1] = lease.of(task)

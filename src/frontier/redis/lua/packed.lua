@@ -148,11 +148,11 @@ local packed = module(function(packed)
 
   local pack_task, read_task = codec(
     'place:s token:s? owner:s? until_at:d? priority:i2 position:i6 depth:i4 link:? granted_at:d? ends_at:d? '
-      .. 'fence:i6? in_flight:? departs_at:d? unit_wait:d? site_wait:d? site stage url recorded lies lies_position lies_until lies_delayed lies_lane'
+      .. 'fence:i6? in_flight:? departs_at:d? unit_wait:d? site_wait:d? site stage url recorded lies lies_position lies_until lies_delayed lies_lane lies_step'
   )
 
   -- What few tasks have; none where it has nothing of that.
-  local BESIDE_LANE = { 'hops', 'attempts', 'losses', 'expires', 'stored', 'deferral', 'errand', 'history', 'tenant' }
+  local BESIDE_LANE = { 'hops', 'attempts', 'losses', 'expires', 'stored', 'deferral', 'errand', 'history', 'tenant', 'session', 'after', 'begun' }
   packed.has_more_than_lane = has_one_of(BESIDE_LANE)
   packed.rare_of_task = chooser({ 'lane', unpack(BESIDE_LANE) })
 

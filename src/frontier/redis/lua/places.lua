@@ -1,27 +1,31 @@
 -- The moves between places. Each keeps the task, its site's books and the unit's due time true together.
 
+local sessions
 local places = module(function(places)
   local function count(site, task, field, by)
     store.add(site, counter[task.stage][field], by or 1)
   end
 
   local function place_field(place)
-    return place == RUNNING and 'leased' or place == PARKED and WAITING or place
+    if place == RUNNING then
+      return 'leased'
+    end
+    return place == PARKED and WAITING or place == BEHIND and SCHEDULED or place
   end
 
   local function arrive(site, task)
     count(site, task, place_field(task.place))
     gate.count(site, task, 1)
-    if task.place == PARKED then
-      count(site, task, PARKED)
+    if task.place == PARKED or task.place == BEHIND then
+      count(site, task, task.place)
     end
   end
 
   local function leave(site, task)
     gate.count(site, task, -1)
     store.take(site, counter[task.stage][place_field(task.place)])
-    if task.place == PARKED then
-      store.take(site, counter[task.stage][PARKED])
+    if task.place == PARKED or task.place == BEHIND then
+      store.take(site, counter[task.stage][task.place])
     end
     if task.place == RUNNING then
       if task.in_flight then
@@ -77,10 +81,23 @@ local places = module(function(places)
     tasks.save(task)
   end
 
-  -- Takes a task out for good.
-  function places.remove(site, task)
+  local function remove(site, task)
     leave(site, task)
     tasks.remove(task)
+  end
+
+  -- Takes a task out for good, of its session as well, where it is done, dead or dropped.
+  local function leave_for_good(site, task, how, following)
+    remove(site, task)
+    if task.session then
+      sessions.left(site, task.session, task.url, how, following)
+    end
+  end
+
+  -- Nobody wants a task any more that nobody works on.
+  function places.drop(site, task)
+    count(site, task, 'dropped')
+    leave_for_good(site, task, 'dropped')
   end
 
   -- A further run takes the place of this one: new attempts, the request's own values.
@@ -110,45 +127,70 @@ local places = module(function(places)
     end
   end
 
-  -- The further run is a task of its own: a new turn, not before the time that was asked for.
-  local function rerun(site, task)
-    local deferral = task.deferral
+  -- The further run is a task of its own: a new turn, not before the time that was asked for. Unless it leaves its session, as one
+  -- that is done or dead, it goes on in its place there.
+  local function rerun(site, task, how, following)
+    local deferral, name = task.deferral, how and task.session
+    local later = deferral.at and deferral.at > now and deferral.at or nil
+    local again = name and deferral.turn and true
     count(site, task, 'reruns')
-    gate.stand(site, task, deferral, deferral.at and deferral.at > now)
+    gate.stand(site, task, deferral, later)
     places.take_up(task, deferral)
-    task.position = store.next_position(site)
-    if deferral.at and deferral.at > now then
-      places.shift(site, task, SCHEDULED, deferral.at)
+    task.position = again and deferral.turn or store.next_position(site)
+    task.after, task.begun = again and later or nil, not name and task.begun or nil
+    if name and not again then
+      task.session = nil
+    end
+    if again then
+      places.shift(site, task, BEHIND)
+    elseif later then
+      places.shift(site, task, SCHEDULED, later)
     else
       places.shift(site, task, WAITING)
     end
+    if name then
+      sessions.left(site, name, task.url, how, following, again)
+    end
   end
 
-  -- Done: gone and known, or, where a request met it, waiting once more at a new position.
-  function places.finish(site, task)
+  local function finish(site, task, how, following)
+    if task.deferral then
+      rerun(site, task, how, following)
+    else
+      leave_for_good(site, task, how, following)
+    end
+  end
+
+  -- Done: gone and known, or, where a request met it, waiting once more at a new position. `following` takes its place in its session.
+  function places.finish(site, task, following)
     count(site, task, 'done')
     if task.stage == 'd' then
       tasks.add_known(site, task.url, task.mark)
     end
-    if task.deferral then
-      rerun(site, task)
-    else
-      places.remove(site, task)
-    end
+    finish(site, task, 'done', following)
   end
 
-  -- Dead: a letter is kept, or, where a request met it, it waits once more.
+  -- Dead: a letter is kept, which may hold its session, or, where a request met it, it waits once more.
   function places.die(site, task, why)
     count(site, task, 'dead')
+    local holds = sessions.is_to_hold(site, task)
+    if holds then
+      sessions.died(site, task.session, task.deferral)
+    end
     if task.deferral then
-      return rerun(site, task)
+      return rerun(site, task, not holds and 'dead' or nil)
     end
     local history = task.history or {}
     history[#history + 1] = why
     tasks.save_dead(site, task.stage, task.url, {
       why = why, attempts = task.attempts or 0, history = history, died_at = now, run = site.run, depth = task.depth,
+      session = holds and task.session or nil,
     })
-    places.remove(site, task)
+    if holds then
+      remove(site, task)
+    else
+      leave_for_good(site, task, 'dead')
+    end
   end
 
   -- What a robots.txt asks of the pace, in ms, holds for every site that has its host, whichever of a group has read it;

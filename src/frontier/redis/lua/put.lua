@@ -1,5 +1,6 @@
 -- A put: one function a row of the table "state is a place".
--- A put comes as {url, link, priority, depth, hops, at, expires, again, rule, unless_newer, lane, urgent, tenant}; what is
+-- A put comes as {url, link, priority, depth, hops, at, expires, again, rule, unless_newer, lane, urgent, tenant,
+-- session, on_failure}; what is
 -- missing is false.
 -- A link or a seed of the run `passes`: it asks nothing of a page that the run has fetched or fetches now.
 put = module(function(put)
@@ -37,7 +38,8 @@ put = module(function(put)
   local function coalesce(site, task, asked, stored)
     store.add(site, counter[task.stage].coalesced, 1)
     local goes_now = task.lane ~= NOW and gate.goes_now(site, task.stage, asked, task.place ~= WAITING)
-    if asked.link and asked.priority >= task.priority and asked.depth >= task.depth and not asked.again and not goes_now then
+    local joins = asked.session and not task.session
+    if asked.link and asked.priority >= task.priority and asked.depth >= task.depth and not asked.again and not goes_now and not joins then
       return COALESCED
     end
     task.priority = math.min(task.priority, asked.priority)
@@ -51,11 +53,23 @@ put = module(function(put)
     if goes_now then
       places.change_lane(site, task, NOW)
     end
-    if asked.again and task.place == SCHEDULED and task.until_at > now then
+    local is_later = (task.place == SCHEDULED or task.place == DELAYED) and task.until_at > now
+    local is_pulled = asked.again and (not is_later or task.place == SCHEDULED)
+    if is_pulled then
+      task.after = nil
+    end
+    if joins then
+      task.session, task.after = asked.session, is_later and not is_pulled and task.until_at or nil
+      places.shift(site, task, BEHIND)
+      sessions.joined(site, asked)
+      return COALESCED
+    end
+    if is_pulled and is_later then
       places.shift(site, task, WAITING)
     else
       tasks.save(task)
     end
+    sessions.reorder(site, task)
     return COALESCED
   end
 
@@ -67,6 +81,7 @@ put = module(function(put)
     end
     local at = asked.at and asked.at > now and asked.at or nil
     local deferral, reply = task.deferral, COALESCED
+    local turn = asked.session and store.next_position(site) or nil
     if deferral then
       store.add(site, counter[task.stage].coalesced, 1)
       deferral.priority = math.min(deferral.priority, asked.priority)
@@ -77,11 +92,12 @@ put = module(function(put)
       deferral.stored = stored or deferral.stored
       deferral.lane = deferral.lane == NOW and NOW or asked.lane
       deferral.urgent, deferral.tenant = deferral.urgent or asked.urgent, asked.tenant
+      deferral.turn = deferral.turn or turn
     else
       store.add(site, counter[task.stage].deferred, 1)
       task.deferral = {
         priority = asked.priority, depth = asked.depth, hops = asked.hops, at = at, expires = asked.expires,
-        stored = stored, lane = asked.lane, urgent = asked.urgent, tenant = asked.tenant,
+        stored = stored, lane = asked.lane, urgent = asked.urgent, tenant = asked.tenant, turn = turn,
       }
       reply = DEFERRED
     end
@@ -89,15 +105,24 @@ put = module(function(put)
     return reply
   end
 
-  -- Makes a task that stands nowhere, or as a dead letter.
+  -- Makes a task that stands nowhere, or as a dead letter. The page of a letter that held a session goes on as its head.
   function put.create(site, stage, asked, letter, stored, taken)
     local later = asked.at and asked.at > now
+    local held = letter and not asked.errand and letter.session
+    local joins = not held and asked.session
     local task = {
       site = site.name, stage = stage, url = asked.url,
       place = later and SCHEDULED or WAITING, until_at = later and asked.at or nil,
       priority = asked.priority, position = store.next_position(site), depth = asked.depth, link = asked.link,
       hops = asked.hops, expires = asked.expires, errand = asked.errand, stored = stored,
+      session = held or asked.session, begun = held and true or nil,
     }
+    if task.session and later then
+      task.after = asked.at
+    end
+    if joins then
+      task.place, task.until_at = BEHIND, nil
+    end
     if letter then
       tasks.remove_dead(site, stage, asked.url)
     end
@@ -110,6 +135,11 @@ put = module(function(put)
       places.lease(task, taken.token, taken.owner, taken.fence, places.no_departure)
     end
     places.enter(site, task)
+    if joins then
+      sessions.joined(site, asked)
+    else
+      sessions.release(site, held, true)
+    end
     return task
   end
 
@@ -125,13 +155,33 @@ put = module(function(put)
     return asked.by_somebody and not asked.hops and asked.priority ~= PRIORITY_ROBOTS
   end
 
+  -- A page that is in hand: it isn't, or it isn't to be, a step of two sessions.
+  local function put_on(site, task, asked, stored)
+    local is_fixed = task.place == RUNNING or task.errand
+    local session = asked.session
+    if session and (task.session and task.session ~= session or not task.session and is_fixed) then
+      if not asked.hops then
+        return BUSY
+      end
+      asked.session = nil -- the target of a redirect takes its origin's place as far as it can
+    elseif session then
+      sessions.tell(site, asked)
+    end
+    local reply = (task.place == RUNNING and put_on_running or coalesce)(site, task, asked, stored)
+    asked.session = session
+    return reply
+  end
+
   -- Puts one page into a stage's queue, its task found before. `stored` is where a page to parse is kept. If its parse waits
   -- nowhere yet, the parse is leased to `taken`, whoever settled the download, and returned as well.
   local function put_found(site, stage, asked, stored, task, is_known, taken)
     if task then
-      return (task.place == RUNNING and put_on_running or coalesce)(site, task, asked, stored)
+      return put_on(site, task, asked, stored)
     end
     local letter = tasks.dead(site, stage, asked.url)
+    if letter and letter.session and asked.session and asked.session ~= letter.session and not asked.hops then
+      return BUSY
+    end
     local seen
     if letter then
       seen = letter.run == site.run
@@ -174,6 +224,7 @@ put = module(function(put)
       url = row[1], link = row[2], priority = row[3], depth = row[4], hops = row[5] > 0 and row[5] or nil,
       at = row[6] or nil, expires = row[7] or nil, again = row[8], rule = row[9],
       unless_newer = row[10] or nil, lane = row[11] or nil, urgent = row[12] or nil, tenant = row[13] or nil,
+      session = row[14] or nil, on_failure = row[15] or nil,
     }
   end
 
@@ -199,7 +250,7 @@ put = module(function(put)
       local waits = type(task) == 'number'
       if task == nil then
         replies[i] = put.one(site, 'd', asked) -- it came before, in this portion
-      elseif waits and asked.link and not asked.again and not asked.lane and not asked.urgent and tasks.outranks(task, asked) then
+      elseif waits and asked.link and not asked.again and not asked.lane and not asked.urgent and not asked.session and tasks.outranks(task, asked) then
         coalesced_links = coalesced_links + 1
         replies[i] = COALESCED
       elseif not task and asked.passes and known[url] and not has_letters then

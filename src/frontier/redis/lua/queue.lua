@@ -31,12 +31,12 @@ local queue = module(function(queue)
 
   local CHANGES = {
     drop = function(site, task)
-      store.add(site, counter.d.dropped, 1)
-      places.remove(site, task)
+      places.drop(site, task)
     end,
-    priority = function(_, task, priority)
+    priority = function(site, task, priority)
       task.priority = priority
       tasks.save(task)
+      sessions.reorder(site, task)
     end,
     lane = function(site, task, lane)
       places.change_lane(site, task, lane ~= LANE and lane or nil)

@@ -114,7 +114,7 @@ settle = module(function(settle)
       settle.exclude(site, task, outcome.why)
     elseif how == 'redirected' then
       store.add(site, counter[task.stage].redirected, 1)
-      places.finish(site, task)
+      places.finish(site, task, outcome.to)
     elseif how == 'retry' then
       retry(site, task, outcome.after, outcome.why)
     elseif how == 'refused' then

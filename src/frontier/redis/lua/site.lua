@@ -298,16 +298,19 @@ local sites_of = module(function(sites_of)
     if not site or (run and run ~= site.run) or (goes_on and not site.given_up) then
       return false
     end
+    site.given_up = true
     local idle = tasks.idle(name, away.hosts(name), REMOVED)
     for _, task in ipairs(idle) do
-      store.add(site, counter[task.stage].dropped, 1)
-      places.remove(site, task)
+      places.drop(site, task)
     end
     local more = #idle > 0
     away.look_at_all(name, more and now or nil)
     if not more then -- running tasks alone have a record now: as many as workers have slots
       for _, letter in ipairs(call('ZRANGE', P .. 'dead:' .. name, 0, REMOVED - 1)) do
-        tasks.remove_dead(site, string.sub(letter, 1, 1), string.sub(letter, 2))
+        local stage, url = string.sub(letter, 1, 1), string.sub(letter, 2)
+        local dead = tasks.dead(site, stage, url)
+        tasks.remove_dead(site, stage, url)
+        sessions.release(site, dead.session)
       end
       for _, task in ipairs(tasks.recorded(name, { [RUNNING] = true }, math.huge)) do
         if task.deferral then
@@ -324,7 +327,11 @@ local sites_of = module(function(sites_of)
 
   function sites_of.sweep(name)
     local site = store.site(name)
-    return site ~= nil and tasks.sweep_known(site, REMOVED)
+    if not site then
+      return false
+    end
+    sessions.sweep(site, REMOVED)
+    return tasks.sweep_known(site, REMOVED)
   end
 
   -- No start of the site's unit for so long: it asked for that. A shorter block never shortens a longer one.

@@ -101,7 +101,7 @@ local store = module(function(store)
   -- What lies under a site's name alone: where the name stands in each key.
   store.keys_of_site = {
     'tasks:%s', 'letter:%s', 'dead:%s', 'pages:%s', 'recrawl:%s', 'periods:%s', 'text:%s',
-    'away:%s', 'acts:%s',
+    'away:%s', 'acts:%s', 'sessions:%s', 'session-turns:%s', 'behind:%s',
   }
 
   function store.key_of_site(key, name)

@@ -69,17 +69,39 @@ local tasks = module(function(tasks)
     return 'leases:' .. owner
   end
 
+  -- Where a step of a session stands behind its head: by session, then by its turn among its steps.
+  local function step_of(task)
+    local at = task.after or EPOCH + task.position
+    return string.format('%s\n%05d%016d%013d', task.session, task.priority, at, task.position) .. task.url
+  end
+  local STEP = 34 -- bytes of a turn
+
+  local function behind_key(site)
+    return P .. 'behind:' .. site
+  end
+
+  -- Whether one step of a session goes before another one.
+  function tasks.goes_before(one, other)
+    return step_of(one) < step_of(other)
+  end
+
   -- Remembers where the task lies, so that the next save can take it away from there.
   local function lies(task)
     task.lies, task.lies_lane = task.place, task.lane
-    if task.place ~= WAITING then
+    if task.place == BEHIND then
+      task.lies_step = step_of(task)
+    elseif task.place ~= WAITING then
       task.lies_position, task.lies_until, task.lies_delayed = task.position, task.ends_at, task.until_at
     end
     return task
   end
 
   local function of_record(site, stage, url, record)
-    return record and packed.task(site, stage, url, record) or nil
+    local task = record and packed.task(site, stage, url, record) or nil
+    if task and task.place == BEHIND then
+      task.lies_step = step_of(task)
+    end
+    return task
   end
 
   -- The task that lies beside a record and isn't in a queue.
@@ -204,6 +226,8 @@ local tasks = module(function(tasks)
         leaves(index, task.lies_until)
         batch.lessees[task.owner] = true
       end
+    elseif task.lies == BEHIND then
+      call('ZREM', behind_key(task.site), task.lies_step)
     elseif task.lies == DELAYED or task.lies == SCHEDULED then
       call('ZREM', P .. 'delay', member_at(task, task.lies_position))
       local site = store.site(task.site)
@@ -261,6 +285,8 @@ local tasks = module(function(tasks)
         leaves(leases_of(task.owner), task.lies_until)
         tasks.list_lease(task)
       end
+    elseif task.place == BEHIND then
+      call('ZADD', behind_key(task.site), '0', step_of(task))
     elseif not has_turn(task.place) then
       enters('delay', task.until_at, tasks.member_of(task))
       store.comes(task.stage, task.until_at, task.site)
@@ -281,6 +307,15 @@ local tasks = module(function(tasks)
       return nil
     end
     return tasks.waiting(site, stage, first[1], tonumber(first[2]), WAITING, lane)
+  end
+
+  -- The downloads that are behind the head of a session, in the order of their steps.
+  function tasks.steps_behind(site, session, most)
+    local found = {}
+    for i, member in ipairs(call('ZRANGEBYLEX', behind_key(site), '[' .. session .. '\n', '(' .. session .. '\v', 'LIMIT', 0, most)) do
+      found[i] = find_recorded(site, 'd', string.sub(member, #session + 2 + STEP))
+    end
+    return found
   end
 
   -- Waiting tasks of a lane behind a place of it, in order.
@@ -394,7 +429,7 @@ local tasks = module(function(tasks)
     for _, origin in ipairs(hosts) do
       found = #found > 0 and found or tasks.parked(site, origin, most)
     end
-    return #found > 0 and found or tasks.recorded(site, { [DELAYED] = true, [SCHEDULED] = true }, most)
+    return #found > 0 and found or tasks.recorded(site, { [DELAYED] = true, [SCHEDULED] = true, [BEHIND] = true }, most)
   end
 
   -- Fingerprints lie in small sets of integers; there is one more set for every 200 of them, and each time one of the old

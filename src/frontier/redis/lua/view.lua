@@ -1,7 +1,7 @@
 -- What people and other modules look at; nothing here changes anything.
 local view = module(function(view)
   view.freshness, view.dead_letters, view.bar = pages.freshness, letters.after, sites_of.bar
-  view.holds_lock, view.lock_left, view.acts, view.fleet, view.queue = lock.holds, lock.left, acts.all, gate.rules, queue.list
+  view.holds_lock, view.lock_left, view.acts, view.fleet, view.queue, view.session = lock.holds, lock.left, acts.all, gate.rules, queue.list, sessions.status
 
   local function sorted(names)
     table.sort(names)
@@ -40,6 +40,7 @@ local view = module(function(view)
       },
       sites_of.is_seeding(site) and { site.seeding.put, site.seeding.of }, site.given_up or false,
       walls.known(site, unit), math.max(unit.slow and unit.slow.left or 0, site.slow and site.slow.left or 0),
+      sessions.held(site),
     }
   end
 
@@ -67,7 +68,7 @@ local view = module(function(view)
         found[#found + 1] = {
           stage, task.place, task.place == RUNNING and task.ends_at or task.until_at or false, task.owner or false,
           task.priority, EPOCH + task.position, task.depth, task.attempts or 0, task.losses or 0, history[#history] or false,
-          task.lane or false, task.tenant or false,
+          task.lane or false, task.tenant or false, task.session or false,
         }
       end
       local letter = call('HGET', P .. 'letter:' .. name, stage .. url)

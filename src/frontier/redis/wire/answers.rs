@@ -5,14 +5,14 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::clock::Timestamp;
-use crate::frontier::state::{Agreed, DeadState, StageCounts, TuneReply, WorkScope};
+use crate::frontier::state::{Agreed, DeadState, SessionState, StageCounts, TuneReply, WorkScope};
 use crate::frontier::step::{
     Begun, Feeding, Forgotten, Grant, LockReply, Lost, Rearm, Registered, Renamed, Run, SeedReply,
 };
 use crate::frontier::value::{Decoded, FromWire, ReplyRow, embedded, is_true, malformed, parse, read_by};
 use crate::frontier::view::{
-    DatedAct, Freshness, Inspection, KnownRobots, KnownWall, LatestPage, Owner, Queued, Says, SiteNames,
-    UnitStatus, UrlStatus, View,
+    DatedAct, Freshness, HeldSession, Inspection, KnownRobots, KnownWall, LatestPage, Owner, Queued, Says,
+    SessionStatus, SessionStep, SiteNames, UnitStatus, UrlStatus, View,
 };
 use crate::page::Validators;
 use crate::task::{
@@ -39,7 +39,8 @@ rows! {
     Grant { leases, next_in, buried, lost }
     Lease {
         token, site, stage, url, fence, granted_at, ends_at, attempts, origin, priority, depth, hops, departure, robots,
-        robots_until, stored, version, supply, places, parallel, response, tells, probe_of, tenant, urgent
+        robots_until, stored, version, supply, places, parallel, response, tells, probe_of, tenant, urgent,
+        session
     }
     RobotsFetch { fetch, failures }
     Lost { site, stage, url, losses, kept_back }
@@ -47,14 +48,18 @@ rows! {
     SiteNames { names, next }
     View {
         site, unit, at, run, run_began, finished, interval, parallel, in_flight, download, parse, oldest, response, starts,
-        last_start, due, blocked_until, blocked_why, paused, paused_until, version, says, seeds, is_given_up, wall, slow_starts
+        last_start, due, blocked_until, blocked_why, paused, paused_until, version, says, seeds, is_given_up, wall, slow_starts,
+        held
     }
+    HeldSession { name, url }
+    SessionStatus { session, next }
+    SessionStep { url, priority }
     KnownWall { why, since, url, probe_at, refused, looks }
     Says { interval, tuned_interval, robots, group, parallel, tuned_parallel, least_interval, most_parallel }
     KnownRobots { record, until, failures }
     UrlStatus { tasks, letters, latest, recrawl_at, is_known }
     Queued { url, priority, put_at, depth, lane, tenant }
-    UnitStatus { stage, place, until, owner, priority, put_at, depth, attempts, losses, failure, lane, tenant }
+    UnitStatus { stage, place, until, owner, priority, put_at, depth, attempts, losses, failure, lane, tenant, session }
     Departure { at, unit, site }
     LatestPage { stored, depth }
     Freshness { fresh, all, oldest }
@@ -89,6 +94,7 @@ read_by! {
         Ok(Self { place, fetched_at, validators: Validators { etag, last_modified } })
     };
     RobotsRecord: embedded;
+    SessionState: embedded;
     DeadState: embedded;
     // Its time in ms, then the rest.
     DatedAct: |value| {

@@ -195,6 +195,8 @@ fn put(put: &Put) -> Value {
         or_false(put.wish.lane.as_ref()),
         put.wish.urgent,
         or_false(put.wish.tenant.as_ref()),
+        or_false(put.session.as_ref().map(|wish| &wish.name)),
+        or_false(put.session.as_ref().and_then(|wish| wish.on_failure)),
     ])
 }
 
@@ -267,7 +269,7 @@ fn outcome(outcome: &Outcome) -> Value {
             done
         }
         Outcome::Excluded { why, unused } => json!({ "how": "excluded", "why": why, "unused": unused }),
-        Outcome::Redirected { .. } => json!({ "how": "redirected" }),
+        Outcome::Redirected { to } => json!({ "how": "redirected", "to": to.as_str() }),
         Outcome::Retry { after, why } => json!({ "how": "retry", "after": millis(*after), "why": why }),
         Outcome::Refused { why } => json!({ "how": "refused", "why": why }),
         Outcome::Postponed { after } => json!({ "how": "postponed", "after": millis(*after) }),

@@ -342,6 +342,11 @@ impl Frontier {
         ask!(self, Note { site: site.to_owned(), act })
     }
 
+    /// Drops steps of a session that nobody works on, those behind its head first; how many. A dead letter that holds it stays.
+    pub async fn drop_steps(&self, site: &str, session: &str) -> Result<u32, FrontierError> {
+        ask!(self, DropSteps { site: site.to_owned(), session: session.to_owned() })
+    }
+
     /// How a session of a site stands; none where there is no such one, or it ended a day ago or earlier (C11).
     pub async fn session(&self, site: &str, name: &str) -> Result<Option<SessionStatus>, FrontierError> {
         let status = ask!(self, Session { site: site.to_owned(), name: name.to_owned() })?;

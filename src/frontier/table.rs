@@ -177,6 +177,7 @@ steps! {
         Site(site), Asker;
     Requeue { site: String, urls: Vec<CanonicalUrl>, change: QueueChange } -> Option<u32>, "queue.change",
         Site(site), Asker;
+    DropSteps { site: String, session: String } -> u32, "sessions.drop_steps", Site(site), Asker;
     Session { site: String, name: String } -> Option<Box<SessionStatus>>, "view.session", Site(site), Asker;
     Acts { site: String } -> Vec<DatedAct>, "view.acts", of_acts(site), Asker;
     Inspect {} -> Box<Inspection>, "view.inspect", Several, Asker;
@@ -211,7 +212,9 @@ impl Step {
             Self::Queue { most, .. } | Self::Feed { most } => {
                 usize::try_from(*most).unwrap_or(PORTION).min(PORTION)
             }
-            Self::GiveUp { .. } | Self::Sweep { .. } | Self::Forget { .. } => PORTION,
+            Self::GiveUp { .. } | Self::Sweep { .. } | Self::Forget { .. } | Self::DropSteps { .. } => {
+                PORTION
+            }
             _ => 1,
         }
     }

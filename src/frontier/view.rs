@@ -113,6 +113,8 @@ pub struct View {
     pub slow_starts: u32,
     /// Sessions that a dead step holds, the first by name.
     pub held: Vec<HeldSession>,
+    /// How many they are in all.
+    pub held_in_all: u64,
 }
 
 /// A session that a dead step holds.
@@ -231,7 +233,8 @@ impl View {
     /// How long the downloads that are left take at the pace in force; none where that can't be told, as the run is over or
     /// all of them are kept back for later.
     pub fn eta(&self) -> Option<Duration> {
-        let (waiting, delayed) = (self.download.waiting, self.download.delayed);
+        let behind = if self.held_in_all > 0 { 0 } else { self.download.behind };
+        let (waiting, delayed) = (self.download.waiting + behind, self.download.delayed);
         let all_are_kept_back =
             self.download.ready() == 0 && self.in_flight == 0 && delayed + self.download.parked > 0;
         let is_paused_for_good = self.paused.is_some() && self.paused_until.is_none();
@@ -279,6 +282,7 @@ impl View {
             wall: None,
             slow_starts: 0,
             held: Vec::new(),
+            held_in_all: 0,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! What came of a crawl.
 
-use crate::frontier::{HeldSession, Run, View};
+use crate::frontier::{Run, View};
 use crate::monitor::Tally;
 use crate::task::Exclusion;
 
@@ -51,10 +51,9 @@ impl CrawlReport {
         self.sites.iter().map(|site| site.view.download.letters + site.view.parse.letters).sum()
     }
 
-    /// The first sessions that a dead step holds, each with its site.
-    pub fn held(&self) -> impl Iterator<Item = (&str, &HeldSession)> {
-        let views = self.sites.iter().map(|site| &site.view);
-        views.flat_map(|view| view.held.iter().map(|held| (view.site.as_str(), held)))
+    /// Whether a dead step holds a session of one of its sites.
+    pub fn has_held(&self) -> bool {
+        self.sites.iter().any(|site| site.view.held_in_all > 0)
     }
 
     /// The first site of which more pages died in the run than came, and how many of each.

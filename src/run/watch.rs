@@ -11,7 +11,7 @@ use super::report::Ending;
 use super::standstill::Standstill;
 use crate::clock;
 use crate::frontier::unit_news::UnitNews;
-use crate::frontier::{Frontier, FrontierError, HeldSession, View};
+use crate::frontier::{Frontier, FrontierError, View};
 use crate::monitor::{Monitor, Pulse, Shown, Tally};
 use crate::work::{Breakers, Outages, SiteRules, UnderWay, VisitParts};
 
@@ -292,7 +292,7 @@ impl Watch {
         let Results { mut sites, mut dead, mut held } = Results::default();
         for view in self.frontier.views(&self.rules.all_on(&self.frontier).await?).await? {
             dead += view.download.letters + view.parse.letters;
-            held.extend(view.held.iter().map(|held| (view.site.clone(), held.clone())));
+            held.extend((view.held_in_all > 0).then(|| view.clone()));
             if self.under_way.has_worked_on(&view.site) {
                 let tally = self.monitor.tally(&view.site);
                 sites.push((view, tally));
@@ -314,8 +314,8 @@ pub(super) struct Results {
     pub(super) sites: Vec<(View, Tally)>,
     /// The dead letters of all that it may work on.
     pub(super) dead: u64,
-    /// Their sessions that a dead step holds, the first of each site.
-    pub(super) held: Vec<(String, HeldSession)>,
+    /// Those that have sessions which a dead step holds.
+    pub(super) held: Vec<View>,
 }
 
 /// What ever entered a site; it never falls.

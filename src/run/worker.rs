@@ -17,7 +17,7 @@ use super::report::Ending;
 use super::site_folder::{SiteFolder, read_again_when_told};
 use super::watch::{Goal, Results, Watch};
 use super::worker_name::WorkerName;
-use crate::frontier::{Frontier, HeldSession, View, without_password};
+use crate::frontier::{Frontier, View, without_password};
 use crate::monitor::{Shown, Tally};
 use crate::task::Stage;
 use crate::work::{Role, SiteRules};
@@ -50,8 +50,8 @@ pub struct WorkReport {
     pub sites: Vec<(View, Tally)>,
     /// Where nothing is left: dead letters of all sites on which it may work.
     pub dead: Option<u64>,
-    /// Where nothing is left: their sessions that a dead step holds, the first of each site.
-    pub held: Vec<(String, HeldSession)>,
+    /// Where nothing is left: those of these sites that have sessions which a dead step holds.
+    pub held: Vec<View>,
 }
 
 impl WorkOptions {

@@ -92,7 +92,8 @@ impl VisitParts {
                 warn!(site, url = url.as_str(), stage = %stage, "its lease was lost; somebody else does it again");
             }
             (Settled::Died, Outcome::Retry { why, .. } | Outcome::Dead { why }) => {
-                warn!(site, url = url.as_str(), stage = %stage, "dead letter: {}", why.reason);
+                let session = lease.session.as_deref();
+                warn!(site, url = url.as_str(), stage = %stage, session, "dead letter: {}", why.reason);
             }
             (Settled::Kept, Outcome::Robots(now)) => {
                 self.monitor.robots(site, &url.origin(), &now.access);

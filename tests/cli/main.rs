@@ -22,6 +22,7 @@ mod rename;
 mod reparses;
 mod rights;
 mod schema;
+mod sessions;
 mod shell;
 mod site_files;
 mod terminal;

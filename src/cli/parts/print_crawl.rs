@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use tracing::{error, info, warn};
 
-use super::sessions::told_held;
+use super::sessions::all_told_held;
 use crate::frontier::View;
 use crate::monitor::Tally;
 use crate::quantity::compact;
@@ -23,9 +23,7 @@ pub(in crate::cli) fn tell(report: &CrawlReport) {
     if let Some((site, dead, came)) = report.mostly_dead().filter(|_| !report.is_fruitless()) {
         warn!(site, dead, came, "more of its pages died than came: `paced dead list` tells why");
     }
-    for (site, held) in report.held() {
-        warn!(site, "{}", told_held(site, held));
-    }
+    report.sites.iter().for_each(|site| warn_of_held(&site.view));
     let dead = report.dead();
     match report.ending {
         Ending::Finished => info!(dead, "done"),
@@ -33,6 +31,13 @@ pub(in crate::cli) fn tell(report: &CrawlReport) {
         Ending::Deadline => warn!(dead, "ended early: the deadline is over; the next start goes on here"),
         Ending::MaxPages => warn!(dead, "ended early: --max-pages is reached; the next start goes on here"),
         Ending::Stopped | Ending::Lacking => warn!(dead, "stopped; the next start goes on here"),
+    }
+}
+
+/// Sessions that wait for somebody.
+pub(in crate::cli) fn warn_of_held(view: &View) {
+    for held in all_told_held(view) {
+        warn!(site = view.site, "{held}");
     }
 }
 

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::account::Account;
 use super::{Exit, Trouble};
-use crate::frontier::{Frontier, HeldSession, SessionStatus};
+use crate::frontier::{Frontier, HeldSession, SessionStatus, View};
 use crate::task::{OnFailure, SessionWish};
 
 /// Reads the name of a session.
@@ -22,11 +22,22 @@ pub(in crate::cli) fn on_failure(text: &str) -> Result<OnFailure, String> {
     }
 }
 
-/// What holds a session, and what helps.
+/// What holds a session, and what helps: that page alone is named, as other letters are none of its matter.
 pub(in crate::cli) fn told_held(site: &str, HeldSession { name, url }: &HeldSession) -> String {
+    let path = &url.url()[url::Position::BeforePath..];
+    let is_plain = path.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"/._~%=&?+,:;@-".contains(&byte));
+    let only = if is_plain { format!(" --url '{path}'") } else { " --url with its path".to_owned() };
     format!(
-        "session `{name}` is held by a dead step, {url}: `paced dead revive {site}` goes on with it, `paced dead drop {site}` without it"
+        "session `{name}` is held by a dead step, {url}: `paced dead revive {site}{only}` goes on with it, `paced dead drop \
+         {site}{only}` without it"
     )
+}
+
+/// The first sessions of a site that are held, a line each, and how many more there are.
+pub(in crate::cli) fn all_told_held(view: &View) -> Vec<String> {
+    let more = view.held_in_all.saturating_sub(view.held.len() as u64);
+    let more = (more > 0).then(|| format!("{more} more sessions are held by dead steps"));
+    view.held.iter().map(|held| told_held(&view.site, held)).chain(more).collect()
 }
 
 /// Shows how a session of a site stands.

@@ -81,8 +81,8 @@ fn exit(report: &CrawlReport, fail_on_dead: bool) -> Exit {
     match report.ending {
         Ending::Stopped | Ending::Lacking => Exit::Interrupted,
         Ending::GivenUp | Ending::Deadline | Ending::MaxPages => Exit::Early,
-        Ending::Finished if report.held().next().is_some() => Exit::Early,
         Ending::Finished if report.is_fruitless() => Exit::Failed,
+        Ending::Finished if report.has_held() => Exit::Early,
         Ending::Finished if fail_on_dead && report.dead() > 0 => Exit::Early,
         Ending::Finished if report.mostly_dead().is_some() => Exit::Early,
         Ending::Finished => Exit::Done,

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::cli::parts::account::Account;
 use crate::cli::parts::lanes::by_lane;
-use crate::cli::parts::sessions::told_held;
+use crate::cli::parts::sessions::all_told_held;
 use crate::cli::parts::{Exit, Globals, Trouble, explain_url, sites};
 use crate::clock::{Clock, Timestamp};
 use crate::fetch;
@@ -130,8 +130,8 @@ fn tell_books(account: &mut Account, view: &View) {
              {done} done"
         ),
     );
-    for held in &view.held {
-        account.tell("held", told_held(&view.site, held));
+    for held in all_told_held(view) {
+        account.tell("held", held);
     }
     let StageCounts { waiting, leased, letters, done, .. } = parse;
     account.tell("parses", format!("{waiting} waiting, {leased} running, {letters} dead, {done} done"));

@@ -19,7 +19,7 @@ use crate::task::{LaneWish, NOW, OnFailure, Priority, Put, PutReply, SessionWish
 /// URLs put in one step.
 const PORTION: usize = 500;
 /// Why a page can't be a step of a session now.
-const BUSY: &str = "it is a step of another session, or runs outside of this one: nothing was put; put it again once that is done";
+const BUSY: &str = "it is a step of another session, or runs outside of this one: this page was not put; put it again once that is done";
 /// Bytes read from stdin at once.
 const ROOM: usize = 64 * 1024;
 
@@ -191,6 +191,10 @@ impl Intake<'_> {
         if text.trim().is_empty() {
             return Ok(());
         }
+        if self.options.session.is_some() && self.refused > 0 {
+            self.refused += 1;
+            return self.refuse(text, &format!("{}: a step before it was not put", text.trim()));
+        }
         match self.as_put(text) {
             Ok(put) => self.portion.push(put),
             Err(why) => {
@@ -198,7 +202,9 @@ impl Intake<'_> {
                 self.refuse(text, &why)?;
             }
         }
-        if self.portion.len() >= PORTION { self.hand_in().await } else { Ok(()) }
+        // A chain has no holes: what comes after a step that isn't taken in isn't put.
+        let most = if self.options.session.is_some() { 1 } else { PORTION };
+        if self.portion.len() >= most { self.hand_in().await } else { Ok(()) }
     }
 
     fn refuse(&mut self, text: &str, why: &str) -> Result<(), Trouble> {

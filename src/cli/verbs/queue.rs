@@ -9,6 +9,7 @@ use crate::cli::parts::act::Why;
 use crate::cli::parts::ask::{is_at_a_terminal, is_wanted};
 use crate::cli::parts::lanes::must_be_there;
 use crate::cli::parts::results::Results;
+use crate::cli::parts::sessions::session_name;
 use crate::cli::parts::waiting::{PageFilter, WaitingFilter, WaitingPages, gone, lane_of, tenant_of};
 use crate::cli::parts::{Exit, Globals, Trouble, say, sites};
 use crate::frontier::{Frontier, QueueChange, Queued};
@@ -63,6 +64,9 @@ enum QueueVerb {
         after_help = "Example:\n  paced queue books drop --match '/old/**' --why 'the shop was rebuilt'"
     )]
     Drop {
+        /// All steps of this session that nobody works on, those that wait behind others too
+        #[arg(long, value_name = "NAME", value_parser = session_name, conflicts_with_all = ["lane", "pattern", "tenant", "priority"])]
+        session: Option<String>,
         #[command(flatten)]
         filter: WaitingFilter,
         #[command(flatten)]
@@ -137,7 +141,10 @@ pub(super) async fn run(options: QueueArgs, globals: &Globals) -> Result<Exit, T
     let site = sites::known_site(&frontier, &options.site, globals).await?;
     let (filter, change, consent) = match options.verb {
         QueueVerb::List { filter, most, json } => return list(&filter, most, json, &site, &frontier).await,
-        QueueVerb::Drop { filter, consent } => (filter, PageChange::Drop, consent),
+        QueueVerb::Drop { session: Some(session), consent, .. } => {
+            return drop_session(&session, &consent, &site.name, &frontier).await;
+        }
+        QueueVerb::Drop { filter, consent, .. } => (filter, PageChange::Drop, consent),
         QueueVerb::Raise { to, filter, consent } => (filter, PageChange::Raise(to), consent),
         QueueVerb::Lower { to, filter, consent } => (filter, PageChange::Lower(to), consent),
         QueueVerb::Move { lane, from, page, consent } => {
@@ -305,6 +312,41 @@ impl ChangePlan {
     fn count(&self) -> usize {
         self.changes.iter().map(|(_, urls)| urls.len()).sum()
     }
+}
+
+async fn drop_session(
+    session: &str,
+    consent: &Consent,
+    site: &str,
+    frontier: &Frontier,
+) -> Result<Exit, Trouble> {
+    let left = frontier.session(site, session).await?.map_or(0, |status| status.session.left());
+    if left == 0 {
+        say(format_args!("session `{session}` of {site} has no steps left"));
+        return Ok(Exit::Done);
+    }
+    let found = format!("{site}: {} of session `{session}` would be dropped", counted(left, "step"));
+    if !consent.yes {
+        if !is_at_a_terminal() {
+            return Err(Trouble::usage(format!("{found}; add --yes to do it")));
+        }
+        if !is_wanted(format_args!("{found}: drop them?"))? {
+            say("nothing was changed");
+            return Ok(Exit::Failed);
+        }
+    }
+    let did = format!("queue drop --session {session}: {}", counted(left, "step"));
+    let act = if consent.yes { consent.why.act_unasked(&did) } else { consent.why.act(&did) };
+    frontier.note(site, act).await?;
+    let mut dropped: u64 = 0;
+    loop {
+        match frontier.drop_steps(site, session).await? {
+            0 => break,
+            some => dropped += u64::from(some),
+        }
+    }
+    Results::default().line(format_args!("{site}: {dropped} of {} dropped", counted(left, "step")))?;
+    Ok(Exit::Done)
 }
 
 async fn change_those(

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::cli::parts::lanes::by_lane;
 use crate::cli::parts::results::Results;
-use crate::cli::parts::sessions::{session_name, show_session, told_held};
+use crate::cli::parts::sessions::{all_told_held, session_name, show_session};
 use crate::cli::parts::signals::await_signals;
 use crate::cli::parts::table::{or_dash, table};
 use crate::cli::parts::{Exit, Globals, Trouble, sites};
@@ -98,8 +98,10 @@ fn show(stands: &[Stand], as_json: bool, results: &mut Results) -> Result<(), Tr
     let rows = stands.iter().map(cells).collect();
     results.lines(table(HEADS, rows, FIRST_NUMBER).lines())?;
     results.lines(stands.iter().flat_map(|stand| lanes(&stand.view)))?;
-    let held = stands.iter().flat_map(|Stand { view, .. }| view.held.iter().map(move |held| (view, held)));
-    results.lines(held.map(|(view, held)| format!("{}: {}", view.site, told_held(&view.site, held))))
+    let held = stands.iter().flat_map(|Stand { view, .. }| {
+        all_told_held(view).into_iter().map(|told| format!("{}: {told}", view.site))
+    });
+    results.lines(held)
 }
 
 fn cells(stand: &Stand) -> [String; 15] {
@@ -112,7 +114,7 @@ fn cells(stand: &Stand) -> [String; 15] {
         download.waiting.to_string(),
         or_dash(view.oldest.map(|put| compact(view.at.since(put)))),
         view.in_flight.to_string(),
-        (download.delayed + download.scheduled).to_string(),
+        (download.delayed + download.scheduled.saturating_sub(download.behind)).to_string(),
         (download.letters + view.parse.letters).to_string(),
         download.done.to_string(),
         or_dash(view.allowed().map(compact_rate)),
@@ -160,12 +162,12 @@ fn object(stand: &Stand) -> Value {
         "site": view.site, "unit": view.unit, "at": view.at, "run": view.run, "run_began": view.run_began,
         "state": state(stand), "finished": view.finished, "interval_ms": view.interval, "parallel": view.parallel,
         "waiting": view.download.waiting, "running": view.in_flight, "delayed": view.download.delayed,
-        "scheduled": view.download.scheduled, "dead": view.download.letters + view.parse.letters,
+        "scheduled": view.download.scheduled.saturating_sub(view.download.behind), "behind": view.download.behind, "dead": view.download.letters + view.parse.letters,
         "done": view.download.done, "oldest_waiting": view.oldest, "response_ms": view.response,
         "allowed_per_s": view.allowed(), "reached_per_s": reached(view),
         "eta_s": view.eta().map(|eta| eta.as_secs()), "last_start": view.last_start, "next_start": view.next_start(),
         "blocked_until": view.blocked_until, "blocked_why": view.blocked_why, "paused": view.paused, "paused_until": view.paused_until, "wall": wall_object(view),
-        "held_sessions": view.held.iter().map(|held| &held.name).collect::<Vec<_>>(),
+        "held_in_all": view.held_in_all, "held_sessions": view.held.iter().map(|held| &held.name).collect::<Vec<_>>(),
         "seeds_put": view.seeds.map(|(put, _)| put), "seeds": view.seeds.map(|(_, of)| of),
         "fresh_percent": freshness.percent(), "oldest_page": freshness.oldest, "download": view.download, "parse": view.parse,
     })

@@ -5,11 +5,10 @@ use std::path::PathBuf;
 
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use tracing::{error, info, warn};
+use tracing::{error, info};
 
 use crate::cli::parts::equipment::EquipmentOptions;
-use crate::cli::parts::print_crawl::tell_site;
-use crate::cli::parts::sessions::told_held;
+use crate::cli::parts::print_crawl::{tell_site, warn_of_held};
 use crate::cli::parts::signals::{Stop, await_signals, reload_on_hangup};
 use crate::cli::parts::{Exit, Globals, Trouble};
 use crate::run::{Ending, WorkOptions, WorkReport, WorkerName, work};
@@ -78,9 +77,7 @@ fn work_options(options: WorkArgs, globals: &Globals) -> Result<WorkOptions, Tro
 /// The last log lines: what this process did, and where nothing is left, how the sites stand.
 fn tell(report: &WorkReport) {
     report.sites.iter().for_each(|(view, tally)| tell_site(view, view.download.done, *tally));
-    for (site, held) in &report.held {
-        warn!(site, "{}", told_held(site, held));
-    }
+    report.held.iter().for_each(warn_of_held);
     let did = report.total;
     info!(
         starts = did.starts,

@@ -144,9 +144,9 @@ mod tests {
 
     #[test]
     fn another_schema_is_told_apart() {
-        assert_eq!(other_schema("8 1"), FrontierErrorKind::Newer(8));
+        assert_eq!(other_schema("9 1"), FrontierErrorKind::Newer(9));
         assert_eq!(other_schema("1 1"), FrontierErrorKind::Older(1));
         assert_eq!(other_schema("hello"), FrontierErrorKind::Foreign);
-        assert!(matches!(other_schema("7 16"), FrontierErrorKind::Unfit(_)));
+        assert!(matches!(other_schema("8 16"), FrontierErrorKind::Unfit(_)));
     }
 }

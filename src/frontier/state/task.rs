@@ -108,8 +108,14 @@ impl Deferral {
     /// One that stands for a later request as well.
     #[must_use]
     pub fn joined_by(self, later: Self) -> Self {
+        // That of a step is what its session goes by.
+        let priority = match (self.turn, later.turn) {
+            (Some(_), None) => self.priority,
+            (None, Some(_)) => later.priority,
+            _ => self.priority.min(later.priority),
+        };
         Self {
-            priority: self.priority.min(later.priority),
+            priority,
             depth: self.depth.min(later.depth),
             at: self.at.zip(later.at).map(|(one, other)| one.min(other)),
             expires: later_expiry(self.expires, later.expires),

@@ -44,7 +44,7 @@ impl<S: Shelf> Moment<'_, S> {
         }
         let Some(mut site) = self.shelf.site(&due.site)? else { return Ok(false) };
         let task = self.shelf.task(due.page(), Stage::Download)?;
-        if task.is_some_and(|task| task.running().is_some()) {
+        if task.is_some_and(|task| task.running().is_some()) || self.holds_a_session(&site, &due.url)? {
             return Ok(false);
         }
         // As far from a seed as it was: what `max_depth` holds off its links stays off.

@@ -94,6 +94,7 @@ pub(crate) fn apply<S: Shelf>(shelf: &mut S, step: Step, now: i64) -> Result<Rep
         Step::DeadLetters { site, most, after } => {
             Reply::DeadLetters(at.shelf.letters(&site, after.as_ref(), most)?)
         }
+        Step::DropSteps { site, session } => Reply::DropSteps(at.drop_steps(&site, &session)?),
         Step::Session { site, name } => Reply::Session(at.session_status(&site, &name)?),
         Step::Acts { site } => Reply::Acts(at.acts(&site)?),
         Step::Queue { site, lane, after, most } => Reply::Queue(at.queue(&site, &lane, after, most)?),

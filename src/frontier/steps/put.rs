@@ -95,7 +95,8 @@ impl<S: Shelf> Moment<'_, S> {
             return Ok(PutReply::Busy);
         }
         let seen = match &letter {
-            Some(letter) => letter.run == site.run,
+            // What holds a session is an operator's to revive.
+            Some(letter) => letter.run == site.run || letter.session.is_some(),
             None => stage == Stage::Download && self.shelf.is_known(site.page(&put.url), site.run)?,
         };
         let is_new_enough = letter.is_none() && self.is_new_enough(site, &new)?;
@@ -194,7 +195,11 @@ impl<S: Shelf> Moment<'_, S> {
     fn coalesce(&mut self, site: &mut SiteState, mut task: Task, new: Incoming) -> Done<S, PutReply> {
         let put = new.put;
         site.counts(task.stage).coalesced += 1;
-        task.priority = task.priority.min(put.priority);
+        // Where it stands in its session is the session's own matter.
+        let is_foreign = task.rare.session.is_some() && put.session.is_none();
+        if !is_foreign {
+            task.priority = task.priority.min(put.priority);
+        }
         task.depth = task.depth.min(put.depth);
         if put.origin == Origin::Request {
             task.origin = Origin::Request;
@@ -211,7 +216,7 @@ impl<S: Shelf> Moment<'_, S> {
             Place::Delayed { until, scheduled } if until > self.now => Some((until, scheduled)),
             _ => None,
         };
-        let is_pulled = put.again && until.is_none_or(|(_, scheduled)| scheduled);
+        let is_pulled = put.again && !is_foreign && until.is_none_or(|(_, scheduled)| scheduled);
         if is_pulled {
             task.rare.after = None;
         }

@@ -51,7 +51,6 @@ impl<S: Shelf> Moment<'_, S> {
                 QueueChange::Priority { to, .. } => {
                     task.priority = *to;
                     self.shelf.save_task(&task)?;
-                    self.reorder(&mut site, &task)?;
                 }
                 QueueChange::Lane { to, .. } => {
                     let lane = Some(to.clone()).filter(|lane| lane != LANE);
@@ -70,7 +69,8 @@ fn is_as_seen(task: &Task, change: &QueueChange) -> bool {
     waits
         && match change {
             QueueChange::Drop => true,
-            QueueChange::Priority { from, .. } => task.priority == *from,
+            // The steps of a session keep their order.
+            QueueChange::Priority { from, .. } => task.priority == *from && task.rare.session.is_none(),
             QueueChange::Lane { from, .. } => task.queued_in().unwrap_or(LANE) == from,
         }
 }

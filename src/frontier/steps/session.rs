@@ -1,6 +1,7 @@
 //! Sessions: one step of each is in the queue, its head; the others are behind it (C6). What takes a head away lets the next one in,
 //! in the same step.
 
+use super::site::REMOVED;
 use super::{Done, Moment};
 use crate::canonical_url::CanonicalUrl;
 use crate::frontier::shelf::Shelf;
@@ -148,6 +149,12 @@ impl<S: Shelf> Moment<'_, S> {
         Ok(session.is_some_and(|session| session.on_failure == OnFailure::Block))
     }
 
+    /// Whether the dead letter of a page holds a session.
+    pub(super) fn holds_a_session(&mut self, site: &SiteState, url: &CanonicalUrl) -> Done<S, bool> {
+        let letter = if site.held > 0 { self.shelf.dead(site.page(url), Stage::Download)? } else { None };
+        Ok(letter.is_some_and(|letter| letter.session.is_some()))
+    }
+
     /// A step died whose letter holds the session, or, with a further run, takes its own place.
     pub(super) fn died_in_session(&mut self, site: &mut SiteState, name: &str, runs_again: bool) -> Done<S> {
         let Some(mut session) = self.shelf.session(&site.name, name)? else { return Ok(()) };
@@ -175,6 +182,24 @@ impl<S: Shelf> Moment<'_, S> {
         }
         session.head = None;
         self.put_in_order(site, name, session)
+    }
+
+    /// Drops steps of a session that nobody works on, a bounded number: how many. Those behind its head go first, so that none is let
+    /// in.
+    pub(super) fn drop_steps(&mut self, name: &str, session: &str) -> Done<S, u32> {
+        let Some(mut site) = self.shelf.site(name)? else { return Ok(0) };
+        let mut steps = self.shelf.steps_behind(name, session, REMOVED)?;
+        if steps.is_empty()
+            && let Some(head) = self.shelf.session(name, session)?.and_then(|session| session.head)
+            && let Some(head) = self.shelf.task(site.page(&head), Stage::Download)?
+            && head.running().is_none()
+            && head.rare.session.as_deref() == Some(session)
+        {
+            steps.push(head);
+        }
+        steps.iter().try_for_each(|step| self.drop_task(&mut site, step))?;
+        self.save(&site)?;
+        Ok(u32::try_from(steps.len()).unwrap_or(REMOVED))
     }
 
     /// Forgets sessions that ended long ago, or before as many others as are kept: so many at most.

@@ -53,6 +53,7 @@ impl<S: Shelf> Moment<'_, S> {
             wall,
             slow_starts,
             held,
+            held_in_all: site.held,
         }))
     }
 

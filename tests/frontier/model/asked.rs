@@ -58,15 +58,22 @@ impl Ledger {
                     task.deferral = Some(Deferral { priority, expires, hops: put.hops, at, wish, step });
                     return PutReply::Deferred;
                 };
+                deferral.priority = match (deferral.step, step) {
+                    (Some(_), None) => deferral.priority,
+                    (None, Some(_)) => priority,
+                    _ => deferral.priority.min(priority),
+                };
                 deferral.step = deferral.step.or(step);
-                deferral.priority = deferral.priority.min(priority);
                 deferral.expires = later(deferral.expires, expires);
                 deferral.hops = put.hops;
                 deferral.wish = deferral.wish.clone().joined_by(put.wish.clone());
                 deferral.at = deferral.at.and_then(|one| at.map(|two| one.min(two)));
                 return PutReply::Coalesced;
             }
-            task.priority = task.priority.min(put.priority.value());
+            let is_foreign = task.session.is_some() && wish.is_none();
+            if !is_foreign {
+                task.priority = task.priority.min(put.priority.value());
+            }
             if !link {
                 task.expires = later(task.expires, expires);
                 task.hops = put.hops;
@@ -78,7 +85,8 @@ impl Ledger {
                 Place::Scheduled(until) | Place::Delayed(until) if until > now => Some(until),
                 _ => None,
             };
-            let is_pulled = put.again && (until.is_none() || matches!(task.place, Place::Scheduled(_)));
+            let is_pulled =
+                put.again && !is_foreign && (until.is_none() || matches!(task.place, Place::Scheduled(_)));
             task.after = task.after.filter(|_| !is_pulled);
             match (&task.session, wish) {
                 (None, Some(wish)) => {
@@ -97,10 +105,11 @@ impl Ledger {
             }
             return PutReply::Coalesced;
         }
+        let holds = self.held_by(&key).is_some();
         let Some(site) = self.sites.get_mut(site_name) else { return PutReply::Known };
         let letter = self.dead.get(&key).copied();
         let seen = match letter {
-            Some(run) => run == site.run,
+            Some(run) => run == site.run || holds,
             None => stage == Stage::Download && site.known.contains(&key.2),
         };
         let page = self.pages.get(&(site_name.to_owned(), key.2.clone()));

@@ -95,7 +95,7 @@ impl Ledger {
             let Some((_, site, url)) = self.first_again().filter(|(at, ..)| *at <= self.now) else { break };
             let again = CanonicalUrl::parse(&url).map_err(|e| e.to_string())?;
             let key = (site.clone(), Stage::Download, url.clone());
-            if self.tasks.get(&key).is_none_or(Task::is_idle) {
+            if self.tasks.get(&key).is_none_or(Task::is_idle) && self.held_by(&key).is_none() {
                 self.put(&site, Stage::Download, &Put::request(again, Priority::from_value(260)));
                 put += 1;
             }

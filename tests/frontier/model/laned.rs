@@ -90,7 +90,7 @@ impl Ledger {
         let key = (site.to_owned(), Stage::Download, url.to_owned());
         let is_as_seen = |task: &Task| match change {
             QueueChange::Drop => true,
-            QueueChange::Priority { from, .. } => task.priority == from.value(),
+            QueueChange::Priority { from, .. } => task.priority == from.value() && task.session.is_none(),
             QueueChange::Lane { from, .. } => task.lane.as_deref().unwrap_or(LANE) == from,
         };
         let waits = |task: &Task| task.place == Place::Waiting && !task.errand && is_as_seen(task);
@@ -110,9 +110,6 @@ impl Ledger {
                 }
                 return Ok(());
             }
-        }
-        if let Some(name) = task.session.clone() {
-            self.put_in_order(site, &name);
         }
         Ok(())
     }

@@ -14,7 +14,7 @@ fn clock(after: i64) -> Clock {
     Clock::fake(Timestamp::from_millis(START + after))
 }
 
-const SCHEMAS: [i64; 3] = [3, 5, 6];
+const SCHEMAS: [i64; 4] = [3, 5, 6, 7];
 
 fn old(schema: i64) -> Option<RedisServer> {
     RedisServer::builder().dump(&fixtures().join(format!("schema-{schema}.rdb"))).start()
@@ -82,7 +82,7 @@ fn n9_two_processes_that_start_at_once_upgrade_once_and_lose_nothing() {
             let (one, other) = tokio::join!(first.sites(), second.sites());
             assert_eq!(one.expect("upgraded"), other.expect("upgraded"));
         });
-        assert_eq!(server.cli(&["GET", "{paced:0}:schema"]), "7 1");
+        assert_eq!(server.cli(&["GET", "{paced:0}:schema"]), "8 1");
         assert_eq!(server.cli(&["EXISTS", "{paced:0}:page:big"]), "0");
         assert_eq!(server.cli(&["HGET", "{paced:0}:pages:big", "count"]), FETCHED.to_string());
         wait_for(async { is_the_same(&World::of(first, time)).await });
@@ -123,7 +123,7 @@ fn n9_an_upgrade_that_was_cut_off_is_gone_on_with_in_steps_of_a_thousand() {
     // As an older version leaves it: a dead process with a lease, one without, and the set of a third one's sites.
     redis_of_a_dead_process(&server);
     // As who began it, and moved what it could, leaves it.
-    server.cli(&["SET", "{paced:0}:schema", "7 1 3"]);
+    server.cli(&["SET", "{paced:0}:schema", "8 1 3"]);
     server.cli(&["SET", "{paced:0}:upgrading", "somebody", "PX", "300"]);
     let time = clock(LATER);
     let frontier = open(&server, &time);

@@ -1,7 +1,8 @@
 -- Pages whose `recrawl` is over are asked for again.
 local feed = module(function(feed)
   -- Puts pages whose time has come as requests, the longest due first. Each is due again a period later, whatever becomes
-  -- of the request. A page that is being fetched just now isn't asked for once more: that fetch is its re-crawl. A site
+  -- of the request. A page that is being fetched just now isn't asked for once more: that fetch is its re-crawl. Nor is one that holds a
+  -- session. A site
   -- with enough waiting downloads is passed over until it has room. So many pages are looked at, put or not.
   function feed.step(most)
     local fed, looks = 0, math.min(most, FED)
@@ -12,7 +13,8 @@ local feed = module(function(feed)
       local depth = page.depth
       pages.save(site, url, page, { fence = page.fence, stored = page.stored, depth = depth, recrawl = page.recrawl })
       local task = tasks.find(site, 'd', url)
-      if not task or task.place ~= RUNNING then
+      local letter = site.held and not task and tasks.dead(site, 'd', url)
+      if not (task and task.place == RUNNING) and not (letter and letter.session) then
         -- As far from a seed as it was: what `max_depth` holds off its links stays off.
         put.one(site, 'd', { url = url, link = false, priority = PRIORITY_RECRAWL, depth = depth })
         fed = fed + 1

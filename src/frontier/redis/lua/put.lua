@@ -39,10 +39,11 @@ put = module(function(put)
     store.add(site, counter[task.stage].coalesced, 1)
     local goes_now = task.lane ~= NOW and gate.goes_now(site, task.stage, asked, task.place ~= WAITING)
     local joins = asked.session and not task.session
+    local is_foreign = task.session and not asked.session -- where it stands in its session is the session's own matter
     if asked.link and asked.priority >= task.priority and asked.depth >= task.depth and not asked.again and not goes_now and not joins then
       return COALESCED
     end
-    task.priority = math.min(task.priority, asked.priority)
+    task.priority = is_foreign and task.priority or math.min(task.priority, asked.priority)
     task.depth = math.min(task.depth, asked.depth)
     if not asked.link then
       task.link = false
@@ -54,7 +55,7 @@ put = module(function(put)
       places.change_lane(site, task, NOW)
     end
     local is_later = (task.place == SCHEDULED or task.place == DELAYED) and task.until_at > now
-    local is_pulled = asked.again and (not is_later or task.place == SCHEDULED)
+    local is_pulled = asked.again and not is_foreign and (not is_later or task.place == SCHEDULED)
     if is_pulled then
       task.after = nil
     end
@@ -84,7 +85,11 @@ put = module(function(put)
     local turn = asked.session and store.next_position(site) or nil
     if deferral then
       store.add(site, counter[task.stage].coalesced, 1)
-      deferral.priority = math.min(deferral.priority, asked.priority)
+      if not deferral.turn == not turn then
+        deferral.priority = math.min(deferral.priority, asked.priority)
+      elseif turn then -- that of a step is what its session goes by
+        deferral.priority = asked.priority
+      end
       deferral.depth = math.min(deferral.depth, asked.depth)
       deferral.hops = asked.hops
       deferral.at = deferral.at and at and math.min(deferral.at, at) or nil
@@ -184,7 +189,7 @@ put = module(function(put)
     end
     local seen
     if letter then
-      seen = letter.run == site.run
+      seen = letter.run == site.run or letter.session ~= nil -- what holds a session is an operator's to revive
     else
       seen = asked.passes and stage == 'd' and is_known
     end
@@ -259,6 +264,9 @@ put = module(function(put)
       else
         found[url] = nil
         task = waits and tasks.waiting(site.name, 'd', url, task) or task
+        if task and task.session then
+          task = tasks.find(site, 'd', url) -- a put before may have moved it
+        end
         replies[i] = put_found(site, 'd', asked, nil, task, known[url])
       end
     end

@@ -22,7 +22,7 @@ local queue = module(function(queue)
       return true
     end,
     priority = function(task, from)
-      return task.priority == from
+      return task.priority == from and not task.session -- the steps of a session keep their order
     end,
     lane = function(task, from)
       return (task.lane or LANE) == from
@@ -33,10 +33,9 @@ local queue = module(function(queue)
     drop = function(site, task)
       places.drop(site, task)
     end,
-    priority = function(site, task, priority)
+    priority = function(_, task, priority)
       task.priority = priority
       tasks.save(task)
-      sessions.reorder(site, task)
     end,
     lane = function(site, task, lane)
       places.change_lane(site, task, lane ~= LANE and lane or nil)

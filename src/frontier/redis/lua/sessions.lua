@@ -167,6 +167,25 @@ sessions = module(function(sessions)
     end
   end
 
+  -- Drops steps of a session that nobody works on, a bounded number: how many. Those behind its head go first, so that none is let in.
+  function sessions.drop_steps(name, session_name)
+    local site = store.site(name)
+    if not site then
+      return 0
+    end
+    local steps = tasks.steps_behind(name, session_name, REMOVED)
+    local session = read(name, session_name)
+    local head = #steps == 0 and session and session.head and tasks.find(site, 'd', session.head)
+    if head and head.place ~= RUNNING and head.session == session_name then
+      steps[1] = head
+    end
+    for i = 1, #steps do
+      places.drop(site, steps[i])
+    end
+    store.save_site(site)
+    return #steps
+  end
+
   -- The first sessions of a site that are held: their names and heads.
   function sessions.held(site)
     local held = {}

@@ -49,7 +49,7 @@ rows! {
     View {
         site, unit, at, run, run_began, finished, interval, parallel, in_flight, download, parse, oldest, response, starts,
         last_start, due, blocked_until, blocked_why, paused, paused_until, version, says, seeds, is_given_up, wall, slow_starts,
-        held
+        held, held_in_all
     }
     HeldSession { name, url }
     SessionStatus { session, next }

@@ -30,7 +30,7 @@ const ROOM: usize = 64 * 1024;
   my-feed-reader | paced put books - --priority user
   paced put books https://books.toscrape.com/sale.html --at 08:00 --expires 6h
   my-feed-reader | paced put books - --tenant acme --lane slow
-  paced put books https://books.toscrape.com/a.html https://books.toscrape.com/b.html --session roll-out")]
+  paced put books - --session roll-out < steps.txt")]
 pub(in crate::cli) struct PutArgs {
     /// The site: a name, or its file
     site: String,

@@ -9,7 +9,7 @@ use super::step::Act;
 use crate::canonical_url::CanonicalUrl;
 use crate::clock::Timestamp;
 use crate::quantity::spoken;
-use crate::task::{DeadLetter, Failure, Priority, RobotsRecord, Stage, StoredPage};
+use crate::task::{DeadLetter, Failure, Priority, RobotsRecord, Stage, StoredPage, TaskOrder};
 
 /// A process that claims, or did.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -107,6 +107,8 @@ pub struct View {
     pub seeds: Option<(u32, u32)>,
     /// Its run is being given up.
     pub is_given_up: bool,
+    /// Which of its tasks goes first in a lane.
+    pub order: TaskOrder,
     /// It refuses, by itself or with its unit.
     pub wall: Option<KnownWall>,
     /// It was left alone for long: so many starts come before the usual pace is in force.
@@ -247,6 +249,7 @@ impl View {
             says: Says::default(),
             seeds: None,
             is_given_up: false,
+            order: TaskOrder::Strict,
             wall: None,
             slow_starts: 0,
         }
@@ -392,7 +395,7 @@ impl Queued {
     }
 }
 
-/// A place in a lane: by priority, then by the time of putting.
+/// A place in a lane, where a page stands or stood.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct QueuePlace {
     /// How urgent.

@@ -94,9 +94,8 @@ impl Ledger {
                 *site.spent.entry(name.to_owned()).or_default() += 1;
             }
         }
-        self.turns += 1;
         let place = at.map_or(Place::Waiting, Place::Scheduled);
-        let mut task = Task::new(place, put.priority.value(), self.turns);
+        let mut task = Task::new(place, put.priority.value(), self.next_turn(site_name));
         (task.expires, task.hops) = (expires, put.hops);
         (task.lane, task.tenant) = self.gate(site_name, stage, &put.wish, at.is_some());
         let Some(site) = self.sites.get_mut(site_name) else { return PutReply::Known };
@@ -137,6 +136,9 @@ impl Ledger {
         self.unit(&unit).group = new.group.as_ref().map(|(_, interval)| *interval);
         let site = self.sites.entry(new.name.clone()).or_default();
         site.unit = unit;
+        if site.run == 0 {
+            site.order = self.fleet.rules.order;
+        }
         let dropped: Vec<String> =
             site.hosts.iter().filter(|host| !new.hosts.contains(host)).cloned().collect();
         site.hosts.clone_from(&new.hosts);
@@ -194,6 +196,7 @@ impl Ledger {
         }
         let Some(site) = self.sites.get_mut(name) else { return false };
         site.run += 1;
+        site.order = self.fleet.rules.order;
         site.known.clear();
         site.spent.clear();
         for seed in seeds {

@@ -85,12 +85,12 @@ impl Ledger {
         };
         let mut gone: Vec<(Key, Task)> =
             self.tasks.iter().filter(gone).map(|(key, task)| (key.clone(), task.clone())).collect();
-        gone.sort_by_key(|(_, task)| task.order());
+        gone.sort_by_key(|(key, task)| self.order(&key.0, task));
         for (key, task) in gone {
             let waits = |(other, rest): &(&Key, &Task)| {
                 (&other.0, other.1, &rest.lane) == (&key.0, key.1, &task.lane)
                     && rest.place == Place::Waiting
-                    && rest.order() < task.order()
+                    && self.order(&other.0, rest) < self.order(&key.0, &task)
                     && !granted(other)
             };
             if let Some((before, _)) = self.tasks.iter().find(waits).filter(|_| !self.is_walled(&key.0)) {
@@ -324,8 +324,7 @@ impl Ledger {
     }
 
     fn make_robots(&mut self, key: &Key) {
-        self.turns += 1;
-        let task = Task::new(Place::Waiting, 0, self.turns);
+        let task = Task::new(Place::Waiting, 0, self.next_turn(&key.0));
         self.tasks.insert(key.clone(), task);
         let revived = self.dead.remove(key).is_some();
         let books = self.books(key);
@@ -342,12 +341,12 @@ impl Ledger {
         let page = |(other, page): &(&Key, &Task)| {
             (&other.0, other.1) == (&key.0, key.1) && *other != key && page.place == Place::Waiting
         };
-        let needed = self.tasks.iter().filter(page).map(|(_, page)| page.order()).min();
+        let needed = self.tasks.iter().filter(page).map(|(_, page)| self.order(&key.0, page)).min();
         let expired = task.expires.is_some_and(|expires| expires <= starts);
         expired
             && !task.errand
             && task.place == Place::Waiting
-            && needed.is_none_or(|page| task.order() < page)
+            && needed.is_none_or(|page| self.order(&key.0, task) < page)
     }
 
     /// I8: of those that may run now, none of the site and stage waits that should have gone before.
@@ -358,7 +357,7 @@ impl Ledger {
             let before = |(other, task): &(&Key, &Task)| {
                 let is_beside = (&other.0, other.1) == (&key.0, key.1) && task.place == Place::Waiting;
                 let goes_now = |task: &Task| task.lane.as_deref() == Some(NOW);
-                let is_first = task.lane == own.lane && task.order() < own.order();
+                let is_first = task.lane == own.lane && self.order(&key.0, task) < self.order(&key.0, own);
                 is_beside && (is_first || goes_now(task) && !goes_now(own))
             };
             if let Some((other, task)) = self.tasks.iter().find(before) {

@@ -119,15 +119,15 @@ impl Ledger {
                 }
             }
             Outcome::Refused { .. } => {
-                self.turns += 1;
                 task.absorb(now);
-                (task.place, task.turn) = (Place::Waiting, self.turns);
+                task.place = Place::Waiting;
+                self.stands_last(&key);
             }
             Outcome::Postponed { after } => {
-                self.turns += 1;
                 let until = now + i64::try_from(after.as_millis()).unwrap_or(0);
                 task.absorb(until);
-                (task.place, task.turn) = (Place::Delayed(until), self.turns);
+                task.place = Place::Delayed(until);
+                self.stands_last(&key);
             }
             Outcome::Dead { .. } => self.die(&key),
             Outcome::Robots(_) | Outcome::RobotsMoved { .. } => unreachable!("only for errands"),
@@ -247,10 +247,17 @@ impl Ledger {
         task.take_up(&deferral);
         task.errand = false;
         task.place = at.map_or(Place::Waiting, Place::Scheduled);
-        self.turns += 1;
-        task.turn = self.turns;
+        self.stands_last(key);
         self.books(key).reruns += 1;
         true
+    }
+
+    /// It gets a new turn.
+    fn stands_last(&mut self, key: &Key) {
+        let turn = self.next_turn(&key.0);
+        if let Some(task) = self.tasks.get_mut(key) {
+            task.turn = turn;
+        }
     }
 
     /// The task goes back and its start is unused.

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use paced::internals::frontier::{DatedAct, Inspection, Renamed, SiteSettings, TuneReply, Tuning, WorkScope};
-use paced::internals::task::{LaneWish, Settled, Stage};
+use paced::internals::task::{LaneWish, Settled, Stage, TaskOrder};
 
 use super::game::{Answer, Move};
 use super::laned::{Fleet, goes_now};
@@ -37,7 +37,6 @@ pub struct Ledger {
     pub owners: BTreeMap<String, Owner>,
     /// The newest version of the rules that each name of a site had, and when it was given.
     pub versions: BTreeMap<String, (i64, i64)>,
-    pub turns: u64,
     pub fleet: Fleet,
 }
 
@@ -61,6 +60,10 @@ pub struct Site {
     pub budgets: BTreeMap<String, u64>,
     pub spent: BTreeMap<String, u64>,
     pub run: i64,
+    /// As was agreed on when its run began.
+    pub order: TaskOrder,
+    /// The earliest time at which the next task is put.
+    pub free: i64,
     pub known: BTreeSet<String>,
     pub fence: i64,
     /// Its own starts.
@@ -107,8 +110,8 @@ pub struct Start {
 pub struct Task {
     pub place: Place,
     pub priority: u16,
-    /// Its turn among equals.
-    pub turn: u64,
+    /// Its turn among equals: when it was put, in ms; of those of one ms each is 1 ms later.
+    pub turn: i64,
     pub expires: Option<i64>,
     pub attempts: u32,
     pub losses: u32,
@@ -208,7 +211,7 @@ impl Site {
 }
 
 impl Task {
-    pub fn new(place: Place, priority: u16, turn: u64) -> Self {
+    pub fn new(place: Place, priority: u16, turn: i64) -> Self {
         let (expires, deferral, lane, tenant) = (None, None, None, None);
         let (attempts, losses, hops, errand) = (0, 0, 0, false);
         Self { place, priority, turn, expires, attempts, losses, hops, errand, deferral, lane, tenant }
@@ -216,10 +219,6 @@ impl Task {
 
     pub fn is_idle(&self) -> bool {
         !matches!(self.place, Place::Running(_))
-    }
-
-    pub fn order(&self) -> (u16, u64) {
-        (self.priority, self.turn)
     }
 
     pub fn take_up(&mut self, deferral: &Deferral) {
@@ -392,6 +391,28 @@ impl Ledger {
             }
             other => Err(format!("an answer of another kind: {other:?}")),
         }
+    }
+
+    /// The turn of a task that is put now.
+    pub fn next_turn(&mut self, site: &str) -> i64 {
+        let site = self.sites.entry(site.to_owned()).or_default();
+        let turn = site.free.max(self.now);
+        site.free = turn + 1;
+        turn
+    }
+
+    /// Where a task of a site stands among those of its lane.
+    pub fn order(&self, site: &str, task: &Task) -> (i64, i64) {
+        const HOUR: i64 = 3_600_000;
+        let waits = match (self.sites[site].order, task.priority) {
+            (TaskOrder::Strict, priority) => return (priority.into(), task.turn),
+            (_, 0) => return (i64::MIN, task.turn),
+            (_, 118..=162 | 218..=222 | 318..=322) => 0,
+            (_, 223..=262) => HOUR,
+            (_, 323..=362) => 24 * HOUR,
+            (_, other) => unreachable!("no history has the priority {other}"),
+        };
+        (task.turn + waits, task.turn)
     }
 
     pub fn books(&mut self, key: &Key) -> &mut Books {

@@ -39,7 +39,7 @@ local view = module(function(view)
         site.tuned_parallel or false, store.least_interval(site), store.most_parallel(site),
       },
       sites_of.is_seeding(site) and { site.seeding.put, site.seeding.of }, site.given_up or false,
-      walls.known(site, unit), math.max(unit.slow and unit.slow.left or 0, site.slow and site.slow.left or 0),
+      walls.known(site, unit), math.max(unit.slow and unit.slow.left or 0, site.slow and site.slow.left or 0), site.order or STRICT,
     }
   end
 

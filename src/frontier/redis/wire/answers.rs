@@ -17,7 +17,7 @@ use crate::frontier::view::{
 use crate::page::Validators;
 use crate::task::{
     DeadLetter, Departure, Failure, FleetRules, Lease, Origin, PageKey, PutReply, RobotsFetch, RobotsRecord,
-    Settled, StoredPage,
+    Settled, StoredPage, TaskOrder,
 };
 
 /// Rows of the script: their fields, in its order.
@@ -47,7 +47,7 @@ rows! {
     SiteNames { names, next }
     View {
         site, unit, at, run, run_began, finished, interval, parallel, in_flight, download, parse, oldest, response, starts,
-        last_start, due, blocked_until, blocked_why, paused, paused_until, version, says, seeds, is_given_up, wall, slow_starts
+        last_start, due, blocked_until, blocked_why, paused, paused_until, version, says, seeds, is_given_up, wall, slow_starts, order
     }
     KnownWall { why, since, url, probe_at, refused, looks }
     Says { interval, tuned_interval, robots, group, parallel, tuned_parallel, least_interval, most_parallel }
@@ -69,6 +69,7 @@ read_by! {
     LockReply: parse;
     TuneReply: parse;
     Agreed: parse;
+    TaskOrder: parse;
     // Those for all as text, then each tenant's.
     FleetRules: |value| {
         let (for_all, own): (String, Vec<(String, String)>) = FromWire::read(value)?;

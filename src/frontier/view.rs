@@ -371,6 +371,14 @@ pub struct UnitStatus {
     pub tenant: Option<String>,
 }
 
+impl UnitStatus {
+    /// By when it is to go at the latest, where its site goes by deadlines; none: before all others.
+    pub fn go_by(&self) -> Option<Timestamp> {
+        let allowance = Duration::from_millis(self.priority.allowance().unsigned_abs());
+        (self.priority != Priority::ROBOTS).then(|| self.put_at.plus(allowance))
+    }
+}
+
 /// A download that waits in a lane.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Queued {

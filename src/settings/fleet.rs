@@ -244,7 +244,10 @@ mod tests {
         let fleet = |order, pick| Ok(Some(FleetRules { order, pick, ..FleetRules::default() }));
         assert_eq!(read("order = \"deadline\"\n"), fleet(TaskOrder::Deadline, UnitPick::Random));
         assert_eq!(read("pick = \"earliest\"\n"), fleet(TaskOrder::Strict, UnitPick::Earliest));
-        assert_eq!(read("order = \"strict\"\npick = \"random\"\n"), fleet(TaskOrder::Strict, UnitPick::Random));
+        assert_eq!(
+            read("order = \"strict\"\npick = \"random\"\n"),
+            fleet(TaskOrder::Strict, UnitPick::Random)
+        );
         assert_eq!(read("max_rate = \"5/s\"\n"), Ok(None), "those of the other machines hold");
         assert_eq!(
             told("order = \"dedline\"\npick = \"first\"\n[lanes]\nslow = 101\n"),
@@ -254,7 +257,10 @@ mod tests {
                 "paced.toml:4:8: `slow` can't be 101; write a whole number from 1 to 100",
             ]
         );
-        assert_eq!(told("order = 5\n"), ["paced.toml:1:9: `order` is an integer, not a text; write it in quotes"]);
+        assert_eq!(
+            told("order = 5\n"),
+            ["paced.toml:1:9: `order` is an integer, not a text; write it in quotes"]
+        );
     }
 
     #[test]

@@ -8,7 +8,7 @@ use super::{Done, Moment};
 use crate::clock::millis;
 use crate::frontier::shelf::Shelf;
 use crate::frontier::state::{
-    AwayHost, Place, Running, SiteState, Start, Task, Turn, UnitState, WorkScope, nth_of,
+    AwayHost, Place, Running, SiteState, SlowStart, Start, Task, Turn, UnitState, UnitWait, WorkScope, nth_of,
 };
 use crate::frontier::step::{Claim, Grant};
 use crate::manners::lead_ms;
@@ -328,7 +328,15 @@ impl<S: Shelf> Moment<'_, S> {
         site.tuned.tidy(self.now);
         site.running += 1;
         site.starts += 1;
-        if departure.unit > 0 { self.take_mutex(unit, token, start.ends(departure.unit)) } else { Ok(()) }
+        if departure.unit == 0 {
+            return Ok(());
+        }
+        // With this start a slow start may be over: outsiders wait no longer than the unit itself.
+        let wait = match unit.wait {
+            UnitWait::Own => SlowStart::lengthens(unit.slow, site.interval()),
+            _ => self.wait_of(unit)?,
+        };
+        self.take_mutex(unit, token, start.ends(wait))
     }
 }
 

@@ -354,7 +354,8 @@ impl Game {
             let acts = self.worlds[0].frontier.acts(site).await.map_err(|e| e.to_string())?;
             self.ledger.check_acts(site, &acts)?;
         }
-        for (site, lane) in SITES.into_iter().flat_map(|site| LANES.map(|lane| (site, lane))).filter(|_| all) {
+        for (site, lane) in SITES.into_iter().flat_map(|site| LANES.map(|lane| (site, lane))).filter(|_| all)
+        {
             for world in &self.worlds {
                 self.ledger.check_queue(site, lane, &world.queued(site, lane).await?)?;
             }

@@ -174,7 +174,11 @@ impl Ledger {
         expected.sort_by_key(|(_, task)| self.order(site, task));
         let expected: Vec<&str> = expected.into_iter().map(|(key, _)| key.2.as_str()).collect();
         let listed: Vec<&str> = listed.iter().map(|page| page.url.as_str()).collect();
-        if expected == listed { Ok(()) } else { differs(&format!("N5: lane {lane} of {site}"), expected, listed) }
+        if expected == listed {
+            Ok(())
+        } else {
+            differs(&format!("N5: lane {lane} of {site}"), expected, listed)
+        }
     }
 
     pub fn check_lanes(&self, site: &str, stage: Stage, counts: &StageCounts) -> Result<(), String> {

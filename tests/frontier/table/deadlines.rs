@@ -39,7 +39,8 @@ impl World {
     async fn listed_in(&self, lane: &str, at_once: u32) -> Vec<String> {
         let (mut paths, mut after) = (Vec::new(), None);
         loop {
-            let some = self.frontier.queued("a", lane, after, at_once).await.expect("answers").expect("the site");
+            let some =
+                self.frontier.queued("a", lane, after, at_once).await.expect("answers").expect("the site");
             let Some(last) = some.last() else { return paths };
             after = Some(last.place());
             paths.extend(some.iter().map(|task| task.url.url().path().trim_start_matches('/').to_owned()));
@@ -118,7 +119,15 @@ fn c5_a_task_goes_by_its_put_and_its_level_s_allowance_and_not_by_who_asked() {
         w.pass(2 * MINUTE);
         w.put_at_level("after-low", "user:middle").await;
         let expected = [
-            "operators-low", "high", "systems", "users", "later-high", "later", "before-low", "low", "after-low",
+            "operators-low",
+            "high",
+            "systems",
+            "users",
+            "later-high",
+            "later",
+            "before-low",
+            "low",
+            "after-low",
         ];
         assert_eq!(w.listed_in("general", 1).await, expected);
         assert_eq!(w.listed_in("general", 4).await, expected);
@@ -152,7 +161,11 @@ fn c5_a_robots_txt_goes_before_all_that_is_overdue() {
         w.pass(2 * DAY);
         w.put_with("a", urgent("a", "probe", 0)).await;
         assert!(w.take().await.robots.is_some());
-        assert_eq!(w.listed_in("general", 9).await, ["page"], "what is as urgent as a robots.txt isn't listed");
+        assert_eq!(
+            w.listed_in("general", 9).await,
+            ["page"],
+            "what is as urgent as a robots.txt isn't listed"
+        );
     });
 }
 

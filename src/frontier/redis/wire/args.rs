@@ -82,8 +82,7 @@ impl ToWire for Haste {
 impl ToWire for FleetRules {
     fn put(&self, row: &mut Vec<Value>) {
         let Self { lanes, fairness, tenants, most_waiting, order, pick } = self;
-        let mut for_all =
-            json!({ "lanes": lanes, "fairness": fairness, "order": order, "pick": pick });
+        let mut for_all = json!({ "lanes": lanes, "fairness": fairness, "order": order, "pick": pick });
         if let Some(most_waiting) = most_waiting {
             for_all["most_waiting"] = json!(most_waiting);
         }

@@ -129,6 +129,10 @@ async fn fill(w: &World, n: usize) {
     let cells = [220, 240, 260, 340, 360];
     let of_a_cell = |put: &Put| cells[put.url.fingerprint().unsigned_abs() as usize % cells.len()];
     put_many(w, "dated", many, |put| Put { priority: Priority::from_value(of_a_cell(&put)), ..put }).await;
+    // Once it started, its turn is behind that of the group.
+    let nothing = |_: &Lease| Outcome::Done { stored: None, recrawl: None };
+    settle_all(w, leases(w, OWNER, &["dated".to_owned()], 1).await, nothing).await;
+    w.work_on(OWNER, WorkScope::All).await;
     let theirs = |put: Put| Put { url: url("big", &format!("theirs-{}", put.url.fingerprint())), ..put };
     put_many(w, "big", n, |put| Put { wish: for_tenant(), at: Some(at(9 * DAY)), ..theirs(put) }).await;
 }

@@ -38,16 +38,16 @@ impl UnitPick {
 
 impl fmt::Display for TaskOrder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(word(&Self::WORDS, *self))
+        f.write_str(word(&Self::WORDS, self))
     }
 }
 
 impl fmt::Display for UnitPick {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(word(&Self::WORDS, *self))
+        f.write_str(word(&Self::WORDS, self))
     }
 }
 
-fn word<T: PartialEq>(words: &[(&'static str, T)], of: T) -> &'static str {
-    words.iter().find(|(_, meaning)| *meaning == of).map_or("", |(word, _)| word)
+fn word<T: PartialEq>(words: &[(&'static str, T)], of: &T) -> &'static str {
+    words.iter().find(|(_, meaning)| meaning == of).map_or("", |(word, _)| word)
 }

@@ -127,7 +127,7 @@ async fn fill(w: &World, n: usize) {
     w.frontier.agree(rules, 1).await.expect("agreed");
     w.site_with("dated", quick).await;
     let cells = [220, 240, 260, 340, 360];
-    let of_a_cell = |put: &Put| cells[put.url.fingerprint().unsigned_abs() as usize % cells.len()];
+    let of_a_cell = |put: &Put| cells[usize::try_from(put.url.fingerprint().rem_euclid(5)).expect("small")];
     put_many(w, "dated", many, |put| Put { priority: Priority::from_value(of_a_cell(&put)), ..put }).await;
     // Once it started, its turn is behind that of the group.
     let nothing = |_: &Lease| Outcome::Done { stored: None, recrawl: None };

@@ -11,8 +11,8 @@ use toml::de::DeTable;
 use crate::canonical_url::fingerprint;
 use crate::quantity::read_rate;
 use crate::site::SiteErrors;
-use crate::site::read::{Entry, FileKey, Layout, Report, Section, Shape, TextForm, key};
-use crate::task::{FleetRules, MOST_WAITING};
+use crate::site::read::{Entry, FileKey, Layout, Report, Section, Shape, TextForm, key, words};
+use crate::task::{FleetRules, MOST_WAITING, TaskOrder, UnitPick};
 
 /// Every key of `paced.toml`.
 const KEYS: Layout =
@@ -21,6 +21,12 @@ const KEYS: Layout =
 const TOP: &[FileKey] = &[
     key("group", Shape::Table(TextForm::Group), "The paces that groups of sites share, by name."),
     key("max_rate", Shape::Text(TextForm::Rate, "none"), "The most request starts a second of the process."),
+    key(
+        "order",
+        Shape::OneOf(|| words(&TaskOrder::WORDS)),
+        "Which task of a site and lane goes first. A site takes a change with its next run.",
+    ),
+    key("pick", Shape::OneOf(|| words(&UnitPick::WORDS)), "Which of the sites that are due goes first."),
     key("lanes", Shape::Table(TextForm::Weight), "Lanes by name, each with its weight from 1 to 100."),
     key(
         "fairness",
@@ -69,7 +75,7 @@ pub struct Settings {
     pub groups: BTreeMap<String, Duration>,
     /// The most request starts a second of the whole process; at least 1.
     pub max_rate: Option<u32>,
-    /// Lanes, fairness rules and marks, which the frontier holds for all machines; none where the file says nothing of them.
+    /// Lanes, fairness rules, marks and orders, which the frontier holds for all machines; none where the file says nothing of them.
     pub fleet: Option<FleetRules>,
     /// What tells the file's text from others; 0 without a file.
     pub mark: u64,
@@ -99,7 +105,7 @@ fn read<'a>(report: &'a Report<'a>, table: &'a DeTable<'a>, text: &str) -> Setti
     Settings {
         groups: top.get("group").map(|entry| groups(&entry)).unwrap_or_default(),
         max_rate: top.get("max_rate").and_then(|entry| max_rate(&entry)),
-        fleet: ["lanes", "fairness", "tenant", "high_water"]
+        fleet: ["order", "pick", "lanes", "fairness", "tenant", "high_water"]
             .iter()
             .any(|key| top.get(key).is_some())
             .then(|| fleet::read(&top)),
@@ -153,15 +159,15 @@ mod tests {
 
     #[test]
     fn everything_that_is_wrong_is_said_at_once() {
-        let text = "max_rate = \"0/s\"\norder = \"deadline\"\nmax_rat = 1\n[group.a]\n[group.b]\ninterval = \"0s\"\n\
+        let text = "max_rate = \"0/s\"\nspeed = \"2x\"\nmax_rat = 1\n[group.a]\n[group.b]\ninterval = \"0s\"\n\
                     [group.c]\nintervall = \"1s\"\ninterval = 1\n[lane]\nfast = 3\n[group]\nd = 1\n";
         assert_eq!(
             told(text),
             [
                 "paced.toml:1:12: `max_rate` can't be `0/s`; \
                  write request starts a second, as a whole number from 1 on, as in \"50/s\"",
-                "paced.toml:2:1: unknown key `order`; remove it; \
-                 the top of the file takes group, max_rate, lanes, fairness, tenant, high_water",
+                "paced.toml:2:1: unknown key `speed`; remove it; \
+                 the top of the file takes group, max_rate, order, pick, lanes, fairness, tenant, high_water",
                 "paced.toml:3:1: unknown key `max_rat`; did you mean `max_rate`?",
                 "paced.toml:4:1: the group `a` has no `interval`; write interval = \"2s\", or remove the group",
                 "paced.toml:6:12: `interval` can't be zero; write a duration of at least \"1ms\"",

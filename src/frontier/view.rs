@@ -9,7 +9,7 @@ use super::step::Act;
 use crate::canonical_url::CanonicalUrl;
 use crate::clock::Timestamp;
 use crate::quantity::spoken;
-use crate::task::{DeadLetter, Failure, Priority, RobotsRecord, Stage, StoredPage};
+use crate::task::{DeadLetter, Failure, Priority, RobotsRecord, Stage, StoredPage, TaskOrder};
 
 /// A process that claims, or did.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -107,6 +107,8 @@ pub struct View {
     pub seeds: Option<(u32, u32)>,
     /// Its run is being given up.
     pub is_given_up: bool,
+    /// Which of its tasks goes first in a lane.
+    pub order: TaskOrder,
     /// It refuses, by itself or with its unit.
     pub wall: Option<KnownWall>,
     /// It was left alone for long: so many starts come before the usual pace is in force.
@@ -279,6 +281,7 @@ impl View {
             says: Says::default(),
             seeds: None,
             is_given_up: false,
+            order: TaskOrder::Strict,
             wall: None,
             slow_starts: 0,
             held: Vec::new(),
@@ -404,6 +407,14 @@ pub struct UnitStatus {
     pub session: Option<String>,
 }
 
+impl UnitStatus {
+    /// By when it is to go at the latest, where its site goes by deadlines; none: before all others.
+    pub fn go_by(&self) -> Option<Timestamp> {
+        let allowance = Duration::from_millis(self.priority.allowance().unsigned_abs());
+        (self.priority != Priority::ROBOTS).then(|| self.put_at.plus(allowance))
+    }
+}
+
 /// A download that waits in a lane.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Queued {
@@ -428,7 +439,7 @@ impl Queued {
     }
 }
 
-/// A place in a lane: by priority, then by the time of putting.
+/// A place in a lane, where a page stands or stood.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct QueuePlace {
     /// How urgent.

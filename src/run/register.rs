@@ -14,15 +14,15 @@ use crate::site::{RobotsPolicy, Site};
 use crate::task::{FleetRules, Put};
 use crate::work::SiteRules;
 
-/// Puts lanes and fairness rules in force for all machines, unless newer ones took their place. Where `paced.toml` says nothing of
-/// them, those of the others stay.
+/// Puts lanes, fairness rules, order and pick in force for all machines, unless newer ones took their place. Where `paced.toml` says
+/// nothing of them, those of the others stay.
 pub(crate) async fn agree(frontier: &Frontier, settings: &Settings) -> Result<(), FrontierError> {
     let Some(fleet) = &settings.fleet else { return Ok(()) };
     match frontier.agree(fleet.clone(), settings.mark).await? {
         Agreed::InForce => {}
-        Agreed::Replaced => info!("lanes and fairness rules of paced.toml are in force for all machines"),
+        Agreed::Replaced => info!("order, pick, lanes and rules of paced.toml are in force for all machines"),
         Agreed::Older => warn!(
-            "this paced.toml is older than the one in force: the newer lanes and fairness rules stay; \
+            "this paced.toml is older than the one in force: the newer order, pick, lanes and rules stay; \
              to put this one in force, change it (a comment is enough)"
         ),
     }

@@ -1,4 +1,4 @@
-//! Lanes, fairness rules, tenants and marks of `paced.toml`, which are the same for all machines of a fleet.
+//! Lanes, fairness rules, tenants, marks and orders of `paced.toml`, which are the same for all machines of a fleet.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -9,7 +9,7 @@ use crate::clock::millis;
 use crate::quantity::spoken_count;
 use crate::site::plain_key;
 use crate::site::read::{Entry, Section};
-use crate::task::{FleetRules, LANE, LaneRule, NOW, Stage};
+use crate::task::{FleetRules, LANE, LaneRule, NOW, Stage, TaskOrder, UnitPick};
 
 /// Of a rule that names none.
 pub(super) const PER: Duration = Duration::from_hours(24);
@@ -42,6 +42,8 @@ pub(super) fn read(top: &Section<'_>) -> FleetRules {
         fairness: top.get("fairness").map(|entry| rules(&entry, &known, RULES)).unwrap_or_default(),
         tenants: top.get("tenant").map(|entry| tenants(&entry, &known)).unwrap_or_default(),
         most_waiting: top.get("high_water").and_then(|entry| most_waiting(&entry)),
+        order: top.word("order", &TaskOrder::WORDS),
+        pick: top.word("pick", &UnitPick::WORDS),
     }
 }
 
@@ -144,7 +146,7 @@ fn up_to(most: u32, entry: &Entry<'_>) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use crate::settings::Settings;
-    use crate::task::{FleetRules, LaneRule, Stage};
+    use crate::task::{FleetRules, LaneRule, Stage, TaskOrder, UnitPick};
 
     fn told(text: &str) -> Vec<String> {
         let errors = Settings::parse(text, "paced.toml").map_or_else(|errors| errors.errors, |_| Vec::new());
@@ -179,6 +181,7 @@ mod tests {
             ],
             tenants: tenants.map(|(tenant, rules)| (tenant.to_owned(), rules)).into(),
             most_waiting: Some(1_000),
+            ..FleetRules::default()
         };
         assert_eq!(settings.fleet.as_ref(), Some(&fleet));
         let other = Settings::parse(&format!("# v2\n{text}"), "paced.toml").expect("the same rules");
@@ -232,6 +235,31 @@ mod tests {
                 &format!("paced.toml:22:12: `fairness` is a table, not a list of rules; {tenant}"),
                 &format!("paced.toml:24:5: `d` is an integer, not a section; {tenant}"),
             ]
+        );
+    }
+
+    #[test]
+    fn c5_an_order_and_a_pick_are_read_each_alone_is_a_rule_of_the_fleet() {
+        let read = |text: &str| Settings::parse(text, "paced.toml").map(|settings| settings.fleet);
+        let fleet = |order, pick| Ok(Some(FleetRules { order, pick, ..FleetRules::default() }));
+        assert_eq!(read("order = \"deadline\"\n"), fleet(TaskOrder::Deadline, UnitPick::Random));
+        assert_eq!(read("pick = \"earliest\"\n"), fleet(TaskOrder::Strict, UnitPick::Earliest));
+        assert_eq!(
+            read("order = \"strict\"\npick = \"random\"\n"),
+            fleet(TaskOrder::Strict, UnitPick::Random)
+        );
+        assert_eq!(read("max_rate = \"5/s\"\n"), Ok(None), "those of the other machines hold");
+        assert_eq!(
+            told("order = \"dedline\"\npick = \"first\"\n[lanes]\nslow = 101\n"),
+            [
+                "paced.toml:1:9: `order` can't be `dedline`; did you mean `deadline`?",
+                "paced.toml:2:8: `pick` can't be `first`; write one of random, earliest",
+                "paced.toml:4:8: `slow` can't be 101; write a whole number from 1 to 100",
+            ]
+        );
+        assert_eq!(
+            told("order = 5\n"),
+            ["paced.toml:1:9: `order` is an integer, not a text; write it in quotes"]
         );
     }
 

@@ -1,6 +1,6 @@
 //! Every key of a site file: the one table that its reader, its JSON Schema and `docs/site-keys.md` are made of.
 
-use super::read::{Layout, Shape, TextForm, key};
+use super::read::{Layout, Shape, TextForm, key, words};
 use super::{FetchRules, FieldKind, MetaRobots, Pace, RobotsPolicy, Scope};
 use crate::task::LANE;
 
@@ -155,8 +155,4 @@ pub(super) const KEYS: Layout = &[
 
 const fn above_zero(default: std::time::Duration) -> Shape {
     Shape::Duration { zero: false, default: Some(default) }
-}
-
-fn words<T>(words: &[(&'static str, T)]) -> Vec<&'static str> {
-    words.iter().map(|(word, _)| *word).collect()
 }

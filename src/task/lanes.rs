@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::Stage;
+use super::{Stage, TaskOrder, UnitPick};
 use crate::quantity::spoken_count;
 
 /// The lane that is always there; a task that names none waits in it.
@@ -55,6 +55,16 @@ pub struct FleetRules {
     /// Downloads of a site that wait, at most; [`MOST_WAITING`] where it isn't said.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub most_waiting: Option<u64>,
+    /// Which task of a lane goes first: a site takes it with its next run (C5).
+    #[serde(skip_serializing_if = "is_default")]
+    pub order: TaskOrder,
+    /// Which of the due units a claim serves.
+    #[serde(skip_serializing_if = "is_default")]
+    pub pick: UnitPick,
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 /// A tenant with more than `threshold` tasks within `per` gets another lane.

@@ -2,6 +2,7 @@
 //! matter of `frontier`.
 
 mod lanes;
+mod order;
 mod outcome;
 mod priority;
 mod session;
@@ -15,6 +16,7 @@ use crate::canonical_url::CanonicalUrl;
 use crate::clock::Timestamp;
 use crate::page::Validators;
 pub use lanes::{FleetRules, LANE, LaneRule, LaneWish, MOST_WAITING, NOW};
+pub use order::{TaskOrder, UnitPick};
 pub(crate) use outcome::short_reason;
 pub use outcome::{
     DeadLetter, Exclusion, Failure, Outcome, RobotsAccess, RobotsRecord, Settled, Settlement, TooMuch,

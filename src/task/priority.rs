@@ -10,12 +10,11 @@ use serde::{Deserialize, Serialize};
 #[serde(from = "u16")]
 pub struct Priority(u16);
 
-/// `operator:high-2`.
-const MOST_URGENT: u16 = 118;
-/// `system:low+2`.
-const LEAST_URGENT: u16 = 362;
-
 impl Priority {
+    /// `operator:high-2`.
+    const MOST_URGENT: u16 = 118;
+    /// `system:low+2`.
+    pub(crate) const LEAST_URGENT: u16 = 362;
     /// Before everything else: a host's `robots.txt`.
     pub const ROBOTS: Self = Self(0);
     /// An operator's request at the usual level.
@@ -37,13 +36,23 @@ impl Priority {
         matches!(self.0, 118..=122 | 218..=222)
     }
 
+    /// How long after its put it is to go at the latest where tasks go by deadline, in ms: at once where it is high or an
+    /// operator's, in an hour where it is middle, in a day where it is low (C5).
+    pub const fn allowance(self) -> i64 {
+        match self.0 {
+            0..200 | 218..=222 | 318..=322 => 0,
+            200..300 => 3_600_000,
+            _ => 86_400_000,
+        }
+    }
+
     /// The priority of a number: one outside the table is the nearest in it, but for 0, which is a `robots.txt`'s.
     pub const fn from_value(value: u16) -> Self {
         match value {
             0 => Self::ROBOTS,
-            1..MOST_URGENT => Self(MOST_URGENT),
-            MOST_URGENT..=LEAST_URGENT => Self(value),
-            _ => Self(LEAST_URGENT),
+            1..Self::MOST_URGENT => Self(Self::MOST_URGENT),
+            Self::MOST_URGENT..=Self::LEAST_URGENT => Self(value),
+            _ => Self(Self::LEAST_URGENT),
         }
     }
 }
@@ -152,6 +161,20 @@ mod tests {
             }
         }
         assert!(!Priority::ROBOTS.is_urgent());
+    }
+
+    #[test]
+    fn c5_a_level_allows_so_long_and_an_operator_is_never_asked_to_wait() {
+        let allowance = |text: &str| text.parse::<Priority>().map(Priority::allowance);
+        let (hour, day) = (3_600_000, 86_400_000);
+        for fine in ["-2", "", "+2"] {
+            for (level, allowed) in [("high", 0), ("middle", hour), ("low", day)] {
+                assert_eq!(allowance(&format!("operator:{level}{fine}")), Ok(0));
+                assert_eq!(allowance(&format!("user:{level}{fine}")), Ok(allowed));
+                assert_eq!(allowance(&format!("system:{level}{fine}")), Ok(allowed));
+            }
+        }
+        assert_eq!(Priority::ROBOTS.allowance(), 0);
     }
 
     #[test]

@@ -88,8 +88,8 @@ fn n8_rules_that_were_replaced_do_not_come_back_by_a_restart_and_both_machines_a
     };
     let old = data.write("old.toml", "[lanes]\nslow = 1\n");
     let new = data.write("new.toml", "[lanes]\nslow = 2\n");
-    let in_force = "lanes and fairness rules of paced.toml are in force for all machines";
-    let older = "this paced.toml is older than the one in force: the newer lanes and fairness rules stay";
+    let in_force = "order, pick, lanes and rules of paced.toml are in force for all machines";
+    let older = "this paced.toml is older than the one in force: the newer order, pick, lanes and rules stay";
     for (config, first, again) in
         [(&old, Some(in_force), None), (&new, Some(in_force), None), (&old, Some(older), Some(older))]
     {
@@ -128,4 +128,37 @@ fn m10_a_put_past_the_site_s_mark_is_refused_with_the_mark_named_and_nothing_is_
     let told = paced(&["explain", "shop"]).run().expect_code(0).stdout;
     assert!(told.contains(&format!("  full        {mark}: puts are refused")), "{told}");
     assert_eq!(status(&data)["download"]["scheduled"], 2);
+}
+
+#[test]
+fn c5_a_site_goes_by_deadlines_from_its_next_run_on_and_what_is_in_force_is_told() {
+    let (data, site) = (TempData::new(), small_site());
+    let file = site_with(&data, &site, "shop", "");
+    let config = data.write("fleet.toml", "order = \"deadline\"\npick = \"earliest\"\n");
+    let explain = |what: &str| Paced::new(["explain", what]).data(&data).run().expect_code(0).stdout;
+    let verb = |verb: &str| Paced::new([verb]).arg(&file).data(&data);
+    verb("crawl").run().expect_code(0);
+    assert!(!explain("shop").contains("order"), "it goes as ever");
+    let put = |path: &str, priority: &str| {
+        let words = ["put", "shop", "--priority", priority];
+        Paced::new(words).arg(site.url(path)).data(&data).run().expect_code(0);
+    };
+    // It stays unfinished: another text of rules doesn't change its order.
+    put("/p/2", "system:low");
+    verb("seed").arg("--config").arg(&config).run().expect_code(0);
+    let told = explain("shop");
+    let expected = "  order       strict; deadline from its next run on: paced.toml\n  pick        earliest: paced.toml\n";
+    assert!(told.contains(expected), "{told}");
+    verb("crawl").run().expect_code(0);
+    verb("seed").run().expect_code(0);
+    let told = explain("shop");
+    assert!(told.contains("  order       deadline: paced.toml\n"), "{told}");
+    assert_eq!(status(&data)["order"], "deadline");
+    put("/p/3", "system:low");
+    put("/p/1", "user-2");
+    let told = explain(&site.url("/p/3"));
+    assert!(told.contains(", priority system:low, 0 links from a seed, to go by "), "{told}");
+    let run = Paced::new(["queue", "shop", "list"]).data(&data).run().expect_code(0).stdout;
+    let paths: Vec<&str> = run.lines().filter_map(|line| line.rsplit('/').next()).collect();
+    assert_eq!(paths, ["", "1", "3"], "the seed was put first: {run}");
 }

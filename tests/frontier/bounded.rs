@@ -7,7 +7,9 @@ use paced::internals::clock::{Clock, Timestamp};
 use paced::internals::frontier::{
     Claim, Forgotten, Frontier, MutexKey, QueueChange, Registration, Tuning, WorkScope,
 };
-use paced::internals::task::{Failure, FleetRules, LaneRule, LaneWish, Lease, Outcome, Put, Settlement};
+use paced::internals::task::{
+    Failure, FleetRules, LaneRule, LaneWish, Lease, Outcome, Priority, Put, Settlement, TaskOrder,
+};
 
 use crate::support::redis_or_skip;
 use crate::world::{OWNER, START, World, at, ms, page, request, url, wait_for};
@@ -120,8 +122,17 @@ async fn fill(w: &World, n: usize) {
     // A tenant's window is as full as its rule needs it.
     let rule = LaneRule { lane: "slow".to_owned(), threshold: 20, per: 99 * DAY, stage: None };
     let lanes = [("slow".to_owned(), 1)].into();
-    let rules = FleetRules { lanes, fairness: vec![rule], ..FleetRules::default() };
+    let order = TaskOrder::Deadline;
+    let rules = FleetRules { lanes, fairness: vec![rule], order, ..FleetRules::default() };
     w.frontier.agree(rules, 1).await.expect("agreed");
+    w.site_with("dated", quick).await;
+    let cells = [220, 240, 260, 340, 360];
+    let of_a_cell = |put: &Put| cells[usize::try_from(put.url.fingerprint().rem_euclid(5)).expect("small")];
+    put_many(w, "dated", many, |put| Put { priority: Priority::from_value(of_a_cell(&put)), ..put }).await;
+    // Once it started, its turn is behind that of the group.
+    let nothing = |_: &Lease| Outcome::Done { stored: None, recrawl: None };
+    settle_all(w, leases(w, OWNER, &["dated".to_owned()], 1).await, nothing).await;
+    w.work_on(OWNER, WorkScope::All).await;
     let theirs = |put: Put| Put { url: url("big", &format!("theirs-{}", put.url.fingerprint())), ..put };
     put_many(w, "big", n, |put| Put { wish: for_tenant(), at: Some(at(9 * DAY)), ..theirs(put) }).await;
 }
@@ -161,6 +172,12 @@ async fn costs(w: &World, work: &dyn Fn() -> u64, n: usize) -> BTreeMap<&'static
     let named = || Claim { owner: "named".to_owned(), ..w.want(2, 2) };
     w.grant(named()).await;
     m.of("claim of named sites", w.grant(named())).await;
+
+    w.work_on("dating", WorkScope::of(["dated".to_owned()])).await;
+    let dated = || Claim { owner: "dating".to_owned(), ..w.want(2, 0) };
+    w.grant(dated()).await;
+    assert_eq!(m.of("claim by deadline", w.grant(dated())).await.leases.len(), 2);
+    m.of("list by deadline", f.queued("dated", "general", None, 100)).await.expect("answers");
 
     m.of("put", w.put("big", "new")).await;
     m.of("put what waits", w.put("big", "000900")).await;

@@ -14,7 +14,7 @@ use crate::quantity::spoken;
 use crate::robots::Verdicts;
 use crate::sink::LastLines;
 use crate::site::Site;
-use crate::task::{DeadLetter, LANE, Stage};
+use crate::task::{DeadLetter, LANE, Stage, TaskOrder};
 
 /// A URL as its site stores it, where it stands, and what there is to tell of it.
 pub(in crate::cli) struct ExplainedUrl {
@@ -60,7 +60,8 @@ pub(in crate::cli) async fn explain(
         "url": url, "site": site.name, "state": state, "rule": rule, "refused": refused, "allowed": robots.allowed,
         "robots": robots.why,
     }));
-    tell_tasks(&mut account, &site, &status, now);
+    let order = frontier.view(&site.name).await?.map(|view| view.order).unwrap_or_default();
+    tell_tasks(&mut account, (&site, order), &status, now);
     tell_page(&mut account, &status, answer, now);
     let blocked = refused.or((!robots.allowed).then_some(robots.why));
     tell_item(&mut account, item.as_ref(), &why_no_item(&site, &url, &status, blocked));
@@ -127,9 +128,11 @@ fn state(found: &UrlStatus, now: Timestamp) -> String {
     }
 }
 
-fn tell_tasks(account: &mut Account, site: &Site, found: &UrlStatus, now: Timestamp) {
+fn tell_tasks(account: &mut Account, (site, order): (&Site, TaskOrder), found: &UrlStatus, now: Timestamp) {
+    let go_by = |task: &UnitStatus| (order == TaskOrder::Deadline).then(|| task.go_by()).flatten();
     for task in &found.tasks {
-        account.tell("task", said(task, site, now));
+        let by = go_by(task).map(|by| format!(", to go by {by}")).unwrap_or_default();
+        account.tell("task", said(task, site, now) + &by);
     }
     for DeadLetter { stage, attempts, why, session, .. } in &found.letters {
         let status = why.status.map(|status| format!(", status {status}")).unwrap_or_default();
@@ -137,7 +140,7 @@ fn tell_tasks(account: &mut Account, site: &Site, found: &UrlStatus, now: Timest
         let tried = counted(*attempts, "attempt");
         account.tell("died", format!("{stage} after {tried}, {}{status}{holds}", why.reason));
     }
-    let tasks: Vec<Value> = found.tasks.iter().map(|task| object(task, site)).collect();
+    let tasks: Vec<Value> = found.tasks.iter().map(|task| object(task, site, go_by(task))).collect();
     let letters: Vec<Value> = found.letters.iter().map(letter_object).collect();
     account.keep(json!({ "tasks": tasks, "dead_letters": letters }));
 }
@@ -169,10 +172,10 @@ fn tenant<'a>(task: &'a UnitStatus, site: &'a Site) -> Option<&'a str> {
     task.tenant.as_deref().or(site.tenant.as_deref())
 }
 
-fn object(task: &UnitStatus, site: &Site) -> Value {
+fn object(task: &UnitStatus, site: &Site, go_by: Option<Timestamp>) -> Value {
     json!({
         "stage": task.stage.to_string(), "place": task.place, "until": task.until, "worker": task.owner,
-        "priority": task.priority.to_string(), "put_at": task.put_at, "depth": task.depth,
+        "priority": task.priority.to_string(), "put_at": task.put_at, "go_by": go_by, "depth": task.depth,
         "attempts": task.attempts, "losses": task.losses, "lane": task.lane.as_deref().unwrap_or(LANE),
         "tenant": tenant(task, site), "session": task.session,
         "last_failure": task.failure.as_ref().map(|failure| &failure.reason),

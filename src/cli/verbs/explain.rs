@@ -17,7 +17,7 @@ use crate::monitor::why;
 use crate::quantity::spoken;
 use crate::signature;
 use crate::site::{SignatureRule, Site};
-use crate::task::{FleetRules, LANE, RobotsAccess};
+use crate::task::{FleetRules, LANE, RobotsAccess, TaskOrder, UnitPick};
 
 /// Options of `paced explain`.
 #[derive(Clone, Debug, Args)]
@@ -62,7 +62,9 @@ async fn of_site(name: &str, frontier: &Frontier) -> Result<Account, Trouble> {
     let mut account = Account::new(format!("{name}: {headline}"));
     account.keep(json!({ "site": name, "why": headline }));
     tell_books(&mut account, &view);
-    tell_mark(&mut account, &view, &frontier.fleet_rules().await?);
+    let fleet = frontier.fleet_rules().await?;
+    tell_mark(&mut account, &view, &fleet);
+    tell_order(&mut account, &view, &fleet);
     tell_pace(&mut account, &view, &frontier.acts(name).await?);
     let said: Vec<String> = robots.into_iter().map(|(said, _)| said).collect();
     for said in &said {
@@ -85,6 +87,20 @@ fn tell_mark(account: &mut Account, view: &View, fleet: &FleetRules) {
         account.tell("full", format!("{full}: puts are refused, and links wait with their page"));
     }
     account.keep(json!({ "full": is_full }));
+}
+
+/// Which of its pages goes first, and which site, where that isn't the usual one (C5).
+fn tell_order(account: &mut Account, view: &View, fleet: &FleetRules) {
+    let (now, next) = (view.order, fleet.order);
+    if now != next {
+        account.tell("order", format!("{now}; {next} from its next run on: paced.toml"));
+    } else if now != TaskOrder::default() {
+        account.tell("order", format!("{now}: paced.toml"));
+    }
+    if fleet.pick != UnitPick::default() {
+        account.tell("pick", format!("{}: paced.toml", fleet.pick));
+    }
+    account.keep(json!({ "order": now, "next_order": next, "pick": fleet.pick }));
 }
 
 /// In which lane its tasks wait, and whom they are for, where its file says so.

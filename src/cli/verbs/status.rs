@@ -159,7 +159,7 @@ fn state(Stand { view, has_workers, .. }: &Stand) -> String {
 fn object(stand: &Stand) -> Value {
     let Stand { view, freshness, .. } = stand;
     json!({
-        "site": view.site, "unit": view.unit, "at": view.at, "run": view.run, "run_began": view.run_began,
+        "site": view.site, "unit": view.unit, "at": view.at, "order": view.order, "run": view.run, "run_began": view.run_began,
         "state": state(stand), "finished": view.finished, "interval_ms": view.interval, "parallel": view.parallel,
         "waiting": view.download.waiting, "running": view.in_flight, "delayed": view.download.delayed,
         "scheduled": view.download.scheduled.saturating_sub(view.download.behind), "behind": view.download.behind, "dead": view.download.letters + view.parse.letters,

@@ -20,7 +20,7 @@ use crate::frontier::steps::{
 };
 use crate::frontier::view::SiteNames;
 use crate::manners::{MOST_ROBOTS_REDIRECTS, departure, slow_start, wall};
-use crate::task::{Exclusion, LANE, MOST_WAITING, NOW, Priority, PutReply, Settled};
+use crate::task::{Exclusion, LANE, MOST_WAITING, NOW, Priority, PutReply, Settled, TaskOrder, UnitPick};
 
 /// What hints are told on that something can be claimed: the partition, in how many ms, and the name of whom it is for.
 pub(super) const CHANNEL: &str = "paced:wake";
@@ -32,7 +32,14 @@ pub(super) fn prelude() -> String {
     let numbers = numbers().map(|(name, number)| format!("local {name} = {number}\n"));
     let texts = texts().map(|(name, text)| format!("local {name} = {text:?}\n"));
     let losses: Vec<String> = (1..MAX_LOSSES).map(|losses| delay_after_loss(losses).to_string()).collect();
-    format!("{}{}local AFTER_LOSS = {{ {} }}\n", numbers.concat(), texts.concat(), losses.join(", "))
+    let losses = format!("local AFTER_LOSS = {{ {} }}\n", losses.join(", "));
+    [numbers.concat(), texts.concat(), losses, allowances()].concat()
+}
+
+/// By priority, from 1.
+fn allowances() -> String {
+    let all = (1..=Priority::LEAST_URGENT).map(|value| Priority::from_value(value).allowance().to_string());
+    format!("local ALLOWED = {{ {} }}\n", all.collect::<Vec<_>>().join(", "))
 }
 
 /// Spans are in ms.
@@ -105,11 +112,14 @@ fn numbers() -> [(&'static str, i64); 63] {
 }
 
 /// Reasons have the name of what they tell of in braces.
-fn texts() -> [(&'static str, String); 33] {
+fn texts() -> [(&'static str, String); 36] {
     [
         ("PROGRAM", env!("CARGO_PKG_VERSION").to_owned()),
         ("LANE", LANE.to_owned()),
         ("NOW", NOW.to_owned()),
+        ("STRICT", word(&TaskOrder::Strict)),
+        ("DEADLINE", word(&TaskOrder::Deadline)),
+        ("EARLIEST", word(&UnitPick::Earliest)),
         ("WORKER_DIED", reasons::WORKER_DIED.to_owned()),
         ("NO_RECORD", reasons::NO_RECORD.to_owned()),
         ("ROBOTS_MOVED_ON", reasons::robots_moved_on("{to}")),
@@ -158,7 +168,7 @@ mod tests {
 
     fn names() -> BTreeSet<String> {
         let names = numbers().map(|(name, _)| name).into_iter().chain(texts().map(|(name, _)| name));
-        names.chain(["AFTER_LOSS"]).map(str::to_owned).collect()
+        names.chain(["AFTER_LOSS", "ALLOWED"]).map(str::to_owned).collect()
     }
 
     /// The files as code: without comments and without what stands in quotes.

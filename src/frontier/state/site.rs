@@ -8,7 +8,7 @@ use super::counts::without_zeroes;
 use super::tuned::{LONGEST_INTERVAL, TuneReply, Tuned, Tuning};
 use super::{FED_WAITING, Place, SlowStart, StageCounts, Start, Task, Wall, is_default};
 use crate::canonical_url::CanonicalUrl;
-use crate::task::{LANE, PageKey, Stage};
+use crate::task::{LANE, PageKey, Stage, TaskOrder};
 
 /// 2026-01-01T00:00:00Z in ms: where positions count from. One number is both a task's turn among equals and the time of
 /// its putting. Positions fit 39 bits until 2043; a burst of n puts in one ms runs at most n ms ahead of the clock.
@@ -81,6 +81,9 @@ pub struct SiteState {
     pub run: i64,
     /// When the run began, in ms.
     pub run_began: i64,
+    /// Which of its tasks goes first in a lane, as was agreed on when the run began.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub order: TaskOrder,
     /// How far its seeds are put, if it has some.
     #[serde(default, skip_serializing_if = "is_default")]
     pub seeding: Option<Seeding>,

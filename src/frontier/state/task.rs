@@ -204,6 +204,11 @@ impl Task {
         }
     }
 
+    /// Where it stands in its lane in the order of deadlines.
+    pub fn deadline(&self) -> (i64, i64) {
+        deadline(self.priority, self.position)
+    }
+
     /// The lane where it may be claimed, unless that is the one that is always there.
     pub fn queued_in(&self) -> Option<&str> {
         self.rare.lane.as_deref().filter(|_| self.place == Place::Waiting)
@@ -229,6 +234,15 @@ impl Task {
     pub fn step(&self) -> (Priority, i64, i64) {
         (self.priority, self.rare.after.unwrap_or(EPOCH + self.position), self.position)
     }
+}
+
+/// By when a task is to go at the latest, counted from [`EPOCH`](super::EPOCH) in ms, and its turn among those of one time. A
+/// `robots.txt` goes before all others.
+pub fn deadline(priority: Priority, position: i64) -> (i64, i64) {
+    if priority == Priority::ROBOTS {
+        return (i64::MIN, position);
+    }
+    (position + priority.allowance(), position)
 }
 
 /// How long a task waits after its n-th lost lease, in ms; the first one puts it back at once.

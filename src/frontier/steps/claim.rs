@@ -8,11 +8,11 @@ use super::{Done, Moment};
 use crate::clock::millis;
 use crate::frontier::shelf::Shelf;
 use crate::frontier::state::{
-    AwayHost, Place, Running, SiteState, Start, Task, Turn, UnitState, WorkScope, nth_of,
+    AwayHost, Place, Running, SiteState, SlowStart, Start, Task, Turn, UnitState, UnitWait, WorkScope, nth_of,
 };
 use crate::frontier::step::{Claim, Grant};
 use crate::manners::lead_ms;
-use crate::task::{Departure, Exclusion, Lease, Stage};
+use crate::task::{Departure, Exclusion, Lease, Stage, UnitPick};
 
 /// Units looked at in one step.
 pub(in crate::frontier) const LOOKS: u32 = 64;
@@ -116,7 +116,7 @@ struct Round<'a, S> {
 }
 
 impl<S: Shelf> Round<'_, S> {
-    /// Random among the longest due, until enough is granted or nothing is due. What has more to be tidied away than one step
+    /// Random among the longest due or the longest due itself, until enough is granted or nothing is due. What has more to be tidied away than one step
     /// does stands behind all others that are due.
     fn serve(&mut self, stage: Stage, wanted: u32) -> Done<S> {
         let enough = self.leases.len() + wanted as usize;
@@ -125,16 +125,23 @@ impl<S: Shelf> Round<'_, S> {
                 return Ok(());
             }
             let is_cut = self.tidied >= TIDIED;
-            let Moment { shelf, now } = &mut self.at;
-            let by = Turn::at(*now - i64::from(is_cut));
-            let due = shelf.due_count(stage, by, self.scope, WIDEST * PARTS)?;
+            let by = Turn::at(self.at.now - i64::from(is_cut));
+            let due = self.at.shelf.due_count(stage, by, self.scope, WIDEST * PARTS)?;
             let dice = pick(&self.claim.dice, look);
-            let turn = dice % window(due);
-            let Some(name) = shelf.nth_due(stage, by, self.scope, turn)? else { return Ok(()) };
-            let Some(unit) = shelf.unit(&name)? else { return Ok(()) };
+            let turn = dice % self.window(due)?;
+            let Some(name) = self.at.shelf.nth_due(stage, by, self.scope, turn)? else { return Ok(()) };
+            let Some(unit) = self.at.shelf.unit(&name)? else { return Ok(()) };
             self.look_at(stage, unit, dice / WIDEST)?;
         }
         Ok(())
+    }
+
+    /// Among how many of the longest due the choice is: a quarter of them. Among all of a few units, those that are due longest
+    /// would wait for many times as long as where the earliest is always taken (L2).
+    fn window(&mut self, due: u32) -> Done<S, u32> {
+        let quarter = (due / PARTS).clamp(1, WIDEST);
+        let is_earliest = quarter > 1 && self.at.shelf.fleet()?.rules.pick == UnitPick::Earliest;
+        Ok(if is_earliest { 1 } else { quarter })
     }
 
     fn look_at(&mut self, stage: Stage, mut unit: UnitState, dice: u32) -> Done<S> {
@@ -322,7 +329,15 @@ impl<S: Shelf> Moment<'_, S> {
         site.tuned.tidy(self.now);
         site.running += 1;
         site.starts += 1;
-        if departure.unit > 0 { self.take_mutex(unit, token, start.ends(departure.unit)) } else { Ok(()) }
+        if departure.unit == 0 {
+            return Ok(());
+        }
+        // With this start a slow start may be over: outsiders wait no longer than the unit itself.
+        let wait = match unit.wait {
+            UnitWait::Own => SlowStart::lengthens(unit.slow, site.interval()),
+            _ => self.wait_of(unit)?,
+        };
+        self.take_mutex(unit, token, start.ends(wait))
     }
 }
 
@@ -335,12 +350,6 @@ fn follow_floor(site: &mut SiteState, origin: &str, crawl_delay: Option<Duration
         None if !site.floors.is_empty() => drop(site.floors.remove(origin)),
         _ => {}
     }
-}
-
-/// Among how many of the longest due the choice is: a quarter of them. Among all of a few units, those that are due longest
-/// would wait for many times as long as where the earliest is always taken (L2).
-fn window(due: u32) -> u32 {
-    (due / PARTS).clamp(1, WIDEST)
 }
 
 fn pick(dice: &[u32], look: u32) -> u32 {

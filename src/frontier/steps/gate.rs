@@ -77,7 +77,7 @@ impl<S: Shelf> Moment<'_, S> {
             let ready: Vec<&str> = counts.ready_lanes().collect();
             self.shelf.fleet()?.rules.draw(&ready, dice).unwrap_or(LANE)
         };
-        self.shelf.first_waiting(&site.name, stage, lane)
+        self.first_of_lane(site, stage, lane)
     }
 }
 

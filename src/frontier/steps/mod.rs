@@ -11,6 +11,7 @@ pub(super) mod gate;
 pub(super) mod lease;
 mod letters;
 pub(super) mod lock;
+mod order;
 mod places;
 mod put;
 pub(super) mod queue;

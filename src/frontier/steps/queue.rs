@@ -21,13 +21,11 @@ impl<S: Shelf> Moment<'_, S> {
         after: Option<QueuePlace>,
         most: u32,
     ) -> Done<S, Option<Vec<Queued>>> {
-        if self.shelf.site(site)?.is_none() {
-            return Ok(None);
-        }
+        let Some(site) = self.shelf.site(site)? else { return Ok(None) };
         // Those before are hosts' robots.txt.
-        let behind = after
+        let after = after
             .map_or((Priority::ROBOTS, i64::MAX), |place| (place.priority, place.put_at.as_millis() - EPOCH));
-        let tasks = self.shelf.waiting_behind(site, Stage::Download, lane, behind, most.min(QUEUE_LISTED))?;
+        let tasks = self.behind(&site, Stage::Download, lane, after, most.min(QUEUE_LISTED))?;
         Ok(Some(tasks.into_iter().map(queued).collect()))
     }
 

@@ -50,6 +50,9 @@ impl<S: Shelf> Moment<'_, S> {
         if site.fence == 0 {
             site.fence = self.now;
         }
+        if site.run == 0 {
+            site.order = self.shelf.fleet()?.rules.order;
+        }
         let dropped = self.save_hosts(new)?;
         let host_of = |origin: &str| origin.split_once("://").map(|(_, host)| host.to_owned());
         site.floors.retain(|origin, _| host_of(origin).is_some_and(|host| new.hosts.contains(&host)));
@@ -187,6 +190,7 @@ impl<S: Shelf> Moment<'_, S> {
             if begun {
                 site.run += 1;
                 site.run_began = self.now;
+                site.order = self.shelf.fleet()?.rules.order;
                 site.spent.clear();
                 site.starts = 0;
             }

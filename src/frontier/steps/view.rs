@@ -50,6 +50,7 @@ impl<S: Shelf> Moment<'_, S> {
             version: site.version,
             seeds: site.seeding.filter(|seeding| !seeding.is_done()).map(|seeding| (seeding.put, seeding.of)),
             is_given_up: site.given_up,
+            order: site.order,
             wall,
             slow_starts,
             held,

@@ -107,6 +107,11 @@ pub(crate) const fn key(name: &'static str, shape: Shape, says: &'static str) ->
     FileKey { name, shape, needed: false, says }
 }
 
+/// The words of a few, each with what it means.
+pub(crate) fn words<T>(words: &[(&'static str, T)]) -> Vec<&'static str> {
+    words.iter().map(|(word, _)| *word).collect()
+}
+
 /// The rows of one kind of section.
 pub(crate) fn keys_of(layout: Layout, kind: &str) -> &'static [FileKey] {
     layout.iter().find(|(section, _)| *section == kind).map_or(&[], |(_, keys)| keys)

@@ -7,7 +7,7 @@ mod section;
 mod syntax;
 
 pub(crate) use entry::Entry;
-pub(crate) use key::{FileKey, Layout, Shape, TextForm, key, keys_of};
+pub(crate) use key::{FileKey, Layout, Shape, TextForm, key, keys_of, words};
 pub(crate) use section::{Section, title};
 
 use std::cell::RefCell;

@@ -133,11 +133,11 @@ impl Ledger {
                 *site.spent.entry(name.to_owned()).or_default() += 1;
             }
         }
-        let (turn, made) = self.next_turn(site_name);
+        let turn = self.next_turn(site_name);
         let place = at.map_or(Place::Waiting, Place::Scheduled);
         let mut task = Task::new(place, put.priority.value(), turn);
         let held = self.held_by(&key).filter(|_| letter.is_some());
-        (task.made, task.session, task.begun) = (made, held.clone(), held.is_some());
+        (task.session, task.begun) = (held.clone(), held.is_some());
         task.after = at.filter(|_| held.is_some() || wish.is_some());
         (task.expires, task.hops) = (expires, put.hops);
         (task.lane, task.tenant) = self.gate(site_name, stage, &put.wish, at.is_some());
@@ -181,6 +181,9 @@ impl Ledger {
         self.unit(&unit).group = new.group.as_ref().map(|(_, interval)| *interval);
         let site = self.sites.entry(new.name.clone()).or_default();
         site.unit = unit;
+        if site.run == 0 {
+            site.order = self.fleet.rules.order;
+        }
         let dropped: Vec<String> =
             site.hosts.iter().filter(|host| !new.hosts.contains(host)).cloned().collect();
         site.hosts.clone_from(&new.hosts);
@@ -239,6 +242,7 @@ impl Ledger {
         }
         let Some(site) = self.sites.get_mut(name) else { return false };
         site.run += 1;
+        site.order = self.fleet.rules.order;
         site.known.clear();
         site.spent.clear();
         for seed in seeds {

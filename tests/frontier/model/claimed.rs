@@ -86,12 +86,16 @@ impl Ledger {
             task.place == Place::Waiting && after.get(*key) != Some(&"waiting") && !granted(key)
         };
         // One that goes may let another in, which may go as well.
-        while let Some((key, task)) = self.tasks.iter().filter(gone).min_by_key(|(_, task)| task.order()) {
-            let (key, task) = (key.clone(), task.clone());
+        let first = |ledger: &Self| {
+            let gone = ledger.tasks.iter().filter(gone);
+            let first = gone.min_by_key(|(key, task)| ledger.order(&key.0, task));
+            first.map(|(key, task)| (key.clone(), task.clone()))
+        };
+        while let Some((key, task)) = first(self) {
             let waits = |(other, rest): &(&Key, &Task)| {
                 (&other.0, other.1, &rest.lane) == (&key.0, key.1, &task.lane)
                     && rest.place == Place::Waiting
-                    && rest.order() < task.order()
+                    && self.order(&other.0, rest) < self.order(&key.0, &task)
                     && !granted(other)
             };
             if let Some((before, _)) = self.tasks.iter().find(waits).filter(|_| !self.is_walled(&key.0)) {
@@ -330,8 +334,7 @@ impl Ledger {
     }
 
     fn make_robots(&mut self, key: &Key) {
-        let (turn, made) = self.next_turn(&key.0);
-        let task = Task { made, ..Task::new(Place::Waiting, 0, turn) };
+        let task = Task::new(Place::Waiting, 0, self.next_turn(&key.0));
         self.tasks.insert(key.clone(), task);
         let held = self.held_by(key);
         let revived = self.dead.remove(key).is_some();
@@ -352,12 +355,12 @@ impl Ledger {
         let page = |(other, page): &(&Key, &Task)| {
             (&other.0, other.1) == (&key.0, key.1) && *other != key && page.place == Place::Waiting
         };
-        let needed = self.tasks.iter().filter(page).map(|(_, page)| page.order()).min();
+        let needed = self.tasks.iter().filter(page).map(|(_, page)| self.order(&key.0, page)).min();
         let expired = task.expires.is_some_and(|expires| expires <= starts);
         expired
             && !task.errand
             && task.place == Place::Waiting
-            && needed.is_none_or(|page| task.order() < page)
+            && needed.is_none_or(|page| self.order(&key.0, task) < page)
     }
 
     /// I8: of those that may run now, none of the site and stage waits that should have gone before.
@@ -368,7 +371,7 @@ impl Ledger {
             let before = |(other, task): &(&Key, &Task)| {
                 let is_beside = (&other.0, other.1) == (&key.0, key.1) && task.place == Place::Waiting;
                 let goes_now = |task: &Task| task.lane.as_deref() == Some(NOW);
-                let is_first = task.lane == own.lane && task.order() < own.order();
+                let is_first = task.lane == own.lane && self.order(&key.0, task) < self.order(&key.0, own);
                 let was_there = !self.let_in_now.contains(*other);
                 is_beside && was_there && (is_first || goes_now(task) && !goes_now(own))
             };

@@ -122,13 +122,13 @@ impl Ledger {
             Outcome::Refused { .. } => {
                 task.absorb(now);
                 task.place = Place::Waiting;
-                self.stand_last(&key);
+                self.stands_last(&key);
             }
             Outcome::Postponed { after } => {
                 let until = now + i64::try_from(after.as_millis()).unwrap_or(0);
                 task.absorb(until);
                 task.place = Place::Delayed(until);
-                self.stand_last(&key);
+                self.stands_last(&key);
             }
             Outcome::Dead { .. } => self.die(&key),
             Outcome::Robots(_) | Outcome::RobotsMoved { .. } => unreachable!("only for errands"),
@@ -218,14 +218,6 @@ impl Ledger {
         }
     }
 
-    /// Behind all that wait.
-    fn stand_last(&mut self, key: &Key) {
-        let (turn, made) = self.next_turn(&key.0);
-        if let Some(task) = self.tasks.get_mut(key) {
-            (task.turn, task.made) = (turn, made);
-        }
-    }
-
     pub fn finish(&mut self, key: &Key) {
         self.finish_before(key, None);
     }
@@ -278,13 +270,13 @@ impl Ledger {
         let (lane, tenant) = self.gate(&key.0, key.1, &deferral.wish, at.is_some());
         let leaves = leaves && self.tasks[key].session.is_some();
         let step = deferral.step.filter(|_| leaves);
-        let (turn, made) = step.unwrap_or_else(|| self.next_turn(&key.0));
+        let turn = step.unwrap_or_else(|| self.next_turn(&key.0));
         let task = self.tasks.get_mut(key)?;
         (task.lane, task.tenant) = (lane, tenant);
         task.take_up(&deferral);
         task.errand = false;
         task.place = at.map_or(Place::Waiting, Place::Scheduled);
-        (task.turn, task.made) = (turn, made);
+        task.turn = turn;
         (task.after, task.begun) = (at.filter(|_| step.is_some()), task.begun && !leaves);
         if step.is_some() {
             task.place = Place::Behind;
@@ -293,6 +285,14 @@ impl Ledger {
         }
         self.books(key).reruns += 1;
         Some(step.is_some())
+    }
+
+    /// It gets a new turn.
+    fn stands_last(&mut self, key: &Key) {
+        let turn = self.next_turn(&key.0);
+        if let Some(task) = self.tasks.get_mut(key) {
+            task.turn = turn;
+        }
     }
 
     /// The task goes back and its start is unused.

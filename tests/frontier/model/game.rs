@@ -9,7 +9,7 @@ use futures_util::future::{Either, ready, select, try_join_all};
 use paced::internals::canonical_url::CanonicalUrl;
 use paced::internals::frontier::{
     Act, Agreed, Claim, Feeding, Forgotten, Frontier, FrontierError, Grant, Inspection, LockReply, MutexKey,
-    Pause, QueueChange, Rearm, Registered, Registration, Renamed, Run, TuneReply, Tuning, WorkScope,
+    Pause, QueueChange, Queued, Rearm, Registered, Registration, Renamed, Run, TuneReply, Tuning, WorkScope,
 };
 use paced::internals::page::Validators;
 use paced::internals::task::{
@@ -111,6 +111,18 @@ impl Move {
 }
 
 impl World {
+    /// What waits in a lane of a site, read a few at a time.
+    async fn queued(&self, site: &str, lane: &str) -> Result<Vec<Queued>, String> {
+        let (mut listed, mut after) = (Vec::<Queued>::new(), None);
+        loop {
+            let some = self.frontier.queued(site, lane, after, 2).await.map_err(|e| e.to_string())?;
+            let some = some.unwrap_or_default();
+            let Some(last) = some.last() else { return Ok(listed) };
+            after = Some(last.place());
+            listed.extend(some);
+        }
+    }
+
     /// Posts moves at once, as far as they are done in their order then.
     async fn post(&self, moves: &[Move]) -> Result<Vec<Answer>, FrontierError> {
         let mut answers = Vec::new();
@@ -355,6 +367,12 @@ impl Game {
             let told = self.worlds[0].frontier.session(site, name).await.map_err(|e| e.to_string())?;
             self.ledger.check_session(site, name, told.as_ref())?;
             sessions.push((site, name, told));
+        }
+        for (site, lane) in SITES.into_iter().flat_map(|site| LANES.map(|lane| (site, lane))).filter(|_| all)
+        {
+            for world in &self.worlds {
+                self.ledger.check_queue(site, lane, &world.queued(site, lane).await?)?;
+            }
         }
         let fleet = self.worlds[0].frontier.fleet_rules().await.map_err(|e| e.to_string())?;
         self.ledger.check_fleet(&fleet)?;

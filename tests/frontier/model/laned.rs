@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use paced::internals::frontier::state::StageCounts;
-use paced::internals::frontier::{Agreed, QueueChange};
-use paced::internals::task::{FleetRules, LANE, LaneRule, LaneWish, NOW, Stage};
+use paced::internals::frontier::{Agreed, QueueChange, Queued};
+use paced::internals::task::{FleetRules, LANE, LaneRule, LaneWish, NOW, Stage, TaskOrder, UnitPick};
 
 use super::ledger::{Ledger, Place, Task, differs};
 use super::stepped::Ended;
@@ -18,7 +18,7 @@ pub const RULES: usize = 4;
 /// What the ledger knows of a fleet.
 #[derive(Default)]
 pub struct Fleet {
-    rules: FleetRules,
+    pub rules: FleetRules,
     marks: Vec<u64>,
     replaced: Vec<u64>,
     /// By stage and tenant, when each task was made that was counted.
@@ -40,6 +40,7 @@ pub fn rules(which: usize) -> FleetRules {
         1 => FleetRules {
             lanes: lanes(3, 1),
             fairness: vec![rule("slow", 1, 5_000, None), longest("superslow")],
+            order: TaskOrder::Deadline,
             ..FleetRules::default()
         },
         2 => FleetRules {
@@ -47,12 +48,16 @@ pub fn rules(which: usize) -> FleetRules {
             fairness: vec![longest("slow"), rule("superslow", 2, 1_000, Some(Stage::Download))],
             tenants: [("bolt".to_owned(), vec![longest("slow"), rule("general", 1, 2_000, None)])].into(),
             most_waiting: Some(2),
+            order: TaskOrder::Deadline,
+            pick: UnitPick::Earliest,
         },
         _ => FleetRules {
             lanes: lanes(9, 9),
             fairness: vec![longest("slow")],
             tenants: [("acme".to_owned(), Vec::new())].into(),
             most_waiting: Some(4),
+            pick: UnitPick::Earliest,
+            ..FleetRules::default()
         },
     }
 }
@@ -161,6 +166,24 @@ impl Ledger {
         let within = |per: i64| made.iter().filter(|at| **at >= self.now - per).count();
         let matching = rules.iter().filter(|rule| within(rule.per) > rule.threshold as usize);
         matching.map(|rule| rule.lane.clone()).next_back()
+    }
+
+    /// What waits in a lane is listed in the order in which it goes.
+    pub fn check_queue(&self, site: &str, lane: &str, listed: &[Queued]) -> Result<(), String> {
+        let is_there = |(key, task): &(&super::ledger::Key, &Task)| {
+            (key.0.as_str(), key.1, task.lane.as_deref().unwrap_or(LANE)) == (site, Stage::Download, lane)
+                && task.place == Place::Waiting
+                && task.priority > 0
+        };
+        let mut expected: Vec<_> = self.tasks.iter().filter(is_there).collect();
+        expected.sort_by_key(|(_, task)| self.order(site, task));
+        let expected: Vec<&str> = expected.into_iter().map(|(key, _)| key.2.as_str()).collect();
+        let listed: Vec<&str> = listed.iter().map(|page| page.url.as_str()).collect();
+        if expected == listed {
+            Ok(())
+        } else {
+            differs(&format!("N5: lane {lane} of {site}"), expected, listed)
+        }
     }
 
     pub fn check_lanes(&self, site: &str, stage: Stage, counts: &StageCounts) -> Result<(), String> {

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use paced::internals::frontier::{DatedAct, Inspection, Renamed, SiteSettings, TuneReply, Tuning, WorkScope};
-use paced::internals::task::{LaneWish, Settled, Stage};
+use paced::internals::task::{LaneWish, Settled, Stage, TaskOrder};
 
 use super::game::{Answer, Move};
 use super::laned::{Fleet, goes_now};
@@ -38,7 +38,6 @@ pub struct Ledger {
     pub owners: BTreeMap<String, Owner>,
     /// The newest version of the rules that each name of a site had, and when it was given.
     pub versions: BTreeMap<String, (i64, i64)>,
-    pub turns: u64,
     pub fleet: Fleet,
     pub sessions: Sessions,
     /// Steps that were let in since the last claim began.
@@ -65,6 +64,10 @@ pub struct Site {
     pub budgets: BTreeMap<String, u64>,
     pub spent: BTreeMap<String, u64>,
     pub run: i64,
+    /// As was agreed on when its run began.
+    pub order: TaskOrder,
+    /// The earliest time at which the next task is put.
+    pub free: i64,
     pub known: BTreeSet<String>,
     pub fence: i64,
     /// Its own starts.
@@ -72,8 +75,6 @@ pub struct Site {
     pub wall: Option<Wall>,
     pub slow: Option<Slow>,
     pub books: BTreeMap<Stage, Books>,
-    /// When the last turn was given; a burst runs ahead of the clock.
-    pub made: i64,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -113,8 +114,8 @@ pub struct Start {
 pub struct Task {
     pub place: Place,
     pub priority: u16,
-    /// Its turn among equals.
-    pub turn: u64,
+    /// Its turn among equals: when it was put, in ms; of those of one ms each is 1 ms later.
+    pub turn: i64,
     pub expires: Option<i64>,
     pub attempts: u32,
     pub losses: u32,
@@ -125,8 +126,6 @@ pub struct Task {
     pub lane: Option<String>,
     /// Where it isn't whom its site was for.
     pub tenant: Option<String>,
-    /// When its turn was given, each of a site a little later.
-    pub made: i64,
     pub session: Option<String>,
     /// In a session: the time that it was put for.
     pub after: Option<i64>,
@@ -154,7 +153,7 @@ pub struct Deferral {
     pub at: Option<i64>,
     pub wish: LaneWish,
     /// The turn of the further run, where it is a step of the session as well.
-    pub step: Option<(u64, i64)>,
+    pub step: Option<i64>,
 }
 
 #[derive(Clone, Debug)]
@@ -225,10 +224,10 @@ impl Site {
 }
 
 impl Task {
-    pub fn new(place: Place, priority: u16, turn: u64) -> Self {
+    pub fn new(place: Place, priority: u16, turn: i64) -> Self {
         let (expires, deferral, lane, tenant) = (None, None, None, None);
         let (attempts, losses, hops, errand) = (0, 0, 0, false);
-        let (made, session, after, begun) = (0, None, None, false);
+        let (session, after, begun) = (None, None, false);
         Self {
             place,
             priority,
@@ -241,7 +240,6 @@ impl Task {
             deferral,
             lane,
             tenant,
-            made,
             session,
             after,
             begun,
@@ -250,10 +248,6 @@ impl Task {
 
     pub fn is_idle(&self) -> bool {
         !matches!(self.place, Place::Running(_))
-    }
-
-    pub fn order(&self) -> (u16, u64) {
-        (self.priority, self.turn)
     }
 
     pub fn take_up(&mut self, deferral: &Deferral) {
@@ -428,6 +422,28 @@ impl Ledger {
         }
     }
 
+    /// The turn of a task that is put now.
+    pub fn next_turn(&mut self, site: &str) -> i64 {
+        let site = self.sites.entry(site.to_owned()).or_default();
+        let turn = site.free.max(self.now);
+        site.free = turn + 1;
+        turn
+    }
+
+    /// Where a task of a site stands among those of its lane.
+    pub fn order(&self, site: &str, task: &Task) -> (i64, i64) {
+        const HOUR: i64 = 3_600_000;
+        let waits = match (self.sites[site].order, task.priority) {
+            (TaskOrder::Strict, priority) => return (priority.into(), task.turn),
+            (_, 0) => return (i64::MIN, task.turn),
+            (_, 118..=162 | 218..=222 | 318..=322) => 0,
+            (_, 223..=262) => HOUR,
+            (_, 323..=362) => 24 * HOUR,
+            (_, other) => unreachable!("no history has the priority {other}"),
+        };
+        (task.turn + waits, task.turn)
+    }
+
     pub fn books(&mut self, key: &Key) -> &mut Books {
         self.sites.entry(key.0.clone()).or_default().books.entry(key.1).or_default()
     }
@@ -447,16 +463,6 @@ impl Ledger {
 
     pub fn owner_of(&self, token: u64) -> Option<&str> {
         self.leases.get(&token).map(|lease| lease.owner.as_str())
-    }
-
-    /// The next turn of a site, and when it is given.
-    pub fn next_turn(&mut self, site: &str) -> (u64, i64) {
-        self.turns += 1;
-        let now = self.now;
-        let site =
-            self.sites.entry(site.to_owned()).or_insert_with(|| Site { made: i64::MIN, ..Site::default() });
-        site.made = (site.made.saturating_add(1)).max(now);
-        (self.turns, site.made)
     }
 
     pub fn unit(&mut self, name: &str) -> &mut Unit {

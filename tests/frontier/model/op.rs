@@ -195,12 +195,21 @@ pub fn history(seed: u64, length: usize) -> Vec<Posted> {
         left = if joins { left - 1 } else { dice.usize(0..2) * dice.usize(1..MOST) };
         Posted { op: op(&mut dice, lanes, sessions), joins }
     };
-    (0..length).map(|_| post()).collect()
+    let begins = if lanes { begins(seed) } else { Vec::new() };
+    begins.into_iter().map(|op| Posted { op, joins: false }).chain((0..length).map(|_| post())).collect()
+}
+
+/// Two sites take the order of some rules from the start.
+fn begins(seed: u64) -> Vec<Op> {
+    let rules = if seed.is_multiple_of(2) { 1 } else { 2 };
+    let begin = |site| Op::BeginRun { site, fresh: false, seeds: 0 };
+    vec![Op::Agree(rules), begin(0), begin(2)]
 }
 
 fn op(dice: &mut Rng, lanes: bool, sessions: bool) -> Op {
     let which = recent(dice);
     match dice.u32(0..100) {
+        0 if lanes => Op::Advance(dice.choice([3_599_999, 3_600_000, 82_800_001]).unwrap_or(0)),
         0..19 => Op::Advance(wait(dice)),
         19 => Op::Refuse {
             which,

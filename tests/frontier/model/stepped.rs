@@ -51,7 +51,7 @@ impl Task {
 
     /// The more urgent step goes first, then the one that was put, or put for, the earlier.
     fn step(&self) -> (u16, i64, i64) {
-        (self.priority, self.after.unwrap_or(self.made), self.made)
+        (self.priority, self.after.unwrap_or(self.turn), self.turn)
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod at_once;
 mod away;
+mod deadlines;
 mod departures;
 mod forget;
 mod groups;

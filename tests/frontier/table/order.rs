@@ -1,7 +1,7 @@
 //! Which task goes first.
 
 use paced::internals::frontier::Claim;
-use paced::internals::task::{Priority, Put};
+use paced::internals::task::{FleetRules, Priority, Put, UnitPick};
 
 use crate::world::{at, on_every_backend, request, urgent};
 
@@ -135,6 +135,47 @@ fn v14_of_fewer_than_eight_due_units_the_one_due_longest_is_served() {
         let second = w.grant(Claim { dice: vec![5, 3, 6], ..w.want(7, 0) }).await;
         let sites: Vec<_> = second.leases.iter().map(|lease| lease.site.as_str()).collect();
         assert_eq!(sites, ["s2", "s3", "s4", "s5", "s6", "s0", "s1"]);
+    });
+}
+
+#[test]
+fn v14_l2_where_the_earliest_is_picked_the_one_due_longest_is_served_whatever_the_dice() {
+    on_every_backend(async |w| {
+        for site in 0..16 {
+            let site = format!("s{site:02}");
+            w.site(&site).await;
+            w.put(&site, "1").await;
+        }
+        let random = w.grant(Claim { dice: vec![3], ..w.want(1, 0) }).await;
+        assert_eq!(random.leases[0].site, "s03");
+        let rules = FleetRules { pick: UnitPick::Earliest, ..FleetRules::default() };
+        w.frontier.agree(rules, 1).await.expect("agreed");
+        let more = w.grant(Claim { dice: vec![3, 2, 1, 7], ..w.want(4, 0) }).await;
+        let sites: Vec<_> = more.leases.iter().map(|lease| lease.site.as_str()).collect();
+        assert_eq!(sites, ["s00", "s01", "s02", "s04"], "in force at the next claim");
+        w.frontier.agree(FleetRules::default(), 2).await.expect("agreed");
+        let random = w.grant(Claim { dice: vec![1], ..w.want(1, 0) }).await;
+        assert_eq!(random.leases[0].site, "s06", "of 11 among 2");
+    });
+}
+
+#[test]
+fn v14_parses_are_picked_in_the_same_way() {
+    on_every_backend(async |w| {
+        for site in 0..9 {
+            let site = format!("s{site}");
+            w.site(&site).await;
+            w.put(&site, "1").await;
+        }
+        for lease in w.grant(w.want(9, 0)).await.leases {
+            w.fetched(&lease).await;
+        }
+        let third = Claim { dice: vec![1], ..w.want(0, 1) };
+        assert_eq!(w.grant(third).await.leases[0].site, "s1");
+        let rules = FleetRules { pick: UnitPick::Earliest, ..FleetRules::default() };
+        w.frontier.agree(rules, 1).await.expect("agreed");
+        let third = Claim { dice: vec![1], ..w.want(0, 1) };
+        assert_eq!(w.grant(third).await.leases[0].site, "s0");
     });
 }
 

@@ -95,7 +95,7 @@ local claim = module(function(claim)
     local starts = stage == 'd' and soonest or now
     local function first()
       local lane = gate.draw(site, stage, dice)
-      local task = tasks.first_waiting(site.name, stage, lane)
+      local task = tasks.first_waiting(site, stage, lane)
       if task or lane == LANE then
         return task
       end
@@ -224,7 +224,7 @@ local claim = module(function(claim)
   end
 
   -- Random among the longest due, until enough is granted or nothing is due: of the quarter that is due longest, so that
-  -- nobody waits much longer than in turn (L2). Whether others can be claimed still.
+  -- nobody waits much longer than in turn (L2); or the longest due itself. Whether others can be claimed still.
   local function serve(round, stage, wanted)
     local enough, more = #round.leases + wanted, false
     for look = 0, LOOKS - 1 do
@@ -238,7 +238,11 @@ local claim = module(function(claim)
       end
       more = due > 1 -- this look takes one of them away at most
       local dice = round.want.dice[look % math.max(1, #round.want.dice) + 1] or 0
-      local unit = store.some_unit(nth(dice % math.max(1, math.min(WIDEST, math.floor(due / DUE_PARTS)))))
+      local among = math.max(1, math.min(WIDEST, math.floor(due / DUE_PARTS)))
+      if among > 1 and gate.picks_earliest() then
+        among = 1
+      end
+      local unit = store.some_unit(nth(dice % among))
       look_at(round, stage, unit, math.floor(dice / WIDEST))
     end
     return more

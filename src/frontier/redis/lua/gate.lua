@@ -62,6 +62,16 @@ gate = module(function(gate)
     return rules
   end
 
+  -- Which task goes first at a site whose run begins: nothing where that is the usual one.
+  function gate.order()
+    return in_force().order == DEADLINE and DEADLINE or nil
+  end
+
+  -- Whether a claim serves the unit that is due longest, and none by chance.
+  function gate.picks_earliest()
+    return in_force().pick == EARLIEST
+  end
+
   -- Whether as many downloads of a site wait as may, whatever for.
   function gate.is_full(site)
     local waiting = (site['d.waiting'] or 0) + (site['d.delayed'] or 0) + (site['d.scheduled'] or 0)

@@ -2,13 +2,13 @@
 local queue = module(function(queue)
   -- Those of a lane behind that place, which comes as {priority, ms}, in order.
   function queue.list(name, lane, after, most)
-    if not store.site(name) then
+    local site, found = store.site(name), {}
+    if not site then
       return false
     end
-    local found = {}
     -- Those before are hosts' robots.txt.
     local priority, put_at = unpack(after or { PRIORITY_ROBOTS + 1, EPOCH - 1 })
-    for i, task in ipairs(tasks.waiting_behind(name, 'd', lane, priority, put_at - EPOCH, math.min(most, QUEUE_LISTED))) do
+    for i, task in ipairs(tasks.waiting_behind(site, 'd', lane, priority, put_at - EPOCH, math.min(most, QUEUE_LISTED))) do
       found[i] = {
         task.url, task.priority, EPOCH + task.position, task.depth, task.lane or false, task.tenant or false,
       }

@@ -185,6 +185,9 @@ local sites_of = module(function(sites_of)
     if not site.fence then
       site.fence = now
     end
+    if site.run == 0 then
+      site.order = gate.order()
+    end
     if site.floors then
       places.keep_floors_of(site, new.hosts)
     end
@@ -262,7 +265,7 @@ local sites_of = module(function(sites_of)
         tasks.leave_known(site)
         site.run = site.run + 1
         site.run_began = now
-        site.spent, site.starts = nil, nil
+        site.spent, site.starts, site.order = nil, nil, gate.order()
       end
       if begun or is_another then
         site.seeding = seeds > 0 and { list = list, put = 0, of = seeds } or nil

@@ -300,13 +300,55 @@ local tasks = module(function(tasks)
     forget_record(task)
   end
 
-  -- The waiting task of a lane that goes first: by priority, then position.
-  function tasks.first_waiting(site, stage, lane)
-    local first = call('ZRANGE', queue(site, stage, lane), '0', '0', 'WITHSCORES')
-    if not first[1] then
-      return nil
+  -- The first ones of each priority in a queue: as many looks as there are priorities.
+  local function first_ones(key)
+    local found, above = {}, '-inf'
+    while true do
+      local first = call('ZRANGEBYSCORE', key, above, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
+      if not first[1] then
+        return found
+      end
+      local score = tonumber(first[2])
+      local _, _, position, priority = read_score(score)
+      found[#found + 1] = { url = first[1], score = score, position = position, priority = priority }
+      above = (priority + 1) * TURN * 32
     end
-    return tasks.waiting(site, stage, first[1], tonumber(first[2]), WAITING, lane)
+  end
+
+  -- By when a task is to go at the latest; a robots.txt goes before all others.
+  local function deadline(priority, position)
+    return priority == PRIORITY_ROBOTS and -math.huge or position + ALLOWED[priority]
+  end
+
+  local function goes_before(one, other)
+    local by, others = deadline(one.priority, one.position), deadline(other.priority, other.position)
+    if by == others then
+      return one.position < other.position
+    end
+    return by < others
+  end
+
+  -- The waiting task of a lane that goes first: by priority, then position, or by deadline where its site goes by that.
+  function tasks.first_waiting(site, stage, lane)
+    local key = queue(site.name, stage, lane)
+    if site.order ~= DEADLINE then
+      local first = call('ZRANGE', key, '0', '0', 'WITHSCORES')
+      return first[1] and tasks.waiting(site.name, stage, first[1], tonumber(first[2]), WAITING, lane)
+    end
+    local first
+    for _, one in ipairs(first_ones(key)) do
+      first = first and goes_before(first, one) and first or one
+    end
+    return first and tasks.waiting(site.name, stage, first.url, first.score, WAITING, lane)
+  end
+
+  -- Adds waiting tasks of a lane behind a priority and position, up to a score.
+  local function add_behind(found, site, stage, lane, priority, position, up_to, most)
+    local behind = string.format('(%d', score_of({ priority = priority, position = position, link = true }, DEEP))
+    local flat = call('ZRANGEBYSCORE', queue(site.name, stage, lane), behind, up_to, 'WITHSCORES', 'LIMIT', 0, most)
+    for i = 1, #flat, 2 do
+      found[#found + 1] = tasks.waiting(site.name, stage, flat[i], tonumber(flat[i + 1]), WAITING, lane)
+    end
   end
 
   -- The downloads that are behind the head of a session, in the order of their steps.
@@ -320,13 +362,22 @@ local tasks = module(function(tasks)
 
   -- Waiting tasks of a lane behind a place of it, in order.
   function tasks.waiting_behind(site, stage, lane, priority, position, most)
-    local behind = string.format('(%d', score_of({ priority = priority, position = position, link = true }, DEEP))
-    local flat = call('ZRANGEBYSCORE', queue(site, stage, lane), behind, '+inf', 'WITHSCORES', 'LIMIT', 0, most)
     local found = {}
-    for i = 1, #flat, 2 do
-      found[#found + 1] = tasks.waiting(site, stage, flat[i], tonumber(flat[i + 1]), WAITING, lane)
+    if site.order ~= DEADLINE then
+      add_behind(found, site, stage, lane, priority, position, '+inf', most)
+      return found
     end
-    return found
+    local by = deadline(priority, position)
+    for _, first in ipairs(first_ones(queue(site.name, stage, lane))) do
+      if first.priority ~= PRIORITY_ROBOTS then
+        local same = by - ALLOWED[first.priority]
+        same = math.max(-1, same > position and same - 1 or same) -- one of that very deadline is behind it if it was put later
+        local up_to = string.format('(%d', (first.priority + 1) * TURN * 32)
+        add_behind(found, site, stage, lane, first.priority, same, up_to, most)
+      end
+    end
+    table.sort(found, goes_before)
+    return { unpack(found, 1, math.min(#found, most)) }
   end
 
   -- Tasks of a site that wait for a host, in the order of a queue.
@@ -338,18 +389,13 @@ local tasks = module(function(tasks)
     return found
   end
 
-  -- The least position in a lane, by that of each priority: as many looks as there are priorities.
+  -- The least position in a lane, by that of each priority.
   local function first_position(key)
-    local above, least = '-inf', math.huge
-    while true do
-      local first = call('ZRANGEBYSCORE', key, above, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
-      if not first[1] then
-        return least
-      end
-      local _, _, position, priority = read_score(tonumber(first[2]))
-      least = math.min(least, position)
-      above = (priority + 1) * TURN * 32
+    local least = math.huge
+    for _, first in ipairs(first_ones(key)) do
+      least = math.min(least, first.position)
     end
+    return least
   end
 
   -- When the longest waiting task was put.

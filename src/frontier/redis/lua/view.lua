@@ -40,7 +40,7 @@ local view = module(function(view)
       },
       sites_of.is_seeding(site) and { site.seeding.put, site.seeding.of }, site.given_up or false,
       walls.known(site, unit), math.max(unit.slow and unit.slow.left or 0, site.slow and site.slow.left or 0),
-      sessions.held(site), site.held or 0,
+      sessions.held(site), site.held or 0, site.order or STRICT,
     }
   end
 

@@ -17,7 +17,7 @@ use crate::frontier::view::{
 use crate::page::Validators;
 use crate::task::{
     DeadLetter, Departure, Failure, FleetRules, Lease, Origin, PageKey, PutReply, RobotsFetch, RobotsRecord,
-    Settled, StoredPage,
+    Settled, StoredPage, TaskOrder,
 };
 
 /// Rows of the script: their fields, in its order.
@@ -49,7 +49,7 @@ rows! {
     View {
         site, unit, at, run, run_began, finished, interval, parallel, in_flight, download, parse, oldest, response, starts,
         last_start, due, blocked_until, blocked_why, paused, paused_until, version, says, seeds, is_given_up, wall, slow_starts,
-        held, held_in_all
+        held, held_in_all, order
     }
     HeldSession { name, url }
     SessionStatus { session, next }
@@ -74,6 +74,7 @@ read_by! {
     LockReply: parse;
     TuneReply: parse;
     Agreed: parse;
+    TaskOrder: parse;
     // Those for all as text, then each tenant's.
     FleetRules: |value| {
         let (for_all, own): (String, Vec<(String, String)>) = FromWire::read(value)?;

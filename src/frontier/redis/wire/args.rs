@@ -81,8 +81,8 @@ impl ToWire for Haste {
 /// The rules for all, each tenant's own, what tells all of them from others, and whether there are any.
 impl ToWire for FleetRules {
     fn put(&self, row: &mut Vec<Value>) {
-        let Self { lanes, fairness, tenants, most_waiting } = self;
-        let mut for_all = json!({ "lanes": lanes, "fairness": fairness });
+        let Self { lanes, fairness, tenants, most_waiting, order, pick } = self;
+        let mut for_all = json!({ "lanes": lanes, "fairness": fairness, "order": order, "pick": pick });
         if let Some(most_waiting) = most_waiting {
             for_all["most_waiting"] = json!(most_waiting);
         }

@@ -1,5 +1,6 @@
 //! The model: the steps over plain maps, every index a scan. It is what other backends are compared with.
 
+mod flow;
 mod tasks;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,8 +13,8 @@ use crate::clock::Timestamp;
 use crate::frontier::MutexKey;
 use crate::frontier::shelf::{Fallible, LaneShelf, PageShelf, Shelf, Window};
 use crate::frontier::state::{
-    DeadState, FleetState, MutexState, OwnerState, PageState, Recrawl, RobotsState, SiteState, Task, UnitDue,
-    UnitState, WorkScope,
+    DeadState, FleetState, MutexState, OwnerState, PageState, QueueBooks, Recrawl, RobotsState, SiteState,
+    Task, UnitDue, UnitState, WaitKey, WorkScope,
 };
 use crate::frontier::steps;
 use crate::frontier::steps::acts::MOST_ACTS;
@@ -46,6 +47,10 @@ pub(crate) struct Model {
     /// What people did, by site, the latest first.
     acts: BTreeMap<String, Vec<DatedAct>>,
     fleet: Arc<FleetState>,
+    /// Books of sites, by site and slot.
+    books: BTreeMap<(String, i64), QueueBooks>,
+    /// Waits by site, and the slot by which they were halved.
+    waits: BTreeMap<String, (i64, BTreeMap<WaitKey, u64>)>,
     /// By stage and tenant: when the newest tasks were counted, the newest first; and until when that is kept.
     windows: BTreeMap<(Stage, String), (Vec<i64>, i64)>,
 }
@@ -89,6 +94,8 @@ impl Shelf for Model {
         self.sites.remove(name);
         self.texts.remove(name);
         self.acts.remove(name);
+        self.books.retain(|(site, _), _| site != name);
+        self.waits.remove(name);
         Ok(())
     }
 
@@ -97,6 +104,11 @@ impl Shelf for Model {
         self.sites.remove(name);
         self.texts = take(&mut self.texts).into_iter().map(|(site, text)| (renamed(&site), text)).collect();
         self.acts = take(&mut self.acts).into_iter().map(|(site, acts)| (renamed(&site), acts)).collect();
+        self.books = take(&mut self.books)
+            .into_iter()
+            .map(|((site, slot), books)| ((renamed(&site), slot), books))
+            .collect();
+        self.waits = take(&mut self.waits).into_iter().map(|(site, waits)| (renamed(&site), waits)).collect();
         let tasks = take(&mut self.tasks).into_values();
         let tasks = tasks.map(|task| Task { site: renamed(&task.site), ..task });
         self.tasks = tasks.map(|task| (key(task.page(), task.stage), task)).collect();

@@ -11,8 +11,9 @@ use crate::clock::millis;
 use crate::frontier::members::BEAT;
 use crate::frontier::mutex_key::UNIT_MUTEX;
 use crate::frontier::state::{
-    AVERAGED, BACK_MS, EPOCH, FED_WAITING, LEASE_MS, LONGEST_INTERVAL, MARKS_KEPT, MAX_LOSSES, MOST_NOW,
-    PageState, Place, START_TOKEN, SiteSettings, TOLD_MS, Turn, delay_after_loss,
+    AVERAGED, BACK_MS, EPOCH, FED_WAITING, HOUR_SLOTS, LEASE_MS, LONGEST_INTERVAL, MARKS_KEPT, MAX_LOSSES,
+    MOST_NOW, MOST_WAITS, PageState, Place, RUN_SLOT, SLOT_MS, START_TOKEN, SiteSettings, TOLD_MS, Turn,
+    WAIT_BOUNDS, WAIT_ONE, WAITS_KEPT, delay_after_loss,
 };
 use crate::frontier::steps::{acts, away, claim, feed, gate, lease, lock, queue, reasons, settle, site};
 use crate::frontier::view::SiteNames;
@@ -29,11 +30,14 @@ pub(super) fn prelude() -> String {
     let numbers = numbers().map(|(name, number)| format!("local {name} = {number}\n"));
     let texts = texts().map(|(name, text)| format!("local {name} = {text:?}\n"));
     let losses: Vec<String> = (1..MAX_LOSSES).map(|losses| delay_after_loss(losses).to_string()).collect();
-    format!("{}{}local AFTER_LOSS = {{ {} }}\n", numbers.concat(), texts.concat(), losses.join(", "))
+    let bounds = WAIT_BOUNDS.map(|bound| bound.to_string()).join(", ");
+    let lists =
+        format!("local AFTER_LOSS = {{ {} }}\nlocal WAIT_BOUNDS = {{ {bounds} }}\n", losses.join(", "));
+    [numbers.concat(), texts.concat(), lists].concat()
 }
 
 /// Spans are in ms.
-fn numbers() -> [(&'static str, i64); 56] {
+fn numbers() -> [(&'static str, i64); 62] {
     [
         ("SLOTS", PageState::SLOTS),
         ("LEASE_MS", LEASE_MS),
@@ -58,6 +62,12 @@ fn numbers() -> [(&'static str, i64); 56] {
         ("NAMES", i64::from(SiteNames::MOST)),
         ("REMOVED", i64::from(site::REMOVED)),
         ("QUEUE_LISTED", i64::from(queue::QUEUE_LISTED)),
+        ("SLOT_MS", SLOT_MS),
+        ("HOUR_SLOTS", i64::try_from(HOUR_SLOTS).unwrap_or_default()),
+        ("RUN_SLOT", RUN_SLOT),
+        ("WAIT_ONE", WAIT_ONE.cast_signed()),
+        ("WAITS_KEPT", WAITS_KEPT),
+        ("MOST_WAITS", MOST_WAITS.into()),
         ("IDLE_MS", site::IDLE_MS),
         ("MOST_ACTS", i64::from(acts::MOST_ACTS)),
         ("ACTS_KEPT_MS", acts::ACTS_KEPT_MS),
@@ -146,7 +156,7 @@ mod tests {
 
     fn names() -> BTreeSet<String> {
         let names = numbers().map(|(name, _)| name).into_iter().chain(texts().map(|(name, _)| name));
-        names.chain(["AFTER_LOSS"]).map(str::to_owned).collect()
+        names.chain(["AFTER_LOSS", "WAIT_BOUNDS"]).map(str::to_owned).collect()
     }
 
     /// The files as code: without comments and without what stands in quotes.

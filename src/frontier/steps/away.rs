@@ -135,6 +135,7 @@ impl<S: Shelf> Moment<'_, S> {
     }
 
     fn new_errand(&mut self, site: &mut SiteState, url: CanonicalUrl) -> Done<S, Task> {
+        self.books_change(site)?;
         if self.shelf.dead(site.page(&url), Stage::Download)?.is_some() {
             self.remove_letter(site, Stage::Download, &url)?;
             site.download.revived += 1;

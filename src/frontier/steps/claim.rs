@@ -251,6 +251,7 @@ impl<S: Shelf> Round<'_, S> {
         if task.rare.errand.is_some() {
             site.errand = Some(token);
         }
+        self.at.ends_wait(&task)?;
         let (fence, now) = (site.next_fence(self.at.now), self.at.now);
         let running = Running::granted(task.stage, token, &self.claim.owner, fence, departure, now);
         self.at.shift(site, &mut task, Place::Running(running))?;

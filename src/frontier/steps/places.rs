@@ -53,15 +53,19 @@ impl<S: Shelf> Moment<'_, S> {
 
     /// Done: gone and known, or, where a request met it, waiting once more at a new position.
     pub(super) fn finish(&mut self, site: &mut SiteState, task: Task) -> Done<S> {
-        site.counts(task.stage).done += 1;
         if task.stage == Stage::Download {
+            self.books_change(site)?;
             self.shelf.add_known(site.page(&task.url), site.run)?;
         }
+        site.counts(task.stage).done += 1;
         if task.rare.deferral.is_some() { self.rerun(site, task) } else { self.remove(site, &task) }
     }
 
     /// Dead: a letter is kept, or, where a request met it, it waits once more.
     pub(super) fn die(&mut self, site: &mut SiteState, task: Task, why: Failure) -> Done<S> {
+        if task.stage == Stage::Download {
+            self.books_change(site)?;
+        }
         site.counts(task.stage).dead += 1;
         if task.rare.deferral.is_some() {
             return self.rerun(site, task);

@@ -46,6 +46,7 @@ impl<S: Shelf> Moment<'_, S> {
             changed += 1;
             match change {
                 QueueChange::Drop => {
+                    self.books_change(&site)?;
                     site.download.dropped += 1;
                     self.remove(&mut site, &task)?;
                 }

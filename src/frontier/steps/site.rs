@@ -189,6 +189,7 @@ impl<S: Shelf> Moment<'_, S> {
                 site.run_began = self.now;
                 site.spent.clear();
                 site.starts = 0;
+                self.run_begins(&site)?;
             }
             if begun || is_another {
                 site.seeding = (seeds > 0).then_some(Seeding { list, put: 0, of: seeds });
@@ -227,6 +228,7 @@ impl<S: Shelf> Moment<'_, S> {
         }
         let tasks = self.shelf.idle_tasks(name, REMOVED)?;
         let more = !tasks.is_empty();
+        self.books_change(&site)?;
         for task in tasks {
             site.counts(task.stage).dropped += 1;
             self.remove(&mut site, &task)?;

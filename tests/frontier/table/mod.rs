@@ -3,6 +3,7 @@
 mod at_once;
 mod away;
 mod departures;
+mod flow;
 mod forget;
 mod groups;
 mod known;

@@ -173,6 +173,9 @@ local claim = module(function(claim)
     if task.errand then
       site.errand = token
     end
+    if task.stage == 'd' then
+      flow.ends_wait(site, task)
+    end
     places.lease(task, token, round.want.owner, store.next_fence(site), departure)
     places.shift(site, task, RUNNING)
     round.leases[#round.leases + 1] = lease.of(task)

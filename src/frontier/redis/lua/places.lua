@@ -126,10 +126,11 @@ local places = module(function(places)
 
   -- Done: gone and known, or, where a request met it, waiting once more at a new position.
   function places.finish(site, task)
-    count(site, task, 'done')
     if task.stage == 'd' then
+      flow.books_change(site)
       tasks.add_known(site, task.url, task.mark)
     end
+    count(site, task, 'done')
     if task.deferral then
       rerun(site, task)
     else
@@ -139,6 +140,9 @@ local places = module(function(places)
 
   -- Dead: a letter is kept, or, where a request met it, it waits once more.
   function places.die(site, task, why)
+    if task.stage == 'd' then
+      flow.books_change(site)
+    end
     count(site, task, 'dead')
     if task.deferral then
       return rerun(site, task)

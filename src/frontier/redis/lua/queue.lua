@@ -31,6 +31,7 @@ local queue = module(function(queue)
 
   local CHANGES = {
     drop = function(site, task)
+      flow.books_change(site)
       store.add(site, counter.d.dropped, 1)
       places.remove(site, task)
     end,

@@ -263,6 +263,7 @@ local sites_of = module(function(sites_of)
         site.run = site.run + 1
         site.run_began = now
         site.spent, site.starts = nil, nil
+        flow.run_begins(site)
       end
       if begun or is_another then
         site.seeding = seeds > 0 and { list = list, put = 0, of = seeds } or nil
@@ -299,6 +300,7 @@ local sites_of = module(function(sites_of)
       return false
     end
     local idle = tasks.idle(name, away.hosts(name), REMOVED)
+    flow.books_change(site)
     for _, task in ipairs(idle) do
       store.add(site, counter[task.stage].dropped, 1)
       places.remove(site, task)

@@ -303,16 +303,16 @@ local tasks = module(function(tasks)
     return found
   end
 
-  -- The least position in a lane, by that of each priority: as many looks as there are priorities.
-  local function first_position(key)
-    local above, least = '-inf', math.huge
+  -- Of each priority in a lane the least position: as many looks as there are priorities.
+  function tasks.first_positions(site, stage, lane)
+    local above, found = '-inf', {}
     while true do
-      local first = call('ZRANGEBYSCORE', key, above, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
+      local first = call('ZRANGEBYSCORE', queue(site, stage, lane), above, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
       if not first[1] then
-        return least
+        return found
       end
       local _, _, position, priority = read_score(tonumber(first[2]))
-      least = math.min(least, position)
+      found[#found + 1] = { priority, position }
       above = (priority + 1) * TURN * 32
     end
   end
@@ -321,7 +321,9 @@ local tasks = module(function(tasks)
   function tasks.oldest_waiting(site, stage)
     local least = math.huge
     for _, lane in ipairs(gate.lanes(site, stage)) do
-      least = math.min(least, first_position(queue(site.name, stage, lane)))
+      for _, first in ipairs(tasks.first_positions(site.name, stage, lane)) do
+        least = math.min(least, first[2])
+      end
     end
     return least < math.huge and math.min(now, EPOCH + least)
   end

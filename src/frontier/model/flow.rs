@@ -27,7 +27,9 @@ impl FlowShelf for Model {
     fn halve_waits(&mut self, site: &str, halvings: i64, slot: i64) -> Sure<()> {
         let (kept, waits) = self.waits.entry(site.to_owned()).or_default();
         *kept = slot;
-        waits.values_mut().for_each(|count| *count >>= halvings.min(63));
+        for count in waits.values_mut() {
+            *count >>= halvings.min(63);
+        }
         waits.retain(|_, count| *count > 0);
         Ok(())
     }

@@ -3,6 +3,7 @@
 use rusqlite::{Result, params};
 
 use super::columns::lane_column;
+use super::memory::Cached;
 use super::session::Tables;
 use crate::frontier::shelf::FlowShelf;
 use crate::frontier::state::{HOUR_SLOTS, QueueBooks, RUN_SLOT, WAIT_ONE, WAITS_KEPT, WaitKey};
@@ -108,7 +109,7 @@ impl Tables<'_> {
     }
 
     fn forget_waits(&mut self, site: i64) -> Result<()> {
-        self.memory.waits_slots = Default::default();
+        self.memory.waits_slots = Cached::default();
         self.file.run("DELETE FROM wait WHERE site = ?1", [site])?;
         self.file.run("DELETE FROM waits WHERE site = ?1", [site])
     }

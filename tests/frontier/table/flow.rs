@@ -184,14 +184,14 @@ fn n2_i17_waits_are_halved_every_five_minutes_and_forgotten_in_time() {
         assert_eq!(w.waits().await, []);
         next("4").await;
         assert_eq!(w.waits().await, of(WAIT_ONE));
-        assert_eq!(w.counters_kept().await.unwrap_or(1), 1, "nothing is kept of the tenant");
+        assert_eq!(w.counters_kept().unwrap_or(1), 1, "nothing is kept of the tenant");
         assert!(w.ends_by_itself());
     });
 }
 
 impl World {
     /// Counters of waits, where that can be looked at from outside.
-    async fn counters_kept(&self) -> Option<u32> {
+    fn counters_kept(&self) -> Option<u32> {
         if let Some(db) = self.redis() {
             let kept: u32 = db.cli(&["HLEN", "{paced:0}:waits:a"]).parse().expect("a number");
             return Some(kept - 1);

@@ -83,8 +83,11 @@ local flow = module(function(flow)
 
   -- Halves the waits by each slot that began since. They go by themselves after their last start.
   local function halve(key, before, slot)
-    local left = before and halved(key, slot - before) or {}
-    call('DEL', key)
+    local left = {}
+    if before then
+      left = halved(key, slot - before)
+      call('DEL', key)
+    end
     call('HSET', key, 'slot', slot)
     for first = 1, #left, 200 do
       call('HSET', key, unpack(left, first, math.min(#left, first + 199)))

@@ -322,7 +322,7 @@ mod tests {
         past[0] = [300, 0, 0, 0];
         // A minute is over: four minutes of the slot before count.
         let flow = flow(60_000, [360, 0, 0, 0], &past);
-        assert_eq!(flow.lately().enters, (60.0 + 240.0) / 300.0);
+        assert_eq!(flow.lately(), FlowRate { enters: (60.0 + 240.0) / 300.0, leaves: 0.0 });
     }
 
     #[test]

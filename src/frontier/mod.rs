@@ -42,7 +42,7 @@ use futures_util::future::try_join_all;
 pub use error::{FrontierError, FrontierErrorKind};
 pub use members::Member;
 pub use mutex_key::MutexKey;
-pub use state::{Agreed, MOST_NOW, Pause, SiteSettings, TuneReply, Tuning, WorkScope};
+pub use state::{Agreed, MOST_NOW, Pause, QueueFlow, SiteSettings, TuneReply, Tuning, WorkScope};
 pub use step::{
     Act, Begun, Claim, Feeding, Forgotten, Grant, LockReply, Lost, QueueChange, Rearm, Registered,
     Registration, Renamed, Run, SeedReply,
@@ -388,6 +388,16 @@ impl Frontier {
     /// The text of a site's file as registered.
     pub async fn text(&self, site: &str) -> Result<Option<String>, FrontierError> {
         ask!(self, Text { site: site.to_owned() })
+    }
+
+    /// What flows through a site's queue, and how long its pages waited; none if there is no such site.
+    pub async fn flow(&self, site: &str) -> Result<Option<QueueFlow>, FrontierError> {
+        let flow: Result<Option<Box<QueueFlow>>, FrontierError> = ask!(self, Flow { site: site.to_owned() });
+        Ok(flow?.map(|mut flow| {
+            flow.waits.sort();
+            flow.oldest.sort();
+            *flow
+        }))
     }
 
     /// How many pages of a site are younger than their `recrawl`, and how old the oldest is.

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use super::mutex_key::MutexKey;
 use super::state::{
-    AwayHost, DeadState, FleetState, MutexState, OwnerState, PageState, Recrawl, RobotsBrief, RobotsState,
-    SessionState, SiteState, Task, Turn, UnitDue, UnitState, WorkScope,
+    AwayHost, DeadState, FleetState, MutexState, OwnerState, PageState, QueueBooks, Recrawl, RobotsBrief,
+    RobotsState, SessionState, SiteState, Task, Turn, UnitDue, UnitState, WaitKey, WorkScope,
 };
 use super::view::{DatedAct, Freshness, Inspection, LetterPlace};
 use crate::task::{DeadLetter, PageKey, Priority, Stage};
@@ -18,7 +18,7 @@ pub(crate) trait Fallible {
 
 /// A store inside one atomic step. Every answer is ordered, so that all stores make the same choices.
 pub(crate) trait Shelf:
-    DueShelf + TaskShelf + HostShelf + PageShelf + LaneShelf + SessionShelf
+    DueShelf + TaskShelf + HostShelf + PageShelf + LaneShelf + SessionShelf + FlowShelf
 {
     fn site(&mut self, name: &str) -> Result<Option<SiteState>, Self::Error>;
     /// Saves a site and keeps its entries among the ready ones true.
@@ -147,6 +147,24 @@ pub(crate) trait LaneShelf: Fallible {
     fn sweep_windows(&mut self, now: i64, most: u32) -> Result<(), Self::Error>;
 }
 
+/// What flowed through the queues of sites lately.
+pub(crate) trait FlowShelf: Fallible {
+    /// Keeps the books of a site as a slot began, unless those are kept; what is older than an hour before that may go.
+    fn open_slot(&mut self, site: &str, slot: i64, books: QueueBooks) -> Result<(), Self::Error>;
+    /// Keeps the books of a site as its run began.
+    fn open_run(&mut self, site: &str, books: QueueBooks) -> Result<(), Self::Error>;
+    /// The books that are kept, by slot.
+    fn books(&mut self, site: &str) -> Result<Vec<(i64, QueueBooks)>, Self::Error>;
+    /// The slot by which the waits of a site were halved last.
+    fn waits_slot(&mut self, site: &str) -> Result<Option<i64>, Self::Error>;
+    /// Halves the waits of a site so often, by that slot; those that come to nothing go.
+    fn halve_waits(&mut self, site: &str, halvings: i64, slot: i64) -> Result<(), Self::Error>;
+    /// Counts a wait. It makes none of its tenant's own where there are `most` of the site.
+    fn add_wait(&mut self, site: &str, wait: &WaitKey, most: u32) -> Result<(), Self::Error>;
+    /// What was counted of waits.
+    fn waits(&mut self, site: &str) -> Result<Vec<(WaitKey, u64)>, Self::Error>;
+}
+
 /// The tasks of a stage that were made for a tenant.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Window<'a> {
@@ -204,8 +222,13 @@ pub(crate) trait TaskShelf: Fallible {
         behind: (Priority, i64),
         most: u32,
     ) -> Result<Vec<Task>, Self::Error>;
-    /// The least position among the waiting tasks of a lane.
-    fn first_position(&mut self, site: &str, stage: Stage, lane: &str) -> Result<Option<i64>, Self::Error>;
+    /// The least position among the waiting tasks of a lane of each priority.
+    fn first_positions(
+        &mut self,
+        site: &str,
+        stage: Stage,
+        lane: &str,
+    ) -> Result<Vec<(Priority, i64)>, Self::Error>;
     /// Delayed tasks whose time has come, by time, then position, site and stage.
     fn overdue(&mut self, now: i64, most: u32) -> Result<Vec<Task>, Self::Error>;
     /// When the next delayed task's time comes.

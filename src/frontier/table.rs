@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::mutex_key::MutexKey;
-use super::state::{Agreed, TuneReply, Tuning, WorkScope};
+use super::state::{Agreed, QueueFlow, TuneReply, Tuning, WorkScope};
 use super::step::{
     Act, Begun, Claim, Feeding, Forgotten, Grant, LockReply, QueueChange, Rearm, Registered, Registration,
     Renamed, SeedReply,
@@ -167,6 +167,7 @@ steps! {
     Robots { origin: String } -> Option<KnownRobots>, "view.robots", Origin(origin), Asker;
     Stored { site: String, url: CanonicalUrl } -> Option<LatestPage>, "view.stored", Site(site), Asker;
     UrlStatus { site: String, url: CanonicalUrl } -> Box<UrlStatus>, "view.whereabouts", Site(site), Asker;
+    Flow { site: String } -> Option<Box<QueueFlow>>, "view.flow", Site(site), Onlooker;
     Freshness { site: String } -> Freshness, "view.freshness", Site(site), Onlooker;
     DeadLetters { site: String, most: u32, after: Option<LetterPlace> } -> Vec<DeadLetter>, "view.dead_letters",
         Site(site), Asker;

@@ -46,6 +46,18 @@ impl Priority {
         }
     }
 
+    /// The actor's level that it belongs to, fine steps aside.
+    #[must_use]
+    pub const fn level(self) -> Self {
+        let (level, rest) = (self.0 / 100, self.0 % 100);
+        match rest {
+            _ if level == 0 => self,
+            0..30 => Self(100 * level + 20),
+            30..50 => Self(100 * level + 40),
+            _ => Self(100 * level + 60),
+        }
+    }
+
     /// The priority of a number: one outside the table is the nearest in it, but for 0, which is a `robots.txt`'s.
     pub const fn from_value(value: u16) -> Self {
         match value {
@@ -144,6 +156,14 @@ mod tests {
         }
         for (text, end) in [("operator:high-2", 118), ("system:low+2", 362)] {
             assert_eq!(text.parse::<Priority>().map(Priority::value), Ok(end));
+        }
+    }
+
+    #[test]
+    fn fine_steps_belong_to_their_level() {
+        for (value, level) in [(0, 0), (118, 120), (138, 140), (162, 160), (200, 220), (239, 240), (362, 360)]
+        {
+            assert_eq!(Priority::from_value(value).level().value(), level, "{value}");
         }
     }
 

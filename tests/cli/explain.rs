@@ -13,6 +13,7 @@ fn plain(text: &str, site: &TestSite) -> String {
     for (pattern, name) in [
         (r"\d{4}-\d\d-\d\dT[\d:.]+Z", "TIME"),
         (r"\b\d+(\.\d+)? ?(ms|s)\b", "SPAN"),
+        (r"\b\d+(\.\d+)?/(s|min|h)\b", "RATE"),
         (r"\S+\.warc\.gz:\d+:\d+", "PLACE"),
         (r"\bversion \d+", "version N"),
     ] {

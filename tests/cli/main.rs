@@ -8,6 +8,7 @@ mod dead;
 mod demo;
 mod expected;
 mod explain;
+mod flow;
 mod forget;
 mod keys;
 mod lanes;

@@ -202,6 +202,7 @@ async fn costs(w: &World, work: &dyn Fn() -> u64, n: usize) -> BTreeMap<&'static
 
     m.of("view", f.view("big")).await.expect("answers");
     m.of("view of one of a group", f.view(&member(0))).await.expect("answers");
+    m.of("flow", f.flow("big")).await.expect("answers");
     m.of("freshness", f.freshness("old")).await.expect("answers");
     m.of("whereabouts", f.whereabouts("old", &url("old", "000001"))).await.expect("answers");
     m.of("site of", f.site_of(&url("old", "").host())).await.expect("answers");

@@ -355,7 +355,7 @@ async fn a_file_of_the_version_before_is_brought_up_to_date_with_all_that_is_in_
     let connection = rusqlite::Connection::open(&file).expect("opened");
     let back = "ALTER TABLE site ADD COLUMN text TEXT;
                 UPDATE site SET text = (SELECT text FROM site_file WHERE site = name);
-                DROP TABLE site_file; DROP TABLE act; DROP TABLE counted; DROP TABLE window; DROP TABLE answers; DROP TABLE away; DROP TABLE idle_unit;
+                DROP TABLE site_file; DROP TABLE books; DROP TABLE waits; DROP TABLE wait; DROP TABLE act; DROP TABLE counted; DROP TABLE window; DROP TABLE answers; DROP TABLE away; DROP TABLE idle_unit;
                 DROP INDEX task_parked; ALTER TABLE task DROP COLUMN host; DROP INDEX task_waiting;
                 ALTER TABLE task DROP COLUMN lane;
                 CREATE INDEX task_waiting ON task (site, stage, priority, position) WHERE place = 0;

@@ -5,6 +5,7 @@ pub(super) mod act;
 pub(super) mod ask;
 pub(super) mod equipment;
 pub(super) mod explain_url;
+pub(super) mod flow;
 mod frontier_url;
 mod globals;
 pub(super) mod lanes;

@@ -6,6 +6,7 @@ use clap::Args;
 use serde_json::json;
 
 use crate::cli::parts::account::Account;
+use crate::cli::parts::flow::flow_of;
 use crate::cli::parts::lanes::by_lane;
 use crate::cli::parts::sessions::all_told_held;
 use crate::cli::parts::{Exit, Globals, Trouble, explain_url, sites};
@@ -65,6 +66,10 @@ async fn of_site(name: &str, frontier: &Frontier) -> Result<Account, Trouble> {
     let fleet = frontier.fleet_rules().await?;
     tell_mark(&mut account, &view, &fleet);
     tell_order(&mut account, &view, &fleet);
+    if let Some(flow) = flow_of(frontier, &view, &fleet).await? {
+        flow.told().into_iter().for_each(|(what, told)| account.tell(what, told));
+        account.keep(json!({ "flow": flow.object() }));
+    }
     tell_pace(&mut account, &view, &frontier.acts(name).await?);
     let said: Vec<String> = robots.into_iter().map(|(said, _)| said).collect();
     for said in &said {

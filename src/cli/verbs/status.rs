@@ -5,6 +5,7 @@ use std::time::Duration;
 use clap::Args;
 use serde_json::{Value, json};
 
+use crate::cli::parts::flow::{FlowOfSite, flow_of, told_of_all};
 use crate::cli::parts::lanes::by_lane;
 use crate::cli::parts::results::Results;
 use crate::cli::parts::sessions::{all_told_held, session_name, show_session};
@@ -19,7 +20,7 @@ use crate::quantity::{compact, compact_rate};
 /// The time between two looks of `--watch`.
 const LOOK: Duration = Duration::from_secs(2);
 const HEADS: &str = "site, run, state, waiting, oldest, running, delayed, dead, done, allowed, reached, response, eta, fresh, \
-                     oldest page";
+                     oldest page, in, out, full in, p50, p95";
 /// The first column that is a number.
 const FIRST_NUMBER: usize = 3;
 
@@ -47,6 +48,7 @@ pub(in crate::cli) struct StatusArgs {
 struct Stand {
     view: View,
     freshness: Freshness,
+    flow: FlowOfSite,
     /// Whether a process is alive that works on it.
     has_workers: bool,
 }
@@ -65,7 +67,7 @@ pub(super) async fn run(options: StatusArgs, globals: &Globals) -> Result<Exit, 
     }
     let mut results = Results::default();
     if !options.watch {
-        show(&stands(&frontier, &names).await?, options.json, &mut results)?;
+        show(&stands(&frontier, &names).await?, &options, &mut results)?;
         return Ok(Exit::Done);
     }
     let stop = await_signals()?.token;
@@ -74,7 +76,7 @@ pub(super) async fn run(options: StatusArgs, globals: &Globals) -> Result<Exit, 
         if !options.json {
             results.ours("\x1b[2J\x1b[H")?;
         }
-        show(&stands, options.json, &mut results)?;
+        show(&stands, &options, &mut results)?;
         stop.run_until_cancelled(clock::wait(LOOK)).await;
     }
     Ok(Exit::Done)
@@ -83,16 +85,19 @@ pub(super) async fn run(options: StatusArgs, globals: &Globals) -> Result<Exit, 
 async fn stands(frontier: &Frontier, names: &[String]) -> Result<Vec<Stand>, Trouble> {
     let at_work = frontier.at_work().await?;
     let mut stands = Vec::with_capacity(names.len());
+    let fleet = frontier.fleet_rules().await?;
     for view in frontier.views(names).await? {
         let freshness = frontier.freshness(&view.site).await?;
+        let Some(flow) = flow_of(frontier, &view, &fleet).await? else { continue };
         let has_workers = at_work.iter().any(|owner| owner.works_on(&view.site));
-        stands.push(Stand { view, freshness, has_workers });
+        stands.push(Stand { view, freshness, flow, has_workers });
     }
     Ok(stands)
 }
 
-fn show(stands: &[Stand], as_json: bool, results: &mut Results) -> Result<(), Trouble> {
-    if as_json {
+/// Sites that were named are told of in lines of their own.
+fn show(stands: &[Stand], options: &StatusArgs, results: &mut Results) -> Result<(), Trouble> {
+    if options.json {
         return stands.iter().try_for_each(|stand| results.json(object(stand)));
     }
     let rows = stands.iter().map(cells).collect();
@@ -101,11 +106,19 @@ fn show(stands: &[Stand], as_json: bool, results: &mut Results) -> Result<(), Tr
     let held = stands.iter().flat_map(|Stand { view, .. }| {
         all_told_held(view).into_iter().map(|told| format!("{}: {told}", view.site))
     });
-    results.lines(held)
+    results.lines(held)?;
+    if options.sites.is_empty() {
+        let flows: Vec<&FlowOfSite> = stands.iter().map(|stand| &stand.flow).collect();
+        return results.lines(told_of_all(&flows).into_iter().map(|told| format!("waits {told}")));
+    }
+    results.lines(stands.iter().flat_map(|Stand { view, flow, .. }| {
+        flow.told().into_iter().map(|(what, told)| format!("{}: {what}: {told}", view.site))
+    }))
 }
 
-fn cells(stand: &Stand) -> [String; 15] {
-    let Stand { view, freshness, .. } = stand;
+fn cells(stand: &Stand) -> [String; 20] {
+    let Stand { view, freshness, flow, .. } = stand;
+    let [enters, leaves, fills, half, most] = flow.cells().map(or_dash);
     let download = &view.download;
     [
         view.site.clone(),
@@ -123,6 +136,11 @@ fn cells(stand: &Stand) -> [String; 15] {
         or_dash(view.eta().map(compact)),
         or_dash(freshness.percent().map(|percent| format!("{percent}%"))),
         or_dash(freshness.oldest.map(|fetched| compact(view.at.since(fetched)))),
+        enters,
+        leaves,
+        fills,
+        half,
+        most,
     ]
 }
 
@@ -157,7 +175,7 @@ fn state(Stand { view, has_workers, .. }: &Stand) -> String {
 }
 
 fn object(stand: &Stand) -> Value {
-    let Stand { view, freshness, .. } = stand;
+    let Stand { view, freshness, flow, .. } = stand;
     json!({
         "site": view.site, "unit": view.unit, "at": view.at, "order": view.order, "run": view.run, "run_began": view.run_began,
         "state": state(stand), "finished": view.finished, "interval_ms": view.interval, "parallel": view.parallel,
@@ -169,7 +187,7 @@ fn object(stand: &Stand) -> Value {
         "blocked_until": view.blocked_until, "blocked_why": view.blocked_why, "paused": view.paused, "paused_until": view.paused_until, "wall": wall_object(view),
         "held_in_all": view.held_in_all, "held_sessions": view.held.iter().map(|held| &held.name).collect::<Vec<_>>(),
         "seeds_put": view.seeds.map(|(put, _)| put), "seeds": view.seeds.map(|(_, of)| of),
-        "fresh_percent": freshness.percent(), "oldest_page": freshness.oldest, "download": view.download, "parse": view.parse,
+        "fresh_percent": freshness.percent(), "oldest_page": freshness.oldest, "download": view.download, "parse": view.parse, "flow": flow.object(),
     })
 }
 

@@ -1,5 +1,6 @@
 //! The model: the steps over plain maps, every index a scan. It is what other backends are compared with.
 
+mod flow;
 mod sessions;
 mod tasks;
 
@@ -13,8 +14,8 @@ use crate::clock::Timestamp;
 use crate::frontier::MutexKey;
 use crate::frontier::shelf::{Fallible, LaneShelf, PageShelf, Shelf, Window};
 use crate::frontier::state::{
-    DeadState, FleetState, MutexState, OwnerState, PageState, Recrawl, RobotsState, SessionState, SiteState,
-    Task, UnitDue, UnitState, WorkScope,
+    DeadState, FleetState, MutexState, OwnerState, PageState, QueueBooks, Recrawl, RobotsState, SessionState,
+    SiteState, Task, UnitDue, UnitState, WaitKey, WorkScope,
 };
 use crate::frontier::steps;
 use crate::frontier::steps::acts::MOST_ACTS;
@@ -49,6 +50,10 @@ pub(crate) struct Model {
     /// By site and name.
     sessions: BTreeMap<(String, String), SessionState>,
     fleet: Arc<FleetState>,
+    /// Books of sites, by site and slot.
+    books: BTreeMap<(String, i64), QueueBooks>,
+    /// Waits by site, and the slot by which they were halved.
+    waits: BTreeMap<String, (i64, BTreeMap<WaitKey, u64>)>,
     /// By stage and tenant: when the newest tasks were counted, the newest first; and until when that is kept.
     windows: BTreeMap<(Stage, String), (Vec<i64>, i64)>,
 }
@@ -93,6 +98,8 @@ impl Shelf for Model {
         self.texts.remove(name);
         self.acts.remove(name);
         self.sessions.retain(|(site, _), _| site != name);
+        self.books.retain(|(site, _), _| site != name);
+        self.waits.remove(name);
         Ok(())
     }
 
@@ -103,6 +110,11 @@ impl Shelf for Model {
         self.acts = take(&mut self.acts).into_iter().map(|(site, acts)| (renamed(&site), acts)).collect();
         let sessions = take(&mut self.sessions).into_iter();
         self.sessions = sessions.map(|((site, of), session)| ((renamed(&site), of), session)).collect();
+        self.books = take(&mut self.books)
+            .into_iter()
+            .map(|((site, slot), books)| ((renamed(&site), slot), books))
+            .collect();
+        self.waits = take(&mut self.waits).into_iter().map(|(site, waits)| (renamed(&site), waits)).collect();
         let tasks = take(&mut self.tasks).into_values();
         let tasks = tasks.map(|task| Task { site: renamed(&task.site), ..task });
         self.tasks = tasks.map(|task| (key(task.page(), task.stage), task)).collect();

@@ -135,8 +135,13 @@ impl TaskShelf for Model {
         Ok(waiting)
     }
 
-    fn first_position(&mut self, site: &str, stage: Stage, lane: &str) -> Sure<Option<i64>> {
-        Ok(self.waiting(site, stage, lane).map(|task| task.position).min())
+    fn first_positions(&mut self, site: &str, stage: Stage, lane: &str) -> Sure<Vec<(Priority, i64)>> {
+        let mut first = BTreeMap::new();
+        for task in self.waiting(site, stage, lane) {
+            let position = first.entry(task.priority).or_insert(task.position);
+            *position = task.position.min(*position);
+        }
+        Ok(first.into_iter().collect())
     }
 
     fn overdue(&mut self, now: i64, most: u32) -> Sure<Vec<Task>> {

@@ -11,9 +11,9 @@ use crate::clock::millis;
 use crate::frontier::members::BEAT;
 use crate::frontier::mutex_key::UNIT_MUTEX;
 use crate::frontier::state::{
-    AVERAGED, BACK_MS, ENDED_KEPT, ENDED_MS, EPOCH, FED_WAITING, LEASE_MS, LONGEST_INTERVAL, MARKS_KEPT,
-    MAX_LOSSES, MOST_NOW, PageState, Place, START_TOKEN, SessionPlace, SiteSettings, TOLD_MS, Turn,
-    delay_after_loss,
+    AVERAGED, BACK_MS, ENDED_KEPT, ENDED_MS, EPOCH, FED_WAITING, HOUR_SLOTS, LEASE_MS, LONGEST_INTERVAL,
+    MARKS_KEPT, MAX_LOSSES, MOST_NOW, MOST_WAITS, PageState, Place, RUN_SLOT, SLOT_MS, START_TOKEN,
+    SessionPlace, SiteSettings, TOLD_MS, Turn, WAIT_BOUNDS, WAIT_ONE, WAITS_KEPT, delay_after_loss,
 };
 use crate::frontier::steps::{
     acts, away, claim, feed, gate, lease, lock, queue, reasons, session, settle, site,
@@ -32,8 +32,10 @@ pub(super) fn prelude() -> String {
     let numbers = numbers().map(|(name, number)| format!("local {name} = {number}\n"));
     let texts = texts().map(|(name, text)| format!("local {name} = {text:?}\n"));
     let losses: Vec<String> = (1..MAX_LOSSES).map(|losses| delay_after_loss(losses).to_string()).collect();
-    let losses = format!("local AFTER_LOSS = {{ {} }}\n", losses.join(", "));
-    [numbers.concat(), texts.concat(), losses, allowances()].concat()
+    let bounds = WAIT_BOUNDS.map(|bound| bound.to_string()).join(", ");
+    let lists =
+        format!("local AFTER_LOSS = {{ {} }}\nlocal WAIT_BOUNDS = {{ {bounds} }}\n", losses.join(", "));
+    [numbers.concat(), texts.concat(), lists, allowances()].concat()
 }
 
 /// By priority, from 1.
@@ -43,7 +45,7 @@ fn allowances() -> String {
 }
 
 /// Spans are in ms.
-fn numbers() -> [(&'static str, i64); 63] {
+fn numbers() -> [(&'static str, i64); 69] {
     [
         ("SLOTS", PageState::SLOTS),
         ("LEASE_MS", LEASE_MS),
@@ -68,6 +70,12 @@ fn numbers() -> [(&'static str, i64); 63] {
         ("NAMES", i64::from(SiteNames::MOST)),
         ("REMOVED", i64::from(site::REMOVED)),
         ("QUEUE_LISTED", i64::from(queue::QUEUE_LISTED)),
+        ("SLOT_MS", SLOT_MS),
+        ("HOUR_SLOTS", i64::try_from(HOUR_SLOTS).unwrap_or_default()),
+        ("RUN_SLOT", RUN_SLOT),
+        ("WAIT_ONE", WAIT_ONE.cast_signed()),
+        ("WAITS_KEPT", WAITS_KEPT),
+        ("MOST_WAITS", MOST_WAITS.into()),
         ("IDLE_MS", site::IDLE_MS),
         ("SESSION_HELD", SessionPlace::HELD),
         ("SESSION_OPEN", SessionPlace::OPEN),
@@ -168,7 +176,7 @@ mod tests {
 
     fn names() -> BTreeSet<String> {
         let names = numbers().map(|(name, _)| name).into_iter().chain(texts().map(|(name, _)| name));
-        names.chain(["AFTER_LOSS", "ALLOWED"]).map(str::to_owned).collect()
+        names.chain(["AFTER_LOSS", "ALLOWED", "WAIT_BOUNDS"]).map(str::to_owned).collect()
     }
 
     /// The files as code: without comments and without what stands in quotes.

@@ -22,6 +22,10 @@ pub(super) struct Memory {
     pub(super) sites: Cached<str, SiteState>,
     /// The numbers by which other tables know sites.
     pub(super) ids: Cached<str, i64>,
+    /// The slot for which books are kept already.
+    pub(super) slots_open: Cached<str, i64>,
+    /// The slot by which the waits of a site were halved.
+    pub(super) waits_slots: Cached<str, i64>,
     /// With when each is due.
     pub(super) units: Cached<str, (UnitState, UnitDue)>,
     /// The first sites of units, by name; of larger units there are more.
@@ -128,7 +132,8 @@ impl Memory {
         let [members, owners] = [self.members.known.len(), self.owners.known.len()];
         let [robots, mutexes, running] =
             [self.robots.known.len(), self.mutexes.known.len(), self.running.known.len()];
-        let sizes = [sites, ids, units, members, owners, robots, mutexes, running];
+        let [slots_open, waits_slots] = [self.slots_open.known.len(), self.waits_slots.known.len()];
+        let sizes = [sites, ids, units, members, owners, robots, mutexes, running, slots_open, waits_slots];
         sizes.into_iter().all(|size| size <= MOST)
     }
 
@@ -186,7 +191,9 @@ mod tests {
     fn i17_of_many_records_of_any_kind_none_are_known_in_the_next_transaction() {
         let file = Connection::open_in_memory().expect("a file");
         let begun = |memory: Memory| memory.in_transaction(&file).expect("begun");
-        let kinds: [Fill; 4] = [
+        let kinds: [Fill; 6] = [
+            |memory, name| memory.slots_open.stands(name, 1),
+            |memory, name| memory.waits_slots.stands(name, 1),
             |memory, name| memory.ids.stands(name, 1),
             |memory, name| memory.members.stands(name, Vec::new()),
             |memory, name| memory.robots.stands(name, None),

@@ -6,6 +6,7 @@ mod boot;
 mod columns;
 mod due_list;
 mod dues;
+mod flow;
 mod lanes;
 mod memory;
 mod open;

@@ -183,6 +183,7 @@ fn exercise(shop: &mut Shop) {
         Step::Robots { origin: "https://a.example".to_owned() },
         Step::Stored { site: site(), url: url("a", 0) },
         Step::UrlStatus { site: site(), url: url("a", 0) },
+        Step::Flow { site: site() },
         Step::Freshness { site: site() },
         Step::Rename { site: site(), to: site() },
         Step::Forget { site: site() },

@@ -9,7 +9,7 @@ pub(super) const APPLICATION: i64 = 0x7061_6365;
 
 /// Creates an empty frontier.
 pub(super) fn create(connection: &Connection) -> Result<()> {
-    [RECORDS, TASKS, PAGES].into_iter().try_for_each(|tables| connection.execute_batch(tables))
+    [RECORDS, TASKS, PAGES, FLOW].into_iter().try_for_each(|tables| connection.execute_batch(tables))
 }
 
 /// Sites, units and rare values of a task are small JSON records; what is searched by is a column.
@@ -87,4 +87,14 @@ CREATE TABLE recrawl (site INTEGER, period INTEGER, pages INTEGER NOT NULL, last
   WITHOUT ROWID;
 CREATE TABLE fetched (site INTEGER, period INTEGER, slot INTEGER, pages INTEGER NOT NULL, PRIMARY KEY (site, period, slot))
   WITHOUT ROWID;
+";
+
+/// What flowed through the queues of sites lately: their books by slot, and waits, with the slot by which those were halved.
+pub(super) const FLOW: &str = "
+CREATE TABLE books (site INTEGER, slot INTEGER, entered INTEGER NOT NULL, gone INTEGER NOT NULL, puts INTEGER NOT NULL,
+  coalesced INTEGER NOT NULL, PRIMARY KEY (site, slot)) WITHOUT ROWID;
+CREATE TABLE waits (site INTEGER PRIMARY KEY, slot INTEGER NOT NULL);
+CREATE INDEX waits_slot ON waits (slot);
+CREATE TABLE wait (site INTEGER, lane TEXT, level INTEGER, tenant TEXT, bucket INTEGER, count INTEGER NOT NULL,
+  PRIMARY KEY (site, lane, level, tenant, bucket)) WITHOUT ROWID;
 ";

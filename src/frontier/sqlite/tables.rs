@@ -33,6 +33,7 @@ impl Shelf for Tables<'_> {
     }
 
     fn remove_site(&mut self, name: &str) -> Result<()> {
+        self.forget_flow(name)?;
         self.forget_all()?;
         self.file.run("DELETE FROM session WHERE site = (SELECT id FROM site WHERE name = ?1)", [name])?;
         self.file.run("DELETE FROM site_file WHERE site = ?1", [name])?;

@@ -88,21 +88,21 @@ impl TaskShelf for Tables<'_> {
         )
     }
 
-    fn first_position(&mut self, site: &str, stage: Stage, lane: &str) -> Result<Option<i64>> {
+    fn first_positions(&mut self, site: &str, stage: Stage, lane: &str) -> Result<Vec<(Priority, i64)>> {
         let site = self.site_id(site)?;
         // By an index that begins with the priority: the first of each is looked at.
         let sql = "SELECT priority, position FROM task
              WHERE site = ?1 AND stage = ?2 AND lane = ?4 AND place = 0 AND priority > ?3
              ORDER BY priority, position LIMIT 1";
-        let mut first: Option<i64> = None;
+        let mut first = Vec::new();
         let mut above = -1_i64;
         while let Some((priority, position)) =
             self.file.one(sql, params![site, stage_column(stage), above, lane_column(lane)], |row| {
-                Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?))
+                Ok((row.get::<_, u16>(0)?, row.get::<_, i64>(1)?))
             })?
         {
-            first = Some(first.map_or(position, |least| least.min(position)));
-            above = priority;
+            first.push((Priority::from_value(priority), position));
+            above = priority.into();
         }
         Ok(first)
     }

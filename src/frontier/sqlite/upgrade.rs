@@ -5,7 +5,7 @@ use rusqlite::{Connection, OptionalExtension, Result, TransactionBehavior, param
 
 use super::columns::{json, url};
 use super::memory::Memory;
-use super::schema::{PAGES, TASKS, VERSION};
+use super::schema::{FLOW, PAGES, TASKS, VERSION};
 use super::session::Tables;
 use crate::frontier::state::PageState;
 
@@ -23,7 +23,8 @@ enum Part {
 /// From which version each part leads on. Since version 4 a site's file has a table of its own, as the site's row is written with
 /// every page; since 5 so has what an owner was answered last, as its row names all its sites. Since 6 an owner's row says what its
 /// claims no longer do: what it works on. Since 8 a task has a lane, and pages are packed.
-/// Since 9 it is kept what people did, and since 10 how many tasks were made for each tenant lately.
+/// Since 9 it is kept what people did, since 10 how many tasks were made for each tenant lately, and since 11 what flowed through
+/// each queue.
 const PARTS: &[(i64, Part)] = &[
     (3, Part::Sql(FROM_3)),
     (4, Part::Sql(FROM_4)),
@@ -40,6 +41,7 @@ const PARTS: &[(i64, Part)] = &[
     (9, Part::Sql(FROM_9)),
     (10, Part::Sql(FROM_10)),
     (10, Part::Rows(add_steps)),
+    (10, Part::Sql(FLOW)),
 ];
 const FROM_3: &str = "
 CREATE TABLE site_file (site TEXT PRIMARY KEY, text TEXT NOT NULL) WITHOUT ROWID;

@@ -2,6 +2,7 @@
 
 mod counts;
 mod fleet;
+mod flow;
 mod records;
 mod session;
 mod site;
@@ -12,6 +13,10 @@ mod wall;
 
 pub use counts::StageCounts;
 pub use fleet::{Agreed, FleetState, MARKS_KEPT, MOST_NOW};
+pub use flow::{
+    FlowRate, HOUR_SLOTS, MOST_WAITS, OldestWaiting, QueueBooks, QueueFlow, RUN_SLOT, SLOT_MS, WAIT_BOUNDS,
+    WAIT_ONE, WAITS_KEPT, WaitBound, WaitKey, WaitTimes, slot_of,
+};
 pub use records::{
     AwayHost, DeadState, LastAnswers, OwnerState, PageState, Recrawl, RobotsBrief, RobotsState, WorkScope,
 };

@@ -140,6 +140,7 @@ impl<S: Shelf> Moment<'_, S> {
     }
 
     fn new_errand(&mut self, site: &mut SiteState, url: CanonicalUrl) -> Done<S, Task> {
+        self.books_change(site)?;
         if let Some(letter) = self.shelf.dead(site.page(&url), Stage::Download)? {
             self.remove_letter(site, Stage::Download, &url)?;
             self.release(site, letter.session.as_deref(), false)?;

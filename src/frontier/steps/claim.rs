@@ -259,6 +259,7 @@ impl<S: Shelf> Round<'_, S> {
             site.errand = Some(token);
         }
         task.rare.begun = task.rare.session.is_some();
+        self.at.ends_wait(&task)?;
         let (fence, now) = (site.next_fence(self.at.now), self.at.now);
         let running = Running::granted(task.stage, token, &self.claim.owner, fence, departure, now);
         self.at.shift(site, &mut task, Place::Running(running))?;

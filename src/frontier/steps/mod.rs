@@ -6,6 +6,7 @@ pub(super) mod away;
 pub(super) mod claim;
 pub(super) mod feed;
 mod fleet;
+mod flow;
 mod forget;
 pub(super) mod gate;
 pub(super) mod lease;
@@ -91,6 +92,7 @@ pub(crate) fn apply<S: Shelf>(shelf: &mut S, step: Step, now: i64) -> Result<Rep
         Step::Robots { origin } => Reply::Robots(at.robots(&origin)?),
         Step::Stored { site, url } => Reply::Stored(at.latest(PageKey { site: &site, url: &url })?),
         Step::UrlStatus { site, url } => Reply::UrlStatus(Box::new(at.url_status(&site, &url)?)),
+        Step::Flow { site } => Reply::Flow(at.flow(&site)?.map(Box::new)),
         Step::Freshness { site } => Reply::Freshness(at.shelf.freshness(&site, now)?),
         Step::DeadLetters { site, most, after } => {
             Reply::DeadLetters(at.shelf.letters(&site, after.as_ref(), most)?)

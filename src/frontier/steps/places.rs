@@ -64,15 +64,19 @@ impl<S: Shelf> Moment<'_, S> {
         task: Task,
         next: Option<&CanonicalUrl>,
     ) -> Done<S> {
-        site.counts(task.stage).done += 1;
         if task.stage == Stage::Download {
+            self.books_change(site)?;
             self.shelf.add_known(site.page(&task.url), site.run)?;
         }
+        site.counts(task.stage).done += 1;
         self.end(site, task, Leaving { next, ..Left::Done.alone() })
     }
 
     /// Dead: a letter is kept, which may hold its session, or, where a request met it, it waits once more.
     pub(super) fn die(&mut self, site: &mut SiteState, task: Task, why: Failure) -> Done<S> {
+        if task.stage == Stage::Download {
+            self.books_change(site)?;
+        }
         site.counts(task.stage).dead += 1;
         let session = if self.is_to_hold(site, &task)? { task.rare.session.clone() } else { None };
         let runs_again = task.rare.deferral.is_some();
@@ -97,6 +101,9 @@ impl<S: Shelf> Moment<'_, S> {
 
     /// Nobody wants a task any more that nobody works on.
     pub(super) fn drop_task(&mut self, site: &mut SiteState, task: &Task) -> Done<S> {
+        if task.stage == Stage::Download {
+            self.books_change(site)?;
+        }
         site.counts(task.stage).dropped += 1;
         self.leave_for_good(site, task, Left::Dropped.alone())
     }

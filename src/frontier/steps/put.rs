@@ -85,6 +85,9 @@ impl<S: Shelf> Moment<'_, S> {
     pub(super) fn put_one(&mut self, site: &mut SiteState, new: Incoming) -> Done<S, PutReply> {
         let Incoming { put, stage, .. } = &new;
         let stage = *stage;
+        if stage == Stage::Download {
+            self.books_change(site)?;
+        }
         if let Some(task) = self.shelf.task(site.page(&put.url), stage)? {
             return self.put_on(site, task, new);
         }

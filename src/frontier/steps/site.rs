@@ -193,6 +193,7 @@ impl<S: Shelf> Moment<'_, S> {
                 site.order = self.shelf.fleet()?.rules.order;
                 site.spent.clear();
                 site.starts = 0;
+                self.run_begins(&site)?;
             }
             if begun || is_another {
                 site.seeding = (seeds > 0).then_some(Seeding { list, put: 0, of: seeds });

@@ -62,8 +62,8 @@ impl<S: Shelf> Moment<'_, S> {
     fn oldest(&mut self, site: &SiteState) -> Done<S, Option<i64>> {
         let mut oldest: Option<i64> = None;
         for lane in site.download.ready_lanes() {
-            let first = self.shelf.first_position(&site.name, Stage::Download, lane)?;
-            oldest = oldest.into_iter().chain(first).min();
+            let first = self.shelf.first_positions(&site.name, Stage::Download, lane)?;
+            oldest = oldest.into_iter().chain(first.into_iter().map(|(_, position)| position)).min();
         }
         Ok(oldest)
     }

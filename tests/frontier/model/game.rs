@@ -400,6 +400,11 @@ impl Game {
                 if fresh.map_err(|e| e.to_string())? != other.map_err(|e| e.to_string())? {
                     return Err(format!("freshness of {} differs", view.site));
                 }
+                let flow = self.worlds[0].frontier.flow(&view.site).await.map_err(|e| e.to_string())?;
+                let other = world.frontier.flow(&view.site).await.map_err(|e| e.to_string())?;
+                if flow != other {
+                    return Err(format!("flows differ:\n  {flow:?}\n  {other:?}"));
+                }
                 let acts = self.worlds[0].frontier.acts(&view.site).await;
                 let other = world.frontier.acts(&view.site).await;
                 if acts.map_err(|e| e.to_string())? != other.map_err(|e| e.to_string())? {

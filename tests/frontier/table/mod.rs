@@ -4,6 +4,7 @@ mod at_once;
 mod away;
 mod deadlines;
 mod departures;
+mod flow;
 mod forget;
 mod groups;
 mod known;

@@ -55,7 +55,9 @@ fn kinds_of_a_new_one() -> BTreeSet<String> {
     let time = clock(0);
     let w = World::of(open(&server, &time), time);
     wait_for(fill(&w));
-    server.cli(&["KEYS", "*"]).lines().map(kind).collect()
+    // What flows through queues is known from the upgrade on.
+    let is_older = |kind: &String| !["flow", "waits"].contains(&kind.as_str());
+    server.cli(&["KEYS", "*"]).lines().map(kind).filter(is_older).collect()
 }
 
 /// When its last process had been silent for long.

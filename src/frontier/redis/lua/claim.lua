@@ -174,6 +174,9 @@ local claim = module(function(claim)
       site.errand = token
     end
     task.begun = task.session and true or nil
+    if task.stage == 'd' then
+      flow.ends_wait(site, task)
+    end
     places.lease(task, token, round.want.owner, store.next_fence(site), departure)
     places.shift(site, task, RUNNING)
     round.leases[#round.leases + 1] = lease.of(task)

@@ -96,6 +96,9 @@ local places = module(function(places)
 
   -- Nobody wants a task any more that nobody works on.
   function places.drop(site, task)
+    if task.stage == 'd' then
+      flow.books_change(site)
+    end
     count(site, task, 'dropped')
     leave_for_good(site, task, 'dropped')
   end
@@ -163,15 +166,19 @@ local places = module(function(places)
 
   -- Done: gone and known, or, where a request met it, waiting once more at a new position. `following` takes its place in its session.
   function places.finish(site, task, following)
-    count(site, task, 'done')
     if task.stage == 'd' then
+      flow.books_change(site)
       tasks.add_known(site, task.url, task.mark)
     end
+    count(site, task, 'done')
     finish(site, task, 'done', following)
   end
 
   -- Dead: a letter is kept, which may hold its session, or, where a request met it, it waits once more.
   function places.die(site, task, why)
+    if task.stage == 'd' then
+      flow.books_change(site)
+    end
     count(site, task, 'dead')
     local holds = sessions.is_to_hold(site, task)
     if holds then

@@ -128,6 +128,9 @@ put = module(function(put)
     if joins then
       task.place, task.until_at = BEHIND, nil
     end
+    if stage == 'd' then
+      flow.books_change(site)
+    end
     if letter then
       tasks.remove_dead(site, stage, asked.url)
     end
@@ -212,6 +215,9 @@ put = module(function(put)
   end
 
   function put.one(site, stage, asked, stored, taken)
+    if stage == 'd' then
+      flow.books_change(site)
+    end
     local task = tasks.find(site, stage, asked.url)
     local is_known = not task and asked.passes and stage == 'd' and tasks.is_known(site, asked.url)
     return put_found(site, stage, asked, stored, task, is_known, taken)
@@ -279,6 +285,7 @@ put = module(function(put)
   -- have none.
   function put.all(site, puts, marks, are_seeds)
     local replies, asked = {}, nil
+    flow.books_change(site)
     for first = 1, #puts, PORTION do
       asked = put_portion(site, puts, marks, are_seeds, first, math.min(#puts, first + PORTION - 1), asked, replies)
     end

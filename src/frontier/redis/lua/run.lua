@@ -40,7 +40,7 @@ local function run(keys, args, reads)
   end
   batch = {
     fake_time = args[3] ~= '', sites = {}, changed_sites = {}, units = {}, changed_units = {}, firsts = {},
-    last_answers = {}, sleepers = {}, coming = {}, books = {}, segments = {}, lessees = {}, robots = {},
+    last_answers = {}, sleepers = {}, coming = {}, books = {}, segments = {}, lessees = {}, robots = {}, slots_open = {},
   }
   local steps = cmsgpack.unpack(args[4])
   store.read_clock(args[3])

@@ -266,6 +266,7 @@ local sites_of = module(function(sites_of)
         site.run = site.run + 1
         site.run_began = now
         site.spent, site.starts, site.order = nil, nil, gate.order()
+        flow.run_begins(site)
       end
       if begun or is_another then
         site.seeding = seeds > 0 and { list = list, put = 0, of = seeds } or nil

@@ -389,20 +389,22 @@ local tasks = module(function(tasks)
     return found
   end
 
-  -- The least position in a lane, by that of each priority.
-  local function first_position(key)
-    local least = math.huge
-    for _, first in ipairs(first_ones(key)) do
-      least = math.min(least, first.position)
+  -- Of each priority in a lane the least position.
+  function tasks.first_positions(site, stage, lane)
+    local found = {}
+    for i, first in ipairs(first_ones(queue(site, stage, lane))) do
+      found[i] = { first.priority, first.position }
     end
-    return least
+    return found
   end
 
   -- When the longest waiting task was put.
   function tasks.oldest_waiting(site, stage)
     local least = math.huge
     for _, lane in ipairs(gate.lanes(site, stage)) do
-      least = math.min(least, first_position(queue(site.name, stage, lane)))
+      for _, first in ipairs(tasks.first_positions(site.name, stage, lane)) do
+        least = math.min(least, first[2])
+      end
     end
     return least < math.huge and math.min(now, EPOCH + least)
   end

@@ -2,6 +2,7 @@
 local view = module(function(view)
   view.freshness, view.dead_letters, view.bar = pages.freshness, letters.after, sites_of.bar
   view.holds_lock, view.lock_left, view.acts, view.fleet, view.queue, view.session = lock.holds, lock.left, acts.all, gate.rules, queue.list, sessions.status
+  view.flow = flow.of_site
 
   local function sorted(names)
     table.sort(names)

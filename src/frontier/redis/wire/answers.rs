@@ -5,7 +5,10 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::clock::Timestamp;
-use crate::frontier::state::{Agreed, DeadState, SessionState, StageCounts, TuneReply, WorkScope};
+use crate::frontier::state::{
+    Agreed, DeadState, OldestWaiting, QueueBooks, QueueFlow, SessionState, StageCounts, TuneReply, WaitKey,
+    WorkScope,
+};
 use crate::frontier::step::{
     Begun, Feeding, Forgotten, Grant, LockReply, Lost, Rearm, Registered, Renamed, Run, SeedReply,
 };
@@ -63,6 +66,10 @@ rows! {
     Departure { at, unit, site }
     LatestPage { stored, depth }
     Freshness { fresh, all, oldest }
+    QueueFlow { at, books, past, run, waits, oldest }
+    QueueBooks { entered, gone, puts, coalesced }
+    WaitKey { lane, level, tenant, bucket }
+    OldestWaiting { lane, priority, put_at }
     Inspection { tasks, due, dead, known }
 }
 

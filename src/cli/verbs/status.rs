@@ -6,6 +6,7 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use crate::cli::parts::lanes::by_lane;
+use crate::cli::parts::pauses::pauses;
 use crate::cli::parts::results::Results;
 use crate::cli::parts::signals::await_signals;
 use crate::cli::parts::table::{or_dash, table};
@@ -83,7 +84,9 @@ fn show(stands: &[Stand], as_json: bool, results: &mut Results) -> Result<(), Tr
     }
     let rows = stands.iter().map(cells).collect();
     results.lines(table(HEADS, rows, FIRST_NUMBER).lines())?;
-    results.lines(stands.iter().flat_map(|stand| lanes(&stand.view)))
+    results.lines(stands.iter().flat_map(|stand| lanes(&stand.view)))?;
+    let paused = stands.iter().map(|Stand { view, .. }| (&view.site, view.parse_pause()));
+    results.lines(paused.filter_map(|(site, pause)| Some(format!("{site}: {}", pause?))))
 }
 
 fn cells(stand: &Stand) -> [String; 15] {
@@ -148,7 +151,7 @@ fn object(stand: &Stand) -> Value {
         "done": view.download.done, "oldest_waiting": view.oldest, "response_ms": view.response,
         "allowed_per_s": view.allowed(), "reached_per_s": reached(view),
         "eta_s": view.eta().map(|eta| eta.as_secs()), "last_start": view.last_start, "next_start": view.next_start(),
-        "blocked_until": view.blocked_until, "blocked_why": view.blocked_why, "paused": view.paused, "paused_until": view.paused_until, "wall": wall_object(view),
+        "blocked_until": view.blocked_until, "blocked_why": view.blocked_why, "paused": view.paused(), "paused_until": view.paused_until(), "pauses": pauses(view), "wall": wall_object(view),
         "seeds_put": view.seeds.map(|(put, _)| put), "seeds": view.seeds.map(|(_, of)| of),
         "fresh_percent": freshness.percent(), "oldest_page": freshness.oldest, "download": view.download, "parse": view.parse,
     })

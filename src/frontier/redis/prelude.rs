@@ -11,10 +11,13 @@ use crate::clock::millis;
 use crate::frontier::members::BEAT;
 use crate::frontier::mutex_key::UNIT_MUTEX;
 use crate::frontier::state::{
-    AVERAGED, BACK_MS, EPOCH, FED_WAITING, LEASE_MS, LONGEST_INTERVAL, MARKS_KEPT, MAX_LOSSES, MOST_NOW,
-    PageState, Place, START_TOKEN, SiteSettings, TOLD_MS, Turn, delay_after_loss,
+    AVERAGED, AwayHost, BACK_MS, EPOCH, FED_WAITING, FOR_GOOD, LEASE_MS, LONGEST_INTERVAL, MARKS_KEPT,
+    MAX_LOSSES, MOST_NOW, MOST_PAGES, PageState, Place, START_TOKEN, SiteSettings, TOLD_MS, Turn,
+    delay_after_loss,
 };
-use crate::frontier::steps::{acts, away, claim, feed, gate, lease, lock, queue, reasons, settle, site};
+use crate::frontier::steps::{
+    acts, away, claim, feed, gate, lease, lock, pauses, queue, reasons, settle, site,
+};
 use crate::frontier::view::SiteNames;
 use crate::manners::{MOST_ROBOTS_REDIRECTS, departure, slow_start, wall};
 use crate::task::{Exclusion, LANE, MOST_WAITING, NOW, Priority, PutReply, Settled};
@@ -33,7 +36,7 @@ pub(super) fn prelude() -> String {
 }
 
 /// Spans are in ms.
-fn numbers() -> [(&'static str, i64); 56] {
+fn numbers() -> [(&'static str, i64); 59] {
     [
         ("SLOTS", PageState::SLOTS),
         ("LEASE_MS", LEASE_MS),
@@ -59,6 +62,9 @@ fn numbers() -> [(&'static str, i64); 56] {
         ("REMOVED", i64::from(site::REMOVED)),
         ("QUEUE_LISTED", i64::from(queue::QUEUE_LISTED)),
         ("IDLE_MS", site::IDLE_MS),
+        ("MOST_PAGES", MOST_PAGES.cast_signed()),
+        ("PAUSES_TOLD", i64::from(pauses::TOLD)),
+        ("FOR_GOOD", FOR_GOOD),
         ("MOST_ACTS", i64::from(acts::MOST_ACTS)),
         ("ACTS_KEPT_MS", acts::ACTS_KEPT_MS),
         ("LONGEST_INTERVAL", LONGEST_INTERVAL),
@@ -95,11 +101,12 @@ fn numbers() -> [(&'static str, i64); 56] {
 }
 
 /// Reasons have the name of what they tell of in braces.
-fn texts() -> [(&'static str, String); 31] {
+fn texts() -> [(&'static str, String); 32] {
     [
         ("PROGRAM", env!("CARGO_PKG_VERSION").to_owned()),
         ("LANE", LANE.to_owned()),
         ("NOW", NOW.to_owned()),
+        ("PARSE_PAUSE", AwayHost::PARSE_PAUSE.to_owned()),
         ("WORKER_DIED", reasons::WORKER_DIED.to_owned()),
         ("NO_RECORD", reasons::NO_RECORD.to_owned()),
         ("ROBOTS_MOVED_ON", reasons::robots_moved_on("{to}")),

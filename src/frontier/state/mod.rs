@@ -2,6 +2,7 @@
 
 mod counts;
 mod fleet;
+mod pauses;
 mod records;
 mod site;
 mod task;
@@ -11,12 +12,13 @@ mod wall;
 
 pub use counts::StageCounts;
 pub use fleet::{Agreed, FleetState, MARKS_KEPT, MOST_NOW};
+pub use pauses::{FOR_GOOD, GroupPaused, Pause, Pauses, PausesOfAll, SharedPauses};
 pub use records::{
     AwayHost, DeadState, LastAnswers, OwnerState, PageState, Recrawl, RobotsBrief, RobotsState, WorkScope,
 };
 pub use site::{AVERAGED, EPOCH, Seeding, SiteSettings, SiteState, TOLD_MS};
 pub use task::{Deferral, Place, Rare, Running, Task, delay_after_loss, later_expiry};
-pub use tuned::{LONGEST_INTERVAL, Pause, TuneReply, Tuned, Tuning};
+pub use tuned::{LONGEST_INTERVAL, MOST_PAGES, TuneReply, Tuned, Tuning};
 pub use unit::{MutexState, START_TOKEN, Start, Turn, UnitDue, UnitState, UnitWait, mutex_token, nth_of};
 pub use wall::{Probe, SlowStart, Wall};
 

@@ -80,7 +80,7 @@ impl<S: Shelf> Moment<'_, S> {
         let mut soonest = None;
         for (wanted, stage) in [(claim.download, Stage::Download), (claim.parse, Stage::Parse)] {
             let most = if wanted > 0 { Turn::TOLD } else { 0 };
-            let best = Turn::best(&self.shelf.next_turns(stage, scope, most)?);
+            let best = Turn::that_comes(Turn::best(&self.shelf.next_turns(stage, scope, most)?));
             if best.is_some_and(|at| at <= self.now) {
                 return Ok(Some(0));
             }

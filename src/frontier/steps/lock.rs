@@ -26,7 +26,7 @@ impl<S: Shelf> Moment<'_, S> {
         let now = self.now;
         self.shelf.sweep_mutexes(now, SWEPT)?;
         self.sweep_units()?;
-        let held = self.shelf.mutex(key)?;
+        let held = self.known_holder(key)?;
         if let Some(held) = held.as_ref().filter(|held| held.until > now) {
             if held.token == token {
                 return Ok(LockReply::Taken(held.until.saturating_sub(expire)));
@@ -44,6 +44,18 @@ impl<S: Shelf> Moment<'_, S> {
         self.hold(key, &MutexState { token, until: from.saturating_add(expire) })?;
         self.use_turn(key)?;
         Ok(LockReply::Taken(from))
+    }
+
+    /// Who holds it, over or not. A start's own lock lasts as long as the unit says: a slow start may have ended with that start. One
+    /// that its site has left says nothing new.
+    fn known_holder(&mut self, key: &MutexKey) -> Done<S, Option<MutexState>> {
+        let Some(mut held) = self.shelf.mutex(key)? else { return Ok(None) };
+        if let Some(unit) = self.unit_of(key)?.filter(|unit| unit.owns(&held.token))
+            && self.shelf.site(&unit.name)?.is_none_or(|site| site.unit == unit.name)
+        {
+            held.until = held.until.min(self.paced_until(&unit)?);
+        }
+        Ok(Some(held))
     }
 
     /// The claims have the turn after a lock that they met: for how much longer, in ms; none where they missed it.
@@ -110,7 +122,7 @@ impl<S: Shelf> Moment<'_, S> {
 
     /// How long a mutex is still held, in ms.
     pub(super) fn lock_left(&mut self, key: &MutexKey) -> Done<S, Option<i64>> {
-        Ok(self.shelf.mutex(key)?.map(|mutex| mutex.until - self.now).filter(|left| *left > 0))
+        Ok(self.known_holder(key)?.map(|mutex| mutex.until - self.now).filter(|left| *left > 0))
     }
 
     /// Somebody asks for the mutex of a site while a start of the site's own holds it: the next claim lets it in, for as long

@@ -13,6 +13,7 @@ mod marks;
 mod order;
 mod owners;
 mod pace;
+mod pauses;
 mod put;
 mod queue;
 mod rearm;

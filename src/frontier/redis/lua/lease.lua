@@ -137,7 +137,8 @@ lease = module(function(lease)
     local stands = asked and is_on_record(task, unit, asked)
     local wait, interval = store.wait_of(unit), store.interval(site)
     local is_longer = wait > (task.unit_wait or 0) or interval > (task.site_wait or 0)
-    local is_void = store.is_paused(site) or (unit.blocked_until or 0) > now or walls.is_against(site, unit, token)
+    local is_void = store.is_paused(site) or math.max(unit.blocked_until or 0, unit.paused_d or 0) > now
+      or walls.is_against(site, unit, token)
     if is_void or stands and is_longer then
       give_up(task, WAITING, nil, true)
       return 'went_back'

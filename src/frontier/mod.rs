@@ -18,6 +18,8 @@ mod lanes;
 mod members;
 mod model;
 mod mutex_key;
+mod paused;
+mod pauses;
 pub mod permit;
 mod redis;
 mod runs;
@@ -42,14 +44,17 @@ use futures_util::future::try_join_all;
 pub use error::{FrontierError, FrontierErrorKind};
 pub use members::Member;
 pub use mutex_key::MutexKey;
-pub use state::{Agreed, MOST_NOW, Pause, QueueFlow, SiteSettings, TuneReply, Tuning, WorkScope};
+pub use paused::{KnownPause, KnownWall, Whose};
+pub use state::{
+    Agreed, GroupPaused, MOST_NOW, Pause, PausesOfAll, QueueFlow, SiteSettings, TuneReply, Tuning, WorkScope,
+};
 pub use step::{
     Act, Begun, Claim, Feeding, Forgotten, Grant, LockReply, Lost, QueueChange, Rearm, Registered,
     Registration, Renamed, Run, SeedReply,
 };
 pub use view::{
-    DatedAct, Freshness, HeldSession, Inspection, KnownRobots, KnownWall, LatestPage, LetterPlace, Owner,
-    QueuePlace, Queued, Says, SessionStatus, UnitStatus, UrlStatus, View,
+    DatedAct, Freshness, HeldSession, Inspection, KnownRobots, LatestPage, LetterPlace, Owner, QueuePlace,
+    Queued, Says, SessionStatus, UnitStatus, UrlStatus, View,
 };
 
 use crate::canonical_url::{CanonicalUrl, Host};

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::mutex_key::MutexKey;
-use super::state::{Agreed, QueueFlow, TuneReply, Tuning, WorkScope};
+use super::state::{Agreed, GroupPaused, Pause, PausesOfAll, QueueFlow, TuneReply, Tuning, WorkScope};
 use super::step::{
     Act, Begun, Claim, Feeding, Forgotten, Grant, LockReply, QueueChange, Rearm, Registered, Registration,
     Renamed, SeedReply,
@@ -26,6 +26,8 @@ use crate::task::{
 pub(crate) enum At<'a> {
     /// That of a site.
     Site(&'a str),
+    /// That of a pace unit.
+    Unit(&'a str),
     /// That of a mutex.
     Mutex(&'a MutexKey),
     /// That of the site that has this origin's host.
@@ -115,7 +117,7 @@ macro_rules! steps {
     };
 }
 
-use At::{Directory, Mutex, Origin, Several, Site};
+use At::{Directory, Mutex, Origin, Several, Site, Unit};
 use Haste::{Asker, Onlooker, Start};
 
 steps! {
@@ -130,6 +132,9 @@ steps! {
     Rebook { site: String, to: String } -> (), "directory.rebook", Directory, Asker;
     EndRename { site: String, to: String } -> (), "rename.finish", Several, Asker;
     Tune { site: String, tunings: Vec<Tuning>, act: Option<Act> } -> TuneReply, "sites.tune", Site(site), Asker;
+    PauseGroup { group: String, stage: Stage, pause: Option<Pause> } -> GroupPaused, "pauses.of_group", Unit(group), Asker;
+    PauseAll { stage: Stage, pause: Option<Pause> } -> (bool, PausesOfAll), "pauses.of_all", Directory, Asker;
+    TellPaused { of_all: PausesOfAll, after: String } -> Option<String>, "pauses.tell", Several, Asker;
     Note { site: String, act: Act } -> bool, "acts.note", of_acts(site), Asker;
     Block { site: String, wait: Duration, why: String } -> bool, "sites.block", Site(site), Start;
 
@@ -213,9 +218,11 @@ impl Step {
             Self::Queue { most, .. } | Self::Feed { most } => {
                 usize::try_from(*most).unwrap_or(PORTION).min(PORTION)
             }
-            Self::GiveUp { .. } | Self::Sweep { .. } | Self::Forget { .. } | Self::DropSteps { .. } => {
-                PORTION
-            }
+            Self::GiveUp { .. }
+            | Self::Sweep { .. }
+            | Self::Forget { .. }
+            | Self::DropSteps { .. }
+            | Self::TellPaused { .. } => PORTION,
             _ => 1,
         }
     }

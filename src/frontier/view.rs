@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::paused::{self, KnownPause, KnownWall};
 use super::state::{SessionState, StageCounts, WorkScope};
 use super::step::Act;
 use crate::canonical_url::CanonicalUrl;
 use crate::clock::Timestamp;
-use crate::quantity::spoken;
 use crate::task::{DeadLetter, Failure, Priority, RobotsRecord, Stage, StoredPage, TaskOrder};
 
 /// A process that claims, or did.
@@ -95,10 +95,8 @@ pub struct View {
     pub blocked_until: Option<Timestamp>,
     /// Why it is blocked.
     pub blocked_why: Option<String>,
-    /// Why it is paused.
-    pub paused: Option<String>,
-    /// When the pause ends by itself.
-    pub paused_until: Option<Timestamp>,
+    /// The pauses in force: those of downloads first, then its own before those that it shares.
+    pub pauses: Vec<KnownPause>,
     /// Version of its rules.
     pub version: i64,
     /// What has a say in the pace.
@@ -146,37 +144,46 @@ pub struct SessionStep {
     pub priority: Priority,
 }
 
-impl KnownWall {
-    /// What it is, on one line.
-    pub fn told(&self, now: Timestamp) -> String {
-        let Self { why, since, probe_at, refused, .. } = self;
-        let probes = match refused {
-            0 => "no probe yet".to_owned(),
-            1 => "1 probe was refused".to_owned(),
-            many => format!("{many} probes were refused"),
-        };
-        format!("walled since {since}: {why}; {probes}, the next one in {}", spoken(probe_at.since(now)))
-    }
-}
-
-/// A wall as people look at it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct KnownWall {
-    /// What the site answered.
-    pub why: String,
-    /// When that was first seen.
-    pub since: Timestamp,
-    /// The page that it refused first.
-    pub url: String,
-    /// When the next probe may start.
-    pub probe_at: Timestamp,
-    /// Probes that were refused.
-    pub refused: u32,
-    /// What tells it from a page of the site's own, as `manners::wall::looks` has it.
-    pub looks: u32,
-}
-
 impl View {
+    /// Whether it is paused, by whichever mark.
+    pub fn is_paused(&self) -> bool {
+        self.pauses.iter().any(|pause| pause.stage == Stage::Download)
+    }
+
+    /// When its last pause ends by itself; none where it isn't paused, and where one doesn't.
+    pub fn paused_until(&self) -> Option<Timestamp> {
+        paused::end_of(&self.pauses, Stage::Download)
+    }
+
+    /// Whether a stage of it is paused until a time.
+    pub fn goes_on_by_itself(&self) -> bool {
+        let ends = |stage| paused::end_of(&self.pauses, stage).is_some();
+        // What is paused and has nothing to do is waited for by nobody.
+        let awaits_parses = self.parse.waiting > 0 && self.download.is_finished();
+        ends(Stage::Download) || awaits_parses && ends(Stage::Parse)
+    }
+
+    /// Whose pauses it has and why, in words.
+    pub fn paused(&self) -> Option<String> {
+        paused::told(&self.pauses, &self.unit, Stage::Download)
+    }
+
+    /// That it is paused, until when, whose pause it is, and why.
+    pub fn pause(&self) -> Option<String> {
+        self.told_pause(Stage::Download, "paused")
+    }
+
+    /// The same of its parses.
+    pub fn parse_pause(&self) -> Option<String> {
+        self.told_pause(Stage::Parse, "parses are paused")
+    }
+
+    fn told_pause(&self, stage: Stage, what: &str) -> Option<String> {
+        let why = paused::told(&self.pauses, &self.unit, stage)?;
+        let until = paused::end_of(&self.pauses, stage).map(|until| format!(" until {until}"));
+        Some(format!("{what}{}: {why}", until.unwrap_or_default()))
+    }
+
     /// Starts a second that the pace allows; none without a pace.
     pub fn allowed(&self) -> Option<f64> {
         let interval = Duration::from_millis(self.interval.unsigned_abs());
@@ -189,7 +196,7 @@ impl View {
         let is_own = self.unit == self.site;
         match self.last_start.filter(|granted| is_own && *granted > self.at) {
             Some(granted) => Some(granted),
-            None if self.paused.is_some() && self.paused_until.is_none() => None,
+            None if self.is_paused() && self.paused_until().is_none() => None,
             None if self.download.waiting == 0 => None,
             None => Some(self.due.max(self.at)),
         }
@@ -198,12 +205,12 @@ impl View {
     /// Whether it was paused, blocked for longer or slowed down since it was seen `before`.
     pub fn holds_more_than(&self, before: Option<&Self>) -> bool {
         let Some(before) = before else {
-            return self.paused.is_some() || self.blocked_until.is_some() || self.wall.is_some();
+            return self.is_paused() || self.blocked_until.is_some() || self.wall.is_some();
         };
         self.interval > before.interval
             || self.wall.is_some() && before.wall.is_none()
             || self.blocked_until > before.blocked_until
-            || self.paused.is_some() && before.paused.is_none()
+            || self.is_paused() && !before.is_paused()
     }
 
     /// Why nothing of it may start just now, where it is paused, blocked or walled.
@@ -220,13 +227,6 @@ impl View {
         Some(format!("blocked until {until}: {}", why.unwrap_or("no reason is known")))
     }
 
-    /// That it is paused, until when, and why.
-    pub fn pause(&self) -> Option<String> {
-        let why = self.paused.as_ref()?;
-        let until = self.paused_until.map(|until| format!(" until {until}")).unwrap_or_default();
-        Some(format!("paused{until}: {why}"))
-    }
-
     /// Pages that ever came and were handed to the parse stage; it never falls.
     pub fn pages(&self) -> u64 {
         self.parse.created + self.parse.revived + self.parse.coalesced + self.parse.deferred
@@ -239,12 +239,12 @@ impl View {
         let (waiting, delayed) = (self.download.waiting + behind, self.download.delayed);
         let all_are_kept_back =
             self.download.ready() == 0 && self.in_flight == 0 && delayed + self.download.parked > 0;
-        let is_paused_for_good = self.paused.is_some() && self.paused_until.is_none();
+        let is_paused_for_good = self.is_paused() && self.paused_until().is_none();
         if self.finished || all_are_kept_back || is_paused_for_good {
             return None;
         }
         let blocked =
-            self.blocked_until.max(self.paused_until).map_or(Duration::ZERO, |until| until.since(self.at));
+            self.blocked_until.max(self.paused_until()).map_or(Duration::ZERO, |until| until.since(self.at));
         Some(
             blocked + Duration::from_millis((waiting + delayed).saturating_mul(self.interval.unsigned_abs())),
         )
@@ -275,8 +275,7 @@ impl View {
             due: at,
             blocked_until: None,
             blocked_why: None,
-            paused: None,
-            paused_until: None,
+            pauses: Vec::new(),
             version: 1,
             says: Says::default(),
             seeds: None,
@@ -309,6 +308,19 @@ pub struct Says {
     pub least_interval: i64,
     /// The most requests in flight that may be set while it runs.
     pub most_parallel: u32,
+    /// The file's most pages of a run.
+    pub max_pages: Option<u64>,
+    /// The same, as it was set while it runs.
+    pub tuned_max_pages: Option<u64>,
+    /// The lane, as it was set while it runs.
+    pub tuned_lane: Option<String>,
+}
+
+impl Says {
+    /// The most pages of a run, as in force: never fewer than the file says.
+    pub fn most_pages(&self) -> Option<u64> {
+        self.max_pages.map(|of_file| self.tuned_max_pages.unwrap_or(0).max(of_file))
+    }
 }
 
 /// What a person did, and when.
@@ -499,7 +511,7 @@ mod tests {
         let in_group = View { unit: "shops".to_owned(), ..ahead.clone() };
         assert_eq!(in_group.next_start(), after(900), "that one may be another site's");
         assert_eq!(View { due: Timestamp::from_millis(0), ..view.clone() }.next_start(), Some(at), "now");
-        assert_eq!(View { paused: Some("holidays".to_owned()), ..view.clone() }.next_start(), None);
+        assert_eq!(View { pauses: vec![KnownPause::of("holidays")], ..view.clone() }.next_start(), None);
         assert_eq!(View { download: StageCounts::default(), ..view }.next_start(), None, "nothing waits");
     }
 
@@ -508,7 +520,7 @@ mod tests {
         let view = View::example();
         let blocked =
             |ms| View { blocked_until: Some(view.at.plus(Duration::from_millis(ms))), ..view.clone() };
-        let paused = View { paused: Some("holidays".to_owned()), ..view.clone() };
+        let paused = View { pauses: vec![KnownPause::of("holidays")], ..view.clone() };
         let slow = View { interval: 2_000, ..view.clone() };
         for (before, after, more) in [
             (Some(&view), &view, false),

@@ -79,7 +79,7 @@ impl SitePulse {
             () if view.blocked_until.is_some() => Attention::Blocked,
             () if self.unreachable().is_some() => Attention::Unreachable,
             () if died > 0 => Attention::Died(Reverse(died)),
-            () if view.paused.is_none() && (view.download.waiting > 0 || view.in_flight > 0) => {
+            () if !view.is_paused() && (view.download.waiting > 0 || view.in_flight > 0) => {
                 Attention::Works(self.used_thousandths())
             }
             () => Attention::Rests,
@@ -172,7 +172,7 @@ pub(super) fn standing_out(sites: &[SitePulse]) -> Vec<&SitePulse> {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use crate::frontier::{Freshness, View};
+    use crate::frontier::{Freshness, KnownPause, View};
 
     /// A site of which pages wait, and that uses all of its pace.
     pub(in crate::monitor) fn site(name: &str) -> SitePulse {
@@ -215,7 +215,7 @@ pub(super) mod tests {
                 |s| (s.counted.tally.dead, s.before.tally.dead) = (3, 3),
                 Attention::Works(1_000),
             ),
-            ("paused", |s| s.counted.view.paused = Some("sale".to_owned()), Attention::Rests),
+            ("paused", |s| s.counted.view.pauses = vec![KnownPause::of("sale")], Attention::Rests),
             ("nothing waits", |s| s.counted.view.download.waiting = 0, Attention::Rests),
         ];
         for (what, change, attention) in cases {

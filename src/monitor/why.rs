@@ -9,6 +9,10 @@ use crate::quantity::spoken;
 /// of its hosts' robots.txt can't be had for now: that keeps the host's own pages back, and no others.
 pub fn why(view: &View, has_workers: bool, unreachable: Option<&str>) -> String {
     let told = reason(view, has_workers, unreachable);
+    let told = match view.parse_pause() {
+        Some(pause) => format!("{told}; {pause}"),
+        None => told,
+    };
     match view.seeds {
         Some((put, of)) if !view.is_given_up => {
             format!("{told}; {put} of {of} seeds are put: if nobody puts the others, `paced seed FILE` does")
@@ -87,8 +91,8 @@ fn millis(ms: i64) -> Duration {
 mod tests {
     use super::*;
     use crate::clock::Timestamp;
-    use crate::frontier::View;
     use crate::frontier::state::StageCounts;
+    use crate::frontier::{KnownPause, View};
 
     fn view() -> View {
         View {
@@ -112,7 +116,7 @@ mod tests {
         assert_eq!(told(|v| v.due = later(3_200)), "next start in 3.2 s; 40 wait, one start per 1 s");
         assert_eq!(told(|v| v.in_flight = 8), "8 in flight = parallel: answers take 9 s");
         assert_eq!(told(|v| v.download.waiting = 0), "1 in flight, nothing else waits");
-        assert_eq!(told(|v| v.paused = Some("sale".to_owned())), "paused: sale");
+        assert_eq!(told(|v| v.pauses = vec![KnownPause::of("sale")]), "paused: sale");
         assert_eq!(told(|v| v.run = 0), "never run: `paced crawl` or `paced seed` begins its first run");
         assert_eq!(told(|v| v.finished = true), "run 1 is finished");
         assert_eq!(

@@ -30,7 +30,7 @@ impl Standstill {
         let (progress, since) = (progress_of(view), now.duration_since(self.looked));
         let moves = self.progress != progress && !away;
         (self.progress, self.looked) = (progress, now);
-        if moves || held_up || view.paused_until.is_some() {
+        if moves || held_up || view.goes_on_by_itself() {
             self.stood = Duration::ZERO;
             return None;
         }
@@ -60,6 +60,7 @@ fn reason(view: &View, away: bool) -> Option<String> {
         .last_start
         .is_some_and(|last| last.as_millis().saturating_add(view.interval) >= view.due.as_millis());
     match (download.ready(), download.parked + download.delayed) {
+        (0, 0) if view.parse_pause().is_some() => view.parse_pause(),
         (0, 0) => {
             Some(format!("{} stored pages are to be parsed", parse.waiting + parse.delayed + parse.leased))
         }
@@ -79,6 +80,7 @@ fn reason(view: &View, away: bool) -> Option<String> {
 mod tests {
     use super::*;
     use crate::clock::Timestamp;
+    use crate::frontier::KnownPause;
     use crate::frontier::state::StageCounts;
 
     const MINUTE: Duration = Duration::from_mins(1);
@@ -155,10 +157,10 @@ mod tests {
 
     #[test]
     fn a_pause_without_an_end_is_a_standstill_and_one_with_an_end_is_none() {
-        let paused = View { paused: Some("lunch".to_owned()), ..view(3, 0) };
+        let paused = View { pauses: vec![KnownPause::of("lunch")], ..view(3, 0) };
         assert_eq!(stood(&[paused.clone(), paused.clone()]), Some(2 * MINUTE));
         let until = Some(Timestamp::from_millis(paused.at.as_millis() + 7_200_000));
-        let ends = View { paused_until: until, ..paused };
+        let ends = View { pauses: vec![KnownPause { until, ..KnownPause::of("lunch") }], ..paused };
         assert_eq!(stood(&[ends.clone(), ends.clone(), ends]), None);
     }
 }

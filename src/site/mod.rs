@@ -55,6 +55,19 @@ pub struct Site {
     pub text: String,
 }
 
+/// What the pace unit of a group begins with.
+const OF_A_GROUP: &str = "group:";
+
+/// The pace unit of a group.
+pub fn unit_of_group(group: &str) -> String {
+    format!("{OF_A_GROUP}{group}")
+}
+
+/// The group of a pace unit, as site files name it.
+pub fn group_of_unit(unit: &str) -> &str {
+    unit.strip_prefix(OF_A_GROUP).unwrap_or(unit)
+}
+
 impl Site {
     /// Reads and checks a site file.
     ///
@@ -66,7 +79,7 @@ impl Site {
     /// The pace unit that the site belongs to: `group:NAME`, or the site's own name, which has no colon.
     pub fn unit(&self) -> String {
         match &self.group {
-            Some(group) => format!("group:{group}"),
+            Some(group) => unit_of_group(group),
             None => self.name.clone(),
         }
     }

@@ -14,6 +14,7 @@ mod keys;
 mod lanes;
 mod logs;
 mod on_redis;
+mod pauses;
 mod pipes;
 mod places;
 mod plan;

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 
 use paced::internals::clock::{Clock, Timestamp};
 use paced::internals::frontier::{
-    Claim, Forgotten, Frontier, MutexKey, QueueChange, Registration, Tuning, WorkScope,
+    Claim, Forgotten, Frontier, MutexKey, Pause, QueueChange, Registration, Tuning, WorkScope,
 };
 use paced::internals::task::{
-    Failure, FleetRules, LaneRule, LaneWish, Lease, Outcome, Priority, Put, Settlement, TaskOrder,
+    Failure, FleetRules, LaneRule, LaneWish, Lease, Outcome, Priority, Put, Settlement, Stage, TaskOrder,
 };
 
 use crate::support::redis_or_skip;
@@ -142,6 +142,18 @@ fn for_tenant() -> LaneWish {
 }
 
 /// What each step takes where there is so much.
+/// Further steps of a pause of all take as many sites as a portion has: `i16_c13` in table/pauses.rs.
+async fn pause(m: &mut Measured<'_>, f: &Frontier) {
+    let pause = || Some(Pause::of("a mail"));
+    m.of("pause a group", f.pause_group("a", Stage::Download, pause())).await.expect("answers");
+    m.of("pause a group's parses", f.pause_group("a", Stage::Parse, pause())).await.expect("answers");
+    m.of("pause all", f.begin_pause_of_all(Stage::Download, pause())).await.expect("begun");
+    f.pause_all(Stage::Download, None).await.expect("resumed");
+    for stage in Stage::ALL {
+        f.pause_group("a", stage, None).await.expect("resumed");
+    }
+}
+
 async fn costs(w: &World, work: &dyn Fn() -> u64, n: usize) -> BTreeMap<&'static str, u64> {
     fill(w, n).await;
     let f = &w.frontier;
@@ -213,6 +225,7 @@ async fn costs(w: &World, work: &dyn Fn() -> u64, n: usize) -> BTreeMap<&'static
 
     m.of("tune", w.tune("big", Tuning::Parallel(Some(999_999)))).await;
     m.of("tune one of a group", w.tune(&member(5), Tuning::Interval(Some(60_000)))).await;
+    pause(&mut m, f).await;
     m.of("block", f.block("dead", ms(5), "429")).await.expect("answers");
     m.of("lock", w.outsider_locks("big", 5)).await;
     m.of("lock what is held", f.try_lock(&MutexKey::named("job-5"), "other", 5)).await.expect("answers");

@@ -9,6 +9,7 @@ pub(super) mod flow;
 mod frontier_url;
 mod globals;
 pub(super) mod lanes;
+pub(super) mod pauses;
 pub(super) mod print_crawl;
 pub(super) mod print_trial;
 pub(super) mod refuse_while_busy;

@@ -8,6 +8,7 @@ use serde_json::json;
 use crate::cli::parts::account::Account;
 use crate::cli::parts::flow::flow_of;
 use crate::cli::parts::lanes::by_lane;
+use crate::cli::parts::pauses::pauses;
 use crate::cli::parts::sessions::all_told_held;
 use crate::cli::parts::{Exit, Globals, Trouble, explain_url, sites};
 use crate::clock::{Clock, Timestamp};
@@ -70,7 +71,9 @@ async fn of_site(name: &str, frontier: &Frontier) -> Result<Account, Trouble> {
         flow.told().into_iter().for_each(|(what, told)| account.tell(what, told));
         account.keep(json!({ "flow": flow.object() }));
     }
-    tell_pace(&mut account, &view, &frontier.acts(name).await?);
+    let acts = frontier.acts(name).await?;
+    tell_pace(&mut account, &view, &acts);
+    tell_max_pages(&mut account, &view.says, &acts);
     let said: Vec<String> = robots.into_iter().map(|(said, _)| said).collect();
     for said in &said {
         account.tell("robots.txt", said);
@@ -78,7 +81,7 @@ async fn of_site(name: &str, frontier: &Frontier) -> Result<Account, Trouble> {
     account.keep(json!({ "robots": said }));
     if let Some(site) = &site {
         account.tell("rules", format!("version {}, {} page rules", view.version, site.pages.len()));
-        tell_lane(&mut account, site);
+        tell_lane(&mut account, site, &view.says, &acts);
         tell_signature(&mut account, site);
     }
     Ok(account)
@@ -109,13 +112,35 @@ fn tell_order(account: &mut Account, view: &View, fleet: &FleetRules) {
 }
 
 /// In which lane its tasks wait, and whom they are for, where its file says so.
-fn tell_lane(account: &mut Account, site: &Site) {
-    for (what, name) in [("lane", &site.lane), ("tenant", &site.tenant)] {
-        if let Some(name) = name {
-            account.tell(what, name);
+fn tell_lane(account: &mut Account, site: &Site, says: &Says, acts: &[DatedAct]) {
+    let of_file = site.lane.as_deref();
+    match (&says.tuned_lane, of_file) {
+        (Some(tuned), _) => {
+            let (by, of_file) = (set_by("lane", acts), of_file.unwrap_or(LANE));
+            account.tell("lane", format!("{tuned}: set while it runs{by}, over the site's file ({of_file})"));
         }
+        (None, Some(lane)) => account.tell("lane", lane),
+        (None, None) => {}
     }
-    account.keep(json!({ "lane": site.lane.as_deref().unwrap_or(LANE), "tenant": site.tenant }));
+    if let Some(tenant) = &site.tenant {
+        account.tell("tenant", tenant);
+    }
+    let lane = says.tuned_lane.as_deref().or(of_file).unwrap_or(LANE);
+    account.keep(json!({ "lane": lane, "tenant": site.tenant }));
+}
+
+/// How many pages a run may have, where somebody raised that.
+fn tell_max_pages(account: &mut Account, says: &Says, acts: &[DatedAct]) {
+    if let (Some(of_file), Some(tuned)) = (says.max_pages, says.tuned_max_pages) {
+        let by = set_by("max_pages", acts);
+        let told = if tuned > of_file {
+            format!("{tuned}: set while it runs{by}, over the site's file ({of_file})")
+        } else {
+            format!("{of_file}: the site's file, over {tuned}, set while it runs{by}")
+        };
+        account.tell("max pages", told);
+    }
+    account.keep(json!({ "max_pages": says.most_pages() }));
 }
 
 /// With which key requests are signed; until when, where the site's owner made the signature and this process has it.
@@ -205,7 +230,7 @@ fn tell_pace(account: &mut Account, view: &View, acts: &[DatedAct]) {
     account.tell("pace unit", view.unit.clone());
     account.keep(json!({
         "interval_ms": view.interval, "interval_of": interval_of, "parallel": view.parallel,
-        "parallel_of": parallel_of, "paused": view.paused, "paused_until": view.paused_until, "in_flight": view.in_flight, "response_ms": view.response,
+        "parallel_of": parallel_of, "paused": view.paused(), "paused_until": view.paused_until(), "pauses": pauses(view), "in_flight": view.in_flight, "response_ms": view.response,
         "last_start": view.last_start, "next_start": view.next_start(), "blocked_until": view.blocked_until, "unit": view.unit,
         "wall": view.wall.as_ref().map(|wall| json!({
             "why": wall.why, "since": wall.since, "url": wall.url, "next_probe": wall.probe_at,
@@ -222,7 +247,7 @@ const WALL_HELP: &str = "a slower interval, a signature that the owner lets in, 
 /// When the next request starts, and why then.
 fn next_start(view: &View) -> String {
     let Some(next) = view.next_start() else {
-        let why = if view.paused.is_some() { "it is paused" } else { "nothing waits" };
+        let why = if view.is_paused() { "it is paused" } else { "nothing waits" };
         return format!("none: {why}");
     };
     match next.since(view.at) {

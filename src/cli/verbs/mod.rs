@@ -53,9 +53,9 @@ pub(super) enum Verb {
     Dead(dead::DeadArgs),
     /// Another pace for a site while it runs, within what its file allows; in force from its next start on
     Tune(tune::TuneArgs),
-    /// Ask nothing of sites until they are resumed, or until a time
+    /// Ask nothing of sites, of a group or of all until they are resumed, or until a time
     Pause(pause::PauseArgs),
-    /// Go on with a paused site; of a walled one, the page that it refused first is asked for again when its pace allows it
+    /// Go on with what was paused; of a walled site, the page that it refused first is asked for again when its pace allows it
     Resume(resume::ResumeArgs),
     /// Pages that wait: list them, drop them, raise or lower their priority, move them to another lane
     Queue(queue::QueueArgs),

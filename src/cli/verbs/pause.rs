@@ -1,25 +1,31 @@
-//! `paced pause`: nothing of a site is asked for until somebody resumes it, or until a time.
+//! `paced pause`: nothing of a site, of a group or of all sites is asked for until somebody resumes it, or until a time.
 
 use clap::Args;
 use serde_json::json;
 
 use crate::cli::parts::act::Why;
+use crate::cli::parts::pauses::{OfWhom, SharedBy, now_of};
 use crate::cli::parts::results::Results;
 use crate::cli::parts::when::When;
 use crate::cli::parts::{Exit, Globals, Trouble, sites};
 use crate::clock::Timestamp;
-use crate::frontier::{Pause, TuneReply, Tuning, View};
+use crate::frontier::state::FOR_GOOD;
+use crate::frontier::{Act, Frontier, Pause, TuneReply, Tuning, View};
+use crate::task::Stage;
 
 /// Options of `paced pause`.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Examples:
   paced pause books --why 'their mail of this morning'
-  paced pause books --until 2h
-  paced pause books travel --until 06:00")]
+  paced pause books travel --until 06:00
+  paced pause --group shops --until 2h
+  paced pause --all --parse --why 'a new rule comes'")]
 pub(in crate::cli) struct PauseArgs {
-    /// Sites: names, or files
-    #[arg(required = true, value_name = "SITE")]
-    sites: Vec<String>,
+    #[command(flatten)]
+    of_whom: OfWhom,
+    /// Pause the parsing of stored pages instead of downloads
+    #[arg(long)]
+    parse: bool,
     /// When it goes on by itself: a time (2026-11-20T09:00:00Z), the next 14:05 of this machine, or a duration (2h)
     #[arg(long, value_name = "TIME", value_parser = When::read)]
     until: Option<When>,
@@ -30,36 +36,96 @@ pub(in crate::cli) struct PauseArgs {
     json: bool,
 }
 
-/// Pauses each site, until a time by the clock that its starts go by.
+impl PauseArgs {
+    /// When it ends, by the clock that starts go by.
+    fn end(&self, now: Timestamp) -> Result<Option<Timestamp>, Trouble> {
+        let until = self.until.map(|until| until.at(now));
+        match until.filter(|until| *until <= now) {
+            Some(past) => Err(Trouble::usage(format!("{past} is over: nothing was paused"))),
+            None if until.is_some_and(|until| until.as_millis() >= FOR_GOOD) => {
+                let last = Timestamp::from_millis(FOR_GOOD);
+                Err(Trouble::usage(format!("a pause ends before {last}, or has no end: leave --until out")))
+            }
+            None => Ok(until),
+        }
+    }
+
+    fn stage(&self) -> Stage {
+        if self.parse { Stage::Parse } else { Stage::Download }
+    }
+
+    /// What is done, for the log, and why.
+    fn act(&self, whose: Option<&SharedBy>, until: Option<Timestamp>) -> Act {
+        let whose = whose.map(|shared| format!(" {}", shared.option())).unwrap_or_default();
+        let parse = if self.parse { " --parse" } else { "" };
+        self.why.act(&format!("pause{whose}{parse}{}", told(until)))
+    }
+
+    fn line(&self, whose: &str, until: Option<Timestamp>, option: &str) -> String {
+        let paused = if self.parse { "parses are paused" } else { "paused" };
+        format!("{whose}: {paused}{}; `paced resume {option}` goes on with it", told(until))
+    }
+}
+
+/// Pauses each site, until a time by the clock that its starts go by; or what a group's sites share, or all.
 pub(super) async fn run(options: PauseArgs, globals: &Globals) -> Result<Exit, Trouble> {
     let frontier = globals.open_existing()?;
-    let mut views = Vec::new();
-    for site in &options.sites {
-        let name = sites::known_one(&frontier, site, globals).await?;
-        views.push(frontier.view(&name).await?.ok_or_else(|| gone(&name))?);
+    match options.of_whom.shared() {
+        Some(shared) => pause_shared(&options, &shared, &frontier).await,
+        None => pause_sites(&options, &frontier, globals).await,
     }
-    let ends = |view: &View| options.until.map(|until| until.at(view.at));
-    if let Some(past) = views.iter().find_map(|view| ends(view).filter(|until| *until <= view.at)) {
-        return Err(Trouble::usage(format!("{past} is over: nothing was paused")));
-    }
-    let Some(first) = views.first() else { return Ok(Exit::Done) };
-    let told = |until: Option<Timestamp>| until.map(|until| format!(" until {until}")).unwrap_or_default();
-    let act = options.why.act(&format!("pause{}", told(ends(first))));
+}
+
+async fn pause_shared(options: &PauseArgs, shared: &SharedBy, frontier: &Frontier) -> Result<Exit, Trouble> {
+    let until = options.end(now_of(frontier).await?)?;
+    let act = options.act(Some(shared), until);
+    // Before the first site is told: what is killed half way is told too.
+    frontier.note("", act.clone()).await?;
+    shared.pause(frontier, options.stage(), Some(pause(&act, until))).await?;
     let mut results = Results::default();
-    for view in &views {
-        let (name, until) = (&view.site, ends(view));
-        let why = format!("by {}: {}", act.who, act.why);
-        let pause = Pause { why, until: until.map(Timestamp::as_millis) };
-        match frontier.tune_by(act.clone(), name, vec![Tuning::Paused(Some(pause))]).await? {
+    if options.json {
+        let mut object = shared.object();
+        (object["stage"], object["paused_until"]) = (json!(options.stage()), json!(until));
+        results.json(object)?;
+    } else {
+        results.line(options.line(&shared.told(), until, &shared.option()))?;
+    }
+    Ok(Exit::Done)
+}
+
+async fn pause_sites(options: &PauseArgs, frontier: &Frontier, globals: &Globals) -> Result<Exit, Trouble> {
+    let mut views = Vec::new();
+    for site in &options.of_whom.sites {
+        let name = sites::known_one(frontier, site, globals).await?;
+        let view: View = frontier.view(&name).await?.ok_or_else(|| gone(&name))?;
+        views.push((options.end(view.at)?, view));
+    }
+    let Some((first, _)) = views.first() else { return Ok(Exit::Done) };
+    let act = options.act(None, *first);
+    let mut results = Results::default();
+    for (until, view) in &views {
+        let (name, until) = (&view.site, *until);
+        let pause = Some(pause(&act, until));
+        let tuning = if options.parse { Tuning::ParsePaused(pause) } else { Tuning::Paused(pause) };
+        match frontier.tune_by(act.clone(), name, vec![tuning]).await? {
             TuneReply::Unknown => return Err(gone(name)),
-            _ if options.json => results.json(json!({ "site": name, "paused_until": until }))?,
-            _ => {
-                let told = told(until);
-                results.line(format_args!("{name}: paused{told}; `paced resume {name}` goes on with it"))?;
+            _ if options.json => {
+                let stage = options.stage();
+                results.json(json!({ "site": name, "stage": stage, "paused_until": until }))?;
             }
+            _ => results.line(options.line(name, until, name))?,
         }
     }
     Ok(Exit::Done)
+}
+
+/// Who paused it and why is told wherever the pause is.
+fn pause(act: &Act, until: Option<Timestamp>) -> Pause {
+    Pause { why: format!("by {}: {}", act.who, act.why), until: until.map(Timestamp::as_millis) }
+}
+
+fn told(until: Option<Timestamp>) -> String {
+    until.map(|until| format!(" until {until}")).unwrap_or_default()
 }
 
 fn gone(name: &str) -> Trouble {

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use crate::cli::parts::flow::{FlowOfSite, flow_of, told_of_all};
 use crate::cli::parts::lanes::by_lane;
+use crate::cli::parts::pauses::pauses;
 use crate::cli::parts::results::Results;
 use crate::cli::parts::sessions::{all_told_held, session_name, show_session};
 use crate::cli::parts::signals::await_signals;
@@ -107,6 +108,8 @@ fn show(stands: &[Stand], options: &StatusArgs, results: &mut Results) -> Result
         all_told_held(view).into_iter().map(|told| format!("{}: {told}", view.site))
     });
     results.lines(held)?;
+    let paused = stands.iter().map(|Stand { view, .. }| (&view.site, view.parse_pause()));
+    results.lines(paused.filter_map(|(site, pause)| Some(format!("{site}: {}", pause?))))?;
     if options.sites.is_empty() {
         let flows: Vec<&FlowOfSite> = stands.iter().map(|stand| &stand.flow).collect();
         return results.lines(told_of_all(&flows).into_iter().map(|told| format!("waits {told}")));
@@ -184,7 +187,7 @@ fn object(stand: &Stand) -> Value {
         "done": view.download.done, "oldest_waiting": view.oldest, "response_ms": view.response,
         "allowed_per_s": view.allowed(), "reached_per_s": reached(view),
         "eta_s": view.eta().map(|eta| eta.as_secs()), "last_start": view.last_start, "next_start": view.next_start(),
-        "blocked_until": view.blocked_until, "blocked_why": view.blocked_why, "paused": view.paused, "paused_until": view.paused_until, "wall": wall_object(view),
+        "blocked_until": view.blocked_until, "blocked_why": view.blocked_why, "paused": view.paused(), "paused_until": view.paused_until(), "pauses": pauses(view), "wall": wall_object(view),
         "held_in_all": view.held_in_all, "held_sessions": view.held.iter().map(|held| &held.name).collect::<Vec<_>>(),
         "seeds_put": view.seeds.map(|(put, _)| put), "seeds": view.seeds.map(|(_, of)| of),
         "fresh_percent": freshness.percent(), "oldest_page": freshness.oldest, "download": view.download, "parse": view.parse, "flow": flow.object(),

@@ -10,22 +10,25 @@ use crate::cli::parts::act::Why;
 use crate::cli::parts::results::Results;
 use crate::cli::parts::{Exit, Globals, Trouble, sites};
 use crate::clock::millis;
-use crate::frontier::{TuneReply, Tuning, View};
+use crate::frontier::{Frontier, TuneReply, Tuning, View};
 use crate::quantity::{read_duration, spoken};
+use crate::task::NOW;
 
 /// What can be set.
-const KEYS: [&str; 2] = ["interval", "parallel"];
+const KEYS: [&str; 4] = ["interval", "parallel", "max_pages", "lane"];
 
 /// Options of `paced tune`.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Examples:
   paced tune books interval=5s --why 'their sale begins'
   paced tune books parallel=2 interval=1s
+  paced tune books max_pages=50000 lane=slow
   paced tune books --reset interval        # back to the file's")]
 pub(in crate::cli) struct TuneArgs {
     /// The site: a name, or its file
     site: String,
-    /// `interval=DURATION`, from `min_interval` of the file to 24h; `parallel=NUMBER`, from 1 to its `max_parallel`
+    /// `interval=DURATION`, from `min_interval` of the file to 24h; `parallel=NUMBER`, from 1 to its `max_parallel`;
+    /// `max_pages=NUMBER`, up only; `lane=NAME`, for tasks that are made from now on
     #[arg(value_name = "KEY=VALUE", value_parser = setting, required_unless_present = "reset")]
     values: Vec<Setting>,
     /// Give a key back to the site's file
@@ -50,8 +53,10 @@ fn setting(text: &str) -> Result<Setting, String> {
     let (key, value) = text.split_once('=').ok_or_else(|| format!("write it as {}=2s", KEYS[0]))?;
     let (key, tuning) = match key.trim() {
         "interval" => (KEYS[0], Tuning::Interval(Some(interval(value)?))),
-        "parallel" => (KEYS[1], Tuning::Parallel(Some(parallel(value)?))),
-        other => return Err(format!("`{other}` can't be set while it runs; {} can", KEYS.join(" and "))),
+        "parallel" => (KEYS[1], Tuning::Parallel(Some(number(value)?))),
+        "max_pages" => (KEYS[2], Tuning::MaxPages(Some(number(value)?))),
+        "lane" => (KEYS[3], Tuning::Lane(Some(value.trim().to_owned()))),
+        other => return Err(format!("`{other}` can't be set while it runs; {} can", KEYS.join(", "))),
     };
     Ok(Setting { key, written: format!("{key}={}", value.trim()), tuning })
 }
@@ -61,13 +66,17 @@ fn interval(value: &str) -> Result<i64, String> {
     Ok(millis(read))
 }
 
-fn parallel(value: &str) -> Result<u32, String> {
+fn number<T: std::str::FromStr>(value: &str) -> Result<T, String> {
     value.trim().parse().map_err(|_| format!("`{value}` is no whole number"))
 }
 
 fn reset(key: &str) -> Setting {
-    let (key, tuning) =
-        if key == KEYS[0] { (KEYS[0], Tuning::Interval(None)) } else { (KEYS[1], Tuning::Parallel(None)) };
+    let (key, tuning) = match key {
+        "interval" => (KEYS[0], Tuning::Interval(None)),
+        "parallel" => (KEYS[1], Tuning::Parallel(None)),
+        "max_pages" => (KEYS[2], Tuning::MaxPages(None)),
+        _ => (KEYS[3], Tuning::Lane(None)),
+    };
     Setting { key, written: format!("--reset {key}"), tuning }
 }
 
@@ -80,39 +89,81 @@ pub(super) async fn run(options: TuneArgs, globals: &Globals) -> Result<Exit, Tr
     }
     let frontier = globals.open_existing()?;
     let name = sites::known_one(&frontier, &site, globals).await?;
+    for setting in &settings {
+        if let Tuning::Lane(Some(lane)) = &setting.tuning {
+            must_be_a_site_s(lane, &frontier).await?;
+        }
+    }
     let written: Vec<&str> = settings.iter().map(|one| one.written.as_str()).collect();
     let act = why.act(&format!("tune {}", written.join(" ")));
     let tunings = settings.iter().map(|one| one.tuning.clone()).collect();
-    match frontier.tune_by(act, &name, tunings).await? {
-        TuneReply::Done => {}
-        TuneReply::Unknown => return Err(Trouble::failed(format!("site `{name}` is gone"))),
-        TuneReply::Interval(least, most) => {
-            let (least, most) = (spoken_ms(least), spoken_ms(most));
-            return Err(Trouble::usage(format!(
-                "{name}: interval can be {least} to {most}; the least is that of its file, its group or its robots.txt"
-            )));
-        }
-        TuneReply::Parallel(least, most) => {
-            return Err(Trouble::usage(format!(
-                "{name}: parallel can be {least} to {most}; `max_parallel` in the site's file is the most"
-            )));
-        }
+    if let Some(trouble) = refusal(&name, frontier.tune_by(act, &name, tunings).await?) {
+        return Err(trouble);
     }
     let view = frontier.view(&name).await?;
-    let Some(View { interval, parallel, slow_starts, .. }) = view else {
-        return Err(Trouble::failed(format!("site `{name}` is gone")));
-    };
+    let Some(view) = view else { return Err(gone(&name)) };
     let mut results = Results::default();
     if json {
-        results.json(json!({ "site": name, "interval_ms": interval, "parallel": parallel }))?;
+        let View { interval, parallel, .. } = view;
+        let (max_pages, lane) = (view.says.most_pages(), view.says.tuned_lane);
+        results.json(json!({
+            "site": name, "interval_ms": interval, "parallel": parallel, "max_pages": max_pages, "tuned_lane": lane,
+        }))?;
     } else {
-        let interval = spoken_ms(interval);
-        let slow = if slow_starts > 0 { ", in a slow start" } else { "" };
-        results.line(format_args!(
-            "{name}: interval {interval}{slow}, parallel {parallel}, from its next start on"
-        ))?;
+        results.line(in_force(&view))?;
     }
     Ok(Exit::Done)
+}
+
+/// What is in force now.
+fn in_force(view: &View) -> String {
+    let View { site, interval, parallel, says, .. } = view;
+    let slow = if view.slow_starts > 0 { ", in a slow start" } else { "" };
+    let pages = says.tuned_max_pages.and(says.most_pages());
+    let pages = pages.map(|most| format!(", max_pages {most}")).unwrap_or_default();
+    let lane = says.tuned_lane.as_ref().map(|lane| format!(", lane {lane}")).unwrap_or_default();
+    let interval = spoken_ms(*interval);
+    format!("{site}: interval {interval}{slow}, parallel {parallel}{pages}{lane}, from its next start on")
+}
+
+/// Why a value isn't in force, and what could be.
+fn refusal(name: &str, answer: TuneReply) -> Option<Trouble> {
+    let why = match answer {
+        TuneReply::Done => return None,
+        TuneReply::Unknown => return Some(gone(name)),
+        TuneReply::Interval(least, most) => {
+            let (least, most) = (spoken_ms(least), spoken_ms(most));
+            format!(
+                "interval can be {least} to {most}; the least is that of its file, its group or its robots.txt"
+            )
+        }
+        TuneReply::Parallel(least, most) => {
+            format!("parallel can be {least} to {most}; `max_parallel` in the site's file is the most")
+        }
+        TuneReply::MaxPages(least, most) => {
+            format!(
+                "max_pages can be {least} to {most}: it is raised alone, and `--reset max_pages` gives it back to the file"
+            )
+        }
+        TuneReply::Unbounded => "the site's file has no max_pages, so nothing bounds its pages".to_owned(),
+    };
+    Some(Trouble::usage(format!("{name}: {why}")))
+}
+
+/// Refuses a lane that the fleet doesn't have, or that is no site's.
+async fn must_be_a_site_s(lane: &str, frontier: &Frontier) -> Result<(), Trouble> {
+    let fleet = frontier.fleet_rules().await?;
+    if lane != NOW && fleet.has_lane(lane) {
+        return Ok(());
+    }
+    let known = fleet.known_lanes();
+    Err(Trouble::usage(format!(
+        "lane can be {known}, not `{lane}` (lanes of paced.toml hold from the next crawl, seed or work on)"
+    )))
+}
+
+fn gone(name: &str) -> Trouble {
+    Trouble::failed(format!("site `{name}` is gone"))
 }
 
 fn spoken_ms(ms: i64) -> String {

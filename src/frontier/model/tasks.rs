@@ -187,7 +187,7 @@ impl Model {
             let first = self.ready_sites(Stage::Download, unit, scope).map(SiteState::waits_until).min();
             let turn = match stage {
                 Stage::Download => due.turn(first.unwrap_or(0)),
-                Stage::Parse => Turn::of_parse(state.parsed_at),
+                Stage::Parse => Turn::of_parse(state.parse_turn()),
             };
             Some((unit.clone(), turn))
         });
@@ -205,7 +205,8 @@ impl Model {
         let in_flight = self.running().filter(|(task, running)| task.site == site.name && running.in_flight);
         let paused = site.tuned.paused.is_some() && site.tuned.paused_until.is_none();
         let gated = paused || site.errand.is_some() || in_flight.count() >= site.parallel() as usize;
-        waits && !site.given_up && (stage == Stage::Parse || !gated)
+        let gated = if stage == Stage::Parse { site.tuned.parse_paused.is_some() } else { gated };
+        waits && !site.given_up && !gated
     }
 
     fn all_waiting(&self, site: &str, stage: Stage) -> impl Iterator<Item = &Task> {

@@ -14,7 +14,7 @@ use crate::canonical_url::fingerprint;
 use crate::clock::{self, millis};
 use crate::frontier::step::{Claim, Feeding, Forgotten, Grant, Renamed};
 use crate::frontier::table::{At, Haste, Reply, Step};
-use crate::frontier::{Agreed, FrontierError, MutexKey};
+use crate::frontier::{Agreed, FrontierError, MutexKey, PausesOfAll};
 use crate::recent::Recent;
 use crate::task::{FleetRules, Lease, LeaseKey, Settled, Settlement, Stage};
 
@@ -72,6 +72,7 @@ impl Shared {
             Step::Feed { most } => self.feed(most).await.map(Reply::Feed),
             Step::Enlist { .. } | Step::Bury { .. } => self.everywhere(step).await,
             Step::Agree { rules, mark, .. } => self.agree(rules, mark).await.map(Reply::Agree),
+            Step::TellPaused { of_all, .. } => self.tell_paused(of_all).await.map(Reply::TellPaused),
             step => {
                 let partition = self.partition_of(&step).await?.unwrap_or(DIRECTORY);
                 self.step_in(partition, step).await
@@ -90,6 +91,7 @@ impl Shared {
         match step.at() {
             At::Site(site) => self.partition_of_site(site).await,
             At::Mutex(mutex) => Ok(Some(self.partition_of_mutex(mutex))),
+            At::Unit(unit) => Ok(Some(self.partition_of_unit(unit))),
             At::Origin(origin) => self.partition_of_origin(origin).await,
             At::Directory | At::Several => Ok(None),
         }
@@ -306,6 +308,22 @@ impl Shared {
             try_join_all(others.map(|partition| self.step_in(partition, step(true)))).await?;
         }
         Ok(agreed)
+    }
+
+    /// Each partition tells its own sites, one portion after the other: none is left then.
+    async fn tell_paused(&self, of_all: PausesOfAll) -> Result<Option<String>, FrontierError> {
+        let told = (0..self.connections.len()).map(async |partition| {
+            let mut next = Some(String::new());
+            while let Some(after) = next {
+                let step = Step::TellPaused { of_all: of_all.clone(), after };
+                let Reply::TellPaused(told) = self.step_in(partition, step).await? else {
+                    return Err(self.closed());
+                };
+                next = told;
+            }
+            Ok(())
+        });
+        try_join_all(told).await.map(|_| None)
     }
 
     async fn extend(&self, leases: Vec<LeaseKey>) -> Result<Vec<bool>, FrontierError> {

@@ -11,12 +11,13 @@ use crate::clock::millis;
 use crate::frontier::members::BEAT;
 use crate::frontier::mutex_key::UNIT_MUTEX;
 use crate::frontier::state::{
-    AVERAGED, BACK_MS, ENDED_KEPT, ENDED_MS, EPOCH, FED_WAITING, HOUR_SLOTS, LEASE_MS, LONGEST_INTERVAL,
-    MARKS_KEPT, MAX_LOSSES, MOST_NOW, MOST_WAITS, PageState, Place, RUN_SLOT, SLOT_MS, START_TOKEN,
-    SessionPlace, SiteSettings, TOLD_MS, Turn, WAIT_BOUNDS, WAIT_ONE, WAITS_KEPT, delay_after_loss,
+    AVERAGED, AwayHost, BACK_MS, ENDED_KEPT, ENDED_MS, EPOCH, FED_WAITING, FOR_GOOD, HOUR_SLOTS, LEASE_MS,
+    LONGEST_INTERVAL, MARKS_KEPT, MAX_LOSSES, MOST_NOW, MOST_PAGES, MOST_WAITS, PageState, Place, RUN_SLOT,
+    SLOT_MS, START_TOKEN, SessionPlace, SiteSettings, TOLD_MS, Turn, WAIT_BOUNDS, WAIT_ONE, WAITS_KEPT,
+    delay_after_loss,
 };
 use crate::frontier::steps::{
-    acts, away, claim, feed, gate, lease, lock, queue, reasons, session, settle, site,
+    acts, away, claim, feed, gate, lease, lock, pauses, queue, reasons, session, settle, site,
 };
 use crate::frontier::view::SiteNames;
 use crate::manners::{MOST_ROBOTS_REDIRECTS, departure, slow_start, wall};
@@ -45,7 +46,7 @@ fn allowances() -> String {
 }
 
 /// Spans are in ms.
-fn numbers() -> [(&'static str, i64); 69] {
+fn numbers() -> [(&'static str, i64); 72] {
     [
         ("SLOTS", PageState::SLOTS),
         ("LEASE_MS", LEASE_MS),
@@ -84,6 +85,9 @@ fn numbers() -> [(&'static str, i64); 69] {
         ("HELD_SHOWN", i64::from(session::HELD_SHOWN)),
         ("ENDED_KEPT", i64::try_from(ENDED_KEPT).unwrap_or_default()),
         ("ENDED_MS", ENDED_MS),
+        ("MOST_PAGES", MOST_PAGES.cast_signed()),
+        ("PAUSES_TOLD", i64::from(pauses::TOLD)),
+        ("FOR_GOOD", FOR_GOOD),
         ("MOST_ACTS", i64::from(acts::MOST_ACTS)),
         ("ACTS_KEPT_MS", acts::ACTS_KEPT_MS),
         ("LONGEST_INTERVAL", LONGEST_INTERVAL),
@@ -120,7 +124,7 @@ fn numbers() -> [(&'static str, i64); 69] {
 }
 
 /// Reasons have the name of what they tell of in braces.
-fn texts() -> [(&'static str, String); 36] {
+fn texts() -> [(&'static str, String); 37] {
     [
         ("PROGRAM", env!("CARGO_PKG_VERSION").to_owned()),
         ("LANE", LANE.to_owned()),
@@ -128,6 +132,7 @@ fn texts() -> [(&'static str, String); 36] {
         ("STRICT", word(&TaskOrder::Strict)),
         ("DEADLINE", word(&TaskOrder::Deadline)),
         ("EARLIEST", word(&UnitPick::Earliest)),
+        ("PARSE_PAUSE", AwayHost::PARSE_PAUSE.to_owned()),
         ("WORKER_DIED", reasons::WORKER_DIED.to_owned()),
         ("NO_RECORD", reasons::NO_RECORD.to_owned()),
         ("ROBOTS_MOVED_ON", reasons::robots_moved_on("{to}")),

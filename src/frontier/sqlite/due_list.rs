@@ -96,7 +96,7 @@ impl DueList {
     /// A unit is about to change.
     pub(super) fn unit_changes(&mut self, unit: &UnitState, due: UnitDue) {
         if self.units.contains_key(&unit.name) {
-            self.change(&unit.name, |named| (named.due, named.parsed_at) = (due, unit.parsed_at));
+            self.change(&unit.name, |named| (named.due, named.parsed_at) = (due, unit.parse_turn()));
         }
     }
 

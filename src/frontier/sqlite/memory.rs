@@ -160,7 +160,7 @@ impl Memory {
             list.unit_changes(unit, due);
         }
         let before = self.units.get(&unit.name);
-        if before.is_none_or(|(before, _)| before.parsed_at != unit.parsed_at) {
+        if before.is_none_or(|(before, _)| before.parse_turn() != unit.parse_turn()) {
             self.first_parse = None;
         }
     }

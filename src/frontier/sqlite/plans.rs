@@ -13,7 +13,7 @@ use crate::clock::Timestamp;
 use crate::frontier::Tuning;
 use crate::frontier::step::{Act, Claim, Grant, Registration};
 use crate::frontier::table::{Haste, Reply, Step};
-use crate::frontier::{MutexKey, SiteSettings, WorkScope, steps};
+use crate::frontier::{MutexKey, Pause, PausesOfAll, SiteSettings, WorkScope, steps};
 use crate::task::{
     Failure, Lease, Origin, Outcome, Priority, Put, RobotsAccess, RobotsRecord, Settlement, Stage, StoredPage,
 };
@@ -176,6 +176,11 @@ fn exercise(shop: &mut Shop) {
         Step::Unlock { mutex: mutex().0, token: mutex().1 },
         Step::Tune { site: site(), tunings: vec![Tuning::Interval(Some(5))], act: Some(Act::default()) },
         Step::Acts { site: site() },
+        Step::PauseGroup { group: "g".to_owned(), stage: Stage::Download, pause: Some(Pause::of("mail")) },
+        Step::PauseAll { stage: Stage::Parse, pause: Some(Pause::of("mail")) },
+        Step::TellPaused { of_all: PausesOfAll::default(), after: String::new() },
+        Step::PauseAll { stage: Stage::Parse, pause: None },
+        Step::TellPaused { of_all: PausesOfAll::default(), after: String::new() },
         Step::Block { site: site(), wait: Duration::from_millis(1), why: "429".to_owned() },
         Step::View { site: site() },
         Step::Text { site: site() },

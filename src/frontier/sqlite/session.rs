@@ -187,7 +187,7 @@ impl<'c> Tables<'c> {
             "INSERT INTO unit (name, turn, ends, due, ahead, parsed_at, state) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
              ON CONFLICT (name) DO UPDATE
              SET turn = ?2, ends = ?3, due = ?4, ahead = ?5, parsed_at = ?6, state = ?7",
-            params![unit.name, due.turn(at).0, ends, at, ahead, unit.parsed_at, to_json(unit)?],
+            params![unit.name, due.turn(at).0, ends, at, ahead, unit.parse_turn(), to_json(unit)?],
         )
     }
 }

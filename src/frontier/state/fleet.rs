@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::{PausesOfAll, is_default};
 use crate::task::FleetRules;
 
 /// An urgent put goes to the lane `now` while fewer tasks of its site and stage wait there.
@@ -18,6 +19,9 @@ pub struct FleetState {
     pub marks: Vec<u64>,
     /// Of the texts before, the latest last.
     pub replaced: Vec<u64>,
+    /// What is paused of all sites.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub paused: PausesOfAll,
 }
 
 /// What became of the rules that a machine brought (N8).

@@ -104,7 +104,7 @@ impl WaitKey {
     /// The wait of a download that is granted now. Only the first try of a task ends one, and no `robots.txt` had any.
     pub fn of(task: &Task, now: i64) -> Option<Self> {
         let rare = &task.rare;
-        let is_again = rare.attempts > 0 || rare.losses > 0;
+        let is_again = rare.attempts > 0 || rare.losses > 0 || rare.returned;
         let is_robots = rare.errand.is_some() || task.priority == Priority::ROBOTS;
         if task.stage == Stage::Parse || is_again || is_robots {
             return None;

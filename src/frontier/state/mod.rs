@@ -3,6 +3,7 @@
 mod counts;
 mod fleet;
 mod flow;
+mod pauses;
 mod records;
 mod session;
 mod site;
@@ -17,13 +18,14 @@ pub use flow::{
     FlowRate, HOUR_SLOTS, MOST_WAITS, OldestWaiting, QueueBooks, QueueFlow, RUN_SLOT, SLOT_MS, WAIT_BOUNDS,
     WAIT_ONE, WAITS_KEPT, WaitBound, WaitKey, WaitTimes, slot_of,
 };
+pub use pauses::{FOR_GOOD, GroupPaused, Pause, Pauses, PausesOfAll, SharedPauses};
 pub use records::{
     AwayHost, DeadState, LastAnswers, OwnerState, PageState, Recrawl, RobotsBrief, RobotsState, WorkScope,
 };
 pub use session::{ENDED_KEPT, ENDED_MS, SessionPlace, SessionState};
 pub use site::{AVERAGED, EPOCH, Seeding, SiteSettings, SiteState, TOLD_MS};
 pub use task::{Deferral, Place, Rare, Running, Task, deadline, delay_after_loss, later_expiry};
-pub use tuned::{LONGEST_INTERVAL, Pause, TuneReply, Tuned, Tuning};
+pub use tuned::{LONGEST_INTERVAL, MOST_PAGES, TuneReply, Tuned, Tuning};
 pub use unit::{MutexState, START_TOKEN, Start, Turn, UnitDue, UnitState, UnitWait, mutex_token, nth_of};
 pub use wall::{Probe, SlowStart, Wall};
 

@@ -61,6 +61,8 @@ pub struct AwayHost {
 impl AwayHost {
     /// Its `robots.txt` is under way: the record of that tells when.
     pub const NEVER: i64 = i64::MAX;
+    /// No host, but the end of a pause of the site's parses, which is looked at as well.
+    pub const PARSE_PAUSE: &str = "parse";
 }
 
 /// A page that was fetched before.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::counts::without_zeroes;
-use super::tuned::{LONGEST_INTERVAL, TuneReply, Tuned, Tuning};
+use super::tuned::{LONGEST_INTERVAL, MOST_PAGES, TuneReply, Tuned, Tuning};
 use super::{FED_WAITING, Place, SlowStart, StageCounts, Start, Task, Wall, is_default};
 use crate::canonical_url::CanonicalUrl;
 use crate::task::{LANE, PageKey, Stage, TaskOrder};
@@ -205,8 +205,24 @@ impl SiteState {
                 let most = self.settings.most_parallel();
                 (!(1..=most).contains(parallel)).then_some(TuneReply::Parallel(1, most))
             }
+            Tuning::MaxPages(Some(most)) => match self.max_pages() {
+                None => Some(TuneReply::Unbounded),
+                Some(least) if (least..=MOST_PAGES.max(least)).contains(most) => None,
+                Some(least) => Some(TuneReply::MaxPages(least, MOST_PAGES.max(least))),
+            },
             _ => None,
         }
+    }
+
+    /// The most pages of a run as in force: never fewer than the file says.
+    pub fn max_pages(&self) -> Option<u64> {
+        let of_file = *self.settings.budgets.get("")?;
+        Some(self.tuned.max_pages.map_or(of_file, |tuned| tuned.max(of_file)))
+    }
+
+    /// The lane that its tasks wait in unless a rule says otherwise, as in force; none is the one that is always there.
+    pub fn lane(&self) -> Option<&str> {
+        self.tuned.lane.as_deref().or(self.settings.lane.as_deref())
     }
 
     /// Until when its own wait lasts, in ms: its last start's, a wall's, or a pause's that ends by itself.
@@ -229,7 +245,7 @@ impl SiteState {
     /// Whether a claim of this stage could be given a task (I9).
     pub fn is_ready(&self, stage: Stage) -> bool {
         match stage {
-            Stage::Parse => self.parse.waiting > 0 && !self.given_up,
+            Stage::Parse => self.parse.waiting > 0 && !self.given_up && self.tuned.parse_paused.is_none(),
             Stage::Download => {
                 self.download.ready() > 0
                     && !self.given_up
@@ -242,7 +258,7 @@ impl SiteState {
 
     /// Whether pages that are to be fetched again may be put now: a flood in another lane than theirs takes them no room (F5).
     pub fn has_room(&self) -> bool {
-        self.download.waiting_in(self.settings.lane.as_deref().unwrap_or(LANE)) < FED_WAITING
+        self.download.waiting_in(self.lane().unwrap_or(LANE)) < FED_WAITING
     }
 
     /// The run is over: its seeds are put, and nothing is waiting, delayed by back-off or running, in both stages.
@@ -303,11 +319,11 @@ impl SiteState {
 
     /// Whether a link of this rule still fits the budgets.
     pub fn has_budget(&self, rule: Option<&str>) -> bool {
-        let fits = |name: &str| match self.settings.budgets.get(name) {
-            Some(most) => self.spent.get(name).copied().unwrap_or(0) < *most,
-            None => true,
+        let fits = |name: &str, most: Option<u64>| {
+            most.is_none_or(|most| self.spent.get(name).copied().unwrap_or(0) < most)
         };
-        fits("") && rule.is_none_or(fits)
+        let of_rule = |name| fits(name, self.settings.budgets.get(name).copied());
+        fits("", self.max_pages()) && rule.is_none_or(of_rule)
     }
 
     /// Books a page against the budgets; names without one aren't kept.

@@ -69,6 +69,9 @@ pub struct Rare {
     /// In a session: it was granted once.
     #[serde(skip_serializing_if = "is_default")]
     pub begun: bool,
+    /// It was granted and came back, refused or unused.
+    #[serde(skip_serializing_if = "is_default")]
+    pub returned: bool,
     /// Failures so far.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub history: Vec<Failure>,
@@ -226,6 +229,7 @@ impl Task {
         }
         self.rare.attempts = 0;
         self.rare.losses = 0;
+        self.rare.returned = false;
         self.rare.errand = None;
         self.rare.history.clear();
     }

@@ -2,8 +2,13 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::{Pause, Pauses};
+
 /// The longest interval that may be set while a site runs, in ms: a day.
 pub const LONGEST_INTERVAL: i64 = 86_400_000;
+/// The most pages of a run that may be set while a site runs.
+pub const MOST_PAGES: u64 = 1_000_000_000_000;
+
 /// Values set while a site runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tuned {
@@ -11,12 +16,21 @@ pub struct Tuned {
     pub interval: Option<i64>,
     /// Wins over the file's parallel.
     pub parallel: Option<u32>,
+    /// Wins over the file's `max_pages` of a run where it is more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_pages: Option<u64>,
+    /// Wins over the file's lane, for tasks that are made from now on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lane: Option<String>,
     /// Why no download is granted.
     #[serde(default)]
     pub paused: Option<String>,
     /// The pause ends by itself then, in ms.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paused_until: Option<i64>,
+    /// Why no parse is granted, and until when.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parse_paused: Option<Pause>,
 }
 
 impl Tuned {
@@ -31,6 +45,12 @@ impl Tuned {
         if self.paused_until.is_some_and(|until| until <= now) {
             self.pause(None);
         }
+    }
+
+    /// Both pauses.
+    pub fn pauses(&self) -> Pauses {
+        let download = self.paused.clone().map(|why| Pause { why, until: self.paused_until });
+        Pauses { download, parse: self.parse_paused.clone() }
     }
 
     /// Whether a pause is in force.
@@ -51,30 +71,20 @@ pub enum Tuning {
     Interval(Option<i64>),
     /// The most requests in flight.
     Parallel(Option<u32>),
+    /// The most pages of a run.
+    MaxPages(Option<u64>),
+    /// The lane of tasks that are made from now on.
+    Lane(Option<String>),
     /// Paused: no download is granted.
     Paused(Option<Pause>),
+    /// Paused: no parse is granted.
+    ParsePaused(Option<Pause>),
 }
 
 impl Tuning {
     /// A pause that somebody ends.
     pub fn pause(why: &str) -> Self {
         Self::Paused(Some(Pause::of(why)))
-    }
-}
-
-/// A pause of a site.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Pause {
-    /// Why.
-    pub why: String,
-    /// When it ends by itself, in ms; without a time somebody ends it.
-    pub until: Option<i64>,
-}
-
-impl Pause {
-    /// One that somebody ends.
-    pub fn of(why: &str) -> Self {
-        Self { why: why.to_owned(), until: None }
     }
 }
 
@@ -90,4 +100,8 @@ pub enum TuneReply {
     Interval(i64, i64),
     /// It may have so many requests in flight, at least and at most.
     Parallel(u32, u32),
+    /// Its runs may have so many pages, at least and at most: it is raised alone.
+    MaxPages(u64, u64),
+    /// Its file sets no bound to the pages of a run.
+    Unbounded,
 }

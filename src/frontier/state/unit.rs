@@ -4,10 +4,12 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{SlowStart, Wall, is_default};
+use super::{FOR_GOOD, SharedPauses, SlowStart, Wall, is_default};
+use crate::clock::millis;
 use crate::frontier::MutexKey;
+use crate::manners::departure::MOST_AHEAD;
 use crate::manners::{ahead_ms, grace_ms};
-use crate::task::Departure;
+use crate::task::{Departure, Stage};
 
 /// What shares one pace: a group of sites, or a site that has none.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -51,6 +53,9 @@ pub struct UnitState {
     /// It was left alone for long, and is asked slowly at first.
     #[serde(default, skip_serializing_if = "is_default")]
     pub slow: Option<SlowStart>,
+    /// What people paused of its group or of all sites.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub paused: SharedPauses,
 }
 
 /// What the `robots.txt` of an origin asks of the pace. One site of a group waits for it itself; where several have pages
@@ -164,6 +169,11 @@ impl Turn {
         Self(now * Self::PARTS + Self::PARTS - 1)
     }
 
+    /// The moment, in ms, if it ever comes: what somebody paused for good is behind all others.
+    pub fn that_comes(at: Option<i64>) -> Option<i64> {
+        at.filter(|at| *at < FOR_GOOD - millis(MOST_AHEAD))
+    }
+
     /// From when on it can be claimed, in ms.
     pub fn from(self) -> i64 {
         self.0 / Self::PARTS
@@ -184,11 +194,21 @@ impl UnitState {
         Self { name: name.to_owned(), ..Self::default() }
     }
 
-    /// The end of all that it waits for, given what it waits between starts. Of the starts of one unit the last is the latest.
+    /// The end of all that it waits for, given what it waits between starts.
     pub fn ends(&self, wait: i64) -> i64 {
+        self.ends_unpaused(wait).max(self.paused.until(Stage::Download))
+    }
+
+    /// The same but for what people paused. Of the starts of one unit the last is the latest.
+    pub fn ends_unpaused(&self, wait: i64) -> i64 {
         let paced = self.last.map_or(0, |start| start.ends(wait) + self.courtesy_after(start));
         let probe = self.wall.as_ref().map_or(0, |wall| wall.probe_at);
         paced.max(self.blocked_until).max(self.held_until).max(self.not_before).max(probe)
+    }
+
+    /// When the parse stage was served last or, where it is paused, when it may be served again, in ms.
+    pub fn parse_turn(&self) -> i64 {
+        self.parsed_at.max(self.paused.until(Stage::Parse))
     }
 
     /// How long before its due time it can be claimed: not at all while somebody else holds its mutex, or waits for it.

@@ -36,6 +36,10 @@ impl<S: Shelf> Moment<'_, S> {
     /// How many tasks returned. Where some are left, the host stands behind others that are due.
     fn look_at_host(&mut self, host: &AwayHost, most: u32) -> Done<S, u32> {
         let AwayHost { site: name, origin, .. } = host;
+        if origin == AwayHost::PARSE_PAUSE {
+            self.look_at_parse_pause(name)?;
+            return Ok(0);
+        }
         let record = self.shelf.robots_brief(origin)?.filter(|robots| robots.until > self.now);
         let answers = record.as_ref().is_some_and(|robots| robots.unreachable.is_none());
         if answers {
@@ -107,7 +111,8 @@ impl<S: Shelf> Moment<'_, S> {
 
     /// All hosts of a site that are kept back are looked at then; without a time none is kept back any more.
     pub(super) fn look_at_all_hosts(&mut self, site: &str, at: Option<i64>) -> Done<S> {
-        for origin in self.shelf.hosts_away(site)? {
+        let hosts = self.shelf.hosts_away(site)?.into_iter();
+        for origin in hosts.filter(|origin| origin != AwayHost::PARSE_PAUSE) {
             self.shelf.set_away(site, &origin, at)?;
         }
         Ok(())

@@ -80,7 +80,7 @@ impl<S: Shelf> Moment<'_, S> {
         let mut soonest = None;
         for (wanted, stage) in [(claim.download, Stage::Download), (claim.parse, Stage::Parse)] {
             let most = if wanted > 0 { Turn::TOLD } else { 0 };
-            let best = Turn::best(&self.shelf.next_turns(stage, scope, most)?);
+            let best = Turn::that_comes(Turn::best(&self.shelf.next_turns(stage, scope, most)?));
             if best.is_some_and(|at| at <= self.now) {
                 return Ok(Some(0));
             }
@@ -184,6 +184,8 @@ impl<S: Shelf> Round<'_, S> {
             return Ok(Some((name, soonest)));
         }
         let mut ready = self.at.shelf.ready_by(&unit.name, self.scope, soonest, WIDEST)?;
+        let by_chance = ready.len() < 2 || self.at.shelf.fleet()?.rules.pick == UnitPick::Random;
+        let dice = if by_chance { dice } else { 0 };
         let chosen = nth_of(ready.len(), dice).map(|n| ready.swap_remove(n));
         Ok(chosen.map(|name| (name, soonest)))
     }

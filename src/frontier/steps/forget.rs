@@ -3,7 +3,7 @@
 use super::site::REMOVED;
 use super::{Done, Moment};
 use crate::frontier::shelf::Shelf;
-use crate::frontier::state::{SiteState, UnitState};
+use crate::frontier::state::{AwayHost, SiteState, UnitState};
 use crate::frontier::step::Forgotten;
 
 impl<S: Shelf> Moment<'_, S> {
@@ -31,6 +31,7 @@ impl<S: Shelf> Moment<'_, S> {
         }
         unit.forget_floors(&hosts);
         self.look_at_all_hosts(name, None)?;
+        self.shelf.set_away(name, AwayHost::PARSE_PAUSE, None)?;
         self.shelf.remove_site(name)?;
         self.leave_unit(unit)?;
         Ok(Forgotten::Wholly)

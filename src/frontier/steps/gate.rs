@@ -43,7 +43,7 @@ impl<S: Shelf> Moment<'_, S> {
             Some(tenant) => self.ruled_lane(Window { stage, tenant })?,
             None => None,
         };
-        Ok(rule.or_else(|| site.settings.lane.clone()))
+        Ok(rule.or_else(|| site.lane().map(str::to_owned)))
     }
 
     fn ruled_lane(&mut self, window: Window<'_>) -> Done<S, Option<String>> {

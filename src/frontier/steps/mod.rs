@@ -13,6 +13,7 @@ pub(super) mod lease;
 mod letters;
 pub(super) mod lock;
 mod order;
+pub(super) mod pauses;
 mod places;
 mod put;
 pub(super) mod queue;
@@ -55,6 +56,9 @@ pub(crate) fn apply<S: Shelf>(shelf: &mut S, step: Step, now: i64) -> Result<Rep
         Step::Rebook { .. } => Reply::Rebook(()),
         Step::EndRename { .. } => Reply::EndRename(()),
         Step::Tune { site, tunings, act } => Reply::Tune(at.tune(&site, tunings, act)?),
+        Step::PauseGroup { group, stage, pause } => Reply::PauseGroup(at.pause_group(&group, stage, pause)?),
+        Step::PauseAll { stage, pause } => Reply::PauseAll(at.pause_all(stage, pause)?),
+        Step::TellPaused { of_all, after } => Reply::TellPaused(at.tell_paused(of_all, &after)?),
         Step::Note { site, act } => Reply::Note(at.note(&site, act)?),
         Step::Block { site, wait, why } => Reply::Block(at.block(&site, wait, why)?),
         Step::Put { site, puts, .. } => Reply::Put(at.put(&site, puts)?),

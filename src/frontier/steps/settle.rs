@@ -156,6 +156,7 @@ impl<S: Shelf> Moment<'_, S> {
         let mut taken = None;
         if let Some((owner, token)) = taker
             && self.shelf.next_turns(Stage::Parse, &WorkScope::All, 1)?.is_empty()
+            && !self.is_parse_paused(site)?
         {
             let fence = site.next_fence(self.now);
             taken = Some(Running::granted(Stage::Parse, token, owner, fence, Departure::default(), self.now));

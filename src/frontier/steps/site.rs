@@ -62,6 +62,7 @@ impl<S: Shelf> Moment<'_, S> {
         }
         self.shelf.save_site(&site)?;
         let mut unit = self.unit_or_new(unit)?;
+        self.copy_paused(&mut unit)?;
         unit.forget_floors(&dropped);
         if version != Some(site.version) {
             unit.forget_floors(&new.hosts);
@@ -132,6 +133,7 @@ impl<S: Shelf> Moment<'_, S> {
             unit.wall.clone_from(&old.wall);
         }
         unit.slow = unit.slow.or(old.slow);
+        self.copy_paused(&mut unit)?;
         to.clone_into(&mut site.unit);
         self.shelf.save_site(site)?;
         old.forget_floors(&self.shelf.hosts_of(&site.name)?);
@@ -148,19 +150,22 @@ impl<S: Shelf> Moment<'_, S> {
         self.retime(&unit)?;
         if !self.shelf.has_sites(&unit.name)? {
             let wait = self.wait_of(&unit)?;
-            self.shelf.set_idle(&unit.name, Some(unit.ends(wait).max(self.now) + IDLE_MS))?;
+            self.shelf.set_idle(&unit.name, Some(unit.ends_unpaused(wait).max(self.now) + IDLE_MS))?;
         }
         self.sweep_units()
     }
 
-    /// Forgets units that had no sites for long enough, at most so many.
+    /// Forgets units that had no sites for long enough, at most so many; not a group that somebody paused.
     pub(super) fn sweep_units(&mut self) -> Done<S> {
         for name in self.shelf.idle_units(self.now, SWEPT)? {
             let mutex = MutexKey::unit(&name);
             let is_held = self.shelf.mutex(&mutex)?.is_some_and(|held| held.until > self.now);
             let is_idle = !self.shelf.has_sites(&name)?;
-            self.shelf.set_idle(&name, (is_idle && is_held).then_some(self.now + IDLE_MS))?;
-            if is_idle && !is_held {
+            let is_paused =
+                self.shelf.unit(&name)?.is_some_and(|unit| unit.paused.group.are_in_force(self.now));
+            let is_kept = is_held || is_paused;
+            self.shelf.set_idle(&name, (is_idle && is_kept).then_some(self.now + IDLE_MS))?;
+            if is_idle && !is_kept {
                 self.shelf.remove_mutex(&mutex)?;
                 self.shelf.remove_unit(&name)?;
             }
@@ -284,7 +289,13 @@ impl<S: Shelf> Moment<'_, S> {
             match tuning {
                 Tuning::Interval(interval) => site.tuned.interval = interval,
                 Tuning::Parallel(parallel) => site.tuned.parallel = parallel,
+                Tuning::MaxPages(most) => site.tuned.max_pages = most,
+                Tuning::Lane(lane) => site.tuned.lane = lane,
                 Tuning::Paused(pause) => site.tuned.pause(pause),
+                Tuning::ParsePaused(pause) => {
+                    site.tuned.parse_paused = pause;
+                    self.await_parse_pause(&site)?;
+                }
             }
         }
         self.shelf.save_site(&site)?;

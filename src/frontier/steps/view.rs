@@ -3,11 +3,12 @@
 use super::{Done, Moment};
 use crate::canonical_url::CanonicalUrl;
 use crate::clock::Timestamp;
+use crate::frontier::paused::{KnownPause, KnownWall, Whose};
 use crate::frontier::shelf::Shelf;
-use crate::frontier::state::{EPOCH, Place, SiteState, SlowStart, Task, UnitState, UnitWait, Wall};
-use crate::frontier::view::{
-    KnownRobots, KnownWall, LatestPage, Owner, Says, SiteNames, UnitStatus, UrlStatus, View,
+use crate::frontier::state::{
+    EPOCH, Pause, Pauses, Place, SiteState, SlowStart, Task, UnitState, UnitWait, Wall,
 };
+use crate::frontier::view::{KnownRobots, LatestPage, Owner, Says, SiteNames, UnitStatus, UrlStatus, View};
 use crate::task::{PageKey, Stage};
 
 impl<S: Shelf> Moment<'_, S> {
@@ -23,7 +24,7 @@ impl<S: Shelf> Moment<'_, S> {
         let wall = unit.wall.as_ref().or(site.wall.as_ref()).map(known_wall);
         let left = |slow: Option<SlowStart>| slow.map_or(0, |slow| slow.left);
         let slow_starts = left(unit.slow).max(left(site.slow));
-        let is_paused = site.tuned.is_paused(now);
+        let pauses = pauses(&site, &unit, now);
         let held = if site.held > 0 { self.sessions_held(name)? } else { Vec::new() };
         Ok(Some(View {
             says,
@@ -45,8 +46,7 @@ impl<S: Shelf> Moment<'_, S> {
             due: Timestamp::from_millis(due),
             blocked_why: unit.blocked_why.filter(|_| blocked.is_some()),
             blocked_until: blocked,
-            paused_until: site.tuned.paused_until.filter(|_| is_paused).map(Timestamp::from_millis),
-            paused: site.tuned.paused.filter(|_| is_paused),
+            pauses,
             version: site.version,
             seeds: site.seeding.filter(|seeding| !seeding.is_done()).map(|seeding| (seeding.put, seeding.of)),
             is_given_up: site.given_up,
@@ -113,6 +113,23 @@ impl<S: Shelf> Moment<'_, S> {
     }
 }
 
+/// Those in force, stage by stage: the site's own, its group's, that of all.
+fn pauses(site: &SiteState, unit: &UnitState, now: i64) -> Vec<KnownPause> {
+    let marks = [
+        (Whose::Site, &site.tuned.pauses()),
+        (Whose::Group, &unit.paused.group),
+        (Whose::All, &unit.paused.all),
+    ];
+    let of_stage = |stage| {
+        let in_force = move |(whose, pauses): (Whose, &Pauses)| {
+            let Pause { why, until } = pauses.in_force(stage, now)?.clone();
+            Some(KnownPause { whose, stage, why, until: until.map(Timestamp::from_millis) })
+        };
+        marks.into_iter().filter_map(in_force)
+    };
+    Stage::ALL.into_iter().flat_map(of_stage).collect()
+}
+
 fn known_wall(wall: &Wall) -> KnownWall {
     let Wall { why, since, url, probe_at, refused, looks, .. } = wall.clone();
     let (since, probe_at) = (Timestamp::from_millis(since), Timestamp::from_millis(probe_at));
@@ -133,6 +150,9 @@ fn says(site: &SiteState, unit: &UnitState) -> Says {
         tuned_parallel: site.tuned.parallel,
         least_interval: site.settings.least_interval(),
         most_parallel: site.settings.most_parallel(),
+        max_pages: site.settings.budgets.get("").copied(),
+        tuned_max_pages: site.tuned.max_pages,
+        tuned_lane: site.tuned.lane.clone(),
     }
 }
 

@@ -88,6 +88,7 @@ impl<S: Shelf> Moment<'_, S> {
 
     /// A refused page goes back behind the others, no attempt counted.
     pub(super) fn stand_back(&mut self, site: &mut SiteState, mut task: Task) -> Done<S> {
+        task.rare.returned = true;
         absorb(site, &mut task, self.now);
         task.position = site.next_position(self.now);
         self.shift(site, &mut task, Place::Waiting)

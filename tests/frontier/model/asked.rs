@@ -120,7 +120,8 @@ impl Ledger {
         }
         let names: Vec<&str> = [Some(""), put.rule.as_deref()].into_iter().flatten().collect();
         let full = |name: &&str| {
-            site.budgets.get(*name).is_some_and(|most| site.spent.get(*name).is_some_and(|n| n >= most))
+            let most = if name.is_empty() { site.max_pages() } else { site.budgets.get(*name).copied() };
+            most.is_some_and(|most| site.spent.get(*name).is_some_and(|n| *n >= most))
         };
         if link && names.iter().any(full) {
             return PutReply::OverBudget;

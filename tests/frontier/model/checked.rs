@@ -71,11 +71,12 @@ impl Ledger {
         if view.in_flight as usize != self.in_flight(name) {
             return differs(&format!("I2: in flight on {name}"), self.in_flight(name), view.in_flight);
         }
-        if (view.interval, view.parallel as usize, view.paused.is_some())
+        if (view.interval, view.parallel as usize, view.is_paused(), view.parse_pause().is_some())
             != (
                 self.sites[name].interval().max(self.wait_of(&view.unit)),
                 self.sites[name].parallel(),
-                self.sites[name].is_paused(self.now),
+                self.is_paused(name, Stage::Download, self.now),
+                self.is_paused(name, Stage::Parse, self.now),
             )
         {
             return Err(format!("L6: values in force on {name}: {view:?}"));
@@ -107,7 +108,7 @@ impl Ledger {
             let parse = |(key, task): (&Key, &Task)| {
                 key.0 == *name && key.1 == Stage::Parse && task.place == Place::Waiting
             };
-            if self.tasks.iter().any(parse) {
+            if site.parse_paused.is_none() && self.tasks.iter().any(parse) {
                 expected.insert((Stage::Parse, &site.unit));
             }
         }
@@ -121,6 +122,7 @@ impl Ledger {
             let paced = unit.starts.iter().map(|start| start.at + wait).max().unwrap_or(i64::MIN);
             // A block that was never set is no time at all.
             let least = if unit.blocked > 0 { paced.max(unit.blocked) } else { paced };
+            let least = least.max(self.shared_wait(name, Stage::Download));
             let from = Turn(*score).from() - START;
             if from < least.saturating_sub(AHEAD.min(wait / 4)) {
                 return differs(&format!("I9: score of {name}"), least, from);

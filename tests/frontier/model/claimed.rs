@@ -50,6 +50,7 @@ impl Ledger {
         }
         self.promote();
         self.look_at_hosts();
+        self.look_at_parse_pauses();
         self.tidy(grant, inside)?;
         for lease in &grant.leases {
             if !scope.includes(&lease.site) {
@@ -221,6 +222,9 @@ impl Ledger {
         }
         if let Some(task) = self.tasks.get_mut(&key) {
             (task.place, task.priority, task.errand) = (Place::Waiting, 0, true);
+            if let Some(name) = task.session.take() {
+                self.step_ended(&key, &name, Ended::Dropped, None, false);
+            }
         }
         NEVER
     }
@@ -248,6 +252,9 @@ impl Ledger {
         if lease.granted_at.as_millis() - START != now || lease.ends_at.as_millis() - START != now + LEASE {
             return Err(format!("times of {lease:?} at {now}"));
         }
+        if key.1 == Stage::Parse && self.is_paused(&key.0, Stage::Parse, now) {
+            return Err(format!("I11: parses of {} are paused: {lease:?}", key.0));
+        }
         self.check_probe(lease)?;
         let site = self.sites.get_mut(&key.0).ok_or("no such site")?;
         if lease.fence <= site.fence {
@@ -272,7 +279,7 @@ impl Ledger {
         let (name, now) = (&key.0, self.now);
         let unit = self.sites[name].unit.clone();
         let site = &self.sites[name];
-        if site.is_paused(lease.departure.at - START) {
+        if self.is_paused(name, Stage::Download, lease.departure.at - START) {
             return Err(format!("I11: {name} is paused: {lease:?}"));
         }
         if self.in_flight(name) >= site.parallel() {
@@ -400,7 +407,12 @@ impl Ledger {
                     let lease = &self.leases[&token];
                     may(if self.is_lost(lease) { self.now } else { lease.ends }, "a lease's end");
                 }
-                Place::Waiting if key.1 == Stage::Parse && claim.parse > 0 => may(self.now, "a parse"),
+                Place::Waiting if key.1 == Stage::Parse && claim.parse > 0 => {
+                    if let Some(at) = self.parse_is_due(&key.0) {
+                        may(at, "a parse");
+                    }
+                }
+                Place::Waiting if self.awaits_resume(&key.0) => {}
                 Place::Waiting if key.1 == Stage::Download && claim.download > 0 && self.is_ready(&key.0) => {
                     may(self.due(&key.0, dues)?, &format!("the due time of {}", key.0));
                 }
@@ -430,6 +442,7 @@ impl Ledger {
         let walls = [&site.wall, &unit.wall].into_iter().flatten();
         let probe = walls.map(|wall| wall.latest(self.now)).max().unwrap_or(0);
         let latest = paced.max(unit.blocked).max(held).max(given_back).max(unit.not_before).max(probe);
+        let latest = latest.max(self.shared_wait(&site.unit, Stage::Download));
         let latest = latest.max(site.paused.filter(|until| *until < NEVER).unwrap_or(i64::MIN));
         if told > latest { differs(&format!("L1: due of {name}"), latest, told) } else { Ok(told) }
     }

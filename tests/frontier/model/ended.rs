@@ -27,11 +27,14 @@ impl Ledger {
         let before = created(self);
         let expected = self.settle(owner, token, settlement);
         let brought = is_new && created(self) > before;
-        let alone = self
-            .tasks
-            .iter()
-            .filter(|((_, stage, _), task)| *stage == Stage::Parse && task.place == Place::Waiting);
-        let is_due = settlement.parse.is_some() && brought && alone.count() == 1 && self.lives(owner);
+        let site = &settlement.lease.site;
+        let own = (site.clone(), Stage::Parse, settlement.lease.url.to_string());
+        let is_alone = !self.tasks.iter().any(|(key, task)| {
+            let may_go = key.1 == Stage::Parse && self.sites[&key.0].parse_paused.is_none();
+            may_go && task.place == Place::Waiting && *key != own
+        });
+        let is_due = settlement.parse.is_some() && brought && is_alone && self.lives(owner);
+        let is_due = is_due && !self.holds_parses(site);
         match reply {
             Settled::Leased(lease) if expected == Settled::Kept && lease.token == parse && is_due => {
                 self.grant(owner, lease)

@@ -8,8 +8,9 @@ use futures_util::future::{Either, ready, select, try_join_all};
 
 use paced::internals::canonical_url::CanonicalUrl;
 use paced::internals::frontier::{
-    Act, Agreed, Claim, Feeding, Forgotten, Frontier, FrontierError, Grant, Inspection, LockReply, MutexKey,
-    Pause, QueueChange, Queued, Rearm, Registered, Registration, Renamed, Run, TuneReply, Tuning, WorkScope,
+    Act, Agreed, Claim, Feeding, Forgotten, Frontier, FrontierError, Grant, GroupPaused, Inspection,
+    LockReply, MutexKey, Pause, QueueChange, Queued, Rearm, Registered, Registration, Renamed, Run,
+    TuneReply, Tuning, WorkScope,
 };
 use paced::internals::page::Validators;
 use paced::internals::task::{
@@ -38,6 +39,8 @@ pub enum Move {
     Back(LeaseKey, bool),
     Extend(LeaseKey),
     Tune(String, Vec<Tuning>),
+    PauseGroup(Stage, Option<Pause>),
+    PauseAll(Stage, Option<Pause>),
     Block(String, Block),
     Register(Registration),
     Agree(FleetRules, u64),
@@ -79,6 +82,7 @@ pub enum Answer {
     Forgotten(Forgotten),
     Renamed([Renamed; 2]),
     Tuned(TuneReply),
+    Paused(GroupPaused),
     Agreed(Agreed),
     Requeued(Option<u32>),
 }
@@ -86,7 +90,7 @@ pub enum Answer {
 impl Move {
     /// Whether it is one step of the frontier: those that are more can only come last of those posted at once.
     fn is_one_step(&self) -> bool {
-        !matches!(self, Self::BeginRun(..) | Self::Forget(_) | Self::Rename(_))
+        !matches!(self, Self::BeginRun(..) | Self::Forget(_) | Self::Rename(_) | Self::PauseAll(..))
     }
 
     /// Whether a claim takes it along.
@@ -222,8 +226,12 @@ impl Game {
     /// Lets everything run to its end: it does, and leaves nothing behind (I15, L1, L4).
     pub async fn finish(&mut self) -> Result<(), String> {
         for site in SITES {
-            let free = vec![Tuning::Paused(None), Tuning::Parallel(None)];
+            let free = vec![Tuning::Paused(None), Tuning::ParsePaused(None), Tuning::Parallel(None)];
             self.make(Move::Tune(site.to_owned(), free)).await?;
+        }
+        for stage in Stage::ALL {
+            self.make(Move::PauseGroup(stage, None)).await?;
+            self.make(Move::PauseAll(stage, None)).await?;
         }
         self.make(Move::WorkOn("last".to_owned(), WorkScope::All)).await?;
         for round in 0..1_000_u64 {
@@ -342,6 +350,11 @@ impl Game {
     fn note(&mut self, leases: &[Lease]) {
         let known: Vec<u64> = self.leases.iter().map(|lease| lease.token).collect();
         self.leases.extend(leases.iter().filter(|lease| !known.contains(&lease.token)).cloned());
+    }
+
+    fn pause(&self, on: bool, ends: Option<i64>) -> Option<Pause> {
+        let until = ends.map(|wait| START + self.ledger.now + wait);
+        on.then(|| Pause { why: "lunch".to_owned(), until })
     }
 
     async fn inspect(&self) -> Result<Inspection, String> {
@@ -475,10 +488,15 @@ impl Game {
             Op::Back { which, unused } => Move::Back(held(which)?, *unused),
             Op::Extend { which } => Move::Extend(held(which)?),
             Op::Tune { site, tunings } => Move::Tune(named(site), tunings.clone()),
-            Op::Pause { site, on, ends } => {
-                let until = ends.map(|wait| START + self.ledger.now + wait);
-                let pause = on.then(|| Pause { why: "lunch".to_owned(), until });
-                Move::Tune(named(site), vec![Tuning::Paused(pause)])
+            Op::Pause { site, on, parse, ends } => {
+                let pause = self.pause(*on, *ends);
+                let tuning = if *parse { Tuning::ParsePaused(pause) } else { Tuning::Paused(pause) };
+                Move::Tune(named(site), vec![tuning])
+            }
+            Op::PauseShared { all, on, parse, ends } => {
+                let stage = if *parse { Stage::Parse } else { Stage::Download };
+                let pause = self.pause(*on, *ends);
+                if *all { Move::PauseAll(stage, pause) } else { Move::PauseGroup(stage, pause) }
             }
             Op::Block { site, wait } => Move::Block(named(site), block(Some(*wait))),
             Op::Requeue { site, path, second_host, change } => {
@@ -703,6 +721,8 @@ async fn perform(frontier: &Frontier, what: Move) -> Result<Answer, FrontierErro
             let act = Act { did: format!("{tunings:?}"), ..Act::default() };
             Answer::Tuned(frontier.tune_by(act, &site, tunings).await?)
         }
+        Move::PauseGroup(stage, pause) => Answer::Paused(frontier.pause_group("g", stage, pause).await?),
+        Move::PauseAll(stage, pause) => Answer::Is(frontier.pause_all(stage, pause).await?),
         Move::Block(site, block) => {
             let (wait, why) = block.unwrap_or_default();
             Answer::Is(frontier.block(&site, wait, &why).await?)

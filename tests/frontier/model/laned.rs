@@ -148,7 +148,7 @@ impl Ledger {
             wish.lane.clone()
         } else {
             let ruled = wish.tenant.clone().or(settings.tenant).and_then(|tenant| self.ruled(stage, tenant));
-            ruled.or(settings.lane)
+            ruled.or(self.sites[site].tuned_lane.clone()).or(settings.lane)
         };
         (lane.filter(|lane| lane != LANE), tenant)
     }

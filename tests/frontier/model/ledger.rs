@@ -8,6 +8,7 @@ use paced::internals::task::{LaneWish, Settled, Stage, TaskOrder};
 
 use super::game::{Answer, Move};
 use super::laned::{Fleet, goes_now};
+use super::marked::end_of;
 use super::stepped::Sessions;
 use super::walled::{Slow, Wall, slowed};
 use crate::world::START;
@@ -42,6 +43,8 @@ pub struct Ledger {
     pub sessions: Sessions,
     /// Steps that were let in since the last claim began.
     pub let_in_now: BTreeSet<Key>,
+    /// Until when stages of all sites are paused, in ms, or [`NEVER`].
+    pub paused: BTreeMap<Stage, i64>,
 }
 
 #[derive(Default)]
@@ -50,8 +53,12 @@ pub struct Site {
     pub hosts: Vec<String>,
     pub file: (i64, u32),
     pub tuned: (Option<i64>, Option<u32>),
+    pub tuned_max_pages: Option<u64>,
+    pub tuned_lane: Option<String>,
     /// When a pause ends by itself, in ms, or [`NEVER`].
     pub paused: Option<i64>,
+    /// The same of its parses.
+    pub parse_paused: Option<i64>,
     /// What people did, the latest first.
     pub acts: Vec<String>,
     /// What the file allows to be set: the least interval and the most requests in flight.
@@ -96,6 +103,8 @@ pub struct Unit {
     /// What a site that joined brought of its former unit's wait.
     pub not_before: i64,
     pub blocked: i64,
+    /// Until when stages of the group are paused, in ms, or [`NEVER`].
+    pub paused: BTreeMap<Stage, i64>,
     /// Until when the outsider holds the mutex.
     pub outsider: i64,
     pub wall: Option<Wall>,
@@ -204,13 +213,13 @@ impl Site {
         slowed(self.slow, tuned.unwrap_or(self.file.0).max(self.floor()))
     }
 
-    pub fn floor(&self) -> i64 {
-        self.floors.values().copied().max().filter(|_| self.robots).unwrap_or(0)
+    /// The most pages of a run.
+    pub fn max_pages(&self) -> Option<u64> {
+        self.budgets.get("").map(|most| self.tuned_max_pages.unwrap_or(0).max(*most))
     }
 
-    /// Whether nothing of it may start at that time, in ms.
-    pub fn is_paused(&self, at: i64) -> bool {
-        self.paused.is_some_and(|until| until > at)
+    pub fn floor(&self) -> i64 {
+        self.floors.values().copied().max().filter(|_| self.robots).unwrap_or(0)
     }
 
     /// Whether its file names the host of an origin.
@@ -293,6 +302,11 @@ impl Ledger {
             Tuning::Parallel(Some(value)) if *value < 1 || *value > most => {
                 Some(TuneReply::Parallel(1, most))
             }
+            Tuning::MaxPages(Some(value)) => match site.max_pages() {
+                None => Some(TuneReply::Unbounded),
+                Some(least) if *value < least => Some(TuneReply::MaxPages(least, 1_000_000_000_000)),
+                Some(_) => None,
+            },
             _ => None,
         };
         let expected = tunings.iter().find_map(refused).unwrap_or(TuneReply::Done);
@@ -304,10 +318,10 @@ impl Ledger {
                 match tuning {
                     Tuning::Interval(value) => site.tuned.0 = *value,
                     Tuning::Parallel(value) => site.tuned.1 = *value,
-                    Tuning::Paused(pause) => {
-                        site.paused =
-                            pause.as_ref().map(|pause| pause.until.map_or(NEVER, |until| until - START));
-                    }
+                    Tuning::MaxPages(most) => site.tuned_max_pages = *most,
+                    Tuning::Lane(lane) => site.tuned_lane.clone_from(lane),
+                    Tuning::Paused(pause) => site.paused = end_of(pause.as_ref()),
+                    Tuning::ParsePaused(pause) => site.parse_paused = end_of(pause.as_ref()),
                 }
             }
             site.acts.insert(0, format!("{tunings:?}"));
@@ -365,6 +379,10 @@ impl Ledger {
                 if holds == *is { Ok(()) } else { differs("extend", holds, is) }
             }
             (Move::Tune(site, tunings), Answer::Tuned(answer)) => self.tune(site, tunings, *answer),
+            (Move::PauseGroup(stage, pause), Answer::Paused(answer)) => {
+                self.pause_group("g", *stage, pause.as_ref(), *answer)
+            }
+            (Move::PauseAll(stage, pause), Answer::Is(was)) => self.pause_all(*stage, pause.as_ref(), *was),
             (Move::Block(site, block), Answer::Is(true)) => {
                 let unit = self.sites[site].unit.clone();
                 self.block(&unit, block);

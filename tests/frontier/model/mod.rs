@@ -9,6 +9,7 @@ mod fed;
 mod game;
 mod laned;
 mod ledger;
+mod marked;
 mod op;
 mod paced;
 mod stepped;

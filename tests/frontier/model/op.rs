@@ -82,7 +82,16 @@ pub enum Op {
     Pause {
         site: usize,
         on: bool,
+        /// Its parses instead of its downloads.
+        parse: bool,
         /// In so many ms, by itself.
+        ends: Option<i64>,
+    },
+    /// The same of the group, or of all sites.
+    PauseShared {
+        all: bool,
+        on: bool,
+        parse: bool,
         ends: Option<i64>,
     },
     Block {
@@ -246,12 +255,23 @@ fn op(dice: &mut Rng, lanes: bool, sessions: bool) -> Op {
             let interval = Tuning::Interval(some(dice, &[0, 200, 1_000, 7_000, 60_000]));
             let parallel = Tuning::Parallel(some(dice, &[0, 1, 2, 4]));
             let both = [interval, parallel];
-            let some = dice.choice([&both[..1], &both[1..], &both]).unwrap_or(&both);
+            let pages = [Tuning::MaxPages(some(dice, &[1, 3, 9]))];
+            let lane = some(dice, &LANES).map(str::to_owned);
+            let lane = [Tuning::Lane(lane.filter(|_| lanes))];
+            let sets = [&both[..1], &both[1..], &both, &pages, &lane];
+            let some = dice.choice(sets).unwrap_or(&both);
             Op::Tune { site: site(dice), tunings: some.to_vec() }
         }
+        88 if dice.bool() => Op::PauseShared {
+            all: dice.bool(),
+            on: dice.u32(0..3) == 0,
+            parse: dice.u32(0..3) == 0,
+            ends: some(dice, &[1, 500, 3_000, 20_000]),
+        },
         88..90 => Op::Pause {
             site: site(dice),
             on: dice.u32(0..3) == 0,
+            parse: dice.u32(0..3) == 0,
             ends: some(dice, &[1, 500, 3_000, 20_000]),
         },
         90 => {

@@ -18,7 +18,7 @@ impl Ledger {
             return if *answer == none { Ok(()) } else { differs("re-arm", none, answer) };
         }
         let unit = self.sites[&key.0].unit.clone();
-        let is_void = self.sites[&key.0].is_paused(now) || self.unit(&unit).blocked > now;
+        let is_void = self.is_paused(&key.0, Stage::Download, now) || self.unit(&unit).blocked > now;
         if is_void || self.is_walled_against(&key.0, token) {
             self.go_back(token, Place::Waiting, true);
             return if *answer == Rearm::WentBack { Ok(()) } else { differs("re-arm", "WentBack", answer) };

@@ -15,6 +15,7 @@ mod marks;
 mod order;
 mod owners;
 mod pace;
+mod pauses;
 mod put;
 mod queue;
 mod rearm;

@@ -208,7 +208,7 @@ fn l6_i11_a_paused_site_gives_no_download_and_resuming_needs_nothing_else() {
         w.tune("a", Tuning::pause("lunch")).await;
         let grant = w.grant(w.want(1, 0)).await;
         assert_eq!((grant.leases.len(), grant.next_in), (0, None), "only another event helps");
-        assert_eq!(w.view("a").await.paused.as_deref(), Some("lunch"));
+        assert_eq!(w.view("a").await.paused().as_deref(), Some("lunch"));
         w.tune("a", Tuning::Paused(None)).await;
         w.take().await;
     });

@@ -1,6 +1,7 @@
 //! Values set while a site runs: within bounds, in force for the very next claim, and whose they are.
 
 use paced::internals::frontier::{Act, DatedAct, Forgotten, Pause, SiteSettings, TuneReply, Tuning};
+use paced::internals::task::PutReply;
 
 use crate::world::{START, World, at, on_every_backend, shop};
 
@@ -72,6 +73,51 @@ fn i1_a_tuned_interval_is_no_shorter_than_the_one_of_its_group() {
             tuned(w, "a", vec![Tuning::Interval(Some(2_000))]).await,
             TuneReply::Interval(3_000, 86_400_000)
         );
+    });
+}
+
+#[test]
+fn c13_more_pages_of_a_run_are_taken_once_max_pages_is_raised_and_it_is_never_lowered() {
+    on_every_backend(async |w| {
+        w.site("a").await;
+        let pages = |most| vec![Tuning::MaxPages(Some(most))];
+        assert_eq!(tuned(w, "a", pages(9)).await, TuneReply::Unbounded);
+        w.site_with("a", |new| {
+            new.settings.budgets = [(String::new(), 2), ("rule".to_owned(), 3)].into();
+        })
+        .await;
+        assert_eq!(tuned(w, "a", pages(1)).await, TuneReply::MaxPages(2, 1_000_000_000_000));
+        let mut put = Vec::new();
+        for path in ["1", "2", "3"] {
+            put.push(w.link("a", path).await);
+        }
+        assert_eq!(put, [PutReply::Created, PutReply::Created, PutReply::OverBudget]);
+        assert_eq!(tuned(w, "a", pages(4)).await, TuneReply::Done);
+        assert_eq!(tuned(w, "a", pages(3)).await, TuneReply::MaxPages(4, 1_000_000_000_000));
+        assert_eq!((w.link("a", "3").await, w.link("a", "4").await), (PutReply::Created, PutReply::Created));
+        assert_eq!(w.link("a", "5").await, PutReply::OverBudget);
+        assert_eq!(w.view("a").await.says.most_pages(), Some(4));
+        assert_eq!(tuned(w, "a", vec![Tuning::MaxPages(None)]).await, TuneReply::Done);
+        assert_eq!(w.view("a").await.says.most_pages(), Some(2), "the file's again");
+    });
+}
+
+#[test]
+fn c13_f17_tasks_made_from_now_on_wait_in_the_lane_that_was_set() {
+    on_every_backend(async |w| {
+        w.site_with("a", |new| new.settings.lane = Some("slow".to_owned())).await;
+        w.put("a", "1").await;
+        let lane = |lane: Option<&str>| vec![Tuning::Lane(lane.map(str::to_owned))];
+        assert_eq!(tuned(w, "a", lane(Some("slower"))).await, TuneReply::Done);
+        w.put("a", "2").await;
+        w.link("a", "3").await;
+        assert_eq!(tuned(w, "a", lane(Some("general"))).await, TuneReply::Done);
+        w.put("a", "4").await;
+        assert_eq!(tuned(w, "a", lane(None)).await, TuneReply::Done);
+        w.put("a", "5").await;
+        let lanes = w.downloads("a").await.lanes;
+        let expected = [("slow".to_owned(), 2), ("slower".to_owned(), 2)].into();
+        assert_eq!((w.downloads("a").await.waiting, lanes), (5, expected));
     });
 }
 

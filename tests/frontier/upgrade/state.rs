@@ -153,7 +153,7 @@ pub async fn is_the_same(w: &World) {
         let latest = there.latest("big", &url).await.expect("answers").expect("it is kept");
         assert_eq!(Some(&latest), here.latest("big", &url).await.expect("answers").as_ref(), "{url}");
     }
-    let paused = w.view("paused").await.paused;
+    let paused = w.view("paused").await.paused();
     assert_eq!(paused.as_deref(), Some("the owner asked"));
     assert!(w.view("blocked").await.blocked_until.is_some());
     assert!(there.robots("https://obeying.example").await.expect("answers").is_some());

@@ -29,7 +29,7 @@ local away = module(function(away)
       call('ZADD', hosts_key(site), at, origin)
       call('ZADD', sites_key(origin), at, site)
       if at < NO_TIME then
-        store.comes('d', at, site)
+        store.comes(origin == PARSE_PAUSE and 'p' or 'd', at, site)
       end
     else
       call('ZREM', hosts_key(site), origin)
@@ -93,7 +93,9 @@ local away = module(function(away)
   -- All hosts of a site that are kept back are looked at then; without a time none is kept back any more.
   function away.look_at_all(site, at)
     for _, origin in ipairs(away.hosts(site)) do
-      set(site, origin, at)
+      if origin ~= PARSE_PAUSE then
+        set(site, origin, at)
+      end
     end
   end
 
@@ -123,8 +125,31 @@ local away = module(function(away)
     return task
   end
 
+  -- The end of a pause of a site's parses, if it ends by itself, is looked at beside the hosts that are kept back.
+  function away.await_parse_pause(site)
+    set(site.name, PARSE_PAUSE, site.parse_paused and site.parse_paused['until'])
+  end
+
+  -- Its time has come, unless it was made longer.
+  local function look_at_parse_pause(name)
+    local site = store.site(name)
+    if not site then
+      return set(name, PARSE_PAUSE, nil)
+    end
+    local ends = site.parse_paused and site.parse_paused['until']
+    if ends and ends <= now then
+      site.parse_paused = nil
+    end
+    store.save_site(site)
+    away.await_parse_pause(site)
+  end
+
   -- How many tasks returned. Where some are left, the host stands behind others that are due.
   local function look_at(name, origin, most)
+    if origin == PARSE_PAUSE then
+      look_at_parse_pause(name)
+      return 0
+    end
     local robots = records.robots(origin)
     if robots and robots.until_at <= now then
       robots = nil

@@ -201,7 +201,7 @@ local claim = module(function(claim)
     local soonest = stage == 'd' and soonest_of(unit, round.named, round.want.lead) or math.huge
     local name
     if stage == 'd' then
-      name = walls.first_refused(unit, round.named, soonest) or store.nth_ready(unit, round.named, soonest, dice)
+      name = walls.first_refused(unit, round.named, soonest) or store.nth_ready(unit, round.named, soonest, unit.wait and gate.picks_earliest() and 0 or dice)
     else
       name = store.next_parse(unit, round.named)
     end

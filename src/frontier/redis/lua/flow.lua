@@ -98,7 +98,7 @@ local flow = module(function(flow)
   -- A download is granted: its wait is counted, if it had one. Only the first try of a task ends one, and no robots.txt had
   -- any. A wait makes no counter of its tenant's own where there are too many.
   function flow.ends_wait(site, task)
-    if task.attempts or task.losses or task.errand or task.priority == PRIORITY_ROBOTS then
+    if task.attempts or task.losses or task.returned or task.errand or task.priority == PRIORITY_ROBOTS then
       return
     end
     local key, slot = P .. 'waits:' .. site.name, slot_of_now()

@@ -166,7 +166,7 @@ gate = module(function(gate)
       return wish.lane
     end
     local tenant = wish.tenant or site.tenant
-    return tenant and ruled_lane(stage, tenant) or site.lane
+    return tenant and ruled_lane(stage, tenant) or site.tuned_lane or site.lane
   end
 
   -- A task that is made now gets its lane, which it keeps until it is settled, and is noted as somebody's.

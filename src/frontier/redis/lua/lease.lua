@@ -78,6 +78,7 @@ lease = module(function(lease)
 
   local function give_up(task, place, until_at, unused)
     local site, token = store.site(task.site), task.token
+    task.returned = true
     places.absorb(site, task, until_at or now)
     places.shift(site, task, place, until_at)
     store.save_site(site)
@@ -137,7 +138,8 @@ lease = module(function(lease)
     local stands = asked and is_on_record(task, unit, asked)
     local wait, interval = store.wait_of(unit), store.interval(site)
     local is_longer = wait > (task.unit_wait or 0) or interval > (task.site_wait or 0)
-    local is_void = store.is_paused(site) or (unit.blocked_until or 0) > now or walls.is_against(site, unit, token)
+    local is_void = store.is_paused(site) or math.max(unit.blocked_until or 0, unit.paused_d or 0) > now
+      or walls.is_against(site, unit, token)
     if is_void or stands and is_longer then
       give_up(task, WAITING, nil, true)
       return 'went_back'

@@ -134,7 +134,7 @@ local packed = module(function(packed)
   )
   local rare_of_unit = chooser({
     'held_until', 'held_by_another', 'blocked_until', 'blocked_why', 'not_before', 'restarted_at', 'is_longest',
-    'courtesy_token', 'courtesy_ms', 'turn', 'floors', 'wall', 'parsed_site', 'slow',
+    'courtesy_token', 'courtesy_ms', 'turn', 'floors', 'wall', 'parsed_site', 'slow', 'pauses', 'paused_d', 'paused_p',
   })
 
   function packed.of_unit(unit)
@@ -152,7 +152,7 @@ local packed = module(function(packed)
   )
 
   -- What few tasks have; none where it has nothing of that.
-  local BESIDE_LANE = { 'hops', 'attempts', 'losses', 'expires', 'stored', 'deferral', 'errand', 'history', 'tenant', 'session', 'after', 'begun' }
+  local BESIDE_LANE = { 'hops', 'attempts', 'losses', 'expires', 'stored', 'deferral', 'errand', 'history', 'tenant', 'session', 'after', 'begun', 'returned' }
   packed.has_more_than_lane = has_one_of(BESIDE_LANE)
   packed.rare_of_task = chooser({ 'lane', unpack(BESIDE_LANE) })
 

@@ -112,6 +112,7 @@ local places = module(function(places)
     task.expires = deferral.expires
     task.stored = deferral.stored or task.stored
     task.attempts, task.losses, task.errand, task.history, task.deferral = nil, nil, nil, nil, nil
+    task.returned = nil
   end
 
   -- A task that runs again anyway, not before `starts`, stands for the request that met it, unless that one is for later.

@@ -13,6 +13,7 @@ put = module(function(put)
     local function fits(name)
       return not budgets[name] or (spent[name] or 0) < budgets[name]
     end
+    budgets[''] = store.max_pages(site, budgets)
     return fits('') and (not rule or fits(rule))
   end
 

@@ -35,7 +35,7 @@ settle = module(function(settle)
 
   -- Who takes the parse at once: as a claim of one parse would, where no other one waits.
   local function parse_for(site, taker)
-    if not taker or store.next_turn('p') then
+    if not taker or store.first_of(DUE.p) or site.parse_paused or (store.some_unit(site.unit).paused_p or 0) > now then
       return nil
     end
     return { token = taker.token, owner = taker.owner, fence = store.next_fence(site) }

@@ -16,12 +16,12 @@ local sites_of = module(function(sites_of)
     return math.max(unit.blocked_until or 0, store.waits_until(site), probe) - now
   end
 
-  -- Forgets units that had no sites for long enough, at most so many.
+  -- Forgets units that had no sites for long enough, at most so many; not a group that somebody paused.
   local function sweep_units()
     for _, name in ipairs(call('ZRANGE', P .. 'idle-units', '-inf', now, 'BYSCORE', 'LIMIT', 0, SWEPT)) do
       call('ZREM', P .. 'idle-units', name)
       if not store.has_sites(name) then
-        if records.mutex(UNIT_MUTEX .. name) then
+        if records.mutex(UNIT_MUTEX .. name) or pauses.is_kept(store.unit(name)) then
           call('ZADD', P .. 'idle-units', now + IDLE_MS, name)
         else
           records.remove_mutex(UNIT_MUTEX .. name)
@@ -39,7 +39,7 @@ local sites_of = module(function(sites_of)
     end
     places.retime(unit)
     if not store.has_sites(unit.name) then
-      call('ZADD', P .. 'idle-units', math.max(store.ends(unit), now) + IDLE_MS, unit.name)
+      call('ZADD', P .. 'idle-units', math.max(store.ends_unpaused(unit), now) + IDLE_MS, unit.name)
     end
     sweep_units()
   end
@@ -89,6 +89,8 @@ local sites_of = module(function(sites_of)
     end
     local unit = store.some_unit(site.unit)
     away.look_at_all(name, nil)
+    site.parse_paused = nil
+    away.await_parse_pause(site)
     local hosts = call('SMEMBERS', P .. 'hosts:' .. name)
     ask_robots_again({ hosts = hosts })
     places.forget_floors(unit, hosts)
@@ -123,6 +125,7 @@ local sites_of = module(function(sites_of)
     end
     unit.wall = unit.wall or old.wall and cmsgpack.unpack(cmsgpack.pack(old.wall))
     unit.slow = unit.slow or old.slow
+    pauses.copy(unit)
     store.unready(site)
     store.leave(site)
     site.unit = to
@@ -198,6 +201,7 @@ local sites_of = module(function(sites_of)
     store.join(site)
     store.save_site(site)
     local unit = store.some_unit(to)
+    pauses.copy(unit)
     if version ~= site.version then
       places.forget_floors(unit, new.hosts)
     end
@@ -358,6 +362,10 @@ local sites_of = module(function(sites_of)
     elseif value and what == 'tuned_parallel' then
       local most = store.most_parallel(site)
       return (value < 1 or value > most) and { parallel = { 1, most } }
+    elseif value and what == 'tuned_max_pages' then
+      local least = store.max_pages(site, store.map(site, 'budgets'))
+      local most = math.max(MOST_PAGES, least or 0)
+      return not least and 'unbounded' or (value < least or value > most) and { max_pages = { least, most } }
     end
   end
 
@@ -377,6 +385,9 @@ local sites_of = module(function(sites_of)
     end
     for _, tuning in ipairs(tunings) do
       site[tuning[1]] = tuning[2] or nil
+      if tuning[1] == 'parse_paused' then
+        away.await_parse_pause(site)
+      end
     end
     store.save_site(site)
     places.retime(unit)

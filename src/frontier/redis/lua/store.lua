@@ -209,6 +209,11 @@ local store = module(function(store)
     return site.max_parallel or math.max(site.parallel, math.min(site.parallel * PARALLEL_TIMES, PARALLEL_MOST))
   end
 
+  -- The most pages of a run as in force: never fewer than the file says.
+  function store.max_pages(site, budgets)
+    return budgets[''] and math.max(budgets[''], site.tuned_max_pages or 0)
+  end
+
   -- A pause is in force; it may end by itself.
   function store.is_paused(site)
     return site.paused and (site.paused_until or math.huge) > now
@@ -221,7 +226,7 @@ local store = module(function(store)
 
   local function is_ready(site, stage)
     if stage == 'p' then
-      return (site['p.waiting'] or 0) > 0 and not site.given_up
+      return (site['p.waiting'] or 0) > 0 and not site.given_up and not site.parse_paused
     end
     return (site['d.waiting'] or 0) > (site['d.parked'] or 0) and not site.given_up and not (site.paused and not site.paused_until) and store.places(site) > 0
       and not site.errand
@@ -229,8 +234,16 @@ local store = module(function(store)
 
   store.any_site = ''
 
+  -- The moment, if it ever comes: what somebody paused for good is behind all others.
+  local function that_comes(at)
+    return at and at < FOR_GOOD - MOST_AHEAD and at or nil
+  end
+
   -- Something of a site can be claimed at `at`: those who sleep longer want to know.
   function store.comes(stage, at, site)
+    if not that_comes(at) then
+      return
+    end
     local coming = batch.coming[stage] or { at = math.huge, sites = {} }
     coming.at, coming.sites[site] = math.min(at, coming.at), true
     batch.coming[stage] = coming
@@ -293,11 +306,16 @@ local store = module(function(store)
     return unit.last_at and unit.courtesy_token == unit.last_token and unit.courtesy_ms or 0
   end
 
-  -- The end of all that the unit itself waits for.
-  function store.ends(unit)
+  -- The end of all that the unit itself waits for, but for what people paused.
+  function store.ends_unpaused(unit)
     local paced = store.paced_until(unit, store.wait_of(unit)) + courtesy_of(unit)
     local probe = unit.wall and unit.wall.probe_at or 0
     return math.max(paced, unit.blocked_until or 0, unit.held_until or 0, unit.not_before or 0, probe)
+  end
+
+  -- The same, and of what people paused.
+  function store.ends(unit)
+    return math.max(store.ends_unpaused(unit), unit.paused_d or 0)
   end
 
   -- How long before its due time the unit can be claimed: not at all while somebody else holds its mutex, or waits for it.
@@ -317,8 +335,9 @@ local store = module(function(store)
     return math.floor(turn / TURN_PARTS) + turn % TURN_PARTS
   end
 
+  -- Of the parse stage: when it was served last or, where it is paused, when it may be served again.
   local function score_of(unit, stage)
-    return stage == 'd' and unit.score or unit.parsed_at
+    return stage == 'd' and unit.score or math.max(unit.parsed_at or 0, unit.paused_p or 0)
   end
 
   -- When the unit is due in a stage; false where none of its sites is ready.
@@ -358,7 +377,7 @@ local store = module(function(store)
     end
     if unit[READY[stage]] then
       set_due(unit, stage, score_of(unit, stage) or 0)
-      store.comes(stage, stage == 'd' and best_of(unit.score) or now, site.name)
+      store.comes(stage, stage == 'd' and best_of(unit.score) or math.max(now, unit.paused_p or 0), site.name)
     else
       set_due(unit, stage, false)
     end
@@ -417,7 +436,7 @@ local store = module(function(store)
     batch.changed_sites[site.name] = site
     -- A flood in another lane than that of pages to be fetched again takes them no room.
     local waiting = site['d.waiting'] or 0
-    local full = waiting >= FED_WAITING and gate.waiting_in(site, 'd', site.lane or LANE) >= FED_WAITING
+    local full = waiting >= FED_WAITING and gate.waiting_in(site, 'd', site.tuned_lane or site.lane or LANE) >= FED_WAITING
     if full ~= (site.full == 1) then
       site.full = full and 1
       store.offer_again(site)
@@ -455,6 +474,14 @@ local store = module(function(store)
       if unit.score < (before or 0) then
         store.comes('d', best_of(unit.score), unit.wait and store.any_site or unit.name)
       end
+    end
+  end
+
+  -- A pause of its parses began, ended, or ends at another time.
+  function store.save_parse_turn(unit)
+    if unit.ready_p then
+      set_due(unit, 'p', score_of(unit, 'p'))
+      store.comes('p', math.max(now, unit.paused_p or 0), store.any_site)
     end
   end
 
@@ -602,7 +629,7 @@ local store = module(function(store)
       if site and site.unit ~= name and site[READY[stage]] and not seen[site.unit] then
         seen[site.unit] = true
         local unit = store.unit(site.unit)
-        local turn = unit.parsed_at or 0
+        local turn = score_of(unit, 'p')
         if stage == 'd' then
           turn = turn_of(math.max(store.ends(unit), store.first_ready(unit, named) or 0), store.ahead_of(unit))
         end
@@ -686,12 +713,12 @@ local store = module(function(store)
   -- When a claimer does best to come for something that is ready.
   function store.next_turn(stage, named)
     if stage == 'd' then
-      return best_of_all(next_turns(named))
+      return that_comes(best_of_all(next_turns(named)))
     end
     if named then
-      return (named_units(stage, named)[1] or {})[1]
+      return that_comes((named_units(stage, named)[1] or {})[1])
     end
-    return store.first_of(DUE[stage])
+    return that_comes(store.first_of(DUE[stage]))
   end
 
   -- Of the moments that begin after `after` (or at any time) the first: from when on something can be claimed then, and when a
@@ -703,12 +730,13 @@ local store = module(function(store)
     end
     if stage == 'd' then
       local turns = turns_from(after and (after + 1) * TURN_PARTS or '-inf')
-      if turns[1] then
-        may(math.floor(turns[1] / TURN_PARTS), best_of_all(turns))
+      local best = that_comes(best_of_all(turns))
+      if best then
+        may(math.floor(turns[1] / TURN_PARTS), best)
       end
     end
     local times = { sure or math.huge }
-    for _, index in ipairs({ 'delay', 'away' }) do
+    for _, index in ipairs(stage == 'p' and { 'delay', 'away', DUE.p } or { 'delay', 'away' }) do
       local first = store.first_of(index)
       if first and after and first <= after then
         first = tonumber(call('ZRANGE', P .. index, '(' .. after, '+inf', 'BYSCORE', 'LIMIT', 0, 1, 'WITHSCORES')[2])
@@ -716,7 +744,7 @@ local store = module(function(store)
       times[#times + 1] = first
     end
     for _, at in ipairs(times) do
-      if at < math.huge then
+      if that_comes(at) then
         may(at, at)
       end
     end

@@ -28,16 +28,17 @@ local view = module(function(view)
     end
     local unit = store.some_unit(site.unit)
     local floor, origin = store.floor(site)
-    local blocked, wait, is_paused = (unit.blocked_until or 0) > now, store.wait_of(unit), store.is_paused(site)
+    local blocked, wait = (unit.blocked_until or 0) > now, store.wait_of(unit)
     return {
       name, site.unit, now, site.run, site.run_began, site.run > 0 and sites_of.is_finished(site) and not site.given_up,
       math.max(wait, store.interval(site)), store.parallel(site), site.running or 0, counts_of(site, 'd'),
       counts_of(site, 'p'), tasks.oldest_waiting(site, 'd') or false, site.response or false, site.starts or 0,
       math.max(unit.last_at or 0, site.last_at or 0) > 0 and math.max(unit.last_at or 0, site.last_at or 0), math.max(store.ends(unit), store.waits_until(site)), blocked and unit.blocked_until, blocked and unit.blocked_why,
-      is_paused and site.paused or false, is_paused and site.paused_until or false, site.version,
+      pauses.known(site, unit), site.version,
       {
         site.interval, site.tuned_interval or false, origin and { floor, origin } or false, unit.wait or false, site.parallel,
         site.tuned_parallel or false, store.least_interval(site), store.most_parallel(site),
+        store.map(site, 'budgets')[''] or false, site.tuned_max_pages or false, site.tuned_lane or false,
       },
       sites_of.is_seeding(site) and { site.seeding.put, site.seeding.of }, site.given_up or false,
       walls.known(site, unit), math.max(unit.slow and unit.slow.left or 0, site.slow and site.slow.left or 0),

@@ -127,6 +127,7 @@ local walls = module(function(walls)
 
   -- A refused page goes back behind the others, no attempt counted.
   function walls.stand_back(site, task)
+    task.returned = true
     places.absorb(site, task, now)
     task.position = store.next_position(site)
     places.shift(site, task, WAITING)

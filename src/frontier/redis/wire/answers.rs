@@ -5,16 +5,17 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::clock::Timestamp;
+use crate::frontier::paused::{KnownPause, KnownWall, Whose};
 use crate::frontier::state::{
-    Agreed, DeadState, OldestWaiting, QueueBooks, QueueFlow, SessionState, StageCounts, TuneReply, WaitKey,
-    WorkScope,
+    Agreed, DeadState, GroupPaused, OldestWaiting, PausesOfAll, QueueBooks, QueueFlow, SessionState,
+    StageCounts, TuneReply, WaitKey, WorkScope,
 };
 use crate::frontier::step::{
     Begun, Feeding, Forgotten, Grant, LockReply, Lost, Rearm, Registered, Renamed, Run, SeedReply,
 };
 use crate::frontier::value::{Decoded, FromWire, ReplyRow, embedded, is_true, malformed, parse, read_by};
 use crate::frontier::view::{
-    DatedAct, Freshness, HeldSession, Inspection, KnownRobots, KnownWall, LatestPage, Owner, Queued, Says,
+    DatedAct, Freshness, HeldSession, Inspection, KnownRobots, LatestPage, Owner, Queued, Says,
     SessionStatus, SessionStep, SiteNames, UnitStatus, UrlStatus, View,
 };
 use crate::page::Validators;
@@ -51,14 +52,15 @@ rows! {
     SiteNames { names, next }
     View {
         site, unit, at, run, run_began, finished, interval, parallel, in_flight, download, parse, oldest, response, starts,
-        last_start, due, blocked_until, blocked_why, paused, paused_until, version, says, seeds, is_given_up, wall, slow_starts,
+        last_start, due, blocked_until, blocked_why, pauses, version, says, seeds, is_given_up, wall, slow_starts,
         held, held_in_all, order
     }
     HeldSession { name, url }
     SessionStatus { session, next }
     SessionStep { url, priority }
+    KnownPause { whose, stage, why, until }
     KnownWall { why, since, url, probe_at, refused, looks }
-    Says { interval, tuned_interval, robots, group, parallel, tuned_parallel, least_interval, most_parallel }
+    Says { interval, tuned_interval, robots, group, parallel, tuned_parallel, least_interval, most_parallel, max_pages, tuned_max_pages, tuned_lane }
     KnownRobots { record, until, failures }
     UrlStatus { tasks, letters, latest, recrawl_at, is_known }
     Queued { url, priority, put_at, depth, lane, tenant }
@@ -82,6 +84,13 @@ read_by! {
     TuneReply: parse;
     Agreed: parse;
     TaskOrder: parse;
+    GroupPaused: parse;
+    Whose: parse;
+    // Its number, and its text.
+    PausesOfAll: |value| {
+        let (number, pauses): (i64, String) = FromWire::read(value)?;
+        Ok(Self { number, pauses: serde_json::from_str(&pauses).map_err(|_| malformed(value))? })
+    };
     // Those for all as text, then each tenant's.
     FleetRules: |value| {
         let (for_all, own): (String, Vec<(String, String)>) = FromWire::read(value)?;

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::mark::mark;
 use crate::canonical_url::{CanonicalUrl, fingerprint};
 use crate::clock::{Timestamp, millis};
-use crate::frontier::state::Tuning;
+use crate::frontier::state::{Pause, PausesOfAll, Tuning};
 use crate::frontier::step::{Act, Claim, QueueChange, Registration};
 use crate::frontier::table::Haste;
 use crate::frontier::value::ToWire;
@@ -64,12 +64,23 @@ as_one_value! {
     // The script keeps it unread.
     Act: |act| json!(json!(act).to_string());
     Option<Act>: |act| or_false(act.as_ref().map(|act| json!(act).to_string()));
+    // As the script names it.
+    Stage: |stage| json!(stage_letter(*stage));
+    // What isn't there is false.
+    Option<Pause>: |pause| or_false(pause.as_ref());
     Option<WorkScope>: |scope| scope.as_ref().map_or(json!(false), work_scope);
 }
 
 impl ToWire for LeaseKey {
     fn put(&self, row: &mut Vec<Value>) {
         row.extend(named(self).map(Value::String));
+    }
+}
+
+/// Its number, and its text, which the script keeps.
+impl ToWire for PausesOfAll {
+    fn put(&self, row: &mut Vec<Value>) {
+        row.extend([json!(self.number), json!(json!(self.pauses).to_string())]);
     }
 }
 
@@ -135,11 +146,14 @@ fn tuned(tuning: &Tuning) -> Vec<Value> {
     match tuning {
         Tuning::Interval(interval) => vec![json!(["tuned_interval", or_false(*interval)])],
         Tuning::Parallel(parallel) => vec![json!(["tuned_parallel", or_false(*parallel)])],
+        Tuning::MaxPages(most) => vec![json!(["tuned_max_pages", or_false(*most)])],
+        Tuning::Lane(lane) => vec![json!(["tuned_lane", or_false(lane.as_ref())])],
         Tuning::Paused(pause) => {
             let (why, until) =
                 (pause.as_ref().map(|pause| &pause.why), pause.as_ref().and_then(|pause| pause.until));
             vec![json!(["paused", or_false(why)]), json!(["paused_until", or_false(until)])]
         }
+        Tuning::ParsePaused(pause) => vec![json!(["parse_paused", or_false(pause.as_ref())])],
     }
 }
 
@@ -312,7 +326,11 @@ fn named(lease: &LeaseKey) -> [String; 3] {
 }
 
 /// A task as it stands in an index: its stage and its URL.
+fn stage_letter(stage: Stage) -> char {
+    if stage == Stage::Parse { 'p' } else { 'd' }
+}
+
 fn member(stage: Stage, url: &CanonicalUrl) -> String {
-    let letter = if stage == Stage::Parse { 'p' } else { 'd' };
+    let letter = stage_letter(stage);
     format!("{letter}{url}")
 }

@@ -1,0 +1,157 @@
+//! `pause` and `resume` of a site, of a group, of all sites, and of parses: what they say, and who did so.
+
+use std::time::Duration;
+
+use crate::expected::*;
+use crate::support::*;
+
+/// A site of a group that was crawled.
+fn in_group() -> (TempData, TestSite) {
+    let (data, site) = (TempData::new(), small_site());
+    let text = format!("group = \"shops\"\n{}{RULES}", site.toml("shop", Duration::from_millis(10)));
+    let file = data.write("shop.toml", &text);
+    Paced::new(["crawl"]).arg(&file).data(&data).run().expect_code(0);
+    (data, site)
+}
+
+fn paced(data: &TempData, words: &[&str]) -> Run {
+    Paced::new(words).data(data).env("PACED_OPERATOR", "ann").run()
+}
+
+#[track_caller]
+fn says(data: &TempData, words: &[&str], code: i32, told: &str) {
+    let run = paced(data, words).expect_code(code);
+    let said = format!("{}{}", run.stdout, run.stderr);
+    assert!(said.contains(told), "{words:?}: no `{told}` in\n{said}");
+}
+
+#[test]
+fn c13_pauses_of_a_site_of_its_group_and_of_all_are_told_apart_and_lifted_one_by_one() {
+    let (data, _site) = in_group();
+    says(&data, &["pause", "shop"], 0, "shop: paused; `paced resume shop` goes on with it");
+    says(
+        &data,
+        &["pause", "--group", "shops", "--until", "2h", "--why", "a mail"],
+        0,
+        "the group shops: paused until 20",
+    );
+    says(
+        &data,
+        &["pause", "--all", "--why", "the night"],
+        0,
+        "all sites: paused; `paced resume --all` goes on with it",
+    );
+    let view = status(&data);
+    let marks: Vec<(&str, &str)> = view["pauses"]
+        .as_array()
+        .expect("pauses")
+        .iter()
+        .map(|pause| (pause["whose"].as_str().expect("whose"), pause["why"].as_str().expect("why")))
+        .collect();
+    assert_eq!(
+        marks,
+        [("site", "by ann: no reason was given"), ("group", "by ann: a mail"), ("all", "by ann: the night")]
+    );
+    assert_eq!(view["paused_until"], serde_json::Value::Null);
+    for words in [&["status"][..], &["explain", "shop"]] {
+        says(
+            &data,
+            words,
+            0,
+            "paused: by ann: no reason was given; the group shops, by ann: a mail (until 20",
+        );
+        says(&data, words, 0, "; all sites, by ann: the night");
+    }
+    let held = "a pause of the group shops holds: `paced resume --group shops` ends it; a pause of all sites holds: \
+                `paced resume --all` ends it";
+    says(&data, &["resume", "shop"], 0, &format!("shop: its own pause is over; {held}"));
+    says(&data, &["resume", "shop"], 0, &format!("shop: {held}"));
+    says(&data, &["resume", "--all"], 0, "all sites: the pause is over");
+    says(&data, &["explain", "shop"], 0, ": the group shops, by ann: a mail\n");
+    says(&data, &["resume", "--group", "shops"], 0, "the group shops: the pause is over");
+    says(&data, &["resume", "--group", "shops"], 0, "the group shops: there was no such pause");
+    assert_eq!(status(&data)["pauses"], serde_json::json!([]));
+    let log = paced(&data, &["log"]).expect_code(0).stdout;
+    for did in [
+        "  shop  ann: pause (no reason was given)\n",
+        "  -  ann: pause --all (the night)\n",
+        "  -  ann: resume --all (no reason was given)\n",
+        "  -  ann: resume --group shops (no reason was given)\n",
+    ] {
+        assert!(log.contains(did), "no `{did}` in\n{log}");
+    }
+    assert!(log.contains("  -  ann: pause --group shops until 20"), "{log}");
+}
+
+#[test]
+fn c13_paused_parses_are_told_and_go_on_when_they_are_resumed() {
+    let (data, site, file) = crawled();
+    let crawl =
+        |words: &[&str]| Paced::new(["crawl", "--fresh"].iter().chain(words)).arg(&file).data(&data).run();
+    says(
+        &data,
+        &["pause", "shop", "--parse"],
+        0,
+        "shop: parses are paused; `paced resume shop` goes on with it",
+    );
+    let before = site.requests().len();
+    let stopped = crawl(&["--give-up", "1s"]).expect_code(3);
+    assert!(stopped.stderr.contains("parses are paused: by "), "{stopped:?}");
+    assert_eq!(site.requests().len() - before, 1, "its start page was asked for, and no link was found");
+    says(&data, &["status"], 0, "\nshop: parses are paused: by ann: no reason was given\n");
+    says(&data, &["explain", "shop"], 0, "; parses are paused: by ann: no reason was given\n");
+    says(&data, &["pause", "--all", "--parse", "--until", "1h"], 0, "all sites: parses are paused until 20");
+    says(&data, &["resume", "--all"], 0, "all sites: the pause is over");
+    says(&data, &["resume", "shop"], 0, "shop: goes on");
+    crawl(&[]).expect_code(0);
+    says(&data, &["log", "shop"], 0, "ann: pause --parse (");
+}
+
+#[test]
+fn c13_a_pause_of_nobody_or_of_two_at_once_is_refused() {
+    let (data, _site, _) = crawled();
+    for verb in ["pause", "resume"] {
+        says(&data, &[verb], 2, "<SITE|--group <NAME>|--all>");
+        says(&data, &[verb, "shop", "--all"], 2, "cannot be used with");
+        says(&data, &[verb, "--group", "shops"], 2, "there is no group `shops`: name one that `group` has");
+    }
+    says(&data, &["pause", "--all", "--until", "2020-01-01T00:00:00Z"], 2, "is over: nothing was paused");
+    assert_eq!(status(&data)["pauses"], serde_json::json!([]));
+    says(&data, &["log"], 0, "nobody did anything yet");
+}
+
+#[test]
+fn c13_max_pages_and_lane_are_set_within_bounds_that_are_told() {
+    let (data, site) = (TempData::new(), small_site());
+    let scope = "[scope]\nmax_pages = 2\n\n";
+    let text = format!("{}{scope}{RULES}", site.toml("shop", Duration::from_millis(10)));
+    let file = data.write("shop.toml", &text);
+    let config = data.write("paced.toml", "[lanes]\ngeneral = 6\nslow = 3\n");
+    let config = config.to_str().expect("a path");
+    Paced::new(["crawl", "--config", config]).arg(&file).data(&data).run().expect_code(0);
+    says(
+        &data,
+        &["tune", "shop", "max_pages=1"],
+        2,
+        "shop: max_pages can be 2 to 1000000000000: it is raised alone",
+    );
+    says(&data, &["tune", "shop", "lane=fast"], 2, "lane can be general, slow, not `fast`");
+    says(&data, &["tune", "shop", "lane=now"], 2, "lane can be general, slow, not `now`");
+    says(&data, &["tune", "shop", "depth=1"], 2, "interval, parallel, max_pages, lane can");
+    says(
+        &data,
+        &["tune", "shop", "max_pages=3", "lane=slow"],
+        0,
+        ", max_pages 3, lane slow, from its next start on",
+    );
+    says(&data, &["explain", "shop"], 0, "  max pages   3: set while it runs by ann at 20");
+    says(&data, &["explain", "shop"], 0, "  lane        slow: set while it runs by ann at 20");
+    let before = site.requests().len();
+    Paced::new(["crawl", "--fresh", "--config", config]).arg(&file).data(&data).run().expect_code(0);
+    assert_eq!(site.requests().len() - before, 3, "a page more than the file allows");
+    says(&data, &["put", "shop", &site.url("/p/9"), "--priority", "system"], 0, "");
+    says(&data, &["tune", "shop", "--reset", "max_pages", "--reset", "lane"], 0, "parallel");
+    let told = paced(&data, &["explain", "shop"]).expect_code(0).stdout;
+    assert!(!told.contains("max pages") && !told.contains("  lane  "), "{told}");
+    says(&data, &["log", "shop"], 0, "ann: tune max_pages=3 lane=slow (");
+}

@@ -8,7 +8,8 @@ use paced::internals::frontier::{
     Claim, Forgotten, Frontier, MutexKey, Pause, QueueChange, Registration, Tuning, WorkScope,
 };
 use paced::internals::task::{
-    Failure, FleetRules, LaneRule, LaneWish, Lease, Outcome, Priority, Put, Settlement, Stage, TaskOrder,
+    Failure, FleetRules, LaneRule, LaneWish, Lease, Outcome, Priority, Put, SessionWish, Settlement, Stage,
+    TaskOrder,
 };
 
 use crate::support::redis_or_skip;
@@ -154,6 +155,44 @@ async fn pause(m: &mut Measured<'_>, f: &Frontier) {
     }
 }
 
+async fn by_deadline(m: &mut Measured<'_>, w: &World) {
+    w.work_on("dating", WorkScope::of(["dated".to_owned()])).await;
+    let dated = || Claim { owner: "dating".to_owned(), ..w.want(2, 0) };
+    w.grant(dated()).await;
+    assert_eq!(m.of("claim by deadline", w.grant(dated())).await.leases.len(), 2);
+    m.of("list by deadline", w.frontier.queued("dated", "general", None, 100)).await.expect("answers");
+}
+
+/// Many steps in one session, and many sessions beside it.
+async fn in_sessions(m: &mut Measured<'_>, w: &World, n: usize) {
+    let f = &w.frontier;
+    w.site_with("chained", quick).await;
+    w.work_on("chain", WorkScope::of(["chained".to_owned()])).await;
+    let step = |session: &str, path: String| Put {
+        session: Some(SessionWish::of(session)),
+        ..request("chained", &path)
+    };
+    let urgent = |path: &str| Put { priority: Priority::from_value(120), ..step("long", path.to_owned()) };
+    f.put("chained", vec![urgent("head")]).await.expect("put");
+    for first in (0..24 * n).step_by(500) {
+        let steps = (first..24 * n).take(500).map(|page| step("long", format!("step-{page:06}")));
+        f.put("chained", steps.collect()).await.expect("put");
+        let alone =
+            (first..24 * n).take(500).map(|page| step(&format!("s-{page}"), format!("alone-{page:06}")));
+        f.put("chained", alone.collect()).await.expect("put");
+    }
+    let one = || Claim { owner: "chain".to_owned(), ..w.want(1, 0) };
+    w.grant(Claim { download: 0, ..one() }).await;
+    let lease = m.of("claim a step", w.grant(one())).await.leases.pop().expect("its turn is first");
+    assert!(lease.url.as_str().ends_with("/head"), "{}", lease.url);
+    w.put_with("chained", step("long", "one-more".to_owned())).await;
+    m.of("put a step", w.put_with("chained", step("long", "another".to_owned()))).await;
+    m.of("settle a step", w.done(&lease)).await;
+    m.of("put a step that goes first", w.put_with("chained", urgent("first"))).await;
+    m.of("look at a session", f.session("chained", "long")).await.expect("answers").expect("it is there");
+    assert_eq!(m.of("drop steps", f.drop_steps("chained", "long")).await.expect("answers"), 250);
+}
+
 async fn costs(w: &World, work: &dyn Fn() -> u64, n: usize) -> BTreeMap<&'static str, u64> {
     fill(w, n).await;
     let f = &w.frontier;
@@ -185,12 +224,8 @@ async fn costs(w: &World, work: &dyn Fn() -> u64, n: usize) -> BTreeMap<&'static
     w.grant(named()).await;
     m.of("claim of named sites", w.grant(named())).await;
 
-    w.work_on("dating", WorkScope::of(["dated".to_owned()])).await;
-    let dated = || Claim { owner: "dating".to_owned(), ..w.want(2, 0) };
-    w.grant(dated()).await;
-    assert_eq!(m.of("claim by deadline", w.grant(dated())).await.leases.len(), 2);
-    m.of("list by deadline", f.queued("dated", "general", None, 100)).await.expect("answers");
-
+    by_deadline(&mut m, w).await;
+    in_sessions(&mut m, w, n).await;
     m.of("put", w.put("big", "new")).await;
     m.of("put what waits", w.put("big", "000900")).await;
     m.of("put what is known", w.link("old", "000001")).await;

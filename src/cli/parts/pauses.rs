@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::Trouble;
 use crate::clock::Timestamp;
-use crate::frontier::{Frontier, GroupPaused, Pause, View};
+use crate::frontier::{Act, Frontier, GroupPaused, Pause, View};
 use crate::site::unit_of_group;
 use crate::task::Stage;
 
@@ -81,6 +81,22 @@ impl SharedBy {
                 ))),
             },
         }
+    }
+
+    /// Does that, and keeps who did it: for all sites before the first one is told, as what is killed half way holds for some.
+    pub(in crate::cli) async fn noted(
+        &self,
+        frontier: &Frontier,
+        act: Act,
+        change: impl AsyncFnOnce() -> Result<bool, Trouble>,
+    ) -> Result<bool, Trouble> {
+        if *self == Self::All {
+            frontier.note("", act).await?;
+            return change().await;
+        }
+        let was = change().await?;
+        frontier.note("", act).await?;
+        Ok(was)
     }
 }
 

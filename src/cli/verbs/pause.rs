@@ -79,9 +79,8 @@ pub(super) async fn run(options: PauseArgs, globals: &Globals) -> Result<Exit, T
 async fn pause_shared(options: &PauseArgs, shared: &SharedBy, frontier: &Frontier) -> Result<Exit, Trouble> {
     let until = options.end(now_of(frontier).await?)?;
     let act = options.act(Some(shared), until);
-    // Before the first site is told: what is killed half way is told too.
-    frontier.note("", act.clone()).await?;
-    shared.pause(frontier, options.stage(), Some(pause(&act, until))).await?;
+    let paused = Some(pause(&act, until));
+    shared.noted(frontier, act, async || shared.pause(frontier, options.stage(), paused).await).await?;
     let mut results = Results::default();
     if options.json {
         let mut object = shared.object();

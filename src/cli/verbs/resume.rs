@@ -43,11 +43,14 @@ async fn resume_shared(
     frontier: &Frontier,
 ) -> Result<Exit, Trouble> {
     let act = options.why.act(&format!("resume {}", shared.option()));
-    frontier.note("", act).await?;
-    let mut was_paused = false;
-    for stage in Stage::ALL {
-        was_paused |= shared.pause(frontier, stage, None).await?;
-    }
+    let resumed = async || {
+        let mut was_paused = false;
+        for stage in Stage::ALL {
+            was_paused |= shared.pause(frontier, stage, None).await?;
+        }
+        Ok(was_paused)
+    };
+    let was_paused = shared.noted(frontier, act, resumed).await?;
     let mut results = Results::default();
     let told = shared.told();
     if options.json {

@@ -121,7 +121,7 @@ impl<S: Shelf> Moment<'_, S> {
         if stage == Stage::Download {
             site.spend(put.rule.as_deref());
         }
-        self.create(site, new, held)?;
+        self.create(site, new, held.as_deref())?;
         if letter.is_some() {
             site.counts(stage).revived += 1;
             return Ok(PutReply::Revived);
@@ -164,12 +164,12 @@ impl<S: Shelf> Moment<'_, S> {
     }
 
     /// The page of a letter that held a session goes on as its head.
-    fn create(&mut self, site: &mut SiteState, new: Incoming, held: Option<String>) -> Done<S> {
+    fn create(&mut self, site: &mut SiteState, new: Incoming, held: Option<&str>) -> Done<S> {
         let Incoming { put, stage, stored, taken, .. } = new;
         let idle = self.asked_for(put.at.map(Timestamp::as_millis));
         let is_later = matches!(idle, Place::Delayed { .. }) && taken.is_none();
         let joins = put.session.filter(|_| held.is_none());
-        let session = held.clone().or_else(|| joins.as_ref().map(|wish| wish.name.clone()));
+        let session = held.map(str::to_owned).or_else(|| joins.as_ref().map(|wish| wish.name.clone()));
         let expires = put.expires.map(Timestamp::as_millis);
         let after = put.at.map(Timestamp::as_millis).filter(|_| session.is_some() && is_later);
         let begun = held.is_some();
@@ -189,7 +189,7 @@ impl<S: Shelf> Moment<'_, S> {
         self.enter(site, &task)?;
         match joins {
             Some(wish) => self.joined(site, &wish),
-            None => self.release(site, held.as_deref(), true),
+            None => self.release(site, held, true),
         }
     }
 

@@ -2,12 +2,18 @@
 
 use std::collections::BTreeSet;
 
+use paced::internals::clock::Timestamp;
 use paced::internals::frontier::{Forgotten, Registered, Registration, SiteSettings};
-use paced::internals::task::{NOW, Origin, Priority, Put, PutReply, Stage};
+use paced::internals::task::{NOW, Origin, Priority, Put, PutReply, SessionWish, Stage};
 
 use super::laned::goes_now;
 use super::ledger::{Deferral, Held, Key, Ledger, NEVER, Place, Task, differs};
 use crate::world::START;
+
+/// In ms since the history began.
+fn time(time: Option<Timestamp>) -> Option<i64> {
+    time.map(|time| time.as_millis() - START)
+}
 
 impl Ledger {
     /// A put by somebody who can put it again: it is refused where too much waits, but the target of a redirect, a probe, and what
@@ -28,11 +34,8 @@ impl Ledger {
     fn put_where(&mut self, site_name: &str, stage: Stage, put: &Put, is_full: bool) -> PutReply {
         let key = (site_name.to_owned(), stage, put.url.to_string());
         let link = put.origin == Origin::Link;
-        let time =
-            |time: Option<paced::internals::clock::Timestamp>| time.map(|time| time.as_millis() - START);
         let (expires, now) = (time(put.expires), self.now);
         let at = time(put.at).filter(|at| *at > now);
-        let later = |one: Option<i64>, two: Option<i64>| one.and_then(|one| two.map(|two| one.max(two)));
         let mut wish = put.session.clone();
         if self.is_busy(&key, put) {
             if put.hops == 0 {
@@ -42,68 +45,8 @@ impl Ledger {
         } else if let Some(wish) = wish.as_ref().filter(|_| self.tasks.contains_key(&key)) {
             self.tell_session(site_name, wish);
         }
-        if let Some(task) = self.tasks.get_mut(&key) {
-            if !task.is_idle() {
-                let granted =
-                    self.leases.values().filter(|lease| lease.key == key).map(|lease| lease.granted);
-                let is_new_enough = time(put.unless_newer).zip(granted.max());
-                if link || is_new_enough.is_some_and(|(since, granted)| granted >= since) {
-                    return PutReply::Known;
-                }
-                let priority = put.priority.value();
-                let step = wish.map(|_| self.next_turn(site_name));
-                let Some(task) = self.tasks.get_mut(&key) else { return PutReply::Known };
-                let Some(deferral) = &mut task.deferral else {
-                    let wish = put.wish.clone();
-                    task.deferral = Some(Deferral { priority, expires, hops: put.hops, at, wish, step });
-                    return PutReply::Deferred;
-                };
-                deferral.priority = match (deferral.step, step) {
-                    (Some(_), None) => deferral.priority,
-                    (None, Some(_)) => priority,
-                    _ => deferral.priority.min(priority),
-                };
-                deferral.step = deferral.step.or(step);
-                deferral.expires = later(deferral.expires, expires);
-                deferral.hops = put.hops;
-                deferral.wish = deferral.wish.clone().joined_by(put.wish.clone());
-                deferral.at = deferral.at.and_then(|one| at.map(|two| one.min(two)));
-                return PutReply::Coalesced;
-            }
-            let is_foreign = task.session.is_some() && wish.is_none();
-            if !is_foreign {
-                task.priority = task.priority.min(put.priority.value());
-            }
-            if !link {
-                task.expires = later(task.expires, expires);
-                task.hops = put.hops;
-            }
-            if goes_now(&put.wish, task.place != Place::Waiting) {
-                task.lane = Some(NOW.to_owned());
-            }
-            let until = match task.place {
-                Place::Scheduled(until) | Place::Delayed(until) if until > now => Some(until),
-                _ => None,
-            };
-            let is_pulled =
-                put.again && !is_foreign && (until.is_none() || matches!(task.place, Place::Scheduled(_)));
-            task.after = task.after.filter(|_| !is_pulled);
-            match (&task.session, wish) {
-                (None, Some(wish)) => {
-                    task.after = until.filter(|_| !is_pulled);
-                    self.join(&key, &wish);
-                }
-                (session, _) => {
-                    let session = session.clone();
-                    if is_pulled && until.is_some() {
-                        task.place = Place::Waiting;
-                    }
-                    if let Some(name) = session {
-                        self.put_in_order(site_name, &name);
-                    }
-                }
-            }
-            return PutReply::Coalesced;
+        if self.tasks.contains_key(&key) {
+            return self.put_on(&key, put, wish);
         }
         let holds = self.held_by(&key).is_some();
         let Some(site) = self.sites.get_mut(site_name) else { return PutReply::Known };
@@ -153,6 +96,74 @@ impl Ledger {
             (None, None) => {}
         }
         if is_revived { PutReply::Revived } else { PutReply::Created }
+    }
+
+    /// A put of a page that is in hand: what runs is done once more, what waits stands for it.
+    fn put_on(&mut self, key: &Key, put: &Put, wish: Option<SessionWish>) -> PutReply {
+        let (link, now) = (put.origin == Origin::Link, self.now);
+        let (expires, at) = (time(put.expires), time(put.at).filter(|at| *at > now));
+        let later = |one: Option<i64>, two: Option<i64>| one.and_then(|one| two.map(|two| one.max(two)));
+        let Some(task) = self.tasks.get_mut(key) else { return PutReply::Known };
+        if !task.is_idle() {
+            let granted = self.leases.values().filter(|lease| lease.key == *key).map(|lease| lease.granted);
+            let is_new_enough = time(put.unless_newer).zip(granted.max());
+            if link || is_new_enough.is_some_and(|(since, granted)| granted >= since) {
+                return PutReply::Known;
+            }
+            let priority = put.priority.value();
+            let step = wish.map(|_| self.next_turn(&key.0));
+            let Some(task) = self.tasks.get_mut(key) else { return PutReply::Known };
+            let Some(deferral) = &mut task.deferral else {
+                let wish = put.wish.clone();
+                task.deferral = Some(Deferral { priority, expires, hops: put.hops, at, wish, step });
+                return PutReply::Deferred;
+            };
+            deferral.priority = match (deferral.step, step) {
+                (Some(_), None) => deferral.priority,
+                (None, Some(_)) => priority,
+                _ => deferral.priority.min(priority),
+            };
+            deferral.step = deferral.step.or(step);
+            deferral.expires = later(deferral.expires, expires);
+            deferral.hops = put.hops;
+            deferral.wish = deferral.wish.clone().joined_by(put.wish.clone());
+            deferral.at = deferral.at.and_then(|one| at.map(|two| one.min(two)));
+            return PutReply::Coalesced;
+        }
+        let is_foreign = task.session.is_some() && wish.is_none();
+        if !is_foreign {
+            task.priority = task.priority.min(put.priority.value());
+        }
+        if !link {
+            task.expires = later(task.expires, expires);
+            task.hops = put.hops;
+        }
+        if goes_now(&put.wish, task.place != Place::Waiting) {
+            task.lane = Some(NOW.to_owned());
+        }
+        let until = match task.place {
+            Place::Scheduled(until) | Place::Delayed(until) if until > now => Some(until),
+            _ => None,
+        };
+        let is_pulled =
+            put.again && !is_foreign && (until.is_none() || matches!(task.place, Place::Scheduled(_)));
+        task.after = task.after.filter(|_| !is_pulled);
+        match (&task.session, wish) {
+            (None, Some(wish)) => {
+                task.after = until.filter(|_| !is_pulled);
+                self.join(key, &wish);
+            }
+            (session, _) => {
+                let session = session.clone();
+                if is_pulled && until.is_some() {
+                    task.place = Place::Waiting;
+                }
+                if let Some(name) = session {
+                    self.put_in_order(&key.0, &name);
+                }
+            }
+        }
+        PutReply::Coalesced
     }
 
     pub fn register(&mut self, new: &Registration, answer: &Registered) -> Result<(), String> {

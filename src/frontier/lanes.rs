@@ -1,7 +1,7 @@
-//! Lanes: what a fleet agreed on, and what waits in them.
+//! Lanes and sessions: what a fleet agreed on, and what waits in them.
 
 use super::table::{Reply, Step};
-use super::{Agreed, Frontier, FrontierError, QueueChange, QueuePlace, Queued};
+use super::{Agreed, Frontier, FrontierError, QueueChange, QueueFlow, QueuePlace, Queued, SessionStatus};
 use crate::canonical_url::CanonicalUrl;
 use crate::task::FleetRules;
 
@@ -37,5 +37,26 @@ impl Frontier {
     pub async fn fleet_rules(&self) -> Result<FleetRules, FrontierError> {
         let rules: Result<Box<FleetRules>, FrontierError> = ask!(self, Fleet {});
         rules.map(|rules| *rules)
+    }
+
+    /// Drops steps of a session that nobody works on, those behind its head first; how many. A dead letter that holds it stays.
+    pub async fn drop_steps(&self, site: &str, session: &str) -> Result<u32, FrontierError> {
+        ask!(self, DropSteps { site: site.to_owned(), session: session.to_owned() })
+    }
+
+    /// How a session of a site stands; none where there is no such one, or it ended a day ago or earlier (C11).
+    pub async fn session(&self, site: &str, name: &str) -> Result<Option<SessionStatus>, FrontierError> {
+        let status = ask!(self, Session { site: site.to_owned(), name: name.to_owned() })?;
+        Ok(status.map(|status| *status))
+    }
+
+    /// What flows through a site's queue, and how long its pages waited; none if there is no such site.
+    pub async fn flow(&self, site: &str) -> Result<Option<QueueFlow>, FrontierError> {
+        let flow: Result<Option<Box<QueueFlow>>, FrontierError> = ask!(self, Flow { site: site.to_owned() });
+        Ok(flow?.map(|mut flow| {
+            flow.waits.sort();
+            flow.oldest.sort();
+            *flow
+        }))
     }
 }

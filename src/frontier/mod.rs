@@ -21,8 +21,10 @@ mod mutex_key;
 mod paused;
 mod pauses;
 pub mod permit;
+mod queued;
 mod redis;
 mod runs;
+mod session_view;
 mod shelf;
 mod sqlite;
 pub mod state;
@@ -45,6 +47,8 @@ pub use error::{FrontierError, FrontierErrorKind};
 pub use members::Member;
 pub use mutex_key::MutexKey;
 pub use paused::{KnownPause, KnownWall, Whose};
+pub use queued::{QueuePlace, Queued};
+pub use session_view::{HeldSession, SessionStatus, SessionStep};
 pub use state::{
     Agreed, GroupPaused, MOST_NOW, Pause, PausesOfAll, QueueFlow, SiteSettings, TuneReply, Tuning, WorkScope,
 };
@@ -53,8 +57,8 @@ pub use step::{
     Registration, Renamed, Run, SeedReply,
 };
 pub use view::{
-    DatedAct, Freshness, HeldSession, Inspection, KnownRobots, LatestPage, LetterPlace, Owner, QueuePlace,
-    Queued, Says, SessionStatus, UnitStatus, UrlStatus, View,
+    DatedAct, Freshness, Inspection, KnownRobots, LatestPage, LetterPlace, Owner, Says, UnitStatus,
+    UrlStatus, View,
 };
 
 use crate::canonical_url::{CanonicalUrl, Host};
@@ -347,17 +351,6 @@ impl Frontier {
         ask!(self, Note { site: site.to_owned(), act })
     }
 
-    /// Drops steps of a session that nobody works on, those behind its head first; how many. A dead letter that holds it stays.
-    pub async fn drop_steps(&self, site: &str, session: &str) -> Result<u32, FrontierError> {
-        ask!(self, DropSteps { site: site.to_owned(), session: session.to_owned() })
-    }
-
-    /// How a session of a site stands; none where there is no such one, or it ended a day ago or earlier (C11).
-    pub async fn session(&self, site: &str, name: &str) -> Result<Option<SessionStatus>, FrontierError> {
-        let status = ask!(self, Session { site: site.to_owned(), name: name.to_owned() })?;
-        Ok(status.map(|status| *status))
-    }
-
     /// What people did to a site, the latest first: 1,000 acts and 400 days at most.
     pub async fn acts(&self, site: &str) -> Result<Vec<DatedAct>, FrontierError> {
         ask!(self, Acts { site: site.to_owned() })
@@ -393,16 +386,6 @@ impl Frontier {
     /// The text of a site's file as registered.
     pub async fn text(&self, site: &str) -> Result<Option<String>, FrontierError> {
         ask!(self, Text { site: site.to_owned() })
-    }
-
-    /// What flows through a site's queue, and how long its pages waited; none if there is no such site.
-    pub async fn flow(&self, site: &str) -> Result<Option<QueueFlow>, FrontierError> {
-        let flow: Result<Option<Box<QueueFlow>>, FrontierError> = ask!(self, Flow { site: site.to_owned() });
-        Ok(flow?.map(|mut flow| {
-            flow.waits.sort();
-            flow.oldest.sort();
-            *flow
-        }))
     }
 
     /// How many pages of a site are younger than their `recrawl`, and how old the oldest is.

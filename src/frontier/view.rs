@@ -5,7 +5,8 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::paused::{self, KnownPause, KnownWall};
-use super::state::{SessionState, StageCounts, WorkScope};
+use super::session_view::HeldSession;
+use super::state::{StageCounts, WorkScope};
 use super::step::Act;
 use crate::canonical_url::CanonicalUrl;
 use crate::clock::Timestamp;
@@ -115,33 +116,6 @@ pub struct View {
     pub held: Vec<HeldSession>,
     /// How many they are in all.
     pub held_in_all: u64,
-}
-
-/// A session that a dead step holds.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct HeldSession {
-    /// Its name.
-    pub name: String,
-    /// That step.
-    pub url: CanonicalUrl,
-}
-
-/// How a session stands.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SessionStatus {
-    /// Its books.
-    pub session: SessionState,
-    /// The first steps behind its head, in order.
-    pub next: Vec<SessionStep>,
-}
-
-/// A step of a session that waits for those before it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SessionStep {
-    /// The page.
-    pub url: CanonicalUrl,
-    /// How urgent.
-    pub priority: Priority,
 }
 
 impl View {
@@ -425,39 +399,6 @@ impl UnitStatus {
         let allowance = Duration::from_millis(self.priority.allowance().unsigned_abs());
         (self.priority != Priority::ROBOTS).then(|| self.put_at.plus(allowance))
     }
-}
-
-/// A download that waits in a lane.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Queued {
-    /// The page.
-    pub url: CanonicalUrl,
-    /// How urgent.
-    pub priority: Priority,
-    /// When it was put.
-    pub put_at: Timestamp,
-    /// Links between a seed and this page.
-    pub depth: u32,
-    /// Its lane, unless that is the one that is always there.
-    pub lane: Option<String>,
-    /// Whom it is for, where that isn't whom its site is for.
-    pub tenant: Option<String>,
-}
-
-impl Queued {
-    /// Where it stands in its lane.
-    pub fn place(&self) -> QueuePlace {
-        QueuePlace { priority: self.priority, put_at: self.put_at }
-    }
-}
-
-/// A place in a lane, where a page stands or stood.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct QueuePlace {
-    /// How urgent.
-    pub priority: Priority,
-    /// When it was put.
-    pub put_at: Timestamp,
 }
 
 /// How many pages of a site were fetched, or confirmed, no longer than their `recrawl` ago.

@@ -288,8 +288,8 @@ impl Watch {
     }
 
     /// What came of it.
-    pub(super) async fn results(&self) -> Result<Results, FrontierError> {
-        let Results { mut sites, mut dead, mut held } = Results::default();
+    pub(super) async fn results(&self) -> Result<AllResults, FrontierError> {
+        let AllResults { mut sites, mut dead, mut held } = AllResults::default();
         for view in self.frontier.views(&self.rules.all_on(&self.frontier).await?).await? {
             dead += view.download.letters + view.parse.letters;
             held.extend((view.held_in_all > 0).then(|| view.clone()));
@@ -298,7 +298,7 @@ impl Watch {
                 sites.push((view, tally));
             }
         }
-        Ok(Results { sites, dead, held })
+        Ok(AllResults { sites, dead, held })
     }
 
     /// Ends what is shown; how the sites stood at the last look, and those that were given up, each with the reason.
@@ -309,7 +309,7 @@ impl Watch {
 
 /// What came of a run of all sites.
 #[derive(Debug, Default)]
-pub(super) struct Results {
+pub(super) struct AllResults {
     /// How the sites stand on which this process worked, and what it did for each.
     pub(super) sites: Vec<(View, Tally)>,
     /// The dead letters of all that it may work on.

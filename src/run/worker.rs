@@ -15,7 +15,7 @@ use super::parts::{ItemsTo, RunParts, work_until};
 use super::register::agree;
 use super::report::Ending;
 use super::site_folder::{SiteFolder, read_again_when_told};
-use super::watch::{Goal, Results, Watch};
+use super::watch::{AllResults, Goal, Watch};
 use super::worker_name::WorkerName;
 use crate::frontier::{Frontier, View, without_password};
 use crate::monitor::{Shown, Tally};
@@ -104,7 +104,7 @@ pub async fn work(
         WorkReport { ending, sites: Vec::new(), total: monitor.total(), dead: None, held: Vec::new() };
     if ending == Ending::Finished {
         match stop.run_until_cancelled(watch.results()).await.transpose()? {
-            Some(Results { sites, dead, held }) => {
+            Some(AllResults { sites, dead, held }) => {
                 (report.sites, report.dead, report.held) = (sites, Some(dead), held);
             }
             None => report.ending = Ending::Stopped,

@@ -17,7 +17,7 @@ use crate::frontier::state::{
     delay_after_loss,
 };
 use crate::frontier::steps::{
-    acts, away, claim, feed, gate, lease, lock, pauses, queue, reasons, session, settle, site,
+    REMOVED, acts, away, claim, feed, gate, lease, lock, pauses, queue, reasons, session, settle, site,
 };
 use crate::frontier::view::SiteNames;
 use crate::manners::{MOST_ROBOTS_REDIRECTS, departure, slow_start, wall};
@@ -69,7 +69,7 @@ fn numbers() -> [(&'static str, i64); 72] {
         ("FED_WAITING", FED_WAITING.cast_signed()),
         ("SWEPT", i64::from(lock::SWEPT)),
         ("NAMES", i64::from(SiteNames::MOST)),
-        ("REMOVED", i64::from(site::REMOVED)),
+        ("REMOVED", i64::from(REMOVED)),
         ("QUEUE_LISTED", i64::from(queue::QUEUE_LISTED)),
         ("SLOT_MS", SLOT_MS),
         ("HOUR_SLOTS", i64::try_from(HOUR_SLOTS).unwrap_or_default()),

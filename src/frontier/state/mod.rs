@@ -23,8 +23,8 @@ pub use records::{
     AwayHost, DeadState, LastAnswers, OwnerState, PageState, Recrawl, RobotsBrief, RobotsState, WorkScope,
 };
 pub use session::{ENDED_KEPT, ENDED_MS, SessionPlace, SessionState};
-pub use site::{AVERAGED, EPOCH, Seeding, SiteSettings, SiteState, TOLD_MS};
-pub use task::{Deferral, Place, Rare, Running, Task, deadline, delay_after_loss, later_expiry};
+pub use site::{AVERAGED, Seeding, SiteSettings, SiteState, TOLD_MS};
+pub use task::{Deferral, EPOCH, Place, Rare, Running, Task, deadline, delay_after_loss, later_expiry};
 pub use tuned::{LONGEST_INTERVAL, MOST_PAGES, TuneReply, Tuned, Tuning};
 pub use unit::{MutexState, START_TOKEN, Start, Turn, UnitDue, UnitState, UnitWait, mutex_token, nth_of};
 pub use wall::{Probe, SlowStart, Wall};

@@ -6,13 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use super::counts::without_zeroes;
 use super::tuned::{LONGEST_INTERVAL, MOST_PAGES, TuneReply, Tuned, Tuning};
-use super::{FED_WAITING, Place, SlowStart, StageCounts, Start, Task, Wall, is_default};
+use super::{EPOCH, FED_WAITING, Place, SlowStart, StageCounts, Start, Task, Wall, is_default};
 use crate::canonical_url::CanonicalUrl;
 use crate::task::{LANE, PageKey, Stage, TaskOrder};
-
-/// 2026-01-01T00:00:00Z in ms: where positions count from. One number is both a task's turn among equals and the time of
-/// its putting. Positions fit 39 bits until 2043; a burst of n puts in one ms runs at most n ms ahead of the clock.
-pub const EPOCH: i64 = 1_767_225_600_000;
 
 /// For how long one process tells people how a site stands, in ms.
 pub const TOLD_MS: i64 = 60_000;

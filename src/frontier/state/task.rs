@@ -2,9 +2,13 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{EPOCH, LEASE_MS, is_default};
+use super::{LEASE_MS, is_default};
 use crate::canonical_url::CanonicalUrl;
 use crate::task::{Departure, Failure, LaneWish, Origin, PageKey, Priority, Stage, StoredPage};
+
+/// 2026-01-01T00:00:00Z in ms: where positions count from. One number is both a task's turn among equals and the time of
+/// its putting. Positions fit 39 bits until 2043; a burst of n puts in one ms runs at most n ms ahead of the clock.
+pub const EPOCH: i64 = 1_767_225_600_000;
 
 /// One URL of a site at one stage.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,7 +23,7 @@ pub struct Task {
     pub place: Place,
     /// How urgent.
     pub priority: Priority,
-    /// Its turn among equals of its site and, counted from [`EPOCH`](super::EPOCH), when it was put, in ms.
+    /// Its turn among equals of its site and, counted from [`EPOCH`], when it was put, in ms.
     pub position: i64,
     /// Links between a seed and this page.
     pub depth: u32,
@@ -240,7 +244,7 @@ impl Task {
     }
 }
 
-/// By when a task is to go at the latest, counted from [`EPOCH`](super::EPOCH) in ms, and its turn among those of one time. A
+/// By when a task is to go at the latest, counted from [`EPOCH`] in ms, and its turn among those of one time. A
 /// `robots.txt` goes before all others.
 pub fn deadline(priority: Priority, position: i64) -> (i64, i64) {
     if priority == Priority::ROBOTS {

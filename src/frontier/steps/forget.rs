@@ -1,7 +1,6 @@
 //! A site that nobody wants any more: its record goes, its last start stays.
 
-use super::site::REMOVED;
-use super::{Done, Moment};
+use super::{Done, Moment, REMOVED};
 use crate::frontier::shelf::Shelf;
 use crate::frontier::state::{AwayHost, SiteState, UnitState};
 use crate::frontier::step::Forgotten;

@@ -38,6 +38,9 @@ pub(crate) struct Moment<'a, S> {
 /// What a part of a step comes to, unless the store fails.
 type Done<S, T = ()> = Result<T, <S as Fallible>::Error>;
 
+/// Tasks, pages or fingerprints removed in one step. A server takes about a millisecond for so many tasks, and claims wait for it.
+pub(in crate::frontier) const REMOVED: u32 = 250;
+
 /// Does one step at `now`, in ms.
 pub(crate) fn apply<S: Shelf>(shelf: &mut S, step: Step, now: i64) -> Result<Reply, S::Error> {
     let mut at = Moment { shelf, now };

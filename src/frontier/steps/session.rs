@@ -1,12 +1,11 @@
 //! Sessions: one step of each is in the queue, its head; the others are behind it (C6). What takes a head away lets the next one in,
 //! in the same step.
 
-use super::site::REMOVED;
-use super::{Done, Moment};
+use super::{Done, Moment, REMOVED};
 use crate::canonical_url::CanonicalUrl;
+use crate::frontier::session_view::{HeldSession, SessionStatus, SessionStep};
 use crate::frontier::shelf::Shelf;
 use crate::frontier::state::{ENDED_KEPT, ENDED_MS, Place, SessionState, SiteState, Task};
-use crate::frontier::view::{HeldSession, SessionStatus, SessionStep};
 use crate::task::{OnFailure, SessionWish, Stage};
 
 /// Sessions that ended, forgotten whenever one ends.

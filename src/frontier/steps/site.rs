@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::lock::SWEPT;
-use super::{Done, Moment, reasons};
+use super::{Done, Moment, REMOVED, reasons};
 use crate::frontier::MutexKey;
 use crate::frontier::shelf::Shelf;
 use crate::frontier::state::{Seeding, SiteState, TuneReply, Tuning, UnitState, UnitWait};
@@ -12,9 +12,6 @@ use crate::task::Put;
 
 /// How long a unit without sites is kept beyond what it waits for, in ms.
 pub(in crate::frontier) const IDLE_MS: i64 = 86_400_000;
-
-/// Tasks, pages or fingerprints removed in one step. A server takes about a millisecond for so many tasks, and claims wait for it.
-pub(in crate::frontier) const REMOVED: u32 = 250;
 
 impl<S: Shelf> Moment<'_, S> {
     /// Puts a site's rules in force, or says what stands against it and leaves the old ones.

@@ -6,6 +6,8 @@ use serde_json::Value;
 
 use crate::clock::Timestamp;
 use crate::frontier::paused::{KnownPause, KnownWall, Whose};
+use crate::frontier::queued::Queued;
+use crate::frontier::session_view::{HeldSession, SessionStatus, SessionStep};
 use crate::frontier::state::{
     Agreed, DeadState, GroupPaused, OldestWaiting, PausesOfAll, QueueBooks, QueueFlow, SessionState,
     StageCounts, TuneReply, WaitKey, WorkScope,
@@ -15,8 +17,8 @@ use crate::frontier::step::{
 };
 use crate::frontier::value::{Decoded, FromWire, ReplyRow, embedded, is_true, malformed, parse, read_by};
 use crate::frontier::view::{
-    DatedAct, Freshness, HeldSession, Inspection, KnownRobots, LatestPage, Owner, Queued, Says,
-    SessionStatus, SessionStep, SiteNames, UnitStatus, UrlStatus, View,
+    DatedAct, Freshness, Inspection, KnownRobots, LatestPage, Owner, Says, SiteNames, UnitStatus, UrlStatus,
+    View,
 };
 use crate::page::Validators;
 use crate::task::{

@@ -445,7 +445,15 @@ impl Game {
             Op::ClaimAgain { owner } => {
                 let is_theirs =
                     |what: &&Move| matches!(what, Move::Claim(claim) if claim.owner == OWNERS[*owner]);
-                let before = || self.claims.get(OWNERS[*owner]).cloned().map(Move::Claim);
+                let name = OWNERS[*owner];
+                let joins = posted.iter().any(|what| matches!(what, Move::WorkOn(of, _) if of == name));
+                // Who was forgotten and joined anew has claimed nothing: what its old tokens stand for is another's.
+                let is_last = |claim: &&Claim| {
+                    let owner = self.ledger.owners.get(name).filter(|owner| !owner.dead);
+                    let last = owner.map(|owner| owner.claimed.as_ref().map(|(token, _)| *token));
+                    !joins && last.is_none_or(|last| last == Some(claim.token))
+                };
+                let before = || self.claims.get(name).filter(is_last).cloned().map(Move::Claim);
                 newest.find(is_theirs).cloned().or_else(before)
             }
             Op::SettleAgain => {

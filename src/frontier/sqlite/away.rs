@@ -2,7 +2,7 @@
 
 use rusqlite::{Result, params};
 
-use super::session::Tables;
+use super::transaction::Tables;
 use crate::frontier::shelf::HostShelf;
 use crate::frontier::state::{AwayHost, Task};
 

@@ -5,7 +5,7 @@ use rusqlite::types::FromSql;
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 
 use super::memory::Memory;
-use super::session::Tables;
+use super::transaction::Tables;
 use crate::clock::{Clock, Timestamp, millis, since_boot};
 use crate::frontier::steps::Moment;
 

@@ -4,7 +4,7 @@ use rusqlite::{Result, params};
 
 use super::columns::{json, to_json};
 use super::due_list::{DueList, waits_until};
-use super::session::Tables;
+use super::transaction::Tables;
 use crate::frontier::shelf::{DueShelf, Shelf};
 use crate::frontier::state::{Turn, UnitDue, WorkScope};
 use crate::task::Stage;

@@ -4,7 +4,7 @@ use rusqlite::{Result, params};
 
 use super::columns::lane_column;
 use super::memory::Cached;
-use super::session::Tables;
+use super::transaction::Tables;
 use crate::frontier::shelf::FlowShelf;
 use crate::frontier::state::{HOUR_SLOTS, QueueBooks, RUN_SLOT, WAIT_ONE, WAITS_KEPT, WaitKey};
 use crate::task::{LANE, Priority};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rusqlite::{Result, params};
 
 use super::columns::{stage_column, to_json};
-use super::session::Tables;
+use super::transaction::Tables;
 use crate::frontier::shelf::{LaneShelf, Window};
 use crate::frontier::state::FleetState;
 

@@ -16,10 +16,10 @@ mod pages;
 #[cfg(test)]
 mod plans;
 mod schema;
-mod session;
 mod sessions;
 mod tables;
 mod tasks;
+mod transaction;
 mod upgrade;
 mod writer;
 

@@ -4,7 +4,7 @@ use rusqlite::{Result, params};
 
 use super::columns::url;
 use super::page_row::PageRow;
-use super::session::Tables;
+use super::transaction::Tables;
 use crate::canonical_url::CanonicalUrl;
 use crate::clock::Timestamp;
 use crate::frontier::shelf::PageShelf;

@@ -7,7 +7,7 @@ use rusqlite::Connection;
 
 use super::memory::Memory;
 use super::schema;
-use super::session::{Tables, statements};
+use super::transaction::{Tables, statements};
 use crate::canonical_url::CanonicalUrl;
 use crate::clock::Timestamp;
 use crate::frontier::Tuning;

@@ -3,7 +3,7 @@
 use rusqlite::{Result, params};
 
 use super::columns::to_json;
-use super::session::Tables;
+use super::transaction::Tables;
 use crate::frontier::shelf::SessionShelf;
 use crate::frontier::state::{SessionPlace, SessionState, Task};
 

@@ -4,7 +4,7 @@ use rusqlite::{Result, Row, params};
 
 use super::columns::{json, read_owner, stage_column, stage_of, to_json, url};
 use super::memory::Cached;
-use super::session::Tables;
+use super::transaction::Tables;
 use crate::clock::Timestamp;
 use crate::frontier::MutexKey;
 use crate::frontier::shelf::{Fallible, Shelf};

@@ -3,7 +3,7 @@
 use rusqlite::{Params, Result, named_params, params};
 
 use super::columns::{LeaseColumn, lane_column, place_columns, read_task, stage_column, to_json};
-use super::session::Tables;
+use super::transaction::Tables;
 use crate::frontier::shelf::TaskShelf;
 use crate::frontier::state::{Place, Rare, Task};
 use crate::task::{LANE, Origin, PageKey, Priority, Stage};

@@ -6,7 +6,7 @@ use rusqlite::{Connection, OptionalExtension, Result, TransactionBehavior, param
 use super::columns::{json, url};
 use super::memory::Memory;
 use super::schema::{FLOW, PAGES, TASKS, VERSION};
-use super::session::Tables;
+use super::transaction::Tables;
 use crate::frontier::state::PageState;
 
 /// Rows moved in one transaction.

@@ -9,7 +9,7 @@ use rusqlite::{Connection, ErrorCode, TransactionBehavior};
 use tokio::sync::oneshot;
 
 use super::memory::Memory;
-use super::session::Tables;
+use super::transaction::Tables;
 use super::{STEPS, boot, explain, is_busy, is_full};
 use crate::batch::{Batches, linger};
 use crate::clock::{Clock, Timestamp};

@@ -18,13 +18,10 @@ mod lanes;
 mod members;
 mod model;
 mod mutex_key;
-mod paused;
 mod pauses;
 pub mod permit;
-mod queued;
 mod redis;
 mod runs;
-mod session_view;
 mod shelf;
 mod sqlite;
 pub mod state;
@@ -46,9 +43,6 @@ use futures_util::future::try_join_all;
 pub use error::{FrontierError, FrontierErrorKind};
 pub use members::Member;
 pub use mutex_key::MutexKey;
-pub use paused::{KnownPause, KnownWall, Whose};
-pub use queued::{QueuePlace, Queued};
-pub use session_view::{HeldSession, SessionStatus, SessionStep};
 pub use state::{
     Agreed, GroupPaused, MOST_NOW, Pause, PausesOfAll, QueueFlow, SiteSettings, TuneReply, Tuning, WorkScope,
 };
@@ -57,8 +51,9 @@ pub use step::{
     Registration, Renamed, Run, SeedReply,
 };
 pub use view::{
-    DatedAct, Freshness, Inspection, KnownRobots, LatestPage, LetterPlace, Owner, Says, UnitStatus,
-    UrlStatus, View,
+    DatedAct, Freshness, HeldSession, Inspection, KnownPause, KnownRobots, KnownWall, LatestPage,
+    LetterPlace, Owner, QueuePlace, Queued, Says, SessionStatus, SessionStep, UnitStatus, UrlStatus, View,
+    Whose,
 };
 
 use crate::canonical_url::{CanonicalUrl, Host};

@@ -6,8 +6,6 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::mutex_key::MutexKey;
-use super::queued::{QueuePlace, Queued};
-use super::session_view::SessionStatus;
 use super::state::{Agreed, GroupPaused, Pause, PausesOfAll, QueueFlow, TuneReply, Tuning, WorkScope};
 use super::step::{
     Act, Begun, Claim, Feeding, Forgotten, Grant, LockReply, QueueChange, Rearm, Registered, Registration,
@@ -15,7 +13,8 @@ use super::step::{
 };
 use super::value::{Decoded, FromWire, ToWire};
 use super::view::{
-    DatedAct, Freshness, Inspection, KnownRobots, LatestPage, LetterPlace, Owner, SiteNames, UrlStatus, View,
+    DatedAct, Freshness, Inspection, KnownRobots, LatestPage, LetterPlace, Owner, QueuePlace, Queued,
+    SessionStatus, SiteNames, UrlStatus, View,
 };
 use crate::canonical_url::CanonicalUrl;
 use crate::task::{

@@ -3,10 +3,10 @@
 use super::{Done, Moment};
 use crate::canonical_url::CanonicalUrl;
 use crate::clock::Timestamp;
-use crate::frontier::queued::{QueuePlace, Queued};
 use crate::frontier::shelf::Shelf;
 use crate::frontier::state::{EPOCH, Place, Task};
 use crate::frontier::step::QueueChange;
+use crate::frontier::view::{QueuePlace, Queued};
 use crate::task::{LANE, Priority, Stage};
 
 /// The most that one step lists.

@@ -3,9 +3,9 @@
 
 use super::{Done, Moment, REMOVED};
 use crate::canonical_url::CanonicalUrl;
-use crate::frontier::session_view::{HeldSession, SessionStatus, SessionStep};
 use crate::frontier::shelf::Shelf;
 use crate::frontier::state::{ENDED_KEPT, ENDED_MS, Place, SessionState, SiteState, Task};
+use crate::frontier::view::{HeldSession, SessionStatus, SessionStep};
 use crate::task::{OnFailure, SessionWish, Stage};
 
 /// Sessions that ended, forgotten whenever one ends.

@@ -3,12 +3,14 @@
 use super::{Done, Moment};
 use crate::canonical_url::CanonicalUrl;
 use crate::clock::Timestamp;
-use crate::frontier::paused::{KnownPause, KnownWall, Whose};
 use crate::frontier::shelf::Shelf;
 use crate::frontier::state::{
     EPOCH, Pause, Pauses, Place, SiteState, SlowStart, Task, UnitState, UnitWait, Wall,
 };
-use crate::frontier::view::{KnownRobots, LatestPage, Owner, Says, SiteNames, UnitStatus, UrlStatus, View};
+use crate::frontier::view::{
+    KnownPause, KnownRobots, KnownWall, LatestPage, Owner, Says, SiteNames, UnitStatus, UrlStatus, View,
+    Whose,
+};
 use crate::task::{PageKey, Stage};
 
 impl<S: Shelf> Moment<'_, S> {

@@ -1,7 +1,7 @@
 //! Sessions of a site, as people see them.
 
-use super::state::SessionState;
 use crate::canonical_url::CanonicalUrl;
+use crate::frontier::state::SessionState;
 use crate::task::Priority;
 
 /// A session that a dead step holds.

@@ -1,61 +1,12 @@
-//! What people and other programs see of a frontier: how sites, tasks, dead letters and processes stand.
+//! How a site stands.
 
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
-
-use super::paused::{self, KnownPause, KnownWall};
-use super::session_view::HeldSession;
-use super::state::{StageCounts, WorkScope};
-use super::step::Act;
-use crate::canonical_url::CanonicalUrl;
+use super::held_back::{self, KnownPause, KnownWall};
+use super::sessions::HeldSession;
 use crate::clock::Timestamp;
-use crate::task::{DeadLetter, Failure, Priority, RobotsRecord, Stage, StoredPage, TaskOrder};
-
-/// A process that claims, or did.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Owner {
-    /// Its name.
-    pub name: String,
-    /// Its process id.
-    pub pid: u32,
-    /// What it works on.
-    pub scope: WorkScope,
-    /// Its leases are over.
-    pub dead: bool,
-}
-
-/// A portion of the names of all sites.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct SiteNames {
-    /// Some names; one that is there from the first portion to the last is in one of them, or more.
-    pub(crate) names: Vec<String>,
-    /// Where the next portion begins; none behind the last.
-    pub(crate) next: Option<String>,
-}
-
-impl SiteNames {
-    /// The most in a portion, or as many as the server has at one place.
-    pub(crate) const MOST: u32 = 1_000;
-}
-
-impl Owner {
-    /// Whether it lives and may have tasks of a site in hand.
-    pub fn works_on(&self, site: &str) -> bool {
-        !self.dead && self.scope.includes(site)
-    }
-}
-
-/// What is known of an origin's `robots.txt`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct KnownRobots {
-    /// What was found.
-    pub record: RobotsRecord,
-    /// Until when it holds.
-    pub until: Timestamp,
-    /// Unreachable records in a row.
-    pub failures: u32,
-}
+use crate::frontier::state::StageCounts;
+use crate::task::{Stage, TaskOrder};
 
 /// How a site stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -126,12 +77,12 @@ impl View {
 
     /// When its last pause ends by itself; none where it isn't paused, and where one doesn't.
     pub fn paused_until(&self) -> Option<Timestamp> {
-        paused::end_of(&self.pauses, Stage::Download)
+        held_back::end_of(&self.pauses, Stage::Download)
     }
 
     /// Whether a stage of it is paused until a time.
     pub fn goes_on_by_itself(&self) -> bool {
-        let ends = |stage| paused::end_of(&self.pauses, stage).is_some();
+        let ends = |stage| held_back::end_of(&self.pauses, stage).is_some();
         // What is paused and has nothing to do is waited for by nobody.
         let awaits_parses = self.parse.waiting > 0 && self.download.is_finished();
         ends(Stage::Download) || awaits_parses && ends(Stage::Parse)
@@ -139,7 +90,7 @@ impl View {
 
     /// Whose pauses it has and why, in words.
     pub fn paused(&self) -> Option<String> {
-        paused::told(&self.pauses, &self.unit, Stage::Download)
+        held_back::told(&self.pauses, &self.unit, Stage::Download)
     }
 
     /// That it is paused, until when, whose pause it is, and why.
@@ -153,8 +104,8 @@ impl View {
     }
 
     fn told_pause(&self, stage: Stage, what: &str) -> Option<String> {
-        let why = paused::told(&self.pauses, &self.unit, stage)?;
-        let until = paused::end_of(&self.pauses, stage).map(|until| format!(" until {until}"));
+        let why = held_back::told(&self.pauses, &self.unit, stage)?;
+        let until = held_back::end_of(&self.pauses, stage).map(|until| format!(" until {until}"));
         Some(format!("{what}{}: {why}", until.unwrap_or_default()))
     }
 
@@ -297,110 +248,6 @@ impl Says {
     }
 }
 
-/// What a person did, and when.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct DatedAct {
-    /// When.
-    pub at: Timestamp,
-    /// What, who and why.
-    #[serde(flatten)]
-    pub act: Act,
-}
-
-/// Where a dead letter stands among those of its site, which are in order of death.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct LetterPlace {
-    /// When it died, in ms.
-    pub died_at: i64,
-    /// Where.
-    pub stage: Stage,
-    /// Which page.
-    pub url: CanonicalUrl,
-}
-
-impl LetterPlace {
-    /// The place of a letter.
-    pub fn of(letter: &DeadLetter) -> Self {
-        Self { died_at: letter.died_at.as_millis(), stage: letter.stage, url: letter.url.clone() }
-    }
-}
-
-/// Where a URL stands in a site.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct UrlStatus {
-    /// Its tasks, at most one a stage.
-    pub tasks: Vec<UnitStatus>,
-    /// Its dead letters, at most one a stage.
-    pub letters: Vec<DeadLetter>,
-    /// The page as it was last kept.
-    pub latest: Option<LatestPage>,
-    /// When it is asked for again.
-    pub recrawl_at: Option<Timestamp>,
-    /// It was met in the present run.
-    pub is_known: bool,
-}
-
-impl UrlStatus {
-    /// Where its newest stored body is kept.
-    pub fn stored(&self) -> Option<&StoredPage> {
-        self.latest.as_ref().map(|latest| &latest.stored)
-    }
-
-    /// Links between a seed and this page, as its task has it, else as it was fetched.
-    pub fn depth(&self) -> Option<u32> {
-        let of_page = || self.latest.as_ref().map(|latest| latest.depth);
-        self.tasks.first().map(|task| task.depth).or_else(of_page)
-    }
-}
-
-/// A page as it was last kept.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LatestPage {
-    /// Where its body is.
-    pub stored: StoredPage,
-    /// Links between a seed and this page, as it was fetched.
-    pub depth: u32,
-}
-
-/// A task as people look at it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UnitStatus {
-    /// Download or parse.
-    pub stage: Stage,
-    /// `waiting`, `parked`, `behind`, `delayed`, `scheduled` or `running`.
-    pub place: String,
-    /// Delayed: until then. Running: when the lease ends, unless it is renewed.
-    pub until: Option<Timestamp>,
-    /// Running: the process that has it.
-    pub owner: Option<String>,
-    /// How urgent.
-    pub priority: Priority,
-    /// When it was put.
-    pub put_at: Timestamp,
-    /// Links between a seed and this page.
-    pub depth: u32,
-    /// Attempts that failed.
-    pub attempts: u32,
-    /// Leases that were lost.
-    pub losses: u32,
-    /// The last failure.
-    pub failure: Option<Failure>,
-    /// Its lane, unless that is the one that is always there.
-    pub lane: Option<String>,
-    /// Whom it is for, where that isn't whom its site is for.
-    pub tenant: Option<String>,
-    /// The session that it is a step of.
-    pub session: Option<String>,
-}
-
-impl UnitStatus {
-    /// By when it is to go at the latest, where its site goes by deadlines; none: before all others.
-    pub fn go_by(&self) -> Option<Timestamp> {
-        let allowance = Duration::from_millis(self.priority.allowance().unsigned_abs());
-        (self.priority != Priority::ROBOTS).then(|| self.put_at.plus(allowance))
-    }
-}
-
 /// How many pages of a site were fetched, or confirmed, no longer than their `recrawl` ago.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Freshness {
@@ -417,19 +264,6 @@ impl Freshness {
     pub fn percent(self) -> Option<u64> {
         (self.all > 0).then(|| self.fresh * 100 / self.all)
     }
-}
-
-/// Everything in a frontier, for tests of small ones.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Inspection {
-    /// Site, stage, URL and place of every task.
-    pub tasks: Vec<(String, Stage, String, String)>,
-    /// Stage, unit and score of every entry of the due index.
-    pub due: Vec<(Stage, String, i64)>,
-    /// Site, stage and URL of every dead letter.
-    pub dead: Vec<(String, Stage, String)>,
-    /// Fingerprints of known pages.
-    pub known: u64,
 }
 
 #[cfg(test)]

@@ -5,9 +5,6 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::clock::Timestamp;
-use crate::frontier::paused::{KnownPause, KnownWall, Whose};
-use crate::frontier::queued::Queued;
-use crate::frontier::session_view::{HeldSession, SessionStatus, SessionStep};
 use crate::frontier::state::{
     Agreed, DeadState, GroupPaused, OldestWaiting, PausesOfAll, QueueBooks, QueueFlow, SessionState,
     StageCounts, TuneReply, WaitKey, WorkScope,
@@ -17,8 +14,8 @@ use crate::frontier::step::{
 };
 use crate::frontier::value::{Decoded, FromWire, ReplyRow, embedded, is_true, malformed, parse, read_by};
 use crate::frontier::view::{
-    DatedAct, Freshness, Inspection, KnownRobots, LatestPage, Owner, Says, SiteNames, UnitStatus, UrlStatus,
-    View,
+    DatedAct, Freshness, HeldSession, Inspection, KnownPause, KnownRobots, KnownWall, LatestPage, Owner,
+    Queued, Says, SessionStatus, SessionStep, SiteNames, UnitStatus, UrlStatus, View, Whose,
 };
 use crate::page::Validators;
 use crate::task::{

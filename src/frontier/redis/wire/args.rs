@@ -7,12 +7,11 @@ use serde_json::{Value, json};
 use super::mark::mark;
 use crate::canonical_url::{CanonicalUrl, fingerprint};
 use crate::clock::{Timestamp, millis};
-use crate::frontier::queued::QueuePlace;
 use crate::frontier::state::{Pause, PausesOfAll, Tuning};
 use crate::frontier::step::{Act, Claim, QueueChange, Registration};
 use crate::frontier::table::Haste;
 use crate::frontier::value::ToWire;
-use crate::frontier::view::LetterPlace;
+use crate::frontier::view::{LetterPlace, QueuePlace};
 use crate::frontier::{MutexKey, WorkScope};
 use crate::page::Validators;
 use crate::task::{

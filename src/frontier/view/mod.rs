@@ -1,0 +1,88 @@
+//! What people and other programs see of a frontier: how sites, tasks, dead letters and processes stand.
+
+mod held_back;
+mod page;
+mod queue;
+mod sessions;
+mod site;
+
+use serde::{Deserialize, Serialize};
+
+use super::state::WorkScope;
+use super::step::Act;
+use crate::clock::Timestamp;
+use crate::task::{RobotsRecord, Stage};
+
+pub use held_back::{KnownPause, KnownWall, Whose};
+pub use page::{LatestPage, LetterPlace, UnitStatus, UrlStatus};
+pub use queue::{QueuePlace, Queued};
+pub use sessions::{HeldSession, SessionStatus, SessionStep};
+pub use site::{Freshness, Says, View};
+
+/// A process that claims, or did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Owner {
+    /// Its name.
+    pub name: String,
+    /// Its process id.
+    pub pid: u32,
+    /// What it works on.
+    pub scope: WorkScope,
+    /// Its leases are over.
+    pub dead: bool,
+}
+
+impl Owner {
+    /// Whether it lives and may have tasks of a site in hand.
+    pub fn works_on(&self, site: &str) -> bool {
+        !self.dead && self.scope.includes(site)
+    }
+}
+
+/// A portion of the names of all sites.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct SiteNames {
+    /// Some names; one that is there from the first portion to the last is in one of them, or more.
+    pub(crate) names: Vec<String>,
+    /// Where the next portion begins; none behind the last.
+    pub(crate) next: Option<String>,
+}
+
+impl SiteNames {
+    /// The most in a portion, or as many as the server has at one place.
+    pub(crate) const MOST: u32 = 1_000;
+}
+
+/// What is known of an origin's `robots.txt`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KnownRobots {
+    /// What was found.
+    pub record: RobotsRecord,
+    /// Until when it holds.
+    pub until: Timestamp,
+    /// Unreachable records in a row.
+    pub failures: u32,
+}
+
+/// What a person did, and when.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DatedAct {
+    /// When.
+    pub at: Timestamp,
+    /// What, who and why.
+    #[serde(flatten)]
+    pub act: Act,
+}
+
+/// Everything in a frontier, for tests of small ones.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Inspection {
+    /// Site, stage, URL and place of every task.
+    pub tasks: Vec<(String, Stage, String, String)>,
+    /// Stage, unit and score of every entry of the due index.
+    pub due: Vec<(Stage, String, i64)>,
+    /// Site, stage and URL of every dead letter.
+    pub dead: Vec<(String, Stage, String)>,
+    /// Fingerprints of known pages.
+    pub known: u64,
+}

@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 
 use crate::canonical_url::CanonicalUrl;
 use crate::cli::parts::account::counted;
-use crate::cli::parts::act::Why;
-use crate::cli::parts::ask::{is_at_a_terminal, is_wanted};
+use crate::cli::parts::ask::is_wanted;
+use crate::cli::parts::consent::Consent;
 use crate::cli::parts::lanes::must_be_there;
 use crate::cli::parts::results::Results;
 use crate::cli::parts::sessions::session_name;
@@ -123,16 +123,6 @@ enum QueueVerb {
         #[command(flatten)]
         consent: Consent,
     },
-}
-
-/// Whether it is asked for first, and why it is done.
-#[derive(Clone, Debug, Args)]
-struct Consent {
-    /// Without asking anything; where there is no terminal, nothing is changed without it
-    #[arg(long)]
-    yes: bool,
-    #[command(flatten)]
-    why: Why,
 }
 
 /// Lists or changes what waits.
@@ -309,6 +299,12 @@ impl ChangePlan {
         }
     }
 
+    /// Shows the first of the pages.
+    fn show(&self, found: &str) {
+        say(format_args!("{found}{}", if self.count() > self.samples.len() { ", such as:" } else { ":" }));
+        self.samples.iter().for_each(|url| say(format_args!("  {url}")));
+    }
+
     fn count(&self) -> usize {
         self.changes.iter().map(|(_, urls)| urls.len()).sum()
     }
@@ -325,19 +321,12 @@ async fn drop_session(
         say(format_args!("session `{session}` of {site} has no steps left"));
         return Ok(Exit::Done);
     }
-    let found = format!("{site}: {} of session `{session}` would be dropped", counted(left, "step"));
-    if !consent.yes {
-        if !is_at_a_terminal() {
-            return Err(Trouble::usage(format!("{found}; add --yes to do it")));
-        }
-        if !is_wanted(format_args!("{found}: drop them?"))? {
-            say("nothing was changed");
-            return Ok(Exit::Failed);
-        }
+    let steps = counted(left, "step");
+    let found = format!("{site}: {steps} of session `{session}` would be dropped");
+    if !consent.is_given(&found, || is_wanted(format_args!("{found}: drop them?")))? {
+        return Ok(Exit::Failed);
     }
-    let did = format!("queue drop --session {session}: {}", counted(left, "step"));
-    let act = if consent.yes { consent.why.act_unasked(&did) } else { consent.why.act(&did) };
-    frontier.note(site, act).await?;
+    frontier.note(site, consent.act(&format!("queue drop --session {session}: {steps}"))).await?;
     let mut dropped: u64 = 0;
     loop {
         match frontier.drop_steps(site, session).await? {
@@ -345,7 +334,7 @@ async fn drop_session(
             some => dropped += u64::from(some),
         }
     }
-    Results::default().line(format_args!("{site}: {dropped} of {} dropped", counted(left, "step")))?;
+    Results::default().line(format_args!("{site}: {dropped} of {steps} dropped"))?;
     Ok(Exit::Done)
 }
 
@@ -364,23 +353,18 @@ async fn change_those(
         return Ok(Exit::Done);
     }
     let waiting = format!("{} waiting pages{}", plan.seen, filter.in_lane());
-    if !consent.yes {
-        let found = format!("{name}: {count} of {waiting} would be {done}{to}");
-        if !is_at_a_terminal() {
-            return Err(Trouble::usage(format!("{found}; add --yes to do it")));
-        }
-        say(format_args!("{found}{}", if count > plan.samples.len() { ", such as:" } else { ":" }));
-        plan.samples.iter().for_each(|url| say(format_args!("  {url}")));
-        if !is_wanted(format_args!("{verb} them{to}?"))? {
-            say("nothing was changed");
-            return Ok(Exit::Failed);
-        }
+    let found = format!("{name}: {count} of {waiting} would be {done}{to}");
+    let asks = || {
+        plan.show(&found);
+        is_wanted(format_args!("{verb} them{to}?"))
+    };
+    if !consent.is_given(&found, asks)? {
+        return Ok(Exit::Failed);
     }
     let did = format!("queue {verb}{to}{}{}", filter.in_lane(), filter.page);
     let did = format!("{did}: {}", counted(count as u64, "page"));
-    let act = if consent.yes { consent.why.act_unasked(&did) } else { consent.why.act(&did) };
     // Before the first is changed: what is killed half way is told too.
-    frontier.note(name, act).await?;
+    frontier.note(name, consent.act(&did)).await?;
     let changed = apply(plan.changes, name, frontier).await?;
     Results::default().line(format_args!("{name}: {changed} of {waiting} {done}{to}"))?;
     Ok(Exit::Done)

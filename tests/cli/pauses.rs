@@ -134,12 +134,15 @@ fn c13_max_pages_and_lane_are_set_within_bounds_that_are_told() {
     let config = data.write("paced.toml", "[lanes]\ngeneral = 6\nslow = 3\n");
     let config = config.to_str().expect("a path");
     Paced::new(["crawl", "--config", config]).arg(&file).data(&data).run().expect_code(0);
-    says(
-        &data,
-        &["tune", "shop", "max_pages=1"],
-        2,
-        "shop: max_pages can be 2 to 1000000000000: it is raised alone",
-    );
+    for fewer_or_too_many in ["1", "-1", "99999999999999999999"] {
+        let words = ["tune", "shop", &format!("max_pages={fewer_or_too_many}")];
+        says(&data, &words, 2, "shop: max_pages can be 2 to 1000000000000: it is raised alone");
+    }
+    for none_or_too_many in ["0", "-1", "5000000000"] {
+        let words = ["tune", "shop", &format!("parallel={none_or_too_many}")];
+        says(&data, &words, 2, "shop: parallel can be 1 to ");
+    }
+    says(&data, &["tune", "shop", "parallel=1.5"], 2, "`1.5` is no whole number");
     says(&data, &["tune", "shop", "lane=fast"], 2, "lane can be general, slow, not `fast`");
     says(&data, &["tune", "shop", "lane=now"], 2, "lane can be general, slow, not `now`");
     says(&data, &["tune", "shop", "depth=1"], 2, "interval, parallel, max_pages, lane can");

@@ -53,8 +53,8 @@ fn setting(text: &str) -> Result<Setting, String> {
     let (key, value) = text.split_once('=').ok_or_else(|| format!("write it as {}=2s", KEYS[0]))?;
     let (key, tuning) = match key.trim() {
         "interval" => (KEYS[0], Tuning::Interval(Some(interval(value)?))),
-        "parallel" => (KEYS[1], Tuning::Parallel(Some(number(value)?))),
-        "max_pages" => (KEYS[2], Tuning::MaxPages(Some(number(value)?))),
+        "parallel" => (KEYS[1], Tuning::Parallel(Some(number(value, u32::MAX)?))),
+        "max_pages" => (KEYS[2], Tuning::MaxPages(Some(number(value, u64::MAX)?))),
         "lane" => (KEYS[3], Tuning::Lane(Some(value.trim().to_owned()))),
         other => return Err(format!("`{other}` can't be set while it runs; {} can", KEYS.join(", "))),
     };
@@ -66,8 +66,11 @@ fn interval(value: &str) -> Result<i64, String> {
     Ok(millis(read))
 }
 
-fn number<T: std::str::FromStr>(value: &str) -> Result<T, String> {
-    value.trim().parse().map_err(|_| format!("`{value}` is no whole number"))
+/// A whole number. One that can't be it becomes the nearest that can: the frontier then tells what its bounds are.
+fn number<T: TryFrom<i64>>(value: &str, most: T) -> Result<T, String> {
+    let whole: i128 = value.trim().parse().map_err(|_| format!("`{value}` is no whole number"))?;
+    let whole = i64::try_from(whole.max(0)).unwrap_or(i64::MAX);
+    Ok(T::try_from(whole).unwrap_or(most))
 }
 
 fn reset(key: &str) -> Setting {

@@ -186,7 +186,7 @@ pub struct Settlement {
     pub block: Option<(Duration, String)>,
     /// How long the answer took.
     pub response: Option<Duration>,
-    /// Under this token the page's parse is leased to the same process at once, where no other parse waits.
+    /// Under this token the page's parse is leased to the same process at once, where no other parse may go.
     pub parse: Option<u64>,
     /// What of its page was more than a page may have.
     pub too_much: TooMuch,

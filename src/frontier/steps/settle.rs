@@ -9,7 +9,9 @@ use super::{Done, Moment, reasons};
 use crate::canonical_url::CanonicalUrl;
 use crate::clock::millis;
 use crate::frontier::shelf::Shelf;
-use crate::frontier::state::{PageState, Place, RobotsState, Running, SiteState, Task, UnitState, WorkScope};
+use crate::frontier::state::{
+    PageState, Place, RobotsState, Running, SiteState, Task, Turn, UnitState, WorkScope,
+};
 use crate::manners::MOST_ROBOTS_REDIRECTS;
 use crate::task::{
     Departure, Exclusion, Failure, LaneWish, LeaseKey, NOW, Outcome, Priority, Put, RobotsAccess,
@@ -145,7 +147,7 @@ impl<S: Shelf> Moment<'_, S> {
         self.shelf.save_page(task.page(), before.as_ref(), &page)
     }
 
-    /// The parse of a page. Whoever takes it at once does so as a claim of one parse would, where no other one waits.
+    /// The parse of a page. Whoever takes it at once does so as a claim of one parse would, where no other one may go.
     fn put_parse(
         &mut self,
         site: &mut SiteState,
@@ -155,7 +157,7 @@ impl<S: Shelf> Moment<'_, S> {
     ) -> Done<S> {
         let mut taken = None;
         if let Some((owner, token)) = taker
-            && self.shelf.next_turns(Stage::Parse, &WorkScope::All, 1)?.is_empty()
+            && self.shelf.due_count(Stage::Parse, Turn::at(self.now), &WorkScope::All, 1)? == 0
             && !self.is_parse_paused(site)?
         {
             let fence = site.next_fence(self.now);

@@ -13,7 +13,7 @@ use super::walled::after_block;
 
 impl Ledger {
     /// Books a settlement. The parse of the page that it brings may be leased with it: it must be where that was asked for
-    /// and no other parse waits, and must not be elsewhere.
+    /// and no other parse may go, and must not be elsewhere.
     pub fn settled(
         &mut self,
         owner: &str,
@@ -30,7 +30,7 @@ impl Ledger {
         let site = &settlement.lease.site;
         let own = (site.clone(), Stage::Parse, settlement.lease.url.to_string());
         let is_alone = !self.tasks.iter().any(|(key, task)| {
-            let may_go = key.1 == Stage::Parse && self.sites[&key.0].parse_paused.is_none();
+            let may_go = key.1 == Stage::Parse && !self.holds_parses(&key.0);
             may_go && task.place == Place::Waiting && *key != own
         });
         let is_due = settlement.parse.is_some() && brought && is_alone && self.lives(owner);

@@ -1,8 +1,9 @@
-//! A settlement that takes the parse of its page along: as a claim would, but only where no other parse waits.
+//! A settlement that takes the parse of its page along: as a claim would, but only where no other parse may go.
 
+use paced::internals::frontier::{GroupPaused, Pause};
 use paced::internals::task::{Failure, Lease, Outcome, Settled, Settlement, Stage};
 
-use crate::world::{OWNER, World, ms, on_every_backend, page, path_of};
+use crate::world::{OWNER, START, World, ms, on_every_backend, page, path_of};
 
 /// The download of `lease`, settled with a page whose parse is wanted.
 fn with_parse(w: &World, lease: &Lease) -> Settlement {
@@ -19,7 +20,7 @@ async fn settle(w: &World, owner: &str, settlement: &Settlement) -> Settled {
 async fn leased(w: &World, owner: &str, settlement: &Settlement) -> Lease {
     match settle(w, owner, settlement).await {
         Settled::Leased(lease) => *lease,
-        other => panic!("{other:?} where no other parse waits"),
+        other => panic!("{other:?} where no other parse may go"),
     }
 }
 
@@ -69,6 +70,27 @@ fn a_parse_that_waits_goes_first() {
         assert_eq!(settle(w, OWNER, &with_parse(w, &other)).await, Settled::Kept);
         let parses = [w.parse().await.expect("it waits"), w.parse().await.expect("it waits")];
         assert_eq!(parses.map(|lease| path_of(&lease)), [path_of(&one), path_of(&other)]);
+    });
+}
+
+#[test]
+fn a_parse_whose_group_is_paused_keeps_no_other_page_waiting() {
+    on_every_backend(async |w| {
+        w.site_with("a", |new| new.group = Some(("g".to_owned(), 0))).await;
+        w.site("b").await;
+        w.put("a", "p").await;
+        w.fetched(&w.take().await).await;
+        let pause = Some(Pause { why: "a mail".to_owned(), until: Some(START + w.now() + 60_000) });
+        let paused = w.frontier.pause_group("g", Stage::Parse, pause).await;
+        assert_eq!(paused.expect("an answer"), GroupPaused::Was(false));
+        w.put("b", "q").await;
+        let settlement = with_parse(w, &w.take().await);
+        assert_eq!(leased(w, OWNER, &settlement).await.site, "b");
+        w.pass(1_000);
+        w.put("a", "r").await;
+        let settlement = with_parse(w, &w.take().await);
+        assert_eq!(settle(w, OWNER, &settlement).await, Settled::Kept, "its parses are paused");
+        w.check_books().await;
     });
 }
 

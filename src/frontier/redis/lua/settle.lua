@@ -33,9 +33,10 @@ settle = module(function(settle)
     places.retime(unit)
   end
 
-  -- Who takes the parse at once: as a claim of one parse would, where no other one waits.
+  -- Who takes the parse at once: as a claim of one parse would, where no other one may go.
   local function parse_for(site, taker)
-    if not taker or store.first_of(DUE.p) or site.parse_paused or (store.some_unit(site.unit).paused_p or 0) > now then
+    local next_at, shared = store.first_of(DUE.p), store.some_unit(site.unit).paused_p
+    if not taker or next_at and next_at <= now or site.parse_paused or shared and shared > now then
       return nil
     end
     return { token = taker.token, owner = taker.owner, fence = store.next_fence(site) }

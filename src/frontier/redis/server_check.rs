@@ -14,7 +14,7 @@ use crate::clock::Clock;
 use crate::frontier::{FrontierError, FrontierErrorKind};
 
 /// The schema's version: what the keys hold, and how.
-const SCHEMA: i64 = 8;
+const SCHEMA: i64 = 9;
 /// The oldest schema that is brought up to date.
 const OLDEST_SCHEMA: i64 = 3;
 /// The oldest Redis that keeps functions.
@@ -144,9 +144,9 @@ mod tests {
 
     #[test]
     fn another_schema_is_told_apart() {
-        assert_eq!(other_schema("9 1"), FrontierErrorKind::Newer(9));
+        assert_eq!(other_schema("10 1"), FrontierErrorKind::Newer(10));
         assert_eq!(other_schema("1 1"), FrontierErrorKind::Older(1));
         assert_eq!(other_schema("hello"), FrontierErrorKind::Foreign);
-        assert!(matches!(other_schema("8 16"), FrontierErrorKind::Unfit(_)));
+        assert!(matches!(other_schema("9 16"), FrontierErrorKind::Unfit(_)));
     }
 }

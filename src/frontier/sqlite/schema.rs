@@ -3,7 +3,7 @@
 use rusqlite::{Connection, Result};
 
 /// The schema's version, kept in `PRAGMA user_version`.
-pub(super) const VERSION: i64 = 11;
+pub(super) const VERSION: i64 = 12;
 /// Marks the file as ours, kept in `PRAGMA application_id` ("pace").
 pub(super) const APPLICATION: i64 = 0x7061_6365;
 

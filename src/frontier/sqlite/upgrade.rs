@@ -42,6 +42,7 @@ const PARTS: &[(i64, Part)] = &[
     (10, Part::Sql(FROM_10)),
     (10, Part::Rows(add_steps)),
     (10, Part::Sql(FLOW)),
+    (11, Part::Sql("")),
 ];
 const FROM_3: &str = "
 CREATE TABLE site_file (site TEXT PRIMARY KEY, text TEXT NOT NULL) WITHOUT ROWID;

@@ -13,7 +13,7 @@ use super::make::fixtures;
 use super::state::{HOUR, crawls_on, is_the_same};
 use crate::world::{START, World, at, wait_for};
 
-const SCHEMAS: [i64; 5] = [6, 7, 8, 9, 10];
+const SCHEMAS: [i64; 6] = [6, 7, 8, 9, 10, 11];
 
 /// A copy of the file, and the time when its last process had been gone for long.
 fn old(schema: i64) -> (TempDir, PathBuf, Clock) {

@@ -282,9 +282,14 @@ local upgrade = module(function(upgrade)
     return '0', false
   end
 
+  -- Schema 9: what a build before knows nothing of is kept beside tasks.
+  local function from_8()
+    return '0', false
+  end
+
   -- What brings a partition from one schema to the next, by the earlier one. Each does a part, from the place that it told last
   -- time, '0' at first, and tells where to go on: '0' where it is through, unless it says that more is left there.
-  local STEPS = { [3] = from_3, [4] = from_4, [5] = from_5, [6] = from_6, [7] = from_7 }
+  local STEPS = { [3] = from_3, [4] = from_4, [5] = from_5, [6] = from_6, [7] = from_7, [8] = from_8 }
 
   -- The schema and the place at which to go on; none where there is nothing left to do.
   function upgrade.step(from, cursor)

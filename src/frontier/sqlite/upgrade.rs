@@ -16,6 +16,8 @@ const MOST: u32 = 1_000;
 enum Part {
     /// Done at once.
     Sql(&'static str),
+    /// A statement that changes so many rows at most, none of them twice: done again until there are none.
+    Each(&'static str),
     /// Moves so many rows at most, and tells how many it moved: done again until there are none.
     Rows(fn(&Connection, u32) -> Result<usize>),
 }
@@ -26,10 +28,17 @@ enum Part {
 /// Since 9 it is kept what people did, since 10 how many tasks were made for each tenant lately, and since 11 what flowed through
 /// each queue.
 const PARTS: &[(i64, Part)] = &[
-    (3, Part::Sql(FROM_3)),
+    (3, Part::Sql("CREATE TABLE site_file (site TEXT PRIMARY KEY, text TEXT NOT NULL) WITHOUT ROWID")),
+    (3, Part::Each(FILES_OF_3)),
+    (3, Part::Sql("ALTER TABLE site DROP COLUMN text")),
     (4, Part::Sql(FROM_4)),
     (5, Part::Sql("")),
     (6, Part::Sql(FROM_6)),
+    (6, Part::Each(SITES_OF_6)),
+    (6, Part::Each(WAITS_OF_6)),
+    (6, Part::Each(UNITS_OF_6)),
+    (6, Part::Each(LEASES_OF_6)),
+    (6, Part::Sql(INDEXES_OF_6)),
     (7, Part::Sql(FROM_7)),
     (7, Part::Sql(TASKS)),
     (7, Part::Rows(move_tasks)),
@@ -44,48 +53,56 @@ const PARTS: &[(i64, Part)] = &[
     (10, Part::Sql(FLOW)),
     (11, Part::Sql("")),
 ];
-const FROM_3: &str = "
-CREATE TABLE site_file (site TEXT PRIMARY KEY, text TEXT NOT NULL) WITHOUT ROWID;
-INSERT INTO site_file SELECT name, text FROM site WHERE text IS NOT NULL;
-ALTER TABLE site DROP COLUMN text;
-";
+const FILES_OF_3: &str = "
+INSERT INTO site_file SELECT name, text FROM site
+  WHERE text IS NOT NULL AND name NOT IN (SELECT site FROM site_file) LIMIT ?1";
 const FROM_4: &str = "CREATE TABLE answers (owner TEXT PRIMARY KEY, state TEXT NOT NULL) WITHOUT ROWID;";
 /// Since 7 a site keeps its own last start, which until then was that of its unit; a group's wait says where it comes from; a
 /// unit's place goes by when it can be claimed; and hosts that can't be reached keep their tasks beside the queue. What isn't sure is
-/// waited for.
+/// waited for. A row that is still to be changed has -1.
 const FROM_6: &str = "
-ALTER TABLE unit ADD COLUMN turn INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE unit ADD COLUMN turn INTEGER NOT NULL DEFAULT -1;
 ALTER TABLE unit ADD COLUMN ends INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE unit ADD COLUMN ahead INTEGER NOT NULL DEFAULT 0;
-ALTER TABLE site ADD COLUMN interval INTEGER NOT NULL DEFAULT 0;
-ALTER TABLE site ADD COLUMN waits_until INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE site ADD COLUMN interval INTEGER NOT NULL DEFAULT -1;
+ALTER TABLE site ADD COLUMN waits_until INTEGER NOT NULL DEFAULT -1;
+ALTER TABLE task ADD COLUMN host TEXT;
+CREATE TABLE away (site TEXT, origin TEXT, until INTEGER NOT NULL, PRIMARY KEY (site, origin)) WITHOUT ROWID;
+DROP INDEX unit_download;
+DROP INDEX site_download;
+";
+const SITES_OF_6: &str = "
 UPDATE site SET interval = state ->> '$.settings.interval',
-  state = json_set(state, '$.last', json((SELECT unit.state -> '$.last' FROM unit WHERE unit.id = site.unit)));
+  state = json_set(state, '$.last', json((SELECT unit.state -> '$.last' FROM unit WHERE unit.id = site.unit)))
+  WHERE id IN (SELECT id FROM site WHERE interval < 0 LIMIT ?1)";
+const WAITS_OF_6: &str = "
 UPDATE site SET waits_until = coalesce((state ->> '$.last.at') + max(
     coalesce(state ->> '$.tuned.interval', interval),
     iif(state ->> '$.settings.robots',
-      coalesce((SELECT max(floor.value) FROM json_each(state, '$.floors') AS floor), 0), 0)), 0);
-UPDATE unit SET turn = due * 32, ends = due;
-UPDATE unit SET state = json_set(state, '$.wait', json_object('group', state ->> '$.interval'))
-  WHERE state ->> '$.interval' > 0;
-UPDATE unit SET state = json_set(state, '$.wait',
-    json_object('longest', (SELECT max(site.interval) FROM site WHERE site.unit = unit.id)))
-  WHERE state ->> '$.interval' = 0
-    AND EXISTS (SELECT 1 FROM site WHERE site.unit = unit.id AND site.name <> unit.name);
-UPDATE task SET lease = json_array(lease ->> '$[0]', lease ->> '$[1]', json(lease -> '$[2]'),
+      coalesce((SELECT max(floor.value) FROM json_each(state, '$.floors') AS floor), 0), 0)), 0)
+  WHERE id IN (SELECT id FROM site WHERE waits_until < 0 LIMIT ?1)";
+const UNITS_OF_6: &str = "
+UPDATE unit SET turn = max(due, 0) * 32, ends = due, state = CASE
+    WHEN state ->> '$.interval' > 0 THEN json_set(state, '$.wait', json_object('group', state ->> '$.interval'))
+    WHEN state ->> '$.interval' = 0
+      AND EXISTS (SELECT 1 FROM site WHERE site.unit = unit.id AND site.name <> unit.name)
+    THEN json_set(state, '$.wait',
+      json_object('longest', (SELECT max(site.interval) FROM site WHERE site.unit = unit.id)))
+    ELSE state END
+  WHERE id IN (SELECT id FROM unit WHERE turn < 0 LIMIT ?1)";
+const LEASES_OF_6: &str = "
+UPDATE task SET lease = json_array(
+    coalesce(lease ->> '$.granted_at', lease ->> '$[0]'), coalesce(lease ->> '$.fence', lease ->> '$[1]'),
+    json(iif(json_type(lease) = 'object', lease -> '$.in_flight', lease -> '$[2]')),
     json('{\"at\":0,\"unit\":0,\"site\":0}'))
-  WHERE place = 3 AND json_type(lease) = 'array';
-UPDATE task SET lease = json_array(lease ->> '$.granted_at', lease ->> '$.fence', json(lease -> '$.in_flight'),
-    json('{\"at\":0,\"unit\":0,\"site\":0}'))
-  WHERE place = 3 AND json_type(lease) = 'object';
-DROP INDEX unit_download;
+  WHERE id IN (SELECT id FROM task
+    WHERE place = 3 AND json_type(lease) IN ('array', 'object')
+      AND coalesce(json_type(lease, '$[3]'), '') <> 'object' LIMIT ?1)";
+const INDEXES_OF_6: &str = "
 CREATE INDEX unit_download ON unit (turn, name) WHERE ready_download > 0;
-DROP INDEX site_download;
 CREATE INDEX site_download ON site (unit, waits_until, name) WHERE ready_download;
 CREATE INDEX site_interval ON site (unit, interval);
-ALTER TABLE task ADD COLUMN host TEXT;
 CREATE INDEX task_parked ON task (site, host, priority, position) WHERE place = 4;
-CREATE TABLE away (site TEXT, origin TEXT, until INTEGER NOT NULL, PRIMARY KEY (site, origin)) WITHOUT ROWID;
 CREATE INDEX away_time ON away (until, site, origin);
 CREATE INDEX mutex_named ON mutex (until) WHERE name NOT GLOB 'site/*';
 ";
@@ -206,6 +223,7 @@ pub(super) fn step(
     };
     let is_done = match &PARTS[at].1 {
         Part::Sql(sql) => transaction.execute_batch(sql).map(|()| true)?,
+        Part::Each(sql) => transaction.execute(sql, [MOST])? < MOST as usize,
         Part::Rows(moves) => moves(&transaction, MOST)? < MOST as usize,
     };
     let next = at + usize::from(is_done);
@@ -237,6 +255,62 @@ fn under_way(file: &Connection) -> Result<Option<usize>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Sites with a file of their own each, and leases of each form.
+    const MANY: &str = "
+        WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 2500)
+          INSERT INTO unit (name, due, parsed_at, state)
+          SELECT 'many-' || n, 5, 0, unit.state FROM n, unit WHERE unit.name = 'slow';
+        INSERT INTO site (name, unit, ready_download, ready_parse, has_room, state)
+          SELECT unit.name, unit.id, 0, 0, 0, json_set(site.state, '$.name', unit.name) FROM unit, site
+          WHERE unit.name GLOB 'many-*' AND site.name = 'slow';
+        INSERT INTO task (site, stage, fp, url, place, priority, position, depth, origin, until, owner, lease)
+          SELECT site.id, 0, 1, 'https://slow.example/' || site.name, 3, 240, site.id, 0, 0, 9, 'somebody',
+            iif(site.id % 2, json_array(7, 8, json('true')), json_object('granted_at', 7, 'fence', 8, 'in_flight', json('true')))
+          FROM site WHERE site.name GLOB 'many-*';";
+
+    /// Makes a file of schema 6 one of schema 3.
+    const AS_IN_3: &str = "
+        DROP TABLE answers;
+        ALTER TABLE site ADD COLUMN text TEXT;
+        UPDATE site SET text = coalesce((SELECT text FROM site_file WHERE site_file.site = site.name), 'of ' || name);
+        DROP TABLE site_file;
+        PRAGMA user_version = 3;";
+
+    /// A file of schema 6 that has many rows of each kind.
+    fn many(file: &std::path::Path) -> Connection {
+        let fixture = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/frontier/schema-6.sqlite");
+        std::fs::copy(fixture, file).expect("it is there");
+        let file = Connection::open(file).expect("ours");
+        file.execute_batch(MANY).expect("made");
+        file
+    }
+
+    #[test]
+    fn n9_the_rows_of_an_old_file_are_changed_a_thousand_at_a_time() {
+        let folder = tempfile::tempdir().expect("a folder");
+        for (from, sql, files) in [(6, "", 0), (3, AS_IN_3, 2_500)] {
+            let mut file = many(&folder.path().join(format!("{from}.sqlite")));
+            file.execute_batch(sql).expect("made older");
+            let (mut changed, mut left) = (file.total_changes(), true);
+            while left {
+                left = step(&mut file, || None).expect("done").expect("nothing stands against it");
+                let before = std::mem::replace(&mut changed, file.total_changes());
+                // One that is moved is added to one table and taken from another.
+                assert!(changed - before <= 2 * u64::from(MOST) + 10, "{} rows at once", changed - before);
+            }
+            let count = |what: &str| {
+                let sql = format!("SELECT count(*) FROM {what}");
+                file.query_row(&sql, [], |row| row.get::<_, u32>(0)).expect("read")
+            };
+            let sites = "site JOIN unit ON unit.id = site.unit WHERE unit.name GLOB 'many-*' AND unit.turn = 160
+              AND unit.ends = 5 AND site.interval = site.state ->> '$.settings.interval' AND waits_until >= 0";
+            let leases = "task WHERE owner = 'somebody'
+              AND lease = '[7,8,true,{\"at\":0,\"unit\":0,\"site\":0}]'";
+            let texts = "site_file WHERE text = 'of ' || site AND site GLOB 'many-*'";
+            assert_eq!([sites, leases, texts].map(count), [2_500, 2_500, files], "from {from}");
+        }
+    }
 
     #[test]
     fn n9_a_file_that_a_newer_build_upgraded_meanwhile_is_left_to_it() {

@@ -1,6 +1,7 @@
 //! Several processes on one frontier, from end to end: the binary as `seed` and as `work`, against sites on loopback, judged
 //! by what the sites saw and what was kept.
 
+mod asked_again;
 mod beside;
 mod ends;
 mod fleet;

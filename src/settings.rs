@@ -8,11 +8,12 @@ use std::time::Duration;
 
 use toml::de::DeTable;
 
+pub(crate) use self::fleet::{MOST_RULES, MOST_THRESHOLD, PER, PERS};
 use crate::canonical_url::fingerprint;
 use crate::quantity::read_rate;
 use crate::site::SiteErrors;
 use crate::site::read::{Entry, FileKey, Layout, Report, Section, Shape, TextForm, key, words};
-use crate::task::{FleetRules, MOST_WAITING, TaskOrder, UnitPick};
+use crate::task::{FleetRules, MOST_BYTES, MOST_IN_ALL, MOST_WAITING, TaskOrder, UnitPick};
 
 /// Every key of `paced.toml`.
 const KEYS: Layout =
@@ -62,11 +63,19 @@ const FAIRNESS: &[FileKey] = &[
 const TENANT: &[FileKey] =
     &[key("fairness", Shape::Sections("fairness"), "Its rules, in place of those for all tenants.").needed()];
 
-const HIGH_WATER: &[FileKey] = &[key(
-    "site",
-    Shape::Count { least: 1, default: Some(MOST_WAITING) },
-    "Downloads of a site that wait, at most: then puts are refused, and links wait with their page.",
-)];
+const HIGH_WATER: &[FileKey] = &[
+    key(
+        "site",
+        Shape::Count { least: 1, default: Some(MOST_WAITING) },
+        "Downloads of a site that wait, at most: then puts are refused, and links wait with their page.",
+    ),
+    key("site_bytes", Shape::Size(MOST_BYTES), "What they weigh: their URLs, and 100 bytes each."),
+    key(
+        "frontier",
+        Shape::Count { least: 1, default: Some(MOST_IN_ALL) },
+        "Downloads of all sites that wait, at most: then puts are refused, and no links.",
+    ),
+];
 
 /// What `paced.toml` says; the default is what holds without one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

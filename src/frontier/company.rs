@@ -12,7 +12,8 @@ impl Frontier {
         puts: Vec<Put>,
         may_wait: bool,
     ) -> Result<Vec<PutReply>, FrontierError> {
-        let replies = ask!(self, Put { site: site.to_owned(), puts, haste: Haste::of(may_wait) })?;
+        let haste = Haste::of(may_wait);
+        let replies = ask!(self, Put { site: site.to_owned(), puts, elsewhere: 0, haste })?;
         replies.ok_or_else(|| self.no_site(site))
     }
 

@@ -1,9 +1,10 @@
 //! Lanes and sessions: what a fleet agreed on, and what waits in them.
 
+use super::state::TunedTenants;
 use super::table::{Reply, Step};
 use super::{Agreed, Frontier, FrontierError, QueueChange, QueueFlow, QueuePlace, Queued, SessionStatus};
 use crate::canonical_url::CanonicalUrl;
-use crate::task::FleetRules;
+use crate::task::{FleetRules, LaneRule};
 
 impl Frontier {
     /// Downloads that wait in a lane of a site, in the order in which they go: those behind `after`, 1,000 at most; none where there
@@ -37,6 +38,29 @@ impl Frontier {
     pub async fn fleet_rules(&self) -> Result<FleetRules, FrontierError> {
         let rules: Result<Box<FleetRules>, FrontierError> = ask!(self, Fleet {});
         rules.map(|rules| *rules)
+    }
+
+    /// Gives a tenant rules of its own while it runs, in place of those of the files, for the very next task that is made (F17); none
+    /// gives it back to them. False: too many tenants have some.
+    pub async fn tune_tenant(
+        &self,
+        tenant: &str,
+        rules: Option<Vec<LaneRule>>,
+    ) -> Result<bool, FrontierError> {
+        let tuned: Option<TunedTenants> = ask!(self, TuneTenant { tenant: tenant.to_owned(), rules })?;
+        let Some(tuned) = tuned else { return Ok(false) };
+        let told: Result<(), FrontierError> = ask!(self, TellTuned { tuned });
+        told.map(|()| true)
+    }
+
+    /// The rules that tenants were given while it runs.
+    pub async fn tuned_tenants(&self) -> Result<TunedTenants, FrontierError> {
+        ask!(self, TunedTenants {})
+    }
+
+    /// Downloads of all sites that nobody works on: what the frontier's mark is for (M10).
+    pub async fn idle_in_all(&self) -> Result<u64, FrontierError> {
+        ask!(self, IdleInAll {})
     }
 
     /// Drops steps of a session that nobody works on, those behind its head first; how many. A dead letter that holds it stays.

@@ -23,6 +23,8 @@ pub(crate) trait Shelf:
     fn site(&mut self, name: &str) -> Result<Option<SiteState>, Self::Error>;
     /// Saves a site and keeps its entries among the ready ones true.
     fn save_site(&mut self, site: &SiteState) -> Result<(), Self::Error>;
+    /// Downloads of all sites that nobody works on, as [`StageCounts::idle`](super::state::StageCounts::idle) counts those of one.
+    fn idle_in_all(&mut self) -> Result<u64, Self::Error>;
     /// Removes a site that has nothing left but its record.
     fn remove_site(&mut self, name: &str) -> Result<(), Self::Error>;
     /// All that is kept under a site's name, and its hosts, is kept under another; its record is saved afterwards.

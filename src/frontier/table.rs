@@ -6,7 +6,10 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::mutex_key::MutexKey;
-use super::state::{Agreed, GroupPaused, Pause, PausesOfAll, QueueFlow, TuneReply, Tuning, WorkScope};
+use super::state::{
+    Agreed, DropMark, DroppedOf, GroupPaused, Pause, PausesOfAll, QueueFlow, TuneReply, TunedTenants, Tuning,
+    WorkScope,
+};
 use super::step::{
     Act, Begun, Claim, Feeding, Forgotten, Grant, LockReply, QueueChange, Rearm, Registered, Registration,
     Renamed, SeedReply,
@@ -18,7 +21,7 @@ use super::view::{
 };
 use crate::canonical_url::CanonicalUrl;
 use crate::task::{
-    DeadLetter, FleetRules, LeaseKey, Put, PutReply, Settled, Settlement, Stage, WallSighting,
+    DeadLetter, FleetRules, LaneRule, LeaseKey, Put, PutReply, Settled, Settlement, Stage, WallSighting,
 };
 
 /// The partition of a cluster that a step is for.
@@ -132,13 +135,20 @@ steps! {
     Rebook { site: String, to: String } -> (), "directory.rebook", Directory, Asker;
     EndRename { site: String, to: String } -> (), "rename.finish", Several, Asker;
     Tune { site: String, tunings: Vec<Tuning>, act: Option<Act> } -> TuneReply, "sites.tune", Site(site), Asker;
+    TuneGroup { group: String, interval: Option<i64> } -> TuneReply, "sites.tune_group", Unit(group), Asker;
+    TuneTenant { tenant: String, rules: Option<Vec<LaneRule>> } -> Option<TunedTenants>, "gate.tune_tenant", Directory, Asker;
+    TellTuned { tuned: TunedTenants } -> (), "gate.tell_tuned", Several, Asker;
+    TunedTenants {} -> TunedTenants, "view.tuned_tenants", Directory, Asker;
     PauseGroup { group: String, stage: Stage, pause: Option<Pause> } -> GroupPaused, "pauses.of_group", Unit(group), Asker;
     PauseAll { stage: Stage, pause: Option<Pause> } -> (bool, PausesOfAll), "pauses.of_all", Directory, Asker;
     TellPaused { of_all: PausesOfAll, after: String } -> Option<String>, "pauses.tell", Several, Asker;
+    DropRequests { of: DroppedOf } -> (), "pauses.drop", Directory, Asker;
+    Drops {} -> Vec<DropMark>, "view.drops", Directory, Asker;
     Note { site: String, act: Act } -> bool, "acts.note", of_acts(site), Asker;
     Block { site: String, wait: Duration, why: String } -> bool, "sites.block", Site(site), Start;
 
-    Put { site: String, puts: Vec<Put>, haste: Haste } -> Option<Vec<PutReply>>, "put.step", Site(site), *haste;
+    Put { site: String, puts: Vec<Put>, elsewhere: i64, haste: Haste } -> Option<Vec<PutReply>>, "put.step", Site(site),
+        *haste;
     ParseAgain { site: String, url: CanonicalUrl } -> bool, "put.parse_again", Site(site), Asker;
     Feed { most: u32 } -> Feeding, "feed.step", Several, Asker;
 
@@ -178,6 +188,7 @@ steps! {
         Site(site), Asker;
     DropLetters { site: String, letters: Vec<(Stage, CanonicalUrl)> } -> Vec<bool>, "letters.drop", Site(site), Asker;
     Agree { rules: FleetRules, mark: u64, by_directory: bool } -> Agreed, "gate.agree", Several, Asker;
+    IdleInAll {} -> u64, "view.idle_in_all", Several, Onlooker;
     Fleet {} -> Box<FleetRules>, "view.fleet", Directory, Asker;
     Queue { site: String, lane: String, after: Option<QueuePlace>, most: u32 } -> Option<Vec<Queued>>, "view.queue",
         Site(site), Asker;

@@ -162,15 +162,20 @@ impl Reparse {
         let robots = self.robots(&links).await?;
         let judging = tokio::task::spawn_blocking(move || wanted(&site, &links, &robots));
         let puts = judging.await.map_err(|panic| VisitError::Parse(panic.to_string()))?;
-        let (mut created, mut refused) = (0, 0);
+        let (mut created, mut refused, mut full) = (0, 0, None);
         for portion in portions(&puts) {
             let replies = self.materials.frontier.put(&self.materials.site.name, portion.to_vec()).await?;
-            let count = |reply| replies.iter().filter(|known| **known == reply).count() as u64;
-            created += count(PutReply::Created);
-            refused += count(PutReply::Refused);
+            for reply in replies {
+                match reply {
+                    PutReply::Created => created += 1,
+                    PutReply::Refused(mark) => (refused, full) = (refused + 1, Some(mark)),
+                    _ => {}
+                }
+            }
         }
-        if refused > 0 {
-            let full = self.materials.frontier.fleet_rules().await?.told_full(&self.materials.site.name);
+        if let Some(mark) = full {
+            let fleet = self.materials.frontier.fleet_rules().await?;
+            let full = fleet.told_full(&self.materials.site.name, mark);
             warn!(links = refused, "links are left out, reparse again once fewer wait: {full}");
         }
         Ok(created)

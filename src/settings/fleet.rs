@@ -12,12 +12,15 @@ use crate::site::read::{Entry, Section};
 use crate::task::{FleetRules, LANE, LaneRule, NOW, Stage, TaskOrder, UnitPick};
 
 /// Of a rule that names none.
-pub(super) const PER: Duration = Duration::from_hours(24);
-const PERS: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_hours(31 * 24);
+pub(crate) const PER: Duration = Duration::from_hours(24);
+/// Within which a rule may count.
+pub(crate) const PERS: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_hours(31 * 24);
 const MOST_WEIGHT: u32 = 100;
-const MOST_THRESHOLD: u32 = 10_000;
+/// Of a rule.
+pub(crate) const MOST_THRESHOLD: u32 = 10_000;
 const MOST_LANES: usize = 16;
-const MOST_RULES: usize = 16;
+/// Of all tenants, or of one.
+pub(crate) const MOST_RULES: usize = 16;
 const MOST_TENANTS: usize = 10_000;
 
 const STAGES: [(&str, Stage); 2] = [("download", Stage::Download), ("parse", Stage::Parse)];
@@ -37,19 +40,18 @@ pub(super) fn read(top: &Section<'_>) -> FleetRules {
     }
     let others = named.iter().map(|entry| entry.key).filter(|lane| ![LANE, NOW].contains(lane));
     let known: Vec<&str> = [LANE].into_iter().chain(others).collect();
+    let marks = top.get("high_water").and_then(|entry| entry.section(KEYS, "high_water", MARKS));
+    let mark = |key| marks.as_ref().and_then(|marks| marks.get(key)?.count(1));
     FleetRules {
         lanes: named.iter().filter_map(lane).collect(),
         fairness: top.get("fairness").map(|entry| rules(&entry, &known, RULES)).unwrap_or_default(),
         tenants: top.get("tenant").map(|entry| tenants(&entry, &known)).unwrap_or_default(),
-        most_waiting: top.get("high_water").and_then(|entry| most_waiting(&entry)),
+        most_waiting: mark("site"),
+        most_bytes: marks.as_ref().and_then(|marks| marks.get("site_bytes")?.size()),
+        most_in_all: mark("frontier"),
         order: top.word("order", &TaskOrder::WORDS),
         pick: top.word("pick", &UnitPick::WORDS),
     }
-}
-
-fn most_waiting(entry: &Entry<'_>) -> Option<u64> {
-    let marks = entry.section(KEYS, "high_water", MARKS)?;
-    marks.get("site")?.count(1)
 }
 
 fn lane(entry: &Entry<'_>) -> Option<(String, u32)> {
@@ -164,7 +166,8 @@ mod tests {
                     [[fairness]]\nlane = \"super-slow\"\nthreshold = 10000\nper = \"1h\"\nstage = \"download\"\n\
                     [tenant.acme]\nfairness = [{ lane = \"slow\", threshold = 1, per = \"31d\", stage = \"parse\" }]\n\
                     [[tenant.big.fairness]]\nlane = \"general\"\nthreshold = 5\nper = \"1s\"\n\
-                    [tenant.free]\nfairness = []\n[high_water]\nsite = 1_000\n";
+                    [tenant.free]\nfairness = []\n[high_water]\nsite = 1_000\n\
+                    site_bytes = \"1MiB\"\nfrontier = 2_000\n";
         let settings = Settings::parse(text, "paced.toml").unwrap_or_else(|errors| panic!("{errors}"));
         let lanes = [("general", 6), ("slow", 3), ("super-slow", 1)];
         let (day, both) = (24 * 3_600, None);
@@ -181,6 +184,8 @@ mod tests {
             ],
             tenants: tenants.map(|(tenant, rules)| (tenant.to_owned(), rules)).into(),
             most_waiting: Some(1_000),
+            most_bytes: Some(1 << 20),
+            most_in_all: Some(2_000),
             ..FleetRules::default()
         };
         assert_eq!(settings.fleet.as_ref(), Some(&fleet));

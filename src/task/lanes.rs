@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::{Stage, TaskOrder, UnitPick};
-use crate::quantity::spoken_count;
 
 /// The lane that is always there; a task that names none waits in it.
 pub const LANE: &str = "general";
@@ -36,9 +35,6 @@ impl LaneWish {
     }
 }
 
-/// Downloads of a site that wait, at most, where `paced.toml` says nothing else (M10).
-pub const MOST_WAITING: u32 = 5_000_000;
-
 /// The rules that hold for all machines of a fleet.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -52,9 +48,15 @@ pub struct FleetRules {
     /// For these tenants, in place of the rules above (F17).
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub tenants: BTreeMap<String, Vec<LaneRule>>,
-    /// Downloads of a site that wait, at most; [`MOST_WAITING`] where it isn't said.
+    /// Downloads of a site that wait, at most (M10).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub most_waiting: Option<u64>,
+    /// What they weigh together, at most, in bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub most_bytes: Option<u64>,
+    /// Downloads of all sites that wait, at most.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub most_in_all: Option<u64>,
     /// Which task of a lane goes first: a site takes it with its next run (C5).
     #[serde(skip_serializing_if = "is_default")]
     pub order: TaskOrder,
@@ -88,28 +90,15 @@ impl LaneRule {
 }
 
 impl FleetRules {
-    /// The rules for a tenant's tasks of a stage.
+    /// The rules for a tenant's tasks of a stage; it may have been given others while it runs.
     pub fn of<'a>(
         &'a self,
+        tuned: Option<&'a Vec<LaneRule>>,
         tenant: &str,
         stage: Stage,
     ) -> impl Iterator<Item = &'a LaneRule> + Clone + use<'a> {
-        let rules = self.tenants.get(tenant).unwrap_or(&self.fairness);
+        let rules = tuned.or(self.tenants.get(tenant)).unwrap_or(&self.fairness);
         rules.iter().filter(move |rule| rule.is_for(stage))
-    }
-
-    /// Downloads of a site that wait, at most (M10).
-    pub fn most_waiting(&self) -> u64 {
-        self.most_waiting.unwrap_or(MOST_WAITING.into())
-    }
-
-    /// Why a site takes nothing more in for now, and where that is set (M10).
-    pub fn told_full(&self, site: &str) -> String {
-        let (most, default) = (spoken_count(self.most_waiting()), self.most_waiting.is_none());
-        let default = if default { ", by default" } else { "" };
-        format!(
-            "site `{site}` is full: its mark is {most} waiting and delayed pages ([high_water] of paced.toml{default})"
-        )
     }
 
     /// Whether there is such a lane.

@@ -2,6 +2,7 @@
 //! matter of `frontier`.
 
 mod lanes;
+mod marks;
 mod order;
 mod outcome;
 mod priority;
@@ -15,7 +16,8 @@ use serde::{Deserialize, Serialize};
 use crate::canonical_url::CanonicalUrl;
 use crate::clock::Timestamp;
 use crate::page::Validators;
-pub use lanes::{FleetRules, LANE, LaneRule, LaneWish, MOST_WAITING, NOW};
+pub use lanes::{FleetRules, LANE, LaneRule, LaneWish, NOW};
+pub use marks::{MOST_BYTES, MOST_IN_ALL, MOST_WAITING, Mark, TASK_BYTES};
 pub use order::{TaskOrder, UnitPick};
 pub(crate) use outcome::short_reason;
 pub use outcome::{
@@ -134,8 +136,8 @@ pub enum PutReply {
     Known,
     /// A link over its rule's or its site's `max_pages`; nothing changed.
     OverBudget,
-    /// The site holds as many pages as it may (M10); nothing changed, and the page is to be put again later.
-    Refused,
+    /// As much waits as may (M10); nothing changed, and the page is to be put again later.
+    Refused(Mark),
     /// The page is a step of another session, or runs outside of this one; nothing changed.
     Busy,
 }

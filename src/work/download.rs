@@ -37,9 +37,16 @@ pub(super) async fn visit(
         return Ok(None);
     }
     let permit = Permit::of(&lease, noted, parts.ground_of(&site));
-    let exchange = match parts.fetcher.get(task.request().await, permit.clone()).await {
-        Ok(exchange) => exchange,
-        Err(unsent) => return not_sent(parts, &site, lease, noted, unsent).await.map(|()| None),
+    let dropped = parts.under_way.asks(&lease, site.unit());
+    let asked = async { parts.fetcher.get(task.request().await, permit.clone()).await };
+    let exchange = match dropped.run_until_cancelled(asked).await {
+        Some(Ok(exchange)) => exchange,
+        // Somebody paused it at once. Nobody knows whether it was sent: its start stays counted.
+        None => {
+            parts.outages.frontier.in_time(parts.frontier.hand_back(lease.key())).await?;
+            return Ok(None);
+        }
+        Some(Err(unsent)) => return not_sent(parts, &site, lease, noted, unsent).await.map(|()| None),
     };
     parts.under_way.answered(lease.token);
     let departure = permit.departure();

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
 use tokio_util::sync::CancellationToken;
-use tracing::warn;
+use tracing::{info, warn};
 
 use super::parts::VisitParts;
 use crate::clock::{self, since_boot};
@@ -33,7 +33,7 @@ async fn beats(parts: &VisitParts) -> Infallible {
         // A part of the frontier that is silent holds up neither the next beat nor the leases of the others.
         let beat = async {
             let scope = tell_scope(parts, &mut told);
-            tokio::join!(tell_alive(parts), renew(parts), look_for_room(parts), scope)
+            tokio::join!(tell_alive(parts), renew(parts), look_for_room(parts), drop_requests(parts), scope)
         };
         clock::within(BEAT, beat).await;
     }
@@ -74,6 +74,18 @@ async fn look_for_room(parts: &VisitParts) {
         Ok(()) => parts.outages.memory.end(),
         // The beat tells of it.
         Err(_) => {}
+    }
+}
+
+/// Drops requests of what somebody paused at once; their tasks go back.
+async fn drop_requests(parts: &VisitParts) {
+    if !parts.under_way.has_requests() {
+        return;
+    }
+    let marks = parts.frontier.drops().await;
+    let marks = heard(parts, marks, "it could not be asked which requests are to be dropped");
+    for (site, requests) in parts.under_way.drop_requests(&marks.unwrap_or_default()) {
+        info!(site, requests, "dropped, as they were paused with --now; their pages go back");
     }
 }
 

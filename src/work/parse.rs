@@ -143,7 +143,7 @@ impl Parse<'_> {
             for portion in portions {
                 let replies = frontier.patiently(|| self.put(&name, portion, may_wait)).await??;
                 self.parts.brought_some(may_wait);
-                if replies.contains(&PutReply::Refused) {
+                if replies.iter().any(|reply| matches!(reply, PutReply::Refused(_))) {
                     full.insert(name.clone());
                 }
             }
@@ -157,7 +157,7 @@ impl Parse<'_> {
     fn say_it_is_full(self, owner: &str) {
         let (site, url) = (&self.lease.site, self.lease.url.as_str());
         if self.parts.refusals.is_said_again(site, owner) {
-            warn!(site, url, "links wait with their pages and items: as many pages of `{owner}` wait as may");
+            warn!(site, url, "links wait with their pages and items: as much of `{owner}` waits as may");
         }
     }
 

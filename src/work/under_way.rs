@@ -1,15 +1,17 @@
 //! What is under way in this process: its tasks with their leases, the sites that they are of, and how many more pages it may
 //! ask for.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use tokio_util::sync::CancellationToken;
+
 use super::scaling::Load;
 use crate::canonical_url::CanonicalUrl;
 use crate::clock::since_boot;
-use crate::frontier::state::{LEASE_MS, TOLD_MS};
+use crate::frontier::state::{DropMark, LEASE_MS, TOLD_MS};
 use crate::frontier::{UNTIL_A_CLAIM, View};
 use crate::manners::departure::MOST_AHEAD;
 use crate::recent::Recent;
@@ -47,6 +49,17 @@ struct TaskUnderWay {
     answered: Option<Instant>,
     /// It needs no slot any more: its page is kept.
     kept: bool,
+    /// Its request, once it is about to be sent.
+    request: Option<RequestUnderWay>,
+}
+
+/// A request that may be dropped.
+#[derive(Debug)]
+struct RequestUnderWay {
+    unit: String,
+    /// In ms of the frontier's time.
+    granted_at: i64,
+    dropped: CancellationToken,
 }
 
 #[derive(Debug)]
@@ -88,8 +101,14 @@ impl UnderWay {
     /// A task was granted that was asked for when the machine had run for so long.
     pub(super) fn begin(self: &Arc<Self>, lease: &Lease, noted: Duration) -> RunningTask {
         let (mut table, since) = (self.lock(), Instant::now());
-        let task =
-            TaskUnderWay { lease: lease.key(), since, noted: Some(noted), answered: None, kept: false };
+        let task = TaskUnderWay {
+            lease: lease.key(),
+            since,
+            noted: Some(noted),
+            answered: None,
+            kept: false,
+            request: None,
+        };
         table.tasks.insert(lease.token, task);
         let new = || SiteUnderWay {
             told: None,
@@ -112,9 +131,40 @@ impl UnderWay {
         RunningTask { under_way: Arc::clone(self), token: lease.token }
     }
 
+    /// Its request is about to be sent, paid to that unit; cancelled where it is to be dropped.
+    pub(super) fn asks(&self, lease: &Lease, unit: String) -> CancellationToken {
+        let (granted_at, dropped) = (lease.granted_at.as_millis(), CancellationToken::new());
+        if let Some(task) = self.lock().tasks.get_mut(&lease.token) {
+            task.request = Some(RequestUnderWay { unit, granted_at, dropped: dropped.clone() });
+        }
+        dropped
+    }
+
+    /// Whether any request is under way.
+    pub(super) fn has_requests(&self) -> bool {
+        self.lock().tasks.values().any(|task| task.request.is_some())
+    }
+
+    /// Drops the requests that one of these marks means; how many of each site.
+    pub(super) fn drop_requests(&self, marks: &[DropMark]) -> BTreeMap<String, usize> {
+        let (mut table, mut dropped) = (self.lock(), BTreeMap::new());
+        for task in table.tasks.values_mut() {
+            let site = &task.lease.site;
+            let is_meant = |request: &mut RequestUnderWay| {
+                marks.iter().any(|mark| mark.means(site, &request.unit, request.granted_at))
+            };
+            if let Some(request) = task.request.take_if(is_meant) {
+                request.dropped.cancel();
+                *dropped.entry(site.clone()).or_default() += 1;
+            }
+        }
+        dropped
+    }
+
     /// Its answer has ended.
     pub(super) fn answered(&self, token: u64) {
         if let Some(task) = self.lock().tasks.get_mut(&token) {
+            task.request = None;
             task.answered = Some(Instant::now());
         }
     }

@@ -117,7 +117,8 @@ fn m10_a_put_past_the_site_s_mark_is_refused_with_the_mark_named_and_nothing_is_
     let run = put(&["/p/7", "/p/8", "/p/9"], &[]).expect_code(1);
     let replies: Vec<&str> = run.stdout.lines().filter_map(|line| line.split('\t').next()).collect();
     assert_eq!(replies, ["created", "created", "refused"]);
-    let mark = "site `shop` is full: its mark is 2 waiting and delayed pages ([high_water] of paced.toml)";
+    let mark =
+        "site `shop` is full: its mark is 2 waiting and delayed pages ([high_water] site of paced.toml)";
     assert!(run.stderr.contains(&format!("paced: {mark}: put what is refused again later\n")), "{run:?}");
     assert_eq!(run.stderr.matches("[high_water]").count(), 1, "it is said once");
     let run = put(&["/p/9", "/p/8"], &["--json"]).expect_code(1);
@@ -128,6 +129,35 @@ fn m10_a_put_past_the_site_s_mark_is_refused_with_the_mark_named_and_nothing_is_
     let told = paced(&["explain", "shop"]).run().expect_code(0).stdout;
     assert!(told.contains(&format!("  full        {mark}: puts are refused")), "{told}");
     assert_eq!(status(&data)["download"]["scheduled"], 2);
+}
+
+#[test]
+fn m10_a_refused_put_names_the_mark_that_it_met_and_status_and_explain_tell_it() {
+    for (key, most, told) in [
+        ("site_bytes", "\"250B\"", "site `shop` is full: its mark is 250B of waiting and delayed pages"),
+        ("frontier", "2", "the frontier is full: its mark is 2 waiting and delayed pages of all sites"),
+    ] {
+        let (data, site) = (TempData::new(), small_site());
+        let file = site_with(&data, &site, "shop", "");
+        let config = data.write("paced.toml", &format!("[high_water]\n{key} = {most}\n"));
+        let paced = |words: &[&str]| Paced::new(words).arg("--config").arg(&config).data(&data);
+        paced(&["crawl", "--workers", "1"]).arg(&file).run().expect_code(0);
+        let pages = ["/p/7", "/p/8", "/p/9"].map(|path| site.url(path));
+        let run = paced(&["put", "shop", "--at", "2h", "--json"]).args(&pages).run().expect_code(1);
+        let last: serde_json::Value =
+            serde_json::from_str(run.stdout.lines().last().expect("three")).expect("JSON");
+        let told = format!("{told} ([high_water] {key} of paced.toml)");
+        assert_eq!((&last["reply"], &last["mark"]), (&"refused".into(), &key.into()), "{run:?}");
+        assert_eq!(last["why"], told);
+        let shown = paced(&["explain", "shop"]).run().expect_code(0).stdout;
+        assert!(shown.contains(&format!("  full        {told}: puts are refused")), "{shown}");
+        let shown = paced(&["status"]).run().expect_code(0).stdout;
+        assert!(shown.lines().any(|line| line == told), "{shown}");
+        let explained = paced(&["explain", "shop", "--json"]).run().expect_code(0).stdout;
+        let explained: serde_json::Value = serde_json::from_str(&explained).expect("JSON");
+        assert_eq!(explained["marks"], serde_json::json!([key]));
+        assert!(explained["waiting_bytes"].as_u64() > Some(200), "{explained}");
+    }
 }
 
 #[test]

@@ -163,3 +163,54 @@ fn c13_max_pages_and_lane_are_set_within_bounds_that_are_told() {
     assert!(!told.contains("max pages") && !told.contains("  lane  "), "{told}");
     says(&data, &["log", "shop"], 0, "ann: tune max_pages=3 lane=slow (");
 }
+
+#[test]
+fn f17_a_group_and_a_tenant_are_tuned_within_bounds_that_are_told_and_explain_says_by_whom() {
+    let (data, site) = (TempData::new(), small_site());
+    let top = "group = \"shops\"\ntenant = \"acme\"\n";
+    let text = format!("{top}{}{RULES}", site.toml("shop", Duration::from_millis(10)));
+    let file = data.write("shop.toml", &text);
+    let config = "[lanes]\nslow = 3\n[[fairness]]\nlane = \"slow\"\nthreshold = 500\n";
+    let config = data.write("paced.toml", config);
+    Paced::new(["crawl", "--config"]).arg(config).arg(&file).data(&data).run().expect_code(0);
+    says(&data, &["tune", "--group", "shop", "interval=1s"], 2, "there is no group `shop`: name one");
+    let range =
+        "the group shops: interval can be 10 ms to 1 day; the least is that of its files or of a robots.txt";
+    says(&data, &["tune", "--group", "shops", "interval=1ms"], 2, range);
+    says(&data, &["tune", "--group", "shops", "parallel=2"], 2, "a group has an interval alone");
+    says(&data, &["tune", "--group", "shops"], 2, "say what to set");
+    says(
+        &data,
+        &["tune", "--group", "shops", "interval=5s", "--why", "a sale"],
+        0,
+        "the group shops: interval 5 s",
+    );
+    says(&data, &["explain", "shop"], 0, ", set while it runs by ann at 20");
+    says(
+        &data,
+        &["tune", "--group", "shops", "--reset", "interval"],
+        0,
+        "the group shops: interval that of its files",
+    );
+    let told = paced(&data, &["explain", "shop"]).expect_code(0).stdout;
+    assert!(
+        !told.contains("set while it runs") && told.contains("slow after 500 in 24h: paced.toml"),
+        "{told}"
+    );
+
+    let acme = |words: &[&str]| [&["tune", "--tenant", "acme"], words].concat();
+    says(&data, &acme(&["lane=fast", "threshold=1"]), 2, "lane can be general, slow, not `fast`");
+    says(&data, &acme(&["lane=slow", "threshold=0"]), 2, "threshold can be 1 to 10,000, not `0`");
+    says(&data, &acme(&["lane=slow", "threshold=1", "per=32d"]), 2, "per can be 1s to 31d, not `32d`");
+    says(&data, &acme(&["lane=slow", "--reset", "fairness"]), 2, "nothing set with it");
+    says(&data, &["tune", "shop", "--reset", "fairness"], 2, "`fairness` is a tenant's: name it by --tenant");
+    let set = "the tenant acme: fairness slow after 2 in 1h, from its next task on";
+    says(&data, &acme(&["lane=slow", "threshold=2", "per=1h", "--why", "a flood"]), 0, set);
+    says(&data, &["explain", "shop"], 0, "  fairness    slow after 2 in 1h: set while it runs by ann at 20");
+    says(&data, &["explain", "shop"], 0, "a flood, over paced.toml (slow after 500 in 24h)");
+    says(&data, &["status"], 0, "tenant acme: slow after 2 in 1h, set while sites run");
+    says(&data, &acme(&["fairness=none"]), 0, "the tenant acme: fairness none");
+    says(&data, &acme(&["--reset", "fairness"]), 0, "the tenant acme: fairness that of paced.toml");
+    says(&data, &["log"], 0, "-  ann: tune --tenant acme lane=slow threshold=2 per=1h (a flood)");
+    says(&data, &["log"], 0, "-  ann: tune --group shops interval=5s (a sale)");
+}

@@ -4,6 +4,7 @@ mod clocks;
 #[path = "../crawl/ground.rs"]
 mod ground;
 mod links;
+mod marks;
 mod moves;
 mod one_away;
 mod registrations;

@@ -64,6 +64,48 @@ fn l6_a_tuned_interval_and_a_pause_are_in_force_from_the_next_start_of_a_running
 }
 
 #[test]
+fn c13_a_pause_now_drops_requests_in_flight_and_their_pages_are_fetched_later_with_no_attempt_lost() {
+    on_each_frontier(|shared| {
+        let slow = || Reply::html("slow").after(ms(60_000));
+        let front = TestSite::builder().page("/", page("front", paths(3)));
+        let shop = paths(3).fold(front, |shop, path| shop.reply(&path, slow())).serve();
+        let other = star(0).reply("/", slow()).serve();
+        let file = |name: &str, site: &TestSite| {
+            SiteFile::of(name, site).interval(ms(INTERVAL)).pace("robots = \"ignore\"").pace("parallel = 3")
+        };
+        let ground = Ground::on(shared, [file("shop", &shop), file("other", &other)]);
+        let running = ground.crawl().start();
+        let in_flight =
+            |site: &TestSite| site.arrivals().iter().filter(|request| request.done.is_none()).count();
+        eventually("requests in flight", || (in_flight(&shop) == 3 && in_flight(&other) == 1).then_some(()));
+
+        let paused = ground.verb("pause").args(["shop", "--now"]).run().expect_code(0);
+        assert!(
+            paused.stdout.contains("shop: paused, requests in flight are dropped within 3 s"),
+            "{paused:?}"
+        );
+        eventually("they are dropped", || (in_flight(&shop) == 0).then_some(()));
+        assert_eq!(in_flight(&other), 1, "another site's goes on");
+        let books = || ground.status()["shop"].clone();
+        eventually("they are back", || (books()["running"] == 0 && books()["waiting"] == 3).then_some(()));
+        assert_eq!((&books()["download"]["retried"], &books()["download"]["lost"]), (&0.into(), &0.into()));
+        ground.verb("pause").args(["--all", "--now"]).run().expect_code(0);
+        eventually("all are dropped", || (in_flight(&other) == 0).then_some(()));
+
+        paths(3).for_each(|path| shop.put(&path, Reply::html(page(&path, [""; 0]))));
+        other.put("/", Reply::html(page("front", [""; 0])));
+        ground.verb("resume").arg("shop").run().expect_code(0);
+        ground.verb("resume").arg("--all").run().expect_code(0);
+        running.finish().expect_code(0);
+        assert!(paths(3).all(|path| shop.count(&path) == 2), "{:?}", shop.counts());
+        assert_eq!((ground.items("shop").len(), ground.items("other").len()), (4, 1));
+        assert_eq!(books()["download"]["retried"], 0);
+        let log = ground.verb("log").arg("shop").run().expect_code(0).stdout;
+        assert!(log.contains(": pause --now ("), "{log}");
+    });
+}
+
+#[test]
 fn i11_a_pause_with_an_end_ends_by_itself_and_a_crawl_waits_for_it() {
     on_each_frontier(|shared| {
         let shop = star(10).serve();

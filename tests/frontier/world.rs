@@ -500,13 +500,17 @@ impl World {
     /// The books of every site balance, and say what a count of the places says (I3, I14).
     pub async fn check_books(&self) {
         let inside = self.frontier.inspect().await.expect("answers");
+        let idle = inside.tasks.iter().filter(|task| task.1 == Stage::Download && task.3 != "running");
+        assert_eq!(self.frontier.idle_in_all().await.expect("answers"), idle.count() as u64, "M10: in all");
         for site in self.frontier.sites().await.expect("answers") {
             let view = self.view(&site).await;
             for (stage, books) in [(Stage::Download, &view.download), (Stage::Parse, &view.parse)] {
-                let mut counted: BTreeMap<&str, u64> = BTreeMap::new();
+                let (mut counted, mut bytes) = (BTreeMap::<&str, u64>::new(), 0);
                 for task in inside.tasks.iter().filter(|task| task.0 == site && task.1 == stage) {
                     *counted.entry(&task.3).or_default() += 1;
+                    bytes += if task.3 == "running" { 0 } else { task.2.len() as u64 + 100 };
                 }
+                assert_eq!(books.bytes, bytes, "M10: {site} {stage}");
                 let counted = |place: &str| counted.get(place).copied().unwrap_or(0);
                 let dead = inside.dead.iter().filter(|dead| dead.0 == site && dead.1 == stage).count();
                 assert_eq!(books.imbalance(), 0, "{site} {stage}: {books:?}");

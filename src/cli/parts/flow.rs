@@ -85,7 +85,12 @@ pub(in crate::cli) async fn flow_of(
     view: &View,
     fleet: &FleetRules,
 ) -> Result<Option<FlowOfSite>, Trouble> {
-    let room = fleet.most_waiting().saturating_sub(view.download.idle());
+    let (idle, bytes) = (view.download.idle(), view.download.bytes);
+    let by_number = fleet.most_waiting().saturating_sub(idle);
+    // As heavy as those that wait.
+    let by_weight =
+        fleet.most_bytes().saturating_sub(bytes).checked_div(bytes.checked_div(idle).unwrap_or(0));
+    let room = by_weight.map_or(by_number, |room| room.min(by_number));
     Ok(frontier.flow(&view.site).await?.map(|flow| FlowOfSite { flow, room }))
 }
 

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::Trouble;
 use crate::clock::Timestamp;
+use crate::frontier::state::DroppedOf;
 use crate::frontier::{Act, Frontier, GroupPaused, Pause, View};
 use crate::site::unit_of_group;
 use crate::task::Stage;
@@ -62,6 +63,14 @@ impl SharedBy {
         match self {
             Self::Group(group) => json!({ "group": group }),
             Self::All => json!({ "all": true }),
+        }
+    }
+
+    /// Their requests in flight.
+    pub(in crate::cli) fn requests(&self) -> DroppedOf {
+        match self {
+            Self::Group(group) => DroppedOf::Unit(unit_of_group(group)),
+            Self::All => DroppedOf::All,
         }
     }
 

@@ -6,6 +6,7 @@ use clap::Args;
 use serde_json::json;
 
 use crate::cli::parts::account::Account;
+use crate::cli::parts::explain_lanes::{set_by, set_for, tell_fairness, tell_lane, tell_marks, tell_order};
 use crate::cli::parts::flow::flow_of;
 use crate::cli::parts::lanes::by_lane;
 use crate::cli::parts::pauses::pauses;
@@ -18,8 +19,8 @@ use crate::frontier::{DatedAct, Frontier, Says, View};
 use crate::monitor::why;
 use crate::quantity::spoken;
 use crate::signature;
-use crate::site::{SignatureRule, Site};
-use crate::task::{FleetRules, LANE, RobotsAccess, TaskOrder, UnitPick};
+use crate::site::{SignatureRule, Site, group_of_unit};
+use crate::task::RobotsAccess;
 
 /// Options of `paced explain`.
 #[derive(Clone, Debug, Args)]
@@ -65,14 +66,15 @@ async fn of_site(name: &str, frontier: &Frontier) -> Result<Account, Trouble> {
     account.keep(json!({ "site": name, "why": headline }));
     tell_books(&mut account, &view);
     let fleet = frontier.fleet_rules().await?;
-    tell_mark(&mut account, &view, &fleet);
+    tell_marks(&mut account, &view, &fleet, frontier.idle_in_all().await?);
     tell_order(&mut account, &view, &fleet);
     if let Some(flow) = flow_of(frontier, &view, &fleet).await? {
         flow.told().into_iter().for_each(|(what, told)| account.tell(what, told));
         account.keep(json!({ "flow": flow.object() }));
     }
     let acts = frontier.acts(name).await?;
-    tell_pace(&mut account, &view, &acts);
+    let of_all = frontier.acts("").await?;
+    tell_pace(&mut account, &view, (&acts, &of_all));
     tell_max_pages(&mut account, &view.says, &acts);
     let said: Vec<String> = robots.into_iter().map(|(said, _)| said).collect();
     for said in &said {
@@ -82,54 +84,14 @@ async fn of_site(name: &str, frontier: &Frontier) -> Result<Account, Trouble> {
     if let Some(site) = &site {
         account.tell("rules", format!("version {}, {} page rules", view.version, site.pages.len()));
         tell_lane(&mut account, site, &view.says, &acts);
+        if let Some(tenant) = &site.tenant {
+            tell_fairness(&mut account, tenant, &fleet, &frontier.tuned_tenants().await?, &of_all);
+        }
         tell_signature(&mut account, site);
     }
     Ok(account)
 }
 
-/// Where a site takes nothing more in for now (M10).
-fn tell_mark(account: &mut Account, view: &View, fleet: &FleetRules) {
-    let is_full = view.download.idle() >= fleet.most_waiting();
-    if is_full {
-        let full = fleet.told_full(&view.site);
-        account.tell("full", format!("{full}: puts are refused, and links wait with their page"));
-    }
-    account.keep(json!({ "full": is_full }));
-}
-
-/// Which of its pages goes first, and which site, where that isn't the usual one (C5).
-fn tell_order(account: &mut Account, view: &View, fleet: &FleetRules) {
-    let (now, next) = (view.order, fleet.order);
-    if now != next {
-        account.tell("order", format!("{now}; {next} from its next run on: paced.toml"));
-    } else if now != TaskOrder::default() {
-        account.tell("order", format!("{now}: paced.toml"));
-    }
-    if fleet.pick != UnitPick::default() {
-        account.tell("pick", format!("{}: paced.toml", fleet.pick));
-    }
-    account.keep(json!({ "order": now, "next_order": next, "pick": fleet.pick }));
-}
-
-/// In which lane its tasks wait, and whom they are for, where its file says so.
-fn tell_lane(account: &mut Account, site: &Site, says: &Says, acts: &[DatedAct]) {
-    let of_file = site.lane.as_deref();
-    match (&says.tuned_lane, of_file) {
-        (Some(tuned), _) => {
-            let (by, of_file) = (set_by("lane", acts), of_file.unwrap_or(LANE));
-            account.tell("lane", format!("{tuned}: set while it runs{by}, over the site's file ({of_file})"));
-        }
-        (None, Some(lane)) => account.tell("lane", lane),
-        (None, None) => {}
-    }
-    if let Some(tenant) = &site.tenant {
-        account.tell("tenant", tenant);
-    }
-    let lane = says.tuned_lane.as_deref().or(of_file).unwrap_or(LANE);
-    account.keep(json!({ "lane": lane, "tenant": site.tenant }));
-}
-
-/// How many pages a run may have, where somebody raised that.
 fn tell_max_pages(account: &mut Account, says: &Says, acts: &[DatedAct]) {
     if let (Some(of_file), Some(tuned)) = (says.max_pages, says.tuned_max_pages) {
         let by = set_by("max_pages", acts);
@@ -206,9 +168,9 @@ fn tell_books(account: &mut Account, view: &View) {
     account.keep(json!({ "run": view.run, "download": download, "parse": parse }));
 }
 
-fn tell_pace(account: &mut Account, view: &View, acts: &[DatedAct]) {
+fn tell_pace(account: &mut Account, view: &View, acts: (&[DatedAct], &[DatedAct])) {
     let interval = spoken_ms(view.interval);
-    let (interval_of, parallel_of) = (whose_interval(view, acts), whose_parallel(&view.says, acts));
+    let (interval_of, parallel_of) = (whose_interval(view, acts), whose_parallel(&view.says, acts.0));
     account.tell("interval", format!("{interval}: {interval_of}"));
     account.tell("parallel", format!("{}: {parallel_of}", view.parallel));
     account.tell("in flight", view.in_flight.to_string());
@@ -258,13 +220,26 @@ fn next_start(view: &View) -> String {
 }
 
 /// Whose the interval in force is, and what the others would be that it overrules.
-fn whose_interval(view: &View, acts: &[DatedAct]) -> String {
+fn whose_interval(view: &View, (acts, of_all): (&[DatedAct], &[DatedAct])) -> String {
     let says = &view.says;
     let file = format!("the site's file ({})", spoken_ms(says.interval));
     let by = set_by("interval", acts);
     let tuned = says.tuned_interval.map(|tuned| format!("set while it runs{by} ({})", spoken_ms(tuned)));
     let robots = says.robots.as_ref().map(|(floor, origin)| (*floor, format!("robots.txt of {origin}")));
-    let group = says.group.map(|floor| (floor, format!("the group {}", view.unit)));
+    let group = says.group.map(|floor| match says.tuned_group.filter(|tuned| *tuned > floor) {
+        None => (floor, format!("the group {}", view.unit)),
+        Some(tuned) => {
+            let by = set_for(&format!("--group {} ", group_of_unit(&view.unit)), "interval", of_all);
+            (
+                tuned,
+                format!(
+                    "the group {}, set while it runs{by}, over its own ({})",
+                    view.unit,
+                    spoken_ms(floor)
+                ),
+            )
+        }
+    });
     let wanted = says.tuned_interval.map_or(says.interval, |tuned| tuned.max(says.least_interval));
     let own = tuned.unwrap_or_else(|| file.clone());
     let floor = robots.into_iter().chain(group).filter(|(floor, _)| *floor > wanted).max();
@@ -290,16 +265,6 @@ fn whose_parallel(says: &Says, acts: &[DatedAct]) -> String {
         }
         None => "the site's file".to_owned(),
     }
-}
-
-/// Who set a key last, when and why, as far as that is kept.
-fn set_by(key: &str, acts: &[DatedAct]) -> String {
-    let sets = |did: &str| {
-        let values = did.strip_prefix("tune ").unwrap_or_default().split(' ');
-        values.filter_map(|value| value.split_once('=')).any(|(set, _)| set == key)
-    };
-    let last = acts.iter().find(|DatedAct { act, .. }| sets(&act.did));
-    last.map(|DatedAct { at, act }| format!(" by {} at {at}, {}", act.who, act.why)).unwrap_or_default()
 }
 
 /// What is known of the `robots.txt` of each host, and whether that counts as unreachable now.

@@ -9,7 +9,7 @@ use crate::cli::parts::results::Results;
 use crate::cli::parts::when::When;
 use crate::cli::parts::{Exit, Globals, Trouble, sites};
 use crate::clock::Timestamp;
-use crate::frontier::state::FOR_GOOD;
+use crate::frontier::state::{DroppedOf, FOR_GOOD};
 use crate::frontier::{Act, Frontier, Pause, TuneReply, Tuning, View};
 use crate::task::Stage;
 
@@ -18,6 +18,7 @@ use crate::task::Stage;
 #[command(after_help = "Examples:
   paced pause books --why 'their mail of this morning'
   paced pause books travel --until 06:00
+  paced pause books --now
   paced pause --group shops --until 2h
   paced pause --all --parse --why 'a new rule comes'")]
 pub(in crate::cli) struct PauseArgs {
@@ -26,6 +27,9 @@ pub(in crate::cli) struct PauseArgs {
     /// Pause the parsing of stored pages instead of downloads
     #[arg(long)]
     parse: bool,
+    /// Drop requests in flight as well, in every process within 3 s: their pages go back, and no attempt is counted
+    #[arg(long, conflicts_with = "parse")]
+    now: bool,
     /// When it goes on by itself: a time (2026-11-20T09:00:00Z), the next 14:05 of this machine, or a duration (2h)
     #[arg(long, value_name = "TIME", value_parser = When::read)]
     until: Option<When>,
@@ -58,12 +62,14 @@ impl PauseArgs {
     fn act(&self, whose: Option<&SharedBy>, until: Option<Timestamp>) -> Act {
         let whose = whose.map(|shared| format!(" {}", shared.option())).unwrap_or_default();
         let parse = if self.parse { " --parse" } else { "" };
-        self.why.act(&format!("pause{whose}{parse}{}", told(until)))
+        let now = if self.now { " --now" } else { "" };
+        self.why.act(&format!("pause{whose}{parse}{now}{}", told(until)))
     }
 
     fn line(&self, whose: &str, until: Option<Timestamp>, option: &str) -> String {
         let paused = if self.parse { "parses are paused" } else { "paused" };
-        format!("{whose}: {paused}{}; `paced resume {option}` goes on with it", told(until))
+        let now = if self.now { ", requests in flight are dropped within 3 s" } else { "" };
+        format!("{whose}: {paused}{}{now}; `paced resume {option}` goes on with it", told(until))
     }
 }
 
@@ -81,6 +87,9 @@ async fn pause_shared(options: &PauseArgs, shared: &SharedBy, frontier: &Frontie
     let act = options.act(Some(shared), until);
     let paused = Some(pause(&act, until));
     shared.noted(frontier, act, async || shared.pause(frontier, options.stage(), paused).await).await?;
+    if options.now {
+        frontier.drop_requests(shared.requests()).await?;
+    }
     let mut results = Results::default();
     if options.json {
         let mut object = shared.object();
@@ -106,7 +115,11 @@ async fn pause_sites(options: &PauseArgs, frontier: &Frontier, globals: &Globals
         let (name, until) = (&view.site, *until);
         let pause = Some(pause(&act, until));
         let tuning = if options.parse { Tuning::ParsePaused(pause) } else { Tuning::Paused(pause) };
-        match frontier.tune_by(act.clone(), name, vec![tuning]).await? {
+        let paused = frontier.tune_by(act.clone(), name, vec![tuning]).await?;
+        if options.now && paused != TuneReply::Unknown {
+            frontier.drop_requests(DroppedOf::Site(name.clone())).await?;
+        }
+        match paused {
             TuneReply::Unknown => return Err(gone(name)),
             _ if options.json => {
                 let stage = options.stage();

@@ -14,7 +14,7 @@ use crate::cli::parts::{Exit, Globals, Trouble, say, sites};
 use crate::clock::Timestamp;
 use crate::frontier::{Frontier, MOST_NOW};
 use crate::site::{Refusal, Site};
-use crate::task::{LaneWish, NOW, OnFailure, Priority, Put, PutReply, SessionWish};
+use crate::task::{FleetRules, LaneWish, Mark, NOW, OnFailure, Priority, Put, PutReply, SessionWish};
 
 /// URLs put in one step.
 const PORTION: usize = 500;
@@ -98,7 +98,7 @@ pub(super) async fn run(options: PutArgs, globals: &Globals) -> Result<Exit, Tro
         site,
         portion,
         refused,
-        is_full: false,
+        full: Vec::new(),
         results,
     };
     for url in &options.urls {
@@ -168,8 +168,8 @@ struct Intake<'a> {
     site: Site,
     portion: Vec<Put>,
     refused: u64,
-    /// The site's mark was told.
-    is_full: bool,
+    /// Marks that were told.
+    full: Vec<Mark>,
     results: Results,
 }
 
@@ -244,38 +244,44 @@ impl Intake<'_> {
         self.lanes.tell_if_full(puts.len() as u64, &self.frontier, &self.site.name).await?;
         let urls: Vec<CanonicalUrl> = puts.iter().map(|put| put.url.clone()).collect();
         let replies = self.frontier.put(&self.site.name, puts).await?;
-        let full = replies.contains(&PutReply::Refused);
-        let full = if full { Some(self.told_full().await?) } else { None };
-        urls.iter().zip(replies).try_for_each(|(url, reply)| self.tell(url, reply, full.as_deref()))
+        let is_full = replies.iter().any(|reply| matches!(reply, PutReply::Refused(_)));
+        let fleet = if is_full { self.frontier.fleet_rules().await? } else { FleetRules::default() };
+        urls.iter().zip(replies).try_for_each(|(url, reply)| self.tell(url, reply, &fleet))
     }
 
-    /// Says once that nothing more is taken in for now.
-    async fn told_full(&mut self) -> Result<String, Trouble> {
-        let told = self.frontier.fleet_rules().await?.told_full(&self.site.name);
-        if !self.options.json && !self.is_full {
+    /// Says of each mark once that nothing more is taken in for now.
+    fn say_full(&mut self, mark: Mark, told: &str) {
+        if !self.options.json && !self.full.contains(&mark) {
+            self.full.push(mark);
             say(format_args!("paced: {told}: put what is refused again later"));
         }
-        self.is_full = true;
-        Ok(told)
     }
 
     /// Pages are put also where nobody reads the answers any more.
-    fn tell(&mut self, url: &CanonicalUrl, reply: PutReply, full: Option<&str>) -> Result<(), Trouble> {
+    fn tell(&mut self, url: &CanonicalUrl, reply: PutReply, fleet: &FleetRules) -> Result<(), Trouble> {
         let why = match reply {
-            PutReply::Refused => full,
-            PutReply::Busy => Some(BUSY),
+            PutReply::Refused(mark) => {
+                let told = fleet.told_full(&self.site.name, mark);
+                self.say_full(mark, &told);
+                Some(told)
+            }
+            PutReply::Busy => Some(BUSY.to_owned()),
             _ => None,
         };
         if reply == PutReply::Busy && !self.options.json {
             say(format_args!("paced: {url}: {BUSY}"));
         }
         self.refused += u64::from(why.is_some());
-        let reply = json!(reply);
+        let mark = if let PutReply::Refused(mark) = reply { Some(mark) } else { None };
+        let reply = if mark.is_some() { json!("refused") } else { json!(reply) };
         if self.options.json {
-            return self.results.json(match why {
-                Some(why) => json!({ "url": url, "reply": reply, "why": why }),
-                None => json!({ "url": url, "reply": reply }),
-            });
+            let mut told = json!({ "url": url, "reply": reply });
+            for (key, value) in [("mark", mark.map(|mark| json!(mark))), ("why", why.map(|why| json!(why)))] {
+                if let Some(value) = value {
+                    told[key] = value;
+                }
+            }
+            return self.results.json(told);
         }
         self.results.line(format_args!("{}\t{url}", reply.as_str().unwrap_or("put")))
     }

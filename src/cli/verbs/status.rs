@@ -12,11 +12,13 @@ use crate::cli::parts::results::Results;
 use crate::cli::parts::sessions::{all_told_held, session_name, show_session};
 use crate::cli::parts::signals::await_signals;
 use crate::cli::parts::table::{or_dash, table};
-use crate::cli::parts::{Exit, Globals, Trouble, sites};
+use crate::cli::parts::{Exit, Globals, Trouble, fairness, sites};
 use crate::clock;
 use crate::forecast::rate_of;
+use crate::frontier::state::TunedTenants;
 use crate::frontier::{Freshness, Frontier, View};
 use crate::quantity::{compact, compact_rate};
+use crate::task::Mark;
 
 /// The time between two looks of `--watch`.
 const LOOK: Duration = Duration::from_secs(2);
@@ -52,6 +54,17 @@ struct Stand {
     flow: FlowOfSite,
     /// Whether a process is alive that works on it.
     has_workers: bool,
+    /// The mark that it is at, and what is told of that.
+    full: Option<(Mark, String)>,
+}
+
+/// How all of them stand.
+struct Look {
+    stands: Vec<Stand>,
+    /// The frontier is at its mark.
+    full: Option<String>,
+    /// Tenants with rules that they were given while sites run.
+    tuned: TunedTenants,
 }
 
 /// Shows how the sites stand.
@@ -68,22 +81,22 @@ pub(super) async fn run(options: StatusArgs, globals: &Globals) -> Result<Exit, 
     }
     let mut results = Results::default();
     if !options.watch {
-        show(&stands(&frontier, &names).await?, &options, &mut results)?;
+        show(&look(&frontier, &names).await?, &options, &mut results)?;
         return Ok(Exit::Done);
     }
     let stop = await_signals()?.token;
     while !stop.is_cancelled() && !results.is_closed() {
-        let stands = stands(&frontier, &names).await?;
+        let look = look(&frontier, &names).await?;
         if !options.json {
             results.ours("\x1b[2J\x1b[H")?;
         }
-        show(&stands, &options, &mut results)?;
+        show(&look, &options, &mut results)?;
         stop.run_until_cancelled(clock::wait(LOOK)).await;
     }
     Ok(Exit::Done)
 }
 
-async fn stands(frontier: &Frontier, names: &[String]) -> Result<Vec<Stand>, Trouble> {
+async fn look(frontier: &Frontier, names: &[String]) -> Result<Look, Trouble> {
     let at_work = frontier.at_work().await?;
     let mut stands = Vec::with_capacity(names.len());
     let fleet = frontier.fleet_rules().await?;
@@ -91,19 +104,25 @@ async fn stands(frontier: &Frontier, names: &[String]) -> Result<Vec<Stand>, Tro
         let freshness = frontier.freshness(&view.site).await?;
         let Some(flow) = flow_of(frontier, &view, &fleet).await? else { continue };
         let has_workers = at_work.iter().any(|owner| owner.works_on(&view.site));
-        stands.push(Stand { view, freshness, flow, has_workers });
+        let mark = fleet.mark_of_site(view.download.idle(), view.download.bytes);
+        let full = mark.map(|mark| (mark, fleet.told_full(&view.site, mark)));
+        stands.push(Stand { view, freshness, flow, has_workers, full });
     }
-    Ok(stands)
+    let is_full = frontier.idle_in_all().await? >= fleet.most_in_all();
+    let tuned = frontier.tuned_tenants().await?;
+    Ok(Look { stands, tuned, full: is_full.then(|| fleet.told_full("", Mark::Frontier)) })
 }
 
 /// Sites that were named are told of in lines of their own.
-fn show(stands: &[Stand], options: &StatusArgs, results: &mut Results) -> Result<(), Trouble> {
+fn show(look: &Look, options: &StatusArgs, results: &mut Results) -> Result<(), Trouble> {
+    let stands = &look.stands;
     if options.json {
         return stands.iter().try_for_each(|stand| results.json(object(stand)));
     }
     let rows = stands.iter().map(cells).collect();
     results.lines(table(HEADS, rows, FIRST_NUMBER).lines())?;
     results.lines(stands.iter().flat_map(|stand| lanes(&stand.view)))?;
+    results.lines(stands.iter().filter_map(|stand| Some(&stand.full.as_ref()?.1)).chain(&look.full))?;
     let held = stands.iter().flat_map(|Stand { view, .. }| {
         all_told_held(view).into_iter().map(|told| format!("{}: {told}", view.site))
     });
@@ -111,6 +130,9 @@ fn show(stands: &[Stand], options: &StatusArgs, results: &mut Results) -> Result
     let paused = stands.iter().map(|Stand { view, .. }| (&view.site, view.parse_pause()));
     results.lines(paused.filter_map(|(site, pause)| Some(format!("{site}: {}", pause?))))?;
     if options.sites.is_empty() {
+        let tuned = look.tuned.tenants.iter();
+        let told = |rules| format!("{}, set while sites run", fairness::told(rules));
+        results.lines(tuned.map(|(tenant, rules)| format!("tenant {tenant}: {}", told(rules))))?;
         let flows: Vec<&FlowOfSite> = stands.iter().map(|stand| &stand.flow).collect();
         return results.lines(told_of_all(&flows).into_iter().map(|told| format!("waits {told}")));
     }
@@ -178,8 +200,9 @@ fn state(Stand { view, has_workers, .. }: &Stand) -> String {
 }
 
 fn object(stand: &Stand) -> Value {
-    let Stand { view, freshness, flow, .. } = stand;
+    let Stand { view, freshness, flow, full, .. } = stand;
     json!({
+        "full": full.as_ref().map(|(mark, _)| mark),
         "site": view.site, "unit": view.unit, "at": view.at, "order": view.order, "run": view.run, "run_began": view.run_began,
         "state": state(stand), "finished": view.finished, "interval_ms": view.interval, "parallel": view.parallel,
         "waiting": view.download.waiting, "running": view.in_flight, "delayed": view.download.delayed,

@@ -3,19 +3,25 @@
 use std::time::Duration;
 
 use clap::Args;
-use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::builder::PossibleValuesParser;
 use serde_json::json;
 
 use crate::cli::parts::act::Why;
+use crate::cli::parts::fairness;
+use crate::cli::parts::lanes::tenant;
 use crate::cli::parts::results::Results;
 use crate::cli::parts::{Exit, Globals, Trouble, sites};
 use crate::clock::millis;
+use crate::frontier::state::MOST_TUNED;
 use crate::frontier::{Frontier, TuneReply, Tuning, View};
 use crate::quantity::{read_duration, spoken};
+use crate::site::unit_of_group;
 use crate::task::NOW;
 
 /// What can be set.
 const KEYS: [&str; 4] = ["interval", "parallel", "max_pages", "lane"];
+/// What a tenant has.
+const FAIRNESS: &str = "fairness";
 
 /// Options of `paced tune`.
 #[derive(Clone, Debug, Args)]
@@ -23,17 +29,28 @@ const KEYS: [&str; 4] = ["interval", "parallel", "max_pages", "lane"];
   paced tune books interval=5s --why 'their sale begins'
   paced tune books parallel=2 interval=1s
   paced tune books max_pages=50000 lane=slow
-  paced tune books --reset interval        # back to the file's")]
+  paced tune books --reset interval        # back to the file's
+  paced tune --group shops interval=10s
+  paced tune --tenant acme lane=slow threshold=100 per=1h
+  paced tune --tenant acme --reset fairness")]
 pub(in crate::cli) struct TuneArgs {
     /// The site: a name, or its file
-    site: String,
+    #[arg(value_name = "SITE")]
+    site: Option<String>,
     /// `interval=DURATION`, from `min_interval` of the file to 24h; `parallel=NUMBER`, from 1 to its `max_parallel`;
     /// `max_pages=NUMBER`, up only; `lane=NAME`, for tasks that are made from now on
-    #[arg(value_name = "KEY=VALUE", value_parser = setting, required_unless_present = "reset")]
-    values: Vec<Setting>,
-    /// Give a key back to the site's file
-    #[arg(long, value_name = "KEY", value_parser = PossibleValuesParser::new(KEYS).map(|key| reset(&key)))]
-    reset: Vec<Setting>,
+    #[arg(value_name = "KEY=VALUE")]
+    values: Vec<String>,
+    /// A group in place of a site: `interval=DURATION`, from what its files and robots.txt ask for to 24h
+    #[arg(long, value_name = "NAME", conflicts_with = "tenant")]
+    group: Option<String>,
+    /// A tenant in place of a site: `lane=NAME threshold=NUMBER per=DURATION stage=STAGE`, a `lane` first for each rule of its
+    /// fairness; or `fairness=none`
+    #[arg(long, value_name = "NAME", value_parser = tenant)]
+    tenant: Option<String>,
+    /// Give a key back to the file
+    #[arg(long, value_name = "KEY", value_parser = PossibleValuesParser::new([KEYS[0], KEYS[1], KEYS[2], KEYS[3], FAIRNESS]))]
+    reset: Vec<String>,
     #[command(flatten)]
     why: Why,
     /// One JSON object
@@ -85,20 +102,127 @@ fn reset(key: &str) -> Setting {
 
 /// Sets the values, all or none, in force for the very next start in every process.
 pub(super) async fn run(options: TuneArgs, globals: &Globals) -> Result<Exit, Trouble> {
-    let TuneArgs { site, values, reset, why, json } = options;
-    let settings: Vec<Setting> = values.into_iter().chain(reset).collect();
-    if let Some(twice) = KEYS.iter().find(|key| settings.iter().filter(|one| one.key == **key).count() > 1) {
-        return Err(Trouble::usage(format!("`{twice}` is set twice")));
+    let is_shared = options.group.is_some() || options.tenant.is_some();
+    let first = options.site.iter().filter(|_| is_shared);
+    let words: Vec<String> = first.chain(&options.values).cloned().collect();
+    if words.is_empty() && options.reset.is_empty() {
+        return Err(Trouble::usage("say what to set, as in `paced tune SITE interval=2s`; or --reset a key"));
+    }
+    match (&options.group, &options.tenant, &options.site) {
+        (Some(group), ..) => tune_group(group, &words, &options, globals).await,
+        (_, Some(tenant), _) => tune_tenant(tenant, &words, &options, globals).await,
+        (.., Some(site)) => tune_site(site, &words, &options, globals).await,
+        _ => Err(Trouble::usage("name a site, or --group or --tenant")),
+    }
+}
+
+/// What is set, and given back.
+fn settings(words: &[String], reset: &[String]) -> Result<Vec<Setting>, Trouble> {
+    let set =
+        words.iter().map(|word| setting(word).map_err(Trouble::usage)).collect::<Result<Vec<_>, _>>()?;
+    if reset.iter().any(|key| key == FAIRNESS) {
+        return Err(Trouble::usage(format!("`{FAIRNESS}` is a tenant's: name it by --tenant")));
+    }
+    let settings: Vec<Setting> = set.into_iter().chain(reset.iter().map(|key| self::reset(key))).collect();
+    match KEYS.iter().find(|key| settings.iter().filter(|one| one.key == **key).count() > 1) {
+        Some(twice) => Err(Trouble::usage(format!("`{twice}` is set twice"))),
+        None => Ok(settings),
+    }
+}
+
+fn written(settings: &[Setting]) -> String {
+    settings.iter().map(|one| one.written.as_str()).collect::<Vec<_>>().join(" ")
+}
+
+/// A group has an interval alone: requests in flight are each site's.
+async fn tune_group(
+    group: &str,
+    words: &[String],
+    options: &TuneArgs,
+    globals: &Globals,
+) -> Result<Exit, Trouble> {
+    let settings = settings(words, &options.reset)?;
+    let [Setting { tuning: Tuning::Interval(interval), .. }] = settings.as_slice() else {
+        return Err(Trouble::usage("a group has an interval alone: set the rest for each of its sites"));
+    };
+    let frontier = globals.open_existing()?;
+    let act = options.why.act(&format!("tune --group {group} {}", written(&settings)));
+    match frontier.tune_group(&unit_of_group(group), *interval).await? {
+        TuneReply::Done => {}
+        TuneReply::Interval(least, most) => {
+            let (least, most) = (spoken_ms(least), spoken_ms(most));
+            return Err(Trouble::usage(format!(
+                "the group {group}: interval can be {least} to {most}; the least is that of its files or of a robots.txt"
+            )));
+        }
+        _ => {
+            return Err(Trouble::usage(format!(
+                "there is no group `{group}`: name one that `group` has in a site's file"
+            )));
+        }
+    }
+    frontier.note("", act).await?;
+    let mut results = Results::default();
+    if options.json {
+        results.json(json!({ "group": group, "tuned_interval_ms": interval }))?;
+    } else {
+        let interval = interval.map_or_else(|| "that of its files".to_owned(), spoken_ms);
+        results.line(format!("the group {group}: interval {interval}, from its next start on"))?;
+    }
+    Ok(Exit::Done)
+}
+
+/// A tenant's fairness takes the place of that of `paced.toml`.
+async fn tune_tenant(
+    tenant: &str,
+    words: &[String],
+    options: &TuneArgs,
+    globals: &Globals,
+) -> Result<Exit, Trouble> {
+    let is_reset = options.reset.iter().any(|key| key == FAIRNESS);
+    if options.reset.iter().any(|key| key != FAIRNESS) || is_reset && !words.is_empty() {
+        return Err(Trouble::usage(format!(
+            "of a tenant `{FAIRNESS}` alone can be reset, and nothing set with it"
+        )));
     }
     let frontier = globals.open_existing()?;
-    let name = sites::known_one(&frontier, &site, globals).await?;
+    let rules = match is_reset {
+        true => None,
+        false => Some(fairness::read(words, &frontier.fleet_rules().await?)?),
+    };
+    let did = if is_reset { format!("--reset {FAIRNESS}") } else { words.join(" ") };
+    let act = options.why.act(&format!("tune --tenant {tenant} {did}"));
+    if !frontier.tune_tenant(tenant, rules.clone()).await? {
+        return Err(Trouble::usage(format!(
+            "{MOST_TUNED} tenants have rules that were set while sites run: write this one's into paced.toml"
+        )));
+    }
+    frontier.note("", act).await?;
+    let mut results = Results::default();
+    if options.json {
+        results.json(json!({ "tenant": tenant, "fairness": rules }))?;
+    } else {
+        let rules = rules.map_or_else(|| "that of paced.toml".to_owned(), |rules| fairness::told(&rules));
+        results.line(format!("the tenant {tenant}: fairness {rules}, from its next task on"))?;
+    }
+    Ok(Exit::Done)
+}
+
+async fn tune_site(
+    site: &str,
+    words: &[String],
+    options: &TuneArgs,
+    globals: &Globals,
+) -> Result<Exit, Trouble> {
+    let settings = settings(words, &options.reset)?;
+    let frontier = globals.open_existing()?;
+    let name = sites::known_one(&frontier, site, globals).await?;
     for setting in &settings {
         if let Tuning::Lane(Some(lane)) = &setting.tuning {
             must_be_a_site_s(lane, &frontier).await?;
         }
     }
-    let written: Vec<&str> = settings.iter().map(|one| one.written.as_str()).collect();
-    let act = why.act(&format!("tune {}", written.join(" ")));
+    let act = options.why.act(&format!("tune {}", written(&settings)));
     let tunings = settings.iter().map(|one| one.tuning.clone()).collect();
     if let Some(trouble) = refusal(&name, frontier.tune_by(act, &name, tunings).await?) {
         return Err(trouble);
@@ -106,7 +230,7 @@ pub(super) async fn run(options: TuneArgs, globals: &Globals) -> Result<Exit, Tr
     let view = frontier.view(&name).await?;
     let Some(view) = view else { return Err(gone(&name)) };
     let mut results = Results::default();
-    if json {
+    if options.json {
         let View { interval, parallel, .. } = view;
         let (max_pages, lane) = (view.says.most_pages(), view.says.tuned_lane);
         results.json(json!({

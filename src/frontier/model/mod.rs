@@ -93,6 +93,10 @@ impl Shelf for Model {
         Ok(())
     }
 
+    fn idle_in_all(&mut self) -> Sure<u64> {
+        Ok(self.sites.values().map(|site| site.download.idle()).sum())
+    }
+
     fn remove_site(&mut self, name: &str) -> Sure<()> {
         self.sites.remove(name);
         self.texts.remove(name);

@@ -8,6 +8,7 @@ mod client;
 mod connection;
 mod connector;
 mod error;
+mod idle;
 mod io_thread;
 mod partitions;
 mod prelude;

@@ -10,13 +10,14 @@ use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
 use super::Shared;
+use super::idle::KnownIdle;
 use crate::canonical_url::fingerprint;
 use crate::clock::{self, millis};
 use crate::frontier::step::{Claim, Feeding, Forgotten, Grant, Renamed};
 use crate::frontier::table::{At, Haste, Reply, Step};
 use crate::frontier::{Agreed, FrontierError, MutexKey, PausesOfAll};
 use crate::recent::Recent;
-use crate::task::{FleetRules, Lease, LeaseKey, Settled, Settlement, Stage};
+use crate::task::{FleetRules, Lease, LeaseKey, Origin, Settled, Settlement, Stage};
 
 /// Where the directory is.
 pub(super) const DIRECTORY: usize = 0;
@@ -24,7 +25,7 @@ pub(super) const DIRECTORY: usize = 0;
 const LEFT_ALONE: Duration = Duration::from_secs(5);
 /// How long a claim waits for its partitions: the others go on without one that is silent, and a later claim takes its answer
 /// up.
-const ANSWERS_WITHIN: Duration = Duration::from_millis(250);
+pub(super) const ANSWERS_WITHIN: Duration = Duration::from_millis(250);
 /// How long it waits for each, where one before it took all that time; and when a claim looks for late answers.
 const ANSWERS_SOON: Duration = Duration::from_millis(25);
 
@@ -39,6 +40,8 @@ pub(super) struct Partitions {
     /// Partitions that have nothing to give of a stage before a time, and whether they may have something then, if nothing else
     /// happens. Each has been asked for that stage, so that it tells this process of news.
     bare: Mutex<HashMap<(usize, Stage), (Instant, bool)>>,
+    /// How many downloads wait in each.
+    pub(super) idle: KnownIdle,
     /// Claims that partitions haven't answered yet.
     late: Mutex<HashMap<usize, LateClaim>>,
 }
@@ -50,7 +53,7 @@ struct LateClaim {
     answer: oneshot::Receiver<Result<Value, FrontierError>>,
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -60,7 +63,7 @@ impl Shared {
         match step {
             Step::Forget { site } => self.forget(site).await.map(Reply::Forget),
             Step::Rename { site, to } => self.rename(site, to).await.map(Reply::Rename),
-            Step::Inspect {} => self.everywhere(step).await,
+            Step::Inspect {} | Step::IdleInAll {} => self.everywhere(step).await,
             Step::Enlist { scope: None, .. } => self.beat(step).await,
             step if self.connections.len() == 1 => self.step_in(DIRECTORY, step).await,
             Step::Register { new } => self.register(new).await.map(Reply::Register),
@@ -70,9 +73,15 @@ impl Shared {
             }
             Step::Extend { leases } => self.extend(leases).await.map(Reply::Extend),
             Step::Feed { most } => self.feed(most).await.map(Reply::Feed),
-            Step::Enlist { .. } | Step::Bury { .. } => self.everywhere(step).await,
+            Step::Enlist { .. } | Step::Bury { .. } | Step::TellTuned { .. } => self.everywhere(step).await,
             Step::Agree { rules, mark, .. } => self.agree(rules, mark).await.map(Reply::Agree),
             Step::TellPaused { of_all, .. } => self.tell_paused(of_all).await.map(Reply::TellPaused),
+            Step::Put { site, puts, haste, .. } => {
+                let partition = self.partition_of_site(&site).await?.unwrap_or(DIRECTORY);
+                let is_asked = puts.iter().any(|put| put.origin == Origin::Request);
+                let elsewhere = if is_asked { self.idle_beside(partition).await } else { 0 };
+                self.step_in(partition, Step::Put { site, puts, elsewhere, haste }).await
+            }
             step => {
                 let partition = self.partition_of(&step).await?.unwrap_or(DIRECTORY);
                 self.step_in(partition, step).await
@@ -453,6 +462,7 @@ impl Shared {
 fn join(all: &mut Reply, part: Reply) {
     match (all, part) {
         (Reply::Bury(was_known), Reply::Bury(is_known)) => *was_known |= is_known,
+        (Reply::IdleInAll(all), Reply::IdleInAll(part)) => *all += part,
         (Reply::Inspect(all), Reply::Inspect(part)) => {
             all.tasks.extend(part.tasks);
             all.due.extend(part.due);

@@ -11,17 +11,20 @@ use crate::clock::millis;
 use crate::frontier::members::BEAT;
 use crate::frontier::mutex_key::UNIT_MUTEX;
 use crate::frontier::state::{
-    AVERAGED, AwayHost, BACK_MS, ENDED_KEPT, ENDED_MS, EPOCH, FED_WAITING, FOR_GOOD, HOUR_SLOTS, LEASE_MS,
-    LONGEST_INTERVAL, MARKS_KEPT, MAX_LOSSES, MOST_NOW, MOST_PAGES, MOST_WAITS, PageState, Place, RUN_SLOT,
-    SLOT_MS, START_TOKEN, SessionPlace, SiteSettings, TOLD_MS, Turn, WAIT_BOUNDS, WAIT_ONE, WAITS_KEPT,
-    delay_after_loss,
+    AVERAGED, AwayHost, BACK_MS, DROPS_KEPT, DROPS_KEPT_MS, ENDED_KEPT, ENDED_MS, EPOCH, FED_WAITING,
+    FOR_GOOD, HOUR_SLOTS, LEASE_MS, LONGEST_INTERVAL, MARKS_KEPT, MAX_LOSSES, MOST_NOW, MOST_PAGES,
+    MOST_TUNED, MOST_WAITS, PageState, Place, RUN_SLOT, SLOT_MS, START_TOKEN, SessionPlace, SiteSettings,
+    TOLD_MS, Turn, WAIT_BOUNDS, WAIT_ONE, WAITS_KEPT, delay_after_loss,
 };
 use crate::frontier::steps::{
     REMOVED, acts, away, claim, feed, gate, lease, lock, pauses, queue, reasons, session, settle, site,
 };
 use crate::frontier::view::SiteNames;
 use crate::manners::{MOST_ROBOTS_REDIRECTS, departure, slow_start, wall};
-use crate::task::{Exclusion, LANE, MOST_WAITING, NOW, Priority, PutReply, Settled, TaskOrder, UnitPick};
+use crate::task::{
+    Exclusion, LANE, MOST_BYTES, MOST_IN_ALL, MOST_WAITING, Mark, NOW, Priority, PutReply, Settled,
+    TASK_BYTES, TaskOrder, UnitPick,
+};
 
 /// What hints are told on that something can be claimed: the partition, in how many ms, and the name of whom it is for.
 pub(super) const CHANNEL: &str = "paced:wake";
@@ -46,7 +49,7 @@ fn allowances() -> String {
 }
 
 /// Spans are in ms.
-fn numbers() -> [(&'static str, i64); 72] {
+fn numbers() -> [(&'static str, i64); 78] {
     [
         ("SLOTS", PageState::SLOTS),
         ("LEASE_MS", LEASE_MS),
@@ -62,7 +65,13 @@ fn numbers() -> [(&'static str, i64); 72] {
         ("DUE_PARTS", i64::from(claim::PARTS)),
         ("TIDIED", i64::from(away::TIDIED)),
         ("MOST_NOW", MOST_NOW.cast_signed()),
+        ("DROPS_KEPT", i64::try_from(DROPS_KEPT).unwrap_or_default()),
+        ("DROPS_KEPT_MS", DROPS_KEPT_MS),
+        ("MOST_TUNED", i64::try_from(MOST_TUNED).unwrap_or_default()),
         ("MOST_WAITING", MOST_WAITING.into()),
+        ("MOST_BYTES", MOST_BYTES.cast_signed()),
+        ("MOST_IN_ALL", MOST_IN_ALL.into()),
+        ("TASK_BYTES", TASK_BYTES.cast_signed()),
         ("MARKS_KEPT", i64::try_from(MARKS_KEPT).unwrap_or_default()),
         ("SWEPT_WINDOWS", i64::from(gate::SWEPT_WINDOWS)),
         ("FED", i64::from(feed::FED)),
@@ -124,7 +133,7 @@ fn numbers() -> [(&'static str, i64); 72] {
 }
 
 /// Reasons have the name of what they tell of in braces.
-fn texts() -> [(&'static str, String); 37] {
+fn texts() -> [(&'static str, String); 39] {
     [
         ("PROGRAM", env!("CARGO_PKG_VERSION").to_owned()),
         ("LANE", LANE.to_owned()),
@@ -155,7 +164,9 @@ fn texts() -> [(&'static str, String); 37] {
         ("REVIVED", word(&PutReply::Revived)),
         ("KNOWN", word(&PutReply::Known)),
         ("OVER_BUDGET", word(&PutReply::OverBudget)),
-        ("REFUSED", word(&PutReply::Refused)),
+        ("MARK_SITE", word(&Mark::Site)),
+        ("MARK_SITE_BYTES", word(&Mark::SiteBytes)),
+        ("MARK_FRONTIER", word(&Mark::Frontier)),
         ("BUSY", word(&PutReply::Busy)),
         ("KEPT", word(&Settled::Kept)),
         ("DIED", word(&Settled::Died)),

@@ -71,7 +71,12 @@ impl Shop {
             change(&mut put);
             put
         });
-        self.step(Step::Put { site: site.to_owned(), puts: puts.collect(), haste: Haste::Nobody });
+        self.step(Step::Put {
+            site: site.to_owned(),
+            puts: puts.collect(),
+            elsewhere: 0,
+            haste: Haste::Nobody,
+        });
     }
 
     fn claim(&mut self, owner: &str, wanted: u32, only: &[&str]) -> Vec<Lease> {

@@ -32,6 +32,13 @@ impl Shelf for Tables<'_> {
         if self.memory.sites.change(&site.name, site) { Ok(()) } else { self.write_site_row(site) }
     }
 
+    fn idle_in_all(&mut self) -> Result<u64> {
+        self.flush()?;
+        let idle =
+            self.file.one("SELECT value FROM meta WHERE key = 'idle'", [], |row| row.get::<_, i64>(0))?;
+        Ok(idle.map_or(0, i64::unsigned_abs))
+    }
+
     fn remove_site(&mut self, name: &str) -> Result<()> {
         self.forget_flow(name)?;
         self.forget_all()?;

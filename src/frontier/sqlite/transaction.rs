@@ -143,8 +143,9 @@ impl<'c> Tables<'c> {
     fn write_site(&mut self, before: &SiteState, site: &SiteState) -> Result<()> {
         if before.unit == site.unit && columns(before) == columns(site) {
             let id = self.site_id(&site.name)?;
-            let row = params![id, site.waits_until(), to_json(site)?];
-            return self.file.run("UPDATE site SET waits_until = ?2, state = ?3 WHERE id = ?1", row);
+            let row = params![id, site.waits_until(), to_json(site)?, site.download.idle().cast_signed()];
+            let sql = "UPDATE site SET waits_until = ?2, state = ?3, idle = ?4 WHERE id = ?1";
+            return self.file.run(sql, row);
         }
         self.write_site_row(site)
     }
@@ -162,12 +163,15 @@ impl<'c> Tables<'c> {
         let unit: i64 = unit.ok_or(rusqlite::Error::QueryReturnedNoRows)?;
         let Columns { ready, has_room, interval } = columns(site);
         self.file.run(
-            "INSERT INTO site (name, unit, ready_download, ready_parse, has_room, interval, waits_until, state)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
+            "INSERT INTO site (name, unit, ready_download, ready_parse, has_room, interval, waits_until, state, idle)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
              ON CONFLICT (name) DO UPDATE
              SET unit = ?2, ready_download = ?3, ready_parse = ?4, has_room = ?5, interval = ?6, waits_until = ?7,
-                 state = ?8",
-            params![site.name, unit, ready[0], ready[1], has_room, interval, site.waits_until(), to_json(site)?],
+                 state = ?8, idle = ?9",
+            params![
+                site.name, unit, ready[0], ready[1], has_room, interval, site.waits_until(), to_json(site)?,
+                site.download.idle().cast_signed()
+            ],
         )?;
         let after = [unit, ready[0].into(), ready[1].into()];
         if before == Some(after) {

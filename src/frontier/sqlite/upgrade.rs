@@ -5,7 +5,7 @@ use rusqlite::{Connection, OptionalExtension, Result, TransactionBehavior, param
 
 use super::columns::{json, url};
 use super::memory::Memory;
-use super::schema::{FLOW, PAGES, TASKS, VERSION};
+use super::schema::{FLOW, IDLE, PAGES, TASKS, VERSION};
 use super::transaction::Tables;
 use crate::frontier::state::PageState;
 
@@ -25,8 +25,8 @@ enum Part {
 /// From which version each part leads on. Since version 4 a site's file has a table of its own, as the site's row is written with
 /// every page; since 5 so has what an owner was answered last, as its row names all its sites. Since 6 an owner's row says what its
 /// claims no longer do: what it works on. Since 8 a task has a lane, and pages are packed.
-/// Since 9 it is kept what people did, since 10 how many tasks were made for each tenant lately, and since 11 what flowed through
-/// each queue.
+/// Since 9 it is kept what people did, since 10 how many tasks were made for each tenant lately, since 11 what flowed through
+/// each queue, and since 12 how much waits in all.
 const PARTS: &[(i64, Part)] = &[
     (3, Part::Sql("CREATE TABLE site_file (site TEXT PRIMARY KEY, text TEXT NOT NULL) WITHOUT ROWID")),
     (3, Part::Each(FILES_OF_3)),
@@ -51,7 +51,7 @@ const PARTS: &[(i64, Part)] = &[
     (10, Part::Sql(FROM_10)),
     (10, Part::Rows(add_steps)),
     (10, Part::Sql(FLOW)),
-    (11, Part::Sql("")),
+    (11, Part::Sql(IDLE)),
 ];
 const FILES_OF_3: &str = "
 INSERT INTO site_file SELECT name, text FROM site

@@ -212,7 +212,7 @@ mod tests {
     }
 
     fn put(haste: Haste) -> Step {
-        Step::Put { site: "shop".to_owned(), puts: Vec::new(), haste }
+        Step::Put { site: "shop".to_owned(), puts: Vec::new(), elsewhere: 0, haste }
     }
 
     /// A put of so many links, each with a URL of so many bytes.
@@ -220,7 +220,7 @@ mod tests {
         let url = format!("https://shop.example/{}", "x".repeat(bytes));
         let url = CanonicalUrl::parse(&url).expect("a URL");
         let puts = vec![Put::link(url, 1); count];
-        Step::Put { site: "shop".to_owned(), puts, haste: Haste::Claim }
+        Step::Put { site: "shop".to_owned(), puts, elsewhere: 0, haste: Haste::Claim }
     }
 
     fn claim() -> Step {

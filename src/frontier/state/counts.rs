@@ -6,7 +6,7 @@ use serde::ser::SerializeMap;
 use serde::{Deserialize, Serialize, Serializer};
 
 use super::{Place, Task};
-use crate::task::{Exclusion, LANE, TooMuch};
+use crate::task::{Exclusion, LANE, TASK_BYTES, TooMuch};
 
 /// Where the tasks of one site and stage are, and what became of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -60,6 +60,8 @@ pub struct StageCounts {
     pub left_out: u64,
     /// Pages whose parse took more than their site's file allows.
     pub too_dear: u64,
+    /// What the tasks weigh that nobody works on, in bytes: their URLs, and [`TASK_BYTES`] each.
+    pub bytes: u64,
     /// Done by being unwanted, by reason.
     pub excluded: BTreeMap<Exclusion, u64>,
     /// Tasks that may be claimed, by lane; those of the lane that is always there aren't counted here.
@@ -77,7 +79,7 @@ pub(super) fn without_zeroes<S: Serializer>(counts: &StageCounts, serializer: S)
     }
     let (counters, excluded, lanes) = counters!(
         waiting parked delayed scheduled behind leased letters created revived reruns done dead dropped coalesced deferred known absorbed
-        over_budget redirected lost retried dropped_links left_out too_dear
+        over_budget redirected lost retried dropped_links left_out too_dear bytes
     );
     let mut map = serializer.serialize_map(None)?;
     for (name, count) in counters.into_iter().filter(|(_, count)| **count > 0) {
@@ -140,6 +142,7 @@ impl StageCounts {
     /// Books a task into the place where it stands.
     pub(super) fn enters(&mut self, task: &Task) {
         *self.place(&task.place) += 1;
+        self.bytes += weight(task);
         self.parked += u64::from(task.place == Place::Parked);
         self.behind += u64::from(task.place == Place::Behind);
         if let Some(lane) = task.queued_in() {
@@ -151,6 +154,7 @@ impl StageCounts {
     pub(super) fn leaves(&mut self, task: &Task) {
         let count = self.place(&task.place);
         *count = count.saturating_sub(1);
+        self.bytes = self.bytes.saturating_sub(weight(task));
         if task.place == Place::Parked {
             self.parked = self.parked.saturating_sub(1);
         }
@@ -172,4 +176,9 @@ impl StageCounts {
             Place::Running(_) => &mut self.leased,
         }
     }
+}
+
+/// What a task weighs in its queue, in bytes; nothing where it runs.
+fn weight(task: &Task) -> u64 {
+    if task.running().is_some() { 0 } else { task.url.as_str().len() as u64 + TASK_BYTES }
 }

@@ -1,9 +1,11 @@
 //! The rules that a fleet's machines agreed on, which lanes they make, and which rules they replaced.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
-use super::{PausesOfAll, is_default};
-use crate::task::FleetRules;
+use super::{DropMark, PausesOfAll, is_default};
+use crate::task::{FleetRules, LaneRule};
 
 /// An urgent put goes to the lane `now` while fewer tasks of its site and stage wait there.
 pub const MOST_NOW: u64 = 100;
@@ -19,9 +21,27 @@ pub struct FleetState {
     pub marks: Vec<u64>,
     /// Of the texts before, the latest last.
     pub replaced: Vec<u64>,
+    /// The rules that tenants were given while it runs.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub tuned: TunedTenants,
     /// What is paused of all sites.
     #[serde(default, skip_serializing_if = "is_default")]
     pub paused: PausesOfAll,
+    /// Requests that are to be dropped, the latest last.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub drops: Vec<DropMark>,
+}
+
+/// So many tenants at most have rules that they were given while it runs.
+pub const MOST_TUNED: usize = 100;
+
+/// The rules that tenants were given while it runs, in place of those of the files (F17), and what tells them from those before.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TunedTenants {
+    /// It rises with each change.
+    pub number: i64,
+    /// By tenant.
+    pub tenants: BTreeMap<String, Vec<LaneRule>>,
 }
 
 /// What became of the rules that a machine brought (N8).

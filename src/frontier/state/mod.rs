@@ -13,12 +13,15 @@ mod unit;
 mod wall;
 
 pub use counts::StageCounts;
-pub use fleet::{Agreed, FleetState, MARKS_KEPT, MOST_NOW};
+pub use fleet::{Agreed, FleetState, MARKS_KEPT, MOST_NOW, MOST_TUNED, TunedTenants};
 pub use flow::{
     FlowRate, HOUR_SLOTS, MOST_WAITS, OldestWaiting, QueueBooks, QueueFlow, RUN_SLOT, SLOT_MS, WAIT_BOUNDS,
     WAIT_ONE, WAITS_KEPT, WaitBound, WaitKey, WaitTimes, slot_of,
 };
-pub use pauses::{FOR_GOOD, GroupPaused, Pause, Pauses, PausesOfAll, SharedPauses};
+pub use pauses::{
+    DROPS_KEPT, DROPS_KEPT_MS, DropMark, DroppedOf, FOR_GOOD, GroupPaused, Pause, Pauses, PausesOfAll,
+    SharedPauses,
+};
 pub use records::{
     AwayHost, DeadState, LastAnswers, OwnerState, PageState, Recrawl, RobotsBrief, RobotsState, WorkScope,
 };

@@ -108,6 +108,49 @@ pub enum GroupPaused {
     Was(bool),
 }
 
+/// So many marks of requests that are to be dropped are kept, and each for so long, in ms.
+pub const DROPS_KEPT: usize = 100;
+/// Longer than a request takes.
+pub const DROPS_KEPT_MS: i64 = 600_000;
+
+/// Whose requests in flight are to be dropped.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DroppedOf {
+    /// A site's.
+    Site(String),
+    /// Those of all sites of a pace unit.
+    Unit(String),
+    /// All.
+    All,
+}
+
+/// Requests that were granted until then are to be dropped, and their tasks go back.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DropMark {
+    /// In ms.
+    pub at: i64,
+    /// Whose.
+    pub of: DroppedOf,
+}
+
+impl DropMark {
+    /// Whether it means a request.
+    pub fn means(&self, site: &str, unit: &str, granted_at: i64) -> bool {
+        let is_of = match &self.of {
+            DroppedOf::Site(name) => name == site,
+            DroppedOf::Unit(name) => name == unit,
+            DroppedOf::All => true,
+        };
+        is_of && granted_at <= self.at
+    }
+
+    /// Whether it is still told.
+    pub fn is_kept(&self, now: i64) -> bool {
+        self.at > now - DROPS_KEPT_MS
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -53,6 +53,9 @@ pub struct UnitState {
     /// It was left alone for long, and is asked slowly at first.
     #[serde(default, skip_serializing_if = "is_default")]
     pub slow: Option<SlowStart>,
+    /// What its group waits, in ms, as it was set while its sites run; it lasts as long as the group has sites.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub tuned_interval: Option<i64>,
     /// What people paused of its group or of all sites.
     #[serde(default, skip_serializing_if = "is_default")]
     pub paused: SharedPauses,
@@ -242,9 +245,14 @@ impl UnitState {
 
     /// What its group asks a site to wait, whatever it was set to, in ms; 0 where it is in none.
     pub fn group_wait(&self) -> i64 {
+        self.least_group_wait().map_or(0, |least| least.max(self.tuned_interval.unwrap_or(0)))
+    }
+
+    /// The same whatever the group was set to: it is made longer alone. None where the unit is no group.
+    pub fn least_group_wait(&self) -> Option<i64> {
         match self.wait {
-            UnitWait::Group(wait) | UnitWait::Longest(wait) => wait.max(self.shared_floor()),
-            UnitWait::Own => 0,
+            UnitWait::Group(wait) | UnitWait::Longest(wait) => Some(wait.max(self.shared_floor())),
+            UnitWait::Own => None,
         }
     }
 

@@ -48,7 +48,7 @@ impl<S: Shelf> Moment<'_, S> {
 
     fn ruled_lane(&mut self, window: Window<'_>) -> Done<S, Option<String>> {
         let fleet = self.shelf.fleet()?;
-        let rules = fleet.rules.of(window.tenant, window.stage);
+        let rules = fleet.rules.of(fleet.tuned.tenants.get(window.tenant), window.tenant, window.stage);
         let Some(most) = rules.clone().map(|rule| rule.threshold).max() else { return Ok(None) };
         let longest = rules.clone().map(|rule| rule.per).max().unwrap_or(0);
         self.shelf.sweep_windows(self.now, SWEPT_WINDOWS)?;

@@ -3,7 +3,8 @@
 use super::{Done, Moment};
 use crate::frontier::shelf::Shelf;
 use crate::frontier::state::{
-    AwayHost, FleetState, GroupPaused, Pause, PausesOfAll, SiteState, UnitState, UnitWait,
+    AwayHost, DROPS_KEPT, DropMark, DroppedOf, FleetState, GroupPaused, Pause, PausesOfAll, SiteState,
+    UnitState, UnitWait,
 };
 use crate::task::Stage;
 
@@ -58,6 +59,22 @@ impl<S: Shelf> Moment<'_, S> {
             }
         }
         Ok(if names.len() == TOLD as usize { names.pop() } else { None })
+    }
+
+    /// Requests that were granted until now are to be dropped: each process looks for such marks with its beat.
+    pub(super) fn drop_requests(&mut self, of: DroppedOf) -> Done<S> {
+        let mut fleet = FleetState::clone(&*self.shelf.fleet()?);
+        fleet.drops.retain(|mark| mark.is_kept(self.now));
+        fleet.drops.push(DropMark { at: self.now, of });
+        let over = fleet.drops.len().saturating_sub(DROPS_KEPT);
+        fleet.drops.drain(..over);
+        self.shelf.save_fleet(&fleet)
+    }
+
+    /// Such marks, the latest last.
+    pub(super) fn drops(&mut self) -> Done<S, Vec<DropMark>> {
+        let fleet = self.shelf.fleet()?;
+        Ok(fleet.drops.iter().filter(|mark| mark.is_kept(self.now)).cloned().collect())
     }
 
     /// Whether no parse of a site is to be granted.

@@ -6,7 +6,7 @@ use crate::canonical_url::CanonicalUrl;
 use crate::clock::Timestamp;
 use crate::frontier::shelf::Shelf;
 use crate::frontier::state::{Deferral, Place, Rare, Running, SiteState, Task, later_expiry};
-use crate::task::{NOW, Origin, Priority, Put, PutReply, Stage, StoredPage};
+use crate::task::{Mark, NOW, Origin, Priority, Put, PutReply, Stage, StoredPage};
 
 /// A page on its way into a stage's queue.
 pub(super) struct Incoming {
@@ -20,15 +20,15 @@ pub(super) struct Incoming {
     pub(super) taken: Option<Running>,
     /// A seed of the run: a page that it has fetched or fetches now isn't fetched again.
     pub(super) is_seed: bool,
-    /// It is refused where its site holds as many pages as it may: a put by somebody who can put it again.
-    pub(super) may_be_refused: bool,
+    /// It is refused where as much waits as may, beside so many downloads of other sites: a put by somebody who can put it again.
+    pub(super) refused_beside: Option<u64>,
 }
 
 impl Incoming {
     /// Into the download queue.
     fn download(put: Put) -> Self {
         let stage = Stage::Download;
-        Self { put, stage, stored: None, taken: None, is_seed: false, may_be_refused: false }
+        Self { put, stage, stored: None, taken: None, is_seed: false, refused_beside: None }
     }
 
     /// Into the parse queue, from where the page is kept.
@@ -50,14 +50,24 @@ impl Incoming {
 }
 
 impl<S: Shelf> Moment<'_, S> {
-    /// Puts pages into a site's download queue, in order; `None` if there is no such site.
-    pub(super) fn put(&mut self, site: &str, puts: Vec<Put>) -> Done<S, Option<Vec<PutReply>>> {
+    /// Puts pages into a site's download queue, in order; `None` if there is no such site. So many downloads wait in other parts of
+    /// the frontier.
+    pub(super) fn put(
+        &mut self,
+        site: &str,
+        puts: Vec<Put>,
+        elsewhere: i64,
+    ) -> Done<S, Option<Vec<PutReply>>> {
         let Some(mut site) = self.shelf.site(site)? else { return Ok(None) };
+        let is_asked = puts.iter().any(|put| put.origin == Origin::Request);
+        let in_all = if is_asked { self.shelf.idle_in_all()? } else { 0 };
+        let beside = in_all.saturating_sub(site.download.idle()) + elsewhere.max(0).unsigned_abs();
         let replies = puts.into_iter().map(|put| {
             // The target of a redirect takes the place of its origin, and what is as urgent as a robots.txt shows whether there is
             // a wall.
             let may_be_refused = put.hops == 0 && put.priority != Priority::ROBOTS;
-            self.put_one(&mut site, Incoming { may_be_refused, ..Incoming::download(put) })
+            let refused_beside = may_be_refused.then_some(beside);
+            self.put_one(&mut site, Incoming { refused_beside, ..Incoming::download(put) })
         });
         let replies = replies.collect::<Result<Vec<_>, _>>()?;
         self.save(&site)?;
@@ -111,9 +121,9 @@ impl<S: Shelf> Moment<'_, S> {
             site.counts(stage).over_budget += 1;
             return Ok(PutReply::OverBudget);
         }
-        let is_new = letter.is_none() && new.may_be_refused;
-        if is_new && site.counts(stage).idle() >= self.shelf.fleet()?.rules.most_waiting() {
-            return Ok(PutReply::Refused);
+        let mark = if letter.is_none() { self.mark_met(site, &new)? } else { None };
+        if let Some(mark) = mark {
+            return Ok(PutReply::Refused(mark));
         }
         if letter.is_some() {
             self.remove_letter(site, stage, &put.url)?;
@@ -128,6 +138,15 @@ impl<S: Shelf> Moment<'_, S> {
         }
         site.counts(stage).created += 1;
         Ok(PutReply::Created)
+    }
+
+    /// The mark that keeps a new page out (M10); that of the frontier keeps no link out.
+    fn mark_met(&mut self, site: &SiteState, new: &Incoming) -> Done<S, Option<Mark>> {
+        let Some(beside) = new.refused_beside else { return Ok(None) };
+        let (fleet, idle) = (self.shelf.fleet()?, site.download.idle());
+        let is_full = new.put.origin == Origin::Request && beside + idle >= fleet.rules.most_in_all();
+        let of_site = fleet.rules.mark_of_site(idle, site.download.bytes);
+        Ok(of_site.or(is_full.then_some(Mark::Frontier)))
     }
 
     /// A page that is in hand: it isn't, or it isn't to be, a step of two sessions.

@@ -64,6 +64,9 @@ impl<S: Shelf> Moment<'_, S> {
         if version != Some(site.version) {
             unit.forget_floors(&new.hosts);
         }
+        if new.group.is_none() {
+            unit.tuned_interval = None;
+        }
         unit.wait = match &new.group {
             None => UnitWait::Own,
             Some((_, 0)) => UnitWait::Longest(self.shelf.longest_interval(&unit.name)?),
@@ -144,8 +147,10 @@ impl<S: Shelf> Moment<'_, S> {
         if let UnitWait::Longest(wait) = &mut unit.wait {
             *wait = self.shelf.longest_interval(&unit.name)?;
         }
+        let has_sites = self.shelf.has_sites(&unit.name)?;
+        unit.tuned_interval = unit.tuned_interval.filter(|_| has_sites);
         self.retime(&unit)?;
-        if !self.shelf.has_sites(&unit.name)? {
+        if !has_sites {
             let wait = self.wait_of(&unit)?;
             self.shelf.set_idle(&unit.name, Some(unit.ends_unpaused(wait).max(self.now) + IDLE_MS))?;
         }

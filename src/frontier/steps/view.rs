@@ -155,6 +155,7 @@ fn says(site: &SiteState, unit: &UnitState) -> Says {
         max_pages: site.settings.budgets.get("").copied(),
         tuned_max_pages: site.tuned.max_pages,
         tuned_lane: site.tuned.lane.clone(),
+        tuned_group: unit.tuned_interval,
     }
 }
 

@@ -239,6 +239,8 @@ pub struct Says {
     pub tuned_max_pages: Option<u64>,
     /// The lane, as it was set while it runs.
     pub tuned_lane: Option<String>,
+    /// Its group's interval, as it was set while its sites run, in ms; a floor.
+    pub tuned_group: Option<i64>,
 }
 
 impl Says {

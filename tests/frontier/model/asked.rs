@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use paced::internals::clock::Timestamp;
 use paced::internals::frontier::{Forgotten, Registered, Registration, SiteSettings};
-use paced::internals::task::{NOW, Origin, Priority, Put, PutReply, SessionWish, Stage};
+use paced::internals::task::{Mark, NOW, Origin, Priority, Put, PutReply, SessionWish, Stage};
 
 use super::laned::goes_now;
 use super::ledger::{Deferral, Held, Key, Ledger, NEVER, Place, Task, differs};
@@ -19,19 +19,19 @@ impl Ledger {
     /// A put by somebody who can put it again: it is refused where too much waits, but the target of a redirect, a probe, and what
     /// was taken in before (M10).
     pub fn put_by_somebody(&mut self, site_name: &str, put: &Put) -> PutReply {
-        let is_full = put.hops == 0
-            && put.priority != Priority::ROBOTS
-            && self.sites.contains_key(site_name)
-            && self.is_full(site_name);
-        self.put_where(site_name, Stage::Download, put, is_full)
+        let may_be_refused =
+            put.hops == 0 && put.priority != Priority::ROBOTS && self.sites.contains_key(site_name);
+        let is_link = put.origin == Origin::Link;
+        let mark = if may_be_refused { self.mark_met(site_name, is_link) } else { None };
+        self.put_where(site_name, Stage::Download, put, mark)
     }
 
     /// A put by the table of section 4.
     pub fn put(&mut self, site_name: &str, stage: Stage, put: &Put) -> PutReply {
-        self.put_where(site_name, stage, put, false)
+        self.put_where(site_name, stage, put, None)
     }
 
-    fn put_where(&mut self, site_name: &str, stage: Stage, put: &Put, is_full: bool) -> PutReply {
+    fn put_where(&mut self, site_name: &str, stage: Stage, put: &Put, mark: Option<Mark>) -> PutReply {
         let key = (site_name.to_owned(), stage, put.url.to_string());
         let link = put.origin == Origin::Link;
         let (expires, now) = (time(put.expires), self.now);
@@ -69,8 +69,8 @@ impl Ledger {
         if link && names.iter().any(full) {
             return PutReply::OverBudget;
         }
-        if is_full && letter.is_none() {
-            return PutReply::Refused;
+        if let Some(mark) = mark.filter(|_| letter.is_none()) {
+            return PutReply::Refused(mark);
         }
         if stage == Stage::Download {
             for name in names {

@@ -62,6 +62,9 @@ impl Ledger {
             let later = [here("delayed"), here("scheduled") + behind, behind];
             let counted = (here("waiting") + parked, parked, later, here("running"));
             self.check_lanes(name, stage, counts)?;
+            if counts.bytes != self.weight(name, stage) {
+                return differs(&format!("M10: bytes of {name}"), self.weight(name, stage), counts.bytes);
+            }
             let later = [counts.delayed, counts.scheduled, counts.behind];
             let told = (counts.waiting, counts.parked, later, counts.leased);
             if told != counted || counts.imbalance() != 0 {

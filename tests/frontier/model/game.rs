@@ -7,6 +7,7 @@ use std::time::Duration;
 use futures_util::future::{Either, ready, select, try_join_all};
 
 use paced::internals::canonical_url::CanonicalUrl;
+use paced::internals::frontier::state::DroppedOf;
 use paced::internals::frontier::{
     Act, Agreed, Claim, Feeding, Forgotten, Frontier, FrontierError, Grant, GroupPaused, Inspection,
     LockReply, MutexKey, Pause, QueueChange, Queued, Rearm, Registered, Registration, Renamed, Run,
@@ -14,11 +15,11 @@ use paced::internals::frontier::{
 };
 use paced::internals::page::Validators;
 use paced::internals::task::{
-    Exclusion, Failure, FleetRules, LANE, Lease, LeaseKey, NOW, Origin, Outcome, Priority, Put, PutReply,
-    RobotsAccess, RobotsRecord, Settled, Settlement, Stage, StoredPage, TooMuch, WallSighting,
+    Exclusion, Failure, FleetRules, LANE, LaneRule, Lease, LeaseKey, NOW, Origin, Outcome, Priority, Put,
+    PutReply, RobotsAccess, RobotsRecord, Settled, Settlement, Stage, StoredPage, TooMuch, WallSighting,
 };
 
-use super::laned::{LANES, rules};
+use super::laned::{LANES, TENANTS, rules, tuned_rules};
 use super::ledger::{Dues, Ledger};
 use super::op::{OWNERS, Op, PLANNED, Page, Posted, SITES, UNITS};
 use super::stepped::SESSIONS;
@@ -39,6 +40,9 @@ pub enum Move {
     Back(LeaseKey, bool),
     Extend(LeaseKey),
     Tune(String, Vec<Tuning>),
+    DropRequests(DroppedOf),
+    TuneTenant(String, Option<Vec<LaneRule>>),
+    TuneGroup(Option<i64>),
     PauseGroup(Stage, Option<Pause>),
     PauseAll(Stage, Option<Pause>),
     Block(String, Block),
@@ -90,7 +94,14 @@ pub enum Answer {
 impl Move {
     /// Whether it is one step of the frontier: those that are more can only come last of those posted at once.
     fn is_one_step(&self) -> bool {
-        !matches!(self, Self::BeginRun(..) | Self::Forget(_) | Self::Rename(_) | Self::PauseAll(..))
+        !matches!(
+            self,
+            Self::BeginRun(..)
+                | Self::Forget(_)
+                | Self::Rename(_)
+                | Self::PauseAll(..)
+                | Self::TuneTenant(..)
+        )
     }
 
     /// Whether a claim takes it along.
@@ -342,6 +353,7 @@ impl Game {
             _ => {}
         }
         self.ledger.book(what, answer, inside, dues).map_err(|e| format!("{what:?}: {e}"))?;
+        self.ledger.tidy_groups();
         self.last = Some(answer.clone());
         Ok(())
     }
@@ -385,6 +397,13 @@ impl Game {
         {
             for world in &self.worlds {
                 self.ledger.check_queue(site, lane, &world.queued(site, lane).await?)?;
+            }
+        }
+        for world in self.worlds.iter().filter(|_| all) {
+            self.ledger.check_drops(&world.frontier.drops().await.map_err(|e| e.to_string())?)?;
+            let in_all = world.frontier.idle_in_all().await.map_err(|e| e.to_string())?;
+            if in_all != self.ledger.idle_in_all() {
+                return Err(format!("M10: {} wait in all, and told are {in_all}", self.ledger.idle_in_all()));
             }
         }
         let fleet = self.worlds[0].frontier.fleet_rules().await.map_err(|e| e.to_string())?;
@@ -501,6 +520,15 @@ impl Game {
                 let tuning = if *parse { Tuning::ParsePaused(pause) } else { Tuning::Paused(pause) };
                 Move::Tune(named(site), vec![tuning])
             }
+            Op::DropRequests { of } => Move::DropRequests(match SITES.get(*of) {
+                Some(site) => DroppedOf::Site((*site).to_owned()),
+                None if *of == SITES.len() => DroppedOf::Unit("g".to_owned()),
+                None => DroppedOf::All,
+            }),
+            Op::TuneTenant { tenant, rules } => {
+                Move::TuneTenant(TENANTS[*tenant].to_owned(), rules.map(tuned_rules))
+            }
+            Op::TuneGroup { interval } => Move::TuneGroup(*interval),
             Op::PauseShared { all, on, parse, ends } => {
                 let stage = if *parse { Stage::Parse } else { Stage::Download };
                 let pause = self.pause(*on, *ends);
@@ -729,6 +757,9 @@ async fn perform(frontier: &Frontier, what: Move) -> Result<Answer, FrontierErro
             let act = Act { did: format!("{tunings:?}"), ..Act::default() };
             Answer::Tuned(frontier.tune_by(act, &site, tunings).await?)
         }
+        Move::DropRequests(of) => frontier.drop_requests(of).await.map(|()| Answer::Nothing)?,
+        Move::TuneTenant(tenant, rules) => Answer::Is(frontier.tune_tenant(&tenant, rules).await?),
+        Move::TuneGroup(interval) => Answer::Tuned(frontier.tune_group("g", interval).await?),
         Move::PauseGroup(stage, pause) => Answer::Paused(frontier.pause_group("g", stage, pause).await?),
         Move::PauseAll(stage, pause) => Answer::Is(frontier.pause_all(stage, pause).await?),
         Move::Block(site, block) => {

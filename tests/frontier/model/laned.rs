@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use paced::internals::frontier::state::StageCounts;
 use paced::internals::frontier::{Agreed, QueueChange, Queued};
-use paced::internals::task::{FleetRules, LANE, LaneRule, LaneWish, NOW, Stage, TaskOrder, UnitPick};
+use paced::internals::task::{FleetRules, LANE, LaneRule, LaneWish, Mark, NOW, Stage, TaskOrder, UnitPick};
 
 use super::ledger::{Ledger, Place, Task, differs};
 use super::stepped::Ended;
@@ -21,6 +21,8 @@ pub struct Fleet {
     pub rules: FleetRules,
     marks: Vec<u64>,
     replaced: Vec<u64>,
+    /// What tenants were given while it runs.
+    pub tuned: BTreeMap<String, Vec<LaneRule>>,
     /// By stage and tenant, when each task was made that was counted.
     made: BTreeMap<(Stage, String), Vec<i64>>,
 }
@@ -40,6 +42,7 @@ pub fn rules(which: usize) -> FleetRules {
         1 => FleetRules {
             lanes: lanes(3, 1),
             fairness: vec![rule("slow", 1, 5_000, None), longest("superslow")],
+            most_bytes: Some(400),
             order: TaskOrder::Deadline,
             ..FleetRules::default()
         },
@@ -48,6 +51,8 @@ pub fn rules(which: usize) -> FleetRules {
             fairness: vec![longest("slow"), rule("superslow", 2, 1_000, Some(Stage::Download))],
             tenants: [("bolt".to_owned(), vec![longest("slow"), rule("general", 1, 2_000, None)])].into(),
             most_waiting: Some(2),
+            most_bytes: None,
+            most_in_all: Some(6),
             order: TaskOrder::Deadline,
             pick: UnitPick::Earliest,
         },
@@ -56,9 +61,34 @@ pub fn rules(which: usize) -> FleetRules {
             fairness: vec![longest("slow")],
             tenants: [("acme".to_owned(), Vec::new())].into(),
             most_waiting: Some(4),
+            most_in_all: Some(5),
             pick: UnitPick::Earliest,
             ..FleetRules::default()
         },
+    }
+}
+
+/// Rules that a tenant is given while it runs: they count as many tasks, for as long, as those of the texts.
+pub fn tuned_rules(which: usize) -> Vec<LaneRule> {
+    let rule = |lane: &str, threshold: u32, per: i64, stage| LaneRule {
+        lane: lane.to_owned(),
+        threshold,
+        per,
+        stage,
+    };
+    match which {
+        0 => Vec::new(),
+        1 => vec![rule("superslow", 3, 60_000, None)],
+        _ => vec![rule("slow", 3, 60_000, None), rule("superslow", 1, 3_000, Some(Stage::Parse))],
+    }
+}
+
+impl Fleet {
+    pub fn tune(&mut self, tenant: &str, rules: Option<Vec<LaneRule>>) {
+        match rules {
+            Some(rules) => drop(self.tuned.insert(tenant.to_owned(), rules)),
+            None => drop(self.tuned.remove(tenant)),
+        }
     }
 }
 
@@ -119,12 +149,35 @@ impl Ledger {
         Ok(())
     }
 
-    /// Whether as many downloads of a site wait as may, whatever for (M10).
-    pub fn is_full(&self, site: &str) -> bool {
-        let waits = |(key, task): &(&super::ledger::Key, &Task)| {
-            key.0 == site && key.1 == Stage::Download && task.is_idle()
-        };
-        self.tasks.iter().filter(waits).count() as u64 >= self.fleet.rules.most_waiting()
+    /// The mark that keeps a new page of a site out, whatever the others wait for; that of the frontier keeps no link out (M10).
+    pub fn mark_met(&self, site: &str, is_link: bool) -> Option<Mark> {
+        let rules = &self.fleet.rules;
+        let waiting = self.idle(Stage::Download).filter(|(name, _)| *name == site).count() as u64;
+        if rules.most_waiting.is_some_and(|most| waiting >= most) {
+            Some(Mark::Site)
+        } else if rules.most_bytes.is_some_and(|most| self.weight(site, Stage::Download) >= most) {
+            Some(Mark::SiteBytes)
+        } else {
+            let is_full = rules.most_in_all.is_some_and(|most| self.idle_in_all() >= most);
+            (is_full && !is_link).then_some(Mark::Frontier)
+        }
+    }
+
+    /// The tasks of a stage that nobody works on: the site of each, and its URL.
+    fn idle(&self, stage: Stage) -> impl Iterator<Item = (&str, &str)> {
+        let idle = self.tasks.iter().filter(move |(key, task)| key.1 == stage && task.is_idle());
+        idle.map(|(key, _)| (key.0.as_str(), key.2.as_str()))
+    }
+
+    /// What those of a site weigh, in bytes.
+    pub fn weight(&self, site: &str, stage: Stage) -> u64 {
+        let urls = self.idle(stage).filter(|(name, _)| *name == site);
+        urls.map(|(_, url)| url.len() as u64 + 100).sum()
+    }
+
+    /// Downloads of all sites that nobody works on.
+    pub fn idle_in_all(&self) -> u64 {
+        self.idle(Stage::Download).count() as u64
     }
 
     pub fn check_fleet(&self, rules: &FleetRules) -> Result<(), String> {
@@ -154,8 +207,8 @@ impl Ledger {
     }
 
     fn ruled(&mut self, stage: Stage, tenant: String) -> Option<String> {
-        let Fleet { rules, made, .. } = &mut self.fleet;
-        let rules = rules.tenants.get(&tenant).unwrap_or(&rules.fairness).iter();
+        let Fleet { rules, made, tuned, .. } = &mut self.fleet;
+        let rules = tuned.get(&tenant).or(rules.tenants.get(&tenant)).unwrap_or(&rules.fairness).iter();
         let rules: Vec<&LaneRule> =
             rules.filter(|rule| rule.stage.is_none_or(|only| only == stage)).collect();
         if rules.is_empty() {

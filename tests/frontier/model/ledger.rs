@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use paced::internals::frontier::state::DroppedOf;
 use paced::internals::frontier::{DatedAct, Inspection, Renamed, SiteSettings, TuneReply, Tuning, WorkScope};
 use paced::internals::task::{LaneWish, Settled, Stage, TaskOrder};
 
@@ -43,6 +44,8 @@ pub struct Ledger {
     pub sessions: Sessions,
     /// Steps that were let in since the last claim began.
     pub let_in_now: BTreeSet<Key>,
+    /// Whose requests were to be dropped, and when.
+    pub drops: Vec<(i64, DroppedOf)>,
     /// Until when stages of all sites are paused, in ms, or [`NEVER`].
     pub paused: BTreeMap<Stage, i64>,
 }
@@ -98,6 +101,8 @@ pub struct Books {
 pub struct Unit {
     /// The group's own interval, 0 where the longest of its sites' files counts; none: it is one site's.
     pub group: Option<i64>,
+    /// What the group was set to wait while its sites run, as long as it has some.
+    pub tuned: Option<i64>,
     /// Starts in the order of their grants or re-arms, those given back taken out.
     pub starts: Vec<Start>,
     /// What a site that joined brought of its former unit's wait.
@@ -379,6 +384,15 @@ impl Ledger {
                 if holds == *is { Ok(()) } else { differs("extend", holds, is) }
             }
             (Move::Tune(site, tunings), Answer::Tuned(answer)) => self.tune(site, tunings, *answer),
+            (Move::DropRequests(of), Answer::Nothing) => {
+                self.drops.push((self.now, of.clone()));
+                Ok(())
+            }
+            (Move::TuneTenant(tenant, rules), Answer::Is(true)) => {
+                self.fleet.tune(tenant, rules.clone());
+                Ok(())
+            }
+            (Move::TuneGroup(interval), Answer::Tuned(answer)) => self.tune_group("g", *interval, *answer),
             (Move::PauseGroup(stage, pause), Answer::Paused(answer)) => {
                 self.pause_group("g", *stage, pause.as_ref(), *answer)
             }

@@ -1,6 +1,6 @@
 //! Pauses, booked: a site's own, its group's, and that of all sites (I11).
 
-use paced::internals::frontier::state::FOR_GOOD;
+use paced::internals::frontier::state::{DropMark, FOR_GOOD};
 use paced::internals::frontier::{GroupPaused, Pause};
 use paced::internals::task::Stage;
 
@@ -34,6 +34,14 @@ impl Ledger {
                 Ok(())
             }
         }
+    }
+
+    /// Of the last ten minutes, the newest hundred.
+    pub fn check_drops(&self, told: &[DropMark]) -> Result<(), String> {
+        let told: Vec<_> = told.iter().map(|mark| (mark.at - START, mark.of.clone())).collect();
+        let kept: Vec<_> = self.drops.iter().filter(|(at, _)| *at > self.now - 600_000).cloned().collect();
+        let kept = &kept[kept.len().saturating_sub(100)..];
+        if told == kept { Ok(()) } else { differs("C13: requests to be dropped", kept, told) }
     }
 
     pub fn pause_all(&mut self, stage: Stage, pause: Option<&Pause>, answer: bool) -> Result<(), String> {

@@ -87,6 +87,18 @@ pub enum Op {
         /// In so many ms, by itself.
         ends: Option<i64>,
     },
+    /// Requests in flight of a site, of the group, or of all are to be dropped.
+    DropRequests {
+        of: usize,
+    },
+    /// A tenant gets rules of its own while it runs, or those of the files again.
+    TuneTenant {
+        tenant: usize,
+        rules: Option<usize>,
+    },
+    TuneGroup {
+        interval: Option<i64>,
+    },
     /// The same of the group, or of all sites.
     PauseShared {
         all: bool,
@@ -261,6 +273,13 @@ fn op(dice: &mut Rng, lanes: bool, sessions: bool) -> Op {
             let sets = [&both[..1], &both[1..], &both, &pages, &lane];
             let some = dice.choice(sets).unwrap_or(&both);
             Op::Tune { site: site(dice), tunings: some.to_vec() }
+        }
+        88 if lanes && dice.u32(0..4) == 0 => {
+            Op::TuneTenant { tenant: dice.usize(0..TENANTS.len()), rules: some(dice, &[0, 1, 2]) }
+        }
+        88 if dice.u32(0..6) == 0 => Op::DropRequests { of: dice.usize(0..SITES.len() + 2) },
+        88 if dice.u32(0..4) == 0 => {
+            Op::TuneGroup { interval: some(dice, &[0, 400, 2_000, 6_000, 90_000_000]) }
         }
         88 if dice.bool() => Op::PauseShared {
             all: dice.bool(),

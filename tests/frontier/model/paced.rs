@@ -1,11 +1,14 @@
 //! Starts and the mutex, booked: whoever starts keeps an interval from the start before (I1).
 
-use paced::internals::frontier::{LockReply, Rearm};
+use paced::internals::frontier::{LockReply, Rearm, TuneReply};
 use paced::internals::task::{Departure, Stage};
 
 use super::ledger::{LEASE, Ledger, Place, Site, Start, differs};
 use super::walled::slowed;
 use crate::world::START;
+
+/// The longest interval that may be set, in ms.
+const DAY: i64 = 86_400_000;
 
 impl Ledger {
     pub fn rearm(&mut self, token: u64, answer: &Rearm) -> Result<(), String> {
@@ -82,11 +85,48 @@ impl Ledger {
 
     /// The same but for a slow start.
     pub fn usual_wait_of(&self, unit: &str) -> i64 {
-        let members = self.sites.values().filter(|site| site.unit == unit);
-        match self.units.get(unit).and_then(|unit| unit.group) {
+        let tuned = self.units.get(unit).and_then(|unit| unit.tuned).unwrap_or(0);
+        match self.least_wait_of_group(unit) {
             None => self.sites.get(unit).map_or(0, Site::interval),
-            Some(0) => members.map(|site| site.file.0).max().unwrap_or(0),
-            Some(interval) => interval,
+            Some(least) => least.max(tuned),
+        }
+    }
+
+    /// What a group waits, whatever it was set to.
+    fn least_wait_of_group(&self, unit: &str) -> Option<i64> {
+        let members = self.sites.values().filter(|site| site.unit == unit);
+        match self.units.get(unit)?.group? {
+            0 => Some(members.map(|site| site.file.0).max().unwrap_or(0)),
+            interval => Some(interval),
+        }
+    }
+
+    /// A group's interval is made longer alone, and for as long as it has sites (F17).
+    pub fn tune_group(
+        &mut self,
+        group: &str,
+        interval: Option<i64>,
+        answer: TuneReply,
+    ) -> Result<(), String> {
+        let is_known = self.sites.values().any(|site| site.unit == group);
+        let least = self.least_wait_of_group(group).filter(|_| is_known);
+        let expected = match (least, interval) {
+            (None, _) => TuneReply::Unknown,
+            (Some(least), Some(interval)) if !(least..=DAY).contains(&interval) => {
+                TuneReply::Interval(least, DAY)
+            }
+            _ => TuneReply::Done,
+        };
+        if expected == TuneReply::Done {
+            self.unit(group).tuned = interval;
+        }
+        if expected == answer { Ok(()) } else { differs("tune a group", expected, answer) }
+    }
+
+    /// A group without sites is what its files say when it has some again.
+    pub fn tidy_groups(&mut self) {
+        for (name, unit) in &mut self.units {
+            unit.tuned = unit.tuned.filter(|_| self.sites.values().any(|site| site.unit == *name));
         }
     }
 

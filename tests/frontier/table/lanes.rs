@@ -464,3 +464,44 @@ fn f11_i17_a_tenants_window_goes_once_it_is_over() {
         assert_eq!(w.windows_kept().unwrap_or(1), 1);
     });
 }
+
+#[test]
+fn f17_a_tenant_gets_rules_while_it_runs_for_the_very_next_task_over_those_of_every_text() {
+    on_every_backend(async |w| {
+        let tune = async |rules| w.frontier.tune_tenant("acme", rules).await.expect("answers");
+        w.site("a").await;
+        w.agreed(fleet(&[("slow", 1), ("slower", 1)], &[rule("slow", 1, DAY)]), 1).await;
+        w.put_for("acme", 0..2).await;
+        assert_eq!(w.lane("acme-001").await, "slow");
+        assert!(tune(Some(vec![rule("slower", 1, DAY)])).await);
+        w.put_for("acme", 2..3).await;
+        w.put_for("bolt", 0..2).await;
+        assert_eq!([w.lane("acme-002").await, w.lane("bolt-001").await], ["slower", "slow"]);
+        assert!(tune(Some(Vec::new())).await);
+        w.put_for("acme", 3..4).await;
+        assert_eq!(w.lane("acme-003").await, "general", "it is free of all rules");
+        w.agreed(fleet(&[("slow", 2)], &[rule("slow", 1, DAY)]), 2).await;
+        w.put_for("acme", 4..5).await;
+        assert_eq!(w.lane("acme-004").await, "general", "a text leaves it as it is");
+        let tuned = w.frontier.tuned_tenants().await.expect("answers");
+        assert_eq!(tuned.tenants, [("acme".to_owned(), Vec::new())].into());
+        assert!(tune(None).await);
+        w.put_for("acme", 5..6).await;
+        assert_eq!(w.lane("acme-005").await, "slow", "the file's again");
+        assert_eq!(w.frontier.tuned_tenants().await.expect("answers").tenants, BTreeMap::new());
+    });
+}
+
+#[test]
+fn f17_so_many_tenants_have_rules_of_their_own_while_it_runs_and_no_more() {
+    on_every_backend(async |w| {
+        let tune = async |tenant: &str, rules| w.frontier.tune_tenant(tenant, rules).await.expect("answers");
+        for tenant in 0..100 {
+            assert!(tune(&format!("t{tenant}"), Some(Vec::new())).await);
+        }
+        assert!(!tune("more", Some(Vec::new())).await);
+        assert!(tune("t7", Some(vec![rule("general", 1, HOUR)])).await, "one that has some");
+        assert!(tune("t7", None).await && tune("more", Some(Vec::new())).await);
+        assert_eq!(w.frontier.tuned_tenants().await.expect("answers").tenants.len(), 100);
+    });
+}

@@ -1,5 +1,6 @@
 //! Pauses of a site, of its group and of all sites: each is a mark of its own, in force for the very next claim.
 
+use paced::internals::frontier::state::{DropMark, DroppedOf};
 use paced::internals::frontier::{Forgotten, GroupPaused, Pause, Tuning, Whose};
 use paced::internals::task::Stage;
 
@@ -273,5 +274,36 @@ fn i11_l1_parses_of_a_group_and_of_all_are_paused_and_go_on() {
         assert!(
             w.frontier.pause_group("g", DOWNLOAD, None).await.expect("answers") == GroupPaused::Was(false)
         );
+    });
+}
+
+#[test]
+fn c13_requests_to_be_dropped_are_told_with_whose_they_are_for_ten_minutes() {
+    on_every_backend(async |w| {
+        let drops = async || w.frontier.drops().await.expect("answers");
+        assert_eq!(drops().await, []);
+        let whose = [DroppedOf::Site("a".to_owned()), DroppedOf::Unit("g".to_owned()), DroppedOf::All];
+        let began = START + w.now();
+        for of in &whose {
+            w.frontier.drop_requests(of.clone()).await.expect("answers");
+            w.pass(1_000);
+        }
+        let told = drops().await;
+        let expected = (0..).zip(whose).map(|(n, of)| DropMark { at: began + 1_000 * n, of });
+        assert_eq!(told, expected.collect::<Vec<_>>());
+        let means =
+            |site, unit, granted| told.iter().map(|mark| mark.means(site, unit, began + granted)).collect();
+        let of: [Vec<bool>; 4] =
+            [means("a", "a", 0), means("a", "a", 1), means("b", "g", 1_000), means("b", "b", 2_001)];
+        assert_eq!(
+            of,
+            [vec![true, false, true], vec![false, false, true], vec![false, true, true], vec![false; 3]]
+        );
+        w.pass(600_000 - 3_000);
+        assert_eq!(drops().await, told[1..]);
+        for _ in 0..101 {
+            w.frontier.drop_requests(DroppedOf::All).await.expect("answers");
+        }
+        assert_eq!(drops().await.len(), 100);
     });
 }

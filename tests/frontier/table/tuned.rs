@@ -192,3 +192,61 @@ fn i17_of_what_people_did_a_thousand_acts_and_400_days_are_kept() {
         assert_eq!(w.frontier.acts("a").await.expect("acts").len(), 1);
     });
 }
+
+/// Sites of a group that waits 2 s.
+async fn grouped(w: &World) {
+    for name in ["a", "b"] {
+        w.site_with(name, |new| new.group = Some(("g".to_owned(), 2_000))).await;
+        w.put_many(name, 3).await;
+    }
+}
+
+async fn tune_group(w: &World, group: &str, interval: Option<i64>) -> TuneReply {
+    w.frontier.tune_group(group, interval).await.expect("an answer")
+}
+
+#[test]
+fn f17_l6_a_group_is_slowed_while_it_runs_and_no_faster_than_its_files_say() {
+    on_every_backend(async |w| {
+        grouped(w).await;
+        assert_eq!(tune_group(w, "h", Some(5_000)).await, TuneReply::Unknown);
+        for outside in [1_999, 86_400_001] {
+            assert_eq!(tune_group(w, "g", Some(outside)).await, TuneReply::Interval(2_000, 86_400_000));
+        }
+        let first = w.start().await;
+        let started = w.now();
+        assert_eq!(tune_group(w, "g", Some(10_000)).await, TuneReply::Done);
+        for site in ["a", "b"] {
+            let view = w.view(site).await;
+            assert_eq!(
+                (view.interval, view.says.group, view.says.tuned_group),
+                (10_000, Some(2_000), Some(10_000))
+            );
+            assert_eq!(view.due, at(started + 10_000), "in force for the very next start");
+        }
+        w.pass(9_000);
+        assert!(w.claim().await.is_none());
+        w.pass(1_000);
+        w.start().await;
+        let least = TuneReply::Interval(10_000, 86_400_000);
+        assert_eq!(tuned(w, "a", vec![Tuning::Interval(Some(9_999))]).await, least, "a site's is no shorter");
+        assert_eq!(tune_group(w, "g", None).await, TuneReply::Done);
+        assert_eq!((w.view("b").await.interval, w.view("b").await.says.tuned_group), (2_000, None));
+        w.done(&first).await;
+    });
+}
+
+#[test]
+fn f17_what_a_group_was_set_to_ends_with_its_last_site() {
+    on_every_backend(async |w| {
+        grouped(w).await;
+        assert_eq!(tune_group(w, "g", Some(10_000)).await, TuneReply::Done);
+        w.site("a").await;
+        assert_eq!(w.view("b").await.interval, 10_000);
+        w.site("b").await;
+        assert_eq!(w.view("b").await.interval, 1_000, "it is in no group");
+        assert_eq!(tune_group(w, "g", Some(10_000)).await, TuneReply::Unknown);
+        grouped(w).await;
+        assert_eq!(w.view("b").await.interval, 2_000);
+    });
+}

@@ -34,6 +34,7 @@ fn n9_a_file_of_the_schema_before_is_upgraded_and_loses_nothing() {
         let w = open(&file, &time);
         wait_for(async {
             is_the_same(&w).await;
+            w.check_books().await;
             let [pair, slow] = [w.view("one").await, w.view("slow").await];
             assert_eq!((pair.unit.as_str(), pair.interval, pair.says.group), ("pair", 3_000, Some(3_000)));
             assert_eq!(slow.interval, 20_000, "tuned");

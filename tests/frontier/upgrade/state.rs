@@ -148,6 +148,11 @@ pub async fn is_the_same(w: &World) {
     let [inside, by_model] =
         [there.inspect().await.expect("answers"), here.inspect().await.expect("answers")];
     assert_eq!((inside.tasks, inside.dead, inside.known), (by_model.tasks, by_model.dead, by_model.known));
+    let in_all = [there.idle_in_all().await.expect("answers"), here.idle_in_all().await.expect("answers")];
+    assert!(in_all[0] == in_all[1] && in_all[0] > 12, "{in_all:?}");
+    let weights = [w.view("big").await, model.view("big").await].map(|view| view.download.bytes);
+    // A Redis weighs some of a long queue.
+    assert!(weights[0].abs_diff(weights[1]) * 10 < weights[1], "{weights:?}");
     for page in 0..FETCHED {
         let url = url("big", &path(page));
         let latest = there.latest("big", &url).await.expect("answers").expect("it is kept");

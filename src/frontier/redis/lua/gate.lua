@@ -48,18 +48,24 @@ gate = module(function(gate)
     store.set_map(site, counter[stage].lanes, lanes)
   end
 
-  -- The lanes with their weights and the rules that hold for all; read once a call, and decoded again only where they changed.
-  local text, rules = false, {}
-  local function in_force()
+  -- What the fleet agreed on, and what tenants were given while it runs: read once a call, and decoded again only where it
+  -- changed.
+  local texts, decoded = { false, false }, { {}, {} }
+  local function of_fleet(which)
     local read = batch.fleet
     if read == nil then
-      read = call('HGET', P .. 'fleet', 'rules')
+      read = call('HMGET', P .. 'fleet', 'rules', 'tuned')
       batch.fleet = read
     end
-    if read ~= text then
-      text, rules = read, read and cjson.decode(read) or {}
+    if read[which] ~= texts[which] then
+      texts[which], decoded[which] = read[which], read[which] and cjson.decode(read[which]) or {}
     end
-    return rules
+    return decoded[which]
+  end
+
+  -- The lanes with their weights and the rules that hold for all.
+  local function in_force()
+    return of_fleet(1)
   end
 
   -- Which task goes first at a site whose run begins: nothing where that is the usual one.
@@ -72,10 +78,19 @@ gate = module(function(gate)
     return in_force().pick == EARLIEST
   end
 
-  -- Whether as many downloads of a site wait as may, whatever for.
-  function gate.is_full(site)
-    local waiting = (site['d.waiting'] or 0) + (site['d.delayed'] or 0) + (site['d.scheduled'] or 0)
-    return waiting >= (in_force().most_waiting or MOST_WAITING)
+  -- The mark that keeps a new page out, whatever the others wait for. That of the frontier keeps no link out. What waits beside
+  -- the site is asked for once a step.
+  function gate.mark_met(site, asked)
+    local rules, idle, beside = in_force(), store.idle(site), asked.beside
+    if idle >= (rules.most_waiting or MOST_WAITING) then
+      return MARK_SITE
+    elseif (site['d.bytes'] or 0) >= (rules.most_bytes or MOST_BYTES) then
+      return MARK_SITE_BYTES
+    elseif asked.link then
+      return nil
+    end
+    beside.idle = beside.idle or store.idle_beside(site) + beside.elsewhere
+    return beside.idle + idle >= (rules.most_in_all or MOST_IN_ALL) and MARK_FRONTIER or nil
   end
 
   -- The lane of the next start: `now` before all others, else one of those that have something ready, by its weight (F13, F18).
@@ -127,7 +142,7 @@ gate = module(function(gate)
   end
 
   local function rules_for(tenant, stage)
-    local own = call('HGET', P .. 'tenants', tenant)
+    local own = of_fleet(2)[tenant] or call('HGET', P .. 'tenants', tenant)
     local found, most, longest = {}, nil, 0
     for _, rule in ipairs(own and cjson.decode(own) or in_force().fairness or {}) do
       if not rule.stage or string.sub(rule.stage, 1, 1) == stage then
@@ -211,6 +226,40 @@ gate = module(function(gate)
       call('HSET', P .. 'tenants', tenant[1], tenant[2])
     end
     return 'replaced'
+  end
+
+  -- The number of what tenants were given while it runs, and as one text the rules of each as text.
+  function gate.tuned()
+    local number, text = unpack(call('HMGET', P .. 'fleet', 'tuned_number', 'tuned'))
+    return { tonumber(number or 0), text or '{}' }
+  end
+
+  local function keep_tuned(number, text)
+    call('HSET', P .. 'fleet', 'tuned_number', string.format('%.0f', number), 'tuned', text)
+    batch.fleet = nil
+  end
+
+  -- Gives a tenant rules of its own, in place of those of the files, for the very next task that is made (F17); false gives it back
+  -- to them. Not where too many have some. Other partitions are told in a further step.
+  function gate.tune_tenant(tenant, own)
+    local number, text = unpack(gate.tuned())
+    local tuned, count = cjson.decode(text), 0
+    tuned[tenant] = own or nil
+    for _ in pairs(tuned) do
+      count = count + 1
+    end
+    if count > MOST_TUNED then
+      return false
+    end
+    keep_tuned(math.max(number + 1, now), cjson.encode(tuned))
+    return gate.tuned()
+  end
+
+  -- Such rules hold here too, unless a later change came first.
+  function gate.tell_tuned(number, text)
+    if number > gate.tuned()[1] then
+      keep_tuned(number, text)
+    end
   end
 
   -- The rules in force: those for all, and of each tenant with rules of its own its name and these.

@@ -59,7 +59,7 @@ local packed = module(function(packed)
     .. 'fence:i6? known:i5? keeps:i1? running:i5? starts:i6? ready_d:i1? ready_p:i1? response:d? full:i1? d.waiting:i5? '
     .. 'd.leased:i5? d.created:i5? d.done:i5? d.known:i5? d.coalesced:i5? p.waiting:i5? p.leased:i5? p.created:i5? '
     .. 'p.done:i5? last_at:d? last_grace:i2? before_at:d? before_grace:i2? ready_at:d? '
-    .. 'last_after_at:d? last_after_grace:i2? before_after_at:d? before_after_grace:i2? has_rare'
+    .. 'last_after_at:d? last_after_grace:i2? before_after_at:d? before_after_grace:i2? d.bytes p.bytes idle_before has_rare'
   packed.codec = codec
   local pack_site, read_site = codec(SITE)
 
@@ -95,14 +95,24 @@ local packed = module(function(packed)
     return rare
   end
 
+  -- What a site's tasks weigh stands between the two, behind a byte that no rest begins with: older builds wrote none.
+  local WEIGHTS = string.byte('w')
+  local pack_weights, read_weights = codec('d.bytes:i6? p.bytes:i6?')
+
   function packed.of_site(site)
     local rare = site.has_rare and rare_of(site)
     site.has_rare = rare and true or false
-    return with_rare(pack_site(site), rare)
+    local weighs = site['d.bytes'] or site['p.bytes']
+    local text = weighs and pack_site(site) .. string.char(WEIGHTS) .. pack_weights(site) or pack_site(site)
+    return with_rare(text, rare)
   end
 
   function packed.site(text)
     local site, rest = read_site(text)
+    if string.byte(text, rest) == WEIGHTS then
+      local weights, behind = read_weights(string.sub(text, rest + 1))
+      site['d.bytes'], site['p.bytes'], rest = weights['d.bytes'], weights['p.bytes'], rest + behind
+    end
     site.has_rare = rest <= #text
     return setmetatable(read_rare(site, text, rest), watched)
   end
@@ -134,7 +144,7 @@ local packed = module(function(packed)
   )
   local rare_of_unit = chooser({
     'held_until', 'held_by_another', 'blocked_until', 'blocked_why', 'not_before', 'restarted_at', 'is_longest',
-    'courtesy_token', 'courtesy_ms', 'turn', 'floors', 'wall', 'parsed_site', 'slow', 'pauses', 'paused_d', 'paused_p',
+    'courtesy_token', 'courtesy_ms', 'turn', 'floors', 'wall', 'parsed_site', 'slow', 'pauses', 'paused_d', 'paused_p', 'tuned_interval',
   })
 
   function packed.of_unit(unit)

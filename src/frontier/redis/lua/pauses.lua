@@ -99,6 +99,27 @@ local pauses = module(function(pauses)
     end
   end
 
+  -- Marks of requests that are to be dropped, the latest last: when they were made, and of whom as text.
+  function pauses.drops()
+    local found = {}
+    for at, of in string.gmatch(call('HGET', P .. 'fleet', 'drops') or '', '(%d+) ([^\n]*)\n') do
+      if tonumber(at) > now - DROPS_KEPT_MS then
+        found[#found + 1] = { tonumber(at), of }
+      end
+    end
+    return found
+  end
+
+  -- Requests that were granted until now are to be dropped: each process looks for such marks with its beat.
+  function pauses.drop(of)
+    local all, lines = pauses.drops(), {}
+    all[#all + 1] = { now, of }
+    for i = math.max(1, #all - DROPS_KEPT + 1), #all do
+      lines[#lines + 1] = string.format('%.0f ', all[i][1]) .. all[i][2] .. '\n'
+    end
+    call('HSET', P .. 'fleet', 'drops', table.concat(lines))
+  end
+
   -- Those in force, stage by stage: the site's own, its group's, that of all.
   function pauses.known(site, unit)
     local marks, found = unit.pauses or {}, {}

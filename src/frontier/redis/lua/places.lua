@@ -13,7 +13,17 @@ local places = module(function(places)
     return place == PARKED and WAITING or place == BEHIND and SCHEDULED or place
   end
 
+  -- What a task weighs while nobody works on it.
+  local function weigh(site, task, by)
+    if task.place ~= RUNNING then
+      local field = counter[task.stage].bytes
+      local bytes = (site[field] or 0) + by * (#task.url + TASK_BYTES)
+      site[field] = bytes > 0 and bytes
+    end
+  end
+
   local function arrive(site, task)
+    weigh(site, task, 1)
     count(site, task, place_field(task.place))
     gate.count(site, task, 1)
     if task.place == PARKED or task.place == BEHIND then
@@ -22,10 +32,15 @@ local places = module(function(places)
   end
 
   local function leave(site, task)
+    weigh(site, task, -1)
     gate.count(site, task, -1)
     store.take(site, counter[task.stage][place_field(task.place)])
     if task.place == PARKED or task.place == BEHIND then
       store.take(site, counter[task.stage][task.place])
+    end
+    local names = counter[task.stage]
+    if not (site[names.waiting] or site[names.delayed] or site[names.scheduled]) then
+      site[names.bytes] = false -- of an older frontier they were guessed
     end
     if task.place == RUNNING then
       if task.in_flight then

@@ -161,7 +161,7 @@ put = module(function(put)
   -- Whether somebody put it who can put it again. The target of a redirect takes the place of its origin, and what is as urgent as
   -- a robots.txt shows whether there is a wall.
   local function may_be_refused(asked)
-    return asked.by_somebody and not asked.hops and asked.priority ~= PRIORITY_ROBOTS
+    return asked.beside and not asked.hops and asked.priority ~= PRIORITY_ROBOTS
   end
 
   -- A page that is in hand: it isn't, or it isn't to be, a step of two sessions.
@@ -205,8 +205,9 @@ put = module(function(put)
       store.add(site, counter[stage].over_budget, 1)
       return OVER_BUDGET
     end
-    if not letter and may_be_refused(asked) and gate.is_full(site) then
-      return REFUSED
+    local mark = not letter and may_be_refused(asked) and gate.mark_met(site, asked)
+    if mark then
+      return { refused = mark }
     end
     if stage == 'd' then
       spend(site, asked.rule)
@@ -248,7 +249,7 @@ put = module(function(put)
     return urls
   end
 
-  local function put_portion(site, puts, marks, are_seeds, first, last, asked, replies)
+  local function put_portion(site, puts, marks, beside, first, last, asked, replies)
     local urls = urls_of(puts, first, last)
     local found = tasks.find_all(site, 'd', urls)
     local known = tasks.known_among(site, urls, found, marks, first)
@@ -256,7 +257,7 @@ put = module(function(put)
     local known_links, coalesced_links = 0, 0 -- most links of a page are of these two kinds: they are booked together
     for i = first, last do
       asked = read_row(puts[i], asked)
-      asked.passes, asked.by_somebody = asked.link or are_seeds, not are_seeds
+      asked.passes, asked.beside = asked.link or not beside, beside
       local url = asked.url
       local task = found[url]
       local waits = type(task) == 'number'
@@ -282,13 +283,13 @@ put = module(function(put)
     return asked
   end
 
-  -- Puts pages into the download queue of a site that the caller saves; with their marks, where the client sent them. Seeds
-  -- have none.
-  function put.all(site, puts, marks, are_seeds)
+  -- Puts pages into the download queue of a site that the caller saves; with their marks, where the client sent them, and what may
+  -- refuse them. Seeds have neither.
+  function put.all(site, puts, marks, beside)
     local replies, asked = {}, nil
     flow.books_change(site)
     for first = 1, #puts, PORTION do
-      asked = put_portion(site, puts, marks, are_seeds, first, math.min(#puts, first + PORTION - 1), asked, replies)
+      asked = put_portion(site, puts, marks, beside, first, math.min(#puts, first + PORTION - 1), asked, replies)
     end
     return replies
   end
@@ -309,12 +310,12 @@ put = module(function(put)
     return true
   end
 
-  function put.step(name, puts, marks)
+  function put.step(name, puts, marks, elsewhere)
     local site = store.site(name)
     if not site then
       return false
     end
-    local replies = put.all(site, puts, marks)
+    local replies = put.all(site, puts, marks, { elsewhere = elsewhere })
     store.save_site(site)
     return replies
   end

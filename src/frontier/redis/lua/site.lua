@@ -37,8 +37,10 @@ local sites_of = module(function(sites_of)
     if unit.is_longest then
       unit.wait = store.longest_interval(unit)
     end
+    local has_sites = store.has_sites(unit.name)
+    unit.tuned_interval = has_sites and unit.tuned_interval or nil
     places.retime(unit)
-    if not store.has_sites(unit.name) then
+    if not has_sites then
       call('ZADD', P .. 'idle-units', math.max(store.ends_unpaused(unit), now) + IDLE_MS, unit.name)
     end
     sweep_units()
@@ -206,7 +208,7 @@ local sites_of = module(function(sites_of)
       places.forget_floors(unit, new.hosts)
     end
     if not new.group then
-      unit.wait, unit.is_longest = false, nil
+      unit.wait, unit.is_longest, unit.tuned_interval = false, nil, nil
     elseif new.group_interval == 0 then
       unit.wait, unit.is_longest = store.longest_interval(unit), 1
     else
@@ -291,7 +293,7 @@ local sites_of = module(function(sites_of)
     end
     if from == seeding.put and sites_of.is_seeding(site) then
       seeding.put = seeding.put + #puts
-      put.all(site, puts, nil, true)
+      put.all(site, puts)
       site.seeding = seeding
       store.save_site(site)
     end
@@ -367,6 +369,23 @@ local sites_of = module(function(sites_of)
       local most = math.max(MOST_PAGES, least or 0)
       return not least and 'unbounded' or (value < least or value > most) and { max_pages = { least, most } }
     end
+  end
+
+  -- Sets what a group waits between its starts, for the very next claim (L6): longer than its sites' files and their robots.txt ask
+  -- for. False gives it back to them.
+  function sites_of.tune_group(group, interval)
+    local unit = store.unit(group)
+    local least = unit and store.least_group_wait(unit)
+    if not least or not store.has_sites(group) then
+      return 'unknown'
+    end
+    local most = math.max(least, LONGEST_INTERVAL)
+    if interval and (interval < least or interval > most) then
+      return { interval = { least, most } }
+    end
+    unit.tuned_interval = interval or nil
+    places.retime(unit)
+    return 'done'
   end
 
   -- Sets values that are in force for the very next claim (L6): all of them or, where one can't be, none. Each comes as

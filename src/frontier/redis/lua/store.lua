@@ -90,7 +90,34 @@ local store = module(function(store)
       return record or nil
     end
   end
-  store.site = reader('sites', 'state:', packed.site)
+
+  -- Downloads of a site that nobody works on.
+  function store.idle(site)
+    return (site['d.waiting'] or 0) + (site['d.delayed'] or 0) + (site['d.scheduled'] or 0)
+  end
+
+  store.site = reader('sites', 'state:', function(text)
+    local site = packed.site(text)
+    site.idle_before = store.idle(site)
+    return site
+  end)
+
+  -- Downloads of all sites that nobody works on, as the call began.
+  function store.idle_in_all()
+    return tonumber(call('GET', P .. 'idle') or 0)
+  end
+
+  -- Those of the other sites now.
+  function store.idle_beside(site)
+    local idle = store.idle_in_all() - (site.idle_before or 0)
+    for _, other in pairs(batch.changed_sites) do
+      if other ~= site then
+        idle = idle + store.idle(other) - (other.idle_before or 0)
+      end
+    end
+    return idle
+  end
+
   store.unit = reader('units', 'pace:', packed.unit)
 
   function store.new_site(site)
@@ -282,12 +309,17 @@ local store = module(function(store)
     return most
   end
 
-  -- What the unit waits between its starts, as in force now: a group's own time, or the interval of its site.
-  -- What its group asks a site to wait, whatever it was set to; 0 where it is in none.
-  function store.group_wait(unit)
-    return unit.wait and math.max(unit.wait, shared_floor(unit)) or 0
+  -- What its group asks a site to wait, whatever both were set to; nothing where it is in none.
+  function store.least_group_wait(unit)
+    return unit.wait and math.max(unit.wait, shared_floor(unit))
   end
 
+  -- The same, as the group was set to: it is made longer alone; 0 where it is in none.
+  function store.group_wait(unit)
+    return unit.wait and math.max(store.least_group_wait(unit), unit.tuned_interval or 0) or 0
+  end
+
+  -- What the unit waits between its starts, as in force now: a group's own time, or the interval of its site.
   function store.wait_of(unit)
     if unit.wait then
       return lengthened(unit, store.group_wait(unit))
@@ -493,14 +525,19 @@ local store = module(function(store)
   end
 
   function store.flush()
-    local all, changed = {}, {}
+    local all, changed, idle = {}, {}, 0
     for name, site in pairs(batch.changed_sites) do
+      idle = idle + store.idle(site) - (site.idle_before or 0)
+      site.idle_before = store.idle(site)
       all[#all + 1], all[#all + 2] = P .. 'state:' .. name, packed.of_site(site)
       changed[#changed + 1] = site
     end
     for name, unit in pairs(batch.changed_units) do
       all[#all + 1], all[#all + 2] = P .. 'pace:' .. name, packed.of_unit(unit)
       changed[#changed + 1] = unit
+    end
+    if idle ~= 0 then
+      call('INCRBY', P .. 'idle', idle)
     end
     for first = 1, #all, 200 do
       call('MSET', unpack(all, first, math.min(#all, first + 199)))

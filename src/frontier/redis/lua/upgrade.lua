@@ -156,6 +156,7 @@ local upgrade = module(function(upgrade)
     local unit = moved_unit(site.unit)
     site.has_rare = has_rare
     site.server, site.last_at, site.last_token = unit.server, unit.last_at, unit.last_token
+    site.idle_before = store.idle(site) -- it is counted later
     batch.sites[name] = packed.new_site(site)
     call('UNLINK', key)
     store.join(site)
@@ -282,9 +283,29 @@ local upgrade = module(function(upgrade)
     return '0', false
   end
 
-  -- Schema 9: what a build before knows nothing of is kept beside tasks.
-  local function from_8()
-    return '0', false
+  -- About what the tasks of a site and stage weigh that nobody works on: as many times what some of those weigh that wait.
+  local function weight_of(site, stage)
+    local bytes, names, urls = 0, counter[stage], call('ZRANDMEMBER', tasks.queue(site.name, stage), 1000)
+    for _, url in ipairs(urls) do
+      bytes = bytes + #url
+    end
+    local idle = (site[names.waiting] or 0) + (site[names.delayed] or 0) + (site[names.scheduled] or 0)
+    return math.ceil(idle * (TASK_BYTES + (#urls > 0 and bytes / #urls or 0)))
+  end
+
+  local function weigh(name)
+    local site = store.site(name)
+    if site and not site['d.bytes'] and not site['p.bytes'] then
+      site['d.bytes'], site['p.bytes'] = weight_of(site, 'd'), weight_of(site, 'p')
+      site.idle_before = 0
+      store.save_site(site)
+    end
+    return 1
+  end
+
+  -- Schema 9: it is counted what waits in all, and what it weighs.
+  local function from_8(most, cursor)
+    return through_sites(most, cursor, weigh, function() end)
   end
 
   -- What brings a partition from one schema to the next, by the earlier one. Each does a part, from the place that it told last

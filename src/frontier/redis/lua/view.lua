@@ -2,7 +2,7 @@
 local view = module(function(view)
   view.freshness, view.dead_letters, view.bar = pages.freshness, letters.after, sites_of.bar
   view.holds_lock, view.lock_left, view.acts, view.fleet, view.queue, view.session = lock.holds, lock.left, acts.all, gate.rules, queue.list, sessions.status
-  view.flow = flow.of_site
+  view.flow, view.idle_in_all, view.tuned_tenants, view.drops = flow.of_site, store.idle_in_all, gate.tuned, pauses.drops
 
   local function sorted(names)
     table.sort(names)
@@ -39,6 +39,7 @@ local view = module(function(view)
         site.interval, site.tuned_interval or false, origin and { floor, origin } or false, unit.wait or false, site.parallel,
         site.tuned_parallel or false, store.least_interval(site), store.most_parallel(site),
         store.map(site, 'budgets')[''] or false, site.tuned_max_pages or false, site.tuned_lane or false,
+        unit.tuned_interval or false,
       },
       sites_of.is_seeding(site) and { site.seeding.put, site.seeding.of }, site.given_up or false,
       walls.known(site, unit), math.max(unit.slow and unit.slow.left or 0, site.slow and site.slow.left or 0),

@@ -1,13 +1,14 @@
 //! The script's answers, each read into its type.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde_json::Value;
 
 use crate::clock::Timestamp;
 use crate::frontier::state::{
-    Agreed, DeadState, GroupPaused, OldestWaiting, PausesOfAll, QueueBooks, QueueFlow, SessionState,
-    StageCounts, TuneReply, WaitKey, WorkScope,
+    Agreed, DeadState, DropMark, GroupPaused, OldestWaiting, PausesOfAll, QueueBooks, QueueFlow,
+    SessionState, StageCounts, TuneReply, TunedTenants, WaitKey, WorkScope,
 };
 use crate::frontier::step::{
     Begun, Feeding, Forgotten, Grant, LockReply, Lost, Rearm, Registered, Renamed, Run, SeedReply,
@@ -59,7 +60,7 @@ rows! {
     SessionStep { url, priority }
     KnownPause { whose, stage, why, until }
     KnownWall { why, since, url, probe_at, refused, looks }
-    Says { interval, tuned_interval, robots, group, parallel, tuned_parallel, least_interval, most_parallel, max_pages, tuned_max_pages, tuned_lane }
+    Says { interval, tuned_interval, robots, group, parallel, tuned_parallel, least_interval, most_parallel, max_pages, tuned_max_pages, tuned_lane, tuned_group }
     KnownRobots { record, until, failures }
     UrlStatus { tasks, letters, latest, recrawl_at, is_known }
     Queued { url, priority, put_at, depth, lane, tenant }
@@ -89,6 +90,19 @@ read_by! {
     PausesOfAll: |value| {
         let (number, pauses): (i64, String) = FromWire::read(value)?;
         Ok(Self { number, pauses: serde_json::from_str(&pauses).map_err(|_| malformed(value))? })
+    };
+    // Its time, and of whom as text.
+    DropMark: |value| {
+        let (at, of): (i64, String) = FromWire::read(value)?;
+        Ok(Self { at, of: serde_json::from_str(&of).map_err(|_| malformed(value))? })
+    };
+    // Their number, and the texts of all tenants, as a text.
+    TunedTenants: |value| {
+        let (number, texts): (i64, String) = FromWire::read(value)?;
+        let texts: BTreeMap<String, String> = serde_json::from_str(&texts).map_err(|_| malformed(value))?;
+        let tenants = texts.into_iter().map(|(tenant, rules)| Some((tenant, serde_json::from_str(&rules).ok()?)));
+        let tenants = tenants.collect::<Option<_>>().ok_or_else(|| malformed(value))?;
+        Ok(Self { number, tenants })
     };
     // Those for all as text, then each tenant's.
     FleetRules: |value| {

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::mark::mark;
 use crate::canonical_url::{CanonicalUrl, fingerprint};
 use crate::clock::{Timestamp, millis};
-use crate::frontier::state::{Pause, PausesOfAll, Tuning};
+use crate::frontier::state::{DroppedOf, Pause, PausesOfAll, TunedTenants, Tuning};
 use crate::frontier::step::{Act, Claim, QueueChange, Registration};
 use crate::frontier::table::Haste;
 use crate::frontier::value::ToWire;
@@ -15,8 +15,8 @@ use crate::frontier::view::{LetterPlace, QueuePlace};
 use crate::frontier::{MutexKey, WorkScope};
 use crate::page::Validators;
 use crate::task::{
-    FleetRules, LeaseKey, Origin, Outcome, Put, RobotsAccess, RobotsRecord, Settlement, Stage, StoredPage,
-    TooMuch, WallSighting,
+    FleetRules, LaneRule, LeaseKey, Origin, Outcome, Put, RobotsAccess, RobotsRecord, Settlement, Stage,
+    StoredPage, TooMuch, WallSighting,
 };
 
 /// In ms.
@@ -64,6 +64,7 @@ as_one_value! {
     // The script keeps it unread.
     Act: |act| json!(json!(act).to_string());
     Option<Act>: |act| or_false(act.as_ref().map(|act| json!(act).to_string()));
+    DroppedOf: |of| json!(json!(of).to_string());
     // As the script names it.
     Stage: |stage| json!(stage_letter(*stage));
     // What isn't there is false.
@@ -84,6 +85,22 @@ impl ToWire for PausesOfAll {
     }
 }
 
+/// Each tenant's rules are a text of their own, which the script keeps unread.
+impl ToWire for Option<Vec<LaneRule>> {
+    fn put(&self, row: &mut Vec<Value>) {
+        row.push(or_false(self.as_ref().map(|rules| json!(rules).to_string())));
+    }
+}
+
+/// Their number, and the texts of all tenants, as a text.
+impl ToWire for TunedTenants {
+    fn put(&self, row: &mut Vec<Value>) {
+        let texts =
+            self.tenants.iter().map(|(tenant, rules)| (tenant.clone(), json!(json!(rules).to_string())));
+        row.extend([json!(self.number), json!(Value::Object(texts.collect()).to_string())]);
+    }
+}
+
 /// It stays with the sender.
 impl ToWire for Haste {
     fn put(&self, _row: &mut Vec<Value>) {}
@@ -92,10 +109,14 @@ impl ToWire for Haste {
 /// The rules for all, each tenant's own, what tells all of them from others, and whether there are any.
 impl ToWire for FleetRules {
     fn put(&self, row: &mut Vec<Value>) {
-        let Self { lanes, fairness, tenants, most_waiting, order, pick } = self;
+        let Self { lanes, fairness, tenants, most_waiting, most_bytes, most_in_all, order, pick } = self;
         let mut for_all = json!({ "lanes": lanes, "fairness": fairness, "order": order, "pick": pick });
-        if let Some(most_waiting) = most_waiting {
-            for_all["most_waiting"] = json!(most_waiting);
+        let marks =
+            [("most_waiting", most_waiting), ("most_bytes", most_bytes), ("most_in_all", most_in_all)];
+        for (name, most) in marks {
+            if let Some(most) = most {
+                for_all[name] = json!(most);
+            }
         }
         let for_all = for_all.to_string();
         let own: Vec<_> =

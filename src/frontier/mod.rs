@@ -12,6 +12,7 @@ macro_rules! ask {
 }
 
 mod backend;
+mod batches;
 mod company;
 mod error;
 mod lanes;
@@ -44,7 +45,8 @@ pub use error::{FrontierError, FrontierErrorKind};
 pub use members::Member;
 pub use mutex_key::MutexKey;
 pub use state::{
-    Agreed, GroupPaused, MOST_NOW, Pause, PausesOfAll, QueueFlow, SiteSettings, TuneReply, Tuning, WorkScope,
+    Agreed, BatchCounts, GroupPaused, MOST_NOW, Pause, PausesOfAll, QueueFlow, SiteSettings, TuneReply,
+    Tuning, WorkScope,
 };
 pub use step::{
     Act, Begun, Claim, Feeding, Forgotten, Grant, LockReply, Lost, QueueChange, Rearm, Registered,

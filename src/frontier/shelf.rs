@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use super::mutex_key::MutexKey;
 use super::state::{
-    AwayHost, DeadState, FleetState, MutexState, OwnerState, PageState, QueueBooks, Recrawl, RobotsBrief,
-    RobotsState, SessionState, SiteState, Task, Turn, UnitDue, UnitState, WaitKey, WorkScope,
+    AwayHost, BatchCounts, DeadState, FleetState, MutexState, OwnerState, PageState, QueueBooks, Recrawl,
+    RobotsBrief, RobotsState, SessionState, SiteState, Task, Turn, UnitDue, UnitState, WaitKey, WorkScope,
 };
 use super::view::{DatedAct, Freshness, Inspection, LetterPlace};
 use crate::task::{DeadLetter, PageKey, Priority, Stage};
@@ -18,7 +18,7 @@ pub(crate) trait Fallible {
 
 /// A store inside one atomic step. Every answer is ordered, so that all stores make the same choices.
 pub(crate) trait Shelf:
-    DueShelf + TaskShelf + HostShelf + PageShelf + LaneShelf + SessionShelf + FlowShelf
+    DueShelf + TaskShelf + HostShelf + PageShelf + LaneShelf + SessionShelf + BatchShelf + FlowShelf
 {
     fn site(&mut self, name: &str) -> Result<Option<SiteState>, Self::Error>;
     /// Saves a site and keeps its entries among the ready ones true.
@@ -187,6 +187,17 @@ pub(crate) trait SessionShelf: Fallible {
     fn count_ended(&mut self, site: &str) -> Result<u64, Self::Error>;
     /// Sessions that ended, each with when: the earliest first, then by name.
     fn ended_sessions(&mut self, site: &str, most: u32) -> Result<Vec<(i64, String)>, Self::Error>;
+}
+
+/// The books of batches, site by site.
+pub(crate) trait BatchShelf: Fallible {
+    fn batch(&mut self, site: &str, name: &str) -> Result<Option<BatchCounts>, Self::Error>;
+    fn save_batch(&mut self, site: &str, name: &str, batch: &BatchCounts) -> Result<(), Self::Error>;
+    fn remove_batch(&mut self, site: &str, name: &str) -> Result<(), Self::Error>;
+    /// How many batches are kept that ended.
+    fn count_ended_batches(&mut self, site: &str) -> Result<u64, Self::Error>;
+    /// Batches that ended, each with when: the earliest first, then by name.
+    fn ended_batches(&mut self, site: &str, most: u32) -> Result<Vec<(i64, String)>, Self::Error>;
 }
 
 /// Hosts that can't be reached, and the tasks that wait for them.

@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 
 use super::mutex_key::MutexKey;
 use super::state::{
-    Agreed, DropMark, DroppedOf, GroupPaused, Pause, PausesOfAll, QueueFlow, TuneReply, TunedTenants, Tuning,
-    WorkScope,
+    Agreed, BatchCounts, DropMark, DroppedOf, GroupPaused, Pause, PausesOfAll, QueueFlow, TuneReply,
+    TunedTenants, Tuning, WorkScope,
 };
 use super::step::{
     Act, Begun, Claim, Feeding, Forgotten, Grant, LockReply, QueueChange, Rearm, Registered, Registration,
@@ -196,6 +196,7 @@ steps! {
         Site(site), Asker;
     DropSteps { site: String, session: String } -> u32, "sessions.drop_steps", Site(site), Asker;
     Session { site: String, name: String } -> Option<Box<SessionStatus>>, "view.session", Site(site), Asker;
+    Batch { site: String, name: String } -> Option<Box<BatchCounts>>, "view.batch", Site(site), Asker;
     Acts { site: String } -> Vec<DatedAct>, "view.acts", of_acts(site), Asker;
     Inspect {} -> Box<Inspection>, "view.inspect", Several, Asker;
 }

@@ -1,6 +1,7 @@
 //! One URL of a site at one stage: what is asked for, what is granted, and in `outcome` how it ended. How it is stored is the
 //! matter of `frontier`.
 
+mod batches;
 mod lanes;
 mod marks;
 mod order;
@@ -16,8 +17,9 @@ use serde::{Deserialize, Serialize};
 use crate::canonical_url::CanonicalUrl;
 use crate::clock::Timestamp;
 use crate::page::Validators;
+pub use batches::{BatchNames, MOST_BATCHES, OF_CAMPAIGN};
 pub use lanes::{FleetRules, LANE, LaneRule, LaneWish, NOW};
-pub use marks::{MOST_BYTES, MOST_IN_ALL, MOST_WAITING, Mark, TASK_BYTES};
+pub use marks::{HighWater, MOST_BYTES, MOST_IN_ALL, MOST_WAITING, TASK_BYTES};
 pub use order::{TaskOrder, UnitPick};
 pub(crate) use outcome::short_reason;
 pub use outcome::{
@@ -88,6 +90,8 @@ pub struct Put {
     pub wish: LaneWish,
     /// The session that it is a step of.
     pub session: Option<SessionWish>,
+    /// The batches that it joins.
+    pub batches: BatchNames,
 }
 
 impl Put {
@@ -111,6 +115,7 @@ impl Put {
             rule: None,
             wish: LaneWish::default(),
             session: None,
+            batches: BatchNames::default(),
         }
     }
 
@@ -136,8 +141,9 @@ pub enum PutReply {
     Known,
     /// A link over its rule's or its site's `max_pages`; nothing changed.
     OverBudget,
-    /// As much waits as may (M10); nothing changed, and the page is to be put again later.
-    Refused(Mark),
+    /// As much waits as may (M10), or the page is of as many batches as it can be; nothing changed, and the page is to be put again
+    /// later.
+    Refused(HighWater),
     /// The page is a step of another session, or runs outside of this one; nothing changed.
     Busy,
 }
@@ -200,6 +206,9 @@ pub struct Lease {
     pub urgent: bool,
     /// The session that it is a step of: where it leads by a redirect takes its place in it.
     pub session: Option<String>,
+    /// Its batches: where it leads by a redirect takes its place in them.
+    #[serde(default, skip_serializing_if = "BatchNames::is_empty")]
+    pub batches: BatchNames,
 }
 
 /// When a request may start, in ms by the frontier's clock, and the waits that this start begins, in ms.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Lease, Stage, StoredPage};
+use super::{BatchNames, Lease, Stage, StoredPage};
 use crate::canonical_url::CanonicalUrl;
 use crate::clock::Timestamp;
 
@@ -246,6 +246,9 @@ pub struct DeadLetter {
     /// The session that it holds until it is revived or dropped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,
+    /// Its batches.
+    #[serde(default, skip_serializing_if = "BatchNames::is_empty")]
+    pub batches: BatchNames,
 }
 
 #[cfg(test)]

@@ -113,7 +113,8 @@ pub(super) fn follow(site: &Site, lease: &Lease, to: Url, owner: Option<&Site>) 
     let wish = LaneWish { urgent: lease.urgent, ..wish_for(tenant_of(lease, site), owner) };
     let rule = Some(rule.name.clone());
     let session = lease.session.as_deref().filter(|_| owner.name == site.name).map(SessionWish::of);
-    Ok(Put { priority, depth, hops, rule, wish, session, ..put })
+    let batches = lease.batches.clone();
+    Ok(Put { priority, depth, hops, rule, wish, session, batches, ..put })
 }
 
 /// What an answer to the request for a `robots.txt` comes to.

@@ -198,10 +198,10 @@ fn f17_a_group_and_a_tenant_are_tuned_within_bounds_that_are_told_and_explain_sa
         "{told}"
     );
 
-    let acme = |words: &[&str]| [&["tune", "--tenant", "acme"], words].concat();
+    let acme = |words: &[&'static str]| [&["tune", "--tenant", "acme"], words].concat();
     says(&data, &acme(&["lane=fast", "threshold=1"]), 2, "lane can be general, slow, not `fast`");
     says(&data, &acme(&["lane=slow", "threshold=0"]), 2, "threshold can be 1 to 10,000, not `0`");
-    says(&data, &acme(&["lane=slow", "threshold=1", "per=32d"]), 2, "per can be 1s to 31d, not `32d`");
+    says(&data, &acme(&["lane=slow", "threshold=1", "per=32d"]), 2, "per can be 1 s to 31 days, not `32d`");
     says(&data, &acme(&["lane=slow", "--reset", "fairness"]), 2, "nothing set with it");
     says(&data, &["tune", "shop", "--reset", "fairness"], 2, "`fairness` is a tenant's: name it by --tenant");
     let set = "the tenant acme: fairness slow after 2 in 1h, from its next task on";

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use paced::internals::frontier::{Agreed, Frontier};
-use paced::internals::task::{FleetRules, Mark, PutReply};
+use paced::internals::task::{FleetRules, HighWater, PutReply};
 
 use crate::sites;
 use crate::steps::*;
@@ -37,6 +37,6 @@ fn m10_the_frontier_s_mark_is_of_all_partitions_together() {
         let replies = puts(&names[9..10], 0).await;
         assert_eq!(replies, [PutReply::Created]);
         tokio::time::sleep(Duration::from_millis(1_100)).await;
-        assert_eq!(puts(&names, 1).await, [PutReply::Refused(Mark::Frontier); 20]);
+        assert_eq!(puts(&names, 1).await, [PutReply::Refused(HighWater::Frontier); 20]);
     });
 }

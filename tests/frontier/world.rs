@@ -206,6 +206,20 @@ impl World {
         usize::try_from(kept).ok()
     }
 
+    /// Books of batches that something is kept of, where that can be looked at from outside.
+    pub fn batches_kept(&self) -> Option<usize> {
+        if let Some(db) = &self.db {
+            let keys = db.cli(&["KEYS", "{paced:0}:batch-books:*"]);
+            return Some(
+                keys.lines().map(|key| db.cli(&["HLEN", key]).parse::<usize>().expect("a number")).sum(),
+            );
+        }
+        let connection = rusqlite::Connection::open(self.file()?).expect("ours");
+        let kept: u32 =
+            connection.query_row("SELECT count(*) FROM batch_books", [], |row| row.get(0)).expect("counted");
+        usize::try_from(kept).ok()
+    }
+
     /// Whether it is the model, whose every index is a scan.
     pub fn is_model(&self) -> bool {
         self.db.is_none() && self.folder.is_none()

@@ -7,7 +7,7 @@ use super::fairness;
 use crate::frontier::state::TunedTenants;
 use crate::frontier::{DatedAct, Says, View};
 use crate::site::Site;
-use crate::task::{FleetRules, LANE, Mark, TaskOrder, UnitPick};
+use crate::task::{FleetRules, HighWater, LANE, TaskOrder, UnitPick};
 
 /// Where a site, or the frontier, takes nothing more in for now (M10).
 pub(in crate::cli) fn tell_marks(account: &mut Account, view: &View, fleet: &FleetRules, in_all: u64) {
@@ -16,12 +16,12 @@ pub(in crate::cli) fn tell_marks(account: &mut Account, view: &View, fleet: &Fle
         let full = fleet.told_full(&view.site, mark);
         account.tell("full", format!("{full}: puts are refused, and links wait with their page"));
     }
-    let of_all = (in_all >= fleet.most_in_all()).then_some(Mark::Frontier);
+    let of_all = (in_all >= fleet.most_in_all()).then_some(HighWater::Frontier);
     if let Some(mark) = of_all {
         let full = fleet.told_full(&view.site, mark);
         account.tell("full", format!("{full}: puts are refused, and links are taken in"));
     }
-    let marks: Vec<Mark> = of_site.into_iter().chain(of_all).collect();
+    let marks: Vec<HighWater> = of_site.into_iter().chain(of_all).collect();
     account.keep(json!({ "full": of_site.is_some(), "marks": marks, "waiting_bytes": view.download.bytes }));
 }
 
@@ -57,7 +57,6 @@ pub(in crate::cli) fn tell_lane(account: &mut Account, site: &Site, says: &Says,
     account.keep(json!({ "lane": lane, "tenant": site.tenant }));
 }
 
-/// How many pages a run may have, where somebody raised that.
 /// By which rules the tasks of its tenant get their lanes, and whose they are (F17).
 pub(in crate::cli) fn tell_fairness(
     account: &mut Account,

@@ -158,6 +158,9 @@ fn said(task: &UnitStatus, site: &Site, now: Timestamp) -> String {
     if let Some(session) = &task.session {
         let _ = write!(said, ", session {session}");
     }
+    for batch in &task.batches {
+        let _ = write!(said, ", batch {batch}");
+    }
     if task.attempts + task.losses > 0 {
         let _ = write!(said, ", {} attempts failed, {} leases lost", task.attempts, task.losses);
     }
@@ -177,7 +180,7 @@ fn object(task: &UnitStatus, site: &Site, go_by: Option<Timestamp>) -> Value {
         "stage": task.stage.to_string(), "place": task.place, "until": task.until, "worker": task.owner,
         "priority": task.priority.to_string(), "put_at": task.put_at, "go_by": go_by, "depth": task.depth,
         "attempts": task.attempts, "losses": task.losses, "lane": task.lane.as_deref().unwrap_or(LANE),
-        "tenant": tenant(task, site), "session": task.session,
+        "tenant": tenant(task, site), "session": task.session, "batches": task.batches,
         "last_failure": task.failure.as_ref().map(|failure| &failure.reason),
     })
 }
@@ -187,7 +190,7 @@ pub(in crate::cli) fn letter_object(letter: &DeadLetter) -> Value {
     json!({
         "site": letter.site, "stage": letter.stage.to_string(), "url": letter.url, "status": letter.why.status,
         "reason": letter.why.reason, "attempts": letter.attempts, "died_at": letter.died_at, "depth": letter.depth,
-        "history": letter.history, "session": letter.session,
+        "history": letter.history, "session": letter.session, "batches": letter.batches,
     })
 }
 

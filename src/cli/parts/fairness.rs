@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::Trouble;
 use crate::clock::millis;
-use crate::quantity::{read_duration, spoken_count, written};
+use crate::quantity::{read_duration, spoken, spoken_count, written};
 use crate::settings::{MOST_RULES, MOST_THRESHOLD, PER, PERS};
 use crate::task::{FleetRules, LaneRule, NOW, Stage};
 
@@ -71,7 +71,7 @@ fn of_threshold(value: &str) -> Result<u32, Trouble> {
 
 fn per(value: &str) -> Result<i64, Trouble> {
     let per = read_duration(value).filter(|per| PERS.contains(per)).map(millis);
-    let [least, most] = [PERS.start(), PERS.end()].map(|bound| written(*bound));
+    let [least, most] = [PERS.start(), PERS.end()].map(|bound| spoken(*bound));
     per.ok_or_else(|| Trouble::usage(format!("per can be {least} to {most}, not `{value}`")))
 }
 
@@ -118,7 +118,7 @@ mod tests {
             ("lane=now threshold=1", "lane can be general, slow, slower, not `now`"),
             ("lane=slow threshold=0", "threshold can be 1 to 10,000, not `0`"),
             ("lane=slow threshold=10001", "threshold can be 1 to 10,000, not `10001`"),
-            ("lane=slow threshold=1 per=500ms", "per can be 1s to 31d, not `500ms`"),
+            ("lane=slow threshold=1 per=500ms", "per can be 1 s to 31 days, not `500ms`"),
             ("lane=slow threshold=1 stage=both", "stage can be download or parse, not `both`"),
             ("lane=slow", "the rule of the lane `slow` has no threshold: write `lane=slow threshold=100"),
             ("threshold=1 lane=slow", "`threshold=1` belongs to no rule"),

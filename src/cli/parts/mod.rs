@@ -3,6 +3,7 @@
 pub(super) mod account;
 pub(super) mod act;
 pub(super) mod ask;
+pub(super) mod batches;
 pub(super) mod consent;
 pub(super) mod equipment;
 pub(super) mod explain_lanes;

@@ -6,6 +6,7 @@ use std::fmt;
 use clap::Args;
 
 use super::Trouble;
+use super::batches::batch_name;
 use super::lanes::{must_be_there, ready_by_lane, tenant};
 use crate::frontier::{Frontier, QueuePlace, Queued};
 use crate::site::{Site, UrlPattern};
@@ -34,6 +35,9 @@ pub(in crate::cli) struct PageFilter {
     /// Those for this tenant
     #[arg(long, value_name = "NAME", value_parser = tenant)]
     tenant: Option<String>,
+    /// Those of this batch
+    #[arg(long, value_name = "NAME", value_parser = batch_name)]
+    batch: Option<String>,
     /// Those of exactly this priority
     #[arg(long, value_name = "PRIORITY")]
     priority: Option<Priority>,
@@ -42,12 +46,13 @@ pub(in crate::cli) struct PageFilter {
 impl PageFilter {
     /// Whether it leaves none out.
     pub(in crate::cli) fn takes_all(&self) -> bool {
-        self.pattern.is_none() && self.tenant.is_none() && self.priority.is_none()
+        self.pattern.is_none() && self.tenant.is_none() && self.batch.is_none() && self.priority.is_none()
     }
 
     pub(in crate::cli) fn takes(&self, page: &Queued, site: &Site) -> bool {
         self.pattern.as_ref().is_none_or(|pattern| pattern.matches(&page.url))
             && self.tenant.as_deref().is_none_or(|tenant| tenant_of(page, site) == Some(tenant))
+            && self.batch.as_deref().is_none_or(|batch| page.batches.contains(batch))
             && self.priority.is_none_or(|priority| page.priority == priority)
     }
 }
@@ -67,6 +72,9 @@ impl fmt::Display for PageFilter {
         }
         if let Some(tenant) = &self.tenant {
             write!(f, " --tenant {tenant}")?;
+        }
+        if let Some(batch) = &self.batch {
+            write!(f, " --batch {batch}")?;
         }
         self.priority.map_or(Ok(()), |priority| write!(f, " --priority {priority}"))
     }

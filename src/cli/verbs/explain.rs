@@ -92,6 +92,7 @@ async fn of_site(name: &str, frontier: &Frontier) -> Result<Account, Trouble> {
     Ok(account)
 }
 
+/// How many pages a run may have, where somebody raised that.
 fn tell_max_pages(account: &mut Account, says: &Says, acts: &[DatedAct]) {
     if let (Some(of_file), Some(tuned)) = (says.max_pages, says.tuned_max_pages) {
         let by = set_by("max_pages", acts);

@@ -6,6 +6,7 @@ use clap::Args;
 use serde_json::json;
 
 use crate::canonical_url::CanonicalUrl;
+use crate::cli::parts::batches::batch_name;
 use crate::cli::parts::lanes::{must_be_there, tenant};
 use crate::cli::parts::results::Results;
 use crate::cli::parts::sessions::{on_failure, session_name};
@@ -14,7 +15,7 @@ use crate::cli::parts::{Exit, Globals, Trouble, say, sites};
 use crate::clock::Timestamp;
 use crate::frontier::{Frontier, MOST_NOW};
 use crate::site::{Refusal, Site};
-use crate::task::{FleetRules, LaneWish, Mark, NOW, OnFailure, Priority, Put, PutReply, SessionWish};
+use crate::task::{FleetRules, HighWater, LaneWish, NOW, OnFailure, Priority, Put, PutReply, SessionWish};
 
 /// URLs put in one step.
 const PORTION: usize = 500;
@@ -30,7 +31,8 @@ const ROOM: usize = 64 * 1024;
   my-feed-reader | paced put books - --priority user
   paced put books https://books.toscrape.com/sale.html --at 08:00 --expires 6h
   my-feed-reader | paced put books - --tenant acme --lane slow
-  paced put books - --session roll-out < steps.txt")]
+  paced put books - --session roll-out < steps.txt
+  paced put books - --batch spring < pages.txt")]
 pub(in crate::cli) struct PutArgs {
     /// The site: a name, or its file
     site: String,
@@ -65,6 +67,9 @@ pub(in crate::cli) struct PutArgs {
     /// as it is, block at first]
     #[arg(long, value_name = "WHAT", value_parser = on_failure, requires = "session")]
     on_failure: Option<OnFailure>,
+    /// Count the pages as those of this batch, which may have pages of other sites: `paced status --batch NAME --wait`
+    #[arg(long, value_name = "NAME", value_parser = batch_name)]
+    batch: Option<String>,
     /// One JSON object a line
     #[arg(long)]
     json: bool,
@@ -169,7 +174,7 @@ struct Intake<'a> {
     portion: Vec<Put>,
     refused: u64,
     /// Marks that were told.
-    full: Vec<Mark>,
+    full: Vec<HighWater>,
     results: Results,
 }
 
@@ -232,8 +237,9 @@ impl Intake<'_> {
         let wish = self.lanes.wish.clone();
         let on_failure = self.options.on_failure;
         let session = self.options.session.clone().map(|name| SessionWish { name, on_failure });
+        let batches = self.options.batch.iter().cloned().collect();
         let put = Put::request(url, self.options.priority);
-        Ok(Put { at, expires, unless_newer, again, rule, wish, session, ..put })
+        Ok(Put { at, expires, unless_newer, again, rule, wish, session, batches, ..put })
     }
 
     async fn hand_in(&mut self) -> Result<(), Trouble> {
@@ -250,7 +256,7 @@ impl Intake<'_> {
     }
 
     /// Says of each mark once that nothing more is taken in for now.
-    fn say_full(&mut self, mark: Mark, told: &str) {
+    fn say_full(&mut self, mark: HighWater, told: &str) {
         if !self.options.json && !self.full.contains(&mark) {
             self.full.push(mark);
             say(format_args!("paced: {told}: put what is refused again later"));

@@ -29,6 +29,7 @@ const NOTHING: &str = "no waiting pages match";
 #[command(after_help = "Examples:
   paced queue books list --match '/catalogue/**'
   paced queue books drop --match '/old/**'
+  paced queue books drop --batch spring
   paced queue books raise user:high --tenant acme
   paced queue books move --lane slow --tenant acme")]
 pub(in crate::cli) struct QueueArgs {
@@ -65,7 +66,7 @@ enum QueueVerb {
     )]
     Drop {
         /// All steps of this session that nobody works on, those that wait behind others too
-        #[arg(long, value_name = "NAME", value_parser = session_name, conflicts_with_all = ["lane", "pattern", "tenant", "priority"])]
+        #[arg(long, value_name = "NAME", value_parser = session_name, conflicts_with_all = ["lane", "pattern", "tenant", "batch", "priority"])]
         session: Option<String>,
         #[command(flatten)]
         filter: WaitingFilter,
@@ -193,7 +194,7 @@ fn line(page: &Queued, site: &Site) -> String {
 fn object(page: &Queued, site: &Site) -> Value {
     json!({
         "url": page.url, "priority": page.priority.to_string(), "put_at": page.put_at, "depth": page.depth,
-        "lane": lane_of(page), "tenant": tenant_of(page, site),
+        "lane": lane_of(page), "tenant": tenant_of(page, site), "batches": page.batches,
     })
 }
 
@@ -396,7 +397,7 @@ async fn apply(
 mod tests {
     use super::*;
     use crate::clock::Timestamp;
-    use crate::task::LANE;
+    use crate::task::{BatchNames, LANE};
 
     fn page(priority: u16) -> Queued {
         Queued {
@@ -406,6 +407,7 @@ mod tests {
             depth: 0,
             lane: None,
             tenant: None,
+            batches: BatchNames::default(),
         }
     }
 

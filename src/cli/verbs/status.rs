@@ -5,6 +5,7 @@ use std::time::Duration;
 use clap::Args;
 use serde_json::{Value, json};
 
+use crate::cli::parts::batches::{BatchWait, batch_name, show_batch};
 use crate::cli::parts::flow::{FlowOfSite, flow_of, told_of_all};
 use crate::cli::parts::lanes::by_lane;
 use crate::cli::parts::pauses::pauses;
@@ -12,13 +13,14 @@ use crate::cli::parts::results::Results;
 use crate::cli::parts::sessions::{all_told_held, session_name, show_session};
 use crate::cli::parts::signals::await_signals;
 use crate::cli::parts::table::{or_dash, table};
+use crate::cli::parts::when::When;
 use crate::cli::parts::{Exit, Globals, Trouble, fairness, sites};
 use crate::clock;
 use crate::forecast::rate_of;
 use crate::frontier::state::TunedTenants;
 use crate::frontier::{Freshness, Frontier, View};
 use crate::quantity::{compact, compact_rate};
-use crate::task::Mark;
+use crate::task::HighWater;
 
 /// The time between two looks of `--watch`.
 const LOOK: Duration = Duration::from_secs(2);
@@ -31,7 +33,8 @@ const FIRST_NUMBER: usize = 3;
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Examples:
   paced status books --watch
-  paced status books --session roll-out")]
+  paced status books --session roll-out
+  paced status --batch spring --wait --deadline 6h")]
 pub(in crate::cli) struct StatusArgs {
     /// Sites: names or files; all without any
     #[arg(value_name = "SITE")]
@@ -42,6 +45,15 @@ pub(in crate::cli) struct StatusArgs {
     /// How this session of the one site that is named stands
     #[arg(long, value_name = "NAME", value_parser = session_name, conflicts_with = "watch")]
     session: Option<String>,
+    /// How this batch stands, on whichever sites its pages are
+    #[arg(long, value_name = "NAME", value_parser = batch_name, conflicts_with_all = ["sites", "watch", "session"])]
+    batch: Option<String>,
+    /// Wait until all pages of the batch have ended: exit code 3 if some are dead
+    #[arg(long, requires = "batch")]
+    wait: bool,
+    /// But no longer than until this time, as in `paced put --at`: exit code 3
+    #[arg(long, value_name = "TIME", value_parser = When::read, requires = "wait")]
+    deadline: Option<When>,
     /// One JSON object a site
     #[arg(long)]
     json: bool,
@@ -55,11 +67,11 @@ struct Stand {
     /// Whether a process is alive that works on it.
     has_workers: bool,
     /// The mark that it is at, and what is told of that.
-    full: Option<(Mark, String)>,
+    full: Option<(HighWater, String)>,
 }
 
 /// How all of them stand.
-struct Look {
+struct Stands {
     stands: Vec<Stand>,
     /// The frontier is at its mark.
     full: Option<String>,
@@ -70,6 +82,10 @@ struct Look {
 /// Shows how the sites stand.
 pub(super) async fn run(options: StatusArgs, globals: &Globals) -> Result<Exit, Trouble> {
     let frontier = globals.open_existing()?;
+    if let Some(batch) = &options.batch {
+        let StatusArgs { wait, deadline, json, .. } = options;
+        return show_batch(batch, &BatchWait { waits: wait, deadline, as_json: json }, &frontier).await;
+    }
     let names = sites::known(&frontier, &options.sites, globals).await?;
     if let Some(session) = &options.session {
         let ([site], false) = (names.as_slice(), options.sites.is_empty()) else {
@@ -96,7 +112,7 @@ pub(super) async fn run(options: StatusArgs, globals: &Globals) -> Result<Exit, 
     Ok(Exit::Done)
 }
 
-async fn look(frontier: &Frontier, names: &[String]) -> Result<Look, Trouble> {
+async fn look(frontier: &Frontier, names: &[String]) -> Result<Stands, Trouble> {
     let at_work = frontier.at_work().await?;
     let mut stands = Vec::with_capacity(names.len());
     let fleet = frontier.fleet_rules().await?;
@@ -110,11 +126,11 @@ async fn look(frontier: &Frontier, names: &[String]) -> Result<Look, Trouble> {
     }
     let is_full = frontier.idle_in_all().await? >= fleet.most_in_all();
     let tuned = frontier.tuned_tenants().await?;
-    Ok(Look { stands, tuned, full: is_full.then(|| fleet.told_full("", Mark::Frontier)) })
+    Ok(Stands { stands, tuned, full: is_full.then(|| fleet.told_full("", HighWater::Frontier)) })
 }
 
 /// Sites that were named are told of in lines of their own.
-fn show(look: &Look, options: &StatusArgs, results: &mut Results) -> Result<(), Trouble> {
+fn show(look: &Stands, options: &StatusArgs, results: &mut Results) -> Result<(), Trouble> {
     let stands = &look.stands;
     if options.json {
         return stands.iter().try_for_each(|stand| results.json(object(stand)));

@@ -186,10 +186,7 @@ async fn tune_tenant(
         )));
     }
     let frontier = globals.open_existing()?;
-    let rules = match is_reset {
-        true => None,
-        false => Some(fairness::read(words, &frontier.fleet_rules().await?)?),
-    };
+    let rules = if is_reset { None } else { Some(fairness::read(words, &frontier.fleet_rules().await?)?) };
     let did = if is_reset { format!("--reset {FAIRNESS}") } else { words.join(" ") };
     let act = options.why.act(&format!("tune --tenant {tenant} {did}"));
     if !frontier.tune_tenant(tenant, rules.clone()).await? {

@@ -1,5 +1,6 @@
 //! The model: the steps over plain maps, every index a scan. It is what other backends are compared with.
 
+mod batches;
 mod flow;
 mod sessions;
 mod tasks;
@@ -14,8 +15,8 @@ use crate::clock::Timestamp;
 use crate::frontier::MutexKey;
 use crate::frontier::shelf::{Fallible, LaneShelf, PageShelf, Shelf, Window};
 use crate::frontier::state::{
-    DeadState, FleetState, MutexState, OwnerState, PageState, QueueBooks, Recrawl, RobotsState, SessionState,
-    SiteState, Task, UnitDue, UnitState, WaitKey, WorkScope,
+    BatchCounts, DeadState, FleetState, MutexState, OwnerState, PageState, QueueBooks, Recrawl, RobotsState,
+    SessionState, SiteState, Task, UnitDue, UnitState, WaitKey, WorkScope,
 };
 use crate::frontier::steps;
 use crate::frontier::steps::acts::MOST_ACTS;
@@ -49,6 +50,8 @@ pub(crate) struct Model {
     acts: BTreeMap<String, Vec<DatedAct>>,
     /// By site and name.
     sessions: BTreeMap<(String, String), SessionState>,
+    /// Books of batches, by site and name.
+    batches: BTreeMap<(String, String), BatchCounts>,
     fleet: Arc<FleetState>,
     /// Books of sites, by site and slot.
     books: BTreeMap<(String, i64), QueueBooks>,
@@ -102,6 +105,7 @@ impl Shelf for Model {
         self.texts.remove(name);
         self.acts.remove(name);
         self.sessions.retain(|(site, _), _| site != name);
+        self.batches.retain(|(site, _), _| site != name);
         self.books.retain(|(site, _), _| site != name);
         self.waits.remove(name);
         Ok(())
@@ -114,6 +118,8 @@ impl Shelf for Model {
         self.acts = take(&mut self.acts).into_iter().map(|(site, acts)| (renamed(&site), acts)).collect();
         let sessions = take(&mut self.sessions).into_iter();
         self.sessions = sessions.map(|((site, of), session)| ((renamed(&site), of), session)).collect();
+        let batches = take(&mut self.batches).into_iter();
+        self.batches = batches.map(|((site, of), batch)| ((renamed(&site), of), batch)).collect();
         self.books = take(&mut self.books)
             .into_iter()
             .map(|((site, slot), books)| ((renamed(&site), slot), books))

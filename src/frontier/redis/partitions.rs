@@ -25,7 +25,7 @@ pub(super) const DIRECTORY: usize = 0;
 const LEFT_ALONE: Duration = Duration::from_secs(5);
 /// How long a claim waits for its partitions: the others go on without one that is silent, and a later claim takes its answer
 /// up.
-pub(super) const ANSWERS_WITHIN: Duration = Duration::from_millis(250);
+const ANSWERS_WITHIN: Duration = Duration::from_millis(250);
 /// How long it waits for each, where one before it took all that time; and when a claim looks for late answers.
 const ANSWERS_SOON: Duration = Duration::from_millis(25);
 
@@ -53,7 +53,7 @@ struct LateClaim {
     answer: oneshot::Receiver<Result<Value, FrontierError>>,
 }
 
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -63,9 +63,10 @@ impl Shared {
         match step {
             Step::Forget { site } => self.forget(site).await.map(Reply::Forget),
             Step::Rename { site, to } => self.rename(site, to).await.map(Reply::Rename),
-            Step::Inspect {} | Step::IdleInAll {} => self.everywhere(step).await,
+            Step::Inspect {} => self.everywhere(step).await,
             Step::Enlist { scope: None, .. } => self.beat(step).await,
             step if self.connections.len() == 1 => self.step_in(DIRECTORY, step).await,
+            Step::IdleInAll {} => Ok(Reply::IdleInAll(self.idle_in_all().await)),
             Step::Register { new } => self.register(new).await.map(Reply::Register),
             Step::Claim { claim } => self.claim(claim).await.map(Reply::Claim),
             Step::Settle { owner, token, settlements, haste } => {
@@ -462,7 +463,6 @@ impl Shared {
 fn join(all: &mut Reply, part: Reply) {
     match (all, part) {
         (Reply::Bury(was_known), Reply::Bury(is_known)) => *was_known |= is_known,
-        (Reply::IdleInAll(all), Reply::IdleInAll(part)) => *all += part,
         (Reply::Inspect(all), Reply::Inspect(part)) => {
             all.tasks.extend(part.tasks);
             all.due.extend(part.due);

@@ -11,19 +11,19 @@ use crate::clock::millis;
 use crate::frontier::members::BEAT;
 use crate::frontier::mutex_key::UNIT_MUTEX;
 use crate::frontier::state::{
-    AVERAGED, AwayHost, BACK_MS, DROPS_KEPT, DROPS_KEPT_MS, ENDED_KEPT, ENDED_MS, EPOCH, FED_WAITING,
-    FOR_GOOD, HOUR_SLOTS, LEASE_MS, LONGEST_INTERVAL, MARKS_KEPT, MAX_LOSSES, MOST_NOW, MOST_PAGES,
-    MOST_TUNED, MOST_WAITS, PageState, Place, RUN_SLOT, SLOT_MS, START_TOKEN, SessionPlace, SiteSettings,
-    TOLD_MS, Turn, WAIT_BOUNDS, WAIT_ONE, WAITS_KEPT, delay_after_loss,
+    AVERAGED, AwayHost, BACK_MS, BATCH_KEPT_MS, BATCHES_KEPT, DROPS_KEPT, DROPS_KEPT_MS, ENDED_KEPT,
+    ENDED_MS, EPOCH, FED_WAITING, FOR_GOOD, HOUR_SLOTS, LEASE_MS, LONGEST_INTERVAL, MARKS_KEPT, MAX_LOSSES,
+    MOST_NOW, MOST_PAGES, MOST_TUNED, MOST_WAITS, PageState, Place, RUN_SLOT, SLOT_MS, START_TOKEN,
+    SessionPlace, SiteSettings, TOLD_MS, Turn, WAIT_BOUNDS, WAIT_ONE, WAITS_KEPT, delay_after_loss,
 };
 use crate::frontier::steps::{
-    REMOVED, acts, away, claim, feed, gate, lease, lock, pauses, queue, reasons, session, settle, site,
+    REMOVED, acts, away, batch, claim, feed, gate, lease, lock, pauses, queue, reasons, session, settle, site,
 };
 use crate::frontier::view::SiteNames;
 use crate::manners::{MOST_ROBOTS_REDIRECTS, departure, slow_start, wall};
 use crate::task::{
-    Exclusion, LANE, MOST_BYTES, MOST_IN_ALL, MOST_WAITING, Mark, NOW, Priority, PutReply, Settled,
-    TASK_BYTES, TaskOrder, UnitPick,
+    Exclusion, HighWater, LANE, MOST_BATCHES, MOST_BYTES, MOST_IN_ALL, MOST_WAITING, NOW, OF_CAMPAIGN,
+    Priority, PutReply, Settled, TASK_BYTES, TaskOrder, UnitPick,
 };
 
 /// What hints are told on that something can be claimed: the partition, in how many ms, and the name of whom it is for.
@@ -33,13 +33,15 @@ pub(crate) const LONGEST_SLEEP: Duration = Duration::from_secs(5);
 
 /// The constants, as Lua declares them.
 pub(super) fn prelude() -> String {
-    let numbers = numbers().map(|(name, number)| format!("local {name} = {number}\n"));
-    let texts = texts().map(|(name, text)| format!("local {name} = {text:?}\n"));
+    let numbers =
+        String::from_iter(numbers().into_iter().map(|(name, number)| format!("local {name} = {number}\n")));
+    let texts =
+        String::from_iter(texts().into_iter().map(|(name, text)| format!("local {name} = {text:?}\n")));
     let losses: Vec<String> = (1..MAX_LOSSES).map(|losses| delay_after_loss(losses).to_string()).collect();
     let bounds = WAIT_BOUNDS.map(|bound| bound.to_string()).join(", ");
     let lists =
         format!("local AFTER_LOSS = {{ {} }}\nlocal WAIT_BOUNDS = {{ {bounds} }}\n", losses.join(", "));
-    [numbers.concat(), texts.concat(), lists, allowances()].concat()
+    [numbers, texts, lists, allowances()].concat()
 }
 
 /// By priority, from 1.
@@ -49,8 +51,8 @@ fn allowances() -> String {
 }
 
 /// Spans are in ms.
-fn numbers() -> [(&'static str, i64); 78] {
-    [
+fn numbers() -> Vec<(&'static str, i64)> {
+    vec![
         ("SLOTS", PageState::SLOTS),
         ("LEASE_MS", LEASE_MS),
         ("BEAT_MS", millis(BEAT)),
@@ -94,6 +96,10 @@ fn numbers() -> [(&'static str, i64); 78] {
         ("HELD_SHOWN", i64::from(session::HELD_SHOWN)),
         ("ENDED_KEPT", i64::try_from(ENDED_KEPT).unwrap_or_default()),
         ("ENDED_MS", ENDED_MS),
+        ("BATCH_KEPT_MS", BATCH_KEPT_MS),
+        ("BATCHES_KEPT", BATCHES_KEPT.cast_signed()),
+        ("BATCHES_SWEPT", i64::from(batch::BATCHES_SWEPT)),
+        ("MOST_BATCHES", i64::try_from(MOST_BATCHES).unwrap_or_default()),
         ("MOST_PAGES", MOST_PAGES.cast_signed()),
         ("PAUSES_TOLD", i64::from(pauses::TOLD)),
         ("FOR_GOOD", FOR_GOOD),
@@ -133,11 +139,12 @@ fn numbers() -> [(&'static str, i64); 78] {
 }
 
 /// Reasons have the name of what they tell of in braces.
-fn texts() -> [(&'static str, String); 39] {
-    [
+fn texts() -> Vec<(&'static str, String)> {
+    vec![
         ("PROGRAM", env!("CARGO_PKG_VERSION").to_owned()),
         ("LANE", LANE.to_owned()),
         ("NOW", NOW.to_owned()),
+        ("OF_CAMPAIGN", OF_CAMPAIGN.to_owned()),
         ("STRICT", word(&TaskOrder::Strict)),
         ("DEADLINE", word(&TaskOrder::Deadline)),
         ("EARLIEST", word(&UnitPick::Earliest)),
@@ -164,9 +171,10 @@ fn texts() -> [(&'static str, String); 39] {
         ("REVIVED", word(&PutReply::Revived)),
         ("KNOWN", word(&PutReply::Known)),
         ("OVER_BUDGET", word(&PutReply::OverBudget)),
-        ("MARK_SITE", word(&Mark::Site)),
-        ("MARK_SITE_BYTES", word(&Mark::SiteBytes)),
-        ("MARK_FRONTIER", word(&Mark::Frontier)),
+        ("MARK_SITE", word(&HighWater::Site)),
+        ("MARK_SITE_BYTES", word(&HighWater::SiteBytes)),
+        ("MARK_FRONTIER", word(&HighWater::Frontier)),
+        ("MARK_BATCHES", word(&HighWater::Batches)),
         ("BUSY", word(&PutReply::Busy)),
         ("KEPT", word(&Settled::Kept)),
         ("DIED", word(&Settled::Died)),
@@ -191,7 +199,11 @@ mod tests {
     use super::*;
 
     fn names() -> BTreeSet<String> {
-        let names = numbers().map(|(name, _)| name).into_iter().chain(texts().map(|(name, _)| name));
+        let names = numbers()
+            .into_iter()
+            .map(|(name, _)| name)
+            .into_iter()
+            .chain(texts().into_iter().map(|(name, _)| name));
         names.chain(["AFTER_LOSS", "ALLOWED", "WAIT_BOUNDS"]).map(str::to_owned).collect()
     }
 

@@ -10,7 +10,7 @@ use super::client::RedisClient;
 use super::prelude::prelude;
 
 /// What all functions of the library share, each file after those that it uses.
-pub(super) const FILES: [&str; 32] = [
+pub(super) const FILES: [&str; 33] = [
     include_str!("lua/asked.lua"),
     include_str!("lua/packed.lua"),
     include_str!("lua/store.lua"),
@@ -19,6 +19,7 @@ pub(super) const FILES: [&str; 32] = [
     include_str!("lua/kept.lua"),
     include_str!("lua/records.lua"),
     include_str!("lua/flow.lua"),
+    include_str!("lua/batches.lua"),
     include_str!("lua/pages.lua"),
     include_str!("lua/places.lua"),
     include_str!("lua/sessions.lua"),

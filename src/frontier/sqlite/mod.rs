@@ -2,6 +2,7 @@
 //! What a step does is not decided here.
 
 mod away;
+mod batches;
 mod boot;
 mod columns;
 mod due_list;

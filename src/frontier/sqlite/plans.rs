@@ -15,7 +15,8 @@ use crate::frontier::step::{Act, Claim, Grant, Registration};
 use crate::frontier::table::{Haste, Reply, Step};
 use crate::frontier::{MutexKey, Pause, PausesOfAll, SiteSettings, WorkScope, steps};
 use crate::task::{
-    Failure, Lease, Origin, Outcome, Priority, Put, RobotsAccess, RobotsRecord, Settlement, Stage, StoredPage,
+    BatchNames, Failure, Lease, Origin, Outcome, Priority, Put, RobotsAccess, RobotsRecord, Settlement,
+    Stage, StoredPage,
 };
 
 const START: i64 = 1_800_000_000_000;
@@ -129,6 +130,7 @@ fn exercise(shop: &mut Shop) {
         shop.put(site, 0..6, |_| {});
         shop.put(site, 0..6, |put| put.origin = Origin::Link);
         shop.put(site, 6..8, |put| put.at = Some(Timestamp::from_millis(START + 3_000)));
+        shop.put(site, 0..6, |put| put.batches = BatchNames::of("batch"));
         shop.put(site, 8..9, |put| put.expires = Some(Timestamp::from_millis(START + 1)));
     }
     for round in 0..12 {
@@ -181,6 +183,7 @@ fn exercise(shop: &mut Shop) {
         Step::Unlock { mutex: mutex().0, token: mutex().1 },
         Step::Tune { site: site(), tunings: vec![Tuning::Interval(Some(5))], act: Some(Act::default()) },
         Step::Acts { site: site() },
+        Step::Batch { site: site(), name: "batch".to_owned() },
         Step::PauseGroup { group: "g".to_owned(), stage: Stage::Download, pause: Some(Pause::of("mail")) },
         Step::PauseAll { stage: Stage::Parse, pause: Some(Pause::of("mail")) },
         Step::TellPaused { of_all: PausesOfAll::default(), after: String::new() },
@@ -207,6 +210,8 @@ fn exercise(shop: &mut Shop) {
     ] {
         shop.step(step);
     }
+    shop.now += 8 * 86_400_000;
+    shop.step(Step::Sweep { site: site() });
     shop.register("a", true, None);
 }
 

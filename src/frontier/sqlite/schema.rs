@@ -9,7 +9,9 @@ pub(super) const APPLICATION: i64 = 0x7061_6365;
 
 /// Creates an empty frontier.
 pub(super) fn create(connection: &Connection) -> Result<()> {
-    [RECORDS, TASKS, PAGES, FLOW, IDLE].into_iter().try_for_each(|tables| connection.execute_batch(tables))
+    [RECORDS, TASKS, PAGES, FLOW, IDLE, BATCHES]
+        .into_iter()
+        .try_for_each(|tables| connection.execute_batch(tables))
 }
 
 /// Sites, units and rare values of a task are small JSON records; what is searched by is a column.
@@ -99,26 +101,24 @@ CREATE TABLE wait (site INTEGER, lane TEXT, level INTEGER, tenant TEXT, bucket I
   PRIMARY KEY (site, lane, level, tenant, bucket)) WITHOUT ROWID;
 ";
 
-/// How many downloads of each site nobody works on, and of all of them, which follows; and what they weigh, in a file that
-/// doesn't tell.
+/// How many downloads of each site nobody works on, and of all of them, which follows. A site of an older file has -1 until it is
+/// counted.
 pub(super) const IDLE: &str = "
 INSERT INTO meta VALUES ('idle', 0);
-ALTER TABLE site ADD COLUMN idle INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE site ADD COLUMN idle INTEGER NOT NULL DEFAULT -1;
 CREATE TRIGGER site_added AFTER INSERT ON site WHEN new.idle > 0 BEGIN
   UPDATE meta SET value = value + new.idle WHERE key = 'idle';
 END;
 CREATE TRIGGER site_idle AFTER UPDATE OF idle ON site WHEN new.idle <> old.idle BEGIN
-  UPDATE meta SET value = value + new.idle - old.idle WHERE key = 'idle';
+  UPDATE meta SET value = value + new.idle - max(old.idle, 0) WHERE key = 'idle';
 END;
 CREATE TRIGGER site_removed AFTER DELETE ON site WHEN old.idle > 0 BEGIN
   UPDATE meta SET value = value - old.idle WHERE key = 'idle';
 END;
-UPDATE site SET
-  idle = coalesce(state ->> '$.download.waiting', 0) + coalesce(state ->> '$.download.delayed', 0)
-    + coalesce(state ->> '$.download.scheduled', 0),
-  state = json_set(state,
-    '$.download.bytes',
-    (SELECT coalesce(sum(length(url) + 100), 0) FROM task WHERE task.site = site.id AND stage = 0 AND place <> 3),
-    '$.parse.bytes',
-    (SELECT coalesce(sum(length(url) + 100), 0) FROM task WHERE task.site = site.id AND stage = 1 AND place <> 3));
+";
+
+/// Books of batches, a row each a site.
+pub(super) const BATCHES: &str = "
+CREATE TABLE batch_books (site INTEGER, name TEXT, ended INTEGER, state TEXT NOT NULL, PRIMARY KEY (site, name)) WITHOUT ROWID;
+CREATE INDEX batch_books_ended ON batch_books (site, ended, name) WHERE ended IS NOT NULL;
 ";

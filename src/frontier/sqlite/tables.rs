@@ -43,6 +43,8 @@ impl Shelf for Tables<'_> {
         self.forget_flow(name)?;
         self.forget_all()?;
         self.file.run("DELETE FROM session WHERE site = (SELECT id FROM site WHERE name = ?1)", [name])?;
+        self.file
+            .run("DELETE FROM batch_books WHERE site = (SELECT id FROM site WHERE name = ?1)", [name])?;
         self.file.run("DELETE FROM site_file WHERE site = ?1", [name])?;
         self.file.run("DELETE FROM act WHERE site = ?1", [name])?;
         self.file.run("DELETE FROM site WHERE name = ?1", [name])

@@ -5,7 +5,7 @@ use rusqlite::{Connection, OptionalExtension, Result, TransactionBehavior, param
 
 use super::columns::{json, url};
 use super::memory::Memory;
-use super::schema::{FLOW, IDLE, PAGES, TASKS, VERSION};
+use super::schema::{BATCHES, FLOW, IDLE, PAGES, TASKS, VERSION};
 use super::transaction::Tables;
 use crate::frontier::state::PageState;
 
@@ -52,6 +52,8 @@ const PARTS: &[(i64, Part)] = &[
     (10, Part::Rows(add_steps)),
     (10, Part::Sql(FLOW)),
     (11, Part::Sql(IDLE)),
+    (11, Part::Each(IDLE_OF_11)),
+    (11, Part::Sql(BATCHES)),
 ];
 const FILES_OF_3: &str = "
 INSERT INTO site_file SELECT name, text FROM site
@@ -142,6 +144,18 @@ const FROM_10: &str = "
 CREATE TABLE session (site INTEGER, name TEXT, turn INTEGER NOT NULL, state TEXT NOT NULL, PRIMARY KEY (site, name)) WITHOUT ROWID;
 CREATE INDEX session_turn ON session (site, turn, name);
 ";
+
+/// Since 12 it is known how many downloads of each site nobody works on, and what they weigh.
+const IDLE_OF_11: &str = "
+UPDATE site SET
+  idle = coalesce(state ->> '$.download.waiting', 0) + coalesce(state ->> '$.download.delayed', 0)
+    + coalesce(state ->> '$.download.scheduled', 0),
+  state = json_set(state,
+    '$.download.bytes',
+    (SELECT coalesce(sum(length(url) + 100), 0) FROM task WHERE task.site = site.id AND stage = 0 AND place <> 3),
+    '$.parse.bytes',
+    (SELECT coalesce(sum(length(url) + 100), 0) FROM task WHERE task.site = site.id AND stage = 1 AND place <> 3))
+  WHERE id IN (SELECT id FROM site WHERE idle < 0 LIMIT ?1)";
 
 /// Tasks say which session they are steps of. In a file from before 8 their table was made anew, as it is now.
 fn add_steps(file: &Connection, _most: u32) -> Result<usize> {

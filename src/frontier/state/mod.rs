@@ -1,5 +1,6 @@
 //! What the frontier knows of a site, a pace unit and a task, and the pure rules on them. How it is stored is elsewhere.
 
+mod batch;
 mod counts;
 mod fleet;
 mod flow;
@@ -12,6 +13,7 @@ mod tuned;
 mod unit;
 mod wall;
 
+pub use batch::{BATCH_KEPT_MS, BATCHES_KEPT, BatchCounts, BatchEnd, Joined};
 pub use counts::StageCounts;
 pub use fleet::{Agreed, FleetState, MARKS_KEPT, MOST_NOW, MOST_TUNED, TunedTenants};
 pub use flow::{

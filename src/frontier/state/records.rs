@@ -9,7 +9,9 @@ use serde::{Deserialize, Serialize};
 use super::is_default;
 use crate::canonical_url::CanonicalUrl;
 use crate::clock::Timestamp;
-use crate::task::{DeadLetter, Failure, PageKey, RobotsAccess, RobotsRecord, Settled, Stage, StoredPage};
+use crate::task::{
+    BatchNames, DeadLetter, Failure, PageKey, RobotsAccess, RobotsRecord, Settled, Stage, StoredPage,
+};
 
 /// One origin's `robots.txt` as the frontier keeps it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -146,6 +148,9 @@ pub struct DeadState {
     /// The session that it holds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,
+    /// The batches that count it.
+    #[serde(default, skip_serializing_if = "BatchNames::is_empty")]
+    pub batches: BatchNames,
 }
 
 /// What a process works on: it is said when the process joins, and when it changes.
@@ -221,6 +226,7 @@ impl DeadState {
             died_at: Timestamp::from_millis(self.died_at),
             depth: self.depth,
             session: self.session.clone(),
+            batches: self.batches.clone(),
         }
     }
 }

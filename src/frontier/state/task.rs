@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{LEASE_MS, is_default};
 use crate::canonical_url::CanonicalUrl;
-use crate::task::{Departure, Failure, LaneWish, Origin, PageKey, Priority, Stage, StoredPage};
+use crate::task::{BatchNames, Departure, Failure, LaneWish, Origin, PageKey, Priority, Stage, StoredPage};
 
 /// 2026-01-01T00:00:00Z in ms: where positions count from. One number is both a task's turn among equals and the time of
 /// its putting. Positions fit 39 bits until 2043; a burst of n puts in one ms runs at most n ms ahead of the clock.
@@ -76,6 +76,9 @@ pub struct Rare {
     /// It was granted and came back, refused or unused.
     #[serde(skip_serializing_if = "is_default")]
     pub returned: bool,
+    /// The batches that count it.
+    #[serde(skip_serializing_if = "BatchNames::is_empty")]
+    pub batches: BatchNames,
     /// Failures so far.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub history: Vec<Failure>,
@@ -104,6 +107,9 @@ pub struct Deferral {
     /// The position of the further run, where it is a step of the session as well.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn: Option<i64>,
+    /// The batches that count the further run.
+    #[serde(default, skip_serializing_if = "BatchNames::is_empty")]
+    pub batches: BatchNames,
 }
 
 impl Deferral {
@@ -112,7 +118,7 @@ impl Deferral {
         self.at.is_none_or(|at| at <= start)
     }
 
-    /// One that stands for a later request as well.
+    /// One that stands for a later request as well, but for the batches of that.
     #[must_use]
     pub fn joined_by(self, later: Self) -> Self {
         // That of a step is what its session goes by.
@@ -130,6 +136,7 @@ impl Deferral {
             hops: later.hops,
             wish: self.wish.joined_by(later.wish),
             turn: self.turn.or(later.turn),
+            batches: self.batches,
         }
     }
 }
@@ -209,6 +216,12 @@ impl Task {
             Place::Running(running) => Some(running),
             _ => None,
         }
+    }
+
+    /// Its batches, then those of its further run.
+    pub fn batches(&self) -> impl Iterator<Item = &String> {
+        let further = self.rare.deferral.iter().flat_map(|deferral| &deferral.batches);
+        (&self.rare.batches).into_iter().chain(further)
     }
 
     /// Where it stands in its lane in the order of deadlines.

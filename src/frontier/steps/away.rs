@@ -6,7 +6,7 @@ use super::{Done, Moment};
 use crate::canonical_url::CanonicalUrl;
 use crate::frontier::shelf::Shelf;
 use crate::frontier::state::{AwayHost, BACK_MS, Place, Rare, SiteState, Task};
-use crate::task::{Exclusion, Origin, Priority, Stage};
+use crate::task::{BatchNames, Exclusion, Origin, Priority, Stage};
 
 /// Tasks promoted, returned, and tidied away, in one step.
 pub(in crate::frontier) const TIDIED: u32 = 100;
@@ -146,7 +146,9 @@ impl<S: Shelf> Moment<'_, S> {
 
     fn new_errand(&mut self, site: &mut SiteState, url: CanonicalUrl) -> Done<S, Task> {
         self.books_change(site)?;
+        let mut batches = BatchNames::default();
         if let Some(letter) = self.shelf.dead(site.page(&url), Stage::Download)? {
+            batches = self.revive_batches(site, &letter)?;
             self.remove_letter(site, Stage::Download, &url)?;
             self.release(site, letter.session.as_deref(), false)?;
             site.download.revived += 1;
@@ -162,7 +164,7 @@ impl<S: Shelf> Moment<'_, S> {
             position: site.next_position(self.now),
             depth: 0,
             origin: Origin::Link,
-            rare: Rare { errand: Some(url), ..Rare::default() },
+            rare: Rare { errand: Some(url), batches, ..Rare::default() },
         };
         self.enter(site, &task)?;
         Ok(task)

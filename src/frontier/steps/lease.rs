@@ -4,7 +4,6 @@
 use std::time::Duration;
 
 use super::claim::LONGEST_LEAD;
-use super::places::absorb;
 use super::wall::is_walled_against;
 use super::{Done, Moment, reasons};
 use crate::clock::Timestamp;
@@ -64,6 +63,7 @@ impl<S: Shelf> Moment<'_, S> {
             tenant: task.rare.tenant.clone(),
             urgent: task.rare.lane.as_deref() == Some(NOW),
             session: task.rare.session.clone(),
+            batches: task.rare.batches.clone(),
         }))
     }
 
@@ -196,7 +196,7 @@ impl<S: Shelf> Moment<'_, S> {
         };
         let starts = if let Place::Delayed { until, .. } = to { until } else { self.now };
         task.rare.returned = true;
-        absorb(&mut site, &mut task, starts);
+        self.absorb(&mut site, &mut task, starts)?;
         self.shift(&mut site, &mut task, to)?;
         self.save(&site)?;
         if unused { self.give_back_start(&mut site, token) } else { Ok(()) }
@@ -239,7 +239,7 @@ impl<S: Shelf> Moment<'_, S> {
         }
         let wait = if is_errand { 0 } else { delay_after_loss(task.rare.losses) };
         let until = self.now + wait;
-        absorb(site, &mut task, until);
+        self.absorb(site, &mut task, until)?;
         let to = if wait == 0 { Place::Waiting } else { Place::Delayed { until, scheduled: false } };
         self.shift(site, &mut task, to)?;
         Ok(Some(wait))

@@ -3,6 +3,7 @@
 
 pub(super) mod acts;
 pub(super) mod away;
+pub(super) mod batch;
 pub(super) mod claim;
 pub(super) mod feed;
 mod fleet;
@@ -112,6 +113,7 @@ pub(crate) fn apply<S: Shelf>(shelf: &mut S, step: Step, now: i64) -> Result<Rep
         }
         Step::DropSteps { site, session } => Reply::DropSteps(at.drop_steps(&site, &session)?),
         Step::Session { site, name } => Reply::Session(at.session_status(&site, &name)?),
+        Step::Batch { site, name } => Reply::Batch(at.batch(&site, &name)?.map(Box::new)),
         Step::Acts { site } => Reply::Acts(at.acts(&site)?),
         Step::Queue { site, lane, after, most } => Reply::Queue(at.queue(&site, &lane, after, most)?),
         Step::Requeue { site, urls, change } => Reply::Requeue(at.requeue(&site, urls, &change)?),

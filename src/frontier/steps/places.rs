@@ -1,5 +1,7 @@
 //! The moves between places. Each keeps the task, its site's books and the unit's due time true together.
 
+use std::mem::take;
+
 use super::gate::goes_now;
 use super::session::{Leaving, Left};
 use super::{Done, Moment};
@@ -7,8 +9,8 @@ use crate::canonical_url::CanonicalUrl;
 use crate::clock::millis;
 use crate::frontier::shelf::Shelf;
 use crate::frontier::state::{
-    DeadState, MutexState, Place, SiteState, SlowStart, Start, Task, UnitDue, UnitState, UnitWait, WorkScope,
-    mutex_token,
+    BatchEnd, DeadState, MutexState, Place, SiteState, SlowStart, Start, Task, UnitDue, UnitState, UnitWait,
+    WorkScope, mutex_token,
 };
 use crate::manners::departure::MOST_AHEAD;
 use crate::task::{Failure, NOW, Priority, Stage};
@@ -61,9 +63,10 @@ impl<S: Shelf> Moment<'_, S> {
     pub(super) fn finish_before(
         &mut self,
         site: &mut SiteState,
-        task: Task,
+        mut task: Task,
         next: Option<&CanonicalUrl>,
     ) -> Done<S> {
+        self.end_batches(site, take(&mut task.rare.batches), BatchEnd::Done)?;
         if task.stage == Stage::Download {
             self.books_change(site)?;
             self.shelf.add_known(site.page(&task.url), site.run)?;
@@ -73,7 +76,7 @@ impl<S: Shelf> Moment<'_, S> {
     }
 
     /// Dead: a letter is kept, which may hold its session, or, where a request met it, it waits once more.
-    pub(super) fn die(&mut self, site: &mut SiteState, task: Task, why: Failure) -> Done<S> {
+    pub(super) fn die(&mut self, site: &mut SiteState, mut task: Task, why: Failure) -> Done<S> {
         if task.stage == Stage::Download {
             self.books_change(site)?;
         }
@@ -83,7 +86,9 @@ impl<S: Shelf> Moment<'_, S> {
         if let Some(name) = &session {
             self.died_in_session(site, name, runs_again)?;
         }
-        if runs_again {
+        let batches = take(&mut task.rare.batches);
+        if let Some(deferral) = &mut task.rare.deferral {
+            self.carry_batches(site, &mut deferral.batches, batches)?;
             return match session {
                 Some(_) => self.rerun(site, task, None),
                 None => self.end(site, task, Left::Dead.alone()),
@@ -93,7 +98,9 @@ impl<S: Shelf> Moment<'_, S> {
         history.push(why.clone());
         let (attempts, depth) = (task.rare.attempts, task.depth);
         let is_holding = session.is_some();
-        let dead = DeadState { why, attempts, history, died_at: self.now, run: site.run, depth, session };
+        self.end_batches(site, batches.clone(), BatchEnd::Dead)?;
+        let dead =
+            DeadState { why, attempts, history, died_at: self.now, run: site.run, depth, session, batches };
         site.counts(task.stage).letters += 1;
         self.shelf.save_dead(task.page(), task.stage, &dead)?;
         if is_holding { self.remove(site, &task) } else { self.end(site, task, Left::Dead.alone()) }
@@ -105,7 +112,26 @@ impl<S: Shelf> Moment<'_, S> {
             self.books_change(site)?;
         }
         site.counts(task.stage).dropped += 1;
+        self.end_batches_of(site, task, BatchEnd::Dropped)?;
         self.leave_for_good(site, task, Left::Dropped.alone())
+    }
+
+    /// A task that runs again anyway, not before `starts`, stands for the request that met it, unless that one is for later.
+    pub(super) fn absorb(&mut self, site: &mut SiteState, task: &mut Task, starts: i64) -> Done<S> {
+        let met = task.rare.deferral.take_if(|deferral| deferral.is_served_by(starts));
+        let Some(mut deferral) = met else { return Ok(()) };
+        site.counts(task.stage).absorbed += 1;
+        if goes_now(site, task.stage, &deferral.wish, false) {
+            task.rare.lane = Some(NOW.to_owned());
+        }
+        self.carry_batches(site, &mut task.rare.batches, take(&mut deferral.batches))?;
+        let errand = task.rare.errand.clone();
+        task.take_up(deferral);
+        if errand.is_some() {
+            task.priority = Priority::ROBOTS;
+            task.rare.errand = errand;
+        }
+        Ok(())
     }
 
     fn end(&mut self, site: &mut SiteState, task: Task, leaving: Leaving<'_>) -> Done<S> {
@@ -139,7 +165,7 @@ impl<S: Shelf> Moment<'_, S> {
     /// The further run is a task of its own: a new turn, not before the time that was asked for. Where it doesn't leave its session,
     /// it goes on in its place there.
     fn rerun(&mut self, site: &mut SiteState, mut task: Task, leaving: Option<Leaving<'_>>) -> Done<S> {
-        let Some(deferral) = task.rare.deferral.take() else { return Ok(()) };
+        let Some(mut deferral) = task.rare.deferral.take() else { return Ok(()) };
         site.counts(task.stage).reruns += 1;
         let to = self.asked_for(deferral.at);
         self.stand_in_lane(site, &mut task, &deferral.wish, to != Place::Waiting)?;
@@ -152,6 +178,7 @@ impl<S: Shelf> Moment<'_, S> {
         } else if left.is_some() {
             task.rare.session = None;
         }
+        task.rare.batches = take(&mut deferral.batches);
         task.take_up(deferral);
         self.shift(site, &mut task, if again { Place::Behind } else { to })?;
         match left {
@@ -292,22 +319,6 @@ impl<S: Shelf> Moment<'_, S> {
             }
         }
         self.save_unit(unit)
-    }
-}
-
-/// A task that runs again anyway, not before `starts`, stands for the request that met it, unless that one is for later.
-pub(super) fn absorb(site: &mut SiteState, task: &mut Task, starts: i64) {
-    if let Some(deferral) = task.rare.deferral.take_if(|deferral| deferral.is_served_by(starts)) {
-        site.counts(task.stage).absorbed += 1;
-        if goes_now(site, task.stage, &deferral.wish, false) {
-            task.rare.lane = Some(NOW.to_owned());
-        }
-        let errand = task.rare.errand.clone();
-        task.take_up(deferral);
-        if errand.is_some() {
-            task.priority = Priority::ROBOTS;
-            task.rare.errand = errand;
-        }
     }
 }
 

@@ -5,8 +5,10 @@ use super::{Done, Moment};
 use crate::canonical_url::CanonicalUrl;
 use crate::clock::Timestamp;
 use crate::frontier::shelf::Shelf;
-use crate::frontier::state::{Deferral, Place, Rare, Running, SiteState, Task, later_expiry};
-use crate::task::{Mark, NOW, Origin, Priority, Put, PutReply, Stage, StoredPage};
+use crate::frontier::state::{
+    DeadState, Deferral, Joined, Place, Rare, Running, SiteState, Task, later_expiry,
+};
+use crate::task::{BatchNames, HighWater, NOW, Origin, Priority, Put, PutReply, Stage, StoredPage};
 
 /// A page on its way into a stage's queue.
 pub(super) struct Incoming {
@@ -20,6 +22,8 @@ pub(super) struct Incoming {
     pub(super) taken: Option<Running>,
     /// A seed of the run: a page that it has fetched or fetches now isn't fetched again.
     pub(super) is_seed: bool,
+    /// Parse: the batches that count its page.
+    pub(super) carried: BatchNames,
     /// It is refused where as much waits as may, beside so many downloads of other sites: a put by somebody who can put it again.
     pub(super) refused_beside: Option<u64>,
 }
@@ -28,7 +32,8 @@ impl Incoming {
     /// Into the download queue.
     fn download(put: Put) -> Self {
         let stage = Stage::Download;
-        Self { put, stage, stored: None, taken: None, is_seed: false, refused_beside: None }
+        let carried = BatchNames::default();
+        Self { put, stage, stored: None, taken: None, is_seed: false, carried, refused_beside: None }
     }
 
     /// Into the parse queue, from where the page is kept.
@@ -41,6 +46,11 @@ impl Incoming {
     fn is_of_another(&self, held: Option<&str>) -> bool {
         let wish = self.put.session.as_ref().filter(|_| self.put.hops == 0);
         held.zip(wish).is_some_and(|(held, wish)| wish.name != held)
+    }
+
+    /// Whether the page has room for its batches beside those that it is of, and its further run. The target of a redirect goes without.
+    fn has_room_beside(&self, own: &BatchNames, further: &BatchNames) -> bool {
+        self.put.hops > 0 || BatchNames::have_room([own, further, &self.put.batches])
     }
 
     /// It asks nothing of a page that the run has seen.
@@ -115,6 +125,7 @@ impl<S: Shelf> Moment<'_, S> {
         let is_new_enough = letter.is_none() && self.is_new_enough(site, &new)?;
         if new.passes() && seen || is_new_enough {
             site.counts(stage).known += 1;
+            self.know_in_batches(site, put)?;
             return Ok(PutReply::Known);
         }
         if put.origin == Origin::Link && !site.has_budget(put.rule.as_deref()) {
@@ -125,13 +136,17 @@ impl<S: Shelf> Moment<'_, S> {
         if let Some(mark) = mark {
             return Ok(PutReply::Refused(mark));
         }
+        let own = letter.as_ref().map(|letter| letter.batches.clone()).unwrap_or_default();
+        if !new.has_room_beside(&own, &BatchNames::default()) {
+            return Ok(PutReply::Refused(HighWater::Batches));
+        }
         if letter.is_some() {
             self.remove_letter(site, stage, &put.url)?;
         }
         if stage == Stage::Download {
             site.spend(put.rule.as_deref());
         }
-        self.create(site, new, held.as_deref())?;
+        self.create(site, new, letter.as_ref())?;
         if letter.is_some() {
             site.counts(stage).revived += 1;
             return Ok(PutReply::Revived);
@@ -141,17 +156,22 @@ impl<S: Shelf> Moment<'_, S> {
     }
 
     /// The mark that keeps a new page out (M10); that of the frontier keeps no link out.
-    fn mark_met(&mut self, site: &SiteState, new: &Incoming) -> Done<S, Option<Mark>> {
+    fn mark_met(&mut self, site: &SiteState, new: &Incoming) -> Done<S, Option<HighWater>> {
         let Some(beside) = new.refused_beside else { return Ok(None) };
         let (fleet, idle) = (self.shelf.fleet()?, site.download.idle());
         let is_full = new.put.origin == Origin::Request && beside + idle >= fleet.rules.most_in_all();
         let of_site = fleet.rules.mark_of_site(idle, site.download.bytes);
-        Ok(of_site.or(is_full.then_some(Mark::Frontier)))
+        Ok(of_site.or(is_full.then_some(HighWater::Frontier)))
     }
 
     /// A page that is in hand: it isn't, or it isn't to be, a step of two sessions.
     fn put_on(&mut self, site: &mut SiteState, task: Task, mut new: Incoming) -> Done<S, PutReply> {
         let is_fixed = task.running().is_some() || task.rare.errand.is_some();
+        let further =
+            task.rare.deferral.as_ref().map(|deferral| deferral.batches.clone()).unwrap_or_default();
+        if !new.has_room_beside(&task.rare.batches, &further) {
+            return Ok(PutReply::Refused(HighWater::Batches));
+        }
         let is_elsewhere = match (&new.put.session, &task.rare.session) {
             (None, _) => false,
             (Some(_), None) => is_fixed,
@@ -183,8 +203,15 @@ impl<S: Shelf> Moment<'_, S> {
     }
 
     /// The page of a letter that held a session goes on as its head.
-    fn create(&mut self, site: &mut SiteState, new: Incoming, held: Option<&str>) -> Done<S> {
-        let Incoming { put, stage, stored, taken, .. } = new;
+    fn create(&mut self, site: &mut SiteState, new: Incoming, letter: Option<&DeadState>) -> Done<S> {
+        let Incoming { put, stage, stored, taken, carried, .. } = new;
+        let held = letter.and_then(|letter| letter.session.as_deref());
+        let (mut batches, how) = match letter {
+            Some(letter) => (self.revive_batches(site, letter)?, Joined::Revived),
+            None => (BatchNames::default(), Joined::Created),
+        };
+        self.carry_batches(site, &mut batches, carried)?;
+        self.join_batches(site, &mut batches, &put, how)?;
         let idle = self.asked_for(put.at.map(Timestamp::as_millis));
         let is_later = matches!(idle, Place::Delayed { .. }) && taken.is_none();
         let joins = put.session.filter(|_| held.is_none());
@@ -202,7 +229,7 @@ impl<S: Shelf> Moment<'_, S> {
             position: site.next_position(self.now),
             depth: put.depth,
             origin: put.origin,
-            rare: Rare { hops: put.hops, expires, stored, session, after, begun, ..Rare::default() },
+            rare: Rare { hops: put.hops, expires, stored, session, after, begun, batches, ..Rare::default() },
         };
         self.stand_in_lane(site, &mut task, &put.wish, is_later)?;
         self.enter(site, &task)?;
@@ -217,6 +244,8 @@ impl<S: Shelf> Moment<'_, S> {
     fn coalesce(&mut self, site: &mut SiteState, mut task: Task, new: Incoming) -> Done<S, PutReply> {
         let put = new.put;
         site.counts(task.stage).coalesced += 1;
+        self.carry_batches(site, &mut task.rare.batches, new.carried)?;
+        self.join_batches(site, &mut task.rare.batches, &put, Joined::Coalesced)?;
         // Where it stands in its session is the session's own matter.
         let is_foreign = task.rare.session.is_some() && put.session.is_none();
         if !is_foreign {
@@ -266,9 +295,10 @@ impl<S: Shelf> Moment<'_, S> {
         let is_new_enough = new.put.unless_newer.is_some_and(|since| granted_at >= since.as_millis());
         if new.passes() || is_new_enough {
             counts.known += 1;
+            self.know_in_batches(site, &new.put)?;
             return Ok(PutReply::Known);
         }
-        let Incoming { put, stored, .. } = new;
+        let Incoming { put, stored, carried, .. } = new;
         let asked = Deferral {
             priority: put.priority,
             depth: put.depth,
@@ -276,15 +306,19 @@ impl<S: Shelf> Moment<'_, S> {
             at: put.at.map(Timestamp::as_millis).filter(|at| *at > self.now),
             expires: put.expires.map(Timestamp::as_millis),
             stored,
-            wish: put.wish,
-            turn: put.session.map(|_| site.next_position(self.now)),
+            wish: put.wish.clone(),
+            turn: put.session.as_ref().map(|_| site.next_position(self.now)),
+            batches: BatchNames::default(),
         };
         let counts = site.counts(task.stage);
-        let (reply, count, deferral) = match task.rare.deferral.take() {
+        let (reply, count, mut deferral) = match task.rare.deferral.take() {
             Some(before) => (PutReply::Coalesced, &mut counts.coalesced, before.joined_by(asked)),
             None => (PutReply::Deferred, &mut counts.deferred, asked),
         };
         *count += 1;
+        let joined = if reply == PutReply::Deferred { Joined::Deferred } else { Joined::Coalesced };
+        self.carry_batches(site, &mut deferral.batches, carried)?;
+        self.join_batches(site, &mut deferral.batches, &put, joined)?;
         task.rare.deferral = Some(deferral);
         self.shelf.save_task(&task)?;
         Ok(reply)

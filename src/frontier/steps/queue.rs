@@ -81,5 +81,6 @@ fn queued(task: Task) -> Queued {
         depth: task.depth,
         lane: task.rare.lane,
         tenant: task.rare.tenant,
+        batches: task.rare.batches,
     }
 }

@@ -1,8 +1,8 @@
 //! How a task ends, row by row of the table "state is a place".
 
+use std::mem::take;
 use std::time::Duration;
 
-use super::places::absorb;
 use super::put::Incoming;
 use super::wall::after_block;
 use super::{Done, Moment, reasons};
@@ -10,7 +10,7 @@ use crate::canonical_url::CanonicalUrl;
 use crate::clock::millis;
 use crate::frontier::shelf::Shelf;
 use crate::frontier::state::{
-    PageState, Place, RobotsState, Running, SiteState, Task, Turn, UnitState, WorkScope,
+    BatchEnd, PageState, Place, RobotsState, Running, SiteState, Task, Turn, UnitState, WorkScope,
 };
 use crate::manners::MOST_ROBOTS_REDIRECTS;
 use crate::task::{
@@ -98,7 +98,7 @@ impl<S: Shelf> Moment<'_, S> {
             Outcome::Done { stored, recrawl } => {
                 if let Some(stored) = stored.filter(|_| task.stage == Stage::Download) {
                     self.keep_page(&task, &stored, recrawl)?;
-                    self.put_parse(site, &task, stored, taker)?;
+                    self.put_parse(site, &mut task, stored, taker)?;
                 }
             }
             Outcome::Excluded { why, .. } => return self.exclude(site, task, why),
@@ -124,7 +124,8 @@ impl<S: Shelf> Moment<'_, S> {
     }
 
     /// Done by being unwanted, counted by reason.
-    pub(super) fn exclude(&mut self, site: &mut SiteState, task: Task, why: Exclusion) -> Done<S> {
+    pub(super) fn exclude(&mut self, site: &mut SiteState, mut task: Task, why: Exclusion) -> Done<S> {
+        self.end_batches(site, take(&mut task.rare.batches), BatchEnd::Excluded)?;
         *site.counts(task.stage).excluded.entry(why).or_default() += 1;
         if matches!(why, Exclusion::NoRule | Exclusion::Scope) {
             self.forget_recrawl(&task)?;
@@ -151,7 +152,7 @@ impl<S: Shelf> Moment<'_, S> {
     fn put_parse(
         &mut self,
         site: &mut SiteState,
-        of: &Task,
+        of: &mut Task,
         stored: StoredPage,
         taker: Taker<'_>,
     ) -> Done<S> {
@@ -167,7 +168,9 @@ impl<S: Shelf> Moment<'_, S> {
         let urgent = of.rare.lane.as_deref() == Some(NOW);
         let wish = LaneWish { lane: None, urgent, tenant: of.rare.tenant.clone() };
         let put = Put { depth, hops, wish, ..Put::request(of.url.clone(), of.priority) };
-        self.put_one(site, Incoming { taken, ..Incoming::parse(put, stored) }).map(drop)
+        // It is the same page still.
+        let carried = take(&mut of.rare.batches);
+        self.put_one(site, Incoming { taken, carried, ..Incoming::parse(put, stored) }).map(drop)
     }
 
     /// A page that the site's file doesn't want any more isn't asked for again.
@@ -194,7 +197,7 @@ impl<S: Shelf> Moment<'_, S> {
     /// Done again later; where a request met it, that is that request's run.
     fn postpone(&mut self, site: &mut SiteState, mut task: Task, after: i64) -> Done<S> {
         let until = self.now + after;
-        absorb(site, &mut task, until);
+        self.absorb(site, &mut task, until)?;
         self.delay(site, &mut task, until)
     }
 
@@ -242,7 +245,7 @@ impl<S: Shelf> Moment<'_, S> {
             let why = reasons::robots_moved_on(to.as_str());
             return self.keep_robots(site, task, RobotsRecord::unreachable(why, ODD_ROBOTS));
         }
-        absorb(site, &mut task, self.now);
+        self.absorb(site, &mut task, self.now)?;
         task.rare.errand = Some(to);
         task.rare.hops = hops;
         task.priority = Priority::ROBOTS;

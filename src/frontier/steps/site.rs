@@ -6,7 +6,7 @@ use super::lock::SWEPT;
 use super::{Done, Moment, REMOVED, reasons};
 use crate::frontier::MutexKey;
 use crate::frontier::shelf::Shelf;
-use crate::frontier::state::{Seeding, SiteState, TuneReply, Tuning, UnitState, UnitWait};
+use crate::frontier::state::{BatchEnd, Seeding, SiteState, TuneReply, Tuning, UnitState, UnitWait};
 use crate::frontier::step::{Act, Begun, Registered, Registration, Run, SeedReply};
 use crate::task::Put;
 
@@ -246,11 +246,13 @@ impl<S: Shelf> Moment<'_, S> {
         } else {
             for letter in self.shelf.letters(name, None, REMOVED)? {
                 self.remove_letter(&mut site, letter.stage, &letter.url)?;
+                self.drop_batches(&site, &letter.batches)?;
                 self.release(&mut site, letter.session.as_deref(), false)?;
             }
             self.look_at_all_hosts(name, None)?;
             for mut task in self.shelf.running_tasks(name)? {
-                if task.rare.deferral.take().is_some() {
+                if let Some(deferral) = task.rare.deferral.take() {
+                    self.end_batches(&site, deferral.batches, BatchEnd::Dropped)?;
                     self.shelf.save_task(&task)?;
                 }
             }
@@ -266,6 +268,7 @@ impl<S: Shelf> Moment<'_, S> {
         match self.shelf.site(name)? {
             Some(site) => {
                 self.sweep_sessions(&site, REMOVED)?;
+                self.sweep_batches(&site, REMOVED)?;
                 self.shelf.sweep_known(name, site.run, REMOVED)
             }
             None => Ok(false),

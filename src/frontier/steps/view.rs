@@ -179,5 +179,6 @@ fn standing(task: &Task) -> UnitStatus {
         lane: task.rare.lane.clone(),
         tenant: task.rare.tenant.clone(),
         session: task.rare.session.clone(),
+        batches: task.batches().cloned().collect(),
     }
 }

@@ -1,7 +1,6 @@
 //! Walls: a site that refuses without saying for how long is left alone but for one probe at a time (W2-W6). Refusals like 403
 //! wall their site, all others its unit; what holds for one holds for the other.
 
-use super::places::absorb;
 use super::{Done, Moment};
 use crate::frontier::shelf::Shelf;
 use crate::frontier::state::{Place, Probe, SiteState, SlowStart, Start, Task, UnitState, Wall, WorkScope};
@@ -89,7 +88,7 @@ impl<S: Shelf> Moment<'_, S> {
     /// A refused page goes back behind the others, no attempt counted.
     pub(super) fn stand_back(&mut self, site: &mut SiteState, mut task: Task) -> Done<S> {
         task.rare.returned = true;
-        absorb(site, &mut task, self.now);
+        self.absorb(site, &mut task, self.now)?;
         task.position = site.next_position(self.now);
         self.shift(site, &mut task, Place::Waiting)
     }

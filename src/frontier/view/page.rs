@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::canonical_url::CanonicalUrl;
 use crate::clock::Timestamp;
-use crate::task::{DeadLetter, Failure, Priority, Stage, StoredPage};
+use crate::task::{BatchNames, DeadLetter, Failure, Priority, Stage, StoredPage};
 
 /// Where a dead letter stands among those of its site, which are in order of death.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -90,6 +90,8 @@ pub struct UnitStatus {
     pub tenant: Option<String>,
     /// The session that it is a step of.
     pub session: Option<String>,
+    /// Its batches, and those of its further run.
+    pub batches: BatchNames,
 }
 
 impl UnitStatus {

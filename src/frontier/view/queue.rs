@@ -2,7 +2,7 @@
 
 use crate::canonical_url::CanonicalUrl;
 use crate::clock::Timestamp;
-use crate::task::Priority;
+use crate::task::{BatchNames, Priority};
 
 /// A download that waits in a lane.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,6 +19,8 @@ pub struct Queued {
     pub lane: Option<String>,
     /// Whom it is for, where that isn't whom its site is for.
     pub tenant: Option<String>,
+    /// Its batches.
+    pub batches: BatchNames,
 }
 
 impl Queued {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use paced::internals::clock::Timestamp;
 use paced::internals::frontier::{Forgotten, Registered, Registration, SiteSettings};
-use paced::internals::task::{Mark, NOW, Origin, Priority, Put, PutReply, SessionWish, Stage};
+use paced::internals::task::{HighWater, NOW, Origin, Priority, Put, PutReply, SessionWish, Stage};
 
 use super::laned::goes_now;
 use super::ledger::{Deferral, Held, Key, Ledger, NEVER, Place, Task, differs};
@@ -31,12 +31,15 @@ impl Ledger {
         self.put_where(site_name, stage, put, None)
     }
 
-    fn put_where(&mut self, site_name: &str, stage: Stage, put: &Put, mark: Option<Mark>) -> PutReply {
+    fn put_where(&mut self, site_name: &str, stage: Stage, put: &Put, mark: Option<HighWater>) -> PutReply {
         let key = (site_name.to_owned(), stage, put.url.to_string());
         let link = put.origin == Origin::Link;
         let (expires, now) = (time(put.expires), self.now);
         let at = time(put.at).filter(|at| *at > now);
         let mut wish = put.session.clone();
+        if self.tasks.contains_key(&key) && !self.has_room(&key, put) {
+            return PutReply::Refused(HighWater::Batches);
+        }
         if self.is_busy(&key, put) {
             if put.hops == 0 {
                 return PutReply::Busy;
@@ -48,7 +51,7 @@ impl Ledger {
         if self.tasks.contains_key(&key) {
             return self.put_on(&key, put, wish);
         }
-        let holds = self.held_by(&key).is_some();
+        let (holds, has_room) = (self.held_by(&key).is_some(), self.has_room(&key, put));
         let Some(site) = self.sites.get_mut(site_name) else { return PutReply::Known };
         let letter = self.dead.get(&key).copied();
         let seen = match letter {
@@ -59,6 +62,7 @@ impl Ledger {
         let fetched = page.map(|page| page.fetched_at).zip(time(put.unless_newer));
         let is_new_enough = letter.is_none() && fetched.is_some_and(|(fetched, since)| fetched >= since);
         if link && seen || stage == Stage::Download && is_new_enough {
+            self.know_in_batches(site_name, put);
             return PutReply::Known;
         }
         let names: Vec<&str> = [Some(""), put.rule.as_deref()].into_iter().flatten().collect();
@@ -72,6 +76,9 @@ impl Ledger {
         if let Some(mark) = mark.filter(|_| letter.is_none()) {
             return PutReply::Refused(mark);
         }
+        if !has_room {
+            return PutReply::Refused(HighWater::Batches);
+        }
         if stage == Stage::Download {
             for name in names {
                 *site.spent.entry(name.to_owned()).or_default() += 1;
@@ -84,6 +91,9 @@ impl Ledger {
         (task.session, task.begun) = (held.clone(), held.is_some());
         task.after = at.filter(|_| held.is_some() || wish.is_some());
         (task.expires, task.hops) = (expires, put.hops);
+        task.batches = self.revive_batches(&key);
+        let how = if letter.is_some() { "revived" } else { "created" };
+        self.join_batches(site_name, &mut task.batches, put, how);
         (task.lane, task.tenant) = self.gate(site_name, stage, &put.wish, at.is_some());
         let Some(site) = self.sites.get_mut(site_name) else { return PutReply::Known };
         let books = site.books.entry(stage).or_default();
@@ -108,14 +118,19 @@ impl Ledger {
             let granted = self.leases.values().filter(|lease| lease.key == *key).map(|lease| lease.granted);
             let is_new_enough = time(put.unless_newer).zip(granted.max());
             if link || is_new_enough.is_some_and(|(since, granted)| granted >= since) {
+                self.know_in_batches(&key.0, put);
                 return PutReply::Known;
             }
             let priority = put.priority.value();
             let step = wish.map(|_| self.next_turn(&key.0));
+            let met = self.tasks.get(key).and_then(|task| task.deferral.as_ref());
+            let how = if met.is_some() { "coalesced" } else { "deferred" };
+            let mut batches = met.map(|met| met.batches.clone()).unwrap_or_default();
+            self.join_batches(&key.0, &mut batches, put, how);
             let Some(task) = self.tasks.get_mut(key) else { return PutReply::Known };
             let Some(deferral) = &mut task.deferral else {
                 let wish = put.wish.clone();
-                task.deferral = Some(Deferral { priority, expires, hops: put.hops, at, wish, step });
+                task.deferral = Some(Deferral { priority, expires, hops: put.hops, at, wish, step, batches });
                 return PutReply::Deferred;
             };
             deferral.priority = match (deferral.step, step) {
@@ -123,6 +138,7 @@ impl Ledger {
                 (None, Some(_)) => priority,
                 _ => deferral.priority.min(priority),
             };
+            deferral.batches = batches;
             deferral.step = deferral.step.or(step);
             deferral.expires = later(deferral.expires, expires);
             deferral.hops = put.hops;
@@ -130,6 +146,10 @@ impl Ledger {
             deferral.at = deferral.at.and_then(|one| at.map(|two| one.min(two)));
             return PutReply::Coalesced;
         }
+        let mut batches = task.batches.clone();
+        self.join_batches(&key.0, &mut batches, put, "coalesced");
+        let Some(task) = self.tasks.get_mut(key) else { return PutReply::Known };
+        task.batches = batches;
         let is_foreign = task.session.is_some() && wish.is_none();
         if !is_foreign {
             task.priority = task.priority.min(put.priority.value());
@@ -272,15 +292,18 @@ impl Ledger {
         for key in idle.map(|(key, _)| key.clone()).collect::<Vec<_>>() {
             let task = self.tasks.remove(&key);
             self.books(&key).dropped += 1;
+            task.iter().for_each(|task| self.drop_batches(&key, task));
             if let Some(name) = task.and_then(|task| task.session) {
                 self.step_given_up(&key, &name);
             }
         }
         self.release_all(name);
+        let letters: Vec<Key> = self.dead.keys().filter(|key| key.0 == name).cloned().collect();
+        letters.iter().for_each(|key| self.drop_dead_batches(key));
         self.dead.retain(|key, _| key.0 != name);
-        for (_, task) in self.tasks.iter_mut().filter(|(key, _)| key.0 == name) {
-            task.deferral = None;
-        }
+        let running = self.tasks.iter_mut().filter(|(key, _)| key.0 == name);
+        let met: Vec<_> = running.filter_map(|(_, task)| task.deferral.take()).collect();
+        met.into_iter().for_each(|met| self.count_all(name, met.batches, "dropped"));
     }
 
     /// How many tasks of a site are in workers' hands.
@@ -321,6 +344,7 @@ impl Ledger {
             self.robots.retain(|origin, _| !hosts.iter().any(|host| origin.ends_with(&format!("://{host}"))));
             self.pages.retain(|(site, _), _| site != name);
             self.sessions.retain(|(site, _), _| site != name);
+            self.batches.retain(|(site, _), _| site != name);
             self.forget_periods();
         }
         Ok(())

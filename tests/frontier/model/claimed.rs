@@ -110,6 +110,7 @@ impl Ledger {
     fn put_off(&mut self, key: &Key, task: &Task, now_at: &str) -> Result<(), String> {
         let errand = task.errand && self.sites[&key.0].robots;
         if !errand && task.expires.is_some_and(|expires| expires <= self.now + AHEAD) {
+            self.end_batches(key, "excluded");
             self.finish(key);
             return if now_at == "absent" { Ok(()) } else { differs("an expired page", "absent", now_at) };
         }
@@ -196,6 +197,7 @@ impl Ledger {
 
     fn exclude_from_scope(&mut self, key: &Key) {
         self.keep_no_recrawl(key);
+        self.end_batches(key, "excluded");
         self.finish(key);
     }
 
@@ -319,6 +321,7 @@ impl Ledger {
             return Err(format!("{} is no robots.txt", key.2));
         }
         if self.expired_before_it_was_needed(key, starts) {
+            self.end_batches(key, "excluded");
             self.finish(key);
         }
         if let Some(task) = self.tasks.get_mut(key) {
@@ -341,7 +344,8 @@ impl Ledger {
     }
 
     fn make_robots(&mut self, key: &Key) {
-        let task = Task::new(Place::Waiting, 0, self.next_turn(&key.0));
+        let mut task = Task::new(Place::Waiting, 0, self.next_turn(&key.0));
+        task.batches = self.revive_batches(key);
         self.tasks.insert(key.clone(), task);
         let held = self.held_by(key);
         let revived = self.dead.remove(key).is_some();

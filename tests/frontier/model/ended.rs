@@ -98,6 +98,7 @@ impl Ledger {
                     let wish = LaneWish { urgent, tenant: task.tenant.clone(), ..LaneWish::default() };
                     let put =
                         Put { hops: task.hops, wish, ..Put::request(settlement.lease.url.clone(), priority) };
+                    self.carry_to_parse(&key);
                     self.put(&key.0, Stage::Parse, &put);
                 }
                 if let (Some((fetched_at, recrawl)), Stage::Download) = (page, key.1) {
@@ -109,6 +110,7 @@ impl Ledger {
                 if *why == Exclusion::NoRule {
                     self.keep_no_recrawl(&key);
                 }
+                self.end_batches(&key, "excluded");
                 self.finish(&key);
             }
             Outcome::Redirected { to } => self.finish_before(&key, Some(to.as_str())),
@@ -227,6 +229,7 @@ impl Ledger {
 
     fn finish_before(&mut self, key: &Key, next: Option<&str>) {
         self.books(key).done += 1;
+        self.end_batches(key, "done");
         if key.1 == Stage::Download {
             let site = self.sites.entry(key.0.clone()).or_default();
             site.known.insert(key.2.clone());
@@ -236,6 +239,7 @@ impl Ledger {
 
     pub fn die(&mut self, key: &Key) {
         self.books(key).dead += 1;
+        self.batches_die(key);
         let runs_again = self.tasks.get(key).is_some_and(|task| task.deferral.is_some());
         let holds = self.dies(key, runs_again);
         match (runs_again, holds) {
@@ -276,6 +280,7 @@ impl Ledger {
         let turn = step.unwrap_or_else(|| self.next_turn(&key.0));
         let task = self.tasks.get_mut(key)?;
         (task.lane, task.tenant) = (lane, tenant);
+        task.batches = deferral.batches.clone();
         task.take_up(&deferral);
         task.errand = false;
         task.place = at.map_or(Place::Waiting, Place::Scheduled);

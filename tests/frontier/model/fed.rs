@@ -76,6 +76,7 @@ impl Ledger {
     ) -> Result<(), String> {
         let key = (site.to_owned(), stage, url.to_string());
         let held = self.held_by(&key);
+        self.drop_dead_batches(&key);
         let died_in = self.dead.remove(&key);
         if let Some(held) = held {
             self.release(site, &held, false);

@@ -19,6 +19,7 @@ use paced::internals::task::{
     PutReply, RobotsAccess, RobotsRecord, Settled, Settlement, Stage, StoredPage, TooMuch, WallSighting,
 };
 
+use super::batched::BATCHES;
 use super::laned::{LANES, TENANTS, rules, tuned_rules};
 use super::ledger::{Dues, Ledger};
 use super::op::{OWNERS, Op, PLANNED, Page, Posted, SITES, UNITS};
@@ -364,6 +365,21 @@ impl Game {
         self.leases.extend(leases.iter().filter(|lease| !known.contains(&lease.token)).cloned());
     }
 
+    /// The books of batches.
+    async fn look_at_batches(&mut self, all: bool) -> Result<(), String> {
+        for (site, name) in SITES.iter().flat_map(|site| BATCHES.map(|name| (*site, name))) {
+            let told = self.worlds[0].frontier.batch_on(site, name).await.map_err(|e| e.to_string())?;
+            self.ledger.check_batch(site, name, told.as_ref())?;
+            for world in self.worlds[1..].iter().filter(|_| all) {
+                let other = world.frontier.batch_on(site, name).await.map_err(|e| e.to_string())?;
+                if other != told {
+                    return Err(format!("books of {name} of {site} differ:\n  {told:?}\n  {other:?}"));
+                }
+            }
+        }
+        Ok(())
+    }
+
     fn pause(&self, on: bool, ends: Option<i64>) -> Option<Pause> {
         let until = ends.map(|wait| START + self.ledger.now + wait);
         on.then(|| Pause { why: "lunch".to_owned(), until })
@@ -374,7 +390,7 @@ impl Game {
     }
 
     /// The ledger against the model; now and then every other backend against the model.
-    async fn look(&self, all: bool) -> Result<(), String> {
+    async fn look(&mut self, all: bool) -> Result<(), String> {
         let inside = self.inspect().await?;
         let mut views = Vec::new();
         for site in SITES {
@@ -393,6 +409,7 @@ impl Game {
             self.ledger.check_session(site, name, told.as_ref())?;
             sessions.push((site, name, told));
         }
+        self.look_at_batches(all).await?;
         for (site, lane) in SITES.into_iter().flat_map(|site| LANES.map(|lane| (site, lane))).filter(|_| all)
         {
             for world in &self.worlds {
@@ -595,6 +612,7 @@ impl Game {
             rule: (page.rule && site == PLANNED).then(|| "rule".to_owned()),
             wish: page.wish.clone(),
             session: page.session.clone(),
+            batches: page.batches.clone(),
         }
     }
 }

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use paced::internals::frontier::state::StageCounts;
 use paced::internals::frontier::{Agreed, QueueChange, Queued};
-use paced::internals::task::{FleetRules, LANE, LaneRule, LaneWish, Mark, NOW, Stage, TaskOrder, UnitPick};
+use paced::internals::task::{
+    FleetRules, HighWater, LANE, LaneRule, LaneWish, NOW, Stage, TaskOrder, UnitPick,
+};
 
 use super::ledger::{Ledger, Place, Task, differs};
 use super::stepped::Ended;
@@ -140,6 +142,7 @@ impl Ledger {
             QueueChange::Drop => {
                 let task = self.tasks.remove(&key);
                 self.books(&key).dropped += 1;
+                task.iter().for_each(|task| self.drop_batches(&key, task));
                 if let Some(name) = task.and_then(|task| task.session) {
                     self.step_ended(&key, &name, Ended::Dropped, None, false);
                 }
@@ -150,16 +153,16 @@ impl Ledger {
     }
 
     /// The mark that keeps a new page of a site out, whatever the others wait for; that of the frontier keeps no link out (M10).
-    pub fn mark_met(&self, site: &str, is_link: bool) -> Option<Mark> {
+    pub fn mark_met(&self, site: &str, is_link: bool) -> Option<HighWater> {
         let rules = &self.fleet.rules;
         let waiting = self.idle(Stage::Download).filter(|(name, _)| *name == site).count() as u64;
         if rules.most_waiting.is_some_and(|most| waiting >= most) {
-            Some(Mark::Site)
+            Some(HighWater::Site)
         } else if rules.most_bytes.is_some_and(|most| self.weight(site, Stage::Download) >= most) {
-            Some(Mark::SiteBytes)
+            Some(HighWater::SiteBytes)
         } else {
             let is_full = rules.most_in_all.is_some_and(|most| self.idle_in_all() >= most);
-            (is_full && !is_link).then_some(Mark::Frontier)
+            (is_full && !is_link).then_some(HighWater::Frontier)
         }
     }
 
@@ -230,8 +233,12 @@ impl Ledger {
         };
         let mut expected: Vec<_> = self.tasks.iter().filter(is_there).collect();
         expected.sort_by_key(|(_, task)| self.order(site, task));
-        let expected: Vec<&str> = expected.into_iter().map(|(key, _)| key.2.as_str()).collect();
-        let listed: Vec<&str> = listed.iter().map(|page| page.url.as_str()).collect();
+        let expected: Vec<_> =
+            expected.into_iter().map(|(key, task)| (key.2.as_str(), task.batches.clone())).collect();
+        let listed: Vec<_> = listed
+            .iter()
+            .map(|page| (page.url.as_str(), page.batches.clone().into_iter().collect()))
+            .collect();
         if expected == listed {
             Ok(())
         } else {

@@ -7,6 +7,7 @@ use paced::internals::frontier::state::DroppedOf;
 use paced::internals::frontier::{DatedAct, Inspection, Renamed, SiteSettings, TuneReply, Tuning, WorkScope};
 use paced::internals::task::{LaneWish, Settled, Stage, TaskOrder};
 
+use super::batched::{Batches, Names, carry};
 use super::game::{Answer, Move};
 use super::laned::{Fleet, goes_now};
 use super::marked::end_of;
@@ -42,6 +43,11 @@ pub struct Ledger {
     pub versions: BTreeMap<String, (i64, i64)>,
     pub fleet: Fleet,
     pub sessions: Sessions,
+    pub batches: Batches,
+    /// The batches of each dead letter.
+    pub dead_batches: BTreeMap<Key, Names>,
+    /// The batches that the next put carries on.
+    pub carried: Names,
     /// Steps that were let in since the last claim began.
     pub let_in_now: BTreeSet<Key>,
     /// Whose requests were to be dropped, and when.
@@ -145,6 +151,9 @@ pub struct Task {
     pub after: Option<i64>,
     /// In a session: it was granted once.
     pub begun: bool,
+    pub batches: Names,
+    /// Batches in which a page ended as it took up what met it, and how.
+    pub ended: Vec<(String, &'static str)>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -168,6 +177,7 @@ pub struct Deferral {
     pub wish: LaneWish,
     /// The turn of the further run, where it is a step of the session as well.
     pub step: Option<i64>,
+    pub batches: Names,
 }
 
 #[derive(Clone, Debug)]
@@ -257,6 +267,8 @@ impl Task {
             session,
             after,
             begun,
+            batches: Names::new(),
+            ended: Vec::new(),
         }
     }
 
@@ -278,6 +290,7 @@ impl Task {
             if goes_now(&deferral.wish, false) {
                 self.lane = Some("now".to_owned());
             }
+            self.ended.extend(carry(&mut self.batches, deferral.batches.clone()));
             self.take_up(&deferral);
             // A robots.txt stays the first of its site.
             self.priority = if self.errand { 0 } else { self.priority };
@@ -348,6 +361,18 @@ impl Ledger {
         inside: &Inspection,
         dues: &Dues,
     ) -> Result<(), String> {
+        let booked = self.book_one(what, answer, inside, dues);
+        self.close_batches();
+        booked
+    }
+
+    fn book_one(
+        &mut self,
+        what: &Move,
+        answer: &Answer,
+        inside: &Inspection,
+        dues: &Dues,
+    ) -> Result<(), String> {
         match (what, answer) {
             (Move::Put(site, put), Answer::Put(reply)) => {
                 let expected = self.put_by_somebody(site, put);
@@ -384,19 +409,6 @@ impl Ledger {
                 if holds == *is { Ok(()) } else { differs("extend", holds, is) }
             }
             (Move::Tune(site, tunings), Answer::Tuned(answer)) => self.tune(site, tunings, *answer),
-            (Move::DropRequests(of), Answer::Nothing) => {
-                self.drops.push((self.now, of.clone()));
-                Ok(())
-            }
-            (Move::TuneTenant(tenant, rules), Answer::Is(true)) => {
-                self.fleet.tune(tenant, rules.clone());
-                Ok(())
-            }
-            (Move::TuneGroup(interval), Answer::Tuned(answer)) => self.tune_group("g", *interval, *answer),
-            (Move::PauseGroup(stage, pause), Answer::Paused(answer)) => {
-                self.pause_group("g", *stage, pause.as_ref(), *answer)
-            }
-            (Move::PauseAll(stage, pause), Answer::Is(was)) => self.pause_all(*stage, pause.as_ref(), *was),
             (Move::Block(site, block), Answer::Is(true)) => {
                 let unit = self.sites[site].unit.clone();
                 self.block(&unit, block);
@@ -450,6 +462,26 @@ impl Ledger {
                 unit.outsider = if holds { 0 } else { unit.outsider };
                 if holds == *is { Ok(()) } else { differs("unlock", holds, is) }
             }
+            _ => self.book_of_many(what, answer),
+        }
+    }
+
+    /// What people set of a group, of a tenant, or of all.
+    fn book_of_many(&mut self, what: &Move, answer: &Answer) -> Result<(), String> {
+        match (what, answer) {
+            (Move::DropRequests(of), Answer::Nothing) => {
+                self.drops.push((self.now, of.clone()));
+                Ok(())
+            }
+            (Move::TuneTenant(tenant, rules), Answer::Is(true)) => {
+                self.fleet.tune(tenant, rules.clone());
+                Ok(())
+            }
+            (Move::TuneGroup(interval), Answer::Tuned(answer)) => self.tune_group("g", *interval, *answer),
+            (Move::PauseGroup(stage, pause), Answer::Paused(answer)) => {
+                self.pause_group("g", *stage, pause.as_ref(), *answer)
+            }
+            (Move::PauseAll(stage, pause), Answer::Is(was)) => self.pause_all(*stage, pause.as_ref(), *was),
             other => Err(format!("an answer of another kind: {other:?}")),
         }
     }

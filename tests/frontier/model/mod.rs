@@ -2,6 +2,7 @@
 //! frontier's own counters finds every invariant kept.
 
 mod asked;
+mod batched;
 mod checked;
 mod claimed;
 mod ended;

@@ -2,8 +2,9 @@
 
 use fastrand::Rng;
 use paced::internals::frontier::Tuning;
-use paced::internals::task::{LaneWish, OnFailure, SessionWish};
+use paced::internals::task::{BatchNames, LaneWish, OnFailure, SessionWish};
 
+use super::batched::BATCHES;
 use super::laned::{LANES, RULES, TENANTS};
 use super::stepped::SESSIONS;
 
@@ -193,6 +194,7 @@ pub struct Page {
     pub hops: u32,
     pub wish: LaneWish,
     pub session: Option<SessionWish>,
+    pub batches: BatchNames,
 }
 
 /// A move, and whether it is posted at once with the one before it.
@@ -217,7 +219,24 @@ pub fn history(seed: u64, length: usize) -> Vec<Posted> {
         Posted { op: op(&mut dice, lanes, sessions), joins }
     };
     let begins = if lanes { begins(seed) } else { Vec::new() };
-    begins.into_iter().map(|op| Posted { op, joins: false }).chain((0..length).map(|_| post())).collect()
+    // Drawn apart: they come in between, and the other moves stay as they are.
+    let mut dice = Rng::with_seed(!seed);
+    let mut with_others = |posted: Posted| {
+        let joins = posted.joins;
+        let other = (dice.u32(0..40) == 0).then(|| Posted { op: of_many(&mut dice, lanes), joins });
+        other.into_iter().chain([posted])
+    };
+    let begins = begins.into_iter().map(|op| Posted { op, joins: false });
+    begins.chain((0..length).map(|_| post()).flat_map(&mut with_others)).collect()
+}
+
+/// What people set of a group, of a tenant, or of several sites.
+fn of_many(dice: &mut Rng, lanes: bool) -> Op {
+    match dice.u32(0..3) {
+        0 if lanes => Op::TuneTenant { tenant: dice.usize(0..TENANTS.len()), rules: some(dice, &[0, 1, 2]) },
+        0 | 1 => Op::TuneGroup { interval: some(dice, &[0, 400, 2_000, 6_000, 90_000_000]) },
+        _ => Op::DropRequests { of: dice.usize(0..SITES.len() + 2) },
+    }
 }
 
 /// Two sites take the order of some rules from the start.
@@ -273,13 +292,6 @@ fn op(dice: &mut Rng, lanes: bool, sessions: bool) -> Op {
             let sets = [&both[..1], &both[1..], &both, &pages, &lane];
             let some = dice.choice(sets).unwrap_or(&both);
             Op::Tune { site: site(dice), tunings: some.to_vec() }
-        }
-        88 if lanes && dice.u32(0..4) == 0 => {
-            Op::TuneTenant { tenant: dice.usize(0..TENANTS.len()), rules: some(dice, &[0, 1, 2]) }
-        }
-        88 if dice.u32(0..6) == 0 => Op::DropRequests { of: dice.usize(0..SITES.len() + 2) },
-        88 if dice.u32(0..4) == 0 => {
-            Op::TuneGroup { interval: some(dice, &[0, 400, 2_000, 6_000, 90_000_000]) }
         }
         88 if dice.bool() => Op::PauseShared {
             all: dice.bool(),
@@ -369,7 +381,14 @@ fn page(dice: &mut Rng, lanes: bool, sessions: bool) -> Page {
         hops: dice.u32(0..3),
         wish: wish(dice, lanes),
         session: if sessions { session(dice) } else { None },
+        batches: batches(dice),
     }
+}
+
+/// Mostly none or one; now and then so many that a page has no room for more.
+fn batches(dice: &mut Rng) -> BatchNames {
+    let most = dice.choice([0, 0, 1, 2, 5]).unwrap_or(0);
+    (0..most).filter_map(|_| dice.choice(BATCHES)).map(str::to_owned).collect()
 }
 
 fn session(dice: &mut Rng) -> Option<SessionWish> {

@@ -1,7 +1,7 @@
 //! Marks: a site takes in no more than may wait, and what it refuses is still with whoever asked (M10).
 
 use paced::internals::frontier::{Agreed, QueueChange, Renamed};
-use paced::internals::task::{FleetRules, Mark, Outcome, Priority, Put, PutReply, Settled, Stage};
+use paced::internals::task::{FleetRules, HighWater, Outcome, Priority, Put, PutReply, Settled, Stage};
 
 use crate::world::{World, at, ms, on_every_backend, request, url};
 
@@ -28,8 +28,8 @@ impl World {
 fn m10_a_site_at_its_mark_refuses_new_pages_and_takes_them_in_once_fewer_wait() {
     on_every_backend(async |w| {
         w.full().await;
-        assert_eq!(w.put("a", "new").await, PutReply::Refused(Mark::Site));
-        assert_eq!(w.link("a", "new").await, PutReply::Refused(Mark::Site));
+        assert_eq!(w.put("a", "new").await, PutReply::Refused(HighWater::Site));
+        assert_eq!(w.link("a", "new").await, PutReply::Refused(HighWater::Site));
         assert_eq!(w.place("a", "new").await, "absent");
         let books = w.downloads("a").await;
         assert_eq!((books.created, books.idle()), (3, 3), "it changed nothing");
@@ -37,7 +37,7 @@ fn m10_a_site_at_its_mark_refuses_new_pages_and_takes_them_in_once_fewer_wait() 
         assert_eq!(w.put("b", "new").await, PutReply::Created, "each site has its own");
         let lease = w.grant_of(&["a"], w.want(1, 0)).await.leases.pop().expect("it is due");
         assert_eq!(w.put("a", "new").await, PutReply::Created, "one that runs waits no more");
-        assert_eq!(w.put("a", "more").await, PutReply::Refused(Mark::Site));
+        assert_eq!(w.put("a", "more").await, PutReply::Refused(HighWater::Site));
         w.done(&lease).await;
     });
 }
@@ -58,7 +58,7 @@ fn m10_a_put_that_makes_no_page_wait_is_not_refused() {
         assert_eq!(w.link("a", "seen").await, PutReply::Known);
         let target = Put { hops: 1, ..request("a", "target") };
         assert_eq!(w.put_with("a", target).await, PutReply::Created, "it takes the place of its origin");
-        assert_eq!(w.put("a", "4").await, PutReply::Refused(Mark::Site));
+        assert_eq!(w.put("a", "4").await, PutReply::Refused(HighWater::Site));
         w.die(&running).await;
         assert_eq!(w.place("a", "runs").await, "waiting", "a further run was promised before");
     });
@@ -73,7 +73,7 @@ fn m10_what_was_taken_in_before_and_what_shows_a_wall_is_not_refused() {
         for path in ["1", "2", "3"] {
             w.put("a", path).await;
         }
-        assert_eq!(w.put("a", "4").await, PutReply::Refused(Mark::Site));
+        assert_eq!(w.put("a", "4").await, PutReply::Refused(HighWater::Site));
         assert_eq!(w.put("a", "dead").await, PutReply::Revived);
         let probe = Put::request(url("a", "probe"), Priority::ROBOTS);
         assert_eq!(w.put_with("a", probe).await, PutReply::Created);
@@ -88,7 +88,7 @@ fn m10_many_puts_at_once_are_taken_in_up_to_the_mark() {
         let replies = w.frontier.put("a", puts).await.expect("answers");
         let taken = replies.iter().take_while(|reply| **reply == PutReply::Created).count() as u64;
         assert_eq!(taken, MARK);
-        assert!(replies[3..].iter().all(|reply| *reply == PutReply::Refused(Mark::Site)), "{replies:?}");
+        assert!(replies[3..].iter().all(|reply| *reply == PutReply::Refused(HighWater::Site)), "{replies:?}");
     });
 }
 
@@ -148,8 +148,8 @@ fn m10_a_site_whose_waiting_pages_weigh_as_much_as_they_may_refuses_puts_and_lin
         }
         w.put_with("a", Put { at: Some(at(9_000_000)), ..request("a", "three") }).await;
         assert_eq!(w.bytes("a").await, [weight("a", &["one", "two", "three"]), 0]);
-        assert_eq!(w.put("a", "new").await, PutReply::Refused(Mark::SiteBytes));
-        assert_eq!(w.link("a", "new").await, PutReply::Refused(Mark::SiteBytes));
+        assert_eq!(w.put("a", "new").await, PutReply::Refused(HighWater::SiteBytes));
+        assert_eq!(w.link("a", "new").await, PutReply::Refused(HighWater::SiteBytes));
         assert_eq!(w.put("a", "one").await, PutReply::Coalesced, "it waits already");
         assert_eq!(w.put("b", "new").await, PutReply::Created, "each site has its own");
         let lease = w.grant_of(&["a"], w.want(1, 0)).await.leases.pop().expect("it is due");
@@ -172,7 +172,7 @@ fn m10_a_frontier_at_its_mark_refuses_what_is_put_and_takes_links_in() {
         }
         assert_eq!(w.in_all().await, 3);
         for site in ["a", "b"] {
-            assert_eq!(w.put(site, "new").await, PutReply::Refused(Mark::Frontier));
+            assert_eq!(w.put(site, "new").await, PutReply::Refused(HighWater::Frontier));
         }
         assert_eq!(w.link("a", "link").await, PutReply::Created, "one paused site would stop the others");
         assert_eq!(w.in_all().await, 4);
@@ -182,7 +182,7 @@ fn m10_a_frontier_at_its_mark_refuses_what_is_put_and_takes_links_in() {
         w.frontier.requeue("a", urls, QueueChange::Drop).await.expect("answers");
         assert_eq!(w.in_all().await, 2);
         assert_eq!(w.put("b", "new").await, PutReply::Created);
-        assert_eq!(w.put("b", "more").await, PutReply::Refused(Mark::Frontier));
+        assert_eq!(w.put("b", "more").await, PutReply::Refused(HighWater::Frontier));
         while w.frontier.rename("b", "c").await.expect("answers") != Renamed::Done {}
         assert_eq!(w.in_all().await, 3, "they wait under another name");
     });
@@ -191,10 +191,10 @@ fn m10_a_frontier_at_its_mark_refuses_what_is_put_and_takes_links_in() {
 #[test]
 fn m10_many_puts_at_once_are_taken_in_up_to_each_mark() {
     for (rules, mark) in [
-        (FleetRules { most_in_all: Some(60), ..FleetRules::default() }, Mark::Frontier),
+        (FleetRules { most_in_all: Some(60), ..FleetRules::default() }, HighWater::Frontier),
         (
             FleetRules { most_bytes: Some(60 * weight("a", &["100"])), ..FleetRules::default() },
-            Mark::SiteBytes,
+            HighWater::SiteBytes,
         ),
     ] {
         on_every_backend(async |w| {

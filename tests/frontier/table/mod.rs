@@ -2,6 +2,7 @@
 
 mod at_once;
 mod away;
+mod batches;
 mod deadlines;
 mod departures;
 mod flow;

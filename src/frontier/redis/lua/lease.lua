@@ -28,7 +28,7 @@ lease = module(function(lease)
       task.errand and { task.errand, robots and robots.failures or 0 } or false, robots and robots.until_at or false,
       stored or false, site.version, store.supply(site), store.places(site), store.parallel(site),
       site.response or false, is_told_by(site, task.token), task.stage == 'd' and walls.probe_of(site, task.token),
-      task.tenant or false, task.lane == NOW, task.session or false,
+      task.tenant or false, task.lane == NOW, task.session or false, task.batches or false,
     }
   end
 

@@ -162,7 +162,7 @@ local packed = module(function(packed)
   )
 
   -- What few tasks have; none where it has nothing of that.
-  local BESIDE_LANE = { 'hops', 'attempts', 'losses', 'expires', 'stored', 'deferral', 'errand', 'history', 'tenant', 'session', 'after', 'begun', 'returned' }
+  local BESIDE_LANE = { 'hops', 'attempts', 'losses', 'expires', 'stored', 'deferral', 'errand', 'history', 'tenant', 'session', 'after', 'begun', 'returned', 'batches' }
   packed.has_more_than_lane = has_one_of(BESIDE_LANE)
   packed.rare_of_task = chooser({ 'lane', unpack(BESIDE_LANE) })
 

@@ -115,6 +115,8 @@ local places = module(function(places)
       flow.books_change(site)
     end
     count(site, task, 'dropped')
+    batches.leave(site, task.batches, 'dropped')
+    batches.leave(site, task.deferral and task.deferral.batches, 'dropped')
     leave_for_good(site, task, 'dropped')
   end
 
@@ -138,6 +140,7 @@ local places = module(function(places)
       if gate.goes_now(site, task.stage, deferral) then
         task.lane = NOW
       end
+      task.batches = batches.carry(site, task.batches, deferral.batches)
       local errand = task.errand
       places.take_up(task, deferral)
       if errand then
@@ -154,6 +157,7 @@ local places = module(function(places)
     local again = name and deferral.turn and true
     count(site, task, 'reruns')
     gate.stand(site, task, deferral, later)
+    task.batches = deferral.batches
     places.take_up(task, deferral)
     task.position = again and deferral.turn or store.next_position(site)
     task.after, task.begun = again and later or nil, not name and task.begun or nil
@@ -182,6 +186,8 @@ local places = module(function(places)
 
   -- Done: gone and known, or, where a request met it, waiting once more at a new position. `following` takes its place in its session.
   function places.finish(site, task, following)
+    batches.leave(site, task.batches, 'done')
+    task.batches = nil
     if task.stage == 'd' then
       flow.books_change(site)
       tasks.add_known(site, task.url, task.mark)
@@ -201,13 +207,15 @@ local places = module(function(places)
       sessions.died(site, task.session, task.deferral)
     end
     if task.deferral then
+      task.deferral.batches = batches.carry(site, task.deferral.batches, task.batches)
       return rerun(site, task, not holds and 'dead' or nil)
     end
+    batches.leave(site, task.batches, 'dead')
     local history = task.history or {}
     history[#history + 1] = why
     tasks.save_dead(site, task.stage, task.url, {
       why = why, attempts = task.attempts or 0, history = history, died_at = now, run = site.run, depth = task.depth,
-      session = holds and task.session or nil,
+      session = holds and task.session or nil, batches = task.batches,
     })
     if holds then
       remove(site, task)

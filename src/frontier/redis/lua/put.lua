@@ -1,6 +1,6 @@
 -- A put: one function a row of the table "state is a place".
 -- A put comes as {url, link, priority, depth, hops, at, expires, again, rule, unless_newer, lane, urgent, tenant,
--- session, on_failure}; what is
+-- session, on_failure, batches}; what is
 -- missing is false.
 -- A link or a seed of the run `passes`: it asks nothing of a page that the run has fetched or fetches now.
 put = module(function(put)
@@ -41,9 +41,10 @@ put = module(function(put)
     local goes_now = task.lane ~= NOW and gate.goes_now(site, task.stage, asked, task.place ~= WAITING)
     local joins = asked.session and not task.session
     local is_foreign = task.session and not asked.session -- where it stands in its session is the session's own matter
-    if asked.link and asked.priority >= task.priority and asked.depth >= task.depth and not asked.again and not goes_now and not joins then
+    if asked.link and asked.priority >= task.priority and asked.depth >= task.depth and not asked.again and not goes_now and not joins and not asked.batches then
       return COALESCED
     end
+    task.batches = batches.join(site, batches.carry(site, task.batches, asked.carried), asked, 'coalesced')
     task.priority = is_foreign and task.priority or math.min(task.priority, asked.priority)
     task.depth = math.min(task.depth, asked.depth)
     if not asked.link then
@@ -79,6 +80,7 @@ put = module(function(put)
   local function put_on_running(site, task, asked, stored)
     if asked.passes or asked.unless_newer and task.granted_at >= asked.unless_newer then
       store.add(site, counter[task.stage].known, 1)
+      batches.know(site, asked)
       return KNOWN
     end
     local at = asked.at and asked.at > now and asked.at or nil
@@ -99,11 +101,13 @@ put = module(function(put)
       deferral.lane = deferral.lane == NOW and NOW or asked.lane
       deferral.urgent, deferral.tenant = deferral.urgent or asked.urgent, asked.tenant
       deferral.turn = deferral.turn or turn
+      deferral.batches = batches.join(site, batches.carry(site, deferral.batches, asked.carried), asked, 'coalesced')
     else
       store.add(site, counter[task.stage].deferred, 1)
       task.deferral = {
         priority = asked.priority, depth = asked.depth, hops = asked.hops, at = at, expires = asked.expires,
         stored = stored, lane = asked.lane, urgent = asked.urgent, tenant = asked.tenant, turn = turn,
+        batches = batches.join(site, asked.carried, asked, 'deferred'),
       }
       reply = DEFERRED
     end
@@ -116,12 +120,14 @@ put = module(function(put)
     local later = asked.at and asked.at > now
     local held = letter and not asked.errand and letter.session
     local joins = not held and asked.session
+    local names = batches.carry(site, batches.revive(site, letter), asked.carried)
     local task = {
       site = site.name, stage = stage, url = asked.url,
       place = later and SCHEDULED or WAITING, until_at = later and asked.at or nil,
       priority = asked.priority, position = store.next_position(site), depth = asked.depth, link = asked.link,
       hops = asked.hops, expires = asked.expires, errand = asked.errand, stored = stored,
       session = held or asked.session, begun = held and true or nil,
+      batches = batches.join(site, names, asked, letter and 'revived' or 'created'),
     }
     if task.session and later then
       task.after = asked.at
@@ -164,8 +170,16 @@ put = module(function(put)
     return asked.beside and not asked.hops and asked.priority ~= PRIORITY_ROBOTS
   end
 
+  -- Whether the page has room for its batches beside those that it is of, and its further run. The target of a redirect goes without.
+  local function has_room(asked, own, further)
+    return not asked.batches or asked.hops or batches.have_room(own, further, asked.batches)
+  end
+
   -- A page that is in hand: it isn't, or it isn't to be, a step of two sessions.
   local function put_on(site, task, asked, stored)
+    if not has_room(asked, task.batches, task.deferral and task.deferral.batches) then
+      return { refused = MARK_BATCHES }
+    end
     local is_fixed = task.place == RUNNING or task.errand
     local session = asked.session
     if session and (task.session and task.session ~= session or not task.session and is_fixed) then
@@ -199,6 +213,7 @@ put = module(function(put)
     end
     if asked.passes and seen or not letter and stage == 'd' and is_new_enough(site, asked) then
       store.add(site, counter[stage].known, 1)
+      batches.know(site, asked)
       return KNOWN
     end
     if asked.link and not has_budget(site, asked.rule) then
@@ -208,6 +223,9 @@ put = module(function(put)
     local mark = not letter and may_be_refused(asked) and gate.mark_met(site, asked)
     if mark then
       return { refused = mark }
+    end
+    if not has_room(asked, letter and letter.batches) then
+      return { refused = MARK_BATCHES }
     end
     if stage == 'd' then
       spend(site, asked.rule)
@@ -237,7 +255,7 @@ put = module(function(put)
       url = row[1], link = row[2], priority = row[3], depth = row[4], hops = row[5] > 0 and row[5] or nil,
       at = row[6] or nil, expires = row[7] or nil, again = row[8], rule = row[9],
       unless_newer = row[10] or nil, lane = row[11] or nil, urgent = row[12] or nil, tenant = row[13] or nil,
-      session = row[14] or nil, on_failure = row[15] or nil,
+      session = row[14] or nil, on_failure = row[15] or nil, batches = row[16] or nil,
     }
   end
 
@@ -263,10 +281,10 @@ put = module(function(put)
       local waits = type(task) == 'number'
       if task == nil then
         replies[i] = put.one(site, 'd', asked) -- it came before, in this portion
-      elseif waits and asked.link and not asked.again and not asked.lane and not asked.urgent and not asked.session and tasks.outranks(task, asked) then
+      elseif waits and asked.link and not asked.again and not asked.lane and not asked.urgent and not asked.session and not asked.batches and tasks.outranks(task, asked) then
         coalesced_links = coalesced_links + 1
         replies[i] = COALESCED
-      elseif not task and asked.passes and known[url] and not has_letters then
+      elseif not task and asked.passes and known[url] and not has_letters and not asked.batches then
         known_links = known_links + 1
         replies[i] = KNOWN
       else

@@ -10,7 +10,7 @@ local queue = module(function(queue)
     local priority, put_at = unpack(after or { PRIORITY_ROBOTS + 1, EPOCH - 1 })
     for i, task in ipairs(tasks.waiting_behind(site, 'd', lane, priority, put_at - EPOCH, math.min(most, QUEUE_LISTED))) do
       found[i] = {
-        task.url, task.priority, EPOCH + task.position, task.depth, task.lane or false, task.tenant or false,
+        task.url, task.priority, EPOCH + task.position, task.depth, task.lane or false, task.tenant or false, task.batches or false,
       }
     end
     return found

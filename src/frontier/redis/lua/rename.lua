@@ -10,6 +10,7 @@ local rename = module(function(rename)
 
   local function move_keys(site, to)
     kept.flush()
+    batches.flush()
     for _, queued in ipairs(tasks.queues(site)) do
       move(tasks.queue(site.name, unpack(queued)), tasks.queue(to, unpack(queued)))
     end

@@ -40,7 +40,7 @@ local function run(keys, args, reads)
   end
   batch = {
     fake_time = args[3] ~= '', sites = {}, changed_sites = {}, units = {}, changed_units = {}, firsts = {},
-    last_answers = {}, sleepers = {}, coming = {}, books = {}, segments = {}, lessees = {}, robots = {}, slots_open = {},
+    last_answers = {}, sleepers = {}, coming = {}, books = {}, segments = {}, lessees = {}, robots = {}, slots_open = {}, batch_books = {},
   }
   local steps = cmsgpack.unpack(args[4])
   store.read_clock(args[3])
@@ -49,6 +49,7 @@ local function run(keys, args, reads)
     return cmsgpack.pack({ now, replies })
   end
   lease.index_lessees()
+  batches.close()
   store.flush()
   kept.flush()
   records.write_last_answers()

@@ -53,8 +53,9 @@ settle = module(function(settle)
       end
       _, parse = put.one(site, 'p', {
         url = task.url, link = false, priority = task.priority, depth = task.depth, hops = task.hops,
-        urgent = task.lane == NOW or nil, tenant = task.tenant,
+        urgent = task.lane == NOW or nil, tenant = task.tenant, carried = task.batches,
       }, stored, parse_for(site, taker))
+      task.batches = nil -- it is the same page still
     end
     places.finish(site, task)
     return parse
@@ -133,6 +134,8 @@ settle = module(function(settle)
 
   -- Done by being unwanted, counted by reason.
   function settle.exclude(site, task, why)
+    batches.leave(site, task.batches, 'excluded')
+    task.batches = nil
     local field = counter[task.stage].excluded
     local excluded = store.map(site, field)
     excluded[why] = (excluded[why] or 0) + 1

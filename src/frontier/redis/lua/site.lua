@@ -320,10 +320,12 @@ local sites_of = module(function(sites_of)
         local stage, url = string.sub(letter, 1, 1), string.sub(letter, 2)
         local dead = tasks.dead(site, stage, url)
         tasks.remove_dead(site, stage, url)
+        batches.drop(site, dead.batches)
         sessions.release(site, dead.session)
       end
       for _, task in ipairs(tasks.recorded(name, { [RUNNING] = true }, math.huge)) do
         if task.deferral then
+          batches.leave(site, task.deferral.batches, 'dropped')
           task.deferral = nil
           tasks.save(task)
         end
@@ -341,6 +343,7 @@ local sites_of = module(function(sites_of)
       return false
     end
     sessions.sweep(site, REMOVED)
+    batches.sweep(name, REMOVED)
     return tasks.sweep_known(site, REMOVED)
   end
 

@@ -128,7 +128,7 @@ local store = module(function(store)
   -- What lies under a site's name alone: where the name stands in each key.
   store.keys_of_site = {
     'tasks:%s', 'letter:%s', 'dead:%s', 'pages:%s', 'recrawl:%s', 'periods:%s', 'text:%s',
-    'away:%s', 'acts:%s', 'flow:%s', 'waits:%s', 'sessions:%s', 'session-turns:%s', 'behind:%s',
+    'away:%s', 'acts:%s', 'flow:%s', 'waits:%s', 'sessions:%s', 'session-turns:%s', 'behind:%s', 'batch-books:%s', 'batch-ends:%s',
   }
 
   function store.key_of_site(key, name)
@@ -143,7 +143,7 @@ local store = module(function(store)
     call('ZREM', P .. 'away', name)
     batch.firsts.away = nil
     call('HDEL', P .. 'admitted', name)
-    batch.sites[name], batch.changed_sites[name], batch.slots_open[name] = false, nil, nil
+    batch.sites[name], batch.changed_sites[name], batch.slots_open[name], batch.batch_books[name] = false, nil, nil, nil
   end
 
   -- The unit, made where there is none.

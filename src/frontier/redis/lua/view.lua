@@ -3,6 +3,7 @@ local view = module(function(view)
   view.freshness, view.dead_letters, view.bar = pages.freshness, letters.after, sites_of.bar
   view.holds_lock, view.lock_left, view.acts, view.fleet, view.queue, view.session = lock.holds, lock.left, acts.all, gate.rules, queue.list, sessions.status
   view.flow, view.idle_in_all, view.tuned_tenants, view.drops = flow.of_site, store.idle_in_all, gate.tuned, pauses.drops
+  view.batch = batches.of_site
 
   local function sorted(names)
     table.sort(names)
@@ -72,6 +73,7 @@ local view = module(function(view)
           stage, task.place, task.place == RUNNING and task.ends_at or task.until_at or false, task.owner or false,
           task.priority, EPOCH + task.position, task.depth, task.attempts or 0, task.losses or 0, history[#history] or false,
           task.lane or false, task.tenant or false, task.session or false,
+          batches.of_task(task),
         }
       end
       local letter = call('HGET', P .. 'letter:' .. name, stage .. url)

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::clock::Timestamp;
 use crate::frontier::state::{
-    Agreed, DeadState, DropMark, GroupPaused, OldestWaiting, PausesOfAll, QueueBooks, QueueFlow,
+    Agreed, BatchCounts, DeadState, DropMark, GroupPaused, OldestWaiting, PausesOfAll, QueueBooks, QueueFlow,
     SessionState, StageCounts, TuneReply, TunedTenants, WaitKey, WorkScope,
 };
 use crate::frontier::step::{
@@ -20,8 +20,8 @@ use crate::frontier::view::{
 };
 use crate::page::Validators;
 use crate::task::{
-    DeadLetter, Departure, Failure, FleetRules, Lease, Origin, PageKey, PutReply, RobotsFetch, RobotsRecord,
-    Settled, StoredPage, TaskOrder,
+    BatchNames, DeadLetter, Departure, Failure, FleetRules, Lease, Origin, PageKey, PutReply, RobotsFetch,
+    RobotsRecord, Settled, StoredPage, TaskOrder,
 };
 
 /// Rows of the script: their fields, in its order.
@@ -44,7 +44,10 @@ rows! {
     Lease {
         token, site, stage, url, fence, granted_at, ends_at, attempts, origin, priority, depth, hops, departure, robots,
         robots_until, stored, version, supply, places, parallel, response, tells, probe_of, tenant, urgent,
-        session
+        session, batches
+    }
+    BatchCounts {
+        created, coalesced, deferred, revived, known, targets, merged, done, dead, excluded, dropped, began_at, ended_at
     }
     RobotsFetch { fetch, failures }
     Lost { site, stage, url, losses, kept_back }
@@ -63,8 +66,8 @@ rows! {
     Says { interval, tuned_interval, robots, group, parallel, tuned_parallel, least_interval, most_parallel, max_pages, tuned_max_pages, tuned_lane, tuned_group }
     KnownRobots { record, until, failures }
     UrlStatus { tasks, letters, latest, recrawl_at, is_known }
-    Queued { url, priority, put_at, depth, lane, tenant }
-    UnitStatus { stage, place, until, owner, priority, put_at, depth, attempts, losses, failure, lane, tenant, session }
+    Queued { url, priority, put_at, depth, lane, tenant, batches }
+    UnitStatus { stage, place, until, owner, priority, put_at, depth, attempts, losses, failure, lane, tenant, session, batches }
     Departure { at, unit, site }
     LatestPage { stored, depth }
     Freshness { fresh, all, oldest }
@@ -126,6 +129,8 @@ read_by! {
     RobotsRecord: embedded;
     SessionState: embedded;
     DeadState: embedded;
+    // None is false.
+    BatchNames: |value| Ok(Option::<Vec<String>>::read(value)?.unwrap_or_default().into_iter().collect());
     // Its time in ms, then the rest.
     DatedAct: |value| {
         let (at, act) = value.as_str().and_then(|entry| entry.split_once(' ')).ok_or_else(|| malformed(value))?;

@@ -232,6 +232,7 @@ fn put(put: &Put) -> Value {
         or_false(put.wish.tenant.as_ref()),
         or_false(put.session.as_ref().map(|wish| &wish.name)),
         or_false(put.session.as_ref().and_then(|wish| wish.on_failure)),
+        or_false((!put.batches.is_empty()).then_some(&put.batches)),
     ])
 }
 

@@ -1,0 +1,205 @@
+//! Batches, booked: every name that a task, its further run or its letter carries is a page of that batch (N4).
+
+use std::collections::BTreeMap;
+use std::mem::take;
+
+use paced::internals::frontier::BatchCounts;
+use paced::internals::task::{Put, Stage};
+
+use super::ledger::{Key, Ledger, Task, differs};
+
+/// Batches that a put may name: more than a page has room for.
+pub const BATCHES: [&str; 10] = ["k0", "k1", "k2", "k3", "k4", "k5", "k6", "k7", "k8", "k9"];
+const MOST: usize = 8;
+/// For how long a batch is remembered that ended.
+const KEPT: i64 = 7 * 86_400_000;
+
+/// Names, in the order in which they came.
+pub type Names = Vec<String>;
+
+/// What is counted of a batch on a site, by what it is called.
+#[derive(Clone, Debug, Default)]
+pub struct Batch {
+    counts: BTreeMap<&'static str, u64>,
+    ended: Option<i64>,
+}
+
+/// By site and name.
+pub type Batches = BTreeMap<(String, String), Batch>;
+
+/// The names of those that go on as `names`, and how each of the others ended.
+pub fn carry(names: &mut Names, carried: Names) -> Vec<(String, &'static str)> {
+    let mut ended = Vec::new();
+    for name in carried {
+        if names.contains(&name) {
+            ended.push((name, "merged"));
+        } else if names.len() < MOST {
+            names.push(name);
+        } else {
+            ended.push((name, "done"));
+        }
+    }
+    ended
+}
+
+impl Ledger {
+    fn batch(&mut self, site: &str, name: &str) -> Option<&mut Batch> {
+        let now = self.now;
+        let batch = self.batches.get_mut(&(site.to_owned(), name.to_owned()))?;
+        batch.ended.is_none_or(|at| at > now - KEPT).then_some(batch)
+    }
+
+    fn carriers(&self, site: &str, name: &str) -> u64 {
+        let of_site = self.tasks.iter().filter(|(key, _)| key.0 == site).map(|(_, task)| task);
+        let has = |names: &Names| u64::from(names.iter().any(|own| own == name));
+        of_site.map(|task| has(&task.batches) + task.deferral.as_ref().map_or(0, |d| has(&d.batches))).sum()
+    }
+
+    /// Counts a page that joins or ends.
+    pub fn count(&mut self, site: &str, name: &str, what: &'static str) {
+        if let Some(batch) = self.batch(site, name) {
+            *batch.counts.entry(what).or_default() += 1;
+        }
+    }
+
+    pub fn count_all(&mut self, site: &str, names: Names, what: &'static str) {
+        names.iter().for_each(|name| self.count(site, name, what));
+    }
+
+    /// The batches of a page that the put joins as well, beside what it is carried on with.
+    pub fn join_batches(&mut self, site: &str, names: &mut Names, put: &Put, how: &'static str) {
+        for (name, ended) in carry(names, take(&mut self.carried)) {
+            self.count(site, &name, ended);
+        }
+        for name in &put.batches {
+            if names.contains(name) || names.len() >= MOST {
+                continue;
+            }
+            names.push(name.clone());
+            if self.batch(site, name).is_none() {
+                self.batches.insert((site.to_owned(), name.clone()), Batch::default());
+            }
+            self.count(site, name, if put.hops > 0 { "targets" } else { how });
+        }
+    }
+
+    /// A request that asks for nothing is told to whoever looks.
+    pub fn know_in_batches(&mut self, site: &str, put: &Put) {
+        for name in put.batches.clone().into_iter().filter(|_| put.hops == 0) {
+            if self.batch(site, &name).is_none() {
+                self.batches.insert((site.to_owned(), name.clone()), Batch::default());
+            }
+            self.count(site, &name, "known");
+        }
+    }
+
+    /// Whether a page has room for the batches of a put.
+    pub fn has_room(&self, key: &Key, put: &Put) -> bool {
+        let mut names: Names = put.batches.clone().into_iter().collect();
+        let task = self.tasks.get(key);
+        let further = task.and_then(|task| task.deferral.as_ref()).map(|deferral| &deferral.batches);
+        let letter = self.dead_batches.get(key).filter(|_| task.is_none());
+        let own = [task.map(|task| &task.batches), further, letter];
+        names.extend(own.into_iter().flatten().flatten().cloned());
+        names.sort();
+        names.dedup();
+        put.batches.is_empty() || put.hops > 0 || names.len() <= MOST
+    }
+
+    /// A dead letter comes back, with the batches that still know of its death.
+    pub fn revive_batches(&mut self, key: &Key) -> Names {
+        let names = self.dead_batches.remove(key).unwrap_or_default();
+        names.into_iter().filter(|name| self.undo_death(&key.0, name)).collect()
+    }
+
+    /// A dead letter is put away.
+    pub fn drop_dead_batches(&mut self, key: &Key) {
+        for name in self.dead_batches.remove(key).unwrap_or_default() {
+            if self.undo_death(&key.0, &name) {
+                self.count(&key.0, &name, "dropped");
+            }
+        }
+    }
+
+    fn undo_death(&mut self, site: &str, name: &str) -> bool {
+        let dead = self.batch(site, name).and_then(|batch| batch.counts.get_mut("dead"));
+        dead.filter(|dead| **dead > 0).map(|dead| *dead -= 1).is_some()
+    }
+
+    /// What a task was of has ended.
+    pub fn end_batches(&mut self, key: &Key, how: &'static str) {
+        let names = self.tasks.get_mut(key).map(|task| take(&mut task.batches));
+        self.count_all(&key.0, names.unwrap_or_default(), how);
+    }
+
+    /// A task is dropped, with what met it.
+    pub fn drop_batches(&mut self, key: &Key, task: &Task) {
+        self.count_all(&key.0, task.batches.clone(), "dropped");
+        let further = task.deferral.as_ref().map(|deferral| deferral.batches.clone());
+        self.count_all(&key.0, further.unwrap_or_default(), "dropped");
+    }
+
+    /// A task dies: its pages go on as its further run, or with its letter.
+    pub fn batches_die(&mut self, key: &Key) {
+        let Some(task) = self.tasks.get_mut(key) else { return };
+        let names = take(&mut task.batches);
+        if let Some(deferral) = &mut task.deferral {
+            for (name, how) in carry(&mut deferral.batches, names) {
+                self.count(&key.0, &name, how);
+            }
+        } else if !names.is_empty() {
+            self.count_all(&key.0, names.clone(), "dead");
+            self.dead_batches.insert(key.clone(), names);
+        }
+    }
+
+    /// Counts what ended as tasks took up what met them, and notes which batches have ended by now.
+    pub fn close_batches(&mut self) {
+        let ended: Vec<_> = self
+            .tasks
+            .iter_mut()
+            .flat_map(|(key, task)| take(&mut task.ended).into_iter().map(|e| (key.0.clone(), e)))
+            .collect();
+        for (site, (name, how)) in ended {
+            self.count(&site, &name, how);
+        }
+        let names: Vec<_> = self.batches.keys().cloned().collect();
+        for (site, name) in names {
+            let (open, now) = (self.carriers(&site, &name) > 0, self.now);
+            if let Some(batch) = self.batch(&site, &name) {
+                batch.ended = if open { None } else { batch.ended.or(Some(now)) };
+            }
+        }
+    }
+
+    /// How a batch is told: what is open are the tasks that carry it.
+    pub fn check_batch(&mut self, site: &str, name: &str, told: Option<&BatchCounts>) -> Result<(), String> {
+        let open = self.carriers(site, name);
+        let known = self.batch(site, name).map(|batch| (batch.counts.clone(), batch.ended));
+        let (Some((counts, ended)), Some(told)) = (known.clone(), told) else {
+            let is_same = known.is_none() && told.is_none() && open == 0;
+            return if is_same { Ok(()) } else { differs(&format!("N4: {name} of {site}"), known, told) };
+        };
+        let count = |what: &str| counts.get(what).copied().unwrap_or(0);
+        let expected = [
+            ["created", "coalesced", "deferred", "revived", "targets", "known"].map(count),
+            ["merged", "done", "dead", "excluded", "dropped", "known"].map(count),
+        ];
+        let shown = [
+            [told.created, told.coalesced, told.deferred, told.revived, told.targets, told.known],
+            [told.merged, told.done, told.dead, told.excluded, told.dropped, told.known],
+        ];
+        let ended_at = told.ended_at.map(|at| at - crate::world::START);
+        if (expected, ended, open) == (shown, ended_at, told.open()) {
+            Ok(())
+        } else {
+            differs(&format!("N4: {name} of {site}"), (expected, ended, open), (shown, ended_at, told.open()))
+        }
+    }
+
+    /// The pages of a download that its parse goes on with.
+    pub fn carry_to_parse(&mut self, key: &Key) {
+        let task = self.tasks.get_mut(key).filter(|_| key.1 == Stage::Download);
+        self.carried = task.map(|task| take(&mut task.batches)).unwrap_or_default();
+    }
+}

@@ -67,6 +67,20 @@ pub enum FrontierErrorKind {
     /// There is no space left to write.
     #[error("no space left to write; free some space")]
     Full,
+    /// A server keeps it.
+    #[error("a server keeps it: back that one up, as docs/operating.md says under \"Back-up and moving\"")]
+    OfServer,
+    /// A copy would take the place of a file.
+    #[error("there is such a file; name another one, or move it away")]
+    Exists,
+    /// There is no space left for a copy.
+    #[error(
+        "no space left for the copy, and nothing was kept of it; free some space, or name a file on another disk"
+    )]
+    NoRoomForCopy,
+    /// A copy can't be made there.
+    #[error("no copy can be made there; name a file in a folder that you may write into")]
+    NoCopy,
     /// Its file is not whole any more.
     #[error("the file is damaged; bring back a copy, or move it away and crawl anew (pages and items stay)")]
     Damaged,

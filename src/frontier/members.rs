@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use super::sqlite::OwnerFile;
-use super::state::{LEASE_MS, WorkScope};
+use super::state::{LEASE_MS, SignOfLife, WorkScope};
+use super::step::Beaten;
 use super::table::{Reply, Step};
 use super::view::Owner;
 use super::{Frontier, FrontierError, FrontierErrorKind};
@@ -14,6 +15,14 @@ use crate::task::LeaseKey;
 
 /// How long a server takes a process for alive after a beat, which is renewed every 3 s.
 pub(super) const BEAT: Duration = Duration::from_secs(10);
+
+impl SignOfLife {
+    /// The version of this process and its machine.
+    pub fn of_this_process() -> Self {
+        let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+        Self { version: env!("CARGO_PKG_VERSION").to_owned(), host, ..Self::default() }
+    }
+}
 
 /// A process's place among those that claim. Dropping it is the end of its leases.
 #[derive(Debug)]
@@ -56,7 +65,7 @@ impl Frontier {
         };
         let file = self.0.locked_beside().map(lock).transpose()?;
         let member = Member { name, _file: file, beaten: AtomicI64::new(boot_micros()) };
-        self.work_on(&member.name, scope).await?;
+        self.work_on_telling(&member.name, scope, Some(SignOfLife::of_this_process())).await?;
         self.bury_the_dead(&member.name).await?;
         Ok(member)
     }
@@ -71,18 +80,51 @@ impl Frontier {
 
     /// Says what a process works on from now on: its very next claim goes by that.
     pub async fn work_on(&self, owner: &str, scope: WorkScope) -> Result<(), FrontierError> {
-        self.say(owner, Some(scope), false).await.map(drop)
+        self.work_on_telling(owner, scope, None).await
+    }
+
+    async fn work_on_telling(
+        &self,
+        owner: &str,
+        scope: WorkScope,
+        tells: Option<SignOfLife>,
+    ) -> Result<(), FrontierError> {
+        self.say(owner, Some(scope), false, tells).await.map(drop)
     }
 
     /// Says that a member is alive, and that it downloads where it does; frees the leases of those that are not alive. Wanted every
-    /// few seconds. The answer is how many processes share the downloads of all sites: those that said so and are taken for alive;
-    /// 0 for one that works on some sites alone.
+    /// few seconds. The answer is how many processes share the downloads of all sites.
     pub async fn beat(&self, member: &Member, downloads: bool) -> Result<u32, FrontierError> {
+        Ok(self.beat_telling(member, downloads, SignOfLife::of_this_process()).await?.sharers)
+    }
+
+    /// The same, and what people may know of the process.
+    pub async fn beat_telling(
+        &self,
+        member: &Member,
+        downloads: bool,
+        tells: SignOfLife,
+    ) -> Result<Beaten, FrontierError> {
         let sent = boot_micros();
-        let sharers = self.say(&member.name, None, downloads).await?;
+        let beaten = self.tell(&member.name, downloads, tells).await?;
         self.bury_the_dead(&member.name).await?;
         member.beaten.fetch_max(sent, Ordering::SeqCst);
-        Ok(sharers)
+        Ok(beaten)
+    }
+
+    /// Says no more than that a process is alive, and what people may know of it.
+    pub async fn tell(
+        &self,
+        owner: &str,
+        downloads: bool,
+        tells: SignOfLife,
+    ) -> Result<Beaten, FrontierError> {
+        self.say(owner, None, downloads, Some(tells)).await
+    }
+
+    /// A process claims nothing more and ends, once it hears of that with its next beat. False where none of that name lives.
+    pub async fn drain(&self, owner: &str) -> Result<bool, FrontierError> {
+        ask!(self, Drain { owner: owner.to_owned() })
     }
 
     /// Until when, by the time since boot, nobody takes a member for dead, as far as it can tell by itself. On one machine the
@@ -107,7 +149,8 @@ impl Frontier {
         let mut until = sent + lasts;
         if self.0.is_remote() {
             let (owner, pid) = (member.name.clone(), std::process::id());
-            self.0.step_of(&lease.site, Step::Enlist { owner, pid, scope: None, downloads: false }).await?;
+            let alive = Step::Enlist { owner, pid, scope: None, downloads: false, tells: None };
+            self.0.step_of(&lease.site, alive).await?;
             until = sent + lasts.min(BEAT);
         }
         Ok((self.extend(vec![lease]).await? == [true]).then_some(until))
@@ -119,8 +162,9 @@ impl Frontier {
         owner: &str,
         scope: Option<WorkScope>,
         downloads: bool,
-    ) -> Result<u32, FrontierError> {
-        ask!(self, Enlist { owner: owner.to_owned(), pid: std::process::id(), scope, downloads })
+        tells: Option<SignOfLife>,
+    ) -> Result<Beaten, FrontierError> {
+        ask!(self, Enlist { owner: owner.to_owned(), pid: std::process::id(), scope, downloads, tells })
     }
 
     /// Leaves those that claim; leases still held return.

@@ -11,6 +11,7 @@ macro_rules! ask {
     };
 }
 
+mod back_up;
 mod backend;
 mod batches;
 mod company;
@@ -45,11 +46,11 @@ pub use error::{FrontierError, FrontierErrorKind};
 pub use members::Member;
 pub use mutex_key::MutexKey;
 pub use state::{
-    Agreed, BatchCounts, GroupPaused, MOST_NOW, Pause, PausesOfAll, QueueFlow, SiteSettings, TuneReply,
-    Tuning, WorkScope,
+    Agreed, BatchCounts, GroupPaused, LastBeat, MOST_NOW, Pause, PausesOfAll, QueueFlow, SignOfLife,
+    SiteSettings, TuneReply, Tuning, WorkScope,
 };
 pub use step::{
-    Act, Begun, Claim, Feeding, Forgotten, Grant, LockReply, Lost, QueueChange, Rearm, Registered,
+    Act, Beaten, Begun, Claim, Feeding, Forgotten, Grant, LockReply, Lost, QueueChange, Rearm, Registered,
     Registration, Renamed, Run, SeedReply,
 };
 pub use view::{

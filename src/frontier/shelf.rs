@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use super::mutex_key::MutexKey;
 use super::state::{
-    AwayHost, BatchCounts, DeadState, FleetState, MutexState, OwnerState, PageState, QueueBooks, Recrawl,
-    RobotsBrief, RobotsState, SessionState, SiteState, Task, Turn, UnitDue, UnitState, WaitKey, WorkScope,
+    AwayHost, BatchCounts, DeadState, FleetState, LastBeat, MutexState, OwnerState, PageState, QueueBooks,
+    Recrawl, RobotsBrief, RobotsState, SessionState, SiteState, Task, Turn, UnitDue, UnitState, WaitKey,
+    WorkScope,
 };
 use super::view::{DatedAct, Freshness, Inspection, LetterPlace};
 use crate::task::{DeadLetter, PageKey, Priority, Stage};
@@ -90,7 +91,10 @@ pub(crate) trait Shelf:
     fn owner(&mut self, name: &str) -> Result<Option<OwnerState>, Self::Error>;
     fn save_owner(&mut self, name: &str, owner: &OwnerState) -> Result<(), Self::Error>;
     fn owners(&mut self) -> Result<Vec<(String, OwnerState)>, Self::Error>;
-    /// Removes dead owners that hold no lease any more.
+    /// What an owner told last.
+    fn last_beat(&mut self, owner: &str) -> Result<Option<LastBeat>, Self::Error>;
+    fn save_beat(&mut self, owner: &str, beat: &LastBeat) -> Result<(), Self::Error>;
+    /// Removes dead owners that hold no lease any more, and what they told.
     fn sweep_owners(&mut self) -> Result<(), Self::Error>;
 
     /// Adds what was done to a site, and drops what is more than [`MOST_ACTS`] of them or older than `since`, in ms.

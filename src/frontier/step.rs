@@ -127,6 +127,16 @@ pub struct Lost {
     pub kept_back: Option<i64>,
 }
 
+/// What a process is answered that says it is alive.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Beaten {
+    /// How many processes share the downloads of all sites: those that said so and are taken for alive; 0 for one that works on
+    /// some sites alone.
+    pub sharers: u32,
+    /// It is to claim nothing more and to end.
+    pub drained: bool,
+}
+
 /// What a feed did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Feeding {

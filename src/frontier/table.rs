@@ -7,12 +7,12 @@ use serde_json::{Value, json};
 
 use super::mutex_key::MutexKey;
 use super::state::{
-    Agreed, BatchCounts, DropMark, DroppedOf, GroupPaused, Pause, PausesOfAll, QueueFlow, TuneReply,
-    TunedTenants, Tuning, WorkScope,
+    Agreed, BatchCounts, DropMark, DroppedOf, GroupPaused, Pause, PausesOfAll, QueueFlow, SignOfLife,
+    TuneReply, TunedTenants, Tuning, WorkScope,
 };
 use super::step::{
-    Act, Begun, Claim, Feeding, Forgotten, Grant, LockReply, QueueChange, Rearm, Registered, Registration,
-    Renamed, SeedReply,
+    Act, Beaten, Begun, Claim, Feeding, Forgotten, Grant, LockReply, QueueChange, Rearm, Registered,
+    Registration, Renamed, SeedReply,
 };
 use super::value::{Decoded, FromWire, ToWire};
 use super::view::{
@@ -164,8 +164,9 @@ steps! {
     Settle { owner: String, token: u64, settlements: Vec<Settlement>, haste: Haste } -> Vec<Settled>, "settle.step",
         Several, *haste;
 
-    Enlist { owner: String, pid: u32, scope: Option<WorkScope>, downloads: bool } -> u32, "owners.enlist", Several,
-        Asker;
+    Enlist { owner: String, pid: u32, scope: Option<WorkScope>, downloads: bool, tells: Option<SignOfLife> } -> Beaten,
+        "owners.enlist", Several, Asker;
+    Drain { owner: String } -> bool, "owners.drain", Directory, Asker;
     Bury { owner: String } -> bool, "owners.declare_dead", Several, Asker;
     Owners {} -> Vec<Owner>, "view.owners", Directory, Asker;
 

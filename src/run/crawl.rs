@@ -77,11 +77,11 @@ pub async fn crawl(
     let mut found = BTreeMap::new();
     let deadline = options.deadline.and_then(|deadline| Instant::now().checked_add(deadline));
     let beginning = Box::pin(parts.alive_during(begin_all(&frontier, &sites, options.fresh, &mut found)));
-    let beginning = stop.run_until_cancelled(beginning);
-    let cut_short = match clock::within(options.deadline.unwrap_or(Duration::MAX), beginning).await {
-        Some(Some(begun)) => begun.map(|()| None)?,
-        Some(None) => Some(Ending::Stopped),
-        None => Some(Ending::Deadline),
+    let cut_short = tokio::select! {
+        begun = beginning => begun.map(|()| None)?,
+        () = stop.cancelled() => Some(Ending::Stopped),
+        () = parts.drained.cancelled() => Some(Ending::Drained),
+        () = clock::wait(options.deadline.unwrap_or(Duration::MAX)) => Some(Ending::Deadline),
     };
     let goal = Goal::Named { names, give_up: options.give_up, deadline };
     let monitor = parts.monitor.clone();

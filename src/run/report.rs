@@ -17,6 +17,8 @@ pub enum Ending {
     MaxPages,
     /// It was told to stop, or can't bring tasks to their end.
     Stopped,
+    /// Somebody drained it: the frontier asked it to end.
+    Drained,
     /// It was to end once nothing is left, and lacks the password of a site.
     Lacking,
 }

@@ -46,6 +46,7 @@ pub(super) struct Watch {
     outages: Arc<Outages>,
     breakers: Arc<Breakers>,
     under_way: Arc<UnderWay>,
+    drained: CancellationToken,
     news: Arc<UnitNews>,
     monitor: Monitor,
     goal: Goal,
@@ -74,6 +75,7 @@ impl Watch {
             outages: Arc::clone(&parts.outages),
             breakers: Arc::clone(&parts.breakers),
             under_way: Arc::clone(&parts.under_way),
+            drained: parts.drained.clone(),
             news: Arc::clone(&parts.news),
             monitor: parts.monitor.clone(),
             pulse: Pulse::new(parts.monitor.clone(), shown),
@@ -91,11 +93,13 @@ impl Watch {
 
     /// Looks again and again until the run is over; why it is. A frontier that doesn't answer is waited for.
     pub(super) async fn until_the_end(&mut self, over: &CancellationToken) -> Result<Ending, FrontierError> {
+        let drained = self.drained.clone();
         loop {
             let (began, deadline) = (Instant::now(), self.time_left());
             let looked = tokio::select! {
                 looked = self.look() => looked,
                 () = over.cancelled() => Ok(false),
+                () = drained.cancelled() => Ok(false),
                 () = clock::wait(deadline) => Ok(false),
             };
             let finished = match looked {
@@ -107,7 +111,8 @@ impl Watch {
             if let Some(ending) = self.ending(finished, over.is_cancelled()) {
                 return Ok(ending);
             }
-            over.run_until_cancelled(clock::wait(self.pause(began.elapsed()))).await;
+            let pause = drained.run_until_cancelled(clock::wait(self.pause(began.elapsed())));
+            over.run_until_cancelled(pause).await;
         }
     }
 
@@ -164,6 +169,7 @@ impl Watch {
             () if finished => Ending::GivenUp,
             // Its pages would never be done here, and nobody may be there who can.
             () if of_all && self.rules.lacks_something() => Ending::Lacking,
+            () if self.drained.is_cancelled() => Ending::Drained,
             () if over => Ending::Stopped,
             () if self.time_left().is_zero() => Ending::Deadline,
             () if self.under_way.is_full() => Ending::MaxPages,

@@ -12,7 +12,7 @@ use tracing::{info, warn};
 
 use super::parts::VisitParts;
 use crate::clock::{self, since_boot};
-use crate::frontier::{FrontierError, FrontierErrorKind};
+use crate::frontier::{FrontierError, FrontierErrorKind, SignOfLife};
 use crate::task::{Lease, LeaseKey, Stage};
 
 /// The time between two beats.
@@ -40,9 +40,27 @@ async fn beats(parts: &VisitParts) -> Infallible {
 }
 
 async fn tell_alive(parts: &VisitParts) {
-    let beaten = parts.frontier.beat(&parts.member(), parts.role.walks(Stage::Download)).await;
-    if let Some(sharers) = heard(parts, beaten, "this process could not tell the frontier that it is alive") {
-        parts.slots.shared_by(sharers as usize);
+    let (member, downloads) = (parts.member(), parts.role.walks(Stage::Download));
+    let beaten = parts.frontier.beat_telling(&member, downloads, sign_of_life(parts)).await;
+    let Some(beaten) = heard(parts, beaten, "this process could not tell the frontier that it is alive")
+    else {
+        return;
+    };
+    parts.slots.shared_by(beaten.sharers as usize);
+    if beaten.drained && !parts.drained.is_cancelled() {
+        warn!(name = member.name, "drained: what runs is finished, then this process ends");
+        parts.drained.cancel();
+    }
+}
+
+fn sign_of_life(parts: &VisitParts) -> SignOfLife {
+    let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+    let slots = |stage, count| parts.role.walks(stage).then(|| number(count));
+    SignOfLife {
+        downloads: slots(Stage::Download, parts.slots.downloads()),
+        parses: slots(Stage::Parse, parts.slots.parses()),
+        leases: number(parts.under_way.leases()),
+        ..SignOfLife::of_this_process()
     }
 }
 

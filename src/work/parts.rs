@@ -77,6 +77,8 @@ pub struct VisitParts {
     pub(crate) outages: Arc<Outages>,
     /// Cancelled when nothing more is claimed.
     pub(super) leaving: CancellationToken,
+    /// Cancelled once the frontier asks this process to end.
+    pub(crate) drained: CancellationToken,
     pub(crate) monitor: Monitor,
     pub(crate) breakers: Arc<Breakers>,
     pub(super) refusals: Refusals,
@@ -119,6 +121,7 @@ impl VisitParts {
             fresh_pages: FreshPages::default(),
             parse_pool: ParsePool::new(cores().div_ceil(2))?,
             leaving,
+            drained: CancellationToken::new(),
         })
     }
 

@@ -134,6 +134,11 @@ impl Slots {
         self.download.load(Ordering::SeqCst)
     }
 
+    /// How many parses that are claimed may run.
+    pub(super) fn parses(&self) -> usize {
+        self.parse
+    }
+
     /// Free slots for downloads, and for parses.
     pub(super) fn free(&self) -> (usize, usize) {
         let downloads = self.downloads().saturating_sub(self.downloading());

@@ -238,6 +238,11 @@ impl UnderWay {
         self.lock().tasks.is_empty()
     }
 
+    /// How many leases this process holds.
+    pub(super) fn leases(&self) -> usize {
+        self.lock().tasks.len()
+    }
+
     /// Whether anything of a site was granted.
     pub(crate) fn has_worked_on(&self, site: &str) -> bool {
         self.lock().sites.peek(site).is_some()

@@ -31,6 +31,7 @@ fn every_verb_tells_what_it_does_with_an_example() {
         "queue raise",
         "queue lower",
         "queue move",
+        "drain",
         "log",
         "forget",
         "plan",
@@ -38,6 +39,7 @@ fn every_verb_tells_what_it_does_with_an_example() {
         "key new",
         "key show",
         "audit",
+        "backup",
         "completions",
         "man",
     ] {

@@ -1,6 +1,7 @@
 //! The frontier on a real Redis Cluster: sites spread over its masters, one of which dies.
 
 mod clocks;
+mod drained;
 #[path = "../crawl/ground.rs"]
 mod ground;
 mod links;

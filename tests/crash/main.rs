@@ -4,6 +4,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod backed_up;
 mod books;
 mod chaos;
 mod copied;

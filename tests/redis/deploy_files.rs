@@ -227,7 +227,23 @@ const KEYS: &[&str] = &[
     "TimeoutStopSec",
     "Restart",
     "RestartSec",
+    "RestartPreventExitStatus",
+    "SuccessExitStatus",
 ];
+
+#[test]
+fn what_is_drained_is_not_started_again() {
+    let unit = read(UNIT);
+    for line in ["Restart=always", "RestartPreventExitStatus=75", "SuccessExitStatus=75"] {
+        assert!(unit.lines().any(|found| found == line), "{line}");
+    }
+    let services = services();
+    for name in ["download", "parse"] {
+        for line in ["PACED_DRAINED_EXIT: 0", "restart: on-failure"] {
+            assert!(services[name].iter().any(|found| found.trim() == line), "{name}: {line}");
+        }
+    }
+}
 
 #[test]
 fn the_unit_takes_all_rights_that_a_worker_does_not_need_and_each_of_its_keys_is_known() {

@@ -3,6 +3,7 @@
 
 mod asked_again;
 mod beside;
+mod drained;
 mod ends;
 mod fleet;
 #[path = "../crawl/ground.rs"]

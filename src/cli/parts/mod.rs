@@ -9,6 +9,7 @@ pub(super) mod equipment;
 pub(super) mod explain_lanes;
 pub(super) mod explain_url;
 pub(super) mod fairness;
+pub(super) mod fleet;
 pub(super) mod flow;
 mod frontier_url;
 mod globals;

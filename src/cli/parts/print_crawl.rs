@@ -30,6 +30,7 @@ pub(in crate::cli) fn tell(report: &CrawlReport) {
         Ending::GivenUp => warn!(dead, "ended early: sites were given up"),
         Ending::Deadline => warn!(dead, "ended early: the deadline is over; the next start goes on here"),
         Ending::MaxPages => warn!(dead, "ended early: --max-pages is reached; the next start goes on here"),
+        Ending::Drained => warn!(dead, "drained; the next start goes on here"),
         Ending::Stopped | Ending::Lacking => warn!(dead, "stopped; the next start goes on here"),
     }
 }

@@ -26,6 +26,8 @@ pub enum Exit {
     Usage = 2,
     /// Ended early; what is left goes on at the next start.
     Early = 3,
+    /// Drained: whoever restarts processes leaves this one alone.
+    Drained = 75,
     /// Interrupted.
     Interrupted = 130,
 }

@@ -80,6 +80,7 @@ fn crawl_options(options: CrawlArgs, globals: &Globals) -> Result<CrawlOptions, 
 fn exit(report: &CrawlReport, fail_on_dead: bool) -> Exit {
     match report.ending {
         Ending::Stopped | Ending::Lacking => Exit::Interrupted,
+        Ending::Drained => Exit::Drained,
         Ending::GivenUp | Ending::Deadline | Ending::MaxPages => Exit::Early,
         Ending::Finished if report.is_fruitless() => Exit::Failed,
         Ending::Finished if report.has_held() => Exit::Early,

@@ -1,11 +1,13 @@
 //! One file a verb: its options and its `run`.
 
 mod audit;
+mod backup;
 mod check;
 mod completions;
 mod crawl;
 mod dead;
 mod demo;
+mod drain;
 mod explain;
 mod forget;
 mod key;
@@ -57,6 +59,8 @@ pub(super) enum Verb {
     Pause(pause::PauseArgs),
     /// Go on with what was paused; of a walled site, the page that it refused first is asked for again when its pace allows it
     Resume(resume::ResumeArgs),
+    /// Let processes finish what runs, claim nothing more, and end
+    Drain(drain::DrainArgs),
     /// Pages that wait: list them, drop them, raise or lower their priority, move them to another lane
     Queue(queue::QueueArgs),
     /// What people did to sites: when, who, why
@@ -69,6 +73,8 @@ pub(super) enum Verb {
     Plan(plan::PlanArgs),
     /// The proof of pace: starts, gaps and early ones, as a report for a site's owner
     Audit(audit::AuditArgs),
+    /// Copy the embedded frontier, beside whatever works on it
+    Backup(backup::BackupArgs),
     /// Completions of verbs and options for a shell
     Completions(completions::CompletionsArgs),
     /// The manual: one page with all verbs, or a page for each
@@ -92,6 +98,7 @@ impl Verb {
             Self::Dead(options) => dead::run(options, globals).await,
             Self::Tune(options) => tune::run(options, globals).await,
             Self::Pause(options) => pause::run(options, globals).await,
+            Self::Drain(options) => drain::run(options, globals).await,
             Self::Queue(options) => queue::run(options, globals).await,
             Self::Log(options) => log::run(options, globals).await,
             Self::Resume(options) => resume::run(options, globals).await,
@@ -99,6 +106,7 @@ impl Verb {
             Self::Key(options) => key::run(options, globals),
             Self::Plan(options) => plan::run(options, globals).await,
             Self::Audit(options) => audit::run(options, globals).await,
+            Self::Backup(options) => backup::run(options, globals).await,
             Self::Completions(options) => completions::run(options, program),
             Self::Man(options) => man::run(options, program),
         }

@@ -6,6 +6,7 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use crate::cli::parts::batches::{BatchWait, batch_name, show_batch};
+use crate::cli::parts::fleet::show_fleet;
 use crate::cli::parts::flow::{FlowOfSite, flow_of, told_of_all};
 use crate::cli::parts::lanes::by_lane;
 use crate::cli::parts::pauses::pauses;
@@ -34,7 +35,8 @@ const FIRST_NUMBER: usize = 3;
 #[command(after_help = "Examples:
   paced status books --watch
   paced status books --session roll-out
-  paced status --batch spring --wait --deadline 6h")]
+  paced status --batch spring --wait --deadline 6h
+  paced status --fleet")]
 pub(in crate::cli) struct StatusArgs {
     /// Sites: names or files; all without any
     #[arg(value_name = "SITE")]
@@ -54,7 +56,10 @@ pub(in crate::cli) struct StatusArgs {
     /// But no longer than until this time, as in `paced put --at`: exit code 3
     #[arg(long, value_name = "TIME", value_parser = When::read, requires = "wait")]
     deadline: Option<When>,
-    /// One JSON object a site
+    /// The processes that share the frontier: names, roles, slots, leases, last beat, version
+    #[arg(long, conflicts_with_all = ["sites", "watch", "session", "batch"])]
+    fleet: bool,
+    /// One JSON object a site, or a process
     #[arg(long)]
     json: bool,
 }
@@ -82,6 +87,9 @@ struct Stands {
 /// Shows how the sites stand.
 pub(super) async fn run(options: StatusArgs, globals: &Globals) -> Result<Exit, Trouble> {
     let frontier = globals.open_existing()?;
+    if options.fleet {
+        return show_fleet(&frontier, options.json).await;
+    }
     if let Some(batch) = &options.batch {
         let StatusArgs { wait, deadline, json, .. } = options;
         return show_batch(batch, &BatchWait { waits: wait, deadline, as_json: json }, &frontier).await;

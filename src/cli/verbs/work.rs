@@ -39,6 +39,9 @@ pub(in crate::cli) struct WorkArgs {
     /// This worker's name: started again under it, it gets back what it had [default: host and process id]
     #[arg(long)]
     name: Option<WorkerName>,
+    /// The exit code of a drained worker: 0 where what restarts workers can't leave 75 alone
+    #[arg(long, value_name = "CODE", env = "PACED_DRAINED_EXIT", default_value = "75", value_parser = ["75", "0"])]
+    drained_exit: String,
     #[command(flatten)]
     equipment: EquipmentOptions,
 }
@@ -56,13 +59,13 @@ fn role() -> impl TypedValueParser<Value = Role> {
 
 /// Works until a signal asks to stop, or nothing is left.
 pub(super) async fn run(options: WorkArgs, globals: &Globals) -> Result<Exit, Trouble> {
-    let fail_on_dead = options.fail_on_dead;
+    let (fail_on_dead, drained_ends_well) = (options.fail_on_dead, options.drained_exit == "0");
     let shown = globals.start_log(true);
     let stop = await_signals()?;
     let reload = reload_on_hangup()?;
     let report = work(work_options(options, globals)?, shown, stop.token.clone(), reload).await?;
     tell(&report);
-    Ok(exit(&report, &stop, fail_on_dead))
+    Ok(exit(&report, &stop, fail_on_dead, drained_ends_well))
 }
 
 fn work_options(options: WorkArgs, globals: &Globals) -> Result<WorkOptions, Trouble> {
@@ -92,15 +95,18 @@ fn tell(report: &WorkReport) {
         Ending::Stopped | Ending::GivenUp | Ending::Deadline | Ending::MaxPages => {
             info!("stopped; others, or the next start, go on here");
         }
+        Ending::Drained => info!("drained; others go on here"),
         Ending::Lacking => {
             error!("ended early: the password of a site is missing here; others, or the next start, go on");
         }
     }
 }
 
-fn exit(report: &WorkReport, stop: &Stop, fail_on_dead: bool) -> Exit {
+fn exit(report: &WorkReport, stop: &Stop, fail_on_dead: bool, drained_ends_well: bool) -> Exit {
     match report.ending {
         Ending::Stopped if stop.interrupted.is_cancelled() => Exit::Interrupted,
+        Ending::Drained if drained_ends_well => Exit::Done,
+        Ending::Drained => Exit::Drained,
         Ending::Lacking => Exit::Failed,
         Ending::Stopped if !stop.token.is_cancelled() => Exit::Failed,
         Ending::Finished if !report.held.is_empty() => Exit::Early,

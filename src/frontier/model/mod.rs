@@ -15,8 +15,8 @@ use crate::clock::Timestamp;
 use crate::frontier::MutexKey;
 use crate::frontier::shelf::{Fallible, LaneShelf, PageShelf, Shelf, Window};
 use crate::frontier::state::{
-    BatchCounts, DeadState, FleetState, MutexState, OwnerState, PageState, QueueBooks, Recrawl, RobotsState,
-    SessionState, SiteState, Task, UnitDue, UnitState, WaitKey, WorkScope,
+    BatchCounts, DeadState, FleetState, LastBeat, MutexState, OwnerState, PageState, QueueBooks, Recrawl,
+    RobotsState, SessionState, SiteState, Task, UnitDue, UnitState, WaitKey, WorkScope,
 };
 use crate::frontier::steps;
 use crate::frontier::steps::acts::MOST_ACTS;
@@ -44,6 +44,7 @@ pub(crate) struct Model {
     hosts: BTreeMap<String, Vec<String>>,
     mutexes: BTreeMap<MutexKey, MutexState>,
     owners: BTreeMap<String, OwnerState>,
+    beats: BTreeMap<String, LastBeat>,
     /// By site and origin.
     away: BTreeMap<(String, String), i64>,
     /// What people did, by site, the latest first.
@@ -310,9 +311,19 @@ impl Shelf for Model {
         Ok(self.owners.iter().map(|(name, owner)| (name.clone(), owner.clone())).collect())
     }
 
+    fn last_beat(&mut self, owner: &str) -> Sure<Option<LastBeat>> {
+        Ok(self.beats.get(owner).cloned())
+    }
+
+    fn save_beat(&mut self, owner: &str, beat: &LastBeat) -> Sure<()> {
+        self.beats.insert(owner.to_owned(), beat.clone());
+        Ok(())
+    }
+
     fn sweep_owners(&mut self) -> Sure<()> {
         let holders: BTreeSet<String> = self.running().map(|(_, r)| r.owner.clone()).collect();
         self.owners.retain(|name, owner| !owner.dead || holders.contains(name));
+        self.beats.retain(|name, _| self.owners.contains_key(name));
         Ok(())
     }
 

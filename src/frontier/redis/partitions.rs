@@ -394,14 +394,15 @@ impl Shared {
         Ok(all)
     }
 
-    /// A sign of life for every partition that is there. It is heard once all of them have heard it.
+    /// A sign of life for every partition that is there. It is heard once all of them have heard it. The answer is the
+    /// directory's.
     async fn beat(&self, step: Step) -> Result<Reply, FrontierError> {
         self.give_back_late();
         let (away, there): (Vec<usize>, Vec<usize>) =
             (0..self.connections.len()).partition(|partition| self.state.away.has(*partition));
-        let mut replies =
+        let replies =
             try_join_all(there.into_iter().map(|partition| self.step_in(partition, step.clone()))).await?;
-        match replies.pop() {
+        match replies.into_iter().next() {
             Some(reply) if away.is_empty() => Ok(reply),
             _ => std::future::pending().await,
         }

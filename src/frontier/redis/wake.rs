@@ -147,7 +147,7 @@ mod tests {
     use super::super::Shared;
     use super::*;
     use crate::frontier::state::WorkScope;
-    use crate::frontier::step::{Claim, Grant};
+    use crate::frontier::step::{Beaten, Claim, Grant};
     use crate::frontier::table::{Reply, Step};
 
     #[test]
@@ -172,12 +172,17 @@ mod tests {
         let shared = Shared::open("redis://127.0.0.1:1/", None, false).expect("it is reached later");
         let sleeper = Arc::new(ToldMember::default());
         shared.wake.sleepers().insert("one".to_owned(), Arc::clone(&sleeper));
-        let enlist =
-            |owner: &str, scope| Step::Enlist { owner: owner.to_owned(), pid: 1, scope, downloads: false };
-        shared.note_members(0, &enlist("one", None), &Reply::Enlist(0));
-        shared.note_members(0, &enlist("other", Some(WorkScope::All)), &Reply::Enlist(0));
+        let enlist = |owner: &str, scope| Step::Enlist {
+            owner: owner.to_owned(),
+            pid: 1,
+            scope,
+            downloads: false,
+            tells: None,
+        };
+        shared.note_members(0, &enlist("one", None), &Reply::Enlist(Beaten::default()));
+        shared.note_members(0, &enlist("other", Some(WorkScope::All)), &Reply::Enlist(Beaten::default()));
         assert!(sleeper.first().is_none());
-        shared.note_members(0, &enlist("one", Some(WorkScope::All)), &Reply::Enlist(0));
+        shared.note_members(0, &enlist("one", Some(WorkScope::All)), &Reply::Enlist(Beaten::default()));
         assert!(sleeper.first().is_some_and(|(partition, at)| partition == 0 && at <= Instant::now()));
     }
 }

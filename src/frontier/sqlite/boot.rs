@@ -42,7 +42,7 @@ fn step(connection: &mut Connection, boot: &str) -> rusqlite::Result<Option<Time
     let base: i64 = read(&transaction, "base")?.unwrap_or(0);
     if !postpone(&transaction, base + millis(since_boot()))? {
         set(&transaction, "boot", boot)?;
-        clear(&transaction, &["booting", "postponed_site", "postponed_unit"])?;
+        clear(&transaction, &["booting", "copied", "postponed_site", "postponed_unit"])?;
     }
     transaction.commit()?;
     Ok(None)
@@ -53,6 +53,7 @@ fn step(connection: &mut Connection, boot: &str) -> rusqlite::Result<Option<Time
 /// left.
 fn postpone(transaction: &Connection, now: i64) -> rusqlite::Result<bool> {
     let mut tables = Tables::new(transaction, Memory::default())?;
+    let age = read(transaction, "copied")?.map_or(0, |copied: i64| now - copied);
     for (done, table) in [("postponed_site", "site"), ("postponed_unit", "unit")] {
         let after: String = read(transaction, done)?.unwrap_or_default();
         let sql = format!("SELECT name FROM {table} WHERE name > ?1 ORDER BY name LIMIT ?2");
@@ -60,13 +61,21 @@ fn postpone(transaction: &Connection, now: i64) -> rusqlite::Result<bool> {
         let Some(last) = names.last() else { continue };
         let mut at = Moment { shelf: &mut tables, now };
         for name in &names {
-            if table == "site" { at.postpone_site(name)? } else { at.postpone_unit(name)? }
+            if table == "site" { at.postpone_site(name, age)? } else { at.postpone_unit(name, age)? }
         }
         tables.flush()?;
         set(transaction, done, last)?;
         return Ok(true);
     }
     Ok(false)
+}
+
+/// A copy of the file as it was then: whoever opens it first takes it as one that the machine was booted for, and a block or
+/// the time up to a probe of a wall lasts as long from then on as it would have lasted.
+pub(super) fn mark_copy(copy: &Connection, now: Timestamp) -> rusqlite::Result<()> {
+    clear(copy, &["boot", "booting", "postponed_site", "postponed_unit"])?;
+    saw(copy, now)?;
+    set(copy, "copied", now.as_millis())
 }
 
 /// Remembers that it was at least that late.
@@ -142,5 +151,42 @@ mod tests {
             steps += 1;
         }
         assert_eq!(steps, 5, "two portions of sites, two of units, and the end");
+    }
+
+    #[test]
+    fn n10_who_opens_a_copy_waits_an_interval_and_what_was_left_of_a_block_once() {
+        let mut connection = with_sites(2);
+        let now = clock(&mut connection).expect("a clock").now().as_millis();
+        let copied = now - 7_200_000;
+        let change = |connection: &Connection, set: &str| connection.execute_batch(set).expect("changed");
+        let (to_come, over) = (copied + 600_000, copied - 1);
+        change(&connection, &format!("UPDATE unit SET state = json_set(state, '$.blocked_until', {over})"));
+        let block = format!(
+            "UPDATE unit SET state = json_set(state, '$.blocked_until', {to_come}) WHERE name = 's00001'"
+        );
+        change(&connection, &block);
+        mark_copy(&connection, Timestamp::from_millis(copied)).expect("marked");
+        let opened = clock(&mut connection).expect("a clock").now().as_millis();
+        let number = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, i64>(0)).expect("a number");
+        let of = |name: &str, what: &str| number(&format!("SELECT {what} FROM unit WHERE name = '{name}'"));
+        for name in ["s00000", "s00001"] {
+            assert!(
+                of(name, "state ->> '$.last.at'") >= opened - 60_000,
+                "its last start counts as made now"
+            );
+        }
+        assert_eq!(of("s00000", "state ->> '$.blocked_until'"), over);
+        let until = of("s00001", "state ->> '$.blocked_until'");
+        assert!((until - 600_000 - opened).abs() < 60_000, "ten minutes more: {}", until - opened);
+        assert!(of("s00001", "due") >= until);
+        assert_eq!(number("SELECT count(*) FROM meta WHERE key = 'copied'"), 0);
+        let again = clock(&mut connection).expect("a clock").now().as_millis();
+        assert!(again >= opened);
+        let same = connection.query_row(
+            "SELECT state ->> '$.blocked_until' FROM unit WHERE name = 's00001'",
+            [],
+            |row| row.get(0),
+        );
+        assert_eq!(same, Ok(until), "once");
     }
 }

@@ -2,6 +2,7 @@
 //! What a step does is not decided here.
 
 mod away;
+mod backup;
 mod batches;
 mod boot;
 mod columns;
@@ -34,6 +35,7 @@ use futures_util::future::BoxFuture;
 use rusqlite::ErrorCode;
 use tokio::sync::oneshot;
 
+pub(super) use backup::back_up;
 pub(crate) use owners::OwnerFile;
 
 use self::open::connect;

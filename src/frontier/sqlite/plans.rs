@@ -83,7 +83,13 @@ impl Shop {
     fn claim(&mut self, owner: &str, wanted: u32, only: &[&str]) -> Vec<Lease> {
         let names = only.iter().map(|site| (*site).to_owned());
         let scope = if only.is_empty() { WorkScope::All } else { WorkScope::of(names) };
-        self.step(Step::Enlist { owner: owner.to_owned(), pid: 1, scope: Some(scope), downloads: true });
+        self.step(Step::Enlist {
+            owner: owner.to_owned(),
+            pid: 1,
+            scope: Some(scope),
+            downloads: true,
+            tells: None,
+        });
         self.token += 1_000;
         let claim = Claim {
             owner: owner.to_owned(),

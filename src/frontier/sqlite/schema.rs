@@ -9,7 +9,7 @@ pub(super) const APPLICATION: i64 = 0x7061_6365;
 
 /// Creates an empty frontier.
 pub(super) fn create(connection: &Connection) -> Result<()> {
-    [RECORDS, TASKS, PAGES, FLOW, IDLE, BATCHES]
+    [RECORDS, TASKS, PAGES, FLOW, IDLE, BATCHES, BEATS]
         .into_iter()
         .try_for_each(|tables| connection.execute_batch(tables))
 }
@@ -122,3 +122,7 @@ pub(super) const BATCHES: &str = "
 CREATE TABLE batch_books (site INTEGER, name TEXT, ended INTEGER, state TEXT NOT NULL, PRIMARY KEY (site, name)) WITHOUT ROWID;
 CREATE INDEX batch_books_ended ON batch_books (site, ended, name) WHERE ended IS NOT NULL;
 ";
+
+/// What processes that claim told last: apart from their own rows, which name all their sites.
+pub(super) const BEATS: &str =
+    "CREATE TABLE beat (owner TEXT PRIMARY KEY, at INTEGER NOT NULL, state TEXT NOT NULL) WITHOUT ROWID;";

@@ -9,7 +9,8 @@ use crate::clock::Timestamp;
 use crate::frontier::MutexKey;
 use crate::frontier::shelf::{Fallible, Shelf};
 use crate::frontier::state::{
-    DeadState, MutexState, OwnerState, RobotsBrief, RobotsState, SiteState, Turn, UnitDue, UnitState,
+    DeadState, LastBeat, MutexState, OwnerState, RobotsBrief, RobotsState, SiteState, Turn, UnitDue,
+    UnitState,
 };
 use crate::frontier::steps::acts::MOST_ACTS;
 use crate::frontier::view::{DatedAct, Inspection, LetterPlace};
@@ -286,12 +287,27 @@ impl Shelf for Tables<'_> {
             .all("SELECT name, state FROM owner ORDER BY name", [], |row| Ok((row.get(0)?, json(row, 1)?)))
     }
 
+    fn last_beat(&mut self, owner: &str) -> Result<Option<LastBeat>> {
+        let sql = "SELECT at, state FROM beat WHERE owner = ?1";
+        self.file.one(sql, [owner], |row| {
+            Ok(LastBeat { at: Timestamp::from_millis(row.get(0)?), tells: json(row, 1)? })
+        })
+    }
+
+    fn save_beat(&mut self, owner: &str, beat: &LastBeat) -> Result<()> {
+        let row = params![owner, beat.at.as_millis(), to_json(&beat.tells)?];
+        self.file.run("INSERT OR REPLACE INTO beat VALUES (?1, ?2, ?3)", row)
+    }
+
     fn sweep_owners(&mut self) -> Result<()> {
         self.forget_all()?;
         let gone = "DELETE FROM owner WHERE dead AND NOT EXISTS
              (SELECT 1 FROM task WHERE task.place = 3 AND task.owner = owner.name) RETURNING name";
         let gone: Vec<String> = self.file.all(gone, [], |row| row.get(0))?;
-        gone.iter().try_for_each(|owner| self.file.run("DELETE FROM answers WHERE owner = ?1", [owner]))
+        gone.iter().try_for_each(|owner| {
+            self.file.run("DELETE FROM answers WHERE owner = ?1", [owner])?;
+            self.file.run("DELETE FROM beat WHERE owner = ?1", [owner])
+        })
     }
 
     fn add_act(&mut self, site: &str, act: &DatedAct, since: i64) -> Result<()> {

@@ -25,7 +25,8 @@ pub use pauses::{
     SharedPauses,
 };
 pub use records::{
-    AwayHost, DeadState, LastAnswers, OwnerState, PageState, Recrawl, RobotsBrief, RobotsState, WorkScope,
+    AwayHost, DeadState, LastAnswers, LastBeat, OwnerState, PageState, Recrawl, RobotsBrief, RobotsState,
+    SignOfLife, WorkScope,
 };
 pub use session::{ENDED_KEPT, ENDED_MS, SessionPlace, SessionState};
 pub use site::{AVERAGED, Seeding, SiteSettings, SiteState, TOLD_MS};

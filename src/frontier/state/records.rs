@@ -191,9 +191,39 @@ pub struct OwnerState {
     /// It has said that it downloads, and works on all sites.
     #[serde(default)]
     pub downloads: bool,
+    /// It is to claim nothing more and to end.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub drained: bool,
     /// Kept apart from what seldom changes.
     #[serde(skip)]
     pub last: LastAnswers,
+}
+
+/// What a process tells of itself with its beats, for people.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SignOfLife {
+    /// Its version.
+    pub version: String,
+    /// Its machine.
+    pub host: String,
+    /// How many downloads it may have under way; none where it has none to do, or hasn't begun.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub downloads: Option<u32>,
+    /// How many parses.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parses: Option<u32>,
+    /// The leases that it holds.
+    #[serde(default)]
+    pub leases: u32,
+}
+
+/// The last beat of a process that claims.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LastBeat {
+    /// When.
+    pub at: Timestamp,
+    /// What it told.
+    pub tells: SignOfLife,
 }
 
 /// What a process that claims was answered last, for when it asks again.
@@ -208,7 +238,7 @@ pub struct LastAnswers {
 impl OwnerState {
     /// Whether all else is the same.
     pub fn is_same_but_for_answers(&self, other: &Self) -> bool {
-        let seldom = |it: &Self| (it.dead, it.pid, it.downloads);
+        let seldom = |it: &Self| (it.dead, it.pid, it.downloads, it.drained);
         seldom(self) == seldom(other) && self.scope == other.scope
     }
 }

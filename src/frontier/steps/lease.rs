@@ -9,10 +9,10 @@ use super::{Done, Moment, reasons};
 use crate::clock::Timestamp;
 use crate::frontier::shelf::Shelf;
 use crate::frontier::state::{
-    BACK_MS, LEASE_MS, MAX_LOSSES, OwnerState, Place, SiteState, Start, Task, UnitState, WorkScope,
-    delay_after_loss,
+    BACK_MS, LEASE_MS, LastBeat, MAX_LOSSES, OwnerState, Place, SignOfLife, SiteState, Start, Task,
+    UnitState, WorkScope, delay_after_loss,
 };
-use crate::frontier::step::{Lost, Rearm};
+use crate::frontier::step::{Beaten, Lost, Rearm};
 use crate::manners::lead_ms;
 use crate::task::{Departure, Failure, Lease, LeaseKey, NOW, RobotsFetch, RobotsRecord, Stage};
 
@@ -253,23 +253,39 @@ impl<S: Shelf> Moment<'_, S> {
         pid: u32,
         scope: Option<WorkScope>,
         downloads: bool,
-    ) -> Done<S, u32> {
+        tells: Option<SignOfLife>,
+    ) -> Done<S, Beaten> {
         if let Some(scope) = scope {
             let owner = self.shelf.owner(name)?.unwrap_or_default();
             self.shelf.save_owner(name, &OwnerState { pid, scope, downloads: false, ..owner })?;
         }
-        let shares = |owner: &OwnerState| !owner.dead && owner.scope == WorkScope::All;
-        let Some(owner) = self.shelf.owner(name)?.filter(shares) else { return Ok(0) };
+        let Some(owner) = self.shelf.owner(name)?.filter(|owner| !owner.dead) else {
+            return Ok(Beaten::default());
+        };
+        if let Some(tells) = tells {
+            self.shelf.save_beat(name, &LastBeat { at: Timestamp::from_millis(self.now), tells })?;
+        }
+        let drained = owner.drained;
+        if owner.scope != WorkScope::All {
+            return Ok(Beaten { sharers: 0, drained });
+        }
         if downloads {
             self.shelf.save_owner(name, &OwnerState { downloads, ..owner })?;
         }
         let owners = self.shelf.owners()?;
         let sharers = owners.iter().filter(|(_, owner)| owner.downloads && !owner.dead).count();
-        Ok(u32::try_from(sharers).unwrap_or(u32::MAX))
+        Ok(Beaten { sharers: u32::try_from(sharers).unwrap_or(u32::MAX), drained })
+    }
+
+    /// A process that lives is to claim nothing more and to end: it is told so with its next beat. False where it doesn't live.
+    pub(super) fn drain(&mut self, name: &str) -> Done<S, bool> {
+        let Some(owner) = self.shelf.owner(name)?.filter(|owner| !owner.dead) else { return Ok(false) };
+        self.shelf.save_owner(name, &OwnerState { drained: true, ..owner })?;
+        Ok(true)
     }
 
     /// A process is dead: from now on its tokens are stale and its leases return. Its record goes with the last of them.
-    pub(super) fn bury(&mut self, name: &str) -> Done<S, bool> {
+    pub(in crate::frontier) fn bury(&mut self, name: &str) -> Done<S, bool> {
         let Some(mut owner) = self.shelf.owner(name)? else { return Ok(false) };
         owner.dead = true;
         owner.last.settled = None;

@@ -85,9 +85,10 @@ pub(crate) fn apply<S: Shelf>(shelf: &mut S, step: Step, now: i64) -> Result<Rep
         Step::Settle { owner, token, settlements, .. } => {
             Reply::Settle(at.settle(&owner, token, settlements)?)
         }
-        Step::Enlist { owner, pid, scope, downloads } => {
-            Reply::Enlist(at.enlist(&owner, pid, scope, downloads)?)
+        Step::Enlist { owner, pid, scope, downloads, tells } => {
+            Reply::Enlist(at.enlist(&owner, pid, scope, downloads, tells)?)
         }
+        Step::Drain { owner } => Reply::Drain(at.drain(&owner)?),
         Step::Bury { owner } => Reply::Bury(at.bury(&owner)?),
         Step::Owners {} => Reply::Owners(at.owners()?),
         Step::TryLock { mutex, token, expire, lead } => {

@@ -10,7 +10,7 @@ use crate::clock::millis;
 use crate::frontier::shelf::Shelf;
 use crate::frontier::state::{
     BatchEnd, DeadState, MutexState, Place, SiteState, SlowStart, Start, Task, UnitDue, UnitState, UnitWait,
-    WorkScope, mutex_token,
+    Wall, WorkScope, mutex_token,
 };
 use crate::manners::departure::MOST_AHEAD;
 use crate::task::{Failure, NOW, Priority, Stage};
@@ -283,19 +283,35 @@ impl<S: Shelf> Moment<'_, S> {
     }
 
     /// Nobody knows how long ago the last start of a site was: it counts as started soon. So does its unit, afterwards.
-    pub(in crate::frontier) fn postpone_site(&mut self, name: &str) -> Done<S> {
+    pub(in crate::frontier) fn postpone_site(&mut self, name: &str, age: i64) -> Done<S> {
         let Some(mut site) = self.shelf.site(name)? else { return Ok(()) };
         site.last = Some(self.started_soon(site.last));
         site.before = site.last;
+        self.wait_again_for_probe(&mut site.wall, age);
         self.shelf.save_site(&site)
     }
 
-    /// The unit counts as started soon.
-    pub(in crate::frontier) fn postpone_unit(&mut self, name: &str) -> Done<S> {
+    /// The unit counts as started soon. What is known of it is so old, in ms: what it waited for then it waits for again.
+    pub(in crate::frontier) fn postpone_unit(&mut self, name: &str, age: i64) -> Done<S> {
         let Some(mut unit) = self.shelf.unit(name)? else { return Ok(()) };
         unit.last = Some(self.started_soon(unit.last));
         unit.before = unit.last;
+        for until in [&mut unit.blocked_until, &mut unit.not_before] {
+            *until = self.again(*until, age);
+        }
+        self.wait_again_for_probe(&mut unit.wall, age);
         self.retime(&unit)
+    }
+
+    fn wait_again_for_probe(&self, wall: &mut Option<Wall>, age: i64) {
+        if let Some(wall) = wall {
+            wall.probe_at = self.again(wall.probe_at, age);
+        }
+    }
+
+    /// A time that was to come `age` ms ago is as far away as it was then.
+    fn again(&self, until: i64, age: i64) -> i64 {
+        if until > self.now - age { until + age } else { until }
     }
 
     /// A start that may have been granted right before a restart went out by then.

@@ -5,7 +5,7 @@ use crate::canonical_url::CanonicalUrl;
 use crate::clock::Timestamp;
 use crate::frontier::shelf::Shelf;
 use crate::frontier::state::{
-    EPOCH, Pause, Pauses, Place, SiteState, SlowStart, Task, UnitState, UnitWait, Wall,
+    EPOCH, OwnerState, Pause, Pauses, Place, SiteState, SlowStart, Task, UnitState, UnitWait, Wall,
 };
 use crate::frontier::view::{
     KnownPause, KnownRobots, KnownWall, LatestPage, Owner, Says, SiteNames, UnitStatus, UrlStatus, View,
@@ -108,10 +108,11 @@ impl<S: Shelf> Moment<'_, S> {
 
     /// The processes that claim, or did.
     pub(super) fn owners(&mut self) -> Done<S, Vec<Owner>> {
-        let owners = self.shelf.owners()?.into_iter();
-        Ok(owners
-            .map(|(name, owner)| Owner { name, pid: owner.pid, scope: owner.scope, dead: owner.dead })
-            .collect())
+        let owners = self.shelf.owners()?.into_iter().map(|(name, owner)| {
+            let OwnerState { pid, scope, dead, drained, .. } = owner;
+            Ok(Owner { beat: self.shelf.last_beat(&name)?, name, pid, scope, dead, drained })
+        });
+        owners.collect()
     }
 }
 

@@ -8,7 +8,7 @@ mod site;
 
 use serde::{Deserialize, Serialize};
 
-use super::state::WorkScope;
+use super::state::{LastBeat, WorkScope};
 use super::step::Act;
 use crate::clock::Timestamp;
 use crate::task::{RobotsRecord, Stage};
@@ -30,6 +30,10 @@ pub struct Owner {
     pub scope: WorkScope,
     /// Its leases are over.
     pub dead: bool,
+    /// It is to claim nothing more and to end.
+    pub drained: bool,
+    /// Its last beat that told something.
+    pub beat: Option<LastBeat>,
 }
 
 impl Owner {

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use paced::internals::clock::Timestamp;
-use paced::internals::frontier::{Forgotten, Registered, Registration, SiteSettings};
+use paced::internals::frontier::{Beaten, Forgotten, Registered, Registration, SiteSettings};
 use paced::internals::task::{HighWater, NOW, Origin, Priority, Put, PutReply, SessionWish, Stage};
 
 use super::laned::goes_now;
@@ -279,8 +279,9 @@ impl Ledger {
         site.spent.clear();
         for seed in seeds {
             let key = (name.to_owned(), Stage::Download, seed.url.to_string());
-            // What runs is adopted by the new run, which fetches it with that.
-            if self.tasks.get(&key).is_none_or(Task::is_idle) {
+            // What runs is adopted by the new run, which fetches it with that; what holds a session is an operator's to revive.
+            let holds = !self.tasks.contains_key(&key) && self.held_by(&key).is_some();
+            if !holds && self.tasks.get(&key).is_none_or(Task::is_idle) {
                 self.put(name, Stage::Download, seed);
             }
         }
@@ -355,6 +356,19 @@ impl Ledger {
         known.dead = true;
         known.settled = None;
         self.forget_the_dead();
+    }
+
+    /// A process that lives is told whether it is drained.
+    pub fn beat(&self, owner: &str, answer: Beaten) -> Result<(), String> {
+        let drained = self.owners.get(owner).is_some_and(|owner| !owner.dead && owner.drained);
+        let expected = Beaten { sharers: 0, drained };
+        if answer == expected { Ok(()) } else { differs("a beat", expected, answer) }
+    }
+
+    pub fn drain(&mut self, owner: &str, answer: bool) -> Result<(), String> {
+        let known = self.owners.get_mut(owner).filter(|owner| !owner.dead);
+        let lives = known.map(|owner| owner.drained = true).is_some();
+        if answer == lives { Ok(()) } else { differs("a drained process", lives, answer) }
     }
 
     /// Those that hold nothing any more.

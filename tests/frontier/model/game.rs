@@ -9,9 +9,9 @@ use futures_util::future::{Either, ready, select, try_join_all};
 use paced::internals::canonical_url::CanonicalUrl;
 use paced::internals::frontier::state::DroppedOf;
 use paced::internals::frontier::{
-    Act, Agreed, Claim, Feeding, Forgotten, Frontier, FrontierError, Grant, GroupPaused, Inspection,
+    Act, Agreed, Beaten, Claim, Feeding, Forgotten, Frontier, FrontierError, Grant, GroupPaused, Inspection,
     LockReply, MutexKey, Pause, QueueChange, Queued, Rearm, Registered, Registration, Renamed, Run,
-    TuneReply, Tuning, WorkScope,
+    SignOfLife, TuneReply, Tuning, WorkScope,
 };
 use paced::internals::page::Validators;
 use paced::internals::task::{
@@ -58,6 +58,8 @@ pub enum Move {
     Rename(String),
     WorkOn(String, WorkScope),
     Bury(String),
+    Beat(String, u32),
+    Drain(String),
     LockReply(String, i64),
     ExtendLock(String, i64),
     Unlock(String),
@@ -90,6 +92,7 @@ pub enum Answer {
     Paused(GroupPaused),
     Agreed(Agreed),
     Requeued(Option<u32>),
+    Beaten(Beaten),
 }
 
 impl Move {
@@ -586,6 +589,8 @@ impl Game {
             Op::Forget { site, .. } => Move::Forget(named(site)),
             Op::Rename { site } => Move::Rename(named(site)),
             Op::Bury { owner } => Move::Bury(OWNERS[*owner].to_owned()),
+            Op::Beat { owner, leases } => Move::Beat(OWNERS[*owner].to_owned(), *leases),
+            Op::Drain { owner } => Move::Drain(OWNERS[*owner].to_owned()),
             Op::LockReply { unit: name, expire } => Move::LockReply(unit(name), *expire),
             Op::ExtendLock { unit: name, expire } => Move::ExtendLock(unit(name), *expire),
             Op::Unlock { unit: name } => Move::Unlock(unit(name)),
@@ -809,6 +814,11 @@ async fn perform(frontier: &Frontier, what: Move) -> Result<Answer, FrontierErro
             frontier.bury(&owner).await?;
             Answer::Nothing
         }
+        Move::Beat(owner, leases) => {
+            let tells = SignOfLife { leases, ..SignOfLife::of_this_process() };
+            Answer::Beaten(frontier.tell(&owner, false, tells).await?)
+        }
+        Move::Drain(owner) => Answer::Is(frontier.drain(&owner).await?),
         Move::LockReply(unit, expire) => {
             Answer::LockReply(frontier.try_lock(&MutexKey::Unit(unit), "outsider", expire).await?)
         }

@@ -217,6 +217,7 @@ impl Page {
 #[derive(Clone, Debug, Default)]
 pub struct Owner {
     pub dead: bool,
+    pub drained: bool,
     pub scope: WorkScope,
     pub claimed: Option<(u64, Vec<u64>)>,
     pub settled: Option<(u64, Settled)>,
@@ -445,6 +446,8 @@ impl Ledger {
                 self.bury(owner);
                 Ok(())
             }
+            (Move::Beat(owner, _), Answer::Beaten(beaten)) => self.beat(owner, *beaten),
+            (Move::Drain(owner), Answer::Is(lives)) => self.drain(owner, *lives),
             (Move::LockReply(unit, expire), Answer::LockReply(lock)) => self.lock(unit, *expire, *lock),
             (Move::ExtendLock(unit, expire), Answer::Is(is)) => {
                 let now = self.now;

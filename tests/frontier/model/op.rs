@@ -163,6 +163,14 @@ pub enum Op {
     Bury {
         owner: usize,
     },
+    /// A process says that it lives, and how many leases it has.
+    Beat {
+        owner: usize,
+        leases: u32,
+    },
+    Drain {
+        owner: usize,
+    },
     LockReply {
         unit: usize,
         expire: i64,
@@ -266,6 +274,8 @@ fn op(dice: &mut Rng, lanes: bool, sessions: bool) -> Op {
         },
         20..38 => Op::Put(page(dice, lanes, sessions)),
         38..56 => claim(dice),
+        56 if dice.u32(0..3) == 0 => Op::Beat { owner: dice.usize(0..OWNERS.len()), leases: dice.u32(0..9) },
+        57 if dice.u32(0..4) == 0 => Op::Drain { owner: dice.usize(0..OWNERS.len()) },
         56..58 => work_on(dice),
         58..60 => Op::ClaimAgain { owner: dice.usize(0..OWNERS.len()) },
         60..74 => Op::Settle {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use paced::internals::frontier::{Claim, Grant, Member, WorkScope};
+use paced::internals::frontier::{Claim, Grant, LastBeat, Member, SignOfLife, WorkScope};
 use paced::internals::task::Settled;
 
 use crate::world::{Backend, World, on_every_backend, path_of, wait_for};
@@ -116,6 +116,64 @@ fn c18_a_beat_tells_how_many_processes_share_the_downloads() {
         assert_eq!(beat(&one, true).await, 1);
         w.frontier.leave(one).await.expect("left");
         assert_eq!(beat(&parses, false).await, 0);
+    });
+}
+
+#[test]
+fn a_drained_process_hears_of_it_with_its_next_beat_and_its_leases_stay_its_own() {
+    on_every_backend(async |w| {
+        w.site_with("a", |a| a.settings.interval = 0).await;
+        w.put_many("a", 2).await;
+        let join = async || w.frontier.join_as("w", WorkScope::All).await.expect("joined");
+        let member = join().await;
+        let other = w.frontier.join(WorkScope::of(["a".to_owned()])).await.expect("joined");
+        let told = async |member: &Member| {
+            let beaten = w.frontier.beat_telling(member, false, SignOfLife::default()).await;
+            beaten.expect("beaten").drained
+        };
+        let lease = w.take_as(&member.name).await;
+        assert!(!told(&member).await && !told(&other).await);
+        assert!(w.frontier.drain(&member.name).await.expect("answers"));
+        assert!(w.frontier.drain(&member.name).await.expect("answers"), "again");
+        assert!(told(&member).await && told(&member).await, "until it ends");
+        assert!(!told(&other).await, "nobody else");
+        w.work_on(&member.name, WorkScope::of(["a".to_owned()])).await;
+        assert!(told(&member).await, "also if it works on something else");
+        assert_eq!(w.frontier.extend(vec![lease.key()]).await.expect("answers"), [true]);
+        assert_eq!(w.done(&lease).await, Settled::Kept);
+        let drained = async || {
+            let owners = w.frontier.owners().await.expect("answers");
+            owners.into_iter().filter(|owner| owner.drained).map(|owner| owner.name).collect::<Vec<_>>()
+        };
+        assert_eq!(drained().await, std::slice::from_ref(&member.name));
+        w.frontier.leave(member).await.expect("left");
+        assert_eq!(drained().await, [""; 0]);
+        let again = join().await;
+        assert!(!told(&again).await, "who starts again under its name works");
+        w.frontier.bury(&again.name).await.expect("buried");
+        assert!(!w.frontier.drain(&again.name).await.expect("answers"), "the dead can't be drained");
+        assert!(!w.frontier.drain("stranger").await.expect("answers"));
+        assert!(!told(&again).await);
+    });
+}
+
+#[test]
+fn a_beat_tells_what_people_may_know_of_a_process() {
+    on_every_backend(async |w| {
+        let member = w.frontier.join(WorkScope::All).await.expect("joined");
+        let beat = async || w.frontier.owners().await.expect("answers").remove(0).beat.expect("a beat");
+        let joined = LastBeat { at: w.frontier.clock().now(), tells: SignOfLife::of_this_process() };
+        assert_eq!(beat().await, joined, "it has told who it is, and nothing of slots");
+        assert!(!joined.tells.host.is_empty() && !joined.tells.version.is_empty());
+        w.pass(3_000);
+        let tells =
+            SignOfLife { downloads: Some(12), parses: None, leases: 7, ..SignOfLife::of_this_process() };
+        w.frontier.beat_telling(&member, true, tells.clone()).await.expect("beaten");
+        let last = LastBeat { at: w.frontier.clock().now(), tells };
+        assert_eq!(beat().await, last);
+        w.pass(3_000);
+        w.work_on(&member.name, WorkScope::of([])).await;
+        assert_eq!(beat().await, last, "who says what it works on tells nothing else");
     });
 }
 

@@ -24,7 +24,7 @@ local owners = module(function(owners)
 
   -- A process says what it works on from now on (`true`: all sites), or merely that it is there, and that it downloads. Those who
   -- haven't been heard of for too long are dead, a few a step. How many of the living download from all sites, if it may as well.
-  function owners.enlist(name, pid, scope, downloads)
+  function owners.enlist(name, pid, scope, downloads, tells)
     if scope then
       save_scope(name, pid, scope)
     end
@@ -42,6 +42,9 @@ local owners = module(function(owners)
       if downloads and not owner.named then
         call('ZADD', P .. 'downloaders', now + BEAT_MS, name)
       end
+      if tells and P == DIRECTORY then
+        call('HSET', P .. 'owner:' .. name, 'tells', tells, 'told_at', string.format('%.0f', now))
+      end
     end
     for _, silent in ipairs(call('ZRANGEBYSCORE', key, '-inf', now, 'LIMIT', 0, BURIED)) do
       owners.declare_dead(silent)
@@ -49,7 +52,19 @@ local owners = module(function(owners)
     for _, silent in ipairs(call('ZRANGEBYSCORE', P .. 'downloaders', '-inf', now, 'LIMIT', 0, BURIED)) do
       call('ZREM', P .. 'downloaders', silent)
     end
-    return is_alive and not owner.named and call('ZCOUNT', P .. 'downloaders', '(' .. string.format('%.0f', now), '+inf') or 0
+    local shares = is_alive and not owner.named
+    local sharers = shares and call('ZCOUNT', P .. 'downloaders', '(' .. string.format('%.0f', now), '+inf') or 0
+    return { sharers, is_alive and P == DIRECTORY and call('HGET', P .. 'owner:' .. name, 'drained') == '1' or false }
+  end
+
+  -- A process that lives is to claim nothing more and to end: it is told so with its next beat.
+  function owners.drain(name)
+    local owner = records.last_answers(name)
+    if not owner.pid or owner.dead then
+      return false
+    end
+    call('HSET', P .. 'owner:' .. name, 'drained', 1)
+    return true
   end
 
   -- A process is dead: from now on its tokens are stale and its leases return; its record stays until they have. However many it

@@ -99,7 +99,9 @@ local view = module(function(view)
     local found = {}
     for i, name in ipairs(sorted(call('SMEMBERS', P .. 'owners'))) do
       local owner = records.last_answers(name)
-      found[i] = { name, tonumber(owner.pid) or 0, scope_of(name, owner.named), owner.dead ~= false }
+      local told = call('HMGET', P .. 'owner:' .. name, 'drained', 'told_at', 'tells')
+      local beat = told[2] and { tonumber(told[2]), told[3] }
+      found[i] = { name, tonumber(owner.pid) or 0, scope_of(name, owner.named), owner.dead ~= false, told[1] == '1', beat }
     end
     return found
   end

@@ -7,11 +7,11 @@ use serde_json::Value;
 
 use crate::clock::Timestamp;
 use crate::frontier::state::{
-    Agreed, BatchCounts, DeadState, DropMark, GroupPaused, OldestWaiting, PausesOfAll, QueueBooks, QueueFlow,
-    SessionState, StageCounts, TuneReply, TunedTenants, WaitKey, WorkScope,
+    Agreed, BatchCounts, DeadState, DropMark, GroupPaused, LastBeat, OldestWaiting, PausesOfAll, QueueBooks,
+    QueueFlow, SessionState, SignOfLife, StageCounts, TuneReply, TunedTenants, WaitKey, WorkScope,
 };
 use crate::frontier::step::{
-    Begun, Feeding, Forgotten, Grant, LockReply, Lost, Rearm, Registered, Renamed, Run, SeedReply,
+    Beaten, Begun, Feeding, Forgotten, Grant, LockReply, Lost, Rearm, Registered, Renamed, Run, SeedReply,
 };
 use crate::frontier::value::{Decoded, FromWire, ReplyRow, embedded, is_true, malformed, parse, read_by};
 use crate::frontier::view::{
@@ -51,7 +51,9 @@ rows! {
     }
     RobotsFetch { fetch, failures }
     Lost { site, stage, url, losses, kept_back }
-    Owner { name, pid, scope, dead }
+    Beaten { sharers, drained }
+    Owner { name, pid, scope, dead, drained, beat }
+    LastBeat { at, tells }
     SiteNames { names, next }
     View {
         site, unit, at, run, run_began, finished, interval, parallel, in_flight, download, parse, oldest, response, starts,
@@ -128,6 +130,7 @@ read_by! {
     };
     RobotsRecord: embedded;
     SessionState: embedded;
+    SignOfLife: embedded;
     DeadState: embedded;
     // None is false.
     BatchNames: |value| Ok(Option::<Vec<String>>::read(value)?.unwrap_or_default().into_iter().collect());

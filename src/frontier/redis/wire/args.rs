@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::mark::mark;
 use crate::canonical_url::{CanonicalUrl, fingerprint};
 use crate::clock::{Timestamp, millis};
-use crate::frontier::state::{DroppedOf, Pause, PausesOfAll, TunedTenants, Tuning};
+use crate::frontier::state::{DroppedOf, Pause, PausesOfAll, SignOfLife, TunedTenants, Tuning};
 use crate::frontier::step::{Act, Claim, QueueChange, Registration};
 use crate::frontier::table::Haste;
 use crate::frontier::value::ToWire;
@@ -69,6 +69,7 @@ as_one_value! {
     Stage: |stage| json!(stage_letter(*stage));
     // What isn't there is false.
     Option<Pause>: |pause| or_false(pause.as_ref());
+    Option<SignOfLife>: |tells| or_false(tells.as_ref().map(|tells| json!(tells).to_string()));
     Option<WorkScope>: |scope| scope.as_ref().map_or(json!(false), work_scope);
 }
 

@@ -45,6 +45,7 @@ mod look;
 mod manners;
 mod monitor;
 mod mutex;
+mod notify;
 mod owner_only;
 mod page;
 mod patience;
@@ -84,5 +85,5 @@ macro_rules! internals {
 }
 
 internals! {
-    archive audit budget canonical_url cli clock content_coding demo extract fetch forecast frontier item look manners monitor mutex page robots run secret settings signature sink site task work
+    archive audit budget canonical_url cli clock content_coding demo extract fetch forecast frontier item look manners monitor mutex notify page robots run secret settings signature sink site task work
 }

@@ -1,11 +1,13 @@
 //! `paced.toml` as a checked value: what holds for all sites of a process. What holds for one site is in its own file.
 
 mod fleet;
+mod notify;
 
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
+pub use notify::{DEAD_SHARE, Notify, NotifyTo, SHARE_PARTS, WebhookUrl};
 use toml::de::DeTable;
 
 pub(crate) use self::fleet::{MOST_RULES, MOST_THRESHOLD, PER, PERS};
@@ -13,11 +15,17 @@ use crate::canonical_url::fingerprint;
 use crate::quantity::read_rate;
 use crate::site::SiteErrors;
 use crate::site::read::{Entry, FileKey, Layout, Report, Section, Shape, TextForm, key, words};
-use crate::task::{FleetRules, MOST_BYTES, MOST_IN_ALL, MOST_WAITING, TaskOrder, UnitPick};
+use crate::task::{EventKind, FleetRules, MOST_BYTES, MOST_IN_ALL, MOST_WAITING, TaskOrder, UnitPick};
 
 /// Every key of `paced.toml`.
-const KEYS: Layout =
-    &[("", TOP), ("group", GROUP), ("fairness", FAIRNESS), ("tenant", TENANT), ("high_water", HIGH_WATER)];
+const KEYS: Layout = &[
+    ("", TOP),
+    ("group", GROUP),
+    ("fairness", FAIRNESS),
+    ("tenant", TENANT),
+    ("high_water", HIGH_WATER),
+    ("notify", NOTIFY),
+];
 
 const TOP: &[FileKey] = &[
     key("group", Shape::Table(TextForm::Group), "The paces that groups of sites share, by name."),
@@ -36,6 +44,7 @@ const TOP: &[FileKey] = &[
     ),
     key("tenant", Shape::Table(TextForm::Tenant), "Tenants that have rules of their own, by name."),
     key("high_water", Shape::Section("high_water"), "How much may wait."),
+    key("notify", Shape::Section("notify"), "By what this machine tells of what fails or ends."),
 ];
 
 const GROUP: &[FileKey] = &[key(
@@ -77,6 +86,17 @@ const HIGH_WATER: &[FileKey] = &[
     ),
 ];
 
+const NOTIFY: &[FileKey] = &[
+    key(
+        "command",
+        Shape::List(TextForm::Text, 1, "none"),
+        "A program with its arguments, which reads an event as JSON.",
+    ),
+    key("url", Shape::Text(TextForm::Url, "none"), "An address that an event is posted to as JSON."),
+    key("on", Shape::OneOf(|| words(&EventKind::WORDS)), "Of these events alone; all of them without it."),
+    key("dead_share", Shape::Any, "So many of a run's ended pages are dead, from 20 on, as in 0.1."),
+];
+
 /// What `paced.toml` says; the default is what holds without one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Settings {
@@ -86,6 +106,8 @@ pub struct Settings {
     pub max_rate: Option<u32>,
     /// Lanes, fairness rules, marks and orders, which the frontier holds for all machines; none where the file says nothing of them.
     pub fleet: Option<FleetRules>,
+    /// By what this machine tells of events.
+    pub notify: Option<Notify>,
     /// What tells the file's text from others; 0 without a file.
     pub mark: u64,
 }
@@ -118,6 +140,7 @@ fn read<'a>(report: &'a Report<'a>, table: &'a DeTable<'a>, text: &str) -> Setti
             .iter()
             .any(|key| top.get(key).is_some())
             .then(|| fleet::read(&top)),
+        notify: top.get("notify").and_then(|entry| notify::read(&entry)),
         mark: fingerprint(text).cast_unsigned(),
     }
 }
@@ -176,7 +199,7 @@ mod tests {
                 "paced.toml:1:12: `max_rate` can't be `0/s`; \
                  write request starts a second, as a whole number from 1 on, as in \"50/s\"",
                 "paced.toml:2:1: unknown key `speed`; remove it; \
-                 the top of the file takes group, max_rate, order, pick, lanes, fairness, tenant, high_water",
+                 the top of the file takes group, max_rate, order, pick, lanes, fairness, tenant, high_water, notify",
                 "paced.toml:3:1: unknown key `max_rat`; did you mean `max_rate`?",
                 "paced.toml:4:1: the group `a` has no `interval`; write interval = \"2s\", or remove the group",
                 "paced.toml:6:12: `interval` can't be zero; write a duration of at least \"1ms\"",

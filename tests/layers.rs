@@ -49,6 +49,7 @@ const ORDER: &[&str] = &[
     "extract",
     "sink",
     "monitor",
+    "notify",
     "work",
     "run",
     "look",

@@ -14,6 +14,7 @@ mod head;
 mod http2;
 mod pool;
 mod resolve;
+mod webhook;
 mod wire;
 
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -30,6 +31,7 @@ pub use client::install_tls;
 pub use connect_to::{ConnectTo, ConnectToError};
 pub use error::{FetchError, FetchErrorKind, Wait};
 pub use head::{lacking, signature_end};
+pub use webhook::Webhook;
 
 use crate::canonical_url::CanonicalUrl;
 use crate::clock::{Clock, Timestamp};

@@ -16,6 +16,7 @@ mod backend;
 mod batches;
 mod company;
 mod error;
+mod events;
 mod lanes;
 mod members;
 mod model;
@@ -46,17 +47,17 @@ pub use error::{FrontierError, FrontierErrorKind};
 pub use members::Member;
 pub use mutex_key::MutexKey;
 pub use state::{
-    Agreed, BatchCounts, GroupPaused, LastBeat, MOST_NOW, Pause, PausesOfAll, QueueFlow, SignOfLife,
-    SiteSettings, TuneReply, Tuning, WorkScope,
+    Agreed, BatchCounts, EventEnd, GroupPaused, LastBeat, MOST_NOW, Pause, PausesOfAll, QueueFlow,
+    SignOfLife, SiteSettings, TakenEvent, TuneReply, Tuning, WorkScope,
 };
 pub use step::{
     Act, Beaten, Begun, Claim, Feeding, Forgotten, Grant, LockReply, Lost, QueueChange, Rearm, Registered,
     Registration, Renamed, Run, SeedReply,
 };
 pub use view::{
-    DatedAct, Freshness, HeldSession, Inspection, KnownPause, KnownRobots, KnownWall, LatestPage,
-    LetterPlace, Owner, QueuePlace, Queued, Says, SessionStatus, SessionStep, UnitStatus, UrlStatus, View,
-    Whose,
+    DatedAct, EventsStatus, Freshness, HeldSession, Inspection, KnownPause, KnownRobots, KnownWall,
+    LatestPage, LetterPlace, Owner, QueuePlace, Queued, Says, SessionStatus, SessionStep, UnitStatus,
+    UntoldEvent, UrlStatus, View, Whose,
 };
 
 use crate::canonical_url::{CanonicalUrl, Host};

@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use super::mutex_key::MutexKey;
 use super::state::{
-    AwayHost, BatchCounts, DeadState, FleetState, LastBeat, MutexState, OwnerState, PageState, QueueBooks,
-    Recrawl, RobotsBrief, RobotsState, SessionState, SiteState, Task, Turn, UnitDue, UnitState, WaitKey,
-    WorkScope,
+    AwayHost, BatchCounts, DeadState, EventState, FleetState, LastBeat, MutexState, OwnerState, PageState,
+    QueueBooks, Recrawl, RobotsBrief, RobotsState, SessionState, SiteState, Task, Turn, UnitDue, UnitState,
+    WaitKey, WorkScope,
 };
 use super::view::{DatedAct, Freshness, Inspection, LetterPlace};
-use crate::task::{DeadLetter, PageKey, Priority, Stage};
+use crate::task::{DeadLetter, EventKind, PageKey, Priority, Stage};
 
 /// A store that may fail.
 pub(crate) trait Fallible {
@@ -19,7 +19,7 @@ pub(crate) trait Fallible {
 
 /// A store inside one atomic step. Every answer is ordered, so that all stores make the same choices.
 pub(crate) trait Shelf:
-    DueShelf + TaskShelf + HostShelf + PageShelf + LaneShelf + SessionShelf + BatchShelf + FlowShelf
+    DueShelf + TaskShelf + HostShelf + PageShelf + LaneShelf + SessionShelf + BatchShelf + FlowShelf + EventShelf
 {
     fn site(&mut self, name: &str) -> Result<Option<SiteState>, Self::Error>;
     /// Saves a site and keeps its entries among the ready ones true.
@@ -169,6 +169,20 @@ pub(crate) trait FlowShelf: Fallible {
     fn add_wait(&mut self, site: &str, wait: &WaitKey, most: u32) -> Result<(), Self::Error>;
     /// What was counted of waits.
     fn waits(&mut self, site: &str) -> Result<Vec<(WaitKey, u64)>, Self::Error>;
+}
+
+/// What operators are to be told, by kind and site.
+pub(crate) trait EventShelf: Fallible {
+    fn event(&mut self, kind: EventKind, site: &str) -> Result<Option<EventState>, Self::Error>;
+    fn save_event(&mut self, event: &EventState) -> Result<(), Self::Error>;
+    fn remove_event(&mut self, kind: EventKind, site: &str) -> Result<(), Self::Error>;
+    /// The one that happened first, with when: by time, then by the name of its kind, then by site.
+    fn first_event(&mut self) -> Result<Option<(i64, EventKind, String)>, Self::Error>;
+    /// The site of the one that may be taken first of those that may be by `now`, with since when: by time, then by site.
+    fn first_due_event(&mut self, kind: EventKind, now: i64) -> Result<Option<(i64, String)>, Self::Error>;
+    fn count_events(&mut self) -> Result<u64, Self::Error>;
+    /// All of them, in no order.
+    fn events(&mut self) -> Result<Vec<EventState>, Self::Error>;
 }
 
 /// The tasks of a stage that were made for a tenant.

@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 
 use super::mutex_key::MutexKey;
 use super::state::{
-    Agreed, BatchCounts, DropMark, DroppedOf, GroupPaused, Pause, PausesOfAll, QueueFlow, SignOfLife,
-    TuneReply, TunedTenants, Tuning, WorkScope,
+    Agreed, BatchCounts, DropMark, DroppedOf, EventEnd, GroupPaused, Pause, PausesOfAll, QueueFlow,
+    SignOfLife, TakenEvent, TuneReply, TunedTenants, Tuning, WorkScope,
 };
 use super::step::{
     Act, Beaten, Begun, Claim, Feeding, Forgotten, Grant, LockReply, QueueChange, Rearm, Registered,
@@ -16,12 +16,13 @@ use super::step::{
 };
 use super::value::{Decoded, FromWire, ToWire};
 use super::view::{
-    DatedAct, Freshness, Inspection, KnownRobots, LatestPage, LetterPlace, Owner, QueuePlace, Queued,
-    SessionStatus, SiteNames, UrlStatus, View,
+    DatedAct, EventsStatus, Freshness, Inspection, KnownRobots, LatestPage, LetterPlace, Owner, QueuePlace,
+    Queued, SessionStatus, SiteNames, UrlStatus, View,
 };
 use crate::canonical_url::CanonicalUrl;
 use crate::task::{
-    DeadLetter, FleetRules, LaneRule, LeaseKey, Put, PutReply, Settled, Settlement, Stage, WallSighting,
+    DeadLetter, Event, EventKind, FleetRules, LaneRule, LeaseKey, Put, PutReply, Settled, Settlement, Stage,
+    WallSighting,
 };
 
 /// The partition of a cluster that a step is for.
@@ -199,6 +200,11 @@ steps! {
     Session { site: String, name: String } -> Option<Box<SessionStatus>>, "view.session", Site(site), Asker;
     Batch { site: String, name: String } -> Option<Box<BatchCounts>>, "view.batch", Site(site), Asker;
     Acts { site: String } -> Vec<DatedAct>, "view.acts", of_acts(site), Asker;
+    PostEvent { event: Event } -> bool, "events.post", Directory, Asker;
+    TakeEvent { kinds: Vec<EventKind>, token: u64 } -> Option<TakenEvent>, "events.take", Directory, Asker;
+    EndEvent { kind: EventKind, site: String, token: u64, failed: Option<String> } -> EventEnd, "events.finish",
+        Directory, Asker;
+    Events {} -> EventsStatus, "view.events", Directory, Onlooker;
     Inspect {} -> Box<Inspection>, "view.inspect", Several, Asker;
 }
 
@@ -211,6 +217,19 @@ impl Step {
     /// Whether the step changes nothing.
     pub(crate) fn only_reads(&self) -> bool {
         self.called().starts_with("view.")
+    }
+
+    /// Whether something may be claimed after it that couldn't be before.
+    pub(crate) fn may_bring(&self) -> bool {
+        let brings_nothing = matches!(
+            self,
+            Self::Claim { .. }
+                | Self::Enlist { scope: None, .. }
+                | Self::PostEvent { .. }
+                | Self::TakeEvent { .. }
+                | Self::EndEvent { .. }
+        );
+        !self.only_reads() && !brings_nothing
     }
 
     /// Whether a request's start waits for it.

@@ -9,6 +9,7 @@ use super::error::RunError;
 use super::parts::{Outputs, RunParts, work_until};
 use super::register::{begin, refuse_while_crawled, register};
 use super::report::{CrawlReport, Ending, SiteReport};
+use super::telling::{Telling, failure};
 use super::watch::{Goal, Watch};
 use crate::clock;
 use crate::fetch::lacking;
@@ -16,7 +17,8 @@ use crate::frontier::{Frontier, FrontierError, FrontierErrorKind, Run, View, wit
 use crate::monitor::Shown;
 use crate::signature::KeyFolder;
 use crate::site::Site;
-use crate::work::Role;
+use crate::task::Event;
+use crate::work::{Role, SiteRules};
 
 /// How long the last look may take: a frontier on a server that is away may not answer at all.
 const LAST_LOOK: Duration = Duration::from_secs(10);
@@ -72,27 +74,67 @@ pub async fn crawl(
     if options.fresh {
         refuse_while_crawled(&frontier, &names).await?;
     }
+    let telling = Telling::begin(&frontier, equipment)?;
+    let report = run_to_its_end(&options, (&frontier, &rules), &sites, shown, (&stop, &telling)).await;
+    let asked = stop.is_cancelled();
+    telling.end(failures(&report, &names, asked), asked).await;
+    report
+}
+
+/// Why a crawl failed that was not told to end.
+fn failures(report: &Result<CrawlReport, RunError>, names: &[String], asked: bool) -> Vec<Event> {
+    match report {
+        Err(error) => {
+            vec![failure(
+                names,
+                format!("the crawl can't go on: {error}; start it again once that is mended"),
+            )]
+        }
+        Ok(report) if report.ending == Ending::Finished && report.is_fruitless() => {
+            let of = |site: &SiteReport| {
+                let site = &site.view.site;
+                let why = format!("the run ended without a page: `paced explain {site}` tells why");
+                failure(std::slice::from_ref(site), why)
+            };
+            report.sites.iter().map(of).collect()
+        }
+        Ok(report) if report.ending == Ending::Stopped && !asked => {
+            vec![failure(names, "the crawl can't bring its pages to their end; its log tells why")]
+        }
+        Ok(_) => Vec::new(),
+    }
+}
+
+async fn run_to_its_end(
+    options: &CrawlOptions,
+    (frontier, rules): (&Frontier, &SiteRules),
+    sites: &[Site],
+    shown: Shown,
+    (stop, telling): (&CancellationToken, &Telling),
+) -> Result<CrawlReport, RunError> {
+    let equipment = &options.equipment;
     let join = async |frontier: &Frontier| frontier.join(rules.scope()).await;
-    let parts = equipment.parts(&frontier, &rules, Role::Both, options.max_pages, join).await?;
+    let parts =
+        equipment.parts(frontier, rules, Role::Both, options.max_pages, &telling.events, join).await?;
     let mut found = BTreeMap::new();
     let deadline = options.deadline.and_then(|deadline| Instant::now().checked_add(deadline));
-    let beginning = Box::pin(parts.alive_during(begin_all(&frontier, &sites, options.fresh, &mut found)));
+    let beginning = Box::pin(parts.alive_during(begin_all(frontier, sites, options.fresh, &mut found)));
     let cut_short = tokio::select! {
         begun = beginning => begun.map(|()| None)?,
         () = stop.cancelled() => Some(Ending::Stopped),
         () = parts.drained.cancelled() => Some(Ending::Drained),
         () = clock::wait(options.deadline.unwrap_or(Duration::MAX)) => Some(Ending::Deadline),
     };
-    let goal = Goal::Named { names, give_up: options.give_up, deadline };
+    let goal = Goal::Named { names: rules.names(), give_up: options.give_up, deadline };
     let monitor = parts.monitor.clone();
-    let mut watch = Watch::new(goal, &parts, shown);
+    let mut watch = Watch::new(goal, &parts, shown, telling.dead_share);
     let ending = if let Some(ending) = cut_short {
         parts.disband().await?;
         ending
     } else {
         watch.is_finished().await?;
         let watching = async |over: &CancellationToken| watch.until_the_end(over).await;
-        work_until(parts, equipment.workers, &stop, watching).await?
+        work_until(parts, equipment.workers, stop, watching).await?
     };
     let looked = clock::within(LAST_LOOK, watch.is_finished()).await;
     let (views, given_up) = watch.end();

@@ -3,12 +3,14 @@
 mod crawl;
 mod error;
 mod feed;
+mod noticed;
 mod parts;
 mod register;
 mod report;
 mod seed;
 mod site_folder;
 mod standstill;
+mod telling;
 mod watch;
 mod worker;
 mod worker_name;

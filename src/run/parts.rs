@@ -14,6 +14,7 @@ use crate::archive::{Archive, Location, writer_name};
 use crate::fetch::{Ceiling, ConnectTo, Fetcher, FetcherOptions};
 use crate::frontier::{Frontier, FrontierError, Member, without_password};
 use crate::manners::wall::FIRST_PROBE;
+use crate::notify::EventPoster;
 use crate::settings::Settings;
 use crate::signature::KeyFolder;
 use crate::sink::{ItemSink, SinkError};
@@ -120,6 +121,7 @@ impl RunParts {
         rules: &SiteRules,
         role: Role,
         most_pages: Option<u64>,
+        events: &EventPoster,
         join: impl AsyncFnOnce(&Frontier) -> Result<Member, FrontierError>,
     ) -> Result<VisitParts, RunError> {
         let fetcher = Fetcher::new(FetcherOptions {
@@ -139,6 +141,7 @@ impl RunParts {
             first_probe: self.first_probe,
             member: join(frontier).await?,
             frontier: frontier.clone(),
+            events: events.clone(),
         });
         parts.map_err(RunError::Threads)
     }

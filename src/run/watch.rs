@@ -7,12 +7,15 @@ use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
+use super::noticed::NoticedRuns;
 use super::report::Ending;
 use super::standstill::Standstill;
 use crate::clock;
 use crate::frontier::unit_news::UnitNews;
 use crate::frontier::{Frontier, FrontierError, View};
 use crate::monitor::{Monitor, Pulse, Shown, Tally};
+use crate::notify::EventPoster;
+use crate::task::{Event, EventKind};
 use crate::work::{Breakers, Outages, SiteRules, UnderWay, VisitParts};
 
 /// How often it is looked how sites stand.
@@ -65,10 +68,12 @@ pub(super) struct Watch {
     in_vain: u32,
     still: BTreeMap<String, Standstill>,
     given_up: Vec<(String, String)>,
+    events: EventPoster,
+    noticed: NoticedRuns,
 }
 
 impl Watch {
-    pub(super) fn new(goal: Goal, parts: &VisitParts, shown: Shown) -> Self {
+    pub(super) fn new(goal: Goal, parts: &VisitParts, shown: Shown, dead_share: u64) -> Self {
         Self {
             frontier: parts.frontier.clone(),
             rules: parts.rules.clone(),
@@ -88,6 +93,8 @@ impl Watch {
             in_vain: 0,
             still: BTreeMap::new(),
             given_up: Vec::new(),
+            events: parts.events.clone(),
+            noticed: NoticedRuns::new(dead_share),
         }
     }
 
@@ -271,6 +278,7 @@ impl Watch {
         {
             self.news.doubt(&view.unit);
         }
+        views.iter().filter_map(|view| self.noticed.look(view)).for_each(|event| self.events.post(event));
         self.views = Arc::new(views);
         self.under_way.saw(&self.views);
     }
@@ -287,7 +295,10 @@ impl Watch {
         let stands = site.look(view, away, self.outages.is_any_on(), now);
         let Some((stood, why)) = stands.filter(|(stood, _)| *stood >= give_up) else { return false };
         let without = if away { "an answer" } else { "a start" };
-        warn!(site = view.site, "given up after {}s without {without}: {why}", stood.as_secs());
+        let told = format!("given up after {}s without {without}: {why}", stood.as_secs());
+        warn!(site = view.site, "{told}");
+        let event = Event::new(EventKind::SiteGivenUp, &view.site, format!("{told}; the next start goes on"));
+        self.events.post(event.with("stood_s", stood.as_secs()));
         self.rules.leave(&view.site);
         self.given_up.push((view.site.clone(), why));
         true

@@ -15,6 +15,7 @@ use super::parts::{ItemsTo, RunParts, work_until};
 use super::register::agree;
 use super::report::Ending;
 use super::site_folder::{SiteFolder, read_again_when_told};
+use super::telling::{Telling, failure};
 use super::watch::{AllResults, Goal, Watch};
 use super::worker_name::WorkerName;
 use crate::frontier::{Frontier, View, without_password};
@@ -84,11 +85,13 @@ pub async fn work(
     if let Some(only) = &only_sites {
         look_for(only, until_empty, &frontier).await?;
     }
+    let telling = Telling::begin(&frontier, &equipment)?;
     let join = async |frontier: &Frontier| frontier.join_as(name.as_str(), rules.scope()).await;
-    let parts = equipment.parts(&frontier, &rules, role, None, join).await?;
+    let sites_told = only_sites.unwrap_or_default();
+    let parts = equipment.parts(&frontier, &rules, role, None, &telling.events, join).await?;
     info!(%name, %role, "at work on {}", without_password(&equipment.places.frontier));
     let monitor = parts.monitor.clone();
-    let mut watch = Watch::new(Goal::All { until_empty }, &parts, shown);
+    let mut watch = Watch::new(Goal::All { until_empty }, &parts, shown, telling.dead_share);
     let watching = async |over: &CancellationToken| {
         tokio::select! {
             ending = watch.until_the_end(over) => ending,
@@ -99,7 +102,12 @@ pub async fn work(
     let feeds = role.walks(Stage::Download) && !until_empty;
     let feeding = || tokio::spawn(feed::feed(frontier.clone(), stop.clone()));
     let _feeding = feeds.then(|| AbortOnDropHandle::new(feeding()));
-    let ending = work_until(parts, equipment.workers, &stop, watching).await?;
+    let ended = work_until(parts, equipment.workers, &stop, watching).await;
+    let asked = stop.is_cancelled();
+    telling
+        .end(why_failed(&ended, asked).map(|why| failure(&sites_told, why)).into_iter().collect(), asked)
+        .await;
+    let ending = ended?;
     let mut report =
         WorkReport { ending, sites: Vec::new(), total: monitor.total(), dead: None, held: Vec::new() };
     if ending == Ending::Finished {
@@ -111,6 +119,18 @@ pub async fn work(
         }
     }
     Ok(report)
+}
+
+/// Why a worker ended that was not told to.
+fn why_failed(ended: &Result<Ending, RunError>, asked: bool) -> Option<String> {
+    match ended {
+        Err(error) => Some(format!("a worker can't go on: {error}; start it again once that is mended")),
+        Ok(Ending::Lacking) => Some("the password of a site is missing on a worker's machine".to_owned()),
+        Ok(Ending::Stopped) if !asked => {
+            Some("a worker can't bring its pages to their end; its log tells why".to_owned())
+        }
+        Ok(_) => None,
+    }
 }
 
 /// A name that is misspelt would be waited for in silence, or nothing would be left of it.

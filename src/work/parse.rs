@@ -295,6 +295,7 @@ mod tests {
     use crate::clock::{Clock, Timestamp, since_boot};
     use crate::fetch::{Ceiling, Fetcher, FetcherOptions};
     use crate::frontier::{Claim, Frontier, Registration, SiteSettings, WorkScope};
+    use crate::notify::EventPoster;
     use crate::sink::ItemSink;
     use crate::task::StoredPage;
     use crate::work::{PartsOptions, Role, SiteRules};
@@ -335,6 +336,7 @@ mod tests {
                 rules: SiteRules::of_all(),
                 most_pages: None,
                 first_probe: Duration::from_mins(1),
+                events: EventPoster::new(&frontier),
                 frontier,
             };
             Self { parts: VisitParts::new(options).expect("threads"), clock, folder }

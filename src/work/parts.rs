@@ -27,6 +27,7 @@ use crate::frontier::permit::PermitGround;
 use crate::frontier::unit_news::UnitNews;
 use crate::frontier::{Frontier, FrontierError, Member};
 use crate::monitor::Monitor;
+use crate::notify::EventPoster;
 use crate::robots::Verdicts;
 use crate::sink::ItemSink;
 use crate::site::Site;
@@ -58,6 +59,8 @@ pub struct PartsOptions {
     pub most_pages: Option<u64>,
     /// How long the first probe of a wall waits.
     pub first_probe: Duration,
+    /// Leaves what an operator is to be told.
+    pub events: EventPoster,
 }
 
 /// What the two lines share. One a process.
@@ -84,6 +87,7 @@ pub struct VisitParts {
     pub(super) refusals: Refusals,
     /// How long the first probe of a wall waits.
     pub(super) first_probe: Duration,
+    pub(crate) events: EventPoster,
     pub(crate) under_way: Arc<UnderWay>,
     /// What was learnt of pace units whose granted starts may not be sent yet.
     pub(crate) news: Arc<UnitNews>,
@@ -104,6 +108,7 @@ impl VisitParts {
             breakers: Arc::default(),
             refusals: Refusals::default(),
             first_probe: options.first_probe,
+            events: options.events,
             news: Arc::clone(options.rules.news()),
             under_way: Arc::new(UnderWay::new(options.most_pages)),
             verdicts: Verdicts::new(Some(&options.frontier)),

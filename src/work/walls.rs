@@ -16,7 +16,7 @@ use crate::frontier::FrontierError;
 use crate::manners::wall::{self, Answer, Mark, Met};
 use crate::quantity::spoken;
 use crate::site::{PageRule, Site};
-use crate::task::{Lease, Outcome, Priority, Put, WallSighting};
+use crate::task::{Event, EventKind, Lease, Outcome, Priority, Put, WallSighting};
 
 /// What helps, where a site refuses. Nothing is ever solved or disguised.
 const HELP: &str = "what helps: a slower interval, a signature that the owner lets in, or a mail to the owner with `paced audit`";
@@ -168,7 +168,8 @@ impl VisitParts {
         let view = self.frontier.view(&lease.site).await.ok().flatten();
         let Some(wall) = view.and_then(|view| view.wall) else { return Ok(()) };
         let (name, why, url) = (&lease.site, &refusal.why, wall.url.as_str());
-        let next = spoken(wall.probe_at.since(self.frontier.clock().now()));
+        let wait = wall.probe_at.since(self.frontier.clock().now());
+        let next = spoken(wait);
         if lease.is_probe() {
             let refused = wall.refused;
             warn!(
@@ -176,6 +177,9 @@ impl VisitParts {
                 refused, "walled still, since {}: {why}; the next probe in {next}", wall.since
             );
         } else if url == lease.url.as_str() && wall.refused == 0 {
+            let text = format!("it refuses ({why}) and is left alone but for a probe, in {next}; {HELP}");
+            let event = Event::new(EventKind::Walled, name, text).with("probe_in_s", wait.as_secs());
+            self.events.post(event);
             warn!(
                 site = name,
                 url, "walled: {why}; the site is left alone but for a probe, in {next}; {HELP}"

@@ -14,6 +14,7 @@ mod forget;
 mod keys;
 mod lanes;
 mod logs;
+mod notify;
 mod on_redis;
 mod pauses;
 mod pipes;

@@ -5,8 +5,9 @@ use std::collections::BTreeSet;
 use crate::expected::*;
 use crate::support::*;
 
-/// It serves shops and a frontier of its own: `tests/cli/demo.rs`. It only prints what others say of themselves.
-const ELSEWHERE: [&str; 3] = ["demo", "help", "key"];
+/// It serves shops and a frontier of its own: `tests/cli/demo.rs`. It only prints what others say of themselves. It makes a key,
+/// or tells a test event: `tests/cli/notify.rs`.
+const ELSEWHERE: [&str; 4] = ["demo", "help", "key", "notify"];
 
 /// A verb with its arguments, its exit code, and what it prints.
 type Step<'a> = (&'a [&'a str], i32, &'a str);

@@ -33,6 +33,7 @@ fn every_verb_tells_what_it_does_with_an_example() {
         "queue move",
         "drain",
         "log",
+        "notify",
         "forget",
         "plan",
         "key",

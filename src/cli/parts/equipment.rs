@@ -1,7 +1,7 @@
 //! Options of every verb that sends requests: how many at once, how often, and where to.
 
 use std::num::NonZeroU32;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
@@ -39,10 +39,7 @@ pub(in crate::cli) struct StorageOptions {
 impl StorageOptions {
     /// The certificates, as they stand in the file.
     pub(in crate::cli) fn certificates(&self) -> Result<Option<Vec<u8>>, Trouble> {
-        let read = |file: &PathBuf| {
-            std::fs::read(file).map_err(|e| Trouble::usage(format!("--cacert {}: {e}", file.display())))
-        };
-        self.cacert.as_ref().map(read).transpose()
+        certificates(self.cacert.as_deref())
     }
 }
 
@@ -59,6 +56,14 @@ impl EquipmentOptions {
             first_probe: RunParts::FIRST_PROBE,
         })
     }
+}
+
+/// The certificates of a file, as they stand in it.
+pub(in crate::cli) fn certificates(file: Option<&Path>) -> Result<Option<Vec<u8>>, Trouble> {
+    let read = |file: &Path| {
+        std::fs::read(file).map_err(|e| Trouble::usage(format!("--cacert {}: {e}", file.display())))
+    };
+    file.map(read).transpose()
 }
 
 fn max_rate(text: &str) -> Result<NonZeroU32, String> {

@@ -6,6 +6,7 @@ pub(super) mod ask;
 pub(super) mod batches;
 pub(super) mod consent;
 pub(super) mod equipment;
+pub(super) mod events;
 pub(super) mod explain_lanes;
 pub(super) mod explain_url;
 pub(super) mod fairness;

@@ -13,6 +13,7 @@ mod forget;
 mod key;
 mod log;
 mod man;
+mod notify;
 mod pause;
 mod plan;
 mod put;
@@ -65,6 +66,8 @@ pub(super) enum Verb {
     Queue(queue::QueueArgs),
     /// What people did to sites: when, who, why
     Log(log::LogArgs),
+    /// Try how this machine tells of what fails or ends, by the [notify] of paced.toml
+    Notify(notify::NotifyArgs),
     /// Forget a site: its queue, dead letters, what is known of its pages; its pace stays
     Forget(forget::ForgetArgs),
     /// Keys to sign requests with, so that a site knows its crawler: make one, and show what to publish of it
@@ -102,6 +105,7 @@ impl Verb {
             Self::Queue(options) => queue::run(options, globals).await,
             Self::Log(options) => log::run(options, globals).await,
             Self::Resume(options) => resume::run(options, globals).await,
+            Self::Notify(options) => notify::run(options, globals).await,
             Self::Forget(options) => forget::run(options, globals).await,
             Self::Key(options) => key::run(options, globals),
             Self::Plan(options) => plan::run(options, globals).await,

@@ -6,6 +6,7 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use crate::cli::parts::batches::{BatchWait, batch_name, show_batch};
+use crate::cli::parts::events::told_of_events;
 use crate::cli::parts::fleet::show_fleet;
 use crate::cli::parts::flow::{FlowOfSite, flow_of, told_of_all};
 use crate::cli::parts::lanes::by_lane;
@@ -106,6 +107,7 @@ pub(super) async fn run(options: StatusArgs, globals: &Globals) -> Result<Exit, 
     let mut results = Results::default();
     if !options.watch {
         show(&look(&frontier, &names).await?, &options, &mut results)?;
+        show_events(&frontier, &options, &mut results).await?;
         return Ok(Exit::Done);
     }
     let stop = await_signals()?.token;
@@ -115,6 +117,7 @@ pub(super) async fn run(options: StatusArgs, globals: &Globals) -> Result<Exit, 
             results.ours("\x1b[2J\x1b[H")?;
         }
         show(&look, &options, &mut results)?;
+        show_events(&frontier, &options, &mut results).await?;
         stop.run_until_cancelled(clock::wait(LOOK)).await;
     }
     Ok(Exit::Done)
@@ -163,6 +166,18 @@ fn show(look: &Stands, options: &StatusArgs, results: &mut Results) -> Result<()
     results.lines(stands.iter().flat_map(|Stand { view, flow, .. }| {
         flow.told().into_iter().map(|(what, told)| format!("{}: {what}: {told}", view.site))
     }))
+}
+
+/// What operators are to be told: a line where no sites are named.
+async fn show_events(
+    frontier: &Frontier,
+    options: &StatusArgs,
+    results: &mut Results,
+) -> Result<(), Trouble> {
+    if options.json || !options.sites.is_empty() {
+        return Ok(());
+    }
+    results.lines(told_of_events(&frontier.events_status().await?))
 }
 
 fn cells(stand: &Stand) -> [String; 20] {

@@ -1,6 +1,7 @@
 //! The model: the steps over plain maps, every index a scan. It is what other backends are compared with.
 
 mod batches;
+mod events;
 mod flow;
 mod sessions;
 mod tasks;
@@ -15,8 +16,8 @@ use crate::clock::Timestamp;
 use crate::frontier::MutexKey;
 use crate::frontier::shelf::{Fallible, LaneShelf, PageShelf, Shelf, Window};
 use crate::frontier::state::{
-    BatchCounts, DeadState, FleetState, LastBeat, MutexState, OwnerState, PageState, QueueBooks, Recrawl,
-    RobotsState, SessionState, SiteState, Task, UnitDue, UnitState, WaitKey, WorkScope,
+    BatchCounts, DeadState, EventState, FleetState, LastBeat, MutexState, OwnerState, PageState, QueueBooks,
+    Recrawl, RobotsState, SessionState, SiteState, Task, UnitDue, UnitState, WaitKey, WorkScope,
 };
 use crate::frontier::steps;
 use crate::frontier::steps::acts::MOST_ACTS;
@@ -54,6 +55,8 @@ pub(crate) struct Model {
     /// Books of batches, by site and name.
     batches: BTreeMap<(String, String), BatchCounts>,
     fleet: Arc<FleetState>,
+    /// What operators are to be told.
+    events: Vec<EventState>,
     /// Books of sites, by site and slot.
     books: BTreeMap<(String, i64), QueueBooks>,
     /// Waits by site, and the slot by which they were halved.

@@ -427,8 +427,7 @@ impl Shared {
 
     /// A step in one partition; after it something may be claimed there.
     pub(super) async fn step_in(&self, partition: usize, step: Step) -> Result<Reply, FrontierError> {
-        let changes =
-            !step.only_reads() && !matches!(step, Step::Claim { .. } | Step::Enlist { scope: None, .. });
+        let changes = step.may_bring();
         if let Step::Claim { claim } = &step {
             self.wake.claims(&claim.owner, partition);
         }

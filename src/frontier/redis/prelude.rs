@@ -12,9 +12,10 @@ use crate::frontier::members::BEAT;
 use crate::frontier::mutex_key::UNIT_MUTEX;
 use crate::frontier::state::{
     AVERAGED, AwayHost, BACK_MS, BATCH_KEPT_MS, BATCHES_KEPT, DROPS_KEPT, DROPS_KEPT_MS, ENDED_KEPT,
-    ENDED_MS, EPOCH, FED_WAITING, FOR_GOOD, HOUR_SLOTS, LEASE_MS, LONGEST_INTERVAL, MARKS_KEPT, MAX_LOSSES,
-    MOST_NOW, MOST_PAGES, MOST_TUNED, MOST_WAITS, PageState, Place, RUN_SLOT, SLOT_MS, START_TOKEN,
-    SessionPlace, SiteSettings, TOLD_MS, Turn, WAIT_BOUNDS, WAIT_ONE, WAITS_KEPT, delay_after_loss,
+    ENDED_MS, EPOCH, EVENT_KEPT_MS, EVENT_LEASE_MS, EVENT_PAUSES, FED_WAITING, FOR_GOOD, HOUR_SLOTS,
+    LEASE_MS, LONGEST_INTERVAL, MARKS_KEPT, MAX_LOSSES, MOST_EVENTS, MOST_NOW, MOST_PAGES, MOST_TUNED,
+    MOST_WAITS, PageState, Place, QUIET_MS, RUN_SLOT, SLOT_MS, START_TOKEN, SessionPlace, SiteSettings,
+    TOLD_MS, Turn, WAIT_BOUNDS, WAIT_ONE, WAITS_KEPT, delay_after_loss,
 };
 use crate::frontier::steps::{
     REMOVED, acts, away, batch, claim, feed, gate, lease, lock, pauses, queue, reasons, session, settle, site,
@@ -39,8 +40,11 @@ pub(super) fn prelude() -> String {
         String::from_iter(texts().into_iter().map(|(name, text)| format!("local {name} = {text:?}\n")));
     let losses: Vec<String> = (1..MAX_LOSSES).map(|losses| delay_after_loss(losses).to_string()).collect();
     let bounds = WAIT_BOUNDS.map(|bound| bound.to_string()).join(", ");
-    let lists =
-        format!("local AFTER_LOSS = {{ {} }}\nlocal WAIT_BOUNDS = {{ {bounds} }}\n", losses.join(", "));
+    let pauses = EVENT_PAUSES.map(|pause| pause.to_string()).join(", ");
+    let losses = losses.join(", ");
+    let lists = format!(
+        "local AFTER_LOSS = {{ {losses} }}\nlocal WAIT_BOUNDS = {{ {bounds} }}\nlocal EVENT_PAUSES = {{ {pauses} }}\n"
+    );
     [numbers, texts, lists, allowances()].concat()
 }
 
@@ -88,6 +92,10 @@ fn numbers() -> Vec<(&'static str, i64)> {
         ("WAIT_ONE", WAIT_ONE.cast_signed()),
         ("WAITS_KEPT", WAITS_KEPT),
         ("MOST_WAITS", MOST_WAITS.into()),
+        ("MOST_EVENTS", MOST_EVENTS.cast_signed()),
+        ("EVENT_KEPT_MS", EVENT_KEPT_MS),
+        ("EVENT_LEASE_MS", EVENT_LEASE_MS),
+        ("QUIET_MS", QUIET_MS),
         ("IDLE_MS", site::IDLE_MS),
         ("SESSION_HELD", SessionPlace::HELD),
         ("SESSION_OPEN", SessionPlace::OPEN),
@@ -204,7 +212,7 @@ mod tests {
             .map(|(name, _)| name)
             .into_iter()
             .chain(texts().into_iter().map(|(name, _)| name));
-        names.chain(["AFTER_LOSS", "ALLOWED", "WAIT_BOUNDS"]).map(str::to_owned).collect()
+        names.chain(["AFTER_LOSS", "ALLOWED", "EVENT_PAUSES", "WAIT_BOUNDS"]).map(str::to_owned).collect()
     }
 
     /// The files as code: without comments and without what stands in quotes.

@@ -10,7 +10,7 @@ use super::client::RedisClient;
 use super::prelude::prelude;
 
 /// What all functions of the library share, each file after those that it uses.
-pub(super) const FILES: [&str; 33] = [
+pub(super) const FILES: [&str; 34] = [
     include_str!("lua/asked.lua"),
     include_str!("lua/packed.lua"),
     include_str!("lua/store.lua"),
@@ -34,6 +34,7 @@ pub(super) const FILES: [&str; 33] = [
     include_str!("lua/lock.lua"),
     include_str!("lua/directory.lua"),
     include_str!("lua/acts.lua"),
+    include_str!("lua/events.lua"),
     include_str!("lua/queue.lua"),
     include_str!("lua/pauses.lua"),
     include_str!("lua/site.lua"),

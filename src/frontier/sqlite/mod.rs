@@ -8,6 +8,7 @@ mod boot;
 mod columns;
 mod due_list;
 mod dues;
+mod events;
 mod flow;
 mod lanes;
 mod memory;

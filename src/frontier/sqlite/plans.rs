@@ -15,8 +15,8 @@ use crate::frontier::step::{Act, Claim, Grant, Registration};
 use crate::frontier::table::{Haste, Reply, Step};
 use crate::frontier::{MutexKey, Pause, PausesOfAll, SiteSettings, WorkScope, steps};
 use crate::task::{
-    BatchNames, Failure, Lease, Origin, Outcome, Priority, Put, RobotsAccess, RobotsRecord, Settlement,
-    Stage, StoredPage,
+    BatchNames, Event, EventKind, Failure, Lease, Origin, Outcome, Priority, Put, RobotsAccess, RobotsRecord,
+    Settlement, Stage, StoredPage,
 };
 
 const START: i64 = 1_800_000_000_000;
@@ -190,6 +190,10 @@ fn exercise(shop: &mut Shop) {
         Step::Tune { site: site(), tunings: vec![Tuning::Interval(Some(5))], act: Some(Act::default()) },
         Step::Acts { site: site() },
         Step::Batch { site: site(), name: "batch".to_owned() },
+        Step::PostEvent { event: Event::new(EventKind::Walled, "a", "403") },
+        Step::TakeEvent { kinds: vec![EventKind::Walled], token: 1 },
+        Step::EndEvent { kind: EventKind::Walled, site: site(), token: 1, failed: None },
+        Step::Events {},
         Step::PauseGroup { group: "g".to_owned(), stage: Stage::Download, pause: Some(Pause::of("mail")) },
         Step::PauseAll { stage: Stage::Parse, pause: Some(Pause::of("mail")) },
         Step::TellPaused { of_all: PausesOfAll::default(), after: String::new() },
@@ -234,9 +238,16 @@ fn i16_no_statement_scans_a_table() {
         while let Some(row) = rows.next().expect("a row") {
             let detail: String = row.get(3).expect("its text");
             // A partial index holds only what is sought, that of hosts is read in order, `json_each` the sites that were named;
-            // the dead hold few leases.
-            let partial =
-                ["unit_download", "unit_parse", "away_time", "task_leased", "task_delayed", "owner_dead"];
+            // the dead hold few leases, and there are few events.
+            let partial = [
+                "unit_download",
+                "unit_parse",
+                "away_time",
+                "task_leased",
+                "task_delayed",
+                "owner_dead",
+                "event_at",
+            ];
             let counted = detail.starts_with("SCAN (subquery") && sql.contains("LIMIT ?2)");
             let scan = detail.starts_with("SCAN")
                 && !detail.starts_with("SCAN json_each")

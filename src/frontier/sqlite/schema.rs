@@ -9,7 +9,7 @@ pub(super) const APPLICATION: i64 = 0x7061_6365;
 
 /// Creates an empty frontier.
 pub(super) fn create(connection: &Connection) -> Result<()> {
-    [RECORDS, TASKS, PAGES, FLOW, IDLE, BATCHES, BEATS]
+    [RECORDS, TASKS, PAGES, FLOW, IDLE, BATCHES, BEATS, EVENTS]
         .into_iter()
         .try_for_each(|tables| connection.execute_batch(tables))
 }
@@ -99,6 +99,14 @@ CREATE TABLE waits (site INTEGER PRIMARY KEY, slot INTEGER NOT NULL);
 CREATE INDEX waits_slot ON waits (slot);
 CREATE TABLE wait (site INTEGER, lane TEXT, level INTEGER, tenant TEXT, bucket INTEGER, count INTEGER NOT NULL,
   PRIMARY KEY (site, lane, level, tenant, bucket)) WITHOUT ROWID;
+";
+
+/// What operators are to be told.
+pub(super) const EVENTS: &str = "
+CREATE TABLE event (kind TEXT, site TEXT, at INTEGER NOT NULL, next INTEGER, state TEXT NOT NULL, PRIMARY KEY (kind, site))
+  WITHOUT ROWID;
+CREATE INDEX event_at ON event (at, kind, site);
+CREATE INDEX event_next ON event (kind, next, site) WHERE next IS NOT NULL;
 ";
 
 /// How many downloads of each site nobody works on, and of all of them, which follows. A site of an older file has -1 until it is

@@ -2,6 +2,7 @@
 
 mod batch;
 mod counts;
+mod event;
 mod fleet;
 mod flow;
 mod pauses;
@@ -15,6 +16,9 @@ mod wall;
 
 pub use batch::{BATCH_KEPT_MS, BATCHES_KEPT, BatchCounts, BatchEnd, Joined};
 pub use counts::StageCounts;
+pub use event::{
+    EVENT_KEPT_MS, EVENT_LEASE_MS, EVENT_PAUSES, EventEnd, EventState, MOST_EVENTS, QUIET_MS, TakenEvent,
+};
 pub use fleet::{Agreed, FleetState, MARKS_KEPT, MOST_NOW, MOST_TUNED, TunedTenants};
 pub use flow::{
     FlowRate, HOUR_SLOTS, MOST_WAITS, OldestWaiting, QueueBooks, QueueFlow, RUN_SLOT, SLOT_MS, WAIT_BOUNDS,

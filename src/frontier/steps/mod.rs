@@ -5,6 +5,7 @@ pub(super) mod acts;
 pub(super) mod away;
 pub(super) mod batch;
 pub(super) mod claim;
+mod events;
 pub(super) mod feed;
 mod fleet;
 mod flow;
@@ -115,6 +116,12 @@ pub(crate) fn apply<S: Shelf>(shelf: &mut S, step: Step, now: i64) -> Result<Rep
         Step::DropSteps { site, session } => Reply::DropSteps(at.drop_steps(&site, &session)?),
         Step::Session { site, name } => Reply::Session(at.session_status(&site, &name)?),
         Step::Batch { site, name } => Reply::Batch(at.batch(&site, &name)?.map(Box::new)),
+        Step::PostEvent { event } => Reply::PostEvent(at.post_event(event)?),
+        Step::TakeEvent { kinds, token } => Reply::TakeEvent(at.take_event(&kinds, token)?),
+        Step::EndEvent { kind, site, token, failed } => {
+            Reply::EndEvent(at.end_event(kind, &site, token, failed)?)
+        }
+        Step::Events {} => Reply::Events(at.events_status()?),
         Step::Acts { site } => Reply::Acts(at.acts(&site)?),
         Step::Queue { site, lane, after, most } => Reply::Queue(at.queue(&site, &lane, after, most)?),
         Step::Requeue { site, urls, change } => Reply::Requeue(at.requeue(&site, urls, &change)?),

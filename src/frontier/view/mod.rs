@@ -1,5 +1,6 @@
 //! What people and other programs see of a frontier: how sites, tasks, dead letters and processes stand.
 
+mod events;
 mod held_back;
 mod page;
 mod queue;
@@ -13,6 +14,7 @@ use super::step::Act;
 use crate::clock::Timestamp;
 use crate::task::{RobotsRecord, Stage};
 
+pub use events::{EventsStatus, UntoldEvent};
 pub use held_back::{KnownPause, KnownWall, Whose};
 pub use page::{LatestPage, LetterPlace, UnitStatus, UrlStatus};
 pub use queue::{QueuePlace, Queued};

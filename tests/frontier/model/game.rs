@@ -9,14 +9,15 @@ use futures_util::future::{Either, ready, select, try_join_all};
 use paced::internals::canonical_url::CanonicalUrl;
 use paced::internals::frontier::state::DroppedOf;
 use paced::internals::frontier::{
-    Act, Agreed, Beaten, Claim, Feeding, Forgotten, Frontier, FrontierError, Grant, GroupPaused, Inspection,
-    LockReply, MutexKey, Pause, QueueChange, Queued, Rearm, Registered, Registration, Renamed, Run,
-    SignOfLife, TuneReply, Tuning, WorkScope,
+    Act, Agreed, Beaten, Claim, EventEnd, Feeding, Forgotten, Frontier, FrontierError, Grant, GroupPaused,
+    Inspection, LockReply, MutexKey, Pause, QueueChange, Queued, Rearm, Registered, Registration, Renamed,
+    Run, SignOfLife, TakenEvent, TuneReply, Tuning, WorkScope,
 };
 use paced::internals::page::Validators;
 use paced::internals::task::{
-    Exclusion, Failure, FleetRules, LANE, LaneRule, Lease, LeaseKey, NOW, Origin, Outcome, Priority, Put,
-    PutReply, RobotsAccess, RobotsRecord, Settled, Settlement, Stage, StoredPage, TooMuch, WallSighting,
+    Event, EventKind, Exclusion, Failure, FleetRules, LANE, LaneRule, Lease, LeaseKey, NOW, Origin, Outcome,
+    Priority, Put, PutReply, RobotsAccess, RobotsRecord, Settled, Settlement, Stage, StoredPage, TooMuch,
+    WallSighting,
 };
 
 use super::batched::BATCHES;
@@ -24,6 +25,7 @@ use super::laned::{LANES, TENANTS, rules, tuned_rules};
 use super::ledger::{Dues, Ledger};
 use super::op::{OWNERS, Op, PLANNED, Page, Posted, SITES, UNITS};
 use super::stepped::SESSIONS;
+use super::told::{event, kinds};
 use crate::world::{Backend, START, World, at, ms, page, shop};
 
 /// A move with everything filled in: the same for each backend.
@@ -63,6 +65,9 @@ pub enum Move {
     LockReply(String, i64),
     ExtendLock(String, i64),
     Unlock(String),
+    PostEvent(Event),
+    TakeEvent(Vec<EventKind>, u64),
+    EndEvent(Event, u64, Option<String>),
 }
 
 /// How much later a second claimer comes for a moment that another one was told, in ms.
@@ -93,6 +98,8 @@ pub enum Answer {
     Agreed(Agreed),
     Requeued(Option<u32>),
     Beaten(Beaten),
+    Taken(Option<TakenEvent>),
+    Ended(EventEnd),
 }
 
 impl Move {
@@ -190,6 +197,8 @@ pub struct Game {
     leases: Vec<Lease>,
     claims: BTreeMap<String, Claim>,
     settled: Option<Move>,
+    /// Every event ever taken, each with its token, in order.
+    taken: Vec<(Event, u64)>,
     /// The newest answer.
     last: Option<Answer>,
 }
@@ -203,6 +212,7 @@ impl Game {
             leases: Vec::new(),
             claims: BTreeMap::new(),
             settled: None,
+            taken: Vec::new(),
             last: None,
         };
         for site in SITES {
@@ -354,6 +364,9 @@ impl Game {
                 }
                 self.settled = Some(what.clone());
             }
+            (Move::TakeEvent(_, token), Answer::Taken(Some(taken))) => {
+                self.taken.push((taken.event.clone(), *token));
+            }
             _ => {}
         }
         self.ledger.book(what, answer, inside, dues).map_err(|e| format!("{what:?}: {e}"))?;
@@ -419,6 +432,8 @@ impl Game {
                 self.ledger.check_queue(site, lane, &world.queued(site, lane).await?)?;
             }
         }
+        let events = self.worlds[0].frontier.events_status().await.map_err(|e| e.to_string())?;
+        self.ledger.check_events(&events)?;
         for world in self.worlds.iter().filter(|_| all) {
             self.ledger.check_drops(&world.frontier.drops().await.map_err(|e| e.to_string())?)?;
             let in_all = world.frontier.idle_in_all().await.map_err(|e| e.to_string())?;
@@ -431,6 +446,10 @@ impl Game {
         for world in self.worlds[1..].iter().filter(|_| all) {
             if world.frontier.fleet_rules().await.map_err(|e| e.to_string())? != fleet {
                 return Err("the fleet's rules differ".to_owned());
+            }
+            let other = world.frontier.events_status().await.map_err(|e| e.to_string())?;
+            if other != events {
+                return Err(format!("events differ:\n  {events:?}\n  {other:?}"));
             }
             for (site, name, told) in &sessions {
                 let other = world.frontier.session(site, name).await.map_err(|e| e.to_string())?;
@@ -594,6 +613,12 @@ impl Game {
             Op::LockReply { unit: name, expire } => Move::LockReply(unit(name), *expire),
             Op::ExtendLock { unit: name, expire } => Move::ExtendLock(unit(name), *expire),
             Op::Unlock { unit: name } => Move::Unlock(unit(name)),
+            Op::PostEvent { kind, site } => Move::PostEvent(event(*kind, *site, step)),
+            Op::TakeEvent { kinds: which } => Move::TakeEvent(kinds(*which), token),
+            Op::EndEvent { which, failed } => {
+                let (event, token) = self.taken.iter().rev().nth(*which)?.clone();
+                Move::EndEvent(event, token, failed.then(|| format!("no answer at step {step}")))
+            }
         })
     }
 
@@ -824,6 +849,11 @@ async fn perform(frontier: &Frontier, what: Move) -> Result<Answer, FrontierErro
         }
         Move::ExtendLock(unit, expire) => {
             Answer::Is(frontier.extend_lock(&MutexKey::Unit(unit), "outsider", expire).await?)
+        }
+        Move::PostEvent(event) => Answer::Is(frontier.post_event(event).await?),
+        Move::TakeEvent(kinds, token) => Answer::Taken(frontier.take_event(&kinds, token).await?),
+        Move::EndEvent(event, token, failed) => {
+            Answer::Ended(frontier.end_event(&event, token, failed).await?)
         }
         Move::Unlock(unit) => Answer::Is(frontier.unlock(&MutexKey::Unit(unit), "outsider").await?),
     })

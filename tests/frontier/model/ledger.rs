@@ -5,13 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use paced::internals::frontier::state::DroppedOf;
 use paced::internals::frontier::{DatedAct, Inspection, Renamed, SiteSettings, TuneReply, Tuning, WorkScope};
-use paced::internals::task::{LaneWish, Settled, Stage, TaskOrder};
+use paced::internals::task::{EventKind, LaneWish, Settled, Stage, TaskOrder};
 
 use super::batched::{Batches, Names, carry};
 use super::game::{Answer, Move};
 use super::laned::{Fleet, goes_now};
 use super::marked::end_of;
 use super::stepped::Sessions;
+use super::told::Kept;
 use super::walled::{Slow, Wall, slowed};
 use crate::world::START;
 
@@ -54,6 +55,8 @@ pub struct Ledger {
     pub drops: Vec<(i64, DroppedOf)>,
     /// Until when stages of all sites are paused, in ms, or [`NEVER`].
     pub paused: BTreeMap<Stage, i64>,
+    /// What operators are to be told, by kind and site.
+    pub events: BTreeMap<(EventKind, String), Kept>,
 }
 
 #[derive(Default)]
@@ -436,6 +439,9 @@ impl Ledger {
             (Move::ParseAgain(site, url), Answer::Is(revived)) => self.parse_again(site, url, *revived),
             (Move::DropLetter(site, stage, url), Answer::Is(was)) => {
                 self.drop_letter(site, *stage, url, *was)
+            }
+            (Move::PostEvent(..) | Move::TakeEvent(..) | Move::EndEvent(..), _) => {
+                self.book_event(what, answer)
             }
             (Move::Feed(most), Answer::Fed(fed)) => self.feed(*most, *fed),
             (Move::WorkOn(owner, scope), Answer::Nothing) => {

@@ -14,6 +14,7 @@ mod marked;
 mod op;
 mod paced;
 mod stepped;
+mod told;
 mod walled;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};

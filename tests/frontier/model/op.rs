@@ -7,6 +7,7 @@ use paced::internals::task::{BatchNames, LaneWish, OnFailure, SessionWish};
 use super::batched::BATCHES;
 use super::laned::{LANES, RULES, TENANTS};
 use super::stepped::SESSIONS;
+use super::told::with_events;
 
 /// Sites of every history; the last two begin in one group.
 pub const SITES: [&str; 4] = ["a", "b", "c", "d"];
@@ -182,6 +183,20 @@ pub enum Op {
     Unlock {
         unit: usize,
     },
+    /// Something happened that an operator is to be told.
+    PostEvent {
+        kind: usize,
+        site: usize,
+    },
+    /// A process takes an event of some kinds.
+    TakeEvent {
+        kinds: usize,
+    },
+    /// Ends what was taken, newest first: it was told or not.
+    EndEvent {
+        which: usize,
+        failed: bool,
+    },
 }
 
 /// What is put.
@@ -235,7 +250,7 @@ pub fn history(seed: u64, length: usize) -> Vec<Posted> {
         other.into_iter().chain([posted])
     };
     let begins = begins.into_iter().map(|op| Posted { op, joins: false });
-    begins.chain((0..length).map(|_| post()).flat_map(&mut with_others)).collect()
+    with_events(seed, begins.chain((0..length).map(|_| post()).flat_map(&mut with_others)))
 }
 
 /// What people set of a group, of a tenant, or of several sites.

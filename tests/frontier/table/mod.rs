@@ -5,6 +5,7 @@ mod away;
 mod batches;
 mod deadlines;
 mod departures;
+mod events;
 mod flow;
 mod forget;
 mod groups;

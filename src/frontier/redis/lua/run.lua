@@ -7,6 +7,7 @@ local MODULES = {
   put = put, feed = feed, claim = claim, lease = lease, settle = settle, lock = lock, sites = sites_of,
   directory = directory, rename = rename, owners = owners, view = view, letters = letters, upgrade = upgrade,
   walls = walls, acts = acts, gate = gate, queue = queue, sessions = sessions, pauses = pauses,
+  events = events,
 }
 
 -- The function of each step, by the step's name.

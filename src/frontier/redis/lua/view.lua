@@ -132,6 +132,11 @@ local view = module(function(view)
     return call('HGET', P .. 'renamed', name)
   end
 
+  -- What operators are to be told.
+  function view.events()
+    return events.status()
+  end
+
   -- Everything in it: for tests of small frontiers.
   function view.inspect()
     local found, due, dead, known = {}, {}, {}, 0

@@ -7,21 +7,23 @@ use serde_json::Value;
 
 use crate::clock::Timestamp;
 use crate::frontier::state::{
-    Agreed, BatchCounts, DeadState, DropMark, GroupPaused, LastBeat, OldestWaiting, PausesOfAll, QueueBooks,
-    QueueFlow, SessionState, SignOfLife, StageCounts, TuneReply, TunedTenants, WaitKey, WorkScope,
+    Agreed, BatchCounts, DeadState, DropMark, EventEnd, GroupPaused, LastBeat, OldestWaiting, PausesOfAll,
+    QueueBooks, QueueFlow, SessionState, SignOfLife, StageCounts, TakenEvent, TuneReply, TunedTenants,
+    WaitKey, WorkScope,
 };
 use crate::frontier::step::{
     Beaten, Begun, Feeding, Forgotten, Grant, LockReply, Lost, Rearm, Registered, Renamed, Run, SeedReply,
 };
 use crate::frontier::value::{Decoded, FromWire, ReplyRow, embedded, is_true, malformed, parse, read_by};
 use crate::frontier::view::{
-    DatedAct, Freshness, HeldSession, Inspection, KnownPause, KnownRobots, KnownWall, LatestPage, Owner,
-    Queued, Says, SessionStatus, SessionStep, SiteNames, UnitStatus, UrlStatus, View, Whose,
+    DatedAct, EventsStatus, Freshness, HeldSession, Inspection, KnownPause, KnownRobots, KnownWall,
+    LatestPage, Owner, Queued, Says, SessionStatus, SessionStep, SiteNames, UnitStatus, UntoldEvent,
+    UrlStatus, View, Whose,
 };
 use crate::page::Validators;
 use crate::task::{
-    BatchNames, DeadLetter, Departure, Failure, FleetRules, Lease, Origin, PageKey, PutReply, RobotsFetch,
-    RobotsRecord, Settled, StoredPage, TaskOrder,
+    BatchNames, DeadLetter, Departure, Event, EventKind, Failure, FleetRules, Lease, Origin, PageKey,
+    PutReply, RobotsFetch, RobotsRecord, Settled, StoredPage, TaskOrder,
 };
 
 /// Rows of the script: their fields, in its order.
@@ -78,6 +80,9 @@ rows! {
     WaitKey { lane, level, tenant, bucket }
     OldestWaiting { lane, priority, put_at }
     Inspection { tasks, due, dead, known }
+    TakenEvent { at, failures, event }
+    EventsStatus { waiting, failed }
+    UntoldEvent { at, kind, site, why, given_up }
 }
 
 read_by! {
@@ -88,6 +93,9 @@ read_by! {
     LockReply: parse;
     TuneReply: parse;
     Agreed: parse;
+    EventEnd: parse;
+    EventKind: parse;
+    Event: embedded;
     TaskOrder: parse;
     GroupPaused: parse;
     Whose: parse;

@@ -15,8 +15,8 @@ use crate::frontier::view::{LetterPlace, QueuePlace};
 use crate::frontier::{MutexKey, WorkScope};
 use crate::page::Validators;
 use crate::task::{
-    FleetRules, LaneRule, LeaseKey, Origin, Outcome, Put, RobotsAccess, RobotsRecord, Settlement, Stage,
-    StoredPage, TooMuch, WallSighting,
+    Event, EventKind, FleetRules, LaneRule, LeaseKey, Origin, Outcome, Put, RobotsAccess, RobotsRecord,
+    Settlement, Stage, StoredPage, TooMuch, WallSighting,
 };
 
 /// In ms.
@@ -70,6 +70,9 @@ as_one_value! {
     // What isn't there is false.
     Option<Pause>: |pause| or_false(pause.as_ref());
     Option<SignOfLife>: |tells| or_false(tells.as_ref().map(|tells| json!(tells).to_string()));
+    EventKind: |kind| json!(kind);
+    Vec<EventKind>: |kinds| json!(kinds);
+    Option<String>: |text| or_false(text.as_ref());
     Option<WorkScope>: |scope| scope.as_ref().map_or(json!(false), work_scope);
 }
 
@@ -83,6 +86,13 @@ impl ToWire for LeaseKey {
 impl ToWire for PausesOfAll {
     fn put(&self, row: &mut Vec<Value>) {
         row.extend([json!(self.number), json!(json!(self.pauses).to_string())]);
+    }
+}
+
+/// Its kind and site, and its text, which the script keeps.
+impl ToWire for Event {
+    fn put(&self, row: &mut Vec<Value>) {
+        row.extend([json!(self.kind), json!(self.site), json!(json!(self).to_string())]);
     }
 }
 

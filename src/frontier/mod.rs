@@ -14,6 +14,7 @@ macro_rules! ask {
 mod back_up;
 mod backend;
 mod batches;
+pub mod campaigns;
 mod company;
 mod error;
 mod events;
@@ -32,6 +33,7 @@ mod step;
 mod steps;
 mod table;
 pub mod unit_news;
+mod url_list;
 mod value;
 mod view;
 
@@ -55,9 +57,9 @@ pub use step::{
     Registration, Renamed, Run, SeedReply,
 };
 pub use view::{
-    DatedAct, EventsStatus, Freshness, HeldSession, Inspection, KnownPause, KnownRobots, KnownWall,
-    LatestPage, LetterPlace, Owner, QueuePlace, Queued, Says, SessionStatus, SessionStep, UnitStatus,
-    UntoldEvent, UrlStatus, View, Whose,
+    CampaignName, CampaignPhase, CampaignStatus, DatedAct, EventsStatus, Freshness, HeldSession, Inspection,
+    KnownPause, KnownRobots, KnownWall, LatestPage, LetterPlace, Owner, QueuePlace, Queued, Says,
+    SessionStatus, SessionStep, UnitStatus, UntoldEvent, UrlStatus, View, Whose,
 };
 
 use crate::canonical_url::{CanonicalUrl, Host};

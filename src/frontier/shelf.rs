@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use super::mutex_key::MutexKey;
 use super::state::{
-    AwayHost, BatchCounts, DeadState, EventState, FleetState, LastBeat, MutexState, OwnerState, PageState,
-    QueueBooks, Recrawl, RobotsBrief, RobotsState, SessionState, SiteState, Task, Turn, UnitDue, UnitState,
-    WaitKey, WorkScope,
+    AwayHost, BatchCounts, CampaignState, DeadState, EventState, FleetState, LastBeat, MutexState,
+    OwnerState, PageState, QueueBooks, Recrawl, RobotsBrief, RobotsState, SessionState, SiteState, Task,
+    Turn, UnitDue, UnitState, WaitKey, WorkScope,
 };
-use super::view::{DatedAct, Freshness, Inspection, LetterPlace};
+use super::url_list::UrlChunk;
+use super::view::{CampaignName, DatedAct, Freshness, Inspection, LetterPlace};
 use crate::task::{DeadLetter, EventKind, PageKey, Priority, Stage};
 
 /// A store that may fail.
@@ -19,7 +20,16 @@ pub(crate) trait Fallible {
 
 /// A store inside one atomic step. Every answer is ordered, so that all stores make the same choices.
 pub(crate) trait Shelf:
-    DueShelf + TaskShelf + HostShelf + PageShelf + LaneShelf + SessionShelf + BatchShelf + FlowShelf + EventShelf
+    DueShelf
+    + TaskShelf
+    + HostShelf
+    + PageShelf
+    + LaneShelf
+    + SessionShelf
+    + BatchShelf
+    + FlowShelf
+    + CampaignShelf
+    + EventShelf
 {
     fn site(&mut self, name: &str) -> Result<Option<SiteState>, Self::Error>;
     /// Saves a site and keeps its entries among the ready ones true.
@@ -216,6 +226,29 @@ pub(crate) trait BatchShelf: Fallible {
     fn count_ended_batches(&mut self, site: &str) -> Result<u64, Self::Error>;
     /// Batches that ended, each with when: the earliest first, then by name.
     fn ended_batches(&mut self, site: &str, most: u32) -> Result<Vec<(i64, String)>, Self::Error>;
+}
+
+/// Campaigns: their names, their records, and their lists by chunk.
+pub(crate) trait CampaignShelf: Fallible {
+    /// The names that are taken, in order.
+    fn campaign_names(&mut self) -> Result<Vec<CampaignName>, Self::Error>;
+    fn save_campaign_name(&mut self, name: &CampaignName) -> Result<(), Self::Error>;
+    fn remove_campaign_name(&mut self, name: &str) -> Result<(), Self::Error>;
+    fn campaign(&mut self, site: &str, name: &str) -> Result<Option<CampaignState>, Self::Error>;
+    fn save_campaign(&mut self, site: &str, name: &str, campaign: &CampaignState) -> Result<(), Self::Error>;
+    /// Removes a campaign that has no chunks.
+    fn remove_campaign(&mut self, site: &str, name: &str) -> Result<(), Self::Error>;
+    /// The campaigns of a site, by name.
+    fn campaigns_of(&mut self, site: &str) -> Result<Vec<(String, CampaignState)>, Self::Error>;
+    fn chunk(&mut self, site: &str, name: &str, number: u32) -> Result<Option<UrlChunk>, Self::Error>;
+    fn save_chunk(
+        &mut self,
+        site: &str,
+        name: &str,
+        number: u32,
+        chunk: &UrlChunk,
+    ) -> Result<(), Self::Error>;
+    fn remove_chunk(&mut self, site: &str, name: &str, number: u32) -> Result<(), Self::Error>;
 }
 
 /// Hosts that can't be reached, and the tasks that wait for them.

@@ -251,3 +251,64 @@ pub enum Renamed {
     /// It has the new name.
     Done,
 }
+
+/// What became of asking for the name of a campaign.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CampaignBooked {
+    /// It is taken, under this number.
+    Number(i64),
+    /// A campaign of another site has it.
+    Taken(String),
+    /// As many campaigns are kept as may be.
+    Full,
+}
+
+/// What became of asking for a campaign.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CampaignMade {
+    /// This chunk of its list is the next.
+    Next(u32),
+    /// One of that name is under way.
+    Running,
+    /// Some of the list of an earlier one is left to be removed.
+    Partly,
+    /// There is no such site.
+    NoSite,
+}
+
+/// What became of putting some of a campaign's pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CampaignFed {
+    /// Pages that were put now.
+    pub put: u32,
+    /// The next URL of its list.
+    pub next: u32,
+    /// How many more may be put now.
+    pub room: u32,
+}
+
+/// What became of setting something of a campaign.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CampaignTuned {
+    /// It is so from now on.
+    Done,
+    /// It has ended, or was stopped.
+    Over,
+    /// There is no such campaign, or its list isn't whole.
+    Unknown,
+}
+
+/// How far what nobody needs of a campaign is removed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CampaignCleared {
+    /// Nothing is to be removed.
+    Kept,
+    /// Some of its list is left.
+    Partly,
+    /// It is gone.
+    Gone,
+}

@@ -7,22 +7,23 @@ use serde_json::{Value, json};
 
 use super::mutex_key::MutexKey;
 use super::state::{
-    Agreed, BatchCounts, DropMark, DroppedOf, EventEnd, GroupPaused, Pause, PausesOfAll, QueueFlow,
-    SignOfLife, TakenEvent, TuneReply, TunedTenants, Tuning, WorkScope,
+    Agreed, BatchCounts, CampaignTuning, DropMark, DroppedOf, EventEnd, GroupPaused, Pause, PausesOfAll,
+    QueueFlow, SignOfLife, TakenEvent, TuneReply, TunedTenants, Tuning, WorkScope,
 };
 use super::step::{
-    Act, Beaten, Begun, Claim, Feeding, Forgotten, Grant, LockReply, QueueChange, Rearm, Registered,
-    Registration, Renamed, SeedReply,
+    Act, Beaten, Begun, CampaignBooked, CampaignCleared, CampaignFed, CampaignMade, CampaignTuned, Claim,
+    Feeding, Forgotten, Grant, LockReply, QueueChange, Rearm, Registered, Registration, Renamed, SeedReply,
 };
+use super::url_list::{ListKey, UrlChunk};
 use super::value::{Decoded, FromWire, ToWire};
 use super::view::{
-    DatedAct, EventsStatus, Freshness, Inspection, KnownRobots, LatestPage, LetterPlace, Owner, QueuePlace,
-    Queued, SessionStatus, SiteNames, UrlStatus, View,
+    CampaignName, CampaignStatus, DatedAct, EventsStatus, Freshness, Inspection, KnownRobots, LatestPage,
+    LetterPlace, Owner, QueuePlace, Queued, SessionStatus, SiteNames, UrlStatus, View,
 };
 use crate::canonical_url::CanonicalUrl;
 use crate::task::{
-    DeadLetter, Event, EventKind, FleetRules, LaneRule, LeaseKey, Put, PutReply, Settled, Settlement, Stage,
-    WallSighting,
+    CampaignPlan, DeadLetter, Event, EventKind, FleetRules, LaneRule, LeaseKey, Put, PutReply, Settled,
+    Settlement, Stage, WallSighting,
 };
 
 /// The partition of a cluster that a step is for.
@@ -153,6 +154,25 @@ steps! {
     ParseAgain { site: String, url: CanonicalUrl } -> bool, "put.parse_again", Site(site), Asker;
     Feed { most: u32 } -> Feeding, "feed.step", Several, Asker;
 
+    Campaigns {} -> Vec<CampaignName>, "view.campaigns", Directory, Asker;
+    BookCampaign { name: String, site: String } -> CampaignBooked, "campaigns.book", Directory, Asker;
+    UnbookCampaign { name: String, number: i64 } -> bool, "campaigns.unbook", Directory, Asker;
+    MakeCampaign { site: String, name: String, list: ListKey, plan: CampaignPlan } -> CampaignMade, "campaigns.make",
+        Site(site), Asker;
+    AddChunk { site: String, name: String, mark: String, number: u32, chunk: UrlChunk } -> bool, "campaigns.add_chunk",
+        Site(site), Asker;
+    BeginCampaign { site: String, name: String, mark: String, act: Act } -> bool, "campaigns.begin", Site(site), Asker;
+    FeedCampaign { site: String, name: String, from: u32, puts: Vec<Put>, elsewhere: i64 } -> Option<CampaignFed>,
+        "campaigns.feed", Site(site), Asker;
+    TuneCampaign { site: String, name: String, tunings: Vec<CampaignTuning>, act: Option<Act> } -> CampaignTuned,
+        "campaigns.tune", Site(site), Asker;
+    DropOfCampaign { site: String, name: String, urls: Vec<CanonicalUrl> } -> Option<u32>, "campaigns.drop", Site(site),
+        Asker;
+    ClearCampaign { site: String, name: String, wanted: bool } -> CampaignCleared, "campaigns.clear", Site(site), Asker;
+    Campaign { site: String, name: String } -> Option<Box<CampaignStatus>>, "view.campaign", Site(site), Asker;
+    CampaignChunk { site: String, name: String, number: u32 } -> Option<UrlChunk>, "view.campaign_chunk", Site(site),
+        Asker;
+
     Claim { claim: Claim } -> Grant, "claim.step", Several, Start;
     Rearm { lease: LeaseKey, asked: Option<i64>, lead: i64 } -> Rearm, "lease.rearm", Site(&lease.site), Start;
     Landed { lease: LeaseKey, block: Option<(Duration, String)>, haste: Haste } -> bool, "lease.landed",
@@ -240,13 +260,14 @@ impl Step {
     /// What it takes, in rows that it writes; where these are long, in so many bytes each.
     pub(crate) fn weight(&self) -> usize {
         match self {
-            Self::Put { puts, .. } | Self::Seed { puts, .. } => {
+            Self::Put { puts, .. } | Self::Seed { puts, .. } | Self::FeedCampaign { puts, .. } => {
                 puts.iter().map(|put| 1 + put.url.as_str().len() / ROW).sum()
             }
             Self::Settle { settlements, .. } => settlements.len(),
             Self::Extend { leases } => leases.len(),
             Self::DropLetters { letters, .. } => letters.len(),
-            Self::Requeue { urls, .. } => urls.len(),
+            Self::Requeue { urls, .. } | Self::DropOfCampaign { urls, .. } => urls.len(),
+            Self::AddChunk { chunk, .. } => 1 + chunk.packed().len() / ROW,
             Self::Queue { most, .. } | Self::Feed { most } => {
                 usize::try_from(*most).unwrap_or(PORTION).min(PORTION)
             }
@@ -254,6 +275,7 @@ impl Step {
             | Self::Sweep { .. }
             | Self::Forget { .. }
             | Self::DropSteps { .. }
+            | Self::ClearCampaign { .. }
             | Self::TellPaused { .. } => PORTION,
             _ => 1,
         }

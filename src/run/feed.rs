@@ -6,8 +6,9 @@ use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
-use crate::clock::{self, millis};
-use crate::frontier::{Frontier, FrontierError, LockReply, MutexKey};
+use super::turn::{HELD, TurnHolder};
+use crate::clock;
+use crate::frontier::{Frontier, FrontierError};
 
 /// Pages put in one step: few, as a start that comes up meanwhile waits for it.
 const PORTION: u32 = 100;
@@ -15,16 +16,11 @@ const PORTION: u32 = 100;
 /// at any time.
 const SHORTEST: Duration = Duration::from_millis(100);
 const LONGEST: Duration = Duration::from_secs(3);
-/// How long the mutex is held if its holder dies. It is extended with each step.
-const HELD: Duration = Duration::from_secs(10);
 
 /// One process of those that may feed.
 struct Feeder {
     frontier: Frontier,
-    mutex: MutexKey,
-    token: String,
-    /// It holds the mutex, as far as it knows.
-    holds: bool,
+    turn: TurnHolder,
 }
 
 /// Feeds when it is this process's turn, until it is stopped.
@@ -39,7 +35,7 @@ pub(super) async fn feed(frontier: Frontier, stop: CancellationToken) {
                 if !std::mem::replace(&mut warned, true) {
                     warn!(%error, "pages can't be put for their next crawl");
                 }
-                feeder.let_go();
+                feeder.turn.let_go();
                 HELD
             }
         };
@@ -49,13 +45,12 @@ pub(super) async fn feed(frontier: Frontier, stop: CancellationToken) {
 
 impl Feeder {
     fn new(frontier: Frontier) -> Self {
-        let mutex = MutexKey::Named { namespace: "paced".to_owned(), name: "feed".to_owned() };
-        Self { frontier, mutex, token: format!("{:016x}", fastrand::u64(..)), holds: false }
+        Self { turn: TurnHolder::new(frontier.clone(), "feed"), frontier }
     }
 
     /// Puts a portion of what is due, if this process is the one that feeds; when to look again.
     async fn step(&mut self) -> Result<Duration, FrontierError> {
-        match self.wait_for_turn().await {
+        match self.turn.wait_for_turn().await {
             Ok(Some(wait)) => return Ok(wait),
             Ok(None) => {}
             // Where the mutex is away, what can be reached is fed nevertheless: a page that is put twice is put once.
@@ -73,34 +68,6 @@ impl Feeder {
         }
         let next = feeding.next_in.map_or(LONGEST, |ms| Duration::from_millis(ms.unsigned_abs()));
         Ok(next.clamp(SHORTEST, LONGEST))
-    }
-
-    /// Takes the mutex or goes on holding it; if somebody else holds it, for how long at the least.
-    async fn wait_for_turn(&mut self) -> Result<Option<Duration>, FrontierError> {
-        let (frontier, mutex, token) = (&self.frontier, &self.mutex, &self.token);
-        if self.holds && frontier.extend_lock(mutex, token, millis(HELD)).await? {
-            return Ok(None);
-        }
-        let answer = frontier.try_lock(mutex, token, millis(HELD)).await?;
-        self.holds = matches!(answer, LockReply::Taken(_));
-        Ok(match answer {
-            LockReply::Taken(_) => None,
-            LockReply::Held(ms) => Some(Duration::from_millis(ms.unsigned_abs()).max(SHORTEST)),
-        })
-    }
-
-    /// The next one may feed.
-    fn let_go(&mut self) {
-        if std::mem::take(&mut self.holds) {
-            self.frontier.post_unlock(&self.mutex, &self.token);
-        }
-    }
-}
-
-/// However its process ends that work, nobody waits for it.
-impl Drop for Feeder {
-    fn drop(&mut self) {
-        self.let_go();
     }
 }
 

@@ -1,5 +1,6 @@
 //! One run, from its parts to its report: a crawl of named sites until they are done, or a worker until it is stopped.
 
+mod campaigns;
 mod crawl;
 mod error;
 mod feed;
@@ -11,6 +12,7 @@ mod seed;
 mod site_folder;
 mod standstill;
 mod telling;
+mod turn;
 mod watch;
 mod worker;
 mod worker_name;

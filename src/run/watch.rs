@@ -235,6 +235,11 @@ impl Watch {
             self.in_vain += 1;
             return Ok(None);
         }
+        // Looked at before the sites: what is put of them later is seen there.
+        if self.frontier.has_campaigns(&self.rules.scope()).await? {
+            self.in_vain += 1;
+            return Ok(None);
+        }
         let mut total = 0;
         for some in self.rules.all_on(&self.frontier).await?.chunks(SITES_AT_ONCE) {
             for view in self.frontier.views(some).await? {

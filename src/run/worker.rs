@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use tracing::{info, warn};
 
+use super::campaigns::feed_campaigns;
 use super::error::RunError;
 use super::feed;
 use super::parts::{ItemsTo, RunParts, work_until};
@@ -102,6 +103,8 @@ pub async fn work(
     let feeds = role.walks(Stage::Download) && !until_empty;
     let feeding = || tokio::spawn(feed::feed(frontier.clone(), stop.clone()));
     let _feeding = feeds.then(|| AbortOnDropHandle::new(feeding()));
+    let campaigns = || tokio::spawn(feed_campaigns(frontier.clone(), stop.clone()));
+    let _campaigns = role.walks(Stage::Download).then(|| AbortOnDropHandle::new(campaigns()));
     let ended = work_until(parts, equipment.workers, &stop, watching).await;
     let asked = stop.is_cancelled();
     telling

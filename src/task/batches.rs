@@ -30,6 +30,11 @@ impl BatchNames {
         format!("{OF_CAMPAIGN}{name}")
     }
 
+    /// Whether a name is a campaign's.
+    pub fn is_of_campaign(name: &str) -> bool {
+        name.starts_with(OF_CAMPAIGN)
+    }
+
     /// Whether it names none.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()

@@ -4,6 +4,7 @@
 mod support;
 
 mod batches;
+mod campaigns;
 mod crawls;
 mod dead;
 mod demo;

@@ -40,6 +40,7 @@ fn each_verb_does_its_work_on_a_frontier_on_redis() {
         (&["drain", "--all"], 0, "no process works on this frontier"),
         (&["status", "--fleet"], 0, "no process works on this frontier"),
         (&["backup", "copy.db"], 1, "a server keeps it"),
+        (&["campaign", "list"], 0, "there are no campaigns"),
         (&["log", "shop"], 0, "tune interval=20s"),
         (&["dead", "list", "shop"], 0, &dead),
         (&["dead", "show", &dead], 0, "404"),

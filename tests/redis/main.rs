@@ -3,6 +3,7 @@
 mod answers;
 mod away;
 mod bounded;
+mod campaigns;
 mod clock;
 mod company;
 mod deploy;

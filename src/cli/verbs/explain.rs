@@ -11,7 +11,7 @@ use crate::cli::parts::flow::flow_of;
 use crate::cli::parts::lanes::by_lane;
 use crate::cli::parts::pauses::pauses;
 use crate::cli::parts::sessions::all_told_held;
-use crate::cli::parts::{Exit, Globals, Trouble, explain_url, sites};
+use crate::cli::parts::{Exit, Globals, Trouble, campaigns, explain_url, sites};
 use crate::clock::{Clock, Timestamp};
 use crate::fetch;
 use crate::frontier::state::StageCounts;
@@ -72,6 +72,7 @@ async fn of_site(name: &str, frontier: &Frontier) -> Result<Account, Trouble> {
         flow.told().into_iter().for_each(|(what, told)| account.tell(what, told));
         account.keep(json!({ "flow": flow.object() }));
     }
+    tell_campaigns(&mut account, name, frontier).await?;
     let acts = frontier.acts(name).await?;
     let of_all = frontier.acts("").await?;
     tell_pace(&mut account, &view, (&acts, &of_all));
@@ -90,6 +91,18 @@ async fn of_site(name: &str, frontier: &Frontier) -> Result<Account, Trouble> {
         tell_signature(&mut account, site);
     }
     Ok(account)
+}
+
+/// Campaigns of the site that are under way.
+async fn tell_campaigns(account: &mut Account, site: &str, frontier: &Frontier) -> Result<(), Trouble> {
+    let all = frontier.campaigns().await?.into_iter();
+    let own: Vec<_> = all.filter(|(name, status)| name.site == site && status.is_under_way()).collect();
+    for (name, status) in &own {
+        account.tell("campaign", campaigns::told(&name.name, status));
+    }
+    let objects: Vec<_> = own.iter().map(|(name, status)| campaigns::object(name, status)).collect();
+    account.keep(json!({ "campaigns": objects }));
+    Ok(())
 }
 
 /// How many pages a run may have, where somebody raised that.

@@ -2,6 +2,7 @@
 
 mod audit;
 mod backup;
+mod campaign;
 mod check;
 mod completions;
 mod crawl;
@@ -64,6 +65,8 @@ pub(super) enum Verb {
     Drain(drain::DrainArgs),
     /// Pages that wait: list them, drop them, raise or lower their priority, move them to another lane
     Queue(queue::QueueArgs),
+    /// Long lists of URLs, put into a site's queue portion by portion: start, list, tune, pause, resume, stop them
+    Campaign(campaign::CampaignArgs),
     /// What people did to sites: when, who, why
     Log(log::LogArgs),
     /// Try how this machine tells of what fails or ends, by the [notify] of paced.toml
@@ -103,6 +106,7 @@ impl Verb {
             Self::Pause(options) => pause::run(options, globals).await,
             Self::Drain(options) => drain::run(options, globals).await,
             Self::Queue(options) => queue::run(options, globals).await,
+            Self::Campaign(options) => campaign::run(options, globals).await,
             Self::Log(options) => log::run(options, globals).await,
             Self::Resume(options) => resume::run(options, globals).await,
             Self::Notify(options) => notify::run(options, globals).await,

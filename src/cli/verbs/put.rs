@@ -10,11 +10,12 @@ use crate::cli::parts::batches::batch_name;
 use crate::cli::parts::lanes::{must_be_there, tenant};
 use crate::cli::parts::results::Results;
 use crate::cli::parts::sessions::{on_failure, session_name};
+use crate::cli::parts::site_urls::page_of;
 use crate::cli::parts::when::When;
 use crate::cli::parts::{Exit, Globals, Trouble, say, sites};
 use crate::clock::Timestamp;
 use crate::frontier::{Frontier, MOST_NOW};
-use crate::site::{Refusal, Site};
+use crate::site::Site;
 use crate::task::{FleetRules, HighWater, LaneWish, NOW, OnFailure, Priority, Put, PutReply, SessionWish};
 
 /// URLs put in one step.
@@ -221,17 +222,7 @@ impl Intake<'_> {
     }
 
     fn as_put(&self, text: &str) -> Result<Put, String> {
-        let (site, name) = (&self.site, &self.site.name);
-        let url = CanonicalUrl::parse(text.trim()).map_err(|e| e.to_string())?;
-        let url = site.canonical(url.url().clone()).map_err(|e| e.to_string())?;
-        // How deep a page is that was asked for doesn't count.
-        let rule = site.takes(&url, 0).map_err(|refusal| match refusal {
-            Refusal::Host => {
-                format!("{url}: {} is no host of site `{name}`; add it to scope.hosts", url.host())
-            }
-            Refusal::Denied(_) => format!("{url}: scope.deny of site `{name}` forbids it"),
-            _ => format!("{url}: no page rule of site `{name}` takes it; add one to its file"),
-        })?;
+        let (url, rule) = page_of(&self.site, text)?;
         let (again, rule) = (self.options.again, Some(rule.name.clone()));
         let Self { at, expires, unless_newer, .. } = *self;
         let wish = self.lanes.wish.clone();

@@ -1,6 +1,7 @@
 //! The model: the steps over plain maps, every index a scan. It is what other backends are compared with.
 
 mod batches;
+mod campaigns;
 mod events;
 mod flow;
 mod sessions;
@@ -16,13 +17,15 @@ use crate::clock::Timestamp;
 use crate::frontier::MutexKey;
 use crate::frontier::shelf::{Fallible, LaneShelf, PageShelf, Shelf, Window};
 use crate::frontier::state::{
-    BatchCounts, DeadState, EventState, FleetState, LastBeat, MutexState, OwnerState, PageState, QueueBooks,
-    Recrawl, RobotsState, SessionState, SiteState, Task, UnitDue, UnitState, WaitKey, WorkScope,
+    BatchCounts, CampaignState, DeadState, EventState, FleetState, LastBeat, MutexState, OwnerState,
+    PageState, QueueBooks, Recrawl, RobotsState, SessionState, SiteState, Task, UnitDue, UnitState, WaitKey,
+    WorkScope,
 };
 use crate::frontier::steps;
 use crate::frontier::steps::acts::MOST_ACTS;
 use crate::frontier::table::{Reply, Step};
-use crate::frontier::view::{DatedAct, Freshness, Inspection, LetterPlace};
+use crate::frontier::url_list::UrlChunk;
+use crate::frontier::view::{CampaignName, DatedAct, Freshness, Inspection, LetterPlace};
 use crate::task::{DeadLetter, PageKey, Stage};
 
 type ModelKey = (String, Stage, CanonicalUrl);
@@ -54,6 +57,10 @@ pub(crate) struct Model {
     sessions: BTreeMap<(String, String), SessionState>,
     /// Books of batches, by site and name.
     batches: BTreeMap<(String, String), BatchCounts>,
+    campaign_names: BTreeMap<String, CampaignName>,
+    /// By site and name.
+    campaigns: BTreeMap<(String, String), CampaignState>,
+    chunks: BTreeMap<((String, String), u32), UrlChunk>,
     fleet: Arc<FleetState>,
     /// What operators are to be told.
     events: Vec<EventState>,
@@ -129,6 +136,7 @@ impl Shelf for Model {
             .map(|((site, slot), books)| ((renamed(&site), slot), books))
             .collect();
         self.waits = take(&mut self.waits).into_iter().map(|(site, waits)| (renamed(&site), waits)).collect();
+        self.rename_campaigns(renamed);
         let tasks = take(&mut self.tasks).into_values();
         let tasks = tasks.map(|task| Task { site: renamed(&task.site), ..task });
         self.tasks = tasks.map(|task| (key(task.page(), task.stage), task)).collect();

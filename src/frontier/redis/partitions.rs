@@ -83,6 +83,11 @@ impl Shared {
                 let elsewhere = if is_asked { self.idle_beside(partition).await } else { 0 };
                 self.step_in(partition, Step::Put { site, puts, elsewhere, haste }).await
             }
+            Step::FeedCampaign { site, name, from, puts, .. } => {
+                let partition = self.partition_of_site(&site).await?.unwrap_or(DIRECTORY);
+                let elsewhere = self.idle_beside(partition).await;
+                self.step_in(partition, Step::FeedCampaign { site, name, from, puts, elsewhere }).await
+            }
             step => {
                 let partition = self.partition_of(&step).await?.unwrap_or(DIRECTORY);
                 self.step_in(partition, step).await

@@ -11,11 +11,12 @@ use crate::clock::millis;
 use crate::frontier::members::BEAT;
 use crate::frontier::mutex_key::UNIT_MUTEX;
 use crate::frontier::state::{
-    AVERAGED, AwayHost, BACK_MS, BATCH_KEPT_MS, BATCHES_KEPT, DROPS_KEPT, DROPS_KEPT_MS, ENDED_KEPT,
-    ENDED_MS, EPOCH, EVENT_KEPT_MS, EVENT_LEASE_MS, EVENT_PAUSES, FED_WAITING, FOR_GOOD, HOUR_SLOTS,
-    LEASE_MS, LONGEST_INTERVAL, MARKS_KEPT, MAX_LOSSES, MOST_EVENTS, MOST_NOW, MOST_PAGES, MOST_TUNED,
-    MOST_WAITS, PageState, Place, QUIET_MS, RUN_SLOT, SLOT_MS, START_TOKEN, SessionPlace, SiteSettings,
-    TOLD_MS, Turn, WAIT_BOUNDS, WAIT_ONE, WAITS_KEPT, delay_after_loss,
+    AVERAGED, AwayHost, BACK_MS, BATCH_KEPT_MS, BATCHES_KEPT, CAMPAIGN_KEPT_MS, CAMPAIGNS_KEPT, DROPS_KEPT,
+    DROPS_KEPT_MS, ENDED_KEPT, ENDED_MS, EPOCH, EVENT_KEPT_MS, EVENT_LEASE_MS, EVENT_PAUSES, FED_WAITING,
+    FOR_GOOD, HOUR_SLOTS, LEASE_MS, LONGEST_INTERVAL, MARK_MS, MARKS_KEPT, MAX_LOSSES, MOST_EVENTS, MOST_NOW,
+    MOST_PAGES, MOST_TUNED, MOST_WAITS, PageState, Place, QUIET_MS, RUN_SLOT, SLOT_MS, START_TOKEN,
+    SessionPlace, SiteSettings, TOLD_MS, Turn, UPLOAD_KEPT_MS, WAIT_BOUNDS, WAIT_ONE, WAITS_KEPT,
+    delay_after_loss,
 };
 use crate::frontier::steps::{
     REMOVED, acts, away, batch, claim, feed, gate, lease, lock, pauses, queue, reasons, session, settle, site,
@@ -23,8 +24,8 @@ use crate::frontier::steps::{
 use crate::frontier::view::SiteNames;
 use crate::manners::{MOST_ROBOTS_REDIRECTS, departure, slow_start, wall};
 use crate::task::{
-    Exclusion, HighWater, LANE, MOST_BATCHES, MOST_BYTES, MOST_IN_ALL, MOST_WAITING, NOW, OF_CAMPAIGN,
-    Priority, PutReply, Settled, TASK_BYTES, TaskOrder, UnitPick,
+    Exclusion, HighWater, LANE, LEAST_PORTION, MOST_BATCHES, MOST_BYTES, MOST_IN_ALL, MOST_PORTION,
+    MOST_WAITING, NOW, OF_CAMPAIGN, Priority, PutReply, Settled, TASK_BYTES, TaskOrder, UnitPick,
 };
 
 /// What hints are told on that something can be claimed: the partition, in how many ms, and the name of whom it is for.
@@ -96,6 +97,12 @@ fn numbers() -> Vec<(&'static str, i64)> {
         ("EVENT_KEPT_MS", EVENT_KEPT_MS),
         ("EVENT_LEASE_MS", EVENT_LEASE_MS),
         ("QUIET_MS", QUIET_MS),
+        ("CAMPAIGNS_KEPT", i64::try_from(CAMPAIGNS_KEPT).unwrap_or_default()),
+        ("CAMPAIGN_KEPT_MS", CAMPAIGN_KEPT_MS),
+        ("UPLOAD_KEPT_MS", UPLOAD_KEPT_MS),
+        ("MARK_MS", MARK_MS),
+        ("LEAST_PORTION", i64::from(LEAST_PORTION)),
+        ("MOST_PORTION", i64::from(MOST_PORTION)),
         ("IDLE_MS", site::IDLE_MS),
         ("SESSION_HELD", SessionPlace::HELD),
         ("SESSION_OPEN", SessionPlace::OPEN),

@@ -10,7 +10,7 @@ use super::client::RedisClient;
 use super::prelude::prelude;
 
 /// What all functions of the library share, each file after those that it uses.
-pub(super) const FILES: [&str; 34] = [
+pub(super) const FILES: [&str; 35] = [
     include_str!("lua/asked.lua"),
     include_str!("lua/packed.lua"),
     include_str!("lua/store.lua"),
@@ -32,9 +32,10 @@ pub(super) const FILES: [&str; 34] = [
     include_str!("lua/wake.lua"),
     include_str!("lua/claim.lua"),
     include_str!("lua/lock.lua"),
-    include_str!("lua/directory.lua"),
     include_str!("lua/acts.lua"),
     include_str!("lua/events.lua"),
+    include_str!("lua/campaigns.lua"),
+    include_str!("lua/directory.lua"),
     include_str!("lua/queue.lua"),
     include_str!("lua/pauses.lua"),
     include_str!("lua/site.lua"),

@@ -11,17 +11,20 @@ use super::transaction::{Tables, statements};
 use crate::canonical_url::CanonicalUrl;
 use crate::clock::Timestamp;
 use crate::frontier::Tuning;
+use crate::frontier::campaigns::put_of;
+use crate::frontier::state::CampaignTuning;
 use crate::frontier::step::{Act, Claim, Grant, Registration};
 use crate::frontier::table::{Haste, Reply, Step};
+use crate::frontier::url_list::UrlList;
 use crate::frontier::{MutexKey, Pause, PausesOfAll, SiteSettings, WorkScope, steps};
 use crate::task::{
-    BatchNames, Event, EventKind, Failure, Lease, Origin, Outcome, Priority, Put, RobotsAccess, RobotsRecord,
-    Settlement, Stage, StoredPage,
+    BatchNames, CampaignPlan, Event, EventKind, Failure, Lease, Origin, Outcome, Priority, Put, RobotsAccess,
+    RobotsRecord, Settlement, Stage, StoredPage,
 };
 
 const START: i64 = 1_800_000_000_000;
-/// Read by people or at a process's coming and going, of tables with a row a site or a process.
-const MAY_SCAN: [&str; 1] = ["SELECT name, state FROM owner"];
+/// Read by people, who feeds, or at a process's coming and going, of tables with a row a site, a process or a campaign.
+const MAY_SCAN: [&str; 2] = ["SELECT name, state FROM owner", "SELECT name, site, number FROM campaign_name"];
 
 struct Shop {
     connection: Connection,
@@ -128,6 +131,35 @@ fn done(lease: &Lease) -> Outcome {
     Outcome::Done { stored: Some(stored), recrawl: Some(Duration::from_secs(2)) }
 }
 
+/// A campaign from its start to its end.
+fn campaigns(shop: &mut Shop) {
+    let (site, name) = (|| "a".to_owned(), || "c".to_owned());
+    let mut urls = UrlList::in_chunks_of(4);
+    (20..29).for_each(|path| urls.push(url("a", path)));
+    let (list, mark, chunks) = (urls.key(), || urls.key().mark, urls.clone().chunks().to_vec());
+    let plan = CampaignPlan::default();
+    let puts = vec![put_of(&url("a", 20), "c", &plan)];
+    let (stop, number) = (CampaignTuning::Stopped { keep: false }, shop.now);
+    shop.step(Step::BookCampaign { name: name(), site: site() });
+    shop.step(Step::MakeCampaign { site: site(), name: name(), list, plan });
+    for (number, chunk) in (0..).zip(chunks) {
+        shop.step(Step::AddChunk { site: site(), name: name(), mark: mark(), number, chunk });
+    }
+    for step in [
+        Step::BeginCampaign { site: site(), name: name(), mark: mark(), act: Act::default() },
+        Step::FeedCampaign { site: site(), name: name(), from: 0, puts, elsewhere: 0 },
+        Step::Campaign { site: site(), name: name() },
+        Step::CampaignChunk { site: site(), name: name(), number: 0 },
+        Step::TuneCampaign { site: site(), name: name(), tunings: vec![stop], act: None },
+        Step::DropOfCampaign { site: site(), name: name(), urls: vec![url("a", 20)] },
+        Step::ClearCampaign { site: site(), name: name(), wanted: true },
+        Step::Campaigns {},
+        Step::UnbookCampaign { name: name(), number },
+    ] {
+        shop.step(step);
+    }
+}
+
 /// Everything that a frontier is asked for, so that every statement is prepared once.
 fn exercise(shop: &mut Shop) {
     for (site, group) in [("a", None), ("b", None), ("c", Some("g")), ("d", Some("g"))] {
@@ -177,6 +209,7 @@ fn exercise(shop: &mut Shop) {
         shop.claim("zombie", 1, &[]);
         shop.step(Step::Feed { most: 3 });
     }
+    campaigns(shop);
     let site = || "a".to_owned();
     let mutex = || (MutexKey::unit("a"), "t".to_owned());
     shop.step(Step::Bury { owner: "zombie".to_owned() });

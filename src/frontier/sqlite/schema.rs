@@ -9,7 +9,7 @@ pub(super) const APPLICATION: i64 = 0x7061_6365;
 
 /// Creates an empty frontier.
 pub(super) fn create(connection: &Connection) -> Result<()> {
-    [RECORDS, TASKS, PAGES, FLOW, IDLE, BATCHES, BEATS, EVENTS]
+    [RECORDS, TASKS, PAGES, FLOW, IDLE, BATCHES, BEATS, EVENTS, CAMPAIGNS]
         .into_iter()
         .try_for_each(|tables| connection.execute_batch(tables))
 }
@@ -134,3 +134,13 @@ CREATE INDEX batch_books_ended ON batch_books (site, ended, name) WHERE ended IS
 /// What processes that claim told last: apart from their own rows, which name all their sites.
 pub(super) const BEATS: &str =
     "CREATE TABLE beat (owner TEXT PRIMARY KEY, at INTEGER NOT NULL, state TEXT NOT NULL) WITHOUT ROWID;";
+
+/// Campaigns: their names, and where they lie; their records; and their lists, by chunk.
+pub(super) const CAMPAIGNS: &str = "
+CREATE TABLE campaign_name (name TEXT PRIMARY KEY, site TEXT NOT NULL, number INTEGER NOT NULL) WITHOUT ROWID;
+CREATE INDEX campaign_name_site ON campaign_name (site);
+CREATE TABLE campaign (site INTEGER, name TEXT, state TEXT NOT NULL, PRIMARY KEY (site, name)) WITHOUT ROWID;
+CREATE TABLE campaign_chunk (id INTEGER PRIMARY KEY, site INTEGER NOT NULL, name TEXT NOT NULL, number INTEGER NOT NULL,
+  urls BLOB NOT NULL);
+CREATE UNIQUE INDEX campaign_chunk_place ON campaign_chunk (site, name, number);
+";

@@ -57,6 +57,7 @@ impl Shelf for Tables<'_> {
         self.file.run("UPDATE site_file SET site = ?2 WHERE site = ?1", [name, to])?;
         self.file.run("UPDATE away SET site = ?2 WHERE site = ?1", [name, to])?;
         self.file.run("UPDATE act SET site = ?2 WHERE site = ?1", [name, to])?;
+        self.file.run("UPDATE campaign_name SET site = ?2 WHERE site = ?1", [name, to])?;
         self.file.run("UPDATE host SET site = ?2 WHERE site = ?1", [name, to])
     }
 

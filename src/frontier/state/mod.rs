@@ -1,6 +1,7 @@
 //! What the frontier knows of a site, a pace unit and a task, and the pure rules on them. How it is stored is elsewhere.
 
 mod batch;
+mod campaign;
 mod counts;
 mod event;
 mod fleet;
@@ -15,6 +16,9 @@ mod unit;
 mod wall;
 
 pub use batch::{BATCH_KEPT_MS, BATCHES_KEPT, BatchCounts, BatchEnd, Joined};
+pub use campaign::{
+    CAMPAIGN_KEPT_MS, CAMPAIGNS_KEPT, CampaignCounts, CampaignState, CampaignTuning, MARK_MS, UPLOAD_KEPT_MS,
+};
 pub use counts::StageCounts;
 pub use event::{
     EVENT_KEPT_MS, EVENT_LEASE_MS, EVENT_PAUSES, EventEnd, EventState, MOST_EVENTS, QUIET_MS, TakenEvent,

@@ -17,7 +17,10 @@ impl<S: Shelf> Moment<'_, S> {
 
     fn save_batch(&mut self, site: &SiteState, name: &str, mut batch: BatchCounts) -> Done<S> {
         let had_ended = batch.ended_at.is_some();
-        batch.note_end(self.now);
+        // A campaign's goes on with its next portion.
+        if !BatchNames::is_of_campaign(name) {
+            batch.note_end(self.now);
+        }
         self.shelf.save_batch(&site.name, name, &batch)?;
         if batch.ended_at.is_some() && !had_ended { self.sweep_batches(site, BATCHES_SWEPT) } else { Ok(()) }
     }
@@ -62,7 +65,7 @@ impl<S: Shelf> Moment<'_, S> {
         Ok(())
     }
 
-    fn end_batch(&mut self, site: &SiteState, name: &str, how: BatchEnd) -> Done<S> {
+    pub(super) fn end_batch(&mut self, site: &SiteState, name: &str, how: BatchEnd) -> Done<S> {
         let Some(mut batch) = self.batch(&site.name, name)? else { return Ok(()) };
         batch.end(how);
         self.save_batch(site, name, batch)

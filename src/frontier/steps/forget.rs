@@ -23,6 +23,9 @@ impl<S: Shelf> Moment<'_, S> {
         if self.shelf.sweep_known(name, site.run + 1, REMOVED)? || self.shelf.remove_pages(name, REMOVED)? {
             return Ok(Forgotten::Partly);
         }
+        if self.forget_campaigns(name)? {
+            return Ok(Forgotten::Partly);
+        }
         let hosts = self.shelf.hosts_of(name)?;
         for host in &hosts {
             self.shelf.remove_host(host, name)?;

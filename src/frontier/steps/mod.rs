@@ -4,6 +4,7 @@
 pub(super) mod acts;
 pub(super) mod away;
 pub(super) mod batch;
+mod campaign;
 pub(super) mod claim;
 mod events;
 pub(super) mod feed;
@@ -75,6 +76,34 @@ pub(crate) fn apply<S: Shelf>(shelf: &mut S, step: Step, now: i64) -> Result<Rep
         Step::Put { site, puts, elsewhere, .. } => Reply::Put(at.put(&site, puts, elsewhere)?),
         Step::ParseAgain { site, url } => Reply::ParseAgain(at.parse_again(&site, url)?),
         Step::Feed { most } => Reply::Feed(at.feed(most)?),
+        Step::Campaigns {} => Reply::Campaigns(at.shelf.campaign_names()?),
+        Step::BookCampaign { name, site } => Reply::BookCampaign(at.book_campaign(name, site)?),
+        Step::UnbookCampaign { name, number } => Reply::UnbookCampaign(at.unbook_campaign(&name, number)?),
+        Step::MakeCampaign { site, name, list, plan } => {
+            Reply::MakeCampaign(at.make_campaign(&site, &name, list, plan)?)
+        }
+        Step::AddChunk { site, name, mark, number, chunk } => {
+            Reply::AddChunk(at.add_chunk(&site, &name, &mark, number, &chunk)?)
+        }
+        Step::BeginCampaign { site, name, mark, act } => {
+            Reply::BeginCampaign(at.begin_campaign(&site, &name, &mark, act)?)
+        }
+        Step::FeedCampaign { site, name, from, puts, elsewhere } => {
+            Reply::FeedCampaign(at.feed_campaign(&site, &name, from, puts, elsewhere)?)
+        }
+        Step::TuneCampaign { site, name, tunings, act } => {
+            Reply::TuneCampaign(at.tune_campaign(&site, &name, tunings, act)?)
+        }
+        Step::DropOfCampaign { site, name, urls } => {
+            Reply::DropOfCampaign(at.drop_of_campaign(&site, &name, urls)?)
+        }
+        Step::ClearCampaign { site, name, wanted } => {
+            Reply::ClearCampaign(at.clear_campaign(&site, &name, wanted)?)
+        }
+        Step::Campaign { site, name } => Reply::Campaign(at.campaign_status(&site, &name)?.map(Box::new)),
+        Step::CampaignChunk { site, name, number } => {
+            Reply::CampaignChunk(at.shelf.chunk(&site, &name, number)?)
+        }
         Step::Claim { claim } => Reply::Claim(at.claim(&claim)?),
         Step::Rearm { lease, asked, lead } => Reply::Rearm(at.rearm(&lease, asked, lead)?),
         Step::Refuse { lease, refusal } => Reply::Refuse(at.refuse(&lease, &refusal)?),

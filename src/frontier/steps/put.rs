@@ -70,8 +70,7 @@ impl<S: Shelf> Moment<'_, S> {
     ) -> Done<S, Option<Vec<PutReply>>> {
         let Some(mut site) = self.shelf.site(site)? else { return Ok(None) };
         let is_asked = puts.iter().any(|put| put.origin == Origin::Request);
-        let in_all = if is_asked { self.shelf.idle_in_all()? } else { 0 };
-        let beside = in_all.saturating_sub(site.download.idle()) + elsewhere.max(0).unsigned_abs();
+        let beside = if is_asked { self.beside(&site, elsewhere)? } else { 0 };
         let replies = puts.into_iter().map(|put| {
             // The target of a redirect takes the place of its origin, and what is as urgent as a robots.txt shows whether there is
             // a wall.
@@ -88,6 +87,11 @@ impl<S: Shelf> Moment<'_, S> {
     pub(super) fn put_all(&mut self, site: &mut SiteState, puts: Vec<Put>, is_seed: bool) -> Done<S> {
         let mut puts = puts.into_iter();
         puts.try_for_each(|put| self.put_one(site, Incoming { is_seed, ..Incoming::download(put) }).map(drop))
+    }
+
+    /// Puts one page that is taken in whatever waits into the download queue of a site that the caller saves.
+    pub(super) fn put_here(&mut self, site: &mut SiteState, put: Put) -> Done<S, PutReply> {
+        self.put_one(site, Incoming::download(put))
     }
 
     /// A page whose parse died is parsed again, from where it is kept; whether there was such a dead letter.
@@ -153,6 +157,20 @@ impl<S: Shelf> Moment<'_, S> {
         }
         site.counts(stage).created += 1;
         Ok(PutReply::Created)
+    }
+
+    /// How many downloads wait beside those of a site, where so many wait in other parts of the frontier.
+    fn beside(&mut self, site: &SiteState, elsewhere: i64) -> Done<S, u64> {
+        let in_all = self.shelf.idle_in_all()?;
+        Ok(in_all.saturating_sub(site.download.idle()) + elsewhere.max(0).unsigned_abs())
+    }
+
+    /// Whether nothing more is put of a campaign, as as much waits as may (M10).
+    pub(super) fn takes_no_portion(&mut self, site: &SiteState, elsewhere: i64) -> Done<S, bool> {
+        let (beside, fleet) = (self.beside(site, elsewhere)?, self.shelf.fleet()?);
+        let idle = site.download.idle();
+        let is_full = beside + idle >= fleet.rules.most_in_all();
+        Ok(is_full || fleet.rules.mark_of_site(idle, site.download.bytes).is_some())
     }
 
     /// The mark that keeps a new page out (M10); that of the frontier keeps no link out.

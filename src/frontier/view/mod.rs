@@ -1,5 +1,6 @@
 //! What people and other programs see of a frontier: how sites, tasks, dead letters and processes stand.
 
+mod campaigns;
 mod events;
 mod held_back;
 mod page;
@@ -14,6 +15,7 @@ use super::step::Act;
 use crate::clock::Timestamp;
 use crate::task::{RobotsRecord, Stage};
 
+pub use campaigns::{CampaignName, CampaignPhase, CampaignStatus};
 pub use events::{EventsStatus, UntoldEvent};
 pub use held_back::{KnownPause, KnownWall, Whose};
 pub use page::{LatestPage, LetterPlace, UnitStatus, UrlStatus};

@@ -346,6 +346,7 @@ impl Ledger {
             self.pages.retain(|(site, _), _| site != name);
             self.sessions.retain(|(site, _), _| site != name);
             self.batches.retain(|(site, _), _| site != name);
+            self.campaigns.retain(|(site, _), _| site != name);
             self.forget_periods();
         }
         Ok(())

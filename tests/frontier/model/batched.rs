@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::mem::take;
 
 use paced::internals::frontier::BatchCounts;
-use paced::internals::task::{Put, Stage};
+use paced::internals::task::{BatchNames, Put, Stage};
 
 use super::ledger::{Key, Ledger, Task, differs};
 
@@ -27,13 +27,22 @@ pub struct Batch {
 /// By site and name.
 pub type Batches = BTreeMap<(String, String), Batch>;
 
+/// A campaign's name is none of those that count.
+fn is_somebodys(name: &str) -> bool {
+    !BatchNames::is_of_campaign(name)
+}
+
+fn has_room_for(names: &Names, name: &str) -> bool {
+    !is_somebodys(name) || names.iter().filter(|own| is_somebodys(own)).count() < MOST
+}
+
 /// The names of those that go on as `names`, and how each of the others ended.
 pub fn carry(names: &mut Names, carried: Names) -> Vec<(String, &'static str)> {
     let mut ended = Vec::new();
     for name in carried {
         if names.contains(&name) {
             ended.push((name, "merged"));
-        } else if names.len() < MOST {
+        } else if has_room_for(names, &name) {
             names.push(name);
         } else {
             ended.push((name, "done"));
@@ -49,7 +58,7 @@ impl Ledger {
         batch.ended.is_none_or(|at| at > now - KEPT).then_some(batch)
     }
 
-    fn carriers(&self, site: &str, name: &str) -> u64 {
+    pub fn carriers(&self, site: &str, name: &str) -> u64 {
         let of_site = self.tasks.iter().filter(|(key, _)| key.0 == site).map(|(_, task)| task);
         let has = |names: &Names| u64::from(names.iter().any(|own| own == name));
         of_site.map(|task| has(&task.batches) + task.deferral.as_ref().map_or(0, |d| has(&d.batches))).sum()
@@ -72,7 +81,7 @@ impl Ledger {
             self.count(site, &name, ended);
         }
         for name in &put.batches {
-            if names.contains(name) || names.len() >= MOST {
+            if names.contains(name) || !has_room_for(names, name) {
                 continue;
             }
             names.push(name.clone());
@@ -103,7 +112,8 @@ impl Ledger {
         names.extend(own.into_iter().flatten().flatten().cloned());
         names.sort();
         names.dedup();
-        put.batches.is_empty() || put.hops > 0 || names.len() <= MOST
+        let own = names.iter().filter(|name| is_somebodys(name)).count();
+        put.batches.is_empty() || put.hops > 0 || own <= MOST
     }
 
     /// A dead letter comes back, with the batches that still know of its death.
@@ -165,7 +175,8 @@ impl Ledger {
         }
         let names: Vec<_> = self.batches.keys().cloned().collect();
         for (site, name) in names {
-            let (open, now) = (self.carriers(&site, &name) > 0, self.now);
+            // A campaign's goes on with its next portion.
+            let (open, now) = (!is_somebodys(&name) || self.carriers(&site, &name) > 0, self.now);
             if let Some(batch) = self.batch(&site, &name) {
                 batch.ended = if open { None } else { batch.ended.or(Some(now)) };
             }

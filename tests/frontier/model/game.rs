@@ -7,13 +7,15 @@ use std::time::Duration;
 use futures_util::future::{Either, ready, select, try_join_all};
 
 use paced::internals::canonical_url::CanonicalUrl;
-use paced::internals::frontier::state::DroppedOf;
+use paced::internals::frontier::campaigns::{CampaignFed, CampaignStarted, CampaignTuned, UrlList, put_of};
+use paced::internals::frontier::state::{CampaignTuning, DroppedOf};
 use paced::internals::frontier::{
     Act, Agreed, Beaten, Claim, EventEnd, Feeding, Forgotten, Frontier, FrontierError, Grant, GroupPaused,
     Inspection, LockReply, MutexKey, Pause, QueueChange, Queued, Rearm, Registered, Registration, Renamed,
     Run, SignOfLife, TakenEvent, TuneReply, Tuning, WorkScope,
 };
 use paced::internals::page::Validators;
+use paced::internals::task::{CampaignPlan, Portion};
 use paced::internals::task::{
     Event, EventKind, Exclusion, Failure, FleetRules, LANE, LaneRule, Lease, LeaseKey, NOW, Origin, Outcome,
     Priority, Put, PutReply, RobotsAccess, RobotsRecord, Settled, Settlement, Stage, StoredPage, TooMuch,
@@ -21,9 +23,10 @@ use paced::internals::task::{
 };
 
 use super::batched::BATCHES;
+use super::campaigned::CAMPAIGNS;
 use super::laned::{LANES, TENANTS, rules, tuned_rules};
 use super::ledger::{Dues, Ledger};
-use super::op::{OWNERS, Op, PLANNED, Page, Posted, SITES, UNITS};
+use super::op::{CampaignAct, OWNERS, Op, PLANNED, Page, Posted, SITES, UNITS};
 use super::stepped::SESSIONS;
 use super::told::{event, kinds};
 use crate::world::{Backend, START, World, at, ms, page, shop};
@@ -53,6 +56,10 @@ pub enum Move {
     Agree(FleetRules, u64),
     Requeue(String, CanonicalUrl, QueueChange),
     Feed(u32),
+    StartCampaign(String, String, CampaignPlan, Vec<CanonicalUrl>),
+    FeedCampaign(String, String, u32, Vec<Put>),
+    TuneCampaign(String, String, CampaignTuning),
+    DropOfCampaign(String, String, Vec<CanonicalUrl>),
     ParseAgain(String, CanonicalUrl),
     DropLetter(String, Stage, CanonicalUrl),
     BeginRun(String, bool, Vec<Put>),
@@ -100,6 +107,10 @@ pub enum Answer {
     Beaten(Beaten),
     Taken(Option<TakenEvent>),
     Ended(EventEnd),
+    CampaignStarted(CampaignStarted),
+    CampaignFed(Option<CampaignFed>),
+    CampaignTuned(CampaignTuned),
+    CampaignDropped(Option<u32>),
 }
 
 impl Move {
@@ -111,6 +122,7 @@ impl Move {
                 | Self::Forget(_)
                 | Self::Rename(_)
                 | Self::PauseAll(..)
+                | Self::StartCampaign(..)
                 | Self::TuneTenant(..)
         )
     }
@@ -396,6 +408,56 @@ impl Game {
         Ok(())
     }
 
+    /// Campaigns.
+    async fn look_at_campaigns(&mut self, all: bool) -> Result<(), String> {
+        for (site, which) in SITES.iter().flat_map(|site| CAMPAIGNS.map(|which| (*site, which))) {
+            let name = format!("{site}{which}");
+            let told = self.worlds[0].frontier.campaign(site, &name).await.map_err(|e| e.to_string())?;
+            self.ledger.check_campaign(site, &name, told.as_ref())?;
+            for world in self.worlds[1..].iter().filter(|_| all) {
+                let other = world.frontier.campaign(site, &name).await.map_err(|e| e.to_string())?;
+                if other != told {
+                    return Err(format!("campaigns differ:\n  {told:?}\n  {other:?}"));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// What is done to a campaign: a feed comes with the pages that are next, or that were.
+    fn campaign(&self, site: usize, which: usize, act: &CampaignAct) -> Move {
+        let (site, name) = (SITES[site].to_owned(), format!("{}{}", SITES[site], CAMPAIGNS[which]));
+        let pages = |from: usize, count: usize| {
+            (from..from + count).map(|n| url(&site, n % 3, n / 3 % 2 == 1)).collect::<Vec<_>>()
+        };
+        let known = self.ledger.campaigns.get(&(site.clone(), name.clone()));
+        match act {
+            CampaignAct::Start { from, count, portion, tick, batch } => {
+                let batch = batch.map(str::to_owned);
+                let portion = Portion::Pages(*portion);
+                let plan = CampaignPlan { portion, tick: *tick, batch, ..CampaignPlan::default() };
+                let urls = pages(*from, (*count).min(6));
+                Move::StartCampaign(site, name, plan, urls)
+            }
+            CampaignAct::Feed { behind, count } => {
+                let next = known.map_or(0, |campaign| campaign.next);
+                let from = next.saturating_sub(*behind as usize);
+                let puts = known.iter().flat_map(|campaign| {
+                    let urls = campaign.urls.iter().skip(from).take(*count);
+                    urls.map(|url| put_of(url, &name, &campaign.plan))
+                });
+                let puts = puts.collect();
+                Move::FeedCampaign(site, name, u32::try_from(from).unwrap_or(0), puts)
+            }
+            CampaignAct::Tune(tuning) => Move::TuneCampaign(site, name, tuning.clone()),
+            CampaignAct::Drop(count) => {
+                let urls = known.iter().flat_map(|campaign| campaign.urls.iter().take(*count).cloned());
+                let urls = urls.collect();
+                Move::DropOfCampaign(site, name, urls)
+            }
+        }
+    }
+
     fn pause(&self, on: bool, ends: Option<i64>) -> Option<Pause> {
         let until = ends.map(|wait| START + self.ledger.now + wait);
         on.then(|| Pause { why: "lunch".to_owned(), until })
@@ -426,6 +488,7 @@ impl Game {
             sessions.push((site, name, told));
         }
         self.look_at_batches(all).await?;
+        self.look_at_campaigns(all).await?;
         for (site, lane) in SITES.into_iter().flat_map(|site| LANES.map(|lane| (site, lane))).filter(|_| all)
         {
             for world in &self.worlds {
@@ -577,6 +640,7 @@ impl Game {
             Op::Requeue { site, path, second_host, change } => {
                 Move::Requeue(named(site), url(SITES[*site], *path, *second_host), queue_change(*change))
             }
+            Op::Campaign { site, which, act } => self.campaign(*site, *which, act),
             Op::Agree(which) => Move::Agree(rules(*which), *which as u64),
             Op::Register { site, interval, parallel, attempts, robots, grouped, shared, lean, wish } => {
                 let mut new = registration(SITES[*site], grouped.is_some());
@@ -824,6 +888,23 @@ async fn perform(frontier: &Frontier, what: Move) -> Result<Answer, FrontierErro
             Answer::Is(frontier.drop_letters(&site, vec![(stage, url)]).await? == [true])
         }
         Move::Feed(most) => Answer::Fed(frontier.feed(most).await?),
+        Move::StartCampaign(site, name, plan, urls) => {
+            let mut list = UrlList::in_chunks_of(2);
+            urls.into_iter().for_each(|url| list.push(url));
+            let act = Act { did: format!("start {name}"), ..Act::default() };
+            let started = frontier.start_campaign(&site, &name, &plan, &mut list, act).await?;
+            Answer::CampaignStarted(started)
+        }
+        Move::FeedCampaign(site, name, from, puts) => {
+            Answer::CampaignFed(frontier.feed_campaign(&site, &name, from, puts).await?)
+        }
+        Move::TuneCampaign(site, name, tuning) => {
+            let act = Act { did: format!("{tuning:?} {name}"), ..Act::default() };
+            Answer::CampaignTuned(frontier.tune_campaign(act, &site, &name, vec![tuning]).await?)
+        }
+        Move::DropOfCampaign(site, name, urls) => {
+            Answer::CampaignDropped(frontier.drop_urls(&site, &name, urls).await?)
+        }
         Move::BeginRun(site, true, seeds) => Answer::Run(frontier.begin_fresh_run(&site, seeds).await?),
         Move::BeginRun(site, false, seeds) => Answer::Run(frontier.begin_run(&site, seeds).await?),
         Move::Forget(site) => Answer::Forgotten(forget(frontier, &site).await?),

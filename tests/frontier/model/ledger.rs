@@ -8,6 +8,7 @@ use paced::internals::frontier::{DatedAct, Inspection, Renamed, SiteSettings, Tu
 use paced::internals::task::{EventKind, LaneWish, Settled, Stage, TaskOrder};
 
 use super::batched::{Batches, Names, carry};
+use super::campaigned::Campaigns;
 use super::game::{Answer, Move};
 use super::laned::{Fleet, goes_now};
 use super::marked::end_of;
@@ -45,6 +46,7 @@ pub struct Ledger {
     pub fleet: Fleet,
     pub sessions: Sessions,
     pub batches: Batches,
+    pub campaigns: Campaigns,
     /// The batches of each dead letter.
     pub dead_batches: BTreeMap<Key, Names>,
     /// The batches that the next put carries on.
@@ -444,6 +446,18 @@ impl Ledger {
                 self.book_event(what, answer)
             }
             (Move::Feed(most), Answer::Fed(fed)) => self.feed(*most, *fed),
+            (Move::StartCampaign(site, name, plan, urls), Answer::CampaignStarted(started)) => {
+                self.start_campaign((site, name), plan, urls, started)
+            }
+            (Move::FeedCampaign(site, name, from, puts), Answer::CampaignFed(fed)) => {
+                self.feed_campaign((site, name), *from, puts, *fed)
+            }
+            (Move::TuneCampaign(site, name, tuning), Answer::CampaignTuned(tuned)) => {
+                self.tune_campaign((site, name), tuning, *tuned)
+            }
+            (Move::DropOfCampaign(site, name, urls), Answer::CampaignDropped(dropped)) => {
+                self.drop_of_campaign((site, name), urls, *dropped)
+            }
             (Move::WorkOn(owner, scope), Answer::Nothing) => {
                 self.owners.entry(owner.clone()).or_default().scope = scope.clone();
                 Ok(())

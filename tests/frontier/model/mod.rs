@@ -3,6 +3,7 @@
 
 mod asked;
 mod batched;
+mod campaigned;
 mod checked;
 mod claimed;
 mod ended;

@@ -2,9 +2,11 @@
 
 use fastrand::Rng;
 use paced::internals::frontier::Tuning;
-use paced::internals::task::{BatchNames, LaneWish, OnFailure, SessionWish};
+use paced::internals::frontier::state::CampaignTuning;
+use paced::internals::task::{BatchNames, LaneWish, OnFailure, Portion, Priority, SessionWish};
 
 use super::batched::BATCHES;
+use super::campaigned::CAMPAIGNS;
 use super::laned::{LANES, RULES, TENANTS};
 use super::stepped::SESSIONS;
 use super::told::with_events;
@@ -137,6 +139,11 @@ pub enum Op {
     /// A machine comes with rules for the fleet.
     Agree(usize),
     Feed(u32),
+    Campaign {
+        site: usize,
+        which: usize,
+        act: CampaignAct,
+    },
     ParseAgain {
         site: usize,
         path: usize,
@@ -197,6 +204,27 @@ pub enum Op {
         which: usize,
         failed: bool,
     },
+}
+
+/// What is done to a campaign.
+#[derive(Clone, Debug)]
+pub enum CampaignAct {
+    /// Its list has so many pages, from that one on.
+    Start {
+        from: usize,
+        count: usize,
+        portion: u32,
+        tick: i64,
+        batch: Option<&'static str>,
+    },
+    /// From so many before where it is.
+    Feed {
+        behind: u32,
+        count: usize,
+    },
+    Tune(CampaignTuning),
+    /// From the first page of its list on, so many.
+    Drop(usize),
 }
 
 /// What is put.
@@ -287,7 +315,7 @@ fn op(dice: &mut Rng, lanes: bool, sessions: bool) -> Op {
             second_host: dice.u32(0..3) == 0,
             change: dice.u32(0..if lanes { 6 } else { 3 }),
         },
-        20..38 => Op::Put(page(dice, lanes, sessions)),
+        20..35 => Op::Put(page(dice, lanes, sessions)),
         38..56 => claim(dice),
         56 if dice.u32(0..3) == 0 => Op::Beat { owner: dice.usize(0..OWNERS.len()), leases: dice.u32(0..9) },
         57 if dice.u32(0..4) == 0 => Op::Drain { owner: dice.usize(0..OWNERS.len()) },
@@ -354,12 +382,35 @@ fn op(dice: &mut Rng, lanes: bool, sessions: bool) -> Op {
         }
         95 => Op::Bury { owner: dice.usize(0..OWNERS.len()) },
         96 => Op::LockReply { unit: dice.usize(0..UNITS.len()), expire: dice.i64(1..5_000) },
-        98 => Op::Feed(dice.u32(0..4)),
+        98 if dice.bool() => Op::Feed(dice.u32(0..4)),
+        98 | 35..38 => campaign(dice),
         99 if dice.u32(0..3) == 0 => Op::Forget { site: site(dice), grouped: dice.bool() },
         99 if dice.bool() => Op::Rename { site: site(dice) },
         97 => Op::ExtendLock { unit: dice.usize(0..UNITS.len()), expire: dice.i64(1..5_000) },
         _ => Op::Unlock { unit: dice.usize(0..UNITS.len()) },
     }
+}
+
+fn campaign(dice: &mut Rng) -> Op {
+    let act = match dice.u32(0..12) {
+        0..4 => CampaignAct::Start {
+            from: dice.usize(0..6),
+            count: dice.usize(1..7),
+            portion: dice.u32(1..4),
+            tick: dice.i64(1..10) * 1_000,
+            batch: some(dice, &BATCHES),
+        },
+        4..9 => CampaignAct::Feed { behind: dice.u32(0..3) / 2, count: dice.usize(0..4) },
+        9 => CampaignAct::Drop(dice.usize(0..7)),
+        10 => CampaignAct::Tune(CampaignTuning::Stopped { keep: dice.bool() }),
+        _ => CampaignAct::Tune(match dice.u32(0..4) {
+            0 => CampaignTuning::Portion(Portion::Pages(dice.u32(1..5))),
+            1 => CampaignTuning::Tick(dice.i64(1..5) * 1_000),
+            2 => CampaignTuning::Priority(Priority::from_value(220)),
+            _ => CampaignTuning::Paused(dice.u32(0..3) == 0),
+        }),
+    };
+    Op::Campaign { site: site(dice), which: dice.usize(0..CAMPAIGNS.len()), act }
 }
 
 fn claim(dice: &mut Rng) -> Op {

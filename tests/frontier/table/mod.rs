@@ -3,6 +3,7 @@
 mod at_once;
 mod away;
 mod batches;
+mod campaigns;
 mod deadlines;
 mod departures;
 mod events;

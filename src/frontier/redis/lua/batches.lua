@@ -38,7 +38,7 @@ local batches = module(function(batches)
     local value = (books[field] or 0) + by
     books[field] = value > 0 and value or nil
     books.is_changed = true
-    local is_open = sum(books, JOINS) > sum(books, ENDS)
+    local is_open = sum(books, JOINS) > sum(books, ENDS) or books.is_of_campaign
     books.ended_at = not is_open and (books.ended_at or now) or nil
   end
 
@@ -56,6 +56,15 @@ local batches = module(function(batches)
         end
       end
     end
+  end
+
+  -- Forgets a batch on a site.
+  function batches.forget(site, name)
+    local of_site = batch.batch_books[site] or {}
+    batch.batch_books[site] = of_site
+    of_site[name] = false
+    call('HDEL', books_key(site), name)
+    call('ZREM', ended_key(site), name)
   end
 
   local function write(site, name, books)
@@ -131,7 +140,8 @@ local batches = module(function(batches)
   local function read_or_begin(site, name)
     local books = read(site.name, name)
     if not books then
-      books = { began_at = now }
+      -- A campaign's goes on with its next portion: it ends with that.
+      books = { began_at = now, is_of_campaign = not is_somebodys(name) or nil }
       batch.batch_books[site.name][name] = books
     end
     return books

@@ -100,6 +100,7 @@ local directory = module(function(directory)
       call('LREM', P .. 'host:' .. host, 0, name)
     end
     call('DEL', key)
+    campaigns.move_names(name, nil)
     for _, book in ipairs({ 'units', 'moving', 'bookings' }) do
       call('HDEL', P .. book, name)
     end
@@ -124,6 +125,7 @@ local directory = module(function(directory)
       end
     end
     call('HDEL', P .. 'bookings', name)
+    campaigns.move_names(name, to)
     return true
   end
 end)

@@ -167,7 +167,7 @@ put = module(function(put)
   -- Whether somebody put it who can put it again. The target of a redirect takes the place of its origin, and what is as urgent as
   -- a robots.txt shows whether there is a wall.
   local function may_be_refused(asked)
-    return asked.beside and not asked.hops and asked.priority ~= PRIORITY_ROBOTS
+    return asked.beside and not asked.beside.is_taken_in and not asked.hops and asked.priority ~= PRIORITY_ROBOTS
   end
 
   -- Whether the page has room for its batches beside those that it is of, and its further run. The target of a redirect goes without.

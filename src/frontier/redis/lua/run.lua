@@ -8,6 +8,7 @@ local MODULES = {
   directory = directory, rename = rename, owners = owners, view = view, letters = letters, upgrade = upgrade,
   walls = walls, acts = acts, gate = gate, queue = queue, sessions = sessions, pauses = pauses,
   events = events,
+  campaigns = campaigns,
 }
 
 -- The function of each step, by the step's name.

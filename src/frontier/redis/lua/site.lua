@@ -86,6 +86,9 @@ local sites_of = module(function(sites_of)
     if tasks.sweep_known(site, REMOVED) or kept.sweep(name, REMOVED) then
       return 'partly'
     end
+    if campaigns.forget(name) then
+      return 'partly'
+    end
     for _, recrawl in ipairs(call('SMEMBERS', P .. 'periods:' .. name)) do -- as many as its file names
       call('UNLINK', store.again_list(name, recrawl))
     end

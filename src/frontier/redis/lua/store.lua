@@ -129,6 +129,7 @@ local store = module(function(store)
   store.keys_of_site = {
     'tasks:%s', 'letter:%s', 'dead:%s', 'pages:%s', 'recrawl:%s', 'periods:%s', 'text:%s',
     'away:%s', 'acts:%s', 'flow:%s', 'waits:%s', 'sessions:%s', 'session-turns:%s', 'behind:%s', 'batch-books:%s', 'batch-ends:%s',
+    'campaigns:%s', 'chunks:%s',
   }
 
   function store.key_of_site(key, name)

@@ -176,4 +176,16 @@ local view = module(function(view)
     end
     return { found, due, dead, known }
   end
+
+  function view.campaigns()
+    return campaigns.names()
+  end
+
+  function view.campaign(site, name)
+    return campaigns.status(site, name)
+  end
+
+  function view.campaign_chunk(site, name, number)
+    return campaigns.chunk(site, name, number)
+  end
 end)

@@ -3,22 +3,25 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use data_encoding::BASE64_NOPAD;
 use serde_json::Value;
 
 use crate::clock::Timestamp;
 use crate::frontier::state::{
-    Agreed, BatchCounts, DeadState, DropMark, EventEnd, GroupPaused, LastBeat, OldestWaiting, PausesOfAll,
-    QueueBooks, QueueFlow, SessionState, SignOfLife, StageCounts, TakenEvent, TuneReply, TunedTenants,
-    WaitKey, WorkScope,
+    Agreed, BatchCounts, CampaignCounts, CampaignState, DeadState, DropMark, EventEnd, GroupPaused, LastBeat,
+    OldestWaiting, PausesOfAll, QueueBooks, QueueFlow, SessionState, SignOfLife, StageCounts, TakenEvent,
+    TuneReply, TunedTenants, WaitKey, WorkScope,
 };
 use crate::frontier::step::{
-    Beaten, Begun, Feeding, Forgotten, Grant, LockReply, Lost, Rearm, Registered, Renamed, Run, SeedReply,
+    Beaten, Begun, CampaignBooked, CampaignCleared, CampaignFed, CampaignMade, CampaignTuned, Feeding,
+    Forgotten, Grant, LockReply, Lost, Rearm, Registered, Renamed, Run, SeedReply,
 };
+use crate::frontier::url_list::UrlChunk;
 use crate::frontier::value::{Decoded, FromWire, ReplyRow, embedded, is_true, malformed, parse, read_by};
 use crate::frontier::view::{
-    DatedAct, EventsStatus, Freshness, HeldSession, Inspection, KnownPause, KnownRobots, KnownWall,
-    LatestPage, Owner, Queued, Says, SessionStatus, SessionStep, SiteNames, UnitStatus, UntoldEvent,
-    UrlStatus, View, Whose,
+    CampaignName, CampaignStatus, DatedAct, EventsStatus, Freshness, HeldSession, Inspection, KnownPause,
+    KnownRobots, KnownWall, LatestPage, Owner, Queued, Says, SessionStatus, SessionStep, SiteNames,
+    UnitStatus, UntoldEvent, UrlStatus, View, Whose,
 };
 use crate::page::Validators;
 use crate::task::{
@@ -62,6 +65,10 @@ rows! {
         last_start, due, blocked_until, blocked_why, pauses, version, says, seeds, is_given_up, wall, slow_starts,
         held, held_in_all, order
     }
+    CampaignName { name, site, number }
+    CampaignStatus { campaign, counts, interval, room, at }
+    CampaignCounts { open, done, dead, dropped, coalesced }
+    CampaignFed { put, next, room }
     HeldSession { name, url }
     SessionStatus { session, next }
     SessionStep { url, priority }
@@ -123,6 +130,15 @@ read_by! {
         let read = |text: &str| serde_json::from_str(text).map_err(|_| malformed(value));
         let tenants = own.into_iter().map(|(name, rules)| Ok((name, serde_json::from_str(&rules).map_err(|_| malformed(value))?)));
         Ok(Self { tenants: tenants.collect::<Decoded<_>>()?, ..read(&for_all)? })
+    };
+    CampaignBooked: parse;
+    CampaignMade: parse;
+    CampaignTuned: parse;
+    CampaignCleared: parse;
+    CampaignState: embedded;
+    UrlChunk: |value| {
+        let text = value.as_str().ok_or_else(|| malformed(value))?;
+        BASE64_NOPAD.decode(text.as_bytes()).map(Self::from_packed).map_err(|_| malformed(value))
     };
     Forgotten: parse;
     Renamed: parse;

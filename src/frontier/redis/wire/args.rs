@@ -2,21 +2,25 @@
 
 use std::time::Duration;
 
+use data_encoding::BASE64_NOPAD;
 use serde_json::{Value, json};
 
 use super::mark::mark;
 use crate::canonical_url::{CanonicalUrl, fingerprint};
 use crate::clock::{Timestamp, millis};
-use crate::frontier::state::{DroppedOf, Pause, PausesOfAll, SignOfLife, TunedTenants, Tuning};
+use crate::frontier::state::{
+    CampaignTuning, DroppedOf, Pause, PausesOfAll, SignOfLife, TunedTenants, Tuning,
+};
 use crate::frontier::step::{Act, Claim, QueueChange, Registration};
 use crate::frontier::table::Haste;
+use crate::frontier::url_list::{ListKey, UrlChunk};
 use crate::frontier::value::ToWire;
 use crate::frontier::view::{LetterPlace, QueuePlace};
 use crate::frontier::{MutexKey, WorkScope};
 use crate::page::Validators;
 use crate::task::{
-    Event, EventKind, FleetRules, LaneRule, LeaseKey, Origin, Outcome, Put, RobotsAccess, RobotsRecord,
-    Settlement, Stage, StoredPage, TooMuch, WallSighting,
+    CampaignPlan, Event, EventKind, FleetRules, LaneRule, LeaseKey, Origin, Outcome, Put, RobotsAccess,
+    RobotsRecord, Settlement, Stage, StoredPage, TooMuch, WallSighting,
 };
 
 /// In ms.
@@ -65,6 +69,11 @@ as_one_value! {
     Act: |act| json!(json!(act).to_string());
     Option<Act>: |act| or_false(act.as_ref().map(|act| json!(act).to_string()));
     DroppedOf: |of| json!(json!(of).to_string());
+    ListKey: |list| json!(list);
+    CampaignPlan: |plan| json!(plan);
+    Vec<CampaignTuning>: |tunings| json!(tunings);
+    // What travels is text.
+    UrlChunk: |chunk| json!(BASE64_NOPAD.encode(chunk.packed()));
     // As the script names it.
     Stage: |stage| json!(stage_letter(*stage));
     // What isn't there is false.

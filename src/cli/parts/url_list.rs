@@ -1,0 +1,131 @@
+//! Lists of URLs in files, plain or gzipped: every line is checked before anything is done with one.
+
+use std::collections::HashSet;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::Path;
+
+use flate2::bufread::MultiGzDecoder;
+
+use super::account::counted;
+use super::site_urls::page_of;
+use super::{Trouble, say};
+use crate::canonical_url::MOST_BYTES;
+use crate::frontier::campaigns::UrlList;
+use crate::quantity::spoken_count;
+use crate::site::Site;
+
+/// Bad lines that are told, each with its number.
+const BAD_TOLD: usize = 20;
+/// Bytes read at once.
+const ROOM: usize = 256 << 10;
+/// Bytes of a line that are looked at, at most.
+const LONGEST_LINE: u64 = 4 * MOST_BYTES as u64;
+/// What a gzipped file begins with.
+const GZIP: [u8; 2] = [0x1f, 0x8b];
+
+/// What is in a file.
+#[derive(Debug, Default)]
+pub(in crate::cli) struct CheckedList {
+    pub(in crate::cli) list: UrlList,
+    /// Lines that name a page that a line before names as well.
+    pub(in crate::cli) twice: u64,
+    /// Lines that name no page of the site.
+    pub(in crate::cli) bad: u64,
+    /// The first of them, told.
+    told: Vec<String>,
+    seen: HashSet<i64>,
+}
+
+impl CheckedList {
+    /// Reads a file, or stdin where it is `-`: a URL a line; blank lines and those that begin with `#` are passed over.
+    pub(in crate::cli) fn read(file: &str, site: &Site) -> Result<Self, Trouble> {
+        let failed = |why: io::Error| Trouble::usage(format!("{file}: it can't be read: {why}"));
+        let mut checked = Self::default();
+        let mut lines = open(file).map_err(failed)?;
+        let (mut number, mut line) = (0_u64, Vec::new());
+        while next_line(&mut *lines, &mut line).map_err(failed)? {
+            number += 1;
+            checked.take(number, &line, site);
+        }
+        Ok(checked)
+    }
+
+    fn take(&mut self, number: u64, line: &[u8], site: &Site) {
+        let text = String::from_utf8_lossy(line);
+        let text = text.trim();
+        if text.is_empty() || text.starts_with('#') {
+            return;
+        }
+        match page_of(site, text) {
+            Ok((url, _)) if self.seen.insert(url.fingerprint()) => self.list.push(url),
+            Ok(_) => self.twice += 1,
+            Err(why) => {
+                self.bad += 1;
+                if self.told.len() < BAD_TOLD {
+                    self.told.push(format!("line {number}: {why}"));
+                }
+            }
+        }
+    }
+
+    /// Tells the first bad lines; without leave to skip them, or without a good one, nothing is to be done.
+    pub(in crate::cli) fn tell_bad(&self, file: &str, skip_bad: bool) -> Result<(), Trouble> {
+        for told in &self.told {
+            say(format_args!("paced: {file}: {told}"));
+        }
+        let more = self.bad - self.told.len() as u64;
+        if more > 0 {
+            say(format_args!("paced: {file}: and {more} more"));
+        }
+        let bad = counted(self.bad, "line");
+        if self.bad > 0 && !skip_bad {
+            let what_to_do = "mend the list, or add --skip-bad to go without them: nothing was started";
+            return Err(Trouble::usage(format!("{file}: {bad} can't be crawled; {what_to_do}")));
+        }
+        if self.list.key().total == 0 {
+            return Err(Trouble::usage(format!("{file}: there is no URL in it: nothing was started")));
+        }
+        Ok(())
+    }
+
+    /// How many URLs it has, and what was passed over.
+    pub(in crate::cli) fn told(&self) -> String {
+        let passed = [(self.twice, "named twice"), (self.bad, "bad, passed over")];
+        let passed = passed.iter().filter(|(count, _)| *count > 0);
+        let passed: String =
+            passed.map(|(count, why)| format!(" ({} {why})", counted(*count, "line"))).collect();
+        format!("{} URLs{passed}", spoken_count(self.list.key().total.into()))
+    }
+}
+
+fn open(file: &str) -> io::Result<Box<dyn BufRead>> {
+    let bytes: Box<dyn Read> =
+        if file == "-" { Box::new(io::stdin().lock()) } else { Box::new(File::open(Path::new(file))?) };
+    let mut bytes = BufReader::with_capacity(ROOM, bytes);
+    if bytes.fill_buf()?.starts_with(&GZIP) {
+        return Ok(Box::new(BufReader::with_capacity(ROOM, MultiGzDecoder::new(bytes))));
+    }
+    Ok(Box::new(bytes))
+}
+
+/// The next line, cut where it is too long to be a URL; whether there is one.
+fn next_line(lines: &mut dyn BufRead, line: &mut Vec<u8>) -> io::Result<bool> {
+    line.clear();
+    let read = Read::take(&mut *lines, LONGEST_LINE).read_until(b'\n', line)?;
+    if read as u64 == LONGEST_LINE && !line.ends_with(b"\n") {
+        skip_line(lines)?;
+    }
+    Ok(read > 0)
+}
+
+fn skip_line(lines: &mut dyn BufRead) -> io::Result<()> {
+    let mut rest = Vec::new();
+    loop {
+        rest.clear();
+        let read = Read::take(&mut *lines, ROOM as u64).read_until(b'\n', &mut rest)?;
+        if read == 0 || rest.ends_with(b"\n") {
+            return Ok(());
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! Campaigns are fed by one process of all that download: what it does in a step, any other one goes on with at any moment (C12,
+//! C16).
+
+use std::time::{Duration, Instant};
+
+use tokio_util::sync::CancellationToken;
+use tracing::{debug, info, warn};
+
+use super::turn::{HELD, TurnHolder};
+use crate::clock;
+use crate::frontier::state::MARK_MS;
+use crate::frontier::{CampaignName, CampaignPhase, CampaignStatus, Frontier, FrontierError};
+
+/// The shortest and the longest time between two looks: a portion may be half gone, or somebody may start a campaign, at any time.
+const SHORTEST: Duration = Duration::from_millis(100);
+const LONGEST: Duration = Duration::from_secs(1);
+/// What is over is looked for so often.
+const SWEPT_EVERY: Duration = Duration::from_mins(10);
+
+/// One process of those that may feed.
+struct CampaignFeeder {
+    frontier: Frontier,
+    turn: TurnHolder,
+    /// When it looked last for what is over.
+    swept: Option<Instant>,
+}
+
+/// Feeds when it is this process's turn, until it is stopped.
+pub(super) async fn feed_campaigns(frontier: Frontier, stop: CancellationToken) {
+    let turn = TurnHolder::new(frontier.clone(), "campaigns");
+    let (mut feeder, mut warned) = (CampaignFeeder { frontier, turn, swept: None }, false);
+    while !stop.is_cancelled() {
+        let pause = match feeder.step().await {
+            Ok(pause) => pause,
+            // The pool says so, once.
+            Err(error) if error.is_transient() => LONGEST,
+            Err(error) => {
+                if !std::mem::replace(&mut warned, true) {
+                    warn!(%error, "campaigns can't be fed");
+                }
+                feeder.turn.let_go();
+                HELD
+            }
+        };
+        stop.run_until_cancelled(clock::wait(pause)).await;
+    }
+}
+
+impl CampaignFeeder {
+    /// Looks at all campaigns, if this process is the one that feeds; when to look again.
+    async fn step(&mut self) -> Result<Duration, FrontierError> {
+        match self.turn.wait_for_turn().await {
+            Ok(Some(wait)) => return Ok(wait),
+            Ok(None) => {}
+            // Where the mutex is away, what can be reached is fed nevertheless: two who feed put no page twice.
+            Err(error) if error.is_transient() => {}
+            Err(error) => return Err(error),
+        }
+        if self.swept.is_none_or(|at| at.elapsed() >= SWEPT_EVERY) {
+            self.swept = Some(Instant::now());
+            self.frontier.sweep_campaigns(None).await?;
+        }
+        let mut next = LONGEST;
+        for (name, status) in self.frontier.campaigns().await? {
+            self.tend(&name, &status).await?;
+            if status.campaign.is_fed() {
+                let left = status.campaign.next_tick - status.at;
+                next = next.min(Duration::from_millis(left.max(0).unsigned_abs()));
+            }
+        }
+        Ok(next.clamp(SHORTEST, LONGEST))
+    }
+
+    /// Does for a campaign what is due.
+    async fn tend(&self, name: &CampaignName, status: &CampaignStatus) -> Result<(), FrontierError> {
+        let CampaignName { name: campaign, site, .. } = name;
+        if status.room > 0 {
+            let put = self.frontier.top_up(name, status).await?;
+            debug!(campaign, site, pages = put, "put of a campaign");
+            return Ok(());
+        }
+        if status.campaign.drops && status.campaign.stopped {
+            self.frontier.drop_of_campaign(site, campaign).await?;
+        }
+        let is_over = status.campaign.is_done(status.counts.open);
+        let is_news = is_over && status.campaign.ended_at.is_none();
+        let is_to_mark = status.phase() == CampaignPhase::Running
+            && status.campaign.marks.last().is_some_and(|(at, _)| status.at - at >= MARK_MS);
+        if is_news || is_to_mark {
+            self.frontier.feed_campaign(site, campaign, status.campaign.next, Vec::new()).await?;
+        }
+        if is_news {
+            let (fed, dead) = (status.campaign.next, status.counts.dead);
+            info!(campaign, site, fed, dead, "a campaign has ended");
+            self.frontier.clear_list(name).await?;
+        }
+        Ok(())
+    }
+}

@@ -6,7 +6,8 @@
 //! wherever places in flight aren't short. Server time is that of `cmdstat_fcall`,
 //! which is wall time; beside it stands the CPU time of the server, its reading and writing included.
 //!
-//! `LANES=1` adds five lanes, three rules and a thousand tenants, who put every page and link.
+//! `LANES=1` adds five lanes, none of them empty, three rules and a thousand tenants: each page is put by one of them, and its
+//! links are theirs as well.
 //!
 //! `INSTRUCTIONS=1` counts instructions of the server instead, by valgrind: other programs of the machine disturb that by
 //! next to nothing. It is some fifty times as slow, so that there are fewer sites, tasks and pages (20, 4000, 192).
@@ -45,7 +46,7 @@ async fn run() {
     println!("{sites} sites, {tasks} tasks, {pages} pages");
     frontier.work_on(OWNER, WorkScope::All).await.expect("said");
     if has_lanes() {
-        frontier.agree(rules(), 1).await.expect("agreed");
+        frontier.agree(rules(tasks), 1).await.expect("agreed");
     }
 
     let began = Instant::now();
@@ -101,14 +102,19 @@ fn has_lanes() -> bool {
     std::env::var_os("LANES").is_some()
 }
 
-/// Five lanes, and rules that lead a tenant from one to the next but for the last.
-fn rules() -> FleetRules {
-    let rule =
-        |lane: &str, threshold| LaneRule { lane: lane.to_owned(), threshold, per: 86_400_000, stage: None };
+/// Five lanes, and rules that lead a tenant from one to the next but for the last. Each lane gets a part of the tasks.
+fn rules(tasks: u64) -> FleetRules {
+    let part = u32::try_from(tasks / 5_000).unwrap_or(u32::MAX).max(1);
+    let rule = |lane: &str, parts| LaneRule {
+        lane: lane.to_owned(),
+        threshold: parts * part,
+        per: 86_400_000,
+        stage: None,
+    };
     let lanes = [("general", 6), ("slow", 3), ("slower", 2), ("slowest", 1), ("bulk", 1)];
     FleetRules {
         lanes: lanes.map(|(lane, weight)| (lane.to_owned(), weight)).into(),
-        fairness: vec![rule("slow", 20), rule("slower", 40), rule("slowest", 60)],
+        fairness: vec![rule("slow", 1), rule("slower", 2), rule("slowest", 3)],
         ..FleetRules::default()
     }
 }
@@ -205,7 +211,8 @@ async fn page(frontier: &Frontier, new: &AtomicU64, sites: u64) {
 /// Ten links, one of which is new.
 async fn links(frontier: &Frontier, lease: &Lease, new: &AtomicU64, sites: u64) {
     let number: u64 = lease.site[4..].parse().unwrap_or(fastrand::u64(..sites));
-    let link = |page| Put { wish: wish(1), ..Put::link(url(number, page), 1) };
+    let wish = LaneWish { tenant: lease.tenant.clone(), ..LaneWish::default() };
+    let link = |page| Put { wish: wish.clone(), ..Put::link(url(number, page), 1) };
     let mut links: Vec<Put> = (0..9).map(link).collect();
     links.push(link(new.fetch_add(1, Ordering::SeqCst)));
     frontier.put(&lease.site, links).await.expect("put");

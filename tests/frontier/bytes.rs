@@ -1,15 +1,17 @@
-//! What a page that was fetched and parsed leaves for good, beside its URL: in the file, and in the server's memory.
+//! What a page that was fetched and parsed leaves for good, beside its URL: in the file, and in the server's memory. And what a
+//! waiting one takes there for its tenant.
 
 use std::path::Path;
 use std::time::Duration;
 
 use paced::internals::canonical_url::CanonicalUrl;
+use paced::internals::clock::{Clock, Timestamp};
 use paced::internals::frontier::{Claim, Frontier, WorkScope};
 use paced::internals::page::Validators;
-use paced::internals::task::{Lease, Outcome, Priority, Put, Settlement, Stage, StoredPage};
+use paced::internals::task::{LaneWish, Lease, Outcome, Priority, Put, Settlement, Stage, StoredPage};
 
 use crate::support::RedisServer;
-use crate::world::{shop, wait_for};
+use crate::world::{START, shop, wait_for};
 
 const PAGES: u32 = 12_000;
 /// Of a short URL and of one that is longer than what Redis keeps packed in a hash by default.
@@ -127,4 +129,39 @@ fn a_fetched_page_leaves_at_most_75_bytes_in_a_file_and_40_more_with_recrawl() {
 #[test]
 fn a_fetched_page_leaves_at_most_60_bytes_on_redis_and_40_more_with_recrawl() {
     hold("Redis", on_redis, 60.0);
+}
+
+/// Bytes that a waiting task takes, put so many at once, one portion a second.
+fn waiting(portion: u32, tenant: fn(u32) -> Option<String>) -> Option<f64> {
+    let server = RedisServer::builder().start()?;
+    let time = Clock::fake(Timestamp::from_millis(START));
+    let frontier = Frontier::redis(&server.url(0), Some(time.clone())).expect("a URL");
+    let used = || server.info("used_memory").and_then(|bytes| bytes.parse::<f64>().ok()).expect("a number");
+    wait_for(async {
+        frontier.register(shop("shop")).await.expect("answers");
+        let put = |page| {
+            let wish = LaneWish { tenant: tenant(page), ..LaneWish::default() };
+            Put { wish, ..Put::request(long_url(page, LENGTHS[0]), Priority::from_value(240)) }
+        };
+        frontier.put("shop", vec![put(0)]).await.expect("answers");
+        let before = used();
+        for first in (1..=TENANTED).step_by(portion as usize) {
+            time.advance(Duration::from_secs(1));
+            frontier.put("shop", (first..first + portion).map(put).collect()).await.expect("answers");
+        }
+        Some((used() - before) / f64::from(TENANTED))
+    })
+}
+
+const TENANTED: u32 = 4_000;
+
+#[test]
+fn n9_a_waiting_task_of_a_tenant_takes_at_most_60_bytes_more_on_redis() {
+    for portion in [1, 500] {
+        let Some(plain) = waiting(portion, |_| None) else { return };
+        let named = |page: u32| Some(format!("tenant-{}", page % 1_000));
+        let more = waiting(portion, named).expect("Redis is installed") - plain;
+        println!("{plain:.1} bytes a waiting task, {more:.1} more for its tenant, {portion} a second");
+        assert!(more <= 60.0, "{more:.1} bytes more");
+    }
 }

@@ -30,6 +30,7 @@ mod runs;
 mod sessions;
 mod settle;
 mod stages;
+mod tenants;
 mod tuned;
 mod walls;
 mod whereabouts;

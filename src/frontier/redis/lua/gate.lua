@@ -1,6 +1,24 @@
 -- Which lane a task waits in, and which lane the next start is of.
 gate = module(function(gate)
-  local ONLY = { LANE }
+  local ONLY, NONE = { LANE }, {}
+
+  -- How many tasks may be claimed in each lane but the one that is always there. Earlier builds kept that as a text.
+  local function counts_of(site, stage)
+    local field = counter[stage].lanes
+    if type(site[field]) == 'string' then
+      site[field] = cjson.decode(site[field])
+    end
+    return site[field] or NONE
+  end
+
+  local function set_count(site, stage, lane, count)
+    local field, counts = counter[stage].lanes, counts_of(site, stage)
+    if counts == NONE then
+      counts = {}
+    end
+    counts[lane] = count
+    site[field] = next(counts) and counts or nil
+  end
 
   -- The lanes that have tasks which may be claimed, and the one that is always there before them.
   function gate.lanes(site, stage)
@@ -8,7 +26,7 @@ gate = module(function(gate)
       return ONLY
     end
     local lanes = {}
-    for lane in pairs(store.map(site, counter[stage].lanes)) do
+    for lane in pairs(counts_of(site, stage)) do
       lanes[#lanes + 1] = lane
     end
     table.sort(lanes)
@@ -21,21 +39,17 @@ gate = module(function(gate)
     if task.place ~= WAITING or not task.lane then
       return
     end
-    local field = counter[task.stage].lanes
-    local lanes = store.map(site, field)
-    local count = (lanes[task.lane] or 0) + by
-    lanes[task.lane] = count > 0 and count or nil
-    store.set_map(site, field, lanes)
+    local count = (counts_of(site, task.stage)[task.lane] or 0) + by
+    set_count(site, task.stage, task.lane, count > 0 and count or nil)
   end
 
   -- How many tasks of a lane wait for nothing but their turn; those that wait for their host are the one's that is always there.
   function gate.waiting_in(site, stage, lane)
-    local names = counter[stage]
-    local lanes, waiting = site[names.lanes] and store.map(site, names.lanes) or {}, site[names.waiting] or 0
+    local counts, waiting = counts_of(site, stage), site[counter[stage].waiting] or 0
     if lane ~= LANE then
-      return lanes[lane] or 0
+      return counts[lane] or 0
     end
-    for _, count in pairs(lanes) do
+    for _, count in pairs(counts) do
       waiting = waiting - count
     end
     return waiting
@@ -43,14 +57,12 @@ gate = module(function(gate)
 
   -- Nothing waits in a lane, whatever was counted: a hand in the server may have taken it away.
   function gate.forget_lane(site, stage, lane)
-    local lanes = store.map(site, counter[stage].lanes)
-    lanes[lane] = nil
-    store.set_map(site, counter[stage].lanes, lanes)
+    set_count(site, stage, lane, nil)
   end
 
   -- What the fleet agreed on, and what tenants were given while it runs: read once a call, and decoded again only where it
   -- changed.
-  local texts, decoded = { false, false }, { {}, {} }
+  local texts, decoded, for_all = { false, false }, { {}, {} }, {}
   local function of_fleet(which)
     local read = batch.fleet
     if read == nil then
@@ -59,6 +71,7 @@ gate = module(function(gate)
     end
     if read[which] ~= texts[which] then
       texts[which], decoded[which] = read[which], read[which] and cjson.decode(read[which]) or {}
+      for_all = {}
     end
     return decoded[which]
   end
@@ -99,7 +112,7 @@ gate = module(function(gate)
     if not site[names.lanes] then
       return LANE
     end
-    local counts, left = store.map(site, names.lanes), (site[names.waiting] or 0) - (site[names.parked] or 0)
+    local counts, left = counts_of(site, stage), (site[names.waiting] or 0) - (site[names.parked] or 0)
     if counts[NOW] then
       return NOW
     end
@@ -135,43 +148,61 @@ gate = module(function(gate)
 
   -- Forgets windows that are over, a bounded number.
   local function sweep()
+    if (store.first_of('windows') or math.huge) > now then
+      return
+    end
+    batch.firsts.windows = nil
     for _, member in ipairs(call('ZRANGEBYSCORE', P .. 'windows', '-inf', now, 'LIMIT', 0, SWEPT_WINDOWS)) do
       call('DEL', window(string.sub(member, 1, 1), string.sub(member, 2)))
       call('ZREM', P .. 'windows', member)
     end
   end
 
-  local function rules_for(tenant, stage)
-    local own = of_fleet(2)[tenant] or call('HGET', P .. 'tenants', tenant)
-    local found, most, longest = {}, nil, 0
-    for _, rule in ipairs(own and cjson.decode(own) or in_force().fairness or {}) do
+  -- Those of the rules that are for a stage, the most tasks that one of them lets be, and the longest time that one looks back.
+  local function of_stage(all, stage)
+    local found = { longest = 0 }
+    for _, rule in ipairs(all) do
       if not rule.stage or string.sub(rule.stage, 1, 1) == stage then
         found[#found + 1] = rule
-        most, longest = math.max(most or 0, rule.threshold), math.max(longest, rule.per)
+        found.most, found.longest = math.max(found.most or 0, rule.threshold), math.max(found.longest, rule.per)
       end
     end
-    return found, most, longest
+    return found
+  end
+
+  local function rules_for(tenant, stage)
+    if batch.has_own_rules == nil then
+      batch.has_own_rules = call('EXISTS', P .. 'tenants') == 1
+    end
+    local own = of_fleet(2)[tenant] or batch.has_own_rules and call('HGET', P .. 'tenants', tenant)
+    if own then
+      return of_stage(cjson.decode(own), stage)
+    end
+    local fairness = in_force().fairness or {}
+    for_all[stage] = for_all[stage] or of_stage(fairness, stage)
+    return for_all[stage]
   end
 
   -- The lane of the last rule that a tenant's window matches, this task included (F1-F3).
   local function ruled_lane(stage, tenant)
-    local lane
-    local matching, most, longest = rules_for(tenant, stage)
-    if not most then
+    local found = rules_for(tenant, stage)
+    if not found.most then
       return nil
     end
     sweep()
     local key = window(stage, tenant)
-    call('LPUSH', key, string.format('%.0f', now))
-    call('LTRIM', key, 0, most)
-    call('ZADD', P .. 'windows', now + longest + 1, stage .. tenant)
-    for _, rule in ipairs(matching) do
-      local at = call('LINDEX', key, rule.threshold)
-      if at and tonumber(at) >= now - rule.per then
-        lane = rule.lane
+    local count = call('LPUSH', key, string.format('%.0f', now))
+    if count > found.most + 1 then
+      call('LTRIM', key, 0, found.most)
+    end
+    call('ZADD', P .. 'windows', now + found.longest + 1, stage .. tenant)
+    for i = #found, 1, -1 do
+      local at = found[i].threshold < count and call('LINDEX', key, found[i].threshold)
+      if at and tonumber(at) >= now - found[i].per then
+        return found[i].lane
       end
     end
-    return lane
+    return nil
   end
 
   local function lane_of(site, stage, wish, is_later)
@@ -220,7 +251,7 @@ gate = module(function(gate)
       return 'older'
     end
     call('HSET', key, 'digest', digest, 'marks', mark, 'replaced', latest(replaced, marks), 'rules', lanes_and_fairness)
-    batch.fleet = nil
+    batch.fleet, batch.has_own_rules = nil, nil
     call('DEL', P .. 'tenants')
     for _, tenant in ipairs(tenants) do
       call('HSET', P .. 'tenants', tenant[1], tenant[2])

@@ -59,7 +59,7 @@ local packed = module(function(packed)
     .. 'fence:i6? known:i5? keeps:i1? running:i5? starts:i6? ready_d:i1? ready_p:i1? response:d? full:i1? d.waiting:i5? '
     .. 'd.leased:i5? d.created:i5? d.done:i5? d.known:i5? d.coalesced:i5? p.waiting:i5? p.leased:i5? p.created:i5? '
     .. 'p.done:i5? last_at:d? last_grace:i2? before_at:d? before_grace:i2? ready_at:d? '
-    .. 'last_after_at:d? last_after_grace:i2? before_after_at:d? before_after_grace:i2? d.bytes p.bytes idle_before has_rare'
+    .. 'last_after_at:d? last_after_grace:i2? before_after_at:d? before_after_grace:i2? d.bytes p.bytes idle_before rare'
   packed.codec = codec
   local pack_site, read_site = codec(SITE)
 
@@ -68,28 +68,28 @@ local packed = module(function(packed)
     COMMON[name] = true
   end
 
-  -- Notes where a site gets something that few have.
+  -- Notes what a site gets that few have.
   local watched = {
     __newindex = function(site, field, value)
-      rawset(site, field, value)
-      if value and not COMMON[field] then
-        rawset(site, 'has_rare', true)
+      if COMMON[field] then
+        rawset(site, field, value)
+      elseif value then
+        rawset(site, field, value)
+        site.rare = site.rare or {}
+        site.rare[field] = true
       end
     end,
   }
 
-  function packed.new_site(site)
-    return setmetatable(site, watched)
-  end
-
   local function rare_of(site)
     local rare
-    for field, value in pairs(site) do
-      if value and not COMMON[field] then
+    for field in pairs(site.rare) do
+      local value = site[field]
+      if value then
         rare = rare or {}
         rare[field] = value
-      elseif not COMMON[field] then
-        site[field] = nil -- if it comes again, that is noted
+      else
+        site[field], site.rare[field] = nil, nil -- if it comes again, that is noted
       end
     end
     return rare
@@ -100,11 +100,18 @@ local packed = module(function(packed)
   local pack_weights, read_weights = codec('d.bytes:i6? p.bytes:i6?')
 
   function packed.of_site(site)
-    local rare = site.has_rare and rare_of(site)
-    site.has_rare = rare and true or false
     local weighs = site['d.bytes'] or site['p.bytes']
     local text = weighs and pack_site(site) .. string.char(WEIGHTS) .. pack_weights(site) or pack_site(site)
-    return with_rare(text, rare)
+    return with_rare(text, site.rare and rare_of(site))
+  end
+
+  function packed.new_site(site)
+    local rare = {}
+    for field in pairs(site) do
+      rare[field] = not COMMON[field] or nil
+    end
+    site.rare = next(rare) and rare or false
+    return setmetatable(site, watched)
   end
 
   function packed.site(text)
@@ -113,8 +120,7 @@ local packed = module(function(packed)
       local weights, behind = read_weights(string.sub(text, rest + 1))
       site['d.bytes'], site['p.bytes'], rest = weights['d.bytes'], weights['p.bytes'], rest + behind
     end
-    site.has_rare = rest <= #text
-    return setmetatable(read_rare(site, text, rest), watched)
+    return read_rare(setmetatable(site, watched), text, rest)
   end
 
   -- Whether a record has one of these fields.
@@ -161,10 +167,10 @@ local packed = module(function(packed)
       .. 'fence:i6? in_flight:? departs_at:d? unit_wait:d? site_wait:d? site stage url recorded lies lies_position lies_until lies_delayed lies_lane lies_step'
   )
 
-  -- What few tasks have; none where it has nothing of that.
-  local BESIDE_LANE = { 'hops', 'attempts', 'losses', 'expires', 'stored', 'deferral', 'errand', 'history', 'tenant', 'session', 'after', 'begun', 'returned', 'batches' }
-  packed.has_more_than_lane = has_one_of(BESIDE_LANE)
-  packed.rare_of_task = chooser({ 'lane', unpack(BESIDE_LANE) })
+  -- What few tasks have; none where it has nothing of that. A lane and a tenant have places of their own while it waits.
+  local NEEDS_RECORD = { 'hops', 'attempts', 'losses', 'expires', 'stored', 'deferral', 'errand', 'history', 'session', 'after', 'begun', 'returned', 'batches' }
+  packed.needs_record = has_one_of(NEEDS_RECORD)
+  packed.rare_of_task = chooser({ 'lane', 'tenant', unpack(NEEDS_RECORD) })
 
   function packed.of_task(task, rare)
     return with_rare(pack_task(task), rare)

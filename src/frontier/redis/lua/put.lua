@@ -269,7 +269,7 @@ put = module(function(put)
 
   local function put_portion(site, puts, marks, beside, first, last, asked, replies)
     local urls = urls_of(puts, first, last)
-    local found = tasks.find_all(site, 'd', urls)
+    local found, lane_of = tasks.find_all(site, 'd', urls)
     local known = tasks.known_among(site, urls, found, marks, first)
     local has_letters = (site['d.letters'] or 0) > 0
     local known_links, coalesced_links = 0, 0 -- most links of a page are of these two kinds: they are booked together
@@ -289,7 +289,7 @@ put = module(function(put)
         replies[i] = KNOWN
       else
         found[url] = nil
-        task = waits and tasks.waiting(site.name, 'd', url, task) or task
+        task = waits and tasks.waiting(site.name, 'd', url, task, WAITING, lane_of[url]) or task
         if task and task.session then
           task = tasks.find(site, 'd', url) -- a put before may have moved it
         end

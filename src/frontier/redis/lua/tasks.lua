@@ -1,6 +1,6 @@
 -- Tasks in their places, known pages, dead letters, stored pages.
--- A waiting task is its URL in a sorted set and nothing else, unless something rare is to be told of it: then, and while it
--- is delayed or running, a record lies beside it.
+-- A waiting task is its URL in a sorted set and nothing else, but for its tenant, unless something rare is to be told of it:
+-- then, and while it is delayed or running, a record lies beside it.
 local tasks = module(function(tasks)
   local TURN = 2 ^ 39 -- positions below this
   local DEEP = 15 -- the depth that stands for a record
@@ -132,21 +132,27 @@ local tasks = module(function(tasks)
     return nil
   end
 
-  -- Those of the URLs that wait in a lane other than the one that is always there.
-  local function find_in_lanes(site, stage, urls, found)
-    local lanes = gate.lanes(site, stage)
-    for i = 2, #urls > 0 and #lanes or 0 do
-      for at, score in ipairs(call('ZMSCORE', queue(site.name, stage, lanes[i]), unpack(urls))) do
+  -- Those of the URLs that wait in a lane other than the one that is always there: their scores, and which lane that is.
+  local function find_in_lanes(site, stage, urls, found, lane_of)
+    local lanes, left = gate.lanes(site, stage), urls
+    for i = 2, #lanes do
+      urls, left = left, {}
+      local scores = #urls > 0 and call('ZMSCORE', queue(site.name, stage, lanes[i]), unpack(urls)) or {}
+      for at = 1, #urls do
+        local url, score = urls[at], scores[at]
         if score then
-          found[urls[at]] = tasks.waiting(site.name, stage, urls[at], tonumber(score), WAITING, lanes[i])
+          found[url], lane_of[url] = tonumber(score), lanes[i]
+        else
+          left[#left + 1] = url
         end
       end
     end
   end
 
-  -- Of each URL: false where it is nowhere, its score where it waits in the lane that is always there, or else its task.
+  -- Of each URL: false where it is nowhere, its score where it waits, or else its task. And those that wait in another lane than
+  -- the one that is always there, with that lane.
   function tasks.find_all(site, stage, urls)
-    local found, fields, others = {}, {}, {}
+    local found, fields, others, lane_of = {}, {}, {}, {}
     local scores = site[counter[stage].waiting] and call('ZMSCORE', queue(site.name, stage), unpack(urls)) or {}
     for i = 1, #urls do
       local url, score = urls[i], scores[i]
@@ -163,7 +169,7 @@ local tasks = module(function(tasks)
       end
     end
     if site[names.lanes] then
-      find_in_lanes(site, stage, others, found)
+      find_in_lanes(site, stage, others, found, lane_of)
     end
     for i = 1, site[names.parked] and #others or 0 do
       local score = call('ZSCORE', parked_key(site.name, tasks.origin_of(others[i])), others[i])
@@ -171,13 +177,83 @@ local tasks = module(function(tasks)
         found[others[i]] = tasks.waiting(site.name, stage, others[i], tonumber(score), PARKED)
       end
     end
-    return found
+    return found, lane_of
   end
 
   -- Whether a waiting task stands for such a link as it is, nothing rare being told of it.
   function tasks.outranks(score, link)
     local depth = score % 16
     return depth ~= DEEP and link.depth >= depth and link.priority >= math.floor(score / (TURN * 32))
+  end
+
+  -- The tenants of waiting tasks that have no record, by position. They lie in small hashes, which Redis keeps packed; there
+  -- is one more for every 40 of them, as there are sets of known pages, and none once none is left. The keys don't name the
+  -- site, which may be renamed.
+  local BOOK_SIZE = 40
+  local POSITION = '<I5'
+
+  local function book_key(whose, book)
+    return P .. 'whose:' .. whose.id .. ':' .. book
+  end
+
+  -- Those that are put by a clock, one a second, are spread too.
+  local function book_of(position, books)
+    return tasks.set_of(position * 7919 % 1000003, books)
+  end
+
+  local function tenant_of(site, position)
+    local whose = site and site.whose
+    local key = whose and book_key(whose, book_of(position, whose.books))
+    return key and call('HGET', key, struct.pack(POSITION, position)) or nil
+  end
+
+  local function split_book(whose)
+    local from, moved, fields = tasks.set_of(whose.books, whose.books), {}, {}
+    local flat = call('HGETALL', book_key(whose, from))
+    for i = 1, #flat, 2 do
+      if book_of(struct.unpack(POSITION, flat[i]), whose.books + 1) == whose.books then
+        fields[#fields + 1] = flat[i]
+        moved[#moved + 1], moved[#moved + 2] = flat[i], flat[i + 1]
+      end
+    end
+    if #fields > 0 then
+      call('HSET', book_key(whose, whose.books), unpack(moved))
+      call('HDEL', book_key(whose, from), unpack(fields))
+    end
+    whose.books = whose.books + 1
+  end
+
+  local function note_tenant(site, position, tenant)
+    local whose = site.whose or { id = call('INCR', P .. 'whose'), count = 0, books = 1 }
+    local key = book_key(whose, book_of(position, whose.books))
+    whose.count = whose.count + call('HSET', key, struct.pack(POSITION, position), tenant)
+    if whose.count >= whose.books * BOOK_SIZE then
+      split_book(whose)
+    end
+    site.whose = whose
+  end
+
+  local function forget_tenant(site, position)
+    local whose = site.whose
+    local key = book_key(whose, book_of(position, whose.books))
+    whose.count = whose.count - call('HDEL', key, struct.pack(POSITION, position))
+    if whose.count == 0 then
+      site.whose = nil
+    end
+  end
+
+  -- The task's tenant lies by that position, or by none.
+  local function keep_tenant(task, position)
+    if task.lies_tenant ~= position then
+      local site = store.site(task.site)
+      if task.lies_tenant then
+        forget_tenant(site, task.lies_tenant)
+      end
+      if position then
+        note_tenant(site, position, task.tenant)
+      end
+      task.lies_tenant, batch.changed_sites[site.name] = position, site
+    end
   end
 
   function tasks.waiting(site, stage, url, score, place, lane)
@@ -187,12 +263,13 @@ local tasks = module(function(tasks)
       task.lies_score = score
       return task
     end
+    local tenant = tenant_of(store.site(site), position)
     return {
       site = site, stage = stage, url = url, place = place or WAITING, until_at = false, priority = priority,
       position = position, depth = depth, link = link, token = false, owner = false, granted_at = false,
       ends_at = false, fence = false, in_flight = false, interval = false, lies = place or WAITING, lies_score = score,
       recorded = false, lies_position = false, lies_until = false, lane = lane ~= LANE and lane or nil,
-      lies_lane = lane ~= LANE and lane or nil,
+      lies_lane = lane ~= LANE and lane or nil, tenant = tenant, lies_tenant = tenant and position,
     }
   end
 
@@ -263,10 +340,11 @@ local tasks = module(function(tasks)
       end
     end
     local rare = packed.rare_of_task(task)
+    -- The queue that it waits in tells its lane.
+    local plain = has_turn(task.place) and task.depth < DEEP and not (rare and (task.place == PARKED or packed.needs_record(task)))
+    keep_tenant(task, plain and task.tenant and task.position or nil)
     if has_turn(task.place) then
       task.until_at = nil
-      -- The queue that it waits in tells its lane.
-      local plain = task.depth < DEEP and not (rare and (task.place == PARKED or packed.has_more_than_lane(task)))
       local score = score_of(task, plain and task.depth or DEEP)
       if task.lies ~= task.place or score ~= task.lies_score then
         call('ZADD', queue_of(task, task.place, task.lane), string.format('%d', score), task.url)
@@ -297,6 +375,7 @@ local tasks = module(function(tasks)
   function tasks.remove(task)
     task.place = 'nowhere'
     take_away(task)
+    keep_tenant(task, nil)
     forget_record(task)
   end
 

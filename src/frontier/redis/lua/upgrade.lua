@@ -112,7 +112,7 @@ local upgrade = module(function(upgrade)
       return nil
     end
     local record, rest = read(text)
-    return packed.read_rare(record, text, rest), rest <= #text
+    return packed.read_rare(record, text, rest)
   end
 
   local function move_tasks(site, most)
@@ -149,12 +149,11 @@ local upgrade = module(function(upgrade)
   -- Nobody noted a site's own last start: each of a group's counts as started with the unit's.
   local function move_site(name)
     local key = P .. 'site:' .. name
-    local site, has_rare = old_record(key, read_site)
+    local site = old_record(key, read_site)
     if not site then
       return
     end
     local unit = moved_unit(site.unit)
-    site.has_rare = has_rare
     site.server, site.last_at, site.last_token = unit.server, unit.last_at, unit.last_token
     site.idle_before = store.idle(site) -- it is counted later
     batch.sites[name] = packed.new_site(site)

@@ -15,7 +15,7 @@ local view = module(function(view)
     local counts = {}
     for field, value in pairs(site) do
       if value and string.sub(field, 1, 2) == stage .. '.' then
-        counts[string.sub(field, 3)] = tonumber(value) or cjson.decode(value)
+        counts[string.sub(field, 3)] = type(value) == 'table' and value or tonumber(value) or cjson.decode(value)
       end
     end
     return counts

@@ -249,6 +249,9 @@ pub struct DeadLetter {
     /// Its batches.
     #[serde(default, skip_serializing_if = "BatchNames::is_empty")]
     pub batches: BatchNames,
+    /// Whom the page was for, and is again once it is revived; none is whom its site is for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tenant: Option<String>,
 }
 
 #[cfg(test)]

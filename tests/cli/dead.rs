@@ -109,3 +109,20 @@ fn i13_letters_are_revived_and_dropped_by_what_they_are() {
         "as far from the seed as they were: {letters:?}"
     );
 }
+
+#[test]
+fn f8_i13_a_dead_letter_tells_its_tenant_and_is_revived_for_it() {
+    let (data, site) = with_letters();
+    let url = site.url("/p/3");
+    assert_eq!(dead(&data, "drop --url /p/3").expect_code(0).stdout, "shop: 1 dropped\n");
+    let put = Paced::new(["put", "shop", "--tenant", "acme"]).arg(&url).data(&data);
+    put.run().expect_code(0);
+    Paced::new(["crawl", "shop.toml"]).dir(data.path()).data(&data).run().expect_code(3);
+    let shown = dead(&data, &format!("show {url}")).expect_code(0).stdout;
+    assert!(shown.contains("; it was for tenant acme\n"), "{shown}");
+    let letters = json_lines_of(&dead(&data, "list --status 404 --url /p/3 --json").expect_code(0).stdout);
+    assert_eq!(letters[0]["tenant"], "acme", "{letters:?}");
+    assert_eq!(dead(&data, "revive --url /p/3").expect_code(0).stdout, "shop: 1 revived\n");
+    let told = Paced::new(["explain"]).arg(&url).data(&data).run().expect_code(0).stdout;
+    assert!(told.contains(", tenant acme\n"), "{told}");
+}

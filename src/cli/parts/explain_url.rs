@@ -134,11 +134,13 @@ fn tell_tasks(account: &mut Account, (site, order): (&Site, TaskOrder), found: &
         let by = go_by(task).map(|by| format!(", to go by {by}")).unwrap_or_default();
         account.tell("task", said(task, site, now) + &by);
     }
-    for DeadLetter { stage, attempts, why, session, .. } in &found.letters {
+    for DeadLetter { stage, attempts, why, session, tenant, .. } in &found.letters {
         let status = why.status.map(|status| format!(", status {status}")).unwrap_or_default();
         let holds = session.as_ref().map(|name| format!("; it holds session `{name}`")).unwrap_or_default();
         let tried = counted(*attempts, "attempt");
-        account.tell("died", format!("{stage} after {tried}, {}{status}{holds}", why.reason));
+        let whose = tenant.as_ref().or(site.tenant.as_ref());
+        let whose = whose.map(|name| format!("; it was for tenant {name}")).unwrap_or_default();
+        account.tell("died", format!("{stage} after {tried}, {}{status}{whose}{holds}", why.reason));
     }
     let tasks: Vec<Value> = found.tasks.iter().map(|task| object(task, site, go_by(task))).collect();
     let letters: Vec<Value> = found.letters.iter().map(letter_object).collect();
@@ -190,7 +192,7 @@ pub(in crate::cli) fn letter_object(letter: &DeadLetter) -> Value {
     json!({
         "site": letter.site, "stage": letter.stage.to_string(), "url": letter.url, "status": letter.why.status,
         "reason": letter.why.reason, "attempts": letter.attempts, "died_at": letter.died_at, "depth": letter.depth,
-        "history": letter.history, "session": letter.session, "batches": letter.batches,
+        "history": letter.history, "session": letter.session, "batches": letter.batches, "tenant": letter.tenant,
     })
 }
 

@@ -9,6 +9,7 @@ use futures_util::future::join_all;
 use super::Shared;
 use crate::clock;
 use crate::frontier::table::{Reply, Step};
+use crate::task::Origin;
 
 /// For how long it is reckoned with what partitions hold.
 const RECKONED: Duration = Duration::from_secs(1);
@@ -36,8 +37,19 @@ impl Shared {
         self.partitions.idle.lock().1.values().sum()
     }
 
+    /// A put that may be refused, and a campaign's portion, go by what waits in the other partitions as well.
+    pub(super) async fn tell_idle_beside(&self, partition: usize, step: &mut Step) {
+        match step {
+            Step::Put { puts, elsewhere, .. } if puts.iter().any(|put| put.origin == Origin::Request) => {
+                *elsewhere = self.idle_beside(partition).await;
+            }
+            Step::FeedCampaign { elsewhere, .. } => *elsewhere = self.idle_beside(partition).await,
+            _ => {}
+        }
+    }
+
     /// Downloads that wait in the other partitions, as of a second ago at most; in one that is silent, as it was known last.
-    pub(super) async fn idle_beside(&self, partition: usize) -> i64 {
+    async fn idle_beside(&self, partition: usize) -> i64 {
         let asked = self.partitions.idle.lock().0;
         if asked.is_none_or(|asked| asked.elapsed() > RECKONED) {
             self.ask_for_idle(ANSWERS_WITHIN).await;

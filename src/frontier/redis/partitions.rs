@@ -17,7 +17,7 @@ use crate::frontier::step::{Claim, Feeding, Forgotten, Grant, Renamed};
 use crate::frontier::table::{At, Haste, Reply, Step};
 use crate::frontier::{Agreed, FrontierError, MutexKey, PausesOfAll};
 use crate::recent::Recent;
-use crate::task::{FleetRules, Lease, LeaseKey, Origin, Settled, Settlement, Stage};
+use crate::task::{FleetRules, Lease, LeaseKey, Settled, Settlement, Stage};
 
 /// Where the directory is.
 pub(super) const DIRECTORY: usize = 0;
@@ -77,19 +77,9 @@ impl Shared {
             Step::Enlist { .. } | Step::Bury { .. } | Step::TellTuned { .. } => self.everywhere(step).await,
             Step::Agree { rules, mark, .. } => self.agree(rules, mark).await.map(Reply::Agree),
             Step::TellPaused { of_all, .. } => self.tell_paused(of_all).await.map(Reply::TellPaused),
-            Step::Put { site, puts, haste, .. } => {
-                let partition = self.partition_of_site(&site).await?.unwrap_or(DIRECTORY);
-                let is_asked = puts.iter().any(|put| put.origin == Origin::Request);
-                let elsewhere = if is_asked { self.idle_beside(partition).await } else { 0 };
-                self.step_in(partition, Step::Put { site, puts, elsewhere, haste }).await
-            }
-            Step::FeedCampaign { site, name, from, puts, .. } => {
-                let partition = self.partition_of_site(&site).await?.unwrap_or(DIRECTORY);
-                let elsewhere = self.idle_beside(partition).await;
-                self.step_in(partition, Step::FeedCampaign { site, name, from, puts, elsewhere }).await
-            }
-            step => {
+            mut step => {
                 let partition = self.partition_of(&step).await?.unwrap_or(DIRECTORY);
+                self.tell_idle_beside(partition, &mut step).await;
                 self.step_in(partition, step).await
             }
         }

@@ -151,6 +151,9 @@ pub struct DeadState {
     /// The batches that count it.
     #[serde(default, skip_serializing_if = "BatchNames::is_empty")]
     pub batches: BatchNames,
+    /// Whom the page was for; none is whom its site is for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tenant: Option<String>,
 }
 
 /// What a process works on: it is said when the process joins, and when it changes.
@@ -257,6 +260,7 @@ impl DeadState {
             depth: self.depth,
             session: self.session.clone(),
             batches: self.batches.clone(),
+            tenant: self.tenant.clone(),
         }
     }
 }

@@ -99,8 +99,9 @@ impl<S: Shelf> Moment<'_, S> {
         let (attempts, depth) = (task.rare.attempts, task.depth);
         let is_holding = session.is_some();
         self.end_batches(site, batches.clone(), BatchEnd::Dead)?;
-        let dead =
-            DeadState { why, attempts, history, died_at: self.now, run: site.run, depth, session, batches };
+        let tenant = task.rare.tenant.clone();
+        let (died_at, run) = (self.now, site.run);
+        let dead = DeadState { why, attempts, history, died_at, run, depth, session, batches, tenant };
         site.counts(task.stage).letters += 1;
         self.shelf.save_dead(task.page(), task.stage, &dead)?;
         if is_holding { self.remove(site, &task) } else { self.end(site, task, Left::Dead.alone()) }

@@ -220,9 +220,9 @@ impl<S: Shelf> Moment<'_, S> {
         Ok(page.is_some_and(|page| page.stored.fetched_at >= since))
     }
 
-    /// The page of a letter that held a session goes on as its head.
+    /// The page of a letter is for whom it was, unless the put says another one. One that held a session goes on as its head.
     fn create(&mut self, site: &mut SiteState, new: Incoming, letter: Option<&DeadState>) -> Done<S> {
-        let Incoming { put, stage, stored, taken, carried, .. } = new;
+        let Incoming { mut put, stage, stored, taken, carried, .. } = new;
         let held = letter.and_then(|letter| letter.session.as_deref());
         let (mut batches, how) = match letter {
             Some(letter) => (self.revive_batches(site, letter)?, Joined::Revived),
@@ -230,6 +230,7 @@ impl<S: Shelf> Moment<'_, S> {
         };
         self.carry_batches(site, &mut batches, carried)?;
         self.join_batches(site, &mut batches, &put, how)?;
+        put.wish.tenant = put.wish.tenant.or_else(|| letter.and_then(|letter| letter.tenant.clone()));
         let idle = self.asked_for(put.at.map(Timestamp::as_millis));
         let is_later = matches!(idle, Place::Delayed { .. }) && taken.is_none();
         let joins = put.session.filter(|_| held.is_none());

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use paced::internals::clock::Timestamp;
 use paced::internals::frontier::{Beaten, Forgotten, Registered, Registration, SiteSettings};
-use paced::internals::task::{HighWater, NOW, Origin, Priority, Put, PutReply, SessionWish, Stage};
+use paced::internals::task::{HighWater, LaneWish, NOW, Origin, Priority, Put, PutReply, SessionWish, Stage};
 
 use super::laned::goes_now;
 use super::ledger::{Deferral, Held, Key, Ledger, NEVER, Place, Task, differs};
@@ -53,9 +53,9 @@ impl Ledger {
         }
         let (holds, has_room) = (self.held_by(&key).is_some(), self.has_room(&key, put));
         let Some(site) = self.sites.get_mut(site_name) else { return PutReply::Known };
-        let letter = self.dead.get(&key).copied();
-        let seen = match letter {
-            Some(run) => run == site.run || holds,
+        let letter = self.dead.get(&key).cloned();
+        let seen = match &letter {
+            Some((run, _)) => *run == site.run || holds,
             None => stage == Stage::Download && site.known.contains(&key.2),
         };
         let page = self.pages.get(&(site_name.to_owned(), key.2.clone()));
@@ -94,7 +94,9 @@ impl Ledger {
         task.batches = self.revive_batches(&key);
         let how = if letter.is_some() { "revived" } else { "created" };
         self.join_batches(site_name, &mut task.batches, put, how);
-        (task.lane, task.tenant) = self.gate(site_name, stage, &put.wish, at.is_some());
+        let before = letter.and_then(|(_, tenant)| tenant);
+        let whose = LaneWish { tenant: put.wish.tenant.clone().or(before), ..put.wish.clone() };
+        (task.lane, task.tenant) = self.gate(site_name, stage, &whose, at.is_some());
         let Some(site) = self.sites.get_mut(site_name) else { return PutReply::Known };
         let books = site.books.entry(stage).or_default();
         self.tasks.insert(key.clone(), task);

@@ -246,7 +246,8 @@ impl Ledger {
             (true, true) => drop(self.rerun(key, false)),
             (true, false) => self.end(key, Ended::Dead, None),
             (false, holds) => {
-                self.dead.insert(key.clone(), self.sites[&key.0].run);
+                let tenant = self.tasks[key].tenant.clone();
+                self.dead.insert(key.clone(), (self.sites[&key.0].run, tenant));
                 if holds {
                     self.tasks.remove(key);
                 } else {

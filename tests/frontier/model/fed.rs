@@ -83,7 +83,7 @@ impl Ledger {
         }
         if let Some(known) = self.sites.get_mut(site)
             && stage == Stage::Download
-            && died_in == Some(known.run)
+            && died_in.as_ref().is_some_and(|(run, _)| *run == known.run)
         {
             known.known.insert(url.to_string());
         }

@@ -32,8 +32,8 @@ pub struct Ledger {
     pub sites: BTreeMap<String, Site>,
     pub units: BTreeMap<String, Unit>,
     pub tasks: BTreeMap<Key, Task>,
-    /// The run in which each dead letter died.
-    pub dead: BTreeMap<Key, i64>,
+    /// In which run each dead letter died, and whom it was for where that isn't whom its site is for.
+    pub dead: BTreeMap<Key, (i64, Option<String>)>,
     pub leases: BTreeMap<u64, Held>,
     pub robots: BTreeMap<String, Robots>,
     /// Stored pages by site and URL.

@@ -505,3 +505,48 @@ fn f17_so_many_tenants_have_rules_of_their_own_while_it_runs_and_no_more() {
         assert_eq!(w.frontier.tuned_tenants().await.expect("answers").tenants.len(), 100);
     });
 }
+
+#[test]
+fn f8_i13_a_page_that_is_revived_passes_the_gate_of_its_own_tenant_unless_the_put_names_another() {
+    on_every_backend(async |w| {
+        w.site_with("a", |a| a.settings.interval = 0).await;
+        w.agreed(fleet(&[("slow", 1)], &[rule("slow", 1, HOUR)]), 1).await;
+        let whose = async |stage: Stage| {
+            let found = w.frontier.whereabouts("a", &url("a", "p")).await.expect("answers");
+            let task = found.tasks.into_iter().find(|task| task.stage == stage).expect("it is there");
+            (task.tenant.unwrap_or_default(), task.lane.unwrap_or_default())
+        };
+        let is = |tenant: &str, lane: &str| (tenant.to_owned(), lane.to_owned());
+        w.put_with("a", wished("p", of("acme"))).await;
+        w.die(&w.take().await).await;
+        let letters = w.frontier.dead_letters("a", 1).await.expect("answers");
+        assert_eq!(letters[0].tenant.as_deref(), Some("acme"));
+        assert_eq!(w.put("a", "p").await, PutReply::Revived);
+        assert_eq!(whose(Stage::Download).await, is("acme", "slow"), "its second task within the hour");
+        w.die(&w.take().await).await;
+        assert_eq!(w.put_with("a", wished("p", of("bolt"))).await, PutReply::Revived);
+        assert_eq!(whose(Stage::Download).await, is("bolt", ""), "the first one of another tenant");
+        w.die(&w.take().await).await;
+        w.frontier.begin_run("a", Vec::new()).await.expect("answers");
+        assert_eq!(w.link("a", "p").await, PutReply::Revived, "a link of a later run");
+        assert_eq!(whose(Stage::Download).await, is("bolt", "slow"));
+        w.fetched(&w.take().await).await;
+        w.die(&w.parse().await.expect("it waits")).await;
+        assert!(w.frontier.parse_again("a", &url("a", "p")).await.expect("answers"));
+        assert_eq!(whose(Stage::Parse).await, is("bolt", "slow"), "each stage has its own window");
+    });
+}
+
+#[test]
+fn f8_i13_a_letter_of_the_sites_own_tenant_names_none_and_is_for_whom_the_site_is_once_it_is_revived() {
+    on_every_backend(async |w| {
+        w.site_with("a", |a| (a.settings.interval, a.settings.tenant) = (0, Some("acme".to_owned()))).await;
+        w.agreed(fleet(&[("slow", 1)], &[rule("slow", 1, HOUR)]), 1).await;
+        w.put("a", "p").await;
+        w.die(&w.take().await).await;
+        let letters = w.frontier.dead_letters("a", 1).await.expect("answers");
+        assert_eq!(letters[0].tenant, None);
+        assert_eq!(w.put("a", "p").await, PutReply::Revived);
+        assert_eq!(w.lane("p").await, "slow");
+    });
+}

@@ -205,21 +205,23 @@ gate = module(function(gate)
     return nil
   end
 
-  local function lane_of(site, stage, wish, is_later)
+  local function lane_of(site, stage, wish, is_later, tenant)
     if gate.goes_now(site, stage, wish, is_later) then
       return NOW
     elseif wish.lane then
       return wish.lane
     end
-    local tenant = wish.tenant or site.tenant
+    tenant = tenant or site.tenant
     return tenant and ruled_lane(stage, tenant) or site.tuned_lane or site.lane
   end
 
-  -- A task that is made now gets its lane, which it keeps until it is settled, and is noted as somebody's.
-  function gate.stand(site, task, wish, is_later)
-    local lane = lane_of(site, task.stage, wish, is_later)
+  -- A task that is made now gets its lane, which it keeps until it is settled, and is noted as somebody's: whose it was `before`,
+  -- where the wish names nobody.
+  function gate.stand(site, task, wish, is_later, before)
+    local tenant = wish.tenant or before or nil
+    local lane = lane_of(site, task.stage, wish, is_later, tenant)
     task.lane = lane ~= LANE and lane or nil
-    task.tenant = wish.tenant ~= site.tenant and wish.tenant or nil
+    task.tenant = tenant ~= site.tenant and tenant or nil
   end
 
   local function has_mark(marks, mark)

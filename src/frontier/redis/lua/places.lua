@@ -215,7 +215,7 @@ local places = module(function(places)
     history[#history + 1] = why
     tasks.save_dead(site, task.stage, task.url, {
       why = why, attempts = task.attempts or 0, history = history, died_at = now, run = site.run, depth = task.depth,
-      session = holds and task.session or nil, batches = task.batches,
+      session = holds and task.session or nil, batches = task.batches, tenant = task.tenant,
     })
     if holds then
       remove(site, task)

@@ -115,7 +115,8 @@ put = module(function(put)
     return reply
   end
 
-  -- Makes a task that stands nowhere, or as a dead letter. The page of a letter that held a session goes on as its head.
+  -- Makes a task that stands nowhere, or as a dead letter. The page of a letter is for whom it was, unless the put says another
+  -- one. One that held a session goes on as its head.
   function put.create(site, stage, asked, letter, stored, taken)
     local later = asked.at and asked.at > now
     local held = letter and not asked.errand and letter.session
@@ -142,7 +143,7 @@ put = module(function(put)
       tasks.remove_dead(site, stage, asked.url)
     end
     if not asked.errand then
-      gate.stand(site, task, asked, later)
+      gate.stand(site, task, asked, later, letter and letter.tenant)
     end
     store.add(site, counter[stage][letter and 'revived' or 'created'], 1)
     if taken then

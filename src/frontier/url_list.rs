@@ -18,7 +18,7 @@ pub struct UrlChunk(Vec<u8>);
 impl UrlChunk {
     /// Packs URLs.
     pub fn of(urls: &[CanonicalUrl]) -> Self {
-        let lines = urls.iter().map(|url| format!("{url}\n")).collect::<String>();
+        let lines = urls.iter().flat_map(|url| [url.as_str(), "\n"]).collect::<String>();
         let mut packed = Vec::new();
         // It reads from memory: that can't fail.
         let _ = DeflateEncoder::new(lines.as_bytes(), Compression::best()).read_to_end(&mut packed);

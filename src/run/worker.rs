@@ -106,7 +106,7 @@ pub async fn work(
     let campaigns = || tokio::spawn(feed_campaigns(frontier.clone(), stop.clone()));
     let _campaigns = role.walks(Stage::Download).then(|| AbortOnDropHandle::new(campaigns()));
     let ended = work_until(parts, equipment.workers, &stop, watching).await;
-    let asked = stop.is_cancelled();
+    let asked = stop.is_cancelled() || matches!(ended, Ok(Ending::Drained));
     telling
         .end(why_failed(&ended, asked).map(|why| failure(&sites_told, why)).into_iter().collect(), asked)
         .await;

@@ -35,6 +35,11 @@ impl BatchNames {
         name.starts_with(OF_CAMPAIGN)
     }
 
+    /// Each of them.
+    pub fn iter(&self) -> std::slice::Iter<'_, String> {
+        self.0.iter()
+    }
+
     /// Whether it names none.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -91,7 +96,7 @@ impl<'a> IntoIterator for &'a BatchNames {
     type IntoIter = std::slice::Iter<'a, String>;
 
     fn into_iter(self) -> Self::IntoIter {
-        self.0.iter()
+        self.iter()
     }
 }
 

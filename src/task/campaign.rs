@@ -22,7 +22,7 @@ pub const TICKS: (i64, i64) = (1_000, 3_600_000);
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CampaignPlan {
     /// How many of its pages wait or run at once.
-    pub portion: Portion,
+    pub portion: CampaignPortion,
     /// From one top-up to the next, in ms.
     pub tick: i64,
     /// How urgent its pages are.
@@ -41,7 +41,7 @@ pub struct CampaignPlan {
 impl Default for CampaignPlan {
     fn default() -> Self {
         Self {
-            portion: Portion::default(),
+            portion: CampaignPortion::default(),
             tick: 10_000,
             priority: Priority::SEED,
             lane: None,
@@ -61,8 +61,8 @@ impl CampaignPlan {
     /// How many pages a portion has on a site of that interval, in ms.
     pub fn pages(&self, interval: i64) -> u32 {
         match self.portion {
-            Portion::Pages(pages) => pages,
-            Portion::Ticks(ticks) => {
+            CampaignPortion::Pages(pages) => pages,
+            CampaignPortion::Ticks(ticks) => {
                 let span = self.tick.saturating_mul(ticks.into());
                 let pages = span.div_euclid(interval.max(1)).min(MOST_PORTION.into());
                 u32::try_from(pages).unwrap_or(0).max(LEAST_PORTION)
@@ -74,14 +74,14 @@ impl CampaignPlan {
 /// How many pages of a campaign wait or run at once: so many, or what the pace allows in so many ticks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-pub enum Portion {
+pub enum CampaignPortion {
     /// So many.
     Pages(u32),
     /// What the pace allows in so many ticks, and 16 at the least.
     Ticks(u32),
 }
 
-impl Default for Portion {
+impl Default for CampaignPortion {
     fn default() -> Self {
         Self::Ticks(2)
     }
@@ -94,7 +94,7 @@ impl Default for Portion {
 )]
 pub struct PortionError;
 
-impl FromStr for Portion {
+impl FromStr for CampaignPortion {
     type Err = PortionError;
 
     fn from_str(text: &str) -> Result<Self, PortionError> {
@@ -107,7 +107,7 @@ impl FromStr for Portion {
     }
 }
 
-impl fmt::Display for Portion {
+impl fmt::Display for CampaignPortion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Pages(pages) => write!(f, "{pages}"),
@@ -116,13 +116,13 @@ impl fmt::Display for Portion {
     }
 }
 
-impl From<Portion> for String {
-    fn from(portion: Portion) -> Self {
+impl From<CampaignPortion> for String {
+    fn from(portion: CampaignPortion) -> Self {
         portion.to_string()
     }
 }
 
-impl TryFrom<String> for Portion {
+impl TryFrom<String> for CampaignPortion {
     type Error = PortionError;
 
     fn try_from(text: String) -> Result<Self, PortionError> {
@@ -146,8 +146,11 @@ mod tests {
         assert_eq!(pages("2x", 10_000, 60_000), LEAST_PORTION);
         assert_eq!(pages("2x", 3_600_000, 0), MOST_PORTION, "without a pace");
         for text in ["0", "100001", "0x", "101x", "x", "", "-1", "2.5x"] {
-            assert_eq!(text.parse::<Portion>(), Err(PortionError), "{text}");
+            assert_eq!(text.parse::<CampaignPortion>(), Err(PortionError), "{text}");
         }
-        assert_eq!("100x".parse::<Portion>().map(|portion| portion.to_string()).as_deref(), Ok("100x"));
+        assert_eq!(
+            "100x".parse::<CampaignPortion>().map(|portion| portion.to_string()).as_deref(),
+            Ok("100x")
+        );
     }
 }

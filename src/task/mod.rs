@@ -20,7 +20,7 @@ use crate::canonical_url::CanonicalUrl;
 use crate::clock::Timestamp;
 use crate::page::Validators;
 pub use batches::{BatchNames, MOST_BATCHES, OF_CAMPAIGN};
-pub use campaign::{CampaignPlan, LEAST_PORTION, MOST_PORTION, Portion, PortionError, TICKS};
+pub use campaign::{CampaignPlan, CampaignPortion, LEAST_PORTION, MOST_PORTION, PortionError, TICKS};
 pub use event::{Event, EventKind};
 pub use lanes::{FleetRules, LANE, LaneRule, LaneWish, NOW};
 pub use marks::{HighWater, MOST_BYTES, MOST_IN_ALL, MOST_WAITING, TASK_BYTES};

@@ -117,7 +117,9 @@ fn n4_where_a_redirect_leads_stands_in_place_of_where_it_began_on_any_site() {
 fn n4_a_worker_that_is_killed_in_between_loses_no_page_of_a_batch() {
     let (data, [shop, _other], files) = two_shops();
     let paths: Vec<String> = (0..40).map(|n| format!("/p/k{n}")).collect();
-    paths.iter().for_each(|path| shop.put(path, Reply::html("<h1>One of many</h1>")));
+    for path in &paths {
+        shop.put(path, Reply::html("<h1>One of many</h1>"));
+    }
     let lines: Vec<String> = paths.iter().map(|path| shop.url(path) + "\n").collect();
     put(&data, "shop", &shop, &[], &["-", "--batch", "spring"]).stdin(&lines.concat()).run().expect_code(0);
     let waiting = look(&data, &["spring", "--wait", "--deadline", "3m"]).start();

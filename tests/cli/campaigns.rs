@@ -87,8 +87,8 @@ fn c12_a_crawl_neither_feeds_a_campaign_nor_waits_for_it() {
 #[test]
 fn a_list_with_a_bad_line_starts_nothing_and_the_first_twenty_are_told_with_their_numbers() {
     let (data, site, _) = site_of(5, 0);
-    let bad: String = (0..30).map(|n| format!("https://elsewhere.example/{n}\n")).collect();
-    let text = format!("{}\n# bad ones\n{bad}nonsense\n{}", urls(&site, 0..3), urls(&site, 2..5));
+    let bad: Vec<_> = (0..30).map(|n| format!("https://elsewhere.example/{n}\n")).collect();
+    let text = format!("{}\n# bad ones\n{}nonsense\n{}", urls(&site, 0..3), bad.concat(), urls(&site, 2..5));
     let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
     gzip.write_all(text.as_bytes()).expect("in memory");
     let list = data.path().join("list.txt.gz");

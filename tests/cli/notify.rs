@@ -105,9 +105,9 @@ impl Hook {
 
 /// A small site of which the pages under `/p/` are gone, and the front page where `front` isn't there.
 fn broken(desk: &Desk, front: bool) -> (TestSite, PathBuf) {
-    let links: String = (0..30).map(|n| format!("<a href=\"/p/{n}\">{n}</a>")).collect();
+    let links: Vec<String> = (0..30).map(|n| format!("<a href=\"/p/{n}\">{n}</a>")).collect();
     let site = TestSite::builder();
-    let site = if front { site.page("/", links) } else { site }.serve();
+    let site = if front { site.page("/", links.concat()) } else { site }.serve();
     let file = site_file(&desk.data, &site);
     (site, file)
 }

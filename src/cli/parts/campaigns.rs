@@ -9,7 +9,7 @@ use super::table::or_dash;
 use crate::clock::Timestamp;
 use crate::frontier::{CampaignName, CampaignPhase, CampaignStatus, Frontier};
 use crate::quantity::{compact, spoken};
-use crate::task::{CampaignPlan, Portion, TICKS};
+use crate::task::{CampaignPlan, CampaignPortion, TICKS};
 
 /// How long a portion may be due before it is told that nobody feeds, in ms: as long as a process that died holds its turn, and more.
 const FED_WITHIN: i64 = 15_000;
@@ -25,7 +25,7 @@ pub(in crate::cli) fn campaign_name(text: &str) -> Result<String, String> {
 }
 
 /// Reads a portion.
-pub(in crate::cli) fn portion(text: &str) -> Result<Portion, String> {
+pub(in crate::cli) fn portion(text: &str) -> Result<CampaignPortion, String> {
     text.parse().map_err(|error: crate::task::PortionError| error.to_string())
 }
 
@@ -105,8 +105,8 @@ pub(in crate::cli) fn told(name: &str, status: &CampaignStatus) -> String {
 pub(in crate::cli) fn fed_so(status: &CampaignStatus) -> String {
     let CampaignPlan { portion, tick, priority, lane, tenant, batch } = &status.campaign.plan;
     let pages = match portion {
-        Portion::Pages(_) => String::new(),
-        Portion::Ticks(_) => format!(" ({} pages)", status.campaign.plan.pages(status.interval)),
+        CampaignPortion::Pages(_) => String::new(),
+        CampaignPortion::Ticks(_) => format!(" ({} pages)", status.campaign.plan.pages(status.interval)),
     };
     let named = [("lane", lane), ("tenant", tenant), ("batch", batch)];
     let named = named.iter().filter_map(|(what, name)| Some(format!(", {what} {}", name.as_ref()?)));

@@ -93,8 +93,9 @@ impl CheckedList {
     pub(in crate::cli) fn told(&self) -> String {
         let passed = [(self.twice, "named twice"), (self.bad, "bad, passed over")];
         let passed = passed.iter().filter(|(count, _)| *count > 0);
-        let passed: String =
+        let passed: Vec<String> =
             passed.map(|(count, why)| format!(" ({} {why})", counted(*count, "line"))).collect();
+        let passed = passed.concat();
         format!("{} URLs{passed}", spoken_count(self.list.key().total.into()))
     }
 }

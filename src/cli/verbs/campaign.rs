@@ -13,7 +13,7 @@ use crate::cli::parts::{Exit, Globals, Trouble, say, sites};
 use crate::frontier::campaigns::{CampaignStarted, CampaignTuned};
 use crate::frontier::state::{CAMPAIGNS_KEPT, CampaignTuning};
 use crate::frontier::{Act, Frontier};
-use crate::task::{CampaignPlan, Portion, Priority};
+use crate::task::{CampaignPlan, CampaignPortion, Priority};
 
 /// The first column of numbers.
 const FIRST_NUMBER: usize = 3;
@@ -61,17 +61,17 @@ enum CampaignVerb {
     },
     /// Put no further page of it until it is resumed; what waits of it goes on
     #[command(after_help = "Example:\n  paced campaign pause autumn --why 'their mail of this morning'")]
-    Pause(Named),
+    Pause(NamedCampaign),
     /// Go on with one that was paused
     #[command(after_help = "Example:\n  paced campaign resume autumn")]
-    Resume(Named),
+    Resume(NamedCampaign),
     /// Put no further page of it any more, and drop what still waits of it
     #[command(after_help = "Examples:
   paced campaign stop autumn --why 'their sale is over'
   paced campaign stop autumn --keep        # what waits of it is still fetched")]
     Stop {
         #[command(flatten)]
-        named: Named,
+        named: NamedCampaign,
         /// Let end what waits of it
         #[arg(long)]
         keep: bool,
@@ -91,7 +91,7 @@ struct StartArgs {
     urls: String,
     /// How many of its pages wait or run at once, 1 to 100000, or `2x`: what the pace allows in 2 ticks, and 16 at the least
     #[arg(long, value_name = "N", default_value_t, value_parser = portion)]
-    portion: Portion,
+    portion: CampaignPortion,
     /// From one top-up to the next, 1s to 1h; where less than half of a portion is left, it is topped up before
     #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = tick)]
     tick: i64,
@@ -115,7 +115,7 @@ struct StartArgs {
 }
 
 #[derive(Clone, Debug, Args)]
-struct Named {
+struct NamedCampaign {
     /// The campaign
     name: String,
     #[command(flatten)]
@@ -154,11 +154,11 @@ pub(super) async fn run(options: CampaignArgs, globals: &Globals) -> Result<Exit
             let tunings = values.into_iter().map(|value| value.tuning).collect();
             tuned(&name, tunings, act, &frontier).await
         }
-        CampaignVerb::Pause(Named { name, why }) => {
+        CampaignVerb::Pause(NamedCampaign { name, why }) => {
             let act = why.act(&format!("campaign pause {name}"));
             tuned(&name, vec![CampaignTuning::Paused(true)], act, &frontier).await
         }
-        CampaignVerb::Resume(Named { name, why }) => {
+        CampaignVerb::Resume(NamedCampaign { name, why }) => {
             let act = why.act(&format!("campaign resume {name}"));
             tuned(&name, vec![CampaignTuning::Paused(false)], act, &frontier).await
         }
@@ -256,8 +256,8 @@ async fn set(
 }
 
 /// Puts no further page; what waits is dropped in small steps, or let end.
-async fn stop(named: &Named, keep: bool, frontier: &Frontier) -> Result<Exit, Trouble> {
-    let Named { name, why } = named;
+async fn stop(named: &NamedCampaign, keep: bool, frontier: &Frontier) -> Result<Exit, Trouble> {
+    let NamedCampaign { name, why } = named;
     let (known, _) = campaigns::known(name, frontier).await?;
     let act = why.act(&format!("campaign stop {name}{}", if keep { " --keep" } else { "" }));
     set(&known.site, name, vec![CampaignTuning::Stopped { keep }], act, frontier).await?;

@@ -38,6 +38,7 @@ const FIRST_NUMBER: usize = 3;
   paced status books --session roll-out
   paced status --batch spring --wait --deadline 6h
   paced status --fleet")]
+#[expect(clippy::struct_excessive_bools, reason = "each is an option of its own")]
 pub(in crate::cli) struct StatusArgs {
     /// Sites: names or files; all without any
     #[arg(value_name = "SITE")]
@@ -78,7 +79,7 @@ struct Stand {
 
 /// How all of them stand.
 struct Stands {
-    stands: Vec<Stand>,
+    sites: Vec<Stand>,
     /// The frontier is at its mark.
     full: Option<String>,
     /// Tenants with rules that they were given while sites run.
@@ -125,7 +126,7 @@ pub(super) async fn run(options: StatusArgs, globals: &Globals) -> Result<Exit, 
 
 async fn look(frontier: &Frontier, names: &[String]) -> Result<Stands, Trouble> {
     let at_work = frontier.at_work().await?;
-    let mut stands = Vec::with_capacity(names.len());
+    let mut sites = Vec::with_capacity(names.len());
     let fleet = frontier.fleet_rules().await?;
     for view in frontier.views(names).await? {
         let freshness = frontier.freshness(&view.site).await?;
@@ -133,16 +134,16 @@ async fn look(frontier: &Frontier, names: &[String]) -> Result<Stands, Trouble> 
         let has_workers = at_work.iter().any(|owner| owner.works_on(&view.site));
         let mark = fleet.mark_of_site(view.download.idle(), view.download.bytes);
         let full = mark.map(|mark| (mark, fleet.told_full(&view.site, mark)));
-        stands.push(Stand { view, freshness, flow, has_workers, full });
+        sites.push(Stand { view, freshness, flow, has_workers, full });
     }
     let is_full = frontier.idle_in_all().await? >= fleet.most_in_all();
     let tuned = frontier.tuned_tenants().await?;
-    Ok(Stands { stands, tuned, full: is_full.then(|| fleet.told_full("", HighWater::Frontier)) })
+    Ok(Stands { sites, tuned, full: is_full.then(|| fleet.told_full("", HighWater::Frontier)) })
 }
 
 /// Sites that were named are told of in lines of their own.
 fn show(look: &Stands, options: &StatusArgs, results: &mut Results) -> Result<(), Trouble> {
-    let stands = &look.stands;
+    let stands = &look.sites;
     if options.json {
         return stands.iter().try_for_each(|stand| results.json(object(stand)));
     }

@@ -35,10 +35,10 @@ pub(crate) const LONGEST_SLEEP: Duration = Duration::from_secs(5);
 
 /// The constants, as Lua declares them.
 pub(super) fn prelude() -> String {
-    let numbers =
-        String::from_iter(numbers().into_iter().map(|(name, number)| format!("local {name} = {number}\n")));
-    let texts =
-        String::from_iter(texts().into_iter().map(|(name, text)| format!("local {name} = {text:?}\n")));
+    let numbers: Vec<_> =
+        numbers().into_iter().map(|(name, number)| format!("local {name} = {number}\n")).collect();
+    let texts: Vec<_> =
+        texts().into_iter().map(|(name, text)| format!("local {name} = {text:?}\n")).collect();
     let losses: Vec<String> = (1..MAX_LOSSES).map(|losses| delay_after_loss(losses).to_string()).collect();
     let bounds = WAIT_BOUNDS.map(|bound| bound.to_string()).join(", ");
     let pauses = EVENT_PAUSES.map(|pause| pause.to_string()).join(", ");
@@ -46,7 +46,7 @@ pub(super) fn prelude() -> String {
     let lists = format!(
         "local AFTER_LOSS = {{ {losses} }}\nlocal WAIT_BOUNDS = {{ {bounds} }}\nlocal EVENT_PAUSES = {{ {pauses} }}\n"
     );
-    [numbers, texts, lists, allowances()].concat()
+    [numbers.concat(), texts.concat(), lists, allowances()].concat()
 }
 
 /// By priority, from 1.
@@ -214,11 +214,8 @@ mod tests {
     use super::*;
 
     fn names() -> BTreeSet<String> {
-        let names = numbers()
-            .into_iter()
-            .map(|(name, _)| name)
-            .into_iter()
-            .chain(texts().into_iter().map(|(name, _)| name));
+        let texts = texts().into_iter().map(|(name, _)| name);
+        let names = numbers().into_iter().map(|(name, _)| name).chain(texts);
         names.chain(["AFTER_LOSS", "ALLOWED", "EVENT_PAUSES", "WAIT_BOUNDS"]).map(str::to_owned).collect()
     }
 

@@ -11,7 +11,7 @@ pub const BATCHES_KEPT: u64 = 1_000;
 
 /// How a page joined a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Joined {
+pub enum BatchJoin {
     /// Its task was made.
     Created,
     /// Its task was there already.
@@ -102,13 +102,13 @@ impl BatchCounts {
     }
 
     /// A page joins.
-    pub fn join(&mut self, how: Joined) {
+    pub fn join(&mut self, how: BatchJoin) {
         *(match how {
-            Joined::Created => &mut self.created,
-            Joined::Coalesced => &mut self.coalesced,
-            Joined::Deferred => &mut self.deferred,
-            Joined::Revived => &mut self.revived,
-            Joined::Target => &mut self.targets,
+            BatchJoin::Created => &mut self.created,
+            BatchJoin::Coalesced => &mut self.coalesced,
+            BatchJoin::Deferred => &mut self.deferred,
+            BatchJoin::Revived => &mut self.revived,
+            BatchJoin::Target => &mut self.targets,
         }) += 1;
     }
 

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{BatchCounts, is_default};
 use crate::frontier::url_list::ListKey;
-use crate::task::{CampaignPlan, Portion, Priority};
+use crate::task::{CampaignPlan, CampaignPortion, Priority};
 
 /// Campaigns that a frontier keeps, those that ended too.
 pub const CAMPAIGNS_KEPT: usize = 100;
@@ -101,7 +101,7 @@ impl CampaignState {
 #[serde(rename_all = "snake_case")]
 pub enum CampaignTuning {
     /// How many of its pages wait or run at once.
-    Portion(Portion),
+    Portion(CampaignPortion),
     /// From one top-up to the next, in ms.
     Tick(i64),
     /// How urgent the pages are that are put from then on.
@@ -155,7 +155,7 @@ mod tests {
 
     #[test]
     fn c12_it_is_topped_up_at_a_tick_and_where_less_than_half_is_left() {
-        let plan = CampaignPlan { portion: Portion::Pages(10), ..CampaignPlan::default() };
+        let plan = CampaignPlan { portion: CampaignPortion::Pages(10), ..CampaignPlan::default() };
         let list = ListKey { total: 100, ..ListKey::default() };
         let began_at = Some(0);
         let one = CampaignState { plan, list, began_at, next_tick: 5_000, ..CampaignState::default() };

@@ -15,7 +15,7 @@ mod tuned;
 mod unit;
 mod wall;
 
-pub use batch::{BATCH_KEPT_MS, BATCHES_KEPT, BatchCounts, BatchEnd, Joined};
+pub use batch::{BATCH_KEPT_MS, BATCHES_KEPT, BatchCounts, BatchEnd, BatchJoin};
 pub use campaign::{
     CAMPAIGN_KEPT_MS, CAMPAIGNS_KEPT, CampaignCounts, CampaignState, CampaignTuning, MARK_MS, UPLOAD_KEPT_MS,
 };

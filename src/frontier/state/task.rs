@@ -221,7 +221,7 @@ impl Task {
     /// Its batches, then those of its further run.
     pub fn batches(&self) -> impl Iterator<Item = &String> {
         let further = self.rare.deferral.iter().flat_map(|deferral| &deferral.batches);
-        (&self.rare.batches).into_iter().chain(further)
+        self.rare.batches.iter().chain(further)
     }
 
     /// Where it stands in its lane in the order of deadlines.

@@ -3,7 +3,7 @@
 
 use super::{Done, Moment};
 use crate::frontier::shelf::Shelf;
-use crate::frontier::state::{BATCHES_KEPT, BatchCounts, BatchEnd, DeadState, Joined, SiteState, Task};
+use crate::frontier::state::{BATCHES_KEPT, BatchCounts, BatchEnd, BatchJoin, DeadState, SiteState, Task};
 use crate::task::{BatchNames, Put};
 
 /// Batches that ended, forgotten whenever one ends.
@@ -32,9 +32,9 @@ impl<S: Shelf> Moment<'_, S> {
         site: &SiteState,
         names: &mut BatchNames,
         put: &Put,
-        how: Joined,
+        how: BatchJoin,
     ) -> Done<S> {
-        let how = if put.hops > 0 { Joined::Target } else { how };
+        let how = if put.hops > 0 { BatchJoin::Target } else { how };
         for name in &put.batches {
             if names.contains(name) || !names.has_room_for(name) {
                 continue;
@@ -49,7 +49,7 @@ impl<S: Shelf> Moment<'_, S> {
 
     /// A request that asks for nothing joins no batch, but whoever looks is told of it.
     pub(super) fn know_in_batches(&mut self, site: &SiteState, put: &Put) -> Done<S> {
-        for name in (&put.batches).into_iter().filter(|_| put.hops == 0) {
+        for name in put.batches.iter().filter(|_| put.hops == 0) {
             let mut batch = self.batch(&site.name, name)?.unwrap_or_else(|| BatchCounts::new(self.now));
             batch.known += 1;
             self.save_batch(site, name, batch)?;

@@ -214,7 +214,7 @@ impl<S: Shelf> Moment<'_, S> {
         &mut self,
         site: &str,
         name: &str,
-        urls: Vec<CanonicalUrl>,
+        urls: &[CanonicalUrl],
     ) -> Done<S, Option<u32>> {
         let Some(mut site) = self.shelf.site(site)? else { return Ok(None) };
         let Some(mut campaign) = self.shelf.campaign(&site.name, name)? else { return Ok(None) };

@@ -45,6 +45,7 @@ type Done<S, T = ()> = Result<T, <S as Fallible>::Error>;
 pub(in crate::frontier) const REMOVED: u32 = 250;
 
 /// Does one step at `now`, in ms.
+#[expect(clippy::too_many_lines, reason = "a row a step, as in the table")]
 pub(crate) fn apply<S: Shelf>(shelf: &mut S, step: Step, now: i64) -> Result<Reply, S::Error> {
     let mut at = Moment { shelf, now };
     Ok(match step {
@@ -95,7 +96,7 @@ pub(crate) fn apply<S: Shelf>(shelf: &mut S, step: Step, now: i64) -> Result<Rep
             Reply::TuneCampaign(at.tune_campaign(&site, &name, tunings, act)?)
         }
         Step::DropOfCampaign { site, name, urls } => {
-            Reply::DropOfCampaign(at.drop_of_campaign(&site, &name, urls)?)
+            Reply::DropOfCampaign(at.drop_of_campaign(&site, &name, &urls)?)
         }
         Step::ClearCampaign { site, name, wanted } => {
             Reply::ClearCampaign(at.clear_campaign(&site, &name, wanted)?)

@@ -6,7 +6,7 @@ use crate::canonical_url::CanonicalUrl;
 use crate::clock::Timestamp;
 use crate::frontier::shelf::Shelf;
 use crate::frontier::state::{
-    DeadState, Deferral, Joined, Place, Rare, Running, SiteState, Task, later_expiry,
+    BatchJoin, DeadState, Deferral, Place, Rare, Running, SiteState, Task, later_expiry,
 };
 use crate::task::{BatchNames, HighWater, NOW, Origin, Priority, Put, PutReply, Stage, StoredPage};
 
@@ -225,8 +225,8 @@ impl<S: Shelf> Moment<'_, S> {
         let Incoming { mut put, stage, stored, taken, carried, .. } = new;
         let held = letter.and_then(|letter| letter.session.as_deref());
         let (mut batches, how) = match letter {
-            Some(letter) => (self.revive_batches(site, letter)?, Joined::Revived),
-            None => (BatchNames::default(), Joined::Created),
+            Some(letter) => (self.revive_batches(site, letter)?, BatchJoin::Revived),
+            None => (BatchNames::default(), BatchJoin::Created),
         };
         self.carry_batches(site, &mut batches, carried)?;
         self.join_batches(site, &mut batches, &put, how)?;
@@ -264,7 +264,7 @@ impl<S: Shelf> Moment<'_, S> {
         let put = new.put;
         site.counts(task.stage).coalesced += 1;
         self.carry_batches(site, &mut task.rare.batches, new.carried)?;
-        self.join_batches(site, &mut task.rare.batches, &put, Joined::Coalesced)?;
+        self.join_batches(site, &mut task.rare.batches, &put, BatchJoin::Coalesced)?;
         // Where it stands in its session is the session's own matter.
         let is_foreign = task.rare.session.is_some() && put.session.is_none();
         if !is_foreign {
@@ -335,7 +335,7 @@ impl<S: Shelf> Moment<'_, S> {
             None => (PutReply::Deferred, &mut counts.deferred, asked),
         };
         *count += 1;
-        let joined = if reply == PutReply::Deferred { Joined::Deferred } else { Joined::Coalesced };
+        let joined = if reply == PutReply::Deferred { BatchJoin::Deferred } else { BatchJoin::Coalesced };
         self.carry_batches(site, &mut deferral.batches, carried)?;
         self.join_batches(site, &mut deferral.batches, &put, joined)?;
         task.rare.deferral = Some(deferral);

@@ -295,18 +295,24 @@ impl Ledger {
         for key in idle.map(|(key, _)| key.clone()).collect::<Vec<_>>() {
             let task = self.tasks.remove(&key);
             self.books(&key).dropped += 1;
-            task.iter().for_each(|task| self.drop_batches(&key, task));
+            if let Some(task) = &task {
+                self.drop_batches(&key, task);
+            }
             if let Some(name) = task.and_then(|task| task.session) {
                 self.step_given_up(&key, &name);
             }
         }
         self.release_all(name);
         let letters: Vec<Key> = self.dead.keys().filter(|key| key.0 == name).cloned().collect();
-        letters.iter().for_each(|key| self.drop_dead_batches(key));
+        for key in &letters {
+            self.drop_dead_batches(key);
+        }
         self.dead.retain(|key, _| key.0 != name);
         let running = self.tasks.iter_mut().filter(|(key, _)| key.0 == name);
         let met: Vec<_> = running.filter_map(|(_, task)| task.deferral.take()).collect();
-        met.into_iter().for_each(|met| self.count_all(name, met.batches, "dropped"));
+        for met in met {
+            self.count_all(name, &met.batches, "dropped");
+        }
     }
 
     /// How many tasks of a site are in workers' hands.

@@ -71,8 +71,10 @@ impl Ledger {
         }
     }
 
-    pub fn count_all(&mut self, site: &str, names: Names, what: &'static str) {
-        names.iter().for_each(|name| self.count(site, name, what));
+    pub fn count_all(&mut self, site: &str, names: &Names, what: &'static str) {
+        for name in names {
+            self.count(site, name, what);
+        }
     }
 
     /// The batches of a page that the put joins as well, beside what it is carried on with.
@@ -139,14 +141,14 @@ impl Ledger {
     /// What a task was of has ended.
     pub fn end_batches(&mut self, key: &Key, how: &'static str) {
         let names = self.tasks.get_mut(key).map(|task| take(&mut task.batches));
-        self.count_all(&key.0, names.unwrap_or_default(), how);
+        self.count_all(&key.0, &names.unwrap_or_default(), how);
     }
 
     /// A task is dropped, with what met it.
     pub fn drop_batches(&mut self, key: &Key, task: &Task) {
-        self.count_all(&key.0, task.batches.clone(), "dropped");
+        self.count_all(&key.0, &task.batches, "dropped");
         let further = task.deferral.as_ref().map(|deferral| deferral.batches.clone());
-        self.count_all(&key.0, further.unwrap_or_default(), "dropped");
+        self.count_all(&key.0, &further.unwrap_or_default(), "dropped");
     }
 
     /// A task dies: its pages go on as its further run, or with its letter.
@@ -158,7 +160,7 @@ impl Ledger {
                 self.count(&key.0, &name, how);
             }
         } else if !names.is_empty() {
-            self.count_all(&key.0, names.clone(), "dead");
+            self.count_all(&key.0, &names, "dead");
             self.dead_batches.insert(key.clone(), names);
         }
     }

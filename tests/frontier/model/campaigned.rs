@@ -6,7 +6,7 @@ use paced::internals::canonical_url::CanonicalUrl;
 use paced::internals::frontier::CampaignStatus;
 use paced::internals::frontier::campaigns::{CampaignFed, CampaignStarted, CampaignTuned};
 use paced::internals::frontier::state::CampaignTuning;
-use paced::internals::task::{BatchNames, CampaignPlan, Portion, Put, PutReply, Stage};
+use paced::internals::task::{BatchNames, CampaignPlan, CampaignPortion, Put, PutReply, Stage};
 
 use super::ledger::{Ledger, Place, differs};
 use super::stepped::Ended;
@@ -32,8 +32,8 @@ pub type Campaigns = BTreeMap<(String, String), Campaign>;
 impl Campaign {
     fn portion(&self) -> u64 {
         match self.plan.portion {
-            Portion::Pages(pages) => pages.into(),
-            Portion::Ticks(_) => panic!("histories know none"),
+            CampaignPortion::Pages(pages) => pages.into(),
+            CampaignPortion::Ticks(_) => panic!("histories know none"),
         }
     }
 
@@ -77,9 +77,10 @@ impl Ledger {
         urls: &[CanonicalUrl],
         answer: &CampaignStarted,
     ) -> Result<(), String> {
-        let expected = match self.is_under_way(site, name) {
-            true => CampaignStarted::Running(site.to_owned()),
-            false => CampaignStarted::Done,
+        let expected = if self.is_under_way(site, name) {
+            CampaignStarted::Running(site.to_owned())
+        } else {
+            CampaignStarted::Done
         };
         if *answer != expected {
             return differs("C11: start", expected, answer);
@@ -198,7 +199,9 @@ impl Ledger {
         if !is_others {
             let task = self.tasks.remove(&key);
             self.books(&key).dropped += 1;
-            task.iter().for_each(|task| self.drop_batches(&key, task));
+            if let Some(task) = &task {
+                self.drop_batches(&key, task);
+            }
             if let Some(name) = task.and_then(|task| task.session) {
                 self.step_ended(&key, &name, Ended::Dropped, None, false);
             }

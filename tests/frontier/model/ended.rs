@@ -281,7 +281,7 @@ impl Ledger {
         let turn = step.unwrap_or_else(|| self.next_turn(&key.0));
         let task = self.tasks.get_mut(key)?;
         (task.lane, task.tenant) = (lane, tenant);
-        task.batches = deferral.batches.clone();
+        task.batches.clone_from(&deferral.batches);
         task.take_up(&deferral);
         task.errand = false;
         task.place = at.map_or(Place::Waiting, Place::Scheduled);

@@ -15,7 +15,7 @@ use paced::internals::frontier::{
     Run, SignOfLife, TakenEvent, TuneReply, Tuning, WorkScope,
 };
 use paced::internals::page::Validators;
-use paced::internals::task::{CampaignPlan, Portion};
+use paced::internals::task::{CampaignPlan, CampaignPortion};
 use paced::internals::task::{
     Event, EventKind, Exclusion, Failure, FleetRules, LANE, LaneRule, Lease, LeaseKey, NOW, Origin, Outcome,
     Priority, Put, PutReply, RobotsAccess, RobotsRecord, Settled, Settlement, Stage, StoredPage, TooMuch,
@@ -434,7 +434,7 @@ impl Game {
         match act {
             CampaignAct::Start { from, count, portion, tick, batch } => {
                 let batch = batch.map(str::to_owned);
-                let portion = Portion::Pages(*portion);
+                let portion = CampaignPortion::Pages(*portion);
                 let plan = CampaignPlan { portion, tick: *tick, batch, ..CampaignPlan::default() };
                 let urls = pages(*from, (*count).min(6));
                 Move::StartCampaign(site, name, plan, urls)
@@ -890,7 +890,9 @@ async fn perform(frontier: &Frontier, what: Move) -> Result<Answer, FrontierErro
         Move::Feed(most) => Answer::Fed(frontier.feed(most).await?),
         Move::StartCampaign(site, name, plan, urls) => {
             let mut list = UrlList::in_chunks_of(2);
-            urls.into_iter().for_each(|url| list.push(url));
+            for url in urls {
+                list.push(url);
+            }
             let act = Act { did: format!("start {name}"), ..Act::default() };
             let started = frontier.start_campaign(&site, &name, &plan, &mut list, act).await?;
             Answer::CampaignStarted(started)

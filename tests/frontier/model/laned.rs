@@ -142,7 +142,9 @@ impl Ledger {
             QueueChange::Drop => {
                 let task = self.tasks.remove(&key);
                 self.books(&key).dropped += 1;
-                task.iter().for_each(|task| self.drop_batches(&key, task));
+                if let Some(task) = &task {
+                    self.drop_batches(&key, task);
+                }
                 if let Some(name) = task.and_then(|task| task.session) {
                     self.step_ended(&key, &name, Ended::Dropped, None, false);
                 }

@@ -372,6 +372,7 @@ impl Ledger {
         booked
     }
 
+    #[expect(clippy::too_many_lines, reason = "a row a move")]
     fn book_one(
         &mut self,
         what: &Move,

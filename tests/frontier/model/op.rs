@@ -3,7 +3,7 @@
 use fastrand::Rng;
 use paced::internals::frontier::Tuning;
 use paced::internals::frontier::state::CampaignTuning;
-use paced::internals::task::{BatchNames, LaneWish, OnFailure, Portion, Priority, SessionWish};
+use paced::internals::task::{BatchNames, CampaignPortion, LaneWish, OnFailure, Priority, SessionWish};
 
 use super::batched::BATCHES;
 use super::campaigned::CAMPAIGNS;
@@ -404,7 +404,7 @@ fn campaign(dice: &mut Rng) -> Op {
         9 => CampaignAct::Drop(dice.usize(0..7)),
         10 => CampaignAct::Tune(CampaignTuning::Stopped { keep: dice.bool() }),
         _ => CampaignAct::Tune(match dice.u32(0..4) {
-            0 => CampaignTuning::Portion(Portion::Pages(dice.u32(1..5))),
+            0 => CampaignTuning::Portion(CampaignPortion::Pages(dice.u32(1..5))),
             1 => CampaignTuning::Tick(dice.i64(1..5) * 1_000),
             2 => CampaignTuning::Priority(Priority::from_value(220)),
             _ => CampaignTuning::Paused(dice.u32(0..3) == 0),

@@ -8,15 +8,17 @@ use paced::internals::frontier::{
     Act, CampaignName, CampaignPhase, CampaignStatus, Forgotten, Renamed, Tuning,
 };
 use paced::internals::task::{
-    BatchNames, CampaignPlan, Failure, FleetRules, Lease, Outcome, Portion, Priority, Put, PutReply,
+    BatchNames, CampaignPlan, CampaignPortion, Failure, FleetRules, Lease, Outcome, Priority, Put, PutReply,
 };
 
 use crate::world::{World, at, on_every_backend, path_of, request, url};
 
 const MINUTE: i64 = 60_000;
+/// Shorter than a lease.
+const TICK: i64 = 20_000;
 
 fn plan(portion: u32) -> CampaignPlan {
-    CampaignPlan { portion: Portion::Pages(portion), tick: MINUTE, ..CampaignPlan::default() }
+    CampaignPlan { portion: CampaignPortion::Pages(portion), tick: TICK, ..CampaignPlan::default() }
 }
 
 /// So many pages, from that one on, few of them in a chunk.
@@ -104,16 +106,19 @@ fn c12_no_more_than_a_portion_of_it_waits_or_runs_at_once() {
         assert_eq!(w.feed_all().await, 0, "a portion is there");
         assert_eq!(w.downloads("a").await.waiting, 10);
         let held = w.take_some(4).await;
-        w.pass(MINUTE);
+        w.pass(TICK);
         assert_eq!(w.feed_all().await, 0, "what runs is open too");
         assert_eq!(w.counted_of("c").await, [10, 10, 0, 0, 0, 23]);
         for lease in &held {
             w.done(lease).await;
         }
-        assert_eq!(w.feed_all().await, 0, "more than half is left, and the tick isn't there");
-        w.pass(MINUTE);
-        assert_eq!(w.feed_all().await, 4);
+        assert_eq!(w.feed_all().await, 4, "its tick came meanwhile");
         assert_eq!(w.counted_of("c").await, [14, 10, 4, 0, 0, 19]);
+        w.do_some(4).await;
+        w.pass(TICK - 1);
+        assert_eq!(w.feed_all().await, 0, "more than half is left, and the next tick isn't there");
+        w.pass(1);
+        assert_eq!(w.feed_all().await, 4);
     });
 }
 
@@ -126,7 +131,7 @@ fn c12_it_is_topped_up_before_its_tick_where_less_than_half_of_a_portion_is_left
         assert_eq!(w.feed_all().await, 0);
         w.do_some(1).await;
         assert_eq!(w.feed_all().await, 6);
-        assert_eq!(w.standing("c").await.campaign.next_tick, at(w.now() + MINUTE).as_millis());
+        assert_eq!(w.standing("c").await.campaign.next_tick, at(w.now() + TICK).as_millis());
     });
 }
 
@@ -186,7 +191,7 @@ fn c13_portion_tick_and_priority_are_set_while_it_runs_and_hold_at_the_next_tick
     on_every_backend(async |w| {
         w.campaign_of(100, 4).await;
         w.feed_all().await;
-        assert_eq!(w.set("c", CampaignTuning::Portion(Portion::Pages(6))).await, CampaignTuned::Done);
+        assert_eq!(w.set("c", CampaignTuning::Portion(CampaignPortion::Pages(6))).await, CampaignTuned::Done);
         assert_eq!(w.feed_all().await, 0, "not before the tick");
         let urgent = Priority::from_value(120);
         assert_eq!(w.set("c", CampaignTuning::Priority(urgent)).await, CampaignTuned::Done);
@@ -197,7 +202,7 @@ fn c13_portion_tick_and_priority_are_set_while_it_runs_and_hold_at_the_next_tick
         assert_eq!(w.feed_all().await, 2);
         let next = w.take().await;
         assert_eq!((path_of(&next).as_str(), next.priority), ("0004", urgent), "as urgent as it is now");
-        assert_eq!(w.set("c", CampaignTuning::Portion(Portion::Pages(2))).await, CampaignTuned::Done);
+        assert_eq!(w.set("c", CampaignTuning::Portion(CampaignPortion::Pages(2))).await, CampaignTuned::Done);
         w.pass(5_000);
         assert_eq!(w.feed_all().await, 0, "six are open");
         let acts = w.frontier.acts("a").await.expect("answers");
@@ -309,7 +314,7 @@ fn c12_what_stops_drops_what_waits_of_it_alone() {
             (status.phase(), status.counts.open, status.counts.dropped),
             (CampaignPhase::Stopping, 1, 9)
         );
-        w.pass(10 * MINUTE);
+        w.pass(TICK);
         assert_eq!(w.feed_all().await, 0);
         w.done(&running).await;
         assert_eq!(w.standing("c").await.phase(), CampaignPhase::Stopped);

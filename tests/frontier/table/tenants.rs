@@ -1,5 +1,7 @@
 //! Whose a waiting task is: kept beside it, whatever happens to it.
 
+use std::collections::BTreeMap;
+
 use paced::internals::frontier::{Claim, QueueChange, Renamed};
 use paced::internals::task::{LaneWish, Put};
 
@@ -118,7 +120,7 @@ fn n9_a_tenant_and_counts_of_lanes_that_an_earlier_build_wrote_are_read() {
         assert_eq!(w.downloads("a").await.lanes, [("slow".to_owned(), 1)].into());
         let lease = w.take().await;
         assert_eq!(lease.tenant.as_deref(), Some("acme"));
-        assert_eq!(w.downloads("a").await.lanes, [].into());
+        assert_eq!(w.downloads("a").await.lanes, BTreeMap::new());
         w.pass(31_000);
         w.grant(w.want(0, 0)).await;
         assert_eq!(w.downloads("a").await.lanes, [("slow".to_owned(), 1)].into());

@@ -17,5 +17,6 @@ mod names;
 mod recrawls;
 mod rules;
 mod seeds;
+mod story;
 #[path = "../support/mod.rs"]
 mod support;

@@ -63,6 +63,7 @@ local lock = module(function(lock)
   -- Takes a mutex for `expire` ms if it is free, from `lead` ms on. Asked again with the same token, it answers the same.
   function lock.try(name, token, expire, lead)
     records.sweep_mutexes()
+    sites_of.sweep_units()
     local unit = unit_of(name)
     local held = held_now(name, unit, expire)
     if held and held.token == token then

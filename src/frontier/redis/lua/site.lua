@@ -17,7 +17,7 @@ local sites_of = module(function(sites_of)
   end
 
   -- Forgets units that had no sites for long enough, at most so many; not a group that somebody paused.
-  local function sweep_units()
+  function sites_of.sweep_units()
     for _, name in ipairs(call('ZRANGE', P .. 'idle-units', '-inf', now, 'BYSCORE', 'LIMIT', 0, SWEPT)) do
       call('ZREM', P .. 'idle-units', name)
       if not store.has_sites(name) then
@@ -43,7 +43,7 @@ local sites_of = module(function(sites_of)
     if not has_sites then
       call('ZADD', P .. 'idle-units', math.max(store.ends_unpaused(unit), now) + IDLE_MS, unit.name)
     end
-    sweep_units()
+    sites_of.sweep_units()
   end
 
   -- Under new rules each robots.txt is read anew: what it asks of the pace is kept with the site that read it.

@@ -150,11 +150,12 @@ impl Frontier {
         Ok(names.into_iter().zip(statuses).filter_map(|(name, status)| Some((name, status?))).collect())
     }
 
-    /// Whether a campaign of one of these sites is under way.
+    /// Whether a campaign of one of these sites is under way, or its end isn't noted yet.
     pub async fn has_campaigns(&self, scope: &WorkScope) -> Result<bool, FrontierError> {
         let names = self.campaign_names().await?.into_iter().filter(|name| scope.includes(&name.site));
         for CampaignName { name, site, .. } in names {
-            if self.runs(&site, &name).await? {
+            let status = self.campaign(&site, &name).await?;
+            if status.is_some_and(|status| status.is_under_way() || status.campaign.is_to_be_ended()) {
                 return Ok(true);
             }
         }

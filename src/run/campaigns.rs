@@ -10,6 +10,7 @@ use super::turn::{HELD, TurnHolder};
 use crate::clock;
 use crate::frontier::state::MARK_MS;
 use crate::frontier::{CampaignName, CampaignPhase, CampaignStatus, Frontier, FrontierError};
+use crate::task::{Event, EventKind};
 
 /// The shortest and the longest time between two looks: a portion may be half gone, or somebody may start a campaign, at any time.
 const SHORTEST: Duration = Duration::from_millis(100);
@@ -86,6 +87,10 @@ impl CampaignFeeder {
         let is_news = is_over && status.campaign.ended_at.is_none();
         let is_to_mark = status.phase() == CampaignPhase::Running
             && status.campaign.marks.last().is_some_and(|(at, _)| status.at - at >= MARK_MS);
+        if is_news {
+            // Before its end is noted: a process that dies in between leaves both to the next one.
+            self.frontier.post_event(end_of(name, status)).await?;
+        }
         if is_news || is_to_mark {
             self.frontier.feed_campaign(site, campaign, status.campaign.next, Vec::new()).await?;
         }
@@ -96,4 +101,14 @@ impl CampaignFeeder {
         }
         Ok(())
     }
+}
+
+/// What an operator is told as a campaign ends (C19).
+fn end_of(CampaignName { name, site, .. }: &CampaignName, status: &CampaignStatus) -> Event {
+    let (fed, all, dead) = (status.campaign.next, status.campaign.list.total, status.counts.dead);
+    let text = format!("the campaign `{name}` has ended: {fed} of its {all} pages were put, {dead} are dead");
+    Event::new(EventKind::CampaignDone, site, text)
+        .with("fed", fed.into())
+        .with("pages", all.into())
+        .with("dead", dead)
 }

@@ -189,6 +189,23 @@ fn c19_a_share_of_dead_pages_is_told_with_its_figures_and_only_to_whoever_wants_
 }
 
 #[test]
+fn c19_the_end_of_a_campaign_is_told_with_its_figures() {
+    let desk = Desk::with_script(KEEPS, "");
+    let site = TestSite::builder().page("/", "").page("/p/1", "<h1>One</h1>").page("/p/2", "<h1>Two</h1>");
+    let site = site.status("/p/3", 410).serve();
+    let file = site_file(&desk.data, &site);
+    desk.paced(&["crawl"]).arg(&file).run().expect_code(0);
+    let list = ["/p/1", "/p/2", "/p/3"].map(|path| site.url(path)).join("\n");
+    let start = ["campaign", "start", "--name", "night", "--site", "shop", "--urls", "-"];
+    Paced::new(start).data(&desk.data).stdin(&list).run().expect_code(0);
+    desk.paced(&["work", "--until-empty"]).run().expect_code(0);
+    let told = desk.told();
+    assert_eq!(kinds(&told), [of("campaign_done", "shop")]);
+    assert_eq!(told[0]["figures"], serde_json::json!({ "fed": 3, "pages": 3, "dead": 1 }));
+    assert_eq!(told[0]["text"], "the campaign `night` has ended: 3 of its 3 pages were put, 1 are dead");
+}
+
+#[test]
 fn c19_a_wall_and_a_site_that_is_given_up_are_told_by_a_webhook_and_what_fails_is_tried_again_later() {
     let hook = Hook::new(|number| if number == 1 { "500 Oops" } else { "200 OK" });
     let desk = hook.desk();

@@ -87,6 +87,11 @@ impl CampaignState {
         self.began_at.is_some() && self.unfed() == 0 && open == 0
     }
 
+    /// It began, and nobody has noted its end.
+    pub fn is_to_be_ended(&self) -> bool {
+        self.began_at.is_some() && self.ended_at.is_none()
+    }
+
     /// Whether it is forgotten.
     pub fn is_over(&self, now: i64) -> bool {
         match self.began_at {

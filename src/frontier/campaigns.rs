@@ -278,8 +278,13 @@ impl Frontier {
     pub async fn sweep_campaigns(&self, wanted: Option<usize>) -> Result<(), FrontierError> {
         let all = self.campaigns().await?;
         let ended = |status: &CampaignStatus| status.campaign.ended_at.filter(|_| !status.is_under_way());
+        // Nobody may be there who notes the end of one that was stopped.
+        let over = |status: &CampaignStatus| {
+            let is_over = status.campaign.began_at.is_some() && !status.is_under_way();
+            is_over.then(|| status.campaign.ended_at.unwrap_or(status.at))
+        };
         let mut early: Vec<(i64, &CampaignName)> =
-            all.iter().filter_map(|(name, status)| Some((ended(status)?, name))).collect();
+            all.iter().filter_map(|(name, status)| Some((over(status)?, name))).collect();
         early.sort_by_key(|(at, name)| (*at, name.name.clone()));
         for (_, name) in early.iter().take(wanted.unwrap_or(0)) {
             self.remove_campaign(&name.site, &name.name).await?;

@@ -15,6 +15,8 @@ use crate::task::{Event, EventKind};
 /// The shortest and the longest time between two looks: a portion may be half gone, or somebody may start a campaign, at any time.
 const SHORTEST: Duration = Duration::from_millis(100);
 const LONGEST: Duration = Duration::from_secs(1);
+/// The same while there is none.
+const IDLE: Duration = Duration::from_secs(5);
 /// What is over is looked for so often.
 const SWEPT_EVERY: Duration = Duration::from_mins(10);
 
@@ -61,15 +63,26 @@ impl CampaignFeeder {
             self.swept = Some(Instant::now());
             self.frontier.sweep_campaigns(None).await?;
         }
-        let mut next = LONGEST;
-        for (name, status) in self.frontier.campaigns().await? {
-            self.tend(&name, &status).await?;
-            if status.campaign.is_fed() {
-                let left = status.campaign.next_tick - status.at;
-                next = next.min(Duration::from_millis(left.max(0).unsigned_abs()));
+        let (mut next, mut failed) = (IDLE, None);
+        for name in self.frontier.campaign_names().await? {
+            // One that can't be reached or read keeps no other one waiting.
+            match self.look_at(&name).await {
+                Ok(again) => next = next.min(again),
+                Err(error) => failed = failed.or(Some(error)),
             }
         }
-        Ok(next.clamp(SHORTEST, LONGEST))
+        failed.map_or(Ok(next.max(SHORTEST)), Err)
+    }
+
+    /// Looks at a campaign; when to look again.
+    async fn look_at(&self, name: &CampaignName) -> Result<Duration, FrontierError> {
+        let Some(status) = self.frontier.campaign(&name.site, &name.name).await? else { return Ok(IDLE) };
+        self.tend(name, &status).await?;
+        // A tick that has passed while a portion is full: less than half of it may be left at any time.
+        let tick = status.campaign.next_tick - status.at;
+        let again = if status.campaign.is_to_be_ended() { LONGEST } else { IDLE };
+        let is_awaited = status.campaign.is_fed() && tick > 0;
+        Ok(if is_awaited { again.min(Duration::from_millis(tick.unsigned_abs())) } else { again })
     }
 
     /// Does for a campaign what is due.

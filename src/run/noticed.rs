@@ -22,6 +22,8 @@ struct NoticedRun {
     number: i64,
     /// How many pages had come and died as it was seen first.
     before: EndedPages,
+    /// No page had ended yet as it was seen first: of another run it isn't known whether it brought any.
+    is_whole: bool,
     /// What was told of it.
     is_told: bool,
 }
@@ -52,21 +54,27 @@ impl NoticedRuns {
     /// How a site stands now; what is to be told of its run, once a run.
     pub(super) fn look(&mut self, view: &View) -> Option<Event> {
         let (now, number) = (EndedPages::of(view), view.run);
-        let fresh = || NoticedRun { number, before: now, is_told: false };
+        let is_whole = view.starts <= u64::from(view.in_flight);
+        let fresh = || NoticedRun { number, before: now, is_whole, is_told: false };
         let run = self.runs.entry(view.site.clone()).or_insert_with(fresh);
         if run.number != number {
             *run = fresh();
         }
         let ended = now.since(run.before);
-        let event = if run.is_told { None } else { told(view, ended, self.dead_share) };
+        let event = if run.is_told { None } else { told(view, run.is_whole, ended, self.dead_share) };
         run.is_told |= event.is_some();
         event
     }
 }
 
-fn told(view: &View, EndedPages { came, dead }: EndedPages, dead_share: u64) -> Option<Event> {
+fn told(
+    view: &View,
+    is_whole: bool,
+    EndedPages { came, dead }: EndedPages,
+    dead_share: u64,
+) -> Option<Event> {
     let (site, all) = (&view.site, came + dead);
-    let (kind, text) = if view.finished && came == 0 && dead > 0 {
+    let (kind, text) = if is_whole && view.finished && came == 0 && dead > 0 {
         let text =
             format!("the run ended without a page, {dead} are dead: `paced dead list {site}` tells why");
         (EventKind::RunFailed, text)

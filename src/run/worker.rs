@@ -89,7 +89,14 @@ pub async fn work(
     let telling = Telling::begin(&frontier, &equipment)?;
     let join = async |frontier: &Frontier| frontier.join_as(name.as_str(), rules.scope()).await;
     let sites_told = only_sites.unwrap_or_default();
-    let parts = equipment.parts(&frontier, &rules, role, None, &telling.events, join).await?;
+    let parts = match equipment.parts(&frontier, &rules, role, None, &telling.events, join).await {
+        Ok(parts) => parts,
+        Err(error) => {
+            let why = format!("a worker can't start: {error}; it is started again once that is mended");
+            telling.end(vec![failure(&sites_told, why)], stop.is_cancelled()).await;
+            return Err(error);
+        }
+    };
     info!(%name, %role, "at work on {}", without_password(&equipment.places.frontier));
     let monitor = parts.monitor.clone();
     let mut watch = Watch::new(Goal::All { until_empty }, &parts, shown, telling.dead_share);
@@ -102,10 +109,11 @@ pub async fn work(
     // Who ends once nothing is left must not bring in what is due later.
     let feeds = role.walks(Stage::Download) && !until_empty;
     let feeding = || tokio::spawn(feed::feed(frontier.clone(), stop.clone()));
-    let _feeding = feeds.then(|| AbortOnDropHandle::new(feeding()));
+    let feeding = feeds.then(|| AbortOnDropHandle::new(feeding()));
     let campaigns = || tokio::spawn(feed_campaigns(frontier.clone(), stop.clone()));
-    let _campaigns = role.walks(Stage::Download).then(|| AbortOnDropHandle::new(campaigns()));
+    let campaigns = role.walks(Stage::Download).then(|| AbortOnDropHandle::new(campaigns()));
     let ended = work_until(parts, equipment.workers, &stop, watching).await;
+    drop((feeding, campaigns));
     let asked = stop.is_cancelled() || matches!(ended, Ok(Ending::Drained));
     telling
         .end(why_failed(&ended, asked).map(|why| failure(&sites_told, why)).into_iter().collect(), asked)

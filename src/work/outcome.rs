@@ -13,8 +13,8 @@ use crate::page::Headers;
 use crate::robots::{UnreachableRow, record_of, unreachable};
 use crate::site::Site;
 use crate::task::{
-    Exclusion, Failure, LaneWish, Lease, Origin, Outcome, Put, RobotsFetch, RobotsRecord, SessionWish,
-    WallSighting,
+    BatchNames, Exclusion, Failure, LaneWish, Lease, Origin, Outcome, Put, RobotsFetch, RobotsRecord,
+    SessionWish, WallSighting,
 };
 
 /// What an answer means to a page.
@@ -113,7 +113,9 @@ pub(super) fn follow(site: &Site, lease: &Lease, to: Url, owner: Option<&Site>) 
     let wish = LaneWish { urgent: lease.urgent, ..wish_for(tenant_of(lease, site), owner) };
     let rule = Some(rule.name.clone());
     let session = lease.session.as_deref().filter(|_| owner.name == site.name).map(SessionWish::of);
-    let batches = lease.batches.clone();
+    // A campaign is of one site: what it leads to elsewhere is none of it.
+    let is_of = |name: &&String| owner.name == site.name || !BatchNames::is_of_campaign(name);
+    let batches = lease.batches.iter().filter(is_of).cloned().collect();
     Ok(Put { priority, depth, hops, rule, wish, session, batches, ..put })
 }
 

@@ -312,6 +312,11 @@ impl Shared {
             let others = (0..self.connections.len()).filter(|partition| *partition != DIRECTORY);
             try_join_all(others.map(|partition| self.step_in(partition, step(true)))).await?;
         }
+        if self.connections.len() > 1
+            && let Reply::TunedTenants(tuned) = self.step_in(DIRECTORY, Step::TunedTenants {}).await?
+        {
+            self.everywhere(Step::TellTuned { tuned }).await?;
+        }
         Ok(agreed)
     }
 

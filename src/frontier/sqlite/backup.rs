@@ -89,10 +89,16 @@ fn mark(part: &Path, now: Timestamp) -> rusqlite::Result<()> {
     copy.close().map_err(|(_, error)| error)
 }
 
+/// Refuses a file that is there; also what SQLite would take for a part of the copy.
 fn refuse_existing(to: &Path) -> Result<(), FrontierError> {
-    match fs::symlink_metadata(to) {
-        Ok(_) => Err(FrontierError::new(FrontierErrorKind::Exists, name(to))),
-        Err(_) => Ok(()),
+    let beside = ["", "-wal", "-shm", "-journal"].map(|end| {
+        let mut file = to.as_os_str().to_owned();
+        file.push(end);
+        PathBuf::from(file)
+    });
+    match beside.iter().find(|file| fs::symlink_metadata(file).is_ok()) {
+        Some(file) => Err(FrontierError::new(FrontierErrorKind::Exists, name(file))),
+        None => Ok(()),
     }
 }
 

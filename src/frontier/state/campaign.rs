@@ -146,7 +146,8 @@ impl From<BatchCounts> for CampaignCounts {
     fn from(batch: BatchCounts) -> Self {
         Self {
             open: batch.open(),
-            done: batch.done + batch.excluded,
+            // A redirect's origin is done, and so is its target then: they are one page.
+            done: (batch.done + batch.excluded).saturating_sub(batch.targets),
             dead: batch.dead,
             dropped: batch.dropped,
             coalesced: batch.coalesced + batch.deferred,

@@ -109,7 +109,7 @@ pub enum GroupPaused {
 }
 
 /// So many marks of requests that are to be dropped are kept, and each for so long, in ms.
-pub const DROPS_KEPT: usize = 100;
+pub const DROPS_KEPT: usize = 1_000;
 /// Longer than a request takes.
 pub const DROPS_KEPT_MS: i64 = 600_000;
 

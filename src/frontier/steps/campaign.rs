@@ -200,7 +200,8 @@ impl<S: Shelf> Moment<'_, S> {
                 CampaignTuning::Stopped { keep } => (campaign.stopped, campaign.drops) = (true, !keep),
             }
         }
-        self.note_end(&mut campaign, counts);
+        // Its end is noted by who feeds, and told then.
+        campaign.mark(counts.ended(), self.now);
         self.shelf.save_campaign(site, name, &campaign)?;
         if let Some(act) = act {
             self.keep_act(site, act)?;
@@ -227,7 +228,7 @@ impl<S: Shelf> Moment<'_, S> {
         }
         self.save(&site)?;
         let counts = self.campaign_counts(&site.name, name)?;
-        self.note_end(&mut campaign, counts);
+        campaign.mark(counts.ended(), self.now);
         self.shelf.save_campaign(&site.name, name, &campaign)?;
         Ok(Some(dropped))
     }

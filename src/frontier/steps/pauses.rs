@@ -64,7 +64,7 @@ impl<S: Shelf> Moment<'_, S> {
     /// Requests that were granted until now are to be dropped: each process looks for such marks with its beat.
     pub(super) fn drop_requests(&mut self, of: DroppedOf) -> Done<S> {
         let mut fleet = FleetState::clone(&*self.shelf.fleet()?);
-        fleet.drops.retain(|mark| mark.is_kept(self.now));
+        fleet.drops.retain(|mark| mark.is_kept(self.now) && mark.of != of);
         fleet.drops.push(DropMark { at: self.now, of });
         let over = fleet.drops.len().saturating_sub(DROPS_KEPT);
         fleet.drops.drain(..over);

@@ -494,6 +494,7 @@ impl Ledger {
     fn book_of_many(&mut self, what: &Move, answer: &Answer) -> Result<(), String> {
         match (what, answer) {
             (Move::DropRequests(of), Answer::Nothing) => {
+                self.drops.retain(|(_, before)| before != of);
                 self.drops.push((self.now, of.clone()));
                 Ok(())
             }

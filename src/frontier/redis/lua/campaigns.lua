@@ -89,7 +89,8 @@ local campaigns = module(function(campaigns)
     end
     local created, coalesced, deferred, revived, _, targets, merged, done, dead, excluded, dropped = unpack(books, 1, 11)
     local open = created + coalesced + deferred + revived + targets - merged - done - dead - excluded - dropped
-    return { math.max(0, open), done + excluded, dead, dropped, coalesced + deferred }
+    -- A redirect's origin is done, and so is its target then: they are one page.
+    return { math.max(0, open), math.max(0, done + excluded - targets), dead, dropped, coalesced + deferred }
   end
 
   local function chunks_of(list)
@@ -148,9 +149,13 @@ local campaigns = module(function(campaigns)
     campaign.marks = marks
   end
 
+  local function ended(counts)
+    return counts[2] + counts[3] + counts[4]
+  end
+
   local function note_end(campaign, counts)
     if campaign.began_at then
-      mark(campaign, counts[2] + counts[3] + counts[4])
+      mark(campaign, ended(counts))
     end
     if is_done(campaign, counts[1]) then
       campaign.ended_at = campaign.ended_at or now
@@ -314,7 +319,7 @@ local campaigns = module(function(campaigns)
         SETS[what](campaign, value)
       end
     end
-    note_end(campaign, counts)
+    mark(campaign, ended(counts))
     save(site, name, campaign)
     if act then
       acts.keep(site, act)
@@ -366,7 +371,7 @@ local campaigns = module(function(campaigns)
       dropped = dropped + (leave(site, batch_of(name), url) and 1 or 0)
     end
     store.save_site(site)
-    note_end(campaign, counts_of(site_name, name))
+    mark(campaign, ended(counts_of(site_name, name)))
     save(site_name, name, campaign)
     return dropped
   end

@@ -112,7 +112,12 @@ local pauses = module(function(pauses)
 
   -- Requests that were granted until now are to be dropped: each process looks for such marks with its beat.
   function pauses.drop(of)
-    local all, lines = pauses.drops(), {}
+    local all, lines = {}, {}
+    for _, mark in ipairs(pauses.drops()) do
+      if mark[2] ~= of then
+        all[#all + 1] = mark
+      end
+    end
     all[#all + 1] = { now, of }
     for i = math.max(1, #all - DROPS_KEPT + 1), #all do
       lines[#lines + 1] = string.format('%.0f ', all[i][1]) .. all[i][2] .. '\n'

@@ -284,12 +284,19 @@ local upgrade = module(function(upgrade)
 
   -- About what the tasks of a site and stage weigh that nobody works on: as many times what some of those weigh that wait.
   local function weight_of(site, stage)
-    local bytes, names, urls = 0, counter[stage], call('ZRANDMEMBER', tasks.queue(site.name, stage), 1000)
-    for _, url in ipairs(urls) do
-      bytes = bytes + #url
+    local bytes, seen, names = 0, 0, counter[stage]
+    for _, lane in ipairs(gate.lanes(site, stage)) do
+      local urls, sum = call('ZRANDMEMBER', tasks.queue(site.name, stage, lane), 200), 0
+      for _, url in ipairs(urls) do
+        sum = sum + #url
+      end
+      local waiting = #urls > 0 and gate.waiting_in(site, stage, lane) or 0
+      if waiting > 0 then
+        bytes, seen = bytes + waiting * sum / #urls, seen + waiting
+      end
     end
     local idle = (site[names.waiting] or 0) + (site[names.delayed] or 0) + (site[names.scheduled] or 0)
-    return math.ceil(idle * (TASK_BYTES + (#urls > 0 and bytes / #urls or 0)))
+    return math.ceil(idle * (TASK_BYTES + (seen > 0 and bytes / seen or 0)))
   end
 
   local function weigh(name)
@@ -298,8 +305,9 @@ local upgrade = module(function(upgrade)
       site['d.bytes'], site['p.bytes'] = weight_of(site, 'd'), weight_of(site, 'p')
       site.idle_before = 0
       store.save_site(site)
+      return 1
     end
-    return 1
+    return 0
   end
 
   -- Schema 9: it is counted what waits in all, and what it weighs.

@@ -100,7 +100,7 @@ mod tests {
     fn view(run: i64, came: u64, dead: u64, finished: bool) -> View {
         let download = StageCounts { dead, ..StageCounts::default() };
         let parse = StageCounts { created: came, ..StageCounts::default() };
-        View { run, finished, download, parse, ..View::example() }
+        View { run, finished, download, parse, starts: came + dead, in_flight: 0, ..View::example() }
     }
 
     #[test]
@@ -138,5 +138,8 @@ mod tests {
         runs.look(&view(2, 0, 3, false));
         assert_eq!(runs.look(&view(2, 1, 5, true)), None, "a page came");
         assert_eq!(runs.look(&view(3, 1, 5, true)), None, "nothing died");
+        let mut late = NoticedRuns::new(DEAD_SHARE);
+        late.look(&view(1, 5, 1, false));
+        assert_eq!(late.look(&view(1, 5, 3, true)), None, "pages came before it was looked at");
     }
 }

@@ -119,7 +119,7 @@ impl CampaignFeeder {
 /// What an operator is told as a campaign ends (C19).
 fn end_of(CampaignName { name, site, .. }: &CampaignName, status: &CampaignStatus) -> Event {
     let (fed, all, dead) = (status.campaign.next, status.campaign.list.total, status.counts.dead);
-    let text = format!("the campaign `{name}` has ended: {fed} of its {all} pages were put, {dead} are dead");
+    let text = format!("the campaign `{name}` has ended: {fed} of its {all} pages were put; dead: {dead}");
     Event::new(EventKind::CampaignDone, site, text)
         .with("fed", fed.into())
         .with("pages", all.into())

@@ -202,7 +202,7 @@ fn c19_the_end_of_a_campaign_is_told_with_its_figures() {
     let told = desk.told();
     assert_eq!(kinds(&told), [of("campaign_done", "shop")]);
     assert_eq!(told[0]["figures"], serde_json::json!({ "fed": 3, "pages": 3, "dead": 1 }));
-    assert_eq!(told[0]["text"], "the campaign `night` has ended: 3 of its 3 pages were put, 1 are dead");
+    assert_eq!(told[0]["text"], "the campaign `night` has ended: 3 of its 3 pages were put; dead: 1");
 }
 
 #[test]

@@ -3,11 +3,9 @@
 
 use std::time::{Duration, Instant};
 
-use tokio_util::sync::CancellationToken;
-use tracing::{debug, info, warn};
+use tracing::{debug, info};
 
-use super::turn::{HELD, TurnHolder};
-use crate::clock;
+use super::turn::Duty;
 use crate::frontier::state::MARK_MS;
 use crate::frontier::{CampaignName, CampaignPhase, CampaignStatus, Frontier, FrontierError};
 use crate::task::{Event, EventKind};
@@ -20,45 +18,21 @@ const IDLE: Duration = Duration::from_secs(5);
 /// What is over is looked for so often.
 const SWEPT_EVERY: Duration = Duration::from_mins(10);
 
-/// One process of those that may feed.
-struct CampaignFeeder {
+/// Feeds all campaigns.
+pub(super) struct CampaignFeeder {
     frontier: Frontier,
-    turn: TurnHolder,
     /// When it looked last for what is over.
     swept: Option<Instant>,
 }
 
-/// Feeds when it is this process's turn, until it is stopped.
-pub(super) async fn feed_campaigns(frontier: Frontier, stop: CancellationToken) {
-    let turn = TurnHolder::new(frontier.clone(), "campaigns");
-    let (mut feeder, mut warned) = (CampaignFeeder { frontier, turn, swept: None }, false);
-    while !stop.is_cancelled() {
-        let pause = match feeder.step().await {
-            Ok(pause) => pause,
-            // The pool says so, once.
-            Err(error) if error.is_transient() => LONGEST,
-            Err(error) => {
-                if !std::mem::replace(&mut warned, true) {
-                    warn!(%error, "campaigns can't be fed");
-                }
-                feeder.turn.let_go();
-                HELD
-            }
-        };
-        stop.run_until_cancelled(clock::wait(pause)).await;
-    }
-}
+/// Two who feed put no page twice.
+impl Duty for CampaignFeeder {
+    const NAME: &'static str = "campaigns";
+    const FAILS: &'static str = "campaigns can't be fed";
+    const LONGEST: Duration = LONGEST;
 
-impl CampaignFeeder {
-    /// Looks at all campaigns, if this process is the one that feeds; when to look again.
+    /// Looks at each of them.
     async fn step(&mut self) -> Result<Duration, FrontierError> {
-        match self.turn.wait_for_turn().await {
-            Ok(Some(wait)) => return Ok(wait),
-            Ok(None) => {}
-            // Where the mutex is away, what can be reached is fed nevertheless: two who feed put no page twice.
-            Err(error) if error.is_transient() => {}
-            Err(error) => return Err(error),
-        }
         if self.swept.is_none_or(|at| at.elapsed() >= SWEPT_EVERY) {
             self.swept = Some(Instant::now());
             self.frontier.sweep_campaigns(None).await?;
@@ -72,6 +46,12 @@ impl CampaignFeeder {
             }
         }
         failed.map_or(Ok(next.max(SHORTEST)), Err)
+    }
+}
+
+impl CampaignFeeder {
+    pub(super) fn new(frontier: Frontier) -> Self {
+        Self { frontier, swept: None }
     }
 
     /// Looks at a campaign; when to look again.

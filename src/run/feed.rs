@@ -3,11 +3,9 @@
 
 use std::time::{Duration, Instant};
 
-use tokio_util::sync::CancellationToken;
-use tracing::{debug, warn};
+use tracing::debug;
 
-use super::turn::{HELD, TurnHolder};
-use crate::clock;
+use super::turn::Duty;
 use crate::frontier::{Frontier, FrontierError};
 
 /// Pages put in one step: few, as a start that comes up meanwhile waits for it.
@@ -17,48 +15,19 @@ const PORTION: u32 = 100;
 const SHORTEST: Duration = Duration::from_millis(100);
 const LONGEST: Duration = Duration::from_secs(3);
 
-/// One process of those that may feed.
-struct Feeder {
-    frontier: Frontier,
-    turn: TurnHolder,
-}
+/// Brings in what is due.
+pub(super) struct Recrawls(pub(super) Frontier);
 
-/// Feeds when it is this process's turn, until it is stopped.
-pub(super) async fn feed(frontier: Frontier, stop: CancellationToken) {
-    let (mut feeder, mut warned) = (Feeder::new(frontier), false);
-    while !stop.is_cancelled() {
-        let pause = match feeder.step().await {
-            Ok(pause) => pause,
-            // The pool says so, once.
-            Err(error) if error.is_transient() => LONGEST,
-            Err(error) => {
-                if !std::mem::replace(&mut warned, true) {
-                    warn!(%error, "pages can't be put for their next crawl");
-                }
-                feeder.turn.let_go();
-                HELD
-            }
-        };
-        stop.run_until_cancelled(clock::wait(pause)).await;
-    }
-}
+/// A page that is put twice is put once.
+impl Duty for Recrawls {
+    const NAME: &'static str = "feed";
+    const FAILS: &'static str = "pages can't be put for their next crawl";
+    const LONGEST: Duration = LONGEST;
 
-impl Feeder {
-    fn new(frontier: Frontier) -> Self {
-        Self { turn: TurnHolder::new(frontier.clone(), "feed"), frontier }
-    }
-
-    /// Puts a portion of what is due, if this process is the one that feeds; when to look again.
+    /// Puts a portion of what is due.
     async fn step(&mut self) -> Result<Duration, FrontierError> {
-        match self.turn.wait_for_turn().await {
-            Ok(Some(wait)) => return Ok(wait),
-            Ok(None) => {}
-            // Where the mutex is away, what can be reached is fed nevertheless: a page that is put twice is put once.
-            Err(error) if error.is_transient() => {}
-            Err(error) => return Err(error),
-        }
         let began = Instant::now();
-        let feeding = self.frontier.feed(PORTION).await?;
+        let feeding = self.0.feed(PORTION).await?;
         if feeding.put > 0 {
             debug!(pages = feeding.put, "put for their next crawl");
         }
@@ -73,7 +42,7 @@ impl Feeder {
 
 #[cfg(test)]
 mod tests {
-
+    use super::super::turn::{HELD, InTurn};
     use super::*;
     use crate::canonical_url::CanonicalUrl;
     use crate::clock::{Clock, Timestamp};
@@ -109,8 +78,9 @@ mod tests {
     async fn l1_one_process_feeds_and_another_one_once_it_is_gone() {
         let clock = Clock::fake(Timestamp::from_millis(1_000));
         let frontier = Frontier::model(clock.clone());
-        let [mut first, mut second, mut third] = [(); 3].map(|()| Feeder::new(frontier.clone()));
-        let wait = async |feeder: &mut Feeder| feeder.step().await.expect("a model");
+        let [mut first, mut second, mut third] =
+            [(); 3].map(|()| InTurn::new(&frontier, Recrawls(frontier.clone())));
+        let wait = async |feeder: &mut InTurn<Recrawls>| feeder.step().await.expect("a model");
         for _ in 0..5 {
             assert_eq!(wait(&mut first).await, LONGEST, "nothing is due yet");
             assert_eq!(wait(&mut second).await, HELD, "another one feeds");
@@ -131,7 +101,7 @@ mod tests {
         let frontier = Frontier::model(clock.clone());
         let pages = 2 * PORTION + 7;
         fetch(&frontier, pages).await;
-        let mut feeder = Feeder::new(frontier.clone());
+        let mut feeder = InTurn::new(&frontier, Recrawls(frontier.clone()));
         assert_eq!(feeder.step().await.expect("a model"), LONGEST, "nothing is due yet");
         clock.advance(Duration::from_hours(2));
         let mut waited = Vec::new();

@@ -9,14 +9,15 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use tracing::{info, warn};
 
-use super::campaigns::feed_campaigns;
+use super::campaigns::CampaignFeeder;
 use super::error::RunError;
-use super::feed;
+use super::feed::Recrawls;
 use super::parts::{ItemsTo, RunParts, work_until};
 use super::register::agree;
 use super::report::Ending;
 use super::site_folder::{SiteFolder, read_again_when_told};
 use super::telling::{Telling, failure};
+use super::turn::InTurn;
 use super::watch::{AllResults, Goal, Watch};
 use super::worker_name::WorkerName;
 use crate::frontier::{Frontier, View, without_password};
@@ -108,9 +109,10 @@ pub async fn work(
     };
     // Who ends once nothing is left must not bring in what is due later.
     let feeds = role.walks(Stage::Download) && !until_empty;
-    let feeding = || tokio::spawn(feed::feed(frontier.clone(), stop.clone()));
+    let feeding = || tokio::spawn(InTurn::new(&frontier, Recrawls(frontier.clone())).work(stop.clone()));
     let feeding = feeds.then(|| AbortOnDropHandle::new(feeding()));
-    let campaigns = || tokio::spawn(feed_campaigns(frontier.clone(), stop.clone()));
+    let campaigns =
+        || tokio::spawn(InTurn::new(&frontier, CampaignFeeder::new(frontier.clone())).work(stop.clone()));
     let campaigns = role.walks(Stage::Download).then(|| AbortOnDropHandle::new(campaigns()));
     let ended = work_until(parts, equipment.workers, &stop, watching).await;
     drop((feeding, campaigns));

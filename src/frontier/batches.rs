@@ -2,8 +2,9 @@
 
 use futures_util::future::try_join_all;
 
+use super::sites::VIEWS;
 use super::table::{Reply, Step};
-use super::{BatchCounts, Frontier, FrontierError, VIEWS};
+use super::{BatchCounts, Frontier, FrontierError};
 
 impl Frontier {
     /// The books of a batch on one site; none where it has no pages there, or its last one ended a week ago or earlier (N4).

@@ -19,6 +19,7 @@ mod company;
 mod error;
 mod events;
 mod lanes;
+mod locks;
 mod members;
 mod model;
 mod mutex_key;
@@ -27,6 +28,7 @@ pub mod permit;
 mod redis;
 mod runs;
 mod shelf;
+mod sites;
 mod sqlite;
 pub mod state;
 mod step;
@@ -38,12 +40,9 @@ mod value;
 mod view;
 
 use std::any::Any;
-use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-
-use futures_util::future::try_join_all;
 
 pub use error::{FrontierError, FrontierErrorKind};
 pub use members::Member;
@@ -65,9 +64,7 @@ pub use view::{
 use crate::canonical_url::{CanonicalUrl, Host};
 use crate::clock::{Clock, millis};
 use crate::manners::departure::LEAST_GRACE;
-use crate::task::{
-    DeadLetter, LeaseKey, Put, PutReply, Settled, Settlement, Stage, StoredPage, WallSighting,
-};
+use crate::task::{LeaseKey, Put, PutReply, Settled, Settlement, StoredPage, WallSighting};
 use backend::{Backend, Modelled};
 pub(crate) use redis::LONGEST_SLEEP;
 use redis::{Shared, is_redis};
@@ -78,9 +75,6 @@ use table::{Haste, Reply, Step};
 
 /// Tokens of leases, the last of a claim's as well, are below this: every store has room for 63 bits.
 pub const TOKENS: u64 = i64::MAX as u64;
-
-/// Views asked for at once: few, as a start that comes up meanwhile waits for them.
-const VIEWS: usize = 32;
 
 /// A frontier. Cheap to clone; clones are the same frontier.
 #[derive(Clone, Debug)]
@@ -320,181 +314,5 @@ impl Frontier {
 
     pub(crate) fn no_site(&self, site: &str) -> FrontierError {
         FrontierError::new(FrontierErrorKind::NoSite(site.to_owned()), self.0.shown())
-    }
-}
-
-/// What a person's verbs use.
-impl Frontier {
-    /// Puts a site's rules in force.
-    pub async fn register(&self, registration: Registration) -> Result<Registered, FrontierError> {
-        ask!(self, Register { new: registration })
-    }
-
-    /// Sets a value of a running site, in force for the very next claim. False: there is no such site, or it can't be set so.
-    pub async fn tune(&self, site: &str, tuning: Tuning) -> Result<bool, FrontierError> {
-        let set: Result<TuneReply, FrontierError> =
-            ask!(self, Tune { site: site.to_owned(), tunings: vec![tuning], act: None });
-        Ok(set? == TuneReply::Done)
-    }
-
-    /// The same, by somebody and for a reason that are kept with it: all of the values or, where one can't be, none.
-    pub async fn tune_by(
-        &self,
-        act: Act,
-        site: &str,
-        tunings: Vec<Tuning>,
-    ) -> Result<TuneReply, FrontierError> {
-        ask!(self, Tune { site: site.to_owned(), tunings, act: Some(act) })
-    }
-
-    /// Keeps what was done to a site, or under no name what concerns none that is there. False: there is no such site.
-    pub async fn note(&self, site: &str, act: Act) -> Result<bool, FrontierError> {
-        ask!(self, Note { site: site.to_owned(), act })
-    }
-
-    /// What people did to a site, the latest first: 1,000 acts and 400 days at most.
-    pub async fn acts(&self, site: &str) -> Result<Vec<DatedAct>, FrontierError> {
-        ask!(self, Acts { site: site.to_owned() })
-    }
-
-    /// The names of all sites, in order. They are read in portions, each at a moment of its own.
-    pub async fn sites(&self) -> Result<Vec<String>, FrontierError> {
-        let (mut names, mut from) = (BTreeSet::new(), Some(String::new()));
-        while let Some(place) = from {
-            let portion = ask!(self, Sites { from: place })?;
-            names.extend(portion.names);
-            from = portion.next;
-        }
-        Ok(names.into_iter().collect())
-    }
-
-    /// How a site stands; none if there is no such site.
-    pub async fn view(&self, site: &str) -> Result<Option<View>, FrontierError> {
-        Ok(ask!(self, View { site: site.to_owned() })?.map(|view| *view))
-    }
-
-    /// How these sites stand, in their order; those that are not there are left out. Each is read at a moment of its own,
-    /// but several travel together.
-    pub async fn views(&self, sites: &[String]) -> Result<Vec<View>, FrontierError> {
-        let mut views = Vec::with_capacity(sites.len());
-        for portion in sites.chunks(VIEWS) {
-            let read = try_join_all(portion.iter().map(|site| self.view(site))).await?;
-            views.extend(read.into_iter().flatten());
-        }
-        Ok(views)
-    }
-
-    /// The text of a site's file as registered.
-    pub async fn text(&self, site: &str) -> Result<Option<String>, FrontierError> {
-        ask!(self, Text { site: site.to_owned() })
-    }
-
-    /// How many pages of a site are younger than their `recrawl`, and how old the oldest is.
-    pub async fn freshness(&self, site: &str) -> Result<Freshness, FrontierError> {
-        ask!(self, Freshness { site: site.to_owned() })
-    }
-
-    /// Where a URL stands in a site: its tasks, dead letters, page.
-    pub async fn whereabouts(&self, site: &str, url: &CanonicalUrl) -> Result<UrlStatus, FrontierError> {
-        Ok(*ask!(self, UrlStatus { site: site.to_owned(), url: url.clone() })?)
-    }
-
-    /// Forgets a site that has no tasks and no dead letters, a bounded number of pages a step; how far that is.
-    pub async fn forget(&self, site: &str) -> Result<Forgotten, FrontierError> {
-        ask!(self, Forget { site: site.to_owned() })
-    }
-
-    /// Gives a site that nobody works on another name; all it has stays, its pace too.
-    pub async fn rename(&self, site: &str, to: &str) -> Result<Renamed, FrontierError> {
-        loop {
-            match self.rename_step(site, to).await? {
-                Renamed::Partly => {}
-                renamed => return Ok(renamed),
-            }
-        }
-    }
-
-    /// One step of it.
-    pub async fn rename_step(&self, site: &str, to: &str) -> Result<Renamed, FrontierError> {
-        ask!(self, Rename { site: site.to_owned(), to: to.to_owned() })
-    }
-
-    /// A site's first dead letters, oldest first.
-    pub async fn dead_letters(&self, site: &str, most: u64) -> Result<Vec<DeadLetter>, FrontierError> {
-        self.dead_letters_after(site, None, most).await
-    }
-
-    /// A site's next dead letters after that one, which may be gone meanwhile; oldest first.
-    pub async fn dead_letters_after(
-        &self,
-        site: &str,
-        after: Option<LetterPlace>,
-        most: u64,
-    ) -> Result<Vec<DeadLetter>, FrontierError> {
-        let most = u32::try_from(most).unwrap_or(u32::MAX);
-        ask!(self, DeadLetters { site: site.to_owned(), most, after })
-    }
-
-    /// Removes dead letters for good; which of them were there.
-    pub async fn drop_letters(
-        &self,
-        site: &str,
-        letters: Vec<(Stage, CanonicalUrl)>,
-    ) -> Result<Vec<bool>, FrontierError> {
-        ask!(self, DropLetters { site: site.to_owned(), letters })
-    }
-
-    /// Everything in it: for tests of small frontiers.
-    pub async fn inspect(&self) -> Result<Inspection, FrontierError> {
-        Ok(*ask!(self, Inspect {})?)
-    }
-}
-
-/// The timed mutex's steps; `mutex::TimedMutex` is the type to use.
-impl Frontier {
-    /// Takes a mutex for `expire` ms if it is free.
-    pub async fn try_lock(
-        &self,
-        key: &MutexKey,
-        token: &str,
-        expire: i64,
-    ) -> Result<LockReply, FrontierError> {
-        self.try_lock_ahead(key, token, expire, 0).await
-    }
-
-    /// The same, from `lead` ms on.
-    pub async fn try_lock_ahead(
-        &self,
-        key: &MutexKey,
-        token: &str,
-        expire: i64,
-        lead: i64,
-    ) -> Result<LockReply, FrontierError> {
-        ask!(self, TryLock { mutex: key.clone(), token: token.to_owned(), expire, lead })
-    }
-
-    /// Releases without waiting for the answer: for a guard that is dropped.
-    pub(crate) fn post_unlock(&self, key: &MutexKey, token: &str) {
-        let step = Step::Unlock { mutex: key.clone(), token: token.to_owned() };
-        self.0.post(step);
-    }
-
-    /// Releases a mutex that the token holds; false: it doesn't.
-    pub async fn unlock(&self, key: &MutexKey, token: &str) -> Result<bool, FrontierError> {
-        ask!(self, Unlock { mutex: key.clone(), token: token.to_owned() })
-    }
-
-    /// Moves the end of a mutex that the token holds to `expire` ms from now; false: it doesn't hold it.
-    pub async fn extend_lock(&self, key: &MutexKey, token: &str, expire: i64) -> Result<bool, FrontierError> {
-        ask!(self, ExtendLock { mutex: key.clone(), token: token.to_owned(), expire })
-    }
-
-    pub(crate) async fn holds_lock(&self, key: &MutexKey, token: &str) -> Result<bool, FrontierError> {
-        ask!(self, HoldsLock { mutex: key.clone(), token: token.to_owned() })
-    }
-
-    /// How long a mutex is still held, by whomever, in ms.
-    pub async fn lock_left(&self, key: &MutexKey) -> Result<Option<i64>, FrontierError> {
-        ask!(self, LockLeft { mutex: key.clone() })
     }
 }

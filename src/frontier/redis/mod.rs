@@ -4,6 +4,7 @@
 mod address;
 mod away;
 mod batch_call;
+mod claims;
 mod client;
 mod connection;
 mod connector;

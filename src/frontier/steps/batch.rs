@@ -103,7 +103,7 @@ impl<S: Shelf> Moment<'_, S> {
     pub(super) fn revive_batches(&mut self, site: &SiteState, letter: &DeadState) -> Done<S, BatchNames> {
         let mut names = BatchNames::default();
         for name in &letter.batches {
-            if self.undo_death(site, name, None)? {
+            if self.undo_death(site, name, letter.died_at, None)? {
                 names.add(name.clone());
             }
         }
@@ -111,15 +111,21 @@ impl<S: Shelf> Moment<'_, S> {
     }
 
     /// A dead letter is put away.
-    pub(super) fn drop_batches(&mut self, site: &SiteState, names: &BatchNames) -> Done<S> {
-        names.into_iter().try_for_each(|name| self.undo_death(site, name, Some(BatchEnd::Dropped)).map(drop))
+    pub(super) fn drop_batches(&mut self, site: &SiteState, names: &BatchNames, died_at: i64) -> Done<S> {
+        let then = Some(BatchEnd::Dropped);
+        names.iter().try_for_each(|name| self.undo_death(site, name, died_at, then).map(drop))
     }
 
-    /// Whether there was such a death.
-    fn undo_death(&mut self, site: &SiteState, name: &str, then: Option<BatchEnd>) -> Done<S, bool> {
-        let Some(mut batch) = self.batch(&site.name, name)?.filter(|batch| batch.dead > 0) else {
-            return Ok(false);
-        };
+    /// Whether there was such a death: one from before its beginning was another batch's of that name.
+    fn undo_death(
+        &mut self,
+        site: &SiteState,
+        name: &str,
+        died_at: i64,
+        then: Option<BatchEnd>,
+    ) -> Done<S, bool> {
+        let counts_it = |batch: &BatchCounts| batch.dead > 0 && died_at >= batch.began_at;
+        let Some(mut batch) = self.batch(&site.name, name)?.filter(counts_it) else { return Ok(false) };
         batch.dead -= 1;
         if let Some(how) = then {
             batch.end(how);

@@ -18,7 +18,7 @@ impl<S: Shelf> Moment<'_, S> {
             let letter = self.shelf.dead(site.page(url), *stage)?;
             if let Some(letter) = &letter {
                 self.remove_letter(&mut site, *stage, url)?;
-                self.drop_batches(&site, &letter.batches)?;
+                self.drop_batches(&site, &letter.batches, letter.died_at)?;
                 self.release(&mut site, letter.session.as_deref(), false)?;
                 if *stage == Stage::Download && letter.run == site.run {
                     self.shelf.add_known(site.page(url), site.run)?;

@@ -246,7 +246,7 @@ impl<S: Shelf> Moment<'_, S> {
         } else {
             for letter in self.shelf.letters(name, None, REMOVED)? {
                 self.remove_letter(&mut site, letter.stage, &letter.url)?;
-                self.drop_batches(&site, &letter.batches)?;
+                self.drop_batches(&site, &letter.batches, letter.died_at.as_millis())?;
                 self.release(&mut site, letter.session.as_deref(), false)?;
             }
             self.look_at_all_hosts(name, None)?;

@@ -20,6 +20,7 @@ pub type Names = Vec<String>;
 /// What is counted of a batch on a site, by what it is called.
 #[derive(Clone, Debug, Default)]
 pub struct Batch {
+    began: i64,
     counts: BTreeMap<&'static str, u64>,
     ended: Option<i64>,
 }
@@ -87,19 +88,22 @@ impl Ledger {
                 continue;
             }
             names.push(name.clone());
-            if self.batch(site, name).is_none() {
-                self.batches.insert((site.to_owned(), name.clone()), Batch::default());
-            }
+            self.begin_batch(site, name);
             self.count(site, name, if put.hops > 0 { "targets" } else { how });
+        }
+    }
+
+    fn begin_batch(&mut self, site: &str, name: &str) {
+        if self.batch(site, name).is_none() {
+            let batch = Batch { began: self.now, ..Batch::default() };
+            self.batches.insert((site.to_owned(), name.to_owned()), batch);
         }
     }
 
     /// A request that asks for nothing is told to whoever looks.
     pub fn know_in_batches(&mut self, site: &str, put: &Put) {
         for name in put.batches.clone().into_iter().filter(|_| put.hops == 0) {
-            if self.batch(site, &name).is_none() {
-                self.batches.insert((site.to_owned(), name.clone()), Batch::default());
-            }
+            self.begin_batch(site, &name);
             self.count(site, &name, "known");
         }
     }
@@ -109,7 +113,7 @@ impl Ledger {
         let mut names: Names = put.batches.clone().into_iter().collect();
         let task = self.tasks.get(key);
         let further = task.and_then(|task| task.deferral.as_ref()).map(|deferral| &deferral.batches);
-        let letter = self.dead_batches.get(key).filter(|_| task.is_none());
+        let letter = self.dead_batches.get(key).filter(|_| task.is_none()).map(|(_, names)| names);
         let own = [task.map(|task| &task.batches), further, letter];
         names.extend(own.into_iter().flatten().flatten().cloned());
         names.sort();
@@ -120,21 +124,23 @@ impl Ledger {
 
     /// A dead letter comes back, with the batches that still know of its death.
     pub fn revive_batches(&mut self, key: &Key) -> Names {
-        let names = self.dead_batches.remove(key).unwrap_or_default();
-        names.into_iter().filter(|name| self.undo_death(&key.0, name)).collect()
+        let (died, names) = self.dead_batches.remove(key).unwrap_or_default();
+        names.into_iter().filter(|name| self.undo_death(&key.0, name, died)).collect()
     }
 
     /// A dead letter is put away.
     pub fn drop_dead_batches(&mut self, key: &Key) {
-        for name in self.dead_batches.remove(key).unwrap_or_default() {
-            if self.undo_death(&key.0, &name) {
+        let (died, names) = self.dead_batches.remove(key).unwrap_or_default();
+        for name in names {
+            if self.undo_death(&key.0, &name, died) {
                 self.count(&key.0, &name, "dropped");
             }
         }
     }
 
-    fn undo_death(&mut self, site: &str, name: &str) -> bool {
-        let dead = self.batch(site, name).and_then(|batch| batch.counts.get_mut("dead"));
+    fn undo_death(&mut self, site: &str, name: &str, died: i64) -> bool {
+        let batch = self.batch(site, name).filter(|batch| died >= batch.began);
+        let dead = batch.and_then(|batch| batch.counts.get_mut("dead"));
         dead.filter(|dead| **dead > 0).map(|dead| *dead -= 1).is_some()
     }
 
@@ -161,7 +167,7 @@ impl Ledger {
             }
         } else if !names.is_empty() {
             self.count_all(&key.0, &names, "dead");
-            self.dead_batches.insert(key.clone(), names);
+            self.dead_batches.insert(key.clone(), (self.now, names));
         }
     }
 

@@ -48,7 +48,7 @@ pub struct Ledger {
     pub batches: Batches,
     pub campaigns: Campaigns,
     /// The batches of each dead letter.
-    pub dead_batches: BTreeMap<Key, Names>,
+    pub dead_batches: BTreeMap<Key, (i64, Names)>,
     /// The batches that the next put carries on.
     pub carried: Names,
     /// Steps that were let in since the last claim began.

@@ -319,6 +319,28 @@ fn n4_a_batch_is_remembered_for_a_week_after_its_end() {
 }
 
 #[test]
+fn n4_a_page_that_died_in_an_earlier_batch_of_the_name_joins_as_any_other_dead_page() {
+    on_every_backend(async |w| {
+        w.site_of_batches().await;
+        for path in ["1", "2"] {
+            w.put_with("a", of(&["b"], path)).await;
+            w.die(&w.take().await).await;
+        }
+        w.pass(7 * 86_400_000);
+        w.put_with("a", of(&["b"], "3")).await;
+        w.die(&w.take().await).await;
+        assert_eq!(w.pages_of("b").await, [1, 0, 0, 1, 0, 0], "it begins anew");
+        w.pass(1);
+        assert_eq!(w.put_with("a", of(&["b"], "1")).await, PutReply::Revived);
+        assert_eq!(w.pages_of("b").await, [2, 1, 0, 1, 0, 0]);
+        w.drop_letter("2").await;
+        assert_eq!(w.pages_of("b").await, [2, 1, 0, 1, 0, 0], "it was another batch's");
+        w.drop_letter("3").await;
+        assert_eq!(w.pages_of("b").await, [2, 1, 0, 0, 0, 1]);
+    });
+}
+
+#[test]
 fn n4_a_renamed_site_keeps_its_batches_and_a_forgotten_one_none() {
     on_every_backend(async |w| {
         w.site_of_batches().await;

@@ -57,7 +57,7 @@ impl World {
         self.view("a").await.held.into_iter().map(|held| format!("{} by {}", held.name, held.url)).collect()
     }
 
-    async fn drop_letter(&self, path: &str) {
+    pub(super) async fn drop_letter(&self, path: &str) {
         let letters = vec![(Stage::Download, url("a", path))];
         assert_eq!(self.frontier.drop_letters("a", letters).await.expect("answers"), [true]);
     }

@@ -198,10 +198,10 @@ local batches = module(function(batches)
     return all[1] and all
   end
 
-  -- Whether there was such a death.
-  local function undo_death(site, name, how)
+  -- Whether there was such a death: one from before its beginning was another batch's of that name.
+  local function undo_death(site, name, died_at, how)
     local books = read(site.name, name)
-    if not books or not books.dead then
+    if not books or not books.dead or died_at < books.began_at then
       return false
     end
     if how then
@@ -226,7 +226,7 @@ local batches = module(function(batches)
   function batches.revive(site, letter)
     local names = {}
     for _, name in ipairs(letter and letter.batches or {}) do
-      if undo_death(site, name) then
+      if undo_death(site, name, letter.died_at) then
         names[#names + 1] = name
       end
     end
@@ -234,9 +234,9 @@ local batches = module(function(batches)
   end
 
   -- A dead letter is put away.
-  function batches.drop(site, names)
-    for _, name in ipairs(names or {}) do
-      undo_death(site, name, 'dropped')
+  function batches.drop(site, letter)
+    for _, name in ipairs(letter.batches or {}) do
+      undo_death(site, name, letter.died_at, 'dropped')
     end
   end
 

@@ -30,7 +30,7 @@ local letters = module(function(letters)
       local letter = site and tasks.dead(site, stage, url)
       if letter then
         tasks.remove_dead(site, stage, url)
-        batches.drop(site, letter.batches)
+        batches.drop(site, letter)
         sessions.release(site, letter.session)
         if stage == 'd' and letter.run == site.run then
           tasks.add_known(site, url)

@@ -323,7 +323,7 @@ local sites_of = module(function(sites_of)
         local stage, url = string.sub(letter, 1, 1), string.sub(letter, 2)
         local dead = tasks.dead(site, stage, url)
         tasks.remove_dead(site, stage, url)
-        batches.drop(site, dead.batches)
+        batches.drop(site, dead)
         sessions.release(site, dead.session)
       end
       for _, task in ipairs(tasks.recorded(name, { [RUNNING] = true }, math.huge)) do

@@ -83,7 +83,8 @@ pub(super) trait Backend: Debug + Send + Sync {
         None
     }
 
-    /// Resolves when that member is to claim what another process made claimable; never where nothing tells.
+    /// Resolves when that member is to claim what was made claimable: by this process, or by others where a server tells of
+    /// them; never where nothing tells.
     fn woken<'a>(&'a self, _member: &'a str) -> BoxFuture<'a, ()> {
         Box::pin(pending())
     }

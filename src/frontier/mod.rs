@@ -197,12 +197,12 @@ impl Frontier {
         Ok(grant)
     }
 
-    /// Whether `woken` tells when another process made something claimable; without that it must be asked often.
+    /// Whether `woken` tells as well when another process made something claimable; without that it must be asked often.
     pub fn has_wake_ups(&self) -> bool {
         self.0.is_remote()
     }
 
-    /// Resolves when this member is to claim what another process made claimable: a hint, never a task.
+    /// Resolves when this member is to claim what was made claimable meanwhile: a hint, never a task.
     pub async fn woken(&self, member: &Member) {
         self.0.woken(&member.name).await;
     }

@@ -32,7 +32,7 @@ const PARSES_END: Duration = Duration::from_secs(2);
 const TELL: Duration = Duration::from_secs(10);
 /// The time between two looks at how many workers are enough.
 const RESCALE: Duration = Duration::from_millis(250);
-/// Slots that get free within so much time of a claim are filled together by the next one: a claim costs a commit. What is due
+/// What happens within so much time of a claim is looked after by the next one together: a claim costs a commit. What is due
 /// meanwhile isn't held up.
 const GATHER: Duration = Duration::from_millis(5);
 /// The most tasks granted in one claim, which takes what is due within the next moments.
@@ -133,19 +133,18 @@ impl Pool {
                 self.parts.slots.freed.notified().await;
                 clock::wait_until(asked + GATHER).await;
             };
+            let woken = async {
+                self.parts.frontier.woken(&member).await;
+                clock::wait_until(asked + GATHER).await;
+            };
             tokio::select! {
                 () = self.stop.cancelled() => {}
                 () = clock::wait_until(again) => {}
-                () = some_are_free, if self.is_worth_a_claim() => {}
-                () = self.parts.frontier.woken(&member), if self.parts.slots.free() != (0, 0) => {}
+                () = some_are_free, if self.parts.slots.left_some.load(Ordering::SeqCst) => {}
+                () = woken, if self.parts.slots.free() != (0, 0) => {}
             }
         }
         Ok(())
-    }
-
-    /// Whether a slot that got free may find something that neither the time to sleep nor a hint tells of.
-    fn is_worth_a_claim(&self) -> bool {
-        !self.parts.frontier.has_wake_ups() || self.parts.slots.left_some.load(Ordering::SeqCst)
     }
 
     /// Claims for the free slots and starts what is granted; when to ask for more.

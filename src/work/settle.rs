@@ -71,7 +71,6 @@ impl VisitParts {
         let step = || self.frontier.settle_waiting(&member.name, token, vec![settlement.clone()], may_wait);
         let settled =
             self.outages.frontier.patiently(step).await?.into_iter().next().unwrap_or(Settled::Stale);
-        self.brought_some(may_wait);
         // A block, or what a robots.txt asks for, is in force now: starts that were granted before may be void.
         if (settlement.block.is_some() || matches!(said, Outcome::Robots(_)))
             && let Some(rules) = self.rules.get(site, lease.version)
@@ -102,13 +101,6 @@ impl VisitParts {
             _ => {}
         }
         Ok(settled)
-    }
-
-    /// A step has brought what may be claimed: this process's claimer looks, unless no start waits for it, or the frontier tells.
-    pub(super) fn brought_some(&self, may_wait: bool) {
-        if !may_wait && !self.frontier.has_wake_ups() {
-            self.slots.freed.notify_one();
-        }
     }
 
     /// Whether no start waits for a settlement: it blocks nothing, gives no start back, frees no site that waited for its

@@ -35,7 +35,7 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use rusqlite::ErrorCode;
-use tokio::sync::oneshot;
+use tokio::sync::{Notify, oneshot};
 
 pub(super) use backup::back_up;
 pub(crate) use owners::OwnerFile;
@@ -61,6 +61,8 @@ pub(crate) struct Embedded {
     clock: Clock,
     /// What the steps that stand took.
     effort: Arc<Mutex<Effort>>,
+    /// A step of this process may have made something claimable that no claim was told of.
+    brought: Arc<Notify>,
     /// Taken when it is dropped.
     writer: Option<(Sender<PendingStep>, JoinHandle<()>)>,
 }
@@ -79,13 +81,14 @@ impl Embedded {
             None => boot::clock(&mut connection).map_err(|e| explain(path, &e))?,
         };
         let (jobs, mut inbox) = batches();
-        let (path, effort) = (path.to_owned(), Arc::default());
-        let writer = StepWriter::new(path.clone(), connection, clock.clone(), Arc::clone(&effort));
+        let (path, effort, brought) = (path.to_owned(), Arc::default(), Arc::default());
+        let told = (Arc::clone(&effort), Arc::clone(&brought));
+        let writer = StepWriter::new(path.clone(), connection, clock.clone(), told);
         let thread = thread::Builder::new()
             .name("frontier".to_owned())
             .spawn(move || writer.work(&mut inbox))
             .map_err(|e| FrontierError::new(FrontierErrorKind::Closed, name(&path)).because(e))?;
-        Ok(Self { path, clock, effort, writer: Some((jobs, thread)) })
+        Ok(Self { path, clock, effort, brought, writer: Some((jobs, thread)) })
     }
 
     fn send(&self, job: PendingStep) -> Option<()> {
@@ -131,6 +134,11 @@ impl Backend for Embedded {
         Some(*self.effort.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
+    /// What this process brings wakes it. Nothing tells of the others.
+    fn woken<'a>(&'a self, _member: &'a str) -> BoxFuture<'a, ()> {
+        Box::pin(self.brought.notified())
+    }
+
     fn locked_beside(&self) -> Option<&Path> {
         Some(&self.path)
     }
@@ -173,4 +181,39 @@ fn explain(path: &Path, error: &rusqlite::Error) -> FrontierError {
 
 fn name(path: &Path) -> String {
     path.display().to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::canonical_url::CanonicalUrl;
+    use crate::clock::within;
+    use crate::frontier::step::Claim;
+    use crate::frontier::table::Haste;
+    use crate::task::Put;
+
+    #[tokio::test]
+    async fn l1_a_process_is_woken_by_what_it_brought_but_not_by_what_travels_with_a_claim() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let frontier = Embedded::open(&folder.path().join("frontier.sqlite"), None).expect("a file");
+        let is_woken = async || within(Duration::from_millis(1), frontier.woken("me")).await.is_some();
+        let put = |haste| {
+            let url = CanonicalUrl::parse("https://shop.example/").expect("a URL");
+            Step::Put { site: "shop".to_owned(), puts: vec![Put::seed(url)], elsewhere: 0, haste }
+        };
+        let owner = "me".to_owned();
+        let claim = Claim { owner, token: 1, download: 1, parse: 1, dice: vec![0], lead: 0 };
+        assert!(!is_woken().await);
+        for (step, wakes) in [
+            (put(Haste::Nobody), true),
+            (put(Haste::Claim), false),
+            (Step::Claim { claim }, false),
+            (Step::Sites { from: String::new() }, false),
+            (Step::GiveUp { site: "shop".to_owned(), run: None, goes_on: false }, true),
+        ] {
+            frontier.step(step.clone()).await.expect("answers");
+            assert_eq!(is_woken().await, wakes, "{step:?}");
+            assert!(!is_woken().await, "once");
+        }
+    }
 }

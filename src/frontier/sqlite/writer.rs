@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use rusqlite::{Connection, ErrorCode, TransactionBehavior};
-use tokio::sync::oneshot;
+use tokio::sync::{Notify, oneshot};
 
 use super::memory::Memory;
 use super::transaction::Tables;
@@ -40,6 +40,7 @@ pub(super) struct StepWriter {
     /// Empty after a transaction that failed.
     memory: Memory,
     effort: Arc<Mutex<Effort>>,
+    brought: Arc<Notify>,
 }
 
 impl StepWriter {
@@ -47,9 +48,9 @@ impl StepWriter {
         path: PathBuf,
         connection: Connection,
         clock: Clock,
-        effort: Arc<Mutex<Effort>>,
+        (effort, brought): (Arc<Mutex<Effort>>, Arc<Notify>),
     ) -> Self {
-        Self { path, connection, clock, full_since: None, memory: Memory::default(), effort }
+        Self { path, connection, clock, full_since: None, memory: Memory::default(), effort, brought }
     }
 
     /// Steps that arrive together share a transaction; each still reads its own time.
@@ -64,6 +65,9 @@ impl StepWriter {
     fn answer(&mut self, batch: Vec<PendingStep>) {
         match self.commit(&batch) {
             Ok(replies) => {
+                if batch.iter().any(|job| job.step.may_bring() && job.step.haste() != Haste::Claim) {
+                    self.brought.notify_one();
+                }
                 for (job, reply) in batch.into_iter().zip(replies) {
                     // A worker that went away needs no answer: the step stands.
                     let _ = job.reply.send(Ok(reply));

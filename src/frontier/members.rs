@@ -83,13 +83,23 @@ impl Frontier {
         self.work_on_telling(owner, scope, None).await
     }
 
+    /// For a worker for lanes all sites are listed by lane first, a portion a step, unless they are (N7).
     async fn work_on_telling(
         &self,
         owner: &str,
         scope: WorkScope,
         tells: Option<SignOfLife>,
     ) -> Result<(), FrontierError> {
+        let mut next = matches!(scope, WorkScope::Lanes(_)).then(String::new);
+        while let Some(after) = next {
+            next = self.list_by_lane(&after).await?;
+        }
         self.say(owner, Some(scope), false, tells).await.map(drop)
+    }
+
+    /// Lists a portion of the sites by lane: where the next one begins.
+    pub async fn list_by_lane(&self, after: &str) -> Result<Option<String>, FrontierError> {
+        ask!(self, ListByLane { after: after.to_owned() })
     }
 
     /// Says that a member is alive, and that it downloads where it does; frees the leases of those that are not alive. Wanted every

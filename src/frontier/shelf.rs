@@ -115,7 +115,8 @@ pub(crate) trait Shelf:
     fn inspect(&mut self) -> Result<Inspection, Self::Error>;
 }
 
-/// Units and sites by when they are due.
+/// Units and sites by when they are due. A site is of a scope of lanes if it is listed by lane and has something ready in one of
+/// these.
 pub(crate) trait DueShelf: Fallible {
     /// How many units with something ready have their turn by then, `most` at most: those with a site of the scope ready.
     fn due_count(&mut self, stage: Stage, by: Turn, scope: &WorkScope, most: u32)

@@ -144,6 +144,7 @@ steps! {
     PauseGroup { group: String, stage: Stage, pause: Option<Pause> } -> GroupPaused, "pauses.of_group", Unit(group), Asker;
     PauseAll { stage: Stage, pause: Option<Pause> } -> (bool, PausesOfAll), "pauses.of_all", Directory, Asker;
     TellPaused { of_all: PausesOfAll, after: String } -> Option<String>, "pauses.tell", Several, Asker;
+    ListByLane { after: String } -> Option<String>, "lanes.list", Several, Asker;
     DropRequests { of: DroppedOf } -> (), "pauses.drop", Directory, Asker;
     Drops {} -> Vec<DropMark>, "view.drops", Directory, Asker;
     Note { site: String, act: Act } -> bool, "acts.note", of_acts(site), Asker;
@@ -276,6 +277,7 @@ impl Step {
             | Self::Forget { .. }
             | Self::DropSteps { .. }
             | Self::ClearCampaign { .. }
+            | Self::ListByLane { .. }
             | Self::TellPaused { .. } => PORTION,
             _ => 1,
         }

@@ -25,6 +25,9 @@ pub enum RunError {
     /// A site could not be registered, or may not be worked on now.
     #[error("{0}")]
     Refused(String),
+    /// There is no lane of the name that a worker is to serve.
+    #[error("{0}")]
+    NoLane(String),
     /// The folder of site files can't be read.
     #[error("--sites {path}: {source}; name a folder of site files", path = path.display())]
     Folder {

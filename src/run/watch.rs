@@ -175,7 +175,7 @@ impl Watch {
             () if finished && self.given_up.is_empty() => Ending::Finished,
             () if finished => Ending::GivenUp,
             // Its pages would never be done here, and nobody may be there who can.
-            () if of_all && self.rules.lacks_something() => Ending::Lacking,
+            () if (of_all || self.rules.is_of_lanes()) && self.rules.lacks_something() => Ending::Lacking,
             () if self.drained.is_cancelled() => Ending::Drained,
             () if over => Ending::Stopped,
             () if self.time_left().is_zero() => Ending::Deadline,

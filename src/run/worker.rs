@@ -36,6 +36,8 @@ pub struct WorkOptions {
     pub role: Role,
     /// The sites on which it works; none: all of the frontier (N7).
     pub only_sites: Option<Vec<String>>,
+    /// The lanes that it serves; none: all of them (N7).
+    pub lanes: Option<Vec<String>>,
     /// A folder of site files to register at the start, and again when told to.
     pub sites: Option<PathBuf>,
     /// End once nothing is left.
@@ -64,7 +66,15 @@ impl WorkOptions {
         if let ItemsTo::Folder(folder) = equipment.places.items {
             equipment.places.items = ItemsTo::FolderOf(folder, name.to_string());
         }
-        Self { equipment, name, role: Role::default(), only_sites: None, sites: None, until_empty: false }
+        Self {
+            equipment,
+            name,
+            role: Role::default(),
+            only_sites: None,
+            lanes: None,
+            sites: None,
+            until_empty: false,
+        }
     }
 }
 
@@ -76,11 +86,16 @@ pub async fn work(
     stop: CancellationToken,
     reload: Arc<Notify>,
 ) -> Result<WorkReport, RunError> {
-    let WorkOptions { equipment, name, role, only_sites, sites, until_empty } = options;
-    let rules = only_sites.as_deref().map_or_else(SiteRules::of_all, SiteRules::of_only);
+    let WorkOptions { equipment, name, role, only_sites, lanes, sites, until_empty } = options;
+    let rules = match (&only_sites, &lanes) {
+        (Some(only), _) => SiteRules::of_only(only),
+        (None, Some(lanes)) => SiteRules::of_lanes(lanes),
+        (None, None) => SiteRules::of_all(),
+    };
     let mut folder = sites.map(|sites| SiteFolder::open(&sites, &equipment.settings, &rules)).transpose()?;
     let frontier = Frontier::open(&equipment.places.frontier)?;
     agree(&frontier, &equipment.settings).await?;
+    must_be_lanes(lanes.as_deref().unwrap_or_default(), &frontier).await?;
     if let Some(folder) = &mut folder {
         folder.read(&frontier, None).await?;
     }
@@ -98,7 +113,8 @@ pub async fn work(
             return Err(error);
         }
     };
-    info!(%name, %role, "at work on {}", without_password(&equipment.places.frontier));
+    let serves = lanes.map(|lanes| format!(", in {}", lanes.join(", "))).unwrap_or_default();
+    info!(%name, %role, "at work on {}{serves}", without_password(&equipment.places.frontier));
     let monitor = parts.monitor.clone();
     let mut watch = Watch::new(Goal::All { until_empty }, &parts, shown, telling.dead_share);
     let watching = async |over: &CancellationToken| {
@@ -143,6 +159,15 @@ fn why_failed(ended: &Result<Ending, RunError>, asked: bool) -> Option<String> {
             Some("a worker can't bring its pages to their end; its log tells why".to_owned())
         }
         Ok(_) => None,
+    }
+}
+
+/// Nobody would ever put anything into a lane that is misspelt.
+async fn must_be_lanes(lanes: &[String], frontier: &Frontier) -> Result<(), RunError> {
+    let fleet = frontier.fleet_rules().await?;
+    match lanes.iter().find_map(|lane| fleet.no_such_lane(lane)) {
+        None => Ok(()),
+        Some(refusal) => Err(RunError::NoLane(refusal)),
     }
 }
 

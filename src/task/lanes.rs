@@ -106,6 +106,16 @@ impl FleetRules {
         [LANE, NOW].contains(&lane) || self.lanes.contains_key(lane)
     }
 
+    /// Why a lane can't be named that isn't there, with those that are (F15).
+    pub fn no_such_lane(&self, lane: &str) -> Option<String> {
+        let known = self.known_lanes();
+        (!self.has_lane(lane)).then(|| {
+            format!(
+                "there is no lane `{lane}`; name {NOW}, or one of {known} (lanes of paced.toml hold from the next crawl, seed or work on)"
+            )
+        })
+    }
+
     /// The lanes that a site may name, the one that is always there first, as a list for people.
     pub fn known_lanes(&self) -> String {
         let others = self.lanes.keys().map(String::as_str).filter(|lane| *lane != LANE);

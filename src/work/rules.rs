@@ -26,6 +26,8 @@ pub struct SiteRules {
     of_all: bool,
     /// But of these alone, where some are named (N7).
     only: Option<Arc<[String]>>,
+    /// Or what waits in these lanes alone (N7).
+    lanes: Option<Arc<[String]>>,
     sites: Arc<Mutex<Sites>>,
     /// What was learnt of pace units whose granted starts may not be sent yet: newer rules may slow one down.
     news: Arc<UnitNews>,
@@ -62,8 +64,21 @@ impl SiteRules {
         Self { only: Some(names.into()), ..Self::of_all() }
     }
 
+    /// All sites of the frontier, and of these what waits in some lanes (N7).
+    pub fn of_lanes(lanes: &[String]) -> Self {
+        Self { lanes: Some(lanes.into()), ..Self::of_all() }
+    }
+
+    /// Whether some lanes alone are served. Then no site can be left to others.
+    pub(crate) fn is_of_lanes(&self) -> bool {
+        self.lanes.is_some()
+    }
+
     /// What is worked on, by what this process knows itself.
     pub fn scope(&self) -> WorkScope {
+        if let Some(lanes) = &self.lanes {
+            return WorkScope::of_lanes(lanes.iter().cloned());
+        }
         match &self.only {
             Some(only) => self.without_left(only.to_vec()),
             None if self.of_all => WorkScope::All,
@@ -73,7 +88,7 @@ impl SiteRules {
 
     /// What is worked on. One that works on all sites asks the frontier which these are, to name them but for those left.
     pub(super) async fn scope_on(&self, frontier: &Frontier) -> Result<WorkScope, FrontierError> {
-        if !self.of_all || self.lock().left.is_empty() {
+        if !self.of_all || self.is_of_lanes() || self.lock().left.is_empty() {
             return Ok(self.scope());
         }
         Ok(self.without_left(self.all_on(frontier).await?))

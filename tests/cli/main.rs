@@ -13,6 +13,7 @@ mod explain;
 mod flow;
 mod forget;
 mod keys;
+mod lane_workers;
 mod lanes;
 mod logs;
 mod notify;

@@ -4,6 +4,7 @@ mod clocks;
 mod drained;
 #[path = "../crawl/ground.rs"]
 mod ground;
+mod lane_workers;
 mod links;
 mod marks;
 mod moves;

@@ -355,7 +355,7 @@ async fn a_file_of_the_version_before_is_brought_up_to_date_with_all_that_is_in_
     let connection = rusqlite::Connection::open(&file).expect("opened");
     let back = "ALTER TABLE site ADD COLUMN text TEXT;
                 UPDATE site SET text = (SELECT text FROM site_file WHERE site = name);
-                DROP TABLE site_file; DROP TABLE books; DROP TABLE waits; DROP TABLE wait; DROP TABLE session; DROP TABLE batch_books; DROP TABLE beat; DROP TABLE event; DROP TABLE campaign_name; DROP TABLE campaign; DROP TABLE campaign_chunk; DROP TRIGGER site_added; DROP TRIGGER site_idle; DROP TRIGGER site_removed; ALTER TABLE site DROP COLUMN idle; DELETE FROM meta WHERE key = 'idle'; DROP TABLE act; DROP TABLE counted; DROP TABLE window; DROP TABLE answers; DROP TABLE away; DROP TABLE idle_unit;
+                DROP TABLE site_file; DROP TABLE books; DROP TABLE waits; DROP TABLE wait; DROP TABLE session; DROP TABLE batch_books; DROP TABLE beat; DROP TABLE event; DROP TABLE campaign_name; DROP TABLE campaign; DROP TABLE campaign_chunk; DROP TABLE lane_site; DROP TABLE lane_unit; DROP TRIGGER site_added; DROP TRIGGER site_idle; DROP TRIGGER site_removed; ALTER TABLE site DROP COLUMN idle; DELETE FROM meta WHERE key = 'idle'; DROP TABLE act; DROP TABLE counted; DROP TABLE window; DROP TABLE answers; DROP TABLE away; DROP TABLE idle_unit;
                 DROP INDEX task_parked; ALTER TABLE task DROP COLUMN host; DROP INDEX task_waiting;
                 DROP INDEX task_behind; ALTER TABLE task DROP COLUMN session;
                 ALTER TABLE task DROP COLUMN lane;

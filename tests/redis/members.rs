@@ -4,6 +4,7 @@ use std::pin::pin;
 
 use futures_util::future::{FutureExt, join3};
 use paced::internals::frontier::{Frontier, Registration, WorkScope};
+use paced::internals::task::{LaneWish, Priority, Put};
 
 use crate::ground::{Ground, SiteFile, ms, star, wait};
 use crate::steps::*;
@@ -101,4 +102,34 @@ fn i16_a_claim_among_named_sites_copes_with_a_large_group_and_lists_its_sites_on
             "once a stage, and once to find the first that is ready: {calls:?}"
         );
     });
+}
+
+#[test]
+fn n7_i16_a_claim_for_a_lane_takes_as_many_commands_however_many_sites_are_due_in_others() {
+    let Some(redis) = redis_or_skip() else { return };
+    let costs = [(0, 20), (1, 200)].map(|(db, flood)| {
+        wait(async {
+            let frontier = open(&redis.url(db));
+            for site in (0..flood).map(|n| format!("s{n:03}")).chain(["slow-one".to_owned()]) {
+                register_as(&frontier, &site, 0).await;
+                put_in(&frontier, &site, 0..1).await.expect("answers");
+            }
+            let listed = || redis.cli_in(db, &["KEYS", "{paced:0}:lane-*"]);
+            assert_eq!(listed(), "", "nobody serves some lanes alone");
+            frontier.work_on("one", WorkScope::of_lanes(["slow".to_owned()])).await.expect("said");
+            let wish = LaneWish { lane: Some("slow".to_owned()), ..LaneWish::default() };
+            let put = Put { wish, ..Put::request(url_of("slow-one", 1), Priority::from_value(240)) };
+            frontier.put("slow-one", vec![put]).await.expect("answers");
+            assert!(listed().contains("{paced:0}:lane-due:d:slow"), "{}", listed());
+            let mut calls = Vec::new();
+            for granted in [1, 0] {
+                redis.cli(&["CONFIG", "RESETSTAT"]);
+                let grant = frontier.claim(want("one", 9, 9)).await.expect("answers");
+                assert_eq!(grant.leases.len(), granted, "{grant:?}");
+                calls.push(redis.calls());
+            }
+            calls
+        })
+    });
+    assert_eq!(costs[0], costs[1]);
 }

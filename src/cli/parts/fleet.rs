@@ -71,18 +71,23 @@ fn scope(scope: &WorkScope) -> String {
         WorkScope::All => "all sites".to_owned(),
         WorkScope::Sites(names) if names.len() == 1 => names.iter().cloned().collect(),
         WorkScope::Sites(names) => format!("{} sites", names.len()),
+        WorkScope::Lanes(lanes) => {
+            let noun = if lanes.len() == 1 { "lane" } else { "lanes" };
+            format!("{noun} {}", lanes.iter().map(String::as_str).collect::<Vec<_>>().join(","))
+        }
     }
 }
 
 fn object(owner: &Owner) -> Value {
     let tells = owner.beat.as_ref().map(|beat| &beat.tells);
-    let sites = match &owner.scope {
-        WorkScope::All => None,
-        WorkScope::Sites(names) => Some(names),
+    let (sites, lanes) = match &owner.scope {
+        WorkScope::All => (None, None),
+        WorkScope::Sites(names) => (Some(names), None),
+        WorkScope::Lanes(lanes) => (None, Some(lanes)),
     };
     json!({
         "name": short_name(&owner.name), "member": owner.name, "pid": owner.pid, "drained": owner.drained, "sites": sites,
-        "host": tells.map(|tells| &tells.host), "version": tells.map(|tells| &tells.version),
+        "lanes": lanes, "host": tells.map(|tells| &tells.host), "version": tells.map(|tells| &tells.version),
         "role": tells.and_then(role), "download_slots": tells.and_then(|tells| tells.downloads),
         "parse_slots": tells.and_then(|tells| tells.parses), "leases": tells.map(|tells| tells.leases),
         "last_beat": owner.beat.as_ref().map(|beat| beat.at),

@@ -29,14 +29,10 @@ pub(in crate::cli) fn ready_by_lane(counts: &StageCounts) -> Vec<(&str, u64)> {
 
 /// Refuses a lane that the fleet doesn't have, and names those that it has (F15).
 pub(in crate::cli) async fn must_be_there(lane: &str, frontier: &Frontier) -> Result<(), Trouble> {
-    let fleet = frontier.fleet_rules().await?;
-    if fleet.has_lane(lane) {
-        return Ok(());
+    match frontier.fleet_rules().await?.no_such_lane(lane) {
+        None => Ok(()),
+        Some(refusal) => Err(Trouble::usage(refusal)),
     }
-    let known = fleet.known_lanes();
-    Err(Trouble::usage(format!(
-        "there is no lane `{lane}`; name {NOW}, or one of {known} (lanes of paced.toml hold from the next crawl, seed or work on)"
-    )))
 }
 
 /// Reads the name of a tenant.

@@ -28,6 +28,7 @@ pub(super) mod site_urls;
 pub(super) mod sites;
 pub(super) mod table;
 mod trouble;
+pub(super) mod unserved;
 pub(super) mod url_list;
 pub(super) mod waiting;
 pub(super) mod when;

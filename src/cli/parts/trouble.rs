@@ -68,7 +68,7 @@ fn exit_of(error: &(dyn Error + 'static)) -> Exit {
     let of_run = error.downcast_ref::<RunError>();
     let frontier = match of_run {
         Some(RunError::Visit(VisitError::Sink(SinkError::Hung { .. }))) => return Exit::Early,
-        Some(RunError::Folder { .. }) => return Exit::Usage,
+        Some(RunError::Folder { .. } | RunError::NoLane(_)) => return Exit::Usage,
         Some(RunError::Visit(VisitError::Frontier(error))) => Some(error),
         _ => error.downcast_ref::<FrontierError>(),
     };

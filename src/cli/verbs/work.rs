@@ -19,6 +19,7 @@ use crate::work::Role;
 #[command(after_help = "Examples:
   paced work --sites sites/                 # reads them again on SIGHUP, drains on SIGTERM
   paced work --role download --name dl-1    # and, elsewhere: paced work --role parse
+  paced work --lanes now                    # and, elsewhere, others for what isn't as urgent
   paced seed books && paced work --until-empty")]
 pub(in crate::cli) struct WorkArgs {
     /// Ask sites for pages, parse those that others keep, or both
@@ -30,6 +31,10 @@ pub(in crate::cli) struct WorkArgs {
     /// Work on these sites alone, as in books,music [default: all of the frontier]
     #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = site_name)]
     only_sites: Option<Vec<String>>,
+    /// Work on what waits in these lanes alone, as in now,general [default: all lanes]
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = lane_name)]
+    #[arg(conflicts_with_all = ["only_sites", "until_empty"])]
+    lanes: Option<Vec<String>>,
     /// End once nothing is left in the frontier, or of --only-sites
     #[arg(long)]
     until_empty: bool,
@@ -53,6 +58,13 @@ fn site_name(text: &str) -> Result<String, String> {
     }
 }
 
+fn lane_name(text: &str) -> Result<String, String> {
+    match text.trim() {
+        "" => Err("write names of lanes, with commas between them".to_owned()),
+        name => Ok(name.to_owned()),
+    }
+}
+
 fn role() -> impl TypedValueParser<Value = Role> {
     PossibleValuesParser::new(["download", "parse", "both"]).try_map(|text| text.parse::<Role>())
 }
@@ -71,10 +83,10 @@ pub(super) async fn run(options: WorkArgs, globals: &Globals) -> Result<Exit, Tr
 fn work_options(options: WorkArgs, globals: &Globals) -> Result<WorkOptions, Trouble> {
     let name = options.name.unwrap_or_else(WorkerName::of_this_process);
     let equipment = options.equipment.equipment(globals)?;
-    let WorkArgs { role, only_sites, sites, until_empty, .. } = options;
+    let WorkArgs { role, only_sites, lanes, sites, until_empty, .. } = options;
     let named = |names: Vec<String>| names.into_iter().collect::<BTreeSet<_>>().into_iter().collect();
-    let only_sites = only_sites.map(named);
-    Ok(WorkOptions { role, only_sites, sites, until_empty, ..WorkOptions::new(equipment, name) })
+    let (only_sites, lanes) = (only_sites.map(named), lanes.map(named));
+    Ok(WorkOptions { role, only_sites, lanes, sites, until_empty, ..WorkOptions::new(equipment, name) })
 }
 
 /// The last log lines: what this process did, and where nothing is left, how the sites stand.

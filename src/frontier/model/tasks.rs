@@ -179,8 +179,7 @@ impl TaskShelf for Model {
 impl Model {
     /// Units with a ready site, and their turns: worked out from the tasks themselves.
     pub(super) fn ready_units(&self, stage: Stage, scope: &WorkScope) -> BTreeMap<String, Turn> {
-        let ready =
-            self.sites.values().filter(|site| scope.includes(&site.name) && self.is_ready(site, stage));
+        let ready = self.sites.values().filter(|site| self.is_ready_for(site, stage, scope));
         let units: BTreeSet<&String> = ready.map(|site| &site.unit).collect();
         let turns = units.into_iter().filter_map(|unit| {
             let (state, due) = self.units.get(unit)?;
@@ -196,8 +195,15 @@ impl Model {
 
     /// The unit's ready sites of the scope.
     fn ready_sites(&self, stage: Stage, unit: &str, scope: &WorkScope) -> impl Iterator<Item = &SiteState> {
-        let of_unit = self.sites.values().filter(move |site| site.unit == unit && scope.includes(&site.name));
-        of_unit.filter(move |site| self.is_ready(site, stage))
+        let of_unit = self.sites.values().filter(move |site| site.unit == unit);
+        of_unit.filter(move |site| self.is_ready_for(site, stage, scope))
+    }
+
+    fn is_ready_for(&self, site: &SiteState, stage: Stage, scope: &WorkScope) -> bool {
+        let in_lanes = |task: &Task| scope.serves(task.queued_in().unwrap_or(LANE));
+        let is_of_lanes = matches!(scope, WorkScope::Lanes(_));
+        let is_found = !is_of_lanes || site.by_lane && self.all_waiting(&site.name, stage).any(in_lanes);
+        is_found && scope.includes(&site.name) && self.is_ready(site, stage)
     }
 
     fn is_ready(&self, site: &SiteState, stage: Stage) -> bool {

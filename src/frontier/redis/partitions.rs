@@ -15,7 +15,7 @@ use crate::canonical_url::fingerprint;
 use crate::clock;
 use crate::frontier::step::{Feeding, Forgotten, Renamed};
 use crate::frontier::table::{At, Haste, Reply, Step};
-use crate::frontier::{Agreed, FrontierError, MutexKey, PausesOfAll};
+use crate::frontier::{Agreed, FrontierError, MutexKey};
 use crate::recent::Recent;
 use crate::task::{FleetRules, LeaseKey, Settled, Settlement, Stage};
 
@@ -71,7 +71,13 @@ impl Shared {
             Step::Feed { most } => self.feed(most).await.map(Reply::Feed),
             Step::Enlist { .. } | Step::Bury { .. } | Step::TellTuned { .. } => self.everywhere(step).await,
             Step::Agree { rules, mark, .. } => self.agree(rules, mark).await.map(Reply::Agree),
-            Step::TellPaused { of_all, .. } => self.tell_paused(of_all).await.map(Reply::TellPaused),
+            Step::TellPaused { of_all, .. } => {
+                let step = |after| Step::TellPaused { of_all: of_all.clone(), after };
+                self.in_portions(step).await.map(Reply::TellPaused)
+            }
+            Step::ListByLane { .. } => {
+                self.in_portions(|after| Step::ListByLane { after }).await.map(Reply::ListByLane)
+            }
             mut step => {
                 let partition = self.partition_of(&step).await?.unwrap_or(DIRECTORY);
                 self.tell_idle_beside(partition, &mut step).await;
@@ -203,20 +209,19 @@ impl Shared {
         Ok(agreed)
     }
 
-    /// Each partition tells its own sites, one portion after the other: none is left then.
-    async fn tell_paused(&self, of_all: PausesOfAll) -> Result<Option<String>, FrontierError> {
+    /// Each partition does a step for its own sites, one portion after the other: none is left then.
+    async fn in_portions(&self, step: impl Fn(String) -> Step) -> Result<Option<String>, FrontierError> {
         let told = (0..self.connections.len()).map(async |partition| {
             let mut next = Some(String::new());
             while let Some(after) = next {
-                let step = Step::TellPaused { of_all: of_all.clone(), after };
-                let Reply::TellPaused(told) = self.step_in(partition, step).await? else {
-                    return Err(self.closed());
+                next = match self.step_in(partition, step(after)).await? {
+                    Reply::TellPaused(next) | Reply::ListByLane(next) => next,
+                    _ => return Err(self.closed()),
                 };
-                next = told;
             }
             Ok(())
         });
-        try_join_all(told).await.map(|_| None)
+        try_join_all(told).await.map(|_: Vec<()>| None)
     }
 
     async fn extend(&self, leases: Vec<LeaseKey>) -> Result<Vec<bool>, FrontierError> {

@@ -19,7 +19,8 @@ use crate::frontier::state::{
     delay_after_loss,
 };
 use crate::frontier::steps::{
-    REMOVED, acts, away, batch, claim, feed, gate, lease, lock, pauses, queue, reasons, session, settle, site,
+    REMOVED, acts, away, batch, by_lane, claim, feed, gate, lease, lock, pauses, queue, reasons, session,
+    settle, site,
 };
 use crate::frontier::view::SiteNames;
 use crate::manners::{MOST_ROBOTS_REDIRECTS, departure, slow_start, wall};
@@ -117,6 +118,7 @@ fn numbers() -> Vec<(&'static str, i64)> {
         ("MOST_BATCHES", i64::try_from(MOST_BATCHES).unwrap_or_default()),
         ("MOST_PAGES", MOST_PAGES.cast_signed()),
         ("PAUSES_TOLD", i64::from(pauses::TOLD)),
+        ("LANES_LISTED", i64::from(by_lane::LANES_LISTED)),
         ("FOR_GOOD", FOR_GOOD),
         ("MOST_ACTS", i64::from(acts::MOST_ACTS)),
         ("ACTS_KEPT_MS", acts::ACTS_KEPT_MS),

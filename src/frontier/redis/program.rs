@@ -10,11 +10,12 @@ use super::client::RedisClient;
 use super::prelude::prelude;
 
 /// What all functions of the library share, each file after those that it uses.
-pub(super) const FILES: [&str; 35] = [
+pub(super) const FILES: [&str; 36] = [
     include_str!("lua/asked.lua"),
     include_str!("lua/packed.lua"),
     include_str!("lua/store.lua"),
     include_str!("lua/gate.lua"),
+    include_str!("lua/lanes.lua"),
     include_str!("lua/tasks.lua"),
     include_str!("lua/kept.lua"),
     include_str!("lua/records.lua"),

@@ -18,6 +18,10 @@ impl DueShelf for Tables<'_> {
             let due = list.due(stage).iter().take_while(|(turn, _)| *turn <= by).take(most as usize).count();
             return Ok(u32::try_from(due).unwrap_or(most));
         }
+        if let WorkScope::Lanes(lanes) = scope {
+            let due = self.due_in_lanes(stage, lanes, by, most)?.len();
+            return Ok(u32::try_from(due).unwrap_or(most));
+        }
         self.flush()?;
         let sql = match stage {
             Stage::Download => {
@@ -34,6 +38,13 @@ impl DueShelf for Tables<'_> {
         if let Some(list) = self.list_of(scope)? {
             let due = list.due(stage).iter().take_while(|(turn, _)| *turn <= by).nth(n as usize);
             return Ok(due.map(|(_, name)| name.clone()));
+        }
+        if let WorkScope::Lanes(lanes) = scope {
+            return Ok(self
+                .due_in_lanes(stage, lanes, by, n + 1)?
+                .into_iter()
+                .nth(n as usize)
+                .map(|(_, name)| name));
         }
         self.flush()?;
         let sql = match stage {
@@ -53,6 +64,10 @@ impl DueShelf for Tables<'_> {
         if let Some(list) = self.list_of(scope)? {
             return Ok(list.due(stage).iter().map(|(turn, _)| *turn).take(most as usize).collect());
         }
+        if let WorkScope::Lanes(lanes) = scope {
+            let due = self.due_in_lanes(stage, lanes, Turn(i64::MAX), most)?;
+            return Ok(due.into_iter().map(|(turn, _)| turn).collect());
+        }
         if stage == Stage::Parse {
             return Ok(self.first_parse()?.map(Turn::of_parse).into_iter().take(most as usize).collect());
         }
@@ -64,6 +79,9 @@ impl DueShelf for Tables<'_> {
     fn first_ready(&mut self, unit: &str, scope: &WorkScope) -> Result<Option<i64>> {
         if let Some(list) = self.list_of(scope)? {
             return Ok(list.ready(Stage::Download, unit).next().map(|(ends, _)| ends));
+        }
+        if let WorkScope::Lanes(lanes) = scope {
+            return Ok(self.ready_in_lanes(unit, lanes, i64::MAX, 1)?.first().map(|(ends, _)| *ends));
         }
         if let Some(ready) = self.ready_of_few(Stage::Download, unit)? {
             return Ok(ready.first().map(|(ends, _)| *ends));
@@ -78,6 +96,10 @@ impl DueShelf for Tables<'_> {
         if let Some(list) = self.list_of(scope)? {
             let over = list.ready(Stage::Download, unit).take_while(|(ends, _)| *ends <= by);
             return Ok(over.take(most as usize).map(|(_, name)| name.to_owned()).collect());
+        }
+        if let WorkScope::Lanes(lanes) = scope {
+            let ready = self.ready_in_lanes(unit, lanes, by, most)?;
+            return Ok(ready.into_iter().map(|(_, name)| name).collect());
         }
         if let Some(ready) = self.ready_of_few(Stage::Download, unit)? {
             let over = ready.into_iter().take_while(|(ends, _)| *ends <= by);
@@ -103,6 +125,12 @@ impl DueShelf for Tables<'_> {
         };
         if let Some(list) = self.list_of(scope)? {
             return Ok(next(&mut list.ready(Stage::Parse, unit).map(|(_, name)| name)));
+        }
+        if let WorkScope::Lanes(lanes) = scope {
+            return match self.parse_in_lanes(unit, lanes, after)? {
+                None if !after.is_empty() => self.parse_in_lanes(unit, lanes, ""),
+                next => Ok(next),
+            };
         }
         if let Some(ready) = self.ready_of_few(Stage::Parse, unit)? {
             return Ok(next(&mut ready.iter().map(|(_, name)| name.as_str())));

@@ -5,6 +5,7 @@ mod away;
 mod backup;
 mod batches;
 mod boot;
+mod by_lane;
 mod campaigns;
 mod columns;
 mod due_list;

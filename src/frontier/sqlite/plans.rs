@@ -86,6 +86,10 @@ impl Shop {
     fn claim(&mut self, owner: &str, wanted: u32, only: &[&str]) -> Vec<Lease> {
         let names = only.iter().map(|site| (*site).to_owned());
         let scope = if only.is_empty() { WorkScope::All } else { WorkScope::of(names) };
+        self.claim_of(owner, wanted, scope)
+    }
+
+    fn claim_of(&mut self, owner: &str, wanted: u32, scope: WorkScope) -> Vec<Lease> {
         self.step(Step::Enlist {
             owner: owner.to_owned(),
             pid: 1,
@@ -215,6 +219,12 @@ fn exercise(shop: &mut Shop) {
     shop.step(Step::Bury { owner: "zombie".to_owned() });
     shop.now += 40_000;
     shop.claim("one", 3, &[]);
+    shop.step(Step::ListByLane { after: String::new() });
+    for lane in ["now", "general"] {
+        shop.put("b", 0..9, |put| put.wish.lane = Some(lane.to_owned()));
+        shop.now += 60_000;
+        shop.claim_of("laned", 9, WorkScope::of_lanes(["general".to_owned(), lane.to_owned()]));
+    }
     for step in [
         Step::TryLock { mutex: mutex().0, token: mutex().1, expire: 1, lead: 0 },
         Step::ExtendLock { mutex: mutex().0, token: mutex().1, expire: 9 },

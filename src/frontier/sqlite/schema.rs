@@ -9,7 +9,7 @@ pub(super) const APPLICATION: i64 = 0x7061_6365;
 
 /// Creates an empty frontier.
 pub(super) fn create(connection: &Connection) -> Result<()> {
-    [RECORDS, TASKS, PAGES, FLOW, IDLE, BATCHES, BEATS, EVENTS, CAMPAIGNS]
+    [RECORDS, TASKS, PAGES, FLOW, IDLE, BATCHES, BEATS, EVENTS, CAMPAIGNS, BY_LANE]
         .into_iter()
         .try_for_each(|tables| connection.execute_batch(tables))
 }
@@ -107,6 +107,17 @@ CREATE TABLE event (kind TEXT, site TEXT, at INTEGER NOT NULL, next INTEGER, sta
   WITHOUT ROWID;
 CREATE INDEX event_at ON event (at, kind, site);
 CREATE INDEX event_next ON event (kind, next, site) WHERE next IS NOT NULL;
+";
+
+/// For workers that serve some lanes alone, of sites that are listed so: those with something ready in a lane, by the end of their
+/// own wait, and their units, by turn.
+pub(super) const BY_LANE: &str = "
+CREATE TABLE lane_site (name TEXT, stage INTEGER, lane TEXT, unit TEXT NOT NULL, place INTEGER NOT NULL,
+  PRIMARY KEY (name, stage, lane)) WITHOUT ROWID;
+CREATE INDEX lane_site_unit ON lane_site (unit, stage, lane, place, name);
+CREATE TABLE lane_unit (name TEXT, stage INTEGER, lane TEXT, turn INTEGER NOT NULL, PRIMARY KEY (name, stage, lane))
+  WITHOUT ROWID;
+CREATE INDEX lane_unit_turn ON lane_unit (stage, lane, turn, name);
 ";
 
 /// How many downloads of each site nobody works on, and of all of them, which follows. A site of an older file has -1 until it is

@@ -43,6 +43,7 @@ impl Shelf for Tables<'_> {
     fn remove_site(&mut self, name: &str) -> Result<()> {
         self.forget_flow(name)?;
         self.forget_all()?;
+        self.unlist(name)?;
         self.file.run("DELETE FROM session WHERE site = (SELECT id FROM site WHERE name = ?1)", [name])?;
         self.file
             .run("DELETE FROM batch_books WHERE site = (SELECT id FROM site WHERE name = ?1)", [name])?;
@@ -53,6 +54,7 @@ impl Shelf for Tables<'_> {
 
     fn rename_site(&mut self, name: &str, to: &str) -> Result<()> {
         self.forget_all()?;
+        self.unlist(name)?;
         self.file.run("UPDATE site SET name = ?2 WHERE name = ?1", [name, to])?;
         self.file.run("UPDATE site_file SET site = ?2 WHERE site = ?1", [name, to])?;
         self.file.run("UPDATE away SET site = ?2 WHERE site = ?1", [name, to])?;

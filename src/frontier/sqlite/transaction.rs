@@ -141,13 +141,13 @@ impl<'c> Tables<'c> {
 
     /// Writes a site whose row is there, in place of what that says.
     fn write_site(&mut self, before: &SiteState, site: &SiteState) -> Result<()> {
-        if before.unit == site.unit && columns(before) == columns(site) {
-            let id = self.site_id(&site.name)?;
-            let row = params![id, site.waits_until(), to_json(site)?, site.download.idle().cast_signed()];
-            let sql = "UPDATE site SET waits_until = ?2, state = ?3, idle = ?4 WHERE id = ?1";
-            return self.file.run(sql, row);
+        if before.unit != site.unit || columns(before) != columns(site) {
+            return self.write_site_row(site);
         }
-        self.write_site_row(site)
+        let id = self.site_id(&site.name)?;
+        let row = params![id, site.waits_until(), to_json(site)?, site.download.idle().cast_signed()];
+        self.file.run("UPDATE site SET waits_until = ?2, state = ?3, idle = ?4 WHERE id = ?1", row)?;
+        self.relist(before, site)
     }
 
     pub(super) fn write_site_row(&self, site: &SiteState) -> Result<()> {
@@ -174,6 +174,9 @@ impl<'c> Tables<'c> {
             ],
         )?;
         let after = [unit, ready[0].into(), ready[1].into()];
+        if site.by_lane {
+            self.list_by_lane(site)?;
+        }
         if before == Some(after) {
             return Ok(());
         }
@@ -192,7 +195,8 @@ impl<'c> Tables<'c> {
              ON CONFLICT (name) DO UPDATE
              SET turn = ?2, ends = ?3, due = ?4, ahead = ?5, parsed_at = ?6, state = ?7",
             params![unit.name, due.turn(at).0, ends, at, ahead, unit.parse_turn(), to_json(unit)?],
-        )
+        )?;
+        if unit.by_lane { self.rank_in_lanes(unit) } else { Ok(()) }
     }
 }
 

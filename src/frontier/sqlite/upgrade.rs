@@ -5,7 +5,7 @@ use rusqlite::{Connection, OptionalExtension, Result, TransactionBehavior, param
 
 use super::columns::{json, url};
 use super::memory::Memory;
-use super::schema::{BATCHES, BEATS, CAMPAIGNS, EVENTS, FLOW, IDLE, PAGES, TASKS, VERSION};
+use super::schema::{BATCHES, BEATS, BY_LANE, CAMPAIGNS, EVENTS, FLOW, IDLE, PAGES, TASKS, VERSION};
 use super::transaction::Tables;
 use crate::frontier::state::PageState;
 
@@ -57,6 +57,7 @@ const PARTS: &[(i64, Part)] = &[
     (11, Part::Sql(BEATS)),
     (11, Part::Sql(EVENTS)),
     (11, Part::Sql(CAMPAIGNS)),
+    (11, Part::Sql(BY_LANE)),
 ];
 const FILES_OF_3: &str = "
 INSERT INTO site_file SELECT name, text FROM site

@@ -27,6 +27,9 @@ pub struct FleetState {
     /// What is paused of all sites.
     #[serde(default, skip_serializing_if = "is_default")]
     pub paused: PausesOfAll,
+    /// Sites that are registered are listed by lane as well: a worker for lanes was there.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub by_lane: bool,
     /// Requests that are to be dropped, the latest last.
     #[serde(default, skip_serializing_if = "is_default")]
     pub drops: Vec<DropMark>,

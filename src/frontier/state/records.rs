@@ -164,6 +164,8 @@ pub enum WorkScope {
     All,
     /// The sites of these names and no others.
     Sites(Arc<BTreeSet<String>>),
+    /// Of all sites what is in these lanes, and nothing else (N7).
+    Lanes(Arc<BTreeSet<String>>),
 }
 
 impl WorkScope {
@@ -175,8 +177,21 @@ impl WorkScope {
     /// Whether a site is worked on.
     pub fn includes(&self, site: &str) -> bool {
         match self {
-            Self::All => true,
+            Self::All | Self::Lanes(_) => true,
             Self::Sites(names) => names.contains(site),
+        }
+    }
+
+    /// What is in these lanes, and nothing else.
+    pub fn of_lanes(lanes: impl IntoIterator<Item = String>) -> Self {
+        Self::Lanes(Arc::new(lanes.into_iter().collect()))
+    }
+
+    /// Whether tasks of a lane are worked on.
+    pub fn serves(&self, lane: &str) -> bool {
+        match self {
+            Self::All | Self::Sites(_) => true,
+            Self::Lanes(lanes) => lanes.contains(lane),
         }
     }
 }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::counts::without_zeroes;
 use super::tuned::{LONGEST_INTERVAL, MOST_PAGES, TuneReply, Tuned, Tuning};
-use super::{EPOCH, FED_WAITING, Place, SlowStart, StageCounts, Start, Task, Wall, is_default};
+use super::{EPOCH, FED_WAITING, Place, SlowStart, StageCounts, Start, Task, Wall, WorkScope, is_default};
 use crate::canonical_url::CanonicalUrl;
 use crate::task::{LANE, PageKey, Stage, TaskOrder};
 
@@ -128,6 +128,9 @@ pub struct SiteState {
     /// Its sessions that a dead step holds.
     #[serde(default, skip_serializing_if = "is_default")]
     pub held: u64,
+    /// It is listed by lane as well: workers for lanes find it.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub by_lane: bool,
 }
 
 /// How far the putting of a run's seeds is.
@@ -250,6 +253,13 @@ impl SiteState {
                     && self.errand.is_none()
             }
         }
+    }
+
+    /// Whether a claim of this scope and stage could be given a task of it.
+    pub fn is_ready_for(&self, stage: Stage, scope: &WorkScope) -> bool {
+        let in_lanes = || self.by_lane && self.counted(stage).ready_lanes().any(|lane| scope.serves(lane));
+        let is_of_lanes = matches!(scope, WorkScope::Lanes(_));
+        self.is_ready(stage) && scope.includes(&self.name) && (!is_of_lanes || in_lanes())
     }
 
     /// Whether pages that are to be fetched again may be put now: a flood in another lane than theirs takes them no room (F5).

@@ -59,6 +59,9 @@ pub struct UnitState {
     /// What people paused of its group or of all sites.
     #[serde(default, skip_serializing_if = "is_default")]
     pub paused: SharedPauses,
+    /// Sites of it are listed by lane as well.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub by_lane: bool,
 }
 
 /// What the `robots.txt` of an origin asks of the pace. One site of a group waits for it itself; where several have pages

@@ -205,10 +205,10 @@ impl<S: Shelf> Round<'_, S> {
     ) -> Done<S, Option<Task>> {
         let starts = if stage == Stage::Download { soonest } else { self.at.now };
         let is_download = stage == Stage::Download;
-        let mut refused = if is_download { self.at.refused_page(site, unit)? } else { None };
+        let mut refused = if is_download { self.at.refused_page(site, unit, self.scope)? } else { None };
         loop {
             let first = match refused.take() {
-                None => self.at.first_in_lane(site, stage, dice)?,
+                None => self.at.first_in_lane(site, stage, self.scope, dice)?,
                 first => first,
             };
             let Some(mut task) = first else { return Ok(None) };

@@ -2,7 +2,7 @@
 
 use super::{Done, Moment};
 use crate::frontier::shelf::{Shelf, Window};
-use crate::frontier::state::{MOST_NOW, SiteState, Task};
+use crate::frontier::state::{MOST_NOW, SiteState, Task, WorkScope};
 use crate::task::{LANE, LaneWish, NOW, Stage};
 
 /// Windows that are over, forgotten with each task that is counted.
@@ -63,21 +63,25 @@ impl<S: Shelf> Moment<'_, S> {
         Ok(lane)
     }
 
-    /// The first task of one of the lanes that have something ready, drawn anew for each start (F18).
+    /// The first task of one of the lanes of the scope that have something ready, drawn anew for each start (F18).
     pub(super) fn first_in_lane(
         &mut self,
         site: &SiteState,
         stage: Stage,
+        scope: &WorkScope,
         dice: u32,
     ) -> Done<S, Option<Task>> {
         let counts = site.counted(stage);
         let lane = if counts.lanes.is_empty() {
-            LANE
+            Some(LANE).filter(|lane| scope.serves(lane))
         } else {
-            let ready: Vec<&str> = counts.ready_lanes().collect();
-            self.shelf.fleet()?.rules.draw(&ready, dice).unwrap_or(LANE)
+            let ready: Vec<&str> = counts.ready_lanes().filter(|lane| scope.serves(lane)).collect();
+            self.shelf.fleet()?.rules.draw(&ready, dice)
         };
-        self.first_of_lane(site, stage, lane)
+        match lane {
+            Some(lane) => self.first_of_lane(site, stage, lane),
+            None => Ok(None),
+        }
     }
 }
 

@@ -4,6 +4,7 @@
 pub(super) mod acts;
 pub(super) mod away;
 pub(super) mod batch;
+pub(super) mod by_lane;
 mod campaign;
 pub(super) mod claim;
 mod events;
@@ -71,6 +72,7 @@ pub(crate) fn apply<S: Shelf>(shelf: &mut S, step: Step, now: i64) -> Result<Rep
         Step::Drops {} => Reply::Drops(at.drops()?),
         Step::PauseGroup { group, stage, pause } => Reply::PauseGroup(at.pause_group(&group, stage, pause)?),
         Step::PauseAll { stage, pause } => Reply::PauseAll(at.pause_all(stage, pause)?),
+        Step::ListByLane { after } => Reply::ListByLane(at.list_by_lane(&after)?),
         Step::TellPaused { of_all, after } => Reply::TellPaused(at.tell_paused(of_all, &after)?),
         Step::Note { site, act } => Reply::Note(at.note(&site, act)?),
         Step::Block { site, wait, why } => Reply::Block(at.block(&site, wait, why)?),

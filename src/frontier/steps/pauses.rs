@@ -100,9 +100,11 @@ impl<S: Shelf> Moment<'_, S> {
         self.await_parse_pause(&site)
     }
 
-    /// A site is about to be of a unit that may be new: what is paused of all sites holds for it.
-    pub(super) fn copy_paused(&mut self, unit: &mut UnitState) -> Done<S> {
-        unit.paused.all.clone_from(&self.shelf.fleet()?.paused.pauses);
+    /// A site is about to be of a unit that may be new: what holds for all sites holds for it.
+    pub(super) fn copy_fleet(&mut self, unit: &mut UnitState) -> Done<S> {
+        let fleet = self.shelf.fleet()?;
+        unit.paused.all.clone_from(&fleet.paused.pauses);
+        unit.by_lane |= fleet.by_lane;
         Ok(())
     }
 }

@@ -8,7 +8,7 @@ use crate::frontier::shelf::Shelf;
 use crate::frontier::state::{
     BatchJoin, DeadState, Deferral, Place, Rare, Running, SiteState, Task, later_expiry,
 };
-use crate::task::{BatchNames, HighWater, NOW, Origin, Priority, Put, PutReply, Stage, StoredPage};
+use crate::task::{BatchNames, HighWater, LANE, NOW, Origin, Priority, Put, PutReply, Stage, StoredPage};
 
 /// A page on its way into a stage's queue.
 pub(super) struct Incoming {
@@ -243,7 +243,7 @@ impl<S: Shelf> Moment<'_, S> {
             site: site.name.clone(),
             stage,
             url: put.url,
-            place: taken.map_or(idle, Place::Running),
+            place: taken.map_or_else(|| idle.clone(), Place::Running),
             priority: put.priority,
             position: site.next_position(self.now),
             depth: put.depth,
@@ -251,6 +251,11 @@ impl<S: Shelf> Moment<'_, S> {
             rare: Rare { hops: put.hops, expires, stored, session, after, begun, batches, ..Rare::default() },
         };
         self.stand_in_lane(site, &mut task, &put.wish, is_later)?;
+        if let Place::Running(running) = &task.place
+            && !self.is_served_by(&running.owner, task.rare.lane.as_deref().unwrap_or(LANE))?
+        {
+            task.place = idle;
+        }
         self.enter(site, &task)?;
         match joins {
             Some(wish) => self.joined(site, &wish),

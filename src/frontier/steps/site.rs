@@ -26,6 +26,7 @@ impl<S: Shelf> Moment<'_, S> {
             None => {
                 let mut site = SiteState::new(&new.name, unit, new.settings.clone());
                 site.renew_version(self.now);
+                site.by_lane = self.shelf.fleet()?.by_lane;
                 site
             }
             Some(mut site) => {
@@ -59,7 +60,7 @@ impl<S: Shelf> Moment<'_, S> {
         }
         self.shelf.save_site(&site)?;
         let mut unit = self.unit_or_new(unit)?;
-        self.copy_paused(&mut unit)?;
+        self.copy_fleet(&mut unit)?;
         unit.forget_floors(&dropped);
         if version != Some(site.version) {
             unit.forget_floors(&new.hosts);
@@ -133,7 +134,7 @@ impl<S: Shelf> Moment<'_, S> {
             unit.wall.clone_from(&old.wall);
         }
         unit.slow = unit.slow.or(old.slow);
-        self.copy_paused(&mut unit)?;
+        self.copy_fleet(&mut unit)?;
         to.clone_into(&mut site.unit);
         self.shelf.save_site(site)?;
         old.forget_floors(&self.shelf.hosts_of(&site.name)?);

@@ -5,7 +5,7 @@ use super::{Done, Moment};
 use crate::frontier::shelf::Shelf;
 use crate::frontier::state::{Place, Probe, SiteState, SlowStart, Start, Task, UnitState, Wall, WorkScope};
 use crate::manners::slow_start::{FORGIVEN_AFTER, LEAST_BLOCK};
-use crate::task::{LeaseKey, Outcome, PageKey, Stage, WallSighting};
+use crate::task::{LANE, LeaseKey, Outcome, PageKey, Stage, WallSighting};
 
 impl<S: Shelf> Moment<'_, S> {
     /// A body ended that refuses: that holds even where the lease is lost. Whether the lease is held.
@@ -128,18 +128,26 @@ impl<S: Shelf> Moment<'_, S> {
         by: i64,
     ) -> Done<S, Option<String>> {
         let Some(wall) = unit.wall.as_ref().filter(|wall| wall.asks_for().is_some()) else { return Ok(None) };
-        let site = self.shelf.site(&wall.site)?.filter(|site| {
-            site.unit == unit.name && scope.includes(&site.name) && site.is_ready(Stage::Download)
-        });
+        let site = self
+            .shelf
+            .site(&wall.site)?
+            .filter(|site| site.unit == unit.name && site.is_ready_for(Stage::Download, scope));
         Ok(site.filter(|site| site.waits_until() <= by).map(|site| site.name))
     }
 
-    /// The page that was refused first, where it waits: the unit's, or the site's own.
-    pub(super) fn refused_page(&mut self, site: &SiteState, unit: &UnitState) -> Done<S, Option<Task>> {
+    /// The page that was refused first, where it waits in a lane of the scope: the unit's, or the site's own.
+    pub(super) fn refused_page(
+        &mut self,
+        site: &SiteState,
+        unit: &UnitState,
+        scope: &WorkScope,
+    ) -> Done<S, Option<Task>> {
         for url in [&unit.wall, &site.wall].into_iter().flatten().filter_map(Wall::asks_for) {
             let Ok(url) = crate::canonical_url::CanonicalUrl::parse(url) else { continue };
             let task = self.shelf.task(PageKey { site: &site.name, url: &url }, Stage::Download)?;
-            if let Some(task) = task.filter(|task| task.place == Place::Waiting) {
+            let may_go =
+                |task: &Task| task.place == Place::Waiting && scope.serves(task.queued_in().unwrap_or(LANE));
+            if let Some(task) = task.filter(may_go) {
                 return Ok(Some(task));
             }
         }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use paced::internals::frontier::{Claim, Grant, Inspection, WorkScope};
-use paced::internals::task::{Lease, NOW, Stage};
+use paced::internals::task::{LANE, Lease, NOW, Stage};
 
 use super::ledger::{Dues, Held, Key, LEASE, Ledger, NEVER, Place, Task, differs, origin};
 use super::stepped::Ended;
@@ -53,12 +53,15 @@ impl Ledger {
         self.look_at_parse_pauses();
         self.tidy(grant, inside)?;
         for lease in &grant.leases {
-            if !scope.includes(&lease.site) {
-                return Err(format!("{} was not asked for", lease.site));
+            let lane = self.tasks.get(&key_of(lease)).and_then(|task| task.lane.as_deref());
+            let is_served = lease.robots.is_some() || scope.serves(lane.unwrap_or(LANE));
+            if !scope.includes(&lease.site) || !is_served {
+                return Err(format!("N7: {} in {lane:?} of {} was not asked for", lease.url, lease.site));
             }
             self.grant(&claim.owner, lease)?;
         }
-        self.check_order(grant)?;
+        self.check_order(&scope, grant)?;
+        self.check_lanes_served(claim, &scope, grant, dues)?;
         let count = |stage| grant.leases.iter().filter(|lease| lease.stage == stage).count();
         if count(Stage::Download) > claim.download as usize || count(Stage::Parse) > claim.parse as usize {
             return Err(format!("I16: more than was asked for: {grant:?}"));
@@ -257,7 +260,7 @@ impl Ledger {
         if key.1 == Stage::Parse && self.is_paused(&key.0, Stage::Parse, now) {
             return Err(format!("I11: parses of {} are paused: {lease:?}", key.0));
         }
-        self.check_probe(lease)?;
+        self.check_probe(owner, lease)?;
         let site = self.sites.get_mut(&key.0).ok_or("no such site")?;
         if lease.fence <= site.fence {
             return Err(format!("I6: fence {} after {}", lease.fence, site.fence));
@@ -375,13 +378,13 @@ impl Ledger {
     }
 
     /// I8: of those that may run now, none of the site and stage waits that should have gone before.
-    fn check_order(&self, grant: &Grant) -> Result<(), String> {
+    fn check_order(&self, scope: &WorkScope, grant: &Grant) -> Result<(), String> {
         for lease in grant.leases.iter().filter(|lease| lease.robots.is_none() && !lease.is_probe()) {
             let key = key_of(lease);
             let own = &self.tasks[&key];
             let before = |(other, task): &(&Key, &Task)| {
                 let is_beside = (&other.0, other.1) == (&key.0, key.1) && task.place == Place::Waiting;
-                let goes_now = |task: &Task| task.lane.as_deref() == Some(NOW);
+                let goes_now = |task: &Task| task.lane.as_deref() == Some(NOW) && scope.serves(NOW);
                 let is_first = task.lane == own.lane && self.order(&key.0, task) < self.order(&key.0, own);
                 let was_there = !self.let_in_now.contains(*other);
                 is_beside && was_there && (is_first || goes_now(task) && !goes_now(own))
@@ -402,7 +405,9 @@ impl Ledger {
             }
         };
         for (key, task) in self.tasks.iter().filter(|_| claim.download + claim.parse > 0) {
-            if !scope.includes(&key.0) {
+            let waits_for_others =
+                task.place == Place::Waiting && !scope.serves(task.lane.as_deref().unwrap_or(LANE));
+            if !scope.includes(&key.0) || waits_for_others {
                 continue;
             }
             match task.place {
@@ -430,6 +435,33 @@ impl Ledger {
             }
             (_, Some(wait)) if wait < 0 => Err(format!("L1: next_in {wait}")),
             _ => Ok(()),
+        }
+    }
+
+    /// N7: who serves some lanes alone is given something where anything in them may go.
+    fn check_lanes_served(
+        &self,
+        claim: &Claim,
+        scope: &WorkScope,
+        grant: &Grant,
+        dues: &Dues,
+    ) -> Result<(), String> {
+        let wanted = |stage| if stage == Stage::Download { claim.download } else { claim.parse } as usize;
+        let granted = |stage| grant.leases.iter().filter(|lease| lease.stage == stage).count();
+        let may_go = |(key, task): &(&Key, &Task)| {
+            let waits = task.place == Place::Waiting && scope.serves(task.lane.as_deref().unwrap_or(LANE));
+            let is_due = match key.1 {
+                Stage::Parse => self.parse_is_due(&key.0).is_some_and(|at| at <= self.now),
+                Stage::Download => {
+                    let due = dues.get(&key.0).is_some_and(|due| *due <= self.now);
+                    due && self.is_ready(&key.0) && !self.awaits_resume(&key.0)
+                }
+            };
+            waits && is_due && granted(key.1) < wanted(key.1)
+        };
+        match self.tasks.iter().filter(|_| matches!(scope, WorkScope::Lanes(_))).find(may_go) {
+            Some((key, task)) => Err(format!("N7: {key:?} may go, but was left: {task:?}")),
+            None => Ok(()),
         }
     }
 

@@ -34,7 +34,7 @@ impl Ledger {
             may_go && task.place == Place::Waiting && *key != own
         });
         let is_due = settlement.parse.is_some() && brought && is_alone && self.lives(owner);
-        let is_due = is_due && !self.holds_parses(site);
+        let is_due = is_due && !self.holds_parses(site) && self.is_served_by(owner, &own);
         match reply {
             Settled::Leased(lease) if expected == Settled::Kept && lease.token == parse && is_due => {
                 self.grant(owner, lease)

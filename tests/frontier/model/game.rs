@@ -124,6 +124,7 @@ impl Move {
                 | Self::PauseAll(..)
                 | Self::StartCampaign(..)
                 | Self::TuneTenant(..)
+                | Self::WorkOn(_, WorkScope::Lanes(_))
         )
     }
 
@@ -595,7 +596,7 @@ impl Game {
             Op::Claim { owner, download, parse, dice } => {
                 Move::Claim(claim(OWNERS[*owner], token, (*download, *parse), *dice))
             }
-            Op::WorkOn { owner, sites } => Move::WorkOn(OWNERS[*owner].to_owned(), scope(*sites)),
+            Op::WorkOn { owner, sites, lanes } => work_on(*owner, *sites, *lanes),
             Op::Settle { which, how, block, other_owner, parse } => {
                 let lease = self.lease(*which)?;
                 let owner = self.ledger.owner_of(lease.token).unwrap_or(OWNERS[0]);
@@ -733,7 +734,15 @@ fn met(
     Err(format!("L1: at {now} told to come in {wait}, though something is in {moment}; asleep: {asleep:?}"))
 }
 
-fn scope(sites: Option<usize>) -> WorkScope {
+fn work_on(owner: usize, sites: Option<usize>, lanes: Option<usize>) -> Move {
+    Move::WorkOn(OWNERS[owner].to_owned(), scope(sites, lanes))
+}
+
+fn scope(sites: Option<usize>, lanes: Option<usize>) -> WorkScope {
+    if let Some(lanes) = lanes {
+        let named = LANES.into_iter().enumerate().filter(|(bit, _)| lanes >> bit & 1 == 1);
+        return WorkScope::of_lanes(named.map(|(_, lane)| lane.to_owned()));
+    }
     let Some(sites) = sites else { return WorkScope::All };
     let names = SITES.into_iter().chain(["nowhere"]).enumerate();
     WorkScope::of(names.filter(|(bit, _)| sites >> bit & 1 == 1).map(|(_, name)| name.to_owned()))

@@ -8,7 +8,7 @@ use paced::internals::task::{
     FleetRules, HighWater, LANE, LaneRule, LaneWish, NOW, Stage, TaskOrder, UnitPick,
 };
 
-use super::ledger::{Ledger, Place, Task, differs};
+use super::ledger::{Key, Ledger, Place, Task, differs};
 use super::stepped::Ended;
 
 /// Lanes that a put may name.
@@ -100,6 +100,12 @@ pub fn goes_now(wish: &LaneWish, is_later: bool) -> bool {
 }
 
 impl Ledger {
+    /// Whether a process serves the lane of a task (N7).
+    pub fn is_served_by(&self, owner: &str, key: &Key) -> bool {
+        let lane = self.tasks.get(key).and_then(|task| task.lane.as_deref()).unwrap_or(LANE);
+        self.owners.get(owner).is_none_or(|owner| owner.scope.serves(lane))
+    }
+
     /// Rules that others replaced before don't come back (N8).
     pub fn agree(&mut self, rules: &FleetRules, mark: u64, agreed: Agreed) -> Result<(), String> {
         let fleet = &mut self.fleet;

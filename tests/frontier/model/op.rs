@@ -36,6 +36,8 @@ pub enum Op {
         owner: usize,
         /// A bit a site, and one more for a site that never is; none: all sites.
         sites: Option<usize>,
+        /// A bit a lane; none: all lanes.
+        lanes: Option<usize>,
     },
     ClaimAgain {
         owner: usize,
@@ -319,7 +321,7 @@ fn op(dice: &mut Rng, lanes: bool, sessions: bool) -> Op {
         38..56 => claim(dice),
         56 if dice.u32(0..3) == 0 => Op::Beat { owner: dice.usize(0..OWNERS.len()), leases: dice.u32(0..9) },
         57 if dice.u32(0..4) == 0 => Op::Drain { owner: dice.usize(0..OWNERS.len()) },
-        56..58 => work_on(dice),
+        56..58 => work_on(dice, lanes),
         58..60 => Op::ClaimAgain { owner: dice.usize(0..OWNERS.len()) },
         60..74 => Op::Settle {
             which,
@@ -422,9 +424,11 @@ fn claim(dice: &mut Rng) -> Op {
     }
 }
 
-fn work_on(dice: &mut Rng) -> Op {
+fn work_on(dice: &mut Rng, lanes: bool) -> Op {
     let sites = [0, 0b1111, 0b1_1111, 0b1100, 0b0101, 1 << site(dice)];
-    Op::WorkOn { owner: dice.usize(0..OWNERS.len()), sites: some(dice, &sites) }
+    let (owner, sites) = (dice.usize(0..OWNERS.len()), some(dice, &sites));
+    let lanes = (lanes && dice.bool()).then(|| dice.usize(1..1 << LANES.len()));
+    Op::WorkOn { owner, sites, lanes }
 }
 
 fn wish(dice: &mut Rng, lanes: bool) -> LaneWish {

@@ -238,8 +238,9 @@ impl Ledger {
         end(wall, slow, now, &is_over);
     }
 
-    /// A lease says whether it is a probe, and a probe is the page that was refused first, if that waits.
-    pub fn check_probe(&mut self, lease: &Lease) -> Result<(), String> {
+    /// A lease says whether it is a probe, and a probe is the page that was refused first, if that waits in a lane which its process
+    /// serves.
+    pub fn check_probe(&mut self, owner: &str, lease: &Lease) -> Result<(), String> {
         let site = &lease.site;
         let expected = lease.stage == Stage::Download && self.is_walled(site);
         if expected != lease.is_probe() {
@@ -249,8 +250,9 @@ impl Ledger {
         let urls: Vec<String> =
             walls.iter().filter(|wall| wall.asks_for_the_first()).map(|wall| wall.url.clone()).collect();
         let waits = |url: &&String| {
-            let task = self.tasks.get(&(site.clone(), Stage::Download, (*url).clone()));
-            task.is_some_and(|task| task.place == Place::Waiting)
+            let key = (site.clone(), Stage::Download, (*url).clone());
+            let waits = self.tasks.get(&key).is_some_and(|task| task.place == Place::Waiting);
+            waits && self.is_served_by(owner, &key)
         };
         let waiting: Vec<&String> = urls.iter().filter(waits).collect();
         let is_it = waiting.is_empty() || waiting.contains(&&lease.url.to_string());

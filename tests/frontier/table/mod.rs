@@ -11,6 +11,7 @@ mod flow;
 mod forget;
 mod groups;
 mod known;
+mod lane_workers;
 mod lanes;
 mod leases;
 mod letters;

@@ -30,6 +30,9 @@ local away = module(function(away)
       call('ZADD', sites_key(origin), at, site)
       if at < NO_TIME then
         store.comes(origin == PARSE_PAUSE and 'p' or 'd', at, site)
+        if (store.site(site) or {}).by_lane then
+          lanes.comes(origin == PARSE_PAUSE and 'p' or 'd', nil, at)
+        end
       end
     else
       call('ZREM', hosts_key(site), origin)

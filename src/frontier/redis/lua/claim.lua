@@ -1,7 +1,7 @@
 -- The claim: a due unit, its timed mutex, a ready site, its first task, a lease. One step, bounded (I16).
 local claim = module(function(claim)
   -- When something more can be claimed, if nothing else happens: never later than the first such moment (L1).
-  local function first_moment(want, named)
+  local function first_moment(want, round)
     local soonest
     local function may(at)
       soonest = at and math.min(at, soonest or math.huge) or soonest
@@ -10,30 +10,31 @@ local claim = module(function(claim)
     may(away.first())
     may(lease.first_end()) -- 0 where a dead owner has one
     if want.download > 0 then
-      may(store.next_turn('d', named))
+      may(round.index.next_turn('d', round.whose))
     end
     if want.parse > 0 then
-      may(store.next_turn('p', named))
+      may(round.index.next_turn('p', round.whose))
     end
     return soonest
   end
 
   -- What is granted, and when the claimer is to come again. Others that sleep may come before it.
-  local function answer(want, named, leases, more, lost)
+  local function answer(round, leases, more, lost)
+    local want, is_common = round.want, not round.whose
     local granted = { d = 0, p = 0 }
     for _, granted_lease in ipairs(leases) do
       granted[granted_lease[3]] = granted[granted_lease[3]] + 1
     end
-    local at = more and now or first_moment(want, named)
-    if not named then
+    local at = more and now or first_moment(want, round)
+    if is_common then
       wake.took(want, granted)
     end
-    if at and not named and want.download > granted.d then
+    if at and is_common and want.download > granted.d then
       at = wake.moment('d', want.owner, at)
-    elseif at and not named and want.download == 0 and want.parse > granted.p then
+    elseif at and is_common and want.download == 0 and want.parse > granted.p then
       at = wake.moment('p', want.owner, at)
     end
-    wake.sleeps(want, named, granted, at)
+    wake.sleeps(want, round.kind, granted, at)
     return { leases, at and math.max(0, at - now) or false, false, lost }
   end
 
@@ -94,15 +95,15 @@ local claim = module(function(claim)
   local function first_wanted(round, site, unit, stage, soonest, dice)
     local starts = stage == 'd' and soonest or now
     local function first()
-      local lane = gate.draw(site, stage, dice)
-      local task = tasks.first_waiting(site, stage, lane)
-      if task or lane == LANE then
+      local lane = gate.draw(site, stage, dice, round.served)
+      local task = lane and tasks.first_waiting(site, stage, lane) or nil
+      if task or not lane or lane == LANE then
         return task
       end
       gate.forget_lane(site, stage, lane)
       return first()
     end
-    local task = stage == 'd' and walls.refused_page(site, unit) or first()
+    local task = stage == 'd' and walls.refused_page(site, unit, round.served) or first()
     while task do
       local is_errand = task.errand and site.robots == 1
       local found, why, at
@@ -183,27 +184,28 @@ local claim = module(function(claim)
   end
 
   -- When the unit's next start is, by its ready sites as well.
-  local function soonest_of(unit, named, lead)
+  local function soonest_of(round, unit)
     local first
     if unit.wait then
-      first = store.first_ready(unit, named)
+      first = round.index.first_ready(unit, round.whose)
     else
       local own = store.site(unit.name)
       first = own and store.waits_until(own)
     end
-    return math.max(store.ends(unit), first or 0, now + places.lead(store.wait_of(unit), lead))
+    return math.max(store.ends(unit), first or 0, now + places.lead(store.wait_of(unit), round.want.lead))
   end
 
   local function look_at(round, stage, unit, dice)
     if stage == 'd' and (places.notices_restart(unit) or is_held_by_somebody_else(unit)) then
       return
     end
-    local soonest = stage == 'd' and soonest_of(unit, round.named, round.want.lead) or math.huge
+    local soonest = stage == 'd' and soonest_of(round, unit) or math.huge
     local name
     if stage == 'd' then
-      name = walls.first_refused(unit, round.named, soonest) or store.nth_ready(unit, round.named, soonest, unit.wait and gate.picks_earliest() and 0 or dice)
+      name = walls.first_refused(unit, round, soonest)
+        or round.index.nth_ready(unit, round.whose, soonest, unit.wait and gate.picks_earliest() and 0 or dice)
     else
-      name = store.next_parse(unit, round.named)
+      name = round.index.next_parse(unit, round.whose)
     end
     if not name then
       return
@@ -235,7 +237,7 @@ local claim = module(function(claim)
         return more
       end
       local by = round.tidied >= TIDIED and now - 1 or now -- what has more to be tidied away stands behind all that are due
-      local due, nth = store.due_units(stage, round.named, WIDEST * DUE_PARTS, by)
+      local due, nth = round.index.due_units(stage, round.whose, WIDEST * DUE_PARTS, by)
       if due == 0 then
         return false
       end
@@ -252,12 +254,12 @@ local claim = module(function(claim)
   end
 
   -- The same claim again, its answer having been lost: the same tasks, as far as they still run.
-  local function again(want, named, granted)
-    local leases = {}
+  local function again(round, granted)
+    local leases, want = {}, round.want
     for i, task in ipairs(lease.granted(want.owner, { unpack(want.tokens, 1, granted) })) do
       leases[i] = lease.of(task)
     end
-    return answer(want, named, leases, false)
+    return answer(round, leases, false)
   end
 
   -- Grants up to as many tasks as asked for.
@@ -266,18 +268,21 @@ local claim = module(function(claim)
     if last.dead or not last.pid then
       return { {}, false, true }
     end
-    local named = last.named and want.owner -- whose sites alone are looked at
+    local named, served = last.named and want.owner, last.served -- whose sites alone, or which lanes alone, are looked at
     batch.named_units = nil -- steps before may have changed whose they are
+    local round = {
+      want = want, named = named, served = served, whose = served or named or nil, index = served and lanes or store,
+      kind = served and 'laned' or named and 'named' or nil, tidied = 0, was_cut = false, leases = {},
+    }
     if last.claimed == want.tokens[1] then
-      return again(want, named, tonumber(last.granted))
+      return again(round, tonumber(last.granted))
     end
-    local round = { want = want, named = named, tidied = 0, was_cut = false, leases = {} }
     local lost = lease.free_lost()
     promote()
     away.look()
     serve(round, 'd', want.download) -- of those that can be claimed, some are better claimed a little later
     local more_parses = serve(round, 'p', want.parse)
     records.claimed(want.owner, want.tokens[1], #round.leases)
-    return answer(want, named, round.leases, more_parses or round.was_cut, lost)
+    return answer(round, round.leases, more_parses or round.was_cut, lost)
   end
 end)

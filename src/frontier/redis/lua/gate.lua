@@ -106,26 +106,29 @@ gate = module(function(gate)
     return beside.idle + idle >= (rules.most_in_all or MOST_IN_ALL) and MARK_FRONTIER or nil
   end
 
-  -- The lane of the next start: `now` before all others, else one of those that have something ready, by its weight (F13, F18).
-  function gate.draw(site, stage, dice)
-    local names = counter[stage]
-    if not site[names.lanes] then
-      return LANE
-    end
-    local counts, left = counts_of(site, stage), (site[names.waiting] or 0) - (site[names.parked] or 0)
-    if counts[NOW] then
+  -- The lanes that have something ready: the one that is always there first, then by name.
+  function gate.ready_lanes(site, stage)
+    local lanes = gate.lanes(site, stage)
+    local has_general = gate.waiting_in(site, stage, LANE) > (site[counter[stage].parked] or 0)
+    return has_general and lanes or { unpack(lanes, 2) }
+  end
+
+  -- The lane of the next start: `now` before all others, else one of those that have something ready, by its weight (F13, F18). Of
+  -- these lanes, where some alone are served; none where they have nothing.
+  function gate.draw(site, stage, dice, served)
+    if not site[counter[stage].lanes] then
+      return lanes.serves(served, LANE) and LANE or nil
+    elseif counts_of(site, stage)[NOW] and lanes.serves(served, NOW) then
       return NOW
     end
     local weights, ready, all = in_force().lanes or {}, {}, 0
-    local lanes = gate.lanes(site, stage)
-    for i = 2, #lanes do
-      left = left - counts[lanes[i]]
+    for _, lane in ipairs(gate.ready_lanes(site, stage)) do
+      if lanes.serves(served, lane) then
+        ready[#ready + 1] = lane
+        all = all + math.max(1, weights[lane] or 1)
+      end
     end
-    for i = left > 0 and 1 or 2, #lanes do
-      ready[#ready + 1] = lanes[i]
-      all = all + math.max(1, weights[lanes[i]] or 1)
-    end
-    local at = dice % all
+    local at = all > 0 and dice % all
     for _, lane in ipairs(ready) do
       at = at - math.max(1, weights[lane] or 1)
       if at < 0 then

@@ -3,7 +3,8 @@ local owners = module(function(owners)
   local BURIED = 10 -- in one step
   local SILENCE_MS = 6000 -- nobody beat for so long: the server was away, not they
 
-  -- What a process works on: all sites (`true`), or those of these names, which are a set beside its record.
+  -- What a process works on: all sites (`true`), what is in some lanes (`lanes`), or the sites of these names, which are a set beside
+  -- its record.
   local function save_scope(name, pid, scope)
     records.write_last_answers()
     wake.leaves(name)
@@ -12,8 +13,11 @@ local owners = module(function(owners)
     call('HSET', key, 'pid', pid, 'program', PROGRAM)
     call('DEL', store.named(name))
     call('ZREM', P .. 'downloaders', name)
+    call('HDEL', key, 'named', 'lanes')
     if scope == true then
-      call('HDEL', key, 'named')
+      return
+    elseif scope.lanes then
+      call('HSET', key, 'lanes', cjson.encode(scope.lanes))
       return
     end
     call('HSET', key, 'named', 1)
@@ -39,7 +43,7 @@ local owners = module(function(owners)
     local is_alive = owner.pid and not owner.dead
     if is_alive then
       call('ZADD', key, now + BEAT_MS, name)
-      if downloads and not owner.named then
+      if downloads and not owner.named and not owner.served then
         call('ZADD', P .. 'downloaders', now + BEAT_MS, name)
       end
       if tells and P == DIRECTORY then
@@ -52,7 +56,7 @@ local owners = module(function(owners)
     for _, silent in ipairs(call('ZRANGEBYSCORE', P .. 'downloaders', '-inf', now, 'LIMIT', 0, BURIED)) do
       call('ZREM', P .. 'downloaders', silent)
     end
-    local shares = is_alive and not owner.named
+    local shares = is_alive and not owner.named and not owner.served
     local sharers = shares and call('ZCOUNT', P .. 'downloaders', '(' .. string.format('%.0f', now), '+inf') or 0
     return { sharers, is_alive and P == DIRECTORY and call('HGET', P .. 'owner:' .. name, 'drained') == '1' or false }
   end
@@ -85,6 +89,7 @@ local owners = module(function(owners)
     if call('ZSCORE', P .. 'leases', name) then
       for _, stage in ipairs(STAGES) do
         store.comes(stage, now, store.any_site) -- the next claim takes its leases back
+        lanes.comes(stage, nil, now)
       end
     end
     return true

@@ -151,6 +151,7 @@ local packed = module(function(packed)
   local rare_of_unit = chooser({
     'held_until', 'held_by_another', 'blocked_until', 'blocked_why', 'not_before', 'restarted_at', 'is_longest',
     'courtesy_token', 'courtesy_ms', 'turn', 'floors', 'wall', 'parsed_site', 'slow', 'pauses', 'paused_d', 'paused_p', 'tuned_interval',
+    'in_lanes',
   })
 
   function packed.of_unit(unit)

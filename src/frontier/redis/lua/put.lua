@@ -146,7 +146,7 @@ put = module(function(put)
       gate.stand(site, task, asked, later, letter and letter.tenant)
     end
     store.add(site, counter[stage][letter and 'revived' or 'created'], 1)
-    if taken then
+    if taken and lanes.serves(records.last_answers(taken.owner).served, task.lane or LANE) then
       task.place = RUNNING
       places.lease(task, taken.token, taken.owner, taken.fence, places.no_departure)
     end
@@ -232,7 +232,7 @@ put = module(function(put)
       spend(site, asked.rule)
     end
     task = put.create(site, stage, asked, letter, stored, taken)
-    return letter and REVIVED or CREATED, taken and task
+    return letter and REVIVED or CREATED, taken and task.place == RUNNING and task or nil
   end
 
   function put.one(site, stage, asked, stored, taken)

@@ -135,9 +135,10 @@ local records = module(function(records)
     local last = batch.last_answers[name]
     if not last then
       local row = call('HMGET', P .. 'owner:' .. name, 'claimed', 'granted', 'settled', 'settled_replies', 'dead', 'pid',
-        'named')
+        'named', 'lanes')
       last = {
         claimed = row[1], granted = row[2], settled = row[3], replies = row[4], dead = row[5], pid = row[6], named = row[7],
+        served = row[8] and cjson.decode(row[8]) or nil,
       }
       batch.last_answers[name] = last
     end

@@ -6,7 +6,7 @@
 local MODULES = {
   put = put, feed = feed, claim = claim, lease = lease, settle = settle, lock = lock, sites = sites_of,
   directory = directory, rename = rename, owners = owners, view = view, letters = letters, upgrade = upgrade,
-  walls = walls, acts = acts, gate = gate, queue = queue, sessions = sessions, pauses = pauses,
+  walls = walls, acts = acts, gate = gate, queue = queue, sessions = sessions, pauses = pauses, lanes = lanes,
   events = events,
   campaigns = campaigns,
 }
@@ -42,7 +42,7 @@ local function run(keys, args, reads)
   end
   batch = {
     fake_time = args[3] ~= '', sites = {}, changed_sites = {}, units = {}, changed_units = {}, firsts = {},
-    last_answers = {}, sleepers = {}, coming = {}, books = {}, segments = {}, lessees = {}, robots = {}, slots_open = {}, batch_books = {},
+    last_answers = {}, sleepers = {}, coming = {}, coming_in_lanes = {}, books = {}, segments = {}, lessees = {}, robots = {}, slots_open = {}, batch_books = {},
   }
   local steps = cmsgpack.unpack(args[4])
   store.read_clock(args[3])

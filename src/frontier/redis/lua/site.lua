@@ -174,6 +174,7 @@ local sites_of = module(function(sites_of)
       site = { name = new.name, unit = to, version = 0, run = 0, run_began = 0 }
       store.renew_version(site)
       store.new_site(site)
+      site.by_lane = lanes.is_listing()
     else
       places.forget_floors(store.some_unit(site.unit), dropped)
       if site.unit ~= to then

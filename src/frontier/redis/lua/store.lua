@@ -5,7 +5,7 @@ local STAGES = { 'd', 'p' }
 local READY = { d = 'ready_d', p = 'ready_p' }
 local DUE = { d = 'due:d:' .. LANE, p = 'due:p:' .. LANE }
 local AGAIN_ENTRY = '<I6I3' -- a page that is asked for again: when, and what chooses its bucket
-local gate
+local gate, lanes
 local store = module(function(store)
   local function wall_clock()
     local time = call('TIME')
@@ -138,6 +138,10 @@ local store = module(function(store)
 
   -- The name stands for no site any more.
   function store.drop_site(name)
+    local site = store.site(name)
+    if site then
+      lanes.unlist(site)
+    end
     call('UNLINK', P .. 'state:' .. name)
     call('SREM', P .. 'sites', name)
     call('ZREM', P .. 'again', name)
@@ -260,12 +264,13 @@ local store = module(function(store)
       and not site.errand
   end
 
-  store.any_site = ''
+  store.any_site, store.any_lane = '', ''
 
   -- The moment, if it ever comes: what somebody paused for good is behind all others.
   local function that_comes(at)
     return at and at < FOR_GOOD - MOST_AHEAD and at or nil
   end
+  store.that_comes = that_comes
 
   -- Something of a site can be claimed at `at`: those who sleep longer want to know.
   function store.comes(stage, at, site)
@@ -367,10 +372,16 @@ local store = module(function(store)
   local function best_of(turn)
     return math.floor(turn / TURN_PARTS) + turn % TURN_PARTS
   end
+  store.best_of = best_of
 
   -- Of the parse stage: when it was served last or, where it is paused, when it may be served again.
   local function score_of(unit, stage)
     return stage == 'd' and unit.score or math.max(unit.parsed_at or 0, unit.paused_p or 0)
+  end
+
+  -- Its turn in a lane whose first site is ready then.
+  function store.turn_in_lane(unit, stage, first)
+    return stage == 'd' and turn_of(math.max(store.ends(unit), first), store.ahead_of(unit)) or score_of(unit, 'p')
   end
 
   -- When the unit is due in a stage; false where none of its sites is ready.
@@ -393,6 +404,7 @@ local store = module(function(store)
   local function place_of(site, stage)
     return stage == 'd' and store.waits_until(site) or 0
   end
+  store.place_of = place_of
 
   -- Keeps the unit in the due index exactly while one of its sites is ready.
   local function count_ready(unit, site, stage, ready)
@@ -417,6 +429,7 @@ local store = module(function(store)
   end
 
   function store.unready(site)
+    lanes.unlist(site)
     local unit = store.some_unit(site.unit)
     for _, stage in ipairs(STAGES) do
       if site[READY[stage]] then
@@ -526,6 +539,7 @@ local store = module(function(store)
   end
 
   function store.flush()
+    lanes.index()
     local all, changed, idle = {}, {}, 0
     for name, site in pairs(batch.changed_sites) do
       idle = idle + store.idle(site) - (site.idle_before or 0)
@@ -747,6 +761,7 @@ local store = module(function(store)
     end
     return turns[1] and best
   end
+  store.best_of_all = best_of_all
 
   -- When a claimer does best to come for something that is ready.
   function store.next_turn(stage, named)

@@ -368,6 +368,9 @@ local tasks = module(function(tasks)
     elseif not has_turn(task.place) then
       enters('delay', task.until_at, tasks.member_of(task))
       store.comes(task.stage, task.until_at, task.site)
+      if (store.site(task.site) or {}).by_lane then
+        lanes.comes(task.stage, task.lane or LANE, task.until_at)
+      end
     end
     lies(task)
   end

@@ -85,9 +85,11 @@ local view = module(function(view)
     return { found, found_letters, view.stored(name, url), again, tasks.is_known(site, url) }
   end
 
-  -- The sites that a process works on; one of an older version has them in its record.
-  local function scope_of(name, is_named)
-    if is_named then
+  -- What a process works on: all sites, those of some lanes, or some; one of an older version has them in its record.
+  local function scope_of(name, owner)
+    if owner.served then
+      return { lanes = owner.served }
+    elseif owner.named then
       return call('SMEMBERS', store.named(name))
     end
     local crawls = cjson.decode(call('HGET', P .. 'owner:' .. name, 'crawls') or '[]')
@@ -101,7 +103,7 @@ local view = module(function(view)
       local owner = records.last_answers(name)
       local told = call('HMGET', P .. 'owner:' .. name, 'drained', 'told_at', 'tells')
       local beat = told[2] and { tonumber(told[2]), told[3] }
-      found[i] = { name, tonumber(owner.pid) or 0, scope_of(name, owner.named), owner.dead ~= false, told[1] == '1', beat }
+      found[i] = { name, tonumber(owner.pid) or 0, scope_of(name, owner), owner.dead ~= false, told[1] == '1', beat }
     end
     return found
   end

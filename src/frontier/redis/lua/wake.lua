@@ -3,11 +3,11 @@
 local wake = module(function(wake)
   local SOON = { d = 20, p = 100 } -- who asks again within so many ms needs no hint; a parse can wait a little
   local LISTED = 128 -- the most sleepers that are looked at
-  local NAMED_LISTED = 64 -- the same of those who work on named sites
+  local NAMED_LISTED = 64 -- the same of those who work on named sites, or serve some lanes
   local STAND_IN = 250 -- how much later another one comes, in ms
   local IDLE_SLEEP = 1000 -- how long one sleeps at most who was told no moment
   local ANY = store.any_site
-  local KINDS = { 'd', 'p', 'd:named', 'p:named' }
+  local KINDS = { 'd', 'p', 'd:named', 'p:named', 'd:laned', 'p:laned' }
 
   local function asleep(kind)
     return P .. 'asleep:' .. kind
@@ -63,10 +63,10 @@ local wake = module(function(wake)
   end
 
   -- The claimer comes at `until_at` for each stage of which it was given less than it wanted. It isn't counted on for the others.
-  function wake.sleeps(want, named, granted, until_at)
+  function wake.sleeps(want, only, granted, until_at)
     until_at = math.min(until_at or math.huge, now + LONGEST_SLEEP)
     for stage, wanted in pairs({ d = want.download, p = want.parse }) do
-      local kind = named and stage .. ':named' or stage
+      local kind = only and stage .. ':' .. only or stage
       batch.sleepers[kind] = batch.sleepers[kind] or {}
       batch.sleepers[kind][want.owner] = wanted > granted[stage] and until_at
     end
@@ -142,9 +142,33 @@ local wake = module(function(wake)
     end
   end
 
+  local function serves_one_of(owner, some)
+    local served = records.last_answers(owner).served
+    for lane in pairs(some) do
+      if lane == store.any_lane or lanes.serves(served, lane) then
+        return true
+      end
+    end
+    return false
+  end
+
+  -- Of those who serve some lanes each that serves one of these.
+  local function hint_in_lanes(stage, at, some)
+    local kind = stage .. ':laned'
+    at = math.max(at, now)
+    for _, owner in ipairs(call('ZRANGE', asleep(kind), '+inf', '(' .. at + SOON[stage], 'BYSCORE', 'REV', 'LIMIT', 0, NAMED_LISTED)) do
+      if serves_one_of(owner, some) then
+        tell(kind, owner, at)
+      end
+    end
+  end
+
   function wake.hints()
     for stage, coming in pairs(batch.coming) do
       hint(stage, coming)
+    end
+    for stage, coming in pairs(batch.coming_in_lanes) do
+      hint_in_lanes(stage, coming.at, coming.lanes)
     end
   end
 end)

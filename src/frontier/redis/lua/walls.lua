@@ -178,22 +178,25 @@ local walls = module(function(walls)
   end
 
   -- The site whose page a unit refused first, where that can be asked for and its own wait is over by then.
-  function walls.first_refused(unit, named, by)
+  function walls.first_refused(unit, round, by)
     local site = unit.wall and asks_for_it(unit.wall) and store.site(unit.wall.site)
     if not site or site.unit ~= unit.name or not site[READY.d] or store.waits_until(site) > by then
       return nil
     end
-    if named and call('SISMEMBER', store.named(named), site.name) ~= 1 then
+    if round.named and call('SISMEMBER', store.named(round.named), site.name) ~= 1 then
+      return nil
+    end
+    if round.served and not lanes.is_ready(round.served, site, 'd') then
       return nil
     end
     return site.name
   end
 
-  -- The page that was refused first, where it waits: the unit's, or the site's own.
-  function walls.refused_page(site, unit)
+  -- The page that was refused first, where it waits in a lane that is served: the unit's, or the site's own.
+  function walls.refused_page(site, unit, served)
     for _, wall in ipairs({ unit.wall or false, site.wall or false }) do
       local task = wall and asks_for_it(wall) and tasks.find(site, 'd', wall.url)
-      if task and task.place == WAITING then
+      if task and task.place == WAITING and lanes.serves(served, task.lane or LANE) then
         return task
       end
     end

@@ -172,7 +172,11 @@ read_by! {
     Duration: |value| u64::read(value).map(Self::from_millis);
     Origin: |value| Ok(if is_true(value) { Self::Link } else { Self::Request });
     // `true`: all sites.
-    WorkScope: |value| if is_true(value) { Ok(Self::All) } else { Vec::read(value).map(Self::of) };
+    WorkScope: |value| match value.get("lanes") {
+        _ if is_true(value) => Ok(Self::All),
+        Some(lanes) => Vec::read(lanes).map(Self::of_lanes),
+        None => Vec::read(value).map(Self::of),
+    };
     // A word, or the lease of a parse.
     Settled: |value| if value.is_array() { Box::read(value).map(Self::Leased) } else { parse(value) };
     DeadLetter: |value| {

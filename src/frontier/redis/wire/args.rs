@@ -269,6 +269,7 @@ fn work_scope(scope: &WorkScope) -> Value {
     match scope {
         WorkScope::All => json!(true),
         WorkScope::Sites(names) => json!(names),
+        WorkScope::Lanes(lanes) => json!({ "lanes": lanes }),
     }
 }
 

@@ -10,7 +10,7 @@ mod pages;
 mod queue;
 mod shops;
 
-pub use barest::{BAREST_CLAIMS, barest_claim};
+pub use barest::{BAREST_CLAIMS, BarestClaim, barest_claim};
 pub use child::{Cost, Measured};
 pub use kept::{body, keep};
 pub use pages::Shop;

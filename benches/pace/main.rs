@@ -73,7 +73,14 @@ fn fleet() {
 fn load() {
     let plan = Plan { kind: Kind::Tree, sites: 50, pages: pages(), latency: [0, 300], interval: INTERVAL };
     println!("pages of ten links of which three are new, 50 sites, 250 starts a second");
-    let head = ["processes", "calls a page", "server us a page", "× the barest claim", "late p99 ms"];
+    let head = [
+        "processes",
+        "calls a page",
+        "server us a page",
+        "× the barest claim",
+        "× one made in between",
+        "late p50, p99 ms",
+    ];
     let rows = on_redis(&plan, |processes, outcome| {
         let server = outcome.server.expect("it was on Redis");
         vec![
@@ -81,6 +88,7 @@ fn load() {
             format!("{:.2}", server.calls),
             format!("{:.0}", server.micros),
             format!("{:.1}", server.micros / server.barest),
+            format!("{:.1}", server.micros / server.barest_between),
             outcome.lateness(),
         ]
     });

@@ -1,14 +1,20 @@
 //! One crawl: shops, processes, and what came of it.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use crate::gaps::Gaps;
 use crate::ground::{Ground, Shared, SiteFile};
 use crate::machine::Machine;
-use crate::measure::{must_be, share};
+use crate::measure::{BarestClaim, barest_claim, must_be, share};
 use crate::shops::{Plan, Yard};
 use crate::support::{RedisServer, Running};
+
+/// How often the barest claim is made beside a crawl.
+const BETWEEN: Duration = Duration::from_millis(20);
 
 /// What came of one crawl.
 #[derive(Clone, Debug)]
@@ -28,8 +34,10 @@ pub struct Outcome {
 pub struct OfServer {
     pub calls: f64,
     pub micros: f64,
-    /// The same of the barest claim, on the same server.
+    /// The same of the barest claim, on the same server with nothing else to do.
     pub barest: f64,
+    /// And in between, while the crawl went on: it finds as little in the caches as the crawl's own batches.
+    pub barest_between: f64,
 }
 
 impl Outcome {
@@ -52,6 +60,7 @@ pub fn crawl(plan: &Plan, shared: &Shared, processes: usize) -> Outcome {
     let (machine, before) = (Machine::watch(), server.map(spent));
     let start =
         |number| ground.verb("work").arg("--name").arg(format!("w{number}")).arg("--until-empty").start();
+    let beside = server.map(|server| ClaimsBetween::start(server, plan.sites));
     let workers: Vec<Running> = (0..processes).map(start).collect();
     let spent_before = children();
     for worker in workers {
@@ -59,23 +68,54 @@ pub fn crawl(plan: &Plan, shared: &Shared, processes: usize) -> Outcome {
     }
     let cpu = children().saturating_sub(spent_before);
     let (stalls, after) = (machine.stalls(), server.map(spent));
+    let barest_between = beside.map(ClaimsBetween::micros);
     let seen = yard.close();
     let pages = plan.sites * plan.pages_of_a_site();
     must_be("requests, each page and each robots.txt once", &seen.requests, &(pages + plan.sites));
     let of_server = |server: &RedisServer| {
         let (from, to) = (before.expect("asked"), after.expect("asked"));
-        let mut cli = server.connect();
         OfServer {
             calls: share(to.0 - from.0, pages.into()),
             micros: share(to.1 - from.1, pages.into()),
-            barest: crate::measure::barest_claim(
-                |words| cli.say(words).expect("an answer").text(),
-                plan.sites.into(),
-            ),
+            barest: barest_claim(teller(server), plan.sites.into()),
+            barest_between: barest_between.expect("made beside it"),
         }
     };
     let gaps = Gaps::of(&seen.arrivals, &[seen.stalls(), stalls].concat(), interval);
     Outcome { pages, gaps, late: lateness(&ground), cpu, server: server.map(of_server) }
+}
+
+/// Barest claims that are made one by one while something else goes on.
+struct ClaimsBetween {
+    is_over: Arc<AtomicBool>,
+    micros: JoinHandle<f64>,
+}
+
+impl ClaimsBetween {
+    fn start(server: &RedisServer, sites: u32) -> Self {
+        let is_over = Arc::new(AtomicBool::new(false));
+        let (mut say, over) = (teller(server), Arc::clone(&is_over));
+        let micros = thread::spawn(move || {
+            let claim = BarestClaim::ready(&mut say, sites.into());
+            while !over.load(Ordering::SeqCst) {
+                claim.make(&mut say);
+                thread::sleep(BETWEEN);
+            }
+            BarestClaim::micros(say)
+        });
+        Self { is_over, micros }
+    }
+
+    fn micros(self) -> f64 {
+        self.is_over.store(true, Ordering::SeqCst);
+        self.micros.join().expect("it claimed")
+    }
+}
+
+/// Sends commands on a connection of its own.
+fn teller(server: &RedisServer) -> impl FnMut(&[&str]) -> String + Send + use<> {
+    let mut cli = server.connect();
+    move |words| cli.say(words).expect("an answer").text()
 }
 
 /// Batches that a Redis ran, and the microseconds that these took.

@@ -202,7 +202,7 @@ impl Frontier {
             }
             let urls = chunk.iter().flat_map(|(_, urls)| urls).skip(from);
             let puts = urls.take(FED_AT_ONCE.min(room as usize)).map(|url| put_of(url, name, plan)).collect();
-            let Some(fed) = self.feed_campaign(site, name, next, puts).await? else { break };
+            let Some(fed) = self.feed_campaign(site, name, list, next, puts).await? else { break };
             all += u64::from(fed.put);
             if fed.put == 0 && fed.next == next {
                 break;
@@ -213,16 +213,17 @@ impl Frontier {
     }
 
     /// A step of it: puts these pages, those from that URL of its list on, as many as there is room for. Where another one put some
-    /// meanwhile, none. Without any it notes the end, if that has come.
+    /// meanwhile, none. Without any it notes the end, if that has come. No answer: it is another list's now.
     pub async fn feed_campaign(
         &self,
         site: &str,
         name: &str,
+        list: &ListKey,
         from: u32,
         puts: Vec<Put>,
     ) -> Result<Option<CampaignFed>, FrontierError> {
-        let (site, name) = (site.to_owned(), name.to_owned());
-        ask!(self, FeedCampaign { site, name, from, puts, elsewhere: 0 })
+        let (site, name, mark) = (site.to_owned(), name.to_owned(), list.mark.clone());
+        ask!(self, FeedCampaign { site, name, mark, from, puts, elsewhere: 0 })
     }
 
     /// The URLs of a chunk of its list; none where it is gone.
@@ -296,10 +297,11 @@ impl Frontier {
         }
         let left = self.campaign_names().await?;
         let known: Vec<&str> = all.iter().map(|(name, _)| name.name.as_str()).collect();
-        // A name without a record is one whose campaign was never made: who takes it now gets another number.
+        // A name without a record is one whose campaign was never made, unless its site is being renamed: who takes it now gets
+        // another number.
         for name in left.iter().filter(|_| left.len() >= CAMPAIGNS_KEPT) {
             if !known.contains(&name.name.as_str()) {
-                self.unbook_campaign(name).await?;
+                self.clear_campaign(name, false).await?;
             }
         }
         Ok(())

@@ -10,7 +10,7 @@ use super::step::Beaten;
 use super::table::{Reply, Step};
 use super::view::Owner;
 use super::{Frontier, FrontierError, FrontierErrorKind};
-use crate::clock::{boot_micros, since_boot};
+use crate::clock::{Timestamp, boot_micros, since_boot};
 use crate::task::LeaseKey;
 
 /// How long a server takes a process for alive after a beat, which is renewed every 3 s.
@@ -189,9 +189,17 @@ impl Frontier {
     }
 
     /// The processes that claim and are alive. On one machine the lock on a process's file tells that at once; on a server one
-    /// that is gone counts until another process, as it joins or beats, has noticed its silence.
+    /// that is gone counts for as long as its last beat may.
     pub async fn at_work(&self) -> Result<Vec<Owner>, FrontierError> {
-        Ok(self.owners().await?.into_iter().filter(|owner| !owner.dead && !self.is_gone(owner)).collect())
+        let mut owners = self.owners().await?;
+        let now = self.clock().now();
+        owners.retain(|owner| !owner.dead && !self.is_gone(owner) && !self.is_silent(owner, now));
+        Ok(owners)
+    }
+
+    /// Whether a server has not heard of a process for so long that the next one that beats declares it dead.
+    fn is_silent(&self, owner: &Owner, now: Timestamp) -> bool {
+        self.0.is_remote() && owner.beat.as_ref().is_some_and(|beat| now.since(beat.at) > BEAT)
     }
 
     /// Whether nobody holds the lock on a process's file.

@@ -162,8 +162,8 @@ steps! {
     AddChunk { site: String, name: String, mark: String, number: u32, chunk: UrlChunk } -> bool, "campaigns.add_chunk",
         Site(site), Asker;
     BeginCampaign { site: String, name: String, mark: String, act: Act } -> bool, "campaigns.begin", Site(site), Asker;
-    FeedCampaign { site: String, name: String, from: u32, puts: Vec<Put>, elsewhere: i64 } -> Option<CampaignFed>,
-        "campaigns.feed", Site(site), Asker;
+    FeedCampaign { site: String, name: String, mark: String, from: u32, puts: Vec<Put>, elsewhere: i64 }
+        -> Option<CampaignFed>, "campaigns.feed", Site(site), Asker;
     TuneCampaign { site: String, name: String, tunings: Vec<CampaignTuning>, act: Option<Act> } -> CampaignTuned,
         "campaigns.tune", Site(site), Asker;
     DropOfCampaign { site: String, name: String, urls: Vec<CanonicalUrl> } -> Option<u32>, "campaigns.drop", Site(site),

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use tracing::{debug, info};
 
 use super::turn::Duty;
-use crate::frontier::state::MARK_MS;
+use crate::frontier::state::{CampaignState, MARK_MS};
 use crate::frontier::{CampaignName, CampaignPhase, CampaignStatus, Frontier, FrontierError};
 use crate::task::{Event, EventKind};
 
@@ -85,7 +85,8 @@ impl CampaignFeeder {
             self.frontier.post_event(end_of(name, status)).await?;
         }
         if is_news || is_to_mark {
-            self.frontier.feed_campaign(site, campaign, status.campaign.next, Vec::new()).await?;
+            let CampaignState { list, next, .. } = &status.campaign;
+            self.frontier.feed_campaign(site, campaign, list, *next, Vec::new()).await?;
         }
         if is_news {
             let (fed, dead) = (status.campaign.next, status.counts.dead);

@@ -78,7 +78,7 @@ pub async fn crawl(
     let report = run_to_its_end(&options, (&frontier, &rules), &sites, shown, (&stop, &telling)).await;
     let is_drained = report.as_ref().is_ok_and(|report| report.ending == Ending::Drained);
     let asked = stop.is_cancelled() || is_drained;
-    telling.end(failures(&report, &names, asked), asked).await;
+    telling.end(failures(&report, &names, asked), asked, &stop).await;
     report
 }
 

@@ -42,15 +42,20 @@ impl Telling {
         Ok(Self { events, dead_share, teller })
     }
 
-    /// Tells what came of it and what else is due. Where somebody `asked` to stop, what can't be told soon is left to others.
-    pub(super) async fn end(self, failures: Vec<Event>, asked: bool) {
+    /// Tells what came of it and what else is due. Where somebody `asked` to stop, what can't be told soon is left to others; who
+    /// asks for it meanwhile ends the telling, and with it a program that hangs.
+    pub(super) async fn end(self, failures: Vec<Event>, asked: bool, stop: &CancellationToken) {
         for event in failures {
             self.events.post(event);
         }
         self.events.until_posted(POSTED_WITHIN).await;
         if let Some((teller, closing)) = self.teller {
             closing.cancel();
-            clock::within(if asked { TOLD_SOON } else { TOLD_WITHIN }, teller).await;
+            if asked {
+                clock::within(TOLD_SOON, teller).await;
+            } else {
+                stop.run_until_cancelled(clock::within(TOLD_WITHIN, teller)).await;
+            }
         }
     }
 }

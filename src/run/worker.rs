@@ -94,7 +94,7 @@ pub async fn work(
         Ok(parts) => parts,
         Err(error) => {
             let why = format!("a worker can't start: {error}; it is started again once that is mended");
-            telling.end(vec![failure(&sites_told, why)], stop.is_cancelled()).await;
+            telling.end(vec![failure(&sites_told, why)], stop.is_cancelled(), &stop).await;
             return Err(error);
         }
     };
@@ -117,9 +117,8 @@ pub async fn work(
     let ended = work_until(parts, equipment.workers, &stop, watching).await;
     drop((feeding, campaigns));
     let asked = stop.is_cancelled() || matches!(ended, Ok(Ending::Drained));
-    telling
-        .end(why_failed(&ended, asked).map(|why| failure(&sites_told, why)).into_iter().collect(), asked)
-        .await;
+    let failures = why_failed(&ended, asked).map(|why| failure(&sites_told, why)).into_iter().collect();
+    telling.end(failures, asked, &stop).await;
     let ending = ended?;
     let mut report =
         WorkReport { ending, sites: Vec::new(), total: monitor.total(), dead: None, held: Vec::new() };

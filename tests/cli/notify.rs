@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use paced::internals::canonical_url::CanonicalUrl;
 use paced::internals::frontier::Frontier;
 use paced::internals::task::{Event, EventKind, Priority, Put};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use serde_json::Value;
 
 use crate::expected::*;
@@ -242,6 +242,25 @@ fn c19_a_program_that_hangs_holds_no_crawl_up_and_is_ended() {
     assert!(!crawl.stderr().contains("was ended"), "the pages waited for the program: {}", crawl.stderr());
     let run = crawl.finish().expect_code(0);
     assert!(run.stderr.contains("can't be told: it took longer than 30s and was ended"), "{}", run.stderr);
+}
+
+#[test]
+fn c19_the_first_ctrl_c_ends_a_program_that_hangs_and_what_waits_for_it() {
+    let desk = Desk::with_script("echo $$ > \"$1.pid\"; cat > /dev/null; sleep 600", "");
+    let (_site, file) = broken(&desk, false);
+    let pid_file = desk.file_of_told().with_extension("jsonl.pid");
+    for words in [&["crawl", file.to_str().expect("a path")][..], &["notify", "--test"]] {
+        let _ = std::fs::remove_file(&pid_file);
+        let waiting = desk.paced(words).start();
+        let pid = || std::fs::read_to_string(&pid_file).ok()?.trim().parse().ok();
+        let hanging = eventually("the program", || Pid::from_raw(pid()?));
+        std::thread::sleep(Duration::from_millis(500));
+        let asked = Instant::now();
+        waiting.interrupt();
+        let run = waiting.finish();
+        assert!(asked.elapsed() < Duration::from_secs(4), "{:?}: {run:?}", asked.elapsed());
+        eventually("the program's end", || test_kill_process(hanging).is_err().then_some(()));
+    }
 }
 
 /// Leaves an event in a frontier, as whoever notices it does.

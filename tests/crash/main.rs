@@ -8,8 +8,11 @@ mod backed_up;
 mod books;
 mod chaos;
 mod copied;
+mod feeders;
 mod fleet;
 mod full_disk;
+#[path = "../crawl/ground.rs"]
+mod ground;
 mod jumps;
 mod kills;
 mod phases;

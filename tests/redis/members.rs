@@ -16,6 +16,21 @@ fn older_member(redis: &RedisServer, name: &str, crawls: &str) {
     redis.cli(&["SADD", "{paced:0}:picky", name]);
 }
 
+#[test]
+fn the_last_worker_that_was_killed_counts_as_at_work_for_as_long_as_its_beat_lasts() {
+    let Some(redis) = redis_or_skip() else { return };
+    let (frontier, killed) = (open(&redis.url(0)), open(&redis.url(0)));
+    let member = wait(killed.join_as("last", WorkScope::All)).expect("joined");
+    let at_work = || wait(frontier.at_work()).expect("answers");
+    assert_eq!(at_work().len(), 1);
+    std::thread::sleep(ms(5_000));
+    wait(killed.beat(&member, true)).expect("beaten");
+    std::thread::sleep(ms(6_000));
+    assert_eq!(at_work().len(), 1, "it was heard of since");
+    within(ms(30_000), "the end of its beat", || at_work().is_empty().then_some(()));
+    assert!(!wait(frontier.owners()).expect("answers")[0].dead, "nobody was there to declare it dead");
+}
+
 fn only(site: &str) -> WorkScope {
     WorkScope::of([site.to_owned()])
 }

@@ -84,8 +84,19 @@ impl BatchStand {
     /// The sites that have pages of it, once more.
     async fn look_again(&mut self, frontier: &Frontier) -> Result<(), Trouble> {
         let names: Vec<String> = self.sites.iter().map(|(site, _)| site.clone()).collect();
-        self.sites = frontier.batch_on_each(&names, &self.name).await?;
+        self.saw(frontier.batch_on_each(&names, &self.name).await?);
         Ok(())
+    }
+
+    /// Where all had ended, books may have been swept meanwhile: what they said was true.
+    fn saw(&mut self, sites: Vec<(String, BatchCounts)>) {
+        let before = std::mem::replace(&mut self.sites, sites);
+        for (site, batch) in before {
+            if batch.open() == 0 && self.sites.iter().all(|(seen, _)| *seen != site) {
+                self.sites.push((site, batch));
+            }
+        }
+        self.sites.sort_by(|(one, _), (other, _)| one.cmp(other));
     }
 
     fn sum(&self, count: impl Fn(&BatchCounts) -> u64) -> u64 {
@@ -97,7 +108,7 @@ impl BatchStand {
         if self.sum(BatchCounts::open) > 0 {
             return Ok(false);
         }
-        *self = Self::of(&self.name, frontier).await?;
+        self.saw(frontier.batch_on_each(&frontier.sites().await?, &self.name).await?);
         Ok(self.sum(BatchCounts::open) == 0)
     }
 
@@ -217,5 +228,28 @@ impl Told {
             "site": site, "joined": joined, "open": open, "done": done, "dead": dead, "excluded": excluded, "dropped": dropped,
             "created": created, "coalesced": coalesced, "deferred": deferred, "revived": revived, "known": known,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ended(dead: u64) -> BatchCounts {
+        BatchCounts { created: 3, done: 3 - dead, dead, ended_at: Some(1), ..BatchCounts::default() }
+    }
+
+    #[test]
+    fn n4_books_that_were_swept_while_others_are_waited_for_still_tell_of_their_dead_pages() {
+        let open = BatchCounts { created: 2, ..BatchCounts::default() };
+        let sites = [("a", ended(1)), ("b", open.clone()), ("c", open)];
+        let sites = sites.map(|(site, batch)| (site.to_owned(), batch)).to_vec();
+        let mut stand = BatchStand { name: "spring".to_owned(), sites };
+        stand.saw(vec![("b".to_owned(), ended(0)), ("d".to_owned(), ended(0))]);
+        let names: Vec<&str> = stand.sites.iter().map(|(site, _)| site.as_str()).collect();
+        assert_eq!(names, ["a", "b", "d"], "c had open pages, and was forgotten");
+        assert_eq!(stand.sum(|batch| batch.dead), 1);
+        stand.saw(vec![("a".to_owned(), ended(2))]);
+        assert_eq!(stand.sum(|batch| batch.dead), 2, "a newer look counts");
     }
 }

@@ -6,6 +6,7 @@ use clap::Args;
 
 use crate::cli::parts::equipment::certificates;
 use crate::cli::parts::results::Results;
+use crate::cli::parts::signals::await_signals;
 use crate::cli::parts::{Exit, Globals, Trouble};
 use crate::notify::Notifier;
 
@@ -30,7 +31,11 @@ pub(super) async fn run(options: NotifyArgs, globals: &Globals) -> Result<Exit, 
     let notify = globals.settings()?.notify.ok_or_else(|| Trouble::usage(NONE))?;
     let cacert = certificates(options.cacert.as_deref())?;
     let notifier = Notifier::new(notify.to, cacert.as_deref())?;
-    match notifier.tell_test().await {
+    let stop = await_signals()?.token;
+    let Some(told) = stop.run_until_cancelled(notifier.tell_test()).await else {
+        return Ok(Exit::Interrupted);
+    };
+    match told {
         Ok(()) => {
             Results::default().line(format_args!("{notifier}: the test event was told"))?;
             Ok(Exit::Done)

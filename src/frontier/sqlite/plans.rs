@@ -147,7 +147,7 @@ fn campaigns(shop: &mut Shop) {
     }
     for step in [
         Step::BeginCampaign { site: site(), name: name(), mark: mark(), act: Act::default() },
-        Step::FeedCampaign { site: site(), name: name(), from: 0, puts, elsewhere: 0 },
+        Step::FeedCampaign { site: site(), name: name(), mark: mark(), from: 0, puts, elsewhere: 0 },
         Step::Campaign { site: site(), name: name() },
         Step::CampaignChunk { site: site(), name: name(), number: 0 },
         Step::TuneCampaign { site: site(), name: name(), tunings: vec![stop], act: None },

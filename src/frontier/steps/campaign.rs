@@ -110,17 +110,18 @@ impl<S: Shelf> Moment<'_, S> {
     }
 
     /// Puts pages of a campaign, those from that URL of its list on: as many as there is room for, and none where another one put some
-    /// meanwhile. Its end is noted, once that has come.
+    /// meanwhile. Its end is noted, once that has come. None where it is another list's by now.
     pub(super) fn feed_campaign(
         &mut self,
         site: &str,
-        name: &str,
+        (name, mark): (&str, &str),
         from: u32,
         puts: Vec<Put>,
         elsewhere: i64,
     ) -> Done<S, Option<CampaignFed>> {
         let Some(mut site) = self.shelf.site(site)? else { return Ok(None) };
-        let Some(mut campaign) = self.shelf.campaign(&site.name, name)? else { return Ok(None) };
+        let known = self.shelf.campaign(&site.name, name)?.filter(|campaign| campaign.list.mark == mark);
+        let Some(mut campaign) = known else { return Ok(None) };
         let mut counts = self.campaign_counts(&site.name, name)?;
         let room = self.room_of(&site, &campaign, counts)?;
         let mut put = 0;

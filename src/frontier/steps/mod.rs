@@ -89,8 +89,8 @@ pub(crate) fn apply<S: Shelf>(shelf: &mut S, step: Step, now: i64) -> Result<Rep
         Step::BeginCampaign { site, name, mark, act } => {
             Reply::BeginCampaign(at.begin_campaign(&site, &name, &mark, act)?)
         }
-        Step::FeedCampaign { site, name, from, puts, elsewhere } => {
-            Reply::FeedCampaign(at.feed_campaign(&site, &name, from, puts, elsewhere)?)
+        Step::FeedCampaign { site, name, mark, from, puts, elsewhere } => {
+            Reply::FeedCampaign(at.feed_campaign(&site, (&name, &mark), from, puts, elsewhere)?)
         }
         Step::TuneCampaign { site, name, tunings, act } => {
             Reply::TuneCampaign(at.tune_campaign(&site, &name, tunings, act)?)

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use paced::internals::canonical_url::CanonicalUrl;
 use paced::internals::frontier::CampaignStatus;
-use paced::internals::frontier::campaigns::{CampaignFed, CampaignStarted, CampaignTuned};
+use paced::internals::frontier::campaigns::{CampaignFed, CampaignStarted, CampaignTuned, ListKey, UrlList};
 use paced::internals::frontier::state::CampaignTuning;
 use paced::internals::task::{BatchNames, CampaignPlan, CampaignPortion, Put, PutReply, Stage};
 
@@ -24,6 +24,13 @@ pub struct Campaign {
     paused: bool,
     stopped: bool,
     drops: bool,
+}
+
+/// A list in small chunks.
+pub fn list_of(urls: &[CanonicalUrl]) -> UrlList {
+    let mut list = UrlList::in_chunks_of(2);
+    urls.iter().for_each(|url| list.push(url.clone()));
+    list
 }
 
 /// By site and name.
@@ -100,11 +107,13 @@ impl Ledger {
     pub fn feed_campaign(
         &mut self,
         (site, name): (&str, &str),
+        list: &ListKey,
         from: u32,
         puts: &[Put],
         answer: Option<CampaignFed>,
     ) -> Result<(), String> {
-        let Some(mut campaign) = self.campaign(site, name) else {
+        let known = self.campaign(site, name);
+        let Some(mut campaign) = known.filter(|campaign| list_of(&campaign.urls).key() == *list) else {
             return if answer.is_none() { Ok(()) } else { differs("C16: a feed of nothing", "none", answer) };
         };
         let room = campaign.room(self.open(site, name), self.now);

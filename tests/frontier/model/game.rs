@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures_util::future::{Either, ready, select, try_join_all};
 
 use paced::internals::canonical_url::CanonicalUrl;
-use paced::internals::frontier::campaigns::{CampaignFed, CampaignStarted, CampaignTuned, UrlList, put_of};
+use paced::internals::frontier::campaigns::{CampaignFed, CampaignStarted, CampaignTuned, ListKey, put_of};
 use paced::internals::frontier::state::{CampaignTuning, DroppedOf};
 use paced::internals::frontier::{
     Act, Agreed, Beaten, Claim, EventEnd, Feeding, Forgotten, Frontier, FrontierError, Grant, GroupPaused,
@@ -23,7 +23,7 @@ use paced::internals::task::{
 };
 
 use super::batched::BATCHES;
-use super::campaigned::CAMPAIGNS;
+use super::campaigned::{CAMPAIGNS, list_of};
 use super::laned::{LANES, TENANTS, rules, tuned_rules};
 use super::ledger::{Dues, Ledger};
 use super::op::{CampaignAct, OWNERS, Op, PLANNED, Page, Posted, SITES, UNITS};
@@ -57,7 +57,7 @@ pub enum Move {
     Requeue(String, CanonicalUrl, QueueChange),
     Feed(u32),
     StartCampaign(String, String, CampaignPlan, Vec<CanonicalUrl>),
-    FeedCampaign(String, String, u32, Vec<Put>),
+    FeedCampaign(String, String, ListKey, u32, Vec<Put>),
     TuneCampaign(String, String, CampaignTuning),
     DropOfCampaign(String, String, Vec<CanonicalUrl>),
     ParseAgain(String, CanonicalUrl),
@@ -439,7 +439,7 @@ impl Game {
                 let urls = pages(*from, (*count).min(6));
                 Move::StartCampaign(site, name, plan, urls)
             }
-            CampaignAct::Feed { behind, count } => {
+            CampaignAct::Feed { behind, count, of_old } => {
                 let next = known.map_or(0, |campaign| campaign.next);
                 let from = next.saturating_sub(*behind as usize);
                 let puts = known.iter().flat_map(|campaign| {
@@ -447,7 +447,11 @@ impl Game {
                     urls.map(|url| put_of(url, &name, &campaign.plan))
                 });
                 let puts = puts.collect();
-                Move::FeedCampaign(site, name, u32::try_from(from).unwrap_or(0), puts)
+                let mut list = known.map(|campaign| list_of(&campaign.urls).key()).unwrap_or_default();
+                if *of_old {
+                    list.mark.push('-');
+                }
+                Move::FeedCampaign(site, name, list, u32::try_from(from).unwrap_or(0), puts)
             }
             CampaignAct::Tune(tuning) => Move::TuneCampaign(site, name, tuning.clone()),
             CampaignAct::Drop(count) => {
@@ -889,16 +893,12 @@ async fn perform(frontier: &Frontier, what: Move) -> Result<Answer, FrontierErro
         }
         Move::Feed(most) => Answer::Fed(frontier.feed(most).await?),
         Move::StartCampaign(site, name, plan, urls) => {
-            let mut list = UrlList::in_chunks_of(2);
-            for url in urls {
-                list.push(url);
-            }
             let act = Act { did: format!("start {name}"), ..Act::default() };
-            let started = frontier.start_campaign(&site, &name, &plan, &mut list, act).await?;
+            let started = frontier.start_campaign(&site, &name, &plan, &mut list_of(&urls), act).await?;
             Answer::CampaignStarted(started)
         }
-        Move::FeedCampaign(site, name, from, puts) => {
-            Answer::CampaignFed(frontier.feed_campaign(&site, &name, from, puts).await?)
+        Move::FeedCampaign(site, name, list, from, puts) => {
+            Answer::CampaignFed(frontier.feed_campaign(&site, &name, &list, from, puts).await?)
         }
         Move::TuneCampaign(site, name, tuning) => {
             let act = Act { did: format!("{tuning:?} {name}"), ..Act::default() };

@@ -450,8 +450,8 @@ impl Ledger {
             (Move::StartCampaign(site, name, plan, urls), Answer::CampaignStarted(started)) => {
                 self.start_campaign((site, name), plan, urls, started)
             }
-            (Move::FeedCampaign(site, name, from, puts), Answer::CampaignFed(fed)) => {
-                self.feed_campaign((site, name), *from, puts, *fed)
+            (Move::FeedCampaign(site, name, list, from, puts), Answer::CampaignFed(fed)) => {
+                self.feed_campaign((site, name), list, *from, puts, *fed)
             }
             (Move::TuneCampaign(site, name, tuning), Answer::CampaignTuned(tuned)) => {
                 self.tune_campaign((site, name), tuning, *tuned)

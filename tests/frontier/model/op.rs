@@ -217,10 +217,11 @@ pub enum CampaignAct {
         tick: i64,
         batch: Option<&'static str>,
     },
-    /// From so many before where it is.
+    /// From so many before where it is, or as of the list that its name had before.
     Feed {
         behind: u32,
         count: usize,
+        of_old: bool,
     },
     Tune(CampaignTuning),
     /// From the first page of its list on, so many.
@@ -400,7 +401,11 @@ fn campaign(dice: &mut Rng) -> Op {
             tick: dice.i64(1..10) * 1_000,
             batch: some(dice, &BATCHES),
         },
-        4..9 => CampaignAct::Feed { behind: dice.u32(0..3) / 2, count: dice.usize(0..4) },
+        4..9 => CampaignAct::Feed {
+            behind: dice.u32(0..3) / 2,
+            count: dice.usize(0..4),
+            of_old: dice.u32(0..6) == 0,
+        },
         9 => CampaignAct::Drop(dice.usize(0..7)),
         10 => CampaignAct::Tune(CampaignTuning::Stopped { keep: dice.bool() }),
         _ => CampaignAct::Tune(match dice.u32(0..4) {

@@ -1,7 +1,7 @@
 //! Campaigns: a list lies beside the queue and is put portion by portion, each URL once, whoever feeds and dies (C11-C16).
 
 use paced::internals::frontier::campaigns::{
-    CampaignBooked, CampaignStarted, CampaignTuned, UrlList, put_of,
+    CampaignBooked, CampaignFed, CampaignStarted, CampaignTuned, ListKey, UrlList, put_of,
 };
 use paced::internals::frontier::state::{CAMPAIGN_KEPT_MS, CAMPAIGNS_KEPT, CampaignTuning, UPLOAD_KEPT_MS};
 use paced::internals::frontier::{
@@ -87,10 +87,16 @@ impl World {
         [fed, counts.open, counts.done, counts.dead, counts.coalesced, status.left()]
     }
 
+    /// A step of whoever feeds `c`.
+    async fn feed_of(&self, list: &ListKey, from: u32, puts: Vec<Put>) -> Option<CampaignFed> {
+        self.frontier.feed_campaign("a", "c", list, from, puts).await.expect("answers")
+    }
+
     /// Notes the end of a campaign, as whoever feeds does.
     async fn note_its_end(&self, name: &str) {
-        let next = self.standing(name).await.campaign.next;
-        self.frontier.feed_campaign("a", name, next, Vec::new()).await.expect("answers");
+        let campaign = self.standing(name).await.campaign;
+        let noting = self.frontier.feed_campaign("a", name, &campaign.list, campaign.next, Vec::new());
+        noting.await.expect("answers");
     }
 
     async fn sweep_all(&self) {
@@ -166,7 +172,7 @@ fn c16_two_that_feed_the_same_portion_put_it_once() {
         // One that was stopped for long comes with what was next then.
         w.do_some(10).await;
         let late = (0..5).map(|n| put_of(&url("a", &format!("{n:04}")), "c", &plan(10))).collect();
-        let fed = w.frontier.feed_campaign("a", "c", 0, late).await.expect("answers").expect("it is there");
+        let fed = w.feed_of(&seen.campaign.list, 0, late).await.expect("it is there");
         assert_eq!((fed.put, fed.next, fed.room), (0, 10, 10));
         assert_eq!(w.downloads("a").await.waiting, 0);
     });
@@ -179,10 +185,26 @@ fn c16_no_more_is_put_than_there_is_room_for_whatever_is_asked() {
         let all = |from: u32| -> Vec<Put> {
             (from..23).map(|n| put_of(&url("a", &format!("{n:04}")), "c", &plan(10))).collect()
         };
-        let fed = w.frontier.feed_campaign("a", "c", 0, all(0)).await.expect("answers").expect("it is there");
+        let list = w.standing("c").await.campaign.list;
+        let fed = w.feed_of(&list, 0, all(0)).await.expect("it is there");
         assert_eq!((fed.put, fed.next, fed.room), (10, 10, 0));
-        let fed = w.frontier.feed_campaign("a", "c", 10, all(10)).await.expect("answers");
+        let fed = w.feed_of(&list, 10, all(10)).await;
         assert_eq!(fed.map(|fed| (fed.put, fed.next)), Some((0, 10)));
+    });
+}
+
+#[test]
+fn c16_a_feed_that_hung_until_the_name_had_another_list_puts_nothing_of_the_old_one() {
+    on_every_backend(async |w| {
+        w.campaign_of(23, 10).await;
+        let old = w.standing("c").await.campaign.list;
+        w.set("c", CampaignTuning::Stopped { keep: false }).await;
+        assert_eq!(w.start_list("c", &plan(10), pages(100, 23)).await, CampaignStarted::Done);
+        let late = (0..5).map(|n| put_of(&url("a", &format!("{n:04}")), "c", &plan(10))).collect();
+        assert_eq!(w.feed_of(&old, 0, late).await, None);
+        assert_eq!((w.downloads("a").await.waiting, w.standing("c").await.campaign.next), (0, 0));
+        assert_eq!(w.feed_all().await, 10);
+        assert_eq!(w.do_some(10).await[0], "0100");
     });
 }
 
@@ -522,5 +544,25 @@ fn c16_a_run_that_is_given_up_gets_nothing_of_it() {
         while w.frontier.go_on_giving_up("a").await.expect("answers") {}
         assert_eq!(w.standing("c").await.counts.dropped, 4);
         assert_eq!(w.feed_all().await, 4);
+    });
+}
+
+#[test]
+fn c11_the_name_of_a_campaign_whose_site_is_renamed_half_way_stays_its_own() {
+    on_every_backend(async |w| {
+        w.campaign_of(23, 10).await;
+        w.fast_site("b").await;
+        let first = w.frontier.rename_step("a", "new").await.expect("answers");
+        let mut list = UrlList::in_chunks_of(4);
+        list.push(url("b", "0000"));
+        let started = w.frontier.start_campaign("b", "c", &plan(10), &mut list, Act::default()).await;
+        let started = started.expect("answers");
+        assert!(matches!(started, CampaignStarted::Running(_)), "{started:?} after {first:?}");
+        if first != Renamed::Done {
+            assert_eq!(w.frontier.rename("a", "new").await.expect("answers"), Renamed::Done);
+        }
+        let names = w.frontier.campaign_names().await.expect("answers");
+        assert_eq!(names.iter().map(|name| name.site.as_str()).collect::<Vec<_>>(), ["new"]);
+        assert_eq!(w.feed_all().await, 10);
     });
 }

@@ -256,11 +256,11 @@ local campaigns = module(function(campaigns)
   end
 
   -- Puts pages of a campaign, those from that URL of its list on: as many as there is room for, and none where another one put some
-  -- meanwhile. Its end is noted, once that has come.
-  function campaigns.feed(site_name, name, from, puts, marks, elsewhere)
+  -- meanwhile. Its end is noted, once that has come. None where it is another list's by now.
+  function campaigns.feed(site_name, name, list_mark, from, puts, marks, elsewhere)
     local site = store.site(site_name)
     local campaign = site and read(site_name, name)
-    if not campaign then
+    if not campaign or campaign.list.mark ~= list_mark then
       return false
     end
     local counts = counts_of(site_name, name)
@@ -377,11 +377,11 @@ local campaigns = module(function(campaigns)
   end
 
   -- Removes what nobody needs of a campaign: the list of one that ended, in small steps, then the campaign where it is wanted so or
-  -- that was long ago.
+  -- that was long ago. That of a site whose renaming is half done lies under its new name.
   function campaigns.clear(site, name, wanted)
     local campaign = read(site, name)
     if not campaign then
-      return 'gone'
+      return call('HEXISTS', P .. 'renamed', site) == 1 and 'kept' or 'gone'
     end
     local counts, goes = counts_of(site, name), wanted or is_over(campaign)
     if not is_done(campaign, counts[1]) and (campaign.began_at or not goes) then

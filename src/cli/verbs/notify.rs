@@ -32,7 +32,7 @@ pub(super) async fn run(options: NotifyArgs, globals: &Globals) -> Result<Exit, 
     let cacert = certificates(options.cacert.as_deref())?;
     let notifier = Notifier::new(notify.to, cacert.as_deref())?;
     let stop = await_signals()?.token;
-    let Some(told) = stop.run_until_cancelled(notifier.tell_test()).await else {
+    let Some(told) = stop.run_until_cancelled(Box::pin(notifier.tell_test())).await else {
         return Ok(Exit::Interrupted);
     };
     match told {

@@ -29,7 +29,9 @@ pub struct Campaign {
 /// A list in small chunks.
 pub fn list_of(urls: &[CanonicalUrl]) -> UrlList {
     let mut list = UrlList::in_chunks_of(2);
-    urls.iter().for_each(|url| list.push(url.clone()));
+    for url in urls {
+        list.push(url.clone());
+    }
     list
 }
 

@@ -7,7 +7,7 @@
 //! which is wall time; beside it stands the CPU time of the server, its reading and writing included.
 //!
 //! `LANES=1` adds five lanes, none of them empty, three rules and a thousand tenants: each page is put by one of them, and its
-//! links are theirs as well.
+//! links are theirs as well. Of ten pages of a site, two are the steps of a session.
 //!
 //! `INSTRUCTIONS=1` counts instructions of the server instead, by valgrind: other programs of the machine disturb that by
 //! next to nothing. It is some fifty times as slow, so that there are fewer sites, tasks and pages (20, 4000, 192).
@@ -23,7 +23,9 @@ use std::time::Instant;
 
 use measure::{done, name, register_at, url};
 use paced::internals::frontier::{Claim, Frontier, WorkScope};
-use paced::internals::task::{FleetRules, LaneRule, LaneWish, Lease, Priority, Put, Settled, Settlement};
+use paced::internals::task::{
+    FleetRules, LaneRule, LaneWish, Lease, Priority, Put, SessionWish, Settled, Settlement,
+};
 use support::RedisServer;
 use tokio::task::JoinSet;
 
@@ -61,7 +63,7 @@ async fn run() {
     );
 
     if counted {
-        server.instructions();
+        server.count_instructions();
         work_off(&frontier, pages, sites).await;
         println!(
             "{pages} pages: {:.0} instructions of the server a page",
@@ -88,7 +90,11 @@ async fn register(frontier: &Frontier, sites: u64) {
 
 async fn fill(frontier: &Frontier, sites: u64, each: u64, portion: usize) {
     in_parallel(frontier, 0..sites, move |frontier, site| async move {
-        let put = |page| Put { wish: wish(page), ..Put::request(url(site, page), Priority::from_value(240)) };
+        let put = |page| Put {
+            wish: wish(page),
+            session: session(page),
+            ..Put::request(url(site, page), Priority::from_value(240))
+        };
         let puts: Vec<Put> = (0..each).map(put).collect();
         for portion in puts.chunks(portion) {
             frontier.put(&name(site), portion.to_vec()).await.expect("put");
@@ -127,6 +133,12 @@ fn wish(page: u64) -> LaneWish {
     let tenant = Some(format!("tenant{}", fastrand::u32(..1_000)));
     let lane = page.is_multiple_of(5).then(|| "bulk".to_owned());
     LaneWish { lane, urgent: false, tenant }
+}
+
+/// The session of a page: two of ten are the steps of one.
+fn session(page: u64) -> Option<SessionWish> {
+    let is_step = has_lanes() && matches!(page % 10, 3 | 7);
+    is_step.then(|| SessionWish { name: format!("session{}", page / 10), on_failure: None })
 }
 
 /// Claims of one task each, one after the other; what they leased goes back to its place by settling.
@@ -332,7 +344,7 @@ async fn in_parallel<F>(
 {
     let (next, end) = (Arc::new(AtomicU64::new(numbers.start)), numbers.end);
     let mut workers = JoinSet::new();
-    for _ in 0..WORKERS * 4 {
+    for _ in 0..WORKERS {
         let (frontier, next, work) = (frontier.clone(), Arc::clone(&next), work.clone());
         workers.spawn(async move {
             loop {

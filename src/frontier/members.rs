@@ -198,12 +198,16 @@ impl Frontier {
         ask!(self, Bury { owner: owner.to_owned() }).map(drop)
     }
 
-    /// The processes that claim and are alive. On one machine the lock on a process's file tells that at once; on a server one
-    /// that is gone counts for as long as its last beat may.
+    /// The processes that nobody has declared dead. On one machine the lock on a process's file tells at once that it is gone.
+    pub async fn not_dead(&self) -> Result<Vec<Owner>, FrontierError> {
+        Ok(self.owners().await?.into_iter().filter(|owner| !owner.dead && !self.is_gone(owner)).collect())
+    }
+
+    /// The processes that claim and are alive: on a server one that is gone counts for as long as its last beat may.
     pub async fn at_work(&self) -> Result<Vec<Owner>, FrontierError> {
-        let mut owners = self.owners().await?;
+        let mut owners = self.not_dead().await?;
         let now = self.clock().now();
-        owners.retain(|owner| !owner.dead && !self.is_gone(owner) && !self.is_silent(owner, now));
+        owners.retain(|owner| !self.is_silent(owner, now));
         Ok(owners)
     }
 

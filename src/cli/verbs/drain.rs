@@ -31,7 +31,8 @@ pub(in crate::cli) struct DrainArgs {
 /// Drains them; each hears of it with its next beat.
 pub(super) async fn run(options: DrainArgs, globals: &Globals) -> Result<Exit, Trouble> {
     let frontier = globals.open_existing()?;
-    let alive = frontier.at_work().await?;
+    // One that is silent for a while may come back: right after an outage of the server all of them are.
+    let alive = frontier.not_dead().await?;
     let chosen = chosen(&options, &alive)?;
     if chosen.is_empty() {
         say("no process works on this frontier");

@@ -3,7 +3,7 @@ gate = module(function(gate)
   local ONLY, NONE = { LANE }, {}
 
   -- How many tasks may be claimed in each lane but the one that is always there. Earlier builds kept that as a text.
-  local function counts_of(site, stage)
+  function gate.counts(site, stage)
     local field = counter[stage].lanes
     if type(site[field]) == 'string' then
       site[field] = cjson.decode(site[field])
@@ -12,7 +12,7 @@ gate = module(function(gate)
   end
 
   local function set_count(site, stage, lane, count)
-    local field, counts = counter[stage].lanes, counts_of(site, stage)
+    local field, counts = counter[stage].lanes, gate.counts(site, stage)
     if counts == NONE then
       counts = {}
     end
@@ -26,7 +26,7 @@ gate = module(function(gate)
       return ONLY
     end
     local lanes = {}
-    for lane in pairs(counts_of(site, stage)) do
+    for lane in pairs(gate.counts(site, stage)) do
       lanes[#lanes + 1] = lane
     end
     table.sort(lanes)
@@ -39,13 +39,13 @@ gate = module(function(gate)
     if task.place ~= WAITING or not task.lane then
       return
     end
-    local count = (counts_of(site, task.stage)[task.lane] or 0) + by
+    local count = (gate.counts(site, task.stage)[task.lane] or 0) + by
     set_count(site, task.stage, task.lane, count > 0 and count or nil)
   end
 
   -- How many tasks of a lane wait for nothing but their turn; those that wait for their host are the one's that is always there.
   function gate.waiting_in(site, stage, lane)
-    local counts, waiting = counts_of(site, stage), site[counter[stage].waiting] or 0
+    local counts, waiting = gate.counts(site, stage), site[counter[stage].waiting] or 0
     if lane ~= LANE then
       return counts[lane] or 0
     end
@@ -118,7 +118,7 @@ gate = module(function(gate)
   function gate.draw(site, stage, dice, served)
     if not site[counter[stage].lanes] then
       return lanes.serves(served, LANE) and LANE or nil
-    elseif counts_of(site, stage)[NOW] and lanes.serves(served, NOW) then
+    elseif gate.counts(site, stage)[NOW] and lanes.serves(served, NOW) then
       return NOW
     end
     local weights, ready, all = in_force().lanes or {}, {}, 0
@@ -194,13 +194,13 @@ gate = module(function(gate)
     end
     sweep()
     local key = window(stage, tenant)
-    local count = call('LPUSH', key, string.format('%.0f', now))
+    local count = call('LPUSH', key, string.format('%d', now))
     if count > found.most + 1 then
-      call('LTRIM', key, 0, found.most)
+      call('LTRIM', key, '0', string.format('%d', found.most))
     end
-    call('ZADD', P .. 'windows', now + found.longest + 1, stage .. tenant)
+    call('ZADD', P .. 'windows', string.format('%d', now + found.longest + 1), stage .. tenant)
     for i = #found, 1, -1 do
-      local at = found[i].threshold < count and call('LINDEX', key, found[i].threshold)
+      local at = found[i].threshold < count and call('LINDEX', key, string.format('%d', found[i].threshold))
       if at and tonumber(at) >= now - found[i].per then
         return found[i].lane
       end

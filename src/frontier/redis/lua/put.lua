@@ -273,6 +273,7 @@ put = module(function(put)
     local found, lane_of = tasks.find_all(site, 'd', urls)
     local known = tasks.known_among(site, urls, found, marks, first)
     local has_letters = (site['d.letters'] or 0) > 0
+    local is_moved = false
     local known_links, coalesced_links = 0, 0 -- most links of a page are of these two kinds: they are booked together
     for i = first, last do
       asked = read_row(puts[i], asked)
@@ -291,11 +292,12 @@ put = module(function(put)
       else
         found[url] = nil
         task = waits and tasks.waiting(site.name, 'd', url, task, WAITING, lane_of[url]) or task
-        if task and task.session then
-          task = tasks.find(site, 'd', url) -- a put before may have moved it
+        if task and task.session and is_moved then
+          task = tasks.find(site, 'd', url)
         end
         replies[i] = put_found(site, 'd', asked, nil, task, known[url])
       end
+      is_moved = is_moved or not asked.link or asked.session -- such a put may move steps of sessions
     end
     store.add(site, 'd.coalesced', coalesced_links)
     store.add(site, 'd.known', known_links)

@@ -134,16 +134,11 @@ local tasks = module(function(tasks)
 
   -- Those of the URLs that wait in a lane other than the one that is always there: their scores, and which lane that is.
   local function find_in_lanes(site, stage, urls, found, lane_of)
-    local lanes, left = gate.lanes(site, stage), urls
-    for i = 2, #lanes do
-      urls, left = left, {}
-      local scores = #urls > 0 and call('ZMSCORE', queue(site.name, stage, lanes[i]), unpack(urls)) or {}
-      for at = 1, #urls do
-        local url, score = urls[at], scores[at]
-        if score then
-          found[url], lane_of[url] = tonumber(score), lanes[i]
-        else
-          left[#left + 1] = url
+    for lane in pairs(gate.counts(site, stage)) do
+      local scores = call('ZMSCORE', queue(site.name, stage, lane), unpack(urls))
+      for i = 1, #urls do
+        if scores[i] then
+          found[urls[i]], lane_of[urls[i]] = tonumber(scores[i]), lane
         end
       end
     end
@@ -161,20 +156,25 @@ local tasks = module(function(tasks)
         others[#others + 1], fields[#fields + 1] = url, stage .. url
       end
     end
-    local names = counter[stage]
+    local names, left = counter[stage], others
     if #fields > 0 and (site[names.leased] or site[names.delayed] or site[names.scheduled]) then
       local records = call('HMGET', P .. 'tasks:' .. site.name, unpack(fields))
+      left = {}
       for i = 1, #others do
-        found[others[i]] = of_record(site.name, stage, others[i], records[i]) or false
+        local task = of_record(site.name, stage, others[i], records[i])
+        found[others[i]] = task or false
+        if not task or has_turn(task.place) then
+          left[#left + 1] = others[i]
+        end
       end
     end
-    if site[names.lanes] then
-      find_in_lanes(site, stage, others, found, lane_of)
+    if site[names.lanes] and #left > 0 then
+      find_in_lanes(site, stage, left, found, lane_of)
     end
-    for i = 1, site[names.parked] and #others or 0 do
-      local score = call('ZSCORE', parked_key(site.name, tasks.origin_of(others[i])), others[i])
+    for i = 1, site[names.parked] and #left or 0 do
+      local score = call('ZSCORE', parked_key(site.name, tasks.origin_of(left[i])), left[i])
       if score then
-        found[others[i]] = tasks.waiting(site.name, stage, others[i], tonumber(score), PARKED)
+        found[left[i]] = tasks.waiting(site.name, stage, left[i], tonumber(score), PARKED)
       end
     end
     return found, lane_of

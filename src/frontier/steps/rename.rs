@@ -6,8 +6,8 @@ use crate::frontier::shelf::Shelf;
 use crate::frontier::step::Renamed;
 
 impl<S: Shelf> Moment<'_, S> {
-    /// Renames a site that nobody works on. A pace unit of its own is renamed with it; the old one keeps its last starts, so
-    /// that a site registered under the old name asks nobody early.
+    /// Renames a site that nobody works on. A pace unit of its own is renamed with it, and its wall; the old one keeps its last
+    /// starts, so that a site registered under the old name asks nobody early.
     pub(super) fn rename(&mut self, name: &str, to: &str) -> Done<S, Renamed> {
         let Some(mut site) = self.shelf.site(name)? else { return Ok(Renamed::Unknown) };
         if self.shelf.site(to)?.is_some() {
@@ -20,7 +20,10 @@ impl<S: Shelf> Moment<'_, S> {
         if site.unit == name {
             self.move_unit(&mut site, to)?;
             // Whoever holds the unit's mutex from outside holds that of the new name as well.
-            let left = self.unit_or_new(name)?;
+            let mut left = self.unit_or_new(name)?;
+            // Left here, it would come back with the name after it has ended.
+            left.wall = None;
+            self.save_unit(&left)?;
             if let Some(held) = self.held_outside(&left)? {
                 self.shelf.save_mutex(&MutexKey::unit(to), &held)?;
             }

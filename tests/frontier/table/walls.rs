@@ -1,7 +1,7 @@
 //! Walls: what refuses is left alone but for one probe at a time, and asked slowly afterwards (W3-W6).
 
 use paced::internals::clock::Timestamp;
-use paced::internals::frontier::Rearm;
+use paced::internals::frontier::{Rearm, Renamed};
 use paced::internals::task::{Failure, Lease, Outcome, Settled, WallSighting};
 
 use crate::world::*;
@@ -437,6 +437,28 @@ fn w6_an_ordinary_shop_with_503s_that_say_for_how_long_keeps_its_unblocked_start
         }
         let unblocked = (world.now() - began - blocked) / 1_000;
         assert!(starts * 100 >= unblocked * 95, "{starts} starts of {unblocked}");
+    });
+}
+
+#[test]
+fn w3_a_renamed_site_keeps_its_wall_and_one_that_has_ended_does_not_come_back_with_a_name() {
+    on_every_backend(async |world| {
+        world.walled(3, false).await;
+        let rename = async |from: &str, to: &str| {
+            assert_eq!(world.frontier.rename(from, to).await.expect("answers"), Renamed::Done);
+        };
+        rename("a", "b").await;
+        assert!(world.next_probe("b").await.is_some());
+        rename("b", "a").await;
+        world.pass(2 * MINUTE);
+        let probe = world.start().await;
+        assert!(probe.is_probe());
+        world.done(&probe).await;
+        assert_eq!(world.next_probe("a").await, None);
+        for (from, to) in [("a", "b"), ("b", "a")] {
+            rename(from, to).await;
+            assert_eq!(world.next_probe(to).await, None, "{to}");
+        }
     });
 }
 

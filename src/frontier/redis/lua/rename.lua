@@ -48,7 +48,8 @@ local rename = module(function(rename)
     return is_left and 'partly' or 'done'
   end
 
-  -- Renames a site that nobody works on. A pace unit of its own is renamed with it; the old one keeps its last starts.
+  -- Renames a site that nobody works on. A pace unit of its own is renamed with it, and its wall; the old one keeps its last
+  -- starts.
   function rename.step(name, to)
     if call('HGET', P .. 'renamed', name) == to then
       return go_on(store.site(to))
@@ -73,8 +74,11 @@ local rename = module(function(rename)
     end
     if site.unit == name then
       sites_of.move_unit(site, to)
-      move_outsider(store.unit(name), store.unit(to))
-      places.take_starts(store.unit(to), store.unit(name))
+      local left = store.some_unit(name)
+      left.wall = nil -- left here, it would come back with the name after it has ended
+      places.save_unit(left)
+      move_outsider(left, store.unit(to))
+      places.take_starts(store.unit(to), left)
     end
     store.unready(site)
     store.leave(site)

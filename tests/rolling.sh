@@ -87,10 +87,6 @@ asked() {
     [ "$(wc -l <"$data/arrivals")" -ge "$1" ]
 }
 
-has_ended() {
-    ! kill -0 "$1" 2>/dev/null
-}
-
 # work BUILD NAME [OPTION…]: starts a worker; its id is $worker, its log $data/NAME.log.
 work() {
     build=$1 name=$2
@@ -141,11 +137,13 @@ upgraded() {
     work "$old" old-2 && second=$worker
     until_is 60 "the old build's pages" asked 15
     refused "$new" early-1 "a process of an older paced (schema" "old-[12]"
-    kill -TERM "$first" && ended "$first" old-1
+    kill -TERM "$first" || fail "old-1 is gone: $(cat "$data/old-1.log")"
+    ended "$first" old-1
     before_second=$(wc -l <"$data/arrivals")
     refused "$new" early-2 "a process of an older paced (schema" "old-2"
     until_is 60 "pages of the old build's other worker" asked $((before_second + 10))
-    kill -TERM "$second" && ended "$second" old-2
+    kill -TERM "$second" || fail "old-2 is gone: $(cat "$data/old-2.log")"
+    ended "$second" old-2
     stood=$(wc -l <"$data/arrivals")
     [ "$stood" -lt $pages ] || fail "nothing is left for this build"
 

@@ -246,6 +246,9 @@ impl Step {
             self,
             Self::Claim { .. }
                 | Self::Enlist { scope: None, .. }
+                | Self::Extend { .. }
+                | Self::TryLock { .. }
+                | Self::ExtendLock { .. }
                 | Self::PostEvent { .. }
                 | Self::TakeEvent { .. }
                 | Self::EndEvent { .. }

@@ -36,7 +36,7 @@ pub(super) struct Slots {
     bytes_along: AtomicUsize,
     /// By stage, how many more may wait for their end.
     ends: [Semaphore; 2],
-    /// A slot got free, or there may be more for one that is.
+    /// A slot got free.
     pub(super) freed: Notify,
     /// All download slots are taken, and there was more to claim at once.
     pub(super) are_short: AtomicBool,

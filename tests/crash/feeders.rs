@@ -65,14 +65,16 @@ impl Night {
         night
     }
 
-    /// Kills the only one that feeds, at some moment after it put something; how much of the list is put by then.
+    /// Kills the only one that feeds, at some moment after it put something, every other time while it may put more; how much of the
+    /// list is put by then.
     fn kill_a_feeder(&mut self, number: u32, fed: u32) -> u32 {
         let mut feeder = self.feeder(number);
         within(TURN, "a portion by the next feeder", || {
             assert!(!feeder.ended(), "{}", feeder.stderr());
             (self.look().campaign.next > fed).then_some(())
         });
-        thread::sleep(Duration::from_micros(fastrand::u64(..100_000)));
+        let latest = if number.is_multiple_of(2) { 3_000 } else { 100_000 };
+        thread::sleep(Duration::from_micros(fastrand::u64(..latest)));
         feeder.kill();
         assert_eq!(feeder.finish().code, None, "it ended before it was killed");
         let night = self.look();

@@ -7,6 +7,7 @@ use serde_json::json;
 use super::account::Account;
 use super::results::Results;
 use super::signals::await_signals;
+use super::unserved::unserved;
 use super::when::When;
 use super::{Exit, Trouble, say};
 use crate::clock::{self, Timestamp};
@@ -35,6 +36,8 @@ pub(in crate::cli) struct BatchWait {
 struct BatchStand {
     name: String,
     sites: Vec<(String, BatchCounts)>,
+    /// Open pages were not found again where they were.
+    is_unsure: bool,
 }
 
 /// Shows how a batch stands, now or when all of its pages have ended: with 3 if some are dead, or the time is over before.
@@ -73,12 +76,19 @@ impl BatchStand {
     /// Every site is looked at: a redirect may have led to any of them.
     async fn of(name: &str, frontier: &Frontier) -> Result<Self, Trouble> {
         let sites = frontier.batch_on_each(&frontier.sites().await?, name).await?;
-        if sites.is_empty() {
-            return Err(Trouble::failed(format!(
-                "there is no batch `{name}`: no page was put with it, or its last one ended more than a week ago"
-            )));
+        let stand = Self { name: name.to_owned(), sites, is_unsure: false };
+        stand.must_be_there()?;
+        Ok(stand)
+    }
+
+    fn must_be_there(&self) -> Result<(), Trouble> {
+        if !self.sites.is_empty() {
+            return Ok(());
         }
-        Ok(Self { name: name.to_owned(), sites })
+        let name = &self.name;
+        Err(Trouble::failed(format!(
+            "there is no batch `{name}`: no page was put with it, or its last one ended more than a week ago"
+        )))
     }
 
     /// The sites that have pages of it, once more.
@@ -88,14 +98,13 @@ impl BatchStand {
         Ok(())
     }
 
-    /// Where all had ended, books may have been swept meanwhile: what they said was true.
-    fn saw(&mut self, sites: Vec<(String, BatchCounts)>) {
-        let before = std::mem::replace(&mut self.sites, sites);
-        for (site, batch) in before {
-            if batch.open() == 0 && self.sites.iter().all(|(seen, _)| *seen != site) {
-                self.sites.push((site, batch));
-            }
-        }
+    /// What was found now. Books that weren't found count as they were: they may have been swept, or are on their way to another
+    /// name.
+    fn saw(&mut self, found: Vec<(String, BatchCounts)>) {
+        let mut gone = std::mem::replace(&mut self.sites, found);
+        gone.retain(|(site, _)| self.sites.iter().all(|(seen, _)| seen != site));
+        self.is_unsure = gone.iter().any(|(_, batch)| batch.open() > 0);
+        self.sites.extend(gone);
         self.sites.sort_by(|(one, _), (other, _)| one.cmp(other));
     }
 
@@ -105,17 +114,29 @@ impl BatchStand {
 
     /// Whether nothing of it is open on any site. A page that went to another site between two reads shows in the next ones.
     async fn has_ended(&mut self, frontier: &Frontier) -> Result<bool, Trouble> {
-        if self.sum(BatchCounts::open) > 0 {
+        if self.sum(BatchCounts::open) > 0 && !self.is_unsure {
             return Ok(false);
         }
-        self.saw(frontier.batch_on_each(&frontier.sites().await?, &self.name).await?);
+        let names = frontier.sites().await?;
+        self.saw(frontier.batch_on_each(&names, &self.name).await?);
+        // One that was forgotten counts no more, and one that has another name counts there.
+        self.sites.retain(|(site, _)| names.contains(site));
+        self.must_be_there()?;
         Ok(self.sum(BatchCounts::open) == 0)
     }
 
     /// Says where pages are open and nobody works on their site.
     async fn tell_idle(&self, frontier: &Frontier) -> Result<(), Trouble> {
         let at_work = frontier.at_work().await?;
-        for (site, batch) in self.sites.iter().filter(|(_, batch)| batch.open() > 0) {
+        let open = self.sites.iter().filter(|(_, batch)| batch.open() > 0);
+        let names: Vec<String> = open.clone().map(|(site, _)| site.clone()).collect();
+        for view in frontier.views(&names).await? {
+            let lanes = unserved(&view, &at_work);
+            for lane in lanes {
+                say(format_args!("paced: on {}, {}", view.site, lane.told()));
+            }
+        }
+        for (site, batch) in open {
             if !at_work.iter().any(|owner| owner.works_on(site)) {
                 let (open, name) = (batch.open(), &self.name);
                 say(format_args!(
@@ -244,12 +265,14 @@ mod tests {
         let open = BatchCounts { created: 2, ..BatchCounts::default() };
         let sites = [("a", ended(1)), ("b", open.clone()), ("c", open)];
         let sites = sites.map(|(site, batch)| (site.to_owned(), batch)).to_vec();
-        let mut stand = BatchStand { name: "spring".to_owned(), sites };
+        let mut stand = BatchStand { name: "spring".to_owned(), sites, is_unsure: false };
         stand.saw(vec![("b".to_owned(), ended(0)), ("d".to_owned(), ended(0))]);
         let names: Vec<&str> = stand.sites.iter().map(|(site, _)| site.as_str()).collect();
-        assert_eq!(names, ["a", "b", "d"], "c had open pages, and was forgotten");
+        assert_eq!(names, ["a", "b", "c", "d"]);
+        assert!(stand.is_unsure, "c had open pages: where these are is to be looked up");
         assert_eq!(stand.sum(|batch| batch.dead), 1);
-        stand.saw(vec![("a".to_owned(), ended(2))]);
+        stand.saw(vec![("a".to_owned(), ended(2)), ("c".to_owned(), ended(0))]);
         assert_eq!(stand.sum(|batch| batch.dead), 2, "a newer look counts");
+        assert!(!stand.is_unsure);
     }
 }

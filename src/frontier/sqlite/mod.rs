@@ -186,35 +186,86 @@ fn name(path: &Path) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::canonical_url::CanonicalUrl;
     use crate::clock::within;
-    use crate::frontier::step::Claim;
-    use crate::frontier::table::Haste;
-    use crate::task::Put;
+    use crate::frontier::{Claim, Frontier, Member, Registration, SiteSettings, WorkScope};
+    use crate::page::Validators;
+    use crate::task::{Outcome, Put, Settled, Settlement, StoredPage};
+    use std::time::Duration;
+
+    struct Ground {
+        frontier: Frontier,
+        me: Member,
+        _folder: tempfile::TempDir,
+    }
+
+    impl Ground {
+        async fn new() -> Self {
+            let folder = tempfile::tempdir().expect("a folder");
+            let url = format!("sqlite:{}", folder.path().join("frontier.db").display());
+            let frontier = Frontier::open(&url).expect("a file");
+            let shop = Registration {
+                name: "shop".to_owned(),
+                text: String::new(),
+                group: None,
+                hosts: vec!["shop.example".to_owned()],
+                settings: SiteSettings { parallel: 8, attempts: 5, ..SiteSettings::default() },
+            };
+            frontier.register(shop).await.expect("registered");
+            let me = frontier.join(WorkScope::All).await.expect("joined");
+            let ground = Self { frontier, me, _folder: folder };
+            while ground.is_woken().await {}
+            ground
+        }
+
+        async fn is_woken(&self) -> bool {
+            within(Duration::from_millis(20), self.frontier.woken(&self.me)).await.is_some()
+        }
+
+        async fn put(&self, path: &str, may_wait: bool) {
+            let url = CanonicalUrl::parse(&format!("https://shop.example/{path}")).expect("a URL");
+            let puts = vec![Put::seed(url)];
+            self.frontier.put_waiting("shop", puts, may_wait).await.expect("put");
+        }
+
+        /// Claims a download and settles it, its page stored, with whatever is to take the parse.
+        async fn fetch(&self, parse: Option<u64>) -> Settled {
+            let owner = self.me.name.clone();
+            let token = fastrand::u64(1..1 << 40);
+            let claim = Claim { owner, token, download: 1, parse: 0, dice: vec![0], lead: 0 };
+            let lease = self.frontier.claim(claim).await.expect("answers").leases.pop().expect("it is due");
+            let stored = StoredPage {
+                place: format!("pages:{}", lease.fence),
+                fetched_at: self.frontier.clock().now(),
+                validators: Validators::default(),
+            };
+            let done = Outcome::Done { stored: Some(stored), recrawl: None };
+            let settlement = Settlement { parse, ..Settlement::of(lease, done) };
+            let token = fastrand::u64(1..1 << 40);
+            let settled = self.frontier.settle_waiting(&self.me.name, token, vec![settlement], true);
+            settled.await.expect("settled").remove(0)
+        }
+    }
 
     #[tokio::test]
     async fn l1_a_process_is_woken_by_what_it_brought_but_not_by_what_travels_with_a_claim() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let frontier = Embedded::open(&folder.path().join("frontier.sqlite"), None).expect("a file");
-        let is_woken = async || within(Duration::from_millis(1), frontier.woken("me")).await.is_some();
-        let put = |haste| {
-            let url = CanonicalUrl::parse("https://shop.example/").expect("a URL");
-            Step::Put { site: "shop".to_owned(), puts: vec![Put::seed(url)], elsewhere: 0, haste }
-        };
-        let owner = "me".to_owned();
-        let claim = Claim { owner, token: 1, download: 1, parse: 1, dice: vec![0], lead: 0 };
-        assert!(!is_woken().await);
-        for (step, wakes) in [
-            (put(Haste::Nobody), true),
-            (put(Haste::Claim), false),
-            (Step::Claim { claim }, false),
-            (Step::Sites { from: String::new() }, false),
-            (Step::GiveUp { site: "shop".to_owned(), run: None, goes_on: false }, true),
-        ] {
-            frontier.step(step.clone()).await.expect("answers");
-            assert_eq!(is_woken().await, wakes, "{step:?}");
-            assert!(!is_woken().await, "once");
-        }
+        let ground = Ground::new().await;
+        assert!(!ground.is_woken().await);
+        ground.put("1", false).await;
+        assert!(ground.is_woken().await && !ground.is_woken().await, "once");
+        ground.put("2", true).await;
+        assert!(!ground.is_woken().await, "no start waits for it");
+        let settled = ground.fetch(Some(7)).await;
+        assert!(matches!(settled, Settled::Leased(_)), "{settled:?}");
+        assert!(!ground.is_woken().await, "a claim, and a settlement that took its parse along");
+    }
+
+    #[tokio::test]
+    async fn l1_a_process_is_woken_by_a_parse_that_was_not_taken_along() {
+        let ground = Ground::new().await;
+        ground.put("1", true).await;
+        assert!(!ground.is_woken().await);
+        assert_eq!(ground.fetch(None).await, Settled::Kept);
+        assert!(ground.is_woken().await);
     }
 }

@@ -18,6 +18,7 @@ use crate::frontier::error::FrontierError;
 use crate::frontier::state::LEASE_MS;
 use crate::frontier::steps;
 use crate::frontier::table::{Haste, Reply, Step, UNTIL_A_CLAIM};
+use crate::task::{Outcome, Settled, Settlement};
 
 /// The most steps in one transaction, and the most that several of them may weigh: a start that comes up meanwhile waits for no
 /// more than these.
@@ -65,7 +66,7 @@ impl StepWriter {
     fn answer(&mut self, batch: Vec<PendingStep>) {
         match self.commit(&batch) {
             Ok(replies) => {
-                if batch.iter().any(|job| job.step.may_bring() && job.step.haste() != Haste::Claim) {
+                if brings(&batch, &replies) {
                     self.brought.notify_one();
                 }
                 for (job, reply) in batch.into_iter().zip(replies) {
@@ -130,6 +131,26 @@ impl StepWriter {
         self.memory = memory;
         Ok(replies)
     }
+}
+
+/// Whether something may be claimed now that no claim was told of: one at the end of the batch saw all that came before it. What
+/// waits for a claim brings nothing that one is needed for, but for a parse that was not taken along.
+fn brings(batch: &[PendingStep], replies: &[Reply]) -> bool {
+    let leaves_parse = |step: &Step, reply: &Reply| match (step, reply) {
+        (Step::Settle { settlements, .. }, Reply::Settle(settled)) => {
+            let is_left = |(settlement, settled): (&Settlement, &Settled)| {
+                matches!(settlement.outcome, Outcome::Done { stored: Some(_), .. })
+                    && *settled == Settled::Kept
+            };
+            settlements.iter().zip(settled).any(is_left)
+        }
+        _ => false,
+    };
+    let brings = |(job, reply): (&PendingStep, &Reply)| {
+        job.step.may_bring() && job.step.haste() != Haste::Claim || leaves_parse(&job.step, reply)
+    };
+    let is_seen = matches!(batch.last(), Some(PendingStep { step: Step::Claim { .. }, .. }));
+    !is_seen && batch.iter().zip(replies).any(brings)
 }
 
 /// Whether a row that a step met is what is wrong, and not the file.

@@ -20,10 +20,7 @@ impl<S: Shelf> Moment<'_, S> {
         if site.unit == name {
             self.move_unit(&mut site, to)?;
             // Whoever holds the unit's mutex from outside holds that of the new name as well.
-            let mut left = self.unit_or_new(name)?;
-            // Left here, it would come back with the name after it has ended.
-            left.wall = None;
-            self.save_unit(&left)?;
+            let left = self.unit_or_new(name)?;
             if let Some(held) = self.held_outside(&left)? {
                 self.shelf.save_mutex(&MutexKey::unit(to), &held)?;
             }
@@ -36,8 +33,11 @@ impl<S: Shelf> Moment<'_, S> {
         self.shelf.rename_site(name, to)?;
         to.clone_into(&mut site.name);
         site.renew_version(self.now);
+        // Those who list the sites by lane may be past that name.
+        site.by_lane |= self.shelf.fleet()?.by_lane;
         self.shelf.save_site(&site)?;
-        let unit = self.unit_or_new(&site.unit)?;
+        let mut unit = self.unit_or_new(&site.unit)?;
+        unit.by_lane |= site.by_lane;
         self.retime(&unit)?;
         Ok(Renamed::Done)
     }

@@ -134,6 +134,10 @@ impl<S: Shelf> Moment<'_, S> {
             unit.wall.clone_from(&old.wall);
         }
         unit.slow = unit.slow.or(old.slow);
+        if old.name == site.name {
+            // Left with a unit of its own, it would come back with that one after it has ended.
+            (old.wall, old.slow) = (None, None);
+        }
         self.copy_fleet(&mut unit)?;
         to.clone_into(&mut site.unit);
         self.shelf.save_site(site)?;

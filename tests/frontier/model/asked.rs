@@ -211,6 +211,10 @@ impl Ledger {
             to.blocked = to.blocked.max(blocked);
             to.wall = to.wall.take().or(wall);
             to.slow = to.slow.or(slow);
+            if before == new.name {
+                let own = self.unit(&before);
+                (own.wall, own.slow) = (None, None);
+            }
         }
         self.unit(&unit).group = new.group.as_ref().map(|(_, interval)| *interval);
         let site = self.sites.entry(new.name.clone()).or_default();
@@ -293,12 +297,7 @@ impl Ledger {
     fn give_up(&mut self, name: &str) {
         let idle = self.tasks.iter().filter(|(key, task)| key.0 == name && task.is_idle());
         for key in idle.map(|(key, _)| key.clone()).collect::<Vec<_>>() {
-            let task = self.tasks.remove(&key);
-            self.books(&key).dropped += 1;
-            if let Some(task) = &task {
-                self.drop_batches(&key, task);
-            }
-            if let Some(name) = task.and_then(|task| task.session) {
+            if let Some(name) = self.drop_task(&key) {
                 self.step_given_up(&key, &name);
             }
         }

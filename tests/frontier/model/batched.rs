@@ -6,7 +6,7 @@ use std::mem::take;
 use paced::internals::frontier::BatchCounts;
 use paced::internals::task::{BatchNames, Put, Stage};
 
-use super::ledger::{Key, Ledger, Task, differs};
+use super::ledger::{Key, Ledger, differs};
 
 /// Batches that a put may name: more than a page has room for.
 pub const BATCHES: [&str; 10] = ["k0", "k1", "k2", "k3", "k4", "k5", "k6", "k7", "k8", "k9"];
@@ -150,11 +150,14 @@ impl Ledger {
         self.count_all(&key.0, &names.unwrap_or_default(), how);
     }
 
-    /// A task is dropped, with what met it.
-    pub fn drop_batches(&mut self, key: &Key, task: &Task) {
+    /// A task is dropped, with what met it: the session that it was a step of.
+    pub fn drop_task(&mut self, key: &Key) -> Option<String> {
+        let task = self.tasks.remove(key)?;
+        self.books(key).dropped += 1;
         self.count_all(&key.0, &task.batches, "dropped");
-        let further = task.deferral.as_ref().map(|deferral| deferral.batches.clone());
+        let further = task.deferral.map(|deferral| deferral.batches);
         self.count_all(&key.0, &further.unwrap_or_default(), "dropped");
+        task.session
     }
 
     /// A task dies: its pages go on as its further run, or with its letter.

@@ -207,15 +207,8 @@ impl Ledger {
         task.batches.retain(|own| *own != batch);
         let is_others = !task.batches.is_empty() || task.session.is_some() || task.errand;
         self.count(site, &batch, "dropped");
-        if !is_others {
-            let task = self.tasks.remove(&key);
-            self.books(&key).dropped += 1;
-            if let Some(task) = &task {
-                self.drop_batches(&key, task);
-            }
-            if let Some(name) = task.and_then(|task| task.session) {
-                self.step_ended(&key, &name, Ended::Dropped, None, false);
-            }
+        if !is_others && let Some(name) = self.drop_task(&key) {
+            self.step_ended(&key, &name, Ended::Dropped, None, false);
         }
         true
     }

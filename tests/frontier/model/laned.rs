@@ -146,12 +146,7 @@ impl Ledger {
             QueueChange::Priority { to, .. } => task.priority = to.value(),
             QueueChange::Lane { to, .. } => task.lane = Some(to.clone()).filter(|lane| lane != LANE),
             QueueChange::Drop => {
-                let task = self.tasks.remove(&key);
-                self.books(&key).dropped += 1;
-                if let Some(task) = &task {
-                    self.drop_batches(&key, task);
-                }
-                if let Some(name) = task.and_then(|task| task.session) {
+                if let Some(name) = self.drop_task(&key) {
                     self.step_ended(&key, &name, Ended::Dropped, None, false);
                 }
                 return Ok(());

@@ -463,6 +463,26 @@ fn w3_a_renamed_site_keeps_its_wall_and_one_that_has_ended_does_not_come_back_wi
 }
 
 #[test]
+fn w3_a_wall_that_ended_in_a_group_does_not_come_back_when_the_site_leaves_it() {
+    on_every_backend(async |world| {
+        world.walled(3, false).await;
+        let join = async |group: Option<&str>| {
+            world
+                .site_with("a", |shop| shop.group = group.map(|name| (format!("group:{name}"), 1_000)))
+                .await;
+        };
+        join(Some("g")).await;
+        assert!(world.next_probe("a").await.is_some(), "it comes along");
+        world.pass(2 * MINUTE);
+        let probe = world.start().await;
+        assert!(probe.is_probe());
+        world.done(&probe).await;
+        join(None).await;
+        assert_eq!(world.next_probe("a").await, None);
+    });
+}
+
+#[test]
 fn w3_resume_makes_the_probe_due_and_says_where_there_is_no_wall() {
     on_every_backend(async |world| {
         world.site("a").await;

@@ -37,6 +37,7 @@ lanes = module(function(lanes)
       end
     end
     unit.in_lanes = (next(unit.in_lanes.d) or next(unit.in_lanes.p)) and unit.in_lanes or nil
+    batch.changed_units[unit.name] = unit
   end
 
   -- A unit has something else in a lane than before.
@@ -44,7 +45,7 @@ lanes = module(function(lanes)
     local unit = store.some_unit(name)
     unit.in_lanes = unit.in_lanes or { d = {}, p = {} }
     unit.in_lanes[stage][lane] = unit.in_lanes[stage][lane] or -1
-    batch.changed_units[name] = unit
+    batch.changed_units[name], batch.to_rank[name] = unit, unit
   end
 
   -- Keeps a site among the ready ones of its unit in each lane in which it has something.
@@ -70,14 +71,28 @@ lanes = module(function(lanes)
     site.listed = (next(listed.d) or next(listed.p)) and listed or nil
   end
 
-  -- Brings the lists up to date with what changed in this call.
-  function lanes.index()
-    for _, site in pairs(batch.changed_sites) do
-      if site.by_lane or site.listed then
-        list(site)
-      end
+  -- A site was saved.
+  function lanes.saved(site)
+    if site.by_lane or site.listed then
+      batch.to_list[site.name] = site
     end
-    for _, unit in pairs(batch.changed_units) do
+  end
+
+  -- The turn of a unit may have changed.
+  function lanes.turned(unit)
+    if unit.in_lanes then
+      batch.to_rank[unit.name] = unit
+    end
+  end
+
+  -- Brings the lists up to date with what changed in this call since it was asked for last.
+  function lanes.index()
+    for name, site in pairs(batch.to_list) do
+      batch.to_list[name] = nil
+      list(site)
+    end
+    for name, unit in pairs(batch.to_rank) do
+      batch.to_rank[name] = nil
       if unit.in_lanes then
         rank(unit)
       end

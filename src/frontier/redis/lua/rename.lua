@@ -74,17 +74,14 @@ local rename = module(function(rename)
     end
     if site.unit == name then
       sites_of.move_unit(site, to)
-      local left = store.some_unit(name)
-      left.wall = nil -- left here, it would come back with the name after it has ended
-      places.save_unit(left)
-      move_outsider(left, store.unit(to))
-      places.take_starts(store.unit(to), left)
+      move_outsider(store.unit(name), store.unit(to))
+      places.take_starts(store.unit(to), store.unit(name))
     end
     store.unready(site)
     store.leave(site)
     move_keys(site, to)
     store.drop_site(name)
-    site.name = to
+    site.name, site.by_lane = to, site.by_lane or lanes.is_listing() -- those who list the sites may be past that name
     site.renamed_from = { name = name, run = site.run, moved = 0, sets = tasks.sets_known(site), cursor = '0' }
     call('HSET', P .. 'renamed', name, to)
     store.renew_version(site)

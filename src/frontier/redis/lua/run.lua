@@ -43,6 +43,7 @@ local function run(keys, args, reads)
   batch = {
     fake_time = args[3] ~= '', sites = {}, changed_sites = {}, units = {}, changed_units = {}, firsts = {},
     last_answers = {}, sleepers = {}, coming = {}, coming_in_lanes = {}, books = {}, segments = {}, lessees = {}, robots = {}, slots_open = {}, batch_books = {},
+    to_list = {}, to_rank = {},
   }
   local steps = cmsgpack.unpack(args[4])
   store.read_clock(args[3])

@@ -130,6 +130,9 @@ local sites_of = module(function(sites_of)
     end
     unit.wall = unit.wall or old.wall and cmsgpack.unpack(cmsgpack.pack(old.wall))
     unit.slow = unit.slow or old.slow
+    if old.name == site.name then -- left with a unit of its own, it would come back with that one after it has ended
+      old.wall, old.slow = nil, nil
+    end
     pauses.copy(unit)
     store.unready(site)
     store.leave(site)

@@ -149,6 +149,7 @@ local store = module(function(store)
     batch.firsts.away = nil
     call('HDEL', P .. 'admitted', name)
     batch.sites[name], batch.changed_sites[name], batch.slots_open[name], batch.batch_books[name] = false, nil, nil, nil
+    batch.to_list[name] = nil
   end
 
   -- The unit, made where there is none.
@@ -169,7 +170,7 @@ local store = module(function(store)
 
   function store.drop_unit(name)
     call('UNLINK', P .. 'pace:' .. name)
-    batch.units[name], batch.changed_units[name] = false, nil
+    batch.units[name], batch.changed_units[name], batch.to_rank[name] = false, nil, nil
   end
 
   -- A decoded JSON field of a record.
@@ -480,6 +481,7 @@ local store = module(function(store)
 
   function store.save_site(site)
     batch.changed_sites[site.name] = site
+    lanes.saved(site)
     -- A flood in another lane than that of pages to be fetched again takes them no room.
     local waiting = site['d.waiting'] or 0
     local full = waiting >= FED_WAITING and gate.waiting_in(site, 'd', site.tuned_lane or site.lane or LANE) >= FED_WAITING
@@ -510,6 +512,7 @@ local store = module(function(store)
     local score, before = turn_of(math.max(unit.ends, first or 0), store.ahead_of(unit)), unit.score
     unit.score = score
     batch.changed_units[unit.name] = unit
+    lanes.turned(unit)
     return score ~= before, before
   end
 
@@ -525,6 +528,7 @@ local store = module(function(store)
 
   -- A pause of its parses began, ended, or ends at another time.
   function store.save_parse_turn(unit)
+    lanes.turned(unit)
     if unit.ready_p then
       set_due(unit, 'p', score_of(unit, 'p'))
       store.comes('p', math.max(now, unit.paused_p or 0), store.any_site)
@@ -533,6 +537,7 @@ local store = module(function(store)
 
   function store.parsed(unit, site)
     unit.parsed_at, unit.parsed_site = now, site ~= unit.name and site
+    lanes.turned(unit)
     if unit.ready_p then
       set_due(unit, 'p', now)
     end

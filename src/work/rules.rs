@@ -22,15 +22,23 @@ const A_WHILE: Duration = Duration::from_mins(1);
 /// The sites of a process. Shared; newer rules replace older ones.
 #[derive(Clone, Debug, Default)]
 pub struct SiteRules {
-    /// Every site of the frontier is worked on, also those that nobody has named here.
-    of_all: bool,
-    /// But of these alone, where some are named (N7).
-    only: Option<Arc<[String]>>,
-    /// Or what waits in these lanes alone (N7).
-    lanes: Option<Arc<[String]>>,
+    of: WorksOn,
     sites: Arc<Mutex<Sites>>,
     /// What was learnt of pace units whose granted starts may not be sent yet: newer rules may slow one down.
     news: Arc<UnitNews>,
+}
+
+#[derive(Clone, Debug, Default)]
+enum WorksOn {
+    /// The sites that were taken in.
+    #[default]
+    Given,
+    /// Every site of the frontier, also those that nobody has named here.
+    All,
+    /// These of them (N7).
+    Only(Arc<[String]>),
+    /// What waits in these lanes, of every site (N7).
+    Lanes(Arc<[String]>),
 }
 
 #[derive(Debug, Default)]
@@ -56,49 +64,47 @@ struct KnownSite {
 impl SiteRules {
     /// All sites of the frontier, whoever registers them and whenever.
     pub fn of_all() -> Self {
-        Self { of_all: true, ..Self::default() }
+        Self { of: WorksOn::All, ..Self::default() }
     }
 
     /// These sites of the frontier, whoever registers them and whenever (N7). Their links into others are put all the same.
     pub fn of_only(names: &[String]) -> Self {
-        Self { only: Some(names.into()), ..Self::of_all() }
+        Self { of: WorksOn::Only(names.into()), ..Self::default() }
     }
 
     /// All sites of the frontier, and of these what waits in some lanes (N7).
     pub fn of_lanes(lanes: &[String]) -> Self {
-        Self { lanes: Some(lanes.into()), ..Self::of_all() }
+        Self { of: WorksOn::Lanes(lanes.into()), ..Self::default() }
     }
 
     /// Whether some lanes alone are served. Then no site can be left to others.
     pub(crate) fn is_of_lanes(&self) -> bool {
-        self.lanes.is_some()
+        matches!(self.of, WorksOn::Lanes(_))
     }
 
     /// What is worked on, by what this process knows itself.
     pub fn scope(&self) -> WorkScope {
-        if let Some(lanes) = &self.lanes {
-            return WorkScope::of_lanes(lanes.iter().cloned());
-        }
-        match &self.only {
-            Some(only) => self.without_left(only.to_vec()),
-            None if self.of_all => WorkScope::All,
-            None => WorkScope::of(self.names()),
+        match &self.of {
+            WorksOn::Given => WorkScope::of(self.names()),
+            WorksOn::All => WorkScope::All,
+            WorksOn::Only(only) => self.without_left(only.to_vec()),
+            WorksOn::Lanes(lanes) => WorkScope::of_lanes(lanes.iter().cloned()),
         }
     }
 
     /// What is worked on. One that works on all sites asks the frontier which these are, to name them but for those left.
     pub(super) async fn scope_on(&self, frontier: &Frontier) -> Result<WorkScope, FrontierError> {
-        if !self.of_all || self.is_of_lanes() || self.lock().left.is_empty() {
-            return Ok(self.scope());
+        if matches!(self.of, WorksOn::All) && !self.lock().left.is_empty() {
+            return Ok(self.without_left(frontier.sites().await?));
         }
-        Ok(self.without_left(self.all_on(frontier).await?))
+        Ok(self.scope())
     }
 
     /// The sites of the frontier on which one works that isn't given their files.
     pub async fn all_on(&self, frontier: &Frontier) -> Result<Vec<String>, FrontierError> {
-        match &self.only {
-            Some(only) => Ok(only.to_vec()),
-            None => frontier.sites().await,
+        match &self.of {
+            WorksOn::Only(only) => Ok(only.to_vec()),
+            _ => frontier.sites().await,
         }
     }
 
@@ -116,9 +122,9 @@ impl SiteRules {
         sites.changes
     }
 
-    /// Whether all sites are worked on.
+    /// Whether sites are worked on that weren't taken in.
     pub(super) fn is_of_all(&self) -> bool {
-        self.of_all
+        !matches!(self.of, WorksOn::Given)
     }
 
     /// Takes a site in, by the version under which it is registered; that it ignores robots.txt is said once.
@@ -144,7 +150,7 @@ impl SiteRules {
         }
         let is_newest = sites.by_name.peek(&site.name).is_none_or(|known| known.version <= version);
         let ignores_now = is_newest && sites.replace(&site, version);
-        if self.of_all && sites.by_name.len() > MOST_SITES {
+        if self.is_of_all() && sites.by_name.len() > MOST_SITES {
             sites.forget_half();
         }
         (site, ignores_now)

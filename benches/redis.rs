@@ -2,9 +2,10 @@
 //!
 //! `cargo bench --bench redis` with `SITES`, `TASKS` and `PAGES` in the environment (1000, 100000, 5000). It starts a
 //! `redis-server` of its own. A page is its claim, its settle, which takes its parse along (else a claim of that), ten links put
-//! (one of them new) and the settle of the parse, by 16 workers of one process; that its body ended is said by the settle, as
-//! wherever places in flight aren't short. Server time is that of `cmdstat_fcall`,
-//! which is wall time; beside it stands the CPU time of the server, its reading and writing included.
+//! (`NEW` of them new, 1) and the settle of the parse, by 16 workers of one process; that its body ended is said by the settle,
+//! as wherever places in flight aren't short. With fewer `WORKERS` batches are smaller, as those of a bigger fleet are. Server
+//! time is that of `cmdstat_fcall`, which is wall time; beside it stands the CPU time of the server, its reading and writing
+//! included.
 //!
 //! `LANES=1` adds five lanes, none of them empty, three rules and a thousand tenants: each page is put by one of them, and its
 //! links are theirs as well. Of ten pages of a site, two are the steps of a session.
@@ -63,11 +64,14 @@ async fn run() {
     );
 
     if counted {
+        let before = frontier.calls().unwrap_or(0);
         server.count_instructions();
         work_off(&frontier, pages, sites).await;
+        let calls = frontier.calls().unwrap_or(0) - before;
         println!(
-            "{pages} pages: {:.0} instructions of the server a page",
-            share(server.instructions(), pages)
+            "{pages} pages: {:.0} instructions of the server a page, {:.2} calls a page",
+            share(server.instructions(), pages),
+            share(calls, pages),
         );
         each_step(&server, &frontier, pages, sites, counted).await;
         bare_instructions(&server, sites);
@@ -209,7 +213,7 @@ fn bare_instructions(server: &RedisServer, sites: u64) {
 async fn work_off(frontier: &Frontier, pages: u64, sites: u64) {
     let (left, new) = (Arc::new(AtomicU64::new(pages)), Arc::new(AtomicU64::new(1 << 32)));
     let mut workers = JoinSet::new();
-    for _ in 0..WORKERS {
+    for _ in 0..number("WORKERS", WORKERS) {
         let (frontier, left, new) = (frontier.clone(), Arc::clone(&left), Arc::clone(&new));
         workers.spawn(async move {
             while left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |n| n.checked_sub(1)).is_ok() {
@@ -231,13 +235,14 @@ async fn page(frontier: &Frontier, new: &AtomicU64, sites: u64) {
     settled(frontier, lease, false).await;
 }
 
-/// Ten links, one of which is new.
+/// Ten links, some of which are new.
 async fn links(frontier: &Frontier, lease: &Lease, new: &AtomicU64, sites: u64) {
-    let number: u64 = lease.site[4..].parse().unwrap_or(fastrand::u64(..sites));
+    let site: u64 = lease.site[4..].parse().unwrap_or(fastrand::u64(..sites));
     let wish = LaneWish { tenant: lease.tenant.clone(), ..LaneWish::default() };
-    let link = |page| Put { wish: wish.clone(), ..Put::link(url(number, page), 1) };
-    let mut links: Vec<Put> = (0..9).map(link).collect();
-    links.push(link(new.fetch_add(1, Ordering::SeqCst)));
+    let link = |page| Put { wish: wish.clone(), ..Put::link(url(site, page), 1) };
+    let count = number("NEW", 1).min(10);
+    let (known, first) = (0..10 - count, new.fetch_add(count, Ordering::SeqCst));
+    let links = known.chain(first..first + count).map(link).collect();
     frontier.put(&lease.site, links).await.expect("put");
 }
 

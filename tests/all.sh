@@ -31,7 +31,16 @@ PACED_VENV=$(sh tests/venv.sh) || {
 }
 export PACED_VENV
 
+cargo test --locked --no-run
+# The manual's lines of shell wait most of the time: they run beside other tests, and are over long before those of pace.
+manual=$(mktemp)
+cargo test --locked --test docs each_line_of_shell >"$manual" 2>&1 &
+reader=$!
+trap 'kill "$reader" 2>/dev/null || true; rm -f "$manual"' EXIT
+trap 'exit 1' INT TERM HUP
 # The tests of pace measure time at a server: nothing else should keep the machine busy meanwhile.
-cargo test --locked
-# Pages in a bucket; what both builds share is built once.
-cargo test --locked --features s3 --lib --test s3 --test licences
+cargo test --locked -- --skip each_line_of_shell
+wait "$reader" || { cat "$manual"; exit 1; }
+cat "$manual"
+# Pages in a bucket. What both builds share is built once, and nothing of the rest is so slow that it must be optimized.
+CARGO_PROFILE_DEV_OPT_LEVEL=0 cargo test --locked --features s3 --lib --test s3 --test licences

@@ -70,6 +70,7 @@ async fn run() {
             share(server.instructions(), pages)
         );
         each_step(&server, &frontier, pages, sites, counted).await;
+        bare_instructions(&server, sites);
         return;
     }
     claims_alone(&server, &frontier, pages).await;
@@ -192,6 +193,16 @@ fn bare_claims(server: &RedisServer, sites: u64) {
     let micros = measure::barest_claim(|words| cli.say(words).expect("an answer").text(), sites);
     let cpu = share(cpu(server).saturating_sub(before), measure::BAREST_CLAIMS);
     println!("to compare with, the barest claim: {micros:.0} us of the server, {cpu:.0} us of its CPU");
+}
+
+fn bare_instructions(server: &RedisServer, sites: u64) {
+    let mut cli = server.connect();
+    let mut say = |words: &[&str]| cli.say(words).expect("an answer").text();
+    let claim = measure::BarestClaim::ready(&mut say, sites);
+    server.instructions();
+    let count = 200;
+    (0..count).for_each(|_| claim.make(&mut say));
+    println!("{:>9.0} instructions: to compare with, the barest claim", share(server.instructions(), count));
 }
 
 /// Sixteen workers take a page each until there were so many.

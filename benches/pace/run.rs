@@ -6,6 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use paced::internals::archive::{Filter, Record, scan};
+use paced::internals::audit::{Audit, Lateness};
+
 use crate::gaps::Gaps;
 use crate::ground::{Ground, Shared, SiteFile};
 use crate::machine::Machine;
@@ -21,8 +24,8 @@ const BETWEEN: Duration = Duration::from_millis(20);
 pub struct Outcome {
     pub pages: u32,
     pub gaps: Gaps,
-    /// How late requests were sent, p50 and p99 of all sites' worst, in ms.
-    pub late: Option<[f64; 2]>,
+    /// How late requests were sent.
+    pub late: Option<Lateness>,
     /// CPU time of all processes.
     pub cpu: Duration,
     /// What it took of the Redis, where there was one.
@@ -42,7 +45,8 @@ pub struct OfServer {
 
 impl Outcome {
     pub fn lateness(&self) -> String {
-        self.late.map_or_else(String::new, |[half, most]| format!("{half:.1}, {most:.1}"))
+        self.late
+            .map_or_else(String::new, |late| format!("{}, {}", late.p50.as_millis(), late.p99.as_millis()))
     }
 }
 
@@ -137,12 +141,12 @@ fn children() -> Duration {
     Duration::from_millis(hundredths * 10)
 }
 
-/// How late requests were sent, by the audit: the worst site's p50 and p99.
-fn lateness(ground: &Ground) -> Option<[f64; 2]> {
-    let audit = ground.audit();
-    let of = |name: &str| {
-        let all = audit.values().filter_map(|unit| unit["lateness_ms"][name].as_f64());
-        all.max_by(f64::total_cmp)
-    };
-    Some([of("p50")?, of("p99")?])
+/// How late the requests of all sites were sent, p50 and p99, by their records.
+fn lateness(ground: &Ground) -> Option<Lateness> {
+    let mut audit = Audit::default();
+    for record in scan(&*ground.pages(), Filter::default()).expect("a walk") {
+        let record = record.expect("a record");
+        audit.count(&Record { unit: "all".to_owned(), ..record });
+    }
+    audit.report().first()?.lateness
 }

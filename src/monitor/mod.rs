@@ -11,4 +11,4 @@ mod why;
 
 pub use counts::{Monitor, Tally};
 pub use pulse::{Pulse, Shown};
-pub use why::why;
+pub use why::{NO_WORKER, why};

@@ -5,10 +5,13 @@ use std::time::Duration;
 use crate::frontier::View;
 use crate::quantity::spoken;
 
-/// One line on what a site waits for. `has_workers` tells whether a process is alive that works on it, `unreachable` which
+/// Why nothing is claimed where no living process works on a site.
+pub const NO_WORKER: &str = "no process works on it: start `paced crawl` or `paced work`";
+
+/// One line on what a site waits for. `nobody` tells why no process claims what can be claimed of it, `unreachable` which
 /// of its hosts' robots.txt can't be had for now: that keeps the host's own pages back, and no others.
-pub fn why(view: &View, has_workers: bool, unreachable: Option<&str>) -> String {
-    let told = reason(view, has_workers, unreachable);
+pub fn why(view: &View, nobody: Option<&str>, unreachable: Option<&str>) -> String {
+    let told = reason(view, nobody, unreachable);
     let told = match view.parse_pause() {
         Some(pause) => format!("{told}; {pause}"),
         None => told,
@@ -21,7 +24,7 @@ pub fn why(view: &View, has_workers: bool, unreachable: Option<&str>) -> String 
     }
 }
 
-fn reason(view: &View, has_workers: bool, unreachable: Option<&str>) -> String {
+fn reason(view: &View, nobody: Option<&str>, unreachable: Option<&str>) -> String {
     let counts = &view.download;
     if view.run == 0 {
         return "never run: `paced crawl` or `paced seed` begins its first run".to_owned();
@@ -45,8 +48,8 @@ fn reason(view: &View, has_workers: bool, unreachable: Option<&str>) -> String {
         let left = left.iter().filter(|(count, _)| *count > 0).map(|(count, why)| format!("; {count} {why}"));
         return format!("run {} is finished{}", view.run, left.collect::<Vec<_>>().concat());
     }
-    if !has_workers {
-        return "no process works on it: start `paced crawl` or `paced work`".to_owned();
+    if let Some(nobody) = nobody {
+        return nobody.to_owned();
     }
     let is_moving = counts.ready() > 0 || view.in_flight > 0;
     match unreachable.filter(|_| is_moving || counts.parked + counts.delayed > 0) {
@@ -106,7 +109,7 @@ mod tests {
     fn told(change: impl FnOnce(&mut View)) -> String {
         let mut view = view();
         change(&mut view);
-        why(&view, true, None)
+        why(&view, None, None)
     }
 
     #[test]
@@ -137,7 +140,7 @@ mod tests {
             told(idle),
             "nothing is ready; 3 are kept back: after a failure, a lost lease, or for robots.txt"
         );
-        assert_eq!(why(&view(), false, None), "no process works on it: start `paced crawl` or `paced work`");
+        assert_eq!(why(&view(), Some(NO_WORKER), None), NO_WORKER);
     }
 
     #[test]
@@ -145,7 +148,7 @@ mod tests {
         let told = |change: fn(&mut View)| {
             let mut view = view();
             change(&mut view);
-            why(&view, true, Some("https://b.shop.example: 503"))
+            why(&view, None, Some("https://b.shop.example: 503"))
         };
         let lost = "robots unreachable: https://b.shop.example: 503";
         assert_eq!(told(|_| ()), format!("a start is due now; 40 wait, one start per 1 s; {lost}"));

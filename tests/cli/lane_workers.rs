@@ -27,6 +27,10 @@ fn worker(data: &TempData, name: &str, lanes: &str) -> Running {
     worker
 }
 
+fn explain(data: &TempData) -> String {
+    Paced::new(["explain", "shop"]).data(data).run().expect_code(0).stdout
+}
+
 /// What a worker did in all, as its last line says.
 fn pages_of(worker: Running) -> u64 {
     worker.terminate();
@@ -64,9 +68,31 @@ fn n7_an_urgent_page_goes_to_the_worker_that_is_kept_for_it_while_another_one_is
         status(&data)["unserved_lanes"],
         serde_json::json!([{ "lane": "now", "downloads": 1, "parses": 0 }])
     );
+    let explained = explain(&data);
+    assert!(explained.contains("unserved"), "{explained}");
+    assert!(!explained.starts_with("shop: no worker"), "the flood goes on: {explained}");
     assert!(pages_of(flood) > 0);
     let told = Paced::new(["status"]).data(&data).run().expect_code(0).stdout;
     assert!(!told.contains("no worker serves"), "nobody works at all: {told}");
+}
+
+#[test]
+fn n7_a_site_whose_pages_nobody_takes_is_said_to_wait_for_a_worker() {
+    let (data, _site) = flooded();
+    let urgent = worker(&data, "urgent", "now");
+    // The front page waits as well.
+    let waits = format!("shop: no worker serves the lane general: {} downloads in it\n", FLOOD + 1);
+    assert!(explain(&data).starts_with(&waits), "{}", explain(&data));
+    urgent.terminate();
+    urgent.finish().expect_code(0);
+    let mut parses = Paced::new(["work", "--role", "parse"]).data(&data).start();
+    parses.wait_for_stderr("at work on");
+    eventually("it tells its role", || explain(&data).starts_with(&waits).then_some(()));
+    Paced::new(["pause", "shop", "--why", "a sale"]).data(&data).run().expect_code(0);
+    let explained = explain(&data);
+    assert!(!explained.starts_with("shop: no worker"), "a pause is the reason: {explained}");
+    parses.terminate();
+    parses.finish().expect_code(0);
 }
 
 #[test]

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::lanes::ready_by_lane;
 use crate::frontier::{Owner, View};
+use crate::monitor::NO_WORKER;
 use crate::task::{NOW, Stage};
 
 /// A lane of a site in which something may be claimed, and which none of those serves that work on the site.
@@ -31,12 +32,26 @@ impl Unserved {
     }
 }
 
+/// Why no process claims what can be claimed of a site's downloads, where that is so.
+pub(in crate::cli) fn nobody(view: &View, at_work: &[Owner], unserved: &[Unserved]) -> Option<String> {
+    if unserved.is_empty() {
+        let is_worked_on = at_work.iter().any(|owner| owner.works_on(&view.site));
+        return (!is_worked_on).then(|| NO_WORKER.to_owned());
+    }
+    let left: u64 = unserved.iter().map(|lane| lane.downloads).sum();
+    let holds_all_up = left > 0 && left >= view.download.ready() && view.in_flight == 0;
+    holds_all_up.then(|| unserved.iter().map(Unserved::told).collect::<Vec<_>>().join("; "))
+}
+
 /// None where nobody works on the site at all: that is told otherwise.
 pub(in crate::cli) fn unserved(view: &View, at_work: &[Owner]) -> Vec<Unserved> {
     let own: Vec<&Owner> = at_work.iter().filter(|owner| owner.works_on(&view.site)).collect();
-    let is_served = |lane: &str| own.is_empty() || own.iter().any(|owner| owner.scope.serves(lane));
+    if own.is_empty() {
+        return Vec::new();
+    }
     let mut unserved = Vec::<Unserved>::new();
     for (stage, counts) in [(Stage::Download, &view.download), (Stage::Parse, &view.parse)] {
+        let is_served = |lane: &str| own.iter().any(|owner| owner.scope.serves(lane) && owner.takes(stage));
         for (lane, count) in ready_by_lane(counts).into_iter().filter(|(lane, n)| *n > 0 && !is_served(lane))
         {
             let place = unserved.iter().position(|known| known.lane == lane).unwrap_or(unserved.len());

@@ -11,6 +11,7 @@ use crate::cli::parts::flow::flow_of;
 use crate::cli::parts::lanes::by_lane;
 use crate::cli::parts::pauses::pauses;
 use crate::cli::parts::sessions::all_told_held;
+use crate::cli::parts::unserved::{Unserved, nobody, unserved};
 use crate::cli::parts::{Exit, Globals, Trouble, campaigns, explain_url, sites};
 use crate::clock::{Clock, Timestamp};
 use crate::fetch;
@@ -53,7 +54,6 @@ pub(super) async fn run(options: ExplainArgs, globals: &Globals) -> Result<Exit,
 async fn of_site(name: &str, frontier: &Frontier) -> Result<Account, Trouble> {
     let view = frontier.view(name).await?.ok_or_else(|| Trouble::failed(format!("site `{name}` is gone")))?;
     let at_work = frontier.at_work().await?;
-    let has_workers = at_work.iter().any(|owner| owner.works_on(name));
     let site = sites::registered(name, frontier).await?;
     let robots = match &site {
         Some(site) => robots_of(site, frontier, view.at).await?,
@@ -61,10 +61,15 @@ async fn of_site(name: &str, frontier: &Frontier) -> Result<Account, Trouble> {
     };
     let unreachable =
         robots.iter().find(|(_, is_unreachable)| *is_unreachable).map(|(said, _)| said.as_str());
-    let headline = why(&view, has_workers, unreachable);
+    let unserved = unserved(&view, &at_work);
+    let headline = why(&view, nobody(&view, &at_work, &unserved).as_deref(), unreachable);
     let mut account = Account::new(format!("{name}: {headline}"));
     account.keep(json!({ "site": name, "why": headline }));
     tell_books(&mut account, &view);
+    for lane in &unserved {
+        account.tell("unserved", lane.told());
+    }
+    account.keep(json!({ "unserved_lanes": unserved.iter().map(Unserved::object).collect::<Vec<_>>() }));
     let fleet = frontier.fleet_rules().await?;
     tell_marks(&mut account, &view, &fleet, frontier.idle_in_all().await?);
     tell_order(&mut account, &view, &fleet);

@@ -33,6 +33,10 @@ pub struct FleetState {
     /// Requests that are to be dropped, the latest last.
     #[serde(default, skip_serializing_if = "is_default")]
     pub drops: Vec<DropMark>,
+    /// The newest version that a site had whose name got free, where the clock hadn't passed it yet: whoever gets a name has a
+    /// newer one.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub freed_version: i64,
 }
 
 /// So many tenants at most have rules that they were given while it runs.

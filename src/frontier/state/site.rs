@@ -312,9 +312,14 @@ impl SiteState {
     }
 
     /// Other rules, or the same under another name. Processes keep rules by name and version, so a version is above all that
-    /// its name had, those of a site that was forgotten too: it is the time, in ms since [`EPOCH`].
-    pub fn renew_version(&mut self, now: i64) {
-        self.version = (self.version + 1).max(now - EPOCH);
+    /// its name had: it is the time, in ms since [`EPOCH`], and later than `freed`, the newest one of a name that got free.
+    pub fn renew_version(&mut self, freed: i64, now: i64) {
+        self.version = (self.version.max(freed) + 1).max(now - EPOCH);
+    }
+
+    /// Whether the clock hasn't passed its version yet.
+    pub fn is_ahead_of(&self, now: i64) -> bool {
+        self.version >= now - EPOCH
     }
 
     /// The next position: after all that were given before, and no earlier than now.

@@ -2,7 +2,7 @@
 
 use super::{Done, Moment, REMOVED};
 use crate::frontier::shelf::Shelf;
-use crate::frontier::state::{AwayHost, SiteState, UnitState};
+use crate::frontier::state::{AwayHost, FleetState, SiteState, UnitState};
 use crate::frontier::step::Forgotten;
 
 impl<S: Shelf> Moment<'_, S> {
@@ -35,8 +35,19 @@ impl<S: Shelf> Moment<'_, S> {
         self.look_at_all_hosts(name, None)?;
         self.shelf.set_away(name, AwayHost::PARSE_PAUSE, None)?;
         self.shelf.remove_site(name)?;
+        self.free_name(&site)?;
         self.leave_unit(unit)?;
         Ok(Forgotten::Wholly)
+    }
+
+    /// Another site may get its name from now on, with a version above its own.
+    pub(super) fn free_name(&mut self, site: &SiteState) -> Done<S> {
+        if site.is_ahead_of(self.now) {
+            let mut fleet = FleetState::clone(&*self.shelf.fleet()?);
+            fleet.freed_version = fleet.freed_version.max(site.version);
+            self.shelf.save_fleet(&fleet)?;
+        }
+        Ok(())
     }
 
     /// How long what its last start and its block ask for is still to be kept.

@@ -31,10 +31,12 @@ impl<S: Shelf> Moment<'_, S> {
             }
         }
         self.shelf.rename_site(name, to)?;
+        self.free_name(&site)?;
         to.clone_into(&mut site.name);
-        site.renew_version(self.now);
+        let fleet = self.shelf.fleet()?;
+        site.renew_version(fleet.freed_version, self.now);
         // Those who list the sites by lane may be past that name.
-        site.by_lane |= self.shelf.fleet()?.by_lane;
+        site.by_lane |= fleet.by_lane;
         self.shelf.save_site(&site)?;
         let mut unit = self.unit_or_new(&site.unit)?;
         unit.by_lane |= site.by_lane;

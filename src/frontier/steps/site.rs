@@ -25,8 +25,9 @@ impl<S: Shelf> Moment<'_, S> {
         let mut site = match known {
             None => {
                 let mut site = SiteState::new(&new.name, unit, new.settings.clone());
-                site.renew_version(self.now);
-                site.by_lane = self.shelf.fleet()?.by_lane;
+                let fleet = self.shelf.fleet()?;
+                site.renew_version(fleet.freed_version, self.now);
+                site.by_lane = fleet.by_lane;
                 site
             }
             Some(mut site) => {
@@ -39,7 +40,7 @@ impl<S: Shelf> Moment<'_, S> {
                 if site.settings != new.settings
                     || self.shelf.site_text(&new.name)?.as_ref() != Some(&new.text)
                 {
-                    site.renew_version(self.now);
+                    site.renew_version(0, self.now);
                 }
                 site.settings = new.settings.clone();
                 site

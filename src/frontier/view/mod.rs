@@ -10,7 +10,7 @@ mod site;
 
 use serde::{Deserialize, Serialize};
 
-use super::state::{LastBeat, WorkScope};
+use super::state::{LastBeat, SignOfLife, WorkScope};
 use super::step::Act;
 use crate::clock::Timestamp;
 use crate::task::{RobotsRecord, Stage};
@@ -44,6 +44,17 @@ impl Owner {
     /// Whether it lives and may have tasks of a site in hand.
     pub fn works_on(&self, site: &str) -> bool {
         !self.dead && self.scope.includes(site)
+    }
+
+    /// Whether it takes tasks of a stage: both, as long as it hasn't told.
+    pub fn takes(&self, stage: Stage) -> bool {
+        let Some(SignOfLife { downloads, parses, .. }) = self.beat.as_ref().map(|beat| &beat.tells) else {
+            return true;
+        };
+        match stage {
+            Stage::Download => downloads.is_some() || parses.is_none(),
+            Stage::Parse => parses.is_some() || downloads.is_none(),
+        }
     }
 }
 

@@ -237,12 +237,9 @@ impl Ledger {
         site.budgets.clone_from(&new.settings.budgets);
         let rules = (new.text.clone(), new.settings.clone());
         let are_new = site.rules.replace(rules.clone()) != Some(rules);
-        let before = self.versions.entry(new.name.clone()).or_insert((version, self.now));
-        if version < before.0 || are_new && version == before.0 && self.now > before.1 {
+        let before = self.versions.insert(new.name.clone(), version);
+        if before.is_some_and(|before| version < before || are_new && version == before) {
             return differs("version", format!("more than {before:?}"), version);
-        }
-        if version > before.0 {
-            *before = (version, self.now);
         }
         let is_of =
             |origin: &str, hosts: &[String]| hosts.iter().any(|host| origin.ends_with(&format!("://{host}")));

@@ -41,8 +41,8 @@ pub struct Ledger {
     /// By site and `recrawl`, the latest time at which a page is asked for again.
     pub recrawls: BTreeMap<(String, i64), i64>,
     pub owners: BTreeMap<String, Owner>,
-    /// The newest version of the rules that each name of a site had, and when it was given.
-    pub versions: BTreeMap<String, (i64, i64)>,
+    /// The newest version of the rules that each name of a site had.
+    pub versions: BTreeMap<String, i64>,
     pub fleet: Fleet,
     pub sessions: Sessions,
     pub batches: Batches,

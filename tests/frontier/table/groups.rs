@@ -325,6 +325,27 @@ fn a_site_that_is_forgotten_and_registered_again_gets_a_version_above_all_that_i
 }
 
 #[test]
+fn versions_of_a_name_rise_even_where_all_of_it_happens_within_one_ms() {
+    on_every_backend(async |w| {
+        let mut last = 0;
+        let mut rises = |version: i64| {
+            assert!(version > last, "{version} after {last}");
+            last = version;
+        };
+        for text in ["first", "second", "third"] {
+            rises(version(&w.register("a", |a| a.text = text.to_owned()).await));
+            rises(version(&w.register("a", |a| a.text = format!("{text}, changed")).await));
+            assert_eq!(w.frontier.forget("a").await.expect("answers"), Forgotten::Wholly);
+        }
+        w.site("b").await;
+        assert_eq!(w.frontier.rename("b", "a").await.expect("answers"), Renamed::Done);
+        rises(w.view("a").await.version);
+        assert_eq!(w.frontier.rename("a", "c").await.expect("answers"), Renamed::Done);
+        rises(version(&w.register("a", |_| {}).await));
+    });
+}
+
+#[test]
 fn a_site_gets_a_version_with_its_name_above_all_that_another_of_that_name_had() {
     on_every_backend(async |w| {
         w.site("a").await;

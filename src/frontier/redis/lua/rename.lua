@@ -84,7 +84,7 @@ local rename = module(function(rename)
     site.name, site.by_lane = to, site.by_lane or lanes.is_listing() -- those who list the sites may be past that name
     site.renamed_from = { name = name, run = site.run, moved = 0, sets = tasks.sets_known(site), cursor = '0' }
     call('HSET', P .. 'renamed', name, to)
-    store.renew_version(site)
+    store.first_version(site)
     store.new_site(site)
     store.join(site)
     store.save_site(site)

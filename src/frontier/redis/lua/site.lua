@@ -175,7 +175,7 @@ local sites_of = module(function(sites_of)
     local version = site and site.version
     if not site then
       site = { name = new.name, unit = to, version = 0, run = 0, run_began = 0 }
-      store.renew_version(site)
+      store.first_version(site)
       store.new_site(site)
       site.by_lane = lanes.is_listing()
     else

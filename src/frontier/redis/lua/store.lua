@@ -136,11 +136,19 @@ local store = module(function(store)
     return P .. string.format(key, name)
   end
 
+  -- The newest version that a site had whose name got free, where the clock hadn't passed it yet.
+  local function freed_version()
+    return tonumber(call('HGET', P .. 'fleet', 'freed_version') or 0)
+  end
+
   -- The name stands for no site any more.
   function store.drop_site(name)
     local site = store.site(name)
     if site then
       lanes.unlist(site)
+      if site.version >= now - EPOCH and site.version > freed_version() then
+        call('HSET', P .. 'fleet', 'freed_version', string.format('%.0f', site.version))
+      end
     end
     call('UNLINK', P .. 'state:' .. name)
     call('SREM', P .. 'sites', name)
@@ -815,9 +823,15 @@ local store = module(function(store)
     return site.position
   end
 
-  -- Other rules, or the same under another name: a version above all that its name had.
+  -- Other rules: a version above all that its name had.
   function store.renew_version(site)
     site.version = math.max(site.version + 1, now - EPOCH)
+  end
+
+  -- The first version of a site under its name, which another one may have had.
+  function store.first_version(site)
+    site.version = math.max(site.version, freed_version())
+    store.renew_version(site)
   end
 
   function store.next_fence(site)

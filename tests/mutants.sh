@@ -120,7 +120,7 @@ mutant 'a worker for lanes granted what is of any lane' steps/gate.rs 's/ready_l
 mutant 'the moment of a worker for lanes taken from all lanes' steps/claim.rs 's/next_turns(stage, scope, most)/next_turns(stage, \&WorkScope::All, most)/'
 mutant 'the page refused first granted to who does not serve its lane' steps/wall.rs 's/ \&\& scope.serves(task.queued_in().unwrap_or(LANE));/;/'
 mutant 'a parse taken along into a lane that is not served' steps/put.rs 's/&& !self.is_served_by(.*)?$/\&\& begun/'
-mutant 'a site that is registered later not listed by lane' steps/site.rs 's/site.by_lane = self.shelf.fleet()?.by_lane;/site.by_lane = false;/'
+mutant 'a site that is registered later not listed by lane' steps/site.rs 's/site.by_lane = fleet.by_lane;/site.by_lane = false;/'
 mutant 'a site renamed while sites are listed by lane not listed' steps/rename.rs 's/^        site.by_lane |= .*//'
 mutant 'a start that moves no turn in a lane (SQLite)' sqlite/transaction.rs 's/if unit.by_lane { self.rank_in_lanes(unit) } else { Ok(()) }/Ok(())/'
 mutant 'a unit that stays in a lane in which it has nothing (SQLite)' sqlite/by_lane.rs 's/return self.file.run(gone, .*/return Ok(drop(gone));/'

@@ -1,11 +1,12 @@
 //! Workers that serve some lanes alone: they are given what is in these, and nothing else (N7).
 
-use paced::internals::frontier::{Claim, Registration, WorkScope};
+use futures_util::future::{join, join_all};
+use paced::internals::frontier::{Claim, QueueChange, Registration, Renamed, WorkScope};
 use paced::internals::task::{
     FleetRules, LaneRule, LaneWish, Lease, Outcome, Put, Settled, Settlement, Stage,
 };
 
-use crate::world::{World, on_every_backend, page, path_of, request, shop};
+use crate::world::{AHEAD, LEAD, World, ms, on_every_backend, page, path_of, request, shop, url};
 
 /// Who serves some lanes alone.
 const SOME: &str = "some";
@@ -98,6 +99,37 @@ fn n7_i16_a_flood_of_other_sites_that_are_due_longer_keeps_no_page_from_who_serv
 }
 
 #[test]
+fn n7_l1_who_serves_some_lanes_comes_when_something_in_them_can_be_claimed() {
+    on_every_backend(async |w| {
+        w.site_with("a", at_once).await;
+        w.put_into("general", "a", &["g1", "g2"]).await;
+        w.fetched(&w.take().await).await;
+        w.site_with("b", |b| b.settings.interval = 20_000).await;
+        w.put_into("slow", "b", &["s1", "s2"]).await;
+        assert_eq!(w.grant_in(&["slow"], 1, 0).await.len(), 1);
+        let grant = w.grant(Claim { owner: SOME.to_owned(), ..w.want(1, 1) }).await;
+        let then = LEAD + 20_000 - AHEAD / 2;
+        assert_eq!((grant.leases.len(), grant.next_in), (0, Some(then)), "a page and a parse of `a` wait");
+    });
+}
+
+#[test]
+fn n7_l1_nobody_comes_for_a_lane_whose_last_page_went_into_another_one_or_was_dropped() {
+    on_every_backend(async |w| {
+        w.site_with("a", at_once).await;
+        w.put_into("general", "a", &["g"]).await;
+        w.work_on(SOME, of_lanes(&["slow"])).await;
+        let moved = QueueChange::Lane { from: "slow".to_owned(), to: "general".to_owned() };
+        for (path, change) in [("s1", moved), ("s2", QueueChange::Drop)] {
+            w.put_into("slow", "a", &[path]).await;
+            w.frontier.requeue("a", vec![url("a", path)], change).await.expect("answers");
+            let grant = w.grant(Claim { owner: SOME.to_owned(), ..w.want(1, 0) }).await;
+            assert_eq!((grant.leases.len(), grant.next_in), (0, None), "{path}");
+        }
+    });
+}
+
+#[test]
 fn n7_of_a_group_the_site_is_chosen_that_has_something_in_the_lane() {
     on_every_backend(async |w| {
         for (site, lane) in [("a", "general"), ("b", "slow"), ("c", "general"), ("d", "slow")] {
@@ -114,6 +146,70 @@ fn n7_of_a_group_the_site_is_chosen_that_has_something_in_the_lane() {
         }
         got.sort();
         assert_eq!(got, ["b", "d"], "each at the group's pace");
+    });
+}
+
+#[test]
+fn n7_i1_a_start_in_one_lane_moves_the_turn_of_its_group_in_the_others() {
+    on_every_backend(async |w| {
+        for (site, lane) in [("a", "general"), ("b", "slow")] {
+            w.site_with(site, |shop| shop.group = Some(("g".to_owned(), 20_000))).await;
+            w.put_into(lane, site, &["p"]).await;
+        }
+        w.work_on(SOME, of_lanes(&["slow"])).await;
+        assert_eq!(w.take().await.site, "a");
+        let grant = w.grant(Claim { owner: SOME.to_owned(), ..w.want(1, 0) }).await;
+        assert_eq!((grant.leases.len(), grant.next_in), (0, Some(LEAD + 20_000 - AHEAD / 2)));
+    });
+}
+
+#[test]
+fn n7_i11_a_block_moves_the_turn_of_a_site_in_each_of_its_lanes() {
+    on_every_backend(async |w| {
+        w.site_with("a", at_once).await;
+        w.put_into("slow", "a", &["s"]).await;
+        w.work_on(SOME, of_lanes(&["slow"])).await;
+        w.frontier.block("a", ms(20_000), "HTTP 429").await.expect("answers");
+        let grant = w.grant(Claim { owner: SOME.to_owned(), ..w.want(1, 0) }).await;
+        assert_eq!((grant.leases.len(), grant.next_in), (0, Some(20_000)));
+    });
+}
+
+#[test]
+fn n7_of_a_group_a_site_that_waits_longer_itself_keeps_none_from_who_serves_their_lane() {
+    on_every_backend(async |w| {
+        for (site, interval) in [("a", 20_000), ("b", 1_000)] {
+            w.site_with(site, |shop| {
+                (shop.settings.interval, shop.settings.parallel) = (interval, 9);
+                shop.group = Some(("g".to_owned(), 1_000));
+            })
+            .await;
+            w.put_into("slow", site, &["1", "2"]).await;
+        }
+        w.work_on(SOME, of_lanes(&["slow"])).await;
+        for site in ["a", "b", "b"] {
+            let lease = w.grant_again(1, 0).await.pop().expect("one of them is due");
+            assert_eq!(lease.site, site);
+            w.pass(2_000);
+        }
+    });
+}
+
+#[test]
+fn n7_i16_parses_of_other_lanes_keep_none_of_their_group_from_who_serves_its_lane() {
+    on_every_backend(async |w| {
+        for n in 0..71 {
+            let (site, lane) = (format!("s{n:02}"), if n == 70 { "now" } else { "general" });
+            let grouped = |shop: &mut Registration| {
+                shop.settings.interval = 0;
+                shop.group = Some(("g".to_owned(), 0));
+            };
+            w.site_with(&site, grouped).await;
+            w.put_into(lane, &site, &["p"]).await;
+            w.fetched(&w.take().await).await;
+        }
+        let parse = w.grant_in(&["now"], 0, 1).await.pop().expect("it waits");
+        assert_eq!(parse.site, "s70");
     });
 }
 
@@ -135,6 +231,24 @@ fn n7_a_site_that_changes_its_group_or_its_name_is_found_where_it_is() {
         w.pass(60_000);
         w.work_on(SOME, of_lanes(&["slow"])).await;
         assert_eq!(w.grant_again(1, 0).await.pop().map(|lease| lease.site).as_deref(), Some("b"));
+    });
+}
+
+#[test]
+fn n7_sites_that_are_renamed_while_others_are_listed_are_found_too() {
+    on_every_backend(async |w| {
+        for n in 0..700 {
+            w.site_with(&format!("s{n:03}"), at_once).await;
+        }
+        let last = 640..700;
+        for n in last.clone() {
+            w.put_into("slow", &format!("s{n}"), &["it"]).await;
+        }
+        // They are posted between the portions of those that are listed.
+        let renames = last.map(async |n| w.frontier.rename(&format!("s{n}"), &format!("a{n}")).await);
+        let ((), renamed) = join(w.work_on(SOME, of_lanes(&["slow"])), join_all(renames)).await;
+        assert!(renamed.into_iter().all(|reply| reply.expect("answers") == Renamed::Done));
+        assert_eq!(w.grant_again(60, 0).await.len(), 60);
     });
 }
 

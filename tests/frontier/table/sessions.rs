@@ -132,12 +132,13 @@ fn c6_i7_a_more_urgent_newcomer_does_not_run_beside_the_step_that_runs() {
         w.put_with("a", Put { priority: Priority::from_value(120), ..step("urgent") }).await;
         assert_eq!(w.claim().await, None);
         w.retry(&lease, 5_000).await;
+        w.steps(&["3"]).await;
         assert_eq!(w.claim().await, None, "a step that is tried again is the head still");
         w.pass(5_000);
         let lease = w.take().await;
         assert_eq!(path_of(&lease), "1");
         w.done(&lease).await;
-        assert_eq!(w.order(1).await, ["urgent", "2"]);
+        assert_eq!(w.order(1).await, ["urgent", "2", "3"]);
     });
 }
 

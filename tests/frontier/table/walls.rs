@@ -1,8 +1,8 @@
 //! Walls: what refuses is left alone but for one probe at a time, and asked slowly afterwards (W3-W6).
 
 use paced::internals::clock::Timestamp;
-use paced::internals::frontier::{Rearm, Renamed};
-use paced::internals::task::{Failure, Lease, Outcome, Settled, WallSighting};
+use paced::internals::frontier::{Claim, Rearm, Renamed, WorkScope};
+use paced::internals::task::{Failure, LaneWish, Lease, Outcome, Put, Settled, WallSighting};
 
 use crate::world::*;
 
@@ -40,8 +40,7 @@ impl World {
         let (until, began, mut starts) = (self.now() + span, self.now(), Vec::new());
         while self.now() < until {
             for owner in claimers {
-                let claim =
-                    paced::internals::frontier::Claim { owner: (*owner).to_owned(), ..self.want(3, 0) };
+                let claim = Claim { owner: (*owner).to_owned(), ..self.want(3, 0) };
                 for lease in self.grant(claim).await.leases {
                     assert!(lease.is_probe(), "{lease:?}");
                     starts.push(lease.departure.at - START - began);
@@ -69,6 +68,24 @@ fn w3_a_walled_site_gets_one_start_in_a_minute_and_five_in_an_hour_whoever_asks(
         let wall = view.wall.expect("it stands");
         assert_eq!((wall.refused, wall.since), (5, at(LEAD)));
         assert_eq!(wall.url, first.url.as_str(), "the first page that it refused");
+    });
+}
+
+#[test]
+fn w3_n7_who_serves_other_lanes_probes_with_a_page_of_theirs() {
+    on_every_backend(async |w| {
+        w.walled(1, true).await;
+        let wish = LaneWish { lane: Some("slow".to_owned()), ..LaneWish::default() };
+        w.put_with("a", Put { wish, ..request("a", "slow") }).await;
+        w.pass(w.next_probe("a").await.expect("it is walled"));
+        w.work_on("some", WorkScope::of_lanes(["slow".to_owned()])).await;
+        let claim = Claim { owner: "some".to_owned(), ..w.want(1, 0) };
+        let probe = w.grant(claim).await.leases.pop().expect("it is due");
+        assert_eq!(
+            (path_of(&probe).as_str(), probe.is_probe()),
+            ("slow", true),
+            "though another was refused"
+        );
     });
 }
 

@@ -3,9 +3,9 @@
 //! `cargo bench --bench redis` with `SITES`, `TASKS` and `PAGES` in the environment (1000, 100000, 5000). It starts a
 //! `redis-server` of its own. A page is its claim, its settle, which takes its parse along (else a claim of that), ten links put
 //! (`NEW` of them new, 1) and the settle of the parse, by 16 workers of one process; that its body ended is said by the settle,
-//! as wherever places in flight aren't short. With fewer `WORKERS` batches are smaller, as those of a bigger fleet are. Server
-//! time is that of `cmdstat_fcall`, which is wall time; beside it stands the CPU time of the server, its reading and writing
-//! included.
+//! as wherever places in flight aren't short. With fewer `WORKERS` batches are smaller, as those of a bigger fleet are; one
+//! claim takes up to `CLAIMED` pages (1). Server time is that of `cmdstat_fcall`, which is wall time; beside it stands the CPU
+//! time of the server, its reading and writing included.
 //!
 //! `LANES=1` adds five lanes, none of them empty, three rules and a thousand tenants: each page is put by one of them, and its
 //! links are theirs as well. Of ten pages of a site, two are the steps of a session.
@@ -209,26 +209,42 @@ fn bare_instructions(server: &RedisServer, sites: u64) {
     println!("{:>9.0} instructions: to compare with, the barest claim", share(server.instructions(), count));
 }
 
-/// Sixteen workers take a page each until there were so many.
+/// Sixteen workers take a page each, or several by one claim, until there were so many.
 async fn work_off(frontier: &Frontier, pages: u64, sites: u64) {
     let (left, new) = (Arc::new(AtomicU64::new(pages)), Arc::new(AtomicU64::new(1 << 32)));
     let mut workers = JoinSet::new();
+    let most = number("CLAIMED", 1);
     for _ in 0..number("WORKERS", WORKERS) {
         let (frontier, left, new) = (frontier.clone(), Arc::clone(&left), Arc::clone(&new));
         workers.spawn(async move {
-            while left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |n| n.checked_sub(1)).is_ok() {
-                page(&frontier, &new, sites).await;
+            let mut empty = 0;
+            while let Some(wanted) = taken(&left, most) {
+                let leases = claim(&frontier, wanted, 0).await;
+                empty = if leases.is_empty() { empty + 1 } else { 0 };
+                assert!(empty < 1_000, "nothing is left to claim: TASKS must be more");
+                left.fetch_add(u64::from(wanted) - leases.len() as u64, Ordering::SeqCst);
+                let pages = leases.into_iter().map(|lease| {
+                    let (frontier, new) = (frontier.clone(), Arc::clone(&new));
+                    async move { page(&frontier, lease, &new, sites).await }
+                });
+                pages.collect::<JoinSet<_>>().join_all().await;
             }
         });
     }
     workers.join_all().await;
 }
 
-async fn page(frontier: &Frontier, new: &AtomicU64, sites: u64) {
-    let Some(lease) = claim(frontier, 1, 0).await else { return };
+/// Takes up to so many of what is left.
+fn taken(left: &AtomicU64, most: u64) -> Option<u32> {
+    let less = |n: u64| (n > 0).then(|| n.saturating_sub(most));
+    let before = left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, less).ok()?;
+    u32::try_from(before.min(most)).ok()
+}
+
+async fn page(frontier: &Frontier, lease: Lease, new: &AtomicU64, sites: u64) {
     let parse = match settled(frontier, lease, true).await {
         Settled::Leased(parse) => Some(*parse),
-        _ => claim(frontier, 0, 1).await,
+        _ => claim(frontier, 0, 1).await.pop(),
     };
     let Some(lease) = parse else { return };
     links(frontier, &lease, new, sites).await;
@@ -280,7 +296,7 @@ async fn step(
     sites: u64,
 ) -> Option<Lease> {
     match (kind, lease) {
-        (0, _) => claim(frontier, 1, 0).await,
+        (0, _) => claim(frontier, 1, 0).await.pop(),
         (1, Some(lease)) => match settled(frontier, lease, true).await {
             Settled::Leased(parse) => Some(*parse),
             other => panic!("{other:?} where no other parse waits"),
@@ -297,16 +313,16 @@ async fn step(
     }
 }
 
-async fn claim(frontier: &Frontier, download: u32, parse: u32) -> Option<Lease> {
+async fn claim(frontier: &Frontier, download: u32, parse: u32) -> Vec<Lease> {
     let claim = Claim {
         owner: OWNER.to_owned(),
         token: fastrand::u64(1..u64::MAX / 2),
         download,
         parse,
-        dice: vec![fastrand::u32(..)],
+        dice: (0..download.max(1)).map(|_| fastrand::u32(..)).collect(),
         lead: 0,
     };
-    frontier.claim(claim).await.expect("a grant").leases.pop()
+    frontier.claim(claim).await.expect("a grant").leases
 }
 
 async fn settled(frontier: &Frontier, lease: Lease, brings: bool) -> Settled {

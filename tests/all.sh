@@ -32,15 +32,16 @@ PACED_VENV=$(sh tests/venv.sh) || {
 export PACED_VENV
 
 cargo test --locked --no-run
-# The manual's lines of shell wait most of the time: they run beside other tests, and are over long before those of pace.
+# The manual's lines of shell wait most of the time: for some minutes they run beside other tests. Those of pace come later:
+# they measure time at a server, and nothing else should keep the machine busy meanwhile.
 manual=$(mktemp)
-cargo test --locked --test docs each_line_of_shell >"$manual" 2>&1 &
+setsid cargo test --locked --test docs each_line_of_shell >"$manual" 2>&1 &
 reader=$!
-trap 'kill "$reader" 2>/dev/null || true; rm -f "$manual"' EXIT
+trap 'kill -- "-$reader" 2>/dev/null || true; rm -f "$manual"' EXIT
 trap 'exit 1' INT TERM HUP
-# The tests of pace measure time at a server: nothing else should keep the machine busy meanwhile.
 cargo test --locked -- --skip each_line_of_shell
 wait "$reader" || { cat "$manual"; exit 1; }
+trap 'rm -f "$manual"' EXIT
 cat "$manual"
 # Pages in a bucket. What both builds share is built once, and nothing of the rest is so slow that it must be optimized.
 CARGO_PROFILE_DEV_OPT_LEVEL=0 cargo test --locked --features s3 --lib --test s3 --test licences

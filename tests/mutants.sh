@@ -151,5 +151,7 @@ mutant 'a unit that stays in a lane in which it has nothing (Redis)' redis/lua/l
 mutant 'a site that stays in a lane in which it has nothing (Redis)' redis/lua/lanes.lua "s/^          call('ZREM', ready_key(stage, site.unit, lane), site.name)//"
 mutant 'a site that stays in the lanes of its old unit (Redis)' redis/lua/store.lua 's/^    lanes.unlist(site)$//'
 mutant 'a site renamed while sites are listed by lane not listed (Redis)' redis/lua/rename.lua 's/, site.by_lane or lanes.is_listing() --/, site.by_lane --/'
+mutant 'versions of a name that got free come again' steps/forget.rs 's/if site.is_ahead_of(self.now)/if site.is_ahead_of(self.now + 1000)/' frontier table::groups model::
+mutant 'versions of a name that got free come again (Redis)' redis/lua/store.lua 's/if site.version >= now - EPOCH and/if site.version > now - EPOCH and/' frontier table::groups model::
 
 [ -z "$survived" ] || { echo "survived:$survived" >&2; exit 1; }

@@ -5,8 +5,9 @@ use super::share;
 /// A due site, its lock, its first task, and nothing kept that a crash or a resent call would need.
 const BARE: &str = "local time = redis.call('TIME')
     local now = time[1] * 1000 + math.floor(time[2] / 1000)
-    local due = redis.call('ZRANGEBYSCORE', 'bare:due', '-inf', now, 'LIMIT', 0, 64)
-    local site = due[ARGV[1] % math.max(#due, 1) + 1]
+    local due = redis.call('ZCOUNT', 'bare:due', '-inf', now)
+    local nth = due > 0 and string.format('%d', ARGV[1] % due)
+    local site = nth and redis.call('ZRANGE', 'bare:due', nth, nth)[1]
     if not site or not redis.call('SET', 'bare:lock:' .. site, ARGV[1], 'NX', 'PX', 1) then return false end
     redis.call('ZADD', 'bare:due', now + 1, site)
     return redis.call('LMOVE', 'bare:tasks:' .. site, 'bare:leased', 'LEFT', 'RIGHT')";

@@ -48,11 +48,13 @@ fn reason(view: &View, nobody: Option<&str>, unreachable: Option<&str>) -> Strin
         let left = left.iter().filter(|(count, _)| *count > 0).map(|(count, why)| format!("; {count} {why}"));
         return format!("run {} is finished{}", view.run, left.collect::<Vec<_>>().concat());
     }
-    if let Some(nobody) = nobody {
-        return nobody.to_owned();
-    }
     let is_moving = counts.ready() > 0 || view.in_flight > 0;
-    match unreachable.filter(|_| is_moving || counts.parked + counts.delayed > 0) {
+    let unreachable = unreachable.filter(|_| is_moving || counts.parked + counts.delayed > 0);
+    if let Some(nobody) = nobody {
+        return unreachable
+            .map_or_else(|| nobody.to_owned(), |host| format!("{nobody}; robots unreachable: {host}"));
+    }
+    match unreachable {
         None => busy(view),
         Some(host) if is_moving => format!("{}; robots unreachable: {host}", busy(view)),
         Some(host) => format!("robots unreachable: {host}"),

@@ -31,6 +31,12 @@ fn explain(data: &TempData) -> String {
     Paced::new(["explain", "shop"]).data(data).run().expect_code(0).stdout
 }
 
+fn with_role(data: &TempData, role: &str) -> Running {
+    let mut worker = Paced::new(["work", "--role", role]).data(data).start();
+    worker.wait_for_stderr("at work on");
+    worker
+}
+
 /// What a worker did in all, as its last line says.
 fn pages_of(worker: Running) -> u64 {
     worker.terminate();
@@ -68,9 +74,7 @@ fn n7_an_urgent_page_goes_to_the_worker_that_is_kept_for_it_while_another_one_is
         status(&data)["unserved_lanes"],
         serde_json::json!([{ "lane": "now", "downloads": 1, "parses": 0 }])
     );
-    let explained = explain(&data);
-    assert!(explained.contains("unserved"), "{explained}");
-    assert!(!explained.starts_with("shop: no worker"), "the flood goes on: {explained}");
+    assert!(explain(&data).contains("unserved    no worker serves the lane now: 1 download in it\n"));
     assert!(pages_of(flood) > 0);
     let told = Paced::new(["status"]).data(&data).run().expect_code(0).stdout;
     assert!(!told.contains("no worker serves"), "nobody works at all: {told}");
@@ -79,20 +83,38 @@ fn n7_an_urgent_page_goes_to_the_worker_that_is_kept_for_it_while_another_one_is
 #[test]
 fn n7_a_site_whose_pages_nobody_takes_is_said_to_wait_for_a_worker() {
     let (data, _site) = flooded();
-    let urgent = worker(&data, "urgent", "now");
     // The front page waits as well.
-    let waits = format!("shop: no worker serves the lane general: {} downloads in it\n", FLOOD + 1);
-    assert!(explain(&data).starts_with(&waits), "{}", explain(&data));
+    let all = FLOOD + 1;
+    let begins = |how: &str| explain(&data).starts_with(&format!("shop: {how}\n")).then_some(());
+    let state = || status(&data)["state"].clone();
+    let urgent = worker(&data, "urgent", "now");
+    let unserved = format!("no worker serves the lane general: {all} downloads in it");
+    eventually("nobody serves the lane", || begins(&unserved));
+    assert_eq!(state(), "stopped");
     urgent.terminate();
     urgent.finish().expect_code(0);
-    let mut parses = Paced::new(["work", "--role", "parse"]).data(&data).start();
-    parses.wait_for_stderr("at work on");
-    eventually("it tells its role", || explain(&data).starts_with(&waits).then_some(()));
+    eventually("nobody works at all", || {
+        begins("no process works on it: start `paced crawl` or `paced work`")
+    });
+
+    let parses = with_role(&data, "parse");
+    eventually("nobody downloads", || {
+        begins(&format!("no worker takes downloads: {all} wait (`paced work --role download`)"))
+    });
+    assert_eq!(status(&data)["unserved_stages"], serde_json::json!([{ "stage": "download", "ready": all }]));
+    assert_eq!(status(&data)["unserved_lanes"], serde_json::json!([]), "the lane isn't what lacks");
     Paced::new(["pause", "shop", "--why", "a sale"]).data(&data).run().expect_code(0);
-    let explained = explain(&data);
-    assert!(!explained.starts_with("shop: no worker"), "a pause is the reason: {explained}");
+    assert!(!explain(&data).starts_with("shop: no worker"), "a pause is the reason: {}", explain(&data));
+    Paced::new(["resume", "shop"]).data(&data).run().expect_code(0);
     parses.terminate();
     parses.finish().expect_code(0);
+
+    let downloads = with_role(&data, "download");
+    eventually("nobody parses", || {
+        begins(&format!("no worker takes parses: {all} wait (`paced work --role parse`)"))
+    });
+    downloads.terminate();
+    downloads.finish().expect_code(0);
 }
 
 #[test]

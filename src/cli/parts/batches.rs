@@ -7,7 +7,7 @@ use serde_json::json;
 use super::account::Account;
 use super::results::Results;
 use super::signals::await_signals;
-use super::unserved::unserved;
+use super::unserved::Unserved;
 use super::when::When;
 use super::{Exit, Trouble, say};
 use crate::clock::{self, Timestamp};
@@ -131,9 +131,8 @@ impl BatchStand {
         let open = self.sites.iter().filter(|(_, batch)| batch.open() > 0);
         let names: Vec<String> = open.clone().map(|(site, _)| site.clone()).collect();
         for view in frontier.views(&names).await? {
-            let lanes = unserved(&view, &at_work);
-            for lane in lanes {
-                say(format_args!("paced: on {}, {}", view.site, lane.told()));
+            for told in Unserved::of(&view, &at_work).told() {
+                say(format_args!("paced: on {}, {told}", view.site));
             }
         }
         for (site, batch) in open {

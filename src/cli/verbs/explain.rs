@@ -11,7 +11,7 @@ use crate::cli::parts::flow::flow_of;
 use crate::cli::parts::lanes::by_lane;
 use crate::cli::parts::pauses::pauses;
 use crate::cli::parts::sessions::all_told_held;
-use crate::cli::parts::unserved::{Unserved, nobody, unserved};
+use crate::cli::parts::unserved::{Unserved, nobody};
 use crate::cli::parts::{Exit, Globals, Trouble, campaigns, explain_url, sites};
 use crate::clock::{Clock, Timestamp};
 use crate::fetch;
@@ -61,15 +61,17 @@ async fn of_site(name: &str, frontier: &Frontier) -> Result<Account, Trouble> {
     };
     let unreachable =
         robots.iter().find(|(_, is_unreachable)| *is_unreachable).map(|(said, _)| said.as_str());
-    let unserved = unserved(&view, &at_work);
+    let unserved = Unserved::of(&view, &at_work);
     let headline = why(&view, nobody(&view, &at_work, &unserved).as_deref(), unreachable);
     let mut account = Account::new(format!("{name}: {headline}"));
     account.keep(json!({ "site": name, "why": headline }));
     tell_books(&mut account, &view);
-    for lane in &unserved {
-        account.tell("unserved", lane.told());
+    for told in unserved.told() {
+        account.tell("unserved", told);
     }
-    account.keep(json!({ "unserved_lanes": unserved.iter().map(Unserved::object).collect::<Vec<_>>() }));
+    for (name, unserved) in unserved.object() {
+        account.keep(json!({ name: unserved }));
+    }
     let fleet = frontier.fleet_rules().await?;
     tell_marks(&mut account, &view, &fleet, frontier.idle_in_all().await?);
     tell_order(&mut account, &view, &fleet);

@@ -15,7 +15,7 @@ use crate::cli::parts::results::Results;
 use crate::cli::parts::sessions::{all_told_held, session_name, show_session};
 use crate::cli::parts::signals::await_signals;
 use crate::cli::parts::table::{or_dash, table};
-use crate::cli::parts::unserved::{Unserved, unserved};
+use crate::cli::parts::unserved::{Unserved, nobody};
 use crate::cli::parts::when::When;
 use crate::cli::parts::{Exit, Globals, Trouble, fairness, sites};
 use crate::clock;
@@ -72,9 +72,9 @@ struct Stand {
     view: View,
     freshness: Freshness,
     flow: FlowOfSite,
-    /// Whether a process is alive that works on it.
+    /// Whether a living process claims what can be claimed of it.
     has_workers: bool,
-    unserved: Vec<Unserved>,
+    unserved: Unserved,
     /// The mark that it is at, and what is told of that.
     full: Option<(HighWater, String)>,
 }
@@ -133,8 +133,8 @@ async fn look(frontier: &Frontier, names: &[String]) -> Result<Stands, Trouble> 
     for view in frontier.views(names).await? {
         let freshness = frontier.freshness(&view.site).await?;
         let Some(flow) = flow_of(frontier, &view, &fleet).await? else { continue };
-        let has_workers = at_work.iter().any(|owner| owner.works_on(&view.site));
-        let unserved = unserved(&view, &at_work);
+        let unserved = Unserved::of(&view, &at_work);
+        let has_workers = nobody(&view, &at_work, &unserved).is_none();
         let mark = fleet.mark_of_site(view.download.idle(), view.download.bytes);
         let full = mark.map(|mark| (mark, fleet.told_full(&view.site, mark)));
         sites.push(Stand { view, freshness, flow, has_workers, unserved, full });
@@ -154,7 +154,7 @@ fn show(look: &Stands, options: &StatusArgs, results: &mut Results) -> Result<()
     results.lines(table(HEADS, rows, FIRST_NUMBER).lines())?;
     results.lines(stands.iter().flat_map(|stand| lanes(&stand.view)))?;
     let unserved = stands.iter().flat_map(|Stand { view, unserved, .. }| {
-        unserved.iter().map(|lane| format!("{}: {}", view.site, lane.told()))
+        unserved.told().into_iter().map(|told| format!("{}: {told}", view.site))
     });
     results.lines(unserved)?;
     results.lines(stands.iter().filter_map(|stand| Some(&stand.full.as_ref()?.1)).chain(&look.full))?;
@@ -248,7 +248,7 @@ fn state(Stand { view, has_workers, .. }: &Stand) -> String {
 
 fn object(stand: &Stand) -> Value {
     let Stand { view, freshness, flow, unserved, full, .. } = stand;
-    json!({
+    let mut object = json!({
         "full": full.as_ref().map(|(mark, _)| mark),
         "site": view.site, "unit": view.unit, "at": view.at, "order": view.order, "run": view.run, "run_began": view.run_began,
         "state": state(stand), "finished": view.finished, "interval_ms": view.interval, "parallel": view.parallel,
@@ -261,8 +261,11 @@ fn object(stand: &Stand) -> Value {
         "held_in_all": view.held_in_all, "held_sessions": view.held.iter().map(|held| &held.name).collect::<Vec<_>>(),
         "seeds_put": view.seeds.map(|(put, _)| put), "seeds": view.seeds.map(|(_, of)| of),
         "fresh_percent": freshness.percent(), "oldest_page": freshness.oldest, "download": view.download, "parse": view.parse, "flow": flow.object(),
-        "unserved_lanes": unserved.iter().map(Unserved::object).collect::<Vec<_>>(),
-    })
+    });
+    for (name, unserved) in unserved.object() {
+        object[name] = unserved;
+    }
+    object
 }
 
 fn wall_object(view: &View) -> Option<Value> {

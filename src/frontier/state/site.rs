@@ -312,7 +312,7 @@ impl SiteState {
     }
 
     /// Other rules, or the same under another name. Processes keep rules by name and version, so a version is above all that
-    /// its name had: it is the time, in ms since [`EPOCH`], and later than `freed`, the newest one of a name that got free.
+    /// its name had in this partition: it is the time, in ms since [`EPOCH`], and later than `freed`, the newest one of a name that got free.
     pub fn renew_version(&mut self, freed: i64, now: i64) {
         self.version = (self.version.max(freed) + 1).max(now - EPOCH);
     }

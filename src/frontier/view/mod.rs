@@ -46,8 +46,11 @@ impl Owner {
         !self.dead && self.scope.includes(site)
     }
 
-    /// Whether it takes tasks of a stage: both, as long as it hasn't told.
+    /// Whether it takes further tasks of a stage: of both, as long as it hasn't told; of none once it is drained.
     pub fn takes(&self, stage: Stage) -> bool {
+        if self.drained {
+            return false;
+        }
         let Some(SignOfLife { downloads, parses, .. }) = self.beat.as_ref().map(|beat| &beat.tells) else {
             return true;
         };
@@ -104,4 +107,31 @@ pub struct Inspection {
     pub dead: Vec<(String, Stage, String)>,
     /// Fingerprints of known pages.
     pub known: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn n7_a_process_takes_what_its_role_is_and_both_until_it_has_told() {
+        let owner = |downloads, parses| Owner {
+            name: "w~1".to_owned(),
+            pid: 1,
+            scope: WorkScope::All,
+            dead: false,
+            drained: false,
+            beat: Some(LastBeat {
+                at: Timestamp::default(),
+                tells: SignOfLife { downloads, parses, ..SignOfLife::default() },
+            }),
+        };
+        let takes = |owner: &Owner| [Stage::Download, Stage::Parse].map(|stage| owner.takes(stage));
+        assert_eq!(takes(&owner(Some(8), Some(2))), [true, true]);
+        assert_eq!(takes(&owner(Some(8), None)), [true, false]);
+        assert_eq!(takes(&owner(None, Some(2))), [false, true]);
+        assert_eq!(takes(&owner(None, None)), [true, true], "it hasn't begun");
+        assert_eq!(takes(&Owner { beat: None, ..owner(None, Some(2)) }), [true, true], "an older build");
+        assert_eq!(takes(&Owner { drained: true, ..owner(Some(8), Some(2)) }), [false, false]);
+    }
 }

@@ -333,6 +333,8 @@ fn versions_of_a_name_rise_even_where_all_of_it_happens_within_one_ms() {
             last = version;
         };
         for text in ["first", "second", "third"] {
+            rises(version(&w.register("a", |a| a.text = format!("{text}, never changed")).await));
+            assert_eq!(w.frontier.forget("a").await.expect("answers"), Forgotten::Wholly);
             rises(version(&w.register("a", |a| a.text = text.to_owned()).await));
             rises(version(&w.register("a", |a| a.text = format!("{text}, changed")).await));
             assert_eq!(w.frontier.forget("a").await.expect("answers"), Forgotten::Wholly);

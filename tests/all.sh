@@ -35,7 +35,7 @@ cargo test --locked --no-run
 # The manual's lines of shell wait most of the time: for some minutes they run beside other tests. Those of pace come later:
 # they measure time at a server, and nothing else should keep the machine busy meanwhile.
 manual=$(mktemp)
-setsid cargo test --locked --test docs each_line_of_shell >"$manual" 2>&1 &
+setsid -w cargo test --locked --test docs each_line_of_shell >"$manual" 2>&1 &
 reader=$!
 trap 'kill -- "-$reader" 2>/dev/null || true; rm -f "$manual"' EXIT
 trap 'exit 1' INT TERM HUP

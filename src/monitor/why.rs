@@ -50,13 +50,10 @@ fn reason(view: &View, nobody: Option<&str>, unreachable: Option<&str>) -> Strin
     }
     let is_moving = counts.ready() > 0 || view.in_flight > 0;
     let unreachable = unreachable.filter(|_| is_moving || counts.parked + counts.delayed > 0);
-    if let Some(nobody) = nobody {
-        return unreachable
-            .map_or_else(|| nobody.to_owned(), |host| format!("{nobody}; robots unreachable: {host}"));
-    }
+    let told = nobody.map_or_else(|| busy(view), str::to_owned);
     match unreachable {
-        None => busy(view),
-        Some(host) if is_moving => format!("{}; robots unreachable: {host}", busy(view)),
+        None => told,
+        Some(host) if is_moving || nobody.is_some() => format!("{told}; robots unreachable: {host}"),
         Some(host) => format!("robots unreachable: {host}"),
     }
 }
@@ -153,6 +150,8 @@ mod tests {
             why(&view, None, Some("https://b.shop.example: 503"))
         };
         let lost = "robots unreachable: https://b.shop.example: 503";
+        let nobody = why(&view(), Some(NO_WORKER), Some("https://b.shop.example: 503"));
+        assert_eq!(nobody, format!("{NO_WORKER}; {lost}"));
         assert_eq!(told(|_| ()), format!("a start is due now; 40 wait, one start per 1 s; {lost}"));
         assert_eq!(
             told(|v| (v.download.waiting, v.download.delayed) = (0, 3)),

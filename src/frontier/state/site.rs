@@ -311,10 +311,16 @@ impl SiteState {
         self.fence
     }
 
-    /// Other rules, or the same under another name. Processes keep rules by name and version, so a version is above all that
-    /// its name had in this partition: it is the time, in ms since [`EPOCH`], and later than `freed`, the newest one of a name that got free.
-    pub fn renew_version(&mut self, freed: i64, now: i64) {
-        self.version = (self.version.max(freed) + 1).max(now - EPOCH);
+    /// Other rules. Processes keep rules by name and version, so a version is above all that its name had in this partition: it is
+    /// the time, in ms since [`EPOCH`].
+    pub fn renew_version(&mut self, now: i64) {
+        self.version = (self.version + 1).max(now - EPOCH);
+    }
+
+    /// The first version under its name, which another site may have had: above `freed`, the newest one of a name that got free.
+    pub fn first_version(&mut self, freed: i64, now: i64) {
+        self.version = self.version.max(freed);
+        self.renew_version(now);
     }
 
     /// Whether the clock hasn't passed its version yet.

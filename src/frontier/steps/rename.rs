@@ -34,7 +34,7 @@ impl<S: Shelf> Moment<'_, S> {
         self.free_name(&site)?;
         to.clone_into(&mut site.name);
         let fleet = self.shelf.fleet()?;
-        site.renew_version(fleet.freed_version, self.now);
+        site.first_version(fleet.freed_version, self.now);
         // Those who list the sites by lane may be past that name.
         site.by_lane |= fleet.by_lane;
         self.shelf.save_site(&site)?;

@@ -26,7 +26,7 @@ impl<S: Shelf> Moment<'_, S> {
             None => {
                 let mut site = SiteState::new(&new.name, unit, new.settings.clone());
                 let fleet = self.shelf.fleet()?;
-                site.renew_version(fleet.freed_version, self.now);
+                site.first_version(fleet.freed_version, self.now);
                 site.by_lane = fleet.by_lane;
                 site
             }
@@ -40,7 +40,7 @@ impl<S: Shelf> Moment<'_, S> {
                 if site.settings != new.settings
                     || self.shelf.site_text(&new.name)?.as_ref() != Some(&new.text)
                 {
-                    site.renew_version(0, self.now);
+                    site.renew_version(self.now);
                 }
                 site.settings = new.settings.clone();
                 site

@@ -267,7 +267,10 @@ async fn the_permits_sleep_counts_in_no_time_out_and_silence_does() {
     let sent = way.send(&shop.url, start, patience).await.expect("it is sent");
     assert!(sent.answer.is_some(), "only the permit took longer");
     let at_once = || async { Ok(Timestamp::from_millis(0)) };
-    let mute = way.send(&format!("{}mute", shop.url), at_once, Duration::from_millis(100)).await.expect("it is sent");
+    let mute = way
+        .send(&format!("{}mute", shop.url), at_once, Duration::from_millis(100))
+        .await
+        .expect("it is sent");
     assert!(mute.answer.is_none());
 }
 

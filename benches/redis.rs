@@ -22,7 +22,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use measure::{done, name, register_at, url};
+use measure::{Spent, done, name, register_at, share, url};
 use paced::internals::frontier::{Claim, Frontier, WorkScope};
 use paced::internals::task::{
     FleetRules, LaneRule, LaneWish, Lease, Priority, Put, SessionWish, Settled, Settlement,
@@ -149,8 +149,7 @@ fn session(page: u64) -> Option<SessionWish> {
 /// Claims of one task each, one after the other; what they leased goes back to its place by settling.
 async fn claims_alone(server: &RedisServer, frontier: &Frontier, count: u64) {
     let mut leases = Vec::new();
-    server.cli(&["CONFIG", "RESETSTAT"]);
-    let cpu_before = cpu(server);
+    let before = spent(server);
     for _ in 0..count.min(2_000) {
         let claim = Claim {
             owner: OWNER.to_owned(),
@@ -162,12 +161,12 @@ async fn claims_alone(server: &RedisServer, frontier: &Frontier, count: u64) {
         };
         leases.extend(frontier.claim(claim).await.expect("a grant").leases);
     }
-    let Spent { calls, usec, cpu } = Spent::by(server);
+    let Spent { calls, micros, cpu } = spent(server).since(before);
     println!(
         "{} claims of one task: {:.0} us of the server a claim, {:.0} us of its CPU",
         leases.len(),
-        share(usec, calls),
-        share(cpu.saturating_sub(cpu_before), calls),
+        share(micros, calls),
+        share(cpu, calls),
     );
     for lease in leases {
         settled(frontier, lease, false).await;
@@ -175,28 +174,29 @@ async fn claims_alone(server: &RedisServer, frontier: &Frontier, count: u64) {
 }
 
 async fn whole_pages(server: &RedisServer, frontier: &Frontier, pages: u64, sites: u64) {
-    let before = frontier.calls().unwrap_or(0);
-    server.cli(&["CONFIG", "RESETSTAT"]);
-    let cpu_before = cpu(server);
+    let (sent_before, before) = (frontier.calls().unwrap_or(0), spent(server));
     let began = Instant::now();
     work_off(frontier, pages, sites).await;
-    let Spent { calls, usec, cpu } = Spent::by(server);
-    let sent = frontier.calls().unwrap_or(0) - before;
+    let Spent { calls, micros, cpu } = spent(server).since(before);
+    let sent = frontier.calls().unwrap_or(0) - sent_before;
     println!(
         "{pages} pages at {:.0}/s: {:.0} us of the server a page, {:.0} us of its CPU, {:.2} calls a page (the client counts {sent}, the server {calls})",
         share(pages * 1_000, u64::try_from(began.elapsed().as_millis()).expect("minutes")),
-        share(usec, pages),
-        share(cpu.saturating_sub(cpu_before), pages),
+        share(micros, pages),
+        share(cpu, pages),
         share(calls, pages),
     );
 }
 
 fn bare_claims(server: &RedisServer, sites: u64) {
     let mut cli = server.connect();
-    let before = cpu(server);
-    let micros = measure::barest_claim(|words| cli.say(words).expect("an answer").text(), sites);
-    let cpu = share(cpu(server).saturating_sub(before), measure::BAREST_CLAIMS);
-    println!("to compare with, the barest claim: {micros:.0} us of the server, {cpu:.0} us of its CPU");
+    let Spent { calls, micros, cpu } =
+        measure::barest_claims(|words| cli.say(words).expect("an answer").text(), sites);
+    println!(
+        "to compare with, the barest claim: {:.0} us of the server, {:.0} us of its CPU",
+        share(micros, calls),
+        share(cpu, calls),
+    );
 }
 
 fn bare_instructions(server: &RedisServer, sites: u64) {
@@ -269,8 +269,7 @@ async fn each_step(server: &RedisServer, frontier: &Frontier, pages: u64, sites:
     for (kind, name) in
         ["claim", "settle, parse taken along", "ten links", "settle of the parse"].iter().enumerate()
     {
-        server.cli(&["CONFIG", "RESETSTAT"]);
-        let count = leases.len() as u64;
+        let (before, count) = (spent(server), leases.len() as u64);
         let mut next = Vec::new();
         while !leases.is_empty() {
             let some = leases.split_off(leases.len().saturating_sub(16)).into_iter().map(|lease| {
@@ -282,7 +281,7 @@ async fn each_step(server: &RedisServer, frontier: &Frontier, pages: u64, sites:
         if counted {
             println!("{:>9.0} instructions: {name}", share(server.instructions(), count));
         } else {
-            println!("{:>6.0} us of the server: {name}", share(Spent::by(server).usec, count));
+            println!("{:>6.0} us of the server: {name}", share(spent(server).since(before).micros, count));
         }
         leases = next;
     }
@@ -395,36 +394,12 @@ fn memory(server: &RedisServer) -> u64 {
     info(server, "memory", "used_memory:").parse().expect("a number")
 }
 
-/// What the server spent since its counts began anew: calls of the script, the microseconds that they took, and those of
-/// CPU since it started.
-struct Spent {
-    calls: u64,
-    usec: u64,
-    cpu: u64,
-}
-
-impl Spent {
-    fn by(server: &RedisServer) -> Self {
-        let cpu = cpu(server);
-        let line = info(server, "commandstats", "cmdstat_fcall:");
-        let of = |name: &str| line.split(',').find_map(|part| part.strip_prefix(name)?.parse().ok());
-        Self { calls: of("calls=").unwrap_or(0), usec: of("usec=").unwrap_or(0), cpu }
-    }
-}
-
-/// Microseconds of CPU since the server started.
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "some seconds")]
-fn cpu(server: &RedisServer) -> u64 {
-    let seconds = |field| info(server, "cpu", field).parse().unwrap_or(0.0);
-    ((seconds("used_cpu_user:") + seconds("used_cpu_sys:")) * 1e6) as u64
+/// What the batches took so far.
+fn spent(server: &RedisServer) -> Spent {
+    Spent::on("fcall", |words| server.cli(words))
 }
 
 fn info(server: &RedisServer, section: &str, field: &str) -> String {
     let all = server.cli(&["INFO", section]);
     all.lines().find_map(|line| line.trim().strip_prefix(field)).unwrap_or_default().to_owned()
-}
-
-#[expect(clippy::cast_precision_loss, reason = "figures for people")]
-fn share(all: u64, of: u64) -> f64 {
-    all as f64 / of.max(1) as f64
 }

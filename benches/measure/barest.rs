@@ -1,13 +1,12 @@
 //! The barest claim on Redis, to compare with on the same machine.
 
-use super::share;
+use super::spent::Spent;
 
-/// A due site, its lock, its first task, and nothing kept that a crash or a resent call would need.
+/// One of the first 64 due sites, its lock, its first task, and nothing kept that a crash or a resent call would need.
 const BARE: &str = "local time = redis.call('TIME')
     local now = time[1] * 1000 + math.floor(time[2] / 1000)
-    local due = redis.call('ZCOUNT', 'bare:due', '-inf', now)
-    local nth = due > 0 and string.format('%d', ARGV[1] % due)
-    local site = nth and redis.call('ZRANGE', 'bare:due', nth, nth)[1]
+    local due = redis.call('ZRANGEBYSCORE', 'bare:due', '-inf', now, 'LIMIT', 0, 64)
+    local site = due[ARGV[1] % math.max(#due, 1) + 1]
     if not site or not redis.call('SET', 'bare:lock:' .. site, ARGV[1], 'NX', 'PX', 1) then return false end
     redis.call('ZADD', 'bare:due', now + 1, site)
     return redis.call('LMOVE', 'bare:tasks:' .. site, 'bare:leased', 'LEFT', 'RIGHT')";
@@ -16,12 +15,14 @@ const FILL_BARE: &str = "for site = 1, ARGV[1] do
         for page = 1, ARGV[2] do redis.call('RPUSH', 'bare:tasks:site' .. site, 'https://www.example.com/products/' .. page) end
     end";
 /// How many are made in a row.
-pub const BAREST_CLAIMS: u64 = 2_000;
+const BAREST_CLAIMS: u64 = 2_000;
 
 /// The barest claim, ready to be made.
 pub struct BarestClaim(String);
 
 impl BarestClaim {
+    const COMMAND: &str = "evalsha";
+
     /// Fills the queues of so many sites; `say` sends a command.
     pub fn ready(mut say: impl FnMut(&[&str]) -> String, sites: u64) -> Self {
         let sites = sites.clamp(1, 10_000);
@@ -34,23 +35,12 @@ impl BarestClaim {
     pub fn make(&self, mut say: impl FnMut(&[&str]) -> String) {
         say(&["EVALSHA", &self.0, "0", &fastrand::u32(..1_000_000).to_string()]);
     }
-
-    /// Microseconds of the server that one took so far.
-    pub fn micros(mut say: impl FnMut(&[&str]) -> String) -> f64 {
-        let stats = say(&["INFO", "commandstats"]);
-        let line = stats.lines().find_map(|line| line.strip_prefix("cmdstat_evalsha:")).unwrap_or_default();
-        let count = |name: &str| {
-            let field = line.split(',').find_map(|field| field.strip_prefix(name));
-            field.and_then(|count| count.parse().ok()).expect("it counts")
-        };
-        share(count("usec="), count("calls="))
-    }
 }
 
-/// Microseconds of the server that the barest claim takes among so many sites, one made right after the other.
-pub fn barest_claim(mut say: impl FnMut(&[&str]) -> String, sites: u64) -> f64 {
+/// What so many of them take of a server among so many sites, one made right after the other.
+pub fn barest_claims(mut say: impl FnMut(&[&str]) -> String, sites: u64) -> Spent {
     let claim = BarestClaim::ready(&mut say, sites);
-    say(&["CONFIG", "RESETSTAT"]);
+    let before = Spent::on(BarestClaim::COMMAND, &mut say);
     (0..BAREST_CLAIMS).for_each(|_| claim.make(&mut say));
-    BarestClaim::micros(say)
+    Spent::on(BarestClaim::COMMAND, &mut say).since(before)
 }

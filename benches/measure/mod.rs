@@ -9,13 +9,15 @@ mod kept;
 mod pages;
 mod queue;
 mod shops;
+mod spent;
 
-pub use barest::{BAREST_CLAIMS, BarestClaim, barest_claim};
+pub use barest::{BarestClaim, barest_claims};
 pub use child::{Cost, Measured};
 pub use kept::{body, keep};
 pub use pages::Shop;
 pub use queue::{done, name, pairs_of, register, register_at, url};
 pub use shops::{Plan, Seen, Yard, keep_open};
+pub use spent::Spent;
 
 use std::time::Duration;
 

@@ -21,8 +21,8 @@ mod run;
 mod shops;
 
 use ground::Shared;
-use measure::{number, table};
-use run::{Outcome, crawl};
+use measure::{number, share, table};
+use run::{OfServer, Outcome, crawl};
 use shops::{Kind, Plan, keep_open};
 
 const INTERVAL: u64 = 200;
@@ -78,17 +78,21 @@ fn load() {
         "calls a page",
         "server us a page",
         "× the barest claim",
-        "× one made in between",
+        "CPU us of the server",
+        "× the barest claim",
         "late p50, p99 ms",
     ];
     let rows = on_redis(&plan, |processes, outcome| {
-        let server = outcome.server.expect("it was on Redis");
+        let OfServer { crawl, barest } = outcome.server.expect("it was on Redis");
+        let a_page = |spent| share(spent, outcome.pages.into());
+        let a_claim = |spent| share(spent, barest.calls);
         vec![
             processes.to_string(),
-            format!("{:.2}", server.calls),
-            format!("{:.0}", server.micros),
-            format!("{:.1}", server.micros / server.barest),
-            format!("{:.1}", server.micros / server.barest_between),
+            format!("{:.2}", a_page(crawl.calls)),
+            format!("{:.0}", a_page(crawl.micros)),
+            format!("{:.1}", a_page(crawl.micros) / a_claim(barest.micros)),
+            format!("{:.0}", a_page(crawl.cpu)),
+            format!("{:.1}", a_page(crawl.cpu) / a_claim(barest.cpu)),
             outcome.lateness(),
         ]
     });
@@ -137,6 +141,8 @@ fn row(name: &str, outcome: &Outcome) -> Vec<String> {
         gaps.early.to_string(),
         gaps.share(gaps.aside),
         outcome.lateness(),
-        outcome.server.map_or_else(String::new, |server| format!("{:.2}", server.calls)),
+        outcome.server.map_or_else(String::new, |server| {
+            format!("{:.2}", share(server.crawl.calls, outcome.pages.into()))
+        }),
     ]
 }

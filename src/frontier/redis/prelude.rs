@@ -1,5 +1,5 @@
 //! What the program on the server has in common with `frontier::steps`: numbers, reasons, and the words that stand for
-//! values. Its files begin with them as Lua constants, printed from the Rust ones.
+//! values. Its files are given them as Lua constants, printed from the Rust ones.
 
 use std::time::Duration;
 
@@ -34,26 +34,59 @@ pub(super) const CHANNEL: &str = "paced:wake";
 /// Nobody sleeps longer, as a hint may get lost.
 pub(crate) const LONGEST_SLEEP: Duration = Duration::from_secs(5);
 
-/// The constants, as Lua declares them.
-pub(super) fn prelude() -> String {
-    let numbers: Vec<_> =
-        numbers().into_iter().map(|(name, number)| format!("local {name} = {number}\n")).collect();
-    let texts: Vec<_> =
-        texts().into_iter().map(|(name, text)| format!("local {name} = {text:?}\n")).collect();
-    let losses: Vec<String> = (1..MAX_LOSSES).map(|losses| delay_after_loss(losses).to_string()).collect();
-    let bounds = WAIT_BOUNDS.map(|bound| bound.to_string()).join(", ");
-    let pauses = EVENT_PAUSES.map(|pause| pause.to_string()).join(", ");
-    let losses = losses.join(", ");
-    let lists = format!(
-        "local AFTER_LOSS = {{ {losses} }}\nlocal WAIT_BOUNDS = {{ {bounds} }}\nlocal EVENT_PAUSES = {{ {pauses} }}\n"
-    );
-    [numbers.concat(), texts.concat(), lists, allowances()].concat()
+/// What the line ends with that begins a module.
+const MODULE: &str = "= module(function(";
+
+/// The files as one program, with their constants: one that a single module uses is declared there, all others before the
+/// files. A function of Lua has no more than 200 locals.
+pub(super) fn with_constants(files: &[&str]) -> String {
+    let (mut program, mut own) = (String::new(), vec![String::new(); files.len()]);
+    for (name, value) in constants() {
+        let place = only_user(files, name).map_or(&mut program, |user| &mut own[user]);
+        place.extend(["local ", name, " = ", &value, "\n"]);
+    }
+    for (file, own) in files.iter().zip(own) {
+        let (before, module) = file.split_at(inside(file));
+        program.extend([before, &own, module]);
+    }
+    program
 }
 
-/// By priority, from 1.
-fn allowances() -> String {
-    let all = (1..=Priority::LEAST_URGENT).map(|value| Priority::from_value(value).allowance().to_string());
-    format!("local ALLOWED = {{ {} }}\n", all.collect::<Vec<_>>().join(", "))
+/// Where the inside of a file's module begins; its end, where it has none.
+fn inside(file: &str) -> usize {
+    let line = file.find(MODULE).and_then(|at| Some(at + file[at..].find('\n')? + 1));
+    line.unwrap_or(file.len())
+}
+
+/// The file whose module alone uses a constant.
+fn only_user(files: &[&str], name: &str) -> Option<usize> {
+    let is_in = |code: &str| words_of(code).any(|word| word == name);
+    let mut users = files.iter().enumerate().filter(|(_, file)| is_in(file));
+    let (user, file) = users.next()?;
+    (users.next().is_none() && !is_in(&file[..inside(file)])).then_some(user)
+}
+
+fn words_of(code: &str) -> impl Iterator<Item = &str> {
+    code.split(|c: char| !c.is_ascii_alphanumeric() && c != '_')
+}
+
+/// Each with its value as Lua writes it.
+fn constants() -> Vec<(&'static str, String)> {
+    let numbers = numbers().into_iter().map(|(name, number)| (name, number.to_string()));
+    let texts = texts().into_iter().map(|(name, text)| (name, format!("{text:?}")));
+    numbers.chain(texts).chain(lists()).collect()
+}
+
+fn lists() -> [(&'static str, String); 4] {
+    let list = |values: Vec<String>| format!("{{ {} }}", values.join(", "));
+    let allowance = |value| Priority::from_value(value).allowance().to_string();
+    [
+        ("AFTER_LOSS", list((1..MAX_LOSSES).map(|losses| delay_after_loss(losses).to_string()).collect())),
+        ("WAIT_BOUNDS", list(WAIT_BOUNDS.iter().map(ToString::to_string).collect())),
+        ("EVENT_PAUSES", list(EVENT_PAUSES.iter().map(ToString::to_string).collect())),
+        // By priority, from 1.
+        ("ALLOWED", list((1..=Priority::LEAST_URGENT).map(allowance).collect())),
+    ]
 }
 
 /// Spans are in ms.
@@ -216,9 +249,7 @@ mod tests {
     use super::*;
 
     fn names() -> BTreeSet<String> {
-        let texts = texts().into_iter().map(|(name, _)| name);
-        let names = numbers().into_iter().map(|(name, _)| name).chain(texts);
-        names.chain(["AFTER_LOSS", "ALLOWED", "EVENT_PAUSES", "WAIT_BOUNDS"]).map(str::to_owned).collect()
+        constants().into_iter().map(|(name, _)| name.to_owned()).collect()
     }
 
     /// The files as code: without comments and without what stands in quotes.
@@ -236,8 +267,7 @@ mod tests {
     }
 
     fn constants_of(code: &str) -> BTreeSet<String> {
-        let words = code.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
-        words.filter(|word| is_constant(word)).map(str::to_owned).collect()
+        words_of(code).filter(|word| is_constant(word)).map(str::to_owned).collect()
     }
 
     /// The constants that the files make themselves.
@@ -263,6 +293,22 @@ mod tests {
             Vec::<&String>::new(),
             "there, but not used"
         );
+    }
+
+    #[test]
+    fn a_constant_is_declared_once_in_the_module_that_alone_uses_it_or_before_all() {
+        let files = [
+            "local one = module(function(one)\n  return SLOTS + LEASE_MS\nend)\n",
+            "return LEASE_MS, BEAT_MS\n",
+        ];
+        let program = with_constants(&files);
+        let at = |part: &str| program.find(part).unwrap_or_else(|| panic!("no `{part}` in {program}"));
+        assert!(at("local LEASE_MS = ") < at(files[1]) && at("local BEAT_MS = ") < at(MODULE));
+        assert!(at(MODULE) < at("local SLOTS = ") && at("local SLOTS = ") < at("return SLOTS"));
+        let program = with_constants(&FILES);
+        for name in names() {
+            assert_eq!(program.matches(&format!("local {name} = ")).count(), 1, "{name}");
+        }
     }
 
     #[test]

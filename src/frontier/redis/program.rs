@@ -7,7 +7,7 @@ use redis::{Cmd, FromRedisValue, RedisError, RedisResult, cmd};
 use sha1::{Digest, Sha1};
 
 use super::client::RedisClient;
-use super::prelude::prelude;
+use super::prelude::with_constants;
 
 /// What all functions of the library share, each file after those that it uses.
 pub(super) const FILES: [&str; 36] = [
@@ -96,7 +96,7 @@ pub(super) async fn call<T: FromRedisValue>(
 
 impl Library {
     fn new() -> Self {
-        let source = prelude() + &FILES.concat();
+        let source = with_constants(&FILES);
         let hash = Sha1::digest(&source);
         let name = hash.iter().take(8).fold("paced_".to_owned(), |name, byte| format!("{name}{byte:02x}"));
         // What the library is made of is made with its first call, as `redis.call` is out of reach before.

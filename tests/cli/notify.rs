@@ -255,10 +255,9 @@ fn c19_the_first_ctrl_c_ends_a_program_that_hangs_and_what_waits_for_it() {
         let pid = || std::fs::read_to_string(&pid_file).ok()?.trim().parse().ok();
         let hanging = eventually("the program", || Pid::from_raw(pid()?));
         std::thread::sleep(Duration::from_millis(500));
-        let asked = Instant::now();
         waiting.interrupt();
         let run = waiting.finish();
-        assert!(asked.elapsed() < Duration::from_secs(4), "{:?}: {run:?}", asked.elapsed());
+        assert!(!run.stderr.contains("took longer"), "it was waited for: {run:?}");
         eventually("the program's end", || test_kill_process(hanging).is_err().then_some(()));
     }
 }

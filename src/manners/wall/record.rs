@@ -31,10 +31,12 @@ pub enum Met {
     Other,
 }
 
-/// A page, and how many links away from a seed it is: asked for again, it is as deep as it was.
+/// A page of the rule: asked for again, it is as deep as it was.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RulePage {
+    /// Its address.
     pub url: CanonicalUrl,
+    /// Links away from a seed.
     pub depth: u32,
 }
 

@@ -139,7 +139,9 @@ put = module(function(put)
       tasks.remove_dead(site, stage, asked.url)
     end
     if not asked.errand then
-      gate.stand(site, task, asked, later, letter and letter.tenant)
+      -- A long feed of steps goes before nobody, as any other feed.
+      local is_crowded = joins and (site[counter[stage].behind] or 0) >= MOST_NOW
+      gate.stand(site, task, asked, later or is_crowded, letter and letter.tenant)
     end
     store.add(site, counter[stage][letter and 'revived' or 'created'], 1)
     if taken and lanes.serves(records.last_answers(taken.owner).served, task.lane or LANE) then

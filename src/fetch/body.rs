@@ -6,7 +6,7 @@ use bytes::{Bytes, BytesMut};
 
 use super::connection::HttpAnswer;
 use super::error::{FetchError, FetchErrorKind, Wait};
-use super::http2::Watch;
+use super::http2::Listening;
 use super::{FetchedPage, Request};
 use crate::clock::{self, Timestamp};
 use crate::content_coding::{self, CodingError};
@@ -112,12 +112,12 @@ impl Wanted {
         let mut body = BytesMut::new();
         loop {
             let (patience, wait) = patience(request, sent.elapsed());
-            let watch = response.body.watch().filter(|_| wait == Wait::Read);
+            let listening = response.body.listen().filter(|_| wait == Wait::Read);
             let chunk = match clock::within(patience, response.body.chunk()).await {
                 Some(Err(e)) => Err(FetchError::of_answer(request.url, e, FetchErrorKind::Truncated)),
                 Some(Ok(chunk)) => Ok(chunk),
                 None => {
-                    watch.into_iter().for_each(Watch::in_vain);
+                    listening.into_iter().for_each(Listening::in_vain);
                     Err(timed_out(request, wait))
                 }
             };

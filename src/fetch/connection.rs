@@ -17,7 +17,7 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use super::dial::{BoxError, Transport};
-use super::http2::{Http2, Http2Slot, NEW, StreamBody, Watch};
+use super::http2::{Http2, Http2Slot, Listening, NEW, StreamBody};
 
 /// A new connection, with the protocol that was agreed on.
 #[derive(Debug)]
@@ -143,10 +143,10 @@ impl Exclusive {
     }
 
     /// Begins a wait for what comes on a connection that others use as well.
-    pub fn watch(&self) -> Option<Watch> {
+    pub fn listen(&self) -> Option<Listening> {
         match self {
             Self::Http1(_) => None,
-            Self::Http2(slot) => Some(slot.watch()),
+            Self::Http2(slot) => Some(slot.listen()),
         }
     }
 
@@ -205,10 +205,10 @@ pub enum AnswerBody {
 
 impl AnswerBody {
     /// Begins a wait for what comes on a connection that others use as well.
-    pub fn watch(&self) -> Option<Watch> {
+    pub fn listen(&self) -> Option<Listening> {
         match self {
             Self::Http1(_) => None,
-            Self::Http2(body) => body.watch(),
+            Self::Http2(body) => body.listen(),
         }
     }
 

@@ -150,8 +150,8 @@ impl Streams {
         }
     }
 
-    fn watch(self: &Arc<Self>) -> Watch {
-        Watch { streams: Arc::clone(self), heard: self.heard.load(Ordering::Relaxed) }
+    fn listen(self: &Arc<Self>) -> Listening {
+        Listening { streams: Arc::clone(self), heard: self.heard.load(Ordering::Relaxed) }
     }
 
     /// No stream is to be opened any more.
@@ -163,12 +163,12 @@ impl Streams {
 
 /// A wait for something on a connection.
 #[derive(Debug)]
-pub struct Watch {
+pub struct Listening {
     streams: Arc<Streams>,
     heard: usize,
 }
 
-impl Watch {
+impl Listening {
     /// It was in vain. If nothing at all came on the connection meanwhile, another one is to be taken.
     pub fn in_vain(self) {
         if self.streams.heard.load(Ordering::Relaxed) == self.heard {
@@ -223,8 +223,8 @@ impl Http2Slot {
     }
 
     /// Begins a wait for what comes on the connection.
-    pub fn watch(&self) -> Watch {
-        self.connection.streams.watch()
+    pub fn listen(&self) -> Listening {
+        self.connection.streams.listen()
     }
 
     /// Ends when another connection is to be taken.
@@ -274,8 +274,8 @@ pub struct StreamBody {
 
 impl StreamBody {
     /// Begins a wait for what comes on the connection.
-    pub fn watch(&self) -> Option<Watch> {
-        self.reserved.as_ref().map(|Reserved(streams)| streams.watch())
+    pub fn listen(&self) -> Option<Listening> {
+        self.reserved.as_ref().map(|Reserved(streams)| streams.listen())
     }
 
     /// The next piece, none at the end.

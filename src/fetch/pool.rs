@@ -12,7 +12,7 @@ use url::Url;
 
 use super::connection::{self, Exclusive, Http1, HttpAnswer, Opened, Unanswered};
 use super::dial::{BoxError, Dialer};
-use super::http2::{Http2, Watch};
+use super::http2::{Http2, Listening};
 use crate::clock;
 use crate::manners::departure::MOST_AHEAD;
 
@@ -273,8 +273,8 @@ impl HeldConnection {
     }
 
     /// Begins a wait for what comes on a connection that others use as well.
-    pub fn watch(&self) -> Option<Watch> {
-        self.connection.as_ref().and_then(Exclusive::watch)
+    pub fn listen(&self) -> Option<Listening> {
+        self.connection.as_ref().and_then(Exclusive::listen)
     }
 
     /// No request was sent on it yet, and it was made just now.

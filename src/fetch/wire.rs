@@ -9,7 +9,7 @@ use http::Request;
 
 use super::connection::{HttpAnswer, Unanswered};
 use super::dial::BoxError;
-use super::http2::Watch;
+use super::http2::Listening;
 use super::pool::{ConnectionPool, Need};
 use crate::clock::{self, Timestamp};
 use crate::frontier::permit::NotNow;
@@ -62,13 +62,13 @@ pub async fn send<S: Future<Output = Result<Timestamp, NotNow>>>(
         if !is_new && !connection.is_ready() {
             continue;
         }
-        let (sent, watch) = (Instant::now(), connection.watch());
+        let (sent, listening) = (Instant::now(), connection.listen());
         let answer = match clock::within(patience, connection.send(request.clone())).await {
             Some(Err(Unanswered::Unsent(_))) if !is_new => continue,
             Some(Err(Unanswered::Unsent(error) | Unanswered::Sent(error))) => Some(Err(error)),
             Some(Ok(answer)) => Some(Ok(answer)),
             None => {
-                watch.into_iter().for_each(Watch::in_vain);
+                listening.into_iter().for_each(Listening::in_vain);
                 None
             }
         };

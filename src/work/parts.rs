@@ -188,7 +188,9 @@ impl VisitParts {
         if let Err(error) = self.archive.close().await {
             warn!(%error, "the archive could not be closed");
         }
-        if let Err(error) = self.sink.flush().await {
+        // Who reads a pipe may stand still: it isn't waited for without an end.
+        self.leaving.cancel();
+        if let Err(error) = self.outages.items.in_time(self.sink.flush()).await {
             warn!(%error, "items could not be flushed");
         }
         let member = self.member();

@@ -158,7 +158,10 @@ impl<'a> Download<'a> {
 
     async fn redirect(self, to: url::Url) -> Result<Outcome, VisitError> {
         let Self { parts, site, lease } = self;
-        let owner = parts.outages.frontier.patiently(|| parts.owner_of(site, &to)).await?;
+        let owner = match parts.outages.frontier.patiently(|| parts.owner_of(site, &to)).await {
+            Ok(owner) => owner,
+            Err(error) => return parts.awaits_rules(lease, &error).ok_or(error.into()),
+        };
         let put = match follow(site, lease, to, owner.as_deref()) {
             Ok(put) => put,
             Err(outcome) => return Ok(outcome),

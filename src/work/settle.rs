@@ -139,8 +139,10 @@ impl VisitParts {
             return;
         }
         match left {
-            VisitError::Lacking(error) if self.rules.leave_for_a_while(site, Instant::now()) => {
-                warn!(site, "its pages go back to the others: {}", error.reason());
+            left if let Some(why) = left.lacks_for(site)
+                && self.rules.leave_for_a_while(site, &why, Instant::now()) =>
+            {
+                warn!(site, "its pages go back to the others: {why}");
             }
             left => debug!(site, url, "{left}; it goes back"),
         }

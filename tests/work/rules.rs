@@ -156,7 +156,7 @@ fn a_worker_that_cannot_read_a_sites_rules_leaves_it_to_newer_ones_and_what_lead
         let front = TestSite::builder().page("/", page("front", [new.url("/p/3"), "/moved".to_owned()]));
         let shop = front
             .page("/plain", page("plain", [""; 0]))
-            .reply("/moved", Reply::redirect(302, &new.url("/p/3")));
+            .reply("/moved", Reply::redirect(302, new.url("/p/3")));
         let shop = shop.serve();
         let ground = Ground::on(shared, [SiteFile::of("shop", &shop), SiteFile::of("new", &new)]);
         register_only(&ground, "shop");
@@ -172,8 +172,12 @@ fn a_worker_that_cannot_read_a_sites_rules_leaves_it_to_newer_ones_and_what_lead
             let put = Put::request(url.parse().expect("a URL"), Priority::OPERATOR);
             wait(ground.frontier().put(name, vec![put])).expect("put");
         };
-        ["/p/1", "/p/2"].iter().for_each(|path| put("new", new.url(path)));
-        ["/", "/moved", "/plain"].iter().for_each(|path| put("shop", shop.url(path)));
+        for path in ["/p/1", "/p/2"] {
+            put("new", new.url(path));
+        }
+        for path in ["/", "/moved", "/plain"] {
+            put("shop", shop.url(path));
+        }
 
         let mut old = worker(&ground, "old").start();
         old.wait_for_stderr(

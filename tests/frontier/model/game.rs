@@ -281,7 +281,7 @@ impl Game {
             for lease in &grant.leases {
                 let how = if lease.robots.is_some() { THE_LAST_WORD } else { 0 };
                 let token = 2_000_000_000 + lease.token;
-                let settlement = settlement(lease, how);
+                let settlement = settlement(lease, how, None);
                 self.make(Move::Settle("last".to_owned(), token, settlement)).await?;
             }
             match grant.next_in {
@@ -601,16 +601,12 @@ impl Game {
                 Move::Claim(claim(OWNERS[*owner], token, (*download, *parse), *dice))
             }
             Op::WorkOn { owner, sites, lanes } => work_on(*owner, *sites, *lanes),
-            Op::Settle { which, how, block: wait, other_owner, parse } => {
+            Op::Settle { which, how, block, other_owner, parse } => {
                 let lease = self.lease(*which)?;
                 let owner = self.ledger.owner_of(lease.token).unwrap_or(OWNERS[0]);
                 let owner = if *other_owner { OWNERS[1] } else { owner };
                 let parse = parse.then_some(token + 1);
-                // Nobody there answers each ninth time.
-                let away = block((how % 9 == 4).then(|| i64::from(*how) * 900));
-                let holds = Settlement { block: block(*wait), away, ..settlement(lease, *how) };
-                let settlement = Settlement { parse, ..holds };
-                Move::Settle(owner.to_owned(), token, settlement)
+                Move::Settle(owner.to_owned(), token, Settlement { parse, ..settlement(lease, *how, *block) })
             }
             Op::Rearm { which } => Move::Rearm(held(which)?),
             Op::Landed { which, block: wait } => Move::Landed(held(which)?, block(*wait)),
@@ -789,7 +785,7 @@ fn kept(lease: &Lease) -> StoredPage {
 }
 
 /// How a task ends, by a throw of a hundred.
-fn settlement(lease: &Lease, how: u32) -> Settlement {
+fn settlement(lease: &Lease, how: u32, wait: Option<i64>) -> Settlement {
     let why = || Failure::status(503, "503");
     let outcome = match (lease.robots.is_some(), how) {
         (true, 0..8) => Outcome::Dead { why: why() },
@@ -817,7 +813,11 @@ fn settlement(lease: &Lease, how: u32) -> Settlement {
         (false, 58..90) => Outcome::Retry { after: ms(i64::from(how % 4) * 900), why: why() },
         (false, _) => Outcome::Dead { why: why() },
     };
+    // Nobody there answers each ninth time.
+    let away = block((how % 9 == 4).then(|| i64::from(how) * 900));
     Settlement {
+        block: block(wait),
+        away,
         response: Some(ms(i64::from(how))),
         too_much: TooMuch {
             links: how % 3,

@@ -103,16 +103,14 @@ impl Shared {
         reply: oneshot::Sender<Result<Value, FrontierError>>,
     ) {
         let urgent = step.is_urgent() || (step.only_reads() && step.haste() != Haste::Onlooker);
-        let fills = matches!(
-            step,
-            Step::Put { .. }
-                | Step::ParseAgain { .. }
-                | Step::Feed { .. }
-                | Step::Seed { .. }
-                | Step::Register { .. }
-        );
         let waits = step.haste() == Haste::Claim;
-        self.connections[partition].send(QueuedStep { step: value, urgent, waits, fills, reply });
+        self.connections[partition].send(QueuedStep {
+            step: value,
+            urgent,
+            waits,
+            fills: fills(step),
+            reply,
+        });
     }
 
     /// Asks for what isn't the whole of a step.
@@ -127,6 +125,22 @@ impl Shared {
 
     fn broken(&self, odd: &MalformedReply) -> FrontierError {
         FrontierError::new(FrontierErrorKind::Broken, self.shown()).because(odd)
+    }
+}
+
+/// Whether a step takes memory for good. The end of a campaign, noted by a portion of nothing, makes room.
+fn fills(step: &Step) -> bool {
+    match step {
+        Step::FeedCampaign { puts, .. } => !puts.is_empty(),
+        Step::Put { .. }
+        | Step::ParseAgain { .. }
+        | Step::Feed { .. }
+        | Step::Seed { .. }
+        | Step::Register { .. }
+        | Step::BookCampaign { .. }
+        | Step::MakeCampaign { .. }
+        | Step::AddChunk { .. } => true,
+        _ => false,
     }
 }
 

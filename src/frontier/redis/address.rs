@@ -51,7 +51,12 @@ impl Address {
             let settings = node.redis_settings().clone().set_skip_set_lib_name();
             Ok(node.set_redis_settings(settings))
         };
-        let nodes = urls.into_iter().map(read).collect::<Result<_, String>>()?;
+        let nodes = urls.into_iter().map(read).collect::<Result<Vec<_>, String>>()?;
+        if let Some(database) =
+            nodes.iter().map(|node| node.redis_settings().db()).find(|db| cluster && *db != 0)
+        {
+            return Err(format!("a cluster has no databases; leave /{database} out of the URL"));
+        }
         Ok(Self { shown: without_password(url), nodes, cluster })
     }
 }
@@ -160,6 +165,9 @@ mod tests {
             assert!(!format!("{address:?}").contains("secret"));
         }
         assert!(Address::parse("redis+cluster://").is_err());
+        let said = Address::parse("redis+cluster://a:1,b:2/3").expect_err("refused");
+        assert_eq!(said, "a cluster has no databases; leave /3 out of the URL");
+        assert!(Address::parse("redis+cluster://a:1,b:2/0").is_ok());
         assert!(Address::parse("redis://host:port").is_err());
     }
 

@@ -9,6 +9,7 @@ mod links;
 mod marks;
 mod moves;
 mod one_away;
+mod one_server;
 mod registrations;
 #[path = "../redis/steps.rs"]
 mod steps;

@@ -6,6 +6,9 @@ use redis::{ConnectionInfo, IntoConnectionInfo, RedisError};
 const FORMS: &str = "write redis://host:port/db, rediss://user:password@host:port/db, unix:/path/to.sock?db=0, or \
                      redis+cluster://host:port,host:port";
 
+/// Partitions of a cluster's frontier, set when it is made: pace units are spread over them.
+const PARTITIONS_OF_A_CLUSTER: usize = 16;
+
 /// One server, or a cluster.
 #[derive(Clone)]
 pub(super) struct Address {
@@ -33,6 +36,11 @@ impl Address {
     /// Whom the server knows us as.
     pub(super) fn user(&self) -> &str {
         self.nodes.first().and_then(|node| node.redis_settings().username()).unwrap_or("default")
+    }
+
+    /// How many partitions a frontier has there.
+    pub(super) fn partitions(&self) -> usize {
+        if self.cluster { PARTITIONS_OF_A_CLUSTER } else { 1 }
     }
 
     /// Reads a URL; else what is wrong with it.

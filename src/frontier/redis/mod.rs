@@ -46,9 +46,6 @@ pub(crate) use prelude::LONGEST_SLEEP;
 use wake::Wake;
 pub use wire::redis_answers;
 
-/// Partitions of a cluster's frontier, set when it is made: pace units are spread over them.
-const PARTITIONS_OF_A_CLUSTER: usize = 16;
-
 /// A frontier on Redis. It connects with its first step.
 #[derive(Debug)]
 pub(crate) struct Shared {
@@ -65,7 +62,7 @@ impl Shared {
     pub(super) fn open(url: &str, clock: Option<Clock>, existing: bool) -> Result<Self, FrontierError> {
         let address = Address::parse(url)
             .map_err(|why| FrontierError::new(FrontierErrorKind::BadUrl(why), without_password(url)))?;
-        let partitions = if address.cluster { PARTITIONS_OF_A_CLUSTER } else { 1 };
+        let partitions = address.partitions();
         let away = AwayPartitions::new(&address.shown);
         let state = Arc::new(LinkState {
             connector: Connector::new(address, existing, clock.clone()),

@@ -1,8 +1,10 @@
 //! What one server of the cluster is like concerns its own partitions: the others are asked nothing of it, and wait for it nowhere.
 
-use paced::internals::frontier::FrontierErrorKind;
+use std::time::{Duration, Instant};
 
-use crate::ground::wait;
+use paced::internals::frontier::{FrontierErrorKind, WorkScope};
+
+use crate::ground::{Ground, SiteFile, ms, star, wait};
 use crate::one_away::server_of;
 use crate::sites;
 use crate::steps::*;
@@ -68,4 +70,74 @@ fn a_cluster_with_a_server_that_evicts_keys_is_refused_whichever_it_is() {
         evicting.cli(&["CONFIG", "SET", "maxmemory-policy", "noeviction"]);
     }
     assert_eq!(wait(open(&cluster.url()).sites()).expect("all of them are fit"), names);
+}
+
+#[test]
+fn l4_puts_on_the_others_and_a_process_that_joins_anew_wait_for_no_silent_server() {
+    in_three_tries(|| {
+        let Some(cluster) = cluster() else { return Ok(()) };
+        let frontier = open(&cluster.url());
+        let (names, before) = wait(async {
+            let names = sites(&frontier, 40, 0, 1).await;
+            (names, frontier.join_as("worker", WorkScope::All).await.expect("joined"))
+        });
+        let [(silent, _), (_, there)] = spread(&cluster, &names);
+        silent.pause();
+        let began = Instant::now();
+        wait(async {
+            for round in 1..=ROUNDS {
+                sleep(1_100).await;
+                for name in &there {
+                    put_in(&frontier, name, 2 * round..2 * round + 2).await.expect("put");
+                }
+            }
+        });
+        let puts = began.elapsed();
+        let began = Instant::now();
+        let member = wait(async {
+            let member = frontier.join_as("worker", WorkScope::All).await.expect("joined");
+            let granted = async || {
+                let grant = frontier.claim(want(&member.name, 50, 0)).await.expect("answers");
+                grant.leases.into_iter().any(|lease| there.contains(&lease.site))
+            };
+            while !granted().await {
+                sleep(50).await;
+            }
+            member
+        });
+        let joined = began.elapsed();
+        silent.resume();
+        let names = |pattern: &str| silent.cli(&["KEYS", pattern]);
+        within(ms(30_000), "it hears who joined", || {
+            (!names(&format!("*:owner:{}", member.name)).is_empty()).then_some(())
+        });
+        within(ms(30_000), "it buries who had that name", || {
+            names(&format!("*:owner:{}", before.name)).is_empty().then_some(())
+        });
+        let most = Duration::from_secs(5) + ms(1_100) * ROUNDS;
+        bound(
+            puts < most && joined < Duration::from_secs(5),
+            format_args!("puts {puts:?}, joined {joined:?}"),
+        )
+    });
+}
+
+#[test]
+fn a_worker_that_waits_for_a_silent_server_as_it_joins_ends_when_it_is_told_to() {
+    let Some(cluster) = cluster() else { return };
+    let site = star(3).serve();
+    let ground = Ground::new([SiteFile::of("shop", &site).interval(ms(20))]);
+    let verb = |verb: &str| ground.verb(verb).env("PACED_FRONTIER", cluster.url());
+    verb("seed").arg(ground.file("shop")).run().expect_code(0);
+    let names = wait(sites(&open(&cluster.url()), 40, 0, 1));
+    let [(silent, _), _] = spread(&cluster, &names);
+    silent.pause();
+    let mut worker = verb("work").arg("--lanes").arg("general").start();
+    std::thread::sleep(Duration::from_secs(8));
+    assert!(!worker.ended(), "{}", worker.stderr());
+    assert!(!worker.stderr().contains("at work on"), "{}", worker.stderr());
+    worker.terminate();
+    within(ms(5_000), "its end", || worker.ended().then_some(()));
+    worker.finish().expect_code(0);
+    silent.resume();
 }

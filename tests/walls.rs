@@ -9,7 +9,7 @@ use paced::internals::clock::Timestamp;
 use paced::internals::extract::{Fetched, extract};
 use paced::internals::manners::Signal;
 use paced::internals::manners::wall::{
-    Answer, Met, RuleRecord, ServerErrors, Suspicion, mark, may_be_a_page, met,
+    Answer, Met, RulePage, RuleRecord, ServerErrors, Suspicion, mark, may_be_a_page, met,
 };
 use paced::internals::page::{Headers, Page};
 use paced::internals::site::{self, Site};
@@ -112,10 +112,14 @@ fn page(n: usize) -> CanonicalUrl {
     CanonicalUrl::parse(&format!("https://shop.example/p/{n}")).expect("a URL")
 }
 
+fn at_depth(n: usize) -> RulePage {
+    RulePage { url: page(n), depth: 1 }
+}
+
 fn judge(case: &Case) -> (String, Option<String>) {
     let (mut shop, mut record) = (Shop::of(case), RuleRecord::default());
     if case.worked {
-        record.worked(&page(9_999));
+        record.worked(&at_depth(9_999));
     }
     let mut open: Option<Suspicion> = None;
     let mut is_blocked = false;
@@ -124,7 +128,7 @@ fn judge(case: &Case) -> (String, Option<String>) {
             Told::Wall => return ("wall".to_owned(), None),
             Told::Block => is_blocked = true,
             Told::Met(met, has_fields) => {
-                let suspected = record.hear(&page(n), met, Duration::ZERO);
+                let suspected = record.hear(&at_depth(n), met, Duration::ZERO);
                 if suspected.is_some() && has_fields {
                     record.cleared(Duration::ZERO);
                 } else {
@@ -143,7 +147,7 @@ fn judge(case: &Case) -> (String, Option<String>) {
         };
         return (told.to_owned(), None);
     };
-    let refused = match shop.hear(&open.probe, probe) {
+    let refused = match shop.hear(&open.probe.url, probe) {
         Told::Wall => true,
         Told::Block => false,
         Told::Met(met, has_fields) => open.is_confirmed_by(met) && !has_fields,

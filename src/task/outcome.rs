@@ -146,6 +146,11 @@ impl RobotsRecord {
         let access = RobotsAccess::Unreachable(why.into());
         Self { access, holds_for, crawl_delay: None, refuses: None }
     }
+
+    /// Whether none could be had.
+    pub fn is_unreachable(&self) -> bool {
+        matches!(self.access, RobotsAccess::Unreachable(_))
+    }
 }
 
 /// How the fetch of a `robots.txt` ended (RFC 9309 section 2.3.1).

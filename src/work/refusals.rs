@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::canonical_url::CanonicalUrl;
 use crate::clock::since_boot;
-use crate::manners::wall::{Met, RuleRecord, ServerErrors, Suspicion};
+use crate::manners::wall::{Met, RulePage, RuleRecord, ServerErrors, Suspicion};
 use crate::recent::Recent;
 
 /// This process's memory of answers that are a refusal only when there are several.
@@ -75,7 +75,7 @@ impl Refusals {
     }
 
     /// A page gave what its rule wants.
-    pub(super) fn worked(&self, site: &str, rule: &str, page: &CanonicalUrl) {
+    pub(super) fn worked(&self, site: &str, rule: &str, page: &RulePage) {
         if let Some(record) = self.memory().record(site, rule) {
             record.worked(page);
         }
@@ -87,12 +87,12 @@ impl Refusals {
     }
 
     /// Hears an answer to a page of a rule that has worked.
-    pub(super) fn hear(&self, site: &str, rule: &str, page: &CanonicalUrl, met: Met) -> Heard {
+    pub(super) fn hear(&self, site: &str, rule: &str, page: &RulePage, met: Met) -> Heard {
         let (mut memory, now) = (self.memory(), since_boot());
         let Some(record) = memory.records.get(site).and_then(|rules| rules.get_mut(rule)) else {
             return Heard::Nothing;
         };
-        match record.tried_by(page).cloned() {
+        match record.tried_by(&page.url).cloned() {
             Some(open) if open.is_confirmed_by(met) => {
                 record.confirmed();
                 Heard::Confirmed(open)

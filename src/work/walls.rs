@@ -13,7 +13,7 @@ use crate::content_coding;
 use crate::extract::{Extract, Fetched, extract};
 use crate::fetch::{Exchange, FetchedPage};
 use crate::frontier::FrontierError;
-use crate::manners::wall::{self, Answer, Mark, Met};
+use crate::manners::wall::{self, Answer, Mark, Met, RulePage};
 use crate::quantity::spoken;
 use crate::site::{PageRule, Site};
 use crate::task::{Event, EventKind, Lease, Outcome, Priority, Put, WallSighting};
@@ -73,7 +73,7 @@ async fn in_a_row(
     let Some(rule) = site.rule_for(&lease.url) else { return Ok(None) };
     let met = wall::met(fetched.page.status, &fetched.decoded);
     let (name, rule) = (&lease.site, &rule.name);
-    let heard = parts.refusals.hear(name, rule, &lease.url, met);
+    let heard = parts.refusals.hear(name, rule, &page_of(lease), met);
     let (Heard::Suspected(open) | Heard::Confirmed(open)) = &heard else { return Ok(None) };
     if matches!(met, Met::Page(_)) && found_something(parts, site, lease, fetched).await? {
         parts.refusals.dismiss(name, rule);
@@ -81,17 +81,25 @@ async fn in_a_row(
     }
     let told = open.told(rule);
     let (puts, why) = if let Heard::Confirmed(_) = heard {
-        let letters = open.letters.iter().filter(|letter| **letter != lease.url);
+        let letters = open.letters.iter().filter(|letter| letter.url != lease.url);
         // As the targets of redirects do, they take the place of what was taken in before: a site that is full has room for them.
-        let puts =
-            letters.map(|letter| Put { hops: 1, ..Put::request(letter.clone(), Priority::LINK) }).collect();
+        let puts = letters.map(|letter| Put { hops: 1, ..again(letter, rule, Priority::LINK) }).collect();
         (puts, Some(format!("{told}, and for one that was good before")))
     } else {
-        info!(site = name, url = open.probe.as_str(), "{told}: a page that was good is asked for again");
-        (vec![Put::request(open.probe.clone(), Priority::ROBOTS)], None)
+        info!(site = name, url = open.probe.url.as_str(), "{told}: a page that was good is asked for again");
+        (vec![again(&open.probe, rule, Priority::ROBOTS)], None)
     };
     parts.outages.frontier.patiently(|| parts.frontier.put(name, puts.clone())).await?;
     Ok(why)
+}
+
+fn page_of(lease: &Lease) -> RulePage {
+    RulePage { url: lease.url.clone(), depth: lease.depth }
+}
+
+/// As deep as it was: what `max_depth` holds off its links stays off.
+fn again(page: &RulePage, rule: &str, priority: Priority) -> Put {
+    Put { depth: page.depth, rule: Some(rule.to_owned()), ..Put::request(page.url.clone(), priority) }
 }
 
 /// The mark of an answer.
@@ -144,7 +152,7 @@ impl VisitParts {
     pub(super) fn learn(&self, lease: &Lease, rule: &PageRule, has_found: bool, is_done: bool, body: &[u8]) {
         let (site, url, name) = (&lease.site, &lease.url, &rule.name);
         if has_found && is_done {
-            self.refusals.worked(site, name, url);
+            self.refusals.worked(site, name, &page_of(lease));
         }
         let found_nothing = || self.refusals.found_nothing(site, name, url, wall::met(200, body));
         if !has_found && rule.has_fields() && found_nothing() {

@@ -173,6 +173,19 @@ fn n5_waiting_pages_are_listed_by_pattern_lane_and_tenant_and_dropped_raised_low
 }
 
 #[test]
+fn n5_pages_whose_host_cannot_be_reached_are_told_of_where_no_lane_has_any() {
+    let (data, site) =
+        (TempData::new(), TestSite::builder().status("/robots.txt", 503).page("/", "").serve());
+    let file = site_file(&data, &site);
+    Paced::new(["crawl", "--give-up", "1s"]).arg(&file).data(&data).run().expect_code(3);
+    for words in ["list", "drop --yes"] {
+        let said = queue(&data, words).run().expect_code(0).stderr;
+        let told = "no waiting pages match in any lane: 1 page of shop must wait for a host's robots.txt, see `paced explain shop`";
+        assert_eq!(said.trim_end(), told);
+    }
+}
+
+#[test]
 fn n5_without_a_terminal_nothing_is_changed_unless_yes_is_said() {
     let (data, ..) = with_waiting();
     for (words, code, told) in [

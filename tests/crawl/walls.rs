@@ -195,6 +195,17 @@ fn w2_products_that_are_gone_are_tried_with_one_that_was_good_and_stay_what_they
 }
 
 #[test]
+fn w2_a_good_page_that_is_asked_for_again_is_as_deep_as_it_was() {
+    let site = paths(19).fold(star(40), |site, path| site.page(&path, page(&path, ["/p/deep"])));
+    let site = site.page("/p/deep", page("too deep", [""; 0]));
+    let site = (20..30).fold(site, |site, n| site.status(&format!("/p/{n}"), 404)).serve();
+    let ground = Ground::new([SiteFile::of("shop", &site).interval(ms(30)).scope("max_depth = 1")]);
+    let run = ground.crawled();
+    assert!(run.stderr.contains("a page that was good is asked for again"), "{}", run.stderr);
+    assert_eq!(site.count("/p/deep"), 0, "its links stay too deep");
+}
+
+#[test]
 fn w2_a_shop_that_closes_with_404_for_all_is_a_wall_and_its_letters_wait_again() {
     let (site, _) = shop(40, 15, || Reply::status(404));
     let ground = Ground::new([SiteFile::of("shop", &site).interval(ms(30))]);

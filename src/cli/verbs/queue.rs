@@ -180,9 +180,21 @@ async fn list(
     if more > 0 {
         say(format_args!("… and {more} more; --most shows more"));
     } else if shown == 0 && !as_json {
-        say(NOTHING);
+        say(nothing(site, frontier).await?);
     }
     Ok(Exit::Done)
+}
+
+/// That no page matches, and how many wait where no lane has them.
+async fn nothing(site: &Site, frontier: &Frontier) -> Result<String, Trouble> {
+    let parked = frontier.view(&site.name).await?.map_or(0, |view| view.download.parked);
+    if parked == 0 {
+        return Ok(NOTHING.to_owned());
+    }
+    let (name, parked) = (&site.name, counted(parked, "page"));
+    Ok(format!(
+        "{NOTHING} in any lane: {parked} of {name} must wait for a host's robots.txt, see `paced explain {name}`"
+    ))
 }
 
 fn line(page: &Queued, site: &Site) -> String {
@@ -350,7 +362,7 @@ async fn change_those(
     let plan = ChangePlan::of(change, filter, site, frontier).await?;
     let count = plan.count();
     if count == 0 {
-        say(if plan.taken == 0 { NOTHING.to_owned() } else { change.why_none() });
+        say(if plan.taken == 0 { nothing(site, frontier).await? } else { change.why_none() });
         return Ok(Exit::Done);
     }
     let waiting = format!("{} waiting pages{}", plan.seen, filter.in_lane());

@@ -100,6 +100,7 @@ fn numbers() -> Vec<(&'static str, i64)> {
         ("REAPED", i64::from(lease::REAPED)),
         ("DEADLY_ROBOTS", millis(lease::DEADLY_ROBOTS)),
         ("ODD_ROBOTS", millis(settle::ODD_ROBOTS)),
+        ("ROBOTS_SERVE", millis(settle::ROBOTS_SERVE)),
         ("ROBOTS_HOPS", i64::from(MOST_ROBOTS_REDIRECTS)),
         ("LOOKS", i64::from(claim::LOOKS)),
         ("WIDEST", i64::from(claim::WIDEST)),

@@ -10,7 +10,7 @@ use crate::clock::millis;
 use crate::frontier::shelf::Shelf;
 use crate::frontier::state::{
     BatchEnd, DeadState, MutexState, Place, SiteState, SlowStart, Start, Task, UnitDue, UnitState, UnitWait,
-    Wall, WorkScope, mutex_token,
+    Wall, WorkScope, later_expiry, mutex_token,
 };
 use crate::manners::departure::MOST_AHEAD;
 use crate::task::{Failure, NOW, Priority, Stage};
@@ -117,7 +117,8 @@ impl<S: Shelf> Moment<'_, S> {
         self.leave_for_good(site, task, Left::Dropped.alone())
     }
 
-    /// A task that runs again anyway, not before `starts`, stands for the request that met it, unless that one is for later.
+    /// A task that runs again anyway, not before `starts`, stands for the request that met it as well, unless that one is for
+    /// later.
     pub(super) fn absorb(&mut self, site: &mut SiteState, task: &mut Task, starts: i64) -> Done<S> {
         let met = task.rare.deferral.take_if(|deferral| deferral.is_served_by(starts));
         let Some(mut deferral) = met else { return Ok(()) };
@@ -126,6 +127,10 @@ impl<S: Shelf> Moment<'_, S> {
             task.rare.lane = Some(NOW.to_owned());
         }
         self.carry_batches(site, &mut task.rare.batches, take(&mut deferral.batches))?;
+        // Where it stands in its session is the session's own matter.
+        let is_foreign = task.rare.session.is_some() && deferral.turn.is_none();
+        deferral.priority = if is_foreign { task.priority } else { task.priority.min(deferral.priority) };
+        deferral.expires = later_expiry(task.rare.expires, deferral.expires);
         let errand = task.rare.errand.clone();
         task.take_up(deferral);
         if errand.is_some() {

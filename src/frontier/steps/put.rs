@@ -6,7 +6,7 @@ use crate::canonical_url::CanonicalUrl;
 use crate::clock::Timestamp;
 use crate::frontier::shelf::Shelf;
 use crate::frontier::state::{
-    BatchJoin, DeadState, Deferral, Place, Rare, Running, SiteState, Task, later_expiry,
+    BatchJoin, DeadState, Deferral, MOST_NOW, Place, Rare, Running, SiteState, Task, later_expiry,
 };
 use crate::task::{BatchNames, HighWater, LANE, NOW, Origin, Priority, Put, PutReply, Stage, StoredPage};
 
@@ -250,7 +250,9 @@ impl<S: Shelf> Moment<'_, S> {
             origin: put.origin,
             rare: Rare { hops: put.hops, expires, stored, session, after, begun, batches, ..Rare::default() },
         };
-        self.stand_in_lane(site, &mut task, &put.wish, is_later)?;
+        // A long feed of steps goes before nobody, as any other feed.
+        let is_crowded = joins.is_some() && site.counted(stage).behind >= MOST_NOW;
+        self.stand_in_lane(site, &mut task, &put.wish, is_later || is_crowded)?;
         if let Place::Running(running) = &task.place
             && !self.is_served_by(&running.owner, task.rare.lane.as_deref().unwrap_or(LANE))?
         {

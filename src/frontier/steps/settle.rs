@@ -14,12 +14,15 @@ use crate::frontier::state::{
 };
 use crate::manners::MOST_ROBOTS_REDIRECTS;
 use crate::task::{
-    Departure, Exclusion, Failure, LaneWish, LeaseKey, NOW, Outcome, Priority, Put, RobotsAccess,
-    RobotsRecord, Settled, Settlement, Stage, StoredPage,
+    Departure, Exclusion, Failure, LaneWish, LeaseKey, NOW, Outcome, Priority, Put, RobotsRecord, Settled,
+    Settlement, Stage, StoredPage,
 };
 
 /// How long a `robots.txt` is left alone that ended in a way it should not.
 pub(in crate::frontier) const ODD_ROBOTS: Duration = Duration::from_hours(1);
+
+/// A `robots.txt` that could be read serves the next start of its site, however long that has to wait, and so much later.
+pub(in crate::frontier) const ROBOTS_SERVE: Duration = Duration::from_secs(5);
 
 /// Who takes the parse of a download at once: a process, under a token.
 type Taker<'a> = Option<(&'a str, u64)>;
@@ -210,8 +213,11 @@ impl<S: Shelf> Moment<'_, S> {
     ) -> Done<S> {
         let origin = task.url.origin();
         let before = self.shelf.robots_brief(&origin)?.map_or(0, |robots| robots.failures);
-        let unreachable = matches!(record.access, RobotsAccess::Unreachable(_));
-        let until = self.now + millis(record.holds_for);
+        let unreachable = record.is_unreachable();
+        let held_until = self.now + millis(record.holds_for);
+        let next = self.now + self.longest_wait(site)? + millis(ROBOTS_SERVE);
+        let serves = !unreachable && record.refuses.is_none();
+        let until = if serves { held_until.max(next) } else { held_until };
         let delay = record.crawl_delay.map(millis);
         match delay {
             Some(delay) => drop(site.floors.insert(origin.clone(), delay)),
@@ -229,13 +235,19 @@ impl<S: Shelf> Moment<'_, S> {
         self.finish(site, task)?;
         self.save(site)?;
         if let Some(why) = refuses {
-            self.block_until(&site.unit, until, why)?;
+            self.block_until(&site.unit, held_until, why)?;
         }
         let Some(mut unit) = self.shelf.unit(&site.unit)? else { return Ok(()) };
         if delay.is_some() || !unreachable {
             unit.keep_floor(&site.name, &origin, delay);
         }
         self.retime(&unit)
+    }
+
+    /// The longest that a site waits for its pace.
+    fn longest_wait(&mut self, site: &SiteState) -> Done<S, i64> {
+        let unit = self.unit_or_new(&site.unit)?;
+        Ok(site.interval().max(self.wait_of(&unit)?))
     }
 
     /// A `robots.txt` is asked for where it was redirected to, as often as it may be.

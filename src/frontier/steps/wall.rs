@@ -93,24 +93,28 @@ impl<S: Shelf> Moment<'_, S> {
         self.shift(site, &mut task, Place::Waiting)
     }
 
-    /// A task ended: if it was a probe, and what came is an answer of the site's own, the wall is gone.
+    /// A task ended: if it was a probe, and what came is an answer of the site's own, the wall is gone. A `robots.txt` that had to
+    /// be read first is no answer: the probe is due still.
     pub(super) fn ends_probe(&mut self, site: &mut SiteState, token: u64, outcome: &Outcome) -> Done<S> {
-        let is_answer = match outcome {
-            Outcome::Done { .. } | Outcome::Redirected { .. } => true,
-            Outcome::Dead { why } => why.status.is_some(),
-            _ => false,
+        let (is_answer, is_read) = match outcome {
+            Outcome::Done { .. } | Outcome::Redirected { .. } => (true, false),
+            Outcome::Dead { why } => (why.status.is_some(), false),
+            Outcome::Robots(record) => (false, !record.is_unreachable()),
+            _ => (false, false),
         };
-        if !is_answer {
-            return Ok(());
-        }
         let mut unit = self.unit_or_new(&site.unit)?;
         let is_probe = |wall: &Wall| wall.is_probed_by(token);
-        if [&site.wall, &unit.wall].into_iter().flatten().any(is_probe) {
-            pass(site, &mut unit, self.now, is_probe);
-            self.shelf.save_site(site)?;
-            self.retime(&unit)?;
+        if !(is_answer || is_read) || ![&site.wall, &unit.wall].into_iter().flatten().any(is_probe) {
+            return Ok(());
         }
-        Ok(())
+        if is_answer {
+            pass(site, &mut unit, self.now, is_probe);
+        } else {
+            let walls = [&mut site.wall, &mut unit.wall].into_iter().flatten();
+            walls.for_each(|wall| wall.unprobed(token, self.now));
+        }
+        self.shelf.save_site(site)?;
+        self.retime(&unit)
     }
 
     /// How the wall looks that the lease of a download is a probe of.

@@ -10,7 +10,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use crate::page::Headers;
 
 pub use errors::ServerErrors;
-pub use record::{Met, RuleRecord, Suspicion};
+pub use record::{Met, RulePage, RuleRecord, Suspicion};
 
 /// A vendor's page shows itself within so many bytes.
 pub const LOOKED_AT: usize = 64 * 1024;

@@ -31,6 +31,15 @@ pub enum Met {
     Other,
 }
 
+/// A page of the rule: asked for again, it is as deep as it was.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RulePage {
+    /// Its address.
+    pub url: CanonicalUrl,
+    /// Links away from a seed.
+    pub depth: u32,
+}
+
 /// Several refusals in a row, or one body for several pages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Suspicion {
@@ -39,21 +48,21 @@ pub struct Suspicion {
     /// How many pages.
     pub pages: usize,
     /// The page that was good lately and is to be asked for again.
-    pub probe: CanonicalUrl,
+    pub probe: RulePage,
     /// The pages in question, the last ones of many.
-    pub letters: Vec<CanonicalUrl>,
+    pub letters: Vec<RulePage>,
 }
 
 /// The record of one rule. Times are since any one moment.
 #[derive(Clone, Debug, Default)]
 pub struct RuleRecord {
     /// The last good pages, the newest last.
-    good: VecDeque<CanonicalUrl>,
+    good: VecDeque<RulePage>,
     /// What the row is of.
     met: Option<Met>,
     /// The row: its pages, and the last ones of them.
     row: BTreeSet<CanonicalUrl>,
-    letters: VecDeque<CanonicalUrl>,
+    letters: VecDeque<RulePage>,
     /// What is being tried, and since when.
     open: Option<(Suspicion, Duration)>,
     /// The last pages on which the rule found nothing, with their bodies, and whether that was told.
@@ -65,10 +74,10 @@ pub struct RuleRecord {
 
 impl RuleRecord {
     /// A page of the rule gave what the rule wants.
-    pub fn worked(&mut self, page: &CanonicalUrl) {
+    pub fn worked(&mut self, page: &RulePage) {
         self.barren.clear();
         self.is_barren_told = false;
-        self.good.retain(|good| good != page);
+        self.good.retain(|good| good.url != page.url);
         self.good.push_back(page.clone());
         if self.good.len() > GOOD {
             self.good.pop_front();
@@ -92,7 +101,7 @@ impl RuleRecord {
 
     /// An answer came: whether the row is suspicious now. A suspicion that is open is waited for, and what is refused meanwhile
     /// is one of its pages.
-    pub fn hear(&mut self, page: &CanonicalUrl, met: Met, now: Duration) -> Option<Suspicion> {
+    pub fn hear(&mut self, page: &RulePage, met: Met, now: Duration) -> Option<Suspicion> {
         if met == Met::Other {
             return None;
         }
@@ -112,7 +121,7 @@ impl RuleRecord {
             self.letters.clear();
         }
         self.met = Some(met);
-        if self.row.insert(page.clone()) {
+        if self.row.insert(page.url.clone()) {
             self.letters.push_back(page.clone());
         }
         if self.letters.len() > LETTERS {
@@ -125,7 +134,7 @@ impl RuleRecord {
         if self.row.len() < self.needed(now) {
             return None;
         }
-        let probe = self.good.iter().rev().find(|good| !self.row.contains(*good))?.clone();
+        let probe = self.good.iter().rev().find(|good| !self.row.contains(&good.url))?.clone();
         let letters = self.letters.iter().cloned().collect();
         let open = Suspicion { met, pages: self.row.len(), probe, letters };
         self.open = Some((open.clone(), now));
@@ -134,7 +143,7 @@ impl RuleRecord {
 
     /// What is suspected, where this is the page that tries it.
     pub fn tried_by(&self, page: &CanonicalUrl) -> Option<&Suspicion> {
-        self.open.as_ref().map(|(open, _)| open).filter(|open| open.probe == *page)
+        self.open.as_ref().map(|(open, _)| open).filter(|open| open.probe.url == *page)
     }
 
     /// The suspicion was right, or can't be tried.
@@ -172,8 +181,9 @@ impl Met {
 
 impl Suspicion {
     /// Another answer came while it is tried.
-    fn hear(&mut self, page: &CanonicalUrl, met: Met) {
-        if self.met.goes_on(met) && self.letters.len() < LETTERS && !self.letters.contains(page) {
+    fn hear(&mut self, page: &RulePage, met: Met) {
+        let is_new = self.letters.iter().all(|letter| letter.url != page.url);
+        if self.met.goes_on(met) && self.letters.len() < LETTERS && is_new {
             self.letters.push(page.clone());
         }
     }
@@ -197,8 +207,9 @@ impl Suspicion {
 mod tests {
     use super::*;
 
-    fn page(n: u32) -> CanonicalUrl {
-        CanonicalUrl::parse(&format!("https://shop.example/{n}")).expect("a URL")
+    fn page(n: u32) -> RulePage {
+        let url = CanonicalUrl::parse(&format!("https://shop.example/{n}")).expect("a URL");
+        RulePage { url, depth: n % 3 }
     }
 
     fn worked() -> RuleRecord {
@@ -236,7 +247,7 @@ mod tests {
         let mut record = worked();
         assert_eq!(suspected(&mut record, (0..100).map(|n| (n, Met::Refusal(404)))), Some(4));
         assert_eq!(suspected(&mut record, (3..200).map(|n| (n, Met::Refusal(403)))), None);
-        let open = record.tried_by(&page(109)).expect("it is open");
+        let open = record.tried_by(&page(109).url).expect("it is open");
         assert_eq!(open.letters, (0..64).map(page).collect::<Vec<_>>());
     }
 
@@ -259,7 +270,8 @@ mod tests {
     #[test]
     fn w2_five_pages_without_a_field_are_worth_a_word_once_and_one_body_for_all_is_none() {
         let told = |record: &mut RuleRecord, pages: std::ops::Range<u32>, bodies: u64| {
-            let heard = pages.filter(|n| record.found_nothing(&page(*n), Met::Page(u64::from(*n) % bodies)));
+            let heard =
+                pages.filter(|n| record.found_nothing(&page(*n).url, Met::Page(u64::from(*n) % bodies)));
             heard.collect::<Vec<_>>()
         };
         let mut record = RuleRecord::default();
@@ -278,7 +290,7 @@ mod tests {
         for pages in [5, 10, 20, 40, 80, 160, 320, 640, 640] {
             let refusals = (1_000..9_000).map(|n| (n, Met::Refusal(404)));
             assert_eq!(suspected(&mut record, refusals), Some(pages - 1));
-            let open = record.tried_by(&page(109)).expect("the newest good page").clone();
+            let open = record.tried_by(&page(109).url).expect("the newest good page").clone();
             assert!(open.is_confirmed_by(Met::Refusal(403)) && !open.is_confirmed_by(Met::Page(1)));
             assert!(open.letters.len() <= 64);
             record.cleared(Duration::ZERO);

@@ -194,8 +194,12 @@ impl Ledger {
     pub fn keep_robots(&mut self, key: &Key, record: &RobotsRecord) {
         let origin = origin(&key.2);
         let millis = |wait: std::time::Duration| i64::try_from(wait.as_millis()).unwrap_or(0);
-        let until = self.now + millis(record.holds_for);
-        let unreachable = matches!(record.access, RobotsAccess::Unreachable(_));
+        let held_until = self.now + millis(record.holds_for);
+        let unreachable = record.is_unreachable();
+        let site = &self.sites[&key.0];
+        let serves_until = self.now + site.interval().max(self.wait_of(&site.unit)) + 5_000;
+        let serves = !unreachable && record.refuses.is_none();
+        let until = if serves { held_until.max(serves_until) } else { held_until };
         let before = self.robots.get(&origin).map_or(0, |robots| robots.failures);
         let failures = if unreachable { before + 1 } else { 0 };
         self.robots.insert(origin.clone(), Robots { until, unreachable, failures });
@@ -209,7 +213,7 @@ impl Ledger {
         if record.refuses.is_some() {
             let unit = site.unit.clone();
             let unit = self.unit(&unit);
-            unit.blocked = unit.blocked.max(until);
+            unit.blocked = unit.blocked.max(held_until);
         }
         self.finish(key);
     }

@@ -297,7 +297,10 @@ impl Task {
                 self.lane = Some("now".to_owned());
             }
             self.ended.extend(carry(&mut self.batches, deferral.batches.clone()));
-            self.take_up(&deferral);
+            let is_foreign = self.session.is_some() && deferral.step.is_none();
+            let priority = if is_foreign { self.priority } else { self.priority.min(deferral.priority) };
+            let expires = self.expires.zip(deferral.expires).map(|(one, other)| one.max(other));
+            self.take_up(&Deferral { priority, expires, ..deferral });
             // A robots.txt stays the first of its site.
             self.priority = if self.errand { 0 } else { self.priority };
         }

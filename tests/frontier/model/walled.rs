@@ -228,6 +228,11 @@ impl Ledger {
         if is_answer {
             self.pass(site, |wall| wall.probe == Some(token));
         }
+        // It had to be read first.
+        if matches!(outcome, Outcome::Robots(record) if !record.is_unreachable()) {
+            let probed = self.walls(site).into_iter().filter(|wall| wall.probe == Some(token));
+            probed.for_each(|wall| wall.forget_probe(token));
+        }
     }
 
     fn pass(&mut self, site: &str, is_over: impl Fn(&Wall) -> bool) {

@@ -51,6 +51,20 @@ fn a_page_whose_host_has_no_record_is_preceded_by_its_robots_txt() {
 }
 
 #[test]
+fn l2_a_record_that_ends_before_its_site_may_start_again_serves_that_start() {
+    on_every_backend(async |w| {
+        site(w).await;
+        w.tune("a", Tuning::Interval(Some(2 * HOUR))).await;
+        w.put("a", "p").await;
+        let errand = w.start().await;
+        assert!(is_errand(&errand));
+        w.robots(&errand, RobotsAccess::Absent, HOUR).await;
+        w.pass(2 * HOUR + 4_000);
+        assert_eq!(path_of(&w.start().await), "p", "not robots.txt for ever");
+    });
+}
+
+#[test]
 fn from_its_grant_on_nothing_else_of_the_site_is_granted() {
     on_every_backend(async |w| {
         site(w).await;
@@ -134,12 +148,12 @@ fn asked_for_as_a_page_while_the_record_ends_its_host_waits_for_it() {
         site(w).await;
         w.put("a", "first").await;
         let errand = w.take().await;
-        w.robots(&errand, RobotsAccess::Absent, 1_500).await;
+        w.robots(&errand, RobotsAccess::Absent, 6_000).await;
         w.put_with("a", crate::world::urgent("a", "robots.txt", 120)).await;
         w.pass(1_000);
         let plain = w.take().await;
         assert!(plain.robots.is_none());
-        w.pass(1_000);
+        w.pass(6_000);
         let grant = w.grant(w.want(1, 0)).await;
         assert_eq!((grant.leases.len(), grant.next_in), (0, Some(1_000)));
         w.done(&plain).await;
@@ -639,12 +653,12 @@ fn v12_a_robots_txt_under_way_holds_up_no_parse() {
         site(w).await;
         w.put("a", "p").await;
         let errand = w.take().await;
-        w.robots(&errand, RobotsAccess::Absent, 1_500).await;
+        w.robots(&errand, RobotsAccess::Absent, 6_000).await;
         w.pass(1_000);
         let page = w.take().await;
         w.fetched(&page).await;
         w.put("a", "q").await;
-        w.pass(1_000);
+        w.pass(6_000);
         assert!(is_errand(&w.take().await));
         assert_eq!(w.parse().await.map(|parse| path_of(&parse)), Some("p".to_owned()));
     });

@@ -593,3 +593,21 @@ fn a_session_goes_with_its_site_to_another_name_and_is_forgotten_with_it() {
         assert!(w.sessions_kept().is_none_or(|kept| kept == 0));
     });
 }
+
+#[test]
+fn c4_f7_a_long_feed_of_an_operator_s_steps_goes_before_nobody() {
+    on_every_backend(async |w| {
+        w.site_of_steps().await;
+        let now = |path: &str| Put { wish: LaneWish { urgent: true, ..LaneWish::default() }, ..step(path) };
+        let feed: Vec<Put> = (0..150).map(|n| now(&n.to_string())).collect();
+        w.put_many("a", 1).await;
+        w.frontier.put("a", feed).await.expect("answers");
+        for n in 0..101 {
+            let lease = w.take().await;
+            assert_eq!(path_of(&lease), n.to_string(), "the head and a hundred behind it");
+            w.done(&lease).await;
+        }
+        assert_eq!(path_of(&w.take().await), "00000", "it was put before");
+        assert_eq!(path_of(&w.take().await), "101");
+    });
+}

@@ -1,8 +1,8 @@
 //! How a task ends, and what becomes of a request that met it.
 
-use paced::internals::task::{Exclusion, Failure, Outcome, PutReply, Settled, Settlement, Stage};
+use paced::internals::task::{Exclusion, Failure, Outcome, Put, PutReply, Settled, Settlement, Stage};
 
-use crate::world::{AHEAD, World, on_every_backend, page, path_of, url};
+use crate::world::{AHEAD, World, at, on_every_backend, page, path_of, urgent, url};
 
 /// A running page `p` of site `a` that a request has met.
 async fn met(w: &World) -> paced::internals::task::Lease {
@@ -72,6 +72,24 @@ fn retry_with_a_request_is_that_request_s_run() {
         assert_eq!(w.place("a", "p").await, "absent");
         let books = w.downloads("a").await;
         assert_eq!((books.absorbed, books.reruns), (1, 0));
+    });
+}
+
+#[test]
+fn m11_a_page_that_runs_again_for_a_request_too_has_the_more_urgent_priority_and_the_later_expiry() {
+    on_every_backend(async |w| {
+        w.site("a").await;
+        w.put_with("a", urgent("a", "p", 160)).await;
+        let lease = w.take().await;
+        w.put_with("a", Put { expires: Some(at(1_000)), ..urgent("a", "p", 320) }).await;
+        w.retry(&lease, 4_000).await;
+        w.pass(4_000);
+        let retry = w.take().await;
+        assert_eq!((retry.url.clone(), retry.priority.value()), (url("a", "p"), 160), "it never expires");
+        w.put_with("a", Put { expires: Some(at(9_000)), ..urgent("a", "p", 140) }).await;
+        w.retry(&retry, 1_000).await;
+        w.pass(1_000);
+        assert_eq!(w.take().await.priority.value(), 140);
     });
 }
 

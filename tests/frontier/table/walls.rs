@@ -2,7 +2,7 @@
 
 use paced::internals::clock::Timestamp;
 use paced::internals::frontier::{Claim, Rearm, Renamed, WorkScope};
-use paced::internals::task::{Failure, LaneWish, Lease, Outcome, Put, Settled, WallSighting};
+use paced::internals::task::{Failure, LaneWish, Lease, Outcome, Put, RobotsAccess, Settled, WallSighting};
 
 use crate::world::*;
 
@@ -306,6 +306,29 @@ fn w3_a_probe_that_was_never_sent_is_due_again_at_once() {
             assert!((MINUTE..=3 * MINUTE).contains(&next), "only one was sent: {next}");
         });
     }
+}
+
+#[test]
+fn w3_a_probe_that_had_to_read_robots_txt_first_is_due_still_with_its_page() {
+    on_every_backend(async |w| {
+        w.site_with("a", |shop| shop.settings.robots = true).await;
+        w.put("a", "p").await;
+        let errand = w.start().await;
+        w.robots(&errand, RobotsAccess::Absent, 10_000).await;
+        w.pass(1_000);
+        let first = w.start().await;
+        w.refused(&first, true).await;
+        let wait = w.next_probe("a").await.expect("it is walled");
+        w.pass(wait);
+        let errand = w.start().await;
+        assert!(errand.robots.is_some() && errand.is_probe(), "its record has ended: {errand:?}");
+        w.robots(&errand, RobotsAccess::Absent, 10_000).await;
+        w.pass(1_000);
+        let probe = w.start().await;
+        assert_eq!((path_of(&probe).as_str(), probe.is_probe()), ("p", true));
+        w.done(&probe).await;
+        assert_eq!(w.next_probe("a").await, None, "the wall is gone");
+    });
 }
 
 #[test]

@@ -120,6 +120,10 @@ local places = module(function(places)
     leave_for_good(site, task, 'dropped')
   end
 
+  function places.later_expiry(one, other)
+    return one and other and math.max(one, other) or nil
+  end
+
   -- A further run takes the place of this one: new attempts, the request's own values.
   function places.take_up(task, deferral)
     task.priority = deferral.priority
@@ -132,7 +136,7 @@ local places = module(function(places)
     task.returned = nil
   end
 
-  -- A task that runs again anyway, not before `starts`, stands for the request that met it, unless that one is for later.
+  -- A task that runs again anyway, not before `starts`, stands for the request that met it as well, unless that one is for later.
   function places.absorb(site, task, starts)
     local deferral = task.deferral
     if deferral and (not deferral.at or deferral.at <= starts) then
@@ -141,6 +145,9 @@ local places = module(function(places)
         task.lane = NOW
       end
       task.batches = batches.carry(site, task.batches, deferral.batches)
+      local is_foreign = task.session and not deferral.turn -- where it stands in its session is the session's own matter
+      deferral.priority = is_foreign and task.priority or math.min(task.priority, deferral.priority)
+      deferral.expires = places.later_expiry(task.expires, deferral.expires)
       local errand = task.errand
       places.take_up(task, deferral)
       if errand then
@@ -343,7 +350,7 @@ local places = module(function(places)
 
   -- The probe under that token was never sent: the next one is due. Nor was the start that was granted ahead: the first probe
   -- waits no longer for it.
-  local function take_probe_back(wall, token)
+  function places.unprobed(wall, token)
     if wall and wall.ahead == token then
       wall.ahead = nil
       if not wall.probe then
@@ -362,8 +369,8 @@ local places = module(function(places)
   -- start before it stays the one to fall back on.
   function places.give_back_start(site, token)
     local unit = store.some_unit(site.unit)
-    take_probe_back(site.wall, token)
-    take_probe_back(unit.wall, token)
+    places.unprobed(site.wall, token)
+    places.unprobed(unit.wall, token)
     if site.last_at and site.last_token == token then
       take_start_back(site)
       store.take(site, 'starts')

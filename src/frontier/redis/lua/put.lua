@@ -31,10 +31,6 @@ put = module(function(put)
     store.set_map(site, 'spent', spent)
   end
 
-  local function later_expiry(one, other)
-    return one and other and math.max(one, other) or nil
-  end
-
   -- A waiting or delayed task stands for the put: most urgent priority, original position.
   local function coalesce(site, task, asked, stored)
     store.add(site, counter[task.stage].coalesced, 1)
@@ -50,7 +46,7 @@ put = module(function(put)
     if not asked.link then
       task.link = false
       task.hops = asked.hops
-      task.expires = later_expiry(task.expires, asked.expires)
+      task.expires = places.later_expiry(task.expires, asked.expires)
       task.stored = stored or task.stored
     end
     if goes_now then
@@ -96,7 +92,7 @@ put = module(function(put)
       deferral.depth = math.min(deferral.depth, asked.depth)
       deferral.hops = asked.hops
       deferral.at = deferral.at and at and math.min(deferral.at, at) or nil
-      deferral.expires = later_expiry(deferral.expires, asked.expires)
+      deferral.expires = places.later_expiry(deferral.expires, asked.expires)
       deferral.stored = stored or deferral.stored
       deferral.lane = deferral.lane == NOW and NOW or asked.lane
       deferral.urgent, deferral.tenant = deferral.urgent or asked.urgent, asked.tenant
@@ -143,7 +139,9 @@ put = module(function(put)
       tasks.remove_dead(site, stage, asked.url)
     end
     if not asked.errand then
-      gate.stand(site, task, asked, later, letter and letter.tenant)
+      -- A long feed of steps goes before nobody, as any other feed.
+      local is_crowded = joins and (site[counter[stage].behind] or 0) >= MOST_NOW
+      gate.stand(site, task, asked, later or is_crowded, letter and letter.tenant)
     end
     store.add(site, counter[stage][letter and 'revived' or 'created'], 1)
     if taken and lanes.serves(records.last_answers(taken.owner).served, task.lane or LANE) then

@@ -6,7 +6,9 @@ settle = module(function(settle)
   function settle.keep_robots(site, task, record)
     local origin = lease.origin_of(task.url)
     local before = records.robots(origin)
-    local until_at = now + record.holds_for
+    local held_until = now + record.holds_for
+    local next_at = now + math.max(store.interval(site), store.wait_of(store.some_unit(site.unit))) + ROBOTS_SERVE
+    local until_at = (record.why or record.refuses) and held_until or math.max(held_until, next_at)
     places.follow_floor(site, origin, record.crawl_delay or not record.why and -1)
     local failures = record.why and (before and before.failures or 0) + 1 or 0
     -- A record of the frontier's own making is always that of one that can't be reached.
@@ -25,7 +27,7 @@ settle = module(function(settle)
     store.save_site(site)
     local unit = store.some_unit(site.unit)
     if record.refuses then
-      places.block(unit, until_at, record.refuses)
+      places.block(unit, held_until, record.refuses)
     end
     if record.crawl_delay or not record.why then
       places.keep_floor(unit, site.name, origin, record.crawl_delay)

@@ -137,17 +137,25 @@ local walls = module(function(walls)
     return wall.probe ~= nil and wall.probe.token == token
   end
 
-  -- A task ended: if it was a probe, and what came is an answer of the site's own, the wall is gone.
+  -- A task ended: if it was a probe, and what came is an answer of the site's own, the wall is gone. A robots.txt that had to be
+  -- read first is no answer: the probe is due still.
   function walls.ends_probe(site, token, outcome)
     local how, unit = outcome.how, store.some_unit(site.unit)
     local is_answer = how == 'done' or how == 'redirected' or how == 'dead' and outcome.why.status ~= nil
-    if is_answer and walls.probe_of(site, token) then
+    local is_read = how == 'robots' and not outcome.why
+    if not (is_answer or is_read) or not walls.probe_of(site, token) then
+      return
+    end
+    if is_answer then
       pass(site, unit, function(wall)
         return is_probed_by(wall, token)
       end)
-      store.save_site(site)
-      places.retime(unit)
+    else
+      places.unprobed(site.wall, token)
+      places.unprobed(unit.wall, token)
     end
+    store.save_site(site)
+    places.retime(unit)
   end
 
   -- How the wall looks that the lease of a download is a probe of.

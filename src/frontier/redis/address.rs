@@ -59,8 +59,9 @@ impl Address {
 
 /// The library passes over what it doesn't know in a query: a database named there would be another one.
 fn is_heeded(url: &str) -> Result<(), String> {
+    let url = url.split_once('#').map_or(url, |(url, _)| url);
     let query = url.split_once('?').map_or("", |(_, query)| query);
-    let mut keys = query.split(['&', '#']).map(|pair| pair.split_once('=').map_or(pair, |(key, _)| key));
+    let mut keys = query.split('&').map(|pair| pair.split_once('=').map_or(pair, |(key, _)| key));
     let (known, database) = if url.starts_with("redis+unix:") {
         (&["db", "user", "pass", "protocol"][..], "?db=3, in unix:/path/to.sock?db=3")
     } else {

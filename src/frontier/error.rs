@@ -62,7 +62,7 @@ pub enum FrontierErrorKind {
     )]
     MemoryFull,
     /// Other processes held it for too long.
-    #[error("other processes keep it locked; it is tried again")]
+    #[error("other processes keep it locked; try again once they are done")]
     Busy,
     /// There is no space left to write.
     #[error("no space left to write; free some space")]
@@ -121,6 +121,14 @@ impl FrontierError {
     pub(crate) fn because(mut self, cause: impl fmt::Display) -> Self {
         self.cause = Some(cause.to_string());
         self
+    }
+
+    /// The site whose rules this program can't read.
+    pub(crate) fn unreadable(&self) -> Option<&str> {
+        match &self.kind {
+            FrontierErrorKind::Rules(site) => Some(site),
+            _ => None,
+        }
     }
 
     /// Whether the same step may work a little later.

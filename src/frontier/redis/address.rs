@@ -53,6 +53,7 @@ impl Address {
             _ => (vec![url.to_owned()], false),
         };
         let read = |url: String| {
+            is_heeded(&url)?;
             let node =
                 url.as_str().into_connection_info().map_err(|why| format!("{}; {FORMS}", bare(&why)))?;
             // Telling the server a library's name would be one more right.
@@ -67,6 +68,22 @@ impl Address {
         }
         Ok(Self { shown: without_password(url), nodes, cluster })
     }
+}
+
+/// The library passes over what it doesn't know in a query: a database named there would be another one.
+fn is_heeded(url: &str) -> Result<(), String> {
+    let url = url.split_once('#').map_or(url, |(url, _)| url);
+    let query = url.split_once('?').map_or("", |(_, query)| query);
+    let mut keys = query.split('&').map(|pair| pair.split_once('=').map_or(pair, |(key, _)| key));
+    let (known, database) = if url.starts_with("redis+unix:") {
+        (&["db", "user", "pass", "protocol"][..], "?db=3, in unix:/path/to.sock?db=3")
+    } else {
+        (&["protocol"][..], "/3, in redis://host:port/3")
+    };
+    if keys.all(|key| key.is_empty() || known.contains(&key)) {
+        return Ok(());
+    }
+    Err(format!("behind `?` there can be {} alone; write the database as {database}", known.join(", ")))
 }
 
 /// The URLs of a cluster's nodes, each with the user and password that are written once.
@@ -177,6 +194,26 @@ mod tests {
         assert_eq!(said, "a cluster has no databases; leave /3 out of the URL");
         assert!(Address::parse("redis+cluster://a:1,b:2/0").is_ok());
         assert!(Address::parse("redis://host:port").is_err());
+    }
+
+    #[test]
+    fn a_query_that_the_library_passes_over_is_refused() {
+        for (url, is_read) in [
+            ("redis://h:1?db=3", false),
+            ("redis://h:1/?db=3", false),
+            ("rediss://h:1/0?protocol=3&db=3", false),
+            ("valkey://h:1?database=3", false),
+            ("redis+cluster://a:1,b:2?db=0", false),
+            ("unix:/r.sock?database=3", false),
+            ("redis://h:1/3?protocol=3", true),
+            ("rediss://h:1/3?protocol=3#insecure", true),
+            ("redis://h:1/3?", true),
+            ("unix:/r.sock?db=3&user=me&pass=secret&protocol=3", true),
+        ] {
+            assert_eq!(Address::parse(url).is_ok(), is_read, "{url}");
+        }
+        let said = Address::parse("redis://h:1?db=3").expect_err("refused");
+        assert!(said.contains("write the database as /3"), "{said}");
     }
 
     #[test]

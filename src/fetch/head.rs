@@ -110,8 +110,12 @@ fn made(variable: &SecretName) -> Result<SignatureFields, String> {
     let made = signature::read(secret.reveal()).map_err(|why| {
         format!("signature names {name}, which holds none: {why}; put {HEADER_LINES} there")
     })?;
-    match made.ends.filter(|ends| *ends <= Clock::wall().now().plus(IN_FLIGHT)) {
-        Some(ended) => Err(format!("the signature of {name} ended at {ended}; {}", signature::ASK)),
+    let now = Clock::wall().now();
+    match made.ends.filter(|ends| *ends <= now.plus(IN_FLIGHT)) {
+        Some(ends) => {
+            let when = if ends <= now { "ended" } else { "is too short for a request, as it ends" };
+            Err(format!("the signature of {name} {when} at {ends}; {}", signature::ASK))
+        }
         None => Ok(made),
     }
 }

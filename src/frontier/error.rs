@@ -123,6 +123,14 @@ impl FrontierError {
         self
     }
 
+    /// The site whose rules this program can't read.
+    pub(crate) fn unreadable(&self) -> Option<&str> {
+        match &self.kind {
+            FrontierErrorKind::Rules(site) => Some(site),
+            _ => None,
+        }
+    }
+
     /// Whether the same step may work a little later.
     pub fn is_transient(&self) -> bool {
         matches!(

@@ -19,11 +19,13 @@ impl Standstill {
     }
 
     /// How long it has stood still by now, with the reason if it does at this moment; a site that merely waits for its turn
-    /// doesn't, nor one that is paused until a time. `away` tells that nobody there answered lately, `held_up` that it isn't the site that is waited for.
+    /// doesn't, nor one that is paused until a time. `away` tells that nobody there answered lately, `lacking` why this process
+    /// leaves it to others, `held_up` that it isn't the site that is waited for.
     pub(super) fn look(
         &mut self,
         view: &View,
         away: bool,
+        lacking: Option<String>,
         held_up: bool,
         now: Instant,
     ) -> Option<(Duration, String)> {
@@ -34,7 +36,7 @@ impl Standstill {
             self.stood = Duration::ZERO;
             return None;
         }
-        let why = reason(view, away)?;
+        let why = view.left_alone().or(lacking).or_else(|| reason(view, away))?;
         self.stood += since;
         (view.in_flight == 0).then_some((self.stood, why))
     }
@@ -49,9 +51,6 @@ fn progress_of(view: &View) -> u64 {
 
 /// Why nothing of the site can be asked for.
 fn reason(view: &View, away: bool) -> Option<String> {
-    if let Some(why) = view.left_alone() {
-        return Some(why);
-    }
     if away {
         return Some("nobody there answers".to_owned());
     }
@@ -105,7 +104,7 @@ mod tests {
         let mut still = Standstill::new(&views[0], began);
         let mut told = None;
         for (minute, view) in (1..).zip(views) {
-            told = still.look(view, false, false, began + MINUTE * minute);
+            told = still.look(view, false, None, false, began + MINUTE * minute);
         }
         told.map(|(stood, _)| stood)
     }
@@ -144,15 +143,30 @@ mod tests {
         let mut still = Standstill::new(&view(5, 0), began);
         let mut tried = view(5, 0);
         tried.download.retried = 3;
-        let told = still.look(&tried, true, false, began + MINUTE);
+        let told = still.look(&tried, true, None, false, began + MINUTE);
         assert_eq!(told, Some((MINUTE, "nobody there answers".to_owned())));
         assert_eq!(
-            still.look(&View { in_flight: 1, ..tried.clone() }, true, false, began + MINUTE * 2),
+            still.look(&View { in_flight: 1, ..tried.clone() }, true, None, false, began + MINUTE * 2),
             None
         );
-        assert_eq!(still.look(&tried, true, true, began + MINUTE * 3), None);
-        let told = still.look(&tried, true, false, began + MINUTE * 4);
+        assert_eq!(still.look(&tried, true, None, true, began + MINUTE * 3), None);
+        let told = still.look(&tried, true, None, false, began + MINUTE * 4);
         assert_eq!(told.map(|(stood, _)| stood), Some(MINUTE));
+    }
+
+    #[test]
+    fn who_is_left_to_others_stands_still_though_its_pages_are_ready() {
+        let began = Instant::now();
+        let mut still = Standstill::new(&view(5, 0), began);
+        let mut look = |view: &View, lacking: Option<&str>, minute: u32| {
+            still.look(view, false, lacking.map(str::to_owned), false, began + MINUTE * minute)
+        };
+        assert_eq!(look(&view(5, 0), Some("no key"), 1), Some((MINUTE, "no key".to_owned())));
+        assert_eq!(look(&view(5, 0), None, 2), None, "it is tried again: that counts neither way");
+        assert_eq!(look(&view(5, 0), Some("no key"), 3).map(|(stood, _)| stood), Some(2 * MINUTE));
+        let mut moved = view(4, 0);
+        moved.download.done = 1;
+        assert_eq!(look(&moved, Some("no key"), 4), None, "others have what it takes");
     }
 
     #[test]

@@ -294,10 +294,11 @@ impl Watch {
             return true;
         }
         let now = Instant::now();
-        let away = self.breakers.is_open(&view.unit);
+        let away = self.breakers.is_open(&view.site);
+        let lacking = self.rules.why_left(&view.site);
         let site = self.still.entry(view.site.clone()).or_insert_with(|| Standstill::new(view, now));
         // Nobody is given up for a disk that is full or a frontier that is away.
-        let stands = site.look(view, away, self.outages.is_any_on(), now);
+        let stands = site.look(view, away, lacking, self.outages.is_any_on(), now);
         let Some((stood, why)) = stands.filter(|(stood, _)| *stood >= give_up) else { return false };
         let without = if away { "an answer" } else { "a start" };
         let told = format!("given up after {}s without {without}: {why}", stood.as_secs());

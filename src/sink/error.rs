@@ -21,6 +21,9 @@ pub enum SinkError {
         /// The pipe.
         path: PathBuf,
     },
+    /// Nobody took the items in by the time that this process had to end.
+    #[error("the items were not taken in before this process had to end; look after who reads them")]
+    Unanswered,
     /// The system refused something else.
     #[error("could not {doing} {path}: {source}; check that it is there and may be written", path = path.display())]
     Io {
@@ -71,7 +74,7 @@ pub enum SinkError {
 impl SinkError {
     /// Whether the same call may succeed later.
     pub fn is_transient(&self) -> bool {
-        matches!(self, Self::Full { .. } | Self::Io { .. })
+        matches!(self, Self::Full { .. } | Self::Io { .. } | Self::Unanswered)
     }
 
     pub(super) fn io(doing: &'static str, path: &Path, source: io::Error) -> Self {

@@ -189,6 +189,8 @@ pub struct Settlement {
     pub outcome: Outcome,
     /// The site asked to be left alone for so long, and why.
     pub block: Option<(Duration, String)>,
+    /// Nobody there answers: this site alone, not its group, is left alone for so long, and why.
+    pub away: Option<(Duration, String)>,
     /// How long the answer took.
     pub response: Option<Duration>,
     /// Under this token the page's parse is leased to the same process at once, where no other parse may go.
@@ -200,7 +202,8 @@ pub struct Settlement {
 impl Settlement {
     /// One that brings nothing beside the outcome.
     pub fn of(lease: Lease, outcome: Outcome) -> Self {
-        Self { lease, outcome, block: None, response: None, parse: None, too_much: TooMuch::default() }
+        let too_much = TooMuch::default();
+        Self { lease, outcome, block: None, away: None, response: None, parse: None, too_much }
     }
 }
 

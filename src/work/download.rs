@@ -11,6 +11,7 @@ use super::error::VisitError;
 use super::fresh_pages::FreshPage;
 use super::outcome::{Judged, RobotsFound, failed, follow, judge, refused_or, robots_found, unsent_errand};
 use super::parts::VisitParts;
+use super::settle::Holds;
 use super::slots::SlottedLease;
 use super::walls::refusal;
 use crate::archive::{PlaceError, RecordPlace, SentRequest, Visit, VisitOutcome};
@@ -46,15 +47,14 @@ pub(super) async fn visit(
             parts.outages.frontier.in_time(parts.frontier.hand_back(lease.key())).await?;
             return Ok(None);
         }
-        Some(Err(unsent)) => return not_sent(parts, &site, lease, noted, unsent).await.map(|()| None),
+        Some(Err(unsent)) => return not_sent(parts, lease, noted, unsent).await.map(|()| None),
     };
     parts.under_way.answered(lease.token);
     let departure = permit.departure();
     parts.monitor.sent(&site, &lease.url, departure, &exchange);
     let (judged, block) = judge(&site, &lease, &exchange, parts.frontier.clock().now());
     let refusal = refusal(parts, &site, &lease, &exchange, block.is_some()).await?;
-    let opened = parts.breakers.hear(&site, &lease, noted, health_of(&exchange));
-    let block = [block, opened.clone()].into_iter().flatten().max_by_key(|(wait, _)| *wait);
+    let opened = parts.breakers.hear(&lease, noted, health_of(&exchange));
     let judged = refused_or(judged, &exchange, refusal.as_ref());
     let body_end = match &refusal {
         Some(refusal) => parts.say_refused(&site, &lease, refusal).await.map(|()| BodyEnd::SAID)?,
@@ -68,7 +68,8 @@ pub(super) async fn visit(
     parts.under_way.kept(lease.token);
     let _end = parts.slots.free_for_the_end(slot).await;
     let frees_place = body_end.settled();
-    Ok(parts.settle_download(lease, outcome, block, response, bytes, frees_place).await?)
+    let holds = Holds { block, away: opened };
+    Ok(parts.settle_download(lease, outcome, holds, response, bytes, frees_place).await?)
 }
 
 /// A task that is downloaded, by the rules of its site.
@@ -158,7 +159,10 @@ impl<'a> Download<'a> {
 
     async fn redirect(self, to: url::Url) -> Result<Outcome, VisitError> {
         let Self { parts, site, lease } = self;
-        let owner = parts.outages.frontier.patiently(|| parts.owner_of(site, &to)).await?;
+        let owner = match parts.outages.frontier.patiently(|| parts.owner_of(site, &to)).await {
+            Ok(owner) => owner,
+            Err(error) => return parts.awaits_rules(lease, &error).ok_or(error.into()),
+        };
         let put = match follow(site, lease, to, owner.as_deref()) {
             Ok(put) => put,
             Err(outcome) => return Ok(outcome),
@@ -193,7 +197,6 @@ impl<'a> Download<'a> {
 /// No request went out: a late start goes back, what could not be asked leaves the task, everything else ends the attempt.
 async fn not_sent(
     parts: &VisitParts,
-    site: &Site,
     lease: Lease,
     noted: Duration,
     unsent: Unsent,
@@ -221,8 +224,10 @@ async fn not_sent(
         None => failed(&lease, &error),
     };
     report(&lease, &error);
-    let opened = parts.breakers.hear(site, &lease, noted, error.health());
-    parts.settle_download(lease, put_off(outcome, opened.as_ref()), opened, None, 0, true).await?;
+    let opened = parts.breakers.hear(&lease, noted, error.health());
+    let outcome = put_off(outcome, opened.as_ref());
+    let holds = Holds { away: opened, ..Holds::default() };
+    parts.settle_download(lease, outcome, holds, None, 0, true).await?;
     Ok(())
 }
 

@@ -32,11 +32,20 @@ impl VisitError {
     /// Whether only this process can't bring the task to its end, whatever the task.
     pub(super) fn is_our_own(&self) -> bool {
         match self {
-            Self::Frontier(error) => error.is_transient(),
+            Self::Frontier(error) => error.is_transient() || error.unreadable().is_some(),
             Self::Archive(error) => error.is_of_the_store() || self.is_final(),
             Self::Sink(error) => error.is_transient() || self.is_final(),
             Self::Lacking(_) | Self::Leaving => true,
             Self::Parse(_) => false,
+        }
+    }
+
+    /// What this process lacks to work on the site of the task.
+    pub(super) fn lacks_for(&self, site: &str) -> Option<String> {
+        match self {
+            Self::Lacking(error) => Some(error.reason()),
+            Self::Frontier(error) if error.unreadable() == Some(site) => Some(error.to_string()),
+            _ => None,
         }
     }
 

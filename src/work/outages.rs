@@ -35,7 +35,12 @@ impl Outages {
             frontier: outage(frontier_away(), FrontierError::is_transient, leaving, Some(no_answer)),
             memory: memory_full(),
             pages: outage(not_kept("pages"), ArchiveError::is_of_the_store, leaving, None),
-            items: outage(not_kept("items"), SinkError::is_transient, leaving, None),
+            items: outage(
+                not_kept("items"),
+                SinkError::is_transient,
+                leaving,
+                Some(|| SinkError::Unanswered),
+            ),
         }
     }
 

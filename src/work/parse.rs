@@ -60,9 +60,9 @@ pub(super) async fn visit(parts: &VisitParts, lease: Lease, slot: Slot) -> Resul
     let body = if has_found { Bytes::new() } else { body };
     let _end = parts.slots.free_for_the_end(slot).await;
     // Before the item, as a page whose links are refused goes back: it would be written each time.
-    let Some(dropped) = task.put_links(take(&mut extract.links)).await? else {
-        let after = task.wait_for_room().await?;
-        return Ok(parts.settle(lease, Outcome::Postponed { after }).await?);
+    let dropped = match task.put_links(take(&mut extract.links)).await? {
+        Ok(dropped) => dropped,
+        Err(postponed) => return Ok(parts.settle(lease, postponed).await?),
     };
     extract.dropped += dropped;
     let too_much = task.say_what_is_too_much(&extract);
@@ -119,14 +119,17 @@ impl Parse<'_> {
     }
 
     /// Puts the links in scope into the queues of the sites that own them, those that lead on before the leaves: the next
-    /// listing is fetched while this one's products still wait. How many were dropped, as there was no time to look at them; none
-    /// where a site has no room for all of the others.
-    async fn put_links(self, links: Vec<Url>) -> Result<Option<usize>, VisitError> {
+    /// listing is fetched while this one's products still wait. How many were dropped, as there was no time to look at them; or
+    /// how the page is put off, where a site has no room for all of the others or can't be judged for.
+    async fn put_links(self, links: Vec<Url>) -> Result<Result<usize, Outcome>, VisitError> {
         if links.is_empty() {
-            return Ok(Some(0));
+            return Ok(Ok(0));
         }
         let frontier = &self.parts.outages.frontier;
-        let grounds = frontier.patiently(|| self.grounds(&links)).await?;
+        let grounds = match frontier.patiently(|| self.grounds(&links)).await {
+            Ok(grounds) => grounds,
+            Err(error) => return self.parts.awaits_rules(self.lease, &error).map(Err).ok_or(error.into()),
+        };
         let (depth, parse_budget) = (self.lease.depth + 1, self.site.fetch.parse_budget);
         let tenant = tenant_of(self.lease, self.site).map(str::to_owned);
         let judging = move || {
@@ -150,7 +153,10 @@ impl Parse<'_> {
         for name in &full {
             self.say_it_is_full(name);
         }
-        Ok(full.is_empty().then_some(dropped))
+        if full.is_empty() {
+            return Ok(Ok(dropped));
+        }
+        Ok(Err(Outcome::Postponed { after: self.wait_for_room().await? }))
     }
 
     fn say_it_is_full(self, owner: &str) {

@@ -15,7 +15,7 @@ use super::outages::Outages;
 use super::parse_pool::ParsePool;
 use super::refusals::Refusals;
 use super::role::Role;
-use super::rules::SiteRules;
+use super::rules::{A_WHILE, SiteRules};
 use super::slots::Slots;
 use super::under_way::UnderWay;
 use crate::archive::Archive;
@@ -31,7 +31,7 @@ use crate::notify::EventPoster;
 use crate::robots::Verdicts;
 use crate::sink::ItemSink;
 use crate::site::Site;
-use crate::task::Lease;
+use crate::task::{Lease, Outcome};
 
 /// How long the frontier may take to hear that this process leaves.
 pub(super) const LEAVING: Duration = Duration::from_secs(5);
@@ -168,6 +168,18 @@ impl VisitParts {
         Ok(self.rules.owner(&url.host()))
     }
 
+    /// How a task ends for now whose link or redirect leads to a site of which this process can't read the rules: others may, or
+    /// this one's successor.
+    pub(super) fn awaits_rules(&self, lease: &Lease, error: &FrontierError) -> Option<Outcome> {
+        let owner = error.unreadable().filter(|owner| *owner != lease.site)?;
+        self.rules.lacks(owner);
+        if self.refusals.is_said_again(&lease.site, owner) {
+            let (site, url) = (&lease.site, lease.url.as_str());
+            warn!(site, url, "what leads to `{owner}` waits with its page: {error}");
+        }
+        Some(Outcome::Postponed { after: A_WHILE })
+    }
+
     /// Learns whose hosts these URLs are on, before they are asked about one by one.
     pub(super) async fn learn_owners(&self, site: &Site, urls: &[url::Url]) -> Result<(), FrontierError> {
         if !self.rules.is_of_all() {
@@ -188,7 +200,9 @@ impl VisitParts {
         if let Err(error) = self.archive.close().await {
             warn!(%error, "the archive could not be closed");
         }
-        if let Err(error) = self.sink.flush().await {
+        // Who reads a pipe may stand still: it isn't waited for without an end.
+        self.leaving.cancel();
+        if let Err(error) = self.outages.items.in_time(self.sink.flush()).await {
             warn!(%error, "items could not be flushed");
         }
         let member = self.member();

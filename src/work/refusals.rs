@@ -64,7 +64,7 @@ impl Refusals {
         memory.errors.get_or(unit, ServerErrors::default).hear(is_error)
     }
 
-    /// Whether it is time to say that a site has no room for links of another one.
+    /// Whether it is time to say that links of a site into another one have to wait.
     pub(super) fn is_said_again(&self, site: &str, owner: &str) -> bool {
         let (mut memory, key, now) = (self.memory(), (site.to_owned(), owner.to_owned()), since_boot());
         if memory.full.peek(&key).is_some_and(|said| now < *said + SAID_AGAIN) {

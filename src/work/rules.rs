@@ -17,7 +17,7 @@ const MOST_SITES: usize = 4_096;
 /// The most sites of which it is known that something of them was said.
 const MOST_TOLD: usize = 32_768;
 /// For how long a site is left to others for which this process lacks something: then it is tried again, by newer rules maybe.
-const A_WHILE: Duration = Duration::from_mins(1);
+pub(super) const A_WHILE: Duration = Duration::from_mins(1);
 
 /// The sites of a process. Shared; newer rules replace older ones.
 #[derive(Clone, Debug, Default)]
@@ -45,8 +45,8 @@ enum WorksOn {
 struct Sites {
     by_name: Recent<String, KnownSite, { usize::MAX }>,
     by_host: HashMap<Host, String>,
-    /// Those left to others: for good, or until then.
-    left: HashMap<String, Option<Instant>>,
+    /// Those left to others: for good, or until then and for this reason.
+    left: HashMap<String, Option<(Instant, String)>>,
     /// How often what is left to others changed.
     changes: usize,
     /// Those by whose rules robots.txt is ignored, also where the rules themselves are forgotten: it is said once of each.
@@ -117,7 +117,7 @@ impl SiteRules {
     pub(super) fn changes(&self, now: Instant) -> usize {
         let mut sites = self.lock();
         let before = sites.left.len();
-        sites.left.retain(|_, until| until.is_none_or(|until| now < until));
+        sites.left.retain(|_, left| left.as_ref().is_none_or(|(until, _)| now < *until));
         sites.changes += before - sites.left.len();
         sites.changes
     }
@@ -182,14 +182,24 @@ impl SiteRules {
         sites.changes += 1;
     }
 
+    /// Why a site is left to others for a while.
+    pub(crate) fn why_left(&self, name: &str) -> Option<String> {
+        self.lock().left.get(name)?.as_ref().map(|(_, why)| why.clone())
+    }
+
     /// Leaves a site to others for a while, as this process lacks something for it; whether that is the first time.
-    pub(super) fn leave_for_a_while(&self, name: &str, now: Instant) -> bool {
+    pub(super) fn leave_for_a_while(&self, name: &str, why: &str, now: Instant) -> bool {
         let mut sites = self.lock();
         if !sites.left.contains_key(name) {
-            sites.left.insert(name.to_owned(), Some(now + A_WHILE));
+            sites.left.insert(name.to_owned(), Some((now + A_WHILE, why.to_owned())));
             sites.changes += 1;
         }
         sites.lacking.put(name.to_owned(), ()).is_none()
+    }
+
+    /// Notes that this process lacks something for a site.
+    pub(super) fn lacks(&self, name: &str) {
+        self.lock().lacking.put(name.to_owned(), ());
     }
 
     /// A site by its rules of that version or newer.
@@ -304,7 +314,10 @@ mod tests {
             site.name = n.to_string();
             rules.lock().replace(&Arc::new(site.clone()), 1);
             rules.lock().by_name.remove(&site.name);
-            assert!(rules.leave_for_a_while(&site.name, now) && !rules.leave_for_a_while(&site.name, now));
+            assert!(
+                rules.leave_for_a_while(&site.name, "why", now)
+                    && !rules.leave_for_a_while(&site.name, "why", now)
+            );
         }
         rules.changes(now + A_WHILE);
         let sites = rules.lock();
@@ -321,10 +334,12 @@ mod tests {
         }
         assert_eq!(rules.changes(now), 0);
         assert!(
-            rules.leave_for_a_while("a", now) && !rules.leave_for_a_while("a", now + A_WHILE / 2),
+            rules.leave_for_a_while("a", "no key", now)
+                && !rules.leave_for_a_while("a", "no key", now + A_WHILE / 2),
             "it is said once"
         );
         rules.leave("b");
+        assert_eq!(["a", "b", "c"].map(|name| rules.why_left(name)), [Some("no key".to_owned()), None, None]);
         assert_eq!((rules.changes(now), rules.names()), (2, vec!["c".to_owned()]));
         assert_eq!(rules.changes(now + A_WHILE), 3, "counted from the first time");
         assert_eq!(rules.names(), ["a", "c"]);

@@ -15,6 +15,15 @@ use crate::task::{
     Lease, LeaseKey, Outcome, RobotsAccess, RobotsRecord, Settled, Settlement, Stage, TooMuch,
 };
 
+/// What a request told of the pace, each as for how long from now on, and why.
+#[derive(Debug, Default)]
+pub(super) struct Holds {
+    /// The site asks to be left alone, with its group.
+    pub(super) block: Option<(Duration, String)>,
+    /// Nobody there answers: it alone is left alone.
+    pub(super) away: Option<(Duration, String)>,
+}
+
 impl VisitParts {
     /// Settles a task.
     pub(super) async fn settle(&self, lease: Lease, outcome: Outcome) -> Result<(), FrontierError> {
@@ -28,7 +37,7 @@ impl VisitParts {
         outcome: Outcome,
         too_much: TooMuch,
     ) -> Result<(), FrontierError> {
-        let settlement = Settlement { lease, outcome, block: None, response: None, parse: None, too_much };
+        let settlement = Settlement { too_much, ..Settlement::of(lease, outcome) };
         self.settle_as(settlement, false).await.map(drop)
     }
 
@@ -38,7 +47,7 @@ impl VisitParts {
         &self,
         lease: Lease,
         outcome: Outcome,
-        block: Option<(Duration, String)>,
+        Holds { block, away }: Holds,
         response: Option<Duration>,
         bytes: usize,
         frees_place: bool,
@@ -49,7 +58,10 @@ impl VisitParts {
         let parse = slot.as_ref().map(|_| fastrand::u64(1..TOKENS));
         let noted = since_boot();
         let settled = self
-            .settle_as(Settlement { block, response, parse, ..Settlement::of(lease, outcome) }, frees_place)
+            .settle_as(
+                Settlement { block, away, response, parse, ..Settlement::of(lease, outcome) },
+                frees_place,
+            )
             .await?;
         let Settled::Leased(lease) = settled else { return Ok(None) };
         Ok(slot.map(|slot| SlottedLease { lease: *lease, slot, noted }))
@@ -59,7 +71,7 @@ impl VisitParts {
     async fn settle_as(&self, settlement: Settlement, frees_place: bool) -> Result<Settled, FrontierError> {
         let (lease, said) = (&settlement.lease, &settlement.outcome);
         let (site, url, stage) = (&lease.site, &lease.url, lease.stage);
-        if let Some((wait, why)) = &settlement.block {
+        for (wait, why) in [&settlement.block, &settlement.away].into_iter().flatten() {
             warn!(site, wait_s = wait.as_secs(), "the site is left alone: {why}");
         }
         let robots_before = self.robots_before(&settlement).await?;
@@ -72,7 +84,8 @@ impl VisitParts {
         let settled =
             self.outages.frontier.patiently(step).await?.into_iter().next().unwrap_or(Settled::Stale);
         // A block, or what a robots.txt asks for, is in force now: starts that were granted before may be void.
-        if (settlement.block.is_some() || matches!(said, Outcome::Robots(_)))
+        let holds = settlement.block.is_some() || settlement.away.is_some();
+        if (holds || matches!(said, Outcome::Robots(_)))
             && let Some(rules) = self.rules.get(site, lease.version)
         {
             self.news.doubt(&rules.unit());
@@ -112,6 +125,7 @@ impl VisitParts {
             matches!(settlement.outcome, Done { .. } | Dead { .. } | Redirected { .. } | Retry { .. });
         is_usual
             && settlement.block.is_none()
+            && settlement.away.is_none()
             && !settlement.lease.is_probe()
             && (settlement.parse.is_none() || self.slots.has_parses_to_spare())
             && (!frees_place || self.under_way.has_places(&settlement.lease.site, since_boot()))
@@ -139,8 +153,10 @@ impl VisitParts {
             return;
         }
         match left {
-            VisitError::Lacking(error) if self.rules.leave_for_a_while(site, Instant::now()) => {
-                warn!(site, "its pages go back to the others: {}", error.reason());
+            left if let Some(why) = left.lacks_for(site)
+                && self.rules.leave_for_a_while(site, &why, Instant::now()) =>
+            {
+                warn!(site, "its pages go back to the others: {why}");
             }
             left => debug!(site, url, "{left}; it goes back"),
         }

@@ -129,3 +129,29 @@ fn what_was_done_to_a_site_that_is_gone_is_told_of_all() {
     assert!(log.contains("ben: forget shop"), "{log}");
     ground.verb("log").arg("shop").run().expect_code(2);
 }
+
+#[test]
+fn a_crawl_whose_items_nobody_takes_in_ends_when_it_is_told_to_and_the_next_one_writes_them() {
+    // More than a pipe holds.
+    let long = "x".repeat(2_000);
+    let front = TestSite::builder().page("/", page("front", paths(80)));
+    let shop = paths(80).fold(front, |shop, path| shop.page(&path, page(format!("{path}{long}"), [""; 0])));
+    let shop = shop.serve();
+    let ground = Ground::new([SiteFile::of("shop", &shop)]);
+    let (mut reader, writer) = std::io::pipe().expect("a pipe");
+    let mut running = ground.crawl().args(["--items", "-"]).stdout_to(writer).start();
+    eventually("all pages", || (shop.requests().len() >= 82).then_some(()));
+    std::thread::sleep(ms(1_000));
+    assert!(!running.ended(), "{}", running.stderr());
+    running.interrupt();
+    let run = running.finish().expect_code(130);
+    assert!(run.stderr.contains("the items were not taken in before this process had to end"), "{run:?}");
+    let mut taken = String::new();
+    std::io::Read::read_to_string(&mut reader, &mut taken).expect("what the pipe held");
+    let rest = ground.crawl().args(["--items", "-"]).run().expect_code(0);
+    let whole = taken.lines().chain(rest.stdout.lines());
+    let items = whole.filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let urls: std::collections::BTreeSet<String> = items.map(|item| item["url"].to_string()).collect();
+    assert_eq!(urls.len(), 81, "{}", rest.stderr);
+    assert!(paths(80).all(|path| shop.count(&path) == 1), "its pages were kept");
+}

@@ -52,7 +52,11 @@ fn made(ends: Timestamp) -> String {
 }
 
 fn in_days(days: i64) -> Timestamp {
-    Timestamp::from_millis(Clock::wall().now().as_millis() + days * 24 * 3_600_000)
+    in_seconds(days * 24 * 3_600)
+}
+
+fn in_seconds(seconds: i64) -> Timestamp {
+    Timestamp::from_millis(Clock::wall().now().as_millis() + seconds * 1_000)
 }
 
 #[test]
@@ -145,4 +149,20 @@ fn a_signature_that_ends_is_told_a_week_before_and_never_sent_after() {
         run.stderr
     );
     assert_eq!(site.requests().len(), asked);
+}
+
+#[test]
+fn a_crawl_whose_signature_ends_on_the_way_is_given_up_and_says_why() {
+    let site = star(400).serve();
+    let ground = Ground::new([SiteFile::of("shop", &site).interval(ms(200)).fetch(MADE)]);
+    // One that ends within a minute isn't sent.
+    let crawl = ground.crawl().arg("--give-up").arg("2s").env("PACED_SECRET_SHOP_SIG", made(in_seconds(66)));
+    let run = crawl.run().expect_code(3);
+    let why = "the signature of PACED_SECRET_SHOP_SIG is too short for a request, as it ends at ";
+    for told in [format!("its pages go back to the others: {why}"), format!("without a start: {why}")] {
+        assert_eq!(run.stderr.matches(&told).count(), 1, "{}", run.stderr);
+    }
+    let downloads = ground.view("shop").download;
+    assert!(downloads.done > 0 && downloads.waiting > 0, "{downloads:?}");
+    assert_eq!((downloads.leased, downloads.lost, downloads.dead, downloads.retried), (0, 0, 0, 0));
 }

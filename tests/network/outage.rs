@@ -93,3 +93,22 @@ fn a_gateway_whose_server_is_gone_is_left_alone_and_no_page_dies() {
         left_alone(&said, missed, "the last: HTTP 502")
     });
 }
+
+#[test]
+fn a_site_of_a_group_that_is_down_holds_no_neighbour_back_and_loses_no_page_to_its_answers() {
+    let gone = b"HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+    let down =
+        (0..PAGES).fold(BadSite::builder(), |site, page| site.bytes(&format!("/{page}"), gone)).serve();
+    let well = star(PAGES).serve();
+    let file = |name: &str, url: String| SiteFile::new(name, url).interval(INTERVAL).top("group = \"g\"");
+    let ground = Ground::new([file("down", down.url("/")), file("well", well.url("/"))]);
+    let run = ground.crawl().arg("--give-up").arg("2s").run().expect_code(3);
+    let (away, fine) = (ground.view("down"), ground.view("well"));
+    let with_robots = PAGES as u64 + 2;
+    assert_eq!((fine.download.done, fine.blocked_until), (with_robots, None), "{}", run.stderr);
+    assert_eq!((away.download.dead, away.download.waiting + away.download.delayed), (0, PAGES as u64));
+    let why = away.blocked_why.expect("it is held back");
+    assert!(why.contains("breaker open") && why.ends_with("HTTP 502"), "{why}");
+    let missed = away.download.retried;
+    assert!((5..=12).contains(&missed), "{missed} requests in vain: {}", run.stderr);
+}

@@ -1,6 +1,8 @@
 //! `--sites DIR` and the rules in force: read at the start and on SIGHUP; a bad file changes nothing; rules that others
 //! register count from the next page on.
 
+use paced::internals::frontier::{Registration, SiteSettings};
+use paced::internals::task::{Priority, Put};
 use rustix::process::Signal;
 
 use crate::fleet::{items_of, register_only, seed, to_the_end, worker};
@@ -144,6 +146,65 @@ fn a_worker_without_a_sites_password_leaves_its_pages_to_those_that_have_it() {
         assert_eq!(site.count("/p/3"), 1);
         without.terminate();
         without.finish().expect_code(0);
+    });
+}
+
+#[test]
+fn a_worker_that_cannot_read_a_sites_rules_leaves_it_to_newer_ones_and_what_leads_to_it_waits() {
+    on_each_frontier(|shared| {
+        let new = star(3).serve();
+        let front = TestSite::builder().page("/", page("front", [new.url("/p/3"), "/moved".to_owned()]));
+        let shop = front
+            .page("/plain", page("plain", [""; 0]))
+            .reply("/moved", Reply::redirect(302, new.url("/p/3")));
+        let shop = shop.serve();
+        let ground = Ground::on(shared, [SiteFile::of("shop", &shop), SiteFile::of("new", &new)]);
+        register_only(&ground, "shop");
+        let register = |text: String| {
+            let hosts = vec![new.addr().to_string()];
+            let settings = SiteSettings { parallel: 1, attempts: 5, ..SiteSettings::default() };
+            let rules = Registration { name: "new".to_owned(), text, group: None, hosts, settings };
+            wait(ground.frontier().register(rules)).expect("registered");
+        };
+        let text = std::fs::read_to_string(ground.file("new")).expect("a file");
+        register(format!("a_key_of_tomorrow = true\n{text}"));
+        let put = |name: &str, url: String| {
+            let put = Put::request(url.parse().expect("a URL"), Priority::OPERATOR);
+            wait(ground.frontier().put(name, vec![put])).expect("put");
+        };
+        for path in ["/p/1", "/p/2"] {
+            put("new", new.url(path));
+        }
+        for path in ["/", "/moved", "/plain"] {
+            put("shop", shop.url(path));
+        }
+
+        let mut old = worker(&ground, "old").start();
+        old.wait_for_stderr(
+            "its pages go back to the others: frontier: the rules of site `new` can't be read",
+        );
+        old.wait_for_stderr("what leads to `new` waits with its page");
+        eventually("what leads elsewhere", || items_of(&ground, "shop", "old").first().cloned());
+        let (left, leading) = eventually("that nothing is held", || {
+            let (left, leading) = (ground.view("new"), ground.view("shop"));
+            let leased = [&left, &leading].map(|view| view.download.leased + view.parse.leased);
+            let delayed = (leading.download.delayed, leading.parse.delayed) == (1, 1);
+            (leased == [0, 0] && delayed).then_some((left, leading))
+        });
+        let waiting = left.download.waiting + left.download.delayed;
+        assert_eq!((waiting, left.download.lost, left.download.dead), (2, 0, 0), "{left:?}");
+        assert_eq!((leading.download.lost, leading.download.retried, leading.download.dead), (0, 0, 0));
+        assert_eq!((leading.parse.lost, leading.parse.retried, leading.parse.dead), (0, 0, 0));
+        for told in ["its pages go back to the others", "what leads to `new` waits"] {
+            assert_eq!(said(&old, told), 1, "{}", old.stderr());
+        }
+        register(text);
+        let newer = worker(&ground, "newer").start();
+        eventually("its pages", || (new.count("/p/2") == 1).then_some(()));
+        for worker in [old, newer] {
+            worker.terminate();
+            worker.finish().expect_code(0);
+        }
     });
 }
 

@@ -6,6 +6,9 @@ use redis::{ConnectionInfo, IntoConnectionInfo, RedisError};
 const FORMS: &str = "write redis://host:port/db, rediss://user:password@host:port/db, unix:/path/to.sock?db=0, or \
                      redis+cluster://host:port,host:port";
 
+/// Partitions of a cluster's frontier, set when it is made: pace units are spread over them.
+const PARTITIONS_OF_A_CLUSTER: usize = 16;
+
 /// One server, or a cluster.
 #[derive(Clone)]
 pub(super) struct Address {
@@ -35,6 +38,11 @@ impl Address {
         self.nodes.first().and_then(|node| node.redis_settings().username()).unwrap_or("default")
     }
 
+    /// How many partitions a frontier has there.
+    pub(super) fn partitions(&self) -> usize {
+        if self.cluster { PARTITIONS_OF_A_CLUSTER } else { 1 }
+    }
+
     /// Reads a URL; else what is wrong with it.
     pub(super) fn parse(url: &str) -> Result<Self, String> {
         let (scheme, rest) = url.split_once(':').unwrap_or((url, ""));
@@ -52,7 +60,12 @@ impl Address {
             let settings = node.redis_settings().clone().set_skip_set_lib_name();
             Ok(node.set_redis_settings(settings))
         };
-        let nodes = urls.into_iter().map(read).collect::<Result<_, String>>()?;
+        let nodes = urls.into_iter().map(read).collect::<Result<Vec<_>, String>>()?;
+        if let Some(database) =
+            nodes.iter().map(|node| node.redis_settings().db()).find(|db| cluster && *db != 0)
+        {
+            return Err(format!("a cluster has no databases; leave /{database} out of the URL"));
+        }
         Ok(Self { shown: without_password(url), nodes, cluster })
     }
 }
@@ -177,6 +190,9 @@ mod tests {
             assert!(!format!("{address:?}").contains("secret"));
         }
         assert!(Address::parse("redis+cluster://").is_err());
+        let said = Address::parse("redis+cluster://a:1,b:2/3").expect_err("refused");
+        assert_eq!(said, "a cluster has no databases; leave /3 out of the URL");
+        assert!(Address::parse("redis+cluster://a:1,b:2/0").is_ok());
         assert!(Address::parse("redis://host:port").is_err());
     }
 

@@ -122,7 +122,13 @@ pub struct SiteState {
     /// It refuses by itself, whatever other sites of its unit do.
     #[serde(default, skip_serializing_if = "is_default")]
     pub wall: Option<Wall>,
-    /// It was walled, and is asked slowly at first.
+    /// Nobody there answers: no start of its own before then, whatever other sites of its unit do, in ms; 0 where that never was.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub blocked_until: i64,
+    /// Why.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub blocked_why: Option<String>,
+    /// It was walled or away, and is asked slowly at first.
     #[serde(default, skip_serializing_if = "is_default")]
     pub slow: Option<SlowStart>,
     /// Its sessions that a dead step holds.
@@ -224,10 +230,10 @@ impl SiteState {
         self.tuned.lane.as_deref().or(self.settings.lane.as_deref())
     }
 
-    /// Until when its own wait lasts, in ms: its last start's, a wall's, or a pause's that ends by itself.
+    /// Until when its own wait lasts, in ms: its last start's, a block's, a wall's, or a pause's that ends by itself.
     pub fn waits_until(&self) -> i64 {
         let probe = self.wall.as_ref().map_or(0, |wall| wall.probe_at);
-        self.paced_until().max(probe).max(self.tuned.paused_until.unwrap_or(0))
+        self.paced_until().max(probe).max(self.blocked_until).max(self.tuned.paused_until.unwrap_or(0))
     }
 
     /// Until when its last start is waited for, in ms.

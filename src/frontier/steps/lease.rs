@@ -132,7 +132,7 @@ impl<S: Shelf> Moment<'_, S> {
         let stands = asked == Some(before.at);
         let is_longer = waits.0 > before.unit || waits.1 > before.site;
         let is_void = site.tuned.is_paused(self.now)
-            || unit.blocked_until.max(unit.paused.until(Stage::Download)) > self.now
+            || site.blocked_until.max(unit.blocked_until).max(unit.paused.until(Stage::Download)) > self.now
             || is_walled_against(&site, &unit, lease.token);
         if is_void || stands && is_longer {
             self.put_back(task, Place::Waiting, true)?;

@@ -293,6 +293,7 @@ impl<S: Shelf> Moment<'_, S> {
         let Some(mut site) = self.shelf.site(name)? else { return Ok(()) };
         site.last = Some(self.started_soon(site.last));
         site.before = site.last;
+        site.blocked_until = self.again(site.blocked_until, age);
         self.wait_again_for_probe(&mut site.wall, age);
         self.shelf.save_site(&site)
     }

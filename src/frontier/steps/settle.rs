@@ -85,6 +85,7 @@ impl<S: Shelf> Moment<'_, S> {
         if unused && stage == Stage::Download {
             self.give_back_start(&mut site, lease.token)?;
         }
+        self.hold_back(&mut site, settlement.away)?;
         self.block_for(&site.unit, settlement.block)?;
         Ok(if died { Settled::Died } else { Settled::Kept })
     }
@@ -262,6 +263,20 @@ impl<S: Shelf> Moment<'_, S> {
         task.rare.hops = hops;
         task.priority = Priority::ROBOTS;
         self.shift(site, &mut task, Place::Waiting)
+    }
+
+    /// No start of the site for so long, if nobody there answers: others of its unit go on.
+    fn hold_back(&mut self, site: &mut SiteState, away: Option<(Duration, String)>) -> Done<S> {
+        let Some((wait, why)) = away else { return Ok(()) };
+        let until = self.now + millis(wait);
+        if until > site.blocked_until {
+            site.slow = after_block(site.slow, until, self.now);
+            (site.blocked_until, site.blocked_why) = (until, Some(why));
+            self.shelf.save_site(site)?;
+            let unit = self.unit_or_new(&site.unit)?;
+            self.retime(&unit)?;
+        }
+        Ok(())
     }
 
     /// No start of the unit for so long, if the site said so.

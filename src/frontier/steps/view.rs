@@ -21,7 +21,7 @@ impl<S: Shelf> Moment<'_, S> {
         let unit = self.unit_or_new(&site.unit)?;
         let wait = self.wait_of(&unit)?;
         let due = unit.ends(wait).max(site.waits_until());
-        let blocked = (unit.blocked_until > now).then_some(Timestamp::from_millis(unit.blocked_until));
+        let blocked = Some(blocked(&site, &unit)).filter(|(until, _)| *until > now);
         let says = says(&site, &unit);
         let wall = unit.wall.as_ref().or(site.wall.as_ref()).map(known_wall);
         let left = |slow: Option<SlowStart>| slow.map_or(0, |slow| slow.left);
@@ -46,8 +46,8 @@ impl<S: Shelf> Moment<'_, S> {
             response: site.response,
             last_start: unit.last.max(site.last).map(|start| Timestamp::from_millis(start.at)),
             due: Timestamp::from_millis(due),
-            blocked_why: unit.blocked_why.filter(|_| blocked.is_some()),
-            blocked_until: blocked,
+            blocked_until: blocked.as_ref().map(|(until, _)| Timestamp::from_millis(*until)),
+            blocked_why: blocked.and_then(|(_, why)| why),
             pauses,
             version: site.version,
             seeds: site.seeding.filter(|seeding| !seeding.is_done()).map(|seeding| (seeding.put, seeding.of)),
@@ -137,6 +137,14 @@ fn known_wall(wall: &Wall) -> KnownWall {
     let Wall { why, since, url, probe_at, refused, looks, .. } = wall.clone();
     let (since, probe_at) = (Timestamp::from_millis(since), Timestamp::from_millis(probe_at));
     KnownWall { why, since, url, probe_at, refused, looks }
+}
+
+/// Until when a site is left alone, in ms, and why: its unit asked for that, or nobody there answers.
+fn blocked(site: &SiteState, unit: &UnitState) -> (i64, Option<String>) {
+    if site.blocked_until > unit.blocked_until {
+        return (site.blocked_until, site.blocked_why.clone());
+    }
+    (unit.blocked_until, unit.blocked_why.clone())
 }
 
 fn says(site: &SiteState, unit: &UnitState) -> Says {

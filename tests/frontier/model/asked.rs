@@ -316,12 +316,12 @@ impl Ledger {
         self.leases.values().filter(|lease| lease.key.0 == name).count() as u64
     }
 
-    /// How long its last start and its unit's block ask for.
+    /// How long its last start, its block and its unit's ask for.
     fn left_to_wait(&self, name: &str) -> i64 {
         let site = &self.sites[name];
         let paced = site.starts.iter().map(|start| start.at + site.interval()).max().unwrap_or(0);
         let paused = site.paused.filter(|until| *until < NEVER).unwrap_or(0);
-        paced.max(self.units[&site.unit].blocked).max(paused) - self.now
+        paced.max(self.units[&site.unit].blocked).max(site.blocked).max(paused) - self.now
     }
 
     /// All of a site goes but what its unit knows of starts. One that was granted under a longer interval may be later on the wire.

@@ -477,7 +477,13 @@ impl Ledger {
         let given_back = self.now + self.longest_wait(&site.unit);
         let walls = [&site.wall, &unit.wall].into_iter().flatten();
         let probe = walls.map(|wall| wall.latest(self.now)).max().unwrap_or(0);
-        let latest = paced.max(unit.blocked).max(held).max(given_back).max(unit.not_before).max(probe);
+        let latest = paced
+            .max(unit.blocked)
+            .max(site.blocked)
+            .max(held)
+            .max(given_back)
+            .max(unit.not_before)
+            .max(probe);
         let latest = latest.max(self.shared_wait(&site.unit, Stage::Download));
         let latest = latest.max(site.paused.filter(|until| *until < NEVER).unwrap_or(i64::MIN));
         if told > latest { differs(&format!("L1: due of {name}"), latest, told) } else { Ok(told) }

@@ -142,6 +142,7 @@ impl Ledger {
         if matches!(settlement.outcome, Outcome::Excluded { unused: true, .. }) {
             self.forget_start(&key.0, token);
         }
+        self.hold_back(&key.0, &settlement.away);
         self.block(&unit, &settlement.block);
         if self.books(&key).dead > died { Settled::Died } else { Settled::Kept }
     }
@@ -155,6 +156,15 @@ impl Ledger {
         let unit = self.sites[&lease.site].unit.clone();
         self.block(&unit, block);
         holds
+    }
+
+    /// A site where nobody answers is held back alone.
+    fn hold_back(&mut self, site: &str, away: &Block) {
+        let (Some((wait, _)), Some(site)) = (away, self.sites.get_mut(site)) else { return };
+        let until = self.now + i64::try_from(wait.as_millis()).unwrap_or(0);
+        if until > site.blocked {
+            (site.blocked, site.slow) = (until, after_block(site.slow, until, self.now));
+        }
     }
 
     pub fn block(&mut self, unit: &str, block: &Block) {

@@ -813,17 +813,18 @@ fn settlement(lease: &Lease, how: u32, wait: Option<i64>) -> Settlement {
         (false, 58..90) => Outcome::Retry { after: ms(i64::from(how % 4) * 900), why: why() },
         (false, _) => Outcome::Dead { why: why() },
     };
+    // Nobody there answers each ninth time.
+    let away = block((how % 9 == 4).then(|| i64::from(how) * 900));
     Settlement {
-        lease: lease.clone(),
-        outcome,
         block: block(wait),
+        away,
         response: Some(ms(i64::from(how))),
-        parse: None,
         too_much: TooMuch {
             links: how % 3,
             left_out: how.is_multiple_of(5),
             too_dear: how.is_multiple_of(7),
         },
+        ..Settlement::of(lease.clone(), outcome)
     }
 }
 

@@ -93,6 +93,8 @@ pub struct Site {
     pub fence: i64,
     /// Its own starts.
     pub starts: Vec<Start>,
+    /// Nobody answers there, until then.
+    pub blocked: i64,
     pub wall: Option<Wall>,
     pub slow: Option<Slow>,
     pub books: BTreeMap<Stage, Books>,

@@ -21,7 +21,8 @@ impl Ledger {
             return if *answer == none { Ok(()) } else { differs("re-arm", none, answer) };
         }
         let unit = self.sites[&key.0].unit.clone();
-        let is_void = self.is_paused(&key.0, Stage::Download, now) || self.unit(&unit).blocked > now;
+        let blocked = self.blocked(&key.0);
+        let is_void = self.is_paused(&key.0, Stage::Download, now) || blocked > now;
         if is_void || self.is_walled_against(&key.0, token) {
             self.go_back(token, Place::Waiting, true);
             return if *answer == Rearm::WentBack { Ok(()) } else { differs("re-arm", "WentBack", answer) };
@@ -62,7 +63,7 @@ impl Ledger {
         if (departure.unit, departure.site) != (wait, interval) {
             return differs("the waits of a departure", (wait, interval), departure);
         }
-        if at < self.now || at < self.unit(&unit).blocked {
+        if at < self.now || at < self.blocked(site) {
             return Err(format!("I11: a start of {site} at {at}, granted at {}", self.now));
         }
         spaced(&unit, &self.unit(&unit).starts, at, wait)?;
@@ -76,6 +77,12 @@ impl Ledger {
             site.starts.push(start);
         }
         Ok(at)
+    }
+
+    /// Until when a site is left alone, by itself or with its unit.
+    fn blocked(&self, site: &str) -> i64 {
+        let site = &self.sites[site];
+        self.units.get(&site.unit).map_or(0, |unit| unit.blocked).max(site.blocked)
     }
 
     /// What a unit waits between its starts, as in force now.

@@ -1,7 +1,7 @@
 //! Groups: several sites, one pace. Hosts: one site each.
 
 use paced::internals::frontier::{Forgotten, LockReply, Registered, Registration, Renamed, Tuning};
-use paced::internals::task::{Outcome, Put, RobotsAccess, RobotsRecord};
+use paced::internals::task::{Failure, Lease, Outcome, Put, RobotsAccess, RobotsRecord, Settlement};
 
 use crate::world::{World, at, ms, on_every_backend, request, starts_at};
 
@@ -146,6 +146,48 @@ fn parallel_and_pause_are_the_site_s_and_a_block_is_the_group_s() {
         assert_eq!(w.view("b").await.blocked_until, Some(at(11_000)));
         w.pass(9_000);
         w.take().await;
+    });
+}
+
+#[test]
+fn a_site_where_nobody_answers_is_held_back_alone_and_asked_slowly_after_it() {
+    on_every_backend(async |w| {
+        for site in ["a", "b"] {
+            w.site_with(site, in_group("g", 0)).await;
+            w.put_many(site, 9).await;
+        }
+        let away = async |lease: &Lease, wait: i64| {
+            let outcome = Outcome::Retry { after: ms(0), why: Failure::new("nobody there") };
+            let away = Some((ms(wait), "nobody there".to_owned()));
+            let settlement = Settlement { away, ..Settlement::of(lease.clone(), outcome) };
+            w.frontier.settle("one", w.token(), vec![settlement]).await.expect("answers");
+        };
+        let take_of = async |site: &str| {
+            let mut lease = w.take().await;
+            while lease.site != site {
+                w.done(&lease).await;
+                w.pass(1_000);
+                lease = w.take().await;
+            }
+            lease
+        };
+        let one = take_of("a").await;
+        let since = w.view("a").await.at;
+        away(&one, 60_000).await;
+        let until = Some(since.plus(ms(60_000)));
+        let view = w.view("a").await;
+        assert_eq!((view.blocked_until, view.blocked_why.as_deref()), (until, Some("nobody there")));
+        assert_eq!((w.view("b").await.blocked_until, w.view("b").await.interval), (None, 1_000));
+        for _ in 0..4 {
+            w.pass(1_000);
+            let other = w.take().await;
+            assert_eq!(other.site, "b", "its neighbour goes on");
+            w.done(&other).await;
+        }
+        w.pass(60_000);
+        let again = take_of("a").await;
+        assert_eq!(w.view("a").await.blocked_until, None);
+        assert_eq!((again.departure.unit, again.departure.site), (1_000, 4_000), "slowly at first");
     });
 }
 

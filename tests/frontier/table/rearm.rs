@@ -1,9 +1,9 @@
 //! A permit that grew late takes a new start.
 
 use paced::internals::frontier::{LockReply, Tuning};
-use paced::internals::task::{Lease, Outcome};
+use paced::internals::task::{Lease, Outcome, Settlement};
 
-use crate::world::{AHEAD, LEAD, Rearmed, World, at, ms, on_every_backend, path_of};
+use crate::world::{AHEAD, LEAD, OWNER, Rearmed, World, at, ms, on_every_backend, path_of};
 
 /// The first start of a site that has so many pages.
 async fn first_start(w: &World, pages: usize) -> Lease {
@@ -106,7 +106,7 @@ fn a_re_arm_never_overwrites_somebody_else_s_lock() {
 #[test]
 fn i11_while_the_site_is_paused_or_blocked_the_task_goes_back_and_its_start_is_unused() {
     on_every_backend(async |w| {
-        for (site, blocked) in [("a", false), ("b", true)] {
+        for (site, blocked, alone) in [("a", false, false), ("b", true, false), ("c", true, true)] {
             w.site(site).await;
             w.put(site, "late").await;
             let late = w.start().await;
@@ -117,7 +117,10 @@ fn i11_while_the_site_is_paused_or_blocked_the_task_goes_back_and_its_start_is_u
                 let other = w.start().await;
                 stands = Some(other.departure.at());
                 let block = Some((ms(60_000), "429".to_owned()));
-                w.settle_with(&other, Outcome::Done { stored: None, recrawl: None }, block).await;
+                let (block, away) = if alone { (None, block) } else { (block, None) };
+                let outcome = Outcome::Done { stored: None, recrawl: None };
+                let settlement = Settlement { block, away, ..Settlement::of(other, outcome) };
+                w.frontier.settle(OWNER, w.token(), vec![settlement]).await.expect("answers");
             } else {
                 w.tune(site, Tuning::pause("lunch")).await;
             }

@@ -282,13 +282,10 @@ fn what_of_a_page_was_too_much_is_counted_once() {
             [("p", 3, true, false), ("q", 0, false, true), ("r", 7, true, false)]
         {
             w.put("a", path).await;
-            let settlement = paced::internals::task::Settlement {
-                lease: w.take().await,
-                outcome: Outcome::Done { stored: None, recrawl: None },
-                block: None,
-                response: None,
-                parse: None,
+            let outcome = Outcome::Done { stored: None, recrawl: None };
+            let settlement = Settlement {
                 too_much: paced::internals::task::TooMuch { links, left_out, too_dear },
+                ..Settlement::of(w.take().await, outcome)
             };
             let token = w.token();
             for _ in 0..2 {

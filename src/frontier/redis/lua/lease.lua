@@ -138,7 +138,7 @@ lease = module(function(lease)
     local stands = asked and is_on_record(task, unit, asked)
     local wait, interval = store.wait_of(unit), store.interval(site)
     local is_longer = wait > (task.unit_wait or 0) or interval > (task.site_wait or 0)
-    local is_void = store.is_paused(site) or math.max(unit.blocked_until or 0, unit.paused_d or 0) > now
+    local is_void = store.is_paused(site) or math.max(site.blocked_until or 0, unit.blocked_until or 0, unit.paused_d or 0) > now
       or walls.is_against(site, unit, token)
     if is_void or stands and is_longer then
       give_up(task, WAITING, nil, true)

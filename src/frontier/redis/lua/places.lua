@@ -420,15 +420,30 @@ local places = module(function(places)
     end
   end
 
-  -- No start of the unit before `until_at`.
+  -- No start of the unit or the site before `until_at`; whether that is news.
+  local function block(record, until_at, why)
+    if until_at <= (record.blocked_until or 0) then
+      return false
+    end
+    record.blocked_until, record.blocked_why = until_at, why
+    if until_at - now >= LEAST_BLOCK then
+      local before = record.slow and now < record.slow.until_at and record.slow
+      record.slow = { left = SLOW_STARTS, until_at = until_at + FORGIVEN_AFTER, probes = before and before.probes or 0 }
+    end
+    return true
+  end
+
   function places.block(unit, until_at, why)
-    if until_at > (unit.blocked_until or 0) then
-      unit.blocked_until, unit.blocked_why = until_at, why
-      if until_at - now >= LEAST_BLOCK then
-        local before = unit.slow and now < unit.slow.until_at and unit.slow
-        unit.slow = { left = SLOW_STARTS, until_at = until_at + FORGIVEN_AFTER, probes = before and before.probes or 0 }
-      end
+    if block(unit, until_at, why) then
       places.save_unit(unit)
+    end
+  end
+
+  -- Nobody there answers: others of its unit go on.
+  function places.hold_back(site, until_at, why)
+    if block(site, until_at, why) then
+      store.save_site(site)
+      places.retime(store.some_unit(site.unit))
     end
   end
 end)

@@ -149,7 +149,7 @@ settle = module(function(settle)
   end
 
   -- A settlement comes as {token, response, block for ms, block why, outcome, token of the parse, mark of the page, site,
-  -- stage and URL, what of the page was too much}; the last as {links, left out, too dear}.
+  -- stage and URL, what of the page was too much, its site is away for ms, why}; too much as {links, left out, too dear}.
   local function settle_one(row, owner)
     local token, response, block_ms, block_why, outcome = row[1], row[2], row[3], row[4], row[5]
     local taker = owner and row[6] and { owner = owner, token = row[6] }
@@ -177,6 +177,9 @@ settle = module(function(settle)
     store.save_site(site)
     if outcome.unused and stage == 'd' then
       places.give_back_start(site, token)
+    end
+    if row[11] then
+      places.hold_back(site, now + row[11], row[12])
     end
     if block_ms then
       places.block(store.some_unit(site.unit), now + block_ms, block_why)

@@ -308,10 +308,11 @@ local store = module(function(store)
     return record.last_at + wait + (late > 0 and late or 0)
   end
 
-  -- Until when the site's own wait lasts: its last start's, a wall's, or a pause's that ends by itself.
+  -- Until when the site's own wait lasts: its last start's, a block's, a wall's, or a pause's that ends by itself.
   function store.waits_until(site)
     local ends = store.paced_until(site, store.interval(site))
     ends = site.wall and math.max(ends, site.wall.probe_at) or ends
+    ends = site.blocked_until and math.max(ends, site.blocked_until) or ends
     return site.paused_until and math.max(ends, site.paused_until) or ends
   end
 

@@ -29,12 +29,13 @@ local view = module(function(view)
     end
     local unit = store.some_unit(site.unit)
     local floor, origin = store.floor(site)
-    local blocked, wait = (unit.blocked_until or 0) > now, store.wait_of(unit)
+    local blocks = (site.blocked_until or 0) > (unit.blocked_until or 0) and site or unit
+    local blocked, wait = (blocks.blocked_until or 0) > now, store.wait_of(unit)
     return {
       name, site.unit, now, site.run, site.run_began, site.run > 0 and sites_of.is_finished(site) and not site.given_up,
       math.max(wait, store.interval(site)), store.parallel(site), site.running or 0, counts_of(site, 'd'),
       counts_of(site, 'p'), tasks.oldest_waiting(site, 'd') or false, site.response or false, site.starts or 0,
-      math.max(unit.last_at or 0, site.last_at or 0) > 0 and math.max(unit.last_at or 0, site.last_at or 0), math.max(store.ends(unit), store.waits_until(site)), blocked and unit.blocked_until, blocked and unit.blocked_why,
+      math.max(unit.last_at or 0, site.last_at or 0) > 0 and math.max(unit.last_at or 0, site.last_at or 0), math.max(store.ends(unit), store.waits_until(site)), blocked and blocks.blocked_until, blocked and blocks.blocked_why,
       pauses.known(site, unit), site.version,
       {
         site.interval, site.tuned_interval or false, origin and { floor, origin } or false, unit.wait or false, site.parallel,

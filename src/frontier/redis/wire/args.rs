@@ -288,6 +288,7 @@ pub(in crate::frontier::redis) fn registration(new: &Registration) -> Value {
 
 fn settlement(settlement: &Settlement) -> Value {
     let [wait, why] = block(settlement.block.as_ref());
+    let [away, away_why] = block(settlement.away.as_ref());
     json!([
         hex(settlement.lease.token),
         or_false(settlement.response.map(millis)),
@@ -299,6 +300,8 @@ fn settlement(settlement: &Settlement) -> Value {
         settlement.lease.site,
         member(settlement.lease.stage, &settlement.lease.url),
         too_much(settlement.too_much),
+        away,
+        away_why,
     ])
 }
 
@@ -308,7 +311,7 @@ fn too_much(counts: TooMuch) -> Value {
     or_false((counts != TooMuch::default()).then(|| json!([links, u8::from(left_out), u8::from(too_dear)])))
 }
 
-/// For how long the unit is left alone, and why.
+/// For how long the unit or the site is left alone, and why.
 fn block(block: Option<&(Duration, String)>) -> [Value; 2] {
     [or_false(block.map(|(wait, _)| millis(*wait))), or_false(block.map(|(_, why)| why))]
 }

@@ -1,6 +1,5 @@
 //! `paced status`: how sites stand in the frontier, beside a running crawl or after it.
 
-use std::io::{self, IsTerminal};
 use std::time::Duration;
 
 use clap::Args;
@@ -117,8 +116,8 @@ pub(super) async fn run(options: StatusArgs, globals: &Globals) -> Result<Exit, 
     let stop = await_signals()?.token;
     while !stop.is_cancelled() && !results.is_closed() {
         let look = look(&frontier, &names).await?;
-        if !options.json && io::stdout().is_terminal() {
-            results.ours("\x1b[2J\x1b[H")?;
+        if !options.json {
+            results.clear()?;
         }
         show(&look, &options, &mut results)?;
         show_events(&frontier, &options, &mut results).await?;

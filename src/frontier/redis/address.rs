@@ -32,6 +32,11 @@ pub(in crate::frontier) fn is_redis(url: &str) -> bool {
     schemes.contains(&scheme)
 }
 
+/// What the keys of a partition begin with.
+pub(super) fn key_of(partition: usize) -> String {
+    format!("{{paced:{partition}}}")
+}
+
 impl Address {
     /// Whom the server knows us as.
     pub(super) fn user(&self) -> &str {

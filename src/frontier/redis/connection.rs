@@ -10,6 +10,7 @@ use serde_json::Value;
 use tokio::sync::oneshot;
 use tracing::warn;
 
+use super::address::key_of;
 use super::away::AwayPartitions;
 use super::batch_call::{BatchCall, Joined};
 use super::connector::Connector;
@@ -34,11 +35,6 @@ const PATIENCE: Patience = Patience::new(Duration::from_millis(20), Duration::fr
 const FOR_ONE_THING: Duration = Duration::from_secs(10);
 /// How old the last look at the server's memory may be.
 const MEMORY_LOOK: Duration = Duration::from_secs(1);
-
-/// What the keys of a partition begin with.
-pub(super) fn key_of(partition: usize) -> String {
-    format!("{{paced:{partition}}}")
-}
 
 /// A step on its way.
 pub(super) struct QueuedStep {

@@ -6,9 +6,8 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use redis::cmd;
 
-use super::address::Address;
+use super::address::{Address, key_of};
 use super::client::RedisClient;
-use super::connection::key_of;
 use super::error::{NODE, from_redis};
 use super::rights;
 use super::upgrade::Upgrade;

@@ -6,10 +6,9 @@ use std::time::Duration;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use super::address::Address;
+use super::address::{Address, key_of};
 use super::batch_call::{BatchCall, Joined};
 use super::client::RedisClient;
-use super::connection::key_of;
 use super::error::from_redis;
 use crate::clock::Clock;
 use crate::frontier::{FrontierError, FrontierErrorKind};

@@ -31,11 +31,12 @@ fn escaped(text: &str, escape: impl Fn(char) -> String) -> Cow<'_, str> {
     Cow::Owned(pieces.collect())
 }
 
-/// Controls (C0 but the tab, DEL, C1), marks and overrides of the direction, line ends of Unicode, and tags that no font draws.
+/// Controls (C0 but the tab, DEL, C1), marks and overrides of the direction, line ends of Unicode, and what no font draws: tags, and
+/// the mark of byte order.
 fn steers(c: char) -> bool {
     let turns =
         matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{206f}');
-    let is_unseen = matches!(c, '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}');
+    let is_unseen = matches!(c, '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}');
     turns || is_unseen || (c.is_control() && c != '\t')
 }
 
@@ -51,7 +52,7 @@ mod tests {
             ("\u{80}\u{9b}31m\u{9f}", "\\u{80}\\u{9b}31m\\u{9f}"),
             ("gpj.\u{202e}exe\u{2066}\u{2069}", "gpj.\\u{202e}exe\\u{2066}\\u{2069}"),
             ("\u{200e}\u{200f}\u{61c}\u{2028}\u{206f}", "\\u{200e}\\u{200f}\\u{61c}\\u{2028}\\u{206f}"),
-            ("\u{fffa}\u{e0041}", "\\u{fffa}\\u{e0041}"),
+            ("\u{fffa}\u{e0041}\u{feff}", "\\u{fffa}\\u{e0041}\\u{feff}"),
         ] {
             assert_eq!(plain(text), shown);
         }

@@ -6,6 +6,7 @@ use bytes::{Bytes, BytesMut};
 
 use super::connection::HttpAnswer;
 use super::error::{FetchError, FetchErrorKind, Wait};
+use super::http2::Listening;
 use super::{FetchedPage, Request};
 use crate::clock::{self, Timestamp};
 use crate::content_coding::{self, CodingError};
@@ -111,10 +112,14 @@ impl Wanted {
         let mut body = BytesMut::new();
         loop {
             let (patience, wait) = patience(request, sent.elapsed());
+            let listening = response.body.listen().filter(|_| wait == Wait::Read);
             let chunk = match clock::within(patience, response.body.chunk()).await {
                 Some(Err(e)) => Err(FetchError::of_answer(request.url, e, FetchErrorKind::Truncated)),
                 Some(Ok(chunk)) => Ok(chunk),
-                None => Err(timed_out(request, wait)),
+                None => {
+                    listening.into_iter().for_each(Listening::in_vain);
+                    Err(timed_out(request, wait))
+                }
             };
             match chunk {
                 Ok(Some(chunk)) => body.extend_from_slice(&chunk),

@@ -17,7 +17,7 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use super::dial::{BoxError, Transport};
-use super::http2::{Http2, Http2Slot, NEW, StreamBody};
+use super::http2::{Http2, Http2Slot, Listening, NEW, StreamBody};
 
 /// A new connection, with the protocol that was agreed on.
 #[derive(Debug)]
@@ -142,7 +142,15 @@ impl Exclusive {
         }
     }
 
-    /// Ends when the connection does.
+    /// Begins a wait for what comes on a connection that others use as well.
+    pub fn listen(&self) -> Option<Listening> {
+        match self {
+            Self::Http1(_) => None,
+            Self::Http2(slot) => Some(slot.listen()),
+        }
+    }
+
+    /// Ends when another connection is to be taken.
     pub fn gone(&self) -> &CancellationToken {
         match self {
             Self::Http1(connection) => &connection.gone,
@@ -196,6 +204,14 @@ pub enum AnswerBody {
 }
 
 impl AnswerBody {
+    /// Begins a wait for what comes on a connection that others use as well.
+    pub fn listen(&self) -> Option<Listening> {
+        match self {
+            Self::Http1(_) => None,
+            Self::Http2(body) => body.listen(),
+        }
+    }
+
     /// The next piece, none at the end.
     ///
     /// # Errors

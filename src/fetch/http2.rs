@@ -4,6 +4,7 @@
 use std::future::{Future, poll_fn};
 use std::net::SocketAddr;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
@@ -14,6 +15,7 @@ use h2::{Reason, RecvStream};
 use http::{Request, Version, response};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{Notify, oneshot};
+use tokio_util::io::InspectReader;
 use tokio_util::sync::CancellationToken;
 
 use super::dial::BoxError;
@@ -40,8 +42,11 @@ pub struct Http2 {
 #[derive(Debug)]
 struct Streams {
     count: Mutex<StreamCount>,
+    /// How often something came on the connection.
+    heard: AtomicUsize,
     /// Told when a stream more may be opened, or none any more.
     changed: Arc<Notify>,
+    /// No stream is to be opened any more.
     gone: CancellationToken,
 }
 
@@ -70,11 +75,15 @@ impl Http2 {
         let mut builder = Builder::new();
         builder.initial_connection_window_size(connection).initial_window_size(stream);
         builder.max_header_list_size(LARGEST_HEADER).enable_push(false).initial_max_send_streams(0);
+        let count = StreamCount { reserved: 0, most: 0, idle_since: Instant::now(), used: false };
+        let (count, heard) = (Mutex::new(count), AtomicUsize::new(0));
+        let streams = Arc::new(Streams { count, heard, changed, gone: CancellationToken::new() });
+        let hearing = Arc::clone(&streams);
+        let io = InspectReader::new(io, move |_| {
+            hearing.heard.fetch_add(1, Ordering::Relaxed);
+        });
         let (sender, connection) = builder.handshake(io).await?;
         let (settled, settings) = oneshot::channel();
-        let count = StreamCount { reserved: 0, most: 0, idle_since: Instant::now(), used: false };
-        let count = Mutex::new(count);
-        let streams = Arc::new(Streams { count, changed, gone: CancellationToken::new() });
         tokio::spawn(drive(connection, Arc::clone(&streams), settled));
         settings.await??;
         Ok(Self { sender, remote, streams })
@@ -96,6 +105,17 @@ impl Http2 {
         let mut cx = Context::from_waker(Waker::noop());
         !self.streams.gone.is_cancelled()
             && !matches!(self.sender.clone().poll_ready(&mut cx), Poll::Ready(Err(_)))
+    }
+
+    /// No request has it, and none was ever sent on it.
+    pub fn is_unused(&self) -> bool {
+        let count = self.streams.count();
+        !count.used && count.reserved == 0
+    }
+
+    /// From now on another connection is to be taken; the streams that it has go on.
+    pub fn offer_no_more(&self) {
+        self.streams.end();
     }
 
     /// Since when it has no stream; none, if it has one.
@@ -129,6 +149,32 @@ impl Streams {
             self.changed.notify_waiters();
         }
     }
+
+    fn listen(self: &Arc<Self>) -> Listening {
+        Listening { streams: Arc::clone(self), heard: self.heard.load(Ordering::Relaxed) }
+    }
+
+    /// No stream is to be opened any more.
+    fn end(&self) {
+        self.gone.cancel();
+        self.changed.notify_waiters();
+    }
+}
+
+/// A wait for something on a connection.
+#[derive(Debug)]
+pub struct Listening {
+    streams: Arc<Streams>,
+    heard: usize,
+}
+
+impl Listening {
+    /// It was in vain. If nothing at all came on the connection meanwhile, another one is to be taken.
+    pub fn in_vain(self) {
+        if self.streams.heard.load(Ordering::Relaxed) == self.heard {
+            self.streams.end();
+        }
+    }
 }
 
 /// Moves a connection's bytes until it ends. `settled` hears when the server's settings are there.
@@ -152,8 +198,7 @@ async fn drive<T: AsyncRead + AsyncWrite + Unpin>(
     if let (Some(settled), Err(error)) = (settled, ended) {
         let _ = settled.send(Err(error));
     }
-    streams.gone.cancel();
-    streams.changed.notify_waiters();
+    streams.end();
 }
 
 /// A stream that is one request's.
@@ -177,7 +222,12 @@ impl Http2Slot {
         &self.connection
     }
 
-    /// Ends when the connection does.
+    /// Begins a wait for what comes on the connection.
+    pub fn listen(&self) -> Listening {
+        self.connection.streams.listen()
+    }
+
+    /// Ends when another connection is to be taken.
     pub fn gone(&self) -> &CancellationToken {
         &self.connection.streams.gone
     }
@@ -197,7 +247,7 @@ impl Http2Slot {
         }
         let (answer, _) = self.connection.sender.send_request(request, true)?;
         let (head, stream) = answer.await?.into_parts();
-        Ok((head, StreamBody { stream, _reserved: self.reserved.take() }))
+        Ok((head, StreamBody { stream, reserved: self.reserved.take() }))
     }
 }
 
@@ -219,10 +269,15 @@ impl Drop for Reserved {
 #[derive(Debug)]
 pub struct StreamBody {
     stream: RecvStream,
-    _reserved: Option<Reserved>,
+    reserved: Option<Reserved>,
 }
 
 impl StreamBody {
+    /// Begins a wait for what comes on the connection.
+    pub fn listen(&self) -> Option<Listening> {
+        self.reserved.as_ref().map(|Reserved(streams)| streams.listen())
+    }
+
     /// The next piece, none at the end.
     ///
     /// # Errors

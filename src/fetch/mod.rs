@@ -286,7 +286,8 @@ async fn send(
     let connect_timeout = request.site.fetch.connect_timeout;
     let need = Need { url: &chosen.url, cold: &state.cold, patience: connect_timeout };
     let (patience, _) = body::patience(request, Duration::ZERO);
-    let started = wire::send(&chosen.pool, need, &outgoing, || permit.start(), patience).await;
+    let started =
+        wire::send(&chosen.pool, need, &outgoing, || permit.start(), permit.leaves(), patience).await;
     started.map_err(|unstarted| match unstarted {
         Unstarted::NotNow(why) => Unsent::NotNow(why),
         Unstarted::Connect(error) => {

@@ -12,7 +12,7 @@ use url::Url;
 
 use super::connection::{self, Exclusive, Http1, HttpAnswer, Opened, Unanswered};
 use super::dial::{BoxError, Dialer};
-use super::http2::Http2;
+use super::http2::{Http2, Listening};
 use crate::clock;
 use crate::manners::departure::MOST_AHEAD;
 
@@ -55,15 +55,15 @@ pub struct Need<'a> {
     pub url: &'a Url,
     /// One new connection at a time of a site.
     pub cold: &'a Arc<Semaphore>,
-    /// How long the making of one may take.
+    /// How long the making of one may take, or the wait for a stream.
     pub patience: Duration,
 }
 
 /// What there is for a request.
 enum Offer {
     Connection(Exclusive),
-    /// All streams of the connection are taken.
-    Later,
+    /// All streams of this connection are taken.
+    Later(Http2),
     Nothing,
 }
 
@@ -82,6 +82,7 @@ impl ConnectionPool {
     }
 
     /// A connection for one request: one that is there, or else whichever comes first, a new one or one that was given back.
+    /// A connection of which no stream becomes free for as long as the making of one may take is replaced.
     ///
     /// # Errors
     /// Why no new one came about.
@@ -102,7 +103,15 @@ impl ConnectionPool {
                         pool: Arc::clone(self),
                     });
                 }
-                Offer::Later => change.await,
+                Offer::Later(shared) => {
+                    if clock::within(need.patience, change).await.is_none() {
+                        shared.offer_no_more();
+                        // A new one would be no better.
+                        if shared.is_unused() {
+                            return Err(ConnectTimeout.into());
+                        }
+                    }
+                }
                 Offer::Nothing => {
                     let made = making.get_or_insert_with(|| self.make(&origin, need, &wanted));
                     tokio::select! {
@@ -169,8 +178,8 @@ impl ConnectionPool {
         let Some(server) = servers.get_mut(origin) else { return Offer::Nothing };
         server.tidy(self.keep);
         if let Some(shared) = &server.shared {
-            let slot = shared.reserve().map(Exclusive::Http2);
-            return slot.map_or(Offer::Later, Offer::Connection);
+            let slot = shared.reserve().map(|slot| Offer::Connection(Exclusive::Http2(slot)));
+            return slot.unwrap_or_else(|| Offer::Later(shared.clone()));
         }
         let idle = server.idle.pop();
         idle.map_or(Offer::Nothing, |idle| Offer::Connection(Exclusive::Http1(idle.connection)))
@@ -263,6 +272,11 @@ impl HeldConnection {
         }
     }
 
+    /// Begins a wait for what comes on a connection that others use as well.
+    pub fn listen(&self) -> Option<Listening> {
+        self.connection.as_ref().and_then(Exclusive::listen)
+    }
+
     /// No request was sent on it yet, and it was made just now.
     pub fn is_new(&self) -> bool {
         self.connection.as_ref().is_some_and(Exclusive::is_new)
@@ -311,14 +325,38 @@ pub struct ConnectTimeout;
 
 #[cfg(test)]
 mod tests {
+    use tokio::io::{AsyncWriteExt, duplex};
+
     use super::*;
+
+    fn pool(keep: Duration) -> (Arc<ConnectionPool>, Arc<Semaphore>) {
+        super::super::install_tls();
+        let dialer = Dialer::new(reqwest::ClientBuilder::new().no_proxy()).expect("a dialer");
+        (ConnectionPool::new(dialer, keep), Arc::new(Semaphore::new(1)))
+    }
+
+    #[tokio::test]
+    async fn a_connection_that_allows_no_stream_before_one_was_opened_is_none() {
+        let (pool, cold) = pool(Duration::from_mins(1));
+        let (ours, mut theirs) = duplex(4096);
+        // SETTINGS_MAX_CONCURRENT_STREAMS
+        let allow = |streams| [0, 0, 6, 4, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, streams];
+        theirs.write_all(&allow(1)).await.expect("room");
+        let shared = Http2::open(ours, None, Arc::default()).await.expect("a connection");
+        theirs.write_all(&allow(0)).await.expect("room");
+        while shared.reserve().is_some() {
+            clock::wait(Duration::from_millis(1)).await;
+        }
+        let url = Url::parse("https://127.0.0.1:1/").expect("a URL");
+        pool.lay(&url.origin().ascii_serialization(), Opened::Http2(shared));
+        let taken = pool.take(Need { url: &url, cold: &cold, patience: Duration::from_millis(50) }).await;
+        assert!(taken.is_err_and(|error| error.is::<ConnectTimeout>()));
+    }
 
     #[tokio::test]
     async fn i17_of_servers_that_nobody_asks_any_more_nothing_is_kept() {
-        super::super::install_tls();
         let keep = Duration::from_millis(40);
-        let dialer = Dialer::new(reqwest::ClientBuilder::new().no_proxy()).expect("a dialer");
-        let (pool, cold) = (ConnectionPool::new(dialer, keep), Arc::new(Semaphore::new(1)));
+        let (pool, cold) = pool(keep);
         for port in 1..=200 {
             let url = Url::parse(&format!("http://127.0.0.1:{port}/")).expect("a URL");
             let need = Need { url: &url, cold: &cold, patience: Duration::from_secs(5) };

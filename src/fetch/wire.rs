@@ -1,6 +1,7 @@
 //! From permit to wire: a request leaves only while its permit holds, on a connection that is up before its time comes.
 
 use std::future::Future;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -8,6 +9,7 @@ use http::Request;
 
 use super::connection::{HttpAnswer, Unanswered};
 use super::dial::BoxError;
+use super::http2::Listening;
 use super::pool::{ConnectionPool, Need};
 use crate::clock::{self, Timestamp};
 use crate::frontier::permit::NotNow;
@@ -35,16 +37,22 @@ pub enum Unstarted {
 /// Sends a request when `start`, its permit, lets it go, and waits up to `patience`, counted from the send, for the answer's head.
 ///
 /// The permit is asked when the connection is up, and nothing is waited for between its leave and the send. A connection that
-/// ends meanwhile is replaced, and the permit asked again.
+/// ends meanwhile is replaced, and the permit asked again. Once `leaves` ends, no connection is waited for.
 pub async fn send<S: Future<Output = Result<Timestamp, NotNow>>>(
     pool: &Arc<ConnectionPool>,
     need: Need<'_>,
     request: &Request<()>,
     start: impl Fn() -> S,
+    leaves: impl Future<Output = ()>,
     patience: Duration,
 ) -> Result<Started, Unstarted> {
+    let mut leaves = pin!(leaves);
     loop {
-        let connection = pool.take(need).await.map_err(Unstarted::Connect)?;
+        let connection = tokio::select! {
+            biased;
+            () = &mut leaves => return Err(Unstarted::NotNow(NotNow::Leaving)),
+            taken = pool.take(need) => taken.map_err(Unstarted::Connect)?,
+        };
         let sent_at = tokio::select! {
             biased;
             left = start() => left.map_err(Unstarted::NotNow)?,
@@ -54,12 +62,15 @@ pub async fn send<S: Future<Output = Result<Timestamp, NotNow>>>(
         if !is_new && !connection.is_ready() {
             continue;
         }
-        let sent = Instant::now();
+        let (sent, listening) = (Instant::now(), connection.listen());
         let answer = match clock::within(patience, connection.send(request.clone())).await {
             Some(Err(Unanswered::Unsent(_))) if !is_new => continue,
             Some(Err(Unanswered::Unsent(error) | Unanswered::Sent(error))) => Some(Err(error)),
             Some(Ok(answer)) => Some(Ok(answer)),
-            None => None,
+            None => {
+                listening.into_iter().for_each(Listening::in_vain);
+                None
+            }
         };
         return Ok(Started { sent_at, sent, answer });
     }

@@ -62,7 +62,7 @@ pub enum FrontierErrorKind {
     )]
     MemoryFull,
     /// Other processes held it for too long.
-    #[error("other processes keep it locked; it is tried again")]
+    #[error("other processes keep it locked; try again once they are done")]
     Busy,
     /// There is no space left to write.
     #[error("no space left to write; free some space")]

@@ -10,11 +10,14 @@ use super::step::Beaten;
 use super::table::{Reply, Step};
 use super::view::Owner;
 use super::{Frontier, FrontierError, FrontierErrorKind};
-use crate::clock::{Timestamp, boot_micros, since_boot};
+use crate::clock::{self, Timestamp, boot_micros, since_boot};
 use crate::task::LeaseKey;
 
 /// How long a server takes a process for alive after a beat, which is renewed every 3 s.
 pub(super) const BEAT: Duration = Duration::from_secs(10);
+
+/// How long one that joins waits for the burial of one that had its name.
+const BURIAL: Duration = Duration::from_secs(1);
 
 impl SignOfLife {
     /// The version of this process and its machine.
@@ -49,7 +52,8 @@ impl Frontier {
         if self.0.is_remote() {
             for owner in self.owners().await? {
                 if owner.name.starts_with(&begins) && owner.name != member.name && !owner.dead {
-                    self.bury(&owner.name).await?;
+                    // A part of the frontier that is silent does it once it answers.
+                    clock::within(BURIAL, self.bury(&owner.name)).await.transpose()?;
                 }
             }
         }

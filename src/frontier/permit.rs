@@ -103,8 +103,8 @@ pub enum NotNow {
     /// The frontier could not be asked.
     #[error("the frontier could not be asked: {0}")]
     Frontier(FrontierError),
-    /// It grew late, and this process is to end: the task goes back.
-    #[error("its start was late, and this process is to end")]
+    /// It isn't sent yet, and this process is to end: the task goes back.
+    #[error("it was not sent yet, and this process is to end")]
     Leaving,
 }
 
@@ -144,6 +144,14 @@ impl Permit {
             PermitKind::Unpaced(clock) => Ok(clock.now()),
             PermitKind::Paced(paced) => paced.start().await,
             PermitKind::Single(single) => single.start().await.map_err(NotNow::Frontier),
+        }
+    }
+
+    /// Ends when what isn't sent yet is to go back, as this process is to end; never where no task stands for the start.
+    pub async fn leaves(&self) {
+        match &*self.0 {
+            PermitKind::Paced(paced) => paced.ground.leaving.cancelled().await,
+            PermitKind::Unpaced(_) | PermitKind::Single(_) => std::future::pending().await,
         }
     }
 

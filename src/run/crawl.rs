@@ -114,9 +114,11 @@ async fn run_to_its_end(
     (stop, telling): (&CancellationToken, &Telling),
 ) -> Result<CrawlReport, RunError> {
     let equipment = &options.equipment;
-    let join = async |frontier: &Frontier| frontier.join(rules.scope()).await;
-    let parts =
-        equipment.parts(frontier, rules, Role::Both, options.max_pages, &telling.events, join).await?;
+    let join = async |frontier: &Frontier| stop.run_until_cancelled(frontier.join(rules.scope())).await;
+    let parts = equipment.parts(frontier, rules, Role::Both, options.max_pages, &telling.events, join);
+    let Some(parts) = parts.await? else {
+        return Ok(CrawlReport { ending: Ending::Stopped, sites: Vec::new(), given_up: Vec::new() });
+    };
     let mut found = BTreeMap::new();
     let deadline = options.deadline.and_then(|deadline| Instant::now().checked_add(deadline));
     let beginning = Box::pin(parts.alive_during(begin_all(frontier, sites, options.fresh, &mut found)));

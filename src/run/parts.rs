@@ -114,7 +114,8 @@ impl RunParts {
         }
     }
 
-    /// Parts that work on the sites of the rules; this process joins the frontier last, once everything else is there.
+    /// Parts that work on the sites of the rules; this process joins the frontier last, once everything else is there. None where it
+    /// was told to stop before it had joined.
     pub(crate) async fn parts(
         &self,
         frontier: &Frontier,
@@ -122,28 +123,31 @@ impl RunParts {
         role: Role,
         most_pages: Option<u64>,
         events: &EventPoster,
-        join: impl AsyncFnOnce(&Frontier) -> Result<Member, FrontierError>,
-    ) -> Result<VisitParts, RunError> {
+        join: impl AsyncFnOnce(&Frontier) -> Option<Result<Member, FrontierError>>,
+    ) -> Result<Option<VisitParts>, RunError> {
         let fetcher = Fetcher::new(FetcherOptions {
             connect_to: self.connect_to.clone(),
             cacert: self.cacert.clone(),
             keys: KeyFolder::new(&self.places.keys),
         })?;
         let ceiling = self.max_rate.or(self.settings.max_rate.and_then(NonZeroU32::new));
+        let archive = Archive::open_at(&self.places.pages, &writer_name(), frontier.clock()).await?;
+        let sink = self.places.items.open()?;
+        let Some(member) = join(frontier).await.transpose()? else { return Ok(None) };
         let parts = VisitParts::new(PartsOptions {
             fetcher,
             ceiling: Ceiling::per_second(ceiling),
-            archive: Archive::open_at(&self.places.pages, &writer_name(), frontier.clock()).await?,
-            sink: self.places.items.open()?,
+            archive,
+            sink,
             role,
             rules: rules.clone(),
             most_pages,
             first_probe: self.first_probe,
-            member: join(frontier).await?,
+            member,
             frontier: frontier.clone(),
             events: events.clone(),
         });
-        parts.map_err(RunError::Threads)
+        parts.map(Some).map_err(RunError::Threads)
     }
 }
 

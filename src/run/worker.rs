@@ -78,6 +78,12 @@ impl WorkOptions {
     }
 }
 
+impl WorkReport {
+    fn of(ending: Ending, total: Tally) -> Self {
+        Self { ending, total, sites: Vec::new(), dead: None, held: Vec::new() }
+    }
+}
+
 /// Works on all sites of the frontier, whoever registers them and whenever, until `stop` is cancelled and what runs is
 /// done. Each `reload` reads the site files again.
 pub async fn work(
@@ -103,10 +109,13 @@ pub async fn work(
         look_for(only, until_empty, &frontier).await?;
     }
     let telling = Telling::begin(&frontier, &equipment)?;
-    let join = async |frontier: &Frontier| frontier.join_as(name.as_str(), rules.scope()).await;
+    let join = async |frontier: &Frontier| {
+        stop.run_until_cancelled(frontier.join_as(name.as_str(), rules.scope())).await
+    };
     let sites_told = only_sites.unwrap_or_default();
     let parts = match equipment.parts(&frontier, &rules, role, None, &telling.events, join).await {
-        Ok(parts) => parts,
+        Ok(Some(parts)) => parts,
+        Ok(None) => return Ok(WorkReport::of(Ending::Stopped, Tally::default())),
         Err(error) => {
             let why = format!("a worker can't start: {error}; it is started again once that is mended");
             telling.end(vec![failure(&sites_told, why)], stop.is_cancelled(), &stop).await;
@@ -136,8 +145,7 @@ pub async fn work(
     let failures = why_failed(&ended, asked).map(|why| failure(&sites_told, why)).into_iter().collect();
     telling.end(failures, asked, &stop).await;
     let ending = ended?;
-    let mut report =
-        WorkReport { ending, sites: Vec::new(), total: monitor.total(), dead: None, held: Vec::new() };
+    let mut report = WorkReport::of(ending, monitor.total());
     if ending == Ending::Finished {
         match stop.run_until_cancelled(watch.results()).await.transpose()? {
             Some(AllResults { sites, dead, held }) => {

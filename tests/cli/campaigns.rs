@@ -116,6 +116,32 @@ fn a_list_with_a_bad_line_starts_nothing_and_the_first_twenty_are_told_with_thei
 }
 
 #[test]
+fn lines_of_a_list_that_are_no_text_or_too_long_are_bad_and_comments_may_be_anything() {
+    let (data, site, _) = site_of(3, 0);
+    let mut list = b"\xef\xbb\xbf".to_vec();
+    list.extend(site.url("/p/0\n# B").bytes());
+    list.extend(b"\xfccher\n# ");
+    list.extend(b"x".repeat(100_000).into_iter().chain(*b"\n"));
+    list.extend(site.url("/p/caf").bytes().chain(*b"\xe9\n"));
+    list.extend(site.url("/p/").bytes().chain(b"x".repeat(100_000)).chain(*b"\n"));
+    let start = |words: &str| {
+        campaign(&data, &format!("start --name autumn --site shop --urls - {words}")).stdin_bytes(&list).run()
+    };
+    let run = start("").expect_code(2);
+    let caf = site.url("/p/caf");
+    for told in [
+        format!("line 4: `{caf}\u{fffd}` is not UTF-8 text; percent-encode it"),
+        "line 5: `".to_owned(),
+        "…` is longer than 8192 bytes, and a URL may have no more".to_owned(),
+        "2 lines can't be crawled".to_owned(),
+    ] {
+        assert!(run.stderr.contains(&told), "no `{told}` in\n{}", run.stderr);
+    }
+    let run = start("--skip-bad").expect_code(0);
+    assert!(run.stdout.contains("1 URLs (2 lines bad, passed over)"), "{}", run.stdout);
+}
+
+#[test]
 fn what_a_campaign_can_not_be_is_refused_with_what_it_can() {
     let (data, site, _) = site_of(3, 0);
     let start = |words: &str| {

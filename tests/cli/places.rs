@@ -32,6 +32,8 @@ fn a_frontier_that_is_not_supported_is_wrong_usage() {
         ("me:secret@redis.internal:6379", "…@redis.internal:6379: name a frontier as sqlite:PATH"),
         ("redis:/me:secret%40redis.internal", "redis:/me:…: "),
         ("redis://me:secret/0", "redis://me:…/0: "),
+        ("redis://127.0.0.1:1?db=3", "redis://127.0.0.1:1?db=3: "),
+        ("redis://127.0.0.1:1?db=3", "; write the database as /3, in redis://host:port/3"),
     ] {
         let crawl = Paced::new(["crawl", "--frontier", url]).arg(&file).data(&data).run().expect_code(2);
         let status = Paced::new(["status", "--frontier", url]).data(&data).run().expect_code(2);
@@ -144,7 +146,7 @@ fn a_file_can_name_the_frontier_so_that_its_password_is_in_no_variable() {
     let (data, site) = (TempData::new(), small_site());
     let file = site_file(&data, &site);
     let frontier = format!("sqlite:{}", data.file("elsewhere/f.db").display());
-    let secret = data.write("frontier.url", &format!("\n{frontier}\n"));
+    let secret = data.write("frontier.url", &format!("\u{feff}\n{frontier}\n"));
     Paced::new(["crawl"]).arg(&file).data(&data).env("PACED_FRONTIER_FILE", &secret).run().expect_code(0);
     assert!(data.file("elsewhere/f.db").exists() && !data.file("frontier.db").exists());
     // A pipe can be read once, and `status` of an unknown site asks for the URL twice.

@@ -47,6 +47,19 @@ fn v15_plan_tells_workers_pages_a_day_and_how_long_it_takes_from_files() {
 }
 
 #[test]
+fn a_site_that_is_named_twice_is_planned_once() {
+    let data = three_sites();
+    let plan = |sites: &[&str]| {
+        let plan = Paced::new(["plan", "--json"].iter().chain(sites)).dir(data.path());
+        json_lines_of(&plan.run().expect_code(0).stdout).remove(0)
+    };
+    let (mut once, mut twice) = (plan(&["slow", "twin"]), plan(&["slow", "twin", "slow", "sites/slow.toml"]));
+    assert_eq!(once["pages"], 4_000, "{once}");
+    assert!(once["ends"].take().is_string() && twice["ends"].take().is_string());
+    assert_eq!(once, twice);
+}
+
+#[test]
 fn v15_plan_says_how_many_processes_have_so_many_workers() {
     let data = three_sites();
     data.write(

@@ -1,5 +1,6 @@
 //! `paced put`: what it answers for each page, and what a crawl makes of it.
 
+use std::io::{Write, pipe};
 use std::path::Path;
 
 use crate::expected::*;
@@ -77,6 +78,44 @@ fn a_feed_writes_its_pages_to_stdin() {
     assert!(told.len() == 2 && told.contains(&full), "it is said once, beside what is no page: {told:?}");
     assert_eq!(status(&data)["download"]["lanes"]["now"], 100);
     assert_eq!(status(&data)["waiting"], 1200);
+}
+
+#[test]
+fn a_feed_s_whole_lines_are_put_while_it_still_writes_the_next_one() {
+    let (data, site, _) = crawled();
+    let (reader, mut feed) = pipe().expect("a pipe");
+    let running = put(&data, &["-"]).fed_by(reader).start();
+    let (one, nine) = (site.url("/p/1"), site.url("/p/9"));
+    write!(feed, "{nine}\n{}", &one[..one.len() - 3]).expect("it reads");
+    let told = format!("created\t{nine}\n");
+    eventually("the whole line's answer", || (running.stdout() == told).then_some(()));
+    writeln!(feed, "{}", &one[one.len() - 3..]).expect("it reads");
+    drop(feed);
+    assert_eq!(running.finish().expect_code(0).stdout, format!("{told}created\t{one}\n"));
+}
+
+#[test]
+fn lines_of_a_feed_that_are_no_text_or_too_long_are_told_and_put_nothing() {
+    let (data, site, _) = crawled();
+    let (nine, latin) = (site.url("/p/9"), site.url("/p/caf"));
+    let mut feed = b"\xef\xbb\xbf".to_vec();
+    feed.extend(format!("{nine}\n{latin}").bytes());
+    feed.extend(b"\xe9\n");
+    feed.extend(site.url("/p/").bytes().chain(b"x".repeat(1 << 20)).chain(*b"\n"));
+    feed.extend(format!("\u{feff}{nine}\n{nine}").bytes());
+    let run = put(&data, &["-"]).stdin_bytes(&feed).run().expect_code(1);
+    assert_eq!(run.stdout, format!("created\t{nine}\ncoalesced\t{nine}\n"));
+    for told in [
+        format!("paced: `{latin}\u{fffd}` is not UTF-8 text; percent-encode it"),
+        "…` is longer than 8192 bytes, and a URL may have no more; leave out what isn't needed".to_owned(),
+        format!("paced: `\\u{{feff}}{nine}` is not a URL"),
+    ] {
+        assert!(run.stderr.contains(&told), "no `{told}` in\n{}", run.stderr);
+    }
+    assert_eq!((run.stderr.lines().count(), &status(&data)["waiting"]), (3, &1.into()), "{}", run.stderr);
+    let run = put(&data, &["-", "--json"]).stdin_bytes(&feed).run().expect_code(1);
+    let refused = json_lines_of(&run.stdout).iter().filter(|line| line["why"].is_string()).count();
+    assert_eq!(refused, 3, "{}", run.stdout);
 }
 
 #[test]

@@ -43,6 +43,13 @@ fn c6_the_steps_of_a_session_reach_the_site_in_order_and_one_at_a_time() {
     assert_eq!(steps, ["/p/3", "/p/5", "/p/4", "/p/2"], "where a step redirects to comes at its place");
     let told = session(&data);
     assert_eq!((&told["state"], &told["done"], &told["left"]), (&"ended".into(), &4.into(), &0.into()));
+    let run = Paced::new(["status", "shop", "--session", "roll-out"]).data(&data).run().expect_code(0);
+    let ended = told["ended_at"].as_str().expect("a time");
+    assert!(
+        run.stdout.starts_with(&format!("session `roll-out` of shop: ended {ended}\n")),
+        "{}",
+        run.stdout
+    );
 }
 
 #[test]

@@ -34,6 +34,34 @@ fn a_right_file_is_said_to_be_right_by_name_or_path() {
 }
 
 #[test]
+fn check_tells_the_pace_of_a_site_s_group_as_well() {
+    let of = |group: &str, host: &str, interval: &str| {
+        let text = RIGHT.replace("shop.example", host);
+        format!("group = \"{group}\"\n{text}")
+            .replace("[pace]\n", &format!("[pace]\ninterval = \"{interval}\"\n"))
+    };
+    let folder = folder(&[
+        ("quick.toml", &of("g", "quick.example", "100ms")),
+        ("slow.toml", &of("g", "slow.example", "2s")),
+        ("one.toml", &of("h", "one.example", "1s")),
+        ("two.toml", &of("h", "two.example", "3s")),
+    ]);
+    folder.write("paced.toml", "[group.g]\ninterval = \"500ms\"\n");
+    let run = check(&folder, &["quick", "slow", "one", "two"]).expect_code(0);
+    let paces = run.stdout.lines().map(|line| line.split_once(": ok: ").expect("it is right").1);
+    let paces: Vec<&str> = paces.map(|told| told.split_once(", 1 page rules").expect("its rule").0).collect();
+    assert_eq!(
+        paces,
+        [
+            "site quick, one start per 500 ms, shared by group g",
+            "site slow, one start per 2 s, and one start per 500 ms, shared by group g",
+            "site one, one start per 3 s, shared by group h",
+            "site two, one start per 3 s, shared by group h",
+        ]
+    );
+}
+
+#[test]
 fn everything_wrong_with_several_files_is_said_at_once() {
     let bad = RIGHT.replace("contact", "contcat").replace("\"/**\"", "\"\"");
     let folder = folder(&[

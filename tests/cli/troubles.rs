@@ -45,6 +45,26 @@ fn replaced_by_a_file(data: &TempData, name: &str) {
 }
 
 #[test]
+fn a_frontier_that_others_keep_locked_is_told_with_what_to_do() {
+    let (data, site) = (TempData::new(), small_site());
+    let file = site_file(&data, &site);
+    let others = frontier(&data);
+    others.execute_batch("BEGIN EXCLUSIVE").expect("nobody else is there");
+    let run = Paced::new(["seed"]).arg(&file).data(&data).run().expect_code(1);
+    assert!(run.stderr.contains("other processes keep it locked; try again once they are done"), "{run:?}");
+}
+
+#[test]
+fn who_only_looks_waits_for_nobody_who_writes() {
+    let (data, ..) = crawled();
+    let others = frontier(&data);
+    others.execute_batch("BEGIN IMMEDIATE").expect("nobody else is there");
+    for words in [&["status"][..], &["status", "shop", "--json"], &["explain", "shop"], &["dead", "list"]] {
+        Paced::new(words).data(&data).run().expect_code(0);
+    }
+}
+
+#[test]
 fn what_is_wrong_with_a_data_folder_is_told_with_what_to_do() {
     let mut text = String::new();
     for (name, spoil) in [

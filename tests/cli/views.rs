@@ -92,6 +92,30 @@ fn v13_status_shows_the_age_of_the_oldest_page_that_is_to_be_fetched_again() {
 }
 
 #[test]
+fn a_site_that_never_ran_has_no_time_at_which_its_run_began() {
+    let (data, site) = (TempData::new(), small_site());
+    let file = site_file(&data, &site);
+    Paced::new(["seed"]).arg(&file).data(&data).run().expect_code(0);
+    assert!(status(&data)["run_began"].is_string());
+    let frontier = rusqlite::Connection::open(data.file("frontier.db")).expect("a frontier");
+    let none = "UPDATE site SET state = json_set(state, '$.run', 0, '$.run_began', 0)";
+    frontier.execute(none, []).expect("as it is registered before its first run");
+    drop(frontier);
+    let site = status(&data);
+    assert_eq!((&site["run"], &site["run_began"]), (&0.into(), &serde_json::Value::Null), "{site}");
+}
+
+#[test]
+fn a_watch_that_is_written_to_a_file_clears_no_screen() {
+    let (data, ..) = crawled();
+    let running = Paced::new(["status", "--watch"]).data(&data).start();
+    eventually("a second look", || (running.stdout().matches("shop").count() >= 2).then_some(()));
+    running.interrupt();
+    let run = running.finish().expect_code(0);
+    assert!(!run.stdout.contains('\u{1b}'), "{:?}", run.stdout);
+}
+
+#[test]
 fn status_watches_until_it_is_stopped() {
     let (data, ..) = crawled();
     let running = Paced::new(["status", "--watch", "--json"]).data(&data).start();

@@ -9,6 +9,7 @@ mod links;
 mod marks;
 mod moves;
 mod one_away;
+mod one_server;
 mod registrations;
 #[path = "../redis/steps.rs"]
 mod steps;
@@ -311,6 +312,29 @@ fn a_user_who_may_not_ask_where_a_slot_moves_to_is_refused_with_the_line_that_gi
     assert_eq!(
         wait(async { Frontier::open(&url)?.sites().await }).expect("it may now"),
         Vec::<String>::new()
+    );
+}
+
+#[test]
+fn a_wrong_password_and_none_are_told_of_a_cluster_too() {
+    let Some(cluster) = RedisCluster::start() else { return };
+    let ports: Vec<u16> = cluster.nodes().map(RedisServer::port).collect();
+    let url = |who: &str| format!("redis+cluster://{who}127.0.0.1:{}", ports[0]);
+    for node in cluster.nodes() {
+        node.cli(&["ACL", "SETUSER", "some", "reset", "on", ">sesame", "~*", "&*", "+@all"]);
+        node.cli(&["ACL", "SETUSER", "few", "reset", "on", ">sesame", "~*"]);
+    }
+    let kind_of = |who: &str| wait(open(&url(who)).sites()).map_err(|error| error.kind);
+    assert_eq!(kind_of("some:sesame@"), Ok(Vec::new()));
+    for who in ["some:open@", "other:sesame@", ":open@"] {
+        assert_eq!(kind_of(who), Err(FrontierErrorKind::Password), "{who}");
+    }
+    let Err(FrontierErrorKind::Unfit(why)) = kind_of("few:sesame@") else { panic!("it may do nothing") };
+    assert!(why.contains("ACL SETUSER few "), "{why}");
+    let alone = wait(open(&format!("redis://127.0.0.1:{}/3", ports[0])).sites()).expect_err("a node");
+    assert!(
+        matches!(&alone.kind, FrontierErrorKind::Unfit(why) if why.contains("redis+cluster://")),
+        "{alone}"
     );
 }
 

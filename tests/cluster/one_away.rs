@@ -13,7 +13,7 @@ const INTERVAL: Duration = ms(100);
 const SILENT: Duration = Duration::from_secs(12);
 
 /// The server that has a site's record.
-fn server_of<'a>(cluster: &'a RedisCluster, site: &str) -> &'a RedisServer {
+pub fn server_of<'a>(cluster: &'a RedisCluster, site: &str) -> &'a RedisServer {
     let pattern = format!("*:state:{site}");
     let key = eventually("the site is registered", || {
         cluster.nodes().map(|node| node.cli(&["KEYS", &pattern])).find(|key| !key.is_empty())

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::bad_site::*;
 use crate::ground::*;
@@ -102,6 +102,31 @@ impl Full {
         drop(entered);
         Self { addr, _runtime: runtime, _listener: listener, _queued: queued }
     }
+}
+
+#[test]
+fn on_a_stop_tasks_that_wait_for_a_connection_go_back_at_once_with_all_their_attempts() {
+    const PAGES: u64 = 5;
+    // Long enough for a busy machine to end; those who wait would wait one after the other.
+    const PATIENCE: Duration = Duration::from_secs(20);
+    in_three_tries(|| {
+        let full = Full::new();
+        let pages = (1..PAGES).map(|page| format!("http://shop.example/{page}"));
+        let file = pages.fold(SiteFile::new("shop", "http://shop.example/"), SiteFile::seed);
+        let file = file.interval(ms(20)).pace("robots = \"ignore\"").pace(&format!("parallel = {PAGES}"));
+        let ground = Ground::new([file.fetch(&format!("connect_timeout = \"{}s\"", PATIENCE.as_secs()))]);
+        ground.verb_on_all("seed").run().expect_code(0);
+        let crawl = ground.crawl().arg("--connect-to").arg(format!("::{}", full.addr)).start();
+        eventually("tasks that wait", || (ground.status()["shop"]["running"] == PAGES).then_some(()));
+        crawl.interrupt();
+        let told = Instant::now();
+        crawl.finish().expect_code(130);
+        let took = told.elapsed();
+        let downloads = ground.view("shop").download;
+        let left = downloads.waiting + downloads.delayed;
+        assert_eq!((left, downloads.leased, downloads.retried), (PAGES, 0, 0), "{downloads:?}");
+        bound(took < PATIENCE / 2, format_args!("it ended {took:?} after it was told to"))
+    });
 }
 
 #[test]

@@ -3,6 +3,7 @@
 mod answers;
 mod bad_site;
 mod connections;
+mod frames;
 #[path = "../crawl/ground.rs"]
 mod ground;
 mod hosts;

@@ -1,7 +1,8 @@
 //! The server's memory is full: nothing more is taken in, and that is said; what empties the queues goes on.
 
-use paced::internals::frontier::{FrontierErrorKind, WorkScope};
-use paced::internals::task::Settled;
+use paced::internals::frontier::campaigns::{CampaignStarted, UrlList};
+use paced::internals::frontier::{Act, Frontier, FrontierError, FrontierErrorKind, WorkScope};
+use paced::internals::task::{CampaignPlan, CampaignPortion, Settled};
 
 use std::time::Instant;
 
@@ -42,6 +43,52 @@ fn a_full_memory_refuses_puts_with_the_reason_while_claims_and_settles_go_on() {
         redis.cli(&["CONFIG", "SET", "maxmemory", "0"]);
         let more = eventually_async(|| put(&frontier, pages..pages + 10)).await;
         assert_eq!(more.len(), 10);
+    });
+}
+
+/// Starts a campaign of so many pages; 3 of them are asked for at once.
+async fn start_campaign(
+    frontier: &Frontier,
+    name: &str,
+    pages: u32,
+) -> Result<CampaignStarted, FrontierError> {
+    let plan = CampaignPlan { portion: CampaignPortion::Pages(3), ..CampaignPlan::default() };
+    let mut list = UrlList::in_chunks_of(2);
+    (0..pages).for_each(|page| list.push(url(page)));
+    frontier.start_campaign("shop", name, &plan, &mut list, Act::default()).await
+}
+
+#[test]
+fn a_full_memory_takes_in_no_campaign_nor_pages_of_one_while_what_ends_it_goes_on() {
+    let Some(redis) = redis_or_skip() else { return };
+    let frontier = open(&redis.url(0));
+    let full = |redis: &RedisServer| redis.cli(&["CONFIG", "SET", "maxmemory", "1"]);
+    wait(async {
+        shop(&frontier, 0, 0).await;
+        assert_eq!(start_campaign(&frontier, "all", 6).await.expect("room"), CampaignStarted::Done);
+        let top_up = async || {
+            let (name, status) = frontier.campaigns().await.expect("answers").remove(0);
+            frontier.top_up(&name, &status).await
+        };
+        full(&redis);
+        sleep(1_100).await;
+        let keys = redis.cli(&["DBSIZE"]);
+        for refused in [top_up().await.map(drop), start_campaign(&frontier, "more", 6).await.map(drop)] {
+            let error = refused.expect_err("there is no room");
+            assert_eq!(error.kind, FrontierErrorKind::MemoryFull, "{error}");
+        }
+        assert_eq!(redis.cli(&["DBSIZE"]), keys, "nothing was written");
+
+        redis.cli(&["CONFIG", "SET", "maxmemory", "0"]);
+        while eventually_async(&top_up).await > 0 || !work(&frontier, "one").await.is_empty() {}
+        full(&redis);
+        sleep(1_100).await;
+        let status = frontier.campaign("shop", "all").await.expect("answers").expect("it is there");
+        let list = &status.campaign.list;
+        let noted = frontier.feed_campaign("shop", "all", list, status.campaign.next, Vec::new()).await;
+        assert!(noted.expect("an end takes nothing").is_some());
+        let status = frontier.campaign("shop", "all").await.expect("answers").expect("it is there");
+        assert_eq!((status.campaign.next, status.campaign.ended_at.is_some()), (6, true), "{status:?}");
     });
 }
 
@@ -186,7 +233,7 @@ fn while_the_parses_of_others_are_refused_a_process_that_only_downloads_asks_for
 /// Asks again until it is taken in.
 async fn eventually_async<T, F>(mut ask: impl FnMut() -> F) -> T
 where
-    F: Future<Output = Result<T, paced::internals::frontier::FrontierError>>,
+    F: Future<Output = Result<T, FrontierError>>,
 {
     for _ in 0..200 {
         match ask().await {

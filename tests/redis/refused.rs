@@ -67,6 +67,14 @@ fn a_wrong_password_and_none_are_refused_without_being_shown() {
     }
 }
 
+#[test]
+fn a_database_that_is_not_there_is_refused_with_those_that_are() {
+    let Some(redis) = redis_or_skip() else { return };
+    let kind = |kind: &FrontierErrorKind| matches!(kind, FrontierErrorKind::Unfit(_));
+    let says = &["no database of that number", "redis://host:port/0", "`databases`"];
+    assert_refused(&Refusal { url: redis.url(9_999), kind, says }, Some(&redis));
+}
+
 /// The user `some`, who may do all but this, and its frontier.
 fn user_without(redis: &RedisServer, rights: &[&str]) -> String {
     let all = ["ACL", "SETUSER", "some", "reset", "on", ">sesame", "~*", "&*", "+@all"];

@@ -23,7 +23,8 @@ pub fn paced() -> PathBuf {
 #[must_use]
 pub struct Paced {
     command: Command,
-    stdin: Option<String>,
+    stdin: Option<Vec<u8>>,
+    fed: Option<Stdio>,
     typed: Option<String>,
 }
 
@@ -42,7 +43,7 @@ impl Paced {
                 command.env_remove(&name);
             }
         }
-        Self { command, stdin: None, typed: None }
+        Self { command, stdin: None, fed: None, typed: None }
     }
 
     /// With one argument more.
@@ -98,8 +99,19 @@ impl Paced {
     }
 
     /// With this on its standard input; without it, nothing is there.
-    pub fn stdin(mut self, text: &str) -> Self {
-        self.stdin = Some(text.to_owned());
+    pub fn stdin(self, text: &str) -> Self {
+        self.stdin_bytes(text.as_bytes())
+    }
+
+    /// With this on its standard input, text or not.
+    pub fn stdin_bytes(mut self, bytes: &[u8]) -> Self {
+        self.stdin = Some(bytes.to_owned());
+        self
+    }
+
+    /// With whatever comes from there on its standard input, when it comes.
+    pub fn fed_by(mut self, from: impl Into<Stdio>) -> Self {
+        self.fed = Some(from.into());
         self
     }
 
@@ -119,13 +131,13 @@ impl Paced {
         let (keyboard, stdin) = match self.typed.as_deref().map(typed_at) {
             Some((keyboard, terminal)) => (Some(keyboard), Stdio::from(terminal)),
             None if self.stdin.is_some() => (None, Stdio::piped()),
-            None => (None, Stdio::null()),
+            None => (None, self.fed.unwrap_or_else(Stdio::null)),
         };
         self.command.stdin(stdin);
         let mut child = self.command.spawn().expect("the binary was built with the tests");
         if let (Some(text), Some(mut pipe)) = (self.stdin, child.stdin.take()) {
             // It may end without having read everything.
-            std::thread::spawn(move || pipe.write_all(text.as_bytes()));
+            std::thread::spawn(move || pipe.write_all(&text));
         }
         let stdout = Output::of(child.stdout.take());
         let stderr = Output::of(child.stderr.take());

@@ -8,6 +8,8 @@ use super::Trouble;
 
 const URL: &str = "PACED_FRONTIER";
 const FILE: &str = "PACED_FRONTIER_FILE";
+/// What some programs write before a text in UTF-8.
+const BYTE_ORDER_MARK: char = '\u{feff}';
 
 /// The URL of the one variable that is set. No error shows it, as it may have a password.
 pub(super) fn of_variables() -> Result<Option<String>, Trouble> {
@@ -28,6 +30,7 @@ fn of_file(file: &PathBuf) -> Result<String, Trouble> {
     let wrong = |why: &str| Trouble::usage(format!("{FILE} {}: {why}", file.display()));
     let text = fs::read(file).map_err(|error| wrong(&error.to_string()))?;
     let text = String::from_utf8(text).map_err(|_| wrong("it is no text in UTF-8"))?;
+    let text = text.trim_start_matches(BYTE_ORDER_MARK);
     let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
     match (lines.next(), lines.next()) {
         (Some(url), None) => Ok(url.to_owned()),

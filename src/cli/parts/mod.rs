@@ -16,6 +16,7 @@ pub(super) mod flow;
 mod frontier_url;
 mod globals;
 pub(super) mod lanes;
+pub(super) mod lines;
 pub(super) mod pauses;
 pub(super) mod print_crawl;
 pub(super) mod print_trial;

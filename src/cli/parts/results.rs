@@ -1,7 +1,7 @@
 //! Results on stdout, where nothing from outside steers a terminal. A reader that went away (`| head`) is no failure.
 
 use std::fmt::Display;
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, ErrorKind, IsTerminal, Write};
 
 use super::Trouble;
 use crate::plain_text::{plain, plain_json};
@@ -44,6 +44,11 @@ impl Results {
             Ok(()) => {}
         }
         Ok(())
+    }
+
+    /// Clears the screen, where stdout is one.
+    pub(in crate::cli) fn clear(&mut self) -> Result<(), Trouble> {
+        if io::stdout().is_terminal() { self.ours("\x1b[2J\x1b[H") } else { Ok(()) }
     }
 
     /// Whether the reader went away.

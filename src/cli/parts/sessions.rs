@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::account::Account;
 use super::{Exit, Trouble};
+use crate::clock::Timestamp;
 use crate::frontier::{Frontier, HeldSession, SessionStatus, View};
 use crate::task::{OnFailure, SessionWish};
 
@@ -61,12 +62,12 @@ pub(in crate::cli) async fn show_session(
         None => (None, String::new()),
     };
     let state = match (session.ended_at, session.held) {
-        (Some(at), _) => format!("ended {at}"),
+        (Some(at), _) => format!("ended {}", Timestamp::from_millis(at)),
         (None, true) => "held by a dead step".to_owned(),
         (None, false) => "under way".to_owned(),
     };
     let mut account = Account::new(format!("session `{name}` of {site}: {state}"));
-    let (left, begun) = (session.left(), crate::clock::Timestamp::from_millis(session.began_at));
+    let (left, begun) = (session.left(), Timestamp::from_millis(session.began_at));
     let (created, done, dead, dropped) = (session.created, session.done, session.dead, session.dropped);
     account.tell(
         "steps",
@@ -91,7 +92,7 @@ pub(in crate::cli) async fn show_session(
     account.keep(json!({
         "site": site, "session": name, "state": state_word(session.ended_at.is_some(), session.held),
         "on_failure": session.on_failure, "began_at": begun,
-        "ended_at": session.ended_at.map(crate::clock::Timestamp::from_millis),
+        "ended_at": session.ended_at.map(Timestamp::from_millis),
         "created": created, "done": done, "dead": dead, "dropped": dropped, "left": left,
         "head": head, "head_place": head.map(|_| place), "next": next,
     }));

@@ -108,10 +108,14 @@ pub(in crate::cli) async fn registered(name: &str, frontier: &Frontier) -> Resul
     Ok(Some(site::parse(&text, &format!("{name}.toml")).map_err(Trouble::failed)?))
 }
 
-/// The names that names and files stand for.
+/// The names that names and files stand for, each once.
 pub(in crate::cli) fn names(given: &[String]) -> Result<Vec<String>, Trouble> {
     let of_file = |file: &str| Ok(site::load(Path::new(file)).map_err(Trouble::usage)?.name);
-    given.iter().map(|text| if is_path(text) { of_file(text) } else { Ok(text.clone()) }).collect()
+    let name = |text: &String| if is_path(text) { of_file(text) } else { Ok(text.clone()) };
+    let mut names = given.iter().map(name).collect::<Result<Vec<_>, Trouble>>()?;
+    let mut seen = HashSet::new();
+    names.retain(|name| seen.insert(name.clone()));
+    Ok(names)
 }
 
 /// The names given, or all that the frontier knows; one that it doesn't know is an error that lists those it does.

@@ -8,9 +8,9 @@ use std::path::Path;
 use flate2::bufread::MultiGzDecoder;
 
 use super::account::counted;
+use super::lines::{Line, Lines};
 use super::site_urls::page_of;
 use super::{Trouble, say};
-use crate::canonical_url::MOST_BYTES;
 use crate::frontier::campaigns::UrlList;
 use crate::quantity::spoken_count;
 use crate::site::Site;
@@ -19,8 +19,6 @@ use crate::site::Site;
 const BAD_TOLD: usize = 20;
 /// Bytes read at once.
 const ROOM: usize = 256 << 10;
-/// Bytes of a line that are looked at, at most.
-const LONGEST_LINE: u64 = 4 * MOST_BYTES as u64;
 /// What a gzipped file begins with.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 
@@ -42,28 +40,26 @@ impl CheckedList {
     pub(in crate::cli) fn read(file: &str, site: &Site) -> Result<Self, Trouble> {
         let failed = |why: io::Error| Trouble::usage(format!("{file}: it can't be read: {why}"));
         let mut checked = Self::default();
-        let mut lines = open(file).map_err(failed)?;
-        let (mut number, mut line) = (0_u64, Vec::new());
-        while next_line(&mut *lines, &mut line).map_err(failed)? {
-            number += 1;
-            checked.take(number, &line, site);
+        let mut lines = Lines::new(open(file).map_err(failed)?);
+        while let Some(line) = lines.next_line().map_err(failed)? {
+            checked.take(&line, site);
         }
         Ok(checked)
     }
 
-    fn take(&mut self, number: u64, line: &[u8], site: &Site) {
-        let text = String::from_utf8_lossy(line);
-        let text = text.trim();
-        if text.is_empty() || text.starts_with('#') {
-            return;
-        }
-        match page_of(site, text) {
+    fn take(&mut self, line: &Line<'_>, site: &Site) {
+        let page = match line.text() {
+            Ok(text) if text.is_empty() || text.starts_with('#') => return,
+            Err(_) if line.shown().starts_with('#') => return,
+            text => text.and_then(|text| page_of(site, text)),
+        };
+        match page {
             Ok((url, _)) if self.seen.insert(url.fingerprint()) => self.list.push(url),
             Ok(_) => self.twice += 1,
             Err(why) => {
                 self.bad += 1;
                 if self.told.len() < BAD_TOLD {
-                    self.told.push(format!("line {number}: {why}"));
+                    self.told.push(format!("line {}: {why}", line.number));
                 }
             }
         }
@@ -108,25 +104,4 @@ fn open(file: &str) -> io::Result<Box<dyn BufRead>> {
         return Ok(Box::new(BufReader::with_capacity(ROOM, MultiGzDecoder::new(bytes))));
     }
     Ok(Box::new(bytes))
-}
-
-/// The next line, cut where it is too long to be a URL; whether there is one.
-fn next_line(lines: &mut dyn BufRead, line: &mut Vec<u8>) -> io::Result<bool> {
-    line.clear();
-    let read = Read::take(&mut *lines, LONGEST_LINE).read_until(b'\n', line)?;
-    if read as u64 == LONGEST_LINE && !line.ends_with(b"\n") {
-        skip_line(lines)?;
-    }
-    Ok(read > 0)
-}
-
-fn skip_line(lines: &mut dyn BufRead) -> io::Result<()> {
-    let mut rest = Vec::new();
-    loop {
-        rest.clear();
-        let read = Read::take(&mut *lines, ROOM as u64).read_until(b'\n', &mut rest)?;
-        if read == 0 || rest.ends_with(b"\n") {
-            return Ok(());
-        }
-    }
 }

@@ -12,6 +12,7 @@ use crate::clock::{self, Clock};
 use crate::fetch;
 use crate::frontier::View;
 use crate::quantity::spoken;
+use crate::settings::Settings;
 use crate::signature;
 use crate::site::read::said_of;
 use crate::site::{self, Site, SiteError};
@@ -64,7 +65,7 @@ pub(super) async fn run(options: CheckArgs, globals: &Globals) -> Result<Exit, T
             warnings.extend(outlook.iter().filter(|warning| warning.file == *file).cloned());
             results.json(json!({ "file": file, "site": site.name, "ok": true, "warnings": warnings }))?;
         } else {
-            results.line(format_args!("{file}: ok: {}", summary(site)))?;
+            results.line(format_args!("{file}: ok: {}", summary(site, &pace(site, &loaded, &settings))))?;
         }
     }
     warn(&outlook);
@@ -88,11 +89,22 @@ async fn measured(sites: &[(String, Site)], globals: &Globals) -> BTreeMap<Strin
     views.into_iter().filter_map(response).collect()
 }
 
-fn summary(site: &Site) -> String {
-    let pace = match site.pace.interval {
+/// Its own pace, and that of its group where this is the slower one or, as by default, the longest of its sites'.
+fn pace(site: &Site, all: &[(String, Site)], settings: &Settings) -> String {
+    let told = |interval: Duration| match interval {
         interval if interval.is_zero() => "no pace".to_owned(),
         interval => format!("one start per {}", spoken(interval)),
     };
+    let own = site.pace.interval;
+    let Some(group) = &site.group else { return told(own) };
+    let of_group = settings.groups.get(group).copied().filter(|wait| !wait.is_zero());
+    let others = all.iter().map(|(_, site)| site).filter(|other| other.group == site.group);
+    let shared = of_group.or_else(|| others.map(|other| other.pace.interval).max()).unwrap_or(own);
+    let own = if own > shared { format!("{}, and ", told(own)) } else { String::new() };
+    format!("{own}{}, shared by group {group}", told(shared))
+}
+
+fn summary(site: &Site, pace: &str) -> String {
     let hosts: Vec<String> = site.scope.hosts.iter().map(ToString::to_string).collect();
     format!("site {}, {pace}, {} page rules, hosts {}", site.name, site.pages.len(), hosts.join(", "))
 }

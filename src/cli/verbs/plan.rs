@@ -1,7 +1,7 @@
 //! `paced plan`: how many workers sites need, what a day brings, and when it would end.
 
-use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
 
 use clap::Args;
@@ -109,7 +109,11 @@ async fn paces(options: &PlanArgs, globals: &Globals) -> Result<Vec<PlannedPace>
         let of_file = || of_file(&site, &settings, options);
         Ok(known(&site.name).map_or_else(of_file, |view| of_view(view, Some(&site), options)))
     };
-    options.sites.iter().map(pace).collect()
+    let mut paces = options.sites.iter().map(pace).collect::<Result<Vec<_>, Trouble>>()?;
+    // A site that is named twice has its starts once.
+    let mut seen = HashSet::new();
+    paces.retain(|pace| seen.insert(pace.sites.clone()));
+    Ok(paces)
 }
 
 fn of_view(view: &View, file: Option<&Site>, options: &PlanArgs) -> PlannedPace {

@@ -1,6 +1,6 @@
 //! `paced put`: asks for pages, from the command line or from any program's output.
 
-use std::io::{self, BufRead, BufReader};
+use std::io::{self, BufReader};
 
 use clap::Args;
 use serde_json::json;
@@ -8,6 +8,7 @@ use serde_json::json;
 use crate::canonical_url::CanonicalUrl;
 use crate::cli::parts::batches::batch_name;
 use crate::cli::parts::lanes::{must_be_there, tenant};
+use crate::cli::parts::lines::Lines;
 use crate::cli::parts::results::Results;
 use crate::cli::parts::sessions::{on_failure, session_name};
 use crate::cli::parts::site_urls::page_of;
@@ -109,7 +110,7 @@ pub(super) async fn run(options: PutArgs, globals: &Globals) -> Result<Exit, Tro
     };
     for url in &options.urls {
         if url == "-" {
-            intake.take_lines(BufReader::with_capacity(ROOM, io::stdin().lock())).await?;
+            intake.take_lines(Lines::new(BufReader::with_capacity(ROOM, io::stdin().lock()))).await?;
         } else {
             intake.take(url).await?;
         }
@@ -181,12 +182,13 @@ struct Intake<'a> {
 
 impl Intake<'_> {
     /// Takes line after line; what a feed has written so far is handed in before more is waited for.
-    async fn take_lines(&mut self, mut lines: BufReader<impl io::Read>) -> Result<(), Trouble> {
-        let mut line = Vec::new();
-        while lines.read_until(b'\n', &mut line)? > 0 {
-            self.take(&String::from_utf8_lossy(&line)).await?;
-            line.clear();
-            if lines.buffer().is_empty() {
+    async fn take_lines(&mut self, mut lines: Lines<BufReader<impl io::Read>>) -> Result<(), Trouble> {
+        while let Some(line) = lines.next_line()? {
+            match line.text() {
+                Ok(text) => self.take(text).await?,
+                Err(why) => self.refuse(&line.shown(), &why)?,
+            }
+            if lines.may_wait() {
                 self.hand_in().await?;
             }
         }
@@ -198,15 +200,11 @@ impl Intake<'_> {
             return Ok(());
         }
         if self.options.session.is_some() && self.refused > 0 {
-            self.refused += 1;
             return self.refuse(text, &format!("{}: a step before it was not put", text.trim()));
         }
         match self.as_put(text) {
             Ok(put) => self.portion.push(put),
-            Err(why) => {
-                self.refused += 1;
-                self.refuse(text, &why)?;
-            }
+            Err(why) => self.refuse(text, &why)?,
         }
         // A chain has no holes: what comes after a step that isn't taken in isn't put.
         let most = if self.options.session.is_some() { 1 } else { PORTION };
@@ -214,6 +212,7 @@ impl Intake<'_> {
     }
 
     fn refuse(&mut self, text: &str, why: &str) -> Result<(), Trouble> {
+        self.refused += 1;
         if self.options.json {
             return self.results.json(json!({ "url": text.trim(), "reply": "refused", "why": why }));
         }

@@ -117,7 +117,7 @@ pub(super) async fn run(options: StatusArgs, globals: &Globals) -> Result<Exit, 
     while !stop.is_cancelled() && !results.is_closed() {
         let look = look(&frontier, &names).await?;
         if !options.json {
-            results.ours("\x1b[2J\x1b[H")?;
+            results.clear()?;
         }
         show(&look, &options, &mut results)?;
         show_events(&frontier, &options, &mut results).await?;
@@ -250,7 +250,7 @@ fn object(stand: &Stand) -> Value {
     let Stand { view, freshness, flow, unserved, full, .. } = stand;
     let mut object = json!({
         "full": full.as_ref().map(|(mark, _)| mark),
-        "site": view.site, "unit": view.unit, "at": view.at, "order": view.order, "run": view.run, "run_began": view.run_began,
+        "site": view.site, "unit": view.unit, "at": view.at, "order": view.order, "run": view.run, "run_began": (view.run > 0).then_some(view.run_began),
         "state": state(stand), "finished": view.finished, "interval_ms": view.interval, "parallel": view.parallel,
         "waiting": view.download.waiting, "running": view.in_flight, "delayed": view.download.delayed,
         "scheduled": view.download.scheduled.saturating_sub(view.download.behind), "behind": view.download.behind, "dead": view.download.letters + view.parse.letters,

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 
 use tokio::sync::{Notify, Semaphore};
+use tokio_util::sync::CancellationToken;
 use tower_layer::Layer;
 use tower_service::Service;
 use url::Url;
@@ -120,6 +121,7 @@ struct Way {
     pool: Arc<ConnectionPool>,
     cold: Arc<Semaphore>,
     patience: Duration,
+    leaving: CancellationToken,
 }
 
 impl Way {
@@ -127,7 +129,8 @@ impl Way {
         crate::fetch::install_tls();
         let builder = reqwest::Client::builder().no_proxy().tls_certs_only([]);
         let dialer = Dialer::new(builder.connector_layer(door.clone())).expect("a client");
-        Self { pool: ConnectionPool::new(dialer, LONG), cold: Arc::new(Semaphore::new(1)), patience: LONG }
+        let (pool, cold) = (ConnectionPool::new(dialer, LONG), Arc::new(Semaphore::new(1)));
+        Self { pool, cold, patience: LONG, leaving: CancellationToken::new() }
     }
 
     async fn send<S: Future<Output = Result<Timestamp, NotNow>>>(
@@ -140,7 +143,7 @@ impl Way {
         *request.uri_mut() = url.parse().expect("a URI");
         let url = Url::parse(url).expect("a URL");
         let need = Need { url: &url, cold: &self.cold, patience: self.patience };
-        send(&self.pool, need, &request, start, patience).await
+        send(&self.pool, need, &request, start, self.leaving.cancelled(), patience).await
     }
 
     /// Sends a request whose permit is asked so and so often; its stamp.
@@ -330,4 +333,25 @@ async fn a_connection_that_takes_too_long_is_no_request() {
     let Err(Unstarted::Connect(error)) = sent else { panic!("it was sent") };
     assert!(error.is::<crate::fetch::pool::ConnectTimeout>(), "{error:?}");
     assert_eq!((asked.times(), shop.seen()), (0, (0, 0)), "no start is spent on the failure");
+}
+
+#[tokio::test]
+async fn nobody_waits_for_a_connection_once_what_is_not_sent_goes_back() {
+    let (shop, door, asked) = (Shop::open(), Door::default(), Asked::never());
+    door.connects.fetch_add(1, Ordering::SeqCst);
+    let way = Way::through(&door);
+    let start = || async { Ok(asked.once_more()) };
+    let stop = async {
+        while door.connects.load(Ordering::SeqCst) < 2 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        way.leaving.cancel();
+    };
+    // One connects, the other one waits for its turn to.
+    let (first, second, ()) =
+        tokio::join!(way.send(&shop.url, start, LONG), way.send(&shop.url, start, LONG), stop);
+    for sent in [first, second] {
+        assert!(matches!(sent, Err(Unstarted::NotNow(NotNow::Leaving))), "{sent:?}");
+    }
+    assert_eq!((asked.times(), shop.seen()), (0, (0, 0)));
 }

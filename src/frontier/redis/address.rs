@@ -6,6 +6,9 @@ use redis::{ConnectionInfo, IntoConnectionInfo, RedisError};
 const FORMS: &str = "write redis://host:port/db, rediss://user:password@host:port/db, unix:/path/to.sock?db=0, or \
                      redis+cluster://host:port,host:port";
 
+/// Partitions of a cluster's frontier, set when it is made: pace units are spread over them.
+const PARTITIONS_OF_A_CLUSTER: usize = 16;
+
 /// One server, or a cluster.
 #[derive(Clone)]
 pub(super) struct Address {
@@ -35,6 +38,11 @@ impl Address {
         self.nodes.first().and_then(|node| node.redis_settings().username()).unwrap_or("default")
     }
 
+    /// How many partitions a frontier has there.
+    pub(super) fn partitions(&self) -> usize {
+        if self.cluster { PARTITIONS_OF_A_CLUSTER } else { 1 }
+    }
+
     /// Reads a URL; else what is wrong with it.
     pub(super) fn parse(url: &str) -> Result<Self, String> {
         let (scheme, rest) = url.split_once(':').unwrap_or((url, ""));
@@ -45,15 +53,37 @@ impl Address {
             _ => (vec![url.to_owned()], false),
         };
         let read = |url: String| {
+            is_heeded(&url)?;
             let node =
                 url.as_str().into_connection_info().map_err(|why| format!("{}; {FORMS}", bare(&why)))?;
             // Telling the server a library's name would be one more right.
             let settings = node.redis_settings().clone().set_skip_set_lib_name();
             Ok(node.set_redis_settings(settings))
         };
-        let nodes = urls.into_iter().map(read).collect::<Result<_, String>>()?;
+        let nodes = urls.into_iter().map(read).collect::<Result<Vec<_>, String>>()?;
+        if let Some(database) =
+            nodes.iter().map(|node| node.redis_settings().db()).find(|db| cluster && *db != 0)
+        {
+            return Err(format!("a cluster has no databases; leave /{database} out of the URL"));
+        }
         Ok(Self { shown: without_password(url), nodes, cluster })
     }
+}
+
+/// The library passes over what it doesn't know in a query: a database named there would be another one.
+fn is_heeded(url: &str) -> Result<(), String> {
+    let url = url.split_once('#').map_or(url, |(url, _)| url);
+    let query = url.split_once('?').map_or("", |(_, query)| query);
+    let mut keys = query.split('&').map(|pair| pair.split_once('=').map_or(pair, |(key, _)| key));
+    let (known, database) = if url.starts_with("redis+unix:") {
+        (&["db", "user", "pass", "protocol"][..], "?db=3, in unix:/path/to.sock?db=3")
+    } else {
+        (&["protocol"][..], "/3, in redis://host:port/3")
+    };
+    if keys.all(|key| key.is_empty() || known.contains(&key)) {
+        return Ok(());
+    }
+    Err(format!("behind `?` there can be {} alone; write the database as {database}", known.join(", ")))
 }
 
 /// The URLs of a cluster's nodes, each with the user and password that are written once.
@@ -160,7 +190,30 @@ mod tests {
             assert!(!format!("{address:?}").contains("secret"));
         }
         assert!(Address::parse("redis+cluster://").is_err());
+        let said = Address::parse("redis+cluster://a:1,b:2/3").expect_err("refused");
+        assert_eq!(said, "a cluster has no databases; leave /3 out of the URL");
+        assert!(Address::parse("redis+cluster://a:1,b:2/0").is_ok());
         assert!(Address::parse("redis://host:port").is_err());
+    }
+
+    #[test]
+    fn a_query_that_the_library_passes_over_is_refused() {
+        for (url, is_read) in [
+            ("redis://h:1?db=3", false),
+            ("redis://h:1/?db=3", false),
+            ("rediss://h:1/0?protocol=3&db=3", false),
+            ("valkey://h:1?database=3", false),
+            ("redis+cluster://a:1,b:2?db=0", false),
+            ("unix:/r.sock?database=3", false),
+            ("redis://h:1/3?protocol=3", true),
+            ("rediss://h:1/3?protocol=3#insecure", true),
+            ("redis://h:1/3?", true),
+            ("unix:/r.sock?db=3&user=me&pass=secret&protocol=3", true),
+        ] {
+            assert_eq!(Address::parse(url).is_ok(), is_read, "{url}");
+        }
+        let said = Address::parse("redis://h:1?db=3").expect_err("refused");
+        assert!(said.contains("write the database as /3"), "{said}");
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::time::Duration;
 use redis::aio::MultiplexedConnection;
 use redis::cluster::ClusterClient;
 use redis::cluster_async::ClusterConnection;
-use redis::cluster_routing::{RoutingInfo, SingleNodeRoutingInfo};
+use redis::cluster_routing::{Route, RoutingInfo, SingleNodeRoutingInfo, SlotAddr};
 use redis::io::tcp::TcpSettings;
 use redis::{AsyncConnectionConfig, Client, Cmd, FromRedisValue, RedisResult, cmd};
 
@@ -58,15 +58,16 @@ impl RedisClient {
         }
     }
 
-    /// A section of `INFO`, of any node of a cluster.
-    pub(super) async fn info(&mut self, section: &str) -> RedisResult<String> {
+    /// A section of `INFO` of the server that has this key.
+    pub(super) async fn info(&mut self, section: &str, key: &str) -> RedisResult<String> {
         let mut command = cmd("INFO");
         command.arg(section);
         match self {
             Self::One(connection) => command.query_async(connection).await,
             Self::Cluster(connection) => {
-                let any = RoutingInfo::SingleNode(SingleNodeRoutingInfo::RandomPrimary);
-                redis::from_redis_value(connection.route_command(command, any).await?).map_err(Into::into)
+                let node = SingleNodeRoutingInfo::SpecificNode(Route::with_key(key, SlotAddr::Master));
+                let told = connection.route_command(command, RoutingInfo::SingleNode(node)).await?;
+                redis::from_redis_value(told).map_err(Into::into)
             }
         }
     }

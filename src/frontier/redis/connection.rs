@@ -35,6 +35,11 @@ const FOR_ONE_THING: Duration = Duration::from_secs(10);
 /// How old the last look at the server's memory may be.
 const MEMORY_LOOK: Duration = Duration::from_secs(1);
 
+/// What the keys of a partition begin with.
+pub(super) fn key_of(partition: usize) -> String {
+    format!("{{paced:{partition}}}")
+}
+
 /// A step on its way.
 pub(super) struct QueuedStep {
     pub(super) step: Value,
@@ -108,7 +113,7 @@ impl Connection {
             let (jobs, inbox) = batches();
             let carrier = BatchSender {
                 partition: self.partition,
-                key: format!("{{paced:{}}}", self.partition),
+                key: key_of(self.partition),
                 state: Arc::clone(&self.state),
                 time: Arc::clone(&self.time),
                 joined: None,
@@ -180,7 +185,14 @@ impl BatchSender {
         {
             return full;
         }
-        let info = server.info("memory").await.unwrap_or_default();
+        let told = server.info("memory", &self.key).await;
+        if let Err(error) = &told {
+            let error = from_redis(&self.state.connector.address, error);
+            if error.is_away() {
+                self.state.away.begin(self.partition, &error);
+            }
+        }
+        let info = told.unwrap_or_default();
         let number = |name: &str| -> Option<u64> {
             info.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok())
         };

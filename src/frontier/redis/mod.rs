@@ -46,9 +46,6 @@ pub(crate) use prelude::LONGEST_SLEEP;
 use wake::Wake;
 pub use wire::redis_answers;
 
-/// Partitions of a cluster's frontier, set when it is made: pace units are spread over them.
-const PARTITIONS_OF_A_CLUSTER: usize = 16;
-
 /// A frontier on Redis. It connects with its first step.
 #[derive(Debug)]
 pub(crate) struct Shared {
@@ -65,7 +62,7 @@ impl Shared {
     pub(super) fn open(url: &str, clock: Option<Clock>, existing: bool) -> Result<Self, FrontierError> {
         let address = Address::parse(url)
             .map_err(|why| FrontierError::new(FrontierErrorKind::BadUrl(why), without_password(url)))?;
-        let partitions = if address.cluster { PARTITIONS_OF_A_CLUSTER } else { 1 };
+        let partitions = address.partitions();
         let away = AwayPartitions::new(&address.shown);
         let state = Arc::new(LinkState {
             connector: Connector::new(address, existing, clock.clone()),
@@ -103,16 +100,14 @@ impl Shared {
         reply: oneshot::Sender<Result<Value, FrontierError>>,
     ) {
         let urgent = step.is_urgent() || (step.only_reads() && step.haste() != Haste::Onlooker);
-        let fills = matches!(
-            step,
-            Step::Put { .. }
-                | Step::ParseAgain { .. }
-                | Step::Feed { .. }
-                | Step::Seed { .. }
-                | Step::Register { .. }
-        );
         let waits = step.haste() == Haste::Claim;
-        self.connections[partition].send(QueuedStep { step: value, urgent, waits, fills, reply });
+        self.connections[partition].send(QueuedStep {
+            step: value,
+            urgent,
+            waits,
+            fills: fills(step),
+            reply,
+        });
     }
 
     /// Asks for what isn't the whole of a step.
@@ -127,6 +122,22 @@ impl Shared {
 
     fn broken(&self, odd: &MalformedReply) -> FrontierError {
         FrontierError::new(FrontierErrorKind::Broken, self.shown()).because(odd)
+    }
+}
+
+/// Whether a step takes memory for good. The end of a campaign, noted by a portion of nothing, makes room.
+fn fills(step: &Step) -> bool {
+    match step {
+        Step::FeedCampaign { puts, .. } => !puts.is_empty(),
+        Step::Put { .. }
+        | Step::ParseAgain { .. }
+        | Step::Feed { .. }
+        | Step::Seed { .. }
+        | Step::Register { .. }
+        | Step::BookCampaign { .. }
+        | Step::MakeCampaign { .. }
+        | Step::AddChunk { .. } => true,
+        _ => false,
     }
 }
 

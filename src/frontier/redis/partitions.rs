@@ -2,10 +2,11 @@
 //! A pace unit and all that hangs on it lies in one partition; the directory of sites and hosts lies in the first.
 
 use std::collections::{BTreeMap, HashMap};
+use std::pin::pin;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use futures_util::future::try_join_all;
+use futures_util::future::{Either, select, try_join_all};
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
@@ -61,6 +62,7 @@ impl Shared {
             Step::Inspect {} => self.everywhere(step).await,
             Step::Enlist { scope: None, .. } => self.beat(step).await,
             step if self.connections.len() == 1 => self.step_in(DIRECTORY, step).await,
+            Step::Enlist { tells: Some(_), .. } => self.join(step).await,
             Step::IdleInAll {} => Ok(Reply::IdleInAll(self.idle_in_all().await)),
             Step::Register { new } => self.register(new).await.map(Reply::Register),
             Step::Claim { claim } => self.claim(claim).await.map(Reply::Claim),
@@ -280,6 +282,23 @@ impl Shared {
             found.dead.sort();
         }
         Ok(all)
+    }
+
+    /// Joins once the directory knows. Another partition that is silent holds up nobody: it hears of this before it is asked for
+    /// anything else.
+    async fn join(&self, step: Step) -> Result<Reply, FrontierError> {
+        let others = (0..self.connections.len()).filter(|partition| *partition != DIRECTORY);
+        let others = try_join_all(others.map(|partition| self.step_in(partition, step.clone())));
+        match select(pin!(self.step_in(DIRECTORY, step.clone())), pin!(others)).await {
+            Either::Left((joined, others)) => {
+                clock::within(ANSWERS_WITHIN, others).await.transpose()?;
+                joined
+            }
+            Either::Right((told, joined)) => {
+                told?;
+                joined.await
+            }
+        }
     }
 
     /// A sign of life for every partition that is there. It is heard once all of them have heard it. The answer is the

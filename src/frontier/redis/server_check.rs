@@ -1,22 +1,26 @@
 //! Checks each new connection's server before anything is kept on it: version, eviction, rights, schema.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
+use futures_util::future::join_all;
 use redis::cmd;
 
-use super::PARTITIONS_OF_A_CLUSTER;
 use super::address::Address;
 use super::client::RedisClient;
-use super::error::from_redis;
+use super::connection::key_of;
+use super::error::{NODE, from_redis};
 use super::rights;
 use super::upgrade::Upgrade;
-use crate::clock::Clock;
+use crate::clock::{self, Clock};
 use crate::frontier::{FrontierError, FrontierErrorKind};
 
 /// The schema's version: what the keys hold, and how.
 const SCHEMA: i64 = 9;
 /// The oldest schema that is brought up to date.
 const OLDEST_SCHEMA: i64 = 3;
+/// How long each server of a cluster has to tell of itself.
+const TOLD_WITHIN: Duration = Duration::from_secs(1);
 /// The oldest Redis that keeps functions.
 const OLDEST: u32 = 7;
 
@@ -28,15 +32,32 @@ pub(super) async fn check(
     existing: bool,
     fake: Option<&Clock>,
 ) -> Result<bool, FrontierError> {
-    let mut info = String::new();
-    for section in ["server", "memory", "persistence", "replication"] {
-        info += &server.info(section).await.map_err(|error| from_redis(address, &error))?;
-    }
-    if let Some(why) = unfit(&info, address.cluster) {
+    let infos = infos(server, address).await?;
+    if let Some(why) = infos.iter().find_map(|info| unfit(info, address.cluster)) {
         return Err(FrontierError::new(why, address.shown.clone()));
     }
     mark(server, address, existing, fake).await?;
-    Ok(field(&info, "aof_enabled") == Some("0"))
+    Ok(infos.iter().any(|info| field(info, "aof_enabled") == Some("0")))
+}
+
+/// What the server of each partition tells of itself. One of a cluster that is away, or has its replica answer, isn't checked by
+/// this connection: the sites of the others don't wait for it.
+async fn infos(server: &RedisClient, address: &Address) -> Result<Vec<String>, FrontierError> {
+    let wait = if address.cluster { TOLD_WITHIN } else { Duration::MAX };
+    let told = (0..address.partitions()).map(async |partition| {
+        let (mut server, key) = (server.clone(), key_of(partition));
+        clock::within(wait, server.info("default", &key)).await
+    });
+    let mut infos = Vec::new();
+    for told in join_all(told).await.into_iter().flatten() {
+        match told.map_err(|error| from_redis(address, &error)) {
+            Ok(info) if address.cluster && field(&info, "role") == Some("slave") => {}
+            Ok(info) => infos.push(info),
+            Err(error) if address.cluster && error.is_away() => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(infos)
 }
 
 fn field<'a>(info: &'a str, name: &str) -> Option<&'a str> {
@@ -50,8 +71,7 @@ fn unfit(info: &str, as_cluster: bool) -> Option<FrontierErrorKind> {
         return Some(FrontierErrorKind::Unfit(why));
     }
     if field(info, "redis_mode") == Some("cluster") && !as_cluster {
-        let why = "it is a node of a cluster; write redis+cluster://host:port,host:port".to_owned();
-        return Some(FrontierErrorKind::Unfit(why));
+        return Some(FrontierErrorKind::Unfit(NODE.to_owned()));
     }
     if field(info, "role") == Some("slave") {
         return Some(FrontierErrorKind::ReadOnly);
@@ -71,7 +91,7 @@ async fn mark(
     existing: bool,
     fake: Option<&Clock>,
 ) -> Result<(), FrontierError> {
-    let partitions = if address.cluster { PARTITIONS_OF_A_CLUSTER } else { 1 };
+    let partitions = address.partitions();
     let (key, ours) = ("{paced:0}:schema", format!("{SCHEMA} {partitions}"));
     let broken = |error| from_redis(address, &error);
     let mut found: Option<String> = server.query(cmd("GET").arg(key)).await.map_err(broken)?;

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use super::address::Address;
 use super::batch_call::{BatchCall, Joined};
 use super::client::RedisClient;
+use super::connection::key_of;
 use super::error::from_redis;
 use crate::clock::Clock;
 use crate::frontier::{FrontierError, FrontierErrorKind};
@@ -74,7 +75,7 @@ impl Upgrade<'_> {
         let steps =
             rmp_serde::to_vec(&[step]).map_err(|why| self.error(FrontierErrorKind::Broken).because(why))?;
         let mut call = BatchCall { steps, reads: false, number: None, asked: None };
-        let key = format!("{{paced:{partition}}}");
+        let key = key_of(partition);
         let called = call.run(self.server, &key, self.joined.entry(partition).or_default(), &fake).await;
         let answer = called.map_err(|error| from_redis(self.address, &error))?;
         let (_, [reply]): (i64, [T; 1]) = rmp_serde::from_slice(&answer)

@@ -16,23 +16,34 @@ const POSTPONED: u32 = 1_000;
 /// The file's clock; at the first open after a boot it is set anew, to no earlier than it was last seen.
 pub(super) fn clock(connection: &mut Connection) -> rusqlite::Result<Clock> {
     let boot = std::fs::read_to_string(BOOT_ID).unwrap_or_default();
+    let boot = boot.trim();
+    // Whoever only looks at a file that was opened since waits for no writer.
+    if let Some(base) = base_since(&*connection.transaction()?, boot)? {
+        return Ok(Clock::since_boot(base));
+    }
     loop {
-        if let Some(base) = step(connection, boot.trim())? {
+        if let Some(base) = step(connection, boot)? {
             return Ok(Clock::since_boot(base));
         }
     }
+}
+
+/// When this boot was by the file's clock, if all that it asks for is done.
+fn base_since(file: &Connection, boot: &str) -> rusqlite::Result<Option<Timestamp>> {
+    if read::<String>(file, "boot")?.as_deref() != Some(boot) {
+        return Ok(None);
+    }
+    Ok(Some(Timestamp::from_millis(read(file, "base")?.unwrap_or(0))))
 }
 
 /// One step of what a boot asks for, in a transaction: when the machine booted by the file's clock, once all of it is done. A
 /// process that is killed in between leaves the rest to the next one that opens the file.
 fn step(connection: &mut Connection, boot: &str) -> rusqlite::Result<Option<Timestamp>> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    let boot_of = |key| read::<String>(&transaction, key);
-    if boot_of("boot")?.as_deref() == Some(boot) {
-        let base = read(&transaction, "base")?.unwrap_or(0);
-        return Ok(Some(Timestamp::from_millis(base)));
+    if let Some(base) = base_since(&transaction, boot)? {
+        return Ok(Some(base));
     }
-    if boot_of("booting")?.as_deref() != Some(boot) {
+    if read::<String>(&transaction, "booting")?.as_deref() != Some(boot) {
         let seen = read(&transaction, "seen")?.unwrap_or(0);
         let now = Clock::wall().now().as_millis().max(seen);
         set(&transaction, "base", now - millis(since_boot()))?;

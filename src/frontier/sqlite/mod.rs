@@ -29,6 +29,7 @@ mod upgrade;
 mod writer;
 
 use std::any::Any;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -159,11 +160,22 @@ fn is_busy(error: &rusqlite::Error) -> bool {
     matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
 }
 
-/// Some systems tell it where the memory that processes share could not grow.
+/// Whether there is no space left, asked right after a step that failed. Some systems tell it where the memory that processes share
+/// could not grow. A quota, or a limit of a file's size, is for `SQLite` a write that failed: which one it was is what this thread's
+/// last call of the system said.
 fn is_full(error: &rusqlite::Error) -> bool {
-    let of_shared_memory = rusqlite::ffi::SQLITE_IOERR_SHMSIZE;
-    error.sqlite_error_code() == Some(ErrorCode::DiskFull)
-        || error.sqlite_error().is_some_and(|error| error.extended_code == of_shared_memory)
+    use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
+    use rusqlite::ffi::{
+        SQLITE_IOERR_FSYNC, SQLITE_IOERR_SHMSIZE, SQLITE_IOERR_TRUNCATE, SQLITE_IOERR_WRITE,
+    };
+    let said = io::Error::last_os_error().kind();
+    match error.sqlite_error().map(|error| error.extended_code) {
+        Some(SQLITE_IOERR_SHMSIZE) => true,
+        Some(SQLITE_IOERR_WRITE | SQLITE_IOERR_FSYNC | SQLITE_IOERR_TRUNCATE) => {
+            matches!(said, QuotaExceeded | FileTooLarge | StorageFull)
+        }
+        _ => error.sqlite_error_code() == Some(ErrorCode::DiskFull),
+    }
 }
 
 fn explain(path: &Path, error: &rusqlite::Error) -> FrontierError {

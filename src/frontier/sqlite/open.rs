@@ -77,13 +77,15 @@ fn prepare(connection: &mut Connection, path: &Path) -> rusqlite::Result<Option<
         "PRAGMA synchronous = NORMAL; PRAGMA cache_size = -16000; PRAGMA mmap_size = 0; PRAGMA temp_store = MEMORY;
          PRAGMA wal_autocheckpoint = 4000;",
     )?;
-    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    if look(&transaction)?.0 == 0 {
-        schema::create(&transaction)?;
-        transaction.pragma_update(None, "application_id", schema::APPLICATION)?;
-        transaction.pragma_update(None, "user_version", schema::VERSION)?;
+    if application == 0 {
+        let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        if look(&transaction)?.0 == 0 {
+            schema::create(&transaction)?;
+            transaction.pragma_update(None, "application_id", schema::APPLICATION)?;
+            transaction.pragma_update(None, "user_version", schema::VERSION)?;
+        }
+        transaction.commit()?;
     }
-    transaction.commit()?;
     let mut tries = STEPS.begin();
     loop {
         match upgrade::step(connection, || OwnerFile::any_held(path)) {

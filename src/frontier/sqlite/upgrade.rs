@@ -231,8 +231,14 @@ pub(super) fn step(
     connection: &mut Connection,
     stands_against: impl FnOnce() -> Option<String>,
 ) -> Result<std::result::Result<bool, (i64, Bar)>> {
+    // Whoever only looks at a file that is up to date waits for no writer.
+    let moment = connection.transaction()?;
+    if version_of(&moment)? == VERSION && under_way(&moment)?.is_none() {
+        return Ok(Ok(false));
+    }
+    drop(moment);
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    let version: i64 = transaction.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    let version = version_of(&transaction)?;
     if version > VERSION {
         return Ok(Err((version, Bar::Newer)));
     }
@@ -259,6 +265,10 @@ pub(super) fn step(
     transaction.pragma_update(None, "user_version", VERSION)?;
     transaction.commit()?;
     Ok(Ok(is_left))
+}
+
+fn version_of(file: &Connection) -> Result<i64> {
+    file.pragma_query_value(None, "user_version", |row| row.get(0))
 }
 
 /// A part by its version and its number among those that lead on from it: `7.2`.

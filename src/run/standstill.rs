@@ -165,7 +165,7 @@ mod tests {
         assert_eq!(look(&view(5, 0), None, 2), None, "it is tried again: that counts neither way");
         assert_eq!(look(&view(5, 0), Some("no key"), 3).map(|(stood, _)| stood), Some(2 * MINUTE));
         let mut moved = view(4, 0);
-        moved.download.done = 1;
+        moved.parse.done = 1;
         assert_eq!(look(&moved, Some("no key"), 4), None, "others have what it takes");
     }
 

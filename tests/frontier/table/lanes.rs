@@ -550,3 +550,19 @@ fn f8_i13_a_letter_of_the_sites_own_tenant_names_none_and_is_for_whom_the_site_i
         assert_eq!(w.lane("p").await, "slow");
     });
 }
+
+/// On Redis the two often travel in one batch, whose answers are written at its end.
+#[test]
+fn f1_a_look_beside_a_claim_tells_the_lanes_as_they_were_before_it() {
+    on_every_backend(async |w| {
+        w.site("a").await;
+        for n in 0..20 {
+            w.put_with("a", wished(&n.to_string(), now())).await;
+            w.pass(1_000);
+            let (seen, lease) = tokio::join!(w.view("a"), w.take());
+            let lanes: u64 = seen.download.lanes.values().sum();
+            assert_eq!(lanes, seen.download.waiting, "{seen:?}");
+            w.done(&lease).await;
+        }
+    });
+}

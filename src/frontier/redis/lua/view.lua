@@ -10,12 +10,21 @@ local view = module(function(view)
     return names
   end
 
+  -- A table as it is now: a later step of this batch may change it before the answer is written.
+  local function copied(live)
+    local copy = {}
+    for name, value in pairs(live) do
+      copy[name] = value
+    end
+    return copy
+  end
+
   -- A stage's counters by name; the pages that were excluded, by reason.
   local function counts_of(site, stage)
     local counts = {}
     for field, value in pairs(site) do
       if value and string.sub(field, 1, 2) == stage .. '.' then
-        counts[string.sub(field, 3)] = type(value) == 'table' and value or tonumber(value) or cjson.decode(value)
+        counts[string.sub(field, 3)] = type(value) == 'table' and copied(value) or tonumber(value) or cjson.decode(value)
       end
     end
     return counts

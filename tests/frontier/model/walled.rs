@@ -74,7 +74,8 @@ impl Wall {
 
     /// A probe, or a start granted before, that was never sent.
     pub fn forget_probe(&mut self, token: u64) {
-        if self.ahead.take_if(|ahead| *ahead == token).is_some() {
+        // What a probe waits that was granted since is settled.
+        if self.ahead.take_if(|ahead| *ahead == token).is_some() && self.probe.is_none() {
             self.doubled = self.doubled.saturating_sub(1);
         }
         if self.probe.take_if(|probe| *probe == token).is_some() {

@@ -150,7 +150,7 @@ fn parallel_and_pause_are_the_site_s_and_a_block_is_the_group_s() {
 }
 
 #[test]
-fn a_site_where_nobody_answers_is_held_back_alone_and_asked_slowly_after_it() {
+fn w6_a_site_where_nobody_answers_is_held_back_alone_and_asked_slowly_after_it() {
     on_every_backend(async |w| {
         for site in ["a", "b"] {
             w.site_with(site, in_group("g", 0)).await;

@@ -420,7 +420,7 @@ local places = module(function(places)
     end
   end
 
-  -- No start of the unit or the site before `until_at`; whether that is news.
+  -- No start of a unit or a site before `until_at`; whether that is news.
   local function block(record, until_at, why)
     if until_at <= (record.blocked_until or 0) then
       return false
@@ -433,6 +433,7 @@ local places = module(function(places)
     return true
   end
 
+  -- A site asked for that: its unit waits.
   function places.block(unit, until_at, why)
     if block(unit, until_at, why) then
       places.save_unit(unit)

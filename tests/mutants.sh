@@ -134,7 +134,7 @@ mutant 'a redirect refused at the mark (Redis)' redis/lua/put.lua 's/is_taken_in
 mutant 'a lane not drawn anew for each start (Redis)' redis/lua/gate.lua 's/local at = all > 0 and dice % all/local at = all > 0 and 0/'
 mutant 'the lane of the first rule that matches (Redis)' redis/lua/gate.lua 's/for i = #found, 1, -1 do/for i = 1, #found do/'
 mutant 'parallel check removed (Redis)' redis/lua/store.lua 's/ and store.places(site) > 0$//'
-mutant 'a block shortened (Redis)' redis/lua/places.lua 's/if until_at > (unit.blocked_until or 0) then/if until_at ~= unit.blocked_until then/'
+mutant 'a block shortened (Redis)' redis/lua/places.lua 's/if until_at <= (record.blocked_until or 0) then/if until_at == record.blocked_until then/'
 mutant 'a site that changes its group leaves its wait behind (Redis)' redis/lua/site.lua 's/old.not_before or 0, paced, held_until)/old.not_before or 0, held_until)/'
 mutant 'weights of lanes collapsed (Redis)' redis/lua/gate.lua 's/weights\[lane\] or 1/1/'
 mutant 'the lane now without an end (Redis)' redis/lua/gate.lua 's/NOW) < MOST_NOW/NOW) < 9 * MOST_NOW/'
